@@ -1,0 +1,219 @@
+package disdel
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Invocation is a request to run one action once.
+type Invocation struct {
+	ID      string     `json:"id"` // unique in the job, derived from round, task, level and member: "round 0/train/1"
+	Task    Task       `json:"task"`
+	Action  ActionName `json:"action"`
+	Round   int        `json:"round"`
+	Level   int        `json:"level"`
+	Member  int        `json:"member"` // worker of a train action, cluster of an aggregate action
+	Attempt int        `json:"attempt"`
+	Limits
+	Estimate Bytes           `json:"estimateBytes"`
+	Params   json.RawMessage `json:"-"` // the request below that goes with Task
+}
+
+// Activation is what became of an Invocation: OpenWhisk's record of it, read and classified.
+type Activation struct {
+	ID ActivationID `json:"activation"`
+	Invocation
+	Outcome  Outcome         `json:"outcome"`
+	Start    time.Time       `json:"start"`
+	End      time.Time       `json:"end"`
+	Duration Millis          `json:"durationMs"` // what OpenWhisk limits and bills: init and run, without the wait
+	InitTime Millis          `json:"initMs"`     // cold starts only
+	WaitTime Millis          `json:"waitMs"`
+	Cold     bool            `json:"cold"`
+	Peak     Bytes           `json:"peakBytes"` // measured peak of resident memory; 0: unknown
+	Result   json.RawMessage `json:"-"`         // the task's result below; nil unless Outcome is Success
+	Failure  *Error          `json:"failure,omitempty"`
+	Evidence []string        `json:"evidence,omitempty"` // what the classification rests on
+	Logs     []string        `json:"logs,omitempty"`     // the tail, failures only
+}
+
+// Outcome tells how an activation ended.
+type Outcome uint8
+
+// The outcomes. Zero: not ended.
+const (
+	OutcomeUnknown Outcome = iota
+	OutcomeSuccess
+	OutcomeApplicationError // the action's own structured error
+	OutcomeDeveloperError   // the action's process died or answered nonsense
+	OutcomeOutOfMemory
+	OutcomeTimeout
+	OutcomeInternalError // OpenWhisk's
+	OutcomeLost          // no record after the deadline
+	OutcomeCanceled
+)
+
+var outcomeNames = [...]string{
+	"unknown", "success", "applicationError", "developerError", "outOfMemory", "timeout", "internalError", "lost", "canceled",
+}
+
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return outcomeNames[0]
+}
+
+// MarshalText writes the outcome's name.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads an outcome's name; an unknown one becomes OutcomeUnknown.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	*o = OutcomeUnknown
+	for i, name := range outcomeNames {
+		if name == string(text) {
+			*o = Outcome(i)
+		}
+	}
+	return nil
+}
+
+// Network is a network as an action needs it to build the same graph as the controller did.
+type Network struct {
+	Name    string  `json:"name,omitempty"` // of the zoo
+	Layers  []Layer `json:"layers,omitempty"`
+	Input   []int   `json:"input"`   // [channels height width]
+	Classes int     `json:"classes"` // outputs
+	Init    Init    `json:"init"`
+}
+
+// Store says where updates go: an address that go-redis' ParseURL reads, and the prefix of every key.
+type Store struct {
+	URL    string `json:"url"`
+	Prefix string `json:"prefix"`
+}
+
+// TrainRequest is the parameter of a train action.
+type TrainRequest struct {
+	Job       JobID     `json:"job"`
+	Round     int       `json:"round"`
+	Worker    int       `json:"worker"`
+	Attempt   int       `json:"attempt"`
+	Network   Network   `json:"network"`
+	Data      DataRef   `json:"data"`
+	Shard     Rows      `json:"shard"`
+	Epochs    int       `json:"epochs"` // to train in this round
+	Epoch     int       `json:"epoch"`  // trained before this round
+	BatchSize int       `json:"batchSize"`
+	Optimizer Optimizer `json:"optimizer"`
+	Loss      string    `json:"loss"`
+	Target    float64   `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
+	Threads   int       `json:"threads"`
+	Backend   string    `json:"backend,omitempty"`
+	Store     Store     `json:"store"`
+	Memory    Bytes     `json:"limitBytes"` // the action's limit: the collector's target follows from it
+}
+
+// DataRef is a data set as an action reads it.
+type DataRef struct {
+	URL      string `json:"url"`      // blob URL of the bucket
+	Name     string `json:"name"`     // the data set
+	Checksum string `json:"checksum"` // sha256 of its manifest
+	Split    Split  `json:"split"`
+}
+
+// TrainResult is what a train action answers.
+type TrainResult struct {
+	Loss    float64   `json:"loss"`   // mean over the last epoch's samples
+	Losses  []float64 `json:"losses"` // by epoch of this round
+	Samples int       `json:"samples"`
+	Epochs  int       `json:"epochs"`
+	Reached bool      `json:"reached"` // the target loss
+	Usage   Usage     `json:"usage"`
+}
+
+// Usage is what an action measured of itself.
+type Usage struct {
+	Peak   Bytes             `json:"peakBytes"` // high-water mark of resident memory
+	Phases map[string]Millis `json:"phasesMs"`  // load, fetch, compute, push
+	Warm   bool              `json:"warm"`      // the process had run before
+}
+
+// AggregateRequest is the parameter of an aggregate action: reduce Members to Output.
+type AggregateRequest struct {
+	Job     JobID      `json:"job"`
+	Round   int        `json:"round"`
+	Level   int        `json:"level"`
+	Cluster int        `json:"cluster"`
+	Attempt int        `json:"attempt"`
+	Members []UpdateID `json:"members"`
+	Top     bool       `json:"top"` // publish the result as the next round's reference
+	Store   Store      `json:"store"`
+	Memory  Bytes      `json:"limitBytes"`
+	Models  string     `json:"models,omitempty"` // blob URL; last round's top only: where the final weights go
+	Path    string     `json:"path,omitempty"`   // key of the final weights below Models
+	Network Network    `json:"network"`
+}
+
+// AggregateResult is what an aggregate action answers.
+type AggregateResult struct {
+	Weight   float64 `json:"weight"`             // samples behind the average
+	Checksum string  `json:"checksum,omitempty"` // sha256 of the final weights' file
+	Size     Bytes   `json:"sizeBytes,omitempty"`
+	Usage    Usage   `json:"usage"`
+}
+
+// EvaluateRequest is the parameter of an evaluate action: held-out rows under the reference of Round.
+type EvaluateRequest struct {
+	Job       JobID   `json:"job"`
+	Round     int     `json:"round"`
+	Network   Network `json:"network"`
+	Data      DataRef `json:"data"`
+	Rows      Rows    `json:"rows"`
+	BatchSize int     `json:"batchSize"`
+	Loss      string  `json:"loss"`
+	Threads   int     `json:"threads"`
+	Backend   string  `json:"backend,omitempty"`
+	Store     Store   `json:"store"`
+	Memory    Bytes   `json:"limitBytes"`
+}
+
+// EvaluateResult is what an evaluate action answers.
+type EvaluateResult struct {
+	Loss     float64 `json:"loss"`
+	Accuracy float64 `json:"accuracy"` // share of rows whose largest output is the label
+	Samples  int     `json:"samples"`
+	Usage    Usage   `json:"usage"`
+}
+
+// InferRequest is the parameter of an infer action.
+type InferRequest struct {
+	Models   string      `json:"models"` // blob URL
+	Path     string      `json:"path"`
+	Checksum string      `json:"checksum"`
+	Network  Network     `json:"network"`
+	Inputs   [][]float32 `json:"inputs"` // rows of channels x height x width values
+	Backend  string      `json:"backend,omitempty"`
+	Memory   Bytes       `json:"limitBytes"`
+}
+
+// InferResult is what an infer action answers.
+type InferResult struct {
+	Classes       []int       `json:"classes"`
+	Probabilities [][]float32 `json:"probabilities"`
+	Usage         Usage       `json:"usage"`
+}
+
+// Progress is what a running action tells through the store.
+type Progress struct {
+	Task     Task    `json:"task"`
+	Round    int     `json:"round"`
+	Member   int     `json:"member"`
+	Epoch    int     `json:"epoch"` // 1-based, of the job
+	Batch    int     `json:"batch"`
+	Batches  int     `json:"batches"` // in the epoch
+	Loss     float64 `json:"loss"`
+	Resident Bytes   `json:"residentBytes"`
+	Peak     Bytes   `json:"peakBytes"`
+	UnixMs   int64   `json:"at"` // of the action's clock
+}

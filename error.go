@@ -1,0 +1,189 @@
+package disdel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kind says what class of thing went wrong. It is itself an error, so that errors.Is(err, disdel.OOM) works.
+type Kind uint8
+
+// The kinds, in no order of severity. The zero value is not an error's kind.
+const (
+	UnknownKind Kind = iota
+	Invalid          // the request is wrong; the user mends it
+	NotFound         // what was named does not exist
+	Denied           // not authenticated or not authorised
+	Conflict         // exists already, or changed meanwhile
+	OverLimit        // does not fit a limit of the platform or a budget of the user
+	OOM              // an action used more memory than its limit
+	Timeout          // an action or a job used more time than its limit
+	Lost             // an activation or its record vanished
+	Unavailable      // a back end cannot be reached, or asks to come later
+	Corrupt          // data or an update is damaged
+	Diverged         // training produced a loss or weights that are not finite
+	Crashed          // the action's process died or answered nonsense
+	Canceled         // somebody stopped it
+	Internal         // a defect of disdel or of the platform
+)
+
+var kindNames = [...]string{
+	"unknown", "invalid", "notFound", "denied", "conflict", "overLimit", "outOfMemory", "timeout", "lost",
+	"unavailable", "corrupt", "diverged", "crashed", "canceled", "internal",
+}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Error makes a Kind usable as an errors.Is target.
+func (k Kind) Error() string { return k.String() }
+
+// MarshalText writes the kind's name.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads a kind's name; an unknown name becomes UnknownKind, so that records of newer versions stay readable.
+func (k *Kind) UnmarshalText(text []byte) error {
+	*k = UnknownKind
+	for i, name := range kindNames {
+		if name == string(text) {
+			*k = Kind(i)
+		}
+	}
+	return nil
+}
+
+// Retryable says whether the same request may succeed later without being changed.
+func (k Kind) Retryable() bool { return k == Lost || k == Unavailable }
+
+// Error is the error of every exported function. Kind, Op, Msg, Hint and the cause's text survive a JSON round trip,
+// because errors cross the action border.
+type Error struct {
+	Kind       Kind
+	Op         string // what was being done: "read update"
+	Job        JobID
+	Activation ActivationID
+	Msg        string // what is wrong, lower case, no full stop
+	Hint       string // what to do next; where it is a command, one that works
+	Err        error  // the cause, may be nil
+}
+
+// Error prints "op: msg: cause"; the hint is for the user interface.
+func (e *Error) Error() string {
+	parts := make([]string, 0, 3)
+	for _, p := range []string{e.Op, e.Msg} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	if len(parts) == 0 {
+		return e.Kind.String()
+	}
+	return strings.Join(parts, ": ")
+}
+
+// Unwrap gives the kind and the cause to errors.Is and errors.As.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Err}
+}
+
+type errorJSON struct {
+	Kind       Kind         `json:"kind"`
+	Op         string       `json:"op,omitempty"`
+	Job        JobID        `json:"job,omitempty"`
+	Activation ActivationID `json:"activation,omitempty"`
+	Msg        string       `json:"message"`
+	Hint       string       `json:"hint,omitempty"`
+	Cause      string       `json:"cause,omitempty"`
+}
+
+// MarshalJSON writes the error; its cause becomes text.
+func (e *Error) MarshalJSON() ([]byte, error) {
+	out := errorJSON{Kind: e.Kind, Op: e.Op, Job: e.Job, Activation: e.Activation, Msg: e.Msg, Hint: e.Hint}
+	if e.Err != nil {
+		out.Cause = e.Err.Error()
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (e *Error) UnmarshalJSON(data []byte) error {
+	var in errorJSON
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*e = Error{Kind: in.Kind, Op: in.Op, Job: in.Job, Activation: in.Activation, Msg: in.Msg, Hint: in.Hint}
+	if in.Cause != "" {
+		e.Err = errors.New(in.Cause)
+	}
+	return nil
+}
+
+// KindOf returns the kind of the outermost Error in err's tree, or Internal if there is none, or UnknownKind for nil.
+func KindOf(err error) Kind {
+	if err == nil {
+		return UnknownKind
+	}
+	var e *Error
+	if errors.As(err, &e) && e.Kind != UnknownKind {
+		return e.Kind
+	}
+	if errors.Is(err, Invalid) {
+		return Invalid
+	}
+	return Internal
+}
+
+// AsError returns the outermost Error in err's tree, or wraps err as Internal.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Kind: Internal, Msg: err.Error()}
+}
+
+// Fault is one thing wrong with a request, with its place in the file.
+type Fault struct {
+	Path   string `json:"path"` // dotted path of the field: training.batchSize
+	Line   int    `json:"line"` // 1-based, 0 where there is no file
+	Column int    `json:"column"`
+	Msg    string `json:"message"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// Faults is every thing wrong with a request, in file order. It is an error of kind Invalid.
+type Faults struct {
+	File   string  `json:"file,omitempty"`
+	Faults []Fault `json:"faults"`
+}
+
+// Error prints one line per fault as FILE:LINE:COLUMN: PATH: MESSAGE.
+func (f *Faults) Error() string {
+	lines := make([]string, len(f.Faults))
+	for i, v := range f.Faults {
+		place := f.File
+		if v.Line > 0 {
+			place = fmt.Sprintf("%s:%d:%d", f.File, v.Line, v.Column)
+		}
+		lines[i] = strings.TrimPrefix(fmt.Sprintf("%s: %s: %s", place, v.Path, v.Msg), ": ")
+		if v.Hint != "" {
+			lines[i] += "; " + v.Hint
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap makes errors.Is(err, Invalid) true.
+func (f *Faults) Unwrap() error { return Invalid }

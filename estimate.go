@@ -1,0 +1,99 @@
+package disdel
+
+// Limits are what an OpenWhisk action is created with.
+type Limits struct {
+	Memory  Bytes  `json:"limitBytes"`
+	Timeout Millis `json:"timeoutMs"`
+}
+
+// PlatformLimits are the bounds that the OpenWhisk API reports, and the pool that no API reports (set by the user).
+type PlatformLimits struct {
+	MinMemory  Bytes  `json:"minMemoryBytes"`
+	MaxMemory  Bytes  `json:"maxMemoryBytes"`
+	MinTimeout Millis `json:"minTimeoutMs"`
+	MaxTimeout Millis `json:"maxTimeoutMs"`
+	PerMinute  int    `json:"perMinute"`  // invocations a minute; 0: unknown
+	Concurrent int    `json:"concurrent"` // invocations in flight; 0: unknown
+	Pool       Bytes  `json:"poolBytes"`  // memory of all containers together; 0: unknown
+}
+
+// Estimate is the memory one action is expected to need at its peak, term by term.
+type Estimate struct {
+	Total  Bytes  `json:"totalBytes"`
+	Method string `json:"method"` // "paper" or "measured"
+	// The terms of DiSDeL Eq. 1: m_a = fit + pkg + dta + mod + saf.
+	Fit Bytes `json:"fitBytes"` // Eq. 2: parameters, activations and the cached batch while training
+	Pkg Bytes `json:"pkgBytes"` // the runtime image in memory
+	Dta Bytes `json:"dtaBytes"` // the shard
+	Mod Bytes `json:"modBytes"` // the compiled model's parameters
+	Saf Bytes `json:"safBytes"` // safety margin
+	// The terms of fit.
+	Parameters  Bytes `json:"parametersBytes"`  // Eq. 3
+	Activations Bytes `json:"activationsBytes"` // Eq. 4
+	Misc        Bytes `json:"miscBytes"`        // Eq. 5
+	Workspace   Bytes `json:"workspaceBytes"`   // what the engine needs beyond the paper's terms (measured)
+
+	Layers []LayerEstimate `json:"layers,omitempty"` // train actions only
+	Notes  []string        `json:"notes,omitempty"`
+}
+
+// LayerEstimate is one layer's share of an Estimate.
+type LayerEstimate struct {
+	Name            string `json:"name"`
+	Op              string `json:"op"`
+	Output          []int  `json:"output"`          // per sample: [channels height width] or [units]
+	Parameters      int64  `json:"parameters"`      // trainable numbers
+	Activations     int64  `json:"activations"`     // outputs for one sample
+	ParameterBytes  Bytes  `json:"parameterBytes"`  // with gradients and optimiser state
+	ActivationBytes Bytes  `json:"activationBytes"` // for the batch, forward and backward
+	MACs            int64  `json:"macs"`            // multiply-accumulates for one sample
+}
+
+// Rows is a half-open range of rows of a data set's training or held-out part.
+type Rows struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// Len is the number of rows.
+func (r Rows) Len() int { return r.End - r.Start }
+
+// Plan is how a job will run: what each action gets and how updates flow up the tree.
+type Plan struct {
+	Workers  int            `json:"workers"`
+	Rounds   int            `json:"rounds"`
+	Epochs   int            `json:"epochsPerRound"`
+	Platform PlatformLimits `json:"platform"`
+	Actions  []ActionPlan   `json:"actions"`
+	Shards   []Rows         `json:"shards"`        // by worker
+	HeldOut  int            `json:"heldOut"`       // rows evaluated
+	Levels   []Level        `json:"levels"`        // levels[0] is level 1 of the tree
+	Parallel int            `json:"parallel"`      // train actions that the pool holds at once
+	Timeouts string         `json:"timeoutSource"` // "history", "cost", "platform maximum" or "job file"
+	CostGBs  float64        `json:"costBoundGBs"`  // GB-s, Eq. 6 with every action at its limits
+	Reasons  []string       `json:"reasons"`       // the arithmetic, a sentence each
+}
+
+// ActionPlan is one OpenWhisk action of the job: what it does, at which limits, on which estimate.
+type ActionPlan struct {
+	Task Task       `json:"task"`
+	Name ActionName `json:"name"`
+	Limits
+	Estimate Estimate `json:"estimate"`
+}
+
+// Action returns the plan of the action for task; ok is false if there is none.
+func (p *Plan) Action(task Task) (a ActionPlan, ok bool) {
+	for _, a := range p.Actions {
+		if a.Task == task {
+			return a, true
+		}
+	}
+	return ActionPlan{}, false
+}
+
+// Level is one height of the aggregation tree.
+type Level struct {
+	Height   int     `json:"height"`   // 1 and up
+	Clusters [][]int `json:"clusters"` // members of each cluster: workers at height 1, clusters of the level below above
+}

@@ -1,0 +1,97 @@
+package disdel
+
+import "time"
+
+// Status is where a job stands. Zero is unknown; a later state is never smaller than an earlier one.
+type Status uint8
+
+// The states of a job, DiSDeL's Succeeded, Failed and Error (here Invalid requests never become a job) among them.
+const (
+	StatusUnknown Status = iota
+	StatusRunning
+	StatusSucceeded
+	StatusFailed
+	StatusCanceled
+)
+
+var statusNames = [...]string{"unknown", "running", "succeeded", "failed", "canceled"}
+
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return statusNames[0]
+}
+
+// MarshalText writes the state's name.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a state's name; an unknown one becomes StatusUnknown.
+func (s *Status) UnmarshalText(text []byte) error {
+	*s = StatusUnknown
+	for i, name := range statusNames {
+		if name == string(text) {
+			*s = Status(i)
+		}
+	}
+	return nil
+}
+
+// Round is what one round came to.
+type Round struct {
+	Round     int      `json:"round"`
+	TrainLoss float64  `json:"trainLoss"`          // mean over the workers, weighted by samples
+	Loss      *float64 `json:"loss,omitempty"`     // held-out; nil where this round was not evaluated
+	Accuracy  *float64 `json:"accuracy,omitempty"` // held-out
+	Duration  Millis   `json:"durationMs"`
+}
+
+// ModelRef names a stored model.
+type ModelRef struct {
+	Name     string `json:"name"`
+	Version  int    `json:"version"`
+	Checksum string `json:"checksum"` // sha256 of the weights' file
+	Size     Bytes  `json:"sizeBytes"`
+	Path     string `json:"path"` // key on the models' blob URL
+}
+
+// DataInfo is what a record keeps of the data set.
+type DataInfo struct {
+	Name       string `json:"name"`
+	Checksum   string `json:"checksum"` // sha256 of the manifest
+	Train      int    `json:"train"`    // rows
+	HeldOut    int    `json:"heldOut"`
+	Sample     []int  `json:"sample"` // [channels height width]
+	Classes    int    `json:"classes"`
+	SampleSize Bytes  `json:"sampleBytes"` // of one sample as stored
+}
+
+// Record is everything about one job: one document explains a run. It is kept in the history store and printed by -o json.
+type Record struct {
+	APIVersion  string       `json:"apiVersion"`
+	ID          JobID        `json:"id"`
+	Status      Status       `json:"status"`
+	Created     time.Time    `json:"created"`
+	Ended       time.Time    `json:"ended,omitzero"`
+	Job         Job          `json:"job"`
+	Data        DataInfo     `json:"data"`
+	Plan        Plan         `json:"plan"`
+	Rounds      []Round      `json:"rounds"`
+	Activations []Activation `json:"actions"`
+	Phases      Phases       `json:"phases"`
+	Accuracy    float64      `json:"accuracy"`          // held-out, last evaluation
+	Loss        float64      `json:"loss"`              // held-out, last evaluation
+	CostGBs     float64      `json:"costGBs"`           // GB-s, DiSDeL Eq. 6 with mu = 1
+	Stopped     string       `json:"stopped,omitempty"` // why training ended before its last epoch
+	Model       *ModelRef    `json:"model,omitempty"`
+	Failure     *Error       `json:"failure,omitempty"`
+}
+
+// Phases is where the job's time went, in wall time of the controller.
+type Phases struct {
+	Prepare   Millis `json:"prepareMs"` // validation, plan, creation of package and actions
+	Train     Millis `json:"trainMs"`
+	Aggregate Millis `json:"aggregateMs"`
+	Evaluate  Millis `json:"evaluateMs"`
+	Total     Millis `json:"totalMs"`
+}
