@@ -1,0 +1,36 @@
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+LINT := go tool -modfile=tools/go.mod
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
+
+.PHONY: build
+build: ## bin/disdel
+	go build -o bin/disdel ./cmd/disdel
+
+.PHONY: deps
+deps: ## what the tests need (Debian and npm packages)
+	scripts/test-deps.sh
+
+.PHONY: test
+test: deps ## every test, on real servers, with the race detector where it is affordable
+	scripts/test.sh
+
+.PHONY: lint
+lint: ## gofumpt, vet, go fix, staticcheck, tidy
+	scripts/lint.sh
+
+.PHONY: check
+check: lint test ## what CI runs
+
+.PHONY: quickstart
+quickstart: ## the main job on embedded defaults
+	go run ./cmd/disdel quickstart
+
+.PHONY: bench-spine
+bench-spine: deps ## figures of one job end to end: quickstart and Fashion-MNIST
+	scripts/bench-spine.sh

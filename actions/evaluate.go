@@ -1,0 +1,154 @@
+package actions
+
+import (
+	"context"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+)
+
+// evaluate measures the reference that came out of a round on held-out rows.
+func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult, err error) {
+	bound(req.Memory)
+	store, err := aggregator.Open(ctx, req.Store)
+	if err != nil {
+		return res, err
+	}
+	defer store.Close()
+	var shard *dataset.Shard
+	var e *engine.Engine
+	err = c.phase("load", func() (err error) {
+		if shard, err = h.shard.get(ctx, shardKey{data: req.Data, rows: req.Rows, heldOut: true}); err != nil {
+			return err
+		}
+		e, err = h.inferenceEngine(req.Network, engine.Config{Batch: req.BatchSize, Loss: req.Loss, Threads: req.Threads, Memory: req.Memory})
+		return err
+	})
+	if err != nil {
+		return res, err
+	}
+	err = c.phase("fetch", func() error {
+		w, err := store.Reference(ctx, req.Job, req.Round+1)
+		if err != nil {
+			return err
+		}
+		return e.SetWeights(w)
+	})
+	if err != nil {
+		return res, err
+	}
+	err = c.phase("compute", func() (err error) {
+		p := pulse{call: c, store: store, job: req.Job}
+		res, err = measure(ctx, &p, req, e, shard)
+		return err
+	})
+	res.Usage = c.usage()
+	return res, err
+}
+
+func (h *Host) inferenceEngine(n disdel.Network, cfg engine.Config) (*engine.Engine, error) {
+	g, err := model.Build(n)
+	if err != nil {
+		return nil, err
+	}
+	return h.built.get(g, engineKey(n, cfg))
+}
+
+func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e *engine.Engine, shard *dataset.Shard) (res disdel.EvaluateResult, err error) {
+	n, batch := shard.Len(), min(req.BatchSize, shard.Len())
+	x, labels, rows := make([]float32, batch*shard.SampleLen()), make([]int32, batch), make([]int, batch)
+	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: (n + batch - 1) / max(batch, 1)}
+	var lossSum float64
+	var correct int
+	for start := 0; start < n; start += batch {
+		k := min(batch, n-start)
+		for i := range k {
+			rows[i] = start + i
+		}
+		shard.Batch(rows[:k], x, labels)
+		loss, right, err := e.Evaluate(x[:k*shard.SampleLen()], labels[:k])
+		if err != nil {
+			return res, err
+		}
+		lossSum += loss
+		correct += right
+		state.Batch++
+		if err := p.beat(ctx, state); err != nil {
+			return res, err
+		}
+	}
+	return disdel.EvaluateResult{Loss: lossSum / float64(n), Accuracy: float64(correct) / float64(n), Samples: n}, nil
+}
+
+// infer answers class and probabilities of every input under a stored model.
+func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res disdel.InferResult, err error) {
+	bound(req.Memory)
+	e, err := h.inferenceEngine(req.Network, engine.Config{Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory})
+	if err != nil {
+		return res, err
+	}
+	if err := c.phase("load", func() error { return loadModel(ctx, e, req) }); err != nil {
+		return res, err
+	}
+	err = c.phase("compute", func() (err error) {
+		res, err = predict(e, req)
+		return err
+	})
+	res.Usage = c.usage()
+	return res, err
+}
+
+// inferBatch bounds an infer action's memory whatever number of inputs it is given.
+const inferBatch = 64
+
+func loadModel(ctx context.Context, e *engine.Engine, req disdel.InferRequest) error {
+	store, err := modelstore.Open(ctx, req.Models)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	w, err := store.ReadWeights(ctx, req.Path, req.Checksum)
+	if err != nil {
+		return err
+	}
+	return e.SetWeights(w)
+}
+
+func predict(e *engine.Engine, req disdel.InferRequest) (res disdel.InferResult, err error) {
+	sample := model.Shape(req.Network.Input).Len()
+	for start := 0; start < len(req.Inputs); start += inferBatch {
+		rows := req.Inputs[start:min(start+inferBatch, len(req.Inputs))]
+		x := make([]float32, 0, len(rows)*sample)
+		for _, r := range rows {
+			if len(r) != sample {
+				return res, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input does not fit the network's input"}
+			}
+			x = append(x, r...)
+		}
+		p, err := e.Predict(x, len(rows))
+		if err != nil {
+			return res, err
+		}
+		addPredictions(&res, p, len(p)/len(rows))
+	}
+	return res, nil
+}
+
+// addPredictions appends rows of p, [n classes], with the class of the largest probability.
+func addPredictions(res *disdel.InferResult, p []float32, classes int) {
+	for ; len(p) > 0; p = p[classes:] {
+		row := p[:classes]
+		best := 0
+		for i, v := range row {
+			if v > row[best] {
+				best = i
+			}
+		}
+		res.Classes = append(res.Classes, best)
+		res.Probabilities = append(res.Probabilities, row)
+	}
+}

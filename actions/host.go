@@ -1,0 +1,121 @@
+package actions
+
+import (
+	"context"
+	"encoding/json"
+	"runtime/debug"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+)
+
+// Handler answers one request of a task.
+type Handler func(ctx context.Context, params json.RawMessage) (any, error)
+
+// Probe reads the process's resident memory and its high-water mark.
+type Probe func() (resident, peak disdel.Bytes)
+
+// Host carries out the tasks of one container. It is for one request at a time.
+type Host struct {
+	probe Probe
+	now   func() time.Time
+	warm  bool
+	shard shardCache
+	built engineCache
+}
+
+// NewHost returns a Host that measures itself with probe.
+func NewHost(probe Probe) *Host {
+	return &Host{probe: probe, now: time.Now}
+}
+
+// Handlers is the table of tasks.
+func (h *Host) Handlers() map[disdel.Task]Handler {
+	return map[disdel.Task]Handler{
+		disdel.TaskTrain:     handle(h, h.train),
+		disdel.TaskAggregate: handle(h, h.aggregate),
+		disdel.TaskEvaluate:  handle(h, h.evaluate),
+		disdel.TaskInfer:     handle(h, h.infer),
+	}
+}
+
+// Close frees what a warm process keeps.
+func (h *Host) Close() error {
+	h.shard = shardCache{}
+	return h.built.drop()
+}
+
+// handle reads the request, runs the task and adds what it used.
+func handle[Req, Res any](h *Host, task func(context.Context, *call, Req) (Res, error)) Handler {
+	return func(ctx context.Context, params json.RawMessage) (any, error) {
+		var req Req
+		if err := json.Unmarshal(params, &req); err != nil {
+			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read request", Err: err,
+				Hint: "check that the controller and the action image are of the same version"}
+		}
+		c := &call{host: h, warm: h.warm, phases: map[string]disdel.Millis{}}
+		h.warm = true
+		res, err := task(ctx, c, req)
+		if err != nil {
+			return nil, err
+		}
+		return res, nil
+	}
+}
+
+// call is one request being answered.
+type call struct {
+	host   *Host
+	warm   bool
+	phases map[string]disdel.Millis
+}
+
+// phase measures what f takes under name.
+func (c *call) phase(name string, f func() error) error {
+	start := c.host.now()
+	err := f()
+	c.phases[name] += disdel.Millis(c.host.now().Sub(start))
+	return err
+}
+
+func (c *call) usage() disdel.Usage {
+	_, peak := c.host.probe()
+	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm}
+}
+
+// bound makes the collector work harder before the limit kills the process: the soft limit is nine tenths of the
+// action's. It is the process's own setting, and the process is the container's.
+func bound(limit disdel.Bytes) {
+	if limit > 0 {
+		debug.SetMemoryLimit(int64(limit) / 10 * 9)
+	}
+}
+
+// heartbeatEvery is the time between an action's heartbeats: often enough for a live picture, too rarely to cost.
+const heartbeatEvery = 300 * time.Millisecond
+
+// pulse tells the store how far an action is, and brings back whether the job was cancelled.
+type pulse struct {
+	call  *call
+	store *aggregator.Store
+	job   disdel.JobID
+	last  time.Time
+}
+
+// beat sends p if a heartbeat is due. It returns Canceled once somebody stopped the job; a store that does not answer
+// here is no reason to stop: the update will tell.
+func (p *pulse) beat(ctx context.Context, state disdel.Progress) error {
+	now := p.call.host.now()
+	if now.Sub(p.last) < heartbeatEvery {
+		return context.Cause(ctx)
+	}
+	p.last = now
+	state.Resident, state.Peak = p.call.host.probe()
+	state.UnixMs = now.UnixMilli()
+	cancel, err := p.store.Heartbeat(ctx, p.job, state)
+	if err == nil && cancel {
+		return &disdel.Error{Kind: disdel.Canceled, Op: string(state.Task), Job: p.job, Msg: "the job was stopped"}
+	}
+	return context.Cause(ctx)
+}

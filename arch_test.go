@@ -1,0 +1,133 @@
+package disdel_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/disdel/disdel"
+
+// house is who may import whom, folder by folder, besides the root package and the standard library. "..." stands for
+// every package below. A folder that is not here fails until someone decides what it may import.
+var house = map[string][]string{
+	".":                    {},
+	"model":                {"internal/nearest"},
+	"estimator":            {"model"},
+	"dataset":              {"internal/..."},
+	"controller":           {"model", "dataset", "estimator", "controller/jobfile"},
+	"controller/jobfile":   {"internal/nearest", "model"},
+	"executor":             {"internal/..."},
+	"aggregator":           {"internal/safetensors"},
+	"runtime":              {},
+	"runtime/engine":       {"model"},
+	"actions":              {"runtime/engine", "aggregator", "dataset", "model", "internal/modelstore"},
+	"history":              {"history/couchlite"},
+	"history/couchlite":    {},
+	"history/historytest":  {"history"},
+	"platform":             {},
+	"internal/blobs":       {},
+	"internal/modelstore":  {"internal/blobs", "internal/safetensors"},
+	"internal/nearest":     {},
+	"internal/safetensors": {},
+	"cmd/disdel":           {"..."},
+	"bench":                {"..."},
+}
+
+// owners is where a third party's packages may be imported; those not listed are free.
+var owners = map[string][]string{
+	"github.com/apache/openwhisk-client-go": {"executor"},
+	"github.com/redis/go-redis":             {"aggregator"},
+	"github.com/alicebob/miniredis":         {"aggregator"},
+	"github.com/go-kivik/kivik":             {"history"},
+	"go.etcd.io/bbolt":                      {"history/couchlite"},
+	"gocloud.dev":                           {"dataset", "internal/blobs", "internal/modelstore"},
+	"gorgonia.org":                          {"runtime/engine"},
+	"github.com/urfave/cli":                 {"cmd/disdel"},
+	"go.yaml.in/yaml":                       {"controller/jobfile", "cmd/disdel"},
+}
+
+type importEdge struct{ from, file, path string }
+
+// imports reads the imports of every file that is no test.
+func imports(t *testing.T) []importEdge {
+	t.Helper()
+	var edges []importEdge
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "tools"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range f.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			edges = append(edges, importEdge{filepath.ToSlash(filepath.Dir(path)), path, name})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return edges
+}
+
+func allowed(patterns []string, folder string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		base, below := strings.CutSuffix(p, "...")
+		return p == folder || below && strings.HasPrefix(folder+"/", base)
+	})
+}
+
+func TestImportsFollowTheHouse(t *testing.T) {
+	seen := 0
+	for _, e := range imports(t) {
+		rule, known := house[e.from]
+		if !known {
+			t.Errorf("%s: folder %q is not in the table of the house: decide what it may import", e.file, e.from)
+			continue
+		}
+		folder, ours := strings.CutPrefix(e.path, module+"/")
+		if ours {
+			seen++
+		}
+		if ours && !allowed(rule, folder) {
+			t.Errorf("%s: %s may not import %s", e.file, e.from, folder)
+		}
+	}
+	if seen == 0 {
+		t.Error("no import of our own was seen: the test does not look")
+	}
+}
+
+func TestThirdPartiesStayWithTheirOwner(t *testing.T) {
+	for _, e := range imports(t) {
+		for prefix, folders := range owners {
+			if strings.HasPrefix(e.path, prefix) && !slices.Contains(folders, e.from) {
+				t.Errorf("%s: %s belongs to %v", e.file, e.path, folders)
+			}
+		}
+	}
+}
+
+func TestRootPackageDoesNoIO(t *testing.T) {
+	for _, e := range imports(t) {
+		if e.from != "." {
+			continue
+		}
+		if first, _, _ := strings.Cut(e.path, "/"); strings.Contains(first, ".") || slices.Contains([]string{"os", "net", "io/ioutil", "os/exec"}, e.path) {
+			t.Errorf("%s imports %s: the vocabulary is pure", e.file, e.path)
+		}
+	}
+}

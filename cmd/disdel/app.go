@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+)
+
+func newApp(u *ui) *cli.App {
+	app := &cli.App{
+		Name:                   "disdel",
+		Usage:                  "train deep-learning models as serverless actions on Apache OpenWhisk",
+		Description:            "Start with `disdel quickstart`. Flags may stand before or after operands.",
+		Version:                version(),
+		Flags:                  globalFlags(),
+		Suggest:                true,
+		HideHelpCommand:        true,
+		UseShortOptionHandling: true,
+		Reader:                 u.in,
+		Writer:                 u.out,
+		ErrWriter:              u.err,
+		ExitErrHandler:         func(*cli.Context, error) {},
+		OnUsageError:           usage,
+		CommandNotFound:        func(*cli.Context, string) {},
+		Before:                 func(c *cli.Context) error { return u.configure(c) },
+	}
+	for _, build := range []func(*ui) *cli.Command{
+		quickstartCommand, submitCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
+		historyCommand, modelCommand, inferCommand, runtimeCommand, helpCommand,
+	} {
+		app.Commands = append(app.Commands, build(u))
+	}
+	app.Action = func(c *cli.Context) error {
+		if c.NArg() == 0 {
+			return cli.ShowAppHelp(c)
+		}
+		return unknownCommand(app, c.Args().First())
+	}
+	eachCommand(app.Commands, func(c *cli.Command) {
+		c.OnUsageError = usage
+		c.HideHelpCommand = true
+		c.CustomHelpTemplate = commandHelp
+	})
+	return app
+}
+
+func eachCommand(list []*cli.Command, f func(*cli.Command)) {
+	for _, c := range list {
+		f(c)
+		eachCommand(c.Subcommands, f)
+	}
+}
+
+func usage(c *cli.Context, err error, _ bool) error {
+	name := "disdel"
+	if c.Command != nil && c.Command.Name != "" && c.Command.Name != "disdel" {
+		name = c.Command.HelpName
+	}
+	return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: err.Error(), Hint: strings.TrimSpace(name) + " --help"}}
+}
+
+func unknownCommand(app *cli.App, name string) error {
+	hint := "disdel --help"
+	if near := cli.SuggestCommand(app.Commands, name); near != "" {
+		hint = "disdel " + strings.TrimSuffix(strings.TrimPrefix(near, "Did you mean \""), "\"?")
+	}
+	return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no command %q", name), Hint: hint}}
+}
+
+func globalFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", EnvVars: []string{"DISDEL_OUTPUT"}, Usage: "`FORMAT`: table, json or yaml"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no messages, only data and errors"},
+		&cli.BoolFlag{Name: "plain", Usage: "never rewrite lines on the terminal"},
+		&cli.BoolFlag{Name: "verbose", Usage: "log what is done"},
+		&cli.StringFlag{Name: "home", EnvVars: []string{"DISDEL_HOME"}, Usage: "`FOLDER` of data sets, models and history (default: $XDG_DATA_HOME/disdel or ~/.local/share/disdel)"},
+		&cli.StringFlag{Name: "storage", EnvVars: []string{"DISDEL_STORAGE"}, Usage: "blob `URL` of data sets and models (default: a folder of --home)"},
+		&cli.StringFlag{Name: "redis", EnvVars: []string{"DISDEL_REDIS"}, Usage: "`URL` of a Redis server (default: embedded); its password may come from DISDEL_REDIS_PASSWORD"},
+		&cli.StringFlag{Name: "couchdb", EnvVars: []string{"DISDEL_COUCHDB"}, Usage: "`URL` of a CouchDB server (default: embedded); its password may come from DISDEL_COUCHDB_PASSWORD"},
+		&cli.StringFlag{Name: "apihost", EnvVars: []string{"DISDEL_APIHOST"}, Usage: "`URL` of an OpenWhisk API (default: embedded); its key comes from DISDEL_AUTH or ~/.wskprops"},
+		&cli.StringFlag{Name: "image", EnvVars: []string{"DISDEL_IMAGE"}, Usage: "container `IMAGE` of the action runtime on --apihost"},
+		&cli.StringFlag{Name: "pool-memory", EnvVars: []string{"DISDEL_POOL_MEMORY"}, Usage: "`SIZE` of the container pool (default, embedded: three quarters of the free memory)"},
+		&cli.StringFlag{Name: "action-memory", EnvVars: []string{"DISDEL_ACTION_MEMORY"}, Value: "512MB", Usage: "largest memory `SIZE` of an action on the embedded platform"},
+		&cli.DurationFlag{Name: "action-timeout", EnvVars: []string{"DISDEL_ACTION_TIMEOUT"}, Value: defaultActionTimeout, Usage: "longest `TIME` of an action on the embedded platform"},
+	}
+}
+
+// configure reads the global flags.
+func (u *ui) configure(c *cli.Context) error {
+	switch f := c.String("output"); f {
+	case "table", "json", "yaml":
+		u.format = f
+	default:
+		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no output format %q", f), Hint: "use -o table, -o json or -o yaml"}}
+	}
+	u.quiet = c.Bool("quiet")
+	u.live = u.live && !c.Bool("plain") && !u.quiet && os.Getenv("TERM") != "dumb"
+	return nil
+}
+
+func newLog(c *cli.Context, w io.Writer) *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(w)
+	log.SetLevel(logrus.WarnLevel)
+	if c.Bool("verbose") {
+		log.SetLevel(logrus.DebugLevel)
+	}
+	return log
+}
+
+// home is the folder that everything of this user lives in.
+func home(c *cli.Context) (string, error) {
+	dir := c.String("home")
+	if dir == "" {
+		if dir = os.Getenv("XDG_DATA_HOME"); dir != "" {
+			dir = filepath.Join(dir, "disdel")
+		}
+	}
+	if dir == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", &disdel.Error{Kind: disdel.Invalid, Op: "find the home folder", Err: err, Hint: "name a folder with --home"}
+		}
+		dir = filepath.Join(user, ".local", "share", "disdel")
+	}
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", &disdel.Error{Kind: disdel.Invalid, Op: "make the home folder", Err: err, Hint: "name a folder you can write to with --home"}
+	}
+	return dir, nil
+}
+
+// version is what the binary says of itself: the module's version, or the revision it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return info.Main.Version + " (" + s.Value[:12] + ")"
+		}
+	}
+	return info.Main.Version
+}
+
+// operands checks how many operands a command got.
+func operands(c *cli.Context, least, most int) error {
+	if n := c.NArg(); n < least || n > most {
+		return usageError{&disdel.Error{Kind: disdel.Invalid,
+			Msg:  fmt.Sprintf("%s takes %s, not %d", c.Command.HelpName, count(least, most), n),
+			Hint: c.Command.HelpName + " --help"}}
+	}
+	return nil
+}
+
+func count(least, most int) string {
+	switch {
+	case least == most && most == 0:
+		return "no operand"
+	case least == most && most == 1:
+		return "one operand"
+	case least == most:
+		return fmt.Sprintf("%d operands", most)
+	default:
+		return fmt.Sprintf("%d to %d operands", least, most)
+	}
+}
+
+const commandHelp = `NAME:
+   {{.HelpName}} - {{.Usage}}
+
+USAGE:
+   {{if .UsageText}}{{.UsageText}}{{else}}{{.HelpName}}{{if .VisibleFlags}} [options]{{end}} {{.ArgsUsage}}{{end}}
+{{if .Description}}
+{{.Description}}
+{{end}}{{if .Subcommands}}
+COMMANDS:{{range .VisibleCommands}}
+   {{join .Names ", "}}{{"\t"}}{{.Usage}}{{end}}
+{{end}}{{if .VisibleFlags}}
+OPTIONS:
+   {{range $i, $f := .VisibleFlags}}{{if $i}}
+   {{end}}{{$f}}{{end}}
+{{end}}
+Global options (-o json, --home, --redis ...): disdel --help
+`

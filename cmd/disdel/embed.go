@@ -1,0 +1,6 @@
+package main
+
+import _ "embed"
+
+//go:embed quickstart.yaml
+var quickstartJob []byte

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/internal/modelstore"
+)
+
+var setFlag = &cli.StringSliceFlag{Name: "set", Usage: "override a field: `PATH=VALUE`, such as training.batchSize=32 (repeatable)"}
+
+// source is a job file as it was read.
+type source struct {
+	name string
+	text []byte
+	file jobfile.File
+}
+
+// readJob reads and checks a job file, "-" being standard input. Faults are kept for resolve, which adds its own.
+func readJob(u *ui, name string, sets []string) (source, []disdel.Fault, error) {
+	text, err := readInput(u, name)
+	if err != nil {
+		return source{}, nil, err
+	}
+	file, err := jobfile.Parse(name, text, sets)
+	var faults *disdel.Faults
+	if errors.As(err, &faults) {
+		return source{name, text, file}, faults.Faults, nil
+	}
+	return source{name, text, file}, nil, err
+}
+
+// maxInput bounds what is read from a file or a pipe into memory before anyone has looked at it.
+const maxInput = 64 << 20
+
+func readInput(u *ui, name string) ([]byte, error) {
+	in := u.in
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Err: plainPathError(err), Hint: "check the file's name"}
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err == nil && len(data) > maxInput {
+		err = fmt.Errorf("it is larger than %v", disdel.Bytes(maxInput))
+	}
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Err: plainPathError(err)}
+	}
+	return data, nil
+}
+
+// plainPathError drops the path that the message names already.
+func plainPathError(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// resolve checks the job against the networks and data sets there are, and shows every fault with its line.
+func (src source) resolve(ctx context.Context, u *ui, data *dataset.Store, faults []disdel.Fault) (controller.Resolved, error) {
+	r, err := controller.Resolve(ctx, src.file.Job, data, src.name, src.file.Locate, faults)
+	var all *disdel.Faults
+	if errors.As(err, &all) {
+		jobfile.Render(all, src.text, u.err)
+		return r, reported{err}
+	}
+	return r, err
+}
+
+// planned is a job ready to run.
+type planned struct {
+	spec controller.Spec
+	data disdel.DataInfo
+}
+
+// plan works out how a resolved job runs on the platform at hand.
+func (j *jobStack) plan(ctx context.Context, r controller.Resolved) (planned, error) {
+	limits, err := j.limits(ctx)
+	if err != nil {
+		return planned{}, err
+	}
+	if err := controller.CheckPlatform(r.Job, limits); err != nil {
+		return planned{}, err
+	}
+	past, err := j.records.Similar(ctx, r.Job)
+	if err != nil {
+		return planned{}, err
+	}
+	id := newJobID()
+	p, err := controller.NewPlan(controller.PlanInput{
+		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past, Timeouts: executor.Timeouts,
+	})
+	if err != nil {
+		return planned{}, err
+	}
+	return planned{data: r.Data, spec: controller.Spec{
+		ID: id, Job: r.Job, Network: r.Network, Plan: p, Store: j.shared, Threads: j.threads(p.Parallel),
+		Data:   disdel.DataRef{URL: j.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Split: r.Job.Data.Split},
+		Models: j.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, id),
+	}}, nil
+}
+
+// runJob plans and runs a job and shows what came of it. A job that failed is reported and gives its exit code.
+func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Context, j *jobStack) (controller.Resolved, error)) (*disdel.Record, error) {
+	f := newFollower(u)
+	c, j, err := s.controller(ctx, f.notice)
+	if err != nil {
+		return nil, err
+	}
+	r, err := prepare(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	p, err := j.plan(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := c.Run(ctx, p.spec, p.data)
+	f.done()
+	if err != nil {
+		return rec, err
+	}
+	if err := u.show(rec, func(w io.Writer) { printRecord(w, rec) }); err != nil {
+		return rec, err
+	}
+	if rec.Status != disdel.StatusSucceeded {
+		u.fail(failure(rec))
+		return rec, reported{failure(rec)}
+	}
+	return rec, nil
+}
+
+func failure(r *disdel.Record) error {
+	if r.Failure != nil {
+		return r.Failure
+	}
+	return &disdel.Error{Kind: disdel.Internal, Op: "run job", Job: r.ID, Msg: "the job ended as " + r.Status.String()}
+}
+
+func submitCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "submit", Usage: "run a job and follow it to its end", ArgsUsage: "FILE",
+		Description: "FILE is a job file, or - for standard input. Ctrl-C stops the job cleanly.\n\n" +
+			"   disdel submit examples/lenet-fashion.yaml\n" +
+			"   disdel submit job.yaml --set training.epochs=10 -o json",
+		Flags: []cli.Flag{setFlag},
+		Action: func(c *cli.Context) error {
+			if err := operands(c, 1, 1); err != nil {
+				return err
+			}
+			src, faults, err := readJob(u, c.Args().First(), c.StringSlice("set"))
+			if err != nil {
+				return err
+			}
+			return withStack(c, u, func(ctx context.Context, s *stack) error {
+				rec, err := runJob(ctx, u, s, func(ctx context.Context, j *jobStack) (controller.Resolved, error) {
+					return src.resolve(ctx, u, j.data, faults)
+				})
+				if err == nil && rec.Model != nil {
+					u.say("next:  disdel history show %s\n       disdel model show %s:v%d", rec.ID, rec.Model.Name, rec.Model.Version)
+				}
+				return err
+			})
+		},
+	}
+}
+
+func validateCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "validate", Usage: "check job files without running anything", ArgsUsage: "FILE...",
+		Description: "   disdel validate examples/*.yaml",
+		Flags:       []cli.Flag{setFlag},
+		Action: func(c *cli.Context) error {
+			if c.NArg() == 0 {
+				return operands(c, 1, 1)
+			}
+			return withStack(c, u, func(ctx context.Context, s *stack) error {
+				data, err := s.datasets(ctx)
+				if err != nil {
+					return err
+				}
+				var first error
+				for _, name := range c.Args().Slice() {
+					err := validate(ctx, u, c, data, name)
+					if err == nil {
+						u.say("%s: valid", clean(name))
+					}
+					if first == nil {
+						first = err
+					}
+				}
+				return first
+			})
+		},
+	}
+}
+
+func validate(ctx context.Context, u *ui, c *cli.Context, data *dataset.Store, name string) error {
+	src, faults, err := readJob(u, name, c.StringSlice("set"))
+	if err != nil {
+		return err
+	}
+	_, err = src.resolve(ctx, u, data, faults)
+	return err
+}
+
+func estimateCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "estimate", Usage: "show memory, plan and limits of a job without running it", ArgsUsage: "FILE",
+		Description: "   disdel estimate examples/lenet-fashion.yaml\n" +
+			"   disdel estimate job.yaml --layers --set training.batchSize=256",
+		Flags: []cli.Flag{setFlag, &cli.BoolFlag{Name: "layers", Usage: "show every layer's share"}},
+		Action: func(c *cli.Context) error {
+			if err := operands(c, 1, 1); err != nil {
+				return err
+			}
+			src, faults, err := readJob(u, c.Args().First(), c.StringSlice("set"))
+			if err != nil {
+				return err
+			}
+			return withStack(c, u, func(ctx context.Context, s *stack) error {
+				_, j, err := s.controller(ctx, nil)
+				if err != nil {
+					return err
+				}
+				r, err := src.resolve(ctx, u, j.data, faults)
+				if err != nil {
+					return err
+				}
+				p, err := j.plan(ctx, r)
+				if err != nil {
+					return err
+				}
+				out := estimateDocument{APIVersion: disdel.APIVersion, Job: r.Job, Data: r.Data, Plan: p.spec.Plan}
+				return u.show(out, func(w io.Writer) { printEstimate(w, out, c.Bool("layers")) })
+			})
+		},
+	}
+}
+
+type estimateDocument struct {
+	APIVersion string          `json:"apiVersion"`
+	Job        disdel.Job      `json:"job"`
+	Data       disdel.DataInfo `json:"data"`
+	Plan       disdel.Plan     `json:"plan"`
+}
+
+func explainCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "explain", Usage: "explain a field of the job file", ArgsUsage: "[PATH]",
+		Description: "   disdel explain training.batchSize",
+		Action: func(c *cli.Context) error {
+			if err := operands(c, 0, 1); err != nil {
+				return err
+			}
+			text, err := jobfile.Explain(c.Args().First())
+			if err == nil {
+				fmt.Fprint(u.out, text)
+			}
+			return err
+		},
+	}
+}
+
+// quickstartName is the data set, and the stem of the model's name, of the first job anyone runs.
+const quickstartName = "digits"
+
+func quickstartCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "quickstart", Usage: "train a small network on real data in under a minute",
+		Description: "Trains a convolutional network on 1,797 handwritten digits as two concurrent train actions plus\n" +
+			"aggregation, on embedded OpenWhisk, Redis and history. Needs no set-up and no network.",
+		Flags: []cli.Flag{setFlag},
+		Action: func(c *cli.Context) error {
+			if err := operands(c, 0, 0); err != nil {
+				return err
+			}
+			return withStack(c, u, func(ctx context.Context, s *stack) error {
+				rec, err := runJob(ctx, u, s, func(ctx context.Context, j *jobStack) (controller.Resolved, error) {
+					if err := ensureBuiltin(ctx, j.data, quickstartName); err != nil {
+						return controller.Resolved{}, err
+					}
+					file, err := jobfile.Parse("quickstart.yaml", quickstartJob, c.StringSlice("set"))
+					if err != nil {
+						return controller.Resolved{}, err
+					}
+					return source{"quickstart.yaml", quickstartJob, file}.resolve(ctx, u, j.data, nil)
+				})
+				if err == nil {
+					u.say("%s", quickstartNext(rec))
+				}
+				return err
+			})
+		},
+	}
+}
+
+func quickstartNext(r *disdel.Record) string {
+	digit := filepath.Join(os.TempDir(), "digit.json")
+	return fmt.Sprintf(`next:  disdel dataset sample digits --row 7 > %[1]s
+       disdel infer %[2]s --input %[1]s
+       disdel history show %[3]s
+       disdel dataset add fashion-mnist
+       disdel submit examples/lenet-fashion.yaml`, digit, r.Model.Name, r.ID)
+}

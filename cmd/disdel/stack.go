@@ -1,0 +1,333 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/history/couchlite"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/platform"
+)
+
+// defaultActionTimeout is OpenWhisk's own maximum.
+const defaultActionTimeout = 5 * time.Minute
+
+// stack is what a command works with: the servers of the user, or embedded ones that speak the same protocols and live as
+// long as the command. Parts are started when they are asked for; close ends them in reverse order.
+type stack struct {
+	cli   *cli.Context
+	log   *logrus.Logger
+	home  string
+	close func() error
+}
+
+// withStack runs f with a stack and ends what f started, whatever came of it.
+func withStack(c *cli.Context, u *ui, f func(ctx context.Context, s *stack) error) (err error) {
+	dir, err := home(c)
+	if err != nil {
+		return err
+	}
+	s := &stack{cli: c, log: newLog(c, u.err), home: dir, close: func() error { return nil }}
+	defer func() { err = errors.Join(err, s.close()) }()
+	return f(c.Context, s)
+}
+
+// atEnd has f called when the stack ends.
+func (s *stack) atEnd(f func() error) {
+	before := s.close
+	s.close = func() error { return errors.Join(f(), before()) }
+}
+
+// storage is the blob URL of a kind of data: data sets or models.
+func (s *stack) storage(folder string) string {
+	base := s.cli.String("storage")
+	if base == "" {
+		return (&url.URL{Scheme: "file", Path: filepath.Join(s.home, folder)}).String()
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return base // opening it will say what is wrong
+	}
+	if u.Scheme == "file" {
+		u.Path = filepath.Join(u.Path, folder)
+		return u.String()
+	}
+	q := u.Query()
+	q.Set("prefix", folder+"/")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func (s *stack) datasets(ctx context.Context) (*dataset.Store, error) {
+	d, err := dataset.OpenStore(ctx, s.storage("datasets"))
+	if err == nil {
+		s.atEnd(d.Close)
+	}
+	return d, err
+}
+
+func (s *stack) models(ctx context.Context) (*modelstore.Store, error) {
+	m, err := modelstore.Open(ctx, s.storage("models"))
+	if err == nil {
+		s.atEnd(m.Close)
+	}
+	return m, err
+}
+
+// history opens the user's CouchDB, or the embedded store on the file in the home folder.
+func (s *stack) history(ctx context.Context) (*history.Store, error) {
+	address, err := withPassword(s.cli.String("couchdb"), "DISDEL_COUCHDB_PASSWORD")
+	if err != nil {
+		return nil, err
+	}
+	if address == "" {
+		server, err := couchlite.Open(filepath.Join(s.home, "history.db"), couchlite.Config{})
+		if err != nil {
+			return nil, err
+		}
+		s.atEnd(server.Close)
+		if err := server.Start(); err != nil {
+			return nil, err
+		}
+		address = server.URL()
+	}
+	h, err := history.Open(ctx, history.Config{URL: address, Logger: s.log})
+	if err == nil {
+		s.atEnd(h.Close)
+	}
+	return h, err
+}
+
+// store is the address that a job's actions share: the user's Redis, or the embedded one.
+func (s *stack) store() (disdel.Store, error) {
+	address, err := withPassword(s.cli.String("redis"), "DISDEL_REDIS_PASSWORD")
+	if err != nil || address != "" {
+		return disdel.Store{URL: address}, err
+	}
+	e, err := aggregator.StartEmbedded(aggregator.EmbeddedConfig{})
+	if err != nil {
+		return disdel.Store{}, err
+	}
+	s.atEnd(e.Close)
+	return disdel.Store{URL: e.URL()}, nil
+}
+
+// withPassword puts a password from the environment into a URL that has none: no flag takes a secret.
+func withPassword(address, variable string) (string, error) {
+	secret := os.Getenv(variable)
+	if address == "" || secret == "" {
+		return address, nil
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", &disdel.Error{Kind: disdel.Invalid, Op: "read address", Msg: "\"" + address + "\" is no URL"}
+	}
+	u.User = url.UserPassword(u.User.Username(), secret)
+	return u.String(), nil
+}
+
+// executor opens the user's OpenWhisk, or the embedded one. The second value is the memory of its pool, 0 if unknown.
+func (s *stack) executor() (*executor.Executor, disdel.Bytes, error) {
+	pool, err := s.pool()
+	if err != nil {
+		return nil, 0, err
+	}
+	cfg := executor.Config{APIHost: s.cli.String("apihost"), Image: s.cli.String("image"), Logger: s.log}
+	if cfg.APIHost == "" {
+		p, err := s.platform(pool)
+		if err != nil {
+			return nil, 0, err
+		}
+		cfg.APIHost, cfg.AuthKey = p.URL(), p.AuthKey()
+	} else if cfg.AuthKey, err = authKey(); err != nil {
+		return nil, 0, err
+	}
+	e, err := executor.New(cfg)
+	return e, pool, err
+}
+
+func (s *stack) platform(pool disdel.Bytes) (*platform.Platform, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Internal, Op: "find this program", Err: err}
+	}
+	memory, err := disdel.ParseBytes(s.cli.String("action-memory"))
+	if err != nil {
+		return nil, err
+	}
+	cfg := platform.DefaultConfig()
+	cfg.PoolMemory, cfg.Logger, cfg.AuthKey = pool, s.log, randomKey()
+	cfg.Limits.Memory.Max, cfg.Limits.Timeout.Max = memory, s.cli.Duration("action-timeout")
+	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = embeddedPerMinute, embeddedConcurrent
+	cfg.Kinds = map[string]platform.Kind{
+		disdel.RuntimeKind: {Command: []string{self, "runtime", "--listen", "{listen}"}},
+	}
+	p, err := platform.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.atEnd(func() error {
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		return p.Close(ctx)
+	})
+	return p, p.Start(context.Background())
+}
+
+// OpenWhisk's defaults protect a shared cluster; the embedded platform has one user, and a job of many short rounds would
+// wait for the minute to turn.
+const (
+	embeddedPerMinute  = 6000
+	embeddedConcurrent = 300
+)
+
+// pool is the memory of the container pool: what the user says, or three quarters of what the machine has free.
+func (s *stack) pool() (disdel.Bytes, error) {
+	if text := s.cli.String("pool-memory"); text != "" {
+		return disdel.ParseBytes(text)
+	}
+	if s.cli.String("apihost") != "" {
+		return 0, nil
+	}
+	return max(512*disdel.MB, freeMemory()/4*3), nil
+}
+
+// freeMemory reads MemAvailable, 0 where there is none.
+func freeMemory() disdel.Bytes {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var fields = strings.Fields(lines.Text())
+		if len(fields) >= 2 && fields[0] == "MemAvailable:" {
+			kb, _ := strconv.ParseInt(fields[1], 10, 64)
+			return disdel.Bytes(kb) * disdel.KB
+		}
+	}
+	return 0
+}
+
+// randomKey is a uuid:key pair as OpenWhisk's, known to this process only.
+func randomKey() string {
+	b := make([]byte, 48)
+	rand.Read(b)
+	h := hex.EncodeToString(b)
+	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-8" + h[17:20] + "-" + h[20:32] + ":" + h[32:]
+}
+
+// authKey is the user's OpenWhisk key: DISDEL_AUTH, or AUTH of wsk's own file, which is never written.
+func authKey() (string, error) {
+	if key := os.Getenv("DISDEL_AUTH"); key != "" {
+		return key, nil
+	}
+	path := os.Getenv("WSK_CONFIG_FILE")
+	if path == "" {
+		dir, _ := os.UserHomeDir()
+		path = filepath.Join(dir, ".wskprops")
+	}
+	f, err := os.Open(path)
+	if err == nil {
+		defer f.Close()
+		if key := property(f, "AUTH"); key != "" {
+			return key, nil
+		}
+	}
+	return "", &disdel.Error{Kind: disdel.Denied, Op: "find the OpenWhisk key", Msg: "neither DISDEL_AUTH nor AUTH in " + path + " is set",
+		Hint: "wsk property set --auth KEY, or put it into DISDEL_AUTH"}
+}
+
+func property(r io.Reader, name string) string {
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		if k, v, ok := strings.Cut(lines.Text(), "="); ok && strings.TrimSpace(k) == name {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// controller joins everything that runs a job.
+func (s *stack) controller(ctx context.Context, observe func(controller.Notice)) (*controller.Controller, *jobStack, error) {
+	j := &jobStack{stack: s}
+	steps := []func() error{
+		func() (err error) { j.data, err = s.datasets(ctx); return err },
+		func() (err error) { j.shelf, err = s.models(ctx); return err },
+		func() (err error) { j.records, err = s.history(ctx); return err },
+		func() (err error) { j.shared, err = s.store(); return err },
+		func() (err error) { j.invoker, j.pool, err = s.executor(); return err },
+		func() (err error) { j.board, err = aggregator.Open(ctx, j.shared); return err },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, nil, err
+		}
+	}
+	s.atEnd(j.board.Close)
+	return controller.New(controller.Config{
+		Invoker: j.invoker, Recorder: j.records, Board: j.board, Shelf: shelf{j.shelf}, Log: s.log, Observe: observe,
+	}), j, nil
+}
+
+// jobStack is the parts of a stack that a job needs.
+type jobStack struct {
+	*stack
+	data    *dataset.Store
+	shelf   *modelstore.Store
+	records *history.Store
+	shared  disdel.Store
+	invoker *executor.Executor
+	board   *aggregator.Store
+	pool    disdel.Bytes
+}
+
+// limits are the platform's, with the pool that its API does not tell.
+func (j *jobStack) limits(ctx context.Context) (disdel.PlatformLimits, error) {
+	p, err := j.invoker.Limits(ctx)
+	p.Pool = j.pool
+	return p, err
+}
+
+// threads shares the machine's processors among the train actions that run at once on the embedded platform.
+func (j *jobStack) threads(parallel int) int {
+	if j.cli.String("apihost") != "" {
+		return 1
+	}
+	return max(1, runtime.NumCPU()/max(parallel, 1))
+}
+
+func newJobID() disdel.JobID {
+	return disdel.JobID("job-" + strings.ToLower(ulid.Make().String()))
+}
+
+// shelf keeps the models of jobs that succeeded.
+type shelf struct{ store *modelstore.Store }
+
+func (s shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error) {
+	m, err := s.store.Commit(ctx, modelstore.Model{
+		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
+		Epochs: r.Plan.Epochs * len(r.Rounds), Workers: r.Plan.Workers,
+	}, r.Job.Output.Keep)
+	return m.ModelRef, err
+}

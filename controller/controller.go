@@ -1,0 +1,91 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+)
+
+// Invoker is the OpenWhisk side of a job.
+type Invoker interface {
+	// Limits reads the platform's bounds.
+	Limits(ctx context.Context) (disdel.PlatformLimits, error)
+	// Prepare creates the job's package and its actions.
+	Prepare(ctx context.Context, pkg string, actions []disdel.ActionPlan) error
+	// Invoke starts an invocation without waiting for it.
+	Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error)
+	// Wait returns the classified activation once it ended. The error is about the asking, not about the activation.
+	Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error)
+	// Remove deletes the package with its actions.
+	Remove(ctx context.Context, pkg string) error
+}
+
+// Recorder keeps records.
+type Recorder interface {
+	Save(ctx context.Context, r *disdel.Record) error
+	// Similar returns records of the same network, data set and batch size, newest first.
+	Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, error)
+}
+
+// Board is the job's place in the store that its actions share.
+type Board interface {
+	// Progress is the last heartbeat of every action.
+	Progress(ctx context.Context, job disdel.JobID) ([]disdel.Progress, error)
+	// Cancel asks the job's actions to stop at their next heartbeat.
+	Cancel(ctx context.Context, job disdel.JobID) error
+	// Sweep deletes everything the job left.
+	Sweep(ctx context.Context, job disdel.JobID) (int, error)
+}
+
+// Shelf is where trained models stand.
+type Shelf interface {
+	// Commit gives the weights that the job's top aggregation action wrote to path a version of their own.
+	Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error)
+}
+
+// Config is what a Controller works with.
+type Config struct {
+	Invoker  Invoker
+	Recorder Recorder
+	Board    Board
+	Shelf    Shelf
+	Log      logrus.FieldLogger
+
+	Now   func() time.Time // nil: time.Now
+	Tick  time.Duration    // between looks at the actions' progress; 0: 200 ms
+	Grace time.Duration    // for running actions to end after a failure or a cancel; 0: 5 s
+	// Observe is told what happens, from one goroutine, and must not block. nil: nobody looks.
+	Observe func(Notice)
+}
+
+// Notice is what an onlooker is told: exactly one field is set.
+type Notice struct {
+	Planned  *disdel.Record     // the plan is made, nothing runs yet
+	Invoked  *disdel.Invocation // an invocation was accepted
+	Ended    *disdel.Activation
+	Progress []disdel.Progress
+	Round    *disdel.Round
+}
+
+// Controller runs jobs. It is safe for concurrent use by several jobs.
+type Controller struct{ cfg Config }
+
+// New returns a Controller; Invoker, Recorder, Board, Shelf and Log are required.
+func New(cfg Config) *Controller {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Tick == 0 {
+		cfg.Tick = 200 * time.Millisecond
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = 5 * time.Second
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(Notice) {}
+	}
+	return &Controller{cfg: cfg}
+}

@@ -1,0 +1,197 @@
+package controller
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/disdel/disdel"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the transcripts of testdata anew")
+
+// Every file of testdata/manager is a script: events in, the manager's orders under each as "-> ...". The manager is pure,
+// so a transcript is the whole of its behaviour.
+func TestManagerFollowsItsScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/manager/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(want))
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" && !*rewrite {
+				t.Errorf("transcript (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func play(t *testing.T, script string) string {
+	t.Helper()
+	var out strings.Builder
+	var m *Manager
+	lines := bufio.NewScanner(strings.NewReader(script))
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.HasPrefix(line, "-> ") {
+			continue
+		}
+		fmt.Fprintln(&out, line)
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0 || strings.HasPrefix(line, "#"):
+		case words[0] == "job":
+			m = NewManager(scriptSpec(t, words[1:]))
+		default:
+			for _, o := range m.Step(scriptEvent(t, m, words)) {
+				fmt.Fprintln(&out, "-> "+describe(o))
+			}
+		}
+	}
+	return out.String()
+}
+
+// options reads "key=value" words.
+func options(t *testing.T, words []string) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	for _, w := range words {
+		k, v, ok := strings.Cut(w, "=")
+		if !ok {
+			continue
+		}
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", w, err)
+		}
+		out[k] = f
+	}
+	return out
+}
+
+func scriptSpec(t *testing.T, words []string) Spec {
+	o := options(t, words)
+	job := disdel.Job{}
+	job.Training.ValidateEvery = int(o["validateEvery"])
+	if v, ok := o["target"]; ok {
+		job.Training.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: v}
+	}
+	if v, ok := o["patience"]; ok {
+		job.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Patience: int(v)}
+	}
+	workers := int(o["workers"])
+	plan := disdel.Plan{Workers: workers, Rounds: int(o["rounds"]), Epochs: 1, HeldOut: int(o["heldOut"]), Parallel: workers,
+		Levels: Tree(workers, int(o["fanIn"])), Shards: make([]disdel.Rows, workers)}
+	return Spec{ID: "job-1", Job: job, Plan: plan, Models: "mem://", Output: "weights/m/job-1.safetensors", Threads: 1}
+}
+
+// scriptEvent reads "started", "cancel", "deadline", or "TASK ROUND LEVEL MEMBER [OUTCOME] [key=value...]".
+func scriptEvent(t *testing.T, m *Manager, words []string) Event {
+	t.Helper()
+	switch words[0] {
+	case "started":
+		return Event{Kind: EventStarted}
+	case "cancel":
+		return Event{Kind: EventCanceled, Err: &disdel.Error{Kind: disdel.Canceled, Msg: "interrupted"}}
+	case "deadline":
+		return Event{Kind: EventDeadline, Err: &disdel.Error{Kind: disdel.Timeout, Msg: "deadline"}}
+	case "unknown":
+		return Event{}
+	}
+	var n [3]int
+	for i := range n {
+		v, err := strconv.Atoi(words[i+1])
+		if err != nil {
+			t.Fatalf("%v: %v", words, err)
+		}
+		n[i] = v
+	}
+	a := disdel.Activation{Outcome: disdel.OutcomeSuccess, Invocation: disdel.Invocation{
+		Task: disdel.Task(words[0]), Round: n[0], Level: n[1], Member: n[2],
+	}}
+	o := options(t, words[4:])
+	for _, w := range words[4:] {
+		switch {
+		case w == "refused":
+			a.Failure = &disdel.Error{Kind: disdel.Unavailable, Msg: "refused"}
+			return Event{Kind: EventRefused, Activation: a}
+		case w == "garbage":
+			a.Result = json.RawMessage(`"?"`)
+			return Event{Kind: EventEnded, Activation: a}
+		case !strings.Contains(w, "="):
+			if err := a.Outcome.UnmarshalText([]byte(w)); err != nil {
+				t.Fatal(err)
+			}
+			a.Failure = &disdel.Error{Kind: disdel.Crashed, Msg: w}
+		}
+	}
+	var result any
+	switch a.Task {
+	case disdel.TaskTrain:
+		result = disdel.TrainResult{Loss: o["loss"], Samples: int(o["samples"]), Reached: o["reached"] != 0}
+	case disdel.TaskEvaluate:
+		result = disdel.EvaluateResult{Loss: o["loss"], Accuracy: o["accuracy"]}
+	default:
+		result = disdel.AggregateResult{}
+	}
+	a.Result, _ = json.Marshal(result)
+	return Event{Kind: EventEnded, Activation: a}
+}
+
+func describe(o Order) string {
+	switch o.Kind {
+	case OrderInvoke:
+		s := "invoke " + o.Invocation.ID
+		if o.Invocation.Task == disdel.TaskAggregate {
+			var r disdel.AggregateRequest
+			if err := json.Unmarshal(o.Invocation.Params, &r); err != nil {
+				return err.Error()
+			}
+			for _, m := range r.Members {
+				s += fmt.Sprintf(" +%d.%d", m.Level, m.Member)
+			}
+			if r.Top {
+				s += " top"
+			}
+			if r.Path != "" {
+				s += " save"
+			}
+		}
+		return s
+	case OrderRound:
+		s := fmt.Sprintf("round %d trainLoss %.4g", o.Round.Round, o.Round.TrainLoss)
+		if o.Round.Accuracy != nil {
+			s += fmt.Sprintf(" loss %g accuracy %g", *o.Round.Loss, *o.Round.Accuracy)
+		}
+		return s
+	case OrderFinish:
+		s := "finish " + o.Status.String()
+		if o.Failure != nil {
+			s += fmt.Sprintf(" %s %q", o.Failure.Kind, o.Failure.Msg)
+		}
+		if o.Stopped != "" {
+			s += fmt.Sprintf(" (%s)", o.Stopped)
+		}
+		return s
+	default:
+		return "?"
+	}
+}

@@ -1,0 +1,241 @@
+package controller
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/model"
+)
+
+// TimeoutRule is the timeout manager: the timeout of every task from the records of similar jobs, the cost the user
+// expects, or the platform's maximum, and the name of the source it took.
+type TimeoutRule func(history []disdel.Record, plan disdel.Plan, job disdel.Job) (map[disdel.Task]disdel.Millis, string)
+
+// PlanInput is what a plan is made of.
+type PlanInput struct {
+	ID       disdel.JobID
+	Job      disdel.Job
+	Graph    *model.Graph
+	Data     disdel.DataInfo
+	Platform disdel.PlatformLimits
+	History  []disdel.Record // of similar jobs, newest first
+	Timeouts TimeoutRule
+}
+
+// NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by the
+// TimeoutRule, the aggregation tree by memory. It returns OverLimit with the arithmetic for a job that cannot fit.
+func NewPlan(in PlanInput) (disdel.Plan, error) {
+	b := planBuilder{PlanInput: in}
+	steps := []func() error{b.workers, b.actions, b.tree, b.rounds, b.timeouts, b.bound}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return disdel.Plan{}, err
+		}
+	}
+	return b.plan, nil
+}
+
+type planBuilder struct {
+	PlanInput
+	plan  disdel.Plan
+	train disdel.Estimate
+}
+
+func (b *planBuilder) because(format string, args ...any) {
+	b.plan.Reasons = append(b.plan.Reasons, fmt.Sprintf(format, args...))
+}
+
+func (b *planBuilder) input(rows int) estimator.Input {
+	t := b.Job.Training
+	return estimator.Input{
+		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, SampleBytes: b.Data.SampleSize,
+		Epochs: t.Epochs, Optimizer: t.Optimizer,
+	}
+}
+
+func (b *planBuilder) estimate(workers int) disdel.Estimate {
+	return estimator.Train(b.input((b.Data.Train + workers - 1) / workers))
+}
+
+// ceiling is the most memory an action of this job may be given, and who said so.
+func (b *planBuilder) ceiling() (disdel.Bytes, string) {
+	m, who := b.Platform.MaxMemory, "the platform's maximum"
+	if r := b.Job.Resources; r.MaxMemory > 0 && r.MaxMemory < m {
+		m, who = r.MaxMemory, "resources.maxMemory"
+	}
+	if r := b.Job.Resources; r.Memory > 0 && r.Memory <= m {
+		m, who = r.Memory, "resources.memory"
+	}
+	if p := b.Platform.Pool; p > 0 && p < m {
+		m, who = p, "the pool's memory"
+	}
+	return m, who
+}
+
+// workers decides how many train actions run, and what each holds.
+func (b *planBuilder) workers() error {
+	limit, who := b.ceiling()
+	known := b.known()
+	switch n := b.Job.Distribution.Workers; {
+	case n > 0:
+		b.plan.Workers, b.train = n, b.estimate(n)
+		b.because("workers: %d, as the job file says", n)
+	case known != nil:
+		b.plan.Workers, b.train = known.Plan.Workers, b.estimate(known.Plan.Workers)
+		b.because("workers: %d, as in %s, the last job of this kind that succeeded", b.plan.Workers, known.ID)
+	default:
+		n, e, steps, err := estimator.ContainerRule(limit, b.maxWorkers(), b.estimate)
+		if err != nil {
+			return err
+		}
+		b.plan.Workers, b.train = n, e
+		b.plan.Reasons = append(b.plan.Reasons, steps...)
+	}
+	if b.train.Total > limit {
+		return b.tooBig(limit, who)
+	}
+	b.plan.Shards = dataset.Shards(b.Data.Train, b.plan.Workers)
+	b.plan.HeldOut = b.Data.HeldOut
+	return nil
+}
+
+// maxWorkers keeps at least one whole batch in every shard.
+func (b *planBuilder) maxWorkers() int {
+	return max(1, b.Data.Train/b.Job.Training.BatchSize)
+}
+
+// known is Algorithm 1's look into the history: the newest job of this kind that succeeded on a platform like this one.
+func (b *planBuilder) known() *disdel.Record {
+	limit, _ := b.ceiling()
+	i := slices.IndexFunc(b.History, func(r disdel.Record) bool {
+		return r.Status == disdel.StatusSucceeded && r.Data.Checksum == b.Data.Checksum &&
+			r.Job.Distribution.Workers == 0 && b.estimate(r.Plan.Workers).Total <= limit
+	})
+	if i < 0 {
+		return nil
+	}
+	return &b.History[i]
+}
+
+func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
+	e := b.train
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+		Msg: fmt.Sprintf("a train action needs %v, and %s is %v (fit %v, package %v, shard %v, model %v, margin %v)",
+			e.Total, who, limit, e.Fit, e.Pkg, e.Dta, e.Mod, e.Saf),
+		Hint: "lower training.batchSize, raise distribution.workers, or raise the limit",
+	}
+}
+
+// actions gives every task an action with its limit.
+func (b *planBuilder) actions() error {
+	limit, who := b.ceiling()
+	b.plan.Platform = b.Platform
+	estimates := []struct {
+		task disdel.Task
+		e    disdel.Estimate
+	}{
+		{disdel.TaskTrain, b.train},
+		{disdel.TaskAggregate, estimator.Aggregate(b.input(0))},
+		{disdel.TaskEvaluate, estimator.Evaluate(b.input(b.Data.HeldOut))},
+	}
+	for _, v := range estimates {
+		if v.e.Total > limit {
+			return &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+				Msg:  fmt.Sprintf("an %s action needs %v, and %s is %v", v.task, v.e.Total, who, limit),
+				Hint: "raise the limit, or choose a smaller network"}
+		}
+		memory := b.limit(v.e.Total)
+		if v.task == disdel.TaskTrain && b.Job.Resources.Memory > 0 {
+			memory = b.Job.Resources.Memory
+		}
+		b.plan.Actions = append(b.plan.Actions, disdel.ActionPlan{
+			Task: v.task, Name: disdel.ActionName(Package(b.ID) + "/" + string(v.task)),
+			Limits: disdel.Limits{Memory: memory}, Estimate: v.e,
+		})
+		b.because("%s memory: estimate %v, limit %v", v.task, v.e.Total, memory)
+	}
+	return nil
+}
+
+// limit is the smallest limit the platform takes for an estimate: whole megabytes, not below its minimum.
+func (b *planBuilder) limit(e disdel.Bytes) disdel.Bytes {
+	return max(b.Platform.MinMemory, disdel.Bytes(e.MB())*disdel.MB)
+}
+
+// tree lays the aggregation levels.
+func (b *planBuilder) tree() error {
+	fanIn := b.Job.Distribution.Aggregation.FanIn
+	a, _ := b.plan.Action(disdel.TaskAggregate)
+	if fanIn == 0 {
+		limit, _ := b.ceiling()
+		fanIn = FanIn(limit, a.Estimate.Total, a.Estimate.Mod)
+		b.because("aggregation: (%v - %v) / %v allows %d updates an action", limit, a.Estimate.Total, a.Estimate.Mod, fanIn)
+	}
+	b.plan.Levels = Tree(b.plan.Workers, fanIn)
+	return nil
+}
+
+// rounds divides the epochs, and says how many train actions run at once.
+func (b *planBuilder) rounds() error {
+	t := b.Job.Training
+	b.plan.Rounds, b.plan.Epochs = t.Epochs, 1
+	if b.Job.Distribution.Sync == disdel.SyncEnd {
+		b.plan.Rounds, b.plan.Epochs = 1, t.Epochs
+	}
+	train, _ := b.plan.Action(disdel.TaskTrain)
+	b.plan.Parallel = b.plan.Workers
+	if pool := b.Platform.Pool; pool > 0 {
+		b.plan.Parallel = min(b.plan.Parallel, int(pool/train.Limits.Memory))
+	}
+	if n := b.Platform.Concurrent; n > 0 {
+		b.plan.Parallel = min(b.plan.Parallel, n)
+	}
+	if b.plan.Parallel < b.plan.Workers {
+		b.because("%d of %d train actions run at once: %v each in a pool of %v, %d concurrent invocations",
+			b.plan.Parallel, b.plan.Workers, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent)
+	}
+	return nil
+}
+
+// timeouts asks the timeout manager; the job file's own timeout wins.
+func (b *planBuilder) timeouts() error {
+	by, source := b.Timeouts(b.History, b.plan, b.Job)
+	for i := range b.plan.Actions {
+		a := &b.plan.Actions[i]
+		if a.Limits.Timeout = by[a.Task]; b.Job.Resources.Timeout > 0 {
+			a.Limits.Timeout, source = disdel.Millis(b.Job.Resources.Timeout), "job file"
+		}
+		a.Limits.Timeout = min(max(a.Limits.Timeout, b.Platform.MinTimeout), b.Platform.MaxTimeout)
+	}
+	b.plan.Timeouts = source
+	train, _ := b.plan.Action(disdel.TaskTrain)
+	b.because("timeout: %v for a train action, from %s", train.Limits.Timeout, source)
+	return nil
+}
+
+// bound is Eq. 6 with every action at its limits and every round at its timeout: the most the job can cost.
+func (b *planBuilder) bound() error {
+	var memory disdel.Bytes
+	var seconds float64
+	for _, a := range b.plan.Actions {
+		n := 1
+		switch a.Task {
+		case disdel.TaskTrain:
+			n = b.plan.Workers
+		case disdel.TaskAggregate:
+			n = 0
+			for _, l := range b.plan.Levels {
+				n += len(l.Clusters)
+			}
+		}
+		memory += disdel.Bytes(n) * a.Limits.Memory
+		seconds += float64(a.Limits.Timeout) / 1e9 * float64(b.plan.Rounds)
+	}
+	b.plan.CostGBs = math.Round(seconds*float64(memory)/float64(disdel.GB)*10) / 10
+	return nil
+}

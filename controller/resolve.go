@@ -1,0 +1,163 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/model"
+)
+
+// Resolved is a job together with the network and the data set it names.
+type Resolved struct {
+	Job     disdel.Job
+	Network disdel.Network
+	Graph   *model.Graph
+	Data    disdel.DataInfo
+	Labels  []string // class names, where the data set has them
+}
+
+// Locator gives the place of a field in the job file, 0 where there is none.
+type Locator func(path string) (line, column int)
+
+// Resolve looks up the network and the data set of a job and checks what a job file alone cannot tell. Every fault it
+// finds comes back at once, together with earlier, those the file's own check found: in file order, as *disdel.Faults.
+func Resolve(ctx context.Context, job disdel.Job, data *dataset.Store, file string, locate Locator, earlier []disdel.Fault) (Resolved, error) {
+	r := resolver{Resolved: Resolved{Job: job}, locate: locate, faults: earlier}
+	if err := r.data(ctx, data); err != nil {
+		return r.Resolved, err
+	}
+	r.network()
+	r.fit()
+	if len(r.faults) == 0 {
+		return r.Resolved, nil
+	}
+	sort.SliceStable(r.faults, func(i, j int) bool {
+		a, b := r.faults[i], r.faults[j]
+		return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column
+	})
+	return r.Resolved, &disdel.Faults{File: file, Faults: r.faults}
+}
+
+type resolver struct {
+	Resolved
+	locate Locator
+	faults []disdel.Fault
+	found  bool // the data set is there
+}
+
+// fault adds a fault at path, unless the file's own check has one there already.
+func (r *resolver) fault(path, hint, format string, args ...any) {
+	for _, f := range r.faults {
+		if f.Path == path {
+			return
+		}
+	}
+	line, column := r.locate(path)
+	r.faults = append(r.faults, disdel.Fault{Path: path, Line: line, Column: column, Msg: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// DataName is the data set that data.source names.
+func DataName(source string) string { return strings.TrimPrefix(source, "dataset://") }
+
+func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
+	name := DataName(r.Job.Data.Source)
+	if name == "" || name == r.Job.Data.Source {
+		return nil // the file's own check has said so
+	}
+	m, err := store.Manifest(ctx, name)
+	switch disdel.KindOf(err) {
+	case disdel.UnknownKind:
+	case disdel.NotFound, disdel.Invalid:
+		e := disdel.AsError(err)
+		r.fault("data.source", e.Hint, "there is no data set %q here", name)
+		return nil
+	default:
+		return err
+	}
+	if want := r.Job.Data.Checksum; want != "" && want != m.Checksum() {
+		r.fault("data.checksum", "", "data set %s has checksum %s", name, m.Checksum())
+	}
+	r.Resolved.Data, r.Labels, r.found = m.Info(r.Job.Data.Split), m.ClassNames, true
+	return nil
+}
+
+// network builds the graph. Without a data set the network is checked at its own standard input.
+func (r *resolver) network() {
+	m := r.Job.Model
+	r.Network = disdel.Network{Name: m.Name, Layers: m.Layers, Input: r.Resolved.Data.Sample, Classes: r.Resolved.Data.Classes, Init: m.Init}
+	if m.Name != "" {
+		entry, ok := model.Find(m.Name)
+		if !ok {
+			r.fault("model.name", "disdel model list", "there is no network %q%s", m.Name, didYouMean(model.Nearest(m.Name)))
+			return
+		}
+		if !r.found {
+			r.Network.Input, r.Network.Classes = entry.Input, entry.Classes
+		}
+	}
+	for _, f := range model.CheckLayers("model.layers", m.Layers) {
+		r.fault(f.Path, f.Hint, "%s", f.Msg)
+	}
+	if len(r.faults) > 0 && !r.found || m.Name == "" && len(m.Layers) == 0 {
+		return
+	}
+	g, err := model.Build(r.Network)
+	if err != nil {
+		e := disdel.AsError(err)
+		r.fault("model", e.Hint, "the network does not fit the data: %s", e.Error())
+		return
+	}
+	r.Graph = g
+}
+
+func didYouMean(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", name)
+}
+
+// fit checks the numbers of the job against the data.
+func (r *resolver) fit() {
+	if !r.found {
+		return
+	}
+	d, t, workers := r.Resolved.Data, r.Job.Training, r.Job.Distribution.Workers
+	switch shard := d.Train / max(workers, 1); {
+	case workers > d.Train:
+		r.fault("distribution.workers", "", "%d workers, and only %d training rows", workers, d.Train)
+	case t.BatchSize > shard:
+		r.fault("training.batchSize", fmt.Sprintf("use at most %d", shard), "%d rows a batch, and the smallest shard has %d", t.BatchSize, shard)
+	}
+	if e := t.EarlyStop; e != nil && e.Metric == "valLoss" && d.HeldOut == 0 {
+		r.fault("training.earlyStop.metric", "raise data.split.validation", "valLoss needs held-out rows, and there are none")
+	}
+	if r.Graph != nil && t.Loss == "crossEntropy" && r.Graph.Output().Len() != d.Classes {
+		r.fault("model", "", "the network has %d outputs, and the data %d classes", r.Graph.Output().Len(), d.Classes)
+	}
+}
+
+// CheckPlatform lists what a job asks of the platform that it does not allow.
+func CheckPlatform(job disdel.Job, p disdel.PlatformLimits) error {
+	r := job.Resources
+	over := func(format string, args ...any) error {
+		return &disdel.Error{Kind: disdel.OverLimit, Op: "check job against the platform", Msg: fmt.Sprintf(format, args...),
+			Hint: "change the job file, or have an admin raise the platform's limit"}
+	}
+	switch {
+	case r.Memory > p.MaxMemory:
+		return over("resources.memory is %v, and the platform allows at most %v an action", r.Memory, p.MaxMemory)
+	case r.Memory > 0 && r.Memory < p.MinMemory:
+		return over("resources.memory is %v, and the platform allows no less than %v", r.Memory, p.MinMemory)
+	case disdel.Millis(r.Timeout) > p.MaxTimeout:
+		return over("resources.timeout is %v, and the platform allows at most %v", r.Timeout, p.MaxTimeout)
+	case p.Pool > 0 && r.Memory > p.Pool:
+		return over("resources.memory is %v, and the whole pool has %v: the action would wait for ever", r.Memory, p.Pool)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,275 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+)
+
+// saveTimeout bounds the last save of a record after the job's own context has ended.
+const saveTimeout = 10 * time.Second
+
+// Run runs a resolved and planned job to its end and returns its record, which is saved. A job that failed or was
+// cancelled is no error of Run: the record says so. Errors are those of the history store (Unavailable) and of a package
+// that could not be created.
+//
+// Canceling ctx cancels the job: its actions are asked to stop, and the record says canceled with context.Cause.
+func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (*disdel.Record, error) {
+	r := &run{
+		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event),
+		rec: &disdel.Record{
+			APIVersion: disdel.APIVersion, ID: spec.ID, Status: disdel.StatusRunning, Created: c.cfg.Now(),
+			Job: spec.Job, Data: data, Plan: spec.Plan,
+		},
+		manager: NewManager(spec),
+	}
+	// A job is acknowledged only once its record is on disk.
+	if err := c.cfg.Recorder.Save(ctx, r.rec); err != nil {
+		return nil, err
+	}
+	c.cfg.Observe(Notice{Planned: r.rec})
+	r.execute(ctx)
+	return r.rec, r.close(ctx)
+}
+
+// run is one job in flight. Only the loop's goroutine touches it; invocations report through events.
+type run struct {
+	c       *Controller
+	spec    Spec
+	log     logrus.FieldLogger
+	manager *Manager
+	rec     *disdel.Record
+	events  chan Event
+	flying  sync.WaitGroup
+	open    int // invocations that have not reported yet
+
+	roundStart time.Time
+	phaseStart map[disdel.Task]time.Time
+	phaseOpen  map[disdel.Task]int
+}
+
+// Package is the OpenWhisk package of a job.
+func Package(id disdel.JobID) string { return "disdel-" + string(id) }
+
+func (r *run) execute(ctx context.Context) {
+	r.phaseStart, r.phaseOpen = map[disdel.Task]time.Time{}, map[disdel.Task]int{}
+	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	start := r.c.cfg.Now()
+	first := Event{Kind: EventStarted}
+	if err := r.c.cfg.Invoker.Prepare(ctx, Package(r.spec.ID), r.spec.Plan.Actions); err != nil {
+		first = refused(disdel.Invocation{}, err)
+	}
+	r.rec.Phases.Prepare = disdel.Millis(r.c.cfg.Now().Sub(start))
+	r.roundStart = r.c.cfg.Now()
+	if !r.obey(work, r.manager.Step(first)) {
+		r.loop(ctx, work)
+	}
+	r.windDown(ctx, stop)
+	r.rec.Phases.Total = disdel.Millis(r.c.cfg.Now().Sub(start))
+}
+
+// loop waits for what happens next and carries out what the manager makes of it, until the job has ended.
+func (r *run) loop(ctx, work context.Context) {
+	tick := time.NewTicker(r.c.cfg.Tick)
+	defer tick.Stop()
+	deadline := r.deadline()
+	defer deadline.Stop()
+	for ended := false; !ended; {
+		select {
+		case e := <-r.events:
+			r.keep(e)
+			ended = r.obey(work, r.manager.Step(e))
+		case <-tick.C:
+			r.look(ctx)
+		case <-deadline.C:
+			ended = r.obey(work, r.manager.Step(Event{Kind: EventDeadline, Err: r.pastDeadline()}))
+		case <-ctx.Done():
+			ended = r.obey(work, r.manager.Step(Event{Kind: EventCanceled, Err: canceled(ctx)}))
+		}
+	}
+}
+
+func (r *run) deadline() *time.Timer {
+	d := time.Duration(r.spec.Job.Reliability.Deadline)
+	if d <= 0 {
+		t := time.NewTimer(time.Hour)
+		t.Stop()
+		return t
+	}
+	return time.NewTimer(d)
+}
+
+func (r *run) pastDeadline() *disdel.Error {
+	return &disdel.Error{Kind: disdel.Timeout, Op: "run job", Job: r.spec.ID,
+		Msg:  "the job's deadline of " + r.spec.Job.Reliability.Deadline.String() + " has passed",
+		Hint: "raise reliability.deadline, or lower training.epochs"}
+}
+
+func canceled(ctx context.Context) *disdel.Error {
+	return &disdel.Error{Kind: disdel.Canceled, Op: "run job", Msg: "the job was stopped", Err: context.Cause(ctx)}
+}
+
+// obey carries out orders and tells whether the job has ended.
+func (r *run) obey(work context.Context, orders []Order) (ended bool) {
+	for _, o := range orders {
+		switch o.Kind {
+		case OrderInvoke:
+			r.invoke(work, o.Invocation)
+		case OrderRound:
+			r.roundOver(o.Round)
+		case OrderFinish:
+			r.rec.Status, r.rec.Failure, r.rec.Stopped = o.Status, o.Failure, o.Stopped
+			ended = true
+		}
+	}
+	return ended
+}
+
+func (r *run) invoke(work context.Context, inv disdel.Invocation) {
+	r.open++
+	if r.phaseOpen[inv.Task]++; r.phaseOpen[inv.Task] == 1 {
+		r.phaseStart[inv.Task] = r.c.cfg.Now()
+	}
+	r.c.cfg.Observe(Notice{Invoked: &inv})
+	r.flying.Add(1)
+	go func() {
+		defer r.flying.Done()
+		r.events <- r.attend(work, inv)
+	}()
+}
+
+// attend makes one invocation and waits for its end.
+func (r *run) attend(work context.Context, inv disdel.Invocation) Event {
+	id, err := r.c.cfg.Invoker.Invoke(work, inv)
+	if err != nil {
+		return refused(inv, err)
+	}
+	r.log.WithFields(logrus.Fields{"action": inv.Action, "activation": id, "round": inv.Round}).Debug("invoked")
+	a, err := r.c.cfg.Invoker.Wait(work, inv, id)
+	if err != nil {
+		e := refused(inv, err)
+		e.Activation.ID = id
+		return e
+	}
+	return Event{Kind: EventEnded, Activation: a}
+}
+
+func refused(inv disdel.Invocation, err error) Event {
+	outcome := disdel.OutcomeInternalError
+	if errors.Is(err, context.Canceled) || disdel.KindOf(err) == disdel.Canceled {
+		outcome = disdel.OutcomeCanceled
+	}
+	return Event{Kind: EventRefused, Activation: disdel.Activation{Invocation: inv, Outcome: outcome, Failure: disdel.AsError(err)}}
+}
+
+// keep adds an ended invocation to the record.
+func (r *run) keep(e Event) {
+	a := e.Activation
+	r.open--
+	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
+		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
+	}
+	r.rec.Activations = append(r.rec.Activations, a)
+	r.c.cfg.Observe(Notice{Ended: &a})
+}
+
+func (r *run) addPhase(task disdel.Task, d time.Duration) {
+	p := map[disdel.Task]*disdel.Millis{
+		disdel.TaskTrain: &r.rec.Phases.Train, disdel.TaskAggregate: &r.rec.Phases.Aggregate,
+		disdel.TaskEvaluate: &r.rec.Phases.Evaluate,
+	}[task]
+	*p += disdel.Millis(d)
+}
+
+func (r *run) roundOver(round disdel.Round) {
+	now := r.c.cfg.Now()
+	round.Duration = disdel.Millis(now.Sub(r.roundStart))
+	r.roundStart = now
+	r.rec.Rounds = append(r.rec.Rounds, round)
+	if round.Accuracy != nil {
+		r.rec.Accuracy, r.rec.Loss = *round.Accuracy, *round.Loss
+	}
+	r.c.cfg.Observe(Notice{Round: &round})
+}
+
+// look shows how far the actions are. A store that does not answer costs the onlooker the picture, not the job.
+func (r *run) look(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	p, err := r.c.cfg.Board.Progress(ctx, r.spec.ID)
+	if err != nil {
+		r.log.WithError(err).Debug("no progress to be had")
+		return
+	}
+	r.c.cfg.Observe(Notice{Progress: p})
+}
+
+// windDown lets what still runs come to an end: at once after success, after a cancel and a grace period otherwise.
+func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
+	if r.open > 0 {
+		quiet, done := context.WithTimeout(context.WithoutCancel(ctx), r.c.cfg.Grace)
+		defer done()
+		if err := r.c.cfg.Board.Cancel(quiet, r.spec.ID); err != nil {
+			r.log.WithError(err).Warn("running actions could not be asked to stop")
+		}
+		for r.open > 0 {
+			select {
+			case e := <-r.events:
+				r.keep(e)
+			case <-quiet.Done():
+				stop(context.Canceled)
+				r.keep(<-r.events)
+			}
+		}
+	}
+	r.flying.Wait()
+}
+
+// close removes what the job put on the platform and into the store, and saves its record, whatever became of ctx.
+func (r *run) close(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer stop()
+	if err := r.c.cfg.Invoker.Remove(ctx, Package(r.spec.ID)); err != nil && disdel.KindOf(err) != disdel.NotFound {
+		r.log.WithError(err).Warn("the job's package stays on the platform")
+	}
+	if _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); err != nil {
+		r.log.WithError(err).Warn("the job's updates stay in the store until they expire")
+	}
+	r.rec.Ended = r.c.cfg.Now()
+	r.rec.CostGBs = Cost(r.rec.Activations)
+	r.commitModel(ctx)
+	return r.c.cfg.Recorder.Save(ctx, r.rec)
+}
+
+// commitModel makes the weights of a job that succeeded a version of its model. A job whose model cannot be kept has
+// failed, whatever it learned.
+func (r *run) commitModel(ctx context.Context) {
+	if r.rec.Status != disdel.StatusSucceeded {
+		return
+	}
+	ref, err := r.c.cfg.Shelf.Commit(ctx, r.rec, r.spec.Network, r.weights())
+	if err != nil {
+		r.rec.Status, r.rec.Failure = disdel.StatusFailed, disdel.AsError(err)
+		return
+	}
+	r.rec.Model = &ref
+}
+
+// weights is what the action that wrote the final weights said of them.
+func (r *run) weights() disdel.ModelRef {
+	ref := disdel.ModelRef{Name: r.spec.Job.Output.Model, Path: r.spec.Output}
+	for _, a := range r.rec.Activations {
+		var res disdel.AggregateResult
+		if a.Task == disdel.TaskAggregate && json.Unmarshal(a.Result, &res) == nil && res.Checksum != "" {
+			ref.Checksum, ref.Size = res.Checksum, res.Size
+		}
+	}
+	return ref
+}

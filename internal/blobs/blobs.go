@@ -1,0 +1,62 @@
+// Package blobs opens the buckets that data sets and models live in: file:// folders, mem:// for tests, s3:// in
+// production. It only opens: what is kept there, and under which keys, is the business of dataset and modelstore.
+//
+// Files are written whole or not at all (a temporary file beside the target, then a rename), without metadata files and
+// without leftovers in the system's temporary folder.
+package blobs
+
+import (
+	"context"
+	"net/url"
+
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/fileblob" // file://
+	_ "gocloud.dev/blob/memblob"  // mem://
+	_ "gocloud.dev/blob/s3blob"   // s3://
+	"gocloud.dev/gcerrors"
+
+	"github.com/disdel/disdel"
+)
+
+// Open opens the bucket at a blob URL; a file:// folder is created if it is missing. It returns Invalid for a URL that is
+// none, and Unavailable for a bucket that cannot be opened.
+func Open(ctx context.Context, address string) (*blob.Bucket, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme == "" {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open bucket", Msg: "\"" + address + "\" is no blob URL",
+			Hint: "write file:///folder or s3://bucket?region=REGION", Err: err}
+	}
+	if u.Scheme == "file" {
+		q := u.Query()
+		for _, option := range []string{"create_dir", "no_tmp_dir"} {
+			q.Set(option, "true")
+		}
+		q.Set("metadata", "skip")
+		u.RawQuery = q.Encode()
+	}
+	b, err := blob.OpenBucket(ctx, u.String())
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open bucket", Msg: address, Err: err,
+			Hint: "check that the folder is writable, or the bucket and its credentials"}
+	}
+	return b, nil
+}
+
+// Wrap turns a bucket's error about key into an Error: NotFound, Denied, Conflict (the key exists already) or Unavailable.
+func Wrap(err error, op, key string) error {
+	if err == nil {
+		return nil
+	}
+	kind := disdel.Unavailable
+	switch gcerrors.Code(err) {
+	case gcerrors.NotFound:
+		kind = disdel.NotFound
+	case gcerrors.PermissionDenied:
+		kind = disdel.Denied
+	case gcerrors.FailedPrecondition, gcerrors.AlreadyExists:
+		kind = disdel.Conflict
+	case gcerrors.Canceled:
+		kind = disdel.Canceled
+	}
+	return &disdel.Error{Kind: kind, Op: op, Msg: key, Err: err}
+}

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The linters, at the versions of tools/go.mod.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tool() { go tool -modfile=tools/go.mod "$@"; }
+fail=0
+complain() { echo "$1" >&2; fail=1; }
+
+unformatted=$(git ls-files '*.go' | xargs -r go tool -modfile=tools/go.mod gofumpt -l)
+[ -z "$unformatted" ] || complain "not gofumpt-ed: $unformatted"
+go vet ./... || complain "go vet has something to say"
+fixes=$(go fix -diff ./... 2>&1) || true
+[ -z "$fixes" ] || complain "go fix would change: $fixes"
+tool staticcheck -checks all,-ST1000 ./... || complain "staticcheck has something to say"
+go mod tidy -diff || complain "go.mod is not tidy"
+exit $fail

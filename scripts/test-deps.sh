@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs what the tests need and a fresh machine may lack: redis-server and Fashion-MNIST from Debian, pouchdb-server (a
+# CouchDB-wire server that others wrote) from npm. What is there already is left alone. Needs apt only for what is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+POUCHDB_SERVER=4.2.0
+cache=.cache
+mkdir -p "$cache"
+
+missing=()
+command -v redis-server >/dev/null || missing+=(redis-server)
+[ -e /usr/share/dataset-fashion-mnist ] || [ -e /usr/share/datasets/fashion-mnist ] || missing+=(dataset-fashion-mnist)
+command -v npm >/dev/null || missing+=(npm)
+command -v gcc >/dev/null || missing+=(gcc libc6-dev) # the race detector links with cgo
+
+if [ ${#missing[@]} -gt 0 ]; then
+  if ! command -v apt-get >/dev/null; then
+    echo "install by hand, then run make test again: ${missing[*]}" >&2
+    exit 1
+  fi
+  sudo=""
+  if [ "$(id -u)" -ne 0 ]; then sudo="sudo"; fi
+  echo "installing: ${missing[*]}"
+  $sudo apt-get update -qq
+  # The servers are started by the tests, on ports of their own: no service of the machine is wanted.
+  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$cache/apt.log" 2>&1 ||
+    { cat "$cache/apt.log" >&2; exit 1; }
+fi
+
+if [ ! -x "$cache/npm/node_modules/.bin/pouchdb-server" ]; then
+  echo "installing: pouchdb-server $POUCHDB_SERVER"
+  npm install --silent --no-audit --no-fund --prefix "$cache/npm" "pouchdb-server@$POUCHDB_SERVER" >"$cache/npm.log" 2>&1 ||
+    { cat "$cache/npm.log" >&2; exit 1; }
+fi
