@@ -1,0 +1,212 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel"
+)
+
+// Builder makes a graph node by node. Each method returns the index of the node it added; after a mistake the rest are
+// ignored and Graph returns the first error. The zero value is not usable.
+type Builder struct {
+	g     Graph
+	names map[string]bool
+	err   error
+}
+
+// NewBuilder starts a graph with an input of one sample's shape.
+func NewBuilder(name string, input Shape) *Builder {
+	b := &Builder{g: Graph{Name: name}, names: map[string]bool{}}
+	for _, v := range input {
+		if v < 1 {
+			b.fail("input", "shape %v has a side below 1", []int(input))
+		}
+	}
+	if len(input) != 1 && len(input) != 3 {
+		b.fail("input", "shape %v is neither [units] nor [channels height width]", []int(input))
+	}
+	b.g.Nodes = []Node{{Name: "input", Op: OpInput, Out: input}}
+	return b
+}
+
+// Graph returns the finished graph, or the first error (Invalid).
+func (b *Builder) Graph() (*Graph, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	g := b.g
+	return &g, nil
+}
+
+func (b *Builder) fail(layer, format string, args ...any) {
+	if b.err == nil {
+		b.err = &disdel.Error{Kind: disdel.Invalid, Op: "build network " + b.g.Name,
+			Msg: fmt.Sprintf("layer %s: %s", layer, fmt.Sprintf(format, args...))}
+	}
+}
+
+// Out is the shape of a node's output.
+func (b *Builder) Out(node int) Shape { return b.g.Nodes[node].Out }
+
+// Last is the index of the newest node.
+func (b *Builder) Last() int { return len(b.g.Nodes) - 1 }
+
+func (b *Builder) add(n Node) int {
+	if b.err != nil {
+		return 0
+	}
+	if n.Name == "" || b.names[n.Name] {
+		b.fail(n.Name, "the name is empty or taken")
+		return 0
+	}
+	b.names[n.Name] = true
+	b.g.Nodes = append(b.g.Nodes, n)
+	return b.Last()
+}
+
+// image returns the input's shape as channels, height, width.
+func (b *Builder) image(name string, in int) (c, h, w int) {
+	s := b.Out(in)
+	if len(s) != 3 {
+		b.fail(name, "its input %v is no image", []int(s))
+		return 1, 1, 1
+	}
+	return s[0], s[1], s[2]
+}
+
+// Window is a kernel sliding over an image. Zero sides mean: stride 1 (pools: the kernel), no padding, dilation 1.
+type Window struct {
+	Kernel, Stride, Dilation Sides
+	Pad                      Padding
+}
+
+// Square is a window with equal sides.
+func Square(kernel, stride, pad int) Window {
+	return Window{Kernel: Sides{kernel, kernel}, Stride: Sides{stride, stride}, Pad: Padding{pad, pad, pad, pad}}
+}
+
+// slide returns the size of the output of a window, checking that at least one position fits.
+func (b *Builder) slide(name string, w *Window, height, width int) (oh, ow int) {
+	if w.Stride == (Sides{}) {
+		w.Stride = Sides{1, 1}
+	}
+	if w.Dilation == (Sides{}) {
+		w.Dilation = Sides{1, 1}
+	}
+	side := func(size, before, after, kernel, stride, dilation int) int {
+		reach := dilation*(kernel-1) + 1
+		if kernel < 1 || stride < 1 || dilation < 1 || before < 0 || after < 0 || size+before+after < reach {
+			b.fail(name, "a window of %d (stride %d, dilation %d) does not fit %d pixels with padding %d and %d", kernel, stride, dilation, size, before, after)
+			return 1
+		}
+		return (size+before+after-reach)/stride + 1
+	}
+	oh = side(height, w.Pad.Top, w.Pad.Bottom, w.Kernel.H, w.Stride.H, w.Dilation.H)
+	ow = side(width, w.Pad.Left, w.Pad.Right, w.Kernel.W, w.Stride.W, w.Dilation.W)
+	return oh, ow
+}
+
+// Conv adds a convolution to filters channels; groups equal to the input's channels make it depthwise.
+func (b *Builder) Conv(name string, in, filters int, w Window, groups int, bias bool) int {
+	c, h, wd := b.image(name, in)
+	oh, ow := b.slide(name, &w, h, wd)
+	groups = max(groups, 1)
+	if filters < 1 || c%groups != 0 || filters%groups != 0 {
+		b.fail(name, "%d groups do not divide %d input and %d output channels", groups, c, filters)
+	}
+	return b.add(Node{Name: name, Op: OpConv, Inputs: []int{in}, Out: Shape{filters, oh, ow}, Filters: filters,
+		Kernel: w.Kernel, Stride: w.Stride, Pad: w.Pad, Dilation: w.Dilation, Groups: groups, Bias: bias})
+}
+
+// Dense adds a fully connected layer on a vector.
+func (b *Builder) Dense(name string, in, units int) int {
+	if s := b.Out(in); len(s) != 1 {
+		b.fail(name, "its input %v is no vector; flatten it first", []int(s))
+	}
+	if units < 1 {
+		b.fail(name, "units must be at least 1")
+	}
+	return b.add(Node{Name: name, Op: OpDense, Inputs: []int{in}, Out: Shape{units}, Units: units, Bias: true})
+}
+
+// BatchNorm adds a normalisation over channels with PyTorch's defaults, eps 1e-5 and momentum 0.1.
+func (b *Builder) BatchNorm(name string, in int) int {
+	return b.add(Node{Name: name, Op: OpBatchNorm, Inputs: []int{in}, Out: b.Out(in), Eps: 1e-5, Momentum: 0.1})
+}
+
+// Same adds an element-wise op: OpReLU, OpReLU6, OpSigmoid, OpTanh or OpSoftmax (which takes a vector).
+func (b *Builder) Same(name string, in int, op Op) int {
+	if op == OpSoftmax && len(b.Out(in)) != 1 {
+		b.fail(name, "softmax takes a vector, not %v", []int(b.Out(in)))
+	}
+	return b.add(Node{Name: name, Op: op, Inputs: []int{in}, Out: b.Out(in)})
+}
+
+// Pool adds OpMaxPool or OpAvgPool.
+func (b *Builder) Pool(name string, in int, op Op, w Window) int {
+	c, h, wd := b.image(name, in)
+	if w.Stride == (Sides{}) {
+		w.Stride = w.Kernel
+	}
+	oh, ow := b.slide(name, &w, h, wd)
+	return b.add(Node{Name: name, Op: op, Inputs: []int{in}, Out: Shape{c, oh, ow}, Kernel: w.Kernel, Stride: w.Stride, Pad: w.Pad})
+}
+
+// AdaptivePool averages to side x side, whatever the input.
+func (b *Builder) AdaptivePool(name string, in, side int) int {
+	c, _, _ := b.image(name, in)
+	return b.add(Node{Name: name, Op: OpAdaptiveAvgPool, Inputs: []int{in}, Out: Shape{c, side, side}, Kernel: Sides{side, side}})
+}
+
+// GlobalPool averages each channel to one value: [channels 1 1].
+func (b *Builder) GlobalPool(name string, in int) int {
+	c, _, _ := b.image(name, in)
+	return b.add(Node{Name: name, Op: OpGlobalAvgPool, Inputs: []int{in}, Out: Shape{c, 1, 1}})
+}
+
+// Dropout zeroes a share of values while training.
+func (b *Builder) Dropout(name string, in int, rate float64) int {
+	if rate < 0 || rate >= 1 {
+		b.fail(name, "rate %g is not in [0, 1)", rate)
+	}
+	return b.add(Node{Name: name, Op: OpDropout, Inputs: []int{in}, Out: b.Out(in), Rate: rate})
+}
+
+// Flatten makes a vector of an image.
+func (b *Builder) Flatten(name string, in int) int {
+	return b.add(Node{Name: name, Op: OpFlatten, Inputs: []int{in}, Out: Shape{b.Out(in).Len()}})
+}
+
+// Add sums nodes of one shape.
+func (b *Builder) Add(name string, in ...int) int {
+	for _, n := range in {
+		if fmt.Sprint(b.Out(n)) != fmt.Sprint(b.Out(in[0])) {
+			b.fail(name, "cannot add %v and %v", []int(b.Out(in[0])), []int(b.Out(n)))
+		}
+	}
+	return b.add(Node{Name: name, Op: OpAdd, Inputs: in, Out: b.Out(in[0])})
+}
+
+// Concat joins images of one size along channels.
+func (b *Builder) Concat(name string, in ...int) int {
+	_, h, w := b.image(name, in[0])
+	channels := 0
+	for _, n := range in {
+		c, nh, nw := b.image(name, n)
+		if nh != h || nw != w {
+			b.fail(name, "cannot join %dx%d and %dx%d pixels", h, w, nh, nw)
+		}
+		channels += c
+	}
+	return b.add(Node{Name: name, Op: OpConcat, Inputs: in, Out: Shape{channels, h, w}})
+}
+
+// Downsample is ResNet's shortcut of option A: every stride-th pixel, channels padded with zeros to filters.
+func (b *Builder) Downsample(name string, in, filters, stride int) int {
+	c, h, w := b.image(name, in)
+	if filters < c {
+		b.fail(name, "cannot pad %d channels to %d", c, filters)
+	}
+	return b.add(Node{Name: name, Op: OpDownsample, Inputs: []int{in}, Out: Shape{filters, (h + stride - 1) / stride, (w + stride - 1) / stride},
+		Filters: filters, Stride: Sides{stride, stride}})
+}
