@@ -1,0 +1,65 @@
+package aggregator
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/disdel/disdel"
+)
+
+// Embedded is a Redis in this process for people who have none: miniredis on a loopback port with a random password.
+// It keeps no file and knows no ACL and no maxmemory; a job's updates are bounded by its plan.
+type Embedded struct {
+	server   *miniredis.Miniredis
+	password string
+	stop     chan struct{}
+	done     sync.WaitGroup
+}
+
+// StartEmbedded starts the embedded store. It returns Unavailable if no loopback port can be had.
+func StartEmbedded() (*Embedded, error) {
+	secret := make([]byte, 16)
+	rand.Read(secret)
+	e := &Embedded{server: miniredis.NewMiniRedis(), password: hex.EncodeToString(secret), stop: make(chan struct{})}
+	e.server.RequireAuth(e.password)
+	if err := e.server.StartAddr("127.0.0.1:0"); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "start the embedded store", Err: err}
+	}
+	e.done.Add(1)
+	go e.tick()
+	return e, nil
+}
+
+// tick moves miniredis' clock, which stands still on its own, so that keys expire.
+func (e *Embedded) tick() {
+	defer e.done.Done()
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			e.server.FastForward(time.Second)
+		case <-e.stop:
+			return
+		}
+	}
+}
+
+// URL is the address with its password.
+func (e *Embedded) URL() string {
+	u := url.URL{Scheme: "redis", User: url.UserPassword("", e.password), Host: e.server.Addr(), Path: "/0"}
+	return u.String()
+}
+
+// Close ends the store; what it held is gone.
+func (e *Embedded) Close() error {
+	close(e.stop)
+	e.done.Wait()
+	e.server.Close()
+	return nil
+}

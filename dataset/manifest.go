@@ -1,0 +1,126 @@
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math/rand/v2"
+	"regexp"
+
+	"github.com/disdel/disdel"
+)
+
+// Manifest describes a data set.
+type Manifest struct {
+	APIVersion string   `json:"apiVersion"`
+	Name       string   `json:"name"` // a DNS label
+	Title      string   `json:"title,omitempty"`
+	License    string   `json:"license,omitempty"` // with the attribution it asks for
+	Sample     []int    `json:"sample"`            // [channels height width]
+	Classes    int      `json:"classes"`
+	ClassNames []string `json:"classNames,omitempty"`
+	DType      string   `json:"dtype"` // of a stored value: U8 or F32
+	Scale      float32  `json:"scale"` // an input is stored x scale + offset
+	Offset     float32  `json:"offset"`
+	Train      Part     `json:"train"`
+	Test       Part     `json:"test"` // without rows where the set has no held-out part of its own
+}
+
+// Part is the rows of one part and the chunks that hold them, in order.
+type Part struct {
+	Rows   int     `json:"rows"`
+	Chunks []Chunk `json:"chunks"`
+}
+
+// Chunk is one safetensors file: x [rows C H W] and y [rows], I32.
+type Chunk struct {
+	Key      string       `json:"key"`
+	Rows     int          `json:"rows"`
+	Size     disdel.Bytes `json:"sizeBytes"`
+	Checksum string       `json:"checksum"` // sha256 of the file
+}
+
+func checksum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// encode gives the bytes of the manifest as they are stored.
+func (m *Manifest) encode() []byte {
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		panic("dataset: a manifest is plain data: " + err.Error())
+	}
+	return append(data, '\n')
+}
+
+// Checksum is the sha256 of the manifest as stored; with the chunks' checksums in it, it stands for every row.
+func (m *Manifest) Checksum() string { return checksum(m.encode()) }
+
+// SampleLen is the number of values of a sample.
+func (m *Manifest) SampleLen() int {
+	n := 1
+	for _, v := range m.Sample {
+		n *= v
+	}
+	return n
+}
+
+// SampleSize is the bytes of one stored sample without its label.
+func (m *Manifest) SampleSize() disdel.Bytes {
+	if m.DType == "U8" {
+		return disdel.Bytes(m.SampleLen())
+	}
+	return disdel.Bytes(4 * m.SampleLen())
+}
+
+// division says which rows of the stored parts train and which are held out.
+type division struct {
+	train, heldOut int
+	order          []int // of the train part's rows, trained ones first; nil: a test part of its own, stored order
+}
+
+// divide splits the rows: a test part of the set's own is the held-out part; else the rows in an order drawn from the
+// split's seed, of which the last share is held out.
+func (m *Manifest) divide(s disdel.Split) division {
+	if m.Test.Rows > 0 {
+		return division{train: m.Train.Rows, heldOut: m.Test.Rows}
+	}
+	n := int(float64(m.Train.Rows)*s.Train + 0.5)
+	if s.Train == 0 {
+		n = m.Train.Rows
+	}
+	rng := rand.New(rand.NewPCG(uint64(s.Seed), 0x5eed))
+	return division{train: n, heldOut: m.Train.Rows - n, order: rng.Perm(m.Train.Rows)}
+}
+
+// Info is what a record keeps of the data set under a split.
+func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
+	d := m.divide(s)
+	return disdel.DataInfo{Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut,
+		Sample: m.Sample, Classes: m.Classes, SampleSize: m.SampleSize()}
+}
+
+// Shards deals rows out to workers: contiguous, every row once, sizes differing by at most one.
+func Shards(rows, workers int) []disdel.Rows {
+	out := make([]disdel.Rows, workers)
+	for w := range out {
+		out[w] = disdel.Rows{Start: w * rows / workers, End: (w + 1) * rows / workers}
+	}
+	return out
+}
+
+// Order is the order in which a worker goes through its n rows in an epoch: the same for the same numbers, on any machine.
+func Order(seed int64, epoch, worker, n int) []int {
+	return rand.New(rand.NewPCG(uint64(seed), uint64(epoch)<<32|uint64(worker))).Perm(n)
+}
+
+var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+func checkName(name string) error {
+	if label.MatchString(name) {
+		return nil
+	}
+	return &disdel.Error{Kind: disdel.Invalid, Op: "name data set", Msg: "\"" + name + "\" is no data set's name",
+		Hint: "use lower-case letters, digits and dashes, at most 63"}
+}

@@ -1,0 +1,192 @@
+package dataset
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
+	"github.com/disdel/disdel/internal/safetensors"
+)
+
+// Shard is rows in memory in their stored type: an 8-bit image takes a byte a pixel until its batch comes.
+type Shard struct {
+	sample        int
+	u8            []byte
+	f32           []float32
+	labels        []int32
+	scale, offset float32
+}
+
+// Len is the number of rows.
+func (s *Shard) Len() int { return len(s.labels) }
+
+// SampleLen is the number of values of a row.
+func (s *Shard) SampleLen() int { return s.sample }
+
+// Size is the memory the rows take.
+func (s *Shard) Size() disdel.Bytes {
+	return disdel.Bytes(len(s.u8) + 4*len(s.f32) + 4*len(s.labels))
+}
+
+// Batch writes rows into x, [len(rows) sample], scaled as the manifest says, and their labels into labels. Both must be
+// long enough.
+func (s *Shard) Batch(rows []int, x []float32, labels []int32) {
+	for i, r := range rows {
+		dst := x[i*s.sample : (i+1)*s.sample]
+		labels[i] = s.labels[r]
+		if s.u8 != nil {
+			for k, v := range s.u8[r*s.sample : (r+1)*s.sample] {
+				dst[k] = float32(v)*s.scale + s.offset
+			}
+			continue
+		}
+		for k, v := range s.f32[r*s.sample : (r+1)*s.sample] {
+			dst[k] = v*s.scale + s.offset
+		}
+	}
+}
+
+// ReadTrain reads rows of the training part. It refuses a data set other than ref's (Conflict) and damaged chunks
+// (Corrupt); it reads only the chunks it needs, one at a time.
+func (s *Store) ReadTrain(ctx context.Context, ref disdel.DataRef, rows disdel.Rows) (*Shard, error) {
+	m, d, err := s.open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if rows.Start < 0 || rows.End > d.train || rows.Start > rows.End {
+		return nil, outside(ref.Name, rows, d.train)
+	}
+	if d.order == nil {
+		return s.contiguous(ctx, m, m.Train, rows)
+	}
+	return s.scattered(ctx, m, d.order[rows.Start:rows.End])
+}
+
+// ReadHeldOut reads rows of the held-out part, with ReadTrain's errors.
+func (s *Store) ReadHeldOut(ctx context.Context, ref disdel.DataRef, rows disdel.Rows) (*Shard, error) {
+	m, d, err := s.open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if rows.Start < 0 || rows.End > d.heldOut || rows.Start > rows.End {
+		return nil, outside(ref.Name, rows, d.heldOut)
+	}
+	if d.order == nil {
+		return s.contiguous(ctx, m, m.Test, rows)
+	}
+	return s.scattered(ctx, m, d.order[d.train+rows.Start:d.train+rows.End])
+}
+
+func outside(name string, rows disdel.Rows, n int) error {
+	return &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + name, Msg: fmt.Sprintf("rows %d to %d of %d", rows.Start, rows.End, n)}
+}
+
+func (s *Store) open(ctx context.Context, ref disdel.DataRef) (Manifest, division, error) {
+	m, err := s.Manifest(ctx, ref.Name)
+	if err != nil {
+		return m, division{}, err
+	}
+	if got := m.Checksum(); got != ref.Checksum {
+		return m, division{}, &disdel.Error{Kind: disdel.Conflict, Op: "read data set " + ref.Name,
+			Msg: fmt.Sprintf("it has checksum %s, not %s", got, ref.Checksum), Hint: "the data set was replaced while the job ran; submit the job again"}
+	}
+	return m, m.divide(ref.Split), nil
+}
+
+func (m *Manifest) shard(rows int) *Shard {
+	s := &Shard{sample: m.SampleLen(), labels: make([]int32, rows), scale: m.Scale, offset: m.Offset}
+	if m.DType == "U8" {
+		s.u8 = make([]byte, rows*s.sample)
+	} else {
+		s.f32 = make([]float32, rows*s.sample)
+	}
+	return s
+}
+
+// contiguous reads a range of a part's stored order.
+func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.Rows) (*Shard, error) {
+	out, at := m.shard(rows.Len()), 0
+	for _, c := range p.Chunks {
+		from, to := max(rows.Start, at), min(rows.End, at+c.Rows)
+		if from < to {
+			chunk, err := s.readChunk(ctx, m, c)
+			if err != nil {
+				return nil, err
+			}
+			for r := from; r < to; r++ {
+				chunk.copyRow(r-at, out, r-rows.Start)
+			}
+		}
+		at += c.Rows
+	}
+	return out, nil
+}
+
+// scattered reads rows of the train part by their place in it.
+func (s *Store) scattered(ctx context.Context, m Manifest, rows []int) (*Shard, error) {
+	where := make(map[int]int, len(rows))
+	for i, r := range rows {
+		where[r] = i
+	}
+	out, at := m.shard(len(rows)), 0
+	for _, c := range m.Train.Chunks {
+		chunk, err := s.readChunk(ctx, m, c)
+		if err != nil {
+			return nil, err
+		}
+		for r := range c.Rows {
+			if to, ok := where[at+r]; ok {
+				chunk.copyRow(r, out, to)
+			}
+		}
+		at += c.Rows
+	}
+	return out, nil
+}
+
+type chunkRows struct {
+	x safetensors.Tensor
+	y []byte
+	n int // bytes of a row of x
+}
+
+func (c *chunkRows) copyRow(from int, out *Shard, to int) {
+	row := c.x.Data[from*c.n : (from+1)*c.n]
+	out.labels[to] = int32(binary.LittleEndian.Uint32(c.y[4*from:]))
+	if out.u8 != nil {
+		copy(out.u8[to*out.sample:], row)
+		return
+	}
+	for k := range out.sample {
+		out.f32[to*out.sample+k] = math.Float32frombits(binary.LittleEndian.Uint32(row[4*k:]))
+	}
+}
+
+// readChunk reads a chunk and refuses it unless its checksum and its shapes are the manifest's.
+func (s *Store) readChunk(ctx context.Context, m Manifest, c Chunk) (*chunkRows, error) {
+	data, err := s.bucket.ReadAll(ctx, c.Key)
+	if err != nil {
+		return nil, blobs.Wrap(err, "read chunk", c.Key)
+	}
+	damaged := func(why string) error {
+		return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: "disdel dataset add --overwrite " + m.Name}
+	}
+	if checksum(data) != c.Checksum {
+		return nil, damaged("its checksum is not the manifest's")
+	}
+	f, err := safetensors.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Tensors) != 2 || f.Tensors[0].Name != "x" || f.Tensors[1].Name != "y" {
+		return nil, damaged("it does not hold x and y")
+	}
+	x, y := f.Tensors[0], f.Tensors[1]
+	if string(x.DType) != m.DType || fmt.Sprint(x.Shape) != fmt.Sprint(append([]int{c.Rows}, m.Sample...)) || len(y.Data) != 4*c.Rows {
+		return nil, damaged(fmt.Sprintf("it holds %s %v and %d bytes of labels", x.DType, x.Shape, len(y.Data)))
+	}
+	return &chunkRows{x: x, y: y.Data, n: int(m.SampleSize())}, nil
+}

@@ -1,0 +1,313 @@
+// Package safetensors reads and writes the safetensors format (8 bytes of header length, a JSON header, raw little-endian
+// data), which PyTorch, Keras and NumPy read as it is. The reader trusts nothing: every number of the header is checked
+// against the bytes that are there before a tensor is handed out, and what is damaged is refused as Corrupt.
+//
+// The format: huggingface.co/docs/safetensors. Data sets, updates and models are kept in it.
+package safetensors
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"sort"
+
+	"github.com/disdel/disdel"
+)
+
+// DType is the type of a tensor's values.
+type DType string
+
+// The types that disdel uses.
+const (
+	F32 DType = "F32"
+	U8  DType = "U8"
+	I32 DType = "I32"
+	I64 DType = "I64"
+)
+
+// Size is the bytes of one value, 0 for a type that is not supported.
+func (d DType) Size() int {
+	switch d {
+	case U8:
+		return 1
+	case F32, I32:
+		return 4
+	case I64:
+		return 8
+	default:
+		return 0
+	}
+}
+
+// Tensor is a named array, row-major and little-endian.
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int
+	Data  []byte
+}
+
+// File is a set of tensors in file order, and text about them.
+type File struct {
+	Metadata map[string]string
+	Tensors  []Tensor
+}
+
+const (
+	metadataKey = "__metadata__"
+	maxHeader   = 16 << 20
+	maxRank     = 8
+)
+
+type entry struct {
+	DType   DType    `json:"dtype"`
+	Shape   []int    `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+// Write writes f; the same file always gives the same bytes. It returns Invalid for a tensor whose data does not fit its
+// shape or whose name is taken.
+func Write(w io.Writer, f File) error {
+	header, err := header(f)
+	if err != nil {
+		return err
+	}
+	var length [8]byte
+	binary.LittleEndian.PutUint64(length[:], uint64(len(header)))
+	parts := [][]byte{length[:], header}
+	for _, t := range f.Tensors {
+		parts = append(parts, t.Data)
+	}
+	for _, p := range parts {
+		if _, err := w.Write(p); err != nil {
+			return &disdel.Error{Kind: disdel.Unavailable, Op: "write tensors", Err: err}
+		}
+	}
+	return nil
+}
+
+// header is the JSON object in file order, padded with spaces so that the data starts at a multiple of eight.
+func header(f File) ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteByte('{')
+	if len(f.Metadata) > 0 {
+		if err := field(&out, metadataKey, f.Metadata); err != nil {
+			return nil, err
+		}
+	}
+	seen, offset := map[string]bool{metadataKey: true}, int64(0)
+	for _, t := range f.Tensors {
+		n, err := size(t.DType, t.Shape)
+		if err != nil || n != int64(len(t.Data)) || seen[t.Name] {
+			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "write tensors", Err: err,
+				Msg: fmt.Sprintf("tensor %q of %s %v with %d bytes", t.Name, t.DType, t.Shape, len(t.Data))}
+		}
+		seen[t.Name] = true
+		if err := field(&out, t.Name, entry{t.DType, append([]int{}, t.Shape...), [2]int64{offset, offset + n}}); err != nil {
+			return nil, err
+		}
+		offset += n
+	}
+	out.WriteByte('}')
+	for out.Len()%8 != 0 {
+		out.WriteByte(' ')
+	}
+	return out.Bytes(), nil
+}
+
+func field(out *bytes.Buffer, name string, v any) error {
+	if out.Len() > 1 {
+		out.WriteByte(',')
+	}
+	key, err := json.Marshal(name)
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	out.Write(key)
+	out.WriteByte(':')
+	out.Write(value)
+	return nil
+}
+
+// size is the bytes of a tensor, or an error for a type, rank or product that cannot be.
+func size(d DType, shape []int) (int64, error) {
+	n := int64(d.Size())
+	if n == 0 {
+		return 0, fmt.Errorf("type %q is not supported", d)
+	}
+	if len(shape) > maxRank {
+		return 0, fmt.Errorf("rank %d is above %d", len(shape), maxRank)
+	}
+	for _, v := range shape {
+		if v < 0 {
+			return 0, fmt.Errorf("side %d is negative", v)
+		}
+		if v > 0 && n > math.MaxInt64/int64(v) {
+			return 0, fmt.Errorf("shape %v is too large", shape)
+		}
+		n *= int64(v)
+	}
+	return n, nil
+}
+
+func corrupt(format string, args ...any) error {
+	return &disdel.Error{Kind: disdel.Corrupt, Op: "read tensors", Msg: fmt.Sprintf(format, args...)}
+}
+
+// Parse reads a file; its tensors are slices of data. It returns Corrupt unless the tensors fill the data exactly, without
+// holes, overlaps or bytes left over.
+func Parse(data []byte) (File, error) {
+	if len(data) < 8 {
+		return File{}, corrupt("%d bytes are too few for a header", len(data))
+	}
+	n := binary.LittleEndian.Uint64(data)
+	if n > maxHeader || n > uint64(len(data)-8) {
+		return File{}, corrupt("a header of %d bytes does not fit %d", n, len(data))
+	}
+	body := data[8+n:]
+	fields, err := object(data[8 : 8+n])
+	if err != nil {
+		return File{}, err
+	}
+	f, offsets, err := tensors(fields, body)
+	if err != nil {
+		return File{}, err
+	}
+	return f, tile(f, offsets, int64(len(body)))
+}
+
+// tensors reads the header's entries.
+func tensors(fields map[string]json.RawMessage, body []byte) (f File, offsets map[string][2]int64, err error) {
+	offsets = map[string][2]int64{}
+	for name, raw := range fields {
+		if name == metadataKey {
+			if err := strict(raw, &f.Metadata); err != nil {
+				return f, nil, corrupt("metadata: %v", err)
+			}
+			continue
+		}
+		var e entry
+		if err := strict(raw, &e); err != nil {
+			return f, nil, corrupt("tensor %q: %v", name, err)
+		}
+		want, err := size(e.DType, e.Shape)
+		from, to := e.Offsets[0], e.Offsets[1]
+		if err != nil || from < 0 || to < from || to > int64(len(body)) || to-from != want {
+			return f, nil, corrupt("tensor %q: %s %v at %d to %d of %d bytes", name, e.DType, e.Shape, from, to, len(body))
+		}
+		offsets[name] = e.Offsets
+		f.Tensors = append(f.Tensors, Tensor{Name: name, DType: e.DType, Shape: e.Shape, Data: body[from:to:to]})
+	}
+	sort.Slice(f.Tensors, func(i, j int) bool {
+		a, b := offsets[f.Tensors[i].Name], offsets[f.Tensors[j].Name]
+		return a[0] < b[0] || a[0] == b[0] && (a[1] < b[1] || a[1] == b[1] && f.Tensors[i].Name < f.Tensors[j].Name)
+	})
+	return f, offsets, nil
+}
+
+// tile checks that the tensors cover the data exactly once.
+func tile(f File, offsets map[string][2]int64, length int64) error {
+	at := int64(0)
+	for _, t := range f.Tensors {
+		if offsets[t.Name][0] != at {
+			return corrupt("tensor %q starts at %d, not at %d", t.Name, offsets[t.Name][0], at)
+		}
+		at = offsets[t.Name][1]
+	}
+	if at != length {
+		return corrupt("%d bytes belong to no tensor", length-at)
+	}
+	return nil
+}
+
+// object reads a JSON object and refuses a key that comes twice, which encoding/json would let pass.
+func object(data []byte) (map[string]json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, corrupt("the header is no JSON object")
+	}
+	out := map[string]json.RawMessage{}
+	for d.More() {
+		key, err := d.Token()
+		name, ok := key.(string)
+		if err != nil || !ok {
+			return nil, corrupt("the header is no JSON object")
+		}
+		if _, twice := out[name]; twice {
+			return nil, corrupt("the header names %q twice", name)
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return nil, corrupt("the header's %q is no JSON", name)
+		}
+		out[name] = raw
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, corrupt("the header does not end")
+	}
+	if rest := data[d.InputOffset():]; len(bytes.TrimRight(rest, " ")) > 0 {
+		return nil, corrupt("something follows the header")
+	}
+	return out, nil
+}
+
+func strict(raw json.RawMessage, v any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
+}
+
+// FromFloat32s makes an F32 tensor of values.
+func FromFloat32s(name string, shape []int, v []float32) Tensor {
+	data := make([]byte, 4*len(v))
+	PutFloat32s(data, v)
+	return Tensor{Name: name, DType: F32, Shape: shape, Data: data}
+}
+
+// PutFloat32s writes v into dst, which has 4 bytes for each value.
+func PutFloat32s(dst []byte, v []float32) {
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(x))
+	}
+}
+
+// Float32s reads the values of an F32 tensor into new memory. It returns Corrupt for another type.
+func Float32s(t Tensor) ([]float32, error) {
+	if t.DType != F32 {
+		return nil, corrupt("tensor %q holds %s, not F32", t.Name, t.DType)
+	}
+	out := make([]float32, len(t.Data)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:]))
+	}
+	return out, nil
+}
+
+// FromWeights makes a file of weights.
+func FromWeights(w disdel.Weights, metadata map[string]string) File {
+	f := File{Metadata: metadata, Tensors: make([]Tensor, len(w))}
+	for i, t := range w {
+		f.Tensors[i] = FromFloat32s(t.Name, t.Shape, t.Data)
+	}
+	return f
+}
+
+// ToWeights reads every tensor of a file as weights.
+func ToWeights(f File) (disdel.Weights, error) {
+	out := make(disdel.Weights, len(f.Tensors))
+	for i, t := range f.Tensors {
+		v, err := Float32s(t)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = disdel.Tensor{Name: t.Name, Shape: t.Shape, Data: v}
+	}
+	return out, nil
+}
