@@ -1,0 +1,296 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// Handler answers one activation: params are the activation's, the result becomes its response. ctx ends at the
+// activation's deadline and when memory runs out.
+type Handler func(ctx context.Context, params json.RawMessage) (any, error)
+
+// Config is how a Server behaves; the zero value serves without a memory limit and logs to the process's own streams.
+type Config struct {
+	Limit          disdel.Bytes                         // of resident memory; 0: what a request says as limitBytes, else unknown
+	WatchEvery     time.Duration                        // between looks at resident memory; 0: 20 ms
+	Stdout, Stderr io.Writer                            // nil: the process's
+	Memory         func() (resident, peak disdel.Bytes) // nil: Memory
+}
+
+// Server is the action runtime of one container.
+type Server struct {
+	handlers map[disdel.Task]Handler
+	cfg      Config
+
+	mu      sync.Mutex
+	task    disdel.Task // set by /init
+	handler Handler
+	busy    bool
+	env     map[string]string
+}
+
+// Sentinel ends an activation's log on both streams.
+const Sentinel = "XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX"
+
+// maxBody bounds a request: OpenWhisk's own bound on code is 48 MB, on parameters 1 MB.
+const maxBody = 50 << 20
+
+// New makes a server for handlers.
+func New(handlers map[disdel.Task]Handler, cfg Config) *Server {
+	if cfg.WatchEvery == 0 {
+		cfg.WatchEvery = 20 * time.Millisecond
+	}
+	if cfg.Stdout == nil {
+		cfg.Stdout = os.Stdout
+	}
+	if cfg.Stderr == nil {
+		cfg.Stderr = os.Stderr
+	}
+	if cfg.Memory == nil {
+		cfg.Memory = Memory
+	}
+	return &Server{handlers: handlers, cfg: cfg}
+}
+
+// Listen opens "unix:/path", "tcp:host:port" or ":8080".
+func Listen(address string) (net.Listener, error) {
+	network := "tcp"
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		network, address = "unix", path
+	}
+	l, err := net.Listen(network, strings.TrimPrefix(address, "tcp:"))
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "listen", Msg: address, Err: err}
+	}
+	return l, nil
+}
+
+// Serve answers on l until ctx ends, then lets a running activation finish for a second.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second} // no write timeout: an action may take hours
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	select {
+	case err := <-done:
+		return &disdel.Error{Kind: disdel.Unavailable, Op: "serve", Err: err}
+	case <-ctx.Done():
+		quiet, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		if err := srv.Shutdown(quiet); err != nil {
+			srv.Close()
+		}
+		<-done
+		return nil
+	}
+}
+
+// ServeHTTP answers /init and /run.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		answer(w, http.StatusMethodNotAllowed, failure("only POST is answered"))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		answer(w, http.StatusRequestEntityTooLarge, failure("the request is too large or was cut off"))
+		return
+	}
+	switch r.URL.Path {
+	case "/init":
+		s.init(w, body)
+	case "/run":
+		s.run(r.Context(), w, body)
+	default:
+		answer(w, http.StatusNotFound, failure("there is only /init and /run"))
+	}
+}
+
+func failure(text string) map[string]any { return map[string]any{"error": text} }
+
+// answer writes v with a Content-Length: the invoker takes a response of unknown length for none.
+func answer(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		status = http.StatusInternalServerError
+		data = []byte(`{"error":"the result cannot be written as JSON"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.WriteHeader(status)
+	w.Write(data) //nolint:errcheck // the invoker went away: there is nobody to tell
+}
+
+type initRequest struct {
+	Value struct {
+		Name string            `json:"name"`
+		Main string            `json:"main"`
+		Env  map[string]string `json:"env"`
+	} `json:"value"`
+}
+
+func (s *Server) init(w http.ResponseWriter, body []byte) {
+	var req initRequest
+	if err := json.Unmarshal(body, &req); err != nil {
+		answer(w, http.StatusBadRequest, failure("the request of /init is no JSON of the known form"))
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handler != nil {
+		const twice = "Cannot initialize the action more than once."
+		fmt.Fprintln(s.cfg.Stderr, twice)
+		answer(w, http.StatusForbidden, failure(twice))
+		return
+	}
+	h, ok := s.handlers[disdel.Task(req.Value.Main)]
+	if !ok {
+		answer(w, http.StatusBadRequest, failure(fmt.Sprintf("there is no task %q", req.Value.Main)))
+		return
+	}
+	s.task, s.handler, s.env = disdel.Task(req.Value.Main), h, req.Value.Env
+	answer(w, http.StatusOK, map[string]any{"ok": true})
+}
+
+type runRequest struct {
+	Value        json.RawMessage `json:"value"`
+	ActivationID string          `json:"activation_id"`
+	Deadline     deadline        `json:"deadline"`
+}
+
+// deadline is epoch milliseconds; the documents say a number, the invoker sends a string.
+type deadline int64
+
+func (d *deadline) UnmarshalJSON(data []byte) error {
+	n, err := strconv.ParseInt(strings.Trim(string(data), `"`), 10, 64)
+	*d = deadline(n)
+	return err
+}
+
+func (s *Server) run(ctx context.Context, w http.ResponseWriter, body []byte) {
+	var req runRequest
+	if err := json.Unmarshal(body, &req); err != nil {
+		answer(w, http.StatusBadRequest, failure("the request of /run is no JSON of the known form"))
+		return
+	}
+	h, status, why := s.begin()
+	if why != "" {
+		answer(w, status, failure(why))
+		return
+	}
+	defer s.end()
+	if len(req.Value) == 0 {
+		req.Value = json.RawMessage("{}")
+	}
+	result, err := s.call(ctx, h, req)
+	if err != nil {
+		answer(w, http.StatusOK, map[string]any{"error": disdel.AsError(err)}) // OpenWhisk's "application error"
+		return
+	}
+	answer(w, http.StatusOK, result)
+}
+
+// begin takes the one place there is for an activation.
+func (s *Server) begin() (h Handler, status int, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.handler == nil:
+		return nil, http.StatusInternalServerError, "no action defined yet"
+	case s.busy:
+		return nil, http.StatusConflict, "the action runs one activation at a time"
+	}
+	s.busy = true
+	return s.handler, 0, ""
+}
+
+func (s *Server) end() {
+	fmt.Fprintln(s.cfg.Stdout, Sentinel)
+	fmt.Fprintln(s.cfg.Stderr, Sentinel)
+	s.mu.Lock()
+	s.busy = false
+	s.mu.Unlock()
+}
+
+// call runs the handler under the activation's deadline and the memory watch. When memory runs out it does not wait for
+// the handler: the answer must leave before the kernel ends the process.
+func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if req.Deadline > 0 {
+		var end context.CancelFunc
+		ctx, end = context.WithDeadlineCause(ctx, time.UnixMilli(int64(req.Deadline)), outOfTime(s.task))
+		defer end()
+	}
+	type outcome struct {
+		result any
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() { done <- o }()
+		defer func() {
+			if r := recover(); r != nil {
+				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s", r, debug.Stack())
+				o = outcome{nil, &disdel.Error{Kind: disdel.Internal, Op: string(s.task), Msg: fmt.Sprintf("the action panicked: %v", r),
+					Hint: "this is a defect of disdel; please report it with the activation's log"}}
+			}
+		}()
+		o.result, o.err = h(ctx, req.Value)
+	}()
+	watch := time.NewTicker(s.cfg.WatchEvery)
+	defer watch.Stop()
+	limit := s.limit(req.Value)
+	for {
+		select {
+		case o := <-done:
+			if o.err != nil && errors.Is(o.err, ctx.Err()) && context.Cause(ctx) != nil {
+				o.err = context.Cause(ctx)
+			}
+			return o.result, o.err
+		case <-watch.C:
+			if resident, _ := s.cfg.Memory(); limit > 0 && resident > limit/100*97 {
+				err := outOfMemory(s.task, resident, limit)
+				stop(err)
+				return nil, err
+			}
+		}
+	}
+}
+
+// limit is the configured one, else the request's own.
+func (s *Server) limit(params json.RawMessage) disdel.Bytes {
+	if s.cfg.Limit > 0 {
+		return s.cfg.Limit
+	}
+	var p struct {
+		Limit disdel.Bytes `json:"limitBytes"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return 0
+	}
+	return p.Limit
+}
+
+func outOfMemory(task disdel.Task, resident, limit disdel.Bytes) *disdel.Error {
+	return &disdel.Error{Kind: disdel.OOM, Op: string(task), Msg: fmt.Sprintf("the action used %v of its %v", resident, limit),
+		Hint: fmt.Sprintf("--set resources.memory=%dMB, or a smaller training.batchSize", (limit + limit/2).MB())}
+}
+
+func outOfTime(task disdel.Task) *disdel.Error {
+	return &disdel.Error{Kind: disdel.Timeout, Op: string(task), Msg: "the action's deadline has passed",
+		Hint: "raise resources.timeout, or use more workers"}
+}

@@ -1,0 +1,245 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/disdel/disdel"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+type container struct {
+	t           *testing.T
+	client      *http.Client
+	out, errors *buffer
+}
+
+// start serves on a unix socket, as the embedded platform has it.
+func start(t *testing.T, cfg Config) *container {
+	t.Helper()
+	c := &container{t: t, out: &buffer{}, errors: &buffer{}}
+	cfg.Stdout, cfg.Stderr = c.out, c.errors
+	address := "unix:" + filepath.Join(t.TempDir(), "s")
+	l, err := Listen(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handlers := map[disdel.Task]Handler{
+		"echo": func(_ context.Context, p json.RawMessage) (any, error) { return map[string]any{"got": p}, nil },
+		"fail": func(context.Context, json.RawMessage) (any, error) {
+			return nil, &disdel.Error{Kind: disdel.Diverged, Op: "train", Msg: "loss is NaN", Hint: "lower it"}
+		},
+		"panic": func(context.Context, json.RawMessage) (any, error) { panic("oh") },
+		"wait": func(ctx context.Context, _ json.RawMessage) (any, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- New(handlers, cfg).Serve(ctx, l) }()
+	tr := &http.Transport{DialContext: dialer(address), DisableKeepAlives: true}
+	c.client = &http.Client{Transport: tr}
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return c
+}
+
+func (c *container) post(path, body string) (int, string, http.Header) {
+	c.t.Helper()
+	res, err := c.client.Post("http://action"+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if res.ContentLength != int64(len(data)) {
+		c.t.Errorf("%s: Content-Length %d for %d bytes", path, res.ContentLength, len(data))
+	}
+	return res.StatusCode, string(data), res.Header
+}
+
+func initBody(main string) string {
+	return fmt.Sprintf(`{"value":{"name":"a","main":%q,"binary":false,"code":"x","env":{"__OW_ACTION_NAME":"/guest/a"}}}`, main)
+}
+
+// The scenarios of OpenWhisk's documentation of action containers.
+func TestTheContractOfInitAndRun(t *testing.T) {
+	big := strings.Repeat("x", 1<<20)
+	for _, c := range []struct {
+		name, main, run string
+		status          int
+		want            string
+	}{
+		{"echo", "echo", `{"value":{"a":1}}`, 200, `{"got":{"a":1}}`},
+		{"unicode", "echo", `{"value":{"a":"ünï☃"}}`, 200, `ünï☃`},
+		{"no value", "echo", `{}`, 200, `{"got":{}}`},
+		{"one megabyte", "echo", `{"value":{"a":"` + big + `"}}`, 200, big},
+		{"error", "fail", `{"value":{}}`, 200, `{"error":{"kind":"diverged","op":"train","message":"loss is NaN","hint":"lower it"}}`},
+		{"panic", "panic", `{"value":{}}`, 200, `the action panicked: oh`},
+		{"no JSON", "echo", `{`, 400, `"error"`},
+		{"deadline as a string", "wait", `{"value":{},"deadline":"` + strconv.FormatInt(time.Now().UnixMilli()-1, 10) + `"}`, 200, `"kind":"timeout"`},
+		{"deadline as a number", "wait", `{"value":{},"deadline":1}`, 200, `"kind":"timeout"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := start(t, Config{})
+			if status, body, _ := k.post("/init", initBody(c.main)); status != 200 {
+				t.Fatalf("init: %d %s", status, body)
+			}
+			status, body, _ := k.post("/run", c.run)
+			if status != c.status || !strings.Contains(body, c.want) {
+				t.Errorf("run: %d %.300s, want %d with %.80s", status, body, c.status, c.want)
+			}
+			if c.status == 200 {
+				for _, s := range []*buffer{k.out, k.errors} {
+					if n := strings.Count(s.String(), Sentinel+"\n"); n != 1 {
+						t.Errorf("%d sentinels on a stream, want 1", n)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	k := start(t, Config{})
+	if status, body, _ := k.post("/run", `{"value":{}}`); status != 500 || !strings.Contains(body, "no action defined yet") {
+		t.Errorf("run before init: %d %s", status, body)
+	}
+	if status, body, _ := k.post("/init", initBody("nonsense")); status != 400 || !strings.Contains(body, "nonsense") {
+		t.Errorf("unknown task: %d %s", status, body)
+	}
+	k.post("/init", initBody("echo"))
+	status, body, _ := k.post("/init", initBody("echo"))
+	if status != 403 || body != `{"error":"Cannot initialize the action more than once."}` {
+		t.Errorf("second init: %d %s", status, body)
+	}
+	if !strings.Contains(k.errors.String(), "Cannot initialize the action more than once.") {
+		t.Error("the second init is not in the log")
+	}
+	if status, _, _ := k.post("/other", `{}`); status != 404 {
+		t.Errorf("another path: %d", status)
+	}
+}
+
+func TestRunsDoNotOverlap(t *testing.T) {
+	k := start(t, Config{})
+	k.post("/init", initBody("wait"))
+	first := make(chan string)
+	go func() {
+		_, body, _ := k.post("/run", fmt.Sprintf(`{"value":{},"deadline":"%d"}`, time.Now().Add(300*time.Millisecond).UnixMilli()))
+		first <- body
+	}()
+	refused := false
+	for !refused {
+		select {
+		case body := <-first:
+			t.Fatalf("no second run was refused while the first ran: %s", body)
+		default:
+			status, _, _ := k.post("/run", `{"value":{},"deadline":"1"}`)
+			refused = status == http.StatusConflict
+		}
+	}
+	if body := <-first; !strings.Contains(body, `"kind":"timeout"`) {
+		t.Errorf("first run: %s", body)
+	}
+}
+
+// The watch answers before the kernel would: with a limit below what the process has, at once.
+func TestTheWatchSpeaksBeforeTheKill(t *testing.T) {
+	for _, where := range []string{"config", "request"} {
+		cfg := Config{WatchEvery: time.Millisecond, Memory: func() (disdel.Bytes, disdel.Bytes) { return 98 * disdel.MB, 99 * disdel.MB }}
+		params := `{}`
+		if where == "config" {
+			cfg.Limit = 100 * disdel.MB
+		} else {
+			params = fmt.Sprintf(`{"limitBytes":%d}`, 100*disdel.MB)
+		}
+		k := start(t, cfg)
+		k.post("/init", initBody("wait"))
+		_, body, _ := k.post("/run", `{"value":`+params+`}`)
+		var res struct{ Error disdel.Error }
+		if err := json.Unmarshal([]byte(body), &res); err != nil || !errors.Is(&res.Error, disdel.OOM) {
+			t.Errorf("limit by %s: %s, want outOfMemory (%v)", where, body, err)
+		}
+	}
+}
+
+func TestMemoryReadsTheKernelsNumbers(t *testing.T) {
+	resident, peak := Memory()
+	if resident == 0 {
+		t.Skip("no /proc here")
+	}
+	hold := make([]byte, 64<<20)
+	for i := range hold {
+		hold[i] = 1
+	}
+	after, top := Memory()
+	if after-resident < 60*disdel.MB || top < peak || top < after-disdel.MB {
+		t.Errorf("holding 64 MB: resident %v -> %v, peak %v -> %v", resident, after, peak, top)
+	}
+	_ = hold[len(hold)-1]
+}
+
+func FuzzBodies(f *testing.F) {
+	f.Add([]byte(initBody("echo")))
+	f.Add([]byte(`{"value":{"a":1},"deadline":"12"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		s := New(map[disdel.Task]Handler{"echo": func(_ context.Context, p json.RawMessage) (any, error) { return p, nil }}, Config{Stdout: io.Discard, Stderr: io.Discard})
+		for _, path := range []string{"/init", "/run"} {
+			w := &recorder{header: http.Header{}}
+			r, _ := http.NewRequest(http.MethodPost, "http://x"+path, bytes.NewReader(body))
+			s.ServeHTTP(w, r)
+			if w.status == 0 {
+				t.Fatal("no answer")
+			}
+		}
+	})
+}
+
+type recorder struct {
+	header http.Header
+	status int
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
