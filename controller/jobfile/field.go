@@ -1,0 +1,201 @@
+package jobfile
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel/internal/nearest"
+)
+
+// form is what kind of value a field takes.
+type form uint8
+
+const (
+	object   form = iota + 1
+	list          // of objects
+	text          // a YAML string
+	integer       // decimal digits
+	number        // finite decimal
+	size          // memory: megabytes or a number with a unit
+	duration      // Go's syntax
+	cost          // GB-s
+)
+
+var formNames = [...]string{object: "object", list: "list", text: "text", integer: "integer", number: "number",
+	size: "memory size", duration: "duration", cost: "cost in GB-s"}
+
+// String is the form's name as explain prints it.
+func (f form) String() string { return formNames[f] }
+
+// want is the form with its article, for "expected an integer".
+func (f form) want() string {
+	switch f {
+	case text:
+		return "text"
+	case object, integer:
+		return "an " + f.String()
+	default:
+		return "a " + f.String()
+	}
+}
+
+// field is all that is known of one field of the job file: what its reader, its checks, Explain and Schema go by.
+type field struct {
+	path    string // dotted; [] stands for an item of a list and * for a key of the user's choice
+	form    form
+	meaning string
+	def     string // the default, as the file would give it
+	defBy   string // the default in words, where it is no value of its own
+	example string // a value that works
+
+	required bool
+	auto     bool           // the word auto is taken too, and is the zero value
+	later    bool           // part of the interface, but not of this version
+	wide     bool           // an integer that may pass largestInt
+	min, max *float64       // bounds of a number, in the unit of the file
+	above    *float64       // lower bound that is itself refused
+	below    *float64       // upper bound that is itself refused
+	oneOf    []string       // the words that a text may be
+	pattern  *regexp.Regexp // what a text must look like
+	looks    string         // pattern in words
+}
+
+// ptr makes the optional bounds of a field readable in the table.
+func ptr(v float64) *float64 { return &v }
+
+// name is the last segment of the path.
+func (f *field) name() string { return f.path[strings.LastIndexByte(f.path, '.')+1:] }
+
+// parent is the path of the object that holds the field, "" for the file itself.
+func (f *field) parent() string { return f.path[:max(0, strings.LastIndexByte(f.path, '.'))] }
+
+// rule is what a value must obey, in words; "" where the form says it all.
+func (f *field) rule() string {
+	var parts []string
+	add := func(word string, bound *float64) {
+		if bound != nil {
+			parts = append(parts, word+" "+formatNumber(*bound))
+		}
+	}
+	add("at least", f.min)
+	add("above", f.above)
+	add("at most", f.max)
+	add("below", f.below)
+	rule := strings.Join(parts, " and ")
+	switch {
+	case len(f.oneOf) > 0:
+		rule = orList(f.oneOf)
+	case f.looks != "":
+		rule = f.looks
+	}
+	if f.auto && rule != "" {
+		rule += ", or auto"
+	} else if f.auto {
+		rule = "or auto"
+	}
+	return rule
+}
+
+// formatNumber prints a number as a person would write it into a job file.
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// orList prints "a", "a or b", "a, b or c".
+func orList(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+// find returns the table's field for a concrete path such as model.layers[2].dense.units, or nil.
+func find(path string) *field {
+	want := segments(path)
+	for i := range fields {
+		if matches(segments(fields[i].path), want) {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+// segments splits a path at its dots; the index of a list item becomes a segment of its own, [].
+func segments(path string) []string {
+	var out []string
+	for part := range strings.SplitSeq(path, ".") {
+		name, _, item := strings.Cut(part, "[")
+		if out = append(out, name); item {
+			out = append(out, "[]")
+		}
+	}
+	return out
+}
+
+func matches(pattern, path []string) bool {
+	if len(pattern) != len(path) {
+		return false
+	}
+	for i, p := range pattern {
+		if p != path[i] && p != "*" {
+			return false
+		}
+	}
+	return true
+}
+
+// children returns the fields directly below the field whose path in the table is pattern ("" for the file itself), in the
+// table's order.
+func children(pattern string) []*field {
+	var out []*field
+	for i := range fields {
+		if f := &fields[i]; f.path != pattern && f.parent() == pattern {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// child returns the field that key names below pattern, or nil.
+func child(pattern, key string) *field {
+	for _, f := range children(pattern) {
+		if f.name() == key || f.name() == "*" {
+			return f
+		}
+	}
+	return nil
+}
+
+// childNames are the keys that an object at pattern takes in this version.
+func childNames(pattern string) []string {
+	var out []string
+	for _, f := range children(pattern) {
+		if !f.later {
+			out = append(out, f.name())
+		}
+	}
+	return out
+}
+
+// largestInt bounds every integer but seeds, so that a product of two stays inside int64.
+const largestInt = 1<<31 - 1
+
+// longestGuess bounds the words that a likeness is looked for; a longer one is no slip of the finger.
+const longestGuess = 64
+
+// suggest is the hint for a key that the object at pattern does not know.
+func suggest(pattern, key string) string {
+	names := childNames(pattern)
+	if len(key) <= longestGuess {
+		if best := nearest.Word(key, names); best != "" {
+			return didYouMean(best)
+		}
+		for i := range fields {
+			if f := &fields[i]; f.name() == key && !f.later && !strings.Contains(f.path, "*") {
+				return didYouMean(f.path)
+			}
+		}
+	}
+	return "known here: " + strings.Join(names, ", ")
+}
+
+func didYouMean(word string) string { return "did you mean " + strconv.Quote(word) + "?" }

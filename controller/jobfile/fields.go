@@ -1,0 +1,134 @@
+package jobfile
+
+import (
+	"regexp"
+
+	"github.com/disdel/disdel"
+)
+
+// The shapes of names. A data set is a folder of its store and a job a package of OpenWhisk, so both are DNS labels
+// (RFC 1123, section 2.1), in which no path can hide.
+var (
+	dnsLabel    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	labelKey    = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_./]{0,61}[A-Za-z0-9])?$`)
+	labelText   = regexp.MustCompile(`^[^,=]{0,256}$`)
+	dataURL     = regexp.MustCompile(`^dataset://[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	sha256Form  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	shortText   = regexp.MustCompile(`^.{1,63}$`)
+	dnsInWords  = "lower-case letters, digits and dashes, at most 63, a letter or digit at both ends"
+)
+
+// fields is every field of disdel/v1, in the order of the file. A test holds it against disdel.Job.
+var fields = []field{
+	{path: "apiVersion", form: text, required: true, oneOf: []string{disdel.APIVersion}, example: disdel.APIVersion,
+		meaning: "Version of the job file's format."},
+	{path: "kind", form: text, required: true, oneOf: []string{disdel.JobKind}, example: disdel.JobKind,
+		meaning: "What the file describes."},
+	{path: "requireContext", form: text, later: true, meaning: "Refuse to run in any other context."},
+
+	{path: "metadata", form: object, required: true, example: "{name: digits}", meaning: "The job's name and filter labels."},
+	{path: "metadata.name", form: text, required: true, pattern: dnsLabel, looks: dnsInWords, example: "digits",
+		meaning: "Name of the job. Ids, lists and the trained model are found by it."},
+	{path: "metadata.labels", form: object, example: "{team: vision}", meaning: "Labels to filter lists by."},
+	{path: "metadata.labels.*", form: text, pattern: labelText, looks: "at most 256 characters, without commas and equals signs",
+		example: "vision", meaning: "Value of one label."},
+
+	{path: "model", form: object, required: true, example: "{name: lenet5}", meaning: "The network to train: exactly one of name and layers."},
+	{path: "model.name", form: text, pattern: shortText, looks: "1 to 63 characters", example: "lenet5",
+		meaning: "A network of the zoo; `disdel model list` names them."},
+	{path: "model.file", form: text, later: true, meaning: "A network written by another program."},
+	{path: "model.layers", form: list, example: "[{dense: {units: 10, activation: softmax}}]",
+		meaning: "A network of your own, layer by layer. Each item is an object with one key, the layer's kind."},
+	{path: "model.layers[].*", form: object, example: "{units: 10}", meaning: "Options of one layer; its key is the layer's kind."},
+	{path: "model.layers[].*.units", form: integer, min: ptr(1), example: "10", meaning: "Outputs of a dense layer."},
+	{path: "model.layers[].*.filters", form: integer, min: ptr(1), example: "32", meaning: "Output channels of a convolution."},
+	{path: "model.layers[].*.kernel", form: integer, min: ptr(1), example: "3",
+		meaning: "Side of the square window of a convolution or pool, in pixels."},
+	{path: "model.layers[].*.stride", form: integer, min: ptr(1), example: "2",
+		meaning: "Step of the window of a convolution or pool, in pixels."},
+	{path: "model.layers[].*.padding", form: integer, min: ptr(0), example: "1",
+		meaning: "Zeros on every side before a convolution or pool, in pixels."},
+	{path: "model.layers[].*.groups", form: integer, min: ptr(1), example: "8",
+		meaning: "Groups of channels of a convolution; as many as channels is depthwise."},
+	{path: "model.layers[].*.rate", form: number, min: ptr(0), below: ptr(1), example: "0.2", meaning: "Share of values that a dropout layer drops."},
+	{path: "model.layers[].*.activation", form: text, pattern: shortText, looks: "the name of an activation, such as relu or softmax",
+		example: "relu", meaning: "What follows a convolution or dense layer."},
+	{path: "model.init", form: object, example: "{seed: 42, scheme: glorot}", meaning: "How weights start."},
+	{path: "model.init.seed", form: integer, wide: true, def: "42", example: "42", meaning: "Seed of the first weights: the same seed gives the same ones."},
+	{path: "model.init.scheme", form: text, oneOf: []string{"glorot", "he"}, def: "glorot", example: "glorot",
+		meaning: "Distribution of the first weights: Glorot and Bengio's, or He's for networks of ReLUs."},
+
+	{path: "data", form: object, required: true, example: "{source: dataset://digits}", meaning: "What to learn from."},
+	{path: "data.source", form: text, required: true, pattern: dataURL, looks: "dataset:// and the name of a data set",
+		example: "dataset://digits", meaning: "The data set; `disdel dataset list` names those that are here."},
+	{path: "data.format", form: text, later: true, meaning: "Format of the source."},
+	{path: "data.checksum", form: text, pattern: sha256Form, looks: "sha256: and 64 lower-case hex digits",
+		example: "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		meaning: "Checksum of the data set; other data is refused."},
+	{path: "data.split", form: object, example: "{train: 0.8, validation: 0.2}",
+		meaning: "Which share of the rows is held out, where the data set brings no held-out rows of its own."},
+	{path: "data.split.train", form: number, above: ptr(0), max: ptr(1), def: "0.8", example: "0.8",
+		meaning: "Share of the rows to learn from; where only one share is given, the other is the rest."},
+	{path: "data.split.validation", form: number, min: ptr(0), below: ptr(1), def: "0.2", example: "0.2", meaning: "Share of the rows held out to evaluate on."},
+	{path: "data.split.seed", form: integer, wide: true, defBy: "model.init.seed", example: "1", meaning: "Seed of the draw that tells the shares apart."},
+
+	{path: "training", form: object, required: true, example: "{epochs: 5, loss: crossEntropy}", meaning: "The hyper-parameters."},
+	{path: "training.epochs", form: integer, required: true, min: ptr(1), example: "5", meaning: "Passes over the training rows."},
+	{path: "training.batchSize", form: integer, min: ptr(1), def: "64", example: "64",
+		meaning: "Rows of one step; at most the rows of the smallest shard. More rows need more memory."},
+	{path: "training.optimizer", form: object, def: "{adam: {learningRate: 0.001}}", example: "{adam: {learningRate: 0.001}}",
+		meaning: "How weights follow the gradient: exactly one of sgd and adam."},
+	{path: "training.optimizer.sgd", form: object, example: "{learningRate: 0.1, momentum: 0.9}", meaning: "Stochastic gradient descent."},
+	{path: "training.optimizer.sgd.learningRate", form: number, required: true, above: ptr(0), example: "0.1", meaning: "Length of a step."},
+	{path: "training.optimizer.sgd.momentum", form: number, min: ptr(0), below: ptr(1), def: "0", example: "0.9", meaning: "Share of the last step that is kept."},
+	{path: "training.optimizer.sgd.weightDecay", form: number, min: ptr(0), def: "0", example: "0.0005", meaning: "Pull of the weights towards zero (L2)."},
+	{path: "training.optimizer.adam", form: object, example: "{learningRate: 0.001}", meaning: "Kingma and Ba's optimiser."},
+	{path: "training.optimizer.adam.learningRate", form: number, above: ptr(0), def: "0.001", example: "0.001", meaning: "Length of a step."},
+	{path: "training.optimizer.adam.beta1", form: number, above: ptr(0), below: ptr(1), def: "0.9", example: "0.9", meaning: "Decay of the gradient's mean."},
+	{path: "training.optimizer.adam.beta2", form: number, above: ptr(0), below: ptr(1), def: "0.999", example: "0.999", meaning: "Decay of the gradient's square."},
+	{path: "training.optimizer.adam.epsilon", form: number, above: ptr(0), def: "1e-08", example: "1e-7", meaning: "Keeps the division away from zero."},
+	{path: "training.loss", form: text, required: true, oneOf: []string{"crossEntropy", "mse"}, example: "crossEntropy",
+		meaning: "What training makes small: crossEntropy for classes, mse (mean squared error) for values."},
+	{path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}", meaning: "Ends training before its last epoch."},
+	{path: "training.earlyStop.metric", form: text, required: true, oneOf: []string{"loss", "valLoss"}, example: "valLoss",
+		meaning: "What is watched: an epoch's mean training loss, or the loss on held-out rows."},
+	{path: "training.earlyStop.target", form: number, above: ptr(0), example: "0.05", meaning: "With loss: stop when an epoch's mean loss is at most this."},
+	{path: "training.earlyStop.patience", form: integer, min: ptr(1), example: "3",
+		meaning: "With valLoss: stop after so many rounds in a row without a better one."},
+	{path: "training.validateEvery", form: integer, min: ptr(0), def: "1", example: "1",
+		meaning: "Rounds between evaluations of the held-out rows; 0 evaluates only at the end."},
+	{path: "training.backend", form: text, pattern: shortText, looks: "1 to 63 characters", defBy: "the engine's choice", example: "gorgonia",
+		meaning: "Engine that trains."},
+
+	{path: "distribution", form: object, example: "{workers: 2, sync: epoch}", meaning: "How the work is spread."},
+	{path: "distribution.workers", form: integer, auto: true, min: ptr(1), def: "auto", example: "2",
+		meaning: "Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory."},
+	{path: "distribution.sync", form: text, oneOf: []string{string(disdel.SyncEpoch), string(disdel.SyncEnd)}, def: "epoch", example: "epoch",
+		meaning: "When the workers' weights are averaged: after every epoch, or once at the end."},
+	{path: "distribution.aggregation", form: object, example: "{fanIn: 4}", meaning: "Shape of the aggregation tree."},
+	{path: "distribution.aggregation.fanIn", form: integer, auto: true, min: ptr(2), def: "auto", example: "4",
+		meaning: "Workers of one aggregation action. auto goes by memory."},
+	{path: "distribution.aggregation.wire", form: text, later: true, meaning: "Number format of an update on the wire."},
+
+	{path: "resources", form: object, example: "{maxMemory: 512MB}", meaning: "What the job may use."},
+	{path: "resources.memory", form: size, auto: true, above: ptr(0), def: "auto", example: "256MB",
+		meaning: "Memory of a train action. auto goes by the estimate. A plain integer is in MB; MB and Mi are 2^20 bytes."},
+	{path: "resources.maxMemory", form: size, above: ptr(0), defBy: "the platform's maximum", example: "512MB", meaning: "Ceiling of memory where it is auto."},
+	{path: "resources.timeout", form: duration, auto: true, above: ptr(0), def: "auto", example: "5m",
+		meaning: "Time that one action may take. auto goes by earlier jobs, else by the cost formula."},
+	{path: "resources.maxCost", form: cost, above: ptr(0), defBy: "none", example: "50GB-s",
+		meaning: "Cost of the whole job; one GB-s is 1,024 MB held for a second. A higher estimate is refused."},
+	{path: "resources.risk", form: number, later: true, meaning: "Accepted chance that an action is killed for memory."},
+	{path: "resources.device", form: text, later: true, meaning: "Device that trains."},
+
+	{path: "reliability", form: object, example: "{deadline: 30m}", meaning: "Bounds of the job as a whole."},
+	{path: "reliability.checkpointEvery", form: integer, later: true, meaning: "Rounds between checkpoints."},
+	{path: "reliability.deadline", form: duration, above: ptr(0), defBy: "none", example: "30m", meaning: "Time that the whole job may take."},
+	{path: "reliability.retries", form: object, later: true, meaning: "How often failed work is tried again."},
+	{path: "reliability.onFailure", form: list, later: true, meaning: "What is done about which failure."},
+
+	{path: "output", form: object, example: "{model: digits, keep: 5}", meaning: "Where the trained model goes."},
+	{path: "output.model", form: text, pattern: dnsLabel, looks: dnsInWords, defBy: "metadata.name", example: "digits", meaning: "Name of the trained model."},
+	{path: "output.keep", form: integer, min: ptr(1), def: "5", example: "5", meaning: "Versions of the model that are kept."},
+	{path: "output.export", form: list, later: true, meaning: "Further formats of the trained model."},
+}

@@ -1,0 +1,113 @@
+package jobfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// load reads the file's one document. It returns nil where there is nothing to go on with.
+func (r *reader) load(data []byte) *yaml.Node {
+	if len(data) > maxFile {
+		r.fault(place{1, 1}, "", "", "the file has %d bytes; a job file has at most %d", len(data), maxFile)
+		return nil
+	}
+	if p, msg := firstBadText(data); msg != "" {
+		r.fault(p, "", "", "%s", msg)
+		return nil
+	}
+	documents, err := loadYAML(data)
+	switch {
+	case err != nil:
+		p, msg := describe(err)
+		r.fault(p, "", "", "not YAML: %s", msg)
+		return nil
+	case len(documents) == 0:
+		r.fault(place{1, 1}, "", "disdel init writes one to start from", "the file is empty")
+		return nil
+	case len(documents) > 1:
+		r.fault(at(&documents[1]), "", "one job a file", "a second document starts here")
+	}
+	root := documents[0].Content[0]
+	if deep := deeper(root, maxDepth); deep != nil {
+		r.fault(at(deep), "", "", "nested deeper than %d levels", maxDepth)
+		return nil
+	}
+	return root
+}
+
+// loadYAML reads all documents as trees; aliases are not followed. The recover is for defects of the YAML package, which
+// sees text from outside before anything else does.
+func loadYAML(data []byte) (documents []yaml.Node, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the reader gave up: %v", p)
+		}
+	}()
+	err = yaml.Load(data, &documents, yaml.WithAllDocuments())
+	return documents, err
+}
+
+// describe takes place and message out of an error of the YAML package.
+func describe(err error) (place, string) {
+	var le *yaml.LoadError
+	if !errors.As(err, &le) {
+		return place{1, 1}, shorten(err.Error())
+	}
+	return place{max(1, le.Mark.Line), max(1, le.Mark.Column)}, shorten(le.Message)
+}
+
+// deeper returns a node more than levels below n, or nil.
+func deeper(n *yaml.Node, levels int) *yaml.Node {
+	if levels < 0 {
+		return n
+	}
+	for _, c := range n.Content {
+		if deep := deeper(c, levels-1); deep != nil {
+			return deep
+		}
+	}
+	return nil
+}
+
+// firstBadText finds the first character that has no business in a job file: broken UTF-8, control characters, and the
+// separators of Unicode that only some programs take for the end of a line.
+func firstBadText(data []byte) (place, string) {
+	p := place{1, 1}
+	for rest := bytes.TrimPrefix(data, []byte("\ufeff")); len(rest) > 0; {
+		c, n := utf8.DecodeRune(rest)
+		switch {
+		case c == utf8.RuneError && n == 1:
+			return p, fmt.Sprintf("byte %#02x is not UTF-8", rest[0])
+		case isControl(c) && !isSpace(rest):
+			return p, fmt.Sprintf("the control character %U is not allowed", c)
+		}
+		p.column++
+		if c == '\n' {
+			p = place{p.line + 1, 1}
+		}
+		rest = rest[n:]
+	}
+	return place{}, ""
+}
+
+// isSpace says whether text starts with a tab or the end of a line.
+func isSpace(text []byte) bool {
+	return text[0] == '\t' || text[0] == '\n' || bytes.HasPrefix(text, []byte("\r\n"))
+}
+
+// isControl says whether a terminal or an editor would act on c instead of showing it: the control characters C0 and C1,
+// line separators, marks that turn the direction of text, and the non-characters that YAML refuses.
+func isControl(c rune) bool {
+	switch {
+	case c < ' ', c >= 0x7f && c < 0xa0:
+		return true
+	case c >= 0x2028 && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0x200e, c == 0x200f:
+		return true
+	default:
+		return c == 0xfeff || c == 0xfffe || c == 0xffff
+	}
+}

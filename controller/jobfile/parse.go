@@ -1,0 +1,114 @@
+package jobfile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/disdel/disdel"
+)
+
+// Bounds of what is read, as reliability promises them: no input costs over a second or 256 MiB.
+const (
+	maxFile   = 1 << 20 // bytes
+	maxDepth  = 32      // objects and lists inside each other
+	maxFaults = 100     // listed; a file with more is no job file
+)
+
+// File is a job file that was read.
+type File struct {
+	Name   string     // as messages call it
+	Source []byte     // the text, for Render
+	Job    disdel.Job // with every default filled in
+
+	places map[string]place
+}
+
+// place is a position in the file, 1-based; the zero place is a --set on the command line.
+type place struct{ line, column int }
+
+// Parse reads a job file. name is what messages call it. Each of sets is PATH=VALUE as in training.batchSize=32, where VALUE
+// is YAML; it takes the place of what the file says, in the order given.
+//
+// The error is a *disdel.Faults, of kind Invalid, with every fault of the file at once. The File comes back even then, with
+// what could be read, so that a caller may add the faults that only the network and the data set show.
+// A fault of a value that a set gave has line 0.
+func Parse(name string, data []byte, sets []string) (*File, error) {
+	r := &reader{places: map[string]place{"": {1, 1}}}
+	file := &File{Name: name, Source: data, places: r.places}
+	if root := r.load(data); root != nil {
+		for _, set := range sets {
+			r.override(root, set)
+		}
+		r.root(root, &file.Job)
+		r.finish(&file.Job)
+	}
+	if len(r.faults) > 0 {
+		return file, &disdel.Faults{File: name, Faults: inOrder(r.faults)}
+	}
+	return file, nil
+}
+
+// Locate returns the 1-based line and column of the field at a dotted path such as model.layers[2].dense.units, for faults
+// that are found later. A field that the file does not give is located at the closest object around it, the file itself
+// at 1:1. A field that a --set gave is at 0, 0.
+func (f *File) Locate(path string) (line, column int) {
+	for {
+		if p, ok := f.places[path]; ok {
+			return p.line, p.column
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+}
+
+// inOrder sorts faults as the file goes, those of --set first, and cuts a list that nobody would read.
+func inOrder(faults []disdel.Fault) []disdel.Fault {
+	slices.SortStableFunc(faults, func(a, b disdel.Fault) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
+	if n := len(faults); n > maxFaults {
+		last := faults[maxFaults]
+		faults = append(faults[:maxFaults:maxFaults], disdel.Fault{Line: last.Line, Column: last.Column,
+			Msg: fmt.Sprintf("%d more problems from here on", n-maxFaults)})
+	}
+	return faults
+}
+
+// reader collects what one call of Parse finds.
+type reader struct {
+	faults []disdel.Fault
+	places map[string]place
+	failed map[string]bool // paths with a fault
+}
+
+// fault adds a fault at p.
+func (r *reader) fault(p place, path, hint, format string, args ...any) {
+	if r.failed == nil {
+		r.failed = map[string]bool{}
+	}
+	r.failed[path] = true
+	r.faults = append(r.faults, disdel.Fault{Path: path, Line: p.line, Column: p.column, Msg: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// given says whether the file or a --set gives a value at path.
+func (r *reader) given(path string) bool { _, ok := r.places[path]; return ok }
+
+// sound says whether nothing is wrong at any of the paths, so that a rule about them makes sense.
+func (r *reader) sound(paths ...string) bool {
+	return !slices.ContainsFunc(paths, func(p string) bool { return r.failed[p] })
+}
+
+// at is the place of a node.
+func at(n *yaml.Node) place { return place{n.Line, n.Column} }
+
+// placeOf is where a person looks for a field: at the value of a scalar, at the key of everything else.
+func placeOf(key, value *yaml.Node) place {
+	empty := value.Kind == yaml.ScalarNode && value.Value == "" && value.Style == 0
+	if value.Line > 0 && (value.Kind != yaml.ScalarNode || empty) {
+		return at(key)
+	}
+	return at(value)
+}

@@ -1,0 +1,167 @@
+package jobfile
+
+import (
+	"math"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/model"
+)
+
+// Words of the interface that this version does not carry out yet.
+const (
+	syncPath   = "distribution.sync"
+	useSync    = "use epoch or end"
+	sourcePath = "data.source"
+)
+
+var (
+	laterSyncs  = []string{"bsp", "ssp", "isp", "hsp"}
+	laterSource = regexp.MustCompile(`^(file:|https?://|rediss?://)`)
+)
+
+// defaultOptimizer is what trains where the file names no optimiser; adam's own defaults do the rest.
+const defaultOptimizer = "training.optimizer.adam"
+
+// defaults fills in the fields of the object at path that are not given. Pointers and lists stay as they are.
+func (r *reader) defaults(pattern, path string, v reflect.Value) {
+	for _, f := range children(pattern) {
+		at := join(path, f.name())
+		if f.later || v.Kind() != reflect.Struct || r.given(at) {
+			continue
+		}
+		switch m := member(v, f.name()); {
+		case f.form == object && m.Kind() == reflect.Struct:
+			r.defaults(f.path, at, m)
+		case f.def != "" && f.form != object:
+			f.setDefault(m)
+		}
+	}
+}
+
+// setDefault stores the table's default.
+func (f *field) setDefault(v reflect.Value) {
+	if f.auto && f.def == "auto" {
+		v.SetZero()
+		return
+	}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: f.def}
+	x, _, _ := decode(n, f)
+	x.store(v)
+}
+
+// finish fills in the defaults that depend on other fields and checks the rules between fields.
+func (r *reader) finish(job *disdel.Job) {
+	r.model(&job.Model)
+	r.optimizer(&job.Training.Optimizer)
+	r.earlyStop(job.Training.EarlyStop)
+	r.split(&job.Data.Split, job.Model.Init.Seed)
+	r.bounds(job)
+	if !r.given("output.model") {
+		job.Output.Model = job.Metadata.Name
+	}
+}
+
+func (r *reader) model(m *disdel.Model) {
+	name, layers := r.given("model.name"), r.given("model.layers")
+	switch {
+	case name && layers:
+		r.fault(r.places["model"], "model", "take one of them out", "give exactly one of name and layers")
+	case !name && !layers && r.given("model") && r.sound("model"):
+		r.fault(r.places["model"], "model", "write name: lenet5, or layers", "give exactly one of name and layers")
+	}
+	file := File{places: r.places}
+	for _, f := range model.CheckLayers("model.layers", m.Layers) {
+		if r.sound(f.Path) {
+			line, column := file.Locate(f.Path)
+			r.fault(place{line, column}, f.Path, f.Hint, "%s", f.Msg)
+		}
+	}
+}
+
+func (r *reader) optimizer(o *disdel.Optimizer) {
+	const path = "training.optimizer"
+	sgd, adam := r.given(path+".sgd"), r.given(path+".adam")
+	switch {
+	case sgd && adam:
+		r.fault(r.places[path], path, "take one of them out", "give exactly one of sgd and adam")
+	case !r.given(path):
+		o.Adam = &disdel.Adam{}
+		r.defaults(defaultOptimizer, defaultOptimizer, reflect.ValueOf(o.Adam).Elem())
+	case !sgd && !adam && r.sound(path) && !r.failedBelow(path):
+		r.fault(r.places[path], path, "write adam: {learningRate: 0.001}", "give exactly one of sgd and adam")
+	}
+}
+
+// failedBelow says whether anything inside the object at path is wrong.
+func (r *reader) failedBelow(path string) bool {
+	for p := range r.failed {
+		if strings.HasPrefix(p, path+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// earlyStop checks that the metric has the bound that goes with it, and no other.
+func (r *reader) earlyStop(e *disdel.EarlyStop) {
+	const path = "training.earlyStop"
+	if e == nil || e.Metric == "" {
+		return
+	}
+	needs, other, example := "target", "patience", "0.05"
+	if e.Metric == "valLoss" {
+		needs, other, example = "patience", "target", "3"
+	}
+	if !r.given(path + "." + needs) {
+		r.fault(r.places[path], path+"."+needs, "write "+needs+": "+example, "missing: %s needs it", e.Metric)
+	}
+	if r.given(path+"."+other) && r.sound(path+"."+other) {
+		r.fault(r.places[path+"."+other], path+"."+other, "take it out", "does not go with %s", e.Metric)
+	}
+}
+
+// split completes the shares: where one is given, the other is the rest. Decimal fractions do not add up exactly.
+func (r *reader) split(s *disdel.Split, seed int64) {
+	const path, tolerance = "data.split", 1e-6
+	train, validation := r.given(path+".train"), r.given(path+".validation")
+	switch {
+	case !r.sound(path, path+".train", path+".validation"):
+	case train && !validation:
+		s.Validation = 1 - s.Train
+	case validation && !train:
+		s.Train = 1 - s.Validation
+	case math.Abs(s.Train+s.Validation-1) > tolerance:
+		r.fault(r.places[path], path, "", "train and validation add up to %s, not to 1", formatNumber(s.Train+s.Validation))
+	}
+	if !r.given(path + ".seed") {
+		s.Seed = seed
+	}
+}
+
+// bounds checks limits against each other.
+func (r *reader) bounds(job *disdel.Job) {
+	res, deadline := job.Resources, job.Reliability.Deadline
+	if res.MaxMemory > 0 && res.Memory > res.MaxMemory {
+		r.fault(r.places["resources.maxMemory"], "resources.maxMemory", "", "must be at least resources.memory, which is %v", res.Memory)
+	}
+	if deadline > 0 && res.Timeout >= deadline {
+		r.fault(r.places["reliability.deadline"], "reliability.deadline", "", "must be above resources.timeout, which is %v", res.Timeout)
+	}
+}
+
+// nearWord is the hint for a word that is none of words.
+func nearWord(word string, words []string) string {
+	if len(word) > longestGuess {
+		return ""
+	}
+	if best := nearest.Word(word, words); best != "" && len(words) > 1 {
+		return didYouMean(best)
+	}
+	return ""
+}

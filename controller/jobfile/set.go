@@ -1,0 +1,116 @@
+package jobfile
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// maxSet bounds one --set, in bytes.
+const maxSet = 64 << 10
+
+// step is one segment of a --set's path: a key, and then the items of lists below it.
+var step = regexp.MustCompile(`^([^\[\]]+)((?:\[[0-9]{1,6}\])*)$`)
+
+// override puts the value of PATH=VALUE into the tree. What it adds has line 0, so that its faults point at the --set.
+func (r *reader) override(root *yaml.Node, set string) {
+	path, source, ok := strings.Cut(set, "=")
+	shown := shorten(path)
+	if !ok || path == "" || len(set) > maxSet {
+		r.fault(place{}, shown, "write --set training.batchSize=32", "a --set is PATH=VALUE")
+		return
+	}
+	value, msg := setValue(source)
+	if msg != "" {
+		r.fault(place{}, shown, "", "the value is not YAML: %s", msg)
+		return
+	}
+	node := root
+	for _, name := range steps(path) {
+		match := step.FindStringSubmatch(name)
+		if match == nil {
+			r.fault(place{}, shown, "write --set training.batchSize=32", "%q is no field", shorten(name))
+			return
+		}
+		if node, msg = descend(node, match[1], match[2]); msg != "" {
+			r.fault(place{}, shown, "", "%s", msg)
+			return
+		}
+	}
+	*node = *value
+}
+
+// steps splits a path at its dots, but for the key of a label, which may have dots of its own.
+func steps(path string) []string {
+	const labels = "metadata.labels."
+	if key, ok := strings.CutPrefix(path, labels); ok {
+		return []string{"metadata", "labels", key}
+	}
+	return strings.SplitN(path, ".", maxDepth)
+}
+
+// setValue reads the value of a --set, without places.
+func setValue(source string) (*yaml.Node, string) {
+	if _, msg := firstBadText([]byte(source)); msg != "" {
+		return nil, msg
+	}
+	documents, err := loadYAML([]byte(source))
+	switch {
+	case err != nil:
+		_, msg := describe(err)
+		return nil, msg
+	case len(documents) > 1:
+		return nil, "more than one document"
+	case len(documents) == 0:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, ""
+	}
+	value := documents[0].Content[0]
+	if deeper(value, maxDepth) != nil {
+		return nil, "nested deeper than " + strconv.Itoa(maxDepth) + " levels"
+	}
+	unplace(value)
+	return value, ""
+}
+
+func unplace(n *yaml.Node) {
+	n.Line, n.Column = 0, 0
+	for _, c := range n.Content {
+		unplace(c)
+	}
+}
+
+// descend goes to a key and the items below it, adding the key where it is not there. msg says why it could not.
+func descend(n *yaml.Node, key, items string) (next *yaml.Node, msg string) {
+	if isNull(n) {
+		*n = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil, strconv.Quote(shorten(key)) + " is looked for in " + found(n)
+	}
+	next = entry(n, key)
+	for index := range strings.SplitSeq(strings.Trim(items, "[]"), "][") {
+		i, err := strconv.Atoi(index)
+		if err != nil {
+			break // no items
+		}
+		if next.Kind != yaml.SequenceNode || i >= len(next.Content) {
+			return nil, key + " has no item " + index
+		}
+		next = next.Content[i]
+	}
+	return next, ""
+}
+
+// entry returns the value of a key of an object; a new one is null.
+func entry(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key && n.Content[i].Kind == yaml.ScalarNode {
+			return n.Content[i+1]
+		}
+	}
+	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
+	n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value)
+	return value
+}

@@ -1,0 +1,83 @@
+package jobfile
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// longestQuote is how much of the file's text one message repeats, in characters.
+const longestQuote = 64
+
+// shorten cuts text for a message and escapes what a terminal would act on.
+func shorten(s string) string {
+	if utf8.RuneCountInString(s) > longestQuote {
+		s = string([]rune(s)[:longestQuote]) + "..."
+	}
+	return escape(s)
+}
+
+// escape makes control characters and broken UTF-8 visible, so that text of a file cannot drive the terminal.
+func escape(s string) string {
+	var b strings.Builder
+	for i, c := range s {
+		switch {
+		case c == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case isControl(c):
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_$/][-A-Za-z0-9_$/]*$`)
+
+// join adds a key of the file to a path; one that would make the path ambiguous is quoted.
+func join(path, key string) string {
+	switch {
+	case !plainKey.MatchString(key):
+		key = strconv.Quote(shorten(key))
+	case len(key) > longestQuote:
+		key = shorten(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// found describes a value for "expected X, found Y".
+func found(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "an object"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	value := shorten(n.Value)
+	switch n.ShortTag() {
+	case "!!null":
+		return "nothing"
+	case "!!str":
+		return "text " + strconv.Quote(value)
+	case "!!int":
+		return "the integer " + value
+	case "!!float":
+		return "the number " + value
+	case "!!timestamp":
+		return "the date " + value
+	case "!!bool":
+		return value
+	default:
+		return "a value tagged " + shorten(n.Tag)
+	}
+}

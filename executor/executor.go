@@ -1,0 +1,216 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/apache/openwhisk-client-go/whisk"
+
+	"github.com/disdel/disdel"
+)
+
+// Limits reads the platform's bounds from GET /. What it does not report stays 0: older releases report no memory bounds;
+// OpenWhisk's defaults stand in for those.
+func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
+	var info struct {
+		Limits struct {
+			PerMinute   int   `json:"actions_per_minute"`
+			Concurrent  int   `json:"concurrent_actions"`
+			MinDuration int64 `json:"min_action_duration"` // ms
+			MaxDuration int64 `json:"max_action_duration"`
+			MinMemory   int64 `json:"min_action_memory"` // bytes
+			MaxMemory   int64 `json:"max_action_memory"`
+		} `json:"limits"`
+	}
+	_, err := again(ctx, e.cfg.Logger, func() (struct{}, error) {
+		c, err := e.client(ctx)
+		if err != nil {
+			return struct{}{}, err
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.cfg.APIHost+"/", nil)
+		if err != nil {
+			return struct{}{}, err
+		}
+		res, err := c.Do(req, &info, false)
+		return struct{}{}, e.wrap(ctx, err, res, "read the platform's limits", "")
+	})
+	l := info.Limits
+	or := func(v, standard int64) int64 {
+		if v == 0 {
+			return standard
+		}
+		return v
+	}
+	return disdel.PlatformLimits{
+		MinMemory: disdel.Bytes(or(l.MinMemory, int64(128*disdel.MB))), MaxMemory: disdel.Bytes(or(l.MaxMemory, int64(512*disdel.MB))),
+		MinTimeout: disdel.Millis(time.Duration(or(l.MinDuration, 100)) * time.Millisecond),
+		MaxTimeout: disdel.Millis(time.Duration(or(l.MaxDuration, 300_000)) * time.Millisecond),
+		PerMinute:  l.PerMinute, Concurrent: l.Concurrent,
+	}, err
+}
+
+// Prepare creates the package and its actions; what is there already is replaced. It returns OverLimit for limits that the
+// platform does not allow, Denied, Unavailable.
+func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.ActionPlan) error {
+	_, err := again(ctx, e.cfg.Logger, func() (struct{}, error) {
+		c, err := e.client(ctx)
+		if err != nil {
+			return struct{}{}, err
+		}
+		_, res, err := c.Packages.Insert(&whisk.Package{Name: pkg}, true)
+		return struct{}{}, e.wrap(ctx, err, res, "create package", pkg)
+	})
+	for _, a := range actions {
+		if err != nil {
+			return err
+		}
+		_, err = again(ctx, e.cfg.Logger, func() (struct{}, error) {
+			c, err := e.client(ctx)
+			if err != nil {
+				return struct{}{}, err
+			}
+			_, res, err := c.Actions.Insert(e.action(a), true)
+			return struct{}{}, e.wrap(ctx, err, res, "create action", string(a.Name))
+		})
+	}
+	return err
+}
+
+// action is an ActionPlan as OpenWhisk takes it: of our own kind, or a container image.
+func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
+	memory, timeout, code := a.Limits.Memory.MB(), int(time.Duration(a.Limits.Timeout).Milliseconds()), "disdel"
+	x := &whisk.Exec{Kind: disdel.RuntimeKind, Code: &code, Main: string(a.Task)}
+	if e.cfg.Image != "" {
+		x = &whisk.Exec{Kind: "blackbox", Image: e.cfg.Image, Main: string(a.Task), Code: &code}
+	}
+	return &whisk.Action{Name: string(a.Name), Exec: x, Limits: &whisk.Limits{Memory: &memory, Timeout: &timeout}}
+}
+
+// Invoke starts an invocation without waiting for it. It waits out throttling and outages for two minutes.
+func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
+	return again(ctx, e.cfg.Logger, func() (disdel.ActivationID, error) {
+		c, err := e.client(ctx)
+		if err != nil {
+			return "", err
+		}
+		result, res, err := c.Actions.Invoke(string(inv.Action), inv.Params, false, false)
+		if err = e.wrap(ctx, err, res, "invoke "+inv.ID, string(inv.Action)); err != nil {
+			return "", err
+		}
+		fields, _ := result.(map[string]any)
+		id, ok := fields["activationId"].(string)
+		if !ok {
+			return "", &disdel.Error{Kind: disdel.Internal, Op: "invoke " + inv.ID, Msg: "OpenWhisk gave no activation id"}
+		}
+		return disdel.ActivationID(id), nil
+	})
+}
+
+// Wait returns the activation once its record exists. There is none while it runs or waits, and none ever if it was lost:
+// after twice the timeout and a minute, the time OpenWhisk itself allows an invoker, the outcome is Lost.
+func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error) {
+	timeout := time.Duration(inv.Limits.Timeout)
+	deadline := time.Now().Add(2*max(timeout, time.Minute) + time.Minute)
+	pause := 10 * time.Millisecond
+	for {
+		a, found, err := e.look(ctx, inv, id)
+		if err != nil || found {
+			return a, err
+		}
+		if time.Now().After(deadline) {
+			return lost(inv, id), nil
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return a, &disdel.Error{Kind: disdel.Canceled, Op: "wait for " + inv.ID, Activation: id, Err: context.Cause(ctx)}
+		}
+		pause = min(pause*5/4, e.cfg.PollEvery)
+	}
+}
+
+// look asks once for the record.
+func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (a disdel.Activation, found bool, err error) {
+	rec, err := again(ctx, e.cfg.Logger, func() (*whisk.Activation, error) {
+		c, err := e.client(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rec, res, err := c.Activations.Get(string(id))
+		return rec, e.wrap(ctx, err, res, "wait for "+inv.ID, string(id))
+	})
+	if disdel.KindOf(err) == disdel.NotFound {
+		return a, false, nil
+	}
+	if err != nil {
+		return a, false, err
+	}
+	r, err := toRecord(rec)
+	if err != nil {
+		return a, false, &disdel.Error{Kind: disdel.Internal, Op: "wait for " + inv.ID, Activation: id, Err: err}
+	}
+	return Classify(inv, r), true, nil
+}
+
+// Remove deletes the package and what is in it. A package that is not there is NotFound.
+func (e *Executor) Remove(ctx context.Context, pkg string) error {
+	c, err := e.client(ctx)
+	if err != nil {
+		return err
+	}
+	p, res, err := c.Packages.Get(pkg)
+	if err != nil {
+		return e.wrap(ctx, err, res, "remove package", pkg)
+	}
+	for _, a := range p.Actions {
+		if res, err := c.Actions.Delete(pkg + "/" + a.Name); err != nil {
+			return e.wrap(ctx, err, res, "remove action", a.Name)
+		}
+	}
+	res, err = c.Packages.Delete(pkg)
+	return e.wrap(ctx, err, res, "remove package", pkg)
+}
+
+// toRecord leaves the client's types behind.
+func toRecord(a *whisk.Activation) (Record, error) {
+	result, err := json.Marshal(a.Response.Result)
+	if err != nil {
+		return Record{}, fmt.Errorf("result: %w", err)
+	}
+	r := Record{
+		ID: disdel.ActivationID(a.ActivationID), Status: a.Response.Status, Result: result, Logs: a.Logs,
+		Start: time.UnixMilli(a.Start), End: time.UnixMilli(a.End), Duration: time.Duration(a.Duration) * time.Millisecond,
+	}
+	for _, v := range a.Annotations {
+		switch v.Key {
+		case "timeout":
+			r.TimedOut, _ = v.Value.(bool)
+		case "initTime":
+			r.Cold, r.Init = true, millis(v.Value)
+		case "waitTime":
+			r.Queued = millis(v.Value)
+		case "peakMemory":
+			r.Peak = disdel.Bytes(number(v.Value))
+		}
+	}
+	return r, nil
+}
+
+func number(v any) int64 {
+	switch n := v.(type) {
+	case json.Number:
+		i, _ := n.Int64()
+		return i
+	case float64:
+		return int64(n)
+	default:
+		return 0
+	}
+}
+
+func millis(v any) time.Duration { return time.Duration(number(v)) * time.Millisecond }

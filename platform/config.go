@@ -1,0 +1,108 @@
+package platform
+
+import (
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+)
+
+// Range is the bounds of a limit and what an action gets that names none.
+type Range[T any] struct{ Min, Std, Max T }
+
+// Limits are OpenWhisk's limits under its own names; each may be set.
+type Limits struct {
+	Memory                Range[disdel.Bytes]
+	Timeout               Range[time.Duration]
+	LogsMB                Range[int]
+	Concurrency           Range[int]
+	Payload               disdel.Bytes // of an invocation's parameters and of a result
+	Code                  disdel.Bytes
+	InvocationsPerMinute  int
+	ConcurrentInvocations int
+}
+
+// Kind is how containers of an OpenWhisk kind are started. In an argument "{listen}" becomes the address to serve on,
+// as `disdel runtime --listen` takes it.
+type Kind struct {
+	Command []string
+	Env     []string
+}
+
+// OOMText chooses how an out-of-memory kill reads in an activation: clusters differ.
+type OOMText uint8
+
+// The two ways.
+const (
+	OOMAsDocker     OOMText = iota // OpenWhisk on Docker says that memory was exhausted
+	OOMAsKubernetes                // OpenWhisk on Kubernetes cannot tell it from any other death
+)
+
+// Config is how a Platform runs. DefaultConfig has OpenWhisk's defaults.
+type Config struct {
+	Namespace  string
+	AuthKey    string // uuid:key; empty: OpenWhisk's well-known guest key
+	Limits     Limits
+	PoolMemory disdel.Bytes
+	Kinds      map[string]Kind
+	TempDir    string        // of sockets and working folders; empty: the system's
+	Idle       time.Duration // after which an unused container is removed
+	OOM        OOMText
+	Logger     logrus.FieldLogger
+}
+
+// guestKey is the key of the namespace guest in OpenWhisk's standalone.conf and its clients' documents.
+const guestKey = "23bc46b1-71f6-4ed5-8c54-816aa4f8c502:123zO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP"
+
+// DefaultConfig has OpenWhisk's defaults (core's application.conf, standalone.conf) and no kinds.
+func DefaultConfig() Config {
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	return Config{
+		Namespace: "guest", AuthKey: guestKey, PoolMemory: 2 * disdel.GB, Idle: 10 * time.Minute, Logger: quiet,
+		Limits: Limits{
+			Memory:      Range[disdel.Bytes]{128 * disdel.MB, 256 * disdel.MB, 512 * disdel.MB},
+			Timeout:     Range[time.Duration]{100 * time.Millisecond, time.Minute, 5 * time.Minute},
+			LogsMB:      Range[int]{0, 10, 10},
+			Concurrency: Range[int]{1, 1, 1},
+			Payload:     disdel.MB, Code: 48 * disdel.MB,
+			InvocationsPerMinute: 60, ConcurrentInvocations: 30,
+		},
+	}
+}
+
+func (c *Config) validate() error {
+	bad := func(msg string) error { return &disdel.Error{Kind: disdel.Invalid, Op: "configure platform", Msg: msg} }
+	switch {
+	case len(c.Kinds) == 0:
+		return bad("no kind of container is configured")
+	case c.Namespace == "" || c.AuthKey == "":
+		return bad("namespace and key must be set")
+	case c.PoolMemory < c.Limits.Memory.Min:
+		return bad("the pool is smaller than the smallest action")
+	case c.Limits.Memory.Min > c.Limits.Memory.Max || c.Limits.Timeout.Min > c.Limits.Timeout.Max:
+		return bad("a limit's minimum is above its maximum")
+	default:
+		return nil
+	}
+}
+
+func listenLoopback() (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Err: err}
+	}
+	return l, nil
+}
+
+func makeRoot(dir string) (string, error) {
+	root, err := os.MkdirTemp(dir, "disdel-")
+	if err != nil {
+		return "", &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Err: err, Hint: "free space in the folder for temporary files, or set TMPDIR"}
+	}
+	return root, nil
+}

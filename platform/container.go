@@ -1,0 +1,256 @@
+package platform
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// container is one child process that serves an action.
+type container struct {
+	action      *action
+	dir         string // working folder, with the socket
+	cmd         *exec.Cmd
+	client      *http.Client
+	logs        *logs
+	fence       fence
+	initialized bool
+	lastUsed    time.Time
+	exited      *once // closed when the process has ended and was waited for
+	watched     sync.WaitGroup
+
+	mu      sync.Mutex
+	top     disdel.Bytes // high-water mark of resident memory
+	overrun bool         // the watch killed it for memory
+}
+
+// watchEvery is the time between looks at a container's memory.
+const watchEvery = 10 * time.Millisecond
+
+func (p *Platform) startContainer(a *action) (*container, error) {
+	dir, err := os.MkdirTemp(p.root, "c-")
+	if err != nil {
+		return nil, err
+	}
+	c := &container{action: a, dir: dir, logs: newLogs(), exited: newOnce(), lastUsed: time.Now()}
+	socket := filepath.Join(dir, "s")
+	kind := p.cfg.Kinds[a.Exec.Kind]
+	args := make([]string, len(kind.Command))
+	for i, arg := range kind.Command {
+		args[i] = strings.ReplaceAll(arg, "{listen}", "unix:"+socket)
+	}
+	c.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the platform's own configuration
+	c.cmd.Dir = dir
+	c.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "__OW_API_HOST=" + p.apiHost()}, kind.Env...)
+	c.cmd.Stdout, c.cmd.Stderr = c.logs.stream("stdout"), c.logs.stream("stderr")
+	c.cmd.WaitDelay = time.Second
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := p.spawner.start(c.cmd); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	c.fence = p.fences.fence(c.cmd.Process.Pid, filepath.Base(dir), need(a))
+	c.client = &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, // the invoker does not reuse connections either
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		},
+	}}
+	c.watched.Add(2)
+	go c.reap()
+	go c.watch()
+	return c, nil
+}
+
+func (p *Platform) apiHost() string {
+	if p.listener == nil {
+		return ""
+	}
+	return p.URL()
+}
+
+// reap waits for the process and removes what it leaves.
+func (c *container) reap() {
+	defer c.watched.Done()
+	c.cmd.Wait() //nolint:errcheck // how it ended is in ProcessState
+	if usage, ok := c.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		c.raise(disdel.Bytes(usage.Maxrss) * disdel.KB)
+	}
+	c.exited.close()
+}
+
+// watch measures resident memory and enforces the limit where the kernel does not, or not to the megabyte.
+func (c *container) watch() {
+	defer c.watched.Done()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.exited.c:
+			return
+		case <-tick.C:
+			resident, peak := residentOf(c.cmd.Process.Pid)
+			c.raise(peak)
+			if resident > need(c.action) {
+				c.mu.Lock()
+				c.overrun = true
+				c.mu.Unlock()
+				c.signal()
+			}
+		}
+	}
+}
+
+func (c *container) raise(peak disdel.Bytes) {
+	c.mu.Lock()
+	c.top = max(c.top, peak)
+	c.mu.Unlock()
+}
+
+func (c *container) peak() disdel.Bytes {
+	_, peak := residentOf(c.cmd.Process.Pid)
+	c.raise(peak)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.top
+}
+
+// exhausted tells whether the process died for memory: by the watch, by the kernel, or by its own failed allocation.
+func (c *container) exhausted() bool {
+	select {
+	case <-c.exited.c:
+	case <-time.After(2 * time.Second): // as DockerContainer.isOomKilled waits
+	}
+	c.mu.Lock()
+	over := c.overrun
+	c.mu.Unlock()
+	return over || c.fence.killed() || c.logs.saw("runtime: out of memory", "runtime: cannot allocate memory")
+}
+
+func (c *container) alive() bool {
+	select {
+	case <-c.exited.c:
+		return false
+	default:
+		return true
+	}
+}
+
+// signal kills the container's process group.
+func (c *container) signal() {
+	syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
+}
+
+// kill ends the container and waits until nothing of it is left.
+func (c *container) kill() {
+	if c.alive() {
+		c.signal()
+	}
+	c.watched.Wait()
+	c.signal() // children that outlived their parent
+	c.client.CloseIdleConnections()
+	c.fence.remove()
+	os.RemoveAll(c.dir) //nolint:errcheck // the platform's root goes as a whole at the end
+}
+
+var errDied = errors.New("the container's process went away")
+
+// post sends a request to the container. The error is context.DeadlineExceeded after limit, errDied when the process ended
+// or answered nothing. While it does not listen yet, the connection is tried again until the limit.
+func (c *container) post(ctx context.Context, path string, body any, limit time.Duration) (status int, answer []byte, err error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil, err
+	}
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	for {
+		status, answer, err = c.try(ctx, path, data)
+		var refused *net.OpError
+		if err == nil || !errors.As(err, &refused) || refused.Op != "dial" {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return 0, nil, ended(ctx)
+		case <-c.exited.c:
+			return 0, nil, errDied
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	if err != nil {
+		return 0, nil, ended(ctx)
+	}
+	return status, answer, nil
+}
+
+func ended(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return context.DeadlineExceeded
+	}
+	return errDied
+}
+
+func (c *container) try(ctx context.Context, path string, data []byte) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://container"+path, bytes.NewReader(data))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := c.client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	if res.ContentLength < 0 { // ApacheBlockingContainerClient takes an unknown length for no response
+		return 0, nil, errDied
+	}
+	const most = 64 << 20
+	answer, err := io.ReadAll(io.LimitReader(res.Body, most))
+	return res.StatusCode, answer, err
+}
+
+// spawner starts processes from one thread that lives as long as the platform: the kernel sends a child its death signal
+// when the thread that made it ends, not the process.
+type spawner struct {
+	orders chan func()
+	done   chan struct{}
+}
+
+func newSpawner() *spawner {
+	s := &spawner{orders: make(chan func()), done: make(chan struct{})}
+	go func() {
+		runtime.LockOSThread()
+		defer close(s.done)
+		for f := range s.orders {
+			f()
+		}
+	}()
+	return s
+}
+
+func (s *spawner) start(cmd *exec.Cmd) error {
+	err := make(chan error, 1)
+	s.orders <- func() { err <- cmd.Start() }
+	return <-err
+}
+
+func (s *spawner) close() {
+	close(s.orders)
+	<-s.done
+}

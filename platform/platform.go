@@ -1,0 +1,112 @@
+package platform
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// Platform is one embedded OpenWhisk. It is safe for concurrent use.
+type Platform struct {
+	cfg     Config
+	root    string // of sockets and working folders
+	fences  fencer
+	spawner *spawner
+	pool    *pool
+
+	mu          sync.Mutex
+	packages    map[string]*pkg
+	actions     map[string]*action
+	activations map[string]*activation
+	order       []string // of activations, oldest first
+	throttle    throttle
+
+	work     context.Context // of activations
+	stop     context.CancelFunc
+	flying   sync.WaitGroup
+	server   *http.Server
+	listener net.Listener
+	served   chan struct{}
+}
+
+// maxActivations bounds the records kept; the oldest go first.
+const maxActivations = 10_000
+
+// New makes a platform; Start serves it, or its Handler is served by the caller. It returns Invalid for a configuration
+// that cannot be, Unavailable if no temporary folder can be made.
+func New(cfg Config) (*Platform, error) {
+	if cfg.AuthKey == "" {
+		cfg.AuthKey = guestKey
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	root, err := makeRoot(cfg.TempDir)
+	if err != nil {
+		return nil, err
+	}
+	work, stop := context.WithCancel(context.Background())
+	p := &Platform{cfg: cfg, root: root, fences: newFencer(), spawner: newSpawner(),
+		packages: map[string]*pkg{}, actions: map[string]*action{}, activations: map[string]*activation{}, work: work, stop: stop}
+	p.pool = newPool(cfg.PoolMemory, cfg.Idle)
+	cfg.Logger.WithField("memory", p.fences.String()).Debug("platform made")
+	return p, nil
+}
+
+// Start serves on a loopback port of its own.
+func (p *Platform) Start() error {
+	l, err := listenLoopback()
+	if err != nil {
+		return err
+	}
+	p.listener, p.served = l, make(chan struct{})
+	p.server = &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		defer close(p.served)
+		p.server.Serve(l) //nolint:errcheck // ends with ErrServerClosed
+	}()
+	return nil
+}
+
+// URL is the API host.
+func (p *Platform) URL() string { return "http://" + p.listener.Addr().String() }
+
+// AuthKey is the key of the platform's namespace.
+func (p *Platform) AuthKey() string { return p.cfg.AuthKey }
+
+// Enforcement says how memory limits are enforced on this machine.
+func (p *Platform) Enforcement() string { return p.fences.String() }
+
+// Close kills every container, waits for everything it started and removes its folders. Calling it again does nothing.
+func (p *Platform) Close(ctx context.Context) error {
+	p.stop()
+	if p.server != nil {
+		if err := p.server.Shutdown(ctx); err != nil {
+			p.server.Close()
+		}
+		<-p.served
+	}
+	p.pool.close()
+	p.flying.Wait()
+	p.pool.drain()
+	p.spawner.close()
+	p.fences.close()
+	if err := os.RemoveAll(p.root); err != nil {
+		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
+	}
+	return nil
+}
+
+// newID is 32 hex digits, as OpenWhisk's activation and transaction ids.
+func newID() string {
+	b := make([]byte, 16)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
