@@ -58,11 +58,11 @@ func (r *reader) object(n *yaml.Node, pattern, path string, v reflect.Value) {
 		f, at := child(pattern, key), join(path, key)
 		switch {
 		case f == nil:
-			r.fault(r.places[at], at, suggest(pattern, key), "unknown field")
+			r.fault(keyPlace(k, value), at, suggest(pattern, key), "unknown field")
 		case f.later:
-			r.fault(r.places[at], at, "take it out", "known, but not supported in this version")
+			r.fault(keyPlace(k, value), at, "take it out", "known, but not supported in this version")
 		case v.Kind() == reflect.Map:
-			r.label(k, value, f, at, key, v)
+			r.label(keyPlace(k, value), value, f, at, key, v)
 		default:
 			r.value(value, f, at, member(v, key))
 		}
@@ -104,11 +104,15 @@ func (r *reader) missing(pattern, path string) {
 
 // list reads model.layers, the only list of objects.
 func (r *reader) list(n *yaml.Node, f *field, path string, v reflect.Value) {
+	switch count := len(n.Content); {
+	case count == 0:
+		r.fault(r.places[path], path, "write "+f.name()+": "+f.example, "needs at least one item")
+	case count > maxLayers:
+		r.fault(r.places[path], path, "", "has %d items; at most %d are read", count, maxLayers)
+		return
+	}
 	layers := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
 	v.Set(layers)
-	if len(n.Content) == 0 {
-		r.fault(r.places[path], path, "write "+f.name()+": "+f.example, "needs at least one item")
-	}
 	for i, item := range n.Content {
 		r.layer(item, child(f.path+"[]", ""), fmt.Sprintf("%s[%d]", path, i), layers.Index(i))
 	}
@@ -135,9 +139,9 @@ func keysFound(n *yaml.Node) string {
 }
 
 // label reads one entry of metadata.labels.
-func (r *reader) label(k, n *yaml.Node, f *field, path, key string, v reflect.Value) {
+func (r *reader) label(p place, n *yaml.Node, f *field, path, key string, v reflect.Value) {
 	if !labelKey.MatchString(key) {
-		r.fault(at(k), path, "", "a label's key has letters, digits and - _ . /, at most 63, a letter or digit at both ends")
+		r.fault(p, path, "", "a label's key has letters, digits and - _ . /, at most 63, a letter or digit at both ends")
 		return
 	}
 	text := reflect.New(v.Type().Elem()).Elem()

@@ -1,7 +1,9 @@
 package jobfile
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -189,13 +191,26 @@ func suggest(pattern, key string) string {
 		if best := nearest.Word(key, names); best != "" {
 			return didYouMean(best)
 		}
-		for i := range fields {
-			if f := &fields[i]; f.name() == key && !f.later && !strings.Contains(f.path, "*") {
-				return didYouMean(f.path)
-			}
+		if f := elsewhere(key); f != nil {
+			return didYouMean(f.name()) + " that is in " + cmp.Or(f.parent(), "the file itself")
 		}
 	}
 	return "known here: " + strings.Join(names, ", ")
+}
+
+// elsewhere returns the field of another object that key probably means, or nil.
+func elsewhere(key string) *field {
+	var names []string
+	var found []*field
+	for i := range fields {
+		if f := &fields[i]; !f.later && !strings.Contains(f.path, "*") {
+			names, found = append(names, f.name()), append(found, f)
+		}
+	}
+	if i := slices.Index(names, nearest.Word(key, names)); i >= 0 {
+		return found[i]
+	}
+	return nil
 }
 
 func didYouMean(word string) string { return "did you mean " + strconv.Quote(word) + "?" }

@@ -9,13 +9,13 @@ import (
 // The shapes of names. A data set is a folder of its store and a job a package of OpenWhisk, so both are DNS labels
 // (RFC 1123, section 2.1), in which no path can hide.
 var (
-	dnsLabel    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	labelKey    = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_./]{0,61}[A-Za-z0-9])?$`)
-	labelText   = regexp.MustCompile(`^[^,=]{0,256}$`)
-	dataURL     = regexp.MustCompile(`^dataset://[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	sha256Form  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	shortText   = regexp.MustCompile(`^.{1,63}$`)
-	dnsInWords  = "lower-case letters, digits and dashes, at most 63, a letter or digit at both ends"
+	dnsLabel   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	labelKey   = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_./]{0,61}[A-Za-z0-9])?$`)
+	labelText  = regexp.MustCompile(`^[^,=]{0,256}$`)
+	dataURL    = regexp.MustCompile(`^dataset://[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	sha256Form = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	shortText  = regexp.MustCompile(`^.{1,63}$`)
+	dnsInWords = "lower-case letters, digits and dashes, at most 63, a letter or digit at both ends"
 )
 
 // fields is every field of disdel/v1, in the order of the file. A test holds it against disdel.Job.
@@ -72,7 +72,7 @@ var fields = []field{
 	{path: "data.split.validation", form: number, min: ptr(0), below: ptr(1), def: "0.2", example: "0.2", meaning: "Share of the rows held out to evaluate on."},
 	{path: "data.split.seed", form: integer, wide: true, defBy: "model.init.seed", example: "1", meaning: "Seed of the draw that tells the shares apart."},
 
-	{path: "training", form: object, required: true, example: "{epochs: 5, loss: crossEntropy}", meaning: "The hyper-parameters."},
+	{path: "training", form: object, required: true, example: "{epochs: 5}", meaning: "The hyper-parameters."},
 	{path: "training.epochs", form: integer, required: true, min: ptr(1), example: "5", meaning: "Passes over the training rows."},
 	{path: "training.batchSize", form: integer, min: ptr(1), def: "64", example: "64",
 		meaning: "Rows of one step; at most the rows of the smallest shard. More rows need more memory."},
@@ -87,7 +87,7 @@ var fields = []field{
 	{path: "training.optimizer.adam.beta1", form: number, above: ptr(0), below: ptr(1), def: "0.9", example: "0.9", meaning: "Decay of the gradient's mean."},
 	{path: "training.optimizer.adam.beta2", form: number, above: ptr(0), below: ptr(1), def: "0.999", example: "0.999", meaning: "Decay of the gradient's square."},
 	{path: "training.optimizer.adam.epsilon", form: number, above: ptr(0), def: "1e-08", example: "1e-7", meaning: "Keeps the division away from zero."},
-	{path: "training.loss", form: text, required: true, oneOf: []string{"crossEntropy", "mse"}, example: "crossEntropy",
+	{path: "training.loss", form: text, oneOf: []string{"crossEntropy", "mse"}, def: "crossEntropy", example: "crossEntropy",
 		meaning: "What training makes small: crossEntropy for classes, mse (mean squared error) for values."},
 	{path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}", meaning: "Ends training before its last epoch."},
 	{path: "training.earlyStop.metric", form: text, required: true, oneOf: []string{"loss", "valLoss"}, example: "valLoss",

@@ -15,6 +15,7 @@ import (
 const (
 	maxFile   = 1 << 20 // bytes
 	maxDepth  = 32      // objects and lists inside each other
+	maxLayers = 1000    // of model.layers
 	maxFaults = 100     // listed; a file with more is no job file
 )
 
@@ -36,9 +37,9 @@ type place struct{ line, column int }
 // The error is a *disdel.Faults, of kind Invalid, with every fault of the file at once. The File comes back even then, with
 // what could be read, so that a caller may add the faults that only the network and the data set show.
 // A fault of a value that a set gave has line 0.
-func Parse(name string, data []byte, sets []string) (*File, error) {
-	r := &reader{places: map[string]place{"": {1, 1}}}
-	file := &File{Name: name, Source: data, places: r.places}
+func Parse(name string, data []byte, sets []string) (File, error) {
+	r := &reader{places: map[string]place{"": {1, 1}}, failed: map[string]bool{}}
+	file := File{Name: name, Source: data, places: r.places}
 	if root := r.load(data); root != nil {
 		for _, set := range sets {
 			r.override(root, set)
@@ -55,7 +56,7 @@ func Parse(name string, data []byte, sets []string) (*File, error) {
 // Locate returns the 1-based line and column of the field at a dotted path such as model.layers[2].dense.units, for faults
 // that are found later. A field that the file does not give is located at the closest object around it, the file itself
 // at 1:1. A field that a --set gave is at 0, 0.
-func (f *File) Locate(path string) (line, column int) {
+func (f File) Locate(path string) (line, column int) {
 	for {
 		if p, ok := f.places[path]; ok {
 			return p.line, p.column
@@ -86,9 +87,6 @@ type reader struct {
 
 // fault adds a fault at p.
 func (r *reader) fault(p place, path, hint, format string, args ...any) {
-	if r.failed == nil {
-		r.failed = map[string]bool{}
-	}
 	r.failed[path] = true
 	r.faults = append(r.faults, disdel.Fault{Path: path, Line: p.line, Column: p.column, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
@@ -103,6 +101,14 @@ func (r *reader) sound(paths ...string) bool {
 
 // at is the place of a node.
 func at(n *yaml.Node) place { return place{n.Line, n.Column} }
+
+// keyPlace is where a key stands that should not be there.
+func keyPlace(key, value *yaml.Node) place {
+	if value.Line == 0 {
+		return place{}
+	}
+	return at(key)
+}
 
 // placeOf is where a person looks for a field: at the value of a scalar, at the key of everything else.
 func placeOf(key, value *yaml.Node) place {

@@ -50,7 +50,10 @@ func (f *field) setDefault(v reflect.Value) {
 		v.SetZero()
 		return
 	}
-	n := &yaml.Node{Kind: yaml.ScalarNode, Value: f.def}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: f.def, Tag: "!!str"}
+	if f.form == integer || f.form == number {
+		n.Tag = "!!float"
+	}
 	x, _, _ := decode(n, f)
 	x.store(v)
 }

@@ -1,0 +1,114 @@
+package jobfile
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/disdel/disdel"
+)
+
+// Print writes a job as a job file, with every default spelled out, in the order of the table. Parse reads the same job
+// back from it. The error is of kind Internal: a text of the job cannot be written as YAML.
+func Print(job disdel.Job) ([]byte, error) {
+	out, err := yaml.Dump(printObject("", reflect.ValueOf(job)))
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Internal, Op: "print job file", Err: err}
+	}
+	return out, nil
+}
+
+// printObject makes the tree of a struct; fields that say nothing are left out.
+func printObject(pattern string, v reflect.Value) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for _, f := range children(pattern) {
+		if f.later {
+			continue
+		}
+		if value := printValue(f, member(v, f.name())); value != nil {
+			n.Content = append(n.Content, scalarNode("!!str", f.name()), value)
+		}
+	}
+	return n
+}
+
+// printValue makes the tree of one field, or nil where it is absent.
+func printValue(f *field, v reflect.Value) *yaml.Node {
+	switch {
+	case f.form == list:
+		return printLayers(v.Interface().([]disdel.Layer))
+	case v.Kind() == reflect.Map:
+		return printLabels(v.Interface().(map[string]string))
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		return nil
+	case v.Kind() == reflect.Pointer:
+		return printObject(f.path, v.Elem())
+	case f.form == object:
+		return printObject(f.path, v)
+	case v.IsZero() && f.auto:
+		return scalarNode("!!str", "auto")
+	case v.IsZero() && f.def == "" && !f.required && f.defBy != "model.init.seed":
+		return nil
+	default:
+		return printScalar(f, v)
+	}
+}
+
+func printScalar(f *field, v reflect.Value) *yaml.Node {
+	switch f.form {
+	case text:
+		return scalarNode("!!str", v.String())
+	case integer:
+		return scalarNode("!!int", strconv.FormatInt(v.Int(), 10))
+	case size:
+		return scalarNode("!!str", printSize(disdel.Bytes(v.Int())))
+	case duration:
+		return scalarNode("!!str", time.Duration(v.Int()).String())
+	case cost:
+		return scalarNode("!!str", formatNumber(v.Float())+"GB-s")
+	default:
+		return scalarNode("", formatNumber(v.Float()))
+	}
+}
+
+// printSize writes megabytes where they are whole.
+func printSize(b disdel.Bytes) string {
+	if b%disdel.MB == 0 {
+		return fmt.Sprintf("%dMB", b/disdel.MB)
+	}
+	return fmt.Sprintf("%dB", int64(b))
+}
+
+func printLayers(layers []disdel.Layer) *yaml.Node {
+	if len(layers) == 0 {
+		return nil
+	}
+	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	for _, l := range layers {
+		options := printObject("model.layers[].*", reflect.ValueOf(l))
+		options.Style = yaml.FlowStyle
+		n.Content = append(n.Content, &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map",
+			Content: []*yaml.Node{scalarNode("!!str", l.Kind), options}})
+	}
+	return n
+}
+
+func printLabels(labels map[string]string) *yaml.Node {
+	if len(labels) == 0 {
+		return nil
+	}
+	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		n.Content = append(n.Content, scalarNode("!!str", k), scalarNode("!!str", labels[k]))
+	}
+	return n
+}
+
+func scalarNode(tag, value string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
+}

@@ -1,0 +1,137 @@
+package jobfile
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/disdel/disdel/model"
+)
+
+// schemaNode is a JSON Schema of draft 2020-12, or a part of one. encoding/json sorts its keys, so the text is always the same.
+type schemaNode map[string]any
+
+// Schema returns the JSON Schema (draft 2020-12) of job files, for editors and other programs. It says what single fields
+// take and which are needed; rules between fields are Parse's alone. Every job file that it refuses is refused by Parse,
+// but for an object left empty, as in "flatten:", which only layers may be here.
+func Schema() []byte {
+	s := objectSchema("")
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "disdel training job"
+	out, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		panic("jobfile: " + err.Error()) // maps of strings, numbers and lists cannot fail
+	}
+	return append(out, '\n')
+}
+
+// objectSchema describes the object at pattern.
+func objectSchema(pattern string) schemaNode {
+	properties, required := schemaNode{}, []string{}
+	for _, f := range children(pattern) {
+		switch {
+		case f.later:
+			continue
+		case f.required:
+			required = append(required, f.name())
+		}
+		properties[f.name()] = f.schema()
+	}
+	s := schemaNode{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	switch pattern {
+	case "model":
+		s["oneOf"] = []schemaNode{{"required": []string{"name"}}, {"required": []string{"layers"}}}
+	case "training.optimizer":
+		s["minProperties"], s["maxProperties"] = 1, 1
+	case "metadata.labels":
+		s = mapSchema(labelKey.String(), properties["*"])
+	case "model.layers[].*":
+		s["type"] = []string{"object", "null"}
+	}
+	return s
+}
+
+// mapSchema describes an object whose keys are the user's choice.
+func mapSchema(keys string, value any) schemaNode {
+	return schemaNode{"type": "object", "propertyNames": schemaNode{"pattern": keys}, "additionalProperties": value}
+}
+
+// schema describes one field.
+func (f *field) schema() schemaNode {
+	var s schemaNode
+	switch f.form {
+	case object:
+		s = objectSchema(f.path)
+	case list:
+		s = layersSchema(child(f.path+"[]", ""))
+	case text:
+		s = f.textSchema()
+	default:
+		s = f.amountSchema()
+	}
+	s["description"] = f.meaning
+	if f.defBy != "" {
+		s["description"] = f.meaning + " Default: " + f.defBy + "."
+	}
+	if f.def != "" && f.form != object {
+		s["default"] = jsonValue(f.def)
+	}
+	return s
+}
+
+func layersSchema(item *field) schemaNode {
+	return schemaNode{"type": "array", "minItems": 1, "maxItems": maxLayers, "items": schemaNode{
+		"type": "object", "minProperties": 1, "maxProperties": 1,
+		"propertyNames":        schemaNode{"enum": model.LayerKinds()},
+		"additionalProperties": item.schema(),
+	}}
+}
+
+func (f *field) textSchema() schemaNode {
+	s := schemaNode{"type": "string"}
+	if len(f.oneOf) > 0 {
+		s["enum"] = f.oneOf
+	}
+	if f.pattern != nil {
+		s["pattern"] = f.pattern.String()
+	}
+	return s
+}
+
+// amountSchema describes integers, numbers and what has a unit.
+func (f *field) amountSchema() schemaNode {
+	s := schemaNode{"type": "string"}
+	switch f.form {
+	case integer, number:
+		s = f.numberSchema()
+	case size, cost:
+		s = schemaNode{"type": []string{"number", "string"}, "exclusiveMinimum": 0}
+	}
+	if f.auto && f.form == integer {
+		return schemaNode{"anyOf": []schemaNode{s, {"const": "auto"}}}
+	}
+	return s
+}
+
+func (f *field) numberSchema() schemaNode {
+	s := schemaNode{"type": f.form.String()}
+	for key, bound := range map[string]*float64{"minimum": f.min, "maximum": f.max, "exclusiveMinimum": f.above, "exclusiveMaximum": f.below} {
+		if bound != nil {
+			s[key] = *bound
+		}
+	}
+	if f.form == integer && !f.wide {
+		s["maximum"] = largestInt
+	}
+	return s
+}
+
+// jsonValue reads a default of the table: a number where it is one.
+func jsonValue(def string) any {
+	if v, err := strconv.ParseFloat(def, 64); err == nil {
+		return v
+	}
+	return def
+}

@@ -1,0 +1,7 @@
+// Package estimator says how much memory an action will need, from the network's layers, the batch, the optimiser and the
+// shard. It is pure arithmetic: DiSDeL's Eq. 1 to 5 and Table I, once as printed (Paper) and once with what was measured
+// of this runtime and its engine in the place of the paper's constants (the default).
+//
+// The planner asks for one estimate a task and grows the number of workers by ContainerRule until each fits. Invariant:
+// an estimate's total is the sum of its terms, and it never falls when batch, rows or layers grow.
+package estimator

@@ -1,0 +1,191 @@
+package estimator
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// Input is what an estimate is made of.
+type Input struct {
+	Graph       *model.Graph
+	Batch       int          // rows a step
+	Rows        int          // of the shard, or held out
+	SampleBytes disdel.Bytes // of one row as stored
+	Epochs      int
+	Optimizer   disdel.Optimizer
+}
+
+// Calibration is what was measured of this runtime and its engine; `make bench-estimate` measures again. Sizes are of
+// resident memory on linux/amd64.
+type Calibration struct {
+	Package disdel.Bytes // a runtime that has answered /init and opened its store: binary, Go heap, buffers
+	// StepFactor is how many times the bytes of a step's activations, forward and backward, gorgonia's machine and the
+	// collector keep: it makes every node anew at every step.
+	StepFactor float64
+	// ColumnFactor is the same for the columns that a convolution is unrolled into (im2col).
+	ColumnFactor float64
+	MarginFloor  disdel.Bytes // least safety margin
+	MarginShare  float64      // safety margin as a share of all other terms
+}
+
+// Default is the calibration of this version.
+var Default = Calibration{Package: 34 * disdel.MB, StepFactor: 3, ColumnFactor: 2, MarginFloor: 12 * disdel.MB, MarginShare: 0.10}
+
+const (
+	float          = 4 // bytes of a value
+	passes         = 2 // x of Eq. 4: forward and backward
+	paperParams    = 4 // z of Eq. 3: weights, gradients and Adam's two moments
+	paperMargin    = 256 * disdel.MB
+	paperPassNotes = "Eq. 5 is computed as printed: it multiplies by the epochs, though memory does not grow with them"
+)
+
+// Paper is Eq. 1 to 5 as printed, kept for comparison, with Table I's activations read as the output's height, width and
+// channels. pkg is what our runtime takes, since the paper's image is TensorFlow's; saf is the paper's 256 MB.
+func Paper(in Input) disdel.Estimate {
+	c := in.Graph.Count()
+	e := disdel.Estimate{Method: "paper", Pkg: Default.Package, Dta: disdel.Bytes(in.Rows) * in.SampleBytes, Mod: float * disdel.Bytes(c.Trainable), Saf: paperMargin,
+		Parameters: float * paperParams * disdel.Bytes(c.Trainable), Activations: float * passes * disdel.Bytes(in.Batch) * disdel.Bytes(c.ActivationsA),
+		Misc: float * disdel.Bytes(in.Graph.Input().Len()) * disdel.Bytes(in.Epochs), Notes: []string{paperPassNotes}}
+	return sum(e)
+}
+
+// sum fills in fit (Eq. 2) and the total (Eq. 1).
+func sum(e disdel.Estimate) disdel.Estimate {
+	e.Fit = e.Parameters + e.Activations + e.Misc + e.Workspace
+	e.Total = e.Fit + e.Pkg + e.Dta + e.Mod + e.Saf
+	return e
+}
+
+// copies is z for an optimiser: weights, gradients and its moments.
+func copies(o disdel.Optimizer) disdel.Bytes {
+	switch {
+	case o.Adam != nil:
+		return 4
+	case o.SGD != nil && o.SGD.Momentum != 0:
+		return 3
+	default:
+		return 2
+	}
+}
+
+// Train estimates a train action: Eq. 1 with measured constants, one batch in the place of Eq. 5's epochs, and what the
+// engine needs beyond the paper's terms.
+func (c Calibration) Train(in Input) disdel.Estimate {
+	n := in.Graph.Count()
+	batch := disdel.Bytes(max(in.Batch, 1))
+	e := disdel.Estimate{
+		Method: "measured", Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float), // and its label
+		Mod:         float * disdel.Bytes(n.Trainable+n.NonTrainable) * 2, // the reference read, and the update sent
+		Parameters:  float * copies(in.Optimizer) * disdel.Bytes(n.Trainable),
+		Activations: float * passes * batch * disdel.Bytes(n.ActivationsB),
+		Misc:        float * batch * disdel.Bytes(in.Graph.Input().Len()),
+	}
+	step, columns := outputs(in.Graph), columns(in.Graph)
+	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*passes*batch*step) + c.ColumnFactor*float64(float*batch*columns))
+	e.Layers = layers(in, n)
+	return c.margin(e)
+}
+
+// margin adds saf: what varies from run to run and what no term knows of.
+func (c Calibration) margin(e disdel.Estimate) disdel.Estimate {
+	e.Saf = 0
+	known := sum(e).Total
+	e.Saf = max(c.MarginFloor, disdel.Bytes(c.MarginShare*float64(known)))
+	return sum(e)
+}
+
+// Evaluate estimates an action that only computes forwards over rows.
+func (c Calibration) Evaluate(in Input) disdel.Estimate {
+	n := in.Graph.Count()
+	batch := disdel.Bytes(max(in.Batch, 1))
+	e := disdel.Estimate{
+		Method: "measured", Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float),
+		Mod: float * disdel.Bytes(n.Trainable+n.NonTrainable), Parameters: float * disdel.Bytes(n.Trainable),
+		Activations: float * batch * disdel.Bytes(n.ActivationsB), Misc: float * batch * disdel.Bytes(in.Graph.Input().Len()),
+	}
+	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*batch*outputs(in.Graph)) + c.ColumnFactor*float64(float*batch*columns(in.Graph)))
+	return c.margin(e)
+}
+
+// Aggregate estimates an action that reduces updates one at a time, so that the fan-in does not matter: one update as it
+// was received, its values, and a sum in float64.
+func (c Calibration) Aggregate(in Input) disdel.Estimate {
+	n := in.Graph.Count()
+	update := float * disdel.Bytes(n.Trainable+n.NonTrainable)
+	return c.margin(disdel.Estimate{Method: "measured", Pkg: c.Package, Mod: update, Parameters: 3 * update, Workspace: 2 * update})
+}
+
+// Train estimates a train action with the Default calibration.
+func Train(in Input) disdel.Estimate { return Default.Train(in) }
+
+// Evaluate estimates an evaluate or infer action with the Default calibration.
+func Evaluate(in Input) disdel.Estimate { return Default.Evaluate(in) }
+
+// Aggregate estimates an aggregate action with the Default calibration.
+func Aggregate(in Input) disdel.Estimate { return Default.Aggregate(in) }
+
+// outputs is every output of a sample that gorgonia makes: those of ReLU, dropout and softmax too.
+func outputs(g *model.Graph) disdel.Bytes {
+	var n int
+	for _, v := range g.Nodes {
+		n += v.Out.Len()
+	}
+	return disdel.Bytes(n)
+}
+
+// columns is the values that the convolutions of a sample are unrolled into.
+func columns(g *model.Graph) disdel.Bytes {
+	var n int
+	for _, v := range g.Nodes {
+		if v.Op == model.OpConv {
+			in := g.Nodes[v.Inputs[0]].Out
+			n += v.Out[1] * v.Out[2] * in[0] * v.Kernel.H * v.Kernel.W
+		}
+	}
+	return disdel.Bytes(n)
+}
+
+func layers(in Input, n model.Counts) []disdel.LayerEstimate {
+	out := make([]disdel.LayerEstimate, len(n.Layers))
+	for i, l := range n.Layers {
+		out[i] = disdel.LayerEstimate{
+			Name: l.Name, Op: l.Op, Output: l.Output, Parameters: l.Trainable, Activations: l.Outputs, MACs: l.MACs,
+			ParameterBytes: float * copies(in.Optimizer) * disdel.Bytes(l.Trainable), ActivationBytes: float * passes * disdel.Bytes(in.Batch) * disdel.Bytes(l.Outputs),
+		}
+	}
+	return out
+}
+
+// ContainerRule is DiSDeL's rule (III-B.1): start with two containers; while the estimate m_e of each is above limit M,
+// add ceil((m_e - M) / M) and estimate again with the smaller shards. Only the shard shrinks: a model that alone exceeds M
+// never fits, and more than most containers would leave shards without a batch; both are OverLimit with the arithmetic.
+// steps tells the way.
+func ContainerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate) (containers int, e disdel.Estimate, steps []string, err error) {
+	containers = min(2, most)
+	for {
+		e = estimate(containers)
+		if e.Total <= limit {
+			return containers, e, append(steps, fmt.Sprintf("workers: %d need %v each, and %v are allowed", containers, e.Total, limit)), nil
+		}
+		if fixed := e.Total - e.Dta; fixed > limit || containers >= most {
+			return 0, e, steps, overLimit(limit, most, e)
+		}
+		more := int((e.Total - limit + limit - 1) / limit)
+		steps = append(steps, fmt.Sprintf("workers: %d would need %v each, above %v: add %d", containers, e.Total, limit, more))
+		containers = min(containers+more, most)
+	}
+}
+
+func overLimit(limit disdel.Bytes, most int, e disdel.Estimate) error {
+	fixed := e.Total - e.Dta
+	out := &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Hint: "lower training.batchSize, choose a smaller network, or raise the memory limit"}
+	if fixed > limit {
+		out.Msg = fmt.Sprintf("a train action needs %v without any data (fit %v, package %v, model %v, margin %v), and the limit is %v: no number of workers makes it fit",
+			fixed, e.Fit, e.Pkg, e.Mod, e.Saf, limit)
+		return out
+	}
+	out.Msg = fmt.Sprintf("a train action needs %v even with %d workers, the most that leave each a whole batch, and the limit is %v", e.Total, most, limit)
+	return out
+}

@@ -1,0 +1,229 @@
+package couchlite
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/disdel/disdel"
+)
+
+// Config is how a Server behaves.
+type Config struct {
+	LockWait time.Duration // for another process to leave the file; 0: 10 s
+	MaxBody  int64         // bytes of a request; 0: 64 MB
+}
+
+// Server serves one file. It is safe for concurrent use.
+type Server struct {
+	path     string
+	cfg      Config
+	password string
+	mu       sync.RWMutex // requests of this process share one opened file
+	server   *http.Server
+	listener net.Listener
+	served   chan struct{}
+}
+
+// user is the name of the one account, CouchDB's usual one.
+const user = "admin"
+
+// Open makes a server for the file at path, which the first write creates. It returns Unavailable for a folder that
+// cannot be made.
+func Open(path string, cfg Config) (*Server, error) {
+	if cfg.LockWait == 0 {
+		cfg.LockWait = 10 * time.Second
+	}
+	if cfg.MaxBody == 0 {
+		cfg.MaxBody = 64 << 20
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open history", Err: err}
+	}
+	secret := make([]byte, 16)
+	rand.Read(secret)
+	return &Server{path: path, cfg: cfg, password: hex.EncodeToString(secret)}, nil
+}
+
+// Start serves on a loopback port, for who has the password in URL.
+func (s *Server) Start() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Unavailable, Op: "start history", Err: err}
+	}
+	s.listener, s.served = l, make(chan struct{})
+	s.server = &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		defer close(s.served)
+		s.server.Serve(l) //nolint:errcheck // ends with ErrServerClosed
+	}()
+	return nil
+}
+
+// URL is the address with user and password.
+func (s *Server) URL() string {
+	u := url.URL{Scheme: "http", User: url.UserPassword(user, s.password), Host: s.listener.Addr().String()}
+	return u.String()
+}
+
+// Close answers what was asked and stops.
+func (s *Server) Close() error {
+	if s.server == nil {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	if err := s.server.Shutdown(ctx); err != nil {
+		s.server.Close()
+	}
+	<-s.served
+	return nil
+}
+
+// problem is an error as CouchDB answers it.
+type problem struct {
+	status      int
+	err, reason string
+}
+
+func (p problem) Error() string { return p.err + ": " + p.reason }
+
+var (
+	errNoDB      = problem{404, "not_found", "Database does not exist."}
+	errMissing   = problem{404, "not_found", "missing"}
+	errDeleted   = problem{404, "not_found", "deleted"}
+	errConflict  = problem{409, "conflict", "Document update conflict."}
+	errDBExists  = problem{412, "file_exists", "The database could not be created, the file already exists."}
+	errNoAccess  = problem{401, "unauthorized", "You are not authorized to access this db."}
+	errBadJSON   = problem{400, "bad_request", "invalid UTF-8 JSON"}
+	errNotObject = problem{400, "bad_request", "Document must be a JSON object"}
+)
+
+// view and update run f on the open file: many readers or one writer of this process at a time, and whoever holds the
+// file in another process is waited for.
+func (s *Server) view(f func(*bbolt.Tx) error) error { return s.with(false, f) }
+
+func (s *Server) update(f func(*bbolt.Tx) error) error { return s.with(true, f) }
+
+func (s *Server) with(write bool, f func(*bbolt.Tx) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	db, err := bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: s.cfg.LockWait})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return problem{503, "service_unavailable", "another process holds the history file for too long"}
+	}
+	if err != nil {
+		return problem{500, "internal_server_error", err.Error()}
+	}
+	run := db.View
+	if write {
+		run = db.Update
+	}
+	err = run(f)
+	if closed := db.Close(); err == nil && closed != nil {
+		return problem{500, "internal_server_error", closed.Error()}
+	}
+	return err
+}
+
+// Handler is the HTTP interface.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, f func(r *http.Request) (int, any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, f) })
+	}
+	handle("GET /{$}", welcome)
+	handle("GET /_up", func(*http.Request) (int, any, error) { return 200, map[string]string{"status": "ok"}, nil })
+	handle("GET /_all_dbs", s.allDBs)
+	handle("PUT /{db}", s.createDB)
+	handle("GET /{db}", s.dbInfo)
+	handle("DELETE /{db}", s.deleteDB)
+	handle("POST /{db}", s.postDoc)
+	handle("GET /{db}/{id}", s.getDoc)
+	handle("PUT /{db}/{id}", s.putDoc)
+	handle("DELETE /{db}/{id}", s.deleteDoc)
+	handle("POST /{db}/_bulk_docs", s.bulkDocs)
+	handle("GET /{db}/_all_docs", s.allDocs)
+	handle("POST /{db}/_all_docs", s.allDocs)
+	handle("POST /{db}/_find", s.find)
+	handle("POST /{db}/_index", s.createIndex)
+	handle("GET /{db}/_changes", s.changes)
+	handle("/", func(*http.Request) (int, any, error) {
+		return 0, nil, problem{405, "method_not_allowed", "this server speaks a part of CouchDB only"}
+	})
+	return mux
+}
+
+func welcome(*http.Request) (int, any, error) {
+	return 200, map[string]any{"couchdb": "Welcome", "version": "3.0.0", "vendor": map[string]string{"name": "disdel couchlite"}}, nil
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, f func(*http.Request) (int, any, error)) {
+	r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
+	status, body, err := 0, any(nil), error(errNoAccess)
+	if name, password, ok := r.BasicAuth(); ok && name == user && subtle.ConstantTimeCompare([]byte(password), []byte(s.password)) == 1 {
+		status, body, err = f(r)
+	}
+	if err != nil {
+		p, ok := err.(problem)
+		if !ok {
+			p = problem{500, "internal_server_error", err.Error()}
+		}
+		status, body = p.status, map[string]string{"error": p.err, "reason": p.reason}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Server", "couchlite")
+	if rev := revisionOf(body); rev != "" {
+		w.Header().Set("ETag", `"`+rev+`"`)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		status, data = 500, []byte(`{"error":"internal_server_error","reason":"encoding"}`)
+	}
+	w.WriteHeader(status)
+	w.Write(append(data, '\n')) //nolint:errcheck // the client went away
+}
+
+// revisionOf is what an answer's ETag names.
+func revisionOf(body any) string {
+	switch b := body.(type) {
+	case document:
+		rev, _ := b["_rev"].(string)
+		return rev
+	case written:
+		return b.Rev
+	default:
+		return ""
+	}
+}
+
+// readJSON reads a body as JSON, numbers kept as they are written.
+func readJSON(r *http.Request, v any) error {
+	d := json.NewDecoder(r.Body)
+	d.UseNumber()
+	err := d.Decode(v)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return problem{413, "too_large", "the request entity is too large"}
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return errBadJSON
+	default:
+		return nil
+	}
+}
