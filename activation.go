@@ -111,7 +111,8 @@ type TrainRequest struct {
 	Threads   int       `json:"threads"`
 	Backend   string    `json:"backend,omitempty"`
 	Store     Store     `json:"store"`
-	Memory    Bytes     `json:"limitBytes"` // the action's limit: the collector's target follows from it
+	Memory    Bytes     `json:"limitBytes"`
+	Estimate  Bytes     `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
 // DataRef is a data set as an action reads it.
@@ -141,18 +142,19 @@ type Usage struct {
 
 // AggregateRequest is the parameter of an aggregate action: reduce Members to Output.
 type AggregateRequest struct {
-	Job     JobID      `json:"job"`
-	Round   int        `json:"round"`
-	Level   int        `json:"level"`
-	Cluster int        `json:"cluster"`
-	Attempt int        `json:"attempt"`
-	Members []UpdateID `json:"members"`
-	Top     bool       `json:"top"` // publish the result as the next round's reference
-	Store   Store      `json:"store"`
-	Memory  Bytes      `json:"limitBytes"`
-	Models  string     `json:"models,omitempty"` // blob URL; last round's top only: where the final weights go
-	Path    string     `json:"path,omitempty"`   // key of the final weights below Models
-	Network Network    `json:"network"`
+	Job      JobID      `json:"job"`
+	Round    int        `json:"round"`
+	Level    int        `json:"level"`
+	Cluster  int        `json:"cluster"`
+	Attempt  int        `json:"attempt"`
+	Members  []UpdateID `json:"members"`
+	Top      bool       `json:"top"` // publish the result as the next round's reference
+	Store    Store      `json:"store"`
+	Memory   Bytes      `json:"limitBytes"`
+	Estimate Bytes      `json:"estimateBytes"`    // what the collector is to keep the process within
+	Models   string     `json:"models,omitempty"` // blob URL; last round's top only: where the final weights go
+	Path     string     `json:"path,omitempty"`   // key of the final weights below Models
+	Network  Network    `json:"network"`
 }
 
 // AggregateResult is what an aggregate action answers.
@@ -176,6 +178,7 @@ type EvaluateRequest struct {
 	Backend   string  `json:"backend,omitempty"`
 	Store     Store   `json:"store"`
 	Memory    Bytes   `json:"limitBytes"`
+	Estimate  Bytes   `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
 // EvaluateResult is what an evaluate action answers.
@@ -195,6 +198,7 @@ type InferRequest struct {
 	Inputs   [][]float32 `json:"inputs"` // rows of channels x height x width values
 	Backend  string      `json:"backend,omitempty"`
 	Memory   Bytes       `json:"limitBytes"`
+	Estimate Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
 // InferResult is what an infer action answers.

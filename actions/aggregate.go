@@ -12,7 +12,7 @@ import (
 // aggregate reduces a cluster's updates to their weighted mean. The top one publishes it as the next round's reference
 // and, in the last round, writes the final weights; every other pushes it as an update of its own level.
 func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult, err error) {
-	bound(req.Memory)
+	bound(req.Memory, req.Estimate)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
 		return res, err
@@ -56,7 +56,10 @@ func shapes(g *model.Graph) disdel.Weights {
 
 func deliver(ctx context.Context, store *aggregator.Store, req disdel.AggregateRequest, mean disdel.Update) error {
 	if req.Top {
-		return store.PutReference(ctx, req.Job, req.Round+1, mean.Weights)
+		if err := store.PutReference(ctx, req.Job, req.Round+1, mean.Weights); err != nil || req.Round == 0 {
+			return err
+		}
+		return store.DropRound(ctx, req.Job, req.Round-1) // nothing reads the round before this one any more
 	}
 	mean.ID = disdel.UpdateID{Job: req.Job, Round: req.Round, Level: req.Level, Member: req.Cluster}
 	mean.Attempt = req.Attempt

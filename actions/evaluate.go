@@ -13,26 +13,30 @@ import (
 
 // evaluate measures the reference that came out of a round on held-out rows.
 func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult, err error) {
-	bound(req.Memory)
+	bound(req.Memory, req.Estimate)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
 		return res, err
 	}
 	defer store.Close()
+	g, err := model.Build(req.Network)
+	if err != nil {
+		return res, err
+	}
 	var shard *dataset.Shard
 	var e *engine.Engine
 	err = c.phase("load", func() (err error) {
 		if shard, err = h.shard.get(ctx, shardKey{data: req.Data, rows: req.Rows, heldOut: true}); err != nil {
 			return err
 		}
-		e, err = h.inferenceEngine(req.Network, engine.Config{Batch: req.BatchSize, Loss: req.Loss, Threads: req.Threads, Memory: req.Memory})
+		e, err = h.built.get(g, engineKey(req.Network, engine.Config{Batch: req.BatchSize, Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
 		return err
 	})
 	if err != nil {
 		return res, err
 	}
 	err = c.phase("fetch", func() error {
-		w, err := store.Reference(ctx, req.Job, req.Round+1)
+		w, err := store.Reference(ctx, req.Job, req.Round+1, shapes(g))
 		if err != nil {
 			return err
 		}
@@ -48,14 +52,6 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 	})
 	res.Usage = c.usage()
 	return res, err
-}
-
-func (h *Host) inferenceEngine(n disdel.Network, cfg engine.Config) (*engine.Engine, error) {
-	g, err := model.Build(n)
-	if err != nil {
-		return nil, err
-	}
-	return h.built.get(g, engineKey(n, cfg))
 }
 
 func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e *engine.Engine, shard *dataset.Shard) (res disdel.EvaluateResult, err error) {
@@ -86,8 +82,12 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e *engin
 
 // infer answers class and probabilities of every input under a stored model.
 func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res disdel.InferResult, err error) {
-	bound(req.Memory)
-	e, err := h.inferenceEngine(req.Network, engine.Config{Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory})
+	bound(req.Memory, req.Estimate)
+	g, err := model.Build(req.Network)
+	if err != nil {
+		return res, err
+	}
+	e, err := h.built.get(g, engineKey(req.Network, engine.Config{Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory}))
 	if err != nil {
 		return res, err
 	}

@@ -84,13 +84,21 @@ func (c *call) usage() disdel.Usage {
 	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm}
 }
 
-// bound makes the collector work harder before the limit kills the process: the soft limit is nine tenths of the
-// action's. It is the process's own setting, and the process is the container's.
-func bound(limit disdel.Bytes) {
-	if limit > 0 {
-		debug.SetMemoryLimit(int64(limit) / 10 * 9)
+// bound has the collector keep the process within its estimate, so that the estimate holds whatever garbage the engine
+// makes, and in any case below nine tenths of the limit, before the kernel ends it. What does not belong to the Go heap
+// (the binary's pages) is taken off. It is the process's own setting, and the process is the container's.
+func bound(limit, estimate disdel.Bytes) {
+	target := limit / 10 * 9
+	if estimate > 0 {
+		target = min(target, estimate)
+	}
+	if target > outsideHeap {
+		debug.SetMemoryLimit(int64(target - outsideHeap))
 	}
 }
+
+// outsideHeap is the resident memory that the Go runtime does not count: the pages of the binary in use.
+const outsideHeap = 22 * disdel.MB
 
 // heartbeatEvery is the time between an action's heartbeats: often enough for a live picture, too rarely to cost.
 const heartbeatEvery = 300 * time.Millisecond

@@ -14,7 +14,7 @@ import (
 // train learns from one shard for one round: it starts from the round's reference weights, runs the round's epochs and
 // pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3).
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
-	bound(req.Memory)
+	bound(req.Memory, req.Estimate)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
 		return res, err
@@ -82,7 +82,7 @@ func (t *trainer) reference(ctx context.Context) (disdel.Weights, error) {
 	if t.req.Round == 0 {
 		return engine.InitWeights(t.graph, t.req.Network.Init), nil
 	}
-	return t.pulse.store.Reference(ctx, t.req.Job, t.req.Round)
+	return t.pulse.store.Reference(ctx, t.req.Job, t.req.Round, shapes(t.graph))
 }
 
 func (t *trainer) compute(ctx context.Context) error {

@@ -41,19 +41,20 @@ func (s *Spec) invocation(task disdel.Task, round, level, member int, params any
 	}
 }
 
-func (s *Spec) memory(task disdel.Task) disdel.Bytes {
+func (s *Spec) memory(task disdel.Task) (limit, estimate disdel.Bytes) {
 	action, _ := s.Plan.Action(task)
-	return action.Limits.Memory
+	return action.Limits.Memory, action.Estimate.Total
 }
 
 func (s *Spec) train(round, worker int) disdel.Invocation {
 	t := s.Job.Training
+	limit, estimate := s.memory(disdel.TaskTrain)
 	return s.invocation(disdel.TaskTrain, round, 0, worker, disdel.TrainRequest{
 		Job: s.ID, Round: round, Worker: worker, Attempt: 1,
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
 		Epochs: s.Plan.Epochs, Epoch: round * s.Plan.Epochs, BatchSize: t.BatchSize,
 		Optimizer: t.Optimizer, Loss: t.Loss, Target: s.target(), Threads: s.Threads, Backend: t.Backend,
-		Store: s.Store, Memory: s.memory(disdel.TaskTrain),
+		Store: s.Store, Memory: limit, Estimate: estimate,
 	})
 }
 
@@ -68,9 +69,10 @@ func (s *Spec) target() float64 {
 // aggregate makes the invocation of one cluster. publish adds the writing of the final weights.
 func (s *Spec) aggregate(round, height, cluster int, publish bool) disdel.Invocation {
 	level := s.Plan.Levels[height-1]
+	limit, estimate := s.memory(disdel.TaskAggregate)
 	req := disdel.AggregateRequest{
 		Job: s.ID, Round: round, Level: height, Cluster: cluster, Attempt: 1,
-		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: s.memory(disdel.TaskAggregate), Network: s.Network,
+		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limit, Estimate: estimate, Network: s.Network,
 	}
 	for _, m := range level.Clusters[cluster] {
 		req.Members = append(req.Members, disdel.UpdateID{Job: s.ID, Round: round, Level: height - 1, Member: m})
@@ -83,9 +85,10 @@ func (s *Spec) aggregate(round, height, cluster int, publish bool) disdel.Invoca
 
 func (s *Spec) evaluate(round int) disdel.Invocation {
 	t := s.Job.Training
+	limit, estimate := s.memory(disdel.TaskEvaluate)
 	return s.invocation(disdel.TaskEvaluate, round, 0, 0, disdel.EvaluateRequest{
 		Job: s.ID, Round: round, Network: s.Network, Data: s.Data, Rows: disdel.Rows{End: s.Plan.HeldOut},
 		BatchSize: t.BatchSize, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend,
-		Store: s.Store, Memory: s.memory(disdel.TaskEvaluate),
+		Store: s.Store, Memory: limit, Estimate: estimate,
 	})
 }

@@ -32,8 +32,8 @@ type fence interface {
 func newFencer() fencer {
 	name := fmt.Sprintf("disdel-%d", os.Getpid())
 	for _, g := range []groups{
-		{version: "cgroup v2", base: filepath.Join("/sys/fs/cgroup", name), limit: "memory.max", swap: "memory.swap.max", events: "memory.events"},
-		{version: "cgroup v1", base: filepath.Join("/sys/fs/cgroup/memory", name), limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control"},
+		{version: "cgroup v2", magic: unix.CGROUP2_SUPER_MAGIC, base: filepath.Join("/sys/fs/cgroup", name), limit: "memory.max", swap: "memory.swap.max", events: "memory.events"},
+		{version: "cgroup v1", magic: unix.CGROUP_SUPER_MAGIC, base: filepath.Join("/sys/fs/cgroup/memory", name), limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control"},
 	} {
 		if g.usable() {
 			return g
@@ -43,10 +43,18 @@ func newFencer() fencer {
 }
 
 // groups is a control group with one child for each container.
-type groups struct{ version, base, limit, swap, events string }
+type groups struct {
+	version                   string
+	magic                     int64 // of the file system: a plain folder takes any file, and limits nothing
+	base, limit, swap, events string
+}
 
 // usable makes the group and one below it, and looks whether that can be limited.
 func (g groups) usable() bool {
+	var fs unix.Statfs_t
+	if unix.Statfs(filepath.Dir(g.base), &fs) != nil || int64(fs.Type) != g.magic {
+		return false
+	}
 	probe := filepath.Join(g.base, "probe")
 	if os.Mkdir(g.base, 0o755) != nil {
 		return false

@@ -125,7 +125,7 @@ func (s *stack) store() (disdel.Store, error) {
 	if err != nil || address != "" {
 		return disdel.Store{URL: address}, err
 	}
-	e, err := aggregator.StartEmbedded(aggregator.EmbeddedConfig{})
+	e, err := aggregator.StartEmbedded()
 	if err != nil {
 		return disdel.Store{}, err
 	}
@@ -192,7 +192,7 @@ func (s *stack) platform(pool disdel.Bytes) (*platform.Platform, error) {
 		defer stop()
 		return p.Close(ctx)
 	})
-	return p, p.Start(context.Background())
+	return p, p.Start()
 }
 
 // OpenWhisk's defaults protect a shared cluster; the embedded platform has one user, and a job of many short rounds would

@@ -24,6 +24,8 @@ func (r *reader) value(n *yaml.Node, f *field, path string, v reflect.Value) {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		r.fault(r.places[path], path, "write the value out", "aliases are not read")
+	case n.Kind != yaml.ScalarNode && n.ShortTag() != "!!map" && n.ShortTag() != "!!seq":
+		r.fault(r.places[path], path, "take the tag away", "expected %s, found one tagged %s", f.form.want(), shorten(n.Tag))
 	case f.form == object && isNull(n):
 		r.object(&yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Column: n.Column}, f.path, path, v)
 	case f.form == object && n.Kind == yaml.MappingNode:
@@ -44,7 +46,7 @@ func (r *reader) wrongForm(n *yaml.Node, f *field, path string) {
 		r.fault(r.places[path], path, useSync, "%s is not supported yet", found(n))
 		return
 	}
-	r.fault(r.places[path], path, "write "+f.name()+": "+f.example, "expected %s, found %s", f.form.want(), found(n))
+	r.fault(r.places[path], path, f.write(), "expected %s, found %s", f.form.want(), found(n))
 }
 
 // object reads the keys of n into v, which is a struct, a pointer to one or a map of text. pattern is the object's path in
@@ -58,7 +60,7 @@ func (r *reader) object(n *yaml.Node, pattern, path string, v reflect.Value) {
 		f, at := child(pattern, key), join(path, key)
 		switch {
 		case f == nil:
-			r.fault(keyPlace(k, value), at, suggest(pattern, key), "unknown field")
+			r.unknown(keyPlace(k, value), pattern, path, key)
 		case f.later:
 			r.fault(keyPlace(k, value), at, "take it out", "known, but not supported in this version")
 		case v.Kind() == reflect.Map:
@@ -93,11 +95,23 @@ func (r *reader) keys(n *yaml.Node, path string, each func(key string, k, value 
 	}
 }
 
+// unknown adds a fault for a key that the object does not know.
+func (r *reader) unknown(p place, pattern, path, key string) {
+	if r.full() {
+		return
+	}
+	near := closestKey(key, childNames(pattern))
+	if near != "" {
+		r.meant[join(path, near)] = true
+	}
+	r.fault(p, join(path, key), suggest(pattern, key, near), "unknown field")
+}
+
 // missing adds a fault for every required key that the object at path does not have.
 func (r *reader) missing(pattern, path string) {
 	for _, f := range children(pattern) {
-		if at := join(path, f.name()); f.required && !r.given(at) {
-			r.fault(r.places[path], at, "write "+f.name()+": "+f.example, "missing")
+		if at := join(path, f.name()); f.required && !r.given(at) && !r.meant[at] {
+			r.fault(r.places[path], at, f.write(), "missing")
 		}
 	}
 }
@@ -106,7 +120,7 @@ func (r *reader) missing(pattern, path string) {
 func (r *reader) list(n *yaml.Node, f *field, path string, v reflect.Value) {
 	switch count := len(n.Content); {
 	case count == 0:
-		r.fault(r.places[path], path, "write "+f.name()+": "+f.example, "needs at least one item")
+		r.fault(r.places[path], path, f.write(), "needs at least one item")
 	case count > maxLayers:
 		r.fault(r.places[path], path, "", "has %d items; at most %d are read", count, maxLayers)
 		return

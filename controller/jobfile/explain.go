@@ -1,7 +1,6 @@
 package jobfile
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -18,7 +17,7 @@ func Explain(path string) (string, error) {
 	}
 	f := find(path)
 	if f == nil {
-		return "", &disdel.Error{Kind: disdel.NotFound, Op: "explain field", Msg: fmt.Sprintf("there is no field %q", shorten(path)), Hint: closest(path)}
+		return "", &disdel.Error{Kind: disdel.NotFound, Op: "explain field", Msg: "there is no field " + quote(path), Hint: closest(path)}
 	}
 	return f.headline() + "\n  " + f.meaning + "\n" + f.exampleLine() + below(f.path), nil
 }

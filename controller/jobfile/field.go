@@ -184,18 +184,36 @@ const largestInt = 1<<31 - 1
 // longestGuess bounds the words that a likeness is looked for; a longer one is no slip of the finger.
 const longestGuess = 64
 
-// suggest is the hint for a key that the object at pattern does not know.
-func suggest(pattern, key string) string {
-	names := childNames(pattern)
-	if len(key) <= longestGuess {
-		if best := nearest.Word(key, names); best != "" {
-			return didYouMean(best)
-		}
-		if f := elsewhere(key); f != nil {
-			return didYouMean(f.name()) + " that is in " + cmp.Or(f.parent(), "the file itself")
-		}
+// closestKey is the one of names that key probably means, or "".
+func closestKey(key string, names []string) string {
+	if len(key) > longestGuess {
+		return ""
 	}
-	return "known here: " + strings.Join(names, ", ")
+	return nearest.Word(key, names)
+}
+
+// suggest is the hint for a key that the object at pattern does not know; near is the closest key that it does know, or "".
+func suggest(pattern, key, near string) string {
+	if near != "" {
+		return didYouMean(near)
+	}
+	f := elsewhere(key)
+	switch {
+	case f == nil:
+		return "known here: " + strings.Join(childNames(pattern), ", ")
+	case f.name() == key:
+		return "it belongs in " + cmp.Or(f.parent(), "the file itself")
+	default:
+		return didYouMean(f.name()) + " it belongs in " + cmp.Or(f.parent(), "the file itself")
+	}
+}
+
+// write is the hint that shows a value that works.
+func (f *field) write() string {
+	if f.name() == "*" {
+		return "write " + f.example
+	}
+	return "write " + f.name() + ": " + f.example
 }
 
 // elsewhere returns the field of another object that key probably means, or nil.
@@ -207,7 +225,7 @@ func elsewhere(key string) *field {
 			names, found = append(names, f.name()), append(found, f)
 		}
 	}
-	if i := slices.Index(names, nearest.Word(key, names)); i >= 0 {
+	if i := slices.Index(names, closestKey(key, names)); i >= 0 {
 		return found[i]
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -23,7 +24,7 @@ func (r *reader) load(data []byte) *yaml.Node {
 	switch {
 	case err != nil:
 		p, msg := describe(err)
-		r.fault(p, "", "", "not YAML: %s", msg)
+		r.fault(p, "", mend(data, p, msg), "not YAML: %s", msg)
 		return nil
 	case len(documents) == 0:
 		r.fault(place{1, 1}, "", "disdel init writes one to start from", "the file is empty")
@@ -57,7 +58,29 @@ func describe(err error) (place, string) {
 	if !errors.As(err, &le) {
 		return place{1, 1}, shorten(err.Error())
 	}
-	return place{max(1, le.Mark.Line), max(1, le.Mark.Column)}, shorten(le.Message)
+	msg := le.Message
+	if le.ContextMsg != "" && le.ContextMark.Line > 0 && le.ContextMark.Line < le.Mark.Line {
+		msg += fmt.Sprintf(" %s that starts in line %d", le.ContextMsg, le.ContextMark.Line)
+	}
+	return place{max(1, le.Mark.Line), max(1, le.Mark.Column)}, escape(msg)
+}
+
+// mend is the hint for text that is no YAML, by the character that the reader stopped at.
+func mend(data []byte, p place, msg string) string {
+	lines := splitLines(data)
+	if p.line > len(lines) {
+		return ""
+	}
+	switch rest := []rune(lines[p.line-1]); {
+	case p.column > len(rest):
+		return ""
+	case rest[p.column-1] == '\t':
+		return "indent with blanks, not with tabs"
+	case strings.ContainsRune("@`", rest[p.column-1]), strings.HasPrefix(msg, "mapping values"):
+		return "put the value in quotes"
+	default:
+		return ""
+	}
 }
 
 // deeper returns a node more than levels below n, or nil.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -17,6 +16,7 @@ const (
 	maxDepth  = 32      // objects and lists inside each other
 	maxLayers = 1000    // of model.layers
 	maxFaults = 100     // listed; a file with more is no job file
+	maxKept   = 1000    // looked at closely; of more, only the number is kept
 )
 
 // File is a job file that was read.
@@ -38,7 +38,7 @@ type place struct{ line, column int }
 // what could be read, so that a caller may add the faults that only the network and the data set show.
 // A fault of a value that a set gave has line 0.
 func Parse(name string, data []byte, sets []string) (File, error) {
-	r := &reader{places: map[string]place{"": {1, 1}}, failed: map[string]bool{}}
+	r := &reader{places: map[string]place{"": {1, 1}}, failed: map[string]bool{}, meant: map[string]bool{}}
 	file := File{Name: name, Source: data, places: r.places}
 	if root := r.load(data); root != nil {
 		for _, set := range sets {
@@ -48,7 +48,7 @@ func Parse(name string, data []byte, sets []string) (File, error) {
 		r.finish(&file.Job)
 	}
 	if len(r.faults) > 0 {
-		return file, &disdel.Faults{File: name, Faults: inOrder(r.faults)}
+		return file, &disdel.Faults{File: name, Faults: r.inOrder()}
 	}
 	return file, nil
 }
@@ -61,16 +61,17 @@ func (f File) Locate(path string) (line, column int) {
 		if p, ok := f.places[path]; ok {
 			return p.line, p.column
 		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+		path = outer(path)
 	}
 }
 
 // inOrder sorts faults as the file goes, those of --set first, and cuts a list that nobody would read.
-func inOrder(faults []disdel.Fault) []disdel.Fault {
+func (r *reader) inOrder() []disdel.Fault {
+	faults := r.faults
 	slices.SortStableFunc(faults, func(a, b disdel.Fault) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})
-	if n := len(faults); n > maxFaults {
+	if n := len(faults) + r.more; n > maxFaults {
 		last := faults[maxFaults]
 		faults = append(faults[:maxFaults:maxFaults], disdel.Fault{Line: last.Line, Column: last.Column,
 			Msg: fmt.Sprintf("%d more problems from here on", n-maxFaults)})
@@ -81,12 +82,26 @@ func inOrder(faults []disdel.Fault) []disdel.Fault {
 // reader collects what one call of Parse finds.
 type reader struct {
 	faults []disdel.Fault
+	more   int // faults beyond maxKept
 	places map[string]place
 	failed map[string]bool // paths with a fault
+	meant  map[string]bool // fields that a misspelt key probably means: not missing as well
+}
+
+// full says whether there are enough faults to give up looking closely, and counts one more if so.
+func (r *reader) full() bool {
+	if len(r.faults) < maxKept {
+		return false
+	}
+	r.more++
+	return true
 }
 
 // fault adds a fault at p.
 func (r *reader) fault(p place, path, hint, format string, args ...any) {
+	if r.full() {
+		return
+	}
 	r.failed[path] = true
 	r.faults = append(r.faults, disdel.Fault{Path: path, Line: p.line, Column: p.column, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }

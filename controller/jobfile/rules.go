@@ -75,17 +75,25 @@ func (r *reader) model(m *disdel.Model) {
 	switch {
 	case name && layers:
 		r.fault(r.places["model"], "model", "take one of them out", "give exactly one of name and layers")
-	case !name && !layers && r.given("model") && r.sound("model"):
+	case !name && !layers && r.given("model") && r.sound("model") && !r.failedBelow("model"):
 		r.fault(r.places["model"], "model", "write name: lenet5, or layers", "give exactly one of name and layers")
 	}
+	r.layers(model.CheckLayers("model.layers", m.Layers))
+}
+
+// layers adds what the model folder has against the layers, but for what only follows from a fault that is known.
+func (r *reader) layers(faults []disdel.Fault) {
 	file := File{places: r.places}
-	for _, f := range model.CheckLayers("model.layers", m.Layers) {
-		if r.sound(f.Path) {
+	for _, f := range faults {
+		if r.sound(f.Path, outer(f.Path)) && !r.meant[f.Path] {
 			line, column := file.Locate(f.Path)
 			r.fault(place{line, column}, f.Path, f.Hint, "%s", f.Msg)
 		}
 	}
 }
+
+// outer is the path of the object or list around path.
+func outer(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
 func (r *reader) optimizer(o *disdel.Optimizer) {
 	const path = "training.optimizer"
@@ -134,13 +142,13 @@ func (r *reader) split(s *disdel.Split, seed int64) {
 	const path, tolerance = "data.split", 1e-6
 	train, validation := r.given(path+".train"), r.given(path+".validation")
 	switch {
-	case !r.sound(path, path+".train", path+".validation"):
+	case !r.sound(path+".train", path+".validation"):
 	case train && !validation:
 		s.Validation = 1 - s.Train
 	case validation && !train:
 		s.Train = 1 - s.Validation
-	case math.Abs(s.Train+s.Validation-1) > tolerance:
-		r.fault(r.places[path], path, "", "train and validation add up to %s, not to 1", formatNumber(s.Train+s.Validation))
+	case train && math.Abs(s.Train+s.Validation-1) > tolerance:
+		r.fault(r.places[path], path, "", "train and validation add up to %.6g, not to 1", s.Train+s.Validation)
 	}
 	if !r.given(path + ".seed") {
 		s.Seed = seed

@@ -62,11 +62,11 @@ func (x scalarValue) check(f *field) (msg, hint string) {
 		f.max != nil && x.decimal > *f.max || f.below != nil && x.decimal >= *f.below
 	switch {
 	case f.path == syncPath && slices.Contains(laterSyncs, x.text):
-		return strconv.Quote(x.text) + " is not supported yet", useSync
+		return quote(x.text) + " is not supported yet", useSync
 	case f.path == sourcePath && laterSource.MatchString(x.text):
 		return "only data sets of the store can be read in this version", "disdel dataset add brings data in; then write dataset://NAME"
 	case len(f.oneOf) > 0 && !slices.Contains(f.oneOf, x.text):
-		return "must be " + f.rule() + ", not " + strconv.Quote(shorten(x.text)), nearWord(x.text, f.oneOf)
+		return "must be " + f.rule() + ", not " + quote(x.text), nearWord(x.text, f.oneOf)
 	case f.pattern != nil && !f.pattern.MatchString(x.text):
 		return "must be " + f.looks, ""
 	case f.form != text && bad:
@@ -100,21 +100,28 @@ func unexpected(n *yaml.Node, f *field, hint string) (scalarValue, string, strin
 	if f.auto {
 		want += " or auto"
 	}
+	if isNull(n) {
+		hint = f.write()
+	}
 	return scalarValue{}, "expected " + want + ", found " + found(n), hint
 }
 
-func isText(n *yaml.Node) bool { return n.ShortTag() == "!!str" }
+func isText(n *yaml.Node) bool { return n.ShortTag() == "!!str" && !isNumber(n) }
 
-func isNumber(n *yaml.Node) bool { return n.ShortTag() == "!!int" || n.ShortTag() == "!!float" }
+// isNumber says whether a scalar is a number, also one like 1e999 that YAML takes for text because no float64 holds it.
+func isNumber(n *yaml.Node) bool {
+	plain := n.Style == 0 && n.ShortTag() == "!!str"
+	return n.ShortTag() == "!!int" || n.ShortTag() == "!!float" || plain && decimalForm.MatchString(n.Value)
+}
 
 func decodeText(n *yaml.Node, f *field) (scalarValue, string, string) {
-	switch {
-	case isText(n):
+	switch n.ShortTag() {
+	case "!!str":
 		return scalarValue{text: n.Value}, "", ""
-	case isNull(n):
-		return unexpected(n, f, "write "+f.name()+": "+f.example)
-	default:
+	case "!!int", "!!float", "!!bool", "!!timestamp":
 		return unexpected(n, f, "put it in quotes")
+	default:
+		return unexpected(n, f, "take the tag away")
 	}
 }
 
@@ -135,7 +142,7 @@ func decodeInteger(n *yaml.Node, f *field) (scalarValue, string, string) {
 	}
 	v, err := strconv.ParseInt(n.Value, 10, 64)
 	if limit := int64(largestInt); err != nil || !f.wide && (v > limit || v < -limit) {
-		return scalarValue{}, shorten(n.Value) + " is beyond what is counted here", ""
+		return scalarValue{}, shorten(n.Value) + " is out of range", ""
 	}
 	return scalarValue{whole: v, decimal: float64(v)}, "", ""
 }

@@ -31,7 +31,7 @@ func (r *reader) override(root *yaml.Node, set string) {
 	for _, name := range steps(path) {
 		match := step.FindStringSubmatch(name)
 		if match == nil {
-			r.fault(place{}, shown, "write --set training.batchSize=32", "%q is no field", shorten(name))
+			r.fault(place{}, shown, "write --set training.batchSize=32", "%s is no field", quote(name))
 			return
 		}
 		if node, msg = descend(node, match[1], match[2]); msg != "" {
@@ -87,7 +87,7 @@ func descend(n *yaml.Node, key, items string) (next *yaml.Node, msg string) {
 		*n = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	}
 	if n.Kind != yaml.MappingNode {
-		return nil, strconv.Quote(shorten(key)) + " is looked for in " + found(n)
+		return nil, quote(key) + " is looked for in " + found(n)
 	}
 	next = entry(n, key)
 	for index := range strings.SplitSeq(strings.Trim(items, "[]"), "][") {

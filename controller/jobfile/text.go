@@ -14,11 +14,19 @@ import (
 const longestQuote = 64
 
 // shorten cuts text for a message and escapes what a terminal would act on.
-func shorten(s string) string {
-	if utf8.RuneCountInString(s) > longestQuote {
-		s = string([]rune(s)[:longestQuote]) + "..."
+func shorten(s string) string { return escape(cut(s)) }
+
+// quote is shorten for text that stands in quotes.
+func quote(s string) string { return strconv.Quote(cut(s)) }
+
+func cut(s string) string {
+	n := 0
+	for i := range s {
+		if n++; n > longestQuote {
+			return s[:i] + "..."
+		}
 	}
-	return escape(s)
+	return s
 }
 
 // escape makes control characters and broken UTF-8 visible, so that text of a file cannot drive the terminal.
@@ -43,7 +51,7 @@ var plainKey = regexp.MustCompile(`^[A-Za-z0-9_$/][-A-Za-z0-9_$/]*$`)
 func join(path, key string) string {
 	switch {
 	case !plainKey.MatchString(key):
-		key = strconv.Quote(shorten(key))
+		key = quote(key)
 	case len(key) > longestQuote:
 		key = shorten(key)
 	}
@@ -68,7 +76,7 @@ func found(n *yaml.Node) string {
 	case "!!null":
 		return "nothing"
 	case "!!str":
-		return "text " + strconv.Quote(value)
+		return "text " + quote(n.Value)
 	case "!!int":
 		return "the integer " + value
 	case "!!float":

@@ -1,6 +1,7 @@
 package couchlite
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -210,9 +211,20 @@ func revisionOf(body any) string {
 	}
 }
 
+// maxUnpacked bounds a compressed request.
+const maxUnpacked = 256 << 20
+
 // readJSON reads a body as JSON, numbers kept as they are written.
 func readJSON(r *http.Request, v any) error {
-	d := json.NewDecoder(r.Body)
+	body := io.Reader(r.Body)
+	if r.Header.Get("Content-Encoding") == "gzip" { // kivik packs every body; what it unpacks to is bounded as well
+		z, err := gzip.NewReader(body)
+		if err != nil {
+			return errBadJSON
+		}
+		body = http.MaxBytesReader(nil, z, maxUnpacked)
+	}
+	d := json.NewDecoder(body)
 	d.UseNumber()
 	err := d.Decode(v)
 	var tooLarge *http.MaxBytesError

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+)
+
+func historyCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "history", Usage: "list earlier jobs, or show one",
+		Description: "   disdel history --model lenet5 --limit 5\n   disdel history show @last",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "limit", Usage: "`NUMBER` of jobs", Value: 20},
+			&cli.StringFlag{Name: "model", Usage: "jobs of this network or output model `NAME`"},
+			&cli.StringFlag{Name: "dataset", Usage: "jobs on this data set `NAME`"},
+			&cli.StringFlag{Name: "status", Usage: "jobs in this `STATE`: running, succeeded, failed or canceled"},
+			&cli.DurationFlag{Name: "since", Usage: "jobs of the last `TIME`"},
+		},
+		Subcommands: []*cli.Command{historyShow(u)},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return needSubcommand(c)
+			}
+			q, err := historyQuery(c)
+			if err != nil {
+				return err
+			}
+			return withHistory(c, u, func(ctx context.Context, h *history.Store) error {
+				list, err := h.List(ctx, q)
+				if err != nil {
+					return err
+				}
+				return u.show(list, func(w io.Writer) { printHistory(w, list) })
+			})
+		},
+	}
+}
+
+func withHistory(c *cli.Context, u *ui, f func(context.Context, *history.Store) error) error {
+	return withStack(c, u, func(ctx context.Context, s *stack) error {
+		h, err := s.history(ctx)
+		if err != nil {
+			return err
+		}
+		return f(ctx, h)
+	})
+}
+
+func historyQuery(c *cli.Context) (history.Query, error) {
+	q := history.Query{Limit: c.Int("limit"), Model: c.String("model"), Dataset: c.String("dataset")}
+	if d := c.Duration("since"); d > 0 {
+		q.Since = time.Now().Add(-d)
+	}
+	if text := c.String("status"); text != "" {
+		if q.Status.UnmarshalText([]byte(text)); q.Status == disdel.StatusUnknown { //nolint:errcheck // the zero value tells
+			return q, usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no state %q", text), Hint: "use running, succeeded, failed or canceled"}}
+		}
+	}
+	if q.Limit < 1 {
+		return q, usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "--limit must be at least 1"}}
+	}
+	return q, nil
+}
+
+func printHistory(w io.Writer, list []disdel.Record) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "no jobs yet: disdel quickstart")
+		return
+	}
+	rows := [][]string{{"JOB", "NAME", "STATUS", "CREATED", "TIME", "ROUNDS", "ACCURACY", "LOSS", "PEAK/LIMIT", "GB-S"}}
+	for i := range list {
+		r := &list[i]
+		var peak, limit disdel.Bytes
+		for _, a := range r.Activations {
+			if a.Peak >= peak {
+				peak, limit = a.Peak, a.Limits.Memory
+			}
+		}
+		rows = append(rows, []string{string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Created.Local().Format("2006-01-02 15:04:05"), sec(r.Phases.Total),
+			fmt.Sprint(len(r.Rounds)), fmt.Sprintf("%.4f", r.Accuracy), fmt.Sprintf("%.4f", r.Loss), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs)})
+	}
+	table(w, rows...)
+}
+
+func historyShow(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "show", Usage: "show one job", ArgsUsage: "JOB",
+		Description: "JOB is an id, the start of one, a job's name, or @last.\n\n   disdel history show @last -o json",
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: "logs", Usage: "show the log of failed activations"}},
+		Action: func(c *cli.Context) error {
+			if err := operands(c, 1, 1); err != nil {
+				return err
+			}
+			return withHistory(c, u, func(ctx context.Context, h *history.Store) error {
+				id, err := h.Resolve(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				r, err := h.Get(ctx, id)
+				if err != nil {
+					return err
+				}
+				return u.show(r, func(w io.Writer) {
+					printPlan(w, &r)
+					for _, round := range r.Rounds {
+						fmt.Fprintln(w, (&follower{total: r.Plan.Rounds}).roundLine(round))
+					}
+					printRecord(w, &r)
+					printFailure(w, &r, c.Bool("logs"))
+				})
+			})
+		},
+	}
+}
+
+func printFailure(w io.Writer, r *disdel.Record, logs bool) {
+	if r.Failure == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nfailure   %s\n", clean(r.Failure.Error()))
+	if r.Failure.Hint != "" {
+		fmt.Fprintf(w, "hint      %s\n", clean(r.Failure.Hint))
+	}
+	for _, a := range r.Activations {
+		if a.Outcome == disdel.OutcomeSuccess {
+			continue
+		}
+		fmt.Fprintf(w, "evidence  %s, activation %s, ended as %s\n", a.Invocation.ID, a.ID, a.Outcome)
+		for _, e := range a.Evidence {
+			fmt.Fprintf(w, "          %s\n", clean(e))
+		}
+		for _, line := range a.Logs {
+			if logs {
+				fmt.Fprintf(w, "log       %s\n", clean(line))
+			}
+		}
+	}
+}

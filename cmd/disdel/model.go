@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/model"
+)
+
+func modelCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "model", Usage: "list and show networks and trained models",
+		Subcommands: []*cli.Command{modelList(u), modelShow(u)},
+		Action:      needSubcommand,
+	}
+}
+
+// networkDocument is a network of the zoo as -o json shows it.
+type networkDocument struct {
+	Name                string             `json:"name"`
+	Title               string             `json:"title"`
+	Input               []int              `json:"input"`
+	Classes             int                `json:"classes"`
+	Parameters          int64              `json:"parameters"`
+	TrainableParameters int64              `json:"trainableParameters"`
+	Activations         int64              `json:"activations"` // outputs of convolutions and dense layers for one sample
+	MACs                int64              `json:"macs"`
+	Layers              []model.LayerCount `json:"layers,omitempty"`
+}
+
+type modelListDocument struct {
+	Networks []networkDocument  `json:"networks"`
+	Models   []modelstore.Model `json:"models"`
+}
+
+func describeNetwork(n disdel.Network, title string) (networkDocument, error) {
+	g, err := model.Build(n)
+	if err != nil {
+		return networkDocument{}, err
+	}
+	c := g.Count()
+	return networkDocument{Name: n.Name, Title: title, Input: n.Input, Classes: n.Classes, Parameters: c.Trainable + c.NonTrainable,
+		TrainableParameters: c.Trainable, Activations: c.ActivationsA, MACs: c.MACs, Layers: c.Layers}, nil
+}
+
+func modelList(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "list", Usage: "list the networks that jobs may name, and the models trained so far",
+		Action: func(c *cli.Context) error {
+			if err := operands(c, 0, 0); err != nil {
+				return err
+			}
+			return withStack(c, u, func(ctx context.Context, s *stack) error {
+				store, err := s.models(ctx)
+				if err != nil {
+					return err
+				}
+				doc := modelListDocument{Models: []modelstore.Model{}}
+				for _, e := range model.Zoo() {
+					n, err := describeNetwork(disdel.Network{Name: e.Name, Input: e.Input, Classes: e.Classes}, e.Title)
+					if err != nil {
+						return err
+					}
+					n.Layers = nil
+					doc.Networks = append(doc.Networks, n)
+				}
+				trained, err := store.List(ctx)
+				if err != nil {
+					return err
+				}
+				doc.Models = append(doc.Models, trained...)
+				return u.show(doc, func(w io.Writer) { printModels(w, doc) })
+			})
+		},
+	}
+}
+
+func printModels(w io.Writer, doc modelListDocument) {
+	rows := [][]string{{"NETWORK", "INPUT", "PARAMETERS", "MACS", "TITLE"}}
+	for _, n := range doc.Networks {
+		rows = append(rows, []string{n.Name, shapeText(n.Input), fmt.Sprint(n.Parameters), fmt.Sprint(n.MACs), n.Title})
+	}
+	table(w, rows...)
+	fmt.Fprintln(w)
+	if len(doc.Models) == 0 {
+		fmt.Fprintln(w, "no trained models yet: disdel quickstart")
+		return
+	}
+	rows = [][]string{{"MODEL", "NETWORK", "DATA", "ACCURACY", "LOSS", "EPOCHS", "SIZE", "CREATED", "JOB"}}
+	for i := range doc.Models {
+		m := &doc.Models[i]
+		rows = append(rows, []string{m.Ref(), networkName(m.Network), m.Data.Name, fmt.Sprintf("%.4f", m.Accuracy), fmt.Sprintf("%.4f", m.Loss), fmt.Sprint(m.Epochs),
+			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job)})
+	}
+	table(w, rows...)
+}
+
+func networkName(n disdel.Network) string {
+	if n.Name != "" {
+		return n.Name
+	}
+	return fmt.Sprintf("%d layers", len(n.Layers))
+}
+
+func modelShow(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "show", Usage: "show a network's layers, or a trained model", ArgsUsage: "NAME",
+		Description: "NAME is a network of the zoo, or a trained model: NAME for its newest version, NAME:vN for one.\n\n" +
+			"   disdel model show lenet5 --input 1x28x28\n   disdel model show digits-cnn:v1",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "input", Usage: "shape `CxHxW` of a network's input"},
+			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of a network's outputs"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := operands(c, 1, 1); err != nil {
+				return err
+			}
+			return withStack(c, u, func(ctx context.Context, s *stack) error { return showModel(ctx, c, u, s, c.Args().First()) })
+		},
+	}
+}
+
+// showModel prefers a trained model where both exist, unless the flags ask for a network.
+func showModel(ctx context.Context, c *cli.Context, u *ui, s *stack, name string) error {
+	store, err := s.models(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := store.Get(ctx, name)
+	e, isNetwork := model.Find(name)
+	switch {
+	case err == nil && !c.IsSet("input") && !c.IsSet("classes"):
+		return u.show(m, func(w io.Writer) { printModel(w, &m) })
+	case !isNetwork && disdel.KindOf(err) == disdel.NotFound:
+		hint := "disdel model list"
+		if near := model.Nearest(name); near != "" {
+			hint = "disdel model show " + near
+		}
+		return &disdel.Error{Kind: disdel.NotFound, Op: "show model", Msg: fmt.Sprintf("there is no network or trained model %q", name), Hint: hint}
+	case !isNetwork:
+		return err
+	}
+	n := disdel.Network{Name: name, Input: e.Input, Classes: e.Classes}
+	if text := c.String("input"); text != "" {
+		if n.Input, err = parseShape(text); err != nil {
+			return err
+		}
+	}
+	if c.IsSet("classes") {
+		n.Classes = c.Int("classes")
+	}
+	doc, err := describeNetwork(n, e.Title)
+	if err != nil {
+		return err
+	}
+	return u.show(doc, func(w io.Writer) { printNetwork(w, doc) })
+}
+
+func parseShape(text string) ([]int, error) {
+	var c, h, w int
+	if n, err := fmt.Sscanf(text, "%dx%dx%d", &c, &h, &w); err != nil || n != 3 || fmt.Sprintf("%dx%dx%d", c, h, w) != text {
+		return nil, usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("%q is no shape", text), Hint: "write channels x height x width: 1x28x28"}}
+	}
+	return []int{c, h, w}, nil
+}
+
+func printNetwork(w io.Writer, d networkDocument) {
+	fmt.Fprintf(w, "%s: %s\ninput %s, %d classes, %d parameters (%d trainable), %d activations, %d multiply-accumulates a sample\n\n",
+		d.Name, d.Title, shapeText(d.Input), d.Classes, d.Parameters, d.TrainableParameters, d.Activations, d.MACs)
+	rows := [][]string{{"LAYER", "OP", "OUTPUT", "PARAMETERS", "MACS"}}
+	for _, l := range d.Layers {
+		rows = append(rows, []string{l.Name, l.Op, shapeText(l.Output), fmt.Sprint(l.Trainable + l.NonTrainable), fmt.Sprint(l.MACs)})
+	}
+	table(w, rows...)
+}
+
+func printModel(w io.Writer, m *modelstore.Model) {
+	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\ndata      %s (%d rows)\naccuracy  %.4f held out, loss %.4f\ntrained   %d epochs by %d workers, %s, job %s\nweights   %s, %s, %s\n",
+		clean(m.Ref()), networkName(m.Network), shapeText(m.Network.Input), m.Network.Classes, clean(m.Data.Name), m.Data.Train, m.Accuracy, m.Loss, m.Epochs, m.Workers,
+		m.Created.Local().Format("2006-01-02 15:04:05"), m.Job, m.Path, m.Size, strings.TrimPrefix(m.Checksum, "sha256:"))
+}
