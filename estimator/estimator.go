@@ -31,7 +31,7 @@ type Calibration struct {
 }
 
 // Default is the calibration of this version.
-var Default = Calibration{Package: 34 * disdel.MB, StepFactor: 3, ColumnFactor: 2, MarginFloor: 12 * disdel.MB, MarginShare: 0.10}
+var Default = Calibration{Package: 34 * disdel.MB, StepFactor: 6, ColumnFactor: 4, MarginFloor: 12 * disdel.MB, MarginShare: 0.10}
 
 const (
 	float          = 4 // bytes of a value

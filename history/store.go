@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Database == "" {
 		cfg.Database = "disdel_history"
 	}
-	s := &Store{http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{IdleConnTimeout: time.Minute}}}
+	s := &Store{http: &http.Client{Transport: &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second}}}
 	options := []kivik.Option{couchdb.OptionHTTPClient(s.http)}
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -114,7 +115,7 @@ func (s *Store) Save(ctx context.Context, r *disdel.Record) error {
 
 func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any) error {
 	old := map[string]any{}
-	err := s.db.Get(ctx, string(r.ID)).ScanDoc(&old)
+	err := s.scan(ctx, r.ID, &old)
 	switch {
 	case err == nil:
 		if v := old["apiVersion"]; v != disdel.APIVersion {
@@ -135,6 +136,12 @@ func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any)
 	return wrap(err, "save record", string(r.ID))
 }
 
+// scan reads one document. kivik leaves the response open after a scan.
+func (s *Store) scan(ctx context.Context, id disdel.JobID, v any) error {
+	doc := s.db.Get(ctx, string(id))
+	return errors.Join(doc.ScanDoc(v), doc.Close())
+}
+
 // fields is a record as CouchDB gives it back, so that two can be compared.
 func fields(r *disdel.Record) (map[string]any, error) {
 	data, err := json.Marshal(r)
@@ -153,7 +160,7 @@ func newer(id string, version any) error {
 // Get reads one record. It returns NotFound.
 func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error) {
 	var raw json.RawMessage
-	if err := s.db.Get(ctx, string(id)).ScanDoc(&raw); err != nil {
+	if err := s.scan(ctx, id, &raw); err != nil {
 		err = wrap(err, "read record", "there is no job "+string(id))
 		return disdel.Record{}, err
 	}
@@ -195,6 +202,8 @@ const pageSize = 50
 
 // prefix starts every job's id.
 const prefix = "job-"
+
+var jobID = regexp.MustCompile(`^job-[0-9a-z]{26}$`)
 
 // each calls f with every record, newest first, until f returns false. Records of another version are passed over.
 func (s *Store) each(ctx context.Context, f func(disdel.Record) bool) error {
@@ -247,10 +256,12 @@ func (s *Store) List(ctx context.Context, q Query) ([]disdel.Record, error) {
 // Resolve finds the job that a person means: an id, the start of one, "@last", or a job's name (its newest). It returns
 // NotFound, and Conflict with the candidates for a start that several ids share.
 func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
-	if _, err := s.Get(ctx, disdel.JobID(ref)); ref != "" && err == nil {
-		return disdel.JobID(ref), nil
-	} else if err != nil && disdel.KindOf(err) != disdel.NotFound {
-		return "", err
+	if jobID.MatchString(ref) { // anything else may be a place of CouchDB's own
+		if _, err := s.Get(ctx, disdel.JobID(ref)); err == nil {
+			return disdel.JobID(ref), nil
+		} else if disdel.KindOf(err) != disdel.NotFound {
+			return "", err
+		}
 	}
 	var byName disdel.JobID
 	var byPrefix []string
@@ -313,9 +324,12 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 
 // Delete removes a record. It returns NotFound.
 func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
-	rev, err := s.db.GetRev(ctx, string(id))
+	var doc struct {
+		Rev string `json:"_rev"`
+	}
+	err := s.scan(ctx, id, &doc) // PouchDB's server answers HEAD with an ETag that is no revision
 	if err == nil {
-		_, err = s.db.Delete(ctx, string(id), rev)
+		_, err = s.db.Delete(ctx, string(id), doc.Rev)
 	}
 	return wrap(err, "delete record", string(id))
 }

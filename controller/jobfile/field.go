@@ -24,8 +24,10 @@ const (
 	cost          // GB-s
 )
 
-var formNames = [...]string{object: "object", list: "list", text: "text", integer: "integer", number: "number",
-	size: "memory size", duration: "duration", cost: "cost in GB-s"}
+var formNames = [...]string{
+	object: "object", list: "list", text: "text", integer: "integer", number: "number",
+	size: "memory size", duration: "duration", cost: "cost in GB-s",
+}
 
 // String is the form's name as explain prints it.
 func (f form) String() string { return formNames[f] }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -18,6 +19,10 @@ func (r *reader) load(data []byte) *yaml.Node {
 	}
 	if p, msg := firstBadText(data); msg != "" {
 		r.fault(p, "", "", "%s", msg)
+		return nil
+	}
+	if n := countMarks(data); n > maxMarks {
+		r.fault(place{1, 1}, "", "", "the file has %d brackets, colons, commas, dashes and quotes; a job file has at most %d", n, maxMarks)
 		return nil
 	}
 	documents, err := loadYAML(data)
@@ -40,15 +45,36 @@ func (r *reader) load(data []byte) *yaml.Node {
 	return root
 }
 
-// loadYAML reads all documents as trees; aliases are not followed. The recover is for defects of the YAML package, which
-// sees text from outside before anything else does.
+// countMarks counts the characters that may start or end a token. The YAML package holds all tokens of an open bracket
+// in memory, 200 bytes and more for each: a bracket around a megabyte of commas took 555 MB.
+func countMarks(data []byte) int {
+	n := 0
+	for _, c := range data {
+		if strings.IndexByte("-[]{},:?&*!\"'", c) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// loadYAML reads the first two documents as trees; aliases are not followed. The recover is for defects of the YAML
+// package, which sees text from outside before anything else does.
 func loadYAML(data []byte) (documents []yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the reader gave up: %v", p)
 		}
 	}()
-	err = yaml.Load(data, &documents, yaml.WithAllDocuments())
+	loader, err := yaml.NewLoader(bytes.NewReader(data))
+	for err == nil && len(documents) < 2 {
+		var n yaml.Node
+		if err = loader.Load(&n); err == nil {
+			documents = append(documents, n)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
 	return documents, err
 }
 

@@ -13,6 +13,7 @@ import (
 // Bounds of what is read, as reliability promises them: no input costs over a second or 256 MiB.
 const (
 	maxFile   = 1 << 20 // bytes
+	maxMarks  = 50_000  // brackets, colons and so on; see countMarks
 	maxDepth  = 32      // objects and lists inside each other
 	maxLayers = 1000    // of model.layers
 	maxFaults = 100     // listed; a file with more is no job file
@@ -73,8 +74,10 @@ func (r *reader) inOrder() []disdel.Fault {
 	})
 	if n := len(faults) + r.more; n > maxFaults {
 		last := faults[maxFaults]
-		faults = append(faults[:maxFaults:maxFaults], disdel.Fault{Line: last.Line, Column: last.Column,
-			Msg: fmt.Sprintf("%d more problems from here on", n-maxFaults)})
+		faults = append(faults[:maxFaults:maxFaults], disdel.Fault{
+			Line: last.Line, Column: last.Column,
+			Msg: fmt.Sprintf("%d more problems from here on", n-maxFaults),
+		})
 	}
 	return faults
 }

@@ -92,8 +92,10 @@ func printLayers(layers []disdel.Layer) *yaml.Node {
 	for _, l := range layers {
 		options := printObject("model.layers[].*", reflect.ValueOf(l))
 		options.Style = yaml.FlowStyle
-		n.Content = append(n.Content, &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map",
-			Content: []*yaml.Node{scalarNode("!!str", l.Kind), options}})
+		n.Content = append(n.Content, &yaml.Node{
+			Kind: yaml.MappingNode, Tag: "!!map",
+			Content: []*yaml.Node{scalarNode("!!str", l.Kind), options},
+		})
 	}
 	return n
 }

@@ -63,6 +63,8 @@ func (x scalarValue) check(f *field) (msg, hint string) {
 	switch {
 	case f.path == syncPath && slices.Contains(laterSyncs, x.text):
 		return quote(x.text) + " is not supported yet", useSync
+	case strings.ContainsFunc(x.text, isControl):
+		return "line ends and control characters are not allowed", ""
 	case f.path == sourcePath && laterSource.MatchString(x.text):
 		return "only data sets of the store can be read in this version", "disdel dataset add brings data in; then write dataset://NAME"
 	case len(f.oneOf) > 0 && !slices.Contains(f.oneOf, x.text):

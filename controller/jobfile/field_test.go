@@ -1,0 +1,202 @@
+package jobfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+)
+
+func ExampleExplain() {
+	text, _ := Explain("training.batchSize")
+	fmt.Print(text)
+	// Output:
+	// training.batchSize  integer, at least 1, default 64
+	//   Rows of one step; at most the rows of the smallest shard. More rows need more memory.
+	//   example  batchSize: 64
+}
+
+// structPaths lists the JSON paths of a struct as the table writes them.
+func structPaths(t reflect.Type, at string) []string {
+	var out []string
+	for i := range t.NumField() {
+		name := jsonName(t.Field(i))
+		if name == "-" {
+			continue
+		}
+		path, inner := join(at, name), t.Field(i).Type
+		out = append(out, path)
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		switch {
+		case inner == reflect.TypeFor[[]disdel.Layer]():
+			out = append(out, path+"[].*")
+			out = append(out, structPaths(inner.Elem(), path+"[].*")...)
+		case inner.Kind() == reflect.Map:
+			out = append(out, path+".*")
+		case inner.Kind() == reflect.Struct:
+			out = append(out, structPaths(inner, path)...)
+		}
+	}
+	return out
+}
+
+func TestTheTableHasEveryFieldOfTheJobAndNoOther(t *testing.T) {
+	var table []string
+	for _, f := range fields {
+		if !f.later {
+			table = append(table, f.path)
+		}
+	}
+	job := structPaths(reflect.TypeFor[disdel.Job](), "")
+	slices.Sort(table)
+	slices.Sort(job)
+	if !slices.Equal(table, job) {
+		t.Errorf("table and disdel.Job differ:\n%s\n%s", strings.Join(table, " "), strings.Join(job, " "))
+	}
+}
+
+// withField is a good job file in which only path is set to value.
+func withField(path, value string) (text string, sets []string) {
+	base := smallest
+	switch {
+	case strings.HasPrefix(path, "model.layers"):
+		base = strings.Replace(smallest, "{name: lenet5}", "{layers: [{conv: {filters: 1, kernel: 1}}, {dense: {units: 1}}]}", 1)
+		path = strings.NewReplacer("[].*", "[0].conv").Replace(path)
+		for _, option := range []string{"rate", "units"} {
+			if strings.HasSuffix(path, option) {
+				kind := map[string]string{"rate": "dropout", "units": "dense"}[option]
+				sets = append(sets, "model.layers=[{"+kind+": {}}]")
+				path = "model.layers[0]." + kind + "." + option
+			}
+		}
+	case path == "training.earlyStop.target":
+		sets = append(sets, "training.earlyStop.metric=loss")
+	case path == "training.earlyStop.patience", path == "training.earlyStop.metric":
+		sets = append(sets, "training.earlyStop={metric: valLoss, patience: 1}")
+	case strings.HasPrefix(path, "training.optimizer.sgd."):
+		sets = append(sets, "training.optimizer.sgd.learningRate=1")
+	case path == "data.split.train":
+		sets = append(sets, "data.split.validation=0.2")
+	}
+	return base, append(sets, strings.Replace(path, ".*", ".key", 1)+"="+value)
+}
+
+func TestEveryExampleOfTheTableIsAccepted(t *testing.T) {
+	for _, f := range fields {
+		if f.later || f.path == "model.layers[].*" {
+			continue
+		}
+		text, sets := withField(f.path, f.example)
+		if f.path == "model.layers" {
+			text = strings.Replace(smallest, "name: lenet5", "init: {}", 1)
+		}
+		if _, err := Parse("job.yaml", []byte(text), sets); err != nil {
+			t.Errorf("%s: %s: %v", f.path, f.example, err)
+		}
+	}
+}
+
+// A default that explain prints is the one that Parse fills in: giving it changes nothing.
+func TestDefaultsOfTheTableAreThoseOfTheJob(t *testing.T) {
+	for _, f := range fields {
+		if f.def == "" {
+			continue
+		}
+		_, sets := withField(f.path, f.def)
+		without := mustParse(t, smallest, sets[:len(sets)-1]...)
+		with := mustParse(t, smallest, sets...)
+		if !reflect.DeepEqual(without.Job, with.Job) {
+			t.Errorf("%s: %s is not what Parse fills in", f.path, f.def)
+		}
+	}
+}
+
+// The bounds that explain prints are those that Parse holds: the value at a refused bound is refused, the one at an
+// accepted bound is not.
+func TestBoundsOfTheTableAreHeld(t *testing.T) {
+	for _, f := range fields {
+		for _, c := range []struct {
+			bound *float64
+			ok    bool
+		}{{f.min, true}, {f.max, true}, {f.above, false}, {f.below, false}} {
+			if c.bound == nil || f.path == "data.split.train" || f.path == "data.split.validation" {
+				continue
+			}
+			value := formatNumber(*c.bound)
+			if f.form == duration {
+				value += "s"
+			}
+			text, sets := withField(f.path, value)
+			if _, err := Parse("job.yaml", []byte(text), sets); c.ok != (err == nil) && !needsMore(f.path) {
+				t.Errorf("%s: %s: %v, want accepted %v", f.path, value, err, c.ok)
+			}
+		}
+	}
+}
+
+// needsMore says whether the model folder asks more of a field than its bounds.
+func needsMore(path string) bool { return path == "model.layers[].*.rate" }
+
+func TestExplainKnowsEveryField(t *testing.T) {
+	for _, f := range fields {
+		text, err := Explain("job." + strings.ReplaceAll(strings.ReplaceAll(f.path, "[]", "[3]"), "*", "dense"))
+		if err != nil || !strings.HasPrefix(text, f.path+"  "+f.form.String()) || !strings.Contains(text, f.meaning) {
+			t.Errorf("%s: %v\n%s", f.path, err, text)
+		}
+		if f.meaning == "" || !strings.HasSuffix(f.meaning, ".") || (f.example == "") != f.later {
+			t.Errorf("%s: the table's entry is not complete: %+v", f.path, f)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for _, c := range []struct{ path, want string }{
+		{"", "job  object\n  One training job.\n  fields   apiVersion (required), kind (required), metadata (required), " +
+			"model (required), data (required), training (required), distribution, resources, reliability, output\n"},
+		{"resources.risk", "resources.risk  number, not supported in this version\n  Accepted chance that an action is killed for memory.\n"},
+		{"distribution.workers", "distribution.workers  integer, at least 1, or auto, default auto\n" +
+			"  Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.\n  example  workers: 2\n"},
+		{"data.split.seed", "data.split.seed  integer, default model.init.seed\n  Seed of the draw that tells the shares apart.\n  example  seed: 1\n"},
+		{"distribution.aggregation", "distribution.aggregation  object\n  Shape of the aggregation tree.\n  example  aggregation: {fanIn: 4}\n  fields   fanIn\n"},
+	} {
+		if got, err := Explain(c.path); got != c.want || err != nil {
+			t.Errorf("%q: %v\n%s", c.path, err, got)
+		}
+	}
+}
+
+func TestExplainNamesTheClosestField(t *testing.T) {
+	for path, hint := range map[string]string{
+		"training.batchsize":     `did you mean "training.batchSize"?`,
+		"batchSize":              `did you mean "training.batchSize"?`,
+		"wibble":                 "disdel explain job",
+		strings.Repeat("a", 999): "disdel explain job",
+		"model.layers[0]":        `did you mean "model.layers"?`,
+	} {
+		_, err := Explain(path)
+		var e *disdel.Error
+		if !errors.As(err, &e) || e.Kind != disdel.NotFound || e.Hint != hint {
+			t.Errorf("%.20s: %v, hint %q, want %q", path, err, disdel.AsError(err).Hint, hint)
+		}
+	}
+}
+
+// schema.json is committed for editors; this fails when the table has moved on. go test -rewrite writes it anew.
+func TestTheCommittedSchemaIsTheTables(t *testing.T) {
+	if *rewrite {
+		if err := os.WriteFile("schema.json", Schema(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	committed, err := os.ReadFile("schema.json")
+	if err != nil || string(committed) != string(Schema()) {
+		t.Errorf("schema.json is stale (%v): go test ./controller/jobfile -rewrite", err)
+	}
+}

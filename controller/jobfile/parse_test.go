@@ -1,0 +1,384 @@
+package jobfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/disdel/disdel"
+)
+
+func ExampleParse() {
+	source := []byte(`apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: digits}
+model: {name: digits-cnn}
+data: {source: dataset://digits}
+training:
+  epochs: 0
+  leraning_rate: 0.1
+`)
+	_, err := Parse("bad.yaml", source, nil)
+	var faults *disdel.Faults
+	if errors.As(err, &faults) {
+		Render(faults, source, os.Stdout)
+	}
+	// Output:
+	// bad.yaml:7:11: training.epochs: must be at least 1
+	//    7 |   epochs: 0
+	//      |           ^
+	// bad.yaml:8:3: training.leraning_rate: unknown field; did you mean "learningRate"? it belongs in training.optimizer.sgd
+	//    8 |   leraning_rate: 0.1
+	//      |   ^^^^^^^^^^^^^
+	// 2 problems
+}
+
+// smallest is the shortest job file there is.
+const smallest = `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: digits}
+model: {name: lenet5}
+data: {source: dataset://digits}
+training: {epochs: 3}
+`
+
+// smallestJob is what smallest means: the defaults of interface.md, section 4.
+func smallestJob() disdel.Job {
+	return disdel.Job{
+		APIVersion: "disdel/v1", Kind: "TrainingJob",
+		Metadata: disdel.Metadata{Name: "digits"},
+		Model:    disdel.Model{Name: "lenet5", Init: disdel.Init{Seed: 42, Scheme: "glorot"}},
+		Data:     disdel.Data{Source: "dataset://digits", Split: disdel.Split{Train: 0.8, Validation: 0.2, Seed: 42}},
+		Training: disdel.Training{
+			Epochs: 3, BatchSize: 64, Loss: "crossEntropy", ValidateEvery: 1,
+			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}},
+		},
+		Distribution: disdel.Distribution{Sync: disdel.SyncEpoch},
+		Output:       disdel.Output{Model: "digits", Keep: 5},
+	}
+}
+
+func mustParse(t *testing.T, text string, sets ...string) File {
+	t.Helper()
+	file, err := Parse("job.yaml", []byte(text), sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestEveryDefaultIsFilledIn(t *testing.T) {
+	if diff := cmp.Diff(smallestJob(), mustParse(t, smallest).Job); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEveryFieldIsRead(t *testing.T) {
+	got := mustParse(t, `
+apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: mnist-mlp, labels: {team: vision, a.b/c: ""}}
+model:
+  layers:
+    - conv: {filters: 8, kernel: 3, stride: 2, padding: 1, groups: 1, activation: relu}
+    - flatten:
+    - dropout: {rate: 0.2}
+    - dense: {units: 10, activation: softmax}
+  init: {seed: -7, scheme: he}
+data:
+  source: dataset://digits
+  checksum: sha256:`+strings.Repeat("0a", 32)+`
+  split: {train: 0.7, validation: 0.3, seed: 1}
+training:
+  epochs: 12
+  batchSize: 32
+  optimizer: {sgd: {learningRate: 1e-1, momentum: .9, weightDecay: 0.0005}}
+  loss: mse
+  earlyStop: {metric: valLoss, patience: 3}
+  validateEvery: 0
+  backend: gorgonia
+distribution: {workers: 4, sync: end, aggregation: {fanIn: 2}}
+resources: {memory: 256, maxMemory: 1.5Gi, timeout: 90s, maxCost: 50 GB-s}
+reliability: {deadline: 1h30m}
+output: {model: mnist, keep: 2}
+`).Job
+	want := disdel.Job{
+		APIVersion: "disdel/v1", Kind: "TrainingJob",
+		Metadata: disdel.Metadata{Name: "mnist-mlp", Labels: map[string]string{"team": "vision", "a.b/c": ""}},
+		Model: disdel.Model{
+			Layers: []disdel.Layer{
+				{Kind: "conv", Filters: 8, Kernel: 3, Stride: 2, Padding: 1, Groups: 1, Activation: "relu"},
+				{Kind: "flatten"},
+				{Kind: "dropout", Rate: 0.2},
+				{Kind: "dense", Units: 10, Activation: "softmax"},
+			},
+			Init: disdel.Init{Seed: -7, Scheme: "he"},
+		},
+		Data: disdel.Data{
+			Source: "dataset://digits", Checksum: "sha256:" + strings.Repeat("0a", 32),
+			Split: disdel.Split{Train: 0.7, Validation: 0.3, Seed: 1},
+		},
+		Training: disdel.Training{
+			Epochs: 12, BatchSize: 32, Loss: "mse", Backend: "gorgonia",
+			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, WeightDecay: 0.0005}},
+			EarlyStop: &disdel.EarlyStop{Metric: "valLoss", Patience: 3},
+		},
+		Distribution: disdel.Distribution{Workers: 4, Sync: disdel.SyncEnd, Aggregation: disdel.Aggregation{FanIn: 2}},
+		Resources: disdel.Resources{
+			Memory: 256 * disdel.MB, MaxMemory: 1536 * disdel.MB,
+			Timeout: disdel.Duration(90 * time.Second), MaxCost: 50,
+		},
+		Reliability: disdel.Reliability{Deadline: disdel.Duration(90 * time.Minute)},
+		Output:      disdel.Output{Model: "mnist", Keep: 2},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Spellings that mean the same job as smallest with one thing changed.
+func TestSpellingsThatAreAccepted(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		change     func(*disdel.Job)
+	}{
+		{"autos", smallest + "distribution: {workers: auto, aggregation: {fanIn: auto}}\nresources: {memory: auto, timeout: auto}\n", nil},
+		{"empty objects", smallest + "distribution: {}\nresources:\nreliability: ~\n", nil},
+		{"windows", strings.ReplaceAll(smallest, "\n", "\r\n"), nil},
+		{"byte order mark", "\ufeff" + smallest, nil},
+		{"document marks", "---\n" + smallest + "...\n", nil},
+		{"an anchor that nobody uses", strings.Replace(smallest, "epochs: 3", "epochs: &n 3", 1), nil},
+		{"comments", "# job\n" + strings.ReplaceAll(smallest, "\n", " # note\n"), nil},
+		{"JSON", `{"apiVersion": "disdel/v1", "kind": "TrainingJob", "metadata": {"name": "digits"}, "model": {"name": "lenet5"},` +
+			` "data": {"source": "dataset://digits"}, "training": {"epochs": 3}}`, nil},
+		{
+			"only one share", strings.Replace(smallest, "digits}\ntrain", "digits, split: {validation: 0.25}}\ntrain", 1),
+			func(j *disdel.Job) { j.Data.Split.Train, j.Data.Split.Validation = 0.75, 0.25 },
+		},
+		{
+			"only the other share", strings.Replace(smallest, "digits}\ntrain", "digits, split: {train: 0.75}}\ntrain", 1),
+			func(j *disdel.Job) { j.Data.Split.Train, j.Data.Split.Validation = 0.75, 0.25 },
+		},
+		{
+			"shares that do not add up in binary", strings.Replace(smallest, "digits}\ntrain", "digits, split: {train: 0.9, validation: 0.1}}\ntrain", 1),
+			func(j *disdel.Job) { j.Data.Split.Train, j.Data.Split.Validation = 0.9, 0.1 },
+		},
+		{
+			"the split's seed follows the network's", strings.Replace(smallest, "lenet5", "lenet5, init: {seed: 9}", 1),
+			func(j *disdel.Job) { j.Model.Init.Seed, j.Data.Split.Seed = 9, 9 },
+		},
+		{
+			"seed zero", strings.Replace(smallest, "lenet5", "lenet5, init: {seed: 0}", 1),
+			func(j *disdel.Job) { j.Model.Init.Seed, j.Data.Split.Seed = 0, 0 },
+		},
+		{"optimiser by name alone", strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {adam: }", 1), nil},
+		{
+			"early stop at a loss", strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: loss, target: 5e-2}", 1),
+			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: 0.05} },
+		},
+		{
+			"a name of digits in quotes", strings.Replace(smallest, "name: digits", `name: "7"`, 1),
+			func(j *disdel.Job) { j.Metadata.Name, j.Output.Model = "7", "7" },
+		},
+		{"a cost without unit", smallest + "resources: {maxCost: 2.5}\n", func(j *disdel.Job) { j.Resources.MaxCost = 2.5 }},
+	} {
+		want := smallestJob()
+		if c.change != nil {
+			c.change(&want)
+		}
+		file, err := Parse("job.yaml", []byte(c.text), nil)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		} else if diff := cmp.Diff(want, file.Job); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}
+
+func TestSetTakesThePlaceOfTheFile(t *testing.T) {
+	layers := strings.Replace(smallest, "name: lenet5", "layers: [{dense: {units: 10}}, {relu: }]", 1)
+	for _, c := range []struct {
+		text   string
+		sets   []string
+		change func(*disdel.Job)
+	}{
+		{smallest, []string{"training.epochs=5"}, func(j *disdel.Job) { j.Training.Epochs = 5 }},
+		{smallest, []string{"training.epochs=5", "training.epochs=6"}, func(j *disdel.Job) { j.Training.Epochs = 6 }},
+		{smallest, []string{"distribution.aggregation.fanIn=3"}, func(j *disdel.Job) { j.Distribution.Aggregation.FanIn = 3 }},
+		{smallest, []string{"resources.memory=1.5Gi"}, func(j *disdel.Job) { j.Resources.Memory = 1536 * disdel.MB }},
+		{smallest, []string{"metadata.labels.a.b=x=y"}, nil},
+		{smallest, []string{"metadata.labels.a.b=xy"}, func(j *disdel.Job) { j.Metadata.Labels = map[string]string{"a.b": "xy"} }},
+		{smallest, []string{"training.optimizer={sgd: {learningRate: 0.1}}"}, func(j *disdel.Job) {
+			j.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}
+		}},
+		{layers, []string{"model.layers[0].dense.units=3"}, func(j *disdel.Job) {
+			j.Model.Name, j.Model.Layers = "", []disdel.Layer{{Kind: "dense", Units: 3}, {Kind: "relu"}}
+		}},
+	} {
+		file, err := Parse("job.yaml", []byte(c.text), c.sets)
+		if c.change == nil {
+			if err == nil {
+				t.Errorf("%v is accepted", c.sets)
+			}
+			continue
+		}
+		want := smallestJob()
+		c.change(&want)
+		if diff := cmp.Diff(want, file.Job); diff != "" || err != nil {
+			t.Errorf("%v: %v %s", c.sets, err, diff)
+		}
+	}
+}
+
+// faultsOf parses what must be refused.
+func faultsOf(t *testing.T, text string, sets ...string) []disdel.Fault {
+	t.Helper()
+	_, err := Parse("job.yaml", []byte(text), sets)
+	var faults *disdel.Faults
+	if !errors.As(err, &faults) || len(faults.Faults) == 0 || !errors.Is(err, disdel.Invalid) {
+		t.Fatalf("%.80q: got %v, want Faults of kind Invalid", text, err)
+	}
+	return faults.Faults
+}
+
+// What txtar cannot hold: the file as a whole, and characters that no editor shows (reliability.md, S10 and S15).
+func TestFilesThatAreNoText(t *testing.T) {
+	for _, c := range []struct {
+		name, text   string
+		line, column int
+		msg          string
+	}{
+		{"empty", "", 1, 1, "the file is empty"},
+		{"only comments", "# nothing\n", 1, 1, "the file is empty"},
+		{"null", "~", 1, 1, "expected an object, found nothing"},
+		{"a list", "- a\n", 1, 1, "expected an object, found a list"},
+		{"text", "hello", 1, 1, `expected an object, found text "hello"`},
+		{"too large", strings.Repeat("#", maxFile+1), 1, 1, "the file has 1048577 bytes; a job file has at most 1048576"},
+		{"brackets", "[" + strings.Repeat("[],", maxMarks), 1, 1, fmt.Sprintf(
+			"the file has %d brackets, colons, commas, dashes and quotes; a job file has at most %d", 3*maxMarks+1, maxMarks)},
+		{"NUL", "a: b\nc: \x00", 2, 4, "the control character U+0000 is not allowed"},
+		{"escape", "a: \x1b[31m", 1, 4, "the control character U+001B is not allowed"},
+		{"carriage return alone", "a: b\rc: d", 1, 5, "the control character U+000D is not allowed"},
+		{"text that turns around", "é: \u202e", 1, 4, "the control character U+202E is not allowed"},
+		{"line separator", "a: \u2028", 1, 4, "the control character U+2028 is not allowed"},
+		{"broken UTF-8", "a: b\nü: \xc3", 2, 4, "byte 0xc3 is not UTF-8"},
+		{"UTF-16", "\xff\xfea\x00", 1, 1, "byte 0xff is not UTF-8"},
+		{"deep", strings.Repeat("[", 20_000), 1, 10001, "not YAML: exceeded max depth of 10000"},
+	} {
+		got := faultsOf(t, c.text)
+		want := []disdel.Fault{{Line: c.line, Column: c.column, Msg: c.msg, Hint: got[0].Hint}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestAHopelessFileIsCutShort(t *testing.T) {
+	var text strings.Builder
+	for i := range 2 * maxKept {
+		fmt.Fprintf(&text, "k%d: 1\n", i)
+	}
+	got := faultsOf(t, text.String())
+	last := got[len(got)-1]
+	if len(got) != maxFaults+1 || !strings.HasSuffix(last.Msg, "more problems from here on") {
+		t.Errorf("%d faults, the last %q", len(got), last.Msg)
+	}
+	if want := fmt.Sprintf("%d more", 2*maxKept+len(goodSections)-maxFaults); !strings.HasPrefix(last.Msg, want) {
+		t.Errorf("%q does not start with %q", last.Msg, want)
+	}
+}
+
+func TestTooManyLayers(t *testing.T) {
+	text := strings.Replace(smallest, "name: lenet5", "layers: ["+strings.Repeat("{relu: },", maxLayers+1)+"]", 1)
+	if got := faultsOf(t, text); len(got) != 1 || got[0].Msg != "has 1001 items; at most 1000 are read" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Locate gives later checks of the controller their places: a scalar's value, an object's key, else what is around it.
+func TestLocate(t *testing.T) {
+	file := mustParse(t, `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: digits}
+model:
+  layers:
+    - dense: {units: 128}
+    - dense:
+        units: 10
+data: {source: dataset://digits}
+training:
+  epochs: 3
+`, "training.batchSize=8", "distribution.workers=2")
+	for path, want := range map[string]string{
+		"training.epochs":             "11:11",
+		"training":                    "10:1",
+		"training.loss":               "10:1",
+		"training.batchSize":          "0:0",
+		"distribution.workers":        "0:0",
+		"data.source":                 "9:16",
+		"model":                       "4:1",
+		"model.layers":                "5:3",
+		"model.layers[0].dense.units": "6:22",
+		"model.layers[1]":             "7:7",
+		"model.layers[1].dense.units": "8:16",
+		"model.layers[1].dense.rate":  "7:7",
+		"model.layers[9]":             "5:3",
+		"output.keep":                 "1:1",
+		"":                            "1:1",
+		"nonsense[3].more":            "1:1",
+	} {
+		line, column := file.Locate(path)
+		if got := fmt.Sprintf("%d:%d", line, column); got != want {
+			t.Errorf("%s is at %s, want %s", path, got, want)
+		}
+	}
+}
+
+// The controller goes on with what could be read, to add its own faults.
+func TestTheFileComesBackWithItsFaults(t *testing.T) {
+	file, err := Parse("job.yaml", []byte(strings.Replace(smallest, "epochs: 3", "epochs: x", 1)), nil)
+	if err == nil || file.Job.Data.Source != "dataset://digits" || file.Job.Training.BatchSize != 64 {
+		t.Errorf("err %v, job %+v", err, file.Job)
+	}
+	if line, _ := file.Locate("training.epochs"); line != 6 {
+		t.Errorf("training.epochs is in line %d", line)
+	}
+}
+
+func TestRenderShowsNoControlCharacters(t *testing.T) {
+	faults := &disdel.Faults{File: "a\x1b.yaml", Faults: []disdel.Fault{
+		{Path: "x\u202e", Line: 1, Column: 4, Msg: "a\nb", Hint: "c\x07"},
+		{Path: "y", Line: 2, Column: 99, Msg: "behind the end"},
+		{Path: "z", Line: 9, Column: 1, Msg: "below the end"},
+		{Path: "s", Msg: "from the command line"},
+	}}
+	var out bytes.Buffer
+	Render(faults, []byte("a:\t\x1b[31m\u202e!\r\nü: \xff1\r\n"), &out)
+	want := `a\x1b.yaml:1:4: x\u202e: a b; c\a
+   1 | a: \x1b[31m\u202e!
+     |    ^^^^
+a\x1b.yaml:2:99: y: behind the end
+` + "   2 | ü: \ufffd1\n" + `     |      ^
+a\x1b.yaml:9:1: z: below the end
+--set: s: from the command line
+4 problems
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRenderWithoutFileOrSource(t *testing.T) {
+	var out bytes.Buffer
+	Render(&disdel.Faults{Faults: []disdel.Fault{{Path: "p", Msg: "m"}}}, nil, &out)
+	Render(&disdel.Faults{File: "f", Faults: []disdel.Fault{{Line: 3, Column: 2, Msg: "m"}}}, nil, &out)
+	if want := "p: m\n1 problem\nf:3:2: m\n1 problem\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

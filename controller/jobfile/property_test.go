@@ -1,0 +1,191 @@
+package jobfile
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+)
+
+// anyJob draws a job that obeys every rule.
+func anyJob(t *rapid.T) disdel.Job {
+	train := rapid.Float64Range(0.001, 1).Draw(t, "train")
+	job := disdel.Job{
+		APIVersion:   disdel.APIVersion,
+		Kind:         disdel.JobKind,
+		Metadata:     disdel.Metadata{Name: anyName(t), Labels: anyLabels(t)},
+		Model:        anyModel(t),
+		Data:         disdel.Data{Source: "dataset://" + anyName(t), Split: disdel.Split{Train: train, Validation: 1 - train, Seed: rapid.Int64().Draw(t, "seed")}},
+		Training:     anyTraining(t),
+		Distribution: disdel.Distribution{Workers: rapid.IntRange(0, 99).Draw(t, "workers"), Sync: rapid.SampledFrom([]disdel.Sync{"epoch", "end"}).Draw(t, "sync")},
+		Resources:    anyResources(t),
+		Output:       disdel.Output{Model: anyName(t), Keep: rapid.IntRange(1, 9).Draw(t, "keep")},
+	}
+	job.Distribution.Aggregation.FanIn = rapid.SampledFrom([]int{0, 2, 3, 1000}).Draw(t, "fanIn")
+	if rapid.Bool().Draw(t, "checked") {
+		job.Data.Checksum = "sha256:" + rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "checksum")
+	}
+	if rapid.Bool().Draw(t, "bounded") {
+		job.Reliability.Deadline = job.Resources.Timeout + disdel.Duration(rapid.Int64Range(1, 1e15).Draw(t, "deadline"))
+	}
+	return job
+}
+
+func anyName(t *rapid.T) string {
+	return rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`).Draw(t, "name")
+}
+
+func anyLabels(t *rapid.T) map[string]string {
+	labels := rapid.MapOfN(rapid.StringMatching(`[A-Za-z0-9]([-A-Za-z0-9_./]{0,9}[A-Za-z0-9])?`),
+		rapid.StringMatching(`[^,=\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{0,20}`), 0, 4).Draw(t, "labels")
+	if len(labels) == 0 {
+		return nil
+	}
+	return labels
+}
+
+func anyModel(t *rapid.T) disdel.Model {
+	m := disdel.Model{Init: disdel.Init{Seed: rapid.Int64().Draw(t, "seed"), Scheme: rapid.SampledFrom([]string{"glorot", "he"}).Draw(t, "scheme")}}
+	if rapid.Bool().Draw(t, "zoo") {
+		m.Name = rapid.StringMatching(`[a-z][-a-z0-9]{0,20}`).Draw(t, "network")
+		return m
+	}
+	side := rapid.IntRange(1, 9)
+	m.Layers = []disdel.Layer{
+		{Kind: "conv", Filters: side.Draw(t, "filters"), Kernel: side.Draw(t, "kernel"), Padding: rapid.IntRange(0, 3).Draw(t, "padding")},
+		{Kind: "relu"},
+		{Kind: "dropout", Rate: rapid.Float64Range(1e-9, 0.999).Draw(t, "rate")},
+		{Kind: "dense", Units: rapid.IntRange(1, math.MaxInt32).Draw(t, "units"), Activation: rapid.SampledFrom([]string{"", "relu", "softmax"}).Draw(t, "activation")},
+	}[rapid.IntRange(0, 3).Draw(t, "from"):]
+	return m
+}
+
+func anyTraining(t *rapid.T) disdel.Training {
+	positive := rapid.Float64Range(math.SmallestNonzeroFloat64, math.MaxFloat64)
+	share := rapid.Float64Range(1e-300, 0.9999999)
+	tr := disdel.Training{
+		Epochs: rapid.IntRange(1, math.MaxInt32).Draw(t, "epochs"), BatchSize: rapid.IntRange(1, 1024).Draw(t, "batch"),
+		Loss: rapid.SampledFrom([]string{"crossEntropy", "mse"}).Draw(t, "loss"), ValidateEvery: rapid.IntRange(0, 3).Draw(t, "every"),
+	}
+	if rapid.Bool().Draw(t, "sgd") {
+		tr.Optimizer.SGD = &disdel.SGD{LearningRate: positive.Draw(t, "rate"), Momentum: share.Draw(t, "momentum"), WeightDecay: positive.Draw(t, "decay")}
+	} else {
+		tr.Optimizer.Adam = &disdel.Adam{LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"), Beta2: share.Draw(t, "beta2"), Epsilon: positive.Draw(t, "epsilon")}
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "stop") {
+	case 1:
+		tr.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: positive.Draw(t, "target")}
+	case 2:
+		tr.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Patience: rapid.IntRange(1, 9).Draw(t, "patience")}
+	}
+	return tr
+}
+
+func anyResources(t *rapid.T) disdel.Resources {
+	r := disdel.Resources{
+		Memory:  disdel.Bytes(rapid.Int64Range(0, 1<<50).Draw(t, "memory")),
+		Timeout: disdel.Duration(rapid.Int64Range(0, int64(300*time.Hour)).Draw(t, "timeout")),
+		MaxCost: rapid.Float64Range(0, 1e12).Draw(t, "cost"),
+	}
+	if rapid.Bool().Draw(t, "ceiling") {
+		r.MaxMemory = r.Memory + disdel.Bytes(rapid.Int64Range(1, 1<<40).Draw(t, "more"))
+	}
+	return r
+}
+
+func TestPrintAndParseAreInverse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		job := anyJob(t)
+		text, err := Print(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := Parse("job.yaml", text, nil)
+		if diff := cmp.Diff(job, file.Job); diff != "" || err != nil {
+			t.Fatalf("%v\n%s\n%s", err, diff, text)
+		}
+	})
+}
+
+// Whatever a person does to a good file, the faults point into it, in order, and can be shown.
+func TestEveryDamageIsReportedInsideTheFile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(smallest)
+		for range rapid.IntRange(1, 4).Draw(t, "edits") {
+			i := rapid.IntRange(0, len(text)-1).Draw(t, "at")
+			n := rapid.IntRange(0, min(12, len(text)-i)).Draw(t, "cut")
+			in := rapid.SampledFrom([]string{"", " ", "\n", ": ", "- ", "{", "}", "[", "'", "*a", "&a ", "0", "\x1b", "\xff", "é", "\t", "---\n", "!!int ", "auto"}).Draw(t, "put")
+			text = append(append(append([]byte{}, text[:i]...), in...), text[i+n:]...)
+			if len(text) == 0 {
+				return
+			}
+		}
+		checkParse(t, text)
+	})
+}
+
+// fataler is what testing.T and rapid.T share.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// checkParse holds the promises of the package comment against any text.
+func checkParse(t fataler, text []byte, sets ...string) {
+	t.Helper()
+	file, err := Parse("job.yaml", text, sets)
+	var faults *disdel.Faults
+	if err == nil {
+		checkRoundTrip(t, file.Job)
+		return
+	}
+	if !errors.As(err, &faults) || len(faults.Faults) == 0 {
+		t.Fatalf("%q: %v is not Faults", text, err)
+	}
+	lines, before := len(splitLines(text))+1, disdel.Fault{}
+	for _, f := range faults.Faults {
+		if f.Line < before.Line || f.Line == before.Line && f.Column < before.Column {
+			t.Fatalf("%q: %+v comes after %+v", text, f, before)
+		}
+		if f.Line > lines || f.Line == 0 && len(sets) == 0 || f.Msg == "" {
+			t.Fatalf("%q: %+v is nowhere", text, f)
+		}
+		before = f
+	}
+	var out bytes.Buffer
+	Render(faults, text, &out)
+	if i := strings.IndexFunc(out.String(), func(c rune) bool { return c != '\n' && isControl(c) }); i >= 0 || !utf8.Valid(out.Bytes()) {
+		t.Fatalf("%q: rendered as %q", text, out.String())
+	}
+}
+
+func checkRoundTrip(t fataler, job disdel.Job) {
+	t.Helper()
+	text, err := Print(job)
+	if err != nil {
+		t.Fatalf("print %+v: %v", job, err)
+	}
+	again, err := Parse("job.yaml", text, nil)
+	if diff := cmp.Diff(job, again.Job); diff != "" || err != nil {
+		t.Fatalf("%v\n%s\n%s", err, diff, text)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(smallest), "training.epochs=5")
+	f.Add([]byte("{a: &a [*a], ? [b] : {}}"), "a[0].b={}")
+	f.Add([]byte(strings.Replace(smallest, "name: lenet5", "layers: [{conv: {filters: 8, kernel: 3}}, {relu: }, {dense: {units: 10}}]", 1)), "")
+	f.Add([]byte("<<: {a: b}\n--- |\n x\n"), "metadata.labels.x.y='\\e'")
+	f.Fuzz(func(t *testing.T, text []byte, set string) {
+		checkParse(t, text)
+		checkParse(t, text, set)
+	})
+}
