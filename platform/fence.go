@@ -3,11 +3,13 @@ package platform
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,7 +32,7 @@ type fence interface {
 }
 
 func newFencer() fencer {
-	name := fmt.Sprintf("disdel-%d", os.Getpid())
+	name := fmt.Sprintf("disdel-%d-%s", os.Getpid(), newID()[:8]) // a process may have several platforms
 	for _, g := range []groups{
 		{version: "cgroup v2", magic: unix.CGROUP2_SUPER_MAGIC, base: filepath.Join("/sys/fs/cgroup", name), limit: "memory.max", swap: "memory.swap.max", events: "memory.events"},
 		{version: "cgroup v1", magic: unix.CGROUP_SUPER_MAGIC, base: filepath.Join("/sys/fs/cgroup/memory", name), limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control"},
@@ -72,7 +74,17 @@ func (g groups) usable() bool {
 
 func (g groups) String() string { return g.version }
 
-func (g groups) close() { os.Remove(g.base) } //nolint:errcheck // an empty group that costs nothing
+func (g groups) close() { removeGroup(g.base) }
+
+// removeGroup removes a group that the kernel may still be emptying.
+func removeGroup(dir string) {
+	for range 100 {
+		if err := os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
 
 func (g groups) fence(pid int, name string, limit disdel.Bytes) fence {
 	f := group{g, filepath.Join(g.base, name)}
@@ -111,7 +123,7 @@ func (g group) killed() bool {
 	return false
 }
 
-func (g group) remove() { os.Remove(g.dir) } //nolint:errcheck // the kernel removes what is empty
+func (g group) remove() { removeGroup(g.dir) }
 
 // rlimits bounds a process's private memory by RLIMIT_DATA. It counts what is mapped, not what is resident, so it has room
 // to spare; the watch keeps the limit itself. (RLIMIT_AS would end every Go program at its start.)
