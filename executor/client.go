@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,19 +55,32 @@ func (e *Executor) Close() error {
 	return nil
 }
 
-// bound gives every request of a client a context, which openwhisk-client-go does not know.
+// bound gives every request of a client a context and an end, which openwhisk-client-go does not know, and reads the
+// answer whole, because that client leaves bodies open.
 type bound struct {
 	ctx  context.Context
 	next http.RoundTripper
 }
 
+// callTimeout is longer than OpenWhisk's 60 s of a blocking invocation.
+const callTimeout = 90 * time.Second
+
 func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
-	return b.next.RoundTrip(r.WithContext(b.ctx))
+	ctx, stop := context.WithTimeout(b.ctx, callTimeout)
+	defer stop()
+	res, err := b.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	res.Body = io.NopCloser(bytes.NewReader(data))
+	return res, err
 }
 
 // client makes a client for one call: using one changes its namespace for good, so that sharing it races.
 func (e *Executor) client(ctx context.Context) (*whisk.Client, error) {
-	c, err := whisk.NewClient(&http.Client{Transport: bound{ctx, e.transport}, Timeout: 90 * time.Second}, &whisk.Config{
+	c, err := whisk.NewClient(&http.Client{Transport: bound{ctx, e.transport}}, &whisk.Config{
 		Host: e.cfg.APIHost, AuthToken: e.cfg.AuthKey, Namespace: e.cfg.Namespace, Insecure: e.cfg.Insecure,
 	})
 	if err != nil {

@@ -283,21 +283,25 @@ func TestContainersSeeNothingOfThePlatform(t *testing.T) {
 func TestMemoryLimitsAreEnforced(t *testing.T) {
 	skipUnderRace(t)
 	for _, style := range []OOMText{OOMAsDocker, OOMAsKubernetes} {
-		p := start(t, func(c *Config) { c.OOM = style })
-		newTestAction(t, p, "allocate", 60000, 128)
-		_, got := call(t, p, "POST", ns+"/actions/allocate?blocking=true", `{"mb":80}`)
-		if status, result := responseOf(got); status != statusSuccess {
-			t.Errorf("80 of 128 MB (%s): %s %v", p.Enforcement(), status, result)
-		}
-		if peak, _ := annotation(got, "peakMemory").(float64); peak < 80<<20 || peak > 128<<20 {
-			t.Errorf("peak %v of 80 MB held", peak)
-		}
-		_, got = call(t, p, "POST", ns+"/actions/allocate?blocking=true", `{"mb":200}`)
-		status, result := responseOf(got)
-		want := map[OOMText]string{OOMAsDocker: textMemoryExhausted, OOMAsKubernetes: textAbnormalRun}[style]
-		if m, _ := result.(map[string]any); status != statusDeveloper || m["error"] != want {
-			t.Errorf("280 of 128 MB (%s): %s %v, want %s", p.Enforcement(), status, result, want)
-		}
+		t.Run(fmt.Sprint(style), func(t *testing.T) { memoryIsEnforced(t, style) })
+	}
+}
+
+func memoryIsEnforced(t *testing.T, style OOMText) {
+	p := start(t, func(c *Config) { c.OOM = style })
+	newTestAction(t, p, "allocate", 60000, 128)
+	_, got := call(t, p, "POST", ns+"/actions/allocate?blocking=true", `{"mb":80}`)
+	if status, result := responseOf(got); status != statusSuccess {
+		t.Errorf("80 of 128 MB (%s): %s %v", p.Enforcement(), status, result)
+	}
+	if peak, _ := annotation(got, "peakMemory").(float64); peak < 80<<20 || peak > 128<<20 {
+		t.Errorf("peak %v of 80 MB held", peak)
+	}
+	_, got = call(t, p, "POST", ns+"/actions/allocate?blocking=true", `{"mb":200}`)
+	status, result := responseOf(got)
+	want := map[OOMText]string{OOMAsDocker: textMemoryExhausted, OOMAsKubernetes: textAbnormalRun}[style]
+	if m, _ := result.(map[string]any); status != statusDeveloper || m["error"] != want {
+		t.Errorf("280 of 128 MB (%s): %s %v, want %s", p.Enforcement(), status, result, want)
 	}
 }
 
