@@ -142,7 +142,7 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 		return nil
 	}
 	m.results[a.Member] = r
-	if len(m.results) == m.spec.Plan.Workers && m.allReached() {
+	if !m.last && len(m.results) == m.spec.Plan.Workers && m.allReached() {
 		m.last = true
 		m.stopped = fmt.Sprintf("every action's loss is at most %g", m.spec.target())
 	}
