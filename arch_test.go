@@ -20,7 +20,7 @@ var house = map[string][]string{
 	"model":                {"internal/nearest"},
 	"estimator":            {"model"},
 	"dataset":              {"internal/..."},
-	"controller":           {"model", "dataset", "estimator", "controller/jobfile"},
+	"controller":           {"model", "dataset", "estimator", "controller/jobfile", "internal/nearest"},
 	"controller/jobfile":   {"internal/nearest", "model"},
 	"executor":             {"internal/..."},
 	"aggregator":           {"internal/safetensors"},

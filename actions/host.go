@@ -98,7 +98,7 @@ func bound(limit, estimate disdel.Bytes) {
 }
 
 // outsideHeap is the resident memory that the Go runtime does not count: the pages of the binary in use.
-const outsideHeap = 22 * disdel.MB
+const outsideHeap = 30 * disdel.MB
 
 // heartbeatEvery is the time between an action's heartbeats: often enough for a live picture, too rarely to cost.
 const heartbeatEvery = 300 * time.Millisecond

@@ -8,6 +8,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/nearest"
 	"github.com/disdel/disdel/model"
 )
 
@@ -72,8 +73,11 @@ func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 	switch disdel.KindOf(err) {
 	case disdel.UnknownKind:
 	case disdel.NotFound, disdel.Invalid:
-		e := disdel.AsError(err)
-		r.fault("data.source", e.Hint, "there is no data set %q here", name)
+		hint := disdel.AsError(err).Hint
+		if near := nearest.Word(name, names(ctx, store)); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		r.fault("data.source", hint, "there is no data set %q here", name)
 		return nil
 	default:
 		return err
@@ -83,6 +87,19 @@ func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 	}
 	r.Resolved.Data, r.Labels, r.found = m.Info(r.Job.Data.Split), m.ClassNames, true
 	return nil
+}
+
+// names lists the data sets there are, as far as they can be listed.
+func names(ctx context.Context, store *dataset.Store) []string {
+	list, err := store.List(ctx)
+	if err != nil {
+		return nil
+	}
+	out := make([]string, len(list))
+	for i, m := range list {
+		out[i] = m.Name
+	}
+	return out
 }
 
 // network builds the graph. Without a data set the network is checked at its own standard input.

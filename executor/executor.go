@@ -194,6 +194,9 @@ func toRecord(a *whisk.Activation) (Record, error) {
 			r.Cold, r.Init = true, millis(v.Value)
 		case "waitTime":
 			r.Queued = millis(v.Value)
+		case "memoryKill":
+			killed, ok := v.Value.(bool)
+			r.NotMemory = ok && !killed
 		case "peakMemory":
 			r.Peak = disdel.Bytes(number(v.Value))
 		}

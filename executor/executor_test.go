@@ -164,6 +164,7 @@ func TestClassify(t *testing.T) {
 		{"memory, on Kubernetes", Record{Status: developer, Result: errText("The action did not produce a valid response and exited unexpectedly."), Peak: 126 * disdel.MB}, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB"},
 		{"killed", Record{Status: developer, Result: errText("The action did not produce a valid response and exited unexpectedly."), Peak: 60 * disdel.MB}, disdel.OutcomeDeveloperError, disdel.Crashed,
 			"train action of worker 1 in round 2: its process was killed or exited"},
+		{"killed near its limit, the platform knows", Record{Status: developer, Result: errText("The action did not produce a valid response and exited unexpectedly."), Peak: 126 * disdel.MB, NotMemory: true}, disdel.OutcomeDeveloperError, disdel.Crashed, "not for memory"},
 		{"killed, no peak known", Record{Status: developer, Result: errText("The action did not initialize and exited unexpectedly.")}, disdel.OutcomeDeveloperError, disdel.Crashed, "killed or exited"},
 		{"own memory error", Record{Status: application, Result: own(disdel.OOM)}, disdel.OutcomeOutOfMemory, disdel.OOM, "why"},
 		{"own divergence", Record{Status: application, Result: own(disdel.Diverged)}, disdel.OutcomeApplicationError, disdel.Diverged, "why"},

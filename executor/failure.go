@@ -19,6 +19,7 @@ type Record struct {
 	Init, Queued, Duration time.Duration
 	Start, End             time.Time
 	Peak                   disdel.Bytes // annotation peakMemory of the embedded platform; 0: unknown
+	NotMemory              bool         // annotation memoryKill of the embedded platform says that memory was not the cause
 	Logs                   []string
 }
 
@@ -164,15 +165,15 @@ func (c *classifier) ownError() {
 func (c *classifier) death() {
 	c.because("OpenWhisk says: %s", c.text)
 	limit := c.inv.Limits.Memory
-	if c.a.Peak > 0 && float64(c.a.Peak) >= nearLimit*float64(limit) {
+	if !c.rec.NotMemory && c.a.Peak > 0 && float64(c.a.Peak) >= nearLimit*float64(limit) {
 		c.because("its peak of %v is %.0f %% of its limit", c.a.Peak, 100*float64(c.a.Peak)/float64(limit))
 		c.outOfMemory()
 		return
 	}
-	why := "its process was killed or exited: " + strings.TrimSuffix(c.text, ".")
+	why := "its process was killed or exited"
 	if c.a.Peak > 0 {
 		c.because("its peak of %v is below its limit of %v: memory was not the cause", c.a.Peak, limit)
-		why += fmt.Sprintf(" (peak %v of %v, so not for memory)", c.a.Peak, limit)
+		why += fmt.Sprintf(", and not for memory: its peak was %v of %v", c.a.Peak, limit)
 	}
 	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, "submit the job again; the activation's log is in disdel history show --logs")
 }

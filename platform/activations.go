@@ -43,7 +43,8 @@ type activation struct {
 	path         string
 }
 
-// record makes the record of an ended activation. The annotation peakMemory, in bytes, is ours: OpenWhisk measures nothing.
+// record makes the record of an ended activation. Two annotations are ours: peakMemory, in bytes, since OpenWhisk measures
+// nothing, and memoryKill, whether the container died for memory, which OpenWhisk on Docker alone tells, by its text.
 func (p *Platform) record(run *running, c *container, e ending) *activation {
 	a := run.action
 	if e.start.IsZero() {
@@ -69,6 +70,9 @@ func (p *Platform) record(run *running, c *container, e ending) *activation {
 	}
 	if c != nil {
 		rec.Annotations = append(rec.Annotations, kv("peakMemory", c.peak()))
+	}
+	if e.died && p.cfg.OOM == OOMAsDocker {
+		rec.Annotations = append(rec.Annotations, kv("memoryKill", e.text == textMemoryExhausted))
 	}
 	return rec
 }

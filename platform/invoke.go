@@ -175,6 +175,7 @@ type ending struct {
 	initTime   time.Duration // cold only
 	cold       bool
 	timedOut   bool
+	died       bool // the container's process went away
 	reschedule bool
 	logs       []string
 }
@@ -214,6 +215,7 @@ func (p *Platform) initEnding(c *container, status int, body []byte, err error, 
 		end.timedOut = true
 		end.developerError(textTimeout(limit, true))
 	case err != nil:
+		end.died = true
 		end.developerError(p.death(c, textAbnormalInit))
 	case status == http.StatusServiceUnavailable:
 		end.developerError(textInvalidInit(body))
@@ -235,6 +237,7 @@ func (p *Platform) runEnding(c *container, status int, body []byte, err error, l
 		end.timedOut = true
 		end.developerError(textTimeout(limit, false))
 	case err != nil:
+		end.died = true
 		end.developerError(p.death(c, textAbnormalRun))
 	case status == http.StatusServiceUnavailable:
 		end.developerError(textInvalidResponse(body))

@@ -77,6 +77,7 @@ func unknownCommand(app *cli.App, name string) error {
 
 func globalFlags() []cli.Flag {
 	return []cli.Flag{
+		cli.HelpFlag, // urfave adds it only where there is no command named help
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", EnvVars: []string{"DISDEL_OUTPUT"}, Usage: "`FORMAT`: table, json or yaml"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no messages, only data and errors"},
 		&cli.BoolFlag{Name: "plain", Usage: "never rewrite lines on the terminal"},

@@ -26,10 +26,13 @@ func inferCommand(u *ui) *cli.Command {
 		Description: "MODEL is NAME or NAME:vN. FILE is JSON ({\"inputs\": [[...], ...]}, a list of rows, or one row) or a NumPy .npy array,\n" +
 			"with values scaled as in training; - is JSON on standard input.\n\n" +
 			"   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json -o json",
-		Flags: []cli.Flag{&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs", Required: true}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs"}},
 		Action: func(c *cli.Context) error {
 			if err := operands(c, 1, 1); err != nil {
 				return err
+			}
+			if c.String("input") == "" {
+				return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "infer needs --input FILE", Hint: "disdel infer --help"}}
 			}
 			return withStack(c, u, func(ctx context.Context, s *stack) error { return infer(ctx, c, u, s) })
 		},

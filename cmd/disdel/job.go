@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 var setFlag = &cli.StringSliceFlag{Name: "set", Usage: "override a field: `PATH=VALUE`, such as training.batchSize=32 (repeatable)"}
@@ -126,6 +127,9 @@ func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Conte
 	}
 	r, err := prepare(ctx, j)
 	if err != nil {
+		return nil, err
+	}
+	if err := engine.Check(r.Graph); err != nil {
 		return nil, err
 	}
 	p, err := j.plan(ctx, r)

@@ -86,7 +86,7 @@ func (u *ui) fail(err error) {
 	}
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
-		jobfile.Render(faults, nil, u.err)
+		jobfile.Render(faults, nil, u.err) // who has the source has shown it already
 		return
 	}
 	var e *disdel.Error

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -10,6 +11,41 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 )
+
+// Check says whether the engine can train a network, before anything runs: Invalid with the first layer that it cannot
+// compute rightly.
+func Check(g *model.Graph) error {
+	for i := range g.Nodes {
+		if why := unsupported(&g.Nodes[i]); why != nil {
+			return refusal(g, &g.Nodes[i], why)
+		}
+	}
+	return nil
+}
+
+func refusal(g *model.Graph, n *model.Node, why error) error {
+	return &disdel.Error{Kind: disdel.Invalid, Op: "compile network " + g.Name, Msg: fmt.Sprintf("layer %s (%s)", n.Name, n.Op), Err: why,
+		Hint: "use layers of: " + supported}
+}
+
+// unsupported tells what gorgonia's stock operations compute wrongly or not at all.
+func unsupported(n *model.Node) error {
+	uneven := n.Pad.Top != n.Pad.Bottom || n.Pad.Left != n.Pad.Right
+	switch n.Op {
+	case model.OpInput, model.OpDense, model.OpReLU, model.OpSigmoid, model.OpTanh, model.OpSoftmax, model.OpFlatten, model.OpDropout, model.OpAdd, model.OpConcat:
+		return nil
+	case model.OpConv, model.OpMaxPool:
+		if uneven {
+			return errors.New("padding must be the same on opposite sides")
+		}
+		if n.Groups > 1 {
+			return errors.New("gorgonia has no grouped convolution")
+		}
+		return nil
+	default:
+		return errors.New("gorgonia computes this wrongly or not at all, and this engine has no operation of its own yet")
+	}
+}
 
 // building is held while an expression graph is made: gorgonia keeps its table of types in a package variable without a
 // lock, so that building two graphs at once races.
@@ -81,6 +117,9 @@ func compile(g *model.Graph, params []param, batch int, training bool, loss stri
 			err = &disdel.Error{Kind: disdel.Internal, Op: "compile network " + g.Name, Msg: fmt.Sprint(r)}
 		}
 	}()
+	if err := Check(g); err != nil {
+		return nil, err
+	}
 	c := &compiler{g: g, eg: gorgonia.NewGraph(), batch: batch, training: training, params: map[string]*gorgonia.Node{}, prog: &program{}}
 	for _, q := range params {
 		n := gorgonia.NewTensor(c.eg, tensor.Float32, q.value.Dims(), gorgonia.WithName(q.Name), gorgonia.WithShape(q.value.Shape()...), gorgonia.WithValue(q.value))
@@ -113,7 +152,7 @@ func (c *compiler) layers() error {
 		}
 		out, err := c.layer(n)
 		if err != nil {
-			return &disdel.Error{Kind: disdel.Invalid, Op: "compile network " + c.g.Name, Msg: fmt.Sprintf("layer %s (%s)", n.Name, n.Op), Err: err}
+			return refusal(c.g, n, err)
 		}
 		c.nodes = append(c.nodes, out)
 	}
@@ -146,9 +185,6 @@ func (c *compiler) layer(n *model.Node) (*gorgonia.Node, error) {
 	case model.OpSoftmax:
 		return gorgonia.SoftMax(in[0])
 	case model.OpMaxPool:
-		if n.Pad.Top != n.Pad.Bottom || n.Pad.Left != n.Pad.Right {
-			return nil, errAsymmetric
-		}
 		return gorgonia.MaxPool2D(in[0], tensor.Shape{n.Kernel.H, n.Kernel.W}, []int{n.Pad.Top, n.Pad.Left}, []int{n.Stride.H, n.Stride.W})
 	case model.OpFlatten:
 		return gorgonia.Reshape(in[0], tensor.Shape{c.batch, n.Out.Len()})
@@ -166,13 +202,11 @@ func (c *compiler) layer(n *model.Node) (*gorgonia.Node, error) {
 	case model.OpConcat:
 		return gorgonia.Concat(1, in...)
 	default:
-		return nil, fmt.Errorf("gorgonia computes this wrongly or not at all, and this engine has no operation of its own yet; use layers of: %s", supported)
+		return nil, unsupported(n)
 	}
 }
 
 const supported = "conv, dense, relu, sigmoid, tanh, maxPool, dropout, flatten, softmax"
-
-var errAsymmetric = fmt.Errorf("padding must be the same on opposite sides")
 
 func (c *compiler) input(name string, sample model.Shape) *gorgonia.Node {
 	shape := append(tensor.Shape{c.batch}, sample...)
@@ -181,12 +215,6 @@ func (c *compiler) input(name string, sample model.Shape) *gorgonia.Node {
 }
 
 func (c *compiler) conv(n *model.Node, in *gorgonia.Node) (*gorgonia.Node, error) {
-	if n.Groups > 1 {
-		return nil, fmt.Errorf("gorgonia has no grouped convolution")
-	}
-	if n.Pad.Top != n.Pad.Bottom || n.Pad.Left != n.Pad.Right {
-		return nil, errAsymmetric
-	}
 	out, err := gorgonia.Conv2d(in, c.params[n.Name+".weight"], tensor.Shape{n.Kernel.H, n.Kernel.W},
 		[]int{n.Pad.Top, n.Pad.Left}, []int{n.Stride.H, n.Stride.W}, []int{n.Dilation.H, n.Dilation.W})
 	if err != nil || !n.Bias {

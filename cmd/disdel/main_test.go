@@ -1,0 +1,405 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/disdel/disdel"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
+
+// The scripts run the real main; the embedded platform starts the test binary as its containers, so that they are whole.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"disdel": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata", UpdateScripts: *update, RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("DISDEL_HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("NO_COLOR", "1")
+			return nil
+		},
+	})
+}
+
+// tool starts the built program, as a user does.
+type tool struct {
+	t    *testing.T
+	path string
+	home string
+	temp string
+}
+
+func build(t *testing.T) *tool {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds and trains")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "disdel")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	temp := filepath.Join(dir, "tmp")
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return &tool{t: t, path: path, home: filepath.Join(dir, "home"), temp: temp}
+}
+
+func (d *tool) command(args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
+	cmd := exec.Command(d.path, args...)
+	cmd.Env = append(os.Environ(), "DISDEL_HOME="+d.home, "TMPDIR="+d.temp)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	return cmd, &out, &errs
+}
+
+func (d *tool) run(args ...string) (stdout, stderr string, code int) {
+	d.t.Helper()
+	cmd, out, errs := d.command(args...)
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		d.t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// nothingStays looks for what a run may leave: processes of this binary and temporary files.
+func (d *tool) nothingStays() {
+	d.t.Helper()
+	if left := d.children(); len(left) > 0 {
+		d.t.Errorf("processes left: %v", left)
+	}
+	if left, _ := os.ReadDir(d.temp); len(left) > 0 {
+		d.t.Errorf("temporary files left: %v", left)
+	}
+}
+
+// children finds the containers of this binary.
+func (d *tool) children() []int {
+	var out []int
+	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range list {
+		data, _ := os.ReadFile(f)
+		if bytes.HasPrefix(data, []byte(d.path+"\x00runtime\x00")) {
+			var pid int
+			for _, c := range strings.Split(f, "/")[2] {
+				pid = 10*pid + int(c-'0')
+			}
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// resultDocument is the part of -o json that the documentation promises.
+type resultDocument struct {
+	ID       string             `json:"id"`
+	Status   string             `json:"status"`
+	Accuracy float64            `json:"accuracy"`
+	Loss     float64            `json:"loss"`
+	Phases   map[string]float64 `json:"phases"`
+	Actions  []struct {
+		Task          string `json:"task"`
+		Member        int    `json:"member"`
+		Round         int    `json:"round"`
+		EstimateBytes int64  `json:"estimateBytes"`
+		LimitBytes    int64  `json:"limitBytes"`
+		PeakBytes     int64  `json:"peakBytes"`
+		TimeoutMs     int64  `json:"timeoutMs"`
+		DurationMs    int64  `json:"durationMs"`
+		Outcome       string `json:"outcome"`
+		Start         string `json:"start"`
+	} `json:"actions"`
+	Failure *disdel.Error `json:"failure"`
+}
+
+func parse(t *testing.T, out string) resultDocument {
+	t.Helper()
+	var doc resultDocument
+	d := json.NewDecoder(strings.NewReader(out))
+	if err := d.Decode(&doc); err != nil {
+		t.Fatalf("%v in %.300s", err, out)
+	}
+	if d.More() {
+		t.Errorf("more than one JSON document: %.300s", out)
+	}
+	return doc
+}
+
+// The first promise: quickstart trains to 0.95 on embedded defaults, shows every figure, and the commands it names work.
+func TestQuickstart(t *testing.T) {
+	d := build(t)
+	out, errs, code := d.run("quickstart", "-o", "json")
+	if code != 0 {
+		t.Fatalf("exit %d\n%s", code, errs)
+	}
+	doc := parse(t, out)
+	if doc.Status != "succeeded" || doc.Accuracy < 0.95 || doc.Loss <= 0 || doc.Phases["trainMs"] <= 0 || doc.Phases["totalMs"] <= 0 {
+		t.Errorf("%s, accuracy %g, loss %g, phases %v", doc.Status, doc.Accuracy, doc.Loss, doc.Phases)
+	}
+	workers := map[int]bool{}
+	for _, a := range doc.Actions {
+		if a.EstimateBytes <= 0 || a.LimitBytes < a.EstimateBytes || a.PeakBytes <= 0 || a.PeakBytes > a.LimitBytes || a.TimeoutMs <= 0 || a.DurationMs < 0 {
+			t.Errorf("%+v", a)
+		}
+		if a.Task == "train" {
+			workers[a.Member] = true
+		}
+	}
+	if len(workers) != 2 {
+		t.Errorf("%d workers, want 2", len(workers))
+	}
+	d.nothingStays()
+
+	digit := filepath.Join(t.TempDir(), "digit.json")
+	sample, _, _ := d.run("dataset", "sample", "digits", "--row", "7")
+	if err := os.WriteFile(digit, []byte(sample), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var labels struct{ Labels []int }
+	if err := json.Unmarshal([]byte(sample), &labels); err != nil {
+		t.Fatal(err)
+	}
+	answer, errs, code := d.run("infer", "digits-cnn", "--input", digit, "-o", "json")
+	var inference struct {
+		Classes       []int
+		Probabilities [][]float64
+	}
+	if err := json.Unmarshal([]byte(answer), &inference); err != nil || code != 0 {
+		t.Fatalf("infer: exit %d, %v\n%s", code, err, errs)
+	}
+	if diff := cmp.Diff(labels.Labels, inference.Classes); diff != "" {
+		t.Errorf("row 7 (-label +class):\n%s", diff)
+	}
+	shown, errs, code := d.run("history", "show", doc.ID, "-o", "json")
+	if again := parse(t, shown); code != 0 || again.Accuracy != doc.Accuracy || len(again.Actions) != len(doc.Actions) {
+		t.Errorf("history show: exit %d\n%s", code, errs)
+	}
+	if out, errs, code := d.run("model", "show", "digits-cnn:v1"); code != 0 || !strings.Contains(out, doc.ID) {
+		t.Errorf("model show: exit %d\n%s%s", code, out, errs)
+	}
+	// The same seed gives the same bits, and the second job's timeouts come from the first.
+	second, errs, code := d.run("quickstart", "-o", "json")
+	if doc2 := parse(t, second); code != 0 || doc2.Accuracy != doc.Accuracy || doc2.Loss != doc.Loss || doc2.Actions[0].TimeoutMs >= doc.Actions[0].TimeoutMs {
+		t.Errorf("second run: accuracy %g and %g, timeout %d and %d\n%s", doc.Accuracy, doc2.Accuracy, doc.Actions[0].TimeoutMs, doc2.Actions[0].TimeoutMs, errs)
+	}
+	d.nothingStays()
+}
+
+const longJob = `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: long}
+model: {name: digits-cnn}
+data: {source: dataset://digits}
+training: {epochs: 500, batchSize: 8, validateEvery: 0}
+`
+
+// start runs a job that would take minutes and returns once both its containers train.
+func (d *tool) start(args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
+	d.t.Helper()
+	if _, errs, code := d.run("dataset", "add", "digits"); code != 0 {
+		d.t.Fatal(errs)
+	}
+	file := filepath.Join(d.t.TempDir(), "long.yaml")
+	if err := os.WriteFile(file, []byte(longJob), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	cmd, out, errs = d.command(append([]string{"submit", file}, args...)...)
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	for i := 0; len(d.children()) < 2; i++ {
+		if i > 2000 {
+			d.t.Fatalf("no two containers\n%s", errs)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(time.Second) // into the rounds
+	return cmd, out, errs
+}
+
+// Killing one train process mid-epoch gives a clear failure with its cause, and leaves nothing.
+func TestAKilledTrainProcessIsReportedAsWhatItWas(t *testing.T) {
+	d := build(t)
+	cmd, out, errs := d.start("-o", "json", "--set", "distribution.sync=end")
+	syscall.Kill(d.children()[0], syscall.SIGKILL)
+	cmd.Wait()
+	doc := parse(t, out.String())
+	if code := cmd.ProcessState.ExitCode(); code != 1 || doc.Status != "failed" || doc.Failure == nil || doc.Failure.Kind != disdel.Crashed {
+		t.Fatalf("exit %d, %s, %v\n%s", code, doc.Status, doc.Failure, errs)
+	}
+	text := errs.String()
+	for _, want := range []string{"train action of worker", "its process was killed or exited", "not for memory", "hint:"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("stderr does not say %q:\n%s", want, text)
+		}
+	}
+	if shown, _, code := d.run("history", "show", "@last"); code != 0 || !strings.Contains(shown, "killed or exited") || !strings.Contains(shown, "evidence") {
+		t.Errorf("history show: exit %d\n%s", code, shown)
+	}
+	d.nothingStays()
+}
+
+func TestCtrlCStopsCleanly(t *testing.T) {
+	d := build(t)
+	cmd, out, errs := d.start("-o", "json")
+	cmd.Process.Signal(os.Interrupt)
+	cmd.Wait()
+	if doc := parse(t, out.String()); cmd.ProcessState.ExitCode() != 130 || doc.Status != "canceled" {
+		t.Errorf("exit %d, %s\n%s", cmd.ProcessState.ExitCode(), doc.Status, errs)
+	}
+	if shown, _, _ := d.run("history", "-o", "json"); !strings.Contains(shown, `"status": "canceled"`) {
+		t.Errorf("history: %.300s", shown)
+	}
+	d.nothingStays()
+}
+
+// A controller that is killed takes its containers with it.
+func TestContainersDieWithTheirController(t *testing.T) {
+	d := build(t)
+	cmd, _, _ := d.start()
+	cmd.Process.Kill()
+	cmd.Wait()
+	for i := 0; len(d.children()) > 0; i++ {
+		if i > 500 {
+			t.Fatalf("containers outlive the controller: %v", d.children())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// The Fashion-MNIST job of the examples, on redis-server and on the embedded store alike: at least 0.88.
+func TestFashionMNIST(t *testing.T) {
+	d := build(t)
+	if _, err := os.Stat("/usr/share/datasets/fashion-mnist"); err != nil {
+		t.Skip("the package dataset-fashion-mnist is not installed; scripts/test-deps.sh installs it")
+	}
+	if _, errs, code := d.run("dataset", "add", "fashion-mnist"); code != 0 {
+		t.Fatal(errs)
+	}
+	example, _ := filepath.Abs("../../examples/lenet-fashion.yaml")
+	var accuracies []float64
+	for _, where := range []string{"embedded", "redis-server"} {
+		args := []string{"submit", example, "-o", "json"}
+		if where == "redis-server" {
+			address, ok := redisServer(t)
+			if !ok {
+				t.Log("redis-server is not installed; scripts/test-deps.sh installs it")
+				continue
+			}
+			args = append(args, "--redis", address)
+		}
+		out, errs, code := d.run(args...)
+		if code != 0 {
+			t.Fatalf("%s: exit %d\n%s", where, code, errs)
+		}
+		doc := parse(t, out)
+		if doc.Accuracy < 0.88 {
+			t.Errorf("%s: accuracy %g, want at least 0.88", where, doc.Accuracy)
+		}
+		accuracies = append(accuracies, doc.Accuracy)
+		for _, a := range doc.Actions {
+			if a.PeakBytes > a.LimitBytes {
+				t.Errorf("%s: %+v", where, a)
+			}
+		}
+		t.Logf("%s: accuracy %g in %g s", where, doc.Accuracy, doc.Phases["totalMs"]/1000)
+	}
+	if len(accuracies) == 2 && accuracies[0] != accuracies[1] {
+		t.Errorf("accuracies differ: %v", accuracies)
+	}
+	d.nothingStays()
+}
+
+func redisServer(t *testing.T) (address string, ok bool) {
+	t.Helper()
+	if address := os.Getenv("DISDEL_TEST_REDIS_URL"); address != "" {
+		return address, true
+	}
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return "", false
+	}
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	cmd := exec.Command(program, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", t.TempDir())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	for range 500 {
+		if _, err := os.Stat(socket); err == nil {
+			return "unix://" + socket, true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("redis-server did not come up")
+	return "", false
+}
+
+// Flags may stand before or after operands, on every level.
+func TestNormalizeMovesFlagsAhead(t *testing.T) {
+	app := newApp(newUI(nil, nil, nil))
+	for in, want := range map[string]string{
+		"submit job.yaml -o json":               "-o json submit job.yaml",
+		"submit job.yaml --set a=b --quiet":     "--quiet submit --set a=b job.yaml",
+		"history show x --logs -o=json":         "-o=json history show --logs x",
+		"-o json history show x":                "-o json history show x",
+		"infer m -i f":                          "infer -i f m",
+		"submit -- -o json":                     "submit -- -o json",
+		"submit - --set a=b":                    "submit --set a=b -",
+		"dataset add x --format idx --images a": "dataset add --format idx --images a x",
+		"history show show":                     "history show show",
+		"submit job.yaml --unknown":             "submit --unknown job.yaml",
+		"model show lenet5 --input 1x28x28 -q":  "-q model show --input 1x28x28 lenet5",
+	} {
+		got := normalize(app, append([]string{"disdel"}, strings.Fields(in)...))
+		if diff := cmp.Diff(strings.Fields("disdel "+want), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", in, diff)
+		}
+	}
+}
+
+// Every kind of error has its exit code.
+func TestExitCodes(t *testing.T) {
+	for kind, want := range map[disdel.Kind]int{
+		disdel.Invalid: 2, disdel.Unavailable: 3, disdel.Denied: 4, disdel.OverLimit: 5, disdel.OOM: 7, disdel.Canceled: 8, disdel.Timeout: 124, disdel.Crashed: 1, disdel.NotFound: 1, disdel.Internal: 1,
+	} {
+		if got := exitCode(t.Context(), &disdel.Error{Kind: kind}); got != want {
+			t.Errorf("%v: exit %d, want %d", kind, got, want)
+		}
+	}
+	if got := exitCode(t.Context(), &disdel.Faults{}); got != 2 {
+		t.Errorf("faults: exit %d", got)
+	}
+	if got := exitCode(t.Context(), nil); got != 0 {
+		t.Errorf("no error: exit %d", got)
+	}
+}
+
+// What came from outside cannot steer the terminal.
+func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
+	if got := clean("a\x1b[31mb\x07\u009bc\n"); got != "a?[31mb??c\n" {
+		t.Errorf("%q", got)
+	}
+}
