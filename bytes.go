@@ -62,8 +62,10 @@ func ParseBytes(s string) (Bytes, error) {
 	}[unit]
 	v, err := strconv.ParseFloat(digits, 64)
 	if !ok || err != nil || v < 0 || math.IsNaN(v) || v*float64(scale) > math.MaxInt64/2 {
-		return 0, &Error{Kind: Invalid, Op: "parse memory size", Msg: fmt.Sprintf("%q is not a size", s),
-			Hint: "write a number and a unit, such as 512MB or 1.5Gi"}
+		return 0, &Error{
+			Kind: Invalid, Op: "parse memory size", Msg: fmt.Sprintf("%q is not a size", s),
+			Hint: "write a number and a unit, such as 512MB or 1.5Gi",
+		}
 	}
 	return Bytes(math.Round(v * float64(scale))), nil
 }

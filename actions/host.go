@@ -51,8 +51,10 @@ func handle[Req, Res any](h *Host, task func(context.Context, *call, Req) (Res, 
 	return func(ctx context.Context, params json.RawMessage) (any, error) {
 		var req Req
 		if err := json.Unmarshal(params, &req); err != nil {
-			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read request", Err: err,
-				Hint: "check that the controller and the action image are of the same version"}
+			return nil, &disdel.Error{
+				Kind: disdel.Invalid, Op: "read request", Err: err,
+				Hint: "check that the controller and the action image are of the same version",
+			}
 		}
 		c := &call{host: h, warm: h.warm, phases: map[string]disdel.Millis{}}
 		h.warm = true

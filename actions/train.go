@@ -51,8 +51,10 @@ func (t *trainer) load(ctx context.Context) (err error) {
 		return err
 	}
 	if t.shard.Len() == 0 {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "train", Job: r.Job, Msg: fmt.Sprintf("worker %d has no rows", r.Worker),
-			Hint: "lower distribution.workers"}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "train", Job: r.Job, Msg: fmt.Sprintf("worker %d has no rows", r.Worker),
+			Hint: "lower distribution.workers",
+		}
 	}
 	t.graph, err = model.Build(r.Network)
 	if err != nil {
@@ -105,8 +107,10 @@ func (t *trainer) epoch(ctx context.Context, epoch int) (float64, error) {
 	n, batch := t.shard.Len(), min(t.req.BatchSize, t.shard.Len())
 	order := dataset.Order(t.req.Network.Init.Seed, epoch, t.req.Worker, n)
 	x, labels := make([]float32, batch*t.shard.SampleLen()), make([]int32, batch)
-	state := disdel.Progress{Task: disdel.TaskTrain, Round: t.req.Round, Member: t.req.Worker, Epoch: epoch + 1,
-		Batches: (n + batch - 1) / batch}
+	state := disdel.Progress{
+		Task: disdel.TaskTrain, Round: t.req.Round, Member: t.req.Worker, Epoch: epoch + 1,
+		Batches: (n + batch - 1) / batch,
+	}
 	var sum float64
 	for start := 0; start < n; start += batch {
 		rows := order[start:min(start+batch, n)]

@@ -68,13 +68,17 @@ func encode(u disdel.Update) ([]byte, error) {
 }
 
 func refuse(id disdel.UpdateID, format string, args ...any) error {
-	return &disdel.Error{Kind: disdel.Corrupt, Op: "read update " + id.String(), Job: id.Job, Msg: fmt.Sprintf(format, args...),
-		Hint: "the update was damaged on its way or in the store; run the job again"}
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read update " + id.String(), Job: id.Job, Msg: fmt.Sprintf(format, args...),
+		Hint: "the update was damaged on its way or in the store; run the job again",
+	}
 }
 
 func nonFinite(id disdel.UpdateID, tensor string, i int) error {
-	return &disdel.Error{Kind: disdel.Diverged, Op: "check update " + id.String(), Job: id.Job,
-		Msg: fmt.Sprintf("value %d of %s is not finite", i, tensor), Hint: "lower the learning rate"}
+	return &disdel.Error{
+		Kind: disdel.Diverged, Op: "check update " + id.String(), Job: id.Job,
+		Msg: fmt.Sprintf("value %d of %s is not finite", i, tensor), Hint: "lower the learning rate",
+	}
 }
 
 // decode reads an update and refuses it unless it is the one asked for, undamaged, of the shapes of like, and finite. The
@@ -126,8 +130,10 @@ func decodeHeader(data []byte, id disdel.UpdateID) (body, sums []byte, u disdel.
 		return nil, nil, u, refuse(id, "%d bytes for a body of %d", len(data), n)
 	}
 	u = disdel.Update{
-		ID: disdel.UpdateID{Job: disdel.JobID(data[fixedHeader:head]), Round: int(le.Uint32(data[8:])),
-			Level: int(le.Uint32(data[12:])), Member: int(le.Uint32(data[24:]))},
+		ID: disdel.UpdateID{
+			Job: disdel.JobID(data[fixedHeader:head]), Round: int(le.Uint32(data[8:])),
+			Level: int(le.Uint32(data[12:])), Member: int(le.Uint32(data[24:])),
+		},
 		Attempt: int(le.Uint32(data[28:])), Samples: math.Float64frombits(le.Uint64(data[40:])),
 	}
 	if u.ID != id {

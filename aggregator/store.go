@@ -87,7 +87,7 @@ func (s *Store) put(ctx context.Context, job disdel.JobID, key string, data []by
 			return err
 		}
 	}
-	first := append([]byte(fmt.Sprintf("%08x", n)), data[:min(s.part, len(data))]...)
+	first := append(fmt.Appendf(nil, "%08x", n), data[:min(s.part, len(data))]...)
 	return s.set(ctx, job, key, first)
 }
 

@@ -266,7 +266,9 @@ func (m *Manager) finish(s disdel.Status, err *disdel.Error) []Order {
 }
 
 func badResult(a disdel.Activation, err error) *disdel.Error {
-	return &disdel.Error{Kind: disdel.Internal, Op: "read result of " + a.Invocation.ID, Activation: a.ID,
+	return &disdel.Error{
+		Kind: disdel.Internal, Op: "read result of " + a.Invocation.ID, Activation: a.ID,
 		Msg: "the action answered something else than its result", Err: err,
-		Hint: "check that the action image and disdel are of the same version"}
+		Hint: "check that the action image and disdel are of the same version",
+	}
 }

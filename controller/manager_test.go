@@ -98,8 +98,10 @@ func scriptSpec(t *testing.T, words []string) Spec {
 		job.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Patience: int(v)}
 	}
 	workers := int(o["workers"])
-	plan := disdel.Plan{Workers: workers, Rounds: int(o["rounds"]), Epochs: 1, HeldOut: int(o["heldOut"]), Parallel: workers,
-		Levels: Tree(workers, int(o["fanIn"])), Shards: make([]disdel.Rows, workers)}
+	plan := disdel.Plan{
+		Workers: workers, Rounds: int(o["rounds"]), Epochs: 1, HeldOut: int(o["heldOut"]), Parallel: workers,
+		Levels: Tree(workers, int(o["fanIn"])), Shards: make([]disdel.Rows, workers),
+	}
 	return Spec{ID: "job-1", Job: job, Plan: plan, Models: "mem://", Output: "weights/m/job-1.safetensors", Threads: 1}
 }
 
@@ -159,23 +161,24 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 func describe(o Order) string {
 	switch o.Kind {
 	case OrderInvoke:
-		s := "invoke " + o.Invocation.ID
+		var s strings.Builder
+		s.WriteString("invoke " + o.Invocation.ID)
 		if o.Invocation.Task == disdel.TaskAggregate {
 			var r disdel.AggregateRequest
 			if err := json.Unmarshal(o.Invocation.Params, &r); err != nil {
 				return err.Error()
 			}
 			for _, m := range r.Members {
-				s += fmt.Sprintf(" +%d.%d", m.Level, m.Member)
+				s.WriteString(fmt.Sprintf(" +%d.%d", m.Level, m.Member))
 			}
 			if r.Top {
-				s += " top"
+				s.WriteString(" top")
 			}
 			if r.Path != "" {
-				s += " save"
+				s.WriteString(" save")
 			}
 		}
-		return s
+		return s.String()
 	case OrderRound:
 		s := fmt.Sprintf("round %d trainLoss %.4g", o.Round.Round, o.Round.TrainLoss)
 		if o.Round.Accuracy != nil {

@@ -23,8 +23,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var platformLimits = disdel.PlatformLimits{MinMemory: 128 * disdel.MB, MaxMemory: 512 * disdel.MB, MinTimeout: disdel.Millis(100 * time.Millisecond),
-	MaxTimeout: disdel.Millis(5 * time.Minute), Concurrent: 30, PerMinute: 60, Pool: 2 * disdel.GB}
+var platformLimits = disdel.PlatformLimits{
+	MinMemory: 128 * disdel.MB, MaxMemory: 512 * disdel.MB, MinTimeout: disdel.Millis(100 * time.Millisecond),
+	MaxTimeout: disdel.Millis(5 * time.Minute), Concurrent: 30, PerMinute: 60, Pool: 2 * disdel.GB,
+}
 
 func planInput(t testing.TB) PlanInput {
 	t.Helper()
@@ -32,11 +34,13 @@ func planInput(t testing.TB) PlanInput {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := PlanInput{ID: "job-1", Graph: g, Platform: platformLimits, Data: disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28}, Classes: 10, SampleSize: 784},
+	in := PlanInput{
+		ID: "job-1", Graph: g, Platform: platformLimits, Data: disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28}, Classes: 10, SampleSize: 784},
 		Timeouts: func([]disdel.Record, disdel.Plan, disdel.Job) (map[disdel.Task]disdel.Millis, string) {
 			d := disdel.Millis(time.Minute)
 			return map[disdel.Task]disdel.Millis{disdel.TaskTrain: d, disdel.TaskAggregate: d, disdel.TaskEvaluate: d}, "history"
-		}}
+		},
+	}
 	in.Job.Training = disdel.Training{Epochs: 5, BatchSize: 64, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}, ValidateEvery: 1}
 	in.Job.Distribution.Sync = disdel.SyncEpoch
 	return in
@@ -88,8 +92,10 @@ func TestPlanFollowsTheCeiling(t *testing.T) {
 // Algorithm 1, lines 12 and 13: a job that is known runs as it ran.
 func TestKnownJobsRunAsTheyRan(t *testing.T) {
 	in := planInput(t)
-	in.History = []disdel.Record{{ID: "job-0", Status: disdel.StatusFailed, Data: in.Data, Plan: disdel.Plan{Workers: 9}},
-		{ID: "job-00", Status: disdel.StatusSucceeded, Data: in.Data, Plan: disdel.Plan{Workers: 4}}}
+	in.History = []disdel.Record{
+		{ID: "job-0", Status: disdel.StatusFailed, Data: in.Data, Plan: disdel.Plan{Workers: 9}},
+		{ID: "job-00", Status: disdel.StatusSucceeded, Data: in.Data, Plan: disdel.Plan{Workers: 4}},
+	}
 	p, err := NewPlan(in)
 	if err != nil || p.Workers != 4 || !strings.Contains(strings.Join(p.Reasons, "\n"), "job-00") {
 		t.Errorf("%d workers, %v", p.Workers, err)
@@ -175,8 +181,10 @@ func TestTreesTakeEveryMemberOnce(t *testing.T) {
 func TestPaperEquation6(t *testing.T) {
 	at := func(task disdel.Task, member, from, to int, memory disdel.Bytes) disdel.Activation {
 		base := time.Unix(1000, 0)
-		return disdel.Activation{Invocation: disdel.Invocation{Task: task, Member: member, Limits: disdel.Limits{Memory: memory}},
-			Start: base.Add(time.Duration(from) * time.Second), End: base.Add(time.Duration(to) * time.Second)}
+		return disdel.Activation{
+			Invocation: disdel.Invocation{Task: task, Member: member, Limits: disdel.Limits{Memory: memory}},
+			Start:      base.Add(time.Duration(from) * time.Second), End: base.Add(time.Duration(to) * time.Second),
+		}
 	}
 	list := []disdel.Activation{at(disdel.TaskTrain, 0, 0, 10, disdel.GB/2), at(disdel.TaskTrain, 1, 1, 9, disdel.GB/2), at(disdel.TaskAggregate, 0, 10, 12, disdel.GB/4), {}}
 	if got := Cost(list); got != 15 {
@@ -256,6 +264,7 @@ func newScripted(f func(disdel.Invocation) disdel.Outcome) *scripted {
 }
 
 func (s *scripted) Limits(context.Context) (disdel.PlatformLimits, error) { return platformLimits, nil }
+
 func (s *scripted) Prepare(context.Context, string, []disdel.ActionPlan) error {
 	return nil
 }
@@ -278,8 +287,10 @@ func (s *scripted) Wait(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 			return a, ctx.Err()
 		}
 	case disdel.OutcomeSuccess:
-		result := map[disdel.Task]any{disdel.TaskTrain: disdel.TrainResult{Loss: 1, Samples: 10}, disdel.TaskAggregate: disdel.AggregateResult{Checksum: "sha256:1", Size: 9},
-			disdel.TaskEvaluate: disdel.EvaluateResult{Loss: 0.5, Accuracy: 0.75}}[inv.Task]
+		result := map[disdel.Task]any{
+			disdel.TaskTrain: disdel.TrainResult{Loss: 1, Samples: 10}, disdel.TaskAggregate: disdel.AggregateResult{Checksum: "sha256:1", Size: 9},
+			disdel.TaskEvaluate: disdel.EvaluateResult{Loss: 0.5, Accuracy: 0.75},
+		}[inv.Task]
 		a.Result, _ = json.Marshal(result)
 	default:
 		a.Failure = &disdel.Error{Kind: disdel.Crashed, Op: inv.ID, Msg: "its process was killed"}
@@ -300,6 +311,7 @@ func (s *scripted) Cancel(context.Context, disdel.JobID) error { close(s.cancel)
 func (s *scripted) Sweep(context.Context, disdel.JobID) (int, error) {
 	return 0, nil
 }
+
 func (s *scripted) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, w disdel.ModelRef) (disdel.ModelRef, error) {
 	w.Version = 3
 	return w, nil

@@ -145,9 +145,11 @@ func (b *planBuilder) actions() error {
 	}
 	for _, v := range estimates {
 		if v.e.Total > limit {
-			return &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+			return &disdel.Error{
+				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
 				Msg:  fmt.Sprintf("an %s action needs %v, and %s is %v", v.task, v.e.Total, who, limit),
-				Hint: "raise the limit, or choose a smaller network"}
+				Hint: "raise the limit, or choose a smaller network",
+			}
 		}
 		memory := b.limit(v.e.Total)
 		if v.task == disdel.TaskTrain && b.Job.Resources.Memory > 0 {

@@ -162,8 +162,10 @@ func (r *resolver) fit() {
 func CheckPlatform(job disdel.Job, p disdel.PlatformLimits) error {
 	r := job.Resources
 	over := func(format string, args ...any) error {
-		return &disdel.Error{Kind: disdel.OverLimit, Op: "check job against the platform", Msg: fmt.Sprintf(format, args...),
-			Hint: "change the job file, or have an admin raise the platform's limit"}
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "check job against the platform", Msg: fmt.Sprintf(format, args...),
+			Hint: "change the job file, or have an admin raise the platform's limit",
+		}
 	}
 	switch {
 	case r.Memory > p.MaxMemory:

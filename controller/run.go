@@ -107,9 +107,11 @@ func (r *run) deadline() *time.Timer {
 }
 
 func (r *run) pastDeadline() *disdel.Error {
-	return &disdel.Error{Kind: disdel.Timeout, Op: "run job", Job: r.spec.ID,
+	return &disdel.Error{
+		Kind: disdel.Timeout, Op: "run job", Job: r.spec.ID,
 		Msg:  "the job's deadline of " + r.spec.Job.Reliability.Deadline.String() + " has passed",
-		Hint: "raise reliability.deadline, or lower training.epochs"}
+		Hint: "raise reliability.deadline, or lower training.epochs",
+	}
 }
 
 func canceled(ctx context.Context) *disdel.Error {
@@ -138,11 +140,9 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation) {
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
 	r.c.cfg.Observe(Notice{Invoked: &inv})
-	r.flying.Add(1)
-	go func() {
-		defer r.flying.Done()
+	r.flying.Go(func() {
 		r.events <- r.attend(work, inv)
-	}()
+	})
 }
 
 // attend makes one invocation and waits for its end.

@@ -97,8 +97,10 @@ func (m *Manifest) divide(s disdel.Split) division {
 // Info is what a record keeps of the data set under a split.
 func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	d := m.divide(s)
-	return disdel.DataInfo{Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut,
-		Sample: m.Sample, Classes: m.Classes, SampleSize: m.SampleSize()}
+	return disdel.DataInfo{
+		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut,
+		Sample: m.Sample, Classes: m.Classes, SampleSize: m.SampleSize(),
+	}
 }
 
 // Shards deals rows out to workers: contiguous, every row once, sizes differing by at most one.
@@ -121,6 +123,8 @@ func checkName(name string) error {
 	if label.MatchString(name) {
 		return nil
 	}
-	return &disdel.Error{Kind: disdel.Invalid, Op: "name data set", Msg: "\"" + name + "\" is no data set's name",
-		Hint: "use lower-case letters, digits and dashes, at most 63"}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "name data set", Msg: "\"" + name + "\" is no data set's name",
+		Hint: "use lower-case letters, digits and dashes, at most 63",
+	}
 }

@@ -50,7 +50,7 @@ func ReadNPY(r io.Reader) (values []float32, shape []int, err error) {
 
 func npyShape(text string) (shape []int, n int, err error) {
 	n = 1
-	for _, side := range strings.Split(text, ",") {
+	for side := range strings.SplitSeq(text, ",") {
 		if side = strings.TrimSpace(side); side == "" {
 			continue
 		}

@@ -90,8 +90,10 @@ func (s *Store) open(ctx context.Context, ref disdel.DataRef) (Manifest, divisio
 		return m, division{}, err
 	}
 	if got := m.Checksum(); got != ref.Checksum {
-		return m, division{}, &disdel.Error{Kind: disdel.Conflict, Op: "read data set " + ref.Name,
-			Msg: fmt.Sprintf("it has checksum %s, not %s", got, ref.Checksum), Hint: "the data set was replaced while the job ran; submit the job again"}
+		return m, division{}, &disdel.Error{
+			Kind: disdel.Conflict, Op: "read data set " + ref.Name,
+			Msg: fmt.Sprintf("it has checksum %s, not %s", got, ref.Checksum), Hint: "the data set was replaced while the job ran; submit the job again",
+		}
 	}
 	return m, m.divide(ref.Split), nil
 }

@@ -155,8 +155,10 @@ func unpack(r io.Reader) ([]byte, error) {
 func (r Recipe) download(ctx context.Context, client *http.Client, name string) ([]byte, error) {
 	address := r.URL + "/" + name + ".gz"
 	fail := func(err error) error {
-		return &disdel.Error{Kind: disdel.Unavailable, Op: "download " + r.Name, Msg: address, Err: err,
-			Hint: fmt.Sprintf("%s, then disdel dataset add %s; or name the files: disdel dataset add NAME --format idx --images FILE --labels FILE", r.Advice, r.Name)}
+		return &disdel.Error{
+			Kind: disdel.Unavailable, Op: "download " + r.Name, Msg: address, Err: err,
+			Hint: fmt.Sprintf("%s, then disdel dataset add %s; or name the files: disdel dataset add NAME --format idx --images FILE --labels FILE", r.Advice, r.Name),
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

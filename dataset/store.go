@@ -89,8 +89,10 @@ func (s *Store) Add(ctx context.Context, in Input, overwrite bool) (Manifest, er
 			return m, nil
 		}
 		if exists && !overwrite {
-			return m, &disdel.Error{Kind: disdel.Conflict, Op: "add data set", Msg: fmt.Sprintf("there is another data set %q", in.Name),
-				Hint: "disdel dataset add --overwrite, or choose another --name"}
+			return m, &disdel.Error{
+				Kind: disdel.Conflict, Op: "add data set", Msg: fmt.Sprintf("there is another data set %q", in.Name),
+				Hint: "disdel dataset add --overwrite, or choose another --name",
+			}
 		}
 	}
 	key := manifestKey(in.Name)
@@ -98,8 +100,10 @@ func (s *Store) Add(ctx context.Context, in Input, overwrite bool) (Manifest, er
 }
 
 func (in *Input) manifest() (Manifest, error) {
-	m := Manifest{APIVersion: disdel.APIVersion, Name: in.Name, Title: in.Title, License: in.License, Sample: in.Train.Shape,
-		Classes: in.Classes, ClassNames: in.ClassNames, Scale: in.Scale, Offset: in.Offset, DType: "U8"}
+	m := Manifest{
+		APIVersion: disdel.APIVersion, Name: in.Name, Title: in.Title, License: in.License, Sample: in.Train.Shape,
+		Classes: in.Classes, ClassNames: in.ClassNames, Scale: in.Scale, Offset: in.Offset, DType: "U8",
+	}
 	if in.Train.U8 == nil {
 		m.DType = "F32"
 	}
@@ -200,14 +204,18 @@ func (s *Store) Manifest(ctx context.Context, name string) (Manifest, error) {
 	}
 	data, err := s.bucket.ReadAll(ctx, manifestKey(name))
 	if err = blobs.Wrap(err, "read data set", name); disdel.KindOf(err) == disdel.NotFound {
-		return m, &disdel.Error{Kind: disdel.NotFound, Op: "read data set", Msg: fmt.Sprintf("there is no data set %q", name),
-			Hint: "disdel dataset add " + name}
+		return m, &disdel.Error{
+			Kind: disdel.NotFound, Op: "read data set", Msg: fmt.Sprintf("there is no data set %q", name),
+			Hint: "disdel dataset add " + name,
+		}
 	} else if err != nil {
 		return m, err
 	}
 	if err := json.Unmarshal(data, &m); err != nil || m.Name != name {
-		return m, &disdel.Error{Kind: disdel.Corrupt, Op: "read data set", Msg: "the manifest of " + name + " is damaged", Err: err,
-			Hint: "disdel dataset add --overwrite " + name}
+		return m, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read data set", Msg: "the manifest of " + name + " is damaged", Err: err,
+			Hint: "disdel dataset add --overwrite " + name,
+		}
 	}
 	return m, nil
 }

@@ -45,9 +45,11 @@ const (
 // channels. pkg is what our runtime takes, since the paper's image is TensorFlow's; saf is the paper's 256 MB.
 func Paper(in Input) disdel.Estimate {
 	c := in.Graph.Count()
-	e := disdel.Estimate{Method: "paper", Pkg: Default.Package, Dta: disdel.Bytes(in.Rows) * in.SampleBytes, Mod: float * disdel.Bytes(c.Trainable), Saf: paperMargin,
+	e := disdel.Estimate{
+		Method: "paper", Pkg: Default.Package, Dta: disdel.Bytes(in.Rows) * in.SampleBytes, Mod: float * disdel.Bytes(c.Trainable), Saf: paperMargin,
 		Parameters: float * paperParams * disdel.Bytes(c.Trainable), Activations: float * passes * disdel.Bytes(in.Batch) * disdel.Bytes(c.ActivationsA),
-		Misc: float * disdel.Bytes(in.Graph.Input().Len()) * disdel.Bytes(in.Epochs), Notes: []string{paperPassNotes}}
+		Misc: float * disdel.Bytes(in.Graph.Input().Len()) * disdel.Bytes(in.Epochs), Notes: []string{paperPassNotes},
+	}
 	return sum(e)
 }
 

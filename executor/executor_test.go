@@ -68,8 +68,10 @@ func scripted(t *testing.T, answers ...answerOf) (*Executor, *wire) {
 	return e, w
 }
 
-var inv = disdel.Invocation{ID: "round 1/train/1", Task: disdel.TaskTrain, Action: "pkg/train", Round: 1, Member: 1,
-	Limits: disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(time.Minute)}, Estimate: 90 * disdel.MB, Params: json.RawMessage(`{"round":1}`)}
+var inv = disdel.Invocation{
+	ID: "round 1/train/1", Task: disdel.TaskTrain, Action: "pkg/train", Round: 1, Member: 1,
+	Limits: disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(time.Minute)}, Estimate: 90 * disdel.MB, Params: json.RawMessage(`{"round":1}`),
+}
 
 const id = "0123456789abcdef0123456789abcdef"
 
@@ -162,8 +164,12 @@ func TestClassify(t *testing.T) {
 		{"timeout by text", Record{Status: application, Result: errText("The action exceeded its time limits of 60000 milliseconds.")}, disdel.OutcomeTimeout, disdel.Timeout, "timeout of 1m0s"},
 		{"memory, on Docker", Record{Status: developer, Result: errText("The action exhausted its memory and was aborted."), Peak: 127 * disdel.MB}, disdel.OutcomeOutOfMemory, disdel.OOM, "limit of 128 MB (estimate 90.0 MB, measured peak 127 MB)"},
 		{"memory, on Kubernetes", Record{Status: developer, Result: errText("The action did not produce a valid response and exited unexpectedly."), Peak: 126 * disdel.MB}, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB"},
-		{"killed", Record{Status: developer, Result: errText("The action did not produce a valid response and exited unexpectedly."), Peak: 60 * disdel.MB}, disdel.OutcomeDeveloperError, disdel.Crashed,
-			"train action of worker 1 in round 2: its process was killed or exited"},
+		{
+			"killed",
+			Record{Status: developer, Result: errText("The action did not produce a valid response and exited unexpectedly."), Peak: 60 * disdel.MB},
+			disdel.OutcomeDeveloperError, disdel.Crashed,
+			"train action of worker 1 in round 2: its process was killed or exited",
+		},
 		{"killed near its limit, the platform knows", Record{Status: developer, Result: errText("The action did not produce a valid response and exited unexpectedly."), Peak: 126 * disdel.MB, NotMemory: true}, disdel.OutcomeDeveloperError, disdel.Crashed, "not for memory"},
 		{"killed, no peak known", Record{Status: developer, Result: errText("The action did not initialize and exited unexpectedly.")}, disdel.OutcomeDeveloperError, disdel.Crashed, "killed or exited"},
 		{"own memory error", Record{Status: application, Result: own(disdel.OOM)}, disdel.OutcomeOutOfMemory, disdel.OOM, "why"},
@@ -194,8 +200,10 @@ func TestClassify(t *testing.T) {
 
 // DiSDeL III-B.2b: history first, then the expected cost, then the platform's maximum.
 func TestTimeouts(t *testing.T) {
-	plan := disdel.Plan{Workers: 2, Epochs: 1, Platform: disdel.PlatformLimits{MinTimeout: disdel.Millis(100 * time.Millisecond), MaxTimeout: disdel.Millis(5 * time.Minute)},
-		Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 512 * disdel.MB}}, {Task: disdel.TaskAggregate}}}
+	plan := disdel.Plan{
+		Workers: 2, Epochs: 1, Platform: disdel.PlatformLimits{MinTimeout: disdel.Millis(100 * time.Millisecond), MaxTimeout: disdel.Millis(5 * time.Minute)},
+		Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 512 * disdel.MB}}, {Task: disdel.TaskAggregate}},
+	}
 	record := func(epochs int, o disdel.Outcome, seconds int) disdel.Record {
 		return disdel.Record{Plan: disdel.Plan{Workers: 2, Epochs: epochs}, Activations: []disdel.Activation{
 			{Invocation: disdel.Invocation{Task: disdel.TaskTrain}, Outcome: o, Duration: disdel.Millis(time.Duration(seconds) * time.Second)},

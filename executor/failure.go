@@ -38,8 +38,10 @@ const logTail = 20
 // Classify tells how an activation ended: the Failure Manager of DiSDeL III-B.2c. It is pure. What it rests on is in
 // Evidence; Failure has cause and next step.
 func Classify(inv disdel.Invocation, r Record) disdel.Activation {
-	a := disdel.Activation{ID: r.ID, Invocation: inv, Start: r.Start, End: r.End, Duration: disdel.Millis(r.Duration),
-		InitTime: disdel.Millis(r.Init), WaitTime: disdel.Millis(r.Queued), Cold: r.Cold, Peak: peak(r)}
+	a := disdel.Activation{
+		ID: r.ID, Invocation: inv, Start: r.Start, End: r.End, Duration: disdel.Millis(r.Duration),
+		InitTime: disdel.Millis(r.Init), WaitTime: disdel.Millis(r.Queued), Cold: r.Cold, Peak: peak(r),
+	}
 	c := classifier{inv: inv, rec: r, a: &a, text: errorText(r.Result)}
 	c.classify()
 	if a.Outcome == disdel.OutcomeSuccess {

@@ -153,8 +153,10 @@ func fields(r *disdel.Record) (map[string]any, error) {
 }
 
 func newer(id string, version any) error {
-	return &disdel.Error{Kind: disdel.Conflict, Op: "read record", Msg: fmt.Sprintf("%s was written by another version of disdel (%v)", id, version),
-		Hint: "use the version of disdel that wrote it"}
+	return &disdel.Error{
+		Kind: disdel.Conflict, Op: "read record", Msg: fmt.Sprintf("%s was written by another version of disdel (%v)", id, version),
+		Hint: "use the version of disdel that wrote it",
+	}
 }
 
 // Get reads one record. It returns NotFound.
@@ -284,8 +286,10 @@ func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
 		return disdel.JobID(byPrefix[0]), nil
 	case len(byPrefix) > 1:
 		slices.Sort(byPrefix)
-		return "", &disdel.Error{Kind: disdel.Conflict, Op: "find job", Msg: fmt.Sprintf("%d jobs start with %q", len(byPrefix), ref),
-			Hint: "one of: " + strings.Join(byPrefix[:min(5, len(byPrefix))], ", ")}
+		return "", &disdel.Error{
+			Kind: disdel.Conflict, Op: "find job", Msg: fmt.Sprintf("%d jobs start with %q", len(byPrefix), ref),
+			Hint: "one of: " + strings.Join(byPrefix[:min(5, len(byPrefix))], ", "),
+		}
 	default:
 		return "", &disdel.Error{Kind: disdel.NotFound, Op: "find job", Msg: fmt.Sprintf("there is no job %q", ref), Hint: "disdel history"}
 	}

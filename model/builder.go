@@ -40,8 +40,10 @@ func (b *Builder) Graph() (*Graph, error) {
 
 func (b *Builder) fail(layer, format string, args ...any) {
 	if b.err == nil {
-		b.err = &disdel.Error{Kind: disdel.Invalid, Op: "build network " + b.g.Name,
-			Msg: fmt.Sprintf("layer %s: %s", layer, fmt.Sprintf(format, args...))}
+		b.err = &disdel.Error{
+			Kind: disdel.Invalid, Op: "build network " + b.g.Name,
+			Msg: fmt.Sprintf("layer %s: %s", layer, fmt.Sprintf(format, args...)),
+		}
 	}
 }
 
@@ -114,8 +116,10 @@ func (b *Builder) Conv(name string, in, filters int, w Window, groups int, bias 
 	if filters < 1 || c%groups != 0 || filters%groups != 0 {
 		b.fail(name, "%d groups do not divide %d input and %d output channels", groups, c, filters)
 	}
-	return b.add(Node{Name: name, Op: OpConv, Inputs: []int{in}, Out: Shape{filters, oh, ow}, Filters: filters,
-		Kernel: w.Kernel, Stride: w.Stride, Pad: w.Pad, Dilation: w.Dilation, Groups: groups, Bias: bias})
+	return b.add(Node{
+		Name: name, Op: OpConv, Inputs: []int{in}, Out: Shape{filters, oh, ow}, Filters: filters,
+		Kernel: w.Kernel, Stride: w.Stride, Pad: w.Pad, Dilation: w.Dilation, Groups: groups, Bias: bias,
+	})
 }
 
 // Dense adds a fully connected layer on a vector.
@@ -207,6 +211,8 @@ func (b *Builder) Downsample(name string, in, filters, stride int) int {
 	if filters < c {
 		b.fail(name, "cannot pad %d channels to %d", c, filters)
 	}
-	return b.add(Node{Name: name, Op: OpDownsample, Inputs: []int{in}, Out: Shape{filters, (h + stride - 1) / stride, (w + stride - 1) / stride},
-		Filters: filters, Stride: Sides{stride, stride}})
+	return b.add(Node{
+		Name: name, Op: OpDownsample, Inputs: []int{in}, Out: Shape{filters, (h + stride - 1) / stride, (w + stride - 1) / stride},
+		Filters: filters, Stride: Sides{stride, stride},
+	})
 }

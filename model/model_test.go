@@ -65,11 +65,16 @@ func TestParametersHavePyTorchNamesAndLayouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Param{
-		{"conv1.weight", 1, []int{6, 1, 5, 5}, true}, {"conv1.bias", 1, []int{6}, true},
-		{"conv2.weight", 4, []int{16, 6, 5, 5}, true}, {"conv2.bias", 4, []int{16}, true},
-		{"fc1.weight", 8, []int{120, 400}, true}, {"fc1.bias", 8, []int{120}, true},
-		{"fc2.weight", 10, []int{84, 120}, true}, {"fc2.bias", 10, []int{84}, true},
-		{"fc3.weight", 12, []int{10, 84}, true}, {"fc3.bias", 12, []int{10}, true},
+		{"conv1.weight", 1, []int{6, 1, 5, 5}, true},
+		{"conv1.bias", 1, []int{6}, true},
+		{"conv2.weight", 4, []int{16, 6, 5, 5}, true},
+		{"conv2.bias", 4, []int{16}, true},
+		{"fc1.weight", 8, []int{120, 400}, true},
+		{"fc1.bias", 8, []int{120}, true},
+		{"fc2.weight", 10, []int{84, 120}, true},
+		{"fc2.bias", 10, []int{84}, true},
+		{"fc3.weight", 12, []int{10, 84}, true},
+		{"fc3.bias", 12, []int{10}, true},
 	}
 	if diff := cmp.Diff(want, g.Params()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -96,8 +101,10 @@ func TestShapesAndCountsOfTheOtherLayers(t *testing.T) {
 		shapes[n.Name] = n.Out
 	}
 	// Height: (9+1-3)/2+1 = 4; width: 7+2-3+1 = 7. Pool: 2 x 3.
-	want := map[string][]int{"input": {4, 9, 7}, "grouped": {8, 4, 7}, "depth": {8, 4, 7}, "bn": {8, 4, 7}, "sum": {8, 4, 7},
-		"cat": {16, 4, 7}, "drop": {16, 4, 7}, "avg": {16, 2, 3}, "flat": {96}, "fc": {5}}
+	want := map[string][]int{
+		"input": {4, 9, 7}, "grouped": {8, 4, 7}, "depth": {8, 4, 7}, "bn": {8, 4, 7}, "sum": {8, 4, 7},
+		"cat": {16, 4, 7}, "drop": {16, 4, 7}, "avg": {16, 2, 3}, "flat": {96}, "fc": {5},
+	}
 	if diff := cmp.Diff(want, shapes); diff != "" {
 		t.Errorf("shapes (-want +got):\n%s", diff)
 	}
@@ -132,8 +139,12 @@ func TestMistakesNameTheLayerAndTheNumbers(t *testing.T) {
 
 func TestCheckLayersListsEveryFault(t *testing.T) {
 	got := CheckLayers("model.layers", []disdel.Layer{
-		{Kind: "dens", Units: 3}, {Kind: "dense"}, {Kind: "dropout", Rate: 1.5}, {Kind: "relu", Units: 2},
-		{Kind: "softmax"}, {Kind: "dense", Units: 10, Activation: "swish"},
+		{Kind: "dens", Units: 3},
+		{Kind: "dense"},
+		{Kind: "dropout", Rate: 1.5},
+		{Kind: "relu", Units: 2},
+		{Kind: "softmax"},
+		{Kind: "dense", Units: 10, Activation: "swish"},
 	})
 	want := []disdel.Fault{
 		{Path: "model.layers[0]", Msg: `there is no kind of layer "dens"`, Hint: `did you mean "dense"?`},
@@ -153,10 +164,12 @@ func TestBuildNeverPanics(t *testing.T) {
 	small := rapid.IntRange(-1, 9)
 	rapid.Check(t, func(t *rapid.T) {
 		layers := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) disdel.Layer {
-			return disdel.Layer{Kind: rapid.SampledFrom(append(LayerKinds(), "nonsense")).Draw(t, "kind"),
+			return disdel.Layer{
+				Kind:  rapid.SampledFrom(append(LayerKinds(), "nonsense")).Draw(t, "kind"),
 				Units: small.Draw(t, "units"), Filters: small.Draw(t, "filters"), Kernel: small.Draw(t, "kernel"), Stride: small.Draw(t, "stride"),
 				Padding: small.Draw(t, "padding"), Groups: small.Draw(t, "groups"), Rate: rapid.Float64Range(-1, 2).Draw(t, "rate"),
-				Activation: rapid.SampledFrom([]string{"", "relu", "softmax", "x"}).Draw(t, "activation")}
+				Activation: rapid.SampledFrom([]string{"", "relu", "softmax", "x"}).Draw(t, "activation"),
+			}
 		}), 0, 6).Draw(t, "layers")
 		input := rapid.SliceOfN(rapid.IntRange(0, 12), 0, 4).Draw(t, "input")
 		g, err := Build(disdel.Network{Layers: layers, Input: input, Classes: 3})

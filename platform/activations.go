@@ -63,8 +63,10 @@ func (p *Platform) record(run *running, c *container, e ending) *activation {
 	if rec.Logs == nil {
 		rec.Logs = []string{}
 	}
-	rec.Annotations = []keyValue{kv("path", a.path()), kv("kind", a.Exec.Kind), kv("limits", a.Limits), kv("timeout", e.timedOut),
-		kv("waitTime", max(0, e.start.Sub(run.received).Milliseconds()))}
+	rec.Annotations = []keyValue{
+		kv("path", a.path()), kv("kind", a.Exec.Kind), kv("limits", a.Limits), kv("timeout", e.timedOut),
+		kv("waitTime", max(0, e.start.Sub(run.received).Milliseconds())),
+	}
 	if e.cold {
 		rec.Annotations = append(rec.Annotations, kv("initTime", e.initTime.Milliseconds()))
 	}
@@ -118,8 +120,10 @@ func (p *Platform) listActivations(r *http.Request) (int, any, error) {
 	}
 	out := []map[string]any{}
 	for _, a := range list {
-		out = append(out, map[string]any{"namespace": a.Namespace, "name": a.Name, "version": a.Version, "activationId": a.ActivationID, "start": a.Start, "end": a.End,
-			"duration": a.Duration, "annotations": a.Annotations, "publish": false, "statusCode": statusCodes[a.Response.Status]})
+		out = append(out, map[string]any{
+			"namespace": a.Namespace, "name": a.Name, "version": a.Version, "activationId": a.ActivationID, "start": a.Start, "end": a.End,
+			"duration": a.Duration, "annotations": a.Annotations, "publish": false, "statusCode": statusCodes[a.Response.Status],
+		})
 	}
 	return 200, out, nil
 }

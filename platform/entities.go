@@ -203,8 +203,10 @@ func (p *Platform) listActions(r *http.Request) (int, any, error) {
 	}
 	out := []map[string]any{}
 	for _, a := range cut(list, limit, skip) {
-		out = append(out, map[string]any{"namespace": a.Namespace, "name": a.Name, "version": a.Version, "publish": a.Publish, "annotations": a.Annotations,
-			"limits": a.Limits, "exec": map[string]bool{"binary": a.Exec.Binary}, "updated": a.Updated})
+		out = append(out, map[string]any{
+			"namespace": a.Namespace, "name": a.Name, "version": a.Version, "publish": a.Publish, "annotations": a.Annotations,
+			"limits": a.Limits, "exec": map[string]bool{"binary": a.Exec.Binary}, "updated": a.Updated,
+		})
 	}
 	return 200, out, nil
 }
@@ -293,8 +295,10 @@ func (p *Platform) putAction(r *http.Request) (int, any, error) {
 
 func (p *Platform) newAction(key string, old *action, body actionPut) (*action, error) {
 	l := p.cfg.Limits
-	a := &action{Version: "0.0.1", Parameters: []keyValue{}, Annotations: []keyValue{}, Updated: time.Now().UnixMilli(),
-		Limits: limits{int(l.Timeout.Std.Milliseconds()), l.Memory.Std.MB(), l.LogsMB.Std, l.Concurrency.Std}}
+	a := &action{
+		Version: "0.0.1", Parameters: []keyValue{}, Annotations: []keyValue{}, Updated: time.Now().UnixMilli(),
+		Limits: limits{int(l.Timeout.Std.Milliseconds()), l.Memory.Std.MB(), l.LogsMB.Std, l.Concurrency.Std},
+	}
 	if old != nil {
 		*a = *old
 		a.Version, a.Updated = nextVersion(old.Version), time.Now().UnixMilli()

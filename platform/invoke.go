@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -65,9 +66,7 @@ func (p *Platform) invoke(r *http.Request) (int, any, error) {
 		addParameters(params, owner.Parameters)
 	}
 	addParameters(params, a.Parameters)
-	for k, v := range args {
-		params[k] = v
-	}
+	maps.Copy(params, args)
 	p.flying.Add(1)
 	p.mu.Unlock()
 	run := &running{id: newID(), action: a, params: params, received: time.Now(), done: make(chan struct{})}
@@ -305,8 +304,10 @@ func mainOf(a *action) string {
 }
 
 func (p *Platform) runBody(run *running, limit time.Duration) any {
-	return map[string]any{"value": run.params, "namespace": p.cfg.Namespace, "action_name": "/" + run.action.path(), "action_version": run.action.Version,
-		"activation_id": run.id, "transaction_id": run.id, "deadline": deadlineText(limit)}
+	return map[string]any{
+		"value": run.params, "namespace": p.cfg.Namespace, "action_name": "/" + run.action.path(), "action_version": run.action.Version,
+		"activation_id": run.id, "transaction_id": run.id, "deadline": deadlineText(limit),
+	}
 }
 
 // deadlineText is epoch milliseconds as a string: what the invoker sends, whatever the documents say.

@@ -53,8 +53,10 @@ func New(cfg Config) (*Platform, error) {
 		return nil, err
 	}
 	work, stop := context.WithCancel(context.Background())
-	p := &Platform{cfg: cfg, root: root, fences: newFencer(), spawner: newSpawner(),
-		packages: map[string]*pkg{}, actions: map[string]*action{}, activations: map[string]*activation{}, work: work, stop: stop}
+	p := &Platform{
+		cfg: cfg, root: root, fences: newFencer(), spawner: newSpawner(),
+		packages: map[string]*pkg{}, actions: map[string]*action{}, activations: map[string]*activation{}, work: work, stop: stop,
+	}
 	p.pool = newPool(cfg.PoolMemory, cfg.Idle)
 	cfg.Logger.WithField("memory", p.fences.String()).Debug("platform made")
 	return p, nil

@@ -108,11 +108,9 @@ func (p *pool) place(a *action) (*container, bool) {
 
 func (p *pool) remove(c *container) {
 	p.used -= need(c.action)
-	p.done.Add(1)
-	go func() {
-		defer p.done.Done()
+	p.done.Go(func() {
 		c.kill()
-	}()
+	})
 }
 
 // release gives a container back, warm.

@@ -176,8 +176,10 @@ func (p *Platform) info(*http.Request) (int, any, error) {
 }
 
 func (p *Platform) apiInfo(*http.Request) (int, any, error) {
-	return 200, map[string]any{"description": "OpenWhisk API", "api_version": "1.0.0", "api_version_path": "v1", "build": "embedded", "buildno": "disdel",
-		"swagger_paths": map[string]string{"ui": "/docs", "api-docs": "/api-docs"}}, nil
+	return 200, map[string]any{
+		"description": "OpenWhisk API", "api_version": "1.0.0", "api_version_path": "v1", "build": "embedded", "buildno": "disdel",
+		"swagger_paths": map[string]string{"ui": "/docs", "api-docs": "/api-docs"},
+	}, nil
 }
 
 func (p *Platform) listNamespaces(*http.Request) (int, any, error) {

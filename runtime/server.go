@@ -245,8 +245,10 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 		defer func() {
 			if r := recover(); r != nil {
 				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s", r, debug.Stack())
-				o = outcome{nil, &disdel.Error{Kind: disdel.Internal, Op: string(s.task), Msg: fmt.Sprintf("the action panicked: %v", r),
-					Hint: "this is a defect of disdel; please report it with the activation's log"}}
+				o = outcome{nil, &disdel.Error{
+					Kind: disdel.Internal, Op: string(s.task), Msg: fmt.Sprintf("the action panicked: %v", r),
+					Hint: "this is a defect of disdel; please report it with the activation's log",
+				}}
 			}
 		}()
 		o.result, o.err = h(ctx, req.Value)
@@ -286,11 +288,15 @@ func (s *Server) limit(params json.RawMessage) disdel.Bytes {
 }
 
 func outOfMemory(task disdel.Task, resident, limit disdel.Bytes) *disdel.Error {
-	return &disdel.Error{Kind: disdel.OOM, Op: string(task), Msg: fmt.Sprintf("the action used %v of its %v", resident, limit),
-		Hint: fmt.Sprintf("--set resources.memory=%dMB, or a smaller training.batchSize", (limit + limit/2).MB())}
+	return &disdel.Error{
+		Kind: disdel.OOM, Op: string(task), Msg: fmt.Sprintf("the action used %v of its %v", resident, limit),
+		Hint: fmt.Sprintf("--set resources.memory=%dMB, or a smaller training.batchSize", (limit + limit/2).MB()),
+	}
 }
 
 func outOfTime(task disdel.Task) *disdel.Error {
-	return &disdel.Error{Kind: disdel.Timeout, Op: string(task), Msg: "the action's deadline has passed",
-		Hint: "raise resources.timeout, or use more workers"}
+	return &disdel.Error{
+		Kind: disdel.Timeout, Op: string(task), Msg: "the action's deadline has passed",
+		Hint: "raise resources.timeout, or use more workers",
+	}
 }

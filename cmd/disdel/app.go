@@ -159,9 +159,11 @@ func version() string {
 // operands checks how many operands a command got.
 func operands(c *cli.Context, least, most int) error {
 	if n := c.NArg(); n < least || n > most {
-		return usageError{&disdel.Error{Kind: disdel.Invalid,
+		return usageError{&disdel.Error{
+			Kind: disdel.Invalid,
 			Msg:  fmt.Sprintf("%s takes %s, not %d", c.Command.HelpName, count(least, most), n),
-			Hint: c.Command.HelpName + " --help"}}
+			Hint: c.Command.HelpName + " --help",
+		}}
 	}
 	return nil
 }

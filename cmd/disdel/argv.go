@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -98,9 +99,7 @@ func flagTable(flags []cli.Flag) map[string]bool {
 func merge(a, b map[string]bool) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range []map[string]bool{a, b} {
-		for k, v := range m {
-			out[k] = v
-		}
+		maps.Copy(out, m)
 	}
 	return out
 }

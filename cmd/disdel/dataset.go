@@ -95,8 +95,10 @@ func datasetInput(ctx context.Context, c *cli.Context, u *ui) (dataset.Input, er
 	}
 	r, ok := dataset.FindRecipe(name)
 	if !ok {
-		return dataset.Input{}, &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: fmt.Sprintf("no data set is known as %q", name),
-			Hint: "known: " + strings.Join(dataset.Known(), ", ") + "; or name files: --format idx --images FILE --labels FILE"}
+		return dataset.Input{}, &disdel.Error{
+			Kind: disdel.Invalid, Op: "add data set", Msg: fmt.Sprintf("no data set is known as %q", name),
+			Hint: "known: " + strings.Join(dataset.Known(), ", ") + "; or name files: --format idx --images FILE --labels FILE",
+		}
 	}
 	u.say("reading %s", r.Title)
 	return r.Fetch(ctx, &http.Client{Timeout: downloadTimeout})
@@ -166,8 +168,10 @@ func printSets(w io.Writer, list []dataset.Manifest) {
 		if m.Test.Rows > 0 {
 			held = fmt.Sprint(m.Test.Rows)
 		}
-		rows = append(rows, []string{m.Name, fmt.Sprint(m.Train.Rows), held, shapeText(m.Sample), fmt.Sprint(m.Classes),
-			(disdel.Bytes(m.Train.Rows+m.Test.Rows) * m.SampleSize()).String(), m.Title})
+		rows = append(rows, []string{
+			m.Name, fmt.Sprint(m.Train.Rows), held, shapeText(m.Sample), fmt.Sprint(m.Classes),
+			(disdel.Bytes(m.Train.Rows+m.Test.Rows) * m.SampleSize()).String(), m.Title,
+		})
 	}
 	table(w, rows...)
 }

@@ -83,8 +83,10 @@ func printHistory(w io.Writer, list []disdel.Record) {
 				peak, limit = a.Peak, a.Limits.Memory
 			}
 		}
-		rows = append(rows, []string{string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Created.Local().Format("2006-01-02 15:04:05"), sec(r.Phases.Total),
-			fmt.Sprint(len(r.Rounds)), fmt.Sprintf("%.4f", r.Accuracy), fmt.Sprintf("%.4f", r.Loss), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs)})
+		rows = append(rows, []string{
+			string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Created.Local().Format("2006-01-02 15:04:05"), sec(r.Phases.Total),
+			fmt.Sprint(len(r.Rounds)), fmt.Sprintf("%.4f", r.Accuracy), fmt.Sprintf("%.4f", r.Loss), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
+		})
 	}
 	table(w, rows...)
 }

@@ -75,8 +75,10 @@ func infer(ctx context.Context, c *cli.Context, u *ui, s *stack) error {
 // readInputs reads rows of a network's input from JSON or .npy.
 func readInputs(name string, data []byte, sample int) ([][]float32, error) {
 	bad := func(format string, args ...any) error {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...),
-			Hint: fmt.Sprintf("give rows of %d values as JSON, {\"inputs\": [[...]]}, or as a .npy array", sample)}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...),
+			Hint: fmt.Sprintf("give rows of %d values as JSON, {\"inputs\": [[...]]}, or as a .npy array", sample),
+		}
 	}
 	var rows [][]float32
 	if strings.EqualFold(filepath.Ext(name), ".npy") {
@@ -151,8 +153,10 @@ func inferWith(ctx context.Context, s *stack, m modelstore.Model, inputs [][]flo
 	defer e.Remove(context.WithoutCancel(ctx), pkg) //nolint:errcheck // the answer is there; the embedded platform ends anyway
 	step := max(1, maxParameters/bytesPerValue/g.Input().Len())
 	for start := 0; start < len(inputs); start += step {
-		req := disdel.InferRequest{Models: s.storage("models"), Path: m.Path, Checksum: m.Checksum, Network: m.Network,
-			Inputs: inputs[start:min(start+step, len(inputs))], Memory: memory, Estimate: estimate.Total}
+		req := disdel.InferRequest{
+			Models: s.storage("models"), Path: m.Path, Checksum: m.Checksum, Network: m.Network,
+			Inputs: inputs[start:min(start+step, len(inputs))], Memory: memory, Estimate: estimate.Total,
+		}
 		if err := inferOnce(ctx, e, plan, start/step, req, &doc); err != nil {
 			return doc, err
 		}

@@ -45,8 +45,10 @@ func describeNetwork(n disdel.Network, title string) (networkDocument, error) {
 		return networkDocument{}, err
 	}
 	c := g.Count()
-	return networkDocument{Name: n.Name, Title: title, Input: n.Input, Classes: n.Classes, Parameters: c.Trainable + c.NonTrainable,
-		TrainableParameters: c.Trainable, Activations: c.ActivationsA, MACs: c.MACs, Layers: c.Layers}, nil
+	return networkDocument{
+		Name: n.Name, Title: title, Input: n.Input, Classes: n.Classes, Parameters: c.Trainable + c.NonTrainable,
+		TrainableParameters: c.Trainable, Activations: c.ActivationsA, MACs: c.MACs, Layers: c.Layers,
+	}, nil
 }
 
 func modelList(u *ui) *cli.Command {
@@ -95,8 +97,10 @@ func printModels(w io.Writer, doc modelListDocument) {
 	rows = [][]string{{"MODEL", "NETWORK", "DATA", "ACCURACY", "LOSS", "EPOCHS", "SIZE", "CREATED", "JOB"}}
 	for i := range doc.Models {
 		m := &doc.Models[i]
-		rows = append(rows, []string{m.Ref(), networkName(m.Network), m.Data.Name, fmt.Sprintf("%.4f", m.Accuracy), fmt.Sprintf("%.4f", m.Loss), fmt.Sprint(m.Epochs),
-			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job)})
+		rows = append(rows, []string{
+			m.Ref(), networkName(m.Network), m.Data.Name, fmt.Sprintf("%.4f", m.Accuracy), fmt.Sprintf("%.4f", m.Loss), fmt.Sprint(m.Epochs),
+			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
+		})
 	}
 	table(w, rows...)
 }

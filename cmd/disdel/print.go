@@ -83,8 +83,10 @@ func printRecord(w io.Writer, r *disdel.Record) {
 	fmt.Fprintf(w, "cost      %.2f GB-s\n\n", r.CostGBs)
 	rows := [][]string{{"ACTION", "RUNS", "COLD", "ESTIMATE", "LIMIT", "PEAK", "TIMEOUT", "LONGEST", "TOTAL", "OUTCOME"}}
 	for _, u := range byAction(r.Activations) {
-		rows = append(rows, []string{u.name, fmt.Sprint(u.runs), fmt.Sprint(u.cold), u.estimate.String(), u.limit.String(), known(u.peak), u.timeout.String(),
-			sec(u.longest), sec(u.total), u.outcome.String()})
+		rows = append(rows, []string{
+			u.name, fmt.Sprint(u.runs), fmt.Sprint(u.cold), u.estimate.String(), u.limit.String(), known(u.peak), u.timeout.String(),
+			sec(u.longest), sec(u.total), u.outcome.String(),
+		})
 	}
 	table(w, rows...)
 }

@@ -221,7 +221,7 @@ func freeMemory() disdel.Bytes {
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var fields = strings.Fields(lines.Text())
+		fields := strings.Fields(lines.Text())
 		if len(fields) >= 2 && fields[0] == "MemAvailable:" {
 			kb, _ := strconv.ParseInt(fields[1], 10, 64)
 			return disdel.Bytes(kb) * disdel.KB
@@ -255,8 +255,10 @@ func authKey() (string, error) {
 			return key, nil
 		}
 	}
-	return "", &disdel.Error{Kind: disdel.Denied, Op: "find the OpenWhisk key", Msg: "neither DISDEL_AUTH nor AUTH in " + path + " is set",
-		Hint: "wsk property set --auth KEY, or put it into DISDEL_AUTH"}
+	return "", &disdel.Error{
+		Kind: disdel.Denied, Op: "find the OpenWhisk key", Msg: "neither DISDEL_AUTH nor AUTH in " + path + " is set",
+		Hint: "wsk property set --auth KEY, or put it into DISDEL_AUTH",
+	}
 }
 
 func property(r io.Reader, name string) string {

@@ -66,7 +66,9 @@ type field struct {
 }
 
 // ptr makes the optional bounds of a field readable in the table.
-func ptr(v float64) *float64 { return &v }
+//
+//go:fix inline
+func ptr(v float64) *float64 { return new(v) }
 
 // name is the last segment of the path.
 func (f *field) name() string { return f.path[strings.LastIndexByte(f.path, '.')+1:] }

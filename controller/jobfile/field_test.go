@@ -24,12 +24,12 @@ func ExampleExplain() {
 // structPaths lists the JSON paths of a struct as the table writes them.
 func structPaths(t reflect.Type, at string) []string {
 	var out []string
-	for i := range t.NumField() {
-		name := jsonName(t.Field(i))
+	for field := range t.Fields() {
+		name := jsonName(field)
 		if name == "-" {
 			continue
 		}
-		path, inner := join(at, name), t.Field(i).Type
+		path, inner := join(at, name), field.Type
 		out = append(out, path)
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()

@@ -52,25 +52,25 @@ var fields = []field{
 		meaning: "A network of your own, layer by layer. Each item is an object with one key, the layer's kind.",
 	},
 	{path: "model.layers[].*", form: object, example: "{units: 10}", meaning: "Options of one layer; its key is the layer's kind."},
-	{path: "model.layers[].*.units", form: integer, min: ptr(1), example: "10", meaning: "Outputs of a dense layer."},
-	{path: "model.layers[].*.filters", form: integer, min: ptr(1), example: "32", meaning: "Output channels of a convolution."},
+	{path: "model.layers[].*.units", form: integer, min: new(float64(1)), example: "10", meaning: "Outputs of a dense layer."},
+	{path: "model.layers[].*.filters", form: integer, min: new(float64(1)), example: "32", meaning: "Output channels of a convolution."},
 	{
-		path: "model.layers[].*.kernel", form: integer, min: ptr(1), example: "3",
+		path: "model.layers[].*.kernel", form: integer, min: new(float64(1)), example: "3",
 		meaning: "Side of the square window of a convolution or pool, in pixels.",
 	},
 	{
-		path: "model.layers[].*.stride", form: integer, min: ptr(1), example: "2",
+		path: "model.layers[].*.stride", form: integer, min: new(float64(1)), example: "2",
 		meaning: "Step of the window of a convolution or pool, in pixels.",
 	},
 	{
-		path: "model.layers[].*.padding", form: integer, min: ptr(0), example: "1",
+		path: "model.layers[].*.padding", form: integer, min: new(float64(0)), example: "1",
 		meaning: "Zeros on every side before a convolution or pool, in pixels.",
 	},
 	{
-		path: "model.layers[].*.groups", form: integer, min: ptr(1), example: "8",
+		path: "model.layers[].*.groups", form: integer, min: new(float64(1)), example: "8",
 		meaning: "Groups of channels of a convolution; as many as channels is depthwise.",
 	},
-	{path: "model.layers[].*.rate", form: number, min: ptr(0), below: ptr(1), example: "0.2", meaning: "Share of values that a dropout layer drops."},
+	{path: "model.layers[].*.rate", form: number, min: new(float64(0)), below: new(float64(1)), example: "0.2", meaning: "Share of values that a dropout layer drops."},
 	{
 		path: "model.layers[].*.activation", form: text, pattern: shortText, looks: "the name of an activation, such as relu or softmax",
 		example: "relu", meaning: "What follows a convolution or dense layer.",
@@ -98,16 +98,16 @@ var fields = []field{
 		meaning: "Which share of the rows is held out, where the data set brings no held-out rows of its own.",
 	},
 	{
-		path: "data.split.train", form: number, above: ptr(0), max: ptr(1), def: "0.8", example: "0.8",
+		path: "data.split.train", form: number, above: new(float64(0)), max: new(float64(1)), def: "0.8", example: "0.8",
 		meaning: "Share of the rows to learn from; where only one share is given, the other is the rest.",
 	},
-	{path: "data.split.validation", form: number, min: ptr(0), below: ptr(1), def: "0.2", example: "0.2", meaning: "Share of the rows held out to evaluate on."},
+	{path: "data.split.validation", form: number, min: new(float64(0)), below: new(float64(1)), def: "0.2", example: "0.2", meaning: "Share of the rows held out to evaluate on."},
 	{path: "data.split.seed", form: integer, wide: true, defBy: "model.init.seed", example: "1", meaning: "Seed of the draw that tells the shares apart."},
 
 	{path: "training", form: object, required: true, example: "{epochs: 5}", meaning: "The hyper-parameters."},
-	{path: "training.epochs", form: integer, required: true, min: ptr(1), example: "5", meaning: "Passes over the training rows."},
+	{path: "training.epochs", form: integer, required: true, min: new(float64(1)), example: "5", meaning: "Passes over the training rows."},
 	{
-		path: "training.batchSize", form: integer, min: ptr(1), def: "64", example: "64",
+		path: "training.batchSize", form: integer, min: new(float64(1)), def: "64", example: "64",
 		meaning: "Rows of one step; at most the rows of the smallest shard. More rows need more memory.",
 	},
 	{
@@ -115,14 +115,14 @@ var fields = []field{
 		meaning: "How weights follow the gradient: exactly one of sgd and adam.",
 	},
 	{path: "training.optimizer.sgd", form: object, example: "{learningRate: 0.1, momentum: 0.9}", meaning: "Stochastic gradient descent."},
-	{path: "training.optimizer.sgd.learningRate", form: number, required: true, above: ptr(0), example: "0.1", meaning: "Length of a step."},
-	{path: "training.optimizer.sgd.momentum", form: number, min: ptr(0), below: ptr(1), def: "0", example: "0.9", meaning: "Share of the last step that is kept."},
-	{path: "training.optimizer.sgd.weightDecay", form: number, min: ptr(0), def: "0", example: "0.0005", meaning: "Pull of the weights towards zero (L2)."},
+	{path: "training.optimizer.sgd.learningRate", form: number, required: true, above: new(float64(0)), example: "0.1", meaning: "Length of a step."},
+	{path: "training.optimizer.sgd.momentum", form: number, min: new(float64(0)), below: new(float64(1)), def: "0", example: "0.9", meaning: "Share of the last step that is kept."},
+	{path: "training.optimizer.sgd.weightDecay", form: number, min: new(float64(0)), def: "0", example: "0.0005", meaning: "Pull of the weights towards zero (L2)."},
 	{path: "training.optimizer.adam", form: object, example: "{learningRate: 0.001}", meaning: "Kingma and Ba's optimiser."},
-	{path: "training.optimizer.adam.learningRate", form: number, above: ptr(0), def: "0.001", example: "0.001", meaning: "Length of a step."},
-	{path: "training.optimizer.adam.beta1", form: number, above: ptr(0), below: ptr(1), def: "0.9", example: "0.9", meaning: "Decay of the gradient's mean."},
-	{path: "training.optimizer.adam.beta2", form: number, above: ptr(0), below: ptr(1), def: "0.999", example: "0.999", meaning: "Decay of the gradient's square."},
-	{path: "training.optimizer.adam.epsilon", form: number, above: ptr(0), def: "1e-08", example: "1e-7", meaning: "Keeps the division away from zero."},
+	{path: "training.optimizer.adam.learningRate", form: number, above: new(float64(0)), def: "0.001", example: "0.001", meaning: "Length of a step."},
+	{path: "training.optimizer.adam.beta1", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.9", example: "0.9", meaning: "Decay of the gradient's mean."},
+	{path: "training.optimizer.adam.beta2", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.999", example: "0.999", meaning: "Decay of the gradient's square."},
+	{path: "training.optimizer.adam.epsilon", form: number, above: new(float64(0)), def: "1e-08", example: "1e-7", meaning: "Keeps the division away from zero."},
 	{
 		path: "training.loss", form: text, oneOf: []string{"crossEntropy", "mse"}, def: "crossEntropy", example: "crossEntropy",
 		meaning: "What training makes small: crossEntropy for classes, mse (mean squared error) for values.",
@@ -132,13 +132,13 @@ var fields = []field{
 		path: "training.earlyStop.metric", form: text, required: true, oneOf: []string{"loss", "valLoss"}, example: "valLoss",
 		meaning: "What is watched: an epoch's mean training loss, or the loss on held-out rows.",
 	},
-	{path: "training.earlyStop.target", form: number, above: ptr(0), example: "0.05", meaning: "With loss: stop when an epoch's mean loss is at most this."},
+	{path: "training.earlyStop.target", form: number, above: new(float64(0)), example: "0.05", meaning: "With loss: stop when an epoch's mean loss is at most this."},
 	{
-		path: "training.earlyStop.patience", form: integer, min: ptr(1), example: "3",
+		path: "training.earlyStop.patience", form: integer, min: new(float64(1)), example: "3",
 		meaning: "With valLoss: stop after so many rounds in a row without a better one.",
 	},
 	{
-		path: "training.validateEvery", form: integer, min: ptr(0), def: "1", example: "1",
+		path: "training.validateEvery", form: integer, min: new(float64(0)), def: "1", example: "1",
 		meaning: "Rounds between evaluations of the held-out rows; 0 evaluates only at the end.",
 	},
 	{
@@ -148,7 +148,7 @@ var fields = []field{
 
 	{path: "distribution", form: object, example: "{workers: 2, sync: epoch}", meaning: "How the work is spread."},
 	{
-		path: "distribution.workers", form: integer, auto: true, min: ptr(1), def: "auto", example: "2",
+		path: "distribution.workers", form: integer, auto: true, min: new(float64(1)), def: "auto", example: "2",
 		meaning: "Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.",
 	},
 	{
@@ -157,23 +157,23 @@ var fields = []field{
 	},
 	{path: "distribution.aggregation", form: object, example: "{fanIn: 4}", meaning: "Shape of the aggregation tree."},
 	{
-		path: "distribution.aggregation.fanIn", form: integer, auto: true, min: ptr(2), def: "auto", example: "4",
+		path: "distribution.aggregation.fanIn", form: integer, auto: true, min: new(float64(2)), def: "auto", example: "4",
 		meaning: "Workers of one aggregation action. auto goes by memory.",
 	},
 	{path: "distribution.aggregation.wire", form: text, later: true, meaning: "Number format of an update on the wire."},
 
 	{path: "resources", form: object, example: "{maxMemory: 512MB}", meaning: "What the job may use."},
 	{
-		path: "resources.memory", form: size, auto: true, above: ptr(0), def: "auto", example: "256MB",
+		path: "resources.memory", form: size, auto: true, above: new(float64(0)), def: "auto", example: "256MB",
 		meaning: "Memory of a train action. auto goes by the estimate. A plain integer is in MB; MB and Mi are 2^20 bytes.",
 	},
-	{path: "resources.maxMemory", form: size, above: ptr(0), defBy: "the platform's maximum", example: "512MB", meaning: "Ceiling of memory where it is auto."},
+	{path: "resources.maxMemory", form: size, above: new(float64(0)), defBy: "the platform's maximum", example: "512MB", meaning: "Ceiling of memory where it is auto."},
 	{
-		path: "resources.timeout", form: duration, auto: true, above: ptr(0), def: "auto", example: "5m",
+		path: "resources.timeout", form: duration, auto: true, above: new(float64(0)), def: "auto", example: "5m",
 		meaning: "Time that one action may take. auto goes by earlier jobs, else by the cost formula.",
 	},
 	{
-		path: "resources.maxCost", form: cost, above: ptr(0), defBy: "none", example: "50GB-s",
+		path: "resources.maxCost", form: cost, above: new(float64(0)), defBy: "none", example: "50GB-s",
 		meaning: "Cost of the whole job; one GB-s is 1,024 MB held for a second. A higher estimate is refused.",
 	},
 	{path: "resources.risk", form: number, later: true, meaning: "Accepted chance that an action is killed for memory."},
@@ -181,12 +181,12 @@ var fields = []field{
 
 	{path: "reliability", form: object, example: "{deadline: 30m}", meaning: "Bounds of the job as a whole."},
 	{path: "reliability.checkpointEvery", form: integer, later: true, meaning: "Rounds between checkpoints."},
-	{path: "reliability.deadline", form: duration, above: ptr(0), defBy: "none", example: "30m", meaning: "Time that the whole job may take."},
+	{path: "reliability.deadline", form: duration, above: new(float64(0)), defBy: "none", example: "30m", meaning: "Time that the whole job may take."},
 	{path: "reliability.retries", form: object, later: true, meaning: "How often failed work is tried again."},
 	{path: "reliability.onFailure", form: list, later: true, meaning: "What is done about which failure."},
 
 	{path: "output", form: object, example: "{model: digits, keep: 5}", meaning: "Where the trained model goes."},
 	{path: "output.model", form: text, pattern: dnsLabel, looks: dnsInWords, defBy: "metadata.name", example: "digits", meaning: "Name of the trained model."},
-	{path: "output.keep", form: integer, min: ptr(1), def: "5", example: "5", meaning: "Versions of the model that are kept."},
+	{path: "output.keep", form: integer, min: new(float64(1)), def: "5", example: "5", meaning: "Versions of the model that are kept."},
 	{path: "output.export", form: list, later: true, meaning: "Further formats of the trained model."},
 }

@@ -311,7 +311,6 @@ func (s *Server) changes(r *http.Request) (int, any, error) {
 		Changes []map[string]string `json:"changes"`
 		Deleted bool                `json:"deleted,omitempty"`
 		Doc     document            `json:"doc,omitempty"`
-		at      uint64
 	}
 	bySeq := map[uint64]change{}
 	var last uint64

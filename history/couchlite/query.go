@@ -244,7 +244,7 @@ func valueAt(d document, path string) any {
 
 // field follows a dotted path.
 func field(v any, path string) (any, bool) {
-	for _, name := range strings.Split(path, ".") {
+	for name := range strings.SplitSeq(path, ".") {
 		m, ok := v.(map[string]any)
 		if !ok {
 			return nil, false

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/disdel/disdel"
 )
@@ -123,7 +124,7 @@ func (s *Server) with(write bool, f func(*bbolt.Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	db, err := bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: s.cfg.LockWait})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, berrors.ErrTimeout) {
 		return problem{503, "service_unavailable", "another process holds the history file for too long"}
 	}
 	if err != nil {

@@ -24,8 +24,10 @@ func Record(n int) disdel.Record {
 		APIVersion: disdel.APIVersion, ID: disdel.JobID(fmt.Sprintf("job-%026d", n)), Status: disdel.StatusSucceeded,
 		Created: time.Date(2026, 1, 2, 3, 4, n, 0, time.UTC), Accuracy: accuracy, Loss: loss, CostGBs: 1.5,
 		Rounds: []disdel.Round{{TrainLoss: 0.25, Loss: &loss, Accuracy: &accuracy, Duration: disdel.Millis(time.Second)}},
-		Activations: []disdel.Activation{{ID: "0123", Invocation: disdel.Invocation{ID: "round 0/train/0", Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 128 * disdel.MB}},
-			Outcome: disdel.OutcomeSuccess, Peak: 64 * disdel.MB, Duration: disdel.Millis(1500 * time.Millisecond)}},
+		Activations: []disdel.Activation{{
+			ID: "0123", Invocation: disdel.Invocation{ID: "round 0/train/0", Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 128 * disdel.MB}},
+			Outcome: disdel.OutcomeSuccess, Peak: 64 * disdel.MB, Duration: disdel.Millis(1500 * time.Millisecond),
+		}},
 	}
 	r.Job.Metadata.Name = fmt.Sprintf("name-%d", n%3)
 	r.Job.Model.Name, r.Job.Data.Source, r.Job.Training.BatchSize = "lenet5", "dataset://digits", 32
@@ -111,8 +113,11 @@ func lists(t *testing.T, s *history.Store) {
 		q    history.Query
 		want int
 	}{
-		{history.Query{Limit: 7}, 7}, {history.Query{Limit: 1000, Status: disdel.StatusFailed}, n / 2}, {history.Query{Model: "vgg16"}, 0},
-		{history.Query{Limit: 1000, Model: "lenet5", Dataset: "digits"}, n}, {history.Query{Limit: 1000, Since: Record(n - 5).Created}, 5},
+		{history.Query{Limit: 7}, 7},
+		{history.Query{Limit: 1000, Status: disdel.StatusFailed}, n / 2},
+		{history.Query{Model: "vgg16"}, 0},
+		{history.Query{Limit: 1000, Model: "lenet5", Dataset: "digits"}, n},
+		{history.Query{Limit: 1000, Since: Record(n - 5).Created}, 5},
 	} {
 		if got, err := s.List(ctx, c.q); err != nil || len(got) != c.want {
 			t.Errorf("%+v: %d records, want %d, %v", c.q, len(got), c.want, err)

@@ -23,8 +23,10 @@ import (
 func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open bucket", Msg: "\"" + address + "\" is no blob URL",
-			Hint: "write file:///folder or s3://bucket?region=REGION", Err: err}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "open bucket", Msg: "\"" + address + "\" is no blob URL",
+			Hint: "write file:///folder or s3://bucket?region=REGION", Err: err,
+		}
 	}
 	if u.Scheme == "file" {
 		q := u.Query()
@@ -36,8 +38,10 @@ func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	}
 	b, err := blob.OpenBucket(ctx, u.String())
 	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open bucket", Msg: address, Err: err,
-			Hint: "check that the folder is writable, or the bucket and its credentials"}
+		return nil, &disdel.Error{
+			Kind: disdel.Unavailable, Op: "open bucket", Msg: address, Err: err,
+			Hint: "check that the folder is writable, or the bucket and its credentials",
+		}
 	}
 	return b, nil
 }

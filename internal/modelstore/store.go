@@ -96,8 +96,10 @@ func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weigh
 	}
 	sum := sha256.Sum256(data)
 	if got := checksum(sum[:]); got != want {
-		return nil, &disdel.Error{Kind: disdel.Corrupt, Op: "read weights", Msg: fmt.Sprintf("%s has checksum %s, not %s", key, got, want),
-			Hint: "the file was changed after training; use another version of the model"}
+		return nil, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read weights", Msg: fmt.Sprintf("%s has checksum %s, not %s", key, got, want),
+			Hint: "the file was changed after training; use another version of the model",
+		}
 	}
 	f, err := safetensors.Parse(data)
 	if err != nil {
@@ -178,8 +180,10 @@ func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 	}
 	m, err := s.read(ctx, descriptionPath(name, version))
 	if disdel.KindOf(err) == disdel.NotFound {
-		return m, &disdel.Error{Kind: disdel.NotFound, Op: "find model", Msg: fmt.Sprintf("no trained model %q", ref),
-			Hint: "disdel model list"}
+		return m, &disdel.Error{
+			Kind: disdel.NotFound, Op: "find model", Msg: fmt.Sprintf("no trained model %q", ref),
+			Hint: "disdel model list",
+		}
 	}
 	return m, err
 }
@@ -191,8 +195,10 @@ func parseRef(ref string) (name string, version int, err error) {
 		version, err = strconv.Atoi(strings.TrimPrefix(v, "v"))
 	}
 	if err != nil || ok && version < 1 || name == "" || strings.ContainsAny(name, "/\\") {
-		return "", 0, &disdel.Error{Kind: disdel.Invalid, Op: "find model", Msg: fmt.Sprintf("%q is no model", ref),
-			Hint: "write NAME or NAME:vN"}
+		return "", 0, &disdel.Error{
+			Kind: disdel.Invalid, Op: "find model", Msg: fmt.Sprintf("%q is no model", ref),
+			Hint: "write NAME or NAME:vN",
+		}
 	}
 	return name, version, nil
 }

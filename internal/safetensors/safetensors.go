@@ -102,8 +102,10 @@ func header(f File) ([]byte, error) {
 	for _, t := range f.Tensors {
 		n, err := size(t.DType, t.Shape)
 		if err != nil || n != int64(len(t.Data)) || seen[t.Name] {
-			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "write tensors", Err: err,
-				Msg: fmt.Sprintf("tensor %q of %s %v with %d bytes", t.Name, t.DType, t.Shape, len(t.Data))}
+			return nil, &disdel.Error{
+				Kind: disdel.Invalid, Op: "write tensors", Err: err,
+				Msg: fmt.Sprintf("tensor %q of %s %v with %d bytes", t.Name, t.DType, t.Shape, len(t.Data)),
+			}
 		}
 		seen[t.Name] = true
 		if err := field(&out, t.Name, entry{t.DType, append([]int{}, t.Shape...), [2]int64{offset, offset + n}}); err != nil {

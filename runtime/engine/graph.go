@@ -24,8 +24,10 @@ func Check(g *model.Graph) error {
 }
 
 func refusal(g *model.Graph, n *model.Node, why error) error {
-	return &disdel.Error{Kind: disdel.Invalid, Op: "compile network " + g.Name, Msg: fmt.Sprintf("layer %s (%s)", n.Name, n.Op), Err: why,
-		Hint: "use layers of: " + supported}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "compile network " + g.Name, Msg: fmt.Sprintf("layer %s (%s)", n.Name, n.Op), Err: why,
+		Hint: "use layers of: " + supported,
+	}
 }
 
 // unsupported tells what gorgonia's stock operations compute wrongly or not at all.

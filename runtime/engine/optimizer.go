@@ -86,8 +86,10 @@ func newAdam(c disdel.Adam, sizes []int) *adam {
 		}
 		return v
 	}
-	return &adam{lr: c.LearningRate, beta1: or(c.Beta1, 0.9), beta2: or(c.Beta2, 0.999), eps: or(c.Epsilon, 1e-8),
-		m: arrays(sizes, true), v: arrays(sizes, true)}
+	return &adam{
+		lr: c.LearningRate, beta1: or(c.Beta1, 0.9), beta2: or(c.Beta2, 0.999), eps: or(c.Epsilon, 1e-8),
+		m: arrays(sizes, true), v: arrays(sizes, true),
+	}
 }
 
 func (a *adam) next() { a.t++ }
