@@ -65,10 +65,6 @@ type field struct {
 	looks    string         // pattern in words
 }
 
-// ptr makes the optional bounds of a field readable in the table.
-//
-//go:fix inline
-func ptr(v float64) *float64 { return new(v) }
 
 // name is the last segment of the path.
 func (f *field) name() string { return f.path[strings.LastIndexByte(f.path, '.')+1:] }
