@@ -65,7 +65,6 @@ type field struct {
 	looks    string         // pattern in words
 }
 
-
 // name is the last segment of the path.
 func (f *field) name() string { return f.path[strings.LastIndexByte(f.path, '.')+1:] }
 
