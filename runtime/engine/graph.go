@@ -109,6 +109,7 @@ type compiler struct {
 	nodes    []*gorgonia.Node
 	params   map[string]*gorgonia.Node
 	prog     *program
+	ops      uint32 // made so far
 }
 
 func compile(g *model.Graph, params []param, batch int, training bool, loss string) (p *program, err error) {
@@ -173,13 +174,9 @@ func (c *compiler) layer(n *model.Node) (*gorgonia.Node, error) {
 	case model.OpConv:
 		return c.conv(n, in[0])
 	case model.OpDense:
-		out, err := gorgonia.Mul(in[0], c.params[n.Name+".weight"])
-		if err != nil {
-			return nil, err
-		}
-		return gorgonia.BroadcastAdd(out, c.params[n.Name+".bias"], nil, []byte{0})
+		return c.dense(n, in[0])
 	case model.OpReLU:
-		return gorgonia.Rectify(in[0])
+		return c.relu(in[0])
 	case model.OpSigmoid:
 		return gorgonia.Sigmoid(in[0])
 	case model.OpTanh:
@@ -187,7 +184,7 @@ func (c *compiler) layer(n *model.Node) (*gorgonia.Node, error) {
 	case model.OpSoftmax:
 		return gorgonia.SoftMax(in[0])
 	case model.OpMaxPool:
-		return gorgonia.MaxPool2D(in[0], tensor.Shape{n.Kernel.H, n.Kernel.W}, []int{n.Pad.Top, n.Pad.Left}, []int{n.Stride.H, n.Stride.W})
+		return c.maxPool(n, in[0])
 	case model.OpFlatten:
 		return gorgonia.Reshape(in[0], tensor.Shape{c.batch, n.Out.Len()})
 	case model.OpDropout:
@@ -214,15 +211,6 @@ func (c *compiler) input(name string, sample model.Shape) *gorgonia.Node {
 	shape := append(tensor.Shape{c.batch}, sample...)
 	return gorgonia.NewTensor(c.eg, tensor.Float32, len(shape), gorgonia.WithName(name), gorgonia.WithShape(shape...),
 		gorgonia.WithValue(tensor.New(tensor.Of(tensor.Float32), tensor.WithShape(shape...))))
-}
-
-func (c *compiler) conv(n *model.Node, in *gorgonia.Node) (*gorgonia.Node, error) {
-	out, err := gorgonia.Conv2d(in, c.params[n.Name+".weight"], tensor.Shape{n.Kernel.H, n.Kernel.W},
-		[]int{n.Pad.Top, n.Pad.Left}, []int{n.Stride.H, n.Stride.W}, []int{n.Dilation.H, n.Dilation.W})
-	if err != nil || !n.Bias {
-		return out, err
-	}
-	return gorgonia.BroadcastAdd(out, c.params[n.Name+".bias"], nil, []byte{0, 2, 3})
 }
 
 // dropout multiplies with a mask of its own: gorgonia's divides by the wrong number on the way back.
