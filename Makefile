@@ -2,8 +2,6 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
-LINT := go tool -modfile=tools/go.mod
-
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -32,5 +30,5 @@ quickstart: ## the main job on embedded defaults
 	go run ./cmd/disdel quickstart
 
 .PHONY: bench-spine
-bench-spine: deps ## figures of one job end to end: quickstart and Fashion-MNIST
-	scripts/bench-spine.sh
+bench-spine: deps build ## figures of one job end to end: quickstart and Fashion-MNIST
+	go run ./bench

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -246,13 +247,16 @@ func (s *Store) Progress(ctx context.Context, job disdel.JobID) ([]disdel.Progre
 		return nil, wrap(err, "read progress", string(job))
 	}
 	out := make([]disdel.Progress, 0, len(all))
+	newest := 0
 	for name, text := range all {
 		var p disdel.Progress
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
 			return nil, &disdel.Error{Kind: disdel.Corrupt, Op: "read progress", Job: job, Msg: name, Err: err}
 		}
+		newest = max(newest, p.Round)
 		out = append(out, p)
 	}
+	out = slices.DeleteFunc(out, func(p disdel.Progress) bool { return p.Round < newest })
 	sort.Slice(out, func(i, j int) bool {
 		return out[i].Task > out[j].Task || out[i].Task == out[j].Task && out[i].Member < out[j].Member
 	})

@@ -17,21 +17,23 @@ type Input struct {
 	Optimizer   disdel.Optimizer
 }
 
-// Calibration is what was measured of this runtime and its engine; `make bench-estimate` measures again. Sizes are of
-// resident memory on linux/amd64.
+// Calibration is what was measured of this runtime and its engine; `make bench-spine` shows estimates beside peaks. Sizes
+// are of resident memory on linux/amd64.
 type Calibration struct {
-	Package disdel.Bytes // a runtime that has answered /init and opened its store: binary, Go heap, buffers
-	// StepFactor is how many times the bytes of a step's activations, forward and backward, gorgonia's machine and the
-	// collector keep: it makes every node anew at every step.
+	Package disdel.Bytes // a runtime that has answered /init and opened its store: binary, Go runtime, buffers
+	// StepFactor is what the engine's machine keeps for a step beyond the paper's terms, as a multiple of the bytes of all
+	// outputs, forward and backward: those of ReLUs, gradients that are alive at once, targets.
 	StepFactor float64
-	// ColumnFactor is the same for the columns that a convolution is unrolled into (im2col).
+	// ColumnFactor is the same for the columns that one image is unrolled into by each convolution.
 	ColumnFactor float64
 	MarginFloor  disdel.Bytes // least safety margin
-	MarginShare  float64      // safety margin as a share of all other terms
+	// MarginShare is the garbage that the collector lets pile up before it runs, as a share of the terms on the heap. It is
+	// the GOGC of an action, as the runtime command sets it.
+	MarginShare float64
 }
 
 // Default is the calibration of this version.
-var Default = Calibration{Package: 34 * disdel.MB, StepFactor: 6, ColumnFactor: 4, MarginFloor: 12 * disdel.MB, MarginShare: 0.10}
+var Default = Calibration{Package: 34 * disdel.MB, StepFactor: 1.5, ColumnFactor: 2, MarginFloor: 10 * disdel.MB, MarginShare: 0.40}
 
 const (
 	float          = 4 // bytes of a value
@@ -85,7 +87,7 @@ func (c Calibration) Train(in Input) disdel.Estimate {
 		Misc:        float * batch * disdel.Bytes(in.Graph.Input().Len()),
 	}
 	step, columns := outputs(in.Graph), columns(in.Graph)
-	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*passes*batch*step) + c.ColumnFactor*float64(float*batch*columns))
+	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*passes*batch*step) + c.ColumnFactor*float64(float*columns))
 	e.Layers = layers(in, n)
 	return c.margin(e)
 }
@@ -93,8 +95,8 @@ func (c Calibration) Train(in Input) disdel.Estimate {
 // margin adds saf: what varies from run to run and what no term knows of.
 func (c Calibration) margin(e disdel.Estimate) disdel.Estimate {
 	e.Saf = 0
-	known := sum(e).Total
-	e.Saf = max(c.MarginFloor, disdel.Bytes(c.MarginShare*float64(known)))
+	heap := sum(e).Total - e.Pkg
+	e.Saf = c.MarginFloor + disdel.Bytes(c.MarginShare*float64(heap))
 	return sum(e)
 }
 
@@ -107,7 +109,7 @@ func (c Calibration) Evaluate(in Input) disdel.Estimate {
 		Mod: float * disdel.Bytes(n.Trainable+n.NonTrainable), Parameters: float * disdel.Bytes(n.Trainable),
 		Activations: float * batch * disdel.Bytes(n.ActivationsB), Misc: float * batch * disdel.Bytes(in.Graph.Input().Len()),
 	}
-	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*batch*outputs(in.Graph)) + c.ColumnFactor*float64(float*batch*columns(in.Graph)))
+	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*batch*outputs(in.Graph)) + c.ColumnFactor*float64(float*columns(in.Graph)))
 	return c.margin(e)
 }
 
