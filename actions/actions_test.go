@@ -1,0 +1,217 @@
+package actions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/modelstore"
+)
+
+// bench is a job's surroundings: the digits on a file store, and an embedded Redis.
+type bench struct {
+	t     *testing.T
+	data  disdel.DataRef
+	store disdel.Store
+	net   disdel.Network
+	board *aggregator.Store
+}
+
+func setUp(t *testing.T) *bench {
+	t.Helper()
+	ctx := t.Context()
+	b := &bench{
+		t: t, data: disdel.DataRef{URL: "file://" + t.TempDir(), Name: "digits", Split: disdel.Split{Train: 0.8, Validation: 0.2, Seed: 1}},
+		net: disdel.Network{Name: "digits-cnn", Input: []int{1, 8, 8}, Classes: 10, Init: disdel.Init{Seed: 3, Scheme: "glorot"}},
+	}
+	sets, err := dataset.OpenStore(ctx, b.data.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sets.Close()
+	in, err := dataset.Digits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := sets.Add(ctx, in, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.data.Checksum = m.Checksum()
+	redis, err := aggregator.StartEmbedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { redis.Close() })
+	b.store = disdel.Store{URL: redis.URL()}
+	if b.board, err = aggregator.Open(ctx, b.store); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.board.Close() })
+	return b
+}
+
+func (b *bench) train(worker int) disdel.TrainRequest {
+	return disdel.TrainRequest{
+		Job: "job-1", Worker: worker, Attempt: 1, Network: b.net, Data: b.data, Shard: disdel.Rows{Start: worker * 100, End: worker*100 + 100},
+		Epochs: 2, BatchSize: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}}, Loss: "crossEntropy", Threads: 1, Store: b.store,
+	}
+}
+
+// ask runs a task as the runtime does: JSON in, a value out.
+func ask[T any](t *testing.T, h *Host, task disdel.Task, req any) (out T, err error) {
+	t.Helper()
+	params, err := json.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := h.Handlers()[task](t.Context(), params)
+	if err != nil {
+		return out, err
+	}
+	return res.(T), nil
+}
+
+func probe() (disdel.Bytes, disdel.Bytes) { return 40 * disdel.MB, 50 * disdel.MB }
+
+// Two workers, one aggregation, one evaluation, one inference: every task once, on real stores.
+func TestARoundByHand(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	var members []disdel.UpdateID
+	var updates []disdel.Update
+	for w := range 2 {
+		res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(w))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Samples != 100 || res.Epochs != 2 || len(res.Losses) != 2 || res.Losses[1] >= res.Losses[0] || res.Usage.Peak != 50*disdel.MB || res.Usage.Warm != (w > 0) {
+			t.Errorf("worker %d: %+v", w, res)
+		}
+		for _, phase := range []string{"load", "fetch", "compute", "push"} {
+			if _, ok := res.Usage.Phases[phase]; !ok {
+				t.Errorf("worker %d: no phase %s", w, phase)
+			}
+		}
+		id := disdel.UpdateID{Job: "job-1", Member: w}
+		members = append(members, id)
+		u, err := b.board.FetchUpdate(t.Context(), id, h.built.engine.Weights())
+		if err != nil {
+			t.Fatal(err)
+		}
+		updates = append(updates, u)
+	}
+	models := "file://" + t.TempDir()
+	path := modelstore.WeightsPath("m", "job-1")
+	agg, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, disdel.AggregateRequest{Job: "job-1", Level: 1, Attempt: 1, Members: members, Top: true, Store: b.store, Network: b.net, Models: models, Path: path})
+	if err != nil || agg.Weight != 200 || agg.Checksum == "" {
+		t.Fatalf("%+v, %v", agg, err)
+	}
+	ref, err := b.board.Reference(t.Context(), "job-1", 1, updates[0].Weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range ref {
+		for k, v := range ref[i].Data {
+			want := (float64(updates[0].Weights[i].Data[k]) + float64(updates[1].Weights[i].Data[k])) / 2
+			if math.Abs(float64(v)-want) > 1e-6 {
+				t.Fatalf("%s[%d] = %g, want the mean %g", ref[i].Name, k, v, want)
+			}
+		}
+	}
+	eval, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, disdel.EvaluateRequest{Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 359}, BatchSize: 50, Loss: "crossEntropy", Store: b.store})
+	if err != nil || eval.Samples != 359 || eval.Accuracy < 0.3 || eval.Loss <= 0 {
+		t.Errorf("%+v, %v", eval, err)
+	}
+	inf, err := ask[disdel.InferResult](t, h, disdel.TaskInfer, disdel.InferRequest{Models: models, Path: path, Checksum: agg.Checksum, Network: b.net, Inputs: [][]float32{make([]float32, 64), make([]float32, 64)}})
+	if err != nil || len(inf.Classes) != 2 || len(inf.Probabilities[1]) != 10 {
+		t.Errorf("%+v, %v", inf, err)
+	}
+	if _, err := ask[disdel.InferResult](t, h, disdel.TaskInfer, disdel.InferRequest{Models: models, Path: path, Checksum: agg.Checksum, Network: b.net, Inputs: [][]float32{{1}}}); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("a short input: %v, want Invalid", err)
+	}
+}
+
+// A second delivery, in another process, gives the same bits.
+func TestTrainingAgainGivesTheSameBits(t *testing.T) {
+	b := setUp(t)
+	var got []disdel.Update
+	for range 2 {
+		h := NewHost(probe)
+		if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(1)); err != nil {
+			t.Fatal(err)
+		}
+		u, err := b.board.FetchUpdate(t.Context(), disdel.UpdateID{Job: "job-1", Member: 1}, h.built.engine.Weights())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, u)
+		h.Close()
+	}
+	if diff := cmp.Diff(got[0], got[1]); diff != "" {
+		t.Errorf("two deliveries differ:\n%.500s", diff)
+	}
+}
+
+// DiSDeL III-B.3: an action stops at the end of the epoch whose loss is at most the target.
+func TestTrainingStopsAtItsTarget(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	req := b.train(0)
+	req.Epochs, req.Target = 50, 1.5
+	res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req)
+	if err != nil || !res.Reached || res.Loss > 1.5 || res.Epochs == 50 || res.Epochs != len(res.Losses) {
+		t.Errorf("%d epochs, loss %g, reached %v, %v", res.Epochs, res.Loss, res.Reached, err)
+	}
+}
+
+func TestTrainingStopsWhenTheJobIsCancelled(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	if err := b.board.Cancel(context.Background(), "job-1"); err != nil {
+		t.Fatal(err)
+	}
+	req := b.train(0)
+	req.Epochs = 10_000
+	start := time.Now()
+	h.now = func() time.Time { return start.Add(time.Since(start) * 100) } // heartbeats come soon
+	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); !errors.Is(err, disdel.Canceled) {
+		t.Errorf("got %v, want Canceled", err)
+	}
+}
+
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	later := b.train(0)
+	later.Round = 4
+	other := b.train(0)
+	other.Data.Checksum = "sha256:other"
+	empty := b.train(0)
+	empty.Shard = disdel.Rows{}
+	down := b.train(0)
+	down.Store.URL = "redis://127.0.0.1:1/0"
+	for name, c := range map[string]struct {
+		req  disdel.TrainRequest
+		want disdel.Kind
+	}{"no reference": {later, disdel.NotFound}, "other data": {other, disdel.Conflict}, "no rows": {empty, disdel.Invalid}, "no store": {down, disdel.Unavailable}} {
+		if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, c.req); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if _, err := h.Handlers()[disdel.TaskTrain](t.Context(), json.RawMessage(`[]`)); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("no request: %v", err)
+	}
+}
