@@ -14,6 +14,7 @@ import (
 // evaluate measures the reference that came out of a round on held-out rows.
 func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult, err error) {
 	bound(req.Memory, req.Estimate)
+	use(req.Threads)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
 		return res, err

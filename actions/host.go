@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -99,8 +100,16 @@ func bound(limit, estimate disdel.Bytes) {
 	}
 }
 
+// use takes as many processors as the request allows: OpenWhisk bounds an action's memory, and on most clusters nothing
+// bounds its processors but its neighbours.
+func use(threads int) {
+	if threads > 0 {
+		runtime.GOMAXPROCS(threads)
+	}
+}
+
 // outsideHeap is the resident memory that the Go runtime does not count: the pages of the binary in use.
-const outsideHeap = 30 * disdel.MB
+const outsideHeap = 38 * disdel.MB
 
 // heartbeatEvery is the time between an action's heartbeats: often enough for a live picture, too rarely to cost.
 const heartbeatEvery = 300 * time.Millisecond

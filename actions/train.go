@@ -15,6 +15,7 @@ import (
 // pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3).
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
 	bound(req.Memory, req.Estimate)
+	use(req.Threads)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
 		return res, err

@@ -20,7 +20,9 @@ type Input struct {
 // Calibration is what was measured of this runtime and its engine; `make bench-spine` shows estimates beside peaks. Sizes
 // are of resident memory on linux/amd64.
 type Calibration struct {
-	Package disdel.Bytes // a runtime that has answered /init and opened its store: binary, Go runtime, buffers
+	// Package is a runtime that has answered /init and opened its store: Go runtime, buffers, and the binary's pages, of which
+	// the kernel maps 20 to 30 MB, the more of the file it has in its cache.
+	Package disdel.Bytes
 	// StepFactor is what the engine's machine keeps for a step beyond the paper's terms, as a multiple of the bytes of all
 	// outputs, forward and backward: those of ReLUs, gradients that are alive at once, targets.
 	StepFactor float64
@@ -33,7 +35,7 @@ type Calibration struct {
 }
 
 // Default is the calibration of this version.
-var Default = Calibration{Package: 34 * disdel.MB, StepFactor: 1.5, ColumnFactor: 2, MarginFloor: 10 * disdel.MB, MarginShare: 0.40}
+var Default = Calibration{Package: 42 * disdel.MB, StepFactor: 1.5, ColumnFactor: 2, MarginFloor: 10 * disdel.MB, MarginShare: 0.40}
 
 const (
 	float          = 4 // bytes of a value

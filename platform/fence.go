@@ -57,6 +57,12 @@ func (g groups) usable() bool {
 	if unix.Statfs(filepath.Dir(g.base), &fs) != nil || int64(fs.Type) != g.magic {
 		return false
 	}
+	for _, left := range stale(filepath.Join(filepath.Dir(g.base), "disdel-*")) {
+		members, _ := filepath.Glob(filepath.Join(left, "c-*")) // the pattern is well-formed
+		for _, dir := range append(members, left) {
+			os.Remove(dir) //nolint:errcheck // the kernel may still be emptying it; the next platform tries again
+		}
+	}
 	probe := filepath.Join(g.base, "probe")
 	if os.Mkdir(g.base, 0o755) != nil {
 		return false

@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/runtime/engine"
@@ -252,7 +253,7 @@ func estimateCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				out := estimateDocument{APIVersion: disdel.APIVersion, Job: r.Job, Data: r.Data, Plan: p.spec.Plan}
+				out := estimateDocument{APIVersion: disdel.APIVersion, Job: r.Job, Data: r.Data, Plan: p.spec.Plan, Paper: paperEstimate(r, p.spec.Plan)}
 				return u.show(out, func(w io.Writer) { printEstimate(w, out, c.Bool("layers")) })
 			})
 		},
@@ -264,6 +265,15 @@ type estimateDocument struct {
 	Job        disdel.Job      `json:"job"`
 	Data       disdel.DataInfo `json:"data"`
 	Plan       disdel.Plan     `json:"plan"`
+	Paper      disdel.Estimate `json:"paper"` // of a train action by Eq. 1 to 5 as printed, to compare
+}
+
+// paperEstimate is what the paper's own equations say of a train action of the plan.
+func paperEstimate(r controller.Resolved, p disdel.Plan) disdel.Estimate {
+	return estimator.Paper(estimator.Input{
+		Graph: r.Graph, Batch: r.Job.Training.BatchSize, Rows: p.Shards[0].Len(), SampleBytes: r.Data.SampleSize,
+		Epochs: r.Job.Training.Epochs, Optimizer: r.Job.Training.Optimizer,
+	})
 }
 
 func explainCommand(u *ui) *cli.Command {

@@ -120,6 +120,7 @@ func printEstimate(w io.Writer, e estimateDocument, perLayer bool) {
 	t := train.Estimate
 	fmt.Fprintf(w, "\nfit    %s parameters with gradients and optimiser, %s activations, %s batch, %s workspace of the engine\n", t.Parameters, t.Activations, t.Misc, t.Workspace)
 	fmt.Fprintln(w, "       fit + pkg (runtime) + dta (shard) + mod (weights received and sent) + saf (margin) = estimate")
+	fmt.Fprintf(w, "paper  %s by Eq. 1-5 as printed: fit %s, margin %s\n", e.Paper.Total, e.Paper.Fit, e.Paper.Saf)
 	for _, why := range p.Reasons {
 		fmt.Fprintf(w, "why    %s\n", why)
 	}
