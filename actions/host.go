@@ -109,7 +109,7 @@ func use(threads int) {
 }
 
 // outsideHeap is the resident memory that the Go runtime does not count: the pages of the binary in use.
-const outsideHeap = 38 * disdel.MB
+const outsideHeap = 42 * disdel.MB
 
 // heartbeatEvery is the time between an action's heartbeats: often enough for a live picture, too rarely to cost.
 const heartbeatEvery = 300 * time.Millisecond

@@ -35,7 +35,7 @@ type Calibration struct {
 }
 
 // Default is the calibration of this version.
-var Default = Calibration{Package: 42 * disdel.MB, StepFactor: 1.5, ColumnFactor: 2, MarginFloor: 10 * disdel.MB, MarginShare: 0.40}
+var Default = Calibration{Package: 42 * disdel.MB, StepFactor: 1.5, ColumnFactor: 2, MarginFloor: 14 * disdel.MB, MarginShare: 0.40}
 
 const (
 	float          = 4 // bytes of a value

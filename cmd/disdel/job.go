@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -179,7 +180,7 @@ func submitCommand(u *ui) *cli.Command {
 					return src.resolve(ctx, u, j.data, faults)
 				})
 				if err == nil && rec.Model != nil {
-					u.say("next:  disdel history show %s\n       disdel model show %s:v%d", rec.ID, rec.Model.Name, rec.Model.Version)
+					u.say("next:  %[1]s history show %[2]s\n       %[1]s model show %[3]s:v%[4]d", program(), rec.ID, rec.Model.Name, rec.Model.Version)
 				}
 				return err
 			})
@@ -328,9 +329,18 @@ func quickstartCommand(u *ui) *cli.Command {
 
 func quickstartNext(r *disdel.Record) string {
 	digit := filepath.Join(os.TempDir(), "digit.json")
-	return fmt.Sprintf(`next:  disdel dataset sample digits --row 7 > %[1]s
-       disdel infer %[2]s --input %[1]s
-       disdel history show %[3]s
-       disdel dataset add fashion-mnist
-       disdel submit examples/lenet-fashion.yaml`, digit, r.Model.Name, r.ID)
+	return fmt.Sprintf(`next:  %[4]s dataset sample digits --row 7 > %[1]s
+       %[4]s infer %[2]s --input %[1]s
+       %[4]s history show %[3]s
+       %[4]s dataset add fashion-mnist
+       %[4]s submit examples/lenet-fashion.yaml`, digit, r.Model.Name, r.ID, program())
+}
+
+// program is what to type to run this program again: as it was called, through go run where that built it.
+func program() string {
+	path, err := os.Executable()
+	if err == nil && strings.Contains(path, "go-build") {
+		return "go run ./cmd/disdel"
+	}
+	return os.Args[0]
 }
