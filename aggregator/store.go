@@ -50,6 +50,14 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	return store, nil
 }
 
+// Quiet has go-redis keep to itself what it would print to standard error. Its logger is the process's, so this is for a
+// program's main to decide; every error comes back to the caller anyway.
+func Quiet() { redis.SetLogger(silent{}) }
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
 // Close ends the connections.
 func (s *Store) Close() error {
 	if err := s.client.Close(); err != nil {

@@ -177,7 +177,7 @@ func (c *classifier) death() {
 		c.because("its peak of %v is below its limit of %v: memory was not the cause", c.a.Peak, limit)
 		why += fmt.Sprintf(", and not for memory: its peak was %v of %v", c.a.Peak, limit)
 	}
-	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, "submit the job again; the activation's log is in disdel history show --logs")
+	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, "submit the job again; its log: disdel history show @last --logs")
 }
 
 func lost(inv disdel.Invocation, id disdel.ActivationID) disdel.Activation {

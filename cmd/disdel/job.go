@@ -160,6 +160,18 @@ func failure(r *disdel.Record) error {
 	return &disdel.Error{Kind: disdel.Internal, Op: "run job", Job: r.ID, Msg: "the job ended as " + r.Status.String()}
 }
 
+// withJob reads the job file that a command names and runs f with it on a stack.
+func withJob(c *cli.Context, u *ui, f func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error) error {
+	if err := operands(c, 1, 1); err != nil {
+		return err
+	}
+	src, faults, err := readJob(u, c.Args().First(), c.StringSlice("set"))
+	if err != nil {
+		return err
+	}
+	return withStack(c, u, func(ctx context.Context, s *stack) error { return f(ctx, s, src, faults) })
+}
+
 func submitCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "submit", Usage: "run a job and follow it to its end", ArgsUsage: "FILE",
@@ -168,14 +180,7 @@ func submitCommand(u *ui) *cli.Command {
 			"   disdel submit job.yaml --set training.epochs=10 -o json",
 		Flags: []cli.Flag{setFlag},
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
-				return err
-			}
-			src, faults, err := readJob(u, c.Args().First(), c.StringSlice("set"))
-			if err != nil {
-				return err
-			}
-			return withStack(c, u, func(ctx context.Context, s *stack) error {
+			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
 				rec, err := runJob(ctx, u, s, func(ctx context.Context, j *jobStack) (controller.Resolved, error) {
 					return src.resolve(ctx, u, j.data, faults)
 				})
@@ -234,14 +239,7 @@ func estimateCommand(u *ui) *cli.Command {
 			"   disdel estimate job.yaml --layers --set training.batchSize=256",
 		Flags: []cli.Flag{setFlag, &cli.BoolFlag{Name: "layers", Usage: "show every layer's share"}},
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
-				return err
-			}
-			src, faults, err := readJob(u, c.Args().First(), c.StringSlice("set"))
-			if err != nil {
-				return err
-			}
-			return withStack(c, u, func(ctx context.Context, s *stack) error {
+			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
 				_, j, err := s.controller(ctx, nil)
 				if err != nil {
 					return err

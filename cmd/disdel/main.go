@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
 )
 
 func main() {
@@ -24,6 +25,7 @@ var errInterrupted = errors.New("interrupted")
 
 // run is main with its surroundings as parameters; it returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	aggregator.Quiet()
 	ctx, stop := interruptible()
 	defer stop()
 	u := newUI(stdin, stdout, stderr)
