@@ -380,9 +380,9 @@ func TestThePoolHoldsItsMemory(t *testing.T) {
 		got := await(t, p, id)
 		starts = append(starts, got["start"].(float64))
 	}
-	for i := 1; i < len(starts); i++ {
-		if starts[i]+5 < starts[i-1] {
-			t.Errorf("activation %d started before %d: %v", i, i-1, starts)
+	for i := 2; i < len(starts); i++ { // there is room for two, which may overtake each other
+		if starts[i] < starts[i-2] {
+			t.Errorf("activation %d started before %d: %v", i, i-2, starts)
 		}
 	}
 	p.pool.mu.Lock()

@@ -16,21 +16,22 @@ import (
 
 func newApp(u *ui) *cli.App {
 	app := &cli.App{
-		Name:                   "disdel",
-		Usage:                  "train deep-learning models as serverless actions on Apache OpenWhisk",
-		Description:            "Start with `disdel quickstart`. Flags may stand before or after operands.",
-		Version:                version(),
-		Flags:                  globalFlags(),
-		Suggest:                true,
-		HideHelpCommand:        true,
-		UseShortOptionHandling: true,
-		Reader:                 u.in,
-		Writer:                 u.out,
-		ErrWriter:              u.err,
-		ExitErrHandler:         func(*cli.Context, error) {},
-		OnUsageError:           usage,
-		CommandNotFound:        func(*cli.Context, string) {},
-		Before:                 func(c *cli.Context) error { return u.configure(c) },
+		Name:                      "disdel",
+		Usage:                     "train deep-learning models as serverless actions on Apache OpenWhisk",
+		Description:               "Start with `disdel quickstart`. Flags may stand before or after operands.",
+		Version:                   version(),
+		Flags:                     globalFlags(),
+		Suggest:                   true,
+		HideHelpCommand:           true,
+		UseShortOptionHandling:    true,
+		DisableSliceFlagSeparator: true, // a value of --set may hold commas
+		Reader:                    u.in,
+		Writer:                    u.out,
+		ErrWriter:                 u.err,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              usage,
+		CommandNotFound:           func(*cli.Context, string) {},
+		Before:                    func(c *cli.Context) error { return u.configure(c) },
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,

@@ -118,6 +118,7 @@ type resultDocument struct {
 	Phases   map[string]float64 `json:"phases"`
 	Actions  []struct {
 		Task          string `json:"task"`
+		Level         int    `json:"level"`
 		Member        int    `json:"member"`
 		Round         int    `json:"round"`
 		EstimateBytes int64  `json:"estimateBytes"`
@@ -128,7 +129,9 @@ type resultDocument struct {
 		Outcome       string `json:"outcome"`
 		Start         string `json:"start"`
 	} `json:"actions"`
-	Failure *disdel.Error `json:"failure"`
+	Failure *disdel.Error    `json:"failure"`
+	Stopped string           `json:"stopped"`
+	Model   *disdel.ModelRef `json:"model"`
 }
 
 func parse(t *testing.T, out string) resultDocument {
@@ -203,6 +206,74 @@ func TestQuickstart(t *testing.T) {
 	}
 	d.nothingStays()
 }
+
+// The other ways through the house: a tree of two levels, one-shot averaging, both early stops, a network of one's own.
+func TestOtherWaysThroughTheHouse(t *testing.T) {
+	d := build(t)
+	if _, errs, code := d.run("dataset", "add", "digits"); code != 0 {
+		t.Fatal(errs)
+	}
+	file := filepath.Join(t.TempDir(), "own.yaml")
+	if err := os.WriteFile(file, []byte(ownJob), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args  []string
+		check func(doc resultDocument) bool
+	}{
+		"two levels": {[]string{"quickstart", "--set", "distribution.workers=4", "--set", "distribution.aggregation.fanIn=2", "--set", "training.epochs=2"}, func(doc resultDocument) bool {
+			return doc.count("train", 0) == 8 && doc.count("aggregate", 1) == 4 && doc.count("aggregate", 2) == 2 && doc.count("evaluate", 0) == 2
+		}},
+		"sync end": {[]string{"quickstart", "--set", "distribution.sync=end", "--set", "training.epochs=3"}, func(doc resultDocument) bool {
+			return doc.count("train", 0) == 2 && doc.count("aggregate", 1) == 1 && doc.Stopped == ""
+		}},
+		"loss target": {[]string{"quickstart", "--set", "training.earlyStop={metric: loss, target: 0.5}"}, func(doc resultDocument) bool {
+			return doc.count("train", 0) < 24 && strings.Contains(doc.Stopped, "loss is at most 0.5")
+		}},
+		"patience": {[]string{"quickstart", "--set", "training.earlyStop={metric: valLoss, patience: 1}", "--set", "training.optimizer={sgd: {learningRate: 0.4}}", "--set", "training.epochs=40"}, func(doc resultDocument) bool {
+			return doc.count("train", 0) < 80 && strings.Contains(doc.Stopped, "no better held-out loss") && doc.Model != nil
+		}},
+		"own layers": {[]string{"submit", file}, func(doc resultDocument) bool { return doc.Accuracy > 0.8 }},
+	} {
+		out, errs, code := d.run(append(c.args, "-o", "json", "-q")...)
+		if code != 0 {
+			t.Errorf("%s: exit %d\n%s", name, code, errs)
+			continue
+		}
+		if doc := parse(t, out); !c.check(doc) || doc.Status != "succeeded" {
+			t.Errorf("%s: %s, accuracy %g, stopped %q, %d actions", name, doc.Status, doc.Accuracy, doc.Stopped, len(doc.Actions))
+		}
+	}
+	if out, errs, code := d.run("infer", "own", "-i", filepath.Join("testdata", "zeros.json")); code != 0 || !strings.Contains(out, "PROBABILITY") {
+		t.Errorf("infer with a network of one's own: exit %d\n%s%s", code, out, errs)
+	}
+	d.nothingStays()
+}
+
+// count is the activations of a task at a level.
+func (doc *resultDocument) count(task string, level int) int {
+	n := 0
+	for _, a := range doc.Actions {
+		if a.Task == task && a.Level == level {
+			n++
+		}
+	}
+	return n
+}
+
+const ownJob = `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: own}
+model:
+  layers:
+    - conv: {filters: 8, kernel: 3, padding: 1, activation: relu}
+    - maxPool: {kernel: 2}
+    - dense: {units: 48, activation: tanh}
+    - dropout: {rate: 0.1}
+    - dense: {units: 10, activation: softmax}
+data: {source: dataset://digits}
+training: {epochs: 6, batchSize: 32, optimizer: {adam: {learningRate: 0.004}}}
+`
 
 const longJob = `apiVersion: disdel/v1
 kind: TrainingJob
