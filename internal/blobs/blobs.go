@@ -7,7 +7,11 @@ package blobs
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/fileblob" // file://
@@ -63,4 +67,47 @@ func Wrap(err error, op, key string) error {
 		kind = disdel.Canceled
 	}
 	return &disdel.Error{Kind: kind, Op: op, Msg: key, Err: err}
+}
+
+// Folder is the folder behind a file:// URL, "" for every other bucket.
+func Folder(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "file" {
+		return ""
+	}
+	return filepath.FromSlash(u.Path)
+}
+
+// Create writes a key that must not exist yet; of several that write it at once one succeeds and the others get Conflict.
+// In a folder (see Folder) that takes a hard link: gocloud's own check looks first and renames later, and the last wins.
+func Create(ctx context.Context, b *blob.Bucket, folder, key string, data []byte) error {
+	if folder == "" {
+		return Wrap(b.WriteAll(ctx, key, data, &blob.WriterOptions{IfNotExist: true}), "create", key)
+	}
+	target := filepath.Join(folder, filepath.FromSlash(key))
+	err := link(target, data)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return &disdel.Error{Kind: disdel.Conflict, Op: "create", Msg: key, Err: err}
+	case err != nil:
+		return &disdel.Error{Kind: disdel.Unavailable, Op: "create", Msg: key, Err: err, Hint: "check that the folder is writable"}
+	}
+	return nil
+}
+
+// link writes a temporary file beside target and gives it target's name unless something has that name.
+func link(target string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o777); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(target), "*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), target)
 }

@@ -41,7 +41,10 @@ type Model struct {
 func (m *Model) Ref() string { return fmt.Sprintf("%s:v%d", m.Name, m.Version) }
 
 // Store is a bucket of models. It is safe for concurrent use.
-type Store struct{ bucket *blob.Bucket }
+type Store struct {
+	bucket *blob.Bucket
+	folder string // see blobs.Folder
+}
 
 // Open opens the models at a blob URL. Errors are those of blobs.Open.
 func Open(ctx context.Context, url string) (*Store, error) {
@@ -49,7 +52,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{bucket: b}, nil
+	return &Store{bucket: b, folder: blobs.Folder(url)}, nil
 }
 
 // Close frees the bucket.
@@ -139,7 +142,7 @@ func (s *Store) describe(ctx context.Context, m Model) error {
 		return &disdel.Error{Kind: disdel.Internal, Op: "describe model", Msg: m.Name, Err: err}
 	}
 	key := descriptionPath(m.Name, m.Version)
-	return blobs.Wrap(s.bucket.WriteAll(ctx, key, data, &blob.WriterOptions{IfNotExist: true}), "describe model", key)
+	return blobs.Create(ctx, s.bucket, s.folder, key, data)
 }
 
 func (s *Store) prune(ctx context.Context, name string, versions []int, keep int) error {
@@ -249,20 +252,39 @@ func (s *Store) List(ctx context.Context) ([]Model, error) {
 }
 
 func (s *Store) each(ctx context.Context, prefix string, f func(key string) error) error {
+	keys, err := s.keys(ctx, prefix)
+	for tries := 0; disdel.KindOf(err) == disdel.NotFound && tries < listTries; tries++ {
+		keys, err = s.keys(ctx, prefix)
+	}
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := f(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listTries bounds how often a listing starts again. A folder is listed name by name, and a description that is just being
+// written has a temporary name that is gone a moment later; the listing then fails with NotFound.
+const listTries = 100
+
+// keys lists the descriptions under prefix.
+func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
+	var out []string
 	it := s.bucket.List(&blob.ListOptions{Prefix: prefix})
 	for {
 		obj, err := it.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return nil
+			return out, nil
 		}
 		if err != nil {
-			return blobs.Wrap(err, "list models", prefix)
+			return nil, blobs.Wrap(err, "list models", prefix)
 		}
-		if !strings.HasSuffix(obj.Key, ".json") {
-			continue
-		}
-		if err := f(obj.Key); err != nil {
-			return err
+		if strings.HasSuffix(obj.Key, ".json") {
+			out = append(out, obj.Key)
 		}
 	}
 }
