@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+"""Trains a network of networks.py with PyTorch on random data, on CPUs, and prints one JSON line of figures.
+
+    torch_train.py --network lenet5 --input 1x28x28 --classes 10 --batch 64 --steps 100 --warmup 10
+"""
+
+import measure
+
+
+def optimizer(torch, name, parameters):
+    """The fastest variant on CPUs: fused where this PyTorch has it (2.4 on), else as measured on 1.13: the lists of
+    foreach win for SGD, the plain loop for Adam, whose lists leave the cache.
+    """
+    make, options = {"sgd": (torch.optim.SGD, {"lr": 0.01, "momentum": 0.9}),
+                     "adam": (torch.optim.Adam, {"lr": 0.001})}[name]
+    parameters = list(parameters)  # tried twice, and a generator is empty the second time
+    try:
+        return make(parameters, **options, fused=True)
+    except (TypeError, RuntimeError):  # no such option, or it is for GPUs only
+        return make(parameters, **options, foreach=name == "sgd")
+
+
+def main():
+    a = measure.arguments(__doc__)
+    import torch  # behind arguments, which says how many threads its libraries may start
+
+    import networks
+
+    torch.set_num_threads(a.threads)
+    torch.manual_seed(1)
+    before = measure.memory("VmRSS")
+    layout = torch.channels_last if a.channels_last else torch.contiguous_format
+    model = networks.build(a.network, a.input, a.classes).to(memory_format=layout).train()
+    opt = optimizer(torch, a.optimizer, model.parameters())
+    x = torch.randn(a.batch, *a.input).contiguous(memory_format=layout)
+    y = torch.randint(a.classes, (a.batch,))
+    criterion = torch.nn.CrossEntropyLoss()
+    loss = None
+
+    def step():
+        nonlocal loss
+        opt.zero_grad(set_to_none=True)
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+
+    result = measure.run(a, step, lambda: loss.item())
+    result["torch"] = torch.__version__
+    result["parameters"] = sum(p.numel() for p in model.parameters())
+    result["channels_last"] = a.channels_last
+    if a.rss:
+        result["rss_before_network_bytes"] = before
+    measure.show(result)
+
+
+if __name__ == "__main__":
+    main()
