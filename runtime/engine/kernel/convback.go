@@ -1,0 +1,358 @@
+package kernel
+
+import "unsafe"
+
+// BackData computes the gradient of a convolution's input: dx = conv^T(dy, weights), or adds it to dx. Every input pixel
+// gathers from the outputs it went into, so that nothing is scattered.
+func (w *Worker) BackData(c *Conv, dy, weights, dx []float32, add bool) {
+	for g := range c.Groups {
+		c.backSlices(func(c0, c1 int, s slice3) { w.backData(c, g, c0, c1, s, dy, weights, dx, add) })
+	}
+	w.Sync()
+}
+
+// channelBlock is the most channels of a pass: their gradients stay in the cache while the slices add up.
+const channelBlock = 512
+
+// backSlices calls f with each part of the reduction: c0 and c1 of a slice are blocks of 16 filters.
+func (c *Conv) backSlices(f func(c0, c1 int, s slice3)) {
+	all := slice3{0, c.KH, 0, c.KW, 0, c.blocks()}
+	for c0 := 0; c0 < c.inner(); c0 += channelBlock {
+		c1 := min(c0+channelBlock, c.inner())
+		per := (c1 - c0) * c.outer()
+		switch {
+		case per*c.taps() <= budget:
+			f(c0, c1, all)
+		case per*c.KW <= budget:
+			for r := range c.KH {
+				s := all
+				s.r0, s.r1 = r, r+1
+				f(c0, c1, s)
+			}
+		default:
+			step := max(8, budget/(c1-c0)/16)
+			for r := range c.KH {
+				for q := range c.KW {
+					for b := 0; b < c.blocks(); b += step {
+						f(c0, c1, slice3{r, r + 1, q, q + 1, b, min(b+step, c.blocks())})
+					}
+				}
+			}
+		}
+	}
+}
+
+// progression lists the kernel taps that reach input position h: first, how many, the step from one to the next, the output
+// position of the first, and how far that falls with each.
+type progression struct{ first, count, step, out, fall int }
+
+// reach finds the taps in [from, to) with o*stride = h + pad - t*dilation for an output o in [0, outputs).
+func reach(h, pad, stride, dilation, from, to, outputs int) progression {
+	a := progression{step: stride / gcd(stride, dilation)}
+	a.fall = a.step * dilation / stride
+	for t := from; t < to; t++ {
+		n := h + pad - t*dilation
+		if n < 0 {
+			break
+		}
+		if n%stride != 0 || n/stride >= outputs {
+			continue
+		}
+		if a.count == 0 {
+			a.first, a.out = t, n/stride
+		}
+		a.count++
+	}
+	return a
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func (w *Worker) backData(c *Conv, g, c0, c1 int, s slice3, dy, weights, dx []float32, add bool) {
+	pixels := c.In.H * c.In.W
+	from, to := 0, pixels
+	if pixels >= 2*w.N {
+		from, to = w.share(pixels)
+	} else {
+		b0, b1 := w.share((c1 - c0 + 7) / 8)
+		c0, c1 = c0+8*b0, min(c1, c0+8*b1)
+	}
+	whole := slice3{0, c.KH, 0, c.KW, 0, c.blocks()}
+	for px := from; px < to; px++ {
+		h, v := px/c.In.W, px%c.In.W
+		rows, columns := reach(h, c.Top, c.SH, c.DH, s.r0, s.r1, c.OH), reach(v, c.Left, c.SW, c.DW, s.q0, s.q1, c.OW)
+		first := !add
+		if s != whole && first {
+			r, q := reach(h, c.Top, c.SH, c.DH, 0, c.KH, c.OH), reach(v, c.Left, c.SW, c.DW, 0, c.KW, c.OW)
+			if r.count == 0 || q.count == 0 {
+				rows.count = 0
+				first = s.r0 == 0 && s.q0 == 0 && s.c0 == 0
+			} else {
+				first = rows.count > 0 && columns.count > 0 && rows.first == r.first && columns.first == q.first && s.c0 == 0
+			}
+		}
+		if rows.count == 0 || columns.count == 0 {
+			if first {
+				clear(dx[(px*c.In.C+g*c.inner()+c0)*c.In.Lanes:][:(c1-c0)*c.In.Lanes])
+			}
+			continue
+		}
+		w.backPixel(c, g, c0, c1, px, rows, columns, s.c0, s.c1, first, dy, weights, dx)
+	}
+}
+
+// backPixel sums over kernel rows (one call each), columns (outer), blocks of 16 filters (middle) and filters (inner).
+func (w *Worker) backPixel(c *Conv, g, c0, c1, px int, rows, columns progression, b0, b1 int, first bool, dy, weights, dx []float32) {
+	lane := int64(4 * c.In.Lanes)
+	pixel := int64(c.Filters) * lane
+	block := int64(4 * c.block())
+	a := &w.prod
+	a.rs, a.ks, a.ldb, a.ldc, a.c2, a.relu = 64, 4, lane, lane, 64, 0
+	full := min(b1, c.outer()/16) - b0 // whole blocks; the last may have fewer filters
+	rest := 0
+	if b1 == c.blocks() {
+		rest = c.outer() % 16
+	}
+	for r := range rows.count {
+		tap := (rows.first + r*rows.step) * c.KW
+		out := (rows.out - r*rows.fall) * c.OW
+		for part, n := range [2]int{full, rest} {
+			if n <= 0 {
+				continue
+			}
+			a.k, a.middle, a.am = 16, int64(n), block-64
+			b := b0
+			if part == 1 {
+				a.k, a.middle, a.am, b = int64(n), 1, 0, c.outer()/16
+			}
+			a.bm = 0
+			a.outer = int64(columns.count)
+			a.ao = int64(columns.step*c.inner())*64 - a.middle*(a.k*4+a.am)
+			a.bo = -int64(columns.fall)*pixel - a.middle*a.k*lane
+			base := unsafe.Add(p(dy, 0), int64(out+columns.out)*pixel+int64(g*c.outer()+b*16)*lane)
+			start := g*c.group() + b*c.block() + (tap+columns.first)*c.inner()*16
+			for ch := c0; ch < c1; {
+				rows := w.Set.tile(c1 - ch)
+				if a.mode = fromC; first {
+					a.mode = fromZero
+				}
+				a.rows = int64(min(rows, c1-ch))
+				w.lanes(a, rows, c.active(), p(weights, start+ch*16), base, p(dx, (px*c.In.C+g*c.inner()+ch)*c.In.Lanes))
+				ch += rows
+			}
+			first = false
+		}
+	}
+}
+
+// chunkValues bounds what of the input and of dy one pass of the weights' gradient works with.
+const chunkValues = 96 << 10
+
+func (c *Conv) chunkRows() int {
+	per := max(c.OW*c.Filters, c.SH*c.In.W*c.In.C) * c.In.Lanes
+	return min(c.OH, max(1, chunkValues/per))
+}
+
+// transposed is the number of filters of a transposed pixel of dy: whole pairs of blocks, since a tile may take two.
+func (c *Conv) transposed() int { return (c.blocks()*16 + 31) / 32 * 32 }
+
+// ScratchLen is the number of values that BackWeights needs beside its arguments.
+func (c *Conv) ScratchLen() int {
+	if c.few() {
+		return c.KH * (c.KW*c.In.C + 3) * (c.Filters + 6) * 16
+	}
+	return c.chunkRows() * c.OW * c.In.Lanes * c.transposed()
+}
+
+// few tells that there are too few filters to fill a vector and too few channels to fill a tile, as in the first layer of
+// LeNet, while the taps of a kernel row are one run of channels in memory. Such gradients are correlations of lanes.
+func (c *Conv) few() bool {
+	return c.Groups == 1 && c.Filters < 12 && c.In.C < 8 && c.DW == 1 && c.DH == 1 && c.OH*c.OW >= 16 &&
+		c.Left == 0 && (c.OW-1)*c.SW+c.KW <= c.In.W && c.Top == 0 && (c.OH-1)*c.SH+c.KH <= c.In.H
+}
+
+// correlate keeps 16 partial sums for every weight: [KH][row tiles][filter tiles][rows][filters][16].
+func (w *Worker) correlate(c *Conv, x, dy, dw, scratch []float32) {
+	rows, filters := w.pairs[0], w.pairs[1]
+	run := c.KW * c.In.C
+	rt, ft := (run+rows-1)/rows, (c.Filters+filters-1)/filters
+	size := rows * filters * 16
+	from, to := w.share(c.KH * rt * ft)
+	clear(scratch[from*size : to*size])
+	if w.ID == 0 {
+		clear(dw) // the filters that pad a block have no gradient
+	}
+	w.Sync()
+	lane := int64(4 * c.In.Lanes)
+	a := &w.prod
+	a.rs, a.ldb, a.k, a.middle = lane, lane, int64(4*c.active())/w.step, int64(c.OW)
+	a.am, a.bm = int64(c.SW*c.In.C)*lane-a.k*w.step, int64(c.Filters)*lane-a.k*w.step
+	for i := range c.OH {
+		for t := from; t < to; t++ {
+			r, row, filter := t/(rt*ft), t/ft%rt*rows, t%ft*filters
+			a.a = p(x, ((i*c.SH+r)*c.In.W*c.In.C+row)*c.In.Lanes)
+			a.b = p(dy, (i*c.OW*c.Filters+filter)*c.In.Lanes)
+			a.c = p(scratch, t*size)
+			w.f.correlate(a)
+		}
+	}
+	for t := from; t < to; t++ {
+		r, row, filter := t/(rt*ft), t/ft%rt*rows, t%ft*filters
+		for i := range min(rows, run-row) {
+			for k := range min(filters, c.Filters-filter) {
+				dw[(r*run+row+i)*16+filter+k] = float32(total(scratch[t*size+(i*filters+k)*16:][:16]))
+			}
+		}
+	}
+	w.Sync()
+}
+
+// BackWeights computes the gradient of a convolution's weights, in their layout: the sum over pixels of x^T dy. dy is
+// transposed a chunk of rows at a time, so that filters are the vector.
+func (w *Worker) BackWeights(c *Conv, x, dy, dw, scratch []float32) {
+	if c.few() {
+		w.correlate(c, x, dy, dw, scratch)
+		return
+	}
+	step := c.chunkRows()
+	for g := range c.Groups {
+		for i := 0; i < c.OH; i += step {
+			to := min(i+step, c.OH)
+			w.transposeRows(c, g, i, to, dy, scratch)
+			w.Sync()
+			w.backWeights(c, g, i, to, x, dw, scratch)
+			w.Sync()
+		}
+	}
+}
+
+func (w *Worker) transposeRows(c *Conv, g, i0, i1 int, dy, scratch []float32) {
+	from, to := w.share((i1 - i0) * c.OW)
+	kt, n := c.transposed(), c.outer()
+	for px := from; px < to; px++ {
+		src := dy[((i0*c.OW+px)*c.Filters+g*n)*c.In.Lanes:]
+		dst := scratch[px*c.In.Lanes*kt:]
+		w.Transpose(dst, kt, src, c.In.Lanes, n, c.active())
+		if n < kt {
+			for l := range c.active() {
+				clear(dst[l*kt+n : (l+1)*kt])
+			}
+		}
+	}
+}
+
+// backWeights adds output rows [i0, i1) to the gradient; the first rows start it.
+func (w *Worker) backWeights(c *Conv, g, i0, i1 int, x, dw, scratch []float32) {
+	width := 1
+	if w.vectors == 2 {
+		width = 2
+	}
+	// A tile is rows of channels for one tap. Where channels do not fill tiles and no tap leaves the image, the channels of
+	// all taps of a kernel row are one run.
+	run, columns := c.inner(), c.KW
+	if c.Groups == 1 && c.DW == 1 && c.Left == 0 && (c.OW-1)*c.SW+c.KW <= c.In.W && run%8 != 0 {
+		run, columns = run*c.KW, 1
+	}
+	panels := (c.blocks() + width - 1) / width
+	for c0 := 0; c0 < run; c0 += channelBlock {
+		c1 := min(c0+channelBlock, run)
+		tiles := panels * c.KH * columns
+		from, to := w.share(tiles)
+		if tiles < 2*w.N {
+			from, to = 0, tiles
+			b0, b1 := w.share((c1 - c0 + 7) / 8)
+			lo, hi := c0+8*b0, min(c1, c0+8*b1)
+			w.tapTiles(c, g, i0, i1, lo, hi, from, to, columns, width, x, dw, scratch)
+			continue
+		}
+		w.tapTiles(c, g, i0, i1, c0, c1, from, to, columns, width, x, dw, scratch)
+	}
+}
+
+func (w *Worker) tapTiles(c *Conv, g, i0, i1, c0, c1, from, to, columns, width int, x, dw, scratch []float32) {
+	for t := from; t < to; t++ {
+		panel, tap := t/(c.KH*columns), t%(c.KH*columns)
+		r, q := tap/columns, tap%columns
+		vectors := min(width, c.blocks()-panel*width)
+		w.tapGradient(c, g, i0, i1, c0, c1, r, q, panel*width, vectors, x, dw, scratch)
+	}
+}
+
+// tapGradient sums over output rows (outer), columns (middle) and lanes (inner).
+func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors int, x, dw, scratch []float32) {
+	lane, kt := int64(4*c.In.Lanes), c.transposed()
+	pixel := int64(c.In.C) * lane
+	lo, hi := outputs(i0, i1, c.SH, r*c.DH-c.Top, c.In.H)
+	j0, j1 := outputs(0, c.OW, c.SW, q*c.DW-c.Left, c.In.W)
+	a := &w.prod
+	a.relu = 0
+	a.rs, a.ks, a.ldb, a.ldc = lane, 4, int64(4*kt), 64
+	a.c2 = int64(4 * c.block())
+	if w.square == 8 {
+		a.c2 = 32
+	}
+	a.k, a.middle, a.outer = int64(c.active()), int64(j1-j0), int64(hi-lo)
+	dyPixel := int64(c.In.Lanes) * a.ldb
+	a.am, a.bm = int64(c.SW)*pixel-a.k*4, dyPixel-a.k*a.ldb
+	a.ao = int64(c.SH*c.In.W)*pixel - a.middle*int64(c.SW)*pixel
+	a.bo = int64(c.OW)*dyPixel - a.middle*dyPixel
+	at := g*c.group() + block*c.block() + (r*c.KW+q)*c.inner()*16
+	if a.middle <= 0 || a.outer <= 0 {
+		if i0 == 0 {
+			for v := range vectors {
+				clear(dw[at+v*c.block()+c0*16:][:(c1-c0)*16])
+			}
+		}
+		return
+	}
+	base := unsafe.Add(p(x, 0), (int64((lo*c.SH+r*c.DH-c.Top)*c.In.W)+int64(j0*c.SW+q*c.DW-c.Left))*pixel+int64(g*c.inner())*lane)
+	b := unsafe.Add(p(scratch, 0), int64((lo-i0)*c.OW+j0)*dyPixel+int64(64*block))
+	if a.mode = fromC; i0 == 0 {
+		a.mode = fromZero
+	}
+	for ch := c0; ch < c1; {
+		rows := w.Set.tile(c1 - ch)
+		a.rows = int64(min(rows, c1-ch))
+		a.a, a.b, a.c = unsafe.Add(base, int64(ch)*lane), b, p(dw, at+ch*16)
+		w.f.product[rows][vectors](a)
+		ch += rows
+	}
+}
+
+// outputs clips output positions [from, to) to those whose input o*stride + shift lies in [0, size).
+func outputs(from, to, stride, shift, size int) (lo, hi int) {
+	lo, hi = from, to
+	if shift < 0 {
+		lo = max(lo, (-shift+stride-1)/stride)
+	}
+	if shift >= size {
+		return lo, lo
+	}
+	return lo, min(hi, (size-1-shift)/stride+1)
+}
+
+// BackBias computes the gradient of the bias, in its layout: dy summed over pixels and lanes. sums is scratch of 16 values
+// a filter.
+func (w *Worker) BackBias(c *Conv, dy, db, sums []float32) {
+	w.RowSums(c.Out(), dy, sums)
+	w.Sync()
+	if w.ID == 0 {
+		clear(db)
+		for k := range c.Filters {
+			db[c.BiasAt(k)] = float32(total(sums[16*k:][:16]))
+		}
+	}
+}
+
+func total(part []float32) float64 {
+	var sum float64
+	for _, v := range part {
+		sum += float64(v)
+	}
+	return sum
+}

@@ -1,0 +1,124 @@
+package kernel
+
+import "unsafe"
+
+// Blocks of the general matrix product: a panel of B stays in the first-level cache, a block of A in the second.
+const (
+	gemmM = 192
+	gemmN = 2048
+	gemmK = 256
+)
+
+// GemmLen is the number of values of scratch that Gemm needs.
+func GemmLen() int { return gemmM*gemmK + gemmN*gemmK }
+
+// Matrix is a row-major view: Stride values from row to row. T reads it transposed.
+type Matrix struct {
+	Data   []float32
+	Stride int
+	T      bool
+}
+
+// Gemm computes C = A B, or C += A B where add is set: A is m x k, B k x n and C m x n after transposition. It is for one
+// worker.
+func (w *Worker) Gemm(m, n, k int, a, b Matrix, c []float32, ldc int, add bool, scratch []float32) {
+	if m == 0 || n == 0 {
+		return
+	}
+	if k == 0 && !add {
+		for i := range m {
+			clear(c[i*ldc:][:n])
+		}
+	}
+	packedA, packedB := scratch[:gemmM*gemmK], scratch[gemmM*gemmK:]
+	wide := 16 * w.vectors
+	for j := 0; j < n; j += gemmN {
+		nn := min(gemmN, n-j)
+		for l := 0; l < k; l += gemmK {
+			kk := min(gemmK, k-l)
+			w.packB(packedB, b, l, j, kk, nn, wide)
+			for i := 0; i < m; i += gemmM {
+				mm := min(gemmM, m-i)
+				w.packA(packedA, a, i, l, mm, kk)
+				w.block2(mm, nn, kk, wide, packedA, packedB, c[i*ldc+j:], ldc, add || l > 0)
+			}
+		}
+	}
+}
+
+// packA writes panels of tile rows: [m/tile][k][tile].
+func (w *Worker) packA(dst []float32, a Matrix, i0, k0, m, k int) {
+	tile := w.tiles[0]
+	for i := 0; i < m; i += tile {
+		rows := min(tile, m-i)
+		panel := dst[i*k:][:tile*k]
+		if rows < tile {
+			clear(panel)
+		}
+		if a.T {
+			for l := range k {
+				copy(panel[l*tile:][:rows], a.Data[(k0+l)*a.Stride+i0+i:])
+			}
+			continue
+		}
+		w.Transpose(panel, tile, a.Data[(i0+i)*a.Stride+k0:], a.Stride, rows, k)
+	}
+}
+
+// packB writes panels of wide columns: [n/wide][k][wide].
+func (w *Worker) packB(dst []float32, b Matrix, k0, j0, k, n, wide int) {
+	for j := 0; j < n; j += wide {
+		columns := min(wide, n-j)
+		panel := dst[j*k:][:wide*k]
+		if columns < wide {
+			clear(panel)
+		}
+		if b.T {
+			w.Transpose(panel, wide, b.Data[(j0+j)*b.Stride+k0:], b.Stride, columns, k)
+			continue
+		}
+		for l := range k {
+			copy(panel[l*wide:][:columns], b.Data[(k0+l)*b.Stride+j0+j:])
+		}
+	}
+}
+
+func (w *Worker) block2(m, n, k, wide int, a, b, c []float32, ldc int, add bool) {
+	tile := w.tiles[0]
+	x := &w.prod
+	x.rs, x.ks, x.ldb, x.k = 4, int64(4*tile), int64(4*wide), int64(k)
+	x.middle, x.am, x.bm, x.outer, x.ao, x.bo, x.relu = 1, 0, 0, 1, 0, 0, 0
+	if x.c2 = 64; w.square == 8 {
+		x.c2 = 32
+	}
+	f := w.f.product[tile][w.vectors]
+	for j := 0; j < n; j += wide {
+		for i := 0; i < m; i += tile {
+			rows := min(tile, m-i)
+			x.a, x.b, x.rows = p(a, i*k), p(b, j*k), int64(rows)
+			if j+wide <= n {
+				x.c, x.ldc, x.mode = p(c, i*ldc+j), int64(4*ldc), fromZero
+				if add {
+					x.mode = fromC
+				}
+				f(x)
+				continue
+			}
+			x.c, x.ldc, x.mode = unsafe.Pointer(&w.edge), int64(4*wide), fromZero
+			f(x)
+			for r := range rows {
+				merge(c[(i+r)*ldc+j:][:n-j], w.edge[r*wide:], add)
+			}
+		}
+	}
+}
+
+func merge(dst, src []float32, add bool) {
+	for i := range dst {
+		if add {
+			dst[i] += src[i]
+		} else {
+			dst[i] = src[i]
+		}
+	}
+}

@@ -1,0 +1,31 @@
+// Command gen writes the assembly of package kernel: the same kernels once for AVX-512 and once for AVX2 with FMA. It is a
+// module of its own, so that the generator's dependencies are nobody else's. Run it in its folder:
+//
+//	go run . -out ../kernels_amd64.s
+//
+// A test of package kernel runs it and compares.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+)
+
+func main() {
+	ConstraintExpr("!noasm")
+	for _, s := range []isa{avx512, avx2} {
+		for _, rows := range s.tiles {
+			for _, vectors := range s.vectors {
+				s.product(rows, vectors)
+			}
+		}
+		s.correlate(s.pairs[0], s.pairs[1])
+		s.transpose()
+		s.elementwise()
+		s.optimizers()
+		s.channels()
+		s.taps()
+		s.depthwise()
+	}
+	peak()
+	Generate()
+}

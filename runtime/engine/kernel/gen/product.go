@@ -1,0 +1,191 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// product is the tile of the matrix product: rows x vectors of C in registers, which sum A's broadcast values times B's
+// vectors over three nested loops. Arguments: see productArgs in package kernel.
+func (s isa) product(rows, vectors int) {
+	args := s.function(fmt.Sprintf("product%dx%d_", rows, vectors), "sums a tile of a matrix product; see productArgs.")
+	acc := func(i, j int) int { return i*vectors + j }
+	b0 := rows * vectors
+	a0 := b0 + vectors
+	spare := s.regs - a0
+	s.start(args, rows, vectors, acc, a0)
+
+	a, b, rs := field(args, 0), field(args, 8), field(args, 24)
+	rs3, rs5, rs7 := GP64(), GP64(), GP64()
+	LEAQ(indexed(rs, rs, 2, 0), rs3)
+	LEAQ(indexed(rs, rs, 4, 0), rs5)
+	LEAQ(indexed(rs3, rs, 4, 0), rs7)
+	row := func(i int) operand.Mem {
+		switch i {
+		case 0:
+			return at(a, 0)
+		case 1, 2, 4:
+			return indexed(a, rs, uint8(i), 0)
+		case 3:
+			return indexed(a, rs3, 1, 0)
+		case 5:
+			return indexed(a, rs5, 1, 0)
+		case 6:
+			return indexed(a, rs3, 2, 0)
+		default:
+			return indexed(a, rs7, 1, 0)
+		}
+	}
+	ks, ldb := field(args, 32), field(args, 40)
+	outer := field(args, 80)
+	loop(outer, 1, func() {
+		middle := field(args, 56)
+		loop(middle, 1, func() {
+			k := field(args, 48)
+			loop(k, 1, func() {
+				for j := range vectors {
+					s.load(at(b, j*s.size), b0+j)
+				}
+				for i := range rows {
+					r := a0 + i%spare
+					s.broadcast(row(i), r)
+					for j := range vectors {
+						s.fma(r, b0+j, acc(i, j))
+					}
+				}
+				ADDQ(ks, a)
+				ADDQ(ldb, b)
+			})
+			ADDQ(at(args, 64), a)
+			ADDQ(at(args, 72), b)
+		})
+		ADDQ(at(args, 88), a)
+		ADDQ(at(args, 96), b)
+	})
+	s.finish(args, rows, vectors, acc, a0)
+	done()
+}
+
+// start fills the tile: with zeros, with C, or with a value a row.
+func (s isa) start(args reg.Register, rows, vectors int, acc func(i, j int) int, spare int) {
+	for i := range rows * vectors {
+		s.zero(i)
+	}
+	mode, n := field(args, 120), field(args, 112)
+	bias, out := label("bias"), label("sum")
+	CMPQ(mode, operand.U32(1))
+	JB(operand.LabelRef(out))
+	JA(operand.LabelRef(bias))
+	c, ldc, c2 := field(args, 16), field(args, 104), field(args, 136)
+	for i := range rows {
+		s.load(at(c, 0), acc(i, 0))
+		if vectors > 1 {
+			s.load(indexed(c, c2, 1, 0), acc(i, 1))
+		}
+		if i+1 < rows {
+			CMPQ(n, operand.U32(i+1))
+			JBE(operand.LabelRef(out))
+			ADDQ(ldc, c)
+		}
+	}
+	JMP(operand.LabelRef(out))
+	Label(bias)
+	p := field(args, 128)
+	for i := range rows {
+		for j := range vectors {
+			s.broadcast(at(p, 4*i), acc(i, j))
+		}
+		if i+1 < rows {
+			CMPQ(n, operand.U32(i+1))
+			JBE(operand.LabelRef(out))
+		}
+	}
+	Label(out)
+}
+
+// finish stores the first rows of the tile, through max(0, x) where that is asked for.
+func (s isa) finish(args reg.Register, rows, vectors int, acc func(i, j int) int, spare int) {
+	plain := label("store")
+	relu := field(args, 144)
+	TESTQ(relu, relu)
+	JZ(operand.LabelRef(plain))
+	s.zero(spare)
+	for i := range rows * vectors {
+		s.max(i, spare, i) // in this order NaN stays NaN
+	}
+	Label(plain)
+	c, ldc, c2, n := field(args, 16), field(args, 104), field(args, 136), field(args, 112)
+	out := label("end")
+	for i := range rows {
+		s.store(acc(i, 0), at(c, 0))
+		if vectors > 1 {
+			s.store(acc(i, 1), indexed(c, c2, 1, 0))
+		}
+		if i+1 < rows {
+			CMPQ(n, operand.U32(i+1))
+			JBE(operand.LabelRef(out))
+			ADDQ(ldc, c)
+		}
+	}
+	Label(out)
+}
+
+// peak runs multiply-adds on registers only: what the core can do at most.
+func peak() {
+	for _, s := range []isa{avx512, avx2} {
+		args := s.function("peak", "runs 12 chains of multiply-adds; the argument is how often.")
+		for i := range 14 {
+			s.zero(i)
+		}
+		loop(args, 1, func() {
+			for range 4 {
+				for i := range 12 {
+					s.fma(12, 13, i)
+				}
+			}
+		})
+		done()
+	}
+}
+
+// correlate is the tile of a weights' gradient with few filters: sums of products of rows of x and rows of dy, lane by lane.
+// Arguments are those of product: a and rs are x, b and ldb dy, k vectors of lanes (inner), middle pixels; c is
+// [rows][filters][16], added to.
+func (s isa) correlate(rows, filters int) {
+	args := s.function("correlate", "sums products of rows of x and of dy, lane by lane; see productArgs.")
+	acc := func(i, j int) int { return i*filters + j }
+	dy, x := rows*filters, rows*filters+filters
+	a, b, c := field(args, 0), field(args, 8), field(args, 16)
+	rs, ldb := field(args, 24), field(args, 40)
+	ldb3, ldb5 := GP64(), GP64()
+	LEAQ(indexed(ldb, ldb, 2, 0), ldb3)
+	LEAQ(indexed(ldb, ldb, 4, 0), ldb5)
+	for i := range rows * filters {
+		s.load(at(c, i*64), i)
+	}
+	middle := field(args, 56)
+	loop(middle, 1, func() {
+		k := field(args, 48)
+		loop(k, 1, func() {
+			for j, m := range []operand.Mem{at(b, 0), indexed(b, ldb, 1, 0), indexed(b, ldb, 2, 0), indexed(b, ldb3, 1, 0), indexed(b, ldb, 4, 0), indexed(b, ldb5, 1, 0)}[:filters] {
+				s.load(m, dy+j)
+			}
+			for i, m := range []operand.Mem{at(a, 0), indexed(a, rs, 1, 0), indexed(a, rs, 2, 0)}[:rows] {
+				s.load(m, x)
+				for j := range filters {
+					s.fma(x, dy+j, acc(i, j))
+				}
+			}
+			advance(s.size, a, b)
+		})
+		ADDQ(at(args, 64), a)
+		ADDQ(at(args, 72), b)
+	})
+	for i := range rows * filters {
+		s.store(i, at(c, i*64))
+	}
+	done()
+}

@@ -1,0 +1,55 @@
+//go:build !noasm
+
+package kernel
+
+import (
+	"golang.org/x/sys/cpu"
+)
+
+//go:generate go run -C gen . -out ../kernels_amd64.s
+
+// sets lists what this processor can run, the fastest first.
+func sets() []Set {
+	var out []Set
+	x := cpu.X86
+	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasFMA {
+		out = append(out, Set{Name: "avx512", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 64, block: 8, square: 16, f: avx512(), peak: peak512, peakFlops: 4 * 12 * 16 * 2})
+	}
+	if x.HasAVX2 && x.HasFMA {
+		out = append(out, Set{Name: "avx2", tiles: []int{6, 4, 2}, vectors: 1, pairs: [2]int{2, 4}, step: 32, block: 4, square: 8, f: avx2(), peak: peak256, peakFlops: 4 * 12 * 8 * 2})
+	}
+	return append(out, portable())
+}
+
+func avx512() functions {
+	return functions{
+		product: [9][3]func(*productArgs){
+			8: {1: product8x1_512, 2: product8x2_512}, 6: {1: product6x1_512, 2: product6x2_512},
+			4: {1: product4x1_512, 2: product4x2_512}, 2: {1: product2x1_512, 2: product2x2_512},
+		},
+		correlate: correlate512, transpose: transpose512,
+		add: add512, addRelu: addRelu512, relu: relu512, clamp: clamp512, reluBack: reluBack512, clampBack: clampBack512,
+		scale: scale512, squares: squares512, sgd: sgd512, momentum: momentum512, adam: adam512,
+		affine: affine512, affineRelu: affineRelu512, normBack: normBack512,
+		moments:  [2]func(*channelArgs){moments8_512, moments1_512},
+		normSums: [2]func(*channelArgs){normSums8_512, normSums1_512}, normSumsRelu: [2]func(*channelArgs){normSumsRelu8_512, normSumsRelu1_512},
+		rowSums: [2]func(*channelArgs){rowSums8_512, rowSums1_512}, dots: [2]func(*channelArgs){dots8_512, dots1_512},
+		maxPool: maxPool512, sumPool: sumPool512, maxPoolBack: maxPoolBack512, sumPoolBack: sumPoolBack512,
+		depthwise: [2]func(*tapArgs){depthwise4_512, depthwise1_512},
+	}
+}
+
+func avx2() functions {
+	return functions{
+		product:   [9][3]func(*productArgs){6: {1: product6x2_256}, 4: {1: product4x2_256}, 2: {1: product2x2_256}},
+		correlate: correlate256, transpose: transpose256,
+		add: add256, addRelu: addRelu256, relu: relu256, clamp: clamp256, reluBack: reluBack256, clampBack: clampBack256,
+		scale: scale256, squares: squares256, sgd: sgd256, momentum: momentum256, adam: adam256,
+		affine: affine256, affineRelu: affineRelu256, normBack: normBack256,
+		moments:  [2]func(*channelArgs){moments4_256, moments1_256},
+		normSums: [2]func(*channelArgs){normSums4_256, normSums1_256}, normSumsRelu: [2]func(*channelArgs){normSumsRelu4_256, normSumsRelu1_256},
+		rowSums: [2]func(*channelArgs){rowSums4_256, rowSums1_256}, dots: [2]func(*channelArgs){dots4_256, dots1_256},
+		maxPool: maxPool256, sumPool: sumPool256, maxPoolBack: maxPoolBack256, sumPoolBack: sumPoolBack256,
+		depthwise: [2]func(*tapArgs){depthwise4_256, depthwise1_256},
+	}
+}

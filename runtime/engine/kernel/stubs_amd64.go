@@ -1,0 +1,234 @@
+//go:build !noasm
+
+package kernel
+
+//go:noescape
+func product8x2_512(args *productArgs)
+
+//go:noescape
+func product8x1_512(args *productArgs)
+
+//go:noescape
+func product6x2_512(args *productArgs)
+
+//go:noescape
+func product6x1_512(args *productArgs)
+
+//go:noescape
+func product4x2_512(args *productArgs)
+
+//go:noescape
+func product4x1_512(args *productArgs)
+
+//go:noescape
+func product2x2_512(args *productArgs)
+
+//go:noescape
+func product2x1_512(args *productArgs)
+
+//go:noescape
+func transpose512(args *transposeArgs)
+
+//go:noescape
+func add512(args *elementArgs)
+
+//go:noescape
+func addRelu512(args *elementArgs)
+
+//go:noescape
+func relu512(args *elementArgs)
+
+//go:noescape
+func clamp512(args *elementArgs)
+
+//go:noescape
+func reluBack512(args *elementArgs)
+
+//go:noescape
+func clampBack512(args *elementArgs)
+
+//go:noescape
+func scale512(args *elementArgs)
+
+//go:noescape
+func squares512(args *elementArgs)
+
+//go:noescape
+func sgd512(args *elementArgs)
+
+//go:noescape
+func momentum512(args *elementArgs)
+
+//go:noescape
+func adam512(args *elementArgs)
+
+//go:noescape
+func affine512(args *channelArgs)
+
+//go:noescape
+func affineRelu512(args *channelArgs)
+
+//go:noescape
+func normBack512(args *channelArgs)
+
+//go:noescape
+func moments8_512(args *channelArgs)
+
+//go:noescape
+func normSums8_512(args *channelArgs)
+
+//go:noescape
+func normSumsRelu8_512(args *channelArgs)
+
+//go:noescape
+func rowSums8_512(args *channelArgs)
+
+//go:noescape
+func dots8_512(args *channelArgs)
+
+//go:noescape
+func moments1_512(args *channelArgs)
+
+//go:noescape
+func normSums1_512(args *channelArgs)
+
+//go:noescape
+func normSumsRelu1_512(args *channelArgs)
+
+//go:noescape
+func rowSums1_512(args *channelArgs)
+
+//go:noescape
+func dots1_512(args *channelArgs)
+
+//go:noescape
+func maxPool512(args *tapArgs)
+
+//go:noescape
+func sumPool512(args *tapArgs)
+
+//go:noescape
+func maxPoolBack512(args *tapArgs)
+
+//go:noescape
+func sumPoolBack512(args *tapArgs)
+
+//go:noescape
+func depthwise4_512(args *tapArgs)
+
+//go:noescape
+func depthwise1_512(args *tapArgs)
+
+//go:noescape
+func product6x2_256(args *productArgs)
+
+//go:noescape
+func product4x2_256(args *productArgs)
+
+//go:noescape
+func product2x2_256(args *productArgs)
+
+//go:noescape
+func transpose256(args *transposeArgs)
+
+//go:noescape
+func add256(args *elementArgs)
+
+//go:noescape
+func addRelu256(args *elementArgs)
+
+//go:noescape
+func relu256(args *elementArgs)
+
+//go:noescape
+func clamp256(args *elementArgs)
+
+//go:noescape
+func reluBack256(args *elementArgs)
+
+//go:noescape
+func clampBack256(args *elementArgs)
+
+//go:noescape
+func scale256(args *elementArgs)
+
+//go:noescape
+func squares256(args *elementArgs)
+
+//go:noescape
+func sgd256(args *elementArgs)
+
+//go:noescape
+func momentum256(args *elementArgs)
+
+//go:noescape
+func adam256(args *elementArgs)
+
+//go:noescape
+func affine256(args *channelArgs)
+
+//go:noescape
+func affineRelu256(args *channelArgs)
+
+//go:noescape
+func normBack256(args *channelArgs)
+
+//go:noescape
+func moments4_256(args *channelArgs)
+
+//go:noescape
+func normSums4_256(args *channelArgs)
+
+//go:noescape
+func normSumsRelu4_256(args *channelArgs)
+
+//go:noescape
+func rowSums4_256(args *channelArgs)
+
+//go:noescape
+func dots4_256(args *channelArgs)
+
+//go:noescape
+func moments1_256(args *channelArgs)
+
+//go:noescape
+func normSums1_256(args *channelArgs)
+
+//go:noescape
+func normSumsRelu1_256(args *channelArgs)
+
+//go:noescape
+func rowSums1_256(args *channelArgs)
+
+//go:noescape
+func dots1_256(args *channelArgs)
+
+//go:noescape
+func maxPool256(args *tapArgs)
+
+//go:noescape
+func sumPool256(args *tapArgs)
+
+//go:noescape
+func maxPoolBack256(args *tapArgs)
+
+//go:noescape
+func sumPoolBack256(args *tapArgs)
+
+//go:noescape
+func depthwise4_256(args *tapArgs)
+
+//go:noescape
+func depthwise1_256(args *tapArgs)
+
+//go:noescape
+func peak512(args int)
+
+//go:noescape
+func peak256(args int)
+
+//go:noescape
+func correlate512(args *productArgs)
+
+//go:noescape
+func correlate256(args *productArgs)

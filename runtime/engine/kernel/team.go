@@ -1,0 +1,101 @@
+package kernel
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Team is a number of workers that compute together.
+type Team struct {
+	workers []*Worker
+	starts  []func() // one a worker but the first: go statements of these allocate nothing
+	job     func(*Worker)
+	arrived atomic.Int32
+	turn    atomic.Uint32
+	left    atomic.Int32
+}
+
+// Worker is one member of a team, with the argument blocks that its kernels take.
+type Worker struct {
+	Set
+	ID, N int // its number, and how many there are
+	team  *Team
+	prod  productArgs
+	tr    transposeArgs
+	elem  elementArgs
+	chn   channelArgs
+	tap   tapArgs
+	offs  []int64
+	woffs []int64
+	part  [16]float32
+	edge  [8 * 2 * lanes]float32 // a tile at the edge of a matrix
+}
+
+// NewTeam makes a team of n workers; taps is the most pixels of a pool's or a depthwise convolution's window.
+func NewTeam(s Set, n, taps int) *Team {
+	t := &Team{}
+	for i := range max(n, 1) {
+		w := &Worker{Set: s, ID: i, N: max(n, 1), team: t, offs: make([]int64, max(taps, 1)), woffs: make([]int64, max(taps, 1))}
+		t.workers = append(t.workers, w)
+		if i > 0 {
+			t.starts = append(t.starts, func() {
+				t.job(w)
+				t.left.Add(-1)
+			})
+		}
+	}
+	return t
+}
+
+// Size is the number of workers.
+func (t *Team) Size() int { return len(t.workers) }
+
+// Run has every worker do job and returns when all have; the caller is the first worker. No goroutine is left behind.
+func (t *Team) Run(job func(*Worker)) {
+	t.job = job
+	t.left.Store(int32(len(t.starts)))
+	for _, start := range t.starts {
+		go start()
+	}
+	job(t.workers[0])
+	for spins := 0; t.left.Load() > 0; spins++ {
+		pause(spins)
+	}
+}
+
+// Sync waits until every worker of the team has called it.
+func (w *Worker) Sync() {
+	if w.N == 1 {
+		return
+	}
+	t := w.team
+	turn := t.turn.Load()
+	if int(t.arrived.Add(1)) == w.N {
+		t.arrived.Store(0)
+		t.turn.Add(1)
+		return
+	}
+	for spins := 0; t.turn.Load() == turn; spins++ {
+		pause(spins)
+	}
+}
+
+// pause spins for some microseconds, the usual wait, and then lets others run.
+func pause(spins int) {
+	const patience = 2000
+	if spins > patience {
+		runtime.Gosched()
+	}
+}
+
+// share is this worker's part of n things, from and to.
+func (w *Worker) share(n int) (from, to int) { return n * w.ID / w.N, n * (w.ID + 1) / w.N }
+
+// chunk is this worker's part of n values, in whole cache lines.
+func (w *Worker) chunk(n int) (from, to int) {
+	from, to = w.share(n / lanes)
+	return from * lanes, to * lanes
+}
+
+func p(s []float32, i int) unsafe.Pointer { return unsafe.Pointer(&s[i]) }
