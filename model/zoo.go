@@ -14,6 +14,7 @@ type Entry struct {
 	Title   string
 	Input   Shape // the standard one
 	Classes int
+	min     int // sides below it do not build, as in Keras; 0: as the windows allow
 	build   func(b *Builder, classes int)
 }
 
@@ -26,9 +27,15 @@ var zoo = map[string]Entry{
 	"lenet-kubeml":         {Title: "LeNet without padding, KubeML's 44K", Input: Shape{1, 28, 28}, Classes: 10, build: lenet(0)},
 	"resnet18":             {Title: "ResNet-18 (He 2015, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBasic(2, 2, 2, 2)},
 	"resnet34":             {Title: "ResNet-34 (He 2015, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBasic(3, 4, 6, 3)},
-	"resnet50":             {Title: "ResNet-50 v1 (Keras Applications)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetKeras(3, 4, 6, 3)},
+	"resnet50":             {Title: "ResNet-50 with stride in the 3x3 convolutions (torchvision)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBottleneck(3, 4, 6, 3)},
+	"resnet50-keras":       {Title: "ResNet-50 v1 (Keras Applications)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetKeras(3, 4, 6, 3)},
+	"resnet152":            {Title: "ResNet-152 with stride in the 3x3 convolutions (torchvision)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBottleneck(3, 8, 36, 3)},
+	"resnet20-cifar":       {Title: "ResNet-20 for CIFAR, shortcuts of option A (He 2015, 4.2)", Input: Shape{3, 32, 32}, Classes: 10, build: resnetCIFAR(3, false)},
+	"resnet20-cifar-b":     {Title: "ResNet-20 for CIFAR, shortcuts of option B", Input: Shape{3, 32, 32}, Classes: 10, build: resnetCIFAR(3, true)},
 	"resnet32-cifar":       {Title: "ResNet-32 for CIFAR, shortcuts of option A (He 2015, 4.2)", Input: Shape{3, 32, 32}, Classes: 10, build: resnetCIFAR(5, false)},
 	"resnet32-cifar-b":     {Title: "ResNet-32 for CIFAR, shortcuts of option B", Input: Shape{3, 32, 32}, Classes: 10, build: resnetCIFAR(5, true)},
+	"mobilenetv1":          {Title: "MobileNet v1 (Howard 2017, Keras Applications)", Input: Shape{3, 224, 224}, Classes: 1000, build: mobileNetV1},
+	"inceptionv3":          {Title: "Inception v3 (Szegedy 2015, Keras Applications)", Input: Shape{3, 299, 299}, Classes: 1000, min: 75, build: inceptionV3},
 	"vgg16":                {Title: "VGG-16 (Simonyan 2014, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000, build: vgg16(true)},
 	"vgg16-cifar":          {Title: "VGG-16 with a head on 512 features", Input: Shape{3, 32, 32}, Classes: 10, build: vgg16(false)},
 	"vgg16-cifar-adaptive": {Title: "VGG-16 with torchvision's head at 32x32, KubeML's 134M", Input: Shape{3, 32, 32}, Classes: 10, build: vgg16(true)},
@@ -77,6 +84,13 @@ func Build(n disdel.Network) (*Graph, error) {
 	b := NewBuilder(n.Name, Shape(n.Input))
 	if b.err == nil && len(n.Input) != 3 {
 		b.fail("input", "%s takes [channels height width], not %v", n.Name, n.Input)
+	}
+	if b.err == nil && min(n.Input[1], n.Input[2]) < e.min {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "build network " + n.Name,
+			Msg:  fmt.Sprintf("an input of %dx%d pixels is too small: it needs at least %dx%d", n.Input[1], n.Input[2], e.min, e.min),
+			Hint: fmt.Sprintf("disdel model show %s --input %dx%dx%d", n.Name, n.Input[0], e.min, e.min),
+		}
 	}
 	if b.err == nil {
 		e.build(b, n.Classes)
