@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/disdel/disdel"
@@ -80,11 +81,25 @@ func (b *Builder) image(name string, in int) (c, h, w int) {
 type Window struct {
 	Kernel, Stride, Dilation Sides
 	Pad                      Padding
+	CountPad                 bool // average pools only
 }
 
 // Square is a window with equal sides.
 func Square(kernel, stride, pad int) Window {
 	return Window{Kernel: Sides{kernel, kernel}, Stride: Sides{stride, stride}, Pad: Padding{pad, pad, pad, pad}}
+}
+
+// SamePad pads a window as padding "same" of TensorFlow does for an image of height x width: the output has
+// ceil(size/stride) pixels, and the odd zero goes to the bottom and right.
+func (w Window) SamePad(height, width int) Window {
+	side := func(size, kernel, stride, dilation int) (before, after int) {
+		stride, dilation = max(stride, 1), max(dilation, 1)
+		total := max(((size+stride-1)/stride-1)*stride+dilation*(kernel-1)+1-size, 0)
+		return total / 2, total - total/2
+	}
+	w.Pad.Top, w.Pad.Bottom = side(height, w.Kernel.H, w.Stride.H, w.Dilation.H)
+	w.Pad.Left, w.Pad.Right = side(width, w.Kernel.W, w.Stride.W, w.Dilation.W)
+	return w
 }
 
 // slide returns the size of the output of a window, checking that at least one position fits.
@@ -133,9 +148,25 @@ func (b *Builder) Dense(name string, in, units int) int {
 	return b.add(Node{Name: name, Op: OpDense, Inputs: []int{in}, Out: Shape{units}, Units: units, Bias: true})
 }
 
-// BatchNorm adds a normalisation over channels with PyTorch's defaults, eps 1e-5 and momentum 0.1.
-func (b *Builder) BatchNorm(name string, in int) int {
-	return b.add(Node{Name: name, Op: OpBatchNorm, Inputs: []int{in}, Out: b.Out(in), Eps: 1e-5, Momentum: 0.1})
+// Norm says how a batch norm works. Zero values are PyTorch's: eps 1e-5, momentum 0.1, weight and bias.
+type Norm struct {
+	Eps, Momentum     float64
+	NoScale, NoCenter bool
+}
+
+// BatchNorm adds a normalisation over channels with PyTorch's defaults.
+func (b *Builder) BatchNorm(name string, in int) int { return b.Norm(name, in, Norm{}) }
+
+// Norm adds a normalisation over channels.
+func (b *Builder) Norm(name string, in int, n Norm) int {
+	eps, momentum := cmp.Or(n.Eps, 1e-5), cmp.Or(n.Momentum, 0.1)
+	if !(eps > 0) || !(momentum > 0) || momentum > 1 {
+		b.fail(name, "eps %g must be above 0, and momentum %g above 0 and at most 1", eps, momentum)
+	}
+	return b.add(Node{
+		Name: name, Op: OpBatchNorm, Inputs: []int{in}, Out: b.Out(in),
+		Eps: eps, Momentum: momentum, NoScale: n.NoScale, NoCenter: n.NoCenter,
+	})
 }
 
 // Same adds an element-wise op: OpReLU, OpReLU6, OpSigmoid, OpTanh or OpSoftmax (which takes a vector).
@@ -153,7 +184,11 @@ func (b *Builder) Pool(name string, in int, op Op, w Window) int {
 		w.Stride = w.Kernel
 	}
 	oh, ow := b.slide(name, &w, h, wd)
-	return b.add(Node{Name: name, Op: op, Inputs: []int{in}, Out: Shape{c, oh, ow}, Kernel: w.Kernel, Stride: w.Stride, Pad: w.Pad})
+	count := w.CountPad && op == OpAvgPool
+	if p := w.Pad; !count && (max(p.Top, p.Bottom) >= w.Kernel.H || max(p.Left, p.Right) >= w.Kernel.W) {
+		b.fail(name, "padding %v of a window of %dx%d: some windows would see padding alone", p, w.Kernel.H, w.Kernel.W)
+	}
+	return b.add(Node{Name: name, Op: op, Inputs: []int{in}, Out: Shape{c, oh, ow}, Kernel: w.Kernel, Stride: w.Stride, Pad: w.Pad, CountPad: count})
 }
 
 // AdaptivePool averages to side x side, whatever the input.

@@ -35,7 +35,13 @@ func (g *Graph) nodeParams(i int) []Param {
 		out = []Param{param("weight", true, n.Units, g.in(n)[0])}
 	case OpBatchNorm:
 		c := n.Out[0]
-		return []Param{param("weight", true, c), param("bias", true, c), param("running_mean", false, c), param("running_var", false, c)}
+		if !n.NoScale {
+			out = append(out, param("weight", true, c))
+		}
+		if !n.NoCenter {
+			out = append(out, param("bias", true, c))
+		}
+		return append(out, param("running_mean", false, c), param("running_var", false, c))
 	default:
 		return nil
 	}

@@ -21,14 +21,14 @@ const (
 	OpInput
 	OpConv // Filters, Kernel, Stride, Pad, Dilation, Groups, Bias; Groups equal to the input channels is depthwise
 	OpDense
-	OpBatchNorm // over channels; Eps, Momentum; parameters weight, bias; statistics running_mean, running_var
+	OpBatchNorm // over channels; Eps, Momentum; parameters weight (unless NoScale), bias (unless NoCenter); statistics running_mean, running_var
 	OpReLU
 	OpReLU6
 	OpSigmoid
 	OpTanh
 	OpSoftmax         // last node only: the loss takes its input, prediction its output
 	OpMaxPool         // Kernel, Stride, Pad
-	OpAvgPool         // Kernel, Stride, Pad
+	OpAvgPool         // Kernel, Stride, Pad, CountPad
 	OpAdaptiveAvgPool // to Kernel, whatever the input
 	OpGlobalAvgPool   // to [channels 1 1]
 	OpDropout         // Rate is the share dropped while training
@@ -60,7 +60,10 @@ type Node struct {
 	Bias     bool
 	Rate     float64
 	Eps      float64
-	Momentum float64
+	Momentum float64 // share of the newest batch in the running statistics: PyTorch's, 1 minus Keras'
+	NoScale  bool    // batch norm without weight, as a weight of 1
+	NoCenter bool    // batch norm without bias, as a bias of 0
+	CountPad bool    // average pool divides by the whole window: PyTorch's count_include_pad; Keras leaves padding out
 }
 
 // Graph is a network: nodes in topological order, node 0 the input, the last node the output. Built only by a Builder,
