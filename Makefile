@@ -32,3 +32,9 @@ quickstart: ## the main job on embedded defaults
 .PHONY: bench-spine
 bench-spine: deps build ## figures of one job end to end: quickstart and Fashion-MNIST
 	go run ./bench
+
+.PHONY: bench-engine
+bench-engine: ## figures of the training engine, beside PyTorch and TensorFlow (installs them under .cache)
+	scripts/bench-deps.sh
+	go build -o bin/bench-engine ./bench/engine
+	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"

@@ -102,10 +102,13 @@ type TrainRequest struct {
 	Network   Network   `json:"network"`
 	Data      DataRef   `json:"data"`
 	Shard     Rows      `json:"shard"`
-	Epochs    int       `json:"epochs"` // to train in this round
-	Epoch     int       `json:"epoch"`  // trained before this round
+	Epochs    int       `json:"epochs"`    // to train in this round
+	Epoch     int       `json:"epoch"`     // trained before this round
+	JobEpochs int       `json:"jobEpochs"` // of the whole job, which a schedule goes by
 	BatchSize int       `json:"batchSize"`
 	Optimizer Optimizer `json:"optimizer"`
+	Schedule  *Schedule `json:"schedule,omitempty"`
+	ClipNorm  float64   `json:"clipNorm,omitempty"` // 0: any
 	Loss      string    `json:"loss"`
 	Target    float64   `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
 	Threads   int       `json:"threads"`

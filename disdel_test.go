@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +139,50 @@ func TestRecordsHaveTheDocumentedNames(t *testing.T) {
 	for _, name := range []string{"accuracy", "loss", "phases", "actions", "estimateBytes", "limitBytes", "peakBytes", "timeoutMs", "durationMs", "totalMs"} {
 		if !strings.Contains(string(data), `"`+name+`"`) {
 			t.Errorf("no %q in %s", name, data)
+		}
+	}
+}
+
+// job.go and interface.md: a step schedule multiplies at every so many epochs; a cosine falls by Loshchilov and Hutter's
+// eq. 5 (2017), floor + (1 - floor) (1 + cos(pi e/E)) / 2, whose cosine is 1, 1/sqrt 2, 0, -1/sqrt 2 at e = 0 to 3 of 4.
+func TestSchedulesChangeTheRateByTheirFormulas(t *testing.T) {
+	half := math.Sqrt2 / 2
+	step := &disdel.Schedule{Step: &disdel.StepSchedule{Every: 2, Factor: 0.5}}
+	for _, c := range []struct {
+		name   string
+		s      *disdel.Schedule
+		epochs int
+		want   []float64
+	}{
+		{"none", nil, 3, []float64{1, 1, 1}},
+		{"of nothing", &disdel.Schedule{}, 2, []float64{1, 1}},
+		{"step", step, 7, []float64{1, 1, 0.5, 0.5, 0.25, 0.25, 0.125}},
+		{"step to nothing", &disdel.Schedule{Step: &disdel.StepSchedule{Every: 1}}, 3, []float64{1, 0, 0}},
+		{"cosine", &disdel.Schedule{Cosine: &disdel.CosineSchedule{}}, 4, []float64{1, (1 + half) / 2, 0.5, (1 - half) / 2}},
+		{"cosine with floor", &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: 0.2}}, 4, []float64{1, 0.2 + 0.4*(1+half), 0.6, 0.2 + 0.4*(1-half)}},
+		{"cosine of one epoch", &disdel.Schedule{Cosine: &disdel.CosineSchedule{}}, 1, []float64{1}},
+		{"cosine that stays", &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: 1}}, 3, []float64{1, 1, 1}},
+	} {
+		for epoch, want := range c.want {
+			if got := c.s.Factor(epoch, c.epochs); math.Abs(got-want) > 1e-12 {
+				t.Errorf("%s, epoch %d of %d: %g, want %g", c.name, epoch, c.epochs, got, want)
+			}
+		}
+	}
+}
+
+// A schedule goes to the actions as JSON.
+func TestSchedulesReadBackFromJSON(t *testing.T) {
+	for _, want := range []disdel.Schedule{
+		{Step: &disdel.StepSchedule{Every: 3, Factor: 0.1}}, {Cosine: &disdel.CosineSchedule{Floor: 0.01}}, {Cosine: &disdel.CosineSchedule{}},
+	} {
+		data, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got disdel.Schedule
+		if err := json.Unmarshal(data, &got); err != nil || !cmp.Equal(want, got) {
+			t.Errorf("%s became %+v, %v", data, got, err)
 		}
 	}
 }

@@ -1,7 +1,10 @@
 package disdel
 
 import (
+	"bytes"
 	"encoding/json"
+	"math"
+	"slices"
 	"time"
 )
 
@@ -32,9 +35,11 @@ type Metadata struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Model says which network to train: exactly one of Name (a network of the zoo) and Layers.
+// Model says which network to train: exactly one of Name (a network of the zoo) and Layers. A job file may also name a file
+// of Keras; its network is in Layers by the time that anybody has a Job, so that a job needs no other file.
 type Model struct {
 	Name   string  `json:"name,omitempty"`
+	Keras  string  `json:"keras,omitempty"`
 	Layers []Layer `json:"layers,omitempty"`
 	Init   Init    `json:"init"`
 }
@@ -48,22 +53,72 @@ type Init struct {
 // Layer is one entry of model.layers. In the file it is an object with one key, its kind: {dense: {units: 10}}.
 // Which options a kind takes is the model folder's table; options not given are zero.
 type Layer struct {
-	Kind       string  `json:"-"`
-	Units      int     `json:"units,omitempty"`      // dense: outputs
-	Filters    int     `json:"filters,omitempty"`    // conv: output channels
-	Kernel     int     `json:"kernel,omitempty"`     // conv, pools: side of the square window
-	Stride     int     `json:"stride,omitempty"`     // conv, pools
-	Padding    int     `json:"padding,omitempty"`    // conv, pools: zeros on every side
-	Groups     int     `json:"groups,omitempty"`     // conv: groups of channels; equal to the channels is depthwise
-	Rate       float64 `json:"rate,omitempty"`       // dropout: share of values dropped
-	Activation string  `json:"activation,omitempty"` // conv, dense: relu or softmax
+	Kind       string   `json:"-"`
+	Name       string   `json:"name,omitempty"`       // "": its place in the list
+	From       []string `json:"from,omitempty"`       // names of the layers it takes; none: the one before it
+	Shape      []int    `json:"shape,omitempty"`      // input: what the network is made for
+	Units      int      `json:"units,omitempty"`      // dense: outputs
+	Filters    int      `json:"filters,omitempty"`    // conv: output channels
+	Kernel     int      `json:"kernel,omitempty"`     // conv, pools: side of the square window
+	Stride     int      `json:"stride,omitempty"`     // conv, pools
+	Padding    int      `json:"padding,omitempty"`    // conv, pools: zeros on every side
+	Dilation   int      `json:"dilation,omitempty"`   // conv: pixels from one of the kernel to the next
+	Groups     int      `json:"groups,omitempty"`     // conv: groups of channels; equal to the channels is depthwise
+	Bias       *bool    `json:"bias,omitempty"`       // conv, dense: nil is true
+	Eps        float64  `json:"eps,omitempty"`        // batchNorm: 0 is 1e-5
+	Momentum   float64  `json:"momentum,omitempty"`   // batchNorm: share of the newest batch; 0 is 0.1
+	Scale      *bool    `json:"scale,omitempty"`      // batchNorm: nil is true
+	Center     *bool    `json:"center,omitempty"`     // batchNorm: nil is true
+	Rate       float64  `json:"rate,omitempty"`       // dropout: share of values dropped
+	Activation string   `json:"activation,omitempty"` // conv, dense: relu or softmax
+
+	// Windows that differ by side, which the file gives as lists under the names above. One that is not zero takes the
+	// place of its number; one of equal sides is never read from a file.
+	KernelHW   [2]int `json:"-"` // height, width
+	StrideHW   [2]int `json:"-"`
+	DilationHW [2]int `json:"-"`
+	PaddingAt  [4]int `json:"-"` // top, bottom, left, right
+	SamePad    bool   `json:"-"` // padding: same, as TensorFlow pads
 }
 
-type layerOptions Layer
+// layerOptions is a Layer's options as JSON has them: windows are a number or a list.
+type layerOptions struct {
+	Name       string     `json:"name,omitempty"`
+	From       oneOrMore  `json:"from,omitempty"`
+	Shape      []int      `json:"shape,omitempty"`
+	Units      int        `json:"units,omitempty"`
+	Filters    int        `json:"filters,omitempty"`
+	Kernel     windowSide `json:"kernel,omitzero"`
+	Stride     windowSide `json:"stride,omitzero"`
+	Padding    padding    `json:"padding,omitzero"`
+	Dilation   windowSide `json:"dilation,omitzero"`
+	Groups     int        `json:"groups,omitempty"`
+	Bias       *bool      `json:"bias,omitempty"`
+	Eps        float64    `json:"eps,omitempty"`
+	Momentum   float64    `json:"momentum,omitempty"`
+	Scale      *bool      `json:"scale,omitempty"`
+	Center     *bool      `json:"center,omitempty"`
+	Rate       float64    `json:"rate,omitempty"`
+	Activation string     `json:"activation,omitempty"`
+}
+
+func (o layerOptions) layer(kind string) Layer {
+	return Layer{
+		Kind: kind, Name: o.Name, From: o.From, Shape: o.Shape, Units: o.Units, Filters: o.Filters, Groups: o.Groups, Bias: o.Bias,
+		Eps: o.Eps, Momentum: o.Momentum, Scale: o.Scale, Center: o.Center, Rate: o.Rate, Activation: o.Activation,
+		Kernel: o.Kernel.one, Stride: o.Stride.one, Dilation: o.Dilation.one, Padding: o.Padding.one,
+		KernelHW: o.Kernel.two, StrideHW: o.Stride.two, DilationHW: o.Dilation.two, PaddingAt: o.Padding.four, SamePad: o.Padding.same,
+	}
+}
 
 // MarshalJSON writes {kind: {options}}.
 func (l Layer) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]layerOptions{l.Kind: layerOptions(l)})
+	return json.Marshal(map[string]layerOptions{l.Kind: {
+		Name: l.Name, From: l.From, Shape: l.Shape, Units: l.Units, Filters: l.Filters, Groups: l.Groups, Bias: l.Bias,
+		Eps: l.Eps, Momentum: l.Momentum, Scale: l.Scale, Center: l.Center, Rate: l.Rate, Activation: l.Activation,
+		Kernel: windowSide{l.Kernel, l.KernelHW}, Stride: windowSide{l.Stride, l.StrideHW}, Dilation: windowSide{l.Dilation, l.DilationHW},
+		Padding: padding{l.Padding, l.PaddingAt, l.SamePad},
+	}})
 }
 
 // UnmarshalJSON reads {kind: {options}}; null options are empty ones.
@@ -76,12 +131,108 @@ func (l *Layer) UnmarshalJSON(data []byte) error {
 		return &Error{Kind: Invalid, Op: "parse layer", Msg: "a layer is an object with one key, its kind"}
 	}
 	for kind, options := range entry {
-		if options != nil {
-			*l = Layer(*options)
+		if options == nil {
+			options = &layerOptions{}
 		}
-		l.Kind = kind
+		*l = options.layer(kind)
 	}
 	return nil
+}
+
+// oneOrMore is a name or a list of names.
+type oneOrMore []string
+
+func (n *oneOrMore) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil && !isNull(data) {
+		*n = oneOrMore{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(n))
+}
+
+func isNull(data []byte) bool { return bytes.Equal(bytes.TrimSpace(data), []byte("null")) }
+
+// windowSide is a number for both sides, or [height width].
+type windowSide struct {
+	one int
+	two [2]int
+}
+
+func (s windowSide) MarshalJSON() ([]byte, error) {
+	if s.two != [2]int{} {
+		return json.Marshal(s.two)
+	}
+	return json.Marshal(s.one)
+}
+
+func (s *windowSide) UnmarshalJSON(data []byte) error {
+	v, err := numbers(data, 2)
+	if err != nil {
+		return err
+	}
+	s.one, s.two = EqualSides(v), [2]int{}
+	if s.one == 0 {
+		copy(s.two[:], v)
+	}
+	return nil
+}
+
+// padding is a number for all sides, "same", or [top bottom left right].
+type padding struct {
+	one  int
+	four [4]int
+	same bool
+}
+
+func (p padding) MarshalJSON() ([]byte, error) {
+	switch {
+	case p.same:
+		return json.Marshal("same")
+	case p.four != [4]int{}:
+		return json.Marshal(p.four)
+	default:
+		return json.Marshal(p.one)
+	}
+}
+
+func (p *padding) UnmarshalJSON(data []byte) error {
+	if *p = (padding{}); string(data) == `"same"` {
+		p.same = true
+		return nil
+	}
+	v, err := numbers(data, 4)
+	if err != nil {
+		return err
+	}
+	if p.one = EqualSides(v); p.one == 0 {
+		copy(p.four[:], v)
+	}
+	return nil
+}
+
+// numbers reads one number, or a list of count.
+func numbers(data []byte, count int) ([]int, error) {
+	var one int
+	if json.Unmarshal(data, &one) == nil {
+		return []int{one}, nil
+	}
+	var all []int
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, err
+	}
+	if len(all) != count {
+		return nil, &Error{Kind: Invalid, Op: "parse layer", Msg: "a window is one number, or a list with one for every side"}
+	}
+	return all, nil
+}
+
+// EqualSides is the number that all sides of a window have, or 0 where they differ: a window has one spelling in a Layer.
+func EqualSides(sides []int) int {
+	if len(sides) == 0 || slices.Min(sides) != slices.Max(sides) {
+		return 0
+	}
+	return sides[0]
 }
 
 // Data says what to learn from.
@@ -103,7 +254,9 @@ type Training struct {
 	Epochs        int        `json:"epochs"`
 	BatchSize     int        `json:"batchSize"`
 	Optimizer     Optimizer  `json:"optimizer"`
-	Loss          string     `json:"loss"` // crossEntropy or mse
+	Loss          string     `json:"loss"` // crossEntropy, binaryCrossEntropy or mse
+	Schedule      *Schedule  `json:"schedule,omitempty"`
+	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
 	EarlyStop     *EarlyStop `json:"earlyStop,omitempty"`
 	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
 	Backend       string     `json:"backend,omitempty"`
@@ -111,35 +264,99 @@ type Training struct {
 
 // Optimizer is exactly one of its fields.
 type Optimizer struct {
-	SGD  *SGD  `json:"sgd,omitempty"`
-	Adam *Adam `json:"adam,omitempty"`
+	SGD   *SGD  `json:"sgd,omitempty"`
+	Adam  *Adam `json:"adam,omitempty"`
+	AdamW *Adam `json:"adamw,omitempty"`
 }
 
-// Name returns "sgd", "adam" or "".
+// Name returns "sgd", "adam", "adamw" or "".
 func (o Optimizer) Name() string {
 	switch {
 	case o.SGD != nil:
 		return "sgd"
 	case o.Adam != nil:
 		return "adam"
+	case o.AdamW != nil:
+		return "adamw"
 	default:
 		return ""
 	}
 }
 
-// SGD is stochastic gradient descent, with momentum where Momentum is above 0.
+// Rate is the learning rate that a schedule starts from, 0 without an optimiser.
+func (o Optimizer) Rate() float64 {
+	switch {
+	case o.SGD != nil:
+		return o.SGD.LearningRate
+	case o.Adam != nil:
+		return o.Adam.LearningRate
+	case o.AdamW != nil:
+		return o.AdamW.LearningRate
+	default:
+		return 0
+	}
+}
+
+// Moments is how many values an optimiser keeps for every weight.
+func (o Optimizer) Moments() int {
+	switch {
+	case o.Adam != nil, o.AdamW != nil:
+		return 2
+	case o.SGD != nil && o.SGD.Momentum != 0:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// SGD is stochastic gradient descent, with momentum where Momentum is above 0 and Nesterov's form of it on request
+// (Sutskever 2013).
 type SGD struct {
 	LearningRate float64 `json:"learningRate"`
 	Momentum     float64 `json:"momentum,omitempty"`
-	WeightDecay  float64 `json:"weightDecay,omitempty"`
+	WeightDecay  float64 `json:"weightDecay,omitempty"` // L2: added to the gradient
+	Nesterov     bool    `json:"nesterov,omitempty"`
 }
 
-// Adam is Kingma and Ba's optimiser; zero betas and epsilon mean 0.9, 0.999 and 1e-8.
+// Adam is Kingma and Ba's optimiser, and Loshchilov and Hutter's where it stands as adamw; zero betas and epsilon mean 0.9,
+// 0.999 and 1e-8.
 type Adam struct {
 	LearningRate float64 `json:"learningRate"`
 	Beta1        float64 `json:"beta1,omitempty"`
 	Beta2        float64 `json:"beta2,omitempty"`
 	Epsilon      float64 `json:"epsilon,omitempty"`
+	WeightDecay  float64 `json:"weightDecay,omitempty"` // adam: L2, added to the gradient; adamw: taken off the weights
+}
+
+// Schedule changes the learning rate with the epochs. It is exactly one of its fields; none is a constant rate.
+type Schedule struct {
+	Step   *StepSchedule   `json:"step,omitempty"`
+	Cosine *CosineSchedule `json:"cosine,omitempty"`
+}
+
+// StepSchedule multiplies the rate by Factor after every Every epochs.
+type StepSchedule struct {
+	Every  int     `json:"every"`
+	Factor float64 `json:"factor"`
+}
+
+// CosineSchedule lets the rate fall to Floor times itself along half a cosine (Loshchilov and Hutter 2017, without restarts).
+type CosineSchedule struct {
+	Floor float64 `json:"floor,omitempty"`
+}
+
+// Factor is what the learning rate is multiplied with in an epoch, counted from 0, of so many.
+func (s *Schedule) Factor(epoch, epochs int) float64 {
+	switch {
+	case s == nil:
+		return 1
+	case s.Step != nil && s.Step.Every > 0:
+		return math.Pow(s.Step.Factor, float64(epoch/s.Step.Every))
+	case s.Cosine != nil && epochs > 1:
+		return s.Cosine.Floor + (1-s.Cosine.Floor)*(1+math.Cos(math.Pi*float64(epoch)/float64(epochs)))/2
+	default:
+		return 1
+	}
 }
 
 // EarlyStop ends training before its last epoch. With Metric "loss" and a Target every action stops at the end of an

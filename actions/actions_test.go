@@ -14,6 +14,8 @@ import (
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // bench is a job's surroundings: the digits on a file store, and an embedded Redis.
@@ -159,6 +161,47 @@ func TestTrainingAgainGivesTheSameBits(t *testing.T) {
 	}
 	if diff := cmp.Diff(got[0], got[1]); diff != "" {
 		t.Errorf("two deliveries differ:\n%.500s", diff)
+	}
+}
+
+// A schedule goes by the epochs of the whole job, whatever round it is: from where its factor is 0, weights stay as they
+// are, and the next job on the same warm process learns again.
+func TestAScheduleSetsTheRateOfEveryEpoch(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	weights := func(epochs, epoch, all int, s *disdel.Schedule) disdel.Weights {
+		t.Helper()
+		req := b.train(0)
+		req.Epochs, req.Epoch, req.JobEpochs, req.Schedule = epochs, epoch, all, s
+		if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); err != nil || res.Epochs != epochs {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		return h.built.engine.Weights()
+	}
+	stop := &disdel.Schedule{Step: &disdel.StepSchedule{Every: 1}}
+	one := weights(1, 0, 3, nil)
+	if diff := cmp.Diff(one, weights(3, 0, 3, stop)); diff != "" {
+		t.Errorf("the epochs after the first changed weights:\n%.300s", diff)
+	}
+	g, err := model.Build(b.net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := engine.InitWeights(g, b.net.Init)
+	if diff := cmp.Diff(start, weights(1, 1, 3, stop)); diff != "" {
+		t.Errorf("an epoch that is the job's second changed weights:\n%.300s", diff)
+	}
+	if diff := cmp.Diff(one, weights(1, 0, 3, nil)); diff != "" {
+		t.Errorf("a job after one with a schedule learns otherwise:\n%.300s", diff)
+	}
+	half := &disdel.Schedule{Step: &disdel.StepSchedule{Every: 1, Factor: 0.5}}
+	cosine := &disdel.Schedule{Cosine: &disdel.CosineSchedule{}} // half way through the job its factor is a half, exactly
+	if diff := cmp.Diff(weights(1, 1, 2, half), weights(1, 1, 2, cosine)); diff != "" {
+		t.Errorf("a cosine does not go by the epochs of the job:\n%.300s", diff)
+	}
+	if cmp.Equal(one, weights(3, 0, 3, nil)) {
+		t.Error("without a schedule, later epochs change nothing either")
 	}
 }
 

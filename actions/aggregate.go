@@ -12,7 +12,7 @@ import (
 // aggregate reduces a cluster's updates to their weighted mean. The top one publishes it as the next round's reference
 // and, in the last round, writes the final weights; every other pushes it as an update of its own level.
 func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult, err error) {
-	bound(req.Memory, req.Estimate)
+	bound(req.Memory, req.Estimate, 0)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
 		return res, err

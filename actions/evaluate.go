@@ -2,6 +2,7 @@ package actions
 
 import (
 	"context"
+	"runtime/debug"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
@@ -13,7 +14,7 @@ import (
 
 // evaluate measures the reference that came out of a round on held-out rows.
 func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult, err error) {
-	bound(req.Memory, req.Estimate)
+	bound(req.Memory, req.Estimate, 0)
 	use(req.Threads)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
@@ -31,6 +32,9 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 			return err
 		}
 		e, err = h.built.get(g, engineKey(req.Network, engine.Config{Batch: req.BatchSize, Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
+		if err == nil {
+			bound(req.Memory, req.Estimate, e.Plan().Bytes())
+		}
 		return err
 	})
 	if err != nil {
@@ -41,6 +45,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		if err != nil {
 			return err
 		}
+		defer debug.FreeOSMemory()
 		return e.SetWeights(w)
 	})
 	if err != nil {
@@ -83,7 +88,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e *engin
 
 // infer answers class and probabilities of every input under a stored model.
 func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res disdel.InferResult, err error) {
-	bound(req.Memory, req.Estimate)
+	bound(req.Memory, req.Estimate, 0)
 	g, err := model.Build(req.Network)
 	if err != nil {
 		return res, err

@@ -89,16 +89,19 @@ func (c *call) usage() disdel.Usage {
 
 // bound has the collector keep the process within its estimate, so that the estimate holds whatever garbage the engine
 // makes, and in any case below nine tenths of the limit, before the kernel ends it. What does not belong to the Go heap
-// (the binary's pages) is taken off. It is the process's own setting, and the process is the container's.
-func bound(limit, estimate disdel.Bytes) {
+// (the binary's pages, an engine's slab) is taken off. It is the process's own setting, and the process is the container's.
+func bound(limit, estimate, slab disdel.Bytes) {
 	target := limit / 10 * 9
 	if estimate > 0 {
 		target = min(target, estimate)
 	}
-	if target > outsideHeap {
-		debug.SetMemoryLimit(int64(target - outsideHeap))
+	if target -= outsideHeap + slab; target > leastHeap {
+		debug.SetMemoryLimit(int64(target))
 	}
 }
+
+// leastHeap is what no bound may go below: the collector would run all the time.
+const leastHeap = 8 * disdel.MB
 
 // use takes as many processors as the request allows: OpenWhisk bounds an action's memory, and on most clusters nothing
 // bounds its processors but its neighbours.

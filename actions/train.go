@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
@@ -14,7 +15,7 @@ import (
 // train learns from one shard for one round: it starts from the round's reference weights, runs the round's epochs and
 // pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3).
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
-	bound(req.Memory, req.Estimate)
+	bound(req.Memory, req.Estimate, 0)
 	use(req.Threads)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
@@ -62,30 +63,31 @@ func (t *trainer) load(ctx context.Context) (err error) {
 		return err
 	}
 	t.engine, err = h.built.get(t.graph, engineKey(r.Network, engine.Config{
-		Batch: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, Threads: r.Threads,
+		Batch: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm, Threads: r.Threads,
 		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Training: true,
 	}))
+	if err == nil {
+		bound(r.Memory, r.Estimate, t.engine.Plan().Bytes())
+	}
 	return err
 }
 
 // fetch sets the weights the round starts from: the seed's own in the first, the reference later. The optimiser starts
 // anew at every round, so that a round does not depend on which process ran the last one.
 func (t *trainer) fetch(ctx context.Context) error {
-	weights, err := t.reference(ctx)
+	if t.req.Round == 0 {
+		t.engine.Init(t.req.Network.Init)
+		return t.engine.ResetOptimizer()
+	}
+	weights, err := t.pulse.store.Reference(ctx, t.req.Job, t.req.Round, shapes(t.graph))
 	if err != nil {
 		return err
 	}
 	if err := t.engine.SetWeights(weights); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // the weights as they came are the largest garbage of a round; the update needs their room
 	return t.engine.ResetOptimizer()
-}
-
-func (t *trainer) reference(ctx context.Context) (disdel.Weights, error) {
-	if t.req.Round == 0 {
-		return engine.InitWeights(t.graph, t.req.Network.Init), nil
-	}
-	return t.pulse.store.Reference(ctx, t.req.Job, t.req.Round, shapes(t.graph))
 }
 
 func (t *trainer) compute(ctx context.Context) error {
@@ -103,8 +105,10 @@ func (t *trainer) compute(ctx context.Context) error {
 	return nil
 }
 
-// epoch runs over the shard once, in an order that job, epoch and worker fix, and returns the mean loss.
+// epoch runs over the shard once, in an order that job, epoch and worker fix, and returns the mean loss. The rate is set
+// without a schedule too: a warm engine may still have that of an earlier job.
 func (t *trainer) epoch(ctx context.Context, epoch int) (float64, error) {
+	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
 	n, batch := t.shard.Len(), min(t.req.BatchSize, t.shard.Len())
 	order := dataset.Order(t.req.Network.Init.Seed, epoch, t.req.Worker, n)
 	x, labels := make([]float32, batch*t.shard.SampleLen()), make([]int32, batch)

@@ -42,12 +42,26 @@ func encode(u disdel.Update) ([]byte, error) {
 			return nil, nonFinite(u.ID, t.Name, i)
 		}
 	}
-	var body bytes.Buffer
-	body.Grow(4*u.Weights.Len() + 128*len(u.Weights) + 64)
-	if err := safetensors.Write(&body, safetensors.FromWeights(u.Weights, nil)); err != nil {
+	file := safetensors.FromWeights(u.Weights, nil)
+	size, err := safetensors.Size(file)
+	if err != nil {
 		return nil, err
 	}
-	out := make([]byte, fixedHeader, fixedHeader+len(u.ID.Job)+4+body.Len()+4*(body.Len()/chunkSize+1))
+	out := appendHeader(make([]byte, 0, fixedHeader+len(u.ID.Job)+4+size+4*(size/chunkSize+1)), u, size)
+	start := len(out)
+	buf := bytes.NewBuffer(out)
+	if err := safetensors.Write(buf, file); err != nil {
+		return nil, err
+	}
+	out = buf.Bytes()
+	for b := out[start:]; len(b) > 0; b = b[min(chunkSize, len(b)):] {
+		out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(b[:min(chunkSize, len(b))], castagnoli))
+	}
+	return out, nil
+}
+
+func appendHeader(out []byte, u disdel.Update, size int) []byte {
+	out = out[:fixedHeader]
 	copy(out, magic)
 	le := binary.LittleEndian
 	le.PutUint16(out[4:], wireVersion)
@@ -57,14 +71,9 @@ func encode(u disdel.Update) ([]byte, error) {
 	le.PutUint32(out[24:], uint32(u.ID.Member))
 	le.PutUint32(out[28:], uint32(u.Attempt))
 	le.PutUint64(out[40:], math.Float64bits(u.Samples))
-	le.PutUint64(out[48:], uint64(body.Len()))
+	le.PutUint64(out[48:], uint64(size))
 	out = append(out, u.ID.Job...)
-	out = le.AppendUint32(out, crc32.Checksum(out, castagnoli))
-	out = append(out, body.Bytes()...)
-	for b := body.Bytes(); len(b) > 0; b = b[min(chunkSize, len(b)):] {
-		out = le.AppendUint32(out, crc32.Checksum(b[:min(chunkSize, len(b))], castagnoli))
-	}
-	return out, nil
+	return le.AppendUint32(out, crc32.Checksum(out, castagnoli))
 }
 
 func refuse(id disdel.UpdateID, format string, args ...any) error {

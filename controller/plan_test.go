@@ -226,6 +226,10 @@ func TestResolveListsEveryFault(t *testing.T) {
 			j.Model.Name = "digits-cnn"
 		}, []string{"data.checksum", "training.epochs"}},
 		{func(j *disdel.Job) { j.Data.Source = "dataset://digits"; j.Model.Name = "vgg16" }, []string{"model", "training.epochs"}},
+		{func(j *disdel.Job) {
+			j.Data.Source, j.Training.Loss = "dataset://digits", "binaryCrossEntropy"
+			j.Model.Name, j.Model.Layers = "", []disdel.Layer{{Kind: "dense", Units: 3}}
+		}, []string{"training.loss", "model", "training.epochs"}},
 	} {
 		j := job
 		c.change(&j)
@@ -243,9 +247,42 @@ func TestResolveListsEveryFault(t *testing.T) {
 			t.Errorf("(-want +got):\n%s\n%v", diff, err)
 		}
 	}
+	ends := job
+	ends.Model.Name, ends.Data.Source, ends.Training.Loss = "", "dataset://digits", "binaryCrossEntropy"
+	for _, activation := range []string{"sigmoid", "softmax"} {
+		ends.Model.Layers = []disdel.Layer{{Kind: "dense", Units: 10, Activation: activation}}
+		if _, err := Resolve(ctx, ends, store, "job.yaml", locate, nil); err != nil {
+			t.Errorf("binaryCrossEntropy of a %s: %v", activation, err)
+		}
+	}
 	job.Model.Name, job.Data.Source = "digits-cnn", "dataset://digits"
 	if r, err := Resolve(ctx, job, store, "job.yaml", locate, nil); err != nil || r.Graph == nil || r.Data.Train != 1797 {
 		t.Errorf("a good job: %v", err)
+	}
+}
+
+// A train action is told all that its job file says of training, and where in the job it is: schedules go by the latter.
+func TestTrainActionsAreToldHowToLearn(t *testing.T) {
+	in := planInput(t)
+	training := &in.Job.Training
+	training.Epochs, training.ClipNorm, training.Backend, training.Loss = 6, 2.5, "gorgonia", "mse"
+	training.Schedule = &disdel.Schedule{Step: &disdel.StepSchedule{Every: 2, Factor: 0.5}}
+	p, err := NewPlan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := Spec{ID: in.ID, Job: in.Job, Plan: p}
+	var req disdel.TrainRequest
+	if err := json.Unmarshal(spec.train(4, 1).Params, &req); err != nil {
+		t.Fatal(err)
+	}
+	want := disdel.TrainRequest{
+		Job: in.ID, Round: 4, Worker: 1, Attempt: 1, Shard: p.Shards[1], Epochs: 1, Epoch: 4, JobEpochs: 6, BatchSize: 64,
+		Optimizer: training.Optimizer, Schedule: training.Schedule, ClipNorm: 2.5, Loss: "mse", Backend: "gorgonia",
+		Memory: req.Memory, Estimate: req.Estimate,
+	}
+	if diff := cmp.Diff(want, req); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -53,7 +53,7 @@ func (b *planBuilder) input(rows int) estimator.Input {
 	t := b.Job.Training
 	return estimator.Input{
 		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, SampleBytes: b.Data.SampleSize,
-		Epochs: t.Epochs, Optimizer: t.Optimizer,
+		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
 	}
 }
 

@@ -52,8 +52,8 @@ func (s *Spec) train(round, worker int) disdel.Invocation {
 	return s.invocation(disdel.TaskTrain, round, 0, worker, disdel.TrainRequest{
 		Job: s.ID, Round: round, Worker: worker, Attempt: 1,
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
-		Epochs: s.Plan.Epochs, Epoch: round * s.Plan.Epochs, BatchSize: t.BatchSize,
-		Optimizer: t.Optimizer, Loss: t.Loss, Target: s.target(), Threads: s.Threads, Backend: t.Backend,
+		Epochs: s.Plan.Epochs, Epoch: round * s.Plan.Epochs, JobEpochs: t.Epochs, BatchSize: t.BatchSize,
+		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(), Threads: s.Threads, Backend: t.Backend,
 		Store: s.Store, Memory: limit, Estimate: estimate,
 	})
 }

@@ -153,8 +153,18 @@ func (r *resolver) fit() {
 	if e := t.EarlyStop; e != nil && e.Metric == "valLoss" && d.HeldOut == 0 {
 		r.fault("training.earlyStop.metric", "raise data.split.validation", "valLoss needs held-out rows, and there are none")
 	}
-	if r.Graph != nil && t.Loss == "crossEntropy" && r.Graph.Output().Len() != d.Classes {
+	if r.Graph == nil {
+		return
+	}
+	binary := t.Loss == "binaryCrossEntropy"
+	if (t.Loss == "crossEntropy" || binary) && r.Graph.Output().Len() != d.Classes {
 		r.fault("model", "", "the network has %d outputs, and the data %d classes", r.Graph.Output().Len(), d.Classes)
+	}
+	// Its logarithms are clamped outside 0 to 1, where the gradient no longer leads anywhere.
+	last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op
+	if binary && last != model.OpSigmoid && last != model.OpSoftmax {
+		r.fault("training.loss", "end the network in sigmoid or softmax, or use crossEntropy",
+			"binaryCrossEntropy needs outputs that are probabilities, and the network ends in %v", last)
 	}
 }
 

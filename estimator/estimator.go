@@ -5,6 +5,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/model/plan"
 )
 
 // Input is what an estimate is made of.
@@ -15,7 +16,12 @@ type Input struct {
 	SampleBytes disdel.Bytes // of one row as stored
 	Epochs      int
 	Optimizer   disdel.Optimizer
+	ClipNorm    float64 // above 0: all gradients are kept
+	Backend     string  // Gorgonia, or the engine with its static plan
 }
+
+// Gorgonia is the backend whose memory is measured, not planned.
+const Gorgonia = "gorgonia"
 
 // Calibration is what was measured of this runtime and its engine; `make bench-spine` shows estimates beside peaks. Sizes
 // are of resident memory on linux/amd64.
@@ -23,7 +29,7 @@ type Calibration struct {
 	// Package is a runtime that has answered /init and opened its store: Go runtime, buffers, and the binary's pages, of which
 	// the kernel maps 20 to 30 MB, the more of the file it has in its cache.
 	Package disdel.Bytes
-	// StepFactor is what the engine's machine keeps for a step beyond the paper's terms, as a multiple of the bytes of all
+	// StepFactor is what gorgonia's machine keeps for a step beyond the paper's terms, as a multiple of the bytes of all
 	// outputs, forward and backward: those of ReLUs, gradients that are alive at once, targets.
 	StepFactor float64
 	// ColumnFactor is the same for the columns that one image is unrolled into by each convolution.
@@ -64,55 +70,68 @@ func sum(e disdel.Estimate) disdel.Estimate {
 	return e
 }
 
-// copies is z for an optimiser: weights, gradients and its moments.
-func copies(o disdel.Optimizer) disdel.Bytes {
-	switch {
-	case o.Adam != nil:
-		return 4
-	case o.SGD != nil && o.SGD.Momentum != 0:
-		return 3
-	default:
-		return 2
-	}
-}
-
-// Train estimates a train action: Eq. 1 with measured constants, one batch in the place of Eq. 5's epochs, and what the
-// engine needs beyond the paper's terms.
+// Train estimates a train action: Eq. 1 with the plan of the engine's slab in the place of Eq. 2 to 4, one batch in the place
+// of Eq. 5's epochs, and measured constants for the process. What is off the Go heap is exact; the margin is for the rest.
 func (c Calibration) Train(in Input) disdel.Estimate {
-	n := in.Graph.Count()
-	batch := disdel.Bytes(max(in.Batch, 1))
-	e := disdel.Estimate{
-		Method: "measured", Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float), // and its label
-		Mod:         float * disdel.Bytes(n.Trainable+n.NonTrainable) * 2, // the reference read, and the update sent
-		Parameters:  float * copies(in.Optimizer) * disdel.Bytes(n.Trainable),
-		Activations: float * passes * batch * disdel.Bytes(n.ActivationsB),
-		Misc:        float * batch * disdel.Bytes(in.Graph.Input().Len()),
+	if in.Backend == Gorgonia {
+		return c.measuredTrain(in)
 	}
-	step, columns := outputs(in.Graph), columns(in.Graph)
-	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*passes*batch*step) + c.ColumnFactor*float64(float*columns))
-	e.Layers = layers(in, n)
-	return c.margin(e)
-}
-
-// margin adds saf: what varies from run to run and what no term knows of.
-func (c Calibration) margin(e disdel.Estimate) disdel.Estimate {
-	e.Saf = 0
-	heap := sum(e).Total - e.Pkg
-	e.Saf = c.MarginFloor + disdel.Bytes(c.MarginShare*float64(heap))
-	return sum(e)
+	e := c.planned(in, true)
+	return c.margin(e, c.heap(e))
 }
 
 // Evaluate estimates an action that only computes forwards over rows.
 func (c Calibration) Evaluate(in Input) disdel.Estimate {
-	n := in.Graph.Count()
-	batch := disdel.Bytes(max(in.Batch, 1))
-	e := disdel.Estimate{
-		Method: "measured", Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float),
-		Mod: float * disdel.Bytes(n.Trainable+n.NonTrainable), Parameters: float * disdel.Bytes(n.Trainable),
-		Activations: float * batch * disdel.Bytes(n.ActivationsB), Misc: float * batch * disdel.Bytes(in.Graph.Input().Len()),
+	if in.Backend == Gorgonia {
+		return c.measuredEvaluate(in)
 	}
-	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*batch*outputs(in.Graph)) + c.ColumnFactor*float64(float*columns(in.Graph)))
-	return c.margin(e)
+	e := c.planned(in, false)
+	return c.margin(e, c.heap(e))
+}
+
+// heap is the terms whose garbage the collector lets pile up.
+func (c Calibration) heap(e disdel.Estimate) disdel.Bytes { return e.Dta + e.Mod + e.Misc }
+
+// planned reads the terms off the plan that the engine will lay its slab out by.
+func (c Calibration) planned(in Input, training bool) disdel.Estimate {
+	n := in.Graph.Count()
+	batch := max(in.Batch, 1)
+	e := disdel.Estimate{
+		Method: "planned", Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float), // and its label
+		Mod:  2 * float * disdel.Bytes(n.Trainable+n.NonTrainable), // weights as they come from the store or go there, and as values
+		Misc: float * disdel.Bytes(batch*(in.Graph.Input().Len()+in.Graph.Output().Len())),
+	}
+	p, err := plan.New(in.Graph, plan.Spec{Batch: batch, Training: training, Moments: in.Optimizer.Moments(), KeepGrads: in.ClipNorm > 0})
+	if err != nil {
+		return e // only a batch below 1 fails
+	}
+	peak, gaps := p.ByCategory()
+	e.Parameters = peak[plan.Weights] + peak[plan.Moments] + peak[plan.Gradients]
+	e.Activations = peak[plan.Activations] + peak[plan.Backward]
+	e.Workspace = peak[plan.Workspace] + gaps
+	if training {
+		e.Layers = plannedLayers(n, p)
+	}
+	return e
+}
+
+func plannedLayers(n model.Counts, p *plan.Plan) []disdel.LayerEstimate {
+	out := make([]disdel.LayerEstimate, len(n.Layers))
+	by := p.ByNode()
+	for i, l := range n.Layers {
+		b := by[i+1]
+		out[i] = disdel.LayerEstimate{
+			Name: l.Name, Op: l.Op, Output: l.Output, Parameters: l.Trainable, Activations: l.Outputs, MACs: l.MACs,
+			ParameterBytes: b[plan.Weights] + b[plan.Moments] + b[plan.Gradients], ActivationBytes: b[plan.Activations] + b[plan.Backward] + b[plan.Workspace],
+		}
+	}
+	return out
+}
+
+// margin adds saf: what varies from run to run and what no term knows of, heap being the bytes on the Go heap.
+func (c Calibration) margin(e disdel.Estimate, heap disdel.Bytes) disdel.Estimate {
+	e.Saf = c.MarginFloor + disdel.Bytes(c.MarginShare*float64(heap))
+	return sum(e)
 }
 
 // Aggregate estimates an action that reduces updates one at a time, so that the fan-in does not matter: one update as it
@@ -120,7 +139,8 @@ func (c Calibration) Evaluate(in Input) disdel.Estimate {
 func (c Calibration) Aggregate(in Input) disdel.Estimate {
 	n := in.Graph.Count()
 	update := float * disdel.Bytes(n.Trainable+n.NonTrainable)
-	return c.margin(disdel.Estimate{Method: "measured", Pkg: c.Package, Mod: update, Parameters: 3 * update, Workspace: 2 * update})
+	e := disdel.Estimate{Method: "measured", Pkg: c.Package, Mod: update, Parameters: 3 * update, Workspace: 2 * update}
+	return c.margin(e, sum(e).Total-e.Pkg)
 }
 
 // Train estimates a train action with the Default calibration.
@@ -131,38 +151,6 @@ func Evaluate(in Input) disdel.Estimate { return Default.Evaluate(in) }
 
 // Aggregate estimates an aggregate action with the Default calibration.
 func Aggregate(in Input) disdel.Estimate { return Default.Aggregate(in) }
-
-// outputs is every output of a sample that gorgonia makes: those of ReLU, dropout and softmax too.
-func outputs(g *model.Graph) disdel.Bytes {
-	var n int
-	for _, v := range g.Nodes {
-		n += v.Out.Len()
-	}
-	return disdel.Bytes(n)
-}
-
-// columns is the values that the convolutions of a sample are unrolled into.
-func columns(g *model.Graph) disdel.Bytes {
-	var n int
-	for _, v := range g.Nodes {
-		if v.Op == model.OpConv {
-			in := g.Nodes[v.Inputs[0]].Out
-			n += v.Out[1] * v.Out[2] * in[0] * v.Kernel.H * v.Kernel.W
-		}
-	}
-	return disdel.Bytes(n)
-}
-
-func layers(in Input, n model.Counts) []disdel.LayerEstimate {
-	out := make([]disdel.LayerEstimate, len(n.Layers))
-	for i, l := range n.Layers {
-		out[i] = disdel.LayerEstimate{
-			Name: l.Name, Op: l.Op, Output: l.Output, Parameters: l.Trainable, Activations: l.Outputs, MACs: l.MACs,
-			ParameterBytes: float * copies(in.Optimizer) * disdel.Bytes(l.Trainable), ActivationBytes: float * passes * disdel.Bytes(in.Batch) * disdel.Bytes(l.Outputs),
-		}
-	}
-	return out
-}
 
 // ContainerRule is DiSDeL's rule (III-B.1): start with two containers; while the estimate m_e of each is above limit M,
 // add ceil((m_e - M) / M) and estimate again with the smaller shards. Only the shard shrinks: a model that alone exceeds M

@@ -140,7 +140,13 @@ func TestEstimatesAddUpAndGrow(t *testing.T) {
 	}
 	sgd := in
 	sgd.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
-	if Train(sgd).Parameters*2 != Train(in).Parameters {
-		t.Error("SGD keeps weights and gradients, Adam two moments more")
+	weights := float * disdel.Bytes(deeper.Count().Trainable)
+	if more := Train(in).Parameters - Train(sgd).Parameters; more < 2*weights || more > 2*weights+weights/100 {
+		t.Errorf("Adam keeps two moments of %v more than SGD, not %v", weights, more)
+	}
+	clipped := in
+	clipped.ClipNorm = 1
+	if more := Train(clipped).Parameters - Train(in).Parameters; more < weights/3 {
+		t.Errorf("clipping needs all gradients at once, and that costs %v more of %v", more, weights)
 	}
 }

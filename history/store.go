@@ -298,7 +298,8 @@ func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
 // similarLimit bounds how many records a plan looks at.
 const similarLimit = 100
 
-// Similar returns records of the same network, data set and batch size, newest first.
+// Similar returns records of the same network, data set, batch size and backend, newest first: one backend's durations say
+// nothing of the other's.
 func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, error) {
 	selector := map[string]any{
 		"job.data.source":        map[string]any{"$eq": job.Data.Source},
@@ -315,7 +316,8 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 			rows.Close()
 			return nil, wrap(err, "find similar jobs", "")
 		}
-		if r, err := decode(raw); err == nil && reflect.DeepEqual(r.Job.Model.Layers, job.Model.Layers) {
+		if r, err := decode(raw); err == nil && r.Job.Training.Backend == job.Training.Backend &&
+			reflect.DeepEqual(r.Job.Model.Layers, job.Model.Layers) {
 			out = append(out, r)
 		}
 	}

@@ -12,12 +12,13 @@ import (
 type Builder struct {
 	g     Graph
 	names map[string]bool
+	last  int // the node that the next one follows unless it says otherwise
 	err   error
 }
 
 // NewBuilder starts a graph with an input of one sample's shape.
 func NewBuilder(name string, input Shape) *Builder {
-	b := &Builder{g: Graph{Name: name}, names: map[string]bool{}}
+	b := &Builder{g: Graph{Name: name}, names: map[string]bool{"input": true}}
 	for _, v := range input {
 		if v < 1 {
 			b.fail("input", "shape %v has a side below 1", []int(input))
@@ -54,6 +55,40 @@ func (b *Builder) Out(node int) Shape { return b.g.Nodes[node].Out }
 // Last is the index of the newest node.
 func (b *Builder) Last() int { return len(b.g.Nodes) - 1 }
 
+// What no machine computes: bounds of an array's values, of a layer's products and of a window's sides, so that no count
+// overflows.
+const (
+	largestArray  = 1 << 40
+	largestWork   = 1 << 52
+	largestWindow = 1 << 20
+)
+
+// tooLarge says whether a product of sides is no count of values that could be stored.
+func tooLarge(sides []int) bool {
+	p := product(sides)
+	return p < 1 || p > largestArray
+}
+
+func product(sides []int) float64 {
+	p := 1.0
+	for _, v := range sides {
+		p *= float64(v)
+	}
+	return p
+}
+
+// weights is the shape of a node's largest array of weights, [1] where it has none.
+func (b *Builder) weights(n *Node) []int {
+	switch n.Op {
+	case OpConv:
+		return []int{n.Filters, b.Out(n.Inputs[0])[0] / n.Groups, n.Kernel.H, n.Kernel.W}
+	case OpDense:
+		return []int{n.Units, b.Out(n.Inputs[0])[0]}
+	default:
+		return []int{1}
+	}
+}
+
 func (b *Builder) add(n Node) int {
 	if b.err != nil {
 		return 0
@@ -62,9 +97,22 @@ func (b *Builder) add(n Node) int {
 		b.fail(n.Name, "the name is empty or taken")
 		return 0
 	}
+	if w := b.weights(&n); tooLarge(n.Out) || tooLarge(w) || float64(n.Out.Len())*product(w[1:]) > largestWork {
+		b.fail(n.Name, "an output of %v or its weights are beyond any machine", []int(n.Out))
+		return 0
+	}
 	b.names[n.Name] = true
 	b.g.Nodes = append(b.g.Nodes, n)
-	return b.Last()
+	b.last = len(b.g.Nodes) - 1
+	return b.last
+}
+
+// again goes on from a node that is there already, under another name.
+func (b *Builder) again(name string, node int) {
+	if name == "" || b.names[name] {
+		b.fail(name, "the name is empty or taken")
+	}
+	b.names[name], b.last = true, node
 }
 
 // image returns the input's shape as channels, height, width.
@@ -112,7 +160,7 @@ func (b *Builder) slide(name string, w *Window, height, width int) (oh, ow int) 
 	}
 	side := func(size, before, after, kernel, stride, dilation int) int {
 		reach := dilation*(kernel-1) + 1
-		if kernel < 1 || stride < 1 || dilation < 1 || before < 0 || after < 0 || size+before+after < reach {
+		if max(kernel, stride, dilation, before, after) > largestWindow || kernel < 1 || stride < 1 || dilation < 1 || before < 0 || after < 0 || size+before+after < reach {
 			b.fail(name, "a window of %d (stride %d, dilation %d) does not fit %d pixels with padding %d and %d", kernel, stride, dilation, size, before, after)
 			return 1
 		}
@@ -138,14 +186,16 @@ func (b *Builder) Conv(name string, in, filters int, w Window, groups int, bias 
 }
 
 // Dense adds a fully connected layer on a vector.
-func (b *Builder) Dense(name string, in, units int) int {
+func (b *Builder) Dense(name string, in, units int) int { return b.dense(name, in, units, true) }
+
+func (b *Builder) dense(name string, in, units int, bias bool) int {
 	if s := b.Out(in); len(s) != 1 {
 		b.fail(name, "its input %v is no vector; flatten it first", []int(s))
 	}
 	if units < 1 {
 		b.fail(name, "units must be at least 1")
 	}
-	return b.add(Node{Name: name, Op: OpDense, Inputs: []int{in}, Out: Shape{units}, Units: units, Bias: true})
+	return b.add(Node{Name: name, Op: OpDense, Inputs: []int{in}, Out: Shape{units}, Units: units, Bias: bias})
 }
 
 // Norm says how a batch norm works. Zero values are PyTorch's: eps 1e-5, momentum 0.1, weight and bias.

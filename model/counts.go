@@ -58,10 +58,12 @@ type LayerCount struct {
 	Name         string `json:"name"`
 	Op           string `json:"op"`
 	Output       []int  `json:"output"`
+	Parameters   int64  `json:"parameters"`
 	Trainable    int64  `json:"trainableParameters"`
 	NonTrainable int64  `json:"otherParameters"` // batch norm's running statistics
 	Outputs      int64  `json:"outputs"`
-	MACs         int64  `json:"macs"` // of convolutions and dense layers
+	Activations  int64  `json:"activations"` // outputs of convolutions and dense layers, as DiSDeL's Table I counts
+	MACs         int64  `json:"macs"`        // of convolutions and dense layers
 }
 
 // Counts is what a network holds and computes for one sample.
@@ -98,12 +100,14 @@ func (g *Graph) Count() Counts {
 				l.NonTrainable += int64(p.Len())
 			}
 		}
+		l.Parameters = l.Trainable + l.NonTrainable
+		if n.Op == OpConv || n.Op == OpDense {
+			l.Activations = l.Outputs
+		}
 		c.Trainable += l.Trainable
 		c.NonTrainable += l.NonTrainable
 		c.MACs += l.MACs
-		if n.Op == OpConv || n.Op == OpDense {
-			c.ActivationsA += l.Outputs
-		}
+		c.ActivationsA += l.Activations
 		if weighs(n.Op) {
 			c.ActivationsB += l.Outputs
 		}

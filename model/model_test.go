@@ -159,6 +159,15 @@ func TestCheckLayersListsEveryFault(t *testing.T) {
 	}
 }
 
+// pair draws sides that are mostly not given.
+func pair(t *rapid.T) [2]int {
+	if rapid.IntRange(0, 3).Draw(t, "given") > 0 {
+		return [2]int{}
+	}
+	side := rapid.OneOf(rapid.IntRange(-1, 4), rapid.Int())
+	return [2]int{side.Draw(t, "height"), side.Draw(t, "width")}
+}
+
 // Whatever layers a person writes, Build gives a graph of positive shapes or an error, and never panics.
 func TestBuildNeverPanics(t *testing.T) {
 	small := rapid.IntRange(-1, 9)
@@ -166,6 +175,11 @@ func TestBuildNeverPanics(t *testing.T) {
 		layers := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) disdel.Layer {
 			return disdel.Layer{
 				Kind:  rapid.SampledFrom(append(LayerKinds(), "nonsense")).Draw(t, "kind"),
+				Name:  rapid.SampledFrom([]string{"", "", "a", "b", "input", "1"}).Draw(t, "name"),
+				From:  rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "input", "0", "1"}), 0, 2).Draw(t, "from"),
+				Shape: rapid.SliceOfN(small, 0, 3).Draw(t, "shape"), Dilation: small.Draw(t, "dilation"), SamePad: rapid.Bool().Draw(t, "same"),
+				KernelHW: pair(t), StrideHW: pair(t), DilationHW: pair(t), PaddingAt: [4]int{small.Draw(t, "top"), 0, small.Draw(t, "left"), 0},
+				Bias: new(rapid.Bool().Draw(t, "bias")), Eps: rapid.Float64().Draw(t, "eps"), Momentum: rapid.Float64().Draw(t, "momentum"),
 				Units: small.Draw(t, "units"), Filters: small.Draw(t, "filters"), Kernel: small.Draw(t, "kernel"), Stride: small.Draw(t, "stride"),
 				Padding: small.Draw(t, "padding"), Groups: small.Draw(t, "groups"), Rate: rapid.Float64Range(-1, 2).Draw(t, "rate"),
 				Activation: rapid.SampledFrom([]string{"", "relu", "softmax", "x"}).Draw(t, "activation"),
@@ -183,4 +197,95 @@ func TestBuildNeverPanics(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A residual block in a job file: names, from, branches that join.
+func TestLayersMayBranchAndJoin(t *testing.T) {
+	g, err := Build(disdel.Network{Input: []int{2, 8, 8}, Classes: 3, Layers: []disdel.Layer{
+		{Kind: "conv", Name: "stem", Filters: 4, Kernel: 3, SamePad: true, Activation: "relu"},
+		{Kind: "conv", Filters: 4, KernelHW: [2]int{1, 3}, PaddingAt: [4]int{0, 0, 2, 0}, Bias: new(false)},
+		{Kind: "batchNorm", Name: "norm", Eps: 1e-3, Momentum: 0.01, Scale: new(false)},
+		{Kind: "conv", Name: "short", From: []string{"stem"}, Filters: 4, Kernel: 1, Dilation: 2},
+		{Kind: "add", Name: "sum", From: []string{"norm", "short"}},
+		{Kind: "concat", From: []string{"sum", "stem", "input"}},
+		{Kind: "dense", Units: 3, Bias: new(false)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func(i int) string { return g.Nodes[i].Name }
+	cat := node(t, g, "5")
+	if got := []string{name(cat.Inputs[0]), name(cat.Inputs[1]), name(cat.Inputs[2])}; !cmp.Equal(got, []string{"sum", "stem.relu", "input"}) || cat.Out[0] != 10 {
+		t.Errorf("concat takes %v and gives %v", got, cat.Out)
+	}
+	if n := node(t, g, "1"); n.Bias || n.Pad != (Padding{Left: 2}) || n.Kernel != (Sides{1, 3}) {
+		t.Errorf("%+v", n)
+	}
+	// Stem 4 x 18 + 4, 4 x 12, norm 4, shortcut 4 x 4 + 4, dense 10 x 64 x 3.
+	if c := g.Count(); c.Trainable != 76+48+4+20+1920 || c.NonTrainable != 8 {
+		t.Errorf("%d trainable and %d other parameters", c.Trainable, c.NonTrainable)
+	}
+}
+
+// Padding in pixels counts in an average, as in PyTorch; that of same does not, as in TensorFlow.
+func TestAveragesCountPaddingInPixelsOnly(t *testing.T) {
+	g, err := Build(disdel.Network{Input: []int{1, 8, 8}, Classes: 3, Layers: []disdel.Layer{
+		{Kind: "avgPool", Name: "pixels", Kernel: 3, Stride: 1, Padding: 1},
+		{Kind: "avgPool", Name: "same", Kernel: 3, Stride: 1, SamePad: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := node(t, g, "pixels"), node(t, g, "same"); !a.CountPad || b.CountPad || a.Pad != b.Pad {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+}
+
+// Numbers that no machine could hold are refused before a count of them overflows.
+func TestNetworksBeyondAnyMachineAreRefused(t *testing.T) {
+	for _, l := range []disdel.Layer{
+		{Kind: "conv", Filters: 1 << 62, Kernel: 1},
+		{Kind: "conv", Filters: 1, Kernel: 1 << 62, SamePad: true},
+		{Kind: "conv", Filters: 1, Kernel: 2, Dilation: 1 << 62},
+		{Kind: "conv", Filters: 1, Kernel: 1, Padding: 1 << 62},
+		{Kind: "dense", Units: 1 << 41},
+	} {
+		if _, err := Build(disdel.Network{Input: []int{1, 8, 8}, Classes: 3, Layers: []disdel.Layer{l}}); !errors.Is(err, disdel.Invalid) {
+			t.Errorf("%+v: got %v, want Invalid", l, err)
+		}
+	}
+}
+
+func TestCheckLayersKnowsNamesAndBranches(t *testing.T) {
+	for _, c := range []struct {
+		layers []disdel.Layer
+		want   []disdel.Fault
+	}{
+		{[]disdel.Layer{{Kind: "relu", Name: "a b"}, {Kind: "tanh", Name: "0"}, {Kind: "relu", Name: "0"}}, []disdel.Fault{
+			{Path: "l[0].relu.name", Msg: "a name has letters, digits and _ - . /, at most 100, the first a letter, digit or _"},
+			{Path: "l[2].relu.name", Msg: `the name "0" is taken`},
+		}},
+		{[]disdel.Layer{{Kind: "add", From: []string{"input"}}, {Kind: "relu", From: []string{"1"}}}, []disdel.Fault{
+			{Path: "l[0].add.from", Msg: "add needs two layers or more", Hint: "write from: [a, b] with the names of layers"},
+			{Path: "l[1].relu.from", Msg: `there is no layer "1" before this one`},
+		}},
+		{[]disdel.Layer{{Kind: "conv", Filters: 1, KernelHW: [2]int{0, 3}, PaddingAt: [4]int{0, -1}, Eps: 1}}, []disdel.Fault{
+			{Path: "l[0].conv.eps", Msg: "conv takes no eps"},
+			{Path: "l[0].conv.kernel", Msg: "must be at least 1"},
+			{Path: "l[0].conv.padding", Msg: "must not be negative"},
+		}},
+		{[]disdel.Layer{{Kind: "relu", Name: "a"}, {Kind: "relu", From: []string{"input"}}}, []disdel.Fault{
+			{Path: "l[0]", Msg: "nothing uses its output", Hint: `name "a" in the from of a later layer, or take it out`},
+		}},
+	} {
+		got := CheckLayers("l", c.layers)
+		for i := range got {
+			if c.want[min(i, len(c.want)-1)].Hint == "" {
+				got[i].Hint = ""
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -18,10 +19,21 @@ import (
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/runtime/engine"
 )
 
 var setFlag = &cli.StringSliceFlag{Name: "set", Usage: "override a field: `PATH=VALUE`, such as training.batchSize=32 (repeatable)"}
+
+var backendFlag = &cli.StringFlag{Name: "backend", Usage: "`ENGINE` that trains: native or gorgonia; short for --set training.backend=ENGINE"}
+
+// overrides is what the command line says about fields of the job file, --backend last. Its value is quoted, so that it
+// is taken as the word it is, not as YAML.
+func overrides(c *cli.Context) []string {
+	sets := c.StringSlice("set")
+	if c.IsSet("backend") {
+		sets = append(sets, "training.backend="+strconv.Quote(c.String("backend")))
+	}
+	return sets
+}
 
 // source is a job file as it was read.
 type source struct {
@@ -36,7 +48,7 @@ func readJob(u *ui, name string, sets []string) (source, []disdel.Fault, error) 
 	if err != nil {
 		return source{}, nil, err
 	}
-	file, err := jobfile.Parse(name, text, sets)
+	file, err := jobfile.ParseWith(name, text, sets, beside(name))
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
 		return source{name, text, file}, faults.Faults, nil
@@ -44,19 +56,37 @@ func readJob(u *ui, name string, sets []string) (source, []disdel.Fault, error) 
 	return source{name, text, file}, nil, err
 }
 
+// beside reads the files that a job file names: those of a relative path from the job file's own folder, or from the
+// current one where the job comes from standard input.
+func beside(job string) func(file string) ([]byte, error) {
+	return func(file string) ([]byte, error) {
+		if job != "-" && !filepath.IsAbs(file) {
+			file = filepath.Join(filepath.Dir(job), file)
+		}
+		return readFile(file)
+	}
+}
+
 // maxInput bounds what is read from a file or a pipe into memory before anyone has looked at it.
 const maxInput = 64 << 20
 
 func readInput(u *ui, name string) ([]byte, error) {
-	in := u.in
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Err: plainPathError(err), Hint: "check the file's name"}
-		}
-		defer f.Close()
-		in = f
+	if name == "-" {
+		return readAll(name, u.in)
 	}
+	return readFile(name)
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Err: plainPathError(err), Hint: "check the file's name"}
+	}
+	defer f.Close()
+	return readAll(name, f)
+}
+
+func readAll(name string, in io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
 	if err == nil && len(data) > maxInput {
 		err = fmt.Errorf("it is larger than %v", disdel.Bytes(maxInput))
@@ -131,9 +161,6 @@ func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Conte
 	if err != nil {
 		return nil, err
 	}
-	if err := engine.Check(r.Graph); err != nil {
-		return nil, err
-	}
 	p, err := j.plan(ctx, r)
 	if err != nil {
 		return nil, err
@@ -165,7 +192,7 @@ func withJob(c *cli.Context, u *ui, f func(ctx context.Context, s *stack, src so
 	if err := operands(c, 1, 1); err != nil {
 		return err
 	}
-	src, faults, err := readJob(u, c.Args().First(), c.StringSlice("set"))
+	src, faults, err := readJob(u, c.Args().First(), overrides(c))
 	if err != nil {
 		return err
 	}
@@ -177,8 +204,9 @@ func submitCommand(u *ui) *cli.Command {
 		Name: "submit", Usage: "run a job and follow it to its end", ArgsUsage: "FILE",
 		Description: "FILE is a job file, or - for standard input. Ctrl-C stops the job cleanly.\n\n" +
 			"   disdel submit examples/lenet-fashion.yaml\n" +
-			"   disdel submit job.yaml --set training.epochs=10 -o json",
-		Flags: []cli.Flag{setFlag},
+			"   disdel submit job.yaml --set training.epochs=10 -o json\n" +
+			"   disdel submit job.yaml --backend gorgonia",
+		Flags: []cli.Flag{setFlag, backendFlag},
 		Action: func(c *cli.Context) error {
 			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
 				rec, err := runJob(ctx, u, s, func(ctx context.Context, j *jobStack) (controller.Resolved, error) {
@@ -224,7 +252,7 @@ func validateCommand(u *ui) *cli.Command {
 }
 
 func validate(ctx context.Context, u *ui, c *cli.Context, data *dataset.Store, name string) error {
-	src, faults, err := readJob(u, name, c.StringSlice("set"))
+	src, faults, err := readJob(u, name, overrides(c))
 	if err != nil {
 		return err
 	}
@@ -237,7 +265,7 @@ func estimateCommand(u *ui) *cli.Command {
 		Name: "estimate", Usage: "show memory, plan and limits of a job without running it", ArgsUsage: "FILE",
 		Description: "   disdel estimate examples/lenet-fashion.yaml\n" +
 			"   disdel estimate job.yaml --layers --set training.batchSize=256",
-		Flags: []cli.Flag{setFlag, &cli.BoolFlag{Name: "layers", Usage: "show every layer's share"}},
+		Flags: []cli.Flag{setFlag, backendFlag, &cli.BoolFlag{Name: "layers", Usage: "show every layer's share"}},
 		Action: func(c *cli.Context) error {
 			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
 				_, j, err := s.controller(ctx, nil)
@@ -300,7 +328,7 @@ func quickstartCommand(u *ui) *cli.Command {
 		Name: "quickstart", Usage: "train a small network on real data in under a minute",
 		Description: "Trains a convolutional network on 1,797 handwritten digits as two concurrent train actions plus\n" +
 			"aggregation, on embedded OpenWhisk, Redis and history. Needs no set-up and no network.",
-		Flags: []cli.Flag{setFlag},
+		Flags: []cli.Flag{setFlag, backendFlag},
 		Action: func(c *cli.Context) error {
 			if err := operands(c, 0, 0); err != nil {
 				return err
@@ -310,7 +338,7 @@ func quickstartCommand(u *ui) *cli.Command {
 					if err := ensureBuiltin(ctx, j.data, quickstartName); err != nil {
 						return controller.Resolved{}, err
 					}
-					file, err := jobfile.Parse("quickstart.yaml", quickstartJob, c.StringSlice("set"))
+					file, err := jobfile.ParseWith("quickstart.yaml", quickstartJob, overrides(c), beside("-"))
 					if err != nil {
 						return controller.Resolved{}, err
 					}

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,9 +34,64 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DISDEL_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("NO_COLOR", "1")
-			return nil
+			return writeGuide(filepath.Join(e.WorkDir, "guide"))
 		},
 	})
+}
+
+// guideExample is a job file of docs/guide.md, or a part of one, under the name in its first line.
+var guideExample = regexp.MustCompile("(?ms)^```yaml\n# ([a-z-]+\\.yaml)\n(.*?)^```$")
+
+func guideExamples() ([][]string, error) {
+	text, err := os.ReadFile("../../docs/guide.md")
+	if err != nil {
+		return nil, err
+	}
+	found := guideExample.FindAllStringSubmatch(string(text), -1)
+	if blocks := strings.Count(string(text), "```yaml"); blocks != len(found) {
+		return nil, fmt.Errorf("docs/guide.md: %d of %d examples have a name in their first line", len(found), blocks)
+	}
+	return found, nil
+}
+
+// writeGuide writes the guide's examples into dir. The sections that one leaves out are those of quickstart's job.
+func writeGuide(dir string) error {
+	examples, err := guideExamples()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, m := range examples {
+		name, text := m[1], "\n"+m[2]
+		for _, section := range regexp.MustCompile(`(?m)^\w+:.*\n( .*\n)*`).FindAllString(string(quickstartJob), -1) {
+			if key, _, _ := strings.Cut(section, ":"); !strings.Contains(text, "\n"+key+":") {
+				text += section
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The guide shows nothing that its script does not submit.
+func TestScriptsOfTheGuideTakeEveryExample(t *testing.T) {
+	script, err := os.ReadFile("testdata/guide.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, err := guideExamples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range examples {
+		if !strings.Contains(string(script), "submit "+m[1]+" ") {
+			t.Errorf("testdata/guide.txtar does not submit %s", m[1])
+		}
+	}
 }
 
 // tool starts the built program, as a user does.
@@ -198,6 +255,16 @@ func TestQuickstart(t *testing.T) {
 	}
 	if out, errs, code := d.run("model", "show", "digits-cnn:v1"); code != 0 || !strings.Contains(out, doc.ID) {
 		t.Errorf("model show: exit %d\n%s%s", code, out, errs)
+	}
+	exported := filepath.Join(t.TempDir(), "digits.safetensors")
+	if out, errs, code := d.run("model", "export", "digits-cnn", "--output", exported); code != 0 || !strings.Contains(out, exported) {
+		t.Errorf("model export: exit %d\n%s%s", code, out, errs)
+	}
+	if _, errs, code := d.run("model", "export", "digits-cnn", "--output", exported); code == 0 || !strings.Contains(errs, "does not exist yet") {
+		t.Errorf("model export over a file: exit %d\n%s", code, errs)
+	}
+	if data, err := os.ReadFile(exported); err != nil || !strings.Contains(string(data[:min(len(data), 400)]), `"conv1.weight"`) {
+		t.Errorf("exported file: %v", err)
 	}
 	// The same seed gives the same bits, and the second job's timeouts come from the first.
 	second, errs, code := d.run("quickstart", "-o", "json")
@@ -439,6 +506,7 @@ func TestNormalizeMovesFlagsAhead(t *testing.T) {
 		"infer m -i f":                          "infer -i f m",
 		"submit -- -o json":                     "submit -- -o json",
 		"submit - --set a=b":                    "submit --set a=b -",
+		"estimate job.yaml --backend native":    "estimate --backend native job.yaml",
 		"dataset add x --format idx --images a": "dataset add --format idx --images a x",
 		"history show show":                     "history show show",
 		"submit job.yaml --unknown":             "submit --unknown job.yaml",

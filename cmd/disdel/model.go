@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,13 +16,13 @@ import (
 
 func modelCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "model", Usage: "list and show networks and trained models",
-		Subcommands: []*cli.Command{modelList(u), modelShow(u)},
+		Name: "model", Usage: "list, show and export networks and trained models",
+		Subcommands: []*cli.Command{modelList(u), modelShow(u), modelExport(u)},
 		Action:      needSubcommand,
 	}
 }
 
-// networkDocument is a network of the zoo as -o json shows it.
+// networkDocument is a network of the zoo or of Keras as -o json shows it.
 type networkDocument struct {
 	Name                string             `json:"name"`
 	Title               string             `json:"title"`
@@ -44,11 +45,15 @@ func describeNetwork(n disdel.Network, title string) (networkDocument, error) {
 	if err != nil {
 		return networkDocument{}, err
 	}
+	return describeGraph(g, n.Name, title), nil
+}
+
+func describeGraph(g *model.Graph, name, title string) networkDocument {
 	c := g.Count()
 	return networkDocument{
-		Name: n.Name, Title: title, Input: n.Input, Classes: n.Classes, Parameters: c.Trainable + c.NonTrainable,
+		Name: name, Title: title, Input: g.Input(), Classes: g.Output().Len(), Parameters: c.Trainable + c.NonTrainable,
 		TrainableParameters: c.Trainable, Activations: c.ActivationsA, MACs: c.MACs, Layers: c.Layers,
-	}, nil
+	}
 }
 
 func modelList(u *ui) *cli.Command {
@@ -115,19 +120,55 @@ func networkName(n disdel.Network) string {
 func modelShow(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show a network's layers, or a trained model", ArgsUsage: "NAME",
-		Description: "NAME is a network of the zoo, or a trained model: NAME for its newest version, NAME:vN for one.\n\n" +
-			"   disdel model show lenet5 --input 1x28x28\n   disdel model show digits-cnn:v1",
+		Description: "NAME is a network of the zoo, or a trained model: NAME for its newest version, NAME:vN for one.\n" +
+			"   A NAME that ends in .json, or --keras, is a file of Keras' model.to_json().\n\n" +
+			"   disdel model show lenet5 --input 1x28x28\n   disdel model show digits-cnn:v1\n   disdel model show --keras my.json",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "input", Usage: "shape `CxHxW` of a network's input"},
 			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of a network's outputs"},
+			&cli.StringFlag{Name: "keras", Usage: "show the network of a `FILE` that Keras wrote"},
 		},
 		Action: func(c *cli.Context) error {
+			if c.IsSet("keras") {
+				if err := operands(c, 0, 0); err != nil {
+					return err
+				}
+				return showKeras(c, u, c.String("keras"))
+			}
 			if err := operands(c, 1, 1); err != nil {
 				return err
+			}
+			if strings.HasSuffix(c.Args().First(), ".json") {
+				return showKeras(c, u, c.Args().First())
 			}
 			return withStack(c, u, func(ctx context.Context, s *stack) error { return showModel(ctx, c, u, s, c.Args().First()) })
 		},
 	}
+}
+
+// showKeras shows a network at the only input and with the only outputs that its file gives.
+func showKeras(c *cli.Context, u *ui, file string) error {
+	for _, flag := range []string{"input", "classes"} {
+		if c.IsSet(flag) {
+			return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("--%s does not go with a file of Keras, which says it", flag)}}
+		}
+	}
+	text, err := readInput(u, file)
+	if err != nil {
+		return err
+	}
+	g, err := model.FromKeras(text)
+	var faults *disdel.Faults
+	if errors.As(err, &faults) {
+		for i := range faults.Faults { // a layer has no line
+			faults.Faults[i].Path = file + ": layer " + faults.Faults[i].Path
+		}
+	}
+	if err != nil {
+		return err
+	}
+	doc := describeGraph(g, file, "Network of Keras")
+	return u.show(doc, func(w io.Writer) { printNetwork(w, doc) })
 }
 
 // showModel prefers a trained model where both exist, unless the flags ask for a network.
@@ -177,9 +218,9 @@ func parseShape(text string) ([]int, error) {
 func printNetwork(w io.Writer, d networkDocument) {
 	fmt.Fprintf(w, "%s: %s\ninput %s, %d classes, %d parameters (%d trainable), %d activations, %d multiply-accumulates a sample\n\n",
 		d.Name, d.Title, shapeText(d.Input), d.Classes, d.Parameters, d.TrainableParameters, d.Activations, d.MACs)
-	rows := [][]string{{"LAYER", "OP", "OUTPUT", "PARAMETERS", "MACS"}}
+	rows := [][]string{{"LAYER", "OP", "OUTPUT", "PARAMETERS", "ACTIVATIONS", "MACS"}}
 	for _, l := range d.Layers {
-		rows = append(rows, []string{l.Name, l.Op, shapeText(l.Output), fmt.Sprint(l.Trainable + l.NonTrainable), fmt.Sprint(l.MACs)})
+		rows = append(rows, []string{l.Name, l.Op, shapeText(l.Output), fmt.Sprint(l.Parameters), fmt.Sprint(l.Activations), fmt.Sprint(l.MACs)})
 	}
 	table(w, rows...)
 }

@@ -19,7 +19,7 @@ func (r *reader) root(n *yaml.Node, job *disdel.Job) {
 	r.object(n, "", "", reflect.ValueOf(job).Elem())
 }
 
-// value reads n, the value of field f at path, into v.
+// value reads n, the value of field f at path, into v; of an option, v is the whole layer.
 func (r *reader) value(n *yaml.Node, f *field, path string, v reflect.Value) {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -32,7 +32,9 @@ func (r *reader) value(n *yaml.Node, f *field, path string, v reflect.Value) {
 		r.object(n, f.path, path, v)
 	case f.form == list && n.Kind == yaml.SequenceNode:
 		r.list(n, f, path, v)
-	case f.form != object && f.form != list && n.Kind == yaml.ScalarNode:
+	case f.form >= boolean && n.Kind != yaml.MappingNode:
+		r.option(n, f, path, v.Addr().Interface().(*disdel.Layer))
+	case f.form != object && f.form != list && f.form < boolean && n.Kind == yaml.ScalarNode:
 		r.scalar(n, f, path, v)
 	default:
 		r.wrongForm(n, f, path)
@@ -65,6 +67,8 @@ func (r *reader) object(n *yaml.Node, pattern, path string, v reflect.Value) {
 			r.fault(keyPlace(k, value), at, "take it out", "known, but not supported in this version")
 		case v.Kind() == reflect.Map:
 			r.label(keyPlace(k, value), value, f, at, key, v)
+		case f.form >= boolean:
+			r.value(value, f, at, v)
 		default:
 			r.value(value, f, at, member(v, key))
 		}

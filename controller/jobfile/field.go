@@ -22,11 +22,22 @@ const (
 	size          // memory: megabytes or a number with a unit
 	duration      // Go's syntax
 	cost          // GB-s
+	toggle        // true or false
+
+	// Options of layers, which take more than one shape of value; see option.go.
+	boolean // true or false
+	sides   // an integer or one for each of height and width
+	padding // an integer, the word same, or an integer for each side
+	names   // a text or a list of them
+	shape   // a list of integers
 )
 
 var formNames = [...]string{
 	object: "object", list: "list", text: "text", integer: "integer", number: "number",
 	size: "memory size", duration: "duration", cost: "cost in GB-s",
+	toggle:  "true or false",
+	boolean: "true or false", sides: "integer or [height, width]", padding: "integer, same or [top, bottom, left, right]",
+	names: "text or a list of texts", shape: "list of integers",
 }
 
 // String is the form's name as explain prints it.
@@ -35,9 +46,9 @@ func (f form) String() string { return formNames[f] }
 // want is the form with its article, for "expected an integer".
 func (f form) want() string {
 	switch f {
-	case text:
-		return "text"
-	case object, integer:
+	case text, toggle, boolean, names:
+		return f.String()
+	case object, integer, sides, padding:
 		return "an " + f.String()
 	default:
 		return "a " + f.String()
@@ -100,6 +111,14 @@ func (f *field) rule() string {
 
 // formatNumber prints a number as a person would write it into a job file.
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// andList prints "a", "a and b", "a, b and c".
+func andList(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
 
 // orList prints "a", "a or b", "a, b or c".
 func orList(words []string) string {

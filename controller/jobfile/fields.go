@@ -9,13 +9,16 @@ import (
 // The shapes of names. A data set is a folder of its store and a job a package of OpenWhisk, so both are DNS labels
 // (RFC 1123, section 2.1), in which no path can hide.
 var (
-	dnsLabel   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	labelKey   = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_./]{0,61}[A-Za-z0-9])?$`)
-	labelText  = regexp.MustCompile(`^[^,=]{0,256}$`)
-	dataURL    = regexp.MustCompile(`^dataset://[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	sha256Form = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	shortText  = regexp.MustCompile(`^.{1,63}$`)
-	dnsInWords = "lower-case letters, digits and dashes, at most 63, a letter or digit at both ends"
+	dnsLabel     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	labelKey     = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_./]{0,61}[A-Za-z0-9])?$`)
+	labelText    = regexp.MustCompile(`^[^,=]{0,256}$`)
+	dataURL      = regexp.MustCompile(`^dataset://[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	sha256Form   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	layerForm    = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_./]{0,99}$`)
+	fileForm     = regexp.MustCompile(`^.{1,255}$`)
+	shortText    = regexp.MustCompile(`^.{1,63}$`)
+	layerInWords = "letters, digits and _ - . /, at most 100, the first a letter, digit or _"
+	dnsInWords   = "lower-case letters, digits and dashes, at most 63, a letter or digit at both ends"
 )
 
 // fields is every field of disdel/v1, in the order of the file. A test holds it against disdel.Job.
@@ -41,10 +44,14 @@ var fields = []field{
 		example: "vision", meaning: "Value of one label.",
 	},
 
-	{path: "model", form: object, required: true, example: "{name: lenet5}", meaning: "The network to train: exactly one of name and layers."},
+	{path: "model", form: object, required: true, example: "{name: lenet5}", meaning: "The network to train: exactly one of name, keras and layers."},
 	{
 		path: "model.name", form: text, pattern: shortText, looks: "1 to 63 characters", example: "lenet5",
 		meaning: "A network of the zoo; `disdel model list` names them.",
+	},
+	{
+		path: "model.keras", form: text, pattern: fileForm, looks: "the name of a file", example: "my.json",
+		meaning: "A network that Keras wrote: a file with the text of model.to_json(). Its place is beside the job file.",
 	},
 	{path: "model.file", form: text, later: true, meaning: "A network written by another program."},
 	{
@@ -52,24 +59,48 @@ var fields = []field{
 		meaning: "A network of your own, layer by layer. Each item is an object with one key, the layer's kind.",
 	},
 	{path: "model.layers[].*", form: object, example: "{units: 10}", meaning: "Options of one layer; its key is the layer's kind."},
+	{
+		path: "model.layers[].*.name", form: text, pattern: layerForm, looks: layerInWords, example: "conv1",
+		meaning: "Name of the layer, for from and for its weights. Without one it is the layer's place: 0, 1, ...",
+	},
+	{
+		path: "model.layers[].*.from", form: names, pattern: layerForm, looks: layerInWords, example: "input",
+		meaning: "The layers whose output this one takes: one, or a list for add and concat. input is the data. Without it, the layer before.",
+	},
+	{
+		path: "model.layers[].*.shape", form: shape, min: new(float64(1)), example: "[1, 28, 28]",
+		meaning: "What the network is made for, of an input: [channels, height, width], or [units] to take an image as a vector.",
+	},
 	{path: "model.layers[].*.units", form: integer, min: new(float64(1)), example: "10", meaning: "Outputs of a dense layer."},
 	{path: "model.layers[].*.filters", form: integer, min: new(float64(1)), example: "32", meaning: "Output channels of a convolution."},
 	{
-		path: "model.layers[].*.kernel", form: integer, min: new(float64(1)), example: "3",
-		meaning: "Side of the square window of a convolution or pool, in pixels.",
+		path: "model.layers[].*.kernel", form: sides, min: new(float64(1)), example: "3",
+		meaning: "Side of the square window of a convolution or pool, in pixels, or [height, width].",
 	},
 	{
-		path: "model.layers[].*.stride", form: integer, min: new(float64(1)), example: "2",
-		meaning: "Step of the window of a convolution or pool, in pixels.",
+		path: "model.layers[].*.stride", form: sides, min: new(float64(1)), example: "2",
+		meaning: "Step of the window of a convolution or pool, in pixels, or [down, right].",
 	},
 	{
-		path: "model.layers[].*.padding", form: integer, min: new(float64(0)), example: "1",
-		meaning: "Zeros on every side before a convolution or pool, in pixels.",
+		path: "model.layers[].*.padding", form: padding, min: new(float64(0)), example: "1",
+		meaning: "Zeros on every side before a convolution or pool, in pixels, or [top, bottom, left, right]. same pads as TensorFlow does; an average leaves that padding out.",
+	},
+	{
+		path: "model.layers[].*.dilation", form: sides, min: new(float64(1)), example: "2",
+		meaning: "Pixels from one place of a convolution's kernel to the next, or [down, right].",
 	},
 	{
 		path: "model.layers[].*.groups", form: integer, min: new(float64(1)), example: "8",
 		meaning: "Groups of channels of a convolution; as many as channels is depthwise.",
 	},
+	{path: "model.layers[].*.bias", form: boolean, example: "false", meaning: "Whether a convolution or dense layer adds a bias; it does by default."},
+	{path: "model.layers[].*.eps", form: number, above: new(float64(0)), example: "1e-3", meaning: "Keeps the division of a batch norm away from zero; 1e-05 by default."},
+	{
+		path: "model.layers[].*.momentum", form: number, above: new(float64(0)), max: new(float64(1)), example: "0.01",
+		meaning: "Share of the newest batch in a batch norm's running statistics, 0.1 by default: 1 minus what Keras calls momentum.",
+	},
+	{path: "model.layers[].*.scale", form: boolean, example: "false", meaning: "Whether a batch norm has weights; it does by default."},
+	{path: "model.layers[].*.center", form: boolean, example: "false", meaning: "Whether a batch norm has biases; it does by default."},
 	{path: "model.layers[].*.rate", form: number, min: new(float64(0)), below: new(float64(1)), example: "0.2", meaning: "Share of values that a dropout layer drops."},
 	{
 		path: "model.layers[].*.activation", form: text, pattern: shortText, looks: "the name of an activation, such as relu or softmax",
@@ -112,20 +143,59 @@ var fields = []field{
 	},
 	{
 		path: "training.optimizer", form: object, def: "{adam: {learningRate: 0.001}}", example: "{adam: {learningRate: 0.001}}",
-		meaning: "How weights follow the gradient: exactly one of sgd and adam.",
+		meaning: "How weights follow the gradient: exactly one of sgd, adam and adamw.",
 	},
 	{path: "training.optimizer.sgd", form: object, example: "{learningRate: 0.1, momentum: 0.9}", meaning: "Stochastic gradient descent."},
 	{path: "training.optimizer.sgd.learningRate", form: number, required: true, above: new(float64(0)), example: "0.1", meaning: "Length of a step."},
 	{path: "training.optimizer.sgd.momentum", form: number, min: new(float64(0)), below: new(float64(1)), def: "0", example: "0.9", meaning: "Share of the last step that is kept."},
-	{path: "training.optimizer.sgd.weightDecay", form: number, min: new(float64(0)), def: "0", example: "0.0005", meaning: "Pull of the weights towards zero (L2)."},
+	{path: "training.optimizer.sgd.weightDecay", form: number, min: new(float64(0)), def: "0", example: "0.0005", meaning: "Pull of the weights towards zero, added to the gradient (L2)."},
+	{
+		path: "training.optimizer.sgd.nesterov", form: toggle, def: "false", example: "true",
+		meaning: "Whether the gradient is taken where the momentum leads (Nesterov's momentum, as Sutskever 2013 has it); needs momentum.",
+	},
 	{path: "training.optimizer.adam", form: object, example: "{learningRate: 0.001}", meaning: "Kingma and Ba's optimiser."},
 	{path: "training.optimizer.adam.learningRate", form: number, above: new(float64(0)), def: "0.001", example: "0.001", meaning: "Length of a step."},
 	{path: "training.optimizer.adam.beta1", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.9", example: "0.9", meaning: "Decay of the gradient's mean."},
 	{path: "training.optimizer.adam.beta2", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.999", example: "0.999", meaning: "Decay of the gradient's square."},
 	{path: "training.optimizer.adam.epsilon", form: number, above: new(float64(0)), def: "1e-08", example: "1e-7", meaning: "Keeps the division away from zero."},
 	{
-		path: "training.loss", form: text, oneOf: []string{"crossEntropy", "mse"}, def: "crossEntropy", example: "crossEntropy",
-		meaning: "What training makes small: crossEntropy for classes, mse (mean squared error) for values.",
+		path: "training.optimizer.adam.weightDecay", form: number, min: new(float64(0)), def: "0", example: "0.0005",
+		meaning: "Pull of the weights towards zero, added to the gradient (L2); adamw takes it off the weights.",
+	},
+	{
+		path: "training.optimizer.adamw", form: object, example: "{learningRate: 0.001, weightDecay: 0.01}",
+		meaning: "Adam with decoupled weight decay (Loshchilov and Hutter 2019).",
+	},
+	{path: "training.optimizer.adamw.learningRate", form: number, above: new(float64(0)), def: "0.001", example: "0.001", meaning: "Length of a step."},
+	{path: "training.optimizer.adamw.beta1", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.9", example: "0.9", meaning: "Decay of the gradient's mean."},
+	{path: "training.optimizer.adamw.beta2", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.999", example: "0.999", meaning: "Decay of the gradient's square."},
+	{path: "training.optimizer.adamw.epsilon", form: number, above: new(float64(0)), def: "1e-08", example: "1e-7", meaning: "Keeps the division away from zero."},
+	{
+		path: "training.optimizer.adamw.weightDecay", form: number, min: new(float64(0)), def: "0.01", example: "0.05",
+		meaning: "Share of the weights, times the learning rate, that every step takes off; PyTorch's default.",
+	},
+	{
+		path: "training.loss", form: text, oneOf: []string{"crossEntropy", "binaryCrossEntropy", "mse"}, def: "crossEntropy", example: "crossEntropy",
+		meaning: "What training makes small: crossEntropy of classes, binaryCrossEntropy of every output as a probability, or mse (mean squared error).",
+	},
+	{
+		path: "training.schedule", form: object, example: "{step: {every: 10, factor: 0.1}}",
+		meaning: "How the learning rate changes with the epochs: exactly one of step and cosine. Without one it stays.",
+	},
+	{path: "training.schedule.step", form: object, example: "{every: 10, factor: 0.1}", meaning: "Multiplies the learning rate at every so many epochs."},
+	{path: "training.schedule.step.every", form: integer, required: true, min: new(float64(1)), example: "10", meaning: "Epochs from one step to the next."},
+	{path: "training.schedule.step.factor", form: number, required: true, above: new(float64(0)), example: "0.1", meaning: "What the learning rate is multiplied with."},
+	{
+		path: "training.schedule.cosine", form: object, example: "{floor: 0.01}",
+		meaning: "Lets the learning rate fall along half a cosine over all epochs (Loshchilov and Hutter 2017, without restarts).",
+	},
+	{
+		path: "training.schedule.cosine.floor", form: number, min: new(float64(0)), max: new(float64(1)), def: "0", example: "0.01",
+		meaning: "Share of the learning rate that it falls towards.",
+	},
+	{
+		path: "training.clipNorm", form: number, above: new(float64(0)), defBy: "none", example: "1",
+		meaning: "Longest gradient, over all weights together; a longer one is scaled down to it (Pascanu 2013). Needs memory for all gradients at once.",
 	},
 	{path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}", meaning: "Ends training before its last epoch."},
 	{
@@ -142,8 +212,8 @@ var fields = []field{
 		meaning: "Rounds between evaluations of the held-out rows; 0 evaluates only at the end.",
 	},
 	{
-		path: "training.backend", form: text, pattern: shortText, looks: "1 to 63 characters", defBy: "the engine's choice", example: "gorgonia",
-		meaning: "Engine that trains.",
+		path: "training.backend", form: text, oneOf: []string{"native", "gorgonia"}, def: "native", example: "gorgonia",
+		meaning: "Engine that trains: native executes a static plan; gorgonia, an expression graph, is slower and takes more memory.",
 	},
 
 	{path: "distribution", form: object, example: "{workers: 2, sync: epoch}", meaning: "How the work is spread."},

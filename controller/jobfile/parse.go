@@ -38,8 +38,16 @@ type place struct{ line, column int }
 // The error is a *disdel.Faults, of kind Invalid, with every fault of the file at once. The File comes back even then, with
 // what could be read, so that a caller may add the faults that only the network and the data set show.
 // A fault of a value that a set gave has line 0.
+//
+// A job that names a file of Keras is refused: ParseWith reads those.
 func Parse(name string, data []byte, sets []string) (File, error) {
-	r := &reader{places: map[string]place{"": {1, 1}}, failed: map[string]bool{}, meant: map[string]bool{}}
+	return ParseWith(name, data, sets, nil)
+}
+
+// ParseWith is Parse for jobs that may name a file of Keras: open returns the content of the file that model.keras gives.
+// The network ends up in Job.Model.Layers, as if the job file had listed it, and Job.Model.Keras is empty.
+func ParseWith(name string, data []byte, sets []string, open func(file string) ([]byte, error)) (File, error) {
+	r := &reader{open: open, places: map[string]place{"": {1, 1}}, failed: map[string]bool{}, meant: map[string]bool{}}
 	file := File{Name: name, Source: data, places: r.places}
 	if root := r.load(data); root != nil {
 		for _, set := range sets {
@@ -88,6 +96,7 @@ type reader struct {
 	more   int // faults beyond maxKept
 	places map[string]place
 	failed map[string]bool // paths with a fault
+	open   func(file string) ([]byte, error)
 	meant  map[string]bool // fields that a misspelt key probably means: not missing as well
 }
 

@@ -56,7 +56,7 @@ func smallestJob() disdel.Job {
 		Model:    disdel.Model{Name: "lenet5", Init: disdel.Init{Seed: 42, Scheme: "glorot"}},
 		Data:     disdel.Data{Source: "dataset://digits", Split: disdel.Split{Train: 0.8, Validation: 0.2, Seed: 42}},
 		Training: disdel.Training{
-			Epochs: 3, BatchSize: 64, Loss: "crossEntropy", ValidateEvery: 1,
+			Epochs: 3, BatchSize: 64, Loss: "crossEntropy", ValidateEvery: 1, Backend: "native",
 			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}},
 		},
 		Distribution: disdel.Distribution{Sync: disdel.SyncEpoch},
@@ -87,6 +87,10 @@ metadata: {name: mnist-mlp, labels: {team: vision, a.b/c: ""}}
 model:
   layers:
     - conv: {filters: 8, kernel: 3, stride: 2, padding: 1, groups: 1, activation: relu}
+    - conv: {name: up, filters: 4, kernel: [1, 3], stride: [2, 1], padding: [1, 0, 2, 3], dilation: [1, 2], bias: false}
+    - conv: {name: down, from: "0", filters: 4, kernel: [3, 3], padding: same, dilation: 2}
+    - add: {from: [up, down]}
+    - batchNorm: {eps: 1e-3, momentum: 0.01, scale: false, center: true}
     - flatten:
     - dropout: {rate: 0.2}
     - dense: {units: 10, activation: softmax}
@@ -98,8 +102,10 @@ data:
 training:
   epochs: 12
   batchSize: 32
-  optimizer: {sgd: {learningRate: 1e-1, momentum: .9, weightDecay: 0.0005}}
-  loss: mse
+  optimizer: {sgd: {learningRate: 1e-1, momentum: .9, weightDecay: 0.0005, nesterov: true}}
+  loss: binaryCrossEntropy
+  schedule: {step: {every: 4, factor: 0.5}}
+  clipNorm: 2.5
   earlyStop: {metric: valLoss, patience: 3}
   validateEvery: 0
   backend: gorgonia
@@ -114,6 +120,13 @@ output: {model: mnist, keep: 2}
 		Model: disdel.Model{
 			Layers: []disdel.Layer{
 				{Kind: "conv", Filters: 8, Kernel: 3, Stride: 2, Padding: 1, Groups: 1, Activation: "relu"},
+				{
+					Kind: "conv", Name: "up", Filters: 4, KernelHW: [2]int{1, 3}, StrideHW: [2]int{2, 1}, PaddingAt: [4]int{1, 0, 2, 3},
+					DilationHW: [2]int{1, 2}, Bias: new(false),
+				},
+				{Kind: "conv", Name: "down", From: []string{"0"}, Filters: 4, Kernel: 3, SamePad: true, Dilation: 2},
+				{Kind: "add", From: []string{"up", "down"}},
+				{Kind: "batchNorm", Eps: 1e-3, Momentum: 0.01, Scale: new(false), Center: new(true)},
 				{Kind: "flatten"},
 				{Kind: "dropout", Rate: 0.2},
 				{Kind: "dense", Units: 10, Activation: "softmax"},
@@ -125,8 +138,9 @@ output: {model: mnist, keep: 2}
 			Split: disdel.Split{Train: 0.7, Validation: 0.3, Seed: 1},
 		},
 		Training: disdel.Training{
-			Epochs: 12, BatchSize: 32, Loss: "mse", Backend: "gorgonia",
-			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, WeightDecay: 0.0005}},
+			Epochs: 12, BatchSize: 32, Loss: "binaryCrossEntropy", Backend: "gorgonia", ClipNorm: 2.5,
+			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, WeightDecay: 0.0005, Nesterov: true}},
+			Schedule:  &disdel.Schedule{Step: &disdel.StepSchedule{Every: 4, Factor: 0.5}},
 			EarlyStop: &disdel.EarlyStop{Metric: "valLoss", Patience: 3},
 		},
 		Distribution: disdel.Distribution{Workers: 4, Sync: disdel.SyncEnd, Aggregation: disdel.Aggregation{FanIn: 2}},
@@ -185,6 +199,30 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 		{
 			"a name of digits in quotes", strings.Replace(smallest, "name: digits", `name: "7"`, 1),
 			func(j *disdel.Job) { j.Metadata.Name, j.Output.Model = "7", "7" },
+		},
+		{
+			"adamw by name alone", strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {adamw: }", 1), func(j *disdel.Job) {
+				j.Training.Optimizer = disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01}}
+			},
+		},
+		{
+			"adamw without decay", strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {adamw: {weightDecay: 0, epsilon: 1e-6}}", 1), func(j *disdel.Job) {
+				j.Training.Optimizer = disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-6}}
+			},
+		},
+		{
+			"adam with decay", strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {adam: {weightDecay: 0.1}}", 1),
+			func(j *disdel.Job) { j.Training.Optimizer.Adam.WeightDecay = 0.1 },
+		},
+		{
+			"a cosine down to nothing", strings.Replace(smallest, "epochs: 3", "epochs: 3, schedule: {cosine: }", 1),
+			func(j *disdel.Job) { j.Training.Schedule = &disdel.Schedule{Cosine: &disdel.CosineSchedule{}} },
+		},
+		{
+			"a cosine with a floor", strings.Replace(smallest, "epochs: 3", "epochs: 3, schedule: {cosine: {floor: 0.1}}", 1),
+			func(j *disdel.Job) {
+				j.Training.Schedule = &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: 0.1}}
+			},
 		},
 		{"a cost without unit", smallest + "resources: {maxCost: 2.5}\n", func(j *disdel.Job) { j.Resources.MaxCost = 2.5 }},
 	} {
@@ -380,5 +418,71 @@ func TestRenderWithoutFileOrSource(t *testing.T) {
 	Render(&disdel.Faults{File: "f", Faults: []disdel.Fault{{Line: 3, Column: 2, Msg: "m"}}}, nil, &out)
 	if want := "p: m\n1 problem\nf:3:2: m\n1 problem\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+const kerasJob = `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: digits}
+model: {keras: my.json}
+data: {source: dataset://digits}
+training: {epochs: 3}
+`
+
+// The network of a Keras file becomes part of the job, which then needs the file no more.
+func TestAFileOfKerasBecomesLayers(t *testing.T) {
+	open := func(file string) ([]byte, error) {
+		if file != "my.json" {
+			t.Errorf("opens %q", file)
+		}
+		return []byte(`{"class_name": "Sequential", "config": {"name": "m", "layers": [
+			{"class_name": "InputLayer", "config": {"name": "in", "batch_shape": [null, 8, 8, 1]}},
+			{"class_name": "Flatten", "config": {"name": "flat"}},
+			{"class_name": "Dense", "config": {"name": "out", "units": 10, "activation": "softmax"}}]}}`), nil
+	}
+	file, err := ParseWith("job.yaml", []byte(kerasJob), nil, open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := disdel.Model{Init: disdel.Init{Seed: 42, Scheme: "glorot"}, Layers: []disdel.Layer{
+		{Kind: "input", Name: "in", Shape: []int{1, 8, 8}}, {Kind: "flatten", Name: "flat"}, {Kind: "dense", Name: "out", Units: 10, Activation: "softmax"},
+	}}
+	if diff := cmp.Diff(want, file.Job.Model); diff != "" {
+		t.Error(diff)
+	}
+	checkRoundTrip(t, file.Job)
+}
+
+// Everything wrong with a Keras file stands at the line that names it.
+func TestFaultsOfAKerasFileStandWhereTheJobNamesIt(t *testing.T) {
+	parse := func(open func(string) ([]byte, error)) (out []string) {
+		_, err := ParseWith("job.yaml", []byte(kerasJob), nil, open)
+		var faults *disdel.Faults
+		if !errors.As(err, &faults) {
+			t.Fatalf("got %v, want Faults", err)
+		}
+		for _, f := range faults.Faults {
+			out = append(out, fmt.Sprintf("%d:%d %s %s", f.Line, f.Column, f.Path, f.Msg))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name string
+		open func(string) ([]byte, error)
+		want []string
+	}{
+		{"nobody can open it", nil, []string{"4:16 model.keras files of Keras cannot be read here"}},
+		{"not there", func(string) ([]byte, error) { return nil, os.ErrNotExist }, []string{"4:16 model.keras file does not exist"}},
+		{"two layers", func(string) ([]byte, error) {
+			return []byte(`{"class_name": "Sequential", "config": [
+				{"class_name": "LSTM", "config": {"name": "a", "batch_input_shape": [null, 8, 8, 1]}}, {"class_name": "GRU", "config": {"name": "b\u001b"}}]}`), nil
+		}, []string{
+			"4:16 model.keras layer a: layers of class LSTM are not supported",
+			`4:16 model.keras layer b\x1b: layers of class GRU are not supported`,
+		}},
+	} {
+		if diff := cmp.Diff(c.want, parse(c.open)); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
 	}
 }

@@ -30,7 +30,13 @@ func printObject(pattern string, v reflect.Value) *yaml.Node {
 		if f.later {
 			continue
 		}
-		if value := printValue(f, member(v, f.name())); value != nil {
+		value := (*yaml.Node)(nil)
+		if f.form >= boolean {
+			value = printOption(f, v.Interface().(disdel.Layer))
+		} else {
+			value = printValue(f, member(v, f.name()))
+		}
+		if value != nil {
 			n.Content = append(n.Content, scalarNode("!!str", f.name()), value)
 		}
 	}
@@ -69,6 +75,8 @@ func printScalar(f *field, v reflect.Value) *yaml.Node {
 		return scalarNode("!!str", printSize(disdel.Bytes(v.Int())))
 	case duration:
 		return scalarNode("!!str", time.Duration(v.Int()).String())
+	case toggle:
+		return scalarNode("!!bool", strconv.FormatBool(v.Bool()))
 	case cost:
 		return scalarNode("!!str", formatNumber(v.Float())+"GB-s")
 	default:

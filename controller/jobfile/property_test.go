@@ -45,7 +45,7 @@ func anyName(t *rapid.T) string {
 
 func anyLabels(t *rapid.T) map[string]string {
 	labels := rapid.MapOfN(rapid.StringMatching(`[A-Za-z0-9]([-A-Za-z0-9_./]{0,9}[A-Za-z0-9])?`),
-		rapid.StringMatching(`[^,=\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{0,20}`), 0, 4).Draw(t, "labels")
+		rapid.StringMatching(`[^,=\p{Cc}\p{Cf}\p{Zl}\p{Zp}\x{fffe}\x{ffff}]{0,20}`), 0, 4).Draw(t, "labels")
 	if len(labels) == 0 {
 		return nil
 	}
@@ -61,11 +61,31 @@ func anyModel(t *rapid.T) disdel.Model {
 	side := rapid.IntRange(1, 9)
 	m.Layers = []disdel.Layer{
 		{Kind: "conv", Filters: side.Draw(t, "filters"), Kernel: side.Draw(t, "kernel"), Padding: rapid.IntRange(0, 3).Draw(t, "padding")},
+		{
+			Kind: "conv", Name: rapid.StringMatching(`[a-z][-a-z0-9_./]{0,20}`).Draw(t, "layer"), From: []string{"0"}, Filters: 1,
+			KernelHW: uneven2(t), StrideHW: uneven2(t), DilationHW: uneven2(t), PaddingAt: [4]int{side.Draw(t, "top"), 0, 1, 2}, Bias: new(rapid.Bool().Draw(t, "bias")),
+		},
+		{Kind: "add", From: []string{"0", "0"}},
+		{Kind: "avgPool", From: []string{"2"}, Kernel: side.Draw(t, "pool"), SamePad: true},
+		{Kind: "batchNorm", Eps: rapid.Float64Range(1e-9, 1).Draw(t, "eps"), Momentum: rapid.Float64Range(1e-9, 1).Draw(t, "momentum"), Scale: new(false), Center: new(true)},
+		{Kind: "concat", From: []string{"1", "3", "4"}},
 		{Kind: "relu"},
 		{Kind: "dropout", Rate: rapid.Float64Range(1e-9, 0.999).Draw(t, "rate")},
 		{Kind: "dense", Units: rapid.IntRange(1, math.MaxInt32).Draw(t, "units"), Activation: rapid.SampledFrom([]string{"", "relu", "softmax"}).Draw(t, "activation")},
-	}[rapid.IntRange(0, 3).Draw(t, "from"):]
+	}
+	if m.Layers[1].Name != "" {
+		m.Layers[5].From[0] = m.Layers[1].Name
+	}
+	if rapid.Bool().Draw(t, "chain") {
+		m.Layers = m.Layers[rapid.IntRange(6, 8).Draw(t, "from"):]
+	}
 	return m
+}
+
+// uneven2 draws sides that differ.
+func uneven2(t *rapid.T) [2]int {
+	a := rapid.IntRange(1, 9).Draw(t, "side")
+	return [2]int{a, a + 1}
 }
 
 func anyTraining(t *rapid.T) disdel.Training {
@@ -73,12 +93,27 @@ func anyTraining(t *rapid.T) disdel.Training {
 	share := rapid.Float64Range(1e-300, 0.9999999)
 	tr := disdel.Training{
 		Epochs: rapid.IntRange(1, math.MaxInt32).Draw(t, "epochs"), BatchSize: rapid.IntRange(1, 1024).Draw(t, "batch"),
-		Loss: rapid.SampledFrom([]string{"crossEntropy", "mse"}).Draw(t, "loss"), ValidateEvery: rapid.IntRange(0, 3).Draw(t, "every"),
+		Loss: rapid.SampledFrom([]string{"crossEntropy", "binaryCrossEntropy", "mse"}).Draw(t, "loss"), ValidateEvery: rapid.IntRange(0, 3).Draw(t, "every"),
+		Backend: rapid.SampledFrom([]string{"native", "gorgonia"}).Draw(t, "backend"),
 	}
-	if rapid.Bool().Draw(t, "sgd") {
-		tr.Optimizer.SGD = &disdel.SGD{LearningRate: positive.Draw(t, "rate"), Momentum: share.Draw(t, "momentum"), WeightDecay: positive.Draw(t, "decay")}
-	} else {
-		tr.Optimizer.Adam = &disdel.Adam{LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"), Beta2: share.Draw(t, "beta2"), Epsilon: positive.Draw(t, "epsilon")}
+	decay := rapid.SampledFrom([]float64{0, 1e-9, 0.01, 7}).Draw(t, "decay")
+	adam := &disdel.Adam{LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"), Beta2: share.Draw(t, "beta2"), Epsilon: positive.Draw(t, "epsilon"), WeightDecay: decay}
+	switch rapid.SampledFrom([]string{"sgd", "adam", "adamw"}).Draw(t, "optimizer") {
+	case "sgd":
+		tr.Optimizer.SGD = &disdel.SGD{LearningRate: positive.Draw(t, "rate"), Momentum: share.Draw(t, "momentum"), WeightDecay: decay, Nesterov: rapid.Bool().Draw(t, "nesterov")}
+	case "adam":
+		tr.Optimizer.Adam = adam
+	default:
+		tr.Optimizer.AdamW = adam
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "schedule") {
+	case 1:
+		tr.Schedule = &disdel.Schedule{Step: &disdel.StepSchedule{Every: rapid.IntRange(1, 99).Draw(t, "epochs"), Factor: positive.Draw(t, "factor")}}
+	case 2:
+		tr.Schedule = &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: rapid.SampledFrom([]float64{0, 0.01, 1}).Draw(t, "floor")}}
+	}
+	if rapid.Bool().Draw(t, "clip") {
+		tr.ClipNorm = positive.Draw(t, "norm")
 	}
 	switch rapid.IntRange(0, 2).Draw(t, "stop") {
 	case 1:

@@ -18,6 +18,7 @@ const (
 	syncPath   = "distribution.sync"
 	useSync    = "use epoch or end"
 	sourcePath = "data.source"
+	kerasPath  = "model.keras"
 )
 
 var (
@@ -51,8 +52,11 @@ func (f *field) setDefault(v reflect.Value) {
 		return
 	}
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: f.def, Tag: "!!str"}
-	if f.form == integer || f.form == number {
+	switch f.form {
+	case integer, number:
 		n.Tag = "!!float"
+	case toggle:
+		n.Tag = "!!bool"
 	}
 	x, _, _ := decode(n, f)
 	x.store(v)
@@ -62,6 +66,7 @@ func (f *field) setDefault(v reflect.Value) {
 func (r *reader) finish(job *disdel.Job) {
 	r.model(&job.Model)
 	r.optimizer(&job.Training.Optimizer)
+	r.exactlyOne("training.schedule", "write cosine: {}")
 	r.earlyStop(job.Training.EarlyStop)
 	r.split(&job.Data.Split, job.Model.Init.Seed)
 	r.bounds(job)
@@ -71,13 +76,22 @@ func (r *reader) finish(job *disdel.Job) {
 }
 
 func (r *reader) model(m *disdel.Model) {
-	name, layers := r.given("model.name"), r.given("model.layers")
-	switch {
-	case name && layers:
-		r.fault(r.places["model"], "model", "take one of them out", "give exactly one of name and layers")
-	case !name && !layers && r.given("model") && r.sound("model") && !r.failedBelow("model"):
-		r.fault(r.places["model"], "model", "write name: lenet5, or layers", "give exactly one of name and layers")
+	const rule = "give exactly one of name, keras and layers"
+	count := 0
+	for _, path := range []string{"model.name", "model.keras", "model.layers"} {
+		if r.given(path) {
+			count++
+		}
 	}
+	switch {
+	case count > 1:
+		r.fault(r.places["model"], "model", "take all but one out", rule)
+	case count == 0 && r.given("model") && r.sound("model") && !r.failedBelow("model"):
+		r.fault(r.places["model"], "model", "write name: lenet5, or layers", rule)
+	case r.given(kerasPath) && r.sound(kerasPath):
+		r.keras(m)
+	}
+	m.Keras = ""
 	r.layers(model.CheckLayers("model.layers", m.Layers))
 }
 
@@ -97,15 +111,31 @@ func outer(path string) string { return path[:max(0, strings.LastIndexAny(path, 
 
 func (r *reader) optimizer(o *disdel.Optimizer) {
 	const path = "training.optimizer"
-	sgd, adam := r.given(path+".sgd"), r.given(path+".adam")
-	switch {
-	case sgd && adam:
-		r.fault(r.places[path], path, "take one of them out", "give exactly one of sgd and adam")
-	case !r.given(path):
+	if !r.given(path) {
 		o.Adam = &disdel.Adam{}
 		r.defaults(defaultOptimizer, defaultOptimizer, reflect.ValueOf(o.Adam).Elem())
-	case !sgd && !adam && r.sound(path) && !r.failedBelow(path):
-		r.fault(r.places[path], path, "write adam: {learningRate: 0.001}", "give exactly one of sgd and adam")
+	}
+	r.exactlyOne(path, "write adam: {learningRate: 0.001}")
+	const momentum, nesterov = path + ".sgd.momentum", path + ".sgd.nesterov"
+	if s := o.SGD; s != nil && s.Nesterov && s.Momentum == 0 && r.sound(momentum) {
+		r.fault(r.places[nesterov], nesterov, "write momentum: 0.9", "needs a momentum above 0")
+	}
+}
+
+// exactlyOne adds a fault where the object at path does not have exactly one of its fields; hint is for one that has none.
+func (r *reader) exactlyOne(path, hint string) {
+	names, count := childNames(path), 0
+	for _, name := range names {
+		if r.given(join(path, name)) {
+			count++
+		}
+	}
+	rule := "give exactly one of " + andList(names)
+	switch {
+	case count > 1:
+		r.fault(r.places[path], path, "take all but one out", "%s", rule)
+	case count == 0 && r.given(path) && r.sound(path) && !r.failedBelow(path):
+		r.fault(r.places[path], path, hint, "%s", rule)
 	}
 }
 

@@ -42,6 +42,7 @@ type scalarValue struct {
 	text    string
 	whole   int64   // integers, bytes, nanoseconds
 	decimal float64 // numbers; the same amount for everything but text
+	toggle  bool
 }
 
 // store puts the value where the job keeps it.
@@ -51,6 +52,8 @@ func (x scalarValue) store(v reflect.Value) {
 		v.SetString(x.text)
 	case reflect.Float64:
 		v.SetFloat(x.decimal)
+	case reflect.Bool:
+		v.SetBool(x.toggle)
 	default:
 		v.SetInt(x.whole)
 	}
@@ -91,6 +94,8 @@ func decode(n *yaml.Node, f *field) (x scalarValue, msg, hint string) {
 		return decodeSize(n, f)
 	case duration:
 		return decodeDuration(n, f)
+	case toggle:
+		return decodeToggle(n, f)
 	default:
 		return decodeCost(n, f)
 	}
@@ -183,6 +188,14 @@ func decodeDuration(n *yaml.Node, f *field) (scalarValue, string, string) {
 		return unexpected(n, f, "write 90s, 5m or 1h30m")
 	}
 	return scalarValue{whole: int64(d), decimal: float64(d)}, "", ""
+}
+
+func decodeToggle(n *yaml.Node, f *field) (scalarValue, string, string) {
+	var v bool
+	if n.ShortTag() != "!!bool" || n.Decode(&v) != nil {
+		return unexpected(n, f, "")
+	}
+	return scalarValue{toggle: v}, "", ""
 }
 
 func decodeCost(n *yaml.Node, f *field) (scalarValue, string, string) {

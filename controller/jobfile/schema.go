@@ -42,8 +42,8 @@ func objectSchema(pattern string) schemaNode {
 	}
 	switch pattern {
 	case "model":
-		s["oneOf"] = []schemaNode{{"required": []string{"name"}}, {"required": []string{"layers"}}}
-	case "training.optimizer":
+		s["oneOf"] = []schemaNode{{"required": []string{"name"}}, {"required": []string{"layers"}}, {"required": []string{"keras"}}}
+	case "training.optimizer", "training.schedule":
 		s["minProperties"], s["maxProperties"] = 1, 1
 	case "metadata.labels":
 		s = mapSchema(labelKey.String(), properties["*"])
@@ -68,6 +68,8 @@ func (f *field) schema() schemaNode {
 		s = layersSchema(child(f.path+"[]", ""))
 	case text:
 		s = f.textSchema()
+	case boolean, sides, padding, names, shape:
+		s = f.optionSchema()
 	default:
 		s = f.amountSchema()
 	}
@@ -104,6 +106,8 @@ func (f *field) textSchema() schemaNode {
 func (f *field) amountSchema() schemaNode {
 	s := schemaNode{"type": "string"}
 	switch f.form {
+	case toggle:
+		s = schemaNode{"type": "boolean"}
 	case integer, number:
 		s = f.numberSchema()
 	case size, cost:
@@ -116,20 +120,49 @@ func (f *field) amountSchema() schemaNode {
 }
 
 func (f *field) numberSchema() schemaNode {
-	s := schemaNode{"type": f.form.String()}
+	s := schemaNode{"type": typeName(f.form)}
 	for key, bound := range map[string]*float64{"minimum": f.min, "maximum": f.max, "exclusiveMinimum": f.above, "exclusiveMaximum": f.below} {
 		if bound != nil {
 			s[key] = *bound
 		}
 	}
-	if f.form == integer && !f.wide {
+	if f.form != number && !f.wide {
 		s["maximum"] = largestInt
 	}
 	return s
 }
 
-// jsonValue reads a default of the table: a number where it is one.
+// optionSchema describes an option that takes more than one shape of value.
+func (f *field) optionSchema() schemaNode {
+	several := func(item schemaNode, least, most int) schemaNode {
+		return schemaNode{"type": "array", "items": item, "minItems": least, "maxItems": most}
+	}
+	switch f.form {
+	case boolean:
+		return schemaNode{"type": "boolean"}
+	case sides:
+		return schemaNode{"anyOf": []schemaNode{f.numberSchema(), several(f.numberSchema(), 2, 2)}}
+	case padding:
+		return schemaNode{"anyOf": []schemaNode{f.numberSchema(), {"const": samePadding}, several(f.numberSchema(), 4, 4)}}
+	case names:
+		return schemaNode{"anyOf": []schemaNode{f.textSchema(), several(f.textSchema(), 1, maxLayers)}}
+	default:
+		return schemaNode{"anyOf": []schemaNode{several(f.numberSchema(), 1, 1), several(f.numberSchema(), 3, 3)}}
+	}
+}
+
+func typeName(f form) string {
+	if f == number {
+		return "number"
+	}
+	return "integer"
+}
+
+// jsonValue reads a default of the table: a number, true or false where it is one.
 func jsonValue(def string) any {
+	if def == "true" || def == "false" {
+		return def == "true"
+	}
 	if v, err := strconv.ParseFloat(def, 64); err == nil {
 		return v
 	}

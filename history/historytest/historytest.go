@@ -148,7 +148,9 @@ func similar(t *testing.T, s *history.Store) {
 	other.Job.Training.BatchSize = 64
 	layers := Record(5)
 	layers.Job.Model = disdel.Model{Layers: []disdel.Layer{{Kind: "dense", Units: 10}}}
-	save(t, s, Record(1), Record(2), other, layers)
+	backend := Record(7)
+	backend.Job.Training.Backend = "gorgonia"
+	save(t, s, Record(1), Record(2), other, layers, backend)
 	got, err := s.Similar(ctx, Record(9).Job)
 	if err != nil || len(got) != 2 || got[0].ID != Record(2).ID {
 		t.Errorf("by name: %d records, %v", len(got), err)
@@ -156,6 +158,10 @@ func similar(t *testing.T, s *history.Store) {
 	got, err = s.Similar(ctx, layers.Job)
 	if err != nil || len(got) != 1 || got[0].ID != layers.ID {
 		t.Errorf("by layers: %d records, %v", len(got), err)
+	}
+	got, err = s.Similar(ctx, backend.Job)
+	if err != nil || len(got) != 1 || got[0].ID != backend.ID {
+		t.Errorf("by backend: %d records, %v", len(got), err)
 	}
 }
 

@@ -99,16 +99,37 @@ func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weigh
 	}
 	sum := sha256.Sum256(data)
 	if got := checksum(sum[:]); got != want {
-		return nil, &disdel.Error{
-			Kind: disdel.Corrupt, Op: "read weights", Msg: fmt.Sprintf("%s has checksum %s, not %s", key, got, want),
-			Hint: "the file was changed after training; use another version of the model",
-		}
+		return nil, changed(key, got, want)
 	}
 	f, err := safetensors.Parse(data)
 	if err != nil {
 		return nil, err
 	}
 	return safetensors.ToWeights(f)
+}
+
+// CopyWeights copies the file of weights as it is and returns Corrupt if its sha256 is not want.
+func (s *Store) CopyWeights(ctx context.Context, w io.Writer, key, want string) error {
+	r, err := s.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return blobs.Wrap(err, "read weights", key)
+	}
+	defer r.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(w, sum), r); err != nil {
+		return blobs.Wrap(err, "copy weights", key)
+	}
+	if got := checksum(sum.Sum(nil)); got != want {
+		return changed(key, got, want)
+	}
+	return nil
+}
+
+func changed(key, got, want string) error {
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read weights", Msg: fmt.Sprintf("%s has checksum %s, not %s", key, got, want),
+		Hint: "the file was changed after training; use another version of the model",
+	}
 }
 
 // Commit gives m the next free version of its name and writes its description, then removes the oldest versions so that

@@ -13,6 +13,7 @@ import (
 	"io"
 	"math"
 	"sort"
+	"unsafe"
 
 	"github.com/disdel/disdel"
 )
@@ -266,11 +267,29 @@ func strict(raw json.RawMessage, v any) error {
 	return d.Decode(v)
 }
 
-// FromFloat32s makes an F32 tensor of values.
+// FromFloat32s makes an F32 tensor of values. Where the machine's own order of bytes is the file's the tensor is a view of
+// v: weights are the largest thing a process holds, and a copy just to write them would be one too many.
 func FromFloat32s(name string, shape []int, v []float32) Tensor {
-	data := make([]byte, 4*len(v))
-	PutFloat32s(data, v)
-	return Tensor{Name: name, DType: F32, Shape: shape, Data: data}
+	t := Tensor{Name: name, DType: F32, Shape: shape}
+	if littleEndian() && len(v) > 0 {
+		t.Data = unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v))
+		return t
+	}
+	t.Data = make([]byte, 4*len(v))
+	PutFloat32s(t.Data, v)
+	return t
+}
+
+func littleEndian() bool { return binary.NativeEndian.Uint16([]byte{1, 0}) == 1 }
+
+// Size is the number of bytes that Write writes of f.
+func Size(f File) (int, error) {
+	h, err := header(f)
+	n := 8 + len(h)
+	for _, t := range f.Tensors {
+		n += len(t.Data)
+	}
+	return n, err
 }
 
 // PutFloat32s writes v into dst, which has 4 bytes for each value.

@@ -1,10 +1,11 @@
 // Package engine computes with a network: steps of training, evaluation and prediction on batches of samples.
 //
-// This first engine executes a model graph as a gorgonia expression graph. Convolution, dense layers, ReLU and max pooling
-// are operations of our own, which compute into buffers they keep; the rest is gorgonia's. Its interface
-// is the one that an engine with a static memory plan keeps: weights in and out in PyTorch's names and layouts, a step on
-// one batch, nothing about gorgonia. What gorgonia does wrongly or not at all (batch norm's running statistics, average
-// pools, grouped convolution) is refused by New with the layer's name.
+// An Engine executes a model graph by a static plan (model/plan): every tensor has its place in one slab of memory mapped
+// outside the Go heap, taken and touched when the engine is made; a step allocates nothing. The arithmetic is package
+// kernel's. A step runs every layer forward, the loss, and every layer backward, updating a layer's weights as soon as their
+// gradient is there, so that no two layers' gradients are in memory at once (unless the gradient is clipped by its norm,
+// which needs all of them).
 //
-// Actions call it, one goroutine at a time. Invariant: the same graph, weights and batches give the same bits.
+// Package expr is the other backend, on gorgonia; actions choose by name. Actions call an engine, one goroutine at a time.
+// Invariant: the same graph, weights, batches and kernels give the same bits, on any number of threads.
 package engine

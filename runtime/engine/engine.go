@@ -3,91 +3,130 @@ package engine
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
-
-	"gorgonia.org/gorgonia"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/model/plan"
+	"github.com/disdel/disdel/runtime/engine/kernel"
 )
-
-// Config is what an Engine is made for.
-type Config struct {
-	Batch     int              // the most rows of a call, at least 1
-	Optimizer disdel.Optimizer // of Step
-	Loss      string           // crossEntropy (default) or mse
-	Threads   int              // processors to use; gorgonia takes what GOMAXPROCS allows
-	Seed      int64            // of dropout
-	Memory    disdel.Bytes     // the action's limit, 0 if unknown
-	Training  bool             // Step will be called
-}
 
 // Engine computes with one network. It is for one goroutine.
 type Engine struct {
-	g         *model.Graph
-	cfg       Config
-	batch     int // rows of the compiled graphs
-	params    []param
-	training  *program // nil until Step needs it
-	inference *program // nil until Evaluate or Predict needs it
-	optimizer optimizer
-	rng       *rand.Rand
-	classes   int
+	g      *model.Graph
+	cfg    Config
+	plan   *plan.Plan
+	mem    *slab
+	team   *kernel.Team
+	layers []layer
+	params []param
+	head   int // the node whose output the loss takes
+
+	rate  float64 // learning rate
+	steps int     // since ResetOptimizer
+	norms []float64
+
+	// One call's arguments and results, read and written by the team's workers.
+	x        []float32
+	labels   []int32
+	rows     int
+	training bool
+	mask     []float32 // [lanes], 1 for lanes that hold rows
+	out      []float32 // [rows][outputs]
+	losses   []float64 // [rows]
+	loss     float64
+	scale    float64 // of gradients
+	job      func(*kernel.Worker)
+	infer    func(*kernel.Worker)
 }
 
-// minBatch keeps gorgonia from taking a batch of one row for a vector.
-const minBatch = 2
-
-// New makes an engine with all weights zero. It returns Invalid for a batch below 1, an unknown loss, and a layer that the
-// engine cannot compute rightly.
-func New(g *model.Graph, cfg Config) (*Engine, error) {
+// PlanOf is the plan that New would make an engine by: the exact bytes, without allocating them. It returns Invalid as New does.
+func PlanOf(g *model.Graph, cfg Config) (*plan.Plan, error) {
 	if cfg.Batch < 1 {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", cfg.Batch)}
 	}
+	return plan.New(g, plan.Spec{Batch: cfg.Batch, Training: cfg.Training, Moments: cfg.Optimizer.Moments(), KeepGrads: cfg.ClipNorm > 0})
+}
+
+// New makes an engine with all weights zero and touches all its memory. It returns Invalid for a batch below 1 or an unknown
+// loss, OverLimit for a plan that is larger than cfg.Memory, and Unavailable if the system has not that much memory.
+func New(g *model.Graph, cfg Config) (*Engine, error) {
 	if cfg.Loss == "" {
-		cfg.Loss = "crossEntropy"
+		cfg.Loss = CrossEntropy
 	}
-	e := &Engine{g: g, cfg: cfg, batch: max(cfg.Batch, minBatch), params: newParams(g), classes: g.Output().Len()}
-	sizes := make([]int, len(e.params))
-	for i, p := range e.params {
-		sizes[i] = len(p.data)
+	if !knownLoss(cfg.Loss) {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("there is no loss %q", cfg.Loss), Hint: "losses: crossEntropy, binaryCrossEntropy, mse"}
 	}
-	if cfg.Training {
-		e.optimizer = newOptimizer(cfg.Optimizer, sizes)
-	}
-	var err error
-	if cfg.Training {
-		e.training, err = compile(g, e.params, e.batch, true, cfg.Loss)
-	} else {
-		e.inference, err = compile(g, e.params, e.batch, false, "")
-	}
+	p, err := PlanOf(g, cfg)
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Memory > 0 && p.Bytes() > cfg.Memory {
+		return nil, &disdel.Error{
+			Kind: disdel.OverLimit, Op: "make engine", Msg: fmt.Sprintf("network %s with a batch of %d needs %v, and the action has %v", g.Name, cfg.Batch, p.Bytes(), cfg.Memory),
+			Hint: "lower training.batchSize or raise the memory limit",
+		}
+	}
+	set, err := kernel.Choose()
+	if err != nil {
+		return nil, err
+	}
+	mem, err := newSlab(p.Len)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{g: g, cfg: cfg, plan: p, mem: mem, team: kernel.NewTeam(set, cfg.Threads, window(g)), rate: cfg.Optimizer.Rate()}
+	e.build()
 	return e, e.ResetOptimizer()
 }
 
-// Close frees the engine; it must not be used afterwards.
-func (e *Engine) Close() error {
-	for _, p := range []*program{e.training, e.inference} {
-		if p == nil {
-			continue
-		}
-		if err := p.machine.Close(); err != nil {
-			return &disdel.Error{Kind: disdel.Internal, Op: "close engine", Err: err}
+// window is the most pixels of a pool's or depthwise convolution's window.
+func window(g *model.Graph) int {
+	most := 1
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		most = max(most, n.Kernel.H*n.Kernel.W)
+		if n.Op == model.OpGlobalAvgPool || n.Op == model.OpAdaptiveAvgPool {
+			in := g.Nodes[n.Inputs[0]].Out
+			most = max(most, in[1]*in[2])
 		}
 	}
-	return nil
+	return most
 }
 
-// ResetOptimizer forgets all moments and starts dropout's random numbers anew.
-func (e *Engine) ResetOptimizer() error {
-	if e.optimizer != nil {
-		e.optimizer.reset()
+func (e *Engine) build() {
+	e.head = len(e.g.Nodes) - 1
+	if n := e.g.Nodes[e.head]; n.Op == model.OpSoftmax {
+		e.head = n.Inputs[0]
 	}
-	e.rng = rand.New(rand.NewPCG(uint64(e.cfg.Seed), 0xd20b))
-	return nil
+	outputs := e.g.Output().Len()
+	e.mask = make([]float32, e.plan.Lanes)
+	e.out = make([]float32, e.cfg.Batch*outputs)
+	e.losses = make([]float64, e.cfg.Batch)
+	e.buildParams()
+	e.norms = make([]float64, len(e.params))
+	e.layers = make([]layer, len(e.g.Nodes))
+	for i := range e.layers {
+		e.layers[i] = e.layer(i)
+	}
+	for i := range e.params {
+		l := &e.layers[e.params[i].Node]
+		l.params = append(l.params, &e.params[i])
+	}
+	e.job = e.step
+	e.infer = e.predict
 }
+
+// Plan is the engine's memory.
+func (e *Engine) Plan() *plan.Plan { return e.plan }
+
+// Kernels names the path that computes: avx512, avx2 or portable.
+func (e *Engine) Kernels() string { return e.team.Kernels() }
+
+// Close frees the engine's memory; it must not be used afterwards.
+func (e *Engine) Close() error { return e.mem.free() }
+
+// SetRate sets the learning rate of the steps to come, for schedules.
+func (e *Engine) SetRate(rate float64) { e.rate = rate }
 
 func (e *Engine) check(op string, values, rows int) error {
 	if sample := e.g.Input().Len(); rows < 1 || rows > e.cfg.Batch || values != rows*sample {
@@ -96,166 +135,150 @@ func (e *Engine) check(op string, values, rows int) error {
 	return nil
 }
 
-// fill copies rows into an input and zeroes the rest, which pads a short batch.
-func fill(n *gorgonia.Node, v []float32) {
-	dst, _ := n.Value().Data().([]float32)
-	clear(dst[copy(dst, v):])
+func (e *Engine) checkLabels(op string, labels []int32) error {
+	for _, y := range labels {
+		if y < 0 || int(y) >= e.g.Output().Len() {
+			return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("label %d of %d classes", y, e.g.Output().Len())}
+		}
+	}
+	return nil
+}
+
+// prepare sets up a call on rows of x.
+func (e *Engine) prepare(x []float32, labels []int32, rows int, training bool) {
+	e.x, e.labels, e.training = x, labels, training
+	if rows == e.rows {
+		return
+	}
+	e.rows = rows
+	for l := range e.mask {
+		e.mask[l] = 0
+		if l < rows {
+			e.mask[l] = 1
+		}
+	}
+	for i := range e.layers {
+		v := &e.layers[i].v
+		v.Conv.ActiveRows, v.Pool.ActiveRows = plan.Padded(rows), plan.Padded(rows)
+		e.layers[i].norm.Rows = rows
+	}
 }
 
 // Step trains on one batch: x is [rows C H W], labels [rows]. It returns the mean loss of the rows before the step. It
-// returns Invalid for a batch that does not fit and Diverged for a loss that is not finite; then no weight was changed.
+// returns Invalid for a batch that does not fit and Diverged for a loss that is not finite; then no weight was changed, but
+// batch norms have counted the batch.
 func (e *Engine) Step(x []float32, labels []int32) (float64, error) {
 	if err := e.check("train", len(x), len(labels)); err != nil {
 		return 0, err
 	}
-	if e.training == nil {
-		return 0, &disdel.Error{Kind: disdel.Invalid, Op: "train", Msg: "the engine was made for inference"}
-	}
-	p := e.training
-	fill(p.x, x)
-	if err := e.setTarget(p, labels); err != nil {
+	if err := e.checkLabels("train", labels); err != nil {
 		return 0, err
 	}
-	for _, m := range p.masks {
-		e.drop(m)
+	if !e.cfg.Training {
+		return 0, &disdel.Error{Kind: disdel.Invalid, Op: "train", Msg: "the engine was made for inference"}
 	}
-	if err := p.machine.RunAll(); err != nil {
-		return 0, &disdel.Error{Kind: disdel.Internal, Op: "train", Err: err}
+	e.prepare(x, labels, len(labels), true)
+	e.steps++
+	e.team.Run(e.job)
+	e.x, e.labels = nil, nil
+	if !finite(e.loss) {
+		return 0, &disdel.Error{
+			Kind: disdel.Diverged, Op: "train", Msg: fmt.Sprintf("the loss is %v", e.loss),
+			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
+		}
 	}
-	defer p.machine.Reset()
-	loss := float64(p.loss.Data().(float32))
-	if math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return 0, &disdel.Error{Kind: disdel.Diverged, Op: "train", Msg: fmt.Sprintf("the loss is %v", loss), Hint: "lower the learning rate, or check the data's scale"}
-	}
-	return loss, e.update(p)
+	return e.loss, nil
 }
 
-func (e *Engine) setTarget(p *program, labels []int32) error {
-	target, _ := p.target.Value().Data().([]float32)
-	clear(target)
-	n := float32(len(labels))
-	for i, y := range labels {
-		if y < 0 || int(y) >= e.classes {
-			return &disdel.Error{Kind: disdel.Invalid, Op: "train", Msg: fmt.Sprintf("label %d of %d classes", y, e.classes)}
-		}
-		at := i*e.classes + int(y)
-		if e.cfg.Loss == "crossEntropy" {
-			target[at] = -1 / n
-		} else {
-			target[at] = 1
-		}
-	}
-	if p.weight == nil {
-		return nil
-	}
-	weight, _ := p.weight.Value().Data().([]float32)
-	for i := range weight {
-		weight[i] = 0
-		if i < len(labels)*e.classes {
-			weight[i] = 1 / (n * float32(e.classes))
-		}
-	}
-	return nil
-}
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// drop draws a mask: 0 for a dropped value, else 1/(1-rate), so that the mean stays.
-func (e *Engine) drop(m mask) {
-	keep := float32(1 / (1 - m.rate))
-	for i := range m.data {
-		m.data[i] = 0
-		if e.rng.Float64() >= m.rate {
-			m.data[i] = keep
-		}
+// step is one worker's part of a step.
+func (e *Engine) step(w *kernel.Worker) {
+	e.forward(w)
+	e.lossOf(w, true)
+	if !finite(e.loss) {
+		return
+	}
+	e.backward(w)
+	if e.cfg.ClipNorm > 0 {
+		e.clip(w)
 	}
 }
 
-// update applies the gradients and zeroes them, because gorgonia adds to what a bound gradient holds.
-func (e *Engine) update(p *program) error {
-	e.optimizer.next()
-	for k, n := range p.params {
-		g, err := n.Grad()
-		if err != nil {
-			return &disdel.Error{Kind: disdel.Internal, Op: "train", Msg: "gradient of " + e.params[k].Name, Err: err}
-		}
-		grad, ok := g.Data().([]float32)
-		if !ok || len(grad) != len(e.params[k].data) {
-			return &disdel.Error{Kind: disdel.Internal, Op: "train", Msg: "gradient of " + e.params[k].Name + " has another shape"}
-		}
-		e.optimizer.step(k, e.params[k].data, grad)
-		clear(grad)
-	}
-	return nil
+func (e *Engine) predict(w *kernel.Worker) {
+	e.forward(w)
+	e.lossOf(w, false)
 }
 
-// forward runs the inference graph and returns its output, [rows classes], valid until the next call.
-func (e *Engine) forward(x []float32, rows int) ([]float32, error) {
+// forward computes every node.
+func (e *Engine) forward(w *kernel.Worker) {
+	in := &e.layers[0]
+	w.Import(in.out, in.v.Image, in.v.Border, e.x, e.rows)
+	w.Sync()
+	for i := 1; i < len(e.layers); i++ {
+		e.layers[i].forward(w, e)
+		w.Sync()
+	}
+}
+
+// backward computes every gradient that is needed, the last layer's first, and updates weights on the way.
+func (e *Engine) backward(w *kernel.Worker) {
+	for i := e.head; i > 0; i-- {
+		l := &e.layers[i]
+		if len(l.grad) == 0 {
+			continue
+		}
+		l.backward(w, e)
+		w.Sync()
+		if e.cfg.ClipNorm <= 0 {
+			e.update(w, l.params)
+			w.Sync()
+		}
+	}
+}
+
+// Predict returns the network's output for rows of x, [rows outputs]: probabilities where it ends in softmax.
+func (e *Engine) Predict(x []float32, rows int) ([]float32, error) {
 	if err := e.check("predict", len(x), rows); err != nil {
 		return nil, err
 	}
-	if e.inference == nil {
-		p, err := compile(e.g, e.params, e.batch, false, "")
-		if err != nil {
-			return nil, err
-		}
-		e.inference = p
-	}
-	p := e.inference
-	fill(p.x, x)
-	if err := p.machine.RunAll(); err != nil {
-		return nil, &disdel.Error{Kind: disdel.Internal, Op: "predict", Err: err}
-	}
-	p.machine.Reset()
-	out, _ := p.out.Data().([]float32)
-	return out[:rows*e.classes], nil
+	e.prepare(x, nil, rows, false)
+	e.team.Run(e.infer)
+	e.x = nil
+	return append([]float32(nil), e.out[:rows*e.g.Output().Len()]...), nil
 }
 
-// Evaluate returns the sum of the rows' losses and how many rows have their largest output at the label.
+// Evaluate returns the sum of the rows' losses and how many rows have their largest output at the label. It returns Invalid
+// as Step does, and Diverged for a loss that is not finite.
 func (e *Engine) Evaluate(x []float32, labels []int32) (lossSum float64, correct int, err error) {
-	out, err := e.forward(x, len(labels))
-	if err != nil {
+	if err := e.check("evaluate", len(x), len(labels)); err != nil {
 		return 0, 0, err
 	}
+	if err := e.checkLabels("evaluate", labels); err != nil {
+		return 0, 0, err
+	}
+	e.prepare(x, labels, len(labels), false)
+	e.team.Run(e.infer)
+	e.x, e.labels = nil, nil
+	classes := e.g.Output().Len()
 	for i, y := range labels {
-		if y < 0 || int(y) >= e.classes {
-			return 0, 0, &disdel.Error{Kind: disdel.Invalid, Op: "evaluate", Msg: fmt.Sprintf("label %d of %d classes", y, e.classes)}
-		}
-		row := out[i*e.classes : (i+1)*e.classes]
-		best := 0
-		for k, v := range row {
-			if v > row[best] {
-				best = k
-			}
-		}
-		if best == int(y) {
+		if largest(e.out[i*classes:(i+1)*classes]) == int(y) {
 			correct++
 		}
-		lossSum += e.rowLoss(row, int(y))
 	}
-	if math.IsNaN(lossSum) || math.IsInf(lossSum, 0) {
+	lossSum = e.loss * float64(len(labels))
+	if !finite(lossSum) {
 		return 0, 0, &disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", lossSum)}
 	}
 	return lossSum, correct, nil
 }
 
-// rowLoss is the loss of one row's output: probabilities for cross-entropy.
-func (e *Engine) rowLoss(row []float32, y int) float64 {
-	if e.cfg.Loss == "crossEntropy" {
-		const tiny = 1e-38 // the smallest normal float32, so that a probability of 0 costs much, not infinitely much
-		return -math.Log(math.Max(float64(row[y]), tiny))
-	}
-	sum := 0.0
+func largest(row []float32) int {
+	best := 0
 	for k, v := range row {
-		d := float64(v)
-		if k == y {
-			d--
+		if v > row[best] {
+			best = k
 		}
-		sum += d * d
 	}
-	return sum / float64(len(row))
-}
-
-// Predict returns the network's output for rows of x, [rows classes]: probabilities where it ends in softmax.
-func (e *Engine) Predict(x []float32, rows int) ([]float32, error) {
-	out, err := e.forward(x, rows)
-	return append([]float32(nil), out...), err
+	return best
 }

@@ -2,244 +2,546 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/model/plan"
+	"github.com/disdel/disdel/runtime/engine/kernel"
 )
 
-func graph(t testing.TB, input []int, classes int, layers ...disdel.Layer) *model.Graph {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newEngine(t testing.TB, g *model.Graph, cfg Config) *Engine {
 	t.Helper()
-	g, err := model.Build(disdel.Network{Layers: layers, Input: input, Classes: classes})
+	e, err := New(g, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// initialized is an engine with weights from a seed, where batch norms are not at identity.
+func initialized(t testing.TB, g *model.Graph, cfg Config) *Engine {
+	t.Helper()
+	e := newEngine(t, g, cfg)
+	if err := e.SetWeights(namedWeights(g)); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func batch(g *model.Graph, rows int, seed uint64) ([]float32, []int32) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	x, y := make([]float32, rows*g.Input().Len()), make([]int32, rows)
+	for i := range x {
+		x[i] = rng.Float32()*2 - 1
+	}
+	for i := range y {
+		y[i] = rng.Int32N(int32(g.Output().Len()))
+	}
+	return x, y
+}
+
+// networks have every layer in every role: in place and not, fused and not, before a fork and after, at odd sizes.
+func networks() map[string]func(b *model.Builder) {
+	window := func(kh, kw, sh, sw, dh, dw, top, bottom, left, right int) model.Window {
+		return model.Window{Kernel: model.Sides{H: kh, W: kw}, Stride: model.Sides{H: sh, W: sw}, Dilation: model.Sides{H: dh, W: dw}, Pad: model.Padding{Top: top, Bottom: bottom, Left: left, Right: right}}
+	}
+	end := func(b *model.Builder, x int) {
+		if len(b.Out(x)) == 3 {
+			x = b.Flatten("flatten", x)
+		}
+		b.Same("softmax", b.Dense("fc", x, 3), model.OpSoftmax)
+	}
+	return map[string]func(b *model.Builder){
+		"dense": func(b *model.Builder) { end(b, b.Same("relu", b.Dense("a", b.Flatten("f", 0), 19), model.OpReLU)) },
+		"conv":  func(b *model.Builder) { end(b, b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true)) },
+		"asymmetric": func(b *model.Builder) {
+			end(b, b.Same("t", b.Conv("a", 0, 5, window(3, 2, 2, 1, 1, 1, 0, 1, 1, 0), 1, true), model.OpTanh))
+		},
+		"dilated": func(b *model.Builder) {
+			end(b, b.Conv("b", b.Conv("a", 0, 5, window(3, 3, 1, 2, 2, 1, 2, 1, 1, 1), 1, true), 4, window(2, 2, 1, 1, 1, 2, 0, 0, 0, 0), 1, true))
+		},
+		"grouped": func(b *model.Builder) {
+			end(b, b.Conv("b", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), 4, model.Square(3, 2, 1), 2, true))
+		},
+		"depthwise": func(b *model.Builder) {
+			end(b, b.Conv("b", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), 6, window(3, 3, 2, 1, 1, 1, 1, 1, 1, 0), 6, true))
+		},
+		"conv relu pool": func(b *model.Builder) {
+			end(b, b.Pool("p", b.Same("r", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpReLU), model.OpMaxPool, model.Square(2, 2, 0)))
+		},
+		"pool relu": func(b *model.Builder) {
+			end(b, b.Same("r", b.Pool("p", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpMaxPool, model.Square(3, 2, 1)), model.OpReLU))
+		},
+		"average": func(b *model.Builder) {
+			end(b, b.Pool("p", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpAvgPool, model.Square(3, 2, 1)))
+		},
+		"average all": func(b *model.Builder) {
+			w := model.Square(3, 1, 1)
+			w.CountPad = true
+			end(b, b.Pool("p", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpAvgPool, w))
+		},
+		"adaptive": func(b *model.Builder) {
+			end(b, b.AdaptivePool("p", b.Conv("a", 0, 5, model.Square(2, 1, 0), 1, true), 3))
+		},
+		"global": func(b *model.Builder) {
+			end(b, b.GlobalPool("p", b.Same("s", b.Conv("a", 0, 5, model.Square(2, 1, 0), 1, true), model.OpSigmoid)))
+		},
+		"norm": func(b *model.Builder) { end(b, b.BatchNorm("n", b.Conv("a", 0, 9, model.Square(3, 1, 1), 1, false))) },
+		"norm relu": func(b *model.Builder) {
+			end(b, b.Same("r", b.BatchNorm("n", b.Conv("a", 0, 9, model.Square(3, 1, 1), 1, false)), model.OpReLU))
+		},
+		"norm plain": func(b *model.Builder) {
+			end(b, b.Norm("n", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, false), model.Norm{Eps: 1e-3, NoScale: true, NoCenter: true}))
+		},
+		"norm dense": func(b *model.Builder) {
+			end(b, b.Same("r", b.BatchNorm("n", b.Dense("a", b.Flatten("f", 0), 7)), model.OpReLU6))
+		},
+		"norm input": func(b *model.Builder) { end(b, b.BatchNorm("n", 0)) },
+		"residual": func(b *model.Builder) {
+			x := b.Same("r0", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), model.OpReLU)
+			y := b.BatchNorm("n", b.Conv("b", x, 6, model.Square(3, 1, 1), 1, false))
+			end(b, b.Same("r", b.Add("add", y, x), model.OpReLU))
+		},
+		"projection": func(b *model.Builder) {
+			x := b.Same("r0", b.BatchNorm("n0", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, false)), model.OpReLU)
+			y := b.BatchNorm("n1", b.Conv("b", x, 8, model.Square(3, 2, 1), 1, false))
+			z := b.BatchNorm("n2", b.Conv("c", x, 8, model.Square(1, 2, 0), 1, false))
+			end(b, b.Same("r", b.Add("add", z, y), model.OpReLU))
+		},
+		"option a": func(b *model.Builder) {
+			x := b.Same("r0", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true), model.OpReLU)
+			y := b.Conv("b", x, 8, model.Square(3, 2, 1), 1, true)
+			end(b, b.Add("add", b.Downsample("d", x, 8, 2), y))
+		},
+		"fork": func(b *model.Builder) {
+			x := b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true)
+			p := b.Pool("p", x, model.OpMaxPool, model.Square(3, 1, 1))
+			q := b.Pool("q", x, model.OpAvgPool, model.Square(3, 1, 1))
+			r := b.Same("r", x, model.OpReLU)
+			d := b.Conv("d", x, 4, model.Square(3, 1, 1), 4, false)
+			end(b, b.Concat("cat", p, b.Same("s", q, model.OpTanh), r, d, x, b.Conv("e", r, 3, model.Square(1, 1, 0), 1, false)))
+		},
+		"sums": func(b *model.Builder) {
+			x := b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true)
+			y := b.Add("twice", x, x)
+			z := b.Add("three", b.Conv("b", y, 4, model.Square(1, 1, 0), 1, true), b.Conv("c", y, 4, model.Square(1, 1, 0), 1, true), x)
+			end(b, b.Same("r", z, model.OpReLU))
+		},
+		"vectors": func(b *model.Builder) { // a flatten that has to reorder, and one that has not
+			x := b.Conv("a", 0, 3, model.Square(3, 2, 1), 1, true)
+			f := b.Flatten("f", x)
+			g := b.Same("r", b.Flatten("g", x), model.OpReLU)
+			end(b, b.Add("add", b.Same("s", f, model.OpSigmoid), b.Dense("d", g, b.Out(f)[0])))
+		},
+		"dead end": func(b *model.Builder) {
+			x := b.Conv("a", 0, 3, model.Square(3, 2, 1), 1, true)
+			b.Conv("unused", x, 2, model.Square(1, 1, 0), 1, true)
+			end(b, x)
+		},
+		"logits": func(b *model.Builder) {
+			b.Dense("fc", b.Flatten("f", b.Conv("a", 0, 3, model.Square(3, 1, 0), 1, true)), 3)
+		},
+		"sigmoid": func(b *model.Builder) { b.Same("s", b.Dense("fc", b.Flatten("f", 0), 3), model.OpSigmoid) },
+	}
+}
+
+func build(t testing.TB, name string, f func(b *model.Builder)) *model.Graph {
+	t.Helper()
+	b := model.NewBuilder(name, model.Shape{2, 7, 6})
+	f(b)
+	g, err := b.Graph()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
 
-func make1(t testing.TB, g *model.Graph, cfg Config) *Engine {
+var sgd1 = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
+
+// With SGD and a learning rate of 1, the weights change by the gradient: along a random direction of all weights it must be
+// the difference quotient of the loss, for every layer, whole batches and short ones, with every path of kernels.
+func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
+	paths(t, func(t *testing.T) {
+		for name, f := range networks() {
+			g := build(t, name, f)
+			losses := []string{CrossEntropy, MSE}
+			if name == "sigmoid" {
+				losses = []string{BinaryCrossEntropy, MSE}
+			}
+			for _, loss := range losses {
+				for _, rows := range []int{16, 5} {
+					checkGradient(t, g, loss, rows)
+				}
+			}
+		}
+	})
+}
+
+// trainLoss is the loss of a batch while training, with weights as they are and left so.
+func trainLoss(t *testing.T, g *model.Graph, loss string, w disdel.Weights, x []float32, y []int32) float64 {
 	t.Helper()
-	e, err := New(g, cfg)
+	e := newEngine(t, g, Config{Batch: 16, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{}}, Loss: loss, Training: true})
+	if err := e.SetWeights(w); err != nil {
+		t.Fatal(err)
+	}
+	v, err := e.Step(x, y)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { e.Close() })
-	if err := e.SetWeights(InitWeights(g, disdel.Init{Seed: 7})); err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return v
 }
 
-func batch(g *model.Graph, rows, classes int, seed uint64) ([]float32, []int32) {
-	rng := rand.New(rand.NewPCG(seed, 1))
-	x, y := make([]float32, rows*g.Input().Len()), make([]int32, rows)
-	for i := range x {
-		x[i] = float32(rng.NormFloat64())
+func clone(w disdel.Weights) disdel.Weights {
+	out := slices.Clone(w)
+	for i := range out {
+		out[i].Data = slices.Clone(out[i].Data)
 	}
-	for i := range y {
-		y[i] = int32(rng.IntN(classes))
-	}
-	return x, y
-}
-
-var sgd1 = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
-
-// With SGD and a learning rate of 1, the weights change by the gradient: it must be the difference quotient of the loss.
-func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
-	dense := func(n int) disdel.Layer { return disdel.Layer{Kind: "dense", Units: n} }
-	for name, c := range map[string]struct {
-		input  []int
-		loss   string
-		layers []disdel.Layer
-	}{
-		"dense":         {[]int{1, 3, 3}, "crossEntropy", []disdel.Layer{dense(3), {Kind: "softmax"}}},
-		"conv":          {[]int{2, 7, 5}, "crossEntropy", []disdel.Layer{{Kind: "conv", Filters: 3, Kernel: 3, Padding: 1}, dense(3), {Kind: "softmax"}}},
-		"strided conv":  {[]int{2, 7, 7}, "crossEntropy", []disdel.Layer{{Kind: "conv", Filters: 2, Kernel: 3, Stride: 2}, {Kind: "tanh"}, dense(3), {Kind: "softmax"}}},
-		"sigmoid, mse":  {[]int{1, 4, 4}, "mse", []disdel.Layer{dense(4), {Kind: "sigmoid"}, dense(3)}},
-		"max pool":      {[]int{2, 6, 6}, "crossEntropy", []disdel.Layer{{Kind: "conv", Filters: 3, Kernel: 3}, {Kind: "maxPool", Kernel: 2}, dense(3), {Kind: "softmax"}}},
-		"relu":          {[]int{1, 4, 4}, "crossEntropy", []disdel.Layer{dense(8), {Kind: "relu"}, dense(3), {Kind: "softmax"}}},
-		"two conv, mse": {[]int{1, 6, 6}, "mse", []disdel.Layer{{Kind: "conv", Filters: 2, Kernel: 3, Activation: "tanh"}, {Kind: "conv", Filters: 2, Kernel: 2}, dense(3), {Kind: "softmax"}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if name == "two conv, mse" {
-				c.layers = c.layers[:len(c.layers)-1] // mse on plain outputs
-			}
-			g := graph(t, c.input, 3, c.layers...)
-			for _, rows := range []int{5, 3} { // a whole batch and a padded one
-				checkGradient(t, g, c.loss, rows)
-			}
-		})
-	}
+	return out
 }
 
 func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 	t.Helper()
-	x, y := batch(g, rows, 3, 11)
-	e := make1(t, g, Config{Batch: 5, Optimizer: sgd1, Loss: loss, Training: true})
+	x, y := batch(g, rows, 11)
+	e := initialized(t, g, Config{Batch: 16, Optimizer: sgd1, Loss: loss, Training: true})
 	before := e.Weights()
 	if _, err := e.Step(x, y); err != nil {
 		t.Fatal(err)
 	}
 	after := e.Weights()
-	const h = 5e-4 // small enough to stay on one side of most kinks of ReLU and max pool
-	at := func(w disdel.Weights) float64 {
-		if err := e.SetWeights(w); err != nil {
-			t.Fatal(err)
+	for i, p := range g.Params() {
+		if !p.Trainable {
+			continue
 		}
-		sum, _, err := e.Evaluate(x, y)
-		if err != nil {
-			t.Fatal(err)
+		rng := rand.New(rand.NewPCG(uint64(i), 4))
+		direction := make([]float64, p.Len())
+		var slope, norm float64
+		for k := range direction {
+			direction[k] = rng.Float64()*2 - 1
+			slope += direction[k] * float64(before[i].Data[k]-after[i].Data[k])
+			norm += direction[k] * direction[k]
 		}
-		return sum / float64(rows)
+		h := 2e-3 / math.Sqrt(norm)
+		at := func(sign float64) float64 {
+			w := clone(before)
+			for k := range direction {
+				w[i].Data[k] += float32(sign * h * direction[k])
+			}
+			return trainLoss(t, g, loss, w, x, y)
+		}
+		want := (at(1) - at(-1)) / (2 * h)
+		if math.Abs(want-slope) > 4e-3*math.Sqrt(norm)+0.02*math.Abs(want) {
+			t.Errorf("%s, %s, %d rows: slope along %s is %.5f, difference quotient %.5f", g.Name, loss, rows, p.Name, slope, want)
+		}
 	}
-	for i, p := range before {
-		for k := 0; k < len(p.Data); k += max(1, len(p.Data)/7) {
-			old := p.Data[k]
-			p.Data[k] = old + h
-			up := at(before)
-			p.Data[k] = old - h
-			down := at(before)
-			p.Data[k] = old
-			want, got := (up-down)/(2*h), float64(old-after[i].Data[k])
-			if math.Abs(want-got) > 2e-3+0.03*math.Abs(want) {
-				t.Errorf("%d rows: gradient of %s[%d] is %.5f, difference quotient %.5f", rows, p.Name, k, got, want)
+}
+
+// run trains some steps and returns the weights.
+func run(t *testing.T, g *model.Graph, cfg Config, rows ...int) disdel.Weights {
+	t.Helper()
+	e := initialized(t, g, cfg)
+	for i, n := range rows {
+		x, y := batch(g, n, uint64(i))
+		if _, err := e.Step(x, y); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e.Weights()
+}
+
+func sameBits(t *testing.T, what string, a, b disdel.Weights) {
+	t.Helper()
+	for i := range a {
+		for k := range a[i].Data {
+			if math.Float32bits(a[i].Data[k]) != math.Float32bits(b[i].Data[k]) {
+				t.Fatalf("%s: %s[%d] is %v and %v", what, a[i].Name, k, a[i].Data[k], b[i].Data[k])
 			}
 		}
 	}
 }
 
-func TestStepsWithTheSameSeedGiveTheSameBits(t *testing.T) {
-	run := func() disdel.Weights {
-		g := graph(t, []int{1, 6, 6}, 3, disdel.Layer{Kind: "conv", Filters: 4, Kernel: 3, Activation: "relu"},
-			disdel.Layer{Kind: "dropout", Rate: 0.4}, disdel.Layer{Kind: "dense", Units: 3, Activation: "softmax"})
-		e := make1(t, g, Config{Batch: 8, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Seed: 3, Training: true})
-		for i := range 5 {
-			x, y := batch(g, 8, 3, uint64(i))
+// The same seed and batches give the same bits, on any number of threads, with short batches between.
+func TestThreadsDoNotChangeBits(t *testing.T) {
+	for name, f := range networks() {
+		g := build(t, name, f)
+		cfg := Config{Batch: 20, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, ClipNorm: 1, Training: true}
+		one := run(t, g, cfg, 20, 7, 20)
+		for _, threads := range []int{1, 2, 3, 7} {
+			cfg.Threads = threads
+			sameBits(t, fmt.Sprintf("%s on %d threads", name, threads), one, run(t, g, cfg, 20, 7, 20))
+		}
+	}
+}
+
+// All paths compute the same function; they round differently.
+func TestPathsAgree(t *testing.T) {
+	for name, f := range networks() {
+		g := build(t, name, f)
+		var all []disdel.Weights
+		paths(t, func(t *testing.T) {
+			all = append(all, run(t, g, Config{Batch: 20, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true, WeightDecay: 1e-3}}, Training: true}, 20, 7, 20))
+		})
+		for _, other := range all[1:] {
+			for i := range other {
+				for k, v := range other[i].Data {
+					if d := math.Abs(float64(v - all[0][i].Data[k])); !(d < 2e-4) {
+						t.Fatalf("%s: %s[%d] differs by %g", name, other[i].Name, k, d)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Without batch norm a gradient is linear in the rows: the mean over a batch is the mean of the means of its halves.
+func TestSplittingABatchChangesNothing(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		g := build(t, "conv relu pool", networks()["conv relu pool"])
+		a, b := rapid.IntRange(1, 20).Draw(r, "a"), rapid.IntRange(1, 20).Draw(r, "b")
+		x, y := batch(g, a+b, rapid.Uint64().Draw(r, "seed"))
+		size := g.Input().Len()
+		gradient := func(x []float32, y []int32) disdel.Weights {
+			e := initialized(t, g, Config{Batch: 40, Optimizer: sgd1, Training: true})
+			before := e.Weights()
+			if _, err := e.Step(x, y); err != nil {
+				r.Fatal(err)
+			}
+			after := e.Weights()
+			for i := range before {
+				for k := range before[i].Data {
+					before[i].Data[k] -= after[i].Data[k]
+				}
+			}
+			return before
+		}
+		whole, left, right := gradient(x, y), gradient(x[:a*size], y[:a]), gradient(x[a*size:], y[a:])
+		for i := range whole {
+			for k, v := range whole[i].Data {
+				mean := (float64(a)*float64(left[i].Data[k]) + float64(b)*float64(right[i].Data[k])) / float64(a+b)
+				if math.Abs(float64(v)-mean) > 1e-5 {
+					r.Fatalf("%s[%d]: %v of the batch, %v of its parts", whole[i].Name, k, v, mean)
+				}
+			}
+		}
+	})
+}
+
+// A row's prediction does not depend on the rows beside it, in evaluation.
+func TestRowsAreIndependentInEvaluation(t *testing.T) {
+	for name, f := range networks() {
+		g := build(t, name, f)
+		e := initialized(t, g, Config{Batch: 20})
+		x, y := batch(g, 20, 3)
+		all, err := e.Predict(x, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, classes := g.Input().Len(), g.Output().Len()
+		for _, r := range []int{0, 17} {
+			one, err := e.Predict(x[r*size:(r+1)*size], 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(one, all[r*classes:(r+1)*classes]) {
+				t.Errorf("%s: row %d alone gives %v, among others %v", name, r, one, all[r*classes:(r+1)*classes])
+			}
+		}
+		trainer := initialized(t, g, Config{Batch: 20, Training: true, Optimizer: sgd1})
+		again, err := trainer.Predict(x, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(all, again) {
+			t.Errorf("%s: an engine for training predicts otherwise", name)
+		}
+		a, _, err1 := e.Evaluate(x, y)
+		b, _, err2 := trainer.Evaluate(x, y)
+		if a != b || err1 != nil || err2 != nil {
+			t.Errorf("%s: losses %v and %v, %v, %v", name, a, b, err1, err2)
+		}
+	}
+}
+
+func TestStepsAllocateNothing(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		g := testNetwork(t, "resnet8-test")
+		e := initialized(t, g, Config{Batch: 16, Threads: threads, ClipNorm: 1, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 1e-3}}, Training: true})
+		x, y := namedBatch(0, g.Input())
+		if n := testing.AllocsPerRun(20, func() {
+			if _, err := e.Step(x, y); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%d threads: %v allocations a step", threads, n)
+		}
+	}
+}
+
+// The memory of an engine is its plan's, to the byte, and known before.
+func TestThePlanIsTheMemory(t *testing.T) {
+	g := testNetwork(t, "lenet5")
+	cfg := Config{Batch: 64, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{}}}
+	p, err := PlanOf(g, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEngine(t, g, cfg)
+	if len(e.mem.values) != p.Len {
+		t.Errorf("%d values, planned %d", len(e.mem.values), p.Len)
+	}
+	cfg.Memory = p.Bytes() - 1
+	if _, err := New(g, cfg); !errors.Is(err, disdel.OverLimit) {
+		t.Errorf("a byte too little: %v", err)
+	}
+}
+
+func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
+	b := model.NewBuilder("dropout", model.Shape{400})
+	b.Dense("fc", b.Dropout("d", 0, 0.3), 2)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float32, 32*400)
+	for i := range x {
+		x[i] = 1
+	}
+	e := newEngine(t, g, Config{Batch: 32, Training: true, Optimizer: sgd1, Seed: 5})
+	l := &e.layers[1]
+	if _, err := e.Step(x, make([]int32, 32)); err != nil {
+		t.Fatal(err)
+	}
+	var sum, zeros float64
+	for _, v := range l.out {
+		sum += float64(v)
+		if v == 0 {
+			zeros++
+		}
+	}
+	n := float64(len(l.out))
+	if math.Abs(sum/n-1) > 0.03 || math.Abs(zeros/n-0.3) > 0.02 {
+		t.Errorf("mean %.3f, dropped %.3f", sum/n, zeros/n)
+	}
+	first := slices.Clone(l.out)
+	if _, err := e.Step(x, make([]int32, 32)); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(first, l.out) {
+		t.Error("two steps drop the same values")
+	}
+	if _, err := e.Predict(x, 32); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Max(l.out) != 1 || slices.Min(l.out) != 1 {
+		t.Error("evaluation drops")
+	}
+}
+
+func TestWeightsAndStateComeBackAsTheyWent(t *testing.T) {
+	for name, f := range networks() {
+		g := build(t, name, f)
+		cfg := Config{Batch: 8, Training: true, Optimizer: disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}}}
+		straight := run(t, g, cfg, 8, 8, 8)
+		e := initialized(t, g, cfg)
+		for i := range 3 {
+			x, y := batch(g, 8, uint64(i))
+			if i == 1 { // moves to another process
+				w, s := e.Weights(), e.OptimizerState()
+				e = newEngine(t, g, cfg)
+				if err := errors.Join(e.SetWeights(w), e.SetOptimizerState(s)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if _, err := e.Step(x, y); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return e.Weights()
-	}
-	if diff := cmp.Diff(run(), run()); diff != "" {
-		t.Errorf("two runs differ:\n%s", diff)
+		sameBits(t, name, straight, e.Weights())
 	}
 }
 
-func TestTrainingLearnsAnEasyTask(t *testing.T) {
-	g, err := model.Build(disdel.Network{Name: "digits-cnn", Input: []int{1, 8, 8}, Classes: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := make1(t, g, Config{Batch: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}}, Training: true})
-	x, y := batch(g, 16, 2, 5)
-	for i, label := range y { // class 1 is bright on the left
-		for k := range 64 {
-			if k%8 < 4 {
-				x[i*64+k] += 3 * float32(label)
-			}
-		}
-	}
-	var first, last float64
-	for i := range 60 {
-		loss, err := e.Step(x, y)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == 0 {
-			first = loss
-		}
-		last = loss
-	}
-	if last > first/10 {
-		t.Errorf("the loss went from %.4f to %.4f", first, last)
-	}
-	_, correct, err := e.Evaluate(x, y)
-	if err != nil || correct != 16 {
-		t.Errorf("%d of 16 rows right, %v", correct, err)
-	}
-}
-
-// One step of each optimiser on a known gradient, by hand.
-func TestOptimizersFollowTheirFormulas(t *testing.T) {
-	step := func(o disdel.Optimizer, n int) float32 {
-		opt, w := newOptimizer(o, []int{1}), []float32{1}
-		for range n {
-			opt.next()
-			opt.step(0, w, []float32{0.5})
-		}
-		return w[0]
-	}
-	for _, c := range []struct {
-		name  string
-		o     disdel.Optimizer
-		steps int
-		want  float64
-	}{
-		{"sgd", disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}, 2, 1 - 0.1*0.5 - 0.1*0.5},
-		{"momentum", disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}}, 2, 1 - 0.1*0.5 - 0.1*(0.9*0.5+0.5)},
-		{"decay", disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, WeightDecay: 0.2}}, 1, 1 - 0.1*(0.5+0.2)},
-		{"adam", disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.1}}, 3, 1 - 3*0.1}, // a constant gradient moves by the rate
-	} {
-		if got := step(c.o, c.steps); math.Abs(float64(got)-c.want) > 1e-5 {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-	}
-}
-
-func TestWeightsComeBackAsTheyWent(t *testing.T) {
-	g, err := model.Build(disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := make1(t, g, Config{Batch: 1})
-	want := InitWeights(g, disdel.Init{Seed: 7})
-	if diff := cmp.Diff(want, e.Weights()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	for i, p := range g.Params() {
-		if want[i].Name != p.Name {
-			t.Errorf("weight %d is %s, want %s", i, want[i].Name, p.Name)
+func TestInitDrawsWhatInitWeightsDraws(t *testing.T) {
+	for name, f := range networks() {
+		g := build(t, name, f)
+		e := newEngine(t, g, Config{Batch: 1})
+		for _, init := range []disdel.Init{{Scheme: "he", Seed: 3}, {Seed: 4}} {
+			e.Init(init)
+			sameBits(t, name, InitWeights(g, init), e.Weights())
 		}
 	}
 }
 
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
-	g := graph(t, []int{1, 4, 4}, 3, disdel.Layer{Kind: "dense", Units: 3, Activation: "softmax"})
-	e := make1(t, g, Config{Batch: 4, Optimizer: sgd1, Training: true})
-	x, y := batch(g, 4, 3, 1)
-	bad := InitWeights(g, disdel.Init{})
-	bad[0].Data[2] = float32(math.NaN())
+	g := testNetwork(t, "lenet5")
+	e := initialized(t, g, Config{Batch: 4, Optimizer: sgd1, Training: true})
+	x, y := batch(g, 4, 1)
+	w := e.Weights()
+	w[0].Data[3] = float32(math.NaN())
+	huge := slices.Clone(x)
+	huge[7] = float32(math.Inf(1))
+	before := e.Weights()
 	for name, c := range map[string]struct {
 		err  error
-		want disdel.Kind
+		kind disdel.Kind
 	}{
-		"too many rows": {second(e.Step(make([]float32, 5*16), make([]int32, 5))), disdel.Invalid},
-		"no rows":       {second(e.Step(nil, nil)), disdel.Invalid},
-		"few values":    {second(e.Step(x[:17], y)), disdel.Invalid},
-		"label":         {second(e.Step(x, []int32{0, 1, 2, 3})), disdel.Invalid},
-		"NaN weight":    {e.SetWeights(bad), disdel.Diverged},
-		"few weights":   {e.SetWeights(bad[:1]), disdel.Corrupt},
-		"NaN input":     {second(e.Step(append([]float32{float32(math.Inf(1))}, x[1:]...), y)), disdel.Diverged},
+		"short input":    {second(e.Step(x[1:], y)), disdel.Invalid},
+		"too many rows":  {second(e.Step(append(x, x...), append(y, y...))), disdel.Invalid},
+		"no rows":        {second(e.Step(nil, nil)), disdel.Invalid},
+		"label":          {second(e.Step(x, []int32{0, 1, 2, 10})), disdel.Invalid},
+		"infinite input": {second(e.Step(huge, y)), disdel.Diverged},
+		"nan weights":    {e.SetWeights(w), disdel.Diverged},
+		"fewer weights":  {e.SetWeights(w[1:]), disdel.Corrupt},
+		"other state":    {e.SetOptimizerState(w), disdel.Corrupt},
+		"batch":          {second3(New(g, Config{})), disdel.Invalid},
+		"loss":           {second3(New(g, Config{Batch: 1, Loss: "hinge"})), disdel.Invalid},
 	} {
-		if !errors.Is(c.err, c.want) {
-			t.Errorf("%s: got %v, want %v", name, c.err, c.want)
+		if !errors.Is(c.err, c.kind) {
+			t.Errorf("%s: %v, want %v", name, c.err, c.kind)
 		}
+	}
+	sameBits(t, "after refusals", before, e.Weights())
+	t.Setenv(kernel.Variable, "mmx")
+	if _, err := New(g, Config{Batch: 1}); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("unknown kernels: %v", err)
 	}
 }
 
-func second(_ float64, err error) error { return err }
+func second(_ float64, err error) error  { return err }
+func second3(_ *Engine, err error) error { return err }
 
-// Layers that gorgonia computes wrongly are refused with their name, not trained wrongly.
-func TestLayersGorgoniaGetsWrongAreRefused(t *testing.T) {
-	for _, l := range []disdel.Layer{{Kind: "avgPool", Kernel: 2}, {Kind: "globalAvgPool"}, {Kind: "batchNorm"}, {Kind: "depthwiseConv", Kernel: 3}, {Kind: "relu6"}} {
-		g := graph(t, []int{2, 6, 6}, 3, l, disdel.Layer{Kind: "dense", Units: 3, Activation: "softmax"})
-		if _, err := New(g, Config{Batch: 4, Optimizer: sgd1, Training: true}); !errors.Is(err, disdel.Invalid) {
-			t.Errorf("%s: got %v, want Invalid", l.Kind, err)
+// Every network of the zoo plans, and buffers that are alive together never overlap.
+func TestTheZooPlans(t *testing.T) {
+	for _, entry := range model.Zoo() {
+		g, err := model.Build(disdel.Network{Name: entry.Name, Input: entry.Input, Classes: entry.Classes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, training := range []bool{true, false} {
+			p, err := plan.New(g, plan.Spec{Batch: 4, Training: training, Moments: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			peak, gaps := p.ByCategory()
+			if share := float64(gaps) / float64(p.Bytes()); share > 0.15 {
+				t.Errorf("%s, training %v: %.0f %% of %v is gaps", entry.Name, training, 100*share, p.Bytes())
+			}
+			if peak[plan.Weights] < disdel.Bytes(4*g.Count().Trainable) {
+				t.Errorf("%s: %v of weights", entry.Name, peak[plan.Weights])
+			}
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package kernel
 
+import "github.com/disdel/disdel/model/plan"
+
 // reduce runs a reduction over all pixels for this worker's channels; sums values a channel go to out, [channels][sums][16].
 // p may be nil.
-func (w *Worker) reduce(f [2]func(*channelArgs), im Image, x, y, z, perChannel, mask, out []float32, sums int) {
+func (w *Worker) reduce(f [2]func(*channelArgs), im Image, active int, x, y, z, perChannel, mask, out []float32, sums int) {
 	from, to := w.share((im.C + 7) / 8)
 	from, to = from*8, min(to*8, im.C)
 	if from >= to {
@@ -10,7 +12,7 @@ func (w *Worker) reduce(f [2]func(*channelArgs), im Image, x, y, z, perChannel, 
 	}
 	clear(out[from*sums*lanes : to*sums*lanes])
 	a := &w.chn
-	a.row, a.lanes, a.pixels = int64(4*im.Lanes), int64(4*im.Lanes), int64(im.H*im.W)
+	a.row, a.lanes, a.pixels = int64(4*im.Lanes), int64(4*active), int64(im.H*im.W)
 	a.xPixel, a.yPixel = int64(4*im.Pixel()), int64(4*im.Pixel())
 	if mask != nil {
 		a.mask = p(mask, 0)
@@ -36,9 +38,21 @@ func (w *Worker) reduce(f [2]func(*channelArgs), im Image, x, y, z, perChannel, 
 	}
 }
 
-// RowSums sums x over pixels and lanes for every channel into 16 partial sums each, [C][16].
-func (w *Worker) RowSums(im Image, x, out []float32) {
-	w.reduce(w.f.rowSums, im, x, nil, nil, nil, nil, out, 1)
+// RowSums sums x over pixels and active lanes for every channel into 16 partial sums each, [C][16].
+func (w *Worker) RowSums(im Image, active int, x, out []float32) {
+	w.reduce(w.f.rowSums, im, active, x, nil, nil, nil, nil, out, 1)
+}
+
+// ChannelSums sums x over pixels and active lanes for every channel; sums is scratch of [C][16].
+func (w *Worker) ChannelSums(im Image, active int, x, out, sums []float32) {
+	w.RowSums(im, active, x, sums)
+	w.Sync()
+	if w.ID == 0 {
+		clear(out)
+		for c := range im.C {
+			out[c] = float32(total(sums[16*c:][:16]))
+		}
+	}
 }
 
 // Norm is a batch norm over channels (Ioffe 2015).
@@ -79,7 +93,7 @@ func (w *Worker) NormForward(n *Norm, s *NormState, running [2][]float32, x, y [
 	for c := from; c < to; c++ {
 		s.Shift[c] = x[c*n.Lanes]
 	}
-	w.reduce(w.f.moments, n.Image, x, nil, nil, s.Shift, s.Mask, s.Sums, 2)
+	w.reduce(w.f.moments, n.Image, plan.Padded(n.Rows), x, nil, nil, s.Shift, s.Mask, s.Sums, 2)
 	count := float64(n.H*n.W) * float64(n.Rows)
 	for c := from; c < to; c++ {
 		sum, square := total(s.Sums[c*32:][:16])/count, total(s.Sums[c*32+16:][:16])/count
@@ -134,6 +148,12 @@ func (w *Worker) affine(n *Norm, s *NormState, x, y []float32) {
 	w.Sync()
 }
 
+// Bias adds a value a channel; ones is an array of ones, one a channel.
+func (w *Worker) Bias(im Image, y, bias, ones []float32) {
+	n, s := Norm{Image: im}, NormState{Scale: ones, Offset: bias}
+	w.affine(&n, &s, y, y)
+}
+
 // NormBack turns dy, the gradient of y, into that of x, in place, and computes those of gamma and beta (nil where there are
 // none). x and y are what NormForward took and gave. It overwrites Scale and Offset.
 func (w *Worker) NormBack(n *Norm, s *NormState, x, y, dy, dGamma, dBeta []float32) {
@@ -141,7 +161,7 @@ func (w *Worker) NormBack(n *Norm, s *NormState, x, y, dy, dGamma, dBeta []float
 	if n.ReLU {
 		f = w.f.normSumsRelu
 	}
-	w.reduce(f, n.Image, x, dy, y, s.Mean, nil, s.Sums, 2)
+	w.reduce(f, n.Image, plan.Padded(n.Rows), x, dy, y, s.Mean, nil, s.Sums, 2)
 	count := float64(n.H*n.W) * float64(n.Rows)
 	from, to := w.channels(n.C)
 	for c := from; c < to; c++ {

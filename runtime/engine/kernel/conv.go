@@ -2,78 +2,27 @@ package kernel
 
 import (
 	"unsafe"
+
+	"github.com/disdel/disdel/model/plan"
 )
 
-// Conv is the geometry of a convolution; a dense layer is one with a single pixel.
-type Conv struct {
-	In         Image // as the kernel meets it: a border in memory counts as pixels
-	Filters    int
-	KH, KW     int
-	SH, SW     int // stride
-	DH, DW     int // dilation
-	Top, Left  int // padding that is not in memory
-	OH, OW     int
-	Groups     int
-	ReLU       bool // of the output, forward
-	ActiveRows int  // lanes that hold rows, rounded up to whole vectors; 0 is all
-}
+// The geometry of layers, which also says what memory they take, is the planner's.
+type (
+	Conv   = plan.Conv
+	Pool   = plan.Pool
+	Image  = plan.Image
+	Border = plan.Border
+)
 
-// Dense is the geometry of a dense layer on a vector.
-func Dense(in, units, lanes int) Conv {
-	return Conv{In: Image{C: in, H: 1, W: 1, Lanes: lanes}, Filters: units, KH: 1, KW: 1, SH: 1, SW: 1, DH: 1, DW: 1, OH: 1, OW: 1, Groups: 1}
-}
-
-// Out is the shape of the output.
-func (c *Conv) Out() Image { return Image{C: c.Filters, H: c.OH, W: c.OW, Lanes: c.In.Lanes} }
-
-func (c *Conv) taps() int   { return c.KH * c.KW }
-func (c *Conv) inner() int  { return c.In.C / c.Groups }      // channels of a group
-func (c *Conv) outer() int  { return c.Filters / c.Groups }   // filters of a group
-func (c *Conv) blocks() int { return Padded(c.outer()) / 16 } // of 16 filters, a group
-func (c *Conv) block() int  { return c.taps() * c.inner() * 16 }
-func (c *Conv) group() int  { return c.blocks() * c.block() }
-
-// slack is read, never used, behind the weights by a tile that has more rows than there are channels.
-const slack = 8 * 16
-
-// WeightLen is the number of values of the weights in memory.
-func (c *Conv) WeightLen() int { return c.Groups*c.group() + slack }
-
-// BiasLen is the number of values of the bias in memory: every group's filters are padded.
-func (c *Conv) BiasLen() int { return c.Groups*c.blocks()*16 + slack }
-
-// each calls f with the index in PyTorch's layout [filters][channels/groups][KH][KW] and the index in memory.
-func (c *Conv) each(f func(there, here int)) {
-	for k := range c.Filters {
-		g, kk := k/c.outer(), k%c.outer()
-		base := g*c.group() + kk/16*c.block() + kk%16
-		for ch := range c.inner() {
-			for t := range c.taps() {
-				f((k*c.inner()+ch)*c.taps()+t, base+(t*c.inner()+ch)*16)
-			}
-		}
-	}
-}
-
-// ImportWeights converts from PyTorch's layout.
-func (c *Conv) ImportWeights(dst, src []float32) {
+// ImportWeights converts weights from PyTorch's layout to the one in memory.
+func ImportWeights(c *Conv, dst, src []float32) {
 	clear(dst)
-	c.each(func(there, here int) { dst[here] = src[there] })
+	c.Each(func(there, here int) { dst[here] = src[there] })
 }
 
-// ExportWeights converts to PyTorch's layout.
-func (c *Conv) ExportWeights(dst, src []float32) {
-	c.each(func(there, here int) { dst[there] = src[here] })
-}
-
-// BiasAt is where filter k's bias stands.
-func (c *Conv) BiasAt(k int) int { return k/c.outer()*c.blocks()*16 + k%c.outer() }
-
-func (c *Conv) active() int {
-	if c.ActiveRows > 0 {
-		return c.ActiveRows
-	}
-	return c.In.Lanes
+// ExportWeights converts weights to PyTorch's layout.
+func ExportWeights(c *Conv, dst, src []float32) {
+	c.Each(func(there, here int) { dst[there] = src[here] })
 }
 
 // budget is how many values of weights one pass over the pixels works with, so that they stay in the second-level cache.
@@ -86,10 +35,10 @@ const filterBlock = 512
 type slice3 struct{ r0, r1, q0, q1, c0, c1 int }
 
 // slices calls f with each part of the forward reduction for filters at a time.
-func (c *Conv) slices(filters int, f func(slice3)) {
-	all := slice3{0, c.KH, 0, c.KW, 0, c.inner()}
-	switch per := filters * c.inner(); {
-	case per*c.taps() <= budget:
+func slices(c *Conv, filters int, f func(slice3)) {
+	all := slice3{0, c.KH, 0, c.KW, 0, c.Inner()}
+	switch per := filters * c.Inner(); {
+	case per*c.Taps() <= budget:
 		f(all)
 	case per*c.KW <= budget:
 		step := max(1, budget/(per*c.KW))
@@ -102,8 +51,8 @@ func (c *Conv) slices(filters int, f func(slice3)) {
 		step := max(64, budget/filters/16*16)
 		for r := range c.KH {
 			for q := range c.KW {
-				for ch := 0; ch < c.inner(); ch += step {
-					f(slice3{r, r + 1, q, q + 1, ch, min(ch+step, c.inner())})
+				for ch := 0; ch < c.Inner(); ch += step {
+					f(slice3{r, r + 1, q, q + 1, ch, min(ch+step, c.Inner())})
 				}
 			}
 		}
@@ -125,8 +74,8 @@ func window(o, stride, dilation, pad, kernel, size int) (from, to int) {
 // Forward computes y = conv(x, weights) + bias; bias may be nil.
 func (w *Worker) Forward(c *Conv, x, weights, bias, y []float32) {
 	for g := range c.Groups {
-		for k := 0; k < c.outer(); k += filterBlock {
-			c.slices(min(filterBlock, c.outer()-k), func(s slice3) { w.forward(c, g, k, s, x, weights, bias, y) })
+		for k := 0; k < c.Outer(); k += filterBlock {
+			slices(c, min(filterBlock, c.Outer()-k), func(s slice3) { w.forward(c, g, k, s, x, weights, bias, y) })
 		}
 	}
 	w.Sync()
@@ -134,7 +83,7 @@ func (w *Worker) Forward(c *Conv, x, weights, bias, y []float32) {
 
 // forward adds one slice of the reduction to the outputs of one block of filters.
 func (w *Worker) forward(c *Conv, g, k0 int, s slice3, x, weights, bias, y []float32) {
-	pixels, k1 := c.OH*c.OW, min(k0+filterBlock, c.outer())
+	pixels, k1 := c.OH*c.OW, min(k0+filterBlock, c.Outer())
 	from, to := 0, pixels
 	if pixels >= 2*w.N {
 		from, to = w.share(pixels)
@@ -157,7 +106,7 @@ func (w *Worker) forward(c *Conv, g, k0 int, s slice3, x, weights, bias, y []flo
 			continue
 		}
 		first := t.r0 == r0 && t.q0 == q0 && t.c0 == 0
-		last := t.r1 == r1 && t.q1 == q1 && t.c1 == c.inner()
+		last := t.r1 == r1 && t.q1 == q1 && t.c1 == c.Inner()
 		w.forwardPixel(c, g, k0, k1, px, t, first, last, x, weights, bias, y)
 	}
 }
@@ -165,11 +114,11 @@ func (w *Worker) forward(c *Conv, g, k0 int, s slice3, x, weights, bias, y []flo
 // fill writes the bias alone, for an output that no tap reaches.
 func (w *Worker) fill(c *Conv, g, k0, k1, px int, bias, y []float32) {
 	for k := k0; k < k1; k++ {
-		row := y[(px*c.Filters+g*c.outer()+k)*c.In.Lanes:][:c.In.Lanes]
+		row := y[(px*c.Filters+g*c.Outer()+k)*c.In.Lanes:][:c.In.Lanes]
 		for l := range row {
 			row[l] = 0
 			if bias != nil {
-				row[l] = bias[g*c.blocks()*16+k]
+				row[l] = bias[g*c.Blocks()*16+k]
 			}
 			if c.ReLU {
 				row[l] = max(row[l], 0)
@@ -179,7 +128,7 @@ func (w *Worker) fill(c *Conv, g, k0, k1, px int, bias, y []float32) {
 }
 
 func (w *Worker) forwardPixel(c *Conv, g, k0, k1, px int, t slice3, first, last bool, x, weights, bias, y []float32) {
-	inner, lane := c.inner(), int64(4*c.In.Lanes)
+	inner, lane := c.Inner(), int64(4*c.In.Lanes)
 	pixel := int64(c.In.C) * lane
 	h, v := px/c.OW*c.SH-c.Top+t.r0*c.DH, px%c.OW*c.SW-c.Left+t.q0*c.DW
 	a := &w.prod
@@ -198,12 +147,12 @@ func (w *Worker) forwardPixel(c *Conv, g, k0, k1, px int, t slice3, first, last 
 		a.relu = 1
 	}
 	base := unsafe.Add(p(x, 0), int64(h*c.In.W+v)*pixel+int64(g*inner+t.c0)*lane)
-	start := g*c.group() + ((t.r0*c.KW+t.q0)*inner+t.c0)*16
+	start := g*c.GroupLen() + ((t.r0*c.KW+t.q0)*inner+t.c0)*16
 	for k := k0; k < k1; {
 		rows := min(w.Set.tile(min(k1-k, 16-k%16)), 16-k%16)
-		w.mode(a, first, bias, g*c.blocks()*16+k)
+		w.mode(a, first, bias, g*c.Blocks()*16+k)
 		a.rows = int64(min(rows, k1-k))
-		w.lanes(a, rows, c.active(), p(weights, start+k/16*c.block()+k%16), base, p(y, (px*c.Filters+g*c.outer()+k)*c.In.Lanes))
+		w.lanes(a, rows, c.Active(), p(weights, start+k/16*c.BlockLen()+k%16), base, p(y, (px*c.Filters+g*c.Outer()+k)*c.In.Lanes))
 		k += rows
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/disdel/disdel/model/plan"
 )
 
 // naive is a convolution straight from its definition, in float64, on [rows][C][H][W].
@@ -16,7 +18,7 @@ type naive struct {
 
 func (n *naive) each(f func(y, x, w int)) {
 	c := n.c
-	inner, outer := c.inner(), c.outer()
+	inner, outer := c.Inner(), c.Outer()
 	for r := range n.rows {
 		for k := range c.Filters {
 			for i := range c.OH {
@@ -74,14 +76,14 @@ func geometry(rng *rand.Rand) (c Conv, rows, bottom, right int) {
 			Top: rng.IntN(4), Left: rng.IntN(4), Groups: 1, Filters: 1 + rng.IntN(40),
 		}
 		rows, bottom, right = 1+rng.IntN(40), rng.IntN(4), rng.IntN(4)
-		c.In = Image{C: 1 + rng.IntN(40), H: 1 + rng.IntN(9), W: 1 + rng.IntN(9), Lanes: Lanes(rows)}
+		c.In = Image{C: 1 + rng.IntN(40), H: 1 + rng.IntN(9), W: 1 + rng.IntN(9), Lanes: plan.Padded(rows)}
 		if rng.IntN(3) == 0 {
 			c.Groups = 1 + rng.IntN(3)
 			c.In.C, c.Filters = c.Groups*(1+rng.IntN(9)), c.Groups*(1+rng.IntN(20))
 		}
 		if rng.IntN(4) == 0 { // the path for few filters
 			c.Groups, c.Filters, c.DH, c.DW, c.Top, c.Left, bottom, right = 1, 1+rng.IntN(11), 1, 1, 0, 0, 0, 0
-			c.In = Image{C: 1 + rng.IntN(7), H: 6 + rng.IntN(9), W: 6 + rng.IntN(9), Lanes: Lanes(rows)}
+			c.In = Image{C: 1 + rng.IntN(7), H: 6 + rng.IntN(9), W: 6 + rng.IntN(9), Lanes: plan.Padded(rows)}
 		}
 		oh, ow := c.In.H+c.Top+bottom-(c.KH-1)*c.DH-1, c.In.W+c.Left+right-(c.KW-1)*c.DW-1
 		if oh < 0 || ow < 0 {
@@ -112,7 +114,7 @@ func checkConv(t *testing.T, rng *rand.Rand, team *Team) {
 	c, rows, _, _ := geometry(rng)
 	in, out := c.In, c.Out()
 	n := naive{c: &c, rows: rows}
-	x, wt, bias := random(rng, rows*in.C*in.H*in.W), random(rng, c.Filters*c.inner()*c.taps()), random(rng, c.Filters)
+	x, wt, bias := random(rng, rows*in.C*in.H*in.W), random(rng, c.Filters*c.Inner()*c.Taps()), random(rng, c.Filters)
 	dy := random(rng, rows*c.Filters*c.OH*c.OW)
 	n.x, n.w, n.b, n.dy = wide(x), wide(wt), wide(bias), wide(dy)
 	n.y, n.dx, n.dw = make([]float64, len(dy)), make([]float64, len(x)), make([]float64, len(wt))
@@ -127,7 +129,7 @@ func checkConv(t *testing.T, rng *rand.Rand, team *Team) {
 	xi, yi, dyi, dxi := padded(in.Len()), padded(out.Len()), padded(out.Len()), padded(in.Len())
 	wi, bi, dwi, dbi := make([]float32, c.WeightLen()), make([]float32, c.BiasLen()), make([]float32, c.WeightLen()), make([]float32, c.BiasLen())
 	scratch, sums := make([]float32, c.ScratchLen()), make([]float32, c.Filters*16)
-	c.ImportWeights(wi, wt)
+	ImportWeights(&c, wi, wt)
 	for k, v := range bias {
 		bi[c.BiasAt(k)] = v
 	}
@@ -152,13 +154,13 @@ func checkConv(t *testing.T, rng *rand.Rand, team *Team) {
 	gotY, gotDX, gotDW := make([]float32, len(n.y)), make([]float32, len(n.dx)), make([]float32, len(n.dw))
 	w.Export(gotY, yi, out, rows)
 	w.Export(gotDX, dxi, in, rows)
-	c.ExportWeights(gotDW, dwi)
+	ExportWeights(&c, gotDW, dwi)
 	at := fmt.Sprintf("%+v, %d rows, add %v: ", c, rows, add)
-	near(t, at+"y", gotY, n.y, c.inner()*c.taps())
-	near(t, at+"dx", gotDX, n.dx, c.outer()*c.taps())
+	near(t, at+"y", gotY, n.y, c.Inner()*c.Taps())
+	near(t, at+"dx", gotDX, n.dx, c.Outer()*c.Taps())
 	near(t, at+"dw", gotDW, n.dw, rows*c.OH*c.OW)
-	c.each(func(_, here int) { dwi[here] = 0 })
-	for i, v := range dwi[:len(dwi)-slack] {
+	c.Each(func(_, here int) { dwi[here] = 0 })
+	for i, v := range dwi[:len(dwi)-plan.Slack] {
 		if v != 0 {
 			t.Fatalf("%spadding %d of dw is %v", at, i, v)
 		}
@@ -177,12 +179,12 @@ func checkConv(t *testing.T, rng *rand.Rand, team *Team) {
 // Large layers are cut into slices; all of them have to come together.
 func TestSlicedConvolutionsAddUp(t *testing.T) {
 	old := Conv{In: Image{C: 300, H: 3, W: 2, Lanes: 16}, Filters: 700, KH: 3, KW: 3, SH: 1, SW: 2, DH: 1, DW: 1, Top: 1, Left: 1, OH: 3, OW: 1, Groups: 1}
-	dense := Dense(1500, 1100, 16)
+	dense := plan.Dense(1500, 1100, 16)
 	for _, s := range Sets() {
 		for _, c := range []Conv{old, dense} {
 			rng := rand.New(rand.NewPCG(2, 3))
 			n := naive{c: &c, rows: 2}
-			x, wt, dy := random(rng, 2*c.In.C*c.In.H*c.In.W), random(rng, c.Filters*c.inner()*c.taps()), random(rng, 2*c.Filters*c.OH*c.OW)
+			x, wt, dy := random(rng, 2*c.In.C*c.In.H*c.In.W), random(rng, c.Filters*c.Inner()*c.Taps()), random(rng, 2*c.Filters*c.OH*c.OW)
 			n.x, n.w, n.dy = wide(x), wide(wt), wide(dy)
 			n.y, n.dx, n.dw = make([]float64, len(dy)), make([]float64, len(x)), make([]float64, len(wt))
 			n.each(func(y, x, w int) {
@@ -192,7 +194,7 @@ func TestSlicedConvolutionsAddUp(t *testing.T) {
 			})
 			xi, dyi, yi, dxi := padded(c.In.Len()), padded(c.Out().Len()), padded(c.Out().Len()), padded(c.In.Len())
 			wi, dwi, scratch := make([]float32, c.WeightLen()), make([]float32, c.WeightLen()), make([]float32, c.ScratchLen())
-			c.ImportWeights(wi, wt)
+			ImportWeights(&c, wi, wt)
 			team := NewTeam(s, 2, 64)
 			team.Run(func(w *Worker) {
 				w.Import(xi, c.In, Border{}, x, 2)
@@ -205,7 +207,7 @@ func TestSlicedConvolutionsAddUp(t *testing.T) {
 			gotY, gotDX, gotDW := make([]float32, len(n.y)), make([]float32, len(n.dx)), make([]float32, len(n.dw))
 			team.workers[0].Export(gotY, yi, c.Out(), 2)
 			team.workers[0].Export(gotDX, dxi, c.In, 2)
-			c.ExportWeights(gotDW, dwi)
+			ExportWeights(&c, gotDW, dwi)
 			near(t, s.Name+" y", gotY, n.y, 4000)
 			near(t, s.Name+" dx", gotDX, n.dx, 4000)
 			near(t, s.Name+" dw", gotDW, n.dw, 100)

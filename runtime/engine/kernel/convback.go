@@ -6,7 +6,7 @@ import "unsafe"
 // gathers from the outputs it went into, so that nothing is scattered.
 func (w *Worker) BackData(c *Conv, dy, weights, dx []float32, add bool) {
 	for g := range c.Groups {
-		c.backSlices(func(c0, c1 int, s slice3) { w.backData(c, g, c0, c1, s, dy, weights, dx, add) })
+		backSlices(c, func(c0, c1 int, s slice3) { w.backData(c, g, c0, c1, s, dy, weights, dx, add) })
 	}
 	w.Sync()
 }
@@ -15,13 +15,13 @@ func (w *Worker) BackData(c *Conv, dy, weights, dx []float32, add bool) {
 const channelBlock = 512
 
 // backSlices calls f with each part of the reduction: c0 and c1 of a slice are blocks of 16 filters.
-func (c *Conv) backSlices(f func(c0, c1 int, s slice3)) {
-	all := slice3{0, c.KH, 0, c.KW, 0, c.blocks()}
-	for c0 := 0; c0 < c.inner(); c0 += channelBlock {
-		c1 := min(c0+channelBlock, c.inner())
-		per := (c1 - c0) * c.outer()
+func backSlices(c *Conv, f func(c0, c1 int, s slice3)) {
+	all := slice3{0, c.KH, 0, c.KW, 0, c.Blocks()}
+	for c0 := 0; c0 < c.Inner(); c0 += channelBlock {
+		c1 := min(c0+channelBlock, c.Inner())
+		per := (c1 - c0) * c.Outer()
 		switch {
-		case per*c.taps() <= budget:
+		case per*c.Taps() <= budget:
 			f(c0, c1, all)
 		case per*c.KW <= budget:
 			for r := range c.KH {
@@ -33,8 +33,8 @@ func (c *Conv) backSlices(f func(c0, c1 int, s slice3)) {
 			step := max(8, budget/(c1-c0)/16)
 			for r := range c.KH {
 				for q := range c.KW {
-					for b := 0; b < c.blocks(); b += step {
-						f(c0, c1, slice3{r, r + 1, q, q + 1, b, min(b+step, c.blocks())})
+					for b := 0; b < c.Blocks(); b += step {
+						f(c0, c1, slice3{r, r + 1, q, q + 1, b, min(b+step, c.Blocks())})
 					}
 				}
 			}
@@ -82,7 +82,7 @@ func (w *Worker) backData(c *Conv, g, c0, c1 int, s slice3, dy, weights, dx []fl
 		b0, b1 := w.share((c1 - c0 + 7) / 8)
 		c0, c1 = c0+8*b0, min(c1, c0+8*b1)
 	}
-	whole := slice3{0, c.KH, 0, c.KW, 0, c.blocks()}
+	whole := slice3{0, c.KH, 0, c.KW, 0, c.Blocks()}
 	for px := from; px < to; px++ {
 		h, v := px/c.In.W, px%c.In.W
 		rows, columns := reach(h, c.Top, c.SH, c.DH, s.r0, s.r1, c.OH), reach(v, c.Left, c.SW, c.DW, s.q0, s.q1, c.OW)
@@ -98,7 +98,7 @@ func (w *Worker) backData(c *Conv, g, c0, c1 int, s slice3, dy, weights, dx []fl
 		}
 		if rows.count == 0 || columns.count == 0 {
 			if first {
-				clear(dx[(px*c.In.C+g*c.inner()+c0)*c.In.Lanes:][:(c1-c0)*c.In.Lanes])
+				clear(dx[(px*c.In.C+g*c.Inner()+c0)*c.In.Lanes:][:(c1-c0)*c.In.Lanes])
 			}
 			continue
 		}
@@ -110,13 +110,13 @@ func (w *Worker) backData(c *Conv, g, c0, c1 int, s slice3, dy, weights, dx []fl
 func (w *Worker) backPixel(c *Conv, g, c0, c1, px int, rows, columns progression, b0, b1 int, first bool, dy, weights, dx []float32) {
 	lane := int64(4 * c.In.Lanes)
 	pixel := int64(c.Filters) * lane
-	block := int64(4 * c.block())
+	block := int64(4 * c.BlockLen())
 	a := &w.prod
 	a.rs, a.ks, a.ldb, a.ldc, a.c2, a.relu = 64, 4, lane, lane, 64, 0
-	full := min(b1, c.outer()/16) - b0 // whole blocks; the last may have fewer filters
+	full := min(b1, c.Outer()/16) - b0 // whole blocks; the last may have fewer filters
 	rest := 0
-	if b1 == c.blocks() {
-		rest = c.outer() % 16
+	if b1 == c.Blocks() {
+		rest = c.Outer() % 16
 	}
 	for r := range rows.count {
 		tap := (rows.first + r*rows.step) * c.KW
@@ -128,52 +128,26 @@ func (w *Worker) backPixel(c *Conv, g, c0, c1, px int, rows, columns progression
 			a.k, a.middle, a.am = 16, int64(n), block-64
 			b := b0
 			if part == 1 {
-				a.k, a.middle, a.am, b = int64(n), 1, 0, c.outer()/16
+				a.k, a.middle, a.am, b = int64(n), 1, 0, c.Outer()/16
 			}
 			a.bm = 0
 			a.outer = int64(columns.count)
-			a.ao = int64(columns.step*c.inner())*64 - a.middle*(a.k*4+a.am)
+			a.ao = int64(columns.step*c.Inner())*64 - a.middle*(a.k*4+a.am)
 			a.bo = -int64(columns.fall)*pixel - a.middle*a.k*lane
-			base := unsafe.Add(p(dy, 0), int64(out+columns.out)*pixel+int64(g*c.outer()+b*16)*lane)
-			start := g*c.group() + b*c.block() + (tap+columns.first)*c.inner()*16
+			base := unsafe.Add(p(dy, 0), int64(out+columns.out)*pixel+int64(g*c.Outer()+b*16)*lane)
+			start := g*c.GroupLen() + b*c.BlockLen() + (tap+columns.first)*c.Inner()*16
 			for ch := c0; ch < c1; {
 				rows := w.Set.tile(c1 - ch)
 				if a.mode = fromC; first {
 					a.mode = fromZero
 				}
 				a.rows = int64(min(rows, c1-ch))
-				w.lanes(a, rows, c.active(), p(weights, start+ch*16), base, p(dx, (px*c.In.C+g*c.inner()+ch)*c.In.Lanes))
+				w.lanes(a, rows, c.Active(), p(weights, start+ch*16), base, p(dx, (px*c.In.C+g*c.Inner()+ch)*c.In.Lanes))
 				ch += rows
 			}
 			first = false
 		}
 	}
-}
-
-// chunkValues bounds what of the input and of dy one pass of the weights' gradient works with.
-const chunkValues = 96 << 10
-
-func (c *Conv) chunkRows() int {
-	per := max(c.OW*c.Filters, c.SH*c.In.W*c.In.C) * c.In.Lanes
-	return min(c.OH, max(1, chunkValues/per))
-}
-
-// transposed is the number of filters of a transposed pixel of dy: whole pairs of blocks, since a tile may take two.
-func (c *Conv) transposed() int { return (c.blocks()*16 + 31) / 32 * 32 }
-
-// ScratchLen is the number of values that BackWeights needs beside its arguments.
-func (c *Conv) ScratchLen() int {
-	if c.few() {
-		return c.KH * (c.KW*c.In.C + 3) * (c.Filters + 6) * 16
-	}
-	return c.chunkRows() * c.OW * c.In.Lanes * c.transposed()
-}
-
-// few tells that there are too few filters to fill a vector and too few channels to fill a tile, as in the first layer of
-// LeNet, while the taps of a kernel row are one run of channels in memory. Such gradients are correlations of lanes.
-func (c *Conv) few() bool {
-	return c.Groups == 1 && c.Filters < 12 && c.In.C < 8 && c.DW == 1 && c.DH == 1 && c.OH*c.OW >= 16 &&
-		c.Left == 0 && (c.OW-1)*c.SW+c.KW <= c.In.W && c.Top == 0 && (c.OH-1)*c.SH+c.KH <= c.In.H
 }
 
 // correlate keeps 16 partial sums for every weight: [KH][row tiles][filter tiles][rows][filters][16].
@@ -190,7 +164,7 @@ func (w *Worker) correlate(c *Conv, x, dy, dw, scratch []float32) {
 	w.Sync()
 	lane := int64(4 * c.In.Lanes)
 	a := &w.prod
-	a.rs, a.ldb, a.k, a.middle = lane, lane, int64(4*c.active())/w.step, int64(c.OW)
+	a.rs, a.ldb, a.k, a.middle = lane, lane, int64(4*c.Active())/w.step, int64(c.OW)
 	a.am, a.bm = int64(c.SW*c.In.C)*lane-a.k*w.step, int64(c.Filters)*lane-a.k*w.step
 	for i := range c.OH {
 		for t := from; t < to; t++ {
@@ -215,11 +189,11 @@ func (w *Worker) correlate(c *Conv, x, dy, dw, scratch []float32) {
 // BackWeights computes the gradient of a convolution's weights, in their layout: the sum over pixels of x^T dy. dy is
 // transposed a chunk of rows at a time, so that filters are the vector.
 func (w *Worker) BackWeights(c *Conv, x, dy, dw, scratch []float32) {
-	if c.few() {
+	if c.Few() {
 		w.correlate(c, x, dy, dw, scratch)
 		return
 	}
-	step := c.chunkRows()
+	step := c.ChunkRows()
 	for g := range c.Groups {
 		for i := 0; i < c.OH; i += step {
 			to := min(i+step, c.OH)
@@ -233,13 +207,13 @@ func (w *Worker) BackWeights(c *Conv, x, dy, dw, scratch []float32) {
 
 func (w *Worker) transposeRows(c *Conv, g, i0, i1 int, dy, scratch []float32) {
 	from, to := w.share((i1 - i0) * c.OW)
-	kt, n := c.transposed(), c.outer()
+	kt, n := c.Transposed(), c.Outer()
 	for px := from; px < to; px++ {
 		src := dy[((i0*c.OW+px)*c.Filters+g*n)*c.In.Lanes:]
 		dst := scratch[px*c.In.Lanes*kt:]
-		w.Transpose(dst, kt, src, c.In.Lanes, n, c.active())
+		w.Transpose(dst, kt, src, c.In.Lanes, n, c.Active())
 		if n < kt {
-			for l := range c.active() {
+			for l := range c.Active() {
 				clear(dst[l*kt+n : (l+1)*kt])
 			}
 		}
@@ -254,11 +228,11 @@ func (w *Worker) backWeights(c *Conv, g, i0, i1 int, x, dw, scratch []float32) {
 	}
 	// A tile is rows of channels for one tap. Where channels do not fill tiles and no tap leaves the image, the channels of
 	// all taps of a kernel row are one run.
-	run, columns := c.inner(), c.KW
+	run, columns := c.Inner(), c.KW
 	if c.Groups == 1 && c.DW == 1 && c.Left == 0 && (c.OW-1)*c.SW+c.KW <= c.In.W && run%8 != 0 {
 		run, columns = run*c.KW, 1
 	}
-	panels := (c.blocks() + width - 1) / width
+	panels := (c.Blocks() + width - 1) / width
 	for c0 := 0; c0 < run; c0 += channelBlock {
 		c1 := min(c0+channelBlock, run)
 		tiles := panels * c.KH * columns
@@ -278,39 +252,39 @@ func (w *Worker) tapTiles(c *Conv, g, i0, i1, c0, c1, from, to, columns, width i
 	for t := from; t < to; t++ {
 		panel, tap := t/(c.KH*columns), t%(c.KH*columns)
 		r, q := tap/columns, tap%columns
-		vectors := min(width, c.blocks()-panel*width)
+		vectors := min(width, c.Blocks()-panel*width)
 		w.tapGradient(c, g, i0, i1, c0, c1, r, q, panel*width, vectors, x, dw, scratch)
 	}
 }
 
 // tapGradient sums over output rows (outer), columns (middle) and lanes (inner).
 func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors int, x, dw, scratch []float32) {
-	lane, kt := int64(4*c.In.Lanes), c.transposed()
+	lane, kt := int64(4*c.In.Lanes), c.Transposed()
 	pixel := int64(c.In.C) * lane
 	lo, hi := outputs(i0, i1, c.SH, r*c.DH-c.Top, c.In.H)
 	j0, j1 := outputs(0, c.OW, c.SW, q*c.DW-c.Left, c.In.W)
 	a := &w.prod
 	a.relu = 0
 	a.rs, a.ks, a.ldb, a.ldc = lane, 4, int64(4*kt), 64
-	a.c2 = int64(4 * c.block())
+	a.c2 = int64(4 * c.BlockLen())
 	if w.square == 8 {
 		a.c2 = 32
 	}
-	a.k, a.middle, a.outer = int64(c.active()), int64(j1-j0), int64(hi-lo)
+	a.k, a.middle, a.outer = int64(c.Active()), int64(j1-j0), int64(hi-lo)
 	dyPixel := int64(c.In.Lanes) * a.ldb
 	a.am, a.bm = int64(c.SW)*pixel-a.k*4, dyPixel-a.k*a.ldb
 	a.ao = int64(c.SH*c.In.W)*pixel - a.middle*int64(c.SW)*pixel
 	a.bo = int64(c.OW)*dyPixel - a.middle*dyPixel
-	at := g*c.group() + block*c.block() + (r*c.KW+q)*c.inner()*16
+	at := g*c.GroupLen() + block*c.BlockLen() + (r*c.KW+q)*c.Inner()*16
 	if a.middle <= 0 || a.outer <= 0 {
 		if i0 == 0 {
 			for v := range vectors {
-				clear(dw[at+v*c.block()+c0*16:][:(c1-c0)*16])
+				clear(dw[at+v*c.BlockLen()+c0*16:][:(c1-c0)*16])
 			}
 		}
 		return
 	}
-	base := unsafe.Add(p(x, 0), (int64((lo*c.SH+r*c.DH-c.Top)*c.In.W)+int64(j0*c.SW+q*c.DW-c.Left))*pixel+int64(g*c.inner())*lane)
+	base := unsafe.Add(p(x, 0), (int64((lo*c.SH+r*c.DH-c.Top)*c.In.W)+int64(j0*c.SW+q*c.DW-c.Left))*pixel+int64(g*c.Inner())*lane)
 	b := unsafe.Add(p(scratch, 0), int64((lo-i0)*c.OW+j0)*dyPixel+int64(64*block))
 	if a.mode = fromC; i0 == 0 {
 		a.mode = fromZero
@@ -339,7 +313,7 @@ func outputs(from, to, stride, shift, size int) (lo, hi int) {
 // BackBias computes the gradient of the bias, in its layout: dy summed over pixels and lanes. sums is scratch of 16 values
 // a filter.
 func (w *Worker) BackBias(c *Conv, dy, db, sums []float32) {
-	w.RowSums(c.Out(), dy, sums)
+	w.RowSums(c.Out(), c.Active(), dy, sums)
 	w.Sync()
 	if w.ID == 0 {
 		clear(db)

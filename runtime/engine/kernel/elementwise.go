@@ -156,3 +156,24 @@ func (w *Worker) Adam(o Adam, x, g, m, v []float32) {
 	}
 	w.element(w.f.adam, x, g, m, v)
 }
+
+// Dropout is dst = x / (1 - rate), or 0 for a share of the values: which ones is a function of the seed and the place.
+func (w *Worker) Dropout(dst, x []float32, rate float64, seed uint64) {
+	from, to := w.chunk(len(dst))
+	keep, bound := float32(1/(1-rate)), uint32(rate*(1<<32))
+	for i := from; i < to; i++ {
+		if uint32(mix(seed+uint64(i))>>32) < bound {
+			dst[i] = 0
+		} else {
+			dst[i] = keep * x[i]
+		}
+	}
+}
+
+// mix is splitmix64's finaliser (Steele 2014).
+func mix(z uint64) uint64 {
+	z *= 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

@@ -3495,15 +3495,25 @@ loop174:
 	XORQ R9, R9
 
 lane175:
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	MOVQ   64(AX), R10
-	XORQ   R11, R11
-	MOVQ   24(AX), R12
+	VPXORQ  Z0, Z0, Z0
+	VPXORQ  Z1, Z1, Z1
+	VPXORQ  Z2, Z2, Z2
+	VPXORQ  Z3, Z3, Z3
+	CMPQ    16(AX), $0x00
+	JE      sum176
+	MOVQ    DX, R10
+	ADDQ    R9, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS (R10)(SI*1), Z1
+	VMOVUPS (R10)(SI*2), Z2
+	VMOVUPS (R10)(R8*1), Z3
 
-tap176:
+sum176:
+	MOVQ 64(AX), R10
+	XORQ R11, R11
+	MOVQ 24(AX), R12
+
+tap177:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -3519,7 +3529,7 @@ tap176:
 	VFMADD231PS  (R13)(R8*1), Z14, Z3
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap176
+	JB           tap177
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Z0, (R10)
@@ -3554,16 +3564,23 @@ TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop177:
+loop178:
 	XORQ R8, R8
 
-lane178:
-	VPXORQ Z0, Z0, Z0
-	MOVQ   64(AX), R9
-	XORQ   R10, R10
-	MOVQ   24(AX), R11
+lane179:
+	VPXORQ  Z0, Z0, Z0
+	CMPQ    16(AX), $0x00
+	JE      sum180
+	MOVQ    DX, R9
+	ADDQ    R8, R9
+	VMOVUPS (R9), Z0
 
-tap179:
+sum180:
+	MOVQ 64(AX), R9
+	XORQ R10, R10
+	MOVQ 24(AX), R11
+
+tap181:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -3573,18 +3590,18 @@ tap179:
 	VFMADD231PS  (R12), Z14, Z0
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap179
+	JB           tap181
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane178
+	JB           lane179
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop177
+	JNZ          loop178
 	VZEROUPPER
 	RET
 
@@ -3607,66 +3624,66 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum181
-	JA      bias180
+	JB      sum183
+	JA      bias182
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum181
+	JBE     sum183
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum181
+	JBE     sum183
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum181
+	JBE     sum183
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum181
+	JBE     sum183
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum181
+	JBE     sum183
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum181
+	JMP     sum183
 
-bias180:
+bias182:
 	MOVQ         128(AX), CX
 	VBROADCASTSS (CX), Y0
 	VBROADCASTSS (CX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum181
+	JBE          sum183
 	VBROADCASTSS 4(CX), Y2
 	VBROADCASTSS 4(CX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum181
+	JBE          sum183
 	VBROADCASTSS 8(CX), Y4
 	VBROADCASTSS 8(CX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum181
+	JBE          sum183
 	VBROADCASTSS 12(CX), Y6
 	VBROADCASTSS 12(CX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum181
+	JBE          sum183
 	VBROADCASTSS 16(CX), Y8
 	VBROADCASTSS 16(CX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum181
+	JBE          sum183
 	VBROADCASTSS 20(CX), Y10
 	VBROADCASTSS 20(CX), Y11
 
-sum181:
+sum183:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -3677,13 +3694,13 @@ sum181:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop182:
+loop184:
 	MOVQ 56(AX), R11
 
-loop183:
+loop185:
 	MOVQ 48(AX), R12
 
-loop184:
+loop186:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -3707,18 +3724,18 @@ loop184:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop184
+	JNZ          loop186
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop183
+	JNZ          loop185
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop182
+	JNZ          loop184
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store185
+	JZ           store187
 	VXORPS       Y14, Y14, Y14
 	VMAXPS       Y0, Y14, Y0
 	VMAXPS       Y1, Y14, Y1
@@ -3733,7 +3750,7 @@ loop184:
 	VMAXPS       Y10, Y14, Y10
 	VMAXPS       Y11, Y14, Y11
 
-store185:
+store187:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -3741,32 +3758,32 @@ store185:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end186
+	JBE     end188
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end186
+	JBE     end188
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end186
+	JBE     end188
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end186
+	JBE     end188
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end186
+	JBE     end188
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end186:
+end188:
 	VZEROUPPER
 	RET
 
@@ -3785,48 +3802,48 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum188
-	JA      bias187
+	JB      sum190
+	JA      bias189
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum188
+	JBE     sum190
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum188
+	JBE     sum190
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum188
+	JBE     sum190
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum188
+	JMP     sum190
 
-bias187:
+bias189:
 	MOVQ         128(AX), CX
 	VBROADCASTSS (CX), Y0
 	VBROADCASTSS (CX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum188
+	JBE          sum190
 	VBROADCASTSS 4(CX), Y2
 	VBROADCASTSS 4(CX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum188
+	JBE          sum190
 	VBROADCASTSS 8(CX), Y4
 	VBROADCASTSS 8(CX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum188
+	JBE          sum190
 	VBROADCASTSS 12(CX), Y6
 	VBROADCASTSS 12(CX), Y7
 
-sum188:
+sum190:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -3837,13 +3854,13 @@ sum188:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop189:
+loop191:
 	MOVQ 56(AX), R10
 
-loop190:
+loop192:
 	MOVQ 48(AX), R11
 
-loop191:
+loop193:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -3861,18 +3878,18 @@ loop191:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop191
+	JNZ          loop193
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop190
+	JNZ          loop192
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop189
+	JNZ          loop191
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store192
+	JZ           store194
 	VXORPS       Y10, Y10, Y10
 	VMAXPS       Y0, Y10, Y0
 	VMAXPS       Y1, Y10, Y1
@@ -3883,7 +3900,7 @@ loop191:
 	VMAXPS       Y6, Y10, Y6
 	VMAXPS       Y7, Y10, Y7
 
-store192:
+store194:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -3891,22 +3908,22 @@ store192:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end193
+	JBE     end195
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end193
+	JBE     end195
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end193
+	JBE     end195
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end193:
+end195:
 	VZEROUPPER
 	RET
 
@@ -3921,30 +3938,30 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum195
-	JA      bias194
+	JB      sum197
+	JA      bias196
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum195
+	JBE     sum197
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum195
+	JMP     sum197
 
-bias194:
+bias196:
 	MOVQ         128(AX), CX
 	VBROADCASTSS (CX), Y0
 	VBROADCASTSS (CX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum195
+	JBE          sum197
 	VBROADCASTSS 4(CX), Y2
 	VBROADCASTSS 4(CX), Y3
 
-sum195:
+sum197:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -3955,13 +3972,13 @@ sum195:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop196:
+loop198:
 	MOVQ 56(AX), R9
 
-loop197:
+loop199:
 	MOVQ 48(AX), R10
 
-loop198:
+loop200:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -3973,25 +3990,25 @@ loop198:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop198
+	JNZ          loop200
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop197
+	JNZ          loop199
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop196
+	JNZ          loop198
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store199
+	JZ           store201
 	VXORPS       Y6, Y6, Y6
 	VMAXPS       Y0, Y6, Y0
 	VMAXPS       Y1, Y6, Y1
 	VMAXPS       Y2, Y6, Y2
 	VMAXPS       Y3, Y6, Y3
 
-store199:
+store201:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -3999,12 +4016,12 @@ store199:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end200
+	JBE     end202
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end200:
+end202:
 	VZEROUPPER
 	RET
 
@@ -4029,10 +4046,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop201:
+loop203:
 	MOVQ 48(AX), R10
 
-loop202:
+loop204:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -4050,11 +4067,11 @@ loop202:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop202
+	JNZ         loop204
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop201
+	JNZ         loop203
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -4141,9 +4158,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big203:
+big205:
 	CMPQ    AX, $0x00000080
-	JB      small204
+	JB      small206
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -4161,11 +4178,11 @@ big203:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big203
+	JMP     big205
 
-small204:
+small206:
 	TESTQ   AX, AX
-	JZ      out205
+	JZ      out207
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -4177,9 +4194,9 @@ small204:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small204
+	JMP     small206
 
-out205:
+out207:
 	VZEROUPPER
 	RET
 
@@ -4194,9 +4211,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big206:
+big208:
 	CMPQ    AX, $0x00000080
-	JB      small207
+	JB      small209
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -4218,11 +4235,11 @@ big206:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big206
+	JMP     big208
 
-small207:
+small209:
 	TESTQ   AX, AX
-	JZ      out208
+	JZ      out210
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -4236,9 +4253,9 @@ small207:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small207
+	JMP     small209
 
-out208:
+out210:
 	VZEROUPPER
 	RET
 
@@ -4253,9 +4270,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big209:
+big211:
 	CMPQ    AX, $0x00000080
-	JB      small210
+	JB      small212
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -4273,11 +4290,11 @@ big209:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big209
+	JMP     big211
 
-small210:
+small212:
 	TESTQ   AX, AX
-	JZ      out211
+	JZ      out213
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -4289,9 +4306,9 @@ small210:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small210
+	JMP     small212
 
-out211:
+out213:
 	VZEROUPPER
 	RET
 
@@ -4307,9 +4324,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big212:
+big214:
 	CMPQ    DI, $0x00000080
-	JB      small213
+	JB      small215
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -4331,11 +4348,11 @@ big212:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big212
+	JMP     big214
 
-small213:
+small215:
 	TESTQ   DI, DI
-	JZ      out214
+	JZ      out216
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -4349,9 +4366,9 @@ small213:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small213
+	JMP     small215
 
-out214:
+out216:
 	VZEROUPPER
 	RET
 
@@ -4366,9 +4383,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big215:
+big217:
 	CMPQ    AX, $0x00000080
-	JB      small216
+	JB      small218
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -4394,11 +4411,11 @@ big215:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big215
+	JMP     big217
 
-small216:
+small218:
 	TESTQ   AX, AX
-	JZ      out217
+	JZ      out219
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -4414,9 +4431,9 @@ small216:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small216
+	JMP     small218
 
-out217:
+out219:
 	VZEROUPPER
 	RET
 
@@ -4432,9 +4449,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big218:
+big220:
 	CMPQ    DI, $0x00000040
-	JB      small219
+	JB      small221
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -4454,11 +4471,11 @@ big218:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big218
+	JMP     big220
 
-small219:
+small221:
 	TESTQ   DI, DI
-	JZ      out220
+	JZ      out222
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -4478,9 +4495,9 @@ small219:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small219
+	JMP     small221
 
-out220:
+out222:
 	VZEROUPPER
 	RET
 
@@ -4496,9 +4513,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big221:
+big223:
 	CMPQ    DI, $0x00000080
-	JB      small222
+	JB      small224
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -4512,11 +4529,11 @@ big221:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big221
+	JMP     big223
 
-small222:
+small224:
 	TESTQ   DI, DI
-	JZ      out223
+	JZ      out225
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -4526,9 +4543,9 @@ small222:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small222
+	JMP     small224
 
-out223:
+out225:
 	VZEROUPPER
 	RET
 
@@ -4542,14 +4559,14 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop224:
+loop226:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop224
+	JNZ         loop226
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
 	VZEROUPPER
@@ -4568,9 +4585,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Y14
 	VBROADCASTSS 48(AX), Y13
 
-big225:
+big227:
 	CMPQ        DI, $0x00000020
-	JB          small226
+	JB          small228
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4581,11 +4598,11 @@ big225:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big225
+	JMP         big227
 
-small226:
+small228:
 	TESTQ       DI, DI
-	JZ          out227
+	JZ          out229
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4601,9 +4618,9 @@ small226:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small226
+	JMP         small228
 
-out227:
+out229:
 	VZEROUPPER
 	RET
 
@@ -4623,9 +4640,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Y11
 	VBROADCASTSS 60(AX), Y10
 
-big228:
+big230:
 	CMPQ        DI, $0x00000020
-	JB          small229
+	JB          small231
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4641,11 +4658,11 @@ big228:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big228
+	JMP         big230
 
-small229:
+small231:
 	TESTQ       DI, DI
-	JZ          out230
+	JZ          out232
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4671,9 +4688,9 @@ small229:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small229
+	JMP         small231
 
-out230:
+out232:
 	VZEROUPPER
 	RET
 
@@ -4697,9 +4714,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y7
 	VBROADCASTSS 76(AX), Y6
 
-big231:
+big233:
 	CMPQ        DI, $0x00000020
-	JB          small232
+	JB          small234
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4722,11 +4739,11 @@ big231:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big231
+	JMP         big233
 
-small232:
+small234:
 	TESTQ       DI, DI
-	JZ          out233
+	JZ          out235
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4766,9 +4783,9 @@ small232:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small232
+	JMP         small234
 
-out233:
+out235:
 	VZEROUPPER
 	RET
 
@@ -4781,30 +4798,30 @@ TEXT ·affine256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop234:
+loop236:
 	XORQ DI, DI
 
-channel235:
+channel237:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y2
 	XORQ         R8, R8
 
-lane236:
+lane238:
 	VMOVUPS     (CX)(R8*1), Y0
 	VFMADD213PS Y2, Y1, Y0
 	VMOVUPS     Y0, (DX)(R8*1)
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, SI
-	JB          lane236
+	JB          lane238
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel235
+	JB          channel237
 	SUBQ        $0x00000001, BX
-	JNZ         loop234
+	JNZ         loop236
 	VZEROUPPER
 	RET
 
@@ -4817,10 +4834,10 @@ TEXT ·affineRelu256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop237:
+loop239:
 	XORQ DI, DI
 
-channel238:
+channel240:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
@@ -4828,21 +4845,21 @@ channel238:
 	VXORPS       Y3, Y3, Y3
 	XORQ         R8, R8
 
-lane239:
+lane241:
 	VMOVUPS     (CX)(R8*1), Y0
 	VFMADD213PS Y2, Y1, Y0
 	VMAXPS      Y0, Y3, Y0
 	VMOVUPS     Y0, (DX)(R8*1)
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, SI
-	JB          lane239
+	JB          lane241
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel238
+	JB          channel240
 	SUBQ        $0x00000001, BX
-	JNZ         loop237
+	JNZ         loop239
 	VZEROUPPER
 	RET
 
@@ -4855,10 +4872,10 @@ TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop240:
+loop242:
 	XORQ DI, DI
 
-channel241:
+channel243:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
@@ -4868,7 +4885,7 @@ channel241:
 	MOVQ         48(AX), R8
 	XORQ         R9, R9
 
-lane242:
+lane244:
 	VMOVUPS     (DX)(R9*1), Y0
 	VFMADD213PS Y3, Y1, Y0
 	VFMADD231PS (CX)(R9*1), Y2, Y0
@@ -4876,14 +4893,14 @@ lane242:
 	VMOVUPS     Y0, (DX)(R9*1)
 	ADDQ        $0x00000020, R9
 	CMPQ        R9, SI
-	JB          lane242
+	JB          lane244
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel241
+	JB          channel243
 	SUBQ        $0x00000001, BX
-	JNZ         loop240
+	JNZ         loop242
 	VZEROUPPER
 	RET
 
@@ -4905,14 +4922,14 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop243:
+loop245:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane244:
+lane246:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -4925,13 +4942,13 @@ lane244:
 	VFMADD231PS  Y8, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane244
+	JB           lane246
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane245:
+lane247:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -4944,13 +4961,13 @@ lane245:
 	VFMADD231PS  Y8, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane245
+	JB           lane247
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane246:
+lane248:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -4963,13 +4980,13 @@ lane246:
 	VFMADD231PS  Y8, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane246
+	JB           lane248
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane247:
+lane249:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -4982,13 +4999,13 @@ lane247:
 	VFMADD231PS  Y8, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane247
+	JB           lane249
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop243
+	JNZ          loop245
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -5018,14 +5035,14 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop248:
+loop250:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane249:
+lane251:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -5035,42 +5052,6 @@ lane249:
 	VSUBPS       Y9, Y8, Y8
 	VADDPS       Y10, Y0, Y0
 	VFMADD231PS  Y10, Y8, Y1
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane249
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
-
-lane250:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	MOVQ         24(AX), R12
-	VBROADCASTSS 4(R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y2, Y2
-	VFMADD231PS  Y10, Y8, Y3
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane250
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
-
-lane251:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	MOVQ         24(AX), R12
-	VBROADCASTSS 8(R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y4, Y4
-	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
 	JB           lane251
@@ -5084,6 +5065,42 @@ lane252:
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
 	MOVQ         24(AX), R12
+	VBROADCASTSS 4(R12), Y9
+	VMOVUPS      (CX)(R10*1), Y8
+	VSUBPS       Y9, Y8, Y8
+	VADDPS       Y10, Y2, Y2
+	VFMADD231PS  Y10, Y8, Y3
+	ADDQ         $0x00000020, R10
+	CMPQ         R10, R11
+	JB           lane252
+	ADDQ         R9, R8
+	MOVQ         72(AX), R11
+	MOVQ         R8, R10
+	ADDQ         R8, R11
+
+lane253:
+	MOVQ         R10, R12
+	SUBQ         R8, R12
+	VMOVUPS      (DX)(R10*1), Y10
+	MOVQ         24(AX), R12
+	VBROADCASTSS 8(R12), Y9
+	VMOVUPS      (CX)(R10*1), Y8
+	VSUBPS       Y9, Y8, Y8
+	VADDPS       Y10, Y4, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	ADDQ         $0x00000020, R10
+	CMPQ         R10, R11
+	JB           lane253
+	ADDQ         R9, R8
+	MOVQ         72(AX), R11
+	MOVQ         R8, R10
+	ADDQ         R8, R11
+
+lane254:
+	MOVQ         R10, R12
+	SUBQ         R8, R12
+	VMOVUPS      (DX)(R10*1), Y10
+	MOVQ         24(AX), R12
 	VBROADCASTSS 12(R12), Y9
 	VMOVUPS      (CX)(R10*1), Y8
 	VSUBPS       Y9, Y8, Y8
@@ -5091,13 +5108,13 @@ lane252:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane252
+	JB           lane254
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop248
+	JNZ          loop250
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -5127,14 +5144,14 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop253:
+loop255:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane254:
+lane256:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -5149,52 +5166,6 @@ lane254:
 	VSUBPS       Y9, Y8, Y8
 	VADDPS       Y10, Y0, Y0
 	VFMADD231PS  Y10, Y8, Y1
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane254
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
-
-lane255:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	VXORPS       Y11, Y11, Y11
-	VMOVUPS      (BX)(R10*1), Y12
-	VCMPPS       $0x1e, Y11, Y12, Y13
-	VANDPS       Y13, Y10, Y10
-	VMOVUPS      Y10, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 4(R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y2, Y2
-	VFMADD231PS  Y10, Y8, Y3
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane255
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
-
-lane256:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	VXORPS       Y11, Y11, Y11
-	VMOVUPS      (BX)(R10*1), Y12
-	VCMPPS       $0x1e, Y11, Y12, Y13
-	VANDPS       Y13, Y10, Y10
-	VMOVUPS      Y10, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 8(R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y4, Y4
-	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
 	JB           lane256
@@ -5213,6 +5184,52 @@ lane257:
 	VANDPS       Y13, Y10, Y10
 	VMOVUPS      Y10, (DX)(R10*1)
 	MOVQ         24(AX), R12
+	VBROADCASTSS 4(R12), Y9
+	VMOVUPS      (CX)(R10*1), Y8
+	VSUBPS       Y9, Y8, Y8
+	VADDPS       Y10, Y2, Y2
+	VFMADD231PS  Y10, Y8, Y3
+	ADDQ         $0x00000020, R10
+	CMPQ         R10, R11
+	JB           lane257
+	ADDQ         R9, R8
+	MOVQ         72(AX), R11
+	MOVQ         R8, R10
+	ADDQ         R8, R11
+
+lane258:
+	MOVQ         R10, R12
+	SUBQ         R8, R12
+	VMOVUPS      (DX)(R10*1), Y10
+	VXORPS       Y11, Y11, Y11
+	VMOVUPS      (BX)(R10*1), Y12
+	VCMPPS       $0x1e, Y11, Y12, Y13
+	VANDPS       Y13, Y10, Y10
+	VMOVUPS      Y10, (DX)(R10*1)
+	MOVQ         24(AX), R12
+	VBROADCASTSS 8(R12), Y9
+	VMOVUPS      (CX)(R10*1), Y8
+	VSUBPS       Y9, Y8, Y8
+	VADDPS       Y10, Y4, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	ADDQ         $0x00000020, R10
+	CMPQ         R10, R11
+	JB           lane258
+	ADDQ         R9, R8
+	MOVQ         72(AX), R11
+	MOVQ         R8, R10
+	ADDQ         R8, R11
+
+lane259:
+	MOVQ         R10, R12
+	SUBQ         R8, R12
+	VMOVUPS      (DX)(R10*1), Y10
+	VXORPS       Y11, Y11, Y11
+	VMOVUPS      (BX)(R10*1), Y12
+	VCMPPS       $0x1e, Y11, Y12, Y13
+	VANDPS       Y13, Y10, Y10
+	VMOVUPS      Y10, (DX)(R10*1)
+	MOVQ         24(AX), R12
 	VBROADCASTSS 12(R12), Y9
 	VMOVUPS      (CX)(R10*1), Y8
 	VSUBPS       Y9, Y8, Y8
@@ -5220,13 +5237,13 @@ lane257:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane257
+	JB           lane259
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop253
+	JNZ          loop255
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -5252,41 +5269,17 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop258:
+loop260:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane259:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Y0, Y0
-	ADDQ   $0x00000020, R10
-	CMPQ   R10, R11
-	JB     lane259
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
-
-lane260:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Y1, Y1
-	ADDQ   $0x00000020, R10
-	CMPQ   R10, R11
-	JB     lane260
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
-
 lane261:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Y2, Y2
+	VADDPS (CX)(R10*1), Y0, Y0
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
 	JB     lane261
@@ -5296,18 +5289,42 @@ lane261:
 	ADDQ   R8, R11
 
 lane262:
+	MOVQ   R10, R12
+	SUBQ   R8, R12
+	VADDPS (CX)(R10*1), Y1, Y1
+	ADDQ   $0x00000020, R10
+	CMPQ   R10, R11
+	JB     lane262
+	ADDQ   R9, R8
+	MOVQ   72(AX), R11
+	MOVQ   R8, R10
+	ADDQ   R8, R11
+
+lane263:
+	MOVQ   R10, R12
+	SUBQ   R8, R12
+	VADDPS (CX)(R10*1), Y2, Y2
+	ADDQ   $0x00000020, R10
+	CMPQ   R10, R11
+	JB     lane263
+	ADDQ   R9, R8
+	MOVQ   72(AX), R11
+	MOVQ   R8, R10
+	ADDQ   R8, R11
+
+lane264:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y3, Y3
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane262
+	JB      lane264
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop258
+	JNZ     loop260
 	VMOVUPS Y0, (SI)
 	VMOVUPS Y1, 64(SI)
 	VMOVUPS Y2, 128(SI)
@@ -5329,44 +5346,18 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop263:
+loop265:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane264:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Y4
-	VFMADD231PS (DX)(R10*1), Y4, Y0
-	ADDQ        $0x00000020, R10
-	CMPQ        R10, R11
-	JB          lane264
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
-
-lane265:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Y4
-	VFMADD231PS (DX)(R10*1), Y4, Y1
-	ADDQ        $0x00000020, R10
-	CMPQ        R10, R11
-	JB          lane265
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
-
 lane266:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
-	VFMADD231PS (DX)(R10*1), Y4, Y2
+	VFMADD231PS (DX)(R10*1), Y4, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
 	JB          lane266
@@ -5379,16 +5370,42 @@ lane267:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
-	VFMADD231PS (DX)(R10*1), Y4, Y3
+	VFMADD231PS (DX)(R10*1), Y4, Y1
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
 	JB          lane267
+	ADDQ        R9, R8
+	MOVQ        72(AX), R11
+	MOVQ        R8, R10
+	ADDQ        R8, R11
+
+lane268:
+	MOVQ        R10, R12
+	SUBQ        R8, R12
+	VMOVUPS     (CX)(R10*1), Y4
+	VFMADD231PS (DX)(R10*1), Y4, Y2
+	ADDQ        $0x00000020, R10
+	CMPQ        R10, R11
+	JB          lane268
+	ADDQ        R9, R8
+	MOVQ        72(AX), R11
+	MOVQ        R8, R10
+	ADDQ        R8, R11
+
+lane269:
+	MOVQ        R10, R12
+	SUBQ        R8, R12
+	VMOVUPS     (CX)(R10*1), Y4
+	VFMADD231PS (DX)(R10*1), Y4, Y3
+	ADDQ        $0x00000020, R10
+	CMPQ        R10, R11
+	JB          lane269
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop263
+	JNZ         loop265
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -5408,50 +5425,6 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop268:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
-
-lane269:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS (R13), Y3
-	VMOVUPS      (CX)(R10*1), Y2
-	VSUBPS       Y3, Y2, Y2
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Y2, Y2
-	VADDPS       Y2, Y0, Y0
-	VFMADD231PS  Y2, Y2, Y1
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane269
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop268
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      Y1, 64(SI)
-	VZEROUPPER
-	RET
-
-// func normSums1_256(args uintptr)
-// Requires: AVX, FMA3
-TEXT ·normSums1_256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
-	VMOVUPS 64(SI), Y1
-
 loop270:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
@@ -5462,13 +5435,14 @@ loop270:
 lane271:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y4
-	MOVQ         24(AX), R12
-	VBROADCASTSS (R12), Y3
+	MOVQ         24(AX), R13
+	VBROADCASTSS (R13), Y3
 	VMOVUPS      (CX)(R10*1), Y2
 	VSUBPS       Y3, Y2, Y2
-	VADDPS       Y4, Y0, Y0
-	VFMADD231PS  Y4, Y2, Y1
+	MOVQ         48(AX), R13
+	VMULPS       (R13)(R12*1), Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VFMADD231PS  Y2, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
 	JB           lane271
@@ -5483,9 +5457,9 @@ lane271:
 	VZEROUPPER
 	RET
 
-// func normSumsRelu1_256(args uintptr)
+// func normSums1_256(args uintptr)
 // Requires: AVX, FMA3
-TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
+TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
 	MOVQ    8(AX), DX
@@ -5506,11 +5480,6 @@ lane273:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
-	VXORPS       Y5, Y5, Y5
-	VMOVUPS      (BX)(R10*1), Y6
-	VCMPPS       $0x1e, Y5, Y6, Y7
-	VANDPS       Y7, Y4, Y4
-	VMOVUPS      Y4, (DX)(R10*1)
 	MOVQ         24(AX), R12
 	VBROADCASTSS (R12), Y3
 	VMOVUPS      (CX)(R10*1), Y2
@@ -5531,9 +5500,9 @@ lane273:
 	VZEROUPPER
 	RET
 
-// func rowSums1_256(args uintptr)
-// Requires: AVX
-TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
+// func normSumsRelu1_256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
 	MOVQ    8(AX), DX
@@ -5541,6 +5510,7 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	MOVQ    56(AX), SI
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
+	VMOVUPS 64(SI), Y1
 
 loop274:
 	MOVQ 80(AX), R9
@@ -5550,25 +5520,37 @@ loop274:
 	ADDQ R8, R11
 
 lane275:
-	MOVQ    R10, R12
-	SUBQ    R8, R12
-	VADDPS  (CX)(R10*1), Y0, Y0
-	ADDQ    $0x00000020, R10
-	CMPQ    R10, R11
-	JB      lane275
-	ADDQ    R9, R8
-	ADDQ    96(AX), CX
-	ADDQ    104(AX), DX
-	ADDQ    104(AX), BX
-	SUBQ    $0x00000001, DI
-	JNZ     loop274
-	VMOVUPS Y0, (SI)
+	MOVQ         R10, R12
+	SUBQ         R8, R12
+	VMOVUPS      (DX)(R10*1), Y4
+	VXORPS       Y5, Y5, Y5
+	VMOVUPS      (BX)(R10*1), Y6
+	VCMPPS       $0x1e, Y5, Y6, Y7
+	VANDPS       Y7, Y4, Y4
+	VMOVUPS      Y4, (DX)(R10*1)
+	MOVQ         24(AX), R12
+	VBROADCASTSS (R12), Y3
+	VMOVUPS      (CX)(R10*1), Y2
+	VSUBPS       Y3, Y2, Y2
+	VADDPS       Y4, Y0, Y0
+	VFMADD231PS  Y4, Y2, Y1
+	ADDQ         $0x00000020, R10
+	CMPQ         R10, R11
+	JB           lane275
+	ADDQ         R9, R8
+	ADDQ         96(AX), CX
+	ADDQ         104(AX), DX
+	ADDQ         104(AX), BX
+	SUBQ         $0x00000001, DI
+	JNZ          loop274
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
 	RET
 
-// func dots1_256(args uintptr)
-// Requires: AVX, FMA3
-TEXT ·dots1_256(SB), NOSPLIT, $0-8
+// func rowSums1_256(args uintptr)
+// Requires: AVX
+TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
 	MOVQ    8(AX), DX
@@ -5585,19 +5567,54 @@ loop276:
 	ADDQ R8, R11
 
 lane277:
+	MOVQ    R10, R12
+	SUBQ    R8, R12
+	VADDPS  (CX)(R10*1), Y0, Y0
+	ADDQ    $0x00000020, R10
+	CMPQ    R10, R11
+	JB      lane277
+	ADDQ    R9, R8
+	ADDQ    96(AX), CX
+	ADDQ    104(AX), DX
+	ADDQ    104(AX), BX
+	SUBQ    $0x00000001, DI
+	JNZ     loop276
+	VMOVUPS Y0, (SI)
+	VZEROUPPER
+	RET
+
+// func dots1_256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·dots1_256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    56(AX), SI
+	MOVQ    88(AX), DI
+	VMOVUPS (SI), Y0
+
+loop278:
+	MOVQ 80(AX), R9
+	XORQ R8, R8
+	MOVQ 72(AX), R11
+	MOVQ R8, R10
+	ADDQ R8, R11
+
+lane279:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y1
 	VFMADD231PS (DX)(R10*1), Y1, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane277
+	JB          lane279
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop276
+	JNZ         loop278
 	VMOVUPS     Y0, (SI)
 	VZEROUPPER
 	RET
@@ -5612,11 +5629,11 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big278:
+big280:
 	MOVQ    SI, DI
 	SUBQ    BX, DI
 	CMPQ    DI, $0x00000080
-	JB      small279
+	JB      small281
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
@@ -5624,7 +5641,7 @@ big278:
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap281:
+tap283:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -5634,23 +5651,23 @@ tap281:
 	VMAXPS  96(R9), Y3, Y3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap281
+	JB      tap283
 	VMOVUPS Y0, (DX)(BX*1)
 	VMOVUPS Y1, 32(DX)(BX*1)
 	VMOVUPS Y2, 64(DX)(BX*1)
 	VMOVUPS Y3, 96(DX)(BX*1)
 	ADDQ    $0x00000080, BX
-	JMP     big278
+	JMP     big280
 
-small279:
+small281:
 	CMPQ    BX, SI
-	JAE     out280
+	JAE     out282
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap282:
+tap284:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -5658,13 +5675,13 @@ tap282:
 	VMAXPS  32(R9), Y1, Y1
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap282
+	JB      tap284
 	VMOVUPS Y0, (DX)(BX*1)
 	VMOVUPS Y1, 32(DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small279
+	JMP     small281
 
-out280:
+out282:
 	VZEROUPPER
 	RET
 
@@ -5678,11 +5695,11 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big283:
+big285:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small284
+	JB     small286
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -5690,7 +5707,7 @@ big283:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap286:
+tap288:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -5700,7 +5717,7 @@ tap286:
 	VADDPS  96(R9), Y3, Y3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap286
+	JB      tap288
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(BX*1)
 	VMULPS  Y15, Y1, Y1
@@ -5710,17 +5727,17 @@ tap286:
 	VMULPS  Y15, Y3, Y3
 	VMOVUPS Y3, 96(DX)(BX*1)
 	ADDQ    $0x00000080, BX
-	JMP     big283
+	JMP     big285
 
-small284:
+small286:
 	CMPQ   BX, SI
-	JAE    out285
+	JAE    out287
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap287:
+tap289:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -5728,15 +5745,15 @@ tap287:
 	VADDPS  32(R9), Y1, Y1
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap287
+	JB      tap289
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(BX*1)
 	VMULPS  Y15, Y1, Y1
 	VMOVUPS Y1, 32(DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small284
+	JMP     small286
 
-out285:
+out287:
 	VZEROUPPER
 	RET
 
@@ -5751,11 +5768,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big288:
+big290:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small289
+	JB      small291
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -5763,7 +5780,7 @@ big288:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap291:
+tap293:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -5784,13 +5801,13 @@ tap291:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap291
+	JB      tap293
 	ADDQ    $0x00000040, DI
-	JMP     big288
+	JMP     big290
 
-small289:
+small291:
 	CMPQ    DI, R8
-	JAE     out290
+	JAE     out292
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -5798,7 +5815,7 @@ small289:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap292:
+tap294:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -5819,11 +5836,11 @@ tap292:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap292
+	JB      tap294
 	ADDQ    $0x00000040, DI
-	JMP     small289
+	JMP     small291
 
-out290:
+out292:
 	VZEROUPPER
 	RET
 
@@ -5837,11 +5854,11 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big293:
+big295:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small294
+	JB     small296
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
@@ -5849,7 +5866,7 @@ big293:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap296:
+tap298:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -5863,19 +5880,19 @@ tap296:
 	VMOVUPS Y7, 96(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap296
+	JB      tap298
 	ADDQ    $0x00000080, BX
-	JMP     big293
+	JMP     big295
 
-small294:
+small296:
 	CMPQ   BX, SI
-	JAE    out295
+	JAE    out297
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap297:
+tap299:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -5885,11 +5902,11 @@ tap297:
 	VMOVUPS Y5, 32(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap297
+	JB      tap299
 	ADDQ    $0x00000040, BX
-	JMP     small294
+	JMP     small296
 
-out295:
+out297:
 	VZEROUPPER
 	RET
 
@@ -5904,23 +5921,37 @@ TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop298:
+loop300:
 	XORQ R9, R9
 
-lane299:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	MOVQ   64(AX), R10
-	XORQ   R11, R11
-	MOVQ   24(AX), R12
+lane301:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	CMPQ    16(AX), $0x00
+	JE      sum302
+	MOVQ    DX, R10
+	ADDQ    R9, R10
+	VMOVUPS (R10), Y0
+	VMOVUPS 32(R10), Y1
+	VMOVUPS (R10)(SI*1), Y2
+	VMOVUPS 32(R10)(SI*1), Y3
+	VMOVUPS (R10)(SI*2), Y4
+	VMOVUPS 32(R10)(SI*2), Y5
+	VMOVUPS (R10)(R8*1), Y6
+	VMOVUPS 32(R10)(R8*1), Y7
 
-tap300:
+sum302:
+	MOVQ 64(AX), R10
+	XORQ R11, R11
+	MOVQ 24(AX), R12
+
+tap303:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -5940,7 +5971,7 @@ tap300:
 	VFMADD231PS  32(R13)(R8*1), Y14, Y7
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap300
+	JB           tap303
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -5953,7 +5984,7 @@ tap300:
 	VMOVUPS      Y7, 32(R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane299
+	JB           lane301
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -5964,7 +5995,7 @@ tap300:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop298
+	JNZ          loop300
 	VZEROUPPER
 	RET
 
@@ -5979,17 +6010,25 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop301:
+loop304:
 	XORQ R8, R8
 
-lane302:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	MOVQ   64(AX), R9
-	XORQ   R10, R10
-	MOVQ   24(AX), R11
+lane305:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	CMPQ    16(AX), $0x00
+	JE      sum306
+	MOVQ    DX, R9
+	ADDQ    R8, R9
+	VMOVUPS (R9), Y0
+	VMOVUPS 32(R9), Y1
 
-tap303:
+sum306:
+	MOVQ 64(AX), R9
+	XORQ R10, R10
+	MOVQ 24(AX), R11
+
+tap307:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -6000,19 +6039,19 @@ tap303:
 	VFMADD231PS  32(R12), Y14, Y1
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap303
+	JB           tap307
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane302
+	JB           lane305
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop301
+	JNZ          loop304
 	VZEROUPPER
 	RET
 
@@ -6035,7 +6074,7 @@ TEXT ·peak512(SB), NOSPLIT, $0-8
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
 
-loop304:
+loop308:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -6085,7 +6124,7 @@ loop304:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	SUBQ        $0x00000001, AX
-	JNZ         loop304
+	JNZ         loop308
 	VZEROUPPER
 	RET
 
@@ -6108,7 +6147,7 @@ TEXT ·peak256(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop305:
+loop309:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -6158,6 +6197,6 @@ loop305:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	SUBQ        $0x00000001, AX
-	JNZ         loop305
+	JNZ         loop309
 	VZEROUPPER
 	RET

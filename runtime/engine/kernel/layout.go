@@ -30,18 +30,6 @@ func transposeEdge(dst []float32, ds int, src []float32, ss, r0, r1, c0, c1 int)
 	}
 }
 
-// Image is the shape of an activation in memory.
-type Image struct{ C, H, W, Lanes int }
-
-// Len is the number of values.
-func (i Image) Len() int { return i.C * i.H * i.W * i.Lanes }
-
-// Pixel is the number of values of one pixel.
-func (i Image) Pixel() int { return i.C * i.Lanes }
-
-// Border is how many pixels of zeros stand around an image in memory.
-type Border struct{ Top, Bottom, Left, Right int }
-
 // Import writes rows of samples, [rows][C][H][W], into an activation with a border, which is zero and stays so; lanes beyond
 // rows become zero.
 func (w *Worker) Import(dst []float32, im Image, b Border, x []float32, rows int) {
@@ -70,24 +58,56 @@ func (w *Worker) Export(dst []float32, x []float32, im Image, rows int) {
 	}
 }
 
-// Flatten reorders an image [H][W][C] to a vector in PyTorch's order [C][H][W]; Unflatten is the way back, adding to dst
-// where add is set.
+// Flatten reorders an image [H][W][C] to a vector in PyTorch's order [C][H][W].
 func (w *Worker) Flatten(dst, x []float32, im Image) {
-	w.reorder(im, func(chw, hwc int) { copy(dst[chw:chw+im.Lanes], x[hwc:hwc+im.Lanes]) })
-}
-
-// Unflatten is the inverse of Flatten.
-func (w *Worker) Unflatten(dst, x []float32, im Image) {
-	w.reorder(im, func(chw, hwc int) { copy(dst[hwc:hwc+im.Lanes], x[chw:chw+im.Lanes]) })
-}
-
-func (w *Worker) reorder(im Image, move func(chw, hwc int)) {
 	plane := im.H * im.W
 	from, to := w.share(plane)
 	for px := from; px < to; px++ {
 		for c := range im.C {
-			move((c*plane+px)*im.Lanes, (px*im.C+c)*im.Lanes)
+			copy(dst[(c*plane+px)*im.Lanes:][:im.Lanes], x[(px*im.C+c)*im.Lanes:])
 		}
+	}
+}
+
+// Unflatten is the inverse of Flatten; with add set it adds to dst.
+func (w *Worker) Unflatten(dst, x []float32, im Image, add bool) {
+	plane := im.H * im.W
+	from, to := w.share(plane)
+	for px := from; px < to; px++ {
+		for c := range im.C {
+			w.move(dst[(px*im.C+c)*im.Lanes:][:im.Lanes], x[(c*plane+px)*im.Lanes:], add)
+		}
+	}
+}
+
+// move copies or adds.
+func (w *Worker) move(dst, src []float32, add bool) {
+	if !add {
+		copy(dst, src)
+		return
+	}
+	w.elem = elementArgs{dst: unsafe.Pointer(&dst[0]), a: unsafe.Pointer(&dst[0]), b: unsafe.Pointer(&src[0]), n: int64(4 * len(dst))}
+	w.f.add(&w.elem)
+}
+
+// Subsample takes every stride-th pixel of x and centres its channels among those of dst, the others being zero: ResNet's
+// shortcut of option A.
+func (w *Worker) Subsample(dst []float32, out Image, x []float32, in Image, stride int) {
+	from, to := w.share(out.H * out.W)
+	first := (out.C - in.C) / 2 * out.Lanes
+	for px := from; px < to; px++ {
+		d := dst[px*out.Pixel():][:out.Pixel()]
+		clear(d)
+		copy(d[first:], x[((px/out.W*in.W)+px%out.W)*stride*in.Pixel():][:in.Pixel()])
+	}
+}
+
+// SubsampleBack adds the gradient dy to dx.
+func (w *Worker) SubsampleBack(dx []float32, in Image, dy []float32, out Image, stride int) {
+	from, to := w.share(out.H * out.W)
+	first := (out.C - in.C) / 2 * out.Lanes
+	for px := from; px < to; px++ {
+		w.move(dx[((px/out.W*in.W)+px%out.W)*stride*in.Pixel():][:in.Pixel()], dy[px*out.Pixel()+first:], true)
 	}
 }
 
@@ -103,12 +123,6 @@ func (w *Worker) Join(dst []float32, total int, x []float32, im Image, first int
 func (w *Worker) Split(dst []float32, im Image, x []float32, total, first int, add bool) {
 	from, to := w.share(im.H * im.W)
 	for px := from; px < to; px++ {
-		d, s := dst[px*im.Pixel():][:im.Pixel()], x[(px*total+first)*im.Lanes:][:im.Pixel()]
-		if !add {
-			copy(d, s)
-			continue
-		}
-		w.elem = elementArgs{dst: unsafe.Pointer(&d[0]), a: unsafe.Pointer(&d[0]), b: unsafe.Pointer(&s[0]), n: int64(4 * len(d))}
-		w.f.add(&w.elem)
+		w.move(dst[px*im.Pixel():][:im.Pixel()], x[(px*total+first)*im.Lanes:], add)
 	}
 }

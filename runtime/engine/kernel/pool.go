@@ -7,20 +7,6 @@ import (
 
 func sqrt(x float64) float64 { return math.Sqrt(x) }
 
-// Pool is the geometry of a pool or of a depthwise convolution.
-type Pool struct {
-	In        Image
-	KH, KW    int
-	SH, SW    int
-	DH, DW    int
-	Top, Left int
-	OH, OW    int
-	CountPad  bool // an average counts padding
-}
-
-// Out is the shape of the output.
-func (g *Pool) Out() Image { return Image{C: g.In.C, H: g.OH, W: g.OW, Lanes: g.In.Lanes} }
-
 // gather lists the taps of output pixel (i, j): byte offsets from the first pixel of the input, and weight offsets.
 func (w *Worker) gather(g *Pool, i, j int) int {
 	r0, r1 := window(i, g.SH, g.DH, g.Top, g.KH, g.In.H)
@@ -80,7 +66,8 @@ func (w *Worker) MaxPoolBack(g *Pool, x, y, dy, dx []float32) {
 	w.Sync()
 }
 
-func (g *Pool) factor(taps int) float32 {
+// factor is what a sum over taps is multiplied with.
+func factor(g *Pool, taps int) float32 {
 	if g.CountPad {
 		taps = g.KH * g.KW
 	}
@@ -99,7 +86,7 @@ func (w *Worker) AvgPool(g *Pool, x, y []float32) {
 			clear(y[px*g.In.Pixel():][:g.In.Pixel()])
 			continue
 		}
-		a.scale[0] = g.factor(n)
+		a.scale[0] = factor(g, n)
 		w.f.sumPool(a)
 	}
 	w.Sync()
@@ -115,7 +102,7 @@ func (w *Worker) AvgPoolBack(g *Pool, dy, dx []float32) {
 		if n == 0 {
 			continue
 		}
-		a.y, a.scale[0] = p(dy, px*g.In.Pixel()), g.factor(n)
+		a.y, a.scale[0] = p(dy, px*g.In.Pixel()), factor(g, n)
 		w.f.sumPoolBack(a)
 	}
 	w.Sync()
@@ -168,20 +155,21 @@ func (w *Worker) AdaptivePoolBack(in Image, oh, ow int, dy, dx []float32) {
 
 // DepthwiseForward computes a depthwise convolution; weights are [KH KW][C], bias [C] or nil is added by the caller.
 func (w *Worker) DepthwiseForward(g *Pool, x, weights, y []float32) {
+	w.tap.dx = nil
 	from, to := w.share(g.OH * g.OW)
 	for px := from; px < to; px++ {
 		if w.gather(g, px/g.OW, px%g.OW) == 0 {
 			clear(y[px*g.In.Pixel():][:g.In.Pixel()])
 			continue
 		}
-		w.depthwise(g.In, x, weights, y, px)
+		w.depthwise(g, x, weights, y, px)
 	}
 	w.Sync()
 }
 
-func (w *Worker) depthwise(in Image, x, weights, y []float32, px int) {
-	a := &w.tap
-	a.row, a.lanes = int64(4*in.Lanes), int64(4*in.Lanes)
+func (w *Worker) depthwise(g *Pool, x, weights, y []float32, px int) {
+	a, in := &w.tap, g.In
+	a.row, a.lanes = int64(4*in.Lanes), int64(4*g.Active())
 	four := in.C / 4 * 4
 	for b, n := range [2]int{four, in.C - four} {
 		if n == 0 {
@@ -194,8 +182,11 @@ func (w *Worker) depthwise(in Image, x, weights, y []float32, px int) {
 	}
 }
 
-// DepthwiseBackData computes dx, or adds to it through scratch of one pixel a worker, [C][lanes].
-func (w *Worker) DepthwiseBackData(g *Pool, dy, weights, dx []float32) {
+// DepthwiseBackData computes dx, or adds to it.
+func (w *Worker) DepthwiseBackData(g *Pool, dy, weights, dx []float32, add bool) {
+	if w.tap.dx = nil; add {
+		w.tap.dx = p(dx, 0) // any address will do
+	}
 	from, to := w.share(g.In.H * g.In.W)
 	for px := from; px < to; px++ {
 		rows := reach(px/g.In.W, g.Top, g.SH, g.DH, 0, g.KH, g.OH)
@@ -210,11 +201,13 @@ func (w *Worker) DepthwiseBackData(g *Pool, dy, weights, dx []float32) {
 			}
 		}
 		if n == 0 {
-			clear(dx[px*g.In.Pixel():][:g.In.Pixel()])
+			if !add {
+				clear(dx[px*g.In.Pixel():][:g.In.Pixel()])
+			}
 			continue
 		}
 		w.tap.offs, w.tap.woffs, w.tap.count = unsafe.Pointer(&w.offs[0]), unsafe.Pointer(&w.woffs[0]), int64(n)
-		w.depthwise(g.In, dy, weights, dx, px)
+		w.depthwise(g, dy, weights, dx, px)
 	}
 	w.Sync()
 }
@@ -226,7 +219,7 @@ func (w *Worker) DepthwiseBackWeights(g *Pool, x, dy, dw, sums []float32) {
 		return
 	}
 	a := &w.chn
-	a.row, a.lanes = int64(4*g.In.Lanes), int64(4*g.In.Lanes)
+	a.row, a.lanes = int64(4*g.In.Lanes), int64(4*g.Active())
 	a.xPixel, a.yPixel = int64(4*g.SW*g.In.Pixel()), int64(4*g.In.Pixel())
 	for r := range g.KH {
 		for q := range g.KW {

@@ -281,6 +281,9 @@ func taps(f *functions) {
 		for c := range a.channels {
 			for l := int64(0); l < a.lanes; l += 4 {
 				var sum float32
+				if a.dx != nil {
+					sum = get(a.y, c*a.row+l)
+				}
 				for i := range a.count {
 					sum += get(a.w, offset(a.woffs, i)+4*c) * get(a.x, offset(a.offs, i)+c*a.row+l)
 				}

@@ -66,9 +66,3 @@ func (s *Set) tile(n int) int {
 	}
 	return last
 }
-
-// Lanes is a batch rounded up to whole vectors: what one channel of one pixel takes, in values.
-func Lanes(batch int) int { return (batch + lanes - 1) / lanes * lanes }
-
-// Padded rounds up to whole vectors.
-func Padded(n int) int { return (n + lanes - 1) / lanes * lanes }

@@ -51,6 +51,9 @@ func NewTeam(s Set, n, taps int) *Team {
 // Size is the number of workers.
 func (t *Team) Size() int { return len(t.workers) }
 
+// Kernels names the set that the team computes with.
+func (t *Team) Kernels() string { return t.workers[0].Name }
+
 // Run has every worker do job and returns when all have; the caller is the first worker. No goroutine is left behind.
 func (t *Team) Run(job func(*Worker)) {
 	t.job = job

@@ -144,6 +144,25 @@ func (s isa) sumPoolBack() {
 	done()
 }
 
+// startDepthwise sets the sums to zero, or to y where dx is set.
+func (s isa) startDepthwise(args, y, lane reg.Register, block, vectors int, at4 func(reg.Register, int, int) operand.Mem) {
+	for i := range block * vectors {
+		s.zero(i)
+	}
+	out := label("sum")
+	CMPQ(at(args, tapDX), operand.U8(0))
+	JE(operand.LabelRef(out))
+	old := GP64()
+	MOVQ(y, old)
+	ADDQ(lane, old)
+	for c := range block {
+		for i := range vectors {
+			s.load(at4(old, c, i*s.size), c*vectors+i)
+		}
+	}
+	Label(out)
+}
+
 // depthwise is y = the sum over taps of w x, channel by channel; it also makes the gradient of its input, with other lists.
 func (s isa) depthwise() {
 	for _, block := range []int{4, 1} {
@@ -168,9 +187,7 @@ func (s isa) depthwise() {
 			XORQ(lane, lane)
 			l := label("lane")
 			Label(l)
-			for i := range block * vectors {
-				s.zero(i)
-			}
+			s.startDepthwise(args, y, lane, block, vectors, at4)
 			woffs := field(args, tapWOffs)
 			s.tapLoop(args, x, lane, func(p, tap reg.Register) {
 				q := GP64()

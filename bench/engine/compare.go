@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/kernel"
+)
+
+// workload is a network at a size.
+type workload struct {
+	figure, network, input string
+	batch, steps           int
+}
+
+var workloads = []workload{
+	{"lenet5", "lenet5", "1x28x28", 64, 400},
+	{"resnet18", "resnet18", "3x32x32", 32, 25},
+	{"vgg16", "vgg16-cifar", "3x32x32", 32, 5},
+	{"resnet50", "resnet50", "3x32x32", 32, 10},
+	{"mobilenetv1", "mobilenetv1", "3x32x32", 32, 25},
+	{"inceptionv3", "inceptionv3", "3x96x96", 32, 5},
+}
+
+// bench is one run of all figures.
+type bench struct {
+	self   string
+	peers  []peer
+	rounds int
+}
+
+// peer is a program that takes step's arguments and prints a measurement.
+type peer struct {
+	name    string
+	command []string
+}
+
+func compare(args []string) error {
+	f := flag.NewFlagSet("engine", flag.ContinueOnError)
+	only := f.String("only", "", "figures whose names contain this")
+	torch := f.String("torch", "/usr/bin/python3", "Python interpreters with torch, separated by commas")
+	tensorflow := f.String("tensorflow", ".cache/bench/tensorflow/bin/python", "a Python interpreter with tensorflow, if there is one")
+	rounds := f.Int("rounds", 3, "processes of each program, in turns; figures are of their medians")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	b := bench{self: self, rounds: *rounds}
+	for t := range strings.SplitSeq(*torch, ",") {
+		b.peers = append(b.peers, peer{"torch", []string{t, "bench/peer/torch_train.py"}}, peer{"torch channels_last", []string{t, "bench/peer/torch_train.py", "--channels-last"}})
+	}
+	if _, err := os.Stat(*tensorflow); err == nil {
+		b.peers = append(b.peers, peer{"tensorflow", []string{*tensorflow, "bench/peer/tf_train.py"}})
+	}
+	steps := []struct {
+		name string
+		do   func() error
+	}{{"ratio", b.ratios}, {"gemm_share", b.gemm}, {"threads2_speedup", b.threads}, {"plan_rss", b.plans}, {"first_step_ms", b.firstStep}}
+	for _, s := range steps {
+		if !strings.Contains(s.name, *only) {
+			continue
+		}
+		if err := s.do(); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func figure(name string, value float64, unit string) {
+	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// run measures one process; cores is taskset's list.
+func run(cores string, command []string, w workload, more ...string) (m measurement, started time.Time, err error) {
+	args := append([]string{"-c", cores}, command...)
+	args = append(args, "--network", w.network, "--input", w.input, "--classes", "10", "--batch", strconv.Itoa(w.batch), "--steps", strconv.Itoa(w.steps), "--warmup", "2")
+	cmd := exec.Command("taskset", append(args, more...)...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	started = time.Now()
+	out, err := cmd.Output()
+	if err != nil {
+		return m, started, errors.Join(err, errors.New(errs.String()))
+	}
+	return m, started, json.Unmarshal(out, &m)
+}
+
+func (b *bench) ours() []string { return []string{b.self, "step"} }
+
+// ratios trains every workload beside every peer: the ratio that counts is to the fastest.
+func (b *bench) ratios() error {
+	allocs := 0.0
+	for _, w := range workloads {
+		rates, memory := map[string][]float64{}, map[string][]float64{}
+		for range b.rounds {
+			for _, p := range append([]peer{{"disdel", b.ours()}}, b.peers...) {
+				m, _, err := run("0", p.command, w)
+				if err != nil {
+					return fmt.Errorf("%s on %s: %w", w.network, p.name, err)
+				}
+				key := p.name + " " + strings.TrimSpace(m.Torch+m.TensorFlow)
+				rates[key] = append(rates[key], m.PerSecond)
+				memory[key] = append(memory[key], float64(m.PeakRSS))
+				allocs = max(allocs, m.Allocs)
+			}
+		}
+		ours := median(rates["disdel "])
+		best, leanest := 0.0, 0.0
+		for key, r := range rates {
+			fmt.Printf("# %s %s: %.1f samples/s, %.0f MB\n", w.network, strings.TrimSpace(key), median(r), median(memory[key])/(1<<20))
+			if key == "disdel " {
+				continue
+			}
+			best = max(best, median(r))
+			if strings.HasPrefix(key, "torch") && (leanest == 0 || median(memory[key]) < leanest) {
+				leanest = median(memory[key])
+			}
+		}
+		figure(w.figure+"_samples_per_s", ours, "1/s")
+		figure(w.figure+"_ratio", ours/best, "x")
+		figure(w.figure+"_rss_ratio", median(memory["disdel "])/leanest, "x")
+	}
+	figure("allocs_per_step", allocs, "allocations")
+	return nil
+}
+
+// gemm compares a large matrix product with multiply-adds on registers only, in turns.
+func (b *bench) gemm() error {
+	set, err := kernel.Choose()
+	if err != nil {
+		return err
+	}
+	const n = 1024
+	var share, speed, peaks []float64
+	kernel.NewTeam(set, 1, 1).Run(func(w *kernel.Worker) {
+		a, c, scratch := kernel.Matrix{Data: make([]float32, n*n), Stride: n}, make([]float32, n*n), make([]float32, kernel.GemmLen())
+		for range 5 {
+			start := time.Now()
+			peak := set.Peak(1<<22) / time.Since(start).Seconds()
+			start = time.Now()
+			const turns = 5
+			for range turns {
+				w.Gemm(n, n, n, a, a, c, n, false, scratch)
+			}
+			got := turns * 2 * n * n * n / time.Since(start).Seconds()
+			share, speed, peaks = append(share, got/peak), append(speed, got/1e9), append(peaks, peak/1e9)
+		}
+	})
+	figure("fma_peak", median(peaks), "GFLOP/s")
+	figure("gemm", median(speed), "GFLOP/s")
+	figure("gemm_share", median(share), "x")
+	return nil
+}
+
+// threads trains ResNet-18 on one core and on two, in turns.
+func (b *bench) threads() error {
+	var speedup []float64
+	w := workloads[1]
+	for range 5 {
+		one, _, err := run("0", b.ours(), w)
+		if err != nil {
+			return err
+		}
+		two, _, err := run("0,1", b.ours(), w, "--threads", "2")
+		if err != nil {
+			return err
+		}
+		speedup = append(speedup, two.PerSecond/one.PerSecond)
+	}
+	figure("threads2_speedup", median(speedup), "x")
+	return nil
+}
+
+// plans compares the peak resident memory of training with the plan, for every network of the zoo at two batch sizes. What
+// the process holds beside its slab is measured on the smallest network.
+func (b *bench) plans() error {
+	var least, most float64
+	var base int64
+	small := workload{network: "softmax-regression", input: "1x28x28", batch: 16, steps: 5}
+	for range 3 {
+		m, _, err := run("0", b.ours(), small)
+		if err != nil {
+			return err
+		}
+		base = max(base, m.PeakRSS-m.Plan)
+	}
+	fmt.Printf("# process beside its slab: %.2f MB\n", float64(base)/(1<<20))
+	for _, e := range model.Zoo() {
+		for _, batch := range []int{16, 48} {
+			m, _, err := run("0", b.ours(), workload{network: e.Name, input: smallInput(e), batch: batch, steps: 1})
+			if err != nil {
+				return fmt.Errorf("%s: %w", e.Name, err)
+			}
+			r := float64(m.PeakRSS) / float64(m.Plan+base)
+			fmt.Printf("# %s batch %d: plan %.1f MB, peak %.1f MB, %.3f\n", e.Name, batch, float64(m.Plan)/(1<<20), float64(m.PeakRSS)/(1<<20), r)
+			if least == 0 || r < least {
+				least = r
+			}
+			most = max(most, r)
+		}
+	}
+	figure("plan_rss_min", least, "x")
+	figure("plan_rss_max", most, "x")
+	return nil
+}
+
+// smallInput is the size at which a network of the zoo is measured.
+func smallInput(e model.Entry) string {
+	switch {
+	case e.Name == "inceptionv3":
+		return "3x96x96"
+	case e.Input[1] > 32:
+		return "3x32x32"
+	default:
+		return fmt.Sprintf("%dx%dx%d", e.Input[0], e.Input[1], e.Input[2])
+	}
+}
+
+// firstStep is the time from starting a process to the end of its first step, LeNet-5.
+func (b *bench) firstStep() error {
+	var ms []float64
+	for range 5 {
+		m, started, err := run("0", b.ours(), workload{network: "lenet5", input: "1x28x28", batch: 64, steps: 5})
+		if err != nil {
+			return err
+		}
+		ms = append(ms, float64(m.FirstStep-started.UnixNano())/1e6)
+	}
+	figure("first_step_ms", median(ms), "ms")
+	return nil
+}

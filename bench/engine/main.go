@@ -1,0 +1,137 @@
+// Command engine measures the training engine. `engine step` trains one network in a process of its own and prints its speed
+// and memory; `engine` prints the figures of `make bench-engine`, lines of the form
+//
+//	figure NAME VALUE UNIT
+//
+// running itself and its peers (PyTorch, and TensorFlow where it is installed) in turns on the same core. It judges nothing.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+)
+
+func main() {
+	var err error
+	if len(os.Args) > 1 && os.Args[1] == "step" {
+		err = step(os.Args[2:])
+	} else {
+		err = compare(os.Args[1:])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "engine:", err)
+		os.Exit(1)
+	}
+}
+
+// measurement is what one process reports.
+type measurement struct {
+	Network    string  `json:"network"`
+	Batch      int     `json:"batch"`
+	PerSecond  float64 `json:"samples_per_s"`
+	PeakRSS    int64   `json:"peak_rss_bytes"`
+	Plan       int64   `json:"plan_bytes"`
+	FirstStep  int64   `json:"first_step_unix_ns"` // when it had ended
+	Allocs     float64 `json:"allocs_per_step"`
+	Kernels    string  `json:"kernels"`
+	Loss       float64 `json:"loss"`
+	Torch      string  `json:"torch"`
+	TensorFlow string  `json:"tensorflow"`
+}
+
+// step trains one network and prints a measurement.
+func step(args []string) error {
+	f := flag.NewFlagSet("step", flag.ContinueOnError)
+	network := f.String("network", "lenet5", "")
+	input := f.String("input", "1x28x28", "")
+	classes := f.Int("classes", 10, "")
+	batch := f.Int("batch", 64, "")
+	steps := f.Int("steps", 20, "")
+	warmup := f.Int("warmup", 2, "")
+	threads := f.Int("threads", 1, "")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	var shape []int
+	for s := range strings.SplitSeq(*input, "x") {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return err
+		}
+		shape = append(shape, n)
+	}
+	g, err := model.Build(disdel.Network{Name: *network, Input: shape, Classes: *classes})
+	if err != nil {
+		return err
+	}
+	cfg := engine.Config{Batch: *batch, Threads: *threads, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}}}
+	e, err := engine.New(g, cfg)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	e.Init(disdel.Init{Scheme: "he"})
+	x, y := make([]float32, *batch*g.Input().Len()), make([]int32, *batch)
+	for i := range x {
+		x[i] = float32(i*7919%1000)/500 - 1
+	}
+	for i := range y {
+		y[i] = int32(i * 31 % *classes)
+	}
+	m := measurement{Network: *network, Batch: *batch, Plan: int64(e.Plan().Bytes()), Kernels: e.Kernels()}
+	for i := range max(*warmup, 1) {
+		if m.Loss, err = e.Step(x, y); err != nil {
+			return err
+		}
+		if i == 0 {
+			m.FirstStep = time.Now().UnixNano()
+		}
+	}
+	const groups = 5
+	rates := make([]float64, 0, groups)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	total := 0
+	for range groups {
+		n := max(1, *steps/groups)
+		start := time.Now()
+		for range n {
+			if m.Loss, err = e.Step(x, y); err != nil {
+				return err
+			}
+		}
+		total += n
+		rates = append(rates, float64(n**batch)/time.Since(start).Seconds())
+	}
+	runtime.ReadMemStats(&after)
+	m.Allocs = float64(after.Mallocs-before.Mallocs) / float64(total)
+	sort.Float64s(rates)
+	m.PerSecond, m.PeakRSS = rates[groups/2], peakRSS()
+	return json.NewEncoder(os.Stdout).Encode(m)
+}
+
+// peakRSS is the most resident memory this process had.
+func peakRSS() int64 {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+)
+
+func modelExport(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "write a trained model's weights as safetensors", ArgsUsage: "NAME",
+		Description: "NAME is a trained model: NAME for its newest version, NAME:vN for one. Names and layouts are PyTorch's\n" +
+			"   (docs/interchange.md).\n\n   disdel model export digits-cnn --output digits.safetensors",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "output", Usage: "`FILE` to write, which must not exist", Required: true}},
+		Action: func(c *cli.Context) error {
+			if err := operands(c, 1, 1); err != nil {
+				return err
+			}
+			return withStack(c, u, func(ctx context.Context, s *stack) error {
+				return exportModel(ctx, u, s, c.Args().First(), c.String("output"))
+			})
+		},
+	}
+}
+
+type exportDocument struct {
+	Model    string       `json:"model"`
+	File     string       `json:"file"`
+	Size     disdel.Bytes `json:"sizeBytes"`
+	Checksum string       `json:"checksum"`
+}
+
+func exportModel(ctx context.Context, u *ui, s *stack, name, output string) error {
+	store, err := s.models(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := store.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "export model", Msg: output, Err: err, Hint: "name a file that does not exist yet, in a folder that does"}
+	}
+	err = store.CopyWeights(ctx, f, m.Path, m.Checksum)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(output))
+	}
+	doc := exportDocument{Model: m.Ref(), File: output, Size: m.Size, Checksum: m.Checksum}
+	return u.show(doc, func(w io.Writer) { fmt.Fprintf(w, "%s: %v in %s\n", doc.Model, doc.Size, doc.File) })
+}

@@ -1,0 +1,180 @@
+package model
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/nearest"
+)
+
+// CheckLayers lists every fault of a job file's layers; path is where the list stands ("model.layers").
+func CheckLayers(path string, layers []disdel.Layer) []disdel.Fault {
+	return checkLayers(layers, func(i int) string { return fmt.Sprintf("%s[%d]", path, i) })
+}
+
+// checkLayers is CheckLayers with a path of the caller's choice for each layer.
+func checkLayers(layers []disdel.Layer, path func(i int) string) []disdel.Fault {
+	c := layerChecker{used: map[string]bool{}, known: []string{"input"}}
+	for i := range layers {
+		c.layer(path(i), i, layers)
+	}
+	if len(c.faults) == 0 {
+		c.unused(path, layers)
+	}
+	return c.faults
+}
+
+// layerForm is the form of names: they become keys of stored weights.
+var layerForm = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_./]{0,99}$`)
+
+type layerChecker struct {
+	faults []disdel.Fault
+	known  []string        // names so far, the data's first
+	used   map[string]bool // names that a later layer takes
+}
+
+func (c *layerChecker) fault(path, hint, format string, args ...any) {
+	c.faults = append(c.faults, disdel.Fault{Path: path, Msg: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+func (c *layerChecker) layer(at string, i int, layers []disdel.Layer) {
+	l := &layers[i]
+	kind, ok := layerKinds[l.Kind]
+	switch {
+	case ok:
+		c.names(at+"."+l.Kind, i, kind, l)
+		c.options(at+"."+l.Kind, kind, l)
+		c.values(at+"."+l.Kind, l)
+	default:
+		hint := "kinds: " + strings.Join(LayerKinds(), ", ")
+		if near := nearest.Word(l.Kind, LayerKinds()); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		c.fault(at, hint, "there is no kind of layer %q", l.Kind)
+	}
+	if i < len(layers)-1 && (l.Kind == "softmax" || l.Activation == "softmax") {
+		c.fault(at, "", "softmax may only come last")
+	}
+	c.known = append(c.known, layerName(i, l))
+}
+
+// names checks what a layer is called and whose output it takes.
+func (c *layerChecker) names(at string, i int, kind layerKind, l *disdel.Layer) {
+	switch name := layerName(i, l); {
+	case !layerForm.MatchString(name):
+		c.fault(at+".name", "", "a name has letters, digits and _ - . /, at most 100, the first a letter, digit or _")
+	case slices.Contains(c.known, name):
+		c.fault(at+".name", "", "the name %q is taken", name)
+	}
+	if len(l.From) == 0 {
+		c.used[c.known[len(c.known)-1]] = true
+	}
+	for _, from := range l.From {
+		if c.used[from] = true; slices.Contains(c.known, from) {
+			continue
+		}
+		hint := ""
+		if near := nearest.Word(from, c.known); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		c.fault(at+".from", hint, "there is no layer %q before this one", from)
+	}
+	switch {
+	case l.Kind == "input" && i > 0:
+		c.fault(at, "", "input comes first")
+	case kind.many && len(l.From) < 2:
+		c.fault(at+".from", "write from: [a, b] with the names of layers", "%s needs two layers or more", l.Kind)
+	case !kind.many && len(l.From) > 1:
+		c.fault(at+".from", "join them with add or concat", "%s takes one layer, not %d", l.Kind, len(l.From))
+	}
+}
+
+// given says which options a layer gives, by their names in the file, in the order of disdel.Layer.
+func given(l *disdel.Layer) (names []string, is map[string]bool) {
+	is = map[string]bool{
+		"kernel": l.KernelHW != [2]int{}, "stride": l.StrideHW != [2]int{}, "dilation": l.DilationHW != [2]int{},
+		"padding": l.SamePad || l.PaddingAt != [4]int{},
+	}
+	v := reflect.ValueOf(*l)
+	for i := range v.NumField() {
+		option, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if option == "-" || option == "name" || option == "from" {
+			continue
+		}
+		names = append(names, option)
+		is[option] = is[option] || !v.Field(i).IsZero()
+	}
+	return names, is
+}
+
+// options checks that a layer gives what its kind needs and nothing that it does not take.
+func (c *layerChecker) options(at string, kind layerKind, l *disdel.Layer) {
+	names, is := given(l)
+	for _, option := range names {
+		switch {
+		case is[option] && !slices.Contains(words(kind.options), option):
+			c.fault(at+"."+option, "", "%s takes no %s", l.Kind, option)
+		case !is[option] && slices.Contains(words(kind.required), option):
+			c.fault(at+"."+option, "", "%s needs %s", l.Kind, option)
+		}
+	}
+}
+
+// values checks the numbers of a layer, whoever wrote them.
+func (c *layerChecker) values(at string, l *disdel.Layer) {
+	c.least(at+".shape", 1, l.Shape...)
+	c.least(at+".units", 0, l.Units)
+	c.least(at+".filters", 0, l.Filters)
+	c.window(at+".kernel", l.Kernel, l.KernelHW)
+	c.window(at+".stride", l.Stride, l.StrideHW)
+	c.least(at+".padding", 0, append(l.PaddingAt[:], l.Padding)...)
+	c.window(at+".dilation", l.Dilation, l.DilationHW)
+	c.least(at+".groups", 0, l.Groups)
+	if n := len(l.Shape); n != 0 && n != 1 && n != 3 {
+		c.fault(at+".shape", "", "must be [units] or [channels, height, width]")
+	}
+	if !(l.Eps >= 0) {
+		c.fault(at+".eps", "", "must be above 0")
+	}
+	if !(l.Momentum >= 0 && l.Momentum <= 1) {
+		c.fault(at+".momentum", "", "must be above 0 and at most 1")
+	}
+	if !(l.Rate >= 0 && l.Rate < 1) {
+		c.fault(at+".rate", "", "must be at least 0 and below 1")
+	}
+	if _, ok := activations[l.Activation]; l.Activation != "" && !ok {
+		c.fault(at+".activation", "", "there is no activation %q", l.Activation)
+	}
+}
+
+func (c *layerChecker) window(path string, one int, two [2]int) {
+	if two != [2]int{} {
+		c.least(path, 1, two[:]...)
+		return
+	}
+	c.least(path, 0, one)
+}
+
+func (c *layerChecker) least(path string, least int, values ...int) {
+	if len(values) == 0 || slices.Min(values) >= least {
+		return
+	}
+	if least == 0 {
+		c.fault(path, "", "must not be negative")
+		return
+	}
+	c.fault(path, "", "must be at least %d", least)
+}
+
+// unused finds outputs that lead nowhere: somebody forgot a from.
+func (c *layerChecker) unused(path func(i int) string, layers []disdel.Layer) {
+	for i := range layers[:max(0, len(layers)-1)] {
+		if name := layerName(i, &layers[i]); !c.used[name] {
+			c.fault(path(i), fmt.Sprintf("name %q in the from of a later layer, or take it out", name), "nothing uses its output")
+		}
+	}
+}

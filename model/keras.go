@@ -1,0 +1,356 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// FromKeras builds the graph of a network that Keras 2 or 3 wrote with model.to_json(), Sequential or Functional, at the
+// input that the file gives. Images are [height width channels] there and [channels height width] here. Layers keep their
+// names; how weights start is not taken over.
+//
+// What cannot be taken over exactly is refused, all of it at once as *disdel.Faults whose paths are the names of layers.
+// Text that is no model at all is an error of kind Invalid.
+func FromKeras(data []byte) (*Graph, error) {
+	layers, err := KerasLayers(data)
+	if err != nil {
+		return nil, err
+	}
+	return buildLayers("keras", layers[0].Shape, layers)
+}
+
+// KerasLayers is FromKeras as the list of layers that a job file could have given, the first an input. A job carries it
+// instead of Keras' text, which is some twenty times as long.
+func KerasLayers(data []byte) ([]disdel.Layer, error) {
+	k := &kerasReader{tensors: map[string]kerasTensor{}}
+	if err := k.model(data); err != nil {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read the network of Keras", Msg: "this is not what model.to_json() writes", Err: err,
+			Hint: `open("my.json", "w").write(model.to_json())`,
+		}
+	}
+	if len(k.faults) == 0 {
+		k.faults = checkLayers(k.layers, func(i int) string { return layerName(i, &k.layers[i]) })
+	}
+	if len(k.faults) == 0 {
+		if _, err := buildLayers("keras", k.layers[0].Shape, k.layers); err != nil {
+			return nil, err
+		}
+		return k.layers, nil
+	}
+	return nil, &disdel.Faults{Faults: k.faults}
+}
+
+// kerasDocument is a model or one of its layers: both have a class and a config.
+type kerasDocument struct {
+	Class   string            `json:"class_name"`
+	Name    string            `json:"name"`
+	Config  json.RawMessage   `json:"config"`
+	Inbound []json.RawMessage `json:"inbound_nodes"`
+}
+
+type kerasConfig struct {
+	Name       string          `json:"name"`
+	Layers     []kerasDocument `json:"layers"`
+	Outputs    any             `json:"output_layers"`
+	BuildShape []*int          `json:"build_input_shape"`
+}
+
+// kerasTensor is what a layer of Keras puts out.
+type kerasTensor struct {
+	from     string // our layer
+	unknown  bool   // of a layer that was refused: nothing more is said about it
+	image    bool   // [channels height width], else a vector
+	positive bool   // no value is below 0
+	pad      [4]int // zeros that the next window has to add: top, bottom, left, right
+}
+
+// kerasReader turns layers of Keras into ours.
+type kerasReader struct {
+	faults  []disdel.Fault
+	layers  []disdel.Layer
+	tensors map[string]kerasTensor // by the name of Keras' layer
+}
+
+func (k *kerasReader) fault(layer, hint, format string, args ...any) {
+	k.faults = append(k.faults, disdel.Fault{Path: layer, Msg: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// model reads a whole document; its error says that the text is none.
+func (k *kerasReader) model(data []byte) error {
+	if text := bytes.TrimSpace(data); len(text) > 0 && text[0] == '"' { // json.dump(model.to_json()) encodes twice
+		var inner string
+		if err := json.Unmarshal(text, &inner); err != nil {
+			return err
+		}
+		data = []byte(inner)
+	}
+	var doc kerasDocument
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return err
+	}
+	config, err := doc.config()
+	switch {
+	case err != nil:
+		return err
+	case len(config.Layers) == 0:
+		return errors.New("it has no layers")
+	}
+	switch doc.Class {
+	case "Sequential":
+		k.sequential(config)
+	case "Functional", "Model":
+		k.functional(config)
+	default:
+		return fmt.Errorf("its class is %q, neither Sequential nor Functional", doc.Class)
+	}
+	return nil
+}
+
+// config reads what a model is made of; the first versions of Keras 2 gave a Sequential's layers alone.
+func (d *kerasDocument) config() (kerasConfig, error) {
+	var c kerasConfig
+	if bytes.HasPrefix(bytes.TrimSpace(d.Config), []byte("[")) {
+		return c, json.Unmarshal(d.Config, &c.Layers)
+	}
+	if len(d.Config) == 0 {
+		return c, errors.New("it has no config")
+	}
+	return c, json.Unmarshal(d.Config, &c)
+}
+
+func (k *kerasReader) sequential(c kerasConfig) {
+	var before []string
+	for i := range c.Layers {
+		l := k.read(&c.Layers[i])
+		if i == 0 && l.class != "InputLayer" {
+			shape := l.options.inputShape()
+			if shape == nil {
+				shape = c.BuildShape
+			}
+			k.tensors["input"] = k.input("input", shape)
+			before = []string{"input"}
+		}
+		k.add(l, before)
+		before = []string{l.name}
+	}
+	k.finish(before)
+}
+
+func (k *kerasReader) functional(c kerasConfig) {
+	for i := range c.Layers {
+		l := k.read(&c.Layers[i])
+		inputs, err := kerasInputs(c.Layers[i].Inbound)
+		if err != nil {
+			k.fault(l.name, "", "%s", err)
+			k.tensors[l.name] = kerasTensor{unknown: true}
+			continue
+		}
+		k.add(l, inputs)
+	}
+	var outputs []string
+	if _, flat := first(c.Outputs).(string); flat { // Keras 3 of a single output
+		c.Outputs = []any{c.Outputs}
+	}
+	for _, o := range list(c.Outputs) {
+		name, _ := first(o).(string)
+		outputs = append(outputs, name)
+	}
+	k.finish(outputs)
+}
+
+// finish checks that the network has one output, which is our last layer.
+func (k *kerasReader) finish(outputs []string) {
+	if len(outputs) != 1 {
+		k.fault("output", "", "the network has %d outputs; it needs one", len(outputs))
+		return
+	}
+	out, ok := k.tensors[outputs[0]]
+	switch {
+	case !ok:
+		k.fault("output", "", "there is no layer %q", outputs[0])
+	case out.unknown || len(k.faults) > 0:
+	case out.pad != [4]int{}:
+		k.fault(outputs[0], onlyWindows, "nothing takes its zeros")
+	case out.from != layerName(len(k.layers)-1, &k.layers[len(k.layers)-1]):
+		k.fault(outputs[0], "take out the layers that lead nowhere", "the output is not the last layer")
+	}
+}
+
+// kerasLayer is one layer on its way.
+type kerasLayer struct {
+	name, class string
+	options     kerasOptions
+	in          []kerasTensor
+}
+
+// read decodes a layer's options.
+func (k *kerasReader) read(d *kerasDocument) *kerasLayer {
+	l := &kerasLayer{name: d.Name, class: d.Class}
+	if err := json.Unmarshal(d.Config, &l.options); len(d.Config) > 0 && err != nil {
+		k.fault(d.Name, "", "its options cannot be read: %s", err)
+	}
+	if l.name == "" {
+		l.name = l.options.Name
+	}
+	return l
+}
+
+// add translates a layer that takes the outputs of inputs, or says why not.
+func (k *kerasReader) add(l *kerasLayer, inputs []string) {
+	unknown := false
+	for _, name := range inputs {
+		in, ok := k.tensors[name]
+		if !ok {
+			k.fault(l.name, "", "it takes the output of %q, and no layer before it has that name", name)
+		}
+		unknown = unknown || !ok || in.unknown
+		l.in = append(l.in, in)
+	}
+	if _, taken := k.tensors[l.name]; taken || l.name == "" {
+		k.fault(l.name, "", "its name is taken, or it has none")
+		return
+	}
+	class, ok := kerasClasses[l.class]
+	before, out := len(k.faults), kerasTensor{}
+	switch {
+	case !ok:
+		k.fault(l.name, kerasHints[l.class], "layers of class %s are not supported", l.class)
+	case class.alone != (len(l.in) == 0) || !class.many && len(l.in) > 1:
+		k.fault(l.name, "", "a %s cannot take %d layers", l.class, len(l.in))
+	default:
+		k.faults = append(k.faults, l.common(class)...)
+		out = class.add(k, l)
+	}
+	out.unknown = out.unknown || unknown || len(k.faults) > before
+	k.tensors[l.name] = out
+}
+
+// emit adds one of our layers behind those of l's inputs, and returns its name.
+func (k *kerasReader) emit(name string, layer disdel.Layer, from ...string) string {
+	layer.Name = name
+	if len(k.layers) == 0 || len(from) != 1 || from[0] != layerName(len(k.layers)-1, &k.layers[len(k.layers)-1]) {
+		layer.From = from
+	}
+	k.layers = append(k.layers, layer)
+	return name
+}
+
+// input starts the list with an input of the shape that Keras gives: [batch height width channels], [batch height width]
+// for images of one channel, or [batch units].
+func (k *kerasReader) input(name string, batch []*int) kerasTensor {
+	var shape []int
+	for _, side := range batch[min(1, len(batch)):] {
+		if side == nil || *side < 1 {
+			k.fault(name, "give the model an input of fixed size", "its input has a side without size")
+			return kerasTensor{unknown: true}
+		}
+		shape = append(shape, *side)
+	}
+	switch len(shape) {
+	case 1:
+	case 2:
+		shape = []int{1, shape[0], shape[1]}
+	case 3:
+		shape = []int{shape[2], shape[0], shape[1]}
+	default:
+		k.fault(name, "give the model an input, or call model.build", "its input has %d sides; an image has 3 and a vector 1", len(shape))
+		return kerasTensor{unknown: true}
+	}
+	if len(k.layers) > 0 {
+		k.fault(name, "", "a second input")
+		return kerasTensor{unknown: true}
+	}
+	l := disdel.Layer{Kind: "input", Shape: shape, Name: name}
+	if name == "input" { // what the data itself is called
+		l.Name = ""
+	}
+	k.layers = append(k.layers, l)
+	return kerasTensor{from: layerName(0, &l), image: len(shape) == 3}
+}
+
+// kerasInputs reads the names of the layers that a layer takes, as Keras 2 or Keras 3 writes them.
+func kerasInputs(nodes []json.RawMessage) ([]string, error) {
+	if len(nodes) == 0 {
+		return nil, nil
+	}
+	if len(nodes) > 1 {
+		return nil, errors.New("it is used more than once, and layers that share weights are not supported")
+	}
+	var node any
+	if err := json.Unmarshal(nodes[0], &node); err != nil {
+		return nil, err
+	}
+	call, ok := node.(map[string]any)
+	if !ok {
+		return kerasInputs2(node)
+	}
+	if len(kerasHistories(call["kwargs"])) > 0 {
+		return nil, errors.New("it takes a layer by keyword, which is not supported")
+	}
+	return historyNames(kerasHistories(call["args"]))
+}
+
+// kerasInputs2 reads Keras 2's [["name", node, tensor, {}], ...].
+func kerasInputs2(node any) ([]string, error) {
+	if _, flat := first(node).(string); flat {
+		node = []any{node}
+	}
+	var histories [][]any
+	for _, item := range list(node) {
+		h := list(item)
+		if len(h) > 3 {
+			options, _ := h[3].(map[string]any)
+			for name := range options {
+				if name != "training" && name != "mask" {
+					return nil, fmt.Errorf("it is called with %s, which is not supported", name)
+				}
+			}
+		}
+		histories = append(histories, h)
+	}
+	return historyNames(histories)
+}
+
+// kerasHistories finds the tensors of Keras 3 in a call's arguments, in order.
+func kerasHistories(v any) [][]any {
+	var out [][]any
+	for _, item := range list(v) {
+		out = append(out, kerasHistories(item)...)
+	}
+	object, _ := v.(map[string]any)
+	if config, ok := object["config"].(map[string]any); ok && object["class_name"] == "__keras_tensor__" {
+		return append(out, list(config["keras_history"]))
+	}
+	for _, item := range object {
+		out = append(out, kerasHistories(item)...)
+	}
+	return out
+}
+
+// historyNames reads [name, node, tensor]; a layer that is used once has only the first node and tensor.
+func historyNames(histories [][]any) ([]string, error) {
+	var out []string
+	for _, h := range histories {
+		name, ok := first(h).(string)
+		if !ok || len(h) < 3 || slices.ContainsFunc(h[1:3], func(v any) bool { return v != 0.0 }) {
+			return nil, errors.New("its inputs cannot be read: each must be a layer with one output that is used once")
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+func list(v any) []any { l, _ := v.([]any); return l }
+
+func first(v any) any {
+	if l := list(v); len(l) > 0 {
+		return l[0]
+	}
+	return nil
+}

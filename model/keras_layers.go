@@ -1,0 +1,438 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+)
+
+// kerasOptions is what the layers below say in their config. Names and defaults: keras.io/api/layers.
+type kerasOptions struct {
+	Name            string          `json:"name"`
+	BatchShape      []*int          `json:"batch_shape"`       // Keras 3
+	BatchInputShape []*int          `json:"batch_input_shape"` // Keras 2
+	DataFormat      string          `json:"data_format"`
+	Trainable       *bool           `json:"trainable"`
+	Filters         int             `json:"filters"`
+	Units           int             `json:"units"`
+	Kernel          kerasSides      `json:"kernel_size"`
+	Pool            kerasSides      `json:"pool_size"`
+	Strides         kerasSides      `json:"strides"`
+	Dilation        kerasSides      `json:"dilation_rate"`
+	Padding         json.RawMessage `json:"padding"`
+	Groups          int             `json:"groups"`
+	Multiplier      *int            `json:"depth_multiplier"`
+	Bias            *bool           `json:"use_bias"`
+	Activation      any             `json:"activation"`
+	Axis            any             `json:"axis"`
+	Epsilon         *float64        `json:"epsilon"`
+	Momentum        *float64        `json:"momentum"`
+	Scale           *bool           `json:"scale"`
+	Center          *bool           `json:"center"`
+	MaxValue        *float64        `json:"max_value"`
+	NegativeSlope   float64         `json:"negative_slope"`
+	Threshold       float64         `json:"threshold"`
+	Rate            float64         `json:"rate"`
+	NoiseShape      any             `json:"noise_shape"`
+	KeepDims        bool            `json:"keepdims"`
+	TargetShape     []int           `json:"target_shape"`
+
+	extra map[string]json.RawMessage // everything, for what applies to any layer
+}
+
+func (o *kerasOptions) UnmarshalJSON(data []byte) error {
+	type plain kerasOptions
+	if err := json.Unmarshal(data, (*plain)(o)); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, &o.extra)
+}
+
+func (o *kerasOptions) inputShape() []*int {
+	if o.BatchShape != nil {
+		return o.BatchShape
+	}
+	return o.BatchInputShape
+}
+
+// kerasSides is one number for both sides, or [height width].
+type kerasSides [2]int
+
+func (s *kerasSides) UnmarshalJSON(data []byte) error {
+	var one int
+	if json.Unmarshal(data, &one) == nil {
+		*s = kerasSides{one, one}
+		return nil
+	}
+	var two []int
+	if err := json.Unmarshal(data, &two); err != nil {
+		return err
+	}
+	if len(two) != 2 {
+		return fmt.Errorf("%s is neither a number nor a pair", data)
+	}
+	*s = kerasSides(two)
+	return nil
+}
+
+// set stores the sides as a layer has them.
+func (s kerasSides) set(one *int, two *[2]int) {
+	if *one = disdel.EqualSides(s[:]); *one == 0 {
+		*two = s
+	}
+}
+
+// kerasClass is how layers of a class are translated.
+type kerasClass struct {
+	add     func(k *kerasReader, l *kerasLayer) kerasTensor
+	many    bool // takes two layers or more
+	alone   bool // takes none
+	weights bool
+	window  bool // takes the zeros of a ZeroPadding2D
+}
+
+// kerasClasses is the table of what is supported.
+var kerasClasses = map[string]kerasClass{
+	"InputLayer": {alone: true, add: func(k *kerasReader, l *kerasLayer) kerasTensor { return k.input(l.name, l.options.inputShape()) }},
+	"Conv2D":     {weights: true, window: true, add: kerasConv},
+	"DepthwiseConv2D": {weights: true, window: true, add: func(k *kerasReader, l *kerasLayer) kerasTensor {
+		k.multiplier(l)
+		return k.conv(l, l.name, disdel.Layer{Kind: "depthwiseConv", Bias: l.options.noBias()})
+	}},
+	"SeparableConv2D":        {weights: true, window: true, add: kerasSeparable},
+	"Dense":                  {weights: true, add: kerasDense},
+	"BatchNormalization":     {weights: true, add: kerasBatchNorm},
+	"Activation":             {add: kerasActivation},
+	"ReLU":                   {add: kerasReLU},
+	"MaxPooling2D":           {window: true, add: kerasMaxPool},
+	"AveragePooling2D":       {window: true, add: kerasAvgPool},
+	"GlobalAveragePooling2D": {add: kerasGlobalPool},
+	"ZeroPadding2D":          {window: true, add: kerasZeros},
+	"Flatten":                {add: kerasFlatten},
+	"Reshape":                {add: kerasReshape},
+	"Dropout":                {add: kerasDropout},
+	"Add":                    {many: true, add: kerasAdd},
+	"Concatenate":            {many: true, add: kerasConcat},
+}
+
+const onlyWindows = "ZeroPadding2D stands right before a convolution or pool"
+
+// kerasHints helps with classes that are refused and have a stand-in.
+var kerasHints = map[string]string{
+	"GlobalMaxPooling2D": "use GlobalAveragePooling2D",
+	"Functional":         "write the inner model's layers out",
+	"Sequential":         "write the inner model's layers out",
+	"LeakyReLU":          "use ReLU",
+	"Softmax":            `use Activation("softmax")`,
+}
+
+// common lists what is wrong with a layer whatever its class.
+func (l *kerasLayer) common(class kerasClass) (faults []disdel.Fault) {
+	fault := func(hint, format string, args ...any) {
+		faults = append(faults, disdel.Fault{Path: l.name, Msg: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	o := &l.options
+	if f := o.DataFormat; f != "" && f != "channels_last" {
+		fault("build the model with channels_last", "data_format %s is not supported", f)
+	}
+	if class.weights && o.Trainable != nil && !*o.Trainable {
+		fault("set trainable = True before to_json()", "it is frozen, and every layer is trained here")
+	}
+	var keys []string
+	for key, value := range o.extra {
+		if (strings.HasSuffix(key, "_regularizer") || strings.HasSuffix(key, "_constraint")) && !bytes.Equal(value, []byte("null")) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		fault("training.optimizer.sgd.weightDecay pulls all weights towards zero", "%s is not supported", key)
+	}
+	for i := range l.in {
+		if l.in[i].pad != [4]int{} && !class.window {
+			fault(onlyWindows, "it takes zeros that only a window can add")
+		}
+	}
+	return faults
+}
+
+// needs faults an input of the wrong kind; what is unknown passes.
+func (k *kerasReader) needs(l *kerasLayer, image bool, hint string) {
+	for _, in := range l.in {
+		switch {
+		case in.unknown || in.image == image:
+		case image:
+			k.fault(l.name, hint, "it takes images, and its input is a vector")
+		default:
+			k.fault(l.name, hint, "it takes vectors, and its input is an image")
+		}
+	}
+}
+
+// one is the name of the layer that l takes.
+func (l *kerasLayer) one() string { return l.in[0].from }
+
+// noBias is our bias option: absent where there is one.
+func (o *kerasOptions) noBias() *bool { return unlessTrue(o.Bias) }
+
+// unlessTrue drops an option that says what holds anyway.
+func unlessTrue(v *bool) *bool {
+	if isTrue(v) {
+		return nil
+	}
+	return v
+}
+
+// activation is a layer's activation as ours, "" for none.
+func (k *kerasReader) activation(l *kerasLayer) string {
+	if l.options.Activation == nil {
+		return ""
+	}
+	name, ok := l.options.Activation.(string)
+	if _, known := activations[name]; ok && (known || name == "linear") {
+		return strings.TrimPrefix(name, "linear")
+	}
+	k.fault(l.name, "use relu, relu6, sigmoid, tanh, softmax or linear", "activation %v is not supported", l.options.Activation)
+	return ""
+}
+
+// isPositive says whether an activation has no value below 0.
+func isPositive(activation string) bool { return activation != "" && activation != "tanh" }
+
+// padding sets a window's padding: the layer's own and the zeros before it. Both at once would need the size of the image.
+func (k *kerasReader) padding(l *kerasLayer, to *disdel.Layer) {
+	var own string
+	if err := json.Unmarshal(l.options.Padding, &own); len(l.options.Padding) > 0 && (err != nil || own != "same" && own != "valid") {
+		k.fault(l.name, "use same or valid", "padding %s is not supported", l.options.Padding)
+	}
+	zeros := l.in[0].pad
+	switch {
+	case own == "same" && zeros != [4]int{}:
+		k.fault(l.name, "use valid after ZeroPadding2D", "padding same on top of zeros is not supported")
+	case own == "same":
+		to.SamePad = true
+	default:
+		if to.Padding = disdel.EqualSides(zeros[:]); to.Padding == 0 {
+			to.PaddingAt = zeros
+		}
+	}
+}
+
+// multiplier refuses what would need to know the channels.
+func (k *kerasReader) multiplier(l *kerasLayer) {
+	if m := l.options.Multiplier; m != nil && *m != 1 {
+		k.fault(l.name, "use 1", "depth_multiplier %d is not supported", *m)
+	}
+}
+
+// conv adds a convolution with everything but its filters and bias.
+func (k *kerasReader) conv(l *kerasLayer, name string, to disdel.Layer) kerasTensor {
+	k.needs(l, true, "")
+	k.padding(l, &to)
+	to.Activation = k.activation(l)
+	l.options.Kernel.set(&to.Kernel, &to.KernelHW)
+	notOne(l.options.Strides).set(&to.Stride, &to.StrideHW)
+	notOne(l.options.Dilation).set(&to.Dilation, &to.DilationHW)
+	return kerasTensor{from: k.emit(name, to, l.one()), image: true, positive: isPositive(to.Activation)}
+}
+
+// notOne drops what holds anyway.
+func notOne(s kerasSides) kerasSides {
+	if s == (kerasSides{1, 1}) {
+		return kerasSides{}
+	}
+	return s
+}
+
+func kerasConv(k *kerasReader, l *kerasLayer) kerasTensor {
+	groups := l.options.Groups
+	if groups == 1 {
+		groups = 0
+	}
+	return k.conv(l, l.name, disdel.Layer{Kind: "conv", Filters: l.options.Filters, Groups: groups, Bias: l.options.noBias()})
+}
+
+// kerasSeparable is a depthwise convolution without bias and a 1x1 convolution, which has the activation.
+func kerasSeparable(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.multiplier(l)
+	point := disdel.Layer{Kind: "conv", Filters: l.options.Filters, Kernel: 1, Bias: l.options.noBias(), Activation: k.activation(l)}
+	l.options.Activation = nil
+	deep := k.conv(l, l.name+".depthwise", disdel.Layer{Kind: "depthwiseConv", Bias: new(bool)})
+	return kerasTensor{from: k.emit(l.name, point, deep.from), image: true, positive: isPositive(point.Activation)}
+}
+
+// kerasDense refuses images: there Keras takes each pixel apart.
+func kerasDense(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.needs(l, false, "put Flatten or GlobalAveragePooling2D before it")
+	to := disdel.Layer{Kind: "dense", Units: l.options.Units, Bias: l.options.noBias(), Activation: k.activation(l)}
+	return kerasTensor{from: k.emit(l.name, to, l.one()), positive: isPositive(to.Activation)}
+}
+
+// channelAxis says whether an axis, a number or a list of one, is that of the channels.
+func channelAxis(axis any, image bool) bool {
+	if l := list(axis); len(l) == 1 {
+		axis = l[0]
+	}
+	return axis == nil || axis == -1.0 || image && axis == 3.0 || !image && axis == 1.0
+}
+
+func kerasBatchNorm(k *kerasReader, l *kerasLayer) kerasTensor {
+	o, in := &l.options, l.in[0]
+	eps, momentum := 1e-3, 0.99 // Keras' defaults
+	if o.Epsilon != nil {
+		eps = *o.Epsilon
+	}
+	if o.Momentum != nil {
+		momentum = *o.Momentum
+	}
+	momentum = math.Round((1-momentum)*1e12) / 1e12 // 1 - 0.99 is not 0.01
+	if !in.unknown && !channelAxis(o.Axis, in.image) {
+		k.fault(l.name, "use axis -1", "axis %v is not supported", o.Axis)
+	}
+	if eps <= 0 || momentum <= 0 || momentum > 1 {
+		k.fault(l.name, "", "epsilon must be above 0, and momentum at least 0 and below 1")
+	}
+	to := disdel.Layer{Kind: "batchNorm", Eps: eps, Momentum: momentum, Scale: unlessTrue(o.Scale), Center: unlessTrue(o.Center)}
+	return kerasTensor{from: k.emit(l.name, to, l.one()), image: in.image}
+}
+
+// activate adds an activation, or goes on from the input where there is none.
+func (k *kerasReader) activate(l *kerasLayer, kind string) kerasTensor {
+	out := l.in[0]
+	if kind != "" {
+		out.from, out.positive = k.emit(l.name, disdel.Layer{Kind: kind}, l.one()), isPositive(kind)
+	}
+	return out
+}
+
+func kerasActivation(k *kerasReader, l *kerasLayer) kerasTensor {
+	return k.activate(l, k.activation(l))
+}
+
+func kerasReLU(k *kerasReader, l *kerasLayer) kerasTensor {
+	o := &l.options
+	if o.NegativeSlope != 0 || o.Threshold != 0 || o.MaxValue != nil && *o.MaxValue != 6 {
+		k.fault(l.name, "", "only max_value 6 or none, without negative_slope and threshold, is supported")
+	}
+	if o.MaxValue != nil {
+		return k.activate(l, "relu6")
+	}
+	return k.activate(l, "relu")
+}
+
+func (k *kerasReader) pool(l *kerasLayer, kind string) kerasTensor {
+	k.needs(l, true, "")
+	to := disdel.Layer{Kind: kind}
+	k.padding(l, &to)
+	if l.options.Pool == (kerasSides{}) {
+		l.options.Pool = kerasSides{2, 2} // Keras' default
+	}
+	l.options.Pool.set(&to.Kernel, &to.KernelHW)
+	if l.options.Strides != l.options.Pool {
+		l.options.Strides.set(&to.Stride, &to.StrideHW)
+	}
+	return kerasTensor{from: k.emit(l.name, to, l.one()), image: true, positive: l.in[0].positive}
+}
+
+// kerasMaxPool pads with what is below every value, which zeros are not where values are negative.
+func kerasMaxPool(k *kerasReader, l *kerasLayer) kerasTensor {
+	if in := l.in[0]; in.pad != [4]int{} && !in.positive {
+		k.fault(l.name, "put the zeros after a ReLU", "zeros before a max pool count as values, and others may be below them")
+	}
+	return k.pool(l, "maxPool")
+}
+
+func kerasAvgPool(k *kerasReader, l *kerasLayer) kerasTensor { return k.pool(l, "avgPool") }
+
+// kerasGlobalPool makes a vector, unless keepdims keeps an image of one pixel.
+func kerasGlobalPool(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.needs(l, true, "")
+	out := kerasTensor{image: l.options.KeepDims, positive: l.in[0].positive}
+	out.from = k.emit(l.name, disdel.Layer{Kind: "globalAvgPool"}, l.one())
+	if !out.image {
+		out.from = k.emit(l.name+".flatten", disdel.Layer{Kind: "flatten"}, out.from)
+	}
+	return out
+}
+
+// kerasZeros leaves its zeros to the next window. They may be a number, [height, width] or [[top, bottom], [left, right]].
+func kerasZeros(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.needs(l, true, "")
+	out := l.in[0]
+	pad, ok := zeros(l.options.Padding)
+	if !ok {
+		k.fault(l.name, "", "padding %s cannot be read", l.options.Padding)
+	}
+	for i := range pad {
+		out.pad[i] += pad[i]
+	}
+	return out
+}
+
+func zeros(text json.RawMessage) (pad [4]int, ok bool) {
+	var sides kerasSides
+	var all [2]kerasSides
+	switch {
+	case len(text) == 0:
+		pad = [4]int{1, 1, 1, 1} // Keras' default
+	case json.Unmarshal(text, &sides) == nil:
+		pad = [4]int{sides[0], sides[0], sides[1], sides[1]}
+	case json.Unmarshal(text, &all) == nil:
+		pad = [4]int{all[0][0], all[0][1], all[1][0], all[1][1]}
+	default:
+		return pad, false
+	}
+	return pad, slices.Min(pad[:]) >= 0
+}
+
+func kerasFlatten(k *kerasReader, l *kerasLayer) kerasTensor {
+	return kerasTensor{from: k.emit(l.name, disdel.Layer{Kind: "flatten"}, l.one()), positive: l.in[0].positive}
+}
+
+// kerasReshape knows vectors alone.
+func kerasReshape(k *kerasReader, l *kerasLayer) kerasTensor {
+	if len(l.options.TargetShape) != 1 {
+		k.fault(l.name, "", "a Reshape to %v is not supported, only to a vector", l.options.TargetShape)
+	}
+	return kerasFlatten(k, l)
+}
+
+func kerasDropout(k *kerasReader, l *kerasLayer) kerasTensor {
+	out := l.in[0]
+	if l.options.NoiseShape != nil {
+		k.fault(l.name, "", "noise_shape is not supported")
+	}
+	if l.options.Rate != 0 {
+		out.from = k.emit(l.name, disdel.Layer{Kind: "dropout", Rate: l.options.Rate}, l.one())
+	}
+	return out
+}
+
+// join adds a layer that takes several.
+func (k *kerasReader) join(l *kerasLayer, kind string) kerasTensor {
+	out := kerasTensor{image: l.in[0].image, positive: true}
+	from := make([]string, len(l.in))
+	for i, in := range l.in {
+		from[i], out.positive = in.from, out.positive && in.positive
+	}
+	if len(from) < 2 {
+		k.fault(l.name, "", "it takes two layers or more, not %d", len(from))
+	}
+	out.from = k.emit(l.name, disdel.Layer{Kind: kind}, from...)
+	return out
+}
+
+func kerasAdd(k *kerasReader, l *kerasLayer) kerasTensor { return k.join(l, "add") }
+
+func kerasConcat(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.needs(l, true, "")
+	if !channelAxis(l.options.Axis, true) {
+		k.fault(l.name, "use axis -1", "axis %v is not supported", l.options.Axis)
+	}
+	return k.join(l, "concat")
+}

@@ -1,0 +1,280 @@
+package plan
+
+import "github.com/disdel/disdel/model"
+
+// forward finds a node's output buffer: its input's where it can work in place, else one of its own.
+func (p *planner) forward(i int) {
+	n, v := &p.g.Nodes[i], &p.Nodes[i]
+	if n.Op == model.OpInput {
+		size := v.Border.Around(v.Image).Len()
+		b := p.add(Activations, i, size, 0, 0)
+		if v.Border != (Border{}) {
+			b.to = p.end() // nothing else may write into the zeros
+		}
+		p.outs[i] = b
+		return
+	}
+	if n.Op == model.OpFlatten {
+		v.Permuted = p.permutes(i)
+	}
+	if n.Op == model.OpDense {
+		v.Permuted = p.permuted(n.Inputs[0])
+	}
+	if k := p.onto(i); k >= 0 {
+		v.InPlace = true
+		v.Inputs[0], v.Inputs[k] = v.Inputs[k], v.Inputs[0] // a sum's operands commute: the one it works on comes first
+		p.outs[i] = p.outs[v.Inputs[0]]
+		p.fuse(i)
+	} else {
+		p.outs[i] = p.add(Activations, i, v.Image.Len(), i, i)
+	}
+	p.outs[i].live(i)
+	for _, in := range v.Inputs {
+		p.outs[in].live(i)
+	}
+	if i == len(p.g.Nodes)-1 || p.g.Nodes[len(p.g.Nodes)-1].Op == model.OpSoftmax && i == len(p.g.Nodes)-2 {
+		p.outs[i].live(len(p.g.Nodes))
+	}
+	p.work(i)
+}
+
+// permutes tells that a flatten need not reorder its input: all that read it, through layers that work on single values, are
+// dense layers, whose weights are reordered instead.
+func (p *planner) permutes(i int) bool {
+	if len(p.consumers[i]) == 0 {
+		return p.Nodes[i].Image.C == 1
+	}
+	for _, c := range p.consumers[i] {
+		switch p.g.Nodes[c].Op {
+		case model.OpDense:
+		case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpDropout:
+			if !p.permutes(c) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// permuted tells that a vector has pixels before channels.
+func (p *planner) permuted(i int) bool {
+	n := &p.g.Nodes[i]
+	switch n.Op {
+	case model.OpFlatten:
+		return p.Nodes[i].Permuted
+	case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpDropout:
+		return p.permuted(n.Inputs[0])
+	default:
+		return false
+	}
+}
+
+// writer is the last op that left its mark on a buffer: what backward expects to find there.
+func (p *planner) writer(i int) model.Op {
+	n := &p.g.Nodes[i]
+	if n.Op == model.OpFlatten && p.Nodes[i].InPlace {
+		return p.writer(n.Inputs[0])
+	}
+	return n.Op
+}
+
+// onto returns which input a node overwrites, -1 for none. It may where nobody else reads the input, and where the backward
+// pass of what wrote it does not need the old value.
+func (p *planner) onto(i int) int {
+	n := &p.g.Nodes[i]
+	for k, in := range n.Inputs {
+		single := p.single(in)
+		switch n.Op {
+		case model.OpFlatten:
+			im := p.Nodes[in].Image
+			if p.Nodes[i].Permuted || im.H*im.W == 1 {
+				return 0 // a view: readers do not mind each other
+			}
+			return -1
+		case model.OpSoftmax:
+			return 0
+		case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpDropout, model.OpAdd:
+			if single && (!p.Spec.Training || bears(p.writer(in), n.Op)) && (n.Op != model.OpAdd || p.distinct(n.Inputs, k)) {
+				return k
+			}
+		case model.OpBatchNorm:
+			if single && !p.Spec.Training {
+				return 0
+			}
+		}
+	}
+	return -1
+}
+
+// single tells that a node's output has one reader, and nobody sees the same memory under another name.
+func (p *planner) single(i int) bool {
+	n := &p.g.Nodes[i]
+	if n.Op == model.OpFlatten && p.Nodes[i].InPlace {
+		return len(p.consumers[i]) == 1 && p.single(n.Inputs[0])
+	}
+	return len(p.consumers[i]) == 1 && n.Op != model.OpInput
+}
+
+// distinct tells that input k has a buffer of its own among the inputs.
+func (p *planner) distinct(inputs []int, k int) bool {
+	for j, in := range inputs {
+		if j != k && p.outs[in] == p.outs[inputs[k]] {
+			return false
+		}
+	}
+	return true
+}
+
+// bears tells whether the backward pass of the op that wrote a value still works when the other op overwrites it. A ReLU
+// keeps the order with zero, so that the pool under it still finds its maximum wherever the gradient is not zero; what scales
+// or adds hides it.
+func bears(written, over model.Op) bool {
+	switch written {
+	case model.OpConv, model.OpDense, model.OpBatchNorm, model.OpAdd, model.OpConcat, model.OpAvgPool, model.OpAdaptiveAvgPool, model.OpGlobalAvgPool, model.OpDownsample:
+		return true
+	case model.OpMaxPool:
+		return over == model.OpReLU || over == model.OpReLU6
+	case model.OpReLU:
+		return over == model.OpDropout
+	default:
+		return false
+	}
+}
+
+// fuse has the op that a ReLU follows compute it.
+func (p *planner) fuse(i int) {
+	n := &p.g.Nodes[i]
+	in := p.Nodes[i].Inputs[0]
+	if n.Op != model.OpReLU {
+		return
+	}
+	switch before := &p.Nodes[in]; p.g.Nodes[in].Op {
+	case model.OpConv:
+		if before.Depthwise {
+			return
+		}
+		before.Conv.ReLU = true
+	case model.OpDense:
+		before.Conv.ReLU = true
+	case model.OpBatchNorm, model.OpAdd:
+	default:
+		return
+	}
+	p.Nodes[in].ReLU, p.Nodes[i].Fused = true, true
+}
+
+// work plans what a node needs while it is computed, forward and backward, and what it keeps between.
+func (p *planner) work(i int) {
+	n, v := &p.g.Nodes[i], &p.Nodes[i]
+	c := n.Out[0]
+	var forward, backward, kept int
+	switch {
+	case n.Op == model.OpBatchNorm:
+		forward = 4*Padded(c) + 32*Padded(c) // shift, scale, offset and a third; sums
+		backward, kept = forward, 2*Padded(c)
+	case v.Depthwise:
+		forward, backward = 2*Padded(c), 16*Padded(c)
+	case n.Op == model.OpConv || n.Op == model.OpDense:
+		backward = max(v.Conv.ScratchLen(), 16*Padded(c))
+	}
+	if !p.Spec.Training {
+		backward, kept = 0, 0
+	}
+	if forward > 0 {
+		p.later(func() *Region { return &p.Nodes[i].Work }, Workspace, i, forward, i, i)
+	}
+	if backward > 0 {
+		p.later(func() *Region { return &p.Nodes[i].BackWork }, Workspace, i, backward, p.back(i), p.back(i))
+	}
+	if kept > 0 {
+		p.later(func() *Region { return &p.Nodes[i].Aux }, Activations, i, kept, i, p.back(i))
+	}
+}
+
+// backward finds the buffers of the gradients that a node hands to its inputs, and says which values it still needs.
+func (p *planner) backward(i int) {
+	n, v := &p.g.Nodes[i], &p.Nodes[i]
+	v.GradIn = make([]Flow, len(v.Inputs))
+	last := len(p.g.Nodes) - 1
+	if i == last && p.needs[i] && n.Op != model.OpSoftmax {
+		p.own(i, last+1)
+	}
+	if n.Op == model.OpSoftmax { // the loss takes its input
+		if p.needs[v.Inputs[0]] {
+			p.own(v.Inputs[0], last+1)
+		}
+		return
+	}
+	if !p.needs[i] || p.grads[i] == nil { // nil: nothing that it computes gets to the loss
+		return
+	}
+	t := p.back(i)
+	p.grads[i].live(t)
+	p.reads(i, t)
+	for k, in := range v.Inputs {
+		if !p.needs[in] {
+			continue
+		}
+		switch {
+		case p.grads[in] == nil && len(p.consumers[in]) == 1 && p.passes(i, k):
+			v.GradIn[k] = FlowAlias
+			p.grads[in] = p.grads[i]
+		case p.grads[in] == nil:
+			v.GradIn[k] = FlowFirst
+			p.own(in, t)
+		default:
+			v.GradIn[k] = FlowAdd
+		}
+		p.grads[in].live(t)
+	}
+}
+
+func (p *planner) own(i, t int) {
+	p.grads[i] = p.add(Backward, i, p.Nodes[i].Image.Len(), t, t)
+}
+
+// passes tells that a node turns its output's gradient into that of input k in place.
+func (p *planner) passes(i, k int) bool {
+	switch n := &p.g.Nodes[i]; n.Op {
+	case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpDropout, model.OpBatchNorm:
+		return true
+	case model.OpAdd:
+		// Only one input may take the buffer: what is before it will write there.
+		return k == 0
+	case model.OpFlatten:
+		return p.Nodes[i].InPlace
+	default:
+		return false
+	}
+}
+
+// reads keeps alive what a node's backward pass at time t reads.
+func (p *planner) reads(i, t int) {
+	n, v := &p.g.Nodes[i], &p.Nodes[i]
+	switch n.Op {
+	case model.OpConv, model.OpDense, model.OpMaxPool, model.OpBatchNorm:
+		p.outs[v.Inputs[0]].live(t)
+	}
+	switch n.Op {
+	case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpMaxPool:
+		p.outs[i].live(t)
+	case model.OpBatchNorm:
+		if v.ReLU {
+			p.outs[i].live(t)
+		}
+	}
+}
+
+// keep tells the nodes where their buffers went.
+func (p *planner) keep() {
+	for i := range p.Nodes {
+		if b := p.outs[i]; b != nil {
+			b.regions = append(b.regions, func() *Region { return &p.Nodes[i].Out })
+		}
+		if b := p.grads[i]; b != nil {
+			b.regions = append(b.regions, func() *Region { return &p.Nodes[i].Grad })
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// Spec is what a plan is made for.
+type Spec struct {
+	Batch     int  // rows, at least 1
+	Training  bool // backward too
+	Moments   int  // values an optimiser keeps for every weight: 0, 1 or 2
+	KeepGrads bool // weights' gradients are needed all at once
+}
+
+// Region is a part of the slab, in values; an empty one does not exist.
+type Region struct{ Offset, Len int }
+
+// Param is where an array of weights lies.
+type Param struct {
+	model.Param
+	Value   Region
+	Grad    Region // only where gradients are kept, or during the backward pass of its node
+	Moments [2]Region
+}
+
+// Node is where what belongs to a node of the graph lies, and how it is computed.
+type Node struct {
+	Image    Image  // of the output
+	Border   Border // around it in memory; the input's only
+	Out      Region
+	Grad     Region // of the output; empty where nothing needs it
+	Aux      Region // kept from forward to backward
+	Work     Region // while the node is computed forward
+	BackWork Region // while it is computed backward
+	Inputs   []int  // the graph's, but what a sum is added to comes first
+
+	Conv Conv // convolutions and dense layers
+	Pool Pool // pools and depthwise convolutions
+
+	Depthwise bool
+	InPlace   bool // forward, on its (first) input
+	ReLU      bool // computes the ReLU that follows, forward, and a batch norm also backward
+	Fused     bool // is that ReLU
+	Permuted  bool // a flatten that left pixels before channels; a dense layer that reads such a vector
+	GradIn    []Flow
+}
+
+// Flow is how a node's gradient gets to one of its inputs.
+type Flow uint8
+
+// Kinds of Flow.
+const (
+	FlowNone  Flow = iota // the input needs no gradient
+	FlowAlias             // the same buffer
+	FlowFirst             // the first gradient that the input gets: it is written
+	FlowAdd               // added to what is there
+)
+
+// Category is a kind of bytes.
+type Category string
+
+// The categories of a plan, in the order they are reported.
+const (
+	Weights     Category = "weights"
+	Moments     Category = "moments"
+	Gradients   Category = "gradients"
+	Activations Category = "activations"
+	Backward    Category = "backward" // gradients of activations
+	Workspace   Category = "workspace"
+)
+
+// Plan is a network's slab.
+type Plan struct {
+	Graph  *model.Graph
+	Spec   Spec
+	Lanes  int
+	Nodes  []Node
+	Params []Param
+	Len    int // values of the slab
+
+	buffers []*buffer
+}
+
+// Bytes is the size of the slab.
+func (p *Plan) Bytes() disdel.Bytes { return disdel.Bytes(p.Len) * 4 }
+
+// Bytes is the size of a region.
+func (r Region) Bytes() disdel.Bytes { return disdel.Bytes(r.Len) * 4 }
+
+// planner builds a plan.
+type planner struct {
+	*Plan
+	g         *model.Graph
+	consumers [][]int
+	needs     []bool // a gradient
+	outs      []*buffer
+	grads     []*buffer
+}
+
+// New plans a network. It returns Invalid for a batch below 1.
+func New(g *model.Graph, spec Spec) (*Plan, error) {
+	if spec.Batch < 1 {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "plan network " + g.Name, Msg: "a batch has at least one row"}
+	}
+	n := len(g.Nodes)
+	p := &planner{
+		Plan: &Plan{Graph: g, Spec: spec, Lanes: Padded(spec.Batch), Nodes: make([]Node, n)},
+		g:    g, consumers: make([][]int, n), needs: make([]bool, n), outs: make([]*buffer, n), grads: make([]*buffer, n),
+	}
+	for i, node := range g.Nodes {
+		for _, in := range node.Inputs {
+			p.consumers[in] = append(p.consumers[in], i)
+		}
+	}
+	for i := range g.Nodes {
+		p.Nodes[i].Inputs = slices.Clone(g.Nodes[i].Inputs)
+		p.shape(i)
+	}
+	p.params()
+	for i := range g.Nodes {
+		p.forward(i)
+	}
+	if spec.Training {
+		for i := n - 1; i > 0; i-- {
+			p.backward(i)
+		}
+	}
+	p.keep()
+	p.place()
+	return p.Plan, nil
+}
+
+// end is the time of the last backward pass, and after it.
+func (p *planner) end() int { return 2 * len(p.g.Nodes) }
+
+// back is the time of a node's backward pass.
+func (p *planner) back(i int) int { return p.end() - i }
+
+func image(s model.Shape, lanes int) Image {
+	if len(s) == 1 {
+		return Image{C: s[0], H: 1, W: 1, Lanes: lanes}
+	}
+	return Image{C: s[0], H: s[1], W: s[2], Lanes: lanes}
+}
+
+// shape works out the geometry of a node and whether it needs a gradient.
+func (p *planner) shape(i int) {
+	n, v := &p.g.Nodes[i], &p.Nodes[i]
+	v.Image = image(n.Out, p.Lanes)
+	for _, in := range n.Inputs {
+		p.needs[i] = p.needs[i] || p.needs[in]
+	}
+	switch n.Op {
+	case model.OpInput:
+		v.Border = p.border()
+	case model.OpConv:
+		p.needs[i] = true
+		p.conv(n, v)
+	case model.OpDense:
+		p.needs[i] = true
+		v.Conv = Dense(p.g.Nodes[n.Inputs[0]].Out.Len(), n.Units, p.Lanes)
+	case model.OpBatchNorm:
+		p.needs[i] = true
+	case model.OpMaxPool, model.OpAvgPool:
+		v.Pool = pool(n, p.Nodes[n.Inputs[0]].Image, v.Image)
+	}
+}
+
+func pool(n *model.Node, in, out Image) Pool {
+	return Pool{
+		In: in, KH: n.Kernel.H, KW: n.Kernel.W, SH: n.Stride.H, SW: n.Stride.W, DH: max(n.Dilation.H, 1), DW: max(n.Dilation.W, 1),
+		Top: n.Pad.Top, Left: n.Pad.Left, OH: out.H, OW: out.W, CountPad: n.CountPad,
+	}
+}
+
+func (p *planner) conv(n *model.Node, v *Node) {
+	in := p.Nodes[n.Inputs[0]]
+	v.Conv = Conv{
+		In: in.Border.Around(in.Image), Filters: n.Filters, KH: n.Kernel.H, KW: n.Kernel.W, SH: n.Stride.H, SW: n.Stride.W,
+		DH: n.Dilation.H, DW: n.Dilation.W, Top: n.Pad.Top - in.Border.Top, Left: n.Pad.Left - in.Border.Left,
+		OH: v.Image.H, OW: v.Image.W, Groups: n.Groups,
+	}
+	if n.Groups > 1 && n.Groups == in.Image.C && n.Filters == in.Image.C {
+		v.Depthwise = true
+		v.Pool = pool(n, in.Image, v.Image)
+	}
+}
+
+// border puts zeros around the input where its only reader is a convolution with padding on few channels: without taps that
+// leave the image the channels of a kernel row are one run, which fills tiles that three channels would not.
+func (p *planner) border() Border {
+	readers := p.consumers[0]
+	if len(readers) != 1 || len(p.g.Input()) != 3 {
+		return Border{}
+	}
+	n := p.g.Nodes[readers[0]]
+	if n.Op != model.OpConv || n.Groups > 1 || n.Dilation.H > 1 || n.Dilation.W > 1 || p.g.Input()[0]%8 == 0 {
+		return Border{}
+	}
+	return Border{Top: n.Pad.Top, Bottom: n.Pad.Bottom, Left: n.Pad.Left, Right: n.Pad.Right}
+}
+
+// params gives every array of weights its place; they live as long as the plan.
+func (p *planner) params() {
+	for _, q := range p.g.Params() {
+		v := &p.Nodes[q.Node]
+		size := Padded(q.Len())
+		weight := len(q.Shape) > 1
+		switch op := p.g.Nodes[q.Node].Op; {
+		case op == model.OpConv && v.Depthwise:
+			size = Padded(q.Len())
+		case (op == model.OpConv || op == model.OpDense) && weight:
+			size = v.Conv.WeightLen()
+		case op == model.OpConv || op == model.OpDense:
+			size = v.Conv.BiasLen()
+		}
+		out := Param{Param: q}
+		p.Params = append(p.Params, out)
+		k := len(p.Params) - 1
+		p.later(func() *Region { return &p.Params[k].Value }, Weights, q.Node, size, 0, p.end()+1)
+		if !p.Spec.Training || !q.Trainable {
+			continue
+		}
+		for m := range p.Spec.Moments {
+			p.later(func() *Region { return &p.Params[k].Moments[m] }, Moments, q.Node, size, 0, p.end()+1)
+		}
+		if p.Spec.KeepGrads {
+			p.later(func() *Region { return &p.Params[k].Grad }, Gradients, q.Node, size, len(p.g.Nodes), p.end()+1)
+		} else {
+			p.later(func() *Region { return &p.Params[k].Grad }, Gradients, q.Node, size, p.back(q.Node), p.back(q.Node))
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package plan
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// small is the size at which a network of the zoo is planned quickly.
+func small(t testing.TB, e model.Entry) *model.Graph {
+	t.Helper()
+	input := e.Input
+	if input[1] > 96 {
+		input = model.Shape{3, 96, 96}
+	}
+	g, err := model.Build(disdel.Network{Name: e.Name, Input: input, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func mustPlan(t testing.TB, g *model.Graph, s Spec) *Plan {
+	t.Helper()
+	p, err := New(g, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What is alive at the same time never shares a byte, and all of it is inside the slab.
+func TestBuffersNeverOverlap(t *testing.T) {
+	for _, e := range model.Zoo() {
+		g := small(t, e)
+		for _, s := range []Spec{{Batch: 3, Training: true, Moments: 2}, {Batch: 20, Training: true, KeepGrads: true}, {Batch: 1}} {
+			p := mustPlan(t, g, s)
+			for i, a := range p.buffers {
+				if a.offset%vector != 0 || a.offset+a.size > p.Len {
+					t.Fatalf("%s: a buffer of %d at %d of %d", e.Name, a.size, a.offset, p.Len)
+				}
+				for _, b := range p.buffers[:i] {
+					together := a.from <= b.to && b.from <= a.to
+					if together && a.offset < b.offset+b.size && b.offset < a.offset+a.size {
+						t.Fatalf("%s: %v of node %d and %v of node %d overlap", e.Name, a.category, a.node, b.category, b.node)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The slab is never smaller than what is alive at its busiest time, and not much larger.
+func TestTheSlabIsNearItsBound(t *testing.T) {
+	for _, e := range model.Zoo() {
+		p := mustPlan(t, small(t, e), Spec{Batch: 32, Training: true, Moments: 1})
+		peak, gaps := p.ByCategory()
+		var sum disdel.Bytes
+		for _, b := range peak {
+			sum += b
+		}
+		if sum+gaps != p.Bytes() || gaps < 0 || float64(gaps) > 0.16*float64(p.Bytes()) {
+			t.Errorf("%s: %v alive and %v of gaps in %v", e.Name, sum, gaps, p.Bytes())
+		}
+	}
+}
+
+// Inference needs less than training, moments and kept gradients cost what they are, whole batches of lanes the same.
+func TestBytesFollowTheSpec(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		zoo := model.Zoo()
+		g := small(t, zoo[rapid.IntRange(0, len(zoo)-1).Draw(r, "network")])
+		batch := rapid.IntRange(1, 80).Draw(r, "batch")
+		base := mustPlan(t, g, Spec{Batch: batch, Training: true})
+		if in := mustPlan(t, g, Spec{Batch: batch}); in.Len > base.Len {
+			r.Fatalf("%s: inference %v, training %v", g.Name, in.Bytes(), base.Bytes())
+		}
+		if same := mustPlan(t, g, Spec{Batch: Padded(batch), Training: true}); same.Len != base.Len {
+			r.Fatalf("%s: a batch of %d takes %v, of %d %v", g.Name, batch, base.Bytes(), Padded(batch), same.Bytes())
+		}
+		values := 0
+		for _, p := range base.Params {
+			if p.Trainable {
+				values += p.Value.Len
+			}
+		}
+		if adam := mustPlan(t, g, Spec{Batch: batch, Training: true, Moments: 2}); adam.Len != base.Len+2*values {
+			r.Fatalf("%s: two moments of %d values cost %d", g.Name, values, adam.Len-base.Len)
+		}
+		if kept := mustPlan(t, g, Spec{Batch: batch, Training: true, KeepGrads: true}); kept.Len > base.Len+values+base.Len/6 {
+			r.Fatalf("%s: keeping %d gradients costs %d", g.Name, values, kept.Len-base.Len)
+		}
+	})
+}
+
+func TestAPlanNeedsARow(t *testing.T) {
+	g := small(t, model.Zoo()[0])
+	if _, err := New(g, Spec{}); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("%v, want Invalid", err)
+	}
+}
+
+// A plan leaves the graph as it was: others read it at the same time.
+func TestTheGraphStaysAsItWas(t *testing.T) {
+	for _, e := range model.Zoo() {
+		g, again := small(t, e), small(t, e)
+		mustPlan(t, g, Spec{Batch: 2, Training: true})
+		for i := range g.Nodes {
+			for k, in := range g.Nodes[i].Inputs {
+				if in != again.Nodes[i].Inputs[k] {
+					t.Fatalf("%s: inputs of %s changed", e.Name, g.Nodes[i].Name)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs the peers of `make bench-engine`: Debian's PyTorch with OpenBLAS (its default BLAS is the slow reference one), and
+# TensorFlow for CPUs from PyPI. With DISDEL_BENCH_NEW_TORCH=1 also a newer PyTorch from PyPI, whose wheel is built for GPUs
+# and brings several GB of libraries. What is there already is left alone. --interpreters prints the Pythons that have
+# PyTorch, separated by commas, and installs nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+TENSORFLOW=2.21.0
+NEW_TORCH=2.15.0
+cache=.cache/bench
+debian=/usr/bin/python3
+
+if [ "${1:-}" = --interpreters ]; then
+  list=$debian
+  [ -x "$cache/torch/bin/python" ] && list+=",$cache/torch/bin/python"
+  echo "$list"
+  exit
+fi
+
+missing=()
+"$debian" -c 'import torch' 2>/dev/null || missing+=(python3-torch)
+ldconfig -p | grep -q libopenblas || missing+=(libopenblas0-pthread)
+command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
+if [ ${#missing[@]} -gt 0 ]; then
+  sudo=""
+  if [ "$(id -u)" -ne 0 ]; then sudo="sudo"; fi
+  echo "installing: ${missing[*]}"
+  $sudo apt-get update -qq
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# venv FOLDER PACKAGE: a virtual environment with a package of PyPI.
+venv() {
+  if [ ! -e "$cache/$1/.done" ]; then
+    echo "installing: $2"
+    python3 -m venv "$cache/$1"
+    "$cache/$1/bin/pip" install -q --disable-pip-version-check "$2"
+    touch "$cache/$1/.done"
+  fi
+}
+mkdir -p "$cache"
+venv tensorflow "tensorflow-cpu==$TENSORFLOW" || echo "TensorFlow could not be installed: measuring without it" >&2
+if [ "${DISDEL_BENCH_NEW_TORCH:-}" = 1 ]; then venv torch "torch==$NEW_TORCH"; fi
