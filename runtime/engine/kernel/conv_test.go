@@ -12,7 +12,7 @@ import (
 // naive is a convolution straight from its definition, in float64, on [rows][C][H][W].
 type naive struct {
 	c                      *Conv
-	rows, bottom, right    int
+	rows                   int
 	x, w, b, y, dy, dx, dw []float64
 }
 
