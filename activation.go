@@ -80,11 +80,12 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 
 // Network is a network as an action needs it to build the same graph as the controller did.
 type Network struct {
-	Name    string  `json:"name,omitempty"` // of the zoo
-	Layers  []Layer `json:"layers,omitempty"`
-	Input   []int   `json:"input"`   // [channels height width]
-	Classes int     `json:"classes"` // outputs
-	Init    Init    `json:"init"`
+	Name    string         `json:"name,omitempty"` // of the zoo
+	Layers  []Layer        `json:"layers,omitempty"`
+	Custom  *CustomNetwork `json:"custom,omitempty"` // computed by the action's own binary
+	Input   []int          `json:"input"`            // [channels height width]
+	Classes int            `json:"classes"`          // outputs
+	Init    Init           `json:"init"`
 }
 
 // Store says where updates go: an address that go-redis' ParseURL reads, and the prefix of every key.

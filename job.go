@@ -35,13 +35,16 @@ type Metadata struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Model says which network to train: exactly one of Name (a network of the zoo) and Layers. A job file may also name a file
+// Model says which network to train: exactly one of Name (a network of the zoo), Layers and Custom. A job file may also name a file
 // of Keras; its network is in Layers by the time that anybody has a Job, so that a job needs no other file.
 type Model struct {
 	Name   string  `json:"name,omitempty"`
 	Keras  string  `json:"keras,omitempty"`
 	Layers []Layer `json:"layers,omitempty"`
+	Custom string  `json:"custom,omitempty"` // a network of the action's own binary
 	Init   Init    `json:"init"`
+
+	Description *CustomNetwork `json:"-"` // of Custom, as the binary gave it
 }
 
 // Init says how weights start.

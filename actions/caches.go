@@ -1,12 +1,15 @@
 package actions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/model/plan"
 	"github.com/disdel/disdel/runtime/engine"
 )
 
@@ -44,37 +47,97 @@ func (c *shardCache) get(ctx context.Context, key shardKey) (*dataset.Shard, err
 	return shard, nil
 }
 
-// engineSpec is an engine's configuration and a text that tells it apart from others.
-type engineSpec struct {
-	key string
-	cfg engine.Config
+// Engine is what tasks compute with: engine.Engine, or that of another backend.
+type Engine interface {
+	Init(init disdel.Init)
+	SetWeights(w disdel.Weights) error
+	ResetOptimizer() error
+	SetRate(rate float64)
+	Step(x []float32, labels []int32) (float64, error)
+	Evaluate(x []float32, labels []int32) (lossSum float64, correct int, err error)
+	Predict(x []float32, rows int) ([]float32, error)
+	Weights() disdel.Weights
+	Close() error
 }
 
-func engineKey(n disdel.Network, cfg engine.Config) engineSpec {
+// Backend makes engines for a network, of which g is the graph.
+type Backend func(n disdel.Network, g *model.Graph, cfg engine.Config) (Engine, error)
+
+// The names that a Host looks backends up by, besides those that a job may ask for.
+const (
+	StandardBackend = "native" // the engine with its static plan; also what a request means that names none
+	CustomBackend   = "custom" // networks that this binary has and no other
+)
+
+func standard(_ disdel.Network, g *model.Graph, cfg engine.Config) (Engine, error) {
+	return engine.New(g, cfg)
+}
+
+// slab is what an engine keeps outside the Go heap.
+func slab(e Engine) disdel.Bytes {
+	if p, ok := e.(interface{ Plan() *plan.Plan }); ok {
+		return p.Plan().Bytes()
+	}
+	return 0
+}
+
+// engineSpec is what an engine is made of, and a text that tells it apart from others.
+type engineSpec struct {
+	key     string
+	backend string
+	net     disdel.Network
+	cfg     engine.Config
+}
+
+func engineKey(backend string, n disdel.Network, cfg engine.Config) engineSpec {
+	if n.Custom != nil {
+		backend = CustomBackend
+	}
+	s := engineSpec{backend: cmp.Or(backend, StandardBackend), net: n, cfg: cfg}
 	text, err := json.Marshal(struct {
+		B string
 		N disdel.Network
 		C engine.Config
-	}{n, cfg})
-	if err != nil {
-		return engineSpec{cfg: cfg} // plain data only; an empty key is never found again
+	}{s.backend, n, cfg})
+	if err == nil { // plain data only; an empty key is never found again
+		s.key = string(text)
 	}
-	return engineSpec{key: string(text), cfg: cfg}
+	return s
 }
 
 // engineCache keeps the last engine built.
 type engineCache struct {
-	key    string
-	engine *engine.Engine
+	backends map[string]Backend
+	key      string
+	engine   Engine
 }
 
-func (c *engineCache) get(g *model.Graph, s engineSpec) (*engine.Engine, error) {
+// find returns what makes an engine. It returns Invalid for a name that this action has not.
+func (c *engineCache) find(s engineSpec) (Backend, error) {
+	if b, ok := c.backends[s.backend]; ok {
+		return b, nil
+	}
+	if s.net.Custom != nil {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("this binary has no network %q", s.net.Custom.Name),
+			Hint: "give the binary that has it: --action FILE",
+		}
+	}
+	return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("there is no backend %q", s.backend), Hint: "use native or gorgonia: --backend NAME"}
+}
+
+func (c *engineCache) get(g *model.Graph, s engineSpec) (Engine, error) {
 	if c.engine != nil && s.key != "" && c.key == s.key {
 		return c.engine, nil
 	}
 	if err := c.drop(); err != nil {
 		return nil, err
 	}
-	e, err := engine.New(g, s.cfg)
+	backend, err := c.find(s)
+	if err != nil {
+		return nil, err
+	}
+	e, err := backend(s.net, g, s.cfg)
 	if err != nil {
 		return nil, err
 	}

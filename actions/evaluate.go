@@ -26,14 +26,14 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	var shard *dataset.Shard
-	var e *engine.Engine
+	var e Engine
 	err = c.phase("load", func() (err error) {
 		if shard, err = h.shard.get(ctx, shardKey{data: req.Data, rows: req.Rows, heldOut: true}); err != nil {
 			return err
 		}
-		e, err = h.built.get(g, engineKey(req.Network, engine.Config{Batch: req.BatchSize, Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
+		e, err = h.built.get(g, engineKey(req.Backend, req.Network, engine.Config{Batch: req.BatchSize, Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
 		if err == nil {
-			bound(req.Memory, req.Estimate, e.Plan().Bytes())
+			bound(req.Memory, req.Estimate, slab(e))
 		}
 		return err
 	})
@@ -60,7 +60,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 	return res, err
 }
 
-func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e *engine.Engine, shard *dataset.Shard) (res disdel.EvaluateResult, err error) {
+func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e Engine, shard *dataset.Shard) (res disdel.EvaluateResult, err error) {
 	n, batch := shard.Len(), min(req.BatchSize, shard.Len())
 	x, labels, rows := make([]float32, batch*shard.SampleLen()), make([]int32, batch), make([]int, batch)
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: (n + batch - 1) / max(batch, 1)}
@@ -93,7 +93,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	if err != nil {
 		return res, err
 	}
-	e, err := h.built.get(g, engineKey(req.Network, engine.Config{Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory}))
+	e, err := h.built.get(g, engineKey(req.Backend, req.Network, engine.Config{Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory}))
 	if err != nil {
 		return res, err
 	}
@@ -111,7 +111,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 // inferBatch bounds an infer action's memory whatever number of inputs it is given.
 const inferBatch = 64
 
-func loadModel(ctx context.Context, e *engine.Engine, req disdel.InferRequest) error {
+func loadModel(ctx context.Context, e Engine, req disdel.InferRequest) error {
 	store, err := modelstore.Open(ctx, req.Models)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func loadModel(ctx context.Context, e *engine.Engine, req disdel.InferRequest) e
 	return e.SetWeights(w)
 }
 
-func predict(e *engine.Engine, req disdel.InferRequest) (res disdel.InferResult, err error) {
+func predict(e Engine, req disdel.InferRequest) (res disdel.InferResult, err error) {
 	sample := model.Shape(req.Network.Input).Len()
 	for start := 0; start < len(req.Inputs); start += inferBatch {
 		rows := req.Inputs[start:min(start+inferBatch, len(req.Inputs))]

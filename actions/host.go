@@ -28,8 +28,11 @@ type Host struct {
 
 // NewHost returns a Host that measures itself with probe.
 func NewHost(probe Probe) *Host {
-	return &Host{probe: probe, now: time.Now}
+	return &Host{probe: probe, now: time.Now, built: engineCache{backends: map[string]Backend{StandardBackend: standard}}}
 }
+
+// Use adds a backend under the name that a job asks for it by.
+func (h *Host) Use(name string, b Backend) { h.built.backends[name] = b }
 
 // Handlers is the table of tasks.
 func (h *Host) Handlers() map[disdel.Task]Handler {

@@ -42,7 +42,7 @@ type trainer struct {
 	pulse  pulse
 	graph  *model.Graph
 	shard  *dataset.Shard
-	engine *engine.Engine
+	engine Engine
 	res    disdel.TrainResult
 }
 
@@ -62,12 +62,12 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.engine, err = h.built.get(t.graph, engineKey(r.Network, engine.Config{
+	t.engine, err = h.built.get(t.graph, engineKey(r.Backend, r.Network, engine.Config{
 		Batch: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm, Threads: r.Threads,
 		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Training: true,
 	}))
 	if err == nil {
-		bound(r.Memory, r.Estimate, t.engine.Plan().Bytes())
+		bound(r.Memory, r.Estimate, slab(t.engine))
 	}
 	return err
 }

@@ -255,6 +255,19 @@ func TestResolveListsEveryFault(t *testing.T) {
 			t.Errorf("binaryCrossEntropy of a %s: %v", activation, err)
 		}
 	}
+	own := job
+	own.Model.Name, own.Model.Custom, own.Data.Source = "", "mine", "dataset://digits"
+	mine := &disdel.CustomNetwork{Name: "mine", Input: []int{1, 8, 8}, Classes: 10, Params: []disdel.CustomParam{{Name: "w", Shape: []int{64, 10}, Trainable: true}}}
+	for hint, d := range map[string]*disdel.CustomNetwork{"--action": nil, "custom: yours": {Name: "yours"}} {
+		own.Model.Description = d
+		if _, err := Resolve(ctx, own, store, "job.yaml", locate, nil); err == nil || !strings.Contains(err.Error(), hint) {
+			t.Errorf("a network of its own binary: got %v, want %s", err, hint)
+		}
+	}
+	own.Model.Description = mine
+	if r, err := Resolve(ctx, own, store, "job.yaml", locate, nil); err != nil || r.Graph.Custom() == nil || r.Network.Custom != mine {
+		t.Errorf("a described network: %v", err)
+	}
 	job.Model.Name, job.Data.Source = "digits-cnn", "dataset://digits"
 	if r, err := Resolve(ctx, job, store, "job.yaml", locate, nil); err != nil || r.Graph == nil || r.Data.Train != 1797 {
 		t.Errorf("a good job: %v", err)

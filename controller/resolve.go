@@ -105,7 +105,7 @@ func names(ctx context.Context, store *dataset.Store) []string {
 // network builds the graph. Without a data set the network is checked at its own standard input.
 func (r *resolver) network() {
 	m := r.Job.Model
-	r.Network = disdel.Network{Name: m.Name, Layers: m.Layers, Input: r.Resolved.Data.Sample, Classes: r.Resolved.Data.Classes, Init: m.Init}
+	r.Network = disdel.Network{Name: m.Name, Layers: m.Layers, Custom: m.Description, Input: r.Resolved.Data.Sample, Classes: r.Resolved.Data.Classes, Init: m.Init}
 	if m.Name != "" {
 		entry, ok := model.Find(m.Name)
 		if !ok {
@@ -116,10 +116,13 @@ func (r *resolver) network() {
 			r.Network.Input, r.Network.Classes = entry.Input, entry.Classes
 		}
 	}
+	if m.Custom != "" && !r.custom(m) {
+		return
+	}
 	for _, f := range model.CheckLayers("model.layers", m.Layers) {
 		r.fault(f.Path, f.Hint, "%s", f.Msg)
 	}
-	if len(r.faults) > 0 && !r.found || m.Name == "" && len(m.Layers) == 0 {
+	if len(r.faults) > 0 && !r.found || m.Name == "" && len(m.Layers) == 0 && m.Custom == "" {
 		return
 	}
 	g, err := model.Build(r.Network)
@@ -129,6 +132,22 @@ func (r *resolver) network() {
 		return
 	}
 	r.Graph = g
+}
+
+// custom holds the network that a job names against what its binary describes.
+func (r *resolver) custom(m disdel.Model) bool {
+	switch d := m.Description; {
+	case d == nil:
+		r.fault("model.custom", "name the binary that has it: --action FILE", "network %q is known to its own binary only", m.Custom)
+	case d.Name != m.Custom:
+		r.fault("model.custom", fmt.Sprintf("write custom: %s", d.Name), "the binary has a network %q, not %q", d.Name, m.Custom)
+	case !r.found:
+		r.Network.Input, r.Network.Classes = d.Input, d.Classes
+		return true
+	default:
+		return true
+	}
+	return false
 }
 
 func didYouMean(name string) string {

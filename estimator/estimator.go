@@ -73,7 +73,7 @@ func sum(e disdel.Estimate) disdel.Estimate {
 // Train estimates a train action: Eq. 1 with the plan of the engine's slab in the place of Eq. 2 to 4, one batch in the place
 // of Eq. 5's epochs, and measured constants for the process. What is off the Go heap is exact; the margin is for the rest.
 func (c Calibration) Train(in Input) disdel.Estimate {
-	if in.Backend == Gorgonia {
+	if in.measured() {
 		return c.measuredTrain(in)
 	}
 	e := c.planned(in, true)
@@ -82,7 +82,7 @@ func (c Calibration) Train(in Input) disdel.Estimate {
 
 // Evaluate estimates an action that only computes forwards over rows.
 func (c Calibration) Evaluate(in Input) disdel.Estimate {
-	if in.Backend == Gorgonia {
+	if in.measured() {
 		return c.measuredEvaluate(in)
 	}
 	e := c.planned(in, false)

@@ -5,6 +5,9 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
+// measured tells whether gorgonia executes the network: by choice, or because it is a graph of the action's own binary.
+func (in Input) measured() bool { return in.Backend == Gorgonia || in.Graph.Custom() != nil }
+
 // measuredTrain estimates a train action on the gorgonia backend: the paper's terms, and measured factors for what
 // gorgonia's machine allocates anew at every step.
 func (c Calibration) measuredTrain(in Input) disdel.Estimate {
@@ -41,6 +44,9 @@ func copies(o disdel.Optimizer) disdel.Bytes { return disdel.Bytes(2 + o.Moments
 
 // outputs is every output of a sample that gorgonia makes: those of ReLU, dropout and softmax too.
 func outputs(g *model.Graph) disdel.Bytes {
+	if c := g.Custom(); c != nil {
+		return disdel.Bytes(max(c.Activations, c.Backward))
+	}
 	var n int
 	for _, v := range g.Nodes {
 		n += v.Out.Len()

@@ -150,3 +150,24 @@ func TestEstimatesAddUpAndGrow(t *testing.T) {
 		t.Errorf("clipping needs all gradients at once, and that costs %v more of %v", more, weights)
 	}
 }
+
+// A network of an action's own binary is estimated by what the binary says it computes, and grows with the batch.
+func TestDescribedNetworksAreEstimated(t *testing.T) {
+	d := &disdel.CustomNetwork{Name: "mine", Input: []int{1, 28, 28}, Classes: 10, Activations: 10_000, Backward: 20_000, Params: []disdel.CustomParam{{Name: "w", Shape: []int{784, 10}, Trainable: true}}}
+	g, err := model.Build(disdel.Network{Custom: d, Input: []int{1, 28, 28}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Graph: g, Batch: 64, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	e := Train(in)
+	if least := disdel.Bytes(4 * 64 * 30_000); e.Fit < least || e.Fit > 6*least || e.Method != "measured" {
+		t.Errorf("fit %v by %s for %v of values", e.Fit, e.Method, least)
+	}
+	in.Batch = 128
+	if more := Train(in); more.Fit < e.Fit*3/2 {
+		t.Errorf("twice the batch needs %v, and the half %v", more.Fit, e.Fit)
+	}
+	if v := Evaluate(in); v.Fit >= Train(in).Fit {
+		t.Errorf("evaluation needs %v", v.Fit)
+	}
+}

@@ -317,7 +317,7 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 			return nil, wrap(err, "find similar jobs", "")
 		}
 		if r, err := decode(raw); err == nil && r.Job.Training.Backend == job.Training.Backend &&
-			reflect.DeepEqual(r.Job.Model.Layers, job.Model.Layers) {
+			r.Job.Model.Custom == job.Model.Custom && reflect.DeepEqual(r.Job.Model.Layers, job.Model.Layers) {
 			out = append(out, r)
 		}
 	}

@@ -2,7 +2,7 @@ package model
 
 var opNames = [...]string{
 	"unknown", "input", "conv", "dense", "batchNorm", "relu", "relu6", "sigmoid", "tanh", "softmax", "maxPool", "avgPool",
-	"adaptiveAvgPool", "globalAvgPool", "dropout", "flatten", "add", "concat", "downsample",
+	"adaptiveAvgPool", "globalAvgPool", "dropout", "flatten", "add", "concat", "downsample", "custom",
 }
 
 // String is the name of the op in reports; where users write layers, it is theirs.
@@ -29,6 +29,8 @@ func (g *Graph) nodeParams(i int) []Param {
 	}
 	var out []Param
 	switch n.Op {
+	case OpCustom:
+		return customParams(i, n)
 	case OpConv:
 		out = []Param{param("weight", true, n.Filters, g.in(n)[0]/n.Groups, n.Kernel.H, n.Kernel.W)}
 	case OpDense:
@@ -80,7 +82,7 @@ type Counts struct {
 // recomputed, and softmax belongs to the loss.
 func weighs(o Op) bool {
 	switch o {
-	case OpConv, OpDense, OpBatchNorm, OpMaxPool, OpAvgPool, OpAdaptiveAvgPool, OpGlobalAvgPool, OpAdd, OpConcat, OpSigmoid, OpTanh:
+	case OpConv, OpDense, OpBatchNorm, OpMaxPool, OpAvgPool, OpAdaptiveAvgPool, OpGlobalAvgPool, OpAdd, OpConcat, OpSigmoid, OpTanh, OpCustom:
 		return true
 	default:
 		return false
@@ -99,6 +101,10 @@ func (g *Graph) Count() Counts {
 			} else {
 				l.NonTrainable += int64(p.Len())
 			}
+		}
+		if n.Op == OpCustom {
+			l.Outputs = n.Custom.Activations
+			l.Activations = l.Outputs
 		}
 		l.Parameters = l.Trainable + l.NonTrainable
 		if n.Op == OpConv || n.Op == OpDense {

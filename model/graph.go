@@ -1,5 +1,7 @@
 package model
 
+import "github.com/disdel/disdel"
+
 // Shape is the shape of one sample: [channels height width] for images, [units] for vectors.
 type Shape []int
 
@@ -36,6 +38,7 @@ const (
 	OpAdd        // element-wise, two inputs or more of one shape
 	OpConcat     // along channels
 	OpDownsample // every Stride-th pixel, channels padded with zeros on both sides to Filters: ResNet's option A
+	OpCustom     // Custom: a whole network that only an action's own binary computes
 )
 
 // Sides is a value for height and one for width.
@@ -63,7 +66,8 @@ type Node struct {
 	Momentum float64 // share of the newest batch in the running statistics: PyTorch's, 1 minus Keras'
 	NoScale  bool    // batch norm without weight, as a weight of 1
 	NoCenter bool    // batch norm without bias, as a bias of 0
-	CountPad bool    // average pool divides by the whole window: PyTorch's count_include_pad; Keras leaves padding out
+	Custom   *disdel.CustomNetwork
+	CountPad bool // average pool divides by the whole window: PyTorch's count_include_pad; Keras leaves padding out
 }
 
 // Graph is a network: nodes in topological order, node 0 the input, the last node the output. Built only by a Builder,
@@ -81,7 +85,7 @@ func (g *Graph) Output() Shape { return g.Nodes[len(g.Nodes)-1].Out }
 
 // Param is one array of a network's weights.
 type Param struct {
-	Name      string // node name and ".weight", ".bias", ".running_mean" or ".running_var"
+	Name      string // node name and ".weight", ".bias", ".running_mean" or ".running_var"; OpCustom: as the binary has it
 	Node      int
 	Shape     []int // PyTorch's layout: conv [out in/groups kh kw], dense [out in]
 	Trainable bool

@@ -68,9 +68,12 @@ func Nearest(name string) string {
 	return nearest.Word(name, names)
 }
 
-// Build makes the graph of a network: of the zoo by name, else from its layers. It returns Invalid for an unknown name and
+// Build makes the graph of a network: what a binary says of its own, or of the zoo by name, else from its layers. It returns Invalid for an unknown name and
 // for layers that do not fit the input.
 func Build(n disdel.Network) (*Graph, error) {
+	if n.Custom != nil {
+		return fromCustom(n)
+	}
 	if n.Name == "" {
 		return fromLayers(n)
 	}

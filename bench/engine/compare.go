@@ -190,7 +190,7 @@ func (b *bench) threads() error {
 	return nil
 }
 
-// plans compares the peak resident memory of training with the plan, for every network of the zoo at two batch sizes. What
+// plans compares the peak resident memory of training with the plan and the batch, for every network of the zoo at two batch sizes. What
 // the process holds beside its slab is measured on the smallest network.
 func (b *bench) plans() error {
 	var least, most float64
@@ -201,7 +201,7 @@ func (b *bench) plans() error {
 		if err != nil {
 			return err
 		}
-		base = max(base, m.PeakRSS-m.Plan)
+		base = max(base, m.PeakRSS-m.Plan-m.Inputs)
 	}
 	fmt.Printf("# process beside its slab: %.2f MB\n", float64(base)/(1<<20))
 	for _, e := range model.Zoo() {
@@ -210,7 +210,7 @@ func (b *bench) plans() error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", e.Name, err)
 			}
-			r := float64(m.PeakRSS) / float64(m.Plan+base)
+			r := float64(m.PeakRSS) / float64(m.Plan+m.Inputs+base)
 			fmt.Printf("# %s batch %d: plan %.1f MB, peak %.1f MB, %.3f\n", e.Name, batch, float64(m.Plan)/(1<<20), float64(m.PeakRSS)/(1<<20), r)
 			if least == 0 || r < least {
 				least = r

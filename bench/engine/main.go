@@ -42,6 +42,7 @@ type measurement struct {
 	PerSecond  float64 `json:"samples_per_s"`
 	PeakRSS    int64   `json:"peak_rss_bytes"`
 	Plan       int64   `json:"plan_bytes"`
+	Inputs     int64   `json:"inputs_bytes"`       // the batch as it is handed over
 	FirstStep  int64   `json:"first_step_unix_ns"` // when it had ended
 	Allocs     float64 `json:"allocs_per_step"`
 	Kernels    string  `json:"kernels"`
@@ -89,7 +90,7 @@ func step(args []string) error {
 	for i := range y {
 		y[i] = int32(i * 31 % *classes)
 	}
-	m := measurement{Network: *network, Batch: *batch, Plan: int64(e.Plan().Bytes()), Kernels: e.Kernels()}
+	m := measurement{Network: *network, Batch: *batch, Inputs: int64(4 * (len(x) + len(y))), Plan: int64(e.Plan().Bytes()), Kernels: e.Kernels()}
 	for i := range max(*warmup, 1) {
 		if m.Loss, err = e.Step(x, y); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"sort"
@@ -105,7 +106,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 func printPlan(w io.Writer, r *disdel.Record) {
 	p := r.Plan
 	fmt.Fprintf(w, "job    %s (%s)\n", clean(r.Job.Metadata.Name), r.ID)
-	network := r.Job.Model.Name
+	network := cmp.Or(r.Job.Model.Name, r.Job.Model.Custom)
 	if network == "" {
 		network = fmt.Sprintf("%d layers", len(r.Job.Model.Layers))
 	}

@@ -26,7 +26,7 @@ func inferCommand(u *ui) *cli.Command {
 		Description: "MODEL is NAME or NAME:vN. FILE is JSON ({\"inputs\": [[...], ...]}, a list of rows, or one row) or a NumPy .npy array,\n" +
 			"with values scaled as in training; - is JSON on standard input.\n\n" +
 			"   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json -o json",
-		Flags: []cli.Flag{&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs"}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs"}, actionFlag},
 		Action: func(c *cli.Context) error {
 			if err := operands(c, 1, 1); err != nil {
 				return err

@@ -196,6 +196,9 @@ func withJob(c *cli.Context, u *ui, f func(ctx context.Context, s *stack, src so
 	if err != nil {
 		return err
 	}
+	if src.file.Job.Model.Description, err = describe(c); err != nil {
+		return err
+	}
 	return withStack(c, u, func(ctx context.Context, s *stack) error { return f(ctx, s, src, faults) })
 }
 
@@ -205,8 +208,9 @@ func submitCommand(u *ui) *cli.Command {
 		Description: "FILE is a job file, or - for standard input. Ctrl-C stops the job cleanly.\n\n" +
 			"   disdel submit examples/lenet-fashion.yaml\n" +
 			"   disdel submit job.yaml --set training.epochs=10 -o json\n" +
-			"   disdel submit job.yaml --backend gorgonia",
-		Flags: []cli.Flag{setFlag, backendFlag},
+			"   disdel submit job.yaml --backend gorgonia\n" +
+			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
+		Flags: []cli.Flag{setFlag, actionFlag, backendFlag},
 		Action: func(c *cli.Context) error {
 			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
 				rec, err := runJob(ctx, u, s, func(ctx context.Context, j *jobStack) (controller.Resolved, error) {
@@ -225,7 +229,7 @@ func validateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "validate", Usage: "check job files without running anything", ArgsUsage: "FILE...",
 		Description: "   disdel validate examples/*.yaml",
-		Flags:       []cli.Flag{setFlag},
+		Flags:       []cli.Flag{setFlag, actionFlag},
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
 				return operands(c, 1, 1)
@@ -256,6 +260,9 @@ func validate(ctx context.Context, u *ui, c *cli.Context, data *dataset.Store, n
 	if err != nil {
 		return err
 	}
+	if src.file.Job.Model.Description, err = describe(c); err != nil {
+		return err
+	}
 	_, err = src.resolve(ctx, u, data, faults)
 	return err
 }
@@ -265,7 +272,7 @@ func estimateCommand(u *ui) *cli.Command {
 		Name: "estimate", Usage: "show memory, plan and limits of a job without running it", ArgsUsage: "FILE",
 		Description: "   disdel estimate examples/lenet-fashion.yaml\n" +
 			"   disdel estimate job.yaml --layers --set training.batchSize=256",
-		Flags: []cli.Flag{setFlag, backendFlag, &cli.BoolFlag{Name: "layers", Usage: "show every layer's share"}},
+		Flags: []cli.Flag{setFlag, actionFlag, backendFlag, &cli.BoolFlag{Name: "layers", Usage: "show every layer's share"}},
 		Action: func(c *cli.Context) error {
 			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
 				_, j, err := s.controller(ctx, nil)

@@ -111,6 +111,9 @@ func printModels(w io.Writer, doc modelListDocument) {
 }
 
 func networkName(n disdel.Network) string {
+	if n.Custom != nil {
+		return n.Custom.Name
+	}
 	if n.Name != "" {
 		return n.Name
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -172,6 +173,10 @@ func (s *stack) platform(pool disdel.Bytes) (*platform.Platform, error) {
 	if err != nil {
 		return nil, &disdel.Error{Kind: disdel.Internal, Op: "find this program", Err: err}
 	}
+	runner, err := actionBinary(s.cli)
+	if err != nil {
+		return nil, err
+	}
 	memory, err := disdel.ParseBytes(s.cli.String("action-memory"))
 	if err != nil {
 		return nil, err
@@ -181,7 +186,7 @@ func (s *stack) platform(pool disdel.Bytes) (*platform.Platform, error) {
 	cfg.Limits.Memory.Max, cfg.Limits.Timeout.Max = memory, s.cli.Duration("action-timeout")
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = embeddedPerMinute, embeddedConcurrent
 	cfg.Kinds = map[string]platform.Kind{
-		disdel.RuntimeKind: {Command: []string{self, "runtime", "--listen", "{listen}"}},
+		disdel.RuntimeKind: {Command: []string{cmp.Or(runner, self), "runtime", "--listen", "{listen}"}},
 	}
 	p, err := platform.New(cfg)
 	if err != nil {

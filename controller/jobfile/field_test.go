@@ -78,6 +78,8 @@ func withField(path, value string) (text string, sets []string) {
 			sets = append(sets, "model.layers=[{"+kind+": {}}]")
 			path = "model.layers[0]." + kind + "." + option
 		}
+	case path == "model.custom":
+		base = strings.Replace(smallest, "name: lenet5", "init: {}", 1)
 	case path == "training.earlyStop.target":
 		sets = append(sets, "training.earlyStop.metric=loss")
 	case path == "training.earlyStop.patience", path == "training.earlyStop.metric":

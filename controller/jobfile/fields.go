@@ -44,7 +44,7 @@ var fields = []field{
 		example: "vision", meaning: "Value of one label.",
 	},
 
-	{path: "model", form: object, required: true, example: "{name: lenet5}", meaning: "The network to train: exactly one of name, keras and layers."},
+	{path: "model", form: object, required: true, example: "{name: lenet5}", meaning: "The network to train: exactly one of name, keras, layers and custom."},
 	{
 		path: "model.name", form: text, pattern: shortText, looks: "1 to 63 characters", example: "lenet5",
 		meaning: "A network of the zoo; `disdel model list` names them.",
@@ -52,6 +52,10 @@ var fields = []field{
 	{
 		path: "model.keras", form: text, pattern: fileForm, looks: "the name of a file", example: "my.json",
 		meaning: "A network that Keras wrote: a file with the text of model.to_json(). Its place is beside the job file.",
+	},
+	{
+		path: "model.custom", form: text, pattern: shortText, looks: "1 to 63 characters", example: "digits-dense",
+		meaning: "A network that only your own action binary has, such as a gorgonia graph; `disdel submit --action FILE` names the binary.",
 	},
 	{path: "model.file", form: text, later: true, meaning: "A network written by another program."},
 	{

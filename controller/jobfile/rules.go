@@ -76,9 +76,9 @@ func (r *reader) finish(job *disdel.Job) {
 }
 
 func (r *reader) model(m *disdel.Model) {
-	const rule = "give exactly one of name, keras and layers"
+	const rule = "give exactly one of name, keras, layers and custom"
 	count := 0
-	for _, path := range []string{"model.name", "model.keras", "model.layers"} {
+	for _, path := range []string{"model.name", "model.keras", "model.layers", "model.custom"} {
 		if r.given(path) {
 			count++
 		}

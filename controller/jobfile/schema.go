@@ -42,7 +42,7 @@ func objectSchema(pattern string) schemaNode {
 	}
 	switch pattern {
 	case "model":
-		s["oneOf"] = []schemaNode{{"required": []string{"name"}}, {"required": []string{"layers"}}, {"required": []string{"keras"}}}
+		s["oneOf"] = []schemaNode{{"required": []string{"name"}}, {"required": []string{"layers"}}, {"required": []string{"keras"}}, {"required": []string{"custom"}}}
 	case "training.optimizer", "training.schedule":
 		s["minProperties"], s["maxProperties"] = 1, 1
 	case "metadata.labels":

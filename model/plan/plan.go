@@ -100,10 +100,16 @@ type planner struct {
 	grads     []*buffer
 }
 
-// New plans a network. It returns Invalid for a batch below 1.
+// New plans a network. It returns Invalid for a batch below 1, and for a network that only an action's own binary computes.
 func New(g *model.Graph, spec Spec) (*Plan, error) {
 	if spec.Batch < 1 {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "plan network " + g.Name, Msg: "a batch has at least one row"}
+	}
+	if g.Custom() != nil {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "plan network " + g.Name, Msg: "only the binary that has this network can compute it",
+			Hint: "give the binary: --action FILE",
+		}
 	}
 	n := len(g.Nodes)
 	p := &planner{

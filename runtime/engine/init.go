@@ -18,6 +18,9 @@ func InitWeights(g *model.Graph, init disdel.Init) disdel.Weights {
 	for _, p := range g.Params() {
 		t := disdel.Tensor{Name: p.Name, Shape: p.Shape, Data: make([]float32, p.Len())}
 		draw := initializer(p, init, rng)
+		if v, ok := g.Fill(p); ok {
+			draw = func() float32 { return v }
+		}
 		for i := range t.Data {
 			t.Data[i] = draw()
 		}

@@ -2,107 +2,145 @@ package expr
 
 import (
 	"fmt"
-	"hash"
-	"hash/fnv"
+	"math/rand/v2"
 
-	"github.com/chewxy/hm"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model/plan"
+	"github.com/disdel/disdel/runtime/engine/kernel"
 )
 
-// kernelOp is a gorgonia operation of our own: it computes into a buffer that it keeps, where gorgonia's stock operations
-// make a new tensor at every step. One op belongs to one node of one graph.
-type kernelOp struct {
-	name  string
-	id    uint32 // unique in a graph, so that gorgonia merges no two nodes into one
-	in    []tensor.Shape
-	shape tensor.Shape // of the output
-	out   []float32
-	// run fills out from the inputs' values.
-	run func(out []float32, in [][]float32)
-	// grads makes the operation of each input's gradient; nil where that input needs none. Their inputs are this op's own
-	// inputs, then its output, then the output's gradient.
-	grads []func() *kernelOp
+// Ops makes operations for one expression graph: those of the engine's kernels, which gorgonia lacks or has wrong. Images
+// are [rows channels height width], vectors [rows units], values float32. Operations of one Ops share their working memory,
+// so that only one of them may run at a time, as a machine of gorgonia does it. Errors are Invalid.
+type Ops struct {
+	set      kernel.Set
+	threads  int
+	rows     int
+	training bool
+	random   *rand.Rand
+	made     int
+	taps     int // most pixels of a window
+	team     *kernel.Team
+	work     arena
 }
 
-// newOp makes an op for inputs and an output of fixed shapes.
-func (c *compiler) newOp(name string, out tensor.Shape, in []tensor.Shape, run func(out []float32, in [][]float32), grads ...func() *kernelOp) *kernelOp {
-	c.ops++
-	data := make([]float32, out.TotalSize())
-	return &kernelOp{name: name, id: c.ops, in: in, shape: out, out: data, run: run, grads: grads}
+// OpsConfig is what an Ops is made for.
+type OpsConfig struct {
+	Rows     int // of a batch; what Rows returns
+	Training bool
+	Threads  int   // workers of an operation; 0 is one
+	Seed     int64 // of dropout
 }
 
-// gradOp makes the op of a gradient, whose inputs are those of op, its output and the gradient of that.
-func (c *compiler) gradOp(name string, of tensor.Shape, in []tensor.Shape, out tensor.Shape, run func(d []float32, in [][]float32)) *kernelOp {
-	all := append(append([]tensor.Shape{}, in...), out, out)
-	return c.newOp(name, of, all, run)
-}
-
-func (o *kernelOp) Arity() int { return len(o.in) }
-
-// Type is a function of float32 tensors of the inputs' ranks.
-func (o *kernelOp) Type() hm.Type {
-	types := make([]hm.Type, 0, len(o.in)+1)
-	for _, s := range append(append([]tensor.Shape{}, o.in...), o.shape) {
-		types = append(types, gorgonia.TensorType{Dims: s.Dims(), Of: tensor.Float32})
+// NewOps returns an Ops. It returns Invalid where the environment names kernels that this processor has not.
+func NewOps(cfg OpsConfig) (*Ops, error) {
+	set, err := kernel.Choose()
+	if err != nil {
+		return nil, err
 	}
-	return hm.NewFnType(types...)
+	return &Ops{
+		set: set, threads: max(cfg.Threads, 1), rows: cfg.Rows, training: cfg.Training, taps: 1,
+		random: rand.New(rand.NewPCG(uint64(cfg.Seed), dropoutStream)),
+	}, nil
 }
 
-// InferShape is the output's shape, whatever the inputs say: they were checked when the graph was built.
-func (o *kernelOp) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) {
-	return o.shape.Clone(), nil
+// dropoutStream tells dropout's numbers from others of the same seed.
+const dropoutStream = 0xd20b
+
+// Rows is how many rows a batch of the graph has, at least 2: gorgonia takes a batch of one row for a vector.
+func (o *Ops) Rows() int { return max(o.rows, minBatch) }
+
+// Training tells whether the graph is for training: dropout drops, and batch norm goes by the batch.
+func (o *Ops) Training() bool { return o.training }
+
+// minBatch keeps gorgonia from taking a batch of one row for a vector.
+const minBatch = 2
+
+// run has every worker do f. Buffers are taken before.
+func (o *Ops) run(f func(w *kernel.Worker)) {
+	if o.team == nil {
+		o.team = kernel.NewTeam(o.set, o.threads, o.taps)
+	}
+	o.team.Run(f)
 }
 
-// Do computes into the op's own buffer and returns it under a new header: the machine gives registers to other operations,
-// and those may write into what they find there, and reshape it, once nobody needs it any more.
-func (o *kernelOp) Do(values ...gorgonia.Value) (gorgonia.Value, error) {
-	in := make([][]float32, len(values))
-	for i, v := range values {
-		data, ok := v.Data().([]float32)
-		if !ok || len(data) != o.in[i].TotalSize() {
-			return nil, fmt.Errorf("%s: input %d is %v, not float32 %v", o.name, i, v.Shape(), o.in[i])
+// window makes room for a window of n pixels.
+func (o *Ops) window(n int) {
+	if n > o.taps {
+		o.taps, o.team = n, nil
+	}
+}
+
+// arena lends buffers for the time of one operation, the same ones every time.
+type arena struct {
+	slots [][]float32
+	next  int
+}
+
+// slack is room behind a buffer that kernels may read, never use.
+const slack = 2048
+
+func (a *arena) reset() { a.next = 0 }
+
+// take lends n values, whatever they are.
+func (a *arena) take(n int) []float32 {
+	if a.next == len(a.slots) {
+		a.slots = append(a.slots, nil)
+	}
+	if cap(a.slots[a.next]) < n+slack {
+		a.slots[a.next] = make([]float32, n+slack)
+	}
+	a.next++
+	return a.slots[a.next-1][:n]
+}
+
+// takeZero lends n zeros.
+func (a *arena) takeZero(n int) []float32 {
+	v := a.take(n)
+	clear(v[:cap(v)])
+	return v
+}
+
+// image is how kernels hold an array of [rows channels height width] or [rows units].
+func image(s tensor.Shape) plan.Image {
+	im := plan.Image{C: s[1], H: 1, W: 1, Lanes: plan.Padded(s[0])}
+	if len(s) == 4 {
+		im.H, im.W = s[2], s[3]
+	}
+	return im
+}
+
+// refuse is the error of an operation that cannot be made.
+func refuse(op, format string, args ...any) error {
+	return &disdel.Error{Kind: disdel.Invalid, Op: "make operation " + op, Msg: fmt.Sprintf(format, args...)}
+}
+
+// check refuses inputs that are not float32 or of another rank.
+func check(op string, n *gorgonia.Node, ranks ...int) error {
+	if n.Dtype() != tensor.Float32 {
+		return refuse(op, "%s is %v, not float32", n.Name(), n.Dtype())
+	}
+	for _, r := range ranks {
+		if n.Shape().Dims() == r {
+			return nil
 		}
-		in[i] = data
 	}
-	o.run(o.out, in)
-	return tensor.New(tensor.WithShape(o.shape...), tensor.WithBacking(o.out)), nil
+	return refuse(op, "%s has shape %v, and %v sides are needed", n.Name(), n.Shape(), ranks)
 }
 
-func (o *kernelOp) ReturnsPtr() bool      { return true }
-func (o *kernelOp) CallsExtern() bool     { return false }
-func (o *kernelOp) OverwritesInput() int  { return -1 }
-func (o *kernelOp) String() string        { return fmt.Sprintf("%s#%d", o.name, o.id) }
-func (o *kernelOp) WriteHash(h hash.Hash) { fmt.Fprint(h, o.String()) }
-
-func (o *kernelOp) Hashcode() uint32 {
-	h := fnv.New32a()
-	o.WriteHash(h)
-	return h.Sum32()
-}
-
-// DiffWRT says which inputs have gradients.
-func (o *kernelOp) DiffWRT(int) []bool {
-	out := make([]bool, len(o.in))
-	for i := range o.grads {
-		out[i] = o.grads[i] != nil
+// checkLen refuses a parameter of another number of values.
+func checkLen(op string, n *gorgonia.Node, want int) error {
+	if n == nil {
+		return nil
 	}
-	return out
-}
-
-// SymDiff makes the nodes of the gradients.
-func (o *kernelOp) SymDiff(inputs gorgonia.Nodes, output, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-	all := append(append(gorgonia.Nodes{}, inputs...), output, grad)
-	out := make(gorgonia.Nodes, len(inputs))
-	for i, make := range o.grads {
-		if make == nil {
-			continue
-		}
-		n, err := gorgonia.ApplyOp(make(), all...)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = n
+	if err := check(op, n, 1, 2, 4); err != nil {
+		return err
 	}
-	return out, nil
+	if got := n.Shape().TotalSize(); got != want {
+		return refuse(op, "%s has %d values, and %d are needed", n.Name(), got, want)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/disdel/disdel"
@@ -13,106 +14,138 @@ type optimizer interface {
 	// next starts a new step.
 	next()
 	reset()
-	// state lists the moments of each array, with the name that follows the array's own.
-	state() map[string][][]float32
+	setRate(rate float64)
+	// state is what an optimiser keeps between steps.
+	state() *moments
+}
+
+// moments is an optimiser's memory: steps taken, and arrays as long as the weights, named as PyTorch names them.
+type moments struct {
+	steps  int
+	names  []string
+	arrays [][][]float32 // by name and weight
+}
+
+func newMoments(sizes []int, names ...string) *moments {
+	m := &moments{names: names}
+	for range names {
+		list := make([][]float32, len(sizes))
+		for i, n := range sizes {
+			list[i] = make([]float32, n)
+		}
+		m.arrays = append(m.arrays, list)
+	}
+	return m
+}
+
+func (m *moments) reset() {
+	m.steps = 0
+	for _, list := range m.arrays {
+		for _, v := range list {
+			clear(v)
+		}
+	}
 }
 
 func newOptimizer(o disdel.Optimizer, sizes []int) optimizer {
-	if o.Adam != nil {
-		return newAdam(*o.Adam, sizes)
+	switch {
+	case o.Adam != nil:
+		return newAdam(*o.Adam, false, sizes)
+	case o.AdamW != nil:
+		return newAdam(*o.AdamW, true, sizes)
 	}
-	s := disdel.SGD{}
+	s := &sgd{}
 	if o.SGD != nil {
-		s = *o.SGD
+		s.cfg = *o.SGD
 	}
-	return &sgd{cfg: s, velocity: arrays(sizes, s.Momentum != 0)}
+	if s.cfg.Momentum != 0 {
+		s.moments = newMoments(sizes, "momentum")
+	} else {
+		s.moments = newMoments(sizes)
+	}
+	return s
 }
 
-func arrays(sizes []int, wanted bool) [][]float32 {
-	if !wanted {
-		return nil
-	}
-	out := make([][]float32, len(sizes))
-	for i, n := range sizes {
-		out[i] = make([]float32, n)
-	}
-	return out
-}
-
-func zero(list [][]float32) {
-	for _, v := range list {
-		clear(v)
-	}
-}
-
-// sgd is w -= lr v, v = momentum v + (g + decay w): PyTorch's SGD without dampening or Nesterov.
+// sgd is w -= rate v, v = momentum v + (g + decay w), and with Nesterov w -= rate (g + momentum v): PyTorch's SGD without
+// dampening.
 type sgd struct {
-	cfg      disdel.SGD
-	velocity [][]float32
+	*moments
+	cfg disdel.SGD
 }
 
-func (s *sgd) next()  {}
-func (s *sgd) reset() { zero(s.velocity) }
-func (s *sgd) state() map[string][][]float32 {
-	if s.velocity == nil {
-		return nil
-	}
-	return map[string][][]float32{"momentum": s.velocity}
-}
+func (s *sgd) next()                { s.steps++ }
+func (s *sgd) setRate(rate float64) { s.cfg.LearningRate = rate }
+func (s *sgd) state() *moments      { return s.moments }
 
 func (s *sgd) step(k int, w, grad []float32) {
-	lr, decay, momentum := float32(s.cfg.LearningRate), float32(s.cfg.WeightDecay), float32(s.cfg.Momentum)
+	rate, decay, momentum := float32(s.cfg.LearningRate), float32(s.cfg.WeightDecay), float32(s.cfg.Momentum)
 	for i, g := range grad {
 		g += decay * w[i]
-		if s.velocity != nil {
-			g += momentum * s.velocity[k][i]
-			s.velocity[k][i] = g
+		if len(s.arrays) > 0 {
+			v := &s.arrays[0][k][i]
+			*v = momentum**v + g
+			if s.cfg.Nesterov {
+				g += momentum * *v
+			} else {
+				g = *v
+			}
 		}
-		w[i] -= lr * g
+		w[i] -= rate * g
 	}
 }
 
-// adam is Kingma and Ba's algorithm 1, with its bias correction.
+// adam is Kingma and Ba's algorithm 1, with its bias correction and L2 in the gradient, or Loshchilov and Hutter's algorithm
+// 2 (adamw), whose decay does not pass through the moments.
 type adam struct {
-	lr, beta1, beta2, eps float64
-	t                     int
-	m, v                  [][]float32
+	*moments
+	cfg       disdel.Adam
+	decoupled bool
 }
 
-func newAdam(c disdel.Adam, sizes []int) *adam {
-	or := func(v, standard float64) float64 {
-		if v == 0 {
-			return standard
-		}
-		return v
-	}
-	return &adam{
-		lr: c.LearningRate, beta1: or(c.Beta1, 0.9), beta2: or(c.Beta2, 0.999), eps: or(c.Epsilon, 1e-8),
-		m: arrays(sizes, true), v: arrays(sizes, true),
-	}
+func newAdam(c disdel.Adam, decoupled bool, sizes []int) *adam {
+	c.Beta1, c.Beta2, c.Epsilon = cmp.Or(c.Beta1, 0.9), cmp.Or(c.Beta2, 0.999), cmp.Or(c.Epsilon, 1e-8)
+	return &adam{newMoments(sizes, "exp_avg", "exp_avg_sq"), c, decoupled}
 }
 
-func (a *adam) next() { a.t++ }
-
-func (a *adam) reset() {
-	a.t = 0
-	zero(a.m)
-	zero(a.v)
-}
-
-func (a *adam) state() map[string][][]float32 {
-	return map[string][][]float32{"exp_avg": a.m, "exp_avg_sq": a.v}
-}
+func (a *adam) next()                { a.steps++ }
+func (a *adam) setRate(rate float64) { a.cfg.LearningRate = rate }
+func (a *adam) state() *moments      { return a.moments }
 
 func (a *adam) step(k int, w, grad []float32) {
-	b1, b2 := float32(a.beta1), float32(a.beta2)
-	rate := float32(a.lr / (1 - math.Pow(a.beta1, float64(a.t))))
-	root := float32(1 / math.Sqrt(1-math.Pow(a.beta2, float64(a.t))))
-	eps := float32(a.eps)
-	m, v := a.m[k], a.v[k]
-	for i, g := range grad {
-		m[i] = b1*m[i] + (1-b1)*g
-		v[i] = b2*v[i] + (1-b2)*g*g
-		w[i] -= rate * m[i] / (float32(math.Sqrt(float64(v[i])))*root + eps)
+	c, t := a.cfg, float64(a.steps)
+	// 1 - beta is taken in float64: 1 - float32(0.999) is off by 5e-5.
+	b1, b2, n1, n2 := float32(c.Beta1), float32(c.Beta2), float32(1-c.Beta1), float32(1-c.Beta2)
+	rate := float32(c.LearningRate / (1 - math.Pow(c.Beta1, t)))
+	root := float32(1 / math.Sqrt(1-math.Pow(c.Beta2, t)))
+	eps, decay, keep := float32(c.Epsilon), float32(c.WeightDecay), float32(1)
+	if a.decoupled {
+		decay, keep = 0, float32(1-c.LearningRate*c.WeightDecay)
 	}
+	m, v := a.arrays[0][k], a.arrays[1][k]
+	for i, g := range grad {
+		g += decay * w[i]
+		m[i] = b1*m[i] + n1*g
+		v[i] = b2*v[i] + n2*g*g
+		w[i] = keep*w[i] - rate*m[i]/(float32(math.Sqrt(float64(v[i])))*root+eps)
+	}
+}
+
+// clipNorm scales gradients so that they are together no longer than limit (Pascanu 2013), and returns their length before.
+func clipNorm(grads [][]float32, limit float64) float64 {
+	var sum float64
+	for _, g := range grads {
+		for _, v := range g {
+			sum += float64(v) * float64(v)
+		}
+	}
+	length := math.Sqrt(sum)
+	if length <= limit {
+		return length
+	}
+	for _, g := range grads {
+		for i := range g {
+			g[i] *= float32(limit / length)
+		}
+	}
+	return length
 }

@@ -38,30 +38,27 @@ func (w *Worker) MaxPool(g *Pool, x, y []float32) {
 	w.Sync()
 }
 
-// rowsApart shares output rows among workers for a backward pass that adds to the input: where windows of neighbouring rows
-// overlap one worker does all of them.
-func (w *Worker) rowsApart(g *Pool) (from, to int) {
-	if (g.KH-1)*g.DH+1 > g.SH {
-		if w.ID > 0 {
-			return 0, 0
-		}
-		return 0, g.OH
-	}
-	return w.share(g.OH)
+// depths is this worker's part of the values of every pixel. Backward passes of pools add to pixels that windows share, so
+// workers share values, not pixels.
+func (w *Worker) depths(in Image) (from int, bytes int64) {
+	from, to := w.chunk(in.Pixel())
+	return from, int64(4 * (to - from))
 }
 
 // MaxPoolBack adds the gradient dy of y to dx; of equal inputs the first gets it.
 func (w *Worker) MaxPoolBack(g *Pool, x, y, dy, dx []float32) {
-	from, to := w.rowsApart(g)
+	from, bytes := w.depths(g.In)
 	a := &w.tap
-	a.x, a.dx, a.bytes = p(x, 0), p(dx, 0), int64(4*g.In.Pixel())
-	for px := from * g.OW; px < to*g.OW; px++ {
-		if w.gather(g, px/g.OW, px%g.OW) == 0 {
-			continue
+	if a.bytes = bytes; bytes > 0 {
+		a.x, a.dx = p(x, from), p(dx, from)
+		for px := range g.OH * g.OW {
+			if w.gather(g, px/g.OW, px%g.OW) == 0 {
+				continue
+			}
+			a.y = p(y, px*g.In.Pixel()+from)
+			a.dy(p(dy, px*g.In.Pixel()+from))
+			w.f.maxPoolBack(a)
 		}
-		a.y = p(y, px*g.In.Pixel())
-		a.dy(p(dy, px*g.In.Pixel()))
-		w.f.maxPoolBack(a)
 	}
 	w.Sync()
 }
@@ -94,16 +91,18 @@ func (w *Worker) AvgPool(g *Pool, x, y []float32) {
 
 // AvgPoolBack adds the gradient dy to dx.
 func (w *Worker) AvgPoolBack(g *Pool, dy, dx []float32) {
-	from, to := w.rowsApart(g)
+	from, bytes := w.depths(g.In)
 	a := &w.tap
-	a.dx, a.bytes = p(dx, 0), int64(4*g.In.Pixel())
-	for px := from * g.OW; px < to*g.OW; px++ {
-		n := w.gather(g, px/g.OW, px%g.OW)
-		if n == 0 {
-			continue
+	if a.bytes = bytes; bytes > 0 {
+		a.dx = p(dx, from)
+		for px := range g.OH * g.OW {
+			n := w.gather(g, px/g.OW, px%g.OW)
+			if n == 0 {
+				continue
+			}
+			a.y, a.scale[0] = p(dy, px*g.In.Pixel()+from), factor(g, n)
+			w.f.sumPoolBack(a)
 		}
-		a.y, a.scale[0] = p(dy, px*g.In.Pixel()), factor(g, n)
-		w.f.sumPoolBack(a)
 	}
 	w.Sync()
 }
@@ -130,23 +129,26 @@ func (w *Worker) adaptive(in Image, oh, ow, from, to int, f func(px, taps int)) 
 
 // AdaptivePool averages to oh x ow pixels; one pixel is the global average.
 func (w *Worker) AdaptivePool(in Image, oh, ow int, x, y []float32) {
-	from, to := w.share(oh * ow)
+	from, bytes := w.depths(in)
 	a := &w.tap
-	a.x, a.bytes = p(x, 0), int64(4*in.Pixel())
-	w.adaptive(in, oh, ow, from, to, func(px, n int) {
-		a.y, a.scale[0] = p(y, px*in.Pixel()), 1/float32(n)
-		w.f.sumPool(a)
-	})
+	if a.bytes = bytes; bytes > 0 {
+		a.x = p(x, from)
+		w.adaptive(in, oh, ow, 0, oh*ow, func(px, n int) {
+			a.y, a.scale[0] = p(y, px*in.Pixel()+from), 1/float32(n)
+			w.f.sumPool(a)
+		})
+	}
 	w.Sync()
 }
 
-// AdaptivePoolBack adds the gradient dy to dx. Bins may overlap, so one worker does it.
+// AdaptivePoolBack adds the gradient dy to dx.
 func (w *Worker) AdaptivePoolBack(in Image, oh, ow int, dy, dx []float32) {
-	if w.ID == 0 {
-		a := &w.tap
-		a.dx, a.bytes = p(dx, 0), int64(4*in.Pixel())
+	from, bytes := w.depths(in)
+	a := &w.tap
+	if a.bytes = bytes; bytes > 0 {
+		a.dx = p(dx, from)
 		w.adaptive(in, oh, ow, 0, oh*ow, func(px, n int) {
-			a.y, a.scale[0] = p(dy, px*in.Pixel()), 1/float32(n)
+			a.y, a.scale[0] = p(dy, px*in.Pixel()+from), 1/float32(n)
 			w.f.sumPoolBack(a)
 		})
 	}

@@ -84,11 +84,15 @@ func (w *Worker) Sync() {
 	}
 }
 
-// pause spins for some microseconds, the usual wait, and then lets others run.
+// pause spins for some microseconds, the usual wait, and then lets others run: goroutines of this process first, since a
+// worker may not have a thread yet, then other threads.
 func pause(spins int) {
 	const patience = 2000
-	if spins > patience {
+	switch {
+	case spins > patience && spins%2 == 0:
 		runtime.Gosched()
+	case spins > patience:
+		yield()
 	}
 }
 

@@ -1,0 +1,81 @@
+package custom
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/actions"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/expr"
+)
+
+// Main is the main function of an action with a network of its own. It does what the program's arguments say, until a signal
+// or the platform ends it, and returns the exit code.
+func Main(n expr.Network) int {
+	aggregator.Quiet()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, n); err != nil {
+		e := disdel.AsError(err)
+		fmt.Fprintf(os.Stderr, "error: %v\n", e)
+		if e.Hint != "" {
+			fmt.Fprintf(os.Stderr, " hint: %s\n", e.Hint)
+		}
+		return 1
+	}
+	return 0
+}
+
+func run(ctx context.Context, args []string, out io.Writer, n expr.Network) error {
+	switch {
+	case len(args) == 1 && args[0] == "describe":
+		d, err := expr.Describe(n)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(out).Encode(d)
+	case len(args) > 0 && args[0] == "runtime":
+		address, err := listenFlag(args[1:])
+		if err != nil {
+			return err
+		}
+		h := NewHost()
+		h.Use(actions.CustomBackend, backend(n))
+		return Serve(ctx, address, h)
+	default:
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "start action " + n.Name, Msg: "this program is an action: it takes the argument describe or runtime",
+			Hint: fmt.Sprintf("disdel submit job.yaml --action %s, where the job file says model: {custom: %s}", os.Args[0], n.Name),
+		}
+	}
+}
+
+// listenFlag reads --listen as `disdel runtime` has it.
+func listenFlag(args []string) (string, error) {
+	flags := flag.NewFlagSet("runtime", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	address := flags.String("listen", DefaultAddress, "")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
+		return "", &disdel.Error{Kind: disdel.Invalid, Op: "start action", Msg: fmt.Sprintf("runtime takes --listen ADDRESS, not %q", args), Err: err}
+	}
+	return *address, nil
+}
+
+func backend(n expr.Network) actions.Backend {
+	return func(asked disdel.Network, _ *model.Graph, cfg engine.Config) (actions.Engine, error) {
+		e, err := n.Backend(asked.Custom, cfg)
+		if err != nil {
+			return nil, err // not a nil *expr.Engine, which is no nil Engine
+		}
+		return e, nil
+	}
+}

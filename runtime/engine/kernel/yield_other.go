@@ -1,0 +1,7 @@
+//go:build !linux
+
+package kernel
+
+import "runtime"
+
+func yield() { runtime.Gosched() }
