@@ -97,6 +97,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	if err != nil {
 		return res, err
 	}
+	bound(req.Memory, req.Estimate, slab(e))
 	if err := c.phase("load", func() error { return loadModel(ctx, e, req) }); err != nil {
 		return res, err
 	}
@@ -121,6 +122,7 @@ func loadModel(ctx context.Context, e Engine, req disdel.InferRequest) error {
 	if err != nil {
 		return err
 	}
+	defer debug.FreeOSMemory() // what they came in
 	return e.SetWeights(w)
 }
 

@@ -34,9 +34,9 @@ fi
 venv() {
   if [ ! -e "$cache/$1/.done" ]; then
     echo "installing: $2"
-    python3 -m venv "$cache/$1"
-    "$cache/$1/bin/pip" install -q --disable-pip-version-check "$2"
-    touch "$cache/$1/.done"
+    python3 -m venv "$cache/$1" &&
+      "$cache/$1/bin/pip" install -q --disable-pip-version-check "$2" &&
+      touch "$cache/$1/.done"
   fi
 }
 mkdir -p "$cache"

@@ -93,7 +93,7 @@ func checksum(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
 // ReadWeights reads weights and refuses a file whose sha256 is not want (Corrupt).
 func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weights, error) {
-	data, err := s.bucket.ReadAll(ctx, key)
+	data, err := s.readAll(ctx, key)
 	if err != nil {
 		return nil, blobs.Wrap(err, "read weights", key)
 	}
@@ -106,6 +106,18 @@ func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weigh
 		return nil, err
 	}
 	return safetensors.ToWeights(f)
+}
+
+// readAll reads a key into memory of its size: what grows on the way takes twice as much.
+func (s *Store) readAll(ctx context.Context, key string) ([]byte, error) {
+	r, err := s.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data := make([]byte, r.Size())
+	_, err = io.ReadFull(r, data)
+	return data, err
 }
 
 // CopyWeights copies the file of weights as it is and returns Corrupt if its sha256 is not want.

@@ -153,6 +153,12 @@ func networks() map[string]func(b *model.Builder) {
 			b.Conv("unused", x, 2, model.Square(1, 1, 0), 1, true)
 			end(b, x)
 		},
+		"stacked": func(b *model.Builder) { // activations that must not overwrite each other
+			x := b.Same("r", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true), model.OpReLU)
+			y := b.Same("s0", x, model.OpSigmoid)
+			z := b.Same("s", b.Same("r6", b.Conv("b", y, 4, model.Square(1, 1, 0), 1, true), model.OpReLU6), model.OpSigmoid)
+			end(b, b.Same("t2", b.Pool("p", b.Conv("c", z, 4, model.Square(1, 1, 0), 1, true), model.OpMaxPool, model.Square(2, 2, 0)), model.OpTanh))
+		},
 		"logits": func(b *model.Builder) {
 			b.Dense("fc", b.Flatten("f", b.Conv("a", 0, 3, model.Square(3, 1, 0), 1, true)), 3)
 		},
@@ -246,6 +252,52 @@ func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 		want := (at(1) - at(-1)) / (2 * h)
 		if math.Abs(want-slope) > 4e-3*math.Sqrt(norm)+0.02*math.Abs(want) {
 			t.Errorf("%s, %s, %d rows: slope along %s is %.5f, difference quotient %.5f", g.Name, loss, rows, p.Name, slope, want)
+		}
+	}
+}
+
+// Clipping keeps the direction of all gradients together and bounds their length; shorter ones stay as they are.
+func TestClippingBoundsTheNorm(t *testing.T) {
+	g := build(t, "residual", networks()["residual"])
+	change := func(clip float64) disdel.Weights {
+		e := initialized(t, g, Config{Batch: 16, Optimizer: sgd1, ClipNorm: clip, Training: true})
+		before := e.Weights()
+		x, y := batch(g, 16, 2)
+		if _, err := e.Step(x, y); err != nil {
+			t.Fatal(err)
+		}
+		after := e.Weights()
+		var out disdel.Weights
+		for i, p := range g.Params() {
+			if !p.Trainable {
+				continue
+			}
+			for k := range after[i].Data {
+				after[i].Data[k] -= before[i].Data[k]
+			}
+			out = append(out, after[i])
+		}
+		return out
+	}
+	norm := func(w disdel.Weights) (sum float64) {
+		for _, v := range w {
+			for _, x := range v.Data {
+				sum += float64(x) * float64(x)
+			}
+		}
+		return math.Sqrt(sum)
+	}
+	free := change(0)
+	sameBits(t, "a bound far above", free, change(1e6))
+	clipped := change(norm(free) / 4)
+	if got := norm(clipped) / norm(free); math.Abs(got-0.25) > 1e-4 {
+		t.Errorf("clipped to %.4f of its length, want 0.25", got)
+	}
+	for i, v := range clipped {
+		for k, x := range v.Data {
+			if math.Abs(float64(x)-float64(free[i].Data[k])/4) > 1e-6 {
+				t.Fatalf("%s[%d] is %v, a quarter of %v", v.Name, k, x, free[i].Data[k])
+			}
 		}
 	}
 }
