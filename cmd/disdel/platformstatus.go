@@ -132,7 +132,7 @@ func printPlatform(w io.Writer, d platformDocument) {
 // announce prints what sets a shell up, on stdout, for eval, and the rest for the person.
 func announce(u *ui, dir string, s platformState) error {
 	u.say("OpenWhisk at %s", s.Address)
-	u.say("     for wsk and disdel, in another shell:")
+	u.say("any shell is set up for wsk and disdel by")
 	err := u.show(platformDocument{Running: true, Home: dir, platformState: &s}, func(w io.Writer) {
 		fmt.Fprintf(w, "export WSK_CONFIG_FILE=%s\nexport DISDEL_APIHOST=%s\n", shellWord(s.Properties), s.Address)
 	})

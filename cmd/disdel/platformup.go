@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -102,9 +103,10 @@ func listen(host string, port int) (net.Listener, error) {
 
 // startPlatform serves the API on l and tells clients of it.
 func (s *stack) startPlatform(l net.Listener, u *ui) (platformState, error) {
-	state := platformState{
-		PID: os.Getpid(), Address: reachable(l.Addr()), Started: time.Now(),
-		Properties: cmp.Or(s.cli.String("wskprops"), propertiesFile(s.home)),
+	state := platformState{PID: os.Getpid(), Address: reachable(l.Addr()), Started: time.Now()}
+	var err error
+	if state.Properties, err = filepath.Abs(cmp.Or(s.cli.String("wskprops"), propertiesFile(s.home))); err != nil {
+		return state, &disdel.Error{Kind: disdel.Invalid, Op: "find " + s.cli.String("wskprops"), Err: err}
 	}
 	p, err := s.sharedPlatform()
 	if err != nil {
@@ -115,7 +117,7 @@ func (s *stack) startPlatform(l net.Listener, u *ui) (platformState, error) {
 		handler = platform.LogRequests(handler, requestLogger(u))
 	}
 	p.Serve(l, handler)
-	for _, path := range compactPaths(propertiesFile(s.home), state.Properties) {
+	for _, path := range propertiesFiles(propertiesFile(s.home), state.Properties) {
 		if err := writeProperties(path, [][2]string{{"APIHOST", state.Address}, {"AUTH", p.AuthKey()}, {"NAMESPACE", "_"}}); err != nil {
 			return state, err
 		}
@@ -159,7 +161,8 @@ func reachable(a net.Addr) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-func compactPaths(own, asked string) []string {
+// propertiesFiles are the home's own, which the key is kept in, and the one that was asked for.
+func propertiesFiles(own, asked string) []string {
 	if own == asked {
 		return []string{own}
 	}
