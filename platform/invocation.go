@@ -21,6 +21,7 @@ type running struct {
 	params   json.RawMessage // an object or an array
 	binding  string          // the binding it was invoked through, if any
 	cause    string          // the sequence's activation it is part of, if any
+	depth    int             // of sequences it is within
 	received time.Time
 	done     chan struct{}
 	record   *activation // set when done is closed

@@ -2,6 +2,7 @@ package platform
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -142,5 +143,35 @@ func TestAFailingComponentEndsItsSequence(t *testing.T) {
 	got = ask(t, p, p.AuthKey(), "POST", "_/actions/s?blocking=true&result=true", `{}`)
 	if got.status != 502 || got.text() != textNoComponent {
 		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// A binding that is pointed elsewhere can close a circle of sequences that was none when they were made.
+func TestACircleOfSequencesEnds(t *testing.T) {
+	p := start(t, nil)
+	for _, set := range [][2]string{
+		{"_/packages/one", `{}`}, {"_/packages/two", `{}`}, {"_/packages/b", `{"binding":{"namespace":"_","name":"one"}}`},
+		{"_/actions/one/x", code("mirror", "")}, {"_/actions/s", `{"exec":{"kind":"sequence","components":["/_/b/x"]}}`},
+		{"_/actions/two/x", `{"exec":{"kind":"sequence","components":["/_/s"]}}`}, {"_/packages/b?overwrite=true", `{"binding":{"namespace":"_","name":"two"}}`},
+	} {
+		must(t, p, "PUT", set[0], set[1])
+	}
+	if got := ask(t, p, p.AuthKey(), "POST", "_/actions/s?blocking=true&result=true", `{}`); got.status != 502 || got.text() != textSequenceCycle {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := ask(t, p, p.AuthKey(), "PUT", "_/actions/other", `{"exec":{"kind":"sequence","components":["/_/s"]}}`); got.status != 400 || got.text() != textSequenceCycle {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// Code is bounded by what it is, not by how it is escaped on the wire.
+func TestCodeHasALimitOfItsOwn(t *testing.T) {
+	p := start(t, func(c *Config) { c.Limits.Code = 1000 })
+	for size, want := range map[int]int{1000: 200, 1001: 413} {
+		body := fmt.Sprintf(`{"exec":{"kind":"disdel:1","code":"%s"}}`, strings.Repeat("\\n", size))
+		got := ask(t, p, p.AuthKey(), "PUT", "_/actions/a?overwrite=true", body)
+		if got.status != want || want == 413 && got.text() != "exec larger than allowed: 1001 > 1000 bytes." {
+			t.Errorf("%d bytes: %d %.200s", size, got.status, got.body)
+		}
 	}
 }
