@@ -150,9 +150,13 @@ func TestAFailingComponentEndsItsSequence(t *testing.T) {
 func TestACircleOfSequencesEnds(t *testing.T) {
 	p := start(t, nil)
 	for _, set := range [][2]string{
-		{"_/packages/one", `{}`}, {"_/packages/two", `{}`}, {"_/packages/b", `{"binding":{"namespace":"_","name":"one"}}`},
-		{"_/actions/one/x", code("mirror", "")}, {"_/actions/s", `{"exec":{"kind":"sequence","components":["/_/b/x"]}}`},
-		{"_/actions/two/x", `{"exec":{"kind":"sequence","components":["/_/s"]}}`}, {"_/packages/b?overwrite=true", `{"binding":{"namespace":"_","name":"two"}}`},
+		{"_/packages/one", `{}`},
+		{"_/packages/two", `{}`},
+		{"_/packages/b", `{"binding":{"namespace":"_","name":"one"}}`},
+		{"_/actions/one/x", code("mirror", "")},
+		{"_/actions/s", `{"exec":{"kind":"sequence","components":["/_/b/x"]}}`},
+		{"_/actions/two/x", `{"exec":{"kind":"sequence","components":["/_/s"]}}`},
+		{"_/packages/b?overwrite=true", `{"binding":{"namespace":"_","name":"two"}}`},
 	} {
 		must(t, p, "PUT", set[0], set[1])
 	}

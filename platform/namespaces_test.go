@@ -140,3 +140,22 @@ func TestPublicPackagesAreSharedAndPrivateOnesAreNot(t *testing.T) {
 		t.Errorf("the binding: %s", got.body)
 	}
 }
+
+// Two namespaces that invoke one public action do not meet in a container.
+func TestContainersServeOneNamespace(t *testing.T) {
+	p := start(t, withNamespaces)
+	ask(t, p, aliceKey, "PUT", "_/packages/open", `{"publish":true}`)
+	ask(t, p, aliceKey, "PUT", "_/actions/open/a", code("echo", ""))
+	pids := map[any]string{}
+	for _, key := range []string{aliceKey, bobKey, aliceKey, bobKey} {
+		got := ask(t, p, key, "POST", "alice/actions/open/a?blocking=true&result=true", `{}`)
+		pid := got.at("pid")
+		if other, ok := pids[pid]; ok && other != key || pid == nil {
+			t.Errorf("container %v served %s and %s: %s", pid, other, key, got.body)
+		}
+		pids[pid] = key
+	}
+	if len(pids) != 2 {
+		t.Errorf("%d containers for two namespaces, want 2 warm ones", len(pids))
+	}
+}
