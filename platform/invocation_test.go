@@ -99,7 +99,7 @@ func TestSequencesPassResultsOn(t *testing.T) {
 	p := start(t, nil)
 	must(t, p, "PUT", "_/packages/p", `{"parameters":[{"key":"pkg","value":1}]}`)
 	must(t, p, "PUT", "_/actions/p/a", code("mirror", `"parameters":[{"key":"a","value":1}]`))
-	must(t, p, "PUT", "_/actions/b", code("mirror", `"parameters":[{"key":"b","value":1}]`))
+	must(t, p, "PUT", "_/actions/b", code("mirror", `"parameters":[{"key":"b","value":1},{"key":"a","value":0}],"annotations":[{"key":"final","value":true}]`))
 	must(t, p, "PUT", "_/actions/inner", `{"exec":{"kind":"sequence","components":["/_/b"]}}`)
 	made := must(t, p, "PUT", "_/actions/s", `{"exec":{"kind":"sequence","components":["/_/p/a","/guest/inner"]},"parameters":[{"key":"s","value":1}]}`)
 	if made.at("exec.components.0") != "/guest/p/a" || made.noted("exec") != "sequence" {
