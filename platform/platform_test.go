@@ -64,7 +64,8 @@ func serve(address string) {
 			Value map[string]any `json:"value"`
 			ID    string         `json:"activation_id"`
 		}
-		json.NewDecoder(r.Body).Decode(&req)
+		raw, _ := io.ReadAll(r.Body)
+		json.Unmarshal(raw, &req)
 		defer func() {
 			fmt.Println(sentinel)
 			fmt.Fprintln(os.Stderr, sentinel)
@@ -93,6 +94,10 @@ func serve(address string) {
 			reply(w, 500, `{"error":"broken"}`)
 		case "text":
 			reply(w, 200, `hello`)
+		case "mirror": // what it is given, be it an array
+			var given struct{ Value json.RawMessage }
+			json.Unmarshal(raw, &given)
+			reply(w, 200, string(given.Value))
 		case "chunked":
 			w.WriteHeader(200)
 			w.(http.Flusher).Flush()
@@ -423,16 +428,17 @@ func TestThrottlesAndLimitsSpeakAsOpenWhisk(t *testing.T) {
 	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":1}`); status != 429 || got["error"] != "Too many concurrent requests in flight (count: 2, allowed: 2)." {
 		t.Errorf("third at once: %d %v", status, got)
 	}
-	p.mu.Lock()
-	p.throttle.count, p.throttle.flying = 5, 0
-	p.throttle.minute = time.Now().Unix() / 60
-	p.mu.Unlock()
+	throttle := &p.users[0].invocations
+	throttle.mu.Lock()
+	throttle.count, throttle.flying = 5, 0
+	throttle.minute = time.Now().Unix() / 60
+	throttle.mu.Unlock()
 	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":1}`); status != 429 && time.Now().Second() > 1 || status == 429 && got["error"] != "Too many requests in the last minute (count: 6, allowed: 5)." {
 		t.Errorf("sixth in a minute: %d %v", status, got)
 	}
-	p.mu.Lock()
-	p.throttle.flying = 2
-	p.mu.Unlock()
+	throttle.mu.Lock()
+	throttle.flying = 2
+	throttle.mu.Unlock()
 }
 
 func TestOnlyTheKeyOpensTheNamespace(t *testing.T) {
