@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +78,38 @@ func TestAKilledPlatformIsNotThere(t *testing.T) {
 		t.Errorf("down: %v", err)
 	}
 	d.nothingStays()
+}
+
+// What was made on a platform is there when it starts again.
+func TestActionsOutliveAPlatform(t *testing.T) {
+	d := build(t)
+	for _, method := range []string{http.MethodPut, http.MethodGet} {
+		cmd, state := d.up()
+		if status := d.ask(method, state.Address+"/api/v1/namespaces/_/actions/mine", `{"exec":{"kind":"disdel:1","code":"x"}}`); status != http.StatusOK {
+			t.Errorf("%s: %d", method, status)
+		}
+		if _, errs, code := d.run("platform", "down"); code != 0 {
+			t.Fatalf("exit %d\n%s", code, errs)
+		}
+		cmd.Wait()
+	}
+}
+
+// ask sends a request with the key of the home's platform.
+func (d *tool) ask(method, url, body string) int {
+	d.t.Helper()
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	user, key, _ := strings.Cut(readProperties(propertiesFile(d.home))["AUTH"], ":")
+	req.SetBasicAuth(user, key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode
 }
 
 // A port that is taken is named, in the foreground and in the background alike.

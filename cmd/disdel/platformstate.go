@@ -21,6 +21,7 @@ type platformState struct {
 	Address    string    `json:"address"`
 	Started    time.Time `json:"started"`
 	Properties string    `json:"wskprops"`
+	Data       string    `json:"dataDir"`
 }
 
 func platformFile(home string) string { return filepath.Join(home, "platform.json") }

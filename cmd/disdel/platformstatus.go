@@ -125,6 +125,7 @@ func printPlatform(w io.Writer, d platformDocument) {
 		{"process", fmt.Sprintf("%d, up for %s", d.PID, (time.Duration(d.UptimeMs) * time.Millisecond).Round(time.Second))},
 		{"memory", "limits by " + d.Enforcement},
 		{"wskprops", d.Properties},
+		{"data", d.Data},
 	}
 	table(w, rows...)
 }

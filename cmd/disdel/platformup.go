@@ -105,10 +105,13 @@ func listen(host string, port int) (net.Listener, error) {
 func (s *stack) startPlatform(l net.Listener, u *ui) (platformState, error) {
 	state := platformState{PID: os.Getpid(), Address: reachable(l.Addr()), Started: time.Now()}
 	var err error
-	if state.Properties, err = filepath.Abs(cmp.Or(s.cli.String("wskprops"), propertiesFile(s.home))); err != nil {
-		return state, &disdel.Error{Kind: disdel.Invalid, Op: "find " + s.cli.String("wskprops"), Err: err}
+	if state.Properties, err = absolute(cmp.Or(s.cli.String("wskprops"), propertiesFile(s.home))); err != nil {
+		return state, err
 	}
-	p, err := s.sharedPlatform()
+	if state.Data, err = absolute(cmp.Or(s.cli.String("data-dir"), filepath.Join(s.home, "platform"))); err != nil {
+		return state, err
+	}
+	p, err := s.sharedPlatform(state.Data)
 	if err != nil {
 		return state, err
 	}
@@ -125,8 +128,17 @@ func (s *stack) startPlatform(l net.Listener, u *ui) (platformState, error) {
 	return state, nil
 }
 
-// sharedPlatform is the embedded platform as several processes use it.
-func (s *stack) sharedPlatform() (*platform.Platform, error) {
+// absolute is a path for whoever stands in another folder.
+func absolute(path string) (string, error) {
+	out, err := filepath.Abs(path)
+	if err != nil {
+		return "", &disdel.Error{Kind: disdel.Invalid, Op: "find " + path, Err: err}
+	}
+	return out, nil
+}
+
+// sharedPlatform is the embedded platform as several processes use it, with what it keeps.
+func (s *stack) sharedPlatform(data string) (*platform.Platform, error) {
 	pool, err := s.embeddedPool()
 	if err != nil {
 		return nil, err
@@ -135,7 +147,8 @@ func (s *stack) sharedPlatform() (*platform.Platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.AuthKey = s.platformKey()
+	cfg.AuthKey, cfg.DataDir = s.platformKey(), data
+	cfg.Limits.FiresPerMinute = s.cli.Int("per-minute")
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = s.cli.Int("per-minute"), s.cli.Int("concurrent")
 	return s.newPlatform(cfg)
 }
