@@ -24,7 +24,7 @@ func platformUp(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "host", Value: "127.0.0.1", Usage: "`ADDRESS` to serve on"},
 			&cli.IntFlag{Name: "port", Value: defaultPort, Usage: "`NUMBER`, 0 for any that is free"},
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "run in the background, with platform.log in the home folder"},
-			&cli.StringFlag{Name: "wskprops", TakesFile: true, Usage: "`FILE` to write how to reach it, such as ~/.wskprops (default: wskprops in the home folder)"},
+			&cli.StringFlag{Name: "wskprops", TakesFile: true, Usage: "`FILE` of wsk's to set up as well, such as ~/.wskprops (always: wskprops in the home folder)"},
 			&cli.StringFlag{Name: "data-dir", TakesFile: true, Usage: "`FOLDER` of actions, triggers, rules and activations, which outlive it (default: platform in the home folder)"},
 			&cli.BoolFlag{Name: "guest-key", Usage: "take OpenWhisk's well-known guest key instead of one that only this home knows"},
 			&cli.BoolFlag{Name: "log-requests", Usage: "log every request"},
