@@ -22,13 +22,16 @@ import (
 
 // container is one child process that serves an action.
 type container struct {
-	action      *action
-	dir         string // working folder, with the socket
+	size
+	action      *action // nil while prewarmed
+	dir         string  // working folder, with the socket
 	cmd         *exec.Cmd
 	client      *http.Client
+	door        door
 	logs        *logs
 	fence       fence
 	initialized bool
+	paused      bool // under the pool's lock
 	lastUsed    time.Time
 	exited      *once // closed when the process has ended and was waited for
 	watched     sync.WaitGroup
@@ -41,17 +44,29 @@ type container struct {
 // watchEvery is the time between looks at a container's memory.
 const watchEvery = 10 * time.Millisecond
 
-func (p *Platform) startContainer(a *action) (*container, error) {
+// startContainer starts a container and logs why it could not.
+func (p *Platform) startContainer(s size) (*container, error) {
+	c, err := p.launch(s)
+	if err != nil {
+		p.cfg.Logger.WithError(err).WithField("kind", s.kind).Error("a container could not be started")
+	}
+	return c, err
+}
+
+func (p *Platform) launch(s size) (*container, error) {
 	dir, err := os.MkdirTemp(p.root, "c-")
 	if err != nil {
 		return nil, err
 	}
-	c := &container{action: a, dir: dir, logs: newLogs(), exited: newOnce(), lastUsed: time.Now()}
-	socket := filepath.Join(dir, "s")
-	kind := p.cfg.Kinds[a.Exec.Kind]
+	c := &container{size: s, dir: dir, logs: newLogs(), exited: newOnce(), lastUsed: time.Now()}
+	if c.door, err = openDoor(dir); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	kind := p.cfg.Kinds[s.kind]
 	args := make([]string, len(kind.Command))
 	for i, arg := range kind.Command {
-		args[i] = strings.ReplaceAll(arg, "{listen}", "unix:"+socket)
+		args[i] = strings.ReplaceAll(arg, "{listen}", "unix:"+c.door.listen)
 	}
 	c.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the platform's own configuration
 	c.cmd.Dir = dir
@@ -60,15 +75,16 @@ func (p *Platform) startContainer(a *action) (*container, error) {
 	c.cmd.WaitDelay = time.Second
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := p.spawner.start(c.cmd); err != nil {
+		c.door.close()
 		os.RemoveAll(dir)
 		return nil, err
 	}
-	c.fence = p.fences.fence(c.cmd.Process.Pid, filepath.Base(dir), need(a))
+	c.fence = p.fences.fence(c.cmd.Process.Pid, filepath.Base(dir), s.memory)
 	c.client = &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, // the invoker does not reuse connections either
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
+			return d.DialContext(ctx, "unix", c.door.dial)
 		},
 	}}
 	c.watched.Add(2)
@@ -106,7 +122,7 @@ func (c *container) watch() {
 		case <-tick.C:
 			resident, peak := residentOf(c.cmd.Process.Pid)
 			c.raise(peak)
-			if resident > need(c.action) {
+			if resident > c.memory {
 				c.mu.Lock()
 				c.overrun = true
 				c.mu.Unlock()
@@ -156,6 +172,21 @@ func (c *container) signal() {
 	syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
 }
 
+// pause stops an idle container, so that it uses no processor; resume lets it go on. The pool's lock is held.
+func (c *container) pause() {
+	if !c.paused {
+		c.paused = true
+		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGSTOP) //nolint:errcheck // it may be gone: the pool buries it
+	}
+}
+
+func (c *container) resume() {
+	if c.paused {
+		c.paused = false
+		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGCONT) //nolint:errcheck // it may be gone: /run says so
+	}
+}
+
 // kill ends the container and waits until nothing of it is left.
 func (c *container) kill() {
 	if c.alive() {
@@ -164,6 +195,7 @@ func (c *container) kill() {
 	c.watched.Wait()
 	c.signal() // children that outlived their parent
 	c.client.CloseIdleConnections()
+	c.door.close()
 	c.fence.remove()
 	os.RemoveAll(c.dir) //nolint:errcheck // the platform's root goes as a whole at the end
 }

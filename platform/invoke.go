@@ -143,11 +143,11 @@ func (p *Platform) attempt(run *running) *activation {
 			return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
 		}
 		if c == nil {
-			if c, err = p.startContainer(run.action); err != nil {
-				p.pool.discard(run.action, nil)
-				p.cfg.Logger.WithError(err).Error("a container could not be started")
+			if c, err = p.startContainer(sizeOf(run.action)); err != nil {
+				p.pool.discard(run.action)
 				return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
 			}
+			c.action = run.action
 		}
 		end := p.runIn(c, run)
 		rec := p.record(run, c, end)
@@ -155,7 +155,7 @@ func (p *Platform) attempt(run *running) *activation {
 			p.pool.release(c)
 		} else {
 			c.kill()
-			p.pool.discard(run.action, c)
+			p.pool.discard(run.action)
 		}
 		if end.reschedule && try < maxReschedules {
 			continue

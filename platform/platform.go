@@ -57,7 +57,7 @@ func New(cfg Config) (*Platform, error) {
 		cfg: cfg, root: root, fences: newFencer(), spawner: newSpawner(),
 		packages: map[string]*pkg{}, actions: map[string]*action{}, activations: map[string]*activation{}, work: work, stop: stop,
 	}
-	p.pool = newPool(cfg.PoolMemory, cfg.Idle)
+	p.pool = newPool(&p.cfg, p.startContainer)
 	cfg.Logger.WithField("memory", p.fences.String()).Debug("platform made")
 	return p, nil
 }
@@ -69,6 +69,7 @@ func (p *Platform) Start() error {
 		return err
 	}
 	p.listener, p.served = l, make(chan struct{})
+	p.pool.open()
 	p.server = &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		defer close(p.served)
