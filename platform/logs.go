@@ -61,19 +61,27 @@ func (l *logs) finish(wait bool) []string {
 	return l.lines
 }
 
+// add takes a line. An activation may print without ending its last line: the sentinel then follows on it.
 func (l *logs) add(stream, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if text == sentinel {
+	text, ended := strings.CutSuffix(text, sentinel)
+	if text != "" || !ended {
+		l.keep(stream, text)
+	}
+	if ended {
 		l.ends++
 		select {
 		case l.changed <- struct{}{}:
 		default:
 		}
-		return
 	}
-	const keep = 50
-	if l.tail = append(l.tail, text); len(l.tail) > keep {
+}
+
+// keep files a line, up to the limit; the caller holds the lock.
+func (l *logs) keep(stream, text string) {
+	const most = 50
+	if l.tail = append(l.tail, text); len(l.tail) > most {
 		l.tail = l.tail[1:]
 	}
 	line := logLine(time.Now(), stream, text)
