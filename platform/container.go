@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,6 +29,7 @@ type container struct {
 	door        door
 	logs        *logs
 	fence       fence
+	guard       *guard
 	initialized bool
 	paused      bool // under the pool's lock
 	lastUsed    time.Time
@@ -39,10 +39,8 @@ type container struct {
 	mu      sync.Mutex
 	top     disdel.Bytes // high-water mark of resident memory
 	overrun bool         // the watch killed it for memory
+	spilled bool         // the watch killed it for its folder
 }
-
-// watchEvery is the time between looks at a container's memory.
-const watchEvery = 10 * time.Millisecond
 
 // startContainer starts a container and logs why it could not.
 func (p *Platform) startContainer(s size) (*container, error) {
@@ -74,12 +72,15 @@ func (p *Platform) launch(s size) (*container, error) {
 	c.cmd.Stdout, c.cmd.Stderr = c.logs.stream("stdout"), c.logs.stream("stderr")
 	c.cmd.WaitDelay = time.Second
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := p.spawner.start(c.cmd); err != nil {
+	c.fence = p.fences.fence(filepath.Base(dir), s.memory, sharesOfPool(s.memory, p.cfg.PoolMemory))
+	if c.cmd, err = p.spawner.start(c.cmd, c.fence); err != nil {
+		c.fence.remove()
 		c.door.close()
 		os.RemoveAll(dir)
 		return nil, err
 	}
-	c.fence = p.fences.fence(c.cmd.Process.Pid, filepath.Base(dir), s.memory)
+	c.guard = p.guard
+	c.guard.tell("+", c.cmd.Process.Pid)
 	c.client = &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, // the invoker does not reuse connections either
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -89,7 +90,7 @@ func (p *Platform) launch(s size) (*container, error) {
 	}}
 	c.watched.Add(2)
 	go c.reap()
-	go c.watch()
+	go c.watch(disdel.Bytes(p.cfg.FolderMB) * disdel.MB)
 	return c, nil
 }
 
@@ -108,42 +109,6 @@ func (c *container) reap() {
 		c.raise(disdel.Bytes(usage.Maxrss) * disdel.KB)
 	}
 	c.exited.close()
-}
-
-// watch measures resident memory and enforces the limit where the kernel does not, or not to the megabyte.
-func (c *container) watch() {
-	defer c.watched.Done()
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.exited.c:
-			return
-		case <-tick.C:
-			resident, peak := residentOf(c.cmd.Process.Pid)
-			c.raise(peak)
-			if resident > c.memory {
-				c.mu.Lock()
-				c.overrun = true
-				c.mu.Unlock()
-				c.signal()
-			}
-		}
-	}
-}
-
-func (c *container) raise(peak disdel.Bytes) {
-	c.mu.Lock()
-	c.top = max(c.top, peak)
-	c.mu.Unlock()
-}
-
-func (c *container) peak() disdel.Bytes {
-	_, peak := residentOf(c.cmd.Process.Pid)
-	c.raise(peak)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.top
 }
 
 // exhausted tells whether the process died for memory: by the watch, by the kernel, or by its own failed allocation.
@@ -194,6 +159,7 @@ func (c *container) kill() {
 	}
 	c.watched.Wait()
 	c.signal() // children that outlived their parent
+	c.guard.tell("-", c.cmd.Process.Pid)
 	c.client.CloseIdleConnections()
 	c.door.close()
 	c.fence.remove()
@@ -255,34 +221,4 @@ func (c *container) try(ctx context.Context, path string, data []byte) (int, []b
 	const most = 64 << 20
 	answer, err := io.ReadAll(io.LimitReader(res.Body, most))
 	return res.StatusCode, answer, err
-}
-
-// spawner starts processes from one thread that lives as long as the platform: the kernel sends a child its death signal
-// when the thread that made it ends, not the process.
-type spawner struct {
-	orders chan func()
-	done   chan struct{}
-}
-
-func newSpawner() *spawner {
-	s := &spawner{orders: make(chan func()), done: make(chan struct{})}
-	go func() {
-		runtime.LockOSThread()
-		defer close(s.done)
-		for f := range s.orders {
-			f()
-		}
-	}()
-	return s
-}
-
-func (s *spawner) start(cmd *exec.Cmd) error {
-	err := make(chan error, 1)
-	s.orders <- func() { err <- cmd.Start() }
-	return <-err
-}
-
-func (s *spawner) close() {
-	close(s.orders)
-	<-s.done
 }

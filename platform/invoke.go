@@ -282,7 +282,11 @@ func errorOf(body []byte, otherwise string) string {
 
 // death tells why a container's process went away.
 func (p *Platform) death(c *container, otherwise string) string {
-	if c.exhausted() && p.cfg.OOM == OOMAsDocker {
+	memory := c.exhausted()
+	if c.overflowed() {
+		return textFolder(p.cfg.FolderMB)
+	}
+	if memory && p.cfg.OOM == OOMAsDocker {
 		return textMemoryExhausted
 	}
 	return otherwise

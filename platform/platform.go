@@ -19,6 +19,7 @@ type Platform struct {
 	root    string // of sockets and working folders
 	fences  fencer
 	spawner *spawner
+	guard   *guard
 	pool    *pool
 
 	mu          sync.Mutex
@@ -57,6 +58,7 @@ func New(cfg Config) (*Platform, error) {
 		cfg: cfg, root: root, fences: newFencer(), spawner: newSpawner(),
 		packages: map[string]*pkg{}, actions: map[string]*action{}, activations: map[string]*activation{}, work: work, stop: stop,
 	}
+	p.guard = newGuard(p.fences.folders())
 	p.pool = newPool(&p.cfg, p.startContainer)
 	cfg.Logger.WithField("memory", p.fences.String()).Debug("platform made")
 	return p, nil
@@ -101,6 +103,7 @@ func (p *Platform) Close(ctx context.Context) error {
 	p.pool.drain()
 	p.spawner.close()
 	p.fences.close()
+	p.guard.close()
 	if err := os.RemoveAll(p.root); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}

@@ -54,6 +54,11 @@ func textLogsTruncated(limit int) string {
 	return fmt.Sprintf("Logs were truncated because the total bytes size exceeds the limit of %d bytes.", limit)
 }
 
+// textFolder is ours: OpenWhisk bounds no container's disk.
+func textFolder(limitMB int) string {
+	return fmt.Sprintf("The action wrote more than %d MB to its folder and was aborted.", limitMB)
+}
+
 func textTooLarge(size int64, limit disdel.Bytes) string {
 	return fmt.Sprintf("Request larger than allowed: %d > %d bytes.", size, limit)
 }
