@@ -168,33 +168,39 @@ func (c *container) kill() {
 
 var errDied = errors.New("the container's process went away")
 
+// reply is a container's answer. Of a body that is longer than any that counts, the rest is left unread.
+type reply struct {
+	status int
+	body   []byte
+	length int64 // that the header announced
+}
+
 // post sends a request to the container. The error is context.DeadlineExceeded after limit, errDied when the process ended
 // or answered nothing. While it does not listen yet, the connection is tried again until the limit.
-func (c *container) post(ctx context.Context, path string, body any, limit time.Duration) (status int, answer []byte, err error) {
+func (c *container) post(ctx context.Context, path string, body any, limit time.Duration) (reply, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return 0, nil, err
+		return reply{}, err
 	}
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	for {
-		status, answer, err = c.try(ctx, path, data)
+		got, err := c.try(ctx, path, data)
 		var refused *net.OpError
-		if err == nil || !errors.As(err, &refused) || refused.Op != "dial" {
-			break
+		if err == nil {
+			return got, nil
+		}
+		if !errors.As(err, &refused) || refused.Op != "dial" {
+			return reply{}, ended(ctx)
 		}
 		select {
 		case <-ctx.Done():
-			return 0, nil, ended(ctx)
+			return reply{}, ended(ctx)
 		case <-c.exited.c:
-			return 0, nil, errDied
+			return reply{}, errDied
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	if err != nil {
-		return 0, nil, ended(ctx)
-	}
-	return status, answer, nil
 }
 
 func ended(ctx context.Context) error {
@@ -204,21 +210,21 @@ func ended(ctx context.Context) error {
 	return errDied
 }
 
-func (c *container) try(ctx context.Context, path string, data []byte) (int, []byte, error) {
+func (c *container) try(ctx context.Context, path string, data []byte) (reply, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://container"+path, bytes.NewReader(data))
 	if err != nil {
-		return 0, nil, err
+		return reply{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := c.client.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return reply{}, err
 	}
 	defer res.Body.Close()
 	if res.ContentLength < 0 { // ApacheBlockingContainerClient takes an unknown length for no response
-		return 0, nil, errDied
+		return reply{}, errDied
 	}
 	const most = 64 << 20
-	answer, err := io.ReadAll(io.LimitReader(res.Body, most))
-	return res.StatusCode, answer, err
+	body, err := io.ReadAll(io.LimitReader(res.Body, most))
+	return reply{res.StatusCode, body, res.ContentLength}, err
 }

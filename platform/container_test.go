@@ -76,8 +76,8 @@ func hold(dir string) {
 		os.Exit(1)
 	}
 	c.post(context.Background(), "/init", map[string]any{"value": map[string]any{"main": "parent"}}, time.Minute)
-	_, answer, _ := c.post(context.Background(), "/run", map[string]any{"value": map[string]any{}}, time.Minute)
-	fmt.Println(string(answer))
+	got, _ := c.post(context.Background(), "/run", map[string]any{"value": map[string]any{}}, time.Minute)
+	fmt.Println(string(got.body))
 	select {}
 }
 

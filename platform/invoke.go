@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -186,29 +185,26 @@ func (p *Platform) runIn(c *container, run *running) (end ending) {
 	c.logs.begin(run.action.Limits.Logs)
 	defer func() {
 		end.end = time.Now()
-		end.logs = c.logs.finish(end.keep())
-		if !end.keep() {
-			end.logs = append(end.logs, logLine(time.Now(), "stderr", textLogsIncomplete))
-		}
+		end.logs = c.collect(&end)
 	}()
 	end.start = time.Now()
 	limit := time.Duration(run.action.Limits.Timeout) * time.Millisecond
 	if !c.initialized {
 		end.cold = true
-		status, body, err := c.post(p.work, "/init", p.initBody(run), limit)
+		got, err := c.post(p.work, "/init", p.initBody(run), limit)
 		end.initTime = time.Since(end.start)
-		if done := p.initEnding(c, status, body, err, limit, &end); done {
+		if done := p.initEnding(c, got, err, limit, &end); done {
 			return end
 		}
 		c.initialized = true
 	}
-	status, body, err := c.post(p.work, "/run", p.runBody(run, limit), limit)
-	p.runEnding(c, status, body, err, limit, &end)
+	got, err := c.post(p.work, "/run", p.runBody(run, limit), limit)
+	p.runEnding(c, got, err, limit, &end)
 	return end
 }
 
 // initEnding says how a failed /init ends the activation; done is false where it went well.
-func (p *Platform) initEnding(c *container, status int, body []byte, err error, limit time.Duration, end *ending) (done bool) {
+func (p *Platform) initEnding(c *container, got reply, err error, limit time.Duration, end *ending) (done bool) {
 	switch {
 	case isTimeout(err):
 		end.timedOut = true
@@ -216,11 +212,11 @@ func (p *Platform) initEnding(c *container, status int, body []byte, err error, 
 	case err != nil:
 		end.died = true
 		end.developerError(p.death(c, textAbnormalInit))
-	case status == http.StatusServiceUnavailable:
-		end.developerError(textInvalidInit(body))
+	case got.status == http.StatusServiceUnavailable:
+		end.developerError(textInvalidInit(got.body))
 		end.reschedule = true
-	case status != http.StatusOK:
-		end.developerError(errorOf(body, textInvalidInit(body)))
+	case got.status != http.StatusOK:
+		end.ownError(got.body, textInvalidInit(got.body))
 	default:
 		return false
 	}
@@ -228,8 +224,8 @@ func (p *Platform) initEnding(c *container, status int, body []byte, err error, 
 }
 
 // runEnding reads the answer of /run as ActivationResult.processRunResponseContent does.
-func (p *Platform) runEnding(c *container, status int, body []byte, err error, limit time.Duration, end *ending) {
-	trimmed := bytes.TrimSpace(body)
+func (p *Platform) runEnding(c *container, got reply, err error, limit time.Duration, end *ending) {
+	trimmed := bytes.TrimSpace(got.body)
 	object := len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed)
 	switch {
 	case isTimeout(err):
@@ -238,24 +234,40 @@ func (p *Platform) runEnding(c *container, status int, body []byte, err error, l
 	case err != nil:
 		end.died = true
 		end.developerError(p.death(c, textAbnormalRun))
-	case status == http.StatusServiceUnavailable:
-		end.developerError(textInvalidResponse(body))
+	case got.status == http.StatusServiceUnavailable:
+		end.developerError(textInvalidResponse(got.body))
 		end.reschedule = true
-	case disdel.Bytes(len(body)) > p.cfg.Limits.Payload:
-		end.applicationError(textResultTooLarge(len(body), p.cfg.Limits.Payload, body))
-	case status != http.StatusOK:
-		end.developerError(errorOf(body, textInvalidResponse(body)))
+	case disdel.Bytes(got.length) > p.cfg.Limits.Payload:
+		end.applicationError(textResultTooLarge(int(got.length), p.cfg.Limits.Payload, got.body))
+	case got.status != http.StatusOK:
+		end.ownError(got.body, textInvalidResponse(got.body))
 	case !object:
-		end.developerError(textInvalidResponse(body))
+		end.developerError(textInvalidResponse(got.body))
 	default:
 		end.status, end.result = statusSuccess, trimmed
-		var e struct {
-			Error json.RawMessage `json:"error"`
+		if e := errorIn(trimmed); e != nil {
+			end.status, end.result = statusApplication, e
 		}
-		if trimmed[0] == '{' && json.Unmarshal(trimmed, &e) == nil && len(e.Error) > 0 {
-			end.status = statusApplication
-			end.result, _ = json.Marshal(map[string]json.RawMessage{"error": e.Error})
-		}
+	}
+}
+
+// errorIn is the error alone of an object that has one, whatever JSON it is; the other fields are dropped.
+func errorIn(body []byte) json.RawMessage {
+	var e struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(body, &e) != nil || len(e.Error) == 0 {
+		return nil
+	}
+	result, _ := json.Marshal(e)
+	return result
+}
+
+// ownError is a developer error in the container's own words, where it has any.
+func (e *ending) ownError(body []byte, otherwise string) {
+	e.developerError(otherwise)
+	if own := errorIn(body); own != nil {
+		e.text, e.result = "", own
 	}
 }
 
@@ -264,20 +276,6 @@ func (e *ending) developerError(text string) { e.status, e.text = statusDevelope
 func (e *ending) applicationError(text string) {
 	e.status = statusApplication
 	e.result, _ = json.Marshal(map[string]string{"error": text})
-}
-
-// errorOf is the error that a JSON body carries, else otherwise.
-func errorOf(body []byte, otherwise string) string {
-	var e struct {
-		Error any `json:"error"`
-	}
-	if json.Unmarshal(body, &e) != nil || e.Error == nil {
-		return otherwise
-	}
-	if text, ok := e.Error.(string); ok {
-		return text
-	}
-	return fmt.Sprint(e.Error)
 }
 
 // death tells why a container's process went away.

@@ -100,9 +100,9 @@ func TestLaunchersKeepTheContractsCorners(t *testing.T) {
 				want       int
 			}{{"/run", "", 500}, {"/init", "", 403}, {"/init", code, 200}, {"/init", code, 403}, {"/run", "", 200}, {"/other", "", 404}} {
 				body := map[string]any{"value": map[string]any{"code": s.code, "main": "main"}}
-				status, answer, err := c.post(t.Context(), s.path, body, interpreterWait)
-				if err != nil || status != s.want {
-					t.Errorf("%d: %s is answered %d %s %v, want %d", i, s.path, status, answer, err, s.want)
+				got, err := c.post(t.Context(), s.path, body, interpreterWait)
+				if err != nil || got.status != s.want {
+					t.Errorf("%d: %s is answered %d %s %v, want %d", i, s.path, got.status, got.body, err, s.want)
 				}
 			}
 			if !c.logs.saw("Cannot initialize the action more than once.") {
