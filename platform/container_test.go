@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +42,46 @@ var behaviours = map[string]func(params map[string]any) (status int, answer stri
 		}
 		return 200, fmt.Sprintf(`{"pid":%d,"child":%d}`, os.Getpid(), child.Process.Pid)
 	},
-	"touch": touch,
+	"touch":       touch,
+	"no-sentinel": func(map[string]any) (int, string) { return 200, `{}` },
+	"killed": func(map[string]any) (int, string) {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	},
+	"chatty": func(map[string]any) (int, string) {
+		for range 20 {
+			fmt.Println(strings.Repeat("x", 60_000))
+		}
+		return 200, `{}`
+	},
+	"busy":        func(map[string]any) (int, string) { return 503, `` },
+	"busy-once":   func(map[string]any) (int, string) { return once503("run") },
+	"not-object":  func(map[string]any) (int, string) { return 200, `17` },
+	"empty":       func(map[string]any) (int, string) { return 200, `` },
+	"plain-error": func(map[string]any) (int, string) { return 500, `oops` },
+	"deep-error":  func(map[string]any) (int, string) { return 400, `{"error":{"kind":"diverged"},"x":1}` },
+	"array":       func(map[string]any) (int, string) { return 200, `[1,2]` },
+	"allowed":     func(map[string]any) (int, string) { return 200, `{"x":"` + strings.Repeat("x", 1<<20-8) + `"}` },
+	"one-more":    func(map[string]any) (int, string) { return 200, `{"x":"` + strings.Repeat("x", 1<<20-7) + `"}` },
+}
+
+// initBehaviours are the same for /init.
+var initBehaviours = map[string]func() (status int, answer string){
+	"init-busy-once": func() (int, string) { return once503("init") },
+	"init-plain":     func() (int, string) { return 500, `oops` },
+	"init-deep":      func() (int, string) { return 502, `{"error":["a","b"]}` },
+	"init-killed": func() (int, string) {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	},
+}
+
+// once503 answers 503 in the first container of a platform that asks, and 200 after.
+func once503(name string) (int, string) {
+	if os.Mkdir(filepath.Join("..", "asked-"+name), 0o700) == nil {
+		return 503, ``
+	}
+	return 200, `{}`
 }
 
 // parentOf runs the action parent and returns its process and the one it started.

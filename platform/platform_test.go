@@ -60,6 +60,11 @@ func serve(address string) {
 		case "init-error":
 			reply(w, 502, `{"error":"no such main"}`)
 		default:
+			if f := initBehaviours[main]; f != nil {
+				status, answer := f()
+				reply(w, status, answer)
+				return
+			}
 			reply(w, 200, `{"ok":true}`)
 		}
 	})
@@ -70,6 +75,9 @@ func serve(address string) {
 		}
 		json.NewDecoder(r.Body).Decode(&req)
 		defer func() {
+			if main == "no-sentinel" {
+				return
+			}
 			fmt.Println(sentinel)
 			fmt.Fprintln(os.Stderr, sentinel)
 		}()
