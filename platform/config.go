@@ -54,13 +54,12 @@ type Config struct {
 	PoolMemory disdel.Bytes
 	Kinds      map[string]Kind
 	TempDir    string        // of sockets and working folders; empty: the system's
+	PauseGrace time.Duration // after which an unused container is stopped until its next activation; 0: never
+	Prewarm    []Prewarm
+	FolderMB   int           // bound on a container's working folder; 0: none
 	Idle       time.Duration // after which an unused container is removed
 	OOM        OOMText
 	Logger     logrus.FieldLogger
-
-	PauseGrace time.Duration // after which an idle container is stopped until its next activation; 0: never
-	Prewarm    []Prewarm
-	FolderMB   int // bound on a container's working folder; 0: none
 }
 
 // guestKey is the key of the namespace guest in OpenWhisk's standalone.conf and its clients' documents.
@@ -72,7 +71,6 @@ func DefaultConfig() Config {
 	quiet.SetOutput(io.Discard)
 	return Config{
 		Namespace: "guest", AuthKey: guestKey, PoolMemory: 2 * disdel.GB, Idle: 10 * time.Minute, Logger: quiet,
-		PauseGrace: 10 * time.Second, FolderMB: 1024,
 		Limits: Limits{
 			Memory:      Range[disdel.Bytes]{128 * disdel.MB, 256 * disdel.MB, 512 * disdel.MB},
 			Timeout:     Range[time.Duration]{100 * time.Millisecond, time.Minute, 5 * time.Minute},
@@ -81,6 +79,7 @@ func DefaultConfig() Config {
 			Payload:     disdel.MB, Code: 48 * disdel.MB,
 			InvocationsPerMinute: 60, ConcurrentInvocations: 30,
 		},
+		PauseGrace: 10 * time.Second, FolderMB: 1024,
 	}
 }
 
@@ -95,13 +94,9 @@ func (c *Config) validate() error {
 		return bad("the pool is smaller than the smallest action")
 	case c.Limits.Memory.Min > c.Limits.Memory.Max || c.Limits.Timeout.Min > c.Limits.Timeout.Max:
 		return bad("a limit's minimum is above its maximum")
-	case c.Idle < 0 || c.PauseGrace < 0 || c.FolderMB < 0:
-		return bad("the idle time, the pause grace and the bound on folders cannot be negative")
+	default:
+		return nil
 	}
-	if err := c.validatePrewarm(); err != nil {
-		return bad(err.Error())
-	}
-	return nil
 }
 
 func listenLoopback() (net.Listener, error) {

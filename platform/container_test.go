@@ -213,3 +213,15 @@ func TestProcessorsAreDividedByMemory(t *testing.T) {
 		}
 	}
 }
+
+func TestTheKeyIsGivenToActionsThatAskForIt(t *testing.T) {
+	p := start(t, nil)
+	for value, want := range map[string]bool{"true": true, "1": true, `"yes"`: true, "false": false, "0": false, `""`: false, "null": false} {
+		run := &running{id: newID(), action: &action{Annotations: []keyValue{{Key: "provide-api-key", Value: json.RawMessage(value)}}}}
+		_, got := p.initEnv(run)["__OW_API_KEY"]
+		_, too := p.runBody(run, time.Second).(map[string]any)["api_key"]
+		if got != want || too != want {
+			t.Errorf("%s: the key is given %v and %v, want %v", value, got, too, want)
+		}
+	}
+}

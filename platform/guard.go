@@ -35,6 +35,7 @@ done 2>/dev/null
 
 // newGuard starts a guard; where there is no shell, the death signal of the containers themselves must do.
 func newGuard(folders []string) *guard {
+	keepDescriptors()
 	in, out, err := os.Pipe()
 	if err != nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -292,10 +293,35 @@ func (p *Platform) death(c *container, otherwise string) string {
 
 func (p *Platform) initBody(run *running) any {
 	a := run.action
-	return map[string]any{"value": map[string]any{"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "code": a.Exec.Code, "env": map[string]string{
+	value := map[string]any{"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "env": p.initEnv(run)}
+	if a.Exec.Code != "" { // an image may bring its own
+		value["code"] = a.Exec.Code
+	}
+	return map[string]any{"value": value}
+}
+
+// initEnv is the environment that /init hands over, as the invoker fills it.
+func (p *Platform) initEnv(run *running) map[string]string {
+	a := run.action
+	env := map[string]string{
 		"__OW_NAMESPACE": p.cfg.Namespace, "__OW_ACTION_NAME": "/" + a.path(), "__OW_ACTION_VERSION": a.Version, "__OW_ACTIVATION_ID": run.id,
 		"__OW_TRANSACTION_ID": run.id, "__OW_DEADLINE": deadlineText(time.Duration(a.Limits.Timeout) * time.Millisecond),
-	}}}
+	}
+	if wantsKey(a) {
+		env["__OW_API_KEY"] = p.cfg.AuthKey
+	}
+	return env
+}
+
+// wantsKey tells whether the action asked for the namespace's key by its annotation: any JSON that is not false, null,
+// zero or empty.
+func wantsKey(a *action) bool {
+	for _, v := range a.Annotations {
+		if v.Key == "provide-api-key" {
+			return !slices.Contains([]string{"", "false", "null", "0", `""`}, string(v.Value))
+		}
+	}
+	return false
 }
 
 func mainOf(a *action) string {
@@ -306,10 +332,14 @@ func mainOf(a *action) string {
 }
 
 func (p *Platform) runBody(run *running, limit time.Duration) any {
-	return map[string]any{
+	body := map[string]any{
 		"value": run.params, "namespace": p.cfg.Namespace, "action_name": "/" + run.action.path(), "action_version": run.action.Version,
 		"activation_id": run.id, "transaction_id": run.id, "deadline": deadlineText(limit),
 	}
+	if wantsKey(run.action) {
+		body["api_key"] = p.cfg.AuthKey
+	}
+	return body
 }
 
 // deadlineText is epoch milliseconds as a string: what the invoker sends, whatever the documents say.

@@ -49,6 +49,9 @@ func New(cfg Config) (*Platform, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if err := cfg.validateContainers(); err != nil {
+		return nil, err
+	}
 	root, err := makeRoot(cfg.TempDir)
 	if err != nil {
 		return nil, err
@@ -101,9 +104,9 @@ func (p *Platform) Close(ctx context.Context) error {
 	p.pool.close()
 	p.flying.Wait()
 	p.pool.drain()
+	p.guard.close()
 	p.spawner.close()
 	p.fences.close()
-	p.guard.close()
 	if err := os.RemoveAll(p.root); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}

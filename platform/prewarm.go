@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/disdel/disdel"
@@ -15,6 +16,18 @@ type Prewarm struct {
 }
 
 func (p Prewarm) size() size { return size{p.Kind, p.Memory} }
+
+// validateContainers is the part of validate that is about containers.
+func (c *Config) validateContainers() error {
+	err := c.validatePrewarm()
+	if err == nil && (c.Idle < 0 || c.PauseGrace < 0 || c.FolderMB < 0) {
+		err = errors.New("the idle time, the pause grace and the bound on folders cannot be negative")
+	}
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "configure platform", Err: err}
+	}
+	return nil
+}
 
 func (c *Config) validatePrewarm() error {
 	var sum disdel.Bytes

@@ -31,6 +31,11 @@ func textTimeout(limit time.Duration, init bool) string {
 	return text + "."
 }
 
+// textFolder is ours: OpenWhisk bounds no container's disk.
+func textFolder(limitMB int) string {
+	return fmt.Sprintf("The action wrote more than %d MB to its folder and was aborted.", limitMB)
+}
+
 func textInvalidResponse(body []byte) string {
 	return "The action did not produce a valid JSON or JSON Array response: " + short(body)
 }
@@ -53,11 +58,6 @@ func textResultTooLarge(size int, limit disdel.Bytes, body []byte) string {
 
 func textLogsTruncated(limit int) string {
 	return fmt.Sprintf("Logs were truncated because the total bytes size exceeds the limit of %d bytes.", limit)
-}
-
-// textFolder is ours: OpenWhisk bounds no container's disk.
-func textFolder(limitMB int) string {
-	return fmt.Sprintf("The action wrote more than %d MB to its folder and was aborted.", limitMB)
 }
 
 func textTooLarge(size int64, limit disdel.Bytes) string {
