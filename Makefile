@@ -38,3 +38,8 @@ bench-engine: ## figures of the training engine, beside PyTorch and TensorFlow (
 	scripts/bench-deps.sh
 	go build -o bin/bench-engine ./bench/engine
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
+
+.PHONY: bench-platform
+bench-platform: build ## figures of disdel platform up, as clients in another process see it
+	go build -o bin/bench-platform ./bench/platform
+	bin/bench-platform

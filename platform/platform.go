@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -68,17 +67,10 @@ func New(cfg Config) (*Platform, error) {
 // Start serves on a loopback port of its own.
 func (p *Platform) Start() error {
 	l, err := listenLoopback()
-	if err != nil {
-		return err
+	if err == nil {
+		p.Serve(l, p.Handler())
 	}
-	p.listener, p.served = l, make(chan struct{})
-	p.pool.open()
-	p.server = &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	go func() {
-		defer close(p.served)
-		p.server.Serve(l) //nolint:errcheck // ends with ErrServerClosed
-	}()
-	return nil
+	return err
 }
 
 // URL is the API host.

@@ -34,6 +34,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DISDEL_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("NO_COLOR", "1")
+			e.Defer(func() { endLeftPlatform(filepath.Join(e.WorkDir, "home")) })
 			return writeGuide(filepath.Join(e.WorkDir, "guide"))
 		},
 	})

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -161,33 +160,52 @@ func (s *stack) executor() (*executor.Executor, disdel.Bytes, error) {
 			return nil, 0, err
 		}
 		cfg.APIHost, cfg.AuthKey = p.URL(), p.AuthKey()
-	} else if cfg.AuthKey, err = authKey(); err != nil {
+	} else if cfg.AuthKey, err = authKey(s.home, cfg.APIHost); err != nil {
 		return nil, 0, err
 	}
 	e, err := executor.New(cfg)
 	return e, pool, err
 }
 
+// platform starts an OpenWhisk for the length of the command.
 func (s *stack) platform(pool disdel.Bytes) (*platform.Platform, error) {
+	cfg, err := s.platformConfig(pool)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.newPlatform(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Start()
+}
+
+// platformConfig is an OpenWhisk whose containers of the kind disdel are this program, or that of --action.
+func (s *stack) platformConfig(pool disdel.Bytes) (platform.Config, error) {
+	cfg := platform.DefaultConfig()
 	self, err := os.Executable()
 	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Internal, Op: "find this program", Err: err}
+		return cfg, &disdel.Error{Kind: disdel.Internal, Op: "find this program", Err: err}
 	}
 	runner, err := actionBinary(s.cli)
 	if err != nil {
-		return nil, err
+		return cfg, err
 	}
 	memory, err := disdel.ParseBytes(s.cli.String("action-memory"))
 	if err != nil {
-		return nil, err
+		return cfg, err
 	}
-	cfg := platform.DefaultConfig()
 	cfg.PoolMemory, cfg.Logger, cfg.AuthKey = pool, s.log, randomKey()
 	cfg.Limits.Memory.Max, cfg.Limits.Timeout.Max = memory, s.cli.Duration("action-timeout")
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = embeddedPerMinute, embeddedConcurrent
 	cfg.Kinds = map[string]platform.Kind{
 		disdel.RuntimeKind: {Command: []string{cmp.Or(runner, self), "runtime", "--listen", "{listen}"}},
 	}
+	return cfg, nil
+}
+
+// newPlatform makes a platform that ends with the stack.
+func (s *stack) newPlatform(cfg platform.Config) (*platform.Platform, error) {
 	p, err := platform.New(cfg)
 	if err != nil {
 		return nil, err
@@ -197,7 +215,7 @@ func (s *stack) platform(pool disdel.Bytes) (*platform.Platform, error) {
 		defer stop()
 		return p.Close(ctx)
 	})
-	return p, p.Start()
+	return p, nil
 }
 
 // OpenWhisk's defaults protect a shared cluster; the embedded platform has one user, and a job of many short rounds would
@@ -207,13 +225,18 @@ const (
 	embeddedConcurrent = 300
 )
 
-// pool is the memory of the container pool: what the user says, or three quarters of what the machine has free.
+// pool is the memory of the container pool: what the user says, or for an embedded one what it gets.
 func (s *stack) pool() (disdel.Bytes, error) {
+	if s.cli.String("pool-memory") == "" && s.cli.String("apihost") != "" {
+		return 0, nil
+	}
+	return s.embeddedPool()
+}
+
+// embeddedPool is what the user says, or three quarters of what the machine has free.
+func (s *stack) embeddedPool() (disdel.Bytes, error) {
 	if text := s.cli.String("pool-memory"); text != "" {
 		return disdel.ParseBytes(text)
-	}
-	if s.cli.String("apihost") != "" {
-		return 0, nil
 	}
 	return max(512*disdel.MB, freeMemory()/4*3), nil
 }
@@ -243,36 +266,27 @@ func randomKey() string {
 	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-8" + h[17:20] + "-" + h[20:32] + ":" + h[32:]
 }
 
-// authKey is the user's OpenWhisk key: DISDEL_AUTH, or AUTH of wsk's own file, which is never written.
-func authKey() (string, error) {
+// authKey is the user's OpenWhisk key: DISDEL_AUTH; that of `disdel platform up` in the same home, if it is the one meant;
+// or AUTH of wsk's own file, which is never written.
+func authKey(home, apihost string) (string, error) {
 	if key := os.Getenv("DISDEL_AUTH"); key != "" {
 		return key, nil
+	}
+	if own := readProperties(propertiesFile(home)); own["APIHOST"] == strings.TrimSuffix(apihost, "/") && own["AUTH"] != "" {
+		return own["AUTH"], nil
 	}
 	path := os.Getenv("WSK_CONFIG_FILE")
 	if path == "" {
 		dir, _ := os.UserHomeDir()
 		path = filepath.Join(dir, ".wskprops")
 	}
-	f, err := os.Open(path)
-	if err == nil {
-		defer f.Close()
-		if key := property(f, "AUTH"); key != "" {
-			return key, nil
-		}
+	if key := readProperties(path)["AUTH"]; key != "" {
+		return key, nil
 	}
 	return "", &disdel.Error{
 		Kind: disdel.Denied, Op: "find the OpenWhisk key", Msg: "neither DISDEL_AUTH nor AUTH in " + path + " is set",
 		Hint: "wsk property set --auth KEY, or put it into DISDEL_AUTH",
 	}
-}
-
-func property(r io.Reader, name string) string {
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		if k, v, ok := strings.Cut(lines.Text(), "="); ok && strings.TrimSpace(k) == name {
-			return strings.TrimSpace(v)
-		}
-	}
-	return ""
 }
 
 // controller joins everything that runs a job.

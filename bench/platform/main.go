@@ -1,0 +1,51 @@
+// Command platform measures `disdel platform up` as its clients see it, from another process and through OpenWhisk's own
+// client, and prints lines of the form
+//
+//	figure NAME VALUE UNIT
+//
+// It is also the action that it measures with: started as `platform runtime --listen ADDRESS` it answers /init and /run and
+// does nothing. It judges nothing.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime"
+)
+
+func main() {
+	program := flag.String("program", "bin/disdel", "the built program")
+	activations := flag.Int("activations", 100_000, "stored activations for list_ms")
+	flag.Parse()
+	err := errors.New("usage: platform runtime --listen ADDRESS")
+	switch args := flag.Args(); {
+	case len(args) == 0:
+		err = bench(*program, *activations)
+	case len(args) == 3 && args[0] == "runtime":
+		err = noop(args[2])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// noop is an action that does nothing, for as long as its platform lets it live.
+func noop(address string) error {
+	l, err := runtime.Listen(address)
+	if err != nil {
+		return err
+	}
+	nothing := func(context.Context, json.RawMessage) (any, error) { return map[string]bool{"done": true}, nil }
+	return runtime.New(map[disdel.Task]runtime.Handler{"noop": nothing}, runtime.Config{}).Serve(context.Background(), l)
+}
+
+func figure(name string, value float64, unit string) {
+	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+)
+
+// defaultPort is that of OpenWhisk's standalone server.
+const defaultPort = 3233
+
+func platformCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "platform", Usage: "run an OpenWhisk on this machine, for disdel, wsk and any other client",
+		Description: "   disdel platform up --pool-memory 2GB\n   eval \"$(disdel platform up --detach)\"; wsk action list\n   disdel platform status\n   disdel platform down",
+		Subcommands: []*cli.Command{platformUp(u), platformStatus(u), platformDown(u)},
+		Action:      needSubcommand,
+	}
+}
+
+func platformUp(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "up", Usage: "start it; Ctrl-C ends it",
+		Description: "   disdel platform up\n   eval \"$(disdel platform up --detach)\"    # and set up this shell for wsk and disdel",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "host", Value: "127.0.0.1", Usage: "`ADDRESS` to serve on"},
+			&cli.IntFlag{Name: "port", Value: defaultPort, Usage: "`NUMBER`, 0 for any that is free"},
+			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "run in the background, with platform.log in the home folder"},
+			&cli.StringFlag{Name: "wskprops", TakesFile: true, Usage: "`FILE` of wsk's to set up as well, such as ~/.wskprops (always: wskprops in the home folder)"},
+			&cli.StringFlag{Name: "data-dir", TakesFile: true, Usage: "`FOLDER` of actions, triggers, rules and activations, which outlive it (default: platform in the home folder)"},
+			&cli.BoolFlag{Name: "guest-key", Usage: "take OpenWhisk's well-known guest key instead of one that only this home knows"},
+			&cli.BoolFlag{Name: "log-requests", Usage: "log every request"},
+			&cli.IntFlag{Name: "per-minute", Value: embeddedPerMinute, Usage: "`NUMBER` of invocations, and of fired triggers, in a minute (OpenWhisk: 60)"},
+			&cli.IntFlag{Name: "concurrent", Value: embeddedConcurrent, Usage: "`NUMBER` of invocations at once (OpenWhisk: 30)"},
+			actionFlag,
+		},
+		Action: func(c *cli.Context) error { return runPlatform(c, u) },
+	}
+}
+
+func platformStatus(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "status", Usage: "tell whether it runs, where, and what it uses; exits with 3 if it does not run",
+		Action: func(c *cli.Context) error { return showPlatform(c, u) },
+	}
+}
+
+func platformDown(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "down", Usage: "end it, and wait until it has ended",
+		Action: func(c *cli.Context) error { return endPlatform(c, u) },
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// endLeftPlatform ends what a script that failed left running.
+func endLeftPlatform(home string) {
+	if s, running := findPlatform(home); running {
+		syscall.Kill(s.PID, syscall.SIGKILL)
+	}
+}
+
+// up starts a platform in the foreground of another process and waits until it serves.
+func (d *tool) up(args ...string) (*exec.Cmd, platformState) {
+	d.t.Helper()
+	cmd, _, errs := d.command(append([]string{"platform", "up", "--port", "0"}, args...)...)
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { cmd.Process.Kill() })
+	for range 1000 {
+		if s, running := findPlatform(d.home); running && s.Address != "" {
+			return cmd, s
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	d.t.Fatalf("no platform: %s", errs)
+	return nil, platformState{}
+}
+
+// A job runs on the platform of another process with nothing but its address: its key comes from the home, and its actions
+// reach the store and the data of the process that submits. A SIGTERM is an end like any other, and leaves nothing.
+func TestAJobRunsOnAPlatformOfAnotherProcess(t *testing.T) {
+	d := build(t)
+	cmd, state := d.up()
+	out, errs, code := d.run("quickstart", "--apihost", state.Address, "-o", "json")
+	if code != 0 {
+		t.Fatalf("exit %d\n%s", code, errs)
+	}
+	if doc := parse(t, out); doc.Status != "succeeded" || doc.Accuracy < 0.95 || doc.count("train", 0) == 0 {
+		t.Errorf("%s, accuracy %g", doc.Status, doc.Accuracy)
+	}
+	if len(d.children()) == 0 {
+		t.Error("no container is kept warm: the job ran somewhere else")
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("SIGTERM: %v", err)
+	}
+	d.nothingStays()
+}
+
+// The state of a platform that was killed is not believed, and the next one starts over it.
+func TestAKilledPlatformIsNotThere(t *testing.T) {
+	d := build(t)
+	cmd, _ := d.up()
+	cmd.Process.Kill()
+	cmd.Wait()
+	if _, errs, code := d.run("platform", "status"); code != exitUnreachable || !strings.Contains(errs, "none runs") {
+		t.Errorf("status: exit %d\n%s", code, errs)
+	}
+	cmd, _ = d.up()
+	if _, errs, code := d.run("platform", "down"); code != 0 {
+		t.Errorf("down: exit %d\n%s", code, errs)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("down: %v", err)
+	}
+	d.nothingStays()
+}
+
+// What was made on a platform is there when it starts again.
+func TestActionsOutliveAPlatform(t *testing.T) {
+	d := build(t)
+	for _, method := range []string{http.MethodPut, http.MethodGet} {
+		cmd, state := d.up()
+		if status := d.ask(method, state.Address+"/api/v1/namespaces/_/actions/mine", `{"exec":{"kind":"disdel:1","code":"x"}}`); status != http.StatusOK {
+			t.Errorf("%s: %d", method, status)
+		}
+		if _, errs, code := d.run("platform", "down"); code != 0 {
+			t.Fatalf("exit %d\n%s", code, errs)
+		}
+		cmd.Wait()
+	}
+}
+
+// ask sends a request with the key of the home's platform.
+func (d *tool) ask(method, url, body string) int {
+	d.t.Helper()
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	user, key, _ := strings.Cut(readProperties(propertiesFile(d.home))["AUTH"], ":")
+	req.SetBasicAuth(user, key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
+// A port that is taken is named, in the foreground and in the background alike.
+func TestAPortInUseIsNamed(t *testing.T) {
+	d := build(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for _, more := range [][]string{{}, {"--detach"}} {
+		_, errs, code := d.run(append([]string{"platform", "up", "--port", port}, more...)...)
+		if code != exitUnreachable || !strings.Contains(errs, "127.0.0.1:"+port+" is in use") || !strings.Contains(errs, "hint:") {
+			t.Errorf("%v: exit %d\n%s", more, code, errs)
+		}
+	}
+	d.nothingStays()
+}
+
+// Who claims a home while its owner goes away gets a file that keeps others out.
+func TestAHomeHasOneOwnerAtATime(t *testing.T) {
+	dir := t.TempDir()
+	for range 3 {
+		f, err := claim(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !named(f, platformFile(dir)) {
+			t.Error("what was claimed is not what the next one would find")
+		}
+		if err := unclaim(f); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(platformFile(dir)); err == nil {
+			t.Error("the file stays")
+		}
+	}
+}
+
+// The key of the home's own platform is for that platform alone; another address gets the user's.
+func TestTheKeyOfAnAddress(t *testing.T) {
+	home, wsk := t.TempDir(), filepath.Join(t.TempDir(), "wsk")
+	t.Setenv("WSK_CONFIG_FILE", wsk)
+	t.Setenv("DISDEL_AUTH", "")
+	for path, set := range map[string][][2]string{
+		propertiesFile(home): {{"APIHOST", "http://127.0.0.1:3233"}, {"AUTH", "own"}},
+		wsk:                  {{"APIHOST", "https://cluster"}, {"AUTH", "cluster's"}},
+	} {
+		if err := writeProperties(path, set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for address, want := range map[string]string{"http://127.0.0.1:3233": "own", "http://127.0.0.1:3233/": "own", "https://cluster": "cluster's"} {
+		if got, err := authKey(home, address); got != want || err != nil {
+			t.Errorf("%s: %q, %v", address, got, err)
+		}
+	}
+	t.Setenv("DISDEL_AUTH", "said")
+	if got, _ := authKey(home, "http://127.0.0.1:3233"); got != "said" {
+		t.Errorf("DISDEL_AUTH: %q", got)
+	}
+}
