@@ -53,7 +53,7 @@ var owners = map[string][]string{
 	"github.com/redis/go-redis":             {"aggregator"},
 	"github.com/alicebob/miniredis":         {"aggregator"},
 	"github.com/go-kivik/kivik":             {"history"},
-	"go.etcd.io/bbolt":                      {"history/couchlite"},
+	"go.etcd.io/bbolt":                      {"history/couchlite", "platform"},
 	"gocloud.dev":                           {"dataset", "internal/blobs", "internal/modelstore"},
 	"gorgonia.org":                          {"runtime/engine/expr", "examples/gorgonia"},
 	"github.com/urfave/cli":                 {"cmd/disdel"},

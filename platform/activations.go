@@ -2,7 +2,7 @@ package platform
 
 import (
 	"encoding/json"
-	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -33,14 +33,15 @@ type activation struct {
 	Version      string     `json:"version"`
 	Subject      string     `json:"subject"`
 	ActivationID string     `json:"activationId"`
+	Cause        string     `json:"cause,omitempty"` // the sequence's activation
 	Start        int64      `json:"start"`
-	End          int64      `json:"end"`
-	Duration     int64      `json:"duration"` // init and run, without the wait
+	End          int64      `json:"end,omitempty"`      // not of triggers
+	Duration     *int64     `json:"duration,omitempty"` // init and run, without the wait; not of triggers
 	Response     response   `json:"response"`
 	Logs         []string   `json:"logs"`
 	Annotations  []keyValue `json:"annotations"`
 	Publish      bool       `json:"publish"`
-	path         string
+	memory       int        // MB, of the action or a sequence's largest component
 }
 
 // record makes the record of an ended activation. Two annotations are ours: peakMemory, in bytes, since OpenWhisk measures
@@ -51,11 +52,12 @@ func (p *Platform) record(run *running, c *container, e ending) *activation {
 		e.start, e.end = run.received, run.received
 	}
 	rec := &activation{
-		Namespace: p.cfg.Namespace, Name: a.Name, Version: a.Version, Subject: p.cfg.Namespace, ActivationID: run.id,
-		Start: e.start.UnixMilli(), End: e.end.UnixMilli(), Logs: e.logs, path: strings.TrimPrefix(a.path(), p.cfg.Namespace+"/"),
+		Namespace: run.user.Name, Name: a.Name, Version: a.Version, Subject: run.user.Name, ActivationID: run.id, Cause: run.cause,
+		Start: e.start.UnixMilli(), End: e.end.UnixMilli(), Logs: e.logs, memory: a.Limits.Memory,
 		Response: response{Result: e.result, Status: e.status, Success: e.status == statusSuccess},
 	}
-	rec.Duration = rec.End - rec.Start
+	duration := rec.End - rec.Start
+	rec.Duration = &duration
 	if e.text != "" {
 		rec.Response.Result, _ = json.Marshal(map[string]string{"error": e.text})
 	}
@@ -63,10 +65,8 @@ func (p *Platform) record(run *running, c *container, e ending) *activation {
 	if rec.Logs == nil {
 		rec.Logs = []string{}
 	}
-	rec.Annotations = []keyValue{
-		kv("path", a.path()), kv("kind", a.Exec.Kind), kv("limits", a.Limits), kv("timeout", e.timedOut),
-		kv("waitTime", max(0, e.start.Sub(run.received).Milliseconds())),
-	}
+	rec.Annotations = append(run.annotations(),
+		kv("limits", a.Limits), kv("timeout", e.timedOut), kv("waitTime", max(0, e.start.Sub(run.received).Milliseconds())))
 	if e.cold {
 		rec.Annotations = append(rec.Annotations, kv("initTime", e.initTime.Milliseconds()))
 	}
@@ -85,84 +85,175 @@ func (a *activation) withoutLogs() *activation {
 	return &out
 }
 
-func (p *Platform) listActivations(r *http.Request) (int, any, error) {
-	limit, skip, err := page(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	q := r.URL.Query()
-	since, err := millis(q.Get("since"), 0)
-	if err != nil {
-		return 0, nil, err
-	}
-	upto, err := millis(q.Get("upto"), 1<<62)
-	if err != nil {
-		return 0, nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := []*activation{}
-	for i := len(p.order) - 1; i >= 0; i-- {
-		a := p.activations[p.order[i]]
-		if name := q.Get("name"); (name == "" || name == a.Name || name == a.path) && a.Start >= since && a.Start <= upto {
-			list = append(list, a)
-		}
-	}
-	if flag(r, "count") {
-		if flag(r, "docs") {
-			return 0, nil, problem{400, "The parameters 'count' and 'docs' can not be used together."}
-		}
-		return 200, map[string]int{"activations": len(list)}, nil
-	}
-	list = cut(list, limit, skip)
-	if flag(r, "docs") {
-		return 200, list, nil
-	}
-	out := []map[string]any{}
-	for _, a := range list {
-		out = append(out, map[string]any{
-			"namespace": a.Namespace, "name": a.Name, "version": a.Version, "activationId": a.ActivationID, "start": a.Start, "end": a.End,
-			"duration": a.Duration, "annotations": a.Annotations, "publish": false, "statusCode": statusCodes[a.Response.Status],
-		})
-	}
-	return 200, out, nil
+// summary is an activation in a list.
+type summary struct {
+	Namespace    string     `json:"namespace"`
+	Name         string     `json:"name"`
+	Version      string     `json:"version"`
+	ActivationID string     `json:"activationId"`
+	Cause        string     `json:"cause,omitempty"`
+	Start        int64      `json:"start"`
+	End          int64      `json:"end,omitempty"`
+	Duration     *int64     `json:"duration,omitempty"`
+	Annotations  []keyValue `json:"annotations"`
+	Publish      bool       `json:"publish"`
+	StatusCode   int        `json:"statusCode"`
 }
 
-func millis(text string, otherwise int64) (int64, error) {
+func (a *activation) summary() *summary {
+	return &summary{
+		Namespace: a.Namespace, Name: a.Name, Version: a.Version, ActivationID: a.ActivationID, Cause: a.Cause, Start: a.Start, End: a.End,
+		Duration: a.Duration, Annotations: a.Annotations, Publish: a.Publish, StatusCode: statusCodes[a.Response.Status],
+	}
+}
+
+// is tells whether the activation is of name: an action's, or package/action, where a binding's name counts too.
+func (s *summary) is(name string) bool {
+	if name == "" || name == s.Name {
+		return true
+	}
+	for _, a := range s.Annotations {
+		var path string
+		if a.Key != "path" && a.Key != "binding" || json.Unmarshal(a.Value, &path) != nil {
+			continue
+		}
+		if a.Key == "binding" {
+			path += "/" + s.Name
+		}
+		if _, local, _ := strings.Cut(path, "/"); local == name {
+			return true
+		}
+	}
+	return false
+}
+
+// query is what a list of activations asks for.
+type query struct {
+	name        string
+	since, upto int64
+	limit, skip int
+	docs, count bool
+}
+
+func readQuery(r *http.Request) (q query, err error) {
+	if q.limit, q.skip, err = page(r, "activations"); err != nil {
+		return q, err
+	}
+	v := r.URL.Query()
+	if q.since, err = millis(v.Get("since"), "since", 0); err != nil {
+		return q, err
+	}
+	if q.upto, err = millis(v.Get("upto"), "upto", math.MaxInt64); err != nil {
+		return q, err
+	}
+	q.name, q.docs, q.count = v.Get("name"), flag(r, "docs"), flag(r, "count")
+	if parts := strings.Split(q.name, "/"); len(parts) > 2 {
+		return q, problem{400, textQuery("name", textNameFilter(q.name))}
+	}
+	if q.count && q.docs {
+		return q, problem{400, textDocsWithCount}
+	}
+	return q, nil
+}
+
+func (p *Platform) listActivations(q *request) (int, any, error) {
+	ask, err := readQuery(q.Request)
+	if err != nil {
+		return 0, nil, err
+	}
+	if ask.count {
+		return p.countActivations(q, &ask)
+	}
+	out := []any{}
+	err = p.store.view(func(t tx) error {
+		var failed error
+		err := t.newest(q.ns, ask.since, ask.upto, func(s *summary) bool {
+			if !s.is(ask.name) {
+				return true
+			}
+			if ask.skip > 0 {
+				ask.skip--
+				return true
+			}
+			var v any = s
+			if ask.docs {
+				v, failed = get[activation](t, records, q.ns+"\x00"+s.ActivationID)
+			}
+			out = append(out, v)
+			return failed == nil && len(out) < ask.limit
+		})
+		if failed != nil {
+			return failed
+		}
+		return err
+	})
+	return 200, out, err
+}
+
+func (p *Platform) countActivations(q *request, ask *query) (int, any, error) {
+	n := 0
+	err := p.store.view(func(t tx) error {
+		if ask.name == "" && ask.since == 0 && ask.upto == math.MaxInt64 {
+			n = t.count(q.ns)
+			return nil
+		}
+		return t.newest(q.ns, ask.since, ask.upto, func(s *summary) bool {
+			if s.is(ask.name) {
+				n++
+			}
+			return true
+		})
+	})
+	return 200, map[string]int{"activations": max(0, n-ask.skip)}, err
+}
+
+func millis(text, name string, otherwise int64) (int64, error) {
 	if text == "" {
 		return otherwise, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, problem{400, fmt.Sprintf("The query parameter was malformed:\n'%s' is not a valid instant", text)}
+	if err != nil || n < 0 {
+		return 0, problem{400, textQuery(name, textEpoch(text))}
 	}
 	return n, nil
 }
 
 var activationID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-func (p *Platform) getActivation(r *http.Request) (int, any, error) {
-	id := r.PathValue("id")
+// activation finds the record a request names. There is none before the activation's end.
+func (p *Platform) activation(q *request) (*activation, error) {
+	id := q.PathValue("id")
 	if len(id) != 32 {
-		return 0, nil, problem{400, textActivationID(len(id))}
+		return nil, problem{400, textActivationID(len(id))}
 	}
 	if !activationID.MatchString(id) {
-		return 0, nil, problem{400, "The activation id is not valid."}
+		return nil, problem{400, textActivationBad}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	a, ok := p.activations[id]
-	if !ok {
-		return 0, nil, problem{404, textNoEntity} // also while it runs: there is no record before its end
+	var a *activation
+	err := p.store.view(func(t tx) (err error) {
+		a, err = existing[activation](t, records, q.ns+"\x00"+id)
+		return err
+	})
+	return a, err
+}
+
+func (p *Platform) getActivation(q *request) (int, any, error) {
+	a, err := p.activation(q)
+	return 200, a, err
+}
+
+func (p *Platform) getActivationLogs(q *request) (int, any, error) {
+	a, err := p.activation(q)
+	if err != nil {
+		return 0, nil, err
 	}
-	switch part := r.PathValue("part"); part {
-	case "":
-		return 200, a, nil
-	case "logs":
-		return 200, map[string][]string{"logs": a.Logs}, nil
-	case "result":
-		return 200, a.Response, nil
-	default:
-		return 0, nil, problem{404, textNoRoute}
+	return 200, map[string][]string{"logs": a.Logs}, nil
+}
+
+func (p *Platform) getActivationResult(q *request) (int, any, error) {
+	a, err := p.activation(q)
+	if err != nil {
+		return 0, nil, err
 	}
+	return 200, a.Response, nil
 }

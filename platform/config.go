@@ -26,8 +26,11 @@ type Limits struct {
 	Concurrency           Range[int]
 	Payload               disdel.Bytes // of an invocation's parameters and of a result
 	Code                  disdel.Bytes
+	Parameters            disdel.Bytes // of an action, a package or a trigger, and of its annotations
 	InvocationsPerMinute  int
 	ConcurrentInvocations int
+	FiresPerMinute        int // of triggers
+	SequenceLength        int
 }
 
 // Kind is how containers of an OpenWhisk kind are started. In an argument "{listen}" becomes the address to serve on,
@@ -35,6 +38,7 @@ type Limits struct {
 type Kind struct {
 	Command []string
 	Env     []string
+	Default bool // of its family, the part before the colon; where none is, the last by name
 }
 
 // OOMText chooses how an out-of-memory kill reads in an activation: clusters differ.
@@ -49,7 +53,8 @@ const (
 // Config is how a Platform runs. DefaultConfig has OpenWhisk's defaults.
 type Config struct {
 	Namespace  string
-	AuthKey    string // uuid:key; empty: OpenWhisk's well-known guest key
+	AuthKey    string      // uuid:key; empty: OpenWhisk's well-known guest key
+	Namespaces []Namespace // further ones
 	Limits     Limits
 	PoolMemory disdel.Bytes
 	Kinds      map[string]Kind
@@ -57,6 +62,10 @@ type Config struct {
 	Idle       time.Duration // after which an unused container is removed
 	OOM        OOMText
 	Logger     logrus.FieldLogger
+
+	DataDir        string        // of the state, which then survives a restart; empty: a temporary file
+	MaxActivations int           // kept of each namespace; the oldest go first
+	BlockingWait   time.Duration // after which a blocking invocation is answered with its id alone
 }
 
 // guestKey is the key of the namespace guest in OpenWhisk's standalone.conf and its clients' documents.
@@ -68,13 +77,14 @@ func DefaultConfig() Config {
 	quiet.SetOutput(io.Discard)
 	return Config{
 		Namespace: "guest", AuthKey: guestKey, PoolMemory: 2 * disdel.GB, Idle: 10 * time.Minute, Logger: quiet,
+		MaxActivations: 100_000, BlockingWait: time.Minute,
 		Limits: Limits{
 			Memory:      Range[disdel.Bytes]{128 * disdel.MB, 256 * disdel.MB, 512 * disdel.MB},
 			Timeout:     Range[time.Duration]{100 * time.Millisecond, time.Minute, 5 * time.Minute},
 			LogsMB:      Range[int]{0, 10, 10},
 			Concurrency: Range[int]{1, 1, 1},
-			Payload:     disdel.MB, Code: 48 * disdel.MB,
-			InvocationsPerMinute: 60, ConcurrentInvocations: 30,
+			Payload:     disdel.MB, Parameters: disdel.MB, Code: 48 * disdel.MB,
+			InvocationsPerMinute: 60, ConcurrentInvocations: 30, FiresPerMinute: 60, SequenceLength: 50,
 		},
 	}
 }
@@ -90,8 +100,10 @@ func (c *Config) validate() error {
 		return bad("the pool is smaller than the smallest action")
 	case c.Limits.Memory.Min > c.Limits.Memory.Max || c.Limits.Timeout.Min > c.Limits.Timeout.Max:
 		return bad("a limit's minimum is above its maximum")
+	case c.MaxActivations <= 0 || c.BlockingWait <= 0:
+		return bad("the bound on activations and the wait of blocking invocations must be positive")
 	default:
-		return nil
+		return validateNamespaces(c.Namespaces, Namespace{Name: c.Namespace, Key: c.AuthKey})
 	}
 }
 

@@ -1,14 +1,10 @@
 package platform
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"reflect"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -19,55 +15,77 @@ import (
 type keyValue struct {
 	Key   string          `json:"key"`
 	Value json.RawMessage `json:"value"`
+	Init  bool            `json:"init,omitempty"`
 }
 
 func kv(key string, value any) keyValue {
 	data, _ := json.Marshal(value) // plain data
-	return keyValue{key, data}
+	return keyValue{Key: key, Value: data}
 }
 
-type limits struct {
-	Timeout     int `json:"timeout"` // ms
-	Memory      int `json:"memory"`  // MB
-	Logs        int `json:"logs"`    // MB
-	Concurrency int `json:"concurrency"`
-}
-
-type execSpec struct {
-	Kind   string `json:"kind"`
-	Code   string `json:"code,omitempty"`
-	Main   string `json:"main,omitempty"`
-	Image  string `json:"image,omitempty"`
-	Binary bool   `json:"binary"`
-}
-
-type action struct {
+// header is what every entity has.
+type header struct {
 	Namespace   string     `json:"namespace"`
 	Name        string     `json:"name"`
 	Version     string     `json:"version"`
 	Publish     bool       `json:"publish"`
-	Exec        execSpec   `json:"exec"`
-	Parameters  []keyValue `json:"parameters"`
-	Limits      limits     `json:"limits"`
 	Annotations []keyValue `json:"annotations"`
 	Updated     int64      `json:"updated"`
 }
 
-// path is the name that annotations and the environment carry: ns/pkg/action.
-func (a *action) path() string { return a.Namespace + "/" + a.Name }
+// path is the full name: ns/name, or ns/pkg/name of an action in a package.
+func (h *header) path() string { return h.Namespace + "/" + h.Name }
 
-type pkg struct {
-	Namespace   string          `json:"namespace"`
-	Name        string          `json:"name"`
-	Version     string          `json:"version"`
-	Publish     bool            `json:"publish"`
-	Binding     json.RawMessage `json:"binding"`
-	Parameters  []keyValue      `json:"parameters"`
-	Annotations []keyValue      `json:"annotations"`
-	Updated     int64           `json:"updated"`
+func (h *header) changed() int64 { return h.Updated }
+
+// headerPut is the part of every PUT's body; what is missing keeps its old value or gets the default.
+type headerPut struct {
+	Version     *version    `json:"version"`
+	Publish     *bool       `json:"publish"`
+	Annotations *[]keyValue `json:"annotations"`
 }
 
-var entityName = regexp.MustCompile(`\A([\w]|[\w][\w@ .&-]{0,254}[\w@.&-])\z`)
+// next is the header after a PUT, old nil on creation.
+func (b *headerPut) next(ns, name string, old *header) header {
+	h := header{Namespace: ns, Name: name, Version: "0.0.1", Annotations: []keyValue{}}
+	if old != nil {
+		h = *old
+		h.Version = nextVersion(old.Version)
+	}
+	h.Updated = time.Now().UnixMilli()
+	if b.Version != nil {
+		h.Version = string(*b.Version)
+	}
+	if b.Publish != nil {
+		h.Publish = *b.Publish
+	}
+	if b.Annotations != nil {
+		h.Annotations = mergeParameters(*b.Annotations)
+	}
+	return h
+}
+
+// version is major.minor.patch; OpenWhisk reads "1.0" too.
+type version string
+
+func (v *version) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	var n [3]int
+	parts := strings.Split(text, ".")
+	for i, part := range parts {
+		if i >= len(n) {
+			return fmt.Errorf("requirement failed: bad semantic version %s", text)
+		}
+		if _, err := fmt.Sscanf(part, "%d", &n[i]); err != nil || n[i] < 0 {
+			return fmt.Errorf("requirement failed: bad semantic version %s", text)
+		}
+	}
+	*v = version(fmt.Sprintf("%d.%d.%d", n[0], n[1], n[2]))
+	return nil
+}
 
 func nextVersion(v string) string {
 	var major, minor, patch int
@@ -77,165 +95,51 @@ func nextVersion(v string) string {
 	return fmt.Sprintf("%d.%d.%d", major, minor, patch+1)
 }
 
-func (p *Platform) listPackages(r *http.Request) (int, any, error) {
-	limit, skip, err := page(r)
-	if err != nil {
-		return 0, nil, err
+// maxName is a name's longest.
+const maxName = 256
+
+var entityName = regexp.MustCompile(`\A([\w]|[\w][\w@ .&-]{0,254}[\w@.&-])\z`)
+
+func checkName(name string) error {
+	if len(name) > maxName {
+		return problem{400, textNameLong(len(name))}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := make([]*pkg, 0, len(p.packages))
-	for _, v := range p.packages {
-		out = append(out, v)
+	if !entityName.MatchString(name) {
+		return problem{400, textNameIllegal}
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Updated > out[j].Updated })
-	if flag(r, "count") {
-		return 200, map[string]int{"packages": len(out)}, nil
-	}
-	return 200, cut(out, limit, skip), nil
+	return nil
 }
 
-func (p *Platform) getPackage(r *http.Request) (int, any, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	v, ok := p.packages[r.PathValue("name")]
-	if !ok {
-		return 0, nil, problem{404, textNoEntity}
-	}
-	type member struct {
-		Name        string     `json:"name"`
-		Version     string     `json:"version"`
-		Annotations []keyValue `json:"annotations"`
-	}
-	members := []member{}
-	for _, a := range p.actionsOf(v.Name) {
-		members = append(members, member{a.Name, a.Version, a.Annotations})
-	}
-	return 200, struct {
-		*pkg
-		Actions []member `json:"actions"`
-		Feeds   []any    `json:"feeds"`
-	}{v, members, []any{}}, nil
+// pathName is an entity's name as rules carry it. It is read from /ns/name, /ns/pkg/name or its own form.
+type pathName struct {
+	Path string `json:"path"`
+	Name string `json:"name"`
 }
 
-// actionsOf lists a package's actions, newest first; the caller holds the lock.
-func (p *Platform) actionsOf(name string) []*action {
-	var out []*action
-	for _, a := range p.actions {
-		if a.Namespace == p.cfg.Namespace+"/"+name {
-			out = append(out, a)
+func (n pathName) key() string { return n.Path + "/" + n.Name }
+
+// parsePath reads a fully qualified name; a namespace of _ is ns.
+func parsePath(text, ns string) (pathName, error) {
+	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
+	if len(parts) < 2 || len(parts) > 3 {
+		return pathName{}, problem{400, textMalformed(textQualified)}
+	}
+	if parts[0] == "_" {
+		parts[0] = ns
+	}
+	for _, part := range parts {
+		if err := checkName(part); err != nil {
+			return pathName{}, err
 		}
 	}
-	sort.Slice(out, func(i, j int) bool {
-		return out[i].Updated > out[j].Updated || out[i].Updated == out[j].Updated && out[i].Name < out[j].Name
-	})
-	return out
+	last := len(parts) - 1
+	return pathName{strings.Join(parts[:last], "/"), parts[last]}, nil
 }
 
-func (p *Platform) putPackage(r *http.Request) (int, any, error) {
-	name := r.PathValue("name")
-	if !entityName.MatchString(name) || name == "default" {
-		return 0, nil, problem{400, fmt.Sprintf("The package name '%s' is not allowed.", name)}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	old, exists := p.packages[name]
-	if exists && !flag(r, "overwrite") {
-		return 0, nil, problem{409, textExists}
-	}
-	v := &pkg{Binding: json.RawMessage("{}"), Parameters: []keyValue{}, Annotations: []keyValue{}}
-	if exists {
-		*v = *old
-	}
-	if err := readJSON(r, p.cfg.Limits.Payload, v); err != nil {
-		return 0, nil, err
-	}
-	v.Namespace, v.Name, v.Updated = p.cfg.Namespace, name, time.Now().UnixMilli()
-	v.Version = "0.0.1"
-	if exists {
-		v.Version = nextVersion(old.Version)
-	}
-	p.packages[name] = v
-	return 200, v, nil
-}
-
-func (p *Platform) deletePackage(r *http.Request) (int, any, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	v, ok := p.packages[r.PathValue("name")]
-	if !ok {
-		return 0, nil, problem{404, textNoEntity}
-	}
-	members := p.actionsOf(v.Name)
-	if len(members) > 0 && !flag(r, "force") {
-		return 0, nil, problem{409, textPackageNotEmpty(len(members))}
-	}
-	for _, a := range members {
-		delete(p.actions, a.path())
-	}
-	delete(p.packages, v.Name)
-	return 200, v, nil
-}
-
-func (p *Platform) listActions(r *http.Request) (int, any, error) {
-	limit, skip, err := page(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var list []*action
-	if name := r.PathValue("pkg"); name != "" {
-		if p.packages[name] == nil {
-			return 0, nil, problem{404, textNoEntity}
-		}
-		list = p.actionsOf(name)
-	} else {
-		for _, a := range p.actions {
-			list = append(list, a)
-		}
-		sort.Slice(list, func(i, j int) bool {
-			return list[i].Updated > list[j].Updated || list[i].Updated == list[j].Updated && list[i].path() < list[j].path()
-		})
-	}
-	if flag(r, "count") {
-		return 200, map[string]int{"actions": len(list)}, nil
-	}
-	out := []map[string]any{}
-	for _, a := range cut(list, limit, skip) {
-		out = append(out, map[string]any{
-			"namespace": a.Namespace, "name": a.Name, "version": a.Version, "publish": a.Publish, "annotations": a.Annotations,
-			"limits": a.Limits, "exec": map[string]bool{"binary": a.Exec.Binary}, "updated": a.Updated,
-		})
-	}
-	return 200, out, nil
-}
-
-// key is the full path of the action a request names.
-func (p *Platform) key(r *http.Request) (pkgName, key string) {
-	pkgName = r.PathValue("pkg")
-	if pkgName == "" {
-		return "", p.cfg.Namespace + "/" + r.PathValue("name")
-	}
-	return pkgName, p.cfg.Namespace + "/" + pkgName + "/" + r.PathValue("name")
-}
-
-func (p *Platform) getAction(r *http.Request) (int, any, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	pkgName, key := p.key(r)
-	a, ok := p.actions[key]
-	if !ok {
-		return 0, nil, problem{404, textNoEntity}
-	}
-	out := *a
-	if r.URL.Query().Get("code") == "false" {
-		out.Exec.Code = ""
-	}
-	if owner := p.packages[pkgName]; owner != nil {
-		out.Parameters = mergeParameters(owner.Parameters, a.Parameters)
-	}
-	return 200, &out, nil
+// split is the namespace, the package ("" for none) and the name.
+func (n pathName) split() (ns, pkgName, name string) {
+	ns, pkgName, _ = strings.Cut(n.Path, "/")
+	return ns, pkgName, n.Name
 }
 
 // mergeParameters lets the later list win.
@@ -253,125 +157,17 @@ func mergeParameters(lists ...[]keyValue) []keyValue {
 	return out
 }
 
-// actionPut is the body of a PUT; what is missing keeps its old value or gets the default.
-type actionPut struct {
-	Exec       *execSpec   `json:"exec"`
-	Parameters *[]keyValue `json:"parameters"`
-	Limits     *struct {
-		Timeout     *int `json:"timeout"`
-		Memory      *int `json:"memory"`
-		Logs        *int `json:"logs"`
-		Concurrency *int `json:"concurrency"`
-	} `json:"limits"`
-	Annotations *[]keyValue `json:"annotations"`
-	Publish     *bool       `json:"publish"`
-}
-
-func (p *Platform) putAction(r *http.Request) (int, any, error) {
-	var body actionPut
-	if err := readJSON(r, p.cfg.Limits.Code+disdel.MB, &body); err != nil {
-		return 0, nil, err
+// checkSize refuses parameters or annotations that are too large together.
+func (l *Limits) checkSize(what string, list []keyValue) error {
+	size := 0
+	for _, v := range list {
+		size += len(v.Key) + len(v.Value)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	pkgName, key := p.key(r)
-	if pkgName != "" && p.packages[pkgName] == nil {
-		return 0, nil, problem{404, textNoEntity}
-	}
-	if !entityName.MatchString(r.PathValue("name")) {
-		return 0, nil, problem{400, "The name of the entity contains illegal characters."}
-	}
-	old := p.actions[key]
-	if old != nil && !flag(r, "overwrite") {
-		return 0, nil, problem{409, textExists}
-	}
-	a, err := p.newAction(key, old, body)
-	if err != nil {
-		return 0, nil, err
-	}
-	p.actions[key] = a
-	return 200, a, nil
-}
-
-func (p *Platform) newAction(key string, old *action, body actionPut) (*action, error) {
-	l := p.cfg.Limits
-	a := &action{
-		Version: "0.0.1", Parameters: []keyValue{}, Annotations: []keyValue{}, Updated: time.Now().UnixMilli(),
-		Limits: limits{int(l.Timeout.Std.Milliseconds()), l.Memory.Std.MB(), l.LogsMB.Std, l.Concurrency.Std},
-	}
-	if old != nil {
-		*a = *old
-		a.Version, a.Updated = nextVersion(old.Version), time.Now().UnixMilli()
-	}
-	a.Namespace, a.Name = key[:strings.LastIndexByte(key, '/')], key[strings.LastIndexByte(key, '/')+1:]
-	if body.Exec != nil {
-		a.Exec = *body.Exec
-		_, err := base64.StdEncoding.DecodeString(a.Exec.Code)
-		a.Exec.Binary = err == nil && a.Exec.Code != ""
-	}
-	if _, ok := p.cfg.Kinds[a.Exec.Kind]; !ok {
-		kinds := make([]string, 0, len(p.cfg.Kinds))
-		for k := range p.cfg.Kinds {
-			kinds = append(kinds, "'"+k+"'")
-		}
-		sort.Strings(kinds)
-		return nil, problem{400, fmt.Sprintf("The specified runtime '%s' is not supported by this platform. Valid values are: %s.", a.Exec.Kind, strings.Join(kinds, ", "))}
-	}
-	if body.Parameters != nil {
-		a.Parameters = *body.Parameters
-	}
-	if body.Publish != nil {
-		a.Publish = *body.Publish
-	}
-	if body.Annotations != nil {
-		a.Annotations = *body.Annotations
-	}
-	a.Annotations = mergeParameters([]keyValue{kv("provide-api-key", false)}, a.Annotations, []keyValue{kv("exec", a.Exec.Kind)})
-	if n := body.Limits; n != nil {
-		for _, set := range []struct {
-			to   *int
-			from *int
-		}{{&a.Limits.Timeout, n.Timeout}, {&a.Limits.Memory, n.Memory}, {&a.Limits.Logs, n.Logs}, {&a.Limits.Concurrency, n.Concurrency}} {
-			if set.from != nil {
-				*set.to = *set.from
-			}
-		}
-	}
-	return a, l.check(a.Limits)
-}
-
-// check refuses limits outside the platform's, with the texts of OpenWhisk's Limits classes.
-func (l *Limits) check(v limits) error {
-	for _, c := range []struct {
-		value, low, high int
-		above, below     string
-	}{
-		{v.Memory, l.Memory.Min.MB(), l.Memory.Max.MB(), "memory size %d MB exceeds allowed threshold of %d MB", "memory size %d MB below allowed threshold of %d MB"},
-		{v.Timeout, int(l.Timeout.Min.Milliseconds()), int(l.Timeout.Max.Milliseconds()), "duration %d milliseconds exceeds allowed threshold of %d milliseconds", "duration %d milliseconds below allowed threshold of %d milliseconds"},
-		{v.Logs, l.LogsMB.Min, l.LogsMB.Max, "size %d MB exceeds allowed threshold of %d MB", "size %d MB below allowed threshold of %d MB"},
-		{v.Concurrency, l.Concurrency.Min, l.Concurrency.Max, "concurrency %d exceeds allowed threshold of %d", "concurrency %d below allowed threshold of %d"},
-	} {
-		if c.value > c.high {
-			return problem{400, "requirement failed: " + fmt.Sprintf(c.above, c.value, c.high)}
-		}
-		if c.value < c.low {
-			return problem{400, "requirement failed: " + fmt.Sprintf(c.below, c.value, c.low)}
-		}
+	if disdel.Bytes(size) > l.Parameters {
+		return problem{413, textTooLarge(what, int64(size), l.Parameters)}
 	}
 	return nil
 }
 
-func (p *Platform) deleteAction(r *http.Request) (int, any, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, key := p.key(r)
-	a, ok := p.actions[key]
-	if !ok {
-		return 0, nil, problem{404, textNoEntity}
-	}
-	delete(p.actions, key)
-	return 200, a, nil
-}
-
-// sameAction is the pool's question whether a warm container fits: structural equality, version and all.
-func sameAction(a, b *action) bool { return a == b || reflect.DeepEqual(a, b) }
+// bodyLimit is of entities without code: their parameters and annotations, however spaced and escaped.
+func (l *Limits) bodyLimit() disdel.Bytes { return 4*l.Parameters + disdel.MB }

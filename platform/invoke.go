@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -14,123 +13,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// blockingWait is how long a blocking invocation waits before it is answered with the id alone
-// (whisk.controller.activation.max-wait-for-blocking-activation).
-const blockingWait = time.Minute
-
-// throttle counts a namespace's invocations: by the wall clock's minute, as OpenWhisk does, and in flight.
-type throttle struct {
-	minute int64
-	count  int
-	flying int
-}
-
-func (t *throttle) admit(now time.Time, l *Limits) error {
-	if m := now.Unix() / 60; m != t.minute {
-		t.minute, t.count = m, 0
-	}
-	if t.count >= l.InvocationsPerMinute {
-		return problem{429, textPerMinute(t.count+1, l.InvocationsPerMinute)}
-	}
-	if t.flying >= l.ConcurrentInvocations {
-		return problem{429, textConcurrent(t.flying, l.ConcurrentInvocations)}
-	}
-	t.count++
-	t.flying++
-	return nil
-}
-
-// invoked is the body of a response that carries nothing but the activation's id.
-type invoked struct {
-	ID string `json:"activationId"`
-}
-
-func (p *Platform) invoke(r *http.Request) (int, any, error) {
-	var args map[string]json.RawMessage
-	if err := readJSON(r, p.cfg.Limits.Payload, &args); err != nil {
-		return 0, nil, err
-	}
-	p.mu.Lock()
-	pkgName, key := p.key(r)
-	a, ok := p.actions[key]
-	if !ok {
-		p.mu.Unlock()
-		return 0, nil, problem{404, textNoEntity}
-	}
-	if err := p.throttle.admit(time.Now(), &p.cfg.Limits); err != nil {
-		p.mu.Unlock()
-		return 0, nil, err
-	}
-	params := map[string]json.RawMessage{}
-	if owner := p.packages[pkgName]; owner != nil {
-		addParameters(params, owner.Parameters)
-	}
-	addParameters(params, a.Parameters)
-	maps.Copy(params, args)
-	p.flying.Add(1)
-	p.mu.Unlock()
-	run := &running{id: newID(), action: a, params: params, received: time.Now(), done: make(chan struct{})}
-	go func() {
-		defer p.flying.Done()
-		p.execute(run)
-	}()
-	if !flag(r, "blocking") {
-		return 202, invoked{run.id}, nil
-	}
-	return run.wait(r)
-}
-
-func addParameters(to map[string]json.RawMessage, list []keyValue) {
-	for _, v := range list {
-		to[v.Key] = v.Value
-	}
-}
-
-// running is an activation on its way.
-type running struct {
-	id       string
-	action   *action
-	params   map[string]json.RawMessage
-	received time.Time
-	done     chan struct{}
-	record   *activation // set when done is closed
-}
-
-func (run *running) wait(r *http.Request) (int, any, error) {
-	wait := blockingWait
-	if ms, err := strconv.Atoi(r.URL.Query().Get("timeout")); err == nil && ms > 0 {
-		wait = min(wait, time.Duration(ms)*time.Millisecond)
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-run.done:
-	case <-timer.C:
-		return 202, invoked{run.id}, nil
-	case <-r.Context().Done():
-		return 202, invoked{run.id}, nil
-	}
-	status := map[string]int{statusSuccess: 200, statusApplication: 502, statusDeveloper: 502, statusInternal: 500}[run.record.Response.Status]
-	if flag(r, "result") {
-		return status, run.record.Response.Result, nil
-	}
-	return status, run.record.withoutLogs(), nil
-}
-
 // execute gets a container, runs the activation in it and files the record.
 func (p *Platform) execute(run *running) {
-	record := p.attempt(run)
-	p.mu.Lock()
-	p.throttle.flying--
-	p.activations[run.id] = record
-	p.order = append(p.order, run.id)
-	if len(p.order) > maxActivations {
-		delete(p.activations, p.order[0])
-		p.order = p.order[1:]
-	}
-	p.mu.Unlock()
-	run.record = record
-	close(run.done)
+	p.file(run, p.attempt(run))
 }
 
 // maxReschedules bounds how often a container may answer 503, "give it to another".
@@ -291,7 +176,7 @@ func (p *Platform) death(c *container, otherwise string) string {
 func (p *Platform) initBody(run *running) any {
 	a := run.action
 	return map[string]any{"value": map[string]any{"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "code": a.Exec.Code, "env": map[string]string{
-		"__OW_NAMESPACE": p.cfg.Namespace, "__OW_ACTION_NAME": "/" + a.path(), "__OW_ACTION_VERSION": a.Version, "__OW_ACTIVATION_ID": run.id,
+		"__OW_NAMESPACE": run.user.Name, "__OW_ACTION_NAME": "/" + a.path(), "__OW_ACTION_VERSION": a.Version, "__OW_ACTIVATION_ID": run.id,
 		"__OW_TRANSACTION_ID": run.id, "__OW_DEADLINE": deadlineText(time.Duration(a.Limits.Timeout) * time.Millisecond),
 	}}}
 }
@@ -305,7 +190,7 @@ func mainOf(a *action) string {
 
 func (p *Platform) runBody(run *running, limit time.Duration) any {
 	return map[string]any{
-		"value": run.params, "namespace": p.cfg.Namespace, "action_name": "/" + run.action.path(), "action_version": run.action.Version,
+		"value": run.params, "namespace": run.user.Name, "action_name": "/" + run.action.path(), "action_version": run.action.Version,
 		"activation_id": run.id, "transaction_id": run.id, "deadline": deadlineText(limit),
 	}
 }

@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -21,12 +22,8 @@ type Platform struct {
 	spawner *spawner
 	pool    *pool
 
-	mu          sync.Mutex
-	packages    map[string]*pkg
-	actions     map[string]*action
-	activations map[string]*activation
-	order       []string // of activations, oldest first
-	throttle    throttle
+	store *store
+	users []*user // the first is the platform's own
 
 	work     context.Context // of activations
 	stop     context.CancelFunc
@@ -35,9 +32,6 @@ type Platform struct {
 	listener net.Listener
 	served   chan struct{}
 }
-
-// maxActivations bounds the records kept; the oldest go first.
-const maxActivations = 10_000
 
 // New makes a platform; Start serves it, or its Handler is served by the caller. It returns Invalid for a configuration
 // that cannot be, Unavailable if no temporary folder can be made.
@@ -52,11 +46,14 @@ func New(cfg Config) (*Platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	work, stop := context.WithCancel(context.Background())
-	p := &Platform{
-		cfg: cfg, root: root, fences: newFencer(), spawner: newSpawner(),
-		packages: map[string]*pkg{}, actions: map[string]*action{}, activations: map[string]*activation{}, work: work, stop: stop,
+	dir := cmp.Or(cfg.DataDir, root)
+	state, err := openStore(dir, cfg.DataDir != "", cfg.MaxActivations)
+	if err != nil {
+		os.RemoveAll(root)
+		return nil, err
 	}
+	work, stop := context.WithCancel(context.Background())
+	p := &Platform{cfg: cfg, root: root, store: state, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(), work: work, stop: stop}
 	p.pool = newPool(cfg.PoolMemory, cfg.Idle)
 	cfg.Logger.WithField("memory", p.fences.String()).Debug("platform made")
 	return p, nil
@@ -100,6 +97,9 @@ func (p *Platform) Close(ctx context.Context) error {
 	p.pool.drain()
 	p.spawner.close()
 	p.fences.close()
+	if err := p.store.close(); err != nil {
+		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
+	}
 	if err := os.RemoveAll(p.root); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}

@@ -423,16 +423,17 @@ func TestThrottlesAndLimitsSpeakAsOpenWhisk(t *testing.T) {
 	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":1}`); status != 429 || got["error"] != "Too many concurrent requests in flight (count: 2, allowed: 2)." {
 		t.Errorf("third at once: %d %v", status, got)
 	}
-	p.mu.Lock()
-	p.throttle.count, p.throttle.flying = 5, 0
-	p.throttle.minute = time.Now().Unix() / 60
-	p.mu.Unlock()
+	throttle := &p.users[0].invocations
+	throttle.mu.Lock()
+	throttle.count, throttle.flying = 5, 0
+	throttle.minute = time.Now().Unix() / 60
+	throttle.mu.Unlock()
 	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":1}`); status != 429 && time.Now().Second() > 1 || status == 429 && got["error"] != "Too many requests in the last minute (count: 6, allowed: 5)." {
 		t.Errorf("sixth in a minute: %d %v", status, got)
 	}
-	p.mu.Lock()
-	p.throttle.flying = 2
-	p.mu.Unlock()
+	throttle.mu.Lock()
+	throttle.flying = 2
+	throttle.mu.Unlock()
 }
 
 func TestOnlyTheKeyOpensTheNamespace(t *testing.T) {

@@ -1,12 +1,10 @@
 package platform
 
 import (
-	"crypto/subtle"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -20,40 +18,115 @@ type problem struct {
 
 func (p problem) Error() string { return p.text }
 
+// request is one of a known user, who names a namespace: his own, or another's whose packages may be public.
+type request struct {
+	*http.Request
+	user *user
+	ns   string
+}
+
+func (q *request) own() bool { return q.ns == q.user.Name }
+
+// answer is a body with the id of the activation it is about.
+type answer struct {
+	id   string
+	body any
+}
+
+type handler func(*request) (int, any, error)
+
+// route is what a path answers, by method.
+type route struct {
+	path    string
+	methods map[string]handler
+	open    bool // to everyone, without a key
+	shared  bool // to other namespaces, which may read and invoke what is public
+}
+
+// routes is the API. A path that ends in {$} is a list's with the slash that OpenWhisk lets it have.
+func (p *Platform) routes() []route {
+	const ns = "/api/v1/namespaces/{ns}"
+	item := func(get, put, remove, post handler) map[string]handler {
+		return map[string]handler{"GET": get, "PUT": put, "DELETE": remove, "POST": post}
+	}
+	list := func(f handler) map[string]handler { return map[string]handler{"GET": f} }
+	out := []route{
+		{path: "/{$}", methods: list(p.info), open: true},
+		{path: "/api/v1", methods: list(p.apiInfo), open: true},
+		{path: "/api/v1/{$}", methods: list(p.apiInfo), open: true},
+		{path: ns + "/limits", methods: list(p.userLimits)},
+		{path: ns + "/packages/{name}", methods: item(p.getPackage, p.putPackage, p.deletePackage, p.refreshPackages), shared: true},
+		{path: ns + "/actions/{name}", methods: item(p.getAction, p.putAction, p.deleteAction, p.invoke)},
+		{path: ns + "/actions/{pkg}/{$}", methods: list(p.listActions), shared: true},
+		{path: ns + "/actions/{pkg}/{name}", methods: item(p.getAction, p.putAction, p.deleteAction, p.invoke), shared: true},
+		{path: ns + "/triggers/{name}", methods: item(p.getTrigger, p.putTrigger, p.deleteTrigger, p.fire)},
+		{path: ns + "/rules/{name}", methods: item(p.getRule, p.putRule, p.deleteRule, p.setRule)},
+		{path: ns + "/activations/{id}", methods: list(p.getActivation)},
+		{path: ns + "/activations/{id}/logs", methods: list(p.getActivationLogs)},
+		{path: ns + "/activations/{id}/result", methods: list(p.getActivationResult)},
+	}
+	for path, f := range map[string]handler{
+		"/api/v1/namespaces": p.listNamespaces, ns + "/packages": p.listPackages, ns + "/actions": p.listActions,
+		ns + "/triggers": p.listTriggers, ns + "/rules": p.listRules, ns + "/activations": p.listActivations,
+	} {
+		shared := path == ns+"/packages"
+		out = append(out, route{path: path, methods: list(f), shared: shared}, route{path: path + "/{$}", methods: list(f), shared: shared})
+	}
+	return out
+}
+
 // Handler is the REST API.
 func (p *Platform) Handler() http.Handler {
 	mux := http.NewServeMux()
-	handle := func(pattern string, f func(r *http.Request) (int, any, error)) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, f) })
+	for _, rt := range p.routes() {
+		mux.HandleFunc(rt.path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, p.dispatch(&rt)) })
 	}
-	const ns = "/api/v1/namespaces/{ns}"
-	handle("GET /{$}", p.info)
-	handle("GET /api/v1", p.apiInfo)
-	handle("GET /api/v1/{$}", p.apiInfo)
-	handle("GET /api/v1/namespaces", p.authorized(p.listNamespaces))
-	handle("GET /api/v1/namespaces/{$}", p.authorized(p.listNamespaces))
-	handle("GET "+ns+"/limits", p.authorized(p.userLimits))
-	handle("GET "+ns+"/packages", p.authorized(p.listPackages))
-	handle("GET "+ns+"/packages/{name}", p.authorized(p.getPackage))
-	handle("PUT "+ns+"/packages/{name}", p.authorized(p.putPackage))
-	handle("DELETE "+ns+"/packages/{name}", p.authorized(p.deletePackage))
-	handle("GET "+ns+"/actions", p.authorized(p.listActions))
-	handle("GET "+ns+"/actions/{$}", p.authorized(p.listActions))
-	handle("GET "+ns+"/actions/{pkg}/{$}", p.authorized(p.listActions))
-	for _, path := range []string{"/actions/{name}", "/actions/{pkg}/{name}"} {
-		handle("GET "+ns+path, p.authorized(p.getAction))
-		handle("PUT "+ns+path, p.authorized(p.putAction))
-		handle("DELETE "+ns+path, p.authorized(p.deleteAction))
-		handle("POST "+ns+path, p.authorized(p.invoke))
-	}
-	handle("GET "+ns+"/activations", p.authorized(p.listActivations))
-	handle("GET "+ns+"/activations/{id}", p.authorized(p.getActivation))
-	handle("GET "+ns+"/activations/{id}/{part}", p.authorized(p.getActivation))
-	for _, empty := range []string{"/triggers", "/rules"} {
-		handle("GET "+ns+empty, p.authorized(func(*http.Request) (int, any, error) { return 200, []any{}, nil }))
-	}
-	handle("/", func(*http.Request) (int, any, error) { return 0, nil, problem{404, textNoRoute} })
+	nowhere := func(*http.Request) (int, any, error) { return 0, nil, problem{404, textNoRoute} }
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, nowhere) })
 	return mux
+}
+
+// dispatch finds the caller and the method; a preflight request carries no key.
+func (p *Platform) dispatch(rt *route) func(*http.Request) (int, any, error) {
+	return func(r *http.Request) (int, any, error) {
+		if r.Method == http.MethodOptions {
+			return 200, nil, nil
+		}
+		q := &request{Request: r}
+		if !rt.open {
+			if err := p.authorize(q, rt.shared); err != nil {
+				return 0, nil, err
+			}
+		}
+		f := rt.methods[r.Method]
+		if f == nil {
+			return 0, nil, problem{405, textMethods(rt.methods)}
+		}
+		if err := checkFlags(r); err != nil {
+			return 0, nil, err
+		}
+		return f(q)
+	}
+}
+
+// authorize checks the key and the namespace. What of another namespace is public, the handlers of shared paths know.
+func (p *Platform) authorize(q *request, shared bool) error {
+	name, key, ok := q.BasicAuth()
+	if !ok {
+		return problem{401, textNoAuth}
+	}
+	if q.user = p.userOf(name + ":" + key); q.user == nil {
+		return problem{401, textBadAuth}
+	}
+	q.ns = q.PathValue("ns")
+	if q.ns == "" || q.ns == "_" {
+		q.ns = q.user.Name
+	}
+	readable := shared && (q.Method == http.MethodGet || q.Method == http.MethodPost)
+	if !q.own() && !readable {
+		return problem{403, textForbidden}
+	}
+	return nil
 }
 
 // serve answers one request: X-Request-ID, JSON, and errors as {error, code}.
@@ -66,127 +139,79 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	if err != nil {
 		pr, ok := err.(problem)
 		if !ok {
-			pr = problem{500, "There was an internal server error."}
+			pr = problem{500, textInternal}
 			p.cfg.Logger.WithError(err).Error("request failed")
 		}
 		status, body = pr.status, map[string]any{"error": pr.text, "code": id}
 	}
 	h := w.Header()
-	if a, ok := body.(invoked); ok {
-		h.Set("x-openwhisk-activation-id", a.ID)
+	h.Set("X-Request-ID", id)
+	if a, ok := body.(answer); ok {
+		h.Set("x-openwhisk-activation-id", a.id)
+		body = a.body
 	}
 	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Basic realm="OpenWhisk secure realm"`)
 	}
-	h.Set("X-Request-ID", id)
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Content-Type", "application/json")
-	data, err := json.Marshal(body)
-	if err != nil {
-		status, data = 500, []byte(`{"error":"There was an internal server error."}`)
-	}
-	w.WriteHeader(status)
-	w.Write(data) //nolint:errcheck // the client went away
+	writeJSON(w, status, body)
 	p.cfg.Logger.WithField("status", status).WithField("request", r.Method+" "+r.URL.Path).Trace("served")
 }
 
-// authorized checks the key and the namespace before f.
-func (p *Platform) authorized(f func(*http.Request) (int, any, error)) func(*http.Request) (int, any, error) {
-	return func(r *http.Request) (int, any, error) {
-		user, key, ok := r.BasicAuth()
-		if !ok {
-			return 0, nil, problem{401, textNoAuth}
-		}
-		if subtle.ConstantTimeCompare([]byte(user+":"+key), []byte(p.cfg.AuthKey)) != 1 {
-			return 0, nil, problem{401, textBadAuth}
-		}
-		if ns := r.PathValue("ns"); ns != "" && ns != "_" && ns != p.cfg.Namespace {
-			return 0, nil, problem{403, textForbidden}
-		}
-		return f(r)
+// writeJSON sends a body, if there is one, with the headers that let pages of other origins call.
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Origin, X-Requested-With, Content-Type, Accept, User-Agent")
+	h.Set("Access-Control-Allow-Methods", "GET, DELETE, POST, PUT, HEAD")
+	if body == nil {
+		w.WriteHeader(status)
+		return
 	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		status, data = 500, []byte(`{"error":"`+textInternal+`"}`)
+	}
+	h.Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(data) //nolint:errcheck // the client went away
+}
+
+// readBody reads a bounded body, empty for blank; tooLarge is what a larger one is told.
+func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
+	if err != nil {
+		return nil, problem{400, textMalformed(err.Error())}
+	}
+	if disdel.Bytes(len(data)) > limit {
+		return nil, problem{413, textTooLarge("Request", max(r.ContentLength, int64(len(data))), limit)}
+	}
+	return []byte(strings.TrimSpace(string(data))), nil
 }
 
 // readJSON reads a bounded body; an empty one leaves v as it is.
 func readJSON(r *http.Request, limit disdel.Bytes, v any) error {
-	data, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
-	if err != nil {
-		return problem{400, "The request content was malformed:\n" + err.Error()}
-	}
-	if disdel.Bytes(len(data)) > limit {
-		return problem{413, textTooLarge(max(r.ContentLength, int64(len(data))), limit)}
-	}
-	if len(strings.TrimSpace(string(data))) == 0 {
-		return nil
+	data, err := readBody(r, limit)
+	if err != nil || len(data) == 0 {
+		return err
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return problem{400, "The request content was malformed:\n" + err.Error()}
+		return problem{400, textMalformed(err.Error())}
 	}
 	return nil
 }
 
-// page is limit and skip of a list: 30 and 0, 200 at most, and 0 means 200.
-func page(r *http.Request) (limit, skip int, err error) {
-	limit, skip = 30, 0
-	for name, v := range map[string]*int{"limit": &limit, "skip": &skip} {
-		text := r.URL.Query().Get(name)
-		if text == "" {
-			continue
+func flag(r *http.Request, name string) bool {
+	return slices.Contains([]string{"true", "yes", "on"}, strings.ToLower(r.URL.Query().Get(name)))
+}
+
+// checkFlags refuses what is no truth value, with the text of the library that reads OpenWhisk's query parameters.
+func checkFlags(r *http.Request) error {
+	q := r.URL.Query()
+	for _, name := range []string{"overwrite", "blocking", "result", "code", "count", "docs", "force"} {
+		v := q.Get(name)
+		if v != "" && !slices.Contains([]string{"true", "yes", "on", "false", "no", "off"}, strings.ToLower(v)) {
+			return problem{400, textQuery(name, "'"+v+"' is not a valid Boolean value")}
 		}
-		if *v, err = strconv.Atoi(text); err != nil || *v < 0 {
-			return 0, 0, problem{400, fmt.Sprintf("The query parameter '%s' was malformed:\n'%s' is not a valid value", name, text)}
-		}
 	}
-	if limit > 200 {
-		return 0, 0, problem{400, fmt.Sprintf("The value of 'limit' must not be greater than 200, but was %d.", limit)}
-	}
-	if limit == 0 {
-		limit = 200
-	}
-	return limit, skip, nil
-}
-
-func cut[T any](list []T, limit, skip int) []T {
-	list = list[min(skip, len(list)):]
-	return list[:min(limit, len(list))]
-}
-
-func flag(r *http.Request, name string) bool { return r.URL.Query().Get(name) == "true" }
-
-func (p *Platform) info(*http.Request) (int, any, error) {
-	l := p.cfg.Limits
-	kinds := make([]map[string]any, 0, len(p.cfg.Kinds))
-	for k := range p.cfg.Kinds {
-		kinds = append(kinds, map[string]any{"kind": k, "image": "embedded", "deprecated": false, "default": len(kinds) == 0, "attached": false, "requireMain": false})
-	}
-	return 200, map[string]any{
-		"description": "OpenWhisk", "api_paths": []string{"/api/v1"},
-		"support": map[string]string{"github": "https://github.com/apache/openwhisk/issues", "slack": "http://slack.openwhisk.org"},
-		"limits": map[string]any{
-			"actions_per_minute": l.InvocationsPerMinute, "triggers_per_minute": l.InvocationsPerMinute, "concurrent_actions": l.ConcurrentInvocations, "sequence_length": 50,
-			"min_action_duration": l.Timeout.Min.Milliseconds(), "max_action_duration": l.Timeout.Max.Milliseconds(),
-			"min_action_memory": l.Memory.Min, "max_action_memory": l.Memory.Max,
-			"min_action_logs": disdel.Bytes(l.LogsMB.Min) * disdel.MB, "max_action_logs": disdel.Bytes(l.LogsMB.Max) * disdel.MB,
-			"default_min_action_duration": l.Timeout.Min.Milliseconds(), "default_max_action_duration": l.Timeout.Max.Milliseconds(),
-			"default_min_action_memory": l.Memory.Min, "default_max_action_memory": l.Memory.Max,
-			"default_min_action_logs": disdel.Bytes(l.LogsMB.Min) * disdel.MB, "default_max_action_logs": disdel.Bytes(l.LogsMB.Max) * disdel.MB,
-		},
-		"runtimes": map[string]any{"disdel": kinds},
-	}, nil
-}
-
-func (p *Platform) apiInfo(*http.Request) (int, any, error) {
-	return 200, map[string]any{
-		"description": "OpenWhisk API", "api_version": "1.0.0", "api_version_path": "v1", "build": "embedded", "buildno": "disdel",
-		"swagger_paths": map[string]string{"ui": "/docs", "api-docs": "/api-docs"},
-	}, nil
-}
-
-func (p *Platform) listNamespaces(*http.Request) (int, any, error) {
-	return 200, []string{p.cfg.Namespace}, nil
-}
-
-func (p *Platform) userLimits(*http.Request) (int, any, error) {
-	l := p.cfg.Limits
-	return 200, map[string]int{"invocationsPerMinute": l.InvocationsPerMinute, "concurrentInvocations": l.ConcurrentInvocations, "firesPerMinute": l.InvocationsPerMinute}, nil
+	return nil
 }

@@ -2,6 +2,9 @@ package platform
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -19,7 +22,30 @@ const (
 	textNoEntity        = "The requested resource does not exist."
 	textNoRoute         = "The requested resource could not be found."
 	textExists          = "resource already exists"
-	textForbidden       = "The supplied authentication is not authorized to access this resource."
+	textInternal        = "There was an internal server error."
+	textNameIllegal     = "The name of the entity contains illegal characters."
+	textQualified       = "The fully qualified name of the entity must contain at least the namespace and the name of the entity."
+	textNotAllowed      = "Request defines parameters that are not allowed (e.g., reserved properties)."
+	textActivationBad   = "The activation id is not valid."
+	textDocsWithCount   = "The parameter 'docs' is not permitted with 'count'."
+	textExecMissing     = "exec undefined" // WhiskActionPut's reader
+	textCodeMissing     = "'code' must be a string or attachment object defined in 'exec' for '%s' actions"
+	textFeedName        = "Feed name is not valid"
+
+	textSequenceLong  = "Too many actions in the sequence."
+	textSequenceEmpty = "No component specified for the sequence."
+	textSequenceCycle = "Sequence may not refer to itself."
+	textNoComponent   = "Sequence component does not exist."
+
+	textBindingMissing   = "Binding references a package that does not exist."
+	textBindingOfBinding = "Cannot bind to another package binding."
+	textNotOnBinding     = "Operation not permitted on package binding."
+	textNoBindingNow     = "Resource is a package and cannot be converted into a binding."
+
+	textRuleIncomplete = "rule requires a valid trigger and a valid action" // Rules.scala
+	textRuleNoTrigger  = "Only rules with existing triggers can be activated"
+	textRuleStatus     = "requirement failed: '%s' is not a recognized rule status"
+	textForbidden      = "The supplied authentication is not authorized to access this resource."
 )
 
 func textTimeout(limit time.Duration, init bool) string {
@@ -54,8 +80,68 @@ func textLogsTruncated(limit int) string {
 	return fmt.Sprintf("Logs were truncated because the total bytes size exceeds the limit of %d bytes.", limit)
 }
 
-func textTooLarge(size int64, limit disdel.Bytes) string {
-	return fmt.Sprintf("Request larger than allowed: %d > %d bytes.", size, limit)
+func textTooLarge(what string, size int64, limit disdel.Bytes) string {
+	return fmt.Sprintf("%s larger than allowed: %d > %d bytes.", what, size, limit)
+}
+
+func textMalformed(why string) string { return "The request content was malformed:\n" + why }
+
+func textQuery(name, why string) string {
+	return fmt.Sprintf("The query parameter '%s' was malformed:\n%s", name, why)
+}
+
+func textLimitRange(value, most int, collection string) string {
+	return fmt.Sprintf("The value '%d' is not in the range of 0 to %d for %s.", value, most, collection)
+}
+
+func textSkipRange(value int, collection string) string {
+	return fmt.Sprintf("The value '%d' is not greater than or equal to 0 for %s.", value, collection)
+}
+
+func textNotInteger(value, collection string) string {
+	return fmt.Sprintf("The value '%s' is not an integer for %s.", value, collection)
+}
+
+func textEpoch(value string) string {
+	return "Parameter is not a valid value for epoch seconds: " + value
+}
+
+func textNameFilter(value string) string {
+	return "Parameter may be a 'simple' name or 'package-name/simple' name: " + value
+}
+
+func textWait(limit time.Duration) string {
+	return fmt.Sprintf("Timeout must be number of milliseconds up to %d.", limit.Milliseconds())
+}
+
+// textMethods names what a path allows, as the library does that serves OpenWhisk's requests.
+func textMethods(methods map[string]handler) string {
+	return "HTTP method not allowed, supported methods: " + strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
+}
+
+// textNameLong has OpenWhisk's own spelling.
+func textNameLong(n int) string {
+	return fmt.Sprintf("Name segement longer than allowed: %d > %d.", n, maxName)
+}
+
+func textKind(kind string, valid []string) string {
+	return fmt.Sprintf("The specified runtime '%s' is not supported by this platform. Valid values are: '%s'.", kind, strings.Join(valid, "', '"))
+}
+
+func textReserved(name string) string { return fmt.Sprintf("Package name '%s' is reserved.", name) }
+
+func textMissing(what, path string) string { return fmt.Sprintf("%s /%s does not exist", what, path) }
+
+func textInactive(rule, action string) string {
+	return fmt.Sprintf("Rule '%s' is inactive, action '%s' was not activated.", rule, action)
+}
+
+// textSize is a size as OpenWhisk's ByteSize reads.
+func textSize(n disdel.Bytes) string {
+	if n%disdel.MB == 0 {
+		return fmt.Sprintf("%d MB", n/disdel.MB)
+	}
+	return fmt.Sprintf("%d B", n)
 }
 
 func textPerMinute(count, allowed int) string {
@@ -67,7 +153,11 @@ func textConcurrent(count, allowed int) string {
 }
 
 func textPackageNotEmpty(n int) string {
-	return fmt.Sprintf("Package not empty (contains %d entity). Set force param or delete package contents.", n)
+	entities := "entities"
+	if n == 1 {
+		entities = "entity"
+	}
+	return fmt.Sprintf("Package not empty (contains %d %s). Set force param or delete package contents.", n, entities)
 }
 
 func textActivationID(n int) string {

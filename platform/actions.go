@@ -1,0 +1,296 @@
+package platform
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+type limits struct {
+	Timeout     int  `json:"timeout"` // ms
+	Memory      int  `json:"memory"`  // MB
+	Logs        int  `json:"logs"`    // MB
+	Concurrency int  `json:"concurrency"`
+	Instances   *int `json:"instances,omitempty"`
+}
+
+type action struct {
+	header
+	Exec       execSpec   `json:"exec"`
+	Parameters []keyValue `json:"parameters"`
+	Limits     limits     `json:"limits"`
+	invoker    string     // the namespace whose containers run it, where that is not its own
+}
+
+// sameAction is the pool's question whether a warm container fits: structural equality, version and all.
+func sameAction(a, b *action) bool { return a == b || reflect.DeepEqual(a, b) }
+
+// actionsUnder lists the actions of a package, or of a namespace with all its packages.
+func actionsUnder(t tx, path string) ([]*action, error) {
+	var out []*action
+	err := each(t, actions, path+"/", func(v *storedAction) { out = append(out, v.Action) })
+	return out, err
+}
+
+// resolved is an action as a request reaches it: through a package or a binding, whose parameters it inherits.
+type resolved struct {
+	*action
+	inherited []keyValue
+	binding   string // the binding's path, if it was one
+}
+
+// resolve finds an action that the caller may read and invoke.
+func (p *Platform) resolve(t tx, u *user, path pathName) (*resolved, error) {
+	ns, pkgName, name := path.split()
+	out := &resolved{}
+	key := path.key()
+	if pkgName == "" && ns != u.Name {
+		return nil, problem{403, textForbidden}
+	}
+	if pkgName != "" {
+		named, owner, params, err := provider(t, u, path.Path)
+		if err != nil {
+			return nil, err
+		}
+		out.inherited, key = params, owner.path()+"/"+name
+		if named.bound() {
+			out.binding = named.path()
+		}
+	}
+	var err error
+	if out.action, err = p.store.whole(t, key); err != nil {
+		return nil, err
+	}
+	if out.action == nil {
+		return nil, problem{404, textNoEntity}
+	}
+	return out, nil
+}
+
+// actionPath is the action that a request's path names.
+func (q *request) actionPath() pathName {
+	if pkgName := q.PathValue("pkg"); pkgName != "" {
+		return pathName{q.ns + "/" + pkgName, q.PathValue("name")}
+	}
+	return pathName{q.ns, q.PathValue("name")}
+}
+
+func (p *Platform) listActions(q *request) (int, any, error) {
+	var list []*action
+	err := p.store.view(func(t tx) (err error) {
+		under := q.ns
+		if name := q.PathValue("pkg"); name != "" {
+			_, owner, _, err := provider(t, q.user, q.ns+"/"+name)
+			if err != nil {
+				return err
+			}
+			under = owner.path()
+		}
+		list, err = actionsUnder(t, under)
+		return err
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	return listOf(q.Request, "actions", list, func(a *action) any {
+		return struct {
+			header
+			Limits limits          `json:"limits"`
+			Exec   map[string]bool `json:"exec"`
+		}{a.header, a.Limits, map[string]bool{"binary": a.Exec.Binary}}
+	})
+}
+
+func (p *Platform) getAction(q *request) (int, any, error) {
+	var out action
+	err := p.store.view(func(t tx) error {
+		found, err := p.resolve(t, q.user, q.actionPath())
+		if err != nil {
+			return err
+		}
+		out = *found.action
+		out.Parameters = mergeParameters(found.inherited, out.Parameters)
+		return nil
+	})
+	if q.URL.Query().Has("code") && !flag(q.Request, "code") {
+		out.Exec.Code = ""
+	}
+	return 200, &out, err
+}
+
+// actionPut is the body of a PUT.
+type actionPut struct {
+	headerPut
+	Exec       *execSpec   `json:"exec"`
+	Parameters *[]keyValue `json:"parameters"`
+	Limits     *struct {
+		Timeout     *int `json:"timeout"`
+		Memory      *int `json:"memory"`
+		Logs        *int `json:"logs"`
+		Concurrency *int `json:"concurrency"`
+		Instances   *int `json:"instances"`
+	} `json:"limits"`
+	DelAnnotations []string `json:"delAnnotations"`
+}
+
+func (p *Platform) putAction(q *request) (int, any, error) {
+	if err := checkName(q.PathValue("name")); err != nil {
+		return 0, nil, err
+	}
+	var body actionPut
+	l := &p.cfg.Limits
+	if err := readJSON(q.Request, 2*l.Code+l.bodyLimit(), &body); err != nil {
+		return 0, nil, err
+	}
+	var out *action
+	err := p.store.update(func(t tx) error {
+		path := q.actionPath()
+		if err := writable(t, q); err != nil {
+			return err
+		}
+		old, err := p.store.whole(t, path.key())
+		if err != nil {
+			return err
+		}
+		if old != nil && !flag(q.Request, "overwrite") {
+			return problem{409, textExists}
+		}
+		if out, err = p.newAction(path, old, &body); err != nil {
+			return err
+		}
+		if body.Exec != nil && out.Exec.Kind == sequenceKind {
+			if err := p.checkSequence(t, q.user, out); err != nil {
+				return err
+			}
+		}
+		return t.putAction(out)
+	})
+	return 200, out, err
+}
+
+// writable tells whether an action's package, if it has one, takes changes: it must exist, and be no binding.
+func writable(t tx, q *request) error {
+	name := q.PathValue("pkg")
+	if name == "" {
+		return nil
+	}
+	owner, err := get[pkg](t, packages, q.ns+"/"+name)
+	switch {
+	case err != nil:
+		return err
+	case owner == nil:
+		return problem{404, textNoEntity}
+	case owner.bound():
+		return problem{400, textNotOnBinding}
+	}
+	return nil
+}
+
+func (p *Platform) newAction(path pathName, old *action, body *actionPut) (*action, error) {
+	a := p.blank(old)
+	kept := a.Annotations
+	var before *header
+	if old != nil {
+		before = &old.header
+	}
+	a.header = body.next(path.Path, path.Name, before)
+	switch {
+	case body.Exec != nil:
+		var err error
+		if a.Exec, err = p.newExec(*body.Exec); err != nil {
+			return nil, err
+		}
+	case old == nil:
+		return nil, problem{400, textExecMissing}
+	}
+	if body.Parameters != nil {
+		a.Parameters = mergeParameters(*body.Parameters)
+	}
+	kept = slices.DeleteFunc(slices.Clone(kept), func(v keyValue) bool { return slices.Contains(body.DelAnnotations, v.Key) })
+	if body.Annotations != nil {
+		kept = mergeParameters(kept, *body.Annotations)
+	}
+	if old == nil {
+		kept = mergeParameters([]keyValue{kv("provide-api-key", false)}, kept)
+	}
+	a.Annotations = mergeParameters(kept, []keyValue{kv("exec", a.Exec.Kind)})
+	body.setLimits(&a.Limits)
+	return a, p.cfg.Limits.checkAction(a)
+}
+
+// blank is what a PUT's body is laid over: a copy of the old action, or the defaults.
+func (p *Platform) blank(old *action) *action {
+	if old != nil {
+		a := *old
+		return &a
+	}
+	l := &p.cfg.Limits
+	return &action{
+		Parameters: []keyValue{},
+		Limits:     limits{Timeout: int(l.Timeout.Std.Milliseconds()), Memory: l.Memory.Std.MB(), Logs: l.LogsMB.Std, Concurrency: l.Concurrency.Std},
+	}
+}
+
+func (b *actionPut) setLimits(l *limits) {
+	n := b.Limits
+	if n == nil {
+		return
+	}
+	for _, set := range []struct{ to, from *int }{{&l.Timeout, n.Timeout}, {&l.Memory, n.Memory}, {&l.Logs, n.Logs}, {&l.Concurrency, n.Concurrency}} {
+		if set.from != nil {
+			*set.to = *set.from
+		}
+	}
+	if n.Instances != nil {
+		l.Instances = n.Instances
+	}
+}
+
+func (l *Limits) checkAction(a *action) error {
+	if err := l.checkSize("parameters", a.Parameters); err != nil {
+		return err
+	}
+	if err := l.checkSize("annotations", a.Annotations); err != nil {
+		return err
+	}
+	return l.check(a.Limits)
+}
+
+// check refuses limits outside the platform's, with the texts of OpenWhisk's Limits classes.
+func (l *Limits) check(v limits) error {
+	for _, c := range []struct {
+		value, low, high int
+		above, below     string
+	}{
+		{v.Memory, l.Memory.Min.MB(), l.Memory.Max.MB(), "memory size %d MB exceeds allowed threshold of %d MB", "memory size %d MB below allowed threshold of %d MB"},
+		{v.Timeout, int(l.Timeout.Min.Milliseconds()), int(l.Timeout.Max.Milliseconds()), "duration %d milliseconds exceeds allowed threshold of %d milliseconds", "duration %d milliseconds below allowed threshold of %d milliseconds"},
+		{v.Logs, l.LogsMB.Min, l.LogsMB.Max, "size %d MB exceeds allowed threshold of %d MB", "size %d MB below allowed threshold of %d MB"},
+		{v.Concurrency, l.Concurrency.Min, l.Concurrency.Max, "concurrency %d exceeds allowed threshold of %d", "concurrency %d below allowed threshold of %d"},
+	} {
+		if c.value > c.high {
+			return problem{400, "requirement failed: " + fmt.Sprintf(c.above, c.value, c.high)}
+		}
+		if c.value < c.low {
+			return problem{400, "requirement failed: " + fmt.Sprintf(c.below, c.value, c.low)}
+		}
+	}
+	return nil
+}
+
+func (p *Platform) deleteAction(q *request) (int, any, error) {
+	var a *action
+	err := p.store.update(func(t tx) (err error) {
+		if err := writable(t, q); err != nil {
+			return err
+		}
+		key := q.actionPath().key()
+		if a, err = p.store.whole(t, key); err != nil {
+			return err
+		}
+		if a == nil {
+			return problem{404, textNoEntity}
+		}
+		return t.dropAction(key)
+	})
+	return 200, a, err
+}

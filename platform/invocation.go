@@ -1,0 +1,194 @@
+package platform
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// invoked is the body of a response that carries nothing but the activation's id.
+type invoked struct {
+	ID string `json:"activationId"`
+}
+
+// running is an activation on its way.
+type running struct {
+	id       string
+	user     *user // who invoked it, in whose namespace the record is kept
+	action   *action
+	params   json.RawMessage // an object or an array
+	binding  string          // the binding it was invoked through, if any
+	cause    string          // the sequence's activation it is part of, if any
+	received time.Time
+	done     chan struct{}
+	record   *activation // set when done is closed
+	ended    func()      // before done is closed
+}
+
+func (p *Platform) invoke(q *request) (int, any, error) {
+	if q.PathValue("pkg") == "" && !q.own() {
+		return 0, nil, problem{403, textForbidden}
+	}
+	wait, err := p.waitOf(q)
+	if err != nil {
+		return 0, nil, err
+	}
+	payload, err := p.payload(q)
+	if err != nil {
+		return 0, nil, err
+	}
+	run, err := p.start(q.user, q.actionPath(), payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	if !flag(q.Request, "blocking") {
+		return 202, answer{run.id, invoked{run.id}}, nil
+	}
+	return run.wait(q, wait)
+}
+
+// waitOf is how long a blocking request wants to wait.
+func (p *Platform) waitOf(q *request) (time.Duration, error) {
+	text := q.URL.Query().Get("timeout")
+	if text == "" {
+		return p.cfg.BlockingWait, nil
+	}
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if most := max(p.cfg.BlockingWait, time.Minute); err != nil || ms <= 0 || ms > most.Milliseconds() {
+		return 0, problem{400, textQuery("timeout", textWait(most))}
+	}
+	return min(p.cfg.BlockingWait, time.Duration(ms)*time.Millisecond), nil
+}
+
+// payload reads the parameters of an invocation: an object, an array, or nothing.
+func (p *Platform) payload(q *request) (json.RawMessage, error) {
+	data, err := readBody(q.Request, p.cfg.Limits.Payload)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, problem{400, textMalformed(err.Error())}
+	}
+	if data[0] != '{' && data[0] != '[' {
+		return nil, problem{400, textMalformed("Object expected")}
+	}
+	return data, nil
+}
+
+// start starts an action for a user, if his throttle allows.
+func (p *Platform) start(u *user, path pathName, payload json.RawMessage) (*running, error) {
+	var found *resolved
+	err := p.store.view(func(t tx) (err error) {
+		found, err = p.resolve(t, u, path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	params, err := found.arguments(payload)
+	if err != nil {
+		return nil, err
+	}
+	if err := u.admit(time.Now()); err != nil {
+		return nil, err
+	}
+	run := p.newRun(u, found, params, "")
+	run.ended = u.invocations.release
+	p.flying.Go(func() { p.carryOut(run, p.cfg.Limits.SequenceLength) })
+	return run, nil
+}
+
+func (p *Platform) newRun(u *user, found *resolved, params json.RawMessage, cause string) *running {
+	a := found.action
+	if ns, _, _ := (pathName{a.Namespace, a.Name}).split(); ns != u.Name {
+		foreign := *a
+		foreign.invoker = u.Name // its containers are not shared between namespaces
+		a = &foreign
+	}
+	return &running{
+		id: newID(), user: u, action: a, params: params, binding: found.binding, cause: cause,
+		received: time.Now(), done: make(chan struct{}), ended: func() {},
+	}
+}
+
+// carryOut runs an action or a sequence to its end; left is how many more actions the outermost sequence may run.
+func (p *Platform) carryOut(run *running, left int) int {
+	if run.action.Exec.Kind == sequenceKind {
+		return p.runSequence(run, left)
+	}
+	p.execute(run)
+	return left - 1
+}
+
+// file keeps the record of an ended activation and lets those go on who wait for it.
+func (p *Platform) file(run *running, record *activation) {
+	if err := p.store.file(record); err != nil {
+		p.cfg.Logger.WithError(err).WithField("activation", run.id).Error("an activation's record could not be kept")
+	}
+	run.record = record
+	run.ended()
+	close(run.done)
+}
+
+// arguments lays a payload over the parameters: package, binding, action, request. An array replaces them.
+func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
+	if payload[0] == '[' {
+		return payload, nil
+	}
+	params := map[string]json.RawMessage{}
+	addParameters(params, v.inherited)
+	addParameters(params, v.Parameters)
+	var args map[string]json.RawMessage
+	if err := json.Unmarshal(payload, &args); err != nil {
+		return nil, problem{400, textMalformed(err.Error())}
+	}
+	if v.final() {
+		for key := range args {
+			if defined(params[key]) {
+				return nil, problem{400, textNotAllowed}
+			}
+		}
+	}
+	maps.Copy(params, args)
+	return json.Marshal(params)
+}
+
+// final tells whether requests may not set what the action has parameters for.
+func (v *resolved) final() bool {
+	return slices.ContainsFunc(v.Annotations, func(a keyValue) bool { return a.Key == "final" && truthy(a.Value) })
+}
+
+// defined is what `final` protects: a parameter with a value.
+func defined(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" && string(v) != `""` }
+
+func addParameters(to map[string]json.RawMessage, list []keyValue) {
+	for _, v := range list {
+		if !v.Init { // those are environment of the container
+			to[v.Key] = v.Value
+		}
+	}
+}
+
+// wait answers a blocking request: with the record, or with the id once the wait is over.
+func (run *running) wait(q *request, wait time.Duration) (int, any, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-run.done:
+	case <-timer.C:
+		return 202, answer{run.id, invoked{run.id}}, nil
+	case <-q.Context().Done():
+		return 202, answer{run.id, invoked{run.id}}, nil
+	}
+	status := map[string]int{statusSuccess: 200, statusApplication: 502, statusDeveloper: 502, statusInternal: 500}[run.record.Response.Status]
+	if flag(q.Request, "result") {
+		return status, answer{run.id, run.record.Response.Result}, nil
+	}
+	return status, answer{run.id, run.record.withoutLogs()}, nil
+}

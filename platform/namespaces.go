@@ -1,0 +1,121 @@
+package platform
+
+import (
+	"cmp"
+	"crypto/subtle"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// Namespace is one tenant. Its throttles, where zero, are those of Config.Limits.
+type Namespace struct {
+	Name                  string
+	Key                   string // uuid:key
+	InvocationsPerMinute  int
+	ConcurrentInvocations int
+	FiresPerMinute        int
+}
+
+// user is a namespace at work.
+type user struct {
+	Namespace
+	invocations throttle
+	fires       throttle
+}
+
+func newUsers(cfg *Config) []*user {
+	var out []*user
+	for _, n := range append([]Namespace{{Name: cfg.Namespace, Key: cfg.AuthKey}}, cfg.Namespaces...) {
+		n.InvocationsPerMinute = cmp.Or(n.InvocationsPerMinute, cfg.Limits.InvocationsPerMinute)
+		n.ConcurrentInvocations = cmp.Or(n.ConcurrentInvocations, cfg.Limits.ConcurrentInvocations)
+		n.FiresPerMinute = cmp.Or(n.FiresPerMinute, cfg.Limits.FiresPerMinute)
+		out = append(out, &user{Namespace: n})
+	}
+	return out
+}
+
+func validateNamespaces(list []Namespace, first Namespace) error {
+	names, keys := map[string]bool{}, map[string]bool{}
+	for _, n := range append([]Namespace{first}, list...) {
+		if !entityName.MatchString(n.Name) || n.Key == "" || names[n.Name] || keys[n.Key] {
+			return &disdel.Error{Kind: disdel.Invalid, Op: "configure platform", Msg: "namespaces need valid names and keys of their own, but there is " + n.Name}
+		}
+		names[n.Name], keys[n.Key] = true, true
+	}
+	return nil
+}
+
+// userOf is whose key it is; every key is compared, so that time tells nothing.
+func (p *Platform) userOf(key string) *user {
+	var found *user
+	for _, u := range p.users {
+		if subtle.ConstantTimeCompare([]byte(key), []byte(u.Key)) == 1 {
+			found = u
+		}
+	}
+	return found
+}
+
+// admit lets an invocation in, or says by which throttle it may not.
+func (u *user) admit(now time.Time) error {
+	return u.invocations.admit(now, u.InvocationsPerMinute, u.ConcurrentInvocations)
+}
+
+// admitFire is admit for triggers, which have a throttle of their own.
+func (u *user) admitFire(now time.Time) error {
+	err := u.fires.admit(now, u.FiresPerMinute, math.MaxInt)
+	if err == nil {
+		u.fires.release() // no fire is in flight: its answer is immediate
+	}
+	return err
+}
+
+// throttle counts what a namespace does: by the wall clock's minute, as OpenWhisk does, and in flight.
+type throttle struct {
+	mu     sync.Mutex
+	minute int64
+	count  int
+	flying int
+}
+
+func (t *throttle) admit(now time.Time, perMinute, atOnce int) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m := now.Unix() / 60; m != t.minute {
+		t.minute, t.count = m, 0
+	}
+	if t.count >= perMinute {
+		return problem{429, textPerMinute(t.count+1, perMinute)}
+	}
+	if t.flying >= atOnce {
+		return problem{429, textConcurrent(t.flying, atOnce)}
+	}
+	t.count++
+	t.flying++
+	return nil
+}
+
+func (t *throttle) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.flying--
+}
+
+func (p *Platform) listNamespaces(q *request) (int, any, error) {
+	return 200, []string{q.user.Name}, nil
+}
+
+func (p *Platform) userLimits(q *request) (int, any, error) {
+	l, u := &p.cfg.Limits, q.user
+	return 200, map[string]any{
+		"invocationsPerMinute": u.InvocationsPerMinute, "concurrentInvocations": u.ConcurrentInvocations, "firesPerMinute": u.FiresPerMinute,
+		"maxParameterSize": textSize(l.Parameters), "maxActionInstances": u.ConcurrentInvocations,
+		"minActionMemory": l.Memory.Min.MB(), "maxActionMemory": l.Memory.Max.MB(),
+		"minActionTimeout": l.Timeout.Min.Milliseconds(), "maxActionTimeout": l.Timeout.Max.Milliseconds(),
+		"minActionLogs": l.LogsMB.Min, "maxActionLogs": l.LogsMB.Max,
+		"minActionConcurrency": l.Concurrency.Min, "maxActionConcurrency": l.Concurrency.Max,
+	}, nil
+}

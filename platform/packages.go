@@ -1,0 +1,247 @@
+package platform
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// binding is the package that another one stands for; {} of a package of its own.
+type binding struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+func (b binding) key() string { return b.Namespace + "/" + b.Name }
+
+type pkg struct {
+	header
+	Binding    binding    `json:"binding"`
+	Parameters []keyValue `json:"parameters"`
+}
+
+func (v *pkg) bound() bool { return v.Binding.Name != "" }
+
+type packagePut struct {
+	headerPut
+	Binding    binding     `json:"binding"`
+	Parameters *[]keyValue `json:"parameters"`
+}
+
+// readable finds a package that the caller may use: his own or a public one. Whether another's private package exists is
+// not told.
+func readable(t tx, u *user, key string) (*pkg, error) {
+	v, err := get[pkg](t, packages, key)
+	if err != nil {
+		return nil, err
+	}
+	foreign := !hasPrefix([]byte(key), u.Name+"/")
+	switch {
+	case foreign && (v == nil || !v.Publish):
+		return nil, problem{403, textForbidden}
+	case v == nil:
+		return nil, problem{404, textNoEntity}
+	}
+	return v, nil
+}
+
+// provider follows a binding: the package whose actions these are, and the parameters of both.
+func provider(t tx, u *user, key string) (named, owner *pkg, params []keyValue, err error) {
+	if named, err = readable(t, u, key); err != nil {
+		return nil, nil, nil, err
+	}
+	if !named.bound() {
+		return named, named, named.Parameters, nil
+	}
+	if owner, err = readable(t, u, named.Binding.key()); err != nil {
+		return nil, nil, nil, err
+	}
+	return named, owner, mergeParameters(owner.Parameters, named.Parameters), nil
+}
+
+func (p *Platform) listPackages(q *request) (int, any, error) {
+	var list []*pkg
+	err := p.store.view(func(t tx) error {
+		prefix, public := q.ns+"/", flag(q.Request, "public")
+		if public {
+			prefix = ""
+		}
+		return each(t, packages, prefix, func(v *pkg) {
+			if v.Publish || v.Namespace == q.user.Name {
+				list = append(list, v)
+			}
+		})
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	return listOf(q.Request, "packages", list, func(v *pkg) any {
+		return struct {
+			header
+			Binding binding `json:"binding"`
+		}{v.header, v.Binding}
+	})
+}
+
+// member is an action in its package's answer.
+type member struct {
+	Name        string     `json:"name"`
+	Version     string     `json:"version"`
+	Annotations []keyValue `json:"annotations"`
+}
+
+func (p *Platform) getPackage(q *request) (int, any, error) {
+	var out struct {
+		pkg
+		Actions []member `json:"actions"`
+		Feeds   []member `json:"feeds"`
+	}
+	out.Actions, out.Feeds = []member{}, []member{}
+	err := p.store.view(func(t tx) error {
+		named, owner, params, err := provider(t, q.user, q.ns+"/"+q.PathValue("name"))
+		if err != nil {
+			return err
+		}
+		out.pkg = *named
+		out.Parameters = params
+		list, err := actionsUnder(t, owner.path())
+		newestFirst(list)
+		for _, a := range list {
+			m := member{a.Name, a.Version, a.Annotations}
+			if isFeed(a.Annotations) {
+				out.Feeds = append(out.Feeds, m)
+			} else {
+				out.Actions = append(out.Actions, m)
+			}
+		}
+		return err
+	})
+	return 200, &out, err
+}
+
+func isFeed(annotations []keyValue) bool {
+	for _, a := range annotations {
+		if a.Key == "feed" {
+			return truthy(a.Value)
+		}
+	}
+	return false
+}
+
+// truthy is what annotations count as set.
+func truthy(v json.RawMessage) bool {
+	switch string(v) {
+	case "", "null", "false", "0", `""`:
+		return false
+	}
+	return true
+}
+
+func (p *Platform) putPackage(q *request) (int, any, error) {
+	name := q.PathValue("name")
+	if err := checkName(name); err != nil {
+		return 0, nil, err
+	}
+	if name == "default" {
+		return 0, nil, problem{400, textReserved(name)}
+	}
+	var body packagePut
+	if err := readJSON(q.Request, p.cfg.Limits.bodyLimit(), &body); err != nil {
+		return 0, nil, err
+	}
+	var out *pkg
+	err := p.store.update(func(t tx) error {
+		old, err := get[pkg](t, packages, q.ns+"/"+name)
+		if err != nil {
+			return err
+		}
+		if old != nil && !flag(q.Request, "overwrite") {
+			return problem{409, textExists}
+		}
+		if out, err = p.newPackage(t, q, old, &body); err != nil {
+			return err
+		}
+		return put(t, packages, out.path(), out)
+	})
+	return 200, out, err
+}
+
+func (p *Platform) newPackage(t tx, q *request, old *pkg, body *packagePut) (*pkg, error) {
+	v := &pkg{Parameters: []keyValue{}}
+	var before *header
+	if old != nil {
+		*v = *old
+		before = &old.header
+	}
+	v.header = body.next(q.ns, q.PathValue("name"), before)
+	if body.Parameters != nil {
+		v.Parameters = mergeParameters(*body.Parameters)
+	}
+	if body.Binding.Name != "" {
+		if err := bind(t, q, old, v, body.Binding); err != nil {
+			return nil, err
+		}
+	}
+	if v.bound() { // lists show annotations alone: there clients look for the binding
+		v.Annotations = mergeParameters(v.Annotations, []keyValue{kv("binding", v.Binding)})
+	}
+	if err := p.cfg.Limits.checkSize("annotations", v.Annotations); err != nil {
+		return nil, err
+	}
+	return v, p.cfg.Limits.checkSize("parameters", v.Parameters)
+}
+
+func bind(t tx, q *request, old, v *pkg, b binding) error {
+	if b.Namespace == "" || b.Namespace == "_" {
+		b.Namespace = q.ns
+	}
+	if old != nil && !old.bound() {
+		return problem{409, textNoBindingNow}
+	}
+	target, err := readable(t, q.user, b.key())
+	if pr, ok := err.(problem); ok && pr.status == http.StatusNotFound {
+		return problem{400, textBindingMissing}
+	}
+	if err != nil {
+		return err
+	}
+	if target.bound() {
+		return problem{400, textBindingOfBinding}
+	}
+	v.Binding = b
+	return nil
+}
+
+func (p *Platform) deletePackage(q *request) (int, any, error) {
+	var v *pkg
+	err := p.store.update(func(t tx) (err error) {
+		key := q.ns + "/" + q.PathValue("name")
+		if v, err = get[pkg](t, packages, key); err != nil {
+			return err
+		}
+		if v == nil {
+			return problem{404, textNoEntity}
+		}
+		members, err := actionsUnder(t, key)
+		if err != nil {
+			return err
+		}
+		if len(members) > 0 && !flag(q.Request, "force") {
+			return problem{409, textPackageNotEmpty(len(members))}
+		}
+		for _, a := range members {
+			if err := t.dropAction(a.path()); err != nil {
+				return err
+			}
+		}
+		return t.drop(packages, key)
+	})
+	return 200, v, err
+}
+
+// refreshPackages is `wsk package refresh`: bindings follow their packages here at once, so nothing ever changes.
+func (p *Platform) refreshPackages(q *request) (int, any, error) {
+	if q.PathValue("name") != "refresh" || !q.own() {
+		return 0, nil, problem{405, textMethods(map[string]handler{"GET": nil, "PUT": nil, "DELETE": nil})}
+	}
+	return 200, map[string][]string{"added": {}, "updated": {}, "deleted": {}}, nil
+}
