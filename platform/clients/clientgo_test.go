@@ -121,7 +121,9 @@ func TestClientGo(t *testing.T) {
 	r.do("", "Actions.Get", func() (any, *http.Response, error) { return wrap(c.Actions.Get("echo", true)) })
 	r.do("", "Actions.Get without code", func() (any, *http.Response, error) { return wrap(c.Actions.Get("pkg/double", false)) })
 	r.do("", "Actions.Get missing", func() (any, *http.Response, error) { return wrap(c.Actions.Get("nothing", true)) })
-	r.do("", "Actions.List", func() (any, *http.Response, error) { return wrap(c.Actions.List("", &whisk.ActionListOptions{Limit: 2})) })
+	r.do("", "Actions.List", func() (any, *http.Response, error) {
+		return wrap(c.Actions.List("", &whisk.ActionListOptions{Limit: 2}))
+	})
 	r.do("", "Actions.List of package", func() (any, *http.Response, error) { return wrap(c.Actions.List("pkg", &whisk.ActionListOptions{})) })
 	r.do("", "Actions.Invoke", invoke("echo", map[string]any{"b": "ü"}, false, false))
 	r.do("", "Activations.Get", record)
@@ -155,7 +157,9 @@ func TestClientGo(t *testing.T) {
 	r.do("", "Activations.Count", func() (any, *http.Response, error) {
 		return wrap(c.Activations.Count(&whisk.ActivationCountOptions{Name: "echo", Count: true}))
 	})
-	r.do("", "Activations.Get missing", func() (any, *http.Response, error) { return wrap(c.Activations.Get("0123456789abcdef0123456789abcdef")) })
+	r.do("", "Activations.Get missing", func() (any, *http.Response, error) {
+		return wrap(c.Activations.Get("0123456789abcdef0123456789abcdef"))
+	})
 
 	r.do("trigger", "Triggers.Insert", func() (any, *http.Response, error) {
 		return wrap(c.Triggers.Insert(&whisk.Trigger{Name: "tick", Parameters: whisk.KeyValueArr{{Key: "at", Value: "noon"}}}, false))

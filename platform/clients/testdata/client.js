@@ -2,8 +2,8 @@
 'use strict'
 const fs = require('fs')
 const openwhisk = require(process.env.OPENWHISK)
-const ow = openwhisk({ apihost: process.env.__OW_API_HOST, api_key: process.env.__OW_API_KEY, namespace: process.env.JS_NAMESPACE || '_' })
-const pending = (process.env.PENDING || '').split(',')
+const ow = openwhisk({ apihost: process.env.__OW_API_HOST, api_key: process.env.__OW_API_KEY, namespace: '_' })
+const pending = (process.env.PENDING || '').split(',').filter(tag => tag)
 const kind = 'nodejs:20'
 const code = fs.readFileSync('echo.js', 'utf8')
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms))
