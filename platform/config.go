@@ -77,7 +77,7 @@ func DefaultConfig() Config {
 	quiet.SetOutput(io.Discard)
 	return Config{
 		Namespace: "guest", AuthKey: guestKey, PoolMemory: 2 * disdel.GB, Idle: 10 * time.Minute, Logger: quiet,
-		MaxActivations: 100_000, BlockingWait: time.Minute,
+		MaxActivations: 10_000, BlockingWait: time.Minute,
 		Limits: Limits{
 			Memory:      Range[disdel.Bytes]{128 * disdel.MB, 256 * disdel.MB, 512 * disdel.MB},
 			Timeout:     Range[time.Duration]{100 * time.Millisecond, time.Minute, 5 * time.Minute},

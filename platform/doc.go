@@ -1,6 +1,7 @@
-// Package platform is an OpenWhisk in this process: the part of its REST API that training jobs use, a container pool with
-// OpenWhisk's accounting, and containers that are child processes under an enforced memory limit and timeout. Texts,
-// status codes and records are OpenWhisk's own, so that what works here works on a cluster.
+// Package platform is an OpenWhisk in this process: its REST API, a container pool with OpenWhisk's accounting, and
+// containers that are child processes under an enforced memory limit and timeout. Texts, status codes and records are
+// OpenWhisk's own, so that what works here works on a cluster. All state is in one bbolt file, which survives a restart
+// where Config.DataDir says so.
 //
 // It refuses what OpenWhisk refuses, with its words. cmd/disdel starts one for people without a cluster; tests run against
 // it. Invariant: after Close no child process, socket or folder of it is left; a child dies with the platform even when

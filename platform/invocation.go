@@ -21,6 +21,7 @@ type running struct {
 	params   json.RawMessage // an object or an array
 	binding  string          // the binding it was invoked through, if any
 	cause    string          // the sequence's activation it is part of, if any
+	depth    int             // of sequences it is within
 	received time.Time
 	done     chan struct{}
 	record   *activation // set when done is closed
@@ -95,6 +96,9 @@ func (p *Platform) start(u *user, path pathName, payload json.RawMessage) (*runn
 	if err != nil {
 		return nil, err
 	}
+	if found.final() && found.overrides(payload) {
+		return nil, problem{400, textNotAllowed}
+	}
 	if err := u.admit(time.Now()); err != nil {
 		return nil, err
 	}
@@ -148,13 +152,6 @@ func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(payload, &args); err != nil {
 		return nil, problem{400, textMalformed(err.Error())}
 	}
-	if v.final() {
-		for key := range args {
-			if defined(params[key]) {
-				return nil, problem{400, textNotAllowed}
-			}
-		}
-	}
 	maps.Copy(params, args)
 	return json.Marshal(params)
 }
@@ -162,6 +159,19 @@ func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
 // final tells whether requests may not set what the action has parameters for.
 func (v *resolved) final() bool {
 	return slices.ContainsFunc(v.Annotations, func(a keyValue) bool { return a.Key == "final" && truthy(a.Value) })
+}
+
+// overrides tells whether a request sets a parameter that has a value. Components of a sequence may: their input is no
+// request's.
+func (v *resolved) overrides(payload json.RawMessage) bool {
+	var args map[string]json.RawMessage
+	if json.Unmarshal(payload, &args) != nil {
+		return false // an array sets none
+	}
+	return slices.ContainsFunc(mergeParameters(v.inherited, v.Parameters), func(own keyValue) bool {
+		_, set := args[own.Key]
+		return set && defined(own.Value)
+	})
 }
 
 // defined is what `final` protects: a parameter with a value.

@@ -28,6 +28,7 @@ type Platform struct {
 	work     context.Context // of activations
 	stop     context.CancelFunc
 	flying   sync.WaitGroup
+	closing  sync.Once
 	server   *http.Server
 	listener net.Listener
 	served   chan struct{}
@@ -85,6 +86,12 @@ func (p *Platform) Enforcement() string { return p.fences.String() }
 
 // Close kills every container, waits for everything it started and removes its folders. Calling it again does nothing.
 func (p *Platform) Close(ctx context.Context) error {
+	var err error
+	p.closing.Do(func() { err = p.end(ctx) })
+	return err
+}
+
+func (p *Platform) end(ctx context.Context) error {
 	p.stop()
 	if p.server != nil {
 		if err := p.server.Shutdown(ctx); err != nil {

@@ -64,7 +64,8 @@ func serve(address string) {
 			Value map[string]any `json:"value"`
 			ID    string         `json:"activation_id"`
 		}
-		json.NewDecoder(r.Body).Decode(&req)
+		raw, _ := io.ReadAll(r.Body)
+		json.Unmarshal(raw, &req)
 		defer func() {
 			fmt.Println(sentinel)
 			fmt.Fprintln(os.Stderr, sentinel)
@@ -93,6 +94,10 @@ func serve(address string) {
 			reply(w, 500, `{"error":"broken"}`)
 		case "text":
 			reply(w, 200, `hello`)
+		case "mirror": // what it is given, be it an array
+			var given struct{ Value json.RawMessage }
+			json.Unmarshal(raw, &given)
+			reply(w, 200, string(given.Value))
 		case "chunked":
 			w.WriteHeader(200)
 			w.(http.Flusher).Flush()

@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -176,7 +177,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Write(data) //nolint:errcheck // the client went away
 }
 
-// readBody reads a bounded body, empty for blank; tooLarge is what a larger one is told.
+// readBody reads a bounded body without the blanks around it.
 func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
 	if err != nil {
@@ -185,7 +186,7 @@ func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	if disdel.Bytes(len(data)) > limit {
 		return nil, problem{413, textTooLarge("Request", max(r.ContentLength, int64(len(data))), limit)}
 	}
-	return []byte(strings.TrimSpace(string(data))), nil
+	return bytes.TrimSpace(data), nil
 }
 
 // readJSON reads a bounded body; an empty one leaves v as it is.

@@ -22,7 +22,7 @@ func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 		names = append(names, "/"+path.key())
 	}
 	a.Exec.Components = names
-	n, err := p.atoms(t, u, a, a.path())
+	n, err := p.atoms(t, u, a, a.path(), 0)
 	if err != nil {
 		return err
 	}
@@ -32,8 +32,12 @@ func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 	return nil
 }
 
-// atoms counts the actions a sequence comes down to, stopping once there are too many.
-func (p *Platform) atoms(t tx, u *user, a *action, self string) (int, error) {
+// atoms counts the actions a sequence comes down to, stopping once there are too many. Sequences may come to refer to
+// each other after they were checked, when a binding changes: hence the depth.
+func (p *Platform) atoms(t tx, u *user, a *action, self string, depth int) (int, error) {
+	if depth > p.cfg.Limits.SequenceLength {
+		return 0, problem{400, textSequenceCycle}
+	}
 	n := 0
 	for _, text := range a.Exec.Components {
 		path, err := parsePath(text, u.Name)
@@ -52,7 +56,7 @@ func (p *Platform) atoms(t tx, u *user, a *action, self string) (int, error) {
 			return 0, problem{400, textSequenceCycle}
 		}
 		if part.Exec.Kind == sequenceKind {
-			if add, err = p.atoms(t, u, part.action, self); err != nil {
+			if add, err = p.atoms(t, u, part.action, self, depth+1); err != nil {
 				return 0, err
 			}
 		}
@@ -116,6 +120,9 @@ func (p *Platform) runSequence(run *running, left int) int {
 }
 
 func (p *Platform) startComponent(run *running, text string, input json.RawMessage) (*running, error) {
+	if run.depth >= p.cfg.Limits.SequenceLength {
+		return nil, problem{400, textSequenceCycle}
+	}
 	var found *resolved
 	path, err := parsePath(text, run.user.Name)
 	if err != nil {
@@ -132,7 +139,9 @@ func (p *Platform) startComponent(run *running, text string, input json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	return p.newRun(run.user, found, params, run.id), nil
+	part := p.newRun(run.user, found, params, run.id)
+	part.depth = run.depth + 1
+	return part, nil
 }
 
 func (c *account) record(run *running, started time.Time) *activation {

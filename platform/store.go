@@ -123,22 +123,13 @@ func each[T any](t tx, b bucket, prefix string, f func(*T)) error {
 }
 
 func hasPrefix(key []byte, prefix string) bool {
-	return len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix
+	return key != nil && len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix
 }
 
 // storedAction is an action without its code, and a number that no other state of any action has.
 type storedAction struct {
 	Action   *action `json:"action"`
 	Revision uint64  `json:"revision"`
-}
-
-// meta reads an action without its code; nil where there is none.
-func (t tx) meta(key string) (*action, error) {
-	v, err := get[storedAction](t, actions, key)
-	if v == nil || err != nil {
-		return nil, err
-	}
-	return v.Action, nil
 }
 
 func (t tx) putAction(a *action) error {
