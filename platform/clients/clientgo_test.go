@@ -28,7 +28,7 @@ func (r *recorder) do(tag, name string, call func() (any, *http.Response, error)
 		if res != nil {
 			s.out = fmt.Sprintf("HTTP %d\n", res.StatusCode) + s.out
 		}
-		data, _ := json.MarshalIndent(v, "", " ")
+		data, _ := json.Marshal(v)
 		s.out += string(data) + "\n"
 	}
 	r.steps = append(r.steps, s)

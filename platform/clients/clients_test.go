@@ -36,6 +36,10 @@ var pending = map[string]bool{
 	"kind":     false, // kinds by family and default: nodejs:default
 }
 
+// deviations are the steps that the platform does not answer as OpenWhisk does, and why: the golden file has what OpenWhisk
+// answers. A step that no longer deviates fails until it is taken from here.
+var deviations = map[string]string{}
+
 // testKind is the kind whose containers are this test binary. It has a name that every client takes for a runtime.
 const testKind = "nodejs:20"
 
@@ -238,17 +242,73 @@ var masks = []struct {
 	{regexp.MustCompile(`\b127\.0\.0\.1:\d+`), "HOST"},
 	{regexp.MustCompile(`("(?:duration|peakMemory)": )\d+`), "${1}N"},
 	{regexp.MustCompile(`("key": "(?:waitTime|initTime|peakMemory)",\s+"value": )\d+`), "${1}N"},
-	{regexp.MustCompile(`("value": )\d+(,\s+"key": "(?:waitTime|initTime|peakMemory)")`), "${1}N${2}"},
 	{regexp.MustCompile(` +(\d+(\.\d+)?(ms|µs|s|m))+ +`), " DURATION "},
 	{regexp.MustCompile(`(\S) {2,}`), "$1 "},
 	{regexp.MustCompile(`(?m)[ \t]+$`), ""},
 }
 
 func mask(text string) string {
+	text = canonical(text)
 	for _, m := range masks {
 		text = m.pattern.ReplaceAllString(text, m.to)
 	}
 	return text
+}
+
+// canonical rewrites the JSON that begins at the start of a line: sorted where the clients' Go maps leave the order to chance.
+func canonical(text string) string {
+	var out strings.Builder
+	for text != "" {
+		line, _, _ := strings.Cut(text, "\n")
+		if strings.HasPrefix(line, "{") || strings.HasPrefix(line, "[") {
+			d := json.NewDecoder(strings.NewReader(text))
+			d.UseNumber()
+			var v any
+			if err := d.Decode(&v); err == nil {
+				order(v)
+				e := json.NewEncoder(&out)
+				e.SetEscapeHTML(false)
+				e.SetIndent("", " ")
+				e.Encode(v)
+				text = strings.TrimPrefix(text[d.InputOffset():], "\n")
+				continue
+			}
+		}
+		n := min(len(line)+1, len(text))
+		out.WriteString(text[:n])
+		text = text[n:]
+	}
+	return out.String()
+}
+
+// order sorts lists of keys and values, and a package's actions.
+func order(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, w := range v {
+			order(w)
+			if list, ok := w.([]any); ok && name == "actions" {
+				sortBy(list, "name")
+			}
+		}
+	case []any:
+		for _, w := range v {
+			order(w)
+		}
+		sortBy(v, "key")
+	}
+}
+
+// sortBy sorts objects by a field, where all of them have it.
+func sortBy(list []any, field string) {
+	key := func(v any) string {
+		m, _ := v.(map[string]any)
+		s, _ := m[field].(string)
+		return s
+	}
+	if !slices.ContainsFunc(list, func(v any) bool { return key(v) == "" }) {
+		slices.SortStableFunc(list, func(a, b any) int { return strings.Compare(key(a), key(b)) })
+	}
 }
 
 const prompt = "$ "
@@ -287,6 +347,12 @@ func golden(t *testing.T, name string, steps []step) {
 			out += "\n"
 		}
 		if s.skipped() {
+			out = want[header]
+		} else if why, known := deviations[name+": "+header]; known {
+			if out == want[header] {
+				t.Errorf("%s: is as OpenWhisk's now: take it from the deviations", header)
+			}
+			t.Logf("%s deviates: %s", header, why)
 			out = want[header]
 		} else if diff := cmp.Diff(want[header], out); diff != "" && !*update {
 			t.Errorf("%s (-golden +now):\n%s", header, diff)

@@ -16,13 +16,6 @@ async function record (get) {
   }
 }
 
-const sorted = v => Array.isArray(v) ? v.map(sorted)
-  : v && typeof v === 'object' ? Object.fromEntries(Object.keys(v).sort().map(k => [k, sorted(v[k])])) : v
-const annotationsByKey = v => {
-  if (v && Array.isArray(v.annotations)) v.annotations.sort((a, b) => a.key < b.key ? -1 : 1)
-  return v
-}
-
 async function step (name, call) {
   const tag = name.startsWith('[') ? name.slice(1, name.indexOf(']')) : ''
   console.log('$ ' + name)
@@ -30,16 +23,16 @@ async function step (name, call) {
   await sleep(2) // lists are ordered by the millisecond of the last change
   try {
     const value = await call()
-    console.log(typeof value === 'string' ? value : JSON.stringify(sorted(annotationsByKey(value)), null, 1))
+    console.log(typeof value === 'string' ? value : JSON.stringify(value))
     return value
   } catch (e) {
     console.log(`${e.name}: ${e.message} [status ${e.statusCode}]`)
-    if (e.error && e.error.response) console.log(JSON.stringify(sorted(e.error.response)))
+    if (e.error && e.error.response) console.log(JSON.stringify(e.error.response))
   }
 }
 
 async function main () {
-  const { actions, packages, activations, triggers, rules, namespaces } = ow
+  const { actions, packages, activations, triggers, rules, namespaces, feeds } = ow
   await step('namespaces.list', () => namespaces.list())
 
   await step('packages.create', () => packages.create({ name: 'pkg', package: { parameters: [{ key: 'who', value: 'package' }] } }))
@@ -48,6 +41,7 @@ async function main () {
   await step('packages.get', () => packages.get('pkg'))
   await step('packages.get missing', () => packages.get('nothing'))
   await step('packages.list', () => packages.list())
+  await step('[binding] packages.list public', () => packages.list({ public: true }))
   await step('packages.list count', () => packages.list({ count: true }))
   await step('[binding] packages.create bound', () => packages.create({ name: 'bound', package: { binding: { namespace: '_', name: 'pkg' }, parameters: [{ key: 'who', value: 'binding' }] } }))
   await step('[binding] packages.get bound', () => packages.get('bound'))
@@ -112,6 +106,8 @@ async function main () {
   await step('[rule] rules.enable', () => rules.enable({ name: 'onTick' }))
   await step('[rule] rules.update', () => rules.update({ name: 'onTick', trigger: 'tick', action: 'pkg/double' }))
   await step('[rule] rules.delete', () => rules.delete('onTick'))
+  await step('[trigger] feeds.create', () => feeds.create({ name: 'echo', trigger: 'tick', params: { x: 1 } }))
+  await step('[trigger] feeds.delete', () => feeds.delete({ name: 'echo', trigger: 'tick' }))
   await step('[trigger] triggers.delete', () => triggers.delete('tick'))
   await step('[trigger] triggers.get missing', () => triggers.get('tick'))
 
