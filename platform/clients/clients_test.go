@@ -1,5 +1,7 @@
 // Package clients runs the clients that others wrote (wsk, wskdeploy, npm's openwhisk and openwhisk-client-go) against the
-// embedded OpenWhisk, over every verb, and compares what they print with golden files.
+// embedded OpenWhisk, over every verb, and compares what they print with golden files. After a change that is meant:
+//
+//	scripts/test-deps.sh && . <(grep '^export' scripts/test.sh) && go test ./platform/clients -update
 package clients
 
 import (
@@ -249,8 +251,8 @@ var masks = []struct {
 	pattern *regexp.Regexp
 	to      string
 }{
-	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "ID"},
-	{regexp.MustCompile(`\b[0-9A-Za-z]{32}\b`), "ID"}, // of transactions
+	{regexp.MustCompile(`\b[0-9a-f]{32}([0-9a-f]{8})?\b`), "ID"}, // or a hash
+	{regexp.MustCompile(`\b[0-9A-Za-z]{32}\b`), "ID"},            // of transactions
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( UTC|Z| [+-]\d{4} \w+)?`), "TIME"},
 	{regexp.MustCompile(`\b1[6-9]\d{11}\b`), "MS"},
 	{regexp.MustCompile(`\b127\.0\.0\.1:\d+`), "HOST"},
