@@ -28,6 +28,8 @@ type Config struct {
 	WatchEvery     time.Duration                        // between looks at resident memory; 0: 20 ms
 	Stdout, Stderr io.Writer                            // nil: the process's
 	Memory         func() (resident, peak disdel.Bytes) // nil: Memory
+	Concurrency    int                                  // activations at once; 0: one
+	Setenv         func(key, value string) error        // nil: os.Setenv, the process being the container
 }
 
 // Server is the action runtime of one container.
@@ -38,8 +40,7 @@ type Server struct {
 	mu      sync.Mutex
 	task    disdel.Task // set by /init
 	handler Handler
-	busy    bool
-	env     map[string]string
+	busy    int // activations that run
 }
 
 // Sentinel ends an activation's log on both streams.
@@ -62,6 +63,10 @@ func New(handlers map[disdel.Task]Handler, cfg Config) *Server {
 	if cfg.Memory == nil {
 		cfg.Memory = Memory
 	}
+	if cfg.Setenv == nil {
+		cfg.Setenv = os.Setenv
+	}
+	cfg.Concurrency = max(cfg.Concurrency, 1)
 	return &Server{handlers: handlers, cfg: cfg}
 }
 
@@ -160,14 +165,48 @@ func (s *Server) init(w http.ResponseWriter, body []byte) {
 		answer(w, http.StatusBadRequest, failure(fmt.Sprintf("there is no task %q", req.Value.Main)))
 		return
 	}
-	s.task, s.handler, s.env = disdel.Task(req.Value.Main), h, req.Value.Env
+	if err := s.setenv(req.Value.Env); err != nil {
+		answer(w, http.StatusBadRequest, failure(fmt.Sprintf("the environment cannot be set: %v", err)))
+		return
+	}
+	s.task, s.handler = disdel.Task(req.Value.Main), h
 	answer(w, http.StatusOK, map[string]any{"ok": true})
 }
 
 type runRequest struct {
-	Value        json.RawMessage `json:"value"`
-	ActivationID string          `json:"activation_id"`
-	Deadline     deadline        `json:"deadline"`
+	Value         json.RawMessage `json:"value"`
+	Namespace     string          `json:"namespace"`
+	ActionName    string          `json:"action_name"`
+	ActionVersion string          `json:"action_version"`
+	ActivationID  string          `json:"activation_id"`
+	TransactionID string          `json:"transaction_id"`
+	APIKey        string          `json:"api_key"`
+	Deadline      deadline        `json:"deadline"`
+}
+
+// environment is what an activation finds in its environment, under the names that OpenWhisk's runtimes use.
+func (r *runRequest) environment() map[string]string {
+	env := map[string]string{
+		"__OW_NAMESPACE": r.Namespace, "__OW_ACTION_NAME": r.ActionName, "__OW_ACTION_VERSION": r.ActionVersion,
+		"__OW_ACTIVATION_ID": r.ActivationID, "__OW_TRANSACTION_ID": r.TransactionID, "__OW_API_KEY": r.APIKey,
+	}
+	if r.Deadline > 0 {
+		env["__OW_DEADLINE"] = strconv.FormatInt(int64(r.Deadline), 10)
+	}
+	return env
+}
+
+// setenv sets what has a value.
+func (s *Server) setenv(env map[string]string) error {
+	for k, v := range env {
+		if v == "" {
+			continue
+		}
+		if err := s.cfg.Setenv(k, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deadline is epoch milliseconds; the documents say a number, the invoker sends a string.
@@ -185,7 +224,7 @@ func (s *Server) run(ctx context.Context, w http.ResponseWriter, body []byte) {
 		answer(w, http.StatusBadRequest, failure("the request of /run is no JSON of the known form"))
 		return
 	}
-	h, status, why := s.begin()
+	h, status, why := s.begin(&req)
 	if why != "" {
 		answer(w, status, failure(why))
 		return
@@ -202,17 +241,25 @@ func (s *Server) run(ctx context.Context, w http.ResponseWriter, body []byte) {
 	answer(w, http.StatusOK, result)
 }
 
-// begin takes the one place there is for an activation.
-func (s *Server) begin() (h Handler, status int, why string) {
+// begin takes a place for an activation, usually the only one. Where several run at once the environment, which they share,
+// stays as /init left it.
+func (s *Server) begin(req *runRequest) (h Handler, status int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.handler == nil:
 		return nil, http.StatusInternalServerError, "no action defined yet"
-	case s.busy:
+	case s.busy >= s.cfg.Concurrency && s.cfg.Concurrency == 1:
 		return nil, http.StatusConflict, "the action runs one activation at a time"
+	case s.busy >= s.cfg.Concurrency:
+		return nil, http.StatusConflict, fmt.Sprintf("the action runs %d activations at a time", s.cfg.Concurrency)
 	}
-	s.busy = true
+	if s.cfg.Concurrency == 1 {
+		if err := s.setenv(req.environment()); err != nil {
+			return nil, http.StatusBadRequest, fmt.Sprintf("the environment cannot be set: %v", err)
+		}
+	}
+	s.busy++
 	return s.handler, 0, ""
 }
 
@@ -220,7 +267,7 @@ func (s *Server) end() {
 	fmt.Fprintln(s.cfg.Stdout, Sentinel)
 	fmt.Fprintln(s.cfg.Stderr, Sentinel)
 	s.mu.Lock()
-	s.busy = false
+	s.busy--
 	s.mu.Unlock()
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,9 @@ func start(t *testing.T, cfg Config) *container {
 	t.Helper()
 	c := &container{t: t, out: &buffer{}, errors: &buffer{}}
 	cfg.Stdout, cfg.Stderr = c.out, c.errors
+	if cfg.Setenv == nil {
+		cfg.Setenv = func(string, string) error { return nil }
+	}
 	address := "unix:" + filepath.Join(t.TempDir(), "s")
 	l, err := Listen(address)
 	if err != nil {
@@ -160,6 +164,91 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
+// /init sets the action's own environment, each /run what belongs to the activation; a key that cannot be is refused.
+func TestEnvironment(t *testing.T) {
+	var mu sync.Mutex
+	env := map[string]string{}
+	set := func(k, v string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.Contains(k, "=") {
+			return fmt.Errorf("%q is no name", k)
+		}
+		env[k] = v
+		return nil
+	}
+	k := start(t, Config{Setenv: set})
+	if status, body, _ := k.post("/init", `{"value":{"name":"a","main":"echo","env":{"A=B":"x"}}}`); status != 400 || !strings.Contains(body, "environment") {
+		t.Errorf("a name with an equals sign: %d %s", status, body)
+	}
+	k.post("/init", `{"value":{"name":"a","main":"echo","env":{"MINE":"ünï","__OW_ACTION_NAME":"/guest/a"}}}`)
+	k.post("/run", `{"value":{},"namespace":"guest","action_name":"/guest/a","activation_id":"0123","transaction_id":"t","deadline":"1999999999999","api_key":"u:k"}`)
+	mu.Lock()
+	defer mu.Unlock()
+	for key, want := range map[string]string{
+		"MINE": "ünï", "__OW_ACTION_NAME": "/guest/a", "__OW_NAMESPACE": "guest", "__OW_ACTIVATION_ID": "0123", "__OW_TRANSACTION_ID": "t",
+		"__OW_DEADLINE": "1999999999999", "__OW_API_KEY": "u:k",
+	} {
+		if env[key] != want {
+			t.Errorf("%s is %q, want %q", key, env[key], want)
+		}
+	}
+}
+
+// With Concurrency 3, three activations run at once and the fourth is refused.
+func TestConcurrencyIsBounded(t *testing.T) {
+	k := start(t, Config{Concurrency: 3})
+	k.post("/init", initBody("wait"))
+	end := time.Now().Add(400 * time.Millisecond).UnixMilli()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	answers := map[int]int{}
+	for range 4 {
+		all.Go(func() {
+			status, _, _ := k.post("/run", fmt.Sprintf(`{"value":{},"deadline":"%d"}`, end))
+			mu.Lock()
+			answers[status]++
+			mu.Unlock()
+		})
+	}
+	all.Wait()
+	if answers[http.StatusOK] < 3 || answers[http.StatusOK]+answers[http.StatusConflict] != 4 {
+		t.Errorf("answers by status: %v", answers)
+	}
+}
+
+// A runtime that is asked to end lets the activation that runs finish.
+func TestShutdownLetsARunFinish(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	started := make(chan struct{})
+	slow := func(context.Context, json.RawMessage) (any, error) {
+		close(started)
+		time.Sleep(150 * time.Millisecond)
+		return map[string]any{"done": true}, nil
+	}
+	address := "unix:" + filepath.Join(t.TempDir(), "s")
+	l, err := Listen(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() {
+		served <- New(map[disdel.Task]Handler{"slow": slow}, Config{Stdout: io.Discard, Stderr: io.Discard, Setenv: func(string, string) error { return nil }}).Serve(ctx, l)
+	}()
+	k := &container{t: t, client: &http.Client{Transport: &http.Transport{DialContext: dialer(address), DisableKeepAlives: true}}}
+	k.post("/init", initBody("slow"))
+	go func() {
+		<-started
+		stop()
+	}()
+	if status, body, _ := k.post("/run", `{"value":{}}`); status != 200 || body != `{"done":true}` {
+		t.Errorf("run: %d %s", status, body)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRunsDoNotOverlap(t *testing.T) {
 	k := start(t, Config{})
 	k.post("/init", initBody("wait"))
@@ -207,6 +296,7 @@ func TestTheWatchSpeaksBeforeTheKill(t *testing.T) {
 }
 
 func TestMemoryReadsTheKernelsNumbers(t *testing.T) {
+	debug.FreeOSMemory() // pages that earlier tests left would be used again
 	resident, peak := Memory()
 	if resident == 0 {
 		t.Skip("no /proc here")

@@ -31,12 +31,12 @@ const budget = 96 << 10
 // filterBlock is the most filters of a pass.
 const filterBlock = 512
 
-// slice is a part of the reduction: kernel rows, kernel columns and channels, from and to.
-type slice3 struct{ r0, r1, q0, q1, c0, c1 int }
+// portion is a part of the reduction: kernel rows, kernel columns and channels, from and to.
+type portion struct{ r0, r1, q0, q1, c0, c1 int }
 
 // slices calls f with each part of the forward reduction for filters at a time.
-func slices(c *Conv, filters int, f func(slice3)) {
-	all := slice3{0, c.KH, 0, c.KW, 0, c.Inner()}
+func slices(c *Conv, filters int, f func(portion)) {
+	all := portion{0, c.KH, 0, c.KW, 0, c.Inner()}
 	switch per := filters * c.Inner(); {
 	case per*c.Taps() <= budget:
 		f(all)
@@ -52,7 +52,7 @@ func slices(c *Conv, filters int, f func(slice3)) {
 		for r := range c.KH {
 			for q := range c.KW {
 				for ch := 0; ch < c.Inner(); ch += step {
-					f(slice3{r, r + 1, q, q + 1, ch, min(ch+step, c.Inner())})
+					f(portion{r, r + 1, q, q + 1, ch, min(ch+step, c.Inner())})
 				}
 			}
 		}
@@ -75,14 +75,14 @@ func window(o, stride, dilation, pad, kernel, size int) (from, to int) {
 func (w *Worker) Forward(c *Conv, x, weights, bias, y []float32) {
 	for g := range c.Groups {
 		for k := 0; k < c.Outer(); k += filterBlock {
-			slices(c, min(filterBlock, c.Outer()-k), func(s slice3) { w.forward(c, g, k, s, x, weights, bias, y) })
+			slices(c, min(filterBlock, c.Outer()-k), func(s portion) { w.forward(c, g, k, s, x, weights, bias, y) })
 		}
 	}
 	w.Sync()
 }
 
 // forward adds one slice of the reduction to the outputs of one block of filters.
-func (w *Worker) forward(c *Conv, g, k0 int, s slice3, x, weights, bias, y []float32) {
+func (w *Worker) forward(c *Conv, g, k0 int, s portion, x, weights, bias, y []float32) {
 	pixels, k1 := c.OH*c.OW, min(k0+filterBlock, c.Outer())
 	from, to := 0, pixels
 	if pixels >= 2*w.N {
@@ -101,7 +101,7 @@ func (w *Worker) forward(c *Conv, g, k0 int, s slice3, x, weights, bias, y []flo
 			}
 			continue
 		}
-		t := slice3{max(r0, s.r0), min(r1, s.r1), max(q0, s.q0), min(q1, s.q1), s.c0, s.c1}
+		t := portion{max(r0, s.r0), min(r1, s.r1), max(q0, s.q0), min(q1, s.q1), s.c0, s.c1}
 		if t.r0 >= t.r1 || t.q0 >= t.q1 {
 			continue
 		}
@@ -127,7 +127,7 @@ func (w *Worker) fill(c *Conv, g, k0, k1, px int, bias, y []float32) {
 	}
 }
 
-func (w *Worker) forwardPixel(c *Conv, g, k0, k1, px int, t slice3, first, last bool, x, weights, bias, y []float32) {
+func (w *Worker) forwardPixel(c *Conv, g, k0, k1, px int, t portion, first, last bool, x, weights, bias, y []float32) {
 	inner, lane := c.Inner(), int64(4*c.In.Lanes)
 	pixel := int64(c.In.C) * lane
 	h, v := px/c.OW*c.SH-c.Top+t.r0*c.DH, px%c.OW*c.SW-c.Left+t.q0*c.DW

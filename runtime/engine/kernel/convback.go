@@ -6,7 +6,7 @@ import "unsafe"
 // gathers from the outputs it went into, so that nothing is scattered.
 func (w *Worker) BackData(c *Conv, dy, weights, dx []float32, add bool) {
 	for g := range c.Groups {
-		backSlices(c, func(c0, c1 int, s slice3) { w.backData(c, g, c0, c1, s, dy, weights, dx, add) })
+		backSlices(c, func(c0, c1 int, s portion) { w.backData(c, g, c0, c1, s, dy, weights, dx, add) })
 	}
 	w.Sync()
 }
@@ -15,8 +15,8 @@ func (w *Worker) BackData(c *Conv, dy, weights, dx []float32, add bool) {
 const channelBlock = 512
 
 // backSlices calls f with each part of the reduction: c0 and c1 of a slice are blocks of 16 filters.
-func backSlices(c *Conv, f func(c0, c1 int, s slice3)) {
-	all := slice3{0, c.KH, 0, c.KW, 0, c.Blocks()}
+func backSlices(c *Conv, f func(c0, c1 int, s portion)) {
+	all := portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
 	for c0 := 0; c0 < c.Inner(); c0 += channelBlock {
 		c1 := min(c0+channelBlock, c.Inner())
 		per := (c1 - c0) * c.Outer()
@@ -34,7 +34,7 @@ func backSlices(c *Conv, f func(c0, c1 int, s slice3)) {
 			for r := range c.KH {
 				for q := range c.KW {
 					for b := 0; b < c.Blocks(); b += step {
-						f(c0, c1, slice3{r, r + 1, q, q + 1, b, min(b+step, c.Blocks())})
+						f(c0, c1, portion{r, r + 1, q, q + 1, b, min(b+step, c.Blocks())})
 					}
 				}
 			}
@@ -73,7 +73,7 @@ func gcd(a, b int) int {
 	return a
 }
 
-func (w *Worker) backData(c *Conv, g, c0, c1 int, s slice3, dy, weights, dx []float32, add bool) {
+func (w *Worker) backData(c *Conv, g, c0, c1 int, s portion, dy, weights, dx []float32, add bool) {
 	pixels := c.In.H * c.In.W
 	from, to := 0, pixels
 	if pixels >= 2*w.N {
@@ -82,7 +82,7 @@ func (w *Worker) backData(c *Conv, g, c0, c1 int, s slice3, dy, weights, dx []fl
 		b0, b1 := w.share((c1 - c0 + 7) / 8)
 		c0, c1 = c0+8*b0, min(c1, c0+8*b1)
 	}
-	whole := slice3{0, c.KH, 0, c.KW, 0, c.Blocks()}
+	whole := portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
 	for px := from; px < to; px++ {
 		h, v := px/c.In.W, px%c.In.W
 		rows, columns := reach(h, c.Top, c.SH, c.DH, s.r0, s.r1, c.OH), reach(v, c.Left, c.SW, c.DW, s.q0, s.q1, c.OW)

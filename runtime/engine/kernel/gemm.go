@@ -40,7 +40,7 @@ func (w *Worker) Gemm(m, n, k int, a, b Matrix, c []float32, ldc int, add bool, 
 			for i := 0; i < m; i += gemmM {
 				mm := min(gemmM, m-i)
 				w.packA(packedA, a, i, l, mm, kk)
-				w.block2(mm, nn, kk, wide, packedA, packedB, c[i*ldc+j:], ldc, add || l > 0)
+				w.multiply(mm, nn, kk, wide, packedA, packedB, c[i*ldc+j:], ldc, add || l > 0)
 			}
 		}
 	}
@@ -83,7 +83,8 @@ func (w *Worker) packB(dst []float32, b Matrix, k0, j0, k, n, wide int) {
 	}
 }
 
-func (w *Worker) block2(m, n, k, wide int, a, b, c []float32, ldc int, add bool) {
+// multiply runs the tiles of a block, both of whose matrices are packed.
+func (w *Worker) multiply(m, n, k, wide int, a, b, c []float32, ldc int, add bool) {
 	tile := w.tiles[0]
 	x := &w.prod
 	x.rs, x.ks, x.ldb, x.k = 4, int64(4*tile), int64(4*wide), int64(k)
