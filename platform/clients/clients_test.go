@@ -41,19 +41,8 @@ var pending = map[string]bool{
 
 // deviations are the steps that the platform does not answer as OpenWhisk does, and why: the golden file has what OpenWhisk
 // answers. A step that no longer deviates fails until it is taken from here.
-var deviations = map[string]string{
-	"wsk: [sequence] wsk action get seq":                            noBinary,
-	"wskdeploy: [rule] wsk action get shop2/quadruple":              noBinary,
-	"client.js: [sequence] actions.create sequence":                 noBinary,
-	"client.js: [sequence] actions.get sequence":                    noBinary,
-	"client.js: [sequence] actions.delete sequence":                 noBinary,
-	"client-go: [sequence] Actions.Insert sequence":                 noBinary,
-	"client-go: [sequence] Actions.Get sequence":                    noBinary,
-	"wsk: wsk activation list echo --limit 2":                       "a name without a package lists the actions outside packages alone",
-	"wsk: wsk action create chatty echo.js --kind nodejs:20 -l 100": "the text names the limit: log size 100 MB exceeds allowed threshold of 10 MB",
-}
+var deviations = map[string]string{}
 
-const noBinary = "exec of a sequence is kind and components, without binary"
 
 // testKind is the kind whose containers are this test binary. It has a name that every client takes for a runtime.
 const testKind = "nodejs:20"
