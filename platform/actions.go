@@ -264,7 +264,7 @@ func (l *Limits) check(v limits) error {
 	}{
 		{v.Memory, l.Memory.Min.MB(), l.Memory.Max.MB(), "memory size %d MB exceeds allowed threshold of %d MB", "memory size %d MB below allowed threshold of %d MB"},
 		{v.Timeout, int(l.Timeout.Min.Milliseconds()), int(l.Timeout.Max.Milliseconds()), "duration %d milliseconds exceeds allowed threshold of %d milliseconds", "duration %d milliseconds below allowed threshold of %d milliseconds"},
-		{v.Logs, l.LogsMB.Min, l.LogsMB.Max, "size %d MB exceeds allowed threshold of %d MB", "size %d MB below allowed threshold of %d MB"},
+		{v.Logs, l.LogsMB.Min, l.LogsMB.Max, "log size %d MB exceeds allowed threshold of %d MB", "log size %d MB below allowed threshold of %d MB"},
 		{v.Concurrency, l.Concurrency.Min, l.Concurrency.Max, "concurrency %d exceeds allowed threshold of %d", "concurrency %d below allowed threshold of %d"},
 	} {
 		if c.value > c.high {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -107,10 +108,14 @@ func (a *activation) summary() *summary {
 	}
 }
 
-// is tells whether the activation is of name: an action's, or package/action, where a binding's name counts too.
+// is tells whether the activation is of name: that of an action outside packages, or package/action, where a binding's name
+// counts too. What has no path, as a trigger's activation, goes by its name.
 func (s *summary) is(name string) bool {
-	if name == "" || name == s.Name {
+	if name == "" {
 		return true
+	}
+	if !slices.ContainsFunc(s.Annotations, func(a keyValue) bool { return a.Key == "path" }) {
+		return name == s.Name
 	}
 	for _, a := range s.Annotations {
 		var path string

@@ -104,7 +104,7 @@ func removeGroup(dir string) {
 			return
 		}
 		for _, pid := range numbersIn(filepath.Join(dir, "cgroup.procs")) {
-			if pid != os.Getpid() {
+			if pid > 0 && pid != os.Getpid() { // 0 is one of another pid namespace, and would mean this process's group
 				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
 			}
 		}

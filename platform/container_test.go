@@ -157,13 +157,13 @@ func TestAContainersChildrenGoWithIt(t *testing.T) {
 }
 
 func TestContainersInheritNoDescriptors(t *testing.T) {
+	p := start(t, nil)
 	secret := filepath.Join(t.TempDir(), "secret")
 	fd, err := syscall.Open(secret, syscall.O_CREAT|syscall.O_RDWR, 0o600) // without O_CLOEXEC, as a shell hands one on
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer syscall.Close(fd)
-	p := start(t, nil)
 	newTestAction(t, p, "descriptors", 60000, 128)
 	_, got := call(t, p, "POST", ns+"/actions/descriptors?blocking=true&result=true", `{}`)
 	for n, target := range got {

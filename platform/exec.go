@@ -2,6 +2,7 @@ package platform
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,18 @@ type execSpec struct {
 	Image      string   `json:"image,omitempty"`
 	Binary     bool     `json:"binary"`
 	Components []string `json:"components,omitempty"` // of a sequence: /ns/pkg/action
+}
+
+// MarshalJSON leaves binary out of sequences, which have no code (OpenWhisk's SequenceExec).
+func (e execSpec) MarshalJSON() ([]byte, error) {
+	type plain execSpec
+	if e.Kind != sequenceKind {
+		return json.Marshal(plain(e))
+	}
+	return json.Marshal(struct {
+		Kind       string   `json:"kind"`
+		Components []string `json:"components"`
+	}{e.Kind, e.Components})
 }
 
 func family(kind string) string {

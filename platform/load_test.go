@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -89,6 +90,34 @@ func TestTheQueueIsStrictlyInOrder(t *testing.T) {
 			p.busy++
 			p.mu.Unlock()
 		}
+	}
+}
+
+// A prewarmed container is not started with memory that somebody waits for.
+func TestWaitersComeBeforePrewarming(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.PoolMemory, cfg.Prewarm = 384*disdel.MB, []Prewarm{{"k", 128 * disdel.MB, 1}}
+	p := newPool(&cfg, func(size) (*container, error) { return nil, errors.New("none here") })
+	defer func() { p.close(); p.drain() }()
+	first := sized(256)
+	p.acquire(t.Context(), first)
+	served := make(chan error, 1)
+	go func() {
+		_, err := p.acquire(t.Context(), sized(256))
+		served <- err
+	}()
+	until(t, "queued", func() bool { return p.status().Queued == 1 })
+	p.mu.Lock()
+	p.barred = false
+	p.refill()
+	used := p.used
+	p.mu.Unlock()
+	if used != 256*disdel.MB {
+		t.Errorf("%v are used while somebody waits, want 256 MB", used)
+	}
+	p.discard(first)
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 

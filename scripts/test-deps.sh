@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Installs what the tests need and a fresh machine may lack: redis-server and Fashion-MNIST from Debian, pouchdb-server (a
-# CouchDB-wire server that others wrote) from npm. What is there already is left alone. Needs apt only for what is missing.
+# CouchDB-wire server that others wrote) and openwhisk (a client) from npm, the clients wsk and wskdeploy from Go modules of
+# their own. What is there already is left alone. Needs apt only for what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 POUCHDB_SERVER=4.2.0
+OPENWHISK_JS=3.21.9
 cache=.cache
 mkdir -p "$cache"
 
@@ -12,6 +14,8 @@ missing=()
 command -v redis-server >/dev/null || missing+=(redis-server)
 [ -e /usr/share/dataset-fashion-mnist ] || [ -e /usr/share/datasets/fashion-mnist ] || missing+=(dataset-fashion-mnist)
 command -v npm >/dev/null || missing+=(npm)
+command -v node >/dev/null || missing+=(nodejs)
+command -v python3 >/dev/null || missing+=(python3)
 command -v gcc >/dev/null || missing+=(gcc libc6-dev) # the race detector links with cgo
 
 if [ ${#missing[@]} -gt 0 ]; then
@@ -33,3 +37,21 @@ if [ ! -x "$cache/npm/node_modules/.bin/pouchdb-server" ]; then
   npm install --silent --no-audit --no-fund --prefix "$cache/npm" "pouchdb-server@$POUCHDB_SERVER" >"$cache/npm.log" 2>&1 ||
     { cat "$cache/npm.log" >&2; exit 1; }
 fi
+
+# npm prunes what its package.json does not name, and --prefix is where that lies: a package at a time adds to it.
+if ! grep -qs "\"version\": \"$OPENWHISK_JS\"" "$cache/npm/node_modules/openwhisk/package.json"; then
+  echo "installing: openwhisk $OPENWHISK_JS"
+  npm install --silent --no-audit --no-fund --prefix "$cache/npm" "openwhisk@$OPENWHISK_JS" >"$cache/npm.log" 2>&1 ||
+    { cat "$cache/npm.log" >&2; exit 1; }
+fi
+
+# client NAME MODULE builds a client of platform/clients/NAME, at the versions of its go.mod and go.sum, where they changed.
+client() {
+  local module="platform/clients/$1" program="$cache/bin/$1"
+  if [ -x "$program" ] && [ ! "$module/go.mod" -nt "$program" ]; then return; fi
+  echo "building: $1"
+  mkdir -p "$cache/bin"
+  (cd "$module" && GOWORK=off go build -mod=readonly -o "$OLDPWD/$program" "$2")
+}
+client wsk github.com/sciabarracom/openwhisk-cli
+client wskdeploy github.com/apache/openwhisk-wskdeploy
