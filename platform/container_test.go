@@ -225,3 +225,22 @@ func TestTheKeyIsGivenToActionsThatAskForIt(t *testing.T) {
 		}
 	}
 }
+
+// Parameters marked init are environment of the container, not arguments of a run.
+func TestInitParametersAreEnvironment(t *testing.T) {
+	p := start(t, nil)
+	a := &action{header: header{Namespace: "guest", Name: "a"}, Parameters: []keyValue{
+		{Key: "TEXT", Value: json.RawMessage(`"x y"`), Init: true}, {Key: "LIST", Value: json.RawMessage(`[1,2]`), Init: true}, {Key: "run", Value: json.RawMessage(`1`)},
+	}}
+	env := p.initEnv(&running{id: newID(), action: a, user: p.users[0]})
+	if env["TEXT"] != "x y" || env["LIST"] != "[1,2]" {
+		t.Errorf("the environment has TEXT %q and LIST %q", env["TEXT"], env["LIST"])
+	}
+	if _, too := env["run"]; too {
+		t.Error("an argument is in the environment")
+	}
+	args := map[string]json.RawMessage{}
+	if addParameters(args, a.Parameters); len(args) != 1 {
+		t.Errorf("arguments are %v", args)
+	}
+}

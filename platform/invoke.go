@@ -192,10 +192,24 @@ func (p *Platform) initEnv(run *running) map[string]string {
 		"__OW_NAMESPACE": run.user.Name, "__OW_ACTION_NAME": "/" + a.path(), "__OW_ACTION_VERSION": a.Version, "__OW_ACTIVATION_ID": run.id,
 		"__OW_TRANSACTION_ID": run.id, "__OW_DEADLINE": deadlineText(time.Duration(a.Limits.Timeout) * time.Millisecond),
 	}
+	for _, v := range a.Parameters {
+		if v.Init {
+			env[v.Key] = environmentText(v.Value)
+		}
+	}
 	if wantsKey(a) {
 		env["__OW_API_KEY"] = run.user.Key
 	}
 	return env
+}
+
+// environmentText is a parameter's value in the environment: a string as it is, anything else as JSON.
+func environmentText(v json.RawMessage) string {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text
+	}
+	return string(v)
 }
 
 // wantsKey tells whether the action asked for the namespace's key by its annotation: any JSON that is not false, null,

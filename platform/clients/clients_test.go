@@ -43,7 +43,6 @@ var pending = map[string]bool{
 // answers. A step that no longer deviates fails until it is taken from here.
 var deviations = map[string]string{}
 
-
 // testKind is the kind whose containers are this test binary. It has a name that every client takes for a runtime.
 const testKind = "nodejs:20"
 
