@@ -115,7 +115,7 @@ func removeGroup(dir string) {
 func numbersIn(file string) []int {
 	data, _ := os.ReadFile(file) // a group that is gone has nobody
 	var out []int
-	for _, word := range strings.Fields(string(data)) {
+	for word := range strings.FieldsSeq(string(data)) {
 		if n, err := strconv.Atoi(word); err == nil {
 			out = append(out, n)
 		}
