@@ -59,6 +59,9 @@ type Config struct {
 	PoolMemory disdel.Bytes
 	Kinds      map[string]Kind
 	TempDir    string        // of sockets and working folders; empty: the system's
+	PauseGrace time.Duration // after which an unused container is stopped until its next activation; 0: never
+	Prewarm    []Prewarm
+	FolderMB   int           // bound on a container's working folder; 0: none
 	Idle       time.Duration // after which an unused container is removed
 	OOM        OOMText
 	Logger     logrus.FieldLogger
@@ -86,6 +89,7 @@ func DefaultConfig() Config {
 			Payload:     disdel.MB, Parameters: disdel.MB, Code: 48 * disdel.MB,
 			InvocationsPerMinute: 60, ConcurrentInvocations: 30, FiresPerMinute: 60, SequenceLength: 50,
 		},
+		PauseGrace: 10 * time.Second, FolderMB: 1024,
 	}
 }
 

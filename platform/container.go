@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,13 +21,17 @@ import (
 
 // container is one child process that serves an action.
 type container struct {
-	action      *action
-	dir         string // working folder, with the socket
+	size
+	action      *action // nil while prewarmed
+	dir         string  // working folder, with the socket
 	cmd         *exec.Cmd
 	client      *http.Client
+	door        door
 	logs        *logs
 	fence       fence
+	guard       *guard
 	initialized bool
+	paused      bool // under the pool's lock
 	lastUsed    time.Time
 	exited      *once // closed when the process has ended and was waited for
 	watched     sync.WaitGroup
@@ -36,22 +39,32 @@ type container struct {
 	mu      sync.Mutex
 	top     disdel.Bytes // high-water mark of resident memory
 	overrun bool         // the watch killed it for memory
+	spilled bool         // the watch killed it for its folder
 }
 
-// watchEvery is the time between looks at a container's memory.
-const watchEvery = 10 * time.Millisecond
+// startContainer starts a container and logs why it could not.
+func (p *Platform) startContainer(s size) (*container, error) {
+	c, err := p.launch(s)
+	if err != nil {
+		p.cfg.Logger.WithError(err).WithField("kind", s.kind).Error("a container could not be started")
+	}
+	return c, err
+}
 
-func (p *Platform) startContainer(a *action) (*container, error) {
+func (p *Platform) launch(s size) (*container, error) {
 	dir, err := os.MkdirTemp(p.root, "c-")
 	if err != nil {
 		return nil, err
 	}
-	c := &container{action: a, dir: dir, logs: newLogs(), exited: newOnce(), lastUsed: time.Now()}
-	socket := filepath.Join(dir, "s")
-	kind := p.cfg.Kinds[a.Exec.Kind]
+	c := &container{size: s, dir: dir, logs: newLogs(), exited: newOnce(), lastUsed: time.Now()}
+	if c.door, err = openDoor(dir); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	kind := p.cfg.Kinds[s.kind]
 	args := make([]string, len(kind.Command))
 	for i, arg := range kind.Command {
-		args[i] = strings.ReplaceAll(arg, "{listen}", "unix:"+socket)
+		args[i] = strings.ReplaceAll(arg, "{listen}", "unix:"+c.door.listen)
 	}
 	c.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the platform's own configuration
 	c.cmd.Dir = dir
@@ -59,21 +72,25 @@ func (p *Platform) startContainer(a *action) (*container, error) {
 	c.cmd.Stdout, c.cmd.Stderr = c.logs.stream("stdout"), c.logs.stream("stderr")
 	c.cmd.WaitDelay = time.Second
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := p.spawner.start(c.cmd); err != nil {
+	c.fence = p.fences.fence(filepath.Base(dir), s.memory, sharesOfPool(s.memory, p.cfg.PoolMemory))
+	if c.cmd, err = p.spawner.start(c.cmd, c.fence); err != nil {
+		c.fence.remove()
+		c.door.close()
 		os.RemoveAll(dir)
 		return nil, err
 	}
-	c.fence = p.fences.fence(c.cmd.Process.Pid, filepath.Base(dir), need(a))
+	c.guard = p.guard
+	c.guard.tell("+", c.cmd.Process.Pid)
 	c.client = &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, // the invoker does not reuse connections either
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
+			return d.DialContext(ctx, "unix", c.door.dial)
 		},
 	}}
 	c.watched.Add(2)
 	go c.reap()
-	go c.watch()
+	go c.watch(disdel.Bytes(p.cfg.FolderMB) * disdel.MB)
 	return c, nil
 }
 
@@ -92,42 +109,6 @@ func (c *container) reap() {
 		c.raise(disdel.Bytes(usage.Maxrss) * disdel.KB)
 	}
 	c.exited.close()
-}
-
-// watch measures resident memory and enforces the limit where the kernel does not, or not to the megabyte.
-func (c *container) watch() {
-	defer c.watched.Done()
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.exited.c:
-			return
-		case <-tick.C:
-			resident, peak := residentOf(c.cmd.Process.Pid)
-			c.raise(peak)
-			if resident > need(c.action) {
-				c.mu.Lock()
-				c.overrun = true
-				c.mu.Unlock()
-				c.signal()
-			}
-		}
-	}
-}
-
-func (c *container) raise(peak disdel.Bytes) {
-	c.mu.Lock()
-	c.top = max(c.top, peak)
-	c.mu.Unlock()
-}
-
-func (c *container) peak() disdel.Bytes {
-	_, peak := residentOf(c.cmd.Process.Pid)
-	c.raise(peak)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.top
 }
 
 // exhausted tells whether the process died for memory: by the watch, by the kernel, or by its own failed allocation.
@@ -156,6 +137,21 @@ func (c *container) signal() {
 	syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
 }
 
+// pause stops an idle container, so that it uses no processor; resume lets it go on. The pool's lock is held.
+func (c *container) pause() {
+	if !c.paused {
+		c.paused = true
+		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGSTOP) //nolint:errcheck // it may be gone: the pool buries it
+	}
+}
+
+func (c *container) resume() {
+	if c.paused {
+		c.paused = false
+		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGCONT) //nolint:errcheck // it may be gone: /run says so
+	}
+}
+
 // kill ends the container and waits until nothing of it is left.
 func (c *container) kill() {
 	if c.alive() {
@@ -163,40 +159,48 @@ func (c *container) kill() {
 	}
 	c.watched.Wait()
 	c.signal() // children that outlived their parent
+	c.guard.tell("-", c.cmd.Process.Pid)
 	c.client.CloseIdleConnections()
+	c.door.close()
 	c.fence.remove()
 	os.RemoveAll(c.dir) //nolint:errcheck // the platform's root goes as a whole at the end
 }
 
 var errDied = errors.New("the container's process went away")
 
+// reply is a container's answer. Of a body that is longer than any that counts, the rest is left unread.
+type reply struct {
+	status int
+	body   []byte
+	length int64 // that the header announced
+}
+
 // post sends a request to the container. The error is context.DeadlineExceeded after limit, errDied when the process ended
 // or answered nothing. While it does not listen yet, the connection is tried again until the limit.
-func (c *container) post(ctx context.Context, path string, body any, limit time.Duration) (status int, answer []byte, err error) {
+func (c *container) post(ctx context.Context, path string, body any, limit time.Duration) (reply, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return 0, nil, err
+		return reply{}, err
 	}
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	for {
-		status, answer, err = c.try(ctx, path, data)
+		got, err := c.try(ctx, path, data)
 		var refused *net.OpError
-		if err == nil || !errors.As(err, &refused) || refused.Op != "dial" {
-			break
+		if err == nil {
+			return got, nil
+		}
+		if !errors.As(err, &refused) || refused.Op != "dial" {
+			return reply{}, ended(ctx)
 		}
 		select {
 		case <-ctx.Done():
-			return 0, nil, ended(ctx)
+			return reply{}, ended(ctx)
 		case <-c.exited.c:
-			return 0, nil, errDied
+			return reply{}, errDied
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	if err != nil {
-		return 0, nil, ended(ctx)
-	}
-	return status, answer, nil
 }
 
 func ended(ctx context.Context) error {
@@ -206,51 +210,21 @@ func ended(ctx context.Context) error {
 	return errDied
 }
 
-func (c *container) try(ctx context.Context, path string, data []byte) (int, []byte, error) {
+func (c *container) try(ctx context.Context, path string, data []byte) (reply, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://container"+path, bytes.NewReader(data))
 	if err != nil {
-		return 0, nil, err
+		return reply{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := c.client.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return reply{}, err
 	}
 	defer res.Body.Close()
 	if res.ContentLength < 0 { // ApacheBlockingContainerClient takes an unknown length for no response
-		return 0, nil, errDied
+		return reply{}, errDied
 	}
 	const most = 64 << 20
-	answer, err := io.ReadAll(io.LimitReader(res.Body, most))
-	return res.StatusCode, answer, err
-}
-
-// spawner starts processes from one thread that lives as long as the platform: the kernel sends a child its death signal
-// when the thread that made it ends, not the process.
-type spawner struct {
-	orders chan func()
-	done   chan struct{}
-}
-
-func newSpawner() *spawner {
-	s := &spawner{orders: make(chan func()), done: make(chan struct{})}
-	go func() {
-		runtime.LockOSThread()
-		defer close(s.done)
-		for f := range s.orders {
-			f()
-		}
-	}()
-	return s
-}
-
-func (s *spawner) start(cmd *exec.Cmd) error {
-	err := make(chan error, 1)
-	s.orders <- func() { err <- cmd.Start() }
-	return <-err
-}
-
-func (s *spawner) close() {
-	close(s.orders)
-	<-s.done
+	body, err := io.ReadAll(io.LimitReader(res.Body, most))
+	return reply{res.StatusCode, body, res.ContentLength}, err
 }

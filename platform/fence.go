@@ -3,40 +3,50 @@ package platform
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
 )
 
-// fencer puts memory limits around processes by the best means this machine offers. Whichever it is, the container's
-// watch on resident memory stands beside it.
+// fencer puts memory limits around processes by the best means this machine offers. Where that is not the kernel's exact
+// count, the container's watch on resident memory stands beside it.
 type fencer interface {
 	fmt.Stringer
-	fence(pid int, name string, limit disdel.Bytes) fence
+	// fence makes the limits that a process will be started in; share is its part of the processors.
+	fence(name string, limit disdel.Bytes, share int) fence
+	folders() []string // that list the processes in them
 	close()
 }
 
-// fence is the limit around one process.
+// fence is the limit around one container's processes.
 type fence interface {
+	// enter makes the next process that this thread starts one inside; leave is called after that start.
+	enter(*syscall.SysProcAttr) (leave func())
+	// took is told the process. Where enter could not do it, it is moved now.
+	took(pid int)
+	// exact tells whether the kernel keeps the limit; else the watch does.
+	exact() bool
 	// killed tells whether the kernel ended a process in it for memory.
 	killed() bool
+	// peak is the most memory that the kernel counted, 0 where it does not count.
+	peak() disdel.Bytes
+	// remove ends what still runs inside.
 	remove()
 }
 
+// sharesOfPool is Docker's --cpu-shares as the invoker gives it: processors in proportion to memory.
+func sharesOfPool(memory, pool disdel.Bytes) int { return int(max(2, 1024*memory/pool)) }
+
 func newFencer() fencer {
 	name := fmt.Sprintf("disdel-%d-%s", os.Getpid(), newID()[:8]) // a process may have several platforms
-	for _, g := range []groups{
-		{version: "cgroup v2", magic: unix.CGROUP2_SUPER_MAGIC, base: filepath.Join("/sys/fs/cgroup", name), limit: "memory.max", swap: "memory.swap.max", events: "memory.events"},
-		{version: "cgroup v1", magic: unix.CGROUP_SUPER_MAGIC, base: filepath.Join("/sys/fs/cgroup/memory", name), limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control"},
-	} {
+	for _, g := range []groups{groupsV2(name), groupsV1(name)} {
 		if g.usable() {
 			return g
 		}
@@ -44,108 +54,32 @@ func newFencer() fencer {
 	return rlimits{}
 }
 
-// groups is a control group with one child for each container.
-type groups struct {
-	version                   string
-	magic                     int64 // of the file system: a plain folder takes any file, and limits nothing
-	base, limit, swap, events string
-}
-
-// usable makes the group and one below it, and looks whether that can be limited.
-func (g groups) usable() bool {
-	var fs unix.Statfs_t
-	if unix.Statfs(filepath.Dir(g.base), &fs) != nil || int64(fs.Type) != g.magic {
-		return false
-	}
-	for _, left := range stale(filepath.Join(filepath.Dir(g.base), "disdel-*")) {
-		members, _ := filepath.Glob(filepath.Join(left, "c-*")) // the pattern is well-formed
-		for _, dir := range append(members, left) {
-			os.Remove(dir) //nolint:errcheck // the kernel may still be emptying it; the next platform tries again
-		}
-	}
-	probe := filepath.Join(g.base, "probe")
-	if os.Mkdir(g.base, 0o755) != nil {
-		return false
-	}
-	if strings.HasSuffix(g.version, "v2") {
-		os.WriteFile(filepath.Join(g.base, "cgroup.subtree_control"), []byte("+memory"), 0o644) //nolint:errcheck // the probe tells
-	}
-	ok := os.Mkdir(probe, 0o755) == nil && os.WriteFile(filepath.Join(probe, g.limit), []byte("134217728"), 0o644) == nil
-	os.Remove(probe) //nolint:errcheck // may not be there
-	if !ok {
-		os.Remove(g.base) //nolint:errcheck // may not be there
-	}
-	return ok
-}
-
-func (g groups) String() string { return g.version }
-
-func (g groups) close() { removeGroup(g.base) }
-
-// removeGroup removes a group that the kernel may still be emptying.
-func removeGroup(dir string) {
-	for range 100 {
-		if err := os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-func (g groups) fence(pid int, name string, limit disdel.Bytes) fence {
-	f := group{g, filepath.Join(g.base, name)}
-	if os.Mkdir(f.dir, 0o755) != nil {
-		return rlimits{}.fence(pid, name, limit)
-	}
-	f.write(g.limit, strconv.FormatInt(int64(limit), 10))
-	swap := strconv.FormatInt(int64(limit), 10)
-	if strings.HasSuffix(g.version, "v2") {
-		swap = "0"
-	}
-	f.write(g.swap, swap)
-	f.write("cgroup.procs", strconv.Itoa(pid))
-	return f
-}
-
-type group struct {
-	groups
-	dir string
-}
-
-func (g group) write(file, text string) {
-	os.WriteFile(filepath.Join(g.dir, file), []byte(text), 0o644) //nolint:errcheck // swap accounting may be off; the watch stands beside
-}
-
-func (g group) killed() bool {
-	data, err := os.ReadFile(filepath.Join(g.dir, g.events))
-	if err != nil {
-		return false
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		if n, ok := strings.CutPrefix(lines.Text(), "oom_kill "); ok && n != "0" {
-			return true
-		}
-	}
-	return false
-}
-
-func (g group) remove() { removeGroup(g.dir) }
-
 // rlimits bounds a process's private memory by RLIMIT_DATA. It counts what is mapped, not what is resident, so it has room
-// to spare; the watch keeps the limit itself. (RLIMIT_AS would end every Go program at its start.)
+// to spare; the watch keeps the limit itself. (RLIMIT_AS would end every Go program at its start.) Processors are not
+// divided: a nice value is no proportion, and one that was raised cannot be lowered again without privileges.
 type rlimits struct{}
 
 const rlimitRoom = 64 * disdel.MB
 
-func (rlimits) String() string { return "RLIMIT_DATA and a watch on resident memory" }
-func (rlimits) close()         {}
-func (rlimits) killed() bool   { return false }
-func (rlimits) remove()        {}
+func (rlimits) String() string {
+	return "RLIMIT_DATA and a watch on resident memory; processors are shared equally, nice values are not used"
+}
+func (rlimits) folders() []string { return nil }
+func (rlimits) close()            {}
 
-func (r rlimits) fence(pid int, _ string, limit disdel.Bytes) fence {
-	most := uint64(limit + limit/2 + rlimitRoom)
+func (rlimits) fence(_ string, limit disdel.Bytes, _ int) fence { return rlimit{limit} }
+
+type rlimit struct{ limit disdel.Bytes }
+
+func (rlimit) enter(*syscall.SysProcAttr) func() { return func() {} }
+func (rlimit) exact() bool                       { return false }
+func (rlimit) killed() bool                      { return false }
+func (rlimit) peak() disdel.Bytes                { return 0 }
+func (rlimit) remove()                           {}
+
+func (r rlimit) took(pid int) {
+	most := uint64(r.limit + r.limit/2 + rlimitRoom)
 	unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}, nil) //nolint:errcheck // the watch stands beside
-	return r
 }
 
 // residentOf reads a process's resident memory and its high-water mark, 0 once it is gone.
@@ -165,4 +99,20 @@ func residentOf(pid int) (resident, peak disdel.Bytes) {
 		}
 	}
 	return resident, peak
+}
+
+// membersOf lists the other processes of a group, by its leader's id.
+func membersOf(leader int) []int {
+	var out []int
+	list, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
+	for _, dir := range list {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil || pid == leader {
+			continue
+		}
+		if group, err := unix.Getpgid(pid); err == nil && group == leader {
+			out = append(out, pid)
+		}
+	}
+	return out
 }

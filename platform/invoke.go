@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -28,11 +28,11 @@ func (p *Platform) attempt(run *running) *activation {
 			return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
 		}
 		if c == nil {
-			if c, err = p.startContainer(run.action); err != nil {
-				p.pool.discard(run.action, nil)
-				p.cfg.Logger.WithError(err).Error("a container could not be started")
+			if c, err = p.startContainer(sizeOf(run.action)); err != nil {
+				p.pool.discard(run.action)
 				return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
 			}
+			c.action = run.action
 		}
 		end := p.runIn(c, run)
 		rec := p.record(run, c, end)
@@ -40,7 +40,7 @@ func (p *Platform) attempt(run *running) *activation {
 			p.pool.release(c)
 		} else {
 			c.kill()
-			p.pool.discard(run.action, c)
+			p.pool.discard(run.action)
 		}
 		if end.reschedule && try < maxReschedules {
 			continue
@@ -71,29 +71,26 @@ func (p *Platform) runIn(c *container, run *running) (end ending) {
 	c.logs.begin(run.action.Limits.Logs)
 	defer func() {
 		end.end = time.Now()
-		end.logs = c.logs.finish(end.keep())
-		if !end.keep() {
-			end.logs = append(end.logs, logLine(time.Now(), "stderr", textLogsIncomplete))
-		}
+		end.logs = c.collect(&end)
 	}()
 	end.start = time.Now()
 	limit := time.Duration(run.action.Limits.Timeout) * time.Millisecond
 	if !c.initialized {
 		end.cold = true
-		status, body, err := c.post(p.work, "/init", p.initBody(run), limit)
+		got, err := c.post(p.work, "/init", p.initBody(run), limit)
 		end.initTime = time.Since(end.start)
-		if done := p.initEnding(c, status, body, err, limit, &end); done {
+		if done := p.initEnding(c, got, err, limit, &end); done {
 			return end
 		}
 		c.initialized = true
 	}
-	status, body, err := c.post(p.work, "/run", p.runBody(run, limit), limit)
-	p.runEnding(c, status, body, err, limit, &end)
+	got, err := c.post(p.work, "/run", p.runBody(run, limit), limit)
+	p.runEnding(c, got, err, limit, &end)
 	return end
 }
 
 // initEnding says how a failed /init ends the activation; done is false where it went well.
-func (p *Platform) initEnding(c *container, status int, body []byte, err error, limit time.Duration, end *ending) (done bool) {
+func (p *Platform) initEnding(c *container, got reply, err error, limit time.Duration, end *ending) (done bool) {
 	switch {
 	case isTimeout(err):
 		end.timedOut = true
@@ -101,11 +98,11 @@ func (p *Platform) initEnding(c *container, status int, body []byte, err error, 
 	case err != nil:
 		end.died = true
 		end.developerError(p.death(c, textAbnormalInit))
-	case status == http.StatusServiceUnavailable:
-		end.developerError(textInvalidInit(body))
+	case got.status == http.StatusServiceUnavailable:
+		end.developerError(textInvalidInit(got.body))
 		end.reschedule = true
-	case status != http.StatusOK:
-		end.developerError(errorOf(body, textInvalidInit(body)))
+	case got.status != http.StatusOK:
+		end.ownError(got.body, textInvalidInit(got.body))
 	default:
 		return false
 	}
@@ -113,8 +110,8 @@ func (p *Platform) initEnding(c *container, status int, body []byte, err error, 
 }
 
 // runEnding reads the answer of /run as ActivationResult.processRunResponseContent does.
-func (p *Platform) runEnding(c *container, status int, body []byte, err error, limit time.Duration, end *ending) {
-	trimmed := bytes.TrimSpace(body)
+func (p *Platform) runEnding(c *container, got reply, err error, limit time.Duration, end *ending) {
+	trimmed := bytes.TrimSpace(got.body)
 	object := len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed)
 	switch {
 	case isTimeout(err):
@@ -123,24 +120,40 @@ func (p *Platform) runEnding(c *container, status int, body []byte, err error, l
 	case err != nil:
 		end.died = true
 		end.developerError(p.death(c, textAbnormalRun))
-	case status == http.StatusServiceUnavailable:
-		end.developerError(textInvalidResponse(body))
+	case got.status == http.StatusServiceUnavailable:
+		end.developerError(textInvalidResponse(got.body))
 		end.reschedule = true
-	case disdel.Bytes(len(body)) > p.cfg.Limits.Payload:
-		end.applicationError(textResultTooLarge(len(body), p.cfg.Limits.Payload, body))
-	case status != http.StatusOK:
-		end.developerError(errorOf(body, textInvalidResponse(body)))
+	case disdel.Bytes(got.length) > p.cfg.Limits.Payload:
+		end.applicationError(textResultTooLarge(int(got.length), p.cfg.Limits.Payload, got.body))
+	case got.status != http.StatusOK:
+		end.ownError(got.body, textInvalidResponse(got.body))
 	case !object:
-		end.developerError(textInvalidResponse(body))
+		end.developerError(textInvalidResponse(got.body))
 	default:
 		end.status, end.result = statusSuccess, trimmed
-		var e struct {
-			Error json.RawMessage `json:"error"`
+		if e := errorIn(trimmed); e != nil {
+			end.status, end.result = statusApplication, e
 		}
-		if trimmed[0] == '{' && json.Unmarshal(trimmed, &e) == nil && len(e.Error) > 0 {
-			end.status = statusApplication
-			end.result, _ = json.Marshal(map[string]json.RawMessage{"error": e.Error})
-		}
+	}
+}
+
+// errorIn is the error alone of an object that has one, whatever JSON it is; the other fields are dropped.
+func errorIn(body []byte) json.RawMessage {
+	var e struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(body, &e) != nil || len(e.Error) == 0 {
+		return nil
+	}
+	result, _ := json.Marshal(e)
+	return result
+}
+
+// ownError is a developer error in the container's own words, where it has any.
+func (e *ending) ownError(body []byte, otherwise string) {
+	e.developerError(otherwise)
+	if own := errorIn(body); own != nil {
+		e.text, e.result = "", own
 	}
 }
 
@@ -151,23 +164,13 @@ func (e *ending) applicationError(text string) {
 	e.result, _ = json.Marshal(map[string]string{"error": text})
 }
 
-// errorOf is the error that a JSON body carries, else otherwise.
-func errorOf(body []byte, otherwise string) string {
-	var e struct {
-		Error any `json:"error"`
-	}
-	if json.Unmarshal(body, &e) != nil || e.Error == nil {
-		return otherwise
-	}
-	if text, ok := e.Error.(string); ok {
-		return text
-	}
-	return fmt.Sprint(e.Error)
-}
-
 // death tells why a container's process went away.
 func (p *Platform) death(c *container, otherwise string) string {
-	if c.exhausted() && p.cfg.OOM == OOMAsDocker {
+	memory := c.exhausted()
+	if c.overflowed() {
+		return textFolder(p.cfg.FolderMB)
+	}
+	if memory && p.cfg.OOM == OOMAsDocker {
 		return textMemoryExhausted
 	}
 	return otherwise
@@ -175,10 +178,35 @@ func (p *Platform) death(c *container, otherwise string) string {
 
 func (p *Platform) initBody(run *running) any {
 	a := run.action
-	return map[string]any{"value": map[string]any{"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "code": a.Exec.Code, "env": map[string]string{
+	value := map[string]any{"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "env": p.initEnv(run)}
+	if a.Exec.Code != "" { // an image may bring its own
+		value["code"] = a.Exec.Code
+	}
+	return map[string]any{"value": value}
+}
+
+// initEnv is the environment that /init hands over, as the invoker fills it.
+func (p *Platform) initEnv(run *running) map[string]string {
+	a := run.action
+	env := map[string]string{
 		"__OW_NAMESPACE": run.user.Name, "__OW_ACTION_NAME": "/" + a.path(), "__OW_ACTION_VERSION": a.Version, "__OW_ACTIVATION_ID": run.id,
 		"__OW_TRANSACTION_ID": run.id, "__OW_DEADLINE": deadlineText(time.Duration(a.Limits.Timeout) * time.Millisecond),
-	}}}
+	}
+	if wantsKey(a) {
+		env["__OW_API_KEY"] = run.user.Key
+	}
+	return env
+}
+
+// wantsKey tells whether the action asked for the namespace's key by its annotation: any JSON that is not false, null,
+// zero or empty.
+func wantsKey(a *action) bool {
+	for _, v := range a.Annotations {
+		if v.Key == "provide-api-key" {
+			return !slices.Contains([]string{"", "false", "null", "0", `""`}, string(v.Value))
+		}
+	}
+	return false
 }
 
 func mainOf(a *action) string {
@@ -189,10 +217,14 @@ func mainOf(a *action) string {
 }
 
 func (p *Platform) runBody(run *running, limit time.Duration) any {
-	return map[string]any{
+	body := map[string]any{
 		"value": run.params, "namespace": run.user.Name, "action_name": "/" + run.action.path(), "action_version": run.action.Version,
 		"activation_id": run.id, "transaction_id": run.id, "deadline": deadlineText(limit),
 	}
+	if wantsKey(run.action) {
+		body["api_key"] = run.user.Key
+	}
+	return body
 }
 
 // deadlineText is epoch milliseconds as a string: what the invoker sends, whatever the documents say.

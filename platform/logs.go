@@ -12,8 +12,8 @@ import (
 // sentinel ends an activation's output on each stream.
 const sentinel = "XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX"
 
-// sentinelWait is how long the end of the log is waited for after the answer has come.
-const sentinelWait = 500 * time.Millisecond
+// sentinelWait is how long the end of the log is waited for after the answer has come, as the invoker does.
+const sentinelWait = 2 * time.Second
 
 // logs collects what a container prints, activation by activation.
 type logs struct {
@@ -24,6 +24,7 @@ type logs struct {
 	ends      int // sentinels seen in this activation
 	changed   chan struct{}
 	tail      []string // the last lines of all, to find a reason for a death
+	streams   []*lineWriter
 }
 
 func newLogs() *logs { return &logs{changed: make(chan struct{}, 1)} }
@@ -39,15 +40,16 @@ func (l *logs) begin(limitMB int) {
 	l.lines, l.size, l.max, l.cut, l.ends = nil, 0, limitMB<<20, false, 0
 }
 
-// finish returns the activation's lines; where the activation went well it first waits for both sentinels.
-func (l *logs) finish(wait bool) []string {
+// finish returns the activation's lines, and whether they are all: where the activation went well, it first waits for both
+// sentinels.
+func (l *logs) finish(wait bool) (lines []string, complete bool) {
 	timeout := time.NewTimer(sentinelWait)
 	defer timeout.Stop()
 	for wait {
 		l.mu.Lock()
-		ends := l.ends
+		complete = l.ends >= 2
 		l.mu.Unlock()
-		if ends >= 2 {
+		if complete {
 			break
 		}
 		select {
@@ -58,22 +60,50 @@ func (l *logs) finish(wait bool) []string {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lines
+	for _, w := range l.streams { // what a dying process left unended
+		w.flush()
+	}
+	return l.lines, complete
 }
 
+// blackbox is the kind of images that others made: nothing waits for their sentinels (ExecManifest.scala, sentinelledLogs).
+const blackbox = "blackbox"
+
+// collect is an activation's log, with what OpenWhisk appends to it. An action with a log limit of 0 has none.
+func (c *container) collect(end *ending) []string {
+	managed := c.kind != blackbox
+	lines, complete := c.logs.finish(end.keep() && managed)
+	switch {
+	case c.action.Limits.Logs == 0:
+		return nil
+	case !end.keep():
+		return append(lines, logLine(time.Now(), "stderr", textLogsIncomplete))
+	case managed && !complete:
+		return append(lines, logLine(time.Now(), "stderr", textLogsMissing))
+	default:
+		return lines
+	}
+}
+
+// add takes a line; the caller holds the lock. An activation may print without ending its last line: the sentinel then follows on it.
 func (l *logs) add(stream, text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if text == sentinel {
+	text, ended := strings.CutSuffix(text, sentinel)
+	if text != "" || !ended {
+		l.keep(stream, text)
+	}
+	if ended {
 		l.ends++
 		select {
 		case l.changed <- struct{}{}:
 		default:
 		}
-		return
 	}
-	const keep = 50
-	if l.tail = append(l.tail, text); len(l.tail) > keep {
+}
+
+// keep files a line, up to the limit.
+func (l *logs) keep(stream, text string) {
+	const most = 50
+	if l.tail = append(l.tail, text); len(l.tail) > most {
 		l.tail = l.tail[1:]
 	}
 	line := logLine(time.Now(), stream, text)
@@ -100,7 +130,11 @@ func (l *logs) saw(texts ...string) bool {
 }
 
 // stream is the writer of one of the two streams.
-func (l *logs) stream(name string) io.Writer { return &lineWriter{logs: l, name: name} }
+func (l *logs) stream(name string) io.Writer {
+	w := &lineWriter{logs: l, name: name}
+	l.streams = append(l.streams, w)
+	return w
+}
 
 // lineWriter cuts a stream into lines; one that is too long is cut as well.
 type lineWriter struct {
@@ -112,23 +146,25 @@ type lineWriter struct {
 const maxLine = 64 << 10
 
 func (w *lineWriter) Write(p []byte) (int, error) {
+	w.logs.mu.Lock()
+	defer w.logs.mu.Unlock()
 	n := len(p)
 	for len(p) > 0 {
-		i := bytes.IndexByte(p, '\n')
-		end := i
-		if i < 0 {
-			end = len(p)
+		line, rest, ended := bytes.Cut(p, []byte{'\n'})
+		w.part, p = append(w.part, line...), rest
+		if ended {
+			w.logs.add(w.name, string(w.part))
+			w.part = w.part[:0]
+		} else if len(w.part) >= maxLine {
+			w.flush()
 		}
-		w.part = append(w.part, p[:end]...)
-		if i < 0 && len(w.part) < maxLine {
-			break
-		}
-		w.logs.add(w.name, string(w.part))
-		w.part = w.part[:0]
-		if i < 0 {
-			break
-		}
-		p = p[i+1:]
 	}
 	return n, nil
+}
+
+func (w *lineWriter) flush() {
+	if len(w.part) > 0 {
+		w.logs.add(w.name, string(w.part))
+		w.part = w.part[:0]
+	}
 }

@@ -19,6 +19,7 @@ type Platform struct {
 	root    string // of sockets and working folders
 	fences  fencer
 	spawner *spawner
+	guard   *guard
 	pool    *pool
 
 	store *store
@@ -42,6 +43,9 @@ func New(cfg Config) (*Platform, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if err := cfg.validateContainers(); err != nil {
+		return nil, err
+	}
 	root, err := makeRoot(cfg.TempDir)
 	if err != nil {
 		return nil, err
@@ -54,7 +58,8 @@ func New(cfg Config) (*Platform, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	p := &Platform{cfg: cfg, root: root, store: state, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(), work: work, stop: stop}
-	p.pool = newPool(cfg.PoolMemory, cfg.Idle)
+	p.guard = newGuard(p.fences.folders())
+	p.pool = newPool(&p.cfg, p.startContainer)
 	cfg.Logger.WithField("memory", p.fences.String()).Debug("platform made")
 	return p, nil
 }
@@ -95,6 +100,7 @@ func (p *Platform) end(ctx context.Context) error {
 	p.pool.close()
 	p.flying.Wait()
 	p.pool.drain()
+	p.guard.close()
 	p.spawner.close()
 	p.fences.close()
 	if err := p.store.close(); err != nil {

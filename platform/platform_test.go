@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		serve(os.Args[2])
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == "hold" {
+		hold(os.Args[2])
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -56,6 +60,11 @@ func serve(address string) {
 		case "init-error":
 			reply(w, 502, `{"error":"no such main"}`)
 		default:
+			if f := initBehaviours[main]; f != nil {
+				status, answer := f()
+				reply(w, status, answer)
+				return
+			}
 			reply(w, 200, `{"ok":true}`)
 		}
 	})
@@ -67,6 +76,9 @@ func serve(address string) {
 		raw, _ := io.ReadAll(r.Body)
 		json.Unmarshal(raw, &req)
 		defer func() {
+			if main == "no-sentinel" {
+				return
+			}
 			fmt.Println(sentinel)
 			fmt.Fprintln(os.Stderr, sentinel)
 		}()
@@ -105,6 +117,11 @@ func serve(address string) {
 		case "large":
 			reply(w, 200, `{"x":"`+strings.Repeat("x", 2<<20)+`"}`)
 		default:
+			if f := behaviours[main]; f != nil {
+				status, answer := f(req.Value)
+				reply(w, status, answer)
+				return
+			}
 			fmt.Println("hello from", os.Getpid())
 			body, _ := json.Marshal(map[string]any{"pid": os.Getpid(), "got": req.Value, "env": os.Environ()})
 			reply(w, 200, string(body))

@@ -2,43 +2,60 @@ package platform
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
 )
 
-// pool is OpenWhisk's container pool: memory is the only thing it counts, of busy and idle containers alike. An action
-// gets a warm container of its own, else free memory, else the memory of idle containers, oldest first; else it waits in
-// a queue of which only the head is looked at (ContainerPool.scala).
+// pool is OpenWhisk's container pool: memory is the only thing it counts, of busy, idle and prewarmed containers alike.
+// An action gets a warm container of its own, else a prewarmed one of exactly its kind and memory, else free memory, else
+// the memory of idle containers, oldest first; else it waits in a queue of which only the head is looked at
+// (ContainerPool.scala). An action larger than the pool therefore waits for ever, and all behind it: so it is there, too.
 type pool struct {
-	total disdel.Bytes
-	idle  time.Duration
+	total       disdel.Bytes
+	idle, grace time.Duration
+	stock       []Prewarm
+	begin       func(size) (*container, error) // starts a prewarmed container
 
-	mu     sync.Mutex
-	used   disdel.Bytes
-	free   []*container // idle, least recently used first
-	queue  []*waiter
-	closed bool
-	stop   *once
-	done   sync.WaitGroup
+	mu        sync.Mutex
+	used      disdel.Bytes
+	busy      int
+	free      []*container // idle, least recently used first
+	prewarmed []*container
+	coming    map[size]int // prewarmed ones that are being started
+	barred    bool         // a prewarmed one could not be started: no further try before the next sweep
+	queue     []*waiter
+	closed    bool
+	stop      *once
+	done      sync.WaitGroup
 }
+
+// size is what a prewarmed container has in common with the actions it can serve.
+type size struct {
+	kind   string
+	memory disdel.Bytes
+}
+
+func sizeOf(a *action) size { return size{a.Exec.Kind, disdel.Bytes(a.Limits.Memory) * disdel.MB} }
 
 type waiter struct {
 	action *action
 	got    chan *container // one value; nil: start one, the memory is reserved
 }
 
-func newPool(total disdel.Bytes, idle time.Duration) *pool {
-	p := &pool{total: total, idle: idle, stop: newOnce()}
+func newPool(cfg *Config, begin func(size) (*container, error)) *pool {
+	p := &pool{
+		total: cfg.PoolMemory, idle: cfg.Idle, grace: cfg.PauseGrace, stock: cfg.Prewarm, begin: begin,
+		coming: map[size]int{}, stop: newOnce(),
+	}
 	p.done.Add(1)
 	go p.sweep()
 	return p
 }
 
-func need(a *action) disdel.Bytes { return disdel.Bytes(a.Limits.Memory) * disdel.MB }
-
-// acquire waits for a container for a: a warm one, or nil for memory to start one with.
+// acquire waits for a container for a: a warm or prewarmed one, or nil for memory to start one with.
 func (p *pool) acquire(ctx context.Context, a *action) (*container, error) {
 	w := &waiter{action: a, got: make(chan *container, 1)}
 	p.mu.Lock()
@@ -49,29 +66,31 @@ func (p *pool) acquire(ctx context.Context, a *action) (*container, error) {
 	case c := <-w.got:
 		return c, nil
 	case <-ctx.Done():
-		return nil, p.withdraw(w, ctx.Err())
+		p.withdraw(w)
+		return nil, ctx.Err()
 	}
 }
 
 // withdraw takes a waiter out, giving back what it may have got meanwhile.
-func (p *pool) withdraw(w *waiter, err error) error {
+func (p *pool) withdraw(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, other := range p.queue {
-		if other == w {
-			p.queue = append(p.queue[:i], p.queue[i+1:]...)
-			return err
+	if i := slices.Index(p.queue, w); i >= 0 {
+		p.queue = slices.Delete(p.queue, i, i+1)
+	} else {
+		p.busy--
+		if c := <-w.got; c != nil {
+			p.remove(c)
+		} else {
+			p.used -= sizeOf(w.action).memory
 		}
 	}
-	if c := <-w.got; c != nil {
-		c.kill()
-	}
-	p.used -= need(w.action)
-	return err
+	p.dispatch()
 }
 
 // dispatch serves the head of the queue for as long as it can be served; the caller holds the lock.
 func (p *pool) dispatch() {
+	p.bury()
 	for len(p.queue) > 0 {
 		w := p.queue[0]
 		c, ok := p.place(w.action)
@@ -79,38 +98,72 @@ func (p *pool) dispatch() {
 			return
 		}
 		p.queue = p.queue[1:]
+		p.busy++
 		w.got <- c
 	}
+	p.refill()
+}
+
+// bury takes out the containers that died while they were idle.
+func (p *pool) bury() {
+	dead := func(c *container) bool {
+		if c.alive() {
+			return false
+		}
+		p.remove(c)
+		return true
+	}
+	p.free = slices.DeleteFunc(p.free, dead)
+	p.prewarmed = slices.DeleteFunc(p.prewarmed, dead)
 }
 
 func (p *pool) place(a *action) (*container, bool) {
-	for i := len(p.free) - 1; i >= 0; i-- {
-		if c := p.free[i]; sameAction(c.action, a) && c.alive() {
-			p.free = append(p.free[:i], p.free[i+1:]...)
-			return c, true
+	if c := takeLast(&p.free, func(c *container) bool { return sameAction(c.action, a) }); c != nil {
+		c.resume()
+		return c, true
+	}
+	if c := takeLast(&p.prewarmed, func(c *container) bool { return c.size == sizeOf(a) }); c != nil {
+		c.action = a
+		return c, true
+	}
+	need := sizeOf(a).memory
+	if !p.evict(need) {
+		return nil, false
+	}
+	p.used += need
+	return nil, true
+}
+
+// takeLast takes the last container that fits out of the list.
+func takeLast(list *[]*container, fits func(*container) bool) *container {
+	for i := len(*list) - 1; i >= 0; i-- {
+		if c := (*list)[i]; fits(c) {
+			*list = slices.Delete(*list, i, i+1)
+			return c
 		}
 	}
-	free := p.total - p.used
-	reclaim := 0
-	for ; free < need(a) && reclaim < len(p.free); reclaim++ {
-		free += need(p.free[reclaim].action)
+	return nil
+}
+
+// evict removes idle containers, oldest first, until need is free; it removes none where all would not do.
+func (p *pool) evict(need disdel.Bytes) bool {
+	free, reclaim := p.total-p.used, 0
+	for ; free < need && reclaim < len(p.free); reclaim++ {
+		free += p.free[reclaim].memory
 	}
-	if free < need(a) {
-		return nil, false
+	if free < need {
+		return false
 	}
 	for _, c := range p.free[:reclaim] {
 		p.remove(c)
 	}
-	p.free = p.free[reclaim:]
-	p.used += need(a)
-	return nil, true
+	p.free = slices.Delete(p.free, 0, reclaim)
+	return true
 }
 
 func (p *pool) remove(c *container) {
-	p.used -= need(c.action)
-	p.done.Go(func() {
-		c.kill()
-	})
+	p.used -= c.memory
+	p.done.Go(c.kill)
 }
 
 // release gives a container back, warm.
@@ -118,6 +171,7 @@ func (p *pool) release(c *container) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.lastUsed = time.Now()
+	p.busy--
 	if p.closed {
 		p.remove(c)
 		return
@@ -127,32 +181,47 @@ func (p *pool) release(c *container) {
 }
 
 // discard gives back the memory of a container that is gone or never came to be.
-func (p *pool) discard(a *action, _ *container) {
+func (p *pool) discard(a *action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.used -= need(a)
+	p.used -= sizeOf(a).memory
+	p.busy--
 	p.dispatch()
 }
 
-// sweep removes containers that nobody used for a while.
+// sweep removes containers that nobody used for a while, and pauses those idle beyond the grace.
 func (p *pool) sweep() {
 	defer p.done.Done()
-	tick := time.NewTicker(min(p.idle, time.Second) + time.Millisecond)
+	every := min(p.idle, time.Second)
+	if p.grace > 0 {
+		every = min(every, p.grace)
+	}
+	tick := time.NewTicker(every + time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case <-p.stop.c:
 			return
 		case now := <-tick.C:
-			p.mu.Lock()
-			for len(p.free) > 0 && now.Sub(p.free[0].lastUsed) > p.idle {
-				p.remove(p.free[0])
-				p.free = p.free[1:]
-			}
-			p.dispatch()
-			p.mu.Unlock()
+			p.age(now)
 		}
 	}
+}
+
+func (p *pool) age(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.free) > 0 && now.Sub(p.free[0].lastUsed) > p.idle {
+		p.remove(p.free[0])
+		p.free = p.free[1:]
+	}
+	for _, c := range p.free {
+		if p.grace > 0 && now.Sub(c.lastUsed) > p.grace {
+			c.pause()
+		}
+	}
+	p.barred = false
+	p.dispatch()
 }
 
 // close lets no container stay warm any more; drain waits for the last one's end.
@@ -165,10 +234,10 @@ func (p *pool) close() {
 
 func (p *pool) drain() {
 	p.mu.Lock()
-	for _, c := range p.free {
+	for _, c := range slices.Concat(p.free, p.prewarmed) {
 		p.remove(c)
 	}
-	p.free = nil
+	p.free, p.prewarmed = nil, nil
 	p.mu.Unlock()
 	p.done.Wait()
 }

@@ -10,6 +10,7 @@ import (
 // is invoked: containers are told its address.
 func (p *Platform) Serve(l net.Listener, h http.Handler) {
 	p.listener, p.served = l, make(chan struct{})
+	p.pool.open()
 	p.server = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		defer close(p.served)

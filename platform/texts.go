@@ -16,6 +16,7 @@ const (
 	textAbnormalRun     = "The action did not produce a valid response and exited unexpectedly."
 	textAbnormalInit    = "The action did not initialize and exited unexpectedly."
 	textLogsIncomplete  = "The action did not initialize or run as expected. Log data might be missing."
+	textLogsMissing     = "There was an issue while collecting your logs. Data might be missing."
 	textStartFailed     = "Failed to provision resources to run the action."
 	textNoAuth          = "The resource requires authentication, which was not supplied with the request"
 	textBadAuth         = "The supplied authentication is invalid"
@@ -54,6 +55,11 @@ func textTimeout(limit time.Duration, init bool) string {
 		return text + " during initialization."
 	}
 	return text + "."
+}
+
+// textFolder is ours: OpenWhisk bounds no container's disk.
+func textFolder(limitMB int) string {
+	return fmt.Sprintf("The action wrote more than %d MB to its folder and was aborted.", limitMB)
 }
 
 func textInvalidResponse(body []byte) string {

@@ -28,8 +28,20 @@ type front struct {
 
 // liveStatus is what a platform tells of itself.
 type liveStatus struct {
-	UptimeMs    int64  `json:"uptimeMs"`
-	Enforcement string `json:"memoryLimitsBy"`
+	UptimeMs    int64    `json:"uptimeMs"`
+	Enforcement string   `json:"memoryLimitsBy"`
+	Pool        livePool `json:"pool"`
+}
+
+// livePool is the container pool.
+type livePool struct {
+	UsedBytes disdel.Bytes `json:"usedBytes"`
+	Bytes     disdel.Bytes `json:"bytes"`
+	Running   int          `json:"running"`
+	Ready     int          `json:"ready"`
+	Paused    int          `json:"paused"`
+	Prewarmed int          `json:"prewarmed"`
+	Queued    int          `json:"queued"`
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +54,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *front) status() liveStatus {
-	return liveStatus{UptimeMs: time.Since(f.started).Milliseconds(), Enforcement: f.platform.Enforcement()}
+	p := f.platform.Status()
+	return liveStatus{
+		UptimeMs: time.Since(f.started).Milliseconds(), Enforcement: f.platform.Enforcement(),
+		Pool: livePool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
+	}
 }
 
 // platformDocument is what `platform status` and `platform up` print with -o json.
@@ -124,6 +140,7 @@ func printPlatform(w io.Writer, d platformDocument) {
 		{"address", d.Address},
 		{"process", fmt.Sprintf("%d, up for %s", d.PID, (time.Duration(d.UptimeMs) * time.Millisecond).Round(time.Second))},
 		{"memory", "limits by " + d.Enforcement},
+		{"pool", fmt.Sprintf("%s of %s: %d running, %d ready, %d paused, %d prewarmed, %d queued", d.Pool.UsedBytes, d.Pool.Bytes, d.Pool.Running, d.Pool.Ready, d.Pool.Paused, d.Pool.Prewarmed, d.Pool.Queued)},
 		{"wskprops", d.Properties},
 		{"data", d.Data},
 	}

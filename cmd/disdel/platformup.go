@@ -148,6 +148,7 @@ func (s *stack) sharedPlatform(data string) (*platform.Platform, error) {
 		return nil, err
 	}
 	cfg.AuthKey, cfg.DataDir = s.platformKey(), data
+	cfg.Kinds = platform.DefaultKinds(cfg.Kinds[disdel.RuntimeKind].Command[0])
 	cfg.Limits.FiresPerMinute = s.cli.Int("per-minute")
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = s.cli.Int("per-minute"), s.cli.Int("concurrent")
 	return s.newPlatform(cfg)

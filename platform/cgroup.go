@@ -1,0 +1,211 @@
+package platform
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/disdel/disdel"
+)
+
+// groups is a control group of the platform's with one child for each container. Version 1 has one tree for memory and one
+// for processors, version 2 one for both.
+type groups struct {
+	version                    int
+	magic                      int64    // of the file system: a plain folder takes any file, and limits nothing
+	bases                      []string // memory first
+	limit, swap, events, peaks string   // files
+	share                      string
+}
+
+func groupsV2(name string) groups {
+	return groups{
+		version: 2, magic: unix.CGROUP2_SUPER_MAGIC, bases: []string{filepath.Join("/sys/fs/cgroup", name)},
+		limit: "memory.max", swap: "memory.swap.max", events: "memory.events", peaks: "memory.peak", share: "cpu.weight",
+	}
+}
+
+func groupsV1(name string) groups {
+	return groups{
+		version: 1, magic: unix.CGROUP_SUPER_MAGIC,
+		bases: []string{filepath.Join("/sys/fs/cgroup/memory", name), filepath.Join("/sys/fs/cgroup/cpu", name)},
+		limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control", peaks: "memory.max_usage_in_bytes", share: "cpu.shares",
+	}
+}
+
+// usable makes the groups and one below, and looks whether that can be limited.
+func (g groups) usable() bool {
+	var fs unix.Statfs_t
+	if unix.Statfs(filepath.Dir(g.bases[0]), &fs) != nil || int64(fs.Type) != g.magic {
+		return false
+	}
+	for _, base := range g.bases {
+		removeStaleGroups(filepath.Dir(base))
+		os.Mkdir(base, 0o755)                                             //nolint:errcheck // the probe tells
+		writeTo(filepath.Join(base, "cgroup.subtree_control"), "+memory") // apart: a machine may have one of them
+		writeTo(filepath.Join(base, "cgroup.subtree_control"), "+cpu")
+	}
+	probe := filepath.Join(g.bases[0], "probe")
+	ok := os.Mkdir(probe, 0o755) == nil && writeTo(filepath.Join(probe, g.limit), "134217728")
+	os.Remove(probe) //nolint:errcheck // may not be there
+	if !ok {
+		g.close()
+	}
+	return ok
+}
+
+// writeTo writes a file that is there: os.WriteFile would make one where the file system is none of the kernel's.
+func writeTo(file, text string) bool {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return false
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close()) == nil
+}
+
+func removeStaleGroups(parent string) {
+	for _, left := range stale(filepath.Join(parent, "disdel-*")) {
+		members, _ := filepath.Glob(filepath.Join(left, "c-*")) // the pattern is well-formed
+		for _, dir := range append(members, left) {
+			os.Remove(dir) //nolint:errcheck // the kernel may still be emptying it; the next platform tries again
+		}
+	}
+}
+
+func (g groups) String() string {
+	text := "cgroup v" + strconv.Itoa(g.version)
+	if _, err := os.Stat(filepath.Join(g.bases[len(g.bases)-1], g.share)); err != nil {
+		return text + "; processors are shared equally, nice values are not used"
+	}
+	return text + "; processors in proportion to memory"
+}
+
+func (g groups) folders() []string { return g.bases }
+
+func (g groups) close() {
+	for _, base := range g.bases {
+		removeGroup(base)
+	}
+}
+
+// removeGroup removes a group that the kernel may still be emptying, killing what still runs in it.
+func removeGroup(dir string) {
+	for range 200 {
+		if err := os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EROFS) {
+			return
+		}
+		for _, pid := range numbersIn(filepath.Join(dir, "cgroup.procs")) {
+			if pid != os.Getpid() {
+				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func numbersIn(file string) []int {
+	data, _ := os.ReadFile(file) // a group that is gone has nobody
+	var out []int
+	for _, word := range strings.Fields(string(data)) {
+		if n, err := strconv.Atoi(word); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (g groups) fence(name string, limit disdel.Bytes, share int) fence {
+	f := group{groups: g}
+	for _, base := range g.bases {
+		f.dirs = append(f.dirs, filepath.Join(base, name))
+		if os.Mkdir(f.dirs[len(f.dirs)-1], 0o755) != nil && len(f.dirs) == 1 {
+			return rlimit{limit}
+		}
+	}
+	bytes, swap := strconv.FormatInt(int64(limit), 10), strconv.FormatInt(int64(limit), 10)
+	if g.version == 2 {
+		swap = "0"
+	}
+	if !f.write(g.limit, bytes) {
+		f.remove()
+		return rlimit{limit}
+	}
+	f.write(g.swap, swap) // may not be counted here
+	f.write("memory.oom.group", "1")
+	f.write(g.share, strconv.Itoa(share))
+	return f
+}
+
+// group is one container's.
+type group struct {
+	groups
+	dirs []string // as bases
+}
+
+// write writes to the file in whichever tree has it.
+func (f group) write(file, text string) (ok bool) {
+	for _, dir := range f.dirs {
+		ok = writeTo(filepath.Join(dir, file), text) || ok
+	}
+	return ok
+}
+
+// enter has the process start inside, so that not a page of it is counted elsewhere: version 2 by clone3's own means,
+// version 1 by moving the thread that starts it, whose groups a child inherits.
+func (f group) enter(attr *syscall.SysProcAttr) (leave func()) {
+	if f.version == 2 {
+		dir, err := os.Open(f.dirs[0])
+		if err != nil {
+			return func() {}
+		}
+		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
+		return func() { dir.Close() }
+	}
+	thread := strconv.Itoa(unix.Gettid())
+	f.write("tasks", thread)
+	return func() {
+		for _, base := range f.bases {
+			writeTo(filepath.Join(base, "tasks"), thread)
+		}
+	}
+}
+
+func (f group) took(pid int) { f.write("cgroup.procs", strconv.Itoa(pid)) }
+
+func (f group) exact() bool { return true }
+
+func (f group) killed() bool {
+	data, err := os.ReadFile(filepath.Join(f.dirs[0], f.events))
+	if err != nil {
+		return false
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		if n, ok := strings.CutPrefix(lines.Text(), "oom_kill "); ok && n != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+func (f group) peak() disdel.Bytes {
+	if n := numbersIn(filepath.Join(f.dirs[0], f.peaks)); len(n) == 1 {
+		return disdel.Bytes(n[0])
+	}
+	return 0
+}
+
+func (f group) remove() {
+	writeTo(filepath.Join(f.dirs[0], "cgroup.kill"), "1") // version 2
+	for _, dir := range f.dirs {
+		removeGroup(dir)
+	}
+}

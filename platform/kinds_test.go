@@ -1,0 +1,133 @@
+package platform
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// startScripts starts a platform with this machine's script kinds, and returns the kind of a family.
+func startScripts(t *testing.T, family string) (*Platform, string) {
+	t.Helper()
+	kinds := DefaultKinds(os.Args[0])
+	for kind := range kinds {
+		if strings.HasPrefix(kind, family) {
+			return start(t, func(c *Config) { c.Kinds = kinds }), kind
+		}
+	}
+	t.Skipf("this machine has no interpreter for %s", family)
+	return nil, ""
+}
+
+func createScript(t *testing.T, p *Platform, kind, name, main, code string) {
+	t.Helper()
+	body, _ := json.Marshal(map[string]any{"exec": map[string]any{"kind": kind, "code": code, "main": main}})
+	if status, got := call(t, p, "PUT", ns+"/actions/"+name+"?overwrite=true", string(body)); status != 200 {
+		t.Fatalf("create: %d %v", status, got)
+	}
+}
+
+// script is an action, what it is given and how it ends: a status, and a piece of its result as JSON.
+type script struct{ name, main, code, args, status, result string }
+
+func runScripts(t *testing.T, family string, list []script) {
+	p, kind := startScripts(t, family)
+	for _, s := range list {
+		createScript(t, p, kind, s.name, s.main, s.code)
+		_, got := call(t, p, "POST", ns+"/actions/"+s.name+"?blocking=true", s.args)
+		status, result := responseOf(got)
+		text, _ := json.Marshal(result)
+		if status != s.status || !strings.Contains(string(text), s.result) {
+			t.Errorf("%s: %s %.300s, want %s %s", s.name, status, text, s.status, s.result)
+		}
+	}
+}
+
+const zipped = "UEsDBAoAAAAAAAAAAAAAAAAAAAAAAAAAAAAF"
+
+func TestPythonScriptsEndAsInOpenWhisk(t *testing.T) {
+	large := strings.Repeat("x", 1<<20-20)
+	runScripts(t, "python:", []script{
+		{"echo", "", "def main(args): return {'got': args['name']}", `{"name":"Grüße 世界"}`, statusSuccess, `{"got":"Grüße 世界"}`},
+		{"array", "", "def main(args): return [1, 2]", `{}`, statusSuccess, `[1,2]`},
+		{"megabyte", "", "def main(args): return {'n': len(args['x'])}", `{"x":"` + large + `"}`, statusSuccess, fmt.Sprintf(`{"n":%d}`, len(large))},
+		{"named", "other", "def other(args): return {'ok': 1}", `{}`, statusSuccess, `{"ok":1}`},
+		{"environment", "", "import os\ndef main(args): return {'n': os.environ['__OW_ACTION_NAME'], 'd': os.environ['__OW_DEADLINE'].isdigit()}", `{}`, statusSuccess, `{"d":true,"n":"/guest/environment"}`},
+		{"raises", "", "def main(args): raise ValueError('broken')", `{}`, statusApplication, `{"error":"broken"}`},
+		{"error", "", "def main(args): return {'error': 'mine', 'x': 1}", `{}`, statusApplication, `{"error":"mine"}`},
+		{"text", "", "def main(args): return 'text'", `{}`, statusDeveloper, "The action did not return a dictionary or array."},
+		{"bytes", "", "def main(args): return {'x': b'1'}", `{}`, statusDeveloper, "The action did not return a dictionary or array."},
+		{"syntax", "", "def main(", `{}`, statusDeveloper, "Cannot start action. Check logs for details."},
+		{"nomain", "absent", "def main(args): return {}", `{}`, statusDeveloper, "Cannot start action. Check logs for details."},
+		{"zip", "", zipped, `{}`, statusDeveloper, "zip archives are not supported here"},
+		{"exits", "", "import os\ndef main(args): os._exit(1)", `{}`, statusDeveloper, textAbnormalRun},
+	})
+}
+
+func TestNodeScriptsEndAsInOpenWhisk(t *testing.T) {
+	runScripts(t, "nodejs:", []script{
+		{"echo", "", "function main(args) { return {got: args.name} }", `{"name":"Grüße 世界"}`, statusSuccess, `{"got":"Grüße 世界"}`},
+		{"array", "", "const main = () => [1, 2]", `{}`, statusSuccess, `[1,2]`},
+		{"promise", "", "async function main() { return {n: 2} }", `{}`, statusSuccess, `{"n":2}`},
+		{"nothing", "", "function main() {}", `{}`, statusSuccess, `{}`},
+		{"exported", "", "exports.main = () => ({ok: 1})", `{}`, statusSuccess, `{"ok":1}`},
+		{"environment", "", "function main() { return {n: process.env.__OW_ACTION_NAME} }", `{}`, statusSuccess, `{"n":"/guest/environment"}`},
+		{"throws", "", "function main() { throw new Error('broken') }", `{}`, statusDeveloper, `{"error":"An error has occurred: Error: broken"}`},
+		{"rejects", "", "function main() { return Promise.reject({why: 'mine'}) }", `{}`, statusApplication, `{"error":{"why":"mine"}}`},
+		{"rejects-error", "", "async function main() { throw new Error('broken') }", `{}`, statusApplication, `"message":"broken"`},
+		{"text", "", "function main() { return 'text' }", `{}`, statusDeveloper, "The action did not return a dictionary or array."},
+		{"syntax", "", "function main(", `{}`, statusDeveloper, "Initialization has failed due to: SyntaxError"},
+		{"nomain", "absent", "function main() {}", `{}`, statusDeveloper, "Action entrypoint 'absent' is not a function."},
+		{"zip", "", zipped, `{}`, statusDeveloper, "zip archives are not supported here"},
+	})
+}
+
+// The contract's corners that no platform asks for: a second /init, a /run before it, an /init without code.
+func TestLaunchersKeepTheContractsCorners(t *testing.T) {
+	for family, code := range map[string]string{"python:": "def main(a): return {}", "nodejs:": "function main() { return {} }"} {
+		t.Run(family[:6], func(t *testing.T) {
+			p, kind := startScripts(t, family)
+			c, err := p.startContainer(size{kind, 128 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.kill()
+			c.logs.begin(1)
+			for i, s := range []struct {
+				path, code string
+				want       int
+			}{{"/run", "", 500}, {"/init", "", 403}, {"/init", code, 200}, {"/init", code, 403}, {"/run", "", 200}, {"/other", "", 404}} {
+				body := map[string]any{"value": map[string]any{"code": s.code, "main": "main"}}
+				got, err := c.post(t.Context(), s.path, body, interpreterWait)
+				if err != nil || got.status != s.want {
+					t.Errorf("%d: %s is answered %d %s %v, want %d", i, s.path, got.status, got.body, err, s.want)
+				}
+			}
+			if !c.logs.saw("Cannot initialize the action more than once.") {
+				t.Error("the second /init is not in the log")
+			}
+		})
+	}
+}
+
+func TestScriptsPrintIntoTheirActivationsLog(t *testing.T) {
+	for family, code := range map[string]string{
+		"python:": "import sys\ndef main(a):\n print('to stdout')\n print('to stderr', end='', file=sys.stderr)\n return {}",
+		"nodejs:": "function main() { console.log('to stdout'); process.stderr.write('to stderr'); return {} }",
+	} {
+		t.Run(family[:6], func(t *testing.T) {
+			p, kind := startScripts(t, family)
+			createScript(t, p, kind, "prints", "", code)
+			for range 2 {
+				_, got := call(t, p, "POST", ns+"/actions/prints?blocking=true", `{}`)
+				got = await(t, p, fmt.Sprint(got["activationId"]))
+				text := fmt.Sprint(got["logs"])
+				if lines, _ := got["logs"].([]any); len(lines) != 2 || !strings.Contains(text, "stdout: to stdout") || !strings.Contains(text, "stderr: to stderr") || strings.Contains(text, sentinel) {
+					t.Errorf("log: %v", got["logs"])
+				}
+			}
+		})
+	}
+}

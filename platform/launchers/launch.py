@@ -1,0 +1,118 @@
+"""Serves OpenWhisk's /init and /run for one Python action, on "unix:PATH" or "HOST:PORT".
+
+One request at a time, in the main thread: an action may want signals. What an action raises becomes {"error": text} with
+200, as OpenWhisk's Python runtime answers it; the platform makes an application error of that.
+"""
+
+import base64
+import binascii
+import json
+import os
+import socketserver
+import sys
+import traceback
+from http.server import BaseHTTPRequestHandler
+
+SENTINEL = "XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX"
+NO_RESULT = "The action did not return a dictionary or array."
+action = None
+
+
+def source(value):
+    code = value["code"]
+    if not value.get("binary"):
+        return code
+    try:
+        data = base64.b64decode(code, validate=True)
+    except binascii.Error:
+        return code
+    if data[:2] == b"PK":
+        raise ValueError("zip archives are not supported here: send the action as one source file")
+    return data.decode()
+
+
+def init(value):
+    global action
+    if action is not None:
+        text = "Cannot initialize the action more than once."
+        print(text, file=sys.stderr)
+        return 403, {"error": text}
+    if not value.get("code"):
+        return 403, {"error": "Missing main/no code to execute."}
+    os.environ.update({k: str(v) for k, v in value.get("env", {}).items()})
+    try:
+        text = source(value)
+    except ValueError as problem:
+        return 502, {"error": str(problem)}
+    try:
+        space = {"__name__": "main__", "__file__": "main__.py"}
+        exec(compile(text, "main__.py", "exec"), space)
+        action = space[value.get("main") or "main"]
+        if not callable(action):
+            raise TypeError("%r is not a function" % value.get("main"))
+    except BaseException:
+        action = None
+        traceback.print_exc()
+        return 502, {"error": "Cannot start action. Check logs for details."}
+    return 200, {"ok": True}
+
+
+def run(request):
+    if action is None:
+        return 500, {"error": "no action defined yet"}
+    for key, value in request.items():
+        if key != "value":
+            os.environ["__OW_" + key.upper()] = str(value)
+    try:
+        result = action(request.get("value") or {})
+    except Exception as problem:
+        traceback.print_exc()
+        result = {"error": str(problem)}
+    if not isinstance(result, (dict, list, tuple)):
+        return 502, {"error": NO_RESULT}
+    try:
+        json.dumps(result)
+    except (TypeError, ValueError):
+        traceback.print_exc()
+        return 502, {"error": NO_RESULT}
+    return 200, result
+
+
+def end():
+    for stream in (sys.stdout, sys.stderr):
+        stream.write(SENTINEL + "\n")
+        stream.flush()
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        request = json.loads(body or b"{}")
+        if self.path == "/init":
+            status, answer = init(request.get("value") or {})
+            if status != 200:
+                end()
+        elif self.path == "/run":
+            status, answer = run(request)
+            end()
+        else:
+            status, answer = 404, {"error": "there is only /init and /run"}
+        data = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass  # the log is the action's
+
+
+def server(address):
+    if address.startswith("unix:"):
+        return socketserver.UnixStreamServer(address[len("unix:"):], Handler)
+    host, _, port = address.rpartition(":")
+    return socketserver.TCPServer((host, int(port)), Handler)
+
+
+server(sys.argv[-1]).serve_forever()

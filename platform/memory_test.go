@@ -1,0 +1,128 @@
+package platform
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// touch brings what the limits count for this process to params.mb megabytes: by the group's own count where there is one,
+// else by resident memory. Then it frees it again, so that the next run starts from little.
+func touch(params map[string]any) (int, string) {
+	target := disdel.Bytes(params["mb"].(float64) * float64(disdel.MB))
+	const step = 256 << 10 // coarse enough to be quick, far below the 5 % that the test is about
+	var held [][]byte
+	counted := counter()
+	for counted() < target-step {
+		b, err := syscall.Mmap(-1, 0, step, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+		if err != nil {
+			return 500, fmt.Sprintf(`{"error":%q}`, err)
+		}
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		held = append(held, b)
+	}
+	time.Sleep(3 * watchEvery) // let the watch have its looks
+	for _, b := range held {
+		syscall.Munmap(b)
+	}
+	return 200, `{}`
+}
+
+func counter() func() disdel.Bytes {
+	data, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(data)) {
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(part) != 3 || !strings.Contains(part[2], "/disdel-") {
+			continue
+		}
+		for _, file := range []string{"/sys/fs/cgroup" + part[2] + "/memory.current", "/sys/fs/cgroup/memory" + part[2] + "/memory.usage_in_bytes"} {
+			if n := numbersIn(file); len(n) == 1 {
+				return func() disdel.Bytes { n := numbersIn(file); return disdel.Bytes(n[0]) }
+			}
+		}
+	}
+	return func() disdel.Bytes { resident, _ := residentOf(os.Getpid()); return resident }
+}
+
+// Up to 95 % of its memory an action lives, beyond 105 % it dies within a second, and its neighbour notices nothing: by
+// whatever this machine offers, and by the watch alone.
+func TestMemoryLimitsAreKeptToTheFivePercent(t *testing.T) {
+	skipUnderRace(t)
+	t.Run("best", func(t *testing.T) {
+		p := start(t, nil)
+		if _, ok := p.fences.(groups); !ok {
+			t.Skip("no control group can be had here: " + p.Enforcement())
+		}
+		fivePercent(t, p)
+	})
+	t.Run("watch", func(t *testing.T) {
+		p := start(t, nil)
+		p.fences.close()
+		p.fences = rlimits{}
+		fivePercent(t, p)
+	})
+}
+
+func fivePercent(t *testing.T, p *Platform) {
+	times, late := 50, 0
+	if testing.Short() {
+		times = 5
+	}
+	newTestAction(t, p, "touch", 60000, 128)
+	newTestAction(t, p, "echo", 60000, 128)
+	neighbour, _ := pidOf(t, p, "echo")
+	for i := range times {
+		_, got := call(t, p, "POST", ns+"/actions/touch?blocking=true", `{"mb":121.6}`)
+		if status, result := responseOf(got); status != statusSuccess {
+			t.Fatalf("95 %%, time %d: %s %v", i, status, result)
+		}
+		if peak, _ := annotation(got, "peakMemory").(float64); peak < 0.98*121*(1<<20) || peak > 128<<20 {
+			t.Errorf("95 %%, time %d: the record's peak is %.1f MB", i, peak/(1<<20))
+		}
+	}
+	for i := range times {
+		_, got := call(t, p, "POST", ns+"/actions/touch?blocking=true", `{"mb":134.4}`)
+		if _, result := responseOf(got); fmt.Sprint(result) != "map[error:"+textMemoryExhausted+"]" {
+			t.Fatalf("105 %%, time %d: %v", i, result)
+		}
+		if got["duration"].(float64) > 1000 {
+			late++
+		}
+	}
+	if late > times/2 { // others may keep this machine busy now and then, not always
+		t.Errorf("105 %%: %d of %d were killed after more than a second", late, times)
+	}
+	if pid, warm := pidOf(t, p, "echo"); pid != neighbour || !warm {
+		t.Errorf("the neighbour is process %d (warm %v), was %d", pid, warm, neighbour)
+	}
+}
+
+func TestTheRecordsPeakIsTheKernels(t *testing.T) {
+	skipUnderRace(t)
+	p := start(t, nil)
+	g, ok := p.fences.(groups)
+	if !ok {
+		t.Skip(p.Enforcement())
+	}
+	newTestAction(t, p, "touch", 60000, 128)
+	for _, mb := range []int{30, 60, 100} {
+		_, got := call(t, p, "POST", ns+"/actions/touch?blocking=true", fmt.Sprintf(`{"mb":%d}`, mb))
+		said, _ := annotation(got, "peakMemory").(float64)
+		files, _ := filepath.Glob(filepath.Join(g.bases[0], "c-*", g.peaks))
+		if len(files) != 1 {
+			t.Fatalf("groups: %v", files)
+		}
+		counted := float64(numbersIn(files[0])[0])
+		if said < 0.98*counted || said > 1.02*counted || said < 0.98*float64(mb<<20) {
+			t.Errorf("%d MB: the record says %.2f MB, the kernel counted %.2f MB", mb, said/(1<<20), counted/(1<<20))
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package platform
+
+import "github.com/disdel/disdel"
+
+// Status is what the container pool holds at one moment.
+type Status struct {
+	Running   int // serve an activation, or start for one
+	Ready     int // idle
+	Paused    int // idle and stopped
+	Prewarmed int // started, of no action yet
+	Queued    int // activations that wait
+	Used      disdel.Bytes
+	Memory    disdel.Bytes // of the pool
+}
+
+// Status tells what the container pool holds.
+func (p *Platform) Status() Status { return p.pool.status() }
+
+func (p *pool) status() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Status{Running: p.busy, Prewarmed: len(p.prewarmed), Queued: len(p.queue), Used: p.used, Memory: p.total}
+	for _, c := range p.free {
+		if c.paused {
+			s.Paused++
+		} else {
+			s.Ready++
+		}
+	}
+	return s
+}

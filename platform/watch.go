@@ -1,0 +1,87 @@
+package platform
+
+import (
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// watchEvery is the time between looks at a container's memory; the slower looks come every so many of them.
+const (
+	watchEvery   = 10 * time.Millisecond
+	membersEvery = 10
+	folderEvery  = 25
+)
+
+// watch enforces what the kernel does not: the bound on the working folder, and that of memory where nothing counts it, or
+// where the kernel killed one process of a container and left the others.
+func (c *container) watch(folder disdel.Bytes) {
+	defer c.watched.Done()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	var members []int
+	for n := 1; ; n++ {
+		select {
+		case <-c.exited.c:
+			return
+		case <-tick.C:
+		}
+		if !c.fence.exact() && n%membersEvery == 0 {
+			members = membersOf(c.cmd.Process.Pid)
+		}
+		if c.overruns(members) {
+			c.abort(&c.overrun)
+		} else if folder > 0 && n%folderEvery == 0 && spaceOf(c.dir) > folder {
+			c.abort(&c.spilled)
+		}
+	}
+}
+
+// overruns looks at the container's memory, that of its first process and of the others in its group.
+func (c *container) overruns(members []int) bool {
+	if c.fence.exact() {
+		return c.fence.killed()
+	}
+	resident, peak := residentOf(c.cmd.Process.Pid)
+	sum := resident
+	for _, pid := range members {
+		more, _ := residentOf(pid)
+		sum += more
+	}
+	c.raise(max(peak, sum))
+	return sum > c.memory
+}
+
+// abort notes the reason and kills the container.
+func (c *container) abort(reason *bool) {
+	c.mu.Lock()
+	*reason = true
+	c.mu.Unlock()
+	c.signal()
+}
+
+// overflowed tells whether the container was killed for its folder.
+func (c *container) overflowed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spilled
+}
+
+func (c *container) raise(peak disdel.Bytes) {
+	c.mu.Lock()
+	c.top = max(c.top, peak)
+	c.mu.Unlock()
+}
+
+// peak is the most memory that the container had: what the kernel counted for all of it, page cache included, else the
+// resident memory that was seen.
+func (c *container) peak() disdel.Bytes {
+	if counted := c.fence.peak(); counted > 0 {
+		return counted
+	}
+	_, peak := residentOf(c.cmd.Process.Pid)
+	c.raise(peak)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.top
+}
