@@ -19,8 +19,8 @@ import (
 // read code), and activations twice: whole by id, and as the summaries of lists by start time.
 type store struct {
 	db      *bbolt.DB
-	kept    int  // activations of a namespace
-	durable bool // the file outlives the platform
+	kept    int // activations of a namespace
+	filings filings
 
 	mu    sync.Mutex
 	cache map[string]*storedAction
@@ -62,8 +62,7 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 	if err != nil {
 		return nil, fail(err, "choose a data folder that can be written")
 	}
-	db.MaxBatchDelay = time.Millisecond // many activations end at once: they share a sync
-	s := &store{db: db, kept: kept, durable: durable, cache: map[string]*storedAction{}}
+	s := &store{db: db, kept: kept, cache: map[string]*storedAction{}}
 	err = s.update(func(t tx) error {
 		for _, b := range allBuckets {
 			if _, err := t.CreateBucketIfNotExists([]byte(b)); err != nil {
@@ -181,11 +180,7 @@ func timelineKey(ns string, start int64, id string) []byte {
 
 // file keeps an activation and lets the namespace's oldest go for it.
 func (s *store) file(a *activation) error {
-	write := func(t *bbolt.Tx) error { return s.fileIn(tx{t}, a) }
-	if s.durable {
-		return s.db.Batch(write)
-	}
-	return s.db.Update(write)
+	return s.filings.file(s, a)
 }
 
 func (s *store) fileIn(t tx, a *activation) error {
