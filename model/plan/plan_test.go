@@ -118,3 +118,17 @@ func TestTheGraphStaysAsItWas(t *testing.T) {
 		}
 	}
 }
+
+// A larger batch never takes less, so that a search for the largest that fits may halve.
+func TestTheSlabGrowsWithTheBatch(t *testing.T) {
+	for _, e := range model.Zoo() {
+		g, last := small(t, e), 0
+		for batch := vector; batch <= 20*vector; batch += vector {
+			p := mustPlan(t, g, Spec{Batch: batch, Training: true, Moments: 1})
+			if p.Len < last {
+				t.Errorf("%s: a batch of %d takes %d values, a smaller one %d", e.Name, batch, p.Len, last)
+			}
+			last = p.Len
+		}
+	}
+}
