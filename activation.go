@@ -12,11 +12,13 @@ type Invocation struct {
 	Action  ActionName `json:"action"`
 	Round   int        `json:"round"`
 	Level   int        `json:"level"`
-	Member  int        `json:"member"` // worker of a train action, cluster of an aggregate action
-	Attempt int        `json:"attempt"`
+	Member  int        `json:"member"`        // worker of a train action, cluster of an aggregate action
+	Attempt int        `json:"attempt"`       // 1 and up
+	Leg     int        `json:"leg,omitempty"` // activations before this one that the same work was divided into
 	Limits
-	Estimate Bytes           `json:"estimateBytes"`
-	Params   json.RawMessage `json:"-"` // the request below that goes with Task
+	Estimate Bytes           `json:"estimateBytes"` // what the limit was set from
+	Likely   Bytes           `json:"likelyBytes"`   // expected peak
+	Params   json.RawMessage `json:"-"`             // the request below that goes with Task
 }
 
 // Activation is what became of an Invocation: OpenWhisk's record of it, read and classified.
@@ -34,7 +36,19 @@ type Activation struct {
 	Result   json.RawMessage `json:"-"`         // the task's result below; nil unless Outcome is Success
 	Failure  *Error          `json:"failure,omitempty"`
 	Evidence []string        `json:"evidence,omitempty"` // what the classification rests on
+	Beats    []Beat          `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
 	Logs     []string        `json:"logs,omitempty"`     // the tail, failures only
+}
+
+// Beat is one heartbeat of a running action.
+type Beat struct {
+	At       Millis  `json:"atMs"` // after the invocation
+	Resident Bytes   `json:"residentBytes"`
+	Peak     Bytes   `json:"peakBytes"`
+	Epoch    int     `json:"epoch,omitempty"`
+	Batch    int     `json:"batch,omitempty"`
+	Batches  int     `json:"batches,omitempty"`
+	Loss     float64 `json:"loss,omitempty"`
 }
 
 // Outcome tells how an activation ended.
@@ -51,10 +65,17 @@ const (
 	OutcomeInternalError // OpenWhisk's
 	OutcomeLost          // no record after the deadline
 	OutcomeCanceled
+	OutcomePaused       // stopped before its deadline with its state stored; the next leg goes on from there
+	OutcomeStartFailure // the image could not be pulled or the container not be started
+	OutcomeThrottled    // the platform's quota of invocations is used up
+	OutcomeTooLarge     // payload, result or code above the platform's bound
+	OutcomeDiverged     // a loss or weights that are not finite
+	OutcomeCorrupt      // data or an update damaged
 )
 
 var outcomeNames = [...]string{
 	"unknown", "success", "applicationError", "developerError", "outOfMemory", "timeout", "internalError", "lost", "canceled",
+	"paused", "startFailure", "throttled", "tooLarge", "diverged", "corrupt",
 }
 
 func (o Outcome) String() string {
@@ -90,33 +111,42 @@ type Network struct {
 
 // Store says where updates go: an address that go-redis' ParseURL reads, and the prefix of every key.
 type Store struct {
-	URL    string `json:"url"`
-	Prefix string `json:"prefix"`
+	URL    string   `json:"url"`
+	More   []string `json:"more,omitempty"` // further servers that large values are spread over
+	Prefix string   `json:"prefix"`
 }
 
 // TrainRequest is the parameter of a train action.
 type TrainRequest struct {
-	Job       JobID     `json:"job"`
-	Round     int       `json:"round"`
-	Worker    int       `json:"worker"`
-	Attempt   int       `json:"attempt"`
-	Network   Network   `json:"network"`
-	Data      DataRef   `json:"data"`
-	Shard     Rows      `json:"shard"`
-	Epochs    int       `json:"epochs"`    // to train in this round
-	Epoch     int       `json:"epoch"`     // trained before this round
-	JobEpochs int       `json:"jobEpochs"` // of the whole job, which a schedule goes by
-	BatchSize int       `json:"batchSize"`
-	Optimizer Optimizer `json:"optimizer"`
-	Schedule  *Schedule `json:"schedule,omitempty"`
-	ClipNorm  float64   `json:"clipNorm,omitempty"` // 0: any
-	Loss      string    `json:"loss"`
-	Target    float64   `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
-	Threads   int       `json:"threads"`
-	Backend   string    `json:"backend,omitempty"`
-	Store     Store     `json:"store"`
-	Memory    Bytes     `json:"limitBytes"`
-	Estimate  Bytes     `json:"estimateBytes"` // what the collector is to keep the process within
+	Job        JobID     `json:"job"`
+	Round      int       `json:"round"`
+	Worker     int       `json:"worker"`
+	Attempt    int       `json:"attempt"`
+	Network    Network   `json:"network"`
+	Data       DataRef   `json:"data"`
+	Shard      Rows      `json:"shard"`
+	Leg        int       `json:"leg,omitempty"`     // above 0: go on from the state that the leg before stored
+	Probe      bool      `json:"probe,omitempty"`   // only measure: push nothing
+	Epochs     int       `json:"epochs"`            // to train in this round, the first and the last maybe in part
+	Epoch      int       `json:"epoch"`             // trained before this round
+	Batch      int       `json:"batch,omitempty"`   // trained before this round, of the first epoch
+	Batches    int       `json:"batches,omitempty"` // to train in this round, of the one epoch it is in; 0: to the epochs' end
+	JobEpochs  int       `json:"jobEpochs"`         // of the whole job, which a schedule goes by
+	BatchSize  int       `json:"batchSize"`
+	Optimizer  Optimizer `json:"optimizer"`
+	Schedule   *Schedule `json:"schedule,omitempty"`
+	ClipNorm   float64   `json:"clipNorm,omitempty"` // 0: any
+	Loss       string    `json:"loss"`
+	Target     float64   `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
+	Threads    int       `json:"threads"`
+	Backend    string    `json:"backend,omitempty"`
+	Wire       Wire      `json:"wire,omitempty"`        // "": float32
+	Upkeep     Upkeep    `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
+	Statistics Upkeep    `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
+	SaveEvery  Millis    `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none
+	Store      Store     `json:"store"`
+	Memory     Bytes     `json:"limitBytes"`
+	Estimate   Bytes     `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
 // DataRef is a data set as an action reads it.
@@ -133,7 +163,11 @@ type TrainResult struct {
 	Losses  []float64 `json:"losses"` // by epoch of this round
 	Samples int       `json:"samples"`
 	Epochs  int       `json:"epochs"`
-	Reached bool      `json:"reached"` // the target loss
+	Reached bool      `json:"reached"`          // the target loss
+	Paused  bool      `json:"paused,omitempty"` // the deadline was near: state is stored, and the next leg goes on
+	Batch   int       `json:"batch,omitempty"`  // of the round, trained so far; a paused leg's only
+	Again   bool      `json:"again,omitempty"`  // another activation had delivered this before
+	Rows    int       `json:"rows"`             // trained by this activation, epochs counted apart
 	Usage   Usage     `json:"usage"`
 }
 
@@ -146,27 +180,32 @@ type Usage struct {
 
 // AggregateRequest is the parameter of an aggregate action: reduce Members to Output.
 type AggregateRequest struct {
-	Job      JobID      `json:"job"`
-	Round    int        `json:"round"`
-	Level    int        `json:"level"`
-	Cluster  int        `json:"cluster"`
-	Attempt  int        `json:"attempt"`
-	Members  []UpdateID `json:"members"`
-	Top      bool       `json:"top"` // publish the result as the next round's reference
-	Store    Store      `json:"store"`
-	Memory   Bytes      `json:"limitBytes"`
-	Estimate Bytes      `json:"estimateBytes"`    // what the collector is to keep the process within
-	Models   string     `json:"models,omitempty"` // blob URL; last round's top only: where the final weights go
-	Path     string     `json:"path,omitempty"`   // key of the final weights below Models
-	Network  Network    `json:"network"`
+	Job        JobID      `json:"job"`
+	Round      int        `json:"round"`
+	Level      int        `json:"level"`
+	Cluster    int        `json:"cluster"`
+	Attempt    int        `json:"attempt"`
+	Members    []UpdateID `json:"members"`
+	Top        bool       `json:"top"` // publish the result as the next round's reference
+	Store      Store      `json:"store"`
+	Memory     Bytes      `json:"limitBytes"`
+	Estimate   Bytes      `json:"estimateBytes"`        // what the collector is to keep the process within
+	Models     string     `json:"models,omitempty"`     // blob URL; top only: where final weights and checkpoints go
+	Path       string     `json:"path,omitempty"`       // key of the final weights below Models
+	Checkpoint string     `json:"checkpoint,omitempty"` // key below Models; top only: where the new reference goes, with the optimiser's state if that is averaged
+	Wire       Wire       `json:"wire,omitempty"`       // "": float32
+	Optimizer  *Optimizer `json:"optimizer,omitempty"`  // whose moments are averaged too; nil: none
+	Network    Network    `json:"network"`
 }
 
 // AggregateResult is what an aggregate action answers.
 type AggregateResult struct {
-	Weight   float64 `json:"weight"`             // samples behind the average
-	Checksum string  `json:"checksum,omitempty"` // sha256 of the final weights' file
-	Size     Bytes   `json:"sizeBytes,omitempty"`
-	Usage    Usage   `json:"usage"`
+	Weight   float64     `json:"weight"`             // samples behind the average
+	Checksum string      `json:"checksum,omitempty"` // sha256 of the final weights' file
+	Size     Bytes       `json:"sizeBytes,omitempty"`
+	Saved    *Checkpoint `json:"saved,omitempty"`
+	Again    bool        `json:"again,omitempty"` // another activation had delivered this before
+	Usage    Usage       `json:"usage"`
 }
 
 // EvaluateRequest is the parameter of an evaluate action: held-out rows under the reference of Round.

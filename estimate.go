@@ -19,8 +19,16 @@ type PlatformLimits struct {
 
 // Estimate is the memory one action is expected to need at its peak, term by term.
 type Estimate struct {
-	Total  Bytes  `json:"totalBytes"`
-	Method string `json:"method"` // "paper" or "measured"
+	Total  Bytes  `json:"totalBytes"` // m_a: what the limit is set from; the likely peak and the margin
+	Method string `json:"method"`     // "paper", "planned", "learned", or "measured" for what no plan knows
+	// The interval: the peak is Likely, and within Low and High in nine cases of ten; above Total in Risk of them.
+	Low    Bytes   `json:"lowBytes"`
+	Likely Bytes   `json:"likelyBytes"`
+	High   Bytes   `json:"highBytes"`
+	Risk   float64 `json:"risk"`
+	// What measured peaks of earlier jobs made of it (learned).
+	Ratio   float64 `json:"ratio,omitempty"`   // likely peak over that of the plan alone; 0: nothing learned
+	Samples int     `json:"samples,omitempty"` // measured peaks behind Ratio
 	// The terms of DiSDeL Eq. 1: m_a = fit + pkg + dta + mod + saf.
 	Fit Bytes `json:"fitBytes"` // Eq. 2: parameters, activations and the cached batch while training
 	Pkg Bytes `json:"pkgBytes"` // the runtime image in memory
@@ -58,6 +66,21 @@ type Rows struct {
 // Len is the number of rows.
 func (r Rows) Len() int { return r.End - r.Start }
 
+// Interval is a prediction: nine of ten cases are from Low to High.
+type Interval[T any] struct {
+	Low    T `json:"low"`
+	Likely T `json:"likely"`
+	High   T `json:"high"`
+}
+
+// Forecast is what a job is expected to take, before it starts or of what is left of it.
+type Forecast struct {
+	Duration Interval[Millis]  `json:"durationMs"`
+	Cost     Interval[float64] `json:"costGBs"`
+	Source   string            `json:"source"`  // "history", "similar jobs", "probe" or "this job"
+	Samples  int               `json:"samples"` // measured activations behind it
+}
+
 // Plan is how a job will run: what each action gets and how updates flow up the tree.
 type Plan struct {
 	Workers  int            `json:"workers"`
@@ -65,13 +88,16 @@ type Plan struct {
 	Epochs   int            `json:"epochsPerRound"`
 	Platform PlatformLimits `json:"platform"`
 	Actions  []ActionPlan   `json:"actions"`
-	Shards   []Rows         `json:"shards"`        // by worker
-	HeldOut  int            `json:"heldOut"`       // rows evaluated
-	Levels   []Level        `json:"levels"`        // levels[0] is level 1 of the tree
-	Parallel int            `json:"parallel"`      // train actions that the pool holds at once
-	Timeouts string         `json:"timeoutSource"` // "history", "cost", "platform maximum" or "job file"
-	CostGBs  float64        `json:"costBoundGBs"`  // GB-s, Eq. 6 with every action at its limits
-	Reasons  []string       `json:"reasons"`       // the arithmetic, a sentence each
+	Shards   []Rows         `json:"shards"`                    // by worker
+	Batches  int            `json:"batchesPerRound,omitempty"` // of a round that is shorter than an epoch; 0: whole epochs
+	Legs     int            `json:"legs"`                      // activations that a worker's round is expected to take one after another
+	HeldOut  int            `json:"heldOut"`                   // rows evaluated
+	Levels   []Level        `json:"levels"`                    // levels[0] is level 1 of the tree
+	Parallel int            `json:"parallel"`                  // train actions that the pool holds at once
+	Timeouts string         `json:"timeoutSource"`             // "history", "similar jobs", "probe", "cost", "platform maximum" or "job file"
+	CostGBs  float64        `json:"costBoundGBs"`              // GB-s, Eq. 6 with every action at its limits
+	Forecast *Forecast      `json:"forecast,omitempty"`        // nil where nothing is known
+	Reasons  []string       `json:"reasons"`                   // the arithmetic, a sentence each
 }
 
 // ActionPlan is one OpenWhisk action of the job: what it does, at which limits, on which estimate.

@@ -376,24 +376,56 @@ type Distribution struct {
 	Workers     int         `json:"workers"` // 0: auto
 	Sync        Sync        `json:"sync"`
 	Aggregation Aggregation `json:"aggregation"`
+	Missing     Missing     `json:"missing"`
 }
 
-// Sync says when the workers' weights are averaged.
-type Sync string
+// Aggregation shapes the tree and says what of the workers' state is averaged.
+type Aggregation struct {
+	FanIn      int    `json:"fanIn"` // workers per aggregation action; 0: auto, by memory
+	Wire       Wire   `json:"wire"`
+	Optimizer  Upkeep `json:"optimizer"`  // of the optimiser's moments from round to round
+	Statistics Upkeep `json:"statistics"` // of batch norms' running statistics
+}
 
-// The modes of Sync.
+// Wire is the number format of an update on its way.
+type Wire string
+
+// The formats of Wire. What the narrow ones round away is added to the next round's update (error feedback).
 const (
-	SyncEpoch Sync = "epoch" // after every epoch
-	SyncEnd   Sync = "end"   // once, after the last epoch (DiSDeL's one-shot averaging)
+	WireFloat32  Wire = "float32"
+	WireBfloat16 Wire = "bfloat16"
+	WireInt8     Wire = "int8"
 )
 
-// Aggregation shapes the tree.
-type Aggregation struct {
-	FanIn int `json:"fanIn"` // workers per aggregation action; 0: auto, by memory
+// Upkeep says what becomes of a worker's own state when a round ends.
+type Upkeep string
+
+// The ways of Upkeep.
+const (
+	UpkeepAverage Upkeep = "average" // over the workers, as weights are
+	UpkeepReset   Upkeep = "reset"   // as it was before the first step
+	UpkeepKeep    Upkeep = "keep"    // every worker goes on with its own
+)
+
+// Missing says what is done about a worker whose update does not come.
+type Missing struct {
+	Policy MissingPolicy `json:"policy"`
+	After  Duration      `json:"after"` // proceed: time that the others wait, from the first update of the round on
 }
+
+// MissingPolicy names what is done.
+type MissingPolicy string
+
+// The policies. With proceed the mean is taken over those that came, weighted by their samples.
+const (
+	MissingRetry   MissingPolicy = "retry"   // invoke it again, as often as reliability.retries allows, then fail
+	MissingWait    MissingPolicy = "wait"    // invoke it again until it comes or the job's deadline passes
+	MissingProceed MissingPolicy = "proceed" // go on without it
+)
 
 // Resources bounds what the job may use.
 type Resources struct {
+	Risk      float64  `json:"risk"`      // accepted chance that an action is killed for memory
 	Memory    Bytes    `json:"memory"`    // per train action; 0: auto
 	MaxMemory Bytes    `json:"maxMemory"` // ceiling for auto; 0: the platform's maximum
 	Timeout   Duration `json:"timeout"`   // per action; 0: auto
@@ -402,7 +434,24 @@ type Resources struct {
 
 // Reliability bounds the job as a whole.
 type Reliability struct {
-	Deadline Duration `json:"deadline"` // 0: none
+	Deadline        Duration `json:"deadline"`        // 0: none
+	CheckpointEvery int      `json:"checkpointEvery"` // rounds between checkpoints
+	Retries         Retries  `json:"retries"`
+}
+
+// Retries bounds how failed work is tried again.
+type Retries struct {
+	Limit         int     `json:"limit"`         // of the whole job; what the platform is to blame for does not count
+	PerWorker     int     `json:"perWorker"`     // of one worker in one round
+	Backoff       Backoff `json:"backoff"`       // before work is tried again that may pass unchanged
+	MemoryFactor  float64 `json:"memoryFactor"`  // least growth of the memory limit after out of memory
+	TimeoutFactor float64 `json:"timeoutFactor"` // least growth of the timeout after out of time
+}
+
+// Backoff is the pause before another try: Initial, then twice the last, at most Max.
+type Backoff struct {
+	Initial Duration `json:"initial"`
+	Max     Duration `json:"max"`
 }
 
 // Output says where the trained model goes.

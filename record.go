@@ -44,6 +44,33 @@ type Round struct {
 	Loss      *float64 `json:"loss,omitempty"`     // held-out; nil where this round was not evaluated
 	Accuracy  *float64 `json:"accuracy,omitempty"` // held-out
 	Duration  Millis   `json:"durationMs"`
+	Missing   []int    `json:"missing,omitempty"`    // workers that the mean was taken without
+	Again     int      `json:"duplicates,omitempty"` // results that came twice or too late, and changed nothing
+}
+
+// Adjustment is a limit that was changed because of a failure, or a part of the plan where no limit could be.
+type Adjustment struct {
+	Invocation string  `json:"invocation"` // that failed
+	Cause      Outcome `json:"cause"`
+	Field      string  `json:"field"` // "memory", "timeout", "batchSize" or "workers"
+	From       string  `json:"from"`  // as a job file would say it
+	To         string  `json:"to"`
+	Why        string  `json:"why"` // the arithmetic
+}
+
+// Checkpoint is a job's state on the blob store after a round: what a resume starts from.
+type Checkpoint struct {
+	Round    int    `json:"round"` // the next one to run
+	Path     string `json:"path"`  // key on the models' blob URL
+	Checksum string `json:"checksum"`
+	Size     Bytes  `json:"sizeBytes"`
+}
+
+// Losses is what failed attempts cost.
+type Losses struct {
+	Attempts int     `json:"attempts"`
+	Duration Millis  `json:"durationMs"` // that failed activations ran
+	Cost     float64 `json:"costGBs"`    // GB-s they held
 }
 
 // ModelRef names a stored model.
@@ -83,6 +110,10 @@ type Record struct {
 	Loss        float64      `json:"loss"`              // held-out, last evaluation
 	CostGBs     float64      `json:"costGBs"`           // GB-s, DiSDeL Eq. 6 with mu = 1
 	Stopped     string       `json:"stopped,omitempty"` // why training ended before its last epoch
+	Adjustments []Adjustment `json:"adjustments,omitempty"`
+	Losses      Losses       `json:"losses"`
+	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"` // the newest
+	Resumes     int          `json:"resumes,omitempty"`    // times that the job was taken up again
 	Model       *ModelRef    `json:"model,omitempty"`
 	Failure     *Error       `json:"failure,omitempty"`
 }

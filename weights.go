@@ -25,6 +25,7 @@ func (w Weights) Len() int {
 type Update struct {
 	ID      UpdateID
 	Attempt int
+	Fence   uint64  // of the claim that it was made under; a later claim's update replaces it, an earlier one's is refused
 	Samples float64 // weight in the average, above 0
 	Weights Weights
 }

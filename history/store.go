@@ -328,6 +328,12 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 	return out, nil
 }
 
+// Recent returns the newest records of jobs of any kind, newest first: what estimates and forecasts learn from where no job of
+// the same kind has run.
+func (s *Store) Recent(ctx context.Context, limit int) ([]disdel.Record, error) {
+	return s.List(ctx, Query{Limit: limit})
+}
+
 // Delete removes a record. It returns NotFound.
 func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 	var doc struct {
