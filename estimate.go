@@ -90,6 +90,7 @@ type Plan struct {
 	Actions  []ActionPlan   `json:"actions"`
 	Shards   []Rows         `json:"shards"`                    // by worker
 	Batches  int            `json:"batchesPerRound,omitempty"` // of a round that is shorter than an epoch; 0: whole epochs
+	Threads  int            `json:"threads,omitempty"`         // of a train action; 0: unknown
 	Legs     int            `json:"legs"`                      // activations that a worker's round is expected to take one after another
 	HeldOut  int            `json:"heldOut"`                   // rows evaluated
 	Levels   []Level        `json:"levels"`                    // levels[0] is level 1 of the tree
