@@ -44,6 +44,8 @@ type Board interface {
 type Shelf interface {
 	// Commit gives the weights that the job's top aggregation action wrote to path a version of their own.
 	Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error)
+	// Discard deletes everything below a folder.
+	Discard(ctx context.Context, folder string) error
 }
 
 // Config is what a Controller works with.
@@ -68,6 +70,7 @@ type Notice struct {
 	Ended    *disdel.Activation
 	Progress []disdel.Progress
 	Round    *disdel.Round
+	Adjusted *disdel.Adjustment // a failure changed a limit
 }
 
 // Controller runs jobs. It is safe for concurrent use by several jobs.

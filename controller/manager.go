@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -18,6 +19,7 @@ const (
 	EventStarted            // package and actions exist
 	EventEnded              // an activation ended; Activation is set
 	EventRefused            // an invocation could not be made; Activation.Invocation and Activation.Failure are set
+	EventAlarm              // the time of an OrderAlarm for Round has passed
 	EventCanceled           // somebody stopped the job; Err says why
 	EventDeadline           // the job's own deadline passed
 )
@@ -26,6 +28,8 @@ const (
 type Event struct {
 	Kind       EventKind
 	Activation disdel.Activation
+	Round      int
+	Spent      float64 // GB-s so far
 	Err        *disdel.Error
 }
 
@@ -35,53 +39,90 @@ type OrderKind uint8
 // What the Manager asks of the loop. (The documents call these orders a manager's actions; an action in code is always
 // OpenWhisk's.)
 const (
-	OrderUnknown OrderKind = iota
-	OrderInvoke            // make Invocation
-	OrderRound             // Round is over: keep it and show it
-	OrderFinish            // the job has come to Status; nothing follows
+	OrderUnknown    OrderKind = iota
+	OrderInvoke               // make Invocation, after After
+	OrderAlarm                // send EventAlarm for Round.Round after After
+	OrderAdjust               // keep Adjustment: a limit, or the plan, has changed
+	OrderPlan                 // Plan takes the place of the one before
+	OrderCheckpoint           // Checkpoint is on the blob store
+	OrderRound                // Round is over: keep it and show it
+	OrderFinish               // the job has come to Status; nothing follows
 )
 
 // Order is one thing to do.
 type Order struct {
 	Kind       OrderKind
 	Invocation disdel.Invocation
+	After      time.Duration
+	Adjustment disdel.Adjustment
+	Plan       disdel.Plan
+	Checkpoint disdel.Checkpoint
 	Round      disdel.Round
 	Status     disdel.Status
 	Failure    *disdel.Error
 	Stopped    string // why training ended before its last epoch
 }
 
+// standing is how far a member of a level is in the current round.
+type standing uint8
+
+const (
+	waiting standing = iota
+	delivered
+	missing // the mean is taken without it
+)
+
 // Manager is the event manager: DiSDeL's Algorithm 1, repeated for every round. All train actions run at once; a
 // cluster's aggregation starts when its own members have ended; the top one publishes the reference of the next round.
-// It is a pure state machine; use it from one goroutine.
+// What fails is tried again as Decide says. It is a pure state machine; use it from one goroutine.
 type Manager struct {
 	spec     Spec
 	round    int
 	ended    bool
-	done     []map[int]bool // by level: members that delivered in this round
+	members  [][]standing    // by level, then member
+	efforts  map[slot]effort // of the current round
 	results  map[int]disdel.TrainResult
 	last     bool // no round follows this one
 	publish  bool // the running aggregation only writes the final weights
+	again    int  // results of this round that changed nothing
+	redone   int  // times this round was begun anew because updates were lost or damaged
+	anew     bool // what this round delivered before it was begun anew is not to be used
+	alarmed  bool // the alarm of this round was set
 	stopped  string
 	best     float64
 	noBetter int // evaluations in a row without a better held-out loss
+
+	limits  map[disdel.Task]disdel.Limits // raised after failures
+	retries int                           // that count against the job's limit
+	spent   float64                       // GB-s
+	saved   *disdel.Checkpoint            // newest
 }
 
-// NewManager starts the state machine of one job.
+// NewManager starts the state machine of one job; one that is taken up again starts where its checkpoint says.
 func NewManager(spec Spec) *Manager {
-	m := &Manager{spec: spec, best: math.Inf(1)}
+	m := &Manager{spec: spec, best: math.Inf(1), limits: map[disdel.Task]disdel.Limits{}, saved: spec.From}
+	for _, r := range spec.Done {
+		if r.Loss != nil {
+			m.watch(*r.Loss)
+		}
+	}
 	m.reset(0)
 	return m
 }
 
 func (m *Manager) reset(round int) {
-	m.round = round
-	m.done = make([]map[int]bool, len(m.spec.Plan.Levels)+1)
-	for i := range m.done {
-		m.done[i] = map[int]bool{}
-	}
-	m.results = map[int]disdel.TrainResult{}
+	m.round, m.efforts, m.again, m.redone, m.anew = round, map[slot]effort{}, 0, 0, false
 	m.last = round == m.spec.Plan.Rounds-1
+	m.clear()
+}
+
+// clear forgets what was delivered in this round; efforts stay, so that a later attempt is always above an earlier one.
+func (m *Manager) clear() {
+	m.members = [][]standing{make([]standing, m.spec.Plan.Workers)}
+	for _, l := range m.spec.Plan.Levels {
+		m.members = append(m.members, make([]standing, len(l.Clusters)))
+	}
+	m.results, m.alarmed = map[int]disdel.TrainResult{}, false
 }
 
 // Step takes one event and returns what is to be done about it, in order. After OrderFinish it returns nothing.
@@ -89,13 +130,16 @@ func (m *Manager) Step(e Event) []Order {
 	if m.ended {
 		return nil
 	}
+	m.spent = max(m.spent, e.Spent)
 	switch e.Kind {
 	case EventStarted:
-		return m.startRound(0)
+		return m.startRound(m.spec.firstRound())
 	case EventEnded:
 		return m.activationEnded(e.Activation)
 	case EventRefused:
-		return m.fail(e.Activation.Failure)
+		return m.failed(e.Activation)
+	case EventAlarm:
+		return m.overdue(e.Round)
 	case EventCanceled:
 		return m.finish(disdel.StatusCanceled, e.Err)
 	case EventDeadline:
@@ -107,19 +151,27 @@ func (m *Manager) Step(e Event) []Order {
 
 func (m *Manager) startRound(round int) []Order {
 	m.reset(round)
+	return m.invokeWorkers(false)
+}
+
+func (m *Manager) invokeWorkers(redo bool) []Order {
 	orders := make([]Order, m.spec.Plan.Workers)
 	for w := range orders {
-		orders[w] = Order{Kind: OrderInvoke, Invocation: m.spec.train(round, w)}
+		orders[w] = m.invoke(slot{disdel.TaskTrain, 0, w}, redo)
 	}
 	return orders
 }
 
 func (m *Manager) activationEnded(a disdel.Activation) []Order {
-	if a.Outcome != disdel.OutcomeSuccess {
-		return m.fail(a.Failure)
+	if a.Round != m.round || a.Invocation.ID != m.current(a) {
+		m.again++ // a late duplicate, or one that another attempt has taken the place of, changes nothing
+		return nil
 	}
-	if a.Round != m.round {
-		return nil // a late duplicate of an earlier round changes nothing
+	switch {
+	case a.Outcome == disdel.OutcomePaused:
+		return m.paused(a)
+	case a.Outcome != disdel.OutcomeSuccess:
+		return m.failed(a)
 	}
 	switch a.Task {
 	case disdel.TaskTrain:
@@ -138,15 +190,26 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	if err := json.Unmarshal(a.Result, &r); err != nil {
 		return m.fail(badResult(a, err))
 	}
-	if m.done[0][a.Member] {
+	if m.members[0][a.Member] != waiting {
+		m.again++
 		return nil
 	}
-	m.results[a.Member] = r
-	if !m.last && len(m.results) == m.spec.Plan.Workers && m.allReached() {
-		m.last = true
-		m.stopped = fmt.Sprintf("every action's loss is at most %g", m.spec.target())
+	if r.Again {
+		m.again++ // an earlier activation of this attempt's work had delivered
 	}
-	return m.delivered(0, a.Member)
+	m.results[a.Member] = r
+	m.members[0][a.Member] = delivered
+	m.lookAtTarget()
+	return append(m.alarm(), m.advance(0, a.Member)...)
+}
+
+// lookAtTarget ends training once every worker that counts has reached the target loss.
+func (m *Manager) lookAtTarget() {
+	if m.last || slices.Contains(m.members[0], waiting) || !m.allReached() {
+		return
+	}
+	m.last = true
+	m.stopped = fmt.Sprintf("every action's loss is at most %g", m.spec.target())
 }
 
 func (m *Manager) allReached() bool {
@@ -158,39 +221,65 @@ func (m *Manager) allReached() bool {
 	return m.spec.target() > 0
 }
 
-// delivered marks a member of a level and starts the cluster above it once that is complete.
-func (m *Manager) delivered(level, member int) []Order {
-	m.done[level][member] = true
+// advance starts the cluster above a member of level once no other member of it is waited for.
+func (m *Manager) advance(level, member int) []Order {
 	for c, members := range m.spec.Plan.Levels[level].Clusters {
 		if !slices.Contains(members, member) {
 			continue
 		}
+		there := 0
 		for _, other := range members {
-			if !m.done[level][other] {
+			switch m.members[level][other] {
+			case waiting:
 				return nil
+			case delivered:
+				there++
 			}
 		}
-		top := level+1 == len(m.spec.Plan.Levels)
-		return []Order{{Kind: OrderInvoke, Invocation: m.spec.aggregate(m.round, level+1, c, top && m.last)}}
+		if there == 0 {
+			return m.without(level+1, c)
+		}
+		return []Order{m.invoke(slot{disdel.TaskAggregate, level + 1, c}, false)}
 	}
 	return nil
 }
 
+// present is the members of a cluster that delivered, in their order.
+func (m *Manager) present(level, cluster int) []int {
+	var out []int
+	for _, member := range m.spec.Plan.Levels[level-1].Clusters[cluster] {
+		if m.members[level-1][member] == delivered {
+			out = append(out, member)
+		}
+	}
+	return out
+}
+
 func (m *Manager) aggregated(a disdel.Activation) []Order {
+	var r disdel.AggregateResult
+	if err := json.Unmarshal(a.Result, &r); err != nil {
+		return m.fail(badResult(a, err))
+	}
+	var orders []Order
+	if r.Saved != nil {
+		m.saved = r.Saved
+		orders = append(orders, Order{Kind: OrderCheckpoint, Checkpoint: *r.Saved})
+	}
 	if m.publish {
-		return m.finish(disdel.StatusSucceeded, nil)
+		return append(orders, m.finish(disdel.StatusSucceeded, nil)...)
 	}
-	if m.done[a.Level][a.Member] {
-		return nil
+	if m.members[a.Level][a.Member] != waiting {
+		m.again++
+		return orders
 	}
+	m.members[a.Level][a.Member] = delivered
 	if a.Level < len(m.spec.Plan.Levels) {
-		return m.delivered(a.Level, a.Member)
+		return append(orders, m.advance(a.Level, a.Member)...)
 	}
-	m.done[a.Level][a.Member] = true
 	if m.evaluationDue() {
-		return []Order{{Kind: OrderInvoke, Invocation: m.spec.evaluate(m.round)}}
+		return append(orders, m.invoke(slot{disdel.TaskEvaluate, 0, 0}, false))
 	}
-	return m.endRound(m.roundSoFar())
+	return append(orders, m.endRound(m.roundSoFar())...)
 }
 
 func (m *Manager) evaluationDue() bool {
@@ -200,12 +289,17 @@ func (m *Manager) evaluationDue() bool {
 
 // roundSoFar is this round with the loss of its train actions, weighted by their samples.
 func (m *Manager) roundSoFar() disdel.Round {
+	round := disdel.Round{Round: m.round, Again: m.again}
 	var loss, samples float64
 	for w := range m.spec.Plan.Workers { // in worker order: the same bits whatever ended first
 		loss += m.results[w].Loss * float64(m.results[w].Samples)
 		samples += float64(m.results[w].Samples)
+		if m.members[0][w] == missing {
+			round.Missing = append(round.Missing, w)
+		}
 	}
-	return disdel.Round{Round: m.round, TrainLoss: loss / math.Max(samples, 1)}
+	round.TrainLoss = loss / math.Max(samples, 1)
+	return round
 }
 
 func (m *Manager) evaluated(a disdel.Activation) []Order {
@@ -236,10 +330,9 @@ func (m *Manager) endRound(r disdel.Round) []Order {
 	case m.outOfPatience():
 		m.stopped = fmt.Sprintf("no better held-out loss for %d evaluations", m.noBetter)
 		m.publish = true
-		top := len(m.spec.Plan.Levels)
-		inv := m.spec.aggregate(m.round, top, 0, true)
-		inv.ID += "/publish"
-		return append(orders, Order{Kind: OrderInvoke, Invocation: inv})
+		top := slot{disdel.TaskAggregate, len(m.spec.Plan.Levels), 0}
+		m.efforts[top] = effort{publish: true}
+		return append(orders, m.invoke(top, false))
 	default:
 		return append(orders, m.startRound(m.round+1)...)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,9 +128,16 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 		n[i] = v
 	}
 	a := disdel.Activation{Outcome: disdel.OutcomeSuccess, Invocation: disdel.Invocation{
-		Task: disdel.Task(words[0]), Round: n[0], Level: n[1], Member: n[2],
+		Task: disdel.Task(words[0]), Round: n[0], Level: n[1], Member: n[2], Attempt: 1,
 	}}
 	o := options(t, words[4:])
+	if v, ok := o["attempt"]; ok {
+		a.Attempt = int(v)
+	}
+	a.Invocation.ID = invocationID(work{round: a.Round, attempt: a.Attempt, leg: int(o["leg"])}, slotOf(a.Invocation))
+	if m.publish {
+		a.Invocation.ID += "/publish"
+	}
 	for _, w := range words[4:] {
 		switch {
 		case w == "refused":
@@ -144,6 +152,9 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 			}
 			a.Failure = &disdel.Error{Kind: disdel.Crashed, Msg: w}
 		}
+	}
+	if slices.Contains(words, "paused") {
+		a.Outcome = disdel.OutcomePaused
 	}
 	var result any
 	switch a.Task {

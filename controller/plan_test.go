@@ -286,13 +286,13 @@ func TestTrainActionsAreToldHowToLearn(t *testing.T) {
 	}
 	spec := Spec{ID: in.ID, Job: in.Job, Plan: p}
 	var req disdel.TrainRequest
-	if err := json.Unmarshal(spec.train(4, 1).Params, &req); err != nil {
+	if err := json.Unmarshal(spec.train(work{round: 4, attempt: 1}, 1, "").Params, &req); err != nil {
 		t.Fatal(err)
 	}
 	want := disdel.TrainRequest{
 		Job: in.ID, Round: 4, Worker: 1, Attempt: 1, Shard: p.Shards[1], Epochs: 1, Epoch: 4, JobEpochs: 6, BatchSize: 64,
 		Optimizer: training.Optimizer, Schedule: training.Schedule, ClipNorm: 2.5, Loss: "mse", Backend: "gorgonia",
-		Memory: req.Memory, Estimate: req.Estimate,
+		Memory: req.Memory, Estimate: req.Estimate, Wire: in.Job.Distribution.Aggregation.Wire,
 	}
 	if diff := cmp.Diff(want, req); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -350,6 +350,8 @@ func (s *scripted) Wait(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 
 func (s *scripted) Remove(context.Context, string) error { s.removed++; return nil }
 func (s *scripted) Save(_ context.Context, r *disdel.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.saved = append(s.saved, *r)
 	return nil
 }
@@ -366,6 +368,8 @@ func (s *scripted) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network,
 	w.Version = 3
 	return w, nil
 }
+
+func (s *scripted) Discard(context.Context, string) error { return nil }
 
 func runScripted(t *testing.T, ctx context.Context, s *scripted, change func(*Spec)) *disdel.Record {
 	t.Helper()
@@ -386,7 +390,7 @@ func runScripted(t *testing.T, ctx context.Context, s *scripted, change func(*Sp
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.removed != 1 || len(s.saved) != 2 || s.saved[0].Status != disdel.StatusRunning || s.saved[1].Status != r.Status {
+	if n := len(s.saved); s.removed != 1 || n < 2 || s.saved[0].Status != disdel.StatusRunning || s.saved[n-1].Status != r.Status {
 		t.Errorf("package removed %d times, %d records saved", s.removed, len(s.saved))
 	}
 	return r

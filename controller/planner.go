@@ -185,9 +185,12 @@ func (b *planBuilder) tree() error {
 // rounds divides the epochs, and says how many train actions run at once.
 func (b *planBuilder) rounds() error {
 	t := b.Job.Training
-	b.plan.Rounds, b.plan.Epochs = t.Epochs, 1
+	b.plan.Rounds, b.plan.Epochs, b.plan.Legs = t.Epochs, 1, 1
 	if b.Job.Distribution.Sync == disdel.SyncEnd {
 		b.plan.Rounds, b.plan.Epochs = 1, t.Epochs
+	}
+	if k := b.Job.Distribution.Sync.Every(); k > 0 {
+		b.every(k)
 	}
 	train, _ := b.plan.Action(disdel.TaskTrain)
 	b.plan.Parallel = b.plan.Workers
@@ -202,6 +205,19 @@ func (b *planBuilder) rounds() error {
 			b.plan.Parallel, b.plan.Workers, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent)
 	}
 	return nil
+}
+
+// every divides each epoch into rounds of k batches, the last of which takes what is left: no round crosses the end of an
+// epoch, and every worker has at least k batches in each.
+func (b *planBuilder) every(k int) {
+	least := b.plan.Shards[len(b.plan.Shards)-1].Len()
+	for _, s := range b.plan.Shards {
+		least = min(least, s.Len())
+	}
+	batches := max(1, (least+b.Job.Training.BatchSize-1)/b.Job.Training.BatchSize)
+	per := max(1, batches/k)
+	b.plan.Rounds, b.plan.Batches = b.Job.Training.Epochs*per, k
+	b.because("rounds: %d of %d batches an epoch, %d batches in the last of each", per, k, batches-(per-1)*k)
 }
 
 // timeouts asks the timeout manager; the job file's own timeout wins.

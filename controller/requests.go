@@ -3,11 +3,13 @@ package controller
 import (
 	"encoding/json"
 	"fmt"
+	"path"
+	"time"
 
 	"github.com/disdel/disdel"
 )
 
-// Spec is everything a job's requests are made of. It does not change while the job runs.
+// Spec is everything a job's requests are made of. It changes while the job runs only where the plan is made anew.
 type Spec struct {
 	ID      disdel.JobID
 	Job     disdel.Job
@@ -15,48 +17,144 @@ type Spec struct {
 	Data    disdel.DataRef
 	Plan    disdel.Plan
 	Store   disdel.Store
-	Models  string // blob URL of the models
+	Models  string // blob URL of the models and checkpoints
 	Output  string // key of the final weights below Models
 	Threads int    // of a train action
+
+	// Replan makes the plan of the job after a change that a failure asked for. nil: plans are not made anew. It is pure.
+	Replan func(disdel.Job) (disdel.Plan, error)
+
+	// Of a job that is taken up again.
+	From    *disdel.Checkpoint // where it goes on; nil: from the start
+	Done    []disdel.Round     // what was done before
+	Resumes int                // times that it was taken up, this one included
 }
 
-func invocationID(round int, task disdel.Task, level, member int) string {
-	if task == disdel.TaskAggregate {
-		return fmt.Sprintf("round %d/%s level %d/%d", round, task, level, member)
+// work is one invocation of a slot in a round.
+type work struct {
+	round, attempt, leg int
+	redo                bool
+	limits              disdel.Limits // zero: the plan's
+}
+
+// attemptsPerRun keeps the attempts of a job that was taken up again above those of the controller that died.
+const attemptsPerRun = 1000
+
+// claim is the attempt as the store sees it: a later run of the job is above an earlier one.
+func (s *Spec) claim(w work) int { return s.Resumes*attemptsPerRun + w.attempt }
+
+func invocationID(w work, s slot) string {
+	id := fmt.Sprintf("round %d/%s/%d", w.round, s.task, s.member)
+	if s.task == disdel.TaskAggregate {
+		id = fmt.Sprintf("round %d/%s level %d/%d", w.round, s.task, s.level, s.member)
 	}
-	return fmt.Sprintf("round %d/%s/%d", round, task, member)
+	if w.attempt > 1 {
+		id += fmt.Sprintf("/attempt %d", w.attempt)
+	}
+	if w.leg > 0 {
+		id += fmt.Sprintf("/leg %d", w.leg)
+	}
+	return id
+}
+
+// limits are those of a task: raised ones, or the plan's.
+func (s *Spec) limits(task disdel.Task, w work) (disdel.Limits, disdel.ActionPlan) {
+	action, _ := s.Plan.Action(task)
+	if w.limits == (disdel.Limits{}) {
+		return action.Limits, action
+	}
+	return w.limits, action
+}
+
+// estimate is what the collector keeps a process within: a limit that was raised because the estimate was too low is not
+// to be held back by it.
+func estimate(limits disdel.Limits, a disdel.ActionPlan) disdel.Bytes {
+	if limits.Memory > a.Limits.Memory {
+		return limits.Memory
+	}
+	return a.Estimate.Total
 }
 
 // invocation fills in what every invocation of a task has in common.
-func (s *Spec) invocation(task disdel.Task, round, level, member int, params any) disdel.Invocation {
-	action, _ := s.Plan.Action(task)
+func (s *Spec) invocation(at slot, w work, params any) disdel.Invocation {
+	limits, action := s.limits(at.task, w)
 	body, err := json.Marshal(params)
 	if err != nil {
-		panic(fmt.Sprintf("controller: request of %s cannot be written as JSON: %v", task, err)) // plain data only
+		panic(fmt.Sprintf("controller: request of %s cannot be written as JSON: %v", at.task, err)) // plain data only
 	}
 	return disdel.Invocation{
-		ID: invocationID(round, task, level, member), Task: task, Action: action.Name,
-		Round: round, Level: level, Member: member, Attempt: 1,
-		Limits: action.Limits, Estimate: action.Estimate.Total, Params: body,
+		ID: invocationID(w, at), Task: at.task, Action: actionName(action, limits),
+		Round: w.round, Level: at.level, Member: at.member, Attempt: w.attempt, Leg: w.leg,
+		Limits: limits, Estimate: action.Estimate.Total, Likely: action.Estimate.Likely, Params: body,
 	}
 }
 
-func (s *Spec) memory(task disdel.Task) (limit, estimate disdel.Bytes) {
-	action, _ := s.Plan.Action(task)
-	return action.Limits.Memory, action.Estimate.Total
+// actionName is the plan's action, or one of its own for other limits: changing an action's limits would start all its
+// containers anew.
+func actionName(a disdel.ActionPlan, l disdel.Limits) disdel.ActionName {
+	if l == a.Limits {
+		return a.Name
+	}
+	return disdel.ActionName(fmt.Sprintf("%s-%dmb-%dms", a.Name, l.Memory.MB(), time.Duration(l.Timeout).Milliseconds()))
 }
 
-func (s *Spec) train(round, worker int) disdel.Invocation {
-	t := s.Job.Training
-	limit, estimate := s.memory(disdel.TaskTrain)
-	return s.invocation(disdel.TaskTrain, round, 0, worker, disdel.TrainRequest{
-		Job: s.ID, Round: round, Worker: worker, Attempt: 1,
+// saveEvery is the time between states that a worker stores inside a round, so that a failure costs no more than that.
+const saveEvery = disdel.Millis(20 * time.Second)
+
+func (s *Spec) train(w work, worker int, from string) disdel.Invocation {
+	t, a := s.Job.Training, s.Job.Distribution.Aggregation
+	limits, action := s.limits(disdel.TaskTrain, w)
+	req := disdel.TrainRequest{
+		Job: s.ID, Round: w.round, Worker: worker, Attempt: s.claim(w), Leg: w.leg, Redo: w.redo,
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
-		Epochs: s.Plan.Epochs, Epoch: round * s.Plan.Epochs, JobEpochs: t.Epochs, BatchSize: t.BatchSize,
+		JobEpochs: t.Epochs, BatchSize: t.BatchSize,
 		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(), Threads: s.Threads, Backend: t.Backend,
-		Store: s.Store, Memory: limit, Estimate: estimate,
-	})
+		Wire: a.Wire, Upkeep: a.Optimizer, Statistics: a.Statistics,
+		Models: s.Models, From: from, Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
+	}
+	req.Epoch, req.Batch, req.Epochs, req.Batches = s.stretch(w.round)
+	if s.Job.Reliability.CheckpointEvery > 0 {
+		req.SaveEvery = saveEvery
+	}
+	if s.checkpointDue(w.round) {
+		req.Checkpoint = s.checkpoint(w.round+1, fmt.Sprintf("worker-%d", worker))
+	}
+	return s.invocation(slot{disdel.TaskTrain, 0, worker}, w, req)
 }
+
+// stretch is the part of a worker's training that a round is: where it starts, and how far it goes.
+func (s *Spec) stretch(round int) (epoch, batch, epochs, batches int) {
+	if s.Plan.Batches == 0 {
+		return round * s.Plan.Epochs, 0, s.Plan.Epochs, 0
+	}
+	per := max(1, s.Plan.Rounds/max(1, s.Job.Training.Epochs)) // rounds of an epoch
+	epoch, i := round/per, round%per
+	if i < per-1 {
+		batches = s.Plan.Batches // the last round of an epoch takes what is left
+	}
+	return epoch, i * s.Plan.Batches, 1, batches
+}
+
+func (s *Spec) firstRound() int {
+	if s.From == nil {
+		return 0
+	}
+	return s.From.Round
+}
+
+// checkpointDue tells whether the state after a round goes to the blob store. After the last one the model is there.
+func (s *Spec) checkpointDue(round int) bool {
+	every := s.Job.Reliability.CheckpointEvery
+	return every > 0 && (round+1)%every == 0 && round+1 < s.Plan.Rounds
+}
+
+// checkpoint is the key of a part of the state that round starts from.
+func (s *Spec) checkpoint(round int, part string) string {
+	return path.Join(CheckpointFolder(s.ID), fmt.Sprintf("%06d", round), part+".safetensors")
+}
+
+// CheckpointFolder is where the checkpoints of a job are, below the models.
+func CheckpointFolder(id disdel.JobID) string { return path.Join("checkpoints", string(id)) }
 
 // target is DiSDeL's epsilon: 0 where the job has none.
 func (s *Spec) target() float64 {
@@ -66,29 +164,35 @@ func (s *Spec) target() float64 {
 	return 0
 }
 
-// aggregate makes the invocation of one cluster. publish adds the writing of the final weights.
-func (s *Spec) aggregate(round, height, cluster int, publish bool) disdel.Invocation {
-	level := s.Plan.Levels[height-1]
-	limit, estimate := s.memory(disdel.TaskAggregate)
+// aggregate makes the invocation of one cluster, of the members that are there. publish adds the writing of the final weights.
+func (s *Spec) aggregate(w work, height, cluster int, members []int, publish bool) disdel.Invocation {
+	limits, action := s.limits(disdel.TaskAggregate, w)
+	a := s.Job.Distribution.Aggregation
 	req := disdel.AggregateRequest{
-		Job: s.ID, Round: round, Level: height, Cluster: cluster, Attempt: 1,
-		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limit, Estimate: estimate, Network: s.Network,
+		Job: s.ID, Round: w.round, Level: height, Cluster: cluster, Attempt: s.claim(w), Redo: w.redo,
+		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Network: s.Network, Wire: a.Wire,
 	}
-	for _, m := range level.Clusters[cluster] {
-		req.Members = append(req.Members, disdel.UpdateID{Job: s.ID, Round: round, Level: height - 1, Member: m})
+	if a.Optimizer == disdel.UpkeepAverage {
+		req.Optimizer = &s.Job.Training.Optimizer
+	}
+	for _, m := range members {
+		req.Members = append(req.Members, disdel.UpdateID{Job: s.ID, Round: w.round, Level: height - 1, Member: m})
 	}
 	if publish {
 		req.Models, req.Path = s.Models, s.Output
 	}
-	return s.invocation(disdel.TaskAggregate, round, height, cluster, req)
+	if req.Top && !publish && s.checkpointDue(w.round) {
+		req.Models, req.Checkpoint = s.Models, s.checkpoint(w.round+1, "reference")
+	}
+	return s.invocation(slot{disdel.TaskAggregate, height, cluster}, w, req)
 }
 
-func (s *Spec) evaluate(round int) disdel.Invocation {
+func (s *Spec) evaluate(w work) disdel.Invocation {
 	t := s.Job.Training
-	limit, estimate := s.memory(disdel.TaskEvaluate)
-	return s.invocation(disdel.TaskEvaluate, round, 0, 0, disdel.EvaluateRequest{
-		Job: s.ID, Round: round, Network: s.Network, Data: s.Data, Rows: disdel.Rows{End: s.Plan.HeldOut},
+	limits, action := s.limits(disdel.TaskEvaluate, w)
+	return s.invocation(slot{disdel.TaskEvaluate, 0, 0}, w, disdel.EvaluateRequest{
+		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.Rows{End: s.Plan.HeldOut},
 		BatchSize: t.BatchSize, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend,
-		Store: s.Store, Memory: limit, Estimate: estimate,
+		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 	})
 }

@@ -21,20 +21,33 @@ const saveTimeout = 10 * time.Second
 //
 // Canceling ctx cancels the job: its actions are asked to stop, and the record says canceled with context.Cause.
 func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (*disdel.Record, error) {
+	return c.run(ctx, spec, &disdel.Record{
+		APIVersion: disdel.APIVersion, ID: spec.ID, Status: disdel.StatusRunning, Created: c.cfg.Now(),
+		Job: spec.Job, Data: data, Plan: spec.Plan,
+	})
+}
+
+// Resume takes up a job again that ended without success, or whose controller died, where spec.From says. rec is its record.
+func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (*disdel.Record, error) {
+	rec.Status, rec.Failure, rec.Stopped, rec.Ended = disdel.StatusRunning, nil, "", time.Time{}
+	rec.Rounds, rec.Resumes, rec.Checkpoint, rec.Plan = spec.Done, spec.Resumes, spec.From, spec.Plan
+	return c.run(ctx, spec, &rec)
+}
+
+func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*disdel.Record, error) {
 	r := &run{
-		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event),
-		rec: &disdel.Record{
-			APIVersion: disdel.APIVersion, ID: spec.ID, Status: disdel.StatusRunning, Created: c.cfg.Now(),
-			Job: spec.Job, Data: data, Plan: spec.Plan,
-		},
-		manager: NewManager(spec),
+		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
+		manager: NewManager(spec), earlier: len(rec.Activations), cost: Cost(rec.Activations), before: rec.Phases,
+		prepared: map[disdel.ActionName]disdel.Limits{}, seen: map[slot]*watched{},
 	}
 	// A job is acknowledged only once its record is on disk.
 	if err := c.cfg.Recorder.Save(ctx, r.rec); err != nil {
 		return nil, err
 	}
 	c.cfg.Observe(Notice{Planned: r.rec})
+	r.saver = newSaver(c.cfg.Recorder, r.log)
 	r.execute(ctx)
+	r.saver.close()
 	return r.rec, r.close(ctx)
 }
 
@@ -48,7 +61,18 @@ type run struct {
 	events  chan Event
 	flying  sync.WaitGroup
 	open    int // invocations that have not reported yet
+	saver   *saver
+	delays  context.Context // ends with the loop: what waits for its turn is not begun any more
 
+	// Of the runs of this job before this one.
+	earlier int // activations
+	cost    float64
+	before  disdel.Phases
+
+	mu       sync.Mutex
+	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
+
+	seen       map[slot]*watched
 	roundStart time.Time
 	phaseStart map[disdel.Task]time.Time
 	phaseOpen  map[disdel.Task]int
@@ -61,18 +85,25 @@ func (r *run) execute(ctx context.Context) {
 	r.phaseStart, r.phaseOpen = map[disdel.Task]time.Time{}, map[disdel.Task]int{}
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
+	delays, noMore := context.WithCancel(work)
+	defer noMore()
+	r.delays = delays
 	start := r.c.cfg.Now()
 	first := Event{Kind: EventStarted}
 	if err := r.c.cfg.Invoker.Prepare(ctx, Package(r.spec.ID), r.spec.Plan.Actions); err != nil {
 		first = refused(disdel.Invocation{}, err)
 	}
-	r.rec.Phases.Prepare = disdel.Millis(r.c.cfg.Now().Sub(start))
+	for _, a := range r.spec.Plan.Actions {
+		r.prepared[a.Name] = a.Limits
+	}
+	r.rec.Phases.Prepare += disdel.Millis(r.c.cfg.Now().Sub(start))
 	r.roundStart = r.c.cfg.Now()
 	if !r.obey(work, r.manager.Step(first)) {
 		r.loop(ctx, work)
 	}
+	noMore()
 	r.windDown(ctx, stop)
-	r.rec.Phases.Total = disdel.Millis(r.c.cfg.Now().Sub(start))
+	r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(start))
 }
 
 // loop waits for what happens next and carries out what the manager makes of it, until the job has ended.
@@ -84,8 +115,9 @@ func (r *run) loop(ctx, work context.Context) {
 	for ended := false; !ended; {
 		select {
 		case e := <-r.events:
-			r.keep(e)
+			r.keep(&e)
 			ended = r.obey(work, r.manager.Step(e))
+			r.saver.save(r.rec)
 		case <-tick.C:
 			r.look(ctx)
 		case <-deadline.C:
@@ -123,7 +155,16 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 	for _, o := range orders {
 		switch o.Kind {
 		case OrderInvoke:
-			r.invoke(work, o.Invocation)
+			r.invoke(work, o.Invocation, o.After)
+		case OrderAlarm:
+			r.alarm(o)
+		case OrderAdjust:
+			r.rec.Adjustments = append(r.rec.Adjustments, o.Adjustment)
+			r.c.cfg.Observe(Notice{Adjusted: &o.Adjustment})
+		case OrderPlan:
+			r.rec.Plan = o.Plan
+		case OrderCheckpoint:
+			r.rec.Checkpoint = &o.Checkpoint
 		case OrderRound:
 			r.roundOver(o.Round)
 		case OrderFinish:
@@ -134,19 +175,55 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 	return ended
 }
 
-func (r *run) invoke(work context.Context, inv disdel.Invocation) {
+func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Duration) {
 	r.open++
 	if r.phaseOpen[inv.Task]++; r.phaseOpen[inv.Task] == 1 {
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
-	r.c.cfg.Observe(Notice{Invoked: &inv})
+	r.seen[slotOf(inv)] = &watched{round: inv.Round, since: r.c.cfg.Now().Add(after)}
 	r.flying.Go(func() {
-		r.events <- r.attend(work, inv)
+		e := r.attend(work, inv, after)
+		r.events <- e
+	})
+	r.c.cfg.Observe(Notice{Invoked: &inv})
+}
+
+// alarm has the manager told when time has passed, unless the job ends before.
+func (r *run) alarm(o Order) {
+	r.flying.Go(func() {
+		if !wait(r.delays, o.After) {
+			return
+		}
+		select {
+		case r.events <- Event{Kind: EventAlarm, Round: o.Round.Round}:
+		case <-r.delays.Done():
+		}
 	})
 }
 
+// wait returns false if ctx ends before d has passed.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // attend makes one invocation and waits for its end.
-func (r *run) attend(work context.Context, inv disdel.Invocation) Event {
+func (r *run) attend(work context.Context, inv disdel.Invocation, after time.Duration) Event {
+	if !wait(r.delays, after) {
+		return refused(inv, context.Canceled)
+	}
+	if err := r.prepare(work, inv); err != nil {
+		return refused(inv, err)
+	}
 	id, err := r.c.cfg.Invoker.Invoke(work, inv)
 	if err != nil {
 		return refused(inv, err)
@@ -161,6 +238,20 @@ func (r *run) attend(work context.Context, inv disdel.Invocation) Event {
 	return Event{Kind: EventEnded, Activation: a}
 }
 
+// prepare creates the action of an invocation whose limits no action has yet.
+func (r *run) prepare(ctx context.Context, inv disdel.Invocation) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.prepared[inv.Action] == inv.Limits {
+		return nil
+	}
+	err := r.c.cfg.Invoker.Prepare(ctx, Package(r.spec.ID), []disdel.ActionPlan{{Task: inv.Task, Name: inv.Action, Limits: inv.Limits}})
+	if err == nil {
+		r.prepared[inv.Action] = inv.Limits
+	}
+	return err
+}
+
 func refused(inv disdel.Invocation, err error) Event {
 	outcome := disdel.OutcomeInternalError
 	if errors.Is(err, context.Canceled) || disdel.KindOf(err) == disdel.Canceled {
@@ -170,13 +261,19 @@ func refused(inv disdel.Invocation, err error) Event {
 }
 
 // keep adds an ended invocation to the record.
-func (r *run) keep(e Event) {
+func (r *run) keep(e *Event) {
+	if e.Kind == EventAlarm {
+		return
+	}
 	a := e.Activation
+	a.Beats = r.beats(a.Invocation)
+	e.Activation = a
 	r.open--
 	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
 		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
 	}
 	r.rec.Activations = append(r.rec.Activations, a)
+	e.Spent = r.cost + Cost(r.rec.Activations[r.earlier:])
 	r.c.cfg.Observe(Notice{Ended: &a})
 }
 
@@ -208,6 +305,7 @@ func (r *run) look(ctx context.Context) {
 		r.log.WithError(err).Debug("no progress to be had")
 		return
 	}
+	r.watch(p)
 	r.c.cfg.Observe(Notice{Progress: p})
 }
 
@@ -222,10 +320,11 @@ func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
 		for r.open > 0 {
 			select {
 			case e := <-r.events:
-				r.keep(e)
+				r.keep(&e)
 			case <-quiet.Done():
 				stop(context.Canceled)
-				r.keep(<-r.events)
+				e := <-r.events
+				r.keep(&e)
 			}
 		}
 	}
@@ -243,7 +342,8 @@ func (r *run) close(ctx context.Context) error {
 		r.log.WithError(err).Warn("the job's updates stay in the store until they expire")
 	}
 	r.rec.Ended = r.c.cfg.Now()
-	r.rec.CostGBs = Cost(r.rec.Activations)
+	r.rec.CostGBs = r.cost + Cost(r.rec.Activations[r.earlier:])
+	r.rec.Losses = Lost(r.rec.Activations)
 	r.commitModel(ctx)
 	return r.c.cfg.Recorder.Save(ctx, r.rec)
 }
@@ -260,6 +360,10 @@ func (r *run) commitModel(ctx context.Context) {
 		return
 	}
 	r.rec.Model = &ref
+	if err := r.c.cfg.Shelf.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
+		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")
+	}
+	r.rec.Checkpoint = nil
 }
 
 // weights is what the action that wrote the final weights said of them.
