@@ -172,7 +172,7 @@ output: {model: mnist, keep: 2}
 			Limit: 9, MemoryFactor: 1.5, TimeoutFactor: 3,
 			Backoff: disdel.Backoff{Initial: disdel.Duration(500 * time.Millisecond), Max: disdel.Duration(time.Minute)},
 		}},
-		Output:      disdel.Output{Model: "mnist", Keep: 2},
+		Output: disdel.Output{Model: "mnist", Keep: 2},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
