@@ -32,6 +32,8 @@ func (r *reader) value(n *yaml.Node, f *field, path string, v reflect.Value) {
 		r.object(n, f.path, path, v)
 	case f.form == list && n.Kind == yaml.SequenceNode:
 		r.list(n, f, path, v)
+	case f.form == syncMode && n.Kind != yaml.SequenceNode:
+		r.sync(n, f, path, v)
 	case f.form >= boolean && n.Kind != yaml.MappingNode:
 		r.option(n, f, path, v.Addr().Interface().(*disdel.Layer))
 	case f.form != object && f.form != list && f.form < boolean && n.Kind == yaml.ScalarNode:
@@ -44,10 +46,6 @@ func (r *reader) value(n *yaml.Node, f *field, path string, v reflect.Value) {
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
 func (r *reader) wrongForm(n *yaml.Node, f *field, path string) {
-	if f.path == syncPath {
-		r.fault(r.places[path], path, useSync, "%s is not supported yet", found(n))
-		return
-	}
 	r.fault(r.places[path], path, f.write(), "expected %s, found %s", f.form.want(), found(n))
 }
 

@@ -23,6 +23,7 @@ const (
 	duration      // Go's syntax
 	cost          // GB-s
 	toggle        // true or false
+	syncMode      // a word, or {every: K}; see sync.go
 
 	// Options of layers, which take more than one shape of value; see option.go.
 	boolean // true or false
@@ -35,7 +36,7 @@ const (
 var formNames = [...]string{
 	object: "object", list: "list", text: "text", integer: "integer", number: "number",
 	size: "memory size", duration: "duration", cost: "cost in GB-s",
-	toggle:  "true or false",
+	toggle: "true or false", syncMode: "text or object",
 	boolean: "true or false", sides: "integer or [height, width]", padding: "integer, same or [top, bottom, left, right]",
 	names: "text or a list of texts", shape: "list of integers",
 }
@@ -48,6 +49,8 @@ func (f form) want() string {
 	switch f {
 	case text, toggle, boolean, names:
 		return f.String()
+	case syncMode:
+		return "text or an object"
 	case object, integer, sides, padding:
 		return "an " + f.String()
 	default:
@@ -97,7 +100,7 @@ func (f *field) rule() string {
 	rule := strings.Join(parts, " and ")
 	switch {
 	case len(f.oneOf) > 0:
-		rule = orList(f.oneOf)
+		rule = orList(f.choices())
 	case f.looks != "":
 		rule = f.looks
 	}
@@ -107,6 +110,14 @@ func (f *field) rule() string {
 		rule = "or auto"
 	}
 	return rule
+}
+
+// choices are the words that the value may be, and the object that may stand for one.
+func (f *field) choices() []string {
+	if f.form == syncMode {
+		return append(slices.Clone(f.oneOf), syncObject)
+	}
+	return f.oneOf
 }
 
 // formatNumber prints a number as a person would write it into a job file.
@@ -215,7 +226,7 @@ func suggest(pattern, key, near string) string {
 	if near != "" {
 		return didYouMean(near)
 	}
-	f := elsewhere(key)
+	f := elsewhere(pattern, key)
 	switch {
 	case f == nil:
 		return "known here: " + strings.Join(childNames(pattern), ", ")
@@ -234,8 +245,9 @@ func (f *field) write() string {
 	return "write " + f.name() + ": " + f.example
 }
 
-// elsewhere returns the field of another object that key probably means, or nil.
-func elsewhere(key string) *field {
+// elsewhere returns the field of another object that key probably means, or nil. Of several with that name it is the first
+// inside the object at pattern, else the first of all.
+func elsewhere(pattern, key string) *field {
 	var names []string
 	var found []*field
 	for i := range fields {
@@ -243,10 +255,18 @@ func elsewhere(key string) *field {
 			names, found = append(names, f.name()), append(found, f)
 		}
 	}
-	if i := slices.Index(names, closestKey(key, names)); i >= 0 {
-		return found[i]
+	var first *field
+	name := closestKey(key, names)
+	for _, f := range found {
+		switch inside := strings.HasPrefix(f.path, pattern+"."); {
+		case f.name() != name:
+		case inside:
+			return f
+		case first == nil:
+			first = f
+		}
 	}
-	return nil
+	return first
 }
 
 func didYouMean(word string) string { return "did you mean " + strconv.Quote(word) + "?" }

@@ -2,6 +2,7 @@ package jobfile
 
 import (
 	"regexp"
+	"slices"
 
 	"github.com/disdel/disdel"
 )
@@ -22,7 +23,10 @@ var (
 )
 
 // fields is every field of disdel/v1, in the order of the file. A test holds it against disdel.Job.
-var fields = []field{
+var fields = slices.Concat(taskFields, runFields)
+
+// taskFields say what is learned: everything up to training.
+var taskFields = []field{
 	{
 		path: "apiVersion", form: text, required: true, oneOf: []string{disdel.APIVersion}, example: disdel.APIVersion,
 		meaning: "Version of the job file's format.",
@@ -219,48 +223,4 @@ var fields = []field{
 		path: "training.backend", form: text, oneOf: []string{"native", "gorgonia"}, def: "native", example: "gorgonia",
 		meaning: "Engine that trains: native executes a static plan; gorgonia, an expression graph, is slower and takes more memory.",
 	},
-
-	{path: "distribution", form: object, example: "{workers: 2, sync: epoch}", meaning: "How the work is spread."},
-	{
-		path: "distribution.workers", form: integer, auto: true, min: new(float64(1)), def: "auto", example: "2",
-		meaning: "Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.",
-	},
-	{
-		path: "distribution.sync", form: text, oneOf: []string{string(disdel.SyncEpoch), string(disdel.SyncEnd)}, def: "epoch", example: "epoch",
-		meaning: "When the workers' weights are averaged: after every epoch, or once at the end.",
-	},
-	{path: "distribution.aggregation", form: object, example: "{fanIn: 4}", meaning: "Shape of the aggregation tree."},
-	{
-		path: "distribution.aggregation.fanIn", form: integer, auto: true, min: new(float64(2)), def: "auto", example: "4",
-		meaning: "Workers of one aggregation action. auto goes by memory.",
-	},
-	{path: "distribution.aggregation.wire", form: text, later: true, meaning: "Number format of an update on the wire."},
-
-	{path: "resources", form: object, example: "{maxMemory: 512MB}", meaning: "What the job may use."},
-	{
-		path: "resources.memory", form: size, auto: true, above: new(float64(0)), def: "auto", example: "256MB",
-		meaning: "Memory of a train action. auto goes by the estimate. A plain integer is in MB; MB and Mi are 2^20 bytes.",
-	},
-	{path: "resources.maxMemory", form: size, above: new(float64(0)), defBy: "the platform's maximum", example: "512MB", meaning: "Ceiling of memory where it is auto."},
-	{
-		path: "resources.timeout", form: duration, auto: true, above: new(float64(0)), def: "auto", example: "5m",
-		meaning: "Time that one action may take. auto goes by earlier jobs, else by the cost formula.",
-	},
-	{
-		path: "resources.maxCost", form: cost, above: new(float64(0)), defBy: "none", example: "50GB-s",
-		meaning: "Cost of the whole job; one GB-s is 1,024 MB held for a second. A higher estimate is refused.",
-	},
-	{path: "resources.risk", form: number, later: true, meaning: "Accepted chance that an action is killed for memory."},
-	{path: "resources.device", form: text, later: true, meaning: "Device that trains."},
-
-	{path: "reliability", form: object, example: "{deadline: 30m}", meaning: "Bounds of the job as a whole."},
-	{path: "reliability.checkpointEvery", form: integer, later: true, meaning: "Rounds between checkpoints."},
-	{path: "reliability.deadline", form: duration, above: new(float64(0)), defBy: "none", example: "30m", meaning: "Time that the whole job may take."},
-	{path: "reliability.retries", form: object, later: true, meaning: "How often failed work is tried again."},
-	{path: "reliability.onFailure", form: list, later: true, meaning: "What is done about which failure."},
-
-	{path: "output", form: object, example: "{model: digits, keep: 5}", meaning: "Where the trained model goes."},
-	{path: "output.model", form: text, pattern: dnsLabel, looks: dnsInWords, defBy: "metadata.name", example: "digits", meaning: "Name of the trained model."},
-	{path: "output.keep", form: integer, min: new(float64(1)), def: "5", example: "5", meaning: "Versions of the model that are kept."},
-	{path: "output.export", form: list, later: true, meaning: "Further formats of the trained model."},
 }

@@ -59,8 +59,17 @@ func smallestJob() disdel.Job {
 			Epochs: 3, BatchSize: 64, Loss: "crossEntropy", ValidateEvery: 1, Backend: "native",
 			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}},
 		},
-		Distribution: disdel.Distribution{Sync: disdel.SyncEpoch},
-		Output:       disdel.Output{Model: "digits", Keep: 5},
+		Distribution: disdel.Distribution{
+			Sync:        disdel.SyncEpoch,
+			Aggregation: disdel.Aggregation{Wire: disdel.WireFloat32, Optimizer: disdel.UpkeepReset, Statistics: disdel.UpkeepAverage},
+			Missing:     disdel.Missing{Policy: disdel.MissingRetry, After: disdel.Duration(time.Minute)},
+		},
+		Resources: disdel.Resources{Risk: 0.001},
+		Reliability: disdel.Reliability{CheckpointEvery: 1, Retries: disdel.Retries{
+			Limit: 6, PerWorker: 3, MemoryFactor: 1.25, TimeoutFactor: 2,
+			Backoff: disdel.Backoff{Initial: disdel.Duration(time.Second), Max: disdel.Duration(30 * time.Second)},
+		}},
+		Output: disdel.Output{Model: "digits", Keep: 5},
 	}
 }
 
@@ -109,9 +118,16 @@ training:
   earlyStop: {metric: valLoss, patience: 3}
   validateEvery: 0
   backend: gorgonia
-distribution: {workers: 4, sync: end, aggregation: {fanIn: 2}}
-resources: {memory: 256, maxMemory: 1.5Gi, timeout: 90s, maxCost: 50 GB-s}
-reliability: {deadline: 1h30m}
+distribution:
+  workers: 4
+  sync: {every: 16}
+  aggregation: {fanIn: 2, wire: int8, optimizer: keep, statistics: reset}
+  missing: {policy: proceed, after: 90s}
+resources: {risk: 0.01, memory: 256, maxMemory: 1.5Gi, timeout: 90s, maxCost: 50 GB-s}
+reliability:
+  deadline: 1h30m
+  checkpointEvery: 0
+  retries: {limit: 9, perWorker: 0, backoff: {initial: 500ms, max: 1m}, memoryFactor: 1.5, timeoutFactor: 3}
 output: {model: mnist, keep: 2}
 `).Job
 	want := disdel.Job{
@@ -143,13 +159,20 @@ output: {model: mnist, keep: 2}
 			Schedule:  &disdel.Schedule{Step: &disdel.StepSchedule{Every: 4, Factor: 0.5}},
 			EarlyStop: &disdel.EarlyStop{Metric: "valLoss", Patience: 3},
 		},
-		Distribution: disdel.Distribution{Workers: 4, Sync: disdel.SyncEnd, Aggregation: disdel.Aggregation{FanIn: 2}},
+		Distribution: disdel.Distribution{
+			Workers: 4, Sync: disdel.SyncEvery(16),
+			Aggregation: disdel.Aggregation{FanIn: 2, Wire: disdel.WireInt8, Optimizer: disdel.UpkeepKeep, Statistics: disdel.UpkeepReset},
+			Missing:     disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(90 * time.Second)},
+		},
 		Resources: disdel.Resources{
-			Memory: 256 * disdel.MB, MaxMemory: 1536 * disdel.MB,
+			Risk: 0.01, Memory: 256 * disdel.MB, MaxMemory: 1536 * disdel.MB,
 			Timeout: disdel.Duration(90 * time.Second), MaxCost: 50,
 		},
-		Reliability: disdel.Reliability{Deadline: disdel.Duration(90 * time.Minute)},
-		Output:      disdel.Output{Model: "mnist", Keep: 2},
+		Reliability: disdel.Reliability{Deadline: disdel.Duration(90 * time.Minute), Retries: disdel.Retries{
+			Limit: 9, MemoryFactor: 1.5, TimeoutFactor: 3,
+			Backoff: disdel.Backoff{Initial: disdel.Duration(500 * time.Millisecond), Max: disdel.Duration(time.Minute)},
+		}},
+		Output: disdel.Output{Model: "mnist", Keep: 2},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -224,6 +247,24 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 				j.Training.Schedule = &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: 0.1}}
 			},
 		},
+		{"sync at the end", smallest + "distribution: {sync: end, missing: {policy: proceed}}\n", func(j *disdel.Job) {
+			j.Distribution.Sync, j.Distribution.Missing.Policy = disdel.SyncEnd, disdel.MissingProceed
+		}},
+		{"sync after every batch", smallest + "distribution:\n  sync:\n    every: 1\n", func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(1) }},
+		{
+			"no retries", smallest + "reliability: {retries: {limit: 0, backoff: {initial: 30s}}}\n",
+			func(j *disdel.Job) {
+				j.Reliability.Retries.Limit, j.Reliability.Retries.Backoff.Initial = 0, j.Reliability.Retries.Backoff.Max
+			},
+		},
+		{
+			"moments kept that SGD does not have", strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {sgd: {learningRate: 1}}", 1) +
+				"distribution: {aggregation: {optimizer: keep}}\n",
+			func(j *disdel.Job) {
+				j.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
+				j.Distribution.Aggregation.Optimizer = disdel.UpkeepKeep
+			},
+		},
 		{"a cost without unit", smallest + "resources: {maxCost: 2.5}\n", func(j *disdel.Job) { j.Resources.MaxCost = 2.5 }},
 	} {
 		want := smallestJob()
@@ -249,6 +290,16 @@ func TestSetTakesThePlaceOfTheFile(t *testing.T) {
 		{smallest, []string{"training.epochs=5"}, func(j *disdel.Job) { j.Training.Epochs = 5 }},
 		{smallest, []string{"training.epochs=5", "training.epochs=6"}, func(j *disdel.Job) { j.Training.Epochs = 6 }},
 		{smallest, []string{"distribution.aggregation.fanIn=3"}, func(j *disdel.Job) { j.Distribution.Aggregation.FanIn = 3 }},
+		{smallest, []string{"distribution.sync=end"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEnd }},
+		{smallest, []string{"distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
+		{smallest, []string{"distribution.sync={every: 4}"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
+		{smallest, []string{"distribution.sync=end", "distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
+		{smallest + "distribution: {sync: end}\n", []string{"distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
+		{smallest + "distribution: {sync: {every: 9}}\n", []string{"distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
+		{smallest + "distribution: {sync: {every: 9}}\n", []string{"distribution.sync=epoch"}, func(*disdel.Job) {}},
+		{smallest, []string{"reliability.retries.backoff.max=1m", "distribution.missing.policy=wait"}, func(j *disdel.Job) {
+			j.Reliability.Retries.Backoff.Max, j.Distribution.Missing.Policy = disdel.Duration(time.Minute), disdel.MissingWait
+		}},
 		{smallest, []string{"resources.memory=1.5Gi"}, func(j *disdel.Job) { j.Resources.Memory = 1536 * disdel.MB }},
 		{smallest, []string{"metadata.labels.a.b=x=y"}, nil},
 		{smallest, []string{"metadata.labels.a.b=xy"}, func(j *disdel.Job) { j.Metadata.Labels = map[string]string{"a.b": "xy"} }},

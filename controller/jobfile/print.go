@@ -56,6 +56,8 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 		return printObject(f.path, v.Elem())
 	case f.form == object:
 		return printObject(f.path, v)
+	case f.form == syncMode:
+		return printSync(v.Interface().(disdel.Sync))
 	case v.IsZero() && f.auto:
 		return scalarNode("!!str", "auto")
 	case v.IsZero() && f.def == "" && !f.required && f.defBy != "model.init.seed":

@@ -25,11 +25,11 @@ func anyJob(t *rapid.T) disdel.Job {
 		Model:        anyModel(t),
 		Data:         disdel.Data{Source: "dataset://" + anyName(t), Split: disdel.Split{Train: train, Validation: 1 - train, Seed: rapid.Int64().Draw(t, "seed")}},
 		Training:     anyTraining(t),
-		Distribution: disdel.Distribution{Workers: rapid.IntRange(0, 99).Draw(t, "workers"), Sync: rapid.SampledFrom([]disdel.Sync{"epoch", "end"}).Draw(t, "sync")},
+		Distribution: anyDistribution(t),
 		Resources:    anyResources(t),
+		Reliability:  anyReliability(t),
 		Output:       disdel.Output{Model: anyName(t), Keep: rapid.IntRange(1, 9).Draw(t, "keep")},
 	}
-	job.Distribution.Aggregation.FanIn = rapid.SampledFrom([]int{0, 2, 3, 1000}).Draw(t, "fanIn")
 	if rapid.Bool().Draw(t, "checked") {
 		job.Data.Checksum = "sha256:" + rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "checksum")
 	}
@@ -124,8 +124,40 @@ func anyTraining(t *rapid.T) disdel.Training {
 	return tr
 }
 
+func anyDistribution(t *rapid.T) disdel.Distribution {
+	upkeep := rapid.SampledFrom([]disdel.Upkeep{disdel.UpkeepAverage, disdel.UpkeepReset, disdel.UpkeepKeep})
+	every := rapid.IntRange(1, math.MaxInt32).Draw(t, "batches")
+	return disdel.Distribution{
+		Workers: rapid.IntRange(0, 99).Draw(t, "workers"),
+		Sync:    rapid.SampledFrom([]disdel.Sync{disdel.SyncEpoch, disdel.SyncEnd, disdel.SyncEvery(every)}).Draw(t, "sync"),
+		Aggregation: disdel.Aggregation{
+			FanIn:     rapid.SampledFrom([]int{0, 2, 3, 1000}).Draw(t, "fanIn"),
+			Wire:      rapid.SampledFrom([]disdel.Wire{disdel.WireFloat32, disdel.WireBfloat16, disdel.WireInt8}).Draw(t, "wire"),
+			Optimizer: upkeep.Draw(t, "moments"), Statistics: upkeep.Draw(t, "statistics"),
+		},
+		Missing: disdel.Missing{
+			Policy: rapid.SampledFrom([]disdel.MissingPolicy{disdel.MissingRetry, disdel.MissingWait, disdel.MissingProceed}).Draw(t, "missing"),
+			After:  disdel.Duration(rapid.Int64Range(1, 1e15).Draw(t, "after")),
+		},
+	}
+}
+
+func anyReliability(t *rapid.T) disdel.Reliability {
+	count, factor := rapid.IntRange(0, math.MaxInt32), rapid.Float64Range(1.0000001, math.MaxFloat64)
+	initial := disdel.Duration(rapid.Int64Range(1, 1e15).Draw(t, "initial"))
+	return disdel.Reliability{
+		CheckpointEvery: count.Draw(t, "checkpoints"),
+		Retries: disdel.Retries{
+			Limit: count.Draw(t, "limit"), PerWorker: count.Draw(t, "each"),
+			Backoff:      disdel.Backoff{Initial: initial, Max: initial + disdel.Duration(rapid.Int64Range(0, 1e15).Draw(t, "more"))},
+			MemoryFactor: factor.Draw(t, "memory"), TimeoutFactor: factor.Draw(t, "time"),
+		},
+	}
+}
+
 func anyResources(t *rapid.T) disdel.Resources {
 	r := disdel.Resources{
+		Risk:    rapid.Float64Range(1e-300, 0.4999999).Draw(t, "risk"),
 		Memory:  disdel.Bytes(rapid.Int64Range(0, 1<<50).Draw(t, "memory")),
 		Timeout: disdel.Duration(rapid.Int64Range(0, int64(300*time.Hour)).Draw(t, "timeout")),
 		MaxCost: rapid.Float64Range(0, 1e12).Draw(t, "cost"),

@@ -13,18 +13,13 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// Words of the interface that this version does not carry out yet.
+// Fields whose values need more than the table says.
 const (
-	syncPath   = "distribution.sync"
-	useSync    = "use epoch or end"
 	sourcePath = "data.source"
 	kerasPath  = "model.keras"
 )
 
-var (
-	laterSyncs  = []string{"bsp", "ssp", "isp", "hsp"}
-	laterSource = regexp.MustCompile(`^(file:|https?://|rediss?://)`)
-)
+var laterSource = regexp.MustCompile(`^(file:|https?://|rediss?://)`)
 
 // defaultOptimizer is what trains where the file names no optimiser; adam's own defaults do the rest.
 const defaultOptimizer = "training.optimizer.adam"
@@ -70,6 +65,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.earlyStop(job.Training.EarlyStop)
 	r.split(&job.Data.Split, job.Model.Init.Seed)
 	r.bounds(job)
+	r.backoff(job.Reliability.Retries.Backoff)
 	if !r.given("output.model") {
 		job.Output.Model = job.Metadata.Name
 	}
@@ -193,6 +189,18 @@ func (r *reader) bounds(job *disdel.Job) {
 	}
 	if deadline > 0 && res.Timeout >= deadline {
 		r.fault(r.places["reliability.deadline"], "reliability.deadline", "", "must be above resources.timeout, which is %v", res.Timeout)
+	}
+}
+
+// backoff checks that the first pause is not longer than the longest. The fault stands at the one that the file gives.
+func (r *reader) backoff(b disdel.Backoff) {
+	const first, longest = "reliability.retries.backoff.initial", "reliability.retries.backoff.max"
+	switch {
+	case b.Initial <= b.Max || !r.sound(first, longest):
+	case r.given(longest):
+		r.fault(r.places[longest], longest, "", "must be at least %s, which is %v", first, b.Initial)
+	default:
+		r.fault(r.places[first], first, "", "must be at most %s, which is %v", longest, b.Max)
 	}
 }
 

@@ -71,7 +71,7 @@ func (x scalarValue) check(f *field) (msg, hint string) {
 	case f.path == sourcePath && laterSource.MatchString(x.text):
 		return "only data sets of the store can be read in this version", "disdel dataset add brings data in; then write dataset://NAME"
 	case len(f.oneOf) > 0 && !slices.Contains(f.oneOf, x.text):
-		return "must be " + f.rule() + ", not " + quote(x.text), nearWord(x.text, f.oneOf)
+		return "must be " + f.rule() + ", not " + quote(x.text), f.meantWord(x.text)
 	case f.pattern != nil && !f.pattern.MatchString(x.text):
 		return "must be " + f.looks, ""
 	case f.form != text && bad:
@@ -96,6 +96,8 @@ func decode(n *yaml.Node, f *field) (x scalarValue, msg, hint string) {
 		return decodeDuration(n, f)
 	case toggle:
 		return decodeToggle(n, f)
+	case syncMode:
+		return decodeSync(n, f)
 	default:
 		return decodeCost(n, f)
 	}

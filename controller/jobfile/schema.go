@@ -68,6 +68,8 @@ func (f *field) schema() schemaNode {
 		s = layersSchema(child(f.path+"[]", ""))
 	case text:
 		s = f.textSchema()
+	case syncMode:
+		s = f.syncSchema()
 	case boolean, sides, padding, names, shape:
 		s = f.optionSchema()
 	default:

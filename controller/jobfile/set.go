@@ -27,8 +27,12 @@ func (r *reader) override(root *yaml.Node, set string) {
 		r.fault(place{}, shown, "", "the value is not YAML: %s", msg)
 		return
 	}
-	node := root
+	node, passed := root, ""
 	for _, name := range steps(path) {
+		if f := find(passed); f != nil && f.form == syncMode && node.Kind == yaml.ScalarNode {
+			*node = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"} // a word gives way to the object
+		}
+		passed = join(passed, name)
 		match := step.FindStringSubmatch(name)
 		if match == nil {
 			r.fault(place{}, shown, "write --set training.batchSize=32", "%s is no field", quote(name))

@@ -1,0 +1,110 @@
+package jobfile
+
+import "github.com/disdel/disdel"
+
+// Words that a state of the workers' own may have.
+var upkeeps = []string{string(disdel.UpkeepAverage), string(disdel.UpkeepReset), string(disdel.UpkeepKeep)}
+
+// runFields say how the job is run: everything from distribution on.
+var runFields = []field{
+	{path: "distribution", form: object, example: "{workers: 2, sync: epoch}", meaning: "How the work is spread."},
+	{
+		path: "distribution.workers", form: integer, auto: true, min: new(float64(1)), def: "auto", example: "2",
+		meaning: "Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.",
+	},
+	{
+		path: "distribution.sync", form: syncMode, oneOf: []string{string(disdel.SyncEpoch), string(disdel.SyncEnd)}, def: "epoch", example: "epoch",
+		meaning: "When the workers' weights are averaged: after every epoch, once at the end (DiSDeL's one-shot averaging), or after every K batches.",
+	},
+	{
+		path: "distribution.sync.every", form: integer, required: true, min: new(float64(1)), example: "16",
+		meaning: "Batches from one average to the next; the end of an epoch brings one too (KubeML's K-AVG).",
+	},
+	{
+		path: "distribution.aggregation", form: object, example: "{fanIn: 4}",
+		meaning: "Shape of the aggregation tree, and what of the workers' state is averaged.",
+	},
+	{
+		path: "distribution.aggregation.fanIn", form: integer, auto: true, min: new(float64(2)), def: "auto", example: "4",
+		meaning: "Workers of one aggregation action. auto goes by memory.",
+	},
+	{
+		path: "distribution.aggregation.wire", form: text, def: "float32", example: "bfloat16",
+		oneOf:   []string{string(disdel.WireFloat32), string(disdel.WireBfloat16), string(disdel.WireInt8)},
+		meaning: "Number format of an update on its way. What the narrow ones round away is added to the next round's update (error feedback).",
+	},
+	{
+		path: "distribution.aggregation.optimizer", form: text, oneOf: upkeeps, def: "reset", example: "average",
+		meaning: "What becomes of an optimiser's moments when a round ends: average takes their mean over the workers as for weights, " +
+			"reset starts them anew, keep lets every worker go on with its own. SGD without momentum has none.",
+	},
+	{
+		path: "distribution.aggregation.statistics", form: text, oneOf: upkeeps, def: "average", example: "keep",
+		meaning: "What becomes of batch norms' running statistics when a round ends: average takes their mean over the workers as for weights, " +
+			"reset starts them anew, keep lets every worker go on with its own.",
+	},
+	{path: "distribution.missing", form: object, example: "{policy: proceed, after: 2m}", meaning: "What is done about a worker whose update does not come."},
+	{
+		path: "distribution.missing.policy", form: text, def: "retry", example: "proceed",
+		oneOf: []string{string(disdel.MissingRetry), string(disdel.MissingWait), string(disdel.MissingProceed)},
+		meaning: "retry invokes the worker again, as often as reliability.retries allows, and then fails; wait invokes it until the update comes or the " +
+			"job's deadline passes; proceed goes on without it, with the mean of those that came, weighted by their samples.",
+	},
+	{
+		path: "distribution.missing.after", form: duration, above: new(float64(0)), def: "1m", example: "2m",
+		meaning: "With proceed: time that the others wait, from the first update of the round on. Other policies do not use it.",
+	},
+
+	{path: "resources", form: object, example: "{maxMemory: 512MB}", meaning: "What the job may use."},
+	{
+		path: "resources.memory", form: size, auto: true, above: new(float64(0)), def: "auto", example: "256MB",
+		meaning: "Memory of a train action. auto goes by the estimate. A plain integer is in MB; MB and Mi are 2^20 bytes.",
+	},
+	{path: "resources.maxMemory", form: size, above: new(float64(0)), defBy: "the platform's maximum", example: "512MB", meaning: "Ceiling of memory where it is auto."},
+	{
+		path: "resources.timeout", form: duration, auto: true, above: new(float64(0)), def: "auto", example: "5m",
+		meaning: "Time that one action may take. auto goes by earlier jobs, else by the cost formula.",
+	},
+	{
+		path: "resources.maxCost", form: cost, above: new(float64(0)), defBy: "none", example: "50GB-s",
+		meaning: "Cost of the whole job; one GB-s is 1,024 MB held for a second. A higher estimate is refused.",
+	},
+	{
+		path: "resources.risk", form: number, above: new(float64(0)), below: new(0.5), def: "0.001", example: "0.001",
+		meaning: "Accepted chance that an action is killed for memory. Sets the limit from the estimate's interval. Used only when memory is auto.",
+	},
+	{path: "resources.device", form: text, later: true, meaning: "Device that trains."},
+
+	{path: "reliability", form: object, example: "{deadline: 30m}", meaning: "Bounds of the job as a whole, and what is done against failures."},
+	{
+		path: "reliability.checkpointEvery", form: integer, min: new(float64(0)), def: "1", example: "5",
+		meaning: "Rounds between checkpoints, from which a job can be resumed; 0 stores none.",
+	},
+	{path: "reliability.deadline", form: duration, above: new(float64(0)), defBy: "none", example: "30m", meaning: "Time that the whole job may take."},
+	{path: "reliability.retries", form: object, example: "{limit: 6, perWorker: 3}", meaning: "How failed work is tried again."},
+	{
+		path: "reliability.retries.limit", form: integer, min: new(float64(0)), def: "6", example: "6",
+		meaning: "Retries of the whole job. Those that the platform is to blame for do not count.",
+	},
+	{path: "reliability.retries.perWorker", form: integer, min: new(float64(0)), def: "3", example: "3", meaning: "Retries of one worker in one round."},
+	{
+		path: "reliability.retries.backoff", form: object, example: "{initial: 1s, max: 30s}",
+		meaning: "Pause before work is tried again that may pass unchanged: initial, then twice the last, at most max.",
+	},
+	{path: "reliability.retries.backoff.initial", form: duration, above: new(float64(0)), def: "1s", example: "2s", meaning: "The first pause; at most max."},
+	{path: "reliability.retries.backoff.max", form: duration, above: new(float64(0)), def: "30s", example: "1m", meaning: "The longest pause."},
+	{
+		path: "reliability.retries.memoryFactor", form: number, above: new(float64(1)), def: "1.25", example: "1.5",
+		meaning: "Least growth of the memory limit after an action was killed for memory.",
+	},
+	{
+		path: "reliability.retries.timeoutFactor", form: number, above: new(float64(1)), def: "2", example: "2",
+		meaning: "Least growth of the timeout after an action ran out of time.",
+	},
+	{path: "reliability.onFailure", form: list, later: true, meaning: "What is done about which failure."},
+
+	{path: "output", form: object, example: "{model: digits, keep: 5}", meaning: "Where the trained model goes."},
+	{path: "output.model", form: text, pattern: dnsLabel, looks: dnsInWords, defBy: "metadata.name", example: "digits", meaning: "Name of the trained model."},
+	{path: "output.keep", form: integer, min: new(float64(1)), def: "5", example: "5", meaning: "Versions of the model that are kept."},
+	{path: "output.export", form: list, later: true, meaning: "Further formats of the trained model."},
+}
