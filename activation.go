@@ -153,6 +153,11 @@ type TrainRequest struct {
 	Estimate   Bytes     `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
+// ID names the update that the request asks for.
+func (r *TrainRequest) ID() UpdateID {
+	return UpdateID{Job: r.Job, Round: r.Round, Member: r.Worker}
+}
+
 // DataRef is a data set as an action reads it.
 type DataRef struct {
 	URL      string `json:"url"`      // blob URL of the bucket

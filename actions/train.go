@@ -4,31 +4,36 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// train learns from one shard for one round: it starts from the round's reference weights, runs the round's epochs and
-// pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3).
+// train learns from one shard for one round: it starts from the round's reference weights, runs the round's batches and
+// pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3). Before
+// its deadline it stores its state and answers that it paused; the next leg, or the next attempt after a failure, goes on
+// from there and comes to the same bits.
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
 	bound(req.Memory, req.Estimate, 0)
 	use(req.Threads)
-	store, err := aggregator.Open(ctx, req.Store)
+	s, err := h.begin(ctx, c, req.Store, req.ID(), req.Attempt, req.Redo)
 	if err != nil {
 		return res, err
 	}
-	defer store.Close()
-	t := trainer{call: c, req: req, pulse: pulse{call: c, store: store, job: req.Job}}
+	defer s.close()
+	if s.committed {
+		return delivered(ctx, s, req)
+	}
+	t := trainer{call: c, req: req, session: s, start: h.now()}
 	steps := []struct {
 		phase string
 		do    func(context.Context) error
 	}{{"load", t.load}, {"fetch", t.fetch}, {"compute", t.compute}, {"push", t.push}}
-	for _, s := range steps {
-		if err := c.phase(s.phase, func() error { return s.do(ctx) }); err != nil {
+	for _, step := range steps {
+		if err := c.phase(step.phase, func() error { return step.do(ctx) }); err != nil {
 			return res, err
 		}
 	}
@@ -37,13 +42,20 @@ func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res
 }
 
 type trainer struct {
-	call   *call
-	req    disdel.TrainRequest
-	pulse  pulse
-	graph  *model.Graph
-	shard  *dataset.Shard
-	engine Engine
-	res    disdel.TrainResult
+	call    *call
+	req     disdel.TrainRequest
+	session *session
+	start   time.Time
+	fetched time.Duration // what reading state from the store took: writing it takes about as long
+	longest time.Duration // batch
+	saved   time.Time     // when state was stored last
+	graph   *model.Graph
+	shard   *dataset.Shard
+	engine  Engine
+	at      position
+	kept    disdel.Weights // of the round before: see carried
+	ref     disdel.Weights // that updates are differences to; nil: updates are weights
+	res     disdel.TrainResult
 }
 
 // load reads the shard and builds the engine, or finds both where the last round left them.
@@ -72,71 +84,122 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	return err
 }
 
-// fetch sets the weights the round starts from: the seed's own in the first, the reference later. The optimiser starts
-// anew at every round, so that a round does not depend on which process ran the last one.
+// fetch sets the weights and the state that the round starts from, or that an earlier leg or attempt got to.
 func (t *trainer) fetch(ctx context.Context) error {
+	start := t.call.host.now()
+	defer func() { t.fetched = t.call.host.now().Sub(start) }()
+	mid, err := t.recall(ctx)
+	if err != nil || mid {
+		return err
+	}
 	if t.req.Round == 0 {
 		t.engine.Init(t.req.Network.Init)
-		return t.engine.ResetOptimizer()
+		if err := t.engine.ResetOptimizer(); err != nil {
+			return err
+		}
+		return t.difference(t.engine.Weights())
 	}
-	weights, err := t.pulse.store.Reference(ctx, t.req.Job, t.req.Round, shapes(t.graph))
+	reference, err := t.session.reference(ctx, t.req, t.like())
 	if err != nil {
 		return err
 	}
-	if err := t.engine.SetWeights(weights); err != nil {
-		return err
-	}
-	debug.FreeOSMemory() // the weights as they came are the largest garbage of a round; the update needs their room
-	return t.engine.ResetOptimizer()
+	return t.from(reference)
 }
 
+// compute runs the batches that the round still lacks.
 func (t *trainer) compute(ctx context.Context) error {
-	for e := range t.req.Epochs {
-		loss, err := t.epoch(ctx, t.req.Epoch+e)
-		if err != nil {
+	t.saved = t.call.host.now()
+	for t.at.epoch < t.req.Epochs && !t.res.Reached && !t.res.Paused {
+		if err := t.epoch(ctx); err != nil {
 			return err
 		}
-		t.res.Loss, t.res.Losses, t.res.Epochs = loss, append(t.res.Losses, loss), e+1
-		if t.res.Reached = t.req.Target > 0 && loss <= t.req.Target; t.res.Reached {
-			break
-		}
 	}
-	t.res.Samples = t.shard.Len()
+	t.res.Samples = min(t.at.rows, t.shard.Len())
+	t.res.Losses, t.res.Epochs, t.res.Batch = t.at.losses, len(t.at.losses), t.at.done
+	if n := len(t.at.losses); n > 0 {
+		t.res.Loss = t.at.losses[n-1]
+	}
 	return nil
 }
 
-// epoch runs over the shard once, in an order that job, epoch and worker fix, and returns the mean loss. The rate is set
-// without a schedule too: a warm engine may still have that of an earlier job.
-func (t *trainer) epoch(ctx context.Context, epoch int) (float64, error) {
-	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
-	n, batch := t.shard.Len(), min(t.req.BatchSize, t.shard.Len())
-	order := dataset.Order(t.req.Network.Init.Seed, epoch, t.req.Worker, n)
-	x, labels := make([]float32, batch*t.shard.SampleLen()), make([]int32, batch)
-	state := disdel.Progress{
-		Task: disdel.TaskTrain, Round: t.req.Round, Member: t.req.Worker, Epoch: epoch + 1,
-		Batches: (n + batch - 1) / batch,
+// stretch is the batches of the position's epoch that belong to the round.
+func (t *trainer) stretch() (first, end, batches int) {
+	size := t.batch()
+	batches = (t.shard.Len() + size - 1) / size
+	if t.at.epoch == 0 {
+		first = min(t.req.Batch, batches)
 	}
-	var sum float64
-	for start := 0; start < n; start += batch {
-		rows := order[start:min(start+batch, n)]
+	end = batches
+	if t.req.Batches > 0 {
+		end = min(first+t.req.Batches, batches)
+	}
+	return first, end, batches
+}
+
+func (t *trainer) batch() int { return min(t.req.BatchSize, t.shard.Len()) }
+
+// epoch runs the round's batches of one epoch, in an order that job, epoch and worker fix. The rate is set without a
+// schedule too: a warm engine may still have that of an earlier job.
+func (t *trainer) epoch(ctx context.Context) error {
+	epoch := t.req.Epoch + t.at.epoch
+	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
+	first, end, batches := t.stretch()
+	n, size := t.shard.Len(), t.batch()
+	order := dataset.Order(t.req.Network.Init.Seed, epoch, t.req.Worker, n)
+	x, labels := make([]float32, size*t.shard.SampleLen()), make([]int32, size)
+	t.at.batch = max(t.at.batch, first)
+	for t.at.batch < end {
+		rows := order[t.at.batch*size : min((t.at.batch+1)*size, n)]
+		begun := t.call.host.now()
 		t.shard.Batch(rows, x, labels)
 		loss, err := t.engine.Step(x[:len(rows)*t.shard.SampleLen()], labels[:len(rows)])
 		if err != nil {
-			return 0, err
+			return err
 		}
-		sum += loss * float64(len(rows))
-		state.Batch++
-		state.Loss = sum / float64(start+len(rows))
-		if err := t.pulse.beat(ctx, state); err != nil {
-			return 0, err
+		t.at.step(loss, len(rows))
+		t.res.Rows += len(rows)
+		t.longest = max(t.longest, t.call.host.now().Sub(begun))
+		if err := t.beat(ctx, epoch, batches); err != nil {
+			return err
+		}
+		if stop, err := t.pauseOrSave(ctx, t.at.batch == end); stop || err != nil {
+			return err
 		}
 	}
-	return sum / float64(n), nil
+	loss := t.at.endEpoch()
+	t.res.Reached = t.req.Target > 0 && end == batches && loss <= t.req.Target
+	return nil
+}
+
+func (t *trainer) beat(ctx context.Context, epoch, batches int) error {
+	return t.session.beat(ctx, disdel.Progress{
+		Task: disdel.TaskTrain, Round: t.req.Round, Member: t.req.Worker, Epoch: epoch + 1,
+		Batch: t.at.batch, Batches: batches, Loss: t.at.sum / float64(max(t.at.seen, 1)),
+	})
 }
 
 func (t *trainer) push(ctx context.Context) error {
-	return t.pulse.store.PushUpdate(ctx, disdel.Update{
-		ID:      disdel.UpdateID{Job: t.req.Job, Round: t.req.Round, Level: 0, Member: t.req.Worker},
-		Attempt: t.req.Attempt, Samples: float64(t.shard.Len()), Weights: t.engine.Weights(),
-	})
+	if t.res.Paused || t.req.Probe {
+		return nil
+	}
+	update := disdel.Update{ID: t.req.ID(), Attempt: t.req.Attempt, Samples: float64(t.res.Samples), Weights: t.engine.Weights()}
+	if t.req.Upkeep == disdel.UpkeepAverage {
+		state, err := t.optimizerState()
+		if err != nil {
+			return err
+		}
+		update.Weights = append(update.Weights, state...)
+	}
+	lost, err := t.session.encode(t.req.Wire, &update, t.ref, t.residual())
+	if err != nil {
+		return err
+	}
+	if err := t.carry(ctx, lost); err != nil {
+		return err
+	}
+	return t.session.push(ctx, update, t.res)
 }
+
+// freeAfter returns what the weights came in to the system: it is the largest garbage of a round, and the update needs its
+// room.
+func freeAfter() { debug.FreeOSMemory() }

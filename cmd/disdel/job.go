@@ -125,6 +125,10 @@ type planned struct {
 
 // plan works out how a resolved job runs on the platform at hand.
 func (j *jobStack) plan(ctx context.Context, r controller.Resolved) (planned, error) {
+	return j.planAs(ctx, newJobID(), r)
+}
+
+func (j *jobStack) planAs(ctx context.Context, id disdel.JobID, r controller.Resolved) (planned, error) {
 	limits, err := j.limits(ctx)
 	if err != nil {
 		return planned{}, err
@@ -136,10 +140,10 @@ func (j *jobStack) plan(ctx context.Context, r controller.Resolved) (planned, er
 	if err != nil {
 		return planned{}, err
 	}
-	id := newJobID()
-	p, err := controller.NewPlan(controller.PlanInput{
+	in := controller.PlanInput{
 		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past, Timeouts: executor.Timeouts,
-	})
+	}
+	p, err := controller.NewPlan(in)
 	if err != nil {
 		return planned{}, err
 	}
@@ -147,6 +151,10 @@ func (j *jobStack) plan(ctx context.Context, r controller.Resolved) (planned, er
 		ID: id, Job: r.Job, Network: r.Network, Plan: p, Store: j.shared, Threads: j.threads(p.Parallel),
 		Data:   disdel.DataRef{URL: j.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Split: r.Job.Data.Split},
 		Models: j.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, id),
+		Replan: func(job disdel.Job) (disdel.Plan, error) {
+			in.Job = job
+			return controller.NewPlan(in)
+		},
 	}}, nil
 }
 
@@ -167,17 +175,22 @@ func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Conte
 	}
 	rec, err := c.Run(ctx, p.spec, p.data)
 	f.done()
+	return rec, shown(u, rec, err)
+}
+
+// shown prints what came of a job. One that failed is reported and gives its exit code.
+func shown(u *ui, rec *disdel.Record, err error) error {
 	if err != nil {
-		return rec, err
+		return err
 	}
 	if err := u.show(rec, func(w io.Writer) { printRecord(w, rec) }); err != nil {
-		return rec, err
+		return err
 	}
 	if rec.Status != disdel.StatusSucceeded {
 		u.fail(failure(rec))
-		return rec, reported{failure(rec)}
+		return reported{failure(rec)}
 	}
-	return rec, nil
+	return nil
 }
 
 func failure(r *disdel.Record) error {

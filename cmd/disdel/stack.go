@@ -352,3 +352,5 @@ func (s shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, w
 	}, r.Job.Output.Keep)
 	return m.ModelRef, err
 }
+
+func (s shelf) Discard(ctx context.Context, folder string) error { return s.store.Discard(ctx, folder) }

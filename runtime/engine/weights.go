@@ -200,6 +200,6 @@ func (e *Engine) SetOptimizerState(w disdel.Weights) error {
 	for i, to := range places {
 		to.p.load(to.dst, w[i+1].Data)
 	}
-	e.steps = int(w[0].Data[0])
+	e.steps = int(math.Round(float64(w[0].Data[0]))) // an average of several need not be whole
 	return nil
 }

@@ -188,7 +188,7 @@ func (e *Engine) SetOptimizerState(w disdel.Weights) error {
 		p.load(p.data, w[i].Data)
 	}
 	if len(list) > 0 {
-		e.optimizer.state().steps = int(list[0].data[0])
+		e.optimizer.state().steps = int(math.Round(float64(list[0].data[0])))
 	}
 	return nil
 }

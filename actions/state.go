@@ -1,0 +1,376 @@
+package actions
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// position is how far a worker is in its round.
+type position struct {
+	epoch  int // of the round
+	batch  int // next one of that epoch
+	done   int // batches of the round
+	rows   int // of the round
+	seen   int // rows of the epoch, as far as the round has them
+	sum    float64
+	losses []float64 // by epoch of the round
+}
+
+func (p *position) step(loss float64, rows int) {
+	p.batch++
+	p.done++
+	p.rows += rows
+	p.seen += rows
+	p.sum += loss * float64(rows)
+}
+
+// endEpoch goes on to the next epoch and returns the mean loss of the last.
+func (p *position) endEpoch() float64 {
+	loss := p.sum / float64(max(p.seen, 1))
+	p.losses = append(p.losses, loss)
+	p.epoch, p.batch, p.seen, p.sum = p.epoch+1, 0, 0, 0
+	return loss
+}
+
+// note is a worker's state in words: what its tensors do not say. Numbers in JSON come back with the same bits.
+type note struct {
+	Kept   bool // only what goes from round to round, written at a round's end
+	Batch  int  // rows of a batch that the position counts in
+	Shard  disdel.Rows
+	Epoch  int
+	Next   int
+	Done   int
+	Rows   int
+	Seen   int
+	Sum    float64
+	Losses []float64
+}
+
+func (t *trainer) note(kept bool) (string, error) {
+	p := t.at
+	text, err := json.Marshal(note{
+		Kept: kept, Batch: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows, Seen: p.seen, Sum: p.sum, Losses: p.losses,
+	})
+	if err != nil {
+		return "", &disdel.Error{Kind: disdel.Diverged, Op: "store state", Job: t.req.Job, Msg: "the loss is not finite", Hint: "lower the learning rate"}
+	}
+	return string(text), nil
+}
+
+// The names of a worker's state beside the weights.
+const (
+	optimizerPrefix = "optimizer."
+	residualPrefix  = "residual."
+)
+
+// stateful is a backend whose optimiser can be stored and set.
+type stateful interface {
+	OptimizerState() disdel.Weights
+	SetOptimizerState(w disdel.Weights) error
+}
+
+func (t *trainer) optimizerState() (disdel.Weights, error) {
+	e, ok := t.engine.(stateful)
+	if !ok {
+		return nil, t.stateless()
+	}
+	return renamed(e.OptimizerState(), optimizerPrefix, ""), nil
+}
+
+func (t *trainer) setOptimizerState(w disdel.Weights) error {
+	e, ok := t.engine.(stateful)
+	if !ok {
+		return t.stateless()
+	}
+	return e.SetOptimizerState(renamed(w, "", optimizerPrefix))
+}
+
+func (t *trainer) stateless() error {
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "train", Job: t.req.Job, Msg: "the engine of this action cannot store its optimiser's state",
+		Hint: "use distribution.aggregation.optimizer: reset, and a timeout that a round fits into",
+	}
+}
+
+// renamed puts a prefix before names, or takes one away.
+func renamed(w disdel.Weights, add, cut string) disdel.Weights {
+	out := make(disdel.Weights, len(w))
+	for i, v := range w {
+		v.Name = add + strings.TrimPrefix(v.Name, cut)
+		out[i] = v
+	}
+	return out
+}
+
+// split sorts tensors by the prefix of their names.
+func split(w disdel.Weights) (weights, optimizer, residual disdel.Weights) {
+	for _, v := range w {
+		switch {
+		case strings.HasPrefix(v.Name, optimizerPrefix):
+			optimizer = append(optimizer, v)
+		case strings.HasPrefix(v.Name, residualPrefix):
+			residual = append(residual, v)
+		default:
+			weights = append(weights, v)
+		}
+	}
+	return weights, optimizer, residual
+}
+
+// like is what a reference of the job looks like.
+func (t *trainer) like() disdel.Weights {
+	if t.req.Upkeep != disdel.UpkeepAverage {
+		return shapes(t.graph)
+	}
+	return withOptimizer(shapes(t.graph), t.graph, t.req.Optimizer)
+}
+
+// withOptimizer adds the optimiser's state to the shapes of weights, under the names that engines give it.
+func withOptimizer(w disdel.Weights, g *model.Graph, o disdel.Optimizer) disdel.Weights {
+	w = append(w, disdel.Tensor{Name: optimizerPrefix + "step", Shape: []int{1}})
+	kinds := map[int][]string{1: {"momentum"}, 2: {"exp_avg", "exp_avg_sq"}}[o.Moments()]
+	for _, kind := range kinds {
+		for _, p := range g.Params() {
+			if p.Trainable {
+				w = append(w, disdel.Tensor{Name: optimizerPrefix + p.Name + "." + kind, Shape: p.Shape})
+			}
+		}
+	}
+	return w
+}
+
+// carries tells whether a worker has state of its own from round to round.
+func (t *trainer) carries() bool {
+	return t.req.Upkeep == disdel.UpkeepKeep || t.req.Statistics == disdel.UpkeepKeep || lossy(t.req.Wire)
+}
+
+func lossy(w disdel.Wire) bool { return w != "" && w != disdel.WireFloat32 }
+
+// recall sets the state that an earlier leg or attempt of this round stored, and tells whether there was one. What only goes
+// from round to round is kept for from.
+func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
+	if t.req.Leg == 0 && t.req.Attempt%attemptsPerRun <= 1 && !t.carries() || t.req.Probe {
+		return false, nil
+	}
+	text, w, err := t.session.state(ctx, t.req)
+	if disdel.KindOf(err) == disdel.NotFound {
+		return false, nil
+	}
+	var n note
+	if err != nil || json.Unmarshal([]byte(text), &n) != nil {
+		return false, err
+	}
+	if n.Kept {
+		t.kept = w
+		return false, nil
+	}
+	if n.Batch != t.batch() || n.Shard != t.req.Shard || t.req.Redo {
+		return false, nil // of a plan that was given up
+	}
+	weights, optimizer, residual := split(w)
+	t.kept = residual
+	if err := t.engine.SetWeights(weights); err != nil {
+		return false, err
+	}
+	if err := t.setOptimizerState(optimizer); err != nil {
+		return false, err
+	}
+	t.at = position{epoch: n.Epoch, batch: n.Next, done: n.Done, rows: n.Rows, seen: n.Seen, sum: n.Sum, losses: n.Losses}
+	return true, t.differenceAgain(ctx)
+}
+
+// attemptsPerRun is how the controller counts attempts: a job that was taken up again starts above a multiple of it.
+const attemptsPerRun = 1000
+
+// from starts the round at its reference, with the state that the job's upkeep says.
+func (t *trainer) from(reference disdel.Weights) error {
+	weights, optimizer, _ := split(reference)
+	_, own, _ := split(t.kept)
+	t.statistics(weights)
+	if err := t.engine.SetWeights(weights); err != nil {
+		return err
+	}
+	if err := t.difference(reference); err != nil {
+		return err
+	}
+	switch {
+	case t.req.Upkeep == disdel.UpkeepAverage:
+		if err := t.setOptimizerState(optimizer); err != nil {
+			return err
+		}
+	case t.req.Upkeep == disdel.UpkeepKeep && len(own) > 0:
+		if err := t.setOptimizerState(own); err != nil {
+			return err
+		}
+	default:
+		if err := t.engine.ResetOptimizer(); err != nil {
+			return err
+		}
+	}
+	freeAfter()
+	return nil
+}
+
+// statistics changes the running statistics of batch norms in w as the job says: the reference has their averages.
+func (t *trainer) statistics(w disdel.Weights) {
+	if t.req.Statistics != disdel.UpkeepReset && t.req.Statistics != disdel.UpkeepKeep {
+		return
+	}
+	own := map[string]disdel.Tensor{}
+	for _, v := range t.kept {
+		own[v.Name] = v
+	}
+	trainable := map[string]bool{}
+	for _, p := range t.graph.Params() {
+		trainable[p.Name] = p.Trainable
+	}
+	for i, v := range w {
+		if trainable[v.Name] {
+			continue
+		}
+		mine, ok := own[v.Name]
+		switch {
+		case t.req.Statistics == disdel.UpkeepKeep && ok && len(mine.Data) == len(v.Data):
+			w[i].Data = mine.Data
+		case t.req.Statistics == disdel.UpkeepReset:
+			w[i].Data = make([]float32, len(v.Data))
+			if strings.HasSuffix(v.Name, "running_var") {
+				for k := range w[i].Data {
+					w[i].Data[k] = 1
+				}
+			}
+		}
+	}
+}
+
+// pauseOrSave stores the worker's state where its time is due, and tells whether the activation must end now. last: the
+// round has no more batches after this one in the epoch, and a pause would be worth less than the push.
+func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err error) {
+	if t.req.Probe {
+		return t.probed(), nil
+	}
+	now := t.call.host.now()
+	deadline, limited := ctx.Deadline()
+	if limited && !(last && t.at.epoch+1 == t.req.Epochs) {
+		reserve := 2*t.longest + 3*t.fetched + deadline.Sub(t.start)/20
+		if deadline.Sub(now) < reserve {
+			t.res.Paused = true
+			return true, t.save(ctx)
+		}
+	}
+	if every := time.Duration(t.req.SaveEvery); every > 0 && now.Sub(t.saved) >= every {
+		t.saved = now
+		return false, t.save(ctx)
+	}
+	return false, nil
+}
+
+// The bounds of a probe: enough batches that the first, slow ones do not count for much, and no more time than a person waits.
+const (
+	probeBatches = 50
+	probeTime    = 2 * time.Second
+)
+
+func (t *trainer) probed() bool {
+	t.res.Paused = t.at.done >= probeBatches || t.call.host.now().Sub(t.saved) >= probeTime
+	return t.res.Paused
+}
+
+// save stores all that a worker is inside its round.
+func (t *trainer) save(ctx context.Context) error {
+	text, err := t.note(false)
+	if err != nil {
+		return err
+	}
+	optimizer, err := t.optimizerState()
+	if err != nil {
+		return err
+	}
+	_, _, residual := split(t.kept)
+	w := append(append(t.engine.Weights(), optimizer...), residual...)
+	return t.session.saveState(ctx, t.req.ID(), text, w)
+}
+
+// carry stores what goes on with this worker in the next round.
+func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
+	if !t.carries() {
+		return nil
+	}
+	var w disdel.Weights
+	if t.req.Upkeep == disdel.UpkeepKeep {
+		state, err := t.optimizerState()
+		if err != nil {
+			return err
+		}
+		w = append(w, state...)
+	}
+	if t.req.Statistics == disdel.UpkeepKeep {
+		w = append(w, t.untrained()...)
+	}
+	w = append(w, renamed(residual, residualPrefix, "")...)
+	text, err := t.note(true)
+	if err != nil {
+		return err
+	}
+	next := t.req.ID()
+	next.Round++
+	if err := t.session.saveState(ctx, next, text, w); err != nil {
+		return err
+	}
+	return t.session.checkpointState(ctx, t.req, text, w)
+}
+
+// untrained is the network's statistics.
+func (t *trainer) untrained() disdel.Weights {
+	trainable := map[string]bool{}
+	for _, p := range t.graph.Params() {
+		trainable[p.Name] = p.Trainable
+	}
+	var out disdel.Weights
+	for _, v := range t.engine.Weights() {
+		if !trainable[v.Name] {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// residual is what the last round's update lost on the wire.
+func (t *trainer) residual() disdel.Weights {
+	_, _, r := split(t.kept)
+	return renamed(r, "", residualPrefix)
+}
+
+// difference keeps the reference where updates are differences to it.
+func (t *trainer) difference(reference disdel.Weights) error {
+	if lossy(t.req.Wire) {
+		t.ref = copied(reference)
+	}
+	return nil
+}
+
+// differenceAgain reads the reference once more for a worker that goes on in the middle of a round.
+func (t *trainer) differenceAgain(ctx context.Context) error {
+	if !lossy(t.req.Wire) || t.req.Round == 0 {
+		return nil
+	}
+	w, err := t.session.reference(ctx, t.req, t.like())
+	if err != nil {
+		return err
+	}
+	return t.difference(w)
+}
+
+func copied(w disdel.Weights) disdel.Weights {
+	out := make(disdel.Weights, len(w))
+	for i, v := range w {
+		v.Data = append([]float32(nil), v.Data...)
+		out[i] = v
+	}
+	return out
+}

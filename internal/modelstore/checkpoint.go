@@ -1,0 +1,163 @@
+package modelstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gocloud.dev/blob"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
+	"github.com/disdel/disdel/internal/safetensors"
+)
+
+// A checkpoint is a folder for each round, FOLDER/000012/, with the reference that the round starts from and, of jobs whose
+// workers keep state of their own, a file for each worker. Beside each file stands its checksum, written last: a file
+// without one was never finished, and one of another checksum is damaged.
+const (
+	referenceFile = "reference.safetensors"
+	sumSuffix     = ".sha256"
+	noteKey       = "note"
+)
+
+// WriteCheckpoint writes tensors, and what they do not say of themselves, under a key of a checkpoint.
+func (s *Store) WriteCheckpoint(ctx context.Context, key, note string, w disdel.Weights) (checksum string, size disdel.Bytes, err error) {
+	checksum, size, err = s.WriteWeights(ctx, key, w, map[string]string{"format": "pt", noteKey: note})
+	if err != nil {
+		return "", 0, err
+	}
+	return checksum, size, blobs.Wrap(s.bucket.WriteAll(ctx, key+sumSuffix, []byte(checksum), nil), "write checkpoint", key)
+}
+
+// ReadCheckpoint reads what WriteCheckpoint wrote. It returns NotFound for a key that was never finished and Corrupt for a
+// damaged file.
+func (s *Store) ReadCheckpoint(ctx context.Context, key string) (note string, w disdel.Weights, err error) {
+	want, err := s.bucket.ReadAll(ctx, key+sumSuffix)
+	if err != nil {
+		return "", nil, blobs.Wrap(err, "read checkpoint", key)
+	}
+	data, err := s.readAll(ctx, key)
+	if err != nil {
+		return "", nil, blobs.Wrap(err, "read checkpoint", key)
+	}
+	sum := sha256.Sum256(data)
+	if got := checksum(sum[:]); got != string(want) {
+		return "", nil, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read checkpoint", Msg: fmt.Sprintf("%s has checksum %s, not %.80q", key, got, want),
+			Hint: "disdel resume takes the checkpoint before it",
+		}
+	}
+	f, err := safetensors.Parse(data)
+	if err != nil {
+		return "", nil, err
+	}
+	w, err = safetensors.ToWeights(f)
+	return f.Metadata[noteKey], w, err
+}
+
+// NewestCheckpoint finds the newest undamaged reference below a folder. It returns NotFound if there is none; passed names
+// those that are damaged.
+func (s *Store) NewestCheckpoint(ctx context.Context, folder string) (c disdel.Checkpoint, passed []string, err error) {
+	rounds, err := s.rounds(ctx, folder)
+	if err != nil {
+		return c, nil, err
+	}
+	for _, r := range slices.Backward(rounds) {
+		key := path.Join(folder, roundFolder(r), referenceFile)
+		_, _, err := s.ReadCheckpoint(ctx, key)
+		switch disdel.KindOf(err) {
+		case disdel.UnknownKind:
+			return s.checkpoint(ctx, r, key, passed)
+		case disdel.Corrupt:
+			passed = append(passed, key)
+		case disdel.NotFound:
+		default:
+			return c, passed, err
+		}
+	}
+	return c, passed, &disdel.Error{Kind: disdel.NotFound, Op: "find checkpoint", Msg: "there is none below " + folder}
+}
+
+func (s *Store) checkpoint(ctx context.Context, round int, key string, passed []string) (disdel.Checkpoint, []string, error) {
+	sum, err := s.bucket.ReadAll(ctx, key+sumSuffix)
+	if err != nil {
+		return disdel.Checkpoint{}, passed, blobs.Wrap(err, "read checkpoint", key)
+	}
+	a, err := s.bucket.Attributes(ctx, key)
+	if err != nil {
+		return disdel.Checkpoint{}, passed, blobs.Wrap(err, "read checkpoint", key)
+	}
+	return disdel.Checkpoint{Round: round, Path: key, Checksum: string(sum), Size: disdel.Bytes(a.Size)}, passed, nil
+}
+
+func roundFolder(round int) string { return fmt.Sprintf("%06d", round) }
+
+// rounds are those that have a folder, oldest first.
+func (s *Store) rounds(ctx context.Context, folder string) ([]int, error) {
+	var out []int
+	list := s.bucket.List(&blob.ListOptions{Prefix: folder + "/", Delimiter: "/"})
+	for {
+		o, err := list.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			slices.Sort(out)
+			return out, nil
+		}
+		if err != nil {
+			return nil, blobs.Wrap(err, "list checkpoints", folder)
+		}
+		if r, err := strconv.Atoi(path.Base(strings.TrimSuffix(o.Key, "/"))); err == nil && o.IsDir {
+			out = append(out, r)
+		}
+	}
+}
+
+// PruneCheckpoints deletes all below a folder but the newest keep rounds.
+func (s *Store) PruneCheckpoints(ctx context.Context, folder string, keep int) error {
+	rounds, err := s.rounds(ctx, folder)
+	if err != nil || len(rounds) <= keep {
+		return err
+	}
+	for _, r := range rounds[:len(rounds)-keep] {
+		if err := s.Discard(ctx, path.Join(folder, roundFolder(r))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Discard deletes everything below a folder. What is gone already is no error: two may be at it.
+func (s *Store) Discard(ctx context.Context, folder string) error {
+	list := s.bucket.List(&blob.ListOptions{Prefix: folder + "/"})
+	for {
+		o, err := list.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return s.removeFolder(folder)
+		}
+		if err != nil {
+			return blobs.Wrap(err, "discard", folder)
+		}
+		if err := blobs.Wrap(s.bucket.Delete(ctx, o.Key), "discard", o.Key); err != nil && disdel.KindOf(err) != disdel.NotFound {
+			return err
+		}
+	}
+}
+
+// removeFolder removes the folders that a bucket on files leaves behind.
+func (s *Store) removeFolder(folder string) error {
+	if s.folder == "" {
+		return nil
+	}
+	if err := os.RemoveAll(filepath.Join(s.folder, filepath.FromSlash(folder))); err != nil {
+		return &disdel.Error{Kind: disdel.Unavailable, Op: "discard", Msg: folder, Err: err}
+	}
+	return nil
+}
