@@ -204,7 +204,7 @@ type AggregateRequest struct {
 	Path       string     `json:"path,omitempty"`       // key of the final weights below Models
 	Checkpoint string     `json:"checkpoint,omitempty"` // key below Models; top only: where the new reference goes, with the optimiser's state if that is averaged
 	Wire       Wire       `json:"wire,omitempty"`       // "": float32
-	Optimizer  *Optimizer `json:"optimizer,omitempty"`  // whose moments are averaged too; nil: none
+	Averaged   *Optimizer `json:"averaged,omitempty"`   // whose moments are averaged too; nil: none
 	Network    Network    `json:"network"`
 }
 
@@ -220,18 +220,21 @@ type AggregateResult struct {
 
 // EvaluateRequest is the parameter of an evaluate action: held-out rows under the reference of Round.
 type EvaluateRequest struct {
-	Job       JobID   `json:"job"`
-	Round     int     `json:"round"`
-	Network   Network `json:"network"`
-	Data      DataRef `json:"data"`
-	Rows      Rows    `json:"rows"`
-	BatchSize int     `json:"batchSize"`
-	Loss      string  `json:"loss"`
-	Threads   int     `json:"threads"`
-	Backend   string  `json:"backend,omitempty"`
-	Store     Store   `json:"store"`
-	Memory    Bytes   `json:"limitBytes"`
-	Estimate  Bytes   `json:"estimateBytes"` // what the collector is to keep the process within
+	Job       JobID      `json:"job"`
+	Round     int        `json:"round"`
+	Network   Network    `json:"network"`
+	Data      DataRef    `json:"data"`
+	Rows      Rows       `json:"rows"`
+	BatchSize int        `json:"batchSize"`
+	Loss      string     `json:"loss"`
+	Threads   int        `json:"threads"`
+	Backend   string     `json:"backend,omitempty"`
+	Averaged  *Optimizer `json:"averaged,omitempty"` // whose moments stand in the reference too; nil: none
+	Models    string     `json:"models,omitempty"`   // blob URL of the next
+	From      string     `json:"from,omitempty"`     // checkpoint of the same weights, for a store that lost them
+	Store     Store      `json:"store"`
+	Memory    Bytes      `json:"limitBytes"`
+	Estimate  Bytes      `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
 // EvaluateResult is what an evaluate action answers.

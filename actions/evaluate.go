@@ -41,12 +41,13 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	err = c.phase("fetch", func() error {
-		w, err := store.Reference(ctx, req.Job, req.Round+1, shapes(g))
+		w, err := reference(ctx, store, source{req.Job, req.Round + 1, req.Models, req.From}, withOptimizer(shapes(g), g, req.Averaged))
 		if err != nil {
 			return err
 		}
-		defer debug.FreeOSMemory()
-		return e.SetWeights(w)
+		defer freeAfter()
+		weights, _, _ := split(w)
+		return e.SetWeights(weights)
 	})
 	if err != nil {
 		return res, err

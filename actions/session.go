@@ -34,18 +34,30 @@ func delivered(ctx context.Context, s *session, req disdel.TrainRequest) (res di
 	return res, nil
 }
 
-// reference reads what the round starts from: from the store, or from the checkpoint where the store has lost it.
-func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like disdel.Weights) (disdel.Weights, error) {
-	w, err := s.store.Reference(ctx, req.Job, req.Round, like)
-	if disdel.KindOf(err) != disdel.NotFound || req.From == "" {
+// source is where the reference of a round is: in the store, or in a checkpoint where the store has lost it.
+type source struct {
+	job    disdel.JobID
+	round  int
+	models string // blob URL
+	from   string // "": there is no checkpoint
+}
+
+func reference(ctx context.Context, store *aggregator.Store, at source, like disdel.Weights) (disdel.Weights, error) {
+	w, err := store.Reference(ctx, at.job, at.round, like)
+	if disdel.KindOf(err) != disdel.NotFound || at.from == "" {
 		return w, err
 	}
-	models, err := modelstore.Open(ctx, req.Models)
+	models, err := modelstore.Open(ctx, at.models)
 	if err != nil {
 		return nil, err
 	}
 	defer models.Close()
-	return models.ReadWeights(ctx, req.From, "")
+	_, w, err = models.ReadCheckpoint(ctx, at.from)
+	return w, err
+}
+
+func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like disdel.Weights) (disdel.Weights, error) {
+	return reference(ctx, s.store, source{req.Job, req.Round, req.Models, req.From}, like)
 }
 
 func (s *session) state(ctx context.Context, req disdel.TrainRequest) (string, disdel.Weights, error) {

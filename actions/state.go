@@ -127,11 +127,14 @@ func (t *trainer) like() disdel.Weights {
 	if t.req.Upkeep != disdel.UpkeepAverage {
 		return shapes(t.graph)
 	}
-	return withOptimizer(shapes(t.graph), t.graph, t.req.Optimizer)
+	return withOptimizer(shapes(t.graph), t.graph, &t.req.Optimizer)
 }
 
-// withOptimizer adds the optimiser's state to the shapes of weights, under the names that engines give it.
-func withOptimizer(w disdel.Weights, g *model.Graph, o disdel.Optimizer) disdel.Weights {
+// withOptimizer adds an optimiser's state to the shapes of weights, under the names that engines give it. nil adds nothing.
+func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel.Weights {
+	if o == nil {
+		return w
+	}
 	w = append(w, disdel.Tensor{Name: optimizerPrefix + "step", Shape: []int{1}})
 	kinds := map[int][]string{1: {"momentum"}, 2: {"exp_avg", "exp_avg_sq"}}[o.Moments()]
 	for _, kind := range kinds {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,12 +97,21 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	if v, ok := o["patience"]; ok {
 		job.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Patience: int(v)}
 	}
+	if v, ok := o["proceedAfter"]; ok {
+		job.Distribution.Missing = disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(v * 1e9)}
+	}
+	job.Reliability.CheckpointEvery = int(o["checkpointEvery"])
+	job.Training.Epochs, job.Training.BatchSize = int(o["rounds"]), 10
 	workers := int(o["workers"])
 	plan := disdel.Plan{
 		Workers: workers, Rounds: int(o["rounds"]), Epochs: 1, HeldOut: int(o["heldOut"]), Parallel: workers,
 		Levels: Tree(workers, int(o["fanIn"])), Shards: make([]disdel.Rows, workers),
 	}
-	return Spec{ID: "job-1", Job: job, Plan: plan, Models: "mem://", Output: "weights/m/job-1.safetensors", Threads: 1}
+	spec := Spec{ID: "job-1", Job: job, Plan: plan, Models: "mem://", Output: "weights/m/job-1.safetensors", Threads: 1}
+	if v, ok := o["from"]; ok {
+		spec.From, spec.Resumes = &disdel.Checkpoint{Round: int(v), Path: "checkpoints/job-1/reference"}, 1
+	}
+	return spec
 }
 
 // scriptEvent reads "started", "cancel", "deadline", or "TASK ROUND LEVEL MEMBER [OUTCOME] [key=value...]".
@@ -118,6 +126,12 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 		return Event{Kind: EventDeadline, Err: &disdel.Error{Kind: disdel.Timeout, Msg: "deadline"}}
 	case "unknown":
 		return Event{}
+	case "alarm":
+		n, err := strconv.Atoi(words[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Event{Kind: EventAlarm, Round: n}
 	}
 	var n [3]int
 	for i := range n {
@@ -151,10 +165,10 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 				t.Fatal(err)
 			}
 			a.Failure = &disdel.Error{Kind: disdel.Crashed, Msg: w}
+			if a.Outcome == disdel.OutcomeCorrupt {
+				a.Failure.Kind = disdel.Corrupt
+			}
 		}
-	}
-	if slices.Contains(words, "paused") {
-		a.Outcome = disdel.OutcomePaused
 	}
 	var result any
 	switch a.Task {
@@ -163,7 +177,11 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	case disdel.TaskEvaluate:
 		result = disdel.EvaluateResult{Loss: o["loss"], Accuracy: o["accuracy"]}
 	default:
-		result = disdel.AggregateResult{}
+		r := disdel.AggregateResult{}
+		if v, ok := o["saved"]; ok {
+			r.Saved = &disdel.Checkpoint{Round: int(v), Path: "checkpoints/job-1/reference"}
+		}
+		result = r
 	}
 	a.Result, _ = json.Marshal(result)
 	return Event{Kind: EventEnded, Activation: a}
@@ -188,10 +206,40 @@ func describe(o Order) string {
 			if r.Path != "" {
 				s.WriteString(" save")
 			}
+			if r.Checkpoint != "" {
+				s.WriteString(" checkpoint")
+			}
+		}
+		var r disdel.TrainRequest
+		if err := json.Unmarshal(o.Invocation.Params, &r); err != nil {
+			return err.Error()
+		}
+		if r.From != "" {
+			s.WriteString(" from checkpoint")
+		}
+		if r.Redo {
+			s.WriteString(" redo")
+		}
+		if o.After > 0 {
+			s.WriteString(fmt.Sprintf(" after %v", o.After))
 		}
 		return s.String()
+	case OrderAlarm:
+		return fmt.Sprintf("alarm for round %d after %v", o.Round.Round, o.After)
+	case OrderCheckpoint:
+		return fmt.Sprintf("checkpoint of round %d", o.Checkpoint.Round)
+	case OrderAdjust:
+		return fmt.Sprintf("adjust %s from %s to %s", o.Adjustment.Field, o.Adjustment.From, o.Adjustment.To)
+	case OrderPlan:
+		return fmt.Sprintf("plan for %d workers", o.Plan.Workers)
 	case OrderRound:
 		s := fmt.Sprintf("round %d trainLoss %.4g", o.Round.Round, o.Round.TrainLoss)
+		if len(o.Round.Missing) > 0 {
+			s += fmt.Sprintf(" without %v", o.Round.Missing)
+		}
+		if o.Round.Again > 0 {
+			s += fmt.Sprintf(" (%d results twice)", o.Round.Again)
+		}
 		if o.Round.Accuracy != nil {
 			s += fmt.Sprintf(" loss %g accuracy %g", *o.Round.Loss, *o.Round.Accuracy)
 		}

@@ -31,21 +31,21 @@ func (m *Manager) order(s slot, e effort, redo bool) Order {
 	w := work{round: m.round, attempt: e.attempt, leg: e.leg, redo: redo || m.anew, limits: m.limits[s.task]}
 	switch s.task {
 	case disdel.TaskTrain:
-		inv = m.spec.train(w, s.member, m.from())
+		inv = m.spec.train(w, s.member, m.from(m.round))
 	case disdel.TaskAggregate:
 		inv = m.spec.aggregate(w, s.level, s.member, m.present(s.level, s.member), m.final(s))
 		if e.publish {
 			inv.ID += "/publish"
 		}
 	default:
-		inv = m.spec.evaluate(w)
+		inv = m.spec.evaluate(w, m.from(m.round+1))
 	}
 	return Order{Kind: OrderInvoke, Invocation: inv}
 }
 
-// from is the checkpoint of this round's reference, "" where there is none.
-func (m *Manager) from() string {
-	if m.saved == nil || m.saved.Round != m.round {
+// from is the checkpoint of the reference that a round starts from, "" where there is none.
+func (m *Manager) from(round int) string {
+	if m.saved == nil || m.saved.Round != round {
 		return ""
 	}
 	return m.saved.Path
@@ -89,7 +89,7 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 		m.again++
 		return nil
 	}
-	if s.task == disdel.TaskAggregate && lostInput(a) {
+	if s.task != disdel.TaskTrain && lostInput(a) {
 		return m.redo(a)
 	}
 	r := m.decide(a)
@@ -166,7 +166,7 @@ func (m *Manager) replan(a disdel.Activation, r Remedy) []Order {
 // maxRedone bounds how often one round is begun anew because updates were lost or damaged.
 const maxRedone = 3
 
-// lostInput tells whether an aggregation failed because of what it was given, not of itself.
+// lostInput tells whether an aggregation or evaluation failed because of what it was given, not of itself.
 func lostInput(a disdel.Activation) bool {
 	return a.Failure != nil && (a.Failure.Kind == disdel.NotFound || a.Failure.Kind == disdel.Corrupt)
 }

@@ -172,9 +172,7 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, publish boo
 		Job: s.ID, Round: w.round, Level: height, Cluster: cluster, Attempt: s.claim(w), Redo: w.redo,
 		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Network: s.Network, Wire: a.Wire,
 	}
-	if a.Optimizer == disdel.UpkeepAverage {
-		req.Optimizer = &s.Job.Training.Optimizer
-	}
+	req.Averaged = s.averaged()
 	for _, m := range members {
 		req.Members = append(req.Members, disdel.UpdateID{Job: s.ID, Round: w.round, Level: height - 1, Member: m})
 	}
@@ -187,12 +185,22 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, publish boo
 	return s.invocation(slot{disdel.TaskAggregate, height, cluster}, w, req)
 }
 
-func (s *Spec) evaluate(w work) disdel.Invocation {
+// averaged is the optimiser whose moments are averaged with the weights, nil where none are.
+func (s *Spec) averaged() *disdel.Optimizer {
+	if s.Job.Distribution.Aggregation.Optimizer != disdel.UpkeepAverage {
+		return nil
+	}
+	return &s.Job.Training.Optimizer
+}
+
+// evaluate measures what came out of a round; from is its checkpoint, "" where there is none.
+func (s *Spec) evaluate(w work, from string) disdel.Invocation {
 	t := s.Job.Training
 	limits, action := s.limits(disdel.TaskEvaluate, w)
 	return s.invocation(slot{disdel.TaskEvaluate, 0, 0}, w, disdel.EvaluateRequest{
 		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.Rows{End: s.Plan.HeldOut},
 		BatchSize: t.BatchSize, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend,
+		Averaged: s.averaged(), Models: s.Models, From: from,
 		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 	})
 }

@@ -34,7 +34,7 @@ func newApp(u *ui) *cli.App {
 		Before:                    func(c *cli.Context) error { return u.configure(c) },
 	}
 	for _, build := range []func(*ui) *cli.Command{
-		quickstartCommand, submitCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
+		quickstartCommand, submitCommand, resumeCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
 		historyCommand, modelCommand, inferCommand, platformCommand, runtimeCommand, helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
