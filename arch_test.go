@@ -45,6 +45,7 @@ var house = map[string][]string{
 	"cmd/disdel":            {"..."},
 	"bench":                 {"..."},
 	"bench/engine":          {"..."},
+	"bench/faults":          {"..."},
 	"bench/platform":        {"..."},
 }
 

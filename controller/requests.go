@@ -102,6 +102,10 @@ func actionName(a disdel.ActionPlan, l disdel.Limits) disdel.ActionName {
 const saveEvery = disdel.Millis(20 * time.Second)
 
 func (s *Spec) train(w work, worker int, from string) disdel.Invocation {
+	return s.invocation(slot{disdel.TaskTrain, 0, worker}, w, s.trainRequest(w, worker, from))
+}
+
+func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest {
 	t, a := s.Job.Training, s.Job.Distribution.Aggregation
 	limits, action := s.limits(disdel.TaskTrain, w)
 	req := disdel.TrainRequest{
@@ -119,7 +123,7 @@ func (s *Spec) train(w work, worker int, from string) disdel.Invocation {
 	if s.checkpointDue(w.round) {
 		req.Checkpoint = s.checkpoint(w.round+1, fmt.Sprintf("worker-%d", worker))
 	}
-	return s.invocation(slot{disdel.TaskTrain, 0, worker}, w, req)
+	return req
 }
 
 // stretch is the part of a worker's training that a round is: where it starts, and how far it goes.

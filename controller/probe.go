@@ -1,0 +1,59 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// Probe measures how fast one worker of a planned job trains, and what it needs: it runs the worker's first batches for a
+// few seconds on the platform, under the plan's limits, and keeps nothing of them. It returns the failure of an activation
+// that failed.
+func (c *Controller) Probe(ctx context.Context, spec Spec) (disdel.RateInfo, error) {
+	pkg := Package(spec.ID)
+	action, ok := spec.Plan.Action(disdel.TaskTrain)
+	if !ok {
+		return disdel.RateInfo{}, &disdel.Error{Kind: disdel.Internal, Op: "probe job", Job: spec.ID, Msg: "the plan has no train action"}
+	}
+	if err := c.cfg.Invoker.Prepare(ctx, pkg, []disdel.ActionPlan{action}); err != nil {
+		return disdel.RateInfo{}, err
+	}
+	rate, err := c.probe(ctx, spec)
+	quiet, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer stop()
+	_, sweep := c.cfg.Board.Sweep(quiet, spec.ID)
+	return rate, errors.Join(err, c.cfg.Invoker.Remove(quiet, pkg), sweep)
+}
+
+func (c *Controller) probe(ctx context.Context, spec Spec) (rate disdel.RateInfo, err error) {
+	w := work{attempt: 1}
+	req := spec.trainRequest(w, 0, "")
+	req.Probe = true
+	inv := spec.invocation(slot{disdel.TaskTrain, 0, 0}, w, req)
+	id, err := c.cfg.Invoker.Invoke(ctx, inv)
+	if err != nil {
+		return rate, err
+	}
+	a, err := c.cfg.Invoker.Wait(ctx, inv, id)
+	if err != nil {
+		return rate, err
+	}
+	var r disdel.TrainResult
+	if a.Failure != nil {
+		return rate, a.Failure
+	}
+	if err := json.Unmarshal(a.Result, &r); err != nil {
+		return rate, badResult(a, err)
+	}
+	seconds := time.Duration(r.Usage.Phases["compute"]).Seconds()
+	if r.Rows == 0 || seconds <= 0 {
+		return rate, &disdel.Error{Kind: disdel.Internal, Op: "probe job", Job: spec.ID, Msg: "the probe trained nothing"}
+	}
+	return disdel.RateInfo{
+		RowsPerSecond: float64(r.Rows) / seconds, Peak: a.Peak,
+		StartUp: a.InitTime + r.Usage.Phases["load"] + r.Usage.Phases["fetch"],
+	}, nil
+}
