@@ -78,10 +78,20 @@ func (t *trainer) load(ctx context.Context) (err error) {
 		Batch: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm, Threads: r.Threads,
 		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Training: true,
 	}))
-	if err == nil {
-		bound(r.Memory, r.Estimate, slab(t.engine))
+	if err != nil {
+		return err
 	}
-	return err
+	if e, ok := t.engine.(interface{ SetSeed(seed int64) }); ok {
+		e.SetSeed(roundSeed(r))
+	}
+	bound(r.Memory, r.Estimate, slab(t.engine))
+	return nil
+}
+
+// roundSeed spreads rounds over all bits: dropout mixes the seed with the count of steps by exclusive or.
+func roundSeed(r disdel.TrainRequest) int64 {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
+	return r.Network.Init.Seed + int64(r.Worker) + int64(uint64(r.Round)*golden)
 }
 
 // fetch sets the weights and the state that the round starts from, or that an earlier leg or attempt got to.

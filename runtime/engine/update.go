@@ -18,6 +18,9 @@ func (e *Engine) ResetOptimizer() error {
 	return nil
 }
 
+// SetSeed changes the seed of dropout: steps counted from zero again, round after round, would drop the same values.
+func (e *Engine) SetSeed(seed int64) { e.cfg.Seed = seed }
+
 // update moves weights by their gradients.
 func (e *Engine) update(w *kernel.Worker, params []*param) {
 	for _, p := range params {

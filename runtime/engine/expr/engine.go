@@ -120,6 +120,12 @@ func (e *Engine) ResetOptimizer() error {
 	return nil
 }
 
+// SetSeed starts dropout's numbers anew from another seed.
+func (e *Engine) SetSeed(seed int64) {
+	e.cfg.Seed = seed
+	e.source.Seed(uint64(seed), dropoutStream)
+}
+
 // SetRate sets the learning rate of the steps that follow.
 func (e *Engine) SetRate(rate float64) {
 	if e.optimizer != nil {
