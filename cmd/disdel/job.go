@@ -138,7 +138,7 @@ func (j *jobStack) plan(ctx context.Context, r controller.Resolved) (planned, er
 	}
 	id := newJobID()
 	p, err := controller.NewPlan(controller.PlanInput{
-		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past, Timeouts: executor.Timeouts,
+		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past, Timeouts: executor.Timing,
 	})
 	if err != nil {
 		return planned{}, err
