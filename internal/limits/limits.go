@@ -27,7 +27,7 @@ func Memory(a disdel.Activation, factor float64) (disdel.Bytes, string) {
 		factor = MemoryFactor
 	}
 	limit := a.Limits.Memory
-	next, why := scaled(limit, factor), fmt.Sprintf("%v x %.4g", limit, factor)
+	next, why := max(limit+1, scaled(limit, factor)), fmt.Sprintf("%v x %.4g", limit, factor)
 	for _, c := range []struct {
 		bytes disdel.Bytes
 		why   string
@@ -44,7 +44,7 @@ func Memory(a disdel.Activation, factor float64) (disdel.Bytes, string) {
 }
 
 func scaled(b disdel.Bytes, factor float64) disdel.Bytes {
-	return disdel.Bytes(math.Ceil(float64(b) * factor))
+	return disdel.Bytes(float64(b) * factor)
 }
 
 // grown is where the memory of the heartbeats would be at the end of the round, if it grew with the batches.
@@ -110,7 +110,7 @@ func Timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 	if factor <= 1 {
 		factor = TimeoutFactor
 	}
-	next, why := times(a.Limits.Timeout, factor), fmt.Sprintf("%v x %.4g", a.Limits.Timeout, factor)
+	next, why := max(a.Limits.Timeout+1, times(a.Limits.Timeout, factor)), fmt.Sprintf("%v x %.4g", a.Limits.Timeout, factor)
 	whole, told := Whole(a)
 	margin := 1 + (factor-1)/2
 	if by := times(whole, margin); told && by > next {
