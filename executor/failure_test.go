@@ -65,7 +65,7 @@ func TestClassify(t *testing.T) {
 		{"memory, the action's own watch", Record{Status: statusApplication, Result: ownError(disdel.OOM, "the action used 125 MB of its 128 MB")}, resident(100, 140), disdel.OutcomeOutOfMemory, disdel.OOM, "measured peak 140 MB", "=160MB", "used 125 MB of its 128 MB"},
 		// 7: killed without words.
 		{"memory, by the platform's peak", Record{Status: statusDeveloper, Result: errText(runDied), Peak: 126 * disdel.MB}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "98 % of its limit"},
-		{"memory, on Kubernetes by the last heartbeat", Record{Status: statusDeveloper, Result: errText(runDied)}, resident(60, 118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "92 % of its limit: out of memory is probable"},
+		{"memory, on Kubernetes by the last heartbeat", Record{Status: statusDeveloper, Result: errText(runDied)}, resident(60, 118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "at its last heartbeat it held 118 MB, 92 % of its limit: out of memory is probable"},
 		{"memory, in /init", Record{Status: statusDeveloper, Result: errText("The action did not initialize and exited unexpectedly.")}, resident(118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "=160MB", "92 %"},
 		{"memory, a proxy's child", Record{Status: statusDeveloper, Result: errText("command exited")}, resident(118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "=160MB", "92 %"},
 		{"memory, a skeleton's child", Record{Status: statusDeveloper, Result: errText("The action did not return a dictionary or array.")}, resident(118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "=160MB", "92 %"},

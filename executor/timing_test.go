@@ -160,6 +160,40 @@ func TestTimingTakesTheNearestSource(t *testing.T) {
 	}
 }
 
+// What a past job's parts are scaled by: half the threads take twice the time, twice the rows take twice the reading, and one
+// outlier among many is not to be killed when it comes again.
+func TestTimingScalesThePast(t *testing.T) {
+	likely := func(change func(w *workload)) float64 {
+		w := lenet
+		change(&w)
+		k, _ := know(lenet.input(w.run(1, steady)), disdel.TaskTrain)
+		return k.whole.likely
+	}
+	for name, c := range map[string]struct {
+		change func(w *workload)
+		want   float64 // s: 10 of compute, 0.5 of reading, 0.5 of the rest
+	}{
+		"the same":                          {func(*workload) {}, 11},
+		"twice the threads":                 {func(w *workload) { w.threads = 2 }, 21},
+		"half the rows":                     {func(w *workload) { w.workers = 4 }, 11.5},
+		"twice the work":                    {func(w *workload) { w.network, w.macs = "other", 2*w.macs }, 6},
+		"half the rows, each half the work": {func(w *workload) { w.workers, w.network, w.macs = 4, "other", w.macs/2 }, 21.5},
+	} {
+		if got := likely(c.change); math.Abs(got-c.want) > 0.01 {
+			t.Errorf("%s: %v s, want %v s", name, got, c.want)
+		}
+	}
+	var past []disdel.Record
+	for i := range 10 {
+		past = append(past, lenet.run(i, steady))
+	}
+	past[4].Activations[0].Duration *= 3
+	past[4].Activations[0].Phases["compute"] *= 3
+	if got := Timing(lenet.input(past...)).Timeouts[disdel.TaskTrain].Seconds(); got < 31*overLongest {
+		t.Errorf("one of 100 took 33 s, and the timeout is %v s", got)
+	}
+}
+
 // An activation that ran out of time tells by its progress what it needed; another job's success tells more.
 func TestTimingLearnsFromTimeouts(t *testing.T) {
 	r := lenet.run(1, steady)
