@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,13 +94,8 @@ func (c *classifier) nearItsLimit() bool {
 // diedSilently says whether a developer error's text is one of those that hide how the process ended: OpenWhisk's, and those
 // of proxies whose child was killed.
 func diedSilently(text string) bool {
-	for _, t := range []string{
+	return slices.Contains([]string{
 		"The action did not produce a valid response and exited unexpectedly.", textInitDied,
 		"command exited", "The action did not return a dictionary or array.",
-	} {
-		if text == t {
-			return true
-		}
-	}
-	return false
+	}, text)
 }

@@ -92,7 +92,7 @@ func TestClassify(t *testing.T) {
 		{"diverged", Record{Status: statusApplication, Result: ownError(disdel.Diverged, "the loss is NaN")}, nil, disdel.OutcomeDiverged, disdel.Diverged, "the loss is NaN", "learningRate", "NaN"},
 		{"damaged", Record{Status: statusApplication, Result: ownError(disdel.Corrupt, "checksum")}, nil, disdel.OutcomeCorrupt, disdel.Corrupt, "checksum", "data set", "checksum"},
 		{"cancelled", Record{Status: statusApplication, Result: ownError(disdel.Canceled, "why")}, nil, disdel.OutcomeCanceled, disdel.Canceled, "why", "", "canceled"},
-		{"store down", Record{Status: statusApplication, Result: ownError(disdel.Unavailable, "why")}, nil, disdel.OutcomeApplicationError, disdel.Unavailable, "why", "", "why"},
+		{"store down", Record{Status: statusApplication, Result: ownError(disdel.Unavailable, "why")}, nil, disdel.OutcomeApplicationError, disdel.Unavailable, "why", "reach the store", "why"},
 		{"result too large", Record{Status: statusApplication, Result: errText("The action produced a response that exceeded the allowed length: 1048586 > 1048576 bytes. The truncated response was: {")}, nil, disdel.OutcomeTooLarge, disdel.OverLimit, "larger than OpenWhisk takes", "version", "1048586"},
 		{"a stranger's error", Record{Status: statusApplication, Result: errText("oh")}, nil, disdel.OutcomeApplicationError, disdel.Internal, "oh", "log", "oh"},
 		{"an error that is a list", Record{Status: statusApplication, Result: json.RawMessage(`{"error":[1,2]}`)}, nil, disdel.OutcomeApplicationError, disdel.Internal, "[1,2]", "log", "[1,2]"},

@@ -23,8 +23,8 @@ func (t *timer) forecast() {
 	aggregate := t.aggregations(rounds)
 	evaluate := t.evaluations(int(rounds))
 	seconds := waves*(started+rows) + aggregate + evaluate + rounds*between
-	t.because("forecast: %d waves of train actions: starts %v, compute %v; aggregation %v, evaluation %v, between %v",
-		int(waves), round(started), round(rows), round(aggregate), round(evaluate), round(rounds*between))
+	t.because("forecast: train actions in %s: starts %v, compute %v; aggregation %v, evaluation %v, between %v",
+		plural(int(waves), "wave"), round(started), round(rows), round(aggregate), round(evaluate), round(rounds*between))
 	if least := t.quota(rounds * legs); least > seconds {
 		t.because("forecast: the platform's %d invocations a minute make it %v", p.Platform.PerMinute, round(least))
 		seconds = least
