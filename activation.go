@@ -25,19 +25,21 @@ type Invocation struct {
 type Activation struct {
 	ID ActivationID `json:"activation"`
 	Invocation
-	Outcome  Outcome         `json:"outcome"`
-	Start    time.Time       `json:"start"`
-	End      time.Time       `json:"end"`
-	Duration Millis          `json:"durationMs"` // what OpenWhisk limits and bills: init and run, without the wait
-	InitTime Millis          `json:"initMs"`     // cold starts only
-	WaitTime Millis          `json:"waitMs"`
-	Cold     bool            `json:"cold"`
-	Peak     Bytes           `json:"peakBytes"` // measured peak of resident memory; 0: unknown
-	Result   json.RawMessage `json:"-"`         // the task's result below; nil unless Outcome is Success
-	Failure  *Error          `json:"failure,omitempty"`
-	Evidence []string        `json:"evidence,omitempty"` // what the classification rests on
-	Beats    []Beat          `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
-	Logs     []string        `json:"logs,omitempty"`     // the tail, failures only
+	Outcome  Outcome           `json:"outcome"`
+	Start    time.Time         `json:"start"`
+	End      time.Time         `json:"end"`
+	Duration Millis            `json:"durationMs"` // what OpenWhisk limits and bills: init and run, without the wait
+	InitTime Millis            `json:"initMs"`     // cold starts only
+	WaitTime Millis            `json:"waitMs"`
+	Cold     bool              `json:"cold"`
+	Peak     Bytes             `json:"peakBytes"`          // measured peak of resident memory; 0: unknown
+	Phases   map[string]Millis `json:"phasesMs,omitempty"` // of the result's usage: load, fetch, compute, push
+	Rows     int               `json:"rows,omitempty"`     // trained or evaluated by this activation, each epoch's counted
+	Result   json.RawMessage   `json:"-"`                  // the task's result below; nil unless Outcome is Success or Paused
+	Failure  *Error            `json:"failure,omitempty"`
+	Evidence []string          `json:"evidence,omitempty"` // what the classification rests on
+	Beats    []Beat            `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
+	Logs     []string          `json:"logs,omitempty"`     // the tail, failures only
 }
 
 // Beat is one heartbeat of a running action.
@@ -176,7 +178,7 @@ type TrainResult struct {
 	Paused  bool      `json:"paused,omitempty"` // the deadline was near: state is stored, and the next leg goes on
 	Batch   int       `json:"batch,omitempty"`  // of the round, trained so far; a paused leg's only
 	Again   bool      `json:"again,omitempty"`  // another activation had delivered this before
-	Rows    int       `json:"rows"`             // trained by this activation, epochs counted apart
+	Rows    int       `json:"rows"`             // trained by this activation, each epoch's counted
 	Usage   Usage     `json:"usage"`
 }
 

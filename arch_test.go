@@ -22,7 +22,7 @@ var house = map[string][]string{
 	"model/plan":            {"model"},
 	"estimator":             {"model", "model/plan"},
 	"dataset":               {"internal/..."},
-	"controller":            {"model", "dataset", "estimator", "controller/jobfile", "internal/nearest"},
+	"controller":            {"model", "dataset", "estimator", "controller/jobfile", "internal/nearest", "internal/limits"},
 	"controller/jobfile":    {"internal/nearest", "model"},
 	"executor":              {"internal/..."},
 	"aggregator":            {"internal/safetensors"},
@@ -39,6 +39,7 @@ var house = map[string][]string{
 	"platform":              {},
 	"platform/clients":      {}, // tests alone
 	"internal/blobs":        {},
+	"internal/limits":       {},
 	"internal/modelstore":   {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":      {},
 	"internal/safetensors":  {},

@@ -483,6 +483,9 @@ type Millis time.Duration
 
 func (m Millis) String() string { return time.Duration(m).Round(time.Millisecond).String() }
 
+// Seconds is the duration in seconds.
+func (m Millis) Seconds() float64 { return time.Duration(m).Seconds() }
+
 // MarshalJSON writes milliseconds, rounded to the nearest.
 func (m Millis) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(m).Round(time.Millisecond).Milliseconds())

@@ -1,5 +1,97 @@
 package controller
 
-import "github.com/disdel/disdel"
+import (
+	"fmt"
+	"math"
 
-func Lost(all []disdel.Activation) disdel.Losses { return disdel.Losses{} }
+	"github.com/disdel/disdel"
+)
+
+// Failed says whether an outcome is a failure: a pause is none, and neither is a cancel, which somebody wanted.
+func Failed(o disdel.Outcome) bool {
+	switch o {
+	case disdel.OutcomeUnknown, disdel.OutcomeSuccess, disdel.OutcomePaused, disdel.OutcomeCanceled:
+		return false
+	default:
+		return true
+	}
+}
+
+// LossesOf is what failed attempts cost: how long they ran and the GB-s that they held (DiSDeL Fig. 2's retry accounting). An
+// attempt that never ran counts and cost nothing.
+func LossesOf(activations []disdel.Activation) disdel.Losses {
+	var l disdel.Losses
+	for _, a := range activations {
+		if !Failed(a.Outcome) {
+			continue
+		}
+		l.Attempts++
+		l.Duration += a.Duration
+		l.Cost += heldFor(a.Limits.Memory, a.Duration)
+	}
+	return l
+}
+
+// Spent is the GB-s that activations held, whatever became of them.
+func Spent(activations []disdel.Activation) (gbs float64) {
+	for _, a := range activations {
+		gbs += heldFor(a.Limits.Memory, a.Duration)
+	}
+	return gbs
+}
+
+// heldFor is memory over a time, GB-s.
+func heldFor(memory disdel.Bytes, d disdel.Millis) float64 {
+	return float64(memory) / float64(disdel.GB) * d.Seconds()
+}
+
+// FixedStep is the retry strategy that DiSDeL's Fig. 2 measures others by: attempt i gets First + i Step, at most Most, until
+// one passes. In the figure that is 300 s and 240 s more with every retry. Zero bounds in Most mean none.
+type FixedStep struct{ First, Step, Most disdel.Limits }
+
+// Attempt is the limits of attempt i, from 0.
+func (f FixedStep) Attempt(i int) disdel.Limits {
+	l := disdel.Limits{
+		Memory:  f.First.Memory + disdel.Bytes(i)*f.Step.Memory,
+		Timeout: f.First.Timeout + disdel.Millis(i)*f.Step.Timeout,
+	}
+	if f.Most.Memory > 0 {
+		l.Memory = min(l.Memory, f.Most.Memory)
+	}
+	if f.Most.Timeout > 0 {
+		l.Timeout = min(l.Timeout, f.Most.Timeout)
+	}
+	return l
+}
+
+// Failures is the limits of the attempts that fail before one passes that needs so much, in order; ok is false if none ever
+// passes.
+func (f FixedStep) Failures(needs disdel.Limits) (failed []disdel.Limits, ok bool) {
+	for i := 0; ; i++ {
+		l := f.Attempt(i)
+		if l.Memory >= needs.Memory && l.Timeout >= needs.Timeout {
+			return failed, true
+		}
+		failed = append(failed, l)
+		next := f.Attempt(i + 1)
+		if l.Memory < needs.Memory && next.Memory <= l.Memory || l.Timeout < needs.Timeout && next.Timeout <= l.Timeout {
+			return failed, false
+		}
+	}
+}
+
+// CheckBudget refuses a plan whose likely cost is above resources.maxCost (OverLimit). A plan without a forecast passes: what
+// nothing is known of cannot be too much.
+func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
+	most := job.Resources.MaxCost
+	if most <= 0 || plan.Forecast == nil || plan.Forecast.Cost.Likely <= most {
+		return nil
+	}
+	c := plan.Forecast.Cost
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job", Job: id,
+		Msg: fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s), and resources.maxCost is %.4g GB-s",
+			c.Likely, c.Low, c.High, plan.Forecast.Source, most),
+		Hint: fmt.Sprintf("--set resources.maxCost=%.0fGB-s, or fewer training.epochs", math.Ceil(c.High)),
+	}
+}

@@ -100,6 +100,7 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	if v, ok := o["proceedAfter"]; ok {
 		job.Distribution.Missing = disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(v * 1e9)}
 	}
+	job.Reliability.Retries = disdel.Retries{Limit: int(o["retries"]), PerWorker: int(o["retries"]), MemoryFactor: 1.5}
 	job.Reliability.CheckpointEvery = int(o["checkpointEvery"])
 	job.Training.Epochs, job.Training.BatchSize = int(o["rounds"]), 10
 	workers := int(o["workers"])
@@ -141,7 +142,7 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 		}
 		n[i] = v
 	}
-	a := disdel.Activation{Outcome: disdel.OutcomeSuccess, Invocation: disdel.Invocation{
+	a := disdel.Activation{Outcome: disdel.OutcomeSuccess, Peak: disdel.MB, Invocation: disdel.Invocation{
 		Task: disdel.Task(words[0]), Round: n[0], Level: n[1], Member: n[2], Attempt: 1,
 	}}
 	o := options(t, words[4:])
@@ -155,7 +156,8 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	for _, w := range words[4:] {
 		switch {
 		case w == "refused":
-			a.Failure = &disdel.Error{Kind: disdel.Unavailable, Msg: "refused"}
+			a.Failure = &disdel.Error{Kind: disdel.Denied, Msg: "refused"}
+			a.Outcome = Refused(a.Failure)
 			return Event{Kind: EventRefused, Activation: a}
 		case w == "garbage":
 			a.Result = json.RawMessage(`"?"`)

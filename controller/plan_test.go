@@ -36,9 +36,9 @@ func planInput(t testing.TB) PlanInput {
 	}
 	in := PlanInput{
 		ID: "job-1", Graph: g, Platform: platformLimits, Data: disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28}, Classes: 10, SampleSize: 784},
-		Timeouts: func([]disdel.Record, disdel.Plan, disdel.Job) (map[disdel.Task]disdel.Millis, string) {
+		Timeouts: func(disdel.TimingInput) disdel.Timing {
 			d := disdel.Millis(time.Minute)
-			return map[disdel.Task]disdel.Millis{disdel.TaskTrain: d, disdel.TaskAggregate: d, disdel.TaskEvaluate: d}, "history"
+			return disdel.Timing{Timeouts: map[disdel.Task]disdel.Millis{disdel.TaskTrain: d, disdel.TaskAggregate: d, disdel.TaskEvaluate: d}, Source: "history"}
 		},
 	}
 	in.Job.Training = disdel.Training{Epochs: 5, BatchSize: 64, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}, ValidateEvery: 1}
@@ -415,7 +415,7 @@ func TestARunFailsWithTheCause(t *testing.T) {
 		}
 		return disdel.OutcomeSuccess
 	})
-	r := runScripted(t, context.Background(), s, nil)
+	r := runScripted(t, context.Background(), s, func(spec *Spec) { spec.Job.Reliability.Retries.MemoryFactor = 2 }) // and no retries
 	if r.Status != disdel.StatusFailed || !errors.Is(r.Failure, disdel.Crashed) || !strings.Contains(r.Failure.Error(), "round 1/train/1") {
 		t.Errorf("%v: %v", r.Status, r.Failure)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// TimeoutRule is the timeout manager: the timeout of every task from the records of similar jobs, the cost the user
-// expects, or the platform's maximum, and the name of the source it took.
-type TimeoutRule func(history []disdel.Record, plan disdel.Plan, job disdel.Job) (map[disdel.Task]disdel.Millis, string)
+// TimeoutRule is the timeout manager: the timeout of every task, the activations that a round takes, and what the whole job
+// will take, from the records of earlier jobs, a probe, the cost the user expects, or the platform's maximum.
+type TimeoutRule func(disdel.TimingInput) disdel.Timing
 
 // PlanInput is what a plan is made of.
 type PlanInput struct {
@@ -22,7 +22,10 @@ type PlanInput struct {
 	Graph    *model.Graph
 	Data     disdel.DataInfo
 	Platform disdel.PlatformLimits
-	History  []disdel.Record // of similar jobs, newest first
+	History  []disdel.Record        // of similar jobs, newest first
+	Past     []disdel.Record        // of jobs of any kind, newest first; nil: History
+	Rate     *disdel.RateInfo       // of a probe; nil: none was made
+	Threads  func(parallel int) int // of a train action, when so many run at once; nil: unknown
 	Timeouts TimeoutRule
 }
 
@@ -222,18 +225,28 @@ func (b *planBuilder) every(k int) {
 
 // timeouts asks the timeout manager; the job file's own timeout wins.
 func (b *planBuilder) timeouts() error {
-	by, source := b.Timeouts(b.History, b.plan, b.Job)
+	past := b.Past
+	if past == nil {
+		past = b.History
+	}
+	if b.Threads != nil {
+		b.plan.Threads = b.Threads(b.plan.Parallel)
+	}
+	t := b.Timeouts(disdel.TimingInput{
+		Past: past, Plan: b.plan, Job: b.Job, Data: b.Data, Work: b.Graph.Count().MACs, Rate: b.Rate,
+	})
 	for i := range b.plan.Actions {
 		a := &b.plan.Actions[i]
-		if a.Limits.Timeout = by[a.Task]; b.Job.Resources.Timeout > 0 {
-			a.Limits.Timeout, source = disdel.Millis(b.Job.Resources.Timeout), "job file"
+		if a.Limits.Timeout = t.Timeouts[a.Task]; b.Job.Resources.Timeout > 0 {
+			a.Limits.Timeout, t.Source = disdel.Millis(b.Job.Resources.Timeout), "job file"
 		}
 		a.Limits.Timeout = min(max(a.Limits.Timeout, b.Platform.MinTimeout), b.Platform.MaxTimeout)
 	}
-	b.plan.Timeouts = source
+	b.plan.Timeouts, b.plan.Legs, b.plan.Forecast = t.Source, max(1, t.Legs), t.Forecast
+	b.plan.Reasons = append(b.plan.Reasons, t.Reasons...)
 	train, _ := b.plan.Action(disdel.TaskTrain)
-	b.because("timeout: %v for a train action, from %s", train.Limits.Timeout, source)
-	return nil
+	b.because("timeout: %v for a train action, from %s", train.Limits.Timeout, t.Source)
+	return CheckBudget(b.ID, b.Job, b.plan)
 }
 
 // bound is Eq. 6 with every action at its limits and every round at its timeout: the most the job can cost.

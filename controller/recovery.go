@@ -11,8 +11,9 @@ import (
 type effort struct {
 	attempt  int // the newest, 1 and up
 	leg      int // of the newest attempt
-	counted  int // retries that the job is to blame for
-	platform int // retries that the platform is to blame for
+	counted  int // failures that the job is to blame for
+	platform int // failures that the platform is to blame for
+	crashes  int // of those counted: deaths of the process
 	publish  bool
 }
 
@@ -116,14 +117,7 @@ func explained(err *disdel.Error, why string) *disdel.Error {
 }
 
 func (m *Manager) retry(s slot, a disdel.Activation, r Remedy) []Order {
-	e := m.efforts[s]
-	if r.Platform {
-		e.platform++
-	} else {
-		e.counted++
-		m.retries++
-	}
-	m.efforts[s] = e
+	m.tried(s, a)
 	var orders []Order
 	if r.Adjustment != nil {
 		m.limits[s.task] = r.Limits

@@ -1,17 +1,309 @@
 package controller
 
 import (
+	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/limits"
 )
 
+// platformRetries is how often what the platform is to blame for is tried again, for one worker in one round.
+const platformRetries = 6
+
+// standardRetries is what Retries without a word mean. In a job file a limit of 0 allows none.
+var standardRetries = disdel.Retries{
+	Limit: 6, PerWorker: 3, MemoryFactor: limits.MemoryFactor, TimeoutFactor: limits.TimeoutFactor,
+	Backoff: disdel.Backoff{Initial: disdel.Duration(time.Second), Max: disdel.Duration(30 * time.Second)},
+}
+
+// Attempts is how often work has been tried again before the failure at hand.
+type Attempts struct {
+	Job      int // retries that count against reliability.retries.limit
+	Worker   int // those of this worker in this round
+	Platform int // this worker's failures in this round that the platform is to blame for
+	Crashes  int // this worker's in this round, for a defect of its own
+}
+
+// AttemptsBefore counts the failures among earlier activations: of the whole job, and of the work that failed is the newest
+// try of. earlier must not have failed itself.
+func AttemptsBefore(earlier []disdel.Activation, failed disdel.Activation) Attempts {
+	var n Attempts
+	for _, a := range earlier {
+		if !Failed(a.Outcome) {
+			continue
+		}
+		mine := a.Task == failed.Task && a.Round == failed.Round && a.Level == failed.Level && a.Member == failed.Member
+		if platformFault(a) {
+			n.Platform += countIf(mine)
+			continue
+		}
+		n.Job++
+		n.Worker += countIf(mine)
+		n.Crashes += countIf(mine && crashed(a))
+	}
+	return n
+}
+
+func countIf(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// RemedyInput is what a remedy is found by.
+type RemedyInput struct {
+	Activation disdel.Activation // that failed, with its peak, its heartbeats and its request
+	Job        disdel.Job
+	Plan       disdel.Plan // Platform in it
+	Attempts   Attempts
+	Spent      float64 // GB-s of the whole job so far, Spent's
+}
+
+// Remedy is what is done about a failed activation.
 type Remedy struct {
 	Retry          bool
-	Platform       bool
-	Limits         disdel.Limits
-	Batch, Workers int
-	After          time.Duration
-	Adjustment     *disdel.Adjustment
-	Why            string
+	Limits         disdel.Limits // of the next try
+	Batch, Workers int           // above 0: plan again with these
+	After          time.Duration // before the next try
+	Producers      []disdel.UpdateID
+	Adjustment     *disdel.Adjustment // nil: the same limits
+	Why            string             // of the retry, or of the refusal with the limits that would pass
+}
+
+// Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. More memory or time
+// where that is what was missing, a smaller batch or more workers where a limit is at its ceiling, the same again where
+// nobody but the platform is to blame, nothing where it would fail again. Producers are the updates to be made anew before
+// the next try, where one was damaged. Whatever outcomes come, a sequence of remedies ends: every retry counts against the
+// job's, the worker's or the platform's bound. It is pure.
+func Decide(in RemedyInput) Remedy {
+	d := decider{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
+	if !Failed(d.a.Outcome) {
+		return d.refuse("%v is no failure", d.a.Outcome)
+	}
+	r := d.choose()
+	if !r.Retry {
+		return r
+	}
+	return d.bounded(r)
+}
+
+func retriesOf(job disdel.Job) disdel.Retries {
+	r := job.Reliability.Retries
+	if r == (disdel.Retries{}) {
+		return standardRetries // a job that no file was read for, or an older one's
+	}
+	if r.Backoff.Initial == 0 {
+		r.Backoff.Initial = standardRetries.Backoff.Initial
+	}
+	if r.Backoff.Max == 0 {
+		r.Backoff.Max = max(r.Backoff.Initial, standardRetries.Backoff.Max)
+	}
+	if r.MemoryFactor <= 1 {
+		r.MemoryFactor = standardRetries.MemoryFactor
+	}
+	if r.TimeoutFactor <= 1 {
+		r.TimeoutFactor = standardRetries.TimeoutFactor
+	}
+	return r
+}
+
+type decider struct {
+	RemedyInput
+	a       disdel.Activation
+	retries disdel.Retries
+}
+
+func kindOf(a disdel.Activation) disdel.Kind {
+	if a.Failure == nil {
+		return disdel.UnknownKind
+	}
+	return a.Failure.Kind
+}
+
+// platformFault says whether nobody but the platform is to blame, so that the same may pass unchanged.
+func platformFault(a disdel.Activation) bool {
+	switch k := kindOf(a); a.Outcome {
+	case disdel.OutcomeLost, disdel.OutcomeThrottled:
+		return true
+	case disdel.OutcomeStartFailure, disdel.OutcomeInternalError:
+		return !hopeless(k)
+	case disdel.OutcomeApplicationError:
+		return k.Retryable()
+	default:
+		return false
+	}
+}
+
+// hopeless kinds fail again however often they are tried.
+func hopeless(k disdel.Kind) bool {
+	switch k {
+	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged:
+		return true
+	default:
+		return false
+	}
+}
+
+// crashed says whether an action failed by a defect of its own.
+func crashed(a disdel.Activation) bool {
+	return a.Outcome == disdel.OutcomeDeveloperError ||
+		a.Outcome == disdel.OutcomeApplicationError && !hopeless(kindOf(a)) && !kindOf(a).Retryable()
+}
+
+func (d *decider) choose() Remedy {
+	switch {
+	case d.a.Outcome == disdel.OutcomeOutOfMemory:
+		return d.memory()
+	case d.a.Outcome == disdel.OutcomeTimeout:
+		return d.time()
+	case platformFault(d.a):
+		return d.again(d.pause(), "%v: the platform's doing, and the same limits may pass", d.a.Outcome)
+	case d.updateDamaged():
+		return d.producers()
+	case d.a.Outcome == disdel.OutcomeDiverged:
+		return d.refuse("it would diverge again: lower the optimiser's learningRate, or set training.clipNorm")
+	case d.a.Outcome == disdel.OutcomeCorrupt:
+		return d.refuse("its input is damaged, and would be again: add the data set anew")
+	case d.Attempts.Crashes == 1 && kindOf(d.a) == disdel.Crashed && d.a.Peak == 0:
+		r := d.memory() // Kubernetes does not say, and nothing was measured: memory is the likeliest cause
+		r.Why = "its process died twice without a trace: " + r.Why
+		return r
+	case crashed(d.a) && (d.Attempts.Crashes == 0 || kindOf(d.a) == disdel.Crashed):
+		return d.again(d.pause(), "its process died, which may have been the machine")
+	case crashed(d.a):
+		return d.refuse("its process died %d times: no limit would help, its log says more", d.Attempts.Crashes+1)
+	default:
+		return d.refuse("%v is not tried again: it would fail in the same way", d.a.Outcome)
+	}
+}
+
+// again tries the same at the same limits.
+func (d *decider) again(after time.Duration, why string, args ...any) Remedy {
+	return Remedy{Retry: true, Limits: d.a.Limits, After: after, Why: fmt.Sprintf(why, args...)}
+}
+
+func (d *decider) refuse(why string, args ...any) Remedy {
+	return Remedy{Limits: d.a.Limits, Why: fmt.Sprintf(why, args...)}
+}
+
+// pause grows from try to try. OpenWhisk counts a minute's invocations by the wall clock: only the next minute helps.
+func (d *decider) pause() time.Duration {
+	after, most := time.Duration(d.retries.Backoff.Initial), time.Duration(d.retries.Backoff.Max)
+	for range d.Attempts.Platform + d.Attempts.Worker {
+		after = min(2*after, most)
+	}
+	if d.a.Failure != nil && strings.Contains(d.a.Failure.Error(), "in the last minute") {
+		after = max(after, time.Minute)
+	}
+	return after
+}
+
+// bounded keeps a retry within the job's bounds.
+func (d *decider) bounded(r Remedy) Remedy {
+	n := d.Attempts
+	switch {
+	case platformFault(d.a) && n.Platform >= platformRetries:
+		return d.refuse("the platform has failed it %d times in this round; ask its admin", n.Platform+1)
+	case platformFault(d.a):
+	case d.retries.Limit == 0 || d.retries.PerWorker == 0:
+		return d.refuse("the job allows no retries; next would have been %s", d.next(r))
+	case n.Job >= d.retries.Limit:
+		return d.refuse("the job's %d retries are used up (reliability.retries.limit); next would have been %s", d.retries.Limit, d.next(r))
+	case n.Worker >= d.retries.PerWorker:
+		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker); next would have been %s", d.retries.PerWorker, d.next(r))
+	}
+	return d.affordable(r)
+}
+
+// next says what a remedy would have changed.
+func (d *decider) next(r Remedy) string {
+	if r.Adjustment == nil {
+		return "the same limits"
+	}
+	section := map[string]string{"batchSize": "training.", "workers": "distribution."}[r.Adjustment.Field]
+	if section == "" {
+		section = "resources."
+	}
+	return fmt.Sprintf("--set %s%s=%s", section, r.Adjustment.Field, r.Adjustment.To)
+}
+
+// affordable refuses what the budget does not hold. Another try is expected to take what this one took; out of time, its
+// whole new timeout.
+func (d *decider) affordable(r Remedy) Remedy {
+	most := d.Job.Resources.MaxCost
+	if most <= 0 {
+		return r
+	}
+	took := d.a.Duration
+	if d.a.Outcome == disdel.OutcomeTimeout {
+		took = r.Limits.Timeout
+	}
+	if cost := heldFor(r.Limits.Memory, took); d.Spent+cost > most {
+		return d.refuse("the job has spent %.4g GB-s, another try takes about %.4g, and resources.maxCost is %.4g: --set resources.maxCost=%.0fGB-s, with %s",
+			d.Spent, cost, most, math.Ceil(d.Spent+cost), d.next(r))
+	}
+	return r
+}
+
+// updateDamaged says whether what another action had written is to blame: an update of a worker or of a cluster, or the
+// reference that a round starts from.
+func (d *decider) updateDamaged() bool {
+	if d.a.Failure == nil {
+		return false
+	}
+	text := d.a.Failure.Error()
+	switch kindOf(d.a) {
+	case disdel.Corrupt:
+		return strings.Contains(text, "read update")
+	case disdel.NotFound:
+		return strings.Contains(text, "fetch update") || strings.Contains(text, "fetch reference")
+	default:
+		return false
+	}
+}
+
+// producers are to write their updates again. Those that the failure names, else all of the cluster; for a reference the
+// top of the tree in the round before.
+func (d *decider) producers() Remedy {
+	r := d.again(d.pause(), "an update was damaged on its way: it is made again")
+	text := d.a.Failure.Error() + " "
+	var all []disdel.UpdateID
+	switch l := d.a.Level; {
+	case d.a.Task != disdel.TaskAggregate && d.a.Round > 0:
+		all = []disdel.UpdateID{{Round: d.a.Round - 1, Level: len(d.Plan.Levels)}}
+	case l >= 1 && l <= len(d.Plan.Levels) && d.a.Member < len(d.Plan.Levels[l-1].Clusters):
+		for _, m := range d.Plan.Levels[l-1].Clusters[d.a.Member] {
+			all = append(all, disdel.UpdateID{Round: d.a.Round, Level: l - 1, Member: m})
+		}
+	}
+	for _, id := range all {
+		place := fmt.Sprintf("round %d/level %d/%d", id.Round, id.Level, id.Member)
+		if strings.Contains(text, place+":") || strings.Contains(text, place+" ") {
+			r.Producers = append(r.Producers, id)
+		}
+	}
+	if len(r.Producers) == 0 {
+		r.Producers = all
+	}
+	return r
+}
+
+// Refused is the outcome of an invocation that the platform did not take.
+func Refused(err *disdel.Error) disdel.Outcome {
+	switch {
+	case err == nil:
+		return disdel.OutcomeUnknown
+	case err.Kind == disdel.Canceled:
+		return disdel.OutcomeCanceled
+	case err.Kind == disdel.OverLimit:
+		return disdel.OutcomeTooLarge
+	case err.Kind == disdel.Unavailable && strings.Contains(err.Error(), "Too many"):
+		return disdel.OutcomeThrottled
+	default:
+		return disdel.OutcomeInternalError
+	}
 }

@@ -253,11 +253,12 @@ func (r *run) prepare(ctx context.Context, inv disdel.Invocation) error {
 }
 
 func refused(inv disdel.Invocation, err error) Event {
-	outcome := disdel.OutcomeInternalError
-	if errors.Is(err, context.Canceled) || disdel.KindOf(err) == disdel.Canceled {
+	why := disdel.AsError(err)
+	outcome := Refused(why)
+	if errors.Is(err, context.Canceled) {
 		outcome = disdel.OutcomeCanceled
 	}
-	return Event{Kind: EventRefused, Activation: disdel.Activation{Invocation: inv, Outcome: outcome, Failure: disdel.AsError(err)}}
+	return Event{Kind: EventRefused, Activation: disdel.Activation{Invocation: inv, Outcome: outcome, Failure: why}}
 }
 
 // keep adds an ended invocation to the record.
@@ -343,7 +344,7 @@ func (r *run) close(ctx context.Context) error {
 	}
 	r.rec.Ended = r.c.cfg.Now()
 	r.rec.CostGBs = r.cost + Cost(r.rec.Activations[r.earlier:])
-	r.rec.Losses = Lost(r.rec.Activations)
+	r.rec.Losses = LossesOf(r.rec.Activations)
 	r.commitModel(ctx)
 	return r.c.cfg.Recorder.Save(ctx, r.rec)
 }

@@ -27,6 +27,9 @@ type Config struct {
 	Insecure  bool          // do not check the server's certificate
 	PollEvery time.Duration // longest time between looks at a running activation; 0: 500 ms
 	Logger    logrus.FieldLogger
+	// Beats gives the heartbeats of an invocation, oldest first, once it has ended or was lost: the evidence of how it ended.
+	// nil: none are known.
+	Beats func(ctx context.Context, inv disdel.Invocation) []disdel.Beat
 }
 
 // Executor runs actions on one OpenWhisk namespace. It is safe for concurrent use.
@@ -123,16 +126,20 @@ func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, 
 		out.Kind, out.Hint = disdel.Denied, "check the key: DISDEL_AUTH, or AUTH in ~/.wskprops"
 	case status == http.StatusNotFound:
 		out.Kind = disdel.NotFound
+	case status == http.StatusConflict && strings.Contains(text, "Concurrent modification"):
+		out.Kind = disdel.Unavailable
 	case status == http.StatusConflict:
 		out.Kind = disdel.Conflict
 	case status == http.StatusRequestEntityTooLarge:
-		out.Kind, out.Hint = disdel.OverLimit, "OpenWhisk takes 1 MB of parameters: put data on the blob store instead"
+		out.Kind, out.Hint = disdel.OverLimit, "OpenWhisk takes 1 MB of parameters and 48 MB of code: put data on the blob store and code into an image"
+	case status == http.StatusTooManyRequests && strings.Contains(text, "in the last minute"):
+		out.Kind, out.Hint = disdel.Unavailable, "have an admin raise the namespace's invocationsPerMinute, or synchronise less often (distribution.sync)"
 	case status == http.StatusTooManyRequests:
-		out.Kind, out.Hint = disdel.Unavailable, "run fewer workers, or have an admin raise the namespace's limits"
+		out.Kind, out.Hint = disdel.Unavailable, "run fewer workers, or have an admin raise the namespace's concurrentInvocations"
 	case strings.Contains(text, "allowed threshold of"):
 		out.Kind, out.Hint = disdel.OverLimit, "ask for less, or have an admin raise the limit (whisk.memory.max, whisk.time-limit.max)"
 	case status >= 500:
-		out.Kind = disdel.Unavailable
+		out.Kind, out.Hint = disdel.Unavailable, "submit the job again; if it stays, ask the platform's admin whether an invoker is healthy"
 	default:
 		out.Kind = disdel.Invalid
 	}

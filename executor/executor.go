@@ -121,7 +121,7 @@ func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 			return a, err
 		}
 		if time.Now().After(deadline) {
-			return lost(inv, id), nil
+			return lost(inv, id, e.beats(ctx, inv)), nil
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -154,7 +154,15 @@ func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 	if err != nil {
 		return a, false, &disdel.Error{Kind: disdel.Internal, Op: "wait for " + inv.ID, Activation: id, Err: err}
 	}
-	return Classify(inv, r), true, nil
+	return Classify(inv, r, e.beats(ctx, inv)), true, nil
+}
+
+// beats asks for the heartbeats of an invocation that has ended.
+func (e *Executor) beats(ctx context.Context, inv disdel.Invocation) []disdel.Beat {
+	if e.cfg.Beats == nil {
+		return nil
+	}
+	return e.cfg.Beats(ctx, inv)
 }
 
 // Remove deletes the package and what is in it. A package that is not there is NotFound.

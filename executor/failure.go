@@ -23,66 +23,73 @@ type Record struct {
 	Logs                   []string
 }
 
-// The texts that tell failures apart, of OpenWhisk's ErrorResponse.scala and of proxies that hide their child's end.
-const (
-	textExhausted = "The action exhausted its memory and was aborted."
-	textTimeLimit = "The action exceeded its time limits of"
-)
-
 // nearLimit is the share of the limit from which a death without a cause is taken for a lack of memory.
 const nearLimit = 0.9
 
-// logTail is how many lines of the log a failure keeps.
-const logTail = 20
+// What a failure keeps: lines of the log, and heartbeats.
+const (
+	logTail   = 20
+	beatsKept = 32
+)
 
-// Classify tells how an activation ended: the Failure Manager of DiSDeL III-B.2c. It is pure. What it rests on is in
-// Evidence; Failure has cause and next step.
-func Classify(inv disdel.Invocation, r Record) disdel.Activation {
-	a := disdel.Activation{
-		ID: r.ID, Invocation: inv, Start: r.Start, End: r.End, Duration: disdel.Millis(r.Duration),
-		InitTime: disdel.Millis(r.Init), WaitTime: disdel.Millis(r.Queued), Cold: r.Cold, Peak: peak(r),
-	}
-	c := classifier{inv: inv, rec: r, a: &a, text: errorText(r.Result)}
+// Classify tells how an activation ended: the Failure Manager of DiSDeL III-B.2c. beats are the heartbeats of the action,
+// oldest first, nil where none are known: on Kubernetes OpenWhisk has the same words for a lack of memory and for a crash,
+// and the heartbeats alone tell them apart. It is pure. What it rests on is in Evidence; Failure has cause and next step.
+func Classify(inv disdel.Invocation, r Record, beats []disdel.Beat) disdel.Activation {
+	c := newClassifier(inv, r, beats)
 	c.classify()
-	if a.Outcome == disdel.OutcomeSuccess {
-		a.Result = r.Result
-		return a
-	}
-	a.Logs = r.Logs[max(0, len(r.Logs)-logTail):]
-	if a.Failure != nil {
-		a.Failure.Activation = r.ID
-	}
-	return a
+	return c.close()
 }
 
-// peak is the larger of what the platform and what the action itself measured.
-func peak(r Record) disdel.Bytes {
+func newClassifier(inv disdel.Invocation, r Record, beats []disdel.Beat) *classifier {
+	c := &classifier{inv: inv, rec: r, text: errorText(r.Result)}
+	c.a = disdel.Activation{
+		ID: r.ID, Invocation: inv, Start: r.Start, End: r.End, Duration: disdel.Millis(r.Duration),
+		InitTime: disdel.Millis(r.Init), WaitTime: disdel.Millis(r.Queued), Cold: r.Cold, Peak: r.Peak, Beats: thin(beats),
+	}
 	var own struct {
 		Usage disdel.Usage `json:"usage"`
 	}
-	if json.Unmarshal(r.Result, &own) != nil {
-		return r.Peak
+	if json.Unmarshal(r.Result, &own) == nil { // an error may stand there instead
+		c.a.Peak, c.a.Phases = max(c.a.Peak, own.Usage.Peak), own.Usage.Phases
 	}
-	return max(r.Peak, own.Usage.Peak)
+	for _, b := range beats {
+		c.a.Peak = max(c.a.Peak, b.Peak, b.Resident)
+	}
+	return c
 }
 
+// thin keeps the last heartbeat, and of the others every so many, the first among them.
+func thin(beats []disdel.Beat) []disdel.Beat {
+	if len(beats) <= beatsKept {
+		return beats
+	}
+	out := make([]disdel.Beat, beatsKept)
+	for i := range out {
+		out[i] = beats[i*(len(beats)-1)/(beatsKept-1)]
+	}
+	return out
+}
+
+// errorText is what a result says of an error, which may be any JSON.
 func errorText(result json.RawMessage) string {
 	var e struct {
-		Error any `json:"error"`
+		Error json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(result, &e) != nil || e.Error == nil {
+	if json.Unmarshal(result, &e) != nil || len(e.Error) == 0 || string(e.Error) == "null" {
 		return ""
 	}
-	if text, ok := e.Error.(string); ok {
+	var text string
+	if json.Unmarshal(e.Error, &text) == nil {
 		return text
 	}
-	return fmt.Sprint(e.Error)
+	return string(e.Error)
 }
 
 type classifier struct {
 	inv  disdel.Invocation
 	rec  Record
-	a    *disdel.Activation
+	a    disdel.Activation
 	text string
 }
 
@@ -102,88 +109,121 @@ func (c *classifier) because(format string, args ...any) {
 	c.a.Evidence = append(c.a.Evidence, fmt.Sprintf(format, args...))
 }
 
-// classify goes through the signs from the surest to the weakest.
-func (c *classifier) classify() {
-	switch {
-	case c.rec.Status == "success":
-		c.a.Outcome = disdel.OutcomeSuccess
-	case c.rec.TimedOut || strings.HasPrefix(c.text, textTimeLimit):
-		c.because("OpenWhisk ended it after its timeout of %v", c.inv.Limits.Timeout)
-		c.timeout()
-	case c.text == textExhausted:
-		c.because("OpenWhisk says: %s", c.text)
-		c.outOfMemory()
-	case c.rec.Status == "application error":
-		c.ownError()
-	case c.rec.Status == "action developer error":
-		c.death()
-	default:
-		c.because("OpenWhisk says: %s: %s", c.rec.Status, c.text)
-		c.fail(disdel.OutcomeInternalError, disdel.Internal, "OpenWhisk could not run it: "+c.text, "submit the job again; if it stays, ask the platform's admin")
-	}
-}
-
 func (c *classifier) fail(o disdel.Outcome, k disdel.Kind, why, hint string) {
 	c.a.Outcome = o
 	c.a.Failure = &disdel.Error{Kind: k, Op: c.name(), Msg: why, Hint: hint}
 }
 
-func (c *classifier) timeout() {
-	limit := time.Duration(c.inv.Limits.Timeout)
-	c.fail(disdel.OutcomeTimeout, disdel.Timeout, fmt.Sprintf("it did not end within its timeout of %v", limit),
-		fmt.Sprintf("--set resources.timeout=%v, or more workers (distribution.workers)", 2*limit))
-}
-
-func (c *classifier) outOfMemory() {
-	limit := c.inv.Limits.Memory
-	why := fmt.Sprintf("it needed more than its memory limit of %v (estimate %v", limit, c.inv.Estimate)
-	if c.a.Peak > 0 {
-		why += fmt.Sprintf(", measured peak %v", c.a.Peak)
+// close adds what every failure has.
+func (c *classifier) close() disdel.Activation {
+	if c.a.Failure == nil {
+		return c.a
 	}
-	next := (limit + limit/2).MB()
-	c.fail(disdel.OutcomeOutOfMemory, disdel.OOM, why+")", fmt.Sprintf("--set resources.memory=%dMB, or a smaller training.batchSize", next))
+	c.a.Failure.Activation = c.a.ID
+	c.a.Logs = c.rec.Logs[max(0, len(c.rec.Logs)-logTail):]
+	if n := len(c.a.Beats); n > 0 {
+		b := c.a.Beats[n-1]
+		c.because("last heartbeat: %v of %v resident, %v after the invocation", b.Resident, c.inv.Limits.Memory, b.At)
+	}
+	return c.a
 }
 
-// ownError restores the error that our own action answered.
-func (c *classifier) ownError() {
+// classify goes through the signs from the surest to the weakest.
+func (c *classifier) classify() {
+	switch {
+	case c.rec.Status == statusSuccess:
+		c.success()
+	case c.rec.TimedOut || strings.HasPrefix(c.text, textTimeLimit):
+		c.timeout()
+	case c.text == textExhausted:
+		c.because("OpenWhisk says: %s", c.text)
+		c.outOfMemory()
+	case c.ownError():
+	case c.platformError():
+	case c.rec.Status == statusApplication:
+		c.because("the action answered: %s", c.text)
+		c.fail(disdel.OutcomeApplicationError, disdel.Internal, c.text, "look at its log: disdel history show @last --logs")
+	case c.rec.Status == statusDeveloper:
+		c.death()
+	default:
+		c.because("OpenWhisk says: %s: %s", c.rec.Status, c.text)
+		c.fail(disdel.OutcomeInternalError, disdel.Unavailable, "OpenWhisk could not run it: "+c.text,
+			"submit the job again; if it stays, ask the platform's admin")
+	}
+}
+
+// success keeps the result and what later jobs are timed by.
+func (c *classifier) success() {
+	c.a.Outcome, c.a.Result = disdel.OutcomeSuccess, c.rec.Result
+	var r disdel.TrainResult // its fields are those of the other tasks too
+	if json.Unmarshal(c.rec.Result, &r) != nil {
+		return
+	}
+	switch c.inv.Task {
+	case disdel.TaskTrain:
+		if c.a.Rows = r.Rows; r.Rows == 0 && !r.Paused && !r.Again {
+			c.a.Rows = r.Samples * r.Epochs
+		}
+		if r.Paused {
+			c.a.Outcome = disdel.OutcomePaused
+			c.because("it stopped before its timeout with its state stored")
+		}
+	case disdel.TaskEvaluate:
+		c.a.Rows = r.Samples
+	}
+}
+
+// ownOutcomes are the outcomes of the errors that our own actions answer; others are the action's.
+var ownOutcomes = map[disdel.Kind]disdel.Outcome{
+	disdel.OOM: disdel.OutcomeOutOfMemory, disdel.Timeout: disdel.OutcomeTimeout, disdel.Canceled: disdel.OutcomeCanceled,
+	disdel.Diverged: disdel.OutcomeDiverged, disdel.Corrupt: disdel.OutcomeCorrupt, disdel.Crashed: disdel.OutcomeDeveloperError,
+}
+
+// ownHints are next steps for errors that came without one.
+var ownHints = map[disdel.Kind]string{
+	disdel.Diverged:    "lower the optimiser's learningRate, or set training.clipNorm",
+	disdel.Corrupt:     "check the data set: disdel dataset list; what was damaged on its way passes when it is tried again",
+	disdel.Unavailable: "check that actions on the platform can reach the store and the data",
+	disdel.Internal:    "look at its log: disdel history show @last --logs",
+}
+
+// ownError restores the error that our own action answered; false if it answered none.
+func (c *classifier) ownError() bool {
 	var e struct {
 		Error *disdel.Error `json:"error"`
 	}
 	if json.Unmarshal(c.rec.Result, &e) != nil || e.Error == nil || e.Error.Kind == disdel.UnknownKind {
-		c.because("the action answered: %s", c.text)
-		c.fail(disdel.OutcomeApplicationError, disdel.Internal, c.text, "")
-		return
+		return false
 	}
-	c.because("the action's own error")
-	outcome, ok := map[disdel.Kind]disdel.Outcome{disdel.OOM: disdel.OutcomeOutOfMemory, disdel.Timeout: disdel.OutcomeTimeout, disdel.Canceled: disdel.OutcomeCanceled}[e.Error.Kind]
-	if !ok {
+	c.because("the action's own error: %v: %s", e.Error.Kind, e.Error.Error())
+	switch e.Error.Kind {
+	case disdel.OOM:
+		c.outOfMemory()
+		return true
+	case disdel.Timeout:
+		c.timeout()
+		return true
+	}
+	outcome, ok := ownOutcomes[e.Error.Kind]
+	switch {
+	case ok:
+	case strings.Contains(e.Error.Msg, textPanicked):
+		outcome = disdel.OutcomeDeveloperError
+	default:
 		outcome = disdel.OutcomeApplicationError
 	}
-	c.a.Outcome = outcome
-	c.a.Failure = &disdel.Error{Kind: e.Error.Kind, Op: c.name(), Msg: e.Error.Error(), Hint: e.Error.Hint}
+	hint := e.Error.Hint
+	if hint == "" {
+		hint = ownHints[e.Error.Kind]
+	}
+	c.fail(outcome, e.Error.Kind, e.Error.Error(), hint)
+	return true
 }
 
-// death tells a lack of memory from a crash: on Kubernetes OpenWhisk has the same words for both.
-func (c *classifier) death() {
-	c.because("OpenWhisk says: %s", c.text)
-	limit := c.inv.Limits.Memory
-	if !c.rec.NotMemory && c.a.Peak > 0 && float64(c.a.Peak) >= nearLimit*float64(limit) {
-		c.because("its peak of %v is %.0f %% of its limit", c.a.Peak, 100*float64(c.a.Peak)/float64(limit))
-		c.outOfMemory()
-		return
-	}
-	why := "its process was killed or exited"
-	if c.a.Peak > 0 {
-		c.because("its peak of %v is below its limit of %v: memory was not the cause", c.a.Peak, limit)
-		why += fmt.Sprintf(", and not for memory: its peak was %v of %v", c.a.Peak, limit)
-	}
-	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, "submit the job again; its log: disdel history show @last --logs")
-}
-
-func lost(inv disdel.Invocation, id disdel.ActivationID) disdel.Activation {
-	a := disdel.Activation{ID: id, Invocation: inv}
-	c := classifier{inv: inv, a: &a}
+// lost is what became of an invocation without a record.
+func lost(inv disdel.Invocation, id disdel.ActivationID, beats []disdel.Beat) disdel.Activation {
+	c := newClassifier(inv, Record{ID: id}, beats)
 	c.because("OpenWhisk has no record of activation %s after twice its timeout", id)
 	c.fail(disdel.OutcomeLost, disdel.Lost, "OpenWhisk accepted it and has no record of it", "submit the job again; an invoker may have been restarted")
-	return a
+	return c.close()
 }

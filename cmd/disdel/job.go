@@ -123,6 +123,9 @@ type planned struct {
 	data disdel.DataInfo
 }
 
+// pastRecords bounds how many earlier jobs a plan looks at.
+const pastRecords = 200
+
 // plan works out how a resolved job runs on the platform at hand.
 func (j *jobStack) plan(ctx context.Context, r controller.Resolved) (planned, error) {
 	return j.planAs(ctx, newJobID(), r)
@@ -140,15 +143,20 @@ func (j *jobStack) planAs(ctx context.Context, id disdel.JobID, r controller.Res
 	if err != nil {
 		return planned{}, err
 	}
+	recent, err := j.records.Recent(ctx, pastRecords)
+	if err != nil {
+		return planned{}, err
+	}
 	in := controller.PlanInput{
-		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past, Timeouts: executor.Timeouts,
+		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past, Past: recent, Timeouts: executor.Timing,
+		Threads: j.threads,
 	}
 	p, err := controller.NewPlan(in)
 	if err != nil {
 		return planned{}, err
 	}
 	return planned{data: r.Data, spec: controller.Spec{
-		ID: id, Job: r.Job, Network: r.Network, Plan: p, Store: j.shared, Threads: j.threads(p.Parallel),
+		ID: id, Job: r.Job, Network: r.Network, Plan: p, Store: j.shared, Threads: p.Threads,
 		Data:   disdel.DataRef{URL: j.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Split: r.Job.Data.Split},
 		Models: j.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, id),
 		Replan: func(job disdel.Job) (disdel.Plan, error) {

@@ -1,0 +1,207 @@
+package executor
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/limits"
+)
+
+// sample is one measured activation, brought to the size of the plan's: what it took whatever the rows, and for each row.
+type sample struct {
+	job   disdel.JobID
+	cold  bool
+	fixed float64 // s: init, reading the shard, the reference and the answer
+	each  float64 // s for a row (train, evaluate) or an update (aggregate)
+}
+
+// group is how like the plan a past job is. Each has the spread to be expected of it before anything is measured.
+type group struct {
+	source string
+	prior  float64
+	fits   func(in disdel.TimingInput, r *disdel.Record) bool
+}
+
+// groups go from the nearest to the farthest. Durations of the same work on the same machine vary by a seventh; what the last
+// ones leave out (caches, threads that wait for each other, layers that are slow for their multiply-accumulates) by more.
+var groups = []group{
+	{"history", 0.15, func(in disdel.TimingInput, r *disdel.Record) bool {
+		return sameNetwork(in, r) && sameData(in, r) && sameShape(in, r)
+	}},
+	{"similar jobs", 0.25, func(in disdel.TimingInput, r *disdel.Record) bool { return sameNetwork(in, r) && sameData(in, r) }},
+	{"similar jobs", 0.35, sameNetwork},
+	{"probe", 0.25, nil},
+	{"similar jobs", 0.7, func(disdel.TimingInput, *disdel.Record) bool { return true }},
+}
+
+// sameNetwork wants the same input too: the work of a layer goes with it.
+func sameNetwork(in disdel.TimingInput, r *disdel.Record) bool {
+	a, b := in.Job.Model, r.Job.Model
+	return a.Name == b.Name && a.Custom == b.Custom && reflect.DeepEqual(a.Layers, b.Layers) && reflect.DeepEqual(in.Data.Sample, r.Data.Sample)
+}
+
+func sameData(in disdel.TimingInput, r *disdel.Record) bool {
+	return in.Data.Name == r.Data.Name && in.Data.Checksum == r.Data.Checksum
+}
+
+// sameShape is the same batch, workers, threads and memory, which on OpenWhisk gives the share of the processors. Memory a
+// little different, as an estimate that learned makes it, counts as the same.
+func sameShape(in disdel.TimingInput, r *disdel.Record) bool {
+	a, b := memoryOf(in.Plan), memoryOf(r.Plan)
+	return in.Job.Training.BatchSize == r.Job.Training.BatchSize && in.Plan.Workers == r.Plan.Workers &&
+		(in.Plan.Threads == r.Plan.Threads || in.Plan.Threads == 0 || r.Plan.Threads == 0) && a*4 <= b*5 && b*4 <= a*5
+}
+
+func memoryOf(p disdel.Plan) disdel.Bytes {
+	a, _ := p.Action(disdel.TaskTrain)
+	return a.Limits.Memory
+}
+
+// scale brings a past job's parts to the size of the plan's.
+type scale struct {
+	work    float64 // multiply-accumulates of a sample; for an aggregation bytes of an update
+	threads float64
+	load    float64 // bytes of a shard
+	weights float64 // bytes of an update
+}
+
+// scaleOf tells false where the past job's work is not comparable.
+func scaleOf(in disdel.TimingInput, r *disdel.Record, task disdel.Task) (scale, bool) {
+	s := scale{work: 1, threads: 1, load: 1, weights: 1}
+	if now, then := shardBytes(in.Plan, in.Data), shardBytes(r.Plan, r.Data); now > 0 && then > 0 {
+		s.load = now / then
+	}
+	if now, then := updateBytes(in.Plan), updateBytes(r.Plan); now > 0 && then > 0 {
+		s.weights = now / then
+	}
+	if now, then := float64(in.Plan.Threads), float64(r.Plan.Threads); now > 0 && then > 0 {
+		s.threads = max(1, then/now) // fewer threads take longer; more of them help less than they should
+	}
+	then := workOf(r.Plan)
+	switch {
+	case sameNetwork(in, r):
+	case in.Work > 0 && then > 0:
+		s.work = float64(in.Work) / float64(then)
+	default:
+		return s, false
+	}
+	if task == disdel.TaskAggregate {
+		s.work = s.weights
+	}
+	return s, true
+}
+
+func shardBytes(p disdel.Plan, d disdel.DataInfo) float64 {
+	return float64(d.Train) / float64(max(1, p.Workers)) * float64(d.SampleSize)
+}
+
+func updateBytes(p disdel.Plan) float64 {
+	a, _ := p.Action(disdel.TaskAggregate)
+	return float64(a.Estimate.Mod)
+}
+
+// workOf is the multiply-accumulates of one sample forwards, by the layers of the plan's own estimate.
+func workOf(p disdel.Plan) (macs int64) {
+	a, _ := p.Action(disdel.TaskTrain)
+	for _, l := range a.Estimate.Layers {
+		macs += l.MACs
+	}
+	return macs
+}
+
+// units is how many rows or updates an activation of the plan has to do with at most; at least 1.
+func units(p disdel.Plan, batch int, d disdel.DataInfo, task disdel.Task) int {
+	n := 1
+	switch task {
+	case disdel.TaskTrain:
+		shard := (d.Train + max(1, p.Workers) - 1) / max(1, p.Workers)
+		if len(p.Shards) > 0 {
+			shard = 0
+		}
+		for _, s := range p.Shards {
+			shard = max(shard, s.Len())
+		}
+		if n = max(1, shard) * max(1, p.Epochs); p.Batches > 0 {
+			n = min(n, p.Batches*max(1, batch))
+		}
+	case disdel.TaskEvaluate:
+		n = p.HeldOut
+	case disdel.TaskAggregate:
+		for _, l := range p.Levels {
+			for _, c := range l.Clusters {
+				n = max(n, len(c))
+			}
+		}
+	}
+	return max(1, n)
+}
+
+// samplesOf are the measured activations of a task in a past job. Activations that ran out of time count where no other
+// tells more: by their progress, else as twice what they had.
+func samplesOf(in disdel.TimingInput, r *disdel.Record, task disdel.Task) []sample {
+	by, ok := scaleOf(in, r, task)
+	if !ok {
+		return nil
+	}
+	var out, cut []sample
+	for _, a := range r.Activations {
+		switch {
+		case a.Task != task:
+		case task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && a.Rows == 0 && len(a.Phases) > 0:
+			// another activation had delivered this before: it trained nothing
+		case a.Outcome == disdel.OutcomeTimeout:
+			cut = append(cut, by.sample(r, a, unfinished(r, a)))
+		case a.Outcome == disdel.OutcomeSuccess || a.Outcome == disdel.OutcomePaused && a.Rows > 0:
+			out = append(out, by.sample(r, a, a.Duration.Seconds()))
+		}
+	}
+	if len(out) == 0 {
+		return cut
+	}
+	return out
+}
+
+func (s scale) sample(r *disdel.Record, a disdel.Activation, seconds float64) sample {
+	n := a.Rows
+	if n == 0 || a.Outcome == disdel.OutcomeTimeout {
+		n = units(r.Plan, r.Job.Training.BatchSize, r.Data, a.Task)
+	}
+	if a.Task == disdel.TaskAggregate {
+		n = members(r.Plan, a)
+	}
+	load, fetch, push := a.Phases["load"].Seconds(), a.Phases["fetch"].Seconds(), a.Phases["push"].Seconds()
+	variable, known := a.Phases["compute"]
+	grows := variable.Seconds()
+	if a.Task == disdel.TaskAggregate {
+		grows, fetch, push = grows+push, 0, 0
+	}
+	if !known {
+		grows = max(0, seconds-a.InitTime.Seconds())
+	}
+	rest := max(0, seconds-grows-load-fetch-push)
+	return sample{
+		job: r.ID, cold: a.Cold, fixed: rest + load*s.load + (fetch+push)*s.weights,
+		each: grows / float64(max(1, n)) * s.work * s.threads,
+	}
+}
+
+func members(p disdel.Plan, a disdel.Activation) int {
+	if a.Level < 1 || a.Level > len(p.Levels) || a.Member >= len(p.Levels[a.Level-1].Clusters) {
+		return 1
+	}
+	return len(p.Levels[a.Level-1].Clusters[a.Member])
+}
+
+// unfinished is how long an activation would have taken that ran out of time, s.
+func unfinished(r *disdel.Record, a disdel.Activation) float64 {
+	if a.Task == disdel.TaskTrain {
+		// Records keep no requests; the plan has what progress is counted by.
+		a.Params, _ = json.Marshal(disdel.TrainRequest{Epochs: max(1, r.Plan.Epochs), Epoch: a.Round * r.Plan.Epochs})
+	}
+	if whole, ok := limits.Whole(a); ok && r.Plan.Batches == 0 {
+		return whole.Seconds()
+	}
+	return math.Max(a.Duration.Seconds(), 0) * limits.TimeoutFactor
+}
