@@ -41,6 +41,7 @@ var house = map[string][]string{
 	"internal/blobs":        {},
 	"internal/modelstore":   {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":      {},
+	"internal/report":       {},
 	"internal/safetensors":  {},
 	"cmd/disdel":            {"..."},
 	"bench":                 {"..."},
