@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -127,7 +128,7 @@ func (u *ui) changedSpec(r *report.Report) error {
 			return err
 		}
 	}
-	fmt.Fprintf(u.out, "# %s\n", clean(string(r.ID)))
+	fmt.Fprintf(u.out, "# %s\n", strings.Join(strings.Fields(clean(string(r.ID))), " "))
 	for _, s := range sets {
 		fmt.Fprintf(u.out, "# changed: %s\n", clean(s))
 	}

@@ -17,9 +17,9 @@ type Action struct {
 	Runs     int            `json:"runs"`
 	Failed   int            `json:"failed"`
 	Cold     int            `json:"cold"`
-	Estimate disdel.Bytes   `json:"estimateBytes"` // expected peak of the newest activation
+	Estimate disdel.Bytes   `json:"estimateBytes"` // expected peak of the activation that had the highest
 	Peak     disdel.Bytes   `json:"peakBytes"`     // highest; 0: unknown
-	Limit    disdel.Bytes   `json:"limitBytes"`    // of the newest activation
+	Limit    disdel.Bytes   `json:"limitBytes"`    // of the activation that had the highest peak
 	ErrorPct *float64       `json:"errorPct,omitempty"`
 	Timeout  disdel.Millis  `json:"timeoutMs"`
 	Longest  disdel.Millis  `json:"longestMs"`
@@ -84,8 +84,11 @@ func (u *Action) add(a *disdel.Activation) {
 	if a.Cold {
 		u.Cold++
 	}
-	u.Estimate, u.Limit, u.Timeout, u.Outcome = likely(&a.Invocation), a.Limits.Memory, a.Limits.Timeout, a.Outcome
-	u.Peak, u.Longest, u.Total = max(u.Peak, a.Peak), max(u.Longest, a.Duration), u.Total+a.Duration
+	if a.Peak >= u.Peak {
+		u.Estimate, u.Peak, u.Limit = likely(&a.Invocation), a.Peak, a.Limits.Memory
+	}
+	u.Timeout, u.Outcome = a.Limits.Timeout, a.Outcome
+	u.Longest, u.Total = max(u.Longest, a.Duration), u.Total+a.Duration
 	u.CostGBs += held(a)
 	u.ErrorPct = errorPct(float64(u.Estimate), float64(u.Peak))
 }

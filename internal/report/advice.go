@@ -45,6 +45,14 @@ func (r *Report) advice() *Advice {
 	return a
 }
 
+// hints is what was said when the job ended, where nothing better is known.
+func (r *Report) hints() []string {
+	if r.Failure == nil || r.Failure.Hint == "" || len(r.Advice.Commands) > 0 {
+		return nil
+	}
+	return []string{r.Failure.Hint}
+}
+
 // again is the advice to submit the job as it is.
 func again(format string, args ...any) *Advice {
 	return &Advice{Why: fmt.Sprintf(format, args...), Commands: []Command{}}
@@ -222,7 +230,11 @@ func (r *Report) moreTime() *Advice {
 		return &Advice{Why: over + ": the maximum is the most there is", Sets: []string{set("resources.timeout", time.Duration(most))}}
 	}
 	if n := disdel.Millis(rec.Plan.Epochs); f.activation.Task == disdel.TaskTrain && n > 1 && need/n <= most {
-		return &Advice{Why: over + "; a round of one epoch instead of " + strconv.Itoa(int(n)) + " fits", Sets: []string{set("distribution.sync", disdel.SyncEpoch)}}
+		sets := []string{set("distribution.sync", disdel.SyncEpoch)}
+		if rec.Job.Resources.Timeout > 0 {
+			sets = append(sets, set("resources.timeout", time.Duration(min(most, roundUp(need/n)))))
+		}
+		return &Advice{Why: over + "; a round of one epoch instead of " + strconv.Itoa(int(n)) + " fits", Sets: sets}
 	}
 	if w := rec.Plan.Workers; f.activation.Task == disdel.TaskTrain && w > 0 {
 		more := int(math.Ceil(float64(w) * float64(need) / float64(most)))

@@ -154,7 +154,7 @@ func message(list ...*disdel.Error) string {
 	return "the record does not say why"
 }
 
-// span prints a duration for reading: "44.0 s", "12m 5s".
+// span prints a duration for reading: "44.0 s", "12m5s".
 func span(m disdel.Millis) string {
 	d := time.Duration(m)
 	switch {
@@ -163,8 +163,8 @@ func span(m disdel.Millis) string {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	case d < 2*time.Hour:
-		return fmt.Sprintf("%dm %ds", int(d.Minutes()), int(d.Seconds())%60)
+		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
 	default:
-		return fmt.Sprintf("%dh %dm", int(d.Hours()), int(d.Minutes())%60)
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	ganttRow  = 18.0 // height of a row
-	ganttLeft = 92.0
+	ganttRow  = 18.0  // height of a row
+	ganttLeft = 112.0 // room for "aggregate 1.10" in the letters of a phone
 )
 
 // stretch is a part of an activation's bar.
@@ -108,7 +108,7 @@ func (g *ganttDrawing) px(x float64) float64 {
 // bar draws one activation; a failed one has a frame and a cross at its end, so that no colour has to tell.
 func (g *ganttDrawing) bar(a *disdel.Activation, parts []stretch, row int) {
 	y := plotTop + ganttRow*float64(row) + 3
-	note := fmt.Sprintf("%s, attempt %d: %s", a.Invocation.ID, max(1, a.Attempt), words(a.Outcome.String()))
+	note := fmt.Sprintf("%s, attempt %d: %s", place(&a.Invocation), max(1, a.Attempt), words(a.Outcome.String()))
 	for _, s := range parts {
 		g.seen[s.class] = true
 		x0, x1 := g.px(g.clock.at(s.from)), g.px(g.clock.at(s.to))

@@ -83,7 +83,7 @@ func (r *Report) planText() string {
 func (t Troubles) notes() []string {
 	var out []string
 	if t.Attempts > 0 {
-		out = append(out, fmt.Sprintf("%s failed: they ran for %s and held %.2f GB-s", many(t.Attempts, "attempt"), span(t.Duration), t.Cost))
+		out = append(out, fmt.Sprintf("%s failed, which took %s and %.2f GB-s", many(t.Attempts, "attempt"), span(t.Duration), t.Cost))
 	}
 	for _, m := range t.Missing {
 		out = append(out, fmt.Sprintf("round %d: the mean was taken without %s", m.Round+1, workersText(m.Missing)))
@@ -112,8 +112,16 @@ func workersText(list []int) string {
 }
 
 // adjusted says what was changed and why.
-func adjusted(a disdel.Adjustment) string {
-	return fmt.Sprintf("%s %s -> %s after %s of %s: %s", a.Field, a.From, a.To, words(a.Cause.String()), a.Invocation, a.Why)
+func (r *Report) adjusted() []string {
+	var out []string
+	for _, a := range r.Troubles.Adjustments {
+		who := a.Invocation
+		if failed := newest(r.record, func(v *disdel.Activation) bool { return v.Invocation.ID == a.Invocation }); failed != nil {
+			who = "the " + place(&failed.Invocation)
+		}
+		out = append(out, fmt.Sprintf("%s %s -> %s after %s of %s: %s", a.Field, a.From, a.To, words(a.Cause.String()), who, a.Why))
+	}
+	return out
 }
 
 // words prints a name in camel case for reading: "outOfMemory" is "out of memory".
@@ -148,8 +156,8 @@ func beatText(b *disdel.Beat) string {
 func (f *Failure) facts() []string {
 	var out []string
 	if f.Invocation != "" {
-		out = append(out, fmt.Sprintf("%s, attempt %d, activation %s, ended as %s after %s", f.Invocation, max(1, f.Attempt),
-			cmp.Or(string(f.Activation), "unknown"), words(f.Outcome.String()), span(f.Duration)))
+		out = append(out, fmt.Sprintf("activation %s, attempt %d, ended as %s after %s", cmp.Or(string(f.Activation), "unknown"), max(1, f.Attempt),
+			words(f.Outcome.String()), span(f.Duration)))
 	}
 	out = append(out, f.Evidence...)
 	if f.Limit > 0 && f.Peak > 0 {

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/disdel/disdel"
 )
@@ -17,7 +20,7 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"list": newList}).Parse(pageText))
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"list": newList, "sentence": sentence}).Parse(pageText))
 
 // pageList is a section of sentences; without any it is left out.
 type pageList struct {
@@ -26,6 +29,15 @@ type pageList struct {
 }
 
 func newList(title string, rows []string) pageList { return pageList{title, rows} }
+
+// sentence starts a text with a capital and ends it with a stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimRight(text[size:], ".") + "."
+}
 
 // view is a report as the page shows it.
 type view struct {
@@ -40,6 +52,7 @@ type view struct {
 	FailurePlot []figure
 	Adjusted    []string
 	Notes       []string
+	Hints       []string
 	Forecasts   []string
 	Figures     []figure
 	Tables      []pageTable
@@ -61,7 +74,7 @@ type pageTable struct {
 func (r *Report) HTML(w io.Writer, spec []byte) error {
 	v := view{
 		Report: r, Style: template.CSS(pageStyle), Learns: r.learns(), Plan: r.planText(), Stopped: r.record.Stopped, State: r.Status.String(),
-		Tiles: r.tiles(), Adjusted: adjustments(r.Troubles.Adjustments), Notes: r.Troubles.notes(), Figures: r.figures(),
+		Tiles: r.tiles(), Adjusted: r.adjusted(), Notes: r.Troubles.notes(), Hints: r.hints(), Figures: r.figures(),
 		Tables: r.tables(), Checksums: r.checksums(), Spec: string(spec),
 	}
 	if r.Failure != nil {
@@ -82,7 +95,7 @@ func (r *Report) HTML(w io.Writer, spec []byte) error {
 }
 
 func (r *Report) tiles() []tile {
-	out := []tile{{"status", r.Status.String(), ""}}
+	var out []tile
 	if r.Duration > 0 {
 		out = append(out, tile{"time", span(r.Duration), ""})
 	}
@@ -130,7 +143,7 @@ const mostActivations = 1000
 // activationTable is the Gantt chart in figures.
 func (r *Report) activationTable() pageTable {
 	list := thin(r.record.Activations, mostActivations)
-	t := pageTable{Caption: "Activations", Head: []string{"INVOCATION", "TRY", "START", "QUEUE", "COLD", "TIME", "PEAK", "LIMIT", "OUTCOME"}}
+	t := pageTable{Caption: "Activations", Head: []string{"ACTION", "ROUND", "ATTEMPT", "START", "QUEUE", "COLD", "TIME", "PEAK", "LIMIT", "OUTCOME"}}
 	if n := len(r.record.Activations); n > len(list) {
 		t.Caption = fmt.Sprintf("Activations: %d of %d, at even steps", len(list), n)
 	}
@@ -145,7 +158,7 @@ func (r *Report) activationTable() pageTable {
 			cold = span(a.InitTime)
 		}
 		t.Rows = append(t.Rows, []string{
-			a.Invocation.ID, fmt.Sprint(max(1, a.Attempt)), start, span(a.WaitTime), cold, span(a.Duration), memory(a.Peak), memory(a.Limits.Memory), words(a.Outcome.String()),
+			slotName(&a.Invocation), fmt.Sprint(a.Round + 1), fmt.Sprint(max(1, a.Attempt)), start, span(a.WaitTime), cold, span(a.Duration), memory(a.Peak), memory(a.Limits.Memory), words(a.Outcome.String()),
 		})
 	}
 	return t

@@ -26,8 +26,9 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 		for _, c := range a.Commands {
 			m.code(c.When, c.Lines)
 		}
+		m.list("Hint", r.hints())
 	}
-	m.list("Adjusted", adjustments(r.Troubles.Adjustments))
+	m.list("Adjusted", r.adjusted())
 	m.list("Troubles", r.Troubles.notes())
 	if r.Forecast != nil {
 		m.list("Forecast", r.Forecast.forecastText(r.Duration, r.CostGBs))

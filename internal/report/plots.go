@@ -244,7 +244,7 @@ func (s *series) addMemory(a *disdel.Activation, c clock, end time.Time) {
 	}
 	if a.Peak > 0 {
 		s.marks = append(s.marks, point{c.at(end), mb(a.Peak), fmt.Sprintf("%s, attempt %d: peak %v of %v, %s",
-			a.Invocation.ID, max(1, a.Attempt), a.Peak, a.Limits.Memory, words(a.Outcome.String()))})
+			place(&a.Invocation), max(1, a.Attempt), a.Peak, a.Limits.Memory, words(a.Outcome.String()))})
 	}
 }
 

@@ -18,10 +18,12 @@ func savings(r *disdel.Record) []string {
 	var out []string
 	for _, task := range taskOrder {
 		u := together(r.Activations, task)
-		if u.runs > 0 && u.peak > 0 && float64(u.limit) > ample*float64(u.peak) {
-			out = append(out, fmt.Sprintf("%s memory: limit %v, peak %v%s", task, u.limit, u.peak, memoryNext(r, task, u)))
+		smaller := max(r.Plan.Platform.MinMemory, disdel.Bytes(ample*float64(u.peak)))
+		if u.peak > 0 && u.limit > smaller {
+			out = append(out, fmt.Sprintf("%s memory: limit %v, peak %v; at %d MB it would hold %.2f GB-s less%s", task, u.limit, u.peak, smaller.MB(),
+				u.seconds*float64(u.limit-smaller)/float64(disdel.GB), memoryNext(r, task)))
 		}
-		if u.runs > 0 && task == disdel.TaskTrain && u.longest > 0 && u.timeout > 4*u.longest {
+		if task == disdel.TaskTrain && u.longest > 0 && u.timeout > 4*u.longest {
 			out = append(out, fmt.Sprintf("%s timeout: %v for actions of at most %v%s", task, span(u.timeout), span(u.longest), timeoutNext(r)))
 		}
 	}
@@ -29,7 +31,6 @@ func savings(r *disdel.Record) []string {
 }
 
 type taskUse struct {
-	runs             int
 	limit, peak      disdel.Bytes
 	timeout, longest disdel.Millis
 	seconds          float64 // of all activations together
@@ -42,7 +43,6 @@ func together(list []disdel.Activation, task disdel.Task) taskUse {
 		if a.Task != task || a.Outcome != disdel.OutcomeSuccess {
 			continue
 		}
-		u.runs++
 		u.limit, u.timeout = max(u.limit, a.Limits.Memory), max(u.timeout, a.Limits.Timeout)
 		u.peak, u.longest = max(u.peak, a.Peak), max(u.longest, a.Duration)
 		u.seconds += float64(a.Duration) / 1e9
@@ -50,18 +50,12 @@ func together(list []disdel.Activation, task disdel.Task) taskUse {
 	return u
 }
 
-// memoryNext says who may lower the limit, and what that would save.
-func memoryNext(r *disdel.Record, task disdel.Task, u taskUse) string {
-	least := r.Plan.Platform.MinMemory
-	if least > 0 && u.limit <= least {
-		return "; the platform gives no less"
-	}
-	smaller := max(least, disdel.Bytes(ample*float64(u.peak)))
-	saved := fmt.Sprintf("; at %d MB it would hold %.2f GB-s less", smaller.MB(), u.seconds*float64(u.limit-smaller)/float64(disdel.GB))
+// memoryNext says who may lower the limit.
+func memoryNext(r *disdel.Record, task disdel.Task) string {
 	if task == disdel.TaskTrain && r.Job.Resources.Memory > 0 {
-		return saved + " (--set resources.memory=auto)"
+		return " (--set resources.memory=auto)"
 	}
-	return saved + "; the next job's limit learns from this peak"
+	return "; the next job's limit learns from this peak"
 }
 
 func timeoutNext(r *disdel.Record) string {

@@ -124,7 +124,7 @@ func ticks(low, high float64, whole bool) []float64 {
 	}
 	var out []float64
 	for i := math.Ceil(low/step - 1e-9); i*step <= high*(1+1e-9); i++ {
-		out = append(out, i*step)
+		out = append(out, max(0, i*step)) // not the negative zero
 	}
 	return out
 }

@@ -32,7 +32,8 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	t.failure(r.Failure)
 	t.advice(r.Advice)
-	t.list("adjusted", adjustments(r.Troubles.Adjustments))
+	t.list("hint", r.hints())
+	t.list("adjusted", r.adjusted())
 	t.list("troubles", r.Troubles.notes())
 	if r.Forecast != nil {
 		t.list("forecast", r.Forecast.forecastText(r.Duration, r.CostGBs))
@@ -46,14 +47,6 @@ func (r *Report) Text(w io.Writer) error {
 	t.raw("page", "disdel report "+quote(string(r.ID))+" --html report.html")
 	_, err := w.Write(t.out.Bytes())
 	return err
-}
-
-func adjustments(list []disdel.Adjustment) []string {
-	out := make([]string, len(list))
-	for i, a := range list {
-		out[i] = adjusted(a)
-	}
-	return out
 }
 
 type textWriter struct{ out bytes.Buffer }
