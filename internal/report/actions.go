@@ -17,15 +17,17 @@ type Action struct {
 	Runs     int            `json:"runs"`
 	Failed   int            `json:"failed"`
 	Cold     int            `json:"cold"`
-	Estimate disdel.Bytes   `json:"estimateBytes"` // expected peak of the activation that had the highest
-	Peak     disdel.Bytes   `json:"peakBytes"`     // highest; 0: unknown
-	Limit    disdel.Bytes   `json:"limitBytes"`    // of the activation that had the highest peak
-	ErrorPct *float64       `json:"errorPct,omitempty"`
+	Estimate disdel.Bytes   `json:"estimateBytes"`      // expected peak of the activation that had the highest
+	Peak     disdel.Bytes   `json:"peakBytes"`          // highest; 0: unknown
+	Limit    disdel.Bytes   `json:"limitBytes"`         // of the activation that had the highest peak
+	ErrorPct *float64       `json:"errorPct,omitempty"` // of the estimate of the successful activation with the highest peak
 	Timeout  disdel.Millis  `json:"timeoutMs"`
 	Longest  disdel.Millis  `json:"longestMs"`
 	Total    disdel.Millis  `json:"totalMs"`
 	CostGBs  float64        `json:"costGBs"` // of its own activations, at their limits
 	Outcome  disdel.Outcome `json:"outcome"` // of the newest activation
+
+	needed disdel.Bytes // highest peak of an activation that succeeded: that of one cut short says little
 }
 
 // likely is the peak that was expected of an activation. Old records have only what the limit was set from.
@@ -90,5 +92,8 @@ func (u *Action) add(a *disdel.Activation) {
 	u.Timeout, u.Outcome = a.Limits.Timeout, a.Outcome
 	u.Longest, u.Total = max(u.Longest, a.Duration), u.Total+a.Duration
 	u.CostGBs += held(a)
-	u.ErrorPct = errorPct(float64(u.Estimate), float64(u.Peak))
+	if a.Outcome == disdel.OutcomeSuccess && a.Peak >= u.needed {
+		u.needed = a.Peak
+		u.ErrorPct = errorPct(float64(likely(&a.Invocation)), float64(a.Peak))
+	}
 }

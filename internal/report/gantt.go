@@ -10,7 +10,7 @@ import (
 
 const (
 	ganttRow  = 18.0  // height of a row
-	ganttLeft = 112.0 // room for "aggregate 1.10" in the letters of a phone
+	ganttLeft = 126.0 // room for "aggregate 1.10" in the letters of a phone
 )
 
 // stretch is a part of an activation's bar.

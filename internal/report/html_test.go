@@ -63,7 +63,10 @@ var allowedElements = strings.Fields(`html head meta title style body header mai
 
 // Names, labels, log lines, evidence and ids of the hostile record hold markup; the page has none but its own.
 func TestHostileTextMakesNoMarkup(t *testing.T) {
-	page := html(t, load(t, "hostile"))
+	r := load(t, "hostile")
+	r.Activations[0].Task = "<script>alert(10)</script>"                      // a name in a plot
+	r.Activations[len(r.Activations)-1].Task = `"><script>alert(11)</script>` // and in its text alternative
+	page := html(t, r)
 	for _, e := range elements(t, strictly(page)) {
 		if !strings.Contains(" "+strings.Join(allowedElements, " ")+" ", " "+e.name+" ") {
 			t.Errorf("element %s in %v", e.name, e.within)
@@ -74,7 +77,7 @@ func TestHostileTextMakesNoMarkup(t *testing.T) {
 			}
 		}
 	}
-	for _, alert := range []int{1, 2, 3, 4, 6, 9} {
+	for _, alert := range []int{1, 2, 3, 4, 6, 9, 10, 11} {
 		if !strings.Contains(page, fmt.Sprintf("alert(%d)", alert)) {
 			t.Errorf("the text with alert(%d) is not shown at all", alert)
 		}

@@ -21,7 +21,7 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 		m.code("Log", f.Log)
 	}
 	if a := r.Advice; a != nil {
-		m.line("## What will pass")
+		m.line("## What should pass")
 		m.line("%s", a.Why)
 		for _, c := range a.Commands {
 			m.code(c.When, c.Lines)

@@ -13,7 +13,7 @@ import (
 const (
 	plotWidth  = 480.0
 	plotHeight = 270.0
-	plotLeft   = 52.0
+	plotLeft   = 60.0
 	plotRight  = 12.0
 	plotTop    = 10.0
 	plotBottom = 40.0

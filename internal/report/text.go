@@ -215,7 +215,7 @@ func (t *textWriter) table(head []string, rows [][]string) {
 // wrap breaks text at blanks into lines of at most width characters; a longer word stays whole.
 func wrap(text string, width int) []string {
 	lines := []string{""}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		last := &lines[len(lines)-1]
 		switch {
 		case *last == "":
