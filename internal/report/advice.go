@@ -150,10 +150,21 @@ func (r *Report) platformMost() disdel.Bytes {
 	return most
 }
 
+// batch is the batch size that the job had come to when it ended: a retry may have lowered it.
+func (r *Report) batch() int {
+	batch := r.Job.Training.BatchSize
+	for _, a := range r.Troubles.Adjustments {
+		if n, err := strconv.Atoi(a.To); err == nil && n > 0 && a.Field == "batchSize" {
+			batch = n
+		}
+	}
+	return batch
+}
+
 // smallerWork finds the largest batch, by halves, whose share of need fits the limit; then the shard. The estimate says
 // which share of the memory goes with the batch, and which with the shard.
 func (r *Report) smallerWork(need, limit disdel.Bytes, why string) *Advice {
-	batch := r.Job.Training.BatchSize
+	batch := r.batch()
 	train, _ := r.record.Plan.Action(disdel.TaskTrain)
 	e := train.Estimate
 	if e.Total <= 0 || e.Activations+e.Misc <= 0 {
@@ -200,10 +211,10 @@ func (r *Report) smallerCluster() *Advice {
 			Why:  fmt.Sprintf("it held the updates of up to %d workers; half of them need less", fanIn),
 			Sets: []string{set("distribution.aggregation.fanIn", max(2, fanIn/2))},
 		}
-	case task == disdel.TaskEvaluate && r.Job.Training.BatchSize > 1:
+	case task == disdel.TaskEvaluate && r.batch() > 1:
 		return &Advice{
 			Why:  "it evaluates in batches of the training's size; half of it needs less",
-			Sets: []string{set("training.batchSize", r.Job.Training.BatchSize/2)},
+			Sets: []string{set("training.batchSize", r.batch()/2)},
 		}
 	default:
 		return &Advice{Why: "no field of a job sets this action's memory: it takes a smaller network or a platform that allows more"}

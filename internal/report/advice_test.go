@@ -55,6 +55,9 @@ func TestAdviceFollowsTheCeiling(t *testing.T) {
 		"the job's own factor": {func(r *disdel.Record) {
 			r.Plan.Platform.MaxMemory, r.Job.Reliability.Retries.MemoryFactor = 2*disdel.GB, 2
 		}, []string{"resources.memory=1024MB"}},
+		"a batch that a retry had halved": {func(r *disdel.Record) {
+			r.Adjustments = append(r.Adjustments, disdel.Adjustment{Field: "batchSize", From: "512", To: "256"})
+		}, []string{"training.batchSize=64"}},
 		"no plan": {func(r *disdel.Record) { r.Plan.Actions = nil }, []string{"training.batchSize=256"}},
 		"a big shard": {func(r *disdel.Record) {
 			e := &r.Plan.Actions[0].Estimate
