@@ -42,6 +42,7 @@ var house = map[string][]string{
 	"internal/limits":       {},
 	"internal/modelstore":   {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":      {},
+	"internal/report":       {},
 	"internal/safetensors":  {},
 	"cmd/disdel":            {"..."},
 	"bench":                 {"..."},

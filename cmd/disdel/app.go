@@ -35,7 +35,7 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, resumeCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
-		historyCommand, modelCommand, inferCommand, platformCommand, runtimeCommand, helpCommand,
+		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, runtimeCommand, helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
 	}

@@ -116,6 +116,9 @@ func historyShow(u *ui) *cli.Command {
 					}
 					printRecord(w, &r)
 					printFailure(w, &r, c.Bool("logs"))
+					if r.Failure != nil {
+						fmt.Fprintf(w, "report    %s report %s\n", program(), r.ID)
+					}
 				})
 			})
 		},

@@ -62,8 +62,21 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 		return scalarNode("!!str", "auto")
 	case v.IsZero() && f.def == "" && !f.required && f.defBy != "model.init.seed":
 		return nil
+	case v.IsZero() && !f.required && f.refusesZero():
+		return nil
 	default:
 		return printScalar(f, v)
+	}
+}
+
+// refusesZero says whether the field's rule refuses its zero value. A job of an older version has that where the field was not
+// known yet: left out, it becomes the default.
+func (f *field) refusesZero() bool {
+	switch {
+	case f.form == text:
+		return len(f.oneOf) > 0 && !slices.Contains(f.oneOf, "") || f.pattern != nil && !f.pattern.MatchString("")
+	default:
+		return f.min != nil && *f.min > 0 || f.above != nil && *f.above >= 0
 	}
 }
 

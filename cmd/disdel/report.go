@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/report"
+)
+
+func reportCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "report", Usage: "explain how a job went, and what will let a failed one pass", ArgsUsage: "JOB",
+		Description: "JOB is an id, the start of one, a job's name, or @last. The page of --html is one file with plots.\n\n" +
+			"   disdel report @last\n" +
+			"   disdel report @last --html report.html\n" +
+			"   disdel report @last --spec > job.yaml && disdel submit job.yaml",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` on standard output: text, md or html"},
+			&cli.StringFlag{Name: "html", Usage: "write the page with plots to `FILE`"},
+			&cli.BoolFlag{Name: "spec", Usage: "print the job's file, with the change that will let a failed job pass"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := operands(c, 1, 1); err != nil {
+				return err
+			}
+			if err := reportFlags(c); err != nil {
+				return err
+			}
+			return withHistory(c, u, func(ctx context.Context, h *history.Store) error {
+				id, err := h.Resolve(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				rec, err := h.Get(ctx, id)
+				if err != nil {
+					return err
+				}
+				return u.report(c, report.New(&rec, time.Now()))
+			})
+		},
+	}
+}
+
+func reportFlags(c *cli.Context) error {
+	switch f := c.String("format"); f {
+	case "text", "md", "html":
+	default:
+		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no report format %q", f), Hint: "use --format text, --format md or --format html"}}
+	}
+	if c.Bool("spec") && (c.IsSet("format") || c.IsSet("html")) {
+		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "--spec prints the job's file and nothing else", Hint: "leave out --format and --html"}}
+	}
+	return nil
+}
+
+// report writes a report as the command line asks for it.
+func (u *ui) report(c *cli.Context, r *report.Report) error {
+	if c.Bool("spec") {
+		return u.changedSpec(r)
+	}
+	spec, err := jobfile.Print(r.Job)
+	if err != nil {
+		spec = nil // a record of another version may hold what no job file can; the rest of it can be told
+	}
+	if name := c.String("html"); name != "" {
+		return u.writePage(name, r, spec)
+	}
+	switch c.String("format") {
+	case "html":
+		return r.HTML(u.out, spec)
+	case "md":
+		return r.Markdown(u.out, spec)
+	default:
+		var failed error
+		err := u.show(r, func(w io.Writer) { failed = r.Text(w) })
+		if err == nil {
+			err = failed
+		}
+		return err
+	}
+}
+
+// writePage replaces the file: a report is made again as often as one likes.
+func (u *ui) writePage(name string, r *report.Report, spec []byte) error {
+	f, err := os.Create(name)
+	if err == nil {
+		if err = r.HTML(f, spec); err == nil {
+			err = f.Close()
+		} else {
+			f.Close() // the first error counts
+		}
+	}
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "write report", Msg: name, Err: plainPathError(err), Hint: "name a file in a folder that is there"}
+	}
+	u.say("report of %s in %s", r.ID, clean(name))
+	return nil
+}
+
+// changedSpec prints the job's file with the report's advice in it, as submit reads it. Comments say what was changed.
+func (u *ui) changedSpec(r *report.Report) error {
+	text, err := jobfile.Print(r.Job)
+	if err != nil {
+		return err
+	}
+	var sets []string
+	if r.Advice != nil {
+		sets = r.Advice.Sets
+		if len(r.Advice.Commands) == 0 {
+			u.say("disdel: no change is known that lets it pass: %s", clean(r.Advice.Why))
+		}
+	}
+	if len(sets) > 0 {
+		file, err := jobfile.Parse("the job of "+string(r.ID), text, sets)
+		if err != nil {
+			return err
+		}
+		if text, err = jobfile.Print(file.Job); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(u.out, "# %s\n", strings.Join(strings.Fields(clean(string(r.ID))), " "))
+	for _, s := range sets {
+		fmt.Fprintf(u.out, "# changed: %s\n", clean(s))
+	}
+	_, err = u.out.Write(text)
+	return err
+}

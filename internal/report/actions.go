@@ -1,0 +1,99 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// Action is everything that one worker's, cluster's or task's activations came to.
+type Action struct {
+	Name     string         `json:"name"`
+	Task     disdel.Task    `json:"task"`
+	Level    int            `json:"level"`
+	Member   int            `json:"member"`
+	Runs     int            `json:"runs"`
+	Failed   int            `json:"failed"`
+	Cold     int            `json:"cold"`
+	Estimate disdel.Bytes   `json:"estimateBytes"`      // expected peak of the activation that had the highest
+	Peak     disdel.Bytes   `json:"peakBytes"`          // highest; 0: unknown
+	Limit    disdel.Bytes   `json:"limitBytes"`         // of the activation that had the highest peak
+	ErrorPct *float64       `json:"errorPct,omitempty"` // of the estimate of the successful activation with the highest peak
+	Timeout  disdel.Millis  `json:"timeoutMs"`
+	Longest  disdel.Millis  `json:"longestMs"`
+	Total    disdel.Millis  `json:"totalMs"`
+	CostGBs  float64        `json:"costGBs"` // of its own activations, at their limits
+	Outcome  disdel.Outcome `json:"outcome"` // of the newest activation
+
+	needed disdel.Bytes // highest peak of an activation that succeeded: that of one cut short says little
+}
+
+// likely is the peak that was expected of an activation. Old records have only what the limit was set from.
+func likely(i *disdel.Invocation) disdel.Bytes { return cmp.Or(i.Likely, i.Estimate) }
+
+func slotName(i *disdel.Invocation) string {
+	switch i.Task {
+	case disdel.TaskAggregate:
+		return fmt.Sprintf("aggregate %d.%d", i.Level, i.Member)
+	case disdel.TaskTrain:
+		return fmt.Sprintf("train %d", i.Member)
+	default:
+		return string(i.Task)
+	}
+}
+
+// place says whose work it is: "train action of worker 2 in round 3", rounds counted from 1 as everywhere on the screen.
+func place(i *disdel.Invocation) string {
+	switch i.Task {
+	case disdel.TaskTrain:
+		return fmt.Sprintf("train action of worker %d in round %d", i.Member, i.Round+1)
+	case disdel.TaskAggregate:
+		return fmt.Sprintf("aggregate action %d of level %d in round %d", i.Member, i.Level, i.Round+1)
+	default:
+		return fmt.Sprintf("%s action in round %d", i.Task, i.Round+1)
+	}
+}
+
+var taskOrder = []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate, disdel.TaskInfer}
+
+// actions gathers the activations by worker, cluster or task, in the order of a round.
+func actions(list []disdel.Activation) []Action {
+	at := map[string]int{}
+	out := []Action{}
+	for i := range list {
+		a := &list[i]
+		name := slotName(&a.Invocation)
+		k, ok := at[name]
+		if !ok {
+			k, at[name] = len(out), len(out)
+			out = append(out, Action{Name: name, Task: a.Task, Level: a.Level, Member: a.Member})
+		}
+		out[k].add(a)
+	}
+	slices.SortStableFunc(out, func(a, b Action) int {
+		return cmp.Or(slices.Index(taskOrder, a.Task)-slices.Index(taskOrder, b.Task), a.Level-b.Level, a.Member-b.Member)
+	})
+	return out
+}
+
+func (u *Action) add(a *disdel.Activation) {
+	u.Runs++
+	if failed(a) {
+		u.Failed++
+	}
+	if a.Cold {
+		u.Cold++
+	}
+	if a.Peak >= u.Peak {
+		u.Estimate, u.Peak, u.Limit = likely(&a.Invocation), a.Peak, a.Limits.Memory
+	}
+	u.Timeout, u.Outcome = a.Limits.Timeout, a.Outcome
+	u.Longest, u.Total = max(u.Longest, a.Duration), u.Total+a.Duration
+	u.CostGBs += held(a)
+	if a.Outcome == disdel.OutcomeSuccess && a.Peak >= u.needed {
+		u.needed = a.Peak
+		u.ErrorPct = errorPct(float64(likely(&a.Invocation)), float64(a.Peak))
+	}
+}

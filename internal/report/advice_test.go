@@ -1,0 +1,158 @@
+package report_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/report"
+)
+
+// What a failed job is told to change, and why, derived from the figures in testdata.
+func TestAdvice(t *testing.T) {
+	for name, want := range map[string][]string{
+		// 512 MB is the platform's; 512 x 1.5 = 768 MB are needed, of which 360/490 go with 512 rows. At 256 rows it is
+		// 768 x (1 - 0.735/2) = 486 MB > 0.9 x 512; at 128 rows 768 x (1 - 0.735 x 3/4) = 345 MB.
+		"oom": {"training.batchSize=128"},
+		// 37 % in 112.5 s leads to 302 s, above 300 s, and a round has six epochs.
+		"timeout":  {"distribution.sync=epoch"},
+		"deadline": {"reliability.deadline=1m15s"}, // 6/2 x 20 s x 1.25
+		"crashed":  nil,
+		"diverged": {"training.optimizer.sgd.learningRate=0.08", "training.clipNorm=1"},
+		"canceled": nil,
+		"old":      {"resources.memory=192MB"}, // 128 x 1.5, no ceiling known
+	} {
+		a := report.New(load(t, name), now).Advice
+		if a == nil || len(a.Commands) != 2 {
+			t.Fatalf("%s: %+v", name, a)
+		}
+		if diff := cmp.Diff(want, a.Sets); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, name := range []string{"succeeded", "missing", "running"} {
+		if a := report.New(load(t, name), now).Advice; a != nil {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
+func TestAdviceFollowsTheCeiling(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(r *disdel.Record)
+		want   []string
+	}{
+		"room on the platform": {func(r *disdel.Record) { r.Plan.Platform.MaxMemory = 2 * disdel.GB }, []string{"resources.memory=768MB"}},
+		"the user's own ceiling": {func(r *disdel.Record) {
+			r.Plan.Platform.MaxMemory, r.Job.Resources.MaxMemory = 2*disdel.GB, 512*disdel.MB
+		}, []string{"resources.memory=768MB", "resources.maxMemory=768MB"}},
+		"some room": {func(r *disdel.Record) { r.Plan.Platform.MaxMemory = 600 * disdel.MB }, []string{"resources.memory=600MB"}},
+		"the job's own factor": {func(r *disdel.Record) {
+			r.Plan.Platform.MaxMemory, r.Job.Reliability.Retries.MemoryFactor = 2*disdel.GB, 2
+		}, []string{"resources.memory=1024MB"}},
+		"a batch that a retry had halved": {func(r *disdel.Record) {
+			r.Adjustments = append(r.Adjustments, disdel.Adjustment{Field: "batchSize", From: "512", To: "256"})
+		}, []string{"training.batchSize=64"}},
+		"no plan": {func(r *disdel.Record) { r.Plan.Actions = nil }, []string{"training.batchSize=256"}},
+		"a big shard": {func(r *disdel.Record) {
+			e := &r.Plan.Actions[0].Estimate
+			e.Activations, e.Misc, e.Dta = 1, 0, e.Total*9/10
+		}, []string{"distribution.workers=4"}},
+		"nothing to divide": {func(r *disdel.Record) {
+			e := &r.Plan.Actions[0].Estimate
+			e.Activations, e.Misc, e.Dta = 1, 0, 0
+		}, nil},
+	} {
+		r := load(t, "oom")
+		c.change(r)
+		a := report.New(r, now).Advice
+		if diff := cmp.Diff(c.want, a.Sets); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if none := len(c.want) == 0; none != (len(a.Commands) == 0) {
+			t.Errorf("%s: %d commands for %v", name, len(a.Commands), a.Sets)
+		}
+	}
+}
+
+func TestAdviceOnTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(r *disdel.Record)
+		want   []string
+	}{
+		"the platform allows more": {func(r *disdel.Record) { r.Plan.Platform.MaxTimeout *= 4 }, []string{"resources.timeout=6m30s"}}, // 302 s x 1.25
+		"under a deadline": {func(r *disdel.Record) {
+			r.Plan.Platform.MaxTimeout *= 4
+			r.Job.Reliability.Deadline = disdel.Duration(150e9)
+		}, []string{"resources.timeout=6m30s", "reliability.deadline=15m30s"}},
+		// 70 of 235 batches in 100 s: 338 s x 1.25 is 422 s, in steps of half a minute 450 s, or 1.5 times the maximum
+		"one epoch": {func(r *disdel.Record) {
+			r.Plan.Epochs = 1
+			for i := range r.Activations[0].Beats[1:] {
+				b := &r.Activations[0].Beats[1+i]
+				b.Epoch, b.Batch = 1, 7*(i+1)
+			}
+		}, []string{"distribution.workers=3", "resources.timeout=5m0s"}},
+		"no heartbeat": {func(r *disdel.Record) { r.Activations[0].Beats = nil }, []string{"resources.timeout=4m0s"}}, // 2 x 2 min
+	} {
+		r := load(t, "timeout")
+		c.change(r)
+		if diff := cmp.Diff(c.want, report.New(r, now).Advice.Sets); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Whatever is advised is a job file that is accepted.
+func TestAdviceIsAccepted(t *testing.T) {
+	for _, name := range []string{"oom", "timeout", "deadline", "crashed", "diverged", "canceled", "old"} {
+		r := report.New(load(t, name), now)
+		spec, err := jobfile.Print(r.Job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := jobfile.Parse("job.yaml", spec, r.Advice.Sets); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, spec)
+		}
+	}
+}
+
+// A memory limit is never advised above the platform's maximum, nor one that is not above what failed.
+func TestAdvisedMemoryIsWithinBounds(t *testing.T) {
+	base := load(t, "oom")
+	rapid.Check(t, func(t *rapid.T) {
+		r := *base
+		limit := disdel.Bytes(rapid.IntRange(128, 4096).Draw(t, "limit")) * disdel.MB
+		most := limit + disdel.Bytes(rapid.IntRange(0, 4096).Draw(t, "room"))*disdel.MB
+		r.Activations = append([]disdel.Activation(nil), base.Activations...)
+		last := &r.Activations[len(r.Activations)-1]
+		last.Limits.Memory, last.Peak, last.Beats = limit, limit, nil
+		r.Plan.Platform.MaxMemory, r.Plan.Platform.Pool = most, 0
+		for _, s := range report.New(&r, now).Advice.Sets {
+			text, ok := strings.CutPrefix(s, "resources.memory=")
+			if !ok {
+				continue
+			}
+			got, err := disdel.ParseBytes(text)
+			if err != nil || got <= limit || got > most {
+				t.Errorf("%v of %v after %v: %v", got, most, limit, err)
+			}
+		}
+	})
+}
+
+// A shell takes every command apart into the words that were meant.
+func TestCommandsAreSafeInAShell(t *testing.T) {
+	r := load(t, "hostile")
+	a := report.New(r, now).Advice
+	line, _, _ := strings.Cut(a.Commands[1].Lines[0], " >")
+	out, err := exec.Command("sh", "-c", strings.Replace(line, "disdel report", "printf '%s\\n'", 1)).CombinedOutput()
+	if want := string(r.ID) + "\n--spec\n"; err != nil || string(out) != want {
+		t.Errorf("%s\ngave %q, want %q (%v)", line, out, want, err)
+	}
+}

@@ -1,0 +1,218 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/disdel/disdel"
+)
+
+// headline is status, time, cost and accuracy in one line.
+func (r *Report) headline() string {
+	parts := []string{r.statusText()}
+	if r.CostGBs > 0 {
+		parts = append(parts, fmt.Sprintf("%.2f GB-s", r.CostGBs))
+	}
+	if r.Accuracy != nil {
+		parts = append(parts, r.accuracyText())
+	}
+	if r.Status == disdel.StatusRunning || r.Status == disdel.StatusFailed || r.Status == disdel.StatusCanceled {
+		parts = append(parts, fmt.Sprintf("%d of %s done", len(r.Rounds), many(r.record.Plan.Rounds, "round")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r *Report) statusText() string {
+	word := map[disdel.Status]string{
+		disdel.StatusSucceeded: "in", disdel.StatusFailed: "after", disdel.StatusCanceled: "after", disdel.StatusRunning: "for",
+	}[r.Status]
+	if r.Duration == 0 || word == "" {
+		return r.Status.String()
+	}
+	return r.Status.String() + " " + word + " " + span(r.Duration)
+}
+
+func (r *Report) accuracyText() string {
+	text := fmt.Sprintf("accuracy %.4f", *r.Accuracy)
+	if r.Best != nil && r.Best.Accuracy > *r.Accuracy {
+		text += fmt.Sprintf(" (best %.4f, round %d)", r.Best.Accuracy, r.Best.Round+1)
+	}
+	return text
+}
+
+func many(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// learns says what was trained on what.
+func (r *Report) learns() string {
+	j := r.Job
+	network := cmp.Or(j.Model.Name, j.Model.Custom, many(len(j.Model.Layers), "layer"))
+	return fmt.Sprintf("%s on %s: %d rows, %d held out, batch %d, %s, %s", network, cmp.Or(r.Data.Name, j.Data.Source), r.Data.Train, r.Data.HeldOut,
+		j.Training.BatchSize, many(j.Training.Epochs, "epoch"), cmp.Or(j.Training.Optimizer.Name(), "no optimiser"))
+}
+
+// planText says how the job was spread.
+func (r *Report) planText() string {
+	p := r.record.Plan
+	text := many(p.Workers, "worker")
+	if p.Parallel > 0 && p.Parallel < p.Workers {
+		text += fmt.Sprintf(" (%d at once)", p.Parallel)
+	}
+	text += ", " + many(p.Rounds, "round")
+	switch {
+	case p.Batches > 0:
+		text += fmt.Sprintf(" of %d batches", p.Batches)
+	case p.Epochs > 0:
+		text += " of " + many(p.Epochs, "epoch")
+	}
+	if p.Legs > 1 {
+		text += fmt.Sprintf(", a worker's round in %d legs", p.Legs)
+	}
+	if p.Timeouts != "" {
+		text += ", timeouts from " + p.Timeouts
+	}
+	return text
+}
+
+// notes is what troubles a job met, and what they cost, a sentence each; none is a good sign.
+func (t Troubles) notes() []string {
+	var out []string
+	if t.Attempts > 0 {
+		out = append(out, fmt.Sprintf("%s failed, which took %s and %.2f GB-s", many(t.Attempts, "attempt"), span(t.Duration), t.Cost))
+	}
+	for _, m := range t.Missing {
+		out = append(out, fmt.Sprintf("round %d: the mean was taken without %s", m.Round+1, workersText(m.Missing)))
+	}
+	if t.Duplicates > 0 {
+		out = append(out, many(t.Duplicates, "result")+" came twice or too late, and changed nothing")
+	}
+	if t.Resumes > 0 {
+		out = append(out, "the job was taken up again "+many(t.Resumes, "time"))
+	}
+	if c := t.Checkpoint; c != nil {
+		out = append(out, fmt.Sprintf("newest checkpoint: %v before round %d, at %s", c.Size, c.Round+1, c.Path))
+	}
+	return out
+}
+
+func workersText(list []int) string {
+	parts := make([]string, len(list))
+	for i, w := range list {
+		parts[i] = fmt.Sprint(w)
+	}
+	if len(list) == 1 {
+		return "worker " + parts[0]
+	}
+	return "workers " + strings.Join(parts, ", ")
+}
+
+// adjusted says what was changed and why.
+func (r *Report) adjusted() []string {
+	var out []string
+	for _, a := range r.Troubles.Adjustments {
+		who := a.Invocation
+		if failed := newest(r.record, func(v *disdel.Activation) bool { return v.Invocation.ID == a.Invocation }); failed != nil {
+			who = "the " + place(&failed.Invocation)
+		}
+		out = append(out, fmt.Sprintf("%s %s -> %s after %s of %s: %s", a.Field, a.From, a.To, words(a.Cause.String()), who, a.Why))
+	}
+	return out
+}
+
+// words prints a name in camel case for reading: "outOfMemory" is "out of memory".
+func words(name string) string {
+	var b strings.Builder
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			b.WriteByte(' ')
+			c += 'a' - 'A'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// beatText says what a heartbeat told.
+func beatText(b *disdel.Beat) string {
+	text := fmt.Sprintf("%v resident, peak %v", b.Resident, b.Peak)
+	if b.Epoch > 0 {
+		text += fmt.Sprintf(", epoch %d", b.Epoch)
+	}
+	if b.Batches > 0 {
+		text += fmt.Sprintf(", batch %d of %d", b.Batch, b.Batches)
+	}
+	if b.Loss != 0 {
+		text += fmt.Sprintf(", loss %.4g", b.Loss)
+	}
+	return text
+}
+
+// facts is the evidence of a failure, strongest first.
+func (f *Failure) facts() []string {
+	var out []string
+	if f.Invocation != "" {
+		out = append(out, fmt.Sprintf("activation %s, attempt %d, ended as %s after %s", cmp.Or(string(f.Activation), "unknown"), max(1, f.Attempt),
+			words(f.Outcome.String()), span(f.Duration)))
+	}
+	out = append(out, f.Evidence...)
+	if f.Limit > 0 && f.Peak > 0 {
+		out = append(out, fmt.Sprintf("memory: peak %v of a limit of %v (%.0f %%); %s", f.Peak, f.Limit, 100*float64(f.Peak)/float64(f.Limit), f.estimateText()))
+	} else if f.Limit > 0 {
+		out = append(out, fmt.Sprintf("memory: limit %v, peak not known; %s", f.Limit, f.estimateText()))
+	}
+	if f.Timeout > 0 {
+		out = append(out, fmt.Sprintf("time: %s of a timeout of %s", span(f.Duration), span(f.Timeout)))
+	}
+	if f.LastBeat != nil {
+		out = append(out, fmt.Sprintf("last heartbeat %s before the end: %s", span(f.BeatAge), beatText(f.LastBeat)))
+	} else if f.Invocation != "" {
+		out = append(out, "no heartbeat was seen")
+	}
+	return out
+}
+
+func (f *Failure) estimateText() string {
+	if f.Estimate == 0 {
+		return "no estimate"
+	}
+	return fmt.Sprintf("estimated %v", f.Estimate)
+}
+
+// forecastText compares a forecast with what came.
+func (c *Compared) forecastText(actual disdel.Millis, cost float64) []string {
+	d, g := c.Duration, c.Cost
+	time := fmt.Sprintf("time %s to %s, likely %s", span(d.Low), span(d.High), span(d.Likely))
+	if c.DurationErrorPct != nil {
+		time += fmt.Sprintf("; it took %s (%s)", span(actual), signed(c.DurationErrorPct))
+	}
+	spent := fmt.Sprintf("cost %.2f to %.2f GB-s, likely %.2f", g.Low, g.High, g.Likely)
+	if c.CostErrorPct != nil {
+		spent += fmt.Sprintf("; it was %.2f (%s)", cost, signed(c.CostErrorPct))
+	}
+	return []string{time, spent, fmt.Sprintf("from %s, %s", c.Source, many(c.Samples, "measured activation"))}
+}
+
+// signed prints an error in per cent, "-" for none known.
+func signed(pct *float64) string {
+	if pct == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%+.1f %%", *pct)
+}
+
+// checksums is what tells that two jobs had the same data, and where the model is.
+func (r *Report) checksums() []string {
+	var out []string
+	if r.Data.Checksum != "" {
+		out = append(out, fmt.Sprintf("data set %s, checksum %s", r.Data.Name, r.Data.Checksum))
+	}
+	if m := r.record.Model; m != nil {
+		out = append(out, fmt.Sprintf("model %s:v%d, %v, checksum %s", m.Name, m.Version, m.Size, m.Checksum))
+	}
+	return out
+}

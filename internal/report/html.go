@@ -1,0 +1,173 @@
+package report
+
+import (
+	"bytes"
+	_ "embed" // of the page and its style
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/disdel/disdel"
+)
+
+//go:embed page.gohtml
+var pageText string
+
+//go:embed page.css
+var pageStyle string
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"list": newList, "sentence": sentence}).Parse(pageText))
+
+// pageList is a section of sentences; without any it is left out.
+type pageList struct {
+	Title string
+	Rows  []string
+}
+
+func newList(title string, rows []string) pageList { return pageList{title, rows} }
+
+// sentence starts a text with a capital and ends it with a stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimRight(text[size:], ".") + "."
+}
+
+// view is a report as the page shows it.
+type view struct {
+	*Report
+	Style       template.CSS
+	Learns      string
+	Plan        string
+	Stopped     string
+	State       string
+	Tiles       []tile
+	Facts       []string
+	FailurePlot []figure
+	Adjusted    []string
+	Notes       []string
+	Hints       []string
+	Forecasts   []string
+	Figures     []figure
+	Tables      []pageTable
+	Checksums   []string
+	Spec        string
+}
+
+// tile is one figure of the headline.
+type tile struct{ Name, Value, More string }
+
+// pageTable is a table with its caption; the first cell of a row is its head.
+type pageTable struct {
+	Caption string
+	Head    []string
+	Rows    [][]string
+}
+
+// HTML writes the report as one page that needs no other file, no network and no script. spec is the job's file, to be shown.
+func (r *Report) HTML(w io.Writer, spec []byte) error {
+	v := view{
+		Report: r, Style: template.CSS(pageStyle), Learns: r.learns(), Plan: r.planText(), Stopped: r.record.Stopped, State: r.Status.String(),
+		Tiles: r.tiles(), Adjusted: r.adjusted(), Notes: r.Troubles.notes(), Hints: r.hints(), Figures: r.figures(),
+		Tables: r.tables(), Checksums: r.checksums(), Spec: string(spec),
+	}
+	if r.Failure != nil {
+		v.Facts = r.Failure.facts()
+	}
+	if f := r.failurePlot(); f != nil {
+		v.FailurePlot = []figure{*f}
+	}
+	if r.Forecast != nil {
+		v.Forecasts = r.Forecast.forecastText(r.Duration, r.CostGBs)
+	}
+	var out bytes.Buffer
+	if err := page.Execute(&out, v); err != nil {
+		return &disdel.Error{Kind: disdel.Internal, Op: "write report", Job: r.ID, Err: err}
+	}
+	_, err := io.WriteString(w, clean(out.String()))
+	return err
+}
+
+func (r *Report) tiles() []tile {
+	var out []tile
+	if r.Duration > 0 {
+		out = append(out, tile{"time", span(r.Duration), ""})
+	}
+	if r.CostGBs > 0 {
+		out = append(out, tile{"cost", fmt.Sprintf("%.2f GB-s", r.CostGBs), ""})
+	}
+	if r.Accuracy != nil {
+		out = append(out, tile{"accuracy", fmt.Sprintf("%.4f", *r.Accuracy), fmt.Sprintf("best %.4f, round %d", r.Best.Accuracy, r.Best.Round+1)})
+	}
+	if r.record.Plan.Rounds > 0 {
+		out = append(out, tile{"rounds", fmt.Sprintf("%d of %d", len(r.Rounds), r.record.Plan.Rounds), ""})
+	}
+	for _, a := range r.Actions {
+		if a.Task == disdel.TaskTrain && a.Peak > 0 {
+			return append(out, r.peakTile())
+		}
+	}
+	return out
+}
+
+// peakTile is the highest peak of a train action beside its limit.
+func (r *Report) peakTile() tile {
+	var top Action
+	for _, a := range r.Actions {
+		if a.Task == disdel.TaskTrain && a.Peak > top.Peak {
+			top = a
+		}
+	}
+	return tile{"peak memory", top.Peak.String(), fmt.Sprintf("limit %v, expected %v", top.Limit, top.Estimate)}
+}
+
+func (r *Report) tables() []pageTable {
+	out := []pageTable{{"Actions: memory expected and measured, and time", actionHead, actionRows(r.Actions)}}
+	if len(r.Rounds) > 0 {
+		out = append(out, pageTable{"Rounds", roundHead, roundTable(r.Rounds)})
+	}
+	if len(r.record.Activations) > 0 {
+		out = append(out, r.activationTable())
+	}
+	return out
+}
+
+const mostActivations = 1000
+
+// activationTable is the Gantt chart in figures.
+func (r *Report) activationTable() pageTable {
+	list := thin(r.record.Activations, mostActivations)
+	t := pageTable{Caption: "Activations", Head: []string{"ACTION", "ROUND", "ATTEMPT", "START", "QUEUE", "COLD", "TIME", "PEAK", "LIMIT", "OUTCOME"}}
+	if n := len(r.record.Activations); n > len(list) {
+		t.Caption = fmt.Sprintf("Activations: %d of %d, at even steps", len(list), n)
+	}
+	c, _ := r.clock()
+	for i := range list {
+		a := &list[i]
+		start, cold := "-", "-"
+		if !a.Start.IsZero() {
+			start = span(disdel.Millis(a.Start.Sub(c.start)))
+		}
+		if a.Cold || a.InitTime > 0 {
+			cold = span(a.InitTime)
+		}
+		t.Rows = append(t.Rows, []string{
+			slotName(&a.Invocation), fmt.Sprint(a.Round + 1), fmt.Sprint(max(1, a.Attempt)), start, span(a.WaitTime), cold, span(a.Duration), memory(a.Peak), memory(a.Limits.Memory), words(a.Outcome.String()),
+		})
+	}
+	return t
+}
+
+// CreatedText is when the job was submitted.
+func (v view) CreatedText() string {
+	if v.Created.IsZero() {
+		return ""
+	}
+	return v.Created.UTC().Format(time.DateTime) + " UTC"
+}

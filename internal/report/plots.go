@@ -1,0 +1,154 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// What a plot shows at most: more would make the page slow and the picture no clearer.
+const (
+	mostLines  = 8    // workers with a line of their own
+	mostPoints = 400  // of one line
+	mostRows   = 40   // of the Gantt chart
+	mostBars   = 1500 // of the Gantt chart
+)
+
+// Figure is a plot with its title, legend and what it leaves out.
+type figure struct {
+	Title  string
+	Note   string
+	Legend []legend
+	SVG    template.HTML
+}
+
+type legend struct{ Name, Class, Shape string }
+
+// figures are the plots that the record has the figures for.
+func (r *Report) figures() []figure {
+	var out []figure
+	for _, f := range []*figure{r.lossPlot(), r.accuracyPlot(), r.memoryPlot(), r.gantt()} {
+		if f != nil {
+			out = append(out, *f)
+		}
+	}
+	return out
+}
+
+func (p *plot) figure(note string) *figure {
+	f := &figure{Title: p.title, Note: note, SVG: p.draw()}
+	for _, s := range p.series {
+		f.Legend = append(f.Legend, legend{s.name, s.class, "line"})
+	}
+	for _, b := range p.bands {
+		f.Legend = append(f.Legend, legend{b.name, b.class, "box"})
+	}
+	return f
+}
+
+// curve is a value by round; rounds without it are passed over.
+func (r *Report) curve(name, class string, of func(*disdel.Round) *float64) (series, float64) {
+	s, most := series{name: name, class: class}, 0.0
+	var line []point
+	for i := range r.Rounds {
+		if v := of(&r.Rounds[i]); finite(v) {
+			most = max(most, *v)
+			line = append(line, point{float64(r.Rounds[i].Round + 1), *v, fmt.Sprintf("%s in round %d: %.4f", name, r.Rounds[i].Round+1, *v)})
+		}
+	}
+	line = thin(line, mostPoints)
+	if len(line) > 0 {
+		s.pieces = [][]point{line}
+	}
+	if len(line) <= 60 {
+		s.marks = line
+	}
+	return s, most
+}
+
+func (s *series) empty() bool { return len(s.pieces) == 0 && len(s.marks) == 0 }
+
+func (s *series) last() float64 {
+	piece := s.pieces[len(s.pieces)-1]
+	return piece[len(piece)-1].y
+}
+
+func (r *Report) lossPlot() *figure {
+	train, a := r.curve("training loss", "s0", func(v *disdel.Round) *float64 { return &v.TrainLoss })
+	heldOut, b := r.curve("held-out loss", "s1", func(v *disdel.Round) *float64 { return v.Loss })
+	if train.empty() {
+		return nil
+	}
+	p := r.roundPlot("Loss by round", "loss", 1.08*max(a, b))
+	p.alt = fmt.Sprintf("Training loss ends at %.4f", train.last())
+	p.series = []series{train}
+	if !heldOut.empty() {
+		p.series = append(p.series, heldOut)
+		p.alt += fmt.Sprintf(", held-out loss at %.4f", heldOut.last())
+	}
+	return p.figure("")
+}
+
+func (r *Report) accuracyPlot() *figure {
+	s, _ := r.curve("held-out accuracy", "s2", func(v *disdel.Round) *float64 { return v.Accuracy })
+	if s.empty() {
+		return nil
+	}
+	p := r.roundPlot("Accuracy by round", "share of held-out rows", 1)
+	p.alt = fmt.Sprintf("Accuracy ends at %.4f, best %.4f in round %d", s.last(), r.Best.Accuracy, r.Best.Round+1)
+	p.series = []series{s}
+	return p.figure("")
+}
+
+func (r *Report) roundPlot(title, yName string, top float64) *plot {
+	last := r.Rounds[len(r.Rounds)-1].Round + 1
+	first := r.Rounds[0].Round + 1
+	return &plot{title: title, xName: "round", yName: yName, x0: float64(first), x1: float64(max(first+1, last)), y1: top, whole: true}
+}
+
+// clock turns times of the job into a plot's unit.
+type clock struct {
+	start time.Time
+	unit  time.Duration
+	name  string
+}
+
+func (c clock) at(t time.Time) float64 { return float64(t.Sub(c.start)) / float64(c.unit) }
+
+// clock starts with the job, or with its first activation in records that do not say when that was.
+func (r *Report) clock() (c clock, end float64) {
+	c = clock{start: r.Created, unit: time.Second, name: "seconds since the job began"}
+	var last time.Time
+	for i := range r.record.Activations {
+		a := &r.record.Activations[i]
+		if a.Start.IsZero() {
+			continue
+		}
+		if invoked := a.Start.Add(-time.Duration(a.WaitTime)); c.start.IsZero() || invoked.Before(c.start) {
+			c.start = invoked
+		}
+		if t := r.endOf(a); t.After(last) {
+			last = t
+		}
+	}
+	if last.IsZero() {
+		return c, 0
+	}
+	switch all := last.Sub(c.start); {
+	case all > 3*time.Hour:
+		c.unit, c.name = time.Hour, "hours since the job began"
+	case all > 10*time.Minute:
+		c.unit, c.name = time.Minute, "minutes since the job began"
+	}
+	return c, c.at(last)
+}
+
+// endOf is when an activation ended; one without an end is taken to have run for its duration.
+func (r *Report) endOf(a *disdel.Activation) time.Time {
+	if a.End.After(a.Start) {
+		return a.End
+	}
+	return a.Start.Add(time.Duration(a.Duration))
+}

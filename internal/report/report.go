@@ -1,0 +1,170 @@
+package report
+
+import (
+	"math"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// Report is what is worth telling about one job. It is the document of -o json.
+type Report struct {
+	APIVersion string          `json:"apiVersion"`
+	ID         disdel.JobID    `json:"id"`
+	Name       string          `json:"name"`
+	Status     disdel.Status   `json:"status"`
+	Headline   string          `json:"headline"`
+	Created    time.Time       `json:"created"`
+	Duration   disdel.Millis   `json:"durationMs"` // so far, of a job that runs
+	CostGBs    float64         `json:"costGBs"`
+	Accuracy   *float64        `json:"accuracy,omitempty"` // held out, last evaluation
+	Loss       *float64        `json:"loss,omitempty"`     // held out, last evaluation
+	Best       *Best           `json:"best,omitempty"`
+	Failure    *Failure        `json:"failure,omitempty"`
+	Advice     *Advice         `json:"advice,omitempty"` // of a job that did not succeed
+	Troubles   Troubles        `json:"troubles"`
+	Forecast   *Compared       `json:"forecast,omitempty"`
+	Savings    []string        `json:"savings,omitempty"` // what could be smaller next time
+	Actions    []Action        `json:"actions"`
+	Rounds     []disdel.Round  `json:"rounds,omitempty"`
+	Data       disdel.DataInfo `json:"data"`
+	Job        disdel.Job      `json:"job"`
+	Reasons    []string        `json:"reasons,omitempty"` // the plan's arithmetic
+
+	record *disdel.Record
+	now    time.Time
+}
+
+// Best is the best evaluation of a job; it need not be the last.
+type Best struct {
+	Accuracy float64 `json:"accuracy"`
+	Round    int     `json:"round"` // counted from 0
+}
+
+// Troubles is what went wrong on the way, and what it cost, whatever the job's end.
+type Troubles struct {
+	disdel.Losses
+	Adjustments []disdel.Adjustment `json:"adjustments,omitempty"`
+	Missing     []disdel.Round      `json:"missing,omitempty"` // rounds whose mean was taken without some workers
+	Duplicates  int                 `json:"duplicates"`        // results that came twice or too late, and changed nothing
+	Resumes     int                 `json:"resumes"`
+	Checkpoint  *disdel.Checkpoint  `json:"checkpoint,omitempty"`
+}
+
+// Compared is a forecast beside what came.
+type Compared struct {
+	disdel.Forecast
+	DurationErrorPct *float64 `json:"durationErrorPct,omitempty"` // likely over actual, less one; nil while the job runs
+	CostErrorPct     *float64 `json:"costErrorPct,omitempty"`
+}
+
+// New makes the report of a record. now is the time that a job still running is seen at. The record is not changed, and
+// must not be changed while the report is used.
+func New(r *disdel.Record, now time.Time) *Report {
+	out := &Report{
+		APIVersion: disdel.APIVersion, ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Created: r.Created, CostGBs: r.CostGBs,
+		Rounds: r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: actions(r.Activations),
+		Troubles: troubles(r), record: r, now: now,
+	}
+	out.Duration = out.elapsed()
+	out.evaluations()
+	out.Forecast = out.compared()
+	out.Failure = out.failure()
+	out.Advice = out.advice()
+	out.Savings = savings(r)
+	out.Headline = out.headline()
+	return out
+}
+
+// elapsed is the job's time by its phases, else by its clock times.
+func (r *Report) elapsed() disdel.Millis {
+	rec := r.record
+	switch {
+	case rec.Phases.Total > 0:
+		return rec.Phases.Total
+	case rec.Created.IsZero():
+		return 0
+	case !rec.Ended.IsZero():
+		return disdel.Millis(max(0, rec.Ended.Sub(rec.Created)))
+	case rec.Status == disdel.StatusRunning:
+		return disdel.Millis(max(0, r.now.Sub(rec.Created)))
+	default:
+		return 0
+	}
+}
+
+// evaluations finds the last and the best evaluation; a job that made none has neither.
+func (r *Report) evaluations() {
+	for _, round := range r.record.Rounds {
+		if finite(round.Loss) {
+			r.Loss = round.Loss
+		}
+		if !finite(round.Accuracy) {
+			continue
+		}
+		r.Accuracy = round.Accuracy
+		if r.Best == nil || *round.Accuracy > r.Best.Accuracy {
+			r.Best = &Best{*round.Accuracy, round.Round}
+		}
+	}
+}
+
+func finite(v *float64) bool { return v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) }
+
+func (r *Report) compared() *Compared {
+	f := r.record.Plan.Forecast
+	if f == nil {
+		return nil
+	}
+	out := &Compared{Forecast: *f}
+	if r.Status == disdel.StatusSucceeded {
+		out.DurationErrorPct = errorPct(float64(f.Duration.Likely), float64(r.Duration))
+		out.CostErrorPct = errorPct(f.Cost.Likely, r.CostGBs)
+	}
+	return out
+}
+
+// errorPct is how far a prediction is above what came, in per cent of it; nil where either is unknown.
+func errorPct(predicted, actual float64) *float64 {
+	if predicted <= 0 || actual <= 0 {
+		return nil
+	}
+	return new(100 * (predicted/actual - 1))
+}
+
+// troubles gathers what went wrong. Records from before losses were counted are counted here.
+func troubles(r *disdel.Record) Troubles {
+	t := Troubles{Losses: r.Losses, Adjustments: r.Adjustments, Resumes: r.Resumes, Checkpoint: r.Checkpoint}
+	if t.Attempts == 0 {
+		for i := range r.Activations {
+			if a := &r.Activations[i]; failed(a) {
+				t.Attempts++
+				t.Duration += a.Duration
+				t.Cost += held(a)
+			}
+		}
+	}
+	for _, round := range r.Rounds {
+		t.Duplicates += round.Again
+		if len(round.Missing) > 0 {
+			t.Missing = append(t.Missing, round)
+		}
+	}
+	return t
+}
+
+// failed says whether an activation's work was in vain. One that was paused or asked to stop did not fail, and one without
+// an outcome has not ended.
+func failed(a *disdel.Activation) bool {
+	switch a.Outcome {
+	case disdel.OutcomeUnknown, disdel.OutcomeSuccess, disdel.OutcomePaused, disdel.OutcomeCanceled:
+		return false
+	default:
+		return true
+	}
+}
+
+// held is what an activation held, in GB-s.
+func held(a *disdel.Activation) float64 {
+	return time.Duration(a.Duration).Seconds() * float64(a.Limits.Memory) / float64(disdel.GB)
+}
