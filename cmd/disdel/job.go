@@ -16,7 +16,6 @@ import (
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
 )
@@ -123,26 +122,32 @@ type planned struct {
 	data disdel.DataInfo
 }
 
-// plan works out how a resolved job runs on the platform at hand.
-func (j *jobStack) plan(ctx context.Context, r controller.Resolved) (planned, error) {
+// planInput is what a resolved job's plan is made of on the platform at hand.
+func (j *jobStack) planInput(ctx context.Context, r controller.Resolved) (controller.PlanInput, error) {
 	limits, err := j.limits(ctx)
 	if err != nil {
-		return planned{}, err
+		return controller.PlanInput{}, err
 	}
 	if err := controller.CheckPlatform(r.Job, limits); err != nil {
-		return planned{}, err
+		return controller.PlanInput{}, err
 	}
 	past, err := j.records.Similar(ctx, r.Job)
+	return controller.PlanInput{
+		ID: newJobID(), Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past, Timeouts: executor.Timeouts,
+	}, err
+}
+
+// plan works out how a resolved job runs on the platform at hand.
+func (j *jobStack) plan(ctx context.Context, r controller.Resolved) (planned, error) {
+	in, err := j.planInput(ctx, r)
 	if err != nil {
 		return planned{}, err
 	}
-	id := newJobID()
-	p, err := controller.NewPlan(controller.PlanInput{
-		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past, Timeouts: executor.Timeouts,
-	})
+	p, err := controller.NewPlan(in)
 	if err != nil {
 		return planned{}, err
 	}
+	id := in.ID
 	return planned{data: r.Data, spec: controller.Spec{
 		ID: id, Job: r.Job, Network: r.Network, Plan: p, Store: j.shared, Threads: j.threads(p.Parallel),
 		Data:   disdel.DataRef{URL: j.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Split: r.Job.Data.Split},
@@ -265,49 +270,6 @@ func validate(ctx context.Context, u *ui, c *cli.Context, data *dataset.Store, n
 	}
 	_, err = src.resolve(ctx, u, data, faults)
 	return err
-}
-
-func estimateCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "estimate", Usage: "show memory, plan and limits of a job without running it", ArgsUsage: "FILE",
-		Description: "   disdel estimate examples/lenet-fashion.yaml\n" +
-			"   disdel estimate job.yaml --layers --set training.batchSize=256",
-		Flags: []cli.Flag{setFlag, actionFlag, backendFlag, &cli.BoolFlag{Name: "layers", Usage: "show every layer's share"}},
-		Action: func(c *cli.Context) error {
-			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
-				_, j, err := s.controller(ctx, nil)
-				if err != nil {
-					return err
-				}
-				r, err := src.resolve(ctx, u, j.data, faults)
-				if err != nil {
-					return err
-				}
-				p, err := j.plan(ctx, r)
-				if err != nil {
-					return err
-				}
-				out := estimateDocument{APIVersion: disdel.APIVersion, Job: r.Job, Data: r.Data, Plan: p.spec.Plan, Paper: paperEstimate(r, p.spec.Plan)}
-				return u.show(out, func(w io.Writer) { printEstimate(w, out, c.Bool("layers")) })
-			})
-		},
-	}
-}
-
-type estimateDocument struct {
-	APIVersion string          `json:"apiVersion"`
-	Job        disdel.Job      `json:"job"`
-	Data       disdel.DataInfo `json:"data"`
-	Plan       disdel.Plan     `json:"plan"`
-	Paper      disdel.Estimate `json:"paper"` // of a train action by Eq. 1 to 5 as printed, to compare
-}
-
-// paperEstimate is what the paper's own equations say of a train action of the plan.
-func paperEstimate(r controller.Resolved, p disdel.Plan) disdel.Estimate {
-	return estimator.Paper(estimator.Input{
-		Graph: r.Graph, Batch: r.Job.Training.BatchSize, Rows: p.Shards[0].Len(), SampleBytes: r.Data.SampleSize,
-		Epochs: r.Job.Training.Epochs, Optimizer: r.Job.Training.Optimizer,
-	})
 }
 
 func explainCommand(u *ui) *cli.Command {
