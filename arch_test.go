@@ -41,6 +41,7 @@ var house = map[string][]string{
 	"internal/blobs":        {},
 	"internal/modelstore":   {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":      {},
+	"internal/plot":         {},
 	"internal/safetensors":  {},
 	"cmd/disdel":            {"..."},
 	"bench":                 {"..."},
@@ -58,6 +59,7 @@ var owners = map[string][]string{
 	"gocloud.dev":                           {"dataset", "internal/blobs", "internal/modelstore"},
 	"gorgonia.org":                          {"runtime/engine/expr", "examples/gorgonia"},
 	"github.com/urfave/cli":                 {"cmd/disdel"},
+	"gonum.org/v1/plot":                     {"internal/plot"},
 	"go.yaml.in/yaml":                       {"controller/jobfile", "cmd/disdel"},
 }
 
