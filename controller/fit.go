@@ -15,6 +15,7 @@ type Fit struct {
 	// The least limit that every action of the job fits, whatever the number of workers.
 	LeastGiven disdel.Bytes `json:"leastGivenBytes"` // with the job's batch
 	Least      disdel.Bytes `json:"leastBytes"`      // with one row a batch
+	LeastTask  disdel.Task  `json:"leastTask"`       // what takes Least
 }
 
 // FitPoint is one batch and number of workers, and the plan that it makes.
@@ -32,7 +33,9 @@ func (f Fit) Fits() bool { return f.Largest != nil }
 // concurrency, and leaves every shard a whole batch. workers is the job's own; 0: it has none.
 func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	s := search{in: in, limit: limit}
-	f := Fit{Limit: limit, LeastGiven: s.least(in.Job.Training.BatchSize), Least: s.least(1)}
+	f := Fit{Limit: limit}
+	f.LeastGiven, _ = s.least(in.Job.Training.BatchSize)
+	f.Least, f.LeastTask = s.least(1)
 	f.Given = s.fewest(in.Job.Training.BatchSize)
 	if workers > 0 {
 		f.Same = s.point(s.largest(func(int) int { return workers }), workers)
@@ -65,17 +68,23 @@ func (s search) point(batch, workers int) *FitPoint {
 	in.Job.Training.BatchSize, in.Job.Distribution.Workers = batch, workers
 	in.Job.Resources.Memory, in.Job.Resources.MaxMemory = 0, s.limit
 	p, err := NewPlan(in)
-	if err != nil || largestLimit(p) > s.limit { // the platform may give no less than its minimum
+	if err != nil {
+		return nil
+	}
+	if most, _ := largestLimit(p); most > s.limit { // the platform may give no less than its minimum
 		return nil
 	}
 	return &FitPoint{Batch: batch, Workers: workers, Plan: p}
 }
 
-func largestLimit(p disdel.Plan) (most disdel.Bytes) {
+// largestLimit is the most that any action of a plan is given, and the task of that action.
+func largestLimit(p disdel.Plan) (most disdel.Bytes, task disdel.Task) {
 	for _, a := range p.Actions {
-		most = max(most, a.Limits.Memory)
+		if a.Limits.Memory > most {
+			most, task = a.Limits.Memory, a.Task
+		}
 	}
-	return most
+	return most, task
 }
 
 // largest is the largest batch that fits with the number of workers that it is given; 0 if none does.
@@ -94,12 +103,12 @@ func (s search) fewest(batch int) *FitPoint {
 }
 
 // least is the largest limit of the actions that a batch takes with as many workers as it may have.
-func (s search) least(batch int) disdel.Bytes {
+func (s search) least(batch int) (disdel.Bytes, disdel.Task) {
 	in := Lift(s.in)
 	in.Job.Training.BatchSize, in.Job.Distribution.Workers = batch, s.most(batch)
 	p, err := NewPlan(in)
 	if err != nil {
-		return 0
+		return 0, ""
 	}
 	return largestLimit(p)
 }

@@ -11,7 +11,9 @@ type Smaller struct {
 	Limit   disdel.Bytes `json:"limitBytes"`
 	Whose   string       `json:"whose,omitempty"` // the ceiling that this is; "" is a size to save at
 	Changes []Change     `json:"changes"`         // each alone is enough
-	Least   disdel.Bytes `json:"leastBytes"`      // where there is none: the least limit that any change found here reaches
+	// Where there is none: the least limit that one row a batch, plain gradient descent and many workers reach, and whose it is.
+	Least     disdel.Bytes `json:"leastBytes,omitempty"`
+	LeastTask disdel.Task  `json:"leastTask,omitempty"`
 }
 
 // Change is a change of the job file that was planned and fits.
@@ -30,8 +32,8 @@ const plainRate = 0.01
 // (it was made from Lift(in)), then powers of two down to the platform's minimum, three at most. Every change was planned
 // again under that limit.
 func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
-	current := largestLimit(p)
-	ceiling, whose := (&planBuilder{PlanInput: in}).ceiling()
+	current, _ := largestLimit(p)
+	ceiling, whose := Ceiling(in)
 	var out []Smaller
 	if ceiling < current {
 		out = append(out, Smaller{Limit: ceiling, Whose: whose})
@@ -48,7 +50,7 @@ func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
 		s := search{in: Lift(in), limit: out[i].Limit}
 		out[i].Changes = s.changes(p.Workers)
 		if len(out[i].Changes) == 0 {
-			out[i].Least = min(s.least(1), s.plain().least(1))
+			out[i].Least, out[i].LeastTask = s.plain().least(1)
 		}
 		if in.Job.Resources.Memory > 0 {
 			out[i].pin()

@@ -111,6 +111,12 @@ func Lift(in PlanInput) PlanInput {
 	return in
 }
 
+// Ceiling is the most memory that an action of the job may be given, and who says so.
+func Ceiling(in PlanInput) (disdel.Bytes, string) {
+	b := planBuilder{PlanInput: in}
+	return b.ceiling()
+}
+
 // unplanned says in a few words why a job was not planned, with the plan that it would have without ceilings.
 func unplanned(in PlanInput, why error) (p disdel.Plan, note string) {
 	note, _, _ = strings.Cut(disdel.AsError(why).Msg, " (")
@@ -121,7 +127,7 @@ func unplanned(in PlanInput, why error) (p disdel.Plan, note string) {
 	if err != nil {
 		return p, note
 	}
-	limit, _ := (&planBuilder{PlanInput: in}).ceiling()
+	limit, _ := Ceiling(in)
 	for _, a := range p.Actions {
 		if a.Estimate.Total > limit {
 			return p, fmt.Sprintf("%s needs %v, above %v", a.Task, a.Estimate.Total, limit)
