@@ -54,7 +54,8 @@ func printAnswers(w io.Writer, e estimateDocument, name string, q questions) {
 
 // printActions writes the actions of a plan and what each gets.
 func printActions(w io.Writer, p disdel.Plan) {
-	fmt.Fprintf(w, "plan   %d train actions, %d at once, %d rounds of %d epochs, %s\n\n", p.Workers, p.Parallel, p.Rounds, p.Epochs, levelsText(p.Levels))
+	paragraph(w, "plan", "%d train actions, %d at once, %d rounds of %d epochs, %s", p.Workers, p.Parallel, p.Rounds, p.Epochs, levelsText(p.Levels))
+	fmt.Fprintln(w)
 	rows := [][]string{{"ACTION", "FIT", "PKG", "DTA", "MOD", "SAF", "ESTIMATE", "LIMIT", "TIMEOUT"}}
 	for _, a := range p.Actions {
 		v := a.Estimate
