@@ -60,6 +60,8 @@ var owners = map[string][]string{
 	"gorgonia.org":                          {"runtime/engine/expr", "examples/gorgonia"},
 	"github.com/urfave/cli":                 {"cmd/disdel"},
 	"gonum.org/v1/plot":                     {"internal/plot"},
+	"codeberg.org/go-fonts":                 {"internal/plot"},
+	"golang.org/x/image":                    {"internal/plot"},
 	"go.yaml.in/yaml":                       {"controller/jobfile", "cmd/disdel"},
 }
 

@@ -82,12 +82,12 @@ func forecastCell(seconds, cost float64, limit disdel.Bytes) Cell {
 func TestParetoFront(t *testing.T) {
 	cells := []Cell{forecastCell(10, 5, 4), forecastCell(8, 6, 4), forecastCell(10, 6, 1), forecastCell(12, 4, 4), forecastCell(12, 4, 4), {Limit: 1}}
 	for against, want := range map[Objective]string{AgainstCost: "yynyyn", AgainstMemory: "nyynnn"} {
-		got := ""
+		var got strings.Builder
 		for i := range cells {
-			got += map[bool]string{true: "y", false: "n"}[onFront(cells, i, against)]
+			got.WriteString(map[bool]string{true: "y", false: "n"}[onFront(cells, i, against)])
 		}
-		if got != want {
-			t.Errorf("against %s: %s, want %s", against, got, want)
+		if got.String() != want {
+			t.Errorf("against %s: %s, want %s", against, got.String(), want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -73,9 +73,15 @@ func terms(in controller.PlanInput, a disdel.ActionPlan) []memoryTerm {
 	e := a.Estimate
 	weights := min(e.Parameters, weightBytes(in, a))
 	out := []memoryTerm{
-		{Name: "parameters", Bytes: weights}, {Name: "gradients and optimiser", Bytes: e.Parameters - weights}, {Name: "activations", Bytes: e.Activations},
-		{Name: "batch", Bytes: e.Misc}, {Name: "workspace", Bytes: e.Workspace}, {Name: "shard", Bytes: e.Dta}, {Name: "weights in transfer", Bytes: e.Mod},
-		{Name: "runtime", Bytes: e.Pkg}, {Name: "margin", Bytes: e.Saf},
+		{Name: "parameters", Bytes: weights},
+		{Name: "gradients and optimiser", Bytes: e.Parameters - weights},
+		{Name: "activations", Bytes: e.Activations},
+		{Name: "batch", Bytes: e.Misc},
+		{Name: "workspace", Bytes: e.Workspace},
+		{Name: "shard", Bytes: e.Dta},
+		{Name: "weights in transfer", Bytes: e.Mod},
+		{Name: "runtime", Bytes: e.Pkg},
+		{Name: "margin", Bytes: e.Saf},
 	}
 	if a.Task == disdel.TaskAggregate {
 		out[0].Name, out[1].Name = "sums", "" // of updates: there is no network

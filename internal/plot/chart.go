@@ -4,11 +4,7 @@ import (
 	"bytes"
 	"image/color"
 	"io"
-	"math"
-	"strconv"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -74,110 +70,40 @@ const (
 	pixel  = vg.Inch / dpi
 )
 
-// legendWidth is the strip at the right that no point lies in.
-const legendWidth = 165 * pixel
-
 // Write draws the chart. It returns Invalid for a format that there is not, and the error of w.
-func (c Chart) Write(w io.Writer, f Format) error {
+func (c Chart) Write(w io.Writer, format Format) error {
 	var canvas interface {
 		vg.CanvasSizer
 		io.WriterTo
 	}
-	switch f {
+	switch format {
 	case SVG:
 		canvas = vgsvg.NewWith(vgsvg.UseWH(Width*pixel, Height*pixel), vgsvg.EmbedFonts(false))
 	case PNG:
 		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(Width*pixel, Height*pixel), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))}
 	default:
-		return &disdel.Error{Kind: disdel.Invalid, Op: "draw chart", Msg: "there is no format " + string(f), Hint: "use svg or png"}
+		return &disdel.Error{Kind: disdel.Invalid, Op: "draw chart", Msg: "there is no format " + string(format), Hint: "use svg or png"}
 	}
-	c.draw(draw.New(canvas))
+	frame, err := c.frame(draw.New(canvas))
+	if err != nil {
+		return err
+	}
+	c.draw(frame)
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return err
 	}
-	_, err := w.Write(bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
+	_, err = w.Write(bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
 	return err
 }
 
-func (c Chart) draw(canvas draw.Canvas) {
-	p := plot.New()
-	styled(p)
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X.Name, c.Y.Name
-	for _, a := range []struct {
-		to   *plot.Axis
-		from Axis
-	}{{&p.X, c.X}, {&p.Y, c.Y}} {
-		if a.to.Tick.Marker = plot.TickerFunc(ticks); a.from.Whole {
-			a.to.Tick.Marker = plot.TickerFunc(wholeTicks)
+func (c Chart) draw(f frame) {
+	f.axes(c)
+	entries := legend{f: f}
+	for _, p := range c.parts() {
+		p.draw(f)
+		if named, ok := p.(entry); ok {
+			entries.add(named)
 		}
 	}
-	p.Add(grid())
-	legend := p.Legend
-	for _, part := range c.parts() {
-		p.Add(part.plotter)
-		if part.name != "" {
-			legend.Add(part.name, part.thumb)
-		}
-	}
-	c.room(p)
-	if len(c.Lines) > 0 {
-		strip := draw.Crop(canvas, canvas.Size().X-legendWidth, -8*pixel, 0, -34*pixel)
-		legend.Top, legend.Left = true, true
-		legend.Draw(strip)
-	}
-	p.Draw(draw.Crop(canvas, 8*pixel, -legendWidth-6*pixel, 8*pixel, -8*pixel))
-}
-
-// room leaves space around the points for their marks and labels. Axes of amounts start at 0 unless that would squeeze
-// the points into less than half of the chart.
-func (c Chart) room(p *plot.Plot) {
-	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		if a.Min > a.Max { // no point
-			a.Min, a.Max = 0, 1
-		}
-		if a.Min >= 0 && a.Min < a.Max/2 {
-			a.Min = 0
-		}
-		width := a.Max - a.Min
-		if width == 0 {
-			width = math.Max(math.Abs(a.Max), 1)
-		}
-		a.Max += width * 0.08
-		if a.Min > 0 {
-			a.Min = math.Max(0, a.Min-width*0.08)
-		}
-	}
-}
-
-func styled(p *plot.Plot) {
-	sans := func(size vg.Length) font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size} }
-	p.Title.TextStyle.Font, p.Title.Padding = sans(12), 8*pixel
-	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		a.Label.TextStyle.Font, a.Label.Padding = sans(11), 4*pixel
-		a.Tick.Label.Font = sans(9.5)
-		a.Padding = 0
-	}
-	p.Legend.TextStyle.Font, p.Legend.Padding, p.Legend.ThumbnailWidth = sans(9.5), 4*pixel, 26*pixel
-}
-
-// ticks is gonum's, without noughts at the end.
-func ticks(low, high float64) []plot.Tick {
-	out := plot.DefaultTicks{}.Ticks(low, high)
-	for i, t := range out {
-		if v, err := strconv.ParseFloat(t.Label, 64); err == nil {
-			out[i].Label = number(v)
-		}
-	}
-	return out
-}
-
-// wholeTicks is up to ten whole numbers, evenly apart.
-func wholeTicks(low, high float64) []plot.Tick {
-	step := math.Max(1, math.Ceil((high-low)/10))
-	var out []plot.Tick
-	for v := math.Ceil(low/step) * step; v <= high; v += step {
-		out = append(out, plot.Tick{Value: v, Label: number(v)})
-	}
-	return out
 }

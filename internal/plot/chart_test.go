@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image/png"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/plot/vg"
+	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
 )
@@ -123,6 +126,30 @@ func TestMemoryChart(t *testing.T) {
 func TestUnknownFormatsAreRefused(t *testing.T) {
 	if err := chart().Write(io.Discard, "pdf"); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("%v", err)
+	}
+}
+
+// An axis has a few round numbers, all of them on it, evenly apart; one of whole numbers has no others.
+func TestTicksAreRoundAndFew(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := scale{min: rapid.Float64Range(0, 1e6).Draw(t, "from")}
+		s.max = s.min + rapid.Float64Range(1e-3, 1e6).Draw(t, "width")
+		whole := rapid.Bool().Draw(t, "whole")
+		ticks := s.ticks(whole)
+		if len(ticks) > 11 || len(ticks) < 4 && !whole {
+			t.Fatalf("%v to %v: %v", s.min, s.max, ticks)
+		}
+		for i, v := range ticks {
+			if v < s.min-1e-6 || v > s.max+1e-6 || whole && v != math.Trunc(v) {
+				t.Fatalf("%v to %v: %v", s.min, s.max, ticks)
+			}
+			if i > 1 && math.Abs(ticks[i]-2*ticks[i-1]+ticks[i-2]) > 1e-6 {
+				t.Fatalf("not evenly apart: %v", ticks)
+			}
+		}
+	})
+	if got := fmt.Sprint(scale{0, 8.6}.ticks(true)); got != "[0 1 2 3 4 5 6 7 8]" {
+		t.Error(got)
 	}
 }
 

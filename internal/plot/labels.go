@@ -4,7 +4,6 @@ import (
 	"image/color"
 	"slices"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -13,23 +12,17 @@ import (
 // labels writes the points' labels.
 type labels struct{ Chart }
 
-func labelStyle(p *plot.Plot) text.Style {
-	s := p.X.Tick.Label
-	s.XAlign, s.YAlign = text.XLeft, text.YBottom
-	return s
-}
-
-// Plot puts every label at a free place around its point. Points of the front
+// draw puts every label at a free place around its point. Points of the front
 // and the job's own are served first.
-func (l labels) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+func (l labels) draw(f frame) {
+	c := f.area
 	var points []Point
 	o := obstacles{frame: c.Rectangle}
 	for _, line := range l.Lines {
 		var before vg.Point
 		for i, v := range line.Points {
 			points = append(points, v)
-			at := vg.Point{X: x(v.X.Likely), Y: y(v.Y.Likely)}
+			at := f.at(v.X.Likely, v.Y.Likely)
 			o.taken = append(o.taken, around(at, markRadius))
 			if i > 0 {
 				o.line(before, at)
@@ -38,12 +31,12 @@ func (l labels) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 	}
 	slices.SortStableFunc(points, func(a, b Point) int { return rank(a) - rank(b) })
-	style := labelStyle(p)
+	style := f.label()
 	for _, v := range points {
 		if v.Label == "" {
 			continue
 		}
-		at := vg.Point{X: x(v.X.Likely), Y: y(v.Y.Likely)}
+		at := f.at(v.X.Likely, v.Y.Likely)
 		size := style.Rectangle(v.Label).Size()
 		if r, ok := o.free(at, size, v.Own); ok {
 			write(c, style, r, v.Label)

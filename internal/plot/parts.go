@@ -3,12 +3,9 @@ package plot
 import (
 	"cmp"
 	"image/color"
-	"math"
 	"slices"
 	"strconv"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -16,8 +13,13 @@ import (
 // colours can be told apart with every common kind of colour blindness, and in grey (Okabe and Ito 2008, "Color Universal
 // Design", without its yellow, which is lost on white).
 var colours = []color.Color{
-	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff}, color.RGBA{0xcc, 0x79, 0xa7, 0xff},
-	color.RGBA{0x56, 0xb4, 0xe9, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x33, 0x33, 0x33, 0xff},
+	color.RGBA{0x00, 0x72, 0xb2, 0xff},
+	color.RGBA{0xd5, 0x5e, 0x00, 0xff},
+	color.RGBA{0x00, 0x9e, 0x73, 0xff},
+	color.RGBA{0xcc, 0x79, 0xa7, 0xff},
+	color.RGBA{0x56, 0xb4, 0xe9, 0xff},
+	color.RGBA{0xe6, 0x9f, 0x00, 0xff},
+	color.RGBA{0x33, 0x33, 0x33, 0xff},
 }
 
 // shapes are one fewer than colours are and share no factor with them: a pair comes back after 42 lines.
@@ -33,36 +35,19 @@ const markRadius = 4 * pixel
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// part is something drawn, and its line in the legend.
-type part struct {
-	plotter plot.Plotter
-	name    string
-	thumb   plot.Thumbnailer
-}
-
-func grid() *plotter.Grid {
-	g := plotter.NewGrid()
-	g.Horizontal.Color, g.Vertical.Color = light, light
-	return g
-}
+// part is something drawn in a frame.
+type part interface{ draw(f frame) }
 
 // parts is what the chart consists of, from the back to the front.
 func (c Chart) parts() []part {
-	var out []part
-	if f := c.front(); len(f.points) > 1 || c.Front != "" && len(f.points) > 0 {
-		out = append(out, part{f, c.Front, f})
-	}
+	out := []part{c.front()}
 	for _, r := range c.Rules {
-		out = append(out, part{rule{r}, "", nil})
+		out = append(out, rule{r})
 	}
 	for i, l := range c.Lines {
-		s := series{Line: l, colour: colours[i%len(colours)], shape: shapes[i%len(shapes)]}
-		out = append(out, part{s, l.Name, s})
+		out = append(out, series{Line: l, colour: colours[i%len(colours)], shape: shapes[i%len(shapes)]})
 	}
-	if own := c.own(); c.Own != "" && len(own.points) > 0 {
-		out = append(out, part{own, c.Own, own})
-	}
-	return append(out, part{labels{c}, "", nil})
+	return append(out, c.own(), labels{c})
 }
 
 // series is a line with its marks and intervals.
@@ -76,19 +61,20 @@ func (s series) glyph() draw.GlyphStyle {
 	return draw.GlyphStyle{Color: s.colour, Radius: markRadius, Shape: s.shape}
 }
 
-// Plot draws the intervals as thin bars, then the line and its marks.
-func (s series) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+// draw draws the intervals as thin bars, then the line and its marks.
+func (s series) draw(f frame) {
+	c := f.area
 	thin := draw.LineStyle{Color: paler(s.colour), Width: vg.Points(0.8)}
 	var line []vg.Point
 	for _, v := range s.Points {
-		at := vg.Point{X: x(v.X.Likely), Y: y(v.Y.Likely)}
+		at := f.at(v.X.Likely, v.Y.Likely)
 		line = append(line, at)
+		low, high := f.at(v.X.Low, v.Y.Low), f.at(v.X.High, v.Y.High)
 		if v.X.known() {
-			c.StrokeLine2(thin, x(v.X.Low), at.Y, x(v.X.High), at.Y)
+			c.StrokeLine2(thin, low.X, at.Y, high.X, at.Y)
 		}
 		if v.Y.known() {
-			c.StrokeLine2(thin, at.X, y(v.Y.Low), at.X, y(v.Y.High))
+			c.StrokeLine2(thin, at.X, low.Y, at.X, high.Y)
 		}
 	}
 	c.StrokeLines(draw.LineStyle{Color: s.colour, Width: vg.Points(1.2)}, line)
@@ -104,41 +90,26 @@ func paler(c color.Color) color.Color {
 	return color.RGBA{half(r), half(g), half(b), 0xff}
 }
 
-// DataRange includes the intervals.
-func (s series) DataRange() (xmin, xmax, ymin, ymax float64) { return bounds(s.Points) }
+func (s series) title() string { return s.Name }
 
-// Thumbnail is a piece of the line with a mark.
-func (s series) Thumbnail(c *draw.Canvas) {
+// thumbnail is a piece of the line with a mark.
+func (s series) thumbnail(c *draw.Canvas) {
 	c.StrokeLine2(draw.LineStyle{Color: s.colour, Width: vg.Points(1.2)}, c.Min.X, c.Center().Y, c.Max.X, c.Center().Y)
 	c.DrawGlyph(s.glyph(), c.Center())
 }
 
-func bounds(points []Point) (xmin, xmax, ymin, ymax float64) {
-	if len(points) == 0 {
-		return math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
-	}
-	var x, y []float64
-	for _, p := range points {
-		x, y = append(x, edges(p.X)...), append(y, edges(p.Y)...)
-	}
-	return slices.Min(x), slices.Max(x), slices.Min(y), slices.Max(y)
-}
-
-func edges(s Span) []float64 {
-	if s.known() {
-		return []float64{s.Low, s.Likely, s.High}
-	}
-	return []float64{s.Likely}
-}
-
 // chosen marks some points of all lines: by a wide line behind them, or by a ring around each.
 type chosen struct {
+	name   string
 	points []Point
 	ring   bool
 }
 
-func (c Chart) chosen(which func(Point) bool, ring bool) chosen {
-	out := chosen{ring: ring}
+func (c Chart) chosen(name string, which func(Point) bool, ring bool) chosen {
+	out := chosen{name: name, ring: ring}
+	if name == "" {
+		return out
+	}
 	for _, l := range c.Lines {
 		for _, p := range l.Points {
 			if which(p) {
@@ -151,10 +122,19 @@ func (c Chart) chosen(which func(Point) bool, ring bool) chosen {
 }
 
 func (c Chart) front() chosen {
-	return c.chosen(func(p Point) bool { return c.Front != "" && p.Front }, false)
+	return c.chosen(c.Front, func(p Point) bool { return p.Front }, false)
 }
 
-func (c Chart) own() chosen { return c.chosen(func(p Point) bool { return p.Own }, true) }
+func (c Chart) own() chosen {
+	return c.chosen(c.Own, func(p Point) bool { return p.Own }, true)
+}
+
+func (s chosen) title() string {
+	if len(s.points) == 0 {
+		return ""
+	}
+	return s.name
+}
 
 func (s chosen) style() draw.LineStyle { return draw.LineStyle{Color: light, Width: 9 * pixel} }
 
@@ -162,12 +142,12 @@ func (s chosen) glyph() draw.GlyphStyle {
 	return draw.GlyphStyle{Color: black, Radius: 2 * markRadius, Shape: draw.RingGlyph{}}
 }
 
-// Plot draws the line or the rings.
-func (s chosen) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+// draw draws the line or the rings.
+func (s chosen) draw(f frame) {
+	c := f.area
 	var line []vg.Point
 	for _, v := range s.points {
-		line = append(line, vg.Point{X: x(v.X.Likely), Y: y(v.Y.Likely)})
+		line = append(line, f.at(v.X.Likely, v.Y.Likely))
 	}
 	if !s.ring {
 		c.StrokeLines(s.style(), line)
@@ -178,8 +158,8 @@ func (s chosen) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// Thumbnail is a piece of the line, or a ring.
-func (s chosen) Thumbnail(c *draw.Canvas) {
+// thumbnail is a piece of the line, or a ring.
+func (s chosen) thumbnail(c *draw.Canvas) {
 	if s.ring {
 		c.DrawGlyph(s.glyph(), c.Center())
 		return
@@ -190,19 +170,13 @@ func (s chosen) Thumbnail(c *draw.Canvas) {
 // rule is a Rule as it is drawn.
 type rule struct{ Rule }
 
-// Plot draws a dashed line with its name above it.
-func (r rule) Plot(c draw.Canvas, p *plot.Plot) {
-	_, y := p.Transforms(&c)
-	at := y(r.Y)
+// draw draws a dashed line with its name above it.
+func (r rule) draw(f frame) {
+	c, at := f.area, f.at(f.x.min, r.Y).Y
 	c.StrokeLine2(draw.LineStyle{Color: grey, Width: vg.Points(1), Dashes: []vg.Length{5 * pixel, 3 * pixel}}, c.Min.X, at, c.Max.X, at)
-	style := labelStyle(p)
+	style := f.label()
 	style.Color = grey
 	size := style.Rectangle(r.Name).Size()
 	from := vg.Point{X: c.Max.X - size.X - 6*pixel, Y: at + 3*pixel}
 	write(c, style, vg.Rectangle{Min: from, Max: from.Add(size)}, r.Name)
-}
-
-// DataRange keeps the rule within the chart, wherever the points are.
-func (r rule) DataRange() (xmin, xmax, ymin, ymax float64) {
-	return math.Inf(1), math.Inf(-1), r.Y, r.Y
 }
