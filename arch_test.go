@@ -43,6 +43,7 @@ var house = map[string][]string{
 	"internal/modelstore":   {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":      {},
 	"internal/report":       {},
+	"internal/plot":         {},
 	"internal/safetensors":  {},
 	"cmd/disdel":            {"..."},
 	"bench":                 {"..."},
@@ -61,6 +62,9 @@ var owners = map[string][]string{
 	"gocloud.dev":                           {"dataset", "internal/blobs", "internal/modelstore"},
 	"gorgonia.org":                          {"runtime/engine/expr", "examples/gorgonia"},
 	"github.com/urfave/cli":                 {"cmd/disdel"},
+	"gonum.org/v1/plot":                     {"internal/plot"},
+	"codeberg.org/go-fonts":                 {"internal/plot"},
+	"golang.org/x/image":                    {"internal/plot"},
 	"go.yaml.in/yaml":                       {"controller/jobfile", "cmd/disdel"},
 }
 

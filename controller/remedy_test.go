@@ -52,7 +52,9 @@ func TestDecide(t *testing.T) {
 		why     string
 	}{
 		{"memory", disdel.OutcomeOutOfMemory, disdel.OOM, nil, "memory 256MB 320MB", "256 MB x 1.25"},
-		{"memory, the job's factor", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Job.Reliability.Retries = disdel.Retries{Limit: 1, PerWorker: 1, MemoryFactor: 1.5} }}, "memory 256MB 384MB", "x 1.5"},
+		{"memory, the job's factor", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) {
+			in.Job.Reliability.Retries = disdel.Retries{Limit: 1, PerWorker: 1, MemoryFactor: 1.5}
+		}}, "memory 256MB 384MB", "x 1.5"},
 		{"memory, by the peak", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Activation.Peak = 400 * disdel.MB }}, "memory 256MB 440MB", "measured peak 400 MB"},
 		{"memory, within the ceiling", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Job.Resources.MaxMemory = 300 * disdel.MB }}, "memory 256MB 300MB", "resources.maxMemory is 300 MB"},
 		{"memory, within the pool", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Plan.Platform.Pool = 310 * disdel.MB }}, "memory 256MB 310MB", "the pool's memory is 310 MB"},

@@ -16,9 +16,6 @@ import (
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/estimator"
-	"github.com/disdel/disdel/executor"
-	"github.com/disdel/disdel/internal/modelstore"
 )
 
 var setFlag = &cli.StringSliceFlag{Name: "set", Usage: "override a field: `PATH=VALUE`, such as training.batchSize=32 (repeatable)"}
@@ -117,55 +114,6 @@ func (src source) resolve(ctx context.Context, u *ui, data *dataset.Store, fault
 	return r, err
 }
 
-// planned is a job ready to run.
-type planned struct {
-	spec controller.Spec
-	data disdel.DataInfo
-}
-
-// pastRecords bounds how many earlier jobs a plan looks at.
-const pastRecords = 200
-
-// plan works out how a resolved job runs on the platform at hand.
-func (j *jobStack) plan(ctx context.Context, r controller.Resolved) (planned, error) {
-	return j.planAs(ctx, newJobID(), r)
-}
-
-func (j *jobStack) planAs(ctx context.Context, id disdel.JobID, r controller.Resolved) (planned, error) {
-	limits, err := j.limits(ctx)
-	if err != nil {
-		return planned{}, err
-	}
-	if err := controller.CheckPlatform(r.Job, limits); err != nil {
-		return planned{}, err
-	}
-	past, err := j.records.Similar(ctx, r.Job)
-	if err != nil {
-		return planned{}, err
-	}
-	recent, err := j.records.Recent(ctx, pastRecords)
-	if err != nil {
-		return planned{}, err
-	}
-	in := controller.PlanInput{
-		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past, Past: recent, Timeouts: executor.Timing,
-		Threads: j.threads,
-	}
-	p, err := controller.NewPlan(in)
-	if err != nil {
-		return planned{}, err
-	}
-	return planned{data: r.Data, spec: controller.Spec{
-		ID: id, Job: r.Job, Network: r.Network, Plan: p, Store: j.shared, Threads: p.Threads,
-		Data:   disdel.DataRef{URL: j.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Split: r.Job.Data.Split},
-		Models: j.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, id),
-		Replan: func(job disdel.Job) (disdel.Plan, error) {
-			in.Job = job
-			return controller.NewPlan(in)
-		},
-	}}, nil
-}
-
 // runJob plans and runs a job and shows what came of it. A job that failed is reported and gives its exit code.
 func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Context, j *jobStack) (controller.Resolved, error)) (*disdel.Record, error) {
 	f := newFollower(u)
@@ -177,7 +125,11 @@ func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Conte
 	if err != nil {
 		return nil, err
 	}
-	p, err := j.plan(ctx, r)
+	in, err := j.input(ctx, u, c, newJobID(), r)
+	if err != nil {
+		return nil, err
+	}
+	p, err := j.planned(r, in)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +183,7 @@ func submitCommand(u *ui) *cli.Command {
 			"   disdel submit job.yaml --set training.epochs=10 -o json\n" +
 			"   disdel submit job.yaml --backend gorgonia\n" +
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
-		Flags: []cli.Flag{setFlag, actionFlag, backendFlag},
+		Flags: []cli.Flag{setFlag, actionFlag, backendFlag, probeFlag},
 		Action: func(c *cli.Context) error {
 			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
 				rec, err := runJob(ctx, u, s, func(ctx context.Context, j *jobStack) (controller.Resolved, error) {
@@ -286,49 +238,6 @@ func validate(ctx context.Context, u *ui, c *cli.Context, data *dataset.Store, n
 	}
 	_, err = src.resolve(ctx, u, data, faults)
 	return err
-}
-
-func estimateCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "estimate", Usage: "show memory, plan and limits of a job without running it", ArgsUsage: "FILE",
-		Description: "   disdel estimate examples/lenet-fashion.yaml\n" +
-			"   disdel estimate job.yaml --layers --set training.batchSize=256",
-		Flags: []cli.Flag{setFlag, actionFlag, backendFlag, &cli.BoolFlag{Name: "layers", Usage: "show every layer's share"}},
-		Action: func(c *cli.Context) error {
-			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
-				_, j, err := s.controller(ctx, nil)
-				if err != nil {
-					return err
-				}
-				r, err := src.resolve(ctx, u, j.data, faults)
-				if err != nil {
-					return err
-				}
-				p, err := j.plan(ctx, r)
-				if err != nil {
-					return err
-				}
-				out := estimateDocument{APIVersion: disdel.APIVersion, Job: r.Job, Data: r.Data, Plan: p.spec.Plan, Paper: paperEstimate(r, p.spec.Plan)}
-				return u.show(out, func(w io.Writer) { printEstimate(w, out, c.Bool("layers")) })
-			})
-		},
-	}
-}
-
-type estimateDocument struct {
-	APIVersion string          `json:"apiVersion"`
-	Job        disdel.Job      `json:"job"`
-	Data       disdel.DataInfo `json:"data"`
-	Plan       disdel.Plan     `json:"plan"`
-	Paper      disdel.Estimate `json:"paper"` // of a train action by Eq. 1 to 5 as printed, to compare
-}
-
-// paperEstimate is what the paper's own equations say of a train action of the plan.
-func paperEstimate(r controller.Resolved, p disdel.Plan) disdel.Estimate {
-	return estimator.Paper(estimator.Input{
-		Graph: r.Graph, Batch: r.Job.Training.BatchSize, Rows: p.Shards[0].Len(), SampleBytes: r.Data.SampleSize,
-		Epochs: r.Job.Training.Epochs, Optimizer: r.Job.Training.Optimizer,
-	})
 }
 
 func explainCommand(u *ui) *cli.Command {

@@ -19,7 +19,7 @@ func resumeCommand(u *ui) *cli.Command {
 			"nothing had happened.\n\n" +
 			"   disdel resume @last\n" +
 			"   disdel resume @last --set resources.memory=512MB",
-		Flags: []cli.Flag{setFlag, actionFlag, backendFlag},
+		Flags: []cli.Flag{setFlag, actionFlag, backendFlag, probeFlag},
 		Action: func(c *cli.Context) error {
 			if err := operands(c, 1, 1); err != nil {
 				return err
@@ -39,7 +39,11 @@ func resume(ctx context.Context, u *ui, s *stack, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := j.planAs(ctx, rec.ID, r)
+	in, err := j.input(ctx, u, run, rec.ID, r)
+	if err != nil {
+		return err
+	}
+	p, err := j.planned(r, in)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/internal/plot"
+)
+
+func timedCell(batch, workers int, seconds, cost float64) controller.Cell {
+	ms := func(f float64) disdel.Millis { return disdel.Millis(f * seconds * float64(time.Second)) }
+	return controller.Cell{
+		Workers: workers, Batch: batch, Limit: 256 * disdel.MB, Parallel: workers,
+		Memory: disdel.Interval[disdel.Bytes]{Low: 168 * disdel.MB, Likely: 190 * disdel.MB, High: 231 * disdel.MB},
+		Forecast: &disdel.Forecast{
+			Duration: disdel.Interval[disdel.Millis]{Low: ms(0.8), Likely: ms(1), High: ms(1.25)},
+			Cost:     disdel.Interval[float64]{Low: 0.9 * cost, Likely: cost, High: 1.2 * cost}, Source: "history", Samples: 12,
+		},
+	}
+}
+
+// compared is a grid of which one cell does not fit, with times.
+func compared() estimateDocument {
+	own := timedCell(64, 2, 75, 9.5)
+	own.Own, own.Front = true, true
+	fast := timedCell(64, 4, 48, 10.1)
+	fast.Front = true
+	return estimateDocument{
+		Job: disdel.Job{Metadata: disdel.Metadata{Name: "mnist-mlp"}},
+		WhatIf: &whatIf{Against: controller.AgainstCost, Ceiling: 512 * disdel.MB, Whose: "the platform's maximum", Cells: []controller.Cell{
+			timedCell(64, 1, 130, 10.4), own, fast, {Workers: 1, Batch: 512, Memory: disdel.Interval[disdel.Bytes]{Likely: 612 * disdel.MB}, Note: "train needs 612 MB, above 512 MB"},
+		}},
+	}
+}
+
+func TestWhatIfTable(t *testing.T) {
+	var b bytes.Buffer
+	printWhatIf(&b, *compared().WhatIf, "job.yaml")
+	want := `
+WORKERS  BATCH  MEMORY MB    LIMIT  TIME s       COST GB-S
+1        64     168/190/231  256    104/130/162  9.4/10/12
+2        64     168/190/231  256    60/75/94     8.6/9.5/11  <- in file, front
+4        64     168/190/231  256    38/48/60     9.1/10/12   front
+1        512    -/612/-      needs 612 MB, above 512 MB
+note   low/likely/high: nine of ten cases are between low and high; memory is
+       the peak of one train action
+       front: no other line is both faster and of less cost
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The fields are those that scripts read.
+func TestWhatIfJSON(t *testing.T) {
+	v := *compared().WhatIf
+	v.Cells = v.Cells[1:2]
+	got, err := json.Marshal(v)
+	want := `{"against":"cost","ceilingBytes":536870912,"whose":"the platform's maximum","cells":[{"workers":2,"batchSize":64,` +
+		`"memoryBytes":{"low":176160768,"likely":199229440,"high":242221056},"limitBytes":268435456,"parallel":2,` +
+		`"forecast":{"durationMs":{"low":60000,"likely":75000,"high":93750},"costGBs":{"low":8.55,"likely":9.5,"high":11.4},"source":"history","samples":12},` +
+		`"inFile":true,"pareto":true}]}`
+	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestFitAndExplanationJSON(t *testing.T) {
+	fit := controller.Fit{Limit: 1, Least: 2, LeastGiven: 3, LeastTask: disdel.TaskTrain}
+	x := explanation{
+		Actions: []explainedAction{{Task: disdel.TaskTrain, Terms: []memoryTerm{{Name: "batch", Bytes: 4, Share: 0.5}}, Peak: disdel.Interval[disdel.Bytes]{Likely: 8}, Risk: 0.001, Limit: []string{"limit 1 MB"}}},
+		Smaller: []controller.Smaller{{Limit: 5, Whose: "the pool's memory", Changes: []controller.Change{{Set: []string{"training.batchSize=3"}, Estimate: 6, Limit: 7}}}},
+	}
+	got, err := json.Marshal([]any{fit, x})
+	want := `[{"limitBytes":1,"leastGivenBytes":3,"leastBytes":2,"leastTask":"train"},` +
+		`{"actions":[{"task":"train","terms":[{"name":"batch","bytes":4,"share":0.5}],"peakBytes":{"low":0,"likely":8,"high":0},"risk":0.001,"limit":["limit 1 MB"]}],` +
+		`"layers":null,"largest":null,"smaller":[{"limitBytes":5,"whose":"the pool's memory","changes":[{"set":["training.batchSize=3"],"estimateBytes":6,"limitBytes":7}]}]}]`
+	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// With times the plot holds them against cost or memory; without, it shows memory.
+func TestPlotsOfWhatIf(t *testing.T) {
+	e := compared()
+	for name, c := range map[string]struct {
+		against controller.Objective
+		timed   bool
+		want    []string
+	}{
+		"cost":   {controller.AgainstCost, true, []string{"cost of the job (GB-s)", "time of the job (s)", "Pareto front", "job file", "batch 64", "mnist-mlp: time against cost, points labelled by workers"}},
+		"memory": {controller.AgainstMemory, true, []string{"limit of a train action (MB)", "time of the job (s)"}},
+		"none":   {controller.AgainstCost, false, []string{"workers", "peak memory (MB)", "batch 512", "the platform&#39;s maximum, 512 MB"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, v := e, *e.WhatIf
+			v.Against, v.Cells = c.against, append([]controller.Cell(nil), v.Cells...)
+			for i := range v.Cells {
+				if !c.timed {
+					v.Cells[i].Forecast, v.Cells[i].Front = nil, false
+				}
+			}
+			e.WhatIf = &v
+			q := questions{plot: filepath.Join(t.TempDir(), "a.svg"), format: plot.SVG}
+			if err := writePlot(q, e); err != nil {
+				t.Fatal(err)
+			}
+			svg, err := os.ReadFile(q.plot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range c.want {
+				if !bytes.Contains(svg, []byte(">"+text+"</text>")) {
+					t.Errorf("no %q", text)
+				}
+			}
+		})
+	}
+}
+
+// A step of the limit that is not kept to is said.
+func TestLimitSteps(t *testing.T) {
+	in := controller.PlanInput{Platform: disdel.PlatformLimits{MinMemory: 128 * disdel.MB, MaxMemory: 512 * disdel.MB, Pool: disdel.GB}}
+	step := func(estimate, limit disdel.Bytes, resources disdel.Resources) string {
+		in.Job.Resources = resources
+		return strings.Join(limitSteps(in, disdel.Plan{Parallel: 2}, disdel.ActionPlan{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: limit}, Estimate: disdel.Estimate{Total: estimate}}), "; ")
+	}
+	tail := "; within the platform's maximum, 512 MB"
+	pool := "; within the pool, 1.00 GB; 2 at once take "
+	for _, c := range []struct{ got, want string }{
+		{step(disdel.MB+1, 128*disdel.MB, disdel.Resources{}), "1.00 MB (1048577 bytes) are 2 whole MB; the platform gives no less than 128 MB; limit 128 MB" + tail + pool + "256 MB of it"},
+		{step(200*disdel.MB, 200*disdel.MB, disdel.Resources{MaxMemory: 300 * disdel.MB}), "200 MB (209715200 bytes) are 200 whole MB; limit 200 MB" + tail + "; within resources.maxMemory, 300 MB" + pool + "400 MB of it"},
+		{step(200*disdel.MB, 400*disdel.MB, disdel.Resources{Memory: 400 * disdel.MB}), "200 MB (209715200 bytes) are 200 whole MB; limit 400 MB, as resources.memory says" + tail + pool + "800 MB of it"},
+		{step(600*disdel.MB, 600*disdel.MB, disdel.Resources{}), "600 MB (629145600 bytes) are 600 whole MB; limit 600 MB; 88 MB too much for the platform's maximum, 512 MB" + pool + "1.17 GB of it"},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// No line of a paragraph is wider than the terminal, unless it is one word, and none of its words is lost.
+func TestParagraphsFit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.StringMatching(`[a-zé]{1,20}`), 1, 40).Draw(t, "words")
+		var b strings.Builder
+		paragraph(&b, "note", "%s", strings.Join(words, " "))
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > textWidth {
+				t.Fatalf("%d columns: %q", n, line)
+			}
+		}
+		if diff := cmp.Diff(append([]string{"note"}, words...), strings.Fields(b.String())); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// What a shell would take apart is quoted.
+func TestSetArgumentsAreQuoted(t *testing.T) {
+	got := setArguments([]string{"training.batchSize=3", "training.optimizer={sgd: {learningRate: 0.01}}"})
+	if want := "--set training.batchSize=3 --set 'training.optimizer={sgd: {learningRate: 0.01}}'"; got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+// The whole grid can be named in one flag or in several, in any order.
+func TestGridsAreRead(t *testing.T) {
+	for in, want := range map[string]controller.Grid{
+		"workers=1..3":               {Workers: []int{1, 2, 3}},
+		"workers=4,1..2,batch=64,32": {Workers: []int{1, 2, 4}, Batches: []int{32, 64}},
+		"batch=8 workers=2,2":        {Workers: []int{2}, Batches: []int{8}},
+		" workers = 1 , 2":           {Workers: []int{1, 2}},
+	} {
+		var r questionReader
+		values := []string{in}
+		if !strings.HasPrefix(in, " ") {
+			values = strings.Fields(in)
+		}
+		r.whatIf(values)
+		if diff := cmp.Diff(want, *r.grid); diff != "" || r.faults != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", in, r.faults, diff)
+		}
+	}
+	for _, in := range []string{"", "workers", "workers=", "workers=-1", "workers=1..", "workers=1...3", "workers=1.5", "batch=9999999", "batch=1..2001"} {
+		var r questionReader
+		if r.whatIf([]string{in}); len(r.faults) != 1 || r.faults[0].Hint == "" && !strings.Contains(r.faults[0].Msg, "at most") {
+			t.Errorf("%q: %v", in, r.faults)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/internal/plot"
+)
+
+// writePlot draws the grid: time against the objective, or where no time is known, memory over workers.
+func writePlot(q questions, e estimateDocument) error {
+	chart := memoryChart(e)
+	if e.WhatIf.timed() {
+		chart = timeChart(e)
+	}
+	var b bytes.Buffer
+	if err := chart.Write(&b, q.format); err != nil {
+		return err
+	}
+	if err := os.WriteFile(q.plot, b.Bytes(), 0o644); err != nil {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "write " + q.plot, Err: plainPathError(err), Hint: "name a file in a folder you can write to"}
+	}
+	return nil
+}
+
+// lines is one line a batch, with the cells that point makes a point of.
+func (v whatIf) lines(point func(c controller.Cell) (plot.Point, bool)) []plot.Line {
+	var out []plot.Line
+	for i, c := range v.Cells {
+		if i == 0 || c.Batch != v.Cells[i-1].Batch {
+			out = append(out, plot.Line{Name: fmt.Sprintf("batch %d", c.Batch)})
+		}
+		if p, ok := point(c); ok {
+			l := &out[len(out)-1]
+			l.Points = append(l.Points, p)
+		}
+	}
+	return slices.DeleteFunc(out, func(l plot.Line) bool { return len(l.Points) == 0 })
+}
+
+func timeChart(e estimateDocument) plot.Chart {
+	v := *e.WhatIf
+	u := v.unit()
+	c := plot.Chart{
+		Title: clean(e.Job.Metadata.Name) + ": time against " + string(v.Against) + ", points labelled by workers",
+		X:     plot.Axis{Name: "cost of the job (GB-s)"}, Y: plot.Axis{Name: "time of the job (" + u.name + ")"}, Front: "Pareto front", Own: "job file",
+	}
+	if v.Against == controller.AgainstMemory {
+		c.X.Name = "limit of a train action (MB)"
+	}
+	c.Lines = v.lines(func(c controller.Cell) (plot.Point, bool) {
+		if c.Forecast == nil {
+			return plot.Point{}, false
+		}
+		d, cost := c.Forecast.Duration, c.Forecast.Cost
+		p := plot.Point{
+			X: plot.Span{Low: cost.Low, Likely: cost.Likely, High: cost.High}, Y: plot.Span{Low: u.value(d.Low), Likely: u.value(d.Likely), High: u.value(d.High)},
+			Label: fmt.Sprint(c.Workers), Front: c.Front, Own: c.Own,
+		}
+		if v.Against == controller.AgainstMemory {
+			p.X = plot.Span{Likely: float64(c.Limit.MB())}
+		}
+		return p, true
+	})
+	return c
+}
+
+func memoryChart(e estimateDocument) plot.Chart {
+	c := plot.Chart{Title: clean(e.Job.Metadata.Name) + ": memory of a train action", X: plot.Axis{Name: "workers", Whole: true}, Y: plot.Axis{Name: "peak memory (MB)"}, Own: "job file"}
+	mb := func(b disdel.Bytes) float64 { return float64(b) / float64(disdel.MB) }
+	var most disdel.Bytes
+	c.Lines = e.WhatIf.lines(func(c controller.Cell) (plot.Point, bool) {
+		m := c.Memory
+		most = max(most, m.Likely, m.High)
+		return plot.Point{X: plot.Span{Likely: float64(c.Workers)}, Y: plot.Span{Low: mb(m.Low), Likely: mb(m.Likely), High: mb(m.High)}, Own: c.Own}, m.Likely > 0
+	})
+	if limit := e.WhatIf.Ceiling; most > limit/2 && limit > 0 {
+		c.Rules = []plot.Rule{{Y: mb(limit), Name: fmt.Sprintf("%s, %d MB", e.WhatIf.Whose, limit.MB())}}
+	}
+	return c
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
+)
+
+// whatIf is the job at every point of a grid.
+type whatIf struct {
+	Against controller.Objective `json:"against"`      // what the Pareto front holds time against
+	Ceiling disdel.Bytes         `json:"ceilingBytes"` // the most that an action may be given
+	Whose   string               `json:"whose"`        // who set it
+	Cells   []controller.Cell    `json:"cells"`
+}
+
+// timed tells whether any cell has a forecast.
+func (v whatIf) timed() bool {
+	return slices.ContainsFunc(v.Cells, func(c controller.Cell) bool { return c.Forecast != nil })
+}
+
+func (v whatIf) unit() unit {
+	if !v.timed() {
+		return unit{}
+	}
+	var longest disdel.Millis
+	for _, c := range v.Cells {
+		if c.Forecast != nil {
+			longest = max(longest, c.Forecast.Duration.High)
+		}
+	}
+	return timeUnit(longest)
+}
+
+// unit is what times are shown in.
+type unit struct {
+	name string
+	of   time.Duration
+}
+
+// timeUnit is the unit in which the longest of some times reads well.
+func timeUnit(longest disdel.Millis) unit {
+	switch d := time.Duration(longest); {
+	case d < 10*time.Minute:
+		return unit{"s", time.Second}
+	case d < 10*time.Hour:
+		return unit{"min", time.Minute}
+	default:
+		return unit{"h", time.Hour}
+	}
+}
+
+func (u unit) value(m disdel.Millis) float64 { return float64(m) / float64(u.of) }
+func (u unit) text(m disdel.Millis) string   { return decimal(u.value(m)) }
+
+// decimal is a number with two digits, or with all of those before the point.
+func decimal(v float64) string {
+	if v < 9.95 {
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+func printWhatIf(w io.Writer, v whatIf, name string) {
+	u := v.unit()
+	fmt.Fprintln(w)
+	rows := [][]string{{"WORKERS", "BATCH", "MEMORY MB", "LIMIT", strings.TrimSpace("TIME " + u.name), "COST GB-S", ""}}
+	for _, c := range v.Cells {
+		rows = append(rows, row(c, u))
+	}
+	columns(w, rows)
+	paragraph(w, "note", "low/likely/high: nine of ten cases are between low and high; memory is the peak of one train action")
+	if v.timed() {
+		paragraph(w, "", "front: no other line is both faster and of less %s", v.Against)
+		return
+	}
+	paragraph(w, "time", "-: nothing is known of this job's speed yet; run it once (%s submit %s), or measure it with --probe", program(), name)
+}
+
+// row is the cells of a line. One that cannot be planned ends in its note.
+func row(c controller.Cell, u unit) []string {
+	out := []string{fmt.Sprint(c.Workers), fmt.Sprint(c.Batch), megabytes(c.Memory)}
+	if c.Limit == 0 {
+		return append(out, strings.TrimPrefix(c.Note, "train ")+mark(c, "; "))
+	}
+	out = append(out, fmt.Sprint(c.Limit.MB()))
+	if f := c.Forecast; f == nil {
+		out = append(out, "-", "-")
+	} else {
+		out = append(out, between(u.text(f.Duration.Low), u.text(f.Duration.Likely), u.text(f.Duration.High)), between(decimal(f.Cost.Low), decimal(f.Cost.Likely), decimal(f.Cost.High)))
+	}
+	return append(out, mark(c, ""))
+}
+
+// mark tells what is special about a cell.
+func mark(c controller.Cell, before string) string {
+	var out []string
+	if c.Own {
+		out = append(out, "<- in file")
+	}
+	if c.Front {
+		out = append(out, "front")
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return before + strings.Join(out, ", ")
+}
+
+func megabytes(m disdel.Interval[disdel.Bytes]) string {
+	switch {
+	case m.Likely == 0:
+		return "-"
+	case m.High == 0:
+		return between("-", fmt.Sprint(m.Likely.MB()), "-")
+	default:
+		return between(fmt.Sprint(m.Low.MB()), fmt.Sprint(m.Likely.MB()), fmt.Sprint(m.High.MB()))
+	}
+}
+
+func between(low, likely, high string) string { return low + "/" + likely + "/" + high }
+
+// columns writes aligned columns as table does, except that the last cell of a short row goes over those it leaves out.
+func columns(w io.Writer, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, c := range r[:len(r)-1] {
+			widths[i] = max(widths[i], len(c))
+		}
+	}
+	for _, r := range rows {
+		var line strings.Builder
+		for i, c := range r {
+			fmt.Fprintf(&line, "%-*s  ", widths[i], clean(c))
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}
