@@ -54,8 +54,12 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 		return nil
 	case v.Kind() == reflect.Pointer:
 		return printObject(f.path, v.Elem())
+	case f.form == object && v.IsZero() && !f.required:
+		return nil // of a job from before the object was known
 	case f.form == object:
 		return printObject(f.path, v)
+	case f.form == syncMode && v.IsZero():
+		return nil
 	case f.form == syncMode:
 		return printSync(v.Interface().(disdel.Sync))
 	case v.IsZero() && f.auto:
