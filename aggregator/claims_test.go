@@ -104,27 +104,51 @@ func leasesEnd(t *testing.T, s *place) {
 func committedOnce(t *testing.T, s *place) {
 	for _, column := range []int{columnValues, 4} {
 		s.column = column
-		u := update(min(column, 5), 1)
-		push(t, s, u)
+		id := update(min(column, 5), 1).ID
+		old := claim(t, s, id, "a", 1, Claimed)
+		young := claim(t, s, id, "b", 2, Claimed)
+		push(t, s, under(young, 1))
 		before := len(s.all())
-		if u.Attempt = 2; s.PushUpdate(ctx, u) != nil {
-			t.Error("the same content of another attempt was refused")
+		push(t, s, under(young, 1))
+		if err := s.PushUpdate(ctx, under(old, 1)); err != nil {
+			t.Errorf("the same content of another attempt: %v", err)
 		}
-		other := u
-		other.Weights = someWeights(77)
+		other := under(young, 77)
 		want(t, disdel.Conflict, s.PushUpdate(ctx, other))
-		other = u
+		other = under(young, 1)
 		other.Samples = 2
 		want(t, disdel.Conflict, s.PushUpdate(ctx, other))
-		got, err := s.FetchUpdate(ctx, u.ID, someWeights(1))
-		if err != nil || got.Attempt != 1 || got.Weights[0].Data[0] != u.Weights[0].Data[0] {
-			t.Errorf("attempt %d, %v", got.Attempt, err)
+		unclaimed := under(young, 3)
+		unclaimed.Fence = 0
+		want(t, disdel.Conflict, s.PushUpdate(ctx, unclaimed))
+		got, err := s.FetchUpdate(ctx, id, someWeights(1))
+		if err != nil || got.Attempt != 2 || got.Samples != 1 {
+			t.Errorf("attempt %d, %g samples, %v", got.Attempt, got.Samples, err)
 		}
-		if after := len(s.all()); column == 4 && after != before {
+		near(t, someWeights(1), got.Weights, 0)
+		if after := len(s.all()); column == 4 && after > before+1 {
 			t.Errorf("%d keys, %d before the refusals", after, before)
 		}
 	}
-	counted(t, s, Counts{Duplicates: 6})
+	counted(t, s, Counts{Duplicates: 10})
+}
+
+// unclaimedReplaced: where nobody asks for exactly once, the last update stands and nothing is left of the one before.
+func unclaimedReplaced(t *testing.T, s *place) {
+	s.column = 4
+	u := update(1, 1)
+	push(t, s, u)
+	before := len(s.all())
+	u.Weights = someWeights(5)
+	push(t, s, u)
+	got, err := s.FetchUpdate(ctx, u.ID, someWeights(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, u.Weights, got.Weights, 0)
+	if after := len(s.all()); after != before {
+		t.Errorf("%d keys, %d before", after, before)
+	}
 }
 
 // lostReplies: the script runs twice, as it does when go-redis tries again, and the value stays whole.

@@ -124,7 +124,7 @@ var promises = map[string]func(*testing.T, *place){
 	"heartbeats bring back cancel": heartbeats, "sweep leaves nothing": sweepLeavesNothing, "every key expires": keysExpire,
 	"drop leaves the newer rounds": dropLeavesNewer, "a round can be run anew": roundsRunAnew,
 	"a claim keeps others out": claimsKeepOut, "a higher attempt takes over": attemptsTakeOver, "leases end by the clock of Redis": leasesEnd,
-	"an update is committed once": committedOnce, "a lost reply does no harm": lostReplies, "a foreign fence is refused": foreignFences,
+	"an update is committed once": committedOnce, "without claims the last update stands": unclaimedReplaced, "a lost reply does no harm": lostReplies, "a foreign fence is refused": foreignFences,
 	"a claim that is lost ends the work": holdsEnd, "states are one per worker and round": statesAreReplaced, "states need the claim": statesNeedClaims,
 }
 

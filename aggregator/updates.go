@@ -13,8 +13,8 @@ func damaged(err error) bool {
 	return errors.Is(err, disdel.Corrupt) || errors.Is(err, disdel.Diverged)
 }
 
-// PushUpdate stores an update as float32 under its id and commits it under its fence; fence 0 is for an update that nobody
-// claims. Pushing the same content again changes nothing. It returns Invalid for samples that are not above 0, Diverged for
+// PushUpdate stores an update as float32 under its id and commits it under its fence. Pushing the same content again changes
+// nothing. Fence 0 is for an update that nobody claims: of those the last one stands. It returns Invalid for samples that are not above 0, Diverged for
 // values that are not finite, OverLimit when Redis is out of memory, Conflict when another attempt has the claim or something
 // else was committed. It holds a few columns beside the weights.
 func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {

@@ -30,8 +30,12 @@ local function again(had, staged)
   return refused('other', 'duplicates')
 end
 
+local replaced = ''
 if kind == 'update' and work[2] then
-  return again(work[2], work[3])
+  if work[1] or fence ~= '0' or work[2] == digest then
+    return again(work[2], work[3])
+  end
+  replaced = work[3] -- without claims the last one stands
 end
 
 if kind == 'reference' then
@@ -60,7 +64,7 @@ redis.call('SADD', KEYS[5], ARGV[7])
 redis.call('EXPIRE', KEYS[5], life)
 
 if kind == 'state' then
-  local replaced = redis.call('HGET', KEYS[6], ARGV[6]) or ''
+  replaced = redis.call('HGET', KEYS[6], ARGV[6]) or ''
   redis.call('HSET', KEYS[6], ARGV[6], ARGV[7])
   redis.call('EXPIRE', KEYS[6], life)
   return {'done', replaced}
@@ -74,4 +78,4 @@ if kind == 'update' or fence ~= '0' then
   redis.call('EXPIRE', KEYS[1], life)
   redis.call('SADD', KEYS[5], ARGV[8])
 end
-return {'done', ''}
+return {'done', replaced}
