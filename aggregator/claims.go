@@ -45,7 +45,7 @@ const (
 	ClaimUnknown   ClaimState = iota
 	Claimed                   // it is the caller's
 	ClaimBusy                 // another owner of the same or a higher attempt holds it
-	ClaimCommitted            // the update is there: there is nothing to do
+	ClaimCommitted            // the update is there, or its round has ended without it: there is nothing to do
 )
 
 var claimStates = map[string]ClaimState{"claimed": Claimed, "busy": ClaimBusy, "committed": ClaimCommitted}
@@ -65,8 +65,8 @@ func (c ClaimState) String() string {
 func (s *Store) Claim(ctx context.Context, id disdel.UpdateID, owner string, attempt int) (Claim, ClaimState, error) {
 	c := Claim{ID: id, Owner: owner, Attempt: attempt}
 	work := s.keys.work(id)
-	reply, err := claimScript.Run(ctx, s.client, []string{work, s.keys.index(id.Job), s.keys.counts(id.Job)},
-		owner, attempt, s.lease.Milliseconds(), seconds(keyLife), entry(work, 0)).Slice()
+	keys := []string{work, s.keys.index(id.Job), s.keys.counts(id.Job), s.keys.references(id.Job)}
+	reply, err := claimScript.Run(ctx, s.client, keys, owner, attempt, s.lease.Milliseconds(), seconds(keyLife), entry(work, 0), id.Round).Slice()
 	if err != nil {
 		return c, ClaimUnknown, wrap(err, "claim update", id.String())
 	}

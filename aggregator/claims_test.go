@@ -290,6 +290,22 @@ func referencesOnce(t *testing.T, s *place) {
 	near(t, someWeights(1), got, 0)
 }
 
+// roundsEnd: once the next reference stands, whoever comes late or again is told so and changes nothing.
+func roundsEnd(t *testing.T, s *place) {
+	late := claim(t, s, update(1, 1).ID, "a", 1, Claimed)
+	for _, round := range []int{2, 3} {
+		if err := s.PutReference(ctx, "job-1", round, someWeights(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, disdel.Conflict, s.PushUpdate(ctx, under(late, 1)))
+	claim(t, s, update(2, 1).ID, "b", 1, ClaimCommitted)
+	next := update(2, 1).ID
+	next.Round = 3
+	claim(t, s, next, "b", 1, Claimed)
+	counted(t, s, Counts{Stale: 1, Duplicates: 1})
+}
+
 func heartbeats(t *testing.T, s *place) {
 	p := disdel.Progress{Task: disdel.TaskTrain, Member: 1, Epoch: 2, Batch: 3, Batches: 9, Loss: 0.5, Peak: 7}
 	c := claim(t, s, update(1, 1).ID, "a", 1, Claimed)

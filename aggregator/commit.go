@@ -44,7 +44,7 @@ func (s *Store) commit(ctx context.Context, t staging, work disdel.UpdateID, fen
 	}
 	s.discard(ctx, h.id.Job, t.entry())
 	why := map[string]string{
-		"other": "another one was committed before", "stale": "another attempt has taken over", "round": "it is not the newest round's",
+		"other": "another one was committed before", "stale": "another attempt has taken over", "round": "its round is not the one that is open",
 		"head": "the header carries another fence",
 	}[verdict]
 	return conflict(op, h.id, why)
@@ -57,7 +57,7 @@ func (s *Store) runCommit(ctx context.Context, t staging, work disdel.UpdateID, 
 		table, field = s.keys.states(h.id.Job), fmt.Sprintf("%d:%d", h.id.Round, h.id.Member)
 	}
 	keys := []string{
-		s.keys.work(work), t.key, s.keys.value(h.kind, h.id), s.keys.counts(h.id.Job), s.keys.index(h.id.Job), table,
+		s.keys.work(work), t.key, s.keys.value(h.kind, h.id), s.keys.counts(h.id.Job), s.keys.index(h.id.Job), table, s.keys.references(h.id.Job),
 	}
 	reply, err := commitScript.Run(ctx, s.client, keys, h.kind.String(), strconv.FormatUint(fence, 10),
 		binary.LittleEndian.AppendUint64(nil, h.fence), h.digest(), h.id.Round, field, t.entry(), entry(s.keys.work(work), 0), seconds(keyLife)).StringSlice()

@@ -49,6 +49,14 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	return store, nil
 }
 
+// A Redis that is started again is back, its file read, within seconds: what is under way waits that long. max_retries in the
+// address sets another number of tries.
+const (
+	tries      = 8
+	leastPause = 50 * time.Millisecond
+	mostPause  = 2 * time.Second
+)
+
 func connect(ctx context.Context, address, authority string) (*redis.Client, error) {
 	opt, err := redis.ParseURL(address)
 	if err != nil {
@@ -63,7 +71,10 @@ func connect(ctx context.Context, address, authority string) (*redis.Client, err
 	}
 	opt.DisableIdentity = true // miniredis does not know CLIENT SETINFO
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	opt.MaxRetries = 3
+	if opt.MaxRetries == 0 {
+		opt.MaxRetries = tries - 1
+	}
+	opt.MinRetryBackoff, opt.MaxRetryBackoff, opt.DialerRetries = leastPause, mostPause, 2
 	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = 5*time.Second, 30*time.Second, 30*time.Second
 	client := redis.NewClient(opt)
 	if err := client.Ping(ctx).Err(); err != nil {

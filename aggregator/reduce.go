@@ -133,8 +133,7 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 // readColumns adds up column by column and writes the means. A single column was added as it came with its heads.
 func (r *reduction) readColumns(ctx context.Context) error {
 	if r.layout.columns() == 1 {
-		r.sums.mean(r.result, r.total)
-		return r.check(0)
+		return r.finish(0)
 	}
 	n := len(r.terms)
 	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
@@ -152,9 +151,7 @@ func (r *reduction) readColumns(ctx context.Context) error {
 		if err := r.add(r.terms[i%n], k, runs, data); err != nil || i%n < n-1 {
 			return err
 		}
-		from, to := r.layout.span(k)
-		r.sums.mean(r.result[from:to], r.total)
-		return r.check(k)
+		return r.finish(k)
 	})
 }
 
@@ -180,14 +177,15 @@ func (r *reduction) add(t term, k int, runs []int, data []byte) error {
 	return nil
 }
 
-// check refuses a mean beyond float32: a difference and its reference may each be finite and their sum not.
-func (r *reduction) check(k int) error {
+// finish writes the means of column k. It refuses one beyond float32: a difference and its reference may each be finite and
+// their sum not.
+func (r *reduction) finish(k int) error {
 	from, to := r.layout.span(k)
-	if i := notFinite(r.result[from:to]); i >= 0 {
-		return &disdel.Error{
-			Kind: disdel.Diverged, Op: "average updates", Job: r.members[0].Job,
-			Msg: r.layout.at(from+i) + " of the mean is not finite", Hint: "lower the learning rate",
-		}
+	if r.sums.mean(r.result[from:to], r.total) {
+		return nil
 	}
-	return nil
+	return &disdel.Error{
+		Kind: disdel.Diverged, Op: "average updates", Job: r.members[0].Job,
+		Msg: r.layout.at(from+max(0, notFinite(r.result[from:to]))) + " of the mean is not finite", Hint: "lower the learning rate",
+	}
 }

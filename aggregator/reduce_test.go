@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -197,6 +198,12 @@ func TestEveryPathAddsAlike(t *testing.T) {
 			if math.Float64bits(a[i]) != math.Float64bits(b[i]) || a[i] != c[i] {
 				t.Fatalf("sum %d: %g %g %g", i, a[i], b[i], c[i])
 			}
+		}
+		x, y := make([]float32, n), make([]float32, n)
+		total := rapid.Float64Range(1e-30, 1e6).Draw(t, "total")
+		okX, okY := a.mean(x, total), meanScalar(y, a, total)
+		if finite := notFinite(y) < 0; okX != finite || okY != finite || finite && !slices.Equal(x, y) {
+			t.Fatalf("means: %v %v %v", okX, okY, finite)
 		}
 	})
 }

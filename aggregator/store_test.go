@@ -124,7 +124,7 @@ var promises = map[string]func(*testing.T, *place){
 	"heartbeats bring back cancel": heartbeats, "sweep leaves nothing": sweepLeavesNothing, "every key expires": keysExpire,
 	"drop leaves the newer rounds": dropLeavesNewer, "a round can be run anew": roundsRunAnew,
 	"a claim keeps others out": claimsKeepOut, "a higher attempt takes over": attemptsTakeOver, "leases end by the clock of Redis": leasesEnd,
-	"an update is committed once": committedOnce, "without claims the last update stands": unclaimedReplaced, "a lost reply does no harm": lostReplies, "a foreign fence is refused": foreignFences,
+	"an update is committed once": committedOnce, "without claims the last update stands": unclaimedReplaced, "a lost reply does no harm": lostReplies, "a foreign fence is refused": foreignFences, "a round that has ended stays as it is": roundsEnd,
 	"a claim that is lost ends the work": holdsEnd, "states are one per worker and round": statesAreReplaced, "states need the claim": statesNeedClaims,
 }
 
@@ -314,7 +314,7 @@ func damagedPartsAreRefused(t *testing.T, s *place) {
 }
 
 func TestAStoreThatIsNotThereIsUnavailable(t *testing.T) {
-	_, err := Open(ctx, disdel.Store{URL: "redis://127.0.0.1:1/0"})
+	_, err := Open(ctx, disdel.Store{URL: "redis://127.0.0.1:1/0?max_retries=1"})
 	want(t, disdel.Unavailable, err)
 	_, err = Open(ctx, disdel.Store{URL: "http://x"})
 	want(t, disdel.Invalid, err)

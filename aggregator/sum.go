@@ -54,9 +54,20 @@ func (s sums) addFloats(v []float32, weight float64) bool {
 	return bad>>31 == 0
 }
 
-// mean writes the sums over the total weight.
-func (s sums) mean(dst []float32, total float64) {
+// mean writes the sums over the total weight, and returns whether all of the means are finite.
+func (s sums) mean(dst []float32, total float64) bool {
+	n := meanVector(dst, s, total)
+	if n < 0 {
+		return false
+	}
+	return meanScalar(dst[n:], s[n:], total)
+}
+
+func meanScalar(dst []float32, s sums, total float64) bool {
+	bad := uint32(0)
 	for i := range dst {
 		dst[i] = float32(s[i] / total)
+		bad |= overflow(math.Float32bits(dst[i]))
 	}
+	return bad>>31 == 0
 }

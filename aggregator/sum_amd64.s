@@ -45,3 +45,36 @@ loop:
 	VZEROUPPER
 	MOVL      AX, ret+32(FP)
 	RET
+
+// func meanAVX2(dst *float32, s *float64, n int, total float64) uint32
+TEXT ·meanAVX2(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), DI
+	MOVQ         s+8(FP), SI
+	MOVQ         n+16(FP), CX
+	VBROADCASTSD total+24(FP), Y15
+	VPCMPEQD     Y14, Y14, Y14
+	VPSRLD       $24, Y14, Y14
+	VPSLLD       $23, Y14, Y14
+	VPXOR        Y13, Y13, Y13
+
+loop:
+	VMOVUPD     (SI), Y0
+	VMOVUPD     32(SI), Y1
+	VDIVPD      Y15, Y0, Y0
+	VDIVPD      Y15, Y1, Y1
+	VCVTPD2PSY  Y0, X0
+	VCVTPD2PSY  Y1, X1
+	VINSERTF128 $1, X1, Y0, Y0
+	VMOVUPS     Y0, (DI)
+	VPAND       Y14, Y0, Y2
+	VPCMPEQD    Y14, Y2, Y2
+	VPOR        Y2, Y13, Y13
+	ADDQ        $64, SI
+	ADDQ        $32, DI
+	SUBQ        $8, CX
+	JNE         loop
+
+	VPMOVMSKB Y13, AX
+	VZEROUPPER
+	MOVL      AX, ret+32(FP)
+	RET

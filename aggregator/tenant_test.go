@@ -134,7 +134,7 @@ func TestACertificateOfAnotherAuthorityIsDenied(t *testing.T) {
 	other, _, _ := authority(t)
 	for name, ca := range map[string]string{"another": other, "the system's": ""} {
 		s := at.store
-		s.CA = ca
+		s.URL, s.CA = s.URL+"?max_retries=1", ca
 		_, err := Open(ctx, s)
 		want(t, disdel.Denied, err)
 		if err == nil || !strings.Contains(err.Error(), "certificate") {
@@ -146,7 +146,7 @@ func TestACertificateOfAnotherAuthorityIsDenied(t *testing.T) {
 	_, err := Open(ctx, s)
 	want(t, disdel.Invalid, err)
 	s = at.store
-	s.URL = strings.Replace(strings.Replace(at.store.URL, "rediss", "redis", 1), "/0", "/0?dial_timeout=1s", 1)
+	s.URL = strings.Replace(strings.Replace(at.store.URL, "rediss", "redis", 1), "/0", "/0?max_retries=1", 1)
 	if _, err := Open(ctx, s); err == nil {
 		t.Error("plain text to a TLS port")
 	}

@@ -11,6 +11,7 @@ import (
 	"math"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -146,24 +147,30 @@ func (s *Store) discard(ctx context.Context, job disdel.JobID, entries ...string
 	return s.remove(context.WithoutCancel(ctx), job, entries)
 }
 
-// getTries bounds how often a read is tried again after the connection broke: go-redis leaves that to the caller where it
-// reads into the caller's buffer.
-const getTries = 4
-
-// fetch reads a key into buf.
+// fetch reads a key into buf. It tries again when the connection breaks or the server has only just started: go-redis leaves
+// that to the caller where it reads into the caller's buffer.
 func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf []byte) ([]byte, error) {
-	var err error
-	for range getTries {
+	for i, pause := 1, leastPause; ; i, pause = i+1, min(2*pause, mostPause) {
 		cmd := server.GetToBuffer(ctx, key, buf)
-		if err = cmd.Err(); err == nil {
+		err := cmd.Err()
+		if err == nil {
 			return cmd.Bytes(), nil
 		}
-		var network net.Error
-		if !errors.As(err, &network) && !errors.Is(err, io.EOF) || ctx.Err() != nil {
-			break
+		if !passing(err) || i > server.Options().MaxRetries {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 	}
-	return nil, err
+}
+
+// passing says whether a read may succeed if it is tried again.
+func passing(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && !stopped(err) || errors.Is(err, io.EOF) || strings.HasPrefix(err.Error(), "LOADING ")
 }
 
 // fetchPart reads column k of a value and checks its length and checksum.

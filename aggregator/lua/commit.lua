@@ -1,4 +1,4 @@
--- Makes a staged value the committed one. KEYS: work, staged head, committed head, counts, index, table of the kind.
+-- Makes a staged value the committed one. KEYS: work, staged head, committed head, counts, index, table of the kind, references.
 -- ARGV: kind, fence ('0': made without a claim), the fence as it stands in a head, digest, round, field of the table, staged
 -- index entry, work's index entry, life of keys in s.
 -- Returns {verdict, index entry that this replaces or ''}.
@@ -38,12 +38,17 @@ if kind == 'update' and work[2] then
   replaced = work[3] -- without claims the last one stands
 end
 
+local newest = redis.call('HGET', KEYS[7], 'newest')
+if kind == 'update' and newest and tonumber(newest) > tonumber(ARGV[5]) then
+  return refused('round', 'stale') -- the round has ended without it
+end
+
 if kind == 'reference' then
-  local have = redis.call('HMGET', KEYS[6], ARGV[6], 'newest', ARGV[6] .. ':entry')
+  local have = redis.call('HMGET', KEYS[6], ARGV[6], ARGV[6] .. ':entry')
   if have[1] then
-    return again(have[1], have[3])
+    return again(have[1], have[2])
   end
-  if have[2] and tonumber(ARGV[5]) ~= tonumber(have[2]) + 1 then
+  if newest and tonumber(ARGV[5]) ~= tonumber(newest) + 1 then
     return refused('round', 'stale')
   end
 end
