@@ -18,9 +18,16 @@ func lenet(seed uint64) disdel.Weights {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var w disdel.Weights
 	for _, t := range []disdel.Tensor{
-		{Name: "c1.weight", Shape: []int{6, 1, 5, 5}}, {Name: "c1.bias", Shape: []int{6}}, {Name: "c2.weight", Shape: []int{16, 6, 5, 5}},
-		{Name: "c2.bias", Shape: []int{16}}, {Name: "f1.weight", Shape: []int{120, 400}}, {Name: "f1.bias", Shape: []int{120}},
-		{Name: "f2.weight", Shape: []int{84, 120}}, {Name: "f2.bias", Shape: []int{84}}, {Name: "f3.weight", Shape: []int{10, 84}}, {Name: "f3.bias", Shape: []int{10}},
+		{Name: "c1.weight", Shape: []int{6, 1, 5, 5}},
+		{Name: "c1.bias", Shape: []int{6}},
+		{Name: "c2.weight", Shape: []int{16, 6, 5, 5}},
+		{Name: "c2.bias", Shape: []int{16}},
+		{Name: "f1.weight", Shape: []int{120, 400}},
+		{Name: "f1.bias", Shape: []int{120}},
+		{Name: "f2.weight", Shape: []int{84, 120}},
+		{Name: "f2.bias", Shape: []int{84}},
+		{Name: "f3.weight", Shape: []int{10, 84}},
+		{Name: "f3.bias", Shape: []int{10}},
 	} {
 		n := 1
 		for _, side := range t.Shape {

@@ -33,8 +33,10 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 		prefix = "disdel"
 	}
 	if strings.ContainsAny(prefix, " {}*?[]\\\r\n\t") {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "the prefix \"" + prefix + "\" has a space, a brace or a wildcard",
-			Hint: "use letters, digits, - and :"}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "open store", Msg: "the prefix \"" + prefix + "\" has a space, a brace or a wildcard",
+			Hint: "use letters, digits, - and :",
+		}
 	}
 	store := &Store{keys: keys{prefix}, column: columnValues, lease: defaultLease}
 	for _, address := range append([]string{s.URL}, s.More...) {

@@ -39,7 +39,7 @@ func grant(t *testing.T, address, prefix string) {
 	admin := redis.NewClient(opt)
 	defer admin.Close()
 	command := []any{"ACL", "SETUSER", "tenant", "on", ">word"}
-	for _, word := range strings.Fields(ACL(prefix)) {
+	for word := range strings.FieldsSeq(ACL(prefix)) {
 		command = append(command, word)
 	}
 	if err := admin.Do(ctx, command...).Err(); err != nil {
@@ -69,7 +69,7 @@ func TestATenantSeesOnlyItsOwn(t *testing.T) {
 		"SWAPDB 0 1", "MEMORY STATS", "SUBSCRIBE x", "SCRIPT FLUSH", "REPLICAOF NO ONE", "SLOWLOG GET", "MODULE LIST", "FUNCTION LIST",
 	} {
 		var args []any
-		for _, word := range strings.Fields(command) {
+		for word := range strings.FieldsSeq(command) {
 			args = append(args, word)
 		}
 		if err := mine.client.Do(ctx, args...).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {

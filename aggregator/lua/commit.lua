@@ -65,7 +65,9 @@ if redis.call('GETRANGE', KEYS[2], 32, 39) ~= ARGV[3] then
 end
 
 redis.call('RENAME', KEYS[2], KEYS[3])
-redis.call('SADD', KEYS[5], ARGV[7])
+if string.sub(ARGV[7], -2) == ' 0' then
+  redis.call('SREM', KEYS[5], ARGV[7]) -- nothing lies beside the head, which has another name now
+end
 redis.call('EXPIRE', KEYS[5], life)
 
 if kind == 'state' then

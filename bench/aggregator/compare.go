@@ -112,7 +112,9 @@ func (r *redisServer) getIntoBuffer(ctx context.Context, keys []string, longest 
 	return nil
 }
 
-func layerKey(id disdel.UpdateID, name string) string { return fmt.Sprintf("kubeml:%d:%s", id.Member, name) }
+func layerKey(id disdel.UpdateID, name string) string {
+	return fmt.Sprintf("kubeml:%d:%s", id.Member, name)
+}
 
 // putLayers stores an update as KubeML does: a key for each layer.
 func (r *redisServer) putLayers(ctx context.Context, id disdel.UpdateID, w disdel.Weights) error {

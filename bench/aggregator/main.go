@@ -37,7 +37,9 @@ func main() {
 	}
 }
 
-func figure(name string, value float64, unit string) { fmt.Printf("figure %s %.4g %s\n", name, value, unit) }
+func figure(name string, value float64, unit string) {
+	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
+}
 
 // shapes is what an update of a network looks like, without its values.
 func shapes(network disdel.Network) (disdel.Weights, error) {
