@@ -43,3 +43,8 @@ bench-engine: ## figures of the training engine, beside PyTorch and TensorFlow (
 bench-platform: build ## figures of disdel platform up, as clients in another process see it
 	go build -o bin/bench-platform ./bench/platform
 	bin/bench-platform
+
+.PHONY: bench-aggregator
+bench-aggregator: deps ## figures of aggregation against a redis-server on loopback
+	go build -o bin/bench-aggregator ./bench/aggregator
+	bin/bench-aggregator

@@ -116,6 +116,7 @@ type Store struct {
 	URL    string   `json:"url"`
 	More   []string `json:"more,omitempty"` // further servers that large values are spread over
 	Prefix string   `json:"prefix"`
+	CA     string   `json:"ca,omitempty"` // PEM text of the authority that rediss:// servers are checked against; "": the system's
 }
 
 // TrainRequest is the parameter of a train action.

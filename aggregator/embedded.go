@@ -13,37 +13,45 @@ import (
 )
 
 // Embedded is a Redis in this process for people who have none: miniredis on a loopback port with a random password.
-// It keeps no file and knows no ACL and no maxmemory; a job's updates are bounded by its plan.
+// It keeps no file and knows no ACL; a budget of bytes stands for maxmemory.
 type Embedded struct {
 	server   *miniredis.Miniredis
+	budget   *budget
 	password string
 	stop     chan struct{}
 	done     sync.WaitGroup
 }
 
-// StartEmbedded starts the embedded store. It returns Unavailable if no loopback port can be had.
-func StartEmbedded() (*Embedded, error) {
+// StartEmbedded starts the embedded store with half of the machine's memory as its budget. It returns Unavailable if no
+// loopback port can be had.
+func StartEmbedded() (*Embedded, error) { return StartEmbeddedWithin(halfOfMemory()) }
+
+// StartEmbeddedWithin starts an embedded store that refuses to hold more than limit, as Redis does at maxmemory.
+func StartEmbeddedWithin(limit disdel.Bytes) (*Embedded, error) {
 	secret := make([]byte, 16)
 	rand.Read(secret)
-	e := &Embedded{server: miniredis.NewMiniRedis(), password: hex.EncodeToString(secret), stop: make(chan struct{})}
+	e := &Embedded{
+		server: miniredis.NewMiniRedis(), budget: &budget{limit: limit, sizes: map[string]disdel.Bytes{}},
+		password: hex.EncodeToString(secret), stop: make(chan struct{}),
+	}
 	e.server.RequireAuth(e.password)
 	if err := e.server.StartAddr("127.0.0.1:0"); err != nil {
 		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "start the embedded store", Err: err}
 	}
-	e.done.Add(1)
-	go e.tick()
+	e.server.Server().SetPreHook(e.budget.hook)
+	e.done.Go(e.tick)
 	return e, nil
 }
 
 // tick moves miniredis' clock, which stands still on its own, so that keys expire.
 func (e *Embedded) tick() {
-	defer e.done.Done()
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
 	for {
 		select {
 		case <-every.C:
 			e.server.FastForward(time.Second)
+			e.budget.forget(e.server.Exists)
 		case <-e.stop:
 			return
 		}

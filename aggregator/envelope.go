@@ -1,179 +1,265 @@
 package aggregator
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"math"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/safetensors"
 )
 
-// The envelope of an update, little-endian:
+// The head of a value, little-endian:
 //
-//	 0  magic "DSDU"          24  member   u32
-//	 4  version u16           28  attempt  u32
-//	 6  length of job u16     32  fence    u64
-//	 8  round   u32           40  samples  f64
-//	12  level   u32           48  length of body u64
-//	16  reserved u64          56  job, CRC32C of all before
+//	 0  magic "DSDU"           32  fence    u64
+//	 4  version u16            40  samples  f64
+//	 6  length of job u16      48  token    u64
+//	 8  round   u32            56  length of all this u32
+//	12  level   u32            60  tensors  u32
+//	16  kind    u8             64  length of meta u32
+//	17  wire    u8             68  reserved u32
+//	18  difference u8          72  job
+//	19  reserved u8                for each tensor: length of name u16, name, rank u8, sides u32
+//	20  column  u32                meta, a JSON object of strings, or nothing
+//	24  member  u32                CRC32C of each column u32
+//	28  attempt u32                CRC32C of all before u32
 //
-// then the body, safetensors, and a CRC32C for each MiB of it.
+// The columns follow: a single one right here, more of them in keys of their own.
 const (
 	magic       = "DSDU"
-	wireVersion = 1
-	fixedHeader = 56
-	chunkSize   = 1 << 20
-	maxBody     = 8 << 30
+	wireVersion = 2
+	fixedHead   = 72
+	maxHead     = 64 << 20
+	maxValues   = 1 << 32
 	maxJob      = 256
+	maxName     = 1 << 12
+	maxRank     = 8
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encode makes the bytes of an update.
-func encode(u disdel.Update) ([]byte, error) {
-	if !(u.Samples > 0) || math.IsInf(u.Samples, 0) || len(u.ID.Job) > maxJob {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "write update", Job: u.ID.Job, Msg: fmt.Sprintf("%v stands for %g samples", u.ID, u.Samples)}
-	}
-	for _, t := range u.Weights {
-		if i := notFinite(t.Data); i >= 0 {
-			return nil, nonFinite(u.ID, t.Name, i)
-		}
-	}
-	file := safetensors.FromWeights(u.Weights, nil)
-	size, err := safetensors.Size(file)
-	if err != nil {
-		return nil, err
-	}
-	out := appendHeader(make([]byte, 0, fixedHeader+len(u.ID.Job)+4+size+4*(size/chunkSize+1)), u, size)
-	start := len(out)
-	buf := bytes.NewBuffer(out)
-	if err := safetensors.Write(buf, file); err != nil {
-		return nil, err
-	}
-	out = buf.Bytes()
-	for b := out[start:]; len(b) > 0; b = b[min(chunkSize, len(b)):] {
-		out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(b[:min(chunkSize, len(b))], castagnoli))
-	}
-	return out, nil
+// kind says what a value is.
+type kind uint8
+
+const (
+	kindUpdate kind = iota
+	kindReference
+	kindState
+)
+
+var kindNames = [...]string{"update", "reference", "state"}
+
+func (k kind) String() string { return kindNames[k] }
+
+// head is what is known of a value before its values are read.
+type head struct {
+	kind       kind
+	id         disdel.UpdateID
+	attempt    int
+	fence      uint64
+	token      uint64 // of the delivery
+	samples    float64
+	wire       disdel.Wire
+	difference bool // to the reference of the round
+	layout     layout
+	meta       map[string]string
+	sums       []uint32 // CRC32C by column
 }
 
-func appendHeader(out []byte, u disdel.Update, size int) []byte {
-	out = out[:fixedHeader]
+// inline says whether the one column follows the head.
+func (h *head) inline() bool { return h.layout.columns() == 1 }
+
+// encode returns the bytes of the head.
+func (h *head) encode() ([]byte, error) {
+	var meta []byte
+	if len(h.meta) > 0 {
+		var err error
+		if meta, err = json.Marshal(h.meta); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]byte, fixedHead, fixedHead+len(h.id.Job)+64*len(h.layout.tensors)+len(meta)+4*len(h.sums)+4)
+	le := binary.LittleEndian
 	copy(out, magic)
-	le := binary.LittleEndian
 	le.PutUint16(out[4:], wireVersion)
-	le.PutUint16(out[6:], uint16(len(u.ID.Job)))
-	le.PutUint32(out[8:], uint32(u.ID.Round))
-	le.PutUint32(out[12:], uint32(u.ID.Level))
-	le.PutUint32(out[24:], uint32(u.ID.Member))
-	le.PutUint32(out[28:], uint32(u.Attempt))
-	le.PutUint64(out[40:], math.Float64bits(u.Samples))
-	le.PutUint64(out[48:], uint64(size))
-	out = append(out, u.ID.Job...)
-	return le.AppendUint32(out, crc32.Checksum(out, castagnoli))
+	le.PutUint16(out[6:], uint16(len(h.id.Job)))
+	le.PutUint32(out[8:], uint32(h.id.Round))
+	le.PutUint32(out[12:], uint32(h.id.Level))
+	out[16], out[17] = byte(h.kind), byte(format(h.wire))
+	if h.difference {
+		out[18] = 1
+	}
+	le.PutUint32(out[20:], uint32(h.layout.column))
+	le.PutUint32(out[24:], uint32(h.id.Member))
+	le.PutUint32(out[28:], uint32(h.attempt))
+	le.PutUint64(out[32:], h.fence)
+	le.PutUint64(out[40:], math.Float64bits(h.samples))
+	le.PutUint64(out[48:], h.token)
+	le.PutUint32(out[60:], uint32(len(h.layout.tensors)))
+	le.PutUint32(out[64:], uint32(len(meta)))
+	out = append(out, h.id.Job...)
+	out = h.appendContent(out, meta)
+	le.PutUint32(out[56:], uint32(len(out)+4))
+	return le.AppendUint32(out, crc32.Checksum(out, castagnoli)), nil
 }
 
-func refuse(id disdel.UpdateID, format string, args ...any) error {
-	return &disdel.Error{
-		Kind: disdel.Corrupt, Op: "read update " + id.String(), Job: id.Job, Msg: fmt.Sprintf(format, args...),
-		Hint: "the update was damaged on its way or in the store; run the job again",
-	}
-}
-
-func nonFinite(id disdel.UpdateID, tensor string, i int) error {
-	return &disdel.Error{
-		Kind: disdel.Diverged, Op: "check update " + id.String(), Job: id.Job,
-		Msg: fmt.Sprintf("value %d of %s is not finite", i, tensor), Hint: "lower the learning rate",
-	}
-}
-
-// decode reads an update and refuses it unless it is the one asked for, undamaged, of the shapes of like, and finite. The
-// order of checks: lengths, header, identity, chunks, shapes, values.
-func decode(data []byte, id disdel.UpdateID, like disdel.Weights) (disdel.Update, error) {
-	body, sums, u, err := decodeHeader(data, id)
-	if err != nil {
-		return u, err
-	}
-	for i := 0; i*chunkSize < len(body); i++ {
-		chunk := body[i*chunkSize : min((i+1)*chunkSize, len(body))]
-		if crc32.Checksum(chunk, castagnoli) != binary.LittleEndian.Uint32(sums[4*i:]) {
-			return u, refuse(id, "chunk %d is damaged", i)
-		}
-	}
-	f, err := safetensors.Parse(body)
-	if err != nil {
-		return u, err
-	}
-	if u.Weights, err = safetensors.ToWeights(f); err != nil {
-		return u, err
-	}
-	if err := sameShapes(u.Weights, like); err != nil {
-		return u, refuse(id, "%v", err)
-	}
-	for _, t := range u.Weights {
-		if i := notFinite(t.Data); i >= 0 {
-			return u, nonFinite(id, t.Name, i)
-		}
-	}
-	return u, nil
-}
-
-// decodeHeader checks lengths, the header's checksum and the identity, and returns body and chunk sums.
-func decodeHeader(data []byte, id disdel.UpdateID) (body, sums []byte, u disdel.Update, err error) {
+// appendContent appends what says which values these are.
+func (h *head) appendContent(out, meta []byte) []byte {
 	le := binary.LittleEndian
-	if len(data) < fixedHeader || string(data[:4]) != magic {
-		return nil, nil, u, refuse(id, "%d bytes that are no update", len(data))
+	for _, t := range h.layout.tensors {
+		out = append(le.AppendUint16(out, uint16(len(t.Name))), t.Name...)
+		out = append(out, byte(len(t.Shape)))
+		for _, side := range t.Shape {
+			out = le.AppendUint32(out, uint32(side))
+		}
+	}
+	out = append(out, meta...)
+	for _, sum := range h.sums {
+		out = le.AppendUint32(out, sum)
+	}
+	return out
+}
+
+// digest names the content: equal content made under another fence has the same.
+func (h *head) digest() string {
+	text := fmt.Appendf(nil, "%s %t %x ", wires[format(h.wire)], h.difference, math.Float64bits(h.samples))
+	meta, _ := json.Marshal(h.meta) // of strings: does not fail
+	sum := sha256.Sum256(h.appendContent(text, meta))
+	return hex.EncodeToString(sum[:16])
+}
+
+// refuse is the error for a value that is not to be used.
+func refuse(k kind, id disdel.UpdateID, format string, args ...any) error {
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read " + k.String() + " " + id.String(), Job: id.Job, Msg: fmt.Sprintf(format, args...),
+		Hint: "it was damaged on its way or in the store; run the job again",
+	}
+}
+
+func nonFinite(k kind, id disdel.UpdateID, where string) error {
+	return &disdel.Error{
+		Kind: disdel.Diverged, Op: "check " + k.String() + " " + id.String(), Job: id.Job,
+		Msg: where + " is not finite", Hint: "lower the learning rate",
+	}
+}
+
+// decodeHead reads a head and refuses it unless it is undamaged and the one asked for. The order of checks: lengths,
+// checksum, identity, shapes. What follows the head is returned; like is nil where any shapes will do.
+func decodeHead(data []byte, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
+	le := binary.LittleEndian
+	if len(data) < fixedHead+4 || string(data[:4]) != magic {
+		return nil, nil, refuse(k, id, "%d bytes that are no %s", len(data), k)
 	}
 	if v := le.Uint16(data[4:]); v != wireVersion {
-		return nil, nil, u, refuse(id, "version %d of the envelope is not supported", v)
+		return nil, nil, refuse(k, id, "version %d of the envelope is not supported", v)
 	}
-	head := fixedHeader + int(le.Uint16(data[6:]))
-	if len(data) < head+4 || crc32.Checksum(data[:head], castagnoli) != le.Uint32(data[head:]) {
-		return nil, nil, u, refuse(id, "the header is damaged")
+	n := le.Uint32(data[56:])
+	if n > maxHead || n < fixedHead+4 || int(n) > len(data) || crc32.Checksum(data[:n-4], castagnoli) != le.Uint32(data[n-4:]) {
+		return nil, nil, refuse(k, id, "the header is damaged")
 	}
-	n := le.Uint64(data[48:])
-	if n > maxBody || uint64(len(data)) != uint64(head)+4+n+4*((n+chunkSize-1)/chunkSize) {
-		return nil, nil, u, refuse(id, "%d bytes for a body of %d", len(data), n)
+	h, err := parseHead(data[:n-4])
+	if err != nil {
+		return nil, nil, refuse(k, id, "%v", err)
 	}
-	u = disdel.Update{
-		ID: disdel.UpdateID{
-			Job: disdel.JobID(data[fixedHeader:head]), Round: int(le.Uint32(data[8:])),
-			Level: int(le.Uint32(data[12:])), Member: int(le.Uint32(data[24:])),
-		},
-		Attempt: int(le.Uint32(data[28:])), Samples: math.Float64frombits(le.Uint64(data[40:])),
+	if h.kind != k || h.id != id {
+		return nil, nil, refuse(k, id, "it is %s %v", h.kind, h.id)
 	}
-	if u.ID != id {
-		return nil, nil, u, refuse(id, "it is update %v", u.ID)
+	if !(h.samples > 0) || math.IsInf(h.samples, 0) {
+		return nil, nil, refuse(k, id, "it stands for %g samples", h.samples)
 	}
-	if !(u.Samples > 0) || math.IsInf(u.Samples, 0) {
-		return nil, nil, u, refuse(id, "it stands for %g samples", u.Samples)
-	}
-	at := head + 4
-	return data[at : at+int(n)], data[at+int(n):], u, nil
-}
-
-// sameShapes compares names and shapes; like's data is not looked at.
-func sameShapes(got, like disdel.Weights) error {
-	if len(got) != len(like) {
-		return fmt.Errorf("%d tensors, not %d", len(got), len(like))
-	}
-	for i, t := range got {
-		if t.Name != like[i].Name || fmt.Sprint(t.Shape) != fmt.Sprint(like[i].Shape) {
-			return fmt.Errorf("tensor %d is %s %v, not %s %v", i, t.Name, t.Shape, like[i].Name, like[i].Shape)
+	if like != nil {
+		if err := h.layout.same(like); err != nil {
+			return nil, nil, refuse(k, id, "%v", err)
 		}
 	}
-	return nil
+	if rest := len(data) - int(n); !h.inline() && rest != 0 || h.inline() && rest != wireSize(h.wire, h.layout.runs(0)) {
+		return nil, nil, refuse(k, id, "%d bytes follow the header", rest)
+	}
+	return h, data[n:], nil
 }
 
-// notFinite returns the index of the first NaN or infinity, or -1.
-func notFinite(v []float32) int {
-	for i, x := range v {
-		if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
-			return i
+// parseHead reads a head whose checksum is right. It trusts no number in it all the same.
+func parseHead(data []byte) (*head, error) {
+	le := binary.LittleEndian
+	h := &head{
+		kind: kind(data[16]), difference: data[18] == 1, attempt: int(le.Uint32(data[28:])), fence: le.Uint64(data[32:]),
+		samples: math.Float64frombits(le.Uint64(data[40:])), token: le.Uint64(data[48:]),
+	}
+	jobSize, tensors, metaSize := int(le.Uint16(data[6:])), le.Uint32(data[60:]), int(le.Uint32(data[64:]))
+	if int(h.kind) >= len(kindNames) || int(data[17]) >= len(wires) || data[18] > 1 || data[19] != 0 || le.Uint32(data[68:]) != 0 {
+		return nil, fmt.Errorf("kind %d in format %d, difference %d", data[16], data[17], data[18])
+	}
+	h.wire = wires[data[17]]
+	r := reader{rest: data[fixedHead:]}
+	h.id = disdel.UpdateID{
+		Job: disdel.JobID(r.take(jobSize)), Round: int(le.Uint32(data[8:])), Level: int(le.Uint32(data[12:])), Member: int(le.Uint32(data[24:])),
+	}
+	weights, err := r.tensors(int(tensors))
+	if err != nil {
+		return nil, err
+	}
+	h.layout = newLayout(weights, int(le.Uint32(data[20:])))
+	if h.layout.column < 1 {
+		return nil, fmt.Errorf("columns of %d values", h.layout.column)
+	}
+	if metaSize > 0 {
+		if err := json.Unmarshal(r.take(metaSize), &h.meta); err != nil {
+			return nil, fmt.Errorf("meta: %w", err)
 		}
 	}
-	return -1
+	if len(r.rest) != 4*h.layout.columns() || r.short {
+		return nil, fmt.Errorf("%d bytes of checksums for %d columns", len(r.rest), h.layout.columns())
+	}
+	h.sums = make([]uint32, h.layout.columns())
+	for i := range h.sums {
+		h.sums[i] = le.Uint32(r.rest[4*i:])
+	}
+	return h, nil
+}
+
+// reader takes bytes off the front of what is there.
+type reader struct {
+	rest  []byte
+	short bool // more was asked for than there is
+}
+
+func (r *reader) take(n int) []byte {
+	if n > len(r.rest) {
+		r.short, r.rest = true, nil
+		return make([]byte, min(n, 8))
+	}
+	out := r.rest[:n]
+	r.rest = r.rest[n:]
+	return out
+}
+
+// tensors reads names and shapes; no product of theirs may overflow.
+func (r *reader) tensors(count int) (disdel.Weights, error) {
+	if count > len(r.rest)/3 {
+		return nil, fmt.Errorf("%d tensors in %d bytes", count, len(r.rest))
+	}
+	out, total := make(disdel.Weights, count), 0
+	for i := range out {
+		out[i].Name = string(r.take(int(binary.LittleEndian.Uint16(r.take(2)))))
+		rank := int(r.take(1)[0])
+		if rank > maxRank || len(out[i].Name) > maxName {
+			return nil, fmt.Errorf("tensor %d has rank %d and a name of %d bytes", i, rank, len(out[i].Name))
+		}
+		out[i].Shape = make([]int, rank)
+		n := 1
+		for d := range rank {
+			side := int(binary.LittleEndian.Uint32(r.take(4)))
+			if out[i].Shape[d] = side; side > 0 && n > maxValues/side {
+				return nil, fmt.Errorf("tensor %d is too large", i)
+			}
+			n *= side
+		}
+		if total += n; total > maxValues || r.short {
+			return nil, fmt.Errorf("the table of tensors does not fit")
+		}
+	}
+	return out, nil
 }

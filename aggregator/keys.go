@@ -2,6 +2,8 @@ package aggregator
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -17,20 +19,64 @@ type keys struct{ prefix string }
 
 func (k keys) job(id disdel.JobID) string { return fmt.Sprintf("%s:{%s}", k.prefix, id) }
 
-func (k keys) update(id disdel.UpdateID) string {
-	return fmt.Sprintf("%s:update:%d:%d:%d", k.job(id.Job), id.Round, id.Level, id.Member)
+// value is where the committed head of a value lies.
+func (k keys) value(kind kind, id disdel.UpdateID) string {
+	return fmt.Sprintf("%s:%s:%d:%d:%d", k.job(id.Job), kind, id.Round, id.Level, id.Member)
 }
 
-func (k keys) reference(job disdel.JobID, round int) string {
-	return fmt.Sprintf("%s:reference:%d", k.job(job), round)
+// staged is where a value lies before it is committed, and where its parts stay afterwards. The fence keeps claims apart,
+// the token two deliveries under one claim.
+func (k keys) staged(h *head) string {
+	return fmt.Sprintf("%s:%d:%016x", k.value(h.kind, h.id), h.fence, h.token)
+}
+
+// work is the claim on an update and, once it is committed, its digest.
+func (k keys) work(id disdel.UpdateID) string {
+	return fmt.Sprintf("%s:work:%d:%d:%d", k.job(id.Job), id.Round, id.Level, id.Member)
 }
 
 func (k keys) progress(job disdel.JobID) string { return k.job(job) + ":progress" }
 
 func (k keys) cancel(job disdel.JobID) string { return k.job(job) + ":cancel" }
 
-// index is the set of all keys of a job, so that a sweep needs no scan of the server.
+// references is the digest of every published reference by round, and the newest round.
+func (k keys) references(job disdel.JobID) string { return k.job(job) + ":references" }
+
+// states is where the parts of every committed state lie, as index entries, by round and member.
+func (k keys) states(job disdel.JobID) string { return k.job(job) + ":states" }
+
+func (k keys) counts(job disdel.JobID) string { return k.job(job) + ":counts" }
+
+// index is the set of all values and claims of a job, so that a sweep needs no scan of the server.
 func (k keys) index(job disdel.JobID) string { return k.job(job) + ":keys" }
 
-// part is one piece of a value that is too large for one command.
-func part(key string, i int) string { return fmt.Sprintf("%s:%d", key, i) }
+// single are the keys of a job that are there once.
+func (k keys) single(job disdel.JobID) []string {
+	return []string{k.progress(job), k.cancel(job), k.references(job), k.states(job), k.counts(job), k.index(job)}
+}
+
+// part is one column of a value that is too large for one key.
+func part(key string, i int) string { return key + ":" + strconv.Itoa(i) }
+
+// entry is what the index keeps of a key: the key and how many parts lie beside it.
+func entry(key string, parts int) string { return key + " " + strconv.Itoa(parts) }
+
+// maxParts bounds what an index entry may have a sweep delete.
+const maxParts = 1 << 20
+
+// entryKeys reads an entry: the key, then its parts. What is no entry of ours is the key itself.
+func entryKeys(text string) (key string, parts []string) {
+	at := strings.LastIndexByte(text, ' ')
+	if at < 0 {
+		return text, nil
+	}
+	n, err := strconv.Atoi(text[at+1:])
+	if err != nil || n < 0 || n > maxParts {
+		return text, nil
+	}
+	key = text[:at]
+	for i := range n {
+		parts = append(parts, part(key, i))
+	}
+	return key, parts
+}

@@ -1,9 +1,7 @@
 package aggregator
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -16,31 +14,34 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// redisServer starts a redis-server of its own, or skips; DISDEL_TEST_REDIS_URL names one that runs.
-func redisServer(t *testing.T) string {
+// freePort is a loopback port that nobody listened on a moment ago.
+func freePort(t *testing.T) string {
 	t.Helper()
-	if address := os.Getenv("DISDEL_TEST_REDIS_URL"); address != "" {
-		return address
-	}
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed; scripts/test-deps.sh installs it")
-	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
-	cmd := exec.Command(program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--requirepass", "secret", "--dir", t.TempDir())
+	return port
+}
+
+// startRedis starts a redis-server with options and waits until s can be opened.
+func startRedis(t *testing.T, s disdel.Store, options ...string) {
+	t.Helper()
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not installed; scripts/test-deps.sh installs it")
+	}
+	cmd := exec.Command(program, append([]string{"--bind", "127.0.0.1", "--save", "", "--requirepass", "secret", "--dir", t.TempDir()}, options...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -48,57 +49,129 @@ func redisServer(t *testing.T) string {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	address := "redis://:secret@127.0.0.1:" + port + "/0"
-	for range 200 {
-		if s, err := Open(context.Background(), disdel.Store{URL: address}); err == nil {
-			s.Close()
-			return address
+	for range 250 {
+		var opened *Store
+		if opened, err = Open(context.Background(), s); err == nil {
+			opened.Close()
+			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatal("redis-server did not come up")
-	return ""
+	t.Fatalf("redis-server did not come up: %v", err)
 }
 
-func embedded(t *testing.T) string {
+func plainRedis(t *testing.T, options ...string) string {
+	t.Helper()
+	port := freePort(t)
+	address := "redis://:secret@127.0.0.1:" + port + "/0"
+	startRedis(t, disdel.Store{URL: address}, append([]string{"--port", port}, options...)...)
+	return address
+}
+
+// serverUnderTest is a store to test, and its administrator's view of each of its servers.
+type serverUnderTest struct {
+	store  disdel.Store
+	admins []string
+}
+
+// redisServer starts a redis-server of its own, or skips; DISDEL_TEST_REDIS_URL names one that runs.
+func redisServer(t *testing.T) serverUnderTest {
+	address := os.Getenv("DISDEL_TEST_REDIS_URL")
+	if address == "" {
+		address = plainRedis(t)
+	}
+	return serverUnderTest{disdel.Store{URL: address}, []string{address}}
+}
+
+func twoServers(t *testing.T) serverUnderTest {
+	a, b := plainRedis(t), plainRedis(t)
+	return serverUnderTest{disdel.Store{URL: a, More: []string{b}}, []string{a, b}}
+}
+
+func embedded(t *testing.T) serverUnderTest {
 	t.Helper()
 	e, err := StartEmbedded()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	return e.URL()
+	return serverUnderTest{disdel.Store{URL: e.URL()}, []string{e.URL()}}
 }
 
-// The same promises hold on the embedded store and on Redis.
+// place is a store under test with what an administrator sees of it.
+type place struct {
+	*Store
+	admins []*redis.Client
+}
+
+// all is every key of the store's prefix, whatever server it lies on.
+func (p *place) all() map[string]*redis.Client {
+	out := map[string]*redis.Client{}
+	for _, a := range p.admins {
+		for _, key := range a.Keys(ctx, p.keys.prefix+":*").Val() {
+			out[key] = a
+		}
+	}
+	return out
+}
+
+var promises = map[string]func(*testing.T, *place){
+	"an update comes back as it went": updatesComeBack, "what is missing is NotFound": missingIsNotFound,
+	"large updates travel in parts": partsTravel, "damage is refused": damageIsRefused, "damaged parts are refused": damagedPartsAreRefused,
+	"reduce is the weighted mean": reduceIsTheMean, "reduce adds in the members order": reduceKeepsOrder,
+	"narrow formats travel as differences": narrowFormatsTravel,
+	"references are per round":             referencesPerRound, "a reference is published once": referencesOnce,
+	"heartbeats bring back cancel": heartbeats, "sweep leaves nothing": sweepLeavesNothing, "every key expires": keysExpire,
+	"drop leaves the newer rounds": dropLeavesNewer, "a round can be run anew": roundsRunAnew,
+	"a claim keeps others out": claimsKeepOut, "a higher attempt takes over": attemptsTakeOver, "leases end by the clock of Redis": leasesEnd,
+	"an update is committed once": committedOnce, "without claims the last update stands": unclaimedReplaced, "a lost reply does no harm": lostReplies, "a foreign fence is refused": foreignFences, "a round that has ended stays as it is": roundsEnd,
+	"a claim that is lost ends the work": holdsEnd, "states are one per worker and round": statesAreReplaced, "states need the claim": statesNeedClaims,
+}
+
+// The same promises hold on the embedded store, on Redis, on two of them, over TLS, and for a user with rights to little.
 func TestStoreConformance(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) string{"embedded": embedded, "redis-server": redisServer} {
+	for name, start := range map[string]func(*testing.T) serverUnderTest{
+		"embedded": embedded, "redis-server": redisServer, "two redis-servers": twoServers, "TLS": tlsServer, "ACL user": tenant,
+	} {
 		t.Run(name, func(t *testing.T) {
-			address := start(t)
-			for promise, check := range map[string]func(*testing.T, *Store){
-				"an update comes back as it went": updatesComeBack, "what is missing is NotFound": missingIsNotFound,
-				"large updates travel in parts": partsTravel, "damage is refused": damageIsRefused, "reduce is the weighted mean": reduceIsTheMean,
-				"references are per round": referencesPerRound, "heartbeats bring back cancel": heartbeats, "sweep leaves nothing": sweepLeavesNothing,
-				"drop leaves the newer rounds": dropLeavesNewer, "every key expires": keysExpire,
-			} {
-				t.Run(promise, func(t *testing.T) {
-					s, err := Open(context.Background(), disdel.Store{URL: address, Prefix: "t" + strings.ReplaceAll(promise, " ", "-")})
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer s.Close()
-					check(t, s)
-				})
+			at := start(t)
+			for promise, check := range promises {
+				t.Run(promise, func(t *testing.T) { check(t, enter(t, at, "t"+strings.ReplaceAll(promise, " ", "-"))) })
 			}
 			t.Run("a wrong password is Denied", func(t *testing.T) {
-				u, _ := url.Parse(address)
-				u.User = url.UserPassword("", "wrong")
-				if _, err := Open(context.Background(), disdel.Store{URL: u.String()}); !errors.Is(err, disdel.Denied) {
+				u, _ := url.Parse(at.store.URL)
+				u.User = url.UserPassword(u.User.Username(), "wrong")
+				wrong := at.store
+				wrong.URL = u.String()
+				if _, err := Open(context.Background(), wrong); !errors.Is(err, disdel.Denied) {
 					t.Errorf("got %v, want Denied", err)
 				}
 			})
 		})
 	}
+}
+
+func enter(t *testing.T, at serverUnderTest, prefix string) *place {
+	t.Helper()
+	config := at.store
+	config.Prefix = prefix
+	s, err := Open(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	p := &place{Store: s}
+	for _, address := range at.admins {
+		opt, err := redis.ParseURL(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt.DisableIdentity = true
+		admin := redis.NewClient(opt)
+		t.Cleanup(func() { admin.Close() })
+		p.admins = append(p.admins, admin)
+	}
+	return p
 }
 
 func someWeights(seed uint64) disdel.Weights {
@@ -118,14 +191,21 @@ func update(member int, samples float64) disdel.Update {
 
 var ctx = context.Background()
 
-func push(t *testing.T, s *Store, u disdel.Update) {
+func push(t *testing.T, s *place, u disdel.Update) {
 	t.Helper()
 	if err := s.PushUpdate(ctx, u); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func updatesComeBack(t *testing.T, s *Store) {
+func want(t *testing.T, kind disdel.Kind, err error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("got %v, want %v", err, kind)
+	}
+}
+
+func updatesComeBack(t *testing.T, s *place) {
 	u := update(1, 30)
 	push(t, s, u)
 	push(t, s, u) // a second delivery changes nothing
@@ -138,277 +218,106 @@ func updatesComeBack(t *testing.T, s *Store) {
 	}
 }
 
-func missingIsNotFound(t *testing.T, s *Store) {
-	if _, err := s.FetchUpdate(ctx, update(7, 1).ID, nil); !errors.Is(err, disdel.NotFound) {
-		t.Errorf("update: got %v, want NotFound", err)
-	}
-	if _, err := s.Reference(ctx, "job-1", 3, nil); !errors.Is(err, disdel.NotFound) {
-		t.Errorf("reference: got %v, want NotFound", err)
-	}
+func missingIsNotFound(t *testing.T, s *place) {
+	_, err := s.FetchUpdate(ctx, update(7, 1).ID, nil)
+	want(t, disdel.NotFound, err)
+	_, err = s.Reference(ctx, "job-1", 3, nil)
+	want(t, disdel.NotFound, err)
+	_, _, err = s.State(ctx, update(7, 1).ID, nil)
+	want(t, disdel.NotFound, err)
 }
 
-func partsTravel(t *testing.T, s *Store) {
-	s.part = 50
+func partsTravel(t *testing.T, s *place) {
+	s.column = 4
 	updatesComeBack(t, s)
+	servers := map[*redis.Client]bool{}
+	for key, at := range s.all() {
+		if strings.Contains(key, "update:2:0:1:") {
+			servers[at] = true
+		}
+	}
+	if len(servers) != len(s.admins) {
+		t.Errorf("parts lie on %d servers of %d", len(servers), len(s.admins))
+	}
 }
 
-func damageIsRefused(t *testing.T, s *Store) {
+func damageIsRefused(t *testing.T, s *place) {
 	u := update(1, 30)
 	push(t, s, u)
-	data, err := s.client.GetRange(ctx, s.keys.update(u.ID), 0, -1).Bytes()
+	key := s.keys.value(kindUpdate, u.ID)
+	data, err := s.client.Get(ctx, key).Bytes()
 	if err != nil {
 		t.Fatal(err)
 	}
 	data[len(data)-30] ^= 1
-	s.client.Set(ctx, s.keys.update(u.ID), data, time.Minute)
-	if _, err := s.FetchUpdate(ctx, u.ID, someWeights(1)); !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), "round 2") {
-		t.Errorf("got %v, want Corrupt that names the update", err)
+	s.client.Set(ctx, key, data, time.Minute)
+	_, err = s.FetchUpdate(ctx, u.ID, someWeights(1))
+	want(t, disdel.Corrupt, err)
+	_, err2 := s.Reduce(ctx, []disdel.UpdateID{u.ID}, someWeights(1))
+	want(t, disdel.Corrupt, err2)
+	if err == nil || err2 == nil || !strings.Contains(err.Error(), "round 2") || !strings.Contains(err2.Error(), "round 2") {
+		t.Errorf("%v and %v do not name the update", err, err2)
+	}
+	if c, _ := s.Counts(ctx, "job-1"); c.Damaged != 2 {
+		t.Errorf("%d counted as damaged, want 2", c.Damaged)
 	}
 	bad := update(2, 1)
 	bad.Weights[0].Data[5] = float32(math.Inf(1))
-	if err := s.PushUpdate(ctx, bad); !errors.Is(err, disdel.Diverged) {
-		t.Errorf("infinity: got %v, want Diverged", err)
-	}
-	if err := s.PushUpdate(ctx, update(2, 0)); !errors.Is(err, disdel.Invalid) {
-		t.Errorf("no samples: got %v, want Invalid", err)
-	}
+	want(t, disdel.Diverged, s.PushUpdate(ctx, bad))
+	want(t, disdel.Invalid, s.PushUpdate(ctx, update(2, 0)))
+	bad = update(2, 1)
+	bad.Weights[0].Data = bad.Weights[0].Data[1:]
+	want(t, disdel.Invalid, s.PushUpdate(ctx, bad))
 }
 
-func reduceIsTheMean(t *testing.T, s *Store) {
+// Every way in which one part of one member can be wrong: nothing comes of the whole mean.
+func damagedPartsAreRefused(t *testing.T, s *place) {
+	s.column = 4
 	var ids []disdel.UpdateID
-	var list []disdel.Update
-	for m, n := range []float64{10, 30, 20} {
-		u := update(m, n)
-		push(t, s, u)
-		ids, list = append(ids, u.ID), append(list, u)
+	for m := range 3 {
+		push(t, s, update(m, 1))
+		ids = append(ids, update(m, 1).ID)
 	}
-	got, err := s.Reduce(ctx, ids, someWeights(1))
-	if err != nil {
-		t.Fatal(err)
+	damages := map[string]func(data []byte) []byte{
+		"a bit":      func(d []byte) []byte { d[3] ^= 16; return d },
+		"its end":    func(d []byte) []byte { return d[:len(d)-1] },
+		"more of it": func(d []byte) []byte { return append(d, 0) },
+		"too much":   func(d []byte) []byte { return append(d, make([]byte, 100)...) },
+		"nothing":    func([]byte) []byte { return nil },
 	}
-	if got.Samples != 60 {
-		t.Errorf("%g samples, want 60", got.Samples)
-	}
-	for i := range got.Weights {
-		for k, v := range got.Weights[i].Data {
-			want := (10*float64(list[0].Weights[i].Data[k]) + 30*float64(list[1].Weights[i].Data[k]) + 20*float64(list[2].Weights[i].Data[k])) / 60
-			if math.Abs(float64(v)-want) > 1e-7 {
-				t.Errorf("%s[%d] = %g, want %g", got.Weights[i].Name, k, v, want)
-			}
+	for key, admin := range s.all() {
+		if !strings.HasPrefix(key, s.keys.value(kindUpdate, ids[1])+":") {
+			continue
 		}
-	}
-	ids = append(ids, disdel.UpdateID{Job: "job-1", Round: 2, Member: 8})
-	if _, err := s.Reduce(ctx, ids, someWeights(1)); !errors.Is(err, disdel.NotFound) {
-		t.Errorf("a missing member: got %v, want NotFound", err)
-	}
-}
-
-func referencesPerRound(t *testing.T, s *Store) {
-	for r := range 2 {
-		if err := s.PutReference(ctx, "job-1", r, someWeights(uint64(r))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for r := range 2 {
-		got, err := s.Reference(ctx, "job-1", r, someWeights(0))
+		good, err := admin.Get(ctx, key).Bytes()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(someWeights(uint64(r)), got); diff != "" {
-			t.Errorf("round %d (-want +got):\n%s", r, diff)
+		for name, damage := range damages {
+			admin.Set(ctx, key, damage(append([]byte(nil), good...)), time.Minute)
+			if name == "nothing" {
+				admin.Del(ctx, key)
+			}
+			got, err := s.Reduce(ctx, ids, someWeights(1))
+			if !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), ids[1].String()) || got.Weights != nil {
+				t.Errorf("%s of %s: %v, %v", name, key, got.Weights, err)
+			}
+			if _, err := s.FetchUpdate(ctx, ids[1], someWeights(1)); !errors.Is(err, disdel.Corrupt) {
+				t.Errorf("%s of %s: %v", name, key, err)
+			}
 		}
+		admin.Set(ctx, key, good, time.Minute)
 	}
-	if _, err := s.Reference(ctx, "job-1", 0, someWeights(0)[:1]); !errors.Is(err, disdel.Corrupt) {
-		t.Errorf("other shapes: got %v, want Corrupt", err)
-	}
-}
-
-func heartbeats(t *testing.T, s *Store) {
-	p := disdel.Progress{Task: disdel.TaskTrain, Member: 1, Epoch: 2, Batch: 3, Batches: 9, Loss: 0.5, Peak: 7}
-	if cancel, err := s.Heartbeat(ctx, "job-1", p); err != nil || cancel {
-		t.Fatalf("cancel %v, %v", cancel, err)
-	}
-	got, err := s.Progress(ctx, "job-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]disdel.Progress{p}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if err := s.Cancel(ctx, "job-1"); err != nil {
-		t.Fatal(err)
-	}
-	if cancel, err := s.Heartbeat(ctx, "job-1", p); err != nil || !cancel {
-		t.Errorf("after cancel: cancel %v, %v", cancel, err)
-	}
-	if cancel, _ := s.Heartbeat(ctx, "job-2", p); cancel {
-		t.Error("another job was cancelled")
-	}
-}
-
-func sweepLeavesNothing(t *testing.T, s *Store) {
-	s.part = 40
-	push(t, s, update(1, 1))
-	s.PutReference(ctx, "job-1", 1, someWeights(1))
-	s.Heartbeat(ctx, "job-1", disdel.Progress{Task: disdel.TaskTrain})
-	s.Cancel(ctx, "job-1")
-	if n, err := s.Sweep(ctx, "job-1"); err != nil || n < 4 {
-		t.Errorf("swept %d, %v", n, err)
-	}
-	if left := s.client.Keys(ctx, s.keys.prefix+"*").Val(); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-}
-
-func dropLeavesNewer(t *testing.T, s *Store) {
-	s.part = 40
-	for r := 1; r <= 10; r++ {
-		u := update(0, 1)
-		u.ID.Round = r
-		push(t, s, u)
-		s.PutReference(ctx, "job-1", r, someWeights(1))
-	}
-	if err := s.DropRound(ctx, "job-1", 1); err != nil {
-		t.Fatal(err)
-	}
-	for r := 1; r <= 10; r++ {
-		id := update(0, 1).ID
-		id.Round = r
-		_, err := s.FetchUpdate(ctx, id, someWeights(1))
-		_, err2 := s.Reference(ctx, "job-1", r, someWeights(1))
-		if gone := errors.Is(err, disdel.NotFound) && errors.Is(err2, disdel.NotFound); gone != (r == 1) {
-			t.Errorf("round %d: %v, %v", r, err, err2)
-		}
-	}
-}
-
-func keysExpire(t *testing.T, s *Store) {
-	s.part = 40
-	push(t, s, update(1, 1))
-	s.PutReference(ctx, "job-1", 1, someWeights(1))
-	s.Heartbeat(ctx, "job-1", disdel.Progress{Task: disdel.TaskTrain})
-	s.Cancel(ctx, "job-1")
-	keys := s.client.Keys(ctx, s.keys.prefix+"*").Val()
-	if len(keys) < 5 {
-		t.Fatalf("only %v", keys)
-	}
-	for _, k := range keys {
-		if ttl := s.client.TTL(ctx, k).Val(); ttl <= 0 || ttl > keyLife {
-			t.Errorf("%s lives for %v", k, ttl)
-		}
+	if _, err := s.Reduce(ctx, ids, someWeights(1)); err != nil {
+		t.Errorf("mended: %v", err)
 	}
 }
 
 func TestAStoreThatIsNotThereIsUnavailable(t *testing.T) {
-	if _, err := Open(ctx, disdel.Store{URL: "redis://127.0.0.1:1/0"}); !errors.Is(err, disdel.Unavailable) {
-		t.Errorf("got %v, want Unavailable", err)
-	}
-	if _, err := Open(ctx, disdel.Store{URL: "http://x"}); !errors.Is(err, disdel.Invalid) {
-		t.Errorf("got %v, want Invalid", err)
-	}
-}
-
-// R11: every truncation and every flipped bit of an update is refused.
-func TestEveryDamageOfAnUpdateIsRefused(t *testing.T) {
-	u := update(1, 3)
-	data, err := encode(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := decode(data, u.ID, u.Weights); err != nil {
-		t.Fatal(err)
-	}
-	for n := range data {
-		if _, err := decode(data[:n], u.ID, u.Weights); !errors.Is(err, disdel.Corrupt) {
-			t.Fatalf("cut to %d bytes: %v", n, err)
-		}
-	}
-	for bit := range 8 * len(data) {
-		bad := bytes.Clone(data)
-		bad[bit/8] ^= 1 << (bit % 8)
-		if _, err := decode(bad, u.ID, u.Weights); !errors.Is(err, disdel.Corrupt) {
-			t.Fatalf("bit %d: %v", bit, err)
-		}
-	}
-}
-
-func TestForeignUpdatesAreRefused(t *testing.T) {
-	u := update(1, 3)
-	data, err := encode(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, change := range map[string]func(*disdel.UpdateID){
-		"job": func(id *disdel.UpdateID) { id.Job = "job-2" }, "round": func(id *disdel.UpdateID) { id.Round++ },
-		"level": func(id *disdel.UpdateID) { id.Level++ }, "member": func(id *disdel.UpdateID) { id.Member++ },
-	} {
-		id := u.ID
-		change(&id)
-		if _, err := decode(data, id, u.Weights); !errors.Is(err, disdel.Corrupt) {
-			t.Errorf("another %s: %v", name, err)
-		}
-	}
-	like := someWeights(1)
-	like[0].Shape = []int{4, 3}
-	if _, err := decode(data, u.ID, like); !errors.Is(err, disdel.Corrupt) {
-		t.Errorf("another shape: %v", err)
-	}
-	binary.LittleEndian.PutUint16(data[4:], 2)
-	if _, err := decode(data, u.ID, u.Weights); !errors.Is(err, disdel.Corrupt) {
-		t.Errorf("another version: %v", err)
-	}
-}
-
-func FuzzDecode(f *testing.F) {
-	u := update(1, 3)
-	data, _ := encode(u)
-	f.Add(data)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := decode(data, u.ID, u.Weights); err != nil && !errors.Is(err, disdel.Corrupt) && !errors.Is(err, disdel.Diverged) {
-			t.Fatalf("got %v", err)
-		}
-	})
-}
-
-// Any tree of means equals the flat mean; equal orders give equal bits.
-func TestTreesOfMeansEqualTheFlatMean(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 12).Draw(t, "updates")
-		cut := rapid.IntRange(0, n).Draw(t, "cut")
-		samples := rapid.SliceOfN(rapid.Float64Range(1, 1e4), n, n).Draw(t, "samples")
-		mean := func(from, to int) (disdel.Weights, float64) {
-			var m Mean
-			for i := from; i < to; i++ {
-				if err := m.Add(someWeights(uint64(i)), samples[i]); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return m.Result()
-		}
-		flat, total := mean(0, n)
-		again, _ := mean(0, n)
-		if diff := cmp.Diff(flat, again); diff != "" {
-			t.Fatalf("equal orders differ:\n%s", diff)
-		}
-		var top Mean
-		for _, r := range [][2]int{{0, cut}, {cut, n}} {
-			if r[0] < r[1] {
-				w, s := mean(r[0], r[1])
-				if err := top.Add(w, s); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		tree, sum := top.Result()
-		if math.Abs(sum-total) > 1e-6*total {
-			t.Fatalf("%g samples, want %g", sum, total)
-		}
-		for i := range flat {
-			for k := range flat[i].Data {
-				if d := math.Abs(float64(flat[i].Data[k] - tree[i].Data[k])); d > 1e-5 {
-					t.Fatalf("%s[%d] differs by %g", flat[i].Name, k, d)
-				}
-			}
-		}
-	})
+	_, err := Open(ctx, disdel.Store{URL: "redis://127.0.0.1:1/0?max_retries=1"})
+	want(t, disdel.Unavailable, err)
+	_, err = Open(ctx, disdel.Store{URL: "http://x"})
+	want(t, disdel.Invalid, err)
+	_, err = Open(ctx, disdel.Store{URL: "redis://127.0.0.1:1/0", Prefix: "a*"})
+	want(t, disdel.Invalid, err)
 }

@@ -1,0 +1,92 @@
+package aggregator
+
+import (
+	"context"
+	"sync"
+)
+
+// depth is how many reads or writes of a value are under way at once: one on the wire, one in the server, one being worked on.
+const depth = 3
+
+// fetched is one item as it came.
+type fetched struct {
+	data []byte
+	err  error
+}
+
+// ahead reads items 0 to n-1 on several connections at once and gives them to use in their order. Each reader has one
+// buffer of size bytes, which it fills again once use has returned: memory is bounded whatever n is.
+func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i int, buf []byte) ([]byte, error), use func(i int, data []byte) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer stop()
+	width := min(depth, n)
+	ready, free := make([]chan fetched, width), make([]chan struct{}, width)
+	for slot := range width {
+		ready[slot], free[slot] = make(chan fetched, 1), make(chan struct{}, 1)
+		readers.Go(func() {
+			buf := make([]byte, size)
+			for i := slot; i < n; i += width {
+				data, err := fetch(ctx, i, buf)
+				ready[slot] <- fetched{data, err} // never blocks: the one before was taken
+				select {
+				case <-free[slot]:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	for i := range n {
+		got := <-ready[i%width]
+		if got.err != nil {
+			return got.err
+		}
+		if err := use(i, got.data); err != nil {
+			return err
+		}
+		free[i%width] <- struct{}{}
+	}
+	return nil
+}
+
+// each does f for 0 to n-1, a few at once, and returns the error of the smallest index that failed. worker tells those at
+// work apart, so that each can keep a buffer.
+func each(ctx context.Context, n int, f func(ctx context.Context, worker, i int) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	width := min(depth, n)
+	faults, at := make([]error, width), make([]int, width)
+	var workers sync.WaitGroup
+	for w := range width {
+		workers.Go(func() {
+			for i := w; i < n && ctx.Err() == nil; i += width {
+				if faults[w] = f(ctx, w, i); faults[w] != nil {
+					at[w] = i
+					stop()
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return first(ctx, faults, at)
+}
+
+// first is the fault that the others followed from: a reader that was stopped reports being stopped.
+func first(ctx context.Context, faults []error, at []int) error {
+	var out error
+	best := -1
+	for w, err := range faults {
+		switch {
+		case err == nil:
+		case best < 0, stopped(faults[best]) && !stopped(err), stopped(faults[best]) == stopped(err) && at[w] < at[best]:
+			out, best = err, w
+		}
+	}
+	if best < 0 {
+		return context.Cause(ctx)
+	}
+	return out
+}

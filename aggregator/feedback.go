@@ -1,0 +1,134 @@
+package aggregator
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/disdel/disdel"
+)
+
+// Feedback is a worker's error feedback (Seide et al. 2014; Karimireddy et al. 2019): what a narrow format rounds away is
+// added to what the next round sends. It sends differences to the round's reference, because only small numbers may be
+// rounded so far. It is for one goroutine.
+type Feedback struct {
+	wire     disdel.Wire
+	residual disdel.Weights
+	column   int
+}
+
+// NewFeedback starts from the residual of the round before, which it takes over, or from none. It returns Invalid for a
+// format that rounds nothing away or does not exist.
+func NewFeedback(wire disdel.Wire, residual disdel.Weights) (*Feedback, error) {
+	if format(wire) < 1 {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "start error feedback", Msg: fmt.Sprintf("format %q rounds nothing away", wire)}
+	}
+	return &Feedback{wire: wire, residual: residual, column: columnValues}, nil
+}
+
+// Residual is what the rounds so far lost, by the weights' names: state of the worker. It is Feedback's own memory.
+func (f *Feedback) Residual() disdel.Weights { return f.residual }
+
+// Lost is the length of the residual as one vector.
+func (f *Feedback) Lost() float64 {
+	sum := 0.0
+	for _, t := range f.residual {
+		for _, v := range t.Data {
+			sum += float64(v) * float64(v)
+		}
+	}
+	return math.Sqrt(sum)
+}
+
+// Encoded is an update as it goes over the wire. It may be pushed more than once.
+type Encoded struct {
+	wire    disdel.Wire
+	layout  layout
+	columns [][]byte
+}
+
+// Bytes is its size without the envelope.
+func (e *Encoded) Bytes() disdel.Bytes {
+	n := 0
+	for _, c := range e.columns {
+		n += len(c)
+	}
+	return disdel.Bytes(n)
+}
+
+// Encode rounds weights less reference plus the residual to the format, and keeps what that loses. Neither weights nor
+// reference is changed. It returns Invalid for shapes that differ and Diverged for values that are not finite; the residual is
+// then as it was.
+func (f *Feedback) Encode(weights, reference disdel.Weights) (*Encoded, error) {
+	e := &Encoded{wire: f.wire, layout: newLayout(weights, f.column)}
+	if err := f.fits(e.layout, weights, reference); err != nil {
+		return nil, err
+	}
+	if err := f.finite(weights, reference); err != nil {
+		return nil, err
+	}
+	for i, t := range weights {
+		for k, v := range t.Data {
+			f.residual[i].Data[k] += v - reference[i].Data[k]
+		}
+	}
+	values, kept := make([]float32, 0, f.column), make([]float32, f.column)
+	for k := range e.layout.columns() {
+		values = e.layout.gather(values, f.residual, k)
+		runs := e.layout.runs(k)
+		column := encodeColumn(make([]byte, 0, wireSize(f.wire, runs)), f.wire, runs, values)
+		if err := decodeColumn(kept[:len(values)], f.wire, runs, column); err != nil {
+			return nil, &disdel.Error{Kind: disdel.Internal, Op: "encode update", Err: err}
+		}
+		f.take(e.layout, k, kept)
+		e.columns = append(e.columns, column)
+	}
+	return e, nil
+}
+
+// fits checks the shapes, and starts a residual where there is none.
+func (f *Feedback) fits(l layout, weights, reference disdel.Weights) error {
+	if f.residual == nil {
+		f.residual = l.over(make([]float32, l.values()))
+	}
+	for _, other := range []disdel.Weights{reference, f.residual} {
+		err := l.same(other)
+		if err == nil {
+			err = l.check(other)
+		}
+		if err != nil {
+			return &disdel.Error{Kind: disdel.Invalid, Op: "encode update", Err: err}
+		}
+	}
+	if err := l.check(weights); err != nil {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "encode update", Err: err}
+	}
+	return nil
+}
+
+// widest is the largest difference that every format can carry: rounding up must not reach infinity.
+const widest = math.MaxFloat32 / 2
+
+func (f *Feedback) finite(weights, reference disdel.Weights) error {
+	for i, t := range weights {
+		for k, v := range t.Data {
+			if d := f.residual[i].Data[k] + (v - reference[i].Data[k]); !(d < widest && d > -widest) {
+				return &disdel.Error{
+					Kind: disdel.Diverged, Op: "encode update", Msg: fmt.Sprintf("value %d of %s is not finite", k, t.Name),
+					Hint: "lower the learning rate",
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// take takes what column k carries off the residual.
+func (f *Feedback) take(l layout, k int, carried []float32) {
+	from, to := l.span(k)
+	for i := range l.tensors {
+		a, b := max(from, l.starts[i]), min(to, l.starts[i+1])
+		for v := a; v < b; v++ {
+			f.residual[i].Data[v-l.starts[i]] -= carried[v-from]
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package aggregator
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"hash/fnv"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/disdel/disdel"
+)
+
+// Store is a job's place in Redis. It is safe for concurrent use.
+type Store struct {
+	client  *redis.Client   // of the first server: heads, claims, everything small
+	servers []*redis.Client // all of them, the first too: the columns of large values
+	keys    keys
+	column  int // values of a column
+	lease   time.Duration
+}
+
+// Open connects to the Redis that s names (redis:// or rediss://, as go-redis' ParseURL reads it) and to the further ones,
+// and checks that they answer. It returns Invalid for an address or prefix that is none, Denied for a refused password and
+// Unavailable otherwise. Every action of a job must be given the same servers in the same order.
+func Open(ctx context.Context, s disdel.Store) (*Store, error) {
+	prefix := s.Prefix
+	if prefix == "" {
+		prefix = "disdel"
+	}
+	if strings.ContainsAny(prefix, " {}*?[]\\\r\n\t") {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "open store", Msg: "the prefix \"" + prefix + "\" has a space, a brace or a wildcard",
+			Hint: "use letters, digits, - and :",
+		}
+	}
+	store := &Store{keys: keys{prefix}, column: columnValues, lease: defaultLease}
+	for _, address := range append([]string{s.URL}, s.More...) {
+		client, err := connect(ctx, address, s.CA)
+		if err != nil {
+			store.Close()
+			return nil, err
+		}
+		store.servers = append(store.servers, client)
+	}
+	store.client = store.servers[0]
+	return store, nil
+}
+
+// A Redis that is started again is back, its file read, within seconds: what is under way waits that long. max_retries in the
+// address sets another number of tries.
+const (
+	tries      = 8
+	leastPause = 50 * time.Millisecond
+	mostPause  = 2 * time.Second
+)
+
+func connect(ctx context.Context, address, authority string) (*redis.Client, error) {
+	opt, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "the address is no Redis URL", // the URL may hold a password
+			Hint: "write redis://HOST:PORT/0, or rediss:// for TLS"}
+	}
+	if authority != "" && opt.TLSConfig != nil {
+		opt.TLSConfig.RootCAs = x509.NewCertPool()
+		if !opt.TLSConfig.RootCAs.AppendCertsFromPEM([]byte(authority)) {
+			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "the certificate authority is no PEM text"}
+		}
+	}
+	opt.DisableIdentity = true // miniredis does not know CLIENT SETINFO
+	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if opt.MaxRetries == 0 {
+		opt.MaxRetries = tries - 1
+	}
+	opt.MinRetryBackoff, opt.MaxRetryBackoff, opt.DialerRetries = leastPause, mostPause, 2
+	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = 5*time.Second, 30*time.Second, 30*time.Second
+	client := redis.NewClient(opt)
+	if err := client.Ping(ctx).Err(); err != nil {
+		client.Close()
+		return nil, wrap(err, "open store", "Redis at "+opt.Addr)
+	}
+	return client, nil
+}
+
+// server is where a part lies.
+func (s *Store) server(key string) *redis.Client {
+	if len(s.servers) == 1 {
+		return s.client
+	}
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return s.servers[h.Sum32()%uint32(len(s.servers))]
+}
+
+// Quiet has go-redis keep to itself what it would print to standard error. Its logger is the process's, so this is for a
+// program's main to decide; every error comes back to the caller anyway.
+func Quiet() { redis.SetLogger(silent{}) }
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// Close ends the connections.
+func (s *Store) Close() error {
+	var all error
+	for _, c := range s.servers {
+		all = errors.Join(all, c.Close())
+	}
+	if all != nil {
+		return wrap(all, "close store", "")
+	}
+	return nil
+}
+
+// wrap tells what a Redis error means. An error that is ours already stays as it is.
+func wrap(err error, op, what string) error {
+	if err == nil {
+		return nil
+	}
+	var ours *disdel.Error
+	if errors.As(err, &ours) {
+		return err
+	}
+	e := &disdel.Error{Kind: disdel.Unavailable, Op: op, Msg: what, Err: err}
+	var network net.Error
+	switch text := err.Error(); {
+	case errors.Is(err, redis.Nil):
+		e.Kind, e.Err = disdel.NotFound, nil
+	case errors.Is(err, context.Canceled):
+		e.Kind = disdel.Canceled
+	case strings.HasPrefix(text, "WRONGPASS"), strings.HasPrefix(text, "NOAUTH"), strings.HasPrefix(text, "NOPERM"):
+		e.Kind, e.Hint = disdel.Denied, "check the user and password of the Redis URL, and what the user may do"
+	case strings.HasPrefix(text, "OOM"):
+		e.Kind, e.Hint = disdel.OverLimit, "give Redis more memory (maxmemory), or run fewer workers at once"
+	case strings.Contains(text, "x509:"), strings.Contains(text, "tls:"):
+		e.Kind, e.Hint = disdel.Denied, "check the certificate of Redis and the authority that it is checked against"
+	case errors.As(err, &network), errors.Is(err, context.DeadlineExceeded):
+		e.Hint = "check that Redis runs and can be reached from here"
+	}
+	return e
+}

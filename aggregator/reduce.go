@@ -1,0 +1,191 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/disdel/disdel"
+)
+
+// Reduce takes the weighted mean of members (DiSDeL III-B.1) in their order, whatever order they came in: equal members give
+// equal bits. It goes column by column: column k of every member in turn, then column k of the result. It holds the result
+// and a few columns, whatever the number of members and their size. Members that were sent as differences stand for the
+// round's reference plus what they say; it is read once. The result has no id yet. Nothing comes back unless every byte of
+// every member was checked: it returns NotFound, Corrupt or Diverged with the member's name; damage is counted.
+func (s *Store) Reduce(ctx context.Context, members []disdel.UpdateID, like disdel.Weights) (disdel.Update, error) {
+	if len(members) == 0 {
+		return disdel.Update{}, &disdel.Error{Kind: disdel.Invalid, Op: "average updates", Msg: "there are none"}
+	}
+	r := newReduction(s, members, like)
+	err := r.readHeads(ctx)
+	if err == nil {
+		err = r.readColumns(ctx)
+	}
+	if err != nil {
+		return disdel.Update{}, s.countDamage(ctx, members[0].Job, err)
+	}
+	return disdel.Update{Samples: r.total, Weights: r.layout.over(r.result)}, nil
+}
+
+// reduction is one Reduce under way.
+type reduction struct {
+	store       *Store
+	members     []disdel.UpdateID
+	like        disdel.Weights
+	layout      layout
+	terms       []term
+	total       float64 // samples of all members
+	differences float64 // samples of those that are differences
+	sums        sums    // of one column
+	narrow      []float32
+	result      []float32
+}
+
+// term is a value and its weight in the sum.
+type term struct {
+	head   *head
+	weight float64
+}
+
+func newReduction(s *Store, members []disdel.UpdateID, like disdel.Weights) *reduction {
+	r := &reduction{store: s, members: members, like: like, layout: newLayout(like, s.column)}
+	r.result = make([]float32, r.layout.values())
+	r.sums = make(sums, min(r.layout.column, len(r.result)))
+	return r
+}
+
+// readHeads reads every member's head; values of one column come with it and are added at once. The reference, where there
+// are differences, is the last term.
+func (r *reduction) readHeads(ctx context.Context) error {
+	keys := r.store.keys
+	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
+		return r.fetchHead(ctx, keys.value(kindUpdate, r.members[i]), buf, kindUpdate, r.members[i])
+	}
+	err := ahead(ctx, len(r.members), r.headSize(), fetch, func(i int, data []byte) error {
+		return r.begin(kindUpdate, r.members[i], data)
+	})
+	if err != nil || r.differences == 0 {
+		return err
+	}
+	id := referenceID(r.members[0].Job, r.members[0].Round)
+	data, err := r.fetchHead(ctx, keys.value(kindReference, id), make([]byte, r.headSize()), kindReference, id)
+	if err != nil {
+		return notYet(err, id.Job, id.Round)
+	}
+	return r.begin(kindReference, id, data)
+}
+
+// headSize is room for a head of these shapes, the one column that may follow it, and a head of somewhat other shapes, so that
+// the error can say in what they differ.
+func (r *reduction) headSize() int {
+	n := fixedHead + maxJob + 4*r.layout.columns() + 1<<14
+	for _, t := range r.like {
+		n += 3 + len(t.Name) + 4*len(t.Shape)
+	}
+	return n + 4*min(r.layout.column, r.layout.values()) + spare
+}
+
+func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kind, id disdel.UpdateID) ([]byte, error) {
+	data, err := r.store.fetch(ctx, r.store.client, key, buf)
+	if err != nil && !errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "buffer too small") {
+		return nil, refuse(k, id, "it is longer than one of this network")
+	}
+	return data, wrap(err, "fetch "+k.String(), id.String())
+}
+
+// begin checks a head and makes a term of it.
+func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
+	h, body, err := decodeHead(data, k, id, r.like)
+	if err != nil {
+		return err
+	}
+	if h.layout.column != r.layout.column {
+		return refuse(k, id, "columns of %d values, not %d", h.layout.column, r.layout.column)
+	}
+	if id.Job != r.members[0].Job || id.Round != r.members[0].Round {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "average updates", Job: id.Job, Msg: fmt.Sprintf("%v and %v are of different rounds", id, r.members[0])}
+	}
+	t := term{head: h, weight: h.samples}
+	switch {
+	case k == kindReference:
+		t.weight = r.differences
+	case h.difference:
+		r.differences += h.samples
+		fallthrough
+	default:
+		r.total += h.samples
+	}
+	h.layout = r.layout // equal, and held once
+	r.terms = append(r.terms, t)
+	if !h.inline() {
+		return nil
+	}
+	if err := h.checkColumn(0, body); err != nil {
+		return err
+	}
+	return r.add(t, 0, r.layout.runs(0), body)
+}
+
+// readColumns adds up column by column and writes the means. A single column was added as it came with its heads.
+func (r *reduction) readColumns(ctx context.Context) error {
+	if r.layout.columns() == 1 {
+		return r.finish(0)
+	}
+	n := len(r.terms)
+	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
+		h := r.terms[i%n].head
+		data, err := r.store.fetchPart(ctx, h, i/n, buf)
+		return data, wrap(err, "fetch "+h.kind.String(), h.id.String())
+	}
+	var runs []int
+	return ahead(ctx, n*r.layout.columns(), 4*r.layout.column+spare, fetch, func(i int, data []byte) error {
+		k := i / n
+		if i%n == 0 {
+			clear(r.sums)
+			runs = r.layout.runs(k)
+		}
+		if err := r.add(r.terms[i%n], k, runs, data); err != nil || i%n < n-1 {
+			return err
+		}
+		return r.finish(k)
+	})
+}
+
+// add adds a checked column of a term.
+func (r *reduction) add(t term, k int, runs []int, data []byte) error {
+	from, to := r.layout.span(k)
+	if t.head.wire == disdel.WireFloat32 {
+		if r.sums[:to-from].add(data, t.weight) {
+			return nil
+		}
+	}
+	if r.narrow == nil {
+		r.narrow = make([]float32, len(r.sums))
+	}
+	values := r.narrow[:to-from]
+	if err := decodeColumn(values, t.head.wire, runs, data); err != nil {
+		return refuse(t.head.kind, t.head.id, "column %d: %v", k, err)
+	}
+	if i := notFinite(values); i >= 0 {
+		return nonFinite(t.head.kind, t.head.id, r.layout.at(from+i))
+	}
+	r.sums[:to-from].addFloats(values, t.weight)
+	return nil
+}
+
+// finish writes the means of column k. It refuses one beyond float32: a difference and its reference may each be finite and
+// their sum not.
+func (r *reduction) finish(k int) error {
+	from, to := r.layout.span(k)
+	if r.sums.mean(r.result[from:to], r.total) {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Diverged, Op: "average updates", Job: r.members[0].Job,
+		Msg: r.layout.at(from+max(0, notFinite(r.result[from:to]))) + " of the mean is not finite", Hint: "lower the learning rate",
+	}
+}

@@ -1,0 +1,274 @@
+package aggregator
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+)
+
+func reduceIsTheMean(t *testing.T, s *place) {
+	for _, column := range []int{columnValues, 4} {
+		s.column = column
+		var ids []disdel.UpdateID
+		var list []disdel.Update
+		for m, n := range []float64{10, 30, 20} {
+			u := update(m, n)
+			u.ID.Job += disdel.JobID(rune('a' + column%26))
+			push(t, s, u)
+			ids, list = append(ids, u.ID), append(list, u)
+		}
+		got, err := s.Reduce(ctx, ids, someWeights(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Samples != 60 {
+			t.Errorf("%g samples, want 60", got.Samples)
+		}
+		for i := range got.Weights {
+			for k, v := range got.Weights[i].Data {
+				want := (10*float64(list[0].Weights[i].Data[k]) + 30*float64(list[1].Weights[i].Data[k]) + 20*float64(list[2].Weights[i].Data[k])) / 60
+				if v != float32(want) {
+					t.Errorf("%s[%d] = %g, want %g", got.Weights[i].Name, k, v, want)
+				}
+			}
+		}
+		other := ids[0]
+		other.Member = 8
+		_, err = s.Reduce(ctx, append(ids, other), someWeights(1))
+		want(t, disdel.NotFound, err)
+		_, err = s.Reduce(ctx, ids, someWeights(1)[:1])
+		want(t, disdel.Corrupt, err)
+	}
+	_, err := s.Reduce(ctx, nil, someWeights(1))
+	want(t, disdel.Invalid, err)
+}
+
+// Members whose sum depends on the order show that it is theirs.
+func reduceKeepsOrder(t *testing.T, s *place) {
+	s.column = 4
+	var ids []disdel.UpdateID
+	for m, v := range []float32{1e30, 1, -1e30} {
+		u := update(m, 1)
+		for _, tensor := range u.Weights {
+			for i := range tensor.Data {
+				tensor.Data[i] = v
+			}
+		}
+		push(t, s, u)
+		ids = append(ids, u.ID)
+	}
+	for _, c := range []struct {
+		order []disdel.UpdateID
+		want  float32
+	}{{ids, 0}, {[]disdel.UpdateID{ids[0], ids[2], ids[1]}, float32(1.0 / 3)}} {
+		got, err := s.Reduce(ctx, c.order, someWeights(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tensor := range got.Weights {
+			for _, v := range tensor.Data {
+				if v != c.want {
+					t.Fatalf("%v gives %g, want %g", c.order, v, c.want)
+				}
+			}
+		}
+	}
+}
+
+// narrowFormatsTravel: workers of three formats in one mean, which holds the reference once.
+func narrowFormatsTravel(t *testing.T, s *place) {
+	for _, column := range []int{columnValues, 4} {
+		s.column = column
+		job := disdel.JobID("job-" + string(rune('a'+column%26)))
+		reference := someWeights(50)
+		if err := s.PutReference(ctx, job, 2, reference); err != nil {
+			t.Fatal(err)
+		}
+		var ids []disdel.UpdateID
+		sum, total := someWeights(0), 0.0
+		for _, tensor := range sum {
+			clear(tensor.Data)
+		}
+		for m, wire := range []disdel.Wire{disdel.WireInt8, disdel.WireFloat32, disdel.WireBfloat16} {
+			u := update(m, float64(10+m))
+			u.ID.Job = job
+			pushAs(t, s, u, wire, reference)
+			got, err := s.FetchUpdate(ctx, u.ID, reference)
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, u.Weights, got.Weights, 0.02)
+			for i := range sum {
+				for k := range sum[i].Data {
+					sum[i].Data[k] += float32(u.Samples) * got.Weights[i].Data[k]
+				}
+			}
+			ids, total = append(ids, u.ID), total+u.Samples
+		}
+		got, err := s.Reduce(ctx, ids, reference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range sum {
+			for k := range sum[i].Data {
+				sum[i].Data[k] /= float32(total)
+			}
+		}
+		near(t, sum, got.Weights, 1e-5)
+		if err := s.DropRound(ctx, job, 2); err != nil {
+			t.Fatal(err)
+		}
+		for m, wire := range []disdel.Wire{disdel.WireInt8, disdel.WireFloat32} {
+			u := update(m, 1)
+			u.ID.Job = job
+			pushAs(t, s, u, wire, reference)
+		}
+		_, err = s.Reduce(ctx, ids[:2], reference)
+		want(t, disdel.NotFound, err) // differences without what they differ from
+	}
+}
+
+func pushAs(t *testing.T, s *place, u disdel.Update, wire disdel.Wire, reference disdel.Weights) {
+	t.Helper()
+	if wire == disdel.WireFloat32 {
+		push(t, s, u)
+		return
+	}
+	f, err := NewFeedback(wire, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.column = s.column
+	e, err := f.Encode(u.Weights, reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.PushEncoded(ctx, u, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func near(t *testing.T, want, got disdel.Weights, tolerance float64) {
+	t.Helper()
+	for i := range want {
+		for k, v := range want[i].Data {
+			if d := math.Abs(float64(v - got[i].Data[k])); !(d <= tolerance) {
+				t.Errorf("%s[%d] = %g, want %g", want[i].Name, k, got[i].Data[k], v)
+			}
+		}
+	}
+}
+
+func bytesOf(v []float32) []byte {
+	return encodeColumn(nil, disdel.WireFloat32, nil, v)
+}
+
+// The vector code and the plain loop give the same bits, and see the same values that are not finite.
+func TestEveryPathAddsAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 70).Draw(t, "values")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		v, a := make([]float32, n), make(sums, n)
+		for i := range v {
+			v[i], a[i] = float32(rng.NormFloat64()), rng.NormFloat64()
+		}
+		if n > 0 && rapid.Bool().Draw(t, "odd one") {
+			v[rng.IntN(n)] = rapid.SampledFrom([]float32{float32(math.NaN()), float32(math.Inf(-1)), math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Copysign(0, -1))}).Draw(t, "which")
+		}
+		b, c := append(sums{}, a...), append(sums{}, a...)
+		weight := rapid.Float64Range(0.1, 1e6).Draw(t, "weight")
+		okA, okB, okC := a.add(bytesOf(v), weight), addScalar(b, bytesOf(v), weight), c.addFloats(v, weight)
+		if finite := notFinite(v) < 0; okA != finite || okB != finite || okC != finite {
+			t.Fatalf("finite is %v: %v %v %v", finite, okA, okB, okC)
+		}
+		if !okA {
+			return
+		}
+		for i := range a {
+			if math.Float64bits(a[i]) != math.Float64bits(b[i]) || a[i] != c[i] {
+				t.Fatalf("sum %d: %g %g %g", i, a[i], b[i], c[i])
+			}
+		}
+		x, y := make([]float32, n), make([]float32, n)
+		total := rapid.Float64Range(1e-30, 1e6).Draw(t, "total")
+		okX, okY := a.mean(x, total), meanScalar(y, a, total)
+		if finite := notFinite(y) < 0; okX != finite || okY != finite || finite && !slices.Equal(x, y) {
+			t.Fatalf("means: %v %v %v", okX, okY, finite)
+		}
+	})
+}
+
+// Any tree of means equals the flat mean; equal orders give equal bits (DiSDeL III-B.1, Fig. 6: levels).
+func TestTreesOfMeansEqualTheFlatMean(t *testing.T) {
+	at := enter(t, embedded(t), "trees")
+	at.column = 4
+	const n = 9
+	var ids []disdel.UpdateID
+	for m := range n {
+		u := update(m, float64(1+7*m%5))
+		push(t, at, u)
+		ids = append(ids, u.ID)
+	}
+	flat, err := at.Reduce(ctx, ids, someWeights(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := at.Reduce(ctx, ids, someWeights(0))
+	if diff := cmp.Diff(flat, again); diff != "" {
+		t.Fatalf("equal orders differ:\n%s", diff)
+	}
+	for cut := 1; cut < n; cut++ {
+		var top []disdel.UpdateID
+		for c, part := range [][]disdel.UpdateID{ids[:cut], ids[cut:]} {
+			u, err := at.Reduce(ctx, part, someWeights(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.ID = disdel.UpdateID{Job: "job-1", Round: 2, Level: cut, Member: c}
+			push(t, at, u)
+			top = append(top, u.ID)
+		}
+		tree, err := at.Reduce(ctx, top, someWeights(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tree.Samples != flat.Samples {
+			t.Errorf("%g samples, want %g", tree.Samples, flat.Samples)
+		}
+		near(t, flat.Weights, tree.Weights, 1e-6)
+	}
+}
+
+// A mean beyond float32 is refused: the reference and a difference are finite, their sum is not.
+func TestAMeanThatOverflowsIsRefused(t *testing.T) {
+	s := enter(t, embedded(t), "overflow")
+	reference, weights := someWeights(1), someWeights(1)
+	reference[0].Data[0], weights[0].Data[0] = -math.MaxFloat32, -math.MaxFloat32
+	f, _ := NewFeedback(disdel.WireInt8, nil)
+	e, err := f.Encode(someWeights(2), someWeights(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary.LittleEndian.PutUint32(e.columns[0], math.Float32bits(-math.MaxFloat32/200)) // the first block's scale
+	e.columns[0][4] = 127
+	if err := s.PutReference(ctx, "job-1", 2, reference); err != nil {
+		t.Fatal(err)
+	}
+	u := update(0, 1)
+	if err := s.PushEncoded(ctx, u, e); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Reduce(ctx, []disdel.UpdateID{u.ID}, reference); !errors.Is(err, disdel.Diverged) {
+		t.Errorf("got %v, want Diverged", err)
+	}
+}

@@ -1,0 +1,73 @@
+package aggregator
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// sums is a running weighted sum of columns, in float64 and in the order of adding, so that equal orders give equal bits and
+// the error does not grow with the number of members (DiSDeL III-B.1 averages; the order is ours).
+type sums []float64
+
+const exponent = 0x7f800000
+
+// add adds weight times the little-endian float32 values of b, which has four bytes for each sum. It returns whether all of
+// them are finite; if not, the sums are of no use any more.
+func (s sums) add(b []byte, weight float64) bool {
+	n := addVector(s, b, weight)
+	if n < 0 {
+		return false
+	}
+	return addScalar(s[n:], b[4*n:], weight)
+}
+
+// addScalar rounds the product before it adds, on every processor, as the vector code does.
+func addScalar(s sums, b []byte, weight float64) bool {
+	le, bad := binary.LittleEndian, uint32(0)
+	for len(s) >= 4 && len(b) >= 16 {
+		x0, x1, x2, x3 := le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:]), le.Uint32(b[12:])
+		bad |= overflow(x0) | overflow(x1) | overflow(x2) | overflow(x3)
+		s[0] += float64(weight * float64(math.Float32frombits(x0)))
+		s[1] += float64(weight * float64(math.Float32frombits(x1)))
+		s[2] += float64(weight * float64(math.Float32frombits(x2)))
+		s[3] += float64(weight * float64(math.Float32frombits(x3)))
+		s, b = s[4:], b[16:]
+	}
+	for i := range s {
+		x := le.Uint32(b[4*i:])
+		bad |= overflow(x)
+		s[i] += float64(weight * float64(math.Float32frombits(x)))
+	}
+	return bad>>31 == 0
+}
+
+// overflow sets the top bit for an exponent of ones: NaN or infinity.
+func overflow(x uint32) uint32 { return x&exponent + 0x00800000 }
+
+// addFloats is add for values that were decoded.
+func (s sums) addFloats(v []float32, weight float64) bool {
+	bad := uint32(0)
+	for i, x := range v {
+		bad |= overflow(math.Float32bits(x))
+		s[i] += float64(weight * float64(x))
+	}
+	return bad>>31 == 0
+}
+
+// mean writes the sums over the total weight, and returns whether all of the means are finite.
+func (s sums) mean(dst []float32, total float64) bool {
+	n := meanVector(dst, s, total)
+	if n < 0 {
+		return false
+	}
+	return meanScalar(dst[n:], s[n:], total)
+}
+
+func meanScalar(dst []float32, s sums, total float64) bool {
+	bad := uint32(0)
+	for i := range dst {
+		dst[i] = float32(s[i] / total)
+		bad |= overflow(math.Float32bits(dst[i]))
+	}
+	return bad>>31 == 0
+}

@@ -1,0 +1,39 @@
+package aggregator
+
+import "golang.org/x/sys/cpu"
+
+var hasAVX2 = cpu.X86.HasAVX2
+
+// addVector adds as many values as fill whole vectors and returns how many, or -1 if one of them is not finite.
+func addVector(s sums, b []byte, weight float64) int {
+	n := min(len(s), len(b)/4) &^ 15
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	if addAVX2(&s[0], &b[0], n, weight) != 0 {
+		return -1
+	}
+	return n
+}
+
+// addAVX2 adds weight times n values, a multiple of 16. It returns what is not 0 if one is not finite.
+//
+//go:noescape
+func addAVX2(s *float64, b *byte, n int, weight float64) uint32
+
+// meanVector writes as many means as fill whole vectors and returns how many, or -1 if one of them is not finite.
+func meanVector(dst []float32, s sums, total float64) int {
+	n := len(dst) &^ 7
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	if meanAVX2(&dst[0], &s[0], n, total) != 0 {
+		return -1
+	}
+	return n
+}
+
+// meanAVX2 divides n sums, a multiple of 8, by total. It returns what is not 0 if a quotient is not finite.
+//
+//go:noescape
+func meanAVX2(dst *float32, s *float64, n int, total float64) uint32

@@ -1,0 +1,121 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/disdel/disdel"
+)
+
+// Progress is the last heartbeat of every action of the newest round, train before the rest, by member.
+func (s *Store) Progress(ctx context.Context, job disdel.JobID) ([]disdel.Progress, error) {
+	all, err := s.client.HGetAll(ctx, s.keys.progress(job)).Result()
+	if err != nil {
+		return nil, wrap(err, "read progress", string(job))
+	}
+	out := make([]disdel.Progress, 0, len(all))
+	newest := 0
+	for name, text := range all {
+		var p disdel.Progress
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			return nil, &disdel.Error{Kind: disdel.Corrupt, Op: "read progress", Job: job, Msg: name, Err: err}
+		}
+		newest = max(newest, p.Round)
+		out = append(out, p)
+	}
+	out = slices.DeleteFunc(out, func(p disdel.Progress) bool { return p.Round < newest })
+	sort.Slice(out, func(i, j int) bool {
+		return out[i].Task > out[j].Task || out[i].Task == out[j].Task && out[i].Member < out[j].Member
+	})
+	return out, nil
+}
+
+// Cancel has every action of the job told, at its next heartbeat or renewal, to stop.
+func (s *Store) Cancel(ctx context.Context, job disdel.JobID) error {
+	return wrap(s.client.Set(ctx, s.keys.cancel(job), "1", keyLife).Err(), "cancel job", string(job))
+}
+
+// DropRound deletes the updates, claims and states of a round and the reference it started from: what no later action will
+// read.
+func (s *Store) DropRound(ctx context.Context, job disdel.JobID, round int) error {
+	return s.drop(ctx, job, fmt.Sprintf("update:%d:", round), fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))
+}
+
+// ForgetUpdates deletes the updates and claims of a round that is to be run again in another way: with other shards, say.
+// What is still being made of the round before is refused, because its claim is gone.
+func (s *Store) ForgetUpdates(ctx context.Context, job disdel.JobID, round int) error {
+	return s.drop(ctx, job, fmt.Sprintf("update:%d:", round), fmt.Sprintf("work:%d:", round))
+}
+
+func (s *Store) drop(ctx context.Context, job disdel.JobID, prefixes ...string) error {
+	all, err := s.client.SMembers(ctx, s.keys.index(job)).Result()
+	if err != nil {
+		return wrap(err, "drop round", string(job))
+	}
+	all = slices.DeleteFunc(all, func(text string) bool {
+		name := strings.TrimPrefix(text, s.keys.job(job)+":")
+		return !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	})
+	return wrap(s.remove(ctx, job, all), "drop round", string(job))
+}
+
+// Sweep deletes every key of the job on every server and returns how many there were.
+func (s *Store) Sweep(ctx context.Context, job disdel.JobID) (int, error) {
+	all, err := s.client.SMembers(ctx, s.keys.index(job)).Result()
+	if err != nil {
+		return 0, wrap(err, "sweep job", string(job))
+	}
+	n, err := s.unlink(ctx, all)
+	if err != nil {
+		return n, wrap(err, "sweep job", string(job))
+	}
+	more, err := s.client.Unlink(ctx, s.keys.single(job)...).Result()
+	return n + int(more), wrap(err, "sweep job", string(job))
+}
+
+// remove deletes what index entries stand for, and then the entries.
+func (s *Store) remove(ctx context.Context, job disdel.JobID, entries []string) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	if _, err := s.unlink(ctx, entries); err != nil {
+		return err
+	}
+	members := make([]any, len(entries))
+	for i, e := range entries {
+		members[i] = e
+	}
+	return s.client.SRem(ctx, s.keys.index(job), members...).Err()
+}
+
+// unlinkBatch is how many keys one command deletes.
+const unlinkBatch = 500
+
+// unlink deletes the keys of index entries, each where it lies. Redis frees their memory in the background.
+func (s *Store) unlink(ctx context.Context, entries []string) (int, error) {
+	byServer := map[*redis.Client][]string{}
+	for _, e := range entries {
+		key, parts := entryKeys(e)
+		byServer[s.client] = append(byServer[s.client], key)
+		for _, p := range parts {
+			byServer[s.server(p)] = append(byServer[s.server(p)], p)
+		}
+	}
+	total := 0
+	for _, server := range s.servers {
+		for batch := range slices.Chunk(byServer[server], unlinkBatch) {
+			n, err := server.Unlink(ctx, batch...).Result()
+			if err != nil {
+				return total, err
+			}
+			total += int(n)
+		}
+	}
+	return total, nil
+}

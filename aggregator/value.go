@@ -1,0 +1,249 @@
+package aggregator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/disdel/disdel"
+)
+
+// source gives the bytes of column k, in dst if they fit.
+type source func(dst []byte, values []float32, k int) []byte
+
+// fromWeights encodes columns as they are asked for.
+func fromWeights(h *head, w disdel.Weights) source {
+	return func(dst []byte, values []float32, k int) []byte {
+		return encodeColumn(dst[:0], h.wire, h.layout.runs(k), h.layout.gather(values, w, k))
+	}
+}
+
+// valid checks what a head is to be made of.
+func (h *head) valid() error {
+	invalid := func(format string, args ...any) error {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "write " + h.kind.String(), Job: h.id.Job, Msg: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case !(h.samples > 0) || math.IsInf(h.samples, 0):
+		return invalid("%v stands for %g samples", h.id, h.samples)
+	case len(h.id.Job) > maxJob:
+		return invalid("the job's name has %d bytes", len(h.id.Job))
+	case format(h.wire) < 0:
+		return invalid("format %q is none", h.wire)
+	}
+	for _, t := range h.layout.tensors {
+		if len(t.Name) > maxName {
+			return invalid("a tensor's name has %d bytes", len(t.Name))
+		}
+	}
+	return nil
+}
+
+// headOf starts a head for weights, having checked them: nothing that is not finite is written.
+func (s *Store) headOf(k kind, id disdel.UpdateID, w disdel.Weights) (*head, error) {
+	h := &head{kind: k, id: id, samples: 1, wire: disdel.WireFloat32, layout: newLayout(w, s.column)}
+	if err := h.layout.check(w); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "write " + k.String(), Job: id.Job, Err: err}
+	}
+	for _, t := range w {
+		if i := notFinite(t.Data); i >= 0 {
+			return nil, nonFinite(k, id, fmt.Sprintf("value %d of %s", i, t.Name))
+		}
+	}
+	return h, nil
+}
+
+// staging is a value that is written and not yet committed.
+type staging struct {
+	head  *head
+	key   string
+	parts int
+}
+
+func (t staging) entry() string { return entry(t.key, t.parts) }
+
+// stage writes a value where nobody looks for it: columns first, on all servers, then the head on the first one. It is in
+// the index before any of it is there, so that a sweep finds what a crash leaves.
+func (s *Store) stage(ctx context.Context, h *head, columns source) (staging, error) {
+	if err := h.valid(); err != nil {
+		return staging{}, err
+	}
+	var token [8]byte
+	rand.Read(token[:])
+	h.token = binary.LittleEndian.Uint64(token[:])
+	h.sums = make([]uint32, h.layout.columns())
+	t := staging{head: h, key: s.keys.staged(h)}
+	if h.inline() {
+		body := columns(nil, nil, 0)
+		h.sums[0] = crc32.Checksum(body, castagnoli)
+		return t, s.writeHead(ctx, t, body)
+	}
+	t.parts = h.layout.columns()
+	if err := s.register(ctx, h.id.Job, t.entry()); err != nil {
+		return t, err
+	}
+	if err := s.writeParts(ctx, t, columns); err != nil {
+		s.discard(ctx, h.id.Job, t.entry())
+		return t, err
+	}
+	return t, s.writeHead(ctx, t, nil)
+}
+
+func (s *Store) register(ctx context.Context, job disdel.JobID, entries ...any) error {
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.SAdd(ctx, s.keys.index(job), entries...)
+		p.Expire(ctx, s.keys.index(job), keyLife)
+		return nil
+	})
+	return err
+}
+
+func (s *Store) writeParts(ctx context.Context, t staging, columns source) error {
+	type scratch struct {
+		bytes  []byte
+		values []float32
+	}
+	buffers := make([]scratch, depth)
+	return each(ctx, t.parts, func(ctx context.Context, worker, k int) error {
+		b := &buffers[worker]
+		if b.values == nil {
+			b.values = make([]float32, 0, t.head.layout.column)
+			b.bytes = make([]byte, 0, 4*t.head.layout.column)
+		}
+		data := columns(b.bytes, b.values, k)
+		t.head.sums[k] = crc32.Checksum(data, castagnoli)
+		key := part(t.key, k)
+		return s.server(key).Set(ctx, key, data, keyLife).Err()
+	})
+}
+
+func (s *Store) writeHead(ctx context.Context, t staging, body []byte) error {
+	data, err := t.head.encode()
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		index := s.keys.index(t.head.id.Job)
+		p.SAdd(ctx, index, t.entry(), entry(s.keys.value(t.head.kind, t.head.id), 0))
+		p.Expire(ctx, index, keyLife)
+		p.Set(ctx, t.key, append(data, body...), keyLife)
+		return nil
+	})
+	return err
+}
+
+// discard deletes values by their index entries. It goes on when the caller was cancelled; what it cannot delete, a sweep will.
+func (s *Store) discard(ctx context.Context, job disdel.JobID, entries ...string) error {
+	return s.remove(context.WithoutCancel(ctx), job, entries)
+}
+
+// fetch reads a key into buf. It tries again when the connection breaks or the server has only just started: go-redis leaves
+// that to the caller where it reads into the caller's buffer.
+func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf []byte) ([]byte, error) {
+	for i, pause := 1, leastPause; ; i, pause = i+1, min(2*pause, mostPause) {
+		cmd := server.GetToBuffer(ctx, key, buf)
+		err := cmd.Err()
+		if err == nil {
+			return cmd.Bytes(), nil
+		}
+		if !passing(err) || i > server.Options().MaxRetries {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// passing says whether a read may succeed if it is tried again.
+func passing(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && !stopped(err) || errors.Is(err, io.EOF) || strings.HasPrefix(err.Error(), "LOADING ")
+}
+
+// fetchPart reads column k of a value and checks its length and checksum.
+func (s *Store) fetchPart(ctx context.Context, h *head, k int, buf []byte) ([]byte, error) {
+	key := part(s.keys.staged(h), k)
+	data, err := s.fetch(ctx, s.server(key), key, buf)
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil, refuse(h.kind, h.id, "column %d is gone", k)
+	case err != nil && strings.Contains(err.Error(), "buffer too small"):
+		return nil, refuse(h.kind, h.id, "column %d is too long", k)
+	case err != nil:
+		return nil, err
+	}
+	return data, h.checkColumn(k, data)
+}
+
+func (h *head) checkColumn(k int, data []byte) error {
+	if want := wireSize(h.wire, h.layout.runs(k)); len(data) != want {
+		return refuse(h.kind, h.id, "column %d has %d bytes, not %d", k, len(data), want)
+	}
+	if crc32.Checksum(data, castagnoli) != h.sums[k] {
+		return refuse(h.kind, h.id, "column %d is damaged", k)
+	}
+	return nil
+}
+
+// open reads a value's head, with its only column where it has but one.
+func (s *Store) open(ctx context.Context, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
+	data, err := s.client.Get(ctx, s.keys.value(k, id)).Bytes()
+	if err != nil {
+		return nil, nil, wrap(err, "fetch "+k.String(), id.String())
+	}
+	return decodeHead(data, k, id, like)
+}
+
+// load reads the values of a value, straight into the weights that it returns.
+func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weights, error) {
+	values := make([]float32, h.layout.values())
+	if h.inline() {
+		if err := h.checkColumn(0, inline); err != nil {
+			return nil, err
+		}
+		return h.layout.over(values), h.decode(values, 0, inline)
+	}
+	buffers := make([][]byte, depth)
+	err := each(ctx, h.layout.columns(), func(ctx context.Context, worker, k int) error {
+		if buffers[worker] == nil {
+			buffers[worker] = make([]byte, 4*h.layout.column+spare)
+		}
+		data, err := s.fetchPart(ctx, h, k, buffers[worker])
+		if err != nil {
+			return err
+		}
+		return h.decode(values, k, data)
+	})
+	return h.layout.over(values), wrap(err, "fetch "+h.kind.String(), h.id.String())
+}
+
+// spare is the room that go-redis' quick way of reading into a buffer needs behind the value.
+const spare = 2
+
+// decode reads column k into its place in values and checks that it is finite.
+func (h *head) decode(values []float32, k int, data []byte) error {
+	from, to := h.layout.span(k)
+	if err := decodeColumn(values[from:to], h.wire, h.layout.runs(k), data); err != nil {
+		return refuse(h.kind, h.id, "column %d: %v", k, err)
+	}
+	if i := notFinite(values[from:to]); i >= 0 {
+		return nonFinite(h.kind, h.id, h.layout.at(from+i))
+	}
+	return nil
+}
+
+// stopped says whether an error only tells that the work was stopped.
+func stopped(err error) bool { return errors.Is(err, context.Canceled) }
