@@ -147,7 +147,6 @@ type TrainRequest struct {
 	Upkeep     Upkeep    `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
 	Statistics Upkeep    `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
 	SaveEvery  Millis    `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none
-	Redo       bool      `json:"redo,omitempty"`        // what was delivered before is damaged or gone: begin anew
 	Models     string    `json:"models,omitempty"`      // blob URL of the two below
 	From       string    `json:"from,omitempty"`        // checkpoint of this round's reference, for a store that lost it
 	Checkpoint string    `json:"checkpoint,omitempty"`  // where the worker's own state goes; "": nowhere
@@ -198,8 +197,7 @@ type AggregateRequest struct {
 	Cluster    int        `json:"cluster"`
 	Attempt    int        `json:"attempt"`
 	Members    []UpdateID `json:"members"`
-	Redo       bool       `json:"redo,omitempty"` // what was delivered before is damaged or gone
-	Top        bool       `json:"top"`            // publish the result as the next round's reference
+	Top        bool       `json:"top"` // publish the result as the next round's reference
 	Store      Store      `json:"store"`
 	Memory     Bytes      `json:"limitBytes"`
 	Estimate   Bytes      `json:"estimateBytes"`        // what the collector is to keep the process within

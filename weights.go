@@ -28,4 +28,5 @@ type Update struct {
 	Fence   uint64  // of the claim that it was made under; a later claim's update replaces it, an earlier one's is refused
 	Samples float64 // weight in the average, above 0
 	Weights Weights
+	Meta    map[string]string // what its producer says of it; the same work gives the same
 }

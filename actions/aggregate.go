@@ -2,46 +2,56 @@ package actions
 
 import (
 	"context"
+	"path"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
 )
 
 // aggregate reduces a cluster's updates to their weighted mean. The top one publishes it as the next round's reference
-// and, in the last round, writes the final weights; every other pushes it as an update of its own level.
+// and, where the request says so, writes it as a checkpoint or as the final weights; every other pushes it as an update of
+// its own level.
 func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult, err error) {
 	bound(req.Memory, req.Estimate, 0)
-	store, err := aggregator.Open(ctx, req.Store)
+	id := disdel.UpdateID{Job: req.Job, Round: req.Round, Level: req.Level, Member: req.Cluster}
+	ctx, s, err := h.begin(ctx, c, req.Store, id, req.Attempt)
 	if err != nil {
 		return res, err
 	}
-	defer store.Close()
+	defer s.close(ctx)
 	g, err := model.Build(req.Network)
 	if err != nil {
 		return res, err
 	}
-	var mean disdel.Update
-	err = c.phase("compute", func() (err error) {
-		mean, err = store.Reduce(ctx, req.Members, shapes(g))
-		return err
-	})
-	if err != nil {
-		return res, err
+	a := aggregation{session: s, req: req, id: id, like: withOptimizer(shapes(g), g, req.Averaged), res: disdel.AggregateResult{Again: s.committed}}
+	for _, step := range []struct {
+		phase string
+		do    func(context.Context) error
+	}{{"compute", a.reduce}, {"push", a.deliver}, {"save", a.save}} {
+		if err := c.phase(step.phase, func() error { return step.do(ctx) }); err != nil {
+			return res, err
+		}
 	}
-	if err := c.phase("push", func() error { return deliver(ctx, store, req, mean) }); err != nil {
-		return res, err
+	a.res.Weight, a.res.Usage = a.mean.Samples, c.usage()
+	return a.res, nil
+}
+
+type aggregation struct {
+	*session
+	req  disdel.AggregateRequest
+	id   disdel.UpdateID
+	like disdel.Weights
+	mean disdel.Update
+	res  disdel.AggregateResult
+}
+
+// reduce takes the mean, unless an earlier attempt has delivered it.
+func (a *aggregation) reduce(ctx context.Context) (err error) {
+	if !a.res.Again {
+		a.mean, err = a.store.Reduce(ctx, a.req.Members, a.like)
 	}
-	res.Weight = mean.Samples
-	if req.Models != "" {
-		err = c.phase("save", func() (err error) {
-			res.Checksum, res.Size, err = save(ctx, req, mean.Weights)
-			return err
-		})
-	}
-	res.Usage = c.usage()
-	return res, err
+	return err
 }
 
 // shapes is what an update of this network must look like.
@@ -54,23 +64,60 @@ func shapes(g *model.Graph) disdel.Weights {
 	return out
 }
 
-func deliver(ctx context.Context, store *aggregator.Store, req disdel.AggregateRequest, mean disdel.Update) error {
-	if req.Top {
-		if err := store.PutReference(ctx, req.Job, req.Round+1, mean.Weights); err != nil || req.Round == 0 {
-			return err
-		}
-		return store.DropRound(ctx, req.Job, req.Round-1) // nothing reads the round before this one any more
+func (a *aggregation) deliver(ctx context.Context) error {
+	switch {
+	case a.res.Again:
+		return nil
+	case !a.req.Top:
+		a.mean.ID = a.id
+		return a.push(ctx, a.mean, nil)
 	}
-	mean.ID = disdel.UpdateID{Job: req.Job, Round: req.Round, Level: req.Level, Member: req.Cluster}
-	mean.Attempt = req.Attempt
-	return store.PushUpdate(ctx, mean)
+	if err := a.store.CommitReference(ctx, a.claim, a.req.Round+1, a.mean.Weights); err != nil || a.req.Round == 0 {
+		return err
+	}
+	return a.store.DropRound(ctx, a.req.Job, a.req.Round-1) // nothing reads the round before this one any more
 }
 
-func save(ctx context.Context, req disdel.AggregateRequest, w disdel.Weights) (string, disdel.Bytes, error) {
-	store, err := modelstore.Open(ctx, req.Models)
-	if err != nil {
-		return "", 0, err
+// keptCheckpoints is how many rounds' checkpoints are there at once: the newest, and the one before in case that is damaged.
+const keptCheckpoints = 2
+
+// save writes the final weights or a checkpoint. An earlier attempt may have delivered the reference and not come this far.
+func (a *aggregation) save(ctx context.Context) error {
+	if a.req.Path == "" && a.req.Checkpoint == "" {
+		return nil
 	}
-	defer store.Close()
-	return store.WriteWeights(ctx, req.Path, w, map[string]string{"format": "pt", "job": string(req.Job), "network": req.Network.Name})
+	w := a.mean.Weights
+	if a.res.Again {
+		var err error
+		if w, err = a.store.Reference(ctx, a.req.Job, a.req.Round+1, a.like); err != nil {
+			return err
+		}
+	}
+	models, err := modelstore.Open(ctx, a.req.Models)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
+	freeAfter() // the kernel counts the file that is written, too
+	if a.req.Checkpoint != "" {
+		if err := a.checkpoint(ctx, models, w); err != nil {
+			return err
+		}
+	}
+	if a.req.Path == "" {
+		return nil
+	}
+	weights, _, _ := split(w)
+	a.res.Checksum, a.res.Size, err = models.WriteWeights(ctx, a.req.Path, weights, map[string]string{"format": "pt", "job": string(a.req.Job), "network": a.req.Network.Name})
+	return err
+}
+
+func (a *aggregation) checkpoint(ctx context.Context, models *modelstore.Store, w disdel.Weights) error {
+	key := a.req.Checkpoint
+	sum, size, err := models.WriteCheckpoint(ctx, key, "", w)
+	if err != nil {
+		return err
+	}
+	a.res.Saved = &disdel.Checkpoint{Round: a.req.Round + 1, Path: key, Checksum: sum, Size: size}
+	return models.PruneCheckpoints(ctx, path.Dir(path.Dir(key)), keptCheckpoints)
 }

@@ -2,35 +2,102 @@ package actions
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
+	"path"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/internal/modelstore"
 )
 
-// session is one activation's claim on its piece of work in the job's store, and the way there.
+// session is one activation's claim on its piece of work, and its way to the job's store. Its context ends when another
+// attempt takes over: what this one makes would be refused.
 type session struct {
 	pulse
-	id        disdel.UpdateID
+	claim     aggregator.Claim
 	committed bool // another activation delivered this before
+	release   func()
 }
 
-func (h *Host) begin(ctx context.Context, c *call, at disdel.Store, id disdel.UpdateID, attempt int, redo bool) (*session, error) {
+// begin claims a piece of work. While another activation of the same attempt is at it, which OpenWhisk's delivery at least
+// once allows, it waits for what comes of that one.
+func (h *Host) begin(ctx context.Context, c *call, at disdel.Store, id disdel.UpdateID, attempt int) (context.Context, *session, error) {
 	store, err := aggregator.Open(ctx, at)
 	if err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
-	return &session{pulse: pulse{call: c, store: store, job: id.Job}, id: id}, nil
+	s := &session{pulse: pulse{call: c, store: store, job: id.Job}, release: func() {}}
+	if ctx, err = s.take(ctx, id, attempt); err != nil {
+		return ctx, nil, errors.Join(err, store.Close())
+	}
+	return ctx, s, nil
 }
 
-func (s *session) close() { s.store.Close() }
+// busyPause bounds the time between looks at a claim that another activation holds.
+const busyPause = 200 * time.Millisecond
 
-// owner names this activation.
-func owner() string { return os.Getenv("__OW_ACTIVATION_ID") }
+func (s *session) take(ctx context.Context, id disdel.UpdateID, attempt int) (context.Context, error) {
+	name := owner()
+	for {
+		c, state, err := s.store.Claim(ctx, id, name, attempt)
+		switch {
+		case err != nil:
+			return ctx, err
+		case state == aggregator.Claimed:
+			s.claim = c
+			ctx, s.release = s.store.Hold(ctx, c)
+			return ctx, nil
+		case state == aggregator.ClaimCommitted:
+			s.committed = true
+			return ctx, nil
+		}
+		select {
+		case <-time.After(min(busyPause, max(c.Left, time.Millisecond))):
+		case <-ctx.Done():
+			return ctx, context.Cause(ctx)
+		}
+	}
+}
 
-func delivered(ctx context.Context, s *session, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
+// close gives back a claim whose work is not done, so that the next leg need not wait for the lease to end.
+func (s *session) close(ctx context.Context) {
+	s.release()
+	if !s.committed {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		s.store.Release(ctx, s.claim) //nolint:errcheck // it ends by itself, only later
+	}
+	s.store.Close() //nolint:errcheck // everything was acknowledged or is of no use
+}
+
+// owner names one execution of an activation: OpenWhisk may run an activation twice.
+func owner() string {
+	b := make([]byte, 8)
+	rand.Read(b)
+	return os.Getenv("__OW_ACTIVATION_ID") + "/" + hex.EncodeToString(b)
+}
+
+// saidKey is where an update carries the result of the train action that made it.
+const saidKey = "result"
+
+// delivered is the result of work that another activation has delivered, as far as the store still knows it.
+func delivered(ctx context.Context, s *session, id disdel.UpdateID) (res disdel.TrainResult, err error) {
+	u, err := s.store.Said(ctx, id)
+	if disdel.KindOf(err) == disdel.NotFound { // its round has ended, and nobody needs it any more
+		return disdel.TrainResult{Again: true, Usage: s.call.usage()}, nil
+	}
+	if err != nil {
+		return res, err
+	}
+	if err := json.Unmarshal([]byte(u.Meta[saidKey]), &res); err != nil {
+		return res, &disdel.Error{Kind: disdel.Corrupt, Op: "read update " + id.String(), Job: id.Job, Msg: "it does not say what it came of", Err: err}
+	}
+	res.Again, res.Usage = true, s.call.usage()
 	return res, nil
 }
 
@@ -42,44 +109,71 @@ type source struct {
 	from   string // "": there is no checkpoint
 }
 
+// reference reads what a round starts from. What a checkpoint has goes back into the store: the others need it, too.
 func reference(ctx context.Context, store *aggregator.Store, at source, like disdel.Weights) (disdel.Weights, error) {
 	w, err := store.Reference(ctx, at.job, at.round, like)
 	if disdel.KindOf(err) != disdel.NotFound || at.from == "" {
 		return w, err
 	}
-	models, err := modelstore.Open(ctx, at.models)
+	_, w, err = readCheckpoint(ctx, at.models, at.from)
 	if err != nil {
 		return nil, err
 	}
+	return w, store.PutReference(ctx, at.job, at.round, w)
+}
+
+func readCheckpoint(ctx context.Context, url, key string) (string, disdel.Weights, error) {
+	models, err := modelstore.Open(ctx, url)
+	if err != nil {
+		return "", nil, err
+	}
 	defer models.Close()
-	_, w, err = models.ReadCheckpoint(ctx, at.from)
-	return w, err
+	return models.ReadCheckpoint(ctx, key)
 }
 
 func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like disdel.Weights) (disdel.Weights, error) {
 	return reference(ctx, s.store, source{req.Job, req.Round, req.Models, req.From}, like)
 }
 
+// noteKey is where a state carries what its tensors do not say.
+const noteKey = "note"
+
+// state reads what this worker stored of itself for a round: from the store, or from the checkpoint beside the reference's.
 func (s *session) state(ctx context.Context, req disdel.TrainRequest) (string, disdel.Weights, error) {
-	return "", nil, disdel.NotFound
+	meta, w, err := s.store.State(ctx, req.ID(), nil)
+	if disdel.KindOf(err) != disdel.NotFound || req.From == "" {
+		return meta[noteKey], w, err
+	}
+	return readCheckpoint(ctx, req.Models, path.Join(path.Dir(req.From), WorkerState(req.Worker)))
 }
 
 func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string, w disdel.Weights) error {
-	return nil
+	return s.store.PutState(ctx, id, s.claim, map[string]string{noteKey: text}, w)
 }
 
+// checkpointState writes the state that a worker goes on with beside the reference that it goes on from.
 func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, text string, w disdel.Weights) error {
-	return nil
-}
-
-func (s *session) encode(wire disdel.Wire, u *disdel.Update, ref, residual disdel.Weights) (disdel.Weights, error) {
-	return nil, nil
-}
-
-func (s *session) push(ctx context.Context, u disdel.Update, res disdel.TrainResult) error {
-	_, err := json.Marshal(res)
+	if req.Checkpoint == "" {
+		return nil
+	}
+	models, err := modelstore.Open(ctx, req.Models)
 	if err != nil {
 		return err
 	}
-	return s.store.PushUpdate(ctx, u)
+	defer models.Close()
+	_, _, err = models.WriteCheckpoint(ctx, req.Checkpoint, text, w)
+	return err
+}
+
+// push delivers an update under the claim.
+func (s *session) push(ctx context.Context, u disdel.Update, encoded *aggregator.Encoded) error {
+	u.Attempt, u.Fence = s.claim.Attempt, s.claim.Fence
+	var err error
+	if encoded != nil {
+		err = s.store.PushEncoded(ctx, u, encoded)
+	} else {
+		err = s.store.PushUpdate(ctx, u)
+	}
+	s.committed = err == nil
+	return err
 }

@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -157,7 +158,7 @@ func lossy(w disdel.Wire) bool { return w != "" && w != disdel.WireFloat32 }
 // recall sets the state that an earlier leg or attempt of this round stored, and tells whether there was one. What only goes
 // from round to round is kept for from.
 func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
-	if t.req.Leg == 0 && t.req.Attempt%attemptsPerRun <= 1 && !t.carries() || t.req.Probe {
+	if t.req.Leg == 0 && t.req.Attempt <= 1 && !t.carries() || t.req.Probe {
 		return false, nil
 	}
 	text, w, err := t.session.state(ctx, t.req)
@@ -172,7 +173,7 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 		t.kept = w
 		return false, nil
 	}
-	if n.Batch != t.batch() || n.Shard != t.req.Shard || t.req.Redo {
+	if n.Batch != t.batch() || n.Shard != t.req.Shard {
 		return false, nil // of a plan that was given up
 	}
 	weights, optimizer, residual := split(w)
@@ -187,18 +188,18 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 	return true, t.differenceAgain(ctx)
 }
 
-// attemptsPerRun is how the controller counts attempts: a job that was taken up again starts above a multiple of it.
-const attemptsPerRun = 1000
+// WorkerState is the name of a worker's own state in a checkpoint.
+func WorkerState(worker int) string { return fmt.Sprintf("worker-%d.safetensors", worker) }
 
 // from starts the round at its reference, with the state that the job's upkeep says.
-func (t *trainer) from(reference disdel.Weights) error {
+func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 	weights, optimizer, _ := split(reference)
 	_, own, _ := split(t.kept)
 	t.statistics(weights)
 	if err := t.engine.SetWeights(weights); err != nil {
 		return err
 	}
-	if err := t.difference(reference); err != nil {
+	if err := t.difference(ctx, reference); err != nil {
 		return err
 	}
 	switch {
@@ -349,24 +350,34 @@ func (t *trainer) residual() disdel.Weights {
 	return renamed(r, "", residualPrefix)
 }
 
-// difference keeps the reference where updates are differences to it.
-func (t *trainer) difference(reference disdel.Weights) error {
-	if lossy(t.req.Wire) {
-		t.ref = copied(reference)
+// difference keeps the reference where updates are differences to it. The first round's, which every worker makes for itself,
+// goes into the store too: the aggregation adds it once.
+func (t *trainer) difference(ctx context.Context, reference disdel.Weights) error {
+	if !lossy(t.req.Wire) {
+		return nil
 	}
-	return nil
+	t.ref = copied(reference)
+	if t.req.Round > 0 {
+		return nil
+	}
+	if t.req.Upkeep == disdel.UpkeepAverage {
+		state, err := t.optimizerState()
+		if err != nil {
+			return err
+		}
+		t.ref = append(t.ref, copied(state)...)
+	}
+	return t.session.store.PutReference(ctx, t.req.Job, 0, t.ref)
 }
 
 // differenceAgain reads the reference once more for a worker that goes on in the middle of a round.
 func (t *trainer) differenceAgain(ctx context.Context) error {
-	if !lossy(t.req.Wire) || t.req.Round == 0 {
+	if !lossy(t.req.Wire) {
 		return nil
 	}
 	w, err := t.session.reference(ctx, t.req, t.like())
-	if err != nil {
-		return err
-	}
-	return t.difference(w)
+	t.ref = w
+	return err
 }
 
 func copied(w disdel.Weights) disdel.Weights {

@@ -2,11 +2,13 @@ package actions
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
@@ -19,15 +21,16 @@ import (
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
 	bound(req.Memory, req.Estimate, 0)
 	use(req.Threads)
-	s, err := h.begin(ctx, c, req.Store, req.ID(), req.Attempt, req.Redo)
+	start := h.now()
+	ctx, s, err := h.begin(ctx, c, req.Store, req.ID(), req.Attempt)
 	if err != nil {
 		return res, err
 	}
-	defer s.close()
+	defer s.close(ctx)
 	if s.committed {
-		return delivered(ctx, s, req)
+		return delivered(ctx, s, req.ID())
 	}
-	t := trainer{call: c, req: req, session: s, start: h.now()}
+	t := trainer{call: c, req: req, session: s, start: start}
 	steps := []struct {
 		phase string
 		do    func(context.Context) error
@@ -107,13 +110,13 @@ func (t *trainer) fetch(ctx context.Context) error {
 		if err := t.engine.ResetOptimizer(); err != nil {
 			return err
 		}
-		return t.difference(t.engine.Weights())
+		return t.difference(ctx, t.engine.Weights())
 	}
 	reference, err := t.session.reference(ctx, t.req, t.like())
 	if err != nil {
 		return err
 	}
-	return t.from(reference)
+	return t.from(ctx, reference)
 }
 
 // compute runs the batches that the round still lacks.
@@ -192,7 +195,13 @@ func (t *trainer) push(ctx context.Context) error {
 	if t.res.Paused || t.req.Probe {
 		return nil
 	}
-	update := disdel.Update{ID: t.req.ID(), Attempt: t.req.Attempt, Samples: float64(t.res.Samples), Weights: t.engine.Weights()}
+	said, err := json.Marshal(t.res) // without its usage: the same work says the same
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Diverged, Op: "push update", Job: t.req.Job, Msg: "the loss is not finite", Hint: "lower the learning rate"}
+	}
+	update := disdel.Update{
+		ID: t.req.ID(), Samples: float64(t.res.Samples), Weights: t.engine.Weights(), Meta: map[string]string{saidKey: string(said)},
+	}
 	if t.req.Upkeep == disdel.UpkeepAverage {
 		state, err := t.optimizerState()
 		if err != nil {
@@ -200,14 +209,27 @@ func (t *trainer) push(ctx context.Context) error {
 		}
 		update.Weights = append(update.Weights, state...)
 	}
-	lost, err := t.session.encode(t.req.Wire, &update, t.ref, t.residual())
+	encoded, residual, err := t.encode(update.Weights)
 	if err != nil {
 		return err
 	}
-	if err := t.carry(ctx, lost); err != nil {
+	if err := t.carry(ctx, residual); err != nil {
 		return err
 	}
-	return t.session.push(ctx, update, t.res)
+	return t.session.push(ctx, update, encoded)
+}
+
+// encode rounds an update to the job's wire format; nil stands for float32. residual is what that loses.
+func (t *trainer) encode(w disdel.Weights) (e *aggregator.Encoded, residual disdel.Weights, err error) {
+	if !lossy(t.req.Wire) {
+		return nil, nil, nil
+	}
+	f, err := aggregator.NewFeedback(t.req.Wire, t.residual())
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err = f.Encode(w, t.ref)
+	return e, f.Residual(), err
 }
 
 // freeAfter returns what the weights came in to the system: it is the largest garbage of a round, and the update needs its

@@ -212,7 +212,7 @@ func roundsRunAnew(t *testing.T, s *place) {
 	if err := s.PutReference(ctx, "job-1", 2, someWeights(1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ForgetUpdates(ctx, "job-1", 2); err != nil {
+	if err := s.Forget(ctx, "job-1", 2); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Reference(ctx, "job-1", 2, someWeights(1)); err != nil {

@@ -47,9 +47,9 @@ func (s *Store) DropRound(ctx context.Context, job disdel.JobID, round int) erro
 	return s.drop(ctx, job, fmt.Sprintf("update:%d:", round), fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))
 }
 
-// ForgetUpdates deletes the updates and claims of a round that is to be run again in another way: with other shards, say.
+// Forget deletes the updates and claims of a round that is to be run again in another way: with other shards, say.
 // What is still being made of the round before is refused, because its claim is gone.
-func (s *Store) ForgetUpdates(ctx context.Context, job disdel.JobID, round int) error {
+func (s *Store) Forget(ctx context.Context, job disdel.JobID, round int) error {
 	return s.drop(ctx, job, fmt.Sprintf("update:%d:", round), fmt.Sprintf("work:%d:", round))
 }
 

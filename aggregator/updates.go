@@ -22,7 +22,7 @@ func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {
 	if err != nil {
 		return err
 	}
-	h.attempt, h.fence, h.samples = u.Attempt, u.Fence, u.Samples
+	h.attempt, h.fence, h.samples, h.meta = u.Attempt, u.Fence, u.Samples, u.Meta
 	return s.publish(ctx, h, fromWeights(h, u.Weights), u.ID, u.Fence)
 }
 
@@ -30,7 +30,7 @@ func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {
 func (s *Store) PushEncoded(ctx context.Context, u disdel.Update, e *Encoded) error {
 	h := &head{
 		kind: kindUpdate, id: u.ID, attempt: u.Attempt, fence: u.Fence, samples: u.Samples,
-		wire: e.wire, difference: true, layout: e.layout,
+		wire: e.wire, difference: true, layout: e.layout, meta: u.Meta,
 	}
 	return s.publish(ctx, h, func(_ []byte, _ []float32, k int) []byte { return e.columns[k] }, u.ID, u.Fence)
 }
@@ -52,7 +52,7 @@ func (s *Store) FetchUpdate(ctx context.Context, id disdel.UpdateID, like disdel
 	if err != nil {
 		return disdel.Update{}, s.countDamage(ctx, id.Job, err)
 	}
-	u := disdel.Update{ID: id, Attempt: h.attempt, Fence: h.fence, Samples: h.samples}
+	u := disdel.Update{ID: id, Attempt: h.attempt, Fence: h.fence, Samples: h.samples, Meta: h.meta}
 	if u.Weights, err = s.load(ctx, h, inline); err != nil {
 		return disdel.Update{}, s.countDamage(ctx, id.Job, err)
 	}
@@ -72,6 +72,15 @@ func (s *Store) FetchUpdate(ctx context.Context, id disdel.UpdateID, like disdel
 		}
 	}
 	return u, nil
+}
+
+// Said returns what the producer of an update says of it, without its values: Samples and Meta. Errors are FetchUpdate's.
+func (s *Store) Said(ctx context.Context, id disdel.UpdateID) (disdel.Update, error) {
+	h, _, err := s.open(ctx, kindUpdate, id, nil)
+	if err != nil {
+		return disdel.Update{}, s.countDamage(ctx, id.Job, err)
+	}
+	return disdel.Update{ID: id, Attempt: h.attempt, Fence: h.fence, Samples: h.samples, Meta: h.meta}, nil
 }
 
 // referenceID gives references the envelope of updates, at a level that no tree reaches.

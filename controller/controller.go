@@ -36,6 +36,8 @@ type Board interface {
 	Progress(ctx context.Context, job disdel.JobID) ([]disdel.Progress, error)
 	// Cancel asks the job's actions to stop at their next heartbeat.
 	Cancel(ctx context.Context, job disdel.JobID) error
+	// Forget deletes what was delivered for a round, which is begun anew.
+	Forget(ctx context.Context, job disdel.JobID, round int) error
 	// Sweep deletes everything the job left.
 	Sweep(ctx context.Context, job disdel.JobID) (int, error)
 }

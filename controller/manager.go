@@ -45,6 +45,7 @@ const (
 	OrderAdjust               // keep Adjustment: a limit, or the plan, has changed
 	OrderPlan                 // Plan takes the place of the one before
 	OrderCheckpoint           // Checkpoint is on the blob store
+	OrderForget               // have the store forget what was delivered for Round.Round
 	OrderRound                // Round is over: keep it and show it
 	OrderFinish               // the job has come to Status; nothing follows
 )
@@ -86,7 +87,7 @@ type Manager struct {
 	publish  bool // the running aggregation only writes the final weights
 	again    int  // results of this round that changed nothing
 	redone   int  // times this round was begun anew because updates were lost or damaged
-	anew     bool // what this round delivered before it was begun anew is not to be used
+	backs    int  // times the job went back to an earlier round
 	alarmed  bool // the alarm of this round was set
 	stopped  string
 	best     float64
@@ -111,7 +112,7 @@ func NewManager(spec Spec) *Manager {
 }
 
 func (m *Manager) reset(round int) {
-	m.round, m.efforts, m.again, m.redone, m.anew = round, map[slot]effort{}, 0, 0, false
+	m.round, m.efforts, m.again, m.redone = round, map[slot]effort{}, 0, 0
 	m.last = round == m.spec.Plan.Rounds-1
 	m.clear()
 }
@@ -151,13 +152,13 @@ func (m *Manager) Step(e Event) []Order {
 
 func (m *Manager) startRound(round int) []Order {
 	m.reset(round)
-	return m.invokeWorkers(false)
+	return m.invokeWorkers()
 }
 
-func (m *Manager) invokeWorkers(redo bool) []Order {
+func (m *Manager) invokeWorkers() []Order {
 	orders := make([]Order, m.spec.Plan.Workers)
 	for w := range orders {
-		orders[w] = m.invoke(slot{disdel.TaskTrain, 0, w}, redo)
+		orders[w] = m.invoke(slot{disdel.TaskTrain, 0, w})
 	}
 	return orders
 }
@@ -239,7 +240,7 @@ func (m *Manager) advance(level, member int) []Order {
 		if there == 0 {
 			return m.without(level+1, c)
 		}
-		return []Order{m.invoke(slot{disdel.TaskAggregate, level + 1, c}, false)}
+		return []Order{m.invoke(slot{disdel.TaskAggregate, level + 1, c})}
 	}
 	return nil
 }
@@ -277,7 +278,7 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 		return append(orders, m.advance(a.Level, a.Member)...)
 	}
 	if m.evaluationDue() {
-		return append(orders, m.invoke(slot{disdel.TaskEvaluate, 0, 0}, false))
+		return append(orders, m.invoke(slot{disdel.TaskEvaluate, 0, 0}))
 	}
 	return append(orders, m.endRound(m.roundSoFar())...)
 }
@@ -332,7 +333,7 @@ func (m *Manager) endRound(r disdel.Round) []Order {
 		m.publish = true
 		top := slot{disdel.TaskAggregate, len(m.spec.Plan.Levels), 0}
 		m.efforts[top] = effort{publish: true}
-		return append(orders, m.invoke(top, false))
+		return append(orders, m.invoke(top))
 	default:
 		return append(orders, m.startRound(m.round+1)...)
 	}

@@ -219,9 +219,6 @@ func describe(o Order) string {
 		if r.From != "" {
 			s.WriteString(" from checkpoint")
 		}
-		if r.Redo {
-			s.WriteString(" redo")
-		}
 		if o.After > 0 {
 			s.WriteString(fmt.Sprintf(" after %v", o.After))
 		}
@@ -232,6 +229,8 @@ func describe(o Order) string {
 		return fmt.Sprintf("checkpoint of round %d", o.Checkpoint.Round)
 	case OrderAdjust:
 		return fmt.Sprintf("adjust %s from %s to %s", o.Adjustment.Field, o.Adjustment.From, o.Adjustment.To)
+	case OrderForget:
+		return fmt.Sprintf("forget what round %d delivered", o.Round.Round)
 	case OrderPlan:
 		return fmt.Sprintf("plan for %d workers", o.Plan.Workers)
 	case OrderRound:

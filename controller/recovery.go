@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -19,17 +20,17 @@ type effort struct {
 
 // invoke makes the next invocation of a slot. Its attempt is above every earlier one of the slot in this round, so that its
 // claim takes over whatever still runs.
-func (m *Manager) invoke(s slot, redo bool) Order {
+func (m *Manager) invoke(s slot) Order {
 	e := m.efforts[s]
 	e.attempt++
 	e.leg = 0
 	m.efforts[s] = e
-	return m.order(s, e, redo)
+	return m.order(s, e)
 }
 
-func (m *Manager) order(s slot, e effort, redo bool) Order {
+func (m *Manager) order(s slot, e effort) Order {
 	var inv disdel.Invocation
-	w := work{round: m.round, attempt: e.attempt, leg: e.leg, redo: redo || m.anew, limits: m.limits[s.task]}
+	w := work{round: m.round, attempt: e.attempt, leg: e.leg, limits: m.limits[s.task]}
 	switch s.task {
 	case disdel.TaskTrain:
 		inv = m.spec.train(w, s.member, m.from(m.round))
@@ -77,7 +78,7 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	e := m.efforts[s]
 	e.leg++
 	m.efforts[s] = e
-	return []Order{m.order(s, e, false)}
+	return []Order{m.order(s, e)}
 }
 
 // failed does about a failed activation what Decide says.
@@ -92,6 +93,9 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	}
 	if s.task != disdel.TaskTrain && lostInput(a) {
 		return m.redo(a)
+	}
+	if lostReference(a) {
+		return m.back(a)
 	}
 	r := m.decide(a)
 	switch {
@@ -123,7 +127,7 @@ func (m *Manager) retry(s slot, a disdel.Activation, r Remedy) []Order {
 		m.limits[s.task] = r.Limits
 		orders = append(orders, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
 	}
-	o := m.invoke(s, a.Outcome == disdel.OutcomeCorrupt)
+	o := m.invoke(s)
 	o.After = r.After
 	return append(orders, o)
 }
@@ -152,9 +156,7 @@ func (m *Manager) replan(a disdel.Activation, r Remedy) []Order {
 		orders = append(orders, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
 	}
 	delete(m.limits, disdel.TaskTrain) // the new plan's own
-	m.clear()
-	m.anew = true
-	return append(orders, m.invokeWorkers(true)...)
+	return append(orders, m.anew()...)
 }
 
 // maxRedone bounds how often one round is begun anew because updates were lost or damaged.
@@ -170,9 +172,30 @@ func (m *Manager) redo(a disdel.Activation) []Order {
 	if m.redone++; m.redone > maxRedone {
 		return m.fail(explained(a.Failure, fmt.Sprintf("the round was begun anew %d times", maxRedone)))
 	}
+	return m.anew()
+}
+
+// anew begins the round again: what was delivered is forgotten, and what is still being made of it will be refused.
+func (m *Manager) anew() []Order {
 	m.clear()
-	m.anew = true
-	return m.invokeWorkers(true)
+	return append([]Order{{Kind: OrderForget, Round: disdel.Round{Round: m.round}}}, m.invokeWorkers()...)
+}
+
+// back goes on from the newest checkpoint, or from the start: the store has lost the reference that this round starts from.
+func (m *Manager) back(a disdel.Activation) []Order {
+	if m.backs++; m.backs > maxRedone {
+		return m.fail(explained(a.Failure, fmt.Sprintf("the store has lost the weights %d times", m.backs)))
+	}
+	round := 0
+	if m.saved != nil {
+		round = m.saved.Round
+	}
+	return m.startRound(round)
+}
+
+// lostReference tells whether a worker did not find the weights that its round starts from.
+func lostReference(a disdel.Activation) bool {
+	return a.Task == disdel.TaskTrain && a.Failure != nil && a.Failure.Kind == disdel.NotFound && strings.Contains(a.Failure.Error(), "fetch reference")
 }
 
 // canProceed tells whether the policy allows a round without one more of its workers.

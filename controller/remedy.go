@@ -132,7 +132,7 @@ func platformFault(a disdel.Activation) bool {
 	case disdel.OutcomeStartFailure, disdel.OutcomeInternalError:
 		return !hopeless(k)
 	case disdel.OutcomeApplicationError:
-		return k.Retryable()
+		return k.Retryable() || k == disdel.Conflict // the store lost the claim: had another attempt taken over, nobody would ask
 	default:
 		return false
 	}

@@ -33,7 +33,6 @@ type Spec struct {
 // work is one invocation of a slot in a round.
 type work struct {
 	round, attempt, leg int
-	redo                bool
 	limits              disdel.Limits // zero: the plan's
 }
 
@@ -109,7 +108,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 	t, a := s.Job.Training, s.Job.Distribution.Aggregation
 	limits, action := s.limits(disdel.TaskTrain, w)
 	req := disdel.TrainRequest{
-		Job: s.ID, Round: w.round, Worker: worker, Attempt: s.claim(w), Leg: w.leg, Redo: w.redo,
+		Job: s.ID, Round: w.round, Worker: worker, Attempt: s.claim(w), Leg: w.leg,
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
 		JobEpochs: t.Epochs, BatchSize: t.BatchSize,
 		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(), Threads: s.Threads, Backend: t.Backend,
@@ -121,7 +120,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		req.SaveEvery = saveEvery
 	}
 	if s.checkpointDue(w.round) {
-		req.Checkpoint = s.checkpoint(w.round+1, fmt.Sprintf("worker-%d", worker))
+		req.Checkpoint = s.checkpoint(w.round+1, fmt.Sprintf("worker-%d", worker)) // where actions.WorkerState has it
 	}
 	return req
 }
@@ -173,7 +172,7 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, publish boo
 	limits, action := s.limits(disdel.TaskAggregate, w)
 	a := s.Job.Distribution.Aggregation
 	req := disdel.AggregateRequest{
-		Job: s.ID, Round: w.round, Level: height, Cluster: cluster, Attempt: s.claim(w), Redo: w.redo,
+		Job: s.ID, Round: w.round, Level: height, Cluster: cluster, Attempt: s.claim(w),
 		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Network: s.Network, Wire: a.Wire,
 	}
 	req.Averaged = s.averaged()

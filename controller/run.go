@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -165,6 +166,10 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.rec.Plan = o.Plan
 		case OrderCheckpoint:
 			r.rec.Checkpoint = &o.Checkpoint
+		case OrderForget:
+			if err := r.c.cfg.Board.Forget(work, r.spec.ID, o.Round.Round); err != nil {
+				r.log.WithError(err).Warn("what a round had delivered may stand in the way of its next try")
+			}
 		case OrderRound:
 			r.roundOver(o.Round)
 		case OrderFinish:
@@ -290,6 +295,9 @@ func (r *run) roundOver(round disdel.Round) {
 	now := r.c.cfg.Now()
 	round.Duration = disdel.Millis(now.Sub(r.roundStart))
 	r.roundStart = now
+	for n := len(r.rec.Rounds); n > 0 && r.rec.Rounds[n-1].Round >= round.Round; n-- { // the job went back
+		r.rec.Rounds = slices.Clone(r.rec.Rounds[:n-1])
+	}
 	r.rec.Rounds = append(r.rec.Rounds, round)
 	if round.Accuracy != nil {
 		r.rec.Accuracy, r.rec.Loss = *round.Accuracy, *round.Loss

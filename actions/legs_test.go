@@ -1,0 +1,218 @@
+package actions
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/disdel/disdel"
+)
+
+// sgd keeps one moment, adam two and a count of steps: what a leg forgets shows in the bits.
+var optimizers = map[string]disdel.Optimizer{
+	"sgd":  {SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9}},
+	"adam": {Adam: &disdel.Adam{LearningRate: 0.005}},
+}
+
+// fetch reads what worker 0 delivered for a round.
+func (b *bench) fetch(round int, h *Host) disdel.Update {
+	b.t.Helper()
+	u, err := b.board.FetchUpdate(b.t.Context(), disdel.UpdateID{Job: "job-1", Round: round}, h.built.engine.Weights())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	u.Fence, u.Attempt = 0, 0
+	return u
+}
+
+// leg runs a train action that has so much time left, on a clock that moves by one millisecond with every look at it.
+func (b *bench) leg(h *Host, req disdel.TrainRequest, limit time.Duration) disdel.TrainResult {
+	b.t.Helper()
+	end := time.Now().Add(2 * time.Hour)
+	ctx, stop := context.WithDeadline(b.t.Context(), end)
+	defer stop()
+	now := end.Add(-limit)
+	h.now = func() time.Time { now = now.Add(time.Millisecond); return now }
+	params, err := json.Marshal(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	res, err := h.Handlers()[disdel.TaskTrain](ctx, params)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return res.(disdel.TrainResult)
+}
+
+// A round that is divided into legs, each in a process of its own, comes to the bits of one that is not.
+func TestLegsComeToTheSameBits(t *testing.T) {
+	for name, o := range optimizers {
+		t.Run(name, func(t *testing.T) {
+			b := setUp(t)
+			whole := NewHost(probe)
+			defer whole.Close()
+			req := b.train(0)
+			req.Epochs, req.Optimizer = 4, o
+			want := b.leg(whole, req, time.Hour)
+			wantUpdate := b.fetch(0, whole)
+			b.forget()
+
+			legs := 0
+			for {
+				h := NewHost(probe)
+				req.Leg = legs
+				res := b.leg(h, req, 40*time.Millisecond)
+				legs++
+				if res.Paused {
+					if res.Batch == 0 || legs > 100 {
+						t.Fatalf("leg %d came to batch %d", legs, res.Batch)
+					}
+					h.Close()
+					continue
+				}
+				if legs < 3 {
+					t.Errorf("it took %d legs: nothing was divided", legs)
+				}
+				if diff := cmp.Diff(want.Losses, res.Losses); diff != "" {
+					t.Errorf("losses (-whole +legs):\n%s", diff)
+				}
+				if diff := cmp.Diff(wantUpdate.Weights, b.fetch(0, h).Weights); diff != "" {
+					t.Errorf("weights differ:\n%.300s", diff)
+				}
+				h.Close()
+				return
+			}
+		})
+	}
+}
+
+// A later attempt goes on from the state that the one before stored, and comes to the same bits.
+func TestALaterAttemptGoesOn(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	req := b.train(0)
+	req.Epochs = 4
+	want := b.leg(h, req, time.Hour)
+	wantUpdate := b.fetch(0, h)
+	b.forget()
+	if res := b.leg(h, req, 60*time.Millisecond); !res.Paused {
+		t.Fatalf("%+v did not pause", res)
+	}
+	req.Attempt = 2
+	res := b.leg(h, req, time.Hour)
+	if res.Rows >= want.Rows {
+		t.Errorf("it trained %d rows of %d: from the start", res.Rows, want.Rows)
+	}
+	if diff := cmp.Diff(wantUpdate.Weights, b.fetch(0, h).Weights); diff != "" {
+		t.Errorf("weights differ:\n%.300s", diff)
+	}
+	b.forget()
+	req.Attempt, req.BatchSize = 3, 20
+	if res := b.leg(h, req, time.Hour); res.Rows != 400 {
+		t.Errorf("state of another batch was gone on from: %d rows", res.Rows)
+	}
+}
+
+// A second delivery of work that is done changes nothing and answers what the first one did.
+func TestADuplicateAnswersWhatTheFirstDid(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	first, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0))
+	if err != nil || !again.Again {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	again.Again, again.Usage, first.Usage = false, disdel.Usage{}, disdel.Usage{}
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("(-first +again):\n%s", diff)
+	}
+}
+
+// Rounds of K batches cut an epoch: with one worker, whose mean is itself, and an optimiser whose state goes on, they come to
+// the bits of whole epochs, whichever process runs which.
+func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
+	for _, upkeep := range []disdel.Upkeep{disdel.UpkeepAverage, disdel.UpkeepKeep} {
+		t.Run(string(upkeep), func(t *testing.T) {
+			b := setUp(t)
+			b.net = disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10, Init: disdel.Init{Seed: 3, Scheme: "glorot"}} // without dropout
+			whole := NewHost(probe)
+			defer whole.Close()
+			req := b.train(0)
+			req.Epochs = 1
+			b.leg(whole, req, time.Hour)
+			want := b.fetch(0, whole)
+			b.forget()
+
+			var h *Host
+			req.Upkeep = upkeep
+			for round := range 3 { // 7 batches: 2, 2 and the rest
+				h = NewHost(probe)
+				defer h.Close()
+				req.Round, req.Batch, req.Batches = round, 2*round, 2
+				if round == 2 {
+					req.Batches = 0
+				}
+				res := b.leg(h, req, time.Hour)
+				if rows := []int{32, 32, 36}[round]; res.Samples != rows {
+					t.Errorf("round %d: %d samples, want %d", round, res.Samples, rows)
+				}
+				if round == 2 {
+					break
+				}
+				agg := disdel.AggregateRequest{Job: "job-1", Round: round, Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1", Round: round}}, Top: true, Store: b.store, Network: b.net}
+				if upkeep == disdel.UpkeepAverage {
+					agg.Averaged = &req.Optimizer
+				}
+				if _, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, agg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := b.board.FetchUpdate(t.Context(), disdel.UpdateID{Job: "job-1", Round: 2}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			weights, _, _ := split(got.Weights)
+			if diff := cmp.Diff(want.Weights, weights); diff != "" {
+				t.Errorf("weights differ:\n%.300s", diff)
+			}
+		})
+	}
+}
+
+// Without upkeep the optimiser starts anew, and that shows.
+func TestAResetOptimizerStartsAnew(t *testing.T) {
+	b := setUp(t)
+	state := func(upkeep disdel.Upkeep) float32 {
+		h := NewHost(probe)
+		defer h.Close()
+		b.forget()
+		req := b.train(0)
+		req.Upkeep = upkeep
+		b.leg(h, req, time.Hour)
+		agg := disdel.AggregateRequest{Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store, Network: b.net}
+		if upkeep == disdel.UpkeepAverage {
+			agg.Averaged = &req.Optimizer
+		}
+		if _, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, agg); err != nil {
+			t.Fatal(err)
+		}
+		req.Round = 1
+		b.leg(h, req, time.Hour)
+		steps := h.built.engine.(stateful).OptimizerState()[0].Data[0]
+		if _, err := b.board.Sweep(t.Context(), "job-1"); err != nil {
+			t.Fatal(err)
+		}
+		return steps
+	}
+	if reset, kept := state(disdel.UpkeepReset), state(disdel.UpkeepAverage); reset != 14 || kept != 28 {
+		t.Errorf("%g steps with reset, %g with average", reset, kept)
+	}
+}
