@@ -3,6 +3,7 @@ package aggregator
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -21,7 +22,7 @@ func reduceIsTheMean(t *testing.T, s *place) {
 		var list []disdel.Update
 		for m, n := range []float64{10, 30, 20} {
 			u := update(m, n)
-			u.ID.Job += disdel.JobID(rune('a' + column%26))
+			u.ID.Job = disdel.JobID(fmt.Sprintf("job-%d", column))
 			push(t, s, u)
 			ids, list = append(ids, u.ID), append(list, u)
 		}
@@ -87,7 +88,7 @@ func reduceKeepsOrder(t *testing.T, s *place) {
 func narrowFormatsTravel(t *testing.T, s *place) {
 	for _, column := range []int{columnValues, 4} {
 		s.column = column
-		job := disdel.JobID("job-" + string(rune('a'+column%26)))
+		job := disdel.JobID(fmt.Sprintf("job-%d", column))
 		reference := someWeights(50)
 		if err := s.PutReference(ctx, job, 2, reference); err != nil {
 			t.Fatal(err)
