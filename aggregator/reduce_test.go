@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -271,5 +272,32 @@ func TestAMeanThatOverflowsIsRefused(t *testing.T) {
 	}
 	if _, err := s.Reduce(ctx, []disdel.UpdateID{u.ID}, reference); !errors.Is(err, disdel.Diverged) {
 		t.Errorf("got %v, want Diverged", err)
+	}
+}
+
+// The bound: whatever the fan-in, a reduction holds less than three times one update. What it allocates in all, held
+// or not, is bounded here.
+func TestAReductionHoldsOneResultAndAFewColumns(t *testing.T) {
+	s := enter(t, redisServer(t), "memory")
+	const values = 8 * columnValues
+	weights := disdel.Weights{{Name: "w", Shape: []int{values}, Data: make([]float32, values)}}
+	var ids []disdel.UpdateID
+	for m := range 24 {
+		u := update(m, 1)
+		u.Weights = weights
+		push(t, s, u)
+		ids = append(ids, u.ID)
+	}
+	defer s.Sweep(ctx, "job-1")
+	for _, members := range []int{2, 24} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := s.Reduce(ctx, ids[:members], weights); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if got := float64(after.TotalAlloc-before.TotalAlloc) / (4 * values); got > 2 {
+			t.Errorf("%d members: %.2f times one update", members, got)
+		}
 	}
 }
