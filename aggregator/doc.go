@@ -9,7 +9,7 @@
 //
 // # Values
 //
-// An update, a reference (the weights that a round starts from) or a state is a head (envelope.go) and columns of 261,888
+// An update, a reference (the weights that a round starts from) or a state is a head (envelope.go) and columns of 256,000
 // values. A value of one column is one key on the first server; more columns lie beside it under keys that carry fence and
 // token, spread over all servers. A value is written where nobody looks for it and becomes visible by a RENAME of its head
 // inside the script that checks the claim (lua/commit.lua).

@@ -7,10 +7,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// columnValues is how many values lie in one key: as float32 just under 1 MiB, so that with Redis' own bytes about a value it
-// fits the allocator's class of 1 MiB (one byte more would cost a quarter more), small enough to stay in the processors'
-// caches on its way, and whole blocks of int8.
-const columnValues = 1023 * blockValues
+// columnValues is how many values lie in one key: in every format they stay, with Redis' own bytes about a value, within a class
+// of its allocator (1 MiB, 512 KiB and 256 KiB; a byte more would cost a quarter more memory), small enough to stay in the
+// processors' caches on their way, and whole blocks of int8.
+const columnValues = 1000 * blockValues
 
 // layout is where the values of weights lie: one tensor after another, cut into columns of so many values. Column k of every
 // member of a reduction holds the same values, whatever the wire format.

@@ -79,14 +79,17 @@ func (r *reduction) readHeads(ctx context.Context) error {
 	return r.begin(kindReference, id, data)
 }
 
-// headSize is room for a head of these shapes, the one column that may follow it, and a head of somewhat other shapes, so that
-// the error can say in what they differ.
+// headSize is room for a head of these shapes, the only column where it follows the head, and a head of somewhat other shapes,
+// so that the error can say in what they differ.
 func (r *reduction) headSize() int {
-	n := fixedHead + maxJob + 4*r.layout.columns() + 1<<14
+	n := fixedHead + maxJob + 4*r.layout.columns() + 1<<14 + spare
 	for _, t := range r.like {
 		n += 3 + len(t.Name) + 4*len(t.Shape)
 	}
-	return n + 4*min(r.layout.column, r.layout.values()) + spare
+	if r.layout.columns() == 1 {
+		n += 4 * r.layout.values()
+	}
+	return n
 }
 
 func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kind, id disdel.UpdateID) ([]byte, error) {

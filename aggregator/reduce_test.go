@@ -3,8 +3,10 @@ package aggregator
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -21,7 +23,7 @@ func reduceIsTheMean(t *testing.T, s *place) {
 		var list []disdel.Update
 		for m, n := range []float64{10, 30, 20} {
 			u := update(m, n)
-			u.ID.Job += disdel.JobID(rune('a' + column%26))
+			u.ID.Job = disdel.JobID(fmt.Sprintf("job-%d", column))
 			push(t, s, u)
 			ids, list = append(ids, u.ID), append(list, u)
 		}
@@ -87,7 +89,7 @@ func reduceKeepsOrder(t *testing.T, s *place) {
 func narrowFormatsTravel(t *testing.T, s *place) {
 	for _, column := range []int{columnValues, 4} {
 		s.column = column
-		job := disdel.JobID("job-" + string(rune('a'+column%26)))
+		job := disdel.JobID(fmt.Sprintf("job-%d", column))
 		reference := someWeights(50)
 		if err := s.PutReference(ctx, job, 2, reference); err != nil {
 			t.Fatal(err)
@@ -270,5 +272,32 @@ func TestAMeanThatOverflowsIsRefused(t *testing.T) {
 	}
 	if _, err := s.Reduce(ctx, []disdel.UpdateID{u.ID}, reference); !errors.Is(err, disdel.Diverged) {
 		t.Errorf("got %v, want Diverged", err)
+	}
+}
+
+// The bound: whatever the fan-in, a reduction holds less than three times one update. What it allocates in all, held
+// or not, is bounded here.
+func TestAReductionHoldsOneResultAndAFewColumns(t *testing.T) {
+	s := enter(t, redisServer(t), "memory")
+	const values = 8 * columnValues
+	weights := disdel.Weights{{Name: "w", Shape: []int{values}, Data: make([]float32, values)}}
+	var ids []disdel.UpdateID
+	for m := range 24 {
+		u := update(m, 1)
+		u.Weights = weights
+		push(t, s, u)
+		ids = append(ids, u.ID)
+	}
+	defer s.Sweep(ctx, "job-1")
+	for _, members := range []int{2, 24} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := s.Reduce(ctx, ids[:members], weights); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if got := float64(after.TotalAlloc-before.TotalAlloc) / (4 * values); got > 2 {
+			t.Errorf("%d members: %.2f times one update", members, got)
+		}
 	}
 }

@@ -72,8 +72,8 @@ type Need struct {
 }
 
 // A round's values are dropped when the reference after the next stands: at that moment two rounds of updates, three
-// references and two states of every worker are there. Allocation and the protocol's buffers take storeOverhead more (Redis
-// 7.0: 0.3 to 4 % for columns of columnValues; the rest is for buffers).
+// references and two states of every worker are there. The allocator takes up to a twentieth more (make bench-aggregator:
+// store_overhead), the protocol's buffers the rest of a tenth.
 const (
 	roundsHeld     = 2
 	referencesHeld = 3

@@ -148,6 +148,10 @@ func sweepLeavesNothing(t *testing.T, s *place) {
 
 func keysExpire(t *testing.T, s *place) {
 	wholeJob(t, s)
+	again := update(1, 1)
+	again.ID.Job = "job-2"
+	push(t, s, again)
+	claim(t, s, again.ID, "b", 2, ClaimCommitted) // nothing but a claim has counted in this job
 	keys := s.all()
 	if len(keys) < 20 {
 		t.Fatalf("only %v", keys)

@@ -121,5 +121,5 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 		return err
 	}
 	figure("aggregate_memory_ratio", held/float64(size), "x")
-	return int8Bytes(ctx, store, server)
+	return errors.Join(int8Bytes(ctx, store, server), storeBytes(ctx, store, server, like))
 }

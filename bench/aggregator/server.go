@@ -79,6 +79,18 @@ func (r *redisServer) updateBytes(ctx context.Context) (total int, err error) {
 	return total, err
 }
 
+// used is what the server says that it holds.
+func (r *redisServer) used(ctx context.Context) (int, error) {
+	text, err := r.client.Info(ctx, "memory").Result()
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(text, "used_memory:")
+	var n int
+	_, err = fmt.Sscan(rest, &n)
+	return n, err
+}
+
 func (r *redisServer) dropLayers(ctx context.Context) error {
 	it := r.client.Scan(ctx, 0, "kubeml:*", 1000).Iterator()
 	for it.Next(ctx) {
@@ -87,43 +99,6 @@ func (r *redisServer) dropLayers(ctx context.Context) error {
 		}
 	}
 	return it.Err()
-}
-
-// int8Bytes pushes one update of LeNet-5 in both formats and compares what arrives.
-func int8Bytes(ctx context.Context, store *aggregator.Store, server *redisServer) error {
-	if _, err := store.Sweep(ctx, job); err != nil {
-		return err
-	}
-	like, err := shapes(disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10})
-	if err != nil {
-		return err
-	}
-	weights, reference := fill(like, 1), fill(like, 2)
-	id := ids(1)[0]
-	if err := store.PushUpdate(ctx, disdel.Update{ID: id, Samples: 1, Weights: weights}); err != nil {
-		return err
-	}
-	wide, err := server.updateBytes(ctx)
-	if err != nil {
-		return err
-	}
-	feedback, err := aggregator.NewFeedback(disdel.WireInt8, nil)
-	if err != nil {
-		return err
-	}
-	encoded, err := feedback.Encode(weights, reference)
-	if err != nil {
-		return err
-	}
-	if err := store.PushEncoded(ctx, disdel.Update{ID: id, Samples: 1}, encoded); err != nil {
-		return err
-	}
-	narrow, err := server.updateBytes(ctx)
-	if err != nil {
-		return err
-	}
-	figure("int8_bytes_ratio", float64(narrow)/float64(wide), "x")
-	return nil
 }
 
 // child reduces what lies in a Redis, publishes the mean as an aggregate action does, and prints by how many bytes that made
