@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/safetensors"
 )
 
 // harness runs jobs and disturbs them.
@@ -26,7 +29,7 @@ type harness struct {
 
 // result is what a job came to, as far as it must not depend on what happened on the way.
 type result struct {
-	checksum string
+	weights  string // checksum of the model's tensors
 	accuracy float64
 }
 
@@ -84,8 +87,27 @@ func (h *harness) undisturbed() (result, error) {
 	return r, err
 }
 
+// weightsOf is a checksum of a file's tensors: its metadata has the job's id.
+func weightsOf(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	f, err := safetensors.Parse(data)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, t := range f.Tensors {
+		fmt.Fprintln(sum, t.Name, t.Shape)
+		sum.Write(t.Data)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
 // process is a disdel that runs a job.
 type process struct {
+	home     string
 	cmd      *exec.Cmd
 	out, err bytes.Buffer
 	done     chan struct{}
@@ -93,7 +115,7 @@ type process struct {
 }
 
 func (h *harness) started(home string, args ...string) *process {
-	p := &process{cmd: h.command(home, append(args, "-o", "json", "-q")...), done: make(chan struct{})}
+	p := &process{home: home, cmd: h.command(home, append(args, "-o", "json", "-q")...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	if p.fail = p.cmd.Start(); p.fail != nil {
 		close(p.done)
@@ -125,7 +147,8 @@ func (p *process) wait() (r result, err error) {
 	if rec.Model == nil {
 		return r, fmt.Errorf("%s ended as %v without a model", rec.ID, rec.Status)
 	}
-	return result{rec.Model.Checksum, rec.Accuracy}, nil
+	sum, err := weightsOf(filepath.Join(p.home, "models", rec.Model.Path))
+	return result{sum, rec.Accuracy}, err
 }
 
 // running waits a random time of up to most, and tells whether the process still runs.
