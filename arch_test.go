@@ -20,7 +20,7 @@ var house = map[string][]string{
 	".":                     {},
 	"model":                 {"internal/nearest"},
 	"model/plan":            {"model"},
-	"estimator":             {"model", "model/plan"},
+	"estimator":             {"model", "model/plan", "internal/nearest"},
 	"dataset":               {"internal/..."},
 	"controller":            {"model", "dataset", "estimator", "controller/jobfile", "internal/nearest"},
 	"controller/jobfile":    {"internal/nearest", "model"},
@@ -45,6 +45,7 @@ var house = map[string][]string{
 	"cmd/disdel":            {"..."},
 	"bench":                 {"..."},
 	"bench/engine":          {"..."},
+	"bench/estimator":       {"..."},
 	"bench/platform":        {"..."},
 }
 

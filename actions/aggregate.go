@@ -2,6 +2,7 @@ package actions
 
 import (
 	"context"
+	"runtime/debug"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
@@ -72,5 +73,6 @@ func save(ctx context.Context, req disdel.AggregateRequest, w disdel.Weights) (s
 		return "", 0, err
 	}
 	defer store.Close()
+	debug.FreeOSMemory() // the kernel counts the file that is written, too
 	return store.WriteWeights(ctx, req.Path, w, map[string]string{"format": "pt", "job": string(req.Job), "network": req.Network.Name})
 }

@@ -16,7 +16,7 @@ import (
 // pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3).
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
 	bound(req.Memory, req.Estimate, 0)
-	use(req.Threads)
+	use(1)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
 		return res, err
@@ -49,7 +49,7 @@ type trainer struct {
 // load reads the shard and builds the engine, or finds both where the last round left them.
 func (t *trainer) load(ctx context.Context) (err error) {
 	h, r := t.call.host, t.req
-	if t.shard, err = h.shard.get(ctx, shardKey{data: r.Data, rows: r.Shard}); err != nil {
+	if t.shard, err = h.rows(ctx, shardKey{data: r.Data, rows: r.Shard}); err != nil {
 		return err
 	}
 	if t.shard.Len() == 0 {
@@ -91,6 +91,7 @@ func (t *trainer) fetch(ctx context.Context) error {
 }
 
 func (t *trainer) compute(ctx context.Context) error {
+	use(t.req.Threads)
 	for e := range t.req.Epochs {
 		loss, err := t.epoch(ctx, t.req.Epoch+e)
 		if err != nil {

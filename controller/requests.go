@@ -43,7 +43,7 @@ func (s *Spec) invocation(task disdel.Task, round, level, member int, params any
 
 func (s *Spec) memory(task disdel.Task) (limit, estimate disdel.Bytes) {
 	action, _ := s.Plan.Action(task)
-	return action.Limits.Memory, action.Estimate.Total
+	return action.Limits.Memory, action.Estimate.Likely
 }
 
 func (s *Spec) train(round, worker int) disdel.Invocation {

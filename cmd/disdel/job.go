@@ -136,9 +136,14 @@ func (j *jobStack) plan(ctx context.Context, r controller.Resolved) (planned, er
 	if err != nil {
 		return planned{}, err
 	}
+	by, err := j.estimator(ctx, r.Job)
+	if err != nil {
+		return planned{}, err
+	}
 	id := newJobID()
 	p, err := controller.NewPlan(controller.PlanInput{
 		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past, Timeouts: executor.Timeouts,
+		Estimator: by, Processors: j.processors(),
 	})
 	if err != nil {
 		return planned{}, err
@@ -210,7 +215,7 @@ func submitCommand(u *ui) *cli.Command {
 			"   disdel submit job.yaml --set training.epochs=10 -o json\n" +
 			"   disdel submit job.yaml --backend gorgonia\n" +
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
-		Flags: []cli.Flag{setFlag, actionFlag, backendFlag},
+		Flags: append([]cli.Flag{setFlag, actionFlag, backendFlag}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
 			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
 				rec, err := runJob(ctx, u, s, func(ctx context.Context, j *jobStack) (controller.Resolved, error) {
@@ -272,7 +277,7 @@ func estimateCommand(u *ui) *cli.Command {
 		Name: "estimate", Usage: "show memory, plan and limits of a job without running it", ArgsUsage: "FILE",
 		Description: "   disdel estimate examples/lenet-fashion.yaml\n" +
 			"   disdel estimate job.yaml --layers --set training.batchSize=256",
-		Flags: []cli.Flag{setFlag, actionFlag, backendFlag, &cli.BoolFlag{Name: "layers", Usage: "show every layer's share"}},
+		Flags: append([]cli.Flag{setFlag, actionFlag, backendFlag, &cli.BoolFlag{Name: "layers", Usage: "show every layer's share"}}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
 			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
 				_, j, err := s.controller(ctx, nil)
@@ -335,7 +340,7 @@ func quickstartCommand(u *ui) *cli.Command {
 		Name: "quickstart", Usage: "train a small network on real data in under a minute",
 		Description: "Trains a convolutional network on 1,797 handwritten digits as two concurrent train actions plus\n" +
 			"aggregation, on embedded OpenWhisk, Redis and history. Needs no set-up and no network.",
-		Flags: []cli.Flag{setFlag, backendFlag},
+		Flags: append([]cli.Flag{setFlag, backendFlag}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
 			if err := operands(c, 0, 0); err != nil {
 				return err
