@@ -14,6 +14,7 @@ import (
 // and, in the last round, writes the final weights; every other pushes it as an update of its own level.
 func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult, err error) {
 	bound(req.Memory, req.Estimate, 0)
+	use(1)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
 		return res, err

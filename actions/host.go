@@ -92,7 +92,7 @@ func (c *call) usage() disdel.Usage {
 
 // bound frees what the phase before left, and has the collector keep the process within what its estimate says it needs, so
 // that the estimate holds whatever garbage there is, and in any case below the share of the limit at which the runtime would
-// stop it. What does not belong to the Go heap (the binary's pages, an engine's slab) is taken off. It is the process's own
+// stop it. What does not belong to the Go heap (the program's data, an engine's slab) is taken off. It is the process's own
 // setting, and the process is the container's.
 func bound(limit, estimate, slab disdel.Bytes) {
 	debug.FreeOSMemory()
@@ -117,9 +117,8 @@ func use(threads int) {
 	}
 }
 
-// outsideHeap is the resident memory that the Go runtime does not count: the pages of the binary in use, its data, and what
-// the kernel keeps for the process. estimator.Default.Package is this and a runtime that waits.
-const outsideHeap = 29 * disdel.MB
+// outsideHeap is the memory that the Go runtime does not count: the program's data and what the kernel keeps for the process.
+const outsideHeap = 3 * disdel.MB
 
 // heartbeatEvery is the time between an action's heartbeats: often enough for a live picture, too rarely to cost.
 const heartbeatEvery = 300 * time.Millisecond

@@ -56,9 +56,22 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 	t := b.Job.Training
 	return estimator.Input{
 		Threads: b.Processors / max(actions, 1),
-		Graph:   b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.Data.Train + b.Data.HeldOut, SampleBytes: b.Data.SampleSize,
+		Graph:   b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), SampleBytes: b.Data.SampleSize,
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Members: b.plan.Workers, Backend: t.Backend,
 	}
+}
+
+// part is how many rows of the data set are looked through for some: all of them where training rows were held out by lot,
+// and a part for tests that the data set brings is read by itself.
+func (b *planBuilder) part(rows int) int {
+	all := b.Data.Train + b.Data.HeldOut
+	if share := b.Job.Data.Split.Train; share > 0 && math.Abs(share*float64(all)-float64(b.Data.Train)) <= 1 {
+		return all
+	}
+	if rows == b.Data.HeldOut {
+		return rows
+	}
+	return max(rows, b.Data.Train)
 }
 
 func (b *planBuilder) estimate(workers int) disdel.Estimate {

@@ -31,16 +31,16 @@ func (c Calibration) heap(in Input, e disdel.Estimate) disdel.Bytes {
 const interval = 0.95
 
 // margin adds interval, saf and total. The total is what the limit is set from: the runtime stops an action a little below
-// its limit, and the peak is above that in risk of all cases. It is never above what is needed for certain: all pages of the
-// binary, and as much garbage as the collector ever leaves.
+// its limit, and the peak is above that in risk of all cases. It is never above what is needed for certain: as much garbage as
+// the collector ever leaves. Room for the program's pages comes on top.
 func (c Calibration) margin(in Input, e disdel.Estimate, spread, risk float64) disdel.Estimate {
 	e.Risk = risk
 	likely := float64(e.Likely)
 	e.Low = disdel.Bytes(max(0, likely-heavyTail(interval)*spread))
 	e.High = disdel.Bytes(likely + heavyTail(interval)*spread)
-	certain := likely + float64(c.Pages) + c.Garbage*float64(c.heap(in, e))
+	certain := likely + c.Garbage*float64(c.Package+c.heap(in, e))
 	most := max(float64(e.High), min(likely+heavyTail(1-risk)*spread, certain))
-	e.Total = disdel.Bytes(math.Ceil(most / c.WatchShare))
+	e.Total = disdel.Bytes(math.Ceil(most/c.WatchShare)) + c.Pages
 	e.Saf = e.Total - e.Likely
 	return e
 }

@@ -10,8 +10,8 @@ import (
 // holds of weights on their way is a multiple of their size, and follows from how aggregator and actions handle them: who
 // changes that changes these.
 type Calibration struct {
-	// Package is a runtime that has answered /init and opened its store: 26 to 28 MB of the binary's pages, which the kernel maps
-	// in blocks of 64 KB around what is used, as far as it has them in its cache, and 6 MB of the Go runtime and buffers.
+	// Package is a runtime that has answered /init and opened its store, as the kernel counts it for a container: the Go runtime,
+	// the program's data, buffers and page tables. The program's own pages are not in it: see Pages.
 	Package disdel.Bytes
 	Thread  disdel.Bytes // of each but the first: its stacks and its caches of free memory
 	Chunk   disdel.Bytes // of a data set, read at once
@@ -26,9 +26,11 @@ type Calibration struct {
 	Measured float64      // the same as Moving where no plan knows what gorgonia allocates, as a share of all but the package
 	// WatchShare is the share of the limit at which the runtime stops an action before the kernel does.
 	WatchShare float64
-	// Pages is the rest of the binary, which would be resident if all of it was used; Garbage is what the collector can leave at
-	// most, as a share of what is on the heap: the GOGC of an action, as the runtime command sets it.
-	Pages   disdel.Bytes
+	// Pages is room for the pages of the program that are in use. The kernel counts them for the container that first asks for
+	// them and takes them back when memory is short, so that nobody is killed for them, but one without room for them crawls.
+	Pages disdel.Bytes
+	// Garbage is what the collector can leave at most, as a share of what is on the heap: the GOGC of an action, as the runtime
+	// command sets it, and what is allocated while it works.
 	Garbage float64
 	// StepFactor is what gorgonia's machine keeps for a step beyond the paper's terms, as a multiple of the bytes of all
 	// outputs, forward and backward: those of ReLUs, gradients that are alive at once, targets.
@@ -39,11 +41,11 @@ type Calibration struct {
 
 // Default is the calibration of this version.
 var Default = Calibration{
-	Package: 33 * disdel.MB, Thread: 384 * disdel.KB, Chunk: 4 * disdel.MB, Part: 16 * disdel.MB,
-	Push: carriage{copies: 2, parts: 1}, Fetch: carriage{copies: 2, growth: 0.7},
-	ReduceOne: carriage{copies: 4, parts: 1, growth: 0.2}, Reduce: carriage{copies: 5, parts: 1, growth: 1.2},
-	Still: 750 * disdel.KB, Moving: 0.015, Outgrown: 0.12, Measured: 0.08, WatchShare: 0.97, Pages: 40 * disdel.MB, Garbage: 0.40,
-	StepFactor: 1.5, ColumnFactor: 2,
+	Package: 6*disdel.MB + 512*disdel.KB, Thread: 256 * disdel.KB, Chunk: 4 * disdel.MB, Part: 16 * disdel.MB,
+	Push: carriage{copies: 2, parts: 1}, Fetch: carriage{copies: 2, growth: 0.3},
+	ReduceOne: carriage{copies: 4}, Reduce: carriage{copies: 5, parts: 1, growth: 1.2},
+	Still: 400 * disdel.KB, Moving: 0.015, Outgrown: 0.08, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
+	StepFactor: 4.2, ColumnFactor: 2,
 }
 
 // carriage is what weights on their way take.

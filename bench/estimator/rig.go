@@ -71,8 +71,7 @@ func newRig(ctx context.Context, program string) (r *rig, err error) {
 		func() (err error) { r.models, err = modelstore.Open(ctx, r.url("models")); return err },
 		func() error { return r.openHistory(ctx) },
 		func() error { return r.openStore(ctx) },
-		func() error { return r.install(program) },
-		func() error { return r.openPlatform(ctx) },
+		func() error { return r.openPlatform(ctx, program) },
 	}
 	for _, step := range steps {
 		if err = step(); err != nil {
@@ -106,25 +105,13 @@ func (r *rig) openStore(ctx context.Context) error {
 	return err
 }
 
-// install copies the program, as anyone does who installs one: how much of it the kernel maps differs by 2 MB between a file
-// that was copied and one that the linker has just written.
-func (r *rig) install(program string) error {
-	data, err := os.ReadFile(program)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(r.program(), data, 0o755)
-}
-
-func (r *rig) program() string { return filepath.Join(r.home, "disdel") }
-
-func (r *rig) openPlatform(ctx context.Context) error {
+func (r *rig) openPlatform(ctx context.Context, program string) error {
 	cfg := platform.DefaultConfig()
 	cfg.PoolMemory, cfg.Logger = 16*disdel.GB, quiet()
 	cfg.Limits.Memory.Min, cfg.Limits.Memory.Max = leastMemory, cfg.PoolMemory
 	cfg.Limits.Timeout.Max = time.Hour
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = 100_000, 100
-	cfg.Kinds = map[string]platform.Kind{disdel.RuntimeKind: {Command: []string{r.program(), "runtime", "--listen", "{listen}"}}}
+	cfg.Kinds = map[string]platform.Kind{disdel.RuntimeKind: {Command: []string{program, "runtime", "--listen", "{listen}"}}}
 	p, err := platform.New(cfg)
 	if err != nil {
 		return err

@@ -41,5 +41,5 @@ func (j *jobStack) processors() int {
 	if j.cli.String("apihost") != "" {
 		return 0
 	}
-	return runtime.NumCPU()
+	return min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
 }
