@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/disdel/disdel"
@@ -48,17 +49,19 @@ func (p *planner) later(region *Region, c Category, node, size, from, to int) {
 // size is within a few percent of the bound on every network here (Pisarchyk and Lee 2020, "Efficient Memory Management for
 // Deep Neural Net Inference", which compares such strategies).
 func (p *planner) place() {
+	forever := func(b *buffer) bool { return int(b.to-b.from) > len(p.g.Nodes)*2 }
 	order := p.buffers
 	sort.SliceStable(order, func(i, j int) bool {
 		a, b := order[i], order[j]
-		if fa, fb := int(a.to-a.from) > len(p.g.Nodes)*2, int(b.to-b.from) > len(p.g.Nodes)*2; fa != fb {
-			return fa // what lives forever goes to the bottom
+		if fa, fb := forever(a), forever(b); fa != fb {
+			return fa // goes to the bottom
 		}
 		return a.size > b.size
 	})
-	placed := make([]*buffer, 0, len(order)) // by offset
+	bottom := 0                              // the end of what lives forever: that comes first, and leaves no gaps
+	placed := make([]*buffer, 0, len(order)) // the rest, by offset
 	for _, b := range order {
-		at := 0
+		at := bottom
 		for _, q := range placed {
 			if q.to < b.from || b.to < q.from {
 				continue
@@ -70,10 +73,12 @@ func (p *planner) place() {
 		}
 		b.offset = at
 		p.Len = max(p.Len, at+b.size)
-		k := sort.Search(len(placed), func(i int) bool { return placed[i].offset > at })
-		placed = append(placed, nil)
-		copy(placed[k+1:], placed[k:])
-		placed[k] = b
+		if forever(b) {
+			bottom += b.size
+		} else {
+			k := sort.Search(len(placed), func(i int) bool { return placed[i].offset > at })
+			placed = slices.Insert(placed, k, b)
+		}
 		if b.region != nil {
 			*b.region = Region{Offset: at, Len: b.size}
 		}
