@@ -39,6 +39,11 @@ bench-engine: ## figures of the training engine, beside PyTorch and TensorFlow (
 	go build -o bin/bench-engine ./bench/engine
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
+.PHONY: bench-estimator
+bench-estimator: build ## figures of estimates beside measured peaks, of 60 jobs on the embedded platform
+	go build -o bin/bench-estimator ./bench/estimator
+	bin/bench-estimator
+
 .PHONY: bench-platform
 bench-platform: build ## figures of disdel platform up, as clients in another process see it
 	go build -o bin/bench-platform ./bench/platform

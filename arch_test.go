@@ -20,7 +20,7 @@ var house = map[string][]string{
 	".":                     {},
 	"model":                 {"internal/nearest"},
 	"model/plan":            {"model"},
-	"estimator":             {"model", "model/plan"},
+	"estimator":             {"model", "model/plan", "internal/nearest"},
 	"dataset":               {"internal/..."},
 	"controller":            {"model", "dataset", "estimator", "controller/jobfile", "internal/nearest", "internal/limits"},
 	"controller/jobfile":    {"internal/nearest", "model"},
@@ -50,6 +50,7 @@ var house = map[string][]string{
 	"bench/aggregator":      {"..."},
 	"bench/engine":          {"..."},
 	"bench/faults":          {"..."},
+	"bench/estimator":       {"..."},
 	"bench/platform":        {"..."},
 }
 

@@ -14,6 +14,7 @@ import (
 // its own level.
 func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult, err error) {
 	bound(req.Memory, req.Estimate, 0)
+	use(1)
 	id := disdel.UpdateID{Job: req.Job, Round: req.Round, Level: req.Level, Member: req.Cluster}
 	ctx, s, err := h.begin(ctx, c, req.Store, id, req.Attempt)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -25,25 +26,39 @@ type shardCache struct {
 	shard *dataset.Shard
 }
 
-func (c *shardCache) get(ctx context.Context, key shardKey) (*dataset.Shard, error) {
+// rows returns a shard. A container that gets another worker's reads its rows without those of the last one and without the
+// engine, which is that worker's too: two shards at once, or a chunk beside all the rest, were not in the estimate.
+func (h *Host) rows(ctx context.Context, key shardKey) (*dataset.Shard, error) {
+	c := &h.shard
 	if c.shard != nil && c.key == key {
 		return c.shard, nil
 	}
-	c.shard = nil // two shards at once were not in the estimate
+	if c.shard != nil {
+		c.shard = nil
+		if err := h.built.drop(); err != nil {
+			return nil, err
+		}
+		debug.FreeOSMemory()
+	}
+	return c.read(ctx, key)
+}
+
+func (c *shardCache) read(ctx context.Context, key shardKey) (*dataset.Shard, error) {
 	store, err := dataset.OpenStore(ctx, key.data.URL)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	read := store.ReadTrain
+	from := store.ReadTrain
 	if key.heldOut {
-		read = store.ReadHeldOut
+		from = store.ReadHeldOut
 	}
-	shard, err := read(ctx, key.data, key.rows)
+	shard, err := from(ctx, key.data, key.rows)
 	if err != nil {
 		return nil, err
 	}
 	c.key, c.shard = key, shard
+	debug.FreeOSMemory() // the memory that chunks came in, before an engine takes its own
 	return shard, nil
 }
 

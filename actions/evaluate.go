@@ -15,7 +15,7 @@ import (
 // evaluate measures the reference that came out of a round on held-out rows.
 func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult, err error) {
 	bound(req.Memory, req.Estimate, 0)
-	use(req.Threads)
+	use(1)
 	store, err := aggregator.Open(ctx, req.Store)
 	if err != nil {
 		return res, err
@@ -28,7 +28,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 	var shard *dataset.Shard
 	var e Engine
 	err = c.phase("load", func() (err error) {
-		if shard, err = h.shard.get(ctx, shardKey{data: req.Data, rows: req.Rows, heldOut: true}); err != nil {
+		if shard, err = h.rows(ctx, shardKey{data: req.Data, rows: req.Rows, heldOut: true}); err != nil {
 			return err
 		}
 		e, err = h.built.get(g, engineKey(req.Backend, req.Network, engine.Config{Batch: req.BatchSize, Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
@@ -53,6 +53,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	err = c.phase("compute", func() (err error) {
+		use(req.Threads)
 		p := pulse{call: c, store: store, job: req.Job}
 		res, err = measure(ctx, &p, req, e, shard)
 		return err

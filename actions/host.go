@@ -90,11 +90,13 @@ func (c *call) usage() disdel.Usage {
 	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm}
 }
 
-// bound has the collector keep the process within its estimate, so that the estimate holds whatever garbage the engine
-// makes, and in any case below nine tenths of the limit, before the kernel ends it. What does not belong to the Go heap
-// (the binary's pages, an engine's slab) is taken off. It is the process's own setting, and the process is the container's.
+// bound frees what the phase before left, and has the collector keep the process within what its estimate says it needs, so
+// that the estimate holds whatever garbage there is, and in any case below the share of the limit at which the runtime would
+// stop it. What does not belong to the Go heap (the program's data, an engine's slab) is taken off. It is the process's own
+// setting, and the process is the container's.
 func bound(limit, estimate, slab disdel.Bytes) {
-	target := limit / 10 * 9
+	debug.FreeOSMemory()
+	target := limit / 100 * 96
 	if estimate > 0 {
 		target = min(target, estimate)
 	}
@@ -104,18 +106,19 @@ func bound(limit, estimate, slab disdel.Bytes) {
 }
 
 // leastHeap is what no bound may go below: the collector would run all the time.
-const leastHeap = 8 * disdel.MB
+const leastHeap = 6 * disdel.MB
 
 // use takes as many processors as the request allows: OpenWhisk bounds an action's memory, and on most clusters nothing
-// bounds its processors but its neighbours.
+// bounds its processors but its neighbours. What moves weights takes one: beside a second the collector works at the same time,
+// and falls behind by as much as is moved.
 func use(threads int) {
 	if threads > 0 {
 		runtime.GOMAXPROCS(threads)
 	}
 }
 
-// outsideHeap is the resident memory that the Go runtime does not count: the pages of the binary in use.
-const outsideHeap = 42 * disdel.MB
+// outsideHeap is the memory that the Go runtime does not count: the program's data and what the kernel keeps for the process.
+const outsideHeap = 3 * disdel.MB
 
 // heartbeatEvery is the time between an action's heartbeats: often enough for a live picture, too rarely to cost.
 const heartbeatEvery = 300 * time.Millisecond

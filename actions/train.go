@@ -20,7 +20,7 @@ import (
 // from there and comes to the same bits.
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
 	bound(req.Memory, req.Estimate, 0)
-	use(req.Threads)
+	use(1)
 	start := h.now()
 	ctx, s, err := h.begin(ctx, c, req.Store, req.ID(), req.Attempt)
 	if err != nil {
@@ -64,7 +64,7 @@ type trainer struct {
 // load reads the shard and builds the engine, or finds both where the last round left them.
 func (t *trainer) load(ctx context.Context) (err error) {
 	h, r := t.call.host, t.req
-	if t.shard, err = h.shard.get(ctx, shardKey{data: r.Data, rows: r.Shard}); err != nil {
+	if t.shard, err = h.rows(ctx, shardKey{data: r.Data, rows: r.Shard}); err != nil {
 		return err
 	}
 	if t.shard.Len() == 0 {
@@ -121,6 +121,7 @@ func (t *trainer) fetch(ctx context.Context) error {
 
 // compute runs the batches that the round still lacks.
 func (t *trainer) compute(ctx context.Context) error {
+	use(t.req.Threads)
 	t.saved = t.call.host.now()
 	for t.at.epoch < t.req.Epochs && !t.res.Reached && !t.res.Paused {
 		if err := t.epoch(ctx); err != nil {

@@ -83,7 +83,7 @@ func TestPlanFollowsTheCeiling(t *testing.T) {
 		t.Errorf("below the model's own needs: %v, want OverLimit", err)
 	}
 	in = planInput(t)
-	in.Job.Distribution.Workers, in.Job.Resources.Memory = 2, 60*disdel.MB
+	in.Job.Distribution.Workers, in.Job.Resources.Memory = 2, 30*disdel.MB
 	if _, err := NewPlan(in); !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "resources.memory") {
 		t.Errorf("the job's own memory: %v, want OverLimit that names it", err)
 	}

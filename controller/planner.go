@@ -27,6 +27,9 @@ type PlanInput struct {
 	Rate     *disdel.RateInfo       // of a probe; nil: none was made
 	Threads  func(parallel int) int // of a train action, when so many run at once; nil: unknown
 	Timeouts TimeoutRule
+
+	Estimator  estimator.Estimator // zero: the plan, at the default risk
+	Processors int                 // that the job's actions share; 0: one for each action
 }
 
 // NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by the
@@ -52,16 +55,30 @@ func (b *planBuilder) because(format string, args ...any) {
 	b.plan.Reasons = append(b.plan.Reasons, fmt.Sprintf(format, args...))
 }
 
-func (b *planBuilder) input(rows int) estimator.Input {
+func (b *planBuilder) input(rows, actions int) estimator.Input {
 	t := b.Job.Training
 	return estimator.Input{
-		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, SampleBytes: b.Data.SampleSize,
-		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
+		Threads: b.Processors / max(actions, 1),
+		Graph:   b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), SampleBytes: b.Data.SampleSize,
+		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Members: b.plan.Workers, Backend: t.Backend,
 	}
 }
 
+// part is how many rows of the data set are looked through for some: all of them where training rows were held out by lot,
+// and a part for tests that the data set brings is read by itself.
+func (b *planBuilder) part(rows int) int {
+	all := b.Data.Train + b.Data.HeldOut
+	if share := b.Job.Data.Split.Train; share > 0 && math.Abs(share*float64(all)-float64(b.Data.Train)) <= 1 {
+		return all
+	}
+	if rows == b.Data.HeldOut {
+		return rows
+	}
+	return max(rows, b.Data.Train)
+}
+
 func (b *planBuilder) estimate(workers int) disdel.Estimate {
-	return estimator.Train(b.input((b.Data.Train + workers - 1) / workers))
+	return b.Estimator.Train(b.input((b.Data.Train+workers-1)/workers, workers))
 }
 
 // ceiling is the most memory an action of this job may be given, and who said so.
@@ -143,8 +160,8 @@ func (b *planBuilder) actions() error {
 		e    disdel.Estimate
 	}{
 		{disdel.TaskTrain, b.train},
-		{disdel.TaskAggregate, estimator.Aggregate(b.input(0))},
-		{disdel.TaskEvaluate, estimator.Evaluate(b.input(b.Data.HeldOut))},
+		{disdel.TaskAggregate, b.Estimator.Aggregate(b.input(0, 1))},
+		{disdel.TaskEvaluate, b.Estimator.Evaluate(b.input(b.Data.HeldOut, 1))},
 	}
 	for _, v := range estimates {
 		if v.e.Total > limit {

@@ -71,7 +71,7 @@ func estimate(limits disdel.Limits, a disdel.ActionPlan) disdel.Bytes {
 	if limits.Memory > a.Limits.Memory {
 		return limits.Memory
 	}
-	return a.Estimate.Total
+	return a.Estimate.Likely
 }
 
 // invocation fills in what every invocation of a task has in common.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/disdel/disdel"
@@ -111,10 +112,11 @@ func (m *Manifest) shard(rows int) *Shard {
 // contiguous reads a range of a part's stored order.
 func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.Rows) (*Shard, error) {
 	out, at := m.shard(rows.Len()), 0
+	read := chunkReader{s: s, m: m}
 	for _, c := range p.Chunks {
 		from, to := max(rows.Start, at), min(rows.End, at+c.Rows)
 		if from < to {
-			chunk, err := s.readChunk(ctx, m, c)
+			chunk, err := read.next(ctx, c)
 			if err != nil {
 				return nil, err
 			}
@@ -134,8 +136,9 @@ func (s *Store) scattered(ctx context.Context, m Manifest, rows []int) (*Shard, 
 		where[r] = i
 	}
 	out, at := m.shard(len(rows)), 0
+	read := chunkReader{s: s, m: m}
 	for _, c := range m.Train.Chunks {
-		chunk, err := s.readChunk(ctx, m, c)
+		chunk, err := read.next(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -167,9 +170,34 @@ func (c *chunkRows) copyRow(from int, out *Shard, to int) {
 	}
 }
 
-// readChunk reads a chunk and refuses it unless its checksum and its shapes are the manifest's.
-func (s *Store) readChunk(ctx context.Context, m Manifest, c Chunk) (*chunkRows, error) {
-	data, err := s.bucket.ReadAll(ctx, c.Key)
+// chunkReader reads chunks one after the other into the same memory: beside a shard there is room for one, and none for
+// the garbage of those before it.
+type chunkReader struct {
+	s      *Store
+	m      Manifest
+	memory []byte
+}
+
+// read fills the memory with a chunk's file.
+func (r *chunkReader) read(ctx context.Context, c Chunk) ([]byte, error) {
+	in, err := r.s.bucket.NewReader(ctx, c.Key, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	n := min(in.Size(), int64(c.Size)+1) // of a file that is longer one byte tells, and its checksum
+	if int64(cap(r.memory)) < n {
+		r.memory = make([]byte, n)
+	}
+	data := r.memory[:n]
+	_, err = io.ReadFull(in, data)
+	return data, err
+}
+
+// next reads a chunk and refuses it unless its checksum and its shapes are the manifest's. The chunk lasts until the next.
+func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
+	m := &r.m
+	data, err := r.read(ctx, c)
 	if err != nil {
 		return nil, blobs.Wrap(err, "read chunk", c.Key)
 	}

@@ -11,36 +11,36 @@ func (in Input) measured() bool { return in.Backend == Gorgonia || in.Graph.Cust
 // measuredTrain estimates a train action on the gorgonia backend: the paper's terms, and measured factors for what
 // gorgonia's machine allocates anew at every step.
 func (c Calibration) measuredTrain(in Input) disdel.Estimate {
-	n := in.Graph.Count()
+	n := in.count()
 	batch := disdel.Bytes(max(in.Batch, 1))
 	e := disdel.Estimate{
-		Method: "measured", Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float), // and its label
+		Method: methodMeasured, Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float), // and its label
 		Mod:         float * disdel.Bytes(n.Trainable+n.NonTrainable) * 2, // the reference read, and the update sent
-		Parameters:  float * copies(in.Optimizer) * disdel.Bytes(n.Trainable),
+		Parameters:  float * kept(in.Optimizer) * disdel.Bytes(n.Trainable),
 		Activations: float * passes * batch * disdel.Bytes(n.ActivationsB),
 		Misc:        float * batch * disdel.Bytes(in.Graph.Input().Len()),
 	}
 	step, columns := outputs(in.Graph), columns(in.Graph)
 	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*passes*batch*step) + c.ColumnFactor*float64(float*columns))
 	e.Layers = layers(in, n)
-	return c.margin(e, sum(e).Total-e.Pkg)
+	return e
 }
 
 // measuredEvaluate is the same for an action that only computes forwards.
 func (c Calibration) measuredEvaluate(in Input) disdel.Estimate {
-	n := in.Graph.Count()
+	n := in.count()
 	batch := disdel.Bytes(max(in.Batch, 1))
 	e := disdel.Estimate{
-		Method: "measured", Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float),
+		Method: methodMeasured, Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float),
 		Mod: float * disdel.Bytes(n.Trainable+n.NonTrainable), Parameters: float * disdel.Bytes(n.Trainable),
 		Activations: float * batch * disdel.Bytes(n.ActivationsB), Misc: float * batch * disdel.Bytes(in.Graph.Input().Len()),
 	}
 	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*batch*outputs(in.Graph)) + c.ColumnFactor*float64(float*columns(in.Graph)))
-	return c.margin(e, sum(e).Total-e.Pkg)
+	return e
 }
 
-// copies is z for an optimiser: weights, gradients and its moments.
-func copies(o disdel.Optimizer) disdel.Bytes { return disdel.Bytes(2 + o.Moments()) }
+// kept is z for an optimiser: weights, gradients and its moments.
+func kept(o disdel.Optimizer) disdel.Bytes { return disdel.Bytes(2 + o.Moments()) }
 
 // outputs is every output of a sample that gorgonia makes: those of ReLU, dropout and softmax too.
 func outputs(g *model.Graph) disdel.Bytes {
@@ -66,12 +66,12 @@ func columns(g *model.Graph) disdel.Bytes {
 	return disdel.Bytes(n)
 }
 
-func layers(in Input, n model.Counts) []disdel.LayerEstimate {
+func layers(in Input, n *model.Counts) []disdel.LayerEstimate {
 	out := make([]disdel.LayerEstimate, len(n.Layers))
 	for i, l := range n.Layers {
 		out[i] = disdel.LayerEstimate{
 			Name: l.Name, Op: l.Op, Output: l.Output, Parameters: l.Trainable, Activations: l.Outputs, MACs: l.MACs,
-			ParameterBytes: float * copies(in.Optimizer) * disdel.Bytes(l.Trainable), ActivationBytes: float * passes * disdel.Bytes(in.Batch) * disdel.Bytes(l.Outputs),
+			ParameterBytes: float * kept(in.Optimizer) * disdel.Bytes(l.Trainable), ActivationBytes: float * passes * disdel.Bytes(in.Batch) * disdel.Bytes(l.Outputs),
 		}
 	}
 	return out

@@ -15,7 +15,7 @@ func (o Op) String() string {
 
 // Params lists the arrays of a graph's weights in node order, with PyTorch's names and layouts.
 func (g *Graph) Params() []Param {
-	var out []Param
+	out := make([]Param, 0, 2*len(g.Nodes))
 	for i := range g.Nodes {
 		out = append(out, g.nodeParams(i)...)
 	}
@@ -37,6 +37,7 @@ func (g *Graph) nodeParams(i int) []Param {
 		out = []Param{param("weight", true, n.Units, g.in(n)[0])}
 	case OpBatchNorm:
 		c := n.Out[0]
+		out = make([]Param, 0, 4)
 		if !n.NoScale {
 			out = append(out, param("weight", true, c))
 		}
@@ -91,7 +92,7 @@ func weighs(o Op) bool {
 
 // Count counts every layer of a graph.
 func (g *Graph) Count() Counts {
-	var c Counts
+	c := Counts{Layers: make([]LayerCount, 0, len(g.Nodes))}
 	for i := 1; i < len(g.Nodes); i++ {
 		n := &g.Nodes[i]
 		l := LayerCount{Name: n.Name, Op: n.Op.String(), Output: n.Out, Outputs: int64(n.Out.Len()), MACs: g.macs(n)}

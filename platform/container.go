@@ -105,9 +105,6 @@ func (p *Platform) apiHost() string {
 func (c *container) reap() {
 	defer c.watched.Done()
 	c.cmd.Wait() //nolint:errcheck // how it ended is in ProcessState
-	if usage, ok := c.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		c.raise(disdel.Bytes(usage.Maxrss) * disdel.KB)
-	}
 	c.exited.close()
 }
 

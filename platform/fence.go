@@ -82,23 +82,27 @@ func (r rlimit) took(pid int) {
 	unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}, nil) //nolint:errcheck // the watch stands beside
 }
 
-// residentOf reads a process's resident memory and its high-water mark, 0 once it is gone.
+// residentOf reads what a process holds that the kernel cannot take back, and the most that it held, 0 once it is gone. Pages
+// of files are left out, as a program's are shared between containers; a group counts them for whoever asked first.
 func residentOf(pid int) (resident, peak disdel.Bytes) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, 0
 	}
+	var file, mark disdel.Bytes
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")
 		n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		switch name {
-		case "VmRSS":
-			resident = disdel.Bytes(n) * disdel.KB
+		switch size := disdel.Bytes(n) * disdel.KB; name {
+		case "RssAnon", "RssShmem":
+			resident += size
+		case "RssFile":
+			file = size
 		case "VmHWM":
-			peak = disdel.Bytes(n) * disdel.KB
+			mark = size
 		}
 	}
-	return resident, peak
+	return resident, max(resident, mark-file)
 }
 
 // membersOf lists the other processes of a group, by its leader's id.

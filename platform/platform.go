@@ -59,6 +59,7 @@ func New(cfg Config) (*Platform, error) {
 	work, stop := context.WithCancel(context.Background())
 	p := &Platform{cfg: cfg, root: root, store: state, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(), work: work, stop: stop}
 	p.guard = newGuard(p.fences.folders())
+	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
 	cfg.Logger.WithField("memory", p.fences.String()).Debug("platform made")
 	return p, nil

@@ -10,22 +10,23 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Memory reads this process's resident memory and its high-water mark from /proc; both are 0 where there is none.
+// Memory reads from /proc what this process holds that the kernel cannot take back, and the most that it held; both are 0
+// where there is none. Pages of files are left out, the program's above all: the kernel shares them between containers, drops
+// them when memory is short, and how many it maps depends on how the file came to the disk, by 20 MB and more. The most is
+// never above what was held: it is the high-water mark without the pages of files that are mapped by now.
 func Memory() (resident, peak disdel.Bytes) {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, 0
 	}
+	field := map[string]disdel.Bytes{}
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), ":")
-		switch name {
-		case "VmRSS":
-			resident = kilobytes(value)
-		case "VmHWM":
-			peak = kilobytes(value)
+		if name, value, _ := strings.Cut(lines.Text(), ":"); strings.HasSuffix(value, " kB") {
+			field[name] = kilobytes(value)
 		}
 	}
-	return resident, peak
+	resident = field["RssAnon"] + field["RssShmem"]
+	return resident, max(resident, field["VmHWM"]-field["RssFile"])
 }
 
 func kilobytes(text string) disdel.Bytes {

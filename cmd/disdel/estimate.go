@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,7 +22,7 @@ func estimateCommand(u *ui) *cli.Command {
 			"   disdel estimate job.yaml --explain --set training.batchSize=256\n" +
 			"   disdel estimate job.yaml --max-memory 256MB\n" +
 			"   disdel estimate job.yaml --what-if workers=1..8,batch=32,64,128 --plot job.svg",
-		Flags: append([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, questionFlags...),
+		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags, questionFlags),
 		Action: func(c *cli.Context) error {
 			q, err := readQuestions(c)
 			if err != nil {

@@ -183,7 +183,7 @@ func submitCommand(u *ui) *cli.Command {
 			"   disdel submit job.yaml --set training.epochs=10 -o json\n" +
 			"   disdel submit job.yaml --backend gorgonia\n" +
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
-		Flags: []cli.Flag{setFlag, actionFlag, backendFlag, probeFlag},
+		Flags: append([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
 			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
 				rec, err := runJob(ctx, u, s, func(ctx context.Context, j *jobStack) (controller.Resolved, error) {
@@ -265,7 +265,7 @@ func quickstartCommand(u *ui) *cli.Command {
 		Name: "quickstart", Usage: "train a small network on real data in under a minute",
 		Description: "Trains a convolutional network on 1,797 handwritten digits as two concurrent train actions plus\n" +
 			"aggregation, on embedded OpenWhisk, Redis and history. Needs no set-up and no network.",
-		Flags: []cli.Flag{setFlag, backendFlag},
+		Flags: append([]cli.Flag{setFlag, backendFlag}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
 			if err := operands(c, 0, 0); err != nil {
 				return err

@@ -36,9 +36,13 @@ func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.
 		return in, err
 	}
 	past, err := j.records.Recent(ctx, pastRecords)
+	if err != nil {
+		return in, err
+	}
+	by, err := j.estimator(r.Job, past)
 	return controller.PlanInput{
 		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: similar, Past: past,
-		Timeouts: executor.Timing, Threads: j.threads,
+		Timeouts: executor.Timing, Threads: j.threads, Estimator: by, Processors: j.processors(),
 	}, err
 }
 

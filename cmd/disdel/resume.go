@@ -19,7 +19,7 @@ func resumeCommand(u *ui) *cli.Command {
 			"nothing had happened.\n\n" +
 			"   disdel resume @last\n" +
 			"   disdel resume @last --set resources.memory=512MB",
-		Flags: []cli.Flag{setFlag, actionFlag, backendFlag, probeFlag},
+		Flags: append([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
 			if err := operands(c, 1, 1); err != nil {
 				return err

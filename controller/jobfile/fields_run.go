@@ -70,7 +70,7 @@ var runFields = []field{
 		meaning: "Cost of the whole job; one GB-s is 1,024 MB held for a second. A higher estimate is refused.",
 	},
 	{
-		path: "resources.risk", form: number, above: new(float64(0)), below: new(0.5), def: "0.001", example: "0.001",
+		path: "resources.risk", form: number, above: new(float64(0)), max: new(0.05), def: "0.001", example: "0.001",
 		meaning: "Accepted chance that an action is killed for memory. Sets the limit from the estimate's interval. Used only when memory is auto.",
 	},
 	{path: "resources.device", form: text, later: true, meaning: "Device that trains."},

@@ -157,7 +157,7 @@ func anyReliability(t *rapid.T) disdel.Reliability {
 
 func anyResources(t *rapid.T) disdel.Resources {
 	r := disdel.Resources{
-		Risk:    rapid.Float64Range(1e-300, 0.4999999).Draw(t, "risk"),
+		Risk:    rapid.Float64Range(1e-300, 0.05).Draw(t, "risk"),
 		Memory:  disdel.Bytes(rapid.Int64Range(0, 1<<50).Draw(t, "memory")),
 		Timeout: disdel.Duration(rapid.Int64Range(0, int64(300*time.Hour)).Draw(t, "timeout")),
 		MaxCost: rapid.Float64Range(0, 1e12).Draw(t, "cost"),

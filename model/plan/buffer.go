@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/disdel/disdel"
@@ -9,44 +10,58 @@ import (
 // buffer is a piece of the slab with a lifetime, both ends included.
 type buffer struct {
 	category Category
-	node     int
 	size     int
-	from, to int
 	offset   int
-	regions  []func() *Region // that are told where it went
+	node     int32
+	from, to int32
+	region   *Region    // that is told where it went
+	others   *[]*Region // and others; few have any, and there are thousands of buffers
 }
 
 // live stretches a buffer's lifetime to time t.
-func (b *buffer) live(t int) { b.from, b.to = min(b.from, t), max(b.to, t) }
+func (b *buffer) live(t int) { b.from, b.to = min(b.from, int32(t)), max(b.to, int32(t)) }
+
+// tell has one more region be told where the buffer went.
+func (b *buffer) tell(r *Region) {
+	if b.region == nil {
+		b.region = r
+		return
+	}
+	if b.others == nil {
+		b.others = &[]*Region{}
+	}
+	*b.others = append(*b.others, r)
+}
 
 // add makes a buffer.
 func (p *planner) add(c Category, node, size, from, to int) *buffer {
-	b := &buffer{category: c, node: node, size: Padded(size), from: from, to: to}
+	b := &buffer{category: c, node: int32(node), size: Padded(size), from: int32(from), to: int32(to)}
 	p.buffers = append(p.buffers, b)
 	return b
 }
 
 // later makes a buffer whose region is found when all is placed.
-func (p *planner) later(region func() *Region, c Category, node, size, from, to int) {
-	b := p.add(c, node, size, from, to)
-	b.regions = append(b.regions, region)
+func (p *planner) later(region *Region, c Category, node, size, from, to int) {
+	p.add(c, node, size, from, to).tell(region)
 }
 
 // place lays the buffers out: the largest first, each at the lowest offset that is free for its whole lifetime. Greedy by
 // size is within a few percent of the bound on every network here (Pisarchyk and Lee 2020, "Efficient Memory Management for
 // Deep Neural Net Inference", which compares such strategies).
 func (p *planner) place() {
-	order := append([]*buffer(nil), p.buffers...)
+	forever := func(b *buffer) bool { return int(b.to-b.from) > len(p.g.Nodes)*2 }
+	order := p.buffers
 	sort.SliceStable(order, func(i, j int) bool {
 		a, b := order[i], order[j]
-		if fa, fb := a.to-a.from > len(p.g.Nodes)*2, b.to-b.from > len(p.g.Nodes)*2; fa != fb {
-			return fa // what lives forever goes to the bottom
+		if fa, fb := forever(a), forever(b); fa != fb {
+			return fa // goes to the bottom
 		}
 		return a.size > b.size
 	})
-	var placed []*buffer // by offset
+	bottom := 0                              // the end of what lives forever: that comes first, and leaves no gaps
+	placed := make([]*buffer, 0, len(order)) // the rest, by offset
 	for _, b := range order {
-		at := 0
+		at := bottom
 		for _, q := range placed {
 			if q.to < b.from || b.to < q.from {
 				continue
@@ -58,12 +73,19 @@ func (p *planner) place() {
 		}
 		b.offset = at
 		p.Len = max(p.Len, at+b.size)
-		k := sort.Search(len(placed), func(i int) bool { return placed[i].offset > at })
-		placed = append(placed, nil)
-		copy(placed[k+1:], placed[k:])
-		placed[k] = b
-		for _, r := range b.regions {
-			*r() = Region{Offset: at, Len: b.size}
+		if forever(b) {
+			bottom += b.size
+		} else {
+			k := sort.Search(len(placed), func(i int) bool { return placed[i].offset > at })
+			placed = slices.Insert(placed, k, b)
+		}
+		if b.region != nil {
+			*b.region = Region{Offset: at, Len: b.size}
+		}
+		if b.others != nil {
+			for _, r := range *b.others {
+				*r = Region{Offset: at, Len: b.size}
+			}
 		}
 	}
 	p.Len += Slack * p.Lanes / vector // read, never used, behind the last image by a tile that has more rows than it has channels
@@ -72,35 +94,37 @@ func (p *planner) place() {
 // ByCategory is how many bytes the plan's peak holds of each kind: at the time when most are alive. Their sum is at most
 // Bytes; the difference, Gaps, is what the layout cannot use.
 func (p *Plan) ByCategory() (peak map[Category]disdel.Bytes, gaps disdel.Bytes) {
-	best, at := disdel.Bytes(-1), 0
+	change := make([]disdel.Bytes, 2*len(p.Nodes)+3) // of what is alive, from the moment before
+	for _, b := range p.buffers {
+		change[b.from] += disdel.Bytes(b.size) * 4
+		change[b.to+1] -= disdel.Bytes(b.size) * 4
+	}
+	best, at, alive := disdel.Bytes(-1), 0, disdel.Bytes(0)
 	for t := 0; t <= 2*len(p.Nodes); t++ {
-		var sum disdel.Bytes
-		for _, b := range p.buffers {
-			if b.from <= t && t <= b.to {
-				sum += disdel.Bytes(b.size) * 4
-			}
-		}
-		if sum > best {
-			best, at = sum, t
+		if alive += change[t]; alive > best {
+			best, at = alive, t
 		}
 	}
 	peak = map[Category]disdel.Bytes{}
 	for _, b := range p.buffers {
-		if b.from <= at && at <= b.to {
+		if int(b.from) <= at && at <= int(b.to) {
 			peak[b.category] += disdel.Bytes(b.size) * 4
 		}
 	}
 	return peak, p.Bytes() - best
 }
 
-// ByNode is how many bytes the plan holds for each node, by kind, whenever they are alive.
-func (p *Plan) ByNode() []map[Category]disdel.Bytes {
-	out := make([]map[Category]disdel.Bytes, len(p.Nodes))
-	for i := range out {
-		out[i] = map[Category]disdel.Bytes{}
-	}
+// ByNode is how many bytes the plan holds for each node, whenever they are alive: for its weights with their moments and
+// gradients, and for all else.
+func (p *Plan) ByNode() (weights, others []disdel.Bytes) {
+	weights, others = make([]disdel.Bytes, len(p.Nodes)), make([]disdel.Bytes, len(p.Nodes))
 	for _, b := range p.buffers {
-		out[b.node][b.category] += disdel.Bytes(b.size) * 4
+		to := others
+		switch b.category {
+		case Weights, Moments, Gradients:
+			to = weights
+		}
+		to[b.node] += disdel.Bytes(b.size) * 4
 	}
-	return out
+	return weights, others
 }

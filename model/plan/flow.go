@@ -9,7 +9,7 @@ func (p *planner) forward(i int) {
 		size := v.Border.Around(v.Image).Len()
 		b := p.add(Activations, i, size, 0, 0)
 		if v.Border != (Border{}) {
-			b.to = p.end() // nothing else may write into the zeros
+			b.to = int32(p.end()) // nothing else may write into the zeros
 		}
 		p.outs[i] = b
 		return
@@ -183,13 +183,13 @@ func (p *planner) work(i int) {
 		backward, kept = 0, 0
 	}
 	if forward > 0 {
-		p.later(func() *Region { return &p.Nodes[i].Work }, Workspace, i, forward, i, i)
+		p.later(&p.Nodes[i].Work, Workspace, i, forward, i, i)
 	}
 	if backward > 0 {
-		p.later(func() *Region { return &p.Nodes[i].BackWork }, Workspace, i, backward, p.back(i), p.back(i))
+		p.later(&p.Nodes[i].BackWork, Workspace, i, backward, p.back(i), p.back(i))
 	}
 	if kept > 0 {
-		p.later(func() *Region { return &p.Nodes[i].Aux }, Activations, i, kept, i, p.back(i))
+		p.later(&p.Nodes[i].Aux, Activations, i, kept, i, p.back(i))
 	}
 }
 
@@ -271,10 +271,10 @@ func (p *planner) reads(i, t int) {
 func (p *planner) keep() {
 	for i := range p.Nodes {
 		if b := p.outs[i]; b != nil {
-			b.regions = append(b.regions, func() *Region { return &p.Nodes[i].Out })
+			b.tell(&p.Nodes[i].Out)
 		}
 		if b := p.grads[i]; b != nil {
-			b.regions = append(b.regions, func() *Region { return &p.Nodes[i].Grad })
+			b.tell(&p.Nodes[i].Grad)
 		}
 	}
 }

@@ -211,7 +211,10 @@ func (p *planner) border() Border {
 
 // params gives every array of weights its place; they live as long as the plan.
 func (p *planner) params() {
-	for _, q := range p.g.Params() {
+	all := p.g.Params()
+	p.Params = make([]Param, 0, len(all))
+	p.buffers = make([]*buffer, 0, (3+p.Spec.Moments)*len(all)/2+2*len(p.g.Nodes))
+	for _, q := range all {
 		v := &p.Nodes[q.Node]
 		size := Padded(q.Len())
 		weight := len(q.Shape) > 1
@@ -226,17 +229,17 @@ func (p *planner) params() {
 		out := Param{Param: q}
 		p.Params = append(p.Params, out)
 		k := len(p.Params) - 1
-		p.later(func() *Region { return &p.Params[k].Value }, Weights, q.Node, size, 0, p.end()+1)
+		p.later(&p.Params[k].Value, Weights, q.Node, size, 0, p.end()+1)
 		if !p.Spec.Training || !q.Trainable {
 			continue
 		}
 		for m := range p.Spec.Moments {
-			p.later(func() *Region { return &p.Params[k].Moments[m] }, Moments, q.Node, size, 0, p.end()+1)
+			p.later(&p.Params[k].Moments[m], Moments, q.Node, size, 0, p.end()+1)
 		}
 		if p.Spec.KeepGrads {
-			p.later(func() *Region { return &p.Params[k].Grad }, Gradients, q.Node, size, len(p.g.Nodes), p.end()+1)
+			p.later(&p.Params[k].Grad, Gradients, q.Node, size, len(p.g.Nodes), p.end()+1)
 		} else {
-			p.later(func() *Region { return &p.Params[k].Grad }, Gradients, q.Node, size, p.back(q.Node), p.back(q.Node))
+			p.later(&p.Params[k].Grad, Gradients, q.Node, size, p.back(q.Node), p.back(q.Node))
 		}
 	}
 }

@@ -1,0 +1,8 @@
+// Command estimator runs a suite of jobs on the embedded platform, each at the limits that the planner chose from its
+// estimate, and compares estimates with the peaks that the kernel counted. It prints lines of the form
+//
+//	figure NAME VALUE UNIT
+//
+// Training is cut down to a batch or a few, on synthetic rows of the right shape: a step takes the memory of every other.
+// It judges nothing.
+package main

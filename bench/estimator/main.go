@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+)
+
+func main() {
+	program := flag.String("program", "bin/disdel", "the built program")
+	only := flag.String("only", "", "run trials whose name contains this")
+	flag.Parse()
+	if err := bench(*program, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench takes the figures by subject; what else is to be measured of estimates is another line here.
+func bench(program, only string) (err error) {
+	program, err = filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	if err := speed(); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	r, err := newRig(ctx, program)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	trials := slices.DeleteFunc(suite(), func(t trial) bool { return !strings.Contains(t.String(), only) })
+	return memory(ctx, r, trials)
+}
+
+// pass runs all trials with one estimator, and tells on standard error how each went.
+func pass(ctx context.Context, r *rig, trials []trial, e estimator.Estimator) ([]disdel.Record, error) {
+	var out []disdel.Record
+	for _, t := range trials {
+		rec, err := r.submit(ctx, t, e)
+		if err != nil {
+			return nil, err
+		}
+		tell(t, rec)
+		out = append(out, *rec)
+	}
+	return out, nil
+}
+
+var tasks = []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate}
+
+func tell(t trial, rec *disdel.Record) {
+	fmt.Fprintf(os.Stderr, "%v: %v, %.1f s\n", t, rec.Status, rec.Ended.Sub(rec.Created).Seconds())
+	if rec.Failure != nil {
+		fmt.Fprintln(os.Stderr, "  ", rec.Failure)
+	}
+	for _, task := range tasks {
+		a, _ := rec.Plan.Action(task)
+		e := a.Estimate
+		fmt.Fprintf(os.Stderr, "  %-9s likely %7.1f limit %5d  fit %7.1f dta %5.1f mod %6.1f ratio %.3f  peaks", task, mb(e.Likely), a.Limits.Memory.MB(), mb(e.Fit), mb(e.Dta), mb(e.Mod), e.Ratio)
+		for _, x := range rec.Activations {
+			if x.Task == task {
+				fmt.Fprintf(os.Stderr, " %.1f", mb(x.Peak))
+			}
+		}
+		fmt.Fprintln(os.Stderr)
+	}
+}
+
+func mb(b disdel.Bytes) float64 { return float64(b) / float64(disdel.MB) }
+
+func figure(name string, value float64, unit string) {
+	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
+}
+
+// quantile is the nearest rank of v; 0 of nothing.
+func quantile(v []float64, q float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	v = slices.Sorted(slices.Values(v))
+	return v[min(len(v)-1, int(q*float64(len(v))))]
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/history/couchlite"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/platform"
+)
+
+// leastMemory is the smallest limit of the rig's platform: far below any action, so that no minimum hides what a planner chose.
+const leastMemory = 4 * disdel.MB
+
+// rig is everything that a job needs, in this process but for the actions: those are the built program's.
+type rig struct {
+	home   string
+	data   *dataset.Store
+	models *modelstore.Store
+	past   *history.Store
+	store  disdel.Store
+	board  *aggregator.Store
+	run    *executor.Executor
+	limits disdel.PlatformLimits
+	jobs   int
+	ends   []func() error
+}
+
+func (r *rig) url(folder string) string {
+	return (&url.URL{Scheme: "file", Path: filepath.Join(r.home, folder)}).String()
+}
+
+func quiet() *logrus.Logger {
+	l := logrus.New()
+	l.SetLevel(logrus.ErrorLevel)
+	return l
+}
+
+// newRig starts a platform whose containers are program.
+func newRig(ctx context.Context, program string) (r *rig, err error) {
+	aggregator.Quiet()
+	r = &rig{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	steps := []func() error{
+		func() (err error) {
+			r.home, err = os.MkdirTemp("", "disdel-bench-")
+			r.ends = append(r.ends, func() error { return os.RemoveAll(r.home) })
+			return err
+		},
+		func() (err error) { r.data, err = dataset.OpenStore(ctx, r.url("datasets")); return err },
+		func() (err error) { r.models, err = modelstore.Open(ctx, r.url("models")); return err },
+		func() error { return r.openHistory(ctx) },
+		func() error { return r.openStore(ctx) },
+		func() error { return r.openPlatform(ctx, program) },
+	}
+	for _, step := range steps {
+		if err = step(); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (r *rig) openHistory(ctx context.Context) error {
+	server, err := couchlite.Open(filepath.Join(r.home, "history.db"), couchlite.Config{})
+	if err != nil {
+		return err
+	}
+	r.ends = append(r.ends, server.Close)
+	if err := server.Start(); err != nil {
+		return err
+	}
+	r.past, err = history.Open(ctx, history.Config{URL: server.URL(), Logger: quiet()})
+	return err
+}
+
+func (r *rig) openStore(ctx context.Context) error {
+	e, err := aggregator.StartEmbedded()
+	if err != nil {
+		return err
+	}
+	r.ends = append(r.ends, e.Close)
+	r.store = disdel.Store{URL: e.URL()}
+	r.board, err = aggregator.Open(ctx, r.store)
+	return err
+}
+
+func (r *rig) openPlatform(ctx context.Context, program string) error {
+	cfg := platform.DefaultConfig()
+	cfg.PoolMemory, cfg.Logger = 16*disdel.GB, quiet()
+	cfg.Limits.Memory.Min, cfg.Limits.Memory.Max = leastMemory, cfg.PoolMemory
+	cfg.Limits.Timeout.Max = time.Hour
+	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = 100_000, 100
+	cfg.Kinds = map[string]platform.Kind{disdel.RuntimeKind: {Command: []string{program, "runtime", "--listen", "{listen}"}}}
+	p, err := platform.New(cfg)
+	if err != nil {
+		return err
+	}
+	r.ends = append(r.ends, func() error {
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		return p.Close(ctx)
+	})
+	if err := p.Start(); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "bench: limits are kept by", p.Enforcement())
+	if r.run, err = executor.New(executor.Config{APIHost: p.URL(), AuthKey: p.AuthKey(), Logger: quiet()}); err != nil {
+		return err
+	}
+	r.limits, err = r.run.Limits(ctx)
+	r.limits.Pool = cfg.PoolMemory
+	return err
+}
+
+func (r *rig) close() error {
+	var err error
+	for i := len(r.ends) - 1; i >= 0; i-- {
+		err = errors.Join(err, r.ends[i]())
+	}
+	return err
+}
+
+// resolve adds a trial's data set and reads its job.
+func (r *rig) resolve(ctx context.Context, t trial) (controller.Resolved, error) {
+	file, err := jobfile.Parse(t.String(), []byte(t.job()), nil)
+	if err == nil {
+		err = t.addData(ctx, r.data)
+	}
+	if err != nil {
+		return controller.Resolved{}, err
+	}
+	return controller.Resolve(ctx, file.Job, r.data, t.String(), file.Locate, nil)
+}
+
+// plan works out how a trial runs.
+func (r *rig) plan(ctx context.Context, t trial, e estimator.Estimator) (controller.Resolved, disdel.Plan, error) {
+	job, err := r.resolve(ctx, t)
+	if err != nil {
+		return job, disdel.Plan{}, fmt.Errorf("%v: %w", t, err)
+	}
+	plan, err := controller.NewPlan(controller.PlanInput{
+		ID: disdel.JobID(fmt.Sprintf("job-%026d", r.jobs+1)), Job: job.Job, Graph: job.Graph, Data: job.Data, Platform: r.limits,
+		Timeouts: executor.Timing, Estimator: e, Processors: t.workers * t.threads,
+	})
+	if err != nil {
+		return job, plan, fmt.Errorf("%v: %w", t, err)
+	}
+	return job, plan, nil
+}
+
+// submit plans a trial with an estimator and runs it at the limits of its plan.
+func (r *rig) submit(ctx context.Context, t trial, e estimator.Estimator) (*disdel.Record, error) {
+	job, plan, err := r.plan(ctx, t, e)
+	if err != nil {
+		return nil, err
+	}
+	r.jobs++
+	id := disdel.JobID(fmt.Sprintf("job-%026d", r.jobs))
+	c := controller.New(controller.Config{Invoker: r.run, Recorder: r.past, Board: r.board, Shelf: shelf{}, Log: quiet()})
+	return c.Run(ctx, controller.Spec{
+		ID: id, Job: job.Job, Network: job.Network, Plan: plan, Store: r.store, Threads: t.threads,
+		Data:   disdel.DataRef{URL: r.url("datasets"), Name: job.Data.Name, Checksum: job.Data.Checksum, Split: job.Job.Data.Split},
+		Models: r.url("models"), Output: "weights/" + strings.ReplaceAll(t.String(), " ", "_"),
+	}, job.Data)
+}
+
+// shelf keeps no model: its weights were written, and that is what takes memory.
+type shelf struct{}
+
+func (shelf) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, w disdel.ModelRef) (disdel.ModelRef, error) {
+	return w, nil
+}
+
+func (shelf) Discard(context.Context, string) error { return nil }

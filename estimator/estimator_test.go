@@ -1,0 +1,180 @@
+package estimator
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// The total is the sum of the terms, fit the sum of its own, and nothing falls when batch, rows or layers grow.
+func TestEstimatesAddUpAndGrow(t *testing.T) {
+	g := lenet(t)
+	rapid.Check(t, func(t *rapid.T) {
+		in := Input{Graph: g, Batch: rapid.IntRange(1, 4096).Draw(t, "batch"), Rows: rapid.IntRange(0, 1_000_000).Draw(t, "rows"), SampleBytes: 784, Epochs: 3, Optimizer: adam}
+		plan, paper := Estimator{}, Estimator{method: MethodPaper}
+		tasks := map[string]func(Input) disdel.Estimate{
+			"train": plan.Train, "evaluate": plan.Evaluate, "aggregate": plan.Aggregate,
+			"paper train": paper.Train, "paper evaluate": paper.Evaluate, "paper aggregate": paper.Aggregate,
+		}
+		for name, estimate := range tasks {
+			e := estimate(in)
+			if e.Low > e.Likely || e.Likely > e.High || e.High > e.Total || e.Likely != e.Total-e.Saf {
+				t.Fatalf("%s: %v <= %v <= %v <= %v, margin %v", name, e.Low, e.Likely, e.High, e.Total, e.Saf)
+			}
+			if e.Fit != e.Parameters+e.Activations+e.Misc+e.Workspace || e.Total != e.Fit+e.Pkg+e.Dta+e.Mod+e.Saf {
+				t.Fatalf("%s does not add up: %+v", name, e)
+			}
+			more := in
+			more.Batch++
+			more.Rows += 100
+			if estimate(more).Total < e.Total {
+				t.Fatalf("%s falls from %v", name, e.Total)
+			}
+		}
+	})
+	deeper, err := model.Build(disdel.Network{Name: "vgg16-cifar", Input: []int{3, 32, 32}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Graph: g, Batch: 32, Rows: 10, SampleBytes: 1, Epochs: 1, Optimizer: adam}
+	small := Estimator{}.Train(in)
+	in.Graph = deeper
+	if deep := (Estimator{}).Train(in); deep.Total <= small.Total {
+		t.Error("VGG-16 is not above LeNet-5")
+	}
+	plan := Estimator{}
+	sgd := in
+	sgd.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
+	weights := float * disdel.Bytes(deeper.Count().Trainable)
+	if more := plan.Train(in).Parameters - plan.Train(sgd).Parameters; more < 2*weights || more > 2*weights+weights/100 {
+		t.Errorf("Adam keeps two moments of %v more than SGD, not %v", weights, more)
+	}
+	clipped := in
+	clipped.ClipNorm = 1
+	if more := plan.Train(clipped).Parameters - plan.Train(in).Parameters; more < weights/3 {
+		t.Errorf("clipping needs all gradients at once, and that costs %v more of %v", more, weights)
+	}
+}
+
+// A network of an action's own binary is estimated by what the binary says it computes, and grows with the batch.
+func TestDescribedNetworksAreEstimated(t *testing.T) {
+	d := &disdel.CustomNetwork{Name: "mine", Input: []int{1, 28, 28}, Classes: 10, Activations: 10_000, Backward: 20_000, Params: []disdel.CustomParam{{Name: "w", Shape: []int{784, 10}, Trainable: true}}}
+	g, err := model.Build(disdel.Network{Custom: d, Input: []int{1, 28, 28}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Graph: g, Batch: 64, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	e := Estimator{}.Train(in)
+	if least := disdel.Bytes(4 * 64 * 30_000); e.Fit < least || e.Fit > 7*least || e.Method != "measured" {
+		t.Errorf("fit %v by %s for %v of values", e.Fit, e.Method, least)
+	}
+	in.Batch = 128
+	if more := (Estimator{}).Train(in); more.Fit < e.Fit*3/2 {
+		t.Errorf("twice the batch needs %v, and the half %v", more.Fit, e.Fit)
+	}
+	if v, train := (Estimator{}).Evaluate(in), (Estimator{}).Train(in); v.Fit >= train.Fit {
+		t.Errorf("evaluation needs %v", v.Fit)
+	}
+}
+
+// An estimator is chosen by name; one that there is not comes back with the name that was meant.
+func TestEstimatorsAreChosenByName(t *testing.T) {
+	in := Input{Graph: lenet(t), Batch: 32, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	for method, want := range map[string]string{"": "planned", "planned": "planned", "paper": "paper", "learned": "planned"} {
+		e, err := New(method, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Train(in).Method; got != want {
+			t.Errorf("%q without records estimates as %q, want %q", method, got, want)
+		}
+	}
+	_, err := New("lerned", 0, nil)
+	if !errors.Is(err, disdel.Invalid) || disdel.AsError(err).Hint != `did you mean "learned"?` {
+		t.Errorf("%v, hint %q", err, disdel.AsError(err).Hint)
+	}
+	for _, risk := range []float64{-0.1, 0.06, 1} {
+		if _, err := New("", risk, nil); !errors.Is(err, disdel.Invalid) {
+			t.Errorf("a risk of %v: %v, want Invalid", risk, err)
+		}
+	}
+}
+
+// Less risk takes more memory, up to what is needed for certain; the likely peak and its interval do not depend on it.
+func TestTheTotalFollowsTheRisk(t *testing.T) {
+	in := Input{Graph: lenet(t), Batch: 32, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	at := func(risk float64) disdel.Estimate {
+		e, err := New("", risk, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Train(in)
+	}
+	last := at(0.05)
+	for _, risk := range []float64{0.01, 0.001, 1e-4, 1e-6} {
+		e := at(risk)
+		if e.Total <= last.Total || e.Likely != last.Likely || e.High != last.High || e.Risk != risk {
+			t.Errorf("at a risk of %v: total %v after %v, likely %v after %v", e.Risk, e.Total, last.Total, e.Likely, last.Likely)
+		}
+		last = e
+	}
+	certain := disdel.Bytes(2*float64(last.Likely)/Default.WatchShare) + Default.Pages
+	if e := at(1e-300); e.Total > certain {
+		t.Errorf("without any risk it takes %v, above all that there can be, %v", e.Total, certain)
+	}
+	if at(0).Total != at(DefaultRisk).Total {
+		t.Error("a risk of 0 is not the default one")
+	}
+}
+
+// The quantiles are those of tables of Student's distribution with four degrees of freedom, over the root of its variance.
+func TestQuantilesAreStudents(t *testing.T) {
+	for p, want := range map[float64]float64{0.95: 2.1318, 0.975: 2.7764, 0.99: 3.7469, 0.999: 7.1732, 0.5: 0, 0.05: -2.1318} {
+		if got := heavyTail(p) * 1.4142136; got < want-1e-3 || got > want+1e-3 {
+			t.Errorf("t(%v) = %.4f, want %.4f", p, got, want)
+		}
+	}
+}
+
+// Threads have stacks, and a chunk counts where it is the largest thing there ever is.
+func TestSmallTermsCount(t *testing.T) {
+	in := Input{Graph: lenet(t), Batch: 1, Rows: 10, SampleBytes: 784, Epochs: 1}
+	base := (Estimator{}).Train(in)
+	more := in
+	more.Threads = 3
+	if got := (Estimator{}).Train(more).Pkg - base.Pkg; got != 2*Default.Thread {
+		t.Errorf("two more threads take %v", got)
+	}
+	part := in
+	part.Part = 1_000_000
+	if got := (Estimator{}).Train(part).Likely - base.Likely; got <= 0 || got > Default.Chunk {
+		t.Errorf("rows out of a large data set take %v more", got)
+	}
+	one := in
+	one.Members = 1
+	if a, b := (Estimator{}).Aggregate(one), (Estimator{}).Aggregate(in); a.Likely >= b.Likely {
+		t.Errorf("one update takes %v, several %v", a.Likely, b.Likely)
+	}
+}
+
+// Estimating is arithmetic: nothing of a network's size is allocated, however large.
+func TestEstimatingAllocatesLittle(t *testing.T) {
+	g, err := model.Build(disdel.Network{Name: "resnet152", Input: []int{3, 224, 224}, Classes: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Graph: g, Batch: 32, Rows: 10_000, SampleBytes: 3 * 224 * 224, Epochs: 1, Optimizer: adam}
+	r := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			Estimator{}.Train(in)
+		}
+	})
+	if got := r.AllocedBytesPerOp(); got > 1<<20 {
+		t.Errorf("ResNet-152 of %v is estimated with %v of garbage", disdel.Bytes(4*g.Count().Trainable), disdel.Bytes(got))
+	}
+}

@@ -1,0 +1,175 @@
+package estimator
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+)
+
+// sample is what one earlier job measured of one task: its peak against what the plan alone had expected.
+type sample struct {
+	task     disdel.Task
+	network  string
+	measured bool    // not planned
+	planned  float64 // bytes
+	residual float64 // logarithm of measured over planned
+}
+
+// samples reads records. A job counts once a task, by the median of its members' highest peaks: workers of one job are no
+// independent witnesses. Peaks of activations that did not succeed are cut off, and tell nothing.
+func samples(past []disdel.Record) []sample {
+	var out []sample
+	for i := range past {
+		r := &past[i]
+		for _, a := range r.Plan.Actions {
+			planned := float64(cmp.Or(a.Estimate.Likely, a.Estimate.Total-a.Estimate.Saf))
+			if a.Estimate.Ratio > 0 {
+				planned /= a.Estimate.Ratio
+			}
+			peaks := peaksOf(r, a.Task)
+			if planned <= 0 || len(peaks) == 0 || a.Estimate.Method == MethodPaper {
+				continue
+			}
+			out = append(out, sample{
+				task: a.Task, network: networkOf(r.Job.Model), planned: planned,
+				measured: r.Job.Training.Backend == Gorgonia || r.Job.Model.Custom != "",
+				residual: math.Log(median(peaks) / planned),
+			})
+		}
+	}
+	return out
+}
+
+// peaksOf is the highest peak of every member.
+func peaksOf(r *disdel.Record, task disdel.Task) []float64 {
+	type place struct{ level, member int }
+	top := map[place]float64{}
+	for _, a := range r.Activations {
+		if a.Task == task && a.Outcome == disdel.OutcomeSuccess && a.Peak > 0 {
+			at := place{a.Level, a.Member}
+			top[at] = max(top[at], float64(a.Peak))
+		}
+	}
+	out := make([]float64, 0, len(top))
+	for _, p := range top {
+		out = append(out, p)
+	}
+	return out
+}
+
+// layered is what a graph that a job file lists is called: two such need have nothing in common.
+const layered = "layers"
+
+func networkOf(m disdel.Model) string { return cmp.Or(m.Custom, m.Name, layered) }
+
+// familyOf is the letters that a network's name starts with: resnet of resnet50-keras.
+func familyOf(network string) string {
+	if i := strings.IndexFunc(network, func(r rune) bool { return r < 'a' || r > 'z' }); i >= 0 {
+		return network[:i]
+	}
+	return network
+}
+
+// group is earlier jobs that resemble the one at hand.
+type group struct {
+	name  string
+	least int     // jobs that it takes to say something
+	pull  float64 // jobs that what is known without the group stands for
+	rest  float64 // of the spread, that no number of jobs takes away
+	has   func(like, s *sample) bool
+}
+
+// groups, the widest first. Jobs of the same kind differ by nothing that the plan sees, so one of them says almost all.
+var groups = []group{
+	{"jobs of this size", 5, 8, 0.9, func(like, s *sample) bool { return math.Abs(math.Log(s.planned/like.planned)) < math.Ln2 }},
+	{"jobs of this family of networks", 4, 4, 0.8, func(like, s *sample) bool {
+		return like.network != layered && familyOf(s.network) == familyOf(like.network)
+	}},
+	{"jobs of this network", 3, 2, 0.7, func(like, s *sample) bool { return like.network != layered && s.network == like.network }},
+	{"jobs of this kind", 1, 0.1, 0.6, func(like, s *sample) bool {
+		return s.network == like.network && math.Abs(math.Log(s.planned/like.planned)) < 0.01
+	}},
+}
+
+const (
+	most  = 0.4 // logarithm of the largest correction: beyond, a plan is wrong, not imprecise
+	trust = 6   // spreads that fewer than three jobs may move an estimate by
+)
+
+// lesson is what was learned so far: a logarithm to correct by, and the share of the spread that is left.
+type lesson struct {
+	shift, left float64
+	jobs        int
+	from        string
+}
+
+// learn multiplies the terms by the ratio that earlier jobs of this task measured. From the widest group to the nearest with
+// enough jobs, each pulls the correction towards the median of its residuals, the more the more jobs it has; nothing is
+// learned where no group has enough.
+func (e Estimator) learn(task disdel.Task, in Input, est disdel.Estimate, spread float64) (disdel.Estimate, float64) {
+	like := sample{task: task, network: in.Graph.Name, measured: in.measured(), planned: float64(est.Likely)}
+	l := lesson{left: 1}
+	closest := 0
+	for _, g := range groups {
+		r := e.residuals(g, &like)
+		if len(r) < g.least {
+			closest = max(closest, len(r))
+			continue
+		}
+		l = l.after(g, r, spread/like.planned)
+	}
+	if l.jobs == 0 {
+		est.Notes = append(est.Notes, fmt.Sprintf("nothing learned: of %d jobs of this size with measured peaks it takes %d", closest, groups[0].least))
+		return est, spread
+	}
+	planned := est.Likely
+	est = scale(est, math.Exp(l.shift))
+	est.Method, est.Ratio, est.Samples = MethodLearned, float64(est.Likely)/float64(planned), l.jobs
+	est.Notes = append(est.Notes, fmt.Sprintf("the plan's %v times %.3f, as %d %s measured", planned, est.Ratio, l.jobs, l.from))
+	return est, spread * l.left
+}
+
+// residuals are those of a group's members, sorted.
+func (e Estimator) residuals(g group, like *sample) []float64 {
+	var out []float64
+	for i := range e.past {
+		if s := &e.past[i]; s.task == like.task && s.measured == like.measured && g.has(like, s) {
+			out = append(out, s.residual)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// after adds a group's residuals, sorted; spread is relative. A median of fewer than three is one job's word, which is
+// believed only as far as jobs usually stray.
+func (l lesson) after(g group, residuals []float64, spread float64) lesson {
+	n := float64(len(residuals))
+	weight := n / (n + g.pull)
+	move := median(residuals) - l.shift
+	if n < 3 {
+		move = min(max(move, -trust*spread), trust*spread)
+	}
+	l.shift = min(max(l.shift+weight*move, -most), most)
+	l.left = min(l.left, math.Sqrt(g.rest*g.rest*weight+1-weight))
+	l.jobs, l.from = len(residuals), g.name
+	return l
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
+}
+
+// scale multiplies every term, so that they still add up.
+func scale(e disdel.Estimate, by float64) disdel.Estimate {
+	for _, term := range []*disdel.Bytes{&e.Parameters, &e.Activations, &e.Misc, &e.Workspace, &e.Pkg, &e.Dta, &e.Mod} {
+		*term = disdel.Bytes(math.Round(float64(*term) * by))
+	}
+	return sum(e)
+}

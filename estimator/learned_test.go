@@ -1,0 +1,151 @@
+package estimator
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// lenetJob is the job that the tests estimate.
+func lenetJob(t *testing.T) Input {
+	return Input{Graph: lenet(t), Batch: 64, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+}
+
+// ran is a record of a job of a network with one train action by two workers, whose estimate was likely and whose peaks were
+// so many times that.
+func ran(network string, likely disdel.Bytes, times ...float64) disdel.Record {
+	r := disdel.Record{Job: disdel.Job{Model: disdel.Model{Name: network}}}
+	e := disdel.Estimate{Method: MethodPlanned, Likely: likely, Saf: disdel.MB, Total: likely + disdel.MB}
+	r.Plan.Actions = []disdel.ActionPlan{{Task: disdel.TaskTrain, Estimate: e}}
+	for member, x := range times {
+		for round := range 2 { // the first round's peak is below
+			r.Activations = append(r.Activations, disdel.Activation{
+				Invocation: disdel.Invocation{Task: disdel.TaskTrain, Round: round, Member: member},
+				Outcome:    disdel.OutcomeSuccess, Peak: disdel.Bytes(float64(likely) * x * (0.8 + 0.2*float64(round))),
+			})
+		}
+	}
+	return r
+}
+
+func repeat(n int, r disdel.Record) []disdel.Record {
+	out := make([]disdel.Record, n)
+	for i := range out {
+		out[i] = r
+	}
+	return out
+}
+
+func learn(t *testing.T, in Input, past ...disdel.Record) disdel.Estimate {
+	t.Helper()
+	e, err := New(MethodLearned, 0, past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Train(in)
+}
+
+// The second job of a kind is nearly exact, and the more jobs there were, the narrower its interval.
+func TestLearnedIsNearlyExactTheSecondTime(t *testing.T) {
+	in := lenetJob(t)
+	plan := (Estimator{}).Train(in)
+	width := plan.High - plan.Low
+	for _, n := range []int{1, 3, 20} {
+		e := learn(t, in, repeat(n, ran("lenet5", plan.Likely, 1.06, 1.06))...)
+		if got := float64(e.Likely) / float64(plan.Likely); math.Abs(got-1.06) > 0.006 || math.Abs(e.Ratio-got) > 1e-9 {
+			t.Errorf("after %d jobs: %.4f of the plan, ratio %.4f, and 1.06 was measured", n, got, e.Ratio)
+		}
+		if e.Method != MethodLearned || e.Samples != n || e.High-e.Low >= width {
+			t.Errorf("after %d jobs: %s from %d samples, an interval of %v after %v", n, e.Method, e.Samples, e.High-e.Low, width)
+		}
+		if e.Likely != e.Fit+e.Pkg+e.Dta+e.Mod || e.Total != e.Likely+e.Saf || e.Fit != e.Parameters+e.Activations+e.Misc+e.Workspace {
+			t.Errorf("it does not add up: %+v", e)
+		}
+		width = e.High - e.Low
+	}
+}
+
+// What was learned before is no part of what is learned from: a ratio is of the plan alone.
+func TestLearnedDoesNotCompound(t *testing.T) {
+	in := lenetJob(t)
+	plan := (Estimator{}).Train(in)
+	r := ran("lenet5", plan.Likely, 1.1)
+	a := &r.Plan.Actions[0].Estimate
+	a.Likely, a.Ratio = disdel.Bytes(1.1*float64(plan.Likely)), 1.1
+	if e := learn(t, in, repeat(9, r)...); math.Abs(e.Ratio-1.1) > 0.01 {
+		t.Errorf("ratio %.3f after estimates of 1.1 that were right", e.Ratio)
+	}
+}
+
+// Without enough jobs that resemble it nothing is learned, and the estimate says how many are missing.
+func TestTooFewJobsTeachNothing(t *testing.T) {
+	in := lenetJob(t)
+	plan := (Estimator{}).Train(in)
+	failed := ran("lenet5", plan.Likely, 2)
+	for i := range failed.Activations {
+		failed.Activations[i].Outcome = disdel.OutcomeOutOfMemory
+	}
+	paper := ran("lenet5", plan.Likely, 2)
+	paper.Plan.Actions[0].Estimate.Method = MethodPaper
+	gorgonia := ran("lenet5", plan.Likely, 2)
+	gorgonia.Job.Training.Backend = Gorgonia
+	for name, past := range map[string][]disdel.Record{
+		"none": nil, "two of another network": repeat(2, ran("mlp", plan.Likely*5/4, 1.3)), "far larger ones": repeat(9, ran("vgg16", 40*plan.Likely, 1.3)),
+		"failures": repeat(9, failed), "the paper's": repeat(9, paper), "another backend's": repeat(9, gorgonia),
+	} {
+		e := learn(t, in, past...)
+		if e.Likely != plan.Likely || e.Total != plan.Total || e.Ratio != 0 || e.Samples != 0 || e.Method != MethodPlanned {
+			t.Errorf("%s: %v, ratio %v of %d, %s", name, e.Likely, e.Ratio, e.Samples, e.Method)
+		}
+		if len(e.Notes) == 0 || !strings.Contains(e.Notes[len(e.Notes)-1], "it takes 5") {
+			t.Errorf("%s: nothing says what is missing: %q", name, e.Notes)
+		}
+	}
+}
+
+// The nearest group speaks: its own network before its family, its family before other networks of its size.
+func TestTheNearestGroupSpeaks(t *testing.T) {
+	g, err := model.Build(disdel.Network{Name: "resnet34", Input: []int{3, 32, 32}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Graph: g, Batch: 32, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
+	likely := (Estimator{}).Train(in).Likely
+	size := repeat(50, ran("vgg16-cifar", likely, 0.9))
+	for i := range size {
+		size[i].Plan.Actions[0].Estimate.Likely = likely * 5 / 4
+	}
+	family := repeat(50, ran("resnet18", 3*likely, 1.1))
+	network := repeat(50, ran("resnet34", 5*likely, 1.2))
+	past := size
+	for _, c := range []struct {
+		more []disdel.Record
+		want float64
+	}{{nil, 0.9 * 4 / 5}, {family, 1.1}, {network, 1.2}} {
+		past = append(past, c.more...)
+		if e := learn(t, in, past...); math.Abs(e.Ratio-c.want) > 0.06 {
+			t.Errorf("ratio %.3f after %d records, want about %.2f", e.Ratio, len(past), c.want)
+		}
+	}
+}
+
+// One job that measured nonsense does little: alone, and among others nothing.
+func TestAnOutlierDoesLittle(t *testing.T) {
+	in := lenetJob(t)
+	plan := (Estimator{}).Train(in)
+	alone := learn(t, in, ran("lenet5", plan.Likely, 3, 3))
+	if alone.Ratio > 1.12 {
+		t.Errorf("one job of three times the plan makes the next %.2f times as large", alone.Ratio)
+	}
+	good := repeat(4, ran("lenet5", plan.Likely, 1.03))
+	without, with := learn(t, in, good...), learn(t, in, append(good, ran("lenet5", plan.Likely, 0.2))...)
+	if math.Abs(with.Ratio-without.Ratio) > 0.01 {
+		t.Errorf("among four good jobs it moves the ratio from %.3f to %.3f", without.Ratio, with.Ratio)
+	}
+	if all := learn(t, in, repeat(50, ran("lenet5", plan.Likely, 9))...); all.Ratio > 1.5 {
+		t.Errorf("a ratio of %.1f is no correction", all.Ratio)
+	}
+}
