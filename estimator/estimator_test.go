@@ -174,7 +174,8 @@ func TestEstimatingAllocatesLittle(t *testing.T) {
 			Estimator{}.Train(in)
 		}
 	})
-	if got := r.AllocedBytesPerOp(); got > 1<<20 {
+	const most = 1<<20 + 1<<16 // below 1 MB, and what the race detector adds
+	if got := r.AllocedBytesPerOp(); got > most {
 		t.Errorf("ResNet-152 of %v is estimated with %v of garbage", disdel.Bytes(4*g.Count().Trainable), disdel.Bytes(got))
 	}
 }

@@ -305,8 +305,8 @@ func TestMemoryReadsTheKernelsNumbers(t *testing.T) {
 	for i := range hold {
 		hold[i] = 1
 	}
-	after, top := Memory()
-	if after-resident < 60*disdel.MB || top < peak || top < after-disdel.MB {
+	after, top := Memory() // pages of files that were mapped meanwhile are off both
+	if after-resident < 60*disdel.MB || top < peak-disdel.MB || top < after-disdel.MB {
 		t.Errorf("holding 64 MB: resident %v -> %v, peak %v -> %v", resident, after, peak, top)
 	}
 	_ = hold[len(hold)-1]

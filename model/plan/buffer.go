@@ -58,8 +58,8 @@ func (p *planner) place() {
 		}
 		return a.size > b.size
 	})
-	bottom := 0                              // the end of what lives forever: that comes first, and leaves no gaps
-	placed := make([]*buffer, 0, len(order)) // the rest, by offset
+	bottom := 0                                // the end of what lives forever: that comes first, and leaves no gaps
+	placed := make([]*buffer, 0, len(p.Nodes)) // the rest, by offset
 	for _, b := range order {
 		at := bottom
 		for _, q := range placed {

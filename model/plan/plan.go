@@ -213,7 +213,7 @@ func (p *planner) border() Border {
 func (p *planner) params() {
 	all := p.g.Params()
 	p.Params = make([]Param, 0, len(all))
-	p.buffers = make([]*buffer, 0, (3+p.Spec.Moments)*len(all)/2+2*len(p.g.Nodes))
+	p.buffers = make([]*buffer, 0, (3+p.Spec.Moments)*len(all)/2+len(p.g.Nodes))
 	for _, q := range all {
 		v := &p.Nodes[q.Node]
 		size := Padded(q.Len())
