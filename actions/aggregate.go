@@ -90,7 +90,7 @@ func (a *aggregation) save(ctx context.Context) error {
 	w := a.mean.Weights
 	if a.res.Again {
 		var err error
-		if w, err = a.store.Reference(ctx, a.req.Job, a.req.Round+1, a.like); err != nil {
+		if w, err = reference(ctx, a.store, source{a.req.Job, a.req.Round + 1, a.req.Models, a.req.From}, a.like); err != nil {
 			return err
 		}
 	}
