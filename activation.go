@@ -189,7 +189,8 @@ type Usage struct {
 	Warm   bool              `json:"warm"`      // the process had run before
 }
 
-// AggregateRequest is the parameter of an aggregate action: reduce Members to Output.
+// AggregateRequest is the parameter of an aggregate action: reduce Members to their mean. Without any, what an earlier one
+// made of the round is only written.
 type AggregateRequest struct {
 	Job        JobID      `json:"job"`
 	Round      int        `json:"round"`

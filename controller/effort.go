@@ -73,6 +73,17 @@ func (m *Manager) close(s slot) {
 	m.efforts[s] = e
 }
 
+// present is the members of a cluster that delivered, in their order. None are needed where only what was made of them is written.
+func (m *Manager) present(level, cluster int) []int {
+	var out []int
+	for _, member := range m.spec.Plan.Levels[level-1].Clusters[cluster] {
+		if m.members[level-1][member] == delivered && !m.publish {
+			out = append(out, member)
+		}
+	}
+	return out
+}
+
 // from is the checkpoint of the reference that a round starts from, "" where there is none.
 func (m *Manager) from(round int) string {
 	if m.saved == nil || m.saved.Round != round {

@@ -253,17 +253,6 @@ func (m *Manager) advance(level, member int) []Order {
 	return nil
 }
 
-// present is the members of a cluster that delivered, in their order.
-func (m *Manager) present(level, cluster int) []int {
-	var out []int
-	for _, member := range m.spec.Plan.Levels[level-1].Clusters[cluster] {
-		if m.members[level-1][member] == delivered {
-			out = append(out, member)
-		}
-	}
-	return out
-}
-
 func (m *Manager) aggregated(a disdel.Activation) []Order {
 	var r disdel.AggregateResult
 	if err := json.Unmarshal(a.Result, &r); err != nil {

@@ -13,7 +13,7 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	switch {
 	case a.Outcome == disdel.OutcomeCanceled: // somebody stopped the job
 		return m.fail(a.Failure)
-	case lostUpdate(a):
+	case lostUpdate(a) && !m.publish:
 		return m.redo(a)
 	case lostReference(a):
 		return m.back(a)
@@ -48,7 +48,7 @@ func (m *Manager) retry(s slot, a disdel.Activation, r Remedy) []Order {
 	m.tried(s, a)
 	var orders []Order
 	if r.Adjustment != nil {
-		m.limits[s.task] = r.Limits
+		m.raise(s.task, r.Limits)
 		orders = append(orders, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
 	}
 	o := m.invoke(s)
@@ -78,17 +78,16 @@ func (m *Manager) replan(a disdel.Activation, r Remedy) []Order {
 	if r.Adjustment != nil {
 		orders = append(orders, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
 	}
-	m.keepLimits(a)
+	m.raise(a.Task, a.Limits) // what is left of the retries is not for finding out again what was too little
+	action, _ := plan.Action(a.Task)
+	m.raise(a.Task, action.Limits)
 	return append(orders, m.anew()...)
 }
 
-// keepLimits has a new plan's train actions not begin below limits that were too low for the old plan's: what is left of the
-// retries is not for finding that out again.
-func (m *Manager) keepLimits(a disdel.Activation) {
-	action, _ := m.spec.Plan.Action(disdel.TaskTrain)
-	m.limits[disdel.TaskTrain] = disdel.Limits{
-		Memory: max(action.Limits.Memory, a.Limits.Memory), Timeout: max(action.Limits.Timeout, a.Limits.Timeout),
-	}
+// raise has a task's limits be no lower than these: they are of all its actions, each of which may have failed at others.
+func (m *Manager) raise(task disdel.Task, to disdel.Limits) {
+	l := m.limits[task]
+	m.limits[task] = disdel.Limits{Memory: max(l.Memory, to.Memory), Timeout: max(l.Timeout, to.Timeout)}
 }
 
 // maxRedone bounds how often one round is begun anew because updates were lost or damaged, and how often the job goes back.
