@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,9 @@ func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (
 // Resume takes up a job again that ended without success, or whose controller died, where spec.From says. rec is its record.
 func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (*disdel.Record, error) {
 	rec.Status, rec.Failure, rec.Stopped, rec.Ended = disdel.StatusRunning, nil, "", time.Time{}
+	asked := rec.Job.Distribution.Workers // not as many as there were
+	rec.Job = spec.Job
+	rec.Job.Distribution.Workers = asked
 	rec.Rounds, rec.Resumes, rec.Checkpoint, rec.Plan = spec.Done, spec.Resumes, spec.From, spec.Plan
 	return c.run(ctx, spec, &rec)
 }
@@ -38,7 +42,7 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*disdel.Record, error) {
 	r := &run{
 		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
-		manager: NewManager(spec), before: rec.Phases, cost: bill{before: rec.CostGBs},
+		manager: NewManager(spec), before: rec.Phases, cost: bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations))},
 		prepared: map[disdel.ActionName]disdel.Limits{}, seen: map[slot]*watched{},
 	}
 	// A job is acknowledged only once its record is on disk.
