@@ -189,7 +189,8 @@ type Usage struct {
 	Warm   bool              `json:"warm"`      // the process had run before
 }
 
-// AggregateRequest is the parameter of an aggregate action: reduce Members to Output.
+// AggregateRequest is the parameter of an aggregate action: reduce Members to their mean. Without any, what an earlier one
+// made of the round is only written.
 type AggregateRequest struct {
 	Job        JobID      `json:"job"`
 	Round      int        `json:"round"`
@@ -203,6 +204,7 @@ type AggregateRequest struct {
 	Estimate   Bytes      `json:"estimateBytes"`        // what the collector is to keep the process within
 	Models     string     `json:"models,omitempty"`     // blob URL; top only: where final weights and checkpoints go
 	Path       string     `json:"path,omitempty"`       // key of the final weights below Models
+	From       string     `json:"from,omitempty"`       // checkpoint of the reference that was published, for a store that lost it
 	Checkpoint string     `json:"checkpoint,omitempty"` // key below Models; top only: where the new reference goes, with the optimiser's state if that is averaged
 	Wire       Wire       `json:"wire,omitempty"`       // "": float32
 	Averaged   *Optimizer `json:"averaged,omitempty"`   // whose moments are averaged too; nil: none

@@ -105,6 +105,7 @@ type Record struct {
 	Plan        Plan         `json:"plan"`
 	Rounds      []Round      `json:"rounds"`
 	Activations []Activation `json:"actions"`
+	Omitted     int          `json:"omitted,omitempty"` // activations that passed and are not among them: a long job's record stays small
 	Phases      Phases       `json:"phases"`
 	Accuracy    float64      `json:"accuracy"`          // held-out, last evaluation
 	Loss        float64      `json:"loss"`              // held-out, last evaluation

@@ -25,7 +25,7 @@ func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateReque
 	if err != nil {
 		return res, err
 	}
-	a := aggregation{session: s, req: req, id: id, like: withOptimizer(shapes(g), g, req.Averaged), res: disdel.AggregateResult{Again: s.committed}}
+	a := aggregation{session: s, req: req, id: id, like: withOptimizer(shapes(g), g, req.Averaged), res: disdel.AggregateResult{Again: s.committed || len(req.Members) == 0}}
 	for _, step := range []struct {
 		phase string
 		do    func(context.Context) error
@@ -47,7 +47,7 @@ type aggregation struct {
 	res  disdel.AggregateResult
 }
 
-// reduce takes the mean, unless an earlier attempt has delivered it.
+// reduce takes the mean, unless an earlier activation has delivered it.
 func (a *aggregation) reduce(ctx context.Context) (err error) {
 	if !a.res.Again {
 		a.mean, err = a.store.Reduce(ctx, a.req.Members, a.like)
@@ -90,7 +90,7 @@ func (a *aggregation) save(ctx context.Context) error {
 	w := a.mean.Weights
 	if a.res.Again {
 		var err error
-		if w, err = a.store.Reference(ctx, a.req.Job, a.req.Round+1, a.like); err != nil {
+		if w, err = reference(ctx, a.store, source{a.req.Job, a.req.Round + 1, a.req.Models, a.req.From}, a.like); err != nil {
 			return err
 		}
 	}

@@ -5,20 +5,27 @@ import "github.com/disdel/disdel"
 // decide asks Decide what is to be done about a failed activation.
 func (m *Manager) decide(a disdel.Activation) Remedy {
 	e := m.efforts[slotOf(a.Invocation)]
-	tries := Attempts{Job: m.retries, Worker: e.counted, Platform: e.platform, Crashes: e.crashes}
-	if m.spec.Job.Distribution.Missing.Policy == disdel.MissingWait && (platformFault(a) || kindOf(a) == disdel.Crashed) {
-		tries = Attempts{} // it is waited for, until the job's own deadline
+	job := m.spec.Job
+	if a.Task == disdel.TaskEvaluate {
+		job.Training.BatchSize = m.evaluationBatch()
 	}
-	return Decide(RemedyInput{Activation: a, Job: m.spec.Job, Plan: m.spec.Plan, Attempts: tries, Spent: m.spent})
+	return Decide(RemedyInput{
+		Activation: a, Job: job, Plan: m.spec.Plan, Spent: m.spent, Patient: m.waitsFor(a),
+		Attempts: Attempts{Job: m.retries, Worker: e.counted, Platform: e.platform, Crashes: e.crashes},
+	})
+}
+
+// waitsFor tells whether the job waits for a failed activation's work as long as it takes, until its own deadline.
+func (m *Manager) waitsFor(a disdel.Activation) bool {
+	return m.spec.Job.Distribution.Missing.Policy == disdel.MissingWait && (platformFault(a) || kindOf(a) == disdel.Crashed)
 }
 
 // tried counts a failure of a slot.
 func (m *Manager) tried(s slot, a disdel.Activation) {
 	e := m.efforts[s]
-	switch {
-	case platformFault(a):
+	if platformFault(a) || m.waitsFor(a) {
 		e.platform++
-	default:
+	} else {
 		e.counted++
 		m.retries++
 	}

@@ -19,7 +19,7 @@ const (
 	EventStarted            // package and actions exist
 	EventEnded              // an activation ended; Activation is set
 	EventRefused            // an invocation could not be made; Activation.Invocation and Activation.Failure are set
-	EventAlarm              // the time of an OrderAlarm for Round has passed
+	EventAlarm              // the time of the OrderAlarm of this number has passed
 	EventCanceled           // somebody stopped the job; Err says why
 	EventDeadline           // the job's own deadline passed
 )
@@ -28,7 +28,7 @@ const (
 type Event struct {
 	Kind       EventKind
 	Activation disdel.Activation
-	Round      int
+	Alarm      int
 	Spent      float64 // GB-s so far
 	Err        *disdel.Error
 }
@@ -41,12 +41,13 @@ type OrderKind uint8
 const (
 	OrderUnknown    OrderKind = iota
 	OrderInvoke               // make Invocation, after After
-	OrderAlarm                // send EventAlarm for Round.Round after After
+	OrderAlarm                // send EventAlarm of this number after After; it takes the place of an earlier one
 	OrderAdjust               // keep Adjustment: a limit, or the plan, has changed
 	OrderPlan                 // Plan takes the place of the one before
 	OrderCheckpoint           // Checkpoint is on the blob store
 	OrderForget               // have the store forget what was delivered for Round.Round
-	OrderRound                // Round is over: keep it and show it
+	OrderSweep                // have the store forget everything of the job
+	OrderRound                // Round is over: keep it and show it, in place of any from that one on
 	OrderFinish               // the job has come to Status; nothing follows
 )
 
@@ -55,6 +56,7 @@ type Order struct {
 	Kind       OrderKind
 	Invocation disdel.Invocation
 	After      time.Duration
+	Alarm      int
 	Adjustment disdel.Adjustment
 	Plan       disdel.Plan
 	Checkpoint disdel.Checkpoint
@@ -77,23 +79,27 @@ const (
 // cluster's aggregation starts when its own members have ended; the top one publishes the reference of the next round.
 // What fails is tried again as Decide says. It is a pure state machine; use it from one goroutine.
 type Manager struct {
-	spec     Spec
-	round    int
-	ended    bool
-	members  [][]standing    // by level, then member
-	efforts  map[slot]effort // of the current round
-	results  map[int]disdel.TrainResult
-	last     bool // no round follows this one
-	publish  bool // the running aggregation only writes the final weights
-	again    int  // results of this round that changed nothing
-	redone   int  // times this round was begun anew because updates were lost or damaged
-	backs    int  // times the job went back to an earlier round
-	alarmed  bool // the alarm of this round was set
-	stopped  string
-	best     float64
-	noBetter int // evaluations in a row without a better held-out loss
+	spec    Spec
+	round   int
+	ended   bool
+	members [][]standing    // by level, then member
+	efforts map[slot]effort // of the current round
+	results map[int]disdel.TrainResult
+	last    bool // no round follows this one
+	publish bool // the running aggregation only writes the final weights
+	again   int  // results of this round that changed nothing
+	redone  int  // times this round was begun anew because updates were lost or damaged
+	backs   int  // times the job went back because the store had lost weights
+	alarms  int  // set so far
+	alarmed bool // the newest alarm is of this round
+	stopped string
+	held    patience
 
+	highest int                           // attempt of any slot so far
+	floor   int                           // attempts of rounds before revisit are above it
+	revisit int                           // rounds that the job went back over end before this one
 	limits  map[disdel.Task]disdel.Limits // raised after failures
+	batch   int                           // rows of a batch of evaluations; 0: the job's
 	retries int                           // that count against the job's limit
 	spent   float64                       // GB-s
 	saved   *disdel.Checkpoint            // newest
@@ -101,10 +107,10 @@ type Manager struct {
 
 // NewManager starts the state machine of one job; one that is taken up again starts where its checkpoint says.
 func NewManager(spec Spec) *Manager {
-	m := &Manager{spec: spec, best: math.Inf(1), limits: map[disdel.Task]disdel.Limits{}, saved: spec.From}
+	m := &Manager{spec: spec, held: patience{best: math.Inf(1)}, limits: map[disdel.Task]disdel.Limits{}, saved: spec.From}
 	for _, r := range spec.Done {
 		if r.Loss != nil {
-			m.watch(*r.Loss)
+			m.held.watch(r.Round, *r.Loss)
 		}
 	}
 	m.reset(0)
@@ -113,17 +119,21 @@ func NewManager(spec Spec) *Manager {
 
 func (m *Manager) reset(round int) {
 	m.round, m.efforts, m.again, m.redone = round, map[slot]effort{}, 0, 0
-	m.last = round == m.spec.Plan.Rounds-1
 	m.clear()
 }
 
-// clear forgets what was delivered in this round; efforts stay, so that a later attempt is always above an earlier one.
+// clear forgets what was delivered in this round, and waits for nothing any more. Efforts stay, so that a later attempt is
+// always above an earlier one.
 func (m *Manager) clear() {
 	m.members = [][]standing{make([]standing, m.spec.Plan.Workers)}
 	for _, l := range m.spec.Plan.Levels {
 		m.members = append(m.members, make([]standing, len(l.Clusters)))
 	}
 	m.results, m.alarmed = map[int]disdel.TrainResult{}, false
+	m.last, m.publish, m.stopped = m.round == m.spec.Plan.Rounds-1, false, ""
+	for s := range m.efforts {
+		m.close(s)
+	}
 }
 
 // Step takes one event and returns what is to be done about it, in order. After OrderFinish it returns nothing.
@@ -135,12 +145,10 @@ func (m *Manager) Step(e Event) []Order {
 	switch e.Kind {
 	case EventStarted:
 		return m.startRound(m.spec.firstRound())
-	case EventEnded:
+	case EventEnded, EventRefused:
 		return m.activationEnded(e.Activation)
-	case EventRefused:
-		return m.failed(e.Activation)
 	case EventAlarm:
-		return m.overdue(e.Round)
+		return m.overdue(e.Alarm)
 	case EventCanceled:
 		return m.finish(disdel.StatusCanceled, e.Err)
 	case EventDeadline:
@@ -164,10 +172,14 @@ func (m *Manager) invokeWorkers() []Order {
 }
 
 func (m *Manager) activationEnded(a disdel.Activation) []Order {
-	if a.Round != m.round || a.Invocation.ID != m.current(a) {
+	if a.Task == "" { // the package could not be made
+		return m.fail(a.Failure)
+	}
+	if !m.awaited(a) {
 		m.again++ // a late duplicate, or one that another attempt has taken the place of, changes nothing
 		return nil
 	}
+	m.close(slotOf(a.Invocation))
 	switch {
 	case a.Outcome == disdel.OutcomePaused:
 		return m.paused(a)
@@ -190,10 +202,6 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	var r disdel.TrainResult
 	if err := json.Unmarshal(a.Result, &r); err != nil {
 		return m.fail(badResult(a, err))
-	}
-	if m.members[0][a.Member] != waiting {
-		m.again++
-		return nil
 	}
 	if r.Again {
 		m.again++ // an earlier activation of this attempt's work had delivered
@@ -245,17 +253,6 @@ func (m *Manager) advance(level, member int) []Order {
 	return nil
 }
 
-// present is the members of a cluster that delivered, in their order.
-func (m *Manager) present(level, cluster int) []int {
-	var out []int
-	for _, member := range m.spec.Plan.Levels[level-1].Clusters[cluster] {
-		if m.members[level-1][member] == delivered {
-			out = append(out, member)
-		}
-	}
-	return out
-}
-
 func (m *Manager) aggregated(a disdel.Activation) []Order {
 	var r disdel.AggregateResult
 	if err := json.Unmarshal(a.Result, &r); err != nil {
@@ -269,10 +266,6 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 	if m.publish {
 		return append(orders, m.finish(disdel.StatusSucceeded, nil)...)
 	}
-	if m.members[a.Level][a.Member] != waiting {
-		m.again++
-		return orders
-	}
 	m.members[a.Level][a.Member] = delivered
 	if a.Level < len(m.spec.Plan.Levels) {
 		return append(orders, m.advance(a.Level, a.Member)...)
@@ -281,67 +274,6 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 		return append(orders, m.invoke(slot{disdel.TaskEvaluate, 0, 0}))
 	}
 	return append(orders, m.endRound(m.roundSoFar())...)
-}
-
-func (m *Manager) evaluationDue() bool {
-	every := m.spec.Job.Training.ValidateEvery
-	return m.spec.Plan.HeldOut > 0 && (m.last || every > 0 && (m.round+1)%every == 0)
-}
-
-// roundSoFar is this round with the loss of its train actions, weighted by their samples.
-func (m *Manager) roundSoFar() disdel.Round {
-	round := disdel.Round{Round: m.round, Again: m.again}
-	var loss, samples float64
-	for w := range m.spec.Plan.Workers { // in worker order: the same bits whatever ended first
-		loss += m.results[w].Loss * float64(m.results[w].Samples)
-		samples += float64(m.results[w].Samples)
-		if m.members[0][w] == missing {
-			round.Missing = append(round.Missing, w)
-		}
-	}
-	round.TrainLoss = loss / math.Max(samples, 1)
-	return round
-}
-
-func (m *Manager) evaluated(a disdel.Activation) []Order {
-	var r disdel.EvaluateResult
-	if err := json.Unmarshal(a.Result, &r); err != nil {
-		return m.fail(badResult(a, err))
-	}
-	round := m.roundSoFar()
-	round.Loss, round.Accuracy = &r.Loss, &r.Accuracy
-	m.watch(r.Loss)
-	return m.endRound(round)
-}
-
-// watch counts evaluations without a better held-out loss.
-func (m *Manager) watch(loss float64) {
-	if loss < m.best {
-		m.best, m.noBetter = loss, 0
-		return
-	}
-	m.noBetter++
-}
-
-func (m *Manager) endRound(r disdel.Round) []Order {
-	orders := []Order{{Kind: OrderRound, Round: r}}
-	switch {
-	case m.last:
-		return append(orders, m.finish(disdel.StatusSucceeded, nil)...)
-	case m.outOfPatience():
-		m.stopped = fmt.Sprintf("no better held-out loss for %d evaluations", m.noBetter)
-		m.publish = true
-		top := slot{disdel.TaskAggregate, len(m.spec.Plan.Levels), 0}
-		m.efforts[top] = effort{publish: true}
-		return append(orders, m.invoke(top))
-	default:
-		return append(orders, m.startRound(m.round+1)...)
-	}
-}
-
-func (m *Manager) outOfPatience() bool {
-	e := m.spec.Job.Training.EarlyStop
-	return e != nil && e.Metric == "valLoss" && m.noBetter >= e.Patience
 }
 
 func (m *Manager) fail(err *disdel.Error) []Order {

@@ -97,6 +97,9 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	if v, ok := o["patience"]; ok {
 		job.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Patience: int(v)}
 	}
+	if o["wait"] != 0 {
+		job.Distribution.Missing.Policy = disdel.MissingWait
+	}
 	if v, ok := o["proceedAfter"]; ok {
 		job.Distribution.Missing = disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(v * 1e9)}
 	}
@@ -132,7 +135,7 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Event{Kind: EventAlarm, Round: n}
+		return Event{Kind: EventAlarm, Alarm: n}
 	}
 	var n [3]int
 	for i := range n {
@@ -162,20 +165,22 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 		case w == "garbage":
 			a.Result = json.RawMessage(`"?"`)
 			return Event{Kind: EventEnded, Activation: a}
+		case lost[w] != nil:
+			a.Outcome, a.Failure = disdel.OutcomeApplicationError, lost[w]
 		case !strings.Contains(w, "="):
 			if err := a.Outcome.UnmarshalText([]byte(w)); err != nil {
 				t.Fatal(err)
 			}
 			a.Failure = &disdel.Error{Kind: disdel.Crashed, Msg: w}
 			if a.Outcome == disdel.OutcomeCorrupt {
-				a.Failure.Kind = disdel.Corrupt
+				a.Failure = &disdel.Error{Kind: disdel.Corrupt, Op: "read update job-1/round 0/level 0/0", Msg: w}
 			}
 		}
 	}
 	var result any
 	switch a.Task {
 	case disdel.TaskTrain:
-		result = disdel.TrainResult{Loss: o["loss"], Samples: int(o["samples"]), Reached: o["reached"] != 0}
+		result = disdel.TrainResult{Loss: o["loss"], Samples: int(o["samples"]), Reached: o["reached"] != 0, Batch: int(o["batch"])}
 	case disdel.TaskEvaluate:
 		result = disdel.EvaluateResult{Loss: o["loss"], Accuracy: o["accuracy"]}
 	default:
@@ -187,6 +192,13 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	}
 	a.Result, _ = json.Marshal(result)
 	return Event{Kind: EventEnded, Activation: a}
+}
+
+// lost is what actions say of what the store has lost.
+var lost = map[string]*disdel.Error{
+	"lostUpdate":    {Kind: disdel.NotFound, Op: "fetch update job-1/round 0/level 0/0"},
+	"lostReference": {Kind: disdel.NotFound, Op: "fetch reference", Msg: "job-1 round 1"},
+	"lostData":      {Kind: disdel.NotFound, Op: "read data set", Msg: "digits"},
 }
 
 func describe(o Order) string {
@@ -224,11 +236,13 @@ func describe(o Order) string {
 		}
 		return s.String()
 	case OrderAlarm:
-		return fmt.Sprintf("alarm for round %d after %v", o.Round.Round, o.After)
+		return fmt.Sprintf("alarm %d for round %d after %v", o.Alarm, o.Round.Round, o.After)
 	case OrderCheckpoint:
 		return fmt.Sprintf("checkpoint of round %d", o.Checkpoint.Round)
 	case OrderAdjust:
 		return fmt.Sprintf("adjust %s from %s to %s", o.Adjustment.Field, o.Adjustment.From, o.Adjustment.To)
+	case OrderSweep:
+		return "sweep the store"
 	case OrderForget:
 		return fmt.Sprintf("forget what round %d delivered", o.Round.Round)
 	case OrderPlan:

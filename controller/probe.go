@@ -18,14 +18,22 @@ func (c *Controller) Probe(ctx context.Context, spec Spec) (disdel.RateInfo, err
 	if !ok {
 		return disdel.RateInfo{}, &disdel.Error{Kind: disdel.Internal, Op: "probe job", Job: spec.ID, Msg: "the plan has no train action"}
 	}
-	if err := c.cfg.Invoker.Prepare(ctx, pkg, []disdel.ActionPlan{action}); err != nil {
-		return disdel.RateInfo{}, err
-	}
-	rate, err := c.probe(ctx, spec)
+	rate, err := c.prepareAndProbe(ctx, spec, action)
 	quiet, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer stop()
 	_, sweep := c.cfg.Board.Sweep(quiet, spec.ID)
-	return rate, errors.Join(err, c.cfg.Invoker.Remove(quiet, pkg), sweep)
+	remove := c.cfg.Invoker.Remove(quiet, pkg) // one that was interrupted while it was made, too
+	if disdel.KindOf(remove) == disdel.NotFound {
+		remove = nil
+	}
+	return rate, errors.Join(err, remove, sweep)
+}
+
+func (c *Controller) prepareAndProbe(ctx context.Context, spec Spec, action disdel.ActionPlan) (disdel.RateInfo, error) {
+	if err := c.cfg.Invoker.Prepare(ctx, Package(spec.ID), []disdel.ActionPlan{action}); err != nil {
+		return disdel.RateInfo{}, err
+	}
+	return c.probe(ctx, spec)
 }
 
 func (c *Controller) probe(ctx context.Context, spec Spec) (rate disdel.RateInfo, err error) {

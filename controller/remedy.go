@@ -61,6 +61,7 @@ type RemedyInput struct {
 	Plan       disdel.Plan // Platform in it
 	Attempts   Attempts
 	Spent      float64 // GB-s of the whole job so far, Spent's
+	Patient    bool    // neither attempts nor deaths bound the retries: the job waits for this work
 }
 
 // Remedy is what is done about a failed activation.
@@ -169,9 +170,7 @@ func (d *decider) choose() Remedy {
 	case d.a.Outcome == disdel.OutcomeCorrupt:
 		return d.refuse("its input is damaged, and would be again: add the data set anew")
 	case d.Attempts.Crashes == 1 && kindOf(d.a) == disdel.Crashed && d.a.Peak == 0:
-		r := d.memory() // Kubernetes does not say, and nothing was measured: memory is the likeliest cause
-		r.Why = "its process died twice without a trace: " + r.Why
-		return r
+		return d.silent()
 	case crashed(d.a) && (d.Attempts.Crashes == 0 || kindOf(d.a) == disdel.Crashed):
 		return d.again(d.pause(), "its process died, which may have been the machine")
 	case crashed(d.a):
@@ -179,6 +178,17 @@ func (d *decider) choose() Remedy {
 	default:
 		return d.refuse("%v is not tried again: it would fail in the same way", d.a.Outcome)
 	}
+}
+
+// silent is for a process that died twice without a trace. Kubernetes does not say, and nothing was measured: memory is the
+// likeliest cause.
+func (d *decider) silent() Remedy {
+	r := d.memory()
+	if d.Patient && !(r.Retry && r.Batch == 0 && r.Workers == 0) {
+		return d.again(d.pause(), "its process died, and it is waited for")
+	}
+	r.Why = "its process died twice without a trace: " + r.Why
+	return r
 }
 
 // again tries the same at the same limits.
@@ -206,6 +216,7 @@ func (d *decider) pause() time.Duration {
 func (d *decider) bounded(r Remedy) Remedy {
 	n := d.Attempts
 	switch {
+	case d.Patient:
 	case platformFault(d.a) && n.Platform >= platformRetries:
 		return d.refuse("the platform has failed it %d times in this round; ask its admin", n.Platform+1)
 	case platformFault(d.a):

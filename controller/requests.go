@@ -167,8 +167,9 @@ func (s *Spec) target() float64 {
 	return 0
 }
 
-// aggregate makes the invocation of one cluster, of the members that are there. publish adds the writing of the final weights.
-func (s *Spec) aggregate(w work, height, cluster int, members []int, publish bool) disdel.Invocation {
+// aggregate makes the invocation of one cluster, of the members that are there. publish adds the writing of the final weights;
+// from is the checkpoint of what it comes to, "" where there is none yet.
+func (s *Spec) aggregate(w work, height, cluster int, members []int, publish bool, from string) disdel.Invocation {
 	limits, action := s.limits(disdel.TaskAggregate, w)
 	a := s.Job.Distribution.Aggregation
 	req := disdel.AggregateRequest{
@@ -180,7 +181,7 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, publish boo
 		req.Members = append(req.Members, disdel.UpdateID{Job: s.ID, Round: w.round, Level: height - 1, Member: m})
 	}
 	if publish {
-		req.Models, req.Path = s.Models, s.Output
+		req.Models, req.Path, req.From = s.Models, s.Output, from
 	}
 	if req.Top && !publish && s.checkpointDue(w.round) {
 		req.Models, req.Checkpoint = s.Models, s.checkpoint(w.round+1, "reference")
@@ -196,13 +197,13 @@ func (s *Spec) averaged() *disdel.Optimizer {
 	return &s.Job.Training.Optimizer
 }
 
-// evaluate measures what came out of a round; from is its checkpoint, "" where there is none.
-func (s *Spec) evaluate(w work, from string) disdel.Invocation {
+// evaluate measures what came out of a round, so many rows at a time; from is its checkpoint, "" where there is none.
+func (s *Spec) evaluate(w work, batch int, from string) disdel.Invocation {
 	t := s.Job.Training
 	limits, action := s.limits(disdel.TaskEvaluate, w)
 	return s.invocation(slot{disdel.TaskEvaluate, 0, 0}, w, disdel.EvaluateRequest{
 		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.Rows{End: s.Plan.HeldOut},
-		BatchSize: t.BatchSize, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend,
+		BatchSize: batch, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend,
 		Averaged: s.averaged(), Models: s.Models, From: from,
 		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 	})

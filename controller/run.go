@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,9 @@ func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (
 // Resume takes up a job again that ended without success, or whose controller died, where spec.From says. rec is its record.
 func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (*disdel.Record, error) {
 	rec.Status, rec.Failure, rec.Stopped, rec.Ended = disdel.StatusRunning, nil, "", time.Time{}
+	asked := rec.Job.Distribution.Workers // not as many as there were
+	rec.Job = spec.Job
+	rec.Job.Distribution.Workers = asked
 	rec.Rounds, rec.Resumes, rec.Checkpoint, rec.Plan = spec.Done, spec.Resumes, spec.From, spec.Plan
 	return c.run(ctx, spec, &rec)
 }
@@ -38,7 +42,7 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*disdel.Record, error) {
 	r := &run{
 		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
-		manager: NewManager(spec), earlier: len(rec.Activations), cost: Cost(rec.Activations), before: rec.Phases,
+		manager: NewManager(spec), before: rec.Phases, cost: bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations))},
 		prepared: map[disdel.ActionName]disdel.Limits{}, seen: map[slot]*watched{},
 	}
 	// A job is acknowledged only once its record is on disk.
@@ -64,11 +68,11 @@ type run struct {
 	open    int // invocations that have not reported yet
 	saver   *saver
 	delays  context.Context // ends with the loop: what waits for its turn is not begun any more
-
-	// Of the runs of this job before this one.
-	earlier int // activations
-	cost    float64
-	before  disdel.Phases
+	unalarm context.CancelFunc
+	ledger  ledger
+	cost    bill
+	final   disdel.ModelRef // what the action that wrote the final weights said of them
+	before  disdel.Phases   // of the runs of this job before this one
 
 	mu       sync.Mutex
 	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
@@ -88,10 +92,10 @@ func (r *run) execute(ctx context.Context) {
 	defer stop(nil)
 	delays, noMore := context.WithCancel(work)
 	defer noMore()
-	r.delays = delays
+	r.delays, r.unalarm = delays, func() {}
 	start := r.c.cfg.Now()
 	first := Event{Kind: EventStarted}
-	if err := r.c.cfg.Invoker.Prepare(ctx, Package(r.spec.ID), r.spec.Plan.Actions); err != nil {
+	if err := r.ready(ctx); err != nil {
 		first = refused(disdel.Invocation{}, err)
 	}
 	for _, a := range r.spec.Plan.Actions {
@@ -105,6 +109,17 @@ func (r *run) execute(ctx context.Context) {
 	noMore()
 	r.windDown(ctx, stop)
 	r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(start))
+}
+
+// ready makes the job's place on the platform. Of a job that is taken up again the store may be ahead of the checkpoint, and
+// have the rounds in between taken for done: it forgets all of it.
+func (r *run) ready(ctx context.Context) error {
+	if r.spec.Resumes > 0 {
+		if _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); err != nil {
+			return err
+		}
+	}
+	return r.c.cfg.Invoker.Prepare(ctx, Package(r.spec.ID), r.spec.Plan.Actions)
 }
 
 // loop waits for what happens next and carries out what the manager makes of it, until the job has ended.
@@ -166,10 +181,8 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.rec.Plan = o.Plan
 		case OrderCheckpoint:
 			r.rec.Checkpoint = &o.Checkpoint
-		case OrderForget:
-			if err := r.c.cfg.Board.Forget(work, r.spec.ID, o.Round.Round); err != nil {
-				r.log.WithError(err).Warn("what a round had delivered may stand in the way of its next try")
-			}
+		case OrderForget, OrderSweep:
+			r.forget(work, o)
 		case OrderRound:
 			r.roundOver(o.Round)
 		case OrderFinish:
@@ -180,12 +193,28 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 	return ended
 }
 
+// forget has the store forget a round, or all of the job. The manager finds out where that fails: what is left is delivered
+// again, and is of as little use as before.
+func (r *run) forget(work context.Context, o Order) {
+	ctx, stop := context.WithTimeout(work, saveTimeout)
+	defer stop()
+	err := error(nil)
+	if o.Kind == OrderForget {
+		err = r.c.cfg.Board.Forget(ctx, r.spec.ID, o.Round.Round)
+	} else {
+		_, err = r.c.cfg.Board.Sweep(ctx, r.spec.ID)
+	}
+	if err != nil {
+		r.log.WithError(err).Warn("what a round had delivered may stand in the way of its next try")
+	}
+}
+
 func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Duration) {
 	r.open++
 	if r.phaseOpen[inv.Task]++; r.phaseOpen[inv.Task] == 1 {
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
-	r.seen[slotOf(inv)] = &watched{round: inv.Round, since: r.c.cfg.Now().Add(after)}
+	r.seen[slotOf(inv)] = &watched{id: inv.ID, round: inv.Round, since: r.c.cfg.Now().Add(after)}
 	r.flying.Go(func() {
 		e := r.attend(work, inv, after)
 		r.events <- e
@@ -193,15 +222,19 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 	r.c.cfg.Observe(Notice{Invoked: &inv})
 }
 
-// alarm has the manager told when time has passed, unless the job ends before.
+// alarm has the manager told when time has passed, unless the job ends or another alarm is set before.
 func (r *run) alarm(o Order) {
+	r.unalarm()
+	ctx, stop := context.WithCancel(r.delays)
+	r.unalarm = stop
 	r.flying.Go(func() {
-		if !wait(r.delays, o.After) {
+		defer stop()
+		if !wait(ctx, o.After) {
 			return
 		}
 		select {
-		case r.events <- Event{Kind: EventAlarm, Round: o.Round.Round}:
-		case <-r.delays.Done():
+		case r.events <- Event{Kind: EventAlarm, Alarm: o.Alarm}:
+		case <-ctx.Done():
 		}
 	})
 }
@@ -278,9 +311,20 @@ func (r *run) keep(e *Event) {
 	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
 		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
 	}
-	r.rec.Activations = append(r.rec.Activations, a)
-	e.Spent = r.cost + Cost(r.rec.Activations[r.earlier:])
+	r.wrote(a)
+	r.cost.add(a)
+	e.Spent = r.cost.total()
+	r.rec.CostGBs = e.Spent
+	r.ledger.add(r.rec, a)
 	r.c.cfg.Observe(Notice{Ended: &a})
+}
+
+// wrote keeps what the action that wrote the final weights said of them.
+func (r *run) wrote(a disdel.Activation) {
+	var res disdel.AggregateResult
+	if a.Task == disdel.TaskAggregate && json.Unmarshal(a.Result, &res) == nil && res.Checksum != "" {
+		r.final.Checksum, r.final.Size = res.Checksum, res.Size
+	}
 }
 
 func (r *run) addPhase(task disdel.Task, d time.Duration) {
@@ -338,51 +382,4 @@ func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
 		}
 	}
 	r.flying.Wait()
-}
-
-// close removes what the job put on the platform and into the store, and saves its record, whatever became of ctx.
-func (r *run) close(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
-	defer stop()
-	if err := r.c.cfg.Invoker.Remove(ctx, Package(r.spec.ID)); err != nil && disdel.KindOf(err) != disdel.NotFound {
-		r.log.WithError(err).Warn("the job's package stays on the platform")
-	}
-	if _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); err != nil {
-		r.log.WithError(err).Warn("the job's updates stay in the store until they expire")
-	}
-	r.rec.Ended = r.c.cfg.Now()
-	r.rec.CostGBs = r.cost + Cost(r.rec.Activations[r.earlier:])
-	r.rec.Losses = LossesOf(r.rec.Activations)
-	r.commitModel(ctx)
-	return r.c.cfg.Recorder.Save(ctx, r.rec)
-}
-
-// commitModel makes the weights of a job that succeeded a version of its model. A job whose model cannot be kept has
-// failed, whatever it learned.
-func (r *run) commitModel(ctx context.Context) {
-	if r.rec.Status != disdel.StatusSucceeded {
-		return
-	}
-	ref, err := r.c.cfg.Shelf.Commit(ctx, r.rec, r.spec.Network, r.weights())
-	if err != nil {
-		r.rec.Status, r.rec.Failure = disdel.StatusFailed, disdel.AsError(err)
-		return
-	}
-	r.rec.Model = &ref
-	if err := r.c.cfg.Shelf.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
-		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")
-	}
-	r.rec.Checkpoint = nil
-}
-
-// weights is what the action that wrote the final weights said of them.
-func (r *run) weights() disdel.ModelRef {
-	ref := disdel.ModelRef{Name: r.spec.Job.Output.Model, Path: r.spec.Output}
-	for _, a := range r.rec.Activations {
-		var res disdel.AggregateResult
-		if a.Task == disdel.TaskAggregate && json.Unmarshal(a.Result, &res) == nil && res.Checksum != "" {
-			ref.Checksum, ref.Size = res.Checksum, res.Size
-		}
-	}
-	return ref
 }

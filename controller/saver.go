@@ -13,37 +13,44 @@ import (
 // passes over those that came while it wrote.
 type saver struct {
 	newest chan disdel.Record
-	quit   chan struct{}
+	quit   context.CancelFunc
 	done   chan struct{}
 }
 
-// saveInterval is the least time between two writes of a running job's record.
-const saveInterval = time.Second
+// saveInterval is the least time between two writes of a running job's record, and saveShare how many times as long as a write
+// took: a large record is written less often.
+const (
+	saveInterval = time.Second
+	saveShare    = 10
+)
 
 func newSaver(to Recorder, log logrus.FieldLogger) *saver {
-	s := &saver{newest: make(chan disdel.Record, 1), quit: make(chan struct{}), done: make(chan struct{})}
-	go s.loop(to, log)
+	s := &saver{newest: make(chan disdel.Record, 1), done: make(chan struct{})}
+	ctx, quit := context.WithCancel(context.Background())
+	s.quit = quit
+	go s.loop(ctx, to, log)
 	return s
 }
 
-func (s *saver) loop(to Recorder, log logrus.FieldLogger) {
+func (s *saver) loop(ctx context.Context, to Recorder, log logrus.FieldLogger) {
 	defer close(s.done)
 	for {
 		select {
 		case rec := <-s.newest:
-			ctx, stop := context.WithTimeout(context.Background(), saveTimeout)
-			if err := to.Save(ctx, &rec); err != nil {
-				log.WithError(err).Warn("the record of the running job could not be saved; a later one will be")
-			}
-			stop()
-		case <-s.quit:
+			begun := time.Now()
+			s.write(ctx, to, &rec, log)
+			wait(ctx, max(saveInterval, saveShare*time.Since(begun)))
+		case <-ctx.Done():
 			return
 		}
-		select {
-		case <-time.After(saveInterval):
-		case <-s.quit:
-			return
-		}
+	}
+}
+
+func (s *saver) write(ctx context.Context, to Recorder, r *disdel.Record, log logrus.FieldLogger) {
+	limited, stop := context.WithTimeout(ctx, saveTimeout)
+	defer stop()
+	if err := to.Save(limited, r); err != nil && ctx.Err() == nil {
+		log.WithError(err).Warn("the record of the running job could not be saved; a later one will be")
 	}
 }
 
@@ -56,8 +63,8 @@ func (s *saver) save(r *disdel.Record) {
 	s.newest <- *r
 }
 
-// close ends the saver; the last state is the caller's to write.
+// close ends the saver, a write that hangs included; the last state is the caller's to write.
 func (s *saver) close() {
-	close(s.quit)
+	s.quit()
 	<-s.done
 }

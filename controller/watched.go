@@ -8,6 +8,7 @@ import (
 
 // watched is what was seen of a running invocation.
 type watched struct {
+	id    string
 	round int
 	since time.Time
 	beats []disdel.Beat
@@ -50,7 +51,7 @@ func thin(beats []disdel.Beat) []disdel.Beat {
 func (r *run) beats(inv disdel.Invocation) []disdel.Beat {
 	s := slotOf(inv)
 	w := r.seen[s]
-	if w == nil || w.round != inv.Round {
+	if w == nil || w.id != inv.ID { // a later attempt's
 		return nil
 	}
 	delete(r.seen, s)

@@ -60,7 +60,7 @@ func resume(ctx context.Context, u *ui, s *stack, c *cli.Context) error {
 }
 
 // unfinished reads the record of the job that is meant and resolves what it names anew. The workers stay as many as they
-// were, so that the weights come out the same.
+// were, unless the command line says otherwise, so that the weights come out the same.
 func (j *jobStack) unfinished(ctx context.Context, c *cli.Context) (rec disdel.Record, r controller.Resolved, err error) {
 	id, err := j.records.Resolve(ctx, c.Args().First())
 	if err != nil {
@@ -75,14 +75,17 @@ func (j *jobStack) unfinished(ctx context.Context, c *cli.Context) (rec disdel.R
 			Hint: "disdel history show " + string(id),
 		}
 	}
-	job, err := changed(rec.Job, overrides(c))
+	was := controller.Adjusted(rec)
+	job, err := changed(was, overrides(c))
 	if err != nil {
 		return rec, r, err
 	}
 	if job.Model.Description, err = describe(c); err != nil {
 		return rec, r, err
 	}
-	job.Distribution.Workers = rec.Plan.Workers
+	if job.Distribution.Workers == was.Distribution.Workers {
+		job.Distribution.Workers = rec.Plan.Workers
+	}
 	nowhere := func(string) (int, int) { return 0, 0 }
 	if r, err = controller.Resolve(ctx, job, j.data, string(id), nowhere, nil); err != nil {
 		return rec, r, err
@@ -134,8 +137,8 @@ func (j *jobStack) goOn(ctx context.Context, u *ui, spec *controller.Spec, rec d
 	if err != nil {
 		return err
 	}
-	if c.Round >= spec.Plan.Rounds {
-		return &disdel.Error{Kind: disdel.Conflict, Op: "resume job", Job: rec.ID, Msg: fmt.Sprintf("the job now has %d rounds, and its checkpoint is of round %d", spec.Plan.Rounds, c.Round+1)}
+	if err := controller.CheckResume(rec, *spec, c); err != nil {
+		return err
 	}
 	spec.From = &c
 	for _, r := range rec.Rounds {

@@ -1,0 +1,64 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/disdel/disdel"
+)
+
+// close removes what the job put on the platform and into the store, and saves its record, whatever became of ctx. Each step
+// has its own time: a platform that does not answer is no reason to lose the record.
+func (r *run) close(ctx context.Context) error {
+	r.briefly(ctx, "the job's package stays on the platform", func(ctx context.Context) error {
+		err := r.c.cfg.Invoker.Remove(ctx, Package(r.spec.ID))
+		if disdel.KindOf(err) == disdel.NotFound {
+			return nil
+		}
+		return err
+	})
+	r.briefly(ctx, "the job's updates stay in the store until they expire", func(ctx context.Context) error {
+		_, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID)
+		return err
+	})
+	r.rec.Ended = r.c.cfg.Now()
+	r.rec.CostGBs = r.cost.total()
+	r.rec.Losses = LossesOf(r.rec.Activations)
+	r.commitModel(ctx)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer stop()
+	return r.c.cfg.Recorder.Save(ctx, r.rec)
+}
+
+// briefly does what is worth a try.
+func (r *run) briefly(ctx context.Context, otherwise string, do func(context.Context) error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer stop()
+	if err := do(ctx); err != nil {
+		r.log.WithError(err).Warn(otherwise)
+	}
+}
+
+// commitTimeout bounds the copying of a model on the blob store.
+const commitTimeout = 10 * saveTimeout
+
+// commitModel makes the weights of a job that succeeded a version of its model. A job whose model cannot be kept has
+// failed, whatever it learned.
+func (r *run) commitModel(ctx context.Context) {
+	if r.rec.Status != disdel.StatusSucceeded {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer stop()
+	weights := r.final
+	weights.Name, weights.Path = r.spec.Job.Output.Model, r.spec.Output
+	ref, err := r.c.cfg.Shelf.Commit(ctx, r.rec, r.spec.Network, weights)
+	if err != nil {
+		r.rec.Status, r.rec.Failure = disdel.StatusFailed, disdel.AsError(err)
+		return
+	}
+	r.rec.Model = &ref
+	if err := r.c.cfg.Shelf.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
+		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")
+	}
+	r.rec.Checkpoint = nil
+}

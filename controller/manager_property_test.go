@@ -1,0 +1,292 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+)
+
+// Whatever becomes of activations, in whatever order it is told, and however often: a job comes to an end, a round is made once
+// and in its turn, a cluster is made of what was delivered, and an attempt is above every earlier one.
+func TestAJobAlwaysEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.obey(w.manager.Step(Event{Kind: EventStarted}))
+		for steps := 0; !w.ended; steps++ {
+			switch {
+			case steps > 3000 && w.spec.Job.Distribution.Missing.Policy == disdel.MissingWait:
+				w.obey(w.manager.Step(Event{Kind: EventDeadline, Err: &disdel.Error{Kind: disdel.Timeout, Msg: "deadline"}}))
+			case steps > 3000:
+				t.Fatal("it does not end")
+			case len(w.open) == 0 && w.alarm == 0:
+				t.Fatalf("nothing runs, and nothing will: round %d, members %v", w.manager.round, w.manager.members)
+			default:
+				w.step()
+			}
+		}
+		for _, e := range w.told {
+			if o := w.manager.Step(e); o != nil {
+				t.Fatalf("after its end: %v", o)
+			}
+		}
+	})
+}
+
+// place is one member of a round's tree.
+type place struct {
+	round int
+	slot
+}
+
+// world is what a manager's loop and its actions would be.
+type world struct {
+	*rapid.T
+	spec    Spec
+	plan    disdel.Plan
+	manager *Manager
+	ended   bool
+
+	open      []disdel.Invocation
+	told      []Event // may come again
+	alarm     int     // that is set; 0: none
+	calm      int     // of 100 activations pass
+	delivered map[place]bool
+	givenUp   map[place]bool
+	newest    map[place][2]int // attempt and leg
+	memory    disdel.Bytes     // of the newest train invocation
+	next      int              // round
+	behind    bool             // the job may have gone back
+	written   bool             // the final weights
+}
+
+func newWorld(t *rapid.T) *world {
+	job := disdel.Job{}
+	number := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
+	job.Training.Epochs, job.Training.BatchSize, job.Training.ValidateEvery = number("rounds", 1, 4), 8, number("validateEvery", 0, 2)
+	job.Training.EarlyStop = []*disdel.EarlyStop{nil, {Metric: "loss", Target: 0.1}, {Metric: "valLoss", Patience: 1}}[number("earlyStop", 0, 2)]
+	job.Distribution.Missing = disdel.Missing{
+		Policy: []disdel.MissingPolicy{disdel.MissingRetry, disdel.MissingWait, disdel.MissingProceed}[number("missing", 0, 2)], After: 1e9,
+	}
+	job.Reliability.Retries = disdel.Retries{Limit: number("retries", 0, 6), PerWorker: number("perWorker", 0, 3), MemoryFactor: 1.5}
+	job.Reliability.CheckpointEvery = number("checkpointEvery", 0, 2)
+	heldOut, fanIn, every := number("heldOut", 0, 1)*10, number("fanIn", 2, 3), number("every", 0, 1)
+	plan := func(job disdel.Job) (disdel.Plan, error) {
+		n := job.Distribution.Workers
+		p := disdel.Plan{
+			Workers: n, Rounds: job.Training.Epochs, Epochs: 1, Batches: every, HeldOut: heldOut, Parallel: n, Levels: Tree(n, fanIn),
+			Platform: disdel.PlatformLimits{MaxMemory: 64 * disdel.MB, MaxTimeout: 4e9},
+		}
+		for i := range n {
+			p.Shards = append(p.Shards, disdel.Rows{Start: i * 120 / n, End: (i + 1) * 120 / n})
+		}
+		for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
+			p.Actions = append(p.Actions, disdel.ActionPlan{Task: task, Name: "p/" + disdel.ActionName(task), Limits: disdel.Limits{Memory: 32 * disdel.MB, Timeout: 2e9}})
+		}
+		return p, nil
+	}
+	planned := job
+	planned.Distribution.Workers = number("workers", 1, 6)
+	first, _ := plan(planned)
+	w := &world{
+		T: t, plan: first, calm: number("calm", 20, 98),
+		delivered: map[place]bool{}, givenUp: map[place]bool{}, newest: map[place][2]int{},
+	}
+	w.spec = Spec{ID: "job-1", Job: job, Plan: first, Replan: plan, Models: "mem://", Output: "weights/m/job-1", Threads: 1}
+	if from := number("from", 0, 2); from < first.Rounds && from > 0 {
+		w.spec.From, w.spec.Resumes, w.next = &disdel.Checkpoint{Round: from, Path: "p"}, 1, from
+	}
+	w.manager = NewManager(w.spec)
+	return w
+}
+
+// step has something happen.
+func (w *world) step() {
+	switch what := rapid.IntRange(0, 99).Draw(w.T, "what"); {
+	case what < 5 && len(w.told) > 0:
+		w.obey(w.manager.Step(rapid.SampledFrom(w.told).Draw(w.T, "again")))
+	case w.alarm > 0 && (what < 10 || len(w.open) == 0):
+		e := Event{Kind: EventAlarm, Alarm: w.alarm}
+		w.alarm = 0
+		for m := range w.plan.Workers {
+			w.givenUp[place{w.next, slot{disdel.TaskTrain, 0, m}}] = true
+		}
+		w.tell(e)
+	case len(w.open) > 0:
+		i := rapid.IntRange(0, len(w.open)-1).Draw(w.T, "which")
+		inv := w.open[i]
+		w.open = slices.Delete(w.open, i, i+1)
+		w.tell(w.end(inv))
+	}
+}
+
+func (w *world) tell(e Event) {
+	w.told = append(w.told, e)
+	w.obey(w.manager.Step(e))
+}
+
+// failures are the ends of an activation that are none.
+var failures = []disdel.Activation{
+	{Outcome: disdel.OutcomeOutOfMemory, Failure: &disdel.Error{Kind: disdel.OOM}},
+	{Outcome: disdel.OutcomeTimeout, Failure: &disdel.Error{Kind: disdel.Timeout}},
+	{Outcome: disdel.OutcomeTimeout, Failure: &disdel.Error{Kind: disdel.Timeout}, Beats: []disdel.Beat{{Epoch: 1, Batch: 1, Batches: 2}}},
+	{Outcome: disdel.OutcomeDeveloperError, Failure: &disdel.Error{Kind: disdel.Crashed}},
+	{Outcome: disdel.OutcomeDeveloperError, Failure: &disdel.Error{Kind: disdel.Crashed}, Peak: disdel.MB},
+	{Outcome: disdel.OutcomeLost, Failure: &disdel.Error{Kind: disdel.Lost}},
+	{Outcome: disdel.OutcomeInternalError, Failure: &disdel.Error{Kind: disdel.Unavailable}},
+	{Outcome: disdel.OutcomeApplicationError, Failure: &disdel.Error{Kind: disdel.Conflict, Op: "hold claim"}},
+	{Outcome: disdel.OutcomeApplicationError, Failure: lost["lostReference"]},
+	{Outcome: disdel.OutcomeApplicationError, Failure: lost["lostUpdate"]},
+	{Outcome: disdel.OutcomeCorrupt, Failure: &disdel.Error{Kind: disdel.Corrupt, Op: "read update x"}},
+	{Outcome: disdel.OutcomePaused},
+	{Outcome: disdel.OutcomePaused},
+}
+
+// end is how an invocation ends.
+func (w *world) end(inv disdel.Invocation) Event {
+	a := disdel.Activation{Invocation: inv, Outcome: disdel.OutcomeSuccess}
+	at := place{inv.Round, slotOf(inv)}
+	result := any(disdel.EvaluateResult{Loss: rapid.Float64Range(0, 1).Draw(w.T, "loss")})
+	switch {
+	case rapid.IntRange(0, 99).Draw(w.T, "calm?") >= w.calm:
+		a = rapid.SampledFrom(failures).Draw(w.T, "end")
+		a.Invocation = inv
+		if a.Outcome == disdel.OutcomePaused && inv.Task != disdel.TaskTrain {
+			a.Outcome, a.Failure = disdel.OutcomeLost, &disdel.Error{Kind: disdel.Lost}
+		}
+		result = disdel.TrainResult{Batch: rapid.IntRange(0, 3).Draw(w.T, "batch")}
+		w.givenUp[at] = w.givenUp[at] || a.Outcome != disdel.OutcomePaused
+	case inv.Task == disdel.TaskTrain:
+		result = disdel.TrainResult{Loss: 1, Samples: 10, Reached: rapid.Bool().Draw(w.T, "reached")}
+	case inv.Task == disdel.TaskAggregate:
+		var req disdel.AggregateRequest
+		w.read(inv, &req)
+		r := disdel.AggregateResult{}
+		if req.Checkpoint != "" {
+			r.Saved = &disdel.Checkpoint{Round: inv.Round + 1, Path: req.Checkpoint}
+		}
+		w.written = w.written || req.Path != ""
+		result = r
+	}
+	if n := w.newest[at]; a.Outcome == disdel.OutcomeSuccess && n == [2]int{inv.Attempt, inv.Leg} {
+		w.delivered[at] = true
+	}
+	a.Result, _ = json.Marshal(result)
+	return Event{Kind: EventEnded, Activation: a}
+}
+
+func (w *world) read(inv disdel.Invocation, req any) {
+	if err := json.Unmarshal(inv.Params, req); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) obey(orders []Order) {
+	for i, o := range orders {
+		switch o.Kind {
+		case OrderInvoke:
+			w.invoked(o.Invocation)
+		case OrderAlarm:
+			w.alarm = o.Alarm
+		case OrderPlan:
+			w.plan = o.Plan
+		case OrderForget:
+			w.forget(o.Round.Round)
+		case OrderSweep:
+			w.forget(-1)
+			w.behind = true
+		case OrderRound:
+			if o.Round.Round != w.next {
+				w.Fatalf("round %d is over, and %d was to be", o.Round.Round, w.next)
+			}
+			w.next++
+		case OrderFinish:
+			w.ended = true
+			if i != len(orders)-1 {
+				w.Fatal("something follows the end")
+			}
+			if o.Status == disdel.StatusSucceeded && (!w.written || w.next != w.plan.Rounds && o.Stopped == "") {
+				w.Fatalf("succeeded at round %d of %d, weights written: %v", w.next, w.plan.Rounds, w.written)
+			}
+		}
+	}
+}
+
+// forget has the store know nothing of a round, or of any.
+func (w *world) forget(round int) {
+	for p := range w.delivered {
+		if round < 0 || p.round == round {
+			delete(w.delivered, p)
+			delete(w.givenUp, p)
+		}
+	}
+}
+
+func (w *world) invoked(inv disdel.Invocation) {
+	at := place{inv.Round, slotOf(inv)}
+	now, before := [2]int{inv.Attempt, inv.Leg}, w.newest[at]
+	if slices.Compare(now[:], before[:]) <= 0 || now[0] == before[0] && now[1] != before[1]+1 {
+		w.Fatalf("%s follows attempt and leg %v", inv.ID, before)
+	}
+	w.newest[at] = now
+	w.open = append(w.open, inv)
+	if inv.Level > len(w.plan.Levels) || inv.Task == disdel.TaskTrain && inv.Member >= w.plan.Workers {
+		w.Fatalf("%s is not in the plan", inv.ID)
+	}
+	switch inv.Task {
+	case disdel.TaskTrain:
+		w.mayTrain(inv)
+	case disdel.TaskAggregate:
+		w.mayAggregate(inv)
+	}
+}
+
+func (w *world) mayTrain(inv disdel.Invocation) {
+	if w.behind && inv.Round <= w.next {
+		w.next, w.behind = inv.Round, false
+	}
+	if inv.Round != w.next {
+		w.Fatalf("%s while round %d runs", inv.ID, w.next)
+	}
+	if inv.Limits.Memory < w.memory {
+		w.Fatalf("%s has %v, and %v was too little or enough", inv.ID, inv.Limits.Memory, w.memory)
+	}
+	w.memory = inv.Limits.Memory
+	var req disdel.TrainRequest
+	w.read(inv, &req)
+	if req.Shard != w.plan.Shards[inv.Member] {
+		w.Fatalf("%s trains on %v of another plan", inv.ID, req.Shard)
+	}
+}
+
+func (w *world) mayAggregate(inv disdel.Invocation) {
+	var req disdel.AggregateRequest
+	w.read(inv, &req)
+	there := map[int]bool{}
+	for _, m := range req.Members {
+		there[m.Member] = true
+	}
+	if req.Path != "" && w.next > inv.Round {
+		return // what is written was made before
+	}
+	if len(there) == 0 {
+		w.Fatalf("%s is of nobody", inv.ID)
+	}
+	for _, m := range w.plan.Levels[inv.Level-1].Clusters[inv.Member] {
+		p := place{inv.Round, slot{disdel.TaskTrain, 0, m}}
+		if inv.Level > 1 {
+			p.slot = slot{disdel.TaskAggregate, inv.Level - 1, m}
+		}
+		proceeds := w.spec.Job.Distribution.Missing.Policy == disdel.MissingProceed
+		switch {
+		case there[m] && !w.delivered[p]:
+			w.Fatalf("%s takes %s, which did not deliver", inv.ID, fmt.Sprint(p))
+		case !there[m] && (!proceeds || inv.Level == 1 && !w.givenUp[p]):
+			w.Fatalf("%s goes without %s", inv.ID, fmt.Sprint(p))
+		}
+	}
+}

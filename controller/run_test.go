@@ -1,0 +1,344 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"go.uber.org/goleak"
+
+	"github.com/disdel/disdel"
+)
+
+// surroundings are a platform, a store, a history and a shelf of which each call can be made to go another way.
+type surroundings struct {
+	mu    sync.Mutex
+	calls []string
+	saved []disdel.Record
+
+	end     func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error)
+	prepare func(ctx context.Context) error
+	remove  func(ctx context.Context) error
+	save    func(ctx context.Context, r *disdel.Record) error
+}
+
+func (s *surroundings) called(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, fmt.Sprintf(format, args...))
+}
+
+func (s *surroundings) Limits(context.Context) (disdel.PlatformLimits, error) {
+	return disdel.PlatformLimits{}, nil
+}
+
+func (s *surroundings) Prepare(ctx context.Context, _ string, _ []disdel.ActionPlan) error {
+	s.called("prepare")
+	if s.prepare != nil {
+		return s.prepare(ctx)
+	}
+	return ctx.Err()
+}
+
+func (s *surroundings) Invoke(_ context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
+	s.called("invoke %s", inv.ID)
+	return disdel.ActivationID(inv.ID), nil
+}
+
+func (s *surroundings) Wait(ctx context.Context, inv disdel.Invocation, _ disdel.ActivationID) (disdel.Activation, error) {
+	if s.end != nil {
+		return s.end(ctx, inv)
+	}
+	return passes(ctx, inv)
+}
+
+func (s *surroundings) Remove(ctx context.Context, _ string) error {
+	s.called("remove")
+	if s.remove != nil {
+		return s.remove(ctx)
+	}
+	return ctx.Err()
+}
+
+func (s *surroundings) Save(ctx context.Context, r *disdel.Record) error {
+	if s.save != nil {
+		if err := s.save(ctx, r); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saved = append(s.saved, *r)
+	return ctx.Err()
+}
+
+func (s *surroundings) Similar(context.Context, disdel.Job) ([]disdel.Record, error) { return nil, nil }
+
+func (s *surroundings) Progress(context.Context, disdel.JobID) ([]disdel.Progress, error) {
+	return nil, nil
+}
+func (s *surroundings) Cancel(context.Context, disdel.JobID) error      { s.called("cancel"); return nil }
+func (s *surroundings) Forget(context.Context, disdel.JobID, int) error { return nil }
+
+func (s *surroundings) Sweep(context.Context, disdel.JobID) (int, error) {
+	s.called("sweep")
+	return 0, nil
+}
+
+func (s *surroundings) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, w disdel.ModelRef) (disdel.ModelRef, error) {
+	return w, nil
+}
+func (s *surroundings) Discard(context.Context, string) error { return nil }
+
+// passes is an activation that does what it should.
+func passes(_ context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+	a := disdel.Activation{Invocation: inv, Outcome: disdel.OutcomeSuccess, Start: time.Now(), End: time.Now().Add(time.Second)}
+	switch inv.Task {
+	case disdel.TaskTrain:
+		a.Result, _ = json.Marshal(disdel.TrainResult{Loss: 1, Samples: 10})
+	case disdel.TaskAggregate:
+		a.Result, _ = json.Marshal(disdel.AggregateResult{Checksum: "sum", Size: 7})
+	default:
+		a.Result, _ = json.Marshal(disdel.EvaluateResult{Loss: 1})
+	}
+	return a, nil
+}
+
+// hangs is an activation that does not end by itself.
+func hangs(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+	<-ctx.Done()
+	return disdel.Activation{}, &disdel.Error{Kind: disdel.Canceled, Op: "wait for " + inv.ID, Err: context.Cause(ctx)}
+}
+
+func (s *surroundings) controller() *Controller {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return New(Config{Invoker: s, Recorder: s, Board: s, Shelf: s, Log: log})
+}
+
+func runSpec(workers, rounds int) Spec {
+	job := disdel.Job{}
+	job.Training.Epochs, job.Training.BatchSize, job.Output.Model = rounds, 10, "m"
+	job.Reliability.Retries = disdel.Retries{Limit: 3, PerWorker: 3, Backoff: disdel.Backoff{Initial: disdel.Duration(time.Hour)}}
+	return Spec{ID: "job-1", Job: job, Models: "mem://", Output: "w", Threads: 1, Plan: disdel.Plan{
+		Workers: workers, Rounds: rounds, Epochs: 1, Parallel: workers, Levels: Tree(workers, 2), Shards: make([]disdel.Rows, workers),
+		Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain, Name: "p/train", Limits: disdel.Limits{Memory: disdel.GB, Timeout: 1e9}}},
+	}}
+}
+
+// in runs a test on a clock of its own, and sees that nothing is left running.
+func in(t *testing.T, f func(t *testing.T, s *surroundings)) {
+	t.Helper()
+	ours := goleak.IgnoreCurrent()
+	synctest.Test(t, func(t *testing.T) { f(t, &surroundings{}) })
+	goleak.VerifyNone(t, ours)
+}
+
+func TestARunEndsWithItsModel(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		rec, err := s.controller().Run(t.Context(), runSpec(2, 3), disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded || rec.Model == nil || rec.Model.Checksum != "sum" || len(rec.Rounds) != 3 {
+			t.Fatalf("%+v, %v", rec, err)
+		}
+		for _, a := range rec.Activations {
+			if a.Params != nil || a.Result != nil {
+				t.Fatalf("%s keeps its request or its result in memory", a.Invocation.ID)
+			}
+		}
+		if want := Cost(rec.Activations); rec.CostGBs != want {
+			t.Errorf("cost %g, want %g", rec.CostGBs, want)
+		}
+	})
+}
+
+// A deadline and a cancel do not wait for a try that waits for its turn.
+func TestADelayedTryEndsWithItsJob(t *testing.T) {
+	crashes := func(_ context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+		return disdel.Activation{Invocation: inv, Outcome: disdel.OutcomeDeveloperError, Peak: 1, Failure: &disdel.Error{Kind: disdel.Crashed}}, nil
+	}
+	for name, want := range map[string]disdel.Status{"deadline": disdel.StatusFailed, "cancel": disdel.StatusCanceled} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, s *surroundings) {
+				s.end = crashes
+				spec := runSpec(2, 1)
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				if name == "deadline" {
+					spec.Job.Reliability.Deadline = disdel.Duration(time.Minute)
+				} else {
+					time.AfterFunc(time.Minute, stop)
+				}
+				begun := time.Now()
+				rec, err := s.controller().Run(ctx, spec, disdel.DataInfo{})
+				if err != nil || rec.Status != want {
+					t.Fatalf("%v: %+v, %v", rec.Status, rec.Failure, err)
+				}
+				if took := time.Since(begun); took > 2*time.Minute {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// What does not end after a cancel and its grace is not waited for.
+func TestACancelLeavesNothingRunning(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		s.end = hangs
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, stop)
+		rec, err := s.controller().Run(ctx, runSpec(3, 1), disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusCanceled || len(rec.Activations) != 3 {
+			t.Fatalf("%+v, %v", rec, err)
+		}
+		if !slices.Contains(s.calls, "cancel") || !slices.Contains(s.calls, "remove") || !slices.Contains(s.calls, "sweep") {
+			t.Errorf("calls %v", s.calls)
+		}
+	})
+}
+
+// A round's alarm ends with the round: a job of many rounds does not gather them.
+func TestAnAlarmEndsWithItsRound(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		spec := runSpec(2, 1)
+		r := &run{c: s.controller(), spec: spec, events: make(chan Event), delays: t.Context(), unalarm: func() {}}
+		r.alarm(Order{Alarm: 1, After: time.Minute})
+		r.alarm(Order{Alarm: 2, After: time.Hour})
+		if e := <-r.events; e.Alarm != 2 {
+			t.Errorf("alarm %d rang", e.Alarm)
+		}
+		r.flying.Wait()
+	})
+}
+
+// A history store that hangs while the job ends costs the job nothing but the write that hangs.
+func TestASaveThatHangsDoesNotHoldTheEndUp(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		saves := 0
+		s.save = func(ctx context.Context, _ *disdel.Record) error {
+			if saves++; saves != 2 {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		begun := time.Now()
+		rec, err := s.controller().Run(t.Context(), runSpec(1, 1), disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded || time.Since(begun) > time.Second {
+			t.Fatalf("%v after %v, %v", rec.Status, time.Since(begun), err)
+		}
+		if last := s.saved[len(s.saved)-1]; last.Status != disdel.StatusSucceeded {
+			t.Errorf("the record says %v", last.Status)
+		}
+	})
+}
+
+// A platform that does not answer at the end costs the job its package, not its record.
+func TestAPlatformThatHangsDoesNotCostTheRecord(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		s.remove = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		s.save = func(ctx context.Context, _ *disdel.Record) error { return ctx.Err() }
+		rec, err := s.controller().Run(t.Context(), runSpec(1, 1), disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded || rec.Model == nil {
+			t.Fatalf("%+v, %v", rec, err)
+		}
+	})
+}
+
+// A store may be ahead of the checkpoint that a job goes on from, or have the flag of its cancel.
+func TestAResumeBeginsWithAnEmptyStore(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		spec := runSpec(1, 3)
+		spec.From, spec.Resumes = &disdel.Checkpoint{Round: 2, Path: "p"}, 1
+		rec, err := s.controller().Resume(t.Context(), spec, disdel.Record{ID: "job-1", Status: disdel.StatusFailed, CostGBs: 5, Failure: &disdel.Error{}})
+		if err != nil || rec.Status != disdel.StatusSucceeded || rec.CostGBs <= 5 {
+			t.Fatalf("%+v, %v", rec, err)
+		}
+		if s.calls[0] != "sweep" {
+			t.Errorf("calls %v", s.calls)
+		}
+	})
+}
+
+// A probe that is interrupted, wherever it is, leaves no package.
+func TestAnInterruptedProbeLeavesNothing(t *testing.T) {
+	for name, set := range map[string]func(*surroundings, context.CancelFunc){
+		"while it is made": func(s *surroundings, stop context.CancelFunc) {
+			s.prepare = func(ctx context.Context) error { stop(); return ctx.Err() }
+		},
+		"while it runs": func(s *surroundings, stop context.CancelFunc) {
+			s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+				stop()
+				return hangs(ctx, inv)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, s *surroundings) {
+				ctx, stop := context.WithCancel(t.Context())
+				set(s, stop)
+				if _, err := s.controller().Probe(ctx, runSpec(1, 1)); !errors.Is(err, context.Canceled) && !errors.Is(err, disdel.Canceled) {
+					t.Errorf("error %v", err)
+				}
+				if !slices.Contains(s.calls, "remove") || !slices.Contains(s.calls, "sweep") {
+					t.Errorf("calls %v", s.calls)
+				}
+			})
+		})
+	}
+}
+
+// CouchDB takes documents of 8 MB: a job of 10,000 rounds fits, with every failure.
+func TestALongJobsRecordStaysSmall(t *testing.T) {
+	var l ledger
+	r := disdel.Record{}
+	beats := make([]disdel.Beat, maxBeats)
+	for i := range beats {
+		beats[i] = disdel.Beat{At: 1e12, Resident: disdel.GB, Peak: disdel.GB, Epoch: 9999, Batch: 1234, Batches: 2345, Loss: 0.1234567890123456}
+	}
+	failed := 0
+	for round := range 10_000 {
+		for w := range 8 {
+			a := disdel.Activation{
+				ID: "0123456789abcdef0123456789abcdef", Outcome: disdel.OutcomeSuccess, Start: time.Now(), End: time.Now(), Duration: 1e12, Peak: disdel.GB,
+				Invocation: disdel.Invocation{
+					ID: fmt.Sprintf("round %d/train/%d", round, w), Task: disdel.TaskTrain, Action: "disdel-job-01234567890123456789012345/train", Round: round, Member: w,
+					Attempt: 1, Limits: disdel.Limits{Memory: disdel.GB, Timeout: 1e12}, Estimate: disdel.GB, Likely: disdel.GB,
+				},
+				Beats: beats, Phases: map[string]disdel.Millis{"load": 1e9, "fetch": 1e9, "compute": 1e9, "push": 1e9}, Rows: 100,
+			}
+			if round%100 == 0 && w == 0 {
+				a.Outcome = disdel.OutcomeOutOfMemory
+				failed++
+			}
+			l.add(&r, a)
+		}
+		r.Rounds = append(r.Rounds, disdel.Round{Round: round, TrainLoss: 0.1234567890123456, Duration: 1e12})
+	}
+	text, err := json.Marshal(r)
+	if err != nil || len(text) > 8_000_000 {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	if len(r.Activations)+r.Omitted != 80_000 || len(r.Activations) < maxActivations/2 {
+		t.Errorf("%d are there and %d are not", len(r.Activations), r.Omitted)
+	}
+	for _, a := range r.Activations {
+		if len(a.Beats) == 0 || Failed(a.Outcome) && len(a.Beats) < maxBeats {
+			t.Fatalf("%s has %d heartbeats", a.Invocation.ID, len(a.Beats))
+		}
+		if Failed(a.Outcome) {
+			failed--
+		}
+	}
+	if first := r.Activations[0]; first.Round != 0 || failed != 0 {
+		t.Errorf("begins with %s; %d failures are gone", first.Invocation.ID, failed)
+	}
+}
