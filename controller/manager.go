@@ -46,6 +46,7 @@ const (
 	OrderPlan                 // Plan takes the place of the one before
 	OrderCheckpoint           // Checkpoint is on the blob store
 	OrderForget               // have the store forget what was delivered for Round.Round
+	OrderSweep                // have the store delete all that it has of the job
 	OrderRound                // Round is over: keep it and show it
 	OrderFinish               // the job has come to Status; nothing follows
 )
@@ -87,7 +88,8 @@ type Manager struct {
 	publish  bool // the running aggregation only writes the final weights
 	again    int  // results of this round that changed nothing
 	redone   int  // times this round was begun anew because updates were lost or damaged
-	backs    int  // times the job went back to an earlier round
+	backs    int  // times the job went back to an earlier round since it last got further than ever
+	furthest int  // the newest round that was begun after another had ended
 	alarmed  bool // the alarm of this round was set
 	stopped  string
 	best     float64
@@ -335,6 +337,9 @@ func (m *Manager) endRound(r disdel.Round) []Order {
 		m.efforts[top] = effort{publish: true}
 		return append(orders, m.invoke(top))
 	default:
+		if m.round+1 > m.furthest {
+			m.furthest, m.backs = m.round+1, 0
+		}
 		return append(orders, m.startRound(m.round+1)...)
 	}
 }

@@ -159,6 +159,10 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 			a.Failure = &disdel.Error{Kind: disdel.Denied, Msg: "refused"}
 			a.Outcome = Refused(a.Failure)
 			return Event{Kind: EventRefused, Activation: a}
+		case w == "noReference":
+			a.Failure = &disdel.Error{Kind: disdel.NotFound, Op: "fetch reference"}
+			a.Outcome = disdel.OutcomeApplicationError
+			return Event{Kind: EventEnded, Activation: a}
 		case w == "garbage":
 			a.Result = json.RawMessage(`"?"`)
 			return Event{Kind: EventEnded, Activation: a}
@@ -231,6 +235,8 @@ func describe(o Order) string {
 		return fmt.Sprintf("adjust %s from %s to %s", o.Adjustment.Field, o.Adjustment.From, o.Adjustment.To)
 	case OrderForget:
 		return fmt.Sprintf("forget what round %d delivered", o.Round.Round)
+	case OrderSweep:
+		return "sweep the store"
 	case OrderPlan:
 		return fmt.Sprintf("plan for %d workers", o.Plan.Workers)
 	case OrderRound:

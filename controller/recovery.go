@@ -181,7 +181,8 @@ func (m *Manager) anew() []Order {
 	return append([]Order{{Kind: OrderForget, Round: disdel.Round{Round: m.round}}}, m.invokeWorkers()...)
 }
 
-// back goes on from the newest checkpoint, or from the start: the store has lost the reference that this round starts from.
+// back goes on from the newest checkpoint, or from the start: the store has lost the reference that this round starts from. What
+// else it still has is swept: rounds after the checkpoint's would count as done.
 func (m *Manager) back(a disdel.Activation) []Order {
 	if m.backs++; m.backs > maxRedone {
 		return m.fail(explained(a.Failure, fmt.Sprintf("the store has lost the weights %d times", m.backs)))
@@ -190,7 +191,7 @@ func (m *Manager) back(a disdel.Activation) []Order {
 	if m.saved != nil {
 		round = m.saved.Round
 	}
-	return m.startRound(round)
+	return append([]Order{{Kind: OrderSweep}}, m.startRound(round)...)
 }
 
 // lostReference tells whether a worker did not find the weights that its round starts from.

@@ -29,7 +29,11 @@ func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (
 }
 
 // Resume takes up a job again that ended without success, or whose controller died, where spec.From says. rec is its record.
+// What the store still has of the job is deleted first: later rounds than the checkpoint's would count as done.
 func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (*disdel.Record, error) {
+	if _, err := c.cfg.Board.Sweep(ctx, rec.ID); err != nil {
+		return nil, err
+	}
 	rec.Status, rec.Failure, rec.Stopped, rec.Ended = disdel.StatusRunning, nil, "", time.Time{}
 	rec.Rounds, rec.Resumes, rec.Checkpoint, rec.Plan = spec.Done, spec.Resumes, spec.From, spec.Plan
 	return c.run(ctx, spec, &rec)
@@ -169,6 +173,10 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 		case OrderForget:
 			if err := r.c.cfg.Board.Forget(work, r.spec.ID, o.Round.Round); err != nil {
 				r.log.WithError(err).Warn("what a round had delivered may stand in the way of its next try")
+			}
+		case OrderSweep:
+			if _, err := r.c.cfg.Board.Sweep(work, r.spec.ID); err != nil {
+				r.log.WithError(err).Warn("what the job had delivered may stand in the way of its way back")
 			}
 		case OrderRound:
 			r.roundOver(o.Round)

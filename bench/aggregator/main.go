@@ -41,6 +41,9 @@ func figure(name string, value float64, unit string) {
 	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
 }
 
+// lenet5 is the network of the figures of rounds and wire formats.
+var lenet5 = disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}
+
 // shapes is what an update of a network looks like, without its values.
 func shapes(network disdel.Network) (disdel.Weights, error) {
 	g, err := model.Build(network)
@@ -121,5 +124,9 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 		return err
 	}
 	figure("aggregate_memory_ratio", held/float64(size), "x")
-	return errors.Join(int8Bytes(ctx, store, server), storeBytes(ctx, store, server, like))
+	lenet, err := shapes(lenet5)
+	if err != nil {
+		return err
+	}
+	return errors.Join(rounds(ctx, server.url, lenet), wireBytes(ctx, store, server, lenet), storeBytes(ctx, store, server, like))
 }

@@ -25,6 +25,7 @@ func main() {
 	flag.IntVar(&o.restarts, "restarts", 20, "restarts of redis-server")
 	flag.IntVar(&o.flushes, "flushes", 10, "losses of all that redis-server holds")
 	flag.IntVar(&o.controllers, "controllers", 50, "kill -9 of disdel itself")
+	flag.IntVar(&o.beside, "beside", 20, "kill -9 of disdel itself while its store lives on")
 	flag.IntVar(&o.duplicates, "duplicates", 400, "activations that are delivered twice")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the moments and the victims")
 	flag.Parse()
@@ -36,12 +37,12 @@ func main() {
 
 type options struct {
 	program                                                       string
-	kills, aggregates, restarts, flushes, controllers, duplicates int
+	kills, aggregates, restarts, flushes, controllers, beside, duplicates int
 	seed                                                          uint64
 }
 
 // checkpointEvery is the rounds between checkpoints of the job: more than one, so that a job can lose rounds.
-const checkpointEvery = 2
+const checkpointEvery = 4
 
 func run(o options) error {
 	program, err := filepath.Abs(o.program)
@@ -60,6 +61,9 @@ func run(o options) error {
 	figure("faults_job_s", took.Seconds(), "s")
 	bad := 0
 	for _, p := range parts(rig, o) {
+		if p.faults == 0 {
+			continue
+		}
 		rig.Pace, rig.PerJob = p.pace, p.perJob
 		t, err := p.run(p.faults)
 		if err != nil {
@@ -89,6 +93,7 @@ func parts(r *faults.Rig, o options) []part {
 		{"redis_restarts", "", "", o.restarts, 4, 1500 * time.Millisecond, r.RestartRedis},
 		{"redis_flushes", "", "", o.flushes, 2, 1500 * time.Millisecond, r.FlushRedis},
 		{"killed_controllers", "restart_lost_jobs", "restart_changed_bits", o.controllers, 10, 2 * time.Second, r.KillController},
+		{"killed_controllers_beside_redis", "", "", o.beside, 10, 2 * time.Second, r.KillControllerBesideRedis},
 		{"duplicates", "", "", o.duplicates, 1 << 20, 500 * time.Millisecond, r.Duplicate},
 	}
 }

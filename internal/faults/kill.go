@@ -23,14 +23,28 @@ func (r *Rig) KillActions(kills int) (Tally, error) {
 }
 
 // KillController kills disdel itself, with the platform and the store in it, and takes the job up again.
-func (r *Rig) KillController(kills int) (Tally, error) {
+func (r *Rig) KillController(kills int) (Tally, error) { return r.resumed(kills) }
+
+// KillControllerBesideRedis is KillController with a store that lives on, with all that the job had come to there.
+func (r *Rig) KillControllerBesideRedis(kills int) (Tally, error) {
+	s := &server{dir: filepath.Join(r.Dir, "beside")}
+	if err := s.start(); err != nil {
+		return Tally{}, err
+	}
+	defer s.kill()
+	return r.resumed(kills, "--redis", s.url())
+}
+
+func (r *Rig) resumed(kills int, args ...string) (Tally, error) {
+	submit := func(job string) []string { return append([]string{"submit", job}, args...) }
+	resume := append([]string{"resume", "@last"}, args...)
 	var t Tally
 	for ; t.Faults < kills; t.Jobs++ {
 		home, job, err := r.home()
 		if err != nil {
 			return t, err
 		}
-		p := r.start(home, "submit", job)
+		p := r.start(home, submit(job)...)
 		for accepted := false; !accepted; {
 			for n := 0; p.runs(r.random(r.Pace)); n++ {
 				if n >= r.PerJob || t.Faults == kills {
@@ -39,13 +53,13 @@ func (r *Rig) KillController(kills int) (Tally, error) {
 				p.cmd.Process.Kill() //nolint:errcheck // it may have ended
 				<-p.done
 				t.Faults++
-				p = r.start(home, "resume", "@last")
+				p = r.start(home, resume...)
 			}
 			res, rec, err := p.wait()
 			if accepted = !errors.Is(err, errNotAccepted); accepted {
 				r.judge(&t, home, res, rec, err)
 			} else {
-				p = r.start(home, "submit", job)
+				p = r.start(home, submit(job)...)
 			}
 		}
 	}

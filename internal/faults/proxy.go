@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -111,13 +113,14 @@ func (x *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 func (r *Rig) startProxy(invoked func(x *proxy, req *http.Request, body []byte)) (*proxy, error) {
-	home := filepath.Join(r.Dir, "platform")
+	r.homes++
+	home := filepath.Join(r.Dir, fmt.Sprintf("%03d-platform", r.homes))
 	if err := os.MkdirAll(home, 0o755); err != nil {
 		return nil, err
 	}
 	properties := filepath.Join(home, "faults.wskprops")
 	x := &proxy{invoked: invoked, draw: r.random}
-	x.platform = r.command(home, "platform", "up", "--port", "0", "--per-minute", "1000000", "--concurrent", "1000", "--wskprops", properties)
+	x.platform = r.command(home, "platform", "up", "--port", "0", "--per-minute", "1000000", "--concurrent", "1000", "--wskprops", properties, "-q")
 	x.platform.Stderr = r.Log
 	if err := x.platform.Start(); err != nil {
 		return nil, err
@@ -131,6 +134,7 @@ func (r *Rig) startProxy(invoked func(x *proxy, req *http.Request, body []byte))
 	}
 	x.url = "http://" + l.Addr().String()
 	x.forward = httputil.NewSingleHostReverseProxy(x.target)
+	x.forward.ErrorLog = log.New(r.Log, "proxy: ", 0)
 	x.server = &http.Server{Handler: x, ReadHeaderTimeout: time.Minute}
 	x.flying.Go(func() { x.server.Serve(l) }) //nolint:errcheck // that it was closed
 	return x, nil
