@@ -11,7 +11,7 @@ import (
 func wireBytes(ctx context.Context, store *aggregator.Store, server *redisServer, like disdel.Weights) error {
 	bytes := map[disdel.Wire]float64{}
 	for _, wire := range []disdel.Wire{disdel.WireFloat32, disdel.WireBfloat16, disdel.WireInt8} {
-		if _, err := store.Sweep(ctx, job); err != nil {
+		if _, err := store.Sweep(ctx, benchJob); err != nil {
 			return err
 		}
 		if err := push(ctx, store, like, wire); err != nil {
@@ -31,7 +31,7 @@ func wireBytes(ctx context.Context, store *aggregator.Store, server *redisServer
 // storeBytes pushes one update of the large network in every format and prints what the server takes for a byte of it.
 func storeBytes(ctx context.Context, store *aggregator.Store, server *redisServer, like disdel.Weights) error {
 	for _, wire := range []disdel.Wire{disdel.WireFloat32, disdel.WireBfloat16, disdel.WireInt8} {
-		if _, err := store.Sweep(ctx, job); err != nil {
+		if _, err := store.Sweep(ctx, benchJob); err != nil {
 			return err
 		}
 		before, err := server.used(ctx)

@@ -92,10 +92,10 @@ func reduceRound(ctx context.Context, s *aggregator.Store, id disdel.UpdateID, m
 	if err != nil {
 		return err
 	}
-	if err := s.CommitReference(ctx, c, id.Round+1, u.Weights); err != nil || id.Round == 0 {
+	if err := s.CommitReference(ctx, c, id.Round+1, u.Weights); err != nil {
 		return err
 	}
-	return s.DropRound(ctx, id.Job, id.Round-1)
+	return s.DropRound(ctx, id.Job, id.Round)
 }
 
 func claimed(ctx context.Context, s *aggregator.Store, id disdel.UpdateID) (aggregator.Claim, error) {

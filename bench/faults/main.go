@@ -42,7 +42,7 @@ type options struct {
 }
 
 // checkpointEvery is the rounds between checkpoints of the job: more than one, so that a job can lose rounds.
-const checkpointEvery = 4
+const checkpointEvery = 2
 
 func run(o options) error {
 	program, err := filepath.Abs(o.program)
