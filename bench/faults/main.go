@@ -36,9 +36,9 @@ func main() {
 }
 
 type options struct {
-	program                                                       string
+	program                                                               string
 	kills, aggregates, restarts, flushes, controllers, beside, duplicates int
-	seed                                                          uint64
+	seed                                                                  uint64
 }
 
 // checkpointEvery is the rounds between checkpoints of the job: more than one, so that a job can lose rounds.

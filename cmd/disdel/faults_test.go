@@ -28,6 +28,7 @@ func TestFaultsChangeNothing(t *testing.T) {
 		{"kill -9 of disdel", false, 1, 800 * time.Millisecond, rig.KillController},
 		{"every invocation twice", false, 20, 200 * time.Millisecond, rig.Duplicate},
 		{"kill -9 of aggregations", false, 2, 20 * time.Millisecond, rig.KillAggregates},
+		{"kill -9 of disdel beside redis-server", true, 1, 800 * time.Millisecond, rig.KillControllerBesideRedis},
 		{"redis-server restarted", true, 1, 800 * time.Millisecond, rig.RestartRedis},
 		{"redis-server flushed", true, 1, 800 * time.Millisecond, rig.FlushRedis},
 	} {
