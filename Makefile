@@ -50,6 +50,8 @@ bench-platform: build ## figures of disdel platform up, as clients in another pr
 	bin/bench-platform
 
 .PHONY: bench-aggregator
-bench-aggregator: deps ## figures of aggregation against a redis-server on loopback
+bench-aggregator: deps build ## figures of aggregation against a redis-server on loopback, of whole jobs, and of jobs under faults
 	go build -o bin/bench-aggregator ./bench/aggregator
+	go build -o bin/bench-faults ./bench/faults
 	bin/bench-aggregator
+	bin/bench-faults

@@ -39,6 +39,7 @@ var house = map[string][]string{
 	"platform":              {},
 	"platform/clients":      {}, // tests alone
 	"internal/blobs":        {},
+	"internal/faults":       {"internal/safetensors"},
 	"internal/limits":       {},
 	"internal/modelstore":   {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":      {},

@@ -65,18 +65,22 @@ func shapes(g *model.Graph) disdel.Weights {
 	return out
 }
 
+// deliver pushes the mean, or commits it as the next reference. Once that stands, nothing reads what its round was made of:
+// whoever comes late is told by the newest round's number that there is nothing to do.
 func (a *aggregation) deliver(ctx context.Context) error {
 	switch {
-	case a.res.Again:
+	case !a.req.Top && a.res.Again:
 		return nil
 	case !a.req.Top:
 		a.mean.ID = a.id
 		return a.push(ctx, a.mean, nil)
+	case !a.res.Again:
+		if err := a.store.CommitReference(ctx, a.claim, a.req.Round+1, a.mean.Weights); err != nil {
+			return err
+		}
+		a.committed = true
 	}
-	if err := a.store.CommitReference(ctx, a.claim, a.req.Round+1, a.mean.Weights); err != nil || a.req.Round == 0 {
-		return err
-	}
-	return a.store.DropRound(ctx, a.req.Job, a.req.Round-1) // nothing reads the round before this one any more
+	return a.store.DropRound(ctx, a.req.Job, a.req.Round) // an earlier attempt may have died before it came to that
 }
 
 // keptCheckpoints is how many rounds' checkpoints are there at once: the newest, and the one before in case that is damaged.

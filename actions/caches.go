@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/model/plan"
@@ -60,6 +62,33 @@ func (c *shardCache) read(ctx context.Context, key shardKey) (*dataset.Shard, er
 	c.key, c.shard = key, shard
 	debug.FreeOSMemory() // the memory that chunks came in, before an engine takes its own
 	return shard, nil
+}
+
+// storeCache keeps the way to the last job's store open: setting connections up anew would take a warm round longer than what
+// travels over them.
+type storeCache struct {
+	at    disdel.Store
+	store *aggregator.Store
+}
+
+func (c *storeCache) open(ctx context.Context, at disdel.Store) (*aggregator.Store, error) {
+	if c.store != nil && reflect.DeepEqual(c.at, at) {
+		return c.store, nil
+	}
+	c.drop()
+	store, err := aggregator.Open(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	c.at, c.store = at, store
+	return store, nil
+}
+
+func (c *storeCache) drop() {
+	if c.store != nil {
+		c.store.Close() //nolint:errcheck // everything was acknowledged or is of no use
+	}
+	c.store = nil
 }
 
 // Engine is what tasks compute with: engine.Engine, or that of another backend.

@@ -5,7 +5,6 @@ import (
 	"runtime/debug"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
@@ -16,11 +15,10 @@ import (
 func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult, err error) {
 	bound(req.Memory, req.Estimate, 0)
 	use(1)
-	store, err := aggregator.Open(ctx, req.Store)
+	store, err := h.store.open(ctx, req.Store)
 	if err != nil {
 		return res, err
 	}
-	defer store.Close()
 	g, err := model.Build(req.Network)
 	if err != nil {
 		return res, err

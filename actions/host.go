@@ -24,6 +24,7 @@ type Host struct {
 	warm  bool
 	shard shardCache
 	built engineCache
+	store storeCache
 }
 
 // NewHost returns a Host that measures itself with probe.
@@ -47,6 +48,7 @@ func (h *Host) Handlers() map[disdel.Task]Handler {
 // Close frees what a warm process keeps.
 func (h *Host) Close() error {
 	h.shard = shardCache{}
+	h.store.drop()
 	return h.built.drop()
 }
 
@@ -64,6 +66,7 @@ func handle[Req, Res any](h *Host, task func(context.Context, *call, Req) (Res, 
 		h.warm = true
 		res, err := task(ctx, c, req)
 		if err != nil {
+			h.store.drop() // the next activation finds out anew whether the store is there
 			return nil, err
 		}
 		return res, nil

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"os"
 	"path"
 	"time"
@@ -27,13 +26,13 @@ type session struct {
 // begin claims a piece of work. While another activation of the same attempt is at it, which OpenWhisk's delivery at least
 // once allows, it waits for what comes of that one.
 func (h *Host) begin(ctx context.Context, c *call, at disdel.Store, id disdel.UpdateID, attempt int) (context.Context, *session, error) {
-	store, err := aggregator.Open(ctx, at)
+	store, err := h.store.open(ctx, at)
 	if err != nil {
 		return ctx, nil, err
 	}
 	s := &session{pulse: pulse{call: c, store: store, job: id.Job}, release: func() {}}
 	if ctx, err = s.take(ctx, id, attempt); err != nil {
-		return ctx, nil, errors.Join(err, store.Close())
+		return ctx, nil, err
 	}
 	return ctx, s, nil
 }
@@ -72,7 +71,6 @@ func (s *session) close(ctx context.Context) {
 		defer stop()
 		s.store.Release(ctx, s.claim) //nolint:errcheck // it ends by itself, only later
 	}
-	s.store.Close() //nolint:errcheck // everything was acknowledged or is of no use
 }
 
 // owner names one execution of an activation: OpenWhisk may run an activation twice.

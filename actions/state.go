@@ -269,7 +269,9 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 	}
 	if every := time.Duration(t.req.SaveEvery); every > 0 && now.Sub(t.saved) >= every {
 		t.saved = now
-		return false, t.save(ctx)
+		if err := t.save(ctx); disdel.KindOf(err) != disdel.OverLimit { // a store without room for it costs only what a failure would
+			return false, err
+		}
 	}
 	return false, nil
 }

@@ -59,6 +59,10 @@ const (
 	mostPause  = 2 * time.Second
 )
 
+// idleTime is how long a connection may lie idle and still be used: a container between two activations is paused, and what
+// stands between it and Redis forgets connections without a word.
+const idleTime = time.Minute
+
 func connect(ctx context.Context, address, authority string) (*redis.Client, error) {
 	opt, err := redis.ParseURL(address)
 	if err != nil {
@@ -78,6 +82,9 @@ func connect(ctx context.Context, address, authority string) (*redis.Client, err
 	}
 	opt.MinRetryBackoff, opt.MaxRetryBackoff, opt.DialerRetries = leastPause, mostPause, 2
 	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = 5*time.Second, 30*time.Second, 30*time.Second
+	if opt.ConnMaxIdleTime == 0 {
+		opt.ConnMaxIdleTime = idleTime
+	}
 	client := redis.NewClient(opt)
 	if err := client.Ping(ctx).Err(); err != nil {
 		client.Close()

@@ -71,12 +71,11 @@ type Need struct {
 	State     disdel.Bytes // of a worker: moments, statistics, residual; 0: none is kept
 }
 
-// A round's values are dropped when the reference after the next stands: at that moment two rounds of updates, three
-// references and two states of every worker are there. The allocator takes up to a twentieth more (make bench-aggregator:
+// A round's values are dropped once the next reference stands: at that moment one round of updates, two references and two
+// states of every worker are there. The allocator takes up to a twentieth more (make bench-aggregator:
 // store_overhead), the protocol's buffers the rest of a tenth.
 const (
-	roundsHeld     = 2
-	referencesHeld = 3
+	referencesHeld = 2
 	statesHeld     = 2
 	storeOverhead  = 1.1
 )
@@ -84,15 +83,15 @@ const (
 // Bytes is the most that the job holds at once, all servers together.
 func (n Need) Bytes() disdel.Bytes {
 	round := disdel.Bytes(n.Workers)*n.Update + disdel.Bytes(n.Outputs)*n.Reference
-	all := roundsHeld*round + referencesHeld*n.Reference + statesHeld*disdel.Bytes(n.Workers)*n.State
+	all := round + referencesHeld*n.Reference + statesHeld*disdel.Bytes(n.Workers)*n.State
 	return disdel.Bytes(storeOverhead * float64(all))
 }
 
 // String is the arithmetic.
 func (n Need) String() string {
-	parts := []string{fmt.Sprintf("%d rounds of %d updates of %v", roundsHeld, n.Workers, n.Update)}
+	parts := []string{fmt.Sprintf("%d updates of %v", n.Workers, n.Update)}
 	if n.Outputs > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d averages of %v", roundsHeld, n.Outputs, n.Reference))
+		parts = append(parts, fmt.Sprintf("%d averages of %v", n.Outputs, n.Reference))
 	}
 	parts = append(parts, fmt.Sprintf("%d references of %v", referencesHeld, n.Reference))
 	if n.State > 0 {

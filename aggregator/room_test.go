@@ -13,10 +13,10 @@ func TestNeedIsTheSumOfWhatIsHeld(t *testing.T) {
 		need Need
 		want disdel.Bytes
 	}{
-		{Need{Workers: 8, Update: 100, Reference: 100}, 2090},                                       // (2 x 800 + 300) x 1.1
-		{Need{Workers: 8, Update: 26, Reference: 100}, 787},                                         // (2 x 208 + 300) x 1.1
-		{Need{Workers: 8, Update: 100, Reference: 100, Outputs: 2}, 2530},                           // and 2 x 200
-		{Need{Workers: 2, Update: 100, Reference: 100, State: 300}, (2*200 + 300 + 1200) * 11 / 10}, // two states of each
+		{Need{Workers: 8, Update: 100, Reference: 100}, 1100},                                     // (800 + 200) x 1.1
+		{Need{Workers: 8, Update: 26, Reference: 100}, 448},                                       // (208 + 200) x 1.1
+		{Need{Workers: 8, Update: 100, Reference: 100, Outputs: 2}, 1320},                         // and 200
+		{Need{Workers: 2, Update: 100, Reference: 100, State: 300}, (200 + 200 + 1200) * 11 / 10}, // two states of each
 	} {
 		if got := c.need.Bytes(); got != c.want {
 			t.Errorf("%+v holds %d, want %d", c.need, got, c.want)
@@ -29,12 +29,12 @@ func TestAJobThatDoesNotFitIsRefusedWithTheArithmetic(t *testing.T) {
 	room := func(limit disdel.Bytes) Capacity {
 		return Capacity{Server: "r:1", Known: true, Used: 10 * disdel.MB, Limit: limit}
 	}
-	err := n.Fits([]Capacity{room(2000 * disdel.MB)})
+	err := n.Fits([]Capacity{room(1100 * disdel.MB)})
 	var e *disdel.Error
 	if !errors.As(err, &e) || e.Kind != disdel.OverLimit {
 		t.Fatalf("got %v, want OverLimit", err)
 	}
-	for _, text := range []string{"2 rounds of 8 updates of ", "3 references of ", "Redis at r:1 has "} {
+	for _, text := range []string{"8 updates of ", "2 references of ", "Redis at r:1 has "} {
 		if !strings.Contains(e.Msg, text) {
 			t.Errorf("%q does not say %q", e.Msg, text)
 		}
@@ -43,14 +43,14 @@ func TestAJobThatDoesNotFitIsRefusedWithTheArithmetic(t *testing.T) {
 		t.Errorf("hint %q", e.Hint)
 	}
 	for name, servers := range map[string][]Capacity{
-		"enough": {room(2200 * disdel.MB)}, "half of it each": {room(1060 * disdel.MB), room(1060 * disdel.MB)},
+		"enough": {room(1120 * disdel.MB)}, "half of it each": {room(570 * disdel.MB), room(570 * disdel.MB)},
 		"unknown": {{Server: "r:1"}}, "no limit": {{Server: "r:1", Known: true, Used: 1 << 40}},
 	} {
 		if err := n.Fits(servers); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := n.Fits([]Capacity{room(2200 * disdel.MB), room(1000 * disdel.MB)}); !errors.Is(err, disdel.OverLimit) {
+	if err := n.Fits([]Capacity{room(1120 * disdel.MB), room(540 * disdel.MB)}); !errors.Is(err, disdel.OverLimit) {
 		t.Errorf("the second server is too small: %v", err)
 	}
 }

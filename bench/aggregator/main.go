@@ -24,12 +24,16 @@ func main() {
 	wide := flag.Int("wide", 32, "updates to average for aggregate_memory_ratio")
 	runs := flag.Int("runs", 7, "measurements of each way, taken in turn; the median counts")
 	network := flag.String("network", "resnet50", "network of the zoo, of 224 x 224 images, whose weights are averaged: 102 MB")
+	program := flag.String("program", "bin/disdel", "the built program, for the figures of whole jobs; \"\" leaves them out")
 	flag.Parse()
 	like, err := shapes(disdel.Network{Name: *network, Input: []int{3, 224, 224}, Classes: 1000})
 	if err == nil && *reduce != "" {
 		err = child(*reduce, *members, like)
 	} else if err == nil {
 		err = bench(like, *network, *members, *wide, *runs)
+		if err == nil && *program != "" {
+			err = jobs(*program)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -40,6 +44,9 @@ func main() {
 func figure(name string, value float64, unit string) {
 	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
 }
+
+// lenet5 is the network of the figures of rounds and wire formats.
+var lenet5 = disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}
 
 // shapes is what an update of a network looks like, without its values.
 func shapes(network disdel.Network) (disdel.Weights, error) {
@@ -75,12 +82,12 @@ func fill(like disdel.Weights, seed uint64) disdel.Weights {
 	return out
 }
 
-const job = disdel.JobID("job-bench")
+const benchJob = disdel.JobID("job-bench")
 
 func ids(members int) []disdel.UpdateID {
 	out := make([]disdel.UpdateID, members)
 	for m := range out {
-		out[m] = disdel.UpdateID{Job: job, Member: m}
+		out[m] = disdel.UpdateID{Job: benchJob, Member: m}
 	}
 	return out
 }
@@ -121,5 +128,9 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 		return err
 	}
 	figure("aggregate_memory_ratio", held/float64(size), "x")
-	return errors.Join(int8Bytes(ctx, store, server), storeBytes(ctx, store, server, like))
+	lenet, err := shapes(lenet5)
+	if err != nil {
+		return err
+	}
+	return errors.Join(rounds(ctx, server.url, lenet), wireBytes(ctx, store, server, lenet), storeBytes(ctx, store, server, like))
 }

@@ -7,32 +7,31 @@ import (
 	"github.com/disdel/disdel/aggregator"
 )
 
-// int8Bytes pushes one update of LeNet-5 in both formats and compares what arrives.
-func int8Bytes(ctx context.Context, store *aggregator.Store, server *redisServer) error {
-	like, err := shapes(disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10})
-	if err != nil {
-		return err
-	}
-	var bytes [2]int
-	for i, wire := range []disdel.Wire{disdel.WireFloat32, disdel.WireInt8} {
-		if _, err := store.Sweep(ctx, job); err != nil {
+// wireBytes pushes one update of LeNet-5 in every format and compares what arrives.
+func wireBytes(ctx context.Context, store *aggregator.Store, server *redisServer, like disdel.Weights) error {
+	bytes := map[disdel.Wire]float64{}
+	for _, wire := range []disdel.Wire{disdel.WireFloat32, disdel.WireBfloat16, disdel.WireInt8} {
+		if _, err := store.Sweep(ctx, benchJob); err != nil {
 			return err
 		}
 		if err := push(ctx, store, like, wire); err != nil {
 			return err
 		}
-		if bytes[i], err = server.updateBytes(ctx); err != nil {
+		n, err := server.updateBytes(ctx)
+		if err != nil {
 			return err
 		}
+		bytes[wire] = float64(n)
 	}
-	figure("int8_bytes_ratio", float64(bytes[1])/float64(bytes[0]), "x")
+	figure("int8_bytes_ratio", bytes[disdel.WireInt8]/bytes[disdel.WireFloat32], "x")
+	figure("bfloat16_bytes_ratio", bytes[disdel.WireBfloat16]/bytes[disdel.WireFloat32], "x")
 	return nil
 }
 
 // storeBytes pushes one update of the large network in every format and prints what the server takes for a byte of it.
 func storeBytes(ctx context.Context, store *aggregator.Store, server *redisServer, like disdel.Weights) error {
 	for _, wire := range []disdel.Wire{disdel.WireFloat32, disdel.WireBfloat16, disdel.WireInt8} {
-		if _, err := store.Sweep(ctx, job); err != nil {
+		if _, err := store.Sweep(ctx, benchJob); err != nil {
 			return err
 		}
 		before, err := server.used(ctx)

@@ -118,7 +118,7 @@ func child(url string, members int, like disdel.Weights) error {
 	if err != nil {
 		return err
 	}
-	if err := store.PutReference(ctx, job, 1, u.Weights); err != nil {
+	if err := store.PutReference(ctx, benchJob, 1, u.Weights); err != nil {
 		return err
 	}
 	after, err := memory("VmHWM:")

@@ -3,25 +3,30 @@
 //
 //	figure NAME VALUE UNIT
 //
-// Its three parts: actions (kill -9 of action processes), redis (restarts of a redis-server with an append-only file) and
-// controller (kill -9 of disdel itself, then disdel resume). Every job is seeded, so that one that lost or doubled anything
-// ends with other bits. A failure keeps its home folder and says which seed it had.
+// for each of its parts: jobs, lost ones, and those that ended with other bits. A failure keeps its home folder and says
+// which seed it had.
 package main
 
 import (
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/disdel/disdel/internal/faults"
 )
 
 func main() {
 	o := options{}
 	flag.StringVar(&o.program, "program", "bin/disdel", "the built program")
 	flag.IntVar(&o.kills, "kills", 200, "kill -9 of action processes")
+	flag.IntVar(&o.aggregates, "aggregates", 50, "moments just after an aggregation began at which every action process is killed")
 	flag.IntVar(&o.restarts, "restarts", 20, "restarts of redis-server")
+	flag.IntVar(&o.flushes, "flushes", 10, "losses of all that redis-server holds")
 	flag.IntVar(&o.controllers, "controllers", 50, "kill -9 of disdel itself")
+	flag.IntVar(&o.beside, "beside", 20, "kill -9 of disdel itself while its store lives on")
+	flag.IntVar(&o.duplicates, "duplicates", 400, "activations that are delivered twice")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the moments and the victims")
 	flag.Parse()
 	if err := run(o); err != nil {
@@ -31,10 +36,13 @@ func main() {
 }
 
 type options struct {
-	program                      string
-	kills, restarts, controllers int
-	seed                         uint64
+	program                                                               string
+	kills, aggregates, restarts, flushes, controllers, beside, duplicates int
+	seed                                                                  uint64
 }
+
+// checkpointEvery is the rounds between checkpoints of the job: more than one, so that a job can lose rounds.
+const checkpointEvery = 2
 
 func run(o options) error {
 	program, err := filepath.Abs(o.program)
@@ -45,19 +53,63 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	h := &harness{program: program, dir: dir, rng: rand.New(rand.NewPCG(o.seed, 0xfa017))}
-	if h.want, err = h.undisturbed(); err != nil {
+	rig := faults.Seeded(program, dir, faults.Job(10, checkpointEvery), o.seed)
+	took, err := rig.Undisturbed()
+	if err != nil {
 		return err
 	}
-	for _, part := range []func(options) error{h.actions, h.redis, h.controllers} {
-		if err := part(o); err != nil {
-			return err
+	figure("faults_job_s", took.Seconds(), "s")
+	bad := 0
+	for _, p := range parts(rig, o) {
+		if p.faults == 0 {
+			continue
 		}
+		rig.Pace, rig.PerJob = p.pace, p.perJob
+		t, err := p.run(p.faults)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		p.print(t)
+		bad += t.Lost + t.Changed
 	}
-	if h.failures > 0 {
-		return fmt.Errorf("%d jobs were lost or changed; their homes are below %s (seed %d)", h.failures, dir, o.seed)
+	if bad > 0 {
+		return fmt.Errorf("%d jobs were lost or changed; their homes are below %s (seed %d)", bad, dir, o.seed)
 	}
 	return os.RemoveAll(dir)
+}
+
+// part is one kind of fault. The names for its jobs that were lost and changed are lost and changed.
+type part struct {
+	name, lost, changed string
+	faults, perJob      int
+	pace                time.Duration
+	run                 func(int) (faults.Tally, error)
+}
+
+func parts(r *faults.Rig, o options) []part {
+	return []part{
+		{"killed_actions", "lost_jobs", "changed_bits", o.kills, 20, 300 * time.Millisecond, r.KillActions},
+		{"killed_aggregates", "", "", o.aggregates, 20, 50 * time.Millisecond, r.KillAggregates},
+		{"redis_restarts", "", "", o.restarts, 4, 1500 * time.Millisecond, r.RestartRedis},
+		{"redis_flushes", "", "", o.flushes, 2, 1500 * time.Millisecond, r.FlushRedis},
+		{"killed_controllers", "restart_lost_jobs", "restart_changed_bits", o.controllers, 10, 2 * time.Second, r.KillController},
+		{"killed_controllers_beside_redis", "", "", o.beside, 10, 2 * time.Second, r.KillControllerBesideRedis},
+		{"duplicates", "", "", o.duplicates, 1 << 20, 500 * time.Millisecond, r.Duplicate},
+	}
+}
+
+func (p part) print(t faults.Tally) {
+	lost, changed := p.lost, p.changed
+	if lost == "" {
+		lost, changed = p.name+"_lost_jobs", p.name+"_changed_bits"
+	}
+	figure(p.name, float64(t.Faults), "faults")
+	figure(p.name+"_jobs", float64(t.Jobs), "jobs")
+	figure(p.name+"_dead_aggregates", float64(t.Aggregates), "activations")
+	figure(p.name+"_back", float64(t.Back), "rounds")
+	figure(p.name+"_again", float64(t.Again), "deliveries")
+	figure(lost, float64(t.Lost), "jobs")
+	figure(changed, float64(t.Changed), "jobs")
 }
 
 func figure(name string, value float64, unit string) {

@@ -133,6 +133,9 @@ func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Conte
 	if err != nil {
 		return nil, err
 	}
+	if err := j.room(ctx, p.spec, r.Graph); err != nil {
+		return nil, err
+	}
 	rec, err := c.Run(ctx, p.spec, p.data)
 	f.done()
 	return rec, shown(u, rec, err)

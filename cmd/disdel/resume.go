@@ -47,6 +47,9 @@ func resume(ctx context.Context, u *ui, s *stack, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := j.room(ctx, p.spec, r.Graph); err != nil {
+		return err
+	}
 	if err := j.goOn(ctx, u, &p.spec, rec); err != nil {
 		return err
 	}

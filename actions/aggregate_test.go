@@ -1,0 +1,48 @@
+package actions
+
+import (
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/modelstore"
+)
+
+// Once the next reference stands, the round's updates are gone. Whoever comes late, or a second time, still finds the work
+// done, and what comes after the round has all it needs.
+func TestARoundIsDroppedWhenItsSuccessorStands(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	first, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := disdel.UpdateID{Job: "job-1"}
+	like := h.built.engine.Weights()
+	top := disdel.AggregateRequest{Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{id}, Top: true, Store: b.store, Network: b.net}
+	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil || res.Again {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if _, err := b.board.FetchUpdate(t.Context(), id, like); disdel.KindOf(err) != disdel.NotFound {
+		t.Errorf("the update is still there: %v", err)
+	}
+	late := b.train(0)
+	late.Attempt = 2
+	if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, late); err != nil || !res.Again || res.Rows != 0 || first.Rows == 0 {
+		t.Errorf("a second delivery of the worker: %+v, %v", res, err)
+	}
+	again := top
+	again.Attempt, again.Models, again.Path = 2, "file://"+t.TempDir(), modelstore.WeightsPath("m", "job-1")
+	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, again); err != nil || !res.Again || res.Checksum == "" {
+		t.Errorf("a second try of the aggregation, after a death before it wrote the model: %+v, %v", res, err)
+	}
+	next := b.train(0)
+	next.Round, next.Epoch = 1, 2
+	if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, next); err != nil || res.Again {
+		t.Errorf("the next round: %+v, %v", res, err)
+	}
+	evaluation := disdel.EvaluateRequest{Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 50}, BatchSize: 16, Loss: "crossEntropy", Threads: 1, Store: b.store}
+	if res, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, evaluation); err != nil || res.Samples != 50 {
+		t.Errorf("the evaluation: %+v, %v", res, err)
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/disdel/disdel/internal/faults"
+)
+
+// Exactly once, on a small scale (make bench-faults has the large one): whatever is killed, restarted, lost or delivered
+// twice, a seeded job ends with the bits of the same job left alone.
+func TestFaultsChangeNothing(t *testing.T) {
+	d := build(t)
+	rig := faults.Seeded(d.path, t.TempDir(), faults.Job(2, 2), 7)
+	rig.Log = t.Output()
+	if _, err := rig.Undisturbed(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		redis  bool
+		faults int
+		pace   time.Duration
+		run    func(int) (faults.Tally, error)
+	}{
+		{"kill -9 of actions", false, 4, 200 * time.Millisecond, rig.KillActions},
+		{"kill -9 of disdel", false, 1, 800 * time.Millisecond, rig.KillController},
+		{"every invocation twice", false, 20, 200 * time.Millisecond, rig.Duplicate},
+		{"kill -9 of aggregations", false, 2, 20 * time.Millisecond, rig.KillAggregates},
+		{"kill -9 of disdel beside redis-server", true, 1, 800 * time.Millisecond, rig.KillControllerBesideRedis},
+		{"redis-server restarted", true, 1, 800 * time.Millisecond, rig.RestartRedis},
+		{"redis-server flushed", true, 1, 800 * time.Millisecond, rig.FlushRedis},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := exec.LookPath("redis-server"); c.redis && err != nil {
+				t.Skip("redis-server is not installed; scripts/test-deps.sh installs it")
+			}
+			rig.Pace = c.pace
+			n, err := c.run(c.faults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n.Faults < c.faults || n.Jobs == 0 || n.Lost > 0 || n.Changed > 0 || n.Back > 2 {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,259 @@
+package faults
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/safetensors"
+)
+
+// Rig runs jobs and disturbs them. It is for one goroutine.
+type Rig struct {
+	Program string        // the built disdel
+	Dir     string        // of the homes; those of jobs that were lost or changed stay
+	Job     []byte        // the job file: Job's
+	Pace    time.Duration // the longest wait from one fault to the next
+	PerJob  int           // most faults of one job
+	Log     io.Writer     // is told of jobs that were lost or changed
+
+	rng   *rand.Rand
+	want  result // of the job left alone
+	homes int
+	auth  string // key of another process's platform, "" for the embedded one
+}
+
+// Tally is what came of the jobs that were disturbed.
+type Tally struct {
+	Faults     int
+	Jobs       int
+	Lost       int // ended without a model
+	Changed    int // ended with other bits
+	Aggregates int // aggregate activations that died
+	Again      int // deliveries that were found done already
+	Back       int // the most rounds that a job went back at once
+}
+
+// result is what a job came to, as far as it must not depend on what happened on the way.
+type result struct {
+	weights  string // checksum of the model's tensors
+	accuracy float64
+}
+
+// Job is the file of a job of a few seconds with a tree of two levels, dropout, an optimiser with state, and rounds of less
+// than an epoch: whatever is lost or done twice changes its weights. It has 6 rounds an epoch.
+func Job(epochs, checkpointEvery int) []byte {
+	return fmt.Appendf(nil, `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: faults}
+model: {name: digits-cnn}
+data: {source: "dataset://digits", split: {train: 0.8, validation: 0.2, seed: 1}}
+training: {epochs: %d, batchSize: 16, optimizer: {adam: {learningRate: 0.002}}}
+distribution:
+  workers: 4
+  sync: {every: 5}
+  aggregation: {fanIn: 2, optimizer: average}
+reliability:
+  checkpointEvery: %d
+  retries: {limit: 1000, perWorker: 1000, backoff: {initial: 20ms, max: 500ms}}
+`, epochs, checkpointEvery)
+}
+
+// Seeded returns a rig whose moments and victims follow from seed.
+func Seeded(program, dir string, job []byte, seed uint64) *Rig {
+	return &Rig{
+		Program: program, Dir: dir, Job: job, Pace: time.Second, PerJob: 20, Log: os.Stderr, rng: rand.New(rand.NewPCG(seed, 0xfa017)),
+	}
+}
+
+// Undisturbed runs the job once left alone, keeps what it comes to as what every other must, and returns the time it took.
+func (r *Rig) Undisturbed() (time.Duration, error) {
+	home, job, err := r.home()
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	r.want, _, err = r.start(home, "submit", job).wait()
+	return time.Since(start), err
+}
+
+// random is a duration below most.
+func (r *Rig) random(most time.Duration) time.Duration {
+	return time.Duration(r.rng.Int64N(int64(most)))
+}
+
+// home makes a fresh home with the digits in it, and a job file.
+func (r *Rig) home() (home, job string, err error) {
+	r.homes++
+	home = filepath.Join(r.Dir, fmt.Sprintf("%03d", r.homes))
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		return "", "", err
+	}
+	job = filepath.Join(home, "job.yaml")
+	if err := os.WriteFile(job, r.Job, 0o644); err != nil {
+		return "", "", err
+	}
+	out, err := r.command(home, "dataset", "add", "digits", "-q").CombinedOutput()
+	if err != nil {
+		return "", "", fmt.Errorf("dataset add digits: %w: %s", err, out)
+	}
+	return home, job, nil
+}
+
+func (r *Rig) command(home string, args ...string) *exec.Cmd {
+	cmd := exec.Command(r.Program, args...)
+	cmd.Env = append(os.Environ(), "DISDEL_HOME="+home)
+	if r.auth != "" {
+		cmd.Env = append(cmd.Env, "DISDEL_AUTH="+r.auth)
+	}
+	return cmd
+}
+
+// process is a disdel that runs a job.
+type process struct {
+	home     string
+	cmd      *exec.Cmd
+	out, err bytes.Buffer
+	done     chan struct{}
+	fail     error
+}
+
+func (r *Rig) start(home string, args ...string) *process {
+	p := &process{home: home, cmd: r.command(home, append(args, "-o", "json", "-q")...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
+	if p.fail = p.cmd.Start(); p.fail != nil {
+		close(p.done)
+		return p
+	}
+	go func() {
+		p.fail = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p
+}
+
+// errNotAccepted is a job that disdel was killed before it had accepted: there is nothing to lose.
+var errNotAccepted = errors.New("the job was not accepted")
+
+// wait returns what the job came to, and its record.
+func (p *process) wait() (res result, rec disdel.Record, err error) {
+	<-p.done
+	switch {
+	case p.fail != nil && bytes.Contains(p.err.Bytes(), []byte(`there is no job "@last"`)):
+		return res, rec, errNotAccepted
+	case p.fail != nil:
+		return res, rec, fmt.Errorf("%w: %s", p.fail, bytes.TrimSpace(p.err.Bytes()))
+	}
+	if err := json.Unmarshal(p.out.Bytes(), &rec); err != nil {
+		return res, rec, err
+	}
+	if rec.Model == nil {
+		return res, rec, fmt.Errorf("%s ended as %v without a model", rec.ID, rec.Status)
+	}
+	sum, err := weightsOf(filepath.Join(p.home, "models", rec.Model.Path))
+	return result{sum, rec.Accuracy}, rec, err
+}
+
+// runs waits for d and tells whether the process still runs.
+func (p *process) runs(d time.Duration) bool {
+	select {
+	case <-p.done:
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// weightsOf is a checksum of a file's tensors: its metadata has the job's id.
+func weightsOf(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	f, err := safetensors.Parse(data)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, t := range f.Tensors {
+		fmt.Fprintln(sum, t.Name, t.Shape)
+		sum.Write(t.Data)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+// disturb runs jobs, with args of submit besides, until there were enough faults. hit tells how many there
+// were since the last time, one that it made itself among them.
+func (r *Rig) disturb(faults int, hit func(p *process) (int, error), args ...string) (Tally, error) {
+	var t Tally
+	for ; t.Faults < faults; t.Jobs++ {
+		home, job, err := r.home()
+		if err != nil {
+			return t, err
+		}
+		p := r.start(home, append([]string{"submit", job}, args...)...)
+		for n := 0; p.runs(r.random(r.Pace)); {
+			if n >= r.PerJob || t.Faults >= faults {
+				continue
+			}
+			more, err := hit(p)
+			if err != nil {
+				return t, errors.Join(err, p.cmd.Process.Kill())
+			}
+			n, t.Faults = n+more, t.Faults+more
+		}
+		res, rec, err := p.wait()
+		r.judge(&t, home, res, rec, err)
+	}
+	return t, nil
+}
+
+// judge counts what came of a job.
+func (r *Rig) judge(t *Tally, home string, res result, rec disdel.Record, err error) {
+	t.Aggregates += deadAggregates(rec)
+	t.Back = max(t.Back, wentBack(rec))
+	for _, round := range rec.Rounds {
+		t.Again += round.Again
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(r.Log, "lost (%s): %v\n", home, err)
+		t.Lost++
+	case res != r.want:
+		fmt.Fprintf(r.Log, "changed (%s): %+v, not %+v\n", home, res, r.want)
+		t.Changed++
+	default:
+		os.RemoveAll(home) //nolint:errcheck // the whole folder goes at the end
+	}
+}
+
+func deadAggregates(rec disdel.Record) int {
+	n := 0
+	for _, a := range rec.Activations {
+		if a.Task == disdel.TaskAggregate && a.Outcome != disdel.OutcomeSuccess {
+			n++
+		}
+	}
+	return n
+}
+
+// wentBack is the most rounds that a job's training went back at once.
+func wentBack(rec disdel.Record) int {
+	newest, most := 0, 0
+	for _, a := range rec.Activations {
+		if a.Task == disdel.TaskTrain {
+			most, newest = max(most, newest-a.Round), max(newest, a.Round)
+		}
+	}
+	return most
+}
