@@ -162,7 +162,7 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 		return false, nil
 	}
 	text, w, err := t.session.state(ctx, t.req)
-	if disdel.KindOf(err) == disdel.NotFound {
+	if k := disdel.KindOf(err); k == disdel.NotFound || k == disdel.Corrupt && !t.carries() { // without it, the round is trained anew
 		return false, nil
 	}
 	var n note

@@ -67,9 +67,9 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	if t.shard, err = h.rows(ctx, shardKey{data: r.Data, rows: r.Shard}); err != nil {
 		return err
 	}
-	if t.shard.Len() == 0 {
+	if first, end, _ := t.stretch(); first == end { // a loss of nothing would be 0, and reach any target
 		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "train", Job: r.Job, Msg: fmt.Sprintf("worker %d has no rows", r.Worker),
+			Kind: disdel.Invalid, Op: "train", Job: r.Job, Msg: fmt.Sprintf("worker %d has no rows in round %d", r.Worker, r.Round),
 			Hint: "lower distribution.workers",
 		}
 	}
@@ -139,7 +139,7 @@ func (t *trainer) compute(ctx context.Context) error {
 // stretch is the batches of the position's epoch that belong to the round.
 func (t *trainer) stretch() (first, end, batches int) {
 	size := t.batch()
-	batches = (t.shard.Len() + size - 1) / size
+	batches = (t.shard.Len() + size - 1) / max(size, 1)
 	if t.at.epoch == 0 {
 		first = min(t.req.Batch, batches)
 	}

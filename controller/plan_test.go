@@ -462,3 +462,34 @@ func TestCheckPlatform(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The rounds of an epoch follow each other, the last takes what is left, and every worker has a batch in each, also where shards
+// differ by one.
+func TestRoundsOfBatchesCoverAnEpoch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, workers := rapid.IntRange(1, 400).Draw(t, "rows"), rapid.IntRange(1, 9).Draw(t, "workers")
+		workers = min(workers, rows)
+		batch, k, epochs := rapid.IntRange(1, 40).Draw(t, "batch"), rapid.IntRange(1, 12).Draw(t, "k"), rapid.IntRange(1, 3).Draw(t, "epochs")
+		b := planBuilder{}
+		b.Job.Training.BatchSize, b.Job.Training.Epochs = batch, epochs
+		b.plan.Shards = dataset.Shards(rows, workers)
+		b.every(k)
+		s := Spec{Job: b.Job, Plan: b.plan}
+		for _, shard := range b.plan.Shards {
+			batches := (shard.Len() + batch - 1) / batch
+			done, epoch := 0, 0
+			for round := range s.Plan.Rounds {
+				at, first, n, take := s.stretch(round)
+				if at != epoch || first != done || n != 1 || first >= batches {
+					t.Fatalf("round %d begins at batch %d of epoch %d with %d epochs; %d batches of epoch %d were done of %d", round, first, at, n, done, epoch, batches)
+				}
+				if done += take; take == 0 {
+					done, epoch = 0, epoch+1
+				}
+			}
+			if epoch != epochs || done != 0 {
+				t.Fatalf("it ends at batch %d of epoch %d", done, epoch)
+			}
+		}
+	})
+}

@@ -64,16 +64,15 @@ func (s *Store) ReadCheckpoint(ctx context.Context, key string) (note string, w 
 	return f.Metadata[noteKey], w, err
 }
 
-// NewestCheckpoint finds the newest undamaged reference below a folder. It returns NotFound if there is none; passed names
-// those that are damaged.
+// NewestCheckpoint finds the newest checkpoint below a folder of which no file is damaged. It returns NotFound if there is none;
+// passed names the damaged files.
 func (s *Store) NewestCheckpoint(ctx context.Context, folder string) (c disdel.Checkpoint, passed []string, err error) {
 	rounds, err := s.rounds(ctx, folder)
 	if err != nil {
 		return c, nil, err
 	}
 	for _, r := range slices.Backward(rounds) {
-		key := path.Join(folder, roundFolder(r), referenceFile)
-		_, _, err := s.ReadCheckpoint(ctx, key)
+		key, err := s.damaged(ctx, path.Join(folder, roundFolder(r)))
 		switch disdel.KindOf(err) {
 		case disdel.UnknownKind:
 			return s.checkpoint(ctx, r, key, passed)
@@ -85,6 +84,31 @@ func (s *Store) NewestCheckpoint(ctx context.Context, folder string) (c disdel.C
 		}
 	}
 	return c, passed, &disdel.Error{Kind: disdel.NotFound, Op: "find checkpoint", Msg: "there is none below " + folder}
+}
+
+// damaged reads all of a checkpoint and returns the key of its reference, or of what is damaged with the error. A worker's file
+// that was never finished is of a worker that the round went on without.
+func (s *Store) damaged(ctx context.Context, folder string) (string, error) {
+	reference := path.Join(folder, referenceFile)
+	if _, _, err := s.ReadCheckpoint(ctx, reference); err != nil {
+		return reference, err
+	}
+	list := s.bucket.List(&blob.ListOptions{Prefix: folder + "/"})
+	for {
+		o, err := list.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return reference, nil
+		}
+		if err != nil {
+			return folder, blobs.Wrap(err, "list checkpoint", folder)
+		}
+		if o.Key == reference || !strings.HasSuffix(o.Key, ".safetensors") {
+			continue
+		}
+		if _, _, err := s.ReadCheckpoint(ctx, o.Key); err != nil && disdel.KindOf(err) != disdel.NotFound {
+			return o.Key, err
+		}
+	}
 }
 
 func (s *Store) checkpoint(ctx context.Context, round int, key string, passed []string) (disdel.Checkpoint, []string, error) {

@@ -52,6 +52,32 @@ func TestTheNewestWholeCheckpointIsFound(t *testing.T) {
 	}
 }
 
+// A worker's own state is a part of the checkpoint; one that was never finished is of a worker that nobody waited for.
+func TestACheckpointIsAsWholeAsItsWorkers(t *testing.T) {
+	s, dir := open(t)
+	w := disdel.Weights{{Name: "fc.weight", Shape: []int{1}, Data: []float32{1}}}
+	for _, round := range []string{"000001", "000002"} {
+		checkpoint(t, s, round, 1)
+		for _, name := range []string{"/worker-0.safetensors", "/worker-1.safetensors"} {
+			if _, _, err := s.WriteCheckpoint(ctx, "checkpoints/job-1/"+round+name, "", w); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	damaged := "checkpoints/job-1/000002/worker-1.safetensors"
+	flip(t, filepath.Join(dir, damaged))
+	if err := os.Remove(filepath.Join(dir, "checkpoints/job-1/000001/worker-0.safetensors.sha256")); err != nil {
+		t.Fatal(err)
+	}
+	c, passed, err := s.NewestCheckpoint(ctx, "checkpoints/job-1")
+	if err != nil || c.Round != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if diff := cmp.Diff([]string{damaged}, passed); diff != "" {
+		t.Errorf("passed over (-want +got):\n%s", diff)
+	}
+}
+
 func flip(t *testing.T, file string) {
 	t.Helper()
 	data, err := os.ReadFile(file)

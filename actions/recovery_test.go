@@ -1,0 +1,113 @@
+package actions
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/modelstore"
+)
+
+// What a store has lost is said in the words that the controller goes by.
+func TestWhatTheStoreLostIsNamed(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	req := b.train(0)
+	req.Round = 1
+	_, train := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req)
+	top := disdel.AggregateRequest{Job: "job-1", Round: 1, Level: 1, Attempt: 1, Top: true, Store: b.store, Network: b.net, Models: "file://" + t.TempDir(), Path: "w.safetensors"}
+	_, publish := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top)
+	top.Members = []disdel.UpdateID{{Job: "job-1", Round: 1}}
+	_, reduce := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top)
+	_, evaluate := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, disdel.EvaluateRequest{
+		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 9}, BatchSize: 9, Loss: "crossEntropy", Store: b.store,
+	})
+	for _, c := range []struct {
+		err  error
+		says string
+	}{{train, "fetch reference"}, {publish, "fetch reference"}, {evaluate, "fetch reference"}, {reduce, "fetch update"}} {
+		if !errors.Is(c.err, disdel.NotFound) || !strings.Contains(c.err.Error(), c.says) {
+			t.Errorf("error %v, want %q", c.err, c.says)
+		}
+	}
+}
+
+// A round that is over needs no updates to be written: its reference does, or a checkpoint of it where the store has lost that.
+func TestWhatIsOverIsOnlyWritten(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0)); err != nil {
+		t.Fatal(err)
+	}
+	top := disdel.AggregateRequest{
+		Job: "job-1", Level: 1, Attempt: 1, Top: true, Members: []disdel.UpdateID{{Job: "job-1"}}, Store: b.store, Network: b.net,
+		Models: "file://" + t.TempDir(), Checkpoint: "checkpoints/job-1/000001/reference.safetensors",
+	}
+	if _, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil {
+		t.Fatal(err)
+	}
+	publish := top
+	publish.Attempt, publish.Members, publish.Path, publish.From, publish.Checkpoint = 2, nil, "w.safetensors", top.Checkpoint, ""
+	want, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, publish)
+	if err != nil || want.Checksum == "" || want.Saved != nil {
+		t.Fatalf("%+v, %v", want, err)
+	}
+	if _, err := b.board.Sweep(t.Context(), "job-1"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, publish)
+	if err != nil || got.Checksum != want.Checksum {
+		t.Errorf("%+v, %v; want %s", got, err, want.Checksum)
+	}
+}
+
+// A state that is damaged costs the work that it was to save, not the job.
+func TestADamagedStateIsNotGoneOnFrom(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	dir := t.TempDir()
+	models, err := modelstore.Open(t.Context(), "file://"+dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer models.Close()
+	if _, _, err := models.WriteCheckpoint(t.Context(), "c/"+WorkerState(0), "{}", disdel.Weights{{Name: "x", Shape: []int{1}, Data: []float32{1}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "c", WorkerState(0)), 40); err != nil {
+		t.Fatal(err)
+	}
+	req := b.train(0)
+	req.Attempt, req.Models, req.From = 2, "file://"+dir, "c/reference.safetensors"
+	if res := b.leg(h, req, time.Hour); res.Rows != 200 {
+		t.Errorf("%d rows were trained", res.Rows)
+	}
+	b.forget()
+	req.Upkeep = disdel.UpkeepKeep // and of a worker that carries on with its own it is said
+	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); !errors.Is(err, disdel.Corrupt) {
+		t.Errorf("error %v, want Corrupt", err)
+	}
+}
+
+// A round without a batch for a worker would come to a loss of 0, which reaches any target.
+func TestARoundWithoutBatchesIsRefused(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	req := b.train(0)
+	req.Epochs, req.Batch, req.Batches, req.Target = 1, 7, 2, 1 // of 100 rows in batches of 16
+	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("error %v, want Invalid", err)
+	}
+	req.Batch, req.Shard = 0, disdel.Rows{}
+	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("no rows: error %v, want Invalid", err)
+	}
+}
