@@ -87,7 +87,7 @@ func (f *Feedback) Encode(weights, reference disdel.Weights) (*Encoded, error) {
 
 // fits checks the shapes, and starts a residual where there is none.
 func (f *Feedback) fits(l layout, weights, reference disdel.Weights) error {
-	if f.residual == nil {
+	if len(f.residual) == 0 {
 		f.residual = l.over(make([]float32, l.values()))
 	}
 	for _, other := range []disdel.Weights{reference, f.residual} {

@@ -44,7 +44,7 @@ func lenet(seed uint64) disdel.Weights {
 
 // The bound: int8 takes at most 0.27 of float32, all included.
 func TestInt8TakesAQuarter(t *testing.T) {
-	f, err := NewFeedback(disdel.WireInt8, nil)
+	f, err := NewFeedback(disdel.WireInt8, disdel.Weights{}) // a worker that has none yet gives an empty one as well as nil
 	if err != nil {
 		t.Fatal(err)
 	}

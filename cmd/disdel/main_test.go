@@ -296,6 +296,15 @@ func TestOtherWaysThroughTheHouse(t *testing.T) {
 		"sync end": {[]string{"quickstart", "--set", "distribution.sync=end", "--set", "training.epochs=3"}, func(doc resultDocument) bool {
 			return doc.count("train", 0) == 2 && doc.count("aggregate", 1) == 1 && doc.Stopped == ""
 		}},
+		"int8 on the wire": {[]string{"quickstart", "--set", "distribution.aggregation.wire=int8"}, func(doc resultDocument) bool {
+			return doc.Accuracy > 0.95
+		}},
+		"bfloat16, states kept": {[]string{"quickstart", "--set", "distribution.aggregation={wire: bfloat16, optimizer: keep}"}, func(doc resultDocument) bool {
+			return doc.Accuracy > 0.95
+		}},
+		"int8, momentum averaged": {[]string{"quickstart", "--set", "distribution.aggregation={wire: int8, optimizer: average}", "--set", "training.optimizer={sgd: {learningRate: 0.02, momentum: 0.9}}"}, func(doc resultDocument) bool {
+			return doc.Accuracy > 0.9
+		}},
 		"loss target": {[]string{"quickstart", "--set", "training.earlyStop={metric: loss, target: 0.5}"}, func(doc resultDocument) bool {
 			return doc.count("train", 0) < 24 && strings.Contains(doc.Stopped, "loss is at most 0.5")
 		}},

@@ -30,6 +30,9 @@ func anyJob(t *rapid.T) disdel.Job {
 		Reliability:  anyReliability(t),
 		Output:       disdel.Output{Model: anyName(t), Keep: rapid.IntRange(1, 9).Draw(t, "keep")},
 	}
+	if a := &job.Distribution.Aggregation; a.Wire != disdel.WireFloat32 && a.Optimizer == disdel.UpkeepAverage && job.Training.Optimizer.SGD == nil {
+		a.Optimizer = disdel.UpkeepKeep
+	}
 	if rapid.Bool().Draw(t, "checked") {
 		job.Data.Checksum = "sha256:" + rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "checksum")
 	}

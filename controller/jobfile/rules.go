@@ -66,6 +66,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.split(&job.Data.Split, job.Model.Init.Seed)
 	r.bounds(job)
 	r.backoff(job.Reliability.Retries.Backoff)
+	r.moments(job)
 	if !r.given("output.model") {
 		job.Output.Model = job.Metadata.Name
 	}
@@ -189,6 +190,15 @@ func (r *reader) bounds(job *disdel.Job) {
 	}
 	if deadline > 0 && res.Timeout >= deadline {
 		r.fault(r.places["reliability.deadline"], "reliability.deadline", "", "must be above resources.timeout, which is %v", res.Timeout)
+	}
+}
+
+// moments refuses to round second moments: one that comes out too small, or below 0, makes the next steps huge.
+func (r *reader) moments(job *disdel.Job) {
+	const path, wire = "distribution.aggregation.optimizer", "distribution.aggregation.wire"
+	a := job.Distribution.Aggregation
+	if a.Optimizer == disdel.UpkeepAverage && a.Wire != disdel.WireFloat32 && job.Training.Optimizer.SGD == nil && r.sound(path, wire) {
+		r.fault(r.places[path], path, "write reset or keep, or wire: float32", "adam's second moments cannot be averaged over %s", a.Wire)
 	}
 }
 
