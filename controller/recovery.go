@@ -124,12 +124,17 @@ func (m *Manager) retry(s slot, a disdel.Activation, r Remedy) []Order {
 	m.tried(s, a)
 	var orders []Order
 	if r.Adjustment != nil {
-		m.limits[s.task] = r.Limits
+		m.limits[s.task] = larger(m.limits[s.task], r.Limits)
 		orders = append(orders, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
 	}
 	o := m.invoke(s)
 	o.After = r.After
 	return append(orders, o)
+}
+
+// larger is the larger of each: another member's failure may have raised them meanwhile.
+func larger(a, b disdel.Limits) disdel.Limits {
+	return disdel.Limits{Memory: max(a.Memory, b.Memory), Timeout: max(a.Timeout, b.Timeout)}
 }
 
 // replan begins the round anew with another batch or other workers. Rounds of less than an epoch are counted in batches, and

@@ -201,20 +201,23 @@ func once(e *Executor) error {
 	return e.wrap(ctx, err, res, "create action", "x")
 }
 
-// The heartbeats are asked for once, when the record is there.
+// The heartbeats are asked for once, when the record of a failure is there; those of the attempt before it are not its own.
 func TestWaitAsksForTheHeartbeats(t *testing.T) {
 	missing := answerOf{404, `{"error":"The requested resource does not exist.","code":"x"}`}
 	record := answerOf{200, `{"activationId":"` + id + `","start":1000,"end":3500,"duration":2500,"response":{"status":"action developer error","success":false,"result":{"error":"` + runDied + `"}},"logs":[],"annotations":[]}`}
 	e, _ := scripted(t, missing, record)
 	asked := 0
-	e.cfg.Beats = func(_ context.Context, of disdel.Invocation) []disdel.Beat {
+	e.cfg.Beats = func(_ context.Context, of disdel.Invocation) []disdel.Progress {
 		if asked++; of.ID != inv.ID {
 			t.Errorf("asked for %s", of.ID)
 		}
-		return resident(100, 120)
+		return []disdel.Progress{{UnixMs: 900, Resident: 127 * disdel.MB}, {UnixMs: 2000, Resident: 100 * disdel.MB}, {UnixMs: 3000, Resident: 120 * disdel.MB}}
 	}
 	a, err := e.Wait(context.Background(), inv, id)
 	if err != nil || a.Outcome != disdel.OutcomeOutOfMemory || asked != 1 || len(a.Beats) != 2 {
-		t.Errorf("%v after %d questions, %v", a.Outcome, asked, err)
+		t.Fatalf("%v after %d questions, %v, %v", a.Outcome, asked, a.Beats, err)
+	}
+	if last := a.Beats[1]; last.At != disdel.Millis(2*time.Second) || last.Resident != 120*disdel.MB {
+		t.Errorf("%+v, want the heartbeat of 2 s after the start", last)
 	}
 }
