@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/urfave/cli/v2"
 
@@ -37,6 +38,9 @@ func resume(ctx context.Context, u *ui, s *stack, c *cli.Context) error {
 	}
 	rec, r, err := j.unfinished(ctx, c)
 	if err != nil {
+		return err
+	}
+	if err := s.hold(rec.ID); err != nil {
 		return err
 	}
 	in, err := j.input(ctx, u, run, rec.ID, r)
@@ -75,7 +79,7 @@ func (j *jobStack) unfinished(ctx context.Context, c *cli.Context) (rec disdel.R
 			Hint: "disdel history show " + string(id),
 		}
 	}
-	job, err := changed(rec.Job, overrides(c))
+	job, err := changed(asLast(rec), overrides(c))
 	if err != nil {
 		return rec, r, err
 	}
@@ -94,6 +98,17 @@ func (j *jobStack) unfinished(ctx context.Context, c *cli.Context) (rec disdel.R
 		}
 	}
 	return rec, r, nil
+}
+
+// asLast is the job as its failures had left it: with the batch that they had led to.
+func asLast(rec disdel.Record) disdel.Job {
+	job := rec.Job
+	for _, a := range rec.Adjustments {
+		if n, err := strconv.Atoi(a.To); err == nil && a.Field == "batchSize" {
+			job.Training.BatchSize = n
+		}
+	}
+	return job
 }
 
 // changed is the job with what the command line says instead.
