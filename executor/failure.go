@@ -196,11 +196,11 @@ func (c *classifier) ownError() bool {
 		return false
 	}
 	c.because("the action's own error: %v: %s", e.Error.Kind, e.Error.Error())
-	switch e.Error.Kind {
-	case disdel.OOM:
+	switch {
+	case e.Error.Kind == disdel.OOM, e.Error.Kind == disdel.OverLimit && e.Error.Op == opEngine:
 		c.outOfMemory()
 		return true
-	case disdel.Timeout:
+	case e.Error.Kind == disdel.Timeout:
 		c.timeout()
 		return true
 	}

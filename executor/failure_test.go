@@ -63,6 +63,7 @@ func TestClassify(t *testing.T) {
 		// 6: memory, certain.
 		{"memory, on Docker", Record{Status: statusDeveloper, Result: errText("The action exhausted its memory and was aborted."), Peak: 127 * disdel.MB}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "limit of 128 MB (estimate 90.0 MB, measured peak 127 MB)", "--set resources.memory=160MB (128 MB x 1.25)", "exhausted its memory"},
 		{"memory, the action's own watch", Record{Status: statusApplication, Result: ownError(disdel.OOM, "the action used 125 MB of its 128 MB")}, resident(100, 140), disdel.OutcomeOutOfMemory, disdel.OOM, "measured peak 140 MB", "=160MB", "used 125 MB of its 128 MB"},
+		{"memory, the engine's refusal", Record{Status: statusApplication, Result: json.RawMessage(`{"error":{"kind":"overLimit","op":"make engine","message":"network n with a batch of 8 needs 174 MB, and the action has 128 MB"}}`)}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "needs 174 MB"},
 		// 7: killed without words.
 		{"memory, by the platform's peak", Record{Status: statusDeveloper, Result: errText(runDied), Peak: 126 * disdel.MB}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "98 % of its limit"},
 		{"memory, on Kubernetes by the last heartbeat", Record{Status: statusDeveloper, Result: errText(runDied)}, resident(60, 118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "at its last heartbeat it held 118 MB, 92 % of its limit: out of memory is probable"},
