@@ -281,3 +281,8 @@ type Progress struct {
 	Peak     Bytes   `json:"peakBytes"`
 	UnixMs   int64   `json:"at"` // of the action's clock
 }
+
+// Beat is what a record keeps of a heartbeat that came so long after the invocation.
+func (p Progress) Beat(at Millis) Beat {
+	return Beat{At: at, Resident: p.Resident, Peak: p.Peak, Epoch: p.Epoch, Batch: p.Batch, Batches: p.Batches, Loss: p.Loss}
+}

@@ -63,6 +63,9 @@ type Config struct {
 	Grace time.Duration    // for running actions to end after a failure or a cancel; 0: 5 s
 	// Observe is told what happens, from one goroutine, and must not block. nil: nobody looks.
 	Observe func(Notice)
+	// Remaining forecasts what is left of a job from its plan, the rounds that are over, the activations that have ended and the
+	// time that they took. It is pure. nil: nobody forecasts.
+	Remaining func(disdel.Plan, []disdel.Round, []disdel.Activation, disdel.Millis) *disdel.Forecast
 }
 
 // Notice is what an onlooker is told: exactly one field is set.
@@ -73,6 +76,7 @@ type Notice struct {
 	Progress []disdel.Progress
 	Round    *disdel.Round
 	Adjusted *disdel.Adjustment // a failure changed a limit
+	Forecast *disdel.Forecast   // of what is left, just before the round that it was made after
 }
 
 // Controller runs jobs. It is safe for concurrent use by several jobs.
@@ -91,6 +95,9 @@ func New(cfg Config) *Controller {
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Notice) {}
+	}
+	if cfg.Remaining == nil {
+		cfg.Remaining = func(disdel.Plan, []disdel.Round, []disdel.Activation, disdel.Millis) *disdel.Forecast { return nil }
 	}
 	return &Controller{cfg: cfg}
 }

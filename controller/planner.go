@@ -172,6 +172,10 @@ func (b *planBuilder) actions() error {
 			}
 		}
 		memory := b.limit(v.e.Total)
+		if least, id := b.passed(v.task); min(least.Memory, limit) > memory && b.Job.Resources.Memory == 0 {
+			memory = min(least.Memory, limit)
+			b.because("%s memory: at least %v, since less was too little for %s", v.task, memory, id)
+		}
 		if v.task == disdel.TaskTrain && b.Job.Resources.Memory > 0 {
 			memory = b.Job.Resources.Memory
 		}
@@ -256,6 +260,10 @@ func (b *planBuilder) timeouts() error {
 		a := &b.plan.Actions[i]
 		if a.Limits.Timeout = t.Timeouts[a.Task]; b.Job.Resources.Timeout > 0 {
 			a.Limits.Timeout, t.Source = disdel.Millis(b.Job.Resources.Timeout), "job file"
+		}
+		if least, id := b.passed(a.Task); least.Timeout > a.Limits.Timeout && b.Job.Resources.Timeout == 0 {
+			a.Limits.Timeout = least.Timeout
+			b.because("%s timeout: at least %v, since less was too little for %s", a.Task, least.Timeout, id)
 		}
 		a.Limits.Timeout = min(max(a.Limits.Timeout, b.Platform.MinTimeout), b.Platform.MaxTimeout)
 	}

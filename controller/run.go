@@ -214,7 +214,7 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 	if r.phaseOpen[inv.Task]++; r.phaseOpen[inv.Task] == 1 {
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
-	r.seen[slotOf(inv)] = &watched{id: inv.ID, round: inv.Round, since: r.c.cfg.Now().Add(after)}
+	r.invoked(inv, r.c.cfg.Now().Add(after))
 	r.flying.Go(func() {
 		e := r.attend(work, inv, after)
 		r.events <- e
@@ -305,7 +305,7 @@ func (r *run) keep(e *Event) {
 		return
 	}
 	a := e.Activation
-	a.Beats = r.beats(a.Invocation)
+	a.Beats = r.beats(a)
 	e.Activation = a
 	r.open--
 	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
@@ -346,7 +346,20 @@ func (r *run) roundOver(round disdel.Round) {
 	if round.Accuracy != nil {
 		r.rec.Accuracy, r.rec.Loss = *round.Accuracy, *round.Loss
 	}
+	if f := r.c.cfg.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
+		r.c.cfg.Observe(Notice{Forecast: f})
+	}
 	r.c.cfg.Observe(Notice{Round: &round})
+}
+
+// sinceFirst is the time that the rounds have taken so far, the one that is under way too. What lay between two runs of the
+// job does not count.
+func (r *run) sinceFirst() disdel.Millis {
+	d := disdel.Millis(r.c.cfg.Now().Sub(r.roundStart))
+	for _, round := range r.rec.Rounds {
+		d += round.Duration
+	}
+	return d
 }
 
 // look shows how far the actions are. A store that does not answer costs the onlooker the picture, not the job.

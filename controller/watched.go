@@ -28,10 +28,7 @@ func (r *run) watch(list []disdel.Progress) {
 			continue
 		}
 		w.last = p.UnixMs
-		w.beats = append(thin(w.beats), disdel.Beat{
-			At: disdel.Millis(r.c.cfg.Now().Sub(w.since)), Resident: p.Resident, Peak: p.Peak,
-			Epoch: p.Epoch, Batch: p.Batch, Batches: p.Batches, Loss: p.Loss,
-		})
+		w.beats = append(thin(w.beats), p.Beat(disdel.Millis(r.c.cfg.Now().Sub(w.since))))
 	}
 }
 
@@ -47,13 +44,23 @@ func thin(beats []disdel.Beat) []disdel.Beat {
 	return half
 }
 
-// beats takes what was seen of an invocation.
-func (r *run) beats(inv disdel.Invocation) []disdel.Beat {
-	s := slotOf(inv)
-	w := r.seen[s]
-	if w == nil || w.id != inv.ID { // a later attempt's
-		return nil
+// invoked begins to watch an invocation. The store still shows the last heartbeat of the slot's attempt before it, which is
+// none of this one's.
+func (r *run) invoked(inv disdel.Invocation, since time.Time) {
+	w := &watched{id: inv.ID, round: inv.Round, since: since}
+	if before := r.seen[slotOf(inv)]; before != nil {
+		w.last = before.last
 	}
-	delete(r.seen, s)
-	return w.beats
+	r.seen[slotOf(inv)] = w
+}
+
+// beats takes what was seen of an invocation. Where nobody looked in time, what the executor found has to do.
+func (r *run) beats(a disdel.Activation) []disdel.Beat {
+	w := r.seen[slotOf(a.Invocation)]
+	if w == nil || w.id != a.Invocation.ID || len(w.beats) == 0 { // a later attempt's, or none
+		return a.Beats
+	}
+	seen := w.beats
+	w.beats = nil
+	return seen
 }

@@ -27,9 +27,9 @@ type Config struct {
 	Insecure  bool          // do not check the server's certificate
 	PollEvery time.Duration // longest time between looks at a running activation; 0: 500 ms
 	Logger    logrus.FieldLogger
-	// Beats gives the heartbeats of an invocation, oldest first, once it has ended or was lost: the evidence of how it ended.
-	// nil: none are known.
-	Beats func(ctx context.Context, inv disdel.Invocation) []disdel.Beat
+	// Beats gives the heartbeats of an invocation's slot, oldest first, once it has failed or was lost: the evidence of how it
+	// ended. Those of earlier attempts may be among them. nil: none are known.
+	Beats func(ctx context.Context, inv disdel.Invocation) []disdel.Progress
 }
 
 // Executor runs actions on one OpenWhisk namespace. It is safe for concurrent use.

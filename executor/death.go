@@ -52,7 +52,7 @@ func (c *classifier) death() {
 		c.outOfMemory()
 		return
 	}
-	const hint = "submit the job again; its log: disdel history show @last --logs"
+	const hint = "submit the job again; its log: disdel report @last"
 	if line := c.saying(panics); line != "" {
 		c.because("its log says: %s", line)
 		c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, "its process ended itself: "+line, hint)

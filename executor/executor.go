@@ -113,7 +113,8 @@ func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.Ac
 // after twice the timeout and a minute, the time OpenWhisk itself allows an invoker, the outcome is Lost.
 func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error) {
 	timeout := time.Duration(inv.Limits.Timeout)
-	deadline := time.Now().Add(2*max(timeout, time.Minute) + time.Minute)
+	begin := time.Now()
+	deadline := begin.Add(2*max(timeout, time.Minute) + time.Minute)
 	pause := 10 * time.Millisecond
 	for {
 		a, found, err := e.look(ctx, inv, id)
@@ -121,7 +122,7 @@ func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 			return a, err
 		}
 		if time.Now().After(deadline) {
-			return lost(inv, id, e.beats(ctx, inv)), nil
+			return lost(inv, id, e.beats(ctx, inv, begin)), nil
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -154,15 +155,24 @@ func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 	if err != nil {
 		return a, false, &disdel.Error{Kind: disdel.Internal, Op: "wait for " + inv.ID, Activation: id, Err: err}
 	}
-	return Classify(inv, r, e.beats(ctx, inv)), true, nil
+	var beats []disdel.Beat
+	if r.Status != statusSuccess {
+		beats = e.beats(ctx, inv, r.Start.Add(-r.Queued))
+	}
+	return Classify(inv, r, beats), true, nil
 }
 
-// beats asks for the heartbeats of an invocation that has ended.
-func (e *Executor) beats(ctx context.Context, inv disdel.Invocation) []disdel.Beat {
+// beats asks for the heartbeats of an invocation that has ended. Those from before it are of an earlier attempt.
+func (e *Executor) beats(ctx context.Context, inv disdel.Invocation, invoked time.Time) (out []disdel.Beat) {
 	if e.cfg.Beats == nil {
 		return nil
 	}
-	return e.cfg.Beats(ctx, inv)
+	for _, p := range e.cfg.Beats(ctx, inv) {
+		if at := time.UnixMilli(p.UnixMs).Sub(invoked); at >= 0 {
+			out = append(out, p.Beat(disdel.Millis(at)))
+		}
+	}
+	return out
 }
 
 // Remove deletes the package and what is in it. A package that is not there is NotFound.

@@ -142,7 +142,7 @@ func (c *classifier) classify() {
 	case c.platformError():
 	case c.rec.Status == statusApplication:
 		c.because("the action answered: %s", c.text)
-		c.fail(disdel.OutcomeApplicationError, disdel.Internal, c.text, "look at its log: disdel history show @last --logs")
+		c.fail(disdel.OutcomeApplicationError, disdel.Internal, c.text, "look at its log: disdel report @last")
 	case c.rec.Status == statusDeveloper:
 		c.death()
 	default:
@@ -184,7 +184,7 @@ var ownHints = map[disdel.Kind]string{
 	disdel.Diverged:    "lower the optimiser's learningRate, or set training.clipNorm",
 	disdel.Corrupt:     "check the data set: disdel dataset list; what was damaged on its way passes when it is tried again",
 	disdel.Unavailable: "check that actions on the platform can reach the store and the data",
-	disdel.Internal:    "look at its log: disdel history show @last --logs",
+	disdel.Internal:    "look at its log: disdel report @last",
 }
 
 // ownError restores the error that our own action answered; false if it answered none.
@@ -196,11 +196,11 @@ func (c *classifier) ownError() bool {
 		return false
 	}
 	c.because("the action's own error: %v: %s", e.Error.Kind, e.Error.Error())
-	switch e.Error.Kind {
-	case disdel.OOM:
+	switch {
+	case e.Error.Kind == disdel.OOM, e.Error.Kind == disdel.OverLimit && e.Error.Op == opEngine:
 		c.outOfMemory()
 		return true
-	case disdel.Timeout:
+	case e.Error.Kind == disdel.Timeout:
 		c.timeout()
 		return true
 	}

@@ -63,6 +63,7 @@ func TestClassify(t *testing.T) {
 		// 6: memory, certain.
 		{"memory, on Docker", Record{Status: statusDeveloper, Result: errText("The action exhausted its memory and was aborted."), Peak: 127 * disdel.MB}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "limit of 128 MB (estimate 90.0 MB, measured peak 127 MB)", "--set resources.memory=160MB (128 MB x 1.25)", "exhausted its memory"},
 		{"memory, the action's own watch", Record{Status: statusApplication, Result: ownError(disdel.OOM, "the action used 125 MB of its 128 MB")}, resident(100, 140), disdel.OutcomeOutOfMemory, disdel.OOM, "measured peak 140 MB", "=160MB", "used 125 MB of its 128 MB"},
+		{"memory, the engine's refusal", Record{Status: statusApplication, Result: json.RawMessage(`{"error":{"kind":"overLimit","op":"make engine","message":"network n with a batch of 8 needs 174 MB, and the action has 128 MB"}}`)}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "needs 174 MB"},
 		// 7: killed without words.
 		{"memory, by the platform's peak", Record{Status: statusDeveloper, Result: errText(runDied), Peak: 126 * disdel.MB}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "98 % of its limit"},
 		{"memory, on Kubernetes by the last heartbeat", Record{Status: statusDeveloper, Result: errText(runDied)}, resident(60, 118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "at its last heartbeat it held 118 MB, 92 % of its limit: out of memory is probable"},
@@ -201,20 +202,23 @@ func once(e *Executor) error {
 	return e.wrap(ctx, err, res, "create action", "x")
 }
 
-// The heartbeats are asked for once, when the record is there.
+// The heartbeats are asked for once, when the record of a failure is there; those of the attempt before it are not its own.
 func TestWaitAsksForTheHeartbeats(t *testing.T) {
 	missing := answerOf{404, `{"error":"The requested resource does not exist.","code":"x"}`}
 	record := answerOf{200, `{"activationId":"` + id + `","start":1000,"end":3500,"duration":2500,"response":{"status":"action developer error","success":false,"result":{"error":"` + runDied + `"}},"logs":[],"annotations":[]}`}
 	e, _ := scripted(t, missing, record)
 	asked := 0
-	e.cfg.Beats = func(_ context.Context, of disdel.Invocation) []disdel.Beat {
+	e.cfg.Beats = func(_ context.Context, of disdel.Invocation) []disdel.Progress {
 		if asked++; of.ID != inv.ID {
 			t.Errorf("asked for %s", of.ID)
 		}
-		return resident(100, 120)
+		return []disdel.Progress{{UnixMs: 900, Resident: 127 * disdel.MB}, {UnixMs: 2000, Resident: 100 * disdel.MB}, {UnixMs: 3000, Resident: 120 * disdel.MB}}
 	}
 	a, err := e.Wait(context.Background(), inv, id)
 	if err != nil || a.Outcome != disdel.OutcomeOutOfMemory || asked != 1 || len(a.Beats) != 2 {
-		t.Errorf("%v after %d questions, %v", a.Outcome, asked, err)
+		t.Fatalf("%v after %d questions, %v, %v", a.Outcome, asked, a.Beats, err)
+	}
+	if last := a.Beats[1]; last.At != disdel.Millis(2*time.Second) || last.Resident != 120*disdel.MB {
+		t.Errorf("%+v, want the heartbeat of 2 s after the start", last)
 	}
 }

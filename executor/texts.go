@@ -22,6 +22,10 @@ const (
 	textPanicked   = "the action panicked"
 )
 
+// opEngine is what our own action was doing when its engine's plan was larger than its limit: an allocation refused before
+// anything was killed for it.
+const opEngine = "make engine"
+
 // platformText is a text of the platform's own, whatever the state it comes with, and what it means.
 type platformText struct {
 	text    string

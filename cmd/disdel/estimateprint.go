@@ -54,7 +54,7 @@ func printAnswers(w io.Writer, e estimateDocument, name string, q questions) {
 
 // printActions writes the actions of a plan and what each gets.
 func printActions(w io.Writer, p disdel.Plan) {
-	paragraph(w, "plan", "%d train actions, %d at once, %d rounds of %d epochs, %s", p.Workers, p.Parallel, p.Rounds, p.Epochs, levelsText(p.Levels))
+	paragraph(w, "plan", "%d train actions, %d at once, %s, %s", p.Workers, p.Parallel, roundsText(p), levelsText(p.Levels))
 	fmt.Fprintln(w)
 	rows := [][]string{{"ACTION", "FIT", "PKG", "DTA", "MOD", "SAF", "ESTIMATE", "LIMIT", "TIMEOUT"}}
 	for _, a := range p.Actions {

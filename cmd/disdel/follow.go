@@ -18,28 +18,60 @@ type follower struct {
 	plan  disdel.Plan
 	total int // rounds
 	shown int // lines that the next picture replaces
-	peaks map[string]disdel.Bytes
 	last  time.Time
+
+	limits  map[disdel.Task]disdel.Bytes // of the newest invocation: failures may have raised them
+	eta     *disdel.Forecast             // of what is left; nil: unknown
+	trouble trouble
 }
 
-func newFollower(u *ui) *follower { return &follower{ui: u, peaks: map[string]disdel.Bytes{}} }
+func newFollower(u *ui) *follower {
+	return &follower{ui: u, limits: map[disdel.Task]disdel.Bytes{}}
+}
 
 // notice takes what the controller tells; it is called from one goroutine.
 func (f *follower) notice(n controller.Notice) {
+	if line := f.trouble.notice(n); line != "" {
+		f.erase()
+		f.ui.say("%s", line)
+	}
 	switch {
 	case n.Planned != nil:
 		f.plan, f.total = n.Planned.Plan, n.Planned.Plan.Rounds
 		if !f.ui.quiet {
 			printPlan(f.ui.err, n.Planned)
 		}
+	case n.Invoked != nil:
+		f.limits[n.Invoked.Task] = n.Invoked.Limits.Memory
 	case n.Progress != nil:
 		f.progress(n.Progress)
+	case n.Forecast != nil:
+		f.eta = n.Forecast
 	case n.Round != nil:
 		f.erase()
-		f.ui.say("%s", f.roundLine(*n.Round))
-	case n.Ended != nil && n.Ended.Outcome != disdel.OutcomeSuccess && n.Ended.Outcome != disdel.OutcomeCanceled:
-		f.erase()
-		f.ui.say("%s ended as %s", n.Ended.Invocation.ID, n.Ended.Outcome)
+		f.ui.say("%s%s", f.roundLine(*n.Round), f.etaText(*n.Round))
+	}
+}
+
+// etaText is when the job is expected to end, "" where nobody knows.
+func (f *follower) etaText(r disdel.Round) string {
+	if f.eta == nil || r.Round+1 >= f.total {
+		return ""
+	}
+	return "  eta " + roughly(time.Duration(f.eta.Duration.Likely))
+}
+
+// roughly is a time ahead, as precise as one can be about it.
+func roughly(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return seconds(d)
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	default:
+		return fmt.Sprintf("%.1f h", d.Hours())
 	}
 }
 
@@ -83,12 +115,11 @@ func (f *follower) progressLine(p disdel.Progress) string {
 	if p.Batches > 0 {
 		done = min(width, p.Batch*width/p.Batches)
 	}
-	a, _ := f.plan.Action(p.Task)
 	line := fmt.Sprintf("%-8s %d  [%s%s]", p.Task, p.Member, strings.Repeat("#", done), strings.Repeat(".", width-done))
 	if p.Task == disdel.TaskTrain {
 		line += fmt.Sprintf("  epoch %d  loss %.4f", p.Epoch, p.Loss)
 	}
-	return line + fmt.Sprintf("  memory %d/%d MB", p.Resident.MB(), a.Limits.Memory.MB())
+	return line + fmt.Sprintf("  memory %d/%d MB", p.Resident.MB(), f.limits[p.Task].MB())
 }
 
 // erase takes back the lines of the last picture.
@@ -99,7 +130,12 @@ func (f *follower) erase() {
 	}
 }
 
-func (f *follower) done() { f.erase() }
+func (f *follower) done() {
+	f.erase()
+	if line := f.trouble.rest(); line != "" {
+		f.ui.say("%s", line)
+	}
+}
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
@@ -112,10 +148,34 @@ func printPlan(w io.Writer, r *disdel.Record) {
 	}
 	fmt.Fprintf(w, "learn  %s on %s: %d rows, %d held out, batch %d, %d epochs, %s\n",
 		network, clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, r.Job.Training.BatchSize, r.Job.Training.Epochs, r.Job.Training.Optimizer.Name())
-	fmt.Fprintf(w, "plan   %d train actions, %d at once, %d rounds of %d epochs, %s\n", p.Workers, p.Parallel, p.Rounds, p.Epochs, levelsText(p.Levels))
+	fmt.Fprintf(w, "plan   %d train actions, %d at once, %s, %s\n", p.Workers, p.Parallel, roundsText(p), levelsText(p.Levels))
 	for _, a := range p.Actions {
 		fmt.Fprintf(w, "       %-9s estimate %s, limit %d MB, timeout %s\n", a.Task, a.Estimate.Total, a.Limits.Memory.MB(), a.Limits.Timeout)
 	}
+	if p.Legs > 1 {
+		fmt.Fprintf(w, "       a worker's round takes about %d legs: activations one after another, each going on where the one before stopped\n", p.Legs)
+	}
+	if f := p.Forecast; f != nil {
+		fmt.Fprintf(w, "expect %s; %s (%s, %d activations)\n", timeText(f.Duration), costText(f.Cost), f.Source, f.Samples)
+	}
+}
+
+// roundsText says how the epochs are divided.
+func roundsText(p disdel.Plan) string {
+	if p.Batches > 0 {
+		return fmt.Sprintf("%d rounds of %d batches", p.Rounds, p.Batches)
+	}
+	return fmt.Sprintf("%d rounds of %d epochs", p.Rounds, p.Epochs)
+}
+
+// timeText is the time of a forecast: "41 to 58 s, likely 50 s".
+func timeText(d disdel.Interval[disdel.Millis]) string {
+	u := timeUnit(d.High)
+	return fmt.Sprintf("%s to %s %s, likely %s %s", u.text(d.Low), u.text(d.High), u.name, u.text(d.Likely), u.name)
+}
+
+func costText(c disdel.Interval[float64]) string {
+	return fmt.Sprintf("%s to %s GB-s, likely %s GB-s", decimal(c.Low), decimal(c.High), decimal(c.Likely))
 }
 
 func levelsText(levels []disdel.Level) string {

@@ -100,6 +100,10 @@ func historyShow(u *ui) *cli.Command {
 			if err := operands(c, 1, 1); err != nil {
 				return err
 			}
+			dir, err := home(c)
+			if err != nil {
+				return err
+			}
 			return withHistory(c, u, func(ctx context.Context, h *history.Store) error {
 				id, err := h.Resolve(ctx, c.Args().First())
 				if err != nil {
@@ -116,12 +120,25 @@ func historyShow(u *ui) *cli.Command {
 					}
 					printRecord(w, &r)
 					printFailure(w, &r, c.Bool("logs"))
-					if r.Failure != nil {
-						fmt.Fprintf(w, "report    %s report %s\n", program(), r.ID)
-					}
+					printNext(w, dir, &r)
 				})
 			})
 		},
+	}
+}
+
+// printNext names the commands that help a job that did not succeed, or whose controller is gone.
+func printNext(w io.Writer, home string, r *disdel.Record) {
+	switch pid, runs := runner(home, r.ID); {
+	case runs:
+		fmt.Fprintf(w, "runs      in process %d\n", pid)
+	case r.Status == disdel.StatusRunning:
+		fmt.Fprintf(w, "resume    its record says that it runs, and no process of this home runs it: %s resume %s\n", program(), r.ID)
+	case r.Status == disdel.StatusCanceled:
+		fmt.Fprintf(w, "resume    %s resume %s\n", program(), r.ID)
+	}
+	if r.Failure != nil {
+		fmt.Fprintf(w, "report    %s report %s\n", program(), r.ID)
 	}
 }
 

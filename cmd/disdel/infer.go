@@ -127,7 +127,7 @@ const bytesPerValue = 16
 // inferWith runs infer actions over the inputs, as many rows each as the platform takes.
 func inferWith(ctx context.Context, s *stack, m modelstore.Model, inputs [][]float32) (doc inferDocument, err error) {
 	doc = inferDocument{Model: m.Ref()}
-	e, _, err := s.executor()
+	e, _, err := s.executor(nil)
 	if err != nil {
 		return doc, err
 	}

@@ -136,6 +136,9 @@ func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Conte
 	if err := j.room(ctx, p.spec, r.Graph); err != nil {
 		return nil, err
 	}
+	if err := s.hold(in.ID); err != nil {
+		return nil, err
+	}
 	rec, err := c.Run(ctx, p.spec, p.data)
 	f.done()
 	return rec, shown(u, rec, err)
@@ -149,11 +152,20 @@ func shown(u *ui, rec *disdel.Record, err error) error {
 	if err := u.show(rec, func(w io.Writer) { printRecord(w, rec) }); err != nil {
 		return err
 	}
-	if rec.Status != disdel.StatusSucceeded {
-		u.fail(failure(rec))
-		return reported{failure(rec)}
+	if rec.Status == disdel.StatusSucceeded {
+		return nil
 	}
-	return nil
+	u.fail(failure(rec))
+	u.say("next:  %s %s", program(), afterwards(rec))
+	return reported{failure(rec)}
+}
+
+// afterwards is the command that is next for a job that did not succeed: what was only stopped goes on.
+func afterwards(r *disdel.Record) string {
+	if r.Status == disdel.StatusCanceled {
+		return "resume " + string(r.ID)
+	}
+	return "report " + string(r.ID)
 }
 
 func failure(r *disdel.Record) error {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", UpdateScripts: *update, RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"record": keepRecord},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"record": keepRecord, "damage": damageCheckpoint},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DISDEL_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("NO_COLOR", "1")
@@ -385,10 +385,10 @@ func (d *tool) start(args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
 	return cmd, out, errs
 }
 
-// Killing one train process mid-epoch gives a clear failure with its cause, and leaves nothing.
+// Killing one train process mid-epoch of a job that allows no retries gives a clear failure with its cause, and leaves nothing.
 func TestAKilledTrainProcessIsReportedAsWhatItWas(t *testing.T) {
 	d := build(t)
-	cmd, out, errs := d.start("-o", "json", "--set", "distribution.sync=end")
+	cmd, out, errs := d.start("-o", "json", "--set", "distribution.sync=end", "--set", "reliability.retries.limit=0")
 	syscall.Kill(d.children()[0], syscall.SIGKILL)
 	cmd.Wait()
 	doc := parse(t, out.String())
@@ -412,8 +412,12 @@ func TestCtrlCStopsCleanly(t *testing.T) {
 	cmd, out, errs := d.start("-o", "json")
 	cmd.Process.Signal(os.Interrupt)
 	cmd.Wait()
-	if doc := parse(t, out.String()); cmd.ProcessState.ExitCode() != 130 || doc.Status != "canceled" {
+	doc := parse(t, out.String())
+	if cmd.ProcessState.ExitCode() != 130 || doc.Status != "canceled" {
 		t.Errorf("exit %d, %s\n%s", cmd.ProcessState.ExitCode(), doc.Status, errs)
+	}
+	if said := strings.TrimSpace(errs.String()); !strings.HasSuffix(said, " resume "+doc.ID) {
+		t.Errorf("the last line does not say how to go on:\n%s", said)
 	}
 	if shown, _, _ := d.run("history", "-o", "json"); !strings.Contains(shown, `"status": "canceled"`) {
 		t.Errorf("history: %.300s", shown)

@@ -1,24 +1,30 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
 )
 
 // usedBy is everything one action of a plan came to: one line of the result table.
 type usedBy struct {
 	name            string
+	task            disdel.Task
+	level, member   int
 	runs            int
+	attempts, legs  int // most of one round
 	estimate, limit disdel.Bytes
 	peak            disdel.Bytes
 	timeout         disdel.Millis
 	longest, total  disdel.Millis
 	cold            int
-	outcome         disdel.Outcome // the worst
+	outcome         disdel.Outcome // the newest, or the newest failure
 }
 
 func slotName(a *disdel.Activation) string {
@@ -32,42 +38,39 @@ func slotName(a *disdel.Activation) string {
 	}
 }
 
-// byAction gathers the activations of each action, trains first, in the order of their members.
+// taskOrder is the order of a round.
+var taskOrder = []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate, disdel.TaskInfer}
+
+// byAction gathers the activations of each action in the order of a round, then by level and member.
 func byAction(list []disdel.Activation) []usedBy {
 	var out []usedBy
 	at := map[string]int{}
-	for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate, disdel.TaskInfer} {
-		for member := 0; ; member++ {
-			found := false
-			for i := range list {
-				a := &list[i]
-				if a.Task != task || a.Member != member {
-					continue
-				}
-				found = true
-				k, ok := at[slotName(a)]
-				if !ok {
-					k, at[slotName(a)] = len(out), len(out)
-					out = append(out, usedBy{name: slotName(a)})
-				}
-				out[k].add(a)
-			}
-			if !found {
-				break
-			}
+	for i := range list {
+		a := &list[i]
+		k, ok := at[slotName(a)]
+		if !ok {
+			k, at[slotName(a)] = len(out), len(out)
+			out = append(out, usedBy{name: slotName(a), task: a.Task, level: a.Level, member: a.Member})
 		}
+		out[k].add(a)
 	}
+	slices.SortStableFunc(out, func(a, b usedBy) int {
+		return cmp.Or(slices.Index(taskOrder, a.task)-slices.Index(taskOrder, b.task), a.level-b.level, a.member-b.member)
+	})
 	return out
 }
 
 func (u *usedBy) add(a *disdel.Activation) {
 	u.runs++
+	u.attempts, u.legs = max(u.attempts, a.Attempt), max(u.legs, a.Leg+1)
 	u.estimate, u.limit, u.timeout = a.Estimate, a.Limits.Memory, a.Limits.Timeout
 	u.peak, u.longest, u.total = max(u.peak, a.Peak), max(u.longest, a.Duration), u.total+a.Duration
 	if a.Cold {
 		u.cold++
 	}
-	u.outcome = max(u.outcome, a.Outcome)
+	if controller.Failed(a.Outcome) || !controller.Failed(u.outcome) {
+		u.outcome = a.Outcome
+	}
 }
 
 func printRecord(w io.Writer, r *disdel.Record) {
@@ -80,15 +83,37 @@ func printRecord(w io.Writer, r *disdel.Record) {
 	}
 	p := r.Phases
 	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", sec(p.Total), sec(p.Prepare), sec(p.Train), sec(p.Aggregate), sec(p.Evaluate))
-	fmt.Fprintf(w, "cost      %.2f GB-s\n\n", r.CostGBs)
-	rows := [][]string{{"ACTION", "RUNS", "COLD", "ESTIMATE", "LIMIT", "PEAK", "TIMEOUT", "LONGEST", "TOTAL", "OUTCOME"}}
-	for _, u := range byAction(r.Activations) {
-		rows = append(rows, []string{
-			u.name, fmt.Sprint(u.runs), fmt.Sprint(u.cold), u.estimate.String(), u.limit.String(), known(u.peak), u.timeout.String(),
-			sec(u.longest), sec(u.total), u.outcome.String(),
-		})
+	fmt.Fprintf(w, "cost      %.2f GB-s\n", r.CostGBs)
+	if f := r.Plan.Forecast; f != nil {
+		fmt.Fprintf(w, "forecast  %s; %s\n", timeText(f.Duration), costText(f.Cost))
 	}
-	table(w, rows...)
+	if l := r.Losses; l.Attempts > 0 {
+		fmt.Fprintf(w, "losses    %d failed attempts: %s, %.2f GB-s\n", l.Attempts, sec(l.Duration), l.Cost)
+	}
+	fmt.Fprintln(w)
+	table(w, actionTable(byAction(r.Activations))...)
+}
+
+// actionTable has columns for attempts and legs only where there was more than one.
+func actionTable(list []usedBy) [][]string {
+	attempts := slices.ContainsFunc(list, func(u usedBy) bool { return u.attempts > 1 })
+	legs := slices.ContainsFunc(list, func(u usedBy) bool { return u.legs > 1 })
+	cells := func(name, runs, attempt, leg string, rest ...string) []string {
+		out := []string{name, runs}
+		if attempts {
+			out = append(out, attempt)
+		}
+		if legs {
+			out = append(out, leg)
+		}
+		return append(out, rest...)
+	}
+	rows := [][]string{cells("ACTION", "RUNS", "ATTEMPTS", "LEGS", "COLD", "ESTIMATE", "LIMIT", "PEAK", "TIMEOUT", "LONGEST", "TOTAL", "OUTCOME")}
+	for _, u := range list {
+		rows = append(rows, cells(u.name, fmt.Sprint(u.runs), fmt.Sprint(u.attempts), fmt.Sprint(u.legs), fmt.Sprint(u.cold), u.estimate.String(),
+			u.limit.String(), known(u.peak), u.timeout.String(), sec(u.longest), sec(u.total), u.outcome.String()))
+	}
+	return rows
 }
 
 func prefixed(prefix, text string) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -30,4 +31,18 @@ func keepRecord(ts *testscript.TestScript, neg bool, files []string) {
 		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &r))
 		ts.Check(store.Save(ctx, &r))
 	}
+}
+
+// damageCheckpoint is the scripts' command `damage newest`: it flips a bit of the newest checkpoint below the home folder.
+func damageCheckpoint(ts *testscript.TestScript, neg bool, args []string) {
+	list, err := filepath.Glob(filepath.Join(ts.Getenv("DISDEL_HOME"), "models", "checkpoints", "*", "*", "reference.safetensors"))
+	ts.Check(err)
+	if neg || len(args) != 1 || len(list) == 0 {
+		ts.Fatalf("usage: damage newest; there are %d checkpoints", len(list))
+	}
+	name := list[len(list)-1]
+	data, err := os.ReadFile(name)
+	ts.Check(err)
+	data[len(data)-1] ^= 1
+	ts.Check(os.WriteFile(name, data, 0o600))
 }

@@ -39,6 +39,9 @@ func resume(ctx context.Context, u *ui, s *stack, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.hold(rec.ID); err != nil {
+		return err
+	}
 	in, err := j.input(ctx, u, run, rec.ID, r)
 	if err != nil {
 		return err

@@ -119,20 +119,6 @@ func (s *stack) history(ctx context.Context) (*history.Store, error) {
 	return h, err
 }
 
-// store is the address that a job's actions share: the user's Redis, or the embedded one.
-func (s *stack) store() (disdel.Store, error) {
-	address, err := withPassword(s.cli.String("redis"), "DISDEL_REDIS_PASSWORD")
-	if err != nil || address != "" {
-		return disdel.Store{URL: address}, err
-	}
-	e, err := aggregator.StartEmbedded()
-	if err != nil {
-		return disdel.Store{}, err
-	}
-	s.atEnd(e.Close)
-	return disdel.Store{URL: e.URL()}, nil
-}
-
 // withPassword puts a password from the environment into a URL that has none: no flag takes a secret.
 func withPassword(address, variable string) (string, error) {
 	secret := os.Getenv(variable)
@@ -143,17 +129,20 @@ func withPassword(address, variable string) (string, error) {
 	if err != nil {
 		return "", &disdel.Error{Kind: disdel.Invalid, Op: "read address", Msg: "\"" + address + "\" is no URL"}
 	}
+	if _, own := u.User.Password(); own {
+		return address, nil
+	}
 	u.User = url.UserPassword(u.User.Username(), secret)
 	return u.String(), nil
 }
 
 // executor opens the user's OpenWhisk, or the embedded one. The second value is the memory of its pool, 0 if unknown.
-func (s *stack) executor() (*executor.Executor, disdel.Bytes, error) {
+func (s *stack) executor(beats heartbeats) (*executor.Executor, disdel.Bytes, error) {
 	pool, err := s.pool()
 	if err != nil {
 		return nil, 0, err
 	}
-	cfg := executor.Config{APIHost: s.cli.String("apihost"), Image: s.cli.String("image"), Logger: s.log}
+	cfg := executor.Config{APIHost: s.cli.String("apihost"), Image: s.cli.String("image"), Logger: s.log, Beats: beats}
 	if cfg.APIHost == "" {
 		p, err := s.platform(pool)
 		if err != nil {
@@ -297,17 +286,17 @@ func (s *stack) controller(ctx context.Context, observe func(controller.Notice))
 		func() (err error) { j.shelf, err = s.models(ctx); return err },
 		func() (err error) { j.records, err = s.history(ctx); return err },
 		func() (err error) { j.shared, err = s.store(); return err },
-		func() (err error) { j.invoker, j.pool, err = s.executor(); return err },
-		func() (err error) { j.board, err = aggregator.Open(ctx, j.shared); return err },
+		func() (err error) { j.board, err = s.board(ctx, j.shared); return err },
+		func() (err error) { j.invoker, j.pool, err = s.executor(beatsOn(j.board)); return err },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, nil, err
 		}
 	}
-	s.atEnd(j.board.Close)
 	return controller.New(controller.Config{
 		Invoker: j.invoker, Recorder: j.records, Board: j.board, Shelf: shelf{j.shelf}, Log: s.log, Observe: observe,
+		Remaining: executor.Remaining,
 	}), j, nil
 }
 

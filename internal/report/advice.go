@@ -31,6 +31,9 @@ const (
 )
 
 func (r *Report) advice() *Advice {
+	if r.Status == disdel.StatusRunning && r.Failure == nil {
+		return r.orphaned()
+	}
 	if r.Failure == nil {
 		return nil
 	}
@@ -40,6 +43,14 @@ func (r *Report) advice() *Advice {
 	}
 	a.Commands = r.commands(a.Sets)
 	return a
+}
+
+// orphaned is for a job that runs by its record. Whoever ran it may have died; then it is there to be taken up again.
+func (r *Report) orphaned() *Advice {
+	if !r.resumable(nil) {
+		return nil
+	}
+	return &Advice{Why: "by its record the job runs; if the disdel that ran it is gone, it goes on from its newest checkpoint", Commands: r.commands(nil)[:1]}
 }
 
 // hints is what was said when the job ended, where nothing better is known.

@@ -1,25 +1,47 @@
 package report
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/disdel/disdel"
 )
 
-// commands writes the two ways to submit a job with changes: from its file, and from its record.
+// commands writes the ways to run a job with changes: on from where it stopped, anew from its file, and anew from its record.
 func (r *Report) commands(sets []string) []Command {
 	action := ""
 	if r.Job.Model.Custom != "" {
 		action = " --action ACTION"
 	}
-	var line strings.Builder
-	line.WriteString("disdel submit FILE" + action)
+	var options strings.Builder
+	options.WriteString(action)
 	for _, s := range sets {
-		line.WriteString(" --set " + quote(s))
+		options.WriteString(" --set " + quote(s))
 	}
-	return []Command{
-		{When: "with the job's file", Lines: []string{line.String()}},
-		{When: "without it", Lines: []string{"disdel report " + quote(string(r.ID)) + " --spec > job.yaml", "disdel submit job.yaml" + action}},
+	id := quote(string(r.ID))
+	anew := []Command{
+		{When: "with the job's file", Lines: []string{"disdel submit FILE" + options.String()}},
+		{When: "without it", Lines: []string{"disdel report " + id + " --spec > job.yaml", "disdel submit job.yaml" + action}},
 	}
+	if !r.resumable(sets) {
+		return anew
+	}
+	return append([]Command{{When: r.whence(), Lines: []string{"disdel resume " + id + options.String()}}}, anew...)
+}
+
+// resumable says whether the job can be taken up again with changes. What divides its work otherwise does not fit the rounds
+// that are done, and without a checkpoint it would begin anew.
+func (r *Report) resumable(sets []string) bool {
+	return r.Status != disdel.StatusSucceeded && r.record.Checkpoint != nil && !slices.ContainsFunc(sets, func(s string) bool {
+		return strings.HasPrefix(s, "distribution.workers=") || strings.HasPrefix(s, "distribution.sync=")
+	})
+}
+
+// whence says where a job that is taken up again goes on.
+func (r *Report) whence() string {
+	return fmt.Sprintf("on from round %d of %d", r.record.Checkpoint.Round+1, r.record.Plan.Rounds)
 }
 
 var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
+)
+
+// trouble tells of activations that did not succeed, a line each. What the controller makes of one comes after it, so that a
+// line waits for it: a changed limit, and the next attempt.
+type trouble struct {
+	ended    *disdel.Activation
+	adjusted *disdel.Adjustment
+}
+
+// notice takes what the controller tells and returns the line that is whole by now, "" for none.
+func (t *trouble) notice(n controller.Notice) string {
+	switch {
+	case n.Ended != nil:
+		line := t.rest()
+		if o := n.Ended.Outcome; o != disdel.OutcomeSuccess && o != disdel.OutcomeCanceled {
+			t.ended = n.Ended
+		}
+		return line
+	case t.ended == nil:
+		return ""
+	case n.Adjusted != nil:
+		t.adjusted = n.Adjusted
+		return ""
+	case n.Invoked != nil:
+		line := t.line() + next(t.ended, n.Invoked)
+		*t = trouble{}
+		return line
+	default:
+		return t.rest()
+	}
+}
+
+// rest is the line of an activation that nothing was done about.
+func (t *trouble) rest() string {
+	if t.ended == nil {
+		return ""
+	}
+	line := t.line()
+	*t = trouble{}
+	return line
+}
+
+// next says how the work of an activation goes on.
+func next(ended *disdel.Activation, i *disdel.Invocation) string {
+	same := i.Task == ended.Task && i.Level == ended.Level && i.Member == ended.Member && i.Round == ended.Round
+	switch {
+	case same && i.Attempt == ended.Attempt && i.Leg > ended.Leg:
+		return fmt.Sprintf(", goes on in leg %d", i.Leg+1)
+	case same && i.Attempt > ended.Attempt:
+		return fmt.Sprintf(", attempt %d", i.Attempt)
+	default:
+		return ""
+	}
+}
+
+func (t *trouble) line() string {
+	who := slotName(t.ended)
+	if t.adjusted == nil {
+		return who + " " + ending(t.ended)
+	}
+	switch a := t.adjusted; a.Field {
+	case "memory":
+		return fmt.Sprintf("%s needed more than %d MB: %s now", who, t.ended.Limits.Memory.MB(), bytesText(a.To))
+	case "timeout":
+		return fmt.Sprintf("%s needed more than %s: %s now", who, t.ended.Limits.Timeout, a.To)
+	case "batchSize":
+		return fmt.Sprintf("%s %s: batches of %s now, not %s", who, ending(t.ended), a.To, a.From)
+	default:
+		return fmt.Sprintf("%s %s: %s %s now, not %s", who, ending(t.ended), a.To, a.Field, a.From)
+	}
+}
+
+// bytesText is a size of the job file as it is read: "73MB" is 73 MB.
+func bytesText(text string) string {
+	b, err := disdel.ParseBytes(text)
+	if err != nil {
+		return text
+	}
+	return fmt.Sprintf("%d MB", b.MB())
+}
+
+// ending says how an activation ended.
+func ending(a *disdel.Activation) string {
+	switch a.Outcome {
+	case disdel.OutcomePaused:
+		return fmt.Sprintf("paused before its timeout of %s", a.Limits.Timeout)
+	case disdel.OutcomeOutOfMemory:
+		return fmt.Sprintf("needed more than %d MB", a.Limits.Memory.MB())
+	case disdel.OutcomeTimeout:
+		return fmt.Sprintf("needed more than %s", a.Limits.Timeout)
+	case disdel.OutcomeDeveloperError:
+		return "crashed after " + seconds(time.Duration(a.Duration))
+	case disdel.OutcomeLost:
+		return "was lost by the platform"
+	case disdel.OutcomeThrottled:
+		return "was refused for now: the platform's quota is used up"
+	default:
+		return "ended as " + a.Outcome.String()
+	}
+}
