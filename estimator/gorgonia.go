@@ -15,7 +15,7 @@ func (c Calibration) measuredTrain(in Input) disdel.Estimate {
 	batch := disdel.Bytes(max(in.Batch, 1))
 	e := disdel.Estimate{
 		Method: methodMeasured, Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float), // and its label
-		Mod:         float * disdel.Bytes(n.Trainable+n.NonTrainable) * 2, // the reference read, and the update sent
+		Mod:         in.carried() + max(c.moved(in), in.moments()+c.Push.of(in.moments())), // the reference read; an update or a state sent
 		Parameters:  float * kept(in.Optimizer) * disdel.Bytes(n.Trainable),
 		Activations: float * passes * batch * disdel.Bytes(n.ActivationsB),
 		Misc:        float * batch * disdel.Bytes(in.Graph.Input().Len()),
@@ -32,7 +32,7 @@ func (c Calibration) measuredEvaluate(in Input) disdel.Estimate {
 	batch := disdel.Bytes(max(in.Batch, 1))
 	e := disdel.Estimate{
 		Method: methodMeasured, Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float),
-		Mod: float * disdel.Bytes(n.Trainable+n.NonTrainable), Parameters: float * disdel.Bytes(n.Trainable),
+		Mod: in.carried(), Parameters: float * disdel.Bytes(n.Trainable),
 		Activations: float * batch * disdel.Bytes(n.ActivationsB), Misc: float * batch * disdel.Bytes(in.Graph.Input().Len()),
 	}
 	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*batch*outputs(in.Graph)) + c.ColumnFactor*float64(float*columns(in.Graph)))
