@@ -313,6 +313,9 @@ func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 // residual is what the last round's update lost on the wire.
 func (t *trainer) residual() disdel.Weights {
 	_, _, r := split(t.kept)
+	if r == nil {
+		return nil
+	}
 	return renamed(r, "", residualPrefix)
 }
 

@@ -30,7 +30,7 @@ func (c Calibration) phases(in Input, e disdel.Estimate) need {
 	}
 	heap := e.Dta + e.Mod + e.Misc
 	if e.Activations == 0 { // there is no engine, and all is on the heap
-		heap += e.Workspace
+		heap += e.Parameters + e.Workspace
 	}
 	n := need{Estimate: e}
 	n.phases[1] = c.phase(e.Likely, heap)

@@ -39,10 +39,10 @@ type Calibration struct {
 // Default is the calibration of this version.
 var Default = Calibration{
 	Package: 6*disdel.MB + 512*disdel.KB, Thread: 256 * disdel.KB, Chunk: 4 * disdel.MB,
-	Push:   beside{least: 512 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
-	Fetch:  beside{least: 128 * disdel.KB, share: 1, most: 4 * disdel.MB},
-	Reduce: beside{least: 768 * disdel.KB, share: 1.55, most: 9*disdel.MB + 512*disdel.KB},
-	Still:  400 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
+	Push:   beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
+	Fetch:  beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
+	Reduce: beside{least: 768 * disdel.KB, share: 1.4, most: 4*disdel.MB + 512*disdel.KB},
+	Still:  448 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 	StepFactor: 4.2, ColumnFactor: 2,
 }
 
@@ -71,6 +71,9 @@ func (in Input) moments() disdel.Bytes {
 	return float * disdel.Bytes(in.Optimizer.Moments()) * disdel.Bytes(in.count().Trainable)
 }
 
+// column is as much of an update as aggregator moves at once.
+const column = 1000 * disdel.KB
+
 // narrow is the bytes of a value on the wire, over those of a float32: 0 where updates are sent as they are.
 func (in Input) narrow() float64 {
 	switch in.Wire {
@@ -88,9 +91,9 @@ func (in Input) narrow() float64 {
 func (c Calibration) moved(in Input) disdel.Bytes {
 	w := in.carried()
 	fetch, push := w+c.Fetch.of(w), w+c.Push.of(w)
-	if n := in.narrow(); n > 0 { // the reference, what earlier rounds lost, and when it is encoded the update, twice
+	if n := in.narrow(); n > 0 { // the reference, what earlier rounds lost, the update and what it is encoded to, by a column
 		fetch += w
-		push += 2*w + disdel.Bytes(n*float64(w))
+		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.least + min(2*w, column)
 	}
 	carry := disdel.Bytes(0)
 	if in.Upkeep == disdel.UpkeepKeep && in.Checkpoints {
@@ -121,13 +124,17 @@ func (c Calibration) evaluate(in Input) disdel.Estimate {
 	e := c.planned(in, false)
 	w := in.carried()
 	e.Mod = w + c.Fetch.of(w)
+	if in.Epochs > 1 { // the batch of the evaluation before is still there, as was measured
+		e.Misc += float * disdel.Bytes(max(in.Batch, 1)*in.Graph.Input().Len())
+	}
 	return c.shard(e, in)
 }
 
 // aggregate estimates an action that reduces updates column by column, so that it does not matter how many there are.
 func (c Calibration) aggregate(in Input) disdel.Estimate {
 	w := in.carried()
-	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package, Mod: w, Workspace: c.Reduce.of(w)}
+	sums := min(2*w, 2*column) // float64
+	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package, Mod: w, Parameters: sums, Workspace: max(0, c.Reduce.of(w)-sums)}
 }
 
 // planned reads the terms off the plan that the engine will lay its slab out by.
