@@ -34,6 +34,8 @@ type Calibration struct {
 	StepFactor float64
 	// ColumnFactor is the same for the columns that one image is unrolled into by each convolution.
 	ColumnFactor float64
+	// Again is what gorgonia takes more for the second evaluation in a container, as a share of activations and workspace.
+	Again float64
 }
 
 // Default is the calibration of this version.
@@ -43,7 +45,7 @@ var Default = Calibration{
 	Fetch:  beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
 	Reduce: beside{least: 768 * disdel.KB, share: 1.4, most: 4*disdel.MB + 512*disdel.KB},
 	Still:  448 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
-	StepFactor: 4.2, ColumnFactor: 2,
+	StepFactor: 3.7, ColumnFactor: 2, Again: 0.4,
 }
 
 // beside is what is held beside weights on their way: in proportion to them as long as they are a few columns.
