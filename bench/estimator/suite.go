@@ -158,7 +158,7 @@ func keep(t *trial)     { t.upkeep = "keep" }
 func int8(t *trial)     { t.wire = "int8" }
 func bfloat16(t *trial) { t.wire = "bfloat16" }
 func saved(t *trial)    { t.saved = true }
-func legs(t *trial)     { t.timeout = "3s" }
+func legs(t *trial)     { t.timeout = "5s" }
 
 func newTrial(network string, input []int, batch int, optimize string, changes ...change) trial {
 	t := trial{network: network, input: input, batch: batch, optimize: optimize, workers: 2, epochs: 2, threads: 1, rows: batch}
@@ -182,7 +182,7 @@ func suite() []trial {
 		newTrial("lenet5", gray, 64, "adam", int8, keep),
 		newTrial("mobilenetv1", rgb(32), 16, "momentum", bfloat16),
 		newTrial("resnet18", rgb(32), 8, "momentum", bfloat16, average),
-		newTrial("mobilenetv1", rgb(32), 16, "adam", one, rows(4000), legs, once),
+		newTrial("mobilenetv1", rgb(32), 16, "adam", one, rows(8000), legs, once),
 		newTrial("softmax-regression", gray, 32, "sgd"),
 		newTrial("softmax-regression", gray, 512, "adam", rows(30_000), once),
 		newTrial("softmax-regression", rgb(32), 128, "momentum", rows(6000)),
