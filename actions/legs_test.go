@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"testing"
 	"time"
 
@@ -214,5 +215,56 @@ func TestAResetOptimizerStartsAnew(t *testing.T) {
 	}
 	if reset, kept := state(disdel.UpkeepReset), state(disdel.UpkeepAverage); reset != 14 || kept != 28 {
 		t.Errorf("%g steps with reset, %g with average", reset, kept)
+	}
+}
+
+// A narrow wire loses nothing for good: what a first round's update lacks of the weights is what its worker keeps for the next
+// round, which starts from it in another process, divided into legs or not.
+func TestNarrowWiresKeepWhatTheyRoundAway(t *testing.T) {
+	for _, wire := range []disdel.Wire{disdel.WireInt8, disdel.WireBfloat16} {
+		t.Run(string(wire), func(t *testing.T) {
+			b := setUp(t)
+			req := b.train(0)
+			h := NewHost(probe)
+			defer h.Close()
+			b.leg(h, req, time.Hour)
+			exact := b.fetch(0, h)
+			b.forget()
+
+			req.Wire = wire
+			b.leg(h, req, time.Hour)
+			sent := b.fetch(0, h)
+			_, kept, err := b.board.State(t.Context(), disdel.UpdateID{Job: "job-1", Round: 1}, nil)
+			if err != nil || len(kept) != len(sent.Weights) {
+				t.Fatalf("%d tensors kept, %v", len(kept), err)
+			}
+			lost := 0.0
+			for i, v := range exact.Weights {
+				for k, x := range v.Data {
+					lost = max(lost, math.Abs(float64(kept[i].Data[k])))
+					if got := sent.Weights[i].Data[k] + kept[i].Data[k]; math.Abs(float64(got-x)) > 1e-6 {
+						t.Fatalf("%s[%d]: %g sent and kept, of %g", v.Name, k, got, x)
+					}
+				}
+			}
+			if lost == 0 {
+				t.Error("nothing was rounded away")
+			}
+			agg := disdel.AggregateRequest{Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store, Network: b.net, Wire: wire}
+			if _, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, agg); err != nil {
+				t.Fatal(err)
+			}
+			req.Round = 1
+			legs := 0
+			for paused := true; paused && legs < 100; legs++ {
+				other := NewHost(probe)
+				req.Leg = legs
+				paused = b.leg(other, req, 40*time.Millisecond).Paused
+				other.Close()
+			}
+			if _, err := b.board.Said(t.Context(), disdel.UpdateID{Job: "job-1", Round: 1}); err != nil || legs < 2 {
+				t.Errorf("after %d legs: %v", legs, err)
+			}
+		})
 	}
 }

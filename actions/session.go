@@ -136,17 +136,31 @@ func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like d
 // noteKey is where a state carries what its tensors do not say.
 const noteKey = "note"
 
-// state reads what this worker stored of itself for a round: from the store, or from the checkpoint beside the reference's.
-func (s *session) state(ctx context.Context, req disdel.TrainRequest) (string, disdel.Weights, error) {
-	meta, w, err := s.store.State(ctx, req.ID(), nil)
+// state reads what this worker stored of itself for a round, from the store or from the checkpoint beside the reference's.
+// begin is told what goes with it, and gives what takes the tensors.
+func (s *session) state(ctx context.Context, req disdel.TrainRequest, begin func(text string) (func(disdel.Tensor) error, error)) error {
+	err := s.store.StateTo(ctx, req.ID(), func(meta map[string]string) (func(disdel.Tensor) error, error) { return begin(meta[noteKey]) })
 	if disdel.KindOf(err) != disdel.NotFound || req.From == "" {
-		return meta[noteKey], w, err
+		return err
 	}
-	return readCheckpoint(ctx, req.Models, path.Join(path.Dir(req.From), WorkerState(req.Worker)))
+	text, w, err := readCheckpoint(ctx, req.Models, path.Join(path.Dir(req.From), WorkerState(req.Worker)))
+	if err != nil {
+		return err
+	}
+	take, err := begin(text)
+	if err != nil || take == nil {
+		return err
+	}
+	for _, t := range w {
+		if err := take(t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string, w disdel.Weights) error {
-	return s.store.PutState(ctx, id, s.claim, map[string]string{noteKey: text}, w)
+func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string, shapes disdel.Weights, read func(i int) []float32) error {
+	return s.store.PutStateOf(ctx, id, s.claim, map[string]string{noteKey: text}, shapes, read)
 }
 
 // checkpointState writes the state that a worker goes on with beside the reference that it goes on from.

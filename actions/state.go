@@ -156,35 +156,33 @@ func (t *trainer) carries() bool {
 func lossy(w disdel.Wire) bool { return w != "" && w != disdel.WireFloat32 }
 
 // recall sets the state that an earlier leg or attempt of this round stored, and tells whether there was one. What only goes
-// from round to round is kept for from.
+// from round to round is set, too, or kept for from.
 func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 	if t.req.Leg == 0 && t.req.Attempt <= 1 && !t.carries() || t.req.Probe {
 		return false, nil
 	}
-	text, w, err := t.session.state(ctx, t.req)
+	r := t.recollection()
+	err = t.session.state(ctx, t.req, func(text string) (func(disdel.Tensor) error, error) {
+		var n note
+		if json.Unmarshal([]byte(text), &n) != nil || !n.Kept && (n.Batch != t.batch() || n.Shard != t.req.Shard) {
+			return nil, nil // of a plan that was given up
+		}
+		if mid = !n.Kept; mid {
+			t.at = position{epoch: n.Epoch, batch: n.Next, done: n.Done, rows: n.Rows, seen: n.Seen, sum: n.Sum, losses: n.Losses}
+		}
+		r.kept = n.Kept
+		return r.take, nil
+	})
+	if err == nil {
+		err = r.set()
+	}
 	if k := disdel.KindOf(err); k == disdel.NotFound || k == disdel.Corrupt && !t.carries() { // without it, the round is trained anew
+		t.at = position{}
 		return false, nil
 	}
-	var n note
-	if err != nil || json.Unmarshal([]byte(text), &n) != nil {
+	if err != nil || !mid {
 		return false, err
 	}
-	if n.Kept {
-		t.kept = w
-		return false, nil
-	}
-	if n.Batch != t.batch() || n.Shard != t.req.Shard {
-		return false, nil // of a plan that was given up
-	}
-	weights, optimizer, residual := split(w)
-	t.kept = residual
-	if err := t.engine.SetWeights(weights); err != nil {
-		return false, err
-	}
-	if err := t.setOptimizerState(optimizer); err != nil {
-		return false, err
-	}
-	t.at = position{epoch: n.Epoch, batch: n.Next, done: n.Done, rows: n.Rows, seen: n.Seen, sum: n.Sum, losses: n.Losses}
 	return true, t.differenceAgain(ctx)
 }
 
@@ -194,7 +192,6 @@ func WorkerState(worker int) string { return fmt.Sprintf("worker-%d.safetensors"
 // from starts the round at its reference, with the state that the job's upkeep says.
 func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 	weights, optimizer, _ := split(reference)
-	_, own, _ := split(t.kept)
 	t.statistics(weights)
 	if err := t.engine.SetWeights(weights); err != nil {
 		return err
@@ -207,16 +204,12 @@ func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 		if err := t.setOptimizerState(optimizer); err != nil {
 			return err
 		}
-	case t.req.Upkeep == disdel.UpkeepKeep && len(own) > 0:
-		if err := t.setOptimizerState(own); err != nil {
-			return err
-		}
+	case t.req.Upkeep == disdel.UpkeepKeep && t.own: // as recall set it
 	default:
 		if err := t.engine.ResetOptimizer(); err != nil {
 			return err
 		}
 	}
-	freeAfter()
 	return nil
 }
 
@@ -289,17 +282,11 @@ func (t *trainer) probed() bool {
 
 // save stores all that a worker is inside its round.
 func (t *trainer) save(ctx context.Context) error {
-	text, err := t.note(false)
+	all, err := t.arrays(func(array) bool { return true })
 	if err != nil {
 		return err
 	}
-	optimizer, err := t.optimizerState()
-	if err != nil {
-		return err
-	}
-	_, _, residual := split(t.kept)
-	w := append(append(t.engine.Weights(), optimizer...), residual...)
-	return t.session.saveState(ctx, t.req.ID(), text, w)
+	return t.store(ctx, t.req.ID(), false, append(all, of(t.kept, residualPrefix)...))
 }
 
 // carry stores what goes on with this worker in the next round.
@@ -307,48 +294,31 @@ func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 	if !t.carries() {
 		return nil
 	}
-	var w disdel.Weights
-	if t.req.Upkeep == disdel.UpkeepKeep {
-		state, err := t.optimizerState()
-		if err != nil {
-			return err
-		}
-		w = append(w, state...)
+	all, err := t.arrays(func(a array) bool {
+		return a.optimizer && t.req.Upkeep == disdel.UpkeepKeep || !a.optimizer && !a.trainable && t.req.Statistics == disdel.UpkeepKeep
+	})
+	if err != nil {
+		return err
 	}
-	if t.req.Statistics == disdel.UpkeepKeep {
-		w = append(w, t.untrained()...)
+	all = append(all, of(renamed(residual, residualPrefix, ""), residualPrefix)...)
+	next := t.req.ID()
+	next.Round++
+	if err := t.store(ctx, next, true, all); err != nil || t.req.Checkpoint == "" {
+		return err
 	}
-	w = append(w, renamed(residual, residualPrefix, "")...)
 	text, err := t.note(true)
 	if err != nil {
 		return err
 	}
-	next := t.req.ID()
-	next.Round++
-	if err := t.session.saveState(ctx, next, text, w); err != nil {
-		return err
-	}
-	return t.session.checkpointState(ctx, t.req, text, w)
-}
-
-// untrained is the network's statistics.
-func (t *trainer) untrained() disdel.Weights {
-	trainable := map[string]bool{}
-	for _, p := range t.graph.Params() {
-		trainable[p.Name] = p.Trainable
-	}
-	var out disdel.Weights
-	for _, v := range t.engine.Weights() {
-		if !trainable[v.Name] {
-			out = append(out, v)
-		}
-	}
-	return out
+	return t.session.checkpointState(ctx, t.req, text, values(all))
 }
 
 // residual is what the last round's update lost on the wire.
 func (t *trainer) residual() disdel.Weights {
 	_, _, r := split(t.kept)
+	if r == nil {
+		return nil
+	}
 	return renamed(r, "", residualPrefix)
 }
 
@@ -358,7 +328,7 @@ func (t *trainer) difference(ctx context.Context, reference disdel.Weights) erro
 	if !lossy(t.req.Wire) {
 		return nil
 	}
-	t.ref = copied(reference)
+	t.ref = reference
 	if t.req.Round > 0 {
 		return nil
 	}
@@ -367,7 +337,7 @@ func (t *trainer) difference(ctx context.Context, reference disdel.Weights) erro
 		if err != nil {
 			return err
 		}
-		t.ref = append(t.ref, copied(state)...)
+		t.ref = append(t.ref, state...)
 	}
 	return t.session.store.PutReference(ctx, t.req.Job, 0, t.ref)
 }
@@ -380,13 +350,4 @@ func (t *trainer) differenceAgain(ctx context.Context) error {
 	w, err := t.session.reference(ctx, t.req, t.like())
 	t.ref = w
 	return err
-}
-
-func copied(w disdel.Weights) disdel.Weights {
-	out := make(disdel.Weights, len(w))
-	for i, v := range w {
-		v.Data = append([]float32(nil), v.Data...)
-		out[i] = v
-	}
-	return out
 }

@@ -57,6 +57,7 @@ type trainer struct {
 	engine  Engine
 	at      position
 	kept    disdel.Weights // of the round before: see carried
+	own     bool           // the optimiser has the state that this worker stored
 	ref     disdel.Weights // that updates are differences to; nil: updates are weights
 	res     disdel.TrainResult
 }
@@ -101,6 +102,7 @@ func roundSeed(r disdel.TrainRequest) int64 {
 func (t *trainer) fetch(ctx context.Context) error {
 	start := t.call.host.now()
 	defer func() { t.fetched = t.call.host.now().Sub(start) }()
+	defer freeAfter()
 	mid, err := t.recall(ctx)
 	if err != nil || mid {
 		return err
@@ -200,17 +202,17 @@ func (t *trainer) push(ctx context.Context) error {
 	if err != nil {
 		return &disdel.Error{Kind: disdel.Diverged, Op: "push update", Job: t.req.Job, Msg: "the loss is not finite", Hint: "lower the learning rate"}
 	}
-	update := disdel.Update{
-		ID: t.req.ID(), Samples: float64(t.res.Samples), Weights: t.engine.Weights(), Meta: map[string]string{saidKey: string(said)},
-	}
-	if t.req.Upkeep == disdel.UpkeepAverage {
-		state, err := t.optimizerState()
-		if err != nil {
+	update := disdel.Update{ID: t.req.ID(), Samples: float64(t.res.Samples), Meta: map[string]string{saidKey: string(said)}}
+	if !lossy(t.req.Wire) {
+		if err := t.carry(ctx, nil); err != nil {
 			return err
 		}
-		update.Weights = append(update.Weights, state...)
+		if update.Weights, err = t.update(); err != nil {
+			return err
+		}
+		return t.session.push(ctx, update, nil)
 	}
-	encoded, residual, err := t.encode(update.Weights)
+	encoded, residual, err := t.encode()
 	if err != nil {
 		return err
 	}
@@ -220,16 +222,28 @@ func (t *trainer) push(ctx context.Context) error {
 	return t.session.push(ctx, update, encoded)
 }
 
-// encode rounds an update to the job's wire format; nil stands for float32. residual is what that loses.
-func (t *trainer) encode(w disdel.Weights) (e *aggregator.Encoded, residual disdel.Weights, err error) {
-	if !lossy(t.req.Wire) {
-		return nil, nil, nil
+// update is copies of what goes into the mean.
+func (t *trainer) update() (disdel.Weights, error) {
+	w := t.engine.Weights()
+	if t.req.Upkeep != disdel.UpkeepAverage {
+		return w, nil
 	}
+	state, err := t.optimizerState()
+	return append(w, state...), err
+}
+
+// encode rounds the update to the job's wire format. residual is what that loses. The reference is of no use after it.
+func (t *trainer) encode() (e *aggregator.Encoded, residual disdel.Weights, err error) {
 	f, err := aggregator.NewFeedback(t.req.Wire, t.residual())
 	if err != nil {
 		return nil, nil, err
 	}
+	w, err := t.update()
+	if err != nil {
+		return nil, nil, err
+	}
 	e, err = f.Encode(w, t.ref)
+	t.ref = nil
 	return e, f.Residual(), err
 }
 

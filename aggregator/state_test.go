@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 
@@ -75,6 +76,59 @@ func statesNeedClaims(t *testing.T, s *place) {
 	if err := s.PutState(ctx, id, young, nil, moments(3)); err != nil {
 		t.Errorf("kept for the next round after the commit: %v", err)
 	}
+}
+
+// statesGoTensorByTensor: a state that is written and read without a copy of all of it is the same state, whatever columns it is cut into.
+func statesGoTensorByTensor(t *testing.T, s *place) {
+	for _, column := range []int{columnValues, 4, 3} {
+		s.column = column
+		c := claim(t, s, update(column%7, 1).ID, "a", 1, Claimed)
+		sent, buffer := moments(3), make([]float32, 100)
+		read := func(i int) []float32 { return append(buffer[:0], sent[i].Data...) } // the one before is gone
+		meta := map[string]string{"batch": "2"}
+		if err := s.PutStateOf(ctx, c.ID, c, meta, bare(sent), read); err != nil {
+			t.Fatal(err)
+		}
+		_, whole, err := s.State(ctx, c.ID, sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, sent, whole, 0)
+		var got disdel.Weights
+		take := func(v disdel.Tensor) error {
+			v.Data = append([]float32{}, v.Data...)
+			got = append(got, v)
+			return nil
+		}
+		begin := func(m map[string]string) (func(disdel.Tensor) error, error) {
+			if diff := cmp.Diff(meta, m); diff != "" {
+				t.Errorf("meta (-want +got):\n%s", diff)
+			}
+			return take, nil
+		}
+		if err := s.StateTo(ctx, c.ID, begin); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(sent, got); diff != "" {
+			t.Errorf("columns of %d (-want +got):\n%s", column, diff)
+		}
+		bad := func(i int) []float32 {
+			return append([]float32{float32(math.NaN())}, sent[i].Data...)[:len(sent[i].Data)]
+		}
+		want(t, disdel.Diverged, s.PutStateOf(ctx, c.ID, c, meta, bare(sent), bad))
+		short := func(i int) []float32 { return sent[i].Data[:len(sent[i].Data)/2] }
+		want(t, disdel.Invalid, s.PutStateOf(ctx, c.ID, c, meta, bare(sent), short))
+	}
+	want(t, disdel.NotFound, s.StateTo(ctx, update(99, 1).ID, nil))
+}
+
+// bare is names and shapes.
+func bare(w disdel.Weights) disdel.Weights {
+	out := make(disdel.Weights, len(w))
+	for i, v := range w {
+		out[i] = disdel.Tensor{Name: v.Name, Shape: v.Shape}
+	}
+	return out
 }
 
 // wholeJob makes every call of a job, leaves a zombie's parts and a half-made update, and stops in the middle of a round.

@@ -17,10 +17,12 @@ type Input struct {
 	SampleBytes disdel.Bytes // of one row as stored
 	Epochs      int
 	Optimizer   disdel.Optimizer
-	ClipNorm    float64 // above 0: all gradients are kept
-	Threads     int     // that compute; below 1: 1
-	Members     int     // updates that an aggregate action reduces at most; 0: any number
-	Backend     string  // Gorgonia, or the engine with its static plan
+	ClipNorm    float64       // above 0: all gradients are kept
+	Threads     int           // that compute; below 1: 1
+	Backend     string        // Gorgonia, or the engine with its static plan
+	Upkeep      disdel.Upkeep // of the optimiser's moments
+	Wire        disdel.Wire   // of updates
+	Checkpoints bool          // what a worker keeps from round to round is written to files, too
 
 	counts *model.Counts // of Graph, once they were asked for
 }
@@ -117,12 +119,11 @@ func (e Estimator) finish(task disdel.Task, in Input, est disdel.Estimate) disde
 	if risk == 0 {
 		risk = DefaultRisk
 	}
-	est = sum(est)
-	spread := Default.spread(in, est)
+	n := Default.phases(in, sum(est))
 	if e.method == MethodLearned {
-		est, spread = e.learn(task, in, est, spread)
+		n = e.learn(task, in, n)
 	}
-	return Default.margin(in, est, spread, risk)
+	return Default.margin(n, risk)
 }
 
 // sum fills in fit (Eq. 2) and the likely peak, which is Eq. 1 without its margin.

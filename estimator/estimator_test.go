@@ -2,6 +2,7 @@ package estimator
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -122,7 +123,7 @@ func TestTheTotalFollowsTheRisk(t *testing.T) {
 		}
 		last = e
 	}
-	certain := disdel.Bytes(2*float64(last.Likely)/Default.WatchShare) + Default.Pages
+	certain := disdel.Bytes(math.Ceil(2*float64(last.Likely)/Default.WatchShare)) + Default.Pages
 	if e := at(1e-300); e.Total > certain {
 		t.Errorf("without any risk it takes %v, above all that there can be, %v", e.Total, certain)
 	}
@@ -154,10 +155,54 @@ func TestSmallTermsCount(t *testing.T) {
 	if got := (Estimator{}).Train(part).Likely - base.Likely; got <= 0 || got > Default.Chunk {
 		t.Errorf("rows out of a large data set take %v more", got)
 	}
-	one := in
-	one.Members = 1
-	if a, b := (Estimator{}).Aggregate(one), (Estimator{}).Aggregate(in); a.Likely >= b.Likely {
-		t.Errorf("one update takes %v, several %v", a.Likely, b.Likely)
+}
+
+// The largest phase wins, and none falls when the batch grows: not where reading a chunk of large rows takes more than
+// training small batches does, and not where both are about the same.
+func TestNothingFallsWhereReadingIsTheLargestPhase(t *testing.T) {
+	for _, size := range []disdel.Bytes{20 * disdel.KB, 400 * disdel.KB, 8 * disdel.MB} {
+		for _, part := range []int{0, 100_000} {
+			var last disdel.Estimate
+			for batch := 1; batch < 400; batch += 4 {
+				e := Estimator{}.Train(Input{Graph: lenet(t), Batch: batch, Rows: 300, Part: part, SampleBytes: size, Epochs: 1, Optimizer: adam})
+				if e.Likely < last.Likely || e.High < last.High || e.Low < last.Low || e.Total < last.Total {
+					t.Errorf("rows of %v, batch %d: %d <= %d <= %d, total %d after %d <= %d <= %d, total %d",
+						size, batch, e.Low, e.Likely, e.High, e.Total, last.Low, last.Likely, last.High, last.Total)
+				}
+				last = e
+			}
+		}
+	}
+}
+
+// What a worker holds beside its engine: moments that are averaged go with the weights; a narrow wire takes the reference and
+// the residual; moments that a worker keeps go array by array, but into a checkpoint's file.
+func TestWhatAWorkerCarriesCounts(t *testing.T) {
+	g, err := model.Build(disdel.Network{Name: "resnet18", Input: []int{3, 32, 32}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Graph: g, Batch: 8, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
+	weights := float64(in.carried())
+	plain := [3]disdel.Bytes{Estimator{}.Train(in).Likely, Estimator{}.Aggregate(in).Likely, Estimator{}.Evaluate(in).Likely}
+	for name, c := range map[string]struct {
+		change func(*Input)
+		want   [3]float64 // times the weights, more than plain
+	}{
+		"average":          {func(in *Input) { in.Upkeep = disdel.UpkeepAverage }, [3]float64{2, 2, 2}},
+		"keep":             {func(in *Input) { in.Upkeep = disdel.UpkeepKeep }, [3]float64{}},
+		"keep in files":    {func(in *Input) { in.Upkeep, in.Checkpoints = disdel.UpkeepKeep, true }, [3]float64{1, 0, 0}},
+		"int8":             {func(in *Input) { in.Wire = disdel.WireInt8 }, [3]float64{2.27, 0, 0}},
+		"bfloat16":         {func(in *Input) { in.Wire = disdel.WireBfloat16 }, [3]float64{2.5, 0, 0}},
+		"bfloat16 average": {func(in *Input) { in.Wire, in.Upkeep = disdel.WireBfloat16, disdel.UpkeepAverage }, [3]float64{9.5, 2, 2}},
+	} {
+		other := in
+		c.change(&other)
+		for i, e := range []disdel.Estimate{Estimator{}.Train(other), Estimator{}.Aggregate(other), Estimator{}.Evaluate(other)} {
+			if got := float64(e.Likely-plain[i]) / weights; math.Abs(got-c.want[i]) > 0.15 {
+				t.Errorf("%s, action %d: %.2f times the weights more, not %.2f", name, i, got, c.want[i])
+			}
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ func (c Calibration) measuredTrain(in Input) disdel.Estimate {
 	batch := disdel.Bytes(max(in.Batch, 1))
 	e := disdel.Estimate{
 		Method: methodMeasured, Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float), // and its label
-		Mod:         float * disdel.Bytes(n.Trainable+n.NonTrainable) * 2, // the reference read, and the update sent
+		Mod:         c.measuredMoved(in),
 		Parameters:  float * kept(in.Optimizer) * disdel.Bytes(n.Trainable),
 		Activations: float * passes * batch * disdel.Bytes(n.ActivationsB),
 		Misc:        float * batch * disdel.Bytes(in.Graph.Input().Len()),
@@ -32,11 +32,21 @@ func (c Calibration) measuredEvaluate(in Input) disdel.Estimate {
 	batch := disdel.Bytes(max(in.Batch, 1))
 	e := disdel.Estimate{
 		Method: methodMeasured, Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float),
-		Mod: float * disdel.Bytes(n.Trainable+n.NonTrainable), Parameters: float * disdel.Bytes(n.Trainable),
+		Mod: in.carried(), Parameters: float * disdel.Bytes(n.Trainable),
 		Activations: float * batch * disdel.Bytes(n.ActivationsB), Misc: float * batch * disdel.Bytes(in.Graph.Input().Len()),
 	}
 	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*batch*outputs(in.Graph)) + c.ColumnFactor*float64(float*columns(in.Graph)))
+	if in.Epochs > 1 { // a later one takes more than the first
+		e.Workspace += disdel.Bytes(c.Again * float64(e.Activations+e.Workspace))
+	}
 	return e
+}
+
+// measuredMoved is the reference read and the update sent, and what upkeep and wire format add to that. Columns are within
+// the spread.
+func (c Calibration) measuredMoved(in Input) disdel.Bytes {
+	w := in.carried()
+	return w + max(w, c.moved(in)-c.Push.of(w))
 }
 
 // kept is z for an optimiser: weights, gradients and its moments.

@@ -110,8 +110,9 @@ type lesson struct {
 // learn multiplies the terms by the ratio that earlier jobs of this task measured. From the widest group to the nearest with
 // enough jobs, each pulls the correction towards the median of its residuals, the more the more jobs it has; nothing is
 // learned where no group has enough.
-func (e Estimator) learn(task disdel.Task, in Input, est disdel.Estimate, spread float64) (disdel.Estimate, float64) {
-	like := sample{task: task, network: in.Graph.Name, measured: in.measured(), planned: float64(est.Likely)}
+func (e Estimator) learn(task disdel.Task, in Input, n need) need {
+	like := sample{task: task, network: in.Graph.Name, measured: in.measured(), planned: float64(n.Likely)}
+	spread := max(n.phases[0].spread, n.phases[1].spread) / like.planned
 	l := lesson{left: 1}
 	closest := 0
 	for _, g := range groups {
@@ -120,17 +121,17 @@ func (e Estimator) learn(task disdel.Task, in Input, est disdel.Estimate, spread
 			closest = max(closest, len(r))
 			continue
 		}
-		l = l.after(g, r, spread/like.planned)
+		l = l.after(g, r, spread)
 	}
 	if l.jobs == 0 {
-		est.Notes = append(est.Notes, fmt.Sprintf("nothing learned: of %d jobs of this size with measured peaks it takes %d", closest, groups[0].least))
-		return est, spread
+		n.Notes = append(n.Notes, fmt.Sprintf("nothing learned: of %d jobs of this size with measured peaks it takes %d", closest, groups[0].least))
+		return n
 	}
-	planned := est.Likely
-	est = scale(est, math.Exp(l.shift))
-	est.Method, est.Ratio, est.Samples = MethodLearned, float64(est.Likely)/float64(planned), l.jobs
-	est.Notes = append(est.Notes, fmt.Sprintf("the plan's %v times %.3f, as %d %s measured", planned, est.Ratio, l.jobs, l.from))
-	return est, spread * l.left
+	planned := n.Likely
+	n = n.scale(math.Exp(l.shift), l.left)
+	n.Method, n.Ratio, n.Samples = MethodLearned, float64(n.Likely)/float64(planned), l.jobs
+	n.Notes = append(n.Notes, fmt.Sprintf("the plan's %v times %.3f, as %d %s measured", planned, n.Ratio, l.jobs, l.from))
+	return n
 }
 
 // residuals are those of a group's members, sorted.

@@ -6,25 +6,54 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// spread is the standard deviation of the peak around its likely value. The slab is exact, the shard almost; what varies is
-// the process, and how much of what weights are moved in is garbage when the next piece of memory is taken.
-func (c Calibration) spread(in Input, e disdel.Estimate) float64 {
-	if in.measured() {
-		return math.Hypot(float64(c.Still), c.Measured*float64(e.Likely-e.Pkg))
-	}
-	outgrown := c.Outgrown * float64(max(0, in.weights()-c.Part))
-	return math.Hypot(math.Hypot(float64(c.Still), c.Moving*float64(c.heap(in, e))), outgrown)
+// phase is a part of an action's life: what it needs and how far that varies. Nothing of it falls when the batch, the rows or
+// the network grow, and so nothing of the largest phase does.
+type phase struct {
+	likely  disdel.Bytes
+	spread  float64      // standard deviation of the peak around likely
+	garbage disdel.Bytes // the most that the collector ever leaves
 }
 
-// heap is the part of an estimate that is on the Go heap.
-func (c Calibration) heap(in Input, e disdel.Estimate) disdel.Bytes {
+// need is an action's phases. The terms of its estimate are those of the one that is likely to take most.
+type need struct {
+	disdel.Estimate
+	phases [2]phase
+}
+
+// phases are reading the rows, before there is an engine, and all that comes after. The slab is exact, the shard almost; what
+// varies is the process, and how much of what is on the Go heap is garbage when the next piece of memory is taken.
+func (c Calibration) phases(in Input, e disdel.Estimate) need {
 	if in.measured() {
-		return e.Likely - e.Pkg
+		heap := e.Likely - e.Pkg
+		p := phase{e.Likely, math.Hypot(float64(c.Still), c.Measured*float64(heap)), disdel.Bytes(c.Garbage * float64(c.Package+heap))}
+		return need{e, [2]phase{p, p}}
 	}
-	if e.Activations > 0 { // an engine's slab is off it
-		return e.Dta + e.Mod + e.Misc
+	heap := e.Dta + e.Mod + e.Misc
+	if e.Activations == 0 { // there is no engine, and all is on the heap
+		heap += e.Parameters + e.Workspace
 	}
-	return e.Mod + e.Parameters + e.Workspace
+	n := need{Estimate: e}
+	n.phases[1] = c.phase(e.Likely, heap)
+	if e.Dta > 0 {
+		reading := c.reading(in)
+		n.phases[0] = c.phase(e.Pkg+reading, reading)
+		n.Dta += max(0, n.phases[0].likely-e.Likely)
+		n.Estimate = sum(n.Estimate)
+	}
+	return n
+}
+
+func (c Calibration) phase(likely, heap disdel.Bytes) phase {
+	return phase{likely, math.Hypot(float64(c.Still), c.Moving*float64(heap)), disdel.Bytes(c.Garbage * float64(c.Package+heap))}
+}
+
+// scale multiplies every term, and spreads by another factor.
+func (n need) scale(by, spread float64) need {
+	for i, p := range n.phases {
+		n.phases[i] = phase{disdel.Bytes(math.Round(float64(p.likely) * by)), p.spread * spread, p.garbage}
+	}
+	n.Estimate = scale(n.Estimate, by)
+	return n
 }
 
 // interval is the quantile that nine cases of ten are within.
@@ -33,14 +62,18 @@ const interval = 0.95
 // margin adds interval, saf and total. The total is what the limit is set from: the runtime stops an action a little below
 // its limit, and the peak is above that in risk of all cases. It is never above what is needed for certain: as much garbage as
 // the collector ever leaves. Room for the program's pages comes on top.
-func (c Calibration) margin(in Input, e disdel.Estimate, spread, risk float64) disdel.Estimate {
+func (c Calibration) margin(n need, risk float64) disdel.Estimate {
+	e := n.Estimate
 	e.Risk = risk
-	likely := float64(e.Likely)
-	e.Low = disdel.Bytes(max(0, likely-heavyTail(interval)*spread))
-	e.High = disdel.Bytes(likely + heavyTail(interval)*spread)
-	certain := likely + c.Garbage*float64(c.Package+c.heap(in, e))
-	most := max(float64(e.High), min(likely+heavyTail(1-risk)*spread, certain))
-	e.Total = disdel.Bytes(math.Ceil(most/c.WatchShare)) + c.Pages
+	var low, high, most float64
+	for _, p := range n.phases {
+		likely := float64(p.likely)
+		low = max(low, likely-heavyTail(interval)*p.spread)
+		high = max(high, likely+heavyTail(interval)*p.spread)
+		most = max(most, min(likely+heavyTail(1-risk)*p.spread, likely+float64(p.garbage)))
+	}
+	e.Low, e.High = min(e.Likely, disdel.Bytes(low)), max(e.Likely, disdel.Bytes(high))
+	e.Total = disdel.Bytes(math.Ceil(max(high, most)/c.WatchShare)) + c.Pages
 	e.Saf = e.Total - e.Likely
 	return e
 }

@@ -7,22 +7,19 @@ import (
 )
 
 // Calibration is what was measured of this runtime and its engine by `make bench-estimator`, on linux/amd64. What a process
-// holds of weights on their way is a multiple of their size, and follows from how aggregator and actions handle them: who
-// changes that changes these.
+// holds beside weights on their way follows from how aggregator and actions handle them: who changes that changes these.
 type Calibration struct {
 	// Package is a runtime that has answered /init and opened its store, as the kernel counts it for a container: the Go runtime,
 	// the program's data, buffers and page tables. The program's own pages are not in it: see Pages.
 	Package disdel.Bytes
 	Thread  disdel.Bytes // of each but the first: its stacks and its caches of free memory
 	Chunk   disdel.Bytes // of a data set, read at once
-	Part    disdel.Bytes // of an update, sent at once
-	// What is held of weights at most by who pushes an update (values, encoded), fetches a reference (received, values), and
-	// reduces one update or several (the first one's values, sums in float64, the next one received and its values).
-	Push, Fetch, ReduceOne, Reduce carriage
+	// What is held beside weights by who pushes them (columns, encoded and not), fetches them (columns received), and reduces
+	// updates (columns received, a sum, columns sent, and the requests' garbage).
+	Push, Fetch, Reduce beside
 
 	Still    disdel.Bytes // standard deviation of the peak of a process that does nothing
 	Moving   float64      // and of what is on the Go heap, as a share of it
-	Outgrown float64      // of what weights outgrow while they are received, as a share of all but their first part
 	Measured float64      // the same as Moving where no plan knows what gorgonia allocates, as a share of all but the package
 	// WatchShare is the share of the limit at which the runtime stops an action before the kernel does.
 	WatchShare float64
@@ -37,32 +34,77 @@ type Calibration struct {
 	StepFactor float64
 	// ColumnFactor is the same for the columns that one image is unrolled into by each convolution.
 	ColumnFactor float64
+	// Again is what gorgonia takes more for the second evaluation in a container, as a share of activations and workspace.
+	Again float64
 }
 
 // Default is the calibration of this version.
 var Default = Calibration{
-	Package: 6*disdel.MB + 512*disdel.KB, Thread: 256 * disdel.KB, Chunk: 4 * disdel.MB, Part: 16 * disdel.MB,
-	Push: carriage{copies: 2, parts: 1}, Fetch: carriage{copies: 2, growth: 0.3},
-	ReduceOne: carriage{copies: 4}, Reduce: carriage{copies: 5, parts: 1, growth: 1.2},
-	Still: 400 * disdel.KB, Moving: 0.015, Outgrown: 0.08, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
-	StepFactor: 4.2, ColumnFactor: 2,
+	Package: 6*disdel.MB + 512*disdel.KB, Thread: 256 * disdel.KB, Chunk: 4 * disdel.MB,
+	Push:   beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
+	Fetch:  beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
+	Reduce: beside{least: 768 * disdel.KB, share: 1.4, most: 4*disdel.MB + 512*disdel.KB},
+	Still:  448 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
+	StepFactor: 3.7, ColumnFactor: 2, Again: 0.4,
 }
 
-// carriage is what weights on their way take.
-type carriage struct {
-	copies float64 // of all of them
-	parts  float64 // pieces of Calibration.Part beside them
-	growth float64 // of what comes after the first part: memory that is outgrown while they are received
+// beside is what is held beside weights on their way: in proportion to them as long as they are a few columns.
+type beside struct {
+	least disdel.Bytes
+	share float64 // of the weights
+	most  disdel.Bytes
 }
 
-func (c Calibration) carry(by carriage, weights disdel.Bytes) disdel.Bytes {
-	part := min(weights, c.Part)
-	return disdel.Bytes(by.copies*float64(weights) + by.parts*float64(part) + by.growth*float64(weights-part))
+func (b beside) of(weights disdel.Bytes) disdel.Bytes {
+	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
 }
 
-func (in Input) weights() disdel.Bytes {
+// carried is a reference or an update: weights, and moments where these are averaged, too.
+func (in Input) carried() disdel.Bytes {
 	n := in.count()
-	return float * disdel.Bytes(n.Trainable+n.NonTrainable)
+	w := float * disdel.Bytes(n.Trainable+n.NonTrainable)
+	if in.Upkeep == disdel.UpkeepAverage {
+		w += in.moments()
+	}
+	return w
+}
+
+func (in Input) moments() disdel.Bytes {
+	return float * disdel.Bytes(in.Optimizer.Moments()) * disdel.Bytes(in.count().Trainable)
+}
+
+// column is as much of an update as aggregator moves at once.
+const column = 1000 * disdel.KB
+
+// narrow is the bytes of a value on the wire, over those of a float32: 0 where updates are sent as they are.
+func (in Input) narrow() float64 {
+	switch in.Wire {
+	case disdel.WireBfloat16:
+		return 0.5
+	case disdel.WireInt8:
+		return 0.27 // and the scales
+	default:
+		return 0
+	}
+}
+
+// moved is what a train action holds of weights outside its engine, in the phase where that is most. A state that is stored
+// or recalled inside a round goes array by array, and is never more than the update.
+func (c Calibration) moved(in Input) disdel.Bytes {
+	w := in.carried()
+	fetch, push := w+c.Fetch.of(w), w+c.Push.of(w)
+	if n := in.narrow(); n > 0 { // the reference, what earlier rounds lost, the update and what it is encoded to, by a column
+		fetch += w
+		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.least + min(2*w, column)
+	}
+	carry := disdel.Bytes(0)
+	if in.Upkeep == disdel.UpkeepKeep && in.Checkpoints {
+		carry = in.moments() + c.Push.of(in.moments())
+		if n := in.narrow(); n > 0 {
+			carry += w + disdel.Bytes(n*float64(w))
+		}
+	}
+	return max(fetch, push, carry)
 }
 
 // train is Eq. 1 with the plan of the engine's slab in the place of Eq. 2 to 4, one batch in the place of Eq. 5's epochs, and
@@ -71,9 +113,8 @@ func (c Calibration) train(in Input) disdel.Estimate {
 	if in.measured() {
 		return c.measuredTrain(in)
 	}
-	w := in.weights()
 	e := c.planned(in, true)
-	e.Mod = max(c.carry(c.Push, w), c.carry(c.Fetch, w))
+	e.Mod = c.moved(in)
 	return c.shard(e, in)
 }
 
@@ -83,19 +124,19 @@ func (c Calibration) evaluate(in Input) disdel.Estimate {
 		return c.measuredEvaluate(in)
 	}
 	e := c.planned(in, false)
-	e.Mod = c.carry(c.Fetch, in.weights())
+	w := in.carried()
+	e.Mod = w + c.Fetch.of(w)
+	if in.Epochs > 1 { // the batch of the evaluation before is still there, as was measured
+		e.Misc += float * disdel.Bytes(max(in.Batch, 1)*in.Graph.Input().Len())
+	}
 	return c.shard(e, in)
 }
 
-// aggregate estimates an action that reduces updates one at a time, so that it does not matter how many there are beyond one.
+// aggregate estimates an action that reduces updates column by column, so that it does not matter how many there are.
 func (c Calibration) aggregate(in Input) disdel.Estimate {
-	w := in.weights()
-	by := c.Reduce
-	if in.Members == 1 {
-		by = c.ReduceOne
-	}
-	sums := 2 * w // float64
-	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package, Mod: w, Parameters: sums, Workspace: max(0, c.carry(by, w)-w-sums)}
+	w := in.carried()
+	sums := min(2*w, 2*column) // float64
+	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package, Mod: w, Parameters: sums, Workspace: max(0, c.Reduce.of(w)-sums)}
 }
 
 // planned reads the terms off the plan that the engine will lay its slab out by.
@@ -119,15 +160,19 @@ func (c Calibration) planned(in Input, training bool) disdel.Estimate {
 	return e
 }
 
-// shard fills in dta: the rows with a label and a place in the epoch's order each. They are read a chunk at a time before the
-// engine is made, so that a chunk counts only where all that comes later is smaller.
+// shard fills in dta: the rows with a label and a place in the epoch's order each.
 func (c Calibration) shard(e disdel.Estimate, in Input) disdel.Estimate {
-	const label, place = 4, 8
-	stored := disdel.Bytes(max(in.Rows, in.Part)) * (in.SampleBytes + label)
-	chunk := min(stored, max(c.Chunk, in.SampleBytes+label))
-	later := e.Parameters + e.Activations + e.Workspace + e.Misc + e.Mod
-	e.Dta = disdel.Bytes(in.Rows)*(in.SampleBytes+label+place) + max(0, chunk-later)
+	e.Dta = disdel.Bytes(in.Rows) * (in.SampleBytes + label + place)
 	return e
+}
+
+const label, place = 4, 8 // bytes
+
+// reading is what an action holds while it reads its rows, beside its package: they come a chunk at a time, before the engine
+// is made.
+func (c Calibration) reading(in Input) disdel.Bytes {
+	stored := disdel.Bytes(max(in.Rows, in.Part)) * (in.SampleBytes + label)
+	return disdel.Bytes(in.Rows)*(in.SampleBytes+label+place) + min(stored, max(c.Chunk, in.SampleBytes+label))
 }
 
 func plannedLayers(n *model.Counts, p *plan.Plan) []disdel.LayerEstimate {

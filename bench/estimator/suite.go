@@ -21,6 +21,10 @@ type trial struct {
 	clip     bool
 	backend  string
 	optimize string // sgd, momentum or adam
+	upkeep   string // of moments; "": the default
+	wire     string
+	timeout  string // short enough that a round takes several legs; "": the planner's
+	saved    bool   // checkpoints after every round
 }
 
 func (t trial) String() string {
@@ -33,6 +37,14 @@ func (t trial) String() string {
 	}
 	if t.backend != "" {
 		parts = append(parts, t.backend)
+	}
+	for _, p := range []string{t.upkeep, t.wire, t.timeout} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	if t.saved {
+		parts = append(parts, "saved")
 	}
 	return strings.Join(parts, " ")
 }
@@ -65,8 +77,33 @@ training:
   epochs: %d
   batchSize: %d
   optimizer: %s
-%sdistribution: {workers: %d, sync: epoch}
-`, t.network, t.dataName(), t.epochs, t.batch, optimizers[t.optimize], extra, t.workers)
+%sdistribution: {workers: %d, sync: epoch%s}
+%s`, t.network, t.dataName(), t.epochs, t.batch, optimizers[t.optimize], extra, t.workers, t.aggregation(), t.rest())
+}
+
+func (t trial) aggregation() string {
+	var parts []string
+	if t.upkeep != "" {
+		parts = append(parts, "optimizer: "+t.upkeep)
+	}
+	if t.wire != "" {
+		parts = append(parts, "wire: "+t.wire)
+	}
+	if parts == nil {
+		return ""
+	}
+	return ", aggregation: {" + strings.Join(parts, ", ") + "}"
+}
+
+func (t trial) rest() string {
+	out := ""
+	if t.timeout != "" {
+		out += "resources: {timeout: " + t.timeout + "}\n"
+	}
+	if t.saved {
+		out += "reliability: {checkpointEvery: 1}\n"
+	}
+	return out
 }
 
 // classes is what every data set of the suite has.
@@ -116,6 +153,12 @@ func floats(t *trial)   { t.float = true }
 func one(t *trial)      { t.workers = 1 }
 func threads(t *trial)  { t.workers, t.threads = 1, 2 }
 func gorgonia(t *trial) { t.backend = "gorgonia" }
+func average(t *trial)  { t.upkeep = "average" }
+func keep(t *trial)     { t.upkeep = "keep" }
+func int8(t *trial)     { t.wire = "int8" }
+func bfloat16(t *trial) { t.wire = "bfloat16" }
+func saved(t *trial)    { t.saved = true }
+func legs(t *trial)     { t.timeout = "5s" }
 
 func newTrial(network string, input []int, batch int, optimize string, changes ...change) trial {
 	t := trial{network: network, input: input, batch: batch, optimize: optimize, workers: 2, epochs: 2, threads: 1, rows: batch}
@@ -131,6 +174,15 @@ func rgb(side int) []int { return []int{3, side, side} }
 func suite() []trial {
 	gray, digits := []int{1, 28, 28}, []int{1, 8, 8}
 	return []trial{
+		newTrial("resnet18", rgb(32), 16, "adam", average),
+		newTrial("mobilenetv1", rgb(32), 32, "momentum", average, saved),
+		newTrial("resnet18", rgb(32), 16, "adam", keep),
+		newTrial("mobilenetv1", rgb(32), 32, "adam", keep, saved),
+		newTrial("resnet18", rgb(32), 32, "sgd", int8),
+		newTrial("lenet5", gray, 64, "adam", int8, keep),
+		newTrial("mobilenetv1", rgb(32), 16, "momentum", bfloat16),
+		newTrial("resnet18", rgb(32), 8, "momentum", bfloat16, average),
+		newTrial("mobilenetv1", rgb(32), 16, "adam", one, rows(8000), legs, once),
 		newTrial("softmax-regression", gray, 32, "sgd"),
 		newTrial("softmax-regression", gray, 512, "adam", rows(30_000), once),
 		newTrial("softmax-regression", rgb(32), 128, "momentum", rows(6000)),

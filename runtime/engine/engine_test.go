@@ -526,6 +526,37 @@ func TestWeightsAndStateComeBackAsTheyWent(t *testing.T) {
 	}
 }
 
+// Piece by piece a state is the one that goes as a whole, both ways.
+func TestPiecesAreTheState(t *testing.T) {
+	for name, f := range networks() {
+		g := build(t, name, f)
+		cfg := Config{Batch: 8, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}}
+		e, other := initialized(t, g, cfg), newEngine(t, g, cfg)
+		x, y := batch(g, 8, 1)
+		if _, err := e.Step(x, y); err != nil {
+			t.Fatal(err)
+		}
+		var weights, optimizer disdel.Weights
+		to := other.Pieces()
+		for i, p := range e.Pieces() {
+			v := p.Tensor
+			v.Data = make([]float32, p.Len())
+			if p.Read(v.Data); p.Moment {
+				optimizer = append(optimizer, v)
+			} else {
+				weights = append(weights, v)
+			}
+			if err := to[i].Write(v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sameBits(t, name+" weights", e.Weights(), weights)
+		sameBits(t, name+" optimiser", e.OptimizerState(), optimizer)
+		sameBits(t, name+" weights written", e.Weights(), other.Weights())
+		sameBits(t, name+" optimiser written", e.OptimizerState(), other.OptimizerState())
+	}
+}
+
 func TestInitDrawsWhatInitWeightsDraws(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
