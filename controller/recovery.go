@@ -16,6 +16,7 @@ type effort struct {
 	platform int // failures that the platform is to blame for
 	crashes  int // of those counted: deaths of the process
 	publish  bool
+	void     bool // the round was begun anew since: what comes of it does not count
 }
 
 // invoke makes the next invocation of a slot. Its attempt is above every earlier one of the slot in this round, so that its
@@ -23,7 +24,7 @@ type effort struct {
 func (m *Manager) invoke(s slot) Order {
 	e := m.efforts[s]
 	e.attempt++
-	e.leg = 0
+	e.leg, e.void = 0, false
 	m.efforts[s] = e
 	return m.order(s, e)
 }
@@ -62,7 +63,7 @@ func (m *Manager) final(s slot) bool {
 func (m *Manager) current(a disdel.Activation) string {
 	s := slot{a.Task, a.Level, a.Member}
 	e, ok := m.efforts[s]
-	if !ok {
+	if !ok || e.void {
 		return ""
 	}
 	id := invocationID(work{round: m.round, attempt: e.attempt, leg: e.leg}, s)
@@ -178,6 +179,10 @@ func (m *Manager) redo(a disdel.Activation) []Order {
 // anew begins the round again: what was delivered is forgotten, and what is still being made of it will be refused.
 func (m *Manager) anew() []Order {
 	m.clear()
+	for s, e := range m.efforts {
+		e.void = true
+		m.efforts[s] = e
+	}
 	return append([]Order{{Kind: OrderForget, Round: disdel.Round{Round: m.round}}}, m.invokeWorkers()...)
 }
 
