@@ -87,7 +87,7 @@ func childrenOf(pid int) []int {
 		if err != nil {
 			continue // the thread has ended
 		}
-		for _, word := range strings.Fields(string(text)) {
+		for word := range strings.FieldsSeq(string(text)) {
 			if n, err := strconv.Atoi(word); err == nil {
 				out = append(out, n)
 			}
