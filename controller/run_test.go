@@ -85,6 +85,7 @@ func (s *surroundings) Similar(context.Context, disdel.Job) ([]disdel.Record, er
 func (s *surroundings) Progress(context.Context, disdel.JobID) ([]disdel.Progress, error) {
 	return nil, nil
 }
+
 func (s *surroundings) Cancel(context.Context, disdel.JobID) error      { s.called("cancel"); return nil }
 func (s *surroundings) Forget(context.Context, disdel.JobID, int) error { return nil }
 
