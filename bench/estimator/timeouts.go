@@ -59,7 +59,7 @@ func timeouts(ctx context.Context, program string) (err error) {
 		}
 	}
 	printTimeouts(all)
-	return nil
+	return load()
 }
 
 func recordsOf(all []timed) []disdel.Record {
@@ -88,6 +88,21 @@ func (r *rig) again(ctx context.Context, t trial, e estimator.Estimator, past []
 		return controller.NewPlan(in)
 	}
 	return r.execute(ctx, r.run, spec, job.Data)
+}
+
+// load prints how many threads ran or wanted to over the last five minutes: times that were taken beside other programs'
+// work say little.
+func load() error {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return err
+	}
+	var one, five float64
+	if _, err := fmt.Sscan(string(text), &one, &five); err != nil {
+		return fmt.Errorf("/proc/loadavg: %w", err)
+	}
+	figure("load_average_5m", five, "threads")
+	return nil
 }
 
 func wall(r *disdel.Record) float64 { return r.Ended.Sub(r.Created).Seconds() }
