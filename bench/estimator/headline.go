@@ -73,15 +73,15 @@ type way struct {
 }
 
 // headline runs the jobs in every way in turns, then again in disdel's with the records of the first time.
-func headline(ctx context.Context, program string) (err error) {
+func headline(ctx context.Context, program, only string) (err error) {
 	r, err := newRig(ctx, program, scaled)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	defaults, fixed, own, again := way{name: "default"}, way{name: "fixed"}, way{name: "disdel"}, way{name: "disdel_history"}
-	var past []disdel.Record
-	for _, t := range twenty() {
+	jobs, past := named(twenty(), only), []disdel.Record(nil)
+	for _, t := range jobs {
 		if err := r.defaults(ctx, t, &defaults); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func headline(ctx context.Context, program string) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, t := range twenty() {
+	for _, t := range jobs {
 		if _, err := r.chosen(ctx, t, learned, past, &again); err != nil {
 			return err
 		}

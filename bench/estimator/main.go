@@ -25,11 +25,11 @@ func main() {
 	}
 }
 
-// parts are the subjects that figures are taken of. only chooses trials of the first.
+// parts are the subjects that figures are taken of. only chooses trials by their name.
 var parts = map[string]func(ctx context.Context, program, only string) error{
 	"memory":   memoryPart,
-	"timeouts": func(ctx context.Context, program, _ string) error { return timeouts(ctx, program) },
-	"headline": func(ctx context.Context, program, _ string) error { return headline(ctx, program) },
+	"timeouts": timeouts,
+	"headline": headline,
 }
 
 func bench(program, only, what string) error {
@@ -58,8 +58,12 @@ func memoryPart(ctx context.Context, program, only string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	trials := slices.DeleteFunc(suite(), func(t trial) bool { return !strings.Contains(t.String(), only) })
-	return memory(ctx, r, trials)
+	return memory(ctx, r, named(suite(), only))
+}
+
+// named is the trials whose name contains part.
+func named(all []trial, part string) []trial {
+	return slices.DeleteFunc(all, func(t trial) bool { return !strings.Contains(t.String(), part) })
 }
 
 // pass runs all trials with one estimator, and tells on standard error how each went.

@@ -40,7 +40,7 @@ type timed struct {
 }
 
 // timeouts runs every job several times, each time with the records of all before.
-func timeouts(ctx context.Context, program string) (err error) {
+func timeouts(ctx context.Context, program, only string) (err error) {
 	r, err := newRig(ctx, program, roomy)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func timeouts(ctx context.Context, program string) (err error) {
 	var all []timed
 	for run := range timeoutRuns {
 		past := recordsOf(all)
-		for _, t := range timeoutSuite() {
+		for _, t := range named(timeoutSuite(), only) {
 			rec, err := r.again(ctx, t, estimator.Estimator{}, past)
 			if err != nil {
 				return err
