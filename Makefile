@@ -40,9 +40,14 @@ bench-engine: ## figures of the training engine, beside PyTorch and TensorFlow (
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
 .PHONY: bench-estimator
-bench-estimator: build ## figures of estimates beside measured peaks, of 60 jobs on the embedded platform
+bench-estimator: build ## figures of estimates beside measured peaks and durations, of 60 jobs on the embedded platform
 	go build -o bin/bench-estimator ./bench/estimator
 	bin/bench-estimator
+
+.PHONY: bench-headline
+bench-headline: build ## 20 jobs at OpenWhisk's default limits, with fixed-step retries, and with disdel
+	go build -o bin/bench-estimator ./bench/estimator
+	bin/bench-estimator -parts headline
 
 .PHONY: bench-platform
 bench-platform: build ## figures of disdel platform up, as clients in another process see it

@@ -4,5 +4,7 @@
 //	figure NAME VALUE UNIT
 //
 // Training is cut down to a batch or a few, on synthetic rows of the right shape: a step takes the memory of every other.
-// It judges nothing.
+//
+// Its other parts are timeouts, which compares the timeouts and forecasts that history makes with what jobs take, and the
+// headline: the same twenty jobs at OpenWhisk's default limits, with fixed-step retries, and with disdel. It judges nothing.
 package main

@@ -17,30 +17,53 @@ import (
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	only := flag.String("only", "", "run trials whose name contains this")
+	what := flag.String("parts", "memory,timeouts", "what to measure, of memory, timeouts and headline")
 	flag.Parse()
-	if err := bench(*program, *only); err != nil {
+	if err := bench(*program, *only, *what); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// bench takes the figures by subject; what else is to be measured of estimates is another line here.
-func bench(program, only string) (err error) {
-	program, err = filepath.Abs(program)
+// parts are the subjects that figures are taken of. only chooses trials by their name.
+var parts = map[string]func(ctx context.Context, program, only string) error{
+	"memory":   memoryPart,
+	"timeouts": timeouts,
+	"headline": headline,
+}
+
+func bench(program, only, what string) error {
+	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
 	}
+	for name := range strings.SplitSeq(what, ",") {
+		part, ok := parts[name]
+		if !ok {
+			return fmt.Errorf("there is no part %q", name)
+		}
+		if err := part(context.Background(), program, only); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func memoryPart(ctx context.Context, program, only string) (err error) {
 	if err := speed(); err != nil {
 		return err
 	}
-	ctx := context.Background()
-	r, err := newRig(ctx, program)
+	r, err := newRig(ctx, program, roomy)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	trials := slices.DeleteFunc(suite(), func(t trial) bool { return !strings.Contains(t.String(), only) })
-	return memory(ctx, r, trials)
+	return memory(ctx, r, named(suite(), only))
+}
+
+// named is the trials whose name contains part.
+func named(all []trial, part string) []trial {
+	return slices.DeleteFunc(all, func(t trial) bool { return !strings.Contains(t.String(), part) })
 }
 
 // pass runs all trials with one estimator, and tells on standard error how each went.

@@ -52,8 +52,8 @@ func quiet() *logrus.Logger {
 	return l
 }
 
-// newRig starts a platform whose containers are program.
-func newRig(ctx context.Context, program string) (r *rig, err error) {
+// newRig starts a platform whose containers are program, with bounds of its own.
+func newRig(ctx context.Context, program string, bounds func(*platform.Config)) (r *rig, err error) {
 	aggregator.Quiet()
 	r = &rig{}
 	defer func() {
@@ -71,7 +71,7 @@ func newRig(ctx context.Context, program string) (r *rig, err error) {
 		func() (err error) { r.models, err = modelstore.Open(ctx, r.url("models")); return err },
 		func() error { return r.openHistory(ctx) },
 		func() error { return r.openStore(ctx) },
-		func() error { return r.openPlatform(ctx, program) },
+		func() error { return r.openPlatform(ctx, program, bounds) },
 	}
 	for _, step := range steps {
 		if err = step(); err != nil {
@@ -105,11 +105,17 @@ func (r *rig) openStore(ctx context.Context) error {
 	return err
 }
 
-func (r *rig) openPlatform(ctx context.Context, program string) error {
-	cfg := platform.DefaultConfig()
-	cfg.PoolMemory, cfg.Logger = 16*disdel.GB, quiet()
+// roomy are bounds that no job of the suite meets.
+func roomy(cfg *platform.Config) {
+	cfg.PoolMemory = 16 * disdel.GB
 	cfg.Limits.Memory.Min, cfg.Limits.Memory.Max = leastMemory, cfg.PoolMemory
 	cfg.Limits.Timeout.Max = time.Hour
+}
+
+func (r *rig) openPlatform(ctx context.Context, program string, bounds func(*platform.Config)) error {
+	cfg := platform.DefaultConfig()
+	cfg.Logger = quiet()
+	bounds(&cfg)
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = 100_000, 100
 	cfg.Kinds = map[string]platform.Kind{disdel.RuntimeKind: {Command: []string{program, "runtime", "--listen", "{listen}"}}}
 	p, err := platform.New(cfg)
@@ -153,16 +159,21 @@ func (r *rig) resolve(ctx context.Context, t trial) (controller.Resolved, error)
 	return controller.Resolve(ctx, file.Job, r.data, t.String(), file.Locate, nil)
 }
 
+// input is what the plan of a resolved trial is made of.
+func (r *rig) input(t trial, job controller.Resolved, e estimator.Estimator) controller.PlanInput {
+	return controller.PlanInput{
+		ID: disdel.JobID(fmt.Sprintf("job-%026d", r.jobs+1)), Job: job.Job, Graph: job.Graph, Data: job.Data, Platform: r.limits,
+		Timeouts: executor.Timing, Estimator: e, Processors: t.workers * t.threads,
+	}
+}
+
 // plan works out how a trial runs.
 func (r *rig) plan(ctx context.Context, t trial, e estimator.Estimator) (controller.Resolved, disdel.Plan, error) {
 	job, err := r.resolve(ctx, t)
 	if err != nil {
 		return job, disdel.Plan{}, fmt.Errorf("%v: %w", t, err)
 	}
-	plan, err := controller.NewPlan(controller.PlanInput{
-		ID: disdel.JobID(fmt.Sprintf("job-%026d", r.jobs+1)), Job: job.Job, Graph: job.Graph, Data: job.Data, Platform: r.limits,
-		Timeouts: executor.Timing, Estimator: e, Processors: t.workers * t.threads,
-	})
+	plan, err := controller.NewPlan(r.input(t, job, e))
 	if err != nil {
 		return job, plan, fmt.Errorf("%v: %w", t, err)
 	}
@@ -175,14 +186,22 @@ func (r *rig) submit(ctx context.Context, t trial, e estimator.Estimator) (*disd
 	if err != nil {
 		return nil, err
 	}
+	return r.execute(ctx, r.run, r.spec(t, job, plan), job.Data)
+}
+
+// spec is the next job's.
+func (r *rig) spec(t trial, job controller.Resolved, plan disdel.Plan) controller.Spec {
 	r.jobs++
-	id := disdel.JobID(fmt.Sprintf("job-%026d", r.jobs))
-	c := controller.New(controller.Config{Invoker: r.run, Recorder: r.past, Board: r.board, Shelf: shelf{}, Log: quiet()})
-	return c.Run(ctx, controller.Spec{
-		ID: id, Job: job.Job, Network: job.Network, Plan: plan, Store: r.store, Threads: t.threads,
+	return controller.Spec{
+		ID: disdel.JobID(fmt.Sprintf("job-%026d", r.jobs)), Job: job.Job, Network: job.Network, Plan: plan, Store: r.store, Threads: t.threads,
 		Data:   disdel.DataRef{URL: r.url("datasets"), Name: job.Data.Name, Checksum: job.Data.Checksum, Split: job.Job.Data.Split},
 		Models: r.url("models"), Output: "weights/" + strings.ReplaceAll(t.String(), " ", "_"),
-	}, job.Data)
+	}
+}
+
+// execute runs a job to its end.
+func (r *rig) execute(ctx context.Context, by controller.Invoker, spec controller.Spec, data disdel.DataInfo) (*disdel.Record, error) {
+	return controller.New(controller.Config{Invoker: by, Recorder: r.past, Board: r.board, Shelf: shelf{}, Log: quiet()}).Run(ctx, spec, data)
 }
 
 // shelf keeps no model: its weights were written, and that is what takes memory.

@@ -48,7 +48,7 @@ func PlanOf(g *model.Graph, cfg Config) (*plan.Plan, error) {
 }
 
 // New makes an engine with all weights zero and touches all its memory. It returns Invalid for a batch below 1 or an unknown
-// loss, OverLimit for a plan that is larger than cfg.Memory, and Unavailable if the system has not that much memory.
+// loss, OOM for a plan that is larger than cfg.Memory, and Unavailable if the system has not that much memory.
 func New(g *model.Graph, cfg Config) (*Engine, error) {
 	if cfg.Loss == "" {
 		cfg.Loss = CrossEntropy
@@ -62,7 +62,7 @@ func New(g *model.Graph, cfg Config) (*Engine, error) {
 	}
 	if cfg.Memory > 0 && p.Bytes() > cfg.Memory {
 		return nil, &disdel.Error{
-			Kind: disdel.OverLimit, Op: "make engine", Msg: fmt.Sprintf("network %s with a batch of %d needs %v, and the action has %v", g.Name, cfg.Batch, p.Bytes(), cfg.Memory),
+			Kind: disdel.OOM, Op: "make engine", Msg: fmt.Sprintf("network %s with a batch of %d needs %v, and the action has %v", g.Name, cfg.Batch, p.Bytes(), cfg.Memory),
 			Hint: "lower training.batchSize or raise the memory limit",
 		}
 	}

@@ -456,7 +456,7 @@ func TestThePlanIsTheMemory(t *testing.T) {
 		t.Errorf("%d values, planned %d", len(e.mem.values), p.Len)
 	}
 	cfg.Memory = p.Bytes() - 1
-	if _, err := New(g, cfg); !errors.Is(err, disdel.OverLimit) {
+	if _, err := New(g, cfg); !errors.Is(err, disdel.OOM) {
 		t.Errorf("a byte too little: %v", err)
 	}
 }
