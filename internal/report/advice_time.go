@@ -105,11 +105,11 @@ func (r *Report) moreDeadline() *Advice {
 	return &Advice{Why: why, Sets: []string{set("reliability.deadline", max(need, have+time.Second))}}
 }
 
-// roundUp makes a time that is easy to read, never a shorter one.
+// roundUp makes a time that is easy to read, never a shorter one, and never less than a second: less is no time to start in.
 func roundUp(m disdel.Millis) disdel.Millis {
 	step := time.Minute
 	for _, s := range []struct{ below, step time.Duration }{
-		{time.Second, 100 * time.Millisecond}, {20 * time.Second, time.Second}, {2 * time.Minute, 5 * time.Second}, {10 * time.Minute, 30 * time.Second},
+		{20 * time.Second, time.Second}, {2 * time.Minute, 5 * time.Second}, {10 * time.Minute, 30 * time.Second},
 	} {
 		if time.Duration(m) <= s.below {
 			step = s.step

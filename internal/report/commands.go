@@ -35,7 +35,8 @@ func (r *Report) commands(sets []string) []Command {
 // that are done, and without a checkpoint it would begin anew.
 func (r *Report) resumable(sets []string) bool {
 	return r.Status != disdel.StatusSucceeded && r.record.Checkpoint != nil && !slices.ContainsFunc(sets, func(s string) bool {
-		return strings.HasPrefix(s, "distribution.workers=") || strings.HasPrefix(s, "distribution.sync=")
+		return strings.HasPrefix(s, "distribution.workers=") || strings.HasPrefix(s, "distribution.sync=") ||
+			strings.HasPrefix(s, "training.batchSize=") && r.record.Plan.Batches > 0
 	})
 }
 

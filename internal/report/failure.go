@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -36,14 +38,24 @@ func (r *Report) failure() *Failure {
 		return nil
 	}
 	f := &Failure{activation: decisive(rec)}
-	if rec.Failure != nil {
-		f.Kind, f.Hint = rec.Failure.Kind, rec.Failure.Hint
-	}
 	if a := f.activation; a != nil {
 		f.take(a)
 	}
+	if rec.Failure != nil {
+		f.Kind, f.Hint = rec.Failure.Kind, rec.Failure.Hint
+		f.Evidence = append(slices.Clip(f.Evidence), notAgain(rec.Failure)...)
+	}
 	f.Cause = r.cause(f)
 	return f
+}
+
+// notAgain is why the last attempt was the last, as the controller says it.
+func notAgain(err *disdel.Error) []string {
+	const said = "not tried again: "
+	if i := strings.LastIndex(err.Msg, said); i >= 0 {
+		return []string{err.Msg[i:]}
+	}
+	return nil
 }
 
 // decisive is the activation that the job ended for: the one that its failure names, else the newest that ended as the
