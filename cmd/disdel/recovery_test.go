@@ -301,3 +301,40 @@ func TestARoundInLegsComesToTheSameWeights(t *testing.T) {
 	}
 	d.nothingStays()
 }
+
+// What the report of a job that ran out of memory says lets it pass, both anew and, once it has a checkpoint, from there.
+// The exit code is the last outcome's.
+func TestTheReportOfARealFailureLetsTheJobPass(t *testing.T) {
+	d := build(t)
+	job := d.file(wideJob)
+	if _, errs, code := d.run("submit", job, "-q"); code != 0 {
+		t.Fatalf("exit %d\n%s", code, errs)
+	}
+	d.understated()
+	_, errs, code := d.run("submit", job, "--estimator", "learned", "--set", "reliability.retries.limit=0")
+	if code != exitOOM || !strings.Contains(errs, "not tried again: the job allows no retries; next would have been --set resources.memory=") {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+	if !strings.Contains(errs, "train 0 needed more than") || strings.Contains(errs, "attempt 2") {
+		t.Errorf("stderr:\n%s", errs)
+	}
+	spec, errs, code := d.run("report", "@last", "--spec")
+	if code != 0 || !strings.Contains(spec, "# changed: resources.memory=") {
+		t.Fatalf("exit %d\n%s%s", code, spec, errs)
+	}
+	if _, errs, code := d.run("submit", d.file(spec), "--estimator", "learned", "-q"); code != 0 {
+		t.Errorf("with the report's change: exit %d\n%s", code, errs)
+	}
+	if _, errs, code := d.run("submit", job, "--set", "resources.maxCost=0.001GB-s"); code != exitRefused || !strings.Contains(errs, "is likely to cost") {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+	steady := d.file(strings.Replace(steadyJob, "epochs: 16", "epochs: 9000", 1))
+	if _, errs, code := d.run("submit", steady, "--set", "reliability.deadline=8s", "--set", "resources.timeout=4s"); code != exitTimeout {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+	told, _, _ := d.run("report", "@last")
+	if !strings.Contains(told, "disdel resume job-") || !strings.Contains(told, "--set reliability.deadline=") {
+		t.Errorf("the report does not offer to go on:\n%s", told)
+	}
+	d.nothingStays()
+}
