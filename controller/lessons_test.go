@@ -86,3 +86,12 @@ func TestAPlanStartsFromTheLimitsThatPassed(t *testing.T) {
 		}
 	}
 }
+
+// Two workers are killed at the same limits: the remedy of the second must not take back what the first one's retries led to.
+func TestARemedyLowersNoLimit(t *testing.T) {
+	raised := disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(time.Minute)}
+	late := disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}
+	if got, want := larger(raised, late), (disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
