@@ -223,18 +223,28 @@ func TestAnAlarmEndsWithItsRound(t *testing.T) {
 // A history store that hangs while the job ends costs the job nothing but the write that hangs.
 func TestASaveThatHangsDoesNotHoldTheEndUp(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
-		saves := 0
-		s.save = func(ctx context.Context, _ *disdel.Record) error {
-			if saves++; saves != 2 {
+		const each = 100 * time.Millisecond // as long as an activation takes: between two of them the saver has its turn
+		activations, hung := 0, false
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			activations++
+			time.Sleep(each)
+			return passes(ctx, inv)
+		}
+		s.save = func(ctx context.Context, r *disdel.Record) error {
+			if len(r.Activations) == 0 || r.Status != disdel.StatusRunning {
 				return nil
 			}
+			hung = true
 			<-ctx.Done()
 			return ctx.Err()
 		}
 		begun := time.Now()
 		rec, err := s.controller().Run(t.Context(), runSpec(1, 1), disdel.DataInfo{})
-		if err != nil || rec.Status != disdel.StatusSucceeded || time.Since(begun) > time.Second {
-			t.Fatalf("%v after %v, %v", rec.Status, time.Since(begun), err)
+		if took := time.Since(begun); err != nil || rec.Status != disdel.StatusSucceeded || took > time.Duration(activations)*each {
+			t.Fatalf("%v after %v, %v", rec.Status, took, err)
+		}
+		if !hung {
+			t.Error("no save hung")
 		}
 		if last := s.saved[len(s.saved)-1]; last.Status != disdel.StatusSucceeded {
 			t.Errorf("the record says %v", last.Status)

@@ -270,7 +270,7 @@ func (d *tool) killed(cmd *exec.Cmd, round int) {
 // A round that is longer than an action may run is divided into legs, and comes to the same weights.
 func TestARoundInLegsComesToTheSameWeights(t *testing.T) {
 	d := build(t)
-	job := d.file(strings.NewReplacer("epochs: 16", "epochs: 40", "workers: 2", "workers: 1, sync: end").Replace(steadyJob))
+	job := d.file(strings.NewReplacer("epochs: 16", "epochs: 160", "workers: 2", "workers: 1, sync: end").Replace(steadyJob))
 	if _, errs, code := d.run("submit", job, "-q"); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errs)
 	}
