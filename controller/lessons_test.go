@@ -91,7 +91,10 @@ func TestAPlanStartsFromTheLimitsThatPassed(t *testing.T) {
 func TestARemedyLowersNoLimit(t *testing.T) {
 	raised := disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(time.Minute)}
 	late := disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}
-	if got, want := larger(raised, late), (disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}); got != want {
+	m := NewManager(runSpec(2, 1))
+	m.raise(disdel.TaskTrain, raised)
+	m.raise(disdel.TaskTrain, late)
+	if got, want := m.limits[disdel.TaskTrain], (disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
