@@ -493,3 +493,14 @@ func TestRoundsOfBatchesCoverAnEpoch(t *testing.T) {
 		}
 	})
 }
+
+// An aggregation action's memory does not grow with its updates, so that what bounds them is how much it reads.
+func TestFanInGoesByTheUpdatesSize(t *testing.T) {
+	for update, want := range map[disdel.Bytes]int{
+		0: 64, 250 * disdel.KB: 64, 32 * disdel.MB: 64, 64 * disdel.MB: 32, 102 * disdel.MB: 20, 550 * disdel.MB: 3, 3 * disdel.GB: 2,
+	} {
+		if got := FanIn(update); got != want {
+			t.Errorf("%d updates of %v, want %d", got, update, want)
+		}
+	}
+}

@@ -199,9 +199,8 @@ func (b *planBuilder) tree() error {
 	fanIn := b.Job.Distribution.Aggregation.FanIn
 	a, _ := b.plan.Action(disdel.TaskAggregate)
 	if fanIn == 0 {
-		limit, _ := b.ceiling()
-		fanIn = FanIn(limit, a.Estimate.Total, a.Estimate.Mod)
-		b.because("aggregation: (%v - %v) / %v allows %d updates an action", limit, a.Estimate.Total, a.Estimate.Mod, fanIn)
+		fanIn = FanIn(a.Estimate.Mod)
+		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, a.Estimate.Mod, readBytes)
 	}
 	b.plan.Levels = Tree(b.plan.Workers, fanIn)
 	return nil

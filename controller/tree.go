@@ -29,14 +29,17 @@ func clusters(members, fanIn int) [][]int {
 	return out
 }
 
-// FanIn is how many updates one aggregation action may be given: as many as its allocation holds next to fixed, the
-// memory it needs whatever the fan-in, and never fewer than two (DiSDeL III-B.1c: another action is added as soon as the
-// memory to aggregate exceeds the allocation).
-func FanIn(allocation, fixed, update disdel.Bytes) int {
-	if update <= 0 {
-		update = 1
-	}
-	return int(max(2, (allocation-fixed)/update))
+// An aggregation action reads at most readBytes of updates a round, a few seconds' work for a Redis server, so that what is
+// lost with it is little, and no more than maxFanIn updates.
+const (
+	readBytes = 2 * disdel.GB
+	maxFanIn  = 64
+)
+
+// FanIn is how many updates one aggregation action is given, at least two. DiSDeL III-B.1c gives it as many as its memory
+// holds; here an action holds a few columns of them whatever their number, and what it reads is the bound.
+func FanIn(update disdel.Bytes) int {
+	return int(min(maxFanIn, max(2, readBytes/max(1, update))))
 }
 
 // Cost is DiSDeL's Eq. 6 with mu = 1, in GB-s: the time from the earliest start to the latest end, times the memory of

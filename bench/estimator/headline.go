@@ -59,7 +59,7 @@ func twenty() []trial {
 		newTrial("vgg16-cifar", rgb(32), 32, "adam", rows(32)),
 		newTrial("inceptionv3", rgb(75), 8, "momentum", rows(8), one),
 		newTrial("resnet152", rgb(32), 8, "sgd", rows(8), one),
-		newTrial("resnet18", rgb(64), 32, "adam", rows(32)),
+		newTrial("resnet18", rgb(64), 48, "adam", rows(48)),
 		// Time.
 		newTrial("mobilenetv1", rgb(32), 32, "sgd", rows(4000), once),
 		newTrial("resnet20-cifar", rgb(32), 32, "momentum", rows(1500), once),

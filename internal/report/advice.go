@@ -23,8 +23,8 @@ type Command struct {
 
 // What limits grow by where nothing better is known, and what they leave free above what was measured.
 const (
-	memoryFactor  = 1.5  // as reliability.retries.memoryFactor
-	timeoutFactor = 2.0  // as reliability.retries.timeoutFactor
+	memoryFactor  = 1.5  // at least: no less than a retry's, and this is to be the last try
+	timeoutFactor = 2.0  // the same
 	headroom      = 1.25 // of a timeout over the time that the measured progress leads to
 	fill          = 0.9  // of a memory limit that a smaller batch may be expected to use
 	atCeiling     = 1.05 // a limit that may grow by less is taken to be at its ceiling
@@ -126,7 +126,7 @@ func (r *Report) moreMemory() *Advice {
 	factor := math.Max(rec.Job.Reliability.Retries.MemoryFactor, memoryFactor)
 	need := disdel.Bytes(math.Ceil(float64(max(limit, r.Failure.Peak)) * factor))
 	if r.Failure.activation.Task != disdel.TaskTrain {
-		return r.smallerCluster()
+		return r.besideTraining()
 	}
 	most, whose := ceiling(rec)
 	sum := fmt.Sprintf("it was stopped at %v, so it needs more than that; %v x %.2g is %d MB", max(limit, r.Failure.Peak), max(limit, r.Failure.Peak), factor, need.MB())
@@ -182,7 +182,7 @@ func (r *Report) smallerWork(need, limit disdel.Bytes, why string) *Advice {
 		if batch < 2 {
 			return &Advice{Why: why + "; the record does not say what a smaller network or shard would save"}
 		}
-		return &Advice{Why: fmt.Sprintf("%s; half the batch needs least more than half", why), Sets: []string{set("training.batchSize", batch/2)}}
+		return &Advice{Why: fmt.Sprintf("%s; half of the batch needs less", why), Sets: []string{set("training.batchSize", batch/2)}}
 	}
 	share := float64(e.Activations+e.Misc) / float64(e.Total)
 	fits := func(saved float64) bool { return float64(need)*(1-saved) <= fill*float64(limit) }
@@ -208,20 +208,13 @@ func (r *Report) smallerWork(need, limit disdel.Bytes, why string) *Advice {
 	return &Advice{Why: why + "; no smaller batch and no further workers bring it below: it takes a smaller network or a platform that allows more"}
 }
 
-// smallerCluster is for aggregate and evaluate actions, whose memory no field of a job sets.
-func (r *Report) smallerCluster() *Advice {
-	fanIn := 0
-	for _, l := range r.record.Plan.Levels {
-		for _, c := range l.Clusters {
-			fanIn = max(fanIn, len(c))
-		}
-	}
-	switch task := r.Failure.activation.Task; {
-	case task == disdel.TaskAggregate && fanIn > 2:
-		return &Advice{
-			Why:  fmt.Sprintf("it held the updates of up to %d workers; half of them need less", fanIn),
-			Sets: []string{set("distribution.aggregation.fanIn", max(2, fanIn/2))},
-		}
+// besideTraining is for aggregate and evaluate actions. No field of a job sets their memory, but the next job of this kind starts
+// from what this one had come to.
+func (r *Report) besideTraining() *Advice {
+	task := r.Failure.activation.Task
+	switch most, _ := ceiling(r.record); {
+	case most == 0 || r.Failure.Limit < most:
+		return again("the next job of this kind gives its %s actions more than %v, since the history now knows that this is too little", task, r.Failure.Limit)
 	case task == disdel.TaskEvaluate && r.batch() > 1:
 		return &Advice{
 			Why:  "it evaluates in batches of the training's size; half of it needs less",

@@ -185,3 +185,29 @@ func TestCommandsAreSafeInAShell(t *testing.T) {
 		t.Errorf("%s\ngave %q, want %q (%v)", line, out, want, err)
 	}
 }
+
+// No field of a job sets the memory of aggregate and evaluate actions: the history does, as long as there is room.
+func TestAdviceBesideTraining(t *testing.T) {
+	for name, c := range map[string]struct {
+		task disdel.Task
+		most disdel.Bytes
+		sets []string
+		why  string
+	}{
+		"room":                   {disdel.TaskAggregate, 2 * disdel.GB, nil, "gives its aggregate actions more than 512 MB"},
+		"an aggregation's limit": {disdel.TaskAggregate, 512 * disdel.MB, nil, "a smaller network"},
+		"an evaluation's limit":  {disdel.TaskEvaluate, 512 * disdel.MB, []string{"training.batchSize=256"}, "half of it needs less"},
+	} {
+		r := load(t, "oom")
+		r.Plan.Platform.MaxMemory, r.Plan.Platform.Pool = c.most, 0
+		for i := range r.Activations {
+			if r.Activations[i].Outcome == disdel.OutcomeOutOfMemory {
+				r.Activations[i].Task = c.task
+			}
+		}
+		a := report.New(r, now).Advice
+		if diff := cmp.Diff(c.sets, a.Sets); diff != "" || !strings.Contains(a.Why, c.why) {
+			t.Errorf("%s: %s (-want +got):\n%s", name, a.Why, diff)
+		}
+	}
+}
