@@ -131,7 +131,7 @@ func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 			timer.Stop()
 			return a, &disdel.Error{Kind: disdel.Canceled, Op: "wait for " + inv.ID, Activation: id, Err: context.Cause(ctx)}
 		}
-		pause = min(pause*5/4, e.cfg.PollEvery)
+		pause = min(pause*11/10, e.cfg.PollEvery) // an end is noticed within a tenth of what it took
 	}
 }
 
