@@ -16,22 +16,23 @@ func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateReque
 	bound(req.Memory, req.Estimate, 0)
 	use(1)
 	id := disdel.UpdateID{Job: req.Job, Round: req.Round, Level: req.Level, Member: req.Cluster}
-	ctx, s, err := h.begin(ctx, c, req.Store, id, req.Attempt)
-	if err != nil {
-		return res, err
-	}
-	defer s.close(ctx)
 	g, err := model.Build(req.Network)
 	if err != nil {
 		return res, err
 	}
+	held, s, err := h.begin(ctx, c, req.Store, id, req.Attempt)
+	if err != nil {
+		return res, err
+	}
+	defer s.close(ctx)
 	a := aggregation{session: s, req: req, id: id, like: withOptimizer(shapes(g), g, req.Averaged), res: disdel.AggregateResult{Again: s.committed || len(req.Members) == 0}}
 	for _, step := range []struct {
 		phase string
+		ctx   context.Context
 		do    func(context.Context) error
-	}{{"compute", a.reduce}, {"push", a.deliver}, {"save", a.save}} {
-		if err := c.phase(step.phase, func() error { return step.do(ctx) }); err != nil {
-			return res, err
+	}{{"compute", held, a.reduce}, {"push", held, a.deliver}, {"push", ctx, a.settle}, {"save", ctx, a.save}} {
+		if err := c.phase(step.phase, func() error { return step.do(step.ctx) }); err != nil {
+			return res, causeOf(step.ctx, err)
 		}
 	}
 	a.res.Weight, a.res.Usage = a.mean.Samples, c.usage()
@@ -65,20 +66,26 @@ func shapes(g *model.Graph) disdel.Weights {
 	return out
 }
 
-// deliver pushes the mean, or commits it as the next reference. Once that stands, nothing reads what its round was made of:
-// whoever comes late is told by the newest round's number that there is nothing to do.
+// deliver pushes the mean, or commits it as the next reference.
 func (a *aggregation) deliver(ctx context.Context) error {
 	switch {
-	case !a.req.Top && a.res.Again:
+	case a.res.Again:
 		return nil
 	case !a.req.Top:
 		a.mean.ID = a.id
 		return a.push(ctx, a.mean, nil)
-	case !a.res.Again:
-		if err := a.store.CommitReference(ctx, a.claim, a.req.Round+1, a.mean.Weights); err != nil {
-			return err
-		}
-		a.committed = true
+	}
+	err := a.store.CommitReference(ctx, a.claim, a.req.Round+1, a.mean.Weights)
+	a.committed = err == nil
+	return err
+}
+
+// settle drops the round once the next reference stands: nothing reads what it was made of any more, and whoever comes late is
+// told by the newest round's number that there is nothing to do. The claim goes with it, and is not held from here on.
+func (a *aggregation) settle(ctx context.Context) error {
+	a.release()
+	if !a.req.Top {
+		return nil
 	}
 	return a.store.DropRound(ctx, a.req.Job, a.req.Round) // an earlier attempt may have died before it came to that
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"path"
 	"time"
@@ -71,6 +72,14 @@ func (s *session) close(ctx context.Context) {
 		defer stop()
 		s.store.Release(ctx, s.claim) //nolint:errcheck // it ends by itself, only later
 	}
+}
+
+// causeOf is err, or, where that is only of a context that ended, why it ended: the claim was lost, or the job stopped.
+func causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // owner names one execution of an activation: OpenWhisk may run an activation twice.

@@ -37,7 +37,7 @@ func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res
 	}{{"load", t.load}, {"fetch", t.fetch}, {"compute", t.compute}, {"push", t.push}}
 	for _, step := range steps {
 		if err := c.phase(step.phase, func() error { return step.do(ctx) }); err != nil {
-			return res, err
+			return res, causeOf(ctx, err)
 		}
 	}
 	t.res.Usage = c.usage()
