@@ -55,6 +55,16 @@ func kills(records []disdel.Record) (n int) {
 	return n
 }
 
+// failures counts the jobs that did not succeed, whatever ended them.
+func failures(records []disdel.Record) (n int) {
+	for _, r := range records {
+		if r.Status != disdel.StatusSucceeded {
+			n++
+		}
+	}
+	return n
+}
+
 func each(actions []action, f func(*action) float64) []float64 {
 	out := make([]float64, len(actions))
 	for i := range actions {
@@ -96,6 +106,7 @@ func memory(ctx context.Context, r *rig, trials []trial) error {
 	}
 	actions, again := actionsOf(first), actionsOf(second)
 	figure("jobs", float64(len(trials)), "jobs")
+	figure("failed_jobs", float64(failures(first)+failures(second)), "jobs")
 	figure("actions", float64(len(actions)), "actions")
 	printErrors("", actions)
 	printErrors("_history", again)
