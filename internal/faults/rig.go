@@ -145,12 +145,17 @@ func (r *Rig) start(home string, args ...string) *process {
 // errNotAccepted is a job that disdel was killed before it had accepted: there is nothing to lose.
 var errNotAccepted = errors.New("the job was not accepted")
 
+// errSucceeded is a job that disdel was killed after: all that was left was to say so.
+var errSucceeded = errors.New("the job has succeeded")
+
 // wait returns what the job came to, and its record.
 func (p *process) wait() (res result, rec disdel.Record, err error) {
 	<-p.done
 	switch {
 	case p.fail != nil && bytes.Contains(p.err.Bytes(), []byte(`there is no job "@last"`)):
 		return res, rec, errNotAccepted
+	case p.fail != nil && bytes.Contains(p.err.Bytes(), []byte("has succeeded: there is nothing left to do")):
+		return res, rec, errSucceeded
 	case p.fail != nil:
 		return res, rec, fmt.Errorf("%w: %s", p.fail, bytes.TrimSpace(p.err.Bytes()))
 	}
