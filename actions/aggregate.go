@@ -13,7 +13,7 @@ import (
 // and, where the request says so, writes it as a checkpoint or as the final weights; every other pushes it as an update of
 // its own level.
 func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult, err error) {
-	bound(req.Memory, req.Estimate, 0)
+	h.bound(req.Memory, req.Estimate, 0)
 	use(1)
 	id := disdel.UpdateID{Job: req.Job, Round: req.Round, Level: req.Level, Member: req.Cluster}
 	g, err := model.Build(req.Network)
@@ -110,7 +110,7 @@ func (a *aggregation) save(ctx context.Context) error {
 		return err
 	}
 	defer models.Close()
-	freeAfter() // the kernel counts the file that is written, too
+	a.call.host.free() // the kernel counts the file that is written, too
 	if a.req.Checkpoint != "" {
 		if err := a.checkpoint(ctx, models, w); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 
 // evaluate measures the reference that came out of a round on held-out rows.
 func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult, err error) {
-	bound(req.Memory, req.Estimate, 0)
+	h.bound(req.Memory, req.Estimate, 0)
 	use(1)
 	store, err := h.store.open(ctx, req.Store)
 	if err != nil {
@@ -31,7 +31,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		}
 		e, err = h.built.get(g, engineKey(req.Backend, req.Network, engine.Config{Batch: req.BatchSize, Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
 		if err == nil {
-			bound(req.Memory, req.Estimate, slab(e))
+			h.bound(req.Memory, req.Estimate, slab(e))
 		}
 		return err
 	})
@@ -43,7 +43,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		if err != nil {
 			return err
 		}
-		defer freeAfter()
+		defer h.free()
 		weights, _, _ := split(w)
 		return e.SetWeights(weights)
 	})
@@ -88,7 +88,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e Engine
 
 // infer answers class and probabilities of every input under a stored model.
 func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res disdel.InferResult, err error) {
-	bound(req.Memory, req.Estimate, 0)
+	h.bound(req.Memory, req.Estimate, 0)
 	g, err := model.Build(req.Network)
 	if err != nil {
 		return res, err
@@ -97,7 +97,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	if err != nil {
 		return res, err
 	}
-	bound(req.Memory, req.Estimate, slab(e))
+	h.bound(req.Memory, req.Estimate, slab(e))
 	if err := c.phase("load", func() error { return loadModel(ctx, e, req) }); err != nil {
 		return res, err
 	}

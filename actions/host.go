@@ -22,6 +22,7 @@ type Host struct {
 	probe Probe
 	now   func() time.Time
 	warm  bool
+	roomy bool // the limit is far above the estimate
 	shard shardCache
 	built engineCache
 	store storeCache
@@ -95,20 +96,29 @@ func (c *call) usage() disdel.Usage {
 
 // bound frees what the phase before left, and has the collector keep the process within what its estimate says it needs, so
 // that the estimate holds whatever garbage there is, and in any case below the share of the limit at which the runtime would
-// stop it. Where the limit is far above the estimate, since platforms have a least one, the collector gets ease: nobody gains by
-// what it would save. What does not belong to the Go heap (the program's data, an engine's slab) is taken off. It is the process's
-// own setting, and the process is the container's.
-func bound(limit, estimate, slab disdel.Bytes) {
-	debug.FreeOSMemory()
-	target := limit / 100 * 96
-	if estimate > 0 && limit >= 2*estimate {
+// stop it. Where the limit is far above the estimate, since platforms have a least one, the collector gets ease and nothing is
+// given back to the system: nobody gains by what that saves, and a round of few batches would spend most of its time on it. What
+// does not belong to the Go heap (the program's data, an engine's slab) is taken off. It is the process's own setting, and the
+// process is the container's.
+func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
+	h.roomy = estimate > 0 && limit >= 2*estimate
+	h.free()
+	if h.roomy {
 		estimate += max(ease, estimate/4)
 	}
+	target := limit / 100 * 96
 	if estimate > 0 {
 		target = min(target, estimate)
 	}
 	if target -= outsideHeap + slab; target > leastHeap {
 		debug.SetMemoryLimit(int64(target))
+	}
+}
+
+// free returns garbage to the system: what a phase leaves, the weights that came in above all, whose room the next one needs.
+func (h *Host) free() {
+	if !h.roomy {
+		debug.FreeOSMemory()
 	}
 }
 

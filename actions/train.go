@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -19,7 +18,7 @@ import (
 // its deadline it stores its state and answers that it paused; the next leg, or the next attempt after a failure, goes on
 // from there and comes to the same bits.
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
-	bound(req.Memory, req.Estimate, 0)
+	h.bound(req.Memory, req.Estimate, 0)
 	use(1)
 	start := h.now()
 	ctx, s, err := h.begin(ctx, c, req.Store, req.ID(), req.Attempt)
@@ -88,7 +87,7 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	if e, ok := t.engine.(interface{ SetSeed(seed int64) }); ok {
 		e.SetSeed(roundSeed(r))
 	}
-	bound(r.Memory, r.Estimate, slab(t.engine))
+	h.bound(r.Memory, r.Estimate, slab(t.engine))
 	return nil
 }
 
@@ -102,7 +101,7 @@ func roundSeed(r disdel.TrainRequest) int64 {
 func (t *trainer) fetch(ctx context.Context) error {
 	start := t.call.host.now()
 	defer func() { t.fetched = t.call.host.now().Sub(start) }()
-	defer freeAfter()
+	defer t.call.host.free()
 	mid, err := t.recall(ctx)
 	if err != nil || mid {
 		return err
@@ -246,7 +245,3 @@ func (t *trainer) encode() (e *aggregator.Encoded, residual disdel.Weights, err 
 	t.ref = nil
 	return e, f.Residual(), err
 }
-
-// freeAfter returns what the weights came in to the system: it is the largest garbage of a round, and the update needs its
-// room.
-func freeAfter() { debug.FreeOSMemory() }
