@@ -43,8 +43,8 @@ var Default = Calibration{
 	Package: 6*disdel.MB + 512*disdel.KB, Thread: 256 * disdel.KB, Chunk: 4 * disdel.MB,
 	Push:   beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
 	Fetch:  beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
-	Reduce: beside{least: 768 * disdel.KB, share: 1.4, most: 4*disdel.MB + 512*disdel.KB},
-	Still:  448 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
+	Reduce: beside{least: 960 * disdel.KB, share: 1.4, most: 4*disdel.MB + 512*disdel.KB},
+	Still:  576 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 	StepFactor: 3.7, ColumnFactor: 2, Again: 0.4,
 }
 
