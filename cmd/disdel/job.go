@@ -141,11 +141,14 @@ func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Conte
 	}
 	rec, err := c.Run(ctx, p.spec, p.data)
 	f.done()
-	return rec, shown(u, rec, err)
+	return rec, s.shown(u, rec, err)
 }
 
-// shown prints what came of a job. One that failed is reported and gives its exit code.
-func shown(u *ui, rec *disdel.Record, err error) error {
+// shown prints what came of a job. One that failed is reported and gives its exit code; one that was never begun has no record.
+func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
+	if err != nil && rec != nil {
+		err = s.keep(rec, err)
+	}
 	if err != nil {
 		return err
 	}

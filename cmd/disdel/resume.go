@@ -58,7 +58,7 @@ func resume(ctx context.Context, u *ui, s *stack, c *cli.Context) error {
 	}
 	out, err := run.Resume(ctx, p.spec, rec)
 	f.done()
-	err = shown(u, out, err)
+	err = s.shown(u, out, err)
 	if err == nil && out.Model != nil {
 		u.say("next:  %[1]s history show %[2]s\n       %[1]s model show %[3]s:v%[4]d", program(), out.ID, out.Model.Name, out.Model.Version)
 	}

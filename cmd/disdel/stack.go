@@ -115,6 +115,7 @@ func (s *stack) history(ctx context.Context) (*history.Store, error) {
 	h, err := history.Open(ctx, history.Config{URL: address, Logger: s.log})
 	if err == nil {
 		s.atEnd(h.Close)
+		s.deliver(ctx, h)
 	}
 	return h, err
 }
