@@ -22,7 +22,7 @@ type Host struct {
 	probe Probe
 	now   func() time.Time
 	warm  bool
-	roomy bool // the limit is far above the estimate
+	roomy bool // a small action, and its limit far above
 	shard shardCache
 	built engineCache
 	store storeCache
@@ -96,15 +96,15 @@ func (c *call) usage() disdel.Usage {
 
 // bound frees what the phase before left, and has the collector keep the process within what its estimate says it needs, so
 // that the estimate holds whatever garbage there is, and in any case below the share of the limit at which the runtime would
-// stop it. Where the limit is far above the estimate, since platforms have a least one, the collector gets ease and nothing is
-// given back to the system: nobody gains by what that saves, and a round of few batches would spend most of its time on it. What
-// does not belong to the Go heap (the program's data, an engine's slab) is taken off. It is the process's own setting, and the
+// stop it. Of a small action, whose limit is far above its estimate since platforms have a least one, the collector gets ease and
+// nothing is given back to the system: nobody gains by what that saves, and a round of few batches would spend most of its time on
+// it. What does not belong to the Go heap (the program's data, an engine's slab) is taken off. It is the process's own setting, and the
 // process is the container's.
 func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
-	h.roomy = estimate > 0 && limit >= 2*estimate
+	h.roomy = estimate > 0 && estimate <= small && limit >= 2*estimate
 	h.free()
 	if h.roomy {
-		estimate += max(ease, estimate/4)
+		estimate += ease
 	}
 	target := limit / 100 * 96
 	if estimate > 0 {
@@ -122,8 +122,12 @@ func (h *Host) free() {
 	}
 }
 
-// ease saves two thirds of the collector's work and costs a twentieth of a small action's peak, which rarely comes near it.
-const ease = 16 * disdel.MB
+// ease saves two thirds of the collector's work. It doubles the heap at most, which in a small action stays within the margin of
+// its estimate.
+const (
+	small = 12 * disdel.MB
+	ease  = 16 * disdel.MB
+)
 
 // leastHeap is what no bound may go below: the collector would run all the time.
 const leastHeap = 6 * disdel.MB
