@@ -12,9 +12,10 @@ type PlatformLimits struct {
 	MaxMemory  Bytes  `json:"maxMemoryBytes"`
 	MinTimeout Millis `json:"minTimeoutMs"`
 	MaxTimeout Millis `json:"maxTimeoutMs"`
-	PerMinute  int    `json:"perMinute"`  // invocations a minute; 0: unknown
-	Concurrent int    `json:"concurrent"` // invocations in flight; 0: unknown
-	Pool       Bytes  `json:"poolBytes"`  // memory of all containers together; 0: unknown
+	PerMinute  int    `json:"perMinute"`            // invocations a minute; 0: unknown
+	Concurrent int    `json:"concurrent"`           // invocations in flight; 0: unknown
+	Pool       Bytes  `json:"poolBytes"`            // memory of all containers together; 0: unknown
+	Processors int    `json:"processors,omitempty"` // that all containers share; 0: unknown
 }
 
 // Estimate is the memory one action is expected to need at its peak, term by term.

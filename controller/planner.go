@@ -156,6 +156,7 @@ func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 func (b *planBuilder) actions() error {
 	limit, who := b.ceiling()
 	b.plan.Platform = b.Platform
+	b.plan.Platform.Processors = b.Processors
 	estimates := []struct {
 		task disdel.Task
 		e    disdel.Estimate

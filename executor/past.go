@@ -62,23 +62,26 @@ func memoryOf(p disdel.Plan) disdel.Bytes {
 // scale brings a past job's parts to the size of the plan's.
 type scale struct {
 	work    float64 // multiply-accumulates of a sample; for an aggregation bytes of an update
-	threads float64
+	threads float64 // that compute
+	crowd   float64 // processes that share a processor
 	load    float64 // bytes of a shard
 	weights float64 // bytes of an update
 }
 
 // scaleOf tells false where the past job's work is not comparable.
 func scaleOf(in disdel.TimingInput, r *disdel.Record, task disdel.Task) (scale, bool) {
-	s := scale{work: 1, threads: 1, load: 1, weights: 1}
+	s := scale{work: 1, threads: 1, crowd: 1, load: 1, weights: 1}
 	if now, then := shardBytes(in.Plan, in.Data), shardBytes(r.Plan, r.Data); now > 0 && then > 0 {
-		s.load = now / then
+		s.load = max(now, leastLoad) / max(then, leastLoad)
 	}
 	if now, then := updateBytes(in.Plan), updateBytes(r.Plan); now > 0 && then > 0 {
-		s.weights = now / then
+		s.weights = max(now, leastMoved) / max(then, leastMoved)
 	}
 	if now, then := float64(in.Plan.Threads), float64(r.Plan.Threads); now > 0 && then > 0 {
+		now, then = min(now, processors(in.Plan, task)), min(then, processors(r.Plan, task))
 		s.threads = max(1, then/now) // fewer threads take longer; more of them help less than they should
 	}
+	s.crowd = max(1, min(1, processors(r.Plan, task))/min(1, processors(in.Plan, task)))
 	then := workOf(r.Plan)
 	switch {
 	case sameNetwork(in, r):
@@ -91,6 +94,24 @@ func scaleOf(in disdel.TimingInput, r *disdel.Record, task disdel.Task) (scale, 
 		s.work = s.weights
 	}
 	return s, true
+}
+
+// What is smaller takes as long as this: opening and answering, not bytes.
+const (
+	leastLoad  = float64(4 * disdel.MB) // of a shard
+	leastMoved = float64(disdel.MB)     // of an update
+)
+
+// processors is how many each of a plan's actions has where they share known ones. Only train actions run side by side.
+func processors(p disdel.Plan, task disdel.Task) float64 {
+	if p.Platform.Processors == 0 || task != disdel.TaskTrain {
+		return math.Inf(1)
+	}
+	side := max(1, p.Workers)
+	if p.Parallel > 0 {
+		side = min(side, p.Parallel)
+	}
+	return float64(p.Platform.Processors) / float64(side)
 }
 
 func shardBytes(p disdel.Plan, d disdel.DataInfo) float64 {
@@ -182,7 +203,7 @@ func (s scale) sample(r *disdel.Record, a disdel.Activation, seconds float64) sa
 	}
 	rest := max(0, seconds-grows-load-fetch-push)
 	return sample{
-		job: r.ID, cold: a.Cold, fixed: rest + load*s.load + (fetch+push)*s.weights,
+		job: r.ID, cold: a.Cold, fixed: (rest + load*s.load + (fetch+push)*s.weights) * s.crowd,
 		each: grows / float64(max(1, n)) * s.work * s.threads,
 	}
 }

@@ -23,6 +23,7 @@ type workload struct {
 	memory         disdel.Bytes
 	macs           int64
 	threads        int
+	processors     int     // of the platform; 0: unknown
 	cold, warm     float64 // s of start-up
 	rate           float64 // rows a second of a worker
 }
@@ -35,7 +36,7 @@ var lenet = workload{
 func (w workload) plan() disdel.Plan {
 	p := disdel.Plan{
 		Workers: w.workers, Rounds: w.epoch, Epochs: 1, Threads: w.threads, HeldOut: 10000, Parallel: w.workers,
-		Platform: disdel.PlatformLimits{MinTimeout: sec(0.1), MaxTimeout: sec(300)},
+		Platform: disdel.PlatformLimits{MinTimeout: sec(0.1), MaxTimeout: sec(300), Processors: w.processors},
 		Levels:   []disdel.Level{{Height: 1, Clusters: [][]int{{}}}},
 	}
 	for i := range w.workers {
@@ -413,4 +414,35 @@ func TestTimingStaysWithinBounds(t *testing.T) {
 			t.Errorf("%d legs", got.Legs)
 		}
 	})
+}
+
+// Actions that share the processors of one machine take each other's time: 12 workers on two have a sixth of the rows and a sixth
+// of a processor of two workers' each.
+func TestWorkersShareKnownProcessors(t *testing.T) {
+	on := func(w workload, processors int) workload { w.processors = processors; return w }
+	many := lenet
+	many.workers = 12
+	past := on(lenet, 2).run(1, steady)
+	alone, shared := Timing(many.input(past)), Timing(on(many, 2).input(past))
+	if a, b := alone.Timeouts[disdel.TaskTrain].Seconds(), shared.Timeouts[disdel.TaskTrain].Seconds(); a > 10 || b < 16 {
+		t.Errorf("timeouts of %v s on as many processors as actions, %v s on two", a, b)
+	}
+	two := Timing(on(lenet, 2).input(past)).Forecast.Duration.Likely.Seconds()
+	if got := shared.Forecast.Duration.Likely.Seconds(); got < two || got > 2*two {
+		t.Errorf("12 workers take %v s, two %v s", got, two)
+	}
+	if got, want := Timing(on(lenet, 2).input(on(many, 2).run(1, steady))).Timeouts[disdel.TaskTrain].Seconds(), 10.0; got < want {
+		t.Errorf("two workers are expected to take %v s by what 12 took", got)
+	}
+}
+
+// Loading a few kilobytes takes as long as loading a few more: a large shard's time does not follow from theirs.
+func TestSmallShardsDoNotScale(t *testing.T) {
+	small := lenet
+	small.rows, small.rate = 1000, 300000
+	past := small.run(1, steady)
+	got := Timing(lenet.input(past)).Timeouts[disdel.TaskTrain].Seconds()
+	if got > 30 { // half of the start of 1 s is the loading of 392 KB, and the shard is sixty times as large
+		t.Errorf("a timeout of %v s", got)
+	}
 }
