@@ -73,6 +73,7 @@ func TestPlanFollowsTheCeiling(t *testing.T) {
 		t.Fatal(err)
 	}
 	train, _ := free.Action(disdel.TaskTrain)
+	in.Platform.MinMemory = disdel.MB
 	in.Job.Resources.MaxMemory = train.Estimate.Total - 8*disdel.MB
 	tight, err := NewPlan(in)
 	if err != nil || tight.Workers <= 2 {
@@ -81,6 +82,10 @@ func TestPlanFollowsTheCeiling(t *testing.T) {
 	in.Job.Resources.MaxMemory = train.Estimate.Total - train.Estimate.Dta - disdel.MB
 	if _, err := NewPlan(in); !errors.Is(err, disdel.OverLimit) {
 		t.Errorf("below the model's own needs: %v, want OverLimit", err)
+	}
+	in.Platform.MinMemory, in.Job.Resources.MaxMemory = 128*disdel.MB, 100*disdel.MB
+	if _, err := NewPlan(in); !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "resources.maxMemory is 100 MB") {
+		t.Errorf("below the platform's least: %v, want OverLimit", err)
 	}
 	in = planInput(t)
 	in.Job.Distribution.Workers, in.Job.Resources.Memory = 2, 30*disdel.MB

@@ -174,6 +174,13 @@ func (b *planBuilder) actions() error {
 			}
 		}
 		memory := b.limit(v.e.Total)
+		if least := b.Platform.MinMemory; least > limit {
+			return &disdel.Error{
+				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+				Msg:  fmt.Sprintf("the least limit of an action on this platform is %v, and %s is %v", least, who, limit),
+				Hint: fmt.Sprintf("--set resources.maxMemory=%dMB, or leave it out", least.MB()),
+			}
+		}
 		if least, id := b.passed(v.task); min(least.Memory, limit) > memory && b.Job.Resources.Memory == 0 {
 			memory = min(least.Memory, limit)
 			b.because("%s memory: at least %v, since less was too little for %s", v.task, memory, id)

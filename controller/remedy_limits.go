@@ -100,6 +100,9 @@ func (d *decider) time() Remedy {
 	if done, all := limits.Trained(d.a); done > 0 && d.a.Task == disdel.TaskTrain {
 		return d.again(0, "%s: the round goes on from its stored state, %d of %d batches were trained", at, done, all)
 	}
+	if platform := d.Plan.Platform.MaxTimeout; most < platform { // it is the user's to raise: starting takes as long with any number of workers
+		return d.refuse("%s, and nothing came of it: --set resources.timeout=%s would pass (%s)", at, min(next, platform), why)
+	}
 	if r, ok := d.moreWorkers(2*d.Plan.Workers, at); ok {
 		return r
 	}

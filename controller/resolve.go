@@ -190,17 +190,18 @@ func (r *resolver) fit() {
 // CheckPlatform lists what a job asks of the platform that it does not allow.
 func CheckPlatform(job disdel.Job, p disdel.PlatformLimits) error {
 	r := job.Resources
+	refused := func(hint, format string, args ...any) error {
+		return &disdel.Error{Kind: disdel.OverLimit, Op: "check job against the platform", Msg: fmt.Sprintf(format, args...), Hint: hint}
+	}
 	over := func(format string, args ...any) error {
-		return &disdel.Error{
-			Kind: disdel.OverLimit, Op: "check job against the platform", Msg: fmt.Sprintf(format, args...),
-			Hint: "change the job file, or have an admin raise the platform's limit",
-		}
+		return refused("change the job file, or have an admin raise the platform's limit", format, args...)
 	}
 	switch {
 	case r.Memory > p.MaxMemory:
 		return over("resources.memory is %v, and the platform allows at most %v an action", r.Memory, p.MaxMemory)
 	case r.Memory > 0 && r.Memory < p.MinMemory:
-		return over("resources.memory is %v, and the platform allows no less than %v", r.Memory, p.MinMemory)
+		return refused(fmt.Sprintf("--set resources.memory=%dMB, or leave it out", p.MinMemory.MB()),
+			"resources.memory is %v, and the platform allows no less than %v", r.Memory, p.MinMemory)
 	case disdel.Millis(r.Timeout) > p.MaxTimeout:
 		return over("resources.timeout is %v, and the platform allows at most %v", r.Timeout, p.MaxTimeout)
 	case p.Pool > 0 && r.Memory > p.Pool:

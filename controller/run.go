@@ -78,6 +78,7 @@ type run struct {
 	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
 
 	seen       map[slot]*watched
+	began      time.Time
 	roundStart time.Time
 	phaseStart map[disdel.Task]time.Time
 	phaseOpen  map[disdel.Task]int
@@ -93,7 +94,7 @@ func (r *run) execute(ctx context.Context) {
 	delays, noMore := context.WithCancel(work)
 	defer noMore()
 	r.delays, r.unalarm = delays, func() {}
-	start := r.c.cfg.Now()
+	r.began = r.c.cfg.Now()
 	first := Event{Kind: EventStarted}
 	if err := r.ready(ctx); err != nil {
 		first = refused(disdel.Invocation{}, err)
@@ -101,14 +102,14 @@ func (r *run) execute(ctx context.Context) {
 	for _, a := range r.spec.Plan.Actions {
 		r.prepared[a.Name] = a.Limits
 	}
-	r.rec.Phases.Prepare += disdel.Millis(r.c.cfg.Now().Sub(start))
+	r.rec.Phases.Prepare += disdel.Millis(r.c.cfg.Now().Sub(r.began))
 	r.roundStart = r.c.cfg.Now()
 	if !r.obey(work, r.manager.Step(first)) {
 		r.loop(ctx, work)
 	}
 	noMore()
 	r.windDown(ctx, stop)
-	r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(start))
+	r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 }
 
 // ready makes the job's place on the platform. Of a job that is taken up again the store may be ahead of the checkpoint, and
@@ -133,6 +134,7 @@ func (r *run) loop(ctx, work context.Context) {
 		case e := <-r.events:
 			r.keep(&e)
 			ended = r.obey(work, r.manager.Step(e))
+			r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began)) // a resume goes on from what is saved
 			r.saver.save(r.rec)
 		case <-tick.C:
 			r.look(ctx)

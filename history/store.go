@@ -291,7 +291,7 @@ func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
 			Hint: "one of: " + strings.Join(byPrefix[:min(5, len(byPrefix))], ", "),
 		}
 	default:
-		return "", &disdel.Error{Kind: disdel.NotFound, Op: "find job", Msg: fmt.Sprintf("there is no job %q", ref), Hint: "disdel history"}
+		return "", &disdel.Error{Kind: disdel.NotFound, Op: "find job", Msg: fmt.Sprintf("there is no job %q", ref), Hint: "disdel history lists them; disdel quickstart runs a first one"}
 	}
 }
 

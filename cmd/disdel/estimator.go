@@ -19,7 +19,9 @@ var estimatorFlags = []cli.Flag{
 func (j *jobStack) estimator(job disdel.Job, past []disdel.Record) (estimator.Estimator, error) {
 	risk := job.Resources.Risk
 	if j.cli.IsSet("risk") {
-		risk = j.cli.Float64("risk")
+		if risk = j.cli.Float64("risk"); risk == 0 {
+			risk = -1 // no limit is without risk: it is refused as one, and not taken for the default
+		}
 	}
 	return estimator.New(j.cli.String("estimator"), risk, past)
 }

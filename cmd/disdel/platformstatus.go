@@ -150,7 +150,7 @@ func printPlatform(w io.Writer, d platformDocument) {
 // announce prints what sets a shell up, on stdout, for eval, and the rest for the person.
 func announce(u *ui, dir string, s platformState) error {
 	u.say("OpenWhisk at %s", s.Address)
-	u.say("any shell is set up for wsk and disdel by")
+	u.say("a shell is set up for wsk and disdel by the lines on standard output, or by: eval \"$(%s platform up --detach)\"", program())
 	err := u.show(platformDocument{Running: true, Home: dir, platformState: &s}, func(w io.Writer) {
 		fmt.Fprintf(w, "export WSK_CONFIG_FILE=%s\nexport DISDEL_APIHOST=%s\n", shellWord(s.Properties), s.Address)
 	})

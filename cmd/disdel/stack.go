@@ -338,9 +338,22 @@ type shelf struct{ store *modelstore.Store }
 func (s shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error) {
 	m, err := s.store.Commit(ctx, modelstore.Model{
 		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
-		Epochs: r.Plan.Epochs * len(r.Rounds), Workers: r.Plan.Workers,
+		Epochs: epochs(r), Workers: r.Plan.Workers,
 	}, r.Job.Output.Keep)
 	return m.ModelRef, err
+}
+
+// epochs is how many epochs a job has trained, begun ones included. Rounds before a resume may be missing in the record.
+func epochs(r *disdel.Record) int {
+	if len(r.Rounds) == 0 {
+		return 0
+	}
+	rounds := r.Rounds[len(r.Rounds)-1].Round + 1
+	if r.Plan.Batches == 0 {
+		return r.Plan.Epochs * rounds
+	}
+	all := max(1, r.Plan.Rounds)
+	return (r.Job.Training.Epochs*rounds + all - 1) / all
 }
 
 func (s shelf) Discard(ctx context.Context, folder string) error { return s.store.Discard(ctx, folder) }

@@ -32,7 +32,7 @@ func (r *reader) load(data []byte) *yaml.Node {
 		r.fault(p, "", mend(data, p, msg), "not YAML: %s", msg)
 		return nil
 	case len(documents) == 0:
-		r.fault(place{1, 1}, "", "disdel init writes one to start from", "the file is empty")
+		r.fault(place{1, 1}, "", "disdel explain lists the fields, examples/lenet-fashion.yaml is a job to start from", "the file is empty")
 		return nil
 	case len(documents) > 1:
 		r.fault(at(&documents[1]), "", "one job a file", "a second document starts here")

@@ -71,7 +71,7 @@ func (r *Report) change() *Advice {
 	f := r.Failure
 	switch {
 	case r.Status == disdel.StatusCanceled:
-		return again("nothing was wrong with the job; it starts anew")
+		return again("nothing was wrong with the job")
 	case f.activation == nil && f.Kind == disdel.Timeout:
 		return r.moreDeadline()
 	case f.activation == nil:
@@ -89,6 +89,9 @@ func (r *Report) change() *Advice {
 	case disdel.OutcomeTooLarge:
 		return &Advice{Why: "no limit of a job helps: the network's description has to be smaller, or the platform's bound higher"}
 	case disdel.OutcomeDeveloperError, disdel.OutcomeApplicationError:
+		if f.Kind == disdel.OverLimit || f.Kind == disdel.Denied {
+			return &Advice{Why: "memory and time of the action were within their limits: what refused it has to change first" + colon(f.Hint)}
+		}
 		return again("memory and time were within their limits, so that the same job may pass; if it ends the same way again, the log tells more")
 	case disdel.OutcomeThrottled:
 		return again("the quota counts by the minute: the same job passes once it is free")
@@ -97,6 +100,13 @@ func (r *Report) change() *Advice {
 	default:
 		return r.byKind()
 	}
+}
+
+func colon(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return ": " + hint
 }
 
 func (r *Report) byKind() *Advice {

@@ -97,6 +97,10 @@ func (r *Report) moreDeadline() *Advice {
 		return again("the record has no deadline to raise")
 	}
 	need, why := 2*have, fmt.Sprintf("no round was finished; twice the deadline is %v", 2*have)
+	if f := r.record.Plan.Forecast; f != nil && time.Duration(f.Duration.High) > need {
+		need = time.Duration(roundUp(f.Duration.High))
+		why = fmt.Sprintf("no round was finished; the job was expected to take up to %v", span(f.Duration.High))
+	}
 	if done > 0 && all > done {
 		whole := time.Duration(float64(r.Duration) * float64(all) / float64(done))
 		need = time.Duration(roundUp(disdel.Millis(headroom * float64(whole))))

@@ -8,6 +8,18 @@ import (
 	"github.com/disdel/disdel"
 )
 
+// done is how many rounds are: a controller that was killed may not have saved the last that its checkpoint has.
+func (r *Report) done() int {
+	n := 0
+	if len(r.Rounds) > 0 {
+		n = r.Rounds[len(r.Rounds)-1].Round + 1
+	}
+	if c := r.record.Checkpoint; c != nil {
+		n = max(n, c.Round)
+	}
+	return n
+}
+
 // headline is status, time, cost and accuracy in one line.
 func (r *Report) headline() string {
 	parts := []string{r.statusText()}
@@ -18,7 +30,7 @@ func (r *Report) headline() string {
 		parts = append(parts, r.accuracyText())
 	}
 	if r.Status == disdel.StatusRunning || r.Status == disdel.StatusFailed || r.Status == disdel.StatusCanceled {
-		parts = append(parts, fmt.Sprintf("%d of %s done", len(r.Rounds), many(r.record.Plan.Rounds, "round")))
+		parts = append(parts, fmt.Sprintf("%d of %s done", r.done(), many(r.record.Plan.Rounds, "round")))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -106,7 +106,7 @@ func (r *Report) tiles() []tile {
 		out = append(out, tile{"accuracy", fmt.Sprintf("%.4f", *r.Accuracy), fmt.Sprintf("best %.4f, round %d", r.Best.Accuracy, r.Best.Round+1)})
 	}
 	if r.record.Plan.Rounds > 0 {
-		out = append(out, tile{"rounds", fmt.Sprintf("%d of %d", len(r.Rounds), r.record.Plan.Rounds), ""})
+		out = append(out, tile{"rounds", fmt.Sprintf("%d of %d", r.done(), r.record.Plan.Rounds), ""})
 	}
 	for _, a := range r.Actions {
 		if a.Task == disdel.TaskTrain && a.Peak > 0 {
