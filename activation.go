@@ -19,6 +19,7 @@ type Invocation struct {
 	Estimate Bytes           `json:"estimateBytes"` // what the limit was set from
 	Likely   Bytes           `json:"likelyBytes"`   // expected peak
 	Params   json.RawMessage `json:"-"`             // the request below that goes with Task
+	Queue    Millis          `json:"-"`             // most that the job's own activations before it take, where not all run at once
 }
 
 // Activation is what became of an Invocation: OpenWhisk's record of it, read and classified.

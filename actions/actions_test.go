@@ -269,3 +269,28 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		t.Errorf("no request: %v", err)
 	}
 }
+
+// Over a slow way to the store there are fewer heartbeats: the work waits for each of them.
+func TestSlowHeartbeatsAreRare(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	begun := time.Now()
+	now, newest, waited := begun, int64(0), time.Duration(0)
+	h.now = func() time.Time {
+		if seen, err := b.board.Progress(t.Context(), "job-1"); err == nil && len(seen) == 1 && seen[0].UnixMs != newest {
+			newest, waited = seen[0].UnixMs, waited+50*time.Millisecond // one has arrived
+		}
+		now = now.Add(10 * time.Millisecond)
+		return now.Add(waited)
+	}
+	p := pulse{call: &call{host: h}, store: b.board, job: "job-1"}
+	for range 1000 {
+		if err := p.beat(t.Context(), disdel.Progress{Task: disdel.TaskTrain}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if worked := now.Sub(begun); waited == 0 || waited > worked/15 {
+		t.Errorf("%v of waiting for heartbeats beside %v of work", waited, worked)
+	}
+}

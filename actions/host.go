@@ -147,25 +147,34 @@ const outsideHeap = 3 * disdel.MB
 // heartbeatEvery is the time between an action's heartbeats: often enough for a live picture, too rarely to cost.
 const heartbeatEvery = 300 * time.Millisecond
 
+// The work waits while a heartbeat is on its way. Where that takes long there are fewer of them: one in heartbeatShare times what
+// the last one took, and yet one in heartbeatMost.
+const (
+	heartbeatShare = 20
+	heartbeatMost  = 5 * time.Second
+)
+
 // pulse tells the store how far an action is, and brings back whether the job was cancelled.
 type pulse struct {
 	call  *call
 	store *aggregator.Store
 	job   disdel.JobID
 	last  time.Time
+	took  time.Duration // the last one
 }
 
 // beat sends p if a heartbeat is due. It returns Canceled once somebody stopped the job; a store that does not answer
 // here is no reason to stop: the update will tell.
 func (p *pulse) beat(ctx context.Context, state disdel.Progress) error {
 	now := p.call.host.now()
-	if now.Sub(p.last) < heartbeatEvery {
+	if now.Sub(p.last) < max(heartbeatEvery, min(heartbeatShare*p.took, heartbeatMost)) {
 		return context.Cause(ctx)
 	}
-	p.last = now
 	state.Resident, state.Peak = p.call.host.probe()
 	state.UnixMs = now.UnixMilli()
 	cancel, err := p.store.Heartbeat(ctx, p.job, state)
+	p.last = p.call.host.now()
+	p.took = p.last.Sub(now)
 	if err == nil && cancel {
 		return &disdel.Error{Kind: disdel.Canceled, Op: string(state.Task), Job: p.job, Msg: "the job was stopped"}
 	}

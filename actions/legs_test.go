@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // sgd keeps one moment, adam two and a count of steps: what a leg forgets shows in the bits.
@@ -115,6 +117,75 @@ func TestALaterAttemptGoesOn(t *testing.T) {
 	req.Attempt, req.BatchSize = 3, 20
 	if res := b.leg(h, req, time.Hour); res.Rows != 400 {
 		t.Errorf("state of another batch was gone on from: %d rows", res.Rows)
+	}
+}
+
+// slowly is an engine whose state takes long to store: reading it moves the bench's clock.
+type slowly struct {
+	Engine
+	stored func()
+}
+
+func (s slowly) OptimizerState() disdel.Weights {
+	s.stored()
+	return s.Engine.(stateful).OptimizerState()
+}
+
+func (s slowly) SetOptimizerState(w disdel.Weights) error {
+	return s.Engine.(stateful).SetOptimizerState(w)
+}
+
+// A worker whose state takes longer to store than lies between two times of storing it still trains most of the time.
+func TestAStateThatIsSlowToStoreIsStoredLessOften(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	var took time.Duration
+	saves := 0
+	h.Use("slow", func(n disdel.Network, g *model.Graph, cfg engine.Config) (Engine, error) {
+		e, err := standard(n, g, cfg)
+		return slowly{e, func() { saves++; took += 30 * time.Second }}, err
+	})
+	start := time.Now()
+	now := start
+	h.now = func() time.Time { now = now.Add(time.Second); return now.Add(took) }
+	req := b.train(0)
+	req.Backend, req.Epochs, req.SaveEvery = "slow", 8, disdel.Millis(20*time.Second)
+	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); err != nil {
+		t.Fatal(err)
+	}
+	if trained := now.Sub(start); saves == 0 || took > trained/2 {
+		t.Errorf("stored %d times, which took %v, beside %v of training", saves, took, trained)
+	}
+}
+
+// Time to store the state is kept free before the deadline once it is known what that takes.
+func TestALegEndsWhileItsStateCanStillBeStored(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe)
+	defer h.Close()
+	var took time.Duration
+	h.Use("slow", func(n disdel.Network, g *model.Graph, cfg engine.Config) (Engine, error) {
+		e, err := standard(n, g, cfg)
+		return slowly{e, func() { took += 30 * time.Second }}, err
+	})
+	end := time.Now().Add(2 * time.Hour)
+	ctx, stop := context.WithDeadline(t.Context(), end)
+	defer stop()
+	now := end.Add(-4 * time.Minute)
+	h.now = func() time.Time { now = now.Add(time.Second); return now.Add(took) }
+	req := b.train(0)
+	req.Backend, req.Epochs, req.SaveEvery = "slow", 100, disdel.Millis(20*time.Second)
+	params, err := json.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := h.Handlers()[disdel.TaskTrain](ctx, params)
+	if err != nil || !res.(disdel.TrainResult).Paused {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if at := now.Add(took); !at.Before(end) {
+		t.Errorf("its state was stored %v after the deadline", at.Sub(end))
 	}
 }
 

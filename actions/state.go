@@ -254,19 +254,30 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 	now := t.call.host.now()
 	deadline, limited := ctx.Deadline()
 	if limited && !(last && t.at.epoch+1 == t.req.Epochs) {
-		reserve := 2*t.longest + 3*t.fetched + deadline.Sub(t.start)/20
+		reserve := 2*t.longest + max(3*t.fetched, 2*t.storing) + deadline.Sub(t.start)/20
 		if deadline.Sub(now) < reserve {
 			t.res.Paused = true
 			return true, t.save(ctx)
 		}
 	}
-	if every := time.Duration(t.req.SaveEvery); every > 0 && now.Sub(t.saved) >= every {
-		t.saved = now
-		if err := t.save(ctx); disdel.KindOf(err) != disdel.OverLimit { // a store without room for it costs only what a failure would
+	if every := time.Duration(t.req.SaveEvery); every > 0 && now.Sub(t.saved) >= max(every, saveShare*t.storing) {
+		if err := t.saveTimed(ctx, now); disdel.KindOf(err) != disdel.OverLimit { // a store without room for it costs only what a failure would
 			return false, err
 		}
 	}
 	return false, nil
+}
+
+// saveShare is how many times as long as it took to store its state a worker trains before it does so again: over a slow way to
+// the store a large state takes longer than SaveEvery, and it would do nothing else.
+const saveShare = 4
+
+// saveTimed stores the worker's state and measures that. The time to the next one counts from its end.
+func (t *trainer) saveTimed(ctx context.Context, begun time.Time) error {
+	err := t.save(ctx)
+	t.saved = t.call.host.now()
+	t.storing = t.saved.Sub(begun)
+	return err
 }
 
 // The bounds of a probe: enough batches that the first, slow ones do not count for much, and no more time than a person waits.

@@ -49,6 +49,7 @@ type trainer struct {
 	session *session
 	start   time.Time
 	fetched time.Duration // what reading state from the store took: writing it takes about as long
+	storing time.Duration // what writing it took last; 0: not done yet
 	longest time.Duration // batch
 	saved   time.Time     // when state was stored last
 	graph   *model.Graph

@@ -63,6 +63,13 @@ const (
 // stands between it and Redis forgets connections without a word.
 const idleTime = time.Minute
 
+// transferTimeout is the time that a column may take, or a head with its only one. go-redis counts from the beginning of a command,
+// whether or not bytes move: a hundred workers that push at once over 10 MB/s have 30 KB/s for each connection.
+const transferTimeout = 5 * time.Minute
+
+// patient is a server's client for what may be large. It has the same connections.
+func patient(server *redis.Client) *redis.Client { return server.WithTimeout(transferTimeout) }
+
 func connect(ctx context.Context, address, authority string) (*redis.Client, error) {
 	opt, err := redis.ParseURL(address)
 	if err != nil {

@@ -94,10 +94,21 @@ func (r *reduction) headSize() int {
 
 func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kind, id disdel.UpdateID) ([]byte, error) {
 	data, err := r.store.fetch(ctx, r.store.client, key, buf)
-	if err != nil && !errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "buffer too small") {
+	if tooSmall(err) {
+		data, err = r.store.fetch(ctx, r.store.client, key, make([]byte, len(buf)+maxSaid))
+	}
+	if tooSmall(err) {
 		return nil, refuse(k, id, "it is longer than one of this network")
 	}
 	return data, wrap(err, "fetch "+k.String(), id.String())
+}
+
+// maxSaid is what the producer of an update may say of it, a loss for every epoch of a long round among it: as much as an
+// action may answer on OpenWhisk. Buffers have room for as much only where it is said.
+const maxSaid = 1 << 20
+
+func tooSmall(err error) bool {
+	return err != nil && !errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "buffer too small")
 }
 
 // begin checks a head and makes a term of it.
@@ -122,7 +133,7 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 	default:
 		r.total += h.samples
 	}
-	h.layout = r.layout // equal, and held once
+	h.layout, h.meta = r.layout, nil // equal, and held once; of no use here
 	r.terms = append(r.terms, t)
 	if !h.inline() {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +52,24 @@ func reduceIsTheMean(t *testing.T, s *place) {
 	}
 	_, err := s.Reduce(ctx, nil, someWeights(1))
 	want(t, disdel.Invalid, err)
+}
+
+// What a producer says of its update grows with the epochs of its round, and is no part of the mean.
+func reduceTakesWhatIsSaid(t *testing.T, s *place) {
+	for _, column := range []int{columnValues, 4} {
+		s.column = column
+		u := update(1, 10)
+		u.ID.Job = disdel.JobID(fmt.Sprintf("job-%d", column))
+		u.Meta = map[string]string{"result": strings.Repeat("0.12345678901234567,", 10000)} // a loss for each of so many epochs
+		push(t, s, u)
+		if got, err := s.Reduce(ctx, []disdel.UpdateID{u.ID}, someWeights(1)); err != nil || got.Samples != 10 {
+			t.Errorf("columns of %d: %g samples, %v", column, got.Samples, err)
+		}
+		u.ID.Member, u.Meta["result"] = 2, strings.Repeat("x", 2*maxSaid)
+		push(t, s, u)
+		_, err := s.Reduce(ctx, []disdel.UpdateID{u.ID}, someWeights(1))
+		want(t, disdel.Corrupt, err)
+	}
 }
 
 // Members whose sum depends on the order show that it is theirs.

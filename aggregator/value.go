@@ -123,7 +123,7 @@ func (s *Store) writeParts(ctx context.Context, t staging, columns source) error
 		data := columns(b.bytes, b.values, k)
 		t.head.sums[k] = crc32.Checksum(data, castagnoli)
 		key := part(t.key, k)
-		return s.server(key).Set(ctx, key, data, keyLife).Err()
+		return patient(s.server(key)).Set(ctx, key, data, keyLife).Err()
 	})
 }
 
@@ -132,7 +132,7 @@ func (s *Store) writeHead(ctx context.Context, t staging, body []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err = patient(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
 		index := s.keys.index(t.head.id.Job)
 		p.SAdd(ctx, index, t.entry(), entry(s.keys.value(t.head.kind, t.head.id), 0))
 		p.Expire(ctx, index, keyLife)
@@ -150,6 +150,7 @@ func (s *Store) discard(ctx context.Context, job disdel.JobID, entries ...string
 // fetch reads a key into buf. It tries again when the connection breaks or the server has only just started: go-redis leaves
 // that to the caller where it reads into the caller's buffer.
 func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf []byte) ([]byte, error) {
+	server = patient(server)
 	for i, pause := 1, leastPause; ; i, pause = i+1, min(2*pause, mostPause) {
 		cmd := server.GetToBuffer(ctx, key, buf)
 		err := cmd.Err()
@@ -200,7 +201,7 @@ func (h *head) checkColumn(k int, data []byte) error {
 
 // open reads a value's head, with its only column where it has but one.
 func (s *Store) open(ctx context.Context, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
-	data, err := s.client.Get(ctx, s.keys.value(k, id)).Bytes()
+	data, err := patient(s.client).Get(ctx, s.keys.value(k, id)).Bytes()
 	if err != nil {
 		return nil, nil, wrap(err, "fetch "+k.String(), id.String())
 	}

@@ -279,6 +279,21 @@ func TestResolveListsEveryFault(t *testing.T) {
 	}
 }
 
+// Of nine train actions of which two run at once the last starts when four before it have ended: it is not lost until then.
+func TestInvocationsWaitForTheirTurn(t *testing.T) {
+	minute := disdel.Millis(time.Minute)
+	spec := Spec{Plan: disdel.Plan{Workers: 9, Parallel: 2, Shards: make([]disdel.Rows, 9), Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain, Limits: disdel.Limits{Timeout: minute}}}}}
+	if got := spec.train(work{attempt: 1}, 8, "").Queue; got != 4*minute {
+		t.Errorf("its turn comes after %v", got)
+	}
+	if got := spec.train(work{attempt: 2, limits: disdel.Limits{Timeout: 2 * minute}}, 8, "").Queue; got != 8*minute {
+		t.Errorf("with a raised timeout after %v", got)
+	}
+	if spec.Plan.Parallel = 9; spec.train(work{attempt: 1}, 8, "").Queue != 0 {
+		t.Error("it waits, and all run at once")
+	}
+}
+
 // A train action is told all that its job file says of training, and where in the job it is: schedules go by the latter.
 func TestTrainActionsAreToldHowToLearn(t *testing.T) {
 	in := planInput(t)

@@ -84,8 +84,17 @@ func (s *Spec) invocation(at slot, w work, params any) disdel.Invocation {
 	return disdel.Invocation{
 		ID: invocationID(w, at), Task: at.task, Action: actionName(action, limits),
 		Round: w.round, Level: at.level, Member: at.member, Attempt: w.attempt, Leg: w.leg,
-		Limits: limits, Estimate: action.Estimate.Total, Likely: action.Estimate.Likely, Params: body,
+		Limits: limits, Estimate: action.Estimate.Total, Likely: action.Estimate.Likely, Params: body, Queue: s.queue(limits),
 	}
+}
+
+// queue is the longest that an invocation waits for train actions of the job where the platform runs only some at once.
+func (s *Spec) queue(own disdel.Limits) disdel.Millis {
+	if s.Plan.Parallel <= 0 {
+		return 0
+	}
+	train, _ := s.Plan.Action(disdel.TaskTrain)
+	return disdel.Millis((s.Plan.Workers-1)/s.Plan.Parallel) * max(train.Limits.Timeout, own.Timeout)
 }
 
 // actionName is the plan's action, or one of its own for other limits: changing an action's limits would start all its

@@ -152,6 +152,10 @@ const patience = 2 * time.Minute
 // again repeats a call while its error is Unavailable, with growing pauses; when the minute's quota is used up, until the
 // minute has turned (OpenWhisk counts by the wall clock).
 func again[T any](ctx context.Context, log logrus.FieldLogger, call func() (T, error)) (T, error) {
+	return againFor(ctx, log, patience, call)
+}
+
+func againFor[T any](ctx context.Context, log logrus.FieldLogger, limit time.Duration, call func() (T, error)) (T, error) {
 	return backoff.Retry(ctx, func() (T, error) {
 		v, err := call()
 		switch {
@@ -166,7 +170,7 @@ func again[T any](ctx context.Context, log logrus.FieldLogger, call func() (T, e
 			log.WithError(err).Debug("trying again")
 			return v, err
 		}
-	}, backoff.WithMaxElapsedTime(patience), backoff.WithBackOff(&backoff.ExponentialBackOff{
+	}, backoff.WithMaxElapsedTime(limit), backoff.WithBackOff(&backoff.ExponentialBackOff{
 		InitialInterval: 50 * time.Millisecond, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: 10 * time.Second,
 	}))
 }

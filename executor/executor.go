@@ -89,9 +89,10 @@ func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
 	return &whisk.Action{Name: string(a.Name), Exec: x, Limits: &whisk.Limits{Memory: &memory, Timeout: &timeout}}
 }
 
-// Invoke starts an invocation without waiting for it. It waits out throttling and outages for two minutes.
+// Invoke starts an invocation without waiting for it. It waits out throttling and outages for two minutes, and for as long as
+// the job's own activations may keep it from its turn.
 func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
-	return again(ctx, e.cfg.Logger, func() (disdel.ActivationID, error) {
+	return againFor(ctx, e.cfg.Logger, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
 		c, err := e.client(ctx)
 		if err != nil {
 			return "", err
@@ -110,11 +111,11 @@ func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.Ac
 }
 
 // Wait returns the activation once its record exists. There is none while it runs or waits, and none ever if it was lost:
-// after twice the timeout and a minute, the time OpenWhisk itself allows an invoker, the outcome is Lost.
+// after twice the timeout and a minute, the time OpenWhisk itself allows an invoker, beyond the time that it may have waited for
+// the job's own activations, the outcome is Lost.
 func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error) {
-	timeout := time.Duration(inv.Limits.Timeout)
 	begin := time.Now()
-	deadline := begin.Add(2*max(timeout, time.Minute) + time.Minute)
+	deadline := begin.Add(lostAfter(inv))
 	pause := 10 * time.Millisecond
 	for {
 		a, found, err := e.look(ctx, inv, id)
@@ -133,6 +134,11 @@ func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 		}
 		pause = min(pause*11/10, e.cfg.PollEvery) // an end is noticed within a tenth of what it took
 	}
+}
+
+// lostAfter is how long after its invocation an activation without a record is lost.
+func lostAfter(inv disdel.Invocation) time.Duration {
+	return time.Duration(inv.Queue) + 2*max(time.Duration(inv.Limits.Timeout), time.Minute) + time.Minute
 }
 
 // look asks once for the record.
