@@ -18,6 +18,9 @@ type Capacity struct {
 	Policy string       // maxmemory-policy
 }
 
+// Evicts says whether the server drops values of its choice when it is full.
+func (c Capacity) Evicts() bool { return c.Policy != "" && c.Policy != "noeviction" }
+
 // Free is what may still be written, never below 0.
 func (c Capacity) Free() disdel.Bytes { return max(0, c.Limit-c.Used) }
 
@@ -78,13 +81,17 @@ const (
 	referencesHeld = 2
 	statesHeld     = 2
 	storeOverhead  = 1.1
+	perProcess     = 256 * disdel.KB // what Redis counts for the connections of one process
 )
+
+// processes are those that talk to the store at once: workers, an aggregation, the controller.
+func (n Need) processes() int { return n.Workers + 2 }
 
 // Bytes is the most that the job holds at once, all servers together.
 func (n Need) Bytes() disdel.Bytes {
 	round := disdel.Bytes(n.Workers)*n.Update + disdel.Bytes(n.Outputs)*n.Reference
 	all := round + referencesHeld*n.Reference + statesHeld*disdel.Bytes(n.Workers)*n.State
-	return disdel.Bytes(storeOverhead * float64(all))
+	return disdel.Bytes(storeOverhead*float64(all)) + disdel.Bytes(n.processes())*perProcess
 }
 
 // String is the arithmetic.
@@ -97,7 +104,7 @@ func (n Need) String() string {
 	if n.State > 0 {
 		parts = append(parts, fmt.Sprintf("%d states of each worker of %v", statesHeld, n.State))
 	}
-	return fmt.Sprintf("%s, and a tenth more: %v", strings.Join(parts, ", "), n.Bytes())
+	return fmt.Sprintf("%s, a tenth more, and %v for the connections of each of %d processes: %v", strings.Join(parts, ", "), perProcess, n.processes(), n.Bytes())
 }
 
 // Fits returns OverLimit with the arithmetic if one of the servers, over which values are spread evenly, is too small. A
@@ -119,13 +126,4 @@ func (n Need) Fits(servers []Capacity) error {
 		}
 	}
 	return nil
-}
-
-// CheckRoom returns OverLimit if the servers have no room for a job; other errors are Capacity's.
-func (s *Store) CheckRoom(ctx context.Context, n Need) error {
-	servers, err := s.Capacity(ctx)
-	if err != nil {
-		return err
-	}
-	return n.Fits(servers)
 }

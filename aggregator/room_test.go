@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func TestNeedIsTheSumOfWhatIsHeld(t *testing.T) {
 		{Need{Workers: 8, Update: 100, Reference: 100, Outputs: 2}, 1320},                         // and 200
 		{Need{Workers: 2, Update: 100, Reference: 100, State: 300}, (200 + 200 + 1200) * 11 / 10}, // two states of each
 	} {
-		if got := c.need.Bytes(); got != c.want {
+		if got := c.need.Bytes() - disdel.Bytes(c.need.Workers+2)*perProcess; got != c.want {
 			t.Errorf("%+v holds %d, want %d", c.need, got, c.want)
 		}
 	}
@@ -75,8 +76,8 @@ func TestAFullStoreRefusesByName(t *testing.T) {
 			}
 			big := disdel.Weights{{Name: "w", Shape: []int{1 << 20}, Data: make([]float32, 1<<20)}}
 			need := Need{Workers: 2, Update: 4 << 20, Reference: 4 << 20}
-			want(t, disdel.OverLimit, s.CheckRoom(ctx, need))
-			if err := s.CheckRoom(ctx, Need{Workers: 1, Update: 1 << 20, Reference: 1 << 20}); err != nil {
+			want(t, disdel.OverLimit, checkRoom(ctx, s.Store, need))
+			if err := checkRoom(ctx, s.Store, Need{Workers: 1, Update: 1 << 20, Reference: 1 << 20}); err != nil {
 				t.Error(err)
 			}
 			u := update(0, 1)
@@ -114,4 +115,13 @@ func TestEmbeddedForgetsWhatExpired(t *testing.T) {
 	if e.budget.used != 0 || len(e.budget.sizes) != 0 {
 		t.Errorf("%d bytes of %v", e.budget.used, e.budget.sizes)
 	}
+}
+
+// checkRoom asks and compares, as a job does before it starts.
+func checkRoom(ctx context.Context, s *Store, n Need) error {
+	servers, err := s.Capacity(ctx)
+	if err != nil {
+		return err
+	}
+	return n.Fits(servers)
 }

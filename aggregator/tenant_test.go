@@ -80,7 +80,7 @@ func TestATenantSeesOnlyItsOwn(t *testing.T) {
 	if err != nil || c[0].Known {
 		t.Errorf("capacity %+v, %v; want unknown", c, err)
 	}
-	if err := mine.CheckRoom(ctx, Need{Workers: 1, Update: 1 << 50}); err != nil {
+	if err := checkRoom(ctx, mine.Store, Need{Workers: 1, Update: 1 << 50}); err != nil {
 		t.Errorf("a server that does not tell refuses: %v", err)
 	}
 }

@@ -282,15 +282,17 @@ func (b *planBuilder) timeouts() error {
 	return CheckBudget(b.ID, b.Job, b.plan)
 }
 
-// bound is Eq. 6 with every action at its limits and every round at its timeout: the most the job can cost.
+// bound is Eq. 6 with every action at its limits and every leg and wave of every round at its timeout: the most the job can cost.
 func (b *planBuilder) bound() error {
 	var memory disdel.Bytes
 	var seconds float64
 	for _, a := range b.plan.Actions {
-		n := 1
+		n, runs := 1, b.plan.Rounds
 		switch a.Task {
 		case disdel.TaskTrain:
 			n = b.plan.Workers
+			waves := (n + max(1, b.plan.Parallel) - 1) / max(1, b.plan.Parallel)
+			runs *= max(1, b.plan.Legs) * waves
 		case disdel.TaskAggregate:
 			n = 0
 			for _, l := range b.plan.Levels {
@@ -298,7 +300,7 @@ func (b *planBuilder) bound() error {
 			}
 		}
 		memory += disdel.Bytes(n) * a.Limits.Memory
-		seconds += float64(a.Limits.Timeout) / 1e9 * float64(b.plan.Rounds)
+		seconds += a.Limits.Timeout.Seconds() * float64(runs)
 	}
 	b.plan.CostGBs = math.Round(seconds*float64(memory)/float64(disdel.GB)*10) / 10
 	return nil

@@ -10,9 +10,19 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// room returns OverLimit with the arithmetic if the store has no room for what a job's actions keep in it.
+// room returns OverLimit with the arithmetic if the store has no room for what a job's actions keep in it, and warns where what is
+// there may be dropped.
 func (j *jobStack) room(ctx context.Context, spec controller.Spec, g *model.Graph) error {
-	return j.board.CheckRoom(ctx, storeNeed(spec.Job, spec.Plan, g))
+	servers, err := j.board.Capacity(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range servers {
+		if c.Evicts() {
+			j.log.Warnf("Redis at %s drops values when it is full (maxmemory-policy %s), updates among them: set maxmemory-policy noeviction", c.Server, c.Policy)
+		}
+	}
+	return storeNeed(spec.Job, spec.Plan, g).Fits(servers)
 }
 
 // storeNeed is what is in the store at the end of a round. States that workers store in the middle of one are not counted:
