@@ -9,10 +9,24 @@ func (m *Manager) decide(a disdel.Activation) Remedy {
 	if a.Task == disdel.TaskEvaluate {
 		job.Training.BatchSize = m.evaluationBatch()
 	}
-	return Decide(RemedyInput{
-		Activation: a, Job: job, Plan: m.spec.Plan, Spent: m.spent, Patient: m.waitsFor(a),
-		Attempts: Attempts{Job: m.retries, Worker: e.counted, Platform: e.platform, Crashes: e.crashes},
-	})
+	attempts := Attempts{Job: m.retries, Worker: e.counted, Platform: e.platform, Crashes: e.crashes}
+	if m.answered(a) {
+		attempts.Job = 0
+	}
+	return Decide(RemedyInput{Activation: a, Job: job, Plan: m.spec.Plan, Spent: m.spent, Patient: m.waitsFor(a), Attempts: attempts})
+}
+
+// answered tells whether the limit that a failed activation lacked has been raised since, after another action of its task failed
+// as it did. Actions of one kind that run side by side find the same out together, and that counts once.
+func (m *Manager) answered(a disdel.Activation) bool {
+	switch raised := m.limits[a.Task]; a.Outcome {
+	case disdel.OutcomeOutOfMemory:
+		return raised.Memory > a.Limits.Memory
+	case disdel.OutcomeTimeout:
+		return raised.Timeout > a.Limits.Timeout
+	default:
+		return false
+	}
 }
 
 // waitsFor tells whether the job waits for a failed activation's work as long as it takes, until its own deadline.
@@ -27,7 +41,9 @@ func (m *Manager) tried(s slot, a disdel.Activation) {
 		e.platform++
 	} else {
 		e.counted++
-		m.retries++
+		if !m.answered(a) {
+			m.retries++
+		}
 	}
 	if crashed(a) {
 		e.crashes++
