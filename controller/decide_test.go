@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,29 @@ func TestWhatWorkersFindOutTogetherCountsOnce(t *testing.T) {
 		second := disdel.Activation{Invocation: again[1], Outcome: outcome, Failure: &disdel.Error{Kind: disdel.OOM}}
 		if orders := m.Step(Event{Kind: EventEnded, Activation: second}); len(orders) == 0 || orders[len(orders)-1].Kind != OrderFinish {
 			t.Errorf("%v: a second failure is answered by %+v", outcome, orders)
+		}
+	}
+}
+
+// A timeout that the user set, in which nothing was trained, is the user's to raise: starting takes as long with any number of
+// workers. The platform's own maximum leaves only smaller shards.
+func TestAUsersTimeoutIsNotAnsweredByWorkers(t *testing.T) {
+	for name, c := range map[string]struct {
+		own     disdel.Duration
+		workers int
+	}{
+		"the user's": {disdel.Duration(time.Second), 0},
+		"platform's": {0, 4},
+	} {
+		in := remedyInput(disdel.OutcomeTimeout, disdel.UnknownKind)
+		in.Job.Resources.Timeout = c.own
+		in.Activation.Limits.Timeout = disdel.Millis(time.Second)
+		if c.own == 0 {
+			in.Activation.Limits.Timeout = in.Plan.Platform.MaxTimeout
+		}
+		r := Decide(in)
+		if r.Workers != c.workers || r.Retry != (c.workers > 0) || c.own > 0 && !strings.Contains(r.Why, "--set resources.timeout=2s would pass") {
+			t.Errorf("%s: %+v", name, r)
 		}
 	}
 }
