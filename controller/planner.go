@@ -33,7 +33,7 @@ type PlanInput struct {
 }
 
 // NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by the
-// TimeoutRule, the aggregation tree by memory. It returns OverLimit with the arithmetic for a job that cannot fit.
+// TimeoutRule, the aggregation tree by what an action reads. It returns OverLimit with the arithmetic for a job that cannot fit.
 func NewPlan(in PlanInput) (disdel.Plan, error) {
 	b := planBuilder{PlanInput: in}
 	steps := []func() error{b.workers, b.actions, b.tree, b.rounds, b.timeouts, b.bound}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net"
 	"os/exec"
 	"strings"
@@ -82,7 +83,23 @@ func TestATooSmallRedisRefusesTheJob(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", text, errs)
 		}
 	}
-	if _, errs, code := d.run("quickstart", "--redis", "redis://"+address+"/0", "--set", "training.epochs=1"); code != 0 {
+	const warning = "set maxmemory-policy noeviction"
+	if _, errs, code := d.run("quickstart", "--redis", "redis://"+address+"/0", "--set", "training.epochs=1"); code != 0 || strings.Contains(errs, warning) {
 		t.Errorf("exit %d\n%s", code, errs)
+	}
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	answer := make([]byte, 5)
+	if _, err = c.Write([]byte("CONFIG SET maxmemory-policy allkeys-lru\r\n")); err == nil {
+		_, err = io.ReadFull(c, answer)
+	}
+	if err != nil || string(answer) != "+OK\r\n" {
+		t.Fatalf("%q, %v", answer, err)
+	}
+	if _, errs, code := d.run("quickstart", "--redis", "redis://"+address+"/0", "--set", "training.epochs=1"); code != 0 || !strings.Contains(errs, warning) {
+		t.Errorf("a Redis that evicts: exit %d\n%s", code, errs)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -183,6 +184,20 @@ func TestCommandsAreSafeInAShell(t *testing.T) {
 	out, err := exec.Command("sh", "-c", strings.Replace(line, "disdel report", "printf '%s\\n'", 1)).CombinedOutput()
 	if want := string(r.ID) + "\n--spec\n"; err != nil || string(out) != want {
 		t.Errorf("%s\ngave %q, want %q (%v)", line, out, want, err)
+	}
+}
+
+// Before the first round is done, the forecast says what a deadline has to allow; without one, it is doubled.
+func TestADeadlineFollowsTheForecast(t *testing.T) {
+	for want, forecast := range map[string]*disdel.Forecast{
+		"reliability.deadline=2m0s":  nil,
+		"reliability.deadline=10m0s": {Duration: disdel.Interval[disdel.Millis]{High: disdel.Millis(10 * time.Minute)}},
+	} {
+		r := load(t, "deadline")
+		r.Rounds, r.Plan.Forecast, r.Job.Reliability.Deadline = nil, forecast, disdel.Duration(time.Minute)
+		if a := report.New(r, now).Advice; len(a.Sets) != 1 || a.Sets[0] != want {
+			t.Errorf("%v, want %s", a.Sets, want)
+		}
 	}
 }
 
