@@ -80,8 +80,8 @@ type Interval[T any] struct {
 type Forecast struct {
 	Duration Interval[Millis]  `json:"durationMs"`
 	Cost     Interval[float64] `json:"costGBs"`
-	Source   string            `json:"source"`  // "history", "similar jobs", "probe" or "this job"
-	Samples  int               `json:"samples"` // measured activations behind it
+	Source   string            `json:"source"`             // "history", "similar jobs", "probe" or "this job"
+	Samples  int               `json:"samples"`            // measured activations behind it
 	Jobs     int               `json:"jobs,omitempty"`     // of the same network and data whose whole durations it was corrected by
 	Measured bool              `json:"measured,omitempty"` // jobs of just this shape are among them; else it is extrapolated
 	Note     string            `json:"note,omitempty"`     // why times are less certain than usual; "": they are not

@@ -29,6 +29,21 @@ type Cell struct {
 	Note     string                        `json:"note,omitempty"` // why it cannot be planned
 }
 
+// Basis says what a cell's time rests on: "measured" where jobs of just this shape ran, "probe", or "extrapolated" from jobs of
+// other shapes; "" where there is no time.
+func (c Cell) Basis() string {
+	switch {
+	case c.Forecast == nil:
+		return ""
+	case c.Forecast.Measured:
+		return "measured"
+	case c.Forecast.Source == "probe":
+		return "probe"
+	default:
+		return "extrapolated"
+	}
+}
+
 // Objective is what a forecast time is held against when the Pareto front is drawn.
 type Objective string
 

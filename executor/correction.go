@@ -17,14 +17,14 @@ type correction struct {
 // How sure the correction is, in units of a job of just the plan's shape.
 const (
 	ownWeight    = 20.0 // of such a job, beside one of half the workers or of twice the time
-	noCorrection = 2.0  // of the sum as it is
+	noCorrection = 0.3  // of the sum as it is
 	fadedAfter   = 12.0 // jobs until one counts half: the machine of today is rather like yesterday's
 )
 
 // What adds to the spread of the logarithm, beside what was measured.
 const (
 	leastJitter  = 0.08 // s: what a job's processes wait for whatever the work is
-	busyDoubt    = 0.35 // of what other programs make of it: they may end, and more may come
+	busyDoubt    = 0.15 // of what other programs make of it: they may end, and more may come
 	strangeDoubt = 0.05 // for each doubling of the nearest earlier job's time
 )
 

@@ -48,7 +48,6 @@ func busyNote(p disdel.PlatformLimits) string {
 		p.Busy, plural(p.Processors, "processor"))
 }
 
-
 // quota is the least time that the platform's invocations a minute allow for all of them, s.
 func (t *timer) quota(trained float64) float64 {
 	p := t.in.Plan

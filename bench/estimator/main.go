@@ -17,8 +17,14 @@ import (
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	only := flag.String("only", "", "run trials whose name contains this")
-	what := flag.String("parts", "memory,timeouts", "what to measure, of memory, timeouts and headline")
+	what := flag.String("parts", "memory,timeouts", "what to measure, of memory, timeouts, forecasts and headline")
+	seed := flag.Uint64("seed", 1, "what the jobs of the part forecasts are made from")
+	threads := flag.Int("burn", 0, "only keep so many threads busy")
 	flag.Parse()
+	if *threads > 0 {
+		burning(*threads)
+	}
+	parts["forecasts"] = func(ctx context.Context, program, _ string) error { return forecastsPart(ctx, program, *seed) }
 	if err := bench(*program, *only, *what); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
