@@ -50,7 +50,7 @@ type Objective string
 // The objectives.
 const (
 	AgainstCost   Objective = "cost"   // GB-s of the whole job
-	AgainstMemory Objective = "memory" // limit of a train action
+	AgainstMemory Objective = "memory" // likely peak of a train action: limits are often the platform's least
 )
 
 // WhatIf plans the job at every point of the grid, and at its own where the grid leaves that out. Cells come by batch, then
@@ -168,7 +168,7 @@ func onFront(cells []Cell, i int, against Objective) bool {
 
 func objectives(c Cell, against Objective) (time disdel.Millis, other float64) {
 	if against == AgainstMemory {
-		return c.Forecast.Duration.Likely, float64(c.Limit)
+		return c.Forecast.Duration.Likely, float64(c.Memory.Likely)
 	}
 	return c.Forecast.Duration.Likely, c.Forecast.Cost.Likely
 }

@@ -80,7 +80,10 @@ func decimal(v float64) string {
 func printWhatIf(w io.Writer, v whatIf, name string) {
 	u := v.unit()
 	fmt.Fprintln(w)
-	rows := [][]string{{"WORKERS", "BATCH", "MEMORY MB", "LIMIT", strings.TrimSpace("TIME " + u.name), "COST GB-S", "BASIS", ""}}
+	rows := [][]string{{"WORKERS", "BATCH", "MEMORY MB", "LIMIT", strings.TrimSpace("TIME " + u.name), "COST GB-S", "", ""}}
+	if v.timed() {
+		rows[0][6] = "BASIS"
+	}
 	for _, c := range v.Cells {
 		rows = append(rows, row(c, u))
 	}
@@ -105,7 +108,7 @@ func row(c controller.Cell, u unit) []string {
 	}
 	out = append(out, fmt.Sprint(c.Limit.MB()))
 	if f := c.Forecast; f == nil {
-		out = append(out, "-", "-", "-")
+		out = append(out, "-", "-", "")
 	} else {
 		out = append(out, between(u.text(f.Duration.Low), u.text(f.Duration.Likely), u.text(f.Duration.High)), between(decimal(f.Cost.Low), decimal(f.Cost.Likely), decimal(f.Cost.High)), c.Basis())
 	}
