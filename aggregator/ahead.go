@@ -15,7 +15,8 @@ type fetched struct {
 }
 
 // ahead reads items 0 to n-1 on several connections at once and gives them to use in their order. Each reader has one
-// buffer of size bytes, which it fills again once use has returned: memory is bounded whatever n is.
+// buffer of size bytes, which it fills again once use has returned: memory is bounded whatever n is. When the context ends it
+// returns the context's cause, having waited for the readers: fetch is expected to return then, too.
 func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i int, buf []byte) ([]byte, error), use func(i int, data []byte) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
@@ -39,8 +40,15 @@ func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i i
 		})
 	}
 	for i := range n {
-		got := <-ready[i%width]
-		if got.err != nil {
+		var got fetched
+		select {
+		case got = <-ready[i%width]:
+		case <-ctx.Done(): // its reader may be gone
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case got.err != nil:
 			return got.err
 		}
 		if err := use(i, got.data); err != nil {

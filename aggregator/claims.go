@@ -127,7 +127,7 @@ func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop f
 				return
 			case <-every.C:
 			}
-			cancel, err := s.Renew(held, c)
+			cancel, err := s.renewInTime(held, c)
 			switch {
 			case errors.Is(err, disdel.Conflict):
 				end(err)
@@ -140,6 +140,14 @@ func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop f
 		end(nil)
 		<-done
 	}
+}
+
+// renewInTime gives up when the lease has ended: what a server that does not answer is asked then comes too late, and stop would
+// wait for it.
+func (s *Store) renewInTime(ctx context.Context, c Claim) (cancel bool, err error) {
+	ctx, stop := context.WithTimeout(ctx, s.lease)
+	defer stop()
+	return s.Renew(ctx, c)
 }
 
 // Heartbeat stores how far an action is, and returns whether the job was cancelled.
