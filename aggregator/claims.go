@@ -150,7 +150,8 @@ func (s *Store) renewInTime(ctx context.Context, c Claim) (cancel bool, err erro
 	return s.Renew(ctx, c)
 }
 
-// Heartbeat stores how far an action is, and returns whether the job was cancelled.
+// Heartbeat stores how far an action is, and returns whether the job was cancelled. Each action of each round has a place of its
+// own, so that one that is late hides nobody's.
 func (s *Store) Heartbeat(ctx context.Context, job disdel.JobID, p disdel.Progress) (cancel bool, err error) {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *Store) Heartbeat(ctx context.Context, job disdel.JobID, p disdel.Progre
 	}
 	var flag *redis.IntCmd
 	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.HSet(ctx, s.keys.progress(job), fmt.Sprintf("%s/%d", p.Task, p.Member), data)
+		pipe.HSet(ctx, s.keys.progress(job), progressField(p), data)
 		pipe.Expire(ctx, s.keys.progress(job), keyLife)
 		flag = pipe.Exists(ctx, s.keys.cancel(job))
 		return nil
