@@ -201,8 +201,10 @@ const (
 func (p *pulse) during(ctx context.Context, state disdel.Progress, limit disdel.Bytes) (stop func()) {
 	ctx, end := context.WithCancel(ctx)
 	done := make(chan struct{})
+	var raised any
 	go func() {
 		defer close(done)
+		defer func() { raised = recover() }()
 		look := time.NewTicker(lookEvery)
 		defer look.Stop()
 		warned := false
@@ -225,5 +227,8 @@ func (p *pulse) during(ctx context.Context, state disdel.Progress, limit disdel.
 	return func() {
 		end()
 		<-done
+		if raised != nil { // in the goroutine of its own it would have ended the process
+			panic(raised)
+		}
 	}
 }

@@ -20,6 +20,8 @@ type fetched struct {
 func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i int, buf []byte) ([]byte, error), use func(i int, data []byte) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
+	var panics caught
+	defer panics.raise()
 	defer readers.Wait()
 	defer stop()
 	width := min(depth, n)
@@ -27,6 +29,7 @@ func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i i
 	for slot := range width {
 		ready[slot], free[slot] = make(chan fetched, 1), make(chan struct{}, 1)
 		readers.Go(func() {
+			defer panics.keep(stop)
 			buf := make([]byte, size)
 			for i := slot; i < n; i += width {
 				data, err := fetch(ctx, i, buf)
@@ -67,8 +70,10 @@ func each(ctx context.Context, n int, f func(ctx context.Context, worker, i int)
 	width := min(depth, n)
 	faults, at := make([]error, width), make([]int, width)
 	var workers sync.WaitGroup
+	var panics caught
 	for w := range width {
 		workers.Go(func() {
+			defer panics.keep(stop)
 			for i := w; i < n && ctx.Err() == nil; i += width {
 				if faults[w] = f(ctx, w, i); faults[w] != nil {
 					at[w] = i
@@ -79,6 +84,7 @@ func each(ctx context.Context, n int, f func(ctx context.Context, worker, i int)
 		})
 	}
 	workers.Wait()
+	panics.raise()
 	return first(ctx, faults, at)
 }
 

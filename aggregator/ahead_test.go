@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -74,6 +75,41 @@ func TestReadingAheadEndsAtAnyMoment(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A panic of a goroutine that works for somebody is raised again where that one is: in a goroutine of its own it would end the
+// process.
+func TestAPanicBesideIsTheCallers(t *testing.T) {
+	boom := func(i int) {
+		if i == 4 {
+			panic("boom")
+		}
+	}
+	for name, do := range map[string]func(){
+		"reading ahead": func() {
+			fetch := func(_ context.Context, i int, buf []byte) ([]byte, error) {
+				boom(i)
+				return buf, nil
+			}
+			ahead(t.Context(), 10, 1, fetch, func(int, []byte) error { return nil }) //nolint:errcheck // it panics
+		},
+		"several at once": func() {
+			each(t.Context(), 10, func(_ context.Context, _, i int) error { //nolint:errcheck // it panics
+				boom(i)
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				e, ok := recover().(*elsewhere)
+				if !ok || e.String() != "boom" || !strings.Contains(string(e.Stack()), "TestAPanicBesideIsTheCallers") {
+					t.Errorf("raised %v", e)
+				}
+			}()
+			do()
+		})
 	}
 }
 

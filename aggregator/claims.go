@@ -117,8 +117,12 @@ func conflict(op string, id disdel.UpdateID, why string) error {
 func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop func()) {
 	held, end := context.WithCancelCause(ctx)
 	done := make(chan struct{})
+	var panics caught
 	go func() {
 		defer close(done)
+		defer panics.keep(func() {
+			end(&disdel.Error{Kind: disdel.Internal, Op: "hold claim", Job: c.ID.Job, Msg: "renewing it panicked"})
+		})
 		every := time.NewTicker(s.lease / 3)
 		defer every.Stop()
 		for {
@@ -139,6 +143,7 @@ func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop f
 	return held, func() {
 		end(nil)
 		<-done
+		panics.raise()
 	}
 }
 
