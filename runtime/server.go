@@ -291,7 +291,7 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 		defer func() { done <- o }()
 		defer func() {
 			if r := recover(); r != nil {
-				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s", r, debug.Stack())
+				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s%s", r, origin(r), debug.Stack())
 				o = outcome{nil, &disdel.Error{
 					Kind: disdel.Internal, Op: string(s.task), Msg: fmt.Sprintf("the action panicked: %v", r),
 					Hint: "this is a defect of disdel; please report it with the activation's log",
@@ -318,6 +318,14 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 			}
 		}
 	}
+}
+
+// origin is the stack of the goroutine where a panic began, where what was raised here tells of another one.
+func origin(raised any) []byte {
+	if p, ok := raised.(interface{ Stack() []byte }); ok {
+		return p.Stack()
+	}
+	return nil
 }
 
 // limit is the configured one, else the request's own.
