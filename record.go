@@ -89,7 +89,7 @@ type DataInfo struct {
 	Train      int    `json:"train"`    // rows
 	HeldOut    int    `json:"heldOut"`
 	Drawn      bool   `json:"drawn,omitempty"` // rows of both are drawn by lot from all
-	Sample     []int  `json:"sample"` // [channels height width]
+	Sample     []int  `json:"sample"`          // [channels height width]
 	Classes    int    `json:"classes"`
 	SampleSize Bytes  `json:"sampleBytes"` // of one sample as stored
 }

@@ -29,7 +29,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		if shard, err = h.rows(ctx, shardKey{data: req.Data, rows: req.Rows, heldOut: true}); err != nil {
 			return err
 		}
-		e, err = h.built.get(g, engineKey(req.Backend, req.Network, engine.Config{Batch: req.BatchSize, Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
+		e, err = h.built.get(g, engineKey(req.Backend, req.Network, engine.Config{Batch: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
 		if err == nil {
 			h.bound(req.Memory, req.Estimate, slab(e))
 		}

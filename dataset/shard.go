@@ -134,7 +134,7 @@ func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.
 }
 
 // scattered reads rows of the train part by their places in the order that the split draws. Beside the rows and a chunk it holds
-// PlaceBytes for each row of the part, whatever is read of it.
+// four bytes for each row of the part, whatever is read of it.
 func (s *Store) scattered(ctx context.Context, m Manifest, split disdel.Split, rows disdel.Rows) (*Shard, error) {
 	place := drawn(split, m.Train.Rows)
 	invert(place)

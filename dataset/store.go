@@ -38,17 +38,7 @@ func manifestKey(name string) string { return path.Join(name, "manifest.json") }
 // chunkBytes is about how large a chunk is: large enough to read in one go, small enough to hold one beside a shard.
 const chunkBytes = 4 << 20
 
-// What reading and going through rows takes beside them, for who estimates that.
-const (
-	LabelBytes = 4 // of a row in memory, and of one in a chunk
-	PlaceBytes = 4 // of a row in an order: an epoch's, and of every row of the set while those of a drawn split are read
-)
-
-// ChunkSize is the size of a full chunk of rows of so many stored bytes, labels and all.
-func ChunkSize(sample disdel.Bytes) disdel.Bytes {
-	return disdel.Bytes(rowsOfChunk(int(sample))) * (sample + LabelBytes)
-}
-
+// rowsOfChunk is how many rows of so many stored bytes are in a full chunk; their labels come on top. estimator counts a chunk so.
 func rowsOfChunk(sample int) int { return max(1, chunkBytes/max(sample, 1)) }
 
 // Samples are rows in memory: what a reader makes and Add stores.
