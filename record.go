@@ -88,7 +88,8 @@ type DataInfo struct {
 	Checksum   string `json:"checksum"` // sha256 of the manifest
 	Train      int    `json:"train"`    // rows
 	HeldOut    int    `json:"heldOut"`
-	Sample     []int  `json:"sample"` // [channels height width]
+	Drawn      bool   `json:"drawn,omitempty"` // rows of both are drawn by lot from all
+	Sample     []int  `json:"sample"`          // [channels height width]
 	Classes    int    `json:"classes"`
 	SampleSize Bytes  `json:"sampleBytes"` // of one sample as stored
 }

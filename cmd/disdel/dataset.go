@@ -289,7 +289,11 @@ func sample(ctx context.Context, store *dataset.Store, name string, rows []int, 
 	}
 	doc = sampleDocument{Shape: m.Sample, Labels: make([]int32, len(rows))}
 	x := make([]float32, len(rows)*shard.SampleLen())
-	shard.Batch(rows, x, doc.Labels)
+	places := make([]int32, len(rows))
+	for i, r := range rows {
+		places[i] = int32(r)
+	}
+	shard.Batch(places, x, doc.Labels)
 	for i := range rows {
 		doc.Inputs = append(doc.Inputs, x[i*shard.SampleLen():(i+1)*shard.SampleLen()])
 	}
