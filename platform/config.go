@@ -69,6 +69,12 @@ type Config struct {
 	DataDir        string        // of the state, which then survives a restart; empty: a temporary file
 	MaxActivations int           // kept of each namespace; the oldest go first
 	BlockingWait   time.Duration // after which a blocking invocation is answered with its id alone
+
+	// Origins are the web pages that may call, as http://HOST:PORT. Empty: none. Pages of any other origin are refused,
+	// whatever key they have.
+	Origins []string
+	// Hosts are further names that requests may call the platform by, beside localhost and its address.
+	Hosts []string
 }
 
 // guestKey is the key of the namespace guest in OpenWhisk's standalone.conf and its clients' documents.
@@ -107,6 +113,9 @@ func (c *Config) validate() error {
 	case c.MaxActivations <= 0 || c.BlockingWait <= 0:
 		return bad("the bound on activations and the wait of blocking invocations must be positive")
 	default:
+		if err := c.validateGate(); err != nil {
+			return err
+		}
 		return validateNamespaces(c.Namespaces, Namespace{Name: c.Namespace, Key: c.AuthKey})
 	}
 }
