@@ -161,8 +161,15 @@ func TestTheGateStandsBeforeEveryHandler(t *testing.T) {
 
 func TestOriginsAndHostsAreChecked(t *testing.T) {
 	for _, c := range []struct{ origin, host string }{
-		{"*", ""}, {"null", ""}, {"board.example", ""}, {"http://", ""}, {"http://board.example/", ""}, {"ftp://board.example", ""},
-		{"", "board.example:80"}, {"", "Board"}, {"", ""},
+		{"*", ""},
+		{"null", ""},
+		{"board.example", ""},
+		{"http://", ""},
+		{"http://board.example/", ""},
+		{"ftp://board.example", ""},
+		{"", "board.example:80"},
+		{"", "Board"},
+		{"", ""},
 	} {
 		cfg := DefaultConfig()
 		cfg.Kinds = map[string]Kind{disdel.RuntimeKind: {Command: []string{"x"}}}

@@ -38,6 +38,7 @@ func (s *stack) detachPlatform(ctx context.Context, u *ui) error {
 	if err != nil {
 		return detachFailed(u, err, cmd, logTail(log, begin))
 	}
+	s.warnOfExposure(u, state.Address)
 	return announce(u, s.home, state)
 }
 
