@@ -135,7 +135,7 @@ func listen(host string, port int) (net.Listener, error) {
 
 // startPlatform serves the API on l and tells clients of it.
 func (s *stack) startPlatform(l net.Listener, u *ui) (platformState, error) {
-	state := platformState{PID: os.Getpid(), Address: reachable(l.Addr()), Started: time.Now()}
+	state := platformState{PID: os.Getpid(), Address: reachable(l.Addr()), Started: time.Now(), Boot: bootID(), StartTicks: startTicks(os.Getpid())}
 	var err error
 	if state.Properties, err = absolute(cmp.Or(s.cli.String("wskprops"), propertiesFile(s.home))); err != nil {
 		return state, err
