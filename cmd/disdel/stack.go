@@ -143,7 +143,7 @@ func (s *stack) executor(beats heartbeats) (*executor.Executor, disdel.Bytes, er
 	if err != nil {
 		return nil, 0, err
 	}
-	cfg := executor.Config{APIHost: s.cli.String("apihost"), Image: s.cli.String("image"), Logger: s.log, Beats: beats}
+	cfg := executor.Config{APIHost: ownPlatform(s.home, s.cli.String("apihost")), Image: s.cli.String("image"), Logger: s.log, Beats: beats}
 	if cfg.APIHost == "" {
 		p, err := s.platform(pool)
 		if err != nil {
@@ -177,7 +177,7 @@ func (s *stack) platformConfig(pool disdel.Bytes) (platform.Config, error) {
 	if err != nil {
 		return cfg, &disdel.Error{Kind: disdel.Internal, Op: "find this program", Err: err}
 	}
-	runner, err := actionBinary(s.cli)
+	runner, err := actionPath(s.cli.String("action"))
 	if err != nil {
 		return cfg, err
 	}
@@ -277,6 +277,15 @@ func authKey(home, apihost string) (string, error) {
 		Kind: disdel.Denied, Op: "find the OpenWhisk key", Msg: "neither DISDEL_AUTH nor AUTH in " + path + " is set",
 		Hint: "wsk property set --auth KEY, or put it into DISDEL_AUTH",
 	}
+}
+
+// ownPlatform is an address as `disdel platform up` of the same home told it, where it means that one by another name of this
+// machine: the key is for that process, and under another name another process may listen.
+func ownPlatform(home, apihost string) string {
+	if own := readProperties(propertiesFile(home))["APIHOST"]; own != "" && sameAddress(own, apihost) {
+		return own
+	}
+	return apihost
 }
 
 // controller joins everything that runs a job.
