@@ -83,20 +83,28 @@ type division struct {
 // divide splits the rows: a test part of the set's own is the held-out part; else the rows in an order drawn from the
 // split's seed, of which the last share is held out.
 func (m *Manifest) divide(s disdel.Split) division {
-	if m.Test.Rows > 0 {
+	d := m.counts(s)
+	if m.Test.Rows == 0 {
+		d.order = rand.New(rand.NewPCG(uint64(s.Seed), 0x5eed)).Perm(m.Train.Rows)
+	}
+	return d
+}
+
+// counts is divide without the order, which takes memory by the row.
+func (m *Manifest) counts(s disdel.Split) division {
+	switch {
+	case m.Test.Rows > 0:
 		return division{train: m.Train.Rows, heldOut: m.Test.Rows}
+	case !(s.Train > 0): // the share was not given
+		return division{train: m.Train.Rows}
 	}
-	n := int(float64(m.Train.Rows)*s.Train + 0.5)
-	if s.Train == 0 {
-		n = m.Train.Rows
-	}
-	rng := rand.New(rand.NewPCG(uint64(s.Seed), 0x5eed))
-	return division{train: n, heldOut: m.Train.Rows - n, order: rng.Perm(m.Train.Rows)}
+	n := min(int(float64(m.Train.Rows)*min(s.Train, 1)+0.5), m.Train.Rows)
+	return division{train: n, heldOut: m.Train.Rows - n}
 }
 
 // Info is what a record keeps of the data set under a split.
 func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
-	d := m.divide(s)
+	d := m.counts(s)
 	return disdel.DataInfo{
 		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut,
 		Sample: m.Sample, Classes: m.Classes, SampleSize: m.SampleSize(),
