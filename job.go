@@ -457,7 +457,7 @@ type Backoff struct {
 // Output says where the trained model goes.
 type Output struct {
 	Model string `json:"model"`
-	Keep  int    `json:"keep"` // versions kept
+	Keep  int    `json:"keep"` // newest versions kept; the best one is kept besides
 }
 
 // Duration is a time.Duration that reads and writes Go's syntax: "90s", "5m".

@@ -155,6 +155,9 @@ func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
 	if err := u.show(rec, func(w io.Writer) { printRecord(w, rec) }); err != nil {
 		return err
 	}
+	for _, note := range s.notes {
+		u.say("%s", note)
+	}
 	if rec.Status == disdel.StatusSucceeded {
 		return nil
 	}

@@ -105,6 +105,6 @@ var runFields = []field{
 
 	{path: "output", form: object, example: "{model: digits, keep: 5}", meaning: "Where the trained model goes."},
 	{path: "output.model", form: text, pattern: dnsLabel, looks: dnsInWords, defBy: "metadata.name", example: "digits", meaning: "Name of the trained model."},
-	{path: "output.keep", form: integer, min: new(float64(1)), def: "5", example: "5", meaning: "Versions of the model that are kept."},
+	{path: "output.keep", form: integer, min: new(float64(1)), def: "20", example: "5", meaning: "Newest versions of the model that are kept; the one with the highest held-out accuracy is kept besides."},
 	{path: "output.export", form: list, later: true, meaning: "Further formats of the trained model."},
 }
