@@ -118,6 +118,21 @@ type Record struct {
 	Resumes     int          `json:"resumes,omitempty"`    // times that the job was taken up again
 	Model       *ModelRef    `json:"model,omitempty"`
 	Failure     *Error       `json:"failure,omitempty"`
+	Origin      *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
+}
+
+// Origin is how a job was submitted, so that what is to be done next can be said as a whole command.
+type Origin struct {
+	Command string   `json:"command"`           // "submit" or "quickstart"
+	File    string   `json:"file,omitempty"`    // the job file's whole path; "": there is none to read again
+	Sets    []string `json:"sets,omitempty"`    // PATH=VALUE, in the order they were given, those of resumes behind
+	Options []Option `json:"options,omitempty"` // the other flags that were given, without passwords
+}
+
+// Option is a flag of the command line with its value.
+type Option struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 // Phases is where the job's time went, in wall time of the controller.

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -166,10 +165,10 @@ func (d *decider) choose() Remedy {
 	case d.updateDamaged():
 		return d.producers()
 	case d.a.Outcome == disdel.OutcomeDiverged:
-		return d.refuse("it would diverge again: lower the optimiser's learningRate, or set training.clipNorm")
+		return d.refuse("it would diverge again")
 	case d.a.Outcome == disdel.OutcomeCorrupt:
 		return d.refuse("its input is damaged, and would be again: add the data set anew")
-	case d.Attempts.Crashes == 1 && kindOf(d.a) == disdel.Crashed && d.a.Peak == 0:
+	case kindOf(d.a) == disdel.Crashed && (d.a.Suspected && d.Attempts.Crashes <= 1 || d.Attempts.Crashes == 1 && d.a.Peak == 0):
 		return d.silent()
 	case crashed(d.a) && (d.Attempts.Crashes == 0 || kindOf(d.a) == disdel.Crashed):
 		return d.again(d.pause(), "its process died, which may have been the machine")
@@ -180,14 +179,16 @@ func (d *decider) choose() Remedy {
 	}
 }
 
-// silent is for a process that died twice without a trace. Kubernetes does not say, and nothing was measured: memory is the
-// likeliest cause.
+// silent is for a process that died without a word where memory may have been the cause: on Kubernetes nothing else tells. It gets
+// a little more, as long as that changes nothing else of the job.
 func (d *decider) silent() Remedy {
 	r := d.memory()
-	if d.Patient && !(r.Retry && r.Batch == 0 && r.Workers == 0) {
-		return d.again(d.pause(), "its process died, and it is waited for")
+	if !r.Retry || r.Batch > 0 || r.Workers > 0 {
+		return d.again(d.pause(), "its process died, which may have been the machine")
 	}
-	r.Why = "its process died twice without a trace: " + r.Why
+	r.Why = "its process died without a word, possibly out of memory: " + r.Why
+	r.Adjustment.Why = "possibly out of memory: " + r.Adjustment.Why
+	r.After = d.pause()
 	return r
 }
 
@@ -221,25 +222,13 @@ func (d *decider) bounded(r Remedy) Remedy {
 		return d.refuse("the platform has failed it %d times in this round; ask its admin", n.Platform+1)
 	case platformFault(d.a):
 	case d.retries.Limit == 0 || d.retries.PerWorker == 0:
-		return d.refuse("the job allows no retries; next would have been %s", d.next(r))
+		return d.refuse("the job allows no retries (reliability.retries)")
 	case n.Job >= d.retries.Limit:
-		return d.refuse("the job's %d retries are used up (reliability.retries.limit); next would have been %s", d.retries.Limit, d.next(r))
+		return d.refuse("the job's %d retries are used up (reliability.retries.limit)", d.retries.Limit)
 	case n.Worker >= d.retries.PerWorker:
-		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker); next would have been %s", d.retries.PerWorker, d.next(r))
+		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker)", d.retries.PerWorker)
 	}
 	return d.affordable(r)
-}
-
-// next says what a remedy would have changed.
-func (d *decider) next(r Remedy) string {
-	if r.Adjustment == nil {
-		return "the same limits"
-	}
-	section := map[string]string{"batchSize": "training.", "workers": "distribution."}[r.Adjustment.Field]
-	if section == "" {
-		section = "resources."
-	}
-	return fmt.Sprintf("--set %s%s=%s", section, r.Adjustment.Field, r.Adjustment.To)
 }
 
 // affordable refuses what the budget does not hold. Another try is expected to take what this one took; out of time, its
@@ -254,8 +243,7 @@ func (d *decider) affordable(r Remedy) Remedy {
 		took = r.Limits.Timeout
 	}
 	if cost := heldFor(r.Limits.Memory, took); d.Spent+cost > most {
-		return d.refuse("the job has spent %.4g GB-s, another try takes about %.4g, and resources.maxCost is %.4g: --set resources.maxCost=%.0fGB-s, with %s",
-			d.Spent, cost, most, math.Ceil(d.Spent+cost), d.next(r))
+		return d.refuse("the job has spent %.4g GB-s, another try takes about %.4g, and resources.maxCost is %.4g", d.Spent, cost, most)
 	}
 	return r
 }

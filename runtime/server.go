@@ -391,13 +391,11 @@ func (s *Server) limit(params json.RawMessage) disdel.Bytes {
 func outOfMemory(task disdel.Task, resident, limit disdel.Bytes) *disdel.Error {
 	return &disdel.Error{
 		Kind: disdel.OOM, Op: string(task), Msg: fmt.Sprintf("the action used %v of its %v", resident, limit),
-		Hint: fmt.Sprintf("--set resources.memory=%dMB, or a smaller training.batchSize", (limit + limit/2).MB()),
 	}
 }
 
 func outOfTime(task disdel.Task) *disdel.Error {
 	return &disdel.Error{
 		Kind: disdel.Timeout, Op: string(task), Msg: "the action's deadline has passed",
-		Hint: "raise resources.timeout, or use more workers",
 	}
 }
