@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -60,8 +59,7 @@ type RemedyInput struct {
 	Job        disdel.Job
 	Plan       disdel.Plan // Platform in it
 	Attempts   Attempts
-	Spent      float64 // GB-s of the whole job so far, Spent's
-	Patient    bool    // neither attempts nor deaths bound the retries: the job waits for this work
+	Patient    bool // neither attempts nor deaths bound the retries: the job waits for this work
 }
 
 // Remedy is what is done about a failed activation.
@@ -227,7 +225,7 @@ func (d *decider) bounded(r Remedy) Remedy {
 	case n.Worker >= d.retries.PerWorker:
 		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker); next would have been %s", d.retries.PerWorker, d.next(r))
 	}
-	return d.affordable(r)
+	return r // the Manager keeps the job within its budget
 }
 
 // next says what a remedy would have changed.
@@ -240,24 +238,6 @@ func (d *decider) next(r Remedy) string {
 		section = "resources."
 	}
 	return fmt.Sprintf("--set %s%s=%s", section, r.Adjustment.Field, r.Adjustment.To)
-}
-
-// affordable refuses what the budget does not hold. Another try is expected to take what this one took; out of time, its
-// whole new timeout.
-func (d *decider) affordable(r Remedy) Remedy {
-	most := d.Job.Resources.MaxCost
-	if most <= 0 {
-		return r
-	}
-	took := d.a.Duration
-	if d.a.Outcome == disdel.OutcomeTimeout {
-		took = r.Limits.Timeout
-	}
-	if cost := heldFor(r.Limits.Memory, took); d.Spent+cost > most {
-		return d.refuse("the job has spent %.4g GB-s, another try takes about %.4g, and resources.maxCost is %.4g: --set resources.maxCost=%.0fGB-s, with %s",
-			d.Spent, cost, most, math.Ceil(d.Spent+cost), d.next(r))
-	}
-	return r
 }
 
 // updateDamaged says whether what another action had written is to blame: an update of a worker or of a cluster, or the
