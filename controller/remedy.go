@@ -59,8 +59,7 @@ type RemedyInput struct {
 	Job        disdel.Job
 	Plan       disdel.Plan // Platform in it
 	Attempts   Attempts
-	Spent      float64 // GB-s of the whole job so far, Spent's
-	Patient    bool    // neither attempts nor deaths bound the retries: the job waits for this work
+	Patient    bool // neither attempts nor deaths bound the retries: the job waits for this work
 }
 
 // Remedy is what is done about a failed activation.
@@ -228,25 +227,9 @@ func (d *decider) bounded(r Remedy) Remedy {
 	case n.Worker >= d.retries.PerWorker:
 		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker)", d.retries.PerWorker)
 	}
-	return d.affordable(r)
+	return r // the Manager keeps the job within its budget
 }
 
-// affordable refuses what the budget does not hold. Another try is expected to take what this one took; out of time, its
-// whole new timeout.
-func (d *decider) affordable(r Remedy) Remedy {
-	most := d.Job.Resources.MaxCost
-	if most <= 0 {
-		return r
-	}
-	took := d.a.Duration
-	if d.a.Outcome == disdel.OutcomeTimeout {
-		took = r.Limits.Timeout
-	}
-	if cost := heldFor(r.Limits.Memory, took); d.Spent+cost > most {
-		return d.refuse("the job has spent %.4g GB-s, another try takes about %.4g, and resources.maxCost is %.4g", d.Spent, cost, most)
-	}
-	return r
-}
 
 // updateDamaged says whether what another action had written is to blame: an update of a worker or of a cluster, or the
 // reference that a round starts from.

@@ -109,8 +109,6 @@ func TestDecide(t *testing.T) {
 		{"the worker's are", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) { in.Attempts.Worker = 3 }}, "no", "perWorker)"},
 		{"the platform is not counted with them", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Attempts = Attempts{Job: 6, Worker: 3, Platform: 5} }}, "again", "platform"},
 		{"but not for ever", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Attempts.Platform = 6 }}, "no", "failed it 7 times"},
-		{"no money left", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Job.Resources.MaxCost, in.Spent = 20, 10 }}, "no", "has spent 10 GB-s, another try takes about 12.5, and resources.maxCost is 20"},
-		{"money left", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Job.Resources.MaxCost, in.Spent = 23, 10 }}, "memory 256MB 320MB", "1.25"},
 	} {
 		in := remedyInput(c.outcome, c.kind)
 		for _, f := range c.change {
