@@ -104,14 +104,16 @@ type tool struct {
 	temp string
 }
 
-func build(t *testing.T) *tool {
+func build(t *testing.T, environment ...string) *tool {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds and trains")
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "disdel")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+	compile := exec.Command("go", "build", "-o", path, ".")
+	compile.Env = append(os.Environ(), environment...)
+	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	temp := filepath.Join(dir, "tmp")
@@ -537,7 +539,7 @@ func TestNormalizeMovesFlagsAhead(t *testing.T) {
 // Every kind of error has its exit code.
 func TestExitCodes(t *testing.T) {
 	for kind, want := range map[disdel.Kind]int{
-		disdel.Invalid: 2, disdel.Unavailable: 3, disdel.Denied: 4, disdel.OverLimit: 5, disdel.OOM: 7, disdel.Canceled: 8, disdel.Timeout: 124, disdel.Crashed: 1, disdel.NotFound: 1, disdel.Internal: 1,
+		disdel.Invalid: 2, disdel.Unavailable: 3, disdel.Denied: 4, disdel.OverLimit: 5, disdel.Conflict: 6, disdel.OOM: 7, disdel.Canceled: 8, disdel.Timeout: 124, disdel.Crashed: 1, disdel.NotFound: 1, disdel.Internal: 1,
 	} {
 		if got := exitCode(t.Context(), &disdel.Error{Kind: kind}); got != want {
 			t.Errorf("%v: exit %d, want %d", kind, got, want)
