@@ -229,10 +229,19 @@ func datasetRemove(u *ui) *cli.Command {
 				return err
 			}
 			return withSets(c, u, func(ctx context.Context, store *dataset.Store) error {
-				return store.Remove(ctx, c.Args().First())
+				name := c.Args().First()
+				if err := store.Remove(ctx, name); err != nil {
+					return err
+				}
+				return u.show(removedDocument{name}, func(w io.Writer) { fmt.Fprintf(w, "removed data set %s\n", clean(name)) })
 			})
 		},
 	}
+}
+
+// removedDocument is what `dataset remove` says with -o json.
+type removedDocument struct {
+	Removed string `json:"removed"`
 }
 
 // sampleDocument is rows as `infer --input` reads them, with the labels for who wants to compare.

@@ -172,7 +172,7 @@ func endPlatform(c *cli.Context, u *ui) error {
 		state, running := findPlatform(dir)
 		if !running {
 			u.say("no platform runs in %s", dir)
-			return nil
+			return u.show(platformDocument{Home: dir}, func(io.Writer) {})
 		}
 		if err := syscall.Kill(state.PID, syscall.SIGTERM); err != nil {
 			return &disdel.Error{Kind: disdel.Denied, Op: fmt.Sprintf("end process %d", state.PID), Err: err}
@@ -187,7 +187,7 @@ func waitForEnd(ctx context.Context, u *ui, dir string, pid int) error {
 	for {
 		if s, running := findPlatform(dir); !running || s.PID != pid {
 			u.say("the platform has ended")
-			return nil
+			return u.show(platformDocument{Home: dir}, func(io.Writer) {})
 		}
 		select {
 		case <-ctx.Done():
