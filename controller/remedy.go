@@ -230,7 +230,6 @@ func (d *decider) bounded(r Remedy) Remedy {
 	return r // the Manager keeps the job within its budget
 }
 
-
 // updateDamaged says whether what another action had written is to blame: an update of a worker or of a cluster, or the
 // reference that a round starts from.
 func (d *decider) updateDamaged() bool {
