@@ -43,9 +43,9 @@ func forecastSuite(seed uint64) (first []trial, later []beside) {
 		all := t.rows * t.workers
 		switch random.IntN(6) {
 		case 0:
-			t = shaped(kind{t.network, t.input, 0, t.optimize}, all, 1+random.IntN(4), t.batch, t.epochs)
+			t = shaped(timedNetwork{t.network, t.input, 0, t.optimize}, all, 1+random.IntN(4), t.batch, t.epochs)
 		case 1:
-			t = shaped(kind{t.network, t.input, 0, t.optimize}, all, t.workers, 32<<random.IntN(3), t.epochs)
+			t = shaped(timedNetwork{t.network, t.input, 0, t.optimize}, all, t.workers, 32<<random.IntN(3), t.epochs)
 		case 2:
 			t.epochs = 1 + random.IntN(5)
 		}
@@ -59,15 +59,15 @@ func forecastSuite(seed uint64) (first []trial, later []beside) {
 	return first, later
 }
 
-// kind is a network, its input, and rows that take about a second an epoch on one core.
-type kind struct {
+// timedNetwork is a network, its input, and rows that take about a second an epoch on one core.
+type timedNetwork struct {
 	network  string
 	input    []int
 	rows     int
 	optimize string
 }
 
-var forecastNetworks = []kind{
+var forecastNetworks = []timedNetwork{
 	{"lenet5", []int{1, 28, 28}, 24_000, "adam"},
 	{"lenet-kubeml", []int{1, 28, 28}, 10_000, "momentum"},
 	{"mlp", []int{1, 28, 28}, 30_000, "sgd"},
@@ -79,7 +79,7 @@ var forecastNetworks = []kind{
 }
 
 // shaped is a trial of so many rows altogether, with a whole batch for every worker.
-func shaped(k kind, all, workers, batch, epochs int) trial {
+func shaped(k timedNetwork, all, workers, batch, epochs int) trial {
 	all = max(all, workers*batch)
 	return newTrial(k.network, k.input, batch, k.optimize, rows(all/workers), func(t *trial) { t.workers, t.epochs = workers, epochs })
 }
