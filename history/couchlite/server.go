@@ -67,8 +67,9 @@ func (s *Server) Start() error {
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "start history", Err: err}
 	}
 	s.listener, s.served = l, make(chan struct{})
+	// No answer waits for anything but the file, so that a whole request can be bounded: nobody holds a connection for ever.
 	s.server = &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
 	}
 	go func() {
 		defer close(s.served)
@@ -155,6 +156,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, f func(*http.Requ
 	status, body, err := 0, any(nil), error(errNoAccess)
 	if name, password, ok := r.BasicAuth(); ok && name == user && subtle.ConstantTimeCompare([]byte(password), []byte(s.password)) == 1 {
 		status, body, err = f(r)
+	} else {
+		letGo(w)
 	}
 	if err != nil {
 		p := s.problemOf(err)
@@ -178,6 +181,12 @@ func encoded(body any) ([]byte, error) {
 		return ready.body, nil
 	}
 	return json.Marshal(body)
+}
+
+// letGo has the connection of who has no password closed after the answer, whatever body he still promises.
+func letGo(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) //nolint:errcheck // a recorder of tests has none
 }
 
 // revisionOf is what an answer's ETag names.
