@@ -81,7 +81,7 @@ const exitCodes = `  0  success
   2  usage, or an invalid file
   3  a back end cannot be reached
   4  not authenticated or not authorised
-  5  refused at admission: the estimate is over a limit, or a quota is used up
+  5  refused: the estimate is over a limit, a quota is used up, or a disk is full
   6  idempotency conflict
   7  the job ran out of memory
   8  somebody cancelled the job
@@ -91,7 +91,7 @@ const exitCodes = `  0  success
 
 var kindExit = map[disdel.Kind]int{
 	disdel.Invalid: exitUsage, disdel.Unavailable: exitUnreachable, disdel.Denied: exitDenied,
-	disdel.OverLimit: exitRefused, disdel.OOM: exitOOM, disdel.Canceled: exitCanceled, disdel.Timeout: exitTimeout,
+	disdel.OverLimit: exitRefused, disdel.NoSpace: exitRefused, disdel.OOM: exitOOM, disdel.Canceled: exitCanceled, disdel.Timeout: exitTimeout,
 }
 
 // usageError marks what the command line's parser refused.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,6 +41,7 @@ func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.
 	if err != nil {
 		return in, err
 	}
+	past = together(past, similar)
 	by, err := j.estimator(r.Job, past)
 	return controller.PlanInput{
 		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: similar, Past: past,
@@ -80,4 +83,11 @@ func (j *jobStack) input(ctx context.Context, u *ui, c *controller.Controller, i
 	u.say("probe  %.0f rows a second, ready after %v, peak %v", rate.RowsPerSecond, rate.StartUp, rate.Peak)
 	in.Rate = &rate
 	return in, nil
+}
+
+// together is the records of both lists, newest first, each once: those of the same kind may be older than the newest of any.
+func together(recent, similar []disdel.Record) []disdel.Record {
+	out := slices.Concat(recent, similar)
+	slices.SortStableFunc(out, func(a, b disdel.Record) int { return cmp.Compare(b.ID, a.ID) })
+	return slices.CompactFunc(out, func(a, b disdel.Record) bool { return a.ID == b.ID })
 }

@@ -306,3 +306,48 @@ func TestOneWordOfAPageIsNotBelieved(t *testing.T) {
 		}
 	}
 }
+
+// A repair keeps every document that the damage did not hit, and the damaged file.
+func TestARepairKeepsWhatCanBeRead(t *testing.T) {
+	s := open(t)
+	w := wire{t, s}
+	w.do("PUT", "/db", "")
+	revs := map[int]any{}
+	for i := range 60 {
+		_, got, _ := w.do("PUT", fmt.Sprintf("/db/doc-%05d", i), fmt.Sprintf(`{"kind":"a","n":%d,"text":%q}`, i, strings.Repeat("z", 100*i)))
+		revs[i] = got["rev"]
+	}
+	w.do("DELETE", fmt.Sprintf("/db/doc-00003?rev=%v", revs[3]), "")
+	whole, err := os.ReadFile(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, damage := range map[string]func([]byte) []byte{
+		"both heads": func(b []byte) []byte { clear(b[:8192]); return b },
+		"cut":        func(b []byte) []byte { return b[:len(b)/2] },
+		"catalog":    func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`"version"`), []byte(`"varsion"`)) },
+		"nothing":    func(b []byte) []byte { return b },
+	} {
+		if err := os.WriteFile(s.path, damage(bytes.Clone(whole)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.checked.Store(nil)
+		got, err := Repair(s.path, "db")
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if status, _, _ := w.do("GET", "/db/doc-00003", ""); status != 404 {
+			t.Errorf("%s: what was deleted is there", what)
+		}
+		if n := w.counts(); n != [3]int{got.Kept, got.Kept, got.Kept} || what != "cut" && got.Kept != 59 || got.Kept == 0 {
+			t.Errorf("%s: %+v, %v", what, got, n)
+		}
+		if _, err := os.Stat(got.Aside); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if status, answer, _ := w.do("PUT", "/db/more", `{"kind":"b"}`); status != 201 {
+			t.Errorf("%s: %v", what, answer)
+		}
+	}
+}
