@@ -38,6 +38,7 @@ func parts(seed uint64) map[string]func(ctx context.Context, program, only strin
 		"generated": func(ctx context.Context, program, only string) error {
 			return memoryPart(ctx, program, "generated_", named(generate(seed, generatedJobs), only))
 		},
+		"calib":    calib,
 		"timeouts": timeouts,
 		"headline": headline,
 	}
