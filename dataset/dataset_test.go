@@ -107,8 +107,8 @@ func TestStoresKeepWhatTheyAreGiven(t *testing.T) {
 			if list, err := s.List(ctx); err != nil || len(list) != 1 {
 				t.Errorf("list: %d, %v", len(list), err)
 			}
-			if err := s.Remove(ctx, "a"); err != nil {
-				t.Error(err)
+			if r, err := s.Remove(ctx, "a"); err != nil || r.Files != 4 {
+				t.Errorf("removed %+v, %v", r, err)
 			}
 			if list, _ := s.List(ctx); len(list) != 0 {
 				t.Errorf("%d left after remove", len(list))
@@ -130,7 +130,7 @@ func TestDamagedChunksAreRefusedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, _ := filepath.Glob(dir + "/*/*")
-	if len(files) != 2 {
+	if len(files) != 3 { // a chunk, the manifest and its checksum
 		t.Errorf("files: %v", files)
 	}
 	name := filepath.Join(dir, m.Train.Chunks[0].Key)

@@ -83,13 +83,13 @@ type division struct {
 // divide splits the rows: a test part of the set's own is the held-out part; else the rows in an order drawn from the
 // split's seed, of which the last share is held out.
 func (m *Manifest) divide(s disdel.Split) division {
-	if m.Test.Rows > 0 {
+	switch {
+	case m.Test.Rows > 0:
 		return division{train: m.Train.Rows, heldOut: m.Test.Rows}
+	case !(s.Train > 0): // the share was not given
+		return division{train: m.Train.Rows, drawn: true}
 	}
-	n := int(float64(m.Train.Rows)*s.Train + 0.5)
-	if s.Train == 0 {
-		n = m.Train.Rows
-	}
+	n := min(int(float64(m.Train.Rows)*min(s.Train, 1)+0.5), m.Train.Rows)
 	return division{train: n, heldOut: m.Train.Rows - n, drawn: true}
 }
 

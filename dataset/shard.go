@@ -100,6 +100,12 @@ func (s *Store) open(ctx context.Context, ref disdel.DataRef) (Manifest, divisio
 	if rows := max(m.Train.Rows, m.Test.Rows); rows > math.MaxInt32 { // places are counted in int32
 		return m, division{}, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + ref.Name, Msg: fmt.Sprintf("%d rows are too many", rows)}
 	}
+	if err := checkSplit(ref.Split); err != nil {
+		return m, division{}, err
+	}
+	if err := s.checkSizes(ctx, &m); err != nil { // before anything is allocated by its rows
+		return m, division{}, err
+	}
 	return m, m.divide(ref.Split), nil
 }
 
@@ -130,7 +136,7 @@ func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.
 		}
 		at += c.Rows
 	}
-	return out, nil
+	return out, unfilled(m.Name, max(0, min(at, rows.End)-rows.Start), rows.Len())
 }
 
 // scattered reads rows of the train part by their places in the order that the split draws. Beside the rows and a chunk it holds
@@ -139,7 +145,7 @@ func (s *Store) scattered(ctx context.Context, m Manifest, split disdel.Split, r
 	place := drawn(split, m.Train.Rows)
 	invert(place)
 	out, at := m.shard(rows.Len()), 0
-	read := chunkReader{s: s, m: m}
+	read, filled := chunkReader{s: s, m: m}, 0
 	for _, c := range m.Train.Chunks {
 		chunk, err := read.next(ctx, c)
 		if err != nil {
@@ -148,11 +154,12 @@ func (s *Store) scattered(ctx context.Context, m Manifest, split disdel.Split, r
 		for r := range c.Rows {
 			if to := int(place[at+r]); to >= rows.Start && to < rows.End {
 				chunk.copyRow(r, out, to-rows.Start)
+				filled++
 			}
 		}
 		at += c.Rows
 	}
-	return out, nil
+	return out, unfilled(m.Name, filled, rows.Len())
 }
 
 type chunkRows struct {
@@ -205,7 +212,7 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 		return nil, blobs.Wrap(err, "read chunk", c.Key)
 	}
 	damaged := func(why string) error {
-		return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: "disdel dataset add --overwrite " + m.Name}
+		return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: again(m.Name)}
 	}
 	if checksum(data) != c.Checksum {
 		return nil, damaged("its checksum is not the manifest's")
@@ -218,8 +225,11 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 		return nil, damaged("it does not hold x and y")
 	}
 	x, y := f.Tensors[0], f.Tensors[1]
-	if string(x.DType) != m.DType || fmt.Sprint(x.Shape) != fmt.Sprint(append([]int{c.Rows}, m.Sample...)) || len(y.Data) != 4*c.Rows {
+	if string(x.DType) != m.DType || fmt.Sprint(x.Shape) != fmt.Sprint(append([]int{c.Rows}, m.Sample...)) || y.DType != safetensors.I32 || len(y.Data) != 4*c.Rows {
 		return nil, damaged(fmt.Sprintf("it holds %s %v and %d bytes of labels", x.DType, x.Shape, len(y.Data)))
+	}
+	if err := m.checkLabels(y.Data); err != nil {
+		return nil, damaged(err.Error())
 	}
 	return &chunkRows{x: x, y: y.Data, n: int(m.SampleSize())}, nil
 }
