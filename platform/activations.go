@@ -71,10 +71,10 @@ func (p *Platform) record(run *running, c *container, e ending) *activation {
 	if e.cold {
 		rec.Annotations = append(rec.Annotations, kv("initTime", e.initTime.Milliseconds()))
 	}
-	if c != nil {
+	if c != nil && !p.cfg.NoEvidence {
 		rec.Annotations = append(rec.Annotations, kv("peakMemory", c.peak()))
 	}
-	if e.died && p.cfg.OOM == OOMAsDocker {
+	if e.died && p.cfg.saysMemory() {
 		rec.Annotations = append(rec.Annotations, kv("memoryKill", e.text == textMemoryExhausted))
 	}
 	return rec

@@ -43,6 +43,7 @@ var behaviours = map[string]func(params map[string]any) (status int, answer stri
 		return 200, fmt.Sprintf(`{"pid":%d,"child":%d}`, os.Getpid(), child.Process.Pid)
 	},
 	"touch":       touch,
+	"counted":     counted,
 	"no-sentinel": func(map[string]any) (int, string) { return 200, `{}` },
 	"killed": func(map[string]any) (int, string) {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)

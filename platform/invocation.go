@@ -99,11 +99,11 @@ func (p *Platform) start(u *user, path pathName, payload json.RawMessage) (*runn
 	if found.final() && found.overrides(payload) {
 		return nil, problem{400, textNotAllowed}
 	}
-	if err := u.admit(time.Now()); err != nil {
+	if err := u.admit(time.Now(), p.cfg.CountRefused); err != nil {
 		return nil, err
 	}
 	run := p.newRun(u, found, params, "")
-	run.ended = u.invocations.release
+	run.ended = func() { p.releaseSlot(u) }
 	p.flying.Go(func() { p.carryOut(run, p.cfg.Limits.SequenceLength) })
 	return run, nil
 }

@@ -425,7 +425,7 @@ func TestThrottlesAndLimitsSpeakAsOpenWhisk(t *testing.T) {
 		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"memory":1024}}`, "requirement failed: memory size 1024 MB exceeds allowed threshold of 512 MB"},
 		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"memory":64}}`, "requirement failed: memory size 64 MB below allowed threshold of 128 MB"},
 		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"timeout":301000}}`, "requirement failed: duration 301000 milliseconds exceeds allowed threshold of 300000 milliseconds"},
-		{"/actions/a", `{"exec":{"kind":"cobol","code":"x"}}`, "The specified runtime 'cobol' is not supported by this platform. Valid values are: 'disdel:1'."},
+		{"/actions/a", `{"exec":{"kind":"cobol","code":"x"}}`, "The request content was malformed:\nThe specified runtime 'cobol' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'."},
 		{"/actions/a", `{`, "The request content was malformed:"},
 	} {
 		if status, got := call(t, p, "PUT", ns+c.path, c.body); status != 400 || !strings.HasPrefix(fmt.Sprint(got["error"]), c.want) {

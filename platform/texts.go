@@ -140,7 +140,8 @@ func textNameLong(n int) string {
 }
 
 func textKind(kind string, valid []string) string {
-	return fmt.Sprintf("The specified runtime '%s' is not supported by this platform. Valid values are: '%s'.", kind, strings.Join(valid, "', '"))
+	valid = append(slices.Clone(valid), blackbox, sequenceKind)
+	return textMalformed(fmt.Sprintf("The specified runtime '%s' is not supported by this platform. Valid values are: '%s'.", kind, strings.Join(valid, "', '")))
 }
 
 func textReserved(name string) string { return fmt.Sprintf("Package name '%s' is reserved.", name) }
