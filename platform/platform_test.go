@@ -146,6 +146,7 @@ func start(t *testing.T, change func(*Config)) *Platform {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
+	fences := p.fences
 	t.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
@@ -153,8 +154,10 @@ func start(t *testing.T, change func(*Config)) *Platform {
 		if left, _ := os.ReadDir(cfg.TempDir); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}
-		if left, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/*/disdel-%d-*", os.Getpid())); len(left) > 0 {
-			t.Errorf("groups left behind: %v", left)
+		for _, base := range fences.folders() {
+			if _, err := os.Stat(base); err == nil {
+				t.Errorf("a group left behind: %s", base)
+			}
 		}
 	})
 	return p

@@ -139,7 +139,7 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	}
 	status, body, err := f(r)
 	if err != nil {
-		pr, ok := err.(problem)
+		pr, ok := unwritable(err).(problem)
 		if !ok {
 			pr = problem{500, textInternal}
 			p.cfg.Logger.WithError(err).Error("request failed")

@@ -57,6 +57,14 @@ func textTimeout(limit time.Duration, init bool) string {
 	return text + "."
 }
 
+// textLost is ours: no other OpenWhisk ever answers for an activation that it lost.
+const textLost = "The platform was ended while the action ran or waited, and started again. What it did is not known."
+
+// textCannotWrite is ours as well.
+func textCannotWrite(why error) string {
+	return fmt.Sprintf("The platform cannot write to its data folder (%v) and accepts nothing new until it can.", why)
+}
+
 // textForeignHost and textForeignOrigin are ours: OpenWhisk answers every page, and asks for keys that nobody knows.
 func textForeignHost(host string) string {
 	return fmt.Sprintf("The host %q is no name of this platform, which answers to its address and to localhost.", short([]byte(host)))
