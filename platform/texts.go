@@ -65,6 +65,9 @@ func textCannotWrite(why error) string {
 	return fmt.Sprintf("The platform cannot write to its data folder (%v) and accepts nothing new until it can.", why)
 }
 
+// textDamaged is ours: what is stored and cannot be believed is named.
+func textDamaged(err error) string { return "The platform's file is damaged: " + err.Error() }
+
 // textForeignHost and textForeignOrigin are ours: OpenWhisk answers every page, and asks for keys that nobody knows.
 func textForeignHost(host string) string {
 	return fmt.Sprintf("The host %q is no name of this platform, which answers to its address and to localhost.", short([]byte(host)))
