@@ -271,13 +271,13 @@ func TestIDXFiles(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(IDX{[]int{2, 2, 3}, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}, got); diff != "" {
+		if diff := cmp.Diff(IDX{Shape: []int{2, 2, 3}, Data: []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	for name, file := range map[string][]byte{
 		"empty": {}, "header cut": plain[:9], "data cut": plain[:20], "a byte too many": append(bytes.Clone(plain), 0),
-		"type": append([]byte{0, 0, 13, 3}, plain[4:]...), "rank": append([]byte{0, 0, 8, 2}, plain[4:]...),
+		"type": append([]byte{0, 0, 12, 3}, plain[4:]...), "rank": append([]byte{0, 0, 8, 5}, plain[4:]...), "empty side": idxFile([]int{1, 0, 7}, nil),
 		"overflow": idxFile([]int{math.MaxUint32, math.MaxUint32, math.MaxUint32}, nil), "gzip cut": packed.Bytes()[:20],
 	} {
 		if _, err := ReadIDX(bytes.NewReader(file)); !errors.Is(err, disdel.Corrupt) {
@@ -285,7 +285,7 @@ func TestIDXFiles(t *testing.T) {
 		}
 	}
 	x, _ := ReadIDX(bytes.NewReader(plain))
-	if _, err := FromIDX(x, IDX{[]int{3}, []byte{0, 1, 2}}); !errors.Is(err, disdel.Corrupt) {
+	if _, err := FromIDX(x, IDX{Shape: []int{3}, Data: []byte{0, 1, 2}}, CHW); !errors.Is(err, disdel.Corrupt) {
 		t.Errorf("3 labels for 2 images: %v, want Corrupt", err)
 	}
 }

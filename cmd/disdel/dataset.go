@@ -137,7 +137,7 @@ func readPair(images, labels string) (dataset.Samples, error) {
 	if err != nil {
 		return dataset.Samples{}, err
 	}
-	return dataset.FromIDX(x, y)
+	return dataset.FromIDX(x, y, dataset.CHW)
 }
 
 func readIDX(name string) (dataset.IDX, error) {
