@@ -317,7 +317,7 @@ func TestNPYFiles(t *testing.T) {
 	}
 	for name, file := range map[string][]byte{
 		"cut": good[:len(good)-1], "long": append(bytes.Clone(good), 0), "big-endian": npyFile("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }\n", []byte{0, 0, 0, 0}),
-		"fortran": npyFile("{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }\n", []byte{0, 0, 0, 0}), "huge": npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 9), }\n", nil),
+		"huge":   npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 9), }\n", nil),
 		"object": npyFile("{'descr': '|O8', 'fortran_order': False, 'shape': (1,), }\n", make([]byte, 8)), "no magic": []byte("hello, world"),
 		"negative": npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }\n", nil),
 	} {
@@ -363,6 +363,25 @@ func TestFashionMNISTOfTheDebianPackage(t *testing.T) {
 	}
 	if in.Train.Len() != 60000 || in.Test.Len() != 10000 || fmt.Sprint(in.Train.Shape) != "[1 28 28]" {
 		t.Errorf("%d and %d rows of %v", in.Train.Len(), in.Test.Len(), in.Train.Shape)
+	}
+}
+
+// Fortran's order, which NumPy keeps when it transposes, is turned.
+func TestNPYFilesInFortransOrder(t *testing.T) {
+	for _, c := range []struct {
+		shape string
+		data  []byte
+		want  []float32
+	}{
+		{"(2, 3)", []byte{1, 4, 2, 5, 3, 6}, []float32{1, 2, 3, 4, 5, 6}},
+		{"(2, 2, 2)", []byte{1, 5, 3, 7, 2, 6, 4, 8}, []float32{1, 2, 3, 4, 5, 6, 7, 8}},
+		{"(3,)", []byte{1, 2, 3}, []float32{1, 2, 3}},
+		{"(0, 3)", nil, []float32{}},
+	} {
+		got, _, err := ReadNPY(bytes.NewReader(npyFile("{'descr': '|u1', 'fortran_order': True, 'shape': "+c.shape+", }\n", c.data)))
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", c.shape, err, diff)
+		}
 	}
 }
 

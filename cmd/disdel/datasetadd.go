@@ -31,6 +31,7 @@ func datasetAdd(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "test-images", Usage: "`FILE` of held-out images"},
 			&cli.StringFlag{Name: "test-labels", Usage: "`FILE` of held-out labels"},
 			&cli.StringFlag{Name: "layout", Usage: "`LAYOUT` of images with several channels: chw or hwc", Value: string(dataset.CHW)},
+			&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in the order of their labels: cat,dog"},
 			&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
 		},
 		Action: func(c *cli.Context) error {
@@ -70,7 +71,7 @@ const downloadTimeout = 10 * time.Minute
 
 // fromFiles says whether the user names files, not one of the known data sets.
 func fromFiles(c *cli.Context) bool {
-	for _, flag := range []string{"format", "images", "labels", "test-images", "test-labels", "layout"} {
+	for _, flag := range []string{"format", "images", "labels", "test-images", "test-labels", "layout", "classes"} {
 		if c.IsSet(flag) {
 			return true
 		}
@@ -103,6 +104,10 @@ func inputFromFiles(c *cli.Context, name string) (dataset.Input, error) {
 	}
 	layout := dataset.Layout(strings.ToLower(c.String("layout")))
 	in := dataset.Input{Name: name}
+	if names := c.String("classes"); names != "" {
+		in.ClassNames = strings.Split(names, ",")
+		in.Classes = len(in.ClassNames)
+	}
 	switch f := c.String("format"); {
 	case !strings.EqualFold(f, "idx"):
 		return in, bad(fmt.Sprintf("format %q is not supported", f), "the one format is idx, and --format may be left out")

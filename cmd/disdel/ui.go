@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/report"
 )
 
 // ui is how disdel talks: data on stdout, everything else on stderr.
@@ -36,7 +38,7 @@ func newUI(in io.Reader, out, err io.Writer) *ui {
 // say writes a message for the person at the terminal.
 func (u *ui) say(format string, args ...any) {
 	if !u.quiet {
-		fmt.Fprintf(u.err, format+"\n", args...)
+		fmt.Fprintln(u.err, clean(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -44,14 +46,21 @@ func (u *ui) say(format string, args ...any) {
 func (u *ui) show(v any, print func(w io.Writer)) error {
 	switch u.format {
 	case "json":
-		enc := json.NewEncoder(u.out)
+		var out bytes.Buffer
+		enc := json.NewEncoder(&out)
 		enc.SetIndent("", "  ")
-		return enc.Encode(v)
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		_, err := u.out.Write(report.CleanJSON(out.Bytes()))
+		return err
 	case "yaml":
 		return u.showYAML(v)
 	default:
-		print(u.out)
-		return nil
+		var out bytes.Buffer // whatever prints it, no name in it reaches the terminal as a command
+		print(&out)
+		_, err := io.WriteString(u.out, clean(out.String()))
+		return err
 	}
 }
 
@@ -69,7 +78,7 @@ func (u *ui) showYAML(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = u.out.Write(out)
+	_, err = io.WriteString(u.out, clean(string(out)))
 	return err
 }
 
@@ -114,14 +123,10 @@ func nonEmpty(list ...string) []string {
 }
 
 // clean takes the teeth out of text that came from outside: control characters would reach the terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, s)
-}
+func clean(s string) string { return report.Clean(s) }
+
+// oneLine is clean for a value within a line, which must not start one of its own.
+func oneLine(s string) string { return report.OneLine(s) }
 
 // table writes aligned columns; a row is a list of cells.
 func table(w io.Writer, rows ...[]string) {
@@ -129,7 +134,7 @@ func table(w io.Writer, rows ...[]string) {
 	for _, r := range rows {
 		cells := make([]string, len(r))
 		for i, c := range r {
-			cells[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(clean(c))
+			cells[i] = oneLine(c)
 		}
 		fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
