@@ -223,11 +223,3 @@ func (c *classifier) ownError() bool {
 	c.fail(outcome, e.Error.Kind, e.Error.Error(), hint)
 	return true
 }
-
-// lost is what became of an invocation without a record.
-func lost(inv disdel.Invocation, id disdel.ActivationID, beats []disdel.Beat) disdel.Activation {
-	c := newClassifier(inv, Record{ID: id}, beats)
-	c.because("OpenWhisk has no record of activation %s after twice its timeout", id)
-	c.fail(disdel.OutcomeLost, disdel.Lost, "OpenWhisk accepted it and has no record of it", "submit the job again; an invoker may have been restarted")
-	return c.close()
-}
