@@ -37,7 +37,7 @@ type Config struct {
 // Executor runs actions on one OpenWhisk namespace. It is safe for concurrent use.
 type Executor struct {
 	cfg       Config
-	transport *http.Transport
+	transport http.RoundTripper
 	health    health
 	pace      pace
 	probes    probes
@@ -88,7 +88,9 @@ func checkAddress(host string) error {
 
 // Close ends idle connections.
 func (e *Executor) Close() error {
-	e.transport.CloseIdleConnections()
+	if t, ok := e.transport.(*http.Transport); ok {
+		t.CloseIdleConnections()
+	}
 	return nil
 }
 
@@ -177,7 +179,7 @@ func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, 
 	case strings.Contains(err.Error(), errRedirected.Error()), status >= 300 && status < 400:
 		out.Kind, out.Err = disdel.Invalid, errRedirected
 		out.Hint = "name the API's own address with --apihost"
-	case status == 0 || status == http.StatusBadGateway || status == http.StatusGatewayTimeout:
+	case status == 0:
 		out = e.unreachable(op)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		out.Kind, out.Hint = disdel.Denied, "check the key: DISDEL_AUTH, or AUTH in ~/.wskprops"

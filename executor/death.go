@@ -88,7 +88,10 @@ func (c *classifier) death() {
 	case !diedSilently(c.text):
 		why = "it did not answer as an action does: " + c.text
 	}
-	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why+c.memoryText(), hint)
+	if diedSilently(c.text) {
+		why += c.memoryText()
+	}
+	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, hint)
 }
 
 // farBelow is the share of the limit below which neither what was measured nor what was expected makes memory a likely cause of a
