@@ -211,7 +211,7 @@ func (c *classifier) ownError() bool {
 	outcome, ok := ownOutcomes[e.Error.Kind]
 	switch {
 	case ok:
-	case strings.Contains(e.Error.Msg, textPanicked):
+	case e.Error.Code == disdel.CodePanicked, strings.Contains(e.Error.Msg, textPanicked): // images of earlier versions have no code
 		outcome = disdel.OutcomeDeveloperError
 	default:
 		outcome = disdel.OutcomeApplicationError

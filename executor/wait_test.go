@@ -313,7 +313,9 @@ func TestNoSecretIsToldOrSentElsewhere(t *testing.T) {
 	var sent []string
 	elsewhere := serving(t, func(w http.ResponseWriter, r *http.Request) { sent = append(sent, r.Header.Get("Authorization")) })
 	for _, path := range []string{"", "/api/v1/x"} {
-		here := serving(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere+path, http.StatusTemporaryRedirect) })
+		here := serving(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere+path, http.StatusTemporaryRedirect)
+		})
 		e, err := New(Config{APIHost: here, AuthKey: "user:" + canary, Logger: quiet()})
 		if err != nil {
 			t.Fatal(err)
