@@ -38,9 +38,10 @@ type Activation struct {
 	Rows     int               `json:"rows,omitempty"`     // trained or evaluated by this activation, each epoch's counted
 	Result   json.RawMessage   `json:"-"`                  // the task's result below; nil unless Outcome is Success or Paused
 	Failure  *Error            `json:"failure,omitempty"`
-	Evidence []string          `json:"evidence,omitempty"` // what the classification rests on
-	Beats    []Beat            `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
-	Logs     []string          `json:"logs,omitempty"`     // the tail, failures only
+	Evidence []string          `json:"evidence,omitempty"`  // what the classification rests on
+	Beats    []Beat            `json:"beats,omitempty"`     // heartbeats, thinned out; the last one is always there
+	Logs     []string          `json:"logs,omitempty"`      // the tail, failures only
+	Loss     *float64          `json:"trainLoss,omitempty"` // of the last epoch; train actions that passed only
 }
 
 // Beat is one heartbeat of a running action.

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -336,11 +337,24 @@ func newJobID() disdel.JobID {
 type shelf struct{ store *modelstore.Store }
 
 func (s shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error) {
+	if r.Model != nil {
+		return *r.Model, s.revise(ctx, r)
+	}
 	m, err := s.store.Commit(ctx, modelstore.Model{
 		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
-		Epochs: epochs(r), Workers: r.Plan.Workers,
+		Epochs: epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings, Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
 	}, r.Job.Output.Keep)
 	return m.ModelRef, err
+}
+
+// revise adds to a version what an evaluation found out after it was made. Its weights were written again, to the same bits.
+func (s shelf) revise(ctx context.Context, r *disdel.Record) error {
+	m, err := s.store.Get(ctx, fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version))
+	if err != nil {
+		return err
+	}
+	m.Accuracy, m.Loss, m.Learned, m.Warnings, m.Evaluated = r.Accuracy, r.Loss, r.Learned, r.Warnings, new(r.Unevaluated == nil)
+	return s.store.Revise(ctx, m)
 }
 
 // epochs is how many epochs a job has trained, begun ones included. Rounds before a resume may be missing in the record.
@@ -349,6 +363,9 @@ func epochs(r *disdel.Record) int {
 		return 0
 	}
 	rounds := r.Rounds[len(r.Rounds)-1].Round + 1
+	if r.Best != nil {
+		rounds = r.Best.Round + 1
+	}
 	if r.Plan.Batches == 0 {
 		return r.Plan.Epochs * rounds
 	}

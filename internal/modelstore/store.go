@@ -35,6 +35,10 @@ type Model struct {
 	Epochs   int             `json:"epochs"`
 	Workers  int             `json:"workers"`
 	Labels   []string        `json:"labels,omitempty"` // class names, where the data set has them
+
+	Learned   *bool    `json:"learned,omitempty"`   // whether training came to anything; nil: not known
+	Evaluated *bool    `json:"evaluated,omitempty"` // nil: it was, as far as there are held-out rows
+	Warnings  []string `json:"warnings,omitempty"`  // what there is to say against it
 }
 
 // Ref prints NAME:vN.
@@ -201,7 +205,7 @@ func (s *Store) remove(ctx context.Context, name string, version int) error {
 	return blobs.Wrap(s.bucket.Delete(ctx, m.Path), "remove weights", m.Path)
 }
 
-// Get finds NAME (its newest version) or NAME:vN. It returns NotFound with the names there are.
+// Get finds NAME (its newest version that learned something, see newest) or NAME:vN. It returns NotFound with the names there are.
 func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 	name, version, err := parseRef(ref)
 	if err != nil {
@@ -212,7 +216,7 @@ func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 		return Model{}, err
 	}
 	if version == 0 && len(versions) > 0 {
-		version = versions[len(versions)-1]
+		version = s.newest(ctx, name, versions)
 	}
 	m, err := s.read(ctx, descriptionPath(name, version))
 	if disdel.KindOf(err) == disdel.NotFound {
