@@ -38,10 +38,22 @@ type Activation struct {
 	Rows     int               `json:"rows,omitempty"`     // trained or evaluated by this activation, each epoch's counted
 	Result   json.RawMessage   `json:"-"`                  // the task's result below; nil unless Outcome is Success or Paused
 	Failure  *Error            `json:"failure,omitempty"`
-	Evidence []string          `json:"evidence,omitempty"`  // what the classification rests on
-	Beats    []Beat            `json:"beats,omitempty"`     // heartbeats, thinned out; the last one is always there
-	Logs     []string          `json:"logs,omitempty"`      // the tail, failures only
-	Loss     *float64          `json:"trainLoss,omitempty"` // of the last epoch; train actions that passed only
+	Evidence []string          `json:"evidence,omitempty"` // what the classification rests on
+	Beats    []Beat            `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
+	Logs     []string          `json:"logs,omitempty"`     // the tail, failures only
+	// Loss is that of the last epoch; of train actions that passed only.
+	Loss *float64 `json:"trainLoss,omitempty"`
+	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
+	Suspected bool     `json:"memorySuspected,omitempty"`
+	Stretch   *Stretch `json:"stretch,omitempty"` // train actions that failed only: what heartbeats count from
+}
+
+// Stretch is the part of the job that a train action was to do, as its request says it.
+type Stretch struct {
+	Epochs  int `json:"epochs"`            // the first and the last maybe in part
+	Epoch   int `json:"epoch"`             // trained before
+	Batch   int `json:"batch,omitempty"`   // trained before, of the first epoch
+	Batches int `json:"batches,omitempty"` // of the one epoch that they are in; 0: to the epochs' end
 }
 
 // Beat is one heartbeat of a running action.

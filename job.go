@@ -401,7 +401,7 @@ type Distribution struct {
 
 // Aggregation shapes the tree and says what of the workers' state is averaged.
 type Aggregation struct {
-	FanIn      int    `json:"fanIn"` // workers per aggregation action; 0: auto, by the bytes it reads
+	FanIn      int    `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read
 	Wire       Wire   `json:"wire"`
 	Optimizer  Upkeep `json:"optimizer"`  // of the optimiser's moments from round to round
 	Statistics Upkeep `json:"statistics"` // of batch norms' running statistics
@@ -477,7 +477,7 @@ type Backoff struct {
 // Output says where the trained model goes.
 type Output struct {
 	Model string `json:"model"`
-	Keep  int    `json:"keep"` // versions kept
+	Keep  int    `json:"keep"` // newest versions kept; the best one is kept besides
 }
 
 // Duration is a time.Duration that reads and writes Go's syntax: "90s", "5m".

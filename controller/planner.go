@@ -59,18 +59,17 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 	t, a := b.Job.Training, b.Job.Distribution.Aggregation
 	return estimator.Input{
 		Threads: b.Processors / max(actions, 1),
-		Graph:   b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), SampleBytes: b.Data.SampleSize,
+		Graph:   b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn, SampleBytes: b.Data.SampleSize,
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
 		Upkeep: a.Optimizer, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 	}
 }
 
-// part is how many rows of the data set are looked through for some: all of them where training rows were held out by lot,
-// and a part for tests that the data set brings is read by itself.
+// part is how many rows of the data set are looked through for some: all of them where rows are drawn by lot, and a part for
+// tests that the data set brings is read by itself.
 func (b *planBuilder) part(rows int) int {
-	all := b.Data.Train + b.Data.HeldOut
-	if share := b.Job.Data.Split.Train; share > 0 && math.Abs(share*float64(all)-float64(b.Data.Train)) <= 1 {
-		return all
+	if b.Data.Drawn {
+		return b.Data.Train + b.Data.HeldOut
 	}
 	if rows == b.Data.HeldOut {
 		return rows

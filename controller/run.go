@@ -25,7 +25,7 @@ const saveTimeout = 10 * time.Second
 func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (*disdel.Record, error) {
 	return c.run(ctx, spec, &disdel.Record{
 		APIVersion: disdel.APIVersion, ID: spec.ID, Status: disdel.StatusRunning, Created: c.cfg.Now(),
-		Job: spec.Job, Data: data, Plan: spec.Plan,
+		Job: spec.Job, Data: data, Plan: spec.Plan, Origin: spec.Origin,
 	})
 }
 
@@ -35,6 +35,9 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 	asked := rec.Job.Distribution.Workers // not as many as there were
 	rec.Job = spec.Job
 	rec.Job.Distribution.Workers = asked
+	if spec.Origin != nil {
+		rec.Origin = spec.Origin
+	}
 	rec.Rounds, rec.Resumes, rec.Checkpoint, rec.Plan = spec.Done, spec.Resumes, spec.From, spec.Plan
 	rec.Best, rec.Unevaluated, rec.Learned, rec.Warnings = spec.Best, nil, nil, nil
 	return c.run(ctx, spec, &rec)

@@ -9,6 +9,7 @@ import (
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/platform"
 )
 
 var probeFlag = &cli.BoolFlag{Name: "probe", Usage: "where no earlier job tells how long it takes, train for two seconds to find out"}
@@ -39,11 +40,29 @@ func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.
 	if err != nil {
 		return in, err
 	}
+	past = withSimilar(past, similar)
+	if len(past) > 0 && j.processors() > 0 { // without a past there is no forecast to correct
+		limits.Busy = platform.Busy(ctx)
+	}
 	by, err := j.estimator(r.Job, past)
 	return controller.PlanInput{
 		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: similar, Past: past,
 		Timeouts: executor.Timing, Threads: j.threads, Estimator: by, Processors: j.processors(),
 	}, err
+}
+
+// withSimilar adds jobs of this kind that others have pushed out of the newest ones.
+func withSimilar(past, similar []disdel.Record) []disdel.Record {
+	known := map[disdel.JobID]bool{}
+	for i := range past {
+		known[past[i].ID] = true
+	}
+	for i := range similar {
+		if !known[similar[i].ID] {
+			past = append(past, similar[i])
+		}
+	}
+	return past
 }
 
 // planned makes the plan of a resolved job, and all that a controller needs to run it.

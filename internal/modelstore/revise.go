@@ -30,6 +30,11 @@ func (s *Store) Revise(ctx context.Context, m Model) error {
 		return &disdel.Error{Kind: disdel.Internal, Op: "describe model", Msg: m.Name, Err: err}
 	}
 	key := descriptionPath(m.Name, m.Version)
+	// Without a checksum beside it a description is as good as one of an earlier version; with another's it is damaged.
+	err = blobs.Wrap(s.bucket.Delete(ctx, key+sumSuffix), "describe model", key)
+	if err != nil && disdel.KindOf(err) != disdel.NotFound {
+		return err
+	}
 	if err := s.bucket.WriteAll(ctx, key, data, nil); err != nil {
 		return blobs.Wrap(err, "describe model", key)
 	}

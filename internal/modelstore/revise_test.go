@@ -12,7 +12,7 @@ func TestANameMeansTheNewestVersionThatLearned(t *testing.T) {
 	for i, learned := range []*bool{nil, new(true), new(false), new(false)} {
 		m := write(t, s, disdel.JobID(string(rune('a'+i))))
 		m.Learned = learned
-		if _, err := s.Commit(ctx, m, 9); err != nil {
+		if _, err := s.Commit(ctx, m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -22,9 +22,22 @@ func TestANameMeansTheNewestVersionThatLearned(t *testing.T) {
 	if m, err := s.Get(ctx, "m:v4"); err != nil || m.Version != 4 {
 		t.Errorf("m:v4 is v%d, %v", m.Version, err)
 	}
+	for i := range 3 {
+		m := write(t, s, disdel.JobID(string(rune('x'+i))))
+		m.Learned = new(false)
+		if _, err := s.Commit(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Prune(ctx, "m", 1); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := s.Get(ctx, "m"); err != nil || m.Version != 2 {
+		t.Errorf("after older ones went m is v%d, %v", m.Version, err)
+	}
 	only := write(t, s, "job-x")
-	only.Name, only.Learned = "n", new(false)
-	if _, err := s.Commit(ctx, only, 9); err != nil {
+	only.Name, only.Learned, only.Path = "n", new(false), WeightsPath("n", "job-x")
+	if _, err := s.Commit(ctx, only); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := s.Get(ctx, "n"); err != nil || m.Version != 1 {
@@ -34,7 +47,7 @@ func TestANameMeansTheNewestVersionThatLearned(t *testing.T) {
 
 func TestAVersionIsDescribedAnew(t *testing.T) {
 	s, _ := open(t)
-	m, err := s.Commit(ctx, write(t, s, "job-1"), 9)
+	m, err := s.Commit(ctx, write(t, s, "job-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
