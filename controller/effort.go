@@ -50,11 +50,14 @@ func (m *Manager) order(s slot, e effort) Order {
 	return Order{Kind: OrderInvoke, Invocation: inv}
 }
 
+// Written ends the id of an invocation that only writes what another has made.
+const Written = "/publish"
+
 // id is that of the newest invocation of a slot.
 func (m *Manager) id(s slot, e effort) string {
 	id := invocationID(work{round: m.round, attempt: e.attempt, leg: e.leg}, s)
 	if m.publish {
-		id += "/publish"
+		id += Written
 	}
 	return id
 }

@@ -87,12 +87,27 @@ func printHistory(w io.Writer, list []disdel.Record) {
 				peak, limit = a.Peak, a.Limits.Memory
 			}
 		}
+		accuracy, loss, ok := heldOut(r)
 		rows = append(rows, []string{
-			string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Created.Local().Format("2006-01-02 15:04:05"), sec(r.Phases.Total),
-			fmt.Sprint(len(r.Rounds)), fmt.Sprintf("%.4f", r.Accuracy), fmt.Sprintf("%.4f", r.Loss), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
+			string(r.ID), r.Job.Metadata.Name, statusText(r), r.Created.Local().Format("2006-01-02 15:04:05"), sec(r.Phases.Total),
+			fmt.Sprint(len(r.Rounds)), decimals(accuracy, ok), decimals(loss, ok), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
 		})
 	}
 	table(w, rows...)
+}
+
+// statusText is a job's status, and what there is to say against its success.
+func statusText(r *disdel.Record) string {
+	switch {
+	case r.Status != disdel.StatusSucceeded:
+		return r.Status.String()
+	case r.Unevaluated != nil:
+		return r.Status.String() + ", not evaluated"
+	case r.Learned != nil && !*r.Learned:
+		return r.Status.String() + ", did not learn"
+	default:
+		return r.Status.String()
+	}
 }
 
 func historyShow(u *ui) *cli.Command {
