@@ -41,6 +41,17 @@ type Activation struct {
 	Evidence []string          `json:"evidence,omitempty"` // what the classification rests on
 	Beats    []Beat            `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
 	Logs     []string          `json:"logs,omitempty"`     // the tail, failures only
+	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
+	Suspected bool     `json:"memorySuspected,omitempty"`
+	Stretch   *Stretch `json:"stretch,omitempty"` // train actions that failed only: what heartbeats count from
+}
+
+// Stretch is the part of the job that a train action was to do, as its request says it.
+type Stretch struct {
+	Epochs  int `json:"epochs"`            // the first and the last maybe in part
+	Epoch   int `json:"epoch"`             // trained before
+	Batch   int `json:"batch,omitempty"`   // trained before, of the first epoch
+	Batches int `json:"batches,omitempty"` // of the one epoch that they are in; 0: to the epochs' end
 }
 
 // Beat is one heartbeat of a running action.

@@ -97,7 +97,7 @@ type Plan struct {
 	Levels   []Level        `json:"levels"`                    // levels[0] is level 1 of the tree
 	Parallel int            `json:"parallel"`                  // train actions that the pool holds at once
 	Timeouts string         `json:"timeoutSource"`             // "history", "similar jobs", "probe", "cost", "platform maximum" or "job file"
-	CostGBs  float64        `json:"costBoundGBs"`              // GB-s, Eq. 6 with every action at its limits
+	CostGBs  float64        `json:"costBoundGBs"`              // GB-s, Eq. 6 and evaluations with every action at its limits
 	Forecast *Forecast      `json:"forecast,omitempty"`        // nil where nothing is known
 	Reasons  []string       `json:"reasons"`                   // the arithmetic, a sentence each
 }

@@ -25,6 +25,7 @@ func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateReque
 		return res, err
 	}
 	defer s.close(ctx)
+	defer s.during(ctx, disdel.Progress{Task: disdel.TaskAggregate, Round: req.Round, Level: req.Level, Member: req.Cluster}, req.Memory)()
 	a := aggregation{session: s, req: req, id: id, like: withOptimizer(shapes(g), g, req.Averaged), res: disdel.AggregateResult{Again: s.committed || len(req.Members) == 0}}
 	for _, step := range []struct {
 		phase string

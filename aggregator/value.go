@@ -78,6 +78,7 @@ func (s *Store) stage(ctx context.Context, h *head, columns source) (staging, er
 	if err := h.valid(); err != nil {
 		return staging{}, err
 	}
+	defer s.lines.with(ctx)()
 	var token [8]byte
 	rand.Read(token[:])
 	h.token = binary.LittleEndian.Uint64(token[:])
@@ -201,6 +202,7 @@ func (h *head) checkColumn(k int, data []byte) error {
 
 // open reads a value's head, with its only column where it has but one.
 func (s *Store) open(ctx context.Context, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
+	defer s.lines.with(ctx)()
 	data, err := patient(s.client).Get(ctx, s.keys.value(k, id)).Bytes()
 	if err != nil {
 		return nil, nil, wrap(err, "fetch "+k.String(), id.String())
@@ -217,6 +219,7 @@ func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weight
 		}
 		return h.layout.over(values), h.decode(values, 0, inline)
 	}
+	defer s.lines.with(ctx)()
 	buffers := make([][]byte, depth)
 	err := each(ctx, h.layout.columns(), func(ctx context.Context, worker, k int) error {
 		if buffers[worker] == nil {

@@ -126,7 +126,7 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	a.Failure = &disdel.Error{
 		Kind: disdel.Timeout, Op: "train", Activation: a.ID,
 		Msg:  fmt.Sprintf("%d activations in a row came no further than batch %d within their timeout of %v", maxStalled, e.batches, a.Limits.Timeout),
-		Hint: "raise resources.timeout, or distribution.workers",
+		Hint: "a longer resources.timeout, or more workers (distribution.workers)",
 	}
 	return m.failed(a)
 }

@@ -29,7 +29,8 @@ type Event struct {
 	Kind       EventKind
 	Activation disdel.Activation
 	Alarm      int
-	Spent      float64 // GB-s so far
+	Spent      float64 // GB-s so far, with what runs and evaluations
+	Rate       float64 // GB-s that a second costs now
 	Err        *disdel.Error
 }
 
@@ -101,8 +102,8 @@ type Manager struct {
 	limits  map[disdel.Task]disdel.Limits // raised after failures
 	batch   int                           // rows of a batch of evaluations; 0: the job's
 	retries int                           // that count against the job's limit
-	spent   float64                       // GB-s
-	saved   *disdel.Checkpoint            // newest
+	budget  budget
+	saved   *disdel.Checkpoint // newest
 }
 
 // NewManager starts the state machine of one job; one that is taken up again starts where its checkpoint says.
@@ -113,6 +114,7 @@ func NewManager(spec Spec) *Manager {
 			m.held.watch(r.Round, *r.Loss)
 		}
 	}
+	m.budget.most = spec.Job.Resources.MaxCost
 	m.reset(0)
 	return m
 }
@@ -141,9 +143,14 @@ func (m *Manager) Step(e Event) []Order {
 	if m.ended {
 		return nil
 	}
-	m.spent = max(m.spent, e.Spent)
+	m.budget.tell(e)
+	return m.within(m.step(e), e.Activation)
+}
+
+func (m *Manager) step(e Event) []Order {
 	switch e.Kind {
 	case EventStarted:
+		m.budget.resumed(len(m.spec.Done))
 		return m.startRound(m.spec.firstRound())
 	case EventEnded, EventRefused:
 		return m.activationEnded(e.Activation)

@@ -20,6 +20,7 @@ type Spec struct {
 	Models  string // blob URL of the models and checkpoints
 	Output  string // key of the final weights below Models
 	Threads int    // of a train action
+	Origin  *disdel.Origin
 
 	// Replan makes the plan of the job after a change that a failure asked for. nil: plans are not made anew. It is pure.
 	Replan func(disdel.Job) (disdel.Plan, error)

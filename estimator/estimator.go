@@ -14,6 +14,7 @@ type Input struct {
 	Batch       int          // rows a step
 	Rows        int          // of the shard, or held out
 	Part        int          // rows of the data set that the rows are read out of; below Rows: Rows
+	Drawn       bool         // the rows are drawn by lot from the part: each of that has a place while they are read
 	SampleBytes disdel.Bytes // of one row as stored
 	Epochs      int
 	Optimizer   disdel.Optimizer

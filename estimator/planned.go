@@ -13,7 +13,7 @@ type Calibration struct {
 	// the program's data, buffers and page tables. The program's own pages are not in it: see Pages.
 	Package disdel.Bytes
 	Thread  disdel.Bytes // of each but the first: its stacks and its caches of free memory
-	Chunk   disdel.Bytes // of a data set, read at once
+	Chunk   disdel.Bytes // of a data set, read at once, without its labels
 	// What is held beside weights by who pushes them (columns, encoded and not), fetches them (columns received), and reduces
 	// updates (columns received, a sum, columns sent, and the requests' garbage).
 	Push, Fetch, Reduce beside
@@ -114,8 +114,8 @@ func (c Calibration) train(in Input) disdel.Estimate {
 		return c.measuredTrain(in)
 	}
 	e := c.planned(in, true)
-	e.Mod = c.moved(in)
-	return c.shard(e, in)
+	e.Mod, e.Dta = c.moved(in), in.rows()+in.order()
+	return e
 }
 
 // evaluate estimates an action that only computes forwards over rows.
@@ -123,13 +123,14 @@ func (c Calibration) evaluate(in Input) disdel.Estimate {
 	if in.measured() {
 		return c.measuredEvaluate(in)
 	}
+	in.Batch = max(1, min(in.Batch, in.Rows)) // as the action does
 	e := c.planned(in, false)
 	w := in.carried()
-	e.Mod = w + c.Fetch.of(w)
+	e.Mod, e.Dta = w+c.Fetch.of(w), in.rows()
 	if in.Epochs > 1 { // the batch of the evaluation before is still there, as was measured
-		e.Misc += float * disdel.Bytes(max(in.Batch, 1)*in.Graph.Input().Len())
+		e.Misc += float * disdel.Bytes(in.Batch*in.Graph.Input().Len())
 	}
-	return c.shard(e, in)
+	return e
 }
 
 // aggregate estimates an action that reduces updates column by column, so that it does not matter how many there are.
@@ -160,19 +161,24 @@ func (c Calibration) planned(in Input, training bool) disdel.Estimate {
 	return e
 }
 
-// shard fills in dta: the rows with a label and a place in the epoch's order each.
-func (c Calibration) shard(e disdel.Estimate, in Input) disdel.Estimate {
-	e.Dta = disdel.Bytes(in.Rows) * (in.SampleBytes + label + place)
-	return e
-}
+// rows is what an action holds of its rows: each with its label.
+func (in Input) rows() disdel.Bytes { return disdel.Bytes(in.Rows) * (in.SampleBytes + label) }
 
-const label, place = 4, 8 // bytes
+// order is the order that a train action goes through its rows in.
+func (in Input) order() disdel.Bytes { return disdel.Bytes(in.Rows) * place }
+
+const label, place = 4, 4 // bytes
 
 // reading is what an action holds while it reads its rows, beside its package: they come a chunk at a time, before the engine
-// is made.
+// is made. Of rows drawn by lot each of the data set has a place.
 func (c Calibration) reading(in Input) disdel.Bytes {
-	stored := disdel.Bytes(max(in.Rows, in.Part)) * (in.SampleBytes + label)
-	return disdel.Bytes(in.Rows)*(in.SampleBytes+label+place) + min(stored, max(c.Chunk, in.SampleBytes+label))
+	part := disdel.Bytes(max(in.Rows, in.Part))
+	full := max(1, c.Chunk/max(in.SampleBytes, 1)) // rows of a chunk: dataset counts their labels on top
+	n := in.rows() + min(part, full)*(in.SampleBytes+label)
+	if in.Drawn {
+		n += part * place
+	}
+	return n
 }
 
 func plannedLayers(n *model.Counts, p *plan.Plan) []disdel.LayerEstimate {

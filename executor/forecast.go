@@ -146,7 +146,7 @@ func busy(r *disdel.Record, round int) (seconds float64) {
 	return seconds
 }
 
-// Held is the memory that DiSDeL's Eq. 6 sums for a plan, in GB: every train, aggregation and evaluation action once.
+// Held is the memory that DiSDeL's Eq. 6 sums for a plan, in GB: every train and aggregation action once.
 func Held(p disdel.Plan) float64 {
 	var sum disdel.Bytes
 	for _, a := range p.Actions {
@@ -158,8 +158,6 @@ func Held(p disdel.Plan) float64 {
 			for _, l := range p.Levels {
 				n += len(l.Clusters)
 			}
-		case disdel.TaskEvaluate:
-			n = min(1, p.HeldOut)
 		}
 		sum += disdel.Bytes(n) * a.Limits.Memory
 	}
@@ -237,6 +235,9 @@ func heldBy(done []disdel.Activation) float64 {
 	}
 	held, sum := map[slot]disdel.Bytes{}, disdel.Bytes(0)
 	for _, a := range done {
+		if a.Task == disdel.TaskEvaluate {
+			continue
+		}
 		s := slot{a.Task, a.Level, a.Member}
 		sum += max(0, a.Limits.Memory-held[s])
 		held[s] = max(held[s], a.Limits.Memory)

@@ -30,8 +30,8 @@ type known struct {
 // Timing is the Timeout Manager of DiSDeL III-B.2b and the forecast of the whole job. Sources, in this order: jobs with the
 // same network, data, batch, workers, threads and memory; the nearest others (same network and data scaled by rows, same
 // network); a probe's rate; other networks scaled by multiply-accumulates; the cost that the user expects, e_time = (e_cost /
-// c_d) / (mu m_e) with the cost in GB-s and so mu = 1, and the limit for m_e since that is what is held; the platform's
-// maximum. A timeout is a bound that one activation in a hundred would pass, by Student's t over the logarithms of the
+// c_d) / (mu m_e) with the cost in GB-s and so mu = 1, the limit for m_e since that is what is held, and all of it divided by
+// the rounds, each of which is an activation of its own; the platform's maximum. A timeout is a bound that one activation in a hundred would pass, by Student's t over the logarithms of the
 // measured durations, and never tight. A job file's own timeout takes the place of all that. It is pure.
 func Timing(in disdel.TimingInput) disdel.Timing {
 	t := timer{in: in, all: map[disdel.Task]known{}}
@@ -141,9 +141,10 @@ func (t *timer) timeouts() {
 	train, measured := t.all[disdel.TaskTrain]
 	if cost := t.in.Job.Resources.MaxCost; !measured && cost > 0 && t.in.Plan.Workers > 0 {
 		held := float64(memoryOf(t.in.Plan)) / float64(disdel.GB)
-		rest, source = clamp(cost/float64(t.in.Plan.Workers)/held, p), "cost"
-		t.because("timeout: (%.4g GB-s / %d workers) / %.3g GB is %v (DiSDeL's e_time), within %v and %v of the platform",
-			cost, t.in.Plan.Workers, held, round(rest.Seconds()), p.MinTimeout, p.MaxTimeout)
+		rounds := max(1, t.in.Plan.Rounds)
+		rest, source = clamp(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, p), "cost"
+		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), within %v and %v of the platform",
+			cost, plural(rounds, "round"), plural(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), p.MinTimeout, p.MaxTimeout)
 	}
 	if measured {
 		source = train.group.source

@@ -52,7 +52,7 @@ func (p *Platform) startContainer(s size) (*container, error) {
 }
 
 func (p *Platform) launch(s size) (*container, error) {
-	dir, err := os.MkdirTemp(p.root, "c-")
+	dir, err := os.MkdirTemp(p.root.dir, "c-")
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 
 	"github.com/disdel/disdel"
@@ -16,7 +15,7 @@ import (
 // Platform is one embedded OpenWhisk. It is safe for concurrent use.
 type Platform struct {
 	cfg     Config
-	root    string // of sockets and working folders
+	root    *root // of sockets and working folders
 	fences  fencer
 	spawner *spawner
 	guard   *guard
@@ -50,10 +49,10 @@ func New(cfg Config) (*Platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := cmp.Or(cfg.DataDir, root)
+	dir := cmp.Or(cfg.DataDir, root.dir)
 	state, err := openStore(dir, cfg.DataDir != "", cfg.MaxActivations)
 	if err != nil {
-		os.RemoveAll(root)
+		root.remove() //nolint:errcheck // the first error is the one to tell
 		return nil, err
 	}
 	work, stop := context.WithCancel(context.Background())
@@ -107,7 +106,7 @@ func (p *Platform) end(ctx context.Context) error {
 	if err := p.store.close(); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}
-	if err := os.RemoveAll(p.root); err != nil {
+	if err := p.root.remove(); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}
 	return nil

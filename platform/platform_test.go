@@ -552,32 +552,6 @@ func TestNoActivationIsLostUnderLoad(t *testing.T) {
 	}
 }
 
-// A platform that was killed leaves folders; the next one on the machine removes them, and nothing else.
-func TestLeftoversOfKilledPlatformsGo(t *testing.T) {
-	dir := t.TempDir()
-	dead := filepath.Join(dir, "disdel-999999999-x") // above the kernel's largest pid
-	alive := filepath.Join(dir, fmt.Sprintf("disdel-%d-x", os.Getppid()))
-	other := filepath.Join(dir, "disdel-notes")
-	for _, d := range []string{dead, alive, other} {
-		if err := os.MkdirAll(filepath.Join(d, "c-1"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	root, err := makeRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var left []string
-	for _, d := range []string{dead, alive, other, root} {
-		if _, err := os.Stat(d); err == nil {
-			left = append(left, filepath.Base(d))
-		}
-	}
-	if want := []string{filepath.Base(alive), filepath.Base(other), filepath.Base(root)}; strings.Join(left, " ") != strings.Join(want, " ") {
-		t.Errorf("left: %v, want %v", left, want)
-	}
-}
-
 // Close with an activation under way: nothing hangs, nothing stays (start's clean-up looks).
 func TestCloseEndsWhatRuns(t *testing.T) {
 	p := start(t, nil)

@@ -191,15 +191,6 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 	}
 }
 
-// A page of another origin may call: the preflight needs no key.
-func TestPreflightsAreAnswered(t *testing.T) {
-	p := start(t, nil)
-	r := ask(t, p, "", "OPTIONS", "_/actions/a", "")
-	if r.status != 200 || r.header.Get("Access-Control-Allow-Origin") != "*" || r.header.Get("Access-Control-Allow-Methods") != "GET, DELETE, POST, PUT, HEAD" {
-		t.Errorf("%d %v", r.status, r.header)
-	}
-}
-
 func TestKindsAreListedByFamilyWithOneDefault(t *testing.T) {
 	command := Kind{Command: []string{os.Args[0], "serve", "{listen}"}}
 	old := command

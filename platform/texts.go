@@ -57,6 +57,15 @@ func textTimeout(limit time.Duration, init bool) string {
 	return text + "."
 }
 
+// textForeignHost and textForeignOrigin are ours: OpenWhisk answers every page, and asks for keys that nobody knows.
+func textForeignHost(host string) string {
+	return fmt.Sprintf("The host %q is no name of this platform, which answers to its address and to localhost.", short([]byte(host)))
+}
+
+func textForeignOrigin(origin string) string {
+	return fmt.Sprintf("Web pages of other origins may not call this platform, and this request is one's (%q).", short([]byte(origin)))
+}
+
 // textFolder is ours: OpenWhisk bounds no container's disk.
 func textFolder(limitMB int) string {
 	return fmt.Sprintf("The action wrote more than %d MB to its folder and was aborted.", limitMB)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -176,15 +177,15 @@ func datasetList(u *ui) *cli.Command {
 				return err
 			}
 			return withSets(c, u, func(ctx context.Context, store *dataset.Store) error {
-				list, err := store.List(ctx)
-				if err != nil {
-					return err
+				list, faults := store.List(ctx)
+				if faults != nil && len(list) == 0 {
+					return faults
 				}
 				docs := make([]setDocument, len(list))
 				for i, m := range list {
 					docs[i] = describeSet(m)
 				}
-				return u.show(docs, func(w io.Writer) { printSets(w, list) })
+				return errors.Join(u.show(docs, func(w io.Writer) { printSets(w, list) }), faults)
 			})
 		},
 	}
@@ -219,29 +220,6 @@ func datasetShow(u *ui) *cli.Command {
 			})
 		},
 	}
-}
-
-func datasetRemove(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "remove", Usage: "remove a data set", ArgsUsage: "NAME",
-		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
-				return err
-			}
-			return withSets(c, u, func(ctx context.Context, store *dataset.Store) error {
-				name := c.Args().First()
-				if err := store.Remove(ctx, name); err != nil {
-					return err
-				}
-				return u.show(removedDocument{name}, func(w io.Writer) { fmt.Fprintf(w, "removed data set %s\n", clean(name)) })
-			})
-		},
-	}
-}
-
-// removedDocument is what `dataset remove` says with -o json.
-type removedDocument struct {
-	Removed string `json:"removed"`
 }
 
 // sampleDocument is rows as `infer --input` reads them, with the labels for who wants to compare.
@@ -290,7 +268,11 @@ func sample(ctx context.Context, store *dataset.Store, name string, rows []int, 
 	}
 	doc = sampleDocument{Shape: m.Sample, Labels: make([]int32, len(rows))}
 	x := make([]float32, len(rows)*shard.SampleLen())
-	shard.Batch(rows, x, doc.Labels)
+	places := make([]int32, len(rows))
+	for i, r := range rows {
+		places[i] = int32(r)
+	}
+	shard.Batch(places, x, doc.Labels)
 	for i := range rows {
 		doc.Inputs = append(doc.Inputs, x[i*shard.SampleLen():(i+1)*shard.SampleLen()])
 	}

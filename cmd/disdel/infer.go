@@ -139,7 +139,7 @@ func inferWith(ctx context.Context, s *stack, m modelstore.Model, inputs [][]flo
 	if err != nil {
 		return doc, err
 	}
-	estimate := estimator.Estimator{}.Evaluate(estimator.Input{Graph: g, Batch: 64, Rows: len(inputs), SampleBytes: disdel.Bytes(4 * g.Input().Len())})
+	estimate := estimator.Estimator{}.Evaluate(estimator.Input{Graph: g, Batch: min(64, len(inputs)), Rows: len(inputs), SampleBytes: disdel.Bytes(4 * g.Input().Len())})
 	memory := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)
 	if memory > limits.MaxMemory {
 		return doc, &disdel.Error{Kind: disdel.OverLimit, Op: "infer", Msg: fmt.Sprintf("an infer action needs %v, and the platform allows %v", estimate.Total, limits.MaxMemory)}

@@ -139,6 +139,7 @@ func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Conte
 	if err := s.hold(in.ID); err != nil {
 		return nil, err
 	}
+	p.spec.Origin = s.origin()
 	rec, err := c.Run(ctx, p.spec, p.data)
 	f.done()
 	return rec, s.shown(u, rec, err)
@@ -155,6 +156,9 @@ func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
 	if err := u.show(rec, func(w io.Writer) { printRecord(w, rec) }); err != nil {
 		return err
 	}
+	for _, note := range s.notes {
+		u.say("%s", note)
+	}
 	if rec.Status == disdel.StatusSucceeded {
 		return nil
 	}
@@ -163,7 +167,7 @@ func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
 		return failure(rec)
 	}
 	u.fail(failure(rec))
-	u.say("next:  %s %s", program(), afterwards(rec))
+	u.say("next:  %s %s%s", program(), afterwards(rec), s.whereRecordsAre())
 	return reported{failure(rec)}
 }
 

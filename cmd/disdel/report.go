@@ -45,6 +45,7 @@ func reportCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
+				shortened(&rec)
 				return u.report(c, report.New(&rec, time.Now()))
 			})
 		},
