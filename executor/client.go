@@ -87,7 +87,7 @@ func (e *Executor) client(ctx context.Context) (*whisk.Client, error) {
 		Host: e.cfg.APIHost, AuthToken: e.cfg.AuthKey, Namespace: e.cfg.Namespace, Insecure: e.cfg.Insecure,
 	})
 	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: e.cfg.APIHost, Err: err, Hint: "check --apihost"}
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: disdel.Redacted(e.cfg.APIHost), Err: errors.New("it is no URL"), Hint: "check --apihost"}
 	}
 	return c, nil
 }
@@ -121,7 +121,7 @@ func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, 
 	case ctx.Err() != nil:
 		out.Kind, out.Err = disdel.Canceled, context.Cause(ctx)
 	case status == 0:
-		out.Kind, out.Hint = disdel.Unavailable, "check that OpenWhisk runs at "+e.cfg.APIHost
+		out.Kind, out.Hint = disdel.Unavailable, "check that OpenWhisk runs at "+disdel.Redacted(e.cfg.APIHost)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		out.Kind, out.Hint = disdel.Denied, "check the key: DISDEL_AUTH, or AUTH in ~/.wskprops"
 	case status == http.StatusNotFound:

@@ -92,7 +92,7 @@ func printHistory(w io.Writer, list []disdel.Record) {
 			fmt.Sprint(len(r.Rounds)), fmt.Sprintf("%.4f", r.Accuracy), fmt.Sprintf("%.4f", r.Loss), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
 		})
 	}
-	table(w, rows...)
+	table(w, fitted(w, shortIDs(w, rows), "LOSS", "PEAK/LIMIT", "GB-S", "ROUNDS", "TIME", "CREATED")...)
 }
 
 func historyShow(u *ui) *cli.Command {

@@ -91,7 +91,7 @@ func printRecord(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "losses    %d failed attempts: %s, %.2f GB-s\n", l.Attempts, sec(l.Duration), l.Cost)
 	}
 	fmt.Fprintln(w)
-	table(w, actionTable(byAction(r.Activations))...)
+	table(w, fitted(w, actionTable(byAction(r.Activations)), "COLD", "TOTAL", "TIMEOUT", "RUNS", "LONGEST", "ESTIMATE")...)
 }
 
 // actionTable has columns for attempts and legs only where there was more than one.
