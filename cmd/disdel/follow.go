@@ -17,7 +17,7 @@ import (
 type follower struct {
 	ui    *ui
 	plan  disdel.Plan
-	total int // rounds
+	total int   // rounds
 	shown []int // widths of the lines that the next picture replaces
 	last  time.Time
 	said  map[string]string // where lines stay: the newest of each action
