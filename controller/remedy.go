@@ -140,7 +140,7 @@ func platformFault(a disdel.Activation) bool {
 // hopeless kinds fail again however often they are tried.
 func hopeless(k disdel.Kind) bool {
 	switch k {
-	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged:
+	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged, disdel.NoSpace:
 		return true
 	default:
 		return false
@@ -229,7 +229,6 @@ func (d *decider) bounded(r Remedy) Remedy {
 	}
 	return r // the Manager keeps the job within its budget
 }
-
 
 // updateDamaged says whether what another action had written is to blame: an update of a worker or of a cluster, or the
 // reference that a round starts from.

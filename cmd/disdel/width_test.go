@@ -104,10 +104,10 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		r.Activations = append(r.Activations, activation(disdel.TaskTrain, 0, 1, 0, disdel.OutcomeSuccess))
 	}
 	for _, columns := range []int{40, 60, 80, 200, 0} {
-		p := &page{out: &bytes.Buffer{}, columns: columns}
-		printHistory(p, []disdel.Record{r, other})
+		p := &page{Buffer: &bytes.Buffer{}, columns: columns}
+		printHistory(p, []disdel.Record{r, other}, func(r *disdel.Record) string { return r.Status.String() })
 		printRecord(p, &r)
-		text := p.out.(*bytes.Buffer).String()
+		text := p.String()
 		for line := range strings.Lines(text[:strings.Index(text, "\njob ")]) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > 0 && n > columns {
 				t.Errorf("%d columns: %d: %s", columns, n, line)
