@@ -21,7 +21,7 @@ deps: ## what the tests need (Debian and npm packages)
 	scripts/test-deps.sh
 
 .PHONY: test
-test: deps ## every test, on real servers, with the race detector where it is affordable
+test: deps ## every test, on a real redis-server, a pouchdb-server and our own OpenWhisk, with the race detector where it is affordable
 	scripts/test.sh
 
 .PHONY: lint

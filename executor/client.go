@@ -143,7 +143,7 @@ func (e *Executor) client(ctx context.Context) (*whisk.Client, error) {
 		Host: e.cfg.APIHost, AuthToken: e.cfg.AuthKey, Namespace: e.cfg.Namespace, Insecure: e.cfg.Insecure,
 	})
 	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: e.cfg.APIHost, Err: err, Hint: "check --apihost"}
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: disdel.Redacted(e.cfg.APIHost), Err: errors.New("it is no URL"), Hint: "check --apihost"}
 	}
 	return c, nil
 }

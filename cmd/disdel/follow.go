@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
@@ -16,9 +17,10 @@ import (
 type follower struct {
 	ui    *ui
 	plan  disdel.Plan
-	total int // rounds
-	shown int // lines that the next picture replaces
+	total int   // rounds
+	shown []int // widths of the lines that the next picture replaces
 	last  time.Time
+	said  map[string]string // where lines stay: the newest of each action
 
 	legs    map[int]int                  // of train actions: the newest leg of a worker
 	limits  map[disdel.Task]disdel.Bytes // of the newest invocation: failures may have raised them
@@ -27,7 +29,7 @@ type follower struct {
 }
 
 func newFollower(u *ui) *follower {
-	return &follower{ui: u, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}}
+	return &follower{ui: u, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}, said: map[string]string{}}
 }
 
 // notice takes what the controller tells; it is called from one goroutine.
@@ -111,12 +113,38 @@ func (f *follower) progress(list []disdel.Progress) {
 		return cmp.Or(cmp.Compare(b.Task, a.Task), a.Level-b.Level, a.Member-b.Member)
 	})
 	f.erase()
-	for _, p := range list {
-		fmt.Fprintln(f.ui.err, "  "+f.progressLine(p))
-		f.shown++
+	if f.ui.live {
+		f.draw(list)
+		return
 	}
-	if !f.ui.live {
-		f.shown = 0
+	for _, p := range list {
+		slot, line := fmt.Sprintf("%s %d", p.Task, p.Member), f.progressLine(p)
+		if f.said[slot] != line { // who has finished has nothing new to say
+			fmt.Fprintln(f.ui.err, "  "+line)
+		}
+		f.said[slot] = line
+	}
+}
+
+// draw shows a line an action, as many as the terminal has room for, none wider than it is: one that wrapped could not be taken
+// back.
+func (f *follower) draw(list []disdel.Progress) {
+	columns, rows := f.ui.size()
+	room := len(list)
+	if rows > 0 {
+		room = min(room, max(1, rows-2))
+	}
+	lines := make([]string, 0, room)
+	for _, p := range list[:room] {
+		lines = append(lines, "  "+f.progressLine(p))
+	}
+	if left := len(list) - room; left > 0 {
+		lines[room-1] = fmt.Sprintf("  and %d more", left+1)
+	}
+	for _, line := range lines {
+		line = cut(line, columns)
+		fmt.Fprintln(f.ui.err, line)
+		f.shown = append(f.shown, utf8.RuneCountInString(line))
 	}
 }
 
@@ -149,12 +177,22 @@ func (f *follower) legText(worker int) string {
 	}
 }
 
-// erase takes back the lines of the last picture.
+// erase takes back the lines of the last picture. A terminal that has become narrower since has wrapped them.
 func (f *follower) erase() {
-	if f.shown > 0 {
-		fmt.Fprintf(f.ui.err, "\x1b[%dA\x1b[J", f.shown)
-		f.shown = 0
+	rows, columns := 0, 0
+	if len(f.shown) > 0 {
+		columns, _ = f.ui.size()
 	}
+	for _, width := range f.shown {
+		rows++
+		if columns > 0 && width > columns {
+			rows += (width - 1) / columns
+		}
+	}
+	if rows > 0 {
+		fmt.Fprintf(f.ui.err, "\x1b[%dA\x1b[J", rows)
+	}
+	f.shown = f.shown[:0]
 }
 
 func (f *follower) done() {

@@ -109,7 +109,7 @@ func printHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Recor
 			fmt.Sprint(len(r.Rounds)), decimals(accuracy, ok), decimals(loss, ok), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
 		})
 	}
-	table(w, rows...)
+	table(w, fitted(w, shortIDs(w, rows), "LOSS", "PEAK/LIMIT", "GB-S", "ROUNDS", "TIME", "CREATED")...)
 }
 
 // statusText is a job's status, and what there is to say against its success.

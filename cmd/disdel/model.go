@@ -93,7 +93,7 @@ func printModels(w io.Writer, doc modelListDocument) {
 	for _, n := range doc.Networks {
 		rows = append(rows, []string{n.Name, shapeText(n.Input), fmt.Sprint(n.Parameters), fmt.Sprint(n.MACs), n.Title})
 	}
-	table(w, rows...)
+	table(w, fitted(w, rows, "MACS", "TITLE")...)
 	fmt.Fprintln(w)
 	if len(doc.Models) == 0 {
 		fmt.Fprintln(w, "no trained models yet: disdel quickstart")
@@ -107,7 +107,7 @@ func printModels(w io.Writer, doc modelListDocument) {
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})
 	}
-	table(w, rows...)
+	table(w, fitted(w, rows, "JOB", "SIZE", "EPOCHS", "LOSS", "DATA", "CREATED")...)
 }
 
 func networkName(n disdel.Network) string {

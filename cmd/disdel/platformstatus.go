@@ -184,7 +184,7 @@ func endPlatform(c *cli.Context, u *ui) error {
 			return err
 		}
 		forgetAddress(u, state.Address)
-		return nil
+		return u.show(platformDocument{Home: dir}, func(io.Writer) {})
 	})
 }
 
@@ -203,7 +203,7 @@ func waitForEnd(ctx context.Context, u *ui, dir string, pid int) error {
 	for {
 		if s, running := findPlatform(dir); !running || s.PID != pid {
 			u.say("the platform has ended")
-			return u.show(platformDocument{Home: dir}, func(io.Writer) {})
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -98,7 +98,7 @@ func printRecord(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", counted(l.Attempts, "failed attempt"), sec(l.Duration), l.Cost)
 	}
 	fmt.Fprintln(w)
-	table(w, actionTable(byAction(r.Activations))...)
+	table(w, fitted(w, actionTable(byAction(r.Activations)), "COLD", "TOTAL", "TIMEOUT", "RUNS", "LONGEST", "ESTIMATE")...)
 }
 
 // actionTable has columns for failures, attempts and legs only where there was more than one.

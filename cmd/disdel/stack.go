@@ -81,6 +81,9 @@ func (s *stack) storage(folder string) string {
 }
 
 func (s *stack) datasets(ctx context.Context) (*dataset.Store, error) {
+	if err := checkStorage(s.cli.String("storage")); err != nil {
+		return nil, err
+	}
 	d, err := dataset.OpenStore(ctx, s.storage("datasets"))
 	if err == nil {
 		s.atEnd(d.Close)
@@ -89,6 +92,9 @@ func (s *stack) datasets(ctx context.Context) (*dataset.Store, error) {
 }
 
 func (s *stack) models(ctx context.Context) (*modelstore.Store, error) {
+	if err := checkStorage(s.cli.String("storage")); err != nil {
+		return nil, err
+	}
 	m, err := modelstore.Open(ctx, s.storage("models"))
 	if err == nil {
 		s.atEnd(m.Close)
@@ -124,28 +130,19 @@ func (s *stack) history(ctx context.Context) (*history.Store, error) {
 	return h, err
 }
 
-// withPassword puts a password from the environment into a URL that has none: no flag takes a secret.
-func withPassword(address, variable string) (string, error) {
-	secret := os.Getenv(variable)
-	if address == "" || secret == "" {
-		return address, nil
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return "", &disdel.Error{Kind: disdel.Invalid, Op: "read address", Msg: "\"" + address + "\" is no URL"}
-	}
-	if _, own := u.User.Password(); own {
-		return address, nil
-	}
-	u.User = url.UserPassword(u.User.Username(), secret)
-	return u.String(), nil
-}
-
 // executor opens the user's OpenWhisk, or the embedded one. The second value is the memory of its pool, 0 if unknown.
 func (s *stack) executor(beats heartbeats) (*executor.Executor, disdel.Bytes, error) {
 	pool, err := s.pool()
 	if err != nil {
 		return nil, 0, err
+	}
+	if address := s.cli.String("apihost"); address != "" {
+		if err := checkAPIHost(address); err != nil {
+			return nil, 0, err
+		}
+		if inTheClear(address) {
+			s.log.Warnf("%s is spoken to without TLS: its key, and the passwords in what actions are given, can be read on the way", clean(address))
+		}
 	}
 	cfg := executor.Config{APIHost: ownPlatform(s.home, s.cli.String("apihost")), Image: s.cli.String("image"), Logger: s.log, Beats: beats}
 	if cfg.APIHost == "" {
@@ -258,29 +255,6 @@ func randomKey() string {
 	rand.Read(b)
 	h := hex.EncodeToString(b)
 	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-8" + h[17:20] + "-" + h[20:32] + ":" + h[32:]
-}
-
-// authKey is the user's OpenWhisk key: DISDEL_AUTH; that of `disdel platform up` in the same home, if it is the one meant;
-// or AUTH of wsk's own file, which is never written.
-func authKey(home, apihost string) (string, error) {
-	if key := os.Getenv("DISDEL_AUTH"); key != "" {
-		return key, nil
-	}
-	if own := readProperties(propertiesFile(home)); own["APIHOST"] == strings.TrimSuffix(apihost, "/") && own["AUTH"] != "" {
-		return own["AUTH"], nil
-	}
-	path := os.Getenv("WSK_CONFIG_FILE")
-	if path == "" {
-		dir, _ := os.UserHomeDir()
-		path = filepath.Join(dir, ".wskprops")
-	}
-	if key := readProperties(path)["AUTH"]; key != "" {
-		return key, nil
-	}
-	return "", &disdel.Error{
-		Kind: disdel.Denied, Op: "find the OpenWhisk key", Msg: "neither DISDEL_AUTH nor AUTH in " + path + " is set",
-		Hint: "wsk property set --auth KEY, or put it into DISDEL_AUTH",
-	}
 }
 
 // ownPlatform is an address as `disdel platform up` of the same home told it, where it means that one by another name of this

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"gocloud.dev/blob"
@@ -29,8 +30,8 @@ func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
 		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "open bucket", Msg: "\"" + address + "\" is no blob URL",
-			Hint: "write file:///folder or s3://bucket?region=REGION", Err: err,
+			Kind: disdel.Invalid, Op: "open bucket", Msg: "\"" + disdel.Redacted(address) + "\" is no blob URL",
+			Hint: "write file:///folder or s3://bucket?region=REGION",
 		}
 	}
 	if u.Scheme == "file" {
@@ -44,11 +45,19 @@ func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	b, err := blob.OpenBucket(ctx, u.String())
 	if err != nil {
 		return nil, &disdel.Error{
-			Kind: disdel.Unavailable, Op: "open bucket", Msg: address, Err: err,
+			Kind: disdel.Unavailable, Op: "open bucket", Msg: disdel.Redacted(address), Err: withoutPassword(err, u),
 			Hint: "check that the folder is writable, or the bucket and its credentials",
 		}
 	}
 	return b, nil
+}
+
+// withoutPassword is a cause that does not repeat who signs in at an address.
+func withoutPassword(err error, u *url.URL) error {
+	if u.User == nil {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), u.User.String(), "xxxxx"))
 }
 
 // Wrap turns a bucket's error about key into an Error: NotFound, Denied, Conflict (the key exists already) or Unavailable.
