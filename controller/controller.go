@@ -26,8 +26,6 @@ type Invoker interface {
 // Recorder keeps records.
 type Recorder interface {
 	Save(ctx context.Context, r *disdel.Record) error
-	// Similar returns records of the same network, data set and batch size, newest first.
-	Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, error)
 }
 
 // Board is the job's place in the store that its actions share.

@@ -24,8 +24,8 @@ import (
 
 // Config is where the history is.
 type Config struct {
-	URL      string // http(s)://user:password@host:port
-	Database string // empty: Database
+	URL      string             // http(s)://user:password@host:port
+	Database string             // empty: Database
 	Logger   logrus.FieldLogger // nil: nobody reads it
 }
 

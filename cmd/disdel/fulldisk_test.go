@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
@@ -186,4 +190,62 @@ func TestHistoriesThatCannotBeWrittenOrRead(t *testing.T) {
 // flipped has a bit of every record changed.
 func flipped(data []byte) []byte {
 	return bytes.ReplaceAll(bytes.Clone(data), []byte(`"succeeded"`), []byte(`"suCceeded"`))
+}
+
+// Wherever the room ends by the end of a job, its record is kept whole.
+func TestTheRoomSetAsideIsEnough(t *testing.T) {
+	d := &tool{t: t, home: filepath.Join(t.TempDir(), "home")}
+	d.smallDisk(8)
+	s := bareStack(d.home)
+	s.cli = cli.NewContext(cli.NewApp(), flag.NewFlagSet("", flag.ContinueOnError), nil)
+	s.log.SetOutput(io.Discard)
+	for n := range 12 {
+		begun := bareStack(d.home)
+		begun.log = s.log
+		if err := begun.hold(someJob); err != nil {
+			t.Fatal(err)
+		}
+		rec := &disdel.Record{APIVersion: disdel.APIVersion, ID: someJob, Status: disdel.StatusFailed}
+		for range 20 << n { // the largest do not fit as they are
+			a := disdel.Activation{Outcome: disdel.OutcomeSuccess, Logs: []string{strings.Repeat("l", 100)}}
+			rec.Activations = append(rec.Activations, a)
+		}
+		rec.Activations = append(rec.Activations, disdel.Activation{Outcome: disdel.OutcomeTimeout})
+		d.fill(int64(n%4) * 4096)
+		if err := s.keep(rec, errors.New("the history is away")); err != nil {
+			t.Errorf("%d activations: %v", len(rec.Activations), err)
+		}
+		d.free()
+		data, err := os.ReadFile(s.unsavedFile(someJob))
+		var left unsaved
+		if err == nil {
+			err = json.Unmarshal(data, &left)
+		}
+		if r := left.Record; err != nil || r.Status != disdel.StatusFailed || len(r.Activations)+r.Omitted != len(rec.Activations) {
+			t.Errorf("%d activations: %d and %d, %v", len(rec.Activations), len(r.Activations), r.Omitted, err)
+		}
+		if err := begun.close(); err != nil {
+			t.Error(err)
+		}
+		list, _ := os.ReadDir(s.unsavedFolder())
+		if len(list) != 1 {
+			t.Errorf("left: %v", list)
+		}
+		os.Remove(s.unsavedFile(someJob)) //nolint:errcheck // made anew
+	}
+}
+
+// Data that did not get where it should is no success.
+func TestOutputThatCannotBeWrittenIsNoSuccess(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"history"}, {"history", "-o", "json"}, {"model", "list"}, {"dataset", "list"}} {
+		var errs bytes.Buffer
+		if code := run(append([]string{"disdel", "--home", t.TempDir()}, args...), nil, full, &errs); code == 0 {
+			t.Errorf("%v: exit 0\n%s", args, &errs)
+		}
+	}
 }

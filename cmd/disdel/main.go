@@ -30,7 +30,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	u := newUI(stdin, stdout, stderr)
 	app := newApp(u)
-	err := app.RunContext(ctx, normalize(app, args))
+	err := u.all(app.RunContext(ctx, normalize(app, args)))
 	u.fail(err)
 	return exitCode(ctx, err)
 }

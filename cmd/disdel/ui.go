@@ -23,10 +23,38 @@ type ui struct {
 	format   string // table, json or yaml
 	quiet    bool
 	live     bool // stderr is a terminal that may be rewritten
+	written  *sink
+}
+
+// sink remembers that data did not get where it was meant to go: tables are written line by line, and nobody looks at each.
+type sink struct {
+	to     io.Writer
+	failed error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	if s.failed == nil {
+		s.failed = err
+	}
+	return n, err
+}
+
+// all is err, or that not all of the data was written.
+func (u *ui) all(err error) error {
+	if err != nil || u.written.failed == nil {
+		return err
+	}
+	e := &disdel.Error{Kind: disdel.Internal, Op: "write output", Err: plainPathError(u.written.failed)}
+	if diskFull(u.written.failed) {
+		e.Kind = disdel.NoSpace
+	}
+	return e
 }
 
 func newUI(in io.Reader, out, err io.Writer) *ui {
-	u := &ui{in: in, out: out, err: err, format: "table"}
+	data := &sink{to: out}
+	u := &ui{in: in, out: data, written: data, err: err, format: "table"}
 	if f, ok := err.(*os.File); ok {
 		u.live = term.IsTerminal(int(f.Fd()))
 	}
