@@ -381,7 +381,7 @@ type Distribution struct {
 
 // Aggregation shapes the tree and says what of the workers' state is averaged.
 type Aggregation struct {
-	FanIn      int    `json:"fanIn"` // workers per aggregation action; 0: auto, by the bytes it reads
+	FanIn      int    `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read
 	Wire       Wire   `json:"wire"`
 	Optimizer  Upkeep `json:"optimizer"`  // of the optimiser's moments from round to round
 	Statistics Upkeep `json:"statistics"` // of batch norms' running statistics

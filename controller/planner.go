@@ -58,8 +58,8 @@ func (b *planBuilder) because(format string, args ...any) {
 func (b *planBuilder) input(rows, actions int) estimator.Input {
 	t, a := b.Job.Training, b.Job.Distribution.Aggregation
 	return estimator.Input{
-		Threads: b.Processors / max(actions, 1),
-		Graph:   b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn, SampleBytes: b.Data.SampleSize,
+		Threads: b.Processors / max(actions, 1), Members: b.plan.Workers,
+		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn, SampleBytes: b.Data.SampleSize,
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
 		Upkeep: a.Optimizer, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 	}

@@ -13,7 +13,10 @@ const (
 	leastFactor = 1.5             // timeout over the likely duration: neighbours on shared machines come and go
 	overLongest = 1.25            // and over the longest that was measured
 	noise       = 3 * time.Second // and above it: what a cold start or a busy machine takes whatever the work
-	legShare    = 0.9             // of the platform's maximum that a leg may train for; the rest is for storing its state
+
+	patientFactor = 3.0              // the same of tasks that cannot pause: a neighbour can take two thirds of a processor
+	leastPatience = 10 * time.Second // and so long a cold start and a slow store have been seen to take
+	legShare      = 0.9              // of the platform's maximum that a leg may train for; the rest is for storing its state
 )
 
 // known is what the past says of one task of the plan.
@@ -72,13 +75,15 @@ func (t *timer) most() disdel.Millis {
 func know(in disdel.TimingInput, task disdel.Task) (known, bool) {
 	for _, g := range groups {
 		var samples []sample
+		jobs := 0
 		switch {
 		case g.fits == nil:
 			samples = probed(in, task)
 		default:
 			for i := range in.Past {
-				if r := &in.Past[i]; r.Job.Training.Backend == in.Job.Training.Backend && g.fits(in, r) {
+				if r := &in.Past[i]; r.Job.Training.Backend == in.Job.Training.Backend && jobs < mostJobs && g.fits(in, r) {
 					samples = append(samples, samplesOf(in, r, task)...)
+					jobs++
 				}
 			}
 		}
@@ -124,12 +129,16 @@ func knownOf(g group, samples []sample, n int) known {
 	return k
 }
 
-// bound is the timeout that the past makes of a task, s.
-func (k known) bound() float64 {
+// bound is the timeout that the past makes of a task, s. One that cannot pause, and go on in another activation, has its work
+// to do anew after a timeout: it gets more, which costs nothing while all goes well.
+func (k known) bound(pauses bool) float64 {
 	s := k.whole
 	d := max(s.likely*max(leastFactor, s.factor(s.sigma, oneInHundred)), s.likely+noise.Seconds())
 	if k.group.source == "history" {
 		d = max(d, s.longest*overLongest)
+	}
+	if !pauses {
+		d = max(d, s.likely*patientFactor, s.likely+leastPatience.Seconds())
 	}
 	return d
 }
@@ -149,12 +158,12 @@ func (t *timer) timeouts() {
 	if measured {
 		source = train.group.source
 		t.because("timeout: %d rows in about %v after a start of %v (%s), and at most %v in 99 of 100 cases",
-			train.units, round(train.each*float64(train.units)), round(train.cold), train.basis(), round(train.bound()))
+			train.units, round(train.each*float64(train.units)), round(train.cold), train.basis(), round(train.bound(true)))
 	}
 	for _, a := range t.in.Plan.Actions {
 		t.out.Timeouts[a.Task] = rest
 		if k, ok := t.all[a.Task]; ok {
-			t.out.Timeouts[a.Task] = clamp(math.Ceil(k.bound()), p)
+			t.out.Timeouts[a.Task] = clamp(math.Ceil(k.bound(a.Task == disdel.TaskTrain)), p)
 		}
 		if own := t.in.Job.Resources.Timeout; own > 0 {
 			t.out.Timeouts[a.Task], source = clamp(time.Duration(own).Seconds(), p), "job file"
@@ -177,10 +186,10 @@ func (t *timer) legs() {
 	if most <= 0 || k.whole.likely <= legShare*most {
 		return
 	}
-	compute := k.each * float64(k.units)
+	compute, usual := k.each*float64(k.units), k.typical()
 	// A start-up that leaves no time to train is no forecast to build on: at least a tenth of a leg trains.
-	leg := max(legShare*most-k.cold, most/10)
-	t.out.Legs = max(2, int(math.Ceil(compute/leg)))
+	first, other := max(legShare*most-usual.cold, most/10), max(legShare*most-usual.warm, most/10)
+	t.out.Legs = max(2, 1+int(math.Ceil((compute-first)/other)))
 	t.out.Timeouts[disdel.TaskTrain] = t.most()
 	whose := "the platform's"
 	if t.most() < t.in.Plan.Platform.MaxTimeout {

@@ -75,7 +75,7 @@ func TestGeneratedDataSetsAreThoseOfTheirJobs(t *testing.T) {
 		if info := m.Info(disdel.Split{Train: job.share}); info.Drawn != (job.share > 0) || info.Train < 1 {
 			t.Errorf("%v: %+v", job, info)
 		}
-		if err := r.data.Remove(t.Context(), job.dataName()); err != nil {
+		if _, err := r.data.Remove(t.Context(), job.dataName()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -17,9 +17,13 @@ import (
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	only := flag.String("only", "", "run trials whose name contains this")
-	what := flag.String("parts", "memory,generated,timeouts", "what to measure, of memory, generated, timeouts and headline")
-	seed := flag.Uint64("seed", 1, "of the generated jobs")
+	what := flag.String("parts", "memory,generated,timeouts,forecasts", "what to measure, of memory, generated, timeouts, forecasts and headline")
+	seed := flag.Uint64("seed", 1, "of the jobs of the parts generated and forecasts")
+	threads := flag.Int("burn", 0, "only keep so many threads busy")
 	flag.Parse()
+	if *threads > 0 {
+		burning(*threads)
+	}
 	if err := bench(*program, *only, *what, *seed); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -38,8 +42,9 @@ func parts(seed uint64) map[string]func(ctx context.Context, program, only strin
 		"generated": func(ctx context.Context, program, only string) error {
 			return memoryPart(ctx, program, "generated_", named(generate(seed, generatedJobs), only))
 		},
-		"timeouts": timeouts,
-		"headline": headline,
+		"timeouts":  timeouts,
+		"forecasts": func(ctx context.Context, program, _ string) error { return forecastsPart(ctx, program, seed) },
+		"headline":  headline,
 	}
 }
 

@@ -219,7 +219,8 @@ func (r *rig) resume(ctx context.Context, t trial, spec controller.Spec, data di
 func (r *rig) clean(ctx context.Context, t trial) error {
 	err := errors.Join(os.RemoveAll(filepath.Join(r.home, "models", "weights")), os.RemoveAll(filepath.Join(r.home, "models", "checkpoints")))
 	if t.name != "" {
-		err = errors.Join(err, r.data.Remove(ctx, t.dataName()))
+		_, removed := r.data.Remove(ctx, t.dataName())
+		err = errors.Join(err, removed)
 	}
 	return err
 }

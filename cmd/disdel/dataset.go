@@ -26,14 +26,6 @@ func datasetCommand(u *ui) *cli.Command {
 	}
 }
 
-// needSubcommand answers a command that only groups others.
-func needSubcommand(c *cli.Context) error {
-	if c.NArg() == 0 {
-		return cli.ShowSubcommandHelp(c)
-	}
-	return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("%s has no command %q", c.Command.HelpName, c.Args().First()), Hint: c.Command.HelpName + " --help"}}
-}
-
 // ensureBuiltin adds a data set that this program carries, if it is not there.
 func ensureBuiltin(ctx context.Context, store *dataset.Store, name string) error {
 	in, err := dataset.Digits()

@@ -22,7 +22,7 @@ func historyCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "model", Usage: "jobs of this network or output model `NAME`"},
 			&cli.StringFlag{Name: "dataset", Usage: "jobs on this data set `NAME`"},
 			&cli.StringFlag{Name: "status", Usage: "jobs in this `STATE`: running, succeeded, failed or canceled"},
-			&cli.DurationFlag{Name: "since", Usage: "jobs of the last `TIME`"},
+			&cli.StringFlag{Name: "since", Usage: "jobs of the last `TIME`, such as 90m, 12h, 7d or 2w"},
 		},
 		Subcommands: []*cli.Command{historyShow(u), historyRepair(u)},
 		Action: func(c *cli.Context) error {
@@ -71,7 +71,11 @@ func withHistory(c *cli.Context, u *ui, f func(context.Context, *history.Store) 
 
 func historyQuery(c *cli.Context) (history.Query, error) {
 	q := history.Query{Limit: c.Int("limit"), Model: c.String("model"), Dataset: c.String("dataset")}
-	if d := c.Duration("since"); d > 0 {
+	if text := c.String("since"); text != "" {
+		d, err := parseAgo(text)
+		if err != nil {
+			return q, err
+		}
 		q.Since = time.Now().Add(-d)
 	}
 	if text := c.String("status"); text != "" {

@@ -32,7 +32,7 @@ func inferCommand(u *ui) *cli.Command {
 				return err
 			}
 			if c.String("input") == "" {
-				return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "infer needs --input FILE", Hint: "disdel infer --help"}}
+				return needsFlag(c, "--input FILE")
 			}
 			return withStack(c, u, func(ctx context.Context, s *stack) error { return infer(ctx, c, u, s) })
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/platform"
 )
 
 var probeFlag = &cli.BoolFlag{Name: "probe", Usage: "where no earlier job tells how long it takes, train for two seconds to find out"}
@@ -42,6 +43,9 @@ func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.
 		return in, err
 	}
 	past = together(past, similar)
+	if len(past) > 0 && j.processors() > 0 { // without a past there is no forecast to correct
+		limits.Busy = platform.Busy(ctx)
+	}
 	by, err := j.estimator(r.Job, past)
 	return controller.PlanInput{
 		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: similar, Past: past,

@@ -38,7 +38,7 @@ func (s *stack) hold(id disdel.JobID) error {
 	if err != nil {
 		return holdError(id, err)
 	}
-	s.atEnd(func() error { return release(f) })
+	s.atEnd(func() error { return unlock(f) })
 	if err := f.Truncate(0); err == nil {
 		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
 	}
@@ -68,7 +68,7 @@ func lockNamed(path string) (*os.File, error) {
 }
 
 // release removes a locked file while it is still locked.
-func release(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
+func unlock(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
 
 func (s *stack) heldAlready(id disdel.JobID) error {
 	who := "another process"
@@ -116,7 +116,7 @@ func (s *stack) tidy() {
 	list, _ := os.ReadDir(filepath.Join(s.home, "running")) // there is nothing to tidy
 	for _, e := range list {
 		if f, err := lockNamed(filepath.Join(s.home, "running", e.Name())); err == nil {
-			release(f) //nolint:errcheck // the next one does it
+			unlock(f) //nolint:errcheck // the next one does it
 		}
 	}
 	list, _ = os.ReadDir(s.unsavedFolder())
@@ -135,6 +135,6 @@ func (s *stack) dropReserve(id disdel.JobID) {
 	if err != nil {
 		return
 	}
-	defer release(f)             //nolint:errcheck // as above
+	defer unlock(f)              //nolint:errcheck // as above
 	os.Remove(s.reserveFile(id)) //nolint:errcheck // as above
 }

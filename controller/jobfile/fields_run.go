@@ -26,7 +26,7 @@ var runFields = []field{
 	},
 	{
 		path: "distribution.aggregation.fanIn", form: integer, auto: true, min: new(float64(2)), def: "auto", example: "4",
-		meaning: "Workers of one aggregation action. auto goes by what it reads: at most 2 GB a round, of no more than 64 workers.",
+		meaning: "Workers of one aggregation action. auto goes by bytes read: 2 GB of updates a round, and 64 workers at most.",
 	},
 	{
 		path: "distribution.aggregation.wire", form: text, def: "float32", example: "bfloat16",

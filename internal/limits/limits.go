@@ -87,4 +87,3 @@ func grown(a disdel.Activation) (out struct {
 	out.why = fmt.Sprintf("memory grew from %v to %v in batches %d to %d of %d", first.Resident, last.Resident, from, to, all)
 	return out
 }
-
