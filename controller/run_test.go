@@ -80,7 +80,6 @@ func (s *surroundings) Save(ctx context.Context, r *disdel.Record) error {
 	return ctx.Err()
 }
 
-
 func (s *surroundings) Progress(context.Context, disdel.JobID) ([]disdel.Progress, error) {
 	return nil, nil
 }

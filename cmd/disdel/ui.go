@@ -48,14 +48,10 @@ func (s *sink) Write(p []byte) (int, error) {
 
 // all is err, or that not all of the data was written.
 func (u *ui) all(err error) error {
-	if err != nil || u.written.failed == nil {
+	if err != nil {
 		return err
 	}
-	e := &disdel.Error{Kind: disdel.Internal, Op: "write output", Err: plainPathError(u.written.failed)}
-	if diskFull(u.written.failed) {
-		e.Kind = disdel.NoSpace
-	}
-	return e
+	return unwritten(u.written.failed)
 }
 
 func newUI(in io.Reader, out, err io.Writer) *ui {
