@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -23,9 +24,9 @@ import (
 
 // Config is where the history is.
 type Config struct {
-	URL      string // http(s)://user:password@host:port
-	Database string // empty: Database
-	Logger   logrus.FieldLogger
+	URL      string             // http(s)://user:password@host:port
+	Database string             // empty: Database
+	Logger   logrus.FieldLogger // nil: nobody reads it
 }
 
 // Database is the one that records are in.
@@ -45,6 +46,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open history", Msg: "the address is no URL of a CouchDB", Hint: "write http://HOST:5984"}
+	}
+	if cfg.Logger == nil {
+		quiet := logrus.New()
+		quiet.SetOutput(io.Discard)
+		cfg.Logger = quiet
 	}
 	if cfg.Database == "" {
 		cfg.Database = Database

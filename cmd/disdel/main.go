@@ -31,7 +31,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	u := newUI(stdin, stdout, stderr)
 	u.exit = func(err error) int { return exitCode(ctx, err) }
-	err := u.run(ctx, args)
+	err := u.all(u.run(ctx, args))
 	u.fail(err)
 	return exitCode(ctx, err)
 }

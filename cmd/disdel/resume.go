@@ -106,17 +106,18 @@ func (j *jobStack) unfinished(ctx context.Context, c *cli.Context) (rec disdel.R
 	return rec, r, nil
 }
 
-// changed is the job with what the command line says instead.
+// changed is the job with what the command line says instead. It is checked as a job file is: the history may hold what no
+// submit let in, and its names become paths.
 func changed(job disdel.Job, sets []string) (disdel.Job, error) {
-	if len(sets) == 0 {
-		return job, nil
-	}
 	text, err := jobfile.Print(job)
 	if err != nil {
 		return job, err
 	}
 	file, err := jobfile.ParseWith("the job of the record", text, sets, beside("-"))
-	return file.Job, err
+	if err != nil || len(sets) == 0 {
+		return job, err
+	}
+	return file.Job, nil
 }
 
 // goOn says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.

@@ -31,10 +31,37 @@ type ui struct {
 	size     func() (int, int) // columns and rows of that terminal; 0: not known
 	columns  func() int        // that a table on stdout may have; 0: any number
 	exit     func(error) int   // the exit code that an error leads to
+	written  *sink
+}
+
+// sink remembers that data did not get where it was meant to go: tables are written line by line, and nobody looks at each.
+type sink struct {
+	to     io.Writer
+	failed error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	if s.failed == nil {
+		s.failed = err
+	}
+	return n, err
+}
+
+// all is err, or that not all of the data was written.
+func (u *ui) all(err error) error {
+	if err != nil {
+		return err
+	}
+	return unwritten(u.written.failed)
 }
 
 func newUI(in io.Reader, out, err io.Writer) *ui {
-	u := &ui{in: in, out: out, err: err, format: "table", exit: func(err error) int { return exitCode(context.Background(), err) }}
+	data := &sink{to: out}
+	u := &ui{
+		in: in, out: data, written: data, err: err, format: "table",
+		exit: func(err error) int { return exitCode(context.Background(), err) },
+	}
 	u.size = func() (int, int) { return terminalSize(err) }
 	u.columns = func() int {
 		columns, _ := terminalSize(out)
