@@ -381,7 +381,7 @@ type Distribution struct {
 
 // Aggregation shapes the tree and says what of the workers' state is averaged.
 type Aggregation struct {
-	FanIn      int    `json:"fanIn"` // workers per aggregation action; 0: auto, by memory
+	FanIn      int    `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read
 	Wire       Wire   `json:"wire"`
 	Optimizer  Upkeep `json:"optimizer"`  // of the optimiser's moments from round to round
 	Statistics Upkeep `json:"statistics"` // of batch norms' running statistics
@@ -429,7 +429,7 @@ type Resources struct {
 	Memory    Bytes    `json:"memory"`    // per train action; 0: auto
 	MaxMemory Bytes    `json:"maxMemory"` // ceiling for auto; 0: the platform's maximum
 	Timeout   Duration `json:"timeout"`   // per action; 0: auto
-	MaxCost   float64  `json:"maxCost"`   // GB-s for the whole job; 0: none. DiSDeL's e_cost
+	MaxCost   float64  `json:"maxCost"`   // GB-s for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
 }
 
 // Reliability bounds the job as a whole.

@@ -135,6 +135,9 @@ func (r *resolver) network() {
 		return
 	}
 	r.Graph = g
+	if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return p.Trainable }) {
+		r.fault("model", "add a dense or a convolution layer", "the network has no weights, and so nothing to learn")
+	}
 }
 
 // twoClasses is the network, in which for data of two classes a single sigmoid output has become two of a softmax: the same

@@ -19,7 +19,7 @@ func (s *Store) Range(ctx context.Context, m Manifest) (low, high float32, err e
 	}
 	x, labels := make([]float32, shard.SampleLen()), make([]int32, 1)
 	for i := range rows {
-		shard.Batch([]int{i}, x, labels)
+		shard.Batch([]int32{int32(i)}, x, labels)
 		for k, v := range x {
 			if i == 0 && k == 0 {
 				low, high = v, v

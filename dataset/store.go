@@ -47,6 +47,9 @@ func sumKey(name string) string { return manifestKey(name) + ".sha256" }
 // chunkBytes is about how large a chunk is: large enough to read in one go, small enough to hold one beside a shard.
 const chunkBytes = 4 << 20
 
+// rowsOfChunk is how many rows of so many stored bytes are in a full chunk; their labels come on top. estimator counts a chunk so.
+func rowsOfChunk(sample int) int { return max(1, chunkBytes/max(sample, 1)) }
+
 // Samples are rows in memory: what a reader makes and Add stores.
 type Samples struct {
 	Shape  []int  // [channels height width]
@@ -215,7 +218,7 @@ func (x *Samples) check(m *Manifest) error {
 func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chunk *bytes.Buffer, dry bool) (Part, error) {
 	p := Part{Rows: x.Len()}
 	sample := len(x.U8)/x.Len() + 4*(len(x.F32)/x.Len())
-	step := max(1, chunkBytes/max(sample, 1))
+	step := rowsOfChunk(sample)
 	for at := 0; at < x.Len(); at += step {
 		rows := disdel.Rows{Start: at, End: min(at+step, x.Len())}
 		chunk.Reset() // one memory for all: beside the rows there is garbage of none

@@ -23,14 +23,6 @@ func datasetCommand(u *ui) *cli.Command {
 	}
 }
 
-// needSubcommand answers a command that only groups others.
-func needSubcommand(c *cli.Context) error {
-	if c.NArg() == 0 {
-		return cli.ShowSubcommandHelp(c)
-	}
-	return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("%s has no command %q", c.Command.HelpName, c.Args().First()), Hint: c.Command.HelpName + " --help"}}
-}
-
 // ensureBuiltin adds a data set that this program carries, if it is not there.
 func ensureBuiltin(ctx context.Context, store *dataset.Store, name string) error {
 	in, err := dataset.Digits()
@@ -170,7 +162,11 @@ func sample(ctx context.Context, store *dataset.Store, name string, rows []int, 
 	}
 	doc = sampleDocument{Shape: m.Sample, Labels: make([]int32, len(rows))}
 	x := make([]float32, len(rows)*shard.SampleLen())
-	shard.Batch(rows, x, doc.Labels)
+	places := make([]int32, len(rows))
+	for i, r := range rows {
+		places[i] = int32(r)
+	}
+	shard.Batch(places, x, doc.Labels)
 	for i := range rows {
 		doc.Inputs = append(doc.Inputs, x[i*shard.SampleLen():(i+1)*shard.SampleLen()])
 	}

@@ -96,6 +96,9 @@ func (s *stack) models(ctx context.Context) (*modelstore.Store, error) {
 	return m, err
 }
 
+// historyFile is where the embedded history is.
+func historyFile(home string) string { return filepath.Join(home, "history.db") }
+
 // history opens the user's CouchDB, or the embedded store on the file in the home folder.
 func (s *stack) history(ctx context.Context) (*history.Store, error) {
 	address, err := withPassword(s.cli.String("couchdb"), "DISDEL_COUCHDB_PASSWORD")
@@ -103,7 +106,7 @@ func (s *stack) history(ctx context.Context) (*history.Store, error) {
 		return nil, err
 	}
 	if address == "" {
-		server, err := couchlite.Open(filepath.Join(s.home, "history.db"), couchlite.Config{})
+		server, err := couchlite.Open(historyFile(s.home), couchlite.Config{})
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +147,7 @@ func (s *stack) executor(beats heartbeats) (*executor.Executor, disdel.Bytes, er
 	if err != nil {
 		return nil, 0, err
 	}
-	cfg := executor.Config{APIHost: s.cli.String("apihost"), Image: s.cli.String("image"), Logger: s.log, Beats: beats}
+	cfg := executor.Config{APIHost: ownPlatform(s.home, s.cli.String("apihost")), Image: s.cli.String("image"), Logger: s.log, Beats: beats}
 	if cfg.APIHost == "" {
 		p, err := s.platform(pool)
 		if err != nil {
@@ -178,7 +181,7 @@ func (s *stack) platformConfig(pool disdel.Bytes) (platform.Config, error) {
 	if err != nil {
 		return cfg, &disdel.Error{Kind: disdel.Internal, Op: "find this program", Err: err}
 	}
-	runner, err := actionBinary(s.cli)
+	runner, err := actionPath(s.cli.String("action"))
 	if err != nil {
 		return cfg, err
 	}
@@ -278,6 +281,15 @@ func authKey(home, apihost string) (string, error) {
 		Kind: disdel.Denied, Op: "find the OpenWhisk key", Msg: "neither DISDEL_AUTH nor AUTH in " + path + " is set",
 		Hint: "wsk property set --auth KEY, or put it into DISDEL_AUTH",
 	}
+}
+
+// ownPlatform is an address as `disdel platform up` of the same home told it, where it means that one by another name of this
+// machine: the key is for that process, and under another name another process may listen.
+func ownPlatform(home, apihost string) string {
+	if own := readProperties(propertiesFile(home))["APIHOST"]; own != "" && sameAddress(own, apihost) {
+		return own
+	}
+	return apihost
 }
 
 // controller joins everything that runs a job.

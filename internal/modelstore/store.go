@@ -74,15 +74,31 @@ func descriptionPath(name string, version int) string {
 	return fmt.Sprintf("models/%s/v%05d.json", name, version)
 }
 
+// large is the options of whatever is written large. Without a content type the writer would keep what comes until it has 512
+// bytes to guess one by, and a network of few layers has a shorter header: its first array, often all there is, was held once more.
+// A bucket on S3 takes a file in parts; one at a time is what fits beside weights.
+func large() *blob.WriterOptions {
+	return &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: 5 << 20, MaxConcurrency: 1}
+}
+
 // WriteWeights writes weights as safetensors and returns the file's sha256 ("sha256:" and hex) and size. Writing the same
 // weights again is harmless.
 func (s *Store) WriteWeights(ctx context.Context, key string, w disdel.Weights, meta map[string]string) (string, disdel.Bytes, error) {
-	out, err := s.bucket.NewWriter(ctx, key, nil)
+	return s.writeArrays(ctx, key, w, meta, func(i int) []float32 { return w[i].Data })
+}
+
+// writeArrays is WriteWeights for arrays that read gives one at a time, each good until it is called again.
+func (s *Store) writeArrays(ctx context.Context, key string, shapes disdel.Weights, meta map[string]string, read func(i int) []float32) (string, disdel.Bytes, error) {
+	ctx, stop := context.WithCancel(ctx) // a writer whose context has ended leaves nothing
+	defer stop()
+	out, err := s.bucket.NewWriter(ctx, key, large())
 	if err != nil {
 		return "", 0, blobs.Wrap(err, "write weights", key)
 	}
 	sum, size := sha256.New(), new(counter)
-	err = safetensors.Write(io.MultiWriter(out, sum, size), safetensors.FromWeights(w, meta))
+	if err = safetensors.WriteWeights(io.MultiWriter(out, sum, size), shapes, meta, read); err != nil {
+		stop()
+	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		return "", 0, blobs.Wrap(err, "write weights", key)
 	}
@@ -98,7 +114,8 @@ func (c *counter) Write(p []byte) (int, error) {
 
 func checksum(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
-// ReadWeights reads weights and refuses a file whose sha256 is not want (Corrupt).
+// ReadWeights reads weights and refuses a file whose sha256 is not want (Corrupt). They are views of one array, which is all that
+// is held: that of the file.
 func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weights, error) {
 	data, err := s.readAll(ctx, key)
 	if err != nil {
