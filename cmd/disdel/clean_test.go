@@ -44,7 +44,8 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 	} {
 		for _, format := range []string{"table", "json", "yaml"} {
 			var out bytes.Buffer
-			u := &ui{out: &out, err: &out, format: format}
+			u := newUI(nil, &out, &out)
+			u.format = format
 			if err := u.show(c.v, c.print); err != nil {
 				t.Errorf("%s as %s: %v", what, format, err)
 			}
