@@ -36,7 +36,11 @@ func (r *run) advise() {
 	if r.rec.Failure == nil {
 		return
 	}
-	if hint := advice.For(r.rec).Hint(); hint != "" {
+	hint := advice.For(r.rec).Hint()
+	if r.rec.Failure.Code == disdel.CodeUnreachable {
+		hint = "once OpenWhisk answers again: disdel resume " + string(r.rec.ID)
+	}
+	if hint != "" {
 		told := *r.rec.Failure
 		told.Hint = hint
 		r.rec.Failure = &told

@@ -82,7 +82,7 @@ func (u *ui) show(v any, print func(w io.Writer)) error {
 		return unwritten(u.showYAML(v))
 	default:
 		var out bytes.Buffer // whatever prints it, no name in it reaches the terminal as a command
-		print(&page{out: &out, columns: u.columns()})
+		print(&page{Buffer: &out, columns: u.columns()})
 		_, err := io.WriteString(u.out, clean(out.String()))
 		return unwritten(err)
 	}
@@ -90,11 +90,9 @@ func (u *ui) show(v any, print func(w io.Writer)) error {
 
 // page is what a table is printed on: it knows how wide it may be.
 type page struct {
-	out     io.Writer
+	*bytes.Buffer
 	columns int // 0: any number
 }
-
-func (p *page) Write(data []byte) (int, error) { return p.out.Write(data) }
 
 // unwritten says that what was asked for did not arrive. Who closed the pipe knows that.
 func unwritten(err error) error {
