@@ -106,7 +106,7 @@ func datasetShow(u *ui) *cli.Command {
 				}
 				return u.show(describeSet(m), func(w io.Writer) {
 					printSets(w, []dataset.Manifest{m})
-					fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", m.License, m.Checksum(), strings.Join(m.ClassNames, ", "))
+					fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", oneLine(m.License), m.Checksum(), oneLine(strings.Join(m.ClassNames, ", ")))
 				})
 			})
 		},

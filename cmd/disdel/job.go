@@ -111,6 +111,9 @@ func (src source) resolve(ctx context.Context, u *ui, data *dataset.Store, fault
 		jobfile.Render(all, src.text, u.err)
 		return r, reported{err}
 	}
+	for _, note := range r.Notes {
+		u.say("note   %s", note)
+	}
 	return r, err
 }
 
