@@ -41,7 +41,7 @@ func TestErrorsSurviveJSON(t *testing.T) {
 
 // Names of kinds, outcomes and states are what records and exit codes rest on: each reads back as itself.
 func TestNamesReadBack(t *testing.T) {
-	for k := disdel.UnknownKind; k <= disdel.Internal; k++ {
+	for k := disdel.UnknownKind; k <= disdel.NoSpace; k++ {
 		var got disdel.Kind
 		text, _ := k.MarshalText()
 		if got.UnmarshalText(text); got != k || strings.HasPrefix(string(text), "kind(") { //nolint:errcheck // never fails
@@ -183,6 +183,24 @@ func TestSchedulesReadBackFromJSON(t *testing.T) {
 		var got disdel.Schedule
 		if err := json.Unmarshal(data, &got); err != nil || !cmp.Equal(want, got) {
 			t.Errorf("%s became %+v, %v", data, got, err)
+		}
+	}
+}
+
+// What is too much by a little does not read as just enough.
+func TestSizesAreToldApart(t *testing.T) {
+	for _, c := range []struct {
+		b, other disdel.Bytes
+		want     string
+	}{
+		{135*disdel.MB + 53*disdel.KB, 135 * disdel.MB, "135.1 MB"},
+		{135 * disdel.MB, 135*disdel.MB + 53*disdel.KB, "135.0 MB"},
+		{135*disdel.MB + 1, 135 * disdel.MB, "135.000001 MB"},
+		{200 * disdel.MB, 135 * disdel.MB, "200 MB"},
+		{135 * disdel.MB, 135 * disdel.MB, "135 MB"},
+	} {
+		if got := c.b.Beside(c.other); got != c.want {
+			t.Errorf("%d beside %d: %s, want %s", c.b, c.other, got, c.want)
 		}
 	}
 }

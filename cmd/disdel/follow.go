@@ -35,6 +35,10 @@ func (f *follower) notice(n controller.Notice) {
 		f.erase()
 		f.ui.say("%s", line)
 	}
+	if line := silence(n); line != "" {
+		f.erase()
+		f.ui.say("%s", line)
+	}
 	switch {
 	case n.Planned != nil:
 		f.plan, f.total = n.Planned.Plan, n.Planned.Plan.Rounds
@@ -160,7 +164,10 @@ func printPlan(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "       a worker's round takes about %d legs: activations one after another, each going on where the one before stopped\n", p.Legs)
 	}
 	if f := p.Forecast; f != nil {
-		fmt.Fprintf(w, "expect %s; %s (%s, %d activations)\n", timeText(f.Duration), costText(f.Cost), f.Source, f.Samples)
+		fmt.Fprintf(w, "expect %s; %s (%s, %d activations)\n", timeText(f.Duration), costText(f.Cost), basis(f), f.Samples)
+		if f.Note != "" {
+			fmt.Fprintf(w, "       %s\n", f.Note)
+		}
 	}
 }
 
