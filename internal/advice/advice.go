@@ -3,6 +3,7 @@ package advice
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -168,6 +169,10 @@ func (w *worker) byKind() Advice {
 	case disdel.Lost, disdel.Unavailable, disdel.Internal:
 		return again("the platform or a store was to blame, not the job: the same job passes once they are well")
 	case disdel.OverLimit:
+		if _, value, ok := strings.Cut(w.record.Failure.Hint, "--set resources.maxCost="); ok {
+			value, _, _ = strings.Cut(value, " ")
+			return with("the job stopped before it cost more than resources.maxCost; what is left needs more", set("resources.maxCost", value))
+		}
 		if w.record.Job.Resources.MaxCost > 0 {
 			return again("the job would have cost more than resources.maxCost") // withinBudget says how much
 		}
@@ -211,7 +216,8 @@ func (w *worker) smallerSteps() Advice {
 func (w *worker) withinBudget(out *Advice) {
 	r := w.record
 	most := r.Job.Resources.MaxCost
-	if most <= 0 || r.Status == disdel.StatusCanceled {
+	known := slices.ContainsFunc(out.Sets, func(s string) bool { return strings.HasPrefix(s, "resources.maxCost=") })
+	if most <= 0 || known || r.Status == disdel.StatusCanceled {
 		return
 	}
 	whole := 2 * r.CostGBs
