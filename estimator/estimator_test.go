@@ -224,3 +224,29 @@ func TestEstimatingAllocatesLittle(t *testing.T) {
 		t.Errorf("ResNet-152 of %v is estimated with %v of garbage", disdel.Bytes(4*g.Count().Trainable), disdel.Bytes(got))
 	}
 }
+
+// What gorgonia takes was too little for a user: three convolutions of 64 filters, of which the columns are most. The peaks are
+// those that were measured then.
+func TestGorgoniasColumnsCount(t *testing.T) {
+	var layers []disdel.Layer
+	for range 3 {
+		layers = append(layers, disdel.Layer{Kind: "conv", Filters: 64, Kernel: 3, SamePad: true, Activation: "relu"})
+	}
+	layers = append(layers, disdel.Layer{Kind: "globalAvgPool"}, disdel.Layer{Kind: "dense", Units: 10})
+	g, err := model.Build(disdel.Network{Input: []int{1, 16, 16}, Classes: 10, Layers: layers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Graph: g, Batch: 16, Rows: 480, SampleBytes: 256, Epochs: 2, Optimizer: adam, Backend: Gorgonia}
+	riskiest := Estimator{risk: highestRisk}
+	train, evaluate := riskiest.Train(in), riskiest.Evaluate(in)
+	for _, c := range []struct {
+		e    disdel.Estimate
+		peak float64 // MB
+	}{{train, 92.9}, {evaluate, 53.8}} {
+		peak := disdel.Bytes(c.peak * float64(disdel.MB))
+		if off := float64(c.e.Likely)/float64(peak) - 1; math.Abs(off) > 0.2 || peak > c.e.Total {
+			t.Errorf("a peak of %v, and %v is likely (%+.0f %%), %v the total", peak, c.e.Likely, 100*off, c.e.Total)
+		}
+	}
+}
