@@ -50,7 +50,7 @@ var Default = Calibration{
 		bend: 4*disdel.MB + 192*disdel.KB, from: 2*disdel.MB + 200*disdel.KB, then: 1.2, most: 5*disdel.MB + 448*disdel.KB,
 	},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
-	Still: 576 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
+	Still: 448 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 	Machine: 700 * disdel.KB, Step: machine{3, 1.4}, Forward: machine{3.4, 1}, Again: 0.08,
 }
 
