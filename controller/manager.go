@@ -86,6 +86,7 @@ type Manager struct {
 	members [][]standing    // by level, then member
 	efforts map[slot]effort // of the current round
 	results map[int]disdel.TrainResult
+	partial bool // a worker's part of the round's checkpoint is missing: it would be no whole one
 	last    bool // no round follows this one
 	publish bool // the running aggregation only writes the final weights
 	again   int  // results of this round that changed nothing
@@ -131,7 +132,7 @@ func (m *Manager) clear() {
 	for _, l := range m.spec.Plan.Levels {
 		m.members = append(m.members, make([]standing, len(l.Clusters)))
 	}
-	m.results, m.alarmed = map[int]disdel.TrainResult{}, false
+	m.results, m.alarmed, m.partial = map[int]disdel.TrainResult{}, false, false
 	m.last, m.publish, m.stopped = m.round == m.spec.Plan.Rounds-1, false, ""
 	for s := range m.efforts {
 		m.close(s)
@@ -213,7 +214,7 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	if r.Again {
 		m.again++ // an earlier activation of this attempt's work had delivered
 	}
-	m.results[a.Member] = r
+	m.results[a.Member], m.partial = r, m.partial || r.Unsaved != nil
 	m.members[0][a.Member] = delivered
 	m.lookAtTarget()
 	return append(m.alarm(), m.advance(0, a.Member)...)

@@ -140,7 +140,7 @@ func platformFault(a disdel.Activation) bool {
 // hopeless kinds fail again however often they are tried.
 func hopeless(k disdel.Kind) bool {
 	switch k {
-	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged:
+	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged, disdel.NoSpace:
 		return true
 	default:
 		return false

@@ -74,6 +74,7 @@ type run struct {
 	unalarm context.CancelFunc
 	ledger  ledger
 	cost    bill
+	warned  bool            // of a checkpoint that could not be written
 	final   disdel.ModelRef // what the action that wrote the final weights said of them
 	before  disdel.Phases   // of the runs of this job before this one
 
@@ -330,8 +331,15 @@ func (r *run) keep(e *Event) {
 // wrote keeps what the action that wrote the final weights said of them.
 func (r *run) wrote(a disdel.Activation) {
 	var res disdel.AggregateResult
-	if a.Task == disdel.TaskAggregate && json.Unmarshal(a.Result, &res) == nil && res.Checksum != "" {
+	if (a.Task != disdel.TaskAggregate && a.Task != disdel.TaskTrain) || json.Unmarshal(a.Result, &res) != nil {
+		return
+	}
+	if a.Task == disdel.TaskAggregate && res.Checksum != "" {
 		r.final.Checksum, r.final.Size = res.Checksum, res.Size
+	}
+	if res.Unsaved != nil && !r.warned { // both results call it so
+		r.warned = true
+		r.log.WithError(res.Unsaved).WithField("round", a.Round).Warn("a checkpoint could not be written: the job goes on, and a resume would begin at an earlier round")
 	}
 }
 
