@@ -46,7 +46,7 @@ var Default = Calibration{
 	Push:  beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
 	Fetch: beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
 	Reduce: reducing{
-		least: 600 * disdel.KB, share: 0.35, member: 1.25, narrow: 2, ahead: 3, first: 0.75,
+		least: 600 * disdel.KB, share: 0.35, member: 1.25, narrow: 2, ahead: 3, first: 700 * disdel.KB,
 		bend: 4*disdel.MB + 192*disdel.KB, from: 2*disdel.MB + 200*disdel.KB, then: 1.2, most: 5*disdel.MB + 448*disdel.KB,
 	},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
@@ -75,7 +75,7 @@ type reducing struct {
 	bend, from    disdel.Bytes
 	then          float64 // of what weights are above from: what is above bend
 	most          disdel.Bytes
-	first         float64 // share of it that a container's first reduction takes
+	first         disdel.Bytes // less in a container's first reduction, and a quarter at most
 }
 
 func (r reducing) of(in Input) disdel.Bytes {
@@ -90,7 +90,7 @@ func (r reducing) of(in Input) disdel.Bytes {
 	columns := r.bend + disdel.Bytes(r.then*float64(max(0, weights-r.from)))
 	n := min(one, columns)
 	if in.Epochs == 1 {
-		n = disdel.Bytes(r.first * float64(n))
+		n -= min(n/4, r.first)
 	}
 	return min(n, r.most)
 }
@@ -155,11 +155,16 @@ func (in Input) kept(c Calibration) disdel.Bytes {
 		}
 		return n
 	}
-	largest := 0
+	largest, rounded := 0, disdel.Bytes(0)
 	for _, p := range in.Graph.Params() {
 		largest = max(largest, p.Len())
 	}
-	return float*disdel.Bytes(largest) + c.Push.least + min(3*all, 5*column/2)
+	if n := in.narrow(); n > 0 { // what the update lost is kept, too, and it waits encoded
+		w := in.carried()
+		all += w
+		rounded = w + disdel.Bytes(n*float64(w))
+	}
+	return float*disdel.Bytes(largest) + c.Push.least + min(3*all, 5*column/2) + rounded
 }
 
 // train is Eq. 1 with the plan of the engine's slab in the place of Eq. 2 to 4, one batch in the place of Eq. 5's epochs, and
