@@ -116,8 +116,12 @@ func (s *Store) writeParts(ctx context.Context, t staging, columns source) error
 		bytes  []byte
 		values []float32
 	}
-	buffers := make([]scratch, depth)
-	return each(ctx, t.parts, func(ctx context.Context, worker, k int) error {
+	width := depth
+	if t.head.kind == kindState { // it is read one tensor at a time in any case, and a worker has no room for more
+		width = 1
+	}
+	buffers := make([]scratch, width)
+	return eachOf(ctx, t.parts, width, func(ctx context.Context, worker, k int) error {
 		b := &buffers[worker]
 		if b.values == nil {
 			b.values = make([]float32, 0, t.head.layout.column)
