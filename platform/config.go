@@ -34,6 +34,9 @@ type Kind struct {
 	Command []string
 	Env     []string
 	Default bool // of its family, the part before the colon; where none is, the last by name
+	// OwnUser has each container run as a user of its own, who owns nothing on the machine, where the platform runs as root
+	// and the program may be started by every user. It is for kinds that run what others wrote.
+	OwnUser bool
 }
 
 // OOMText chooses how an out-of-memory kill reads in an activation: clusters differ.
@@ -70,6 +73,10 @@ type Config struct {
 	Origins []string
 	// Hosts are further names that requests may call the platform by, beside localhost and its address.
 	Hosts []string
+
+	// Hidden are files and folders that actions do not see, where the platform runs as root: keys, and its own data. The data
+	// folder is one of them unasked.
+	Hidden []string
 
 	Likeness // to an OpenWhisk as people run it
 }
