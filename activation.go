@@ -41,6 +41,17 @@ type Activation struct {
 	Evidence []string          `json:"evidence,omitempty"` // what the classification rests on
 	Beats    []Beat            `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
 	Logs     []string          `json:"logs,omitempty"`     // the tail, failures only
+	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
+	Suspected bool     `json:"memorySuspected,omitempty"`
+	Stretch   *Stretch `json:"stretch,omitempty"` // train actions that failed only: what heartbeats count from
+}
+
+// Stretch is the part of the job that a train action was to do, as its request says it.
+type Stretch struct {
+	Epochs  int `json:"epochs"`            // the first and the last maybe in part
+	Epoch   int `json:"epoch"`             // trained before
+	Batch   int `json:"batch,omitempty"`   // trained before, of the first epoch
+	Batches int `json:"batches,omitempty"` // of the one epoch that they are in; 0: to the epochs' end
 }
 
 // Beat is one heartbeat of a running action.
@@ -175,11 +186,12 @@ type TrainResult struct {
 	Losses  []float64 `json:"losses"` // by epoch of this round
 	Samples int       `json:"samples"`
 	Epochs  int       `json:"epochs"`
-	Reached bool      `json:"reached"`          // the target loss
-	Paused  bool      `json:"paused,omitempty"` // the deadline was near: state is stored, and the next leg goes on
-	Batch   int       `json:"batch,omitempty"`  // of the round, trained so far; a paused leg's only
-	Again   bool      `json:"again,omitempty"`  // another activation had delivered this before
-	Rows    int       `json:"rows"`             // trained by this activation, each epoch's counted
+	Reached bool      `json:"reached"`           // the target loss
+	Paused  bool      `json:"paused,omitempty"`  // the deadline was near: state is stored, and the next leg goes on
+	Batch   int       `json:"batch,omitempty"`   // of the round, trained so far; a paused leg's only
+	Again   bool      `json:"again,omitempty"`   // another activation had delivered this before
+	Rows    int       `json:"rows"`              // trained by this activation, each epoch's counted
+	Unsaved *Error    `json:"unsaved,omitempty"` // why its part of the round's checkpoint could not be written
 	Usage   Usage     `json:"usage"`
 }
 
@@ -218,7 +230,8 @@ type AggregateResult struct {
 	Checksum string      `json:"checksum,omitempty"` // sha256 of the final weights' file
 	Size     Bytes       `json:"sizeBytes,omitempty"`
 	Saved    *Checkpoint `json:"saved,omitempty"`
-	Again    bool        `json:"again,omitempty"` // another activation had delivered this before
+	Unsaved  *Error      `json:"unsaved,omitempty"` // why the checkpoint that was asked for could not be written
+	Again    bool        `json:"again,omitempty"`   // another activation had delivered this before
 	Usage    Usage       `json:"usage"`
 }
 

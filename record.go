@@ -88,7 +88,8 @@ type DataInfo struct {
 	Checksum   string `json:"checksum"` // sha256 of the manifest
 	Train      int    `json:"train"`    // rows
 	HeldOut    int    `json:"heldOut"`
-	Sample     []int  `json:"sample"` // [channels height width]
+	Drawn      bool   `json:"drawn,omitempty"` // rows of both are drawn by lot from all
+	Sample     []int  `json:"sample"`          // [channels height width]
 	Classes    int    `json:"classes"`
 	SampleSize Bytes  `json:"sampleBytes"` // of one sample as stored
 }
@@ -107,16 +108,33 @@ type Record struct {
 	Activations []Activation `json:"actions"`
 	Omitted     int          `json:"omitted,omitempty"` // activations that passed and are not among them: a long job's record stays small
 	Phases      Phases       `json:"phases"`
-	Accuracy    float64      `json:"accuracy"`          // held-out, last evaluation
-	Loss        float64      `json:"loss"`              // held-out, last evaluation
-	CostGBs     float64      `json:"costGBs"`           // GB-s, DiSDeL Eq. 6 with mu = 1
-	Stopped     string       `json:"stopped,omitempty"` // why training ended before its last epoch
-	Adjustments []Adjustment `json:"adjustments,omitempty"`
-	Losses      Losses       `json:"losses"`
-	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"` // the newest
-	Resumes     int          `json:"resumes,omitempty"`    // times that the job was taken up again
-	Model       *ModelRef    `json:"model,omitempty"`
-	Failure     *Error       `json:"failure,omitempty"`
+	Accuracy    float64      `json:"accuracy"` // held-out, last evaluation
+	Loss        float64      `json:"loss"`     // held-out, last evaluation
+	CostGBs     float64      `json:"costGBs"`  // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
+	// EvaluationGBs is what evaluations held, limits times durations, GB-s. Records from before it have evaluations in CostGBs.
+	EvaluationGBs float64      `json:"evaluationGBs,omitempty"`
+	Stopped       string       `json:"stopped,omitempty"` // why training ended before its last epoch
+	Adjustments   []Adjustment `json:"adjustments,omitempty"`
+	Losses        Losses       `json:"losses"`
+	Checkpoint    *Checkpoint  `json:"checkpoint,omitempty"` // the newest
+	Resumes       int          `json:"resumes,omitempty"`    // times that the job was taken up again
+	Model         *ModelRef    `json:"model,omitempty"`
+	Failure       *Error       `json:"failure,omitempty"`
+	Origin        *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
+}
+
+// Origin is how a job was submitted, so that what is to be done next can be said as a whole command.
+type Origin struct {
+	Command string   `json:"command"`           // "submit" or "quickstart"
+	File    string   `json:"file,omitempty"`    // the job file's whole path; "": there is none to read again
+	Sets    []string `json:"sets,omitempty"`    // PATH=VALUE, in the order they were given, those of resumes behind
+	Options []Option `json:"options,omitempty"` // the other flags that were given, without passwords
+}
+
+// Option is a flag of the command line with its value.
+type Option struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 // Phases is where the job's time went, in wall time of the controller.

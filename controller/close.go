@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/advice"
 )
 
 // close removes what the job put on the platform and into the store, and saves its record, whatever became of ctx. Each step
@@ -21,12 +22,25 @@ func (r *run) close(ctx context.Context) error {
 		return err
 	})
 	r.rec.Ended = r.c.cfg.Now()
-	r.rec.CostGBs = r.cost.total()
+	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.total(), r.cost.evaluations
 	r.rec.Losses = LossesOf(r.rec.Activations)
 	r.commitModel(ctx)
+	r.advise()
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer stop()
 	return r.c.cfg.Recorder.Save(ctx, r.rec)
+}
+
+// advise puts what will let the job pass into its failure, as its report will say it.
+func (r *run) advise() {
+	if r.rec.Failure == nil {
+		return
+	}
+	if hint := advice.For(r.rec).Hint(); hint != "" {
+		told := *r.rec.Failure
+		told.Hint = hint
+		r.rec.Failure = &told
+	}
 }
 
 // briefly does what is worth a try.

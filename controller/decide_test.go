@@ -55,7 +55,7 @@ func TestAUsersTimeoutIsNotAnsweredByWorkers(t *testing.T) {
 			in.Activation.Limits.Timeout = in.Plan.Platform.MaxTimeout
 		}
 		r := Decide(in)
-		if r.Workers != c.workers || r.Retry != (c.workers > 0) || c.own > 0 && !strings.Contains(r.Why, "--set resources.timeout=2s would pass") {
+		if r.Workers != c.workers || r.Retry != (c.workers > 0) || c.own > 0 && !strings.Contains(r.Why, "the timeout is at resources.timeout of 1s") {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

@@ -42,7 +42,7 @@ func (m *Manager) order(s slot, e effort) Order {
 	case disdel.TaskTrain:
 		inv = m.spec.train(w, s.member, m.from(m.round))
 	case disdel.TaskAggregate:
-		inv = m.spec.aggregate(w, s.level, s.member, m.present(s.level, s.member), m.final(s), m.from(m.round+1))
+		inv = m.spec.aggregate(w, s.level, s.member, m.present(s.level, s.member), m.final(s), !m.partial, m.from(m.round+1))
 	default:
 		inv = m.spec.evaluate(w, m.evaluationBatch(), m.from(m.round+1))
 	}
@@ -126,7 +126,7 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	a.Failure = &disdel.Error{
 		Kind: disdel.Timeout, Op: "train", Activation: a.ID,
 		Msg:  fmt.Sprintf("%d activations in a row came no further than batch %d within their timeout of %v", maxStalled, e.batches, a.Limits.Timeout),
-		Hint: "raise resources.timeout, or distribution.workers",
+		Hint: "a longer resources.timeout, or more workers (distribution.workers)",
 	}
 	return m.failed(a)
 }

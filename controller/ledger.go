@@ -1,6 +1,9 @@
 package controller
 
-import "github.com/disdel/disdel"
+import (
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/limits"
+)
 
 // The bounds of what a record keeps: CouchDB takes documents of 8 MB, and a running job's record is written again and again.
 const (
@@ -18,6 +21,9 @@ type ledger struct {
 
 // add appends an activation without what only the manager needs.
 func (l *ledger) add(r *disdel.Record, a disdel.Activation) {
+	if Failed(a.Outcome) {
+		a.Stretch = limits.StretchOf(a)
+	}
 	a.Params, a.Result = nil, nil
 	if n := len(a.Beats); !Failed(a.Outcome) && n > 0 {
 		if l.beats+n > maxBeatsInAll {

@@ -18,7 +18,7 @@ func (b *planBuilder) passed(task disdel.Task) (least disdel.Limits, by disdel.J
 			was.Backend != is.Backend || was.Optimizer.Name() != is.Optimizer.Name() {
 			continue
 		}
-		l := cameTo(r, task)
+		l := CameTo(r, task)
 		if l.Memory > least.Memory || l.Timeout > least.Timeout {
 			by = r.ID
 		}
@@ -27,19 +27,19 @@ func (b *planBuilder) passed(task disdel.Task) (least disdel.Limits, by disdel.J
 	return least, by
 }
 
-// cameTo is the limits that a job had come to for a task: the smallest that passed above those that were too small, or, where
-// none did, what the next try would have been given. Zero where no limit was too small.
-func cameTo(r *disdel.Record, task disdel.Task) (next disdel.Limits) {
+// CameTo is the limits that a job had come to for a task: the smallest that passed above those that were too small, or, where
+// none did, what the job is advised to ask for. Zero where no limit was too small.
+func CameTo(r *disdel.Record, task disdel.Task) (next disdel.Limits) {
 	var short disdel.Limits
 	for _, a := range r.Activations {
 		switch {
 		case a.Task != task:
 		case a.Outcome == disdel.OutcomeOutOfMemory && a.Limits.Memory > short.Memory:
 			short.Memory = a.Limits.Memory
-			next.Memory, _ = limits.Memory(a, r.Job.Reliability.Retries.MemoryFactor)
+			next.Memory, _ = limits.EnoughMemory(a, r.Job.Reliability.Retries)
 		case a.Outcome == disdel.OutcomeTimeout && a.Limits.Timeout > short.Timeout:
 			short.Timeout = a.Limits.Timeout
-			next.Timeout, _ = limits.Timeout(a, r.Job.Reliability.Retries.TimeoutFactor)
+			next.Timeout, _ = limits.EnoughTime(a, r.Job.Reliability.Retries)
 		}
 	}
 	var enough disdel.Limits

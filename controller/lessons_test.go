@@ -49,7 +49,7 @@ func TestAPlanStartsFromTheLimitsThatPassed(t *testing.T) {
 	}{
 		"nothing went wrong":    {[]disdel.Activation{end(passed, m+100, time.Minute)}, nil, nil, train.Limits},
 		"killed, then passed":   {[]disdel.Activation{end(killed, m, time.Minute), end(passed, m+40, time.Minute), end(passed, m+90, time.Minute)}, nil, nil, disdel.Limits{Memory: train.Limits.Memory + 40*disdel.MB, Timeout: train.Limits.Timeout}},
-		"killed, never passed":  {[]disdel.Activation{end(killed, 200, time.Minute)}, nil, nil, disdel.Limits{Memory: 250 * disdel.MB, Timeout: train.Limits.Timeout}},
+		"killed, never passed":  {[]disdel.Activation{end(killed, 200, time.Minute)}, nil, nil, disdel.Limits{Memory: 300 * disdel.MB, Timeout: train.Limits.Timeout}},
 		"killed at the ceiling": {[]disdel.Activation{end(killed, 512, time.Minute)}, nil, nil, disdel.Limits{Memory: 512 * disdel.MB, Timeout: train.Limits.Timeout}},
 		"late, then passed":     {[]disdel.Activation{end(late, m, time.Minute), end(passed, m, 100*time.Second)}, nil, nil, disdel.Limits{Memory: train.Limits.Memory, Timeout: disdel.Millis(100 * time.Second)}},
 		"late, never passed":    {[]disdel.Activation{end(late, m, time.Minute)}, nil, nil, disdel.Limits{Memory: train.Limits.Memory, Timeout: disdel.Millis(2 * time.Minute)}},

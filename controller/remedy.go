@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -60,8 +59,7 @@ type RemedyInput struct {
 	Job        disdel.Job
 	Plan       disdel.Plan // Platform in it
 	Attempts   Attempts
-	Spent      float64 // GB-s of the whole job so far, Spent's
-	Patient    bool    // neither attempts nor deaths bound the retries: the job waits for this work
+	Patient    bool // neither attempts nor deaths bound the retries: the job waits for this work
 }
 
 // Remedy is what is done about a failed activation.
@@ -142,7 +140,7 @@ func platformFault(a disdel.Activation) bool {
 // hopeless kinds fail again however often they are tried.
 func hopeless(k disdel.Kind) bool {
 	switch k {
-	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged:
+	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged, disdel.NoSpace:
 		return true
 	default:
 		return false
@@ -166,10 +164,10 @@ func (d *decider) choose() Remedy {
 	case d.updateDamaged():
 		return d.producers()
 	case d.a.Outcome == disdel.OutcomeDiverged:
-		return d.refuse("it would diverge again: lower the optimiser's learningRate, or set training.clipNorm")
+		return d.refuse("it would diverge again")
 	case d.a.Outcome == disdel.OutcomeCorrupt:
 		return d.refuse("its input is damaged, and would be again: add the data set anew")
-	case d.Attempts.Crashes == 1 && kindOf(d.a) == disdel.Crashed && d.a.Peak == 0:
+	case kindOf(d.a) == disdel.Crashed && (d.a.Suspected && d.Attempts.Crashes <= 1 || d.Attempts.Crashes == 1 && d.a.Peak == 0):
 		return d.silent()
 	case crashed(d.a) && (d.Attempts.Crashes == 0 || kindOf(d.a) == disdel.Crashed):
 		return d.again(d.pause(), "its process died, which may have been the machine")
@@ -180,14 +178,16 @@ func (d *decider) choose() Remedy {
 	}
 }
 
-// silent is for a process that died twice without a trace. Kubernetes does not say, and nothing was measured: memory is the
-// likeliest cause.
+// silent is for a process that died without a word where memory may have been the cause: on Kubernetes nothing else tells. It gets
+// a little more, as long as that changes nothing else of the job.
 func (d *decider) silent() Remedy {
 	r := d.memory()
-	if d.Patient && !(r.Retry && r.Batch == 0 && r.Workers == 0) {
-		return d.again(d.pause(), "its process died, and it is waited for")
+	if !r.Retry || r.Batch > 0 || r.Workers > 0 {
+		return d.again(d.pause(), "its process died, which may have been the machine")
 	}
-	r.Why = "its process died twice without a trace: " + r.Why
+	r.Why = "its process died without a word, possibly out of memory: " + r.Why
+	r.Adjustment.Why = "possibly out of memory: " + r.Adjustment.Why
+	r.After = d.pause()
 	return r
 }
 
@@ -221,43 +221,13 @@ func (d *decider) bounded(r Remedy) Remedy {
 		return d.refuse("the platform has failed it %d times in this round; ask its admin", n.Platform+1)
 	case platformFault(d.a):
 	case d.retries.Limit == 0 || d.retries.PerWorker == 0:
-		return d.refuse("the job allows no retries; next would have been %s", d.next(r))
+		return d.refuse("the job allows no retries (reliability.retries)")
 	case n.Job >= d.retries.Limit:
-		return d.refuse("the job's %d retries are used up (reliability.retries.limit); next would have been %s", d.retries.Limit, d.next(r))
+		return d.refuse("the job's %d retries are used up (reliability.retries.limit)", d.retries.Limit)
 	case n.Worker >= d.retries.PerWorker:
-		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker); next would have been %s", d.retries.PerWorker, d.next(r))
+		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker)", d.retries.PerWorker)
 	}
-	return d.affordable(r)
-}
-
-// next says what a remedy would have changed.
-func (d *decider) next(r Remedy) string {
-	if r.Adjustment == nil {
-		return "the same limits"
-	}
-	section := map[string]string{"batchSize": "training.", "workers": "distribution."}[r.Adjustment.Field]
-	if section == "" {
-		section = "resources."
-	}
-	return fmt.Sprintf("--set %s%s=%s", section, r.Adjustment.Field, r.Adjustment.To)
-}
-
-// affordable refuses what the budget does not hold. Another try is expected to take what this one took; out of time, its
-// whole new timeout.
-func (d *decider) affordable(r Remedy) Remedy {
-	most := d.Job.Resources.MaxCost
-	if most <= 0 {
-		return r
-	}
-	took := d.a.Duration
-	if d.a.Outcome == disdel.OutcomeTimeout {
-		took = r.Limits.Timeout
-	}
-	if cost := heldFor(r.Limits.Memory, took); d.Spent+cost > most {
-		return d.refuse("the job has spent %.4g GB-s, another try takes about %.4g, and resources.maxCost is %.4g: --set resources.maxCost=%.0fGB-s, with %s",
-			d.Spent, cost, most, math.Ceil(d.Spent+cost), d.next(r))
-	}
-	return r
+	return r // the Manager keeps the job within its budget
 }
 
 // updateDamaged says whether what another action had written is to blame: an update of a worker or of a cluster, or the

@@ -19,7 +19,11 @@ func megabytes(b disdel.Bytes) string { return fmt.Sprintf("%dMB", b.MB()) }
 // memory gives more of it, and at the ceiling divides the work.
 func (d *decider) memory() Remedy {
 	next, why := limits.Memory(d.a, d.retries.MemoryFactor)
-	b := planBuilder{PlanInput: PlanInput{Job: d.Job, Platform: d.Plan.Platform}}
+	job := d.Job
+	if d.a.Task != disdel.TaskTrain {
+		job.Resources.Memory = 0 // it is a train action's
+	}
+	b := planBuilder{PlanInput: PlanInput{Job: job, Platform: d.Plan.Platform}}
 	ceiling, who := b.ceiling()
 	ceiling = ceiling / disdel.MB * disdel.MB
 	if limit := d.a.Limits.Memory; limit < ceiling {
@@ -41,7 +45,7 @@ func (d *decider) memory() Remedy {
 	if r, ok := d.moreWorkers(d.Plan.Workers+1, at); ok {
 		return r
 	}
-	return d.refuse("%s, and the work cannot be divided further: --set resources.memory=%s would pass (%s)", at, megabytes(next), why)
+	return d.refuse("%s, and the work cannot be divided further", at)
 }
 
 // shardIsLarge says whether a smaller shard would do more than a smaller batch.
@@ -97,14 +101,14 @@ func (d *decider) time() Remedy {
 		return d.adjusted(r, "timeout", limit.String(), next.String(), why)
 	}
 	at := fmt.Sprintf("the timeout is at %s of %v", who, most)
-	if done, all := limits.Trained(d.a); done > 0 && d.a.Task == disdel.TaskTrain {
-		return d.again(0, "%s: the round goes on from its stored state, %d of %d batches were trained", at, done, all)
+	if done, _ := limits.Done(d.a); done > 0 && d.a.Task == disdel.TaskTrain {
+		return d.again(0, "%s: the round goes on from its stored state, %s", at, limits.DoneText(d.a))
 	}
 	if platform := d.Plan.Platform.MaxTimeout; most < platform { // it is the user's to raise: starting takes as long with any number of workers
-		return d.refuse("%s, and nothing came of it: --set resources.timeout=%s would pass (%s)", at, min(next, platform), why)
+		return d.refuse("%s, and nothing came of it", at)
 	}
 	if r, ok := d.moreWorkers(2*d.Plan.Workers, at); ok {
 		return r
 	}
-	return d.refuse("%s, and nothing came of it: --set resources.timeout=%s would pass (%s), or more distribution.workers", at, next, why)
+	return d.refuse("%s, and nothing came of it", at)
 }

@@ -67,16 +67,16 @@ func TestDecide(t *testing.T) {
 		{"memory at the ceiling, one sample", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom, func(in *RemedyInput) { in.Job.Training.BatchSize = 1 }}, "workers 2 3", "platform"},
 		{"nothing left to divide", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom, func(in *RemedyInput) {
 			in.Job.Training.BatchSize, in.Job.Distribution.Workers = 1, 2
-		}}, "no", "--set resources.memory=640MB would pass"},
-		{"an aggregation has no batch", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom, func(in *RemedyInput) { in.Activation.Task = disdel.TaskAggregate }}, "no", "=640MB would pass"},
+		}}, "no", "cannot be divided further"},
+		{"an aggregation has no batch", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom, func(in *RemedyInput) { in.Activation.Task = disdel.TaskAggregate }}, "no", "cannot be divided further"},
 		{"time", disdel.OutcomeTimeout, disdel.Timeout, nil, "timeout 1m0s 2m0s", "1m0s x 2"},
 		{"time, by progress", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) { in.Activation.Beats = progress(20, 50) }}, "timeout 1m0s 3m45s", "20 of 50 batches"},
-		{"time, within the platform's", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) { in.Activation.Beats = progress(1, 50) }}, "timeout 1m0s 5m0s", "the platform's maximum is 5m0s"},
+		{"time, within the platform's", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) { in.Activation.Beats = progress(8, 400) }}, "timeout 1m0s 5m0s", "the platform's maximum is 5m0s"},
 		{"time at the maximum: goes on", disdel.OutcomeTimeout, disdel.Timeout, []change{late, func(in *RemedyInput) { in.Activation.Beats = progress(20, 50) }}, "again", "goes on from its stored state, 20 of 50"},
 		{"time at the maximum, no progress", disdel.OutcomeTimeout, disdel.Timeout, []change{late}, "workers 2 4", "the platform's maximum of 5m0s"},
 		{"time fixed by the user", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) {
 			in.Job.Resources.Timeout, in.Job.Distribution.Workers = disdel.Duration(time.Minute), 2
-		}}, "no", "resources.timeout of 1m0s, and nothing came of it: --set resources.timeout=2m0s would pass"},
+		}}, "no", "resources.timeout of 1m0s, and nothing came of it"},
 		{"lost", disdel.OutcomeLost, disdel.Lost, nil, "again", "platform"},
 		{"internal", disdel.OutcomeInternalError, disdel.Unavailable, nil, "again", "platform"},
 		{"not started", disdel.OutcomeStartFailure, disdel.Unavailable, nil, "again", "platform"},
@@ -88,23 +88,27 @@ func TestDecide(t *testing.T) {
 		{"crashed once", disdel.OutcomeDeveloperError, disdel.Crashed, nil, "again", "the machine"},
 		{"killed twice", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Attempts.Crashes = 1 }}, "again", "the machine"},
 		{"killed too often", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Attempts.Crashes, in.Attempts.Worker = 3, 3 }}, "no", "perWorker"},
-		{"crashed twice without a trace", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Attempts.Crashes, in.Activation.Peak = 1, 0 }}, "memory 256MB 320MB", "without a trace"},
+		{"crashed twice without a trace", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Attempts.Crashes, in.Activation.Peak = 1, 0 }}, "memory 256MB 320MB", "possibly out of memory"},
+		{"died without a word", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Activation.Suspected = true }}, "memory 256MB 320MB", "possibly out of memory"},
+		{"died without a word at the ceiling", disdel.OutcomeDeveloperError, disdel.Crashed, []change{oom, func(in *RemedyInput) { in.Activation.Suspected = true }}, "again", "the machine"},
+		{"died without a word, three times", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Activation.Suspected, in.Attempts.Crashes = true, 2 }}, "again", "the machine"},
+		{"an aggregation is not bound by a train action's limit", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) {
+			in.Activation.Task, in.Job.Resources.Memory = disdel.TaskAggregate, 256*disdel.MB
+		}}, "memory 256MB 320MB", "256 MB x 1.25"},
 		{"crashed three times without a trace", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Attempts.Crashes, in.Activation.Peak = 2, 0 }}, "again", "the machine"},
 		{"a defect once", disdel.OutcomeApplicationError, disdel.Internal, nil, "again", "the machine"},
 		{"a defect twice", disdel.OutcomeApplicationError, disdel.Internal, []change{func(in *RemedyInput) { in.Attempts.Crashes = 1 }}, "no", "died 2 times"},
 		{"invalid", disdel.OutcomeApplicationError, disdel.Invalid, nil, "no", "same way"},
 		{"denied", disdel.OutcomeApplicationError, disdel.Denied, nil, "no", "same way"},
-		{"diverged", disdel.OutcomeDiverged, disdel.Diverged, nil, "no", "learningRate"},
+		{"diverged", disdel.OutcomeDiverged, disdel.Diverged, nil, "no", "diverge again"},
 		{"damaged data", disdel.OutcomeCorrupt, disdel.Corrupt, nil, "no", "data set"},
 		{"too large", disdel.OutcomeTooLarge, disdel.OverLimit, nil, "no", "same way"},
 		{"cancelled", disdel.OutcomeCanceled, disdel.Canceled, nil, "no", "no failure"},
 		{"paused", disdel.OutcomePaused, disdel.UnknownKind, nil, "no", "no failure"},
-		{"the job's retries are used up", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Attempts.Job = 6 }}, "no", "6 retries are used up (reliability.retries.limit); next would have been --set resources.memory=320MB"},
-		{"the worker's are", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) { in.Attempts.Worker = 3 }}, "no", "perWorker); next would have been --set resources.timeout=2m0s"},
+		{"the job's retries are used up", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Attempts.Job = 6 }}, "no", "6 retries are used up (reliability.retries.limit)"},
+		{"the worker's are", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) { in.Attempts.Worker = 3 }}, "no", "perWorker)"},
 		{"the platform is not counted with them", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Attempts = Attempts{Job: 6, Worker: 3, Platform: 5} }}, "again", "platform"},
 		{"but not for ever", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Attempts.Platform = 6 }}, "no", "failed it 7 times"},
-		{"no money left", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Job.Resources.MaxCost, in.Spent = 20, 10 }}, "no", "has spent 10 GB-s, another try takes about 12.5, and resources.maxCost is 20: --set resources.maxCost=23GB-s"},
-		{"money left", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Job.Resources.MaxCost, in.Spent = 23, 10 }}, "memory 256MB 320MB", "1.25"},
 	} {
 		in := remedyInput(c.outcome, c.kind)
 		for _, f := range c.change {

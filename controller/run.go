@@ -25,7 +25,7 @@ const saveTimeout = 10 * time.Second
 func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (*disdel.Record, error) {
 	return c.run(ctx, spec, &disdel.Record{
 		APIVersion: disdel.APIVersion, ID: spec.ID, Status: disdel.StatusRunning, Created: c.cfg.Now(),
-		Job: spec.Job, Data: data, Plan: spec.Plan,
+		Job: spec.Job, Data: data, Plan: spec.Plan, Origin: spec.Origin,
 	})
 }
 
@@ -35,6 +35,9 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 	asked := rec.Job.Distribution.Workers // not as many as there were
 	rec.Job = spec.Job
 	rec.Job.Distribution.Workers = asked
+	if spec.Origin != nil {
+		rec.Origin = spec.Origin
+	}
 	rec.Rounds, rec.Resumes, rec.Checkpoint, rec.Plan = spec.Done, spec.Resumes, spec.From, spec.Plan
 	return c.run(ctx, spec, &rec)
 }
@@ -42,7 +45,7 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*disdel.Record, error) {
 	r := &run{
 		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
-		manager: NewManager(spec), before: rec.Phases, cost: bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations))},
+		manager: NewManager(spec), before: rec.Phases, cost: bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations)), evaluations: rec.EvaluationGBs},
 		prepared: map[disdel.ActionName]disdel.Limits{}, seen: map[slot]*watched{},
 	}
 	// A job is acknowledged only once its record is on disk.
@@ -71,6 +74,7 @@ type run struct {
 	unalarm context.CancelFunc
 	ledger  ledger
 	cost    bill
+	warned  bool            // of a checkpoint that could not be written
 	final   disdel.ModelRef // what the action that wrote the final weights said of them
 	before  disdel.Phases   // of the runs of this job before this one
 
@@ -95,7 +99,7 @@ func (r *run) execute(ctx context.Context) {
 	defer noMore()
 	r.delays, r.unalarm = delays, func() {}
 	r.began = r.c.cfg.Now()
-	first := Event{Kind: EventStarted}
+	first := Event{Kind: EventStarted, Spent: r.cost.spent(r.began)}
 	if err := r.ready(ctx); err != nil {
 		first = refused(disdel.Invocation{}, err)
 	}
@@ -217,6 +221,7 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
 	r.invoked(inv, r.c.cfg.Now().Add(after))
+	r.cost.invoked(inv, r.c.cfg.Now().Add(after))
 	r.flying.Go(func() {
 		e := r.attend(work, inv, after)
 		r.events <- e
@@ -304,6 +309,7 @@ func refused(inv disdel.Invocation, err error) Event {
 // keep adds an ended invocation to the record.
 func (r *run) keep(e *Event) {
 	if e.Kind == EventAlarm {
+		e.Spent, e.Rate = r.cost.spent(r.c.cfg.Now()), r.cost.rate()
 		return
 	}
 	a := e.Activation
@@ -314,9 +320,10 @@ func (r *run) keep(e *Event) {
 		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
 	}
 	r.wrote(a)
-	r.cost.add(a)
-	e.Spent = r.cost.total()
-	r.rec.CostGBs = e.Spent
+	e.Rate = r.cost.rate()
+	r.cost.ended(a, r.c.cfg.Now())
+	e.Spent = r.cost.spent(r.c.cfg.Now())
+	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.total(), r.cost.evaluations
 	r.ledger.add(r.rec, a)
 	r.c.cfg.Observe(Notice{Ended: &a})
 }
@@ -324,8 +331,15 @@ func (r *run) keep(e *Event) {
 // wrote keeps what the action that wrote the final weights said of them.
 func (r *run) wrote(a disdel.Activation) {
 	var res disdel.AggregateResult
-	if a.Task == disdel.TaskAggregate && json.Unmarshal(a.Result, &res) == nil && res.Checksum != "" {
+	if (a.Task != disdel.TaskAggregate && a.Task != disdel.TaskTrain) || json.Unmarshal(a.Result, &res) != nil {
+		return
+	}
+	if a.Task == disdel.TaskAggregate && res.Checksum != "" {
 		r.final.Checksum, r.final.Size = res.Checksum, res.Size
+	}
+	if res.Unsaved != nil && !r.warned { // both results call it so
+		r.warned = true
+		r.log.WithError(res.Unsaved).WithField("round", a.Round).Warn("a checkpoint could not be written: the job goes on, and a resume would begin at an earlier round")
 	}
 }
 

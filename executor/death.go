@@ -10,34 +10,56 @@ import (
 	"github.com/disdel/disdel/internal/limits"
 )
 
-// timeout says how far the action came and which timeout would have done.
+// timeout says how far the action came. What would have done is the job's to say: it knows what it may ask for.
 func (c *classifier) timeout() {
 	limit := time.Duration(c.inv.Limits.Timeout)
 	if c.rec.TimedOut || strings.HasPrefix(c.text, textTimeLimit) {
 		c.because("OpenWhisk ended it after its timeout of %v", limit)
 	}
-	next, why := limits.Timeout(c.a, 0)
 	if strings.Contains(c.text, textDuringInit) {
-		c.fail(disdel.OutcomeTimeout, disdel.Timeout, fmt.Sprintf("it did not initialise within its timeout of %v", limit),
-			fmt.Sprintf("--set resources.timeout=%v, and check that the image starts the action runtime on port 8080", time.Duration(next)))
+		c.neverStarted(limit)
 		return
 	}
-	if done, all := limits.Trained(c.a); done > 0 {
-		c.because("%d of %d batches of the round were trained", done, all)
+	if done, _ := limits.Done(c.a); done > 0 {
+		c.because("%s", limits.DoneText(c.a))
 	}
-	c.fail(disdel.OutcomeTimeout, disdel.Timeout, fmt.Sprintf("it did not end within its timeout of %v", limit),
-		fmt.Sprintf("--set resources.timeout=%v (%s), or more workers (distribution.workers)", time.Duration(next), why))
+	c.fail(disdel.OutcomeTimeout, disdel.Timeout, fmt.Sprintf("it did not end within its timeout of %v", limit), c.hint(
+		"a longer resources.timeout, or more workers (distribution.workers)",
+		"a longer resources.timeout",
+		"give fewer inputs at once"))
 }
 
-// outOfMemory says what was measured and which limit would have done.
+// neverStarted is for a process that did not take /init: OpenWhisk asks it again and again until the action's timeout has passed,
+// also where it died long before, and then says that it was too slow. A longer timeout is of no use to it.
+func (c *classifier) neverStarted(limit time.Duration) {
+	c.because("OpenWhisk says: %s", c.text)
+	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable,
+		fmt.Sprintf("its process did not start: it took no request within %v, or died before it could", limit),
+		"check that the image starts the action runtime on port 8080 (disdel runtime), and that it is for this kind of processor")
+}
+
+// outOfMemory says what was measured.
 func (c *classifier) outOfMemory() {
 	why := fmt.Sprintf("it needed more than its memory limit of %v (estimate %v", c.inv.Limits.Memory, c.inv.Estimate)
 	if c.a.Peak > 0 {
 		why += fmt.Sprintf(", measured peak %v", c.a.Peak)
 	}
-	next, how := limits.Memory(c.a, 0)
-	c.fail(disdel.OutcomeOutOfMemory, disdel.OOM, why+")",
-		fmt.Sprintf("--set resources.memory=%dMB (%s), or a smaller training.batchSize", next.MB(), how))
+	c.fail(disdel.OutcomeOutOfMemory, disdel.OOM, why+")", c.hint(
+		"more resources.memory, or a smaller training.batchSize",
+		"a smaller network, or a platform that allows more: no field of a job sets this action's memory",
+		"give fewer inputs at once"))
+}
+
+// hint is the next step by the task: what helps a train action is of no use to another, and infer has no job.
+func (c *classifier) hint(train, beside, infer string) string {
+	switch c.inv.Task {
+	case disdel.TaskTrain:
+		return train
+	case disdel.TaskInfer:
+		return infer
+	default:
+		return beside
+	}
 }
 
 // death tells a lack of memory from a crash: on Kubernetes OpenWhisk has the same words for both.
@@ -65,11 +87,33 @@ func (c *classifier) death() {
 	case !diedSilently(c.text):
 		why = "it did not answer as an action does: " + c.text
 	}
-	if c.a.Peak > 0 {
-		c.because("its peak of %v is below its limit of %v: memory was not the cause", c.a.Peak, c.inv.Limits.Memory)
-		why += fmt.Sprintf(", and not for memory: its peak was %v of %v", c.a.Peak, c.inv.Limits.Memory)
+	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why+c.memoryText(), hint)
+}
+
+// farBelow is the share of the limit below which neither what was measured nor what was expected makes memory a likely cause of a
+// death without words. What was measured may be seconds old, and a process can take much in one.
+const farBelow = 0.6
+
+// memoryText says whether a death without words may have been for memory. Where neither the platform nor a measurement far below
+// the limit speaks against it, it is suspected.
+func (c *classifier) memoryText() string {
+	limit, peak := c.inv.Limits.Memory, c.a.Peak
+	switch {
+	case c.rec.NotMemory:
+		c.because("the platform says that memory was not the cause; its peak was %v of %v", peak, limit)
+		return fmt.Sprintf(", and not for memory: its peak was %v of %v", peak, limit)
+	case peak == 0:
+		c.because("nothing was measured of its memory: it may have been out of memory")
+		c.a.Suspected = true
+		return ", possibly out of memory: nothing was measured"
+	case float64(max(peak, c.inv.Likely)) < farBelow*float64(limit):
+		c.because("its highest measured peak was %v of %v: memory was most likely not the cause", peak, limit)
+		return fmt.Sprintf(", most likely not for memory: its peak was %v of %v", peak, limit)
+	default:
+		c.because("its highest measured peak was %v of %v, some time before its end: it may have been out of memory", peak, limit)
+		c.a.Suspected = true
+		return fmt.Sprintf(", possibly out of memory: its peak was %v of %v", peak, limit)
 	}
-	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, hint)
 }
 
 // nearItsLimit says whether the last that was seen of the process was so near its limit that memory was the cause, as far as

@@ -337,7 +337,7 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 		defer func() { done <- o }()
 		defer func() {
 			if r := recover(); r != nil {
-				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s", r, debug.Stack())
+				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s%s", r, origin(r), debug.Stack())
 				o = outcome{nil, &disdel.Error{
 					Kind: disdel.Internal, Op: string(s.task), Msg: fmt.Sprintf("the action panicked: %v", r),
 					Hint: "this is a defect of disdel; please report it with the activation's log",
@@ -366,6 +366,14 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 	}
 }
 
+// origin is the stack of the goroutine where a panic began, where what was raised here tells of another one.
+func origin(raised any) []byte {
+	if p, ok := raised.(interface{ Stack() []byte }); ok {
+		return p.Stack()
+	}
+	return nil
+}
+
 // limit is the configured one, else the request's own.
 func (s *Server) limit(params json.RawMessage) disdel.Bytes {
 	if s.cfg.Limit > 0 {
@@ -383,13 +391,11 @@ func (s *Server) limit(params json.RawMessage) disdel.Bytes {
 func outOfMemory(task disdel.Task, resident, limit disdel.Bytes) *disdel.Error {
 	return &disdel.Error{
 		Kind: disdel.OOM, Op: string(task), Msg: fmt.Sprintf("the action used %v of its %v", resident, limit),
-		Hint: fmt.Sprintf("--set resources.memory=%dMB, or a smaller training.batchSize", (limit + limit/2).MB()),
 	}
 }
 
 func outOfTime(task disdel.Task) *disdel.Error {
 	return &disdel.Error{
 		Kind: disdel.Timeout, Op: string(task), Msg: "the action's deadline has passed",
-		Hint: "raise resources.timeout, or use more workers",
 	}
 }

@@ -177,7 +177,7 @@ func endPlatform(c *cli.Context, u *ui) error {
 		if !running {
 			u.say("no platform runs in %s", dir)
 			forgetAddress(u, "")
-			return nil
+			return u.show(platformDocument{Home: dir}, func(io.Writer) {})
 		}
 		if err := signalPlatform(dir, state, unix.SIGTERM); err != nil {
 			return err
@@ -205,7 +205,7 @@ func waitForEnd(ctx context.Context, u *ui, dir string, pid int) error {
 	for {
 		if s, running := findPlatform(dir); !running || s.PID != pid {
 			u.say("the platform has ended")
-			return nil
+			return u.show(platformDocument{Home: dir}, func(io.Writer) {})
 		}
 		select {
 		case <-ctx.Done():

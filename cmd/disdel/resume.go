@@ -56,6 +56,7 @@ func resume(ctx context.Context, u *ui, s *stack, c *cli.Context) error {
 	if err := j.goOn(ctx, u, &p.spec, rec); err != nil {
 		return err
 	}
+	p.spec.Origin = s.resumed(rec.Origin)
 	out, err := run.Resume(ctx, p.spec, rec)
 	f.done()
 	err = s.shown(u, out, err)
@@ -123,13 +124,12 @@ func (j *jobStack) goOn(ctx context.Context, u *ui, spec *controller.Spec, rec d
 	spec.Resumes = rec.Resumes + 1
 	for i := range spec.Plan.Actions {
 		a := &spec.Plan.Actions[i]
-		for _, past := range rec.Activations {
-			if past.Task == a.Task && spec.Job.Resources.Memory == 0 {
-				a.Limits.Memory = min(max(a.Limits.Memory, past.Limits.Memory), spec.Plan.Platform.MaxMemory)
-			}
-			if past.Task == a.Task && spec.Job.Resources.Timeout == 0 {
-				a.Limits.Timeout = min(max(a.Limits.Timeout, past.Limits.Timeout), spec.Plan.Platform.MaxTimeout)
-			}
+		least := controller.CameTo(&rec, a.Task)
+		if spec.Job.Resources.Memory == 0 || a.Task != disdel.TaskTrain {
+			a.Limits.Memory = min(max(a.Limits.Memory, least.Memory), spec.Plan.Platform.MaxMemory)
+		}
+		if spec.Job.Resources.Timeout == 0 {
+			a.Limits.Timeout = min(max(a.Limits.Timeout, least.Timeout), spec.Plan.Platform.MaxTimeout)
 		}
 	}
 	c, passed, err := j.shelf.NewestCheckpoint(ctx, controller.CheckpointFolder(rec.ID))

@@ -1,42 +1,68 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
+	"syscall"
 
 	"go.yaml.in/yaml/v4"
 	"golang.org/x/term"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/report"
 )
 
 // ui is how disdel talks: data on stdout, everything else on stderr.
 type ui struct {
 	in       io.Reader
 	out, err io.Writer
-	format   string // table, json or yaml
+	args     []string // as they were typed
+	format   string   // table, json or yaml
 	quiet    bool
-	live     bool // stderr is a terminal that may be rewritten
+	live     bool              // stderr is a terminal that may be rewritten
+	size     func() (int, int) // columns and rows of that terminal; 0: not known
+	columns  func() int        // that a table on stdout may have; 0: any number
+	exit     func(error) int   // the exit code that an error leads to
 }
 
 func newUI(in io.Reader, out, err io.Writer) *ui {
-	u := &ui{in: in, out: out, err: err, format: "table"}
+	u := &ui{in: in, out: out, err: err, format: "table", exit: func(err error) int { return exitCode(context.Background(), err) }}
+	u.size = func() (int, int) { return terminalSize(err) }
+	u.columns = func() int {
+		columns, _ := terminalSize(out)
+		return columns
+	}
 	if f, ok := err.(*os.File); ok {
 		u.live = term.IsTerminal(int(f.Fd()))
 	}
 	return u
 }
 
-// say writes a message for the person at the terminal.
+// terminalSize is the columns and rows of a terminal, zeros for everything else.
+func terminalSize(w io.Writer) (columns, rows int) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0, 0
+	}
+	columns, rows, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return columns, rows
+}
+
+// say writes a message for the person at the terminal. One that cannot be written, as where nobody reads any more, is dropped.
 func (u *ui) say(format string, args ...any) {
 	if !u.quiet {
-		fmt.Fprintf(u.err, format+"\n", args...)
+		fmt.Fprintln(u.err, clean(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -44,16 +70,44 @@ func (u *ui) say(format string, args ...any) {
 func (u *ui) show(v any, print func(w io.Writer)) error {
 	switch u.format {
 	case "json":
-		enc := json.NewEncoder(u.out)
+		var out bytes.Buffer
+		enc := json.NewEncoder(&out)
 		enc.SetIndent("", "  ")
-		return enc.Encode(v)
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		_, err := u.out.Write(report.CleanJSON(out.Bytes()))
+		return unwritten(err)
 	case "yaml":
-		return u.showYAML(v)
+		return unwritten(u.showYAML(v))
 	default:
-		print(u.out)
-		return nil
+		var out bytes.Buffer // whatever prints it, no name in it reaches the terminal as a command
+		print(&page{Buffer: &out, columns: u.columns()})
+		_, err := io.WriteString(u.out, clean(out.String()))
+		return unwritten(err)
 	}
 }
+
+// page is what a table is printed on: it knows how wide it may be.
+type page struct {
+	*bytes.Buffer
+	columns int // 0: any number
+}
+
+// unwritten says that what was asked for did not arrive. Who closed the pipe knows that.
+func unwritten(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EPIPE):
+		return reported{errPipe}
+	default:
+		return &disdel.Error{Kind: disdel.Internal, Op: "write to standard output", Err: plainPathError(err), Hint: "check the place that the output goes to"}
+	}
+}
+
+// errPipe is the end of a program whose output nobody reads any more, as of disdel history | head -1.
+var errPipe = errors.New("nobody reads standard output any more")
 
 // showYAML goes through JSON, so that both have the same field names.
 func (u *ui) showYAML(v any) error {
@@ -69,7 +123,7 @@ func (u *ui) showYAML(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = u.out.Write(out)
+	_, err = io.WriteString(u.out, clean(string(out)))
 	return err
 }
 
@@ -84,6 +138,10 @@ func (u *ui) fail(err error) {
 	if err == nil || errors.As(err, &done) {
 		return
 	}
+	if u.format != "table" {
+		u.failDocument(err)
+		return
+	}
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
 		jobfile.Render(faults, nil, u.err) // who has the source has shown it already
@@ -94,13 +152,52 @@ func (u *ui) fail(err error) {
 		fmt.Fprintf(u.err, "disdel: error: %s\n", clean(err.Error()))
 		return
 	}
-	fmt.Fprintf(u.err, "disdel: error: %s\n", clean(strings.TrimSuffix(strings.Join(nonEmpty(e.Op, e.Msg), ": "), ": ")))
+	fmt.Fprintf(u.err, "disdel: error: %s\n", clean(headline(e)))
 	if e.Err != nil {
 		fmt.Fprintf(u.err, "disdel:   why: %s\n", clean(e.Err.Error()))
 	}
 	if e.Hint != "" {
 		fmt.Fprintf(u.err, "disdel:  hint: %s\n", clean(e.Hint))
 	}
+}
+
+func headline(e *disdel.Error) string {
+	return strings.TrimSuffix(strings.Join(nonEmpty(e.Op, e.Msg), ": "), ": ")
+}
+
+// failDocument is an error where the output is for programs: one line of JSON, the last on stderr.
+type failDocument struct {
+	Kind     disdel.Kind    `json:"kind"`
+	Message  string         `json:"message"`
+	Cause    string         `json:"cause,omitempty"`
+	Hint     string         `json:"hint,omitempty"`
+	Job      disdel.JobID   `json:"job,omitempty"`
+	File     string         `json:"file,omitempty"`
+	Faults   []disdel.Fault `json:"faults,omitempty"`
+	ExitCode int            `json:"exitCode"`
+}
+
+func (u *ui) failDocument(err error) {
+	d := failDocument{Kind: disdel.KindOf(err), Message: clean(err.Error()), ExitCode: u.exit(err)}
+	var faults *disdel.Faults
+	var e *disdel.Error
+	switch {
+	case errors.As(err, &faults):
+		d.File, d.Faults, d.Message = faults.File, faults.Faults, problems(len(faults.Faults))
+	case errors.As(err, &e):
+		d.Message, d.Hint, d.Job = clean(cmp.Or(headline(e), e.Kind.String())), clean(e.Hint), e.Job
+		if e.Err != nil {
+			d.Cause = clean(e.Err.Error())
+		}
+	}
+	json.NewEncoder(u.err).Encode(d) //nolint:errcheck // there is no better place to tell
+}
+
+func problems(n int) string {
+	if n == 1 {
+		return "1 problem"
+	}
+	return fmt.Sprintf("%d problems", n)
 }
 
 func nonEmpty(list ...string) []string {
@@ -114,24 +211,7 @@ func nonEmpty(list ...string) []string {
 }
 
 // clean takes the teeth out of text that came from outside: control characters would reach the terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, s)
-}
+func clean(s string) string { return report.Clean(s) }
 
-// table writes aligned columns; a row is a list of cells.
-func table(w io.Writer, rows ...[]string) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		cells := make([]string, len(r))
-		for i, c := range r {
-			cells[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(clean(c))
-		}
-		fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
-	}
-	t.Flush()
-}
+// oneLine is clean for a value within a line, which must not start one of its own.
+func oneLine(s string) string { return report.OneLine(s) }

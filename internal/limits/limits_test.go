@@ -61,7 +61,9 @@ func TestTimeout(t *testing.T) {
 		"start-up is apart": {disdel.TrainRequest{Epochs: 1}, []disdel.Beat{{At: seconds(40), Epoch: 1, Batch: 10, Batches: 60}, {At: seconds(60), Epoch: 1, Batch: 20, Batches: 60}}, 0, 210},
 		// The second of the round's epochs 3 and 4 is half done: 90 of 120 batches in 60 s.
 		"several epochs":  {disdel.TrainRequest{Epochs: 3, Epoch: 3}, []disdel.Beat{{At: seconds(60), Epoch: 5, Batch: 30, Batches: 60}}, 0, 180},
-		"part of one":     {disdel.TrainRequest{Epochs: 1, Epoch: 3, Batch: 20, Batches: 20}, []disdel.Beat{{At: seconds(60), Epoch: 4, Batch: 22, Batches: 60}}, 0, 900},
+		"part of one":     {disdel.TrainRequest{Epochs: 1, Epoch: 3, Batch: 20, Batches: 20}, []disdel.Beat{{At: seconds(60), Epoch: 4, Batch: 30, Batches: 60}}, 0, 180},
+		"the first batch": {disdel.TrainRequest{Epochs: 1}, []disdel.Beat{{At: seconds(20), Epoch: 1, Batch: 1, Batches: 313}}, 0, 120},
+		"two early ones":  {disdel.TrainRequest{Epochs: 1}, []disdel.Beat{{At: seconds(50), Epoch: 1, Batch: 1, Batches: 61}, {At: seconds(60), Epoch: 1, Batch: 6, Batches: 61}}, 0, 255},
 		"the queue apart": {disdel.TrainRequest{Epochs: 1}, []disdel.Beat{{At: seconds(100), Epoch: 1, Batch: 10, Batches: 60}, {At: seconds(160), Epoch: 1, Batch: 20, Batches: 60}}, 100, 450},
 	} {
 		a := train(128*disdel.MB, time.Minute, c.req, c.beats...)

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/advice"
+	"github.com/disdel/disdel/internal/limits"
 )
 
 // Failure is why a job did not succeed, and what says so.
@@ -37,7 +38,7 @@ func (r *Report) failure() *Failure {
 	if rec.Status != disdel.StatusFailed && rec.Status != disdel.StatusCanceled && rec.Failure == nil {
 		return nil
 	}
-	f := &Failure{activation: decisive(rec)}
+	f := &Failure{activation: advice.Decisive(rec)}
 	if a := f.activation; a != nil {
 		f.take(a)
 	}
@@ -56,22 +57,6 @@ func notAgain(err *disdel.Error) []string {
 		return []string{err.Msg[i:]}
 	}
 	return nil
-}
-
-// decisive is the activation that the job ended for: the one that its failure names, else the newest that ended as the
-// failure says. A job may end for none: its deadline, its user, or a model that could not be kept.
-func decisive(r *disdel.Record) *disdel.Activation {
-	if r.Failure == nil {
-		return newest(r, failed)
-	}
-	if id := r.Failure.Activation; id != "" {
-		if a := newest(r, func(a *disdel.Activation) bool { return a.ID == id }); a != nil {
-			return a
-		}
-	}
-	return newest(r, func(a *disdel.Activation) bool {
-		return failed(a) && a.Failure != nil && a.Failure.Kind == r.Failure.Kind && a.Failure.Msg == r.Failure.Msg
-	})
 }
 
 func newest(r *disdel.Record, is func(*disdel.Activation) bool) *disdel.Activation {
@@ -115,7 +100,7 @@ func (r *Report) cause(f *Failure) string {
 	who := "the " + place(&a.Invocation)
 	switch a.Outcome {
 	case disdel.OutcomeOutOfMemory:
-		most, whose := ceiling(r.record)
+		most, whose := advice.Ceiling(r.record)
 		text := fmt.Sprintf("%s ran out of memory at its limit of %v", who, a.Limits.Memory)
 		if most > 0 && a.Limits.Memory >= most {
 			text += ", which is " + whose
@@ -166,17 +151,4 @@ func message(list ...*disdel.Error) string {
 	return "the record does not say why"
 }
 
-// span prints a duration for reading: "44.0 s", "12m5s".
-func span(m disdel.Millis) string {
-	d := time.Duration(m)
-	switch {
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.2f s", d.Seconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
-	default:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-}
+func span(m disdel.Millis) string { return limits.Span(m) }

@@ -43,8 +43,8 @@ func (r *Report) Text(w io.Writer) error {
 	t.rounds(r.Rounds)
 	t.list("data", r.checksums())
 	fmt.Fprintln(&t.out)
-	t.raw("spec", "disdel report "+quote(string(r.ID))+" --spec")
-	t.raw("page", "disdel report "+quote(string(r.ID))+" --html report.html")
+	t.raw("spec", "disdel report "+Quote(string(r.ID))+" --spec")
+	t.raw("page", "disdel report "+Quote(string(r.ID))+" --html report.html")
 	_, err := w.Write(t.out.Bytes())
 	return err
 }

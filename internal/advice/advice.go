@@ -1,0 +1,222 @@
+package advice
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+)
+
+// Advice is what lets a failed job pass.
+type Advice struct {
+	Why  string   // the arithmetic, or why no change of the job would do
+	Sets []string // PATH=VALUE as --set takes them
+	Pass bool     // the job may pass with Sets; where there are none, as it is
+}
+
+// Hint is the advice as the next step of an error; "" where no field of the job has to change.
+func (a Advice) Hint() string {
+	if len(a.Sets) == 0 {
+		return ""
+	}
+	return "--set " + strings.Join(a.Sets, " --set ") + " (" + a.Why + ")"
+}
+
+// For is the advice for a job that did not succeed. The record is not changed.
+func For(r *disdel.Record) Advice {
+	w := worker{record: r, a: Decisive(r)}
+	if r.Failure == nil && r.Status != disdel.StatusCanceled && w.a == nil {
+		return none("the record does not say why the job ended")
+	}
+	out := w.change()
+	if out.Pass {
+		w.withinBudget(&out)
+	}
+	return out
+}
+
+// Decisive is the activation that the job ended for: the one that its failure names, else the newest that ended as the
+// failure says. A job may end for none: its deadline, its user, or a model that could not be kept.
+func Decisive(r *disdel.Record) *disdel.Activation {
+	if r.Failure == nil {
+		return newest(r, func(*disdel.Activation) bool { return true })
+	}
+	if id := r.Failure.Activation; id != "" {
+		if a := newest(r, func(a *disdel.Activation) bool { return a.ID == id }); a != nil {
+			return a
+		}
+	}
+	return newest(r, func(a *disdel.Activation) bool {
+		return a.Failure != nil && a.Failure.Kind == r.Failure.Kind && strings.HasPrefix(r.Failure.Msg, a.Failure.Msg)
+	})
+}
+
+// newest is the newest activation whose work was in vain that is what is looked for.
+func newest(r *disdel.Record, is func(*disdel.Activation) bool) *disdel.Activation {
+	for i := len(r.Activations) - 1; i >= 0; i-- {
+		if a := &r.Activations[i]; failed(a.Outcome) && is(a) {
+			return a
+		}
+	}
+	return nil
+}
+
+func failed(o disdel.Outcome) bool {
+	switch o {
+	case disdel.OutcomeUnknown, disdel.OutcomeSuccess, disdel.OutcomePaused, disdel.OutcomeCanceled:
+		return false
+	default:
+		return true
+	}
+}
+
+// worker has the record and the activation that the job ended for, nil for none.
+type worker struct {
+	record *disdel.Record
+	a      *disdel.Activation
+}
+
+func again(format string, args ...any) Advice {
+	return Advice{Why: fmt.Sprintf(format, args...), Pass: true}
+}
+
+func none(format string, args ...any) Advice { return Advice{Why: fmt.Sprintf(format, args...)} }
+
+func with(why string, sets ...string) Advice { return Advice{Why: why, Sets: sets, Pass: true} }
+
+func set(path string, value any) string { return fmt.Sprintf("%s=%v", path, value) }
+
+// change looks for what has to change, by the outcome that ended the job.
+func (w *worker) change() Advice {
+	r := w.record
+	switch {
+	case r.Status == disdel.StatusCanceled:
+		return again("nothing was wrong with the job")
+	case w.a == nil && r.Failure.Kind == disdel.Timeout:
+		return w.moreDeadline()
+	case w.a == nil:
+		return w.byKind()
+	}
+	switch w.a.Outcome {
+	case disdel.OutcomeOutOfMemory:
+		return w.moreMemory()
+	case disdel.OutcomeTimeout:
+		return w.moreTime()
+	case disdel.OutcomeDiverged:
+		return w.smallerSteps()
+	case disdel.OutcomeCorrupt:
+		return none("the data set or an update is damaged: remove %q and add it again, then submit the job as it is", r.Data.Name)
+	case disdel.OutcomeTooLarge:
+		return none("no limit of a job helps: the network's description has to be smaller, or the platform's bound higher")
+	case disdel.OutcomeDeveloperError, disdel.OutcomeApplicationError:
+		return w.ofItself()
+	case disdel.OutcomeThrottled:
+		return again("the quota counts by the minute: the same job passes once it is free")
+	case disdel.OutcomeStartFailure:
+		if k := kindOf(w.a); k == disdel.Invalid || k == disdel.OverLimit || k == disdel.NotFound {
+			return none("no field of a job helps%s", colon(hintOf(w.a)))
+		}
+		return again("the platform was to blame, not the job: the same job passes once the platform is well")
+	case disdel.OutcomeInternalError, disdel.OutcomeLost:
+		return again("the platform was to blame, not the job: the same job passes once the platform is well")
+	default:
+		return w.byKind()
+	}
+}
+
+// ofItself is for an action that failed of itself.
+func (w *worker) ofItself() Advice {
+	if k := kindOf(w.a); k == disdel.OverLimit || k == disdel.Denied {
+		return none("memory and time of the action were within their limits: what refused it has to change first%s", colon(hintOf(w.a)))
+	}
+	return again("memory and time were within their limits, so that the same job may pass; if it ends the same way again, the log tells more")
+}
+
+func kindOf(a *disdel.Activation) disdel.Kind {
+	if a.Failure == nil {
+		return disdel.UnknownKind
+	}
+	return a.Failure.Kind
+}
+
+func hintOf(a *disdel.Activation) string {
+	if a.Failure == nil {
+		return ""
+	}
+	return a.Failure.Hint
+}
+
+func colon(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return ": " + hint
+}
+
+func (w *worker) byKind() Advice {
+	switch w.record.Failure.Kind {
+	case disdel.Lost, disdel.Unavailable, disdel.Internal:
+		return again("the platform or a store was to blame, not the job: the same job passes once they are well")
+	case disdel.OverLimit:
+		if w.record.Job.Resources.MaxCost > 0 {
+			return again("the job would have cost more than resources.maxCost") // withinBudget says how much
+		}
+	}
+	return none("the record has no measurement that a change could be worked out from")
+}
+
+// Rates that a job goes back to: those of the job file's own defaults, and for sgd, which has none, that of most libraries.
+const (
+	adamRate = 0.001
+	sgdRate  = 0.01
+	// farOff is how many times its default a rate may be before dividing it by ten is too little.
+	farOff = 10
+)
+
+// smallerSteps takes a rate that is far from its optimiser's default back to it, divides another by ten, and bounds the gradient.
+func (w *worker) smallerSteps() Advice {
+	o := w.record.Job.Training.Optimizer
+	out := Advice{Why: "steps were too long", Pass: true}
+	if rate := o.Rate(); rate > 0 {
+		standard := adamRate
+		if o.SGD != nil {
+			standard = sgdRate
+		}
+		next, why := rate/10, fmt.Sprintf(": the learning rate was %g", rate)
+		if rate > farOff*standard {
+			next, why = standard, fmt.Sprintf(": the learning rate was %g, and %g is usual for %s", rate, standard, o.Name())
+		}
+		out.Why += why
+		out.Sets = append(out.Sets, set("training.optimizer."+o.Name()+".learningRate", strconv.FormatFloat(next, 'g', 3, 64)))
+	}
+	if w.record.Job.Training.ClipNorm == 0 {
+		out.Why += "; no gradient was cut"
+		out.Sets = append(out.Sets, set("training.clipNorm", 1))
+	}
+	return out
+}
+
+// withinBudget raises resources.maxCost where the job, with what is advised, would cost more: as far as its rounds, its forecast
+// and what it has spent tell.
+func (w *worker) withinBudget(out *Advice) {
+	r := w.record
+	most := r.Job.Resources.MaxCost
+	if most <= 0 || r.Status == disdel.StatusCanceled {
+		return
+	}
+	whole := 2 * r.CostGBs
+	if done, all := len(r.Rounds), r.Plan.Rounds; done > 0 && all > done {
+		whole = math.Max(whole, r.CostGBs*float64(all)/float64(done))
+	}
+	if f := r.Plan.Forecast; f != nil {
+		whole = math.Max(whole, f.Cost.High)
+	}
+	whole *= headroom
+	if whole <= most {
+		return
+	}
+	out.Why += fmt.Sprintf("; it may cost up to %.4g GB-s in all, and resources.maxCost is %.4g", whole, most)
+	out.Sets = append(out.Sets, set("resources.maxCost", fmt.Sprintf("%.0fGB-s", math.Ceil(whole))))
+}

@@ -1,0 +1,90 @@
+package advice
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/limits"
+)
+
+// headroom is what a measured time or cost of the whole job is raised by.
+const headroom = 1.25
+
+// moreTime gives the time that the measured progress leads to; above the platform's maximum it divides the work.
+func (w *worker) moreTime() Advice {
+	r := w.record
+	need, why := limits.EnoughTime(w.placed(), r.Job.Reliability.Retries)
+	most := r.Plan.Platform.MaxTimeout
+	if most == 0 || need <= most {
+		sets := []string{set("resources.timeout", time.Duration(need))}
+		if d := disdel.Millis(r.Job.Reliability.Deadline); d > 0 && d <= 2*need {
+			sets = append(sets, set("reliability.deadline", time.Duration(d+2*need)))
+		}
+		return with(why, sets...)
+	}
+	over := fmt.Sprintf("%s is %v, above the platform's maximum of %v", why, time.Duration(need), time.Duration(most))
+	done, _ := limits.Done(w.placed())
+	if limit := w.a.Limits.Timeout; limit > 0 && float64(most) >= 1.5*float64(limit) && need <= 2*most && done == 0 {
+		return with(over+": the maximum is the most there is", set("resources.timeout", time.Duration(most)))
+	}
+	if w.a.Task != disdel.TaskTrain {
+		return none("%s: it takes a smaller network, less data, or a platform that allows more", over)
+	}
+	if n := disdel.Millis(r.Plan.Epochs); n > 1 && need/n <= most {
+		sets := []string{set("distribution.sync", disdel.SyncEpoch)}
+		if r.Job.Resources.Timeout > 0 {
+			sets = append(sets, set("resources.timeout", time.Duration(min(most, limits.Readable(need/n)))))
+		}
+		return with(over+"; a round of one epoch instead of "+strconv.Itoa(int(n))+" fits", sets...)
+	}
+	if n := r.Plan.Workers; n > 0 {
+		more := int(math.Ceil(float64(n) * float64(need) / float64(most)))
+		if more*max(1, r.Job.Training.BatchSize) <= r.Data.Train || r.Data.Train == 0 {
+			return with(fmt.Sprintf("%s; a worker of %d has %.0f %% of the rows that one of %d had", over, more, 100*float64(n)/float64(more), n),
+				set("distribution.workers", more), set("resources.timeout", time.Duration(most)))
+		}
+	}
+	return none("%s: it takes a smaller network, less data, or a platform that allows more", over)
+}
+
+// placed is the activation with the part of the job that it was to train, which records of earlier versions lack.
+func (w *worker) placed() disdel.Activation {
+	a, p := *w.a, w.record.Plan
+	switch {
+	case a.Stretch != nil || a.Task != disdel.TaskTrain:
+	case p.Batches > 0:
+		a.Beats = nil // which share of the round they are at, they do not tell
+	default:
+		a.Stretch = &disdel.Stretch{Epoch: a.Round * p.Epochs, Epochs: p.Epochs}
+	}
+	return a
+}
+
+// moreDeadline gives the whole job the time that its rounds lead to.
+func (w *worker) moreDeadline() Advice {
+	r := w.record
+	have := time.Duration(r.Job.Reliability.Deadline)
+	if have <= 0 {
+		return again("the record has no deadline to raise")
+	}
+	took := time.Duration(r.Phases.Total)
+	if took == 0 && r.Ended.After(r.Created) {
+		took = r.Ended.Sub(r.Created)
+	}
+	done, all := len(r.Rounds), r.Plan.Rounds
+	need, why := 2*have, fmt.Sprintf("no round was finished; twice the deadline is %v", 2*have)
+	if f := r.Plan.Forecast; f != nil && time.Duration(f.Duration.High) > need {
+		need = time.Duration(limits.Readable(f.Duration.High))
+		why = fmt.Sprintf("no round was finished; the job was expected to take up to %v", limits.Readable(f.Duration.High))
+	}
+	if done > 0 && all > done {
+		whole := time.Duration(float64(took) * float64(all) / float64(done))
+		need = time.Duration(limits.Readable(disdel.Millis(headroom * float64(whole))))
+		why = fmt.Sprintf("%d of %d rounds took %v, so all take %v; with a quarter to spare that is %v",
+			done, all, limits.Span(disdel.Millis(took)), limits.Span(disdel.Millis(whole)), need)
+	}
+	return with(why, set("reliability.deadline", max(need, have+time.Second)))
+}
