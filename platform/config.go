@@ -64,9 +64,11 @@ type Config struct {
 	OOM        OOMText
 	Logger     logrus.FieldLogger
 
-	DataDir        string        // of the state, which then survives a restart; empty: a temporary file
-	MaxActivations int           // kept of each namespace; the oldest go first
-	BlockingWait   time.Duration // after which a blocking invocation is answered with its id alone
+	DataDir        string // of the state, which then survives a restart; empty: a temporary file
+	MaxActivations int    // kept of each namespace; the oldest go first
+	// ActivationBytes bounds what the kept ones of a namespace take, with their logs and results. 0: nothing does.
+	ActivationBytes disdel.Bytes
+	BlockingWait    time.Duration // after which a blocking invocation is answered with its id alone
 
 	// Origins are the web pages that may call, as http://HOST:PORT. Empty: none. Pages of any other origin are refused,
 	// whatever key they have.
@@ -90,7 +92,7 @@ func DefaultConfig() Config {
 	quiet.SetOutput(io.Discard)
 	return Config{
 		Namespace: "guest", AuthKey: guestKey, PoolMemory: 2 * disdel.GB, Idle: 10 * time.Minute, Logger: quiet,
-		MaxActivations: 10_000, BlockingWait: time.Minute,
+		MaxActivations: 10_000, ActivationBytes: 4 * disdel.GB, BlockingWait: time.Minute,
 		Limits: Limits{
 			Memory:      Range[disdel.Bytes]{128 * disdel.MB, 256 * disdel.MB, 512 * disdel.MB},
 			Timeout:     Range[time.Duration]{100 * time.Millisecond, time.Minute, 5 * time.Minute},

@@ -28,6 +28,7 @@ type Platform struct {
 	ownUsers bool          // containers of kinds that ask for it run as users of their own
 	started  atomic.Uint32 // containers, by which they get their users
 
+	large    chan struct{} // has a place for each large body that is read
 	store    *store
 	accepted *accepted // nil where nothing outlives the platform
 	unfiled  unfiled
@@ -64,6 +65,7 @@ func New(cfg Config) (*Platform, error) {
 		root.remove() //nolint:errcheck // the first error is the one to tell
 		return nil, err
 	}
+	state.most = cfg.ActivationBytes
 	var took *accepted
 	var left []*activation
 	if cfg.DataDir != "" {
@@ -74,7 +76,7 @@ func New(cfg Config) (*Platform, error) {
 		}
 	}
 	work, stop := context.WithCancel(context.Background())
-	p := &Platform{cfg: cfg, root: root, store: state, accepted: took, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop}
+	p := &Platform{large: make(chan struct{}, largeAtOnce), cfg: cfg, root: root, store: state, accepted: took, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop}
 	p.ownUsers = canSwitch() && root.openToUsers()
 	p.guard = newGuard(p.fences.folders())
 	preload(cfg.Kinds)
