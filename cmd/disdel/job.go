@@ -153,8 +153,14 @@ func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
 	if err != nil {
 		return err
 	}
+	u.say("")
 	if err := u.show(rec, func(w io.Writer) { printRecord(w, rec) }); err != nil {
 		return err
+	}
+	for _, text := range rec.Warnings {
+		if u.format != "table" { // which has them
+			u.say("warning: %s", text)
+		}
 	}
 	for _, note := range s.notes {
 		u.say("%s", note)
@@ -173,7 +179,7 @@ func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
 
 // afterwards is the command that is next for a job that did not succeed: what was only stopped goes on.
 func afterwards(r *disdel.Record) string {
-	if r.Status == disdel.StatusCanceled {
+	if r.Status == disdel.StatusCanceled || r.Failure != nil && r.Failure.Code == disdel.CodeUnreachable {
 		return "resume " + string(r.ID)
 	}
 	return "report " + string(r.ID)
