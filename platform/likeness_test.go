@@ -33,11 +33,14 @@ func TestLateRecordsAreThoseOfBrokenAnswers(t *testing.T) {
 			t.Errorf("%s: told after %v", main, after)
 		}
 	}
+}
+
+// Whatever else ends an activation is told at once: an hour is waited for nothing.
+func TestOtherRecordsAreNotLate(t *testing.T) {
+	p := start(t, func(c *Config) { c.LateRecords = time.Hour })
 	for _, main := range []string{"echo", "app-error", "dev-error"} {
-		begin := time.Now()
-		rec, _ := endOf(t, p, main, `{}`, 60000)
-		if waited := time.Since(begin) - time.Duration(rec["duration"].(float64))*time.Millisecond; waited > late && !busy() {
-			t.Errorf("%s: told after %v", main, waited)
+		if rec, _ := endOf(t, p, main, `{}`, 60000); rec["end"] == nil {
+			t.Errorf("%s: %v", main, rec)
 		}
 	}
 }
@@ -48,14 +51,6 @@ func TestALateRecordIsNotOfADeathForMemory(t *testing.T) {
 	quick := start(t, func(c *Config) { c.LateRecords = time.Hour })
 	rec, _ := endOf(t, quick, "allocate", `{"mb":200}`, 60000)
 	checkRecord(t, rec, statusDeveloper, textMemoryExhausted)
-}
-
-// busy tells whether the machine has more to do than it can, so that a bound on time says nothing.
-func busy() bool {
-	data, _ := os.ReadFile("/proc/loadavg")
-	var load float64
-	fmt.Sscan(string(data), &load)
-	return load > 3
 }
 
 // A platform whose records are late ends at once all the same.

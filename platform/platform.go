@@ -6,22 +6,29 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/disdel/disdel"
 )
 
 // Platform is one embedded OpenWhisk. It is safe for concurrent use.
 type Platform struct {
-	cfg     Config
-	root    *root // of sockets and working folders
-	fences  fencer
-	spawner *spawner
-	guard   *guard
-	pool    *pool
+	cfg      Config
+	root     *root // of sockets and working folders
+	fences   fencer
+	spawner  *spawner
+	guard    *guard
+	pool     *pool
+	ownUsers bool          // containers of kinds that ask for it run as users of their own
+	started  atomic.Uint32 // containers, by which they get their users
 
+	large    chan struct{} // has a place for each large body that is read
 	store    *store
 	accepted *accepted // nil where nothing outlives the platform
 	unfiled  unfiled
@@ -58,6 +65,7 @@ func New(cfg Config) (*Platform, error) {
 		root.remove() //nolint:errcheck // the first error is the one to tell
 		return nil, err
 	}
+	state.most = cfg.ActivationBytes
 	var took *accepted
 	var left []*activation
 	if cfg.DataDir != "" {
@@ -68,7 +76,8 @@ func New(cfg Config) (*Platform, error) {
 		}
 	}
 	work, stop := context.WithCancel(context.Background())
-	p := &Platform{cfg: cfg, root: root, store: state, accepted: took, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(), work: work, stop: stop}
+	p := &Platform{large: make(chan struct{}, largeAtOnce), cfg: cfg, root: root, store: state, accepted: took, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop}
+	p.ownUsers = canSwitch() && root.openToUsers()
 	p.guard = newGuard(p.fences.folders())
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
@@ -76,7 +85,7 @@ func New(cfg Config) (*Platform, error) {
 		p.Close(context.Background()) //nolint:errcheck // the first error is the one to tell
 		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open the platform's state", Err: err, Hint: "free space in the data folder, or choose another"}
 	}
-	cfg.Logger.WithField("memory", p.fences.String()).Debug("platform made")
+	cfg.Logger.WithField("memory", p.fences.String()).WithField("confined", p.Confinement()).Debug("platform made")
 	return p, nil
 }
 
@@ -97,6 +106,25 @@ func (p *Platform) AuthKey() string { return p.cfg.AuthKey }
 
 // Enforcement says how memory limits are enforced on this machine.
 func (p *Platform) Enforcement() string { return p.fences.String() }
+
+// Confinement says what actions are kept from on this machine, besides what their memory limit keeps them from.
+func (p *Platform) Confinement() string {
+	parts := slices.Clone(p.spawner.confined.done)
+	own := false
+	for _, kind := range p.cfg.Kinds {
+		own = own || p.mayOwn(kind)
+	}
+	if own {
+		parts = append(parts, "users of their own for scripts")
+	}
+	if _, ok := p.fences.(groups); ok || own {
+		parts = append(parts, fmt.Sprintf("at most %d processes", maxProcesses))
+	}
+	if len(parts) == 0 {
+		return "nothing that this system offers"
+	}
+	return strings.Join(parts, "; ")
+}
 
 // Close kills every container, waits for everything it started and removes its folders. Calling it again does nothing.
 func (p *Platform) Close(ctx context.Context) error {

@@ -363,6 +363,15 @@ func TestAKilledContainerReadsAsWhatItWas(t *testing.T) {
 
 func childOf(t *testing.T, parent int) int {
 	t.Helper()
+	if all := childrenOf(t, parent); len(all) > 0 {
+		return all[0]
+	}
+	return 0
+}
+
+// childrenOf are a process's containers.
+func childrenOf(t *testing.T, parent int) (out []int) {
+	t.Helper()
 	list, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, f := range list {
 		data, err := os.ReadFile(f)
@@ -372,10 +381,10 @@ func childOf(t *testing.T, parent int) int {
 			continue
 		}
 		if _, err := fmt.Sscanf(string(data), "%d %s %s %d", &pid, &name, &state, &ppid); err == nil && ppid == parent && state != "Z" && strings.Contains(name, "platform") {
-			return pid
+			out = append(out, pid)
 		}
 	}
-	return 0
+	return out
 }
 
 func await(t *testing.T, p *Platform, id string) map[string]any {
@@ -559,8 +568,25 @@ func TestNoActivationIsLostUnderLoad(t *testing.T) {
 func TestCloseEndsWhatRuns(t *testing.T) {
 	p := start(t, nil)
 	newTestAction(t, p, "sleep", 60000, 128)
+	var ids []string
 	for range 3 {
-		call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000}`)
+		_, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000}`)
+		ids = append(ids, fmt.Sprint(got["activationId"]))
 	}
-	time.Sleep(100 * time.Millisecond)
+	var pids []int
+	until(t, "three containers at work", func() bool {
+		pids = childrenOf(t, os.Getpid())
+		return p.Status().Running == 3 && len(pids) >= 3
+	})
+	if err := p.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	for _, pid := range pids {
+		if !gone(pid) {
+			t.Errorf("process %d survives", pid)
+		}
+	}
+	if len(ids) != 3 || p.Status().Running != 0 || p.Status().Used != 0 {
+		t.Errorf("%v, %+v", ids, p.Status())
+	}
 }

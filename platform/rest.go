@@ -181,6 +181,9 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 
 // readBody reads a bounded body without the blanks around it.
 func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
+	if disdel.Bytes(r.ContentLength) > limit {
+		return nil, problem{413, textTooLarge("Request", r.ContentLength, limit)}
+	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
 	if err != nil {
 		return nil, problem{400, textMalformed(err.Error())}

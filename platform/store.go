@@ -22,7 +22,8 @@ import (
 type store struct {
 	path    string
 	db      *bbolt.DB
-	kept    int // activations of a namespace
+	kept    int          // activations of a namespace
+	most    disdel.Bytes // of a namespace's activations; 0: any
 	filings filings
 
 	mu    sync.Mutex
@@ -246,46 +247,59 @@ func (s *store) fileIn(t tx, a *activation) error {
 	if err := t.seal(timeline, timelineKey(a.Namespace, a.Start, a.ActivationID), summary); err != nil {
 		return err
 	}
-	return s.prune(t, a.Namespace, t.count(a.Namespace)+1)
+	n, size := t.counted(a.Namespace)
+	return s.prune(t, a.Namespace, n+1, size+len(data)+len(summary))
 }
 
 func (t tx) count(ns string) int {
-	data, _, err := sealed.Open([]byte(ns), t.of(counts).Get([]byte(ns)))
-	if err != nil {
-		return t.recount(ns)
-	}
-	if len(data) != 8 {
-		return 0
-	}
-	return int(binary.BigEndian.Uint64(data))
-}
-
-// recount counts what is there, where the number that was written down cannot be believed.
-func (t tx) recount(ns string) (n int) {
-	c := t.of(timeline).Cursor()
-	for k, _ := c.Seek([]byte(ns + "\x00")); hasPrefix(k, ns+"\x00"); k, _ = c.Next() {
-		n++
-	}
+	n, _ := t.counted(ns)
 	return n
 }
 
-// prune deletes the oldest of n activations until no more than kept are left, and writes down how many there are.
-func (s *store) prune(t tx, ns string, n int) error {
+// counted is how many activations a namespace has, and their bytes. Versions before did not write down the bytes.
+func (t tx) counted(ns string) (n, size int) {
+	data, _, err := sealed.Open([]byte(ns), t.of(counts).Get([]byte(ns)))
+	switch {
+	case err != nil:
+		return t.recount(ns)
+	case len(data) == 8:
+		return int(binary.BigEndian.Uint64(data)), 0
+	case len(data) == 16:
+		return int(binary.BigEndian.Uint64(data)), int(binary.BigEndian.Uint64(data[8:]))
+	default:
+		return 0, 0
+	}
+}
+
+// recount counts what is there, where the number that was written down cannot be believed.
+func (t tx) recount(ns string) (n, size int) {
+	c := t.of(records).Cursor()
+	for k, v := c.Seek([]byte(ns + "\x00")); hasPrefix(k, ns+"\x00"); k, v = c.Next() {
+		n++
+		size += len(v)
+	}
+	return n, size
+}
+
+// prune deletes the oldest of n activations until no more than kept are left, in no more than the bytes they may take, and
+// writes down what there is. The newest stays, however large.
+func (s *store) prune(t tx, ns string, n, size int) error {
 	prefix := ns + "\x00"
-	for ; n > s.kept; n-- {
-		k, _ := t.of(timeline).Cursor().Seek([]byte(prefix))
+	for ; n > s.kept || s.most > 0 && disdel.Bytes(size) > s.most && n > 1; n-- {
+		k, summary := t.of(timeline).Cursor().Seek([]byte(prefix))
 		if !hasPrefix(k, prefix) {
 			break
 		}
-		id := string(k[len(prefix)+8:])
+		record := []byte(prefix + string(k[len(prefix)+8:]))
+		size = max(0, size-len(summary)-len(t.of(records).Get(record)))
 		if err := t.of(timeline).Delete(k); err != nil {
 			return err
 		}
-		if err := t.of(records).Delete([]byte(prefix + id)); err != nil {
+		if err := t.of(records).Delete(record); err != nil {
 			return err
 		}
 	}
-	return t.seal(counts, []byte(ns), binary.BigEndian.AppendUint64(nil, uint64(n)))
+	return t.seal(counts, []byte(ns), binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(size)))
 }
 
 // newest walks a namespace's summaries from upto back to since until f returns false. It reads no more than it passes.

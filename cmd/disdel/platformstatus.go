@@ -32,6 +32,7 @@ type front struct {
 type liveStatus struct {
 	UptimeMs    int64    `json:"uptimeMs"`
 	Enforcement string   `json:"memoryLimitsBy"`
+	Confinement string   `json:"actionsConfinedBy"`
 	Pool        livePool `json:"pool"`
 }
 
@@ -58,7 +59,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *front) status() liveStatus {
 	p := f.platform.Status()
 	return liveStatus{
-		UptimeMs: time.Since(f.started).Milliseconds(), Enforcement: f.platform.Enforcement(),
+		UptimeMs: time.Since(f.started).Milliseconds(), Enforcement: f.platform.Enforcement(), Confinement: f.platform.Confinement(),
 		Pool: livePool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
 	}
 }
@@ -142,6 +143,7 @@ func printPlatform(w io.Writer, d platformDocument) {
 		{"address", d.Address},
 		{"process", fmt.Sprintf("%d, up for %s", d.PID, (time.Duration(d.UptimeMs) * time.Millisecond).Round(time.Second))},
 		{"memory", "limits by " + d.Enforcement},
+		{"actions", "confined by " + d.Confinement},
 		{"pool", fmt.Sprintf("%s of %s: %d running, %d ready, %d paused, %d prewarmed, %d queued", d.Pool.UsedBytes, d.Pool.Bytes, d.Pool.Running, d.Pool.Ready, d.Pool.Paused, d.Pool.Prewarmed, d.Pool.Queued)},
 		{"wskprops", d.Properties},
 		{"data", d.Data},

@@ -189,10 +189,20 @@ func (s *stack) platformConfig(pool disdel.Bytes) (platform.Config, error) {
 	cfg.PoolMemory, cfg.Logger, cfg.AuthKey = pool, s.log, randomKey()
 	cfg.Limits.Memory.Max, cfg.Limits.Timeout.Max = memory, s.cli.Duration("action-timeout")
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = embeddedPerMinute, embeddedConcurrent
+	cfg.Hidden = s.secrets()
 	cfg.Kinds = map[string]platform.Kind{
 		disdel.RuntimeKind: {Command: []string{cmp.Or(runner, self), "runtime", "--listen", "{listen}"}},
 	}
 	return cfg, nil
+}
+
+// secrets are what no action needs to see: the keys of OpenWhisks, the history of jobs, and the platform's own data and log.
+func (s *stack) secrets() []string {
+	out := []string{propertiesFile(s.home), filepath.Join(s.home, "history.db"), filepath.Join(s.home, "platform"), platformLog(s.home)}
+	if dir, err := os.UserHomeDir(); err == nil {
+		out = append(out, filepath.Join(dir, ".wskprops"))
+	}
+	return out
 }
 
 // newPlatform makes a platform that ends with the stack.
