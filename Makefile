@@ -2,13 +2,19 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
+# A program without C needs no library of the machine that it runs on, nor a C compiler on the one that builds it.
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION := $(shell git rev-parse HEAD 2>/dev/null)
+BUILD := CGO_ENABLED=0 go build -ldflags "-s -w -X main.release=$(VERSION) -X main.revision=$(REVISION)"
+
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
-build: ## bin/disdel
-	go build -o bin/disdel ./cmd/disdel
+build: ## bin/disdel, one static file
+	$(BUILD) -o bin/disdel ./cmd/disdel
+	scripts/check-static.sh bin/disdel
 
 .PHONY: deps
 deps: ## what the tests need (Debian and npm packages)
@@ -36,27 +42,27 @@ bench-spine: deps build ## figures of one job end to end: quickstart and Fashion
 .PHONY: bench-engine
 bench-engine: ## figures of the training engine, beside PyTorch and TensorFlow (installs them under .cache)
 	scripts/bench-deps.sh
-	go build -o bin/bench-engine ./bench/engine
+	$(BUILD) -o bin/bench-engine ./bench/engine
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
 .PHONY: bench-estimator
-bench-estimator: build ## figures of estimates beside measured peaks and durations, of 60 jobs on the embedded platform
-	go build -o bin/bench-estimator ./bench/estimator
+bench-estimator: build ## figures of estimates beside measured peaks and durations, of 71 jobs on the embedded platform
+	$(BUILD) -o bin/bench-estimator ./bench/estimator
 	bin/bench-estimator
 
 .PHONY: bench-headline
 bench-headline: build ## 20 jobs at OpenWhisk's default limits, with fixed-step retries, and with disdel
-	go build -o bin/bench-estimator ./bench/estimator
+	$(BUILD) -o bin/bench-estimator ./bench/estimator
 	bin/bench-estimator -parts headline
 
 .PHONY: bench-platform
 bench-platform: build ## figures of disdel platform up, as clients in another process see it
-	go build -o bin/bench-platform ./bench/platform
+	$(BUILD) -o bin/bench-platform ./bench/platform
 	bin/bench-platform
 
 .PHONY: bench-aggregator
 bench-aggregator: deps build ## figures of aggregation against a redis-server on loopback, of whole jobs, and of jobs under faults
-	go build -o bin/bench-aggregator ./bench/aggregator
-	go build -o bin/bench-faults ./bench/faults
+	$(BUILD) -o bin/bench-aggregator ./bench/aggregator
+	$(BUILD) -o bin/bench-faults ./bench/faults
 	bin/bench-aggregator
 	bin/bench-faults

@@ -41,7 +41,7 @@ func TestErrorsSurviveJSON(t *testing.T) {
 
 // Names of kinds, outcomes and states are what records and exit codes rest on: each reads back as itself.
 func TestNamesReadBack(t *testing.T) {
-	for k := disdel.UnknownKind; k <= disdel.Internal; k++ {
+	for k := disdel.UnknownKind; k <= disdel.NoSpace; k++ {
 		var got disdel.Kind
 		text, _ := k.MarshalText()
 		if got.UnmarshalText(text); got != k || strings.HasPrefix(string(text), "kind(") { //nolint:errcheck // never fails

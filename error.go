@@ -27,11 +27,12 @@ const (
 	Crashed          // the action's process died or answered nonsense
 	Canceled         // somebody stopped it
 	Internal         // a defect of disdel or of the platform
+	NoSpace          // a disk is full
 )
 
 var kindNames = [...]string{
 	"unknown", "invalid", "notFound", "denied", "conflict", "overLimit", "outOfMemory", "timeout", "lost",
-	"unavailable", "corrupt", "diverged", "crashed", "canceled", "internal",
+	"unavailable", "corrupt", "diverged", "crashed", "canceled", "internal", "noSpace",
 }
 
 func (k Kind) String() string {

@@ -16,6 +16,8 @@ type PlatformLimits struct {
 	Concurrent int    `json:"concurrent"`           // invocations in flight; 0: unknown
 	Pool       Bytes  `json:"poolBytes"`            // memory of all containers together; 0: unknown
 	Processors int    `json:"processors,omitempty"` // that all containers share; 0: unknown
+	// Busy is how many threads of other programs wanted those processors when the job was planned; 0: none, or unknown.
+	Busy float64 `json:"busyThreads,omitempty"`
 }
 
 // Estimate is the memory one action is expected to need at its peak, term by term.
@@ -78,8 +80,11 @@ type Interval[T any] struct {
 type Forecast struct {
 	Duration Interval[Millis]  `json:"durationMs"`
 	Cost     Interval[float64] `json:"costGBs"`
-	Source   string            `json:"source"`  // "history", "similar jobs", "probe" or "this job"
-	Samples  int               `json:"samples"` // measured activations behind it
+	Source   string            `json:"source"`             // "history", "similar jobs", "probe" or "this job"
+	Samples  int               `json:"samples"`            // measured activations behind it
+	Jobs     int               `json:"jobs,omitempty"`     // of the same network and data whose whole durations it was corrected by
+	Measured bool              `json:"measured,omitempty"` // jobs of just this shape are among them; else it is extrapolated
+	Note     string            `json:"note,omitempty"`     // why times are less certain than usual; "": they are not
 }
 
 // Plan is how a job will run: what each action gets and how updates flow up the tree.
@@ -97,7 +102,7 @@ type Plan struct {
 	Levels   []Level        `json:"levels"`                    // levels[0] is level 1 of the tree
 	Parallel int            `json:"parallel"`                  // train actions that the pool holds at once
 	Timeouts string         `json:"timeoutSource"`             // "history", "similar jobs", "probe", "cost", "platform maximum" or "job file"
-	CostGBs  float64        `json:"costBoundGBs"`              // GB-s, Eq. 6 with every action at its limits
+	CostGBs  float64        `json:"costBoundGBs"`              // GB-s, Eq. 6 and evaluations with every action at its limits
 	Forecast *Forecast      `json:"forecast,omitempty"`        // nil where nothing is known
 	Reasons  []string       `json:"reasons"`                   // the arithmetic, a sentence each
 }

@@ -5,6 +5,22 @@ import "fmt"
 // JobID names one submitted job: "job-" and a lower-case ULID, so that ids sort by time.
 type JobID string
 
+// jobIDLength is that of "job-" and a ULID.
+const jobIDLength = 4 + 26
+
+// Valid tells whether an id is one that a job can have. It is part of keys, paths and commands.
+func (id JobID) Valid() bool {
+	if len(id) != jobIDLength || id[:4] != "job-" {
+		return false
+	}
+	for _, c := range []byte(id[4:]) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
 // ActivationID is OpenWhisk's id of an activation: 32 lower-case hex digits.
 type ActivationID string
 

@@ -381,7 +381,7 @@ type Distribution struct {
 
 // Aggregation shapes the tree and says what of the workers' state is averaged.
 type Aggregation struct {
-	FanIn      int    `json:"fanIn"` // workers per aggregation action; 0: auto, by memory
+	FanIn      int    `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read
 	Wire       Wire   `json:"wire"`
 	Optimizer  Upkeep `json:"optimizer"`  // of the optimiser's moments from round to round
 	Statistics Upkeep `json:"statistics"` // of batch norms' running statistics
@@ -429,7 +429,7 @@ type Resources struct {
 	Memory    Bytes    `json:"memory"`    // per train action; 0: auto
 	MaxMemory Bytes    `json:"maxMemory"` // ceiling for auto; 0: the platform's maximum
 	Timeout   Duration `json:"timeout"`   // per action; 0: auto
-	MaxCost   float64  `json:"maxCost"`   // GB-s for the whole job; 0: none. DiSDeL's e_cost
+	MaxCost   float64  `json:"maxCost"`   // GB-s for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
 }
 
 // Reliability bounds the job as a whole.
@@ -457,7 +457,7 @@ type Backoff struct {
 // Output says where the trained model goes.
 type Output struct {
 	Model string `json:"model"`
-	Keep  int    `json:"keep"` // versions kept
+	Keep  int    `json:"keep"` // newest versions kept; the best one is kept besides
 }
 
 // Duration is a time.Duration that reads and writes Go's syntax: "90s", "5m".

@@ -88,7 +88,8 @@ type DataInfo struct {
 	Checksum   string `json:"checksum"` // sha256 of the manifest
 	Train      int    `json:"train"`    // rows
 	HeldOut    int    `json:"heldOut"`
-	Sample     []int  `json:"sample"` // [channels height width]
+	Drawn      bool   `json:"drawn,omitempty"` // rows of both are drawn by lot from all
+	Sample     []int  `json:"sample"`          // [channels height width]
 	Classes    int    `json:"classes"`
 	SampleSize Bytes  `json:"sampleBytes"` // of one sample as stored
 }
@@ -107,18 +108,20 @@ type Record struct {
 	Activations []Activation `json:"actions"`
 	Omitted     int          `json:"omitted,omitempty"` // activations that passed and are not among them: a long job's record stays small
 	Phases      Phases       `json:"phases"`
-	Accuracy    float64      `json:"accuracy"`          // held-out, last evaluation
-	Loss        float64      `json:"loss"`              // held-out, last evaluation
-	CostGBs     float64      `json:"costGBs"`           // GB-s, DiSDeL Eq. 6 with mu = 1
-	Stopped     string       `json:"stopped,omitempty"` // why training ended before its last epoch
-	Adjustments []Adjustment `json:"adjustments,omitempty"`
-	Losses      Losses       `json:"losses"`
-	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"` // the newest
-	Resumes     int          `json:"resumes,omitempty"`    // times that the job was taken up again
-	Model       *ModelRef    `json:"model,omitempty"`
-	Failure     *Error       `json:"failure,omitempty"`
-	Origin      *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
-	Outages     []Outage     `json:"outages,omitempty"`
+	Accuracy    float64      `json:"accuracy"` // held-out, last evaluation
+	Loss        float64      `json:"loss"`     // held-out, last evaluation
+	CostGBs     float64      `json:"costGBs"`  // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
+	// EvaluationGBs is what evaluations held, limits times durations, GB-s. Records from before it have evaluations in CostGBs.
+	EvaluationGBs float64      `json:"evaluationGBs,omitempty"`
+	Stopped       string       `json:"stopped,omitempty"` // why training ended before its last epoch
+	Adjustments   []Adjustment `json:"adjustments,omitempty"`
+	Losses        Losses       `json:"losses"`
+	Checkpoint    *Checkpoint  `json:"checkpoint,omitempty"` // the newest
+	Resumes       int          `json:"resumes,omitempty"`    // times that the job was taken up again
+	Model         *ModelRef    `json:"model,omitempty"`
+	Failure       *Error       `json:"failure,omitempty"`
+	Origin        *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
+	Outages       []Outage     `json:"outages,omitempty"`
 }
 
 // Outage is a time in which OpenWhisk did not answer.

@@ -25,6 +25,7 @@ func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateReque
 		return res, err
 	}
 	defer s.close(ctx)
+	defer s.during(ctx, disdel.Progress{Task: disdel.TaskAggregate, Round: req.Round, Level: req.Level, Member: req.Cluster}, req.Memory)()
 	a := aggregation{session: s, req: req, id: id, like: withOptimizer(shapes(g), g, req.Averaged), res: disdel.AggregateResult{Again: s.committed || len(req.Members) == 0}}
 	for _, step := range []struct {
 		phase string
@@ -112,8 +113,10 @@ func (a *aggregation) save(ctx context.Context) error {
 	defer models.Close()
 	a.call.host.free() // the kernel counts the file that is written, too
 	if a.req.Checkpoint != "" {
-		if err := a.checkpoint(ctx, models, w); err != nil {
+		if err := a.checkpoint(ctx, models, w); err != nil && ctx.Err() != nil {
 			return err
+		} else if err != nil {
+			a.res.Unsaved = disdel.AsError(err) // a later one may be written, and the job may never need any
 		}
 	}
 	if a.req.Path == "" {

@@ -1,8 +1,12 @@
 package actions
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +14,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
 )
 
@@ -85,5 +90,81 @@ func TestASlowBucketDoesNotCostTheAggregation(t *testing.T) {
 	}
 	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil || res.Checksum == "" {
 		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// On Kubernetes OpenWhisk has the same words for a lack of memory and for a crash. An aggregation near its limit has said so
+// before it dies, at whatever level it is and in whatever it is about to do.
+func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
+	const limit = 128 * disdel.MB
+	b := setUp(t)
+	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return 120 * disdel.MB, 121 * disdel.MB })
+	defer h.Close()
+	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	told, died := make(chan []disdel.Progress, 1), make(chan struct{})
+	bucket := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { // the work never comes to its end
+		for r.Context().Err() == nil {
+			seen, err := b.board.Progress(r.Context(), "job-1")
+			if i := slices.IndexFunc(seen, func(p disdel.Progress) bool { return p.Task == disdel.TaskAggregate }); err == nil && i >= 0 {
+				told <- seen[i : i+1]
+				<-died
+				return
+			}
+		}
+	}))
+	defer bucket.Close()
+	ctx, die := context.WithCancel(t.Context())
+	req := disdel.AggregateRequest{
+		Job: "job-1", Level: 2, Cluster: 3, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store, Network: b.net, Memory: limit,
+		Path: modelstore.WeightsPath("m", "job-1"), Models: "s3://models?region=x&endpoint=" + bucket.URL + "&use_path_style=true",
+	}
+	params, err := json.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var beats []disdel.Beat
+	go func() {
+		for _, p := range <-told {
+			if p.Level == req.Level && p.Member == req.Cluster && p.Round == req.Round {
+				beats = append(beats, p.Beat(0))
+			}
+		}
+		die()
+		close(died)
+	}()
+	if _, err := h.Handlers()[disdel.TaskAggregate](ctx, params); err == nil {
+		t.Fatal("the bucket took the model")
+	}
+	<-died
+	inv := disdel.Invocation{Task: disdel.TaskAggregate, Level: req.Level, Member: req.Cluster, Limits: disdel.Limits{Memory: limit}}
+	said := executor.Record{Status: "action developer error", Result: []byte(`{"error":"The action did not produce a valid response and exited unexpectedly."}`)}
+	if a := executor.Classify(inv, said, beats); a.Outcome != disdel.OutcomeOutOfMemory || a.Peak != 121*disdel.MB {
+		t.Errorf("%v, peak %v: %v", a.Outcome, a.Peak, a.Evidence)
+	}
+}
+
+// Memory may run out sooner than a heartbeat is due.
+func TestWhatComesNearItsLimitIsToldAtOnce(t *testing.T) {
+	b := setUp(t)
+	var resident atomic.Int64
+	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return disdel.Bytes(resident.Load()), 0 })
+	defer h.Close()
+	begun := time.Now()
+	var asked atomic.Int64
+	h.now = func() time.Time { return begun.Add(time.Duration(asked.Add(1))) } // no time passes: none is due but the first
+	p := pulse{call: &call{host: h}, store: b.board, job: "job-1"}
+	stop := p.during(t.Context(), disdel.Progress{Task: disdel.TaskAggregate}, 100)
+	defer stop()
+	for _, bytes := range []int64{10, 95} {
+		resident.Store(bytes)
+		for {
+			if seen, err := b.board.Progress(t.Context(), "job-1"); err != nil || len(seen) > 0 && seen[0].Resident == disdel.Bytes(bytes) {
+				break
+			}
+		}
 	}
 }

@@ -62,45 +62,46 @@ func of(w disdel.Weights, prefix string) []array {
 	return out
 }
 
-// into reads an array; buffer is used where it has no data of its own.
-func (a array) into(buffer *[]float32) []float32 {
+// into reads an array; buffer, as long as the largest, is used where it has no data of its own.
+func (a array) into(buffer []float32) []float32 {
 	if a.Data != nil {
 		return a.Data
 	}
-	n := a.piece.Len()
-	if cap(*buffer) < n {
-		*buffer = make([]float32, n)
-	}
-	values := (*buffer)[:n]
+	values := buffer[:a.piece.Len()]
 	a.piece.Read(values)
 	return values
 }
 
-// values is copies of arrays.
-func values(all []array) disdel.Weights {
-	out := make(disdel.Weights, len(all))
-	for i, a := range all {
-		var own []float32
-		out[i] = disdel.Tensor{Name: a.Name, Shape: a.Shape, Data: a.into(&own)}
-	}
-	return out
+// written is arrays on their way to where they are kept: names and shapes, and the values of one at a time.
+type written struct {
+	all    []array
+	shapes disdel.Weights
+	buffer []float32
 }
 
-// store stores arrays as the worker's state, one after another.
-func (t *trainer) store(ctx context.Context, id disdel.UpdateID, kept bool, all []array) error {
-	text, err := t.note(kept)
-	if err != nil {
-		return err
-	}
-	shapes, largest := make(disdel.Weights, len(all)), 0
+func newWritten(all []array) *written {
+	w := &written{all: all, shapes: make(disdel.Weights, len(all))}
+	largest := 0
 	for i, a := range all {
-		shapes[i] = disdel.Tensor{Name: a.Name, Shape: a.Shape}
+		w.shapes[i] = disdel.Tensor{Name: a.Name, Shape: a.Shape}
 		if a.Data == nil {
 			largest = max(largest, a.piece.Len())
 		}
 	}
-	buffer := make([]float32, largest)
-	return t.session.saveState(ctx, id, text, shapes, func(i int) []float32 { return all[i].into(&buffer) })
+	w.buffer = make([]float32, largest)
+	return w
+}
+
+// read is the values of array i, good until it is called again.
+func (w *written) read(i int) []float32 { return w.all[i].into(w.buffer) }
+
+// store stores arrays as the worker's state, one after another.
+func (t *trainer) store(ctx context.Context, id disdel.UpdateID, kept bool, w *written) error {
+	text, err := t.note(kept)
+	if err != nil {
+		return err
+	}
+	return t.session.saveState(ctx, id, text, w.shapes, w.read)
 }
 
 // recollection takes a stored state, array by array, into the engine; what is no part of the engine goes to trainer.kept.

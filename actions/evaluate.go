@@ -29,7 +29,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		if shard, err = h.rows(ctx, shardKey{data: req.Data, rows: req.Rows, heldOut: true}); err != nil {
 			return err
 		}
-		e, err = h.built.get(g, engineKey(req.Backend, req.Network, engine.Config{Batch: req.BatchSize, Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
+		e, err = h.built.get(g, engineKey(req.Backend, req.Network, engine.Config{Batch: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
 		if err == nil {
 			h.bound(req.Memory, req.Estimate, slab(e))
 		}
@@ -62,14 +62,14 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 
 func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e Engine, shard *dataset.Shard) (res disdel.EvaluateResult, err error) {
 	n, batch := shard.Len(), min(req.BatchSize, shard.Len())
-	x, labels, rows := make([]float32, batch*shard.SampleLen()), make([]int32, batch), make([]int, batch)
+	x, labels, rows := make([]float32, batch*shard.SampleLen()), make([]int32, batch), make([]int32, batch)
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: (n + batch - 1) / max(batch, 1)}
 	var lossSum float64
 	var correct int
 	for start := 0; start < n; start += batch {
 		k := min(batch, n-start)
 		for i := range k {
-			rows[i] = start + i
+			rows[i] = int32(start + i)
 		}
 		shard.Batch(rows[:k], x, labels)
 		loss, right, err := e.Evaluate(x[:k*shard.SampleLen()], labels[:k])

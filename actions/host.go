@@ -110,9 +110,7 @@ func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
 	if estimate > 0 {
 		target = min(target, estimate)
 	}
-	if target -= outsideHeap + slab; target > leastHeap {
-		debug.SetMemoryLimit(int64(target))
-	}
+	debug.SetMemoryLimit(int64(max(target-outsideHeap-slab, leastHeap)))
 }
 
 // free returns garbage to the system: what a phase leaves, the weights that came in above all, whose room the next one needs.
@@ -170,13 +168,65 @@ func (p *pulse) beat(ctx context.Context, state disdel.Progress) error {
 	if now.Sub(p.last) < max(heartbeatEvery, min(heartbeatShare*p.took, heartbeatMost)) {
 		return context.Cause(ctx)
 	}
+	if p.send(ctx, state) {
+		return &disdel.Error{Kind: disdel.Canceled, Op: string(state.Task), Job: p.job, Msg: "the job was stopped"}
+	}
+	return context.Cause(ctx)
+}
+
+// send tells the store, whether or not a heartbeat is due, and returns whether somebody stopped the job. It does not wait for a
+// store that does not answer.
+func (p *pulse) send(ctx context.Context, state disdel.Progress) (stopped bool) {
+	ctx, end := context.WithTimeout(ctx, heartbeatMost)
+	defer end()
+	now := p.call.host.now()
 	state.Resident, state.Peak = p.call.host.probe()
 	state.UnixMs = now.UnixMilli()
 	cancel, err := p.store.Heartbeat(ctx, p.job, state)
 	p.last = p.call.host.now()
 	p.took = p.last.Sub(now)
-	if err == nil && cancel {
-		return &disdel.Error{Kind: disdel.Canceled, Op: string(state.Task), Job: p.job, Msg: "the job was stopped"}
+	return err == nil && cancel
+}
+
+// Work that does not come by to send heartbeats is looked at so often. What is nearly at its limit may be killed before its
+// heartbeat is due, and where the platform does not say why, that heartbeat is all there is to tell: it goes out at once.
+const (
+	lookEvery = 20 * time.Millisecond
+	nearLimit = 0.9 // as the executor has it
+)
+
+// during sends heartbeats beside the work until stop is called, which waits for the last one.
+func (p *pulse) during(ctx context.Context, state disdel.Progress, limit disdel.Bytes) (stop func()) {
+	ctx, end := context.WithCancel(ctx)
+	done := make(chan struct{})
+	var raised any
+	go func() {
+		defer close(done)
+		defer func() { raised = recover() }()
+		look := time.NewTicker(lookEvery)
+		defer look.Stop()
+		warned := false
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+			}
+			resident, _ := p.call.host.probe()
+			near := limit > 0 && float64(resident) >= nearLimit*float64(limit)
+			if near && !warned {
+				p.send(ctx, state)
+			} else {
+				p.beat(ctx, state) //nolint:errcheck // that the job was stopped, the claim's holder finds out as well
+			}
+			warned = near
+		}
+	}()
+	return func() {
+		end()
+		<-done
+		if raised != nil { // in the goroutine of its own it would have ended the process
+			panic(raised)
+		}
 	}
-	return context.Cause(ctx)
 }

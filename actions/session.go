@@ -122,20 +122,15 @@ func reference(ctx context.Context, store *aggregator.Store, at source, like dis
 	if disdel.KindOf(err) != disdel.NotFound || at.from == "" {
 		return w, err
 	}
-	_, w, err = readCheckpoint(ctx, at.models, at.from)
+	models, err := modelstore.Open(ctx, at.models)
 	if err != nil {
 		return nil, err
 	}
-	return w, store.PutReference(ctx, at.job, at.round, w)
-}
-
-func readCheckpoint(ctx context.Context, url, key string) (string, disdel.Weights, error) {
-	models, err := modelstore.Open(ctx, url)
-	if err != nil {
-		return "", nil, err
-	}
 	defer models.Close()
-	return models.ReadCheckpoint(ctx, key)
+	if _, w, err = models.ReadCheckpoint(ctx, at.from); err != nil {
+		return nil, err
+	}
+	return w, store.PutReference(ctx, at.job, at.round, w)
 }
 
 func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like disdel.Weights) (disdel.Weights, error) {
@@ -152,37 +147,26 @@ func (s *session) state(ctx context.Context, req disdel.TrainRequest, begin func
 	if disdel.KindOf(err) != disdel.NotFound || req.From == "" {
 		return err
 	}
-	text, w, err := readCheckpoint(ctx, req.Models, path.Join(path.Dir(req.From), WorkerState(req.Worker)))
+	models, err := modelstore.Open(ctx, req.Models)
 	if err != nil {
 		return err
 	}
-	take, err := begin(text)
-	if err != nil || take == nil {
-		return err
-	}
-	for _, t := range w {
-		if err := take(t); err != nil {
-			return err
-		}
-	}
-	return nil
+	defer models.Close()
+	return models.ReadCheckpointTo(ctx, path.Join(path.Dir(req.From), WorkerState(req.Worker)), begin)
 }
 
 func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string, shapes disdel.Weights, read func(i int) []float32) error {
 	return s.store.PutStateOf(ctx, id, s.claim, map[string]string{noteKey: text}, shapes, read)
 }
 
-// checkpointState writes the state that a worker goes on with beside the reference that it goes on from.
-func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, text string, w disdel.Weights) error {
-	if req.Checkpoint == "" {
-		return nil
-	}
+// checkpointState writes the state that a worker goes on with beside the reference that it goes on from, array by array.
+func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, text string, shapes disdel.Weights, read func(i int) []float32) error {
 	models, err := modelstore.Open(ctx, req.Models)
 	if err != nil {
 		return err
 	}
 	defer models.Close()
-	_, _, err = models.WriteCheckpoint(ctx, req.Checkpoint, text, w)
+	_, _, err = models.WriteCheckpointOf(ctx, req.Checkpoint, text, shapes, read)
 	return err
 }
 

@@ -297,7 +297,8 @@ func (t *trainer) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.store(ctx, t.req.ID(), false, append(all, of(t.kept, residualPrefix)...))
+	defer t.call.host.free() // what it went through would be there still when the update is copied, which takes as much
+	return t.store(ctx, t.req.ID(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))
 }
 
 // carry stores what goes on with this worker in the next round.
@@ -314,14 +315,21 @@ func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 	all = append(all, of(renamed(residual, residualPrefix, ""), residualPrefix)...)
 	next := t.req.ID()
 	next.Round++
-	if err := t.store(ctx, next, true, all); err != nil || t.req.Checkpoint == "" {
+	defer t.call.host.free() // as in save
+	state := newWritten(all)
+	if err := t.store(ctx, next, true, state); err != nil || t.req.Checkpoint == "" {
 		return err
 	}
 	text, err := t.note(true)
 	if err != nil {
 		return err
 	}
-	return t.session.checkpointState(ctx, t.req, text, values(all))
+	if err := t.session.checkpointState(ctx, t.req, text, state.shapes, state.read); err != nil && ctx.Err() != nil {
+		return err
+	} else if err != nil {
+		t.res.Unsaved = disdel.AsError(err) // the round's checkpoint is not written then
+	}
+	return nil
 }
 
 // residual is what the last round's update lost on the wire.

@@ -55,6 +55,9 @@ type trainer struct {
 	graph   *model.Graph
 	shard   *dataset.Shard
 	engine  Engine
+	order   []int32   // of the epoch's rows
+	x       []float32 // of the batch
+	labels  []int32
 	at      position
 	kept    disdel.Weights // of the round before: see carried
 	own     bool           // the optimiser has the state that this worker stored
@@ -161,14 +164,16 @@ func (t *trainer) epoch(ctx context.Context) error {
 	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
 	first, end, batches := t.stretch()
 	n, size := t.shard.Len(), t.batch()
-	order := dataset.Order(t.req.Network.Init.Seed, epoch, t.req.Worker, n)
-	x, labels := make([]float32, size*t.shard.SampleLen()), make([]int32, size)
+	t.order = dataset.Order(t.order, t.req.Network.Init.Seed, epoch, t.req.Worker, n)
+	if t.x == nil {
+		t.x, t.labels = make([]float32, size*t.shard.SampleLen()), make([]int32, size)
+	}
 	t.at.batch = max(t.at.batch, first)
 	for t.at.batch < end {
-		rows := order[t.at.batch*size : min((t.at.batch+1)*size, n)]
+		rows := t.order[t.at.batch*size : min((t.at.batch+1)*size, n)]
 		begun := t.call.host.now()
-		t.shard.Batch(rows, x, labels)
-		loss, err := t.engine.Step(x[:len(rows)*t.shard.SampleLen()], labels[:len(rows)])
+		t.shard.Batch(rows, t.x, t.labels)
+		loss, err := t.engine.Step(t.x[:len(rows)*t.shard.SampleLen()], t.labels[:len(rows)])
 		if err != nil {
 			return err
 		}

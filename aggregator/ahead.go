@@ -15,10 +15,13 @@ type fetched struct {
 }
 
 // ahead reads items 0 to n-1 on several connections at once and gives them to use in their order. Each reader has one
-// buffer of size bytes, which it fills again once use has returned: memory is bounded whatever n is.
+// buffer of size bytes, which it fills again once use has returned: memory is bounded whatever n is. When the context ends it
+// returns the context's cause, having waited for the readers: fetch is expected to return then, too.
 func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i int, buf []byte) ([]byte, error), use func(i int, data []byte) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
+	var panics caught
+	defer panics.raise()
 	defer readers.Wait()
 	defer stop()
 	width := min(depth, n)
@@ -26,6 +29,7 @@ func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i i
 	for slot := range width {
 		ready[slot], free[slot] = make(chan fetched, 1), make(chan struct{}, 1)
 		readers.Go(func() {
+			defer panics.keep(stop)
 			buf := make([]byte, size)
 			for i := slot; i < n; i += width {
 				data, err := fetch(ctx, i, buf)
@@ -39,8 +43,15 @@ func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i i
 		})
 	}
 	for i := range n {
-		got := <-ready[i%width]
-		if got.err != nil {
+		var got fetched
+		select {
+		case got = <-ready[i%width]:
+		case <-ctx.Done(): // its reader may be gone
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case got.err != nil:
 			return got.err
 		}
 		if err := use(i, got.data); err != nil {
@@ -59,8 +70,10 @@ func each(ctx context.Context, n int, f func(ctx context.Context, worker, i int)
 	width := min(depth, n)
 	faults, at := make([]error, width), make([]int, width)
 	var workers sync.WaitGroup
+	var panics caught
 	for w := range width {
 		workers.Go(func() {
+			defer panics.keep(stop)
 			for i := w; i < n && ctx.Err() == nil; i += width {
 				if faults[w] = f(ctx, w, i); faults[w] != nil {
 					at[w] = i
@@ -71,6 +84,7 @@ func each(ctx context.Context, n int, f func(ctx context.Context, worker, i int)
 		})
 	}
 	workers.Wait()
+	panics.raise()
 	return first(ctx, faults, at)
 }
 

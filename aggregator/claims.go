@@ -117,8 +117,12 @@ func conflict(op string, id disdel.UpdateID, why string) error {
 func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop func()) {
 	held, end := context.WithCancelCause(ctx)
 	done := make(chan struct{})
+	var panics caught
 	go func() {
 		defer close(done)
+		defer panics.keep(func() {
+			end(&disdel.Error{Kind: disdel.Internal, Op: "hold claim", Job: c.ID.Job, Msg: "renewing it panicked"})
+		})
 		every := time.NewTicker(s.lease / 3)
 		defer every.Stop()
 		for {
@@ -127,7 +131,7 @@ func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop f
 				return
 			case <-every.C:
 			}
-			cancel, err := s.Renew(held, c)
+			cancel, err := s.renewInTime(held, c)
 			switch {
 			case errors.Is(err, disdel.Conflict):
 				end(err)
@@ -139,10 +143,20 @@ func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop f
 	return held, func() {
 		end(nil)
 		<-done
+		panics.raise()
 	}
 }
 
-// Heartbeat stores how far an action is, and returns whether the job was cancelled.
+// renewInTime gives up when the lease has ended: what a server that does not answer is asked then comes too late, and stop would
+// wait for it.
+func (s *Store) renewInTime(ctx context.Context, c Claim) (cancel bool, err error) {
+	ctx, stop := context.WithTimeout(ctx, s.lease)
+	defer stop()
+	return s.Renew(ctx, c)
+}
+
+// Heartbeat stores how far an action is, and returns whether the job was cancelled. Each action of each round has a place of its
+// own, so that one that is late hides nobody's.
 func (s *Store) Heartbeat(ctx context.Context, job disdel.JobID, p disdel.Progress) (cancel bool, err error) {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -150,7 +164,7 @@ func (s *Store) Heartbeat(ctx context.Context, job disdel.JobID, p disdel.Progre
 	}
 	var flag *redis.IntCmd
 	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.HSet(ctx, s.keys.progress(job), fmt.Sprintf("%s/%d", p.Task, p.Member), data)
+		pipe.HSet(ctx, s.keys.progress(job), progressField(p), data)
 		pipe.Expire(ctx, s.keys.progress(job), keyLife)
 		flag = pipe.Exists(ctx, s.keys.cancel(job))
 		return nil

@@ -3,9 +3,12 @@ package aggregator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel"
 )
@@ -330,5 +333,47 @@ func heartbeats(t *testing.T, s *place) {
 	}
 	if cancel, _ := s.Heartbeat(ctx, "job-2", p); cancel {
 		t.Error("another job was cancelled")
+	}
+}
+
+// Places in the store are of one action in one round: neither a level above nor a zombie of the round before hides anybody.
+func heartbeatsKeepApart(t *testing.T, s *place) {
+	beat := func(task disdel.Task, round, level, member int) {
+		t.Helper()
+		if _, err := s.Heartbeat(ctx, "job-1", disdel.Progress{Task: task, Round: round, Level: level, Member: member}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := func() (out []string) {
+		t.Helper()
+		all, err := s.Progress(ctx, "job-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range all {
+			out = append(out, fmt.Sprintf("%s %d.%d", p.Task, p.Level, p.Member))
+		}
+		return out
+	}
+	beat(disdel.TaskAggregate, 3, 2, 0)
+	beat(disdel.TaskAggregate, 3, 1, 1)
+	beat(disdel.TaskAggregate, 3, 1, 0)
+	beat(disdel.TaskTrain, 3, 0, 1)
+	beat(disdel.TaskTrain, 2, 0, 1) // a zombie
+	if diff := cmp.Diff([]string{"train 0.1", "aggregate 1.0", "aggregate 1.1", "aggregate 2.0"}, seen()); diff != "" {
+		t.Error(diff)
+	}
+	for round := 3; round < 20; round++ {
+		beat(disdel.TaskTrain, round, 0, 1)
+		if err := s.DropRound(ctx, "job-1", round); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.client.HLen(ctx, s.keys.progress("job-1")).Val(); n > 0 {
+			t.Fatalf("after round %d there are %d heartbeats", round, n)
+		}
+	}
+	beat(disdel.TaskTrain, 20, 0, 1)
+	if diff := cmp.Diff([]string{"train 0.1"}, seen()); diff != "" {
+		t.Error(diff)
 	}
 }

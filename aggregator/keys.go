@@ -37,6 +37,11 @@ func (k keys) work(id disdel.UpdateID) string {
 
 func (k keys) progress(job disdel.JobID) string { return k.job(job) + ":progress" }
 
+// progressField is the place of an action's last heartbeat.
+func progressField(p disdel.Progress) string {
+	return fmt.Sprintf("%s/%d/%d/%d", p.Task, p.Level, p.Member, p.Round)
+}
+
 func (k keys) cancel(job disdel.JobID) string { return k.job(job) + ":cancel" }
 
 // references is the digest of every published reference by round, and the newest round.

@@ -19,6 +19,7 @@ import (
 type Store struct {
 	client  *redis.Client   // of the first server: heads, claims, everything small
 	servers []*redis.Client // all of them, the first too: the columns of large values
+	lines   lines
 	keys    keys
 	column  int // values of a column
 	lease   time.Duration
@@ -39,8 +40,9 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 		}
 	}
 	store := &Store{keys: keys{prefix}, column: columnValues, lease: defaultLease}
+	store.lines.open = map[net.Conn]struct{}{}
 	for _, address := range append([]string{s.URL}, s.More...) {
-		client, err := connect(ctx, address, s.CA)
+		client, err := store.connect(ctx, address, s.CA)
 		if err != nil {
 			store.Close()
 			return nil, err
@@ -70,7 +72,7 @@ const transferTimeout = 5 * time.Minute
 // patient is a server's client for what may be large. It has the same connections.
 func patient(server *redis.Client) *redis.Client { return server.WithTimeout(transferTimeout) }
 
-func connect(ctx context.Context, address, authority string) (*redis.Client, error) {
+func (s *Store) connect(ctx context.Context, address, authority string) (*redis.Client, error) {
 	opt, err := redis.ParseURL(address)
 	if err != nil {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "the address is no Redis URL", // the URL may hold a password
@@ -92,6 +94,8 @@ func connect(ctx context.Context, address, authority string) (*redis.Client, err
 	if opt.ConnMaxIdleTime == 0 {
 		opt.ConnMaxIdleTime = idleTime
 	}
+	opt.ContextTimeoutEnabled = true // without it a command outlasts the deadline of its context
+	opt.Dialer = s.lines.dialer(opt)
 	client := redis.NewClient(opt)
 	if err := client.Ping(ctx).Err(); err != nil {
 		client.Close()

@@ -63,6 +63,7 @@ func (r *borrowed) gather(dst []float32, k int) []float32 {
 // gives what takes the tensors in their order; the data of each is good until take returns. Where take is nil nothing more is
 // read. Errors are State's, and those of begin and take; tensors before the damage have been taken by then.
 func (s *Store) StateTo(ctx context.Context, id disdel.UpdateID, begin func(meta map[string]string) (take func(disdel.Tensor) error, err error)) error {
+	defer s.lines.with(ctx)()
 	h, inline, err := s.open(ctx, kindState, id, nil)
 	if err == nil {
 		err = s.pour(ctx, h, inline, begin)

@@ -20,6 +20,7 @@ func (s *Store) Reduce(ctx context.Context, members []disdel.UpdateID, like disd
 	if len(members) == 0 {
 		return disdel.Update{}, &disdel.Error{Kind: disdel.Invalid, Op: "average updates", Msg: "there are none"}
 	}
+	defer s.lines.with(ctx)()
 	r := newReduction(s, members, like)
 	err := r.readHeads(ctx)
 	if err == nil {

@@ -122,7 +122,7 @@ var promises = map[string]func(*testing.T, *place){
 	"reduce takes whatever is said of an update": reduceTakesWhatIsSaid,
 	"narrow formats travel as differences":       narrowFormatsTravel,
 	"references are per round":                   referencesPerRound, "a reference is published once": referencesOnce,
-	"heartbeats bring back cancel": heartbeats, "sweep leaves nothing": sweepLeavesNothing, "every key expires": keysExpire,
+	"heartbeats bring back cancel": heartbeats, "heartbeats keep apart": heartbeatsKeepApart, "sweep leaves nothing": sweepLeavesNothing, "every key expires": keysExpire,
 	"drop leaves the newer rounds": dropLeavesNewer, "a round can be run anew": roundsRunAnew,
 	"a claim keeps others out": claimsKeepOut, "a higher attempt takes over": attemptsTakeOver, "leases end by the clock of Redis": leasesEnd,
 	"an update is committed once": committedOnce, "without claims the last update stands": unclaimedReplaced, "a lost reply does no harm": lostReplies, "a foreign fence is refused": foreignFences, "a round that has ended stays as it is": roundsEnd,

@@ -1,11 +1,11 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -13,7 +13,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Progress is the last heartbeat of every action of the newest round, train before the rest, by member.
+// Progress is the last heartbeat of every action of the newest round, train before the rest, by level and member.
 func (s *Store) Progress(ctx context.Context, job disdel.JobID) ([]disdel.Progress, error) {
 	all, err := s.client.HGetAll(ctx, s.keys.progress(job)).Result()
 	if err != nil {
@@ -30,8 +30,8 @@ func (s *Store) Progress(ctx context.Context, job disdel.JobID) ([]disdel.Progre
 		out = append(out, p)
 	}
 	out = slices.DeleteFunc(out, func(p disdel.Progress) bool { return p.Round < newest })
-	sort.Slice(out, func(i, j int) bool {
-		return out[i].Task > out[j].Task || out[i].Task == out[j].Task && out[i].Member < out[j].Member
+	slices.SortFunc(out, func(a, b disdel.Progress) int {
+		return cmp.Or(cmp.Compare(b.Task, a.Task), a.Level-b.Level, a.Member-b.Member)
 	})
 	return out, nil
 }
@@ -42,18 +42,19 @@ func (s *Store) Cancel(ctx context.Context, job disdel.JobID) error {
 }
 
 // DropRound deletes the updates, claims and states of a round and the reference it started from: what no later action will
-// read.
+// read. Heartbeats go with them, so that they do not pile up; what still runs sends its next one soon.
 func (s *Store) DropRound(ctx context.Context, job disdel.JobID, round int) error {
-	return s.drop(ctx, job, fmt.Sprintf("update:%d:", round), fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))
+	return s.drop(ctx, job, []string{s.keys.progress(job)}, fmt.Sprintf("update:%d:", round), fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))
 }
 
 // Forget deletes the updates and claims of a round that is to be run again in another way: with other shards, say.
 // What is still being made of the round before is refused, because its claim is gone.
 func (s *Store) Forget(ctx context.Context, job disdel.JobID, round int) error {
-	return s.drop(ctx, job, fmt.Sprintf("update:%d:", round), fmt.Sprintf("work:%d:", round))
+	return s.drop(ctx, job, nil, fmt.Sprintf("update:%d:", round), fmt.Sprintf("work:%d:", round))
 }
 
-func (s *Store) drop(ctx context.Context, job disdel.JobID, prefixes ...string) error {
+// drop deletes the values of a job whose keys begin so, and some keys more.
+func (s *Store) drop(ctx context.Context, job disdel.JobID, more []string, prefixes ...string) error {
 	all, err := s.client.SMembers(ctx, s.keys.index(job)).Result()
 	if err != nil {
 		return wrap(err, "drop round", string(job))
@@ -62,7 +63,7 @@ func (s *Store) drop(ctx context.Context, job disdel.JobID, prefixes ...string) 
 		name := strings.TrimPrefix(text, s.keys.job(job)+":")
 		return !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 	})
-	return wrap(s.remove(ctx, job, all), "drop round", string(job))
+	return wrap(s.remove(ctx, job, append(all, more...)), "drop round", string(job))
 }
 
 // Sweep deletes every key of the job on every server and returns how many there were.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,13 +79,15 @@ func (s *Store) stage(ctx context.Context, h *head, columns source) (staging, er
 	if err := h.valid(); err != nil {
 		return staging{}, err
 	}
+	defer s.lines.with(ctx)()
 	var token [8]byte
 	rand.Read(token[:])
 	h.token = binary.LittleEndian.Uint64(token[:])
 	h.sums = make([]uint32, h.layout.columns())
 	t := staging{head: h, key: s.keys.staged(h)}
 	if h.inline() {
-		body := columns(nil, nil, 0)
+		n := h.layout.values() // what grows on the way is garbage of twice the size
+		body := columns(make([]byte, 0, 4*n), make([]float32, 0, n), 0)
 		h.sums[0] = crc32.Checksum(body, castagnoli)
 		return t, s.writeHead(ctx, t, body)
 	}
@@ -136,7 +139,7 @@ func (s *Store) writeHead(ctx context.Context, t staging, body []byte) error {
 		index := s.keys.index(t.head.id.Job)
 		p.SAdd(ctx, index, t.entry(), entry(s.keys.value(t.head.kind, t.head.id), 0))
 		p.Expire(ctx, index, keyLife)
-		p.Set(ctx, t.key, append(data, body...), keyLife)
+		p.Set(ctx, t.key, slices.Concat(data, body), keyLife)
 		return nil
 	})
 	return err
@@ -201,6 +204,7 @@ func (h *head) checkColumn(k int, data []byte) error {
 
 // open reads a value's head, with its only column where it has but one.
 func (s *Store) open(ctx context.Context, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
+	defer s.lines.with(ctx)()
 	data, err := patient(s.client).Get(ctx, s.keys.value(k, id)).Bytes()
 	if err != nil {
 		return nil, nil, wrap(err, "fetch "+k.String(), id.String())
@@ -217,6 +221,7 @@ func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weight
 		}
 		return h.layout.over(values), h.decode(values, 0, inline)
 	}
+	defer s.lines.with(ctx)()
 	buffers := make([][]byte, depth)
 	err := each(ctx, h.layout.columns(), func(ctx context.Context, worker, k int) error {
 		if buffers[worker] == nil {

@@ -22,7 +22,7 @@ func (r *run) close(ctx context.Context) error {
 		return err
 	})
 	r.rec.Ended = r.c.cfg.Now()
-	r.rec.CostGBs = r.cost.total()
+	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.total(), r.cost.evaluations
 	r.rec.Losses = LossesOf(r.rec.Activations)
 	r.commitModel(ctx)
 	r.advise()

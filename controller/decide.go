@@ -13,7 +13,7 @@ func (m *Manager) decide(a disdel.Activation) Remedy {
 	if m.answered(a) {
 		attempts.Job = 0
 	}
-	return Decide(RemedyInput{Activation: a, Job: job, Plan: m.spec.Plan, Spent: m.spent, Patient: m.waitsFor(a), Attempts: attempts})
+	return Decide(RemedyInput{Activation: a, Job: job, Plan: m.spec.Plan, Patient: m.waitsFor(a), Attempts: attempts})
 }
 
 // answered tells whether the limit that a failed activation lacked has been raised since, after another action of its task failed

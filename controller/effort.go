@@ -42,7 +42,7 @@ func (m *Manager) order(s slot, e effort) Order {
 	case disdel.TaskTrain:
 		inv = m.spec.train(w, s.member, m.from(m.round))
 	case disdel.TaskAggregate:
-		inv = m.spec.aggregate(w, s.level, s.member, m.present(s.level, s.member), m.final(s), m.from(m.round+1))
+		inv = m.spec.aggregate(w, s.level, s.member, m.present(s.level, s.member), m.final(s), !m.partial, m.from(m.round+1))
 	default:
 		inv = m.spec.evaluate(w, m.evaluationBatch(), m.from(m.round+1))
 	}

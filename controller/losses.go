@@ -1,11 +1,6 @@
 package controller
 
-import (
-	"fmt"
-	"math"
-
-	"github.com/disdel/disdel"
-)
+import "github.com/disdel/disdel"
 
 // Failed says whether an outcome is a failure: a pause is none, and neither is a cancel, which somebody wanted.
 func Failed(o disdel.Outcome) bool {
@@ -77,21 +72,5 @@ func (f FixedStep) Failures(needs disdel.Limits) (failed []disdel.Limits, ok boo
 		if l.Memory < needs.Memory && next.Memory <= l.Memory || l.Timeout < needs.Timeout && next.Timeout <= l.Timeout {
 			return failed, false
 		}
-	}
-}
-
-// CheckBudget refuses a plan whose likely cost is above resources.maxCost (OverLimit). A plan without a forecast passes: what
-// nothing is known of cannot be too much.
-func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
-	most := job.Resources.MaxCost
-	if most <= 0 || plan.Forecast == nil || plan.Forecast.Cost.Likely <= most {
-		return nil
-	}
-	c := plan.Forecast.Cost
-	return &disdel.Error{
-		Kind: disdel.OverLimit, Op: "plan job", Job: id,
-		Msg: fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s), and resources.maxCost is %.4g GB-s",
-			c.Likely, c.Low, c.High, plan.Forecast.Source, most),
-		Hint: fmt.Sprintf("--set resources.maxCost=%.0fGB-s, or fewer training.epochs", math.Ceil(c.High)),
 	}
 }

@@ -29,7 +29,8 @@ type Event struct {
 	Kind       EventKind
 	Activation disdel.Activation
 	Alarm      int
-	Spent      float64 // GB-s so far
+	Spent      float64 // GB-s so far, with what runs and evaluations
+	Rate       float64 // GB-s that a second costs now
 	Err        *disdel.Error
 }
 
@@ -85,6 +86,7 @@ type Manager struct {
 	members [][]standing    // by level, then member
 	efforts map[slot]effort // of the current round
 	results map[int]disdel.TrainResult
+	partial bool // a worker's part of the round's checkpoint is missing: it would be no whole one
 	last    bool // no round follows this one
 	publish bool // the running aggregation only writes the final weights
 	again   int  // results of this round that changed nothing
@@ -101,8 +103,8 @@ type Manager struct {
 	limits  map[disdel.Task]disdel.Limits // raised after failures
 	batch   int                           // rows of a batch of evaluations; 0: the job's
 	retries int                           // that count against the job's limit
-	spent   float64                       // GB-s
-	saved   *disdel.Checkpoint            // newest
+	budget  budget
+	saved   *disdel.Checkpoint // newest
 }
 
 // NewManager starts the state machine of one job; one that is taken up again starts where its checkpoint says.
@@ -113,6 +115,7 @@ func NewManager(spec Spec) *Manager {
 			m.held.watch(r.Round, *r.Loss)
 		}
 	}
+	m.budget.most = spec.Job.Resources.MaxCost
 	m.reset(0)
 	return m
 }
@@ -129,7 +132,7 @@ func (m *Manager) clear() {
 	for _, l := range m.spec.Plan.Levels {
 		m.members = append(m.members, make([]standing, len(l.Clusters)))
 	}
-	m.results, m.alarmed = map[int]disdel.TrainResult{}, false
+	m.results, m.alarmed, m.partial = map[int]disdel.TrainResult{}, false, false
 	m.last, m.publish, m.stopped = m.round == m.spec.Plan.Rounds-1, false, ""
 	for s := range m.efforts {
 		m.close(s)
@@ -141,9 +144,14 @@ func (m *Manager) Step(e Event) []Order {
 	if m.ended {
 		return nil
 	}
-	m.spent = max(m.spent, e.Spent)
+	m.budget.tell(e)
+	return m.within(m.step(e), e.Activation)
+}
+
+func (m *Manager) step(e Event) []Order {
 	switch e.Kind {
 	case EventStarted:
+		m.budget.resumed(len(m.spec.Done))
 		return m.startRound(m.spec.firstRound())
 	case EventEnded, EventRefused:
 		return m.activationEnded(e.Activation)
@@ -206,7 +214,7 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	if r.Again {
 		m.again++ // an earlier activation of this attempt's work had delivered
 	}
-	m.results[a.Member] = r
+	m.results[a.Member], m.partial = r, m.partial || r.Unsaved != nil
 	m.members[0][a.Member] = delivered
 	m.lookAtTarget()
 	return append(m.alarm(), m.advance(0, a.Member)...)

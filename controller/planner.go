@@ -59,19 +59,18 @@ func (b *planBuilder) because(format string, args ...any) {
 func (b *planBuilder) input(rows, actions int) estimator.Input {
 	t, a := b.Job.Training, b.Job.Distribution.Aggregation
 	return estimator.Input{
-		Threads: b.Processors / max(actions, 1),
-		Graph:   b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), SampleBytes: b.Data.SampleSize,
+		Threads: b.Processors / max(actions, 1), Members: b.plan.Workers,
+		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn, SampleBytes: b.Data.SampleSize,
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
 		Upkeep: a.Optimizer, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 	}
 }
 
-// part is how many rows of the data set are looked through for some: all of them where training rows were held out by lot,
-// and a part for tests that the data set brings is read by itself.
+// part is how many rows of the data set are looked through for some: all of them where rows are drawn by lot, and a part for
+// tests that the data set brings is read by itself.
 func (b *planBuilder) part(rows int) int {
-	all := b.Data.Train + b.Data.HeldOut
-	if share := b.Job.Data.Split.Train; share > 0 && math.Abs(share*float64(all)-float64(b.Data.Train)) <= 1 {
-		return all
+	if b.Data.Drawn {
+		return b.Data.Train + b.Data.HeldOut
 	}
 	if rows == b.Data.HeldOut {
 		return rows
@@ -300,26 +299,23 @@ func (b *planBuilder) timeouts() error {
 	return CheckBudget(b.ID, b.Job, b.plan)
 }
 
-// bound is Eq. 6 with every action at its limits and every leg and wave of every round at its timeout: the most the job can cost.
+// bound is Eq. 6 with every action at its limits and every leg and wave of every round at its timeout, and what as many
+// evaluations hold: the most the job can cost.
 func (b *planBuilder) bound() error {
 	var memory disdel.Bytes
-	var seconds float64
+	var seconds, evaluations float64
 	for _, a := range b.plan.Actions {
-		n, runs := 1, b.plan.Rounds
-		switch a.Task {
-		case disdel.TaskTrain:
-			n = b.plan.Workers
-			waves := (n + max(1, b.plan.Parallel) - 1) / max(1, b.plan.Parallel)
+		runs := b.plan.Rounds
+		if a.Task == disdel.TaskTrain {
+			waves := (b.plan.Workers + max(1, b.plan.Parallel) - 1) / max(1, b.plan.Parallel)
 			runs *= max(1, b.plan.Legs) * waves
-		case disdel.TaskAggregate:
-			n = 0
-			for _, l := range b.plan.Levels {
-				n += len(l.Clusters)
-			}
 		}
-		memory += disdel.Bytes(n) * a.Limits.Memory
+		if a.Task == disdel.TaskEvaluate && b.plan.HeldOut > 0 {
+			evaluations = float64(runs) * heldFor(a.Limits.Memory, a.Limits.Timeout)
+		}
+		memory += disdel.Bytes(actionsOf(b.plan, a.Task)) * a.Limits.Memory
 		seconds += a.Limits.Timeout.Seconds() * float64(runs)
 	}
-	b.plan.CostGBs = math.Round(seconds*float64(memory)/float64(disdel.GB)*10) / 10
+	b.plan.CostGBs = math.Round((seconds*gigabytes(memory)+evaluations)*10) / 10
 	return nil
 }

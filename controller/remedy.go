@@ -36,8 +36,7 @@ type RemedyInput struct {
 	Job        disdel.Job
 	Plan       disdel.Plan // Platform in it
 	Attempts   Attempts
-	Spent      float64 // GB-s of the whole job so far, Spent's
-	Patient    bool    // neither attempts nor deaths bound the retries: the job waits for this work
+	Patient    bool // neither attempts nor deaths bound the retries: the job waits for this work
 }
 
 // Remedy is what is done about a failed activation.
@@ -123,7 +122,7 @@ func platformFault(a disdel.Activation) bool {
 // hopeless kinds fail again however often they are tried.
 func hopeless(k disdel.Kind) bool {
 	switch k {
-	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged:
+	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged, disdel.NoSpace:
 		return true
 	default:
 		return false
@@ -212,7 +211,7 @@ func (d *decider) bounded(r Remedy) Remedy {
 	case n.Worker >= d.retries.PerWorker:
 		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker)", d.retries.PerWorker)
 	}
-	return d.affordable(r)
+	return r // the Manager keeps the job within its budget
 }
 
 func (d *decider) platformBound() int {
@@ -224,23 +223,6 @@ func (d *decider) platformBound() int {
 	default:
 		return platformRetries
 	}
-}
-
-// affordable refuses what the budget does not hold. Another try is expected to take what this one took; out of time, its
-// whole new timeout.
-func (d *decider) affordable(r Remedy) Remedy {
-	most := d.Job.Resources.MaxCost
-	if most <= 0 {
-		return r
-	}
-	took := d.a.Duration
-	if d.a.Outcome == disdel.OutcomeTimeout {
-		took = r.Limits.Timeout
-	}
-	if cost := heldFor(r.Limits.Memory, took); d.Spent+cost > most {
-		return d.refuse("the job has spent %.4g GB-s, another try takes about %.4g, and resources.maxCost is %.4g", d.Spent, cost, most)
-	}
-	return r
 }
 
 // Refused is the outcome of an invocation that the platform did not take.

@@ -115,8 +115,6 @@ func TestDecide(t *testing.T) {
 		{"a damaged update", disdel.OutcomeCorrupt, disdel.Corrupt, []change{func(in *RemedyInput) {
 			in.Activation.Task, in.Activation.Failure.Msg = disdel.TaskAggregate, "read update: the checksum is wrong"
 		}}, "again", "damaged on its way"},
-		{"no money left", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Job.Resources.MaxCost, in.Spent = 20, 10 }}, "no", "has spent 10 GB-s, another try takes about 12.5, and resources.maxCost is 20"},
-		{"money left", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Job.Resources.MaxCost, in.Spent = 23, 10 }}, "memory 256MB 320MB", "1.25"},
 	} {
 		in := remedyInput(c.outcome, c.kind)
 		for _, f := range c.change {

@@ -179,7 +179,7 @@ func (s *Spec) target() float64 {
 
 // aggregate makes the invocation of one cluster, of the members that are there. publish adds the writing of the final weights;
 // from is the checkpoint of what it comes to, "" where there is none yet.
-func (s *Spec) aggregate(w work, height, cluster int, members []int, publish bool, from string) disdel.Invocation {
+func (s *Spec) aggregate(w work, height, cluster int, members []int, publish, checkpoint bool, from string) disdel.Invocation {
 	limits, action := s.limits(disdel.TaskAggregate, w)
 	a := s.Job.Distribution.Aggregation
 	req := disdel.AggregateRequest{
@@ -193,7 +193,7 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, publish boo
 	if publish {
 		req.Models, req.Path, req.From = s.Models, s.Output, from
 	}
-	if req.Top && !publish && s.checkpointDue(w.round) {
+	if req.Top && !publish && checkpoint && s.checkpointDue(w.round) {
 		req.Models, req.Checkpoint = s.Models, s.checkpoint(w.round+1, "reference")
 	}
 	return s.invocation(slot{disdel.TaskAggregate, height, cluster}, w, req)

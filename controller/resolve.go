@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -91,10 +92,7 @@ func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 
 // names lists the data sets there are, as far as they can be listed.
 func names(ctx context.Context, store *dataset.Store) []string {
-	list, err := store.List(ctx)
-	if err != nil {
-		return nil
-	}
+	list, _ := store.List(ctx)
 	out := make([]string, len(list))
 	for i, m := range list {
 		out[i] = m.Name
@@ -132,6 +130,9 @@ func (r *resolver) network() {
 		return
 	}
 	r.Graph = g
+	if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return p.Trainable }) {
+		r.fault("model", "add a dense or a convolution layer", "the network has no weights, and so nothing to learn")
+	}
 }
 
 // custom holds the network that a job names against what its binary describes.

@@ -41,6 +41,7 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 
 func (m *Manager) endRound(r disdel.Round) []Order {
 	orders := []Order{{Kind: OrderRound, Round: r}}
+	m.budget.roundOver()
 	switch {
 	case m.last:
 		return append(orders, m.finish(disdel.StatusSucceeded, nil)...)

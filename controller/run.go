@@ -45,7 +45,7 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*disdel.Record, error) {
 	r := &run{
 		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
-		manager: NewManager(spec), before: rec.Phases, cost: bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations))},
+		manager: NewManager(spec), before: rec.Phases, cost: bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations)), evaluations: rec.EvaluationGBs},
 		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{}, seen: map[slot]*watched{},
 		progress: make(chan []disdel.Progress),
 	}
@@ -75,6 +75,7 @@ type run struct {
 	unalarm context.CancelFunc
 	ledger  ledger
 	cost    bill
+	warned  bool            // of a checkpoint that could not be written
 	final   disdel.ModelRef // what the action that wrote the final weights said of them
 	before  disdel.Phases   // of the runs of this job before this one
 
@@ -103,7 +104,7 @@ func (r *run) execute(ctx context.Context) {
 	defer noMore()
 	r.delays, r.unalarm = delays, func() {}
 	r.began = r.c.cfg.Now()
-	first := Event{Kind: EventStarted}
+	first := Event{Kind: EventStarted, Spent: r.cost.spent(r.began)}
 	if err := r.ready(ctx); err != nil {
 		first = refused(disdel.Invocation{}, err)
 	}
@@ -238,6 +239,7 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
 	r.invoked(inv, r.c.cfg.Now().Add(after))
+	r.cost.invoked(inv, r.c.cfg.Now().Add(after))
 	r.flying.Go(func() {
 		e := r.attend(work, inv, after)
 		r.events <- e
@@ -349,6 +351,7 @@ func refused(inv disdel.Invocation, err error) Event {
 // keep adds an ended invocation to the record.
 func (r *run) keep(e *Event) {
 	if e.Kind == EventAlarm {
+		e.Spent, e.Rate = r.cost.spent(r.c.cfg.Now()), r.cost.rate()
 		return
 	}
 	a := e.Activation
@@ -361,9 +364,10 @@ func (r *run) keep(e *Event) {
 		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
 	}
 	r.wrote(a)
-	r.cost.add(a)
-	e.Spent = r.cost.total()
-	r.rec.CostGBs = e.Spent
+	e.Rate = r.cost.rate()
+	r.cost.ended(a, r.c.cfg.Now())
+	e.Spent = r.cost.spent(r.c.cfg.Now())
+	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.total(), r.cost.evaluations
 	r.ledger.add(r.rec, a)
 	r.observe(Notice{Ended: &a})
 }
@@ -371,8 +375,15 @@ func (r *run) keep(e *Event) {
 // wrote keeps what the action that wrote the final weights said of them.
 func (r *run) wrote(a disdel.Activation) {
 	var res disdel.AggregateResult
-	if a.Task == disdel.TaskAggregate && json.Unmarshal(a.Result, &res) == nil && res.Checksum != "" {
+	if (a.Task != disdel.TaskAggregate && a.Task != disdel.TaskTrain) || json.Unmarshal(a.Result, &res) != nil {
+		return
+	}
+	if a.Task == disdel.TaskAggregate && res.Checksum != "" {
 		r.final.Checksum, r.final.Size = res.Checksum, res.Size
+	}
+	if res.Unsaved != nil && !r.warned { // both results call it so
+		r.warned = true
+		r.log.WithError(res.Unsaved).WithField("round", a.Round).Warn("a checkpoint could not be written: the job goes on, and a resume would begin at an earlier round")
 	}
 }
 

@@ -29,13 +29,28 @@ type Cell struct {
 	Note     string                        `json:"note,omitempty"` // why it cannot be planned
 }
 
+// Basis says what a cell's time rests on: "measured" where jobs of just this shape ran, "probe", or "extrapolated" from jobs of
+// other shapes; "" where there is no time.
+func (c Cell) Basis() string {
+	switch {
+	case c.Forecast == nil:
+		return ""
+	case c.Forecast.Measured:
+		return "measured"
+	case c.Forecast.Source == "probe":
+		return "probe"
+	default:
+		return "extrapolated"
+	}
+}
+
 // Objective is what a forecast time is held against when the Pareto front is drawn.
 type Objective string
 
 // The objectives.
 const (
 	AgainstCost   Objective = "cost"   // GB-s of the whole job
-	AgainstMemory Objective = "memory" // limit of a train action
+	AgainstMemory Objective = "memory" // likely peak of a train action: limits are often the platform's least
 )
 
 // WhatIf plans the job at every point of the grid, and at its own where the grid leaves that out. Cells come by batch, then
@@ -153,7 +168,7 @@ func onFront(cells []Cell, i int, against Objective) bool {
 
 func objectives(c Cell, against Objective) (time disdel.Millis, other float64) {
 	if against == AgainstMemory {
-		return c.Forecast.Duration.Likely, float64(c.Limit)
+		return c.Forecast.Duration.Likely, float64(c.Memory.Likely)
 	}
 	return c.Forecast.Duration.Likely, c.Forecast.Cost.Likely
 }

@@ -72,8 +72,8 @@ func TestWhatIfOfAJobThatDoesNotFit(t *testing.T) {
 	}
 }
 
-func forecastCell(seconds, cost float64, limit disdel.Bytes) Cell {
-	return Cell{Limit: limit, Forecast: &disdel.Forecast{
+func forecastCell(seconds, cost float64, memory disdel.Bytes) Cell {
+	return Cell{Limit: 8, Memory: disdel.Interval[disdel.Bytes]{Likely: memory}, Forecast: &disdel.Forecast{
 		Duration: disdel.Interval[disdel.Millis]{Likely: disdel.Millis(seconds * 1e9)}, Cost: disdel.Interval[float64]{Likely: cost},
 	}}
 }

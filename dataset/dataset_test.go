@@ -85,7 +85,7 @@ func TestStoresKeepWhatTheyAreGiven(t *testing.T) {
 				t.Fatal(err)
 			}
 			x, y := make([]float32, 8), make([]int32, 2)
-			shard.Batch([]int{2, 0}, x, y)
+			shard.Batch([]int32{2, 0}, x, y)
 			// Rows 7 and 5, times 0.5, minus 1.
 			if diff := cmp.Diff([]float32{2.5, 3, 3.5, 4, 1.5, 2, 2.5, 3}, x); diff != "" {
 				t.Errorf("values (-want +got):\n%s", diff)
@@ -107,8 +107,8 @@ func TestStoresKeepWhatTheyAreGiven(t *testing.T) {
 			if list, err := s.List(ctx); err != nil || len(list) != 1 {
 				t.Errorf("list: %d, %v", len(list), err)
 			}
-			if err := s.Remove(ctx, "a"); err != nil {
-				t.Error(err)
+			if r, err := s.Remove(ctx, "a"); err != nil || r.Files != 4 {
+				t.Errorf("removed %+v, %v", r, err)
 			}
 			if list, _ := s.List(ctx); len(list) != 0 {
 				t.Errorf("%d left after remove", len(list))
@@ -130,7 +130,7 @@ func TestDamagedChunksAreRefusedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, _ := filepath.Glob(dir + "/*/*")
-	if len(files) != 2 {
+	if len(files) != 3 { // a chunk, the manifest and its checksum
 		t.Errorf("files: %v", files)
 	}
 	name := filepath.Join(dir, m.Train.Chunks[0].Key)
@@ -215,14 +215,14 @@ func TestSplitsDivideTheRows(t *testing.T) {
 }
 
 func TestOrderIsAPermutationFixedByItsNumbers(t *testing.T) {
-	a, b := Order(1, 2, 3, 100), Order(1, 2, 3, 100)
+	a, b := Order(nil, 1, 2, 3, 100), Order(make([]int32, 0, 200), 1, 2, 3, 100)
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Error(diff)
 	}
-	if cmp.Equal(a, Order(1, 3, 3, 100)) || cmp.Equal(a, Order(1, 2, 4, 100)) || cmp.Equal(a, Order(2, 2, 3, 100)) {
+	if cmp.Equal(a, Order(nil, 1, 3, 3, 100)) || cmp.Equal(a, Order(nil, 1, 2, 4, 100)) || cmp.Equal(a, Order(nil, 2, 2, 3, 100)) {
 		t.Error("another epoch, worker or seed has the same order")
 	}
-	seen := map[int]bool{}
+	seen := map[int32]bool{}
 	for _, v := range a {
 		seen[v] = true
 	}

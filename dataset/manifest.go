@@ -74,31 +74,68 @@ func (m *Manifest) SampleSize() disdel.Bytes {
 	return disdel.Bytes(4 * m.SampleLen())
 }
 
-// division says which rows of the stored parts train and which are held out.
+// division says how many rows of the stored parts train and how many are held out.
 type division struct {
 	train, heldOut int
-	order          []int // of the train part's rows, trained ones first; nil: a test part of its own, stored order
+	drawn          bool // all are rows of the train part, in an order drawn by lot, trained ones first; else the parts as stored
 }
 
 // divide splits the rows: a test part of the set's own is the held-out part; else the rows in an order drawn from the
 // split's seed, of which the last share is held out.
 func (m *Manifest) divide(s disdel.Split) division {
-	if m.Test.Rows > 0 {
+	switch {
+	case m.Test.Rows > 0:
 		return division{train: m.Train.Rows, heldOut: m.Test.Rows}
+	case !(s.Train > 0): // the share was not given
+		return division{train: m.Train.Rows, drawn: true}
 	}
-	n := int(float64(m.Train.Rows)*s.Train + 0.5)
-	if s.Train == 0 {
-		n = m.Train.Rows
+	n := min(int(float64(m.Train.Rows)*min(s.Train, 1)+0.5), m.Train.Rows)
+	return division{train: n, heldOut: m.Train.Rows - n, drawn: true}
+}
+
+// drawn is the order that a split's seed draws of n rows.
+func drawn(s disdel.Split, n int) []int32 {
+	return shuffled(rand.New(rand.NewPCG(uint64(s.Seed), 0x5eed)), nil, n)
+}
+
+// shuffled is the order that Perm of rng gives, in half of its memory, and in that of order where it has room.
+func shuffled(rng *rand.Rand, order []int32, n int) []int32 {
+	if cap(order) < n {
+		order = make([]int32, n)
 	}
-	rng := rand.New(rand.NewPCG(uint64(s.Seed), 0x5eed))
-	return division{train: n, heldOut: m.Train.Rows - n, order: rng.Perm(m.Train.Rows)}
+	order = order[:n]
+	for i := range order {
+		order[i] = int32(i)
+	}
+	rng.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return order
+}
+
+// invert turns an order into the place of every row, in the same memory: it follows each cycle, and marks by their complement the
+// places it has been to.
+func invert(order []int32) {
+	for start := range order {
+		if order[start] < 0 {
+			continue
+		}
+		at, from := order[start], int32(start)
+		for int(at) != start {
+			next := order[at]
+			order[at] = ^from
+			from, at = at, next
+		}
+		order[start] = ^from
+	}
+	for i := range order {
+		order[i] = ^order[i]
+	}
 }
 
 // Info is what a record keeps of the data set under a split.
 func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	d := m.divide(s)
 	return disdel.DataInfo{
-		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut,
+		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut, Drawn: d.drawn,
 		Sample: m.Sample, Classes: m.Classes, SampleSize: m.SampleSize(),
 	}
 }
@@ -112,9 +149,10 @@ func Shards(rows, workers int) []disdel.Rows {
 	return out
 }
 
-// Order is the order in which a worker goes through its n rows in an epoch: the same for the same numbers, on any machine.
-func Order(seed int64, epoch, worker, n int) []int {
-	return rand.New(rand.NewPCG(uint64(seed), uint64(epoch)<<32|uint64(worker))).Perm(n)
+// Order is the order in which a worker goes through its n rows in an epoch: the same for the same numbers, on any machine. It
+// is written into the memory of order where that has room.
+func Order(order []int32, seed int64, epoch, worker, n int) []int32 {
+	return shuffled(rand.New(rand.NewPCG(uint64(seed), uint64(epoch)<<32|uint64(worker))), order, n)
 }
 
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)

@@ -34,8 +34,9 @@ func (s *Shard) Size() disdel.Bytes {
 
 // Batch writes rows into x, [len(rows) sample], scaled as the manifest says, and their labels into labels. Both must be
 // long enough.
-func (s *Shard) Batch(rows []int, x []float32, labels []int32) {
-	for i, r := range rows {
+func (s *Shard) Batch(rows []int32, x []float32, labels []int32) {
+	for i, row := range rows {
+		r := int(row)
 		dst := x[i*s.sample : (i+1)*s.sample]
 		labels[i] = s.labels[r]
 		if s.u8 != nil {
@@ -60,10 +61,10 @@ func (s *Store) ReadTrain(ctx context.Context, ref disdel.DataRef, rows disdel.R
 	if rows.Start < 0 || rows.End > d.train || rows.Start > rows.End {
 		return nil, outside(ref.Name, rows, d.train)
 	}
-	if d.order == nil {
+	if !d.drawn {
 		return s.contiguous(ctx, m, m.Train, rows)
 	}
-	return s.scattered(ctx, m, d.order[rows.Start:rows.End])
+	return s.scattered(ctx, m, ref.Split, rows)
 }
 
 // ReadHeldOut reads rows of the held-out part, with ReadTrain's errors.
@@ -75,10 +76,10 @@ func (s *Store) ReadHeldOut(ctx context.Context, ref disdel.DataRef, rows disdel
 	if rows.Start < 0 || rows.End > d.heldOut || rows.Start > rows.End {
 		return nil, outside(ref.Name, rows, d.heldOut)
 	}
-	if d.order == nil {
+	if !d.drawn {
 		return s.contiguous(ctx, m, m.Test, rows)
 	}
-	return s.scattered(ctx, m, d.order[d.train+rows.Start:d.train+rows.End])
+	return s.scattered(ctx, m, ref.Split, disdel.Rows{Start: d.train + rows.Start, End: d.train + rows.End})
 }
 
 func outside(name string, rows disdel.Rows, n int) error {
@@ -95,6 +96,15 @@ func (s *Store) open(ctx context.Context, ref disdel.DataRef) (Manifest, divisio
 			Kind: disdel.Conflict, Op: "read data set " + ref.Name,
 			Msg: fmt.Sprintf("it has checksum %s, not %s", got, ref.Checksum), Hint: "the data set was replaced while the job ran; submit the job again",
 		}
+	}
+	if rows := max(m.Train.Rows, m.Test.Rows); rows > math.MaxInt32 { // places are counted in int32
+		return m, division{}, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + ref.Name, Msg: fmt.Sprintf("%d rows are too many", rows)}
+	}
+	if err := checkSplit(ref.Split); err != nil {
+		return m, division{}, err
+	}
+	if err := s.checkSizes(ctx, &m); err != nil { // before anything is allocated by its rows
+		return m, division{}, err
 	}
 	return m, m.divide(ref.Split), nil
 }
@@ -126,30 +136,30 @@ func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.
 		}
 		at += c.Rows
 	}
-	return out, nil
+	return out, unfilled(m.Name, max(0, min(at, rows.End)-rows.Start), rows.Len())
 }
 
-// scattered reads rows of the train part by their place in it.
-func (s *Store) scattered(ctx context.Context, m Manifest, rows []int) (*Shard, error) {
-	where := make(map[int]int, len(rows))
-	for i, r := range rows {
-		where[r] = i
-	}
-	out, at := m.shard(len(rows)), 0
-	read := chunkReader{s: s, m: m}
+// scattered reads rows of the train part by their places in the order that the split draws. Beside the rows and a chunk it holds
+// four bytes for each row of the part, whatever is read of it.
+func (s *Store) scattered(ctx context.Context, m Manifest, split disdel.Split, rows disdel.Rows) (*Shard, error) {
+	place := drawn(split, m.Train.Rows)
+	invert(place)
+	out, at := m.shard(rows.Len()), 0
+	read, filled := chunkReader{s: s, m: m}, 0
 	for _, c := range m.Train.Chunks {
 		chunk, err := read.next(ctx, c)
 		if err != nil {
 			return nil, err
 		}
 		for r := range c.Rows {
-			if to, ok := where[at+r]; ok {
-				chunk.copyRow(r, out, to)
+			if to := int(place[at+r]); to >= rows.Start && to < rows.End {
+				chunk.copyRow(r, out, to-rows.Start)
+				filled++
 			}
 		}
 		at += c.Rows
 	}
-	return out, nil
+	return out, unfilled(m.Name, filled, rows.Len())
 }
 
 type chunkRows struct {
@@ -202,7 +212,7 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 		return nil, blobs.Wrap(err, "read chunk", c.Key)
 	}
 	damaged := func(why string) error {
-		return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: "disdel dataset add --overwrite " + m.Name}
+		return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: again(m.Name)}
 	}
 	if checksum(data) != c.Checksum {
 		return nil, damaged("its checksum is not the manifest's")
@@ -215,8 +225,11 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 		return nil, damaged("it does not hold x and y")
 	}
 	x, y := f.Tensors[0], f.Tensors[1]
-	if string(x.DType) != m.DType || fmt.Sprint(x.Shape) != fmt.Sprint(append([]int{c.Rows}, m.Sample...)) || len(y.Data) != 4*c.Rows {
+	if string(x.DType) != m.DType || fmt.Sprint(x.Shape) != fmt.Sprint(append([]int{c.Rows}, m.Sample...)) || y.DType != safetensors.I32 || len(y.Data) != 4*c.Rows {
 		return nil, damaged(fmt.Sprintf("it holds %s %v and %d bytes of labels", x.DType, x.Shape, len(y.Data)))
+	}
+	if err := m.checkLabels(y.Data); err != nil {
+		return nil, damaged(err.Error())
 	}
 	return &chunkRows{x: x, y: y.Data, n: int(m.SampleSize())}, nil
 }

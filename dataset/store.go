@@ -3,11 +3,14 @@ package dataset
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -19,7 +22,10 @@ import (
 )
 
 // Store is the data sets on a blob URL. It is safe for concurrent use.
-type Store struct{ bucket *blob.Bucket }
+type Store struct {
+	bucket *blob.Bucket
+	folder string // see blobs.Folder
+}
 
 // OpenStore opens the data sets at file:///folder (made if missing), s3://bucket or mem://. Errors: Invalid, Unavailable.
 func OpenStore(ctx context.Context, url string) (*Store, error) {
@@ -27,7 +33,7 @@ func OpenStore(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{bucket: b}, nil
+	return &Store{bucket: b, folder: blobs.Folder(url)}, nil
 }
 
 // Close frees the bucket.
@@ -35,8 +41,14 @@ func (s *Store) Close() error { return s.bucket.Close() }
 
 func manifestKey(name string) string { return path.Join(name, "manifest.json") }
 
+// sumKey is the manifest's checksum beside it. Data sets of earlier versions have none.
+func sumKey(name string) string { return manifestKey(name) + ".sha256" }
+
 // chunkBytes is about how large a chunk is: large enough to read in one go, small enough to hold one beside a shard.
 const chunkBytes = 4 << 20
+
+// rowsOfChunk is how many rows of so many stored bytes are in a full chunk; their labels come on top. estimator counts a chunk so.
+func rowsOfChunk(sample int) int { return max(1, chunkBytes/max(sample, 1)) }
 
 // Samples are rows in memory: what a reader makes and Add stores.
 type Samples struct {
@@ -66,37 +78,86 @@ func (s *Store) Add(ctx context.Context, in Input, overwrite bool) (Manifest, er
 	if err != nil {
 		return m, err
 	}
+	if m.Classes > largestClasses || len(m.ClassNames) > m.Classes {
+		return m, &disdel.Error{Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: fmt.Sprintf("%d classes and %d names of them", m.Classes, len(m.ClassNames))}
+	}
 	write := []struct {
 		part *Part
 		name string
 		data *Samples
 	}{{&m.Train, "train", &in.Train}, {&m.Test, "test", in.Test}}
 	old, err := s.Manifest(ctx, in.Name)
-	if err != nil && disdel.KindOf(err) != disdel.NotFound {
+	kind := disdel.KindOf(err)
+	if err != nil && kind != disdel.NotFound && kind != disdel.Corrupt {
 		return m, err
 	}
-	exists := err == nil
+	exists, whole := kind != disdel.NotFound, err == nil // one that is damaged is there, and is another one
+	var chunk bytes.Buffer
 	for dry := range 2 { // first only the checksums, to see whether anything is to be done
+		if dry == 1 {
+			if err := s.beginAdd(ctx, in.Name); err != nil {
+				return m, err
+			}
+		}
 		for _, w := range write {
 			if w.data == nil {
 				continue
 			}
-			if *w.part, err = s.addPart(ctx, in.Name, w.name, w.data, dry == 0); err != nil {
+			if *w.part, err = s.addPart(ctx, in.Name, w.name, w.data, &chunk, dry == 0); err != nil {
 				return m, err
 			}
 		}
-		if exists && old.Checksum() == m.Checksum() {
+		if whole && old.Checksum() == m.Checksum() {
 			return m, nil
 		}
 		if exists && !overwrite {
-			return m, &disdel.Error{
-				Kind: disdel.Conflict, Op: "add data set", Msg: fmt.Sprintf("there is another data set %q", in.Name),
-				Hint: "disdel dataset add --overwrite, or choose another --name",
-			}
+			return m, taken(in.Name, whole)
 		}
 	}
-	key := manifestKey(in.Name)
-	return m, blobs.Wrap(s.bucket.WriteAll(ctx, key, m.encode(), nil), "write manifest", key)
+	return m, s.endAdd(ctx, &m)
+}
+
+func taken(name string, whole bool) error {
+	e := &disdel.Error{
+		Kind: disdel.Conflict, Op: "add data set", Msg: fmt.Sprintf("there is another data set %q", name),
+		Hint: "add --overwrite to replace it, or choose another NAME",
+	}
+	if !whole {
+		e.Msg = fmt.Sprintf("there is a data set %q already, and it is damaged", name)
+	}
+	return e
+}
+
+// beginAdd takes the old manifest's checksum away, so that at no moment a manifest stands beside another's.
+func (s *Store) beginAdd(ctx context.Context, name string) error {
+	err := blobs.Wrap(s.bucket.Delete(ctx, sumKey(name)), "replace data set", name)
+	if disdel.KindOf(err) == disdel.NotFound {
+		return nil
+	}
+	return err
+}
+
+// endAdd writes the manifest, then its checksum, and takes away what a data set of that name had before.
+func (s *Store) endAdd(ctx context.Context, m *Manifest) error {
+	for _, w := range []struct {
+		key  string
+		data []byte
+	}{{manifestKey(m.Name), m.encode()}, {sumKey(m.Name), []byte(m.Checksum() + "\n")}} {
+		if err := s.bucket.WriteAll(ctx, w.key, w.data, nil); err != nil {
+			return blobs.Wrap(err, "write manifest", w.key)
+		}
+	}
+	own := map[string]bool{manifestKey(m.Name): true, sumKey(m.Name): true}
+	for _, p := range []Part{m.Train, m.Test} {
+		for _, c := range p.Chunks {
+			own[c.Key] = true
+		}
+	}
+	keys, err := s.keys(ctx, m.Name)
+	if err != nil {
+		return err
+	}
+	return s.delete(ctx, slices.DeleteFunc(keys, func(key string) bool { return own[key] }))
 }
 
 func (in *Input) manifest() (Manifest, error) {
@@ -137,11 +198,14 @@ func (x *Samples) check(m *Manifest) error {
 	if m.DType == "U8" {
 		values = len(x.U8)
 	}
-	if x.Len() == 0 || fmt.Sprint(x.Shape) != fmt.Sprint(m.Sample) || len(x.Shape) != 3 {
+	if x.Len() == 0 || fmt.Sprint(x.Shape) != fmt.Sprint(m.Sample) || len(x.Shape) != 3 || !bounded(x.Shape, largestSample) {
 		return bad("%d rows of shape %v, and every part needs rows of one shape [channels height width]", x.Len(), x.Shape)
 	}
 	if values != x.Len()*m.SampleLen() {
 		return bad("%d values do not make %d rows of %v", values, x.Len(), x.Shape)
+	}
+	if i := slices.IndexFunc(x.F32, func(v float32) bool { return !finite(v) }); i >= 0 {
+		return bad("row %d holds %g, which is no value to learn from", i/m.SampleLen(), x.F32[i])
 	}
 	for i, y := range x.Labels {
 		if y < 0 || m.Classes > 0 && int(y) >= m.Classes {
@@ -151,17 +215,18 @@ func (x *Samples) check(m *Manifest) error {
 	return nil
 }
 
-func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, dry bool) (Part, error) {
+func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chunk *bytes.Buffer, dry bool) (Part, error) {
 	p := Part{Rows: x.Len()}
 	sample := len(x.U8)/x.Len() + 4*(len(x.F32)/x.Len())
-	step := max(1, chunkBytes/max(sample, 1))
+	step := rowsOfChunk(sample)
 	for at := 0; at < x.Len(); at += step {
 		rows := disdel.Rows{Start: at, End: min(at+step, x.Len())}
-		data, err := x.chunk(rows)
-		if err != nil {
+		chunk.Reset() // one memory for all: beside the rows there is garbage of none
+		if err := x.chunk(chunk, rows); err != nil {
 			return p, err
 		}
-		c := Chunk{Key: fmt.Sprintf("%s/%s-%05d.safetensors", name, part, len(p.Chunks)), Rows: rows.Len(), Size: disdel.Bytes(len(data)), Checksum: checksum(data)}
+		data := chunk.Bytes()
+		c := Chunk{Key: chunkKey(name, part, len(p.Chunks)), Rows: rows.Len(), Size: disdel.Bytes(len(data)), Checksum: checksum(data)}
 		if !dry {
 			if err := s.bucket.WriteAll(ctx, c.Key, data, nil); err != nil {
 				return p, blobs.Wrap(err, "write chunk", c.Key)
@@ -172,8 +237,8 @@ func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, dry 
 	return p, nil
 }
 
-// chunk is the safetensors file of some rows.
-func (x *Samples) chunk(rows disdel.Rows) ([]byte, error) {
+// chunk writes the safetensors file of some rows.
+func (x *Samples) chunk(out io.Writer, rows disdel.Rows) error {
 	shape := append([]int{rows.Len()}, x.Shape...)
 	n := 1
 	for _, v := range x.Shape {
@@ -189,46 +254,65 @@ func (x *Samples) chunk(rows disdel.Rows) ([]byte, error) {
 	for _, y := range x.Labels[rows.Start:rows.End] {
 		labels = append(labels, byte(y), byte(y>>8), byte(y>>16), byte(y>>24))
 	}
-	var out bytes.Buffer
-	err := safetensors.Write(&out, safetensors.File{Tensors: []safetensors.Tensor{
+	return safetensors.Write(out, safetensors.File{Tensors: []safetensors.Tensor{
 		t, {Name: "y", DType: safetensors.I32, Shape: []int{rows.Len()}, Data: labels},
 	}})
-	return out.Bytes(), err
 }
 
-// Manifest reads a data set's manifest. It returns NotFound with the command that adds the data set.
+// Manifest reads a data set's manifest. It returns NotFound with the command that adds the data set, and Corrupt for a
+// manifest that Add did not write: one whose checksum is another, or whose numbers cannot be.
 func (s *Store) Manifest(ctx context.Context, name string) (Manifest, error) {
-	var m Manifest
 	if err := checkName(name); err != nil {
-		return m, err
+		return Manifest{}, err
 	}
-	data, err := s.bucket.ReadAll(ctx, manifestKey(name))
-	if err = blobs.Wrap(err, "read data set", name); disdel.KindOf(err) == disdel.NotFound {
-		return m, &disdel.Error{
-			Kind: disdel.NotFound, Op: "read data set", Msg: fmt.Sprintf("there is no data set %q", name),
-			Hint: "disdel dataset add " + name,
+	for again := false; ; again = true {
+		data, err := s.readKey(ctx, manifestKey(name))
+		if err = blobs.Wrap(err, "read data set", name); disdel.KindOf(err) == disdel.NotFound {
+			return Manifest{}, missing(name)
+		} else if err != nil {
+			return Manifest{}, err
 		}
-	} else if err != nil {
-		return m, err
-	}
-	if err := json.Unmarshal(data, &m); err != nil || m.Name != name {
-		return m, &disdel.Error{
-			Kind: disdel.Corrupt, Op: "read data set", Msg: "the manifest of " + name + " is damaged", Err: err,
-			Hint: "disdel dataset add --overwrite " + name,
+		sum, err := s.readKey(ctx, sumKey(name))
+		if err = blobs.Wrap(err, "read data set", name); err != nil && disdel.KindOf(err) != disdel.NotFound {
+			return Manifest{}, err
+		}
+		if err != nil || strings.TrimSpace(string(sum)) == checksum(data) {
+			return readManifest(name, data)
+		}
+		if again { // the first time it may just have been replaced
+			return Manifest{}, broken(name, nil, "its checksum is not the one beside it")
 		}
 	}
-	return m, nil
 }
 
-// List returns every data set by name.
+func missing(name string) error {
+	hint := "disdel dataset list; or add it: disdel dataset add " + name + " --images FILE --labels FILE"
+	if slices.Contains(Known(), name) {
+		hint = "disdel dataset add " + name
+	}
+	return &disdel.Error{Kind: disdel.NotFound, Op: "read data set", Msg: fmt.Sprintf("there is no data set %q", name), Hint: hint}
+}
+
+// readKey reads a manifest or its checksum, and not more than a manifest can have.
+func (s *Store) readKey(ctx context.Context, key string) ([]byte, error) {
+	r, err := s.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return readUpTo(r, largestManifest)
+}
+
+// List returns every data set by name. Those that cannot be read are left out and named by the error beside the others.
 func (s *Store) List(ctx context.Context) ([]Manifest, error) {
 	var out []Manifest
+	var faults []error
 	it := s.bucket.List(nil)
 	for {
 		obj, err := it.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
-			return out, nil
+			return out, errors.Join(faults...)
 		}
 		if err != nil {
 			return nil, blobs.Wrap(err, "list data sets", "")
@@ -238,25 +322,86 @@ func (s *Store) List(ctx context.Context) ([]Manifest, error) {
 			continue
 		}
 		m, err := s.Manifest(ctx, name)
-		if err != nil {
-			return nil, err
+		switch disdel.KindOf(err) {
+		case disdel.UnknownKind:
+			out = append(out, m)
+		case disdel.NotFound: // removed meanwhile
+		default:
+			faults = append(faults, err)
 		}
-		out = append(out, m)
 	}
 }
 
-// Remove deletes a data set, its manifest first.
-func (s *Store) Remove(ctx context.Context, name string) error {
-	m, err := s.Manifest(ctx, name)
-	if err != nil {
-		return err
+// Removed is what Remove took away.
+type Removed struct {
+	Name  string       `json:"name"`
+	Files int          `json:"files"`
+	Size  disdel.Bytes `json:"sizeBytes"`
+}
+
+// Remove deletes a data set, its manifest first. It goes by the names that Add gives, not by what a manifest says: nothing
+// else is deleted, and a damaged data set can be removed.
+func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
+	r := Removed{Name: name}
+	if err := checkName(name); err != nil {
+		return r, err
 	}
-	keys := []string{manifestKey(name)}
-	for _, p := range []Part{m.Train, m.Test} {
-		for _, c := range p.Chunks {
-			keys = append(keys, c.Key)
+	keys, size, err := s.own(ctx, name)
+	if err != nil {
+		return r, err
+	}
+	if len(keys) == 0 {
+		return r, missing(name)
+	}
+	slices.SortStableFunc(keys, func(a, b string) int { return rank(name, a) - rank(name, b) })
+	if err := s.delete(ctx, keys); err != nil {
+		return r, err
+	}
+	if s.folder != "" {
+		_ = os.Remove(filepath.Join(s.folder, name)) // fails unless it is empty, and then it is not ours alone
+	}
+	r.Files, r.Size = len(keys), size
+	return r, nil
+}
+
+// rank puts the manifest first, then its checksum: what has neither is no data set any more.
+func rank(name, key string) int {
+	switch key {
+	case manifestKey(name):
+		return 0
+	case sumKey(name):
+		return 1
+	default:
+		return 2
+	}
+}
+
+var chunkForm = regexp.MustCompile(`^(train|test)-\d{5,}\.safetensors$`)
+
+// own lists the keys that belong to a data set of that name, and what they hold.
+func (s *Store) own(ctx context.Context, name string) (keys []string, size disdel.Bytes, err error) {
+	it := s.bucket.List(&blob.ListOptions{Prefix: name + "/"})
+	for {
+		obj, err := it.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return keys, size, nil
+		}
+		if err != nil {
+			return nil, 0, blobs.Wrap(err, "list data set", name)
+		}
+		file := strings.TrimPrefix(obj.Key, name+"/")
+		if rank(name, obj.Key) < 2 || chunkForm.MatchString(file) {
+			keys, size = append(keys, obj.Key), size+disdel.Bytes(obj.Size)
 		}
 	}
+}
+
+func (s *Store) keys(ctx context.Context, name string) ([]string, error) {
+	keys, _, err := s.own(ctx, name)
+	return keys, err
+}
+
+func (s *Store) delete(ctx context.Context, keys []string) error {
 	for _, k := range keys {
 		if err := blobs.Wrap(s.bucket.Delete(ctx, k), "remove data set", k); err != nil && disdel.KindOf(err) != disdel.NotFound {
 			return err

@@ -14,11 +14,13 @@ type Input struct {
 	Batch       int          // rows a step
 	Rows        int          // of the shard, or held out
 	Part        int          // rows of the data set that the rows are read out of; below Rows: Rows
+	Drawn       bool         // the rows are drawn by lot from the part: each of that has a place while they are read
 	SampleBytes disdel.Bytes // of one row as stored
 	Epochs      int
 	Optimizer   disdel.Optimizer
 	ClipNorm    float64       // above 0: all gradients are kept
 	Threads     int           // that compute; below 1: 1
+	Members     int           // updates that an aggregation reads; below 1: many
 	Backend     string        // Gorgonia, or the engine with its static plan
 	Upkeep      disdel.Upkeep // of the optimiser's moments
 	Wire        disdel.Wire   // of updates

@@ -1,87 +1,51 @@
 package executor
 
 import (
+	"fmt"
 	"math"
-	"time"
 
 	"github.com/disdel/disdel"
 )
 
-// forecast is the whole job: start-up, compute, aggregation, evaluation, what lies between them, and waves where the
-// platform does not hold all train actions at once. One case in ten lies outside the interval.
+// forecast is the whole job: the parts that its plan adds up to, corrected by how far the same sum was from what earlier
+// jobs of this network and data took. One case in ten lies outside the interval.
 func (t *timer) forecast() {
-	p, train := t.in.Plan, t.all[disdel.TaskTrain]
-	rounds := float64(max(1, p.Rounds))
-	legs := float64(max(1, t.out.Legs))
-	between, outside := t.gaps()
-	waves := 1.0
-	if p.Parallel > 0 {
-		waves = math.Ceil(float64(p.Workers) / float64(p.Parallel))
-	}
-	rows := train.each * t.rows()
-	started := train.cold*legs + train.warm*legs*(rounds-1)
-	aggregate := t.aggregations(rounds)
-	evaluate := t.evaluations(int(rounds))
-	seconds := waves*(started+rows) + aggregate + evaluate + rounds*between
+	p := t.in.Plan
+	pool := t.pool()
+	whole := pool.sum(t.in, t.out.Legs)
 	t.because("forecast: train actions in %s: starts %v, compute %v; aggregation %v, evaluation %v, between %v",
-		plural(int(waves), "wave"), round(started), round(rows), round(aggregate), round(evaluate), round(rounds*between))
-	if least := t.quota(rounds * legs); least > seconds {
+		plural(int(whole.waves), "wave"), round(whole.started), round(whole.rows), round(whole.aggregate),
+		round(whole.evaluate), round(whole.between))
+	c := pool.correction(t.in, whole.total())
+	seconds := whole.total() * c.factor
+	if c.jobs > 0 {
+		t.because("forecast: x %.2f by what %s took", c.factor, plural(c.jobs, "earlier job"))
+	}
+	if least := t.quota(float64(max(1, p.Rounds)) * float64(max(1, t.out.Legs))); least > seconds {
 		t.because("forecast: the platform's %d invocations a minute make it %v", p.Platform.PerMinute, round(least))
 		seconds = least
 	}
-	s := train.whole
-	width := s.factor(s.jobs, oneInTwenty)
 	held := Held(p)
+	low, high := seconds/c.width, seconds*c.width
+	if stop := t.in.Job.Training.EarlyStop; stop != nil {
+		low /= float64(max(1, p.Rounds))
+		t.because("forecast: with all epochs; training may stop before")
+	}
 	t.out.Forecast = &disdel.Forecast{
-		Duration: disdel.Interval[disdel.Millis]{
-			Low: millisOf(seconds/width + outside), Likely: millisOf(seconds + outside), High: millisOf(seconds*width + outside),
-		},
-		Cost:   disdel.Interval[float64]{Low: seconds / width * held, Likely: seconds * held, High: seconds * width * held},
-		Source: train.group.source, Samples: s.samples,
+		Duration: disdel.Interval[disdel.Millis]{Low: millisOf(low), Likely: millisOf(seconds), High: millisOf(high)},
+		Cost:     disdel.Interval[float64]{Low: low * held, Likely: seconds * held, High: high * held},
+		Source:   t.all[disdel.TaskTrain].group.source, Samples: t.all[disdel.TaskTrain].whole.samples,
+		Jobs: c.jobs, Measured: c.measured, Note: busyNote(p.Platform),
 	}
 }
 
-// rows is how many rows the largest shard's worker trains in the whole job.
-func (t *timer) rows() float64 {
-	p := t.in.Plan
-	shard := units(disdel.Plan{Workers: p.Workers, Shards: p.Shards}, 0, t.in.Data, disdel.TaskTrain)
-	return float64(shard) * float64(max(1, t.in.Job.Training.Epochs))
-}
-
-// aggregations is the time of all levels of all rounds: levels wait for each other, clusters of one level do not. A task that
-// nothing is known of takes at least a train action's start-up.
-func (t *timer) aggregations(rounds float64) (seconds float64) {
-	k, ok := t.all[disdel.TaskAggregate]
-	if !ok {
-		train := t.all[disdel.TaskTrain]
-		k = known{cold: train.cold, warm: train.warm}
+// busyNote says that other programs use the machine, "" where they do not.
+func busyNote(p disdel.PlatformLimits) string {
+	if p.Processors == 0 || p.Busy < 1 {
+		return ""
 	}
-	for _, l := range t.in.Plan.Levels {
-		most := 0
-		for _, c := range l.Clusters {
-			most = max(most, len(c))
-		}
-		seconds += k.cold + k.warm*(rounds-1) + rounds*k.each*float64(most)
-	}
-	return seconds
-}
-
-// evaluations is the time of the evaluations of the job; there is one at the end at least.
-func (t *timer) evaluations(rounds int) float64 {
-	p := t.in.Plan
-	if p.HeldOut == 0 {
-		return 0
-	}
-	n := 1
-	if every := t.in.Job.Training.ValidateEvery; every > 0 {
-		n = max(1, (rounds+every-1)/every)
-	}
-	k, ok := t.all[disdel.TaskEvaluate]
-	if !ok { // forwards alone is a third of a training step
-		train := t.all[disdel.TaskTrain]
-		k = known{cold: train.cold, warm: train.warm, each: train.each / 3}
-	}
-	return k.cold + k.warm*float64(n-1) + float64(n)*k.each*float64(p.HeldOut)
+	return fmt.Sprintf("the machine is busy: %.0f threads of other programs want its %s; times are less certain than usual",
+		p.Busy, plural(p.Processors, "processor"))
 }
 
 // quota is the least time that the platform's invocations a minute allow for all of them, s.
@@ -97,56 +61,7 @@ func (t *timer) quota(trained float64) float64 {
 	return 60 * math.Floor(math.Max(0, n-1)/float64(p.Platform.PerMinute))
 }
 
-// gaps are what earlier jobs took beside their activations, s: in each round (invoking, polling, cold containers) and outside
-// of the rounds (package, actions, model).
-func (t *timer) gaps() (between, outside float64) {
-	var rounds, jobs float64
-	for i := range t.in.Past {
-		r := &t.in.Past[i]
-		if r.Status != disdel.StatusSucceeded || len(r.Rounds) == 0 || !sameNetwork(t.in, r) || !sameData(t.in, r) {
-			continue
-		}
-		rest := r.Phases.Total.Seconds()
-		for _, round := range r.Rounds {
-			between += max(0, round.Duration.Seconds()-busy(r, round.Round))
-			rest -= round.Duration.Seconds()
-			rounds++
-		}
-		outside += max(0, rest)
-		jobs++
-	}
-	if jobs == 0 {
-		return 0, 0
-	}
-	return between / rounds, outside / jobs
-}
-
-// busy is the time of a round in which an activation of it ran, s: the sum over its stages, which follow each other.
-func busy(r *disdel.Record, round int) (seconds float64) {
-	type stage struct {
-		task  disdel.Task
-		level int
-	}
-	first, last := map[stage]time.Time{}, map[stage]time.Time{}
-	for _, a := range r.Activations {
-		if a.Round != round || a.Start.IsZero() {
-			continue
-		}
-		s := stage{a.Task, a.Level}
-		if was, ok := first[s]; !ok || a.Start.Before(was) {
-			first[s] = a.Start
-		}
-		if a.End.After(last[s]) {
-			last[s] = a.End
-		}
-	}
-	for s := range first {
-		seconds += last[s].Sub(first[s]).Seconds()
-	}
-	return seconds
-}
-
-// Held is the memory that DiSDeL's Eq. 6 sums for a plan, in GB: every train, aggregation and evaluation action once.
+// Held is the memory that DiSDeL's Eq. 6 sums for a plan, in GB: every train and aggregation action once.
 func Held(p disdel.Plan) float64 {
 	var sum disdel.Bytes
 	for _, a := range p.Actions {
@@ -158,8 +73,6 @@ func Held(p disdel.Plan) float64 {
 			for _, l := range p.Levels {
 				n += len(l.Clusters)
 			}
-		case disdel.TaskEvaluate:
-			n = min(1, p.HeldOut)
 		}
 		sum += disdel.Bytes(n) * a.Limits.Memory
 	}
@@ -237,6 +150,9 @@ func heldBy(done []disdel.Activation) float64 {
 	}
 	held, sum := map[slot]disdel.Bytes{}, disdel.Bytes(0)
 	for _, a := range done {
+		if a.Task == disdel.TaskEvaluate {
+			continue
+		}
 		s := slot{a.Task, a.Level, a.Member}
 		sum += max(0, a.Limits.Memory-held[s])
 		held[s] = max(held[s], a.Limits.Memory)

@@ -64,13 +64,16 @@ type scale struct {
 	work    float64 // multiply-accumulates of a sample; for an aggregation bytes of an update
 	threads float64 // that compute
 	crowd   float64 // processes that share a processor
+	busy    float64 // other programs' part in what everything takes
+	units   int     // rows or updates of an activation of the plan
+	near    bool    // the same network in the same shape
 	load    float64 // bytes of a shard
 	weights float64 // bytes of an update
 }
 
 // scaleOf tells false where the past job's work is not comparable.
 func scaleOf(in disdel.TimingInput, r *disdel.Record, task disdel.Task) (scale, bool) {
-	s := scale{work: 1, threads: 1, crowd: 1, load: 1, weights: 1}
+	s := scale{work: 1, units: units(in.Plan, in.Job.Training.BatchSize, in.Data, task), near: sameNetwork(in, r) && sameShape(in, r), threads: 1, crowd: 1, load: 1, weights: 1, busy: slowdown(in.Plan, task) / slowdown(r.Plan, task)}
 	if now, then := shardBytes(in.Plan, in.Data), shardBytes(r.Plan, r.Data); now > 0 && then > 0 {
 		s.load = max(now, leastLoad) / max(then, leastLoad)
 	}
@@ -167,9 +170,9 @@ func samplesOf(in disdel.TimingInput, r *disdel.Record, task disdel.Task) []samp
 		return nil
 	}
 	var out, cut []sample
-	for _, a := range r.Activations {
+	for _, a := range thinned(r.Activations, task) {
 		switch {
-		case a.Task != task:
+		case !by.tells(r, a):
 		case task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && a.Rows == 0 && len(a.Phases) > 0:
 			// another activation had delivered this before: it trained nothing
 		case a.Outcome == disdel.OutcomeTimeout:
@@ -180,6 +183,44 @@ func samplesOf(in disdel.TimingInput, r *disdel.Record, task disdel.Task) []samp
 	}
 	if len(out) == 0 {
 		return cut
+	}
+	return out
+}
+
+// leastCompute is the least time to compute that says how fast rows or multiply-accumulates are, s: below it the first step's
+// page faults and the batch's padding are what was measured.
+const leastCompute = 0.02
+
+// mostGrowth is how many times the rows of a job, of a few milliseconds, the plan may have before they say nothing of it.
+const mostGrowth = 10
+
+// tells is false where a few rows were computed, and the plan has many or another network: one job of five rows made every
+// forecast absurd.
+func (s scale) tells(r *disdel.Record, a disdel.Activation) bool {
+	compute, known := a.Phases["compute"]
+	if s.near || !known || a.Task == disdel.TaskAggregate || compute.Seconds() >= leastCompute {
+		return true
+	}
+	return s.work == 1 && s.units <= mostGrowth*max(a.Rows, 1)
+}
+
+// mostActivations of one job are looked at for one task: evenly spread over the job, the first and the last among them.
+const mostActivations = 48
+
+// thinned is a job's activations of a task, so few that a hundred long jobs are looked through at once.
+func thinned(all []disdel.Activation, task disdel.Task) []disdel.Activation {
+	var of []disdel.Activation
+	for _, a := range all {
+		if a.Task == task {
+			of = append(of, a)
+		}
+	}
+	if len(of) <= mostActivations {
+		return of
+	}
+	out := make([]disdel.Activation, mostActivations)
+	for i := range out {
+		out[i] = of[i*(len(of)-1)/(mostActivations-1)]
 	}
 	return out
 }
@@ -203,8 +244,8 @@ func (s scale) sample(r *disdel.Record, a disdel.Activation, seconds float64) sa
 	}
 	rest := max(0, seconds-grows-load-fetch-push)
 	return sample{
-		job: r.ID, cold: a.Cold, fixed: (rest + load*s.load + (fetch+push)*s.weights) * s.crowd,
-		each: grows / float64(max(1, n)) * s.work * s.threads,
+		job: r.ID, cold: a.Cold, fixed: (rest + load*s.load + (fetch+push)*s.weights) * s.crowd * s.busy,
+		each: grows / float64(max(1, n)) * s.work * s.threads * s.busy,
 	}
 }
 

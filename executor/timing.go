@@ -13,7 +13,10 @@ const (
 	leastFactor = 1.5             // timeout over the likely duration: neighbours on shared machines come and go
 	overLongest = 1.25            // and over the longest that was measured
 	noise       = 3 * time.Second // and above it: what a cold start or a busy machine takes whatever the work
-	legShare    = 0.9             // of the platform's maximum that a leg may train for; the rest is for storing its state
+
+	patientFactor = 3.0              // the same of tasks that cannot pause: a neighbour can take two thirds of a processor
+	leastPatience = 10 * time.Second // and so long a cold start and a slow store have been seen to take
+	legShare      = 0.9              // of the platform's maximum that a leg may train for; the rest is for storing its state
 )
 
 // known is what the past says of one task of the plan.
@@ -30,8 +33,8 @@ type known struct {
 // Timing is the Timeout Manager of DiSDeL III-B.2b and the forecast of the whole job. Sources, in this order: jobs with the
 // same network, data, batch, workers, threads and memory; the nearest others (same network and data scaled by rows, same
 // network); a probe's rate; other networks scaled by multiply-accumulates; the cost that the user expects, e_time = (e_cost /
-// c_d) / (mu m_e) with the cost in GB-s and so mu = 1, and the limit for m_e since that is what is held; the platform's
-// maximum. A timeout is a bound that one activation in a hundred would pass, by Student's t over the logarithms of the
+// c_d) / (mu m_e) with the cost in GB-s and so mu = 1, the limit for m_e since that is what is held, and all of it divided by
+// the rounds, each of which is an activation of its own; the platform's maximum. A timeout is a bound that one activation in a hundred would pass, by Student's t over the logarithms of the
 // measured durations, and never tight. A job file's own timeout takes the place of all that. It is pure.
 func Timing(in disdel.TimingInput) disdel.Timing {
 	t := timer{in: in, all: map[disdel.Task]known{}}
@@ -72,13 +75,15 @@ func (t *timer) most() disdel.Millis {
 func know(in disdel.TimingInput, task disdel.Task) (known, bool) {
 	for _, g := range groups {
 		var samples []sample
+		jobs := 0
 		switch {
 		case g.fits == nil:
 			samples = probed(in, task)
 		default:
 			for i := range in.Past {
-				if r := &in.Past[i]; r.Job.Training.Backend == in.Job.Training.Backend && g.fits(in, r) {
+				if r := &in.Past[i]; r.Job.Training.Backend == in.Job.Training.Backend && jobs < mostJobs && g.fits(in, r) {
 					samples = append(samples, samplesOf(in, r, task)...)
+					jobs++
 				}
 			}
 		}
@@ -124,12 +129,16 @@ func knownOf(g group, samples []sample, n int) known {
 	return k
 }
 
-// bound is the timeout that the past makes of a task, s.
-func (k known) bound() float64 {
+// bound is the timeout that the past makes of a task, s. One that cannot pause, and go on in another activation, has its work
+// to do anew after a timeout: it gets more, which costs nothing while all goes well.
+func (k known) bound(pauses bool) float64 {
 	s := k.whole
 	d := max(s.likely*max(leastFactor, s.factor(s.sigma, oneInHundred)), s.likely+noise.Seconds())
 	if k.group.source == "history" {
 		d = max(d, s.longest*overLongest)
+	}
+	if !pauses {
+		d = max(d, s.likely*patientFactor, s.likely+leastPatience.Seconds())
 	}
 	return d
 }
@@ -141,19 +150,20 @@ func (t *timer) timeouts() {
 	train, measured := t.all[disdel.TaskTrain]
 	if cost := t.in.Job.Resources.MaxCost; !measured && cost > 0 && t.in.Plan.Workers > 0 {
 		held := float64(memoryOf(t.in.Plan)) / float64(disdel.GB)
-		rest, source = clamp(cost/float64(t.in.Plan.Workers)/held, p), "cost"
-		t.because("timeout: (%.4g GB-s / %d workers) / %.3g GB is %v (DiSDeL's e_time), within %v and %v of the platform",
-			cost, t.in.Plan.Workers, held, round(rest.Seconds()), p.MinTimeout, p.MaxTimeout)
+		rounds := max(1, t.in.Plan.Rounds)
+		rest, source = clamp(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, p), "cost"
+		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), within %v and %v of the platform",
+			cost, plural(rounds, "round"), plural(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), p.MinTimeout, p.MaxTimeout)
 	}
 	if measured {
 		source = train.group.source
 		t.because("timeout: %d rows in about %v after a start of %v (%s), and at most %v in 99 of 100 cases",
-			train.units, round(train.each*float64(train.units)), round(train.cold), train.basis(), round(train.bound()))
+			train.units, round(train.each*float64(train.units)), round(train.cold), train.basis(), round(train.bound(true)))
 	}
 	for _, a := range t.in.Plan.Actions {
 		t.out.Timeouts[a.Task] = rest
 		if k, ok := t.all[a.Task]; ok {
-			t.out.Timeouts[a.Task] = clamp(math.Ceil(k.bound()), p)
+			t.out.Timeouts[a.Task] = clamp(math.Ceil(k.bound(a.Task == disdel.TaskTrain)), p)
 		}
 		if own := t.in.Job.Resources.Timeout; own > 0 {
 			t.out.Timeouts[a.Task], source = clamp(time.Duration(own).Seconds(), p), "job file"
@@ -176,10 +186,10 @@ func (t *timer) legs() {
 	if most <= 0 || k.whole.likely <= legShare*most {
 		return
 	}
-	compute := k.each * float64(k.units)
+	compute, usual := k.each*float64(k.units), k.typical()
 	// A start-up that leaves no time to train is no forecast to build on: at least a tenth of a leg trains.
-	leg := max(legShare*most-k.cold, most/10)
-	t.out.Legs = max(2, int(math.Ceil(compute/leg)))
+	first, other := max(legShare*most-usual.cold, most/10), max(legShare*most-usual.warm, most/10)
+	t.out.Legs = max(2, 1+int(math.Ceil((compute-first)/other)))
 	t.out.Timeouts[disdel.TaskTrain] = t.most()
 	whose := "the platform's"
 	if t.most() < t.in.Plan.Platform.MaxTimeout {

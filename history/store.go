@@ -5,46 +5,54 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-kivik/kivik/v4"
 	"github.com/go-kivik/kivik/v4/couchdb"
+	"github.com/go-kivik/kivik/v4/couchdb/chttp"
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history/couchlite"
 )
 
 // Config is where the history is.
 type Config struct {
 	URL      string // http(s)://user:password@host:port
-	Database string // empty: disdel_history
+	Database string // empty: Database
 	Logger   logrus.FieldLogger
 }
 
+// Database is the one that records are in.
+const Database = "disdel_history"
+
 // Store is the history. It is safe for concurrent use.
 type Store struct {
+	log    logrus.FieldLogger
 	client *kivik.Client
 	http   *http.Client
 	db     *kivik.DB
 }
 
-// Open connects, and creates the database if it is missing. It returns Invalid for an address that is none, Denied and
-// Unavailable.
+// Open connects, and creates the database and its indexes if they are missing. It returns Invalid for an address that is none,
+// Denied, Unavailable, and of the embedded history Corrupt and NoSpace.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open history", Msg: "the address is no URL of a CouchDB", Hint: "write http://HOST:5984"}
 	}
 	if cfg.Database == "" {
-		cfg.Database = "disdel_history"
+		cfg.Database = Database
 	}
-	s := &Store{http: &http.Client{Transport: &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second}}}
+	s := &Store{log: cfg.Logger, http: &http.Client{
+		Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},
+		CheckRedirect: stay,
+	}}
 	options := []kivik.Option{couchdb.OptionHTTPClient(s.http)}
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -54,18 +62,66 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if s.client, err = kivik.New("couch", u.String(), options...); err != nil {
 		return nil, wrap(err, "open history", u.Host)
 	}
-	exists, err := s.client.DBExists(ctx, cfg.Database)
-	if err == nil && !exists {
-		err = s.client.CreateDB(ctx, cfg.Database)
+	s.db = s.client.DB(cfg.Database)
+	if err := s.prepare(ctx, cfg.Database); err != nil {
+		return nil, errors.Join(wrap(err, "open history", u.Host), s.Close())
+	}
+	return s, nil
+}
+
+// stay refuses every redirect: user and password go with each request, and are for the server that was named alone.
+func stay(to *http.Request, _ []*http.Request) error {
+	return &disdel.Error{
+		Kind: disdel.Denied, Msg: "it redirects to " + to.URL.Scheme + "://" + to.URL.Host + ", which gets no password",
+		Hint: "if that is the history, name its address",
+	}
+}
+
+// indexes are what the queries below go by. CouchDB lists documents with all the fields alone, so that a job of layers, which has no
+// network's name, is in the first but not in the second; the embedded history knows of every document which fields it has.
+var indexes = map[string][]string{
+	"kind":  {sourceField, batchField, "_id"},
+	"exact": {sourceField, batchField, backendField, networkField, customField, layersField, "_id"},
+	"name":  {nameField, "_id"},
+	"lists": {statusField, datasetField, networkField, outputField, "_id"},
+}
+
+// The fields of a record that queries name.
+const (
+	sourceField  = "job.data.source"
+	batchField   = "job.training.batchSize"
+	backendField = "job.training.backend"
+	networkField = "job.model.name"
+	customField  = "job.model.custom"
+	layersField  = "job.model.layers"
+	nameField    = "job.metadata.name"
+	outputField  = "job.output.model"
+	statusField  = "status"
+	datasetField = "data.name"
+)
+
+// prepare makes what is missing. Who may only read does without indexes: his queries take longer.
+func (s *Store) prepare(ctx context.Context, name string) error {
+	_, err := s.db.Stats(ctx)
+	if kivik.HTTPStatus(err) == http.StatusNotFound {
+		err = s.client.CreateDB(ctx, name)
 		if kivik.HTTPStatus(err) == http.StatusPreconditionFailed {
 			err = nil // another process was faster
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(wrap(err, "open history", u.Host), s.Close())
+		return err
 	}
-	s.db = s.client.DB(cfg.Database)
-	return s, nil
+	for _, name := range slices.Sorted(maps.Keys(indexes)) {
+		if err := s.db.CreateIndex(ctx, "disdel", name, map[string]any{"fields": indexes[name]}); err != nil {
+			if kivik.HTTPStatus(err) == couchlite.StatusDamaged || ctx.Err() != nil {
+				return err
+			}
+			s.log.WithError(err).Debug("the history has no index, its queries take longer")
+			return nil
+		}
+	}
+	return nil
 }
 
 // Close ends the connections.
@@ -75,14 +131,25 @@ func (s *Store) Close() error {
 	return err
 }
 
+// wrap makes an Error of kivik's. What the embedded history says of its file is whole already, and names the file.
 func wrap(err error, op, what string) error {
 	if err == nil {
 		return nil
 	}
 	e := &disdel.Error{Kind: disdel.Unavailable, Op: op, Msg: what, Err: err}
+	var away *disdel.Error
 	switch status := kivik.HTTPStatus(err); {
+	case errors.As(err, &away): // a redirect
+		e.Kind, e.Err, e.Hint = away.Kind, away, away.Hint
 	case errors.Is(err, context.Canceled):
 		e.Kind = disdel.Canceled
+	case status == couchlite.StatusDamaged:
+		e.Kind, e.Msg, e.Err = disdel.Corrupt, reason(err), nil
+		e.Hint = "disdel history repair keeps what can be read; the damaged file stays beside it"
+	case status == couchlite.StatusReadOnly:
+		e.Kind, e.Msg, e.Err, e.Hint = disdel.Denied, reason(err), nil, "name a folder you can write to with --home"
+	case status == couchlite.StatusNoSpace:
+		e.Kind, e.Msg, e.Err, e.Hint = disdel.NoSpace, reason(err), nil, "free some space, or name a folder on another disk with --home"
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Kind, e.Hint = disdel.Denied, "check user and password of the CouchDB URL"
 	case status == http.StatusNotFound:
@@ -95,11 +162,23 @@ func wrap(err error, op, what string) error {
 	return e
 }
 
+// reason is what the server said.
+func reason(err error) string {
+	var said *chttp.HTTPError
+	if errors.As(err, &said) && said.Reason != "" {
+		return said.Reason
+	}
+	return err.Error()
+}
+
 // maxConflicts bounds how often a save starts again because somebody else wrote meanwhile.
 const maxConflicts = 10
 
 // Save writes a record under its id. A record that is there already, unchanged, is left alone; another one is replaced.
 func (s *Store) Save(ctx context.Context, r *disdel.Record) error {
+	if !r.ID.Valid() {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "save record", Msg: fmt.Sprintf("%.80q is no job's id", r.ID)}
+	}
 	body, err := fields(r)
 	if err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "save record", Job: r.ID, Err: err}
@@ -161,6 +240,9 @@ func newer(id string, version any) error {
 
 // Get reads one record. It returns NotFound.
 func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error) {
+	if !id.Valid() { // anything else may be a place of CouchDB's own
+		return disdel.Record{}, &disdel.Error{Kind: disdel.NotFound, Op: "read record", Msg: "there is no job " + string(id)}
+	}
 	var raw json.RawMessage
 	if err := s.scan(ctx, id, &raw); err != nil {
 		err = wrap(err, "read record", "there is no job "+string(id))
@@ -169,169 +251,35 @@ func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error)
 	return decode(raw)
 }
 
+// decode reads a document. What it says of itself is believed only where it is the document's own id: a record's id is part of
+// paths and commands.
 func decode(raw json.RawMessage) (disdel.Record, error) {
-	var r disdel.Record
+	var d struct {
+		Key string `json:"_id"`
+		disdel.Record
+	}
+	if err := json.Unmarshal(raw, &d); err != nil || d.APIVersion != disdel.APIVersion {
+		return disdel.Record{}, unreadable(raw, err)
+	}
+	if string(d.ID) != d.Key || !d.ID.Valid() {
+		return disdel.Record{}, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read record", Msg: fmt.Sprintf("document %.80q of the history says that it is job %.80q", d.Key, d.ID),
+			Hint: "disdel did not write it: delete it from the history",
+		}
+	}
+	return d.Record, nil
+}
+
+// unreadable says why a document is no record of this version's.
+func unreadable(raw json.RawMessage, err error) error {
 	var head struct {
 		ID      string `json:"_id"`
-		Version string `json:"apiVersion"`
+		Version any    `json:"apiVersion"`
 	}
-	if err := json.Unmarshal(raw, &head); err == nil && head.Version != disdel.APIVersion {
-		return r, newer(head.ID, head.Version)
+	if json.Unmarshal(raw, &head) == nil && head.Version != disdel.APIVersion {
+		return newer(head.ID, head.Version)
 	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return r, &disdel.Error{Kind: disdel.Corrupt, Op: "read record", Msg: head.ID, Err: err}
-	}
-	return r, nil
-}
-
-// Query narrows a list; zero fields do not.
-type Query struct {
-	Limit   int // 0: 50
-	Since   time.Time
-	Model   string // network of the zoo, or output model
-	Dataset string
-	Status  disdel.Status
-}
-
-func (q *Query) matches(r *disdel.Record) bool {
-	return (q.Model == "" || q.Model == r.Job.Model.Name || q.Model == r.Job.Output.Model) &&
-		(q.Dataset == "" || q.Dataset == r.Data.Name) && (q.Status == disdel.StatusUnknown || q.Status == r.Status) &&
-		!r.Created.Before(q.Since)
-}
-
-// pageSize is how many records are read at once.
-const pageSize = 50
-
-// prefix starts every job's id.
-const prefix = "job-"
-
-var jobID = regexp.MustCompile(`^job-[0-9a-z]{26}$`)
-
-// each calls f with every record, newest first, until f returns false. Records of another version are passed over.
-func (s *Store) each(ctx context.Context, f func(disdel.Record) bool) error {
-	start, skip := prefix+"\ufff0", 0
-	for {
-		last, n, err := s.page(ctx, start, skip, f)
-		if err != nil || n < pageSize {
-			return err
-		}
-		start, skip = last, 1
-	}
-}
-
-// page reads one page of each; n is 0 once f wants no more.
-func (s *Store) page(ctx context.Context, start string, skip int, f func(disdel.Record) bool) (last string, n int, err error) {
-	rows := s.db.AllDocs(ctx, kivik.Params(map[string]any{
-		"descending": true, "include_docs": true, "limit": pageSize, "skip": skip, "startkey": start, "endkey": prefix,
-	}))
-	for rows.Next() {
-		n++
-		var raw json.RawMessage
-		if err := rows.ScanDoc(&raw); err != nil {
-			return "", 0, errors.Join(wrap(err, "list records", ""), rows.Close())
-		}
-		if last, err = rows.ID(); err != nil {
-			return "", 0, errors.Join(wrap(err, "list records", ""), rows.Close())
-		}
-		if r, err := decode(raw); err == nil && !f(r) {
-			return "", 0, rows.Close()
-		}
-	}
-	return last, n, wrap(rows.Err(), "list records", "")
-}
-
-// List returns records, newest first.
-func (s *Store) List(ctx context.Context, q Query) ([]disdel.Record, error) {
-	if q.Limit == 0 {
-		q.Limit = 50
-	}
-	out := []disdel.Record{}
-	err := s.each(ctx, func(r disdel.Record) bool {
-		if q.matches(&r) {
-			out = append(out, r)
-		}
-		return len(out) < q.Limit
-	})
-	return out, err
-}
-
-// Resolve finds the job that a person means: an id, the start of one, "@last", or a job's name (its newest). It returns
-// NotFound, and Conflict with the candidates for a start that several ids share.
-func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
-	if jobID.MatchString(ref) { // anything else may be a place of CouchDB's own
-		if _, err := s.Get(ctx, disdel.JobID(ref)); err == nil {
-			return disdel.JobID(ref), nil
-		} else if disdel.KindOf(err) != disdel.NotFound {
-			return "", err
-		}
-	}
-	var byName disdel.JobID
-	var byPrefix []string
-	err := s.each(ctx, func(r disdel.Record) bool {
-		id := string(r.ID)
-		if byName == "" && (ref == "@last" || ref == r.Job.Metadata.Name) {
-			byName = r.ID
-		}
-		if ref != "" && (strings.HasPrefix(id, ref) || strings.HasPrefix(id, prefix+ref)) {
-			byPrefix = append(byPrefix, id)
-		}
-		return byName == ""
-	})
-	switch {
-	case err != nil:
-		return "", err
-	case byName != "":
-		return byName, nil
-	case len(byPrefix) == 1:
-		return disdel.JobID(byPrefix[0]), nil
-	case len(byPrefix) > 1:
-		slices.Sort(byPrefix)
-		return "", &disdel.Error{
-			Kind: disdel.Conflict, Op: "find job", Msg: fmt.Sprintf("%d jobs start with %q", len(byPrefix), ref),
-			Hint: "one of: " + strings.Join(byPrefix[:min(5, len(byPrefix))], ", "),
-		}
-	default:
-		return "", &disdel.Error{Kind: disdel.NotFound, Op: "find job", Msg: fmt.Sprintf("there is no job %q", ref), Hint: "disdel history lists them; disdel quickstart runs a first one"}
-	}
-}
-
-// similarLimit bounds how many records a plan looks at.
-const similarLimit = 100
-
-// Similar returns records of the same network, data set, batch size and backend, newest first: one backend's durations say
-// nothing of the other's.
-func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, error) {
-	selector := map[string]any{
-		"job.data.source":        map[string]any{"$eq": job.Data.Source},
-		"job.training.batchSize": map[string]any{"$eq": job.Training.BatchSize},
-	}
-	if job.Model.Name != "" {
-		selector["job.model.name"] = map[string]any{"$eq": job.Model.Name}
-	}
-	rows := s.db.Find(ctx, map[string]any{"selector": selector, "limit": similarLimit})
-	var out []disdel.Record
-	for rows.Next() {
-		var raw json.RawMessage
-		if err := rows.ScanDoc(&raw); err != nil {
-			rows.Close()
-			return nil, wrap(err, "find similar jobs", "")
-		}
-		if r, err := decode(raw); err == nil && r.Job.Training.Backend == job.Training.Backend &&
-			r.Job.Model.Custom == job.Model.Custom && reflect.DeepEqual(r.Job.Model.Layers, job.Model.Layers) {
-			out = append(out, r)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, wrap(err, "find similar jobs", "")
-	}
-	slices.SortFunc(out, func(a, b disdel.Record) int { return strings.Compare(string(b.ID), string(a.ID)) })
-	return out, nil
-}
-
-// Recent returns the newest records of jobs of any kind, newest first: what estimates and forecasts learn from where no job of
-// the same kind has run.
-func (s *Store) Recent(ctx context.Context, limit int) ([]disdel.Record, error) {
-	return s.List(ctx, Query{Limit: limit})
+	return &disdel.Error{Kind: disdel.Corrupt, Op: "read record", Msg: head.ID, Err: err}
 }
 
 // Delete removes a record. It returns NotFound.

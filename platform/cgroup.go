@@ -3,7 +3,9 @@ package platform
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -72,8 +74,37 @@ func writeTo(file, text string) bool {
 	return errors.Join(err, f.Close()) == nil
 }
 
+// groupName names a platform's groups by its process and by the namespace that this number is of: what the process table
+// here says of another namespace's number means nothing. A process may have several platforms.
+func groupName() string {
+	return fmt.Sprintf("disdel-%d-%s-%s", os.Getpid(), processSpace(), newID()[:8])
+}
+
+// processSpace is the number of this process's own namespace of processes, 0 where it cannot be told.
+func processSpace() string {
+	link, _ := os.Readlink("/proc/self/ns/pid") // pid:[4026531836]
+	_, number, _ := strings.Cut(link, "[")
+	return cmp.Or(strings.TrimSuffix(number, "]"), "0")
+}
+
+// leftGroups lists the groups that platforms of this namespace of processes left whose process is gone.
+func leftGroups(parent string) []string {
+	var out []string
+	names, _ := filepath.Glob(filepath.Join(parent, "disdel-*-"+processSpace()+"-*")) // the pattern is well-formed
+	for _, name := range names {
+		var pid int
+		if _, err := fmt.Sscanf(filepath.Base(name), "disdel-%d-", &pid); err != nil || pid <= 0 {
+			continue
+		}
+		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 func removeStaleGroups(parent string) {
-	for _, left := range stale(filepath.Join(parent, "disdel-*")) {
+	for _, left := range leftGroups(parent) {
 		members, _ := filepath.Glob(filepath.Join(left, "c-*")) // the pattern is well-formed
 		for _, dir := range append(members, left) {
 			os.Remove(dir) //nolint:errcheck // the kernel may still be emptying it; the next platform tries again

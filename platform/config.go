@@ -1,13 +1,8 @@
 package platform
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -69,6 +64,14 @@ type Config struct {
 	DataDir        string        // of the state, which then survives a restart; empty: a temporary file
 	MaxActivations int           // kept of each namespace; the oldest go first
 	BlockingWait   time.Duration // after which a blocking invocation is answered with its id alone
+
+	// Origins are the web pages that may call, as http://HOST:PORT. Empty: none. Pages of any other origin are refused,
+	// whatever key they have.
+	Origins []string
+	// Hosts are further names that requests may call the platform by, beside localhost and its address.
+	Hosts []string
+
+	Likeness // to an OpenWhisk as people run it
 }
 
 // guestKey is the key of the namespace guest in OpenWhisk's standalone.conf and its clients' documents.
@@ -106,7 +109,12 @@ func (c *Config) validate() error {
 		return bad("a limit's minimum is above its maximum")
 	case c.MaxActivations <= 0 || c.BlockingWait <= 0:
 		return bad("the bound on activations and the wait of blocking invocations must be positive")
+	case c.LateRecords < 0 || c.LateSlots < 0:
+		return bad("what is late cannot be early")
 	default:
+		if err := c.validateGate(); err != nil {
+			return err
+		}
 		return validateNamespaces(c.Namespaces, Namespace{Name: c.Namespace, Key: c.AuthKey})
 	}
 }
@@ -117,34 +125,4 @@ func listenLoopback() (net.Listener, error) {
 		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Err: err}
 	}
 	return l, nil
-}
-
-// stale lists what platforms whose process is gone left under a pattern: a platform that was killed could not clean up.
-func stale(pattern string) []string {
-	var out []string
-	names, _ := filepath.Glob(pattern) // the pattern is well-formed
-	for _, name := range names {
-		var pid int
-		if _, err := fmt.Sscanf(filepath.Base(name), "disdel-%d-", &pid); err != nil || pid <= 0 {
-			continue
-		}
-		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-func makeRoot(dir string) (string, error) {
-	if dir == "" {
-		dir = os.TempDir()
-	}
-	for _, left := range stale(filepath.Join(dir, "disdel-*")) {
-		os.RemoveAll(left) //nolint:errcheck // may be another user's
-	}
-	root, err := os.MkdirTemp(dir, fmt.Sprintf("disdel-%d-", os.Getpid()))
-	if err != nil {
-		return "", &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Err: err, Hint: "free space in the folder for temporary files, or set TMPDIR"}
-	}
-	return root, nil
 }

@@ -45,7 +45,7 @@ type fence interface {
 func sharesOfPool(memory, pool disdel.Bytes) int { return int(max(2, 1024*memory/pool)) }
 
 func newFencer() fencer {
-	name := fmt.Sprintf("disdel-%d-%s", os.Getpid(), newID()[:8]) // a process may have several platforms
+	name := groupName()
 	for _, g := range []groups{groupsV2(name), groupsV1(name)} {
 		if g.usable() {
 			return g

@@ -3,6 +3,7 @@ package platform
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -76,19 +77,19 @@ func (p *Platform) routes() []route {
 	return out
 }
 
-// Handler is the REST API.
+// Handler is the REST API, behind a gate that keeps web pages out.
 func (p *Platform) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range p.routes() {
-		mux.HandleFunc(rt.path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, p.dispatch(&rt)) })
+		mux.HandleFunc(rt.path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, p.dispatch(&rt, w)) })
 	}
 	nowhere := func(*http.Request) (int, any, error) { return 0, nil, problem{404, textNoRoute} }
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, nowhere) })
-	return mux
+	return p.gate(mux)
 }
 
 // dispatch finds the caller and the method; a preflight request carries no key.
-func (p *Platform) dispatch(rt *route) func(*http.Request) (int, any, error) {
+func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		if r.Method == http.MethodOptions {
 			return 200, nil, nil
@@ -98,6 +99,7 @@ func (p *Platform) dispatch(rt *route) func(*http.Request) (int, any, error) {
 			if err := p.authorize(q, rt.shared); err != nil {
 				return 0, nil, err
 			}
+			q.Request = known(w, r)
 		}
 		f := rt.methods[r.Method]
 		if f == nil {
@@ -138,9 +140,12 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	}
 	status, body, err := f(r)
 	if err != nil {
-		pr, ok := err.(problem)
+		pr, ok := unwritable(err).(problem)
 		if !ok {
 			pr = problem{500, textInternal}
+			if errors.Is(err, disdel.Corrupt) {
+				pr.text = textDamaged(err)
+			}
 			p.cfg.Logger.WithError(err).Error("request failed")
 		}
 		status, body = pr.status, map[string]any{"error": pr.text, "code": id}
@@ -152,18 +157,15 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 		body = a.body
 	}
 	if status == http.StatusUnauthorized {
+		patience{w, r}.refuse()
 		h.Set("WWW-Authenticate", `Basic realm="OpenWhisk secure realm"`)
 	}
 	writeJSON(w, status, body)
 	p.cfg.Logger.WithField("status", status).WithField("request", r.Method+" "+r.URL.Path).Trace("served")
 }
 
-// writeJSON sends a body, if there is one, with the headers that let pages of other origins call.
+// writeJSON sends a body, if there is one.
 func writeJSON(w http.ResponseWriter, status int, body any) {
-	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Origin, X-Requested-With, Content-Type, Accept, User-Agent")
-	h.Set("Access-Control-Allow-Methods", "GET, DELETE, POST, PUT, HEAD")
 	if body == nil {
 		w.WriteHeader(status)
 		return
@@ -172,7 +174,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	if err != nil {
 		status, data = 500, []byte(`{"error":"`+textInternal+`"}`)
 	}
-	h.Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	w.Write(data) //nolint:errcheck // the client went away
 }

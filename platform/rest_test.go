@@ -159,7 +159,7 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		{"PUT", "_/actions/b", `{`, 400, "The request content was malformed:\nunexpected end of JSON input"},
 		{"PUT", "_/actions/b", `{}`, 400, "exec undefined"},
 		{"PUT", "_/actions/b", `{"exec":{"kind":"disdel:1"}}`, 400, "The request content was malformed:\n'code' must be a string or attachment object defined in 'exec' for 'disdel:1' actions"},
-		{"PUT", "_/actions/b", `{"exec":{"kind":"cobol:default","code":"x"}}`, 400, "The specified runtime 'cobol:default' is not supported by this platform. Valid values are: 'disdel:1'."},
+		{"PUT", "_/actions/b", `{"exec":{"kind":"cobol:default","code":"x"}}`, 400, "The request content was malformed:\nThe specified runtime 'cobol:default' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'."},
 		{"PUT", "_/actions/b!", code("echo", ""), 400, "The name of the entity contains illegal characters."},
 		{"PUT", "_/actions/" + strings.Repeat("b", 257), code("echo", ""), 400, "Name segement longer than allowed: 257 > 256."},
 		{"PUT", "_/actions/b", code("echo", `"parameters":[{"key":"x","value":"`+large+`"}]`), 413, "parameters larger than allowed: 1048579 > 1048576 bytes."},
@@ -188,15 +188,6 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		if got.status != c.status || got.text() != c.text || got.at("code") != got.header.Get("X-Request-ID") {
 			t.Errorf("%s %.60s %.80s: %d %q, want %d %q", c.method, c.path, c.body, got.status, got.body, c.status, c.text)
 		}
-	}
-}
-
-// A page of another origin may call: the preflight needs no key.
-func TestPreflightsAreAnswered(t *testing.T) {
-	p := start(t, nil)
-	r := ask(t, p, "", "OPTIONS", "_/actions/a", "")
-	if r.status != 200 || r.header.Get("Access-Control-Allow-Origin") != "*" || r.header.Get("Access-Control-Allow-Methods") != "GET, DELETE, POST, PUT, HEAD" {
-		t.Errorf("%d %v", r.status, r.header)
 	}
 }
 

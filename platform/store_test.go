@@ -47,7 +47,7 @@ func TestAStateInADataFolderSurvivesARestart(t *testing.T) {
 
 func TestWithoutADataFolderNothingIsLeft(t *testing.T) {
 	p := start(t, nil) // its clean-up looks for what is left
-	if _, err := os.Stat(filepath.Join(p.root, "platform.db")); err != nil {
+	if _, err := os.Stat(filepath.Join(p.root.dir, "platform.db")); err != nil {
 		t.Error(err)
 	}
 }

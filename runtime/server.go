@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +31,7 @@ type Config struct {
 	Stdout, Stderr io.Writer                            // nil: the process's
 	Memory         func() (resident, peak disdel.Bytes) // nil: Memory
 	Concurrency    int                                  // activations at once; 0: one
+	BodyWait       time.Duration                        // for a request's body; 0: 2 minutes
 	Setenv         func(key, value string) error        // nil: os.Setenv, the process being the container
 }
 
@@ -66,6 +69,9 @@ func New(handlers map[disdel.Task]Handler, cfg Config) *Server {
 	if cfg.Setenv == nil {
 		cfg.Setenv = os.Setenv
 	}
+	if cfg.BodyWait == 0 {
+		cfg.BodyWait = 2 * time.Minute
+	}
 	cfg.Concurrency = max(cfg.Concurrency, 1)
 	return &Server{handlers: handlers, cfg: cfg}
 }
@@ -85,7 +91,7 @@ func Listen(address string) (net.Listener, error) {
 
 // Serve answers on l until ctx ends, then lets a running activation finish for a second.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second} // no write timeout: an action may take hours
+	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute} // no write timeout: an action may take hours
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	select {
@@ -108,8 +114,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusMethodNotAllowed, failure("only POST is answered"))
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := s.read(w, r)
 	if err != nil {
+		w.Header().Set("Connection", "close")
 		answer(w, http.StatusRequestEntityTooLarge, failure("the request is too large or was cut off"))
 		return
 	}
@@ -121,6 +128,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		answer(w, http.StatusNotFound, failure("there is only /init and /run"))
 	}
+}
+
+// read reads a request's body, for which there is a time: who sends no end of it must not hold the container. It bounds
+// reading alone, as an activation takes what time it has.
+func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	control := http.NewResponseController(w)
+	control.SetReadDeadline(time.Now().Add(s.cfg.BodyWait)) //nolint:errcheck // a recorder of tests has no deadlines
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		control.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
+	}
+	return body, err
 }
 
 func failure(text string) map[string]any { return map[string]any{"error": text} }
@@ -165,7 +184,7 @@ func (s *Server) init(w http.ResponseWriter, body []byte) {
 		answer(w, http.StatusBadRequest, failure(fmt.Sprintf("there is no task %q", req.Value.Main)))
 		return
 	}
-	if err := s.setenv(req.Value.Env); err != nil {
+	if err := s.setenv(s.taken(req.Value.Env)); err != nil {
 		answer(w, http.StatusBadRequest, failure(fmt.Sprintf("the environment cannot be set: %v", err)))
 		return
 	}
@@ -194,6 +213,33 @@ func (r *runRequest) environment() map[string]string {
 		env["__OW_DEADLINE"] = strconv.FormatInt(int64(r.Deadline), 10)
 	}
 	return env
+}
+
+// ofInvoker are the variables of OpenWhisk's that its invoker sends with /init.
+var ofInvoker = []string{
+	"__OW_NAMESPACE", "__OW_ACTION_NAME", "__OW_ACTION_VERSION", "__OW_ACTIVATION_ID", "__OW_TRANSACTION_ID", "__OW_DEADLINE", "__OW_API_KEY",
+}
+
+// taken is the environment of /init without what is the container's own: which programs and libraries run, what they trust,
+// and what OpenWhisk itself says. The log tells what was left out.
+func (s *Server) taken(env map[string]string) map[string]string {
+	out := maps.Clone(env)
+	maps.DeleteFunc(out, func(name, _ string) bool { return reserved(name) })
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if reserved(name) {
+			fmt.Fprintf(s.cfg.Stderr, "the variable %q of /init was not taken: it is the container's own\n", name)
+		}
+	}
+	return out
+}
+
+func reserved(name string) bool {
+	switch name {
+	case "PATH", "IFS", "ENV", "BASH_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GOTRACEBACK":
+		return true
+	}
+	own := strings.HasPrefix(name, "__OW_") && !slices.Contains(ofInvoker, name)
+	return own || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "GLIBC_")
 }
 
 // setenv sets what has a value.
@@ -229,11 +275,11 @@ func (s *Server) run(ctx context.Context, w http.ResponseWriter, body []byte) {
 		answer(w, status, failure(why))
 		return
 	}
-	defer s.end()
 	if len(req.Value) == 0 {
 		req.Value = json.RawMessage("{}")
 	}
 	result, err := s.call(ctx, h, req)
+	s.end() // before the answer: who has it finds the log whole
 	if err != nil {
 		answer(w, http.StatusOK, map[string]any{"error": disdel.AsError(err)}) // OpenWhisk's "application error"
 		return
@@ -291,7 +337,7 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 		defer func() { done <- o }()
 		defer func() {
 			if r := recover(); r != nil {
-				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s", r, debug.Stack())
+				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s%s", r, origin(r), debug.Stack())
 				o = outcome{nil, &disdel.Error{
 					Kind: disdel.Internal, Code: disdel.CodePanicked, Op: string(s.task), Msg: fmt.Sprintf("the action panicked: %v", r),
 					Hint: "this is a defect of disdel; please report it with the activation's log",
@@ -318,6 +364,14 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 			}
 		}
 	}
+}
+
+// origin is the stack of the goroutine where a panic began, where what was raised here tells of another one.
+func origin(raised any) []byte {
+	if p, ok := raised.(interface{ Stack() []byte }); ok {
+		return p.Stack()
+	}
+	return nil
 }
 
 // limit is the configured one, else the request's own.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine/kernel"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -103,6 +105,31 @@ func (c *container) post(path, body string) (int, string, http.Header) {
 
 func initBody(main string) string {
 	return fmt.Sprintf(`{"value":{"name":"a","main":%q,"binary":false,"code":"x","env":{"__OW_ACTION_NAME":"/guest/a"}}}`, main)
+}
+
+// A panic of a kernel's worker is answered like one of the action itself, and the log says where it was.
+func TestAPanicInAKernelIsAnswered(t *testing.T) {
+	var log bytes.Buffer
+	set := kernel.Sets()[len(kernel.Sets())-1]
+	s := New(map[disdel.Task]Handler{"train": func(context.Context, json.RawMessage) (any, error) {
+		kernel.NewTeam(set, 3, 1).Run(func(w *kernel.Worker) {
+			if w.ID == 2 {
+				panic("index out of range")
+			}
+			w.Sync()
+		})
+		return nil, nil
+	}}, Config{Stderr: &log})
+	for _, c := range []struct{ path, body, want string }{{"/init", initBody("train"), "ok"}, {"/run", `{"value":{}}`, "the action panicked: index out of range"}} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body)))
+		if !strings.Contains(w.Body.String(), c.want) || strings.Contains(w.Body.String(), "goroutine") {
+			t.Errorf("%s: %s", c.path, w.Body)
+		}
+	}
+	if !strings.Contains(log.String(), "TestAPanicInAKernelIsAnswered.func1.1") {
+		t.Errorf("the log has no place:\n%s", &log)
+	}
 }
 
 // The scenarios of OpenWhisk's documentation of action containers.

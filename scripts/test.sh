@@ -15,6 +15,7 @@ plain=$(grep -E "$heavy" <<<"$packages")
 
 # shellcheck disable=SC2086 # one argument a package
 go test -race -timeout 10m $raced
+export CGO_ENABLED=0 # as the released program is built
 go test -timeout 5m -run 'Memory|Watch' ./platform # the race detector multiplies memory, so these are left out above
 # shellcheck disable=SC2086
 go test -timeout 15m $plain

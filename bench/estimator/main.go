@@ -17,28 +17,44 @@ import (
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	only := flag.String("only", "", "run trials whose name contains this")
-	what := flag.String("parts", "memory,timeouts", "what to measure, of memory, timeouts and headline")
+	what := flag.String("parts", "memory,generated,timeouts,forecasts", "what to measure, of memory, generated, timeouts, forecasts and headline")
+	seed := flag.Uint64("seed", 1, "of the jobs of the parts generated and forecasts")
+	threads := flag.Int("burn", 0, "only keep so many threads busy")
 	flag.Parse()
-	if err := bench(*program, *only, *what); err != nil {
+	if *threads > 0 {
+		burning(*threads)
+	}
+	if err := bench(*program, *only, *what, *seed); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
 // parts are the subjects that figures are taken of. only chooses trials by their name.
-var parts = map[string]func(ctx context.Context, program, only string) error{
-	"memory":   memoryPart,
-	"timeouts": timeouts,
-	"headline": headline,
+func parts(seed uint64) map[string]func(ctx context.Context, program, only string) error {
+	return map[string]func(ctx context.Context, program, only string) error{
+		"memory": func(ctx context.Context, program, only string) error {
+			if err := speed(); err != nil {
+				return err
+			}
+			return memoryPart(ctx, program, "", named(suite(), only))
+		},
+		"generated": func(ctx context.Context, program, only string) error {
+			return memoryPart(ctx, program, "generated_", named(generate(seed, generatedJobs), only))
+		},
+		"timeouts":  timeouts,
+		"forecasts": func(ctx context.Context, program, _ string) error { return forecastsPart(ctx, program, seed) },
+		"headline":  headline,
+	}
 }
 
-func bench(program, only, what string) error {
+func bench(program, only, what string, seed uint64) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
 	}
 	for name := range strings.SplitSeq(what, ",") {
-		part, ok := parts[name]
+		part, ok := parts(seed)[name]
 		if !ok {
 			return fmt.Errorf("there is no part %q", name)
 		}
@@ -49,16 +65,14 @@ func bench(program, only, what string) error {
 	return nil
 }
 
-func memoryPart(ctx context.Context, program, only string) (err error) {
-	if err := speed(); err != nil {
-		return err
-	}
+// memoryPart runs trials and prints their figures with prefix before the names.
+func memoryPart(ctx context.Context, program, prefix string, trials []trial) (err error) {
 	r, err := newRig(ctx, program, roomy)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	return memory(ctx, r, named(suite(), only))
+	return memory(ctx, r, prefix, trials)
 }
 
 // named is the trials whose name contains part.
@@ -76,6 +90,9 @@ func pass(ctx context.Context, r *rig, trials []trial, e estimator.Estimator) ([
 		}
 		tell(t, rec)
 		out = append(out, *rec)
+		if err := r.clean(ctx, t); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +17,6 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/controller"
-	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/executor"
@@ -149,7 +150,7 @@ func (r *rig) close() error {
 
 // resolve adds a trial's data set and reads its job.
 func (r *rig) resolve(ctx context.Context, t trial) (controller.Resolved, error) {
-	file, err := jobfile.Parse(t.String(), []byte(t.job()), nil)
+	file, err := t.parse()
 	if err == nil {
 		err = t.addData(ctx, r.data)
 	}
@@ -186,7 +187,72 @@ func (r *rig) submit(ctx context.Context, t trial, e estimator.Estimator) (*disd
 	if err != nil {
 		return nil, err
 	}
-	return r.execute(ctx, r.run, r.spec(t, job, plan), job.Data)
+	spec := r.spec(t, job, plan)
+	rec, err := r.execute(ctx, r.invoker(t), spec, job.Data)
+	if err != nil || !t.resumed || rec.Status != disdel.StatusSucceeded {
+		return rec, err
+	}
+	again, err := r.resume(ctx, t, spec, job.Data)
+	if err == nil { // one record: peaks of both, and what ended the second
+		rec.Activations, rec.Status, rec.Failure = append(rec.Activations, again.Activations...), again.Status, again.Failure
+	}
+	return rec, err
+}
+
+// resume trains the last round of a job again, in new containers, from the checkpoint that the round before left.
+func (r *rig) resume(ctx context.Context, t trial, spec controller.Spec, data disdel.DataInfo) (*disdel.Record, error) {
+	c, _, err := r.models.NewestCheckpoint(ctx, controller.CheckpointFolder(spec.ID))
+	if err != nil {
+		return nil, err
+	}
+	r.jobs++
+	spec.ID, spec.From, spec.Resumes = disdel.JobID(fmt.Sprintf("job-%026d", r.jobs)), &c, 1
+	spec.Plan.Actions = slices.Clone(spec.Plan.Actions)
+	for i := range spec.Plan.Actions {
+		a := &spec.Plan.Actions[i]
+		a.Name = disdel.ActionName(controller.Package(spec.ID) + "/" + string(a.Task))
+	}
+	return r.execute(ctx, r.invoker(t), spec, data)
+}
+
+// clean deletes what a trial left: weights, checkpoints and, where it is nobody else's, its data set.
+func (r *rig) clean(ctx context.Context, t trial) error {
+	err := errors.Join(os.RemoveAll(filepath.Join(r.home, "models", "weights")), os.RemoveAll(filepath.Join(r.home, "models", "checkpoints")))
+	if t.name != "" {
+		_, removed := r.data.Remove(ctx, t.dataName())
+		err = errors.Join(err, removed)
+	}
+	return err
+}
+
+// invoker starts a trial's activations.
+func (r *rig) invoker(t trial) controller.Invoker {
+	if t.saves == 0 {
+		return r.run
+	}
+	return saving{r.run, t.saves}
+}
+
+// saving has train actions store their state inside a round as often as it says.
+type saving struct {
+	controller.Invoker
+	every disdel.Millis
+}
+
+func (s saving) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
+	if inv.Task == disdel.TaskTrain {
+		var req disdel.TrainRequest
+		if err := json.Unmarshal(inv.Params, &req); err != nil {
+			return "", err
+		}
+		req.SaveEvery = s.every
+		params, err := json.Marshal(req)
+		if err != nil {
+			return "", err
+		}
+		inv.Params = params
+	}
+	return s.Invoker.Invoke(ctx, inv)
 }
 
 // spec is the next job's.

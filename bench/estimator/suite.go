@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/dataset"
 )
 
@@ -25,9 +28,22 @@ type trial struct {
 	wire     string
 	timeout  string // short enough that a round takes several legs; "": the planner's
 	saved    bool   // checkpoints after every round
+
+	// Of generated trials.
+	name    string
+	layers  []string      // of a job file; nil: network is a name of the zoo
+	keras   string        // the text of Keras' model
+	classes int           // 0: ten
+	held    int           // rows held out; 0: two batches, or as many as train
+	share   float64       // above 0: the data set has no rows of its own for tests, and so many of its rows train
+	saves   disdel.Millis // between states that workers store inside a round; 0: as the controller says
+	resumed bool          // once it has ended, its last round is trained again from the checkpoint
 }
 
 func (t trial) String() string {
+	if t.name != "" {
+		return t.name
+	}
 	parts := []string{t.network, shape(t.input), fmt.Sprintf("b%d", t.batch), t.optimize, fmt.Sprintf("w%d r%d t%d e%d", t.workers, t.rows, t.threads, t.epochs)}
 	if t.clip {
 		parts = append(parts, "clip")
@@ -57,7 +73,31 @@ var optimizers = map[string]string{
 
 // dataName is the data set's: one for each shape and number of rows.
 func (t trial) dataName() string {
-	return strings.ToLower(fmt.Sprintf("d%s-%d-%d-%v", shape(t.input), t.rows*t.workers, min(t.rows, 2*t.batch), t.float))
+	if t.name != "" {
+		return strings.ReplaceAll(t.name, ".", "-")
+	}
+	return strings.ToLower(fmt.Sprintf("d%s-%d-%d-%v", shape(t.input), t.rows*t.workers, t.heldOut(), t.float))
+}
+
+func (t trial) heldOut() int { return cmp.Or(t.held, min(t.rows, 2*t.batch)) }
+
+func (t trial) classCount() int { return cmp.Or(t.classes, classes) }
+
+// model is what the job file says of its network.
+func (t trial) model() string {
+	switch {
+	case t.keras != "":
+		return "{keras: model.json}"
+	case t.layers != nil:
+		return "\n  layers:\n    - " + strings.Join(t.layers, "\n    - ")
+	default:
+		return "{name: " + t.network + "}"
+	}
+}
+
+// parse reads the trial's job file.
+func (t trial) parse() (jobfile.File, error) {
+	return jobfile.ParseWith(t.String(), []byte(t.job()), nil, func(string) ([]byte, error) { return []byte(t.keras), nil })
 }
 
 func (t trial) job() string {
@@ -71,14 +111,21 @@ func (t trial) job() string {
 	return fmt.Sprintf(`apiVersion: disdel/v1
 kind: TrainingJob
 metadata: {name: bench}
-model: {name: %s}
-data: {source: "dataset://%s"}
+model: %s
+data: {source: "dataset://%s"%s}
 training:
   epochs: %d
   batchSize: %d
   optimizer: %s
 %sdistribution: {workers: %d, sync: epoch%s}
-%s`, t.network, t.dataName(), t.epochs, t.batch, optimizers[t.optimize], extra, t.workers, t.aggregation(), t.rest())
+%s`, t.model(), t.dataName(), t.split(), t.epochs, t.batch, optimizers[t.optimize], extra, t.workers, t.aggregation(), t.rest())
+}
+
+func (t trial) split() string {
+	if t.share == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", split: {train: %.4f, validation: %.4f, seed: 7}", t.share, 1-t.share)
 }
 
 func (t trial) aggregation() string {
@@ -106,15 +153,17 @@ func (t trial) rest() string {
 	return out
 }
 
-// classes is what every data set of the suite has.
+// classes is what every data set of the zoo's suite has.
 const classes = 10
 
 // addData writes the trial's synthetic rows, a batch of them held out.
 func (t trial) addData(ctx context.Context, s *dataset.Store) error {
-	held := t.samples(min(t.rows, 2*t.batch))
-	_, err := s.Add(ctx, dataset.Input{
-		Name: t.dataName(), Title: "synthetic", Classes: classes, Scale: 1.0 / 255, Train: t.samples(t.rows * t.workers), Test: &held,
-	}, false)
+	in := dataset.Input{Name: t.dataName(), Title: "synthetic", Classes: t.classCount(), Scale: 1.0 / 255, Train: t.samples(t.rows * t.workers)}
+	if t.share == 0 {
+		held := t.samples(t.heldOut())
+		in.Test = &held
+	}
+	_, err := s.Add(ctx, in, false)
 	return err
 }
 
@@ -131,7 +180,7 @@ func (t trial) samples(rows int) dataset.Samples {
 		pixels[i] = byte(x >> 24)
 	}
 	for i := range s.Labels {
-		s.Labels[i] = int32(i % classes)
+		s.Labels[i] = int32(i % t.classCount())
 	}
 	s.U8 = pixels
 	if t.float {

@@ -29,6 +29,14 @@ func actionBinary(c *cli.Context) (string, error) {
 			Kind: disdel.Invalid, Msg: "a cluster cannot run the program of --action", Hint: "build an image whose entry point it is, and name it too: --image IMAGE",
 		}}
 	}
+	return actionPath(name)
+}
+
+// actionPath is where the program of --action is, "" for none.
+func actionPath(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
 	path, err := filepath.Abs(name)
 	if err == nil {
 		path, err = exec.LookPath(path)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/sirupsen/logrus"
@@ -19,70 +18,56 @@ func newApp(u *ui) *cli.App {
 		Name:                      "disdel",
 		Usage:                     "train deep-learning models as serverless actions on Apache OpenWhisk",
 		Description:               "Start with `disdel quickstart`. Flags may stand before or after operands.",
-		Version:                   version(),
 		Flags:                     globalFlags(),
-		Suggest:                   true,
 		HideHelpCommand:           true,
+		HideVersion:               true,
 		UseShortOptionHandling:    true,
 		DisableSliceFlagSeparator: true, // a value of --set may hold commas
 		Reader:                    u.in,
 		Writer:                    u.out,
 		ErrWriter:                 u.err,
 		ExitErrHandler:            func(*cli.Context, error) {},
-		OnUsageError:              usage,
+		OnUsageError:              u.usage,
 		CommandNotFound:           func(*cli.Context, string) {},
 		Before:                    func(c *cli.Context) error { return u.configure(c) },
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, resumeCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
-		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, runtimeCommand, helpCommand,
+		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, versionCommand, runtimeCommand, helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
 	}
 	app.Action = func(c *cli.Context) error {
 		if c.NArg() == 0 {
-			return cli.ShowAppHelp(c)
+			return errWantsHelp
 		}
-		return unknownCommand(app, c.Args().First())
+		return unknownCommand(app.Commands, "disdel", c.Args().First())
 	}
-	eachCommand(app.Commands, func(c *cli.Command) {
-		c.OnUsageError = usage
+	app.Setup() // before the names for help are set, which it would set otherwise
+	eachCommand("disdel", app.Commands, func(c *cli.Command) {
+		c.OnUsageError = u.usage
 		c.HideHelpCommand = true
-		c.CustomHelpTemplate = commandHelp
 	})
 	return app
 }
 
-func eachCommand(list []*cli.Command, f func(*cli.Command)) {
+// eachCommand calls f with every command of the tree, whose names for help are whole by then.
+func eachCommand(above string, list []*cli.Command, f func(*cli.Command)) {
 	for _, c := range list {
+		c.HelpName = above + " " + c.Name
 		f(c)
-		eachCommand(c.Subcommands, f)
+		eachCommand(c.HelpName, c.Subcommands, f)
 	}
-}
-
-func usage(c *cli.Context, err error, _ bool) error {
-	name := "disdel"
-	if c.Command != nil && c.Command.Name != "" && c.Command.Name != "disdel" {
-		name = c.Command.HelpName
-	}
-	return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: err.Error(), Hint: strings.TrimSpace(name) + " --help"}}
-}
-
-func unknownCommand(app *cli.App, name string) error {
-	hint := "disdel --help"
-	if near := cli.SuggestCommand(app.Commands, name); near != "" {
-		hint = "disdel " + strings.TrimSuffix(strings.TrimPrefix(near, "Did you mean \""), "\"?")
-	}
-	return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no command %q", name), Hint: hint}}
 }
 
 func globalFlags() []cli.Flag {
 	return []cli.Flag{
 		cli.HelpFlag, // urfave adds it only where there is no command named help
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", EnvVars: []string{"DISDEL_OUTPUT"}, Usage: "`FORMAT`: table, json or yaml"},
+		&cli.BoolFlag{Name: "version", Usage: "print the version"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", EnvVars: []string{"DISDEL_OUTPUT"}, Usage: "`FORMAT`: table, wide (every column, however narrow the terminal), json or yaml"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no messages, only data and errors"},
 		&cli.BoolFlag{Name: "plain", Usage: "never rewrite lines on the terminal"},
-		&cli.BoolFlag{Name: "verbose", Usage: "log what is done"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "log what is done"},
 		&cli.StringFlag{Name: "home", EnvVars: []string{"DISDEL_HOME"}, Usage: "`FOLDER` of data sets, models and history (default: $XDG_DATA_HOME/disdel or ~/.local/share/disdel)"},
 		&cli.StringFlag{Name: "storage", EnvVars: []string{"DISDEL_STORAGE"}, Usage: "blob `URL` of data sets and models (default: a folder of --home)"},
 		&cli.StringFlag{Name: "redis", EnvVars: []string{"DISDEL_REDIS"}, Usage: "`URL` of a Redis server (default: embedded), or several with commas between, over which updates are spread; the password of all of them may come from DISDEL_REDIS_PASSWORD"},
@@ -99,15 +84,40 @@ func globalFlags() []cli.Flag {
 
 // configure reads the global flags.
 func (u *ui) configure(c *cli.Context) error {
-	switch f := c.String("output"); f {
-	case "table", "json", "yaml":
-		u.format = f
-	default:
-		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no output format %q", f), Hint: "use -o table, -o json or -o yaml"}}
+	if f := c.String("output"); !u.take(f) {
+		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no output format %q", f), Hint: "use -o table, -o wide, -o json or -o yaml"}}
 	}
 	u.quiet = c.Bool("quiet")
 	u.live = u.live && !c.Bool("plain") && !u.quiet && os.Getenv("TERM") != "dumb"
 	return nil
+}
+
+// take sets the format of the output, if there is one of that name. Wide is a table as a pipe gets it.
+func (u *ui) take(format string) bool {
+	switch format {
+	case "table", "json", "yaml":
+		u.format = format
+	case "wide":
+		u.format, u.columns = "table", func() int { return 0 }
+	default:
+		return false
+	}
+	return true
+}
+
+// expect looks for the format of the output among the global flags before they are parsed: an error of the parser is told
+// in it too.
+func (u *ui) expect(globals []string) {
+	u.take(os.Getenv("DISDEL_OUTPUT"))
+	for i, flag := range globals {
+		name, value, inline := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+		if !inline && i+1 < len(globals) {
+			value = globals[i+1]
+		}
+		if name == "o" || name == "output" {
+			u.take(value)
+		}
+	}
 }
 
 func newLog(c *cli.Context, w io.Writer) *logrus.Logger {
@@ -145,20 +155,6 @@ func home(c *cli.Context) (string, error) {
 	return dir, nil
 }
 
-// version is what the binary says of itself: the module's version, or the revision it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return info.Main.Version + " (" + s.Value[:12] + ")"
-		}
-	}
-	return info.Main.Version
-}
-
 // operands checks how many operands a command got.
 func operands(c *cli.Context, least, most int) error {
 	if n := c.NArg(); n < least || n > most {
@@ -183,21 +179,3 @@ func count(least, most int) string {
 		return fmt.Sprintf("%d to %d operands", least, most)
 	}
 }
-
-const commandHelp = `NAME:
-   {{.HelpName}} - {{.Usage}}
-
-USAGE:
-   {{if .UsageText}}{{.UsageText}}{{else}}{{.HelpName}}{{if .VisibleFlags}} [options]{{end}} {{.ArgsUsage}}{{end}}
-{{if .Description}}
-{{.Description}}
-{{end}}{{if .Subcommands}}
-COMMANDS:{{range .VisibleCommands}}
-   {{join .Names ", "}}{{"\t"}}{{.Usage}}{{end}}
-{{end}}{{if .VisibleFlags}}
-OPTIONS:
-   {{range $i, $f := .VisibleFlags}}{{if $i}}
-   {{end}}{{$f}}{{end}}
-{{end}}
-Global options (-o json, --home, --redis ...): disdel --help
-`

@@ -14,8 +14,7 @@ func normalize(app *cli.App, args []string) []string {
 	if len(args) == 0 {
 		return args
 	}
-	s := sorter{global: flagTable(app.Flags)}
-	s.split(app.Commands, args[1:])
+	s := deal(app, args)
 	out := append([]string{args[0]}, s.globals...)
 	out = append(out, s.path...)
 	out = append(out, s.own...)
@@ -25,11 +24,19 @@ func normalize(app *cli.App, args []string) []string {
 	return append(out, s.operands...)
 }
 
+// deal sorts the arguments of a command line, the first of which is the program.
+func deal(app *cli.App, args []string) *sorter {
+	s := &sorter{global: flagTable(app.Flags)}
+	s.split(app.Commands, args[1:])
+	return s
+}
+
 // sorter deals the arguments out.
 type sorter struct {
 	global, local                map[string]bool // flag name -> takes a value
 	globals, path, own, operands []string
 	dashes                       bool
+	help, version                bool // asked for anywhere, of the command at the end of path
 }
 
 func (s *sorter) split(commands []*cli.Command, args []string) {
@@ -41,7 +48,7 @@ func (s *sorter) split(commands []*cli.Command, args []string) {
 			s.operands = append(s.operands, args[1:]...)
 			return
 		case strings.HasPrefix(arg, "-") && arg != "-":
-			args = s.flag(args)
+			args = s.flag(append(s.letters(arg), args[1:]...))
 		default:
 			if c := s.command(commands, arg); c != nil {
 				s.path = append(s.path, arg)
@@ -60,6 +67,10 @@ func (s *sorter) command(commands []*cli.Command, name string) *cli.Command {
 	if len(s.operands) > 0 {
 		return nil
 	}
+	return commandOf(commands, name)
+}
+
+func commandOf(commands []*cli.Command, name string) *cli.Command {
 	for _, c := range commands {
 		if c.HasName(name) {
 			return c
@@ -68,11 +79,38 @@ func (s *sorter) command(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
+// letters takes flags of one letter that were written together apart: -qo json is -q -o json.
+func (s *sorter) letters(arg string) []string {
+	if _, known := s.takes(strings.TrimLeft(arg, "-")); known || strings.HasPrefix(arg, "--") || strings.Contains(arg, "=") {
+		return []string{arg}
+	}
+	var out []string
+	for i, letter := range arg[1:] {
+		value, known := s.takes(string(letter))
+		if !known || value && i < len(arg)-2 {
+			return []string{arg}
+		}
+		out = append(out, "-"+string(letter))
+	}
+	return out
+}
+
+// takes says whether a flag takes a value, and whether there is such a flag here.
+func (s *sorter) takes(name string) (value, known bool) {
+	if value, known = s.local[name]; !known {
+		value, known = s.global[name]
+	}
+	return value, known
+}
+
 // flag takes one flag, and its value if it has one, off args.
 func (s *sorter) flag(args []string) []string {
 	name, _, inline := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
 	to, takes := &s.own, s.local[name]
 	if _, own := s.local[name]; !own {
+		if s.asks(name, inline) {
+			return args[1:]
+		}
 		if value, ok := s.global[name]; ok {
 			to, takes = &s.globals, value
 		}
@@ -83,6 +121,21 @@ func (s *sorter) flag(args []string) []string {
 	}
 	*to = append(*to, args[:n]...)
 	return args[n:]
+}
+
+// asks notes a wish for help or the version. Of which command help is wanted is known when all arguments are dealt out.
+func (s *sorter) asks(name string, inline bool) bool {
+	switch {
+	case inline:
+		return false
+	case name == "help" || name == "h":
+		s.help = true
+	case name == "version":
+		s.version = true
+	default:
+		return false
+	}
+	return true
 }
 
 func flagTable(flags []cli.Flag) map[string]bool {

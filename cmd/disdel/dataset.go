@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,14 +24,6 @@ func datasetCommand(u *ui) *cli.Command {
 		Subcommands: []*cli.Command{datasetAdd(u), datasetList(u), datasetShow(u), datasetSample(u), datasetRemove(u)},
 		Action:      needSubcommand,
 	}
-}
-
-// needSubcommand answers a command that only groups others.
-func needSubcommand(c *cli.Context) error {
-	if c.NArg() == 0 {
-		return cli.ShowSubcommandHelp(c)
-	}
-	return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("%s has no command %q", c.Command.HelpName, c.Args().First()), Hint: c.Command.HelpName + " --help"}}
 }
 
 // ensureBuiltin adds a data set that this program carries, if it is not there.
@@ -184,15 +177,15 @@ func datasetList(u *ui) *cli.Command {
 				return err
 			}
 			return withSets(c, u, func(ctx context.Context, store *dataset.Store) error {
-				list, err := store.List(ctx)
-				if err != nil {
-					return err
+				list, faults := store.List(ctx)
+				if faults != nil && len(list) == 0 {
+					return faults
 				}
 				docs := make([]setDocument, len(list))
 				for i, m := range list {
 					docs[i] = describeSet(m)
 				}
-				return u.show(docs, func(w io.Writer) { printSets(w, list) })
+				return errors.Join(u.show(docs, func(w io.Writer) { printSets(w, list) }), faults)
 			})
 		},
 	}
@@ -224,20 +217,6 @@ func datasetShow(u *ui) *cli.Command {
 					printSets(w, []dataset.Manifest{m})
 					fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", m.License, m.Checksum(), strings.Join(m.ClassNames, ", "))
 				})
-			})
-		},
-	}
-}
-
-func datasetRemove(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "remove", Usage: "remove a data set", ArgsUsage: "NAME",
-		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
-				return err
-			}
-			return withSets(c, u, func(ctx context.Context, store *dataset.Store) error {
-				return store.Remove(ctx, c.Args().First())
 			})
 		},
 	}
@@ -289,7 +268,11 @@ func sample(ctx context.Context, store *dataset.Store, name string, rows []int, 
 	}
 	doc = sampleDocument{Shape: m.Sample, Labels: make([]int32, len(rows))}
 	x := make([]float32, len(rows)*shard.SampleLen())
-	shard.Batch(rows, x, doc.Labels)
+	places := make([]int32, len(rows))
+	for i, r := range rows {
+		places[i] = int32(r)
+	}
+	shard.Batch(places, x, doc.Labels)
 	for i := range rows {
 		doc.Inputs = append(doc.Inputs, x[i*shard.SampleLen():(i+1)*shard.SampleLen()])
 	}

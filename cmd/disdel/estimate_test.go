@@ -33,7 +33,7 @@ func timedCell(batch, workers int, seconds, cost float64) controller.Cell {
 // compared is a grid of which one cell does not fit, with times.
 func compared() estimateDocument {
 	own := timedCell(64, 2, 75, 9.5)
-	own.Own, own.Front = true, true
+	own.Own, own.Front, own.Forecast.Measured, own.Forecast.Jobs = true, true, true, 3
 	fast := timedCell(64, 4, 48, 10.1)
 	fast.Front = true
 	return estimateDocument{
@@ -48,14 +48,16 @@ func TestWhatIfTable(t *testing.T) {
 	var b bytes.Buffer
 	printWhatIf(&b, *compared().WhatIf, "job.yaml")
 	want := `
-WORKERS  BATCH  MEMORY MB    LIMIT  TIME s       COST GB-S
-1        64     168/190/231  256    104/130/162  9.4/10/12
-2        64     168/190/231  256    60/75/94     8.6/9.5/11  <- in file, front
-4        64     168/190/231  256    38/48/60     9.1/10/12   front
+WORKERS  BATCH  MEMORY MB    LIMIT  TIME s       COST GB-S   BASIS
+1        64     168/190/231  256    104/130/162  9.4/10/12   extrapolated
+2        64     168/190/231  256    60/75/94     8.6/9.5/11  measured      <- in file, front
+4        64     168/190/231  256    38/48/60     9.1/10/12   extrapolated  front
 1        512    -/612/-      needs 612 MB, above 512 MB
 note   low/likely/high: nine of ten cases are between low and high; memory is
        the peak of one train action
        front: no other line is both faster and of less cost
+       basis: measured where a job of just these workers and batch ran; else
+       extrapolated from others, or a probe's rate
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -69,7 +71,7 @@ func TestWhatIfJSON(t *testing.T) {
 	got, err := json.Marshal(v)
 	want := `{"against":"cost","ceilingBytes":536870912,"whose":"the platform's maximum","cells":[{"workers":2,"batchSize":64,` +
 		`"memoryBytes":{"low":176160768,"likely":199229440,"high":242221056},"limitBytes":268435456,"parallel":2,` +
-		`"forecast":{"durationMs":{"low":60000,"likely":75000,"high":93750},"costGBs":{"low":8.55,"likely":9.5,"high":11.4},"source":"history","samples":12},` +
+		`"forecast":{"durationMs":{"low":60000,"likely":75000,"high":93750},"costGBs":{"low":8.55,"likely":9.5,"high":11.4},"source":"history","samples":12,"jobs":3,"measured":true},` +
 		`"inFile":true,"pareto":true}]}`
 	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -100,7 +102,7 @@ func TestPlotsOfWhatIf(t *testing.T) {
 		want    []string
 	}{
 		"cost":   {controller.AgainstCost, true, []string{"cost of the job (GB-s)", "time of the job (s)", "Pareto front", "job file", "batch 64", "mnist-mlp: time against cost, points labelled by workers"}},
-		"memory": {controller.AgainstMemory, true, []string{"limit of a train action (MB)", "time of the job (s)"}},
+		"memory": {controller.AgainstMemory, true, []string{"likely peak memory of a train action (MB)", "time of the job (s)"}},
 		"none":   {controller.AgainstCost, false, []string{"workers", "peak memory (MB)", "batch 512", "the platform&#39;s maximum, 512 MB"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,7 +50,7 @@ func timeChart(e estimateDocument) plot.Chart {
 		X:     plot.Axis{Name: "cost of the job (GB-s)"}, Y: plot.Axis{Name: "time of the job (" + u.name + ")"}, Front: "Pareto front", Own: "job file",
 	}
 	if v.Against == controller.AgainstMemory {
-		c.X.Name = "limit of a train action (MB)"
+		c.X.Name = "likely peak memory of a train action (MB)"
 	}
 	c.Lines = v.lines(func(c controller.Cell) (plot.Point, bool) {
 		if c.Forecast == nil {
@@ -62,7 +62,7 @@ func timeChart(e estimateDocument) plot.Chart {
 			Label: fmt.Sprint(c.Workers), Front: c.Front, Own: c.Own,
 		}
 		if v.Against == controller.AgainstMemory {
-			p.X = plot.Span{Likely: float64(c.Limit.MB())}
+			p.X = plot.Span{Likely: inMB(c.Memory.Likely)}
 		}
 		return p, true
 	})
@@ -71,7 +71,7 @@ func timeChart(e estimateDocument) plot.Chart {
 
 func memoryChart(e estimateDocument) plot.Chart {
 	c := plot.Chart{Title: clean(e.Job.Metadata.Name) + ": memory of a train action", X: plot.Axis{Name: "workers", Whole: true}, Y: plot.Axis{Name: "peak memory (MB)"}, Own: "job file"}
-	mb := func(b disdel.Bytes) float64 { return float64(b) / float64(disdel.MB) }
+	mb := inMB
 	var most disdel.Bytes
 	c.Lines = e.WhatIf.lines(func(c controller.Cell) (plot.Point, bool) {
 		m := c.Memory
@@ -83,3 +83,5 @@ func memoryChart(e estimateDocument) plot.Chart {
 	}
 	return c
 }
+
+func inMB(b disdel.Bytes) float64 { return float64(b) / float64(disdel.MB) }

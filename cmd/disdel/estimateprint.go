@@ -99,7 +99,24 @@ func printForecast(w io.Writer, f *disdel.Forecast) {
 	}
 	unit := timeUnit(f.Duration.High)
 	paragraph(w, "time", "likely %s %s, in nine of ten cases %s to %s; cost %s GB-s, %s to %s (%s, %d activations)", unit.text(f.Duration.Likely), unit.name,
-		unit.text(f.Duration.Low), unit.text(f.Duration.High), decimal(f.Cost.Likely), decimal(f.Cost.Low), decimal(f.Cost.High), f.Source, f.Samples)
+		unit.text(f.Duration.Low), unit.text(f.Duration.High), decimal(f.Cost.Likely), decimal(f.Cost.Low), decimal(f.Cost.High), basis(f), f.Samples)
+	if f.Note != "" {
+		paragraph(w, "", "%s", f.Note)
+	}
+	if f.Duration.Low > 0 && f.Duration.High > wideInterval*f.Duration.Low {
+		paragraph(w, "", "--probe narrows the interval in a few seconds")
+	}
+}
+
+// wideInterval is an interval that says too little to plan by.
+const wideInterval = 10
+
+// basis says what a forecast rests on: "history", or where no job of just this shape ran, "extrapolated from similar jobs".
+func basis(f *disdel.Forecast) string {
+	if f.Jobs > 0 && !f.Measured {
+		return "extrapolated from " + f.Source
+	}
+	return f.Source
 }
 
 func printLayers(w io.Writer, layers []disdel.LayerEstimate) {

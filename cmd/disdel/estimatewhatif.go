@@ -25,6 +25,16 @@ func (v whatIf) timed() bool {
 	return slices.ContainsFunc(v.Cells, func(c controller.Cell) bool { return c.Forecast != nil })
 }
 
+// note is why times are less certain than usual, "" where they are not.
+func (v whatIf) note() string {
+	for _, c := range v.Cells {
+		if c.Forecast != nil {
+			return c.Forecast.Note
+		}
+	}
+	return ""
+}
+
 func (v whatIf) unit() unit {
 	if !v.timed() {
 		return unit{}
@@ -70,7 +80,10 @@ func decimal(v float64) string {
 func printWhatIf(w io.Writer, v whatIf, name string) {
 	u := v.unit()
 	fmt.Fprintln(w)
-	rows := [][]string{{"WORKERS", "BATCH", "MEMORY MB", "LIMIT", strings.TrimSpace("TIME " + u.name), "COST GB-S", ""}}
+	rows := [][]string{{"WORKERS", "BATCH", "MEMORY MB", "LIMIT", strings.TrimSpace("TIME " + u.name), "COST GB-S", "", ""}}
+	if v.timed() {
+		rows[0][6] = "BASIS"
+	}
 	for _, c := range v.Cells {
 		rows = append(rows, row(c, u))
 	}
@@ -78,6 +91,10 @@ func printWhatIf(w io.Writer, v whatIf, name string) {
 	paragraph(w, "note", "low/likely/high: nine of ten cases are between low and high; memory is the peak of one train action")
 	if v.timed() {
 		paragraph(w, "", "front: no other line is both faster and of less %s", v.Against)
+		paragraph(w, "", "basis: measured where a job of just these workers and batch ran; else extrapolated from others, or a probe's rate")
+		if note := v.note(); note != "" {
+			paragraph(w, "", "%s", note)
+		}
 		return
 	}
 	paragraph(w, "time", "-: nothing is known of this job's speed yet; run it once (%s submit %s), or measure it with --probe", program(), name)
@@ -91,9 +108,9 @@ func row(c controller.Cell, u unit) []string {
 	}
 	out = append(out, fmt.Sprint(c.Limit.MB()))
 	if f := c.Forecast; f == nil {
-		out = append(out, "-", "-")
+		out = append(out, "-", "-", "")
 	} else {
-		out = append(out, between(u.text(f.Duration.Low), u.text(f.Duration.Likely), u.text(f.Duration.High)), between(decimal(f.Cost.Low), decimal(f.Cost.Likely), decimal(f.Cost.High)))
+		out = append(out, between(u.text(f.Duration.Low), u.text(f.Duration.Likely), u.text(f.Duration.High)), between(decimal(f.Cost.Low), decimal(f.Cost.Likely), decimal(f.Cost.High)), c.Basis())
 	}
 	return append(out, mark(c, ""))
 }

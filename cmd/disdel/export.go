@@ -17,10 +17,13 @@ func modelExport(u *ui) *cli.Command {
 		Name: "export", Usage: "write a trained model's weights as safetensors", ArgsUsage: "NAME",
 		Description: "NAME is a trained model: NAME for its newest version, NAME:vN for one. Names and layouts are PyTorch's\n" +
 			"   (docs/interchange.md).\n\n   disdel model export digits-cnn --output digits.safetensors",
-		Flags: []cli.Flag{&cli.StringFlag{Name: "output", Usage: "`FILE` to write, which must not exist", Required: true}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "output", Usage: "`FILE` to write, which must not exist"}},
 		Action: func(c *cli.Context) error {
 			if err := operands(c, 1, 1); err != nil {
 				return err
+			}
+			if c.String("output") == "" {
+				return needsFlag(c, "--output FILE")
 			}
 			return withStack(c, u, func(ctx context.Context, s *stack) error {
 				return exportModel(ctx, u, s, c.Args().First(), c.String("output"))

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,8 +100,8 @@ func (f *follower) progress(list []disdel.Progress) {
 		}
 		f.last = time.Now()
 	}
-	sort.Slice(list, func(i, j int) bool {
-		return list[i].Task > list[j].Task || list[i].Task == list[j].Task && list[i].Member < list[j].Member
+	slices.SortFunc(list, func(a, b disdel.Progress) int {
+		return cmp.Or(cmp.Compare(b.Task, a.Task), a.Level-b.Level, a.Member-b.Member)
 	})
 	f.erase()
 	for _, p := range list {
@@ -115,6 +115,10 @@ func (f *follower) progress(list []disdel.Progress) {
 
 func (f *follower) progressLine(p disdel.Progress) string {
 	const width = 20
+	memory := fmt.Sprintf("  memory %d/%d MB", p.Resident.MB(), f.limits[p.Task].MB())
+	if p.Task == disdel.TaskAggregate { // as in the tables; how far it is it does not say
+		return fmt.Sprintf("aggregate %d.%d", p.Level, p.Member) + memory
+	}
 	done := 0
 	if p.Batches > 0 {
 		done = min(width, p.Batch*width/p.Batches)
@@ -123,7 +127,7 @@ func (f *follower) progressLine(p disdel.Progress) string {
 	if p.Task == disdel.TaskTrain {
 		line += fmt.Sprintf("  epoch %d  loss %.4f", p.Epoch, p.Loss)
 	}
-	return line + fmt.Sprintf("  memory %d/%d MB", p.Resident.MB(), f.limits[p.Task].MB())
+	return line + memory
 }
 
 // erase takes back the lines of the last picture.
@@ -160,7 +164,10 @@ func printPlan(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "       a worker's round takes about %d legs: activations one after another, each going on where the one before stopped\n", p.Legs)
 	}
 	if f := p.Forecast; f != nil {
-		fmt.Fprintf(w, "expect %s; %s (%s, %d activations)\n", timeText(f.Duration), costText(f.Cost), f.Source, f.Samples)
+		fmt.Fprintf(w, "expect %s; %s (%s, %d activations)\n", timeText(f.Duration), costText(f.Cost), basis(f), f.Samples)
+		if f.Note != "" {
+			fmt.Fprintf(w, "       %s\n", f.Note)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func inferCommand(u *ui) *cli.Command {
 				return err
 			}
 			if c.String("input") == "" {
-				return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "infer needs --input FILE", Hint: "disdel infer --help"}}
+				return needsFlag(c, "--input FILE")
 			}
 			return withStack(c, u, func(ctx context.Context, s *stack) error { return infer(ctx, c, u, s) })
 		},
@@ -139,7 +139,7 @@ func inferWith(ctx context.Context, s *stack, m modelstore.Model, inputs [][]flo
 	if err != nil {
 		return doc, err
 	}
-	estimate := estimator.Estimator{}.Evaluate(estimator.Input{Graph: g, Batch: 64, Rows: len(inputs), SampleBytes: disdel.Bytes(4 * g.Input().Len())})
+	estimate := estimator.Estimator{}.Evaluate(estimator.Input{Graph: g, Batch: min(64, len(inputs)), Rows: len(inputs), SampleBytes: disdel.Bytes(4 * g.Input().Len())})
 	memory := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)
 	if memory > limits.MaxMemory {
 		return doc, &disdel.Error{Kind: disdel.OverLimit, Op: "infer", Msg: fmt.Sprintf("an infer action needs %v, and the platform allows %v", estimate.Total, limits.MaxMemory)}

@@ -107,7 +107,7 @@ func plainPathError(err error) error {
 func (src source) resolve(ctx context.Context, u *ui, data *dataset.Store, faults []disdel.Fault) (controller.Resolved, error) {
 	r, err := controller.Resolve(ctx, src.file.Job, data, src.name, src.file.Locate, faults)
 	var all *disdel.Faults
-	if errors.As(err, &all) {
+	if errors.As(err, &all) && u.format == "table" {
 		jobfile.Render(all, src.text, u.err)
 		return r, reported{err}
 	}
@@ -156,8 +156,15 @@ func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
 	if err := u.show(rec, func(w io.Writer) { printRecord(w, rec) }); err != nil {
 		return err
 	}
+	for _, note := range s.notes {
+		u.say("%s", note)
+	}
 	if rec.Status == disdel.StatusSucceeded {
 		return nil
+	}
+	if u.format != "table" { // an error is the last line of what programs read
+		u.say("next:  %s %s", program(), afterwards(rec))
+		return failure(rec)
 	}
 	u.fail(failure(rec))
 	u.say("next:  %s %s%s", program(), afterwards(rec), s.whereRecordsAre())
@@ -217,65 +224,6 @@ func submitCommand(u *ui) *cli.Command {
 	}
 }
 
-func validateCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "validate", Usage: "check job files without running anything", ArgsUsage: "FILE...",
-		Description: "   disdel validate examples/*.yaml",
-		Flags:       []cli.Flag{setFlag, actionFlag},
-		Action: func(c *cli.Context) error {
-			if c.NArg() == 0 {
-				return operands(c, 1, 1)
-			}
-			return withStack(c, u, func(ctx context.Context, s *stack) error {
-				data, err := s.datasets(ctx)
-				if err != nil {
-					return err
-				}
-				var first error
-				for _, name := range c.Args().Slice() {
-					err := validate(ctx, u, c, data, name)
-					if err == nil {
-						u.say("%s: valid", clean(name))
-					}
-					if first == nil {
-						first = err
-					}
-				}
-				return first
-			})
-		},
-	}
-}
-
-func validate(ctx context.Context, u *ui, c *cli.Context, data *dataset.Store, name string) error {
-	src, faults, err := readJob(u, name, overrides(c))
-	if err != nil {
-		return err
-	}
-	if src.file.Job.Model.Description, err = describe(c); err != nil {
-		return err
-	}
-	_, err = src.resolve(ctx, u, data, faults)
-	return err
-}
-
-func explainCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "explain", Usage: "explain a field of the job file", ArgsUsage: "[PATH]",
-		Description: "   disdel explain training.batchSize",
-		Action: func(c *cli.Context) error {
-			if err := operands(c, 0, 1); err != nil {
-				return err
-			}
-			text, err := jobfile.Explain(c.Args().First())
-			if err == nil {
-				fmt.Fprint(u.out, text)
-			}
-			return err
-		},
-	}
-}
-
 // quickstartName is the data set, and the stem of the model's name, of the first job anyone runs.
 const quickstartName = "digits"
 
@@ -310,12 +258,11 @@ func quickstartCommand(u *ui) *cli.Command {
 }
 
 func quickstartNext(r *disdel.Record) string {
-	digit := filepath.Join(os.TempDir(), "digit.json")
 	return fmt.Sprintf(`next:  %[4]s dataset sample digits --row 7 > %[1]s
        %[4]s infer %[2]s --input %[1]s
        %[4]s history show %[3]s
        %[4]s dataset add fashion-mnist
-       %[4]s submit examples/lenet-fashion.yaml`, digit, r.Model.Name, r.ID, program())
+       %[4]s submit examples/lenet-fashion.yaml`, "digit.json", r.Model.Name, r.ID, program())
 }
 
 // program is what to type to run this program again: as it was called, through go run where that built it.

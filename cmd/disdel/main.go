@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -29,25 +30,52 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := interruptible()
 	defer stop()
 	u := newUI(stdin, stdout, stderr)
-	app := newApp(u)
-	err := app.RunContext(ctx, normalize(app, args))
+	u.exit = func(err error) int { return exitCode(ctx, err) }
+	err := u.run(ctx, args)
 	u.fail(err)
 	return exitCode(ctx, err)
 }
 
-// interruptible returns a context that the first Ctrl-C or SIGTERM ends; a second one ends the process at once.
+// run carries out one command line.
+func (u *ui) run(ctx context.Context, args []string) error {
+	app := newApp(u)
+	asked := deal(app, args)
+	u.args = args
+	u.expect(asked.globals)
+	switch {
+	case asked.help:
+		return u.help(app, asked.helpWanted(app))
+	case asked.version:
+		return u.version()
+	}
+	err := app.RunContext(ctx, normalize(app, args))
+	if errors.Is(err, errWantsHelp) {
+		return u.help(app, asked.path)
+	}
+	return err
+}
+
+// interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends; a second one ends the process at once. A
+// terminal that is gone must not end a program that was told to ignore that, as nohup does. Nor must a pipe that nobody
+// reads end a job that runs: writing to it fails, and what was to be said is dropped.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
-		for n := 0; ; n++ {
+		for n := 0; ; {
 			select {
 			case <-done:
 				return
+			case <-pipes:
 			case <-signals:
-				if n > 0 {
+				if n++; n > 1 {
 					os.Exit(exitInterrupted)
 				}
 				cancel(errInterrupted)
@@ -56,6 +84,7 @@ func interruptible() (context.Context, func()) {
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
+		signal.Stop(pipes)
 		close(done)
 		cancel(nil)
 	}
@@ -74,24 +103,39 @@ const (
 	exitCanceled    = 8
 	exitTimeout     = 124
 	exitInterrupted = 130
+	exitPipe        = 141
 )
 
-const exitCodes = `  0  success
-  1  the job failed, or a general error
-  2  usage, or an invalid file
-  3  a back end cannot be reached
-  4  not authenticated or not authorised
-  5  refused at admission: the estimate is over a limit, or a quota is used up
-  6  idempotency conflict
-  7  the job ran out of memory
-  8  somebody cancelled the job
-124  timed out
-130  interrupted
-`
+// exitCodeDocument is one exit code as `disdel help exit-codes` shows it.
+type exitCodeDocument struct {
+	Code    int    `json:"code"`
+	Meaning string `json:"meaning"`
+}
+
+var exitCodes = []exitCodeDocument{
+	{exitOK, "success"},
+	{exitFailed, "the job failed, or a general error"},
+	{exitUsage, "usage, or an invalid file"},
+	{exitUnreachable, "a back end cannot be reached"},
+	{exitDenied, "not authenticated or not authorised"},
+	{exitRefused, "refused: the estimate is over a limit, a quota is used up, or a disk is full"},
+	{exitConflict, "conflict: somebody else is at it, as of a job that runs already, or what it builds on has changed"},
+	{exitOOM, "the job ran out of memory"},
+	{exitCanceled, "somebody cancelled the job"},
+	{exitTimeout, "timed out"},
+	{exitInterrupted, "interrupted by Ctrl-C, SIGTERM or SIGHUP"},
+	{exitPipe, "nobody reads standard output any more"},
+}
+
+func printExitCodes(w io.Writer) {
+	for _, c := range exitCodes {
+		fmt.Fprintf(w, "%3d  %s\n", c.Code, c.Meaning)
+	}
+}
 
 var kindExit = map[disdel.Kind]int{
 	disdel.Invalid: exitUsage, disdel.Unavailable: exitUnreachable, disdel.Denied: exitDenied,
-	disdel.OverLimit: exitRefused, disdel.OOM: exitOOM, disdel.Canceled: exitCanceled, disdel.Timeout: exitTimeout,
+	disdel.OverLimit: exitRefused, disdel.NoSpace: exitRefused, disdel.Conflict: exitConflict, disdel.OOM: exitOOM, disdel.Canceled: exitCanceled, disdel.Timeout: exitTimeout,
 }
 
 // usageError marks what the command line's parser refused.
@@ -108,6 +152,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.Is(err, errPipe):
+		return exitPipe
 	}
 	if code, ok := kindExit[disdel.KindOf(err)]; ok {
 		return code

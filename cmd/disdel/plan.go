@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/platform"
 )
 
 var probeFlag = &cli.BoolFlag{Name: "probe", Usage: "where no earlier job tells how long it takes, train for two seconds to find out"}
@@ -38,6 +41,10 @@ func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.
 	past, err := j.records.Recent(ctx, pastRecords)
 	if err != nil {
 		return in, err
+	}
+	past = together(past, similar)
+	if len(past) > 0 && j.processors() > 0 { // without a past there is no forecast to correct
+		limits.Busy = platform.Busy(ctx)
 	}
 	by, err := j.estimator(r.Job, past)
 	return controller.PlanInput{
@@ -80,4 +87,11 @@ func (j *jobStack) input(ctx context.Context, u *ui, c *controller.Controller, i
 	u.say("probe  %.0f rows a second, ready after %v, peak %v", rate.RowsPerSecond, rate.StartUp, rate.Peak)
 	in.Rate = &rate
 	return in, nil
+}
+
+// together is the records of both lists, newest first, each once: those of the same kind may be older than the newest of any.
+func together(recent, similar []disdel.Record) []disdel.Record {
+	out := slices.Concat(recent, similar)
+	slices.SortStableFunc(out, func(a, b disdel.Record) int { return cmp.Compare(b.ID, a.ID) })
+	return slices.CompactFunc(out, func(a, b disdel.Record) bool { return a.ID == b.ID })
 }

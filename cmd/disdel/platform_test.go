@@ -15,7 +15,7 @@ import (
 // endLeftPlatform ends what a script that failed left running.
 func endLeftPlatform(home string) {
 	if s, running := findPlatform(home); running {
-		syscall.Kill(s.PID, syscall.SIGKILL)
+		signalPlatform(home, s, syscall.SIGKILL)
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/disdel/disdel"
 )
 
@@ -20,7 +18,7 @@ const detachedVariable = "DISDEL_PLATFORM_DETACHED"
 // detachPlatform starts this program again with the same arguments, in a session of its own, and waits until it serves.
 func (s *stack) detachPlatform(ctx context.Context, u *ui) error {
 	if _, running := findPlatform(s.home); running {
-		return claimed(s.home, unix.EAGAIN)
+		return s.announceRunning(ctx, u)
 	}
 	log, err := os.OpenFile(platformLog(s.home), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -34,11 +32,31 @@ func (s *stack) detachPlatform(ctx context.Context, u *ui) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	state, err := s.awaitPlatform(ctx, cmd.Process.Pid, ended)
+	state, err := s.awaitPlatform(ctx, cmd, ended)
 	if err != nil {
 		return detachFailed(u, err, cmd, logTail(log, begin))
 	}
+	s.warnOfExposure(u, state.Address)
 	return announce(u, s.home, state)
+}
+
+// announceRunning sets a shell up for the platform that runs already, which may still be starting.
+func (s *stack) announceRunning(ctx context.Context, u *ui) error {
+	for {
+		state, running := findPlatform(s.home)
+		switch {
+		case !running:
+			return &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Msg: "the platform that ran in " + s.home + " has just ended", Hint: "try again"}
+		case state.Address != "":
+			u.say("a platform runs in %s already (process %d): what this command asked for beyond it was not looked at", s.home, state.PID)
+			return announce(u, s.home, state)
+		}
+		select {
+		case <-ctx.Done():
+			return &disdel.Error{Kind: disdel.Canceled, Op: "start platform", Err: context.Cause(ctx)}
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 func background(log *os.File) (*exec.Cmd, error) {
@@ -57,16 +75,16 @@ func background(log *os.File) (*exec.Cmd, error) {
 }
 
 // awaitPlatform waits until the process serves or ends.
-func (s *stack) awaitPlatform(ctx context.Context, pid int, ended <-chan error) (platformState, error) {
+func (s *stack) awaitPlatform(ctx context.Context, cmd *exec.Cmd, ended <-chan error) (platformState, error) {
 	for {
-		if state, running := findPlatform(s.home); running && state.PID == pid && state.Address != "" {
+		if state, running := findPlatform(s.home); running && state.holder == cmd.Process.Pid && state.Address != "" {
 			return state, nil
 		}
 		select {
 		case err := <-ended:
 			return platformState{}, &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Err: err}
 		case <-ctx.Done():
-			syscall.Kill(pid, syscall.SIGTERM) //nolint:errcheck // it may have ended
+			cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
 			<-ended
 			return platformState{}, &disdel.Error{Kind: disdel.Canceled, Op: "start platform", Err: context.Cause(ctx)}
 		case <-time.After(10 * time.Millisecond):

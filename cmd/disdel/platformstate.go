@@ -22,6 +22,10 @@ type platformState struct {
 	Started    time.Time `json:"started"`
 	Properties string    `json:"wskprops"`
 	Data       string    `json:"dataDir"`
+	Boot       string    `json:"boot,omitempty"`       // of the machine that PID is a number of
+	StartTicks uint64    `json:"startTicks,omitempty"` // of the process: no other one has its number and this
+
+	holder int // the process that the kernel says has the file locked; 0 or less for one of another namespace or machine
 }
 
 func platformFile(home string) string { return filepath.Join(home, "platform.json") }
@@ -39,10 +43,19 @@ func claim(home string) (*os.File, error) {
 			return nil, claimed(home, err)
 		}
 		if named(f, path) {
-			return f, nil
+			return f, forget(f)
 		}
 		f.Close() // its former owner removed it meanwhile: a lock on it keeps nobody out
 	}
+}
+
+// forget empties a claimed file: what a platform told that was killed is no longer so, and would be taken for the new one's.
+func forget(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		f.Close()
+		return &disdel.Error{Kind: disdel.Unavailable, Op: "write " + f.Name(), Err: err}
+	}
+	return nil
 }
 
 func claimed(home string, err error) error {
@@ -100,6 +113,9 @@ func findPlatform(home string) (s platformState, running bool) {
 	if data, err := io.ReadAll(f); err != nil || json.Unmarshal(data, &s) != nil {
 		s = platformState{}
 	}
-	s.PID = int(lock.Pid) // the kernel knows it best
+	s.holder = int(lock.Pid)
+	if s.PID == 0 {
+		s.PID = s.holder // it starts, and has told nothing yet
+	}
 	return s, true
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/platform"
@@ -172,13 +174,27 @@ func endPlatform(c *cli.Context, u *ui) error {
 		state, running := findPlatform(dir)
 		if !running {
 			u.say("no platform runs in %s", dir)
-			return nil
+			forgetAddress(u, "")
+			return u.show(platformDocument{Home: dir}, func(io.Writer) {})
 		}
-		if err := syscall.Kill(state.PID, syscall.SIGTERM); err != nil {
-			return &disdel.Error{Kind: disdel.Denied, Op: fmt.Sprintf("end process %d", state.PID), Err: err}
+		if err := signalPlatform(dir, state, unix.SIGTERM); err != nil {
+			return err
 		}
-		return waitForEnd(c.Context, u, dir, state.PID)
+		if err := waitForEnd(c.Context, u, dir, state.PID); err != nil {
+			return err
+		}
+		forgetAddress(u, state.Address)
+		return nil
 	})
+}
+
+// forgetAddress says that this shell still leads commands to the platform that has ended, or to none on this machine.
+func forgetAddress(u *ui, ended string) {
+	address := os.Getenv("DISDEL_APIHOST")
+	at, err := url.Parse(address)
+	if err == nil && (sameAddress(address, ended) || ended == "" && loopback(at.Hostname())) {
+		u.say("hint: unset DISDEL_APIHOST, WSK_CONFIG_FILE: this shell still sends what disdel and wsk do to %s", clean(address))
+	}
 }
 
 func waitForEnd(ctx context.Context, u *ui, dir string, pid int) error {
@@ -187,7 +203,7 @@ func waitForEnd(ctx context.Context, u *ui, dir string, pid int) error {
 	for {
 		if s, running := findPlatform(dir); !running || s.PID != pid {
 			u.say("the platform has ended")
-			return nil
+			return u.show(platformDocument{Home: dir}, func(io.Writer) {})
 		}
 		select {
 		case <-ctx.Done():
@@ -198,4 +214,14 @@ func waitForEnd(ctx context.Context, u *ui, dir string, pid int) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// sameAddress tells whether two URLs lead to one server: names of loopback are one.
+func sameAddress(a, b string) bool {
+	one, err := url.Parse(strings.TrimSuffix(a, "/"))
+	two, bad := url.Parse(strings.TrimSuffix(b, "/"))
+	if err != nil || bad != nil || one.Host == "" || one.Scheme != two.Scheme || one.Port() != two.Port() || one.Path != two.Path {
+		return false
+	}
+	return one.Hostname() == two.Hostname() || loopback(one.Hostname()) && loopback(two.Hostname())
 }

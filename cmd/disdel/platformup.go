@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -47,8 +48,38 @@ func checkPlatform(c *cli.Context) error {
 		return bad("--per-minute and --concurrent must be at least 1", "disdel platform up --help")
 	case c.Bool("guest-key") && !loopback(c.String("host")):
 		return bad("the guest key is known to everyone, who could run programs on this machine through "+c.String("host"), "leave --guest-key out, or --host")
+	case !c.Bool("insecure") && !loopback(c.String("host")):
+		return bad("on "+cmp.Or(c.String("host"), "every address")+" the key, the code of actions and what they are given would travel unencrypted: who reads the key runs programs as you",
+			"leave --host out and let others in by ssh -L 3233:127.0.0.1:3233 THIS-MACHINE, or say --insecure where every machine that can listen is trusted")
 	}
 	return nil
+}
+
+// warnOfExposure says what a platform that others can reach exposes.
+func (s *stack) warnOfExposure(u *ui, address string) {
+	if host := s.cli.String("host"); !loopback(host) {
+		u.say("disdel: warning: other machines can reach %s, and nothing is encrypted: the key, the code and the parameters of actions", address)
+		u.say("disdel: warning: can be read on the way, and who has the key runs programs as you (--insecure was said)")
+	}
+}
+
+// hosts are the names that requests may call a platform by beside its address: what was asked for, and, where other machines
+// can reach it, the machine's own.
+func (s *stack) hosts() []string {
+	names := s.cli.StringSlice("allow-host")
+	if host := s.cli.String("host"); !loopback(host) {
+		names = append(names, host)
+		if own, err := os.Hostname(); err == nil {
+			names = append(names, own)
+		}
+	}
+	out := []string{}
+	for _, name := range names {
+		if name != "" {
+			out = append(out, strings.ToLower(strings.TrimSuffix(name, ".")))
+		}
+	}
+	return out
 }
 
 func loopback(host string) bool {
@@ -81,6 +112,7 @@ func (s *stack) servePlatform(ctx context.Context, u *ui) error {
 	if err := announce(u, s.home, state); err != nil {
 		return err
 	}
+	s.warnOfExposure(u, state.Address)
 	<-ctx.Done()
 	u.say("disdel: the platform ends")
 	return nil
@@ -103,7 +135,7 @@ func listen(host string, port int) (net.Listener, error) {
 
 // startPlatform serves the API on l and tells clients of it.
 func (s *stack) startPlatform(l net.Listener, u *ui) (platformState, error) {
-	state := platformState{PID: os.Getpid(), Address: reachable(l.Addr()), Started: time.Now()}
+	state := platformState{PID: os.Getpid(), Address: reachable(l.Addr()), Started: time.Now(), Boot: bootID(), StartTicks: startTicks(os.Getpid())}
 	var err error
 	if state.Properties, err = absolute(cmp.Or(s.cli.String("wskprops"), propertiesFile(s.home))); err != nil {
 		return state, err
@@ -148,6 +180,12 @@ func (s *stack) sharedPlatform(data string) (*platform.Platform, error) {
 		return nil, err
 	}
 	cfg.AuthKey, cfg.DataDir = s.platformKey(), data
+	if like := s.cli.String("like"); like != "" {
+		if cfg.Likeness, err = platform.LikenessOf(like); err != nil {
+			return nil, err
+		}
+	}
+	cfg.Hosts, cfg.Origins = s.hosts(), s.cli.StringSlice("allow-origin")
 	cfg.Kinds = platform.DefaultKinds(cfg.Kinds[disdel.RuntimeKind].Command[0])
 	cfg.Limits.FiresPerMinute = s.cli.Int("per-minute")
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = s.cli.Int("per-minute"), s.cli.Int("concurrent")

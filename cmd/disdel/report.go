@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
@@ -32,7 +33,7 @@ func reportCommand(u *ui) *cli.Command {
 			if err := operands(c, 1, 1); err != nil {
 				return err
 			}
-			if err := reportFlags(c); err != nil {
+			if err := reportFlags(c, u); err != nil {
 				return err
 			}
 			return withHistory(c, u, func(ctx context.Context, h *history.Store) error {
@@ -51,11 +52,14 @@ func reportCommand(u *ui) *cli.Command {
 	}
 }
 
-func reportFlags(c *cli.Context) error {
+func reportFlags(c *cli.Context, u *ui) error {
 	switch f := c.String("format"); f {
 	case "text", "md", "html":
 	default:
 		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no report format %q", f), Hint: "use --format text, --format md or --format html"}}
+	}
+	if u.format != "table" && c.IsSet("format") {
+		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "--format and -o " + u.format + " are two formats for one output", Hint: "leave one of them out"}}
 	}
 	if c.Bool("spec") && (c.IsSet("format") || c.IsSet("html")) {
 		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "--spec prints the job's file and nothing else", Hint: "leave out --format and --html"}}
@@ -77,9 +81,9 @@ func (u *ui) report(c *cli.Context, r *report.Report) error {
 	}
 	switch c.String("format") {
 	case "html":
-		return r.HTML(u.out, spec)
+		return unwritten(r.HTML(u.out, spec))
 	case "md":
-		return r.Markdown(u.out, spec)
+		return unwritten(r.Markdown(u.out, spec))
 	default:
 		var failed error
 		err := u.show(r, func(w io.Writer) { failed = r.Text(w) })
@@ -104,7 +108,13 @@ func (u *ui) writePage(name string, r *report.Report, spec []byte) error {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "write report", Msg: name, Err: plainPathError(err), Hint: "name a file in a folder that is there"}
 	}
 	u.say("report of %s in %s", r.ID, clean(name))
-	return nil
+	return u.show(pageDocument{r.ID, name}, func(io.Writer) {})
+}
+
+// pageDocument is what --html says with -o json.
+type pageDocument struct {
+	Job  disdel.JobID `json:"job"`
+	File string       `json:"file"`
 }
 
 // changedSpec prints the job's file with the report's advice in it, as submit reads it. Comments say what was changed.
@@ -129,10 +139,15 @@ func (u *ui) changedSpec(r *report.Report) error {
 			return err
 		}
 	}
-	fmt.Fprintf(u.out, "# %s\n", strings.Join(strings.Fields(clean(string(r.ID))), " "))
-	for _, s := range sets {
-		fmt.Fprintf(u.out, "# changed: %s\n", clean(s))
+	var tree any // a job file in JSON is one that submit reads too
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		return err
 	}
-	_, err = u.out.Write(text)
-	return err
+	return u.show(tree, func(w io.Writer) {
+		fmt.Fprintf(w, "# %s\n", strings.Join(strings.Fields(clean(string(r.ID))), " "))
+		for _, s := range sets {
+			fmt.Fprintf(w, "# changed: %s\n", clean(s))
+		}
+		w.Write(text) //nolint:errcheck // the page remembers
+	})
 }

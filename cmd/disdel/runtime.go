@@ -18,20 +18,3 @@ func runtimeCommand(*ui) *cli.Command {
 		},
 	}
 }
-
-func helpCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "help", Usage: "show help, or the list of exit codes", ArgsUsage: "[exit-codes | COMMAND]",
-		Action: func(c *cli.Context) error {
-			switch name := c.Args().First(); name {
-			case "":
-				return cli.ShowAppHelp(c)
-			case "exit-codes":
-				_, err := u.out.Write([]byte(exitCodes))
-				return err
-			default:
-				return cli.ShowCommandHelp(c, name)
-			}
-		},
-	}
-}

@@ -39,6 +39,7 @@ type stack struct {
 	cli   *cli.Context
 	log   *logrus.Logger
 	home  string
+	notes []string // what is to be said when the job is shown
 	close func() error
 }
 
@@ -95,6 +96,9 @@ func (s *stack) models(ctx context.Context) (*modelstore.Store, error) {
 	return m, err
 }
 
+// historyFile is where the embedded history is.
+func historyFile(home string) string { return filepath.Join(home, "history.db") }
+
 // history opens the user's CouchDB, or the embedded store on the file in the home folder.
 func (s *stack) history(ctx context.Context) (*history.Store, error) {
 	address, err := withPassword(s.cli.String("couchdb"), "DISDEL_COUCHDB_PASSWORD")
@@ -102,7 +106,7 @@ func (s *stack) history(ctx context.Context) (*history.Store, error) {
 		return nil, err
 	}
 	if address == "" {
-		server, err := couchlite.Open(filepath.Join(s.home, "history.db"), couchlite.Config{})
+		server, err := couchlite.Open(historyFile(s.home), couchlite.Config{})
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +147,7 @@ func (s *stack) executor(beats heartbeats) (*executor.Executor, disdel.Bytes, er
 	if err != nil {
 		return nil, 0, err
 	}
-	cfg := executor.Config{APIHost: s.cli.String("apihost"), Image: s.cli.String("image"), Logger: s.log, Beats: beats}
+	cfg := executor.Config{APIHost: ownPlatform(s.home, s.cli.String("apihost")), Image: s.cli.String("image"), Logger: s.log, Beats: beats}
 	if cfg.APIHost == "" {
 		p, err := s.platform(pool)
 		if err != nil {
@@ -177,7 +181,7 @@ func (s *stack) platformConfig(pool disdel.Bytes) (platform.Config, error) {
 	if err != nil {
 		return cfg, &disdel.Error{Kind: disdel.Internal, Op: "find this program", Err: err}
 	}
-	runner, err := actionBinary(s.cli)
+	runner, err := actionPath(s.cli.String("action"))
 	if err != nil {
 		return cfg, err
 	}
@@ -279,6 +283,15 @@ func authKey(home, apihost string) (string, error) {
 	}
 }
 
+// ownPlatform is an address as `disdel platform up` of the same home told it, where it means that one by another name of this
+// machine: the key is for that process, and under another name another process may listen.
+func ownPlatform(home, apihost string) string {
+	if own := readProperties(propertiesFile(home))["APIHOST"]; own != "" && sameAddress(own, apihost) {
+		return own
+	}
+	return apihost
+}
+
 // controller joins everything that runs a job.
 func (s *stack) controller(ctx context.Context, observe func(controller.Notice)) (*controller.Controller, *jobStack, error) {
 	j := &jobStack{stack: s}
@@ -296,7 +309,7 @@ func (s *stack) controller(ctx context.Context, observe func(controller.Notice))
 		}
 	}
 	return controller.New(controller.Config{
-		Invoker: j.invoker, Recorder: j.records, Board: j.board, Shelf: shelf{j.shelf}, Log: s.log, Observe: observe,
+		Invoker: j.invoker, Recorder: j.records, Board: j.board, Shelf: &shelf{stack: s, store: j.shelf, data: j.data}, Log: s.log, Observe: observe,
 		Remaining: executor.Remaining,
 	}), j, nil
 }
@@ -332,17 +345,6 @@ func newJobID() disdel.JobID {
 	return disdel.JobID("job-" + strings.ToLower(ulid.Make().String()))
 }
 
-// shelf keeps the models of jobs that succeeded.
-type shelf struct{ store *modelstore.Store }
-
-func (s shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error) {
-	m, err := s.store.Commit(ctx, modelstore.Model{
-		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
-		Epochs: epochs(r), Workers: r.Plan.Workers,
-	}, r.Job.Output.Keep)
-	return m.ModelRef, err
-}
-
 // epochs is how many epochs a job has trained, begun ones included. Rounds before a resume may be missing in the record.
 func epochs(r *disdel.Record) int {
 	if len(r.Rounds) == 0 {
@@ -355,5 +357,3 @@ func epochs(r *disdel.Record) int {
 	all := max(1, r.Plan.Rounds)
 	return (r.Job.Training.Epochs*rounds + all - 1) / all
 }
-
-func (s shelf) Discard(ctx context.Context, folder string) error { return s.store.Discard(ctx, folder) }

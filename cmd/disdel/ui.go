@@ -1,13 +1,15 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
+	"syscall"
 
 	"go.yaml.in/yaml/v4"
 	"golang.org/x/term"
@@ -20,20 +22,42 @@ import (
 type ui struct {
 	in       io.Reader
 	out, err io.Writer
-	format   string // table, json or yaml
+	args     []string // as they were typed
+	format   string   // table, json or yaml
 	quiet    bool
-	live     bool // stderr is a terminal that may be rewritten
+	live     bool              // stderr is a terminal that may be rewritten
+	size     func() (int, int) // columns and rows of that terminal; 0: not known
+	columns  func() int        // that a table on stdout may have; 0: any number
+	exit     func(error) int   // the exit code that an error leads to
 }
 
 func newUI(in io.Reader, out, err io.Writer) *ui {
-	u := &ui{in: in, out: out, err: err, format: "table"}
+	u := &ui{in: in, out: out, err: err, format: "table", exit: func(err error) int { return exitCode(context.Background(), err) }}
+	u.size = func() (int, int) { return terminalSize(err) }
+	u.columns = func() int {
+		columns, _ := terminalSize(out)
+		return columns
+	}
 	if f, ok := err.(*os.File); ok {
 		u.live = term.IsTerminal(int(f.Fd()))
 	}
 	return u
 }
 
-// say writes a message for the person at the terminal.
+// terminalSize is the columns and rows of a terminal, zeros for everything else.
+func terminalSize(w io.Writer) (columns, rows int) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0, 0
+	}
+	columns, rows, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return columns, rows
+}
+
+// say writes a message for the person at the terminal. One that cannot be written, as where nobody reads any more, is dropped.
 func (u *ui) say(format string, args ...any) {
 	if !u.quiet {
 		fmt.Fprintf(u.err, format+"\n", args...)
@@ -46,14 +70,44 @@ func (u *ui) show(v any, print func(w io.Writer)) error {
 	case "json":
 		enc := json.NewEncoder(u.out)
 		enc.SetIndent("", "  ")
-		return enc.Encode(v)
+		return unwritten(enc.Encode(v))
 	case "yaml":
-		return u.showYAML(v)
+		return unwritten(u.showYAML(v))
 	default:
-		print(u.out)
-		return nil
+		p := &page{out: u.out, columns: u.columns()}
+		print(p)
+		return unwritten(p.err)
 	}
 }
+
+// page is what a table is printed on: it knows how wide it may be, and remembers that it could not be written.
+type page struct {
+	out     io.Writer
+	columns int // 0: any number
+	err     error
+}
+
+func (p *page) Write(data []byte) (int, error) {
+	if p.err == nil {
+		_, p.err = p.out.Write(data)
+	}
+	return len(data), p.err
+}
+
+// unwritten says that what was asked for did not arrive. Who closed the pipe knows that.
+func unwritten(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EPIPE):
+		return reported{errPipe}
+	default:
+		return &disdel.Error{Kind: disdel.Internal, Op: "write to standard output", Err: plainPathError(err), Hint: "check the place that the output goes to"}
+	}
+}
+
+// errPipe is the end of a program whose output nobody reads any more, as of disdel history | head -1.
+var errPipe = errors.New("nobody reads standard output any more")
 
 // showYAML goes through JSON, so that both have the same field names.
 func (u *ui) showYAML(v any) error {
@@ -84,6 +138,10 @@ func (u *ui) fail(err error) {
 	if err == nil || errors.As(err, &done) {
 		return
 	}
+	if u.format != "table" {
+		u.failDocument(err)
+		return
+	}
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
 		jobfile.Render(faults, nil, u.err) // who has the source has shown it already
@@ -94,13 +152,52 @@ func (u *ui) fail(err error) {
 		fmt.Fprintf(u.err, "disdel: error: %s\n", clean(err.Error()))
 		return
 	}
-	fmt.Fprintf(u.err, "disdel: error: %s\n", clean(strings.TrimSuffix(strings.Join(nonEmpty(e.Op, e.Msg), ": "), ": ")))
+	fmt.Fprintf(u.err, "disdel: error: %s\n", clean(headline(e)))
 	if e.Err != nil {
 		fmt.Fprintf(u.err, "disdel:   why: %s\n", clean(e.Err.Error()))
 	}
 	if e.Hint != "" {
 		fmt.Fprintf(u.err, "disdel:  hint: %s\n", clean(e.Hint))
 	}
+}
+
+func headline(e *disdel.Error) string {
+	return strings.TrimSuffix(strings.Join(nonEmpty(e.Op, e.Msg), ": "), ": ")
+}
+
+// failDocument is an error where the output is for programs: one line of JSON, the last on stderr.
+type failDocument struct {
+	Kind     disdel.Kind    `json:"kind"`
+	Message  string         `json:"message"`
+	Cause    string         `json:"cause,omitempty"`
+	Hint     string         `json:"hint,omitempty"`
+	Job      disdel.JobID   `json:"job,omitempty"`
+	File     string         `json:"file,omitempty"`
+	Faults   []disdel.Fault `json:"faults,omitempty"`
+	ExitCode int            `json:"exitCode"`
+}
+
+func (u *ui) failDocument(err error) {
+	d := failDocument{Kind: disdel.KindOf(err), Message: clean(err.Error()), ExitCode: u.exit(err)}
+	var faults *disdel.Faults
+	var e *disdel.Error
+	switch {
+	case errors.As(err, &faults):
+		d.File, d.Faults, d.Message = faults.File, faults.Faults, problems(len(faults.Faults))
+	case errors.As(err, &e):
+		d.Message, d.Hint, d.Job = clean(cmp.Or(headline(e), e.Kind.String())), clean(e.Hint), e.Job
+		if e.Err != nil {
+			d.Cause = clean(e.Err.Error())
+		}
+	}
+	json.NewEncoder(u.err).Encode(d) //nolint:errcheck // there is no better place to tell
+}
+
+func problems(n int) string {
+	if n == 1 {
+		return "1 problem"
+	}
+	return fmt.Sprintf("%d problems", n)
 }
 
 func nonEmpty(list ...string) []string {
@@ -121,17 +218,4 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// table writes aligned columns; a row is a list of cells.
-func table(w io.Writer, rows ...[]string) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		cells := make([]string, len(r))
-		for i, c := range r {
-			cells[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(clean(c))
-		}
-		fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
-	}
-	t.Flush()
 }

@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -8,18 +9,62 @@ import (
 )
 
 // Explain describes one field of the job file in a few lines: its type, rule, default and meaning, and the fields below it.
-// path is dotted, with or without a leading "job."; list items may be written [] or [0], the kind of a layer by its name.
-// "job" or "" describes the file. The error is of kind NotFound, with the closest path as its hint.
+// path is dotted, with or without a leading "job."; list items may be written [] or [0], or left out before the kind of a
+// layer, which has its name: model.layers.conv. "job" or "" describes the file. A path that is none is looked for in what the
+// fields mean. The error is of kind NotFound, with the closest path as its hint.
 func Explain(path string) (string, error) {
-	path = strings.TrimPrefix(strings.TrimPrefix(path, "job"), ".")
+	path = wholePath(path)
 	if path == "" {
 		return "job  object\n  One training job.\n" + below(""), nil
 	}
 	f := find(path)
-	if f == nil {
-		return "", &disdel.Error{Kind: disdel.NotFound, Op: "explain field", Msg: "there is no field " + quote(path), Hint: closest(path)}
+	if kind, ok := kindIn(path); ok && f != nil {
+		return explainLayer(f, kind)
 	}
-	return f.headline() + "\n  " + f.meaning + "\n" + f.exampleLine() + below(f.path), nil
+	if f == nil {
+		return spokenOf(path)
+	}
+	return f.headline() + "\n  " + f.meaning + "\n" + f.exampleLine() + below(f.path) + kindsBelow(f.path), nil
+}
+
+// ExplainSchema is Explain for programs: the JSON Schema of one field (draft 2020-12) with its path, or the fields that speak
+// of what path says.
+func ExplainSchema(path string) (any, error) {
+	path = wholePath(path)
+	if path == "" {
+		return json.RawMessage(Schema()), nil
+	}
+	f := find(path)
+	if f == nil {
+		list := speakOf(path)
+		if len(list) == 0 {
+			return nil, noField(path)
+		}
+		return mentions(list), nil
+	}
+	s := f.schema()
+	if kind, ok := kindIn(path); ok {
+		k, err := kindOfLayer(kind)
+		if err != nil {
+			return nil, err
+		}
+		s = k.optionOrWhole(f, s)
+	}
+	s["path"] = path
+	return s, nil
+}
+
+// wholePath is a path as the table has it, but for the places of items and the keys of the user's choice.
+func wholePath(path string) string {
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "job"), ".")
+	if kind, ok := strings.CutPrefix(path, "model.layers."); ok {
+		path = "model.layers[]." + kind
+	}
+	return path
+}
+
+func noField(path string) error {
+	return &disdel.Error{Kind: disdel.NotFound, Op: "explain field", Msg: "there is no field " + quote(path), Hint: closest(path)}
 }
 
 // headline is "training.batchSize  integer, at least 1, default 64".
@@ -73,8 +118,11 @@ func closest(path string) string {
 	if len(path) > longestGuess {
 		return "disdel explain job"
 	}
-	var paths []string
 	name := path[strings.LastIndexByte(path, '.')+1:]
+	if f := namesake(name); f != nil {
+		return didYouMean(f.path)
+	}
+	var paths []string
 	for i := range fields {
 		if fields[i].name() == name {
 			return didYouMean(fields[i].path)
@@ -82,6 +130,9 @@ func closest(path string) string {
 		paths = append(paths, fields[i].path)
 	}
 	if best := nearest.Word(path, paths); best != "" {
+		return didYouMean(best)
+	}
+	if best, _, _ := FieldNamed(name); best != "" {
 		return didYouMean(best)
 	}
 	return "disdel explain job"

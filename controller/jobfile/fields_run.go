@@ -26,7 +26,7 @@ var runFields = []field{
 	},
 	{
 		path: "distribution.aggregation.fanIn", form: integer, auto: true, min: new(float64(2)), def: "auto", example: "4",
-		meaning: "Workers of one aggregation action. auto goes by memory.",
+		meaning: "Workers of one aggregation action. auto goes by bytes read: 2 GB of updates a round, and 64 workers at most.",
 	},
 	{
 		path: "distribution.aggregation.wire", form: text, def: "float32", example: "bfloat16",
@@ -67,7 +67,8 @@ var runFields = []field{
 	},
 	{
 		path: "resources.maxCost", form: cost, above: new(float64(0)), defBy: "none", example: "50GB-s",
-		meaning: "Cost of the whole job; one GB-s is 1,024 MB held for a second. A higher estimate is refused.",
+		meaning: "Most that the whole job may cost; one GB-s is 1,024 MB held for a second. A higher forecast is refused, and a job that comes " +
+			"to it stops at its newest checkpoint, to be resumed with more.",
 	},
 	{
 		path: "resources.risk", form: number, above: new(float64(0)), max: new(0.05), def: "0.001", example: "0.001",
@@ -105,6 +106,6 @@ var runFields = []field{
 
 	{path: "output", form: object, example: "{model: digits, keep: 5}", meaning: "Where the trained model goes."},
 	{path: "output.model", form: text, pattern: dnsLabel, looks: dnsInWords, defBy: "metadata.name", example: "digits", meaning: "Name of the trained model."},
-	{path: "output.keep", form: integer, min: new(float64(1)), def: "5", example: "5", meaning: "Versions of the model that are kept."},
+	{path: "output.keep", form: integer, min: new(float64(1)), def: "20", example: "5", meaning: "Newest versions of the model that are kept; the one with the highest held-out accuracy is kept besides."},
 	{path: "output.export", form: list, later: true, meaning: "Further formats of the trained model."},
 }

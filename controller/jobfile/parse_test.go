@@ -69,7 +69,7 @@ func smallestJob() disdel.Job {
 			Limit: 6, PerWorker: 3, MemoryFactor: 1.25, TimeoutFactor: 2,
 			Backoff: disdel.Backoff{Initial: disdel.Duration(time.Second), Max: disdel.Duration(30 * time.Second)},
 		}},
-		Output: disdel.Output{Model: "digits", Keep: 5},
+		Output: disdel.Output{Model: "digits", Keep: 20},
 	}
 }
 

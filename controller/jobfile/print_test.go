@@ -23,7 +23,7 @@ func TestPrintLeavesOutWhatNoFileMaySay(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	job := file.Job
-	if got := []any{job.Training.BatchSize, job.Training.Backend, job.Model.Init.Scheme, job.Output.Model, job.Output.Keep}; !cmp.Equal(got, []any{64, "native", "glorot", "old", 5}) {
+	if got := []any{job.Training.BatchSize, job.Training.Backend, job.Model.Init.Scheme, job.Output.Model, job.Output.Keep}; !cmp.Equal(got, []any{64, "native", "glorot", "old", 20}) {
 		t.Errorf("%v\n%s", got, text)
 	}
 }

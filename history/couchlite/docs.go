@@ -1,7 +1,7 @@
 package couchlite
 
 import (
-	"bytes"
+	"cmp"
 	"crypto/md5" //nolint:gosec // CouchDB's revisions are MD5 as well; they tell contents apart, they protect nothing
 	"crypto/rand"
 	"encoding/hex"
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,9 @@ import (
 // document is a CouchDB document with _id and _rev.
 type document map[string]any
 
+// fields is a document of which only the names of the fields have been read.
+type fields map[string]json.RawMessage
+
 // written answers a write.
 type written struct {
 	OK  bool   `json:"ok"`
@@ -25,29 +29,61 @@ type written struct {
 	Rev string `json:"rev"`
 }
 
-// stored is a document on disk.
-type stored struct {
-	Rev     string          `json:"r"`
-	Seq     uint64          `json:"s"`
-	Deleted bool            `json:"d,omitempty"`
-	Body    json.RawMessage `json:"b"` // without _id, _rev and _deleted
+// answer is JSON that is ready to be sent, and the revision of the document that it is.
+type answer struct {
+	body []byte
+	rev  string
 }
 
 var dbName = regexp.MustCompile(`^[a-z][a-z0-9_$()+/-]*$`)
 
-func docsOf(tx *bbolt.Tx, r *http.Request) (*bbolt.Bucket, error) {
-	b := tx.Bucket([]byte(r.PathValue("db")))
+// database is the documents of a database; tx is nil where there is no file yet.
+func database(tx *bbolt.Tx, name string) (*bbolt.Bucket, error) {
+	if tx == nil || strings.HasPrefix(name, "_") {
+		return nil, errNoDB
+	}
+	b := tx.Bucket([]byte(name))
 	if b == nil {
 		return nil, errNoDB
 	}
 	return b, nil
 }
 
+// reading runs f with the catalog of the database that a request names.
+func (s *Server) reading(r *http.Request, f func(*catalog) error) error {
+	return s.view(func(tx *bbolt.Tx) error {
+		c, err := openCatalog(tx, r.PathValue("db"))
+		if err != nil {
+			return err
+		}
+		return f(c)
+	})
+}
+
+// writing runs f, and stores what it did to the catalog.
+func (s *Server) writing(r *http.Request, f func(*catalog) error) error {
+	return s.update(func(tx *bbolt.Tx) error {
+		c, err := openCatalog(tx, r.PathValue("db"))
+		if err == nil {
+			err = f(c)
+		}
+		if err != nil {
+			return err
+		}
+		return c.flush(tx)
+	})
+}
+
 func (s *Server) allDBs(*http.Request) (int, any, error) {
 	out := []string{}
 	err := s.view(func(tx *bbolt.Tx) error {
+		if tx == nil {
+			return nil
+		}
 		return tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
-			out = append(out, string(name))
+			if string(name) != catalogs {
+				out = append(out, string(name))
+			}
 			return nil
 		})
 	})
@@ -63,88 +99,61 @@ func (s *Server) createDB(r *http.Request) (int, any, error) {
 		if tx.Bucket([]byte(name)) != nil {
 			return errDBExists
 		}
-		_, err := tx.CreateBucket([]byte(name))
-		return err
+		if _, err := tx.CreateBucket([]byte(name)); err != nil {
+			return err
+		}
+		c, err := openCatalog(tx, name)
+		if err != nil {
+			return err
+		}
+		return c.flush(tx)
 	})
 	return 201, map[string]bool{"ok": true}, err
 }
 
 func (s *Server) deleteDB(r *http.Request) (int, any, error) {
+	name := r.PathValue("db")
 	err := s.update(func(tx *bbolt.Tx) error {
-		if tx.Bucket([]byte(r.PathValue("db"))) == nil {
-			return errNoDB
+		if _, err := database(tx, name); err != nil {
+			return err
 		}
-		return tx.DeleteBucket([]byte(r.PathValue("db")))
+		if err := dropCatalog(tx, name); err != nil {
+			return err
+		}
+		return tx.DeleteBucket([]byte(name))
 	})
 	return 200, map[string]bool{"ok": true}, err
 }
 
 func (s *Server) dbInfo(r *http.Request) (int, any, error) {
-	var docs, gone int
-	var seq uint64
-	err := s.view(func(tx *bbolt.Tx) error {
-		b, err := docsOf(tx, r)
-		if err != nil {
-			return err
+	var out map[string]any
+	err := s.reading(r, func(c *catalog) error {
+		out = map[string]any{
+			"db_name": c.name, "doc_count": c.head.Live, "doc_del_count": c.head.Gone,
+			"update_seq": strconv.FormatUint(c.docs.Sequence(), 10), "instance_start_time": "0",
 		}
-		seq = b.Sequence()
-		return b.ForEach(func(_, v []byte) error {
-			var d stored
-			if err := json.Unmarshal(v, &d); err != nil {
-				return err
-			}
-			if d.Deleted {
-				gone++
-			} else {
-				docs++
-			}
-			return nil
-		})
+		return nil
 	})
-	return 200, map[string]any{"db_name": r.PathValue("db"), "doc_count": docs, "doc_del_count": gone, "update_seq": strconv.FormatUint(seq, 10), "instance_start_time": "0"}, err
-}
-
-func read(b *bbolt.Bucket, id string) (stored, bool, error) {
-	var d stored
-	v := b.Get([]byte(id))
-	if v == nil {
-		return d, false, nil
-	}
-	return d, true, json.Unmarshal(v, &d)
-}
-
-// whole puts a stored document together again.
-func (d stored) whole(id string) (document, error) {
-	out := document{}
-	dec := json.NewDecoder(bytes.NewReader(d.Body))
-	dec.UseNumber()
-	if err := dec.Decode(&out); err != nil {
-		return nil, err
-	}
-	out["_id"], out["_rev"] = id, d.Rev
-	return out, nil
+	return 200, out, err
 }
 
 func (s *Server) getDoc(r *http.Request) (int, any, error) {
-	var out document
-	err := s.view(func(tx *bbolt.Tx) error {
-		b, err := docsOf(tx, r)
-		if err != nil {
-			return err
-		}
-		d, found, err := read(b, r.PathValue("id"))
+	var out answer
+	err := s.reading(r, func(c *catalog) error {
+		e, found, err := c.find(r.PathValue("id"))
 		switch {
 		case err != nil:
 			return err
 		case !found:
 			return errMissing
-		case d.Deleted:
+		case e.deleted:
 			return errDeleted
 		}
-		if rev := r.URL.Query().Get("rev"); rev != "" && rev != d.Rev {
+		if rev := r.URL.Query().Get("rev"); rev != "" && rev != e.rev {
 			return errMissing // only the newest revision is kept
 		}
-		out, err = d.whole(r.PathValue("id"))
+		d, err := c.document(&e)
+		out = answer{d.text(e.id), e.rev}
 		return err
 	})
 	return 200, out, err
@@ -157,7 +166,7 @@ func (s *Server) putDoc(r *http.Request) (int, any, error) {
 func (s *Server) postDoc(r *http.Request) (int, any, error) { return s.write(r, "") }
 
 func (s *Server) write(r *http.Request, id string) (int, any, error) {
-	var doc document
+	var doc fields
 	if err := readJSON(r, &doc); err != nil {
 		return 0, nil, err
 	}
@@ -165,21 +174,26 @@ func (s *Server) write(r *http.Request, id string) (int, any, error) {
 		return 0, nil, errNotObject
 	}
 	if id != "" {
-		doc["_id"] = id
+		doc["_id"] = quoted(id)
 	}
 	if rev := cmpRev(r); rev != "" {
-		doc["_rev"] = rev
+		doc["_rev"] = quoted(rev)
 	}
 	var out written
-	err := s.update(func(tx *bbolt.Tx) error {
-		b, err := docsOf(tx, r)
-		if err != nil {
-			return err
-		}
-		out, err = put(b, doc)
+	err := s.writing(r, func(c *catalog) (err error) {
+		out, err = c.write(doc)
 		return err
 	})
 	return 201, out, err
+}
+
+// quoted is a text as JSON.
+func quoted(text string) json.RawMessage {
+	data, err := json.Marshal(text)
+	if err != nil {
+		return json.RawMessage("null") // no text is none
+	}
+	return data
 }
 
 // cmpRev is the revision a request names outside its body.
@@ -192,61 +206,80 @@ func cmpRev(r *http.Request) string {
 
 func (s *Server) deleteDoc(r *http.Request) (int, any, error) {
 	var out written
-	err := s.update(func(tx *bbolt.Tx) error {
-		b, err := docsOf(tx, r)
+	err := s.writing(r, func(c *catalog) error {
+		id := r.PathValue("id")
+		e, found, err := c.find(id)
 		if err != nil {
 			return err
 		}
-		d, found, err := read(b, r.PathValue("id"))
-		if err != nil {
-			return err
-		}
-		if !found || d.Deleted {
+		if !found || e.deleted {
 			return errMissing
 		}
-		out, err = put(b, document{"_id": r.PathValue("id"), "_rev": cmpRev(r), "_deleted": true})
+		out, err = c.write(fields{"_id": quoted(id), "_rev": quoted(cmpRev(r)), "_deleted": json.RawMessage("true")})
 		return err
 	})
 	return 200, out, err
 }
 
-// put writes a document if its _rev is the newest one's.
-func put(b *bbolt.Bucket, doc document) (written, error) {
-	id, ok := doc["_id"].(string)
-	if _, given := doc["_id"]; !given {
-		id, ok = newDocID(), true
+// text reads a field that is a text, "" where it is none.
+func (f fields) text(name string) string {
+	var text string
+	if json.Unmarshal(f[name], &text) != nil {
+		return ""
 	}
-	if !ok || id == "" || strings.HasPrefix(id, "_") && !strings.HasPrefix(id, "_design/") {
-		return written{}, problem{400, "bad_request", "Only reserved document ids may start with underscore."}
-	}
-	old, found, err := read(b, id)
-	if err != nil {
-		return written{}, err
-	}
-	rev, _ := doc["_rev"].(string)
-	if found && !old.Deleted && rev != old.Rev || (!found || old.Deleted) && rev != "" && rev != old.Rev {
-		return written{}, errConflict
-	}
-	deleted, _ := doc["_deleted"].(bool)
-	body, err := json.Marshal(strip(doc))
-	if err != nil {
-		return written{}, err
-	}
-	seq, err := b.NextSequence()
-	if err != nil {
-		return written{}, err
-	}
-	d := stored{Rev: nextRev(old.Rev, body, deleted), Seq: seq, Deleted: deleted, Body: body}
-	data, err := json.Marshal(d)
-	if err != nil {
-		return written{}, err
-	}
-	return written{true, id, d.Rev}, b.Put([]byte(id), data)
+	return text
 }
 
-func strip(doc document) document {
-	out := document{}
-	for k, v := range doc {
+// id is the document's, or a new one where it has none.
+func (f fields) id() (string, error) {
+	if _, given := f["_id"]; !given {
+		return newDocID(), nil
+	}
+	id := f.text("_id")
+	if id == "" || strings.HasPrefix(id, "_") && !strings.HasPrefix(id, "_design/") {
+		return "", problem{400, "bad_request", "Only reserved document ids may start with underscore."}
+	}
+	return id, nil
+}
+
+// write writes a document if its _rev is the newest one's.
+func (c *catalog) write(doc fields) (written, error) {
+	id, err := doc.id()
+	if err != nil {
+		return written{}, err
+	}
+	if len(id) > bbolt.MaxKeySize {
+		return written{}, problem{400, "bad_request", "Document id is too long"}
+	}
+	old, found, err := c.find(id)
+	if err != nil {
+		return written{}, err
+	}
+	rev := doc.text("_rev")
+	if found && !old.deleted && rev != old.rev || (!found || old.deleted) && rev != "" && rev != old.rev {
+		return written{}, errConflict
+	}
+	deleted := string(doc["_deleted"]) == "true"
+	body, err := json.Marshal(doc.bare())
+	if err != nil {
+		return written{}, err
+	}
+	seq, err := c.docs.NextSequence()
+	if err != nil {
+		return written{}, err
+	}
+	d := stored{Rev: nextRev(old.rev, body, deleted), Seq: seq, Deleted: deleted, Body: body}
+	value := d.value(id)
+	if err := c.docs.Put([]byte(id), value); err != nil {
+		return written{}, err
+	}
+	return written{true, id, d.Rev}, c.add(id, d, value)
+}
+
+// bare is a document without what CouchDB has in it.
+func (f fields) bare() fields {
+	out := fields{}
+	for k, v := range f {
 		if k != "_id" && k != "_rev" && k != "_deleted" && k != "_revisions" {
 			out[k] = v
 		}
@@ -270,24 +303,26 @@ func newDocID() string {
 	return hex.EncodeToString(b)
 }
 
+// maxBulk bounds the documents of one request: others wait until all of them are written.
+const maxBulk = 10_000
+
 func (s *Server) bulkDocs(r *http.Request) (int, any, error) {
 	var req struct {
-		Docs []document `json:"docs"`
+		Docs []fields `json:"docs"`
 	}
 	if err := readJSON(r, &req); err != nil {
 		return 0, nil, err
 	}
+	if len(req.Docs) > maxBulk {
+		return 0, nil, problem{413, "too_large", fmt.Sprintf("at most %d documents at once", maxBulk)}
+	}
 	out := make([]any, len(req.Docs))
-	err := s.update(func(tx *bbolt.Tx) error {
-		b, err := docsOf(tx, r)
-		if err != nil {
-			return err
-		}
+	err := s.writing(r, func(c *catalog) error {
 		for i, doc := range req.Docs {
 			if doc == nil {
 				return errNotObject
 			}
-			w, err := put(b, doc)
+			w, err := c.write(doc)
 			p, refused := err.(problem)
 			switch {
 			case err == nil:
@@ -310,36 +345,29 @@ func (s *Server) changes(r *http.Request) (int, any, error) {
 		ID      string              `json:"id"`
 		Changes []map[string]string `json:"changes"`
 		Deleted bool                `json:"deleted,omitempty"`
-		Doc     document            `json:"doc,omitempty"`
+		Doc     json.RawMessage     `json:"doc,omitempty"`
+		at      uint64
 	}
-	bySeq := map[uint64]change{}
+	out := []change{}
 	var last uint64
-	err := s.view(func(tx *bbolt.Tx) error {
-		b, err := docsOf(tx, r)
-		if err != nil {
-			return err
-		}
-		last = b.Sequence()
-		return b.ForEach(func(k, v []byte) error {
-			var d stored
-			if err := json.Unmarshal(v, &d); err != nil || d.Seq <= since {
-				return err
+	err := s.reading(r, func(c *catalog) error {
+		last = c.docs.Sequence()
+		return c.walk(span{}, func(e *entry) (bool, error) {
+			if e.seq <= since {
+				return true, nil
 			}
-			c := change{Seq: strconv.FormatUint(d.Seq, 10), ID: string(k), Deleted: d.Deleted, Changes: []map[string]string{{"rev": d.Rev}}}
+			v := change{Seq: strconv.FormatUint(e.seq, 10), ID: e.id, Deleted: e.deleted, Changes: []map[string]string{{"rev": e.rev}}, at: e.seq}
 			if r.URL.Query().Get("include_docs") == "true" {
-				if c.Doc, err = d.whole(c.ID); err != nil {
-					return err
+				d, err := c.document(e)
+				if err != nil {
+					return false, err
 				}
+				v.Doc = d.text(e.id)
 			}
-			bySeq[d.Seq] = c
-			return nil
+			out = append(out, v)
+			return true, nil
 		})
 	})
-	out := []change{}
-	for at := since + 1; at <= last; at++ {
-		if c, ok := bySeq[at]; ok {
-			out = append(out, c)
-		}
-	}
+	slices.SortFunc(out, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	return 200, map[string]any{"results": out, "last_seq": strconv.FormatUint(last, 10), "pending": 0}, err
 }

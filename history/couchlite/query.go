@@ -1,13 +1,13 @@
 package couchlite
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
-
-	"go.etcd.io/bbolt"
 )
 
 // row is one of _all_docs.
@@ -15,7 +15,7 @@ type row struct {
 	ID    string            `json:"id,omitempty"`
 	Key   string            `json:"key"`
 	Value map[string]string `json:"value,omitempty"`
-	Doc   document          `json:"doc,omitempty"`
+	Doc   json.RawMessage   `json:"doc,omitempty"`
 	Error string            `json:"error,omitempty"`
 }
 
@@ -50,12 +50,12 @@ func readListing(r *http.Request) (listing, error) {
 	return o, nil
 }
 
-func (o *listing) has(id string) bool {
-	low, high := o.StartKey, o.EndKey
+func (o *listing) span() span {
+	s := span{o.StartKey, o.EndKey, o.Descending}
 	if o.Descending {
-		low, high = high, low
+		s.low, s.high = s.high, s.low
 	}
-	return (low == "" || id >= low) && (high == "" || id <= high)
+	return s
 }
 
 func (s *Server) allDocs(r *http.Request) (int, any, error) {
@@ -63,45 +63,77 @@ func (s *Server) allDocs(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	rows, total := []row{}, 0
-	err = s.view(func(tx *bbolt.Tx) error {
-		b, err := docsOf(tx, r)
-		if err != nil {
-			return err
-		}
+	var out answer
+	err = s.reading(r, func(c *catalog) error {
+		rows, total := []row{}, c.head.Live
 		if o.Keys != nil {
-			rows, err = byKeys(b, o)
+			rows, err = c.byKeys(o)
 			total = len(rows)
-			return err
+		} else {
+			rows, err = c.byRange(o)
 		}
-		rows, total, err = byRange(b, o)
+		if err == nil {
+			out.body, err = listed(map[string]any{"total_rows": total, "offset": o.Skip}, "rows", rows)
+		}
 		return err
 	})
-	return 200, map[string]any{"total_rows": total, "offset": o.Skip, "rows": rows}, err
+	return 200, out, err
 }
 
-func (d stored) row(id string, include bool) (row, error) {
-	out := row{ID: id, Key: id, Value: map[string]string{"rev": d.Rev}}
+// listed is an object with a list at its end. The documents in it are JSON already, and long: they are not read again.
+func listed[T any](rest map[string]any, name string, list []T) ([]byte, error) {
+	head, err := json.Marshal(rest)
+	if err != nil {
+		return nil, err
+	}
+	out := bytes.NewBuffer(head[:len(head)-1])
+	out.WriteString(`,"` + name + `":[`)
+	for i, v := range list {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		switch v := any(v).(type) {
+		case []byte:
+			out.Write(v)
+		case row:
+			doc := v.Doc
+			v.Doc = nil
+			data, err := json.Marshal(v)
+			if err != nil {
+				return nil, err
+			}
+			if doc != nil {
+				data = append(append(append(data[:len(data)-1], `,"doc":`...), doc...), '}')
+			}
+			out.Write(data)
+		}
+	}
+	out.WriteString("]}")
+	return out.Bytes(), nil
+}
+
+func (c *catalog) row(e *entry, include bool) (row, error) {
+	out := row{ID: e.id, Key: e.id, Value: map[string]string{"rev": e.rev}}
 	if !include {
 		return out, nil
 	}
-	var err error
-	out.Doc, err = d.whole(id)
+	d, err := c.document(e)
+	out.Doc = d.text(e.id)
 	return out, err
 }
 
-func byKeys(b *bbolt.Bucket, o listing) ([]row, error) {
+func (c *catalog) byKeys(o listing) ([]row, error) {
 	rows := []row{}
 	for _, id := range o.Keys {
-		d, found, err := read(b, id)
+		e, found, err := c.find(id)
 		if err != nil {
 			return nil, err
 		}
-		if !found || d.Deleted {
+		if !found || e.deleted {
 			rows = append(rows, row{Key: id, Error: "not_found"})
 			continue
 		}
-		v, err := d.row(id, o.IncludeDocs)
+		v, err := c.row(&e, o.IncludeDocs)
 		if err != nil {
 			return nil, err
 		}
@@ -110,60 +142,123 @@ func byKeys(b *bbolt.Bucket, o listing) ([]row, error) {
 	return rows, nil
 }
 
-// byRange walks the keys in order, forwards or backwards, and reads only the rows that are wanted.
-func byRange(b *bbolt.Bucket, o listing) (rows []row, total int, err error) {
-	rows = []row{}
-	c := b.Cursor()
-	first, next := c.First, c.Next
-	if o.Descending {
-		first, next = c.Last, c.Prev
-	}
-	skip := o.Skip
-	for k, v := first(); k != nil; k, v = next() {
-		var d stored
-		if err := json.Unmarshal(v, &d); err != nil {
-			return nil, 0, err
-		}
-		if d.Deleted {
-			continue
-		}
-		total++
-		if !o.has(string(k)) || o.Limit != nil && len(rows) >= *o.Limit {
-			continue
-		}
-		if skip > 0 {
+// byRange walks the ids in order, forwards or backwards, and reads only the documents that are wanted.
+func (c *catalog) byRange(o listing) ([]row, error) {
+	rows, skip := []row{}, o.Skip
+	err := c.walk(o.span(), func(e *entry) (bool, error) {
+		switch {
+		case e.deleted:
+			return true, nil
+		case o.Limit != nil && len(rows) >= *o.Limit:
+			return false, nil
+		case skip > 0:
 			skip--
-			continue
+			return true, nil
 		}
-		x, err := d.row(string(k), o.IncludeDocs)
-		if err != nil {
-			return nil, 0, err
-		}
-		rows = append(rows, x)
-	}
-	return rows, total, nil
+		v, err := c.row(e, o.IncludeDocs)
+		rows = append(rows, v)
+		return true, err
+	})
+	return rows, err
 }
 
-// createIndex accepts an index and makes none: every _find reads all documents, which a laptop's history bears.
+// maxIndexed bounds the fields of all indexes of a database.
+const maxIndexed = 32
+
+// createIndex has the catalog keep marks of the index's fields. What is there already is not written again.
 func (s *Server) createIndex(r *http.Request) (int, any, error) {
 	var req struct {
-		Name string `json:"name"`
-		DDoc string `json:"ddoc"`
+		Name  string `json:"name"`
+		DDoc  string `json:"ddoc"`
+		Index struct {
+			Fields []json.RawMessage `json:"fields"`
+		} `json:"index"`
 	}
 	if err := readJSON(r, &req); err != nil {
 		return 0, nil, err
 	}
-	err := s.view(func(tx *bbolt.Tx) error {
-		_, err := docsOf(tx, r)
-		return err
+	want := index{Name: req.Name, DDoc: req.DDoc}
+	for _, f := range req.Index.Fields {
+		name, ok := fieldName(f)
+		if !ok {
+			return 0, nil, problem{400, "invalid_index", "a field of the index is no name"}
+		}
+		want.Fields = append(want.Fields, name)
+	}
+	there := false
+	look := func(c *catalog) error {
+		there = slices.ContainsFunc(c.head.Indexes, want.same) && !c.anew
+		return nil
+	}
+	result, err := "exists", s.reading(r, look)
+	if err == nil && !there {
+		result, err = "created", s.writing(r, func(c *catalog) error { return c.index(want) })
+	}
+	return 200, map[string]string{"result": result, "id": "_design/" + req.DDoc, "name": req.Name}, err
+}
+
+func (x index) same(y index) bool {
+	return x.Name == y.Name && x.DDoc == y.DDoc && slices.Equal(x.Fields, y.Fields)
+}
+
+// fieldName reads "field" or {"field": "asc"}.
+func fieldName(data json.RawMessage) (string, bool) {
+	var name string
+	if json.Unmarshal(data, &name) == nil {
+		return name, name != ""
+	}
+	var ordered map[string]string
+	if json.Unmarshal(data, &ordered) != nil || len(ordered) != 1 {
+		return "", false
+	}
+	for name = range ordered {
+	}
+	return name, name != ""
+}
+
+// index takes an index into the catalog.
+func (c *catalog) index(want index) error {
+	if slices.ContainsFunc(c.head.Indexes, want.same) {
+		return nil
+	}
+	c.head.Indexes = append(c.head.Indexes, want)
+	fields := slices.Clone(c.head.Fields)
+	for _, f := range want.Fields {
+		if f != "_id" && !slices.Contains(fields, f) {
+			fields = append(fields, f)
+		}
+	}
+	if len(fields) > maxIndexed {
+		return problem{400, "invalid_index", "the indexes of this database name too many fields"}
+	}
+	if len(fields) == len(c.head.Fields) {
+		return nil
+	}
+	return c.rebuild(fields)
+}
+
+func (s *Server) listIndexes(r *http.Request) (int, any, error) {
+	list := []any{}
+	add := func(ddoc any, name, kind string, names []string) {
+		var of []map[string]string
+		for _, f := range names {
+			of = append(of, map[string]string{f: "asc"})
+		}
+		list = append(list, map[string]any{"ddoc": ddoc, "name": name, "type": kind, "def": map[string]any{"fields": of}})
+	}
+	err := s.reading(r, func(c *catalog) error {
+		add(nil, "_all_docs", "special", []string{"_id"})
+		for _, x := range c.head.Indexes {
+			add("_design/"+x.DDoc, x.Name, "json", x.Fields)
+		}
+		return nil
 	})
-	return 200, map[string]string{"result": "exists", "id": "_design/" + req.DDoc, "name": req.Name}, err
+	return 200, map[string]any{"total_rows": len(list), "indexes": list}, err
 }
 
 // query is the body of _find.
 type query struct {
 	Selector map[string]any      `json:"selector"`
-	Fields   []string            `json:"fields"`
 	Sort     []map[string]string `json:"sort"`
 	Limit    *int                `json:"limit"`
 	Skip     int                 `json:"skip"`
@@ -173,6 +268,19 @@ type query struct {
 // findLimit is what _find returns when no limit is given, as in CouchDB.
 const findLimit = 25
 
+// window is how many of the documents that are found are passed over, and how many are wanted.
+func (q *query) window() (skip, limit int) {
+	skip = max(q.Skip, 0)
+	if n, err := strconv.Atoi(q.Bookmark); err == nil && n > 0 && n < 1<<40 {
+		skip += n
+	}
+	limit = findLimit
+	if q.Limit != nil {
+		limit = max(*q.Limit, 0)
+	}
+	return skip, limit
+}
+
 func (s *Server) find(r *http.Request) (int, any, error) {
 	var q query
 	if err := readJSON(r, &q); err != nil {
@@ -181,50 +289,82 @@ func (s *Server) find(r *http.Request) (int, any, error) {
 	if q.Selector == nil {
 		return 0, nil, problem{400, "missing_required_key", "Missing required key: selector"}
 	}
-	found := []document{}
-	err := s.view(func(tx *bbolt.Tx) error {
-		b, err := docsOf(tx, r)
+	skip, limit := q.window()
+	var out answer
+	err := s.reading(r, func(c *catalog) error {
+		found, err := c.query(&q, skip, limit)
 		if err != nil {
 			return err
 		}
-		return b.ForEach(func(k, v []byte) error {
-			var d stored
-			if err := json.Unmarshal(v, &d); err != nil || d.Deleted {
-				return err
-			}
-			doc, err := d.whole(string(k))
-			if err != nil {
-				return err
-			}
-			ok, err := matches(doc, q.Selector)
-			if ok {
-				found = append(found, doc)
-			}
-			return err
-		})
+		rest := map[string]any{"bookmark": strconv.Itoa(skip + len(found))}
+		out.body, err = listed(rest, "docs", found)
+		return err
 	})
-	if err != nil {
-		return 0, nil, err
-	}
-	q.order(found)
-	skip := q.Skip
-	if n, err := strconv.Atoi(q.Bookmark); err == nil && n > 0 {
-		skip += n
-	}
-	limit := findLimit
-	if q.Limit != nil {
-		limit = *q.Limit
-	}
-	found = found[min(max(skip, 0), len(found)):]
-	found = found[:min(max(limit, 0), len(found))]
-	return 200, map[string]any{"docs": found, "bookmark": strconv.Itoa(skip + len(found)), "warning": "No matching index found, create an index to optimize query time."}, nil
+	return 200, out, err
 }
 
-func (q *query) order(docs []document) {
-	sort.SliceStable(docs, func(i, j int) bool {
+// query returns the documents that a query wants, as JSON. It reads those that the catalog says match, or does not know of, and
+// stops when there are enough unless an order is asked for that is not that of the ids.
+func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
+	descending, ordered := q.byID()
+	ids, judge := idRange(q.Selector), c.compile(q.Selector)
+	ids.descending = descending
+	var texts [][]byte
+	var docs []document
+	passed := 0
+	err := c.walk(ids, func(e *entry) (bool, error) {
+		if ordered && len(texts) >= limit {
+			return false, nil
+		}
+		v := judge(e)
+		if e.deleted || v == no {
+			return true, nil
+		}
+		if passed++; v == yes && ordered && passed <= skip {
+			return true, nil
+		}
+		d, err := c.document(e)
+		if err != nil {
+			return false, err
+		}
+		if v == yes && ordered {
+			texts = append(texts, d.text(e.id))
+			return true, nil
+		}
+		doc, err := d.whole(e.id)
+		if err != nil {
+			return false, err
+		}
+		ok, err := matches(doc, q.Selector)
+		switch {
+		case err != nil || !ok:
+			passed--
+			return true, err
+		case ordered && passed <= skip:
+			return true, nil
+		}
+		texts = append(texts, d.text(e.id))
+		docs = append(docs, doc)
+		return true, nil
+	})
+	if err != nil || ordered {
+		return texts, err
+	}
+	texts = q.order(docs, texts)
+	texts = texts[min(skip, len(texts)):]
+	return texts[:min(limit, len(texts))], nil
+}
+
+// order sorts texts as the documents that they are of.
+func (q *query) order(docs []document, texts [][]byte) [][]byte {
+	at := make([]int, len(docs))
+	for i := range at {
+		at[i] = i
+	}
+	sort.SliceStable(at, func(i, j int) bool {
 		for _, by := range q.Sort {
 			for field, direction := range by {
-				c := compare(valueAt(docs[i], field), valueAt(docs[j], field))
+				c := compare(valueAt(docs[at[i]], field), valueAt(docs[at[j]], field))
 				if direction == "desc" {
 					c = -c
 				}
@@ -235,6 +375,11 @@ func (q *query) order(docs []document) {
 		}
 		return false
 	})
+	out := make([][]byte, len(texts))
+	for i, k := range at {
+		out[i] = texts[k]
+	}
+	return out
 }
 
 func valueAt(d document, path string) any {
@@ -254,162 +399,4 @@ func field(v any, path string) (any, bool) {
 		}
 	}
 	return v, true
-}
-
-// matches evaluates a Mango selector: fields with values or operators, $and, $or, $not, $nor.
-func matches(doc document, selector map[string]any) (bool, error) {
-	for key, want := range selector {
-		ok, err := false, error(nil)
-		switch key {
-		case "$and", "$or", "$nor":
-			ok, err = combine(doc, key, want)
-		case "$not":
-			sub, isMap := want.(map[string]any)
-			if !isMap {
-				return false, badSelector(key)
-			}
-			ok, err = matches(doc, sub)
-			ok = !ok
-		default:
-			if strings.HasPrefix(key, "$") {
-				return false, badSelector(key)
-			}
-			value, exists := field(map[string]any(doc), key)
-			ok, err = holds(value, exists, want)
-		}
-		if err != nil || !ok {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-func badSelector(key string) error {
-	return problem{400, "invalid_operator", "Invalid operator: " + key}
-}
-
-func combine(doc document, op string, want any) (bool, error) {
-	list, ok := want.([]any)
-	if !ok {
-		return false, badSelector(op)
-	}
-	some, all := false, true
-	for _, item := range list {
-		sub, ok := item.(map[string]any)
-		if !ok {
-			return false, badSelector(op)
-		}
-		hit, err := matches(doc, sub)
-		if err != nil {
-			return false, err
-		}
-		some, all = some || hit, all && hit
-	}
-	return map[string]bool{"$and": all, "$or": some, "$nor": !some}[op], nil
-}
-
-// holds tests one field against a value or an object of operators.
-func holds(value any, exists bool, want any) (bool, error) {
-	ops, isMap := want.(map[string]any)
-	if !isMap {
-		return exists && compare(value, want) == 0, nil
-	}
-	for op, arg := range ops {
-		c := compare(value, arg)
-		ok := false
-		switch op {
-		case "$eq":
-			ok = exists && c == 0
-		case "$ne":
-			ok = exists && c != 0
-		case "$gt":
-			ok = exists && c > 0
-		case "$gte":
-			ok = exists && c >= 0
-		case "$lt":
-			ok = exists && c < 0
-		case "$lte":
-			ok = exists && c <= 0
-		case "$exists":
-			ok = arg == exists
-		case "$in":
-			list, isList := arg.([]any)
-			if !isList {
-				return false, badSelector(op)
-			}
-			for _, v := range list {
-				ok = ok || exists && compare(value, v) == 0
-			}
-		default:
-			if strings.HasPrefix(op, "$") {
-				return false, badSelector(op)
-			}
-			inner, there := field(value, op)
-			hit, err := holds(inner, there, arg)
-			if err != nil {
-				return false, err
-			}
-			ok = hit
-		}
-		if !ok {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-// compare orders JSON values as CouchDB's collation does: null, booleans, numbers, strings, arrays, objects.
-func compare(a, b any) int {
-	if d := rank(a) - rank(b); d != 0 {
-		return d
-	}
-	switch x := a.(type) {
-	case bool:
-		y, _ := b.(bool)
-		return toInt(x) - toInt(y)
-	case json.Number:
-		y, _ := b.(json.Number)
-		u, _ := x.Float64()
-		v, _ := y.Float64()
-		switch {
-		case u < v:
-			return -1
-		case u > v:
-			return 1
-		}
-		return 0
-	case string:
-		y, _ := b.(string)
-		return strings.Compare(x, y)
-	case nil:
-		return 0
-	default:
-		u, _ := json.Marshal(a)
-		v, _ := json.Marshal(b)
-		return strings.Compare(string(u), string(v))
-	}
-}
-
-func toInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func rank(v any) int {
-	switch v.(type) {
-	case nil:
-		return 0
-	case bool:
-		return 1
-	case json.Number:
-		return 2
-	case string:
-		return 3
-	case []any:
-		return 4
-	default:
-		return 5
-	}
 }

@@ -15,10 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/disdel/disdel"
 )
@@ -34,7 +32,9 @@ type Server struct {
 	path     string
 	cfg      Config
 	password string
-	mu       sync.RWMutex // requests of this process share one opened file
+	mu       sync.RWMutex // many readers of this process, or one writer
+	checked  atomic.Pointer[fileState]
+	noSync   bool // tests alone: what was answered is not on disk yet
 	server   *http.Server
 	listener net.Listener
 	served   chan struct{}
@@ -67,7 +67,10 @@ func (s *Server) Start() error {
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "start history", Err: err}
 	}
 	s.listener, s.served = l, make(chan struct{})
-	s.server = &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	// No answer waits for anything but the file, so that a whole request can be bounded: nobody holds a connection for ever.
+	s.server = &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
+	}
 	go func() {
 		defer close(s.served)
 		s.server.Serve(l) //nolint:errcheck // ends with ErrServerClosed
@@ -112,34 +115,8 @@ var (
 	errNoAccess  = problem{401, "unauthorized", "You are not authorized to access this db."}
 	errBadJSON   = problem{400, "bad_request", "invalid UTF-8 JSON"}
 	errNotObject = problem{400, "bad_request", "Document must be a JSON object"}
+	errTooLarge  = problem{413, "too_large", "the request entity is too large"}
 )
-
-// view and update run f on the open file: many readers or one writer of this process at a time, and whoever holds the
-// file in another process is waited for.
-func (s *Server) view(f func(*bbolt.Tx) error) error { return s.with(false, f) }
-
-func (s *Server) update(f func(*bbolt.Tx) error) error { return s.with(true, f) }
-
-func (s *Server) with(write bool, f func(*bbolt.Tx) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	db, err := bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: s.cfg.LockWait})
-	if errors.Is(err, berrors.ErrTimeout) {
-		return problem{503, "service_unavailable", "another process holds the history file for too long"}
-	}
-	if err != nil {
-		return problem{500, "internal_server_error", err.Error()}
-	}
-	run := db.View
-	if write {
-		run = db.Update
-	}
-	err = run(f)
-	if closed := db.Close(); err == nil && closed != nil {
-		return problem{500, "internal_server_error", closed.Error()}
-	}
-	return err
-}
 
 // Handler is the HTTP interface.
 func (s *Server) Handler() http.Handler {
@@ -162,6 +139,7 @@ func (s *Server) Handler() http.Handler {
 	handle("POST /{db}/_all_docs", s.allDocs)
 	handle("POST /{db}/_find", s.find)
 	handle("POST /{db}/_index", s.createIndex)
+	handle("GET /{db}/_index", s.listIndexes)
 	handle("GET /{db}/_changes", s.changes)
 	handle("/", func(*http.Request) (int, any, error) {
 		return 0, nil, problem{405, "method_not_allowed", "this server speaks a part of CouchDB only"}
@@ -178,12 +156,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, f func(*http.Requ
 	status, body, err := 0, any(nil), error(errNoAccess)
 	if name, password, ok := r.BasicAuth(); ok && name == user && subtle.ConstantTimeCompare([]byte(password), []byte(s.password)) == 1 {
 		status, body, err = f(r)
+	} else {
+		letGo(w)
 	}
 	if err != nil {
-		p, ok := err.(problem)
-		if !ok {
-			p = problem{500, "internal_server_error", err.Error()}
-		}
+		p := s.problemOf(err)
 		status, body = p.status, map[string]string{"error": p.err, "reason": p.reason}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -191,7 +168,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, f func(*http.Requ
 	if rev := revisionOf(body); rev != "" {
 		w.Header().Set("ETag", `"`+rev+`"`)
 	}
-	data, err := json.Marshal(body)
+	data, err := encoded(body)
 	if err != nil {
 		status, data = 500, []byte(`{"error":"internal_server_error","reason":"encoding"}`)
 	}
@@ -199,12 +176,24 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, f func(*http.Requ
 	w.Write(append(data, '\n')) //nolint:errcheck // the client went away
 }
 
+func encoded(body any) ([]byte, error) {
+	if ready, ok := body.(answer); ok {
+		return ready.body, nil
+	}
+	return json.Marshal(body)
+}
+
+// letGo has the connection of who has no password closed after the answer, whatever body he still promises.
+func letGo(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) //nolint:errcheck // a recorder of tests has none
+}
+
 // revisionOf is what an answer's ETag names.
 func revisionOf(body any) string {
 	switch b := body.(type) {
-	case document:
-		rev, _ := b["_rev"].(string)
-		return rev
+	case answer:
+		return b.rev
 	case written:
 		return b.Rev
 	default:
@@ -212,26 +201,57 @@ func revisionOf(body any) string {
 	}
 }
 
-// maxUnpacked bounds a compressed request.
-const maxUnpacked = 256 << 20
+// What a packed request unpacks to is bounded by maxUnpacked, and beyond freeUnpacked by maxRatio times what was sent.
+const (
+	maxUnpacked  = 64 << 20
+	freeUnpacked = 1 << 20
+	maxRatio     = 100
+)
+
+// unpacker reads what gzip unpacks, within bounds.
+type unpacker struct {
+	packed   *counter
+	from     io.Reader
+	unpacked int64
+}
+
+type counter struct {
+	from io.Reader
+	n    int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (u *unpacker) Read(p []byte) (int, error) {
+	n, err := u.from.Read(p)
+	if u.unpacked += int64(n); u.unpacked > maxUnpacked || u.unpacked > freeUnpacked && u.unpacked > maxRatio*u.packed.n {
+		return 0, errTooLarge
+	}
+	return n, err
+}
 
 // readJSON reads a body as JSON, numbers kept as they are written.
 func readJSON(r *http.Request, v any) error {
 	body := io.Reader(r.Body)
-	if r.Header.Get("Content-Encoding") == "gzip" { // kivik packs every body; what it unpacks to is bounded as well
-		z, err := gzip.NewReader(body)
+	if r.Header.Get("Content-Encoding") == "gzip" { // kivik packs every body
+		packed := &counter{from: body}
+		z, err := gzip.NewReader(packed)
 		if err != nil {
 			return errBadJSON
 		}
-		body = http.MaxBytesReader(nil, z, maxUnpacked)
+		body = &unpacker{packed: packed, from: z}
 	}
 	d := json.NewDecoder(body)
 	d.UseNumber()
 	err := d.Decode(v)
 	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return problem{413, "too_large", "the request entity is too large"}
+	case errors.As(err, &tooLarge) || errors.Is(err, errTooLarge):
+		return errTooLarge
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:

@@ -40,7 +40,7 @@ func Exercise(t *testing.T, open func(t *testing.T) *history.Store) {
 	for promise, check := range map[string]func(*testing.T, *history.Store){
 		"a record comes back as it went": comesBack, "saving is idempotent": idempotent, "a newer record replaces": replaces, "lists are newest first and filtered": lists,
 		"references resolve": resolves, "similar jobs are found": similar, "what is missing is NotFound": missing, "concurrent saves lose nothing": concurrent,
-		"text of users is not a query": noInjection,
+		"text of users is not a query": noInjection, "the newest similar jobs are found among many": newestSimilar, "foreign documents are no records": foreign,
 	} {
 		t.Run(promise, func(t *testing.T) { check(t, open(t)) })
 	}
@@ -165,12 +165,94 @@ func similar(t *testing.T, s *history.Store) {
 	}
 }
 
-func missing(t *testing.T, s *history.Store) {
-	if _, err := s.Get(ctx, "job-none"); !errors.Is(err, disdel.NotFound) {
-		t.Errorf("get: %v", err)
+// newestSimilar has more records of a kind than a plan looks at, and more of other kinds between them and after them.
+func newestSimilar(t *testing.T, s *history.Store) {
+	const n = 220
+	layers := []disdel.Layer{{Kind: "dense", Units: 10}}
+	other := func(i int, r disdel.Record) disdel.Record {
+		switch i % 5 {
+		case 0:
+			r.Job.Training.BatchSize = 64
+		case 1:
+			r.Job.Training.Backend = "gorgonia"
+		case 2:
+			r.Job.Model.Name, r.Job.Model.Custom = "", "own"
+		case 3:
+			r.Job.Model.Name, r.Job.Model.Layers = "", layers
+		case 4:
+			r.Job.Data.Source = "dataset://other"
+		}
+		return r
 	}
-	if err := s.Delete(ctx, "job-none"); !errors.Is(err, disdel.NotFound) {
-		t.Errorf("delete: %v", err)
+	var all sync.WaitGroup
+	for part := range 4 {
+		all.Go(func() {
+			for i := part; i < n; i += 4 {
+				if r := Record(i); i >= 150 || i%8 == 5 {
+					save(t, s, other(i, r))
+				} else {
+					save(t, s, r)
+				}
+			}
+		})
+	}
+	all.Wait()
+	same := func(what string, job disdel.Job, want []int) {
+		t.Helper()
+		got, err := s.Similar(ctx, job)
+		if err != nil || len(got) != len(want) {
+			t.Errorf("%s: %d records, want %d, %v", what, len(got), len(want), err)
+			return
+		}
+		for i, r := range got {
+			if r.ID != Record(want[i]).ID {
+				t.Errorf("%s: record %d is %s, want %s", what, i, r.ID, Record(want[i]).ID)
+				return
+			}
+		}
+	}
+	var plain []int
+	others := map[int][]int{}
+	for i := n - 1; i >= 0; i-- {
+		if i >= 150 || i%8 == 5 {
+			others[i%5] = append(others[i%5], i)
+		} else if len(plain) < 100 {
+			plain = append(plain, i)
+		}
+	}
+	same("the usual kind", Record(0).Job, plain)
+	for k, want := range others {
+		same(fmt.Sprintf("kind %d", k), other(k, Record(0)).Job, want)
+	}
+	past, err := s.Recent(ctx, 60)
+	if err != nil || len(past) != 60 || past[0].ID != Record(n-1).ID || past[59].ID != Record(n-60).ID {
+		t.Errorf("recent: %d records, %v", len(past), err)
+	}
+}
+
+// foreign writes what no disdel would: a document that says it is another job, which would become part of paths.
+func foreign(t *testing.T, s *history.Store) {
+	save(t, s, Record(1))
+	for _, id := range []disdel.JobID{"../../../etc/passwd", "job-x; touch y", Record(1).ID + "/..", ""} {
+		hostile := Record(2)
+		hostile.ID = id
+		if err := s.Save(ctx, &hostile); !errors.Is(err, disdel.Invalid) {
+			t.Errorf("%q: %v, want Invalid", id, err)
+		}
+	}
+	if list, err := s.List(ctx, history.Query{}); err != nil || len(list) != 1 {
+		t.Errorf("%d records, %v", len(list), err)
+	}
+}
+
+func missing(t *testing.T, s *history.Store) {
+	for _, id := range []disdel.JobID{"job-none", Record(9).ID} {
+		if _, err := s.Get(ctx, id); !errors.Is(err, disdel.NotFound) {
+			t.Errorf("get: %v", err)
+		}
+		if err := s.Delete(ctx, id); !errors.Is(err, disdel.NotFound) {
+			t.Errorf("delete: %v", err)
+		}
 	}
 	save(t, s, Record(1))
 	if err := s.Delete(ctx, Record(1).ID); err != nil {

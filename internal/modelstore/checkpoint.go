@@ -31,7 +31,13 @@ const (
 
 // WriteCheckpoint writes tensors, and what they do not say of themselves, under a key of a checkpoint.
 func (s *Store) WriteCheckpoint(ctx context.Context, key, note string, w disdel.Weights) (checksum string, size disdel.Bytes, err error) {
-	checksum, size, err = s.WriteWeights(ctx, key, w, map[string]string{"format": "pt", noteKey: note})
+	return s.WriteCheckpointOf(ctx, key, note, w, func(i int) []float32 { return w[i].Data })
+}
+
+// WriteCheckpointOf is WriteCheckpoint for who has no room for a copy of all tensors: shapes has names and shapes alone, and read
+// gives the values of tensor i, good until it is called again.
+func (s *Store) WriteCheckpointOf(ctx context.Context, key, note string, shapes disdel.Weights, read func(i int) []float32) (checksum string, size disdel.Bytes, err error) {
+	checksum, size, err = s.writeArrays(ctx, key, shapes, map[string]string{"format": "pt", noteKey: note}, read)
 	if err != nil {
 		return "", 0, err
 	}
@@ -51,10 +57,7 @@ func (s *Store) ReadCheckpoint(ctx context.Context, key string) (note string, w 
 	}
 	sum := sha256.Sum256(data)
 	if got := checksum(sum[:]); got != string(want) {
-		return "", nil, &disdel.Error{
-			Kind: disdel.Corrupt, Op: "read checkpoint", Msg: fmt.Sprintf("%s has checksum %s, not %.80q", key, got, want),
-			Hint: "disdel resume takes the checkpoint before it",
-		}
+		return "", nil, notThatCheckpoint(key, got, want)
 	}
 	f, err := safetensors.Parse(data)
 	if err != nil {
@@ -62,6 +65,47 @@ func (s *Store) ReadCheckpoint(ctx context.Context, key string) (note string, w 
 	}
 	w, err = safetensors.ToWeights(f)
 	return f.Metadata[noteKey], w, err
+}
+
+func notThatCheckpoint(key, got string, want []byte) error {
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read checkpoint", Msg: fmt.Sprintf("%s has checksum %s, not %.80q", key, got, want),
+		Hint: "disdel resume takes the checkpoint before it",
+	}
+}
+
+// ReadCheckpointTo is ReadCheckpoint for who has no room for all tensors at once: begin is told the note, and gives what takes
+// the tensors in their order; the data of each is good until take returns. Where take is nil nothing more is read. The checksum is
+// known at the end: when it returns Corrupt, tensors may have been taken.
+func (s *Store) ReadCheckpointTo(ctx context.Context, key string, begin func(note string) (take func(disdel.Tensor) error, err error)) error {
+	want, err := s.bucket.ReadAll(ctx, key+sumSuffix)
+	if err != nil {
+		return blobs.Wrap(err, "read checkpoint", key)
+	}
+	r, err := s.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return blobs.Wrap(err, "read checkpoint", key)
+	}
+	defer r.Close()
+	sum, all := sha256.New(), false
+	err = safetensors.Read(io.TeeReader(r, sum), r.Size(), func(meta map[string]string) (func(safetensors.Tensor) error, error) {
+		take, err := begin(meta[noteKey])
+		if err != nil || take == nil {
+			return nil, err
+		}
+		all = true
+		return func(t safetensors.Tensor) error {
+			values, err := safetensors.Float32s(t)
+			if err != nil {
+				return err
+			}
+			return take(disdel.Tensor{Name: t.Name, Shape: t.Shape, Data: values})
+		}, nil
+	})
+	if got := checksum(sum.Sum(nil)); err == nil && all && got != string(want) {
+		return notThatCheckpoint(key, got, want)
+	}
+	return err
 }
 
 // NewestCheckpoint finds the newest checkpoint below a folder of which no file is damaged. It returns NotFound if there is none;

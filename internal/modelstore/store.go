@@ -1,7 +1,6 @@
 package modelstore
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -35,6 +35,13 @@ type Model struct {
 	Epochs   int             `json:"epochs"`
 	Workers  int             `json:"workers"`
 	Labels   []string        `json:"labels,omitempty"` // class names, where the data set has them
+	Inputs   *Range          `json:"inputs,omitempty"` // what the network has seen; models of earlier versions do not say
+}
+
+// Range is from the least to the greatest value of the inputs that a network was trained on, or of a sample of them.
+type Range struct {
+	Low  float32 `json:"low"`
+	High float32 `json:"high"`
 }
 
 // Ref prints NAME:vN.
@@ -67,15 +74,31 @@ func descriptionPath(name string, version int) string {
 	return fmt.Sprintf("models/%s/v%05d.json", name, version)
 }
 
+// large is the options of whatever is written large. Without a content type the writer would keep what comes until it has 512
+// bytes to guess one by, and a network of few layers has a shorter header: its first array, often all there is, was held once more.
+// A bucket on S3 takes a file in parts; one at a time is what fits beside weights.
+func large() *blob.WriterOptions {
+	return &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: 5 << 20, MaxConcurrency: 1}
+}
+
 // WriteWeights writes weights as safetensors and returns the file's sha256 ("sha256:" and hex) and size. Writing the same
 // weights again is harmless.
 func (s *Store) WriteWeights(ctx context.Context, key string, w disdel.Weights, meta map[string]string) (string, disdel.Bytes, error) {
-	out, err := s.bucket.NewWriter(ctx, key, nil)
+	return s.writeArrays(ctx, key, w, meta, func(i int) []float32 { return w[i].Data })
+}
+
+// writeArrays is WriteWeights for arrays that read gives one at a time, each good until it is called again.
+func (s *Store) writeArrays(ctx context.Context, key string, shapes disdel.Weights, meta map[string]string, read func(i int) []float32) (string, disdel.Bytes, error) {
+	ctx, stop := context.WithCancel(ctx) // a writer whose context has ended leaves nothing
+	defer stop()
+	out, err := s.bucket.NewWriter(ctx, key, large())
 	if err != nil {
 		return "", 0, blobs.Wrap(err, "write weights", key)
 	}
 	sum, size := sha256.New(), new(counter)
-	err = safetensors.Write(io.MultiWriter(out, sum, size), safetensors.FromWeights(w, meta))
+	if err = safetensors.WriteWeights(io.MultiWriter(out, sum, size), shapes, meta, read); err != nil {
+		stop()
+	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		return "", 0, blobs.Wrap(err, "write weights", key)
 	}
@@ -91,7 +114,8 @@ func (c *counter) Write(p []byte) (int, error) {
 
 func checksum(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
-// ReadWeights reads weights and refuses a file whose sha256 is not want (Corrupt).
+// ReadWeights reads weights and refuses a file whose sha256 is not want (Corrupt). They are views of one array, which is all that
+// is held: that of the file.
 func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weights, error) {
 	data, err := s.readAll(ctx, key)
 	if err != nil {
@@ -144,9 +168,8 @@ func changed(key, got, want string) error {
 	}
 }
 
-// Commit gives m the next free version of its name and writes its description, then removes the oldest versions so that
-// keep remain.
-func (s *Store) Commit(ctx context.Context, m Model, keep int) (Model, error) {
+// Commit gives m the next free version of its name and writes its description.
+func (s *Store) Commit(ctx context.Context, m Model) (Model, error) {
 	versions, err := s.versions(ctx, m.Name)
 	if err != nil {
 		return m, err
@@ -158,50 +181,29 @@ func (s *Store) Commit(ctx context.Context, m Model, keep int) (Model, error) {
 	}
 	for {
 		err := s.describe(ctx, m)
-		if err == nil {
-			break
-		}
 		if disdel.KindOf(err) != disdel.Conflict {
 			return m, err
 		}
 		m.Version++ // another job took it first
 	}
-	return m, s.prune(ctx, m.Name, append(versions, m.Version), keep)
 }
 
+// describe writes a description, then its checksum beside it.
 func (s *Store) describe(ctx context.Context, m Model) error {
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "describe model", Msg: m.Name, Err: err}
 	}
 	key := descriptionPath(m.Name, m.Version)
-	return blobs.Create(ctx, s.bucket, s.folder, key, data)
-}
-
-func (s *Store) prune(ctx context.Context, name string, versions []int, keep int) error {
-	for len(versions) > max(keep, 1) {
-		if err := s.remove(ctx, name, versions[0]); err != nil && disdel.KindOf(err) != disdel.NotFound {
-			return err
-		}
-		versions = versions[1:]
-	}
-	return nil
-}
-
-// remove deletes the description first: weights without one belong to nobody.
-func (s *Store) remove(ctx context.Context, name string, version int) error {
-	m, err := s.read(ctx, descriptionPath(name, version))
-	if err != nil {
+	if err := blobs.Create(ctx, s.bucket, s.folder, key, data); err != nil {
 		return err
 	}
-	key := descriptionPath(name, version)
-	if err := s.bucket.Delete(ctx, key); err != nil {
-		return blobs.Wrap(err, "remove model", key)
-	}
-	return blobs.Wrap(s.bucket.Delete(ctx, m.Path), "remove weights", m.Path)
+	sum := sha256.Sum256(data)
+	return blobs.Wrap(s.bucket.WriteAll(ctx, key+sumSuffix, []byte(checksum(sum[:])+"\n"), nil), "describe model", key)
 }
 
-// Get finds NAME (its newest version) or NAME:vN. It returns NotFound with the names there are.
+// Get finds NAME (its newest version) or NAME:vN. It returns NotFound with the versions there are, and Corrupt for a
+// description that Commit did not write.
 func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 	name, version, err := parseRef(ref)
 	if err != nil {
@@ -214,14 +216,50 @@ func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 	if version == 0 && len(versions) > 0 {
 		version = versions[len(versions)-1]
 	}
-	m, err := s.read(ctx, descriptionPath(name, version))
+	if !slices.Contains(versions, version) {
+		return Model{}, missing(name, version, versions)
+	}
+	m, err := s.read(ctx, name, version)
 	if disdel.KindOf(err) == disdel.NotFound {
-		return m, &disdel.Error{
-			Kind: disdel.NotFound, Op: "find model", Msg: fmt.Sprintf("no trained model %q", ref),
-			Hint: "disdel model list",
-		}
+		return m, missing(name, version, slices.DeleteFunc(versions, func(v int) bool { return v == version }))
 	}
 	return m, err
+}
+
+// missing says why a version is not there. Versions are counted up and never given again, so that one below the newest has been.
+func missing(name string, version int, versions []int) error {
+	e := &disdel.Error{Kind: disdel.NotFound, Op: "find model", Hint: "disdel model list"}
+	switch n := len(versions); {
+	case n == 0:
+		e.Msg = fmt.Sprintf("no trained model %q", name)
+	case version < versions[n-1]:
+		e.Msg = fmt.Sprintf("%s:v%d was removed: a later job's output.keep left %s", name, version, listed(versions))
+		e.Hint = fmt.Sprintf("use one of these, and give a larger output.keep to keep more; %s alone is the newest", name)
+	default:
+		e.Msg = fmt.Sprintf("there is no %s:v%d yet, only %s", name, version, listed(versions))
+	}
+	return e
+}
+
+// listed prints versions in short: "v3, v8 to v12".
+func listed(versions []int) string {
+	var parts []string
+	for i := 0; i < len(versions); {
+		j := i
+		for j+1 < len(versions) && versions[j+1] == versions[j]+1 {
+			j++
+		}
+		switch {
+		case j > i+1:
+			parts = append(parts, fmt.Sprintf("v%d to v%d", versions[i], versions[j]))
+		case j > i:
+			parts = append(parts, fmt.Sprintf("v%d", versions[i]), fmt.Sprintf("v%d", versions[j]))
+		default:
+			parts = append(parts, fmt.Sprintf("v%d", versions[i]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
 }
 
 // parseRef splits NAME:vN; version 0 is the newest.
@@ -230,61 +268,69 @@ func parseRef(ref string) (name string, version int, err error) {
 	if ok {
 		version, err = strconv.Atoi(strings.TrimPrefix(v, "v"))
 	}
-	if err != nil || ok && version < 1 || name == "" || strings.ContainsAny(name, "/\\") {
+	if err != nil || ok && version < 1 || !nameForm.MatchString(name) {
 		return "", 0, &disdel.Error{
 			Kind: disdel.Invalid, Op: "find model", Msg: fmt.Sprintf("%q is no model", ref),
-			Hint: "write NAME or NAME:vN",
+			Hint: "write NAME or NAME:vN; disdel model list",
 		}
 	}
 	return name, version, nil
 }
 
-func (s *Store) read(ctx context.Context, key string) (Model, error) {
-	data, err := s.bucket.ReadAll(ctx, key)
+// read reads and checks the description of a version. One without a checksum beside it is of an earlier version of disdel.
+func (s *Store) read(ctx context.Context, name string, version int) (Model, error) {
+	key := descriptionPath(name, version)
+	data, err := s.readUpTo(ctx, key, largestDescription)
 	if err != nil {
 		return Model{}, blobs.Wrap(err, "read model", key)
 	}
-	var m Model
-	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&m); err != nil {
-		return m, &disdel.Error{Kind: disdel.Corrupt, Op: "read model", Msg: key, Err: err}
+	want, err := s.readUpTo(ctx, key+sumSuffix, largestDescription)
+	if err = blobs.Wrap(err, "read model", key); err != nil && disdel.KindOf(err) != disdel.NotFound {
+		return Model{}, err
 	}
-	return m, nil
+	if sum := sha256.Sum256(data); err == nil && strings.TrimSpace(string(want)) != checksum(sum[:]) {
+		return Model{}, broken(name, version, nil, "its checksum is not the one beside it")
+	}
+	return readDescription(name, version, data)
+}
+
+// readUpTo reads a key, but not more than most bytes and one.
+func (s *Store) readUpTo(ctx context.Context, key string, most int64) ([]byte, error) {
+	r, err := s.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, most+1))
 }
 
 // versions lists a name's versions, oldest first.
 func (s *Store) versions(ctx context.Context, name string) ([]int, error) {
 	var out []int
-	err := s.each(ctx, "models/"+name+"/", func(key string) error {
-		v, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(path.Base(key), "v"), ".json"))
-		if err == nil {
-			out = append(out, v)
-		}
-		return nil
-	})
+	err := s.each(ctx, "models/"+name+"/", func(_ string, version int) { out = append(out, version) })
 	sort.Ints(out)
 	return out, err
 }
 
-// List returns every model, by name and newest version first.
+// List returns every model, by name and newest version first. Those that cannot be read are left out and named by the error
+// beside the others.
 func (s *Store) List(ctx context.Context) ([]Model, error) {
+	var names []string
+	if err := s.each(ctx, "models/", func(name string, _ int) { names = append(names, name) }); err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
 	var out []Model
-	err := s.each(ctx, "models/", func(key string) error {
-		m, err := s.read(ctx, key)
-		if err == nil {
-			out = append(out, m)
-		}
-		return err
-	})
-	sort.Slice(out, func(i, j int) bool {
-		if out[i].Name != out[j].Name {
-			return out[i].Name < out[j].Name
-		}
-		return out[i].Version > out[j].Version
-	})
-	return out, err
+	var faults []error
+	for _, name := range slices.Compact(names) {
+		list, err := s.Versions(ctx, name)
+		out, faults = append(out, list...), append(faults, err)
+	}
+	return out, errors.Join(faults...)
 }
 
-func (s *Store) each(ctx context.Context, prefix string, f func(key string) error) error {
+// each calls f for the descriptions under prefix; other files are none of ours.
+func (s *Store) each(ctx context.Context, prefix string, f func(name string, version int)) error {
 	keys, err := s.keys(ctx, prefix)
 	for tries := 0; disdel.KindOf(err) == disdel.NotFound && tries < listTries; tries++ {
 		keys, err = s.keys(ctx, prefix)
@@ -293,8 +339,12 @@ func (s *Store) each(ctx context.Context, prefix string, f func(key string) erro
 		return err
 	}
 	for _, key := range keys {
-		if err := f(key); err != nil {
-			return err
+		part := keyForm.FindStringSubmatch(key)
+		if part == nil || !nameForm.MatchString(part[1]) {
+			continue
+		}
+		if version, err := strconv.Atoi(part[2]); err == nil && version > 0 && descriptionPath(part[1], version) == key {
+			f(part[1], version)
 		}
 	}
 	return nil

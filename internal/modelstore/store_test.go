@@ -27,7 +27,7 @@ func open(t *testing.T) (*Store, string) {
 	return s, dir
 }
 
-func write(t *testing.T, s *Store, job disdel.JobID) Model {
+func write(t testing.TB, s *Store, job disdel.JobID) Model {
 	t.Helper()
 	w := disdel.Weights{{Name: "fc.weight", Shape: []int{2}, Data: []float32{1, -2}}}
 	key := WeightsPath("m", job)
@@ -35,15 +35,18 @@ func write(t *testing.T, s *Store, job disdel.JobID) Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Model{ModelRef: disdel.ModelRef{Name: "m", Path: key, Checksum: sum, Size: size}, Job: job}
+	return Model{ModelRef: disdel.ModelRef{Name: "m", Path: key, Checksum: sum, Size: size}, Job: job, Network: disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10}}
 }
 
 func TestVersionsCountUpAndOldOnesGo(t *testing.T) {
 	s, dir := open(t)
 	for i := range 5 {
-		m, err := s.Commit(ctx, write(t, s, disdel.JobID(fmt.Sprintf("job-%d", i))), 3)
+		m, err := s.Commit(ctx, write(t, s, disdel.JobID(fmt.Sprintf("job-%d", i))))
 		if err != nil || m.Version != i+1 {
 			t.Fatalf("version %d, %v", m.Version, err)
+		}
+		if _, err := s.Prune(ctx, "m", 3); err != nil {
+			t.Fatal(err)
 		}
 	}
 	list, err := s.List(ctx)
@@ -86,7 +89,7 @@ func TestConcurrentCommitsGetVersionsOfTheirOwn(t *testing.T) {
 	for i := range 8 {
 		m := write(t, s, disdel.JobID(fmt.Sprintf("job-%d", i)))
 		all.Go(func() {
-			got, err := s.Commit(ctx, m, 100)
+			got, err := s.Commit(ctx, m)
 			if err != nil {
 				t.Error(err)
 			}

@@ -1,8 +1,14 @@
 // Package nearest finds the word a person probably meant.
 package nearest
 
+import "strings"
+
+// shortestStart is how many letters make a start: of fewer, too much begins with them by chance.
+const shortestStart = 3
+
 // Word returns the candidate with the fewest edits to word, or "" if none is close: at most a third of the word's letters
-// (and at least one) may differ. Of equally close ones the first wins.
+// (and at least one) may differ. Of equally close ones the first wins. Where none is close, the only candidate that begins
+// with word is meant.
 func Word(word string, candidates []string) string {
 	best, limit := "", max(1, len(word)/3)
 	for _, c := range candidates {
@@ -10,7 +16,25 @@ func Word(word string, candidates []string) string {
 			best, limit = c, d-1
 		}
 	}
+	if best == "" {
+		return begun(fold(word), candidates)
+	}
 	return best
+}
+
+// begun is the only candidate that begins with start, "" if there is none or several.
+func begun(start string, candidates []string) string {
+	found := ""
+	for _, c := range candidates {
+		switch {
+		case len(start) < shortestStart || !strings.HasPrefix(fold(c), start) || c == found:
+		case found != "":
+			return ""
+		default:
+			found = c
+		}
+	}
+	return found
 }
 
 // fold drops what people confuse: case and separators.

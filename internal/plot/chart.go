@@ -42,6 +42,9 @@ type Point struct {
 	Front, Own bool
 }
 
+// standsOut is a point whose intervals are drawn: bars of all points would hide the points.
+func (p Point) standsOut() bool { return p.Own || p.Front }
+
 // Span is a likely value, and the interval around it; Low and High are 0 where there is none.
 type Span struct{ Low, Likely, High float64 }
 

@@ -178,3 +178,40 @@ func TestLabelsDoNotOverlap(t *testing.T) {
 		t.Error("a label outside the frame")
 	}
 }
+
+// A line that lies upon another one leaves that to be seen, and points that share a place share a label.
+func TestLinesThatLieUponEachOther(t *testing.T) {
+	c := Chart{Title: "same", X: Axis{Name: "x"}, Y: Axis{Name: "y"}}
+	for _, name := range []string{"batch 32", "batch 64"} {
+		l := Line{Name: name}
+		for w := 1; w <= 3; w++ {
+			l.Points = append(l.Points, Point{X: Span{Likely: float64(w)}, Y: Span{Likely: float64(9 - w)}, Label: "w" + strconv.Itoa(w)})
+		}
+		c.Lines = append(c.Lines, l)
+	}
+	first, last := c.parts()[1].(series), c.parts()[2].(series)
+	if first.line().Width <= last.line().Width || first.glyph().Radius <= last.glyph().Radius {
+		t.Errorf("the line below is %v wide, the one above %v", first.line().Width, last.line().Width)
+	}
+	data := written(t, c, SVG)
+	for w := 1; w <= 3; w++ {
+		if n := bytes.Count(data, fmt.Appendf(nil, ">w%d</text>", w)); n != 1 {
+			t.Errorf("label w%d is there %d times", w, n)
+		}
+	}
+}
+
+// Wide intervals of points that do not matter neither stretch the axes nor hide the points.
+func TestOnlyIntervalsThatMatterAreDrawn(t *testing.T) {
+	c := chart()
+	for i := range c.Lines {
+		for k := range c.Lines[i].Points {
+			if p := &c.Lines[i].Points[k]; !p.standsOut() {
+				p.Y.High *= 100
+			}
+		}
+	}
+	if got, want := written(t, c, SVG), written(t, chart(), SVG); !bytes.Equal(got, want) {
+		t.Error("the chart is another one")
+	}
+}

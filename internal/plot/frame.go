@@ -58,8 +58,12 @@ func (c Chart) frame(canvas draw.Canvas) (frame, error) {
 	f.x, f.y = scale{math.Inf(1), math.Inf(-1)}, scale{math.Inf(1), math.Inf(-1)}
 	for _, l := range c.Lines {
 		for _, p := range l.Points {
-			f.x.include(p.X)
-			f.y.include(p.Y)
+			x, y := p.X, p.Y
+			if !p.standsOut() {
+				x, y = Span{Likely: x.Likely}, Span{Likely: y.Likely}
+			}
+			f.x.include(x)
+			f.y.include(y)
 		}
 	}
 	for _, r := range c.Rules {

@@ -32,17 +32,26 @@ func (l labels) draw(f frame) {
 	}
 	slices.SortStableFunc(points, func(a, b Point) int { return rank(a) - rank(b) })
 	style := f.label()
+	labelled := map[string][]vg.Point{}
 	for _, v := range points {
-		if v.Label == "" {
+		at := f.at(v.X.Likely, v.Y.Likely)
+		if v.Label == "" || slices.ContainsFunc(labelled[v.Label], func(p vg.Point) bool { return near(p, at) }) {
 			continue
 		}
-		at := f.at(v.X.Likely, v.Y.Likely)
+		labelled[v.Label] = append(labelled[v.Label], at)
 		size := style.Rectangle(v.Label).Size()
 		if r, ok := o.free(at, size, v.Own); ok {
 			write(c, style, r, v.Label)
 			o.taken = append(o.taken, r)
 		}
 	}
+}
+
+// near tells whether two points have room for one label only: the same text twice would say nothing more.
+func near(a, b vg.Point) bool {
+	const reach = 4 * markRadius
+	d := a.Sub(b)
+	return max(d.X, -d.X) < reach && max(d.Y, -d.Y) < reach
 }
 
 // write puts text into r, over what is there already.

@@ -28,6 +28,7 @@ var shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.Pyr
 var (
 	grey  = color.Gray{Y: 0x80}
 	light = color.Gray{Y: 0xdd}
+	amber = color.RGBA{0xff, 0xd9, 0x66, 0xff}
 	black = color.Black
 )
 
@@ -45,23 +46,32 @@ func (c Chart) parts() []part {
 		out = append(out, rule{r})
 	}
 	for i, l := range c.Lines {
-		out = append(out, series{Line: l, colour: colours[i%len(colours)], shape: shapes[i%len(shapes)]})
+		under := min(len(c.Lines)-1-i, mostUnder)
+		out = append(out, series{Line: l, colour: colours[i%len(colours)], shape: shapes[i%len(shapes)], under: under})
 	}
 	return append(out, c.own(), labels{c})
 }
+
+// mostUnder bounds how much larger than the last line the ones below it are drawn.
+const mostUnder = 4
 
 // series is a line with its marks and intervals.
 type series struct {
 	Line
 	colour color.Color
 	shape  draw.GlyphDrawer
+	under  int // lines drawn over this one: it is wider by as much, so that it is seen where they lie upon it
 }
 
 func (s series) glyph() draw.GlyphStyle {
-	return draw.GlyphStyle{Color: s.colour, Radius: markRadius, Shape: s.shape}
+	return draw.GlyphStyle{Color: s.colour, Radius: markRadius + vg.Length(s.under)*1.5*pixel, Shape: s.shape}
 }
 
-// draw draws the intervals as thin bars, then the line and its marks.
+func (s series) line() draw.LineStyle {
+	return draw.LineStyle{Color: s.colour, Width: vg.Points(1.2 + 1.2*float64(s.under))}
+}
+
+// draw draws the intervals of the points that stand out as thin bars, then the line and its marks.
 func (s series) draw(f frame) {
 	c := f.area
 	thin := draw.LineStyle{Color: paler(s.colour), Width: vg.Points(0.8)}
@@ -69,6 +79,9 @@ func (s series) draw(f frame) {
 	for _, v := range s.Points {
 		at := f.at(v.X.Likely, v.Y.Likely)
 		line = append(line, at)
+		if !v.standsOut() {
+			continue
+		}
 		low, high := f.at(v.X.Low, v.Y.Low), f.at(v.X.High, v.Y.High)
 		if v.X.known() {
 			c.StrokeLine2(thin, low.X, at.Y, high.X, at.Y)
@@ -77,7 +90,7 @@ func (s series) draw(f frame) {
 			c.StrokeLine2(thin, at.X, low.Y, at.X, high.Y)
 		}
 	}
-	c.StrokeLines(draw.LineStyle{Color: s.colour, Width: vg.Points(1.2)}, line)
+	c.StrokeLines(s.line(), line)
 	for _, at := range line {
 		c.DrawGlyph(s.glyph(), at)
 	}
@@ -94,7 +107,7 @@ func (s series) title() string { return s.Name }
 
 // thumbnail is a piece of the line with a mark.
 func (s series) thumbnail(c *draw.Canvas) {
-	c.StrokeLine2(draw.LineStyle{Color: s.colour, Width: vg.Points(1.2)}, c.Min.X, c.Center().Y, c.Max.X, c.Center().Y)
+	c.StrokeLine2(s.line(), c.Min.X, c.Center().Y, c.Max.X, c.Center().Y)
 	c.DrawGlyph(s.glyph(), c.Center())
 }
 
@@ -136,7 +149,7 @@ func (s chosen) title() string {
 	return s.name
 }
 
-func (s chosen) style() draw.LineStyle { return draw.LineStyle{Color: light, Width: 9 * pixel} }
+func (s chosen) style() draw.LineStyle { return draw.LineStyle{Color: amber, Width: 16 * pixel} }
 
 func (s chosen) glyph() draw.GlyphStyle {
 	return draw.GlyphStyle{Color: black, Radius: 2 * markRadius, Shape: draw.RingGlyph{}}

@@ -72,18 +72,59 @@ type entry struct {
 // Write writes f; the same file always gives the same bytes. It returns Invalid for a tensor whose data does not fit its
 // shape or whose name is taken.
 func Write(w io.Writer, f File) error {
+	for _, t := range f.Tensors {
+		if err := fits(t, len(t.Data)); err != nil {
+			return err
+		}
+	}
+	return write(w, f, func(i int) ([]byte, error) { return f.Tensors[i].Data, nil })
+}
+
+// WriteWeights writes weights of which w has names and shapes alone: read gives the values of tensor i, good until it is called
+// again, so that who writes needs no copy of all of them. The bytes are those that Write writes of FromWeights.
+func WriteWeights(w io.Writer, shapes disdel.Weights, metadata map[string]string, read func(i int) []float32) error {
+	f := File{Metadata: metadata, Tensors: make([]Tensor, len(shapes))}
+	for i, t := range shapes {
+		f.Tensors[i] = Tensor{Name: t.Name, DType: F32, Shape: t.Shape}
+	}
+	return write(w, f, func(i int) ([]byte, error) {
+		t := FromFloat32s(shapes[i].Name, shapes[i].Shape, read(i))
+		return t.Data, fits(t, len(t.Data))
+	})
+}
+
+// fits returns Invalid unless a tensor's bytes are as many as its shape says.
+func fits(t Tensor, bytes int) error {
+	n, err := size(t.DType, t.Shape)
+	if err == nil && n == int64(bytes) {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "write tensors", Err: err, Msg: fmt.Sprintf("tensor %q of %s %v with %d bytes", t.Name, t.DType, t.Shape, bytes),
+	}
+}
+
+// write writes a file whose tensors' data comes from data.
+func write(w io.Writer, f File, data func(i int) ([]byte, error)) error {
 	header, err := header(f)
 	if err != nil {
 		return err
 	}
 	var length [8]byte
 	binary.LittleEndian.PutUint64(length[:], uint64(len(header)))
-	parts := [][]byte{length[:], header}
-	for _, t := range f.Tensors {
-		parts = append(parts, t.Data)
-	}
-	for _, p := range parts {
-		if _, err := w.Write(p); err != nil {
+	for i := -2; i < len(f.Tensors); i++ {
+		var part []byte
+		switch i {
+		case -2:
+			part = length[:]
+		case -1:
+			part = header
+		default:
+			if part, err = data(i); err != nil {
+				return err
+			}
+		}
+		if _, err := w.Write(part); err != nil {
 			return &disdel.Error{Kind: disdel.Unavailable, Op: "write tensors", Err: err}
 		}
 	}
@@ -102,10 +143,9 @@ func header(f File) ([]byte, error) {
 	seen, offset := map[string]bool{metadataKey: true}, int64(0)
 	for _, t := range f.Tensors {
 		n, err := size(t.DType, t.Shape)
-		if err != nil || n != int64(len(t.Data)) || seen[t.Name] {
+		if err != nil || seen[t.Name] {
 			return nil, &disdel.Error{
-				Kind: disdel.Invalid, Op: "write tensors", Err: err,
-				Msg: fmt.Sprintf("tensor %q of %s %v with %d bytes", t.Name, t.DType, t.Shape, len(t.Data)),
+				Kind: disdel.Invalid, Op: "write tensors", Err: err, Msg: fmt.Sprintf("tensor %q of %s %v", t.Name, t.DType, t.Shape),
 			}
 		}
 		seen[t.Name] = true
@@ -170,24 +210,87 @@ func Parse(data []byte) (File, error) {
 	if len(data) < 8 {
 		return File{}, corrupt("%d bytes are too few for a header", len(data))
 	}
-	n := binary.LittleEndian.Uint64(data)
-	if n > maxHeader || n > uint64(len(data)-8) {
-		return File{}, corrupt("a header of %d bytes does not fit %d", n, len(data))
+	n, err := headerSize(data[:8], int64(len(data)))
+	if err != nil {
+		return File{}, err
 	}
 	body := data[8+n:]
-	fields, err := object(data[8 : 8+n])
-	if err != nil {
-		return File{}, err
+	f, offsets, err := parse(data[8:8+n], int64(len(body)))
+	for i, t := range f.Tensors {
+		from, to := offsets[t.Name][0], offsets[t.Name][1]
+		f.Tensors[i].Data = body[from:to:to]
 	}
-	f, offsets, err := tensors(fields, body)
-	if err != nil {
-		return File{}, err
+	return f, err
+}
+
+// Read reads a file of size bytes one tensor at a time, for who has no room for all of them: begin is told the metadata, and gives
+// what takes the tensors in file order; the data of each is good until take returns. Where take is nil nothing more is read. It
+// returns Corrupt as Parse does, before any tensor was taken, or if the file ends early, and the errors of begin and take.
+func Read(r io.Reader, size int64, begin func(metadata map[string]string) (take func(Tensor) error, err error)) error {
+	var length [8]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return corrupt("%d bytes are too few for a header", size)
 	}
-	return f, tile(f, offsets, int64(len(body)))
+	n, err := headerSize(length[:], size)
+	if err != nil {
+		return err
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return corrupt("it ends in its header")
+	}
+	f, offsets, err := parse(text, size-8-int64(n))
+	if err != nil {
+		return err
+	}
+	take, err := begin(f.Metadata)
+	if err != nil || take == nil {
+		return err
+	}
+	largest := int64(0)
+	for _, o := range offsets {
+		largest = max(largest, o[1]-o[0])
+	}
+	buffer := make([]byte, largest)
+	for _, t := range f.Tensors {
+		t.Data = buffer[:offsets[t.Name][1]-offsets[t.Name][0]]
+		if _, err := io.ReadFull(r, t.Data); err != nil {
+			return corrupt("it ends in tensor %q", t.Name)
+		}
+		if err := take(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// headerSize reads the length of the header of a file of so many bytes.
+func headerSize(length []byte, size int64) (int, error) {
+	n := binary.LittleEndian.Uint64(length)
+	if n > maxHeader || int64(n) > size-8 {
+		return 0, corrupt("a header of %d bytes does not fit %d", n, size)
+	}
+	return int(n), nil
+}
+
+// parse reads a header that so many bytes of data follow: tensors without their data, and where that is.
+func parse(header []byte, length int64) (File, map[string][2]int64, error) {
+	fields, err := object(header)
+	if err != nil {
+		return File{}, nil, err
+	}
+	f, offsets, err := tensors(fields, length)
+	if err == nil {
+		err = tile(f, offsets, length)
+	}
+	if err != nil {
+		return File{}, nil, err
+	}
+	return f, offsets, nil
 }
 
 // tensors reads the header's entries.
-func tensors(fields map[string]json.RawMessage, body []byte) (f File, offsets map[string][2]int64, err error) {
+func tensors(fields map[string]json.RawMessage, length int64) (f File, offsets map[string][2]int64, err error) {
 	offsets = map[string][2]int64{}
 	for name, raw := range fields {
 		if name == metadataKey {
@@ -202,11 +305,11 @@ func tensors(fields map[string]json.RawMessage, body []byte) (f File, offsets ma
 		}
 		want, err := size(e.DType, e.Shape)
 		from, to := e.Offsets[0], e.Offsets[1]
-		if err != nil || from < 0 || to < from || to > int64(len(body)) || to-from != want {
-			return f, nil, corrupt("tensor %q: %s %v at %d to %d of %d bytes", name, e.DType, e.Shape, from, to, len(body))
+		if err != nil || from < 0 || to < from || to > length || to-from != want {
+			return f, nil, corrupt("tensor %q: %s %v at %d to %d of %d bytes", name, e.DType, e.Shape, from, to, length)
 		}
 		offsets[name] = e.Offsets
-		f.Tensors = append(f.Tensors, Tensor{Name: name, DType: e.DType, Shape: e.Shape, Data: body[from:to:to]})
+		f.Tensors = append(f.Tensors, Tensor{Name: name, DType: e.DType, Shape: e.Shape})
 	}
 	sort.Slice(f.Tensors, func(i, j int) bool {
 		a, b := offsets[f.Tensors[i].Name], offsets[f.Tensors[j].Name]
@@ -280,6 +383,8 @@ func FromFloat32s(name string, shape []int, v []float32) Tensor {
 	return t
 }
 
+func aligned(b []byte) bool { return uintptr(unsafe.Pointer(&b[0]))%unsafe.Alignof(float32(0)) == 0 }
+
 func littleEndian() bool { return binary.NativeEndian.Uint16([]byte{1, 0}) == 1 }
 
 // Size is the number of bytes that Write writes of f.
@@ -299,12 +404,19 @@ func PutFloat32s(dst []byte, v []float32) {
 	}
 }
 
-// Float32s reads the values of an F32 tensor into new memory. It returns Corrupt for another type.
+// Float32s is the values of an F32 tensor. Where the machine's own order of bytes is the file's and the tensor lies at a
+// multiple of four they are a view of its data, as in FromFloat32s: a copy would be all the weights once more. Elsewhere they
+// are new memory. It returns Corrupt for another type.
 func Float32s(t Tensor) ([]float32, error) {
 	if t.DType != F32 {
 		return nil, corrupt("tensor %q holds %s, not F32", t.Name, t.DType)
 	}
-	out := make([]float32, len(t.Data)/4)
+	out := make([]float32, 0)
+	if n := len(t.Data) / 4; n > 0 && littleEndian() && aligned(t.Data) {
+		return unsafe.Slice((*float32)(unsafe.Pointer(&t.Data[0])), n), nil
+	} else if n > 0 {
+		out = make([]float32, n)
+	}
 	for i := range out {
 		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:]))
 	}
@@ -320,7 +432,7 @@ func FromWeights(w disdel.Weights, metadata map[string]string) File {
 	return f
 }
 
-// ToWeights reads every tensor of a file as weights.
+// ToWeights is every tensor of a file as weights, which are views of the file's data where Float32s' are: they keep all of it.
 func ToWeights(f File) (disdel.Weights, error) {
 	out := make(disdel.Weights, len(f.Tensors))
 	for i, t := range f.Tensors {

@@ -1,7 +1,9 @@
 package kernel
 
 import (
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"unsafe"
 )
@@ -14,6 +16,7 @@ type Team struct {
 	arrived atomic.Int32
 	turn    atomic.Uint32
 	left    atomic.Int32
+	fault   atomic.Pointer[Panic] // the first worker's that panicked
 }
 
 // Worker is one member of a team, with the argument blocks that its kernels take.
@@ -40,8 +43,8 @@ func NewTeam(s Set, n, taps int) *Team {
 		t.workers = append(t.workers, w)
 		if i > 0 {
 			t.starts = append(t.starts, func() {
-				t.job(w)
-				t.left.Add(-1)
+				defer t.left.Add(-1)
+				t.work(w)
 			})
 		}
 	}
@@ -54,20 +57,58 @@ func (t *Team) Size() int { return len(t.workers) }
 // Kernels names the set that the team computes with.
 func (t *Team) Kernels() string { return t.workers[0].Name }
 
-// Run has every worker do job and returns when all have; the caller is the first worker. No goroutine is left behind.
+// Run has every worker do job and returns when all have; the caller is the first worker. No goroutine is left behind. When a
+// worker panics the others stop where they would wait for it, and Run panics with the first one's *Panic: in a goroutine of its
+// own it would end the process, whoever the caller is.
 func (t *Team) Run(job func(*Worker)) {
+	if len(t.starts) == 0 {
+		job(t.workers[0])
+		return
+	}
 	t.job = job
 	t.left.Store(int32(len(t.starts)))
 	for _, start := range t.starts {
 		go start()
 	}
-	job(t.workers[0])
+	t.work(t.workers[0])
 	for spins := 0; t.left.Load() > 0; spins++ {
 		pause(spins)
 	}
+	if p := t.fault.Load(); p != nil {
+		t.fault.Store(nil)
+		t.arrived.Store(0)
+		panic(p)
+	}
 }
 
-// Sync waits until every worker of the team has called it.
+// Panic is what a worker panicked with, and where.
+type Panic struct {
+	Value any
+	stack []byte
+}
+
+// String is the value, as if it had been raised here.
+func (p *Panic) String() string { return fmt.Sprint(p.Value) }
+
+// Stack is the worker's, as debug.Stack writes it.
+func (p *Panic) Stack() []byte { return p.stack }
+
+// deserted is what a worker stops with that would wait for one that has panicked.
+type deserted struct{}
+
+// work does the job as one worker, and keeps what it panics with.
+func (t *Team) work(w *Worker) {
+	defer func() {
+		switch r := recover(); r.(type) {
+		case nil, deserted:
+		default:
+			t.fault.CompareAndSwap(nil, &Panic{r, debug.Stack()})
+		}
+	}()
+	t.job(w)
+}
+
+// Sync waits until every worker of the team has called it. It does not return when one of them has panicked.
 func (w *Worker) Sync() {
 	if w.N == 1 {
 		return
@@ -80,6 +121,9 @@ func (w *Worker) Sync() {
 		return
 	}
 	for spins := 0; t.turn.Load() == turn; spins++ {
+		if t.fault.Load() != nil {
+			panic(deserted{})
+		}
 		pause(spins)
 	}
 }

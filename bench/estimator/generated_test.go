@@ -1,0 +1,82 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+)
+
+// Whatever the seed, every job is one that disdel takes: its file is read, its network built for its data, and its memory estimated
+// at some seconds of work and at most a few GB.
+func TestEverySeedGivesJobsThatCanRun(t *testing.T) {
+	seeds := []uint64{0, 1, 7, 11, 23, 1 << 63}
+	if testing.Short() {
+		seeds = seeds[:2]
+	}
+	for _, seed := range seeds {
+		all := generate(seed, generatedJobs)
+		kinds, names := map[string]int{}, map[string]bool{}
+		for _, job := range all {
+			_, kind, _ := strings.Cut(job.String(), "-")
+			kinds[kind]++
+			names[job.dataName()] = true
+			file, err := job.parse()
+			if err != nil {
+				t.Errorf("%v: %v\n%s", job, err, job.job())
+				continue
+			}
+			g, err := job.graph()
+			if err != nil {
+				t.Errorf("%v: %v\n%s", job, err, job.job())
+				continue
+			}
+			if g.Output().Len() != job.classCount() || g.Input().Len() != length(job.input) {
+				t.Errorf("%v: %v to %v, for %v and %d classes", job, g.Input(), g.Output(), job.input, job.classCount())
+			}
+			if e := (estimator.Estimator{}).Train(estimator.Input{Graph: g, Batch: job.batch, Rows: job.rows, Optimizer: file.Job.Training.Optimizer}); e.Likely > 4*disdel.GB {
+				t.Errorf("%v needs %v", job, e.Likely)
+			}
+			if n := disdel.Bytes(job.rows * job.workers * length(job.input)); n > 512*disdel.MB || job.rows < 1 || job.batch < 1 {
+				t.Errorf("%v: %d rows by %d, %v of data", job, job.rows, job.batch, n)
+			}
+		}
+		if len(all) < 60 || len(kinds) != 18 || len(names) != len(all) {
+			t.Errorf("seed %d: %d jobs of %v, %d data sets", seed, len(all), kinds, len(names))
+		}
+		if again := generate(seed, generatedJobs); !reflect.DeepEqual(all, again) {
+			t.Errorf("seed %d draws other jobs the second time", seed)
+		}
+	}
+	if reflect.DeepEqual(generate(1, 3), generate(2, 3)) {
+		t.Error("seeds make no difference")
+	}
+}
+
+// A generated job's data set is one: rows of its shape and classes, those for tests its own or drawn.
+func TestGeneratedDataSetsAreThoseOfTheirJobs(t *testing.T) {
+	r := planRig(t)
+	for _, job := range generate(5, 16) {
+		if job.rows > 10_000 || length(job.input) > 100_000 {
+			continue
+		}
+		if err := job.addData(t.Context(), r.data); err != nil {
+			t.Fatalf("%v: %v", job, err)
+		}
+		m, err := r.data.Manifest(t.Context(), job.dataName())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Train.Rows != job.rows*job.workers || m.Classes > job.classCount() || (m.Test.Rows == 0) != (job.share > 0) {
+			t.Errorf("%v: %+v", job, m)
+		}
+		if info := m.Info(disdel.Split{Train: job.share}); info.Drawn != (job.share > 0) || info.Train < 1 {
+			t.Errorf("%v: %+v", job, info)
+		}
+		if _, err := r.data.Remove(t.Context(), job.dataName()); err != nil {
+			t.Error(err)
+		}
+	}
+}

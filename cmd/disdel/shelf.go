@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/modelstore"
+)
+
+// shelf keeps the models of jobs that succeeded.
+type shelf struct {
+	stack *stack
+	store *modelstore.Store
+	data  *dataset.Store
+}
+
+// Commit keeps a model with what its data set knows of it, and takes away what output.keep leaves no room for. What was
+// taken away is said when the job is shown; that something could not be is no reason to fail the job.
+func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error) {
+	m := modelstore.Model{
+		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
+		Epochs: epochs(r), Workers: r.Plan.Workers,
+	}
+	m.Labels, m.Inputs = s.seen(ctx, r.Data)
+	m, err := s.store.Commit(ctx, m)
+	if err != nil {
+		return m.ModelRef, err
+	}
+	removed, err := s.store.Prune(ctx, m.Name, r.Job.Output.Keep)
+	if err != nil {
+		s.stack.log.WithError(err).Warn("older versions of the model stay")
+	}
+	if len(removed) > 0 {
+		s.stack.notes = append(s.stack.notes, removedText(removed, r.Job.Output.Keep))
+	}
+	return m.ModelRef, nil
+}
+
+// seen is what the data set says of the classes and of the inputs that a network has learned from. A data set that is
+// another one by now says nothing.
+func (s *shelf) seen(ctx context.Context, data disdel.DataInfo) ([]string, *modelstore.Range) {
+	m, err := s.data.Manifest(ctx, data.Name)
+	if err != nil || m.Checksum() != data.Checksum {
+		return nil, nil
+	}
+	low, high, err := s.data.Range(ctx, m)
+	if err != nil {
+		return m.ClassNames, nil
+	}
+	return m.ClassNames, &modelstore.Range{Low: low, High: high}
+}
+
+func removedText(removed []modelstore.Model, keep int) string {
+	refs := make([]string, len(removed))
+	for i := range removed {
+		refs[i] = removed[i].Ref()
+	}
+	return fmt.Sprintf("removed %s (output.keep: %d)", strings.Join(refs, ", "), keep)
+}
+
+func (s *shelf) Discard(ctx context.Context, folder string) error {
+	return s.store.Discard(ctx, folder)
+}

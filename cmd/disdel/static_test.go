@@ -1,0 +1,28 @@
+package main
+
+import (
+	"debug/elf"
+	"strings"
+	"testing"
+)
+
+// The released program is one file: it asks for no loader and no library, and says so.
+func TestTheProgramIsStatic(t *testing.T) {
+	d := build(t, "CGO_ENABLED=0") // as make build does
+	f, err := elf.Open(d.path)
+	if err != nil {
+		t.Skip(err) // no ELF here
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("it asks for a loader")
+		}
+	}
+	if libraries, _ := f.ImportedLibraries(); len(libraries) > 0 {
+		t.Errorf("it asks for %v", libraries)
+	}
+	if out, errs, code := d.run("version"); code != 0 || !strings.Contains(out, "statically") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+)
+
+// cellGap is the space between two columns.
+const cellGap = 2
+
+// table writes aligned columns; a row is a list of cells. On a terminal no line is wider than it is.
+func table(w io.Writer, rows ...[]string) {
+	var text bytes.Buffer
+	t := tabwriter.NewWriter(&text, 0, 0, cellGap, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.TrimRight(strings.Join(cleanCells(r), "\t"), "\t"))
+	}
+	t.Flush() //nolint:errcheck // into memory
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	for i := range lines {
+		lines[i] = cut(lines[i], columnsOf(w))
+	}
+	fmt.Fprintln(w, strings.Join(lines, "\n"))
+}
+
+// cleanCells takes what would break a line, or steer a terminal, out of the cells of a row.
+func cleanCells(row []string) []string {
+	cells := make([]string, len(row))
+	for i, c := range row {
+		cells[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(clean(c))
+	}
+	return cells
+}
+
+// columnsOf is how wide a page is, 0 for any width.
+func columnsOf(w io.Writer) int {
+	if p, ok := w.(*page); ok {
+		return p.columns
+	}
+	return 0
+}
+
+// cut shortens a line to a number of columns, 0 for any, and marks that with its last one.
+func cut(line string, columns int) string {
+	if columns <= 0 || utf8.RuneCountInString(line) <= columns {
+		return line
+	}
+	return string([]rune(line)[:columns-1]) + "…"
+}
+
+// fitted leaves out columns that less depends on until a table is as narrow as the page, in the order of their names in drop.
+// The first row has the names. -o wide shows them all.
+func fitted(w io.Writer, rows [][]string, drop ...string) [][]string {
+	for _, name := range drop {
+		i := slices.Index(rows[0], name)
+		if tableWidth(rows) <= columnsOf(w) || columnsOf(w) == 0 {
+			return rows
+		}
+		if i < 0 {
+			continue
+		}
+		for r := range rows {
+			rows[r] = slices.Delete(slices.Clone(rows[r]), i, i+1)
+		}
+	}
+	return rows
+}
+
+// tableWidth is how many columns of a terminal a table takes.
+func tableWidth(rows [][]string) int {
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, c := range r {
+			widths[i] = max(widths[i], utf8.RuneCountInString(clean(c)))
+		}
+	}
+	width := cellGap * (len(widths) - 1)
+	for _, n := range widths {
+		width += n
+	}
+	return width
+}

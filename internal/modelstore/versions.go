@@ -1,0 +1,90 @@
+package modelstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
+)
+
+// Best is the model with the highest held-out accuracy, of equal ones that with the least loss, then the newest. Models that
+// nothing was held out of are not compared; ok is false if none is left.
+func Best(list []Model) (best Model, ok bool) {
+	for i := range list {
+		if m := &list[i]; m.Data.HeldOut > 0 && (!ok || better(m, &best)) {
+			best, ok = *m, true
+		}
+	}
+	return best, ok
+}
+
+func better(a, b *Model) bool {
+	switch {
+	case a.Accuracy != b.Accuracy:
+		return a.Accuracy > b.Accuracy
+	case a.Loss != b.Loss:
+		return a.Loss < b.Loss
+	default:
+		return a.Version > b.Version
+	}
+}
+
+// Versions returns a name's versions, newest first. Those that cannot be read are left out and named by the error beside the
+// others.
+func (s *Store) Versions(ctx context.Context, name string) ([]Model, error) {
+	numbers, err := s.versions(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var out []Model
+	var faults []error
+	for _, v := range slices.Backward(numbers) {
+		m, err := s.read(ctx, name, v)
+		switch disdel.KindOf(err) {
+		case disdel.UnknownKind:
+			out = append(out, m)
+		case disdel.NotFound: // removed meanwhile
+		default:
+			faults = append(faults, err)
+		}
+	}
+	return out, errors.Join(faults...)
+}
+
+// Prune removes a name's oldest versions so that the newest keep remain and, beside them, the best of all; what cannot be
+// read stays as well. It returns the versions that it removed, oldest first, also where one could not be.
+func (s *Store) Prune(ctx context.Context, name string, keep int) (removed []Model, err error) {
+	numbers, err := s.versions(ctx, name)
+	if err != nil || len(numbers) <= max(keep, 1) {
+		return nil, err
+	}
+	newest := numbers[len(numbers)-max(keep, 1)]
+	list, _ := s.Versions(ctx, name) // what is damaged is no reason to keep or lose the others
+	best, _ := Best(list)
+	for i := range slices.Backward(list) {
+		m := &list[i]
+		if m.Version >= newest || m.Version == best.Version {
+			continue
+		}
+		if err := s.remove(ctx, m); err != nil && disdel.KindOf(err) != disdel.NotFound {
+			return removed, err
+		}
+		removed = append(removed, *m)
+	}
+	return removed, nil
+}
+
+// remove deletes the description first: weights without one belong to nobody.
+func (s *Store) remove(ctx context.Context, m *Model) error {
+	key := descriptionPath(m.Name, m.Version)
+	if err := s.bucket.Delete(ctx, key); err != nil {
+		return blobs.Wrap(err, "remove model", key)
+	}
+	err := blobs.Wrap(s.bucket.Delete(ctx, key+sumSuffix), "remove model", key)
+	if err != nil && disdel.KindOf(err) != disdel.NotFound {
+		return err
+	}
+	return blobs.Wrap(s.bucket.Delete(ctx, m.Path), "remove weights", m.Path)
+}

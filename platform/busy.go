@@ -1,0 +1,64 @@
+package platform
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Looks at the machine's load, and the time between them: long enough that what runs for a moment is not seen every time.
+const (
+	busyLooks = 15
+	busyEvery = 4 * time.Millisecond
+)
+
+// Busy is how many threads of this machine ran or waited for a processor over the next 60 ms, in the
+// median and without the caller's own: what the containers of a job will have to share its processors with. 0 where the
+// kernel does not tell, or ctx ended. Call it before a job's own actions run.
+func Busy(ctx context.Context) float64 {
+	return busy(ctx, func() (string, error) {
+		text, err := os.ReadFile("/proc/loadavg")
+		return string(text), err
+	})
+}
+
+func busy(ctx context.Context, read func() (string, error)) float64 {
+	var seen []float64
+	tick := time.NewTicker(busyEvery)
+	defer tick.Stop()
+	for range busyLooks {
+		text, err := read()
+		n, ok := runnable(text)
+		if err != nil || !ok {
+			return 0
+		}
+		seen = append(seen, float64(max(0, n-1)))
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return 0
+		}
+	}
+	slices.Sort(seen)
+	// The mean of the middle half: whole numbers alone would jump, and a burst in one look is nobody's load.
+	middle := seen[len(seen)/4 : len(seen)-len(seen)/4]
+	sum := 0.0
+	for _, v := range middle {
+		sum += v
+	}
+	return sum / float64(len(middle))
+}
+
+// runnable reads how many threads run or wait for a processor from the fourth field of /proc/loadavg, "3/456" (proc(5)).
+func runnable(text string) (int, bool) {
+	fields := strings.Fields(text)
+	if len(fields) < 4 {
+		return 0, false
+	}
+	running, _, ok := strings.Cut(fields[3], "/")
+	n, err := strconv.Atoi(running)
+	return n, ok && err == nil
+}

@@ -1,0 +1,55 @@
+package kernel
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// A panic of any worker, wherever the others are, comes out of Run, where the runtime makes an answer of it; and the team works on.
+func TestAPanicOfAWorkerIsTheCallers(t *testing.T) {
+	boom := errors.New("boom")
+	for _, size := range []int{1, 2, 5} {
+		team := NewTeam(portable(), size, 1)
+		for who := range size {
+			for at := range 3 { // before, between and after barriers
+				raised := panicOf(func() {
+					team.Run(func(w *Worker) {
+						for step := range 3 {
+							if w.ID == who && step == at {
+								panic(boom)
+							}
+							if step < 2 {
+								w.Sync()
+							}
+						}
+					})
+				})
+				p, ok := raised.(*Panic)
+				switch {
+				case size == 1 && raised == any(boom):
+				case !ok || p.Value != any(boom) || p.String() != "boom" || !strings.Contains(string(p.Stack()), "TestAPanicOfAWorkerIsTheCallers"):
+					t.Errorf("worker %d of %d at step %d: %v", who, size, at, raised)
+				}
+			}
+			counts := make([]int, size)
+			team.Run(func(w *Worker) {
+				for range 10 {
+					counts[w.ID]++
+					w.Sync()
+				}
+			})
+			for i, n := range counts {
+				if n != 10 {
+					t.Fatalf("worker %d of %d did %d steps after a panic", i, size, n)
+				}
+			}
+		}
+	}
+}
+
+func panicOf(f func()) (value any) {
+	defer func() { value = recover() }()
+	f()
+	return nil
+}
