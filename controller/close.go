@@ -33,7 +33,7 @@ func (r *run) close(ctx context.Context) error {
 
 // advise puts what will let the job pass into its failure, as its report will say it.
 func (r *run) advise() {
-	if r.rec.Failure == nil {
+	if f := r.rec.Failure; f == nil || f.Kind == disdel.OverLimit && f.Hint != "" { // who refused it knows what would do
 		return
 	}
 	hint := advice.For(r.rec).Hint()
