@@ -41,6 +41,8 @@ type Activation struct {
 	Evidence []string          `json:"evidence,omitempty"` // what the classification rests on
 	Beats    []Beat            `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
 	Logs     []string          `json:"logs,omitempty"`     // the tail, failures only
+	// Loss is that of the last epoch; of train actions that passed only.
+	Loss *float64 `json:"trainLoss,omitempty"`
 	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
 	Suspected bool     `json:"memorySuspected,omitempty"`
 	Stretch   *Stretch `json:"stretch,omitempty"` // train actions that failed only: what heartbeats count from

@@ -107,6 +107,20 @@ type Plan struct {
 	Reasons  []string       `json:"reasons"`                   // the arithmetic, a sentence each
 }
 
+// Update is the size of one worker's update on its way in a wire format: what an aggregation holds of it as float32, narrowed.
+// int8 has a scale of four bytes for every 256 values.
+func (p *Plan) Update(w Wire) Bytes {
+	a, _ := p.Action(TaskAggregate)
+	switch w {
+	case WireBfloat16:
+		return a.Estimate.Mod / 2
+	case WireInt8:
+		return a.Estimate.Mod/4 + a.Estimate.Mod/256
+	default:
+		return a.Estimate.Mod
+	}
+}
+
 // ActionPlan is one OpenWhisk action of the job: what it does, at which limits, on which estimate.
 type ActionPlan struct {
 	Task Task       `json:"task"`

@@ -375,6 +375,7 @@ func (s *scripted) Save(_ context.Context, r *disdel.Record) error {
 	s.saved = append(s.saved, *r)
 	return nil
 }
+
 func (s *scripted) Progress(context.Context, disdel.JobID) ([]disdel.Progress, error) {
 	return nil, nil
 }

@@ -31,6 +31,8 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 		return m.retry(s, a, r)
 	case s.task == disdel.TaskTrain && m.canProceed():
 		return m.without(0, s.member)
+	case s.task == disdel.TaskEvaluate && a.Failure != nil:
+		return m.unevaluated(explained(a.Failure, r.Why))
 	default:
 		return m.fail(explained(a.Failure, r.Why))
 	}
@@ -139,6 +141,6 @@ func (m *Manager) back(a disdel.Activation) []Order {
 	if m.saved != nil {
 		round = min(m.saved.Round, m.round)
 	}
-	m.held.forget(round)
+	m.forget(round)
 	return append(orders, m.startRound(round)...)
 }

@@ -168,10 +168,14 @@ func (r *resolver) fit() {
 	case workers > d.Train:
 		r.fault("distribution.workers", "", "%d workers, and only %d training rows", workers, d.Train)
 	case t.BatchSize > shard:
-		r.fault("training.batchSize", fmt.Sprintf("use at most %d", shard), "%d rows a batch, and the smallest shard has %d", t.BatchSize, shard)
+		hint := fmt.Sprintf("use at most %d", shard)
+		if most := d.Train / t.BatchSize; workers > 1 && most > 0 {
+			hint = fmt.Sprintf("at most %s with batch %d, or a batch of at most %d", count(most, "worker"), t.BatchSize, shard)
+		}
+		r.fault("training.batchSize", hint, "%d rows a batch, and the smallest shard has %d", t.BatchSize, shard)
 	}
-	if e := t.EarlyStop; e != nil && e.Metric == "valLoss" && d.HeldOut == 0 {
-		r.fault("training.earlyStop.metric", "raise data.split.validation", "valLoss needs held-out rows, and there are none")
+	if e := t.EarlyStop; e != nil && e.Metric != disdel.MetricLoss && d.HeldOut == 0 {
+		r.fault("training.earlyStop.metric", "raise data.split.validation", "%s needs held-out rows, and there are none", e.Metric)
 	}
 	if r.Graph == nil {
 		return

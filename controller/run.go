@@ -39,13 +39,15 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 		rec.Origin = spec.Origin
 	}
 	rec.Rounds, rec.Resumes, rec.Checkpoint, rec.Plan = spec.Done, spec.Resumes, spec.From, spec.Plan
+	rec.Best, rec.Unevaluated, rec.Learned, rec.Warnings = spec.Best, nil, nil, nil
 	return c.run(ctx, spec, &rec)
 }
 
 func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*disdel.Record, error) {
 	r := &run{
 		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
-		manager: NewManager(spec), before: rec.Phases, cost: bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations)), evaluations: rec.EvaluationGBs},
+		manager: NewManager(spec), before: rec.Phases,
+		cost:     bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations)), evaluations: rec.EvaluationGBs},
 		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{}, seen: map[slot]*watched{},
 		progress: make(chan []disdel.Progress),
 	}
@@ -205,12 +207,15 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.rec.Plan = o.Plan
 		case OrderCheckpoint:
 			r.rec.Checkpoint = &o.Checkpoint
+			r.keepRound(o.Round)
 		case OrderForget, OrderSweep:
 			r.forget(work, o)
 		case OrderRound:
 			r.roundOver(o.Round)
+		case OrderBest:
+			r.rec.Best = &o.Best
 		case OrderFinish:
-			r.rec.Status, r.rec.Failure, r.rec.Stopped = o.Status, o.Failure, o.Stopped
+			r.rec.Status, r.rec.Failure, r.rec.Stopped, r.rec.Unevaluated = o.Status, o.Failure, o.Stopped, o.Blind
 			ended = true
 		}
 	}
@@ -364,12 +369,21 @@ func (r *run) keep(e *Event) {
 		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
 	}
 	r.wrote(a)
+	learned(&a)
 	e.Rate = r.cost.rate()
 	r.cost.ended(a, r.c.cfg.Now())
 	e.Spent = r.cost.spent(r.c.cfg.Now())
 	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.total(), r.cost.evaluations
 	r.ledger.add(r.rec, a)
 	r.observe(Notice{Ended: &a})
+}
+
+// learned keeps the loss that a train action came to: what is left of a round whose controller dies before it is kept.
+func learned(a *disdel.Activation) {
+	var res disdel.TrainResult
+	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
+		a.Loss = &res.Loss
+	}
 }
 
 // wrote keeps what the action that wrote the final weights said of them.
@@ -399,10 +413,7 @@ func (r *run) roundOver(round disdel.Round) {
 	now := r.c.cfg.Now()
 	round.Duration = disdel.Millis(now.Sub(r.roundStart))
 	r.roundStart = now
-	for n := len(r.rec.Rounds); n > 0 && r.rec.Rounds[n-1].Round >= round.Round; n-- { // the job went back
-		r.rec.Rounds = slices.Clone(r.rec.Rounds[:n-1])
-	}
-	r.rec.Rounds = append(r.rec.Rounds, round)
+	r.keepRound(round)
 	if round.Accuracy != nil {
 		r.rec.Accuracy, r.rec.Loss = *round.Accuracy, *round.Loss
 	}
@@ -410,6 +421,14 @@ func (r *run) roundOver(round disdel.Round) {
 		r.observe(Notice{Forecast: f})
 	}
 	r.observe(Notice{Round: &round})
+}
+
+// keepRound puts a round in place of any from that one on: the job may have gone back.
+func (r *run) keepRound(round disdel.Round) {
+	for n := len(r.rec.Rounds); n > 0 && r.rec.Rounds[n-1].Round >= round.Round; n-- {
+		r.rec.Rounds = slices.Clone(r.rec.Rounds[:n-1])
+	}
+	r.rec.Rounds = append(r.rec.Rounds, round)
 }
 
 // sinceFirst is the time that the rounds have taken so far, the one that is under way too. What lay between two runs of the

@@ -109,6 +109,7 @@ func (s *surroundings) Sweep(context.Context, disdel.JobID) (int, error) {
 func (s *surroundings) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, w disdel.ModelRef) (disdel.ModelRef, error) {
 	return w, nil
 }
+
 func (s *surroundings) Discard(context.Context, string) error { return nil }
 
 // passes is an activation that does what it should.

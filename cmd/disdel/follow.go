@@ -20,13 +20,14 @@ type follower struct {
 	shown int // lines that the next picture replaces
 	last  time.Time
 
+	legs    map[int]int                  // of train actions: the newest leg of a worker
 	limits  map[disdel.Task]disdel.Bytes // of the newest invocation: failures may have raised them
 	eta     *disdel.Forecast             // of what is left; nil: unknown
 	trouble trouble
 }
 
 func newFollower(u *ui) *follower {
-	return &follower{ui: u, limits: map[disdel.Task]disdel.Bytes{}}
+	return &follower{ui: u, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}}
 }
 
 // notice takes what the controller tells; it is called from one goroutine.
@@ -47,6 +48,9 @@ func (f *follower) notice(n controller.Notice) {
 		}
 	case n.Invoked != nil:
 		f.limits[n.Invoked.Task] = n.Invoked.Limits.Memory
+		if n.Invoked.Task == disdel.TaskTrain {
+			f.legs[n.Invoked.Member] = n.Invoked.Leg
+		}
 	case n.Progress != nil:
 		f.progress(n.Progress)
 	case n.Forecast != nil:
@@ -83,6 +87,9 @@ func (f *follower) roundLine(r disdel.Round) string {
 	line := fmt.Sprintf("round %*d/%d  train loss %.4f", len(fmt.Sprint(f.total)), r.Round+1, f.total, r.TrainLoss)
 	if r.Accuracy != nil {
 		line += fmt.Sprintf("  held-out loss %.4f  accuracy %.4f", *r.Loss, *r.Accuracy)
+	}
+	if r.NotEvaluated != "" {
+		line += "  not evaluated"
 	}
 	return line + "  " + seconds(time.Duration(r.Duration))
 }
@@ -125,9 +132,21 @@ func (f *follower) progressLine(p disdel.Progress) string {
 	}
 	line := fmt.Sprintf("%-8s %d  [%s%s]", p.Task, p.Member, strings.Repeat("#", done), strings.Repeat(".", width-done))
 	if p.Task == disdel.TaskTrain {
-		line += fmt.Sprintf("  epoch %d  loss %.4f", p.Epoch, p.Loss)
+		line += f.legText(p.Member) + fmt.Sprintf("  epoch %d  loss %.4f", p.Epoch, p.Loss)
 	}
 	return line + memory
+}
+
+// legText is which leg of its round a worker is in, "" where a round is one activation.
+func (f *follower) legText(worker int) string {
+	switch leg := f.legs[worker]; {
+	case f.plan.Legs > 1:
+		return fmt.Sprintf("  leg %d of about %d", leg+1, max(f.plan.Legs, leg+1))
+	case leg > 0:
+		return fmt.Sprintf("  leg %d", leg+1)
+	default:
+		return ""
+	}
 }
 
 // erase takes back the lines of the last picture.
@@ -154,9 +173,12 @@ func printPlan(w io.Writer, r *disdel.Record) {
 	if network == "" {
 		network = fmt.Sprintf("%d layers", len(r.Job.Model.Layers))
 	}
-	fmt.Fprintf(w, "learn  %s on %s: %d rows, %d held out, batch %d, %d epochs, %s\n",
-		network, clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, r.Job.Training.BatchSize, r.Job.Training.Epochs, r.Job.Training.Optimizer.Name())
-	fmt.Fprintf(w, "plan   %d train actions, %d at once, %s, %s\n", p.Workers, p.Parallel, roundsText(p), levelsText(p.Levels))
+	fmt.Fprintf(w, "learn  %s on %s: %d rows, %d held out, batch %d, %s, %s\n",
+		network, clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, r.Job.Training.BatchSize, counted(r.Job.Training.Epochs, "epoch"), r.Job.Training.Optimizer.Name())
+	fmt.Fprintf(w, "plan   %s, %d at once, %s, %s\n", counted(p.Workers, "train action"), p.Parallel, roundsText(p), levelsText(p.Levels))
+	if wire := r.Job.Distribution.Aggregation.Wire; wire != "" && wire != disdel.WireFloat32 {
+		fmt.Fprintf(w, "       wire      %s: %d x %s a round; float32 would be %s each\n", wire, p.Workers, p.Update(wire), p.Update(disdel.WireFloat32))
+	}
 	for _, a := range p.Actions {
 		fmt.Fprintf(w, "       %-9s estimate %s, limit %d MB, timeout %s\n", a.Task, a.Estimate.Total, a.Limits.Memory.MB(), a.Limits.Timeout)
 	}
@@ -164,7 +186,7 @@ func printPlan(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "       a worker's round takes about %d legs: activations one after another, each going on where the one before stopped\n", p.Legs)
 	}
 	if f := p.Forecast; f != nil {
-		fmt.Fprintf(w, "expect %s; %s (%s, %d activations)\n", timeText(f.Duration), costText(f.Cost), basis(f), f.Samples)
+		fmt.Fprintf(w, "expect %s; %s (%s, %s)\n", timeText(f.Duration), costText(f.Cost), basis(f), counted(f.Samples, "activation"))
 		if f.Note != "" {
 			fmt.Fprintf(w, "       %s\n", f.Note)
 		}
@@ -174,9 +196,9 @@ func printPlan(w io.Writer, r *disdel.Record) {
 // roundsText says how the epochs are divided.
 func roundsText(p disdel.Plan) string {
 	if p.Batches > 0 {
-		return fmt.Sprintf("%d rounds of %d batches", p.Rounds, p.Batches)
+		return counted(p.Rounds, "round") + fmt.Sprintf(" of %d batches", p.Batches)
 	}
-	return fmt.Sprintf("%d rounds of %d epochs", p.Rounds, p.Epochs)
+	return counted(p.Rounds, "round") + " of " + counted(p.Epochs, "epoch")
 }
 
 // timeText is the time of a forecast: "41 to 58 s, likely 50 s".

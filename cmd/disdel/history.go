@@ -103,12 +103,27 @@ func printHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Recor
 				peak, limit = a.Peak, a.Limits.Memory
 			}
 		}
+		accuracy, loss, ok := heldOut(r)
 		rows = append(rows, []string{
-			string(r.ID), r.Job.Metadata.Name, standing(r), r.Created.Local().Format("2006-01-02 15:04:05"), sec(r.Phases.Total),
-			fmt.Sprint(len(r.Rounds)), fmt.Sprintf("%.4f", r.Accuracy), fmt.Sprintf("%.4f", r.Loss), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
+			string(r.ID), r.Job.Metadata.Name, statusText(r, standing(r)), r.Created.Local().Format("2006-01-02 15:04:05"), sec(r.Phases.Total),
+			fmt.Sprint(len(r.Rounds)), decimals(accuracy, ok), decimals(loss, ok), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
 		})
 	}
 	table(w, rows...)
+}
+
+// statusText is a job's status, and what there is to say against its success.
+func statusText(r *disdel.Record, status string) string {
+	switch {
+	case r.Status != disdel.StatusSucceeded:
+		return status
+	case r.Unevaluated != nil:
+		return status + ", not evaluated"
+	case r.Learned != nil && !*r.Learned:
+		return status + ", did not learn"
+	default:
+		return status
+	}
 }
 
 func historyShow(u *ui) *cli.Command {

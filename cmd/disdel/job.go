@@ -153,8 +153,14 @@ func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
 	if err != nil {
 		return err
 	}
+	u.say("")
 	if err := u.show(rec, func(w io.Writer) { printRecord(w, rec) }); err != nil {
 		return err
+	}
+	for _, text := range rec.Warnings {
+		if u.format != "table" { // which has them
+			u.say("warning: %s", text)
+		}
 	}
 	for _, note := range s.notes {
 		u.say("%s", note)

@@ -99,11 +99,11 @@ func printModels(w io.Writer, doc modelListDocument) {
 		fmt.Fprintln(w, "no trained models yet: disdel quickstart")
 		return
 	}
-	rows = [][]string{{"MODEL", "NETWORK", "DATA", "ACCURACY", "LOSS", "EPOCHS", "SIZE", "CREATED", "JOB"}}
+	rows = [][]string{{"MODEL", "NETWORK", "DATA", "ACCURACY", "LOSS", "LEARNED", "EPOCHS", "SIZE", "CREATED", "JOB"}}
 	for i := range doc.Models {
 		m := &doc.Models[i]
 		rows = append(rows, []string{
-			m.Ref(), networkName(m.Network), m.Data.Name, fmt.Sprintf("%.4f", m.Accuracy), fmt.Sprintf("%.4f", m.Loss), fmt.Sprint(m.Epochs),
+			m.Ref(), networkName(m.Network), m.Data.Name, decimals(m.Accuracy, evaluated(m)), decimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})
 	}
@@ -229,7 +229,47 @@ func printNetwork(w io.Writer, d networkDocument) {
 }
 
 func printModel(w io.Writer, m *modelstore.Model) {
-	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\ndata      %s (%d rows)\naccuracy  %.4f held out, loss %.4f\ntrained   %d epochs by %d workers, %s, job %s\nweights   %s, %s, %s\n",
-		clean(m.Ref()), networkName(m.Network), shapeText(m.Network.Input), m.Network.Classes, clean(m.Data.Name), m.Data.Train, m.Accuracy, m.Loss, m.Epochs, m.Workers,
-		m.Created.Local().Format("2006-01-02 15:04:05"), m.Job, m.Path, m.Size, strings.TrimPrefix(m.Checksum, "sha256:"))
+	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\n",
+		oneLine(m.Ref()), oneLine(networkName(m.Network)), shapeText(m.Network.Input), m.Network.Classes)
+	if len(m.Labels) > 0 {
+		fmt.Fprintf(w, "classes   %s\n", oneLine(strings.Join(m.Labels, ", ")))
+	}
+	if m.Inputs != nil {
+		fmt.Fprintf(w, "inputs    %.4g to %.4g\n", m.Inputs.Low, m.Inputs.High)
+	}
+	fmt.Fprintf(w, "data      %s (%d rows)\naccuracy  %s\ntrained   %s by %s, %s, job %s\nweights   %s, %s, %s\n",
+		oneLine(m.Data.Name), m.Data.Train, modelAccuracy(m), counted(m.Epochs, "epoch"), counted(m.Workers, "worker"),
+		m.Created.Local().Format("2006-01-02 15:04:05"), oneLine(string(m.Job)), oneLine(m.Path), m.Size,
+		oneLine(strings.TrimPrefix(m.Checksum, "sha256:")))
+	for _, text := range m.Warnings {
+		fmt.Fprintf(w, "warning   %s\n", clean(text))
+	}
+}
+
+// evaluated tells whether a model's accuracy is one that was measured.
+func evaluated(m *modelstore.Model) bool {
+	return m.Data.HeldOut > 0 && (m.Evaluated == nil || *m.Evaluated)
+}
+
+func modelAccuracy(m *modelstore.Model) string {
+	switch {
+	case evaluated(m):
+		return fmt.Sprintf("%.4f held out, loss %.4f", m.Accuracy, m.Loss)
+	case m.Data.HeldOut == 0:
+		return "- no rows held out"
+	default:
+		return "- not evaluated"
+	}
+}
+
+// learnedText is whether a model learned anything, "-" where nobody knows.
+func learnedText(learned *bool) string {
+	switch {
+	case learned == nil:
+		return "-"
+	case *learned:
+		return "yes"
+	default:
+		return "no"
+	}
 }

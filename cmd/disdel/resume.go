@@ -76,7 +76,7 @@ func (j *jobStack) unfinished(ctx context.Context, c *cli.Context) (rec disdel.R
 	if rec, err = j.records.Get(ctx, id); err != nil {
 		return rec, r, err
 	}
-	if rec.Status == disdel.StatusSucceeded {
+	if rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil {
 		return rec, r, &disdel.Error{
 			Kind: disdel.Conflict, Op: "resume job", Job: id, Msg: string(id) + " has succeeded: there is nothing left to do",
 			Hint: "disdel history show " + string(id),
@@ -146,11 +146,10 @@ func (j *jobStack) goOn(ctx context.Context, u *ui, spec *controller.Spec, rec d
 	if err := controller.CheckResume(rec, *spec, c); err != nil {
 		return err
 	}
-	spec.From = &c
-	for _, r := range rec.Rounds {
-		if r.Round < c.Round {
-			spec.Done = append(spec.Done, r)
-		}
+	controller.TakeUp(rec, spec, c)
+	if c.Round >= spec.Plan.Rounds {
+		u.say("resume %s: all of it is trained, and what is left is the end", rec.ID)
+		return nil
 	}
 	u.say("resume %s from round %d of %d", rec.ID, c.Round+1, spec.Plan.Rounds)
 	return nil

@@ -135,6 +135,6 @@ func (s *stack) dropReserve(id disdel.JobID) {
 	if err != nil {
 		return
 	}
-	defer unlock(f)             //nolint:errcheck // as above
+	defer unlock(f)              //nolint:errcheck // as above
 	os.Remove(s.reserveFile(id)) //nolint:errcheck // as above
 }

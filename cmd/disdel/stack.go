@@ -351,6 +351,9 @@ func epochs(r *disdel.Record) int {
 		return 0
 	}
 	rounds := r.Rounds[len(r.Rounds)-1].Round + 1
+	if r.Best != nil {
+		rounds = r.Best.Round + 1
+	}
 	if r.Plan.Batches == 0 {
 		return r.Plan.Epochs * rounds
 	}

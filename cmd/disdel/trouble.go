@@ -14,6 +14,7 @@ import (
 type trouble struct {
 	ended    *disdel.Activation
 	adjusted *disdel.Adjustment
+	legs     bool // it was told that rounds go on in legs; which one it is the progress says
 }
 
 // notice takes what the controller tells and returns the line that is whole by now, "" for none.
@@ -21,8 +22,10 @@ func (t *trouble) notice(n controller.Notice) string {
 	switch {
 	case n.Ended != nil:
 		line := t.rest()
-		if o := n.Ended.Outcome; o != disdel.OutcomeSuccess && o != disdel.OutcomeCanceled {
-			t.ended = n.Ended
+		switch o := n.Ended.Outcome; {
+		case o == disdel.OutcomeSuccess, o == disdel.OutcomeCanceled, o == disdel.OutcomePaused && t.legs:
+		default:
+			t.ended, t.legs = n.Ended, t.legs || o == disdel.OutcomePaused
 		}
 		return line
 	case t.ended == nil:
@@ -32,7 +35,7 @@ func (t *trouble) notice(n controller.Notice) string {
 		return ""
 	case n.Invoked != nil:
 		line := t.line() + next(t.ended, n.Invoked)
-		*t = trouble{}
+		t.ended, t.adjusted = nil, nil
 		return line
 	default:
 		return t.rest()
@@ -45,7 +48,7 @@ func (t *trouble) rest() string {
 		return ""
 	}
 	line := t.line()
-	*t = trouble{}
+	t.ended, t.adjusted = nil, nil
 	return line
 }
 

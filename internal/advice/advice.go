@@ -3,7 +3,7 @@ package advice
 import (
 	"fmt"
 	"math"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -169,22 +169,15 @@ func (w *worker) byKind() Advice {
 	case disdel.Lost, disdel.Unavailable, disdel.Internal:
 		return again("the platform or a store was to blame, not the job: the same job passes once they are well")
 	case disdel.OverLimit:
-		if most := budgetOf(w.record.Failure); most != "" {
-			return with("the job would have cost more than resources.maxCost", most)
+		if _, value, ok := strings.Cut(w.record.Failure.Hint, "--set resources.maxCost="); ok {
+			value, _, _ = strings.Cut(value, " ")
+			return with("the job stopped before it cost more than resources.maxCost; what is left needs more", set("resources.maxCost", value))
+		}
+		if w.record.Job.Resources.MaxCost > 0 {
+			return again("the job would have cost more than resources.maxCost") // withinBudget says how much
 		}
 	}
 	return none("the record has no measurement that a change could be worked out from")
-}
-
-var budgetSetting = regexp.MustCompile(`resources\.maxCost=[0-9.e+]+GB-s`)
-
-// budgetOf is the setting that whoever ended the job for its budget had worked out: it knew what was left; "" where it was ended for
-// something else.
-func budgetOf(f *disdel.Error) string {
-	if f == nil {
-		return ""
-	}
-	return budgetSetting.FindString(f.Hint)
 }
 
 // Rates that a job goes back to: those of the job file's own defaults, and for sgd, which has none, that of most libraries.
@@ -223,7 +216,8 @@ func (w *worker) smallerSteps() Advice {
 func (w *worker) withinBudget(out *Advice) {
 	r := w.record
 	most := r.Job.Resources.MaxCost
-	if most <= 0 || r.Status == disdel.StatusCanceled || budgetOf(r.Failure) != "" {
+	known := slices.ContainsFunc(out.Sets, func(s string) bool { return strings.HasPrefix(s, "resources.maxCost=") })
+	if most <= 0 || known || r.Status == disdel.StatusCanceled {
 		return
 	}
 	whole := 2 * r.CostGBs

@@ -31,6 +31,11 @@ type Report struct {
 	Job        disdel.Job      `json:"job"`
 	Reasons    []string        `json:"reasons,omitempty"` // the plan's arithmetic
 
+	EvaluationGBs float64      `json:"evaluationGBs,omitempty"` // see disdel.Record, as the next ones
+	Learned       *bool        `json:"learned,omitempty"`
+	Warnings      []string     `json:"warnings,omitempty"`
+	Kept          *disdel.Best `json:"kept,omitempty"` // whose weights the model has; nil: the last round's
+
 	record *disdel.Record
 	now    time.Time
 }
@@ -66,6 +71,7 @@ func New(r *disdel.Record, now time.Time) *Report {
 		APIVersion: disdel.APIVersion, ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Created: r.Created, CostGBs: r.CostGBs,
 		Rounds: r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: actions(r.Activations),
 		Troubles: troubles(r), record: r, now: now,
+		EvaluationGBs: r.EvaluationGBs, Learned: r.Learned, Warnings: r.Warnings, Kept: r.Best,
 	}
 	out.Duration = out.elapsed()
 	out.evaluations()
@@ -107,6 +113,9 @@ func (r *Report) evaluations() {
 		if r.Best == nil || *round.Accuracy > r.Best.Accuracy {
 			r.Best = &Best{*round.Accuracy, round.Round}
 		}
+	}
+	if b := r.record.Best; b != nil && r.Best != nil {
+		r.Accuracy, r.Loss = &b.Accuracy, &b.Loss
 	}
 }
 
