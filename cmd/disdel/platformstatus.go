@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type front struct {
 type liveStatus struct {
 	UptimeMs    int64    `json:"uptimeMs"`
 	Enforcement string   `json:"memoryLimitsBy"`
+	Processors  int      `json:"processors,omitempty"` // that containers share
 	Pool        livePool `json:"pool"`
 }
 
@@ -58,7 +60,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *front) status() liveStatus {
 	p := f.platform.Status()
 	return liveStatus{
-		UptimeMs: time.Since(f.started).Milliseconds(), Enforcement: f.platform.Enforcement(),
+		UptimeMs: time.Since(f.started).Milliseconds(), Enforcement: f.platform.Enforcement(), Processors: min(runtime.NumCPU(), runtime.GOMAXPROCS(0)),
 		Pool: livePool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
 	}
 }
