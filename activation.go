@@ -188,11 +188,12 @@ type TrainResult struct {
 	Losses  []float64 `json:"losses"` // by epoch of this round
 	Samples int       `json:"samples"`
 	Epochs  int       `json:"epochs"`
-	Reached bool      `json:"reached"`          // the target loss
-	Paused  bool      `json:"paused,omitempty"` // the deadline was near: state is stored, and the next leg goes on
-	Batch   int       `json:"batch,omitempty"`  // of the round, trained so far; a paused leg's only
-	Again   bool      `json:"again,omitempty"`  // another activation had delivered this before
-	Rows    int       `json:"rows"`             // trained by this activation, each epoch's counted
+	Reached bool      `json:"reached"`           // the target loss
+	Paused  bool      `json:"paused,omitempty"`  // the deadline was near: state is stored, and the next leg goes on
+	Batch   int       `json:"batch,omitempty"`   // of the round, trained so far; a paused leg's only
+	Again   bool      `json:"again,omitempty"`   // another activation had delivered this before
+	Rows    int       `json:"rows"`              // trained by this activation, each epoch's counted
+	Unsaved *Error    `json:"unsaved,omitempty"` // why its part of the round's checkpoint could not be written
 	Usage   Usage     `json:"usage"`
 }
 
@@ -232,7 +233,8 @@ type AggregateResult struct {
 	Checksum string      `json:"checksum,omitempty"` // sha256 of the final weights' file
 	Size     Bytes       `json:"sizeBytes,omitempty"`
 	Saved    *Checkpoint `json:"saved,omitempty"`
-	Again    bool        `json:"again,omitempty"` // another activation had delivered this before
+	Unsaved  *Error      `json:"unsaved,omitempty"` // why the checkpoint that was asked for could not be written
+	Again    bool        `json:"again,omitempty"`   // another activation had delivered this before
 	Usage    Usage       `json:"usage"`
 }
 

@@ -133,11 +133,20 @@ type Record struct {
 	Model         *ModelRef    `json:"model,omitempty"`
 	Failure       *Error       `json:"failure,omitempty"`
 	Origin        *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
+	Outages       []Outage     `json:"outages,omitempty"`
 
 	Best        *Best    `json:"best,omitempty"`        // nil: the model has the weights of the last round
 	Unevaluated *Error   `json:"unevaluated,omitempty"` // why the model was not evaluated, of a job that succeeded; a resume does only that
 	Learned     *bool    `json:"learned,omitempty"`     // nil: not known
 	Warnings    []string `json:"warnings,omitempty"`    // what there is to say against the result of a job that succeeded
+}
+
+// Outage is a time in which OpenWhisk did not answer.
+type Outage struct {
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until,omitzero"` // when it answered again, or when it was waited for no longer; zero: it still does not answer
+	Why   string    `json:"why"`            // "connection refused"
 }
 
 // Origin is how a job was submitted, so that what is to be done next can be said as a whole command.

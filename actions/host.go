@@ -111,9 +111,7 @@ func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
 	if estimate > 0 {
 		target = min(target, estimate)
 	}
-	if target -= outsideHeap + slab; target > leastHeap {
-		debug.SetMemoryLimit(int64(target))
-	}
+	debug.SetMemoryLimit(int64(max(target-outsideHeap-slab, leastHeap)))
 }
 
 // free returns garbage to the system: what a phase leaves, the weights that came in above all, whose room the next one needs.

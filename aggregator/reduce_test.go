@@ -320,3 +320,25 @@ func TestAReductionHoldsOneResultAndAFewColumns(t *testing.T) {
 		}
 	}
 }
+
+// Networks without weights have updates all the same: what stands for samples.
+func TestAMeanOfNoArraysIsOne(t *testing.T) {
+	s := enter(t, embedded(t), "empty")
+	var ids []disdel.UpdateID
+	for m := range 2 {
+		u := update(m, 3)
+		u.Weights = disdel.Weights{}
+		push(t, s, u)
+		ids = append(ids, u.ID)
+	}
+	got, err := s.Reduce(ctx, ids, disdel.Weights{})
+	if err != nil || got.Samples != 6 || len(got.Weights) != 0 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if err := s.PutReference(ctx, "job-1", 3, got.Weights); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := s.Reference(ctx, "job-1", 3, disdel.Weights{}); err != nil || len(w) != 0 {
+		t.Errorf("%v, %v", w, err)
+	}
+}

@@ -37,7 +37,11 @@ func (r *run) advise() {
 	if f := r.rec.Failure; f == nil || strings.Contains(f.Hint, "resources.maxCost=") { // the Manager has said how much
 		return
 	}
-	if hint := advice.For(r.rec).Hint(); hint != "" {
+	hint := advice.For(r.rec).Hint()
+	if r.rec.Failure.Code == disdel.CodeUnreachable {
+		hint = "once OpenWhisk answers again: disdel resume " + string(r.rec.ID)
+	}
+	if hint != "" {
 		told := *r.rec.Failure
 		told.Hint = hint
 		r.rec.Failure = &told

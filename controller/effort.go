@@ -99,7 +99,7 @@ func (m *Manager) from(round int) string {
 // until the model is evaluated.
 func (m *Manager) checkpoint(s slot) string {
 	switch {
-	case s != m.top() || m.publish:
+	case s != m.top() || m.publish || m.partial:
 		return ""
 	case m.last && m.spec.Plan.HeldOut > 0 && m.spec.Job.Reliability.CheckpointEvery > 0:
 		return m.spec.checkpoint(m.spec.Plan.Rounds, "reference")

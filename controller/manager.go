@@ -89,6 +89,7 @@ type Manager struct {
 	members [][]standing    // by level, then member
 	efforts map[slot]effort // of the current round
 	results map[int]disdel.TrainResult
+	partial bool // a worker's part of the round's checkpoint is missing: it would be no whole one
 	last    bool // no round follows this one
 	written bool // an aggregation has written what is to be the model, or will with its mean
 	publish bool // the running aggregation only writes the weights
@@ -138,7 +139,7 @@ func (m *Manager) clear() {
 	for _, l := range m.spec.Plan.Levels {
 		m.members = append(m.members, make([]standing, len(l.Clusters)))
 	}
-	m.results, m.alarmed, m.resumed = map[int]disdel.TrainResult{}, false, nil
+	m.results, m.alarmed, m.partial, m.resumed = map[int]disdel.TrainResult{}, false, false, nil
 	m.last, m.publish, m.stopped, m.better = m.round == m.spec.Plan.Rounds-1, false, "", nil
 	m.written = m.best != nil
 	for s := range m.efforts {
@@ -221,7 +222,7 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	if r.Again {
 		m.again++ // an earlier activation of this attempt's work had delivered
 	}
-	m.results[a.Member] = r
+	m.results[a.Member], m.partial = r, m.partial || r.Unsaved != nil
 	m.members[0][a.Member] = delivered
 	m.lookAtTarget()
 	return append(m.alarm(), m.advance(0, a.Member)...)

@@ -13,6 +13,8 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	switch {
 	case a.Outcome == disdel.OutcomeCanceled: // somebody stopped the job
 		return m.fail(a.Failure)
+	case codeOf(a) == disdel.CodeUnreachable: // it was waited for as long as anything is
+		return m.fail(a.Failure)
 	case lostUpdate(a) && !m.publish:
 		return m.redo(a)
 	case lostReference(a):

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -129,6 +130,9 @@ func (r *resolver) network() {
 		return
 	}
 	r.Graph = g
+	if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return p.Trainable }) {
+		r.fault("model", "add a dense or a convolution layer", "the network has no weights, and so nothing to learn")
+	}
 }
 
 // custom holds the network that a job names against what its binary describes.

@@ -14,9 +14,12 @@ type Calibration struct {
 	Package disdel.Bytes
 	Thread  disdel.Bytes // of each but the first: its stacks and its caches of free memory
 	Chunk   disdel.Bytes // of a data set, read at once, without its labels
-	// What is held beside weights by who pushes them (columns, encoded and not), fetches them (columns received), and reduces
-	// updates (columns received, a sum, columns sent, and the requests' garbage).
-	Push, Fetch, Reduce beside
+	// What is held beside weights by who pushes them (columns, encoded and not) and who fetches them (columns received).
+	Push, Fetch beside
+	// The same of who reduces updates, each of which that is read ahead is a column: a sum, columns sent, and what is garbage by then.
+	Reduce reducing
+	// What every node of a network takes, with its arrays, whatever their size: names, shapes, what the engine knows of them.
+	TrainNode, EvaluateNode, AggregateNode disdel.Bytes
 
 	Still    disdel.Bytes // standard deviation of the peak of a process that does nothing
 	Moving   float64      // and of what is on the Go heap, as a share of it
@@ -40,11 +43,15 @@ type Calibration struct {
 
 // Default is the calibration of this version.
 var Default = Calibration{
-	Package: 6*disdel.MB + 512*disdel.KB, Thread: 256 * disdel.KB, Chunk: 4 * disdel.MB,
-	Push:   beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
-	Fetch:  beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
-	Reduce: beside{least: 960 * disdel.KB, share: 1.4, most: 4*disdel.MB + 512*disdel.KB},
-	Still:  576 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
+	Package: 6*disdel.MB + 512*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
+	Push:  beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
+	Fetch: beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
+	Reduce: reducing{
+		least: 320 * disdel.KB, share: 0.4, member: 1.4, ahead: 3,
+		bend: 4*disdel.MB + 192*disdel.KB, from: 2*disdel.MB + 200*disdel.KB, then: 1.2, most: 5*disdel.MB + 448*disdel.KB,
+	},
+	TrainNode: 4608, EvaluateNode: 3400, AggregateNode: 900,
+	Still: 576 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 	StepFactor: 3.7, ColumnFactor: 2, Again: 0.4,
 }
 
@@ -57,6 +64,31 @@ type beside struct {
 
 func (b beside) of(weights disdel.Bytes) disdel.Bytes {
 	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
+}
+
+// reducing is what is held beside a mean on its way: in proportion to it and to the members that are read at once as long as all
+// is one column, then columns, which fill up.
+type reducing struct {
+	least         disdel.Bytes
+	share, member float64 // of the weights, and of them again for each member
+	ahead         int     // members that are read at once, at most
+	bend, from    disdel.Bytes
+	then          float64 // of what weights are above from: what is above bend
+	most          disdel.Bytes
+}
+
+func (r reducing) of(weights disdel.Bytes, members int) disdel.Bytes {
+	if members < 1 || members > r.ahead {
+		members = r.ahead
+	}
+	one := r.least + disdel.Bytes((r.share+r.member*float64(members))*float64(weights))
+	columns := r.bend + disdel.Bytes(r.then*float64(max(0, weights-r.from)))
+	return min(one, columns, r.most)
+}
+
+// nodes is what the nodes of the network take at so much each.
+func (in Input) nodes(each disdel.Bytes) disdel.Bytes {
+	return disdel.Bytes(len(in.Graph.Nodes)) * each
 }
 
 // carried is a reference or an update: weights, and moments where these are averaged, too.
@@ -127,24 +159,27 @@ func (c Calibration) evaluate(in Input) disdel.Estimate {
 	e := c.planned(in, false)
 	w := in.carried()
 	e.Mod, e.Dta = w+c.Fetch.of(w), in.rows()
-	if in.Epochs > 1 { // the batch of the evaluation before is still there, as was measured
-		e.Misc += float * disdel.Bytes(in.Batch*in.Graph.Input().Len())
-	}
+	e.Misc = max(0, e.Misc-e.Mod) // a batch comes when the weights are in their places, and what they came in is given back
 	return e
 }
 
 // aggregate estimates an action that reduces updates column by column, so that it does not matter how many there are.
 func (c Calibration) aggregate(in Input) disdel.Estimate {
 	w := in.carried()
-	sums := min(2*w, 2*column) // float64
-	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package, Mod: w, Parameters: sums, Workspace: max(0, c.Reduce.of(w)-sums)}
+	beside := c.Reduce.of(w, in.Members)
+	sums := min(2*w, 2*column, beside) // float64
+	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package + in.nodes(c.AggregateNode), Mod: w, Parameters: sums, Workspace: beside - sums}
 }
 
 // planned reads the terms off the plan that the engine will lay its slab out by.
 func (c Calibration) planned(in Input, training bool) disdel.Estimate {
 	batch := max(in.Batch, 1)
+	node := c.EvaluateNode
+	if training {
+		node = c.TrainNode
+	}
 	e := disdel.Estimate{
-		Method: MethodPlanned, Pkg: c.Package + disdel.Bytes(max(in.Threads, 1)-1)*c.Thread,
+		Method: MethodPlanned, Pkg: c.Package + disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node),
 		Misc: float * disdel.Bytes(batch*(in.Graph.Input().Len()+in.Graph.Output().Len())),
 	}
 	p, err := plan.New(in.Graph, plan.Spec{Batch: batch, Training: training, Moments: in.Optimizer.Moments(), KeepGrads: in.ClipNorm > 0})

@@ -24,9 +24,12 @@ import (
 // Config is where the history is.
 type Config struct {
 	URL      string // http(s)://user:password@host:port
-	Database string // empty: disdel_history
+	Database string // empty: Database
 	Logger   logrus.FieldLogger
 }
+
+// Database is the one that records are in.
+const Database = "disdel_history"
 
 // Store is the history. It is safe for concurrent use.
 type Store struct {
@@ -44,7 +47,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open history", Msg: "the address is no URL of a CouchDB", Hint: "write http://HOST:5984"}
 	}
 	if cfg.Database == "" {
-		cfg.Database = "disdel_history"
+		cfg.Database = Database
 	}
 	s := &Store{log: cfg.Logger, http: &http.Client{
 		Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},

@@ -70,6 +70,8 @@ type Config struct {
 	Origins []string
 	// Hosts are further names that requests may call the platform by, beside localhost and its address.
 	Hosts []string
+
+	Likeness // to an OpenWhisk as people run it
 }
 
 // guestKey is the key of the namespace guest in OpenWhisk's standalone.conf and its clients' documents.
@@ -107,6 +109,8 @@ func (c *Config) validate() error {
 		return bad("a limit's minimum is above its maximum")
 	case c.MaxActivations <= 0 || c.BlockingWait <= 0:
 		return bad("the bound on activations and the wait of blocking invocations must be positive")
+	case c.LateRecords < 0 || c.LateSlots < 0:
+		return bad("what is late cannot be early")
 	default:
 		if err := c.validateGate(); err != nil {
 			return err

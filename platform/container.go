@@ -26,6 +26,7 @@ type container struct {
 	dir         string  // working folder, with the socket
 	cmd         *exec.Cmd
 	client      *http.Client
+	most        int64 // of an answer that is read: one byte more than counts
 	door        door
 	logs        *logs
 	fence       fence
@@ -56,7 +57,7 @@ func (p *Platform) launch(s size) (*container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &container{size: s, dir: dir, logs: newLogs(), exited: newOnce(), lastUsed: time.Now()}
+	c := &container{size: s, dir: dir, most: int64(p.cfg.Limits.Payload) + 1, logs: newLogs(), exited: newOnce(), lastUsed: time.Now()}
 	if c.door, err = openDoor(dir); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -221,7 +222,6 @@ func (c *container) try(ctx context.Context, path string, data []byte) (reply, e
 	if res.ContentLength < 0 { // ApacheBlockingContainerClient takes an unknown length for no response
 		return reply{}, errDied
 	}
-	const most = 64 << 20
-	body, err := io.ReadAll(io.LimitReader(res.Body, most))
+	body, err := io.ReadAll(io.LimitReader(res.Body, c.most))
 	return reply{res.StatusCode, body, res.ContentLength}, err
 }

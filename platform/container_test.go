@@ -42,7 +42,14 @@ var behaviours = map[string]func(params map[string]any) (status int, answer stri
 		}
 		return 200, fmt.Sprintf(`{"pid":%d,"child":%d}`, os.Getpid(), child.Process.Pid)
 	},
-	"touch":       touch,
+	"touch": touch,
+	"waits": func(params map[string]any) (int, string) {
+		for _, err := os.Stat(params["for"].(string)); err != nil; _, err = os.Stat(params["for"].(string)) {
+			time.Sleep(time.Millisecond)
+		}
+		return 200, `{"text":"` + strings.Repeat("x", 500_000) + `"}`
+	},
+	"counted":     counted,
 	"no-sentinel": func(map[string]any) (int, string) { return 200, `{}` },
 	"killed": func(map[string]any) (int, string) {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -21,8 +22,10 @@ type Platform struct {
 	guard   *guard
 	pool    *pool
 
-	store *store
-	users []*user // the first is the platform's own
+	store    *store
+	accepted *accepted // nil where nothing outlives the platform
+	unfiled  unfiled
+	users    []*user // the first is the platform's own
 
 	work     context.Context // of activations
 	stop     context.CancelFunc
@@ -55,11 +58,24 @@ func New(cfg Config) (*Platform, error) {
 		root.remove() //nolint:errcheck // the first error is the one to tell
 		return nil, err
 	}
+	var took *accepted
+	var left []*activation
+	if cfg.DataDir != "" {
+		if took, left, err = openAccepted(dir); err != nil {
+			state.close() //nolint:errcheck // the first error is the one to tell
+			root.remove() //nolint:errcheck // as above
+			return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open the platform's state", Err: err, Hint: "choose a data folder that can be written"}
+		}
+	}
 	work, stop := context.WithCancel(context.Background())
-	p := &Platform{cfg: cfg, root: root, store: state, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(), work: work, stop: stop}
+	p := &Platform{cfg: cfg, root: root, store: state, accepted: took, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(), work: work, stop: stop}
 	p.guard = newGuard(p.fences.folders())
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
+	if err := p.answerForLost(left); err != nil {
+		p.Close(context.Background()) //nolint:errcheck // the first error is the one to tell
+		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open the platform's state", Err: err, Hint: "free space in the data folder, or choose another"}
+	}
 	cfg.Logger.WithField("memory", p.fences.String()).Debug("platform made")
 	return p, nil
 }
@@ -103,7 +119,7 @@ func (p *Platform) end(ctx context.Context) error {
 	p.guard.close()
 	p.spawner.close()
 	p.fences.close()
-	if err := p.store.close(); err != nil {
+	if err := errors.Join(p.store.close(), p.accepted.close()); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}
 	if err := p.root.remove(); err != nil {

@@ -146,6 +146,7 @@ func start(t *testing.T, change func(*Config)) *Platform {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
+	fences := p.fences
 	t.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
@@ -153,8 +154,10 @@ func start(t *testing.T, change func(*Config)) *Platform {
 		if left, _ := os.ReadDir(cfg.TempDir); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}
-		if left, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/*/disdel-%d-*", os.Getpid())); len(left) > 0 {
-			t.Errorf("groups left behind: %v", left)
+		for _, base := range fences.folders() {
+			if _, err := os.Stat(base); err == nil {
+				t.Errorf("a group left behind: %s", base)
+			}
 		}
 	})
 	return p
@@ -425,7 +428,7 @@ func TestThrottlesAndLimitsSpeakAsOpenWhisk(t *testing.T) {
 		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"memory":1024}}`, "requirement failed: memory size 1024 MB exceeds allowed threshold of 512 MB"},
 		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"memory":64}}`, "requirement failed: memory size 64 MB below allowed threshold of 128 MB"},
 		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"timeout":301000}}`, "requirement failed: duration 301000 milliseconds exceeds allowed threshold of 300000 milliseconds"},
-		{"/actions/a", `{"exec":{"kind":"cobol","code":"x"}}`, "The specified runtime 'cobol' is not supported by this platform. Valid values are: 'disdel:1'."},
+		{"/actions/a", `{"exec":{"kind":"cobol","code":"x"}}`, "The request content was malformed:\nThe specified runtime 'cobol' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'."},
 		{"/actions/a", `{`, "The request content was malformed:"},
 	} {
 		if status, got := call(t, p, "PUT", ns+c.path, c.body); status != 400 || !strings.HasPrefix(fmt.Sprint(got["error"]), c.want) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,11 +14,13 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/sealed"
 )
 
 // store keeps a platform's state in one file: entities by namespace/path, code apart from its action (a list must not
 // read code), and activations twice: whole by id, and as the summaries of lists by start time.
 type store struct {
+	path    string
 	db      *bbolt.DB
 	kept    int // activations of a namespace
 	filings filings
@@ -55,15 +58,16 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fail(err, "choose a data folder that can be written")
 	}
-	db, err := bbolt.Open(filepath.Join(dir, "platform.db"), 0o600, &bbolt.Options{Timeout: time.Second, NoSync: !durable, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
-	if errors.Is(err, berrors.ErrTimeout) {
+	s := &store{path: filepath.Join(dir, "platform.db"), kept: kept, cache: map[string]*storedAction{}}
+	switch err := s.open(durable); {
+	case errors.Is(err, berrors.ErrTimeout) || errors.Is(err, sealed.ErrBusy):
 		return nil, fail(err, "another platform has this data folder open: end it, or choose another folder")
-	}
-	if err != nil {
+	case errors.Is(err, disdel.Corrupt):
+		return nil, damaged(s.path, err)
+	case err != nil:
 		return nil, fail(err, "choose a data folder that can be written")
 	}
-	s := &store{db: db, kept: kept, cache: map[string]*storedAction{}}
-	err = s.update(func(t tx) error {
+	err := s.update(func(t tx) error {
 		for _, b := range allBuckets {
 			if _, err := t.CreateBucketIfNotExists([]byte(b)); err != nil {
 				return err
@@ -72,20 +76,45 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 		return nil
 	})
 	if err != nil {
-		db.Close()
-		return nil, fail(err, "")
+		s.close() //nolint:errcheck // the first error is the one to tell
+	}
+	switch {
+	case errors.Is(err, disdel.Corrupt):
+		return nil, damaged(s.path, err)
+	case err != nil:
+		return nil, fail(err, "choose a data folder that can be written")
 	}
 	return s, nil
 }
 
+// damaged is what a platform says of a file that it cannot believe.
+func damaged(path string, err error) error {
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "open the platform's state", Err: err,
+		Hint: "mv " + path + " " + path + ".damaged, and start again: actions, triggers and rules are then to be made anew; or name another folder with --data-dir",
+	}
+}
+
+// open looks at the file before it is mapped, where a missing page would end the process.
+func (s *store) open(durable bool) error {
+	if err := sealed.CheckLeaves(s.path, time.Second); err != nil {
+		return err
+	}
+	return sealed.Guard(s.path, func() (err error) {
+		s.db, err = bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Second, NoSync: !durable, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+		return err
+	})
+}
+
 func (s *store) close() error { return s.db.Close() }
 
+// view and update run f in a transaction. What the file's damage does to f is an error that names the file.
 func (s *store) view(f func(tx) error) error {
-	return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) })
+	return sealed.Guard(s.path, func() error { return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 func (s *store) update(f func(tx) error) error {
-	return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) })
+	return sealed.Guard(s.path, func() error { return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 // get reads an entity; nil where there is none.
@@ -94,16 +123,31 @@ func get[T any](t tx, b bucket, key string) (*T, error) {
 	if data == nil {
 		return nil, nil
 	}
-	v := new(T)
-	return v, json.Unmarshal(data, v)
+	return decode[T]([]byte(key), data)
 }
+
+// decode reads a stored value, which is what was stored or an error.
+func decode[T any](key, data []byte) (*T, error) {
+	value, _, err := sealed.Open(key, data)
+	if err != nil {
+		return nil, err
+	}
+	v := new(T)
+	if err := json.Unmarshal(value, v); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Corrupt, Msg: fmt.Sprintf("the value of %.80q is no record", key), Err: err}
+	}
+	return v, nil
+}
+
+// seal stores a value with a checksum.
+func (t tx) seal(b bucket, key, value []byte) error { return t.of(b).Put(key, sealed.Seal(key, value)) }
 
 func put(t tx, b bucket, key string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return t.of(b).Put([]byte(key), data)
+	return t.seal(b, []byte(key), data)
 }
 
 func (t tx) drop(b bucket, key string) error { return t.of(b).Delete([]byte(key)) }
@@ -112,8 +156,8 @@ func (t tx) drop(b bucket, key string) error { return t.of(b).Delete([]byte(key)
 func each[T any](t tx, b bucket, prefix string, f func(*T)) error {
 	c := t.of(b).Cursor()
 	for k, data := c.Seek([]byte(prefix)); hasPrefix(k, prefix); k, data = c.Next() {
-		v := new(T)
-		if err := json.Unmarshal(data, v); err != nil {
+		v, err := decode[T](k, data)
+		if err != nil {
 			return err
 		}
 		f(v)
@@ -141,7 +185,7 @@ func (t tx) putAction(a *action) error {
 	if err := put(t, actions, a.path(), storedAction{&bare, revision}); err != nil {
 		return err
 	}
-	return t.of(codes).Put([]byte(a.path()), []byte(a.Exec.Code))
+	return t.seal(codes, []byte(a.path()), []byte(a.Exec.Code))
 }
 
 func (t tx) dropAction(key string) error {
@@ -166,7 +210,11 @@ func (s *store) whole(t tx, key string) (*action, error) {
 	if hit := s.cache[key]; hit != nil && hit.Revision == v.Revision {
 		return hit.Action, nil
 	}
-	v.Action.Exec.Code = string(t.of(codes).Get([]byte(key)))
+	code, _, err := sealed.Open([]byte(key), t.of(codes).Get([]byte(key)))
+	if err != nil {
+		return nil, err
+	}
+	v.Action.Exec.Code = string(code)
 	if len(s.cache) >= maxCached {
 		clear(s.cache)
 	}
@@ -192,21 +240,33 @@ func (s *store) fileIn(t tx, a *activation) error {
 	if err != nil {
 		return err
 	}
-	if err := t.of(records).Put([]byte(a.Namespace+"\x00"+a.ActivationID), data); err != nil {
+	if err := t.seal(records, []byte(a.Namespace+"\x00"+a.ActivationID), data); err != nil {
 		return err
 	}
-	if err := t.of(timeline).Put(timelineKey(a.Namespace, a.Start, a.ActivationID), summary); err != nil {
+	if err := t.seal(timeline, timelineKey(a.Namespace, a.Start, a.ActivationID), summary); err != nil {
 		return err
 	}
 	return s.prune(t, a.Namespace, t.count(a.Namespace)+1)
 }
 
 func (t tx) count(ns string) int {
-	data := t.of(counts).Get([]byte(ns))
+	data, _, err := sealed.Open([]byte(ns), t.of(counts).Get([]byte(ns)))
+	if err != nil {
+		return t.recount(ns)
+	}
 	if len(data) != 8 {
 		return 0
 	}
 	return int(binary.BigEndian.Uint64(data))
+}
+
+// recount counts what is there, where the number that was written down cannot be believed.
+func (t tx) recount(ns string) (n int) {
+	c := t.of(timeline).Cursor()
+	for k, _ := c.Seek([]byte(ns + "\x00")); hasPrefix(k, ns+"\x00"); k, _ = c.Next() {
+		n++
+	}
+	return n
 }
 
 // prune deletes the oldest of n activations until no more than kept are left, and writes down how many there are.
@@ -225,7 +285,7 @@ func (s *store) prune(t tx, ns string, n int) error {
 			return err
 		}
 	}
-	return t.of(counts).Put([]byte(ns), binary.BigEndian.AppendUint64(nil, uint64(n)))
+	return t.seal(counts, []byte(ns), binary.BigEndian.AppendUint64(nil, uint64(n)))
 }
 
 // newest walks a namespace's summaries from upto back to since until f returns false. It reads no more than it passes.
@@ -244,8 +304,8 @@ func (t tx) newest(ns string, since, upto int64, f func(*summary) bool) error {
 		if int64(binary.BigEndian.Uint64(k[len(prefix):])) < since {
 			return nil
 		}
-		v := new(summary)
-		if err := json.Unmarshal(data, v); err != nil {
+		v, err := decode[summary](k, data)
+		if err != nil {
 			return err
 		}
 		if !f(v) {

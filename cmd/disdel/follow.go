@@ -36,6 +36,10 @@ func (f *follower) notice(n controller.Notice) {
 		f.erase()
 		f.ui.say("%s", line)
 	}
+	if line := silence(n); line != "" {
+		f.erase()
+		f.ui.say("%s", line)
+	}
 	switch {
 	case n.Planned != nil:
 		f.plan, f.total = n.Planned.Plan, n.Planned.Plan.Rounds

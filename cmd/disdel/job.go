@@ -179,7 +179,7 @@ func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
 
 // afterwards is the command that is next for a job that did not succeed: what was only stopped goes on.
 func afterwards(r *disdel.Record) string {
-	if r.Status == disdel.StatusCanceled {
+	if r.Status == disdel.StatusCanceled || r.Failure != nil && r.Failure.Code == disdel.CodeUnreachable {
 		return "resume " + string(r.ID)
 	}
 	return "report " + string(r.ID)

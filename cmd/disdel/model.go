@@ -229,9 +229,18 @@ func printNetwork(w io.Writer, d networkDocument) {
 }
 
 func printModel(w io.Writer, m *modelstore.Model) {
-	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\ndata      %s (%d rows)\naccuracy  %s\ntrained   %s by %s, %s, job %s\nweights   %s, %s, %s\n",
-		clean(m.Ref()), networkName(m.Network), shapeText(m.Network.Input), m.Network.Classes, clean(m.Data.Name), m.Data.Train, modelAccuracy(m), counted(m.Epochs, "epoch"), counted(m.Workers, "worker"),
-		m.Created.Local().Format("2006-01-02 15:04:05"), m.Job, m.Path, m.Size, strings.TrimPrefix(m.Checksum, "sha256:"))
+	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\n",
+		oneLine(m.Ref()), oneLine(networkName(m.Network)), shapeText(m.Network.Input), m.Network.Classes)
+	if len(m.Labels) > 0 {
+		fmt.Fprintf(w, "classes   %s\n", oneLine(strings.Join(m.Labels, ", ")))
+	}
+	if m.Inputs != nil {
+		fmt.Fprintf(w, "inputs    %.4g to %.4g\n", m.Inputs.Low, m.Inputs.High)
+	}
+	fmt.Fprintf(w, "data      %s (%d rows)\naccuracy  %s\ntrained   %s by %s, %s, job %s\nweights   %s, %s, %s\n",
+		oneLine(m.Data.Name), m.Data.Train, modelAccuracy(m), counted(m.Epochs, "epoch"), counted(m.Workers, "worker"),
+		m.Created.Local().Format("2006-01-02 15:04:05"), oneLine(string(m.Job)), oneLine(m.Path), m.Size,
+		oneLine(strings.TrimPrefix(m.Checksum, "sha256:")))
 	for _, text := range m.Warnings {
 		fmt.Fprintf(w, "warning   %s\n", clean(text))
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -40,7 +42,7 @@ func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.
 	if err != nil {
 		return in, err
 	}
-	past = withSimilar(past, similar)
+	past = together(past, similar)
 	if len(past) > 0 && j.cli.String("apihost") == "" { // without a past there is no forecast to correct
 		limits.Busy = platform.Busy(ctx)
 	}
@@ -52,20 +54,6 @@ func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.
 		Timeouts: executor.Timing, Estimator: by, Processors: processors, Unknown: unknown,
 		Threads: func(parallel int) int { return threads(processors, parallel) },
 	}, err
-}
-
-// withSimilar adds jobs of this kind that others have pushed out of the newest ones.
-func withSimilar(past, similar []disdel.Record) []disdel.Record {
-	known := map[disdel.JobID]bool{}
-	for i := range past {
-		known[past[i].ID] = true
-	}
-	for i := range similar {
-		if !known[similar[i].ID] {
-			past = append(past, similar[i])
-		}
-	}
-	return past
 }
 
 // planned makes the plan of a resolved job, and all that a controller needs to run it.
@@ -109,4 +97,11 @@ func (j *jobStack) input(ctx context.Context, u *ui, c *controller.Controller, i
 	u.say("probe  %.0f rows a second, ready after %v, peak %v", rate.RowsPerSecond, rate.StartUp, rate.Peak)
 	in.Rate = &rate
 	return in, nil
+}
+
+// together is the records of both lists, newest first, each once: those of the same kind may be older than the newest of any.
+func together(recent, similar []disdel.Record) []disdel.Record {
+	out := slices.Concat(recent, similar)
+	slices.SortStableFunc(out, func(a, b disdel.Record) int { return cmp.Compare(b.ID, a.ID) })
+	return slices.CompactFunc(out, func(a, b disdel.Record) bool { return a.ID == b.ID })
 }

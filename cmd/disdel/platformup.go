@@ -189,6 +189,11 @@ func (s *stack) sharedPlatform(data string) (*platform.Platform, error) {
 		cfg.Limits.Memory.Max = pool
 	}
 	cfg.AuthKey, cfg.DataDir = s.platformKey(), data
+	if like := s.cli.String("like"); like != "" {
+		if cfg.Likeness, err = platform.LikenessOf(like); err != nil {
+			return nil, err
+		}
+	}
 	cfg.Hosts, cfg.Origins = s.hosts(), s.cli.StringSlice("allow-origin")
 	cfg.Kinds = platform.DefaultKinds(cfg.Kinds[disdel.RuntimeKind].Command[0])
 	cfg.Limits.FiresPerMinute = s.cli.Int("per-minute")

@@ -141,7 +141,7 @@ func TestAnAccuracyThatNobodyMeasuredIsNone(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	printHistory(&out, []disdel.Record{{Status: disdel.StatusSucceeded, Learned: new(false)}})
+	printHistory(&out, []disdel.Record{{Status: disdel.StatusSucceeded, Learned: new(false)}}, func(r *disdel.Record) string { return r.Status.String() })
 	if text := out.String(); !strings.Contains(text, "succeeded, did not learn") || strings.Contains(text, "0.0000") {
 		t.Errorf("%s", text)
 	}

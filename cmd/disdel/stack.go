@@ -98,6 +98,9 @@ func (s *stack) models(ctx context.Context) (*modelstore.Store, error) {
 	return m, err
 }
 
+// historyFile is where the embedded history is.
+func historyFile(home string) string { return filepath.Join(home, "history.db") }
+
 // history opens the user's CouchDB, or the embedded store on the file in the home folder.
 func (s *stack) history(ctx context.Context) (*history.Store, error) {
 	address, err := withPassword(s.cli.String("couchdb"), "DISDEL_COUCHDB_PASSWORD")
@@ -105,7 +108,7 @@ func (s *stack) history(ctx context.Context) (*history.Store, error) {
 		return nil, err
 	}
 	if address == "" {
-		server, err := couchlite.Open(filepath.Join(s.home, "history.db"), couchlite.Config{})
+		server, err := couchlite.Open(historyFile(s.home), couchlite.Config{})
 		if err != nil {
 			return nil, err
 		}

@@ -32,7 +32,7 @@ func table(w io.Writer, rows ...[]string) {
 func cleanCells(row []string) []string {
 	cells := make([]string, len(row))
 	for i, c := range row {
-		cells[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(clean(c))
+		cells[i] = oneLine(c)
 	}
 	return cells
 }

@@ -28,7 +28,7 @@ const (
 func (s *Server) view(f func(*bbolt.Tx) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if info, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) {
 		return f(nil)
 	}
 	return s.with(&bbolt.Options{ReadOnly: true}, func(db *bbolt.DB) error { return db.View(f) })
@@ -40,7 +40,7 @@ func (s *Server) update(f func(*bbolt.Tx) error) error {
 	if err := s.create(); err != nil {
 		return err
 	}
-	return s.with(&bbolt.Options{}, func(db *bbolt.DB) error { return db.Update(f) })
+	return s.with(&bbolt.Options{NoSync: s.noSync}, func(db *bbolt.DB) error { return db.Update(f) })
 }
 
 // with opens the file for the length of f. It is checked before, since what is missing in a mapped file ends the process.
@@ -78,7 +78,7 @@ func opened(path string, o *bbolt.Options, wait time.Duration, f func(*bbolt.DB)
 
 // create makes the file under another name first: whatever happens meanwhile, it is whole or not there.
 func (s *Server) create() error {
-	if info, err := os.Stat(s.path); !errors.Is(err, fs.ErrNotExist) && (err != nil || info.Size() > 0) {
+	if _, err := os.Stat(s.path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(s.path), ".history-*")
@@ -107,6 +107,9 @@ func (s *Server) check() error {
 	var st unix.Stat_t
 	if err := unix.Stat(s.path, &st); err != nil {
 		return err
+	}
+	if st.Size == 0 {
+		return sealed.Named(s.path, damaged("it is empty"))
 	}
 	now := fileState{st.Size, st.Mtim.Nano(), st.Ino}
 	if before := s.checked.Load(); before != nil && *before == now {

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/limits"
 )
 
 // Advice is what lets a failed job pass.
@@ -116,6 +118,9 @@ func (w *worker) change() Advice {
 	case disdel.OutcomeThrottled:
 		return again("the quota counts by the minute: the same job passes once it is free")
 	case disdel.OutcomeStartFailure:
+		if f := w.a.Failure; f != nil && f.Code == disdel.CodeInitTimeout && w.a.Limits.Timeout < limits.LeastTime {
+			return with(fmt.Sprintf("a container may take longer to start than %v", w.a.Limits.Timeout), set("resources.timeout", time.Duration(limits.LeastTime)))
+		}
 		if k := kindOf(w.a); k == disdel.Invalid || k == disdel.OverLimit || k == disdel.NotFound {
 			return none("no field of a job helps%s", colon(hintOf(w.a)))
 		}
@@ -129,6 +134,9 @@ func (w *worker) change() Advice {
 
 // ofItself is for an action that failed of itself.
 func (w *worker) ofItself() Advice {
+	if w.a.Suspected {
+		return w.moreMemory()
+	}
 	if k := kindOf(w.a); k == disdel.OverLimit || k == disdel.Denied {
 		return none("memory and time of the action were within their limits: what refused it has to change first%s", colon(hintOf(w.a)))
 	}

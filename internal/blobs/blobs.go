@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/fileblob" // file://
@@ -66,8 +67,16 @@ func Wrap(err error, op, key string) error {
 	case gcerrors.Canceled:
 		kind = disdel.Canceled
 	}
+	if full(err) {
+		return &disdel.Error{Kind: disdel.NoSpace, Op: op, Msg: key, Err: err, Hint: fullHint}
+	}
 	return &disdel.Error{Kind: kind, Op: op, Msg: key, Err: err}
 }
+
+// full tells whether the disk behind a folder is.
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+const fullHint = "the disk is full: free some space, or name a folder on another disk with --home or --storage"
 
 // Folder is the folder behind a file:// URL, "" for every other bucket.
 func Folder(address string) string {
@@ -89,6 +98,8 @@ func Create(ctx context.Context, b *blob.Bucket, folder, key string, data []byte
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return &disdel.Error{Kind: disdel.Conflict, Op: "create", Msg: key, Err: err}
+	case full(err):
+		return &disdel.Error{Kind: disdel.NoSpace, Op: "create", Msg: key, Err: err, Hint: fullHint}
 	case err != nil:
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "create", Msg: key, Err: err, Hint: "check that the folder is writable"}
 	}

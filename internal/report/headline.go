@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -130,6 +131,17 @@ func (t Troubles) notes() []string {
 	}
 	if t.Duplicates > 0 {
 		out = append(out, many(t.Duplicates, "result")+" came twice or too late, and changed nothing")
+	}
+	if n := len(t.Outages); n > 0 {
+		var away time.Duration
+		for _, o := range t.Outages {
+			away += max(0, o.Until.Sub(o.Since))
+		}
+		text := fmt.Sprintf("OpenWhisk did not answer %s", many(n, "time"))
+		if away > 0 {
+			text += ", for " + span(disdel.Millis(away)) + " in all"
+		}
+		out = append(out, text+" ("+t.Outages[n-1].Why+")")
 	}
 	if t.Resumes > 0 {
 		out = append(out, "the job was taken up again "+many(t.Resumes, "time"))

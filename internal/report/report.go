@@ -54,6 +54,7 @@ type Troubles struct {
 	Duplicates  int                 `json:"duplicates"`        // results that came twice or too late, and changed nothing
 	Resumes     int                 `json:"resumes"`
 	Checkpoint  *disdel.Checkpoint  `json:"checkpoint,omitempty"`
+	Outages     []disdel.Outage     `json:"outages,omitempty"` // times in which OpenWhisk did not answer
 }
 
 // Compared is a forecast beside what came.
@@ -143,7 +144,7 @@ func errorPct(predicted, actual float64) *float64 {
 
 // troubles gathers what went wrong. Records from before losses were counted are counted here.
 func troubles(r *disdel.Record) Troubles {
-	t := Troubles{Losses: r.Losses, Adjustments: r.Adjustments, Resumes: r.Resumes, Checkpoint: r.Checkpoint}
+	t := Troubles{Losses: r.Losses, Adjustments: r.Adjustments, Resumes: r.Resumes, Checkpoint: r.Checkpoint, Outages: r.Outages}
 	if t.Attempts == 0 {
 		for i := range r.Activations {
 			if a := &r.Activations[i]; failed(a) {
