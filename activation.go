@@ -199,9 +199,10 @@ type TrainResult struct {
 
 // Usage is what an action measured of itself.
 type Usage struct {
-	Peak   Bytes             `json:"peakBytes"` // high-water mark of resident memory
-	Phases map[string]Millis `json:"phasesMs"`  // load, fetch, compute, push
-	Warm   bool              `json:"warm"`      // the process had run before
+	Peak   Bytes             `json:"peakBytes"`            // high-water mark of resident memory
+	Phases map[string]Millis `json:"phasesMs"`             // load, fetch, compute, push
+	Warm   bool              `json:"warm"`                 // the process had run before
+	Found  int               `json:"processors,omitempty"` // that the container may use; 0: an older runtime
 }
 
 // AggregateRequest is the parameter of an aggregate action: reduce Members to their mean. Without any, what an earlier one

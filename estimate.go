@@ -12,10 +12,12 @@ type PlatformLimits struct {
 	MaxMemory  Bytes  `json:"maxMemoryBytes"`
 	MinTimeout Millis `json:"minTimeoutMs"`
 	MaxTimeout Millis `json:"maxTimeoutMs"`
-	PerMinute  int    `json:"perMinute"`            // invocations a minute; 0: unknown
-	Concurrent int    `json:"concurrent"`           // invocations in flight; 0: unknown
-	Pool       Bytes  `json:"poolBytes"`            // memory of all containers together; 0: unknown
-	Processors int    `json:"processors,omitempty"` // that all containers share; 0: unknown
+	PerMinute  int    `json:"perMinute"`                 // invocations a minute; 0: unknown
+	Concurrent int    `json:"concurrent"`                // invocations in flight; 0: unknown
+	Pool       Bytes  `json:"poolBytes"`                 // memory of all containers together; 0: unknown
+	Processors int    `json:"processors,omitempty"`      // that all containers share; 0: unknown
+	Host       string `json:"host,omitempty"`            // address of an OpenWhisk that is not the embedded one
+	Found      int    `json:"processorsFound,omitempty"` // most that a container of the job has found; 0: unknown
 	// Busy is how many threads of other programs wanted those processors when the job was planned; 0: none, or unknown.
 	Busy float64 `json:"busyThreads,omitempty"`
 }

@@ -445,11 +445,12 @@ const (
 
 // Resources bounds what the job may use.
 type Resources struct {
-	Risk      float64  `json:"risk"`      // accepted chance that an action is killed for memory
-	Memory    Bytes    `json:"memory"`    // per train action; 0: auto
-	MaxMemory Bytes    `json:"maxMemory"` // ceiling for auto; 0: the platform's maximum
-	Timeout   Duration `json:"timeout"`   // per action; 0: auto
-	MaxCost   float64  `json:"maxCost"`   // GB-s for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
+	Risk      float64  `json:"risk"`              // accepted chance that an action is killed for memory
+	Memory    Bytes    `json:"memory"`            // per train action; 0: auto
+	MaxMemory Bytes    `json:"maxMemory"`         // ceiling for auto; 0: the platform's maximum
+	Timeout   Duration `json:"timeout"`           // per action; 0: auto
+	Threads   int      `json:"threads,omitempty"` // of a train action; 0: auto
+	MaxCost   float64  `json:"maxCost"`           // GB-s for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
 }
 
 // Reliability bounds the job as a whole.

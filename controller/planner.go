@@ -31,6 +31,7 @@ type PlanInput struct {
 
 	Estimator  estimator.Estimator // zero: the plan, at the default risk
 	Processors int                 // that the job's actions share; 0: one for each action
+	Unknown    string              // why Processors are not known, and what helps
 }
 
 // NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by the
@@ -58,8 +59,12 @@ func (b *planBuilder) because(format string, args ...any) {
 
 func (b *planBuilder) input(rows, actions int) estimator.Input {
 	t, a := b.Job.Training, b.Job.Distribution.Aggregation
+	threads := b.Processors / max(actions, 1)
+	if n := b.Job.Resources.Threads; n > 0 {
+		threads = n
+	}
 	return estimator.Input{
-		Threads: b.Processors / max(actions, 1), Members: b.plan.Workers,
+		Threads: threads, Members: b.plan.Workers,
 		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn, SampleBytes: b.Data.SampleSize,
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
 		Upkeep: a.Optimizer, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
@@ -277,6 +282,12 @@ func (b *planBuilder) timeouts() error {
 	}
 	if b.Threads != nil {
 		b.plan.Threads = b.Threads(b.plan.Parallel)
+	}
+	if n := b.Job.Resources.Threads; n > 0 {
+		b.plan.Threads = n
+		b.because("threads: %d of a train action, as the job file says", n)
+	} else if b.Unknown != "" {
+		b.because("threads: 1 of a train action: %s", b.Unknown)
 	}
 	t := b.Timeouts(disdel.TimingInput{
 		Past: past, Plan: b.plan, Job: b.Job, Data: b.Data, Work: b.Graph.Count().MACs, Rate: b.Rate,

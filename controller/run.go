@@ -369,7 +369,7 @@ func (r *run) keep(e *Event) {
 		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
 	}
 	r.wrote(a)
-	learned(&a)
+	r.learned(&a)
 	e.Rate = r.cost.rate()
 	r.cost.ended(a, r.c.cfg.Now())
 	e.Spent = r.cost.spent(r.c.cfg.Now())
@@ -378,11 +378,13 @@ func (r *run) keep(e *Event) {
 	r.observe(Notice{Ended: &a})
 }
 
-// learned keeps the loss that a train action came to: what is left of a round whose controller dies before it is kept.
-func learned(a *disdel.Activation) {
+// learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept, and how
+// many processors its container found, which the next job there goes by.
+func (r *run) learned(a *disdel.Activation) {
 	var res disdel.TrainResult
 	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
 		a.Loss = &res.Loss
+		r.rec.Plan.Platform.Found = max(r.rec.Plan.Platform.Found, res.Usage.Found)
 	}
 }
 

@@ -43,13 +43,16 @@ func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.
 		return in, err
 	}
 	past = together(past, similar)
-	if len(past) > 0 && j.processors() > 0 { // without a past there is no forecast to correct
+	if len(past) > 0 && j.cli.String("apihost") == "" { // without a past there is no forecast to correct
 		limits.Busy = platform.Busy(ctx)
 	}
 	by, err := j.estimator(r.Job, past)
+	processors := j.processors(past)
+	unknown, _ := j.unknown(processors)
 	return controller.PlanInput{
 		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: similar, Past: past,
-		Timeouts: executor.Timing, Threads: j.threads, Estimator: by, Processors: j.processors(),
+		Timeouts: executor.Timing, Estimator: by, Processors: processors, Unknown: unknown,
+		Threads: func(parallel int) int { return threads(processors, parallel) },
 	}, err
 }
 
@@ -73,8 +76,15 @@ func (j *jobStack) planned(r controller.Resolved, in controller.PlanInput) (plan
 // input is planInput after a look at how fast the job trains, if the user allows one and no earlier job tells.
 func (j *jobStack) input(ctx context.Context, u *ui, c *controller.Controller, id disdel.JobID, r controller.Resolved) (controller.PlanInput, error) {
 	in, err := j.planInput(ctx, id, r)
-	if err != nil || !j.cli.Bool("probe") {
+	if err != nil {
 		return in, err
+	}
+	_, notes := j.unknown(in.Processors)
+	for _, note := range notes {
+		u.say("%s", note)
+	}
+	if !j.cli.Bool("probe") {
+		return in, nil
 	}
 	p, err := j.planned(r, in)
 	if err != nil || p.spec.Plan.Timeouts == "history" {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ type liveStatus struct {
 	UptimeMs    int64    `json:"uptimeMs"`
 	Enforcement string   `json:"memoryLimitsBy"`
 	Confinement string   `json:"actionsConfinedBy"`
+	Processors  int      `json:"processors,omitempty"` // that containers share
 	Pool        livePool `json:"pool"`
 }
 
@@ -60,6 +62,7 @@ func (f *front) status() liveStatus {
 	p := f.platform.Status()
 	return liveStatus{
 		UptimeMs: time.Since(f.started).Milliseconds(), Enforcement: f.platform.Enforcement(), Confinement: f.platform.Confinement(),
+		Processors: min(runtime.NumCPU(), runtime.GOMAXPROCS(0)),
 		Pool: livePool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +40,9 @@ type stack struct {
 	home  string
 	notes []string // what is to be said when the job is shown
 	close func() error
+
+	asked bool
+	told  *liveStatus // see live
 }
 
 // withStack runs f with a stack and ends what f started, whatever came of it.
@@ -229,6 +231,9 @@ const (
 // pool is the memory of the container pool: what the user says, or for an embedded one what it gets.
 func (s *stack) pool() (disdel.Bytes, error) {
 	if s.cli.String("pool-memory") == "" && s.cli.String("apihost") != "" {
+		if live := s.live(); live != nil {
+			return live.Pool.Bytes, nil
+		}
 		return 0, nil
 	}
 	return s.embeddedPool()
@@ -313,16 +318,33 @@ type jobStack struct {
 // limits are the platform's, with the pool that its API does not tell.
 func (j *jobStack) limits(ctx context.Context) (disdel.PlatformLimits, error) {
 	p, err := j.invoker.Limits(ctx)
-	p.Pool = j.pool
+	p.Pool, p.Host = j.pool, j.cli.String("apihost")
 	return p, err
 }
 
-// threads shares the machine's processors among the train actions that run at once on the embedded platform.
-func (j *jobStack) threads(parallel int) int {
-	if j.cli.String("apihost") != "" {
-		return 1
+// live is what the platform of --apihost tells of itself, nil where it is none of disdel's.
+func (s *stack) live() *liveStatus {
+	if !s.asked {
+		s.asked = true
+		if live, err := askPlatform(s.cli.Context, platformState{Address: address(s.cli.String("apihost"))}); err == nil && live.Pool.Bytes > 0 {
+			s.told = live
+		}
 	}
-	return max(1, runtime.NumCPU()/max(parallel, 1))
+	return s.told
+}
+
+// address is an API host with its scheme.
+func address(host string) string {
+	host = strings.TrimSuffix(host, "/")
+	if !strings.Contains(host, "://") {
+		return "https://" + host
+	}
+	return host
+}
+
+// threads shares processors among the train actions that run at once; one where nobody knows how many there are.
+func threads(processors, parallel int) int {
+	return max(1, processors/max(parallel, 1))
 }
 
 func newJobID() disdel.JobID {
