@@ -63,7 +63,7 @@ func (f *front) status() liveStatus {
 	return liveStatus{
 		UptimeMs: time.Since(f.started).Milliseconds(), Enforcement: f.platform.Enforcement(), Confinement: f.platform.Confinement(),
 		Processors: min(runtime.NumCPU(), runtime.GOMAXPROCS(0)),
-		Pool: livePool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
+		Pool:       livePool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
 	}
 }
 
