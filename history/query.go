@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -122,9 +123,7 @@ func (s *Store) passOver(raw json.RawMessage, why error) (id string, err error) 
 
 func (s *Store) find(ctx context.Context, selector map[string]any, by order, before string, limit int) *kivik.ResultSet {
 	query := map[string]any{"_id": map[string]any{"$gte": prefix, "$lt": before}}
-	for field, want := range selector {
-		query[field] = want
-	}
+	maps.Copy(query, selector)
 	var sort []map[string]string
 	for _, field := range append(slices.Clone(by), "_id") {
 		sort = append(sort, map[string]string{field: "desc"})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,12 +72,7 @@ const downloadTimeout = 10 * time.Minute
 
 // fromFiles says whether the user names files, not one of the known data sets.
 func fromFiles(c *cli.Context) bool {
-	for _, flag := range []string{"format", "images", "labels", "test-images", "test-labels", "layout", "classes"} {
-		if c.IsSet(flag) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"format", "images", "labels", "test-images", "test-labels", "layout", "classes"}, c.IsSet)
 }
 
 func datasetInput(ctx context.Context, c *cli.Context, u *ui) (dataset.Input, error) {
