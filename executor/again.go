@@ -33,7 +33,6 @@ func repeat[T any](ctx context.Context, e *Executor, patience, busy time.Duratio
 			return v, err
 		}
 		failure := disdel.AsError(err)
-		next := time.Now().Add(pause)
 		switch since, _, down := e.health.outage(); {
 		case failure.Code == disdel.CodeUnreachable:
 			pause = min(max(2*pause, firstPause), outagePause)
@@ -49,7 +48,7 @@ func repeat[T any](ctx context.Context, e *Executor, patience, busy time.Duratio
 		default:
 			pause = min(max(2*pause, firstPause), longestPause)
 		}
-		next = time.Now().Add(pause/2 + rand.N(pause/2+1))
+		next := time.Now().Add(pause/2 + rand.N(pause/2+1))
 		if failure.Code == disdel.CodeQuotaMinute {
 			next = time.Now().Add(pause + rand.N(time.Second))
 			e.cfg.Logger.WithError(err).Warn("the minute's quota is used up; waiting for the next one")

@@ -39,7 +39,7 @@ func (s *stack) hold(id disdel.JobID) error {
 		return holdError(id, err)
 	}
 	s.atEnd(func() error { return unlock(f) })
-	if err := f.Truncate(0); err == nil {
+	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
 	}
 	if err != nil {
@@ -67,7 +67,7 @@ func lockNamed(path string) (*os.File, error) {
 	}
 }
 
-// release removes a locked file while it is still locked.
+// unlock removes a locked file while it is still locked.
 func unlock(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
 
 func (s *stack) heldAlready(id disdel.JobID) error {
