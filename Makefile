@@ -21,7 +21,7 @@ deps: ## what the tests need (Debian and npm packages)
 	scripts/test-deps.sh
 
 .PHONY: test
-test: deps ## every test, on real servers, with the race detector where it is affordable
+test: deps ## every test, on a real redis-server, a pouchdb-server and our own OpenWhisk, with the race detector where it is affordable
 	scripts/test.sh
 
 .PHONY: lint
@@ -46,9 +46,9 @@ bench-engine: ## figures of the training engine, beside PyTorch and TensorFlow (
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
 .PHONY: bench-estimator
-bench-estimator: build ## figures of estimates beside measured peaks and durations, of 71 jobs on the embedded platform
+bench-estimator: build ## figures of estimates beside measured peaks and durations: 71 jobs, and 66 drawn from SEED=1 (PARTS=generated: those alone)
 	$(BUILD) -o bin/bench-estimator ./bench/estimator
-	bin/bench-estimator
+	bin/bench-estimator $(if $(SEED),-seed $(SEED)) $(if $(PARTS),-parts $(PARTS))
 
 .PHONY: bench-headline
 bench-headline: build ## 20 jobs at OpenWhisk's default limits, with fixed-step retries, and with disdel

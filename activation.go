@@ -41,6 +41,8 @@ type Activation struct {
 	Evidence []string          `json:"evidence,omitempty"` // what the classification rests on
 	Beats    []Beat            `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
 	Logs     []string          `json:"logs,omitempty"`     // the tail, failures only
+	// Loss is that of the last epoch; of train actions that passed only.
+	Loss *float64 `json:"trainLoss,omitempty"`
 	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
 	Suspected bool     `json:"memorySuspected,omitempty"`
 	Stretch   *Stretch `json:"stretch,omitempty"` // train actions that failed only: what heartbeats count from
@@ -186,19 +188,21 @@ type TrainResult struct {
 	Losses  []float64 `json:"losses"` // by epoch of this round
 	Samples int       `json:"samples"`
 	Epochs  int       `json:"epochs"`
-	Reached bool      `json:"reached"`          // the target loss
-	Paused  bool      `json:"paused,omitempty"` // the deadline was near: state is stored, and the next leg goes on
-	Batch   int       `json:"batch,omitempty"`  // of the round, trained so far; a paused leg's only
-	Again   bool      `json:"again,omitempty"`  // another activation had delivered this before
-	Rows    int       `json:"rows"`             // trained by this activation, each epoch's counted
+	Reached bool      `json:"reached"`           // the target loss
+	Paused  bool      `json:"paused,omitempty"`  // the deadline was near: state is stored, and the next leg goes on
+	Batch   int       `json:"batch,omitempty"`   // of the round, trained so far; a paused leg's only
+	Again   bool      `json:"again,omitempty"`   // another activation had delivered this before
+	Rows    int       `json:"rows"`              // trained by this activation, each epoch's counted
+	Unsaved *Error    `json:"unsaved,omitempty"` // why its part of the round's checkpoint could not be written
 	Usage   Usage     `json:"usage"`
 }
 
 // Usage is what an action measured of itself.
 type Usage struct {
-	Peak   Bytes             `json:"peakBytes"` // high-water mark of resident memory
-	Phases map[string]Millis `json:"phasesMs"`  // load, fetch, compute, push
-	Warm   bool              `json:"warm"`      // the process had run before
+	Peak   Bytes             `json:"peakBytes"`            // high-water mark of resident memory
+	Phases map[string]Millis `json:"phasesMs"`             // load, fetch, compute, push
+	Warm   bool              `json:"warm"`                 // the process had run before
+	Found  int               `json:"processors,omitempty"` // that the container may use; 0: an older runtime
 }
 
 // AggregateRequest is the parameter of an aggregate action: reduce Members to their mean. Without any, what an earlier one
@@ -229,7 +233,8 @@ type AggregateResult struct {
 	Checksum string      `json:"checksum,omitempty"` // sha256 of the final weights' file
 	Size     Bytes       `json:"sizeBytes,omitempty"`
 	Saved    *Checkpoint `json:"saved,omitempty"`
-	Again    bool        `json:"again,omitempty"` // another activation had delivered this before
+	Unsaved  *Error      `json:"unsaved,omitempty"` // why the checkpoint that was asked for could not be written
+	Again    bool        `json:"again,omitempty"`   // another activation had delivered this before
 	Usage    Usage       `json:"usage"`
 }
 

@@ -39,6 +39,28 @@ func (b Bytes) String() string {
 	}
 }
 
+// Beside prints b as String does, with as many more digits as it takes to tell it from other: what is too much must not read as
+// just enough.
+func (b Bytes) Beside(other Bytes) string {
+	if b == other || b.String() != other.String() {
+		return b.String()
+	}
+	unit, name := GB, " GB"
+	switch {
+	case b < MB:
+		return fmt.Sprintf("%d B", int64(b))
+	case b < GB:
+		unit, name = MB, " MB"
+	}
+	for digits := 1; digits < 9; digits++ {
+		mine := strconv.FormatFloat(float64(b)/float64(unit), 'f', digits, 64)
+		if mine != strconv.FormatFloat(float64(other)/float64(unit), 'f', digits, 64) {
+			return mine + name
+		}
+	}
+	return fmt.Sprintf("%d B", int64(b))
+}
+
 func threeDigits(v float64) string {
 	switch {
 	case v < 10:

@@ -186,3 +186,21 @@ func TestSchedulesReadBackFromJSON(t *testing.T) {
 		}
 	}
 }
+
+// What is too much by a little does not read as just enough.
+func TestSizesAreToldApart(t *testing.T) {
+	for _, c := range []struct {
+		b, other disdel.Bytes
+		want     string
+	}{
+		{135*disdel.MB + 53*disdel.KB, 135 * disdel.MB, "135.1 MB"},
+		{135 * disdel.MB, 135*disdel.MB + 53*disdel.KB, "135.0 MB"},
+		{135*disdel.MB + 1, 135 * disdel.MB, "135.000001 MB"},
+		{200 * disdel.MB, 135 * disdel.MB, "200 MB"},
+		{135 * disdel.MB, 135 * disdel.MB, "135 MB"},
+	} {
+		if got := c.b.Beside(c.other); got != c.want {
+			t.Errorf("%d beside %d: %s, want %s", c.b, c.other, got, c.want)
+		}
+	}
+}

@@ -1,5 +1,5 @@
 // Package disdel is the vocabulary every folder of disdel shares: what a user submits (Job), what is worked out for it
-// (Estimate, Plan), what is run (Invocation, Activation), what comes back (Event) and what is kept (Record).
+// (Estimate, Plan), what is run (Invocation), what comes back (Activation) and what is kept (Record).
 //
 // It holds values and their rules only: it does no I/O, starts no goroutine and imports nothing but the standard
 // library. A type lives here when two folders use it. The words follow docs/glossary.md.

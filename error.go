@@ -62,10 +62,26 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // Retryable says whether the same request may succeed later without being changed.
 func (k Kind) Retryable() bool { return k == Lost || k == Unavailable }
 
-// Error is the error of every exported function. Kind, Op, Msg, Hint and the cause's text survive a JSON round trip,
+// Code tells errors of one kind apart where something is decided by the difference, so that nobody has to look for words in a
+// message. "" is the code of most errors.
+type Code string
+
+// The codes. They cross the action border as kinds do.
+const (
+	CodeUnreachable     Code = "unreachable"     // OpenWhisk did not answer for as long as it is waited for
+	CodeQuotaMinute     Code = "quotaMinute"     // the namespace's invocations of this minute are used up
+	CodeQuotaConcurrent Code = "quotaConcurrent" // as many activations as the namespace may have are in flight
+	CodeNeverServed     Code = "neverServed"     // an invocation waited in OpenWhisk's queue for as long as is waited for
+	CodeImageMissing    Code = "imageMissing"    // the container image cannot be pulled
+	CodeInitTimeout     Code = "initTimeout"     // a process took no /init before the action's timeout had passed
+	CodePanicked        Code = "panicked"        // the action's handler panicked
+)
+
+// Error is the error of every exported function. Kind, Code, Op, Msg, Hint and the cause's text survive a JSON round trip,
 // because errors cross the action border.
 type Error struct {
 	Kind       Kind
+	Code       Code   // "" for most
 	Op         string // what was being done: "read update"
 	Job        JobID
 	Activation ActivationID
@@ -101,6 +117,7 @@ func (e *Error) Unwrap() []error {
 
 type errorJSON struct {
 	Kind       Kind         `json:"kind"`
+	Code       Code         `json:"code,omitempty"`
 	Op         string       `json:"op,omitempty"`
 	Job        JobID        `json:"job,omitempty"`
 	Activation ActivationID `json:"activation,omitempty"`
@@ -111,7 +128,7 @@ type errorJSON struct {
 
 // MarshalJSON writes the error; its cause becomes text.
 func (e *Error) MarshalJSON() ([]byte, error) {
-	out := errorJSON{Kind: e.Kind, Op: e.Op, Job: e.Job, Activation: e.Activation, Msg: e.Msg, Hint: e.Hint}
+	out := errorJSON{Kind: e.Kind, Code: e.Code, Op: e.Op, Job: e.Job, Activation: e.Activation, Msg: e.Msg, Hint: e.Hint}
 	if e.Err != nil {
 		out.Cause = e.Err.Error()
 	}
@@ -124,7 +141,7 @@ func (e *Error) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
-	*e = Error{Kind: in.Kind, Op: in.Op, Job: in.Job, Activation: in.Activation, Msg: in.Msg, Hint: in.Hint}
+	*e = Error{Kind: in.Kind, Code: in.Code, Op: in.Op, Job: in.Job, Activation: in.Activation, Msg: in.Msg, Hint: in.Hint}
 	if in.Cause != "" {
 		e.Err = errors.New(in.Cause)
 	}

@@ -12,10 +12,12 @@ type PlatformLimits struct {
 	MaxMemory  Bytes  `json:"maxMemoryBytes"`
 	MinTimeout Millis `json:"minTimeoutMs"`
 	MaxTimeout Millis `json:"maxTimeoutMs"`
-	PerMinute  int    `json:"perMinute"`            // invocations a minute; 0: unknown
-	Concurrent int    `json:"concurrent"`           // invocations in flight; 0: unknown
-	Pool       Bytes  `json:"poolBytes"`            // memory of all containers together; 0: unknown
-	Processors int    `json:"processors,omitempty"` // that all containers share; 0: unknown
+	PerMinute  int    `json:"perMinute"`                 // invocations a minute; 0: unknown
+	Concurrent int    `json:"concurrent"`                // invocations in flight; 0: unknown
+	Pool       Bytes  `json:"poolBytes"`                 // memory of all containers together; 0: unknown
+	Processors int    `json:"processors,omitempty"`      // that all containers share; 0: unknown
+	Host       string `json:"host,omitempty"`            // address of an OpenWhisk that is not the embedded one
+	Found      int    `json:"processorsFound,omitempty"` // most that a container of the job has found; 0: unknown
 	// Busy is how many threads of other programs wanted those processors when the job was planned; 0: none, or unknown.
 	Busy float64 `json:"busyThreads,omitempty"`
 }
@@ -105,6 +107,20 @@ type Plan struct {
 	CostGBs  float64        `json:"costBoundGBs"`              // GB-s, Eq. 6 and evaluations with every action at its limits
 	Forecast *Forecast      `json:"forecast,omitempty"`        // nil where nothing is known
 	Reasons  []string       `json:"reasons"`                   // the arithmetic, a sentence each
+}
+
+// Update is the size of one worker's update on its way in a wire format: what an aggregation holds of it as float32, narrowed.
+// int8 has a scale of four bytes for every 256 values.
+func (p *Plan) Update(w Wire) Bytes {
+	a, _ := p.Action(TaskAggregate)
+	switch w {
+	case WireBfloat16:
+		return a.Estimate.Mod / 2
+	case WireInt8:
+		return a.Estimate.Mod/4 + a.Estimate.Mod/256
+	default:
+		return a.Estimate.Mod
+	}
 }
 
 // ActionPlan is one OpenWhisk action of the job: what it does, at which limits, on which estimate.

@@ -6,7 +6,6 @@ require (
 	codeberg.org/go-fonts/liberation v0.5.0
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/apache/openwhisk-client-go v0.0.0-20250309042127-fa7fa7e48863
-	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/chewxy/hm v1.0.0
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/go-kivik/kivik/v4 v4.5.2

@@ -362,13 +362,33 @@ func (s *Schedule) Factor(epoch, epochs int) float64 {
 	}
 }
 
-// EarlyStop ends training before its last epoch. With Metric "loss" and a Target every action stops at the end of an
-// epoch whose mean loss is at most Target (DiSDeL III-B.3); with "valLoss" the job stops after Patience rounds in a row
-// without a better held-out loss.
+// EarlyStop ends training before its last epoch. With MetricLoss and a Target every action stops at the end of an epoch whose
+// mean loss is at most Target (DiSDeL III-B.3); with MetricValLoss and MetricAccuracy the job stops once the held-out rows reach
+// Target, or after Patience evaluations in a row without a better one.
 type EarlyStop struct {
 	Metric   string  `json:"metric"`
 	Target   float64 `json:"target,omitempty"`
 	Patience int     `json:"patience,omitempty"`
+	// Keep says whose weights the model gets: KeepBest those of the best evaluation by Metric, KeepLast those of the last
+	// round. "" is KeepLast, as it was before there was a choice; a job file's default is KeepBest.
+	Keep string `json:"keep,omitempty"`
+}
+
+// The metrics of EarlyStop, and whose weights it keeps.
+const (
+	MetricLoss     = "loss"
+	MetricValLoss  = "valLoss"
+	MetricAccuracy = "accuracy"
+	KeepBest       = "best"
+	KeepLast       = "last"
+)
+
+// Value is an evaluation as the metric sees it: lower is better. Without an EarlyStop it is the loss.
+func (e *EarlyStop) Value(loss, accuracy float64) float64 {
+	if e != nil && e.Metric == MetricAccuracy {
+		return -accuracy
+	}
+	return loss
 }
 
 // Distribution says how the work is spread.
@@ -425,11 +445,12 @@ const (
 
 // Resources bounds what the job may use.
 type Resources struct {
-	Risk      float64  `json:"risk"`      // accepted chance that an action is killed for memory
-	Memory    Bytes    `json:"memory"`    // per train action; 0: auto
-	MaxMemory Bytes    `json:"maxMemory"` // ceiling for auto; 0: the platform's maximum
-	Timeout   Duration `json:"timeout"`   // per action; 0: auto
-	MaxCost   float64  `json:"maxCost"`   // GB-s for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
+	Risk      float64  `json:"risk"`              // accepted chance that an action is killed for memory
+	Memory    Bytes    `json:"memory"`            // per train action; 0: auto
+	MaxMemory Bytes    `json:"maxMemory"`         // ceiling for auto; 0: the platform's maximum
+	Timeout   Duration `json:"timeout"`           // per action; 0: auto
+	Threads   int      `json:"threads,omitempty"` // of a train action; 0: auto
+	MaxCost   float64  `json:"maxCost"`           // GB-s for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
 }
 
 // Reliability bounds the job as a whole.

@@ -46,6 +46,9 @@ type Round struct {
 	Duration  Millis   `json:"durationMs"`
 	Missing   []int    `json:"missing,omitempty"`    // workers that the mean was taken without
 	Again     int      `json:"duplicates,omitempty"` // results that came twice or too late, and changed nothing
+
+	FirstLoss    *float64 `json:"firstTrainLoss,omitempty"` // TrainLoss of its first epoch; nil where a round has one epoch
+	NotEvaluated string   `json:"notEvaluated,omitempty"`   // why an evaluation that was due was not made
 }
 
 // Adjustment is a limit that was changed because of a failure, or a part of the plan where no limit could be.
@@ -71,6 +74,15 @@ type Losses struct {
 	Attempts int     `json:"attempts"`
 	Duration Millis  `json:"durationMs"` // that failed activations ran
 	Cost     float64 `json:"costGBs"`    // GB-s they held
+}
+
+// Best is the evaluation whose weights a model has, where the job keeps the best and not the last.
+type Best struct {
+	Round    int     `json:"round"`
+	Loss     float64 `json:"loss"`
+	Accuracy float64 `json:"accuracy"`
+	Checksum string  `json:"checksum"` // of the weights' file
+	Size     Bytes   `json:"sizeBytes"`
 }
 
 // ModelRef names a stored model.
@@ -108,8 +120,8 @@ type Record struct {
 	Activations []Activation `json:"actions"`
 	Omitted     int          `json:"omitted,omitempty"` // activations that passed and are not among them: a long job's record stays small
 	Phases      Phases       `json:"phases"`
-	Accuracy    float64      `json:"accuracy"` // held-out, last evaluation
-	Loss        float64      `json:"loss"`     // held-out, last evaluation
+	Accuracy    float64      `json:"accuracy"` // held-out, last evaluation, or the model's where the best is kept
+	Loss        float64      `json:"loss"`     // the same
 	CostGBs     float64      `json:"costGBs"`  // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
 	// EvaluationGBs is what evaluations held, limits times durations, GB-s. Records from before it have evaluations in CostGBs.
 	EvaluationGBs float64      `json:"evaluationGBs,omitempty"`
@@ -121,6 +133,20 @@ type Record struct {
 	Model         *ModelRef    `json:"model,omitempty"`
 	Failure       *Error       `json:"failure,omitempty"`
 	Origin        *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
+	Outages       []Outage     `json:"outages,omitempty"`
+
+	Best        *Best    `json:"best,omitempty"`        // nil: the model has the weights of the last round
+	Unevaluated *Error   `json:"unevaluated,omitempty"` // why the model was not evaluated, of a job that succeeded; a resume does only that
+	Learned     *bool    `json:"learned,omitempty"`     // nil: not known
+	Warnings    []string `json:"warnings,omitempty"`    // what there is to say against the result of a job that succeeded
+}
+
+// Outage is a time in which OpenWhisk did not answer.
+type Outage struct {
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until,omitzero"` // when it answered again, or when it was waited for no longer; zero: it still does not answer
+	Why   string    `json:"why"`            // "connection refused"
 }
 
 // Origin is how a job was submitted, so that what is to be done next can be said as a whole command.

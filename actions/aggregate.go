@@ -113,8 +113,10 @@ func (a *aggregation) save(ctx context.Context) error {
 	defer models.Close()
 	a.call.host.free() // the kernel counts the file that is written, too
 	if a.req.Checkpoint != "" {
-		if err := a.checkpoint(ctx, models, w); err != nil {
+		if err := a.checkpoint(ctx, models, w); err != nil && ctx.Err() != nil {
 			return err
+		} else if err != nil {
+			a.res.Unsaved = disdel.AsError(err) // a later one may be written, and the job may never need any
 		}
 	}
 	if a.req.Path == "" {

@@ -22,6 +22,7 @@ type Host struct {
 	probe Probe
 	now   func() time.Time
 	warm  bool
+	found int  // processors of the container, before actions choose their threads
 	roomy bool // a small action, and its limit far above
 	shard shardCache
 	built engineCache
@@ -30,7 +31,7 @@ type Host struct {
 
 // NewHost returns a Host that measures itself with probe.
 func NewHost(probe Probe) *Host {
-	return &Host{probe: probe, now: time.Now, built: engineCache{backends: map[string]Backend{StandardBackend: standard}}}
+	return &Host{probe: probe, now: time.Now, found: runtime.GOMAXPROCS(0), built: engineCache{backends: map[string]Backend{StandardBackend: standard}}}
 }
 
 // Use adds a backend under the name that a job asks for it by.
@@ -91,7 +92,7 @@ func (c *call) phase(name string, f func() error) error {
 
 func (c *call) usage() disdel.Usage {
 	_, peak := c.host.probe()
-	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm}
+	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm, Found: c.host.found}
 }
 
 // bound frees what the phase before left, and has the collector keep the process within what its estimate says it needs, so
@@ -110,9 +111,7 @@ func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
 	if estimate > 0 {
 		target = min(target, estimate)
 	}
-	if target -= outsideHeap + slab; target > leastHeap {
-		debug.SetMemoryLimit(int64(target))
-	}
+	debug.SetMemoryLimit(int64(max(target-outsideHeap-slab, leastHeap)))
 }
 
 // free returns garbage to the system: what a phase leaves, the weights that came in above all, whose room the next one needs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,8 +38,8 @@ func (b *bench) leg(h *Host, req disdel.TrainRequest, limit time.Duration) disde
 	end := time.Now().Add(2 * time.Hour)
 	ctx, stop := context.WithDeadline(b.t.Context(), end)
 	defer stop()
-	now := end.Add(-limit)
-	h.now = func() time.Time { now = now.Add(time.Millisecond); return now }
+	begun, looks := end.Add(-limit), atomic.Int64{} // an aggregation's heartbeats look at it too
+	h.now = func() time.Time { return begun.Add(time.Duration(looks.Add(1)) * time.Millisecond) }
 	params, err := json.Marshal(req)
 	if err != nil {
 		b.t.Fatal(err)

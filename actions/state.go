@@ -324,7 +324,12 @@ func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 	if err != nil {
 		return err
 	}
-	return t.session.checkpointState(ctx, t.req, text, state.shapes, state.read)
+	if err := t.session.checkpointState(ctx, t.req, text, state.shapes, state.read); err != nil && ctx.Err() != nil {
+		return err
+	} else if err != nil {
+		t.res.Unsaved = disdel.AsError(err) // the round's checkpoint is not written then
+	}
+	return nil
 }
 
 // residual is what the last round's update lost on the wire.

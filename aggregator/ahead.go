@@ -62,12 +62,17 @@ func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i i
 	return nil
 }
 
-// each does f for 0 to n-1, a few at once, and returns the error of the smallest index that failed. worker tells those at
-// work apart, so that each can keep a buffer.
+// each is eachOf for depth at once.
 func each(ctx context.Context, n int, f func(ctx context.Context, worker, i int) error) error {
+	return eachOf(ctx, n, depth, f)
+}
+
+// eachOf does f for 0 to n-1, at most width at once, and returns the error of the smallest index that failed. worker tells those at
+// work apart, so that each can keep a buffer.
+func eachOf(ctx context.Context, n, width int, f func(ctx context.Context, worker, i int) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	width := min(depth, n)
+	width = min(width, n)
 	faults, at := make([]error, width), make([]int, width)
 	var workers sync.WaitGroup
 	var panics caught

@@ -158,16 +158,49 @@ func (r *reduction) readColumns(ctx context.Context) error {
 	}
 	var runs []int
 	return ahead(ctx, n*r.layout.columns(), 4*r.layout.column+spare, fetch, func(i int, data []byte) error {
-		k := i / n
-		if i%n == 0 {
-			clear(r.sums)
+		k, m := i/n, i%n
+		t := r.terms[m]
+		if m == 0 {
 			runs = r.layout.runs(k)
 		}
-		if err := r.add(r.terms[i%n], k, runs, data); err != nil || i%n < n-1 {
-			return err
+		switch plain := t.head.wire == disdel.WireFloat32; {
+		case m == 0 && plain:
+			if !r.column(k).set(data, t.weight) {
+				return r.add(t, k, runs, data) // which says where
+			}
+		case m == 0:
+			clear(r.sums)
+			fallthrough
+		case m < n-1 || !plain:
+			if err := r.add(t, k, runs, data); err != nil {
+				return err
+			}
+		default:
+			return r.last(t, k, runs, data)
+		}
+		if m < n-1 {
+			return nil
 		}
 		return r.finish(k)
 	})
+}
+
+// column is the sums of column k.
+func (r *reduction) column(k int) sums {
+	from, to := r.layout.span(k)
+	return r.sums[:to-from]
+}
+
+// last adds the column of the last term and writes the means.
+func (r *reduction) last(t term, k int, runs []int, data []byte) error {
+	from, to := r.layout.span(k)
+	switch values, means := r.column(k).last(r.result[from:to], data, t.weight, r.total); {
+	case !values:
+		return r.add(t, k, runs, data) // which says where
+	case !means:
+		return r.overflow(k)
+	}
+	return nil
 }
 
 // add adds a checked column of a term.
@@ -193,12 +226,18 @@ func (r *reduction) add(t term, k int, runs []int, data []byte) error {
 }
 
 // finish writes the means of column k. It refuses one beyond float32: a difference and its reference may each be finite and
-// their sum not.
+// their sum not. Where the last term is plain values, last does so on the way.
 func (r *reduction) finish(k int) error {
 	from, to := r.layout.span(k)
 	if r.sums.mean(r.result[from:to], r.total) {
 		return nil
 	}
+	return r.overflow(k)
+}
+
+// overflow refuses means that are not finite.
+func (r *reduction) overflow(k int) error {
+	from, to := r.layout.span(k)
 	return &disdel.Error{
 		Kind: disdel.Diverged, Op: "average updates", Job: r.members[0].Job,
 		Msg: r.layout.at(from+max(0, notFinite(r.result[from:to]))) + " of the mean is not finite", Hint: "lower the learning rate",

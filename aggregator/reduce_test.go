@@ -208,6 +208,10 @@ func TestEveryPathAddsAlike(t *testing.T) {
 		}
 		b, c := append(sums{}, a...), append(sums{}, a...)
 		weight := rapid.Float64Range(0.1, 1e6).Draw(t, "weight")
+		bad := bytesOf(v)
+		if values, _ := append(sums{}, a...).last(make([]float32, n), bad, weight, 1); values != (notFinite(v) < 0) || append(sums{}, a...).set(bad, weight) != values {
+			t.Fatalf("a first or a last member: finite is %v", notFinite(v) < 0)
+		}
 		okA, okB, okC := a.add(bytesOf(v), weight), addScalar(b, bytesOf(v), weight), c.addFloats(v, weight)
 		if finite := notFinite(v) < 0; okA != finite || okB != finite || okC != finite {
 			t.Fatalf("finite is %v: %v %v %v", finite, okA, okB, okC)
@@ -220,11 +224,25 @@ func TestEveryPathAddsAlike(t *testing.T) {
 				t.Fatalf("sum %d: %g %g %g", i, a[i], b[i], c[i])
 			}
 		}
+		first, begun := append(sums{}, a...), make(sums, n) // of a first member, whatever the sums were
+		if !first.set(bytesOf(v), weight) || !addScalar(begun, bytesOf(v), weight) {
+			t.Fatal("the first member is not finite")
+		}
+		for i := range first {
+			if math.Float64bits(first[i]) != math.Float64bits(begun[i]) {
+				t.Fatalf("first sum %d: %g %g", i, first[i], begun[i])
+			}
+		}
 		x, y := make([]float32, n), make([]float32, n)
 		total := rapid.Float64Range(1e-30, 1e6).Draw(t, "total")
 		okX, okY := a.mean(x, total), meanScalar(y, a, total)
 		if finite := notFinite(y) < 0; okX != finite || okY != finite || finite && !slices.Equal(x, y) {
 			t.Fatalf("means: %v %v %v", okX, okY, finite)
+		}
+		z := make([]float32, n) // of a last member, on the way
+		values, means := begun.last(z, bytesOf(v), weight, total)
+		if !addScalar(first, bytesOf(v), weight) || !values || means != meanScalar(y, first, total) || means && !slices.Equal(y, z) {
+			t.Fatalf("the last member's means: %v %v", values, means)
 		}
 	})
 }
@@ -318,5 +336,27 @@ func TestAReductionHoldsOneResultAndAFewColumns(t *testing.T) {
 		if got := float64(after.TotalAlloc-before.TotalAlloc) / (4 * values); got > 2 {
 			t.Errorf("%d members: %.2f times one update", members, got)
 		}
+	}
+}
+
+// Networks without weights have updates all the same: what stands for samples.
+func TestAMeanOfNoArraysIsOne(t *testing.T) {
+	s := enter(t, embedded(t), "empty")
+	var ids []disdel.UpdateID
+	for m := range 2 {
+		u := update(m, 3)
+		u.Weights = disdel.Weights{}
+		push(t, s, u)
+		ids = append(ids, u.ID)
+	}
+	got, err := s.Reduce(ctx, ids, disdel.Weights{})
+	if err != nil || got.Samples != 6 || len(got.Weights) != 0 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if err := s.PutReference(ctx, "job-1", 3, got.Weights); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := s.Reference(ctx, "job-1", 3, disdel.Weights{}); err != nil || len(w) != 0 {
+		t.Errorf("%v, %v", w, err)
 	}
 }

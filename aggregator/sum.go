@@ -21,6 +21,25 @@ func (s sums) add(b []byte, weight float64) bool {
 	return addScalar(s[n:], b[4*n:], weight)
 }
 
+// set is add to sums that are 0, whatever they are: a pass over them that is saved at the first member of each column.
+func (s sums) set(b []byte, weight float64) bool {
+	n := setVector(s, b, weight)
+	if n < 0 {
+		return false
+	}
+	clear(s[n:])
+	return addScalar(s[n:], b[4*n:], weight)
+}
+
+// last is add and then mean, with the sums themselves left as they were: two passes that are saved at the last member. It
+// returns whether all of the values are finite, and whether all of the means are.
+func (s sums) last(dst []float32, b []byte, weight, total float64) (values, means bool) {
+	n, values, means := lastVector(dst, s, b, weight, total)
+	rest := s[n:]
+	values = addScalar(rest, b[4*n:], weight) && values
+	return values, meanScalar(dst[n:], rest, total) && means
+}
+
 // addScalar rounds the product before it adds, on every processor, as the vector code does.
 func addScalar(s sums, b []byte, weight float64) bool {
 	le, bad := binary.LittleEndian, uint32(0)

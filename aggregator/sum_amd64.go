@@ -37,3 +37,36 @@ func meanVector(dst []float32, s sums, total float64) int {
 //
 //go:noescape
 func meanAVX2(dst *float32, s *float64, n int, total float64) uint32
+
+// setVector sets as many sums as fill whole vectors and returns how many, or -1 if one of the values is not finite.
+func setVector(s sums, b []byte, weight float64) int {
+	n := min(len(s), len(b)/4) &^ 15
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	if setAVX2(&s[0], &b[0], n, weight) != 0 {
+		return -1
+	}
+	return n
+}
+
+// setAVX2 sets n sums, a multiple of 16, to 0 and weight times a value. It returns what is not 0 if one is not finite.
+//
+//go:noescape
+func setAVX2(s *float64, b *byte, n int, weight float64) uint32
+
+// lastVector writes the means of as many sums as fill whole vectors, with weight times a value added to each, and returns how
+// many, whether all of the values are finite, and whether all of the means are.
+func lastVector(dst []float32, s sums, b []byte, weight, total float64) (n int, values, means bool) {
+	n = min(len(s), len(b)/4) &^ 7
+	if !hasAVX2 || n == 0 {
+		return 0, true, true
+	}
+	v, m := lastAVX2(&dst[0], &s[0], &b[0], n, weight, total)
+	return n, v == 0, m == 0
+}
+
+// lastAVX2 does so for n sums, a multiple of 8. It returns what is not 0 if a value is not finite, and if a mean is not.
+//
+//go:noescape
+func lastAVX2(dst *float32, s *float64, b *byte, n int, weight, total float64) (values, means uint32)

@@ -6,3 +6,9 @@ package aggregator
 func addVector(sums, []byte, float64) int { return 0 }
 
 func meanVector([]float32, sums, float64) int { return 0 }
+
+func setVector(sums, []byte, float64) int { return 0 }
+
+func lastVector([]float32, sums, []byte, float64, float64) (n int, values, means bool) {
+	return 0, true, true
+}

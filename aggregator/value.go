@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,7 +86,8 @@ func (s *Store) stage(ctx context.Context, h *head, columns source) (staging, er
 	h.sums = make([]uint32, h.layout.columns())
 	t := staging{head: h, key: s.keys.staged(h)}
 	if h.inline() {
-		body := columns(nil, nil, 0)
+		n := h.layout.values() // what grows on the way is garbage of twice the size
+		body := columns(make([]byte, 0, 4*n), make([]float32, 0, n), 0)
 		h.sums[0] = crc32.Checksum(body, castagnoli)
 		return t, s.writeHead(ctx, t, body)
 	}
@@ -114,8 +116,12 @@ func (s *Store) writeParts(ctx context.Context, t staging, columns source) error
 		bytes  []byte
 		values []float32
 	}
-	buffers := make([]scratch, depth)
-	return each(ctx, t.parts, func(ctx context.Context, worker, k int) error {
+	width := depth
+	if t.head.kind == kindState { // it is read one tensor at a time in any case, and a worker has no room for more
+		width = 1
+	}
+	buffers := make([]scratch, width)
+	return eachOf(ctx, t.parts, width, func(ctx context.Context, worker, k int) error {
 		b := &buffers[worker]
 		if b.values == nil {
 			b.values = make([]float32, 0, t.head.layout.column)
@@ -137,7 +143,7 @@ func (s *Store) writeHead(ctx context.Context, t staging, body []byte) error {
 		index := s.keys.index(t.head.id.Job)
 		p.SAdd(ctx, index, t.entry(), entry(s.keys.value(t.head.kind, t.head.id), 0))
 		p.Expire(ctx, index, keyLife)
-		p.Set(ctx, t.key, append(data, body...), keyLife)
+		p.Set(ctx, t.key, slices.Concat(data, body), keyLife)
 		return nil
 	})
 	return err

@@ -3,7 +3,7 @@
 //	figure NAME VALUE UNIT
 //
 // It runs quickstart and, where the data is there, the Fashion-MNIST example on the embedded store and on a Redis that it
-// starts. Figures are the median of -runs runs; it judges nothing.
+// starts, and asks an embedded history of 10, 10,000 and 100,000 records. Figures are the median of -runs runs; it judges nothing.
 package main
 
 import (
@@ -23,14 +23,15 @@ func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	example := flag.String("example", "examples/lenet-fashion.yaml", "the Fashion-MNIST job")
 	runs := flag.Int("runs", 3, "runs of quickstart")
+	records := flag.Int("records", 100_000, "largest history that is measured, about 30 KB a record; 0: none")
 	flag.Parse()
-	if err := bench(*program, *example, *runs); err != nil {
+	if err := bench(*program, *example, *runs, *records); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(program, example string, runs int) error {
+func bench(program, example string, runs, records int) error {
 	home, err := os.MkdirTemp("", "disdel-bench-")
 	if err != nil {
 		return err
@@ -40,7 +41,11 @@ func bench(program, example string, runs int) error {
 		return err
 	}
 	b := &bencher{program: program, home: home}
-	if err := b.quickstart(runs); err != nil {
+	last, err := b.quickstart(runs)
+	if err != nil {
+		return err
+	}
+	if err := b.histories(last, records); err != nil {
 		return err
 	}
 	return b.fashion(example)
@@ -70,20 +75,19 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-func (b *bencher) quickstart(runs int) error {
+func (b *bencher) quickstart(runs int) (last disdel.Record, err error) {
 	var times, accuracies []float64
-	var last disdel.Record
 	for range runs {
 		r, s, err := b.job("quickstart")
 		if err != nil {
-			return err
+			return last, err
 		}
 		last, times, accuracies = r, append(times, s), append(accuracies, r.Accuracy)
 	}
 	figure("quickstart_s", median(times), "s")
 	figure("quickstart_accuracy", median(accuracies), "share")
 	ratios("quickstart", last)
-	return nil
+	return last, nil
 }
 
 // ratios prints how the estimates of the train actions stand to their measured peaks.

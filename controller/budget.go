@@ -53,6 +53,9 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 		if !asks || !m.budget.used() && m.budget.spent+cost <= m.budget.most {
 			continue
 		}
+		if o.Invocation.Task == disdel.TaskEvaluate {
+			return append(orders[:i:i], m.within(m.unevaluated(m.overBudget("another evaluation", cost)), disdel.Activation{})...)
+		}
 		m.stopped = "resources.maxCost is used up"
 		return append(orders[:i:i], m.finish(disdel.StatusFailed, m.overBudget(what, cost))...)
 	}

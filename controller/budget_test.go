@@ -168,3 +168,17 @@ func TestProposedBudgetsAreNotBelowWhatIsNeeded(t *testing.T) {
 		}
 	}
 }
+
+// A job file's threads win over what the platform has; where nobody knows that, the plan says what it takes for granted.
+func TestThreadsOfAPlan(t *testing.T) {
+	in := planInput(t)
+	in.Threads, in.Unknown = func(int) int { return 1 }, "nobody knows; --set resources.threads=N"
+	p, err := NewPlan(in)
+	if err != nil || p.Threads != 1 || !strings.Contains(strings.Join(p.Reasons, "\n"), "threads: 1 of a train action: nobody knows") {
+		t.Errorf("%d threads, %v: %v", p.Threads, p.Reasons, err)
+	}
+	in.Job.Resources.Threads = 12
+	if p, err = NewPlan(in); err != nil || p.Threads != 12 {
+		t.Errorf("%d threads, %v", p.Threads, err)
+	}
+}

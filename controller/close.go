@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/advice"
@@ -33,10 +34,14 @@ func (r *run) close(ctx context.Context) error {
 
 // advise puts what will let the job pass into its failure, as its report will say it.
 func (r *run) advise() {
-	if r.rec.Failure == nil {
+	if f := r.rec.Failure; f == nil || strings.Contains(f.Hint, "resources.maxCost=") { // the Manager has said how much
 		return
 	}
-	if hint := advice.For(r.rec).Hint(); hint != "" {
+	hint := advice.For(r.rec).Hint()
+	if r.rec.Failure.Code == disdel.CodeUnreachable {
+		hint = "once OpenWhisk answers again: disdel resume " + string(r.rec.ID)
+	}
+	if hint != "" {
 		told := *r.rec.Failure
 		told.Hint = hint
 		r.rec.Failure = &told
@@ -64,6 +69,11 @@ func (r *run) commitModel(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer stop()
 	weights := r.final
+	if b := r.rec.Best; b != nil {
+		weights.Checksum, weights.Size = b.Checksum, b.Size
+		r.rec.Accuracy, r.rec.Loss = b.Accuracy, b.Loss
+	}
+	r.rec.Learned, r.rec.Warnings = verdict(r.rec)
 	weights.Name, weights.Path = r.spec.Job.Output.Model, r.spec.Output
 	ref, err := r.c.cfg.Shelf.Commit(ctx, r.rec, r.spec.Network, weights)
 	if err != nil {
@@ -71,6 +81,9 @@ func (r *run) commitModel(ctx context.Context) {
 		return
 	}
 	r.rec.Model = &ref
+	if r.rec.Unevaluated != nil {
+		return // the evaluation goes by the last checkpoint
+	}
 	if err := r.c.cfg.Shelf.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
 		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")
 	}

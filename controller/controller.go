@@ -11,23 +11,21 @@ import (
 
 // Invoker is the OpenWhisk side of a job.
 type Invoker interface {
-	// Limits reads the platform's bounds.
-	Limits(ctx context.Context) (disdel.PlatformLimits, error)
 	// Prepare creates the job's package and its actions.
 	Prepare(ctx context.Context, pkg string, actions []disdel.ActionPlan) error
-	// Invoke starts an invocation without waiting for it.
+	// Invoke starts an invocation without waiting for it. An action that is not there is NotFound.
 	Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error)
 	// Wait returns the classified activation once it ended. The error is about the asking, not about the activation.
 	Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error)
 	// Remove deletes the package with its actions.
 	Remove(ctx context.Context, pkg string) error
+	// Outage says since when the platform does not answer, why, and until when it is waited for; false where it answers.
+	Outage() (disdel.Outage, bool)
 }
 
 // Recorder keeps records.
 type Recorder interface {
 	Save(ctx context.Context, r *disdel.Record) error
-	// Similar returns records of the same network, data set and batch size, newest first.
-	Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, error)
 }
 
 // Board is the job's place in the store that its actions share.
@@ -44,7 +42,8 @@ type Board interface {
 
 // Shelf is where trained models stand.
 type Shelf interface {
-	// Commit gives the weights that the job's top aggregation action wrote to path a version of their own.
+	// Commit gives the weights that the job's top aggregation action wrote to path a version of their own. A job that has one
+	// already, of a model that could not be evaluated, gets that described anew.
 	Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error)
 	// Discard deletes everything below a folder.
 	Discard(ctx context.Context, folder string) error
@@ -61,15 +60,16 @@ type Config struct {
 	Now   func() time.Time // nil: time.Now
 	Tick  time.Duration    // between looks at the actions' progress; 0: 200 ms
 	Grace time.Duration    // for running actions to end after a failure or a cancel; 0: 5 s
-	// Observe is told what happens, from one goroutine, and must not block. nil: nobody looks.
+	// Observe is told what happens, of one job from one goroutine, and must not block. nil: nobody looks.
 	Observe func(Notice)
 	// Remaining forecasts what is left of a job from its plan, the rounds that are over, the activations that have ended and the
 	// time that they took. It is pure. nil: nobody forecasts.
 	Remaining func(disdel.Plan, []disdel.Round, []disdel.Activation, disdel.Millis) *disdel.Forecast
 }
 
-// Notice is what an onlooker is told: exactly one field is set.
+// Notice is what an onlooker is told: Job and exactly one other field are set.
 type Notice struct {
+	Job      disdel.JobID
 	Planned  *disdel.Record     // the plan is made, nothing runs yet
 	Invoked  *disdel.Invocation // an invocation was accepted
 	Ended    *disdel.Activation
@@ -77,6 +77,8 @@ type Notice struct {
 	Round    *disdel.Round
 	Adjusted *disdel.Adjustment // a failure changed a limit
 	Forecast *disdel.Forecast   // of what is left, just before the round that it was made after
+	Outage   *Outage
+	Waiting  *Waiting
 }
 
 // Controller runs jobs. It is safe for concurrent use by several jobs.

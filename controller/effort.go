@@ -42,7 +42,7 @@ func (m *Manager) order(s slot, e effort) Order {
 	case disdel.TaskTrain:
 		inv = m.spec.train(w, s.member, m.from(m.round))
 	case disdel.TaskAggregate:
-		inv = m.spec.aggregate(w, s.level, s.member, m.present(s.level, s.member), m.final(s), m.from(m.round+1))
+		inv = m.spec.aggregate(w, s.level, s.member, m.present(s.level, s.member), m.final(s), m.from(m.round+1), m.checkpoint(s))
 	default:
 		inv = m.spec.evaluate(w, m.evaluationBatch(), m.from(m.round+1))
 	}
@@ -50,11 +50,14 @@ func (m *Manager) order(s slot, e effort) Order {
 	return Order{Kind: OrderInvoke, Invocation: inv}
 }
 
+// Written ends the id of an invocation that only writes what another has made.
+const Written = "/publish"
+
 // id is that of the newest invocation of a slot.
 func (m *Manager) id(s slot, e effort) string {
 	id := invocationID(work{round: m.round, attempt: e.attempt, leg: e.leg}, s)
 	if m.publish {
-		id += "/publish"
+		id += Written
 	}
 	return id
 }
@@ -86,14 +89,32 @@ func (m *Manager) present(level, cluster int) []int {
 
 // from is the checkpoint of the reference that a round starts from, "" where there is none.
 func (m *Manager) from(round int) string {
-	if m.saved == nil || m.saved.Round != round {
+	if m.saved == nil || m.saved.Round != round && !(m.last && round == m.round+1 && m.saved.Round == m.spec.Plan.Rounds) {
 		return ""
 	}
 	return m.saved.Path
 }
 
-// final tells whether the aggregation of a slot writes the final weights.
-func (m *Manager) final(s slot) bool { return s == m.top() && (m.last || m.publish) }
+// checkpoint is the key that an aggregation writes the next round's reference to, "" for none. That of the last round is there
+// until the model is evaluated.
+func (m *Manager) checkpoint(s slot) string {
+	switch {
+	case s != m.top() || m.publish || m.partial:
+		return ""
+	case m.last && m.spec.Plan.HeldOut > 0 && m.spec.Job.Reliability.CheckpointEvery > 0:
+		return m.spec.checkpoint(m.spec.Plan.Rounds, "reference")
+	case m.spec.checkpointDue(m.round):
+		return m.spec.checkpoint(m.round+1, "reference")
+	default:
+		return ""
+	}
+}
+
+// final tells whether the aggregation of a slot writes the final weights. Where the best are kept, the evaluation says first
+// whether those of the last round are.
+func (m *Manager) final(s slot) bool {
+	return s == m.top() && (m.publish || m.last && !m.spec.keepsBest())
+}
 
 func (m *Manager) evaluationBatch() int {
 	if m.batch > 0 {

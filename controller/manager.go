@@ -45,10 +45,11 @@ const (
 	OrderAlarm                // send EventAlarm of this number after After; it takes the place of an earlier one
 	OrderAdjust               // keep Adjustment: a limit, or the plan, has changed
 	OrderPlan                 // Plan takes the place of the one before
-	OrderCheckpoint           // Checkpoint is on the blob store
+	OrderCheckpoint           // Checkpoint is on the blob store, and Round came to it
 	OrderForget               // have the store forget what was delivered for Round.Round
 	OrderSweep                // have the store forget everything of the job
 	OrderRound                // Round is over: keep it and show it, in place of any from that one on
+	OrderBest                 // Best is the best evaluation so far, and its weights are written
 	OrderFinish               // the job has come to Status; nothing follows
 )
 
@@ -64,7 +65,9 @@ type Order struct {
 	Round      disdel.Round
 	Status     disdel.Status
 	Failure    *disdel.Error
-	Stopped    string // why training ended before its last epoch
+	Best       disdel.Best
+	Stopped    string        // why training ended before its last epoch
+	Blind      *disdel.Error // why the model was not evaluated
 }
 
 // standing is how far a member of a level is in the current round.
@@ -86,8 +89,10 @@ type Manager struct {
 	members [][]standing    // by level, then member
 	efforts map[slot]effort // of the current round
 	results map[int]disdel.TrainResult
+	partial bool // a worker's part of the round's checkpoint is missing: it would be no whole one
 	last    bool // no round follows this one
-	publish bool // the running aggregation only writes the final weights
+	written bool // an aggregation has written what is to be the model, or will with its mean
+	publish bool // the running aggregation only writes the weights
 	again   int  // results of this round that changed nothing
 	redone  int  // times this round was begun anew because updates were lost or damaged
 	backs   int  // times the job went back because the store had lost weights
@@ -95,6 +100,13 @@ type Manager struct {
 	alarmed bool // the newest alarm is of this round
 	stopped string
 	held    patience
+
+	best       *disdel.Best  // whose weights are written; nil: nobody's, or the last round's
+	bestValue  float64       // of it, or of better
+	better     *disdel.Best  // whose weights are being written
+	blind      *disdel.Error // why an evaluation could not be had
+	unmeasured bool          // that of the last round
+	resumed    *disdel.Round // which an earlier run of the job had trained
 
 	highest int                           // attempt of any slot so far
 	floor   int                           // attempts of rounds before revisit are above it
@@ -108,12 +120,8 @@ type Manager struct {
 
 // NewManager starts the state machine of one job; one that is taken up again starts where its checkpoint says.
 func NewManager(spec Spec) *Manager {
-	m := &Manager{spec: spec, held: patience{best: math.Inf(1)}, limits: map[disdel.Task]disdel.Limits{}, saved: spec.From}
-	for _, r := range spec.Done {
-		if r.Loss != nil {
-			m.held.watch(r.Round, *r.Loss)
-		}
-	}
+	m := &Manager{spec: spec, held: patience{best: math.Inf(1)}, bestValue: math.Inf(1), limits: map[disdel.Task]disdel.Limits{}, saved: spec.From}
+	m.remember()
 	m.budget.most = spec.Job.Resources.MaxCost
 	m.reset(0)
 	return m
@@ -131,8 +139,9 @@ func (m *Manager) clear() {
 	for _, l := range m.spec.Plan.Levels {
 		m.members = append(m.members, make([]standing, len(l.Clusters)))
 	}
-	m.results, m.alarmed = map[int]disdel.TrainResult{}, false
-	m.last, m.publish, m.stopped = m.round == m.spec.Plan.Rounds-1, false, ""
+	m.results, m.alarmed, m.partial, m.resumed = map[int]disdel.TrainResult{}, false, false, nil
+	m.last, m.publish, m.stopped, m.better = m.round == m.spec.Plan.Rounds-1, false, "", nil
+	m.written = m.best != nil
 	for s := range m.efforts {
 		m.close(s)
 	}
@@ -151,7 +160,7 @@ func (m *Manager) step(e Event) []Order {
 	switch e.Kind {
 	case EventStarted:
 		m.budget.resumed(len(m.spec.Done))
-		return m.startRound(m.spec.firstRound())
+		return m.begin()
 	case EventEnded, EventRefused:
 		return m.activationEnded(e.Activation)
 	case EventAlarm:
@@ -213,7 +222,7 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	if r.Again {
 		m.again++ // an earlier activation of this attempt's work had delivered
 	}
-	m.results[a.Member] = r
+	m.results[a.Member], m.partial = r, m.partial || r.Unsaved != nil
 	m.members[0][a.Member] = delivered
 	m.lookAtTarget()
 	return append(m.alarm(), m.advance(0, a.Member)...)
@@ -268,19 +277,20 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 	var orders []Order
 	if r.Saved != nil {
 		m.saved = r.Saved
-		orders = append(orders, Order{Kind: OrderCheckpoint, Checkpoint: *r.Saved})
+		if m.last {
+			m.saved.Round = m.spec.Plan.Rounds // nothing is left to train, wherever it stopped
+		}
+		orders = append(orders, Order{Kind: OrderCheckpoint, Checkpoint: *r.Saved, Round: m.roundSoFar()})
 	}
 	if m.publish {
-		return append(orders, m.finish(disdel.StatusSucceeded, nil)...)
+		return append(orders, m.wrote(r)...)
 	}
 	m.members[a.Level][a.Member] = delivered
 	if a.Level < len(m.spec.Plan.Levels) {
 		return append(orders, m.advance(a.Level, a.Member)...)
 	}
-	if m.evaluationDue() {
-		return append(orders, m.invoke(slot{disdel.TaskEvaluate, 0, 0}))
-	}
-	return append(orders, m.endRound(m.roundSoFar())...)
+	m.written = m.written || m.final(slotOf(a.Invocation))
+	return append(orders, m.measure()...)
 }
 
 func (m *Manager) fail(err *disdel.Error) []Order {
@@ -295,7 +305,11 @@ func (m *Manager) fail(err *disdel.Error) []Order {
 
 func (m *Manager) finish(s disdel.Status, err *disdel.Error) []Order {
 	m.ended = true
-	return []Order{{Kind: OrderFinish, Status: s, Failure: err, Stopped: m.stopped}}
+	o := Order{Kind: OrderFinish, Status: s, Failure: err, Stopped: m.stopped}
+	if s == disdel.StatusSucceeded && m.unmeasured && m.best == nil {
+		o.Blind = m.blind
+	}
+	return []Order{o}
 }
 
 func badResult(a disdel.Activation, err error) *disdel.Error {

@@ -68,7 +68,7 @@ func newWorld(t *rapid.T) *world {
 	job := disdel.Job{}
 	number := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
 	job.Training.Epochs, job.Training.BatchSize, job.Training.ValidateEvery = number("rounds", 1, 4), 8, number("validateEvery", 0, 2)
-	job.Training.EarlyStop = []*disdel.EarlyStop{nil, {Metric: "loss", Target: 0.1}, {Metric: "valLoss", Patience: 1}}[number("earlyStop", 0, 2)]
+	job.Training.EarlyStop = []*disdel.EarlyStop{nil, {Metric: "loss", Target: 0.1}, {Metric: "valLoss", Patience: 1}, {Metric: "accuracy", Patience: 2, Keep: "best"}}[number("earlyStop", 0, 3)]
 	job.Distribution.Missing = disdel.Missing{
 		Policy: []disdel.MissingPolicy{disdel.MissingRetry, disdel.MissingWait, disdel.MissingProceed}[number("missing", 0, 2)], After: 1e9,
 	}

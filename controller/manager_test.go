@@ -97,6 +97,15 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	if v, ok := o["patience"]; ok {
 		job.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Patience: int(v)}
 	}
+	if v, ok := o["accuracy"]; ok {
+		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Target: v, Patience: int(o["patience"])}
+	}
+	if v, ok := o["valTarget"]; ok {
+		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricValLoss, Target: v, Patience: int(o["patience"])}
+	}
+	if o["keepBest"] != 0 {
+		job.Training.EarlyStop.Keep = disdel.KeepBest
+	}
 	if o["wait"] != 0 {
 		job.Distribution.Missing.Policy = disdel.MissingWait
 	}
@@ -114,6 +123,16 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	spec := Spec{ID: "job-1", Job: job, Plan: plan, Models: "mem://", Output: "weights/m/job-1.safetensors", Threads: 1}
 	if v, ok := o["from"]; ok {
 		spec.From, spec.Resumes = &disdel.Checkpoint{Round: int(v), Path: "checkpoints/job-1/reference"}, 1
+	}
+	if o["done"] != 0 { // rounds before from, the last of which was not evaluated
+		for i := range spec.From.Round {
+			spec.Done = append(spec.Done, disdel.Round{Round: i, TrainLoss: 2, Loss: new(0.5), Accuracy: new(0.5)})
+		}
+		last := &spec.Done[spec.From.Round-1]
+		last.Loss, last.Accuracy = nil, nil
+	}
+	if v, ok := o["best"]; ok {
+		spec.Best = &disdel.Best{Round: int(v), Loss: 0.5, Accuracy: 0.5}
 	}
 	return spec
 }
@@ -258,11 +277,19 @@ func describe(o Order) string {
 		if o.Round.Accuracy != nil {
 			s += fmt.Sprintf(" loss %g accuracy %g", *o.Round.Loss, *o.Round.Accuracy)
 		}
+		if o.Round.NotEvaluated != "" {
+			s += " not evaluated"
+		}
 		return s
+	case OrderBest:
+		return fmt.Sprintf("best is round %d", o.Best.Round)
 	case OrderFinish:
 		s := "finish " + o.Status.String()
 		if o.Failure != nil {
 			s += fmt.Sprintf(" %s %q", o.Failure.Kind, o.Failure.Msg)
+		}
+		if o.Blind != nil {
+			s += " not evaluated"
 		}
 		if o.Stopped != "" {
 			s += fmt.Sprintf(" (%s)", o.Stopped)

@@ -333,7 +333,7 @@ func newScripted(f func(disdel.Invocation) disdel.Outcome) *scripted {
 	return &scripted{outcome: f, cancel: make(chan struct{})}
 }
 
-func (s *scripted) Limits(context.Context) (disdel.PlatformLimits, error) { return platformLimits, nil }
+func (s *scripted) Outage() (disdel.Outage, bool) { return disdel.Outage{}, false }
 
 func (s *scripted) Prepare(context.Context, string, []disdel.ActionPlan) error {
 	return nil
@@ -375,7 +375,7 @@ func (s *scripted) Save(_ context.Context, r *disdel.Record) error {
 	s.saved = append(s.saved, *r)
 	return nil
 }
-func (s *scripted) Similar(context.Context, disdel.Job) ([]disdel.Record, error) { return nil, nil }
+
 func (s *scripted) Progress(context.Context, disdel.JobID) ([]disdel.Progress, error) {
 	return nil, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -30,6 +31,7 @@ type PlanInput struct {
 
 	Estimator  estimator.Estimator // zero: the plan, at the default risk
 	Processors int                 // that the job's actions share; 0: one for each action
+	Unknown    string              // why Processors are not known, and what helps
 }
 
 // NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by the
@@ -57,9 +59,13 @@ func (b *planBuilder) because(format string, args ...any) {
 
 func (b *planBuilder) input(rows, actions int) estimator.Input {
 	t, a := b.Job.Training, b.Job.Distribution.Aggregation
+	threads := b.Processors / max(actions, 1)
+	if n := b.Job.Resources.Threads; n > 0 {
+		threads = n
+	}
 	return estimator.Input{
-		Threads: b.Processors / max(actions, 1),
-		Graph:   b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn, SampleBytes: b.Data.SampleSize,
+		Threads: threads, Members: b.plan.Workers,
+		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn, SampleBytes: b.Data.SampleSize,
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
 		Upkeep: a.Optimizer, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 	}
@@ -146,9 +152,26 @@ func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
 		Msg: fmt.Sprintf("a train action needs %v, and %s is %v (fit %v, package %v, shard %v, model %v, margin %v)",
-			e.Total, who, limit, e.Fit, e.Pkg, e.Dta, e.Mod, e.Saf),
-		Hint: "lower training.batchSize, raise distribution.workers, or raise the limit",
+			e.Total.Beside(limit), who, limit.Beside(e.Total), e.Fit, e.Pkg, e.Dta, e.Mod, e.Saf),
+		Hint: b.raised(disdel.TaskTrain, e.Total, limit, who),
 	}
+}
+
+// raised says what lets an action that needs more than its limit be planned: the field whose limit it is, where the platform allows
+// more, or less work.
+func (b *planBuilder) raised(task disdel.Task, needs, limit disdel.Bytes, who string) string {
+	less := "a smaller network"
+	if task == disdel.TaskTrain {
+		less = fmt.Sprintf("less work: disdel estimate FILE --max-memory %dMB shows which batch and how many workers fit", limit/disdel.MB)
+	}
+	most := b.Platform.MaxMemory
+	if pool := b.Platform.Pool; pool > 0 {
+		most = min(most, pool)
+	}
+	if memory := b.limit(needs); memory <= most && strings.HasPrefix(who, "resources.") {
+		return fmt.Sprintf("--set %s=%dMB, or %s", who, memory.MB(), less)
+	}
+	return less
 }
 
 // actions gives every task an action with its limit.
@@ -168,8 +191,8 @@ func (b *planBuilder) actions() error {
 		if v.e.Total > limit {
 			return &disdel.Error{
 				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-				Msg:  fmt.Sprintf("an %s action needs %v, and %s is %v", v.task, v.e.Total, who, limit),
-				Hint: "raise the limit, or choose a smaller network",
+				Msg:  fmt.Sprintf("an %s action needs %v, and %s is %v", v.task, v.e.Total.Beside(limit), who, limit.Beside(v.e.Total)),
+				Hint: b.raised(v.task, v.e.Total, limit, who),
 			}
 		}
 		memory := b.limit(v.e.Total)
@@ -259,6 +282,12 @@ func (b *planBuilder) timeouts() error {
 	}
 	if b.Threads != nil {
 		b.plan.Threads = b.Threads(b.plan.Parallel)
+	}
+	if n := b.Job.Resources.Threads; n > 0 {
+		b.plan.Threads = n
+		b.because("threads: %d of a train action, as the job file says", n)
+	} else if b.Unknown != "" {
+		b.because("threads: 1 of a train action: %s", b.Unknown)
 	}
 	t := b.Timeouts(disdel.TimingInput{
 		Past: past, Plan: b.plan, Job: b.Job, Data: b.Data, Work: b.Graph.Count().MACs, Rate: b.Rate,

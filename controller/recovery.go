@@ -13,6 +13,8 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	switch {
 	case a.Outcome == disdel.OutcomeCanceled: // somebody stopped the job
 		return m.fail(a.Failure)
+	case codeOf(a) == disdel.CodeUnreachable: // it was waited for as long as anything is
+		return m.fail(a.Failure)
 	case lostUpdate(a) && !m.publish:
 		return m.redo(a)
 	case lostReference(a):
@@ -29,6 +31,8 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 		return m.retry(s, a, r)
 	case s.task == disdel.TaskTrain && m.canProceed():
 		return m.without(0, s.member)
+	case s.task == disdel.TaskEvaluate && a.Failure != nil:
+		return m.unevaluated(explained(a.Failure, r.Why))
 	default:
 		return m.fail(explained(a.Failure, r.Why))
 	}
@@ -137,6 +141,6 @@ func (m *Manager) back(a disdel.Activation) []Order {
 	if m.saved != nil {
 		round = min(m.saved.Round, m.round)
 	}
-	m.held.forget(round)
+	m.forget(round)
 	return append(orders, m.startRound(round)...)
 }

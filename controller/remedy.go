@@ -2,15 +2,19 @@ package controller
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/limits"
 )
 
-// platformRetries is how often what the platform is to blame for is tried again, for one worker in one round.
-const platformRetries = 6
+// How often what the platform is to blame for is tried again, for one worker in one round. What was lost is no sign that it will be
+// again, and the job does not fail for it before long. An image that cannot be pulled seldom can the next time.
+const (
+	platformRetries = 6
+	lostRetries     = 24
+	imageRetries    = 1
+)
 
 // standardRetries is what Retries without a word mean. In a job file a limit of 0 allows none.
 var standardRetries = disdel.Retries{
@@ -26,33 +30,6 @@ type Attempts struct {
 	Crashes  int // this worker's in this round, for a defect of its own
 }
 
-// AttemptsBefore counts the failures among earlier activations: of the whole job, and of the work that failed is the newest
-// try of. earlier must not have failed itself.
-func AttemptsBefore(earlier []disdel.Activation, failed disdel.Activation) Attempts {
-	var n Attempts
-	for _, a := range earlier {
-		if !Failed(a.Outcome) {
-			continue
-		}
-		mine := a.Task == failed.Task && a.Round == failed.Round && a.Level == failed.Level && a.Member == failed.Member
-		if platformFault(a) {
-			n.Platform += countIf(mine)
-			continue
-		}
-		n.Job++
-		n.Worker += countIf(mine)
-		n.Crashes += countIf(mine && crashed(a))
-	}
-	return n
-}
-
-func countIf(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
 // RemedyInput is what a remedy is found by.
 type RemedyInput struct {
 	Activation disdel.Activation // that failed, with its peak, its heartbeats and its request
@@ -65,18 +42,16 @@ type RemedyInput struct {
 // Remedy is what is done about a failed activation.
 type Remedy struct {
 	Retry          bool
-	Limits         disdel.Limits // of the next try
-	Batch, Workers int           // above 0: plan again with these
-	After          time.Duration // before the next try
-	Producers      []disdel.UpdateID
+	Limits         disdel.Limits      // of the next try
+	Batch, Workers int                // above 0: plan again with these
+	After          time.Duration      // before the next try
 	Adjustment     *disdel.Adjustment // nil: the same limits
 	Why            string             // of the retry, or of the refusal with the limits that would pass
 }
 
 // Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. More memory or time
 // where that is what was missing, a smaller batch or more workers where a limit is at its ceiling, the same again where
-// nobody but the platform is to blame, nothing where it would fail again. Producers are the updates to be made anew before
-// the next try, where one was damaged. Whatever outcomes come, a sequence of remedies ends: every retry counts against the
+// nobody but the platform is to blame, nothing where it would fail again. Whatever outcomes come, a sequence of remedies ends: every retry counts against the
 // job's, the worker's or the platform's bound. It is pure.
 func Decide(in RemedyInput) Remedy {
 	d := decider{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
@@ -123,6 +98,13 @@ func kindOf(a disdel.Activation) disdel.Kind {
 	return a.Failure.Kind
 }
 
+func codeOf(a disdel.Activation) disdel.Code {
+	if a.Failure == nil {
+		return ""
+	}
+	return a.Failure.Code
+}
+
 // platformFault says whether nobody but the platform is to blame, so that the same may pass unchanged.
 func platformFault(a disdel.Activation) bool {
 	switch k := kindOf(a); a.Outcome {
@@ -140,7 +122,7 @@ func platformFault(a disdel.Activation) bool {
 // hopeless kinds fail again however often they are tried.
 func hopeless(k disdel.Kind) bool {
 	switch k {
-	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged:
+	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged, disdel.NoSpace:
 		return true
 	default:
 		return false
@@ -159,10 +141,12 @@ func (d *decider) choose() Remedy {
 		return d.memory()
 	case d.a.Outcome == disdel.OutcomeTimeout:
 		return d.time()
+	case codeOf(d.a) == disdel.CodeNeverServed:
+		return d.refuse("it would wait again")
 	case platformFault(d.a):
 		return d.again(d.pause(), "%v: the platform's doing, and the same limits may pass", d.a.Outcome)
-	case d.updateDamaged():
-		return d.producers()
+	case lostUpdate(d.a) || lostReference(d.a):
+		return d.again(d.pause(), "what another action had written was damaged on its way")
 	case d.a.Outcome == disdel.OutcomeDiverged:
 		return d.refuse("it would diverge again")
 	case d.a.Outcome == disdel.OutcomeCorrupt:
@@ -206,7 +190,7 @@ func (d *decider) pause() time.Duration {
 	for range d.Attempts.Platform + d.Attempts.Worker {
 		after = min(2*after, most)
 	}
-	if d.a.Failure != nil && strings.Contains(d.a.Failure.Error(), "in the last minute") {
+	if codeOf(d.a) == disdel.CodeQuotaMinute {
 		after = max(after, time.Minute)
 	}
 	return after
@@ -217,7 +201,7 @@ func (d *decider) bounded(r Remedy) Remedy {
 	n := d.Attempts
 	switch {
 	case d.Patient:
-	case platformFault(d.a) && n.Platform >= platformRetries:
+	case platformFault(d.a) && n.Platform >= d.platformBound():
 		return d.refuse("the platform has failed it %d times in this round; ask its admin", n.Platform+1)
 	case platformFault(d.a):
 	case d.retries.Limit == 0 || d.retries.PerWorker == 0:
@@ -230,47 +214,15 @@ func (d *decider) bounded(r Remedy) Remedy {
 	return r // the Manager keeps the job within its budget
 }
 
-// updateDamaged says whether what another action had written is to blame: an update of a worker or of a cluster, or the
-// reference that a round starts from.
-func (d *decider) updateDamaged() bool {
-	if d.a.Failure == nil {
-		return false
-	}
-	text := d.a.Failure.Error()
-	switch kindOf(d.a) {
-	case disdel.Corrupt:
-		return strings.Contains(text, "read update")
-	case disdel.NotFound:
-		return strings.Contains(text, "fetch update") || strings.Contains(text, "fetch reference")
+func (d *decider) platformBound() int {
+	switch {
+	case codeOf(d.a) == disdel.CodeImageMissing:
+		return imageRetries
+	case d.a.Outcome == disdel.OutcomeLost:
+		return lostRetries
 	default:
-		return false
+		return platformRetries
 	}
-}
-
-// producers are to write their updates again. Those that the failure names, else all of the cluster; for a reference the
-// top of the tree in the round before.
-func (d *decider) producers() Remedy {
-	r := d.again(d.pause(), "an update was damaged on its way: it is made again")
-	text := d.a.Failure.Error() + " "
-	var all []disdel.UpdateID
-	switch l := d.a.Level; {
-	case d.a.Task != disdel.TaskAggregate && d.a.Round > 0:
-		all = []disdel.UpdateID{{Round: d.a.Round - 1, Level: len(d.Plan.Levels)}}
-	case l >= 1 && l <= len(d.Plan.Levels) && d.a.Member < len(d.Plan.Levels[l-1].Clusters):
-		for _, m := range d.Plan.Levels[l-1].Clusters[d.a.Member] {
-			all = append(all, disdel.UpdateID{Round: d.a.Round, Level: l - 1, Member: m})
-		}
-	}
-	for _, id := range all {
-		place := fmt.Sprintf("round %d/level %d/%d", id.Round, id.Level, id.Member)
-		if strings.Contains(text, place+":") || strings.Contains(text, place+" ") {
-			r.Producers = append(r.Producers, id)
-		}
-	}
-	if len(r.Producers) == 0 {
-		r.Producers = all
-	}
-	return r
 }
 
 // Refused is the outcome of an invocation that the platform did not take.
@@ -282,7 +234,7 @@ func Refused(err *disdel.Error) disdel.Outcome {
 		return disdel.OutcomeCanceled
 	case err.Kind == disdel.OverLimit:
 		return disdel.OutcomeTooLarge
-	case err.Kind == disdel.Unavailable && strings.Contains(err.Error(), "Too many"):
+	case err.Code == disdel.CodeQuotaMinute || err.Code == disdel.CodeQuotaConcurrent:
 		return disdel.OutcomeThrottled
 	default:
 		return disdel.OutcomeInternalError

@@ -1,13 +1,11 @@
 package controller
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
@@ -108,7 +106,15 @@ func TestDecide(t *testing.T) {
 		{"the job's retries are used up", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Attempts.Job = 6 }}, "no", "6 retries are used up (reliability.retries.limit)"},
 		{"the worker's are", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) { in.Attempts.Worker = 3 }}, "no", "perWorker)"},
 		{"the platform is not counted with them", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Attempts = Attempts{Job: 6, Worker: 3, Platform: 5} }}, "again", "platform"},
-		{"but not for ever", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Attempts.Platform = 6 }}, "no", "failed it 7 times"},
+		{"but not for ever", disdel.OutcomeInternalError, disdel.Unavailable, []change{func(in *RemedyInput) { in.Attempts.Platform = 6 }}, "no", "failed it 7 times"},
+		{"what was lost longer", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Attempts.Platform = 23 }}, "again", "platform"},
+		{"and an image that is missing hardly", disdel.OutcomeStartFailure, disdel.Unavailable, []change{func(in *RemedyInput) {
+			in.Attempts.Platform, in.Activation.Failure.Code = 1, disdel.CodeImageMissing
+		}}, "no", "failed it 2 times"},
+		{"never served", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Activation.Failure.Code = disdel.CodeNeverServed }}, "no", "wait again"},
+		{"a damaged update", disdel.OutcomeCorrupt, disdel.Corrupt, []change{func(in *RemedyInput) {
+			in.Activation.Task, in.Activation.Failure.Msg = disdel.TaskAggregate, "read update: the checksum is wrong"
+		}}, "again", "damaged on its way"},
 	} {
 		in := remedyInput(c.outcome, c.kind)
 		for _, f := range c.change {
@@ -144,7 +150,7 @@ func TestPauses(t *testing.T) {
 		}
 	}
 	in = remedyInput(disdel.OutcomeThrottled, disdel.Unavailable)
-	in.Activation.Failure.Msg = "Too many requests in the last minute (count: 61, allowed: 60)."
+	in.Activation.Failure.Code = disdel.CodeQuotaMinute
 	if got := Decide(in).After; got != time.Minute {
 		t.Errorf("the minute's quota: %v", got)
 	}
@@ -153,27 +159,31 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// A damaged update is made again by whoever made it: the one that the failure names, else every member.
-func TestADamagedUpdateIsMadeAgain(t *testing.T) {
-	in := remedyInput(disdel.OutcomeCorrupt, disdel.Corrupt)
-	in.Activation.Task, in.Activation.Level, in.Activation.Member = disdel.TaskAggregate, 1, 0
-	in.Activation.Failure.Msg = "read update job-1/round 0/level 0/1: the checksum is wrong"
-	if diff := cmp.Diff([]disdel.UpdateID{{Level: 0, Member: 1}}, Decide(in).Producers); diff != "" {
-		t.Errorf("named (-want +got):\n%s", diff)
+// attemptsBefore counts the failures among earlier activations: of the whole job, and of the work that failed is the newest
+// try of. earlier must not have failed itself.
+func attemptsBefore(earlier []disdel.Activation, failed disdel.Activation) Attempts {
+	var n Attempts
+	for _, a := range earlier {
+		if !Failed(a.Outcome) {
+			continue
+		}
+		mine := a.Task == failed.Task && a.Round == failed.Round && a.Level == failed.Level && a.Member == failed.Member
+		if platformFault(a) {
+			n.Platform += countIf(mine)
+			continue
+		}
+		n.Job++
+		n.Worker += countIf(mine)
+		n.Crashes += countIf(mine && crashed(a))
 	}
-	in.Activation.Failure.Msg = "read update: the checksum is wrong"
-	if got := Decide(in); !got.Retry || len(got.Producers) != 2 {
-		t.Errorf("unnamed: %+v", got)
+	return n
+}
+
+func countIf(yes bool) int {
+	if yes {
+		return 1
 	}
-	in.Activation.Failure.Kind, in.Activation.Failure.Msg = disdel.NotFound, "fetch update: job-1/round 0/level 0/0"
-	if diff := cmp.Diff([]disdel.UpdateID{{Level: 0, Member: 0}}, Decide(in).Producers); diff != "" {
-		t.Errorf("vanished (-want +got):\n%s", diff)
-	}
-	in = remedyInput(disdel.OutcomeCorrupt, disdel.Corrupt)
-	in.Activation.Round, in.Activation.Failure.Msg = 3, "read update job-1/round 3/level 2147483647/0: the checksum is wrong"
-	if diff := cmp.Diff([]disdel.UpdateID{{Round: 2, Level: 1}}, Decide(in).Producers); diff != "" {
-		t.Errorf("reference (-want +got):\n%s", diff)
-	}
+	return 0
 }
 
 // What counts against which bound.
@@ -184,7 +194,7 @@ func TestAttemptsBefore(t *testing.T) {
 		return a
 	}
 	failed := of(disdel.OutcomeDeveloperError, disdel.Crashed, 1, 1)
-	got := AttemptsBefore([]disdel.Activation{
+	got := attemptsBefore([]disdel.Activation{
 		of(disdel.OutcomeSuccess, disdel.UnknownKind, 0, 1), of(disdel.OutcomePaused, disdel.UnknownKind, 1, 1), of(disdel.OutcomeCanceled, disdel.Canceled, 1, 1),
 		of(disdel.OutcomeLost, disdel.Lost, 1, 1), of(disdel.OutcomeLost, disdel.Lost, 1, 0), of(disdel.OutcomeOutOfMemory, disdel.OOM, 0, 1),
 		of(disdel.OutcomeOutOfMemory, disdel.OOM, 1, 1), of(disdel.OutcomeDeveloperError, disdel.Crashed, 1, 1), of(disdel.OutcomeTimeout, disdel.Timeout, 1, 0),
@@ -207,7 +217,7 @@ func TestRemediesEnd(t *testing.T) {
 		limits := in.Activation.Limits
 		var before []disdel.Activation
 		for n := 0; ; n++ {
-			if most := retries.Limit + platformRetries*in.Plan.Workers + 1; n > most {
+			if most := retries.Limit + lostRetries*in.Plan.Workers + 1; n > most {
 				t.Fatalf("%d failures and no end in sight, bound %d", n, most)
 			}
 			a := &in.Activation
@@ -217,7 +227,7 @@ func TestRemediesEnd(t *testing.T) {
 			a.Failure = &disdel.Error{Kind: disdel.Kind(rapid.IntRange(0, int(disdel.Internal)).Draw(t, "kind")), Msg: rapid.SampledFrom([]string{"x", "read update", "fetch update"}).Draw(t, "text")}
 			a.Peak = disdel.Bytes(rapid.IntRange(0, 600).Draw(t, "peak")) * disdel.MB
 			a.Beats = slices.Repeat(progress(rapid.IntRange(0, 50).Draw(t, "batches"), 50), rapid.IntRange(0, 2).Draw(t, "beats"))
-			in.Attempts = AttemptsBefore(before, *a)
+			in.Attempts = attemptsBefore(before, *a)
 			r := Decide(in)
 			if r.Why == "" {
 				t.Errorf("%v: no reason", a.Outcome)
@@ -245,7 +255,7 @@ func TestRemediesEnd(t *testing.T) {
 // An invocation that was not taken has an outcome too.
 func TestRefused(t *testing.T) {
 	for want, e := range map[disdel.Outcome]*disdel.Error{
-		disdel.OutcomeThrottled:     {Kind: disdel.Unavailable, Err: fmt.Errorf("Too many requests in the last minute (count: 61, allowed: 60).")},
+		disdel.OutcomeThrottled:     {Kind: disdel.Unavailable, Code: disdel.CodeQuotaMinute},
 		disdel.OutcomeInternalError: {Kind: disdel.Unavailable, Msg: "nobody there"},
 		disdel.OutcomeTooLarge:      {Kind: disdel.OverLimit},
 		disdel.OutcomeCanceled:      {Kind: disdel.Canceled},

@@ -29,6 +29,8 @@ type Spec struct {
 	From    *disdel.Checkpoint // where it goes on; nil: from the start
 	Done    []disdel.Round     // what was done before
 	Resumes int                // times that it was taken up, this one included
+	Best    *disdel.Best       // whose weights are written; nil: nobody's before From
+	Stopped string             // why training had ended before its last epoch
 }
 
 // work is one invocation of a slot in a round.
@@ -169,6 +171,17 @@ func (s *Spec) checkpoint(round int, part string) string {
 // CheckpointFolder is where the checkpoints of a job are, below the models.
 func CheckpointFolder(id disdel.JobID) string { return path.Join("checkpoints", string(id)) }
 
+// keepsBest tells whether the model gets the weights of the best evaluation.
+func (s *Spec) keepsBest() bool {
+	return s.stopsByEvaluations() && s.Job.Training.EarlyStop.Keep == disdel.KeepBest
+}
+
+// stopsByEvaluations tells whether the job stops by what held-out rows say.
+func (s *Spec) stopsByEvaluations() bool {
+	e := s.Job.Training.EarlyStop
+	return e != nil && e.Metric != disdel.MetricLoss && s.Plan.HeldOut > 0
+}
+
 // target is DiSDeL's epsilon: 0 where the job has none.
 func (s *Spec) target() float64 {
 	if e := s.Job.Training.EarlyStop; e != nil && e.Metric == "loss" {
@@ -178,8 +191,8 @@ func (s *Spec) target() float64 {
 }
 
 // aggregate makes the invocation of one cluster, of the members that are there. publish adds the writing of the final weights;
-// from is the checkpoint of what it comes to, "" where there is none yet.
-func (s *Spec) aggregate(w work, height, cluster int, members []int, publish bool, from string) disdel.Invocation {
+// from is the checkpoint of what it comes to, "" where there is none yet; checkpoint is where one is to be written.
+func (s *Spec) aggregate(w work, height, cluster int, members []int, publish bool, from, checkpoint string) disdel.Invocation {
 	limits, action := s.limits(disdel.TaskAggregate, w)
 	a := s.Job.Distribution.Aggregation
 	req := disdel.AggregateRequest{
@@ -193,8 +206,8 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, publish boo
 	if publish {
 		req.Models, req.Path, req.From = s.Models, s.Output, from
 	}
-	if req.Top && !publish && s.checkpointDue(w.round) {
-		req.Models, req.Checkpoint = s.Models, s.checkpoint(w.round+1, "reference")
+	if checkpoint != "" {
+		req.Models, req.Checkpoint = s.Models, checkpoint
 	}
 	return s.invocation(slot{disdel.TaskAggregate, height, cluster}, w, req)
 }

@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -19,6 +21,7 @@ type Resolved struct {
 	Graph   *model.Graph
 	Data    disdel.DataInfo
 	Labels  []string // class names, where the data set has them
+	Notes   []string // what was made of the job that its file does not say
 }
 
 // Locator gives the place of a field in the job file, 0 where there is none.
@@ -122,13 +125,32 @@ func (r *resolver) network() {
 	if len(r.faults) > 0 && !r.found || m.Name == "" && len(m.Layers) == 0 && m.Custom == "" {
 		return
 	}
-	g, err := model.Build(r.Network)
+	if slices.ContainsFunc(r.faults, func(f disdel.Fault) bool { return strings.HasPrefix(f.Path, "model.") }) {
+		return // to build it would say the same again
+	}
+	g, err := model.Build(r.twoClasses())
 	if err != nil {
 		e := disdel.AsError(err)
-		r.fault("model", e.Hint, "the network does not fit the data: %s", e.Error())
+		r.fault("model", e.Hint, "the network cannot be built for inputs of %v: %s", r.Network.Input, cmp.Or(e.Msg, e.Error()))
 		return
 	}
 	r.Graph = g
+	if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return p.Trainable }) {
+		r.fault("model", "add a dense or a convolution layer", "the network has no weights, and so nothing to learn")
+	}
+}
+
+// twoClasses is the network, in which for data of two classes a single sigmoid output has become two of a softmax: the same
+// classifier, by the difference of the two, in a form that every loss takes.
+func (r *resolver) twoClasses() disdel.Network {
+	if !r.found || r.Resolved.Data.Classes != 2 {
+		return r.Network
+	}
+	if layers, ok := model.TwoOutputs(r.Network.Layers); ok {
+		r.Network.Layers = layers
+		r.Notes = append(r.Notes, "the network's single sigmoid output stands for two classes: it is trained as two outputs with softmax, which is the same classifier")
+	}
+	return r.Network
 }
 
 // custom holds the network that a job names against what its binary describes.
@@ -164,17 +186,21 @@ func (r *resolver) fit() {
 	case workers > d.Train:
 		r.fault("distribution.workers", "", "%d workers, and only %d training rows", workers, d.Train)
 	case t.BatchSize > shard:
-		r.fault("training.batchSize", fmt.Sprintf("use at most %d", shard), "%d rows a batch, and the smallest shard has %d", t.BatchSize, shard)
+		hint := fmt.Sprintf("use at most %d", shard)
+		if most := d.Train / t.BatchSize; workers > 1 && most > 0 {
+			hint = fmt.Sprintf("at most %s with batch %d, or a batch of at most %d", count(most, "worker"), t.BatchSize, shard)
+		}
+		r.fault("training.batchSize", hint, "%d rows a batch, and the smallest shard has %d", t.BatchSize, shard)
 	}
-	if e := t.EarlyStop; e != nil && e.Metric == "valLoss" && d.HeldOut == 0 {
-		r.fault("training.earlyStop.metric", "raise data.split.validation", "valLoss needs held-out rows, and there are none")
+	if e := t.EarlyStop; e != nil && e.Metric != disdel.MetricLoss && d.HeldOut == 0 {
+		r.fault("training.earlyStop.metric", "raise data.split.validation", "%s needs held-out rows, and there are none", e.Metric)
 	}
 	if r.Graph == nil {
 		return
 	}
 	binary := t.Loss == "binaryCrossEntropy"
 	if (t.Loss == "crossEntropy" || binary) && r.Graph.Output().Len() != d.Classes {
-		r.fault("model", "", "the network has %d outputs, and the data %d classes", r.Graph.Output().Len(), d.Classes)
+		r.fault("model", fmt.Sprintf("write units: %d in its last dense layer", d.Classes), "the network has %d outputs, and the data %d classes", r.Graph.Output().Len(), d.Classes)
 	}
 	// Its logarithms are clamped outside 0 to 1, where the gradient no longer leads anywhere.
 	last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op

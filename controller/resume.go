@@ -30,6 +30,13 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 			Hint: "leave training.epochs, training.batchSize and distribution as they were, or submit the job anew",
 		}
 	}
+	over := c.Round == r.Plan.Rounds // nothing was left to train
+	if over && spec.Plan.Rounds == c.Round {
+		return nil
+	}
+	if early := len(r.Rounds); over && early > 0 && r.Rounds[early-1].Round+1 < c.Round || r.Status == disdel.StatusSucceeded {
+		return no("its training has ended, and the job now has %d rounds", spec.Plan.Rounds)
+	}
 	if c.Round >= spec.Plan.Rounds {
 		return no("the job now has %d rounds, and its checkpoint is of round %d", spec.Plan.Rounds, c.Round+1)
 	}
@@ -46,4 +53,58 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 		return no("round %d begins in the middle of an epoch, which %d workers began and not %d", c.Round+1, r.Plan.Workers, spec.Plan.Workers)
 	}
 	return nil
+}
+
+// TakeUp has a job go on from a checkpoint of its record: with the rounds that were done, and the best of them where its weights
+// are there. Those of a round after the checkpoint are not, since that round is made anew, and may come out otherwise.
+func TakeUp(r disdel.Record, spec *Spec, c disdel.Checkpoint) {
+	spec.From = &c
+	last := c.Round - 1
+	for _, round := range r.Rounds {
+		if round.Round < c.Round {
+			spec.Done = append(spec.Done, round)
+		}
+	}
+	over := c.Round >= spec.Plan.Rounds
+	if over {
+		spec.Stopped = r.Stopped
+		last = trainedLast(r)
+	}
+	if n := len(spec.Done); n == 0 || spec.Done[n-1].Round < last {
+		if round, ok := rebuilt(r, last); ok {
+			spec.Done = append(spec.Done, round)
+		}
+	}
+	if r.Best != nil && r.Best.Round < c.Round {
+		spec.Best = r.Best
+	}
+}
+
+// trainedLast is the newest round that train actions have ended in.
+func trainedLast(r disdel.Record) (round int) {
+	for _, a := range r.Activations {
+		if a.Task == disdel.TaskTrain {
+			round = max(round, a.Round)
+		}
+	}
+	return round
+}
+
+// rebuilt is a round that the controller did not live to keep, from its train actions. ok is false where not all of them are known.
+func rebuilt(r disdel.Record, round int) (out disdel.Round, ok bool) {
+	losses := map[int]float64{}
+	for _, a := range r.Activations {
+		if a.Task == disdel.TaskTrain && a.Round == round && a.Loss != nil {
+			losses[a.Member] = *a.Loss
+		}
+	}
+	if len(losses) == 0 || len(losses) != r.Plan.Workers || len(r.Plan.Shards) < r.Plan.Workers {
+		return out, false
+	}
+	var sum, rows float64
+	for w := range r.Plan.Workers {
+		n := float64(r.Plan.Shards[w].Len())
+		sum, rows = sum+losses[w]*n, rows+n
+	}
+	return disdel.Round{Round: round, TrainLoss: sum / max(rows, 1)}, true
 }

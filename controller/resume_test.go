@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -57,5 +59,78 @@ func TestTheBatchThatFailuresLedToIsKept(t *testing.T) {
 	}
 	if n := Adjusted(r).Training.BatchSize; n != 8 {
 		t.Errorf("batch %d, want 8", n)
+	}
+}
+
+// A job that is taken up again knows the rounds that were done, one too that its controller did not live to keep, and whose
+// weights are the best.
+func TestAResumeKnowsWhatWasDone(t *testing.T) {
+	trained := func(round, worker int, loss float64) disdel.Activation {
+		return disdel.Activation{Invocation: disdel.Invocation{Task: disdel.TaskTrain, Round: round, Member: worker}, Outcome: disdel.OutcomeSuccess, Loss: &loss}
+	}
+	r := disdel.Record{
+		Plan:        disdel.Plan{Workers: 2, Rounds: 9, Shards: []disdel.Rows{{End: 1}, {Start: 1, End: 4}}},
+		Rounds:      []disdel.Round{{Round: 0, TrainLoss: 3}, {Round: 1, TrainLoss: 2}},
+		Activations: []disdel.Activation{trained(1, 0, 9), trained(2, 0, 1), trained(2, 1, 2)},
+		Best:        &disdel.Best{Round: 1}, Stopped: "enough",
+	}
+	spec := Spec{Plan: r.Plan}
+	TakeUp(r, &spec, disdel.Checkpoint{Round: 3})
+	if len(spec.Done) != 3 || spec.Done[2].TrainLoss != 1.75 || spec.Best == nil || spec.Stopped != "" {
+		t.Errorf("%+v, best %v, %q", spec.Done, spec.Best, spec.Stopped)
+	}
+	spec = Spec{Plan: r.Plan}
+	TakeUp(r, &spec, disdel.Checkpoint{Round: 1})
+	if len(spec.Done) != 1 || spec.Best != nil {
+		t.Errorf("%+v, best %v: its weights are made anew", spec.Done, spec.Best)
+	}
+	spec = Spec{Plan: r.Plan}
+	TakeUp(r, &spec, disdel.Checkpoint{Round: 9}) // it stopped early, after three rounds
+	if len(spec.Done) != 3 || spec.Done[2].Round != 2 || spec.Stopped != "enough" {
+		t.Errorf("%+v, %q", spec.Done, spec.Stopped)
+	}
+	for rounds, ok := range map[int]bool{9: true, 12: false, 5: false} {
+		spec := Spec{Plan: disdel.Plan{Workers: 2, Rounds: rounds, Epochs: 1, Shards: r.Plan.Shards}}
+		if err := CheckResume(r, spec, disdel.Checkpoint{Round: 9}); (err == nil) != ok {
+			t.Errorf("%d rounds: %v", rounds, err)
+		}
+	}
+}
+
+// A job whose evaluation always fails has its model; a resume repeats the evaluation alone, and describes the model anew.
+func TestAnEvaluationThatFailsDoesNotCostTheModel(t *testing.T) {
+	for _, outcome := range []disdel.Outcome{disdel.OutcomeTimeout, disdel.OutcomeOutOfMemory} {
+		in(t, func(t *testing.T, s *surroundings) {
+			fails := true
+			s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+				a, err := passes(ctx, inv)
+				if inv.Task == disdel.TaskEvaluate && fails {
+					a.Outcome, a.Result, a.Failure = outcome, nil, &disdel.Error{Kind: disdel.Timeout, Msg: "no end"}
+				}
+				return a, err
+			}
+			spec := runSpec(1, 2)
+			spec.Plan.HeldOut, spec.Job.Training.ValidateEvery = 100, 0
+			spec.Job.Reliability.CheckpointEvery, spec.Job.Reliability.Retries.Limit = 1, 1
+			rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+			if err != nil || rec.Status != disdel.StatusSucceeded || rec.Model == nil || rec.Unevaluated == nil || len(rec.Warnings) == 0 {
+				t.Fatalf("%v: %+v, %v", outcome, rec, err)
+			}
+			if len(rec.Rounds) != 2 || rec.Rounds[1].NotEvaluated == "" {
+				t.Errorf("rounds %+v", rec.Rounds)
+			}
+			fails, s.calls = false, nil
+			TakeUp(*rec, &spec, disdel.Checkpoint{Round: 2, Path: "p"})
+			spec.Resumes = 1
+			rec, err = s.controller().Resume(t.Context(), spec, *rec)
+			if err != nil || rec.Status != disdel.StatusSucceeded || rec.Unevaluated != nil || len(rec.Rounds) != 2 || rec.Rounds[1].Accuracy == nil {
+				t.Fatalf("%v: %+v, %v", outcome, rec, err)
+			}
+			for _, call := range s.calls {
+				if strings.Contains(call, "/train/") {
+					t.Errorf("%s: it is trained already", call)
+				}
+			}
+		})
 	}
 }

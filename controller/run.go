@@ -39,20 +39,23 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 		rec.Origin = spec.Origin
 	}
 	rec.Rounds, rec.Resumes, rec.Checkpoint, rec.Plan = spec.Done, spec.Resumes, spec.From, spec.Plan
+	rec.Best, rec.Unevaluated, rec.Learned, rec.Warnings = spec.Best, nil, nil, nil
 	return c.run(ctx, spec, &rec)
 }
 
 func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*disdel.Record, error) {
 	r := &run{
 		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
-		manager: NewManager(spec), before: rec.Phases, cost: bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations)), evaluations: rec.EvaluationGBs},
-		prepared: map[disdel.ActionName]disdel.Limits{}, seen: map[slot]*watched{},
+		manager: NewManager(spec), before: rec.Phases,
+		cost:     bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations)), evaluations: rec.EvaluationGBs},
+		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{}, seen: map[slot]*watched{},
+		progress: make(chan []disdel.Progress),
 	}
 	// A job is acknowledged only once its record is on disk.
 	if err := c.cfg.Recorder.Save(ctx, r.rec); err != nil {
 		return nil, err
 	}
-	c.cfg.Observe(Notice{Planned: r.rec})
+	r.observe(Notice{Planned: r.rec})
 	r.saver = newSaver(c.cfg.Recorder, r.log)
 	r.execute(ctx)
 	r.saver.close()
@@ -74,13 +77,18 @@ type run struct {
 	unalarm context.CancelFunc
 	ledger  ledger
 	cost    bill
+	warned  bool            // of a checkpoint that could not be written
 	final   disdel.ModelRef // what the action that wrote the final weights said of them
 	before  disdel.Phases   // of the runs of this job before this one
 
 	mu       sync.Mutex
 	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
+	remade   map[disdel.ActionName]time.Time     // guarded by mu: when an action that was gone was created again
 
+	progress   chan []disdel.Progress
 	seen       map[slot]*watched
+	silent     outages
+	served     bool // an activation of this run has ended by itself
 	began      time.Time
 	roundStart time.Time
 	phaseStart map[disdel.Task]time.Time
@@ -112,6 +120,11 @@ func (r *run) execute(ctx context.Context) {
 	}
 	noMore()
 	r.windDown(ctx, stop)
+	if r.silent.now != nil {
+		over := *r.silent.now
+		over.Until = r.c.cfg.Now()
+		r.outageOver(over)
+	}
 	r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 }
 
@@ -132,6 +145,7 @@ func (r *run) loop(ctx, work context.Context) {
 	defer tick.Stop()
 	deadline := r.deadline()
 	defer deadline.Stop()
+	defer r.lookOn(ctx)()
 	for ended := false; !ended; {
 		select {
 		case e := <-r.events:
@@ -140,7 +154,11 @@ func (r *run) loop(ctx, work context.Context) {
 			r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began)) // a resume goes on from what is saved
 			r.saver.save(r.rec)
 		case <-tick.C:
-			r.look(ctx)
+			r.lookAtPlatform()
+			r.lookAtQuiet()
+		case p := <-r.progress:
+			r.watch(p)
+			r.observe(Notice{Progress: p})
 		case <-deadline.C:
 			ended = r.obey(work, r.manager.Step(Event{Kind: EventDeadline, Err: r.pastDeadline()}))
 		case <-ctx.Done():
@@ -160,6 +178,9 @@ func (r *run) deadline() *time.Timer {
 }
 
 func (r *run) pastDeadline() *disdel.Error {
+	if o, down := r.c.cfg.Invoker.Outage(); down {
+		return r.goneFor(o)
+	}
 	return &disdel.Error{
 		Kind: disdel.Timeout, Op: "run job", Job: r.spec.ID,
 		Msg:  "the job's deadline of " + r.spec.Job.Reliability.Deadline.String() + " has passed",
@@ -181,17 +202,20 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.alarm(o)
 		case OrderAdjust:
 			r.rec.Adjustments = append(r.rec.Adjustments, o.Adjustment)
-			r.c.cfg.Observe(Notice{Adjusted: &o.Adjustment})
+			r.observe(Notice{Adjusted: &o.Adjustment})
 		case OrderPlan:
 			r.rec.Plan = o.Plan
 		case OrderCheckpoint:
 			r.rec.Checkpoint = &o.Checkpoint
+			r.keepRound(o.Round)
 		case OrderForget, OrderSweep:
 			r.forget(work, o)
 		case OrderRound:
 			r.roundOver(o.Round)
+		case OrderBest:
+			r.rec.Best = &o.Best
 		case OrderFinish:
-			r.rec.Status, r.rec.Failure, r.rec.Stopped = o.Status, o.Failure, o.Stopped
+			r.rec.Status, r.rec.Failure, r.rec.Stopped, r.rec.Unevaluated = o.Status, o.Failure, o.Stopped, o.Blind
 			ended = true
 		}
 	}
@@ -225,7 +249,7 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 		e := r.attend(work, inv, after)
 		r.events <- e
 	})
-	r.c.cfg.Observe(Notice{Invoked: &inv})
+	r.observe(Notice{Invoked: &inv})
 }
 
 // alarm has the manager told when time has passed, unless the job ends or another alarm is set before.
@@ -269,6 +293,11 @@ func (r *run) attend(work context.Context, inv disdel.Invocation, after time.Dur
 		return refused(inv, err)
 	}
 	id, err := r.c.cfg.Invoker.Invoke(work, inv)
+	if disdel.KindOf(err) == disdel.NotFound { // the platform was started again without what it had
+		if err = r.prepareAnew(work, inv); err == nil {
+			id, err = r.c.cfg.Invoker.Invoke(work, inv)
+		}
+	}
 	if err != nil {
 		return refused(inv, err)
 	}
@@ -289,11 +318,30 @@ func (r *run) prepare(ctx context.Context, inv disdel.Invocation) error {
 	if r.prepared[inv.Action] == inv.Limits {
 		return nil
 	}
+	return r.make(ctx, inv)
+}
+
+// make creates an action; the caller holds the lock.
+func (r *run) make(ctx context.Context, inv disdel.Invocation) error {
 	err := r.c.cfg.Invoker.Prepare(ctx, Package(r.spec.ID), []disdel.ActionPlan{{Task: inv.Task, Name: inv.Action, Limits: inv.Limits}})
 	if err == nil {
 		r.prepared[inv.Action] = inv.Limits
 	}
 	return err
+}
+
+// remadeFor is for how long an action that was created again is taken to be there: all its invocations find out together.
+const remadeFor = 5 * time.Second
+
+// prepareAnew creates an action that is gone.
+func (r *run) prepareAnew(ctx context.Context, inv disdel.Invocation) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at, ok := r.remade[inv.Action]; ok && r.c.cfg.Now().Sub(at) < remadeFor {
+		return nil
+	}
+	r.remade[inv.Action] = r.c.cfg.Now()
+	return r.make(ctx, inv)
 }
 
 func refused(inv disdel.Invocation, err error) Event {
@@ -315,23 +363,43 @@ func (r *run) keep(e *Event) {
 	a.Beats = r.beats(a)
 	e.Activation = a
 	r.open--
+	r.served = r.served || e.Kind == EventEnded && a.Outcome != disdel.OutcomeLost
+	r.closed(a.Invocation)
 	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
 		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
 	}
 	r.wrote(a)
+	r.learned(&a)
 	e.Rate = r.cost.rate()
 	r.cost.ended(a, r.c.cfg.Now())
 	e.Spent = r.cost.spent(r.c.cfg.Now())
 	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.total(), r.cost.evaluations
 	r.ledger.add(r.rec, a)
-	r.c.cfg.Observe(Notice{Ended: &a})
+	r.observe(Notice{Ended: &a})
+}
+
+// learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept, and how
+// many processors its container found, which the next job there goes by.
+func (r *run) learned(a *disdel.Activation) {
+	var res disdel.TrainResult
+	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
+		a.Loss = &res.Loss
+		r.rec.Plan.Platform.Found = max(r.rec.Plan.Platform.Found, res.Usage.Found)
+	}
 }
 
 // wrote keeps what the action that wrote the final weights said of them.
 func (r *run) wrote(a disdel.Activation) {
 	var res disdel.AggregateResult
-	if a.Task == disdel.TaskAggregate && json.Unmarshal(a.Result, &res) == nil && res.Checksum != "" {
+	if (a.Task != disdel.TaskAggregate && a.Task != disdel.TaskTrain) || json.Unmarshal(a.Result, &res) != nil {
+		return
+	}
+	if a.Task == disdel.TaskAggregate && res.Checksum != "" {
 		r.final.Checksum, r.final.Size = res.Checksum, res.Size
+	}
+	if res.Unsaved != nil && !r.warned { // both results call it so
+		r.warned = true
+		r.log.WithError(res.Unsaved).WithField("round", a.Round).Warn("a checkpoint could not be written: the job goes on, and a resume would begin at an earlier round")
 	}
 }
 
@@ -347,17 +415,22 @@ func (r *run) roundOver(round disdel.Round) {
 	now := r.c.cfg.Now()
 	round.Duration = disdel.Millis(now.Sub(r.roundStart))
 	r.roundStart = now
-	for n := len(r.rec.Rounds); n > 0 && r.rec.Rounds[n-1].Round >= round.Round; n-- { // the job went back
-		r.rec.Rounds = slices.Clone(r.rec.Rounds[:n-1])
-	}
-	r.rec.Rounds = append(r.rec.Rounds, round)
+	r.keepRound(round)
 	if round.Accuracy != nil {
 		r.rec.Accuracy, r.rec.Loss = *round.Accuracy, *round.Loss
 	}
 	if f := r.c.cfg.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
-		r.c.cfg.Observe(Notice{Forecast: f})
+		r.observe(Notice{Forecast: f})
 	}
-	r.c.cfg.Observe(Notice{Round: &round})
+	r.observe(Notice{Round: &round})
+}
+
+// keepRound puts a round in place of any from that one on: the job may have gone back.
+func (r *run) keepRound(round disdel.Round) {
+	for n := len(r.rec.Rounds); n > 0 && r.rec.Rounds[n-1].Round >= round.Round; n-- {
+		r.rec.Rounds = slices.Clone(r.rec.Rounds[:n-1])
+	}
+	r.rec.Rounds = append(r.rec.Rounds, round)
 }
 
 // sinceFirst is the time that the rounds have taken so far, the one that is under way too. What lay between two runs of the
@@ -370,17 +443,30 @@ func (r *run) sinceFirst() disdel.Millis {
 	return d
 }
 
-// look shows how far the actions are. A store that does not answer costs the onlooker the picture, not the job.
-func (r *run) look(ctx context.Context) {
+// lookOn reads how far the actions are, again and again until the stop that it returns is called, beside the loop, which never waits
+// for the store. One that does not answer costs the onlooker the picture, not the job.
+func (r *run) lookOn(ctx context.Context) (stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	r.flying.Go(func() {
+		for wait(ctx, r.c.cfg.Tick) {
+			p, err := r.look(ctx)
+			if err != nil {
+				r.log.WithError(err).Debug("no progress to be had")
+				continue
+			}
+			select {
+			case r.progress <- p:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return stop
+}
+
+func (r *run) look(ctx context.Context) ([]disdel.Progress, error) {
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
-	p, err := r.c.cfg.Board.Progress(ctx, r.spec.ID)
-	if err != nil {
-		r.log.WithError(err).Debug("no progress to be had")
-		return
-	}
-	r.watch(p)
-	r.c.cfg.Observe(Notice{Progress: p})
+	return r.c.cfg.Board.Progress(ctx, r.spec.ID)
 }
 
 // windDown lets what still runs come to an end: at once after success, after a cancel and a grace period otherwise.

@@ -27,6 +27,9 @@ type surroundings struct {
 	end     func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error)
 	prepare func(ctx context.Context) error
 	remove  func(ctx context.Context) error
+	outage  func() (disdel.Outage, bool)
+	invoke  func(inv disdel.Invocation) error
+	see     func(ctx context.Context) ([]disdel.Progress, error)
 	save    func(ctx context.Context, r *disdel.Record) error
 }
 
@@ -36,8 +39,11 @@ func (s *surroundings) called(format string, args ...any) {
 	s.calls = append(s.calls, fmt.Sprintf(format, args...))
 }
 
-func (s *surroundings) Limits(context.Context) (disdel.PlatformLimits, error) {
-	return disdel.PlatformLimits{}, nil
+func (s *surroundings) Outage() (disdel.Outage, bool) {
+	if s.outage != nil {
+		return s.outage()
+	}
+	return disdel.Outage{}, false
 }
 
 func (s *surroundings) Prepare(ctx context.Context, _ string, _ []disdel.ActionPlan) error {
@@ -50,6 +56,11 @@ func (s *surroundings) Prepare(ctx context.Context, _ string, _ []disdel.ActionP
 
 func (s *surroundings) Invoke(_ context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
 	s.called("invoke %s", inv.ID)
+	if s.invoke != nil {
+		if err := s.invoke(inv); err != nil {
+			return "", err
+		}
+	}
 	return disdel.ActivationID(inv.ID), nil
 }
 
@@ -80,9 +91,10 @@ func (s *surroundings) Save(ctx context.Context, r *disdel.Record) error {
 	return ctx.Err()
 }
 
-func (s *surroundings) Similar(context.Context, disdel.Job) ([]disdel.Record, error) { return nil, nil }
-
-func (s *surroundings) Progress(context.Context, disdel.JobID) ([]disdel.Progress, error) {
+func (s *surroundings) Progress(ctx context.Context, _ disdel.JobID) ([]disdel.Progress, error) {
+	if s.see != nil {
+		return s.see(ctx)
+	}
 	return nil, nil
 }
 
@@ -97,6 +109,7 @@ func (s *surroundings) Sweep(context.Context, disdel.JobID) (int, error) {
 func (s *surroundings) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, w disdel.ModelRef) (disdel.ModelRef, error) {
 	return w, nil
 }
+
 func (s *surroundings) Discard(context.Context, string) error { return nil }
 
 // passes is an activation that does what it should.

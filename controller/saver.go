@@ -15,6 +15,7 @@ type saver struct {
 	newest chan disdel.Record
 	quit   context.CancelFunc
 	done   chan struct{}
+	failed bool // the last write; of the loop alone
 }
 
 // saveInterval is the least time between two writes of a running job's record, and saveShare how many times as long as a write
@@ -49,9 +50,11 @@ func (s *saver) loop(ctx context.Context, to Recorder, log logrus.FieldLogger) {
 func (s *saver) write(ctx context.Context, to Recorder, r *disdel.Record, log logrus.FieldLogger) {
 	limited, stop := context.WithTimeout(ctx, saveTimeout)
 	defer stop()
-	if err := to.Save(limited, r); err != nil && ctx.Err() == nil {
+	err := to.Save(limited, r)
+	if err != nil && ctx.Err() == nil && !s.failed { // said once, until one is saved again
 		log.WithError(err).Warn("the record of the running job could not be saved; a later one will be")
 	}
+	s.failed = err != nil
 }
 
 // save takes the state of r. Its lists only ever grow at their ends, so that a copy of the head is a copy of the whole.

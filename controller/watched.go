@@ -8,11 +8,13 @@ import (
 
 // watched is what was seen of a running invocation.
 type watched struct {
-	id    string
-	round int
-	since time.Time
-	beats []disdel.Beat
-	last  int64 // the newest heartbeat's own time
+	inv    disdel.Invocation // without its request
+	since  time.Time
+	beats  []disdel.Beat
+	last   int64         // the newest heartbeat's own time
+	beaten bool          // a heartbeat of it was seen
+	ended  bool          // it reported
+	told   time.Duration // how long it had given no sign when the onlooker was told last
 }
 
 // maxBeats bounds what a record keeps of one activation: enough for a curve.
@@ -24,10 +26,10 @@ func slotOf(i disdel.Invocation) slot { return slot{i.Task, i.Level, i.Member} }
 func (r *run) watch(list []disdel.Progress) {
 	for _, p := range list {
 		w := r.seen[slot{p.Task, p.Level, p.Member}]
-		if w == nil || w.round != p.Round || p.UnixMs <= w.last {
+		if w == nil || w.inv.Round != p.Round || p.UnixMs <= w.last {
 			continue
 		}
-		w.last = p.UnixMs
+		w.last, w.beaten = p.UnixMs, true
 		w.beats = append(thin(w.beats), p.Beat(disdel.Millis(r.c.cfg.Now().Sub(w.since))))
 	}
 }
@@ -47,17 +49,25 @@ func thin(beats []disdel.Beat) []disdel.Beat {
 // invoked begins to watch an invocation. The store still shows the last heartbeat of the slot's attempt before it, which is
 // none of this one's.
 func (r *run) invoked(inv disdel.Invocation, since time.Time) {
-	w := &watched{id: inv.ID, round: inv.Round, since: since}
+	inv.Params = nil
+	w := &watched{inv: inv, since: since}
 	if before := r.seen[slotOf(inv)]; before != nil {
 		w.last = before.last
 	}
 	r.seen[slotOf(inv)] = w
 }
 
+// closed notes that an invocation has reported.
+func (r *run) closed(inv disdel.Invocation) {
+	if w := r.seen[slotOf(inv)]; w != nil && w.inv.ID == inv.ID {
+		w.ended = true
+	}
+}
+
 // beats takes what was seen of an invocation. Where nobody looked in time, what the executor found has to do.
 func (r *run) beats(a disdel.Activation) []disdel.Beat {
 	w := r.seen[slotOf(a.Invocation)]
-	if w == nil || w.id != a.Invocation.ID || len(w.beats) == 0 { // a later attempt's, or none
+	if w == nil || w.inv.ID != a.Invocation.ID || len(w.beats) == 0 { // a later attempt's, or none
 		return a.Beats
 	}
 	seen := w.beats

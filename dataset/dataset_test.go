@@ -271,13 +271,13 @@ func TestIDXFiles(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(IDX{[]int{2, 2, 3}, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}, got); diff != "" {
+		if diff := cmp.Diff(IDX{Shape: []int{2, 2, 3}, Data: []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	for name, file := range map[string][]byte{
 		"empty": {}, "header cut": plain[:9], "data cut": plain[:20], "a byte too many": append(bytes.Clone(plain), 0),
-		"type": append([]byte{0, 0, 13, 3}, plain[4:]...), "rank": append([]byte{0, 0, 8, 2}, plain[4:]...),
+		"type": append([]byte{0, 0, 12, 3}, plain[4:]...), "rank": append([]byte{0, 0, 8, 5}, plain[4:]...), "empty side": idxFile([]int{1, 0, 7}, nil),
 		"overflow": idxFile([]int{math.MaxUint32, math.MaxUint32, math.MaxUint32}, nil), "gzip cut": packed.Bytes()[:20],
 	} {
 		if _, err := ReadIDX(bytes.NewReader(file)); !errors.Is(err, disdel.Corrupt) {
@@ -285,7 +285,7 @@ func TestIDXFiles(t *testing.T) {
 		}
 	}
 	x, _ := ReadIDX(bytes.NewReader(plain))
-	if _, err := FromIDX(x, IDX{[]int{3}, []byte{0, 1, 2}}); !errors.Is(err, disdel.Corrupt) {
+	if _, err := FromIDX(x, IDX{Shape: []int{3}, Data: []byte{0, 1, 2}}, CHW); !errors.Is(err, disdel.Corrupt) {
 		t.Errorf("3 labels for 2 images: %v, want Corrupt", err)
 	}
 }
@@ -317,7 +317,7 @@ func TestNPYFiles(t *testing.T) {
 	}
 	for name, file := range map[string][]byte{
 		"cut": good[:len(good)-1], "long": append(bytes.Clone(good), 0), "big-endian": npyFile("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }\n", []byte{0, 0, 0, 0}),
-		"fortran": npyFile("{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }\n", []byte{0, 0, 0, 0}), "huge": npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 9), }\n", nil),
+		"huge":   npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 9), }\n", nil),
 		"object": npyFile("{'descr': '|O8', 'fortran_order': False, 'shape': (1,), }\n", make([]byte, 8)), "no magic": []byte("hello, world"),
 		"negative": npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }\n", nil),
 	} {
@@ -363,6 +363,25 @@ func TestFashionMNISTOfTheDebianPackage(t *testing.T) {
 	}
 	if in.Train.Len() != 60000 || in.Test.Len() != 10000 || fmt.Sprint(in.Train.Shape) != "[1 28 28]" {
 		t.Errorf("%d and %d rows of %v", in.Train.Len(), in.Test.Len(), in.Train.Shape)
+	}
+}
+
+// Fortran's order, which NumPy keeps when it transposes, is turned.
+func TestNPYFilesInFortransOrder(t *testing.T) {
+	for _, c := range []struct {
+		shape string
+		data  []byte
+		want  []float32
+	}{
+		{"(2, 3)", []byte{1, 4, 2, 5, 3, 6}, []float32{1, 2, 3, 4, 5, 6}},
+		{"(2, 2, 2)", []byte{1, 5, 3, 7, 2, 6, 4, 8}, []float32{1, 2, 3, 4, 5, 6, 7, 8}},
+		{"(3,)", []byte{1, 2, 3}, []float32{1, 2, 3}},
+		{"(0, 3)", nil, []float32{}},
+	} {
+		got, _, err := ReadNPY(bytes.NewReader(npyFile("{'descr': '|u1', 'fortran_order': True, 'shape': "+c.shape+", }\n", c.data)))
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", c.shape, err, diff)
+		}
 	}
 }
 

@@ -1,112 +1,200 @@
 package dataset
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/disdel/disdel"
 )
 
-// maxExpanded bounds what one file may unpack to, whatever its header or its compression says.
-const maxExpanded = 4 << 30
-
-func damaged(what, format string, args ...any) error {
-	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + what, Msg: fmt.Sprintf(format, args...)}
-}
-
-// Expand returns r as it is, or unpacked if it is gzip; reading more than 4 GiB of it fails as Corrupt.
-func Expand(r io.Reader) (io.Reader, error) {
-	in := bufio.NewReader(r)
-	head, err := in.Peek(2)
-	if err != nil || head[0] != 0x1f || head[1] != 0x8b {
-		return &capped{in, maxExpanded}, nil
-	}
-	z, err := gzip.NewReader(in)
-	if err != nil {
-		return nil, damaged("gzip", "%v", err)
-	}
-	return &capped{z, maxExpanded}, nil
-}
-
-type capped struct {
-	r    io.Reader
-	left int64
-}
-
-func (c *capped) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	if c.left -= int64(n); c.left < 0 {
-		return n, damaged("file", "it unpacks to more than %v", disdel.Bytes(maxExpanded))
-	}
-	return n, err
-}
-
-// IDX is an array of bytes in the format of the MNIST files: zero, zero, type 8, rank, the sides as big-endian u32, values.
+// IDX is an array in the format of the MNIST files: zero, zero, a type, the rank, the sides as big-endian u32, values. It holds
+// unsigned bytes (type 8) or floats (type 13, big-endian).
 type IDX struct {
-	Shape []int
-	Data  []byte
+	Shape  []int
+	Data   []byte // one of Data and Floats holds the values
+	Floats []float32
 }
 
-// ReadIDX reads an IDX file, plain or gzip. It returns Corrupt for another magic or type, a rank other than 1, 3 or 4,
-// and data that does not fill the shape exactly.
+const (
+	idxBytes  = 8
+	idxFloats = 13
+)
+
+// idxTypes are the types that IDX files may have besides.
+var idxTypes = map[byte]string{9: "signed bytes", 11: "16-bit integers", 12: "32-bit integers", 14: "64-bit floats"}
+
+// ReadIDX reads an IDX file, plain or gzip, of rank 1 to 4. It returns Corrupt for another magic or type and for data that does
+// not fill the shape exactly, and says what the file is instead where that is plain to see.
 func ReadIDX(r io.Reader) (IDX, error) {
-	in, err := Expand(r)
+	in, err := expand(r)
 	if err != nil {
 		return IDX{}, err
 	}
-	var head [4]byte
-	if _, err := io.ReadFull(in, head[:]); err != nil {
-		return IDX{}, damaged("IDX file", "it ends in its header")
-	}
-	rank := int(head[3])
-	if head[0] != 0 || head[1] != 0 || head[2] != 8 || rank != 1 && rank != 3 && rank != 4 {
-		return IDX{}, damaged("IDX file", "it starts with % x, not with 00 00 08 and a rank of 1, 3 or 4", head)
-	}
-	sides := make([]byte, 4*rank)
-	if _, err := io.ReadFull(in, sides); err != nil {
-		return IDX{}, damaged("IDX file", "it ends in its header")
-	}
-	x := IDX{}
-	size := int64(1)
-	for i := range rank {
-		v := int64(binary.BigEndian.Uint32(sides[4*i:]))
-		if v > 0 && size > maxExpanded/v {
-			return IDX{}, damaged("IDX file", "its shape is too large")
-		}
-		size *= v
-		x.Shape = append(x.Shape, int(v))
-	}
-	var data bytes.Buffer // grows with what is there, not with what the header says
-	n, err := io.Copy(&data, io.LimitReader(in, size+1))
+	x, kind, err := idxHead(in)
 	if err != nil {
-		return IDX{}, damaged("IDX file", "%v", err)
+		return x, err
 	}
-	if n != size {
-		return IDX{}, damaged("IDX file", "it holds %d bytes or more, and shape %v needs %d", n, x.Shape, size)
+	size, width := int64(1), map[byte]int64{idxBytes: 1, idxFloats: 4}[kind]
+	for _, v := range x.Shape {
+		switch {
+		case v < 1:
+			return IDX{}, damaged("IDX file", "shape %v has a side of 0", x.Shape)
+		case size > maxExpanded/width/int64(v):
+			return IDX{}, damaged("IDX file", "its shape %v is too large: a file may have %v", x.Shape, disdel.Bytes(maxExpanded))
+		}
+		size *= int64(v)
 	}
-	x.Data = data.Bytes()
+	data, err := in.read(size * width)
+	if err != nil {
+		e := disdel.AsError(err)
+		return IDX{}, &disdel.Error{Kind: disdel.Corrupt, Op: "read IDX file", Msg: fmt.Sprintf("shape %v needs %d bytes behind the header: %s", x.Shape, size*width, e.Msg), Hint: e.Hint}
+	}
+	if kind == idxBytes {
+		x.Data = data
+		return x, nil
+	}
+	x.Floats = make([]float32, size)
+	for i := range x.Floats {
+		x.Floats[i] = math.Float32frombits(binary.BigEndian.Uint32(data[4*i:]))
+		if !finite(x.Floats[i]) {
+			return IDX{}, damaged("IDX file", "value %d is %g", i, x.Floats[i])
+		}
+	}
 	return x, nil
 }
 
-// FromIDX makes samples of images, [rows H W] or [rows C H W], and labels, [rows].
-func FromIDX(images, labels IDX) (Samples, error) {
-	if len(images.Shape) < 3 || len(labels.Shape) != 1 {
-		return Samples{}, damaged("IDX pair", "images of shape %v and labels of shape %v", images.Shape, labels.Shape)
+// idxHead reads the type and the shape.
+func idxHead(in *expanded) (x IDX, kind byte, err error) {
+	var head [4]byte
+	if n, err := io.ReadFull(in, head[:]); err != nil {
+		var known *disdel.Error
+		if errors.As(err, &known) {
+			return x, 0, err
+		}
+		return x, 0, notIDX(head[:n])
+	}
+	kind, rank := head[2], int(head[3])
+	if head[0] != 0 || head[1] != 0 || kind != idxBytes && kind != idxFloats || rank < 1 || rank > 4 {
+		return x, 0, notIDX(head[:])
+	}
+	sides := make([]byte, 4*rank)
+	if _, err := io.ReadFull(in, sides); err != nil {
+		return x, 0, damaged("IDX file", "it ends in its header")
+	}
+	for i := range rank {
+		x.Shape = append(x.Shape, int(binary.BigEndian.Uint32(sides[4*i:])))
+	}
+	return x, kind, nil
+}
+
+// notIDX says what a file is instead of an IDX file, by its first bytes.
+func notIDX(head []byte) error {
+	e := &disdel.Error{Kind: disdel.Corrupt, Op: "read IDX file"}
+	is := func(magic string) bool { return len(head) >= len(magic) && string(head[:len(magic)]) == magic }
+	const write = "write it as IDX: 00 00 08 (unsigned bytes) or 00 00 0d (32-bit floats), the rank, every side as 4 bytes, the values; all big-endian"
+	switch {
+	case len(head) == 0:
+		e.Msg = "it is empty"
+	case is("\x93NUM"):
+		e.Msg, e.Hint = "it is a NumPy array (.npy)", write+"; in NumPy x.astype('>f4').tobytes() gives the values"
+	case is("PK"):
+		e.Msg, e.Hint = "it is a zip archive, perhaps .npz", write
+	case is("\x89PNG"), is("\xff\xd8"), is("GIF8"):
+		e.Msg, e.Hint = "it is a picture", "give all pictures in one IDX file: "+write
+	case is("\x89HDF"):
+		e.Msg, e.Hint = "it is an HDF5 file", write
+	case text(head):
+		e.Msg, e.Hint = fmt.Sprintf("it is text: it starts with %q", head), write
+	case len(head) == 4 && head[0] == 0 && head[1] == 0 && idxTypes[head[2]] != "":
+		e.Msg, e.Hint = "it holds "+idxTypes[head[2]], "give unsigned bytes (type 8) or 32-bit floats (type 13)"
+	case len(head) == 4 && head[0] == 0 && head[1] == 0 && (head[2] == idxBytes || head[2] == idxFloats):
+		e.Msg, e.Hint = fmt.Sprintf("it has rank %d", head[3]), "give labels of rank 1, and data of [rows features], [rows H W] or [rows C H W]"
+	default:
+		e.Msg, e.Hint = fmt.Sprintf("it starts with % x, not with 00 00 08 or 00 00 0d and a rank of 1 to 4", head), write
+	}
+	return e
+}
+
+func text(head []byte) bool {
+	for _, c := range head {
+		if c != '\n' && c != '\r' && c != '\t' && (c < ' ' || c > '~') {
+			return false
+		}
+	}
+	return true
+}
+
+// Layout is the order of an image's sides in a file.
+type Layout string
+
+// The layouts: channels first, as kept here and by PyTorch, and last, as Pillow, TensorFlow and OpenCV have them.
+const (
+	CHW Layout = "chw"
+	HWC Layout = "hwc"
+)
+
+// FromIDX makes samples of data, [rows features], [rows H W] or [rows C H W] (HWC: [rows H W C]), and labels, [rows].
+func FromIDX(images, labels IDX, layout Layout) (Samples, error) {
+	if len(images.Shape) < 2 || len(labels.Shape) != 1 {
+		return Samples{}, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read IDX pair", Msg: fmt.Sprintf("data of shape %v and labels of shape %v", images.Shape, labels.Shape),
+			Hint: "data are [rows features], [rows H W] or [rows C H W], labels [rows]; perhaps the two files were swapped",
+		}
 	}
 	if images.Shape[0] != labels.Shape[0] {
 		return Samples{}, damaged("IDX pair", "%d images and %d labels", images.Shape[0], labels.Shape[0])
 	}
-	shape := images.Shape[1:]
-	if len(shape) == 2 {
-		shape = []int{1, shape[0], shape[1]}
+	s := Samples{Shape: images.Shape[1:], U8: images.Data, F32: images.Floats}
+	switch len(s.Shape) {
+	case 1:
+		s.Shape = []int{1, 1, s.Shape[0]}
+	case 2:
+		s.Shape = []int{1, s.Shape[0], s.Shape[1]}
+	case 3:
+		if layout == HWC {
+			s.channelsFirst()
+		}
 	}
-	s := Samples{Shape: shape, U8: images.Data, Labels: make([]int32, len(labels.Data))}
-	for i, y := range labels.Data {
-		s.Labels[i] = int32(y)
+	var err error
+	s.Labels, err = labels.labels()
+	return s, err
+}
+
+// labels reads labels that may be stored as floats.
+func (x *IDX) labels() ([]int32, error) {
+	out := make([]int32, x.Shape[0])
+	for i, y := range x.Data {
+		out[i] = int32(y)
 	}
-	return s, nil
+	for i, y := range x.Floats {
+		if y < 0 || y > largestClasses-1 || y != float32(int32(y)) {
+			return nil, damaged("IDX labels", "the label of row %d is %g, no whole number from 0", i, y)
+		}
+		out[i] = int32(y)
+	}
+	return out, nil
+}
+
+// channelsFirst turns rows of [H W C] into rows of [C H W], a row at a time.
+func (x *Samples) channelsFirst() {
+	h, w, c := x.Shape[0], x.Shape[1], x.Shape[2]
+	x.Shape = []int{c, h, w}
+	transpose(x.U8, h*w, c)
+	transpose(x.F32, h*w, c)
+}
+
+// transpose turns rows of [pixels channels] into rows of [channels pixels] in place.
+func transpose[T byte | float32](rows []T, pixels, channels int) {
+	one := make([]T, pixels*channels)
+	for ; len(rows) > 0; rows = rows[len(one):] {
+		copy(one, rows)
+		for p := range pixels {
+			for c := range channels {
+				rows[c*pixels+p] = one[p*channels+c]
+			}
+		}
+	}
 }

@@ -14,8 +14,8 @@ const maxNPY = 64 << 20
 
 var npyHeader = regexp.MustCompile(`^\{'descr': '([<|=]?[a-z]\d+)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\),? *\}\s*$`)
 
-// ReadNPY reads a NumPy array of float32, float64, uint8, int32 or int64 as float32 values with its shape. It returns
-// Corrupt for anything else, for big-endian or Fortran order, and for data that does not fill the shape exactly.
+// ReadNPY reads a NumPy array of float32, float64, uint8, int32 or int64, in C or Fortran order, as float32 values in C order
+// with its shape. It returns Corrupt for anything else, for big-endian values, and for data that does not fill the shape exactly.
 func ReadNPY(r io.Reader) (values []float32, shape []int, err error) {
 	var head [10]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil || string(head[:6]) != "\x93NUMPY" || head[6] != 1 {
@@ -26,8 +26,8 @@ func ReadNPY(r io.Reader) (values []float32, shape []int, err error) {
 		return nil, nil, damaged("npy file", "it ends in its header")
 	}
 	m := npyHeader.FindStringSubmatch(string(text))
-	if m == nil || m[2] != "False" {
-		return nil, nil, damaged("npy file", "its header is %.80q; it must be in C order and hold plain numbers", text)
+	if m == nil {
+		return nil, nil, damaged("npy file", "its header is %.80q; it must hold plain little-endian numbers", text)
 	}
 	size, read := npyType(strings.TrimLeft(m[1], "<|="))
 	if read == nil {
@@ -45,7 +45,29 @@ func ReadNPY(r io.Reader) (values []float32, shape []int, err error) {
 	for i := range values {
 		values[i] = read(data[i*size:])
 	}
+	if m[2] == "True" {
+		values = rowMajor(values, shape)
+	}
 	return values, shape, nil
+}
+
+// rowMajor turns values in Fortran's order, the first index running fastest, into C's.
+func rowMajor(values []float32, shape []int) []float32 {
+	out, index := make([]float32, len(values)), make([]int, len(shape))
+	for at := range out {
+		from, stride := 0, 1
+		for d, i := range index {
+			from, stride = from+i*stride, stride*shape[d]
+		}
+		out[at] = values[from]
+		for d := len(index) - 1; d >= 0; d-- {
+			if index[d]++; index[d] < shape[d] {
+				break
+			}
+			index[d] = 0
+		}
+	}
+	return out
 }
 
 func npyShape(text string) (shape []int, n int, err error) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sort"
@@ -43,6 +44,11 @@ type Recipe struct {
 	URL                  string   // of a folder with the files as .gz
 	Advice               string   // how to get them where nothing can be downloaded
 	Checksums            map[string]string
+}
+
+// sizes are those of MNIST's unpacked files, which those of Fashion-MNIST share: more is never read.
+var sizes = map[string]int64{
+	trainImages: 16 + 60000*28*28, trainLabels: 8 + 60000, testImages: 16 + 10000*28*28, testLabels: 8 + 10000,
 }
 
 const (
@@ -106,18 +112,15 @@ func (r Recipe) Fetch(ctx context.Context, client *http.Client) (Input, error) {
 		if err != nil {
 			return in, err
 		}
-		if got := checksum(data); got != r.Checksums[name] {
-			return in, damaged(name, "its content has checksum %s, not %s", got, r.Checksums[name])
-		}
 		if files[name], err = ReadIDX(bytes.NewReader(data)); err != nil {
 			return in, err
 		}
 	}
 	var err error
-	if in.Train, err = FromIDX(files[trainImages], files[trainLabels]); err != nil {
+	if in.Train, err = FromIDX(files[trainImages], files[trainLabels], CHW); err != nil {
 		return in, err
 	}
-	test, err := FromIDX(files[testImages], files[testLabels])
+	test, err := FromIDX(files[testImages], files[testLabels], CHW)
 	in.Test = &test
 	return in, err
 }
@@ -134,20 +137,24 @@ func (r Recipe) file(ctx context.Context, client *http.Client, name string) ([]b
 				return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "read " + r.Name, Err: err}
 			}
 			defer f.Close()
-			return unpack(f)
+			return r.unpack(f, name)
 		}
 	}
 	return r.download(ctx, client, name)
 }
 
-func unpack(r io.Reader) ([]byte, error) {
-	in, err := Expand(r)
+// unpack reads a file of the recipe: as many bytes as it has, and not one more, whatever comes.
+func (r Recipe) unpack(file io.Reader, name string) ([]byte, error) {
+	in, err := expand(file)
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(in)
+	data, err := in.read(sizes[name])
 	if err != nil {
-		return nil, damaged("file", "%v", err)
+		return nil, damaged(name, "%s", disdel.AsError(err).Msg)
+	}
+	if got := checksum(data); got != r.Checksums[name] {
+		return nil, damaged(name, "its content has checksum %s, not %s", got, r.Checksums[name])
 	}
 	return data, nil
 }
@@ -164,7 +171,11 @@ func (r Recipe) download(ctx context.Context, client *http.Client, name string) 
 	if err != nil {
 		return nil, fail(err)
 	}
-	res, err := client.Do(req)
+	res, err := stays(client).Do(req)
+	var where *url.Error
+	if errors.As(err, &where) { // it repeats an address that the server chose
+		err = where.Err
+	}
 	if err != nil {
 		return nil, fail(err)
 	}
@@ -172,5 +183,30 @@ func (r Recipe) download(ctx context.Context, client *http.Client, name string) 
 	if res.StatusCode != http.StatusOK {
 		return nil, fail(errors.New(strings.ToLower(res.Status)))
 	}
-	return unpack(res.Body)
+	return r.unpack(res.Body, name)
 }
+
+// stays is a client that follows redirects on the host it was sent to, as long as they are no less private: what is asked
+// for there is asked of nobody else, and no answer leads it into the network that this program runs in.
+func stays(client *http.Client) *http.Client {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	own := *client
+	own.Jar = nil
+	own.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		first := via[0].URL
+		switch {
+		case req.URL.Host != first.Host || req.URL.User != nil:
+			return fmt.Errorf("it redirects to another host, %s, which is not followed", req.URL.Host)
+		case first.Scheme == "https" && req.URL.Scheme != "https":
+			return errors.New("it redirects to an address without TLS, which is not followed")
+		case len(via) >= maxRedirects:
+			return fmt.Errorf("it redirects more than %d times", maxRedirects)
+		}
+		return nil
+	}
+	return &own
+}
+
+const maxRedirects = 3

@@ -20,6 +20,7 @@ type Input struct {
 	Optimizer   disdel.Optimizer
 	ClipNorm    float64       // above 0: all gradients are kept
 	Threads     int           // that compute; below 1: 1
+	Members     int           // updates that an aggregation reads; below 1: many
 	Backend     string        // Gorgonia, or the engine with its static plan
 	Upkeep      disdel.Upkeep // of the optimiser's moments
 	Wire        disdel.Wire   // of updates

@@ -14,14 +14,13 @@ func (c Calibration) measuredTrain(in Input) disdel.Estimate {
 	n := in.count()
 	batch := disdel.Bytes(max(in.Batch, 1))
 	e := disdel.Estimate{
-		Method: methodMeasured, Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float), // and its label
+		Method: methodMeasured, Pkg: c.Package + c.Machine, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float), // and its label
 		Mod:         c.measuredMoved(in),
 		Parameters:  float * kept(in.Optimizer) * disdel.Bytes(n.Trainable),
 		Activations: float * passes * batch * disdel.Bytes(n.ActivationsB),
 		Misc:        float * batch * disdel.Bytes(in.Graph.Input().Len()),
 	}
-	step, columns := outputs(in.Graph), columns(in.Graph)
-	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*passes*batch*step) + c.ColumnFactor*float64(float*columns))
+	e.Workspace = c.Step.of(in.Graph, passes*batch, batch)
 	e.Layers = layers(in, n)
 	return e
 }
@@ -29,17 +28,25 @@ func (c Calibration) measuredTrain(in Input) disdel.Estimate {
 // measuredEvaluate is the same for an action that only computes forwards.
 func (c Calibration) measuredEvaluate(in Input) disdel.Estimate {
 	n := in.count()
-	batch := disdel.Bytes(max(in.Batch, 1))
+	batch := disdel.Bytes(max(1, min(in.Batch, in.Rows)))
 	e := disdel.Estimate{
-		Method: methodMeasured, Pkg: c.Package, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float),
+		Method: methodMeasured, Pkg: c.Package + c.Machine, Dta: disdel.Bytes(in.Rows) * (in.SampleBytes + float),
 		Mod: in.carried(), Parameters: float * disdel.Bytes(n.Trainable),
 		Activations: float * batch * disdel.Bytes(n.ActivationsB), Misc: float * batch * disdel.Bytes(in.Graph.Input().Len()),
 	}
-	e.Workspace = disdel.Bytes(c.StepFactor*float64(float*batch*outputs(in.Graph)) + c.ColumnFactor*float64(float*columns(in.Graph)))
+	e.Workspace = c.Forward.of(in.Graph, batch, batch)
 	if in.Epochs > 1 { // a later one takes more than the first
 		e.Workspace += disdel.Bytes(c.Again * float64(e.Activations+e.Workspace))
 	}
 	return e
+}
+
+// machine is what gorgonia's machine keeps beyond the paper's terms, as multiples of the bytes of all outputs (those of ReLUs,
+// gradients that are alive at once, targets) and of the columns that the batch's rows are unrolled into by convolutions.
+type machine struct{ outputs, columns float64 }
+
+func (m machine) of(g *model.Graph, passes, batch disdel.Bytes) disdel.Bytes {
+	return disdel.Bytes(m.outputs*float64(float*passes*outputs(g)) + m.columns*float64(float*batch*columns(g)))
 }
 
 // measuredMoved is the reference read and the update sent, and what upkeep and wire format add to that. Columns are within

@@ -14,9 +14,27 @@ import (
 type sample struct {
 	task     disdel.Task
 	network  string
-	measured bool    // not planned
-	planned  float64 // bytes
-	residual float64 // logarithm of measured over planned
+	measured bool       // not planned
+	planned  float64    // bytes
+	terms    [3]float64 // of them: parameters, activations, weights on their way; zeros: unknown
+	residual float64    // logarithm of measured over planned
+}
+
+// termsOf tells plans of the same size apart: a job file's own layers have no name.
+func termsOf(e *disdel.Estimate, ratio float64) [3]float64 {
+	return [3]float64{float64(e.Parameters) / ratio, float64(e.Activations) / ratio, float64(e.Mod) / ratio}
+}
+
+// same tells whether two samples are of jobs that differ by nothing that the plan sees.
+func (s *sample) same(other *sample) bool {
+	const close, least = 0.01, 1 << 16
+	near := func(a, b float64) bool { return math.Abs(a-b) <= max(least, close*max(a, b)) }
+	for i := range s.terms {
+		if !near(s.terms[i], other.terms[i]) && s.terms != [3]float64{} {
+			return false
+		}
+	}
+	return s.network == other.network && math.Abs(math.Log(s.planned/other.planned)) < close
 }
 
 // samples reads records. A job counts once a task, by the median of its members' highest peaks: workers of one job are no
@@ -26,16 +44,14 @@ func samples(past []disdel.Record) []sample {
 	for i := range past {
 		r := &past[i]
 		for _, a := range r.Plan.Actions {
-			planned := float64(cmp.Or(a.Estimate.Likely, a.Estimate.Total-a.Estimate.Saf))
-			if a.Estimate.Ratio > 0 {
-				planned /= a.Estimate.Ratio
-			}
+			ratio := cmp.Or(a.Estimate.Ratio, 1)
+			planned := float64(cmp.Or(a.Estimate.Likely, a.Estimate.Total-a.Estimate.Saf)) / ratio
 			peaks := peaksOf(r, a.Task)
 			if planned <= 0 || len(peaks) == 0 || a.Estimate.Method == MethodPaper {
 				continue
 			}
 			out = append(out, sample{
-				task: a.Task, network: networkOf(r.Job.Model), planned: planned,
+				task: a.Task, network: networkOf(r.Job.Model), planned: planned, terms: termsOf(&a.Estimate, ratio),
 				measured: r.Job.Training.Backend == Gorgonia || r.Job.Model.Custom != "",
 				residual: math.Log(median(peaks) / planned),
 			})
@@ -80,23 +96,24 @@ type group struct {
 	least int     // jobs that it takes to say something
 	pull  float64 // jobs that what is known without the group stands for
 	rest  float64 // of the spread, that no number of jobs takes away
+	sure  bool    // what jobs of it agree on is believed however far it is from the plan
 	has   func(like, s *sample) bool
 }
 
 // groups, the widest first. Jobs of the same kind differ by nothing that the plan sees, so one of them says almost all.
 var groups = []group{
-	{"jobs of this size", 5, 8, 0.9, func(like, s *sample) bool { return math.Abs(math.Log(s.planned/like.planned)) < math.Ln2 }},
-	{"jobs of this family of networks", 4, 4, 0.8, func(like, s *sample) bool {
+	{name: "jobs of this size", least: 5, pull: 8, rest: 0.9, has: func(like, s *sample) bool { return math.Abs(math.Log(s.planned/like.planned)) < math.Ln2 }},
+	{name: "jobs of this family of networks", least: 4, pull: 4, rest: 0.8, has: func(like, s *sample) bool {
 		return like.network != layered && familyOf(s.network) == familyOf(like.network)
 	}},
-	{"jobs of this network", 3, 2, 0.7, func(like, s *sample) bool { return like.network != layered && s.network == like.network }},
-	{"jobs of this kind", 1, 0.1, 0.6, func(like, s *sample) bool {
-		return s.network == like.network && math.Abs(math.Log(s.planned/like.planned)) < 0.01
-	}},
+	{name: "jobs of this network", least: 3, pull: 2, rest: 0.7, has: func(like, s *sample) bool { return like.network != layered && s.network == like.network }},
+	{name: "jobs of this kind", least: 1, pull: 0.1, rest: 0.6, sure: true, has: func(like, s *sample) bool { return s.same(like) }},
 }
 
 const (
 	most  = 0.4 // logarithm of the largest correction: beyond, a plan is wrong, not imprecise
+	wrong = 1.8 // and of the largest that jobs of the very kind can agree on: six times
+	agree = 0.1 // what their logarithms differ by at most, then
 	trust = 6   // spreads that fewer than three jobs may move an estimate by
 )
 
@@ -111,7 +128,7 @@ type lesson struct {
 // enough jobs, each pulls the correction towards the median of its residuals, the more the more jobs it has; nothing is
 // learned where no group has enough.
 func (e Estimator) learn(task disdel.Task, in Input, n need) need {
-	like := sample{task: task, network: in.Graph.Name, measured: in.measured(), planned: float64(n.Likely)}
+	like := sample{task: task, network: in.Graph.Name, measured: in.measured(), planned: float64(n.Likely), terms: termsOf(&n.Estimate, 1)}
 	spread := max(n.phases[0].spread, n.phases[1].spread) / like.planned
 	l := lesson{left: 1}
 	closest := 0
@@ -147,18 +164,30 @@ func (e Estimator) residuals(g group, like *sample) []float64 {
 }
 
 // after adds a group's residuals, sorted; spread is relative. A median of fewer than three is one job's word, which is
-// believed only as far as jobs usually stray.
+// believed only as far as jobs usually stray, unless two jobs of the very kind say the same: then the plan is wrong.
 func (l lesson) after(g group, residuals []float64, spread float64) lesson {
 	n := float64(len(residuals))
 	weight := n / (n + g.pull)
 	move := median(residuals) - l.shift
-	if n < 3 {
+	switch {
+	case g.sure && agreeing(residuals):
+		l.shift = min(max(l.shift+move, -wrong), wrong)
+	case n < 3:
 		move = min(max(move, -trust*spread), trust*spread)
+		fallthrough
+	default:
+		l.shift = min(max(l.shift+weight*move, -most), most)
 	}
-	l.shift = min(max(l.shift+weight*move, -most), most)
 	l.left = min(l.left, math.Sqrt(g.rest*g.rest*weight+1-weight))
 	l.jobs, l.from = len(residuals), g.name
 	return l
+}
+
+// agreeing tells whether most of at least two residuals, sorted, are close together: one that measured nonsense does not count.
+func agreeing(residuals []float64) bool {
+	n := len(residuals)
+	cut := n / 4
+	return n >= 2 && residuals[n-1-cut]-residuals[cut] <= agree
 }
 
 func median(v []float64) float64 {

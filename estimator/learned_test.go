@@ -145,7 +145,48 @@ func TestAnOutlierDoesLittle(t *testing.T) {
 	if math.Abs(with.Ratio-without.Ratio) > 0.01 {
 		t.Errorf("among four good jobs it moves the ratio from %.3f to %.3f", without.Ratio, with.Ratio)
 	}
-	if all := learn(t, in, repeat(50, ran("lenet5", plan.Likely, 9))...); all.Ratio > 1.5 {
+	other := ran("lenet5", 3*plan.Likely, 9) // of the network, and of no job of this kind
+	if all := learn(t, in, repeat(50, other)...); all.Ratio > 1.5 {
 		t.Errorf("a ratio of %.1f is no correction", all.Ratio)
+	}
+}
+
+// A plan that is wrong for a kind of jobs is got over after two of them, however wrong it was, and whatever the second was planned at.
+func TestTwoJobsGetOverAWrongPlan(t *testing.T) {
+	in := lenetJob(t)
+	plan := (Estimator{}).Train(in)
+	for _, wrong := range []float64{0.4, 1.5, 2.2, 4} {
+		first := ran("lenet5", plan.Likely, wrong)
+		planned := learn(t, in, first)
+		second := ran("lenet5", plan.Likely, wrong*1.01)
+		second.Plan.Actions[0].Estimate = planned
+		third := learn(t, in, second, first)
+		if err := float64(third.Likely)/float64(plan.Likely)/wrong - 1; math.Abs(err) > 0.03 {
+			t.Errorf("a plan that was %.1f times too small is off by %.1f %% after two jobs", wrong, 100*err)
+		}
+		if e := learn(t, in, second, first, ran("lenet5", plan.Likely, 1), ran("lenet5", plan.Likely, wrong)); math.Abs(float64(e.Likely)/float64(plan.Likely)/wrong-1) > 0.5 {
+			t.Errorf("one job of four that was as planned brings %.2f back for %.2f", e.Ratio, wrong)
+		}
+	}
+	if e := learn(t, in, ran("lenet5", plan.Likely, 1), ran("lenet5", plan.Likely, 3)); e.Ratio > 1.5 {
+		t.Errorf("two jobs that disagree give a ratio of %.2f", e.Ratio)
+	}
+}
+
+// Own layers have no name: jobs of the same size are of the same kind only if their plans are the same.
+func TestOwnLayersAreToldApartByTheirPlans(t *testing.T) {
+	in := lenetJob(t)
+	in.Graph.Name = layered
+	plan := (Estimator{}).Train(in)
+	same, other := ran("", plan.Likely, 2), ran("", plan.Likely, 2)
+	for i, r := range []*disdel.Record{&same, &other} {
+		e := &r.Plan.Actions[0].Estimate
+		e.Parameters, e.Activations, e.Mod = plan.Parameters+disdel.Bytes(i)*disdel.MB, plan.Activations-disdel.Bytes(i)*disdel.MB, plan.Mod
+	}
+	if e := learn(t, in, same, same); math.Abs(e.Ratio-2) > 0.02 {
+		t.Errorf("two of the same: %.2f", e.Ratio)
+	}
+	if e := learn(t, in, other, other); e.Ratio != 0 {
+		t.Errorf("two of the same size: %.2f", e.Ratio)
 	}
 }

@@ -23,7 +23,7 @@ type need struct {
 // phases are reading the rows, before there is an engine, and all that comes after. The slab is exact, the shard almost; what
 // varies is the process, and how much of what is on the Go heap is garbage when the next piece of memory is taken.
 func (c Calibration) phases(in Input, e disdel.Estimate) need {
-	if in.measured() {
+	if e.Method == methodMeasured {
 		heap := e.Likely - e.Pkg
 		p := phase{e.Likely, math.Hypot(float64(c.Still), c.Measured*float64(heap)), disdel.Bytes(c.Garbage * float64(c.Package+heap))}
 		return need{e, [2]phase{p, p}}

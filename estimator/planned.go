@@ -14,9 +14,12 @@ type Calibration struct {
 	Package disdel.Bytes
 	Thread  disdel.Bytes // of each but the first: its stacks and its caches of free memory
 	Chunk   disdel.Bytes // of a data set, read at once, without its labels
-	// What is held beside weights by who pushes them (columns, encoded and not), fetches them (columns received), and reduces
-	// updates (columns received, a sum, columns sent, and the requests' garbage).
-	Push, Fetch, Reduce beside
+	// What is held beside weights by who pushes them (columns, encoded and not) and who fetches them (columns received).
+	Push, Fetch beside
+	// The same of who reduces updates, each of which that is read ahead is a column: a sum, columns sent, and what is garbage by then.
+	Reduce reducing
+	// What every node of a network takes, with its arrays, whatever their size: names, shapes, what the engine knows of them.
+	TrainNode, EvaluateNode, AggregateNode disdel.Bytes
 
 	Still    disdel.Bytes // standard deviation of the peak of a process that does nothing
 	Moving   float64      // and of what is on the Go heap, as a share of it
@@ -29,23 +32,26 @@ type Calibration struct {
 	// Garbage is what the collector can leave at most, as a share of what is on the heap: the GOGC of an action, as the runtime
 	// command sets it, and what is allocated while it works.
 	Garbage float64
-	// StepFactor is what gorgonia's machine keeps for a step beyond the paper's terms, as a multiple of the bytes of all
-	// outputs, forward and backward: those of ReLUs, gradients that are alive at once, targets.
-	StepFactor float64
-	// ColumnFactor is the same for the columns that one image is unrolled into by each convolution.
-	ColumnFactor float64
+	// Machine is what gorgonia takes beside its networks, Step and Forward what it keeps for a step and for an evaluation. They fit
+	// eight generated jobs and the one that a user found too low within 12 %.
+	Machine       disdel.Bytes
+	Step, Forward machine
 	// Again is what gorgonia takes more for the second evaluation in a container, as a share of activations and workspace.
 	Again float64
 }
 
 // Default is the calibration of this version.
 var Default = Calibration{
-	Package: 6*disdel.MB + 512*disdel.KB, Thread: 256 * disdel.KB, Chunk: 4 * disdel.MB,
-	Push:   beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
-	Fetch:  beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
-	Reduce: beside{least: 960 * disdel.KB, share: 1.4, most: 4*disdel.MB + 512*disdel.KB},
-	Still:  576 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
-	StepFactor: 3.7, ColumnFactor: 2, Again: 0.4,
+	Package: 6*disdel.MB + 512*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
+	Push:  beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
+	Fetch: beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
+	Reduce: reducing{
+		least: 600 * disdel.KB, share: 0.35, member: 1.25, narrow: 2, ahead: 3, first: 700 * disdel.KB,
+		bend: 4*disdel.MB + 192*disdel.KB, from: 2*disdel.MB + 200*disdel.KB, then: 1.2, most: 5*disdel.MB + 448*disdel.KB,
+	},
+	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
+	Still: 448 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
+	Machine: 700 * disdel.KB, Step: machine{3, 1.4}, Forward: machine{3.4, 1}, Again: 0.08,
 }
 
 // beside is what is held beside weights on their way: in proportion to them as long as they are a few columns.
@@ -57,6 +63,41 @@ type beside struct {
 
 func (b beside) of(weights disdel.Bytes) disdel.Bytes {
 	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
+}
+
+// reducing is what is held beside a mean on its way: in proportion to it and to the members that are read at once as long as all
+// is one column, then columns, which fill up.
+type reducing struct {
+	least         disdel.Bytes
+	share, member float64 // of the weights, and of them again for each member
+	narrow        float64 // of the weights, where members are differences: the reference, and a member's values
+	ahead         int     // members that are read at once, at most
+	bend, from    disdel.Bytes
+	then          float64 // of what weights are above from: what is above bend
+	most          disdel.Bytes
+	first         disdel.Bytes // less in a container's first reduction, and a quarter at most
+}
+
+func (r reducing) of(in Input) disdel.Bytes {
+	weights, members, share := in.carried(), in.Members, r.share
+	if in.narrow() > 0 {
+		members, share = members+1, share+r.narrow
+	}
+	if in.Members < 1 || members > r.ahead {
+		members = r.ahead
+	}
+	one := r.least + disdel.Bytes((share+r.member*float64(members))*float64(weights))
+	columns := r.bend + disdel.Bytes(r.then*float64(max(0, weights-r.from)))
+	n := min(one, columns)
+	if in.Epochs == 1 {
+		n -= min(n/4, r.first)
+	}
+	return min(n, r.most)
+}
+
+// nodes is what the nodes of the network take at so much each.
+func (in Input) nodes(each disdel.Bytes) disdel.Bytes {
+	return disdel.Bytes(len(in.Graph.Nodes)) * each
 }
 
 // carried is a reference or an update: weights, and moments where these are averaged, too.
@@ -89,7 +130,7 @@ func (in Input) narrow() float64 {
 }
 
 // moved is what a train action holds of weights outside its engine, in the phase where that is most. A state that is stored
-// or recalled inside a round goes array by array, and is never more than the update.
+// or recalled inside a round goes array by array, and is hardly more than the update.
 func (c Calibration) moved(in Input) disdel.Bytes {
 	w := in.carried()
 	fetch, push := w+c.Fetch.of(w), w+c.Push.of(w)
@@ -97,14 +138,33 @@ func (c Calibration) moved(in Input) disdel.Bytes {
 		fetch += w
 		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.least + min(2*w, column)
 	}
-	carry := disdel.Bytes(0)
-	if in.Upkeep == disdel.UpkeepKeep && in.Checkpoints {
-		carry = in.moments() + c.Push.of(in.moments())
-		if n := in.narrow(); n > 0 {
-			carry += w + disdel.Bytes(n*float64(w))
-		}
+	if in.Upkeep == disdel.UpkeepKeep {
+		push = max(push, in.kept(c))
 	}
-	return max(fetch, push, carry)
+	return max(fetch, push)
+}
+
+// kept is what storing the moments that a worker goes on with takes: the largest array, and a column as values and as bytes, or where
+// all is one column that and its message. Backends that give their state as a whole copy it, once more for a checkpoint's file.
+func (in Input) kept(c Calibration) disdel.Bytes {
+	all := in.moments()
+	if in.measured() {
+		n := all + c.Push.of(all)
+		if in.Checkpoints {
+			n += all
+		}
+		return n
+	}
+	largest, rounded := 0, disdel.Bytes(0)
+	for _, p := range in.Graph.Params() {
+		largest = max(largest, p.Len())
+	}
+	if n := in.narrow(); n > 0 { // what the update lost is kept, too, and it waits encoded
+		w := in.carried()
+		all += w
+		rounded = w + disdel.Bytes(n*float64(w))
+	}
+	return float*disdel.Bytes(largest) + c.Push.least + min(3*all, 5*column/2) + rounded
 }
 
 // train is Eq. 1 with the plan of the engine's slab in the place of Eq. 2 to 4, one batch in the place of Eq. 5's epochs, and
@@ -127,24 +187,27 @@ func (c Calibration) evaluate(in Input) disdel.Estimate {
 	e := c.planned(in, false)
 	w := in.carried()
 	e.Mod, e.Dta = w+c.Fetch.of(w), in.rows()
-	if in.Epochs > 1 { // the batch of the evaluation before is still there, as was measured
-		e.Misc += float * disdel.Bytes(in.Batch*in.Graph.Input().Len())
-	}
+	e.Misc = max(0, e.Misc-e.Mod) // a batch comes when the weights are in their places, and what they came in is given back
 	return e
 }
 
 // aggregate estimates an action that reduces updates column by column, so that it does not matter how many there are.
 func (c Calibration) aggregate(in Input) disdel.Estimate {
 	w := in.carried()
-	sums := min(2*w, 2*column) // float64
-	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package, Mod: w, Parameters: sums, Workspace: max(0, c.Reduce.of(w)-sums)}
+	beside := c.Reduce.of(in)
+	sums := min(2*w, 2*column, beside) // float64
+	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package + in.nodes(c.AggregateNode), Mod: w, Parameters: sums, Workspace: beside - sums}
 }
 
 // planned reads the terms off the plan that the engine will lay its slab out by.
 func (c Calibration) planned(in Input, training bool) disdel.Estimate {
 	batch := max(in.Batch, 1)
+	node := c.EvaluateNode
+	if training {
+		node = c.TrainNode
+	}
 	e := disdel.Estimate{
-		Method: MethodPlanned, Pkg: c.Package + disdel.Bytes(max(in.Threads, 1)-1)*c.Thread,
+		Method: MethodPlanned, Pkg: c.Package + disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node),
 		Misc: float * disdel.Bytes(batch*(in.Graph.Input().Len()+in.Graph.Output().Len())),
 	}
 	p, err := plan.New(in.Graph, plan.Spec{Batch: batch, Training: training, Moments: in.Optimizer.Moments(), KeepGrads: in.ClipNorm > 0})

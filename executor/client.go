@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/apache/openwhisk-client-go/whisk"
-	"github.com/cenkalti/backoff/v5"
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
@@ -26,6 +26,8 @@ type Config struct {
 	Image     string        // container image of the action runtime; empty: actions are of disdel.RuntimeKind
 	Insecure  bool          // do not check the server's certificate
 	PollEvery time.Duration // longest time between looks at a running activation; 0: 500 ms
+	Patience  time.Duration // with an OpenWhisk that does not answer; 0: 3 min
+	MostQueue time.Duration // that an activation is waited for of which OpenWhisk gives no sign; 0: 2 h
 	Logger    logrus.FieldLogger
 	// Beats gives the heartbeats of an invocation's slot, oldest first, once it has failed or was lost: the evidence of how it
 	// ended. Those of earlier attempts may be among them. nil: none are known.
@@ -35,7 +37,10 @@ type Config struct {
 // Executor runs actions on one OpenWhisk namespace. It is safe for concurrent use.
 type Executor struct {
 	cfg       Config
-	transport *http.Transport
+	transport http.RoundTripper
+	health    health
+	pace      pace
+	probes    probes
 }
 
 // New returns an Executor. It returns Invalid without host, key or logger; nothing is asked of the server yet.
@@ -43,51 +48,102 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.APIHost == "" || cfg.AuthKey == "" || cfg.Logger == nil {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: "host, key and logger must be set"}
 	}
+	if err := checkAddress(cfg.APIHost); err != nil {
+		return nil, err
+	}
 	if cfg.Namespace == "" {
 		cfg.Namespace = "_"
 	}
 	if cfg.PollEvery == 0 {
 		cfg.PollEvery = 500 * time.Millisecond
 	}
+	if cfg.Patience == 0 {
+		cfg.Patience = patience
+	}
+	if cfg.MostQueue == 0 {
+		cfg.MostQueue = mostQueue
+	}
 	return &Executor{cfg: cfg, transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}}, nil
+}
+
+// checkAddress refuses an address with a user or a password in it: they would stand in every message, and the key has a place of
+// its own. It repeats nothing of what it refuses.
+func checkAddress(host string) error {
+	bad := func(why string) error {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: why,
+			Hint: "--apihost https://HOST:PORT, and the key in DISDEL_AUTH or in ~/.wskprops",
+		}
+	}
+	u, err := url.Parse(host)
+	switch {
+	case err != nil:
+		return bad("the address of --apihost is no URL")
+	case u.User != nil || strings.Contains(host, "@"):
+		return bad("the address of --apihost has a user or a password in it, which is no place for a key")
+	default:
+		return nil
+	}
 }
 
 // Close ends idle connections.
 func (e *Executor) Close() error {
-	e.transport.CloseIdleConnections()
+	if t, ok := e.transport.(*http.Transport); ok {
+		t.CloseIdleConnections()
+	}
 	return nil
 }
 
 // bound gives every request of a client a context and an end, which openwhisk-client-go does not know, and reads the
 // answer whole, because that client leaves bodies open.
 type bound struct {
-	ctx  context.Context
-	next http.RoundTripper
+	ctx    context.Context
+	next   http.RoundTripper
+	health *health
 }
 
-// callTimeout is longer than OpenWhisk's 60 s of a blocking invocation.
-const callTimeout = 90 * time.Second
+// callTimeout bounds one call. None of them waits for an activation: those that take longer than this are lost on their way.
+const callTimeout = 20 * time.Second
 
 func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, stop := context.WithTimeout(b.ctx, callTimeout)
 	defer stop()
+	b.health.ask()
 	res, err := b.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
-		return nil, err
+		return nil, b.missed(err)
 	}
 	data, err := io.ReadAll(res.Body)
 	res.Body.Close()
+	if err != nil {
+		return nil, b.missed(err)
+	}
+	b.health.heard()
 	res.Body = io.NopCloser(bytes.NewReader(data))
-	return res, err
+	return res, nil
 }
+
+func (b bound) missed(err error) error {
+	if b.ctx.Err() == nil { // else nobody waits for the answer any more, which says nothing of the server
+		b.health.missed(err)
+	}
+	return err
+}
+
+// errRedirected is of an address that is not OpenWhisk's own: where it leads nobody has vouched for, and the key goes nowhere else.
+var errRedirected = errors.New("it redirects to another address, which is not followed")
 
 // client makes a client for one call: using one changes its namespace for good, so that sharing it races.
 func (e *Executor) client(ctx context.Context) (*whisk.Client, error) {
-	c, err := whisk.NewClient(&http.Client{Transport: bound{ctx, e.transport}}, &whisk.Config{
+	direct := &http.Client{
+		Transport:     bound{ctx, e.transport, &e.health},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
+	}
+	c, err := whisk.NewClient(direct, &whisk.Config{
 		Host: e.cfg.APIHost, AuthToken: e.cfg.AuthKey, Namespace: e.cfg.Namespace, Insecure: e.cfg.Insecure,
 	})
 	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: e.cfg.APIHost, Err: err, Hint: "check --apihost"}
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: disdel.Redacted(e.cfg.APIHost), Err: errors.New("it is no URL"), Hint: "check --apihost"}
 	}
 	return c, nil
 }
@@ -120,8 +176,11 @@ func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, 
 	switch {
 	case ctx.Err() != nil:
 		out.Kind, out.Err = disdel.Canceled, context.Cause(ctx)
+	case strings.Contains(err.Error(), errRedirected.Error()), status >= 300 && status < 400:
+		out.Kind, out.Err = disdel.Invalid, errRedirected
+		out.Hint = "name the API's own address with --apihost"
 	case status == 0:
-		out.Kind, out.Hint = disdel.Unavailable, "check that OpenWhisk runs at "+e.cfg.APIHost
+		out = e.unreachable(op)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		out.Kind, out.Hint = disdel.Denied, "check the key: DISDEL_AUTH, or AUTH in ~/.wskprops"
 	case status == http.StatusNotFound:
@@ -133,44 +192,20 @@ func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, 
 	case status == http.StatusRequestEntityTooLarge:
 		out.Kind, out.Hint = disdel.OverLimit, "OpenWhisk takes 1 MB of parameters and 48 MB of code: put data on the blob store and code into an image"
 	case status == http.StatusTooManyRequests && strings.Contains(text, "in the last minute"):
+		out.Code = disdel.CodeQuotaMinute
 		out.Kind, out.Hint = disdel.Unavailable, "have an admin raise the namespace's invocationsPerMinute, or synchronise less often (distribution.sync)"
 	case status == http.StatusTooManyRequests:
+		out.Code = disdel.CodeQuotaConcurrent
 		out.Kind, out.Hint = disdel.Unavailable, "run fewer workers, or have an admin raise the namespace's concurrentInvocations"
 	case strings.Contains(text, "allowed threshold of"):
 		out.Kind, out.Hint = disdel.OverLimit, "ask for less, or have an admin raise the limit (whisk.memory.max, whisk.time-limit.max)"
+	case strings.Contains(text, "The specified runtime"):
+		out.Kind = disdel.Invalid
+		out.Hint = "this OpenWhisk has no kind " + disdel.RuntimeKind + ": name a container image of the action runtime with --image IMAGE, or have an admin add the kind"
 	case status >= 500:
 		out.Kind, out.Hint = disdel.Unavailable, "submit the job again; if it stays, ask the platform's admin whether an invoker is healthy"
 	default:
 		out.Kind = disdel.Invalid
 	}
 	return out
-}
-
-// patience is how long a call is tried again while the server asks to come later or cannot be reached.
-const patience = 2 * time.Minute
-
-// again repeats a call while its error is Unavailable, with growing pauses; when the minute's quota is used up, until the
-// minute has turned (OpenWhisk counts by the wall clock).
-func again[T any](ctx context.Context, log logrus.FieldLogger, call func() (T, error)) (T, error) {
-	return againFor(ctx, log, patience, call)
-}
-
-func againFor[T any](ctx context.Context, log logrus.FieldLogger, limit time.Duration, call func() (T, error)) (T, error) {
-	return backoff.Retry(ctx, func() (T, error) {
-		v, err := call()
-		switch {
-		case err == nil:
-			return v, nil
-		case disdel.KindOf(err) != disdel.Unavailable:
-			return v, backoff.Permanent(err)
-		case strings.Contains(err.Error(), "in the last minute"):
-			log.WithError(err).Warn("the minute's quota is used up; waiting for the next one")
-			return v, backoff.RetryAfter(61 - time.Now().Second())
-		default:
-			log.WithError(err).Debug("trying again")
-			return v, err
-		}
-	}, backoff.WithMaxElapsedTime(limit), backoff.WithBackOff(&backoff.ExponentialBackOff{
-		InitialInterval: 50 * time.Millisecond, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: 10 * time.Second,
-	}))
 }

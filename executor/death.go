@@ -36,6 +36,7 @@ func (c *classifier) neverStarted(limit time.Duration) {
 	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable,
 		fmt.Sprintf("its process did not start: it took no request within %v, or died before it could", limit),
 		"check that the image starts the action runtime on port 8080 (disdel runtime), and that it is for this kind of processor")
+	c.a.Failure.Code = disdel.CodeInitTimeout
 }
 
 // outOfMemory says what was measured.
@@ -87,7 +88,10 @@ func (c *classifier) death() {
 	case !diedSilently(c.text):
 		why = "it did not answer as an action does: " + c.text
 	}
-	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why+c.memoryText(), hint)
+	if diedSilently(c.text) {
+		why += c.memoryText()
+	}
+	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, hint)
 }
 
 // farBelow is the share of the limit below which neither what was measured nor what was expected makes memory a likely cause of a

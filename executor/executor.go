@@ -25,7 +25,7 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 			MaxMemory   int64 `json:"max_action_memory"`
 		} `json:"limits"`
 	}
-	_, err := again(ctx, e.cfg.Logger, func() (struct{}, error) {
+	_, err := repeat(ctx, e, firstPatience, firstPatience, func() (struct{}, error) {
 		c, err := e.client(ctx)
 		if err != nil {
 			return struct{}{}, err
@@ -44,18 +44,22 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 		}
 		return v
 	}
-	return disdel.PlatformLimits{
+	out := disdel.PlatformLimits{
 		MinMemory: disdel.Bytes(or(l.MinMemory, int64(128*disdel.MB))), MaxMemory: disdel.Bytes(or(l.MaxMemory, int64(512*disdel.MB))),
 		MinTimeout: disdel.Millis(time.Duration(or(l.MinDuration, 100)) * time.Millisecond),
 		MaxTimeout: disdel.Millis(time.Duration(or(l.MaxDuration, 300_000)) * time.Millisecond),
 		PerMinute:  l.PerMinute, Concurrent: l.Concurrent,
-	}, err
+	}
+	if err == nil {
+		e.pace.know(out)
+	}
+	return out, err
 }
 
 // Prepare creates the package and its actions; what is there already is replaced. It returns OverLimit for limits that the
 // platform does not allow, Denied, Unavailable.
 func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.ActionPlan) error {
-	_, err := again(ctx, e.cfg.Logger, func() (struct{}, error) {
+	_, err := again(ctx, e, patience, func() (struct{}, error) {
 		c, err := e.client(ctx)
 		if err != nil {
 			return struct{}{}, err
@@ -67,7 +71,7 @@ func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.Act
 		if err != nil {
 			return err
 		}
-		_, err = again(ctx, e.cfg.Logger, func() (struct{}, error) {
+		_, err = again(ctx, e, patience, func() (struct{}, error) {
 			c, err := e.client(ctx)
 			if err != nil {
 				return struct{}{}, err
@@ -89,61 +93,46 @@ func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
 	return &whisk.Action{Name: string(a.Name), Exec: x, Limits: &whisk.Limits{Memory: &memory, Timeout: &timeout}}
 }
 
-// Invoke starts an invocation without waiting for it. It waits out throttling and outages for two minutes, and for as long as
-// the job's own activations may keep it from its turn.
+// Invoke starts an invocation without waiting for it. It keeps within the namespace's quotas, and waits out what throttles it and
+// outages for as long as the executor's patience says, and for as long as the job's own activations may keep it from its turn.
+// Whoever has the id waits for the activation with Wait, which gives its place back. An action that is not there is NotFound.
 func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
-	return againFor(ctx, e.cfg.Logger, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
-		c, err := e.client(ctx)
-		if err != nil {
-			return "", err
-		}
-		result, res, err := c.Actions.Invoke(string(inv.Action), inv.Params, false, false)
-		if err = e.wrap(ctx, err, res, "invoke "+inv.ID, string(inv.Action)); err != nil {
-			return "", err
-		}
-		fields, _ := result.(map[string]any)
-		id, ok := fields["activationId"].(string)
-		if !ok {
-			return "", &disdel.Error{Kind: disdel.Internal, Op: "invoke " + inv.ID, Msg: "OpenWhisk gave no activation id"}
-		}
-		return disdel.ActivationID(id), nil
-	})
-}
-
-// Wait returns the activation once its record exists. There is none while it runs or waits, and none ever if it was lost:
-// after twice the timeout and a minute, the time OpenWhisk itself allows an invoker, beyond the time that it may have waited for
-// the job's own activations, the outcome is Lost.
-func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error) {
-	begin := time.Now()
-	deadline := begin.Add(lostAfter(inv))
-	pause := 10 * time.Millisecond
-	for {
-		a, found, err := e.look(ctx, inv, id)
-		if err != nil || found {
-			return a, err
-		}
-		if time.Now().After(deadline) {
-			return lost(inv, id, e.beats(ctx, inv, begin)), nil
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return a, &disdel.Error{Kind: disdel.Canceled, Op: "wait for " + inv.ID, Activation: id, Err: context.Cause(ctx)}
-		}
-		pause = min(pause*11/10, e.cfg.PollEvery) // an end is noticed within a tenth of what it took
+	if err := e.pace.enter(ctx); err != nil {
+		return "", err
 	}
+	id, err := again(ctx, e, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
+		return e.invoke(ctx, inv.ID, inv.Action, inv.Params)
+	})
+	if err != nil {
+		e.pace.leave()
+	}
+	return id, err
 }
 
-// lostAfter is how long after its invocation an activation without a record is lost.
-func lostAfter(inv disdel.Invocation) time.Duration {
-	return time.Duration(inv.Queue) + 2*max(time.Duration(inv.Limits.Timeout), time.Minute) + time.Minute
+// invoke asks once.
+func (e *Executor) invoke(ctx context.Context, what string, action disdel.ActionName, params any) (disdel.ActivationID, error) {
+	if err := e.pace.request(ctx); err != nil {
+		return "", err
+	}
+	c, err := e.client(ctx)
+	if err != nil {
+		return "", err
+	}
+	result, res, err := c.Actions.Invoke(string(action), params, false, false)
+	if err = e.wrap(ctx, err, res, "invoke "+what, string(action)); err != nil {
+		return "", err
+	}
+	fields, _ := result.(map[string]any)
+	id, ok := fields["activationId"].(string)
+	if !ok {
+		return "", &disdel.Error{Kind: disdel.Internal, Op: "invoke " + what, Msg: "OpenWhisk gave no activation id"}
+	}
+	return disdel.ActivationID(id), nil
 }
 
 // look asks once for the record.
 func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (a disdel.Activation, found bool, err error) {
-	rec, err := again(ctx, e.cfg.Logger, func() (*whisk.Activation, error) {
+	rec, err := again(ctx, e, patience, func() (*whisk.Activation, error) {
 		c, err := e.client(ctx)
 		if err != nil {
 			return nil, err

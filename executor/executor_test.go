@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,6 +65,13 @@ func scripted(t *testing.T, answers ...answerOf) (*Executor, *wire) {
 	}
 	t.Cleanup(func() { e.Close() })
 	return e, w
+}
+
+func serving(t *testing.T, f http.HandlerFunc) (url string) {
+	t.Helper()
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 var inv = disdel.Invocation{
@@ -141,31 +147,6 @@ func TestWaitPollsUntilThereIsARecord(t *testing.T) {
 	defer stop()
 	if _, err := e.Wait(ctx, inv, id); !errors.Is(err, disdel.Canceled) {
 		t.Errorf("cancelled: %v", err)
-	}
-}
-
-// An activation that had to wait for others of its job is lost only after its turn came, and a quota that they fill is no
-// refusal until then.
-func TestAnActivationIsNotLostInTheQueue(t *testing.T) {
-	queued := inv
-	queued.Queue = disdel.Millis(4 * time.Minute)
-	if a, b := lostAfter(inv), lostAfter(queued); a != 3*time.Minute || b != 7*time.Minute {
-		t.Errorf("lost after %v, queued after %v", a, b)
-	}
-	full := &disdel.Error{Kind: disdel.Unavailable, Msg: "Too many concurrent requests in flight"}
-	for limit, want := range map[time.Duration]disdel.Kind{patience: disdel.Unavailable, patience + time.Duration(queued.Queue): disdel.UnknownKind} {
-		synctest.Test(t, func(t *testing.T) {
-			begun := time.Now()
-			_, err := againFor(t.Context(), quiet(), limit, func() (bool, error) {
-				if time.Since(begun) < 4*time.Minute {
-					return false, full
-				}
-				return true, nil
-			})
-			if disdel.KindOf(err) != want {
-				t.Errorf("within %v: %v", limit, err)
-			}
-		})
 	}
 }
 

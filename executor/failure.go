@@ -211,7 +211,7 @@ func (c *classifier) ownError() bool {
 	outcome, ok := ownOutcomes[e.Error.Kind]
 	switch {
 	case ok:
-	case strings.Contains(e.Error.Msg, textPanicked):
+	case e.Error.Code == disdel.CodePanicked, strings.Contains(e.Error.Msg, textPanicked): // images of earlier versions have no code
 		outcome = disdel.OutcomeDeveloperError
 	default:
 		outcome = disdel.OutcomeApplicationError
@@ -222,12 +222,4 @@ func (c *classifier) ownError() bool {
 	}
 	c.fail(outcome, e.Error.Kind, e.Error.Error(), hint)
 	return true
-}
-
-// lost is what became of an invocation without a record.
-func lost(inv disdel.Invocation, id disdel.ActivationID, beats []disdel.Beat) disdel.Activation {
-	c := newClassifier(inv, Record{ID: id}, beats)
-	c.because("OpenWhisk has no record of activation %s after twice its timeout", id)
-	c.fail(disdel.OutcomeLost, disdel.Lost, "OpenWhisk accepted it and has no record of it", "submit the job again; an invoker may have been restarted")
-	return c.close()
 }

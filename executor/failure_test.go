@@ -50,31 +50,31 @@ func TestClassify(t *testing.T) {
 		rests string // in the evidence
 	}{
 		// 5: out of time, which a hard signal tells.
-		{"timeout by annotation", Record{Status: statusDeveloper, TimedOut: true, Result: errText("x")}, nil, disdel.OutcomeTimeout, disdel.Timeout, "timeout of 1m0s", "--set resources.timeout=2m0s", "ended it after its timeout"},
-		{"timeout by text", Record{Status: statusApplication, Result: errText("The action exceeded its time limits of 60000 milliseconds.")}, nil, disdel.OutcomeTimeout, disdel.Timeout, "did not end within", "=2m0s", "timeout of 1m0s"},
-		{"timeout of /init", Record{Status: statusDeveloper, TimedOut: true, Result: errText("The action exceeded its time limits of 60000 milliseconds during initialization.")}, nil, disdel.OutcomeTimeout, disdel.Timeout, "did not initialise within its timeout of 1m0s", "port 8080", "timeout"},
+		{"timeout by annotation", Record{Status: statusDeveloper, TimedOut: true, Result: errText("x")}, nil, disdel.OutcomeTimeout, disdel.Timeout, "timeout of 1m0s", "resources.timeout", "ended it after its timeout"},
+		{"timeout by text", Record{Status: statusApplication, Result: errText("The action exceeded its time limits of 60000 milliseconds.")}, nil, disdel.OutcomeTimeout, disdel.Timeout, "did not end within", "resources.timeout", "timeout of 1m0s"},
+		{"timeout of /init", Record{Status: statusDeveloper, TimedOut: true, Result: errText("The action exceeded its time limits of 60000 milliseconds during initialization.")}, nil, disdel.OutcomeStartFailure, disdel.Unavailable, "its process did not start: it took no request within 1m0s, or died", "port 8080", "during initialization"},
 		{
 			"timeout with progress",
 			Record{Status: statusDeveloper, TimedOut: true, Result: errText("x")},
 			[]disdel.Beat{{At: disdel.Millis(time.Minute), Epoch: 1, Batch: 10, Batches: 60}},
-			disdel.OutcomeTimeout, disdel.Timeout, "did not end", "--set resources.timeout=9m0s (10 of 60 batches were trained: the round takes about 6m0s", "10 of 60 batches",
+			disdel.OutcomeTimeout, disdel.Timeout, "did not end", "resources.timeout", "10 of 60 batches were trained",
 		},
-		{"timeout, the action's own", Record{Status: statusApplication, Result: ownError(disdel.Timeout, "the deadline")}, nil, disdel.OutcomeTimeout, disdel.Timeout, "did not end", "=2m0s", "the deadline"},
+		{"timeout, the action's own", Record{Status: statusApplication, Result: ownError(disdel.Timeout, "the deadline")}, nil, disdel.OutcomeTimeout, disdel.Timeout, "did not end", "resources.timeout", "the deadline"},
 		// 6: memory, certain.
-		{"memory, on Docker", Record{Status: statusDeveloper, Result: errText("The action exhausted its memory and was aborted."), Peak: 127 * disdel.MB}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "limit of 128 MB (estimate 90.0 MB, measured peak 127 MB)", "--set resources.memory=160MB (128 MB x 1.25)", "exhausted its memory"},
-		{"memory, the action's own watch", Record{Status: statusApplication, Result: ownError(disdel.OOM, "the action used 125 MB of its 128 MB")}, resident(100, 140), disdel.OutcomeOutOfMemory, disdel.OOM, "measured peak 140 MB", "=160MB", "used 125 MB of its 128 MB"},
-		{"memory, the engine's refusal", Record{Status: statusApplication, Result: json.RawMessage(`{"error":{"kind":"overLimit","op":"make engine","message":"network n with a batch of 8 needs 174 MB, and the action has 128 MB"}}`)}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "needs 174 MB"},
+		{"memory, on Docker", Record{Status: statusDeveloper, Result: errText("The action exhausted its memory and was aborted."), Peak: 127 * disdel.MB}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "limit of 128 MB (estimate 90.0 MB, measured peak 127 MB)", "resources.memory", "exhausted its memory"},
+		{"memory, the action's own watch", Record{Status: statusApplication, Result: ownError(disdel.OOM, "the action used 125 MB of its 128 MB")}, resident(100, 140), disdel.OutcomeOutOfMemory, disdel.OOM, "measured peak 140 MB", "resources.memory", "used 125 MB of its 128 MB"},
+		{"memory, the engine's refusal", Record{Status: statusApplication, Result: json.RawMessage(`{"error":{"kind":"overLimit","op":"make engine","message":"network n with a batch of 8 needs 174 MB, and the action has 128 MB"}}`)}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "resources.memory", "needs 174 MB"},
 		// 7: killed without words.
-		{"memory, by the platform's peak", Record{Status: statusDeveloper, Result: errText(runDied), Peak: 126 * disdel.MB}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "98 % of its limit"},
-		{"memory, on Kubernetes by the last heartbeat", Record{Status: statusDeveloper, Result: errText(runDied)}, resident(60, 118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "=160MB", "at its last heartbeat it held 118 MB, 92 % of its limit: out of memory is probable"},
-		{"memory, in /init", Record{Status: statusDeveloper, Result: errText("The action did not initialize and exited unexpectedly.")}, resident(118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "=160MB", "92 %"},
-		{"memory, a proxy's child", Record{Status: statusDeveloper, Result: errText("command exited")}, resident(118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "=160MB", "92 %"},
-		{"memory, a skeleton's child", Record{Status: statusDeveloper, Result: errText("The action did not return a dictionary or array.")}, resident(118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "=160MB", "92 %"},
-		{"memory, an allocation refused", Record{Status: statusDeveloper, Result: errText(runDied), Logs: []string{"2026-01-01T00:00:00.000000000Z    stderr: runtime: out of memory: cannot allocate 67108864-byte block"}}, resident(60), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "=160MB", "cannot allocate 67108864-byte block"},
-		{"killed below its limit", Record{Status: statusDeveloper, Result: errText(runDied), Peak: 60 * disdel.MB}, nil, disdel.OutcomeDeveloperError, disdel.Crashed, "train action of worker 1 in round 2: its process was killed or exited, and not for memory: its peak was 60.0 MB of 128 MB", "submit", "memory was not the cause"},
-		{"killed below its limit, by the last heartbeat", Record{Status: statusDeveloper, Result: errText(runDied)}, resident(60, 114), disdel.OutcomeDeveloperError, disdel.Crashed, "killed or exited", "submit", "114 MB of 128 MB resident, 2s after"},
+		{"memory, by the platform's peak", Record{Status: statusDeveloper, Result: errText(runDied), Peak: 126 * disdel.MB}, nil, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "resources.memory", "98 % of its limit"},
+		{"memory, on Kubernetes by the last heartbeat", Record{Status: statusDeveloper, Result: errText(runDied)}, resident(60, 118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "resources.memory", "at its last heartbeat it held 118 MB, 92 % of its limit: out of memory is probable"},
+		{"memory, in /init", Record{Status: statusDeveloper, Result: errText("The action did not initialize and exited unexpectedly.")}, resident(118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "resources.memory", "92 %"},
+		{"memory, a proxy's child", Record{Status: statusDeveloper, Result: errText("command exited")}, resident(118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "resources.memory", "92 %"},
+		{"memory, a skeleton's child", Record{Status: statusDeveloper, Result: errText("The action did not return a dictionary or array.")}, resident(118), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "resources.memory", "92 %"},
+		{"memory, an allocation refused", Record{Status: statusDeveloper, Result: errText(runDied), Logs: []string{"2026-01-01T00:00:00.000000000Z    stderr: runtime: out of memory: cannot allocate 67108864-byte block"}}, resident(60), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "resources.memory", "cannot allocate 67108864-byte block"},
+		{"killed below its limit", Record{Status: statusDeveloper, Result: errText(runDied), Peak: 60 * disdel.MB}, nil, disdel.OutcomeDeveloperError, disdel.Crashed, "train action of worker 1 in round 2: its process was killed or exited, most likely not for memory: its peak was 60.0 MB of 128 MB", "submit", "memory was most likely not the cause"},
+		{"killed below its limit, by the last heartbeat", Record{Status: statusDeveloper, Result: errText(runDied)}, resident(60, 114), disdel.OutcomeDeveloperError, disdel.Crashed, "possibly out of memory: its peak was 114 MB of 128 MB", "submit", "114 MB of 128 MB resident, 2s after"},
 		{"killed near its limit, the platform knows", Record{Status: statusDeveloper, Result: errText(runDied), Peak: 126 * disdel.MB, NotMemory: true}, nil, disdel.OutcomeDeveloperError, disdel.Crashed, "not for memory", "submit", "not the cause"},
-		{"killed, nothing known", Record{Status: statusDeveloper, Result: errText("The action did not initialize and exited unexpectedly.")}, nil, disdel.OutcomeDeveloperError, disdel.Crashed, "killed or exited before it was initialised", "submit", "did not initialize"},
+		{"killed, nothing known", Record{Status: statusDeveloper, Result: errText("The action did not initialize and exited unexpectedly.")}, nil, disdel.OutcomeDeveloperError, disdel.Crashed, "killed or exited before it was initialised, possibly out of memory", "submit", "did not initialize"},
 		{"a panic in the log", Record{Status: statusDeveloper, Result: errText(runDied), Logs: []string{"2026-01-01T00:00:00.000000000Z    stderr: panic: index out of range"}}, resident(60), disdel.OutcomeDeveloperError, disdel.Crashed, "ended itself: panic: index out of range", "log", "panic: index"},
 		{"a panic that the runtime caught", Record{Status: statusApplication, Result: ownError(disdel.Internal, "the action panicked: nil")}, nil, disdel.OutcomeDeveloperError, disdel.Internal, "panicked: nil", "log", "panicked"},
 		{"no JSON", Record{Status: statusDeveloper, Result: errText("The action did not produce a valid JSON or JSON Array response: hello")}, resident(126), disdel.OutcomeDeveloperError, disdel.Crashed, "hello", "submit", "hello"},
@@ -111,10 +111,36 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%s: %v: %v\n next %q\n evidence %q\n want %v: %q, %q, %q", c.name, a.Failure.Kind, a.Failure, a.Failure.Hint, evidence, c.kind, c.says, c.next, c.rests)
 		}
 	}
-	// 10: no record.
-	a := lost(inv, id, resident(60))
-	if a.Outcome != disdel.OutcomeLost || !errors.Is(a.Failure, disdel.Lost) || len(a.Evidence) != 2 || a.Peak != 60*disdel.MB {
-		t.Errorf("lost: %+v", a)
+}
+
+// A death without words is suspected to be for memory, unless something speaks against it.
+func TestMemoryIsSuspectedWhereNothingSpeaksAgainstIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		rec   Record
+		beats []disdel.Beat
+		want  bool
+	}{
+		"near the limit":         {Record{Status: statusDeveloper, Result: errText(runDied), Peak: 110 * disdel.MB}, nil, true},
+		"nothing known":          {Record{Status: statusDeveloper, Result: errText(runDied)}, nil, true},
+		"far below":              {Record{Status: statusDeveloper, Result: errText(runDied)}, resident(60), false},
+		"the platform clears it": {Record{Status: statusDeveloper, Result: errText(runDied), Peak: 110 * disdel.MB, NotMemory: true}, nil, false},
+		"it answered":            {Record{Status: statusDeveloper, Result: errText("The action did not produce a valid JSON")}, resident(110), false},
+	} {
+		if a := Classify(inv, c.rec, c.beats); a.Suspected != c.want || a.Outcome != disdel.OutcomeDeveloperError {
+			t.Errorf("%s: %v, suspected %v", name, a.Outcome, a.Suspected)
+		}
+	}
+}
+
+// What helps a train action is advised to no other: no field of a job sets an aggregation's memory, and infer has none.
+func TestHintsAreOfTheTask(t *testing.T) {
+	for task, want := range map[disdel.Task]string{disdel.TaskTrain: "resources.memory", disdel.TaskAggregate: "no field of a job", disdel.TaskEvaluate: "no field of a job", disdel.TaskInfer: "fewer inputs"} {
+		of := inv
+		of.Task = task
+		a := Classify(of, Record{Status: statusDeveloper, Result: errText("The action exhausted its memory and was aborted.")}, nil)
+		if !strings.Contains(a.Failure.Hint, want) || task != disdel.TaskTrain && strings.Contains(a.Failure.Hint, "resources.") {
+			t.Errorf("%s: %q", task, a.Failure.Hint)
+		}
 	}
 }
 

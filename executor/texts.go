@@ -33,6 +33,7 @@ type platformText struct {
 	kind    disdel.Kind
 	why     string
 	hint    string
+	code    disdel.Code
 }
 
 const (
@@ -44,18 +45,18 @@ const (
 
 // platformTexts is looked through in order; the first one found counts.
 var platformTexts = []platformText{
-	{"The action produced a response that exceeded the allowed length", disdel.OutcomeTooLarge, disdel.OverLimit, "its result is larger than OpenWhisk takes", "results go through the store: check that the action image and disdel are of the same version"},
-	{"exceeds allowed threshold of", disdel.OutcomeStartFailure, disdel.OverLimit, "the invoker's limits are smaller than the controller's", hintBoth},
-	{"Action version is not compatible", disdel.OutcomeStartFailure, disdel.OverLimit, "the invoker's limits are smaller than the controller's", hintBoth},
-	{"Failed to pull container image", disdel.OutcomeStartFailure, disdel.Unavailable, "its image could not be pulled", hintImage},
-	{"executable file not found in image", disdel.OutcomeStartFailure, disdel.Invalid, "its image has no action runtime", hintImage},
-	{"Failed to run container with image", disdel.OutcomeStartFailure, disdel.Unavailable, "its container was not ready in time", hintStart},
-	{"Failed to provision resources to run the action", disdel.OutcomeStartFailure, disdel.Unavailable, "its container could not be started", "submit the job again; if it stays, ask the admin whether an invoker has room"},
-	{"Too many requests", disdel.OutcomeThrottled, disdel.Unavailable, "the namespace's quota of invocations is used up", hintLater},
-	{"Too many concurrent requests", disdel.OutcomeThrottled, disdel.Unavailable, "the namespace's quota of invocations is used up", hintLater},
-	{"System is overloaded, try again later", disdel.OutcomeThrottled, disdel.Unavailable, "the platform is overloaded", hintLater},
-	{"Activation processing is not initiated for", disdel.OutcomeInternalError, disdel.Unavailable, "it waited too long in the platform's queue", hintLater},
-	{"too old activation is arrived", disdel.OutcomeInternalError, disdel.Unavailable, "it waited too long in the platform's queue", hintLater},
+	{"The action produced a response that exceeded the allowed length", disdel.OutcomeTooLarge, disdel.OverLimit, "its result is larger than OpenWhisk takes", "results go through the store: check that the action image and disdel are of the same version", ""},
+	{"exceeds allowed threshold of", disdel.OutcomeStartFailure, disdel.OverLimit, "the invoker's limits are smaller than the controller's", hintBoth, ""},
+	{"Action version is not compatible", disdel.OutcomeStartFailure, disdel.OverLimit, "the invoker's limits are smaller than the controller's", hintBoth, ""},
+	{"Failed to pull container image", disdel.OutcomeStartFailure, disdel.Unavailable, "its image could not be pulled", hintImage, disdel.CodeImageMissing},
+	{"executable file not found in image", disdel.OutcomeStartFailure, disdel.Invalid, "its image has no action runtime", hintImage, ""},
+	{"Failed to run container with image", disdel.OutcomeStartFailure, disdel.Unavailable, "its container was not ready in time", hintStart, ""},
+	{"Failed to provision resources to run the action", disdel.OutcomeStartFailure, disdel.Unavailable, "its container could not be started", "submit the job again; if it stays, ask the admin whether an invoker has room", ""},
+	{"Too many requests", disdel.OutcomeThrottled, disdel.Unavailable, "the namespace's quota of invocations is used up", hintLater, disdel.CodeQuotaMinute},
+	{"Too many concurrent requests", disdel.OutcomeThrottled, disdel.Unavailable, "the namespace's quota of invocations is used up", hintLater, disdel.CodeQuotaConcurrent},
+	{"System is overloaded, try again later", disdel.OutcomeThrottled, disdel.Unavailable, "the platform is overloaded", hintLater, ""},
+	{"Activation processing is not initiated for", disdel.OutcomeInternalError, disdel.Unavailable, "it waited too long in the platform's queue", hintLater, ""},
+	{"too old activation is arrived", disdel.OutcomeInternalError, disdel.Unavailable, "it waited too long in the platform's queue", hintLater, ""},
 }
 
 // platformError looks for a text of the platform's own.
@@ -64,6 +65,7 @@ func (c *classifier) platformError() bool {
 		if strings.Contains(c.text, t.text) {
 			c.because("OpenWhisk says: %s", c.text)
 			c.fail(t.outcome, t.kind, t.why+": "+c.text, t.hint)
+			c.a.Failure.Code = t.code
 			return true
 		}
 	}

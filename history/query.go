@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -122,9 +123,7 @@ func (s *Store) passOver(raw json.RawMessage, why error) (id string, err error) 
 
 func (s *Store) find(ctx context.Context, selector map[string]any, by order, before string, limit int) *kivik.ResultSet {
 	query := map[string]any{"_id": map[string]any{"$gte": prefix, "$lt": before}}
-	for field, want := range selector {
-		query[field] = want
-	}
+	maps.Copy(query, selector)
 	var sort []map[string]string
 	for _, field := range append(slices.Clone(by), "_id") {
 		sort = append(sort, map[string]string{field: "desc"})
@@ -240,21 +239,23 @@ func (s *Store) startingWith(ctx context.Context, ref string) ([]string, error) 
 // A plan looks at no more records than these: as many jobs, or as many bytes of them if there are enough jobs by then. The record of
 // a job of many rounds is long, and tells as much as those of many short jobs.
 const (
-	similarLimit = 100
-	enoughJobs   = 20
-	enoughBytes  = 1 << 20
+	similarLimit  = 100
+	enoughJobs    = 20
+	enoughSimilar = 1 << 20
+	enoughRecent  = 1 << 19
 )
 
 // lesson gathers records until there are enough of them.
 type lesson struct {
 	records []disdel.Record
 	limit   int
+	enough  int // bytes
 	size    int
 }
 
 func (l *lesson) add(r disdel.Record, size int) (more bool) {
 	l.records, l.size = append(l.records, r), l.size+size
-	return len(l.records) < l.limit && (len(l.records) < enoughJobs || l.size < enoughBytes)
+	return len(l.records) < l.limit && (len(l.records) < enoughJobs || l.size < l.enough)
 }
 
 // Similar returns the newest records of the same network, data set, batch size and backend, newest first: one backend's durations
@@ -266,7 +267,7 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 		backendField: given(job.Training.Backend, job.Training.Backend == ""), networkField: given(m.Name, m.Name == ""),
 		customField: given(m.Custom, m.Custom == ""), layersField: given(m.Layers, len(m.Layers) == 0),
 	}
-	l := lesson{limit: similarLimit}
+	l := lesson{limit: similarLimit, enough: enoughSimilar}
 	err := s.each(ctx, selector, order{sourceField, batchField}, enoughJobs, func(r disdel.Record, size int) bool {
 		return !sameKind(&r.Job, &job) || l.add(r, size)
 	})
@@ -283,7 +284,7 @@ func sameKind(a, b *disdel.Job) bool {
 // Recent returns the newest records of jobs of any kind, newest first: what estimates and forecasts learn from where no job of
 // the same kind has run.
 func (s *Store) Recent(ctx context.Context, limit int) ([]disdel.Record, error) {
-	l := lesson{limit: limit}
+	l := lesson{limit: limit, enough: enoughRecent}
 	err := s.each(ctx, nil, nil, min(limit, enoughJobs), l.add)
 	return l.records, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -23,10 +24,13 @@ import (
 
 // Config is where the history is.
 type Config struct {
-	URL      string // http(s)://user:password@host:port
-	Database string // empty: disdel_history
-	Logger   logrus.FieldLogger
+	URL      string             // http(s)://user:password@host:port
+	Database string             // empty: Database
+	Logger   logrus.FieldLogger // nil: nobody reads it
 }
+
+// Database is the one that records are in.
+const Database = "disdel_history"
 
 // Store is the history. It is safe for concurrent use.
 type Store struct {
@@ -43,8 +47,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil || u.Host == "" {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open history", Msg: "the address is no URL of a CouchDB", Hint: "write http://HOST:5984"}
 	}
+	if cfg.Logger == nil {
+		quiet := logrus.New()
+		quiet.SetOutput(io.Discard)
+		cfg.Logger = quiet
+	}
 	if cfg.Database == "" {
-		cfg.Database = "disdel_history"
+		cfg.Database = Database
 	}
 	s := &Store{log: cfg.Logger, http: &http.Client{
 		Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},

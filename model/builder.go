@@ -24,6 +24,9 @@ func NewBuilder(name string, input Shape) *Builder {
 			b.fail("input", "shape %v has a side below 1", []int(input))
 		}
 	}
+	if b.err == nil && tooLarge(input) {
+		b.fail("input", "an input of %v is beyond any machine", []int(input))
+	}
 	if len(input) != 1 && len(input) != 3 {
 		b.fail("input", "shape %v is neither [units] nor [channels height width]", []int(input))
 	}

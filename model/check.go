@@ -18,14 +18,28 @@ func CheckLayers(path string, layers []disdel.Layer) []disdel.Fault {
 
 // checkLayers is CheckLayers with a path of the caller's choice for each layer.
 func checkLayers(layers []disdel.Layer, path func(i int) string) []disdel.Fault {
-	c := layerChecker{used: map[string]bool{}, known: []string{"input"}}
+	c := layerChecker{used: map[string]bool{}, before: "input", known: map[string]bool{"input": true}}
 	for i := range layers {
 		c.layer(path(i), i, layers)
 	}
 	if len(c.faults) == 0 {
 		c.unused(path, layers)
 	}
-	return c.faults
+	return fewFaults(c.faults)
+}
+
+// mostFaults is how many faults of a list of layers are shown: who has made that many has made one of them again and again.
+const mostFaults = 50
+
+// fewFaults cuts a list of faults and says how many more there are.
+func fewFaults(list []disdel.Fault) []disdel.Fault {
+	more := len(list) - mostFaults
+	if more <= 0 {
+		return list
+	}
+	list = list[:mostFaults:mostFaults]
+	last := list[mostFaults-1]
+	return append(list, disdel.Fault{Path: last.Path, Msg: fmt.Sprintf("and %d more faults in the layers from here on", more)})
 }
 
 // layerForm is the form of names: they become keys of stored weights.
@@ -33,7 +47,9 @@ var layerForm = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_./]{0,99}$`)
 
 type layerChecker struct {
 	faults []disdel.Fault
-	known  []string        // names so far, the data's first
+	known  map[string]bool // names so far, the data's among them
+	order  []string        // the same but for the data's, for those that were misspelt
+	before string          // name of the layer before
 	used   map[string]bool // names that a later layer takes
 }
 
@@ -59,7 +75,9 @@ func (c *layerChecker) layer(at string, i int, layers []disdel.Layer) {
 	if i < len(layers)-1 && (l.Kind == "softmax" || l.Activation == "softmax") {
 		c.fault(at, "", "softmax may only come last")
 	}
-	c.known = append(c.known, layerName(i, l))
+	c.before = layerName(i, l)
+	c.known[c.before] = true
+	c.order = append(c.order, c.before)
 }
 
 // names checks what a layer is called and whose output it takes.
@@ -67,18 +85,18 @@ func (c *layerChecker) names(at string, i int, kind layerKind, l *disdel.Layer) 
 	switch name := layerName(i, l); {
 	case !layerForm.MatchString(name):
 		c.fault(at+".name", "", "a name has letters, digits and _ - . /, at most 100, the first a letter, digit or _")
-	case slices.Contains(c.known, name):
+	case c.known[name]:
 		c.fault(at+".name", "", "the name %q is taken", name)
 	}
 	if len(l.From) == 0 {
-		c.used[c.known[len(c.known)-1]] = true
+		c.used[c.before] = true
 	}
 	for _, from := range l.From {
-		if c.used[from] = true; slices.Contains(c.known, from) {
+		if c.used[from] = true; c.known[from] {
 			continue
 		}
 		hint := ""
-		if near := nearest.Word(from, c.known); near != "" {
+		if near := c.nearest(from); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		c.fault(at+".from", hint, "there is no layer %q before this one", from)
@@ -92,6 +110,19 @@ func (c *layerChecker) names(at string, i int, kind layerKind, l *disdel.Layer) 
 		c.fault(at+".from", "join them with add or concat", "%s takes one layer, not %d", l.Kind, len(l.From))
 	}
 }
+
+// nearest is the name that was probably meant. It is looked for as long as faults are shown, and among the layers just before.
+func (c *layerChecker) nearest(name string) string {
+	if len(c.faults) >= mostFaults || len(name) > maxName {
+		return ""
+	}
+	return nearest.Word(name, append([]string{"input"}, c.order[max(0, len(c.order)-nearby):]...))
+}
+
+const (
+	maxName = 100  // letters of a layer's name
+	nearby  = 1000 // layers that a misspelt name is held against
+)
 
 // given says which options a layer gives, by their names in the file, in the order of disdel.Layer.
 func given(l *disdel.Layer) (names []string, is map[string]bool) {
@@ -134,6 +165,9 @@ func (c *layerChecker) values(at string, l *disdel.Layer) {
 	c.least(at+".padding", 0, append(l.PaddingAt[:], l.Padding)...)
 	c.window(at+".dilation", l.Dilation, l.DilationHW)
 	c.least(at+".groups", 0, l.Groups)
+	if len(l.Shape) > 0 && slices.Min(l.Shape) > 0 && tooLarge(l.Shape) {
+		c.fault(at+".shape", "", "%v is beyond any machine", l.Shape)
+	}
 	if n := len(l.Shape); n != 0 && n != 1 && n != 3 {
 		c.fault(at+".shape", "", "must be [units] or [channels, height, width]")
 	}

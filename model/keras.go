@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +28,11 @@ func FromKeras(data []byte) (*Graph, error) {
 // KerasLayers is FromKeras as the list of layers that a job file could have given, the first an input. A job carries it
 // instead of Keras' text, which is some twenty times as long.
 func KerasLayers(data []byte) ([]disdel.Layer, error) {
+	if err := saved(data); err != nil {
+		return nil, err
+	}
 	k := &kerasReader{tensors: map[string]kerasTensor{}}
-	if err := k.model(data); err != nil {
+	if err := plainly(k.model(data)); err != nil {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "read the network of Keras", Msg: "this is not what model.to_json() writes", Err: err,
 			Hint: `open("my.json", "w").write(model.to_json())`,
@@ -43,7 +47,43 @@ func KerasLayers(data []byte) ([]disdel.Layer, error) {
 		}
 		return k.layers, nil
 	}
-	return nil, &disdel.Faults{Faults: k.faults}
+	return nil, &disdel.Faults{Faults: fewFaults(k.faults)}
+}
+
+// mostLayers bounds a file of Keras: ten times the largest network that Keras comes with.
+const mostLayers = 10000
+
+// plainly says in words what is wrong with a text that is no JSON of a model.
+func plainly(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("it is no JSON, from byte %d on", syntax.Offset)
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Errorf("its field %s is a JSON %s", kind.Field, kind.Value)
+	case errors.As(err, &kind):
+		return fmt.Errorf("it is a JSON %s, not an object", kind.Value)
+	default:
+		return err
+	}
+}
+
+// saved says what a file is that holds a whole model, weights and all, by its first bytes; nil for text.
+func saved(data []byte) error {
+	what := ""
+	switch {
+	case bytes.HasPrefix(data, []byte("PK\x03\x04")):
+		what = "a zip archive, as model.save(\"my.keras\") writes it"
+	case bytes.HasPrefix(data, []byte("\x89HDF\r\n\x1a\n")):
+		what = "an HDF5 file, as model.save(\"my.h5\") writes it"
+	default:
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "read the network of Keras", Msg: "this is " + what + ", not the network's text; its weights are not read either",
+		Hint: `open("my.json", "w").write(model.to_json())`,
+	}
 }
 
 // kerasDocument is a model or one of its layers: both have a class and a config.
@@ -67,6 +107,7 @@ type kerasTensor struct {
 	unknown  bool   // of a layer that was refused: nothing more is said about it
 	image    bool   // [channels height width], else a vector
 	positive bool   // no value is below 0
+	data     bool   // the input itself
 	pad      [4]int // zeros that the next window has to add: top, bottom, left, right
 }
 
@@ -100,6 +141,8 @@ func (k *kerasReader) model(data []byte) error {
 		return err
 	case len(config.Layers) == 0:
 		return errors.New("it has no layers")
+	case len(config.Layers) > mostLayers:
+		return fmt.Errorf("it has %d layers, and at most %d are read", len(config.Layers), mostLayers)
 	}
 	switch doc.Class {
 	case "Sequential":
@@ -192,9 +235,7 @@ type kerasLayer struct {
 // read decodes a layer's options.
 func (k *kerasReader) read(d *kerasDocument) *kerasLayer {
 	l := &kerasLayer{name: d.Name, class: d.Class}
-	if err := json.Unmarshal(d.Config, &l.options); len(d.Config) > 0 && err != nil {
-		k.fault(d.Name, "", "its options cannot be read: %s", err)
-	}
+	l.options.read(d.Config)
 	if l.name == "" {
 		l.name = l.options.Name
 	}
@@ -220,12 +261,14 @@ func (k *kerasReader) add(l *kerasLayer, inputs []string) {
 	before, out := len(k.faults), kerasTensor{}
 	switch {
 	case !ok:
-		k.fault(l.name, kerasHints[l.class], "layers of class %s are not supported", l.class)
+		k.fault(l.name, cmp.Or(kerasHints[l.class], supported()), "layers of class %.60s are not supported", l.class)
 	case class.alone != (len(l.in) == 0) || !class.many && len(l.in) > 1:
 		k.fault(l.name, "", "a %s cannot take %d layers", l.class, len(l.in))
 	default:
 		k.faults = append(k.faults, l.common(class)...)
-		out = class.add(k, l)
+		if len(l.options.unread) == 0 {
+			out = class.add(k, l)
+		}
 	}
 	out.unknown = out.unknown || unknown || len(k.faults) > before
 	k.tensors[l.name] = out
@@ -252,6 +295,10 @@ func (k *kerasReader) input(name string, batch []*int) kerasTensor {
 		}
 		shape = append(shape, *side)
 	}
+	if len(shape) > 0 && tooLarge(shape) {
+		k.fault(name, "", "an input of %v is beyond any machine", shape)
+		return kerasTensor{unknown: true}
+	}
 	switch len(shape) {
 	case 1:
 	case 2:
@@ -271,7 +318,7 @@ func (k *kerasReader) input(name string, batch []*int) kerasTensor {
 		l.Name = ""
 	}
 	k.layers = append(k.layers, l)
-	return kerasTensor{from: layerName(0, &l), image: len(shape) == 3}
+	return kerasTensor{from: layerName(0, &l), image: len(shape) == 3, data: true}
 }
 
 // kerasInputs reads the names of the layers that a layer takes, as Keras 2 or Keras 3 writes them.

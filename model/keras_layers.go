@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -32,7 +34,7 @@ type kerasOptions struct {
 	Axis            any             `json:"axis"`
 	Epsilon         *float64        `json:"epsilon"`
 	Momentum        *float64        `json:"momentum"`
-	Scale           *bool           `json:"scale"`
+	Scale           kerasScale      `json:"scale"`
 	Center          *bool           `json:"center"`
 	MaxValue        *float64        `json:"max_value"`
 	NegativeSlope   float64         `json:"negative_slope"`
@@ -42,15 +44,47 @@ type kerasOptions struct {
 	KeepDims        bool            `json:"keepdims"`
 	TargetShape     []int           `json:"target_shape"`
 
-	extra map[string]json.RawMessage // everything, for what applies to any layer
+	Offset any `json:"offset"` // of Rescaling
+
+	extra  map[string]json.RawMessage // everything, for what applies to any layer
+	unread []string                   // options of another type than the field here
 }
 
-func (o *kerasOptions) UnmarshalJSON(data []byte) error {
-	type plain kerasOptions
-	if err := json.Unmarshal(data, (*plain)(o)); err != nil {
-		return err
+// kerasScale is "scale": on or off in a BatchNormalization, a factor in a Rescaling.
+type kerasScale struct {
+	on     *bool
+	factor any
+}
+
+func (s *kerasScale) UnmarshalJSON(data []byte) error {
+	s.factor = nil
+	if json.Unmarshal(data, &s.on) == nil {
+		return nil
 	}
-	return json.Unmarshal(data, &o.extra)
+	s.on = nil
+	return json.Unmarshal(data, &s.factor)
+}
+
+// read takes the options one by one: one that has another type than expected is remembered, and leaves the others alone.
+func (o *kerasOptions) read(config json.RawMessage) {
+	if json.Unmarshal(config, &o.extra) != nil {
+		if len(config) > 0 {
+			o.unread = append(o.unread, "config")
+		}
+		return
+	}
+	v := reflect.ValueOf(o).Elem()
+	for i := range v.NumField() {
+		option, tagged := v.Type().Field(i).Tag.Lookup("json")
+		text, given := o.extra[option]
+		if !tagged || !given {
+			continue
+		}
+		if json.Unmarshal(text, v.Field(i).Addr().Interface()) != nil {
+			v.Field(i).SetZero()
+			o.unread = append(o.unread, option)
+		}
+	}
 }
 
 func (o *kerasOptions) inputShape() []*int {
@@ -112,6 +146,7 @@ var kerasClasses = map[string]kerasClass{
 	"MaxPooling2D":           {window: true, add: kerasMaxPool},
 	"AveragePooling2D":       {window: true, add: kerasAvgPool},
 	"GlobalAveragePooling2D": {add: kerasGlobalPool},
+	"Rescaling":              {add: kerasRescaling},
 	"ZeroPadding2D":          {window: true, add: kerasZeros},
 	"Flatten":                {add: kerasFlatten},
 	"Reshape":                {add: kerasReshape},
@@ -137,6 +172,9 @@ func (l *kerasLayer) common(class kerasClass) (faults []disdel.Fault) {
 		faults = append(faults, disdel.Fault{Path: l.name, Msg: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	o := &l.options
+	for _, option := range o.unread {
+		fault("", "its option %s is %.60s, which is not supported", option, o.text(option))
+	}
 	if f := o.DataFormat; f != "" && f != "channels_last" {
 		fault("build the model with channels_last", "data_format %s is not supported", f)
 	}
@@ -159,6 +197,19 @@ func (l *kerasLayer) common(class kerasClass) (faults []disdel.Fault) {
 		}
 	}
 	return faults
+}
+
+// text is an option as the file has it.
+func (o *kerasOptions) text(option string) string {
+	if text, ok := o.extra[option]; ok {
+		return string(text)
+	}
+	return "no object"
+}
+
+// supported lists the classes that can be taken over.
+func supported() string {
+	return "supported: " + strings.Join(slices.Sorted(maps.Keys(kerasClasses)), ", ")
 }
 
 // needs faults an input of the wrong kind; what is unknown passes.
@@ -297,7 +348,10 @@ func kerasBatchNorm(k *kerasReader, l *kerasLayer) kerasTensor {
 	if eps <= 0 || momentum <= 0 || momentum > 1 {
 		k.fault(l.name, "", "epsilon must be above 0, and momentum at least 0 and below 1")
 	}
-	to := disdel.Layer{Kind: "batchNorm", Eps: eps, Momentum: momentum, Scale: unlessTrue(o.Scale), Center: unlessTrue(o.Center)}
+	if o.Scale.factor != nil {
+		k.fault(l.name, "write true or false", "its option scale is %v, which is not supported", o.Scale.factor)
+	}
+	to := disdel.Layer{Kind: "batchNorm", Eps: eps, Momentum: momentum, Scale: unlessTrue(o.Scale.on), Center: unlessTrue(o.Center)}
 	return kerasTensor{from: k.emit(l.name, to, l.one()), image: in.image}
 }
 
@@ -305,7 +359,7 @@ func kerasBatchNorm(k *kerasReader, l *kerasLayer) kerasTensor {
 func (k *kerasReader) activate(l *kerasLayer, kind string) kerasTensor {
 	out := l.in[0]
 	if kind != "" {
-		out.from, out.positive = k.emit(l.name, disdel.Layer{Kind: kind}, l.one()), isPositive(kind)
+		out.from, out.positive, out.data = k.emit(l.name, disdel.Layer{Kind: kind}, l.one()), isPositive(kind), false
 	}
 	return out
 }
@@ -337,6 +391,24 @@ func (k *kerasReader) pool(l *kerasLayer, kind string) kerasTensor {
 		l.options.Strides.set(&to.Stride, &to.StrideHW)
 	}
 	return kerasTensor{from: k.emit(l.name, to, l.one()), image: true, positive: l.in[0].positive}
+}
+
+// kerasRescaling takes a layer that changes nothing, and a first one that brings 0..255 to 0..1: data sets are kept that way.
+func kerasRescaling(k *kerasReader, l *kerasLayer) kerasTensor {
+	scale, ok := l.options.Scale.factor.(float64)
+	offset, number := l.options.Offset.(float64)
+	ok = ok && (number || l.options.Offset == nil)
+	switch in := l.in[0]; {
+	case ok && offset == 0 && (scale == 1 || in.data && math.Abs(scale*255-1) < 1e-4):
+		return in
+	case ok && in.data:
+		k.fault(l.name, "data sets have inputs of 0 to 1 already: take the layer out, or write Rescaling(1/255)", "a Rescaling by %.6g with offset %g is not supported", scale, offset)
+	case ok:
+		k.fault(l.name, "take the layer out; the one before or after it can learn the factor", "a Rescaling by %.6g with offset %g is not supported but as the first layer", scale, offset)
+	default:
+		k.fault(l.name, "take the layer out: data sets have inputs of 0 to 1 already", "a Rescaling of scale %.60s and offset %.60s is not supported", l.options.text("scale"), l.options.text("offset"))
+	}
+	return kerasTensor{unknown: true}
 }
 
 // kerasMaxPool pads with what is below every value, which zeros are not where values are negative.
@@ -391,7 +463,7 @@ func zeros(text json.RawMessage) (pad [4]int, ok bool) {
 }
 
 func kerasFlatten(k *kerasReader, l *kerasLayer) kerasTensor {
-	return kerasTensor{from: k.emit(l.name, disdel.Layer{Kind: "flatten"}, l.one()), positive: l.in[0].positive}
+	return kerasTensor{from: k.emit(l.name, disdel.Layer{Kind: "flatten"}, l.one()), positive: l.in[0].positive, data: l.in[0].data}
 }
 
 // kerasReshape knows vectors alone.
@@ -408,7 +480,7 @@ func kerasDropout(k *kerasReader, l *kerasLayer) kerasTensor {
 		k.fault(l.name, "", "noise_shape is not supported")
 	}
 	if l.options.Rate != 0 {
-		out.from = k.emit(l.name, disdel.Layer{Kind: "dropout", Rate: l.options.Rate}, l.one())
+		out.from, out.data = k.emit(l.name, disdel.Layer{Kind: "dropout", Rate: l.options.Rate}, l.one()), false
 	}
 	return out
 }

@@ -166,9 +166,12 @@ func TestKerasFaultsComeAllAtOnceWithTheLayersName(t *testing.T) {
 
 func TestTextThatIsNoKerasModelIsInvalid(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"", "unexpected end of JSON input"},
+		{"", "it is no JSON, from byte 0 on"},
+		{"PK\x03\x04....", "this is a zip archive"},
+		{"\x89HDF\r\n\x1a\n....", "this is an HDF5 file"},
+		{`{"class_name": 7}`, "its field class_name is a JSON number"},
 		{"{}", "it has no config"},
-		{"[1]", "cannot unmarshal array"},
+		{"[1]", "it is a JSON array, not an object"},
 		{`{"class_name": "Sequential", "config": {}}`, "it has no layers"},
 		{`{"class_name": "MyModel", "config": {"layers": [{}]}}`, `its class is "MyModel"`},
 	} {

@@ -37,7 +37,8 @@ func TestTheDefaultsOfLayersHold(t *testing.T) {
 		{Kind: "conv", Filters: 8, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Bias: &yes},
 		{Kind: "batchNorm", Eps: 1e-5, Momentum: 0.1, Scale: &yes, Center: &yes},
 		{Kind: "depthwiseConv", Kernel: 3, Stride: 1, Dilation: 1, Bias: &yes},
-		{Kind: "maxPool", Kernel: 2, Stride: 2}, {Kind: "dense", Units: 3, Bias: &yes},
+		{Kind: "maxPool", Kernel: 2, Stride: 2},
+		{Kind: "dense", Units: 3, Bias: &yes},
 	}
 	var counts []Counts
 	for _, layers := range [][]disdel.Layer{plain, written} {

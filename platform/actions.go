@@ -139,11 +139,16 @@ func (p *Platform) putAction(q *request) (int, any, error) {
 	}
 	var body actionPut
 	l := &p.cfg.Limits
-	if err := readJSON(q.Request, 2*l.Code+l.bodyLimit(), &body); err != nil {
+	leave, err := p.enterLarge(q)
+	if err != nil {
+		return 0, nil, err
+	}
+	err = readJSON(q.Request, 2*l.Code+l.bodyLimit(), &body)
+	if leave(); err != nil {
 		return 0, nil, err
 	}
 	var out *action
-	err := p.store.update(func(t tx) error {
+	err = p.store.update(func(t tx) error {
 		path := q.actionPath()
 		if err := writable(t, q); err != nil {
 			return err
@@ -166,6 +171,25 @@ func (p *Platform) putAction(q *request) (int, any, error) {
 		return t.putAction(out)
 	})
 	return 200, out, err
+}
+
+// Large bodies take several times their size while they are read, so that few are read at once.
+const (
+	largeBody   = 4 << 20
+	largeAtOnce = 2
+)
+
+// enterLarge waits for a place to read a large body in. leave gives it back.
+func (p *Platform) enterLarge(q *request) (leave func(), err error) {
+	if q.ContentLength >= 0 && q.ContentLength < largeBody {
+		return func() {}, nil
+	}
+	select {
+	case p.large <- struct{}{}:
+		return func() { <-p.large }, nil
+	case <-q.Context().Done():
+		return nil, problem{503, textInternal}
+	}
 }
 
 // writable tells whether an action's package, if it has one, takes changes: it must exist, and be no binding.

@@ -71,10 +71,10 @@ func (p *Platform) record(run *running, c *container, e ending) *activation {
 	if e.cold {
 		rec.Annotations = append(rec.Annotations, kv("initTime", e.initTime.Milliseconds()))
 	}
-	if c != nil {
+	if c != nil && !p.cfg.NoEvidence {
 		rec.Annotations = append(rec.Annotations, kv("peakMemory", c.peak()))
 	}
-	if e.died && p.cfg.OOM == OOMAsDocker {
+	if e.died && p.cfg.saysMemory() {
 		rec.Annotations = append(rec.Annotations, kv("memoryKill", e.text == textMemoryExhausted))
 	}
 	return rec
@@ -172,7 +172,7 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 	out := []any{}
 	err = p.store.view(func(t tx) error {
 		var failed error
-		err := t.newest(q.ns, ask.since, ask.upto, func(s *summary) bool {
+		err := p.newest(t, q.ns, ask.since, ask.upto, func(s *summary, kept *activation) bool {
 			if !s.is(ask.name) {
 				return true
 			}
@@ -181,7 +181,10 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 				return true
 			}
 			var v any = s
-			if ask.docs {
+			switch {
+			case ask.docs && kept != nil:
+				v = kept
+			case ask.docs:
 				v, failed = get[activation](t, records, q.ns+"\x00"+s.ActivationID)
 			}
 			out = append(out, v)
@@ -195,14 +198,33 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 	return 200, out, err
 }
 
+// newest walks a namespace's summaries, the newest first, with those that could not be written, which come as a whole.
+func (p *Platform) newest(t tx, ns string, since, upto int64, f func(s *summary, unwritten *activation) bool) error {
+	waiting := slices.DeleteFunc(p.unfiled.newest(ns), func(a *activation) bool { return a.Start < since || a.Start > upto })
+	goOn := true
+	before := func(start int64) bool { // those that come before it
+		for goOn && len(waiting) > 0 && waiting[0].Start >= start {
+			goOn = f(waiting[0].summary(), waiting[0])
+			waiting = waiting[1:]
+		}
+		return goOn
+	}
+	err := t.newest(ns, since, upto, func(s *summary) bool {
+		goOn = before(s.Start) && f(s, nil)
+		return goOn
+	})
+	before(math.MinInt64)
+	return err
+}
+
 func (p *Platform) countActivations(q *request, ask *query) (int, any, error) {
 	n := 0
 	err := p.store.view(func(t tx) error {
 		if ask.name == "" && ask.since == 0 && ask.upto == math.MaxInt64 {
-			n = t.count(q.ns)
+			n = t.count(q.ns) + len(p.unfiled.newest(q.ns))
 			return nil
 		}
-		return t.newest(q.ns, ask.since, ask.upto, func(s *summary) bool {
+		return p.newest(t, q.ns, ask.since, ask.upto, func(s *summary, _ *activation) bool {
 			if s.is(ask.name) {
 				n++
 			}
@@ -233,6 +255,9 @@ func (p *Platform) activation(q *request) (*activation, error) {
 	}
 	if !activationID.MatchString(id) {
 		return nil, problem{400, textActivationBad}
+	}
+	if a := p.unfiled.of(q.ns, id); a != nil {
+		return a, nil
 	}
 	var a *activation
 	err := p.store.view(func(t tx) (err error) {

@@ -23,7 +23,7 @@ import (
 type groups struct {
 	version                    int
 	magic                      int64    // of the file system: a plain folder takes any file, and limits nothing
-	bases                      []string // memory first
+	bases                      []string // memory first, processors last
 	limit, swap, events, peaks string   // files
 	share                      string
 }
@@ -38,7 +38,7 @@ func groupsV2(name string) groups {
 func groupsV1(name string) groups {
 	return groups{
 		version: 1, magic: unix.CGROUP_SUPER_MAGIC,
-		bases: []string{filepath.Join("/sys/fs/cgroup/memory", name), filepath.Join("/sys/fs/cgroup/cpu", name)},
+		bases: []string{filepath.Join("/sys/fs/cgroup/memory", name), filepath.Join("/sys/fs/cgroup/pids", name), filepath.Join("/sys/fs/cgroup/cpu", name)},
 		limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control", peaks: "memory.max_usage_in_bytes", share: "cpu.shares",
 	}
 }
@@ -54,6 +54,7 @@ func (g groups) usable() bool {
 		os.Mkdir(base, 0o755)                                             //nolint:errcheck // the probe tells
 		writeTo(filepath.Join(base, "cgroup.subtree_control"), "+memory") // apart: a machine may have one of them
 		writeTo(filepath.Join(base, "cgroup.subtree_control"), "+cpu")
+		writeTo(filepath.Join(base, "cgroup.subtree_control"), "+pids")
 	}
 	probe := filepath.Join(g.bases[0], "probe")
 	ok := os.Mkdir(probe, 0o755) == nil && writeTo(filepath.Join(probe, g.limit), "134217728")
@@ -172,6 +173,7 @@ func (g groups) fence(name string, limit disdel.Bytes, share int) fence {
 	}
 	f.write(g.swap, swap) // may not be counted here
 	f.write("memory.oom.group", "1")
+	f.write("pids.max", strconv.Itoa(maxProcesses))
 	f.write(g.share, strconv.Itoa(share))
 	return f
 }
@@ -192,7 +194,7 @@ func (f group) write(file, text string) (ok bool) {
 
 // enter has the process start inside, so that not a page of it is counted elsewhere: version 2 by clone3's own means,
 // version 1 by moving the thread that starts it, whose groups a child inherits.
-func (f group) enter(attr *syscall.SysProcAttr) (leave func()) {
+func (f group) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
 	if f.version == 2 {
 		dir, err := os.Open(f.dirs[0])
 		if err != nil {
@@ -201,11 +203,10 @@ func (f group) enter(attr *syscall.SysProcAttr) (leave func()) {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 		return func() { dir.Close() }
 	}
-	thread := strconv.Itoa(unix.Gettid())
-	f.write("tasks", thread)
+	f.write("tasks", strconv.Itoa(thread))
 	return func() {
 		for _, base := range f.bases {
-			writeTo(filepath.Join(base, "tasks"), thread)
+			writeTo(filepath.Join(base, "tasks"), strconv.Itoa(thread))
 		}
 	}
 }

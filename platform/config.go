@@ -34,6 +34,9 @@ type Kind struct {
 	Command []string
 	Env     []string
 	Default bool // of its family, the part before the colon; where none is, the last by name
+	// OwnUser has each container run as a user of its own, who owns nothing on the machine, where the platform runs as root
+	// and the program may be started by every user. It is for kinds that run what others wrote.
+	OwnUser bool
 }
 
 // OOMText chooses how an out-of-memory kill reads in an activation: clusters differ.
@@ -61,15 +64,23 @@ type Config struct {
 	OOM        OOMText
 	Logger     logrus.FieldLogger
 
-	DataDir        string        // of the state, which then survives a restart; empty: a temporary file
-	MaxActivations int           // kept of each namespace; the oldest go first
-	BlockingWait   time.Duration // after which a blocking invocation is answered with its id alone
+	DataDir        string // of the state, which then survives a restart; empty: a temporary file
+	MaxActivations int    // kept of each namespace; the oldest go first
+	// ActivationBytes bounds what the kept ones of a namespace take, with their logs and results. 0: nothing does.
+	ActivationBytes disdel.Bytes
+	BlockingWait    time.Duration // after which a blocking invocation is answered with its id alone
 
 	// Origins are the web pages that may call, as http://HOST:PORT. Empty: none. Pages of any other origin are refused,
 	// whatever key they have.
 	Origins []string
 	// Hosts are further names that requests may call the platform by, beside localhost and its address.
 	Hosts []string
+
+	// Hidden are files and folders that actions do not see, where the platform runs as root: keys, and its own data. The data
+	// folder is one of them unasked.
+	Hidden []string
+
+	Likeness // to an OpenWhisk as people run it
 }
 
 // guestKey is the key of the namespace guest in OpenWhisk's standalone.conf and its clients' documents.
@@ -81,7 +92,7 @@ func DefaultConfig() Config {
 	quiet.SetOutput(io.Discard)
 	return Config{
 		Namespace: "guest", AuthKey: guestKey, PoolMemory: 2 * disdel.GB, Idle: 10 * time.Minute, Logger: quiet,
-		MaxActivations: 10_000, BlockingWait: time.Minute,
+		MaxActivations: 10_000, ActivationBytes: 4 * disdel.GB, BlockingWait: time.Minute,
 		Limits: Limits{
 			Memory:      Range[disdel.Bytes]{128 * disdel.MB, 256 * disdel.MB, 512 * disdel.MB},
 			Timeout:     Range[time.Duration]{100 * time.Millisecond, time.Minute, 5 * time.Minute},
@@ -107,6 +118,8 @@ func (c *Config) validate() error {
 		return bad("a limit's minimum is above its maximum")
 	case c.MaxActivations <= 0 || c.BlockingWait <= 0:
 		return bad("the bound on activations and the wait of blocking invocations must be positive")
+	case c.LateRecords < 0 || c.LateSlots < 0:
+		return bad("what is late cannot be early")
 	default:
 		if err := c.validateGate(); err != nil {
 			return err

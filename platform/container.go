@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/disdel/disdel"
 )
 
@@ -26,6 +28,7 @@ type container struct {
 	dir         string  // working folder, with the socket
 	cmd         *exec.Cmd
 	client      *http.Client
+	most        int64 // of an answer that is read: one byte more than counts
 	door        door
 	logs        *logs
 	fence       fence
@@ -56,7 +59,7 @@ func (p *Platform) launch(s size) (*container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &container{size: s, dir: dir, logs: newLogs(), exited: newOnce(), lastUsed: time.Now()}
+	c := &container{size: s, dir: dir, most: int64(p.cfg.Limits.Payload) + 1, logs: newLogs(), exited: newOnce(), lastUsed: time.Now()}
 	if c.door, err = openDoor(dir); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -72,12 +75,24 @@ func (p *Platform) launch(s size) (*container, error) {
 	c.cmd.Stdout, c.cmd.Stderr = c.logs.stream("stdout"), c.logs.stream("stderr")
 	c.cmd.WaitDelay = time.Second
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	user := p.userFor(kind)
+	if user != 0 {
+		c.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
+		if err := os.Chown(dir, int(user), int(user)); err != nil {
+			c.door.close()
+			os.RemoveAll(dir)
+			return nil, err
+		}
+	}
 	c.fence = p.fences.fence(filepath.Base(dir), s.memory, sharesOfPool(s.memory, p.cfg.PoolMemory))
 	if c.cmd, err = p.spawner.start(c.cmd, c.fence); err != nil {
 		c.fence.remove()
 		c.door.close()
 		os.RemoveAll(dir)
 		return nil, err
+	}
+	if user != 0 { // a bound on the user's processes is one on the container's
+		unix.Prlimit(c.cmd.Process.Pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: maxProcesses, Max: maxProcesses}, nil) //nolint:errcheck // the group has one too
 	}
 	c.guard = p.guard
 	c.guard.tell("+", c.cmd.Process.Pid)
@@ -92,6 +107,20 @@ func (p *Platform) launch(s size) (*container, error) {
 	go c.reap()
 	go c.watch(disdel.Bytes(p.cfg.FolderMB) * disdel.MB)
 	return c, nil
+}
+
+// mayOwn tells whether containers of a kind can be of users of their own.
+func (p *Platform) mayOwn(kind Kind) bool {
+	program, err := exec.LookPath(kind.Command[0])
+	return err == nil && p.ownUsers && kind.OwnUser && openToAll(program)
+}
+
+// userFor is the user that a container of a kind runs as, 0 for the platform's own.
+func (p *Platform) userFor(kind Kind) uint32 {
+	if !p.mayOwn(kind) {
+		return 0
+	}
+	return firstUser + p.started.Add(1)%users
 }
 
 func (p *Platform) apiHost() string {
@@ -156,6 +185,11 @@ func (c *container) kill() {
 	}
 	c.watched.Wait()
 	c.signal() // children that outlived their parent
+	if !c.fence.exact() {
+		for _, pid := range straysOf(c.dir) {
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
+		}
+	}
 	c.guard.tell("-", c.cmd.Process.Pid)
 	c.client.CloseIdleConnections()
 	c.door.close()
@@ -221,7 +255,6 @@ func (c *container) try(ctx context.Context, path string, data []byte) (reply, e
 	if res.ContentLength < 0 { // ApacheBlockingContainerClient takes an unknown length for no response
 		return reply{}, errDied
 	}
-	const most = 64 << 20
-	body, err := io.ReadAll(io.LimitReader(res.Body, most))
+	body, err := io.ReadAll(io.LimitReader(res.Body, c.most))
 	return reply{res.StatusCode, body, res.ContentLength}, err
 }

@@ -42,7 +42,15 @@ var behaviours = map[string]func(params map[string]any) (status int, answer stri
 		}
 		return 200, fmt.Sprintf(`{"pid":%d,"child":%d}`, os.Getpid(), child.Process.Pid)
 	},
-	"touch":       touch,
+	"touch": touch,
+	"waits": func(params map[string]any) (int, string) {
+		for _, err := os.Stat(params["for"].(string)); err != nil; _, err = os.Stat(params["for"].(string)) {
+			time.Sleep(time.Millisecond)
+		}
+		return 200, `{"text":"` + strings.Repeat("x", 500_000) + `"}`
+	},
+	"counted":     counted,
+	"reach":       reach,
 	"no-sentinel": func(map[string]any) (int, string) { return 200, `{}` },
 	"killed": func(map[string]any) (int, string) {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -149,9 +157,6 @@ func TestAContainersChildrenGoWithIt(t *testing.T) {
 	p := start(t, func(c *Config) { c.Idle = 10 * time.Millisecond })
 	_, child := parentOf(t, p, `{}`)
 	until(t, "child gone", func() bool { return gone(child) })
-	if _, ok := p.fences.(groups); !ok {
-		t.Skip("without control groups, a child that leaves its process group is not known: " + p.Enforcement())
-	}
 	_, child = parentOf(t, p, `{"session":true}`)
 	until(t, "child of its own session gone", func() bool { return gone(child) })
 }

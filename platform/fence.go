@@ -27,8 +27,9 @@ type fencer interface {
 
 // fence is the limit around one container's processes.
 type fence interface {
-	// enter makes the next process that this thread starts one inside; leave is called after that start.
-	enter(*syscall.SysProcAttr) (leave func())
+	// enter makes the next process that a thread starts one inside; leave is called after that start. Neither runs on that
+	// thread, which may see control groups otherwise than the platform does.
+	enter(attr *syscall.SysProcAttr, thread int) (leave func())
 	// took is told the process. Where enter could not do it, it is moved now.
 	took(pid int)
 	// exact tells whether the kernel keeps the limit; else the watch does.
@@ -71,11 +72,11 @@ func (rlimits) fence(_ string, limit disdel.Bytes, _ int) fence { return rlimit{
 
 type rlimit struct{ limit disdel.Bytes }
 
-func (rlimit) enter(*syscall.SysProcAttr) func() { return func() {} }
-func (rlimit) exact() bool                       { return false }
-func (rlimit) killed() bool                      { return false }
-func (rlimit) peak() disdel.Bytes                { return 0 }
-func (rlimit) remove()                           {}
+func (rlimit) enter(*syscall.SysProcAttr, int) func() { return func() {} }
+func (rlimit) exact() bool                            { return false }
+func (rlimit) killed() bool                           { return false }
+func (rlimit) peak() disdel.Bytes                     { return 0 }
+func (rlimit) remove()                                {}
 
 func (r rlimit) took(pid int) {
 	most := uint64(r.limit + r.limit/2 + rlimitRoom)
@@ -103,6 +104,21 @@ func residentOf(pid int) (resident, peak disdel.Bytes) {
 		}
 	}
 	return resident, max(resident, mark-file)
+}
+
+// straysOf lists the processes that have a container's folder in the environment that they were started with: what left the
+// container's process group, as a daemon does, still has it.
+func straysOf(dir string) []int {
+	var out []int
+	list, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is well-formed
+	for _, file := range list {
+		data, err := os.ReadFile(file)
+		pid, bad := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err == nil && bad == nil && pid != os.Getpid() && bytes.Contains(append([]byte{0}, data...), []byte("\x00TMPDIR="+dir+"\x00")) {
+			out = append(out, pid)
+		}
+	}
+	return out
 }
 
 // membersOf lists the other processes of a group, by its leader's id.

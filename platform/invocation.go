@@ -84,6 +84,9 @@ func (p *Platform) payload(q *request) (json.RawMessage, error) {
 
 // start starts an action for a user, if his throttle allows.
 func (p *Platform) start(u *user, path pathName, payload json.RawMessage) (*running, error) {
+	if err := p.unfiled.stuck(); err != nil {
+		return nil, err
+	}
 	var found *resolved
 	err := p.store.view(func(t tx) (err error) {
 		found, err = p.resolve(t, u, path)
@@ -99,11 +102,15 @@ func (p *Platform) start(u *user, path pathName, payload json.RawMessage) (*runn
 	if found.final() && found.overrides(payload) {
 		return nil, problem{400, textNotAllowed}
 	}
-	if err := u.admit(time.Now()); err != nil {
+	if err := u.admit(time.Now(), p.cfg.CountRefused); err != nil {
 		return nil, err
 	}
 	run := p.newRun(u, found, params, "")
-	run.ended = u.invocations.release
+	run.ended = func() { p.releaseSlot(u) }
+	if err := p.accepted.add(run.lost()); err != nil {
+		u.invocations.release()
+		return nil, unwritable(err)
+	}
 	p.flying.Go(func() { p.carryOut(run, p.cfg.Limits.SequenceLength) })
 	return run, nil
 }
@@ -132,9 +139,7 @@ func (p *Platform) carryOut(run *running, left int) int {
 
 // file keeps the record of an ended activation and lets those go on who wait for it.
 func (p *Platform) file(run *running, record *activation) {
-	if err := p.store.file(record); err != nil {
-		p.cfg.Logger.WithError(err).WithField("activation", run.id).Error("an activation's record could not be kept")
-	}
+	p.keep(record)
 	run.record = record
 	run.ended()
 	close(run.done)

@@ -72,6 +72,7 @@ func (p *Platform) runIn(c *container, run *running) (end ending) {
 	defer func() {
 		end.end = time.Now()
 		end.logs = c.collect(&end)
+		p.dwell(&end)
 	}()
 	end.start = time.Now()
 	limit := time.Duration(run.action.Limits.Timeout) * time.Millisecond
@@ -98,6 +99,7 @@ func (p *Platform) initEnding(c *container, got reply, err error, limit time.Dur
 	case err != nil:
 		end.died = true
 		end.developerError(p.death(c, textAbnormalInit))
+		p.refuseInit(end, limit)
 	case got.status == http.StatusServiceUnavailable:
 		end.developerError(textInvalidInit(got.body))
 		end.reschedule = true
@@ -120,6 +122,7 @@ func (p *Platform) runEnding(c *container, got reply, err error, limit time.Dura
 	case err != nil:
 		end.died = true
 		end.developerError(p.death(c, textAbnormalRun))
+		end.reschedule = p.repeats(end)
 	case got.status == http.StatusServiceUnavailable:
 		end.developerError(textInvalidResponse(got.body))
 		end.reschedule = true
@@ -170,7 +173,7 @@ func (p *Platform) death(c *container, otherwise string) string {
 	if c.overflowed() {
 		return textFolder(p.cfg.FolderMB)
 	}
-	if memory && p.cfg.OOM == OOMAsDocker {
+	if memory && p.cfg.saysMemory() {
 		return textMemoryExhausted
 	}
 	return otherwise

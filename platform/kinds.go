@@ -21,10 +21,10 @@ var launchNode string
 func DefaultKinds(disdelBinary string) map[string]Kind {
 	kinds := map[string]Kind{disdel.RuntimeKind: {Command: []string{disdelBinary, "runtime", "--listen", "{listen}"}}}
 	if path, major := interpreter("python3", "-c", "import sys; print(sys.executable, sys.version_info[0])"); path != "" {
-		kinds["python:"+major] = Kind{Command: []string{path, "-c", launchPython, "{listen}"}}
+		kinds["python:"+major] = Kind{Command: []string{path, "-c", launchPython, "{listen}"}, OwnUser: true}
 	}
 	if path, major := interpreter("node", "-e", "console.log(process.execPath, process.versions.node.split('.')[0])"); path != "" {
-		kinds["nodejs:"+major] = Kind{Command: []string{path, "-e", launchNode, "{listen}"}}
+		kinds["nodejs:"+major] = Kind{Command: []string{path, "-e", launchNode, "{listen}"}, OwnUser: true}
 	}
 	return kinds
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,7 +64,7 @@ func (l *logs) finish(wait bool) (lines []string, complete bool) {
 	for _, w := range l.streams { // what a dying process left unended
 		w.flush()
 	}
-	return l.lines, complete
+	return slices.Clip(l.lines), complete // a dying process may still print: what it adds shall not be where the caller adds
 }
 
 // blackbox is the kind of images that others made: nothing waits for their sentinels (ExecManifest.scala, sentinelledLogs).

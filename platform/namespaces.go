@@ -59,14 +59,14 @@ func (p *Platform) userOf(key string) *user {
 	return found
 }
 
-// admit lets an invocation in, or says by which throttle it may not.
-func (u *user) admit(now time.Time) error {
-	return u.invocations.admit(now, u.InvocationsPerMinute, u.ConcurrentInvocations)
+// admit lets an invocation in, or says by which throttle it may not. One that is refused may count against the minute.
+func (u *user) admit(now time.Time, countRefused bool) error {
+	return u.invocations.admit(now, u.InvocationsPerMinute, u.ConcurrentInvocations, countRefused)
 }
 
 // admitFire is admit for triggers, which have a throttle of their own.
 func (u *user) admitFire(now time.Time) error {
-	err := u.fires.admit(now, u.FiresPerMinute, math.MaxInt)
+	err := u.fires.admit(now, u.FiresPerMinute, math.MaxInt, false)
 	if err == nil {
 		u.fires.release() // no fire is in flight: its answer is immediate
 	}
@@ -81,21 +81,27 @@ type throttle struct {
 	flying int
 }
 
-func (t *throttle) admit(now time.Time, perMinute, atOnce int) error {
+func (t *throttle) admit(now time.Time, perMinute, atOnce int, countRefused bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m := now.Unix() / 60; m != t.minute {
 		t.minute, t.count = m, 0
 	}
-	if t.count >= perMinute {
-		return problem{429, textPerMinute(t.count+1, perMinute)}
-	}
-	if t.flying >= atOnce {
-		return problem{429, textConcurrent(t.flying, atOnce)}
-	}
 	t.count++
-	t.flying++
-	return nil
+	var err error
+	switch {
+	case t.count > perMinute:
+		err = problem{429, textPerMinute(t.count, perMinute)}
+	case t.flying >= atOnce:
+		err = problem{429, textConcurrent(t.flying, atOnce)}
+	default:
+		t.flying++
+		return nil
+	}
+	if !countRefused {
+		t.count--
+	}
+	return err
 }
 
 func (t *throttle) release() {

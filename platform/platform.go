@@ -5,24 +5,34 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/disdel/disdel"
 )
 
 // Platform is one embedded OpenWhisk. It is safe for concurrent use.
 type Platform struct {
-	cfg     Config
-	root    *root // of sockets and working folders
-	fences  fencer
-	spawner *spawner
-	guard   *guard
-	pool    *pool
+	cfg      Config
+	root     *root // of sockets and working folders
+	fences   fencer
+	spawner  *spawner
+	guard    *guard
+	pool     *pool
+	ownUsers bool          // containers of kinds that ask for it run as users of their own
+	started  atomic.Uint32 // containers, by which they get their users
 
-	store *store
-	users []*user // the first is the platform's own
+	large    chan struct{} // has a place for each large body that is read
+	store    *store
+	accepted *accepted // nil where nothing outlives the platform
+	unfiled  unfiled
+	users    []*user // the first is the platform's own
 
 	work     context.Context // of activations
 	stop     context.CancelFunc
@@ -55,12 +65,27 @@ func New(cfg Config) (*Platform, error) {
 		root.remove() //nolint:errcheck // the first error is the one to tell
 		return nil, err
 	}
+	state.most = cfg.ActivationBytes
+	var took *accepted
+	var left []*activation
+	if cfg.DataDir != "" {
+		if took, left, err = openAccepted(dir); err != nil {
+			state.close() //nolint:errcheck // the first error is the one to tell
+			root.remove() //nolint:errcheck // as above
+			return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open the platform's state", Err: err, Hint: "choose a data folder that can be written"}
+		}
+	}
 	work, stop := context.WithCancel(context.Background())
-	p := &Platform{cfg: cfg, root: root, store: state, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(), work: work, stop: stop}
+	p := &Platform{large: make(chan struct{}, largeAtOnce), cfg: cfg, root: root, store: state, accepted: took, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop}
+	p.ownUsers = canSwitch() && root.openToUsers()
 	p.guard = newGuard(p.fences.folders())
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
-	cfg.Logger.WithField("memory", p.fences.String()).Debug("platform made")
+	if err := p.answerForLost(left); err != nil {
+		p.Close(context.Background()) //nolint:errcheck // the first error is the one to tell
+		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open the platform's state", Err: err, Hint: "free space in the data folder, or choose another"}
+	}
+	cfg.Logger.WithField("memory", p.fences.String()).WithField("confined", p.Confinement()).Debug("platform made")
 	return p, nil
 }
 
@@ -81,6 +106,25 @@ func (p *Platform) AuthKey() string { return p.cfg.AuthKey }
 
 // Enforcement says how memory limits are enforced on this machine.
 func (p *Platform) Enforcement() string { return p.fences.String() }
+
+// Confinement says what actions are kept from on this machine, besides what their memory limit keeps them from.
+func (p *Platform) Confinement() string {
+	parts := slices.Clone(p.spawner.confined.done)
+	own := false
+	for _, kind := range p.cfg.Kinds {
+		own = own || p.mayOwn(kind)
+	}
+	if own {
+		parts = append(parts, "users of their own for scripts")
+	}
+	if _, ok := p.fences.(groups); ok || own {
+		parts = append(parts, fmt.Sprintf("at most %d processes", maxProcesses))
+	}
+	if len(parts) == 0 {
+		return "nothing that this system offers"
+	}
+	return strings.Join(parts, "; ")
+}
 
 // Close kills every container, waits for everything it started and removes its folders. Calling it again does nothing.
 func (p *Platform) Close(ctx context.Context) error {
@@ -103,7 +147,7 @@ func (p *Platform) end(ctx context.Context) error {
 	p.guard.close()
 	p.spawner.close()
 	p.fences.close()
-	if err := p.store.close(); err != nil {
+	if err := errors.Join(p.store.close(), p.accepted.close()); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}
 	if err := p.root.remove(); err != nil {

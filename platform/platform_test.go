@@ -146,6 +146,7 @@ func start(t *testing.T, change func(*Config)) *Platform {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
+	fences := p.fences
 	t.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
@@ -153,8 +154,10 @@ func start(t *testing.T, change func(*Config)) *Platform {
 		if left, _ := os.ReadDir(cfg.TempDir); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}
-		if left, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/*/disdel-%d-*", os.Getpid())); len(left) > 0 {
-			t.Errorf("groups left behind: %v", left)
+		for _, base := range fences.folders() {
+			if _, err := os.Stat(base); err == nil {
+				t.Errorf("a group left behind: %s", base)
+			}
 		}
 	})
 	return p
@@ -360,6 +363,15 @@ func TestAKilledContainerReadsAsWhatItWas(t *testing.T) {
 
 func childOf(t *testing.T, parent int) int {
 	t.Helper()
+	if all := childrenOf(t, parent); len(all) > 0 {
+		return all[0]
+	}
+	return 0
+}
+
+// childrenOf are a process's containers.
+func childrenOf(t *testing.T, parent int) (out []int) {
+	t.Helper()
 	list, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, f := range list {
 		data, err := os.ReadFile(f)
@@ -369,10 +381,10 @@ func childOf(t *testing.T, parent int) int {
 			continue
 		}
 		if _, err := fmt.Sscanf(string(data), "%d %s %s %d", &pid, &name, &state, &ppid); err == nil && ppid == parent && state != "Z" && strings.Contains(name, "platform") {
-			return pid
+			out = append(out, pid)
 		}
 	}
-	return 0
+	return out
 }
 
 func await(t *testing.T, p *Platform, id string) map[string]any {
@@ -425,7 +437,7 @@ func TestThrottlesAndLimitsSpeakAsOpenWhisk(t *testing.T) {
 		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"memory":1024}}`, "requirement failed: memory size 1024 MB exceeds allowed threshold of 512 MB"},
 		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"memory":64}}`, "requirement failed: memory size 64 MB below allowed threshold of 128 MB"},
 		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"timeout":301000}}`, "requirement failed: duration 301000 milliseconds exceeds allowed threshold of 300000 milliseconds"},
-		{"/actions/a", `{"exec":{"kind":"cobol","code":"x"}}`, "The specified runtime 'cobol' is not supported by this platform. Valid values are: 'disdel:1'."},
+		{"/actions/a", `{"exec":{"kind":"cobol","code":"x"}}`, "The request content was malformed:\nThe specified runtime 'cobol' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'."},
 		{"/actions/a", `{`, "The request content was malformed:"},
 	} {
 		if status, got := call(t, p, "PUT", ns+c.path, c.body); status != 400 || !strings.HasPrefix(fmt.Sprint(got["error"]), c.want) {
@@ -556,8 +568,25 @@ func TestNoActivationIsLostUnderLoad(t *testing.T) {
 func TestCloseEndsWhatRuns(t *testing.T) {
 	p := start(t, nil)
 	newTestAction(t, p, "sleep", 60000, 128)
+	var ids []string
 	for range 3 {
-		call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000}`)
+		_, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000}`)
+		ids = append(ids, fmt.Sprint(got["activationId"]))
 	}
-	time.Sleep(100 * time.Millisecond)
+	var pids []int
+	until(t, "three containers at work", func() bool {
+		pids = childrenOf(t, os.Getpid())
+		return p.Status().Running == 3 && len(pids) >= 3
+	})
+	if err := p.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	for _, pid := range pids {
+		if !gone(pid) {
+			t.Errorf("process %d survives", pid)
+		}
+	}
+	if len(ids) != 3 || p.Status().Running != 0 || p.Status().Used != 0 {
+		t.Errorf("%v, %+v", ids, p.Status())
+	}
 }

@@ -3,6 +3,7 @@ package platform
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -139,9 +140,12 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	}
 	status, body, err := f(r)
 	if err != nil {
-		pr, ok := err.(problem)
+		pr, ok := unwritable(err).(problem)
 		if !ok {
 			pr = problem{500, textInternal}
+			if errors.Is(err, disdel.Corrupt) {
+				pr.text = textDamaged(err)
+			}
 			p.cfg.Logger.WithError(err).Error("request failed")
 		}
 		status, body = pr.status, map[string]any{"error": pr.text, "code": id}
@@ -177,6 +181,9 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 
 // readBody reads a bounded body without the blanks around it.
 func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
+	if disdel.Bytes(r.ContentLength) > limit {
+		return nil, problem{413, textTooLarge("Request", r.ContentLength, limit)}
+	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
 	if err != nil {
 		return nil, problem{400, textMalformed(err.Error())}

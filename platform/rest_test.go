@@ -159,7 +159,7 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		{"PUT", "_/actions/b", `{`, 400, "The request content was malformed:\nunexpected end of JSON input"},
 		{"PUT", "_/actions/b", `{}`, 400, "exec undefined"},
 		{"PUT", "_/actions/b", `{"exec":{"kind":"disdel:1"}}`, 400, "The request content was malformed:\n'code' must be a string or attachment object defined in 'exec' for 'disdel:1' actions"},
-		{"PUT", "_/actions/b", `{"exec":{"kind":"cobol:default","code":"x"}}`, 400, "The specified runtime 'cobol:default' is not supported by this platform. Valid values are: 'disdel:1'."},
+		{"PUT", "_/actions/b", `{"exec":{"kind":"cobol:default","code":"x"}}`, 400, "The request content was malformed:\nThe specified runtime 'cobol:default' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'."},
 		{"PUT", "_/actions/b!", code("echo", ""), 400, "The name of the entity contains illegal characters."},
 		{"PUT", "_/actions/" + strings.Repeat("b", 257), code("echo", ""), 400, "Name segement longer than allowed: 257 > 256."},
 		{"PUT", "_/actions/b", code("echo", `"parameters":[{"key":"x","value":"`+large+`"}]`), 413, "parameters larger than allowed: 1048579 > 1048576 bytes."},

@@ -62,6 +62,11 @@ func mark(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// openToUsers lets containers' users reach their own folders below, and see no others.
+func (r *root) openToUsers() bool {
+	return os.Chmod(r.dir, 0o711) == nil && openToAll(r.dir)
+}
+
 // remove removes the folder; the lock goes last.
 func (r *root) remove() error { return errors.Join(os.RemoveAll(r.dir), r.marker.Close()) }
 

@@ -141,6 +141,9 @@ func (p *Platform) startComponent(run *running, text string, input json.RawMessa
 	}
 	part := p.newRun(run.user, found, params, run.id)
 	part.depth = run.depth + 1
+	if err := p.accepted.add(part.lost()); err != nil {
+		return nil, unwritable(err)
+	}
 	return part, nil
 }
 

@@ -12,14 +12,19 @@ import (
 
 // spawner starts processes from one thread that lives as long as the platform: the kernel sends a child its death signal
 // when the thread that made it ends, not the process.
+//
+// What the thread gives up, its children lack.
 type spawner struct {
-	orders chan func()
-	done   chan struct{}
+	confined confinement
+	orders   chan func()
+	ready    chan struct{}
+	done     chan struct{}
 }
 
-func newSpawner() *spawner {
-	s := &spawner{orders: make(chan func()), done: make(chan struct{})}
+func newSpawner(hidden []string) *spawner {
+	s := &spawner{confined: confinement{hidden: hidden}, orders: make(chan func()), ready: make(chan struct{}), done: make(chan struct{})}
 	go s.serve()
+	<-s.ready
 	return s
 }
 
@@ -43,6 +48,8 @@ func (s *spawner) serve() {
 
 func (s *spawner) work() {
 	defer close(s.done)
+	s.confined.enter()
+	close(s.ready)
 	for f := range s.orders {
 		f()
 	}
@@ -53,20 +60,32 @@ func (s *spawner) start(cmd *exec.Cmd, f fence) (*exec.Cmd, error) {
 	err := make(chan error, 1)
 	s.orders <- func() {
 		keepDescriptors()
-		leave := f.enter(cmd.SysProcAttr)
+		s.confined.hide()
+		thread, leave := unix.Gettid(), func() {}
+		outside(func() { leave = f.enter(cmd.SysProcAttr, thread) })
 		e := cmd.Start()
-		leave()
+		outside(func() { leave() })
 		if e != nil && cmd.SysProcAttr.UseCgroupFD { // a kernel or a sandbox without clone3: took moves it
 			cmd = again(cmd)
 			e = cmd.Start()
 		}
 		if e == nil {
-			f.took(cmd.Process.Pid)
+			outside(func() { f.took(cmd.Process.Pid) })
 		}
 		err <- e
 	}
 	e := <-err
 	return cmd, e
+}
+
+// outside runs f on a thread that has given nothing up.
+func outside(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
 }
 
 // again copies a command that could not be started inside a group.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,13 +14,16 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/sealed"
 )
 
 // store keeps a platform's state in one file: entities by namespace/path, code apart from its action (a list must not
 // read code), and activations twice: whole by id, and as the summaries of lists by start time.
 type store struct {
+	path    string
 	db      *bbolt.DB
-	kept    int // activations of a namespace
+	kept    int          // activations of a namespace
+	most    disdel.Bytes // of a namespace's activations; 0: any
 	filings filings
 
 	mu    sync.Mutex
@@ -55,15 +59,16 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fail(err, "choose a data folder that can be written")
 	}
-	db, err := bbolt.Open(filepath.Join(dir, "platform.db"), 0o600, &bbolt.Options{Timeout: time.Second, NoSync: !durable, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
-	if errors.Is(err, berrors.ErrTimeout) {
+	s := &store{path: filepath.Join(dir, "platform.db"), kept: kept, cache: map[string]*storedAction{}}
+	switch err := s.open(durable); {
+	case errors.Is(err, berrors.ErrTimeout) || errors.Is(err, sealed.ErrBusy):
 		return nil, fail(err, "another platform has this data folder open: end it, or choose another folder")
-	}
-	if err != nil {
+	case errors.Is(err, disdel.Corrupt):
+		return nil, damaged(s.path, err)
+	case err != nil:
 		return nil, fail(err, "choose a data folder that can be written")
 	}
-	s := &store{db: db, kept: kept, cache: map[string]*storedAction{}}
-	err = s.update(func(t tx) error {
+	err := s.update(func(t tx) error {
 		for _, b := range allBuckets {
 			if _, err := t.CreateBucketIfNotExists([]byte(b)); err != nil {
 				return err
@@ -72,20 +77,45 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 		return nil
 	})
 	if err != nil {
-		db.Close()
-		return nil, fail(err, "")
+		s.close() //nolint:errcheck // the first error is the one to tell
+	}
+	switch {
+	case errors.Is(err, disdel.Corrupt):
+		return nil, damaged(s.path, err)
+	case err != nil:
+		return nil, fail(err, "choose a data folder that can be written")
 	}
 	return s, nil
 }
 
+// damaged is what a platform says of a file that it cannot believe.
+func damaged(path string, err error) error {
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "open the platform's state", Err: err,
+		Hint: "mv " + path + " " + path + ".damaged, and start again: actions, triggers and rules are then to be made anew; or name another folder with --data-dir",
+	}
+}
+
+// open looks at the file before it is mapped, where a missing page would end the process.
+func (s *store) open(durable bool) error {
+	if err := sealed.CheckLeaves(s.path, time.Second); err != nil {
+		return err
+	}
+	return sealed.Guard(s.path, func() (err error) {
+		s.db, err = bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Second, NoSync: !durable, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+		return err
+	})
+}
+
 func (s *store) close() error { return s.db.Close() }
 
+// view and update run f in a transaction. What the file's damage does to f is an error that names the file.
 func (s *store) view(f func(tx) error) error {
-	return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) })
+	return sealed.Guard(s.path, func() error { return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 func (s *store) update(f func(tx) error) error {
-	return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) })
+	return sealed.Guard(s.path, func() error { return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 // get reads an entity; nil where there is none.
@@ -94,16 +124,31 @@ func get[T any](t tx, b bucket, key string) (*T, error) {
 	if data == nil {
 		return nil, nil
 	}
-	v := new(T)
-	return v, json.Unmarshal(data, v)
+	return decode[T]([]byte(key), data)
 }
+
+// decode reads a stored value, which is what was stored or an error.
+func decode[T any](key, data []byte) (*T, error) {
+	value, _, err := sealed.Open(key, data)
+	if err != nil {
+		return nil, err
+	}
+	v := new(T)
+	if err := json.Unmarshal(value, v); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Corrupt, Msg: fmt.Sprintf("the value of %.80q is no record", key), Err: err}
+	}
+	return v, nil
+}
+
+// seal stores a value with a checksum.
+func (t tx) seal(b bucket, key, value []byte) error { return t.of(b).Put(key, sealed.Seal(key, value)) }
 
 func put(t tx, b bucket, key string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return t.of(b).Put([]byte(key), data)
+	return t.seal(b, []byte(key), data)
 }
 
 func (t tx) drop(b bucket, key string) error { return t.of(b).Delete([]byte(key)) }
@@ -112,8 +157,8 @@ func (t tx) drop(b bucket, key string) error { return t.of(b).Delete([]byte(key)
 func each[T any](t tx, b bucket, prefix string, f func(*T)) error {
 	c := t.of(b).Cursor()
 	for k, data := c.Seek([]byte(prefix)); hasPrefix(k, prefix); k, data = c.Next() {
-		v := new(T)
-		if err := json.Unmarshal(data, v); err != nil {
+		v, err := decode[T](k, data)
+		if err != nil {
 			return err
 		}
 		f(v)
@@ -141,7 +186,7 @@ func (t tx) putAction(a *action) error {
 	if err := put(t, actions, a.path(), storedAction{&bare, revision}); err != nil {
 		return err
 	}
-	return t.of(codes).Put([]byte(a.path()), []byte(a.Exec.Code))
+	return t.seal(codes, []byte(a.path()), []byte(a.Exec.Code))
 }
 
 func (t tx) dropAction(key string) error {
@@ -166,7 +211,11 @@ func (s *store) whole(t tx, key string) (*action, error) {
 	if hit := s.cache[key]; hit != nil && hit.Revision == v.Revision {
 		return hit.Action, nil
 	}
-	v.Action.Exec.Code = string(t.of(codes).Get([]byte(key)))
+	code, _, err := sealed.Open([]byte(key), t.of(codes).Get([]byte(key)))
+	if err != nil {
+		return nil, err
+	}
+	v.Action.Exec.Code = string(code)
 	if len(s.cache) >= maxCached {
 		clear(s.cache)
 	}
@@ -192,40 +241,65 @@ func (s *store) fileIn(t tx, a *activation) error {
 	if err != nil {
 		return err
 	}
-	if err := t.of(records).Put([]byte(a.Namespace+"\x00"+a.ActivationID), data); err != nil {
+	if err := t.seal(records, []byte(a.Namespace+"\x00"+a.ActivationID), data); err != nil {
 		return err
 	}
-	if err := t.of(timeline).Put(timelineKey(a.Namespace, a.Start, a.ActivationID), summary); err != nil {
+	if err := t.seal(timeline, timelineKey(a.Namespace, a.Start, a.ActivationID), summary); err != nil {
 		return err
 	}
-	return s.prune(t, a.Namespace, t.count(a.Namespace)+1)
+	n, size := t.counted(a.Namespace)
+	return s.prune(t, a.Namespace, n+1, size+len(data)+len(summary))
 }
 
 func (t tx) count(ns string) int {
-	data := t.of(counts).Get([]byte(ns))
-	if len(data) != 8 {
-		return 0
-	}
-	return int(binary.BigEndian.Uint64(data))
+	n, _ := t.counted(ns)
+	return n
 }
 
-// prune deletes the oldest of n activations until no more than kept are left, and writes down how many there are.
-func (s *store) prune(t tx, ns string, n int) error {
+// counted is how many activations a namespace has, and their bytes. Versions before did not write down the bytes.
+func (t tx) counted(ns string) (n, size int) {
+	data, _, err := sealed.Open([]byte(ns), t.of(counts).Get([]byte(ns)))
+	switch {
+	case err != nil:
+		return t.recount(ns)
+	case len(data) == 8:
+		return int(binary.BigEndian.Uint64(data)), 0
+	case len(data) == 16:
+		return int(binary.BigEndian.Uint64(data)), int(binary.BigEndian.Uint64(data[8:]))
+	default:
+		return 0, 0
+	}
+}
+
+// recount counts what is there, where the number that was written down cannot be believed.
+func (t tx) recount(ns string) (n, size int) {
+	c := t.of(records).Cursor()
+	for k, v := c.Seek([]byte(ns + "\x00")); hasPrefix(k, ns+"\x00"); k, v = c.Next() {
+		n++
+		size += len(v)
+	}
+	return n, size
+}
+
+// prune deletes the oldest of n activations until no more than kept are left, in no more than the bytes they may take, and
+// writes down what there is. The newest stays, however large.
+func (s *store) prune(t tx, ns string, n, size int) error {
 	prefix := ns + "\x00"
-	for ; n > s.kept; n-- {
-		k, _ := t.of(timeline).Cursor().Seek([]byte(prefix))
+	for ; n > s.kept || s.most > 0 && disdel.Bytes(size) > s.most && n > 1; n-- {
+		k, summary := t.of(timeline).Cursor().Seek([]byte(prefix))
 		if !hasPrefix(k, prefix) {
 			break
 		}
-		id := string(k[len(prefix)+8:])
+		record := []byte(prefix + string(k[len(prefix)+8:]))
+		size = max(0, size-len(summary)-len(t.of(records).Get(record)))
 		if err := t.of(timeline).Delete(k); err != nil {
 			return err
 		}
-		if err := t.of(records).Delete([]byte(prefix + id)); err != nil {
+		if err := t.of(records).Delete(record); err != nil {
 			return err
 		}
 	}
-	return t.of(counts).Put([]byte(ns), binary.BigEndian.AppendUint64(nil, uint64(n)))
+	return t.seal(counts, []byte(ns), binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(size)))
 }
 
 // newest walks a namespace's summaries from upto back to since until f returns false. It reads no more than it passes.
@@ -244,8 +318,8 @@ func (t tx) newest(ns string, since, upto int64, f func(*summary) bool) error {
 		if int64(binary.BigEndian.Uint64(k[len(prefix):])) < since {
 			return nil
 		}
-		v := new(summary)
-		if err := json.Unmarshal(data, v); err != nil {
+		v, err := decode[summary](k, data)
+		if err != nil {
 			return err
 		}
 		if !f(v) {

@@ -57,6 +57,17 @@ func textTimeout(limit time.Duration, init bool) string {
 	return text + "."
 }
 
+// textLost is ours: no other OpenWhisk ever answers for an activation that it lost.
+const textLost = "The platform was ended while the action ran or waited, and started again. What it did is not known."
+
+// textCannotWrite is ours as well.
+func textCannotWrite(why error) string {
+	return fmt.Sprintf("The platform cannot write to its data folder (%v) and accepts nothing new until it can.", why)
+}
+
+// textDamaged is ours: what is stored and cannot be believed is named.
+func textDamaged(err error) string { return "The platform's file is damaged: " + err.Error() }
+
 // textForeignHost and textForeignOrigin are ours: OpenWhisk answers every page, and asks for keys that nobody knows.
 func textForeignHost(host string) string {
 	return fmt.Sprintf("The host %q is no name of this platform, which answers to its address and to localhost.", short([]byte(host)))
@@ -140,7 +151,8 @@ func textNameLong(n int) string {
 }
 
 func textKind(kind string, valid []string) string {
-	return fmt.Sprintf("The specified runtime '%s' is not supported by this platform. Valid values are: '%s'.", kind, strings.Join(valid, "', '"))
+	valid = append(slices.Clone(valid), blackbox, sequenceKind)
+	return textMalformed(fmt.Sprintf("The specified runtime '%s' is not supported by this platform. Valid values are: '%s'.", kind, strings.Join(valid, "', '")))
 }
 
 func textReserved(name string) string { return fmt.Sprintf("Package name '%s' is reserved.", name) }

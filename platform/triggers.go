@@ -150,6 +150,9 @@ func (p *Platform) fire(q *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if err := p.unfiled.stuck(); err != nil {
+		return 0, nil, err
+	}
 	if err := q.user.admitFire(time.Now()); err != nil {
 		return 0, nil, err
 	}
@@ -179,7 +182,8 @@ func (p *Platform) fired(u *user, v *trigger, payload json.RawMessage) (string, 
 		line, _ := json.Marshal(p.outcome(u, rule, v.Rules[rule], args)) // plain data
 		rec.Logs = append(rec.Logs, string(line))
 	}
-	return rec.ActivationID, p.store.file(rec)
+	p.keep(rec)
+	return rec.ActivationID, nil
 }
 
 // outcome is a line of a trigger activation's log: what became of a rule.

@@ -339,7 +339,7 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 			if r := recover(); r != nil {
 				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s%s", r, origin(r), debug.Stack())
 				o = outcome{nil, &disdel.Error{
-					Kind: disdel.Internal, Op: string(s.task), Msg: fmt.Sprintf("the action panicked: %v", r),
+					Kind: disdel.Internal, Code: disdel.CodePanicked, Op: string(s.task), Msg: fmt.Sprintf("the action panicked: %v", r),
 					Hint: "this is a defect of disdel; please report it with the activation's log",
 				}}
 			}

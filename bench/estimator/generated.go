@@ -81,7 +81,7 @@ func small(g *generator) network {
 
 func smallRows(g *generator, t *trial) {
 	t.workers, t.batch = g.between(1, 4), g.between(64, 1024)
-	t.rows = g.logarithmic(300_000, 3_000_000) / t.workers
+	t.rows = g.logarithmic(300_000, 2_000_000) / t.workers
 	t.epochs = 1
 	if g.IntN(3) > 0 {
 		t.share = 0.6 + 0.4*g.Float64()
@@ -129,7 +129,7 @@ func (g *generator) trial(name string, k kind) trial {
 }
 
 // work is the multiplications that a job may take.
-const work = 20_000_000_000
+const work = 4_000_000_000
 
 // bound makes the batch and then the rows of a job smaller until it is done in seconds.
 func (t *trial) bound() {

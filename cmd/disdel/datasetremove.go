@@ -45,7 +45,7 @@ func datasetRemove(u *ui) *cli.Command {
 }
 
 func printRemoved(w io.Writer, r dataset.Removed) {
-	fmt.Fprintf(w, "removed data set %s: %s, %v\n", r.Name, files(r.Files), r.Size)
+	fmt.Fprintf(w, "removed data set %s: %s, %v\n", oneLine(r.Name), files(r.Files), r.Size)
 }
 
 func files(n int) string {

@@ -26,10 +26,35 @@ func (j *jobStack) estimator(job disdel.Job, past []disdel.Record) (estimator.Es
 	return estimator.New(j.cli.String("estimator"), risk, past)
 }
 
-// processors is what the actions of an embedded platform share, 0 of any other: there every action has one thread.
-func (j *jobStack) processors() int {
-	if j.cli.String("apihost") != "" {
-		return 0
+// processors is what the job's actions share: those of this machine for an embedded platform; those that a platform of disdel
+// tells of, or that containers of the newest job there have found, for another. 0 where neither is known.
+func (j *jobStack) processors(past []disdel.Record) int {
+	host := j.cli.String("apihost")
+	if host == "" {
+		return min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
 	}
-	return min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
+	if live := j.live(); live != nil && live.Processors > 0 {
+		return live.Processors
+	}
+	for i := range past {
+		if p := past[i].Plan.Platform; p.Host == host && p.Found > 0 {
+			return p.Found
+		}
+	}
+	return 0
+}
+
+// unknown says what is taken for granted of a platform that does not tell of itself, a sentence each.
+func (j *jobStack) unknown(processors int) (threads string, notes []string) {
+	if j.cli.String("apihost") == "" {
+		return "", nil
+	}
+	if processors == 0 {
+		threads = "how many processors the platform has is not known before a first job has run there; --set resources.threads=N"
+		notes = append(notes, "note   one thread a train action: "+threads)
+	}
+	if j.pool == 0 {
+		notes = append(notes, "note   the memory of the platform's pool is not known: an action larger than that would wait for ever; --pool-memory SIZE")
+	}
+	return threads, notes
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
@@ -16,22 +17,28 @@ import (
 type follower struct {
 	ui    *ui
 	plan  disdel.Plan
-	total int // rounds
-	shown int // lines that the next picture replaces
+	total int   // rounds
+	shown []int // widths of the lines that the next picture replaces
 	last  time.Time
+	said  map[string]string // where lines stay: the newest of each action
 
+	legs    map[int]int                  // of train actions: the newest leg of a worker
 	limits  map[disdel.Task]disdel.Bytes // of the newest invocation: failures may have raised them
 	eta     *disdel.Forecast             // of what is left; nil: unknown
 	trouble trouble
 }
 
 func newFollower(u *ui) *follower {
-	return &follower{ui: u, limits: map[disdel.Task]disdel.Bytes{}}
+	return &follower{ui: u, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}, said: map[string]string{}}
 }
 
 // notice takes what the controller tells; it is called from one goroutine.
 func (f *follower) notice(n controller.Notice) {
 	if line := f.trouble.notice(n); line != "" {
+		f.erase()
+		f.ui.say("%s", line)
+	}
+	if line := silence(n); line != "" {
 		f.erase()
 		f.ui.say("%s", line)
 	}
@@ -43,6 +50,9 @@ func (f *follower) notice(n controller.Notice) {
 		}
 	case n.Invoked != nil:
 		f.limits[n.Invoked.Task] = n.Invoked.Limits.Memory
+		if n.Invoked.Task == disdel.TaskTrain {
+			f.legs[n.Invoked.Member] = n.Invoked.Leg
+		}
 	case n.Progress != nil:
 		f.progress(n.Progress)
 	case n.Forecast != nil:
@@ -80,6 +90,9 @@ func (f *follower) roundLine(r disdel.Round) string {
 	if r.Accuracy != nil {
 		line += fmt.Sprintf("  held-out loss %.4f  accuracy %.4f", *r.Loss, *r.Accuracy)
 	}
+	if r.NotEvaluated != "" {
+		line += "  not evaluated"
+	}
 	return line + "  " + seconds(time.Duration(r.Duration))
 }
 
@@ -100,12 +113,38 @@ func (f *follower) progress(list []disdel.Progress) {
 		return cmp.Or(cmp.Compare(b.Task, a.Task), a.Level-b.Level, a.Member-b.Member)
 	})
 	f.erase()
-	for _, p := range list {
-		fmt.Fprintln(f.ui.err, "  "+f.progressLine(p))
-		f.shown++
+	if f.ui.live {
+		f.draw(list)
+		return
 	}
-	if !f.ui.live {
-		f.shown = 0
+	for _, p := range list {
+		slot, line := fmt.Sprintf("%s %d", p.Task, p.Member), f.progressLine(p)
+		if f.said[slot] != line { // who has finished has nothing new to say
+			fmt.Fprintln(f.ui.err, "  "+line)
+		}
+		f.said[slot] = line
+	}
+}
+
+// draw shows a line an action, as many as the terminal has room for, none wider than it is: one that wrapped could not be taken
+// back.
+func (f *follower) draw(list []disdel.Progress) {
+	columns, rows := f.ui.size()
+	room := len(list)
+	if rows > 0 {
+		room = min(room, max(1, rows-2))
+	}
+	lines := make([]string, 0, room)
+	for _, p := range list[:room] {
+		lines = append(lines, "  "+f.progressLine(p))
+	}
+	if left := len(list) - room; left > 0 {
+		lines[room-1] = fmt.Sprintf("  and %d more", left+1)
+	}
+	for _, line := range lines {
+		line = cut(line, columns)
+		fmt.Fprintln(f.ui.err, line)
+		f.shown = append(f.shown, utf8.RuneCountInString(line))
 	}
 }
 
@@ -121,17 +160,39 @@ func (f *follower) progressLine(p disdel.Progress) string {
 	}
 	line := fmt.Sprintf("%-8s %d  [%s%s]", p.Task, p.Member, strings.Repeat("#", done), strings.Repeat(".", width-done))
 	if p.Task == disdel.TaskTrain {
-		line += fmt.Sprintf("  epoch %d  loss %.4f", p.Epoch, p.Loss)
+		line += f.legText(p.Member) + fmt.Sprintf("  epoch %d  loss %.4f", p.Epoch, p.Loss)
 	}
 	return line + memory
 }
 
-// erase takes back the lines of the last picture.
-func (f *follower) erase() {
-	if f.shown > 0 {
-		fmt.Fprintf(f.ui.err, "\x1b[%dA\x1b[J", f.shown)
-		f.shown = 0
+// legText is which leg of its round a worker is in, "" where a round is one activation.
+func (f *follower) legText(worker int) string {
+	switch leg := f.legs[worker]; {
+	case f.plan.Legs > 1:
+		return fmt.Sprintf("  leg %d of about %d", leg+1, max(f.plan.Legs, leg+1))
+	case leg > 0:
+		return fmt.Sprintf("  leg %d", leg+1)
+	default:
+		return ""
 	}
+}
+
+// erase takes back the lines of the last picture. A terminal that has become narrower since has wrapped them.
+func (f *follower) erase() {
+	rows, columns := 0, 0
+	if len(f.shown) > 0 {
+		columns, _ = f.ui.size()
+	}
+	for _, width := range f.shown {
+		rows++
+		if columns > 0 && width > columns {
+			rows += (width - 1) / columns
+		}
+	}
+	if rows > 0 {
+		fmt.Fprintf(f.ui.err, "\x1b[%dA\x1b[J", rows)
+	}
+	f.shown = f.shown[:0]
 }
 
 func (f *follower) done() {
@@ -150,9 +211,12 @@ func printPlan(w io.Writer, r *disdel.Record) {
 	if network == "" {
 		network = fmt.Sprintf("%d layers", len(r.Job.Model.Layers))
 	}
-	fmt.Fprintf(w, "learn  %s on %s: %d rows, %d held out, batch %d, %d epochs, %s\n",
-		network, clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, r.Job.Training.BatchSize, r.Job.Training.Epochs, r.Job.Training.Optimizer.Name())
-	fmt.Fprintf(w, "plan   %d train actions, %d at once, %s, %s\n", p.Workers, p.Parallel, roundsText(p), levelsText(p.Levels))
+	fmt.Fprintf(w, "learn  %s on %s: %d rows, %d held out, batch %d, %s, %s\n",
+		network, clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, r.Job.Training.BatchSize, counted(r.Job.Training.Epochs, "epoch"), r.Job.Training.Optimizer.Name())
+	fmt.Fprintf(w, "plan   %s, %d at once, %s, %s\n", counted(p.Workers, "train action"), p.Parallel, roundsText(p), levelsText(p.Levels))
+	if wire := r.Job.Distribution.Aggregation.Wire; wire != "" && wire != disdel.WireFloat32 {
+		fmt.Fprintf(w, "       wire      %s: %d x %s a round; float32 would be %s each\n", wire, p.Workers, p.Update(wire), p.Update(disdel.WireFloat32))
+	}
 	for _, a := range p.Actions {
 		fmt.Fprintf(w, "       %-9s estimate %s, limit %d MB, timeout %s\n", a.Task, a.Estimate.Total, a.Limits.Memory.MB(), a.Limits.Timeout)
 	}
@@ -160,7 +224,7 @@ func printPlan(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "       a worker's round takes about %d legs: activations one after another, each going on where the one before stopped\n", p.Legs)
 	}
 	if f := p.Forecast; f != nil {
-		fmt.Fprintf(w, "expect %s; %s (%s, %d activations)\n", timeText(f.Duration), costText(f.Cost), basis(f), f.Samples)
+		fmt.Fprintf(w, "expect %s; %s (%s, %s)\n", timeText(f.Duration), costText(f.Cost), basis(f), counted(f.Samples, "activation"))
 		if f.Note != "" {
 			fmt.Fprintf(w, "       %s\n", f.Note)
 		}
@@ -170,9 +234,9 @@ func printPlan(w io.Writer, r *disdel.Record) {
 // roundsText says how the epochs are divided.
 func roundsText(p disdel.Plan) string {
 	if p.Batches > 0 {
-		return fmt.Sprintf("%d rounds of %d batches", p.Rounds, p.Batches)
+		return counted(p.Rounds, "round") + fmt.Sprintf(" of %d batches", p.Batches)
 	}
-	return fmt.Sprintf("%d rounds of %d epochs", p.Rounds, p.Epochs)
+	return counted(p.Rounds, "round") + " of " + counted(p.Epochs, "epoch")
 }
 
 // timeText is the time of a forecast: "41 to 58 s, likely 50 s".

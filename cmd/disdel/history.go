@@ -10,6 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/history/couchlite"
 )
 
 func historyCommand(u *ui) *cli.Command {
@@ -23,7 +24,7 @@ func historyCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "status", Usage: "jobs in this `STATE`: running, succeeded, failed or canceled"},
 			&cli.StringFlag{Name: "since", Usage: "jobs of the last `TIME`, such as 90m, 12h, 7d or 2w"},
 		},
-		Subcommands: []*cli.Command{historyShow(u)},
+		Subcommands: []*cli.Command{historyShow(u), historyRepair(u)},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
 				return needSubcommand(c)
@@ -37,9 +38,24 @@ func historyCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.show(list, func(w io.Writer) { printHistory(w, list) })
+				return u.show(list, func(w io.Writer) { printHistory(w, list, standing(c)) })
 			})
 		},
+	}
+}
+
+// standing says where a job stands. Of one that its record says runs, the home's own lock knows better; a history that others
+// share has jobs of other homes.
+func standing(c *cli.Context) func(*disdel.Record) string {
+	dir, err := home(c)
+	return func(r *disdel.Record) string {
+		if r.Status != disdel.StatusRunning || err != nil || c.String("couchdb") != "" {
+			return r.Status.String()
+		}
+		if _, runs := runner(dir, r.ID); !runs {
+			return "stopped (resume)"
+		}
+		return r.Status.String()
 	}
 }
 
@@ -73,7 +89,7 @@ func historyQuery(c *cli.Context) (history.Query, error) {
 	return q, nil
 }
 
-func printHistory(w io.Writer, list []disdel.Record) {
+func printHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Record) string) {
 	if len(list) == 0 {
 		fmt.Fprintln(w, "no jobs yet: disdel quickstart")
 		return
@@ -87,12 +103,27 @@ func printHistory(w io.Writer, list []disdel.Record) {
 				peak, limit = a.Peak, a.Limits.Memory
 			}
 		}
+		accuracy, loss, ok := heldOut(r)
 		rows = append(rows, []string{
-			string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Created.Local().Format("2006-01-02 15:04:05"), sec(r.Phases.Total),
-			fmt.Sprint(len(r.Rounds)), fmt.Sprintf("%.4f", r.Accuracy), fmt.Sprintf("%.4f", r.Loss), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
+			string(r.ID), r.Job.Metadata.Name, statusText(r, standing(r)), r.Created.Local().Format("2006-01-02 15:04:05"), sec(r.Phases.Total),
+			fmt.Sprint(len(r.Rounds)), decimals(accuracy, ok), decimals(loss, ok), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
 		})
 	}
-	table(w, rows...)
+	table(w, fitted(w, shortIDs(w, rows), "LOSS", "PEAK/LIMIT", "GB-S", "ROUNDS", "TIME", "CREATED")...)
+}
+
+// statusText is a job's status, and what there is to say against its success.
+func statusText(r *disdel.Record, status string) string {
+	switch {
+	case r.Status != disdel.StatusSucceeded:
+		return status
+	case r.Unevaluated != nil:
+		return status + ", not evaluated"
+	case r.Learned != nil && !*r.Learned:
+		return status + ", did not learn"
+	default:
+		return status
+	}
 }
 
 func historyShow(u *ui) *cli.Command {
@@ -131,9 +162,35 @@ func historyShow(u *ui) *cli.Command {
 	}
 }
 
+func historyRepair(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "repair", Usage: "make a new history of what can be read of a damaged one",
+		Description: "Takes the newest whole state of every record of the history in --home. The damaged file stays beside the new one.",
+		Action: func(c *cli.Context) error {
+			if err := operands(c, 0, 0); err != nil {
+				return err
+			}
+			if c.String("couchdb") != "" {
+				return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "the history on a CouchDB is not this program's to repair", Hint: "leave out --couchdb to repair that of --home"}}
+			}
+			dir, err := home(c)
+			if err != nil {
+				return err
+			}
+			done, err := couchlite.Repair(historyFile(dir), history.Database)
+			if err == nil {
+				u.say("%d records kept; the damaged file is %s", done.Kept, done.Aside)
+			}
+			return err
+		},
+	}
+}
+
 // printNext names the commands that help a job that did not succeed, or whose controller is gone.
 func printNext(w io.Writer, home string, r *disdel.Record) {
 	switch pid, runs := runner(home, r.ID); {
+	case runs && pid == 0:
+		fmt.Fprintln(w, "runs      in another process")
 	case runs:
 		fmt.Fprintf(w, "runs      in process %d\n", pid)
 	case r.Status == disdel.StatusRunning:

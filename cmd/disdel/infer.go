@@ -1,19 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
-	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
@@ -23,8 +20,9 @@ import (
 func inferCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "infer", Usage: "classify inputs with a trained model, as an action", ArgsUsage: "MODEL",
-		Description: "MODEL is NAME or NAME:vN. FILE is JSON ({\"inputs\": [[...], ...]}, a list of rows, or one row) or a NumPy .npy array,\n" +
-			"with values scaled as in training; - is JSON on standard input.\n\n" +
+		Description: "MODEL is NAME, for its newest version, or NAME:vN. FILE is JSON ({\"inputs\": [[...], ...]}, a list of rows, or one row,\n" +
+			"each a list or nested as the image) or a NumPy .npy array, with values scaled as in training; - is JSON on standard input.\n" +
+			"Labels beside the inputs are compared with the answers.\n\n" +
 			"   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json -o json",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs"}, actionFlag},
 		Action: func(c *cli.Context) error {
@@ -42,9 +40,13 @@ func inferCommand(u *ui) *cli.Command {
 // inferDocument is the answer of infer.
 type inferDocument struct {
 	Model         string              `json:"model"`
+	Accuracy      *float64            `json:"accuracy,omitempty"` // of the model on the rows held out of its training
 	Classes       []int               `json:"classes"`
 	Names         []string            `json:"names,omitempty"`
+	Labels        []int32             `json:"labels,omitempty"` // as the input has them
+	Right         *int                `json:"right,omitempty"`  // how many classes are the labels
 	Probabilities [][]float32         `json:"probabilities"`
+	Warnings      []string            `json:"warnings,omitempty"`
 	Actions       []disdel.Activation `json:"actions"`
 }
 
@@ -53,7 +55,12 @@ func infer(ctx context.Context, c *cli.Context, u *ui, s *stack) error {
 	if err != nil {
 		return err
 	}
-	m, err := models.Get(ctx, c.Args().First())
+	name := c.Args().First()
+	m, err := models.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	g, err := model.Build(m.Network) // before anything is computed with what a file says
 	if err != nil {
 		return err
 	}
@@ -61,61 +68,71 @@ func infer(ctx context.Context, c *cli.Context, u *ui, s *stack) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := readInputs(c.String("input"), text, model.Shape(m.Network.Input).Len())
+	inputs, err := readInputs(c.String("input"), text, g.Input())
 	if err != nil {
 		return err
 	}
-	doc, err := inferWith(ctx, s, m, inputs)
-	if err != nil {
+	doc := inferDocument{Model: m.Ref()}
+	doc.Warnings = nonEmpty(outOfRange(inputs.rows, m.Inputs), better(ctx, models, name, &m))
+	u.say("model  %s", measured(&m))
+	if m.Data.HeldOut > 0 {
+		doc.Accuracy = &m.Accuracy
+	}
+	for _, w := range doc.Warnings {
+		u.say("warning: %s", w)
+	}
+	if err := inferWith(ctx, s, m, g, inputs.rows, &doc); err != nil {
 		return err
 	}
+	doc.compare(inputs.labels, m.Labels)
 	return u.show(doc, func(w io.Writer) { printInference(w, doc) })
 }
 
-// readInputs reads rows of a network's input from JSON or .npy.
-func readInputs(name string, data []byte, sample int) ([][]float32, error) {
-	bad := func(format string, args ...any) error {
-		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...),
-			Hint: fmt.Sprintf("give rows of %d values as JSON, {\"inputs\": [[...]]}, or as a .npy array", sample),
+// measured is a model with its accuracy.
+func measured(m *modelstore.Model) string {
+	if m.Data.HeldOut == 0 {
+		return m.Ref() + ", accuracy unknown: nothing was held out"
+	}
+	return fmt.Sprintf("%s, accuracy %.4f held out", m.Ref(), m.Accuracy)
+}
+
+// better says that an older version of a model, asked for by its name alone, is better by much.
+func better(ctx context.Context, models *modelstore.Store, name string, m *modelstore.Model) string {
+	if strings.Contains(name, ":") {
+		return ""
+	}
+	list, _ := models.Versions(ctx, m.Name) // what cannot be read is not compared
+	best, ok := modelstore.Best(list)
+	if !ok || m.Data.HeldOut == 0 || best.Accuracy-m.Accuracy < muchBetter {
+		return ""
+	}
+	return fmt.Sprintf("%s is the newest version, and an older one is better: %s; disdel infer %s", m.Ref(), measured(&best), best.Ref())
+}
+
+// muchBetter is how much accuracy is worth a warning.
+const muchBetter = 0.02
+
+// compare names the classes and holds them against the labels that the input came with.
+func (d *inferDocument) compare(labels []int32, names []string) {
+	right := 0
+	for i, k := range d.Classes {
+		if len(names) > 0 {
+			d.Names = append(d.Names, className(names, k))
+		}
+		if i < len(labels) && int(labels[i]) == k {
+			right++
 		}
 	}
-	var rows [][]float32
-	if strings.EqualFold(filepath.Ext(name), ".npy") {
-		values, shape, err := dataset.ReadNPY(bytes.NewReader(data))
-		if err != nil {
-			return nil, err
-		}
-		if len(values) == 0 || len(values)%sample != 0 {
-			return nil, bad("an array of shape %v is no rows of %d values", shape, sample)
-		}
-		for ; len(values) > 0; values = values[sample:] {
-			rows = append(rows, values[:sample])
-		}
-		return rows, nil
+	if labels != nil {
+		d.Labels, d.Right = labels, &right
 	}
-	var document struct {
-		Inputs [][]float32 `json:"inputs"`
+}
+
+func className(names []string, k int) string {
+	if k < 0 || k >= len(names) {
+		return ""
 	}
-	var row []float32
-	switch {
-	case json.Unmarshal(data, &document) == nil && document.Inputs != nil:
-		rows = document.Inputs
-	case json.Unmarshal(data, &rows) == nil:
-	case json.Unmarshal(data, &row) == nil:
-		rows = [][]float32{row}
-	default:
-		return nil, bad("it is no JSON of inputs")
-	}
-	if len(rows) == 0 {
-		return nil, bad("there are no inputs")
-	}
-	for i, r := range rows {
-		if len(r) != sample {
-			return nil, bad("input %d has %d values, and the model takes %d", i, len(r), sample)
-		}
-	}
-	return rows, nil
+	return names[k]
 }
 
 // maxParameters keeps an invocation's JSON below OpenWhisk's 1 MB, with room for the other fields.
@@ -125,30 +142,25 @@ const maxParameters = 900 << 10
 const bytesPerValue = 16
 
 // inferWith runs infer actions over the inputs, as many rows each as the platform takes.
-func inferWith(ctx context.Context, s *stack, m modelstore.Model, inputs [][]float32) (doc inferDocument, err error) {
-	doc = inferDocument{Model: m.Ref()}
+func inferWith(ctx context.Context, s *stack, m modelstore.Model, g *model.Graph, inputs [][]float32, doc *inferDocument) error {
 	e, _, err := s.executor(nil)
 	if err != nil {
-		return doc, err
+		return err
 	}
 	limits, err := e.Limits(ctx)
 	if err != nil {
-		return doc, err
-	}
-	g, err := model.Build(m.Network)
-	if err != nil {
-		return doc, err
+		return err
 	}
 	estimate := estimator.Estimator{}.Evaluate(estimator.Input{Graph: g, Batch: min(64, len(inputs)), Rows: len(inputs), SampleBytes: disdel.Bytes(4 * g.Input().Len())})
 	memory := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)
 	if memory > limits.MaxMemory {
-		return doc, &disdel.Error{Kind: disdel.OverLimit, Op: "infer", Msg: fmt.Sprintf("an infer action needs %v, and the platform allows %v", estimate.Total, limits.MaxMemory)}
+		return &disdel.Error{Kind: disdel.OverLimit, Op: "infer", Msg: fmt.Sprintf("an infer action needs %v, and the platform allows %v", estimate.Total, limits.MaxMemory)}
 	}
 	id := newJobID()
 	pkg := controller.Package(id)
 	plan := disdel.ActionPlan{Task: disdel.TaskInfer, Name: disdel.ActionName(pkg + "/infer"), Estimate: estimate, Limits: disdel.Limits{Memory: memory, Timeout: limits.MaxTimeout}}
 	if err := e.Prepare(ctx, pkg, []disdel.ActionPlan{plan}); err != nil {
-		return doc, err
+		return err
 	}
 	defer e.Remove(context.WithoutCancel(ctx), pkg) //nolint:errcheck // the answer is there; the embedded platform ends anyway
 	step := max(1, maxParameters/bytesPerValue/g.Input().Len())
@@ -157,16 +169,11 @@ func inferWith(ctx context.Context, s *stack, m modelstore.Model, inputs [][]flo
 			Models: s.storage("models"), Path: m.Path, Checksum: m.Checksum, Network: m.Network,
 			Inputs: inputs[start:min(start+step, len(inputs))], Memory: memory, Estimate: estimate.Total,
 		}
-		if err := inferOnce(ctx, e, plan, start/step, req, &doc); err != nil {
-			return doc, err
+		if err := inferOnce(ctx, e, plan, start/step, req, doc); err != nil {
+			return err
 		}
 	}
-	for _, k := range doc.Classes {
-		if k < len(m.Labels) {
-			doc.Names = append(doc.Names, m.Labels[k])
-		}
-	}
-	return doc, nil
+	return nil
 }
 
 func inferOnce(ctx context.Context, e *executor.Executor, plan disdel.ActionPlan, n int, req disdel.InferRequest, doc *inferDocument) error {
@@ -197,13 +204,20 @@ func inferOnce(ctx context.Context, e *executor.Executor, plan disdel.ActionPlan
 }
 
 func printInference(w io.Writer, doc inferDocument) {
-	rows := [][]string{{"INPUT", "CLASS", "NAME", "PROBABILITY"}}
+	head := []string{"INPUT", "CLASS", "NAME"}
+	if doc.Labels != nil {
+		head = append(head, "LABEL")
+	}
+	rows := [][]string{append(head, "PROBABILITY")}
 	for i, k := range doc.Classes {
-		name := ""
-		if i < len(doc.Names) {
-			name = doc.Names[i]
+		row := []string{fmt.Sprint(i), fmt.Sprint(k), className(doc.Names, i)}
+		if doc.Labels != nil {
+			row = append(row, fmt.Sprint(doc.Labels[i]))
 		}
-		rows = append(rows, []string{fmt.Sprint(i), fmt.Sprint(k), name, fmt.Sprintf("%.4f", doc.Probabilities[i][k])})
+		rows = append(rows, append(row, fmt.Sprintf("%.4f", doc.Probabilities[i][k])))
 	}
 	table(w, rows...)
+	if doc.Right != nil {
+		fmt.Fprintf(w, "\n%d of %d right\n", *doc.Right, len(doc.Classes))
+	}
 }

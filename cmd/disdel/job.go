@@ -111,6 +111,9 @@ func (src source) resolve(ctx context.Context, u *ui, data *dataset.Store, fault
 		jobfile.Render(all, src.text, u.err)
 		return r, reported{err}
 	}
+	for _, note := range r.Notes {
+		u.say("note   %s", note)
+	}
 	return r, err
 }
 
@@ -153,8 +156,14 @@ func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
 	if err != nil {
 		return err
 	}
+	u.say("")
 	if err := u.show(rec, func(w io.Writer) { printRecord(w, rec) }); err != nil {
 		return err
+	}
+	for _, text := range rec.Warnings {
+		if u.format != "table" { // which has them
+			u.say("warning: %s", text)
+		}
 	}
 	for _, note := range s.notes {
 		u.say("%s", note)
@@ -173,7 +182,7 @@ func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
 
 // afterwards is the command that is next for a job that did not succeed: what was only stopped goes on.
 func afterwards(r *disdel.Record) string {
-	if r.Status == disdel.StatusCanceled {
+	if r.Status == disdel.StatusCanceled || r.Failure != nil && r.Failure.Code == disdel.CodeUnreachable {
 		return "resume " + string(r.ID)
 	}
 	return "report " + string(r.ID)

@@ -31,7 +31,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	u := newUI(stdin, stdout, stderr)
 	u.exit = func(err error) int { return exitCode(ctx, err) }
-	err := u.run(ctx, args)
+	err := u.all(u.run(ctx, args))
 	u.fail(err)
 	return exitCode(ctx, err)
 }
@@ -118,7 +118,7 @@ var exitCodes = []exitCodeDocument{
 	{exitUsage, "usage, or an invalid file"},
 	{exitUnreachable, "a back end cannot be reached"},
 	{exitDenied, "not authenticated or not authorised"},
-	{exitRefused, "refused at admission: the estimate is over a limit, or a quota is used up"},
+	{exitRefused, "refused: the estimate is over a limit, a quota is used up, or a disk is full"},
 	{exitConflict, "conflict: somebody else is at it, as of a job that runs already, or what it builds on has changed"},
 	{exitOOM, "the job ran out of memory"},
 	{exitCanceled, "somebody cancelled the job"},
@@ -135,7 +135,7 @@ func printExitCodes(w io.Writer) {
 
 var kindExit = map[disdel.Kind]int{
 	disdel.Invalid: exitUsage, disdel.Unavailable: exitUnreachable, disdel.Denied: exitDenied,
-	disdel.OverLimit: exitRefused, disdel.Conflict: exitConflict, disdel.OOM: exitOOM, disdel.Canceled: exitCanceled, disdel.Timeout: exitTimeout,
+	disdel.OverLimit: exitRefused, disdel.NoSpace: exitRefused, disdel.Conflict: exitConflict, disdel.OOM: exitOOM, disdel.Canceled: exitCanceled, disdel.Timeout: exitTimeout,
 }
 
 // usageError marks what the command line's parser refused.

@@ -31,7 +31,9 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", UpdateScripts: *update, RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"record": keepRecord, "damage": damageCheckpoint, "near": near, "document": oneDocument},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"record": keepRecord, "damage": damageCheckpoint, "near": near, "document": oneDocument, "idx": writeIDX,
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DISDEL_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("NO_COLOR", "1")

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -77,12 +79,9 @@ func modelList(u *ui) *cli.Command {
 					n.Layers = nil
 					doc.Networks = append(doc.Networks, n)
 				}
-				trained, err := store.List(ctx)
-				if err != nil {
-					return err
-				}
+				trained, faults := store.List(ctx)
 				doc.Models = append(doc.Models, trained...)
-				return u.show(doc, func(w io.Writer) { printModels(w, doc) })
+				return errors.Join(u.show(doc, func(w io.Writer) { printModels(w, doc) }), faults)
 			})
 		},
 	}
@@ -93,21 +92,21 @@ func printModels(w io.Writer, doc modelListDocument) {
 	for _, n := range doc.Networks {
 		rows = append(rows, []string{n.Name, shapeText(n.Input), fmt.Sprint(n.Parameters), fmt.Sprint(n.MACs), n.Title})
 	}
-	table(w, rows...)
+	table(w, fitted(w, rows, "MACS", "TITLE")...)
 	fmt.Fprintln(w)
 	if len(doc.Models) == 0 {
 		fmt.Fprintln(w, "no trained models yet: disdel quickstart")
 		return
 	}
-	rows = [][]string{{"MODEL", "NETWORK", "DATA", "ACCURACY", "LOSS", "EPOCHS", "SIZE", "CREATED", "JOB"}}
+	rows = [][]string{{"MODEL", "NETWORK", "DATA", "ACCURACY", "LOSS", "LEARNED", "EPOCHS", "SIZE", "CREATED", "JOB"}}
 	for i := range doc.Models {
 		m := &doc.Models[i]
 		rows = append(rows, []string{
-			m.Ref(), networkName(m.Network), m.Data.Name, fmt.Sprintf("%.4f", m.Accuracy), fmt.Sprintf("%.4f", m.Loss), fmt.Sprint(m.Epochs),
+			m.Ref(), networkName(m.Network), m.Data.Name, decimals(m.Accuracy, evaluated(m)), decimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})
 	}
-	table(w, rows...)
+	table(w, fitted(w, rows, "JOB", "SIZE", "EPOCHS", "LOSS", "DATA", "CREATED")...)
 }
 
 func networkName(n disdel.Network) string {
@@ -129,6 +128,7 @@ func modelShow(u *ui) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "input", Usage: "shape `CxHxW` of a network's input"},
 			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of a network's outputs"},
+			&cli.BoolFlag{Name: "layers", Usage: "show a trained model's layers and the tensors of its weights, too"},
 			&cli.StringFlag{Name: "keras", Usage: "show the network of a `FILE` that Keras wrote"},
 		},
 		Action: func(c *cli.Context) error {
@@ -141,7 +141,7 @@ func modelShow(u *ui) *cli.Command {
 			if err := operands(c, 1, 1); err != nil {
 				return err
 			}
-			if strings.HasSuffix(c.Args().First(), ".json") {
+			if slices.Contains([]string{".json", ".keras", ".h5", ".hdf5"}, strings.ToLower(filepath.Ext(c.Args().First()))) {
 				return showKeras(c, u, c.Args().First())
 			}
 			return withStack(c, u, func(ctx context.Context, s *stack) error { return showModel(ctx, c, u, s, c.Args().First()) })
@@ -184,7 +184,9 @@ func showModel(ctx context.Context, c *cli.Context, u *ui, s *stack, name string
 	e, isNetwork := model.Find(name)
 	switch {
 	case err == nil && !c.IsSet("input") && !c.IsSet("classes"):
-		return u.show(m, func(w io.Writer) { printModel(w, &m) })
+		return showTrained(c, u, &m)
+	case !isNetwork && strings.Contains(name, ":"):
+		return err
 	case !isNetwork && disdel.KindOf(err) == disdel.NotFound:
 		hint := "disdel model list"
 		if near := model.Nearest(name); near != "" {
@@ -220,16 +222,104 @@ func parseShape(text string) ([]int, error) {
 
 func printNetwork(w io.Writer, d networkDocument) {
 	fmt.Fprintf(w, "%s: %s\ninput %s, %d classes, %d parameters (%d trainable), %d activations, %d multiply-accumulates a sample\n\n",
-		d.Name, d.Title, shapeText(d.Input), d.Classes, d.Parameters, d.TrainableParameters, d.Activations, d.MACs)
+		oneLine(d.Name), oneLine(d.Title), shapeText(d.Input), d.Classes, d.Parameters, d.TrainableParameters, d.Activations, d.MACs)
+	printCounts(w, d.Layers)
+}
+
+func printCounts(w io.Writer, list []model.LayerCount) {
 	rows := [][]string{{"LAYER", "OP", "OUTPUT", "PARAMETERS", "ACTIVATIONS", "MACS"}}
-	for _, l := range d.Layers {
+	for _, l := range list {
 		rows = append(rows, []string{l.Name, l.Op, shapeText(l.Output), fmt.Sprint(l.Parameters), fmt.Sprint(l.Activations), fmt.Sprint(l.MACs)})
 	}
 	table(w, rows...)
 }
 
+// tensorDocument is one array of a model's weights, under the name it has in the file.
+type tensorDocument struct {
+	Name      string `json:"name"`
+	Shape     []int  `json:"shape"`
+	Values    int    `json:"values"`
+	Trainable bool   `json:"trainable"`
+}
+
+// trainedDocument is a trained model as -o json shows it.
+type trainedDocument struct {
+	modelstore.Model
+	Layers  []model.LayerCount `json:"layers"`
+	Tensors []tensorDocument   `json:"tensors"`
+}
+
+// showTrained builds the network of a trained model: the names of its layers are those of its weights.
+func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {
+	g, err := model.Build(m.Network)
+	if err != nil {
+		return err
+	}
+	doc := trainedDocument{Model: *m, Layers: g.Count().Layers}
+	for _, p := range g.Params() {
+		doc.Tensors = append(doc.Tensors, tensorDocument{Name: p.Name, Shape: p.Shape, Values: p.Len(), Trainable: p.Trainable})
+	}
+	return u.show(doc, func(w io.Writer) {
+		printModel(w, m)
+		if c.Bool("layers") {
+			fmt.Fprintln(w)
+			printCounts(w, doc.Layers)
+			fmt.Fprintln(w)
+			printTensors(w, doc.Tensors)
+		}
+	})
+}
+
+func printTensors(w io.Writer, list []tensorDocument) {
+	rows := [][]string{{"TENSOR", "SHAPE", "VALUES"}}
+	for _, t := range list {
+		rows = append(rows, []string{t.Name, shapeText(t.Shape), fmt.Sprint(t.Values)})
+	}
+	table(w, rows...)
+}
+
 func printModel(w io.Writer, m *modelstore.Model) {
-	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\ndata      %s (%d rows)\naccuracy  %.4f held out, loss %.4f\ntrained   %d epochs by %d workers, %s, job %s\nweights   %s, %s, %s\n",
-		clean(m.Ref()), networkName(m.Network), shapeText(m.Network.Input), m.Network.Classes, clean(m.Data.Name), m.Data.Train, m.Accuracy, m.Loss, m.Epochs, m.Workers,
-		m.Created.Local().Format("2006-01-02 15:04:05"), m.Job, m.Path, m.Size, strings.TrimPrefix(m.Checksum, "sha256:"))
+	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\n",
+		oneLine(m.Ref()), oneLine(networkName(m.Network)), shapeText(m.Network.Input), m.Network.Classes)
+	if len(m.Labels) > 0 {
+		fmt.Fprintf(w, "classes   %s\n", oneLine(strings.Join(m.Labels, ", ")))
+	}
+	if m.Inputs != nil {
+		fmt.Fprintf(w, "inputs    %.4g to %.4g\n", m.Inputs.Low, m.Inputs.High)
+	}
+	fmt.Fprintf(w, "data      %s (%d rows)\naccuracy  %s\ntrained   %s by %s, %s, job %s\nweights   %s, %s, %s\n",
+		oneLine(m.Data.Name), m.Data.Train, modelAccuracy(m), counted(m.Epochs, "epoch"), counted(m.Workers, "worker"),
+		m.Created.Local().Format("2006-01-02 15:04:05"), oneLine(string(m.Job)), oneLine(m.Path), m.Size,
+		oneLine(strings.TrimPrefix(m.Checksum, "sha256:")))
+	for _, text := range m.Warnings {
+		fmt.Fprintf(w, "warning   %s\n", clean(text))
+	}
+}
+
+// evaluated tells whether a model's accuracy is one that was measured.
+func evaluated(m *modelstore.Model) bool {
+	return m.Data.HeldOut > 0 && (m.Evaluated == nil || *m.Evaluated)
+}
+
+func modelAccuracy(m *modelstore.Model) string {
+	switch {
+	case evaluated(m):
+		return fmt.Sprintf("%.4f held out, loss %.4f", m.Accuracy, m.Loss)
+	case m.Data.HeldOut == 0:
+		return "- no rows held out"
+	default:
+		return "- not evaluated"
+	}
+}
+
+// learnedText is whether a model learned anything, "-" where nobody knows.
+func learnedText(learned *bool) string {
+	switch {
+	case learned == nil:
+		return "-"
+	case *learned:
+		return "yes"
+	default:
+		return "no"
+	}
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -40,29 +42,18 @@ func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.
 	if err != nil {
 		return in, err
 	}
-	past = withSimilar(past, similar)
-	if len(past) > 0 && j.processors() > 0 { // without a past there is no forecast to correct
+	past = together(past, similar)
+	if len(past) > 0 && j.cli.String("apihost") == "" { // without a past there is no forecast to correct
 		limits.Busy = platform.Busy(ctx)
 	}
 	by, err := j.estimator(r.Job, past)
+	processors := j.processors(past)
+	unknown, _ := j.unknown(processors)
 	return controller.PlanInput{
 		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: similar, Past: past,
-		Timeouts: executor.Timing, Threads: j.threads, Estimator: by, Processors: j.processors(),
+		Timeouts: executor.Timing, Estimator: by, Processors: processors, Unknown: unknown,
+		Threads: func(parallel int) int { return threads(processors, parallel) },
 	}, err
-}
-
-// withSimilar adds jobs of this kind that others have pushed out of the newest ones.
-func withSimilar(past, similar []disdel.Record) []disdel.Record {
-	known := map[disdel.JobID]bool{}
-	for i := range past {
-		known[past[i].ID] = true
-	}
-	for i := range similar {
-		if !known[similar[i].ID] {
-			past = append(past, similar[i])
-		}
-	}
-	return past
 }
 
 // planned makes the plan of a resolved job, and all that a controller needs to run it.
@@ -85,8 +76,15 @@ func (j *jobStack) planned(r controller.Resolved, in controller.PlanInput) (plan
 // input is planInput after a look at how fast the job trains, if the user allows one and no earlier job tells.
 func (j *jobStack) input(ctx context.Context, u *ui, c *controller.Controller, id disdel.JobID, r controller.Resolved) (controller.PlanInput, error) {
 	in, err := j.planInput(ctx, id, r)
-	if err != nil || !j.cli.Bool("probe") {
+	if err != nil {
 		return in, err
+	}
+	_, notes := j.unknown(in.Processors)
+	for _, note := range notes {
+		u.say("%s", note)
+	}
+	if !j.cli.Bool("probe") {
+		return in, nil
 	}
 	p, err := j.planned(r, in)
 	if err != nil || p.spec.Plan.Timeouts == "history" {
@@ -99,4 +97,11 @@ func (j *jobStack) input(ctx context.Context, u *ui, c *controller.Controller, i
 	u.say("probe  %.0f rows a second, ready after %v, peak %v", rate.RowsPerSecond, rate.StartUp, rate.Peak)
 	in.Rate = &rate
 	return in, nil
+}
+
+// together is the records of both lists, newest first, each once: those of the same kind may be older than the newest of any.
+func together(recent, similar []disdel.Record) []disdel.Record {
+	out := slices.Concat(recent, similar)
+	slices.SortStableFunc(out, func(a, b disdel.Record) int { return cmp.Compare(b.ID, a.ID) })
+	return slices.CompactFunc(out, func(a, b disdel.Record) bool { return a.ID == b.ID })
 }

@@ -33,6 +33,7 @@ func platformUp(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "log-requests", Usage: "log every request"},
 			&cli.IntFlag{Name: "per-minute", Value: embeddedPerMinute, Usage: "`NUMBER` of invocations, and of fired triggers, in a minute (OpenWhisk: 60)"},
 			&cli.IntFlag{Name: "concurrent", Value: embeddedConcurrent, Usage: "`NUMBER` of invocations at once (OpenWhisk: 30)"},
+			&cli.StringFlag{Name: "like", Usage: "behave like `NAME`, to hold clients against it: openwhisk, standalone or kubernetes, or single parts as late-records=3s,refused-init,count-refused,no-evidence,retry-warm"},
 			actionFlag,
 		},
 		Action: func(c *cli.Context) error { return runPlatform(c, u) },

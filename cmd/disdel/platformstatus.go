@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -32,6 +33,8 @@ type front struct {
 type liveStatus struct {
 	UptimeMs    int64    `json:"uptimeMs"`
 	Enforcement string   `json:"memoryLimitsBy"`
+	Confinement string   `json:"actionsConfinedBy"`
+	Processors  int      `json:"processors,omitempty"` // that containers share
 	Pool        livePool `json:"pool"`
 }
 
@@ -58,8 +61,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *front) status() liveStatus {
 	p := f.platform.Status()
 	return liveStatus{
-		UptimeMs: time.Since(f.started).Milliseconds(), Enforcement: f.platform.Enforcement(),
-		Pool: livePool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
+		UptimeMs: time.Since(f.started).Milliseconds(), Enforcement: f.platform.Enforcement(), Confinement: f.platform.Confinement(),
+		Processors: min(runtime.NumCPU(), runtime.GOMAXPROCS(0)),
+		Pool:       livePool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
 	}
 }
 
@@ -142,6 +146,7 @@ func printPlatform(w io.Writer, d platformDocument) {
 		{"address", d.Address},
 		{"process", fmt.Sprintf("%d, up for %s", d.PID, (time.Duration(d.UptimeMs) * time.Millisecond).Round(time.Second))},
 		{"memory", "limits by " + d.Enforcement},
+		{"actions", "confined by " + d.Confinement},
 		{"pool", fmt.Sprintf("%s of %s: %d running, %d ready, %d paused, %d prewarmed, %d queued", d.Pool.UsedBytes, d.Pool.Bytes, d.Pool.Running, d.Pool.Ready, d.Pool.Paused, d.Pool.Prewarmed, d.Pool.Queued)},
 		{"wskprops", d.Properties},
 		{"data", d.Data},
@@ -184,7 +189,7 @@ func endPlatform(c *cli.Context, u *ui) error {
 			return err
 		}
 		forgetAddress(u, state.Address)
-		return nil
+		return u.show(platformDocument{Home: dir}, func(io.Writer) {})
 	})
 }
 
@@ -203,7 +208,7 @@ func waitForEnd(ctx context.Context, u *ui, dir string, pid int) error {
 	for {
 		if s, running := findPlatform(dir); !running || s.PID != pid {
 			u.say("the platform has ended")
-			return u.show(platformDocument{Home: dir}, func(io.Writer) {})
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -179,7 +179,21 @@ func (s *stack) sharedPlatform(data string) (*platform.Platform, error) {
 	if err != nil {
 		return nil, err
 	}
+	if most := cfg.Limits.Memory.Max; most > pool {
+		if s.cli.IsSet("action-memory") {
+			return nil, &disdel.Error{
+				Kind: disdel.Invalid, Op: "start platform", Msg: fmt.Sprintf("--action-memory %v is above the pool's %v: such an action would wait for ever", most, pool),
+				Hint: fmt.Sprintf("--pool-memory %dMB, or a smaller --action-memory", most.MB()),
+			}
+		}
+		cfg.Limits.Memory.Max = pool
+	}
 	cfg.AuthKey, cfg.DataDir = s.platformKey(), data
+	if like := s.cli.String("like"); like != "" {
+		if cfg.Likeness, err = platform.LikenessOf(like); err != nil {
+			return nil, err
+		}
+	}
 	cfg.Hosts, cfg.Origins = s.hosts(), s.cli.StringSlice("allow-origin")
 	cfg.Kinds = platform.DefaultKinds(cfg.Kinds[disdel.RuntimeKind].Command[0])
 	cfg.Limits.FiresPerMinute = s.cli.Int("per-minute")

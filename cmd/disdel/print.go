@@ -24,7 +24,8 @@ type usedBy struct {
 	timeout         disdel.Millis
 	longest, total  disdel.Millis
 	cold            int
-	outcome         disdel.Outcome // the newest, or the newest failure
+	failed          int
+	outcome         disdel.Outcome // of the newest
 }
 
 func slotName(a *disdel.Activation) string {
@@ -62,44 +63,54 @@ func byAction(list []disdel.Activation) []usedBy {
 
 func (u *usedBy) add(a *disdel.Activation) {
 	u.runs++
-	u.attempts, u.legs = max(u.attempts, a.Attempt), max(u.legs, a.Leg+1)
+	if !strings.HasSuffix(a.Invocation.ID, controller.Written) { // the same work once more, not another try
+		u.attempts = max(u.attempts, a.Attempt)
+	}
+	u.legs = max(u.legs, a.Leg+1)
 	u.estimate, u.limit, u.timeout = a.Estimate, a.Limits.Memory, a.Limits.Timeout
 	u.peak, u.longest, u.total = max(u.peak, a.Peak), max(u.longest, a.Duration), u.total+a.Duration
 	if a.Cold {
 		u.cold++
 	}
-	if controller.Failed(a.Outcome) || !controller.Failed(u.outcome) {
-		u.outcome = a.Outcome
+	if u.outcome = a.Outcome; controller.Failed(a.Outcome) {
+		u.failed++
 	}
 }
 
 func printRecord(w io.Writer, r *disdel.Record) {
-	fmt.Fprintf(w, "\njob       %s (%s)  %s\n", clean(r.Job.Metadata.Name), r.ID, r.Status)
+	fmt.Fprintf(w, "job       %s (%s)  %s\n", clean(r.Job.Metadata.Name), r.ID, r.Status)
 	if len(r.Rounds) > 0 {
-		fmt.Fprintf(w, "accuracy  %.4f held out   loss %.4f   %d rounds%s\n", r.Accuracy, r.Loss, len(r.Rounds), prefixed("   stopped early: ", r.Stopped))
+		fmt.Fprintf(w, "accuracy  %s   %s%s\n", accuracyText(r), counted(len(r.Rounds), "round"), prefixed("   stopped early: ", r.Stopped))
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(w, "warning   %s\n", clean(text))
 	}
 	if r.Model != nil {
 		fmt.Fprintf(w, "model     %s:v%d  %s\n", clean(r.Model.Name), r.Model.Version, r.Model.Size)
 	}
 	p := r.Phases
 	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", sec(p.Total), sec(p.Prepare), sec(p.Train), sec(p.Aggregate), sec(p.Evaluate))
-	fmt.Fprintf(w, "cost      %.2f GB-s\n", r.CostGBs)
+	fmt.Fprintf(w, "cost      %.2f GB-s%s\n", r.CostGBs, evaluationText(r))
 	if f := r.Plan.Forecast; f != nil {
 		fmt.Fprintf(w, "forecast  %s; %s\n", timeText(f.Duration), costText(f.Cost))
 	}
 	if l := r.Losses; l.Attempts > 0 {
-		fmt.Fprintf(w, "losses    %d failed attempts: %s, %.2f GB-s\n", l.Attempts, sec(l.Duration), l.Cost)
+		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", counted(l.Attempts, "failed attempt"), sec(l.Duration), l.Cost)
 	}
 	fmt.Fprintln(w)
-	table(w, actionTable(byAction(r.Activations))...)
+	table(w, fitted(w, actionTable(byAction(r.Activations)), "COLD", "TOTAL", "TIMEOUT", "RUNS", "LONGEST", "ESTIMATE")...)
 }
 
-// actionTable has columns for attempts and legs only where there was more than one.
+// actionTable has columns for failures, attempts and legs only where there was more than one.
 func actionTable(list []usedBy) [][]string {
 	attempts := slices.ContainsFunc(list, func(u usedBy) bool { return u.attempts > 1 })
 	legs := slices.ContainsFunc(list, func(u usedBy) bool { return u.legs > 1 })
-	cells := func(name, runs, attempt, leg string, rest ...string) []string {
+	failures := slices.ContainsFunc(list, func(u usedBy) bool { return u.failed > 0 })
+	cells := func(name, runs, failed, attempt, leg string, rest ...string) []string {
 		out := []string{name, runs}
+		if failures {
+			out = append(out, failed)
+		}
 		if attempts {
 			out = append(out, attempt)
 		}
@@ -108,12 +119,66 @@ func actionTable(list []usedBy) [][]string {
 		}
 		return append(out, rest...)
 	}
-	rows := [][]string{cells("ACTION", "RUNS", "ATTEMPTS", "LEGS", "COLD", "ESTIMATE", "LIMIT", "PEAK", "TIMEOUT", "LONGEST", "TOTAL", "OUTCOME")}
+	rows := [][]string{cells("ACTION", "RUNS", "FAILED", "ATTEMPTS", "LEGS", "COLD", "ESTIMATE", "LIMIT", "PEAK", "TIMEOUT", "LONGEST", "TOTAL", "OUTCOME")}
 	for _, u := range list {
-		rows = append(rows, cells(u.name, fmt.Sprint(u.runs), fmt.Sprint(u.attempts), fmt.Sprint(u.legs), fmt.Sprint(u.cold), u.estimate.String(),
+		rows = append(rows, cells(u.name, fmt.Sprint(u.runs), fmt.Sprint(u.failed), fmt.Sprint(max(1, u.attempts)), fmt.Sprint(u.legs), fmt.Sprint(u.cold), u.estimate.String(),
 			u.limit.String(), known(u.peak), u.timeout.String(), sec(u.longest), sec(u.total), u.outcome.String()))
 	}
 	return rows
+}
+
+// accuracyText is what held-out rows said of a job's model, or why they said nothing.
+func accuracyText(r *disdel.Record) string {
+	accuracy, loss, ok := heldOut(r)
+	switch {
+	case ok && r.Best != nil:
+		return fmt.Sprintf("%.4f held out   loss %.4f, the best, of round %d", accuracy, loss, r.Best.Round+1)
+	case ok:
+		return fmt.Sprintf("%.4f held out   loss %.4f", accuracy, loss)
+	case r.Data.HeldOut == 0 && r.Plan.HeldOut == 0:
+		return "- no rows held out"
+	default:
+		return "- not evaluated"
+	}
+}
+
+// heldOut is the last evaluation of a job, or that of its model where the best is kept; ok is false where there was none.
+func heldOut(r *disdel.Record) (accuracy, loss float64, ok bool) {
+	for i := range r.Rounds {
+		if a, l := r.Rounds[i].Accuracy, r.Rounds[i].Loss; a != nil && l != nil {
+			accuracy, loss, ok = *a, *l, true
+		}
+	}
+	if r.Best != nil {
+		return r.Best.Accuracy, r.Best.Loss, true
+	}
+	if r.Accuracy != 0 || r.Loss != 0 { // of a record that has no rounds
+		return r.Accuracy, r.Loss, true
+	}
+	return accuracy, loss, ok
+}
+
+func evaluationText(r *disdel.Record) string {
+	if r.EvaluationGBs == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and evaluations %.2f GB-s", r.EvaluationGBs)
+}
+
+// counted prints "1 round", "2 rounds".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// decimals is a value of a table, "-" where there is none.
+func decimals(v float64, ok bool) string {
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f", v)
 }
 
 func prefixed(prefix, text string) string {

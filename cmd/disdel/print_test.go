@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +20,8 @@ func activation(task disdel.Task, member, attempt, leg int, o disdel.Outcome) di
 	return a
 }
 
-// A failure shows before a success, whatever the outcomes' numbers are, and no member is lost for one that is not there.
-func TestTheTableShowsTheWorst(t *testing.T) {
+// The outcome of an action is the last, the failures before it are counted, and no member is lost for one that is not there.
+func TestTheTableShowsHowItEnded(t *testing.T) {
 	got := map[string]string{}
 	var order []string
 	for _, u := range byAction([]disdel.Activation{
@@ -31,10 +32,10 @@ func TestTheTableShowsTheWorst(t *testing.T) {
 		activation(disdel.TaskTrain, 0, 2, 0, disdel.OutcomePaused),
 		activation(disdel.TaskTrain, 0, 2, 1, disdel.OutcomeSuccess),
 	}) {
-		got[u.name] = u.outcome.String()
+		got[u.name] = fmt.Sprintf("%v after %d failed", u.outcome, u.failed)
 		order = append(order, u.name)
 	}
-	if diff := cmp.Diff(map[string]string{"train 0": "outOfMemory", "train 3": "success", "evaluate": "success"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"train 0": "success after 1 failed", "train 3": "success after 0 failed", "evaluate": "success after 0 failed"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if want := "train 0, train 3, evaluate"; strings.Join(order, ", ") != want {
@@ -50,7 +51,7 @@ func TestAttemptsLegsAndLossesAreShownWhereThereWereAny(t *testing.T) {
 		return out.String()
 	}
 	plain := text(disdel.Record{Activations: []disdel.Activation{activation(disdel.TaskTrain, 0, 1, 0, disdel.OutcomeSuccess)}})
-	for _, word := range []string{"ATTEMPTS", "LEGS", "losses", "forecast"} {
+	for _, word := range []string{"FAILED", "ATTEMPTS", "LEGS", "losses", "forecast"} {
 		if strings.Contains(plain, word) {
 			t.Errorf("%s in\n%s", word, plain)
 		}
@@ -117,5 +118,56 @@ func TestThePasswordGoesToAddressesWithoutOne(t *testing.T) {
 		if got, err := withPassword(address, "DISDEL_REDIS_PASSWORD"); err != nil || got != want {
 			t.Errorf("%s: %s, %v, want %s", address, got, err, want)
 		}
+	}
+}
+
+// Where nothing was measured nothing is shown as if it had been.
+func TestAnAccuracyThatNobodyMeasuredIsNone(t *testing.T) {
+	round := disdel.Round{TrainLoss: 1}
+	measured := disdel.Round{TrainLoss: 1, Loss: new(0.5), Accuracy: new(0.0)}
+	for want, r := range map[string]disdel.Record{
+		"accuracy  - no rows held out   1 round\n":            {Rounds: []disdel.Round{round}},
+		"accuracy  - not evaluated   2 rounds\n":              {Rounds: []disdel.Round{round, round}, Plan: disdel.Plan{HeldOut: 9}},
+		"accuracy  0.0000 held out   loss 0.5000   1 round\n": {Rounds: []disdel.Round{measured}, Plan: disdel.Plan{HeldOut: 9}},
+		"loss 0.2500, the best, of round 3   1 round\n":       {Rounds: []disdel.Round{measured}, Best: &disdel.Best{Round: 2, Loss: 0.25}},
+		"warning   it did not learn\n":                        {Warnings: []string{"it did not learn"}},
+		"cost      1.00 GB-s, and evaluations 0.50 GB-s\n":    {CostGBs: 1, EvaluationGBs: 0.5},
+		"losses    1 failed attempt: 0.00 s, 0.00 GB-s\n":     {Losses: disdel.Losses{Attempts: 1}},
+	} {
+		var out bytes.Buffer
+		printRecord(&out, &r)
+		if !strings.Contains(out.String(), want) || strings.HasPrefix(out.String(), "\n") {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	var out bytes.Buffer
+	printHistory(&out, []disdel.Record{{Status: disdel.StatusSucceeded, Learned: new(false)}}, func(r *disdel.Record) string { return r.Status.String() })
+	if text := out.String(); !strings.Contains(text, "succeeded, did not learn") || strings.Contains(text, "0.0000") {
+		t.Errorf("%s", text)
+	}
+}
+
+// A round in many legs is told of once; which leg it is the progress says.
+func TestLegsAreFolded(t *testing.T) {
+	var tr trouble
+	var lines []string
+	for leg := range 9 {
+		a := activation(disdel.TaskTrain, 1, 1, leg, disdel.OutcomePaused)
+		i := activation(disdel.TaskTrain, 1, 1, leg+1, 0).Invocation
+		for _, n := range []controller.Notice{{Ended: &a}, {Invoked: &i}} {
+			if line := tr.notice(n); line != "" {
+				lines = append(lines, line)
+			}
+		}
+	}
+	if want := "train 1 paused before its timeout of 3s, goes on in leg 2"; len(lines) != 1 || lines[0] != want {
+		t.Errorf("%q, want %q alone", lines, want)
+	}
+	f := newFollower(&ui{})
+	f.plan.Legs = 72
+	i := activation(disdel.TaskTrain, 1, 1, 6, 0).Invocation
+	f.notice(controller.Notice{Invoked: &i})
+	if line := f.progressLine(disdel.Progress{Task: disdel.TaskTrain, Member: 1}); !strings.Contains(line, "leg 7 of about 72") {
+		t.Errorf("%q", line)
 	}
 }

@@ -76,7 +76,7 @@ func (j *jobStack) unfinished(ctx context.Context, c *cli.Context) (rec disdel.R
 	if rec, err = j.records.Get(ctx, id); err != nil {
 		return rec, r, err
 	}
-	if rec.Status == disdel.StatusSucceeded {
+	if rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil {
 		return rec, r, &disdel.Error{
 			Kind: disdel.Conflict, Op: "resume job", Job: id, Msg: string(id) + " has succeeded: there is nothing left to do",
 			Hint: "disdel history show " + string(id),
@@ -106,17 +106,18 @@ func (j *jobStack) unfinished(ctx context.Context, c *cli.Context) (rec disdel.R
 	return rec, r, nil
 }
 
-// changed is the job with what the command line says instead.
+// changed is the job with what the command line says instead. It is checked as a job file is: the history may hold what no
+// submit let in, and its names become paths.
 func changed(job disdel.Job, sets []string) (disdel.Job, error) {
-	if len(sets) == 0 {
-		return job, nil
-	}
 	text, err := jobfile.Print(job)
 	if err != nil {
 		return job, err
 	}
 	file, err := jobfile.ParseWith("the job of the record", text, sets, beside("-"))
-	return file.Job, err
+	if err != nil || len(sets) == 0 {
+		return job, err
+	}
+	return file.Job, nil
 }
 
 // goOn says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.
@@ -146,11 +147,10 @@ func (j *jobStack) goOn(ctx context.Context, u *ui, spec *controller.Spec, rec d
 	if err := controller.CheckResume(rec, *spec, c); err != nil {
 		return err
 	}
-	spec.From = &c
-	for _, r := range rec.Rounds {
-		if r.Round < c.Round {
-			spec.Done = append(spec.Done, r)
-		}
+	controller.TakeUp(rec, spec, c)
+	if c.Round >= spec.Plan.Rounds {
+		u.say("resume %s: all of it is trained, and what is left is the end", rec.ID)
+		return nil
 	}
 	u.say("resume %s from round %d of %d", rec.ID, c.Round+1, spec.Plan.Rounds)
 	return nil

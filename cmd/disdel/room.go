@@ -3,16 +3,22 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"path/filepath"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/model"
 )
 
 // room returns OverLimit with the arithmetic if the store has no room for what a job's actions keep in it, and warns where what is
-// there may be dropped.
+// there may be dropped. It returns NoSpace if the disk has no room for what the job writes.
 func (j *jobStack) room(ctx context.Context, spec controller.Spec, g *model.Graph) error {
+	if err := j.diskRoom(spec, g); err != nil {
+		return err
+	}
 	servers, err := j.board.Capacity(ctx)
 	if err != nil {
 		return err
@@ -23,6 +29,35 @@ func (j *jobStack) room(ctx context.Context, spec controller.Spec, g *model.Grap
 		}
 	}
 	return storeNeed(spec.Job, spec.Plan, g).Fits(servers)
+}
+
+// checkpointsAtOnce is how many checkpoints are there while the newest is written.
+const checkpointsAtOnce = 3
+
+// diskRoom looks at the disk that models and checkpoints go to, where that is one of this machine's.
+func (j *jobStack) diskRoom(spec controller.Spec, g *model.Graph) error {
+	folder := blobs.Folder(spec.Models)
+	if folder == "" {
+		return nil
+	}
+	n := storeNeed(spec.Job, spec.Plan, g)
+	need := n.Reference + reserveSize
+	if spec.Job.Reliability.CheckpointEvery > 0 {
+		need += checkpointsAtOnce * (n.Reference + disdel.Bytes(n.Workers)*n.State)
+	}
+	there := free(folder)
+	for dir := folder; there < 0 && filepath.Dir(dir) != dir; { // it is made with the first model
+		dir = filepath.Dir(dir)
+		there = free(dir)
+	}
+	if there < 0 || there >= need {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.NoSpace, Op: "run job", Job: spec.ID,
+		Msg:  fmt.Sprintf("the job writes up to %v, and the disk of %s has %v of room left", need, folder, there),
+		Hint: "free some space, or name a folder on another disk with --home or --storage",
+	}
 }
 
 // storeNeed is what is in the store at the end of a round. States that workers store in the middle of one are not counted:

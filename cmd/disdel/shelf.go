@@ -20,9 +20,12 @@ type shelf struct {
 // Commit keeps a model with what its data set knows of it, and takes away what output.keep leaves no room for. What was
 // taken away is said when the job is shown; that something could not be is no reason to fail the job.
 func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error) {
+	if r.Model != nil {
+		return *r.Model, s.revise(ctx, r)
+	}
 	m := modelstore.Model{
 		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
-		Epochs: epochs(r), Workers: r.Plan.Workers,
+		Epochs: epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings, Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
 	}
 	m.Labels, m.Inputs = s.seen(ctx, r.Data)
 	m, err := s.store.Commit(ctx, m)
@@ -37,6 +40,16 @@ func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, 
 		s.stack.notes = append(s.stack.notes, removedText(removed, r.Job.Output.Keep))
 	}
 	return m.ModelRef, nil
+}
+
+// revise adds to a version what an evaluation found out after it was made. Its weights were written again, to the same bits.
+func (s *shelf) revise(ctx context.Context, r *disdel.Record) error {
+	m, err := s.store.Get(ctx, fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version))
+	if err != nil {
+		return err
+	}
+	m.Accuracy, m.Loss, m.Learned, m.Warnings, m.Evaluated = r.Accuracy, r.Loss, r.Learned, r.Warnings, new(r.Unevaluated == nil)
+	return s.store.Revise(ctx, m)
 }
 
 // seen is what the data set says of the classes and of the inputs that a network has learned from. A data set that is

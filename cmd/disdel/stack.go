@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +40,9 @@ type stack struct {
 	home  string
 	notes []string // what is to be said when the job is shown
 	close func() error
+
+	asked bool
+	told  *liveStatus // see live
 }
 
 // withStack runs f with a stack and ends what f started, whatever came of it.
@@ -81,6 +83,9 @@ func (s *stack) storage(folder string) string {
 }
 
 func (s *stack) datasets(ctx context.Context) (*dataset.Store, error) {
+	if err := checkStorage(s.cli.String("storage")); err != nil {
+		return nil, err
+	}
 	d, err := dataset.OpenStore(ctx, s.storage("datasets"))
 	if err == nil {
 		s.atEnd(d.Close)
@@ -89,12 +94,18 @@ func (s *stack) datasets(ctx context.Context) (*dataset.Store, error) {
 }
 
 func (s *stack) models(ctx context.Context) (*modelstore.Store, error) {
+	if err := checkStorage(s.cli.String("storage")); err != nil {
+		return nil, err
+	}
 	m, err := modelstore.Open(ctx, s.storage("models"))
 	if err == nil {
 		s.atEnd(m.Close)
 	}
 	return m, err
 }
+
+// historyFile is where the embedded history is.
+func historyFile(home string) string { return filepath.Join(home, "history.db") }
 
 // history opens the user's CouchDB, or the embedded store on the file in the home folder.
 func (s *stack) history(ctx context.Context) (*history.Store, error) {
@@ -103,7 +114,7 @@ func (s *stack) history(ctx context.Context) (*history.Store, error) {
 		return nil, err
 	}
 	if address == "" {
-		server, err := couchlite.Open(filepath.Join(s.home, "history.db"), couchlite.Config{})
+		server, err := couchlite.Open(historyFile(s.home), couchlite.Config{})
 		if err != nil {
 			return nil, err
 		}
@@ -121,28 +132,19 @@ func (s *stack) history(ctx context.Context) (*history.Store, error) {
 	return h, err
 }
 
-// withPassword puts a password from the environment into a URL that has none: no flag takes a secret.
-func withPassword(address, variable string) (string, error) {
-	secret := os.Getenv(variable)
-	if address == "" || secret == "" {
-		return address, nil
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return "", &disdel.Error{Kind: disdel.Invalid, Op: "read address", Msg: "\"" + address + "\" is no URL"}
-	}
-	if _, own := u.User.Password(); own {
-		return address, nil
-	}
-	u.User = url.UserPassword(u.User.Username(), secret)
-	return u.String(), nil
-}
-
 // executor opens the user's OpenWhisk, or the embedded one. The second value is the memory of its pool, 0 if unknown.
 func (s *stack) executor(beats heartbeats) (*executor.Executor, disdel.Bytes, error) {
 	pool, err := s.pool()
 	if err != nil {
 		return nil, 0, err
+	}
+	if address := s.cli.String("apihost"); address != "" {
+		if err := checkAPIHost(address); err != nil {
+			return nil, 0, err
+		}
+		if inTheClear(address) {
+			s.log.Warnf("%s is spoken to without TLS: its key, and the passwords in what actions are given, can be read on the way", clean(address))
+		}
 	}
 	cfg := executor.Config{APIHost: ownPlatform(s.home, s.cli.String("apihost")), Image: s.cli.String("image"), Logger: s.log, Beats: beats}
 	if cfg.APIHost == "" {
@@ -189,10 +191,20 @@ func (s *stack) platformConfig(pool disdel.Bytes) (platform.Config, error) {
 	cfg.PoolMemory, cfg.Logger, cfg.AuthKey = pool, s.log, randomKey()
 	cfg.Limits.Memory.Max, cfg.Limits.Timeout.Max = memory, s.cli.Duration("action-timeout")
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = embeddedPerMinute, embeddedConcurrent
+	cfg.Hidden = s.secrets()
 	cfg.Kinds = map[string]platform.Kind{
 		disdel.RuntimeKind: {Command: []string{cmp.Or(runner, self), "runtime", "--listen", "{listen}"}},
 	}
 	return cfg, nil
+}
+
+// secrets are what no action needs to see: the keys of OpenWhisks, the history of jobs, and the platform's own data and log.
+func (s *stack) secrets() []string {
+	out := []string{propertiesFile(s.home), filepath.Join(s.home, "history.db"), filepath.Join(s.home, "platform"), platformLog(s.home)}
+	if dir, err := os.UserHomeDir(); err == nil {
+		out = append(out, filepath.Join(dir, ".wskprops"))
+	}
+	return out
 }
 
 // newPlatform makes a platform that ends with the stack.
@@ -219,6 +231,9 @@ const (
 // pool is the memory of the container pool: what the user says, or for an embedded one what it gets.
 func (s *stack) pool() (disdel.Bytes, error) {
 	if s.cli.String("pool-memory") == "" && s.cli.String("apihost") != "" {
+		if live := s.live(); live != nil {
+			return live.Pool.Bytes, nil
+		}
 		return 0, nil
 	}
 	return s.embeddedPool()
@@ -255,29 +270,6 @@ func randomKey() string {
 	rand.Read(b)
 	h := hex.EncodeToString(b)
 	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-8" + h[17:20] + "-" + h[20:32] + ":" + h[32:]
-}
-
-// authKey is the user's OpenWhisk key: DISDEL_AUTH; that of `disdel platform up` in the same home, if it is the one meant;
-// or AUTH of wsk's own file, which is never written.
-func authKey(home, apihost string) (string, error) {
-	if key := os.Getenv("DISDEL_AUTH"); key != "" {
-		return key, nil
-	}
-	if own := readProperties(propertiesFile(home)); own["APIHOST"] == strings.TrimSuffix(apihost, "/") && own["AUTH"] != "" {
-		return own["AUTH"], nil
-	}
-	path := os.Getenv("WSK_CONFIG_FILE")
-	if path == "" {
-		dir, _ := os.UserHomeDir()
-		path = filepath.Join(dir, ".wskprops")
-	}
-	if key := readProperties(path)["AUTH"]; key != "" {
-		return key, nil
-	}
-	return "", &disdel.Error{
-		Kind: disdel.Denied, Op: "find the OpenWhisk key", Msg: "neither DISDEL_AUTH nor AUTH in " + path + " is set",
-		Hint: "wsk property set --auth KEY, or put it into DISDEL_AUTH",
-	}
 }
 
 // ownPlatform is an address as `disdel platform up` of the same home told it, where it means that one by another name of this
@@ -326,16 +318,33 @@ type jobStack struct {
 // limits are the platform's, with the pool that its API does not tell.
 func (j *jobStack) limits(ctx context.Context) (disdel.PlatformLimits, error) {
 	p, err := j.invoker.Limits(ctx)
-	p.Pool = j.pool
+	p.Pool, p.Host = j.pool, j.cli.String("apihost")
 	return p, err
 }
 
-// threads shares the machine's processors among the train actions that run at once on the embedded platform.
-func (j *jobStack) threads(parallel int) int {
-	if j.cli.String("apihost") != "" {
-		return 1
+// live is what the platform of --apihost tells of itself, nil where it is none of disdel's.
+func (s *stack) live() *liveStatus {
+	if !s.asked {
+		s.asked = true
+		if live, err := askPlatform(s.cli.Context, platformState{Address: address(s.cli.String("apihost"))}); err == nil && live.Pool.Bytes > 0 {
+			s.told = live
+		}
 	}
-	return max(1, runtime.NumCPU()/max(parallel, 1))
+	return s.told
+}
+
+// address is an API host with its scheme.
+func address(host string) string {
+	host = strings.TrimSuffix(host, "/")
+	if !strings.Contains(host, "://") {
+		return "https://" + host
+	}
+	return host
+}
+
+// threads shares processors among the train actions that run at once; one where nobody knows how many there are.
+func threads(processors, parallel int) int {
+	return max(1, processors/max(parallel, 1))
 }
 
 func newJobID() disdel.JobID {
@@ -348,6 +357,9 @@ func epochs(r *disdel.Record) int {
 		return 0
 	}
 	rounds := r.Rounds[len(r.Rounds)-1].Round + 1
+	if r.Best != nil {
+		rounds = r.Best.Round + 1
+	}
 	if r.Plan.Batches == 0 {
 		return r.Plan.Epochs * rounds
 	}

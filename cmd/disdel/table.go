@@ -32,7 +32,7 @@ func table(w io.Writer, rows ...[]string) {
 func cleanCells(row []string) []string {
 	cells := make([]string, len(row))
 	for i, c := range row {
-		cells[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(clean(c))
+		cells[i] = oneLine(c)
 	}
 	return cells
 }
@@ -84,4 +84,24 @@ func tableWidth(rows [][]string) int {
 		width += n
 	}
 	return width
+}
+
+// shortJob is as much of a job's id as tells the millisecond that it was made in: every command takes the start of one.
+const shortJob = len("job-01m7zad0m3")
+
+// shortIDs takes only the start of the ids in the first column, where the page is too narrow for the table and they stay apart.
+func shortIDs(w io.Writer, rows [][]string) [][]string {
+	if columnsOf(w) == 0 || tableWidth(rows) <= columnsOf(w) {
+		return rows
+	}
+	out, seen := [][]string{rows[0]}, map[string]bool{}
+	for _, r := range rows[1:] {
+		short := r[0][:min(len(r[0]), shortJob)]
+		if seen[short] {
+			return rows
+		}
+		seen[short] = true
+		out = append(out, append([]string{short}, r[1:]...))
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -13,6 +14,7 @@ import (
 type trouble struct {
 	ended    *disdel.Activation
 	adjusted *disdel.Adjustment
+	legs     bool // it was told that rounds go on in legs; which one it is the progress says
 }
 
 // notice takes what the controller tells and returns the line that is whole by now, "" for none.
@@ -20,8 +22,10 @@ func (t *trouble) notice(n controller.Notice) string {
 	switch {
 	case n.Ended != nil:
 		line := t.rest()
-		if o := n.Ended.Outcome; o != disdel.OutcomeSuccess && o != disdel.OutcomeCanceled {
-			t.ended = n.Ended
+		switch o := n.Ended.Outcome; {
+		case o == disdel.OutcomeSuccess, o == disdel.OutcomeCanceled, o == disdel.OutcomePaused && t.legs:
+		default:
+			t.ended, t.legs = n.Ended, t.legs || o == disdel.OutcomePaused
 		}
 		return line
 	case t.ended == nil:
@@ -31,7 +35,7 @@ func (t *trouble) notice(n controller.Notice) string {
 		return ""
 	case n.Invoked != nil:
 		line := t.line() + next(t.ended, n.Invoked)
-		*t = trouble{}
+		t.ended, t.adjusted = nil, nil
 		return line
 	default:
 		return t.rest()
@@ -44,7 +48,7 @@ func (t *trouble) rest() string {
 		return ""
 	}
 	line := t.line()
-	*t = trouble{}
+	t.ended, t.adjusted = nil, nil
 	return line
 }
 
@@ -68,6 +72,9 @@ func (t *trouble) line() string {
 	}
 	switch a := t.adjusted; a.Field {
 	case "memory":
+		if t.ended.Suspected {
+			return fmt.Sprintf("%s %s: %s now", who, ending(t.ended), bytesText(a.To))
+		}
 		return fmt.Sprintf("%s needed more than %d MB: %s now", who, t.ended.Limits.Memory.MB(), bytesText(a.To))
 	case "timeout":
 		return fmt.Sprintf("%s needed more than %s: %s now", who, t.ended.Limits.Timeout, a.To)
@@ -97,7 +104,15 @@ func ending(a *disdel.Activation) string {
 	case disdel.OutcomeTimeout:
 		return fmt.Sprintf("needed more than %s", a.Limits.Timeout)
 	case disdel.OutcomeDeveloperError:
-		return "crashed after " + seconds(time.Duration(a.Duration))
+		text := "crashed after " + seconds(time.Duration(a.Duration))
+		if a.Suspected {
+			text += ", possibly out of memory"
+		}
+		return text
+	case disdel.OutcomeStartFailure:
+		return "did not start" + reason(a)
+	case disdel.OutcomeInternalError:
+		return "was not run by the platform" + reason(a)
 	case disdel.OutcomeLost:
 		return "was lost by the platform"
 	case disdel.OutcomeThrottled:
@@ -105,4 +120,17 @@ func ending(a *disdel.Activation) string {
 	default:
 		return "ended as " + a.Outcome.String()
 	}
+}
+
+// reason is why the platform did not run an activation, short enough for a line.
+func reason(a *disdel.Activation) string {
+	if a.Failure == nil || a.Failure.Msg == "" {
+		return ""
+	}
+	const most = 120
+	text := []rune(clean(strings.Join(strings.Fields(a.Failure.Msg), " ")))
+	if len(text) > most {
+		text = append(text[:most], []rune("...")...)
+	}
+	return ": " + string(text)
 }

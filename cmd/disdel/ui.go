@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/report"
 )
 
 // ui is how disdel talks: data on stdout, everything else on stderr.
@@ -29,10 +31,37 @@ type ui struct {
 	size     func() (int, int) // columns and rows of that terminal; 0: not known
 	columns  func() int        // that a table on stdout may have; 0: any number
 	exit     func(error) int   // the exit code that an error leads to
+	written  *sink
+}
+
+// sink remembers that data did not get where it was meant to go: tables are written line by line, and nobody looks at each.
+type sink struct {
+	to     io.Writer
+	failed error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	if s.failed == nil {
+		s.failed = err
+	}
+	return n, err
+}
+
+// all is err, or that not all of the data was written.
+func (u *ui) all(err error) error {
+	if err != nil {
+		return err
+	}
+	return unwritten(u.written.failed)
 }
 
 func newUI(in io.Reader, out, err io.Writer) *ui {
-	u := &ui{in: in, out: out, err: err, format: "table", exit: func(err error) int { return exitCode(context.Background(), err) }}
+	data := &sink{to: out}
+	u := &ui{
+		in: in, out: data, written: data, err: err, format: "table",
+		exit: func(err error) int { return exitCode(context.Background(), err) },
+	}
 	u.size = func() (int, int) { return terminalSize(err) }
 	u.columns = func() int {
 		columns, _ := terminalSize(out)
@@ -60,7 +89,7 @@ func terminalSize(w io.Writer) (columns, rows int) {
 // say writes a message for the person at the terminal. One that cannot be written, as where nobody reads any more, is dropped.
 func (u *ui) say(format string, args ...any) {
 	if !u.quiet {
-		fmt.Fprintf(u.err, format+"\n", args...)
+		fmt.Fprintln(u.err, clean(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -68,30 +97,28 @@ func (u *ui) say(format string, args ...any) {
 func (u *ui) show(v any, print func(w io.Writer)) error {
 	switch u.format {
 	case "json":
-		enc := json.NewEncoder(u.out)
+		var out bytes.Buffer
+		enc := json.NewEncoder(&out)
 		enc.SetIndent("", "  ")
-		return unwritten(enc.Encode(v))
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		_, err := u.out.Write(report.CleanJSON(out.Bytes()))
+		return unwritten(err)
 	case "yaml":
 		return unwritten(u.showYAML(v))
 	default:
-		p := &page{out: u.out, columns: u.columns()}
-		print(p)
-		return unwritten(p.err)
+		var out bytes.Buffer // whatever prints it, no name in it reaches the terminal as a command
+		print(&page{Buffer: &out, columns: u.columns()})
+		_, err := io.WriteString(u.out, clean(out.String()))
+		return unwritten(err)
 	}
 }
 
-// page is what a table is printed on: it knows how wide it may be, and remembers that it could not be written.
+// page is what a table is printed on: it knows how wide it may be.
 type page struct {
-	out     io.Writer
+	*bytes.Buffer
 	columns int // 0: any number
-	err     error
-}
-
-func (p *page) Write(data []byte) (int, error) {
-	if p.err == nil {
-		_, p.err = p.out.Write(data)
-	}
-	return len(data), p.err
 }
 
 // unwritten says that what was asked for did not arrive. Who closed the pipe knows that.
@@ -123,7 +150,7 @@ func (u *ui) showYAML(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = u.out.Write(out)
+	_, err = io.WriteString(u.out, clean(string(out)))
 	return err
 }
 
@@ -211,11 +238,7 @@ func nonEmpty(list ...string) []string {
 }
 
 // clean takes the teeth out of text that came from outside: control characters would reach the terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, s)
-}
+func clean(s string) string { return report.Clean(s) }
+
+// oneLine is clean for a value within a line, which must not start one of its own.
+func oneLine(s string) string { return report.OneLine(s) }

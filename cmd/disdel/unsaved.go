@@ -1,11 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
@@ -20,6 +26,71 @@ type unsaved struct {
 
 func (s *stack) unsavedFolder() string { return filepath.Join(s.home, "unsaved") }
 
+func (s *stack) unsavedFile(id disdel.JobID) string {
+	return filepath.Join(s.unsavedFolder(), url.PathEscape(string(id))+".json")
+}
+
+// A job sets aside the room for its record when it begins: a disk that is full by its end has that much room for it.
+const (
+	reserveSuffix = ".reserve"
+	reserveSize   = 1 << 20
+)
+
+func (s *stack) reserveFile(id disdel.JobID) string {
+	return filepath.Join(s.unsavedFolder(), url.PathEscape(string(id))+reserveSuffix)
+}
+
+// diskFull tells whether a file could not be written because there is no room for it.
+func diskFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// free is how much room the disk of a folder has, -1 if that is not known.
+func free(dir string) disdel.Bytes {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return -1
+	}
+	return disdel.Bytes(int64(st.Bavail) * st.Bsize)
+}
+
+// reserve sets the room aside until the stack ends. It returns NoSpace where there is none.
+func (s *stack) reserve(id disdel.JobID) error {
+	path := s.reserveFile(id)
+	s.atEnd(func() error {
+		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil // the record is in it, under another name
+	})
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, nil, 0o600)
+	}
+	if err == nil {
+		err = allocate(path, reserveSize)
+	}
+	if err == nil || !diskFull(err) {
+		return nil // what keeps a record from being set aside may not keep the job from running
+	}
+	return &disdel.Error{
+		Kind: disdel.NoSpace, Op: "run job", Job: id,
+		Msg:  fmt.Sprintf("%s has %v of room left, and the job's record alone may need %v", s.home, free(s.home), disdel.Bytes(reserveSize)),
+		Hint: "free some space, or name a folder on another disk with --home",
+	}
+}
+
+// allocate gives a file blocks of its own, which hold zeros.
+func allocate(path string, size int) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = unix.Fallocate(int(f.Fd()), 0, 0, int64(size))
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		_, err = f.Write(make([]byte, size))
+	}
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
 // whichHistory is the address of the history that this command uses, without what signs it in.
 func (s *stack) whichHistory() string {
 	u, err := url.Parse(s.cli.String("couchdb"))
@@ -30,22 +101,89 @@ func (s *stack) whichHistory() string {
 	return u.String()
 }
 
-// keep stores a record beside the history that could not be reached, and says so. Where even that fails, what the history said
-// is returned.
+// keep stores a record beside the history that did not take it, and says so: that the disk is full is told by the exit code as well.
+// Where even that fails, what the history said is returned.
 func (s *stack) keep(rec *disdel.Record, failed error) error {
-	path := filepath.Join(s.unsavedFolder(), url.PathEscape(string(rec.ID))+".json")
-	data, err := json.Marshal(unsaved{s.whichHistory(), *rec})
+	path := s.unsavedFile(rec.ID)
+	left := unsaved{s.whichHistory(), *rec}
+	data, err := json.Marshal(left)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(path, data, 0o600)
+		if err = writeFile(path, data); diskFull(err) {
+			err = s.spend(left, data)
+		}
 	}
 	if err != nil {
+		s.log.WithError(err).Warnf("the record could not be kept in %s either", s.unsavedFolder())
 		return failed
 	}
 	s.log.WithError(failed).Warnf("the history did not take the job's end; it is in %s, and the next command that reaches the history gives it that", path)
 	return nil
+}
+
+// writeFile writes a file that is whole under its name, or not there.
+func writeFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".unsaved-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name()) //nolint:errcheck // the first error is the one to tell
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder has a folder's names on disk.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// spend writes a record into the room that was set aside for it. One that is too long leaves out first the logs, then what passed.
+func (s *stack) spend(left unsaved, data []byte) (err error) {
+	for _, shorten := range []func(*disdel.Record){func(*disdel.Record) {}, withoutLogs, withoutPassed} {
+		shorten(&left.Record)
+		if data, err = json.Marshal(left); err != nil {
+			return err
+		}
+		if len(data) <= reserveSize {
+			break
+		}
+	}
+	reserve := s.reserveFile(left.Record.ID)
+	f, err := os.OpenFile(reserve, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err = errors.Join(err, f.Truncate(int64(len(data))), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(reserve, s.unsavedFile(left.Record.ID))
+}
+
+func withoutLogs(r *disdel.Record) {
+	r.Activations = slices.Clone(r.Activations)
+	for i := range r.Activations {
+		r.Activations[i].Logs = nil
+	}
+}
+
+func withoutPassed(r *disdel.Record) {
+	before := len(r.Activations)
+	r.Activations = slices.DeleteFunc(slices.Clone(r.Activations), func(a disdel.Activation) bool { return a.Outcome == disdel.OutcomeSuccess })
+	r.Omitted += before - len(r.Activations)
 }
 
 // deliver gives the history what it could not take before. What cannot be delivered now stays, and is nobody's failure.
@@ -64,8 +202,8 @@ func (s *stack) deliverOne(ctx context.Context, h *history.Store, path string) e
 		return err
 	}
 	var left unsaved
-	if err := json.Unmarshal(data, &left); err != nil {
-		return err
+	if err := json.Unmarshal(data, &left); err != nil || !left.Record.ID.Valid() {
+		return s.putAside(path, cmp.Or(err, errNoRecord))
 	}
 	if left.History != s.whichHistory() {
 		return nil
@@ -80,4 +218,16 @@ func (s *stack) deliverOne(ctx context.Context, h *history.Store, path string) e
 		}
 	}
 	return os.Remove(path)
+}
+
+var errNoRecord = errors.New("it names no job")
+
+// putAside gives a file that is no record another name, so that it is told of once.
+func (s *stack) putAside(path string, why error) error {
+	aside := path + ".damaged"
+	if err := os.Rename(path, aside); err != nil {
+		return err
+	}
+	s.log.WithError(why).Warnf("%s is no record, and is not looked at again; the job's record in the history says what it came to", aside)
+	return nil
 }

@@ -85,7 +85,7 @@ func withField(path, value string) (text string, sets []string) {
 		base = strings.Replace(smallest, "name: lenet5", "init: {}", 1)
 	case path == "training.earlyStop.target":
 		sets = append(sets, "training.earlyStop.metric=loss")
-	case path == "training.earlyStop.patience", path == "training.earlyStop.metric":
+	case path == "training.earlyStop.patience", path == "training.earlyStop.metric", path == "training.earlyStop.keep":
 		sets = append(sets, "training.earlyStop={metric: valLoss, patience: 1}")
 	case strings.HasPrefix(path, "training.optimizer.sgd."):
 		sets = append(sets, "training.optimizer.sgd={learningRate: 1}")

@@ -207,13 +207,21 @@ var taskFields = []field{
 	},
 	{path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}", meaning: "Ends training before its last epoch."},
 	{
-		path: "training.earlyStop.metric", form: text, required: true, oneOf: []string{"loss", "valLoss"}, example: "valLoss",
-		meaning: "What is watched: an epoch's mean training loss, or the loss on held-out rows.",
+		path: "training.earlyStop.metric", form: text, required: true, oneOf: []string{disdel.MetricLoss, disdel.MetricValLoss, disdel.MetricAccuracy}, example: "valLoss",
+		meaning: "What is watched: an epoch's mean training loss, or the loss or the accuracy on held-out rows.",
 	},
-	{path: "training.earlyStop.target", form: number, above: new(float64(0)), example: "0.05", meaning: "With loss: stop when an epoch's mean loss is at most this."},
+	{
+		path: "training.earlyStop.target", form: number, above: new(float64(0)), example: "0.05",
+		meaning: "Stop when the metric has come to this: a loss that is at most so much, or an accuracy that is at least so much.",
+	},
 	{
 		path: "training.earlyStop.patience", form: integer, min: new(float64(1)), example: "3",
-		meaning: "With valLoss: stop after so many rounds in a row without a better one.",
+		meaning: "With valLoss and accuracy: stop after so many evaluations in a row without a better one.",
+	},
+	{
+		path: "training.earlyStop.keep", form: text, oneOf: []string{disdel.KeepBest, disdel.KeepLast}, defBy: "best, with valLoss and accuracy", example: "last",
+		meaning: "With valLoss and accuracy: whose weights the model gets, those of the best evaluation or those of the last round. " +
+			"best writes the weights after every evaluation that is the best so far.",
 	},
 	{
 		path: "training.validateEvery", form: integer, min: new(float64(0)), def: "1", example: "1",

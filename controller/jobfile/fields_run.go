@@ -66,6 +66,11 @@ var runFields = []field{
 		meaning: "Time that one action may take. auto goes by earlier jobs, else by the cost formula.",
 	},
 	{
+		path: "resources.threads", form: integer, auto: true, min: new(float64(1)), max: new(float64(1024)), def: "auto", example: "8",
+		meaning: "Threads of a train action. auto divides the platform's processors among the actions that run at once: those of " +
+			"this machine, those that `disdel platform up` tells of, or those that containers of an earlier job there have found; else one.",
+	},
+	{
 		path: "resources.maxCost", form: cost, above: new(float64(0)), defBy: "none", example: "50GB-s",
 		meaning: "Most that the whole job may cost; one GB-s is 1,024 MB held for a second. A higher forecast is refused, and a job that comes " +
 			"to it stops at its newest checkpoint, to be resumed with more.",

@@ -72,16 +72,17 @@ func (k described) optionNames() []string {
 
 // text is a kind with its options, a line each.
 func (k described) text() string {
-	out := "model.layers." + k.Name + "  object\n  " + k.Meaning + "\n  options\n"
+	var out strings.Builder
+	out.WriteString("model.layers." + k.Name + "  object\n  " + k.Meaning + "\n  options\n")
 	width := 0
 	for _, o := range k.options() {
 		width = max(width, len(o.Name))
 	}
 	for _, o := range k.options() {
 		f := child(layerPath, o.Name)
-		out += fmt.Sprintf("    %-*s  %s\n    %*s  %s\n", width, o.Name, optionRule(f, o), width, "", f.meaning)
+		out.WriteString(fmt.Sprintf("    %-*s  %s\n    %*s  %s\n", width, o.Name, optionRule(f, o), width, "", f.meaning))
 	}
-	return out + "  example  " + k.example() + "\n"
+	return out.String() + "  example  " + k.example() + "\n"
 }
 
 // example is an item of model.layers with what it needs.

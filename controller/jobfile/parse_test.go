@@ -157,7 +157,7 @@ output: {model: mnist, keep: 2}
 			Epochs: 12, BatchSize: 32, Loss: "binaryCrossEntropy", Backend: "gorgonia", ClipNorm: 2.5,
 			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, WeightDecay: 0.0005, Nesterov: true}},
 			Schedule:  &disdel.Schedule{Step: &disdel.StepSchedule{Every: 4, Factor: 0.5}},
-			EarlyStop: &disdel.EarlyStop{Metric: "valLoss", Patience: 3},
+			EarlyStop: &disdel.EarlyStop{Metric: "valLoss", Patience: 3, Keep: "best"},
 		},
 		Distribution: disdel.Distribution{
 			Workers: 4, Sync: disdel.SyncEvery(16),
@@ -218,6 +218,18 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 		{
 			"early stop at a loss", strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: loss, target: 5e-2}", 1),
 			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: 0.05} },
+		},
+		{
+			"early stop at a held-out loss", strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: valLoss, target: 0.5, patience: 2, keep: last}", 1),
+			func(j *disdel.Job) {
+				j.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Target: 0.5, Patience: 2, Keep: "last"}
+			},
+		},
+		{
+			"early stop at an accuracy", strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: accuracy, target: 0.9}", 1),
+			func(j *disdel.Job) {
+				j.Training.EarlyStop = &disdel.EarlyStop{Metric: "accuracy", Target: 0.9, Keep: "best"}
+			},
 		},
 		{
 			"a name of digits in quotes", strings.Replace(smallest, "name: digits", `name: "7"`, 1),
@@ -294,6 +306,9 @@ func TestSetTakesThePlaceOfTheFile(t *testing.T) {
 		{smallest, []string{"distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
 		{smallest, []string{"distribution.sync={every: 4}"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
 		{smallest, []string{"distribution.sync=end", "distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
+		{strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: valLoss, patience: 2}", 1), []string{"training.earlyStop=null"}, func(*disdel.Job) {}},
+		{smallest, []string{"training.earlyStop={metric: loss, target: 1}", "training.earlyStop=~"}, func(*disdel.Job) {}},
+		{smallest, []string{"training.clipNorm=null", "resources.timeout=null"}, func(*disdel.Job) {}},
 		{smallest + "distribution: {sync: end}\n", []string{"distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
 		{smallest + "distribution: {sync: {every: 9}}\n", []string{"distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
 		{smallest + "distribution: {sync: {every: 9}}\n", []string{"distribution.sync=epoch"}, func(*disdel.Job) {}},

@@ -16,6 +16,11 @@ import (
 // Print writes a job as a job file, with every default spelled out, in the order of the table. Parse reads the same job
 // back from it. The error is of kind Internal: a text of the job cannot be written as YAML.
 func Print(job disdel.Job) ([]byte, error) {
+	if e := job.Training.EarlyStop; e != nil && e.Metric != disdel.MetricLoss && e.Keep == "" {
+		last := *e // a job from before there was a choice
+		last.Keep = disdel.KeepLast
+		job.Training.EarlyStop = &last
+	}
 	out, err := yaml.Dump(printObject("", reflect.ValueOf(job)))
 	if err != nil {
 		return nil, &disdel.Error{Kind: disdel.Internal, Op: "print job file", Err: err}

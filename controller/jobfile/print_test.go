@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,5 +26,15 @@ func TestPrintLeavesOutWhatNoFileMaySay(t *testing.T) {
 	job := file.Job
 	if got := []any{job.Training.BatchSize, job.Training.Backend, job.Model.Init.Scheme, job.Output.Model, job.Output.Keep}; !cmp.Equal(got, []any{64, "native", "glorot", "old", 20}) {
 		t.Errorf("%v\n%s", got, text)
+	}
+}
+
+// A job from before there was a choice kept the last round's weights, and does so when it is taken up again.
+func TestAnOldJobKeepsItsLastWeights(t *testing.T) {
+	job := smallestJob()
+	job.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Patience: 2}
+	text, err := Print(job)
+	if err != nil || !strings.Contains(string(text), "keep: last") || job.Training.EarlyStop.Keep != "" {
+		t.Fatalf("%s, %v", text, err)
 	}
 }

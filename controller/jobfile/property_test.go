@@ -122,7 +122,10 @@ func anyTraining(t *rapid.T) disdel.Training {
 	case 1:
 		tr.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: positive.Draw(t, "target")}
 	case 2:
-		tr.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Patience: rapid.IntRange(1, 9).Draw(t, "patience")}
+		tr.EarlyStop = &disdel.EarlyStop{
+			Metric: rapid.SampledFrom([]string{disdel.MetricValLoss, disdel.MetricAccuracy}).Draw(t, "metric"), Patience: rapid.IntRange(1, 9).Draw(t, "patience"),
+			Keep: rapid.SampledFrom([]string{disdel.KeepBest, disdel.KeepLast}).Draw(t, "keep"), Target: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "target"),
+		}
 	}
 	return tr
 }

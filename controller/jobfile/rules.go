@@ -146,21 +146,33 @@ func (r *reader) failedBelow(path string) bool {
 	return false
 }
 
-// earlyStop checks that the metric has the bound that goes with it, and no other.
+// earlyStop checks that the metric has a bound that goes with it, and no other.
 func (r *reader) earlyStop(e *disdel.EarlyStop) {
 	const path = "training.earlyStop"
 	if e == nil || e.Metric == "" {
 		return
 	}
-	needs, other, example := "target", "patience", "0.05"
-	if e.Metric == "valLoss" {
-		needs, other, example = "patience", "target", "3"
+	target, patience, keep := path+".target", path+".patience", path+".keep"
+	switch {
+	case e.Metric == disdel.MetricLoss:
+		if !r.given(target) {
+			r.fault(r.places[path], target, "write target: 0.05", "missing: %s needs it", e.Metric)
+		}
+		for _, other := range []string{patience, keep} {
+			if r.given(other) && r.sound(other) {
+				r.fault(r.places[other], other, "take it out", "does not go with %s", e.Metric)
+			}
+		}
+		return
+	case e.Metric == disdel.MetricAccuracy && !r.given(target) && !r.given(patience):
+		r.fault(r.places[path], target, "write target: 0.9", "missing: %s needs it, or a patience", e.Metric)
+	case !r.given(target) && !r.given(patience):
+		r.fault(r.places[path], patience, "write patience: 3", "missing: %s needs it, or a target", e.Metric)
+	case e.Metric == disdel.MetricAccuracy && e.Target > 1 && r.sound(target):
+		r.fault(r.places[target], target, "write target: 0.9", "an accuracy is at most 1")
 	}
-	if !r.given(path + "." + needs) {
-		r.fault(r.places[path], path+"."+needs, "write "+needs+": "+example, "missing: %s needs it", e.Metric)
-	}
-	if r.given(path+"."+other) && r.sound(path+"."+other) {
-		r.fault(r.places[path+"."+other], path+"."+other, "take it out", "does not go with %s", e.Metric)
+	if !r.given(keep) {
+		e.Keep = disdel.KeepBest
 	}
 }
 

@@ -2,6 +2,7 @@ package jobfile
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,10 @@ func (r *reader) override(root *yaml.Node, set string) {
 	shown := shorten(path)
 	if !ok || path == "" || len(set) > maxSet {
 		r.fault(place{}, shown, "write --set training.batchSize=32", "a --set is PATH=VALUE")
+		return
+	}
+	if word := strings.TrimSpace(source); (word == "null" || word == "~") && !strings.Contains(path, "[") {
+		takeOut(root, steps(path))
 		return
 	}
 	value, msg := setValue(source)
@@ -44,6 +49,24 @@ func (r *reader) override(root *yaml.Node, set string) {
 		}
 	}
 	*node = *value
+}
+
+// takeOut removes what stands at a path: null says that a field, or a whole block, is not given.
+func takeOut(n *yaml.Node, names []string) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value != names[0] {
+			continue
+		}
+		if len(names) == 1 {
+			n.Content = slices.Delete(n.Content, i, i+2)
+		} else {
+			takeOut(n.Content[i+1], names[1:])
+		}
+		return
+	}
 }
 
 // steps splits a path at its dots, but for the key of a label, which may have dots of its own.

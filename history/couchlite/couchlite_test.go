@@ -26,6 +26,7 @@ func open(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.noSync = true
 	return s
 }
 

@@ -65,7 +65,8 @@ func (s *Server) allDocs(r *http.Request) (int, any, error) {
 	}
 	var out answer
 	err = s.reading(r, func(c *catalog) error {
-		rows, total := []row{}, c.head.Live
+		var rows []row
+		total := c.head.Live
 		if o.Keys != nil {
 			rows, err = c.byKeys(o)
 			total = len(rows)

@@ -34,6 +34,7 @@ type Server struct {
 	password string
 	mu       sync.RWMutex // many readers of this process, or one writer
 	checked  atomic.Pointer[fileState]
+	noSync   bool // tests alone: what was answered is not on disk yet
 	server   *http.Server
 	listener net.Listener
 	served   chan struct{}

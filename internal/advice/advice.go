@@ -3,10 +3,13 @@ package advice
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/limits"
 )
 
 // Advice is what lets a failed job pass.
@@ -115,6 +118,9 @@ func (w *worker) change() Advice {
 	case disdel.OutcomeThrottled:
 		return again("the quota counts by the minute: the same job passes once it is free")
 	case disdel.OutcomeStartFailure:
+		if f := w.a.Failure; f != nil && f.Code == disdel.CodeInitTimeout && w.a.Limits.Timeout < limits.LeastTime {
+			return with(fmt.Sprintf("a container may take longer to start than %v", w.a.Limits.Timeout), set("resources.timeout", time.Duration(limits.LeastTime)))
+		}
 		if k := kindOf(w.a); k == disdel.Invalid || k == disdel.OverLimit || k == disdel.NotFound {
 			return none("no field of a job helps%s", colon(hintOf(w.a)))
 		}
@@ -128,6 +134,9 @@ func (w *worker) change() Advice {
 
 // ofItself is for an action that failed of itself.
 func (w *worker) ofItself() Advice {
+	if w.a.Suspected {
+		return w.moreMemory()
+	}
 	if k := kindOf(w.a); k == disdel.OverLimit || k == disdel.Denied {
 		return none("memory and time of the action were within their limits: what refused it has to change first%s", colon(hintOf(w.a)))
 	}
@@ -160,6 +169,10 @@ func (w *worker) byKind() Advice {
 	case disdel.Lost, disdel.Unavailable, disdel.Internal:
 		return again("the platform or a store was to blame, not the job: the same job passes once they are well")
 	case disdel.OverLimit:
+		if _, value, ok := strings.Cut(w.record.Failure.Hint, "--set resources.maxCost="); ok {
+			value, _, _ = strings.Cut(value, " ")
+			return with("the job stopped before it cost more than resources.maxCost; what is left needs more", set("resources.maxCost", value))
+		}
 		if w.record.Job.Resources.MaxCost > 0 {
 			return again("the job would have cost more than resources.maxCost") // withinBudget says how much
 		}
@@ -203,7 +216,8 @@ func (w *worker) smallerSteps() Advice {
 func (w *worker) withinBudget(out *Advice) {
 	r := w.record
 	most := r.Job.Resources.MaxCost
-	if most <= 0 || r.Status == disdel.StatusCanceled {
+	known := slices.ContainsFunc(out.Sets, func(s string) bool { return strings.HasPrefix(s, "resources.maxCost=") })
+	if most <= 0 || known || r.Status == disdel.StatusCanceled {
 		return
 	}
 	whole := 2 * r.CostGBs

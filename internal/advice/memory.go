@@ -47,18 +47,18 @@ func (w *worker) moreMemory() Advice {
 	}
 	limit := w.a.Limits.Memory
 	need, why := limits.EnoughMemory(*w.a, w.record.Job.Reliability.Retries)
-	sum := fmt.Sprintf("it needed more than %v: %s is %d MB", limit, why, need.MB())
+	sum := fmt.Sprintf("%v was too little, and %d MB should do: %s", limit, need.MB(), why)
 	most, whose := Ceiling(w.record)
 	switch {
 	case most == 0 || need <= most:
 		return with(sum, set("resources.memory", megabytes(need)))
 	case whose == "resources.maxMemory" && need <= w.platformMost():
-		return with(fmt.Sprintf("%s, above resources.maxMemory of %v; the platform allows %v", sum, most, w.platformMost()),
+		return with(fmt.Sprintf("%s; resources.maxMemory is %v, and the platform allows %v", sum, most, w.platformMost()),
 			set("resources.memory", megabytes(need)), set("resources.maxMemory", megabytes(need)))
 	case float64(most) >= atCeiling*float64(limit):
-		return with(fmt.Sprintf("%s, above %s: %v is the most there is", sum, whose, most), set("resources.memory", whole(most)))
+		return with(fmt.Sprintf("%s; %s is %v", sum, whose, most), set("resources.memory", whole(most)))
 	default:
-		return w.smallerWork(need, limit, fmt.Sprintf("%s, and %s is %v", sum, whose, most))
+		return w.smallerWork(need, limit, fmt.Sprintf("%s; %s is %v", sum, whose, most))
 	}
 }
 
@@ -110,12 +110,12 @@ func (w *worker) besideTraining() Advice {
 	task, limit := w.a.Task, w.a.Limits.Memory
 	need, why := limits.EnoughMemory(*w.a, w.record.Job.Reliability.Retries)
 	most, whose := Ceiling(w.record)
-	sum := fmt.Sprintf("the %s action needed more than %v", task, limit)
+	sum := fmt.Sprintf("%v was too little for the %s action", limit, task)
 	switch {
 	case most == 0 || need <= most:
 		return again("%s; the next job of this kind gives it %d MB, since the history now knows (%s)", sum, need.MB(), why)
 	case whose == "resources.maxMemory" && need <= w.platformMost():
-		return with(fmt.Sprintf("%s: %s is %d MB, above resources.maxMemory of %v", sum, why, need.MB(), most), set("resources.maxMemory", megabytes(need)))
+		return with(fmt.Sprintf("%s, and %d MB should do: %s; resources.maxMemory is %v", sum, need.MB(), why, most), set("resources.maxMemory", megabytes(need)))
 	case limit < most:
 		return again("%s; the next job of this kind gives it %v, the most that %s allows", sum, most, whose)
 	case task == disdel.TaskEvaluate && w.batch() > 1:

@@ -23,15 +23,15 @@ func (w *worker) moreTime() Advice {
 		if d := disdel.Millis(r.Job.Reliability.Deadline); d > 0 && d <= 2*need {
 			sets = append(sets, set("reliability.deadline", time.Duration(d+2*need)))
 		}
-		return with(why, sets...)
+		return with(fmt.Sprintf("%v should do: %s", time.Duration(need), why), sets...)
 	}
-	over := fmt.Sprintf("%s is %v, above the platform's maximum of %v", why, time.Duration(need), time.Duration(most))
+	over := fmt.Sprintf("%v should do: %s; the platform's maximum is %v", time.Duration(need), why, time.Duration(most))
 	done, _ := limits.Done(w.placed())
 	if limit := w.a.Limits.Timeout; limit > 0 && float64(most) >= 1.5*float64(limit) && need <= 2*most && done == 0 {
-		return with(over+": the maximum is the most there is", set("resources.timeout", time.Duration(most)))
+		return with(over, set("resources.timeout", time.Duration(most)))
 	}
 	if w.a.Task != disdel.TaskTrain {
-		return none("%s: it takes a smaller network, less data, or a platform that allows more", over)
+		return none("%s; it takes a smaller network, less data, or a platform that allows more", over)
 	}
 	if n := disdel.Millis(r.Plan.Epochs); n > 1 && need/n <= most {
 		sets := []string{set("distribution.sync", disdel.SyncEpoch)}
@@ -47,7 +47,7 @@ func (w *worker) moreTime() Advice {
 				set("distribution.workers", more), set("resources.timeout", time.Duration(most)))
 		}
 	}
-	return none("%s: it takes a smaller network, less data, or a platform that allows more", over)
+	return none("%s; it takes a smaller network, less data, or a platform that allows more", over)
 }
 
 // placed is the activation with the part of the job that it was to train, which records of earlier versions lack.

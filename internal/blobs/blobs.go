@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/fileblob" // file://
@@ -28,8 +30,8 @@ func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
 		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "open bucket", Msg: "\"" + address + "\" is no blob URL",
-			Hint: "write file:///folder or s3://bucket?region=REGION", Err: err,
+			Kind: disdel.Invalid, Op: "open bucket", Msg: "\"" + disdel.Redacted(address) + "\" is no blob URL",
+			Hint: "write file:///folder or s3://bucket?region=REGION",
 		}
 	}
 	if u.Scheme == "file" {
@@ -43,11 +45,19 @@ func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	b, err := blob.OpenBucket(ctx, u.String())
 	if err != nil {
 		return nil, &disdel.Error{
-			Kind: disdel.Unavailable, Op: "open bucket", Msg: address, Err: err,
+			Kind: disdel.Unavailable, Op: "open bucket", Msg: disdel.Redacted(address), Err: withoutPassword(err, u),
 			Hint: "check that the folder is writable, or the bucket and its credentials",
 		}
 	}
 	return b, nil
+}
+
+// withoutPassword is a cause that does not repeat who signs in at an address.
+func withoutPassword(err error, u *url.URL) error {
+	if u.User == nil {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), u.User.String(), "xxxxx"))
 }
 
 // Wrap turns a bucket's error about key into an Error: NotFound, Denied, Conflict (the key exists already) or Unavailable.
@@ -66,8 +76,16 @@ func Wrap(err error, op, key string) error {
 	case gcerrors.Canceled:
 		kind = disdel.Canceled
 	}
+	if full(err) {
+		return &disdel.Error{Kind: disdel.NoSpace, Op: op, Msg: key, Err: err, Hint: fullHint}
+	}
 	return &disdel.Error{Kind: kind, Op: op, Msg: key, Err: err}
 }
+
+// full tells whether the disk behind a folder is.
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+const fullHint = "the disk is full: free some space, or name a folder on another disk with --home or --storage"
 
 // Folder is the folder behind a file:// URL, "" for every other bucket.
 func Folder(address string) string {
@@ -89,6 +107,8 @@ func Create(ctx context.Context, b *blob.Bucket, folder, key string, data []byte
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return &disdel.Error{Kind: disdel.Conflict, Op: "create", Msg: key, Err: err}
+	case full(err):
+		return &disdel.Error{Kind: disdel.NoSpace, Op: "create", Msg: key, Err: err, Hint: fullHint}
 	case err != nil:
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "create", Msg: key, Err: err, Hint: "check that the folder is writable"}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// leastTime is the shortest timeout that is worth advising: a container takes seconds to start where images are large or the
+// LeastTime is the shortest timeout that is worth advising: a container takes seconds to start where images are large or the
 // machine is busy.
-const leastTime = disdel.Millis(10 * time.Second)
+const LeastTime = disdel.Millis(10 * time.Second)
 
 // Timeout is the timeout for another try of an activation that ran out of time, and the arithmetic: the timeout times factor
 // (0: TimeoutFactor), or what its progress says the whole round takes, with half of factor on top, whichever is longer.
@@ -35,8 +35,8 @@ func timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 // EnoughTime is the timeout for a job that is to pass at its next try, with nothing after it, and the arithmetic.
 func EnoughTime(a disdel.Activation, r disdel.Retries) (disdel.Millis, string) {
 	next, why := timeout(a, r.TimeoutFactor)
-	if next < leastTime {
-		return leastTime, fmt.Sprintf("%s, and %v at least", why, leastTime)
+	if next < LeastTime {
+		return LeastTime, fmt.Sprintf("%s, and %v at least", why, LeastTime)
 	}
 	return Readable(next), why
 }

@@ -36,6 +36,10 @@ type Model struct {
 	Workers  int             `json:"workers"`
 	Labels   []string        `json:"labels,omitempty"` // class names, where the data set has them
 	Inputs   *Range          `json:"inputs,omitempty"` // what the network has seen; models of earlier versions do not say
+
+	Learned   *bool    `json:"learned,omitempty"`   // whether training came to anything; nil: not known
+	Evaluated *bool    `json:"evaluated,omitempty"` // nil: it was, as far as there are held-out rows
+	Warnings  []string `json:"warnings,omitempty"`  // what there is to say against it
 }
 
 // Range is from the least to the greatest value of the inputs that a network was trained on, or of a sample of them.
@@ -202,7 +206,7 @@ func (s *Store) describe(ctx context.Context, m Model) error {
 	return blobs.Wrap(s.bucket.WriteAll(ctx, key+sumSuffix, []byte(checksum(sum[:])+"\n"), nil), "describe model", key)
 }
 
-// Get finds NAME (its newest version) or NAME:vN. It returns NotFound with the versions there are, and Corrupt for a
+// Get finds NAME (its newest version that learned something, see newest) or NAME:vN. It returns NotFound with the versions there are, and Corrupt for a
 // description that Commit did not write.
 func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 	name, version, err := parseRef(ref)
@@ -214,7 +218,7 @@ func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 		return Model{}, err
 	}
 	if version == 0 && len(versions) > 0 {
-		version = versions[len(versions)-1]
+		version = s.newest(ctx, name, versions)
 	}
 	if !slices.Contains(versions, version) {
 		return Model{}, missing(name, version, versions)

@@ -53,8 +53,8 @@ func (s *Store) Versions(ctx context.Context, name string) ([]Model, error) {
 	return out, errors.Join(faults...)
 }
 
-// Prune removes a name's oldest versions so that the newest keep remain and, beside them, the best of all; what cannot be
-// read stays as well. It returns the versions that it removed, oldest first, also where one could not be.
+// Prune removes a name's oldest versions so that the newest keep remain and, beside them, the best of all and the one that
+// the name alone means; what cannot be read stays as well. It returns the versions that it removed, oldest first, also where one could not be.
 func (s *Store) Prune(ctx context.Context, name string, keep int) (removed []Model, err error) {
 	numbers, err := s.versions(ctx, name)
 	if err != nil || len(numbers) <= max(keep, 1) {
@@ -63,9 +63,10 @@ func (s *Store) Prune(ctx context.Context, name string, keep int) (removed []Mod
 	newest := numbers[len(numbers)-max(keep, 1)]
 	list, _ := s.Versions(ctx, name) // what is damaged is no reason to keep or lose the others
 	best, _ := Best(list)
+	meant := s.newest(ctx, name, numbers)
 	for i := range slices.Backward(list) {
 		m := &list[i]
-		if m.Version >= newest || m.Version == best.Version {
+		if m.Version >= newest || m.Version == best.Version || m.Version == meant {
 			continue
 		}
 		if err := s.remove(ctx, m); err != nil && disdel.KindOf(err) != disdel.NotFound {

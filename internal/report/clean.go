@@ -1,21 +1,23 @@
 package report
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // escapes are the sequences that a terminal acts on: CSI, OSC with its end, and the short ones.
 var escapes = regexp.MustCompile("(?s)\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
 
-// clean takes the teeth out of text that came from outside: terminal sequences go, and other characters that a terminal
+// Clean takes the teeth out of text that came from outside: terminal sequences go, and other characters that a terminal
 // would act on instead of showing, or that turn the direction of text, become a question mark. Lines stay lines.
-func clean(s string) string {
+func Clean(s string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
 		case c == '\n' || c == '\t':
 			return c
-		case c < ' ', c >= 0x7f && c < 0xa0, c >= 0x2028 && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0x200e, c == 0x200f, c == 0xfeff:
+		case isActedOn(c):
 			return '?'
 		default:
 			return c
@@ -23,7 +25,35 @@ func clean(s string) string {
 	}, escapes.ReplaceAllString(s, ""))
 }
 
-// oneLine is clean for text that must not start a line of its own.
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(clean(s), func(c rune) bool { return c == '\n' || c == '\t' }), " ")
+// isActedOn says whether a terminal may act on a character instead of showing it.
+func isActedOn(c rune) bool {
+	switch {
+	case c < ' ', c >= 0x7f && c < 0xa0, c >= 0x2028 && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0x200e, c == 0x200f, c == 0xfeff:
+		return true
+	default:
+		return false
+	}
 }
+
+// OneLine is Clean for text that must not start a line of its own.
+func OneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(Clean(s), func(c rune) bool { return c == '\n' || c == '\t' }), " ")
+}
+
+// CleanJSON writes the characters of a JSON document that a terminal would act on as JSON's own escapes: the document means
+// what it meant before. Such characters stand within its strings only.
+func CleanJSON(document []byte) []byte {
+	out := make([]byte, 0, len(document))
+	for _, c := range string(document) {
+		if c != '\n' && isActedOn(c) {
+			out = fmt.Appendf(out, `\u%04x`, c)
+			continue
+		}
+		out = utf8.AppendRune(out, c)
+	}
+	return out
+}
+
+func clean(s string) string { return Clean(s) }
+
+func oneLine(s string) string { return OneLine(s) }

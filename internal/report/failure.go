@@ -111,7 +111,10 @@ func (r *Report) cause(f *Failure) string {
 	case disdel.OutcomeDiverged:
 		return who + " diverged: its loss or its weights are no longer finite"
 	case disdel.OutcomeDeveloperError:
-		return who + " crashed: its process was killed or exited, and not for memory"
+		if a.Suspected {
+			return who + " crashed: its process was killed or exited, possibly out of memory"
+		}
+		return who + " crashed: its process was killed or exited, and most likely not for memory"
 	case disdel.OutcomeLost:
 		return who + " was lost: OpenWhisk accepted it and has no record of its end"
 	case disdel.OutcomeStartFailure:

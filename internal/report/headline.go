@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -24,7 +25,7 @@ func (r *Report) done() int {
 func (r *Report) headline() string {
 	parts := []string{r.statusText()}
 	if r.CostGBs > 0 {
-		parts = append(parts, fmt.Sprintf("%.2f GB-s", r.CostGBs))
+		parts = append(parts, r.costText())
 	}
 	if r.Accuracy != nil {
 		parts = append(parts, r.accuracyText())
@@ -35,6 +36,28 @@ func (r *Report) headline() string {
 	return strings.Join(parts, ", ")
 }
 
+// costText is Eq. 6, and what evaluations held beside it.
+func (r *Report) costText() string {
+	if r.EvaluationGBs > 0 {
+		return fmt.Sprintf("%.2f GB-s and %.2f for evaluations", r.CostGBs, r.EvaluationGBs)
+	}
+	return fmt.Sprintf("%.2f GB-s", r.CostGBs)
+}
+
+// verdict is what there is to say against a success, in a word.
+func (r *Report) verdict() string {
+	switch {
+	case r.Status != disdel.StatusSucceeded:
+		return ""
+	case r.record.Unevaluated != nil:
+		return ", not evaluated"
+	case r.Learned != nil && !*r.Learned:
+		return ", did not learn"
+	default:
+		return ""
+	}
+}
+
 func (r *Report) statusText() string {
 	word := map[disdel.Status]string{
 		disdel.StatusSucceeded: "in", disdel.StatusFailed: "after", disdel.StatusCanceled: "after", disdel.StatusRunning: "for",
@@ -42,11 +65,14 @@ func (r *Report) statusText() string {
 	if r.Duration == 0 || word == "" {
 		return r.Status.String()
 	}
-	return r.Status.String() + " " + word + " " + span(r.Duration)
+	return r.Status.String() + " " + word + " " + span(r.Duration) + r.verdict()
 }
 
 func (r *Report) accuracyText() string {
 	text := fmt.Sprintf("accuracy %.4f", *r.Accuracy)
+	if b := r.record.Best; b != nil {
+		text += fmt.Sprintf(", kept from round %d", b.Round+1)
+	}
 	if r.Best != nil && r.Best.Accuracy > *r.Accuracy {
 		text += fmt.Sprintf(" (best %.4f, round %d)", r.Best.Accuracy, r.Best.Round+1)
 	}
@@ -82,6 +108,9 @@ func (r *Report) planText() string {
 	case p.Epochs > 0:
 		text += " of " + many(p.Epochs, "epoch")
 	}
+	if wire := r.Job.Distribution.Aggregation.Wire; wire != "" && wire != disdel.WireFloat32 {
+		text += fmt.Sprintf(", wire %s: %d x %v a round", wire, p.Workers, p.Update(wire))
+	}
 	if p.Legs > 1 {
 		text += fmt.Sprintf(", a worker's round in %d legs", p.Legs)
 	}
@@ -102,6 +131,17 @@ func (t Troubles) notes() []string {
 	}
 	if t.Duplicates > 0 {
 		out = append(out, many(t.Duplicates, "result")+" came twice or too late, and changed nothing")
+	}
+	if n := len(t.Outages); n > 0 {
+		var away time.Duration
+		for _, o := range t.Outages {
+			away += max(0, o.Until.Sub(o.Since))
+		}
+		text := fmt.Sprintf("OpenWhisk did not answer %s", many(n, "time"))
+		if away > 0 {
+			text += ", for " + span(disdel.Millis(away)) + " in all"
+		}
+		out = append(out, text+" ("+t.Outages[n-1].Why+")")
 	}
 	if t.Resumes > 0 {
 		out = append(out, "the job was taken up again "+many(t.Resumes, "time"))
@@ -200,13 +240,34 @@ func (c *Compared) forecastText(actual disdel.Millis, cost float64) []string {
 	d, g := c.Duration, c.Cost
 	time := fmt.Sprintf("time %s to %s, likely %s", span(d.Low), span(d.High), span(d.Likely))
 	if c.DurationErrorPct != nil {
-		time += fmt.Sprintf("; it took %s (%s)", span(actual), signed(c.DurationErrorPct))
+		time += fmt.Sprintf("; it took %s: %s", span(actual), beside(actual.Seconds(), d.Low.Seconds(), d.Likely.Seconds(), d.High.Seconds(), "longer", "shorter"))
 	}
 	spent := fmt.Sprintf("cost %.2f to %.2f GB-s, likely %.2f", g.Low, g.High, g.Likely)
 	if c.CostErrorPct != nil {
-		spent += fmt.Sprintf("; it was %.2f (%s)", cost, signed(c.CostErrorPct))
+		spent += fmt.Sprintf("; it was %.2f: %s", cost, beside(cost, g.Low, g.Likely, g.High, "more", "less"))
 	}
 	return []string{time, spent, fmt.Sprintf("from %s, %s", c.Source, many(c.Samples, "measured activation"))}
+}
+
+// beside says how what came is to a forecast: "1.8 times the likely one, within the interval".
+func beside(actual, low, likely, high float64, more, less string) string {
+	where := "within the interval"
+	switch {
+	case actual > high:
+		where = "above the interval"
+	case actual < low:
+		where = "below the interval"
+	}
+	switch ratio := actual / likely; {
+	case ratio >= 1.995:
+		return fmt.Sprintf("%.1f times the likely, %s", ratio, where)
+	case ratio >= 1.005:
+		return fmt.Sprintf("%.0f %% %s than likely, %s", 100*(ratio-1), more, where)
+	case ratio > 0.995:
+		return "as likely"
+	default:
+		return fmt.Sprintf("%.0f %% %s than likely, %s", 100*(1-ratio), less, where)
+	}
 }
 
 // signed prints an error in per cent, "-" for none known.

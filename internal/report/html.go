@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -74,7 +75,7 @@ type pageTable struct {
 func (r *Report) HTML(w io.Writer, spec []byte) error {
 	v := view{
 		Report: r, Style: template.CSS(pageStyle), Learns: r.learns(), Plan: r.planText(), Stopped: r.record.Stopped, State: r.Status.String(),
-		Tiles: r.tiles(), Adjusted: r.adjusted(), Notes: r.Troubles.notes(), Hints: r.hints(), Figures: r.figures(),
+		Tiles: r.tiles(), Adjusted: r.adjusted(), Notes: slices.Concat(r.Warnings, r.Troubles.notes()), Hints: r.hints(), Figures: r.figures(),
 		Tables: r.tables(), Checksums: r.checksums(), Spec: string(spec),
 	}
 	if r.Failure != nil {
@@ -100,7 +101,11 @@ func (r *Report) tiles() []tile {
 		out = append(out, tile{"time", span(r.Duration), ""})
 	}
 	if r.CostGBs > 0 {
-		out = append(out, tile{"cost", fmt.Sprintf("%.2f GB-s", r.CostGBs), ""})
+		more := ""
+		if r.EvaluationGBs > 0 {
+			more = fmt.Sprintf("and %.2f for evaluations", r.EvaluationGBs)
+		}
+		out = append(out, tile{"cost", fmt.Sprintf("%.2f GB-s", r.CostGBs), more})
 	}
 	if r.Accuracy != nil {
 		out = append(out, tile{"accuracy", fmt.Sprintf("%.4f", *r.Accuracy), fmt.Sprintf("best %.4f, round %d", r.Best.Accuracy, r.Best.Round+1)})

@@ -14,6 +14,7 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 	m.line("# %s %s", r.Name, r.ID)
 	m.line("%s", r.Headline)
 	m.list("Job", []string{r.learns(), r.planText(), r.record.Stopped})
+	m.list("Warnings", r.Warnings)
 	if f := r.Failure; f != nil {
 		m.line("## Cause")
 		m.line("%s", f.Cause)

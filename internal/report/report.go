@@ -31,6 +31,11 @@ type Report struct {
 	Job        disdel.Job      `json:"job"`
 	Reasons    []string        `json:"reasons,omitempty"` // the plan's arithmetic
 
+	EvaluationGBs float64      `json:"evaluationGBs,omitempty"` // see disdel.Record, as the next ones
+	Learned       *bool        `json:"learned,omitempty"`
+	Warnings      []string     `json:"warnings,omitempty"`
+	Kept          *disdel.Best `json:"kept,omitempty"` // whose weights the model has; nil: the last round's
+
 	record *disdel.Record
 	now    time.Time
 }
@@ -49,6 +54,7 @@ type Troubles struct {
 	Duplicates  int                 `json:"duplicates"`        // results that came twice or too late, and changed nothing
 	Resumes     int                 `json:"resumes"`
 	Checkpoint  *disdel.Checkpoint  `json:"checkpoint,omitempty"`
+	Outages     []disdel.Outage     `json:"outages,omitempty"` // times in which OpenWhisk did not answer
 }
 
 // Compared is a forecast beside what came.
@@ -65,6 +71,7 @@ func New(r *disdel.Record, now time.Time) *Report {
 		APIVersion: disdel.APIVersion, ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Created: r.Created, CostGBs: r.CostGBs,
 		Rounds: r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: actions(r.Activations),
 		Troubles: troubles(r), record: r, now: now,
+		EvaluationGBs: r.EvaluationGBs, Learned: r.Learned, Warnings: r.Warnings, Kept: r.Best,
 	}
 	out.Duration = out.elapsed()
 	out.evaluations()
@@ -107,6 +114,9 @@ func (r *Report) evaluations() {
 			r.Best = &Best{*round.Accuracy, round.Round}
 		}
 	}
+	if b := r.record.Best; b != nil && r.Best != nil {
+		r.Accuracy, r.Loss = &b.Accuracy, &b.Loss
+	}
 }
 
 func finite(v *float64) bool { return v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) }
@@ -134,7 +144,7 @@ func errorPct(predicted, actual float64) *float64 {
 
 // troubles gathers what went wrong. Records from before losses were counted are counted here.
 func troubles(r *disdel.Record) Troubles {
-	t := Troubles{Losses: r.Losses, Adjustments: r.Adjustments, Resumes: r.Resumes, Checkpoint: r.Checkpoint}
+	t := Troubles{Losses: r.Losses, Adjustments: r.Adjustments, Resumes: r.Resumes, Checkpoint: r.Checkpoint, Outages: r.Outages}
 	if t.Attempts == 0 {
 		for i := range r.Activations {
 			if a := &r.Activations[i]; failed(a) {

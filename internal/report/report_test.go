@@ -182,3 +182,43 @@ func TestJSONHasWhatTheTextSays(t *testing.T) {
 		t.Errorf("%+v %+v", doc.Troubles, doc.Actions)
 	}
 }
+
+// Everyone reads a time with its sign: a job that took longer than was likely took longer.
+func TestAForecastIsComparedInWords(t *testing.T) {
+	r := load(t, "succeeded")
+	low, likely, high := 4*time.Second, 25*time.Second, 166*time.Second
+	r.Plan.Forecast = &disdel.Forecast{
+		Duration: disdel.Interval[disdel.Millis]{Low: disdel.Millis(low), Likely: disdel.Millis(likely), High: disdel.Millis(high)},
+		Cost:     disdel.Interval[float64]{Low: 1, Likely: 2, High: 3},
+	}
+	for took, want := range map[time.Duration]string{
+		45 * time.Second:  "80 % longer than likely, within the interval",
+		60 * time.Second:  "2.4 times the likely, within the interval",
+		200 * time.Second: "8.0 times the likely, above the interval",
+		20 * time.Second:  "20 % shorter than likely, within the interval",
+		time.Second:       "96 % shorter than likely, below the interval",
+		25 * time.Second:  "as likely",
+	} {
+		r.Phases.Total = disdel.Millis(took)
+		if got := strings.Join(strings.Fields(text(t, r)), " "); !strings.Contains(got, want) {
+			t.Errorf("%v: no %q in %s", took, want, got)
+		}
+	}
+}
+
+// A report says of a success what there is against it.
+func TestAReportSaysWhatIsAgainstASuccess(t *testing.T) {
+	r := load(t, "succeeded")
+	r.Learned, r.Warnings, r.EvaluationGBs = new(false), []string{"did not learn: it guessed"}, 0.25
+	r.Best = &disdel.Best{Round: 0, Accuracy: 0.1234}
+	for format, got := range map[string]string{"text": strings.Join(strings.Fields(text(t, r)), " "), "markdown": markdown(t, r), "html": html(t, r)} {
+		for _, want := range []string{"did not learn: it guessed", "0.1234", "0.25 for evaluations"} {
+			if !strings.Contains(got, want) && !strings.Contains(got, strings.ReplaceAll(want, ".", "\\.")) {
+				t.Errorf("%s lacks %q", format, want)
+			}
+		}
+	}
+	if got := strings.Join(strings.Fields(text(t, r)), " "); !strings.Contains(got, ", did not learn") || !strings.Contains(got, "kept from round 1") {
+		t.Error(got)
+	}
+}

@@ -23,8 +23,8 @@ func savings(r *disdel.Record) []string {
 			out = append(out, fmt.Sprintf("%s memory: limit %v, peak %v; at %d MB it would hold %.2f GB-s less%s", task, u.limit, u.peak,
 				smaller.MB(), u.seconds*float64(u.limit-smaller)/float64(disdel.GB), memoryNext(r, task)))
 		}
-		if task == disdel.TaskTrain && u.longest > 0 && u.timeout > 4*u.longest {
-			out = append(out, fmt.Sprintf("%s timeout: %v for actions of at most %v%s", task, span(u.timeout), span(u.longest), timeoutNext(r)))
+		if task == disdel.TaskTrain && u.longest > 0 && u.timeout > 4*u.longest && r.Job.Resources.Timeout > 0 {
+			out = append(out, fmt.Sprintf("%s timeout: %v for actions of at most %v (--set resources.timeout=auto)", task, span(u.timeout), span(u.longest)))
 		}
 	}
 	return out
@@ -59,11 +59,4 @@ func memoryNext(r *disdel.Record, task disdel.Task) string {
 		return "; the next job's limit learns from this peak"
 	}
 	return " (--estimator learned goes by peaks)"
-}
-
-func timeoutNext(r *disdel.Record) string {
-	if r.Job.Resources.Timeout > 0 {
-		return " (--set resources.timeout=auto)"
-	}
-	return "; the next job's timeout learns from this"
 }

@@ -30,6 +30,7 @@ func (r *Report) Text(w io.Writer) error {
 	if r.record.Stopped != "" {
 		t.row("stopped", r.record.Stopped)
 	}
+	t.list("warning", r.Warnings)
 	t.failure(r.Failure)
 	t.advice(r.Advice)
 	t.list("hint", r.hints())
@@ -148,7 +149,7 @@ func (t *textWriter) actions(list []Action) {
 
 var actionHead = []string{"ACTION", "RUNS", "FAILED", "EXPECTED", "PEAK", "LIMIT", "ERROR", "LONGEST", "TIMEOUT"}
 
-// actionRows is the table of actions; memory is in MB.
+// actionRows is the table of actions; memory is as the screen shows it while the job runs.
 func actionRows(list []Action) [][]string {
 	var rows [][]string
 	for _, a := range list {
@@ -164,7 +165,7 @@ func memory(b disdel.Bytes) string {
 	if b == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d MB", b.MB())
+	return b.String()
 }
 
 func (t *textWriter) rounds(list []disdel.Round) {

@@ -39,7 +39,10 @@ var ErrBusy = errors.New("another process holds the file for too long")
 // that the inner pages of its trees, which lead to what is stored, are in order. Values have seals of their own. It waits for
 // who writes to the file, and returns ErrBusy where that takes too long, Corrupt with the file's name, and nil for a file that
 // is missing or empty.
-func Check(path string, wait time.Duration) error {
+func Check(path string, wait time.Duration) error { return inspect(path, wait, check) }
+
+// inspect looks at the file at path, if there is one, while nobody writes to it.
+func inspect(path string, wait time.Duration, look func(*os.File) error) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -51,7 +54,7 @@ func Check(path string, wait time.Duration) error {
 	if err := share(f, wait); err != nil {
 		return err
 	}
-	return Guard(path, func() error { return check(f) })
+	return Guard(path, func() error { return look(f) })
 }
 
 // lockPause is the time between two looks at a lock that another process has.
@@ -71,19 +74,29 @@ func share(f *os.File, wait time.Duration) error {
 }
 
 func check(f *os.File) error {
+	t, err := open(f)
+	if t == nil || err != nil {
+		return err
+	}
+	return t.all()
+}
+
+// open looks at the file's heads and length. An empty file has no tree.
+func open(f *os.File) (*tree, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
-		return err
+		return nil, err
 	}
 	m, err := heads(f, info.Size())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if uint64(info.Size()) < m.pages*m.pageSize {
-		return damage("it has %d bytes, and %d were written", info.Size(), m.pages*m.pageSize)
+		return nil, damage("it has %d bytes, and %d were written", info.Size(), m.pages*m.pageSize)
 	}
 	t := &tree{file: f, meta: m, seen: make([]bool, m.pages)}
-	return t.all()
+	t.leaf = func(id uint64, _, _ []byte) error { return t.visit(id) } // there are as many as values, and those have seals
+	return t, nil
 }
 
 // heads reads both heads of the file. That one is damaged is no small matter: the other one leads to what was stored before.
@@ -130,6 +143,7 @@ type tree struct {
 	file io.ReaderAt
 	meta meta
 	seen []bool
+	leaf func(id uint64, low, high []byte) error // looks at a leaf below the root of a bucket
 }
 
 type page struct {
@@ -243,7 +257,7 @@ func (t *tree) bucket(p page, i int) error {
 	if err != nil {
 		return err
 	}
-	return t.walk(root, depth)
+	return t.walk(root, depth, nil, nil)
 }
 
 // depth is how many branches lie above the leaves of a tree, which is the same everywhere in it.
@@ -268,10 +282,10 @@ func (t *tree) depth(root uint64) (int, error) {
 	return 0, damage("its pages lead in circles")
 }
 
-// walk goes down the branches. Leaves are not read: there are as many as values, and those have seals.
-func (t *tree) walk(id uint64, depth int) error {
+// walk goes down the branches of a bucket to its leaves. low is the least key below, high what is above all of them; nil: any.
+func (t *tree) walk(id uint64, depth int, low, high []byte) error {
 	if depth == 0 {
-		return t.visit(id)
+		return t.leaf(id, low, high)
 	}
 	p, err := t.page(id)
 	if err != nil {
@@ -280,17 +294,26 @@ func (t *tree) walk(id uint64, depth int) error {
 	if p.flags != branchPage || p.count == 0 {
 		return damage("page %d is not what it was", id)
 	}
-	var before []byte
+	before, next, err := p.child(0)
 	for i := range p.count {
-		key, next, err := p.child(i)
 		if err != nil {
 			return err
 		}
-		if i > 0 && bytes.Compare(before, key) >= 0 {
+		key, child := before, next
+		above := high
+		if i+1 < p.count {
+			if before, next, err = p.child(i + 1); err != nil {
+				return err
+			}
+			above = before
+			if bytes.Compare(key, above) >= 0 {
+				return damage("the keys of page %d are not in order", id)
+			}
+		}
+		if bytes.Compare(low, key) > 0 {
 			return damage("the keys of page %d are not in order", id)
 		}
-		before = key
-		if err := t.walk(next, depth-1); err != nil {
+		if err := t.walk(child, depth-1, key, above); err != nil {
 			return err
 		}
 	}

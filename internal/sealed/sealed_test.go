@@ -103,6 +103,9 @@ func TestWholeFilesPass(t *testing.T) {
 		if err := sealed.Check(path, time.Second); err != nil {
 			t.Errorf("%d values: %v", n, err)
 		}
+		if err := sealed.CheckLeaves(path, time.Second); err != nil {
+			t.Errorf("%d values and their leaves: %v", n, err)
+		}
 	}
 	if err := sealed.Check(filepath.Join(t.TempDir(), "none"), time.Second); err != nil {
 		t.Error(err)
@@ -162,4 +165,50 @@ func TestWhoWritesIsWaitedFor(t *testing.T) {
 	if err := sealed.Check(path, 0); !errors.Is(err, sealed.ErrBusy) {
 		t.Errorf("%v", err)
 	}
+}
+
+// Leaves whose elements, keys or places are not what they were are found before bbolt walks them.
+func TestDamagedLeavesAreFound(t *testing.T) {
+	path, whole := file(t, 1000)
+	const page = 4096
+	found := 0
+	for at := 0; at+page <= len(whole); at += page {
+		flags, count := whole[at+8], int(whole[at+10])|int(whole[at+11])<<8
+		if flags != 0x02 || count < 2 || bytes.Contains(whole[at:at+page], []byte("bucket")) {
+			continue
+		}
+		for name, change := range map[string]func(p []byte){
+			"more elements": func(p []byte) { p[11] ^= 0x40 }, "an element elsewhere": func(p []byte) { p[16+4+2] ^= 0x10 },
+			"a longer key": func(p []byte) { p[16+8+3] ^= 0x20 }, "a bucket": func(p []byte) { p[16] ^= 1 },
+			"goes on for ever": func(p []byte) { p[15] ^= 1 },
+		} {
+			data := bytes.Clone(whole)
+			change(data[at : at+page])
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := sealed.CheckLeaves(path, time.Second); errors.Is(err, disdel.Corrupt) && strings.Contains(err.Error(), path) {
+				found++
+			} else if sealed.Check(path, time.Second) == nil && used(t, path, whole, at) {
+				t.Errorf("%s on page %d: %v", name, at/page, err)
+			}
+		}
+		if found > 50 {
+			return
+		}
+	}
+	if found == 0 {
+		t.Error("no leaf was found to damage")
+	}
+}
+
+// used tells whether a page of a file is reached: one that was freed may be anything.
+func used(t *testing.T, path string, whole []byte, at int) bool {
+	t.Helper()
+	data := bytes.Clone(whole)
+	data[at] ^= 1 // its own number
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return sealed.CheckLeaves(path, time.Second) != nil
 }

@@ -96,6 +96,9 @@ func (p *planner) onto(i int) int {
 		case model.OpSoftmax:
 			return 0
 		case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpDropout, model.OpAdd:
+			if k > 1 {
+				return -1 // a sum begins with its first two inputs, whichever of them it overwrites: the order of terms is fixed
+			}
 			if single && (!p.Spec.Training || bears(p.writer(in), n.Op)) && (n.Op != model.OpAdd || p.distinct(n.Inputs, k)) {
 				return k
 			}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
@@ -34,7 +35,8 @@ type Engine struct {
 	out      []float32 // [rows][outputs]
 	losses   []float64 // [rows]
 	loss     float64
-	scale    float64 // of gradients
+	odd      atomic.Bool // an input is not finite
+	scale    float64     // of gradients
 	job      func(*kernel.Worker)
 	infer    func(*kernel.Worker)
 }
@@ -165,8 +167,8 @@ func (e *Engine) prepare(x []float32, labels []int32, rows int, training bool) {
 }
 
 // Step trains on one batch: x is [rows C H W], labels [rows]. It returns the mean loss of the rows before the step. It
-// returns Invalid for a batch that does not fit and Diverged for a loss that is not finite; then no weight was changed, but
-// batch norms have counted the batch.
+// returns Invalid for a batch that does not fit and Diverged for an input or a loss that is not finite; then no weight was
+// changed, but batch norms have counted the batch where its loss is what was not finite.
 func (e *Engine) Step(x []float32, labels []int32) (float64, error) {
 	if err := e.check("train", len(x), len(labels)); err != nil {
 		return 0, err
@@ -179,8 +181,12 @@ func (e *Engine) Step(x []float32, labels []int32) (float64, error) {
 	}
 	e.prepare(x, labels, len(labels), true)
 	e.steps++
+	e.odd.Store(false)
 	e.team.Run(e.job)
 	e.x, e.labels = nil, nil
+	if e.odd.Load() {
+		return 0, &disdel.Error{Kind: disdel.Diverged, Op: "train", Msg: "an input of the batch is not finite", Hint: "check the data for NaN and infinities"}
+	}
 	if !finite(e.loss) {
 		return 0, &disdel.Error{
 			Kind: disdel.Diverged, Op: "train", Msg: fmt.Sprintf("the loss is %v", e.loss),
@@ -194,6 +200,11 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // step is one worker's part of a step.
 func (e *Engine) step(w *kernel.Worker) {
+	e.checkInputs(w)
+	w.Sync()
+	if e.odd.Load() {
+		return
+	}
 	e.forward(w)
 	e.lossOf(w, true)
 	if !finite(e.loss) {
@@ -203,6 +214,31 @@ func (e *Engine) step(w *kernel.Worker) {
 	if e.cfg.ClipNorm > 0 {
 		e.clip(w)
 	}
+}
+
+// checkInputs looks for values that tanh, sigmoid and relu6 would hide from the loss, and not from the weights. The sum of squares
+// tells, at the speed of the memory, that all are finite; where it is not, it may only be large.
+func (e *Engine) checkInputs(w *kernel.Worker) {
+	from, to := len(e.x)*w.ID/w.N/lanes*lanes, len(e.x)*(w.ID+1)/w.N/lanes*lanes
+	if w.ID == w.N-1 {
+		to = len(e.x)
+	}
+	whole := from + (to-from)/lanes*lanes
+	if sum := w.SquareSum(e.x[from:whole]); !finite(sum) && !allFinite(e.x[from:whole]) || !allFinite(e.x[whole:to]) {
+		e.odd.Store(true)
+	}
+}
+
+// lanes is what vectors of every path divide.
+const lanes = 16
+
+func allFinite(x []float32) bool {
+	for _, v := range x {
+		if v-v != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (e *Engine) predict(w *kernel.Worker) {

@@ -123,9 +123,14 @@ func testNetwork(t testing.TB, name string) *model.Graph {
 	return g
 }
 
-// paths runs f once with every set of kernels that this machine has.
+// paths runs f once with every set of kernels that this machine has. With -short, which the race detector runs with, it is the
+// fastest alone: the detector makes plain Go a hundred times slower, and values race with nobody.
 func paths(t *testing.T, f func(t *testing.T)) {
-	for _, s := range kernel.Sets() {
+	sets := kernel.Sets()
+	if testing.Short() {
+		sets = sets[:1]
+	}
+	for _, s := range sets {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Setenv(kernel.Variable, s.Name)
 			f(t)

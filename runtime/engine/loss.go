@@ -45,21 +45,20 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 		}
 		e.loss /= float64(e.rows)
 	}
-	if gradient {
+	if gradient && len(head.grad) > 0 { // there is none where the network has nothing to learn
 		w.Import(head.grad, head.v.Image, head.v.Border, e.out, e.rows)
 	}
 	w.Sync()
 }
-
-// tiny is the least probability whose logarithm is taken: the smallest normal float32, so that a probability of 0 costs
-// much, not infinitely much.
-const tiny = 1.1754944e-38
 
 // rowLoss turns a row of outputs into probabilities if a softmax ends the network, returns the row's loss for a label (0
 // without one), and with gradient set replaces the row by scale times the loss's gradient.
 func rowLoss(loss string, row []float32, label int, softmax, gradient bool, scale float64) float64 {
 	if loss == CrossEntropy {
 		return crossEntropy(row, label, softmax, gradient, scale)
+	}
+	if softmax && label >= 0 && loss == BinaryCrossEntropy {
+		return binaryOfSoftmax(row, label, gradient, scale)
 	}
 	if softmax {
 		applySoftmax(row)
@@ -88,7 +87,7 @@ func rowLoss(loss string, row []float32, label int, softmax, gradient bool, scal
 		}
 	}
 	if gradient && softmax {
-		throughSoftmax(loss, row, label, scale/n)
+		throughSoftmax(row, label, scale/n)
 	}
 	return nanIf(sum/n, row)
 }
@@ -103,18 +102,13 @@ func nanIf(loss float64, row []float32) float64 {
 	return loss
 }
 
-// throughSoftmax is the gradient before the softmax: p (s - sum of s p), s being the slope by p.
-func throughSoftmax(loss string, row []float32, label int, scale float64) {
+// throughSoftmax is the gradient of the squares before the softmax: p (s - sum of s p), s being the slope by p.
+func throughSoftmax(row []float32, label int, scale float64) {
 	slope := func(k int) float64 {
-		p, t := float64(row[k]), 0.0
 		if k == label {
-			t = 1
+			return 2 * (float64(row[k]) - 1)
 		}
-		if loss == MSE {
-			return 2 * (p - t)
-		}
-		p = min(max(p, 1e-7), 1-1e-7)
-		return (p - t) / (p * (1 - p))
+		return 2 * float64(row[k])
 	}
 	var dot float64
 	for k := range row {
@@ -138,7 +132,8 @@ func applySoftmax(row []float32) {
 	}
 }
 
-// crossEntropy is the negative logarithm of the label's softmax, of the outputs themselves.
+// crossEntropy is the negative logarithm of the label's softmax, of the outputs themselves: however small the probability, its
+// logarithm is a difference of outputs.
 func crossEntropy(row []float32, label int, softmax, gradient bool, scale float64) float64 {
 	top, sum := math.Inf(-1), 0.0
 	for _, v := range row {
@@ -149,10 +144,7 @@ func crossEntropy(row []float32, label int, softmax, gradient bool, scale float6
 	}
 	var loss float64
 	if label >= 0 {
-		loss = math.Min(math.Log(sum)-(float64(row[label])-top), -math.Log(tiny))
-		if sum != sum {
-			loss = math.NaN()
-		}
+		loss = math.Log(sum) - (float64(row[label]) - top)
 	}
 	for k, v := range row {
 		p := math.Exp(float64(v)-top) / sum
@@ -166,4 +158,72 @@ func crossEntropy(row []float32, label int, softmax, gradient bool, scale float6
 		}
 	}
 	return loss
+}
+
+// binaryOfSoftmax is binary cross-entropy of the softmax p of a row: -log p of the label and -log(1-p) of every other class,
+// over the number of classes. It goes by the outputs before the softmax and clips nothing, so that the gradient is the loss's
+// wherever the row is. With gradient set the row becomes scale times the gradient, else p.
+func binaryOfSoftmax(row []float32, label int, gradient bool, scale float64) float64 {
+	best := largest(row)
+	first := float64(row[best])
+	sum, rest := 0.0, logSumBut(row, best)
+	for _, v := range row {
+		sum += math.Exp(float64(v) - first)
+	}
+	loss, odds := 0.0, 0.0 // odds: p over 1-p, of all classes but the label and the largest
+	for k, v := range row {
+		e := math.Exp(float64(v) - first)
+		switch {
+		case k == label:
+			loss += math.Log(sum) - (float64(v) - first)
+		case k == best: // the difference of sum and e would have lost its digits
+			loss += math.Log(sum) - rest
+		default:
+			loss += math.Log(sum) - math.Log(sum-e)
+			odds += e / (sum - e)
+		}
+	}
+	n := float64(len(row))
+	for j, v := range row {
+		e := math.Exp(float64(v) - first)
+		p := e / sum
+		if !gradient {
+			row[j] = float32(p)
+			continue
+		}
+		// By its output: p less p times the odds of all others, where the label's are -1; of the label itself p-1 stands for p.
+		own, others := p, odds
+		switch {
+		case j == label && j == best:
+			own = -math.Exp(rest) / sum
+		case j == label:
+			own = p - 1
+		case j == best:
+			others--
+		default:
+			others -= e/(sum-e) + 1
+		}
+		slope := own - p*others
+		if best != label && j != best { // p times the odds of the largest, which may be beyond any number, is not
+			slope -= math.Exp(float64(v)-first-rest) / sum
+		}
+		row[j] = float32(scale / n * slope)
+	}
+	return loss / n
+}
+
+// logSumBut is the logarithm of the sum of exp(v - row[but]) over all other values.
+func logSumBut(row []float32, but int) float64 {
+	top, sum := math.Inf(-1), 0.0
+	for k, v := range row {
+		if k != but {
+			top = math.Max(top, float64(v))
+		}
+	}
+	for k, v := range row {
+		if k != but {
+			sum += math.Exp(float64(v) - top)
+		}
+	}
+	return top - float64(row[but]) + math.Log(sum)
 }

@@ -94,7 +94,7 @@ func (c *compiler) layer(n *model.Node) (*node, error) {
 	case model.OpGlobalAvgPool:
 		return c.GlobalAvgPool2d(in[0])
 	case model.OpFlatten:
-		return gorgonia.Reshape(in[0], tensor.Shape{c.Rows(), n.Out.Len()})
+		return c.Flatten(in[0])
 	case model.OpDropout:
 		return c.Dropout(in[0], n.Rate)
 	case model.OpAdd:
@@ -128,6 +128,9 @@ func (c *compiler) activation(n *model.Node, in []*node) (*node, error) {
 // softmax goes by the logarithms that cross-entropy needs: gorgonia takes SoftMax and LogSoftMax of one input for the same
 // node, whichever came first.
 func (c *compiler) softmax(x *node) (out *node, err error) {
+	if x.Shape()[1] == 1 {
+		return c.only(x, 1)
+	}
 	if c.cost != crossEntropy {
 		return gorgonia.SoftMax(x)
 	}

@@ -42,7 +42,12 @@ func (c *compiler) binary(out *node) (*node, error) {
 // crossEntropy is the mean over rows of -log softmax at the label.
 func (c *compiler) crossEntropy(out *node) (_ *node, err error) {
 	logs := c.logs
-	if logs == nil {
+	switch {
+	case c.g.Output().Len() == 1:
+		if logs, err = c.only(out, 0); err != nil {
+			return nil, err
+		}
+	case logs == nil:
 		if logs, err = gorgonia.LogSoftMax(out); err != nil {
 			return nil, err
 		}

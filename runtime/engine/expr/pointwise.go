@@ -115,6 +115,34 @@ func (o *Ops) Downsample(x *gorgonia.Node, filters, stride int) (*gorgonia.Node,
 		}, x)
 }
 
+// Flatten makes vectors of images. It copies: gorgonia's Reshape is a view, through which an operation that works in place
+// overwrites what the gradient of the one before needs.
+func (o *Ops) Flatten(x *gorgonia.Node) (*gorgonia.Node, error) {
+	const op = "flatten"
+	if err := check(op, x, 2, 4); err != nil {
+		return nil, err
+	}
+	rows := x.Shape()[0]
+	return o.apply(op, tensor.Shape{rows, x.Shape().TotalSize() / rows},
+		func(y []float32, v [][]float32) { copy(y, v[0]) },
+		func() []compute {
+			return []compute{func(d []float32, v [][]float32) { copy(d, v[2]) }}
+		}, x)
+}
+
+// only is a softmax of one output or its logarithm, 1 or 0 whatever the output is: gorgonia's goes over the rows then.
+func (o *Ops) only(x *gorgonia.Node, value float32) (*gorgonia.Node, error) {
+	return o.apply("softmax of one", x.Shape().Clone(),
+		func(y []float32, _ [][]float32) {
+			for i := range y {
+				y[i] = value
+			}
+		},
+		func() []compute {
+			return []compute{func(d []float32, _ [][]float32) { clear(d) }}
+		}, x)
+}
+
 // LogisticLoss is the binary cross-entropy of logits z against targets, both of one shape, value by value:
 // -t log s(z) - (1-t) log(1-s(z)), computed as max(z, 0) - t z + log(1 + exp(-|z|)), which neither overflows nor loses digits.
 func (o *Ops) LogisticLoss(z, target *gorgonia.Node) (*gorgonia.Node, error) {

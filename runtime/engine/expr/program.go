@@ -121,6 +121,10 @@ func (e *Engine) compile(rows int, training bool) (c *compiled, err error) {
 		c.machine = newMachine(p.Graph, gorgonia.EvalMode())
 		return c, nil
 	}
+	if len(p.Params) == 0 { // nothing to learn: the loss alone
+		c.machine = newMachine(p.Graph, gorgonia.EvalMode())
+		return c, nil
+	}
 	if _, err := gorgonia.Grad(p.Loss, p.Params...); err != nil {
 		return nil, invalid(e.name, "there is no gradient: %v", err)
 	}

@@ -15,7 +15,7 @@ type stockNorm struct {
 }
 
 // stockNorms tells whether gorgonia's batch norm can stand for all of this graph's: two on one input would become one node,
-// and the variance of a row that stands twice needs correction.
+// the variance of a row that stands twice needs correction, and on images that are one column its gradient is wrong.
 func (c *compiler) stockNorms() bool {
 	if c.rows == 1 {
 		return false
@@ -23,7 +23,8 @@ func (c *compiler) stockNorms() bool {
 	seen := map[int]bool{}
 	for _, n := range c.g.Nodes {
 		if n.Op == model.OpBatchNorm {
-			if seen[n.Inputs[0]] {
+			column := len(n.Out) == 3 && n.Out[2] == 1 && n.Out[1] > 1
+			if column || seen[n.Inputs[0]] {
 				return false
 			}
 			seen[n.Inputs[0]] = true

@@ -58,16 +58,15 @@ type tapArgs struct {
 	offs     unsafe.Pointer // int64 each
 	count    int64
 	bytes    int64 // of an output pixel
-	scale    [2]float32
+	scale    float32
+	_        float32
 	w        unsafe.Pointer
 	woffs    unsafe.Pointer
 	row      int64
 	lanes    int64
 	channels int64
+	dy       unsafe.Pointer // maxPoolBack's gradient of y
 }
-
-// dy puts a gradient's address where maxPoolBack looks for it.
-func (t *tapArgs) dy(p unsafe.Pointer) { *(*unsafe.Pointer)(unsafe.Pointer(&t.scale)) = p }
 
 // functions is one implementation of every kernel.
 type functions struct {

@@ -46,6 +46,7 @@ func (w *Worker) Import(dst []float32, im Image, b Border, x []float32, rows int
 			}
 		}
 	}
+	w.tr = transposeArgs{} // the rows, which it would keep alive until the next call
 }
 
 // Export writes an activation as rows of samples, [rows][C][H][W].

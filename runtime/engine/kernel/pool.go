@@ -32,7 +32,7 @@ func (w *Worker) MaxPool(g *Pool, x, y []float32) {
 		if w.gather(g, px/g.OW, px%g.OW) == 0 {
 			continue
 		}
-		a.y, a.scale[0] = p(y, px*g.In.Pixel()), float32(math.Inf(-1))
+		a.y, a.scale = p(y, px*g.In.Pixel()), float32(math.Inf(-1))
 		w.f.maxPool(a)
 	}
 	w.Sync()
@@ -56,7 +56,7 @@ func (w *Worker) MaxPoolBack(g *Pool, x, y, dy, dx []float32) {
 				continue
 			}
 			a.y = p(y, px*g.In.Pixel()+from)
-			a.dy(p(dy, px*g.In.Pixel()+from))
+			a.dy = p(dy, px*g.In.Pixel()+from)
 			w.f.maxPoolBack(a)
 		}
 	}
@@ -83,7 +83,7 @@ func (w *Worker) AvgPool(g *Pool, x, y []float32) {
 			clear(y[px*g.In.Pixel():][:g.In.Pixel()])
 			continue
 		}
-		a.scale[0] = factor(g, n)
+		a.scale = factor(g, n)
 		w.f.sumPool(a)
 	}
 	w.Sync()
@@ -100,7 +100,7 @@ func (w *Worker) AvgPoolBack(g *Pool, dy, dx []float32) {
 			if n == 0 {
 				continue
 			}
-			a.y, a.scale[0] = p(dy, px*g.In.Pixel()+from), factor(g, n)
+			a.y, a.scale = p(dy, px*g.In.Pixel()+from), factor(g, n)
 			w.f.sumPoolBack(a)
 		}
 	}
@@ -134,7 +134,7 @@ func (w *Worker) AdaptivePool(in Image, oh, ow int, x, y []float32) {
 	if a.bytes = bytes; bytes > 0 {
 		a.x = p(x, from)
 		w.adaptive(in, oh, ow, 0, oh*ow, func(px, n int) {
-			a.y, a.scale[0] = p(y, px*in.Pixel()+from), 1/float32(n)
+			a.y, a.scale = p(y, px*in.Pixel()+from), 1/float32(n)
 			w.f.sumPool(a)
 		})
 	}
@@ -148,7 +148,7 @@ func (w *Worker) AdaptivePoolBack(in Image, oh, ow int, dy, dx []float32) {
 	if a.bytes = bytes; bytes > 0 {
 		a.dx = p(dx, from)
 		w.adaptive(in, oh, ow, 0, oh*ow, func(px, n int) {
-			a.y, a.scale[0] = p(dy, px*in.Pixel()+from), 1/float32(n)
+			a.y, a.scale = p(dy, px*in.Pixel()+from), 1/float32(n)
 			w.f.sumPoolBack(a)
 		})
 	}

@@ -247,23 +247,22 @@ func taps(f *functions) {
 	pool := func(op func(sum, x float32) float32, start func(scale float32) float32, end func(sum, scale float32) float32) func(*tapArgs) {
 		return func(a *tapArgs) {
 			for l := int64(0); l < a.bytes; l += 4 {
-				sum := start(a.scale[0])
+				sum := start(a.scale)
 				for i := range a.count {
 					sum = op(sum, get(a.x, offset(a.offs, i)+l))
 				}
-				*(*float32)(ptr(a.y, l)) = end(sum, a.scale[0])
+				*(*float32)(ptr(a.y, l)) = end(sum, a.scale)
 			}
 		}
 	}
 	f.maxPool = pool(func(s, x float32) float32 { return max(s, x) }, func(scale float32) float32 { return scale }, func(s, _ float32) float32 { return s })
 	f.sumPool = pool(func(s, x float32) float32 { return s + x }, func(float32) float32 { return 0 }, func(s, scale float32) float32 { return s * scale })
 	f.maxPoolBack = func(a *tapArgs) {
-		dy := *(*unsafe.Pointer)(unsafe.Pointer(&a.scale))
 		for l := int64(0); l < a.bytes; l += 4 {
 			y := get(a.y, l)
 			for i := range a.count {
 				if o := offset(a.offs, i) + l; get(a.x, o) == y {
-					*(*float32)(ptr(a.dx, o)) += get(dy, l)
+					*(*float32)(ptr(a.dx, o)) += get(a.dy, l)
 					break
 				}
 			}
@@ -271,7 +270,7 @@ func taps(f *functions) {
 	}
 	f.sumPoolBack = func(a *tapArgs) {
 		for l := int64(0); l < a.bytes; l += 4 {
-			d := a.scale[0] * get(a.y, l)
+			d := a.scale * get(a.y, l)
 			for i := range a.count {
 				*(*float32)(ptr(a.dx, offset(a.offs, i)+l)) += d
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // A panic of any worker, wherever the others are, comes out of Run, where the runtime makes an answer of it; and the team works on.
@@ -52,4 +53,16 @@ func panicOf(f func()) (value any) {
 	defer func() { value = recover() }()
 	f()
 	return nil
+}
+
+// The generator has these offsets as numbers, and not every processor runs every path.
+func TestArgumentsLieWhereTheAssemblyLooks(t *testing.T) {
+	var a tapArgs
+	for name, c := range map[string]struct{ got, want uintptr }{
+		"scale": {unsafe.Offsetof(a.scale), 48}, "w": {unsafe.Offsetof(a.w), 56}, "channels": {unsafe.Offsetof(a.channels), 88}, "dy": {unsafe.Offsetof(a.dy), 96},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s lies at %d, not at %d", name, c.got, c.want)
+		}
+	}
 }

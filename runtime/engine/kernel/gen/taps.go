@@ -16,12 +16,13 @@ const (
 	tapOffs  = 24 // byte offsets into x
 	tapCount = 32
 	tapBytes = 40 // of an output pixel
-	tapScale = 48
+	tapScale = 48 // float32
 	tapW     = 56 // depthwise: weights, [taps][channels]
 	tapWOffs = 64 // byte offsets into w
 	tapRow   = 72 // bytes of a channel's row
 	tapLanes = 80 // bytes of it that are computed
 	tapC     = 88 // channels
+	tapDY    = 96 // maxPoolBack's gradient of y
 )
 
 // taps are the pools: an output pixel is made of input pixels at a list of offsets, value by value.
@@ -100,10 +101,10 @@ func (s isa) pool(name, doc string, scaled bool, combine func(i int, m operand.M
 	done()
 }
 
-// maxPoolBack gives each output's gradient (tapScale holds its address) to the first input that equals the output.
+// maxPoolBack gives each output's gradient to the first input that equals the output.
 func (s isa) maxPoolBack() {
-	args := s.function("maxPoolBack", "adds the gradient at scale to dx at the first offset where x equals y.")
-	x, y, dx, dy := field(args, tapX), field(args, tapY), field(args, tapDX), field(args, tapScale)
+	args := s.function("maxPoolBack", "adds the gradient dy to dx at the first offset where x equals y.")
+	x, y, dx, dy := field(args, tapX), field(args, tapY), field(args, tapDX), field(args, tapDY)
 	s.strips(args, 2, func(pos reg.Register, vectors int) {
 		for i := range vectors {
 			s.load(indexed(y, pos, 1, i*s.size), i)

@@ -1,0 +1,127 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+const (
+	// outageAgain is the time between what an onlooker is told of one outage.
+	outageAgain = 15 * time.Second
+	// quietAfter is how long an action may give no sign before the onlooker is told; told again it is whenever that has doubled.
+	quietAfter = 10 * time.Second
+	// maxOutages is what a record keeps.
+	maxOutages = 100
+)
+
+// Outage is what an onlooker is told while OpenWhisk does not answer, and once when it does again.
+type Outage struct {
+	disdel.Outage               // Until is when it is given up, or when it was over
+	For           time.Duration // so far
+	Over          bool
+}
+
+// Waiting is what an onlooker is told of invocations that OpenWhisk has accepted and that give no sign: they may wait behind
+// others, whoever those are, or be starting, and OpenWhisk has no record of either.
+type Waiting struct {
+	Invocations []disdel.Invocation
+	For         time.Duration // of the one that waits longest
+	Pool        disdel.Bytes  // what the pool has to hold for the largest to start, where nobody knows what it holds; 0: it does hold that
+}
+
+// outages is what the loop knows of OpenWhisk's silence.
+type outages struct {
+	now  *disdel.Outage // nil: it answers
+	said time.Time
+}
+
+// lookAtPlatform tells when OpenWhisk does not answer, again while it does not, and when it is back, and keeps it in the record.
+func (r *run) lookAtPlatform() {
+	now := r.c.cfg.Now()
+	o, down := r.c.cfg.Invoker.Outage()
+	if end := r.endsAt(); down && !end.IsZero() && end.Before(o.Until) {
+		o.Until = end
+	}
+	switch s := &r.silent; {
+	case down && s.now == nil:
+		s.now, s.said = &o, now
+		kept := o
+		kept.Until = time.Time{}
+		r.rec.Outages = append(slices.Clone(r.rec.Outages[max(0, len(r.rec.Outages)-maxOutages+1):]), kept)
+		r.saver.save(r.rec)
+		r.observe(Notice{Outage: &Outage{Outage: o, For: now.Sub(o.Since)}})
+	case down && now.Sub(s.said) >= outageAgain:
+		s.said = now
+		r.observe(Notice{Outage: &Outage{Outage: o, For: now.Sub(o.Since)}})
+	case !down && s.now != nil:
+		over := *s.now
+		over.Until, s.now = now, nil
+		r.outageOver(over)
+		r.observe(Notice{Outage: &Outage{Outage: over, For: now.Sub(over.Since), Over: true}})
+	}
+}
+
+// outageOver keeps the end of the newest outage.
+func (r *run) outageOver(o disdel.Outage) {
+	if n := len(r.rec.Outages); n > 0 {
+		r.rec.Outages = slices.Clone(r.rec.Outages)
+		r.rec.Outages[n-1] = o
+	}
+}
+
+// lookAtQuiet tells of actions that were invoked a while ago and give no sign. Aggregations may have none to give.
+func (r *run) lookAtQuiet() {
+	if r.silent.now != nil {
+		return
+	}
+	now := r.c.cfg.Now()
+	told := Waiting{}
+	for _, w := range r.seen {
+		if w.ended || w.beaten || w.inv.Task == disdel.TaskAggregate {
+			continue
+		}
+		quiet := now.Sub(w.since) - time.Duration(w.inv.Queue)
+		if quiet < max(quietAfter, 2*w.told) {
+			continue
+		}
+		w.told = quiet
+		told.For = max(told.For, quiet)
+		told.Invocations = append(told.Invocations, w.inv)
+		if r.rec.Plan.Platform.Pool == 0 && !r.served {
+			told.Pool = max(told.Pool, w.inv.Limits.Memory)
+		}
+	}
+	if len(told.Invocations) == 0 {
+		return
+	}
+	slices.SortFunc(told.Invocations, func(a, b disdel.Invocation) int {
+		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Member, b.Member))
+	})
+	r.observe(Notice{Waiting: &told})
+}
+
+// endsAt is when the job's own deadline passes; zero: it has none.
+func (r *run) endsAt() time.Time {
+	if d := time.Duration(r.spec.Job.Reliability.Deadline); d > 0 {
+		return r.began.Add(d)
+	}
+	return time.Time{}
+}
+
+// observe tells the onlooker, who may look at several jobs.
+func (r *run) observe(n Notice) {
+	n.Job = r.spec.ID
+	r.c.cfg.Observe(n)
+}
+
+// goneFor is the failure of a job whose time was up while OpenWhisk did not answer.
+func (r *run) goneFor(o disdel.Outage) *disdel.Error {
+	return &disdel.Error{
+		Kind: disdel.Unavailable, Code: disdel.CodeUnreachable, Op: "run job", Job: r.spec.ID,
+		Msg: "OpenWhisk at " + o.Host + " does not answer (" + o.Why + ") since " +
+			r.c.cfg.Now().Sub(o.Since).Round(time.Second).String() + ", and the job's deadline has passed",
+	}
+}

@@ -1,0 +1,177 @@
+package controller
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+)
+
+// observed is a controller whose notices are kept.
+func (s *surroundings) observed() (*Controller, func() []Notice) {
+	var mu sync.Mutex
+	var all []Notice
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	c := New(Config{Invoker: s, Recorder: s, Board: s, Shelf: s, Log: log, Observe: func(n Notice) {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, n)
+	}})
+	return c, func() []Notice {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+// A platform that does not answer is named within seconds, and again, and when it is back; the record has it.
+func TestAnOutageIsToldAndKept(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		begun := time.Now()
+		from, to := begun.Add(10*time.Second), begun.Add(60*time.Second)
+		s.outage = func() (disdel.Outage, bool) {
+			return disdel.Outage{Host: "http://h", Since: from, Until: from.Add(time.Hour), Why: "connection refused"}, time.Now().After(from.Add(2*time.Second)) && time.Now().Before(to)
+		}
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			if inv.Task == disdel.TaskTrain {
+				time.Sleep(2 * time.Minute)
+			}
+			return passes(ctx, inv)
+		}
+		c, told := s.observed()
+		rec, err := c.Run(t.Context(), runSpec(1, 1), disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded {
+			t.Fatalf("%v, %v", rec.Status, err)
+		}
+		var outages []Outage
+		for _, n := range told() {
+			if n.Job != "job-1" {
+				t.Fatalf("a notice of job %q", n.Job)
+			}
+			if n.Outage != nil {
+				outages = append(outages, *n.Outage)
+			}
+		}
+		if len(outages) < 3 || outages[0].For > 3*time.Second || !outages[len(outages)-1].Over || outages[1].For < outages[0].For+10*time.Second {
+			t.Errorf("%+v", outages)
+		}
+		if len(rec.Outages) != 1 || rec.Outages[0].Until.Before(to) || rec.Outages[0].Why != "connection refused" {
+			t.Errorf("the record has %+v", rec.Outages)
+		}
+	})
+}
+
+// A job whose deadline passes while the platform does not answer ends as unreachable, and says so; one that the executor gives up ends
+// at once, however many retries it has.
+func TestAnOutageEndsTheJobAsUnreachable(t *testing.T) {
+	for name, change := range map[string]func(s *surroundings, spec *Spec){
+		"deadline": func(s *surroundings, spec *Spec) {
+			spec.Job.Reliability.Deadline = disdel.Duration(time.Minute)
+			s.end = hangs
+			s.outage = func() (disdel.Outage, bool) {
+				return disdel.Outage{Host: "http://h", Since: time.Now().Add(-30 * time.Second), Until: time.Now().Add(time.Hour), Why: "no answer"}, true
+			}
+		},
+		"given up": func(s *surroundings, _ *Spec) {
+			s.end = func(context.Context, disdel.Invocation) (disdel.Activation, error) {
+				time.Sleep(time.Minute)
+				return disdel.Activation{}, &disdel.Error{Kind: disdel.Unavailable, Code: disdel.CodeUnreachable, Msg: "OpenWhisk at http://h does not answer"}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, s *surroundings) {
+				spec := runSpec(2, 1)
+				change(s, &spec)
+				begun := time.Now()
+				rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+				if err != nil || rec.Status != disdel.StatusFailed || rec.Failure.Kind != disdel.Unavailable || !strings.Contains(rec.Failure.Error(), "http://h does not answer") {
+					t.Fatalf("%v, %v, %v", rec.Status, rec.Failure, err)
+				}
+				if !strings.Contains(rec.Failure.Hint, "disdel resume job-1") || time.Since(begun) > 2*time.Minute {
+					t.Errorf("hint %q after %v", rec.Failure.Hint, time.Since(begun))
+				}
+			})
+		})
+	}
+}
+
+// Actions that are gone, since the platform was started again without what it had, are created again, once for all that ask.
+func TestActionsThatAreGoneAreCreatedAgain(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		there, gone := true, false
+		var mu sync.Mutex
+		s.prepare = func(context.Context) error { mu.Lock(); there = true; mu.Unlock(); return nil }
+		s.invoke = func(inv disdel.Invocation) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if inv.Round == 1 && inv.Task == disdel.TaskTrain && !gone {
+				there, gone = false, true
+				s.called("gone")
+			}
+			if !there {
+				return &disdel.Error{Kind: disdel.NotFound, Msg: "The requested resource does not exist."}
+			}
+			return nil
+		}
+		rec, err := s.controller().Run(t.Context(), runSpec(3, 2), disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded || rec.Losses.Attempts > 0 {
+			t.Fatalf("%v: %v, losses %+v, %v", rec.Status, rec.Failure, rec.Losses, err)
+		}
+	})
+}
+
+// A store that does not answer costs the picture alone: what ends is taken as soon as ever.
+func TestTheLoopDoesNotWaitForTheStore(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		s.see = func(ctx context.Context) ([]disdel.Progress, error) { <-ctx.Done(); return nil, ctx.Err() }
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			time.Sleep(300 * time.Millisecond)
+			return passes(ctx, inv)
+		}
+		begun := time.Now()
+		rec, err := s.controller().Run(t.Context(), runSpec(1, 5), disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded {
+			t.Fatalf("%v, %v", rec.Status, err)
+		}
+		if took, most := time.Since(begun), time.Duration(len(rec.Activations))*310*time.Millisecond; took > most {
+			t.Errorf("%d activations of 300 ms took %v", len(rec.Activations), took)
+		}
+	})
+}
+
+// Actions without a sign are told of, with what the pool has to hold where nobody knows it; those with heartbeats are not.
+func TestWhatGivesNoSignIsTold(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		begun := time.Now()
+		s.see = func(context.Context) ([]disdel.Progress, error) {
+			return []disdel.Progress{{Task: disdel.TaskTrain, Member: 1, Batch: 1, Batches: 9, UnixMs: time.Now().UnixMilli()}}, nil
+		}
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			if inv.Task == disdel.TaskTrain {
+				time.Sleep(time.Minute)
+			}
+			return passes(ctx, inv)
+		}
+		c, told := s.observed()
+		if _, err := c.Run(t.Context(), runSpec(2, 1), disdel.DataInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		var waits []Waiting
+		for _, n := range told() {
+			if n.Waiting != nil {
+				waits = append(waits, *n.Waiting)
+			}
+		}
+		if len(waits) != 3 || waits[0].For > 11*time.Second || len(waits[0].Invocations) != 1 || waits[0].Invocations[0].Member != 0 || waits[0].Pool != disdel.GB {
+			t.Errorf("%+v within %v", waits, time.Since(begun))
+		}
+	})
+}

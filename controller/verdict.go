@@ -1,0 +1,141 @@
+package controller
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/disdel/disdel"
+)
+
+// What a verdict goes by.
+const (
+	luck      = 0.01 // share of guesses that do as well: an accuracy that more of them reach shows nothing
+	rise      = 1.05 // growth of a loss that counts where the accuracy is clearly above guessing
+	meanGuess = 1.05 // a loss above this many times that of a guess is worse than one
+)
+
+// verdict says whether a job that succeeded has learned anything, and what there is to say against its result. nil: it cannot
+// be told, as with too few held-out rows and one round.
+func verdict(r *disdel.Record) (learned *bool, warnings []string) {
+	if e := r.Unevaluated; e != nil {
+		warnings = append(warnings, fmt.Sprintf("not evaluated: %s; disdel resume %s repeats the evaluation alone", e.Msg, r.ID))
+	}
+	against := against(r)
+	switch {
+	case against.chance != "":
+		return new(false), append(warnings, sentence("did not learn: ", against.chance, against.loss))
+	case against.loss != "" && !against.accurate:
+		return new(false), append(warnings, sentence("did not learn: ", against.loss, ""))
+	case against.loss != "" && against.worse:
+		return new(false), append(warnings, sentence("diverged while it trained: ", against.loss, ""))
+	case against.loss != "":
+		return new(true), append(warnings, against.loss)
+	case against.accurate || against.fell:
+		return new(true), warnings
+	default:
+		return nil, warnings
+	}
+}
+
+func sentence(what, first, second string) string {
+	if second == "" {
+		return what + first
+	}
+	return what + first + "; " + second
+}
+
+// evidence is what the rounds say of a job.
+type evidence struct {
+	chance   string // the accuracy is one that guessing gets
+	accurate bool   // it is not
+	loss     string // the train loss rose, did not fall, or is above a guess's
+	worse    bool   // it is above a guess's in the end
+	fell     bool
+}
+
+func against(r *disdel.Record) (e evidence) {
+	rounds := ofModel(r)
+	if len(rounds) == 0 {
+		return e
+	}
+	last := rounds[len(rounds)-1]
+	if classes, rows := r.Data.Classes, r.Plan.HeldOut; last.Accuracy != nil && canTell(rows, classes) {
+		right := int(math.Round(*last.Accuracy * float64(rows)))
+		if e.accurate = tail(rows, right, classes) <= luck; !e.accurate {
+			e.chance = fmt.Sprintf("accuracy %.4f is within what guessing gets of %d classes (up to %.4f of %d rows in 99 of 100 cases)",
+				*last.Accuracy, classes, mostByLuck(rows, classes), rows)
+		}
+	}
+	guess := math.Inf(1)
+	if r.Job.Training.Loss == "crossEntropy" && r.Data.Classes > 1 {
+		guess = math.Log(float64(r.Data.Classes))
+	}
+	e.worse = last.TrainLoss > meanGuess*guess
+	first, where, several := firstLoss(rounds)
+	switch {
+	case !several && e.worse && !e.accurate:
+		e.loss = fmt.Sprintf("the train loss is %.4g, and that of a guess %.4g", last.TrainLoss, guess)
+	case !several:
+	case last.TrainLoss > first && (!e.accurate || last.TrainLoss > rise*first):
+		e.loss = fmt.Sprintf("the train loss rose from %.4g in %s to %.4g", first, where, last.TrainLoss)
+	case last.TrainLoss == first && !e.accurate:
+		e.loss = fmt.Sprintf("the train loss did not fall: it is %.4g as in %s", first, where)
+	case last.TrainLoss < first:
+		e.fell = true
+	}
+	return e
+}
+
+// ofModel is the rounds up to the one whose weights the model has.
+func ofModel(r *disdel.Record) []disdel.Round {
+	if r.Best != nil {
+		for i := range r.Rounds {
+			if r.Rounds[i].Round == r.Best.Round {
+				return r.Rounds[:i+1]
+			}
+		}
+	}
+	return r.Rounds
+}
+
+// firstLoss is the earliest loss there is to compare with the last.
+func firstLoss(rounds []disdel.Round) (loss float64, where string, several bool) {
+	first := rounds[0]
+	if first.FirstLoss != nil {
+		return *first.FirstLoss, fmt.Sprintf("the first epoch of round %d", first.Round+1), true
+	}
+	return first.TrainLoss, fmt.Sprintf("round %d", first.Round+1), len(rounds) > 1
+}
+
+// canTell tells whether so many rows can tell learning from guessing at all.
+func canTell(rows, classes int) bool {
+	return rows > 0 && classes > 1 && math.Pow(1/float64(classes), float64(rows)) <= luck
+}
+
+// tail is the share of guesses that get right rows or more of them: that of a binomial distribution.
+func tail(rows, right, classes int) float64 {
+	n, p := float64(rows), 1/float64(classes)
+	if float64(right) <= n*p {
+		return 1
+	}
+	k := float64(right)
+	term := math.Exp(lgamma(n+1) - lgamma(k+1) - lgamma(n-k+1) + k*math.Log(p) + (n-k)*math.Log1p(-p))
+	sum := 0.0
+	for ; k <= n && term > 1e-12*luck; k++ {
+		sum += term
+		term *= (n - k) / (k + 1) * p / (1 - p)
+	}
+	return sum
+}
+
+func lgamma(x float64) float64 {
+	v, _ := math.Lgamma(x)
+	return v
+}
+
+// mostByLuck is the largest accuracy that is no better than luck.
+func mostByLuck(rows, classes int) float64 {
+	first := sort.Search(rows, func(right int) bool { return tail(rows, right, classes) <= luck })
+	return float64(first-1) / float64(rows)
+}

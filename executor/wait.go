@@ -1,0 +1,172 @@
+package executor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+const (
+	// lateRecord is how long after an activation's end its record may come: about 12 s where a container was killed, and more
+	// where the store of records is slow.
+	lateRecord = time.Minute
+	// mostQueue is how long an activation is waited for of which there is no sign: on a cluster that others use, hours are
+	// possible, and nobody says.
+	mostQueue = 2 * time.Hour
+	// afterOutage is how long an activation that was under way when OpenWhisk went away may give no sign once it is back.
+	afterOutage = 5 * time.Second
+	// beatsEvery is the time between looks at the heartbeats of an activation whose record is late.
+	beatsEvery = time.Second
+	// freshBeat is for how long a heartbeat says that an action runs.
+	freshBeat = 10 * time.Second
+)
+
+// Wait returns the activation once its record exists. OpenWhisk has none while an activation runs, none while it waits behind
+// others, whoever they are, and none ever if it was lost; and it does not say which. An activation whose record is late is taken
+// to be running while it sends heartbeats. Else a probe is sent after it, a request to the same action that ends at once: as
+// OpenWhisk serves an action's activations in their order, the one before it has begun by the time that the probe has a record, or
+// never will. Only then is it Lost, and its work invoked again. While the probe has none either, it is queued, and waited for.
+func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error) {
+	defer time.AfterFunc(ackAfter, e.pace.leave)
+	w := waiting{e: e, inv: inv, id: id, begun: time.Now()}
+	pause := 10 * time.Millisecond
+	for {
+		a, found, err := e.look(ctx, inv, id)
+		if err != nil || found {
+			return a, err
+		}
+		if a, over := w.judge(ctx); over {
+			return a, nil
+		}
+		if !sleep(ctx, pause) {
+			return a, &disdel.Error{Kind: disdel.Canceled, Op: "wait for " + inv.ID, Activation: id, Err: context.Cause(ctx)}
+		}
+		pause = min(pause*11/10, e.cfg.PollEvery) // an end is noticed within a tenth of what it took
+	}
+}
+
+// waiting is one activation without a record.
+type waiting struct {
+	e      *Executor
+	inv    disdel.Invocation
+	id     disdel.ActivationID
+	begun  time.Time // when it was accepted
+	looked time.Time // when its heartbeats were looked at last
+	beat   int64     // the newest heartbeat's own time
+	heard  time.Time // when it was seen to be new
+}
+
+// judge says whether the activation is not to be waited for any longer.
+func (w *waiting) judge(ctx context.Context) (disdel.Activation, bool) {
+	now, back := time.Now(), w.e.health.back()
+	restarted := back.After(w.begun)
+	due := w.begun.Add(time.Duration(w.inv.Queue) + time.Duration(w.inv.Limits.Timeout) + lateRecord)
+	since := w.begun
+	if soon := back.Add(afterOutage); restarted && soon.Before(due) {
+		due, since = soon, back
+	}
+	if now.Before(due) || w.runs(ctx, now) {
+		return disdel.Activation{}, false
+	}
+	p := w.e.probe(ctx, w.inv, since)
+	switch {
+	case p.gone:
+		return w.lost(ctx, "its action is gone: OpenWhisk was started again without what it had"), true
+	case p.served.IsZero() && now.Sub(w.begun) > time.Duration(w.inv.Queue)+w.e.cfg.MostQueue:
+		return w.neverServed(ctx), true
+	case p.served.IsZero():
+		return disdel.Activation{}, false
+	case since.Equal(back) && restarted:
+		return w.lost(ctx, "OpenWhisk did not answer for a while, and has served a later request to the same action since"), true
+	case now.After(p.served.Add(time.Duration(w.inv.Limits.Timeout) + lateRecord)):
+		return w.lost(ctx, "OpenWhisk has served a later request to the same action, longer ago than this one may take"), true
+	default:
+		return disdel.Activation{}, false
+	}
+}
+
+// runs says whether the action's heartbeats show that it is at work. It looks at them from time to time alone.
+func (w *waiting) runs(ctx context.Context, now time.Time) bool {
+	if w.e.cfg.Beats == nil {
+		return false
+	}
+	if now.Sub(w.looked) >= beatsEvery {
+		w.looked = now
+		for _, p := range w.e.cfg.Beats(ctx, w.inv) {
+			if p.UnixMs > w.beat && time.UnixMilli(p.UnixMs).After(w.begun) {
+				w.beat, w.heard = p.UnixMs, now
+			}
+		}
+	}
+	return !w.heard.IsZero() && now.Sub(w.heard) < freshBeat
+}
+
+func (w *waiting) lost(ctx context.Context, why string) disdel.Activation {
+	c := newClassifier(w.inv, Record{ID: w.id}, w.e.beats(ctx, w.inv, w.begun))
+	c.because("OpenWhisk has no record of activation %s after %v", w.id, time.Since(w.begun).Round(time.Second))
+	c.because("%s", why)
+	c.fail(disdel.OutcomeLost, disdel.Lost, "OpenWhisk accepted it and lost it: "+why, "submit the job again; an invoker may have been restarted")
+	return c.close()
+}
+
+func (w *waiting) neverServed(ctx context.Context) disdel.Activation {
+	c := newClassifier(w.inv, Record{ID: w.id}, w.e.beats(ctx, w.inv, w.begun))
+	c.because("OpenWhisk has no record of activation %s after %v, nor of a request that was sent after it", w.id, time.Since(w.begun).Round(time.Second))
+	c.fail(disdel.OutcomeLost, disdel.Lost, "it waited in OpenWhisk's queue, and nothing was served",
+		"where the pool holds less than the action's memory it waits for ever: --pool-memory SIZE says how much there is; else submit the job again when the platform has room")
+	c.a.Failure.Code = disdel.CodeNeverServed
+	return c.close()
+}
+
+// probes are the newest probe of each action.
+type probes struct {
+	mu       sync.Mutex
+	byAction map[disdel.ActionName]*probe
+}
+
+// probe is a request to an action that ends at once, since it asks for nothing that the action could do.
+type probe struct {
+	sent   time.Time
+	looked time.Time
+	id     disdel.ActivationID // "": it was not accepted
+	served time.Time           // when its record was seen
+	gone   bool                // there is no such action
+}
+
+// probeEvery is the time between probes that were not accepted.
+const probeEvery = 5 * time.Second
+
+// probe is what became of a probe of inv's action that was sent after since. The first who asks sends it.
+func (e *Executor) probe(ctx context.Context, inv disdel.Invocation, since time.Time) probe {
+	e.probes.mu.Lock()
+	defer e.probes.mu.Unlock()
+	if e.probes.byAction == nil {
+		e.probes.byAction = map[disdel.ActionName]*probe{}
+	}
+	now := time.Now()
+	p := e.probes.byAction[inv.Action]
+	if p == nil || p.sent.Before(since) || p.id == "" && !p.gone && now.Sub(p.sent) > probeEvery {
+		p = &probe{sent: now}
+		e.probes.byAction[inv.Action] = p
+		id, err := e.invoke(ctx, "a probe of "+string(inv.Action), inv.Action, map[string]any{"probe": true})
+		p.id, p.gone = id, disdel.KindOf(err) == disdel.NotFound
+	}
+	if p.id != "" && p.served.IsZero() && now.Sub(p.looked) >= min(beatsEvery, e.cfg.PollEvery) {
+		p.looked = now
+		if e.hasRecord(ctx, p.id) {
+			p.served = now
+		}
+	}
+	return *p
+}
+
+func (e *Executor) hasRecord(ctx context.Context, id disdel.ActivationID) bool {
+	c, err := e.client(ctx)
+	if err != nil {
+		return false
+	}
+	_, _, err = c.Activations.Get(string(id))
+	return err == nil
+}

@@ -1,0 +1,61 @@
+package platform
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/disdel/disdel"
+)
+
+// Records are kept up to a number of bytes, the oldest go first, and the newest stays however large.
+func TestRecordsAreBoundedByBytes(t *testing.T) {
+	s := tempStore(t, 1000)
+	s.most = 100 * disdel.KB
+	for i := range 50 {
+		if err := s.file(&activation{Namespace: "guest", Name: "a", ActivationID: fmt.Sprintf("%032x", i), Start: int64(i), Logs: []string{strings.Repeat("x", 10_000)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.view(func(x tx) error {
+		n, size := x.counted("guest")
+		if n < 8 || n > 10 || size > int(s.most) {
+			t.Errorf("%d records of %d bytes", n, size)
+		}
+		if got, err := get[activation](x, records, "guest\x00"+fmt.Sprintf("%032x", 49)); got == nil || err != nil {
+			t.Errorf("the newest is gone: %v", err)
+		}
+		if again, bytes := x.recount("guest"); again != n || bytes > size {
+			t.Errorf("counted %d of %d bytes, there are %d of %d", n, size, again, bytes)
+		}
+		return nil
+	})
+	if err := s.file(&activation{Namespace: "guest", Name: "a", ActivationID: strings.Repeat("f", 32), Start: 99, Logs: []string{strings.Repeat("x", 200_000)}}); err != nil {
+		t.Fatal(err)
+	}
+	s.view(func(x tx) error {
+		if n := x.count("guest"); n != 1 {
+			t.Errorf("%d records beside one that takes all", n)
+		}
+		return nil
+	})
+}
+
+// However many large bodies come at once, few are read at once, and all are answered.
+func TestLargeBodiesAreReadFewAtATime(t *testing.T) {
+	p := start(t, nil)
+	body := `{"exec":{"kind":"disdel:1","code":"` + strings.Repeat("x", 5<<20) + `"}}`
+	var all sync.WaitGroup
+	for i := range 6 {
+		all.Go(func() {
+			if got := ask(t, p, p.AuthKey(), "PUT", fmt.Sprintf("_/actions/a%d", i), body); got.status != 200 {
+				t.Errorf("%d %.200s", got.status, got.body)
+			}
+		})
+	}
+	all.Wait()
+	if len(p.large) != 0 {
+		t.Errorf("%d places are taken", len(p.large))
+	}
+}

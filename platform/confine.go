@@ -1,0 +1,145 @@
+package platform
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// confinement is what the thread that starts containers gives up before it starts the first, and what they therefore lack.
+// Everything is tried, and what this system or this user may not do is left out: what there is, String tells.
+type confinement struct {
+	hidden []string // files and folders that containers do not see
+	done   []string
+	mounts bool // the thread has mounts of its own
+	masked map[string]bool
+}
+
+// maxProcesses bounds the processes and threads of a container, as the invoker's --pids-limit does.
+const maxProcesses = 1024
+
+// enter is called on the thread itself, once. It never ends: the thread's children inherit it.
+func (c *confinement) enter() {
+	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == nil {
+		c.done = append(c.done, "no new privileges")
+	}
+	if os.Geteuid() != 0 || unix.Unshare(unix.CLONE_NEWNS) != nil {
+		return
+	}
+	// What is mounted later outside shall be seen, and nothing that is mounted here shall be seen outside.
+	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") != nil {
+		return
+	}
+	c.mounts, c.masked = true, map[string]bool{}
+	if readOnlyGroups() {
+		c.done = append(c.done, "control groups that cannot be left")
+	}
+	c.hide()
+	if len(c.masked) > 0 {
+		c.done = append(c.done, "no view of the platform's own files")
+	}
+}
+
+// readOnlyGroups lets this thread's mounts of control groups be read alone: a process could else move to another group, and
+// its limit would be gone.
+func readOnlyGroups() bool {
+	points := mountsBelow("/sys/fs/cgroup")
+	for _, point := range points {
+		if unix.Mount("", point, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") != nil {
+			return false
+		}
+	}
+	return len(points) > 0
+}
+
+// mountsBelow lists where something is mounted in this thread's view, deepest first.
+func mountsBelow(dir string) []string {
+	f, err := os.Open("/proc/thread-self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var out []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		const point = 4
+		if len(fields) > point && (fields[point] == dir || strings.HasPrefix(fields[point], dir+"/")) {
+			out = append(out, fields[point])
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// hide covers what containers shall not see. A file that was written anew since it was covered, which uncovers it, is covered
+// again, so that it is called before each start.
+func (c *confinement) hide() {
+	if !c.mounts {
+		return
+	}
+	for _, path := range c.hidden {
+		info, err := os.Lstat(path)
+		switch {
+		case err != nil:
+		case info.Mode().IsRegular():
+			c.masked[path] = unix.Mount("/dev/null", path, "", unix.MS_BIND, "") == nil
+		case info.IsDir() && !c.masked[path]:
+			c.masked[path] = unix.Mount("none", path, "tmpfs", unix.MS_RDONLY, "size=4k,mode=000") == nil
+		}
+	}
+}
+
+// hiddenPaths are what was asked for, and the data folder.
+func (c *Config) hiddenPaths() []string {
+	var out []string
+	for _, path := range append(slices.Clone(c.Hidden), c.DataDir) {
+		if full, err := filepath.Abs(path); err == nil && path != "" {
+			out = append(out, full)
+		}
+	}
+	return out
+}
+
+// users of containers: each container has one of its own, from a range that systems leave to programs (systemd's for services
+// without an account). They own nothing on the machine.
+const (
+	firstUser = 61184
+	users     = 4096
+)
+
+// canSwitch tells whether this process may start others as any of these users.
+func canSwitch() bool {
+	if os.Geteuid() != 0 {
+		return false
+	}
+	data, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) < 3 {
+		return false
+	}
+	return slices.Equal(fields[:3], []string{"0", "0", "4294967295"})
+}
+
+// openToAll tells whether a program can be started by any user: it and every folder on its way.
+func openToAll(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	for at := real; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil || info.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+		if at == filepath.Dir(at) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package platform
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// unfiled are the records that could not be written, as of a disk that is full: they are answered from memory and written
+// when there is room again. Until then nothing new is accepted, so that they are no more than what was under way.
+type unfiled struct {
+	mu      sync.Mutex
+	list    []*activation
+	why     error
+	retries bool // a goroutine tries again
+}
+
+// tryAgain is the time between two tries to write what could not be written.
+const tryAgain = time.Second
+
+// keep files a record, or remembers it and sees to it that it is filed later.
+func (p *Platform) keep(record *activation) {
+	err := p.store.file(record)
+	if err == nil {
+		p.accepted.filed(record.ActivationID)
+		return
+	}
+	p.cfg.Logger.WithError(err).WithField("activation", record.ActivationID).Error("an activation's record could not be written: it is kept in memory, and nothing new is accepted")
+	u := &p.unfiled
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.list, u.why = append(u.list, record), err
+	if !u.retries {
+		u.retries = true
+		p.flying.Go(p.refile)
+	}
+}
+
+// refile tries to write what could not be written until it is written, or the platform ends.
+func (p *Platform) refile() {
+	u := &p.unfiled
+	for {
+		p.pause(tryAgain)
+		u.mu.Lock()
+		list := slices.Clone(u.list)
+		u.mu.Unlock()
+		done := 0
+		for _, record := range list {
+			if p.store.file(record) != nil {
+				break
+			}
+			p.accepted.filed(record.ActivationID)
+			done++
+		}
+		u.mu.Lock()
+		u.list = slices.Delete(u.list, 0, done)
+		if len(u.list) == 0 || p.work.Err() != nil {
+			u.retries, u.why = false, nil
+			u.mu.Unlock()
+			return
+		}
+		u.mu.Unlock()
+	}
+}
+
+// of is the record of an activation that could not be written, nil if there is none.
+func (u *unfiled) of(ns, id string) *activation {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, a := range u.list {
+		if a.Namespace == ns && a.ActivationID == id {
+			return a
+		}
+	}
+	return nil
+}
+
+// newest are those of a namespace, the newest first.
+func (u *unfiled) newest(ns string) []*activation {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var out []*activation
+	for _, a := range u.list {
+		if a.Namespace == ns {
+			out = append(out, a)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *activation) int { return int(b.Start - a.Start) })
+	return out
+}
+
+// stuck says why nothing can be accepted, nil if it can.
+func (u *unfiled) stuck() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.list) == 0 {
+		return nil
+	}
+	return problem{503, textCannotWrite(reason(u.why))}
+}
+
+// unwritable is err as the API answers it where the platform's file cannot be written.
+func unwritable(err error) error {
+	switch no := reason(err); no {
+	case syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EFBIG:
+		return problem{503, textCannotWrite(no)}
+	default:
+		return err
+	}
+}
+
+// reason is what the system says, without the path.
+func reason(err error) error {
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		return no
+	}
+	return err
+}
