@@ -1,5 +1,5 @@
 // Package estimator says how much memory an action will need, from the network's layers, the batch, the optimiser and the
-// shard. It is pure arithmetic: DiSDeL's Eq. 1 to 5 and Table I, once as printed (Paper) and once with what was measured
+// shard. It is pure arithmetic: DiSDeL's Eq. 1 to 5 and Table I, once as the paper has it (Paper) and once with what was measured
 // of this runtime and its engine in the place of the paper's constants (the default).
 //
 // The planner asks for one estimate a task and grows the number of workers by ContainerRule until each fits. Invariant:

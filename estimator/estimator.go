@@ -43,7 +43,7 @@ const Gorgonia = "gorgonia"
 
 // The methods of an Estimator.
 const (
-	MethodPaper    = "paper"    // Eq. 1 to 5 as printed
+	MethodPaper    = "paper"    // the paper's Eq. 1 to 5
 	MethodPlanned  = "planned"  // the engine's own plan
 	MethodLearned  = "learned"  // the plan, corrected by peaks of earlier jobs
 	methodMeasured = "measured" // what an estimate says of a network that no plan knows

@@ -12,8 +12,9 @@ const (
 )
 
 // Paper is Eq. 1 to 5 as printed, kept for comparison, with Table I's activations read as the output's height, width and
-// channels. What Table I does not have is counted as it is held: a batch norm's parameters, no bias before one, and both outputs
-// of a depthwise-separable pair, which makes MobileNetV1's activations 1.62 times those of the table. pkg is what our runtime takes, since the paper's image is TensorFlow's; saf is the paper's 256 MB.
+// channels. What Table I does not have, or has otherwise, is counted as it is held: a batch norm's parameters, no bias before
+// one, and both outputs of a depthwise-separable pair, which makes MobileNetV1's activations 1.62 times those of the table. pkg
+// is what our runtime takes, since the paper's image is TensorFlow's; saf is the paper's 256 MB.
 //
 // The paper knows no interval and no risk: the likely peak is what its terms add up to, and the margin is where the peak may
 // still be.

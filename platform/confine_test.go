@@ -220,6 +220,7 @@ def main(a):
 
 // Where no group knows what a container started, its environment tells.
 func TestDaemonsGoWithoutGroups(t *testing.T) {
+	skipUnderRace(t)
 	p := start(t, nil)
 	p.fences.close()
 	p.fences = rlimits{}

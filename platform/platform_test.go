@@ -345,12 +345,14 @@ func TestTheWatchAloneEnforcesMemory(t *testing.T) {
 
 func TestAKilledContainerReadsAsWhatItWas(t *testing.T) {
 	p := start(t, nil)
-	newTestAction(t, p, "sleep", 60000, 128)
+	newTestAction(t, p, "sleep", 60000, 512) // the race detector multiplies a container's memory
 	_, accepted := call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000}`)
 	id, _ := accepted["activationId"].(string)
 	var pid int
-	for pid == 0 {
-		pid = childOf(t, os.Getpid())
+	for deadline := time.Now().Add(time.Minute); pid == 0; pid = childOf(t, os.Getpid()) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no container: %v", await(t, p, id))
+		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	time.Sleep(100 * time.Millisecond)

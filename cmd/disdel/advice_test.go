@@ -73,7 +73,6 @@ func TestEveryCommandOfAReportLetsTheJobPass(t *testing.T) {
 	d.understated()
 	for _, args := range [][]string{
 		{wide, "--estimator", "learned", "--set", "reliability.retries.limit=0"},
-		{steady, "--set", "resources.timeout=110ms", "--set", "distribution.workers=1"},
 		{steady, "--set", "training.optimizer={sgd: {learningRate: 1e+12, momentum: 0.9}}", "--backend", "native"},
 		{steady, "--set", "training.optimizer={adamw: {learningRate: 1e+30}}", "--pool-memory", "1GB"},
 	} {

@@ -74,7 +74,7 @@ func globalFlags() []cli.Flag {
 		&cli.StringFlag{Name: "redis-prefix", EnvVars: []string{"DISDEL_REDIS_PREFIX"}, Usage: "`PREFIX` of every key on Redis, for servers that others use too (default: disdel)"},
 		&cli.StringFlag{Name: "redis-ca", EnvVars: []string{"DISDEL_REDIS_CA"}, Usage: "`FILE` in PEM with the authority that rediss:// servers are checked against (default: the system's)"},
 		&cli.StringFlag{Name: "couchdb", EnvVars: []string{"DISDEL_COUCHDB"}, Usage: "`URL` of a CouchDB server (default: embedded); its password may come from DISDEL_COUCHDB_PASSWORD"},
-		&cli.StringFlag{Name: "apihost", EnvVars: []string{"DISDEL_APIHOST"}, Usage: "`URL` of an OpenWhisk API (default: embedded); its key comes from DISDEL_AUTH or ~/.wskprops"},
+		&cli.StringFlag{Name: "apihost", EnvVars: []string{"DISDEL_APIHOST"}, Usage: "`URL` of an OpenWhisk API (default: embedded); its key comes from DISDEL_AUTH, the home's own platform, or a ~/.wskprops that names it"},
 		&cli.StringFlag{Name: "image", EnvVars: []string{"DISDEL_IMAGE"}, Usage: "container `IMAGE` of the action runtime on --apihost"},
 		&cli.StringFlag{Name: "pool-memory", EnvVars: []string{"DISDEL_POOL_MEMORY"}, Usage: "`SIZE` of the container pool (default, embedded: three quarters of the free memory)"},
 		&cli.StringFlag{Name: "action-memory", EnvVars: []string{"DISDEL_ACTION_MEMORY"}, Value: "512MB", Usage: "largest memory `SIZE` of an action on the embedded platform"},

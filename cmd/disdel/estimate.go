@@ -54,7 +54,7 @@ type estimateDocument struct {
 	Data       disdel.DataInfo  `json:"data"`
 	Plan       *disdel.Plan     `json:"plan,omitempty"`
 	Refused    *disdel.Error    `json:"refused,omitempty"`
-	Paper      *disdel.Estimate `json:"paper,omitempty"` // of a train action by Eq. 1 to 5 as printed, to compare
+	Paper      *disdel.Estimate `json:"paper,omitempty"` // of a train action by Eq. 1 to 5, to compare
 	Explain    *explanation     `json:"explain,omitempty"`
 	Fit        *controller.Fit  `json:"fit,omitempty"`
 	WhatIf     *whatIf          `json:"whatIf,omitempty"`

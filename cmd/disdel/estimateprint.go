@@ -71,7 +71,7 @@ func printEstimate(w io.Writer, e estimateDocument) {
 	t := train.Estimate
 	paragraph(w, "fit", "%s parameters with gradients and optimiser, %s activations, %s batch, %s workspace of the engine", t.Parameters, t.Activations, t.Misc, t.Workspace)
 	paragraph(w, "", "fit + pkg (runtime) + dta (shard) + mod (weights received and sent) + saf (margin) = estimate")
-	paragraph(w, "paper", "%s by Eq. 1-5 as printed: fit %s, margin %s", e.Paper.Total, e.Paper.Fit, e.Paper.Saf)
+	paragraph(w, "paper", "%s by the paper's Eq. 1-5: fit %s, margin %s", e.Paper.Total, e.Paper.Fit, e.Paper.Saf)
 	for _, why := range p.Reasons {
 		paragraph(w, "why", "%s", why)
 	}

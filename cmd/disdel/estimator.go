@@ -11,7 +11,7 @@ import (
 
 // estimatorFlags choose how memory is estimated.
 var estimatorFlags = []cli.Flag{
-	&cli.StringFlag{Name: "estimator", Usage: "`METHOD` that estimates memory: planned, learned (planned, corrected by earlier jobs' peaks) or paper (Eq. 1-5 as printed)", Value: estimator.MethodPlanned},
+	&cli.StringFlag{Name: "estimator", Usage: "`METHOD` that estimates memory: planned, learned (planned, corrected by earlier jobs' peaks) or paper (its Eq. 1-5, to compare)", Value: estimator.MethodPlanned},
 	&cli.Float64Flag{Name: "risk", Usage: "accepted `CHANCE` that an action is ended for memory, at most 0.05 (0.001 where the job file says nothing)"},
 }
 

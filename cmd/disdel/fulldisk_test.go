@@ -179,7 +179,7 @@ func TestHistoriesThatCannotBeWrittenOrRead(t *testing.T) {
 	if err := os.WriteFile(path, flipped(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := d.run("history", "repair"); code != 0 || !strings.Contains(errs, "records kept") {
+	if out, errs, code := d.run("history", "repair"); code != 0 || !strings.Contains(out, "kept; the file as it was is") {
 		t.Errorf("repair: exit %d\n%s", code, errs)
 	}
 	if out, errs, code := d.run("history"); code != 0 || errs != "" {

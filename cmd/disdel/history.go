@@ -178,12 +178,20 @@ func historyRepair(u *ui) *cli.Command {
 				return err
 			}
 			done, err := couchlite.Repair(historyFile(dir), history.Database)
-			if err == nil {
-				u.say("%d records kept; the damaged file is %s", done.Kept, done.Aside)
+			if err != nil {
+				return err
 			}
-			return err
+			return u.show(repairedDocument{done.Kept, done.Aside}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s kept; the file as it was is %s\n", counted(done.Kept, "record"), done.Aside)
+			})
 		},
 	}
+}
+
+// repairedDocument is what `history repair` says with -o json.
+type repairedDocument struct {
+	Kept  int    `json:"kept"`  // records
+	Aside string `json:"aside"` // the file as it was
 }
 
 // printNext names the commands that help a job that did not succeed, or whose controller is gone.

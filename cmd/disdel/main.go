@@ -118,11 +118,11 @@ var exitCodes = []exitCodeDocument{
 	{exitUsage, "usage, or an invalid file"},
 	{exitUnreachable, "a back end cannot be reached"},
 	{exitDenied, "not authenticated or not authorised"},
-	{exitRefused, "refused: the estimate is over a limit, a quota is used up, or a disk is full"},
+	{exitRefused, "refused: the estimate is over a limit, a quota or the budget is used up, or a disk is full"},
 	{exitConflict, "conflict: somebody else is at it, as of a job that runs already, or what it builds on has changed"},
 	{exitOOM, "the job ran out of memory"},
 	{exitCanceled, "somebody cancelled the job"},
-	{exitTimeout, "timed out"},
+	{exitTimeout, "timed out, or past the deadline"},
 	{exitInterrupted, "interrupted by Ctrl-C, SIGTERM or SIGHUP"},
 	{exitPipe, "nobody reads standard output any more"},
 }

@@ -9,7 +9,7 @@ const defaultPort = 3233
 
 func platformCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "platform", Usage: "run an OpenWhisk on this machine, for disdel, wsk and any other client",
+		Name: "platform", Usage: "run an OpenWhisk on this machine, for disdel, wsk and other clients",
 		Description: "   disdel platform up --pool-memory 2GB\n   eval \"$(disdel platform up --detach)\"; wsk action list\n   disdel platform status\n   disdel platform down",
 		Subcommands: []*cli.Command{platformUp(u), platformStatus(u), platformDown(u)},
 		Action:      needSubcommand,

@@ -151,7 +151,7 @@ func TestAnActionKilledForMemoryIsTriedAgainWithMore(t *testing.T) {
 		}
 	}
 	shown, _, _ := d.run("history", "show", "@last")
-	if !strings.Contains(shown, "ATTEMPTS") || !strings.Contains(shown, "\nlosses ") || !strings.Contains(shown, "outOfMemory") {
+	if !strings.Contains(shown, "ATTEMPTS") || !strings.Contains(shown, "\nlosses ") || !strings.Contains(shown, "FAILED") {
 		t.Errorf("history show:\n%s", shown)
 	}
 	passed := last(r, disdel.TaskTrain).Limits.Memory

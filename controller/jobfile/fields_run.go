@@ -63,7 +63,7 @@ var runFields = []field{
 	{path: "resources.maxMemory", form: size, above: new(float64(0)), defBy: "the platform's maximum", example: "512MB", meaning: "Ceiling of memory where it is auto."},
 	{
 		path: "resources.timeout", form: duration, auto: true, above: new(float64(0)), def: "auto", example: "5m",
-		meaning: "Time that one action may take. auto goes by earlier jobs, else by the cost formula.",
+		meaning: "Time that one action may take. auto goes by earlier jobs or a probe, else by maxCost, else it is the platform's maximum.",
 	},
 	{
 		path: "resources.threads", form: integer, auto: true, min: new(float64(1)), max: new(float64(1024)), def: "auto", example: "8",
