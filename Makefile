@@ -24,6 +24,11 @@ deps: ## what the tests need (Debian and npm packages)
 test: deps ## every test, on a real redis-server, a pouchdb-server and our own OpenWhisk, with the race detector where it is affordable
 	scripts/test.sh
 
+SEED ?= 1
+.PHONY: robust
+robust: deps build ## faults and attacks on the built program, from SEED (docs/robustness.md); ONLY=R2,S8 chooses some
+	scripts/robust.sh "$(SEED)" "$(ONLY)"
+
 .PHONY: lint
 lint: ## gofumpt, vet, go fix, staticcheck, tidy
 	scripts/lint.sh

@@ -25,7 +25,8 @@ var checks = []check{
 		{"aggregator", "TestEveryDamageIsRefused|TestForeignValuesAreRefused|TestValuesThatAreNotFiniteAreRefused|Fuzz"},
 	}},
 	{id: "R12", what: "full disk", tests: []named{
-		{"cmd/disdel", "TestAFullDiskLosesNoRecord|TestTheRoomSetAsideIsEnough"}, {"history/couchlite", "TestAFullDiskLeavesWhatWasThere"},
+		{"cmd/disdel", "TestAFullDiskLosesNoRecord|TestTheRoomSetAsideIsEnough"},
+		{"history/couchlite", "TestAFullDiskLeavesWhatWasThere"},
 		{"platform", "TestAFullDiskLosesNothing"},
 	}},
 	{id: "R13", what: "the Nth call fails", state: part, note: "writes to a full disk only", tests: []named{
@@ -65,18 +66,22 @@ var checks = []check{
 	{id: "S6", what: "TLS", state: part, note: "Redis; another authority only", tests: []named{{"aggregator", "TestACertificateOfAnotherAuthorityIsDenied"}}},
 	{id: "S7", what: "passwords leak", tests: []named{
 		{"cmd/disdel", "TestNoPasswordIsSaidOfAnAddress|TestAJobLeavesNoPasswordAnywhere|TestWsksKeyGoesToItsOwnServerAlone"},
-		{"executor", "TestNoSecretIsToldOrSentElsewhere"}, {"history", "TestNoPasswordFollowsARedirect|TestErrorsHaveNoPassword"},
+		{"executor", "TestNoSecretIsToldOrSentElsewhere"},
+		{"history", "TestNoPasswordFollowsARedirect|TestErrorsHaveNoPassword"},
 	}},
 	{id: "S8", what: "paths that leave", state: part, note: "names and keys; no watched folder", tests: []named{
 		{"dataset", "TestNamesCannotLeaveTheStore|TestRemoveDeletesItsOwnKeysAlone"}, {"history", "TestADocumentIsNotBelievedItsID"},
 	}},
 	{id: "S9", what: "requests sent elsewhere", tests: []named{
-		{"dataset", "TestDownloadsStayOnTheirHost"}, {"history", "TestNoPasswordFollowsARedirect"}, {"executor", "TestNoSecretIsToldOrSentElsewhere"},
+		{"dataset", "TestDownloadsStayOnTheirHost"},
+		{"history", "TestNoPasswordFollowsARedirect"},
+		{"executor", "TestNoSecretIsToldOrSentElsewhere"},
 		{"cmd/disdel", "TestABucketWithoutCredentialsIsRefusedAtOnce"},
 	}},
 	{id: "S10", what: "bombs", tests: []named{
 		{"dataset", "TestPackedFilesThatUnpackToTooMuchAreRefused|TestHeadersTakeNoMemory|TestDownloadsAreBounded"},
-		{"history/couchlite", "TestRequestsAreBounded"}, {"internal/safetensors", "TestHeadersThatLie"},
+		{"history/couchlite", "TestRequestsAreBounded"},
+		{"internal/safetensors", "TestHeadersThatLie"},
 	}},
 	{id: "S11", what: "the runtime's port", tests: []named{
 		{"runtime", "TestWhatIsRefused|TestInitCannotSetWhatIsTheContainersOwn|TestABodyThatNeverEndsIsGivenUp"},
@@ -86,8 +91,15 @@ var checks = []check{
 		{"platform", "TestContainersSeeNothingOfThePlatform|TestContainersInheritNoDescriptors|Confin"},
 	}},
 	{id: "S13", what: "every decoder fuzzed", state: part, note: "their seeds; go test -fuzz goes on from there", tests: []named{
-		{"dataset", "Fuzz"}, {"internal/safetensors", "Fuzz"}, {"internal/modelstore", "Fuzz"}, {"model", "Fuzz"}, {"controller/jobfile", "Fuzz"},
-		{"aggregator", "Fuzz"}, {"runtime", "Fuzz"}, {"history/couchlite", "Fuzz"}, {"cmd/disdel", "Fuzz"},
+		{"dataset", "Fuzz"},
+		{"internal/safetensors", "Fuzz"},
+		{"internal/modelstore", "Fuzz"},
+		{"model", "Fuzz"},
+		{"controller/jobfile", "Fuzz"},
+		{"aggregator", "Fuzz"},
+		{"runtime", "Fuzz"},
+		{"history/couchlite", "Fuzz"},
+		{"cmd/disdel", "Fuzz"},
 	}},
 	{id: "S14", what: "150 bad job files", tests: []named{{"controller/jobfile", "TestBadFilesSayWhatIsWrongWhereAndHowToMendIt"}}},
 	{id: "S15", what: "text that acts", tests: []named{
@@ -98,7 +110,8 @@ var checks = []check{
 	{id: "S18", what: "what the program is made of", state: later, note: "images for clusters"},
 	{id: "S19", what: "container and chart", state: later, note: "images for clusters"},
 	{id: "S20", what: "bits flipped at rest", tests: []named{
-		{"history/couchlite", "TestDamageIsNamedOrHitsNothing"}, {"platform", "TestADamagedStateIsNeverBelieved"},
+		{"history/couchlite", "TestDamageIsNamedOrHitsNothing"},
+		{"platform", "TestADamagedStateIsNeverBelieved"},
 		{"dataset", "TestEditedAndSwappedManifestsAreRefused|TestDamagedChunksAreRefusedByName"},
 		{"internal/modelstore", "TestEditedDescriptionsAreRefused|TestTheNewestWholeCheckpointIsFound|TestWeightsComeBackOrAreRefused"},
 	}},

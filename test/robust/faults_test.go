@@ -75,4 +75,3 @@ func killedInSubmit(c *trial) {
 		}
 	}
 }
-

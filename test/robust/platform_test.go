@@ -123,8 +123,8 @@ func unreliablePlatform(c *trial) {
 	u.forward = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	l := listen(t)
 	server := &http.Server{Handler: u, ReadHeaderTimeout: time.Minute}
-	go server.Serve(l)                       //nolint:errcheck // that it was closed
-	t.Cleanup(func() { server.Close() })     //nolint:errcheck // at the end
+	go server.Serve(l)                   //nolint:errcheck // that it was closed
+	t.Cleanup(func() { server.Close() }) //nolint:errcheck // at the end
 	d.env = append(d.env, "DISDEL_AUTH="+p.auth)
 	r := d.run(t, 2*patience, "submit", file, "--apihost", "http://"+l.Addr().String(), "-o", "json", "-q")
 	if r.code != 0 {

@@ -38,7 +38,9 @@ type ran struct {
 	took     time.Duration
 }
 
-func (r ran) String() string { return fmt.Sprintf("exit %d after %v\n%s%s", r.code, r.took, r.out, r.err) }
+func (r ran) String() string {
+	return fmt.Sprintf("exit %d after %v\n%s%s", r.code, r.took, r.out, r.err)
+}
 
 // run waits for a command; one that does not end within the time is killed and fails the test: nothing may hang.
 func (d disdelIn) run(t *testing.T, within time.Duration, args ...string) ran {

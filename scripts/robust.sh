@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Runs the checks of docs/robustness.md from a seed: all, or those whose ids are given with commas between.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export DISDEL_TEST_POUCHDB="$PWD/.cache/npm/node_modules/.bin/pouchdb-server"
+export DISDEL_ROBUST_SEED="$1" DISDEL_ROBUST_ONLY="${2:-}"
+go test -count=1 -v -timeout 60m -run 'TestRobust' ./test/robust
