@@ -85,8 +85,8 @@ func TestATenantSeesOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// authority is a certificate authority for a test and a certificate of its for 127.0.0.1, as files.
-func authority(t *testing.T) (pemText, certificate, key string) {
+// authority is a certificate authority for a test and a certificate of its for 127.0.0.1, as files. change spoils the latter.
+func authority(t *testing.T, change ...func(*x509.Certificate)) (pemText, certificate, key string) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -108,7 +108,11 @@ func authority(t *testing.T) (pemText, certificate, key string) {
 	must(err)
 	leafKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(err)
-	leafDER, err := x509.CreateCertificate(rand.Reader, template("redis"), root, &leafKey.PublicKey, rootKey)
+	leaf := template("redis")
+	for _, spoil := range change {
+		spoil(leaf)
+	}
+	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, root, &leafKey.PublicKey, rootKey)
 	must(err)
 	keyDER, err := x509.MarshalECPrivateKey(leafKey)
 	must(err)
@@ -120,12 +124,31 @@ func authority(t *testing.T) (pemText, certificate, key string) {
 }
 
 // tlsServer speaks TLS to the store, and plain text to the test's own eyes.
-func tlsServer(t *testing.T) serverUnderTest {
-	ca, certificate, key := authority(t)
+func tlsServer(t *testing.T) serverUnderTest { return tlsServerWith(t) }
+
+func tlsServerWith(t *testing.T, change ...func(*x509.Certificate)) serverUnderTest {
+	ca, certificate, key := authority(t, change...)
 	port, plain := freePort(t), freePort(t)
 	s := disdel.Store{URL: "rediss://:secret@127.0.0.1:" + port + "/0", CA: ca}
-	startRedis(t, s, "--tls-port", port, "--port", plain, "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", certificate)
-	return serverUnderTest{s, []string{"redis://:secret@127.0.0.1:" + plain + "/0"}}
+	at := "redis://:secret@127.0.0.1:" + plain + "/0"
+	startRedis(t, disdel.Store{URL: at}, "--tls-port", port, "--port", plain, "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", certificate)
+	return serverUnderTest{s, []string{at}}
+}
+
+// S6: a certificate of the right authority for another machine, and one that is no longer valid, are refused with the cause.
+func TestACertificateThatIsNotTheServersIsDenied(t *testing.T) {
+	for cause, spoil := range map[string]func(*x509.Certificate){
+		"127.0.0.1": func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)} },
+		"expired":   func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) },
+	} {
+		s := tlsServerWith(t, spoil).store
+		s.URL += "?max_retries=1"
+		_, err := Open(ctx, s)
+		want(t, disdel.Denied, err)
+		if err == nil || !strings.Contains(err.Error(), cause) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", cause, err)
+		}
+	}
 }
 
 // S6: an authority that is not the server's, and none, are refused with the cause.

@@ -3,6 +3,8 @@ package history_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -31,6 +33,20 @@ func TestNoPasswordFollowsARedirect(t *testing.T) {
 	}
 	if n := asked.Load(); n > 0 {
 		t.Errorf("the other server was asked %d times", n)
+	}
+}
+
+// S6: a CouchDB whose certificate nobody answers for gets no password, and the cause is said.
+func TestAnUnknownCertificateIsDenied(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer server.Close()
+	u, _ := url.Parse(server.URL)
+	u.User = url.UserPassword("admin", "CANARY")
+	_, err := history.Open(context.Background(), history.Config{URL: u.String()})
+	if err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "CANARY") || asked.Load() > 0 {
+		t.Errorf("%v, asked %d times", err, asked.Load())
 	}
 }
 
