@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the expected output of the scri
 
 // The scripts run the real main; the embedded platform starts the test binary as its containers, so that they are whole.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"disdel": main})
+	testscript.Main(tidied{m}, map[string]func(){"disdel": main})
 }
 
 func TestScripts(t *testing.T) {
@@ -113,16 +114,64 @@ func build(t *testing.T, environment ...string) *tool {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "disdel")
-	compile := exec.Command("go", "build", "-o", path, ".")
-	compile.Env = append(os.Environ(), environment...)
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := compiled(path, environment); err != nil {
+		t.Fatal(err)
 	}
 	temp := filepath.Join(dir, "tmp")
 	if err := os.Mkdir(temp, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return &tool{t: t, path: path, home: filepath.Join(dir, "home"), temp: temp}
+}
+
+// compiled puts the program at path. It is compiled once for all tests, but for one that wants another environment; each has a
+// name of its own for it, by which its processes are known.
+func compiled(path string, environment []string) error {
+	if len(environment) > 0 {
+		return compile(path, environment)
+	}
+	once, err := sharedProgram()
+	if err != nil {
+		return err
+	}
+	if os.Link(once, path) == nil {
+		return nil
+	}
+	data, err := os.ReadFile(once) // the folders are of different file systems
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o700)
+}
+
+func compile(path string, environment []string) error {
+	c := exec.Command("go", "build", "-o", path, ".")
+	c.Env = append(os.Environ(), environment...)
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// programFolder has the program that all tests share; main removes it.
+var programFolder string
+
+var sharedProgram = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "disdel-test-")
+	if err != nil {
+		return "", err
+	}
+	programFolder = dir
+	path := filepath.Join(dir, "disdel")
+	return path, compile(path, nil)
+})
+
+// tidied are the tests, and what they leave to be removed.
+type tidied struct{ *testing.M }
+
+func (t tidied) Run() int {
+	defer func() { os.RemoveAll(programFolder) }() // "": nothing
+	return t.M.Run()
 }
 
 func (d *tool) command(args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
