@@ -24,7 +24,8 @@ func soak(c *trial) {
 	}
 	temporary := t.TempDir()
 	host := disdelIn{path: d.path, home: filepath.Join(t.TempDir(), "platform"), env: []string{"TMPDIR=" + temporary}}
-	p := platformUp(t, host, "--per-minute", "100000", "--concurrent", "100")
+	// As OpenWhisk does, the platform keeps idle containers of jobs that have ended: a small pool bounds how many.
+	p := platformUp(t, host, "--per-minute", "100000", "--concurrent", "100", "--pool-memory", "1GB")
 	d.env = append(d.env, "DISDEL_AUTH="+p.auth, "DISDEL_APIHOST="+p.url)
 	file := d.job(t, "soak", shortJob(3))
 	d.run(t, patience, "submit", file, "-q") // what starts once is there now
