@@ -25,6 +25,7 @@ func TestFaultsChangeNothing(t *testing.T) {
 		run    func(int) (faults.Tally, error)
 	}{
 		{"kill -9 of actions", false, 4, 200 * time.Millisecond, rig.KillActions},
+		{"kill -9 of disdel before it has accepted the job", false, 1, time.Millisecond, rig.KillController},
 		{"kill -9 of disdel", false, 1, 800 * time.Millisecond, rig.KillController},
 		{"every invocation twice", false, 20, 200 * time.Millisecond, rig.Duplicate},
 		{"kill -9 of aggregations", false, 2, 20 * time.Millisecond, rig.KillAggregates},

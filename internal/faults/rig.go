@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -151,13 +152,8 @@ var errSucceeded = errors.New("the job has succeeded")
 // wait returns what the job came to, and its record.
 func (p *process) wait() (res result, rec disdel.Record, err error) {
 	<-p.done
-	switch {
-	case p.fail != nil && bytes.Contains(p.err.Bytes(), []byte(`there is no job "@last"`)):
-		return res, rec, errNotAccepted
-	case p.fail != nil && bytes.Contains(p.err.Bytes(), []byte("has succeeded: there is nothing left to do")):
-		return res, rec, errSucceeded
-	case p.fail != nil:
-		return res, rec, fmt.Errorf("%w: %s", p.fail, bytes.TrimSpace(p.err.Bytes()))
+	if p.fail != nil {
+		return res, rec, p.failure()
 	}
 	if err := json.Unmarshal(p.out.Bytes(), &rec); err != nil {
 		return res, rec, err
@@ -167,6 +163,20 @@ func (p *process) wait() (res result, rec disdel.Record, err error) {
 	}
 	sum, err := weightsOf(filepath.Join(p.home, "models", rec.Model.Path))
 	return result{sum, rec.Accuracy}, rec, err
+}
+
+// failure is what a disdel said that did not come to a record: its error is the last line, in JSON.
+func (p *process) failure() error {
+	var said struct{ Kind, Message string }
+	lines := bytes.Split(bytes.TrimSpace(p.err.Bytes()), []byte{'\n'})
+	_ = json.Unmarshal(lines[len(lines)-1], &said) // what is no JSON is no error of disdel's, and is told as it stands
+	switch {
+	case said.Kind == "notFound" && strings.Contains(said.Message, `there is no job "@last"`):
+		return errNotAccepted
+	case said.Kind == "conflict" && strings.Contains(said.Message, "has succeeded: there is nothing left to do"):
+		return errSucceeded
+	}
+	return fmt.Errorf("%w: %s", p.fail, bytes.TrimSpace(p.err.Bytes()))
 }
 
 // runs waits for d and tells whether the process still runs.
