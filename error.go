@@ -75,9 +75,13 @@ const (
 	CodeImageMissing    Code = "imageMissing"    // the container image cannot be pulled
 	CodeInitTimeout     Code = "initTimeout"     // a process took no /init before the action's timeout had passed
 	CodePanicked        Code = "panicked"        // the action's handler panicked
+	CodeLostUpdate      Code = "lostUpdate"      // an update that was pushed is gone from the store, or damaged
+	CodeLostReference   Code = "lostReference"   // the weights that a round starts from are gone from the store, or damaged
+	CodeDeadline        Code = "deadline"        // the job's own deadline has passed
+	CodeOverBudget      Code = "overBudget"      // the job's next round does not fit its resources.maxCost
 )
 
-// Error is the error of every exported function. Kind, Code, Op, Msg, Hint and the cause's text survive a JSON round trip,
+// Error is the error of every exported function. Kind, Code, Op, Subject, Msg, Hint and the cause's text survive a JSON round trip,
 // because errors cross the action border.
 type Error struct {
 	Kind       Kind
@@ -85,10 +89,16 @@ type Error struct {
 	Op         string // what was being done: "read update"
 	Job        JobID
 	Activation ActivationID
-	Msg        string // what is wrong, lower case, no full stop
-	Hint       string // what to do next; where it is a command, one that works
-	Err        error  // the cause, may be nil
+	Invocation string    // that it is of, where it ended a job: "round 0/train/1/attempt 2"
+	Subject    *UpdateID // the update, reference or state that it is about; nil where it is about none
+	Msg        string    // what is wrong, lower case, no full stop
+	Hint       string    // what to do next; where it is a command, one that works
+	NotRetried string    // why an invocation that failed was not tried again; Msg ends with it
+	Err        error     // the cause, may be nil
 }
+
+// NotTriedAgain stands before NotRetried where a failure is told.
+const NotTriedAgain = "not tried again: "
 
 // Error prints "op: msg: cause"; the hint is for the user interface.
 func (e *Error) Error() string {
@@ -121,14 +131,20 @@ type errorJSON struct {
 	Op         string       `json:"op,omitempty"`
 	Job        JobID        `json:"job,omitempty"`
 	Activation ActivationID `json:"activation,omitempty"`
+	Invocation string       `json:"invocation,omitempty"`
+	Subject    *UpdateID    `json:"subject,omitempty"`
 	Msg        string       `json:"message"`
 	Hint       string       `json:"hint,omitempty"`
+	NotRetried string       `json:"notRetried,omitempty"`
 	Cause      string       `json:"cause,omitempty"`
 }
 
 // MarshalJSON writes the error; its cause becomes text.
 func (e *Error) MarshalJSON() ([]byte, error) {
-	out := errorJSON{Kind: e.Kind, Code: e.Code, Op: e.Op, Job: e.Job, Activation: e.Activation, Msg: e.Msg, Hint: e.Hint}
+	out := errorJSON{
+		Kind: e.Kind, Code: e.Code, Op: e.Op, Job: e.Job, Activation: e.Activation, Invocation: e.Invocation,
+		Subject: e.Subject, Msg: e.Msg, Hint: e.Hint, NotRetried: e.NotRetried,
+	}
 	if e.Err != nil {
 		out.Cause = e.Err.Error()
 	}
@@ -141,7 +157,10 @@ func (e *Error) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
-	*e = Error{Kind: in.Kind, Code: in.Code, Op: in.Op, Job: in.Job, Activation: in.Activation, Msg: in.Msg, Hint: in.Hint}
+	*e = Error{
+		Kind: in.Kind, Code: in.Code, Op: in.Op, Job: in.Job, Activation: in.Activation, Invocation: in.Invocation,
+		Subject: in.Subject, Msg: in.Msg, Hint: in.Hint, NotRetried: in.NotRetried,
+	}
 	if in.Cause != "" {
 		e.Err = errors.New(in.Cause)
 	}

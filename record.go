@@ -51,16 +51,6 @@ type Round struct {
 	NotEvaluated string   `json:"notEvaluated,omitempty"`   // why an evaluation that was due was not made
 }
 
-// Adjustment is a limit that was changed because of a failure, or a part of the plan where no limit could be.
-type Adjustment struct {
-	Invocation string  `json:"invocation"` // that failed
-	Cause      Outcome `json:"cause"`
-	Field      string  `json:"field"` // "memory", "timeout", "batchSize" or "workers"
-	From       string  `json:"from"`  // as a job file would say it
-	To         string  `json:"to"`
-	Why        string  `json:"why"` // the arithmetic
-}
-
 // Checkpoint is a job's state on the blob store after a round: what a resume starts from.
 type Checkpoint struct {
 	Round    int    `json:"round"` // the next one to run

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,11 +27,18 @@ func TestWhatTheStoreLostIsNamed(t *testing.T) {
 		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 9}, BatchSize: 9, Loss: "crossEntropy", Store: b.store,
 	})
 	for _, c := range []struct {
-		err  error
-		says string
-	}{{train, "fetch reference"}, {publish, "fetch reference"}, {evaluate, "fetch reference"}, {reduce, "fetch update"}} {
-		if !errors.Is(c.err, disdel.NotFound) || !strings.Contains(c.err.Error(), c.says) {
-			t.Errorf("error %v, want %q", c.err, c.says)
+		err     error
+		code    disdel.Code
+		subject disdel.UpdateID
+	}{
+		{train, disdel.CodeLostReference, disdel.UpdateID{Job: "job-1", Round: 1}},
+		{publish, disdel.CodeLostReference, disdel.UpdateID{Job: "job-1", Round: 2}},
+		{evaluate, disdel.CodeLostReference, disdel.UpdateID{Job: "job-1", Round: 1}},
+		{reduce, disdel.CodeLostUpdate, disdel.UpdateID{Job: "job-1", Round: 1}},
+	} {
+		e := disdel.AsError(c.err) // as it comes out of the action: from JSON
+		if e.Kind != disdel.NotFound || e.Code != c.code || e.Subject == nil || *e.Subject != c.subject {
+			t.Errorf("error %v: %v %v of %v, want %v of %v", c.err, e.Kind, e.Code, e.Subject, c.code, c.subject)
 		}
 	}
 }

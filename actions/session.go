@@ -102,7 +102,10 @@ func delivered(ctx context.Context, s *session, id disdel.UpdateID) (res disdel.
 		return res, err
 	}
 	if err := json.Unmarshal([]byte(u.Meta[saidKey]), &res); err != nil {
-		return res, &disdel.Error{Kind: disdel.Corrupt, Op: "read update " + id.String(), Job: id.Job, Msg: "it does not say what it came of", Err: err}
+		return res, &disdel.Error{
+			Kind: disdel.Corrupt, Code: disdel.CodeLostUpdate, Op: "read update " + id.String(), Job: id.Job, Subject: &id,
+			Msg: "it does not say what it came of", Err: err,
+		}
 	}
 	res.Again, res.Usage = true, s.call.usage()
 	return res, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -53,6 +54,27 @@ const (
 var kindNames = [...]string{"update", "reference", "state"}
 
 func (k kind) String() string { return kindNames[k] }
+
+// lost is the code of an error that says that a value of this kind is gone or damaged. Nobody decides by a state's: its worker
+// starts without it.
+func (k kind) lost() disdel.Code {
+	switch k {
+	case kindUpdate:
+		return disdel.CodeLostUpdate
+	case kindReference:
+		return disdel.CodeLostReference
+	default:
+		return ""
+	}
+}
+
+// subject is what an error names a value by: a reference has a job and a round alone.
+func (k kind) subject(id disdel.UpdateID) *disdel.UpdateID {
+	if k == kindReference {
+		id = disdel.UpdateID{Job: id.Job, Round: id.Round}
+	}
+	return &id
+}
 
 // head is what is known of a value before its values are read.
 type head struct {
@@ -134,14 +156,26 @@ func (h *head) digest() string {
 // refuse is the error for a value that is not to be used.
 func refuse(k kind, id disdel.UpdateID, format string, args ...any) error {
 	return &disdel.Error{
-		Kind: disdel.Corrupt, Op: "read " + k.String() + " " + id.String(), Job: id.Job, Msg: fmt.Sprintf(format, args...),
+		Kind: disdel.Corrupt, Code: k.lost(), Op: "read " + k.String() + " " + id.String(), Job: id.Job, Subject: k.subject(id),
+		Msg:  fmt.Sprintf(format, args...),
 		Hint: "it was damaged on its way or in the store; run the job again",
 	}
 }
 
+// unread is the error for a value that could not be read: one that is not there has its kind's code, so that the round can be
+// begun anew or the job can go back.
+func unread(err error, k kind, id disdel.UpdateID) error {
+	err = wrap(err, "fetch "+k.String(), id.String())
+	var e *disdel.Error
+	if errors.As(err, &e) && e.Kind == disdel.NotFound && e.Code == "" {
+		e.Code, e.Job, e.Subject = k.lost(), id.Job, k.subject(id)
+	}
+	return err
+}
+
 func nonFinite(k kind, id disdel.UpdateID, where string) error {
 	return &disdel.Error{
-		Kind: disdel.Diverged, Op: "check " + k.String() + " " + id.String(), Job: id.Job,
+		Kind: disdel.Diverged, Op: "check " + k.String() + " " + id.String(), Job: id.Job, Subject: k.subject(id),
 		Msg: where + " is not finite", Hint: "lower the learning rate",
 	}
 }

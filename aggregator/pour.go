@@ -89,7 +89,7 @@ func (s *Store) pour(ctx context.Context, h *head, inline []byte, begin func(map
 	}
 	fetch := func(ctx context.Context, k int, buf []byte) ([]byte, error) {
 		data, err := s.fetchPart(ctx, h, k, buf)
-		return data, wrap(err, "fetch "+h.kind.String(), h.id.String())
+		return data, unread(err, h.kind, h.id)
 	}
 	return ahead(ctx, l.columns(), 4*l.column+spare, fetch, a.add)
 }

@@ -101,7 +101,7 @@ func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kin
 	if tooSmall(err) {
 		return nil, refuse(k, id, "it is longer than one of this network")
 	}
-	return data, wrap(err, "fetch "+k.String(), id.String())
+	return data, unread(err, k, id)
 }
 
 // maxSaid is what the producer of an update may say of it, a loss for every epoch of a long round among it: as much as an
@@ -154,7 +154,7 @@ func (r *reduction) readColumns(ctx context.Context) error {
 	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
 		h := r.terms[i%n].head
 		data, err := r.store.fetchPart(ctx, h, i/n, buf)
-		return data, wrap(err, "fetch "+h.kind.String(), h.id.String())
+		return data, unread(err, h.kind, h.id)
 	}
 	var runs []int
 	return ahead(ctx, n*r.layout.columns(), 4*r.layout.column+spare, fetch, func(i int, data []byte) error {

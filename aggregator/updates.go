@@ -126,7 +126,10 @@ func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like
 
 func notYet(err error, job disdel.JobID, round int) error {
 	if errors.Is(err, disdel.NotFound) {
-		return &disdel.Error{Kind: disdel.NotFound, Op: "fetch reference", Job: job, Msg: fmt.Sprintf("%s round %d", job, round)}
+		return &disdel.Error{
+			Kind: disdel.NotFound, Code: disdel.CodeLostReference, Op: "fetch reference", Job: job, Subject: kindReference.subject(referenceID(job, round)),
+			Msg: fmt.Sprintf("%s round %d", job, round),
+		}
 	}
 	return err
 }

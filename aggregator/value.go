@@ -211,7 +211,7 @@ func (s *Store) open(ctx context.Context, k kind, id disdel.UpdateID, like disde
 	defer s.lines.with(ctx)()
 	data, err := patient(s.client).Get(ctx, s.keys.value(k, id)).Bytes()
 	if err != nil {
-		return nil, nil, wrap(err, "fetch "+k.String(), id.String())
+		return nil, nil, unread(err, k, id)
 	}
 	return decodeHead(data, k, id, like)
 }
@@ -237,7 +237,7 @@ func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weight
 		}
 		return h.decode(values, k, data)
 	})
-	return h.layout.over(values), wrap(err, "fetch "+h.kind.String(), h.id.String())
+	return h.layout.over(values), unread(err, h.kind, h.id)
 }
 
 // spare is the room that go-redis' quick way of reading into a buffer needs behind the value.

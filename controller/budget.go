@@ -97,7 +97,7 @@ func (m *Manager) overBudget(what string, cost float64) *disdel.Error {
 		rest = "what is left is not known: no round has ended"
 	}
 	return &disdel.Error{
-		Kind: disdel.OverLimit, Op: "run job", Job: m.spec.ID,
+		Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Op: "run job", Job: m.spec.ID,
 		Msg:  fmt.Sprintf("the job has spent %.3g GB-s, %s, and resources.maxCost is %.4g GB-s; %s", b.spent, next, b.most, rest),
 		Hint: fmt.Sprintf("disdel resume %s --set resources.maxCost=%sGB-s", m.spec.ID, roundedUp(enough)),
 	}

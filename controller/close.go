@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/advice"
@@ -34,7 +33,7 @@ func (r *run) close(ctx context.Context) error {
 
 // advise puts what will let the job pass into its failure, as its report will say it.
 func (r *run) advise() {
-	if f := r.rec.Failure; f == nil || strings.Contains(f.Hint, "resources.maxCost=") { // the Manager has said how much
+	if f := r.rec.Failure; f == nil || f.Code == disdel.CodeOverBudget { // the Manager has said how much
 		return
 	}
 	hint := advice.For(r.rec).Hint()

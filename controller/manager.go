@@ -189,7 +189,7 @@ func (m *Manager) invokeWorkers() []Order {
 
 func (m *Manager) activationEnded(a disdel.Activation) []Order {
 	if a.Task == "" { // the package could not be made
-		return m.fail(a.Failure)
+		return m.fail(explained(a, ""))
 	}
 	if !m.awaited(a) {
 		m.again++ // a late duplicate, or one that another attempt has taken the place of, changes nothing

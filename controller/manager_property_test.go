@@ -141,7 +141,7 @@ var failures = []disdel.Activation{
 	{Outcome: disdel.OutcomeApplicationError, Failure: &disdel.Error{Kind: disdel.Conflict, Op: "hold claim"}},
 	{Outcome: disdel.OutcomeApplicationError, Failure: lost["lostReference"]},
 	{Outcome: disdel.OutcomeApplicationError, Failure: lost["lostUpdate"]},
-	{Outcome: disdel.OutcomeCorrupt, Failure: &disdel.Error{Kind: disdel.Corrupt, Op: "read update x"}},
+	{Outcome: disdel.OutcomeCorrupt, Failure: &disdel.Error{Kind: disdel.Corrupt, Code: disdel.CodeLostUpdate}},
 	{Outcome: disdel.OutcomePaused},
 	{Outcome: disdel.OutcomePaused},
 }

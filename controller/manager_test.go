@@ -45,6 +45,11 @@ func TestManagerFollowsItsScripts(t *testing.T) {
 }
 
 func play(t *testing.T, script string) string {
+	return playWorded(t, script, func(err *disdel.Error) *disdel.Error { return err })
+}
+
+// playWorded plays a script with the failures of its events as word says them.
+func playWorded(t *testing.T, script string, word func(*disdel.Error) *disdel.Error) string {
 	t.Helper()
 	var out strings.Builder
 	var m *Manager
@@ -61,7 +66,9 @@ func play(t *testing.T, script string) string {
 		case words[0] == "job":
 			m = NewManager(scriptSpec(t, words[1:]))
 		default:
-			for _, o := range m.Step(scriptEvent(t, m, words)) {
+			e := scriptEvent(t, m, words)
+			e.Activation.Failure, e.Err = word(e.Activation.Failure), word(e.Err)
+			for _, o := range m.Step(e) {
 				fmt.Fprintln(&out, "-> "+describe(o))
 			}
 		}
@@ -192,7 +199,7 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 			}
 			a.Failure = &disdel.Error{Kind: disdel.Crashed, Msg: w}
 			if a.Outcome == disdel.OutcomeCorrupt {
-				a.Failure = &disdel.Error{Kind: disdel.Corrupt, Op: "read update job-1/round 0/level 0/0", Msg: w}
+				a.Failure = &disdel.Error{Kind: disdel.Corrupt, Code: disdel.CodeLostUpdate, Msg: w}
 			}
 		}
 	}
@@ -215,8 +222,8 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 
 // lost is what actions say of what the store has lost.
 var lost = map[string]*disdel.Error{
-	"lostUpdate":    {Kind: disdel.NotFound, Op: "fetch update job-1/round 0/level 0/0"},
-	"lostReference": {Kind: disdel.NotFound, Op: "fetch reference", Msg: "job-1 round 1"},
+	"lostUpdate":    {Kind: disdel.NotFound, Code: disdel.CodeLostUpdate},
+	"lostReference": {Kind: disdel.NotFound, Code: disdel.CodeLostReference, Msg: "job-1 round 1"},
 	"lostData":      {Kind: disdel.NotFound, Op: "read data set", Msg: "digits"},
 }
 
@@ -259,7 +266,7 @@ func describe(o Order) string {
 	case OrderCheckpoint:
 		return fmt.Sprintf("checkpoint of round %d", o.Checkpoint.Round)
 	case OrderAdjust:
-		return fmt.Sprintf("adjust %s from %s to %s", o.Adjustment.Field, o.Adjustment.From, o.Adjustment.To)
+		return fmt.Sprintf("adjust %s from %v to %v", o.Adjustment.Field, o.Adjustment.From, o.Adjustment.To)
 	case OrderSweep:
 		return "sweep the store"
 	case OrderForget:

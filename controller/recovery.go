@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/disdel/disdel"
 )
@@ -12,9 +11,9 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	s := slotOf(a.Invocation)
 	switch {
 	case a.Outcome == disdel.OutcomeCanceled: // somebody stopped the job
-		return m.fail(a.Failure)
+		return m.fail(explained(a, ""))
 	case codeOf(a) == disdel.CodeUnreachable: // it was waited for as long as anything is
-		return m.fail(a.Failure)
+		return m.fail(explained(a, ""))
 	case lostUpdate(a) && !m.publish:
 		return m.redo(a)
 	case lostReference(a):
@@ -32,19 +31,22 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	case s.task == disdel.TaskTrain && m.canProceed():
 		return m.without(0, s.member)
 	case s.task == disdel.TaskEvaluate && a.Failure != nil:
-		return m.unevaluated(explained(a.Failure, r.Why))
+		return m.unevaluated(explained(a, r.Why))
 	default:
-		return m.fail(explained(a.Failure, r.Why))
+		return m.fail(explained(a, r.Why))
 	}
 }
 
-// explained adds to a failure why it was not tried again.
-func explained(err *disdel.Error, why string) *disdel.Error {
-	if err == nil || why == "" {
-		return err
+// explained names the invocation that failed in its failure, and says why it was not tried again.
+func explained(a disdel.Activation, why string) *disdel.Error {
+	if a.Failure == nil {
+		return nil
 	}
-	out := *err
-	out.Msg += "; not tried again: " + why
+	out := *a.Failure
+	out.Invocation = a.Invocation.ID
+	if out.NotRetried = why; why != "" {
+		out.Msg += "; " + disdel.NotTriedAgain + why
+	}
 	return &out
 }
 
@@ -68,13 +70,13 @@ func (m *Manager) replan(a disdel.Activation, r Remedy) []Order {
 		job.Training.BatchSize = r.Batch
 	}
 	if m.spec.Replan == nil || m.spec.Plan.Batches > 0 {
-		return m.fail(explained(a.Failure, r.Why))
+		return m.fail(explained(a, r.Why))
 	}
 	wanted := job
 	wanted.Distribution.Workers = max(r.Workers, m.spec.Plan.Workers)
 	plan, err := m.spec.Replan(wanted)
 	if err != nil {
-		return m.fail(explained(a.Failure, err.Error()))
+		return m.fail(explained(a, err.Error()))
 	}
 	m.spec.Job, m.spec.Plan = job, plan
 	m.retries++
@@ -99,22 +101,18 @@ const maxRedone = 3
 
 // lostUpdate tells whether an aggregation failed because of an update that it was given, not of itself.
 func lostUpdate(a disdel.Activation) bool {
-	return a.Task == disdel.TaskAggregate && (says(a, disdel.NotFound, "fetch update") || says(a, disdel.Corrupt, "read update"))
+	return a.Task == disdel.TaskAggregate && codeOf(a) == disdel.CodeLostUpdate
 }
 
 // lostReference tells whether the weights that a round starts from, or came to, are not in the store.
 func lostReference(a disdel.Activation) bool {
-	return says(a, disdel.NotFound, "fetch reference") || says(a, disdel.Corrupt, "read reference")
-}
-
-func says(a disdel.Activation, k disdel.Kind, what string) bool {
-	return kindOf(a) == k && strings.Contains(a.Failure.Error(), what)
+	return codeOf(a) == disdel.CodeLostReference
 }
 
 // redo begins the round anew: an update was damaged, or the store lost it.
 func (m *Manager) redo(a disdel.Activation) []Order {
 	if m.redone++; m.redone > maxRedone {
-		return m.fail(explained(a.Failure, fmt.Sprintf("the round was begun anew %d times", maxRedone)))
+		return m.fail(explained(a, fmt.Sprintf("the round was begun anew %d times", maxRedone)))
 	}
 	return m.anew()
 }
@@ -130,7 +128,7 @@ func (m *Manager) anew() []Order {
 // read again.
 func (m *Manager) back(a disdel.Activation) []Order {
 	if m.backs++; m.backs > maxRedone {
-		return m.fail(explained(a.Failure, fmt.Sprintf("the store has lost the weights %d times", m.backs)))
+		return m.fail(explained(a, fmt.Sprintf("the store has lost the weights %d times", m.backs)))
 	}
 	orders := []Order{{Kind: OrderSweep}}
 	m.floor, m.revisit = m.highest, max(m.revisit, m.round+1)

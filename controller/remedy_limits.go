@@ -8,13 +8,13 @@ import (
 )
 
 // adjusted is a retry with one thing changed.
-func (d *decider) adjusted(r Remedy, field, from, to, why string) Remedy {
-	r.Retry, r.Why = true, fmt.Sprintf("%s %s -> %s: %s", field, from, to, why)
-	r.Adjustment = &disdel.Adjustment{Invocation: d.a.Invocation.ID, Cause: d.a.Outcome, Field: field, From: from, To: to, Why: why}
+func (d *decider) adjusted(r Remedy, field disdel.Field, from, to disdel.Quantity, why string) Remedy {
+	r.Retry, r.Why = true, fmt.Sprintf("%s %v -> %v: %s", field, from, to, why)
+	r.Adjustment = &disdel.Adjustment{
+		Invocation: d.a.Invocation.ID, Task: d.a.Task, Cause: d.a.Outcome, Field: field, From: from, To: to, Why: why,
+	}
 	return r
 }
-
-func megabytes(b disdel.Bytes) string { return fmt.Sprintf("%dMB", b.MB()) }
 
 // memory gives more of it, and at the ceiling divides the work.
 func (d *decider) memory() Remedy {
@@ -31,7 +31,7 @@ func (d *decider) memory() Remedy {
 			next, why = ceiling, fmt.Sprintf("%s, and %s is %v", why, who, ceiling)
 		}
 		r := Remedy{Limits: disdel.Limits{Memory: next, Timeout: d.a.Limits.Timeout}}
-		return d.adjusted(r, "memory", megabytes(limit), megabytes(next), why)
+		return d.adjusted(r, disdel.FieldMemory, disdel.Quantity{Memory: limit}, disdel.Quantity{Memory: next}, why)
 	}
 	at := fmt.Sprintf("memory is at %s of %v", who, ceiling)
 	if d.shardIsLarge() {
@@ -72,7 +72,7 @@ func (d *decider) moreWorkers(n int, why string) (Remedy, bool) {
 		return Remedy{}, false
 	}
 	r := Remedy{Limits: d.a.Limits, Workers: n}
-	return d.adjusted(r, "workers", fmt.Sprint(d.Plan.Workers), fmt.Sprint(n), why), true
+	return d.adjusted(r, disdel.FieldWorkers, disdel.Quantity{Count: d.Plan.Workers}, disdel.Quantity{Count: n}, why), true
 }
 
 // halfBatch plans again with half the batch. An aggregation has none.
@@ -82,7 +82,7 @@ func (d *decider) halfBatch(why string) (Remedy, bool) {
 		return Remedy{}, false
 	}
 	r := Remedy{Limits: d.a.Limits, Batch: batch / 2}
-	return d.adjusted(r, "batchSize", fmt.Sprint(batch), fmt.Sprint(batch/2), why), true
+	return d.adjusted(r, disdel.FieldBatchSize, disdel.Quantity{Count: batch}, disdel.Quantity{Count: batch / 2}, why), true
 }
 
 // time gives more of it; at the ceiling the work goes on from the state that it stored, if it came to anything.
@@ -98,7 +98,7 @@ func (d *decider) time() Remedy {
 			next, why = most, fmt.Sprintf("%s, and %s is %v", why, who, most)
 		}
 		r := Remedy{Limits: disdel.Limits{Memory: d.a.Limits.Memory, Timeout: next}}
-		return d.adjusted(r, "timeout", limit.String(), next.String(), why)
+		return d.adjusted(r, disdel.FieldTimeout, disdel.Quantity{Time: limit}, disdel.Quantity{Time: next}, why)
 	}
 	at := fmt.Sprintf("the timeout is at %s of %v", who, most)
 	if done, _ := limits.Done(d.a); done > 0 && d.a.Task == disdel.TaskTrain {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -113,7 +114,7 @@ func TestDecide(t *testing.T) {
 		}}, "no", "failed it 2 times"},
 		{"never served", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Activation.Failure.Code = disdel.CodeNeverServed }}, "no", "wait again"},
 		{"a damaged update", disdel.OutcomeCorrupt, disdel.Corrupt, []change{func(in *RemedyInput) {
-			in.Activation.Task, in.Activation.Failure.Msg = disdel.TaskAggregate, "read update: the checksum is wrong"
+			in.Activation.Task, in.Activation.Failure.Code = disdel.TaskAggregate, disdel.CodeLostUpdate
 		}}, "again", "damaged on its way"},
 	} {
 		in := remedyInput(c.outcome, c.kind)
@@ -124,7 +125,7 @@ func TestDecide(t *testing.T) {
 		got := "no"
 		switch {
 		case r.Retry && r.Adjustment != nil:
-			got = r.Adjustment.Field + " " + r.Adjustment.From + " " + r.Adjustment.To
+			got = fmt.Sprint(r.Adjustment.Field, " ", r.Adjustment.From, " ", r.Adjustment.To)
 			if r.Adjustment.Cause != c.outcome || r.Adjustment.Invocation != in.Activation.Invocation.ID {
 				t.Errorf("%s: %+v", c.name, r.Adjustment)
 			}
@@ -224,7 +225,7 @@ func TestRemediesEnd(t *testing.T) {
 			a.Limits = limits
 			a.Outcome = disdel.Outcome(rapid.IntRange(0, int(disdel.OutcomeCorrupt)).Draw(t, "outcome"))
 			a.Member = rapid.IntRange(0, 1).Draw(t, "worker")
-			a.Failure = &disdel.Error{Kind: disdel.Kind(rapid.IntRange(0, int(disdel.Internal)).Draw(t, "kind")), Msg: rapid.SampledFrom([]string{"x", "read update", "fetch update"}).Draw(t, "text")}
+			a.Failure = &disdel.Error{Kind: disdel.Kind(rapid.IntRange(0, int(disdel.Internal)).Draw(t, "kind")), Code: rapid.SampledFrom([]disdel.Code{"", disdel.CodeLostUpdate, disdel.CodeLostReference}).Draw(t, "code")}
 			a.Peak = disdel.Bytes(rapid.IntRange(0, 600).Draw(t, "peak")) * disdel.MB
 			a.Beats = slices.Repeat(progress(rapid.IntRange(0, 50).Draw(t, "batches"), 50), rapid.IntRange(0, 2).Draw(t, "beats"))
 			in.Attempts = attemptsBefore(before, *a)

@@ -2,8 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/disdel/disdel"
 )
@@ -12,10 +10,9 @@ import (
 func Adjusted(r disdel.Record) disdel.Job {
 	job := r.Job
 	for _, a := range r.Adjustments {
-		ofTraining := strings.Contains(a.Invocation, "/"+string(disdel.TaskTrain)+"/") // an evaluation's own is not the job's
-		n, err := strconv.Atoi(a.To)
-		if a.Field == "batchSize" && ofTraining && err == nil && a.From == strconv.Itoa(job.Training.BatchSize) {
-			job.Training.BatchSize = n
+		ofTraining := a.Task == disdel.TaskTrain // an evaluation's own is not the job's
+		if a.Field == disdel.FieldBatchSize && ofTraining && a.From.Count == job.Training.BatchSize {
+			job.Training.BatchSize = a.To.Count
 		}
 	}
 	return job

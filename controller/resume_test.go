@@ -47,15 +47,19 @@ func TestAChangedJobGoesOnOnlyWhereItsRoundsDo(t *testing.T) {
 	}
 }
 
+func halved(task disdel.Task, from, to int) disdel.Adjustment {
+	return disdel.Adjustment{Task: task, Field: disdel.FieldBatchSize, From: disdel.Quantity{Count: from}, To: disdel.Quantity{Count: to}}
+}
+
 func TestTheBatchThatFailuresLedToIsKept(t *testing.T) {
 	var r disdel.Record
 	r.Job.Training.BatchSize = 64
 	r.Adjustments = []disdel.Adjustment{
-		{Invocation: "round 0/train/1", Field: "memory", From: "64", To: "128MB"},
-		{Invocation: "round 0/train/1/attempt 2", Field: "batchSize", From: "64", To: "32"},
-		{Invocation: "round 0/evaluate/0", Field: "batchSize", From: "32", To: "16"},
-		{Invocation: "round 3/train/0", Field: "batchSize", From: "32", To: "8"},
-		{Invocation: "round 3/train/0", Field: "batchSize", From: "50", To: "25"}, // of a batch that somebody has changed since
+		{Task: disdel.TaskTrain, Field: disdel.FieldMemory, From: disdel.Quantity{Memory: 64}, To: disdel.Quantity{Memory: 128}},
+		halved(disdel.TaskTrain, 64, 32),
+		halved(disdel.TaskEvaluate, 32, 16),
+		halved(disdel.TaskTrain, 32, 8),
+		halved(disdel.TaskTrain, 50, 25), // of a batch that somebody has changed since
 	}
 	if n := Adjusted(r).Training.BatchSize; n != 8 {
 		t.Errorf("batch %d, want 8", n)

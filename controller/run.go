@@ -182,7 +182,7 @@ func (r *run) pastDeadline() *disdel.Error {
 		return r.goneFor(o)
 	}
 	return &disdel.Error{
-		Kind: disdel.Timeout, Op: "run job", Job: r.spec.ID,
+		Kind: disdel.Timeout, Code: disdel.CodeDeadline, Op: "run job", Job: r.spec.ID,
 		Msg:  "the job's deadline of " + r.spec.Job.Reliability.Deadline.String() + " has passed",
 		Hint: "raise reliability.deadline, or lower training.epochs",
 	}

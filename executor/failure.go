@@ -211,7 +211,7 @@ func (c *classifier) ownError() bool {
 	outcome, ok := ownOutcomes[e.Error.Kind]
 	switch {
 	case ok:
-	case e.Error.Code == disdel.CodePanicked, strings.Contains(e.Error.Msg, textPanicked): // images of earlier versions have no code
+	case e.Error.Code == disdel.CodePanicked:
 		outcome = disdel.OutcomeDeveloperError
 	default:
 		outcome = disdel.OutcomeApplicationError

@@ -17,6 +17,11 @@ import (
 
 func errText(s string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"error":%q}`, s)) }
 
+func panicError(msg string) json.RawMessage {
+	data, _ := json.Marshal(map[string]any{"error": &disdel.Error{Kind: disdel.Internal, Code: disdel.CodePanicked, Msg: msg}})
+	return data
+}
+
 func ownError(k disdel.Kind, msg string) json.RawMessage {
 	data, _ := json.Marshal(map[string]any{"error": &disdel.Error{Kind: k, Op: "train", Msg: msg}})
 	return data
@@ -76,7 +81,7 @@ func TestClassify(t *testing.T) {
 		{"killed near its limit, the platform knows", Record{Status: statusDeveloper, Result: errText(runDied), Peak: 126 * disdel.MB, NotMemory: true}, nil, disdel.OutcomeDeveloperError, disdel.Crashed, "not for memory", "submit", "not the cause"},
 		{"killed, nothing known", Record{Status: statusDeveloper, Result: errText("The action did not initialize and exited unexpectedly.")}, nil, disdel.OutcomeDeveloperError, disdel.Crashed, "killed or exited before it was initialised, possibly out of memory", "submit", "did not initialize"},
 		{"a panic in the log", Record{Status: statusDeveloper, Result: errText(runDied), Logs: []string{"2026-01-01T00:00:00.000000000Z    stderr: panic: index out of range"}}, resident(60), disdel.OutcomeDeveloperError, disdel.Crashed, "ended itself: panic: index out of range", "log", "panic: index"},
-		{"a panic that the runtime caught", Record{Status: statusApplication, Result: ownError(disdel.Internal, "the action panicked: nil")}, nil, disdel.OutcomeDeveloperError, disdel.Internal, "panicked: nil", "log", "panicked"},
+		{"a panic that the runtime caught", Record{Status: statusApplication, Result: panicError("the action panicked: nil")}, nil, disdel.OutcomeDeveloperError, disdel.Internal, "panicked: nil", "log", "panicked"},
 		{"no JSON", Record{Status: statusDeveloper, Result: errText("The action did not produce a valid JSON or JSON Array response: hello")}, resident(126), disdel.OutcomeDeveloperError, disdel.Crashed, "hello", "submit", "hello"},
 		// 8: the platform's own failures, and those of images and containers.
 		{"no image", Record{Status: statusDeveloper, Result: errText("Failed to pull container image 'x'.")}, nil, disdel.OutcomeStartFailure, disdel.Unavailable, "its image could not be pulled", "--image", "'x'"},

@@ -19,7 +19,6 @@ const (
 	textTimeLimit  = "The action exceeded its time limits of"
 	textDuringInit = "during initialization"
 	textInitDied   = "The action did not initialize and exited unexpectedly."
-	textPanicked   = "the action panicked"
 )
 
 // opEngine is what our own action was doing when its engine's plan was larger than its limit: an allocation refused before

@@ -144,6 +144,9 @@ func (t *trial) bound() {
 	for t.rows > t.batch && int64(t.rows*t.workers*t.epochs)*macs > work {
 		t.rows = max(t.batch, t.rows/2)
 	}
+	if t.share > 0 { // a batch is no larger than what is left of a worker's rows to train on
+		t.batch = max(1, min(t.batch, int(t.share*float64(t.rows))-1))
+	}
 }
 
 // long is two jobs whose rounds take longer than the 20 s between states on a core of a server.

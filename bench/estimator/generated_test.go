@@ -39,6 +39,9 @@ func TestEverySeedGivesJobsThatCanRun(t *testing.T) {
 			if e := (estimator.Estimator{}).Train(estimator.Input{Graph: g, Batch: job.batch, Rows: job.rows, Optimizer: file.Job.Training.Optimizer}); e.Likely > 4*disdel.GB {
 				t.Errorf("%v needs %v", job, e.Likely)
 			}
+			if train := (disdel.Split{Train: job.share}).Train; train > 0 && int(train*float64(job.rows*job.workers))/job.workers < job.batch {
+				t.Errorf("%v: batches of %d rows, of %g of %d", job, job.batch, train, job.rows)
+			}
 			if n := disdel.Bytes(job.rows * job.workers * length(job.input)); n > 512*disdel.MB || job.rows < 1 || job.batch < 1 {
 				t.Errorf("%v: %d rows by %d, %v of data", job, job.rows, job.batch, n)
 			}

@@ -78,8 +78,12 @@ func TestTheFollowerTellsOfTrouble(t *testing.T) {
 		i := activation(disdel.TaskTrain, member, attempt, leg, 0).Invocation
 		return controller.Notice{Invoked: &i}
 	}
-	adjusted := func(field, from, to string) controller.Notice {
-		return controller.Notice{Adjusted: &disdel.Adjustment{Field: field, From: from, To: to}}
+	adjusted := func(field disdel.Field, from, to string) controller.Notice {
+		a := disdel.Adjustment{Field: field}
+		if err := errors.Join(a.From.UnmarshalText([]byte(from)), a.To.UnmarshalText([]byte(to))); err != nil {
+			t.Fatal(err)
+		}
+		return controller.Notice{Adjusted: &a}
 	}
 	success := activation(disdel.TaskTrain, 0, 1, 0, disdel.OutcomeSuccess)
 	for want, notices := range map[string][]controller.Notice{

@@ -71,28 +71,22 @@ func (t *trouble) line() string {
 		return who + " " + ending(t.ended)
 	}
 	switch a := t.adjusted; a.Field {
-	case "memory":
+	case disdel.FieldMemory:
 		if t.ended.Suspected {
-			return fmt.Sprintf("%s %s: %s now", who, ending(t.ended), bytesText(a.To))
+			return fmt.Sprintf("%s %s: %s now", who, ending(t.ended), sizeText(a.To))
 		}
-		return fmt.Sprintf("%s needed more than %d MB: %s now", who, t.ended.Limits.Memory.MB(), bytesText(a.To))
-	case "timeout":
+		return fmt.Sprintf("%s needed more than %d MB: %s now", who, t.ended.Limits.Memory.MB(), sizeText(a.To))
+	case disdel.FieldTimeout:
 		return fmt.Sprintf("%s needed more than %s: %s now", who, t.ended.Limits.Timeout, a.To)
-	case "batchSize":
+	case disdel.FieldBatchSize:
 		return fmt.Sprintf("%s %s: batches of %s now, not %s", who, ending(t.ended), a.To, a.From)
 	default:
 		return fmt.Sprintf("%s %s: %s %s now, not %s", who, ending(t.ended), a.To, a.Field, a.From)
 	}
 }
 
-// bytesText is a size of the job file as it is read: "73MB" is 73 MB.
-func bytesText(text string) string {
-	b, err := disdel.ParseBytes(text)
-	if err != nil {
-		return text
-	}
-	return fmt.Sprintf("%d MB", b.MB())
-}
+// sizeText is a size of the job file as it is read: "73MB" is 73 MB.
+func sizeText(q disdel.Quantity) string { return fmt.Sprintf("%d MB", q.Memory.MB()) }
 
 // ending says how an activation ended.
 func ending(a *disdel.Activation) string {

@@ -40,19 +40,24 @@ func For(r *disdel.Record) Advice {
 	return out
 }
 
-// Decisive is the activation that the job ended for: the one that its failure names, else the newest that ended as the
-// failure says. A job may end for none: its deadline, its user, or a model that could not be kept.
+// Decisive is the activation that the job ended for: the one that its failure names, else the newest of the invocation
+// that it names. A job may end for none: its deadline, its user, or a model that could not be kept.
 func Decisive(r *disdel.Record) *disdel.Activation {
 	if r.Failure == nil {
 		return newest(r, func(*disdel.Activation) bool { return true })
 	}
-	if id := r.Failure.Activation; id != "" {
-		if a := newest(r, func(a *disdel.Activation) bool { return a.ID == id }); a != nil {
+	f := r.Failure
+	if f.Activation != "" {
+		if a := newest(r, func(a *disdel.Activation) bool { return a.ID == f.Activation }); a != nil {
 			return a
 		}
 	}
+	if f.Invocation != "" {
+		return newest(r, func(a *disdel.Activation) bool { return a.Invocation.ID == f.Invocation })
+	}
+	// Records of the first version name no invocation.
 	return newest(r, func(a *disdel.Activation) bool {
-		return a.Failure != nil && a.Failure.Kind == r.Failure.Kind && strings.HasPrefix(r.Failure.Msg, a.Failure.Msg)
+		return a.Failure != nil && a.Failure.Kind == f.Kind && a.Failure.Code == f.Code
 	})
 }
 

@@ -3,8 +3,6 @@ package advice
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/limits"
@@ -66,9 +64,8 @@ func (w *worker) moreMemory() Advice {
 func (w *worker) batch() int {
 	batch := w.record.Job.Training.BatchSize
 	for _, a := range w.record.Adjustments {
-		ofTraining := !strings.Contains(a.Invocation, "/"+string(disdel.TaskEvaluate)+"/")
-		if n, err := strconv.Atoi(a.To); err == nil && n > 0 && a.Field == "batchSize" && ofTraining {
-			batch = n
+		if a.Field == disdel.FieldBatchSize && a.Task != disdel.TaskEvaluate && a.To.Count > 0 {
+			batch = a.To.Count
 		}
 	}
 	return batch

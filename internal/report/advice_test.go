@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -39,6 +40,26 @@ func TestAdvice(t *testing.T) {
 	for _, name := range []string{"succeeded", "missing", "running"} {
 		if a := report.New(load(t, name), now).Advice; a != nil {
 			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
+// What is advised is worked out from kinds, codes and figures: it is the same however the failures are worded.
+func TestAdviceDoesNotHangOnWords(t *testing.T) {
+	otherwise := func(err *disdel.Error) {
+		if err != nil {
+			err.Op, err.Msg, err.Hint, err.Err = "zzz", "zzz", "zzz", errors.New("zzz")
+		}
+	}
+	for _, name := range []string{"oom", "timeout", "deadline", "crashed", "diverged", "canceled", "old"} {
+		r := load(t, name)
+		want := report.New(r, now).Advice.Sets
+		otherwise(r.Failure)
+		for i := range r.Activations {
+			otherwise(r.Activations[i].Failure)
+		}
+		if diff := cmp.Diff(want, report.New(r, now).Advice.Sets); diff != "" {
+			t.Errorf("%s (-as said +otherwise):\n%s", name, diff)
 		}
 	}
 }
@@ -86,7 +107,9 @@ func TestAdviceFollowsTheCeiling(t *testing.T) {
 			r.Plan.Platform.MaxMemory, r.Job.Reliability.Retries.MemoryFactor = 2*disdel.GB, 2
 		}, []string{"resources.memory=1024MB"}},
 		"a batch that a retry had halved": {func(r *disdel.Record) {
-			r.Adjustments = append(r.Adjustments, disdel.Adjustment{Field: "batchSize", From: "512", To: "256"})
+			r.Adjustments = append(r.Adjustments, disdel.Adjustment{
+				Task: disdel.TaskTrain, Field: disdel.FieldBatchSize, From: disdel.Quantity{Count: 512}, To: disdel.Quantity{Count: 256},
+			})
 		}, []string{"training.batchSize=64"}},
 		"no plan": {func(r *disdel.Record) { r.Plan.Actions = nil }, []string{"training.batchSize=256"}},
 		"a big shard": {func(r *disdel.Record) {

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/advice"
@@ -52,11 +51,10 @@ func (r *Report) failure() *Failure {
 
 // notAgain is why the last attempt was the last, as the controller says it.
 func notAgain(err *disdel.Error) []string {
-	const said = "not tried again: "
-	if i := strings.LastIndex(err.Msg, said); i >= 0 {
-		return []string{err.Msg[i:]}
+	if err.NotRetried == "" {
+		return nil
 	}
-	return nil
+	return []string{disdel.NotTriedAgain + err.NotRetried}
 }
 
 func newest(r *disdel.Record, is func(*disdel.Activation) bool) *disdel.Activation {
