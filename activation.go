@@ -18,8 +18,10 @@ type Invocation struct {
 	Limits
 	Estimate Bytes           `json:"estimateBytes"` // what the limit was set from
 	Likely   Bytes           `json:"likelyBytes"`   // expected peak
-	Params   json.RawMessage `json:"-"`             // the request below that goes with Task
-	Queue    Millis          `json:"-"`             // most that the job's own activations before it take, where not all run at once
+	Job      JobID           `json:"-"`
+	Span     *Span           `json:"stretch,omitempty"` // of a train action: what its heartbeats count from; records have it of failures
+	Params   json.RawMessage `json:"-"`                 // the request below that goes with Task
+	Queue    Millis          `json:"-"`                 // most that the job's own activations before it take, where not all run at once
 }
 
 // Activation is what became of an Invocation: OpenWhisk's record of it, read and classified.
@@ -44,16 +46,7 @@ type Activation struct {
 	// Loss is that of the last epoch; of train actions that passed only.
 	Loss *float64 `json:"trainLoss,omitempty"`
 	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
-	Suspected bool     `json:"memorySuspected,omitempty"`
-	Stretch   *Stretch `json:"stretch,omitempty"` // train actions that failed only: what heartbeats count from
-}
-
-// Stretch is the part of the job that a train action was to do, as its request says it.
-type Stretch struct {
-	Epochs  int `json:"epochs"`            // the first and the last maybe in part
-	Epoch   int `json:"epoch"`             // trained before
-	Batch   int `json:"batch,omitempty"`   // trained before, of the first epoch
-	Batches int `json:"batches,omitempty"` // of the one epoch that they are in; 0: to the epochs' end
+	Suspected bool `json:"memorySuspected,omitempty"`
 }
 
 // Beat is one heartbeat of a running action.
@@ -66,6 +59,37 @@ type Beat struct {
 	Batches  int     `json:"batches,omitempty"`
 	Loss     float64 `json:"loss,omitempty"`
 }
+
+// Slot is an action's place in a job, whatever the round: the rounds of one worker are the same action run again.
+type Slot struct {
+	Task          Task
+	Level, Member int
+}
+
+// Slot is the place that an invocation is for.
+func (i *Invocation) Slot() Slot { return Slot{i.Task, i.Level, i.Member} }
+
+// FailureKind is the kind of an activation's failure, UnknownKind where it has none.
+func (a *Activation) FailureKind() Kind {
+	if a.Failure == nil {
+		return UnknownKind
+	}
+	return a.Failure.Kind
+}
+
+// FailureCode is the code of an activation's failure, "" where it has none.
+func (a *Activation) FailureCode() Code {
+	if a.Failure == nil {
+		return ""
+	}
+	return a.Failure.Code
+}
+
+// HeldGBs is what an activation held: its memory limit over its duration, in GB-s.
+func (a *Activation) HeldGBs() float64 { return GBSeconds(a.Limits.Memory, max(0, a.Duration)) }
+
+// GBSeconds is memory over a time, in GB-s.
+func GBSeconds(memory Bytes, over Millis) float64 { return memory.Gigabytes() * over.Seconds() }
 
 // Outcome tells how an activation ended.
 type Outcome uint8
@@ -99,6 +123,16 @@ func (o Outcome) String() string {
 		return outcomeNames[o]
 	}
 	return outcomeNames[0]
+}
+
+// Failed says whether an outcome is a failure: a pause is none, and neither is a cancel, which somebody wanted.
+func (o Outcome) Failed() bool {
+	switch o {
+	case OutcomeUnknown, OutcomeSuccess, OutcomePaused, OutcomeCanceled:
+		return false
+	default:
+		return true
+	}
 }
 
 // MarshalText writes the outcome's name.
@@ -142,13 +176,10 @@ type TrainRequest struct {
 	Network    Network   `json:"network"`
 	Data       DataRef   `json:"data"`
 	Shard      Rows      `json:"shard"`
-	Leg        int       `json:"leg,omitempty"`     // above 0: go on from the state that the leg before stored
-	Probe      bool      `json:"probe,omitempty"`   // only measure: push nothing
-	Epochs     int       `json:"epochs"`            // to train in this round, the first and the last maybe in part
-	Epoch      int       `json:"epoch"`             // trained before this round
-	Batch      int       `json:"batch,omitempty"`   // trained before this round, of the first epoch
-	Batches    int       `json:"batches,omitempty"` // to train in this round, of the one epoch it is in; 0: to the epochs' end
-	JobEpochs  int       `json:"jobEpochs"`         // of the whole job, which a schedule goes by
+	Leg        int       `json:"leg,omitempty"`   // above 0: go on from the state that the leg before stored
+	Probe      bool      `json:"probe,omitempty"` // only measure: push nothing
+	Span                 // of this round
+	JobEpochs  int       `json:"jobEpochs"` // of the whole job, which a schedule goes by
 	BatchSize  int       `json:"batchSize"`
 	Optimizer  Optimizer `json:"optimizer"`
 	Schedule   *Schedule `json:"schedule,omitempty"`

@@ -23,6 +23,9 @@ func (b Bytes) MB() int {
 	return int((b + MB - 1) / MB)
 }
 
+// Gigabytes returns b in 2^30-byte gigabytes: the unit of GB-s.
+func (b Bytes) Gigabytes() float64 { return float64(b) / float64(GB) }
+
 // String prints three significant digits with a binary unit, such as "91.4 MB".
 func (b Bytes) String() string {
 	switch v := float64(b); {

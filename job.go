@@ -3,6 +3,7 @@ package disdel
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -503,6 +504,35 @@ func (d *Duration) UnmarshalText(text []byte) error {
 type Millis time.Duration
 
 func (m Millis) String() string { return time.Duration(m).Round(time.Millisecond).String() }
+
+// Readable makes a time that is easy to read, never a shorter one.
+func (m Millis) Readable() Millis {
+	step := time.Minute
+	for _, s := range []struct{ below, step time.Duration }{
+		{20 * time.Second, time.Second}, {2 * time.Minute, 5 * time.Second}, {10 * time.Minute, 30 * time.Second},
+	} {
+		if time.Duration(m) <= s.below {
+			step = s.step
+			break
+		}
+	}
+	return Millis((time.Duration(m) + step - 1) / step * step)
+}
+
+// Text prints a duration for reading: "44.0 s", "12m5s".
+func (m Millis) Text() string {
+	d := time.Duration(m)
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+}
 
 // Seconds is the duration in seconds.
 func (m Millis) Seconds() float64 { return time.Duration(m).Seconds() }

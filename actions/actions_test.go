@@ -15,7 +15,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 // bench is a job's surroundings: the digits on a file store, and an embedded Redis.
@@ -64,7 +64,7 @@ func setUp(t *testing.T) *bench {
 func (b *bench) train(worker int) disdel.TrainRequest {
 	return disdel.TrainRequest{
 		Job: "job-1", Worker: worker, Attempt: 1, Network: b.net, Data: b.data, Shard: disdel.Rows{Start: worker * 100, End: worker*100 + 100},
-		Epochs: 2, BatchSize: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}}, Loss: "crossEntropy", Threads: 1, Store: b.store,
+		Span: disdel.Span{Epochs: 2}, BatchSize: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}}, Loss: "crossEntropy", Threads: 1, Store: b.store,
 	}
 }
 
@@ -199,7 +199,7 @@ func TestAScheduleSetsTheRateOfEveryEpoch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := engine.InitWeights(g, b.net.Init)
+	start := native.InitWeights(g, b.net.Init)
 	if diff := cmp.Diff(start, weights(1, 1, 3, stop)); diff != "" {
 		t.Errorf("an epoch that is the job's second changed weights:\n%.300s", diff)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 // array is a tensor of a worker's state. One without data is read from the engine when it is needed: a state that is stored
@@ -14,11 +14,11 @@ import (
 type array struct {
 	disdel.Tensor
 	optimizer, trainable bool
-	piece                engine.Piece
+	piece                native.Piece
 }
 
 // piecewise is a backend whose state can be read and set array by array.
-type piecewise interface{ Pieces() []engine.Piece }
+type piecewise interface{ Pieces() []native.Piece }
 
 // arrays is the engine's state, as far as want says so, under the names that it is stored by. A backend that is not
 // piecewise copies it.
@@ -108,14 +108,14 @@ func (t *trainer) store(ctx context.Context, id disdel.UpdateID, kept bool, w *w
 type recollection struct {
 	t      *trainer
 	kept   bool // only what goes from round to round
-	pieces map[string]engine.Piece
+	pieces map[string]native.Piece
 	copies disdel.Weights // for a backend that takes everything at once
 }
 
 func (t *trainer) recollection() *recollection {
 	r := &recollection{t: t}
 	if e, ok := t.engine.(piecewise); ok {
-		r.pieces = map[string]engine.Piece{}
+		r.pieces = map[string]native.Piece{}
 		for _, p := range e.Pieces() {
 			name := p.Name
 			if p.Moment {

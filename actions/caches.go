@@ -12,8 +12,8 @@ import (
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/model/plan"
-	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
 type shardKey struct {
@@ -91,7 +91,7 @@ func (c *storeCache) drop() {
 	c.store = nil
 }
 
-// Engine is what tasks compute with: engine.Engine, or that of another backend.
+// Engine is what tasks compute with: native.Engine, or that of another backend.
 type Engine interface {
 	Init(init disdel.Init)
 	SetWeights(w disdel.Weights) error
@@ -105,7 +105,7 @@ type Engine interface {
 }
 
 // Backend makes engines for a network, of which g is the graph.
-type Backend func(n disdel.Network, g *model.Graph, cfg engine.Config) (Engine, error)
+type Backend func(n disdel.Network, g *model.Graph, cfg native.Config) (Engine, error)
 
 // The names that a Host looks backends up by, besides those that a job may ask for.
 const (
@@ -113,8 +113,8 @@ const (
 	CustomBackend   = "custom" // networks that this binary has and no other
 )
 
-func standard(_ disdel.Network, g *model.Graph, cfg engine.Config) (Engine, error) {
-	return engine.New(g, cfg)
+func standard(_ disdel.Network, g *model.Graph, cfg native.Config) (Engine, error) {
+	return native.New(g, cfg)
 }
 
 // slab is what an engine keeps outside the Go heap.
@@ -130,10 +130,10 @@ type engineSpec struct {
 	key     string
 	backend string
 	net     disdel.Network
-	cfg     engine.Config
+	cfg     native.Config
 }
 
-func engineKey(backend string, n disdel.Network, cfg engine.Config) engineSpec {
+func engineKey(backend string, n disdel.Network, cfg native.Config) engineSpec {
 	if n.Custom != nil {
 		backend = CustomBackend
 	}
@@ -141,7 +141,7 @@ func engineKey(backend string, n disdel.Network, cfg engine.Config) engineSpec {
 	text, err := json.Marshal(struct {
 		B string
 		N disdel.Network
-		C engine.Config
+		C native.Config
 	}{s.backend, n, cfg})
 	if err == nil { // plain data only; an empty key is never found again
 		s.key = string(text)

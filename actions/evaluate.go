@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 // evaluate measures the reference that came out of a round on held-out rows.
@@ -29,7 +29,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		if shard, err = h.rows(ctx, shardKey{data: req.Data, rows: req.Rows, heldOut: true}); err != nil {
 			return err
 		}
-		e, err = h.built.get(g, engineKey(req.Backend, req.Network, engine.Config{Batch: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
+		e, err = h.built.get(g, engineKey(req.Backend, req.Network, native.Config{Batch: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
 		if err == nil {
 			h.bound(req.Memory, req.Estimate, slab(e))
 		}
@@ -93,7 +93,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	if err != nil {
 		return res, err
 	}
-	e, err := h.built.get(g, engineKey(req.Backend, req.Network, engine.Config{Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory}))
+	e, err := h.built.get(g, engineKey(req.Backend, req.Network, native.Config{Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory}))
 	if err != nil {
 		return res, err
 	}

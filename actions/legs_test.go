@@ -12,7 +12,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 // sgd keeps one moment, adam two and a count of steps: what a leg forgets shows in the bits.
@@ -143,7 +143,7 @@ func TestAStateThatIsSlowToStoreIsStoredLessOften(t *testing.T) {
 	defer h.Close()
 	var took time.Duration
 	saves := 0
-	h.Use("slow", func(n disdel.Network, g *model.Graph, cfg engine.Config) (Engine, error) {
+	h.Use("slow", func(n disdel.Network, g *model.Graph, cfg native.Config) (Engine, error) {
 		e, err := standard(n, g, cfg)
 		return slowly{e, func() { saves++; took += 30 * time.Second }}, err
 	})
@@ -166,7 +166,7 @@ func TestALegEndsWhileItsStateCanStillBeStored(t *testing.T) {
 	h := NewHost(probe)
 	defer h.Close()
 	var took time.Duration
-	h.Use("slow", func(n disdel.Network, g *model.Graph, cfg engine.Config) (Engine, error) {
+	h.Use("slow", func(n disdel.Network, g *model.Graph, cfg native.Config) (Engine, error) {
 		e, err := standard(n, g, cfg)
 		return slowly{e, func() { took += 30 * time.Second }}, err
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 // train learns from one shard for one round: it starts from the round's reference weights, runs the round's batches and
@@ -81,7 +81,7 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.engine, err = h.built.get(t.graph, engineKey(r.Backend, r.Network, engine.Config{
+	t.engine, err = h.built.get(t.graph, engineKey(r.Backend, r.Network, native.Config{
 		Batch: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm, Threads: r.Threads,
 		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Training: true,
 	}))

@@ -2,9 +2,9 @@ package controller
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // budget keeps a job within resources.maxCost. It is looked at before every round, attempt and leg: what is spent by then and
@@ -12,7 +12,7 @@ import (
 // ends as usual, and a round that is trained is aggregated, so that what was paid for is kept; no evaluation begins any more.
 type budget struct {
 	most  float64 // GB-s; 0: none
-	spent float64 // GB-s, see bill.spent
+	spent float64 // GB-s, see estimator.Bill.Spent
 	rate  float64 // GB-s a second
 	began float64 // spent when the round began
 	round float64 // what the newest whole round took, GB-s; 0: none has ended
@@ -71,9 +71,9 @@ func (m *Manager) asks(o Order, a disdel.Activation) (what string, cost float64,
 		return "", 0, false
 	case inv.Leg > 0:
 		return fmt.Sprintf("leg %d of worker %d", inv.Leg+1, inv.Member), a.Duration.Seconds() * m.budget.rate, true
-	case a.Outcome == disdel.OutcomeTimeout && slotOf(inv) == slotOf(a.Invocation):
+	case a.Outcome == disdel.OutcomeTimeout && inv.Slot() == a.Slot():
 		return "another attempt", inv.Limits.Timeout.Seconds() * m.budget.rate, true
-	case Failed(a.Outcome):
+	case a.Outcome.Failed():
 		return "another attempt", a.Duration.Seconds() * m.budget.rate, true
 	case inv.Task == disdel.TaskTrain:
 		return fmt.Sprintf("round %d of %d", m.round+1, m.spec.Plan.Rounds), m.budget.round, true
@@ -99,7 +99,7 @@ func (m *Manager) overBudget(what string, cost float64) *disdel.Error {
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Op: "run job", Job: m.spec.ID,
 		Msg:  fmt.Sprintf("the job has spent %.3g GB-s, %s, and resources.maxCost is %.4g GB-s; %s", b.spent, next, b.most, rest),
-		Hint: fmt.Sprintf("disdel resume %s --set resources.maxCost=%sGB-s", m.spec.ID, roundedUp(enough)),
+		Hint: fmt.Sprintf("disdel resume %s --set resources.maxCost=%sGB-s", m.spec.ID, scheduler.RoundedUp(enough)),
 	}
 }
 
@@ -118,62 +118,4 @@ func (m *Manager) rest() (cost float64, known bool) {
 		each = f.Cost.Likely / float64(max(1, m.spec.Plan.Rounds))
 	}
 	return each * rounds, each > 0
-}
-
-// roundedUp is a cost as a job file says it, with two digits that are not below it.
-func roundedUp(cost float64) string {
-	if cost <= 0 || math.IsInf(cost, 0) || math.IsNaN(cost) {
-		return "1"
-	}
-	step := math.Pow(10, math.Floor(math.Log10(cost))-1)
-	return fmt.Sprintf("%.4g", math.Ceil(cost/step)*step)
-}
-
-// CheckBudget refuses a plan whose likely cost, or the least that it can cost, is above resources.maxCost (OverLimit). What
-// nothing is known of passes: the job is watched while it runs.
-func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
-	most := job.Resources.MaxCost
-	if most <= 0 {
-		return nil
-	}
-	text, enough := "", 0.0
-	least := leastCost(plan)
-	switch f := plan.Forecast; {
-	case f != nil && f.Cost.Likely > most:
-		text = fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s)", f.Cost.Likely, f.Cost.Low, f.Cost.High, f.Source)
-		enough = f.Cost.High
-	case least > most:
-		text = fmt.Sprintf("the job costs %.4g GB-s at the least: no activation takes less than a millisecond", least)
-		enough = 10 * least
-	default:
-		return nil
-	}
-	return &disdel.Error{
-		Kind: disdel.OverLimit, Op: "plan job", Job: id,
-		Msg:  fmt.Sprintf("%s, and resources.maxCost is %.4g GB-s", text, most),
-		Hint: fmt.Sprintf("--set resources.maxCost=%sGB-s, or fewer training.epochs", roundedUp(enough)),
-	}
-}
-
-// leastCost is Eq. 6 with every activation as short as OpenWhisk counts: what no job can be below.
-func leastCost(plan disdel.Plan) float64 {
-	const shortest = 0.001 // s
-	var memory disdel.Bytes
-	for _, a := range plan.Actions {
-		memory += disdel.Bytes(actionsOf(plan, a.Task)) * a.Limits.Memory
-	}
-	return shortest * float64(max(1, plan.Rounds)*(1+len(plan.Levels))) * gigabytes(memory)
-}
-
-// actionsOf is how many actions of a task Eq. 6 counts.
-func actionsOf(plan disdel.Plan, task disdel.Task) (n int) {
-	switch task {
-	case disdel.TaskTrain:
-		return plan.Workers
-	case disdel.TaskAggregate:
-		for _, l := range plan.Levels {
-			n += len(l.Clusters)
-		}
-	}
-	return n
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +106,7 @@ func TestABudgetIsPassedByWhatRunsAlone(t *testing.T) {
 						return a, err
 					}
 					a.Outcome = c.outcome
-					if a.Result, _ = json.Marshal(c.result); Failed(c.outcome) {
+					if a.Result, _ = json.Marshal(c.result); c.outcome.Failed() {
 						a.Result, a.Failure, a.Peak = nil, &disdel.Error{Kind: disdel.Crashed}, disdel.MB
 					}
 					return a, err
@@ -121,64 +120,5 @@ func TestABudgetIsPassedByWhatRunsAlone(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// Eq. 6 counts train and aggregate actions from the first start to the last end, and evaluations stand beside it.
-func TestEvaluationsAreNoPartOfEquationSix(t *testing.T) {
-	start := time.Unix(100, 0)
-	at := func(task disdel.Task, from, to float64) disdel.Activation {
-		second := func(s float64) time.Time { return start.Add(time.Duration(s * 1e9)) }
-		return disdel.Activation{
-			Invocation: disdel.Invocation{Task: task, Limits: disdel.Limits{Memory: disdel.GB / 2}},
-			Start:      second(from), End: second(to), Duration: disdel.Millis((to - from) * 1e9),
-		}
-	}
-	list := []disdel.Activation{at(disdel.TaskTrain, 0, 3), at(disdel.TaskAggregate, 3, 4), at(disdel.TaskEvaluate, 4, 6)}
-	if got := Cost(list); got != 4*2*0.5 {
-		t.Errorf("Eq. 6 is %g", got)
-	}
-	if got := EvaluationCost(list); got != 2*0.5 {
-		t.Errorf("evaluations %g", got)
-	}
-	var b bill
-	b.invoked(list[0].Invocation, start)
-	if got := b.spent(start.Add(2 * time.Second)); got != 1 {
-		t.Errorf("an action that has run for two seconds has spent %g", got)
-	}
-}
-
-func TestAPlanThatCannotFitItsBudgetIsRefused(t *testing.T) {
-	plan := budgeted(1000, 0).Plan
-	job := disdel.Job{}
-	job.Resources.MaxCost = 0.5 // 1,000 rounds of a train and an aggregation of 1 ms, 2 GB: 4 GB-s
-	if err := CheckBudget("job-1", job, plan); !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "4 GB-s at the least") {
-		t.Errorf("%v", err)
-	}
-	job.Resources.MaxCost = 4
-	if err := CheckBudget("job-1", job, plan); err != nil {
-		t.Errorf("%v", err)
-	}
-}
-
-func TestProposedBudgetsAreNotBelowWhatIsNeeded(t *testing.T) {
-	for cost, want := range map[float64]string{0.0512: "0.052", 1: "1", 47.1: "48", 1234: "1300", math.Inf(1): "1", 0: "1"} {
-		if got := roundedUp(cost); got != want {
-			t.Errorf("%g: %s, want %s", cost, got, want)
-		}
-	}
-}
-
-// A job file's threads win over what the platform has; where nobody knows that, the plan says what it takes for granted.
-func TestThreadsOfAPlan(t *testing.T) {
-	in := planInput(t)
-	in.Threads, in.Unknown = func(int) int { return 1 }, "nobody knows; --set resources.threads=N"
-	p, err := NewPlan(in)
-	if err != nil || p.Threads != 1 || !strings.Contains(strings.Join(p.Reasons, "\n"), "threads: 1 of a train action: nobody knows") {
-		t.Errorf("%d threads, %v: %v", p.Threads, p.Reasons, err)
-	}
-	in.Job.Resources.Threads = 12
-	if p, err = NewPlan(in); err != nil || p.Threads != 12 {
-		t.Errorf("%d threads, %v", p.Threads, err)
 	}
 }

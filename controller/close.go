@@ -4,14 +4,16 @@ import (
 	"context"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/internal/advice"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // close removes what the job put on the platform and into the store, and saves its record, whatever became of ctx. Each step
 // has its own time: a platform that does not answer is no reason to lose the record.
 func (r *run) close(ctx context.Context) error {
 	r.briefly(ctx, "the job's package stays on the platform", func(ctx context.Context) error {
-		err := r.c.cfg.Invoker.Remove(ctx, Package(r.spec.ID))
+		err := r.c.cfg.Invoker.Remove(ctx, scheduler.Package(r.spec.ID))
 		if disdel.KindOf(err) == disdel.NotFound {
 			return nil
 		}
@@ -22,8 +24,8 @@ func (r *run) close(ctx context.Context) error {
 		return err
 	})
 	r.rec.Ended = r.c.cfg.Now()
-	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.total(), r.cost.evaluations
-	r.rec.Losses = LossesOf(r.rec.Activations)
+	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.Total(), r.cost.Evaluations
+	r.rec.Losses = estimator.LossesOf(r.rec.Activations)
 	r.commitModel(ctx)
 	r.advise()
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)

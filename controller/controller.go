@@ -62,9 +62,6 @@ type Config struct {
 	Grace time.Duration    // for running actions to end after a failure or a cancel; 0: 5 s
 	// Observe is told what happens, of one job from one goroutine, and must not block. nil: nobody looks.
 	Observe func(Notice)
-	// Remaining forecasts what is left of a job from its plan, the rounds that are over, the activations that have ended and the
-	// time that they took. It is pure. nil: nobody forecasts.
-	Remaining func(disdel.Plan, []disdel.Round, []disdel.Activation, disdel.Millis) *disdel.Forecast
 }
 
 // Notice is what an onlooker is told: Job and exactly one other field are set.
@@ -97,9 +94,6 @@ func New(cfg Config) *Controller {
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Notice) {}
-	}
-	if cfg.Remaining == nil {
-		cfg.Remaining = func(disdel.Plan, []disdel.Round, []disdel.Activation, disdel.Millis) *disdel.Forecast { return nil }
 	}
 	return &Controller{cfg: cfg}
 }

@@ -1,19 +1,22 @@
 package controller
 
-import "github.com/disdel/disdel"
+import (
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
+)
 
-// decide asks Decide what is to be done about a failed activation.
-func (m *Manager) decide(a disdel.Activation) Remedy {
-	e := m.efforts[slotOf(a.Invocation)]
+// decide asks scheduler.Decide what is to be done about a failed activation.
+func (m *Manager) decide(a disdel.Activation) scheduler.Remedy {
+	e := m.efforts[a.Slot()]
 	job := m.spec.Job
 	if a.Task == disdel.TaskEvaluate {
 		job.Training.BatchSize = m.evaluationBatch()
 	}
-	attempts := Attempts{Job: m.retries, Worker: e.counted, Platform: e.platform, Crashes: e.crashes}
+	attempts := scheduler.Attempts{Job: m.retries, Worker: e.counted, Platform: e.platform, Crashes: e.crashes}
 	if m.answered(a) {
 		attempts.Job = 0
 	}
-	return Decide(RemedyInput{Activation: a, Job: job, Plan: m.spec.Plan, Patient: m.waitsFor(a), Attempts: attempts})
+	return scheduler.Decide(scheduler.RemedyInput{Activation: a, Job: job, Plan: m.spec.Plan, Patient: m.waitsFor(a), Attempts: attempts})
 }
 
 // answered tells whether the limit that a failed activation lacked has been raised since, after another action of its task failed
@@ -31,13 +34,13 @@ func (m *Manager) answered(a disdel.Activation) bool {
 
 // waitsFor tells whether the job waits for a failed activation's work as long as it takes, until its own deadline.
 func (m *Manager) waitsFor(a disdel.Activation) bool {
-	return m.spec.Job.Distribution.Missing.Policy == disdel.MissingWait && (platformFault(a) || kindOf(a) == disdel.Crashed)
+	return m.spec.Job.Distribution.Missing.Policy == disdel.MissingWait && (scheduler.PlatformFault(a) || a.FailureKind() == disdel.Crashed)
 }
 
 // tried counts a failure of a slot.
-func (m *Manager) tried(s slot, a disdel.Activation) {
+func (m *Manager) tried(s disdel.Slot, a disdel.Activation) {
 	e := m.efforts[s]
-	if platformFault(a) || m.waitsFor(a) {
+	if scheduler.PlatformFault(a) || m.waitsFor(a) {
 		e.platform++
 	} else {
 		e.counted++
@@ -45,7 +48,7 @@ func (m *Manager) tried(s slot, a disdel.Activation) {
 			m.retries++
 		}
 	}
-	if crashed(a) {
+	if scheduler.CrashedItself(a) {
 		e.crashes++
 	}
 	m.efforts[s] = e

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -38,25 +37,14 @@ func TestWhatWorkersFindOutTogetherCountsOnce(t *testing.T) {
 	}
 }
 
-// A timeout that the user set, in which nothing was trained, is the user's to raise: starting takes as long with any number of
-// workers. The platform's own maximum leaves only smaller shards.
-func TestAUsersTimeoutIsNotAnsweredByWorkers(t *testing.T) {
-	for name, c := range map[string]struct {
-		own     disdel.Duration
-		workers int
-	}{
-		"the user's": {disdel.Duration(time.Second), 0},
-		"platform's": {0, 4},
-	} {
-		in := remedyInput(disdel.OutcomeTimeout, disdel.UnknownKind)
-		in.Job.Resources.Timeout = c.own
-		in.Activation.Limits.Timeout = disdel.Millis(time.Second)
-		if c.own == 0 {
-			in.Activation.Limits.Timeout = in.Plan.Platform.MaxTimeout
-		}
-		r := Decide(in)
-		if r.Workers != c.workers || r.Retry != (c.workers > 0) || c.own > 0 && !strings.Contains(r.Why, "the timeout is at resources.timeout of 1s") {
-			t.Errorf("%s: %+v", name, r)
-		}
+// Two workers are killed at the same limits: the remedy of the second must not take back what the first one's retries led to.
+func TestARemedyLowersNoLimit(t *testing.T) {
+	raised := disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(time.Minute)}
+	late := disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}
+	m := NewManager(runSpec(2, 1))
+	m.raise(disdel.TaskTrain, raised)
+	m.raise(disdel.TaskTrain, late)
+	if got, want := m.limits[disdel.TaskTrain], (disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}); got != want {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -21,7 +21,7 @@ type effort struct {
 
 // invoke makes the next invocation of a slot. Its attempt is above every earlier one of the slot in this round, also
 // of a time before the job went back, so that its claim takes over whatever still runs.
-func (m *Manager) invoke(s slot) Order {
+func (m *Manager) invoke(s disdel.Slot) Order {
 	e := m.efforts[s]
 	if m.round < m.revisit {
 		e.attempt = max(e.attempt, m.floor)
@@ -33,16 +33,16 @@ func (m *Manager) invoke(s slot) Order {
 }
 
 // order waits for the end of an invocation of s from now on.
-func (m *Manager) order(s slot, e effort) Order {
+func (m *Manager) order(s disdel.Slot, e effort) Order {
 	e.open = true
 	m.efforts[s] = e
 	var inv disdel.Invocation
-	w := work{round: m.round, attempt: e.attempt, leg: e.leg, limits: m.limits[s.task]}
-	switch s.task {
+	w := work{round: m.round, attempt: e.attempt, leg: e.leg, limits: m.limits[s.Task]}
+	switch s.Task {
 	case disdel.TaskTrain:
-		inv = m.spec.train(w, s.member, m.from(m.round))
+		inv = m.spec.train(w, s.Member, m.from(m.round))
 	case disdel.TaskAggregate:
-		inv = m.spec.aggregate(w, s.level, s.member, m.present(s.level, s.member), m.final(s), m.from(m.round+1), m.checkpoint(s))
+		inv = m.spec.aggregate(w, s.Level, s.Member, m.present(s.Level, s.Member), m.final(s), m.from(m.round+1), m.checkpoint(s))
 	default:
 		inv = m.spec.evaluate(w, m.evaluationBatch(), m.from(m.round+1))
 	}
@@ -54,7 +54,7 @@ func (m *Manager) order(s slot, e effort) Order {
 const Written = "/publish"
 
 // id is that of the newest invocation of a slot.
-func (m *Manager) id(s slot, e effort) string {
+func (m *Manager) id(s disdel.Slot, e effort) string {
 	id := invocationID(work{round: m.round, attempt: e.attempt, leg: e.leg}, s)
 	if m.publish {
 		id += Written
@@ -64,13 +64,13 @@ func (m *Manager) id(s slot, e effort) string {
 
 // awaited tells whether an activation is the one that its slot waits for: of this round, the newest, and not told of before.
 func (m *Manager) awaited(a disdel.Activation) bool {
-	s := slotOf(a.Invocation)
+	s := a.Slot()
 	e := m.efforts[s]
 	return e.open && a.Round == m.round && a.Invocation.ID == m.id(s, e)
 }
 
 // close waits for a slot no longer.
-func (m *Manager) close(s slot) {
+func (m *Manager) close(s disdel.Slot) {
 	e := m.efforts[s]
 	e.open = false
 	m.efforts[s] = e
@@ -97,7 +97,7 @@ func (m *Manager) from(round int) string {
 
 // checkpoint is the key that an aggregation writes the next round's reference to, "" for none. That of the last round is there
 // until the model is evaluated.
-func (m *Manager) checkpoint(s slot) string {
+func (m *Manager) checkpoint(s disdel.Slot) string {
 	switch {
 	case s != m.top() || m.publish || m.partial:
 		return ""
@@ -112,7 +112,7 @@ func (m *Manager) checkpoint(s slot) string {
 
 // final tells whether the aggregation of a slot writes the final weights. Where the best are kept, the evaluation says first
 // whether those of the last round are.
-func (m *Manager) final(s slot) bool {
+func (m *Manager) final(s disdel.Slot) bool {
 	return s == m.top() && (m.publish || m.last && !m.spec.keepsBest())
 }
 
@@ -132,7 +132,7 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	if err := json.Unmarshal(a.Result, &r); err != nil {
 		return m.fail(badResult(a, err))
 	}
-	s := slotOf(a.Invocation)
+	s := a.Slot()
 	e := m.efforts[s]
 	e.leg++
 	e.stalled++

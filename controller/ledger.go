@@ -2,7 +2,6 @@ package controller
 
 import (
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/limits"
 )
 
 // The bounds of what a record keeps: CouchDB takes documents of 8 MB, and a running job's record is written again and again.
@@ -21,11 +20,11 @@ type ledger struct {
 
 // add appends an activation without what only the manager needs.
 func (l *ledger) add(r *disdel.Record, a disdel.Activation) {
-	if Failed(a.Outcome) {
-		a.Stretch = limits.StretchOf(a)
+	if !a.Outcome.Failed() {
+		a.Span = nil
 	}
 	a.Params, a.Result = nil, nil
-	if n := len(a.Beats); !Failed(a.Outcome) && n > 0 {
+	if n := len(a.Beats); !a.Outcome.Failed() && n > 0 {
 		if l.beats+n > maxBeatsInAll {
 			a.Beats = a.Beats[n-1:]
 		}
@@ -43,7 +42,7 @@ func (l *ledger) thin(r *disdel.Record) {
 	kept := make([]disdel.Activation, 0, len(r.Activations))
 	passed := 0
 	for _, a := range r.Activations {
-		if !Failed(a.Outcome) {
+		if !a.Outcome.Failed() {
 			if passed++; passed%2 == 0 {
 				r.Omitted++
 				continue

@@ -81,13 +81,13 @@ const (
 
 // Manager is the event manager: DiSDeL's Algorithm 1, repeated for every round. All train actions run at once; a
 // cluster's aggregation starts when its own members have ended; the top one publishes the reference of the next round.
-// What fails is tried again as Decide says. It is a pure state machine; use it from one goroutine.
+// What fails is tried again as scheduler.Decide says. It is a pure state machine; use it from one goroutine.
 type Manager struct {
 	spec    Spec
 	round   int
 	ended   bool
-	members [][]standing    // by level, then member
-	efforts map[slot]effort // of the current round
+	members [][]standing           // by level, then member
+	efforts map[disdel.Slot]effort // of the current round
 	results map[int]disdel.TrainResult
 	partial bool // a worker's part of the round's checkpoint is missing: it would be no whole one
 	last    bool // no round follows this one
@@ -128,7 +128,7 @@ func NewManager(spec Spec) *Manager {
 }
 
 func (m *Manager) reset(round int) {
-	m.round, m.efforts, m.again, m.redone = round, map[slot]effort{}, 0, 0
+	m.round, m.efforts, m.again, m.redone = round, map[disdel.Slot]effort{}, 0, 0
 	m.clear()
 }
 
@@ -182,7 +182,7 @@ func (m *Manager) startRound(round int) []Order {
 func (m *Manager) invokeWorkers() []Order {
 	orders := make([]Order, m.spec.Plan.Workers)
 	for w := range orders {
-		orders[w] = m.invoke(slot{disdel.TaskTrain, 0, w})
+		orders[w] = m.invoke(disdel.Slot{Task: disdel.TaskTrain, Member: w})
 	}
 	return orders
 }
@@ -195,7 +195,7 @@ func (m *Manager) activationEnded(a disdel.Activation) []Order {
 		m.again++ // a late duplicate, or one that another attempt has taken the place of, changes nothing
 		return nil
 	}
-	m.close(slotOf(a.Invocation))
+	m.close(a.Slot())
 	switch {
 	case a.Outcome == disdel.OutcomePaused:
 		return m.paused(a)
@@ -264,7 +264,7 @@ func (m *Manager) advance(level, member int) []Order {
 		if there == 0 {
 			return m.without(level+1, c)
 		}
-		return []Order{m.invoke(slot{disdel.TaskAggregate, level + 1, c})}
+		return []Order{m.invoke(disdel.Slot{Task: disdel.TaskAggregate, Level: level + 1, Member: c})}
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 	if a.Level < len(m.spec.Plan.Levels) {
 		return append(orders, m.advance(a.Level, a.Member)...)
 	}
-	m.written = m.written || m.final(slotOf(a.Invocation))
+	m.written = m.written || m.final(a.Slot())
 	return append(orders, m.measure()...)
 }
 

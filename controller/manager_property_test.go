@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // Whatever becomes of activations, in whatever order it is told, and however often: a job comes to an end, a round is made once
@@ -40,7 +41,7 @@ func TestAJobAlwaysEnds(t *testing.T) {
 // place is one member of a round's tree.
 type place struct {
 	round int
-	slot
+	disdel.Slot
 }
 
 // world is what a manager's loop and its actions would be.
@@ -78,7 +79,7 @@ func newWorld(t *rapid.T) *world {
 	plan := func(job disdel.Job) (disdel.Plan, error) {
 		n := job.Distribution.Workers
 		p := disdel.Plan{
-			Workers: n, Rounds: job.Training.Epochs, Epochs: 1, Batches: every, HeldOut: heldOut, Parallel: n, Levels: Tree(n, fanIn),
+			Workers: n, Rounds: job.Training.Epochs, Epochs: 1, Batches: every, HeldOut: heldOut, Parallel: n, Levels: scheduler.Tree(n, fanIn),
 			Platform: disdel.PlatformLimits{MaxMemory: 64 * disdel.MB, MaxTimeout: 4e9},
 		}
 		for i := range n {
@@ -113,7 +114,7 @@ func (w *world) step() {
 		e := Event{Kind: EventAlarm, Alarm: w.alarm}
 		w.alarm = 0
 		for m := range w.plan.Workers {
-			w.givenUp[place{w.next, slot{disdel.TaskTrain, 0, m}}] = true
+			w.givenUp[place{w.next, disdel.Slot{Task: disdel.TaskTrain, Member: m}}] = true
 		}
 		w.tell(e)
 	case len(w.open) > 0:
@@ -149,7 +150,7 @@ var failures = []disdel.Activation{
 // end is how an invocation ends.
 func (w *world) end(inv disdel.Invocation) Event {
 	a := disdel.Activation{Invocation: inv, Outcome: disdel.OutcomeSuccess}
-	at := place{inv.Round, slotOf(inv)}
+	at := place{inv.Round, inv.Slot()}
 	result := any(disdel.EvaluateResult{Loss: rapid.Float64Range(0, 1).Draw(w.T, "loss")})
 	switch {
 	case rapid.IntRange(0, 99).Draw(w.T, "calm?") >= w.calm:
@@ -227,7 +228,7 @@ func (w *world) forget(round int) {
 }
 
 func (w *world) invoked(inv disdel.Invocation) {
-	at := place{inv.Round, slotOf(inv)}
+	at := place{inv.Round, inv.Slot()}
 	now, before := [2]int{inv.Attempt, inv.Leg}, w.newest[at]
 	if slices.Compare(now[:], before[:]) <= 0 || now[0] == before[0] && now[1] != before[1]+1 {
 		w.Fatalf("%s follows attempt and leg %v", inv.ID, before)
@@ -277,9 +278,9 @@ func (w *world) mayAggregate(inv disdel.Invocation) {
 		w.Fatalf("%s is of nobody", inv.ID)
 	}
 	for _, m := range w.plan.Levels[inv.Level-1].Clusters[inv.Member] {
-		p := place{inv.Round, slot{disdel.TaskTrain, 0, m}}
+		p := place{inv.Round, disdel.Slot{Task: disdel.TaskTrain, Member: m}}
 		if inv.Level > 1 {
-			p.slot = slot{disdel.TaskAggregate, inv.Level - 1, m}
+			p.Slot = disdel.Slot{Task: disdel.TaskAggregate, Level: inv.Level - 1, Member: m}
 		}
 		proceeds := w.spec.Job.Distribution.Missing.Policy == disdel.MissingProceed
 		switch {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts of testdata anew")
@@ -125,7 +126,7 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	workers := int(o["workers"])
 	plan := disdel.Plan{
 		Workers: workers, Rounds: int(o["rounds"]), Epochs: 1, HeldOut: int(o["heldOut"]), Parallel: workers,
-		Levels: Tree(workers, int(o["fanIn"])), Shards: make([]disdel.Rows, workers),
+		Levels: scheduler.Tree(workers, int(o["fanIn"])), Shards: make([]disdel.Rows, workers),
 	}
 	spec := Spec{ID: "job-1", Job: job, Plan: plan, Models: "mem://", Output: "weights/m/job-1.safetensors", Threads: 1}
 	if v, ok := o["from"]; ok {
@@ -178,7 +179,7 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	if v, ok := o["attempt"]; ok {
 		a.Attempt = int(v)
 	}
-	a.Invocation.ID = invocationID(work{round: a.Round, attempt: a.Attempt, leg: int(o["leg"])}, slotOf(a.Invocation))
+	a.Invocation.ID = invocationID(work{round: a.Round, attempt: a.Attempt, leg: int(o["leg"])}, a.Slot())
 	if m.publish {
 		a.Invocation.ID += "/publish"
 	}
@@ -186,7 +187,7 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 		switch {
 		case w == "refused":
 			a.Failure = &disdel.Error{Kind: disdel.Denied, Msg: "refused"}
-			a.Outcome = Refused(a.Failure)
+			a.Outcome = scheduler.Refused(a.Failure)
 			return Event{Kind: EventRefused, Activation: a}
 		case w == "garbage":
 			a.Result = json.RawMessage(`"?"`)

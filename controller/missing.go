@@ -24,7 +24,7 @@ func (m *Manager) canProceed() bool {
 func (m *Manager) without(level, member int) []Order {
 	m.members[level][member] = missing
 	if level == 0 {
-		m.close(slot{disdel.TaskTrain, 0, member}) // what it still comes to is too late
+		m.close(disdel.Slot{Task: disdel.TaskTrain, Member: member}) // what it still comes to is too late
 		m.lookAtTarget()
 	}
 	return m.advance(level, member)

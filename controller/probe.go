@@ -7,16 +7,18 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // Probe measures how fast one worker of a planned job trains, and what it needs: it runs the worker's first batches for a
 // few seconds on the platform, under the plan's limits, and keeps nothing of them. It returns the failure of an activation
 // that failed.
-func (c *Controller) Probe(ctx context.Context, spec Spec) (disdel.RateInfo, error) {
-	pkg := Package(spec.ID)
+func (c *Controller) Probe(ctx context.Context, spec Spec) (estimator.Rate, error) {
+	pkg := scheduler.Package(spec.ID)
 	action, ok := spec.Plan.Action(disdel.TaskTrain)
 	if !ok {
-		return disdel.RateInfo{}, &disdel.Error{Kind: disdel.Internal, Op: "probe job", Job: spec.ID, Msg: "the plan has no train action"}
+		return estimator.Rate{}, &disdel.Error{Kind: disdel.Internal, Op: "probe job", Job: spec.ID, Msg: "the plan has no train action"}
 	}
 	rate, err := c.prepareAndProbe(ctx, spec, action)
 	quiet, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
@@ -29,18 +31,18 @@ func (c *Controller) Probe(ctx context.Context, spec Spec) (disdel.RateInfo, err
 	return rate, errors.Join(err, remove, sweep)
 }
 
-func (c *Controller) prepareAndProbe(ctx context.Context, spec Spec, action disdel.ActionPlan) (disdel.RateInfo, error) {
-	if err := c.cfg.Invoker.Prepare(ctx, Package(spec.ID), []disdel.ActionPlan{action}); err != nil {
-		return disdel.RateInfo{}, err
+func (c *Controller) prepareAndProbe(ctx context.Context, spec Spec, action disdel.ActionPlan) (estimator.Rate, error) {
+	if err := c.cfg.Invoker.Prepare(ctx, scheduler.Package(spec.ID), []disdel.ActionPlan{action}); err != nil {
+		return estimator.Rate{}, err
 	}
 	return c.probe(ctx, spec)
 }
 
-func (c *Controller) probe(ctx context.Context, spec Spec) (rate disdel.RateInfo, err error) {
+func (c *Controller) probe(ctx context.Context, spec Spec) (rate estimator.Rate, err error) {
 	w := work{attempt: 1}
 	req := spec.trainRequest(w, 0, "")
 	req.Probe = true
-	inv := spec.invocation(slot{disdel.TaskTrain, 0, 0}, w, req)
+	inv := spec.invocation(disdel.Slot{Task: disdel.TaskTrain}, w, req)
 	id, err := c.cfg.Invoker.Invoke(ctx, inv)
 	if err != nil {
 		return rate, err
@@ -60,7 +62,7 @@ func (c *Controller) probe(ctx context.Context, spec Spec) (rate disdel.RateInfo
 	if r.Rows == 0 || seconds <= 0 {
 		return rate, &disdel.Error{Kind: disdel.Internal, Op: "probe job", Job: spec.ID, Msg: "the probe trained nothing"}
 	}
-	return disdel.RateInfo{
+	return estimator.Rate{
 		RowsPerSecond: float64(r.Rows) / seconds, Peak: a.Peak,
 		StartUp: a.InitTime + r.Usage.Phases["load"] + r.Usage.Phases["fetch"],
 	}, nil

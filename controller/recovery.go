@@ -4,33 +4,34 @@ import (
 	"fmt"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
 )
 
-// failed does about a failed activation what Decide says.
+// failed does about a failed activation what scheduler.Decide says.
 func (m *Manager) failed(a disdel.Activation) []Order {
-	s := slotOf(a.Invocation)
+	s := a.Slot()
 	switch {
 	case a.Outcome == disdel.OutcomeCanceled: // somebody stopped the job
 		return m.fail(explained(a, ""))
-	case codeOf(a) == disdel.CodeUnreachable: // it was waited for as long as anything is
+	case a.FailureCode() == disdel.CodeUnreachable: // it was waited for as long as anything is
 		return m.fail(explained(a, ""))
-	case lostUpdate(a) && !m.publish:
+	case scheduler.LostUpdate(a) && !m.publish:
 		return m.redo(a)
-	case lostReference(a):
+	case scheduler.LostReference(a):
 		return m.back(a)
 	}
 	r := m.decide(a)
 	switch {
-	case r.Retry && s.task == disdel.TaskEvaluate && r.Batch > 0:
+	case r.Retry && s.Task == disdel.TaskEvaluate && r.Batch > 0:
 		m.batch = r.Batch
 		return m.retry(s, a, r)
 	case r.Retry && (r.Batch > 0 || r.Workers > 0):
 		return m.replan(a, r)
 	case r.Retry:
 		return m.retry(s, a, r)
-	case s.task == disdel.TaskTrain && m.canProceed():
-		return m.without(0, s.member)
-	case s.task == disdel.TaskEvaluate && a.Failure != nil:
+	case s.Task == disdel.TaskTrain && m.canProceed():
+		return m.without(0, s.Member)
+	case s.Task == disdel.TaskEvaluate && a.Failure != nil:
 		return m.unevaluated(explained(a, r.Why))
 	default:
 		return m.fail(explained(a, r.Why))
@@ -50,11 +51,11 @@ func explained(a disdel.Activation, why string) *disdel.Error {
 	return &out
 }
 
-func (m *Manager) retry(s slot, a disdel.Activation, r Remedy) []Order {
+func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) []Order {
 	m.tried(s, a)
 	var orders []Order
 	if r.Adjustment != nil {
-		m.raise(s.task, r.Limits)
+		m.raise(s.Task, r.Limits)
 		orders = append(orders, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
 	}
 	o := m.invoke(s)
@@ -64,7 +65,7 @@ func (m *Manager) retry(s slot, a disdel.Activation, r Remedy) []Order {
 
 // replan begins the round anew with another batch or other workers; a smaller batch alone leaves the workers as many as they
 // are. Rounds of less than an epoch are counted in batches, and those of another size would not fit the ones that are done.
-func (m *Manager) replan(a disdel.Activation, r Remedy) []Order {
+func (m *Manager) replan(a disdel.Activation, r scheduler.Remedy) []Order {
 	job := m.spec.Job
 	if r.Batch > 0 {
 		job.Training.BatchSize = r.Batch
@@ -99,16 +100,6 @@ func (m *Manager) raise(task disdel.Task, to disdel.Limits) {
 // maxRedone bounds how often one round is begun anew because updates were lost or damaged, and how often the job goes back.
 const maxRedone = 3
 
-// lostUpdate tells whether an aggregation failed because of an update that it was given, not of itself.
-func lostUpdate(a disdel.Activation) bool {
-	return a.Task == disdel.TaskAggregate && codeOf(a) == disdel.CodeLostUpdate
-}
-
-// lostReference tells whether the weights that a round starts from, or came to, are not in the store.
-func lostReference(a disdel.Activation) bool {
-	return codeOf(a) == disdel.CodeLostReference
-}
-
 // redo begins the round anew: an update was damaged, or the store lost it.
 func (m *Manager) redo(a disdel.Activation) []Order {
 	if m.redone++; m.redone > maxRedone {
@@ -133,7 +124,7 @@ func (m *Manager) back(a disdel.Activation) []Order {
 	orders := []Order{{Kind: OrderSweep}}
 	m.floor, m.revisit = m.highest, max(m.revisit, m.round+1)
 	if a.Task != disdel.TaskTrain && m.from(m.round+1) != "" {
-		return append(orders, m.invoke(slotOf(a.Invocation)))
+		return append(orders, m.invoke(a.Slot()))
 	}
 	round := 0
 	if m.saved != nil {

@@ -17,7 +17,7 @@ func TestASmallerBatchKeepsTheWorkers(t *testing.T) {
 		spec.Replan = func(j disdel.Job) (disdel.Plan, error) { asked = j; return plan, nil }
 		m := NewManager(spec)
 		m.Step(Event{Kind: EventStarted})
-		o := m.invoke(slot{task, 0, 0})
+		o := m.invoke(disdel.Slot{Task: task})
 		a := disdel.Activation{Invocation: o.Invocation, Outcome: disdel.OutcomeOutOfMemory, Failure: &disdel.Error{Kind: disdel.OOM}}
 		a.Limits.Memory = disdel.GB
 		orders := m.Step(Event{Kind: EventEnded, Activation: a})

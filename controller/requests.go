@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // Spec is everything a job's requests are made of. It changes while the job runs only where the plan is made anew.
@@ -45,10 +46,10 @@ const attemptsPerRun = 1000
 // claim is the attempt as the store sees it: a later run of the job is above an earlier one.
 func (s *Spec) claim(w work) int { return s.Resumes*attemptsPerRun + w.attempt }
 
-func invocationID(w work, s slot) string {
-	id := fmt.Sprintf("round %d/%s/%d", w.round, s.task, s.member)
-	if s.task == disdel.TaskAggregate {
-		id = fmt.Sprintf("round %d/%s level %d/%d", w.round, s.task, s.level, s.member)
+func invocationID(w work, s disdel.Slot) string {
+	id := fmt.Sprintf("round %d/%s/%d", w.round, s.Task, s.Member)
+	if s.Task == disdel.TaskAggregate {
+		id = fmt.Sprintf("round %d/%s level %d/%d", w.round, s.Task, s.Level, s.Member)
 	}
 	if w.attempt > 1 {
 		id += fmt.Sprintf("/attempt %d", w.attempt)
@@ -78,15 +79,15 @@ func estimate(limits disdel.Limits, a disdel.ActionPlan) disdel.Bytes {
 }
 
 // invocation fills in what every invocation of a task has in common.
-func (s *Spec) invocation(at slot, w work, params any) disdel.Invocation {
-	limits, action := s.limits(at.task, w)
+func (s *Spec) invocation(at disdel.Slot, w work, params any) disdel.Invocation {
+	limits, action := s.limits(at.Task, w)
 	body, err := json.Marshal(params)
 	if err != nil {
-		panic(fmt.Sprintf("controller: request of %s cannot be written as JSON: %v", at.task, err)) // plain data only
+		panic(fmt.Sprintf("controller: request of %s cannot be written as JSON: %v", at.Task, err)) // plain data only
 	}
 	return disdel.Invocation{
-		ID: invocationID(w, at), Task: at.task, Action: actionName(action, limits),
-		Round: w.round, Level: at.level, Member: at.member, Attempt: w.attempt, Leg: w.leg,
+		ID: invocationID(w, at), Job: s.ID, Task: at.Task, Action: actionName(action, limits),
+		Round: w.round, Level: at.Level, Member: at.Member, Attempt: w.attempt, Leg: w.leg,
 		Limits: limits, Estimate: action.Estimate.Total, Likely: action.Estimate.Likely, Params: body, Queue: s.queue(limits),
 	}
 }
@@ -113,7 +114,10 @@ func actionName(a disdel.ActionPlan, l disdel.Limits) disdel.ActionName {
 const saveEvery = disdel.Millis(20 * time.Second)
 
 func (s *Spec) train(w work, worker int, from string) disdel.Invocation {
-	return s.invocation(slot{disdel.TaskTrain, 0, worker}, w, s.trainRequest(w, worker, from))
+	req := s.trainRequest(w, worker, from)
+	out := s.invocation(disdel.Slot{Task: disdel.TaskTrain, Member: worker}, w, req)
+	out.Span = &req.Span
+	return out
 }
 
 func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest {
@@ -127,7 +131,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Wire: a.Wire, Upkeep: a.Optimizer, Statistics: a.Statistics,
 		Models: s.Models, From: from, Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 	}
-	req.Epoch, req.Batch, req.Epochs, req.Batches = s.stretch(w.round)
+	req.Span = scheduler.SpanOf(s.Job, s.Plan, w.round)
 	if s.Job.Reliability.CheckpointEvery > 0 {
 		req.SaveEvery = saveEvery
 	}
@@ -135,19 +139,6 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		req.Checkpoint = s.checkpoint(w.round+1, fmt.Sprintf("worker-%d", worker)) // where actions.WorkerState has it
 	}
 	return req
-}
-
-// stretch is the part of a worker's training that a round is: where it starts, and how far it goes.
-func (s *Spec) stretch(round int) (epoch, batch, epochs, batches int) {
-	if s.Plan.Batches == 0 {
-		return round * s.Plan.Epochs, 0, s.Plan.Epochs, 0
-	}
-	per := max(1, s.Plan.Rounds/max(1, s.Job.Training.Epochs)) // rounds of an epoch
-	epoch, i := round/per, round%per
-	if i < per-1 {
-		batches = s.Plan.Batches // the last round of an epoch takes what is left
-	}
-	return epoch, i * s.Plan.Batches, 1, batches
 }
 
 func (s *Spec) firstRound() int {
@@ -209,7 +200,7 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, publish boo
 	if checkpoint != "" {
 		req.Models, req.Checkpoint = s.Models, checkpoint
 	}
-	return s.invocation(slot{disdel.TaskAggregate, height, cluster}, w, req)
+	return s.invocation(disdel.Slot{Task: disdel.TaskAggregate, Level: height, Member: cluster}, w, req)
 }
 
 // averaged is the optimiser whose moments are averaged with the weights, nil where none are.
@@ -224,7 +215,7 @@ func (s *Spec) averaged() *disdel.Optimizer {
 func (s *Spec) evaluate(w work, batch int, from string) disdel.Invocation {
 	t := s.Job.Training
 	limits, action := s.limits(disdel.TaskEvaluate, w)
-	return s.invocation(slot{disdel.TaskEvaluate, 0, 0}, w, disdel.EvaluateRequest{
+	return s.invocation(disdel.Slot{Task: disdel.TaskEvaluate}, w, disdel.EvaluateRequest{
 		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.Rows{End: s.Plan.HeldOut},
 		BatchSize: batch, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend,
 		Averaged: s.averaged(), Models: s.Models, From: from,

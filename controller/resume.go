@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // Adjusted is the job of a record as its failures left it: with the batch that it was planned again with.
@@ -38,15 +39,15 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 		return no("the job now has %d rounds, and its checkpoint is of round %d", spec.Plan.Rounds, c.Round+1)
 	}
 	before := Spec{Job: Adjusted(r), Plan: r.Plan}
-	was, wasBatch, _, _ := before.stretch(c.Round)
-	epoch, batch, _, _ := spec.stretch(c.Round)
-	if was != epoch || wasBatch != batch {
-		return no("round %d began at batch %d of epoch %d, and now begins at batch %d of epoch %d", c.Round+1, wasBatch+1, was+1, batch+1, epoch+1)
+	was, now := scheduler.SpanOf(before.Job, before.Plan, c.Round), scheduler.SpanOf(spec.Job, spec.Plan, c.Round)
+	if was.Epoch != now.Epoch || was.Batch != now.Batch {
+		return no("round %d began at batch %d of epoch %d, and now begins at batch %d of epoch %d",
+			c.Round+1, was.Batch+1, was.Epoch+1, now.Batch+1, now.Epoch+1)
 	}
-	if size := before.Job.Training.BatchSize; batch > 0 && size != spec.Job.Training.BatchSize {
+	if size := before.Job.Training.BatchSize; now.Batch > 0 && size != spec.Job.Training.BatchSize {
 		return no("round %d begins in the middle of an epoch, and batches had %d rows, not %d", c.Round+1, size, spec.Job.Training.BatchSize)
 	}
-	if batch > 0 && r.Plan.Workers != spec.Plan.Workers {
+	if now.Batch > 0 && r.Plan.Workers != spec.Plan.Workers {
 		return no("round %d begins in the middle of an epoch, which %d workers began and not %d", c.Round+1, r.Plan.Workers, spec.Plan.Workers)
 	}
 	return nil

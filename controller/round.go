@@ -51,7 +51,7 @@ func (m *Manager) measure() []Order {
 	case m.budget.used():
 		return m.unevaluated(m.overBudget("the evaluation", 0))
 	default:
-		return []Order{m.invoke(slot{disdel.TaskEvaluate, 0, 0})}
+		return []Order{m.invoke(disdel.Slot{Task: disdel.TaskEvaluate})}
 	}
 }
 
@@ -158,7 +158,9 @@ func count(n int, what string) string {
 }
 
 // top is the aggregation that makes the reference of the next round.
-func (m *Manager) top() slot { return slot{disdel.TaskAggregate, len(m.spec.Plan.Levels), 0} }
+func (m *Manager) top() disdel.Slot {
+	return disdel.Slot{Task: disdel.TaskAggregate, Level: len(m.spec.Plan.Levels)}
+}
 
 // patience counts evaluations without a better value: lower is better.
 type patience struct {

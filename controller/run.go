@@ -12,6 +12,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // saveTimeout bounds the last save of a record after the job's own context has ended.
@@ -47,8 +49,8 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 	r := &run{
 		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
 		manager: NewManager(spec), before: rec.Phases,
-		cost:     bill{before: cmp.Or(rec.CostGBs, Cost(rec.Activations)), evaluations: rec.EvaluationGBs},
-		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{}, seen: map[slot]*watched{},
+		cost:     estimator.Bill{Before: cmp.Or(rec.CostGBs, estimator.Cost(rec.Activations)), Evaluations: rec.EvaluationGBs},
+		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{}, seen: map[disdel.Slot]*watched{},
 		progress: make(chan []disdel.Progress),
 	}
 	// A job is acknowledged only once its record is on disk.
@@ -76,7 +78,7 @@ type run struct {
 	delays  context.Context // ends with the loop: what waits for its turn is not begun any more
 	unalarm context.CancelFunc
 	ledger  ledger
-	cost    bill
+	cost    estimator.Bill
 	warned  bool            // of a checkpoint that could not be written
 	final   disdel.ModelRef // what the action that wrote the final weights said of them
 	before  disdel.Phases   // of the runs of this job before this one
@@ -86,7 +88,7 @@ type run struct {
 	remade   map[disdel.ActionName]time.Time     // guarded by mu: when an action that was gone was created again
 
 	progress   chan []disdel.Progress
-	seen       map[slot]*watched
+	seen       map[disdel.Slot]*watched
 	silent     outages
 	served     bool // an activation of this run has ended by itself
 	began      time.Time
@@ -94,9 +96,6 @@ type run struct {
 	phaseStart map[disdel.Task]time.Time
 	phaseOpen  map[disdel.Task]int
 }
-
-// Package is the OpenWhisk package of a job.
-func Package(id disdel.JobID) string { return "disdel-" + string(id) }
 
 func (r *run) execute(ctx context.Context) {
 	r.phaseStart, r.phaseOpen = map[disdel.Task]time.Time{}, map[disdel.Task]int{}
@@ -106,7 +105,7 @@ func (r *run) execute(ctx context.Context) {
 	defer noMore()
 	r.delays, r.unalarm = delays, func() {}
 	r.began = r.c.cfg.Now()
-	first := Event{Kind: EventStarted, Spent: r.cost.spent(r.began)}
+	first := Event{Kind: EventStarted, Spent: r.cost.Spent(r.began)}
 	if err := r.ready(ctx); err != nil {
 		first = refused(disdel.Invocation{}, err)
 	}
@@ -136,7 +135,7 @@ func (r *run) ready(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.c.cfg.Invoker.Prepare(ctx, Package(r.spec.ID), r.spec.Plan.Actions)
+	return r.c.cfg.Invoker.Prepare(ctx, scheduler.Package(r.spec.ID), r.spec.Plan.Actions)
 }
 
 // loop waits for what happens next and carries out what the manager makes of it, until the job has ended.
@@ -244,7 +243,7 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
 	r.invoked(inv, r.c.cfg.Now().Add(after))
-	r.cost.invoked(inv, r.c.cfg.Now().Add(after))
+	r.cost.Invoked(inv, r.c.cfg.Now().Add(after))
 	r.flying.Go(func() {
 		e := r.attend(work, inv, after)
 		r.events <- e
@@ -323,7 +322,7 @@ func (r *run) prepare(ctx context.Context, inv disdel.Invocation) error {
 
 // make creates an action; the caller holds the lock.
 func (r *run) make(ctx context.Context, inv disdel.Invocation) error {
-	err := r.c.cfg.Invoker.Prepare(ctx, Package(r.spec.ID), []disdel.ActionPlan{{Task: inv.Task, Name: inv.Action, Limits: inv.Limits}})
+	err := r.c.cfg.Invoker.Prepare(ctx, scheduler.Package(r.spec.ID), []disdel.ActionPlan{{Task: inv.Task, Name: inv.Action, Limits: inv.Limits}})
 	if err == nil {
 		r.prepared[inv.Action] = inv.Limits
 	}
@@ -346,7 +345,7 @@ func (r *run) prepareAnew(ctx context.Context, inv disdel.Invocation) error {
 
 func refused(inv disdel.Invocation, err error) Event {
 	why := disdel.AsError(err)
-	outcome := Refused(why)
+	outcome := scheduler.Refused(why)
 	if errors.Is(err, context.Canceled) {
 		outcome = disdel.OutcomeCanceled
 	}
@@ -356,7 +355,7 @@ func refused(inv disdel.Invocation, err error) Event {
 // keep adds an ended invocation to the record.
 func (r *run) keep(e *Event) {
 	if e.Kind == EventAlarm {
-		e.Spent, e.Rate = r.cost.spent(r.c.cfg.Now()), r.cost.rate()
+		e.Spent, e.Rate = r.cost.Spent(r.c.cfg.Now()), r.cost.Rate()
 		return
 	}
 	a := e.Activation
@@ -370,10 +369,10 @@ func (r *run) keep(e *Event) {
 	}
 	r.wrote(a)
 	r.learned(&a)
-	e.Rate = r.cost.rate()
-	r.cost.ended(a, r.c.cfg.Now())
-	e.Spent = r.cost.spent(r.c.cfg.Now())
-	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.total(), r.cost.evaluations
+	e.Rate = r.cost.Rate()
+	r.cost.Ended(a, r.c.cfg.Now())
+	e.Spent = r.cost.Spent(r.c.cfg.Now())
+	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.Total(), r.cost.Evaluations
 	r.ledger.add(r.rec, a)
 	r.observe(Notice{Ended: &a})
 }
@@ -419,7 +418,7 @@ func (r *run) roundOver(round disdel.Round) {
 	if round.Accuracy != nil {
 		r.rec.Accuracy, r.rec.Loss = *round.Accuracy, *round.Loss
 	}
-	if f := r.c.cfg.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
+	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
 		r.observe(Notice{Forecast: f})
 	}
 	r.observe(Notice{Round: &round})

@@ -16,6 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // surroundings are a platform, a store, a history and a shelf of which each call can be made to go another way.
@@ -143,7 +145,7 @@ func runSpec(workers, rounds int) Spec {
 	job.Training.Epochs, job.Training.BatchSize, job.Output.Model = rounds, 10, "m"
 	job.Reliability.Retries = disdel.Retries{Limit: 3, PerWorker: 3, Backoff: disdel.Backoff{Initial: disdel.Duration(time.Hour)}}
 	return Spec{ID: "job-1", Job: job, Models: "mem://", Output: "w", Threads: 1, Plan: disdel.Plan{
-		Workers: workers, Rounds: rounds, Epochs: 1, Parallel: workers, Levels: Tree(workers, 2), Shards: make([]disdel.Rows, workers),
+		Workers: workers, Rounds: rounds, Epochs: 1, Parallel: workers, Levels: scheduler.Tree(workers, 2), Shards: make([]disdel.Rows, workers),
 		Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain, Name: "p/train", Limits: disdel.Limits{Memory: disdel.GB, Timeout: 1e9}}},
 	}}
 }
@@ -167,7 +169,7 @@ func TestARunEndsWithItsModel(t *testing.T) {
 				t.Fatalf("%s keeps its request or its result in memory", a.Invocation.ID)
 			}
 		}
-		if want := Cost(rec.Activations); rec.CostGBs != want {
+		if want := estimator.Cost(rec.Activations); rec.CostGBs != want {
 			t.Errorf("cost %g, want %g", rec.CostGBs, want)
 		}
 	})
@@ -355,10 +357,10 @@ func TestALongJobsRecordStaysSmall(t *testing.T) {
 		t.Errorf("%d are there and %d are not", len(r.Activations), r.Omitted)
 	}
 	for _, a := range r.Activations {
-		if len(a.Beats) == 0 || Failed(a.Outcome) && len(a.Beats) < maxBeats {
+		if len(a.Beats) == 0 || a.Outcome.Failed() && len(a.Beats) < maxBeats {
 			t.Fatalf("%s has %d heartbeats", a.Invocation.ID, len(a.Beats))
 		}
-		if Failed(a.Outcome) {
+		if a.Outcome.Failed() {
 			failed--
 		}
 	}

@@ -20,12 +20,10 @@ type watched struct {
 // maxBeats bounds what a record keeps of one activation: enough for a curve.
 const maxBeats = 64
 
-func slotOf(i disdel.Invocation) slot { return slot{i.Task, i.Level, i.Member} }
-
 // watch keeps the heartbeats of invocations that run.
 func (r *run) watch(list []disdel.Progress) {
 	for _, p := range list {
-		w := r.seen[slot{p.Task, p.Level, p.Member}]
+		w := r.seen[disdel.Slot{Task: p.Task, Level: p.Level, Member: p.Member}]
 		if w == nil || w.inv.Round != p.Round || p.UnixMs <= w.last {
 			continue
 		}
@@ -51,22 +49,22 @@ func thin(beats []disdel.Beat) []disdel.Beat {
 func (r *run) invoked(inv disdel.Invocation, since time.Time) {
 	inv.Params = nil
 	w := &watched{inv: inv, since: since}
-	if before := r.seen[slotOf(inv)]; before != nil {
+	if before := r.seen[inv.Slot()]; before != nil {
 		w.last = before.last
 	}
-	r.seen[slotOf(inv)] = w
+	r.seen[inv.Slot()] = w
 }
 
 // closed notes that an invocation has reported.
 func (r *run) closed(inv disdel.Invocation) {
-	if w := r.seen[slotOf(inv)]; w != nil && w.inv.ID == inv.ID {
+	if w := r.seen[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
 		w.ended = true
 	}
 }
 
 // beats takes what was seen of an invocation. Where nobody looked in time, what the executor found has to do.
 func (r *run) beats(a disdel.Activation) []disdel.Beat {
-	w := r.seen[slotOf(a.Invocation)]
+	w := r.seen[a.Slot()]
 	if w == nil || w.inv.ID != a.Invocation.ID || len(w.beats) == 0 { // a later attempt's, or none
 		return a.Beats
 	}

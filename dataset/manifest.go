@@ -140,15 +140,6 @@ func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	}
 }
 
-// Shards deals rows out to workers: contiguous, every row once, sizes differing by at most one.
-func Shards(rows, workers int) []disdel.Rows {
-	out := make([]disdel.Rows, workers)
-	for w := range out {
-		out[w] = disdel.Rows{Start: w * rows / workers, End: (w + 1) * rows / workers}
-	}
-	return out
-}
-
 // Order is the order in which a worker goes through its n rows in an epoch: the same for the same numbers, on any machine. It
 // is written into the memory of order where that has room.
 func Order(order []int32, seed int64, epoch, worker, n int) []int32 {

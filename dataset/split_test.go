@@ -32,7 +32,7 @@ func TestSplitsAreThoseOfEarlierVersions(t *testing.T) {
 		order := rand.New(rand.NewPCG(uint64(split.Seed), 0x5eed)).Perm(n)
 		ref, info := disdel.DataRef{Name: "a", Checksum: m.Checksum(), Split: split}, m.Info(split)
 		var got []int
-		for _, rows := range append(Shards(info.Train, 3), disdel.Rows{End: info.HeldOut}) {
+		for _, rows := range []disdel.Rows{{End: info.Train / 2}, {Start: info.Train / 2, End: info.Train}, {End: info.HeldOut}} {
 			read := s.ReadTrain
 			if len(got) == info.Train && rows.Start == 0 {
 				read = s.ReadHeldOut

@@ -1,4 +1,4 @@
-// Package estimator says how much memory an action will need, from the network's layers, the batch, the optimiser and the
+// Package estimator says what a job will need: memory, time, timeouts and cost. Memory comes from the network's layers, the batch, the optimiser and the
 // shard. It is pure arithmetic: DiSDeL's Eq. 1 to 5 and Table I, once as the paper has it (Paper) and once with what was measured
 // of this runtime and its engine in the place of the paper's constants (the default).
 //

@@ -3,7 +3,7 @@ package estimator
 import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/model/plan"
+	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
 // Calibration is what was measured of this runtime and its engine by `make bench-estimator`, on linux/amd64. What a process

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/limits"
 )
 
 // timeout says how far the action came. What would have done is the job's to say: it knows what it may ask for.
@@ -20,8 +19,8 @@ func (c *classifier) timeout() {
 		c.neverStarted(limit)
 		return
 	}
-	if done, _ := limits.Done(c.a); done > 0 {
-		c.because("%s", limits.DoneText(c.a))
+	if done, _ := c.a.Done(); done > 0 {
+		c.because("%s", c.a.DoneText())
 	}
 	c.fail(disdel.OutcomeTimeout, disdel.Timeout, fmt.Sprintf("it did not end within its timeout of %v", limit), c.hint(
 		"a longer resources.timeout, or more workers (distribution.workers)",

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/limits"
 )
 
 // Record is OpenWhisk's record of an activation, as far as it tells how the activation ended.
@@ -53,9 +52,6 @@ func newClassifier(inv disdel.Invocation, r Record, beats []disdel.Beat) *classi
 	}
 	if json.Unmarshal(r.Result, &own) == nil { // an error may stand there instead
 		c.a.Peak, c.a.Phases = max(c.a.Peak, own.Usage.Peak), own.Usage.Phases
-	}
-	if r.Status != statusSuccess {
-		c.a.Stretch = limits.StretchOf(c.a)
 	}
 	for _, b := range beats {
 		c.a.Peak = max(c.a.Peak, b.Peak, b.Resident)

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/runtime/engine/kernel"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every test. The race detector covers every package with concurrency of its own. It makes plain Go kernels a hundred times
-# slower and gorgonia twenty times: runtime/engine, whose threads it is there for, is raced with -short, its fastest kernels
+# slower and gorgonia twenty times: runtime/engine/native, whose threads it is there for, is raced with -short, its fastest kernels
 # alone, and runs whole without it. cmd/disdel stays out: what it does at once is the other packages', and its actions are
 # processes of the built program, which the detector does not see.
 set -euo pipefail
@@ -10,14 +10,14 @@ export DISDEL_TEST_POUCHDB="$PWD/.cache/npm/node_modules/.bin/pouchdb-server"
 export DISDEL_TEST_WSK="$PWD/.cache/bin/wsk" DISDEL_TEST_WSKDEPLOY="$PWD/.cache/bin/wskdeploy"
 export DISDEL_TEST_OPENWHISK_JS="$PWD/.cache/npm/node_modules/openwhisk"
 
-heavy='/(runtime/engine|cmd/disdel|estimator|model)$'
+heavy='/(runtime/engine/native|cmd/disdel|estimator|model)$'
 packages=$(go list ./...)
 raced=$(grep -vE "$heavy" <<<"$packages")
 plain=$(grep -E "$heavy" <<<"$packages")
 
 # shellcheck disable=SC2086 # one argument a package
 go test -race -timeout 10m $raced
-go test -race -short -timeout 10m ./runtime/engine
+go test -race -short -timeout 10m ./runtime/engine/native
 export CGO_ENABLED=0 # as the released program is built
 go test -timeout 5m -run 'Memory|Watch' ./platform # the race detector multiplies memory, so these are left out above
 # shellcheck disable=SC2086

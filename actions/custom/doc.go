@@ -1,6 +1,6 @@
 // Package custom makes an action of a user's own network. A program whose main is
 //
-//	os.Exit(custom.Main(expr.Network{Name: "mine", Sample: []int{1, 8, 8}, Classes: 10, Build: build}))
+//	os.Exit(custom.Main(gorgonia.Network{Name: "mine", Sample: []int{1, 8, 8}, Classes: 10, Build: build}))
 //
 // is such an action: run with the argument describe it prints what the controller must know of the network, and run with
 // the argument runtime it serves /init and /run as `disdel runtime` does. `disdel submit --action FILE` starts it in the place

@@ -12,15 +12,16 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/actions"
+	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/runtime/engine/expr"
+	"github.com/disdel/disdel/runtime/engine/gorgonia"
+	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 // Main is the main function of an action with a network of its own. It does what the program's arguments say, until a signal
 // or the platform ends it, and returns the exit code.
-func Main(n expr.Network) int {
+func Main(n gorgonia.Network) int {
 	aggregator.Quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -35,10 +36,10 @@ func Main(n expr.Network) int {
 	return 0
 }
 
-func run(ctx context.Context, args []string, out io.Writer, n expr.Network) error {
+func run(ctx context.Context, args []string, out io.Writer, n gorgonia.Network) error {
 	switch {
 	case len(args) == 1 && args[0] == "describe":
-		d, err := expr.Describe(n)
+		d, err := gorgonia.Describe(n)
 		if err != nil {
 			return err
 		}
@@ -48,9 +49,9 @@ func run(ctx context.Context, args []string, out io.Writer, n expr.Network) erro
 		if err != nil {
 			return err
 		}
-		h := NewHost()
+		h := serve.NewHost()
 		h.Use(actions.CustomBackend, backend(n))
-		return Serve(ctx, address, h)
+		return serve.Serve(ctx, address, h)
 	default:
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "start action " + n.Name, Msg: "this program is an action: it takes the argument describe or runtime",
@@ -63,18 +64,18 @@ func run(ctx context.Context, args []string, out io.Writer, n expr.Network) erro
 func listenFlag(args []string) (string, error) {
 	flags := flag.NewFlagSet("runtime", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	address := flags.String("listen", DefaultAddress, "")
+	address := flags.String("listen", serve.DefaultAddress, "")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return "", &disdel.Error{Kind: disdel.Invalid, Op: "start action", Msg: fmt.Sprintf("runtime takes --listen ADDRESS, not %q", args), Err: err}
 	}
 	return *address, nil
 }
 
-func backend(n expr.Network) actions.Backend {
-	return func(asked disdel.Network, _ *model.Graph, cfg engine.Config) (actions.Engine, error) {
+func backend(n gorgonia.Network) actions.Backend {
+	return func(asked disdel.Network, _ *model.Graph, cfg native.Config) (actions.Engine, error) {
 		e, err := n.Backend(asked.Custom, cfg)
 		if err != nil {
-			return nil, err // not a nil *expr.Engine, which is no nil Engine
+			return nil, err // not a nil *gorgonia.Engine, which is no nil Engine
 		}
 		return e, nil
 	}

@@ -15,16 +15,16 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/runtime/engine/expr"
+	"github.com/disdel/disdel/runtime/engine/gorgonia"
 )
 
-var linear = expr.Network{Name: "linear", Sample: []int{3}, Classes: 2, Build: func(o *expr.Ops) (*expr.Program, error) {
+var linear = gorgonia.Network{Name: "linear", Sample: []int{3}, Classes: 2, Build: func(o *gorgonia.Ops) (*gorgonia.Program, error) {
 	g := G.NewGraph()
 	x := G.NewMatrix(g, tensor.Float32, G.WithName("x"), G.WithShape(o.Rows(), 3))
 	y := G.NewMatrix(g, tensor.Float32, G.WithName("y"), G.WithShape(o.Rows(), 2))
 	w := G.NewMatrix(g, tensor.Float32, G.WithName("w"), G.WithShape(3, 2))
 	out := G.Must(G.Mul(x, w))
-	return &expr.Program{Graph: g, Input: x, Target: y, Output: out, Loss: G.Must(G.Mean(G.Must(G.Square(G.Must(G.Sub(out, y)))))), Params: G.Nodes{w}}, nil
+	return &gorgonia.Program{Graph: g, Input: x, Target: y, Output: out, Loss: G.Must(G.Mean(G.Must(G.Square(G.Must(G.Sub(out, y)))))), Params: G.Nodes{w}}, nil
 }}
 
 func TestDescribePrintsTheNetwork(t *testing.T) {

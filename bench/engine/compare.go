@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/kernel"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
 // workload is a network at a size.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 func main() {
@@ -76,8 +76,8 @@ func step(args []string) error {
 	if err != nil {
 		return err
 	}
-	cfg := engine.Config{Batch: *batch, Threads: *threads, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}}}
-	e, err := engine.New(g, cfg)
+	cfg := native.Config{Batch: *batch, Threads: *threads, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}}}
+	e, err := native.New(g, cfg)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // forecastJobs is how many jobs' times are held against their forecasts, half of them beside other programs' load.
@@ -138,7 +138,7 @@ func (r *rig) beside(ctx context.Context, job beside, past []disdel.Record) (*di
 	in := r.input(job.trial, resolved, estimator.Estimator{})
 	in.Past, in.Processors, in.Platform.Busy = past, runtime.NumCPU(), platform.Busy(ctx)
 	in.Threads = func(parallel int) int { return max(1, runtime.NumCPU()/max(1, parallel)) }
-	plan, err := controller.NewPlan(in)
+	plan, err := scheduler.NewPlan(in)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", job.trial, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/platform"
 )
@@ -22,7 +21,7 @@ var standard = disdel.Limits{Memory: 256 * disdel.MB, Timeout: disdel.Millis(tim
 
 // retries are DiSDeL's Fig. 2 from the default limits on: 240 s more with every retry, and as much memory as the default. The
 // bounds are the platform's, which let every job pass: the paper raised OpenWhisk's too, and its figure goes to 1,740 s.
-var retries = controller.FixedStep{
+var retries = estimator.FixedStep{
 	First: standard,
 	Step:  disdel.Limits{Memory: standard.Memory, Timeout: disdel.Millis(4 * time.Minute / scale)},
 	Most:  disdel.Limits{Memory: 2 * disdel.GB, Timeout: disdel.Millis(30 * time.Minute / scale)},

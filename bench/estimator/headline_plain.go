@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/executor"
 )
@@ -72,7 +71,7 @@ type tally struct {
 func tallyOf(runs ...disdel.Record) tally {
 	var t tally
 	for _, r := range runs {
-		losses, spent := controller.LossesOf(r.Activations), controller.Spent(r.Activations)
+		losses, spent := estimator.LossesOf(r.Activations), estimator.Spent(r.Activations)
 		t.passed = r.Status == disdel.StatusSucceeded
 		t.activations += losses.Attempts
 		train, _ := r.Plan.Action(disdel.TaskTrain)
@@ -88,7 +87,7 @@ func tallyOf(runs ...disdel.Record) tally {
 			t.lost += spent
 		}
 		for _, a := range r.Activations {
-			if controller.Failed(a.Outcome) && a.Failure != nil {
+			if a.Outcome.Failed() && a.Failure != nil {
 				t.why = append(t.why, fmt.Sprintf("%v at %v, %v: %v, %s", a.Invocation.ID, a.Limits.Memory, a.Limits.Timeout, a.Outcome, a.Failure.Error()))
 			}
 		}

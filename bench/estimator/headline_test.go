@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // planRig is a rig that plans on the headline's platform and runs nothing.
@@ -95,10 +95,10 @@ func TestPlainJobsAreNotTriedAgain(t *testing.T) {
 	for _, o := range []disdel.Outcome{disdel.OutcomeOutOfMemory, disdel.OutcomeTimeout, disdel.OutcomeDeveloperError} {
 		a := disdel.Activation{Outcome: o, Failure: &disdel.Error{Kind: disdel.Crashed}}
 		a.Task, a.Limits = disdel.TaskTrain, standard
-		if d := controller.Decide(controller.RemedyInput{Activation: a, Job: plain, Plan: plan}); d.Retry {
+		if d := scheduler.Decide(scheduler.RemedyInput{Activation: a, Job: plain, Plan: plan}); d.Retry {
 			t.Errorf("%v is tried again: %s", o, d.Why)
 		}
-		if d := controller.Decide(controller.RemedyInput{Activation: a, Job: job.Job, Plan: plan}); !d.Retry {
+		if d := scheduler.Decide(scheduler.RemedyInput{Activation: a, Job: job.Job, Plan: plan}); !d.Retry {
 			t.Errorf("disdel's own job is not tried again after %v: %s", o, d.Why)
 		}
 	}

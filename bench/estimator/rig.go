@@ -24,6 +24,7 @@ import (
 	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // leastMemory is the smallest limit of the rig's platform: far below any action, so that no minimum hides what a planner chose.
@@ -161,10 +162,10 @@ func (r *rig) resolve(ctx context.Context, t trial) (controller.Resolved, error)
 }
 
 // input is what the plan of a resolved trial is made of.
-func (r *rig) input(t trial, job controller.Resolved, e estimator.Estimator) controller.PlanInput {
-	return controller.PlanInput{
+func (r *rig) input(t trial, job controller.Resolved, e estimator.Estimator) scheduler.PlanInput {
+	return scheduler.PlanInput{
 		ID: disdel.JobID(fmt.Sprintf("job-%026d", r.jobs+1)), Job: job.Job, Graph: job.Graph, Data: job.Data, Platform: r.limits,
-		Timeouts: executor.Timing, Estimator: e, Processors: t.workers * t.threads,
+		Estimator: e, Processors: t.workers * t.threads,
 	}
 }
 
@@ -174,7 +175,7 @@ func (r *rig) plan(ctx context.Context, t trial, e estimator.Estimator) (control
 	if err != nil {
 		return job, disdel.Plan{}, fmt.Errorf("%v: %w", t, err)
 	}
-	plan, err := controller.NewPlan(r.input(t, job, e))
+	plan, err := scheduler.NewPlan(r.input(t, job, e))
 	if err != nil {
 		return job, plan, fmt.Errorf("%v: %w", t, err)
 	}
@@ -210,7 +211,7 @@ func (r *rig) resume(ctx context.Context, t trial, spec controller.Spec, data di
 	spec.Plan.Actions = slices.Clone(spec.Plan.Actions)
 	for i := range spec.Plan.Actions {
 		a := &spec.Plan.Actions[i]
-		a.Name = disdel.ActionName(controller.Package(spec.ID) + "/" + string(a.Task))
+		a.Name = disdel.ActionName(scheduler.Package(spec.ID) + "/" + string(a.Task))
 	}
 	return r.execute(ctx, r.invoker(t), spec, data)
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // timeoutRuns is how often each job runs: the first time at the platform's maximum, the others at timeouts from history.
@@ -78,14 +78,14 @@ func (r *rig) again(ctx context.Context, t trial, e estimator.Estimator, past []
 	}
 	in := r.input(t, job, e)
 	in.Past = past
-	plan, err := controller.NewPlan(in)
+	plan, err := scheduler.NewPlan(in)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", t, err)
 	}
 	spec := r.spec(t, job, plan)
 	spec.Replan = func(job disdel.Job) (disdel.Plan, error) {
 		in.Job = job
-		return controller.NewPlan(in)
+		return scheduler.NewPlan(in)
 	}
 	return r.execute(ctx, r.run, spec, job.Data)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/scheduler"
 )
 
 func estimateCommand(u *ui) *cli.Command {
@@ -56,15 +56,15 @@ type estimateDocument struct {
 	Refused    *disdel.Error    `json:"refused,omitempty"`
 	Paper      *disdel.Estimate `json:"paper,omitempty"` // of a train action by Eq. 1 to 5, to compare
 	Explain    *explanation     `json:"explain,omitempty"`
-	Fit        *controller.Fit  `json:"fit,omitempty"`
+	Fit        *scheduler.Fit   `json:"fit,omitempty"`
 	WhatIf     *whatIf          `json:"whatIf,omitempty"`
 }
 
 // estimate answers the questions about a job. A job that cannot be planned can be asked about all the same; that it
 // cannot is the error then, unless what was asked for are other batches and workers.
-func estimate(u *ui, in controller.PlanInput, name string, q questions) error {
+func estimate(u *ui, in scheduler.PlanInput, name string, q questions) error {
 	out := estimateDocument{APIVersion: disdel.APIVersion, Job: in.Job, Data: in.Data}
-	p, refused := controller.NewPlan(in)
+	p, refused := scheduler.NewPlan(in)
 	switch {
 	case refused == nil:
 		out.Plan, out.Paper = &p, paperEstimate(in, p)
@@ -80,12 +80,12 @@ func estimate(u *ui, in controller.PlanInput, name string, q questions) error {
 		}
 	}
 	if q.maxMemory > 0 {
-		f := controller.FitMemory(in, q.maxMemory, cmp.Or(p.Workers, in.Job.Distribution.Workers))
+		f := scheduler.FitMemory(in, q.maxMemory, cmp.Or(p.Workers, in.Job.Distribution.Workers))
 		out.Fit = &f
 	}
 	if q.grid != nil {
-		ceiling, whose := controller.Ceiling(in)
-		out.WhatIf = &whatIf{Against: q.against, Ceiling: ceiling, Whose: whose, Cells: controller.WhatIf(in, *q.grid, q.against)}
+		ceiling, whose := scheduler.Ceiling(in)
+		out.WhatIf = &whatIf{Against: q.against, Ceiling: ceiling, Whose: whose, Cells: scheduler.WhatIf(in, *q.grid, q.against)}
 	}
 	if err := u.show(out, func(w io.Writer) { printAnswers(w, out, name, q) }); err != nil {
 		return err
@@ -110,7 +110,7 @@ func estimate(u *ui, in controller.PlanInput, name string, q questions) error {
 }
 
 // paperEstimate is what the paper's own equations say of a train action of the plan.
-func paperEstimate(in controller.PlanInput, p disdel.Plan) *disdel.Estimate {
+func paperEstimate(in scheduler.PlanInput, p disdel.Plan) *disdel.Estimate {
 	e := estimator.Paper(estimator.Input{
 		Graph: in.Graph, Batch: in.Job.Training.BatchSize, Rows: p.Shards[0].Len(), SampleBytes: in.Data.SampleSize,
 		Epochs: in.Job.Training.Epochs, Optimizer: in.Job.Training.Optimizer,

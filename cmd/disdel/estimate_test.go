@@ -14,13 +14,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/internal/plot"
+	"github.com/disdel/disdel/scheduler"
 )
 
-func timedCell(batch, workers int, seconds, cost float64) controller.Cell {
+func timedCell(batch, workers int, seconds, cost float64) scheduler.Cell {
 	ms := func(f float64) disdel.Millis { return disdel.Millis(f * seconds * float64(time.Second)) }
-	return controller.Cell{
+	return scheduler.Cell{
 		Workers: workers, Batch: batch, Limit: 256 * disdel.MB, Parallel: workers,
 		Memory: disdel.Interval[disdel.Bytes]{Low: 168 * disdel.MB, Likely: 190 * disdel.MB, High: 231 * disdel.MB},
 		Forecast: &disdel.Forecast{
@@ -38,7 +38,7 @@ func compared() estimateDocument {
 	fast.Front = true
 	return estimateDocument{
 		Job: disdel.Job{Metadata: disdel.Metadata{Name: "mnist-mlp"}},
-		WhatIf: &whatIf{Against: controller.AgainstCost, Ceiling: 512 * disdel.MB, Whose: "the platform's maximum", Cells: []controller.Cell{
+		WhatIf: &whatIf{Against: scheduler.AgainstCost, Ceiling: 512 * disdel.MB, Whose: "the platform's maximum", Cells: []scheduler.Cell{
 			timedCell(64, 1, 130, 10.4), own, fast, {Workers: 1, Batch: 512, Memory: disdel.Interval[disdel.Bytes]{Likely: 612 * disdel.MB}, Note: "train needs 612 MB, above 512 MB"},
 		}},
 	}
@@ -79,10 +79,10 @@ func TestWhatIfJSON(t *testing.T) {
 }
 
 func TestFitAndExplanationJSON(t *testing.T) {
-	fit := controller.Fit{Limit: 1, Least: 2, LeastGiven: 3, LeastTask: disdel.TaskTrain}
+	fit := scheduler.Fit{Limit: 1, Least: 2, LeastGiven: 3, LeastTask: disdel.TaskTrain}
 	x := explanation{
 		Actions: []explainedAction{{Task: disdel.TaskTrain, Terms: []memoryTerm{{Name: "batch", Bytes: 4, Share: 0.5}}, Peak: disdel.Interval[disdel.Bytes]{Likely: 8}, Risk: 0.001, Limit: []string{"limit 1 MB"}}},
-		Smaller: []controller.Smaller{{Limit: 5, Whose: "the pool's memory", Changes: []controller.Change{{Set: []string{"training.batchSize=3"}, Estimate: 6, Limit: 7}}}},
+		Smaller: []scheduler.Smaller{{Limit: 5, Whose: "the pool's memory", Changes: []scheduler.Change{{Set: []string{"training.batchSize=3"}, Estimate: 6, Limit: 7}}}},
 	}
 	got, err := json.Marshal([]any{fit, x})
 	want := `[{"limitBytes":1,"leastGivenBytes":3,"leastBytes":2,"leastTask":"train"},` +
@@ -97,17 +97,17 @@ func TestFitAndExplanationJSON(t *testing.T) {
 func TestPlotsOfWhatIf(t *testing.T) {
 	e := compared()
 	for name, c := range map[string]struct {
-		against controller.Objective
+		against scheduler.Objective
 		timed   bool
 		want    []string
 	}{
-		"cost":   {controller.AgainstCost, true, []string{"cost of the job (GB-s)", "time of the job (s)", "Pareto front", "job file", "batch 64", "mnist-mlp: time against cost, points labelled by workers"}},
-		"memory": {controller.AgainstMemory, true, []string{"likely peak memory of a train action (MB)", "time of the job (s)"}},
-		"none":   {controller.AgainstCost, false, []string{"workers", "peak memory (MB)", "batch 512", "the platform&#39;s maximum, 512 MB"}},
+		"cost":   {scheduler.AgainstCost, true, []string{"cost of the job (GB-s)", "time of the job (s)", "Pareto front", "job file", "batch 64", "mnist-mlp: time against cost, points labelled by workers"}},
+		"memory": {scheduler.AgainstMemory, true, []string{"likely peak memory of a train action (MB)", "time of the job (s)"}},
+		"none":   {scheduler.AgainstCost, false, []string{"workers", "peak memory (MB)", "batch 512", "the platform&#39;s maximum, 512 MB"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, v := e, *e.WhatIf
-			v.Against, v.Cells = c.against, append([]controller.Cell(nil), v.Cells...)
+			v.Against, v.Cells = c.against, append([]scheduler.Cell(nil), v.Cells...)
 			for i := range v.Cells {
 				if !c.timed {
 					v.Cells[i].Forecast, v.Cells[i].Front = nil, false
@@ -133,7 +133,7 @@ func TestPlotsOfWhatIf(t *testing.T) {
 
 // A step of the limit that is not kept to is said.
 func TestLimitSteps(t *testing.T) {
-	in := controller.PlanInput{Platform: disdel.PlatformLimits{MinMemory: 128 * disdel.MB, MaxMemory: 512 * disdel.MB, Pool: disdel.GB}}
+	in := scheduler.PlanInput{Platform: disdel.PlatformLimits{MinMemory: 128 * disdel.MB, MaxMemory: 512 * disdel.MB, Pool: disdel.GB}}
 	step := func(estimate, limit disdel.Bytes, resources disdel.Resources) string {
 		in.Job.Resources = resources
 		return strings.Join(limitSteps(in, disdel.Plan{Parallel: 2}, disdel.ActionPlan{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: limit}, Estimate: disdel.Estimate{Total: estimate}}), "; ")
@@ -179,7 +179,7 @@ func TestSetArgumentsAreQuoted(t *testing.T) {
 
 // The whole grid can be named in one flag or in several, in any order.
 func TestGridsAreRead(t *testing.T) {
-	for in, want := range map[string]controller.Grid{
+	for in, want := range map[string]scheduler.Grid{
 		"workers=1..3":               {Workers: []int{1, 2, 3}},
 		"workers=4,1..2,batch=64,32": {Workers: []int{1, 2, 4}, Batches: []int{32, 64}},
 		"batch=8 workers=2,2":        {Workers: []int{2}, Batches: []int{8}},

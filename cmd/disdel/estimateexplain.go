@@ -7,17 +7,17 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
-	"github.com/disdel/disdel/model/plan"
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // explanation is where a job's memory goes, why its limits are what they are, and how it fits smaller ones.
 type explanation struct {
-	Plan    *disdel.Plan         `json:"withoutCeilings,omitempty"` // what is explained where the job itself cannot be planned
-	Actions []explainedAction    `json:"actions"`
-	Layers  []layerShare         `json:"layers"`  // of a train action, in the network's order
-	Largest []layerShare         `json:"largest"` // the layers that take most
-	Smaller []controller.Smaller `json:"smaller"`
+	Plan    *disdel.Plan        `json:"withoutCeilings,omitempty"` // what is explained where the job itself cannot be planned
+	Actions []explainedAction   `json:"actions"`
+	Layers  []layerShare        `json:"layers"`  // of a train action, in the network's order
+	Largest []layerShare        `json:"largest"` // the layers that take most
+	Smaller []scheduler.Smaller `json:"smaller"`
 }
 
 type explainedAction struct {
@@ -44,10 +44,10 @@ type layerShare struct {
 const largestLayers = 5
 
 // explain takes the job's plan apart, or where it has none, the one that it would have without ceilings.
-func explain(in controller.PlanInput, p *disdel.Plan) (*explanation, error) {
+func explain(in scheduler.PlanInput, p *disdel.Plan) (*explanation, error) {
 	out := &explanation{}
 	if p == nil {
-		lifted, err := controller.NewPlan(controller.Lift(in))
+		lifted, err := scheduler.NewPlan(scheduler.Lift(in))
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func explain(in controller.PlanInput, p *disdel.Plan) (*explanation, error) {
 	}
 	for _, a := range p.Actions {
 		out.Actions = append(out.Actions, explainedAction{
-			Task: a.Task, Terms: terms(in, a), Peak: controller.Peak(a.Estimate), Risk: a.Estimate.Risk, Limit: limitSteps(in, *p, a),
+			Task: a.Task, Terms: terms(in, a), Peak: scheduler.Peak(a.Estimate), Risk: a.Estimate.Risk, Limit: limitSteps(in, *p, a),
 		})
 	}
 	train, _ := p.Action(disdel.TaskTrain)
@@ -64,12 +64,12 @@ func explain(in controller.PlanInput, p *disdel.Plan) (*explanation, error) {
 	out.Largest = slices.Clone(out.Layers)
 	slices.SortStableFunc(out.Largest, func(a, b layerShare) int { return cmp.Compare(b.Share, a.Share) })
 	out.Largest = out.Largest[:min(largestLayers, len(out.Largest))]
-	out.Smaller = controller.ToFitLess(in, *p)
+	out.Smaller = scheduler.ToFitLess(in, *p)
 	return out, nil
 }
 
 // terms divides an estimate into the categories that it is made of.
-func terms(in controller.PlanInput, a disdel.ActionPlan) []memoryTerm {
+func terms(in scheduler.PlanInput, a disdel.ActionPlan) []memoryTerm {
 	e := a.Estimate
 	weights := min(e.Parameters, weightBytes(in, a))
 	out := []memoryTerm{
@@ -109,7 +109,7 @@ func share(part, whole disdel.Bytes) float64 {
 }
 
 // weightBytes is the network's own parameters as the action holds them.
-func weightBytes(in controller.PlanInput, a disdel.ActionPlan) disdel.Bytes {
+func weightBytes(in scheduler.PlanInput, a disdel.ActionPlan) disdel.Bytes {
 	n := in.Graph.Count()
 	t := in.Job.Training
 	if a.Estimate.Method != "measured" && in.Graph.Custom() == nil {
@@ -123,7 +123,7 @@ func weightBytes(in controller.PlanInput, a disdel.ActionPlan) disdel.Bytes {
 }
 
 // limitSteps tells how the limit of an action came from its estimate.
-func limitSteps(in controller.PlanInput, p disdel.Plan, a disdel.ActionPlan) []string {
+func limitSteps(in scheduler.PlanInput, p disdel.Plan, a disdel.ActionPlan) []string {
 	l, r := in.Platform, in.Job.Resources
 	whole := disdel.Bytes(a.Estimate.Total.MB()) * disdel.MB
 	out := []string{fmt.Sprintf("%v (%d bytes) are %d whole MB", a.Estimate.Total, a.Estimate.Total, whole.MB())}

@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/internal/nearest"
 	"github.com/disdel/disdel/internal/plot"
+	"github.com/disdel/disdel/scheduler"
 )
 
 var questionFlags = []cli.Flag{
@@ -20,7 +20,7 @@ var questionFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "layers", Usage: "show every layer's share"},
 	&cli.StringFlag{Name: "max-memory", Usage: "find the largest batch and the fewest workers that fit actions of `SIZE`"},
 	&cli.StringSliceFlag{Name: "what-if", Usage: "compare `GRID`: workers=1..8, batch=32,64 or both, with a comma between (repeatable)"},
-	&cli.StringFlag{Name: "against", Value: string(controller.AgainstCost), Usage: "with --what-if: hold time against `WHAT`: cost or memory"},
+	&cli.StringFlag{Name: "against", Value: string(scheduler.AgainstCost), Usage: "with --what-if: hold time against `WHAT`: cost or memory"},
 	&cli.StringFlag{Name: "plot", Usage: "with --what-if: draw it to `FILE`.svg or FILE.png"},
 }
 
@@ -28,8 +28,8 @@ var questionFlags = []cli.Flag{
 type questions struct {
 	explain, layers bool
 	maxMemory       disdel.Bytes // 0: not asked
-	grid            *controller.Grid
-	against         controller.Objective
+	grid            *scheduler.Grid
+	against         scheduler.Objective
 	plot            string
 	format          plot.Format
 }
@@ -76,8 +76,8 @@ func (r *questionReader) memory(text string) {
 }
 
 func (r *questionReader) axis(text string, set, grid bool) {
-	r.against = controller.Objective(text)
-	if r.against != controller.AgainstCost && r.against != controller.AgainstMemory {
+	r.against = scheduler.Objective(text)
+	if r.against != scheduler.AgainstCost && r.against != scheduler.AgainstMemory {
 		r.fault("against", "write cost or memory", "there is no %q to hold time against", text)
 	}
 	if set && !grid {
@@ -106,7 +106,7 @@ const gridHint = "write workers=1..8, batch=32,64,128 or both with a comma betwe
 
 // whatIf reads the values of --what-if: names with lists, of which every comma begins another number or another name.
 func (r *questionReader) whatIf(values []string) {
-	var g controller.Grid
+	var g scheduler.Grid
 	lists := map[string]*[]int{"workers": &g.Workers, "batch": &g.Batches}
 	for _, value := range values {
 		var list *[]int

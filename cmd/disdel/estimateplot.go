@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/internal/plot"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // writePlot draws the grid: time against the objective, or where no time is known, memory over workers.
@@ -28,7 +28,7 @@ func writePlot(q questions, e estimateDocument) error {
 }
 
 // lines is one line a batch, with the cells that point makes a point of.
-func (v whatIf) lines(point func(c controller.Cell) (plot.Point, bool)) []plot.Line {
+func (v whatIf) lines(point func(c scheduler.Cell) (plot.Point, bool)) []plot.Line {
 	var out []plot.Line
 	for i, c := range v.Cells {
 		if i == 0 || c.Batch != v.Cells[i-1].Batch {
@@ -49,10 +49,10 @@ func timeChart(e estimateDocument) plot.Chart {
 		Title: clean(e.Job.Metadata.Name) + ": time against " + string(v.Against) + ", points labelled by workers",
 		X:     plot.Axis{Name: "cost of the job (GB-s)"}, Y: plot.Axis{Name: "time of the job (" + u.name + ")"}, Front: "Pareto front", Own: "job file",
 	}
-	if v.Against == controller.AgainstMemory {
+	if v.Against == scheduler.AgainstMemory {
 		c.X.Name = "likely peak memory of a train action (MB)"
 	}
-	c.Lines = v.lines(func(c controller.Cell) (plot.Point, bool) {
+	c.Lines = v.lines(func(c scheduler.Cell) (plot.Point, bool) {
 		if c.Forecast == nil {
 			return plot.Point{}, false
 		}
@@ -61,7 +61,7 @@ func timeChart(e estimateDocument) plot.Chart {
 			X: plot.Span{Low: cost.Low, Likely: cost.Likely, High: cost.High}, Y: plot.Span{Low: u.value(d.Low), Likely: u.value(d.Likely), High: u.value(d.High)},
 			Label: fmt.Sprint(c.Workers), Front: c.Front, Own: c.Own,
 		}
-		if v.Against == controller.AgainstMemory {
+		if v.Against == scheduler.AgainstMemory {
 			p.X = plot.Span{Likely: inMB(c.Memory.Likely)}
 		}
 		return p, true
@@ -73,7 +73,7 @@ func memoryChart(e estimateDocument) plot.Chart {
 	c := plot.Chart{Title: clean(e.Job.Metadata.Name) + ": memory of a train action", X: plot.Axis{Name: "workers", Whole: true}, Y: plot.Axis{Name: "peak memory (MB)"}, Own: "job file"}
 	mb := inMB
 	var most disdel.Bytes
-	c.Lines = e.WhatIf.lines(func(c controller.Cell) (plot.Point, bool) {
+	c.Lines = e.WhatIf.lines(func(c scheduler.Cell) (plot.Point, bool) {
 		m := c.Memory
 		most = max(most, m.Likely, m.High)
 		return plot.Point{X: plot.Span{Likely: float64(c.Workers)}, Y: plot.Span{Low: mb(m.Low), Likely: mb(m.Likely), High: mb(m.High)}, Own: c.Own}, m.Likely > 0

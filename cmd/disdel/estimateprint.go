@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // textWidth is what fits every terminal.
@@ -82,7 +82,7 @@ func printEstimate(w io.Writer, e estimateDocument) {
 
 // printPeak writes the interval of a train action's peak, and what is behind it.
 func printPeak(w io.Writer, e disdel.Estimate) {
-	peak := controller.Peak(e)
+	peak := scheduler.Peak(e)
 	text := fmt.Sprintf("likely %v, interval -", peak.Likely)
 	if peak.High > 0 {
 		text = fmt.Sprintf("likely %v, in nine of ten cases %v to %v", peak.Likely, peak.Low, peak.High)

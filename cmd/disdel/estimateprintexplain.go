@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/scheduler"
 )
 
 func printExplanation(w io.Writer, e estimateDocument) {
@@ -123,7 +123,7 @@ func printSmaller(w io.Writer, e estimateDocument) {
 	}
 }
 
-func changeText(c controller.Change) string {
+func changeText(c scheduler.Change) string {
 	if len(c.Set) == 0 {
 		return "nothing has to change"
 	}
@@ -139,7 +139,7 @@ func forecastText(f *disdel.Forecast) string {
 }
 
 // printFit writes what of a job fits the memory that was asked for, and the plan of the largest batch.
-func printFit(w io.Writer, f controller.Fit, job disdel.Job, name string) {
+func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 	fmt.Fprintf(w, "\nat most %d MB an action\n", f.Limit.MB())
 	if !f.Fits() {
 		paragraph(w, "", "nothing fits: %s takes %d MB even with one row a batch; with the job's %[4]d rows the least is %[3]d MB", f.LeastTask, f.Least.MB(), f.LeastGiven.MB(), job.Training.BatchSize)
@@ -147,7 +147,7 @@ func printFit(w io.Writer, f controller.Fit, job disdel.Job, name string) {
 	}
 	points := []struct {
 		what string
-		p    *controller.FitPoint
+		p    *scheduler.FitPoint
 	}{
 		{"batch as given, fewest workers", f.Given}, {"largest batch, workers as planned", f.Same}, {"largest batch, fewest workers for it", f.Largest},
 	}

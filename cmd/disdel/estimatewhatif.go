@@ -9,20 +9,20 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // whatIf is the job at every point of a grid.
 type whatIf struct {
-	Against controller.Objective `json:"against"`      // what the Pareto front holds time against
-	Ceiling disdel.Bytes         `json:"ceilingBytes"` // the most that an action may be given
-	Whose   string               `json:"whose"`        // who set it
-	Cells   []controller.Cell    `json:"cells"`
+	Against scheduler.Objective `json:"against"`      // what the Pareto front holds time against
+	Ceiling disdel.Bytes        `json:"ceilingBytes"` // the most that an action may be given
+	Whose   string              `json:"whose"`        // who set it
+	Cells   []scheduler.Cell    `json:"cells"`
 }
 
 // timed tells whether any cell has a forecast.
 func (v whatIf) timed() bool {
-	return slices.ContainsFunc(v.Cells, func(c controller.Cell) bool { return c.Forecast != nil })
+	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.Forecast != nil })
 }
 
 // note is why times are less certain than usual, "" where they are not.
@@ -101,7 +101,7 @@ func printWhatIf(w io.Writer, v whatIf, name string) {
 }
 
 // row is the cells of a line. One that cannot be planned ends in its note.
-func row(c controller.Cell, u unit) []string {
+func row(c scheduler.Cell, u unit) []string {
 	out := []string{fmt.Sprint(c.Workers), fmt.Sprint(c.Batch), megabytes(c.Memory)}
 	if c.Limit == 0 {
 		return append(out, strings.TrimPrefix(c.Note, "train ")+mark(c, "; "))
@@ -116,7 +116,7 @@ func row(c controller.Cell, u unit) []string {
 }
 
 // mark tells what is special about a cell.
-func mark(c controller.Cell, before string) string {
+func mark(c scheduler.Cell, before string) string {
 	var out []string
 	if c.Own {
 		out = append(out, "<- in file")

@@ -10,11 +10,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/scheduler"
 )
 
 func inferCommand(u *ui) *cli.Command {
@@ -157,7 +157,7 @@ func inferWith(ctx context.Context, s *stack, m modelstore.Model, g *model.Graph
 		return &disdel.Error{Kind: disdel.OverLimit, Op: "infer", Msg: fmt.Sprintf("an infer action needs %v, and the platform allows %v", estimate.Total, limits.MaxMemory)}
 	}
 	id := newJobID()
-	pkg := controller.Package(id)
+	pkg := scheduler.Package(id)
 	plan := disdel.ActionPlan{Task: disdel.TaskInfer, Name: disdel.ActionName(pkg + "/infer"), Estimate: estimate, Limits: disdel.Limits{Memory: memory, Timeout: limits.MaxTimeout}}
 	if err := e.Prepare(ctx, pkg, []disdel.ActionPlan{plan}); err != nil {
 		return err

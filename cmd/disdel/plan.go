@@ -9,9 +9,9 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
-	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/scheduler"
 )
 
 var probeFlag = &cli.BoolFlag{Name: "probe", Usage: "where no earlier job tells how long it takes, train for two seconds to find out"}
@@ -26,7 +26,7 @@ type planned struct {
 const pastRecords = 200
 
 // planInput is what a resolved job's plan is made of on the platform at hand.
-func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.Resolved) (in controller.PlanInput, err error) {
+func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.Resolved) (in scheduler.PlanInput, err error) {
 	limits, err := j.limits(ctx)
 	if err != nil {
 		return in, err
@@ -49,16 +49,16 @@ func (j *jobStack) planInput(ctx context.Context, id disdel.JobID, r controller.
 	by, err := j.estimator(r.Job, past)
 	processors := j.processors(past)
 	unknown, _ := j.unknown(processors)
-	return controller.PlanInput{
+	return scheduler.PlanInput{
 		ID: id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: similar, Past: past,
-		Timeouts: executor.Timing, Estimator: by, Processors: processors, Unknown: unknown,
+		Estimator: by, Processors: processors, Unknown: unknown,
 		Threads: func(parallel int) int { return threads(processors, parallel) },
 	}, err
 }
 
 // planned makes the plan of a resolved job, and all that a controller needs to run it.
-func (j *jobStack) planned(r controller.Resolved, in controller.PlanInput) (planned, error) {
-	p, err := controller.NewPlan(in)
+func (j *jobStack) planned(r controller.Resolved, in scheduler.PlanInput) (planned, error) {
+	p, err := scheduler.NewPlan(in)
 	if err != nil {
 		return planned{}, err
 	}
@@ -68,13 +68,13 @@ func (j *jobStack) planned(r controller.Resolved, in controller.PlanInput) (plan
 		Models: j.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, in.ID),
 		Replan: func(job disdel.Job) (disdel.Plan, error) {
 			in.Job = job
-			return controller.NewPlan(in)
+			return scheduler.NewPlan(in)
 		},
 	}}, nil
 }
 
 // input is planInput after a look at how fast the job trains, if the user allows one and no earlier job tells.
-func (j *jobStack) input(ctx context.Context, u *ui, c *controller.Controller, id disdel.JobID, r controller.Resolved) (controller.PlanInput, error) {
+func (j *jobStack) input(ctx context.Context, u *ui, c *controller.Controller, id disdel.JobID, r controller.Resolved) (scheduler.PlanInput, error) {
 	in, err := j.planInput(ctx, id, r)
 	if err != nil {
 		return in, err

@@ -72,7 +72,7 @@ func (u *usedBy) add(a *disdel.Activation) {
 	if a.Cold {
 		u.cold++
 	}
-	if u.outcome = a.Outcome; controller.Failed(a.Outcome) {
+	if u.outcome = a.Outcome; a.Outcome.Failed() {
 		u.failed++
 	}
 }

@@ -142,7 +142,7 @@ func TestAnActionKilledForMemoryIsTriedAgainWithMore(t *testing.T) {
 		t.Errorf("stderr does not say %q:\n%s", line, errs)
 	}
 	report, _, _ := d.run("report", "@last")
-	for _, want := range []string{"memory " + r.Adjustments[0].From + " -> " + r.Adjustments[0].To + " after out", "attempt failed, which took"} {
+	for _, want := range []string{fmt.Sprintf("memory %v -> %v after out", r.Adjustments[0].From, r.Adjustments[0].To), "attempt failed, which took"} {
 		if r.Losses.Attempts > 1 {
 			want = strings.ReplaceAll(want, "attempt failed", "attempts failed")
 		}

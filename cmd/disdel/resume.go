@@ -9,6 +9,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/scheduler"
 )
 
 func resumeCommand(u *ui) *cli.Command {
@@ -125,7 +126,7 @@ func (j *jobStack) goOn(ctx context.Context, u *ui, spec *controller.Spec, rec d
 	spec.Resumes = rec.Resumes + 1
 	for i := range spec.Plan.Actions {
 		a := &spec.Plan.Actions[i]
-		least := controller.CameTo(&rec, a.Task)
+		least := scheduler.CameTo(&rec, a.Task)
 		if spec.Job.Resources.Memory == 0 || a.Task != disdel.TaskTrain {
 			a.Limits.Memory = min(max(a.Limits.Memory, least.Memory), spec.Plan.Platform.MaxMemory)
 		}

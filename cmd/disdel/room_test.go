@@ -12,8 +12,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // What a job needs of the store follows from its network and from what its workers keep.
@@ -41,7 +41,7 @@ func TestStoreNeed(t *testing.T) {
 	} {
 		var job disdel.Job
 		job.Training.Optimizer, job.Distribution.Aggregation = adam, c.a
-		if diff := cmp.Diff(c.want, storeNeed(job, disdel.Plan{Workers: 4, Levels: controller.Tree(4, 2)}, g)); diff != "" {
+		if diff := cmp.Diff(c.want, storeNeed(job, disdel.Plan{Workers: 4, Levels: scheduler.Tree(4, 2)}, g)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

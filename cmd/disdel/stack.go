@@ -299,7 +299,6 @@ func (s *stack) controller(ctx context.Context, observe func(controller.Notice))
 	}
 	return controller.New(controller.Config{
 		Invoker: j.invoker, Recorder: j.records, Board: j.board, Shelf: &shelf{stack: s, store: j.shelf, data: j.data}, Log: s.log, Observe: observe,
-		Remaining: executor.Remaining,
 	}), j, nil
 }
 

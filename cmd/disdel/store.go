@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -88,15 +87,12 @@ const beatsWait = 2 * time.Second
 // beatsOn looks for heartbeats on the board that a job's actions share. It has the last one of each action.
 func beatsOn(board *aggregator.Store) heartbeats {
 	return func(ctx context.Context, inv disdel.Invocation) (out []disdel.Progress) {
-		var of struct {
-			Job disdel.JobID `json:"job"` // as every request has it
-		}
-		if json.Unmarshal(inv.Params, &of) != nil || of.Job == "" {
+		if inv.Job == "" {
 			return nil
 		}
 		ctx, stop := context.WithTimeout(ctx, beatsWait)
 		defer stop()
-		all, err := board.Progress(ctx, of.Job)
+		all, err := board.Progress(ctx, inv.Job)
 		if err != nil {
 			return nil
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/disdel/disdel/runtime/engine/kernel"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
 // What `make build` stamps into the program.

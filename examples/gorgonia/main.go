@@ -14,17 +14,17 @@ import (
 
 	"github.com/disdel/disdel/actions/custom"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/expr"
+	"github.com/disdel/disdel/runtime/engine/gorgonia"
 )
 
 func main() {
-	os.Exit(custom.Main(expr.Network{Name: "digits-gorgonia", Sample: []int{1, 8, 8}, Classes: 10, Build: build}))
+	os.Exit(custom.Main(gorgonia.Network{Name: "digits-gorgonia", Sample: []int{1, 8, 8}, Classes: 10, Build: build}))
 }
 
 const filters = 12
 
 // build makes the graph for a number of rows. Must panics, and disdel reports it, where gorgonia refuses a shape.
-func build(o *expr.Ops) (*expr.Program, error) {
+func build(o *gorgonia.Ops) (*gorgonia.Program, error) {
 	g := G.NewGraph()
 	x := G.NewTensor(g, tensor.Float32, 4, G.WithName("x"), G.WithShape(o.Rows(), 1, 8, 8))
 	y := G.NewMatrix(g, tensor.Float32, G.WithName("y"), G.WithShape(o.Rows(), 10)) // 1 at the label
@@ -44,7 +44,7 @@ func build(o *expr.Ops) (*expr.Program, error) {
 	logits := G.Must(G.BroadcastAdd(G.Must(G.Mul(flat, weight)), shift, nil, []byte{0}))
 	logs := G.Must(G.LogSoftMax(logits))
 	loss := G.Must(G.Mul(G.Must(G.Sum(G.Must(G.HadamardProd(logs, y)))), G.NewConstant(-1/float32(o.Rows()))))
-	return &expr.Program{
+	return &gorgonia.Program{
 		Graph: g, Input: x, Target: y, Output: G.Must(G.Exp(logs)), Loss: loss, Params: G.Nodes{kernel, bias, weight, shift},
 	}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/limits"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // Advice is what lets a failed job pass.
@@ -123,8 +123,8 @@ func (w *worker) change() Advice {
 	case disdel.OutcomeThrottled:
 		return again("the quota counts by the minute: the same job passes once it is free")
 	case disdel.OutcomeStartFailure:
-		if f := w.a.Failure; f != nil && f.Code == disdel.CodeInitTimeout && w.a.Limits.Timeout < limits.LeastTime {
-			return with(fmt.Sprintf("a container may take longer to start than %v", w.a.Limits.Timeout), set("resources.timeout", time.Duration(limits.LeastTime)))
+		if f := w.a.Failure; f != nil && f.Code == disdel.CodeInitTimeout && w.a.Limits.Timeout < scheduler.LeastTime {
+			return with(fmt.Sprintf("a container may take longer to start than %v", w.a.Limits.Timeout), set("resources.timeout", time.Duration(scheduler.LeastTime)))
 		}
 		if k := kindOf(w.a); k == disdel.Invalid || k == disdel.OverLimit || k == disdel.NotFound {
 			return none("no field of a job helps%s", colon(hintOf(w.a)))

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/limits"
+	"github.com/disdel/disdel/scheduler"
 )
 
 const (
@@ -44,7 +44,7 @@ func (w *worker) moreMemory() Advice {
 		return w.besideTraining()
 	}
 	limit := w.a.Limits.Memory
-	need, why := limits.EnoughMemory(*w.a, w.record.Job.Reliability.Retries)
+	need, why := scheduler.EnoughMemory(*w.a, w.record.Job.Reliability.Retries)
 	sum := fmt.Sprintf("%v was too little, and %d MB should do: %s", limit, need.MB(), why)
 	most, whose := Ceiling(w.record)
 	switch {
@@ -105,7 +105,7 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 // from what this one had come to.
 func (w *worker) besideTraining() Advice {
 	task, limit := w.a.Task, w.a.Limits.Memory
-	need, why := limits.EnoughMemory(*w.a, w.record.Job.Reliability.Retries)
+	need, why := scheduler.EnoughMemory(*w.a, w.record.Job.Reliability.Retries)
 	most, whose := Ceiling(w.record)
 	sum := fmt.Sprintf("%v was too little for the %s action", limit, task)
 	switch {

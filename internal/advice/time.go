@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/limits"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // headroom is what a measured time or cost of the whole job is raised by.
@@ -16,7 +16,7 @@ const headroom = 1.25
 // moreTime gives the time that the measured progress leads to; above the platform's maximum it divides the work.
 func (w *worker) moreTime() Advice {
 	r := w.record
-	need, why := limits.EnoughTime(w.placed(), r.Job.Reliability.Retries)
+	need, why := scheduler.EnoughTime(w.placed(), r.Job.Reliability.Retries)
 	most := r.Plan.Platform.MaxTimeout
 	if most == 0 || need <= most {
 		sets := []string{set("resources.timeout", time.Duration(need))}
@@ -26,7 +26,8 @@ func (w *worker) moreTime() Advice {
 		return with(fmt.Sprintf("%v should do: %s", time.Duration(need), why), sets...)
 	}
 	over := fmt.Sprintf("%v should do: %s; the platform's maximum is %v", time.Duration(need), why, time.Duration(most))
-	done, _ := limits.Done(w.placed())
+	placed := w.placed()
+	done, _ := placed.Done()
 	if limit := w.a.Limits.Timeout; limit > 0 && float64(most) >= 1.5*float64(limit) && need <= 2*most && done == 0 {
 		return with(over, set("resources.timeout", time.Duration(most)))
 	}
@@ -36,7 +37,7 @@ func (w *worker) moreTime() Advice {
 	if n := disdel.Millis(r.Plan.Epochs); n > 1 && need/n <= most {
 		sets := []string{set("distribution.sync", disdel.SyncEpoch)}
 		if r.Job.Resources.Timeout > 0 {
-			sets = append(sets, set("resources.timeout", time.Duration(min(most, limits.Readable(need/n)))))
+			sets = append(sets, set("resources.timeout", time.Duration(min(most, (need/n).Readable()))))
 		}
 		return with(over+"; a round of one epoch instead of "+strconv.Itoa(int(n))+" fits", sets...)
 	}
@@ -54,11 +55,11 @@ func (w *worker) moreTime() Advice {
 func (w *worker) placed() disdel.Activation {
 	a, p := *w.a, w.record.Plan
 	switch {
-	case a.Stretch != nil || a.Task != disdel.TaskTrain:
+	case a.Span != nil || a.Task != disdel.TaskTrain:
 	case p.Batches > 0:
 		a.Beats = nil // which share of the round they are at, they do not tell
 	default:
-		a.Stretch = &disdel.Stretch{Epoch: a.Round * p.Epochs, Epochs: p.Epochs}
+		a.Span = &disdel.Span{Epoch: a.Round * p.Epochs, Epochs: p.Epochs}
 	}
 	return a
 }
@@ -77,14 +78,14 @@ func (w *worker) moreDeadline() Advice {
 	done, all := len(r.Rounds), r.Plan.Rounds
 	need, why := 2*have, fmt.Sprintf("no round was finished; twice the deadline is %v", 2*have)
 	if f := r.Plan.Forecast; f != nil && time.Duration(f.Duration.High) > need {
-		need = time.Duration(limits.Readable(f.Duration.High))
-		why = fmt.Sprintf("no round was finished; the job was expected to take up to %v", limits.Readable(f.Duration.High))
+		need = time.Duration(f.Duration.High.Readable())
+		why = fmt.Sprintf("no round was finished; the job was expected to take up to %v", f.Duration.High.Readable())
 	}
 	if done > 0 && all > done {
 		whole := time.Duration(float64(took) * float64(all) / float64(done))
-		need = time.Duration(limits.Readable(disdel.Millis(headroom * float64(whole))))
+		need = time.Duration(disdel.Millis(headroom * float64(whole)).Readable())
 		why = fmt.Sprintf("%d of %d rounds took %v, so all take %v; with a quarter to spare that is %v",
-			done, all, limits.Span(disdel.Millis(took)), limits.Span(disdel.Millis(whole)), need)
+			done, all, disdel.Millis(took).Text(), disdel.Millis(whole).Text(), need)
 	}
 	return with(why, set("reliability.deadline", max(need, have+time.Second)))
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/advice"
-	"github.com/disdel/disdel/internal/limits"
 )
 
 // Failure is why a job did not succeed, and what says so.
@@ -152,4 +151,4 @@ func message(list ...*disdel.Error) string {
 	return "the record does not say why"
 }
 
-func span(m disdel.Millis) string { return limits.Span(m) }
+func span(m disdel.Millis) string { return m.Text() }

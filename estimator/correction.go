@@ -1,0 +1,122 @@
+package estimator
+
+import (
+	"math"
+
+	"github.com/disdel/disdel"
+)
+
+// correction is how far sums of parts were from what whole jobs took, and how uncertain the next one is.
+type correction struct {
+	factor   float64 // the likely duration over the sum
+	width    float64 // the likely duration times and over this is the interval
+	jobs     int     // whole jobs behind it
+	measured bool    // of just the plan's shape, some of them
+}
+
+// How sure the correction is, in units of a job of just the plan's shape.
+const (
+	ownWeight    = 20.0 // of such a job, beside one of half the workers or of twice the time
+	noCorrection = 0.3  // of the sum as it is
+	fadedAfter   = 12.0 // jobs until one counts half: the machine of today is rather like yesterday's
+)
+
+// What adds to the spread of the logarithm, beside what was measured.
+const (
+	leastJitter  = 0.08 // s: what a job's processes wait for whatever the work is
+	busyDoubt    = 0.15 // of what other programs make of it: they may end, and more may come
+	strangeDoubt = 0.05 // for each doubling of the nearest earlier job's time
+)
+
+// correction compares every whole job of the pool with the sum that the pool makes of its own plan. Nearer jobs count more:
+// by workers, batch, threads, length, and other programs' load (Shepard's weights, so that shapes between two measured ones
+// lie between them). The spread is a Student's t blend of the group's prior with what was measured.
+func (w *pool) correction(in TimingInput, sum float64) correction {
+	c := correction{factor: 1}
+	var logs, weights []float64
+	nearest := math.Inf(1)
+	for i, r := range w.jobs {
+		own, ok := asPlanned(in, r)
+		if !ok || !w.same {
+			continue
+		}
+		expected := w.sum(own, r.Plan.Legs).total()
+		if expected <= 0 || sum <= 0 {
+			continue
+		}
+		length := math.Abs(math.Log2(expected / sum))
+		shape := farOff(in, own)
+		load := math.Abs(math.Log2(slowdown(in.Plan, disdel.TaskTrain) / slowdown(r.Plan, disdel.TaskTrain)))
+		d := shape + length/4 + load
+		logs = append(logs, math.Log(r.Phases.Total.Seconds()/expected))
+		weights = append(weights, math.Exp2(-float64(i)/fadedAfter)/(1/ownWeight+d*d))
+		nearest = min(nearest, length)
+		c.measured = c.measured || shape == 0
+	}
+	c.jobs = len(logs)
+	mean, variance, count := weighed(logs, weights)
+	c.factor = math.Exp(mean)
+	sigma := math.Sqrt((priorWeight*w.group.prior*w.group.prior + count*variance) / (priorWeight + count))
+	doubts := []float64{leastJitter / max(sum*c.factor, leastDuration), busyDoubt * math.Log(slowdown(in.Plan, disdel.TaskTrain))}
+	if c.jobs > 0 {
+		doubts = append(doubts, strangeDoubt*nearest)
+	}
+	for _, doubt := range doubts {
+		sigma = math.Hypot(sigma, doubt)
+	}
+	count = max(1, count)
+	c.width = min(mostFactor, math.Exp(student(oneInTwenty, priorWeight+count-1)*sigma*math.Sqrt(1+1/count)))
+	return c
+}
+
+// weighed is the mean of logarithms, drawn towards none by the sum as it is, their variance, and how many equal ones they are
+// worth (Kish's effective sample size).
+func weighed(logs, weights []float64) (mean, variance, count float64) {
+	var sum, squares, total float64
+	for i, l := range logs {
+		sum += weights[i]
+		squares += weights[i] * weights[i]
+		total += weights[i] * l
+	}
+	if sum == 0 {
+		return 0, 0, 0
+	}
+	mean, count = total/sum, sum*sum/squares
+	for i, l := range logs {
+		variance += weights[i] * (l - mean) * (l - mean) / sum
+	}
+	if count > 1 {
+		variance *= count / (count - 1)
+	}
+	return mean * sum / (sum + noCorrection), variance, count
+}
+
+// asPlanned is what a forecast of an earlier job would have been made of, as far as it ran; false where its duration is not
+// that of one run of all its rounds.
+func asPlanned(in TimingInput, r *disdel.Record) (TimingInput, bool) {
+	if r.Status != disdel.StatusSucceeded || r.Phases.Total <= 0 || r.Resumes > 0 || len(r.Rounds) == 0 || r.Plan.Rounds == 0 {
+		return in, false
+	}
+	own := TimingInput{Plan: r.Plan, Job: r.Job, Data: r.Data, Work: in.Work}
+	if ran := len(r.Rounds); ran < r.Plan.Rounds { // stopped early
+		own.Job.Training.Epochs = max(1, r.Job.Training.Epochs*ran/r.Plan.Rounds)
+		own.Plan.Rounds = ran
+	}
+	return own, true
+}
+
+// farOff is how many doublings lie between two jobs' shapes; 0: the same shape.
+func farOff(a, b TimingInput) (d float64) {
+	apart := func(x, y int) float64 {
+		if x <= 0 || y <= 0 {
+			return 0
+		}
+		return math.Abs(math.Log2(float64(x) / float64(y)))
+	}
+	d = apart(a.Plan.Workers, b.Plan.Workers) + apart(a.Job.Training.BatchSize, b.Job.Training.BatchSize) +
+		apart(a.Plan.Threads, b.Plan.Threads)
+	if memory := apart(int(memoryOf(a.Plan).MB()), int(memoryOf(b.Plan).MB())); memory > math.Log2(1.25) {
+		d += memory / 2
+	}
+	return d
+}

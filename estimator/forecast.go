@@ -1,0 +1,157 @@
+package estimator
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/disdel/disdel"
+)
+
+// forecast is the whole job: the parts that its plan adds up to, corrected by how far the same sum was from what earlier
+// jobs of this network and data took. One case in ten lies outside the interval.
+func (t *timer) forecast() {
+	p := t.in.Plan
+	pool := t.pool()
+	whole := pool.sum(t.in, t.out.Legs)
+	t.because("forecast: train actions in %s: starts %v, compute %v; aggregation %v, evaluation %v, between %v",
+		plural(int(whole.waves), "wave"), round(whole.started), round(whole.rows), round(whole.aggregate),
+		round(whole.evaluate), round(whole.between))
+	c := pool.correction(t.in, whole.total())
+	seconds := whole.total() * c.factor
+	if c.jobs > 0 {
+		t.because("forecast: x %.2f by what %s took", c.factor, plural(c.jobs, "earlier job"))
+	}
+	if least := t.quota(float64(max(1, p.Rounds)) * float64(max(1, t.out.Legs))); least > seconds {
+		t.because("forecast: the platform's %d invocations a minute make it %v", p.Platform.PerMinute, round(least))
+		seconds = least
+	}
+	held := Held(p)
+	low, high := seconds/c.width, seconds*c.width
+	if stop := t.in.Job.Training.EarlyStop; stop != nil {
+		low /= float64(max(1, p.Rounds))
+		t.because("forecast: with all epochs; training may stop before")
+	}
+	t.out.Forecast = &disdel.Forecast{
+		Duration: disdel.Interval[disdel.Millis]{Low: millisOf(low), Likely: millisOf(seconds), High: millisOf(high)},
+		Cost:     disdel.Interval[float64]{Low: low * held, Likely: seconds * held, High: high * held},
+		Source:   t.all[disdel.TaskTrain].group.source, Samples: t.all[disdel.TaskTrain].whole.samples,
+		Jobs: c.jobs, Measured: c.measured, Note: busyNote(p.Platform),
+	}
+}
+
+// busyNote says that other programs use the machine, "" where they do not.
+func busyNote(p disdel.PlatformLimits) string {
+	if p.Processors == 0 || p.Busy < 1 {
+		return ""
+	}
+	return fmt.Sprintf("the machine is busy: %.0f threads of other programs want its %s; times are less certain than usual",
+		p.Busy, plural(p.Processors, "processor"))
+}
+
+// quota is the least time that the platform's invocations a minute allow for all of them, s.
+func (t *timer) quota(trained float64) float64 {
+	p := t.in.Plan
+	if p.Platform.PerMinute <= 0 {
+		return 0
+	}
+	n := trained * float64(p.Workers)
+	for _, l := range p.Levels {
+		n += float64(max(1, p.Rounds) * len(l.Clusters))
+	}
+	return 60 * math.Floor(math.Max(0, n-1)/float64(p.Platform.PerMinute))
+}
+
+// Held is the memory that DiSDeL's Eq. 6 sums for a plan, in GB: every train and aggregation action once.
+func Held(p disdel.Plan) float64 {
+	var sum disdel.Bytes
+	for _, a := range p.Actions {
+		n := 0
+		switch a.Task {
+		case disdel.TaskTrain:
+			n = p.Workers
+		case disdel.TaskAggregate:
+			for _, l := range p.Levels {
+				n += len(l.Clusters)
+			}
+		}
+		sum += disdel.Bytes(n) * a.Limits.Memory
+	}
+	return sum.Gigabytes()
+}
+
+// historyWeight is how many of the job's own rounds the forecast that it started with counts for, by source: what was
+// measured on other jobs weighs less.
+var historyWeight = map[string]float64{"history": 2, "similar jobs": 0.5, "probe": 1}
+
+// Remaining forecasts what is left of a running job from its own rounds so far, blended with the forecast of its plan. elapsed
+// is the time since it was submitted. Before the first round has ended it is the plan's forecast less what has passed; nil
+// where nothing is known. It is pure.
+func Remaining(plan disdel.Plan, rounds []disdel.Round, done []disdel.Activation, elapsed disdel.Millis) *disdel.Forecast {
+	left := plan.Rounds - len(rounds)
+	if len(rounds) == 0 {
+		return beforeFirst(plan.Forecast, elapsed)
+	}
+	var own []measured
+	spent := 0.0
+	for i, r := range rounds {
+		spent += r.Duration.Seconds()
+		if i > 0 || len(rounds) < 3 { // the first starts cold; once there are others, it tells nothing of what is left
+			own = append(own, measured{"this job", r.Duration.Seconds()})
+		}
+	}
+	s := spreadOf(own, timeGroups[0].prior)
+	each, weight := s.likely, float64(len(own))
+	if f := plan.Forecast; f != nil && plan.Rounds > 0 {
+		w := historyWeight[f.Source]
+		planned := f.Duration.Likely.Seconds() / float64(plan.Rounds)
+		each = (weight*each + w*planned) / (weight + w)
+	}
+	since := min(max(0, elapsed.Seconds()-spent), 0.9*each)
+	if left <= 0 {
+		left, since = 0, 0
+	}
+	likely := max(0, float64(left)*each-since)
+	// Rounds of one job share their machine: their mean is the better known the more of them were measured, and what single
+	// rounds are off by evens out over those that are left.
+	sigma := s.sigma * math.Sqrt(1/weight+1/math.Max(1, float64(left)))
+	width := math.Exp(student(oneInTwenty, priorWeight+weight-1) * sigma)
+	held := max(Held(plan), heldBy(done))
+	return &disdel.Forecast{
+		Duration: disdel.Interval[disdel.Millis]{Low: millisOf(likely / width), Likely: millisOf(likely), High: millisOf(likely * width)},
+		Cost:     disdel.Interval[float64]{Low: likely / width * held, Likely: likely * held, High: likely * width * held},
+		Source:   "this job", Samples: len(done),
+	}
+}
+
+// beforeFirst is the plan's forecast less the time that has passed.
+func beforeFirst(f *disdel.Forecast, elapsed disdel.Millis) *disdel.Forecast {
+	if f == nil {
+		return nil
+	}
+	out := *f
+	for _, v := range []struct {
+		time *disdel.Millis
+		cost *float64
+	}{{&out.Duration.Low, &out.Cost.Low}, {&out.Duration.Likely, &out.Cost.Likely}, {&out.Duration.High, &out.Cost.High}} {
+		was := *v.time
+		*v.time = max(0, was-elapsed)
+		if was > 0 {
+			*v.cost *= float64(*v.time) / float64(was)
+		}
+	}
+	return &out
+}
+
+// heldBy is Eq. 6's memory as the activations so far had it: limits may have been raised since the plan was made.
+func heldBy(done []disdel.Activation) float64 {
+	held, sum := map[disdel.Slot]disdel.Bytes{}, disdel.Bytes(0)
+	for _, a := range done {
+		if a.Task == disdel.TaskEvaluate {
+			continue
+		}
+		s := a.Slot()
+		sum += max(0, a.Limits.Memory-held[s])
+		held[s] = max(held[s], a.Limits.Memory)
+	}
+	return sum.Gigabytes()
+}

@@ -1,0 +1,168 @@
+package gorgonia
+
+import (
+	"math"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/native"
+)
+
+// compare trains both backends on the same batches, one of them short, and compares losses, weights and outputs.
+func compare(t *testing.T, g *model.Graph, cfg native.Config, bound float64) {
+	t.Helper()
+	cfg.Batch, cfg.Training = 5, true
+	oracle := make1(t, g, cfg)
+	e, err := native.New(g, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	start := positiveStatistics(spread(oracle.Weights()))
+	for _, set := range []func(disdel.Weights) error{oracle.SetWeights, e.SetWeights} {
+		if err := set(start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for step, rows := range []int{5, 5, 3, 1, 4} {
+		x, y := batch(g, rows, g.Output().Len(), uint64(step))
+		want, err := oracle.Step(x, y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.Step(x, y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(got-want) > bound*(1+want) {
+			t.Fatalf("step %d: the engine's loss is %v, gorgonia's %v", step, got, want)
+		}
+	}
+	for i, w := range oracle.Weights() {
+		closeTo(t, w.Name, e.Weights()[i].Data, w.Data, bound)
+	}
+	x, y := batch(g, 4, g.Output().Len(), 99)
+	want, err := oracle.Predict(x, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Predict(x, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeTo(t, "prediction", got, want, bound)
+	a, n, err := oracle.Evaluate(x, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, m, err := e.Evaluate(x, y)
+	if err != nil || math.Abs(a-b) > bound*(1+a) || n != m {
+		t.Errorf("evaluation: the engine says %v and %d right, gorgonia %v and %d; %v", b, m, a, n, err)
+	}
+}
+
+// The engine and gorgonia train every layer alike.
+func TestTheEngineAgreesOnEveryLayer(t *testing.T) {
+	for name, layer := range odd {
+		if name == "batch norm of vectors" {
+			continue // its batch of one row has no variance; see below
+		}
+		t.Run(name, func(t *testing.T) {
+			compare(t, oddGraph(t, layer, model.OpSoftmax), native.Config{Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.02}}}, 2e-3)
+		})
+	}
+}
+
+func TestTheEngineAgreesOnEveryLossAndOptimizer(t *testing.T) {
+	for name, o := range map[string]disdel.Optimizer{
+		"sgd":      {SGD: &disdel.SGD{LearningRate: 0.05, WeightDecay: 0.1}},
+		"momentum": {SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9}},
+		"nesterov": {SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9, Nesterov: true, WeightDecay: 0.01}},
+		"adam":     {Adam: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1, Epsilon: 1e-3}},
+		"adamw":    {AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1, Beta1: 0.8, Beta2: 0.99, Epsilon: 1e-3}},
+	} {
+		for _, c := range []struct {
+			loss string
+			last model.Op
+		}{{"crossEntropy", model.OpSoftmax}, {"crossEntropy", model.OpUnknown}, {"binaryCrossEntropy", model.OpSigmoid}, {"mse", model.OpUnknown}, {"mse", model.OpSoftmax}} {
+			for _, clip := range []float64{0, 0.1} {
+				t.Run(name+" "+c.loss, func(t *testing.T) {
+					compare(t, oddGraph(t, odd["tanh"], c.last), native.Config{Optimizer: o, Loss: c.loss, ClipNorm: clip}, 1e-3)
+				})
+			}
+		}
+	}
+}
+
+// Optimisers' states go from one backend to the other.
+func TestOptimizerStatesAreTheEngines(t *testing.T) {
+	g := oddGraph(t, odd["conv"], model.OpSoftmax)
+	cfg := native.Config{Batch: 5, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Training: true}
+	from, to := make1(t, g, cfg), make1(t, g, cfg)
+	e, err := native.New(g, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	x, y := batch(g, 5, 3, 1)
+	if _, err := from.Step(x, y); err != nil {
+		t.Fatal(err)
+	}
+	state := from.OptimizerState()
+	if err := e.SetOptimizerState(state); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.SetOptimizerState(e.OptimizerState()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, state, to.OptimizerState())
+	if err := to.SetWeights(from.Weights()); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []*Engine{from, to} {
+		if _, err := e.Step(x, y); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, from.Weights(), to.Weights())
+	if err := to.SetOptimizerState(state[1:]); disdel.KindOf(err) != disdel.Corrupt {
+		t.Errorf("got %v, want Corrupt", err)
+	}
+}
+
+// Networks of the zoo, small, train alike: branches, shortcuts and depthwise layers together.
+func TestTheEngineAgreesOnNetworks(t *testing.T) {
+	for name, input := range map[string][]int{"lenet5": {1, 28, 28}, "resnet20-cifar": {3, 8, 8}, "resnet20-cifar-b": {3, 8, 8}} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() {
+				t.Skip("takes seconds")
+			}
+			g, err := model.Build(disdel.Network{Name: name, Input: input, Classes: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := native.Config{Batch: 4, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01}}, Training: true}
+			oracle := make1(t, g, cfg)
+			e, err := native.New(g, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			if err := e.SetWeights(oracle.Weights()); err != nil {
+				t.Fatal(err)
+			}
+			x, y := batch(g, 4, 4, 3)
+			for step := range 3 {
+				want, err := oracle.Step(x, y)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := e.Step(x, y)
+				if err != nil || math.Abs(got-want) > 5e-3*(1+want) {
+					t.Fatalf("step %d: the engine's loss is %v, gorgonia's %v; %v", step, got, want, err)
+				}
+			}
+		})
+	}
+}

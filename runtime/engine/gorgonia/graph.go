@@ -1,0 +1,197 @@
+package gorgonia
+
+import (
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// compiler turns a model graph into a Program, with gorgonia's own operations where they are right, so that this backend and
+// the engine check each other.
+type compiler struct {
+	*Ops
+	g      *model.Graph
+	p      *Program
+	nodes  []*node
+	params map[string]*node
+	values map[string]*param
+	norms  []stockNorm
+	cost   string // the loss
+	logs   *node  // logarithms of a last softmax, where the loss needs them
+}
+
+func compileGraph(g *model.Graph, o *Ops, params []param, loss string) (*Program, error) {
+	c := &compiler{
+		Ops: o, g: g, cost: loss, p: &Program{Graph: gorgonia.NewGraph()}, params: map[string]*node{}, values: map[string]*param{},
+	}
+	for i := range params {
+		q := &params[i]
+		c.values[q.name] = q
+		if !q.trainable && c.training && c.stockNorms() {
+			continue // gorgonia's batch norm keeps its own statistics
+		}
+		n := c.tensor(q.name, q.value.Shape())
+		c.params[q.name] = n
+		if q.trainable {
+			c.p.Params = append(c.p.Params, n)
+		} else {
+			c.p.State = append(c.p.State, n)
+		}
+	}
+	for i := range g.Nodes {
+		out, err := c.layer(&g.Nodes[i])
+		if err != nil {
+			n := &g.Nodes[i]
+			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "compile network " + g.Name, Msg: "layer " + n.Name + " (" + n.Op.String() + ")", Err: err}
+		}
+		c.nodes = append(c.nodes, out)
+	}
+	if err := c.loss(); err != nil {
+		return nil, err
+	}
+	if len(c.norms) > 0 {
+		c.p.before, c.p.after = c.loadStatistics, c.storeStatistics
+	}
+	return c.p, nil
+}
+
+func (c *compiler) tensor(name string, shape tensor.Shape) *node {
+	return gorgonia.NewTensor(c.p.Graph, tensor.Float32, shape.Dims(), gorgonia.WithName(name), gorgonia.WithShape(shape.Clone()...))
+}
+
+func (c *compiler) constant(name string, value float32, shape tensor.Shape) *node {
+	data := make([]float32, shape.TotalSize())
+	for i := range data {
+		data[i] = value
+	}
+	return gorgonia.NewTensor(c.p.Graph, tensor.Float32, shape.Dims(), gorgonia.WithName(name), gorgonia.WithShape(shape.Clone()...),
+		gorgonia.WithValue(tensor.New(tensor.WithShape(shape.Clone()...), tensor.WithBacking(data))))
+}
+
+func (c *compiler) layer(n *model.Node) (*node, error) {
+	in := make([]*node, len(n.Inputs))
+	for i, k := range n.Inputs {
+		in[i] = c.nodes[k]
+	}
+	switch n.Op {
+	case model.OpInput:
+		c.p.Input = c.tensor("input", append(tensor.Shape{c.Rows()}, n.Out...))
+		return c.p.Input, nil
+	case model.OpConv:
+		return c.conv(n, in[0])
+	case model.OpDense:
+		return c.dense(n, in[0])
+	case model.OpBatchNorm:
+		return c.batchNorm(n, in[0])
+	case model.OpMaxPool:
+		return c.maxPool(n, in[0])
+	case model.OpAvgPool:
+		return c.AvgPool2d(in[0], window(n))
+	case model.OpAdaptiveAvgPool:
+		return c.AdaptiveAvgPool2d(in[0], n.Kernel.H, n.Kernel.W)
+	case model.OpGlobalAvgPool:
+		return c.GlobalAvgPool2d(in[0])
+	case model.OpFlatten:
+		return c.Flatten(in[0])
+	case model.OpDropout:
+		return c.Dropout(in[0], n.Rate)
+	case model.OpAdd:
+		return c.add(in)
+	case model.OpConcat:
+		return gorgonia.Concat(1, in...)
+	case model.OpDownsample:
+		return c.Downsample(in[0], n.Filters, n.Stride.H)
+	default:
+		return c.activation(n, in)
+	}
+}
+
+func (c *compiler) activation(n *model.Node, in []*node) (*node, error) {
+	switch n.Op {
+	case model.OpReLU:
+		return positive(in[0])
+	case model.OpReLU6:
+		return c.ReLU6(in[0])
+	case model.OpSigmoid:
+		return gorgonia.Sigmoid(in[0])
+	case model.OpTanh:
+		return gorgonia.Tanh(in[0])
+	case model.OpSoftmax:
+		return c.softmax(in[0])
+	default:
+		return nil, refuse(n.Op.String(), "this engine has no such operation")
+	}
+}
+
+// softmax goes by the logarithms that cross-entropy needs: gorgonia takes SoftMax and LogSoftMax of one input for the same
+// node, whichever came first.
+func (c *compiler) softmax(x *node) (out *node, err error) {
+	if x.Shape()[1] == 1 {
+		return c.only(x, 1)
+	}
+	if c.cost != crossEntropy {
+		return gorgonia.SoftMax(x)
+	}
+	if c.logs, err = gorgonia.LogSoftMax(x); err != nil {
+		return nil, err
+	}
+	return gorgonia.Exp(c.logs)
+}
+
+// positive is x times (x > 0): Rectify's gradient at 0 is 1, and a network's zeros are many (borders, empty background).
+func positive(x *node) (*node, error) {
+	above, err := gorgonia.Gt(x, gorgonia.NewConstant(float32(0)), true)
+	if err != nil {
+		return nil, err
+	}
+	return gorgonia.HadamardProd(x, above)
+}
+
+func window(n *model.Node) model.Window {
+	return model.Window{Kernel: n.Kernel, Stride: n.Stride, Dilation: n.Dilation, Pad: n.Pad, CountPad: n.CountPad}
+}
+
+// even tells whether padding is the same on opposite sides, which is all that gorgonia can do.
+func even(p model.Padding) bool { return p.Top == p.Bottom && p.Left == p.Right }
+
+func (c *compiler) conv(n *model.Node, x *node) (*node, error) {
+	w, b := c.params[n.Name+".weight"], c.params[n.Name+".bias"]
+	if n.Groups > 1 || !even(n.Pad) {
+		return c.Conv2d(x, w, b, window(n), n.Groups)
+	}
+	y, err := gorgonia.Conv2d(x, w, tensor.Shape{n.Kernel.H, n.Kernel.W}, []int{n.Pad.Top, n.Pad.Left},
+		[]int{n.Stride.H, n.Stride.W}, []int{n.Dilation.H, n.Dilation.W})
+	if err != nil || b == nil {
+		return y, err
+	}
+	return gorgonia.BroadcastAdd(y, b, nil, []byte{0, 2, 3})
+}
+
+func (c *compiler) dense(n *model.Node, x *node) (*node, error) {
+	y, err := gorgonia.Mul(x, c.params[n.Name+".weight"])
+	b := c.params[n.Name+".bias"]
+	if err != nil || b == nil {
+		return y, err
+	}
+	return gorgonia.BroadcastAdd(y, b, nil, []byte{0})
+}
+
+func (c *compiler) maxPool(n *model.Node, x *node) (*node, error) {
+	if !even(n.Pad) {
+		return c.MaxPool2d(x, window(n))
+	}
+	return gorgonia.MaxPool2D(x, tensor.Shape{n.Kernel.H, n.Kernel.W}, []int{n.Pad.Top, n.Pad.Left}, []int{n.Stride.H, n.Stride.W})
+}
+
+func (c *compiler) add(in []*node) (*node, error) {
+	out := in[0]
+	for _, other := range in[1:] {
+		var err error
+		if out, err = gorgonia.Add(out, other); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,151 @@
+package gorgonia
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/disdel/disdel"
+)
+
+// optimizer changes weights by their gradients, in place, without allocating after the first step.
+type optimizer interface {
+	// step updates the k-th array.
+	step(k int, w, grad []float32)
+	// next starts a new step.
+	next()
+	reset()
+	setRate(rate float64)
+	// state is what an optimiser keeps between steps.
+	state() *moments
+}
+
+// moments is an optimiser's memory: steps taken, and arrays as long as the weights, named as PyTorch names them.
+type moments struct {
+	steps  int
+	names  []string
+	arrays [][][]float32 // by name and weight
+}
+
+func newMoments(sizes []int, names ...string) *moments {
+	m := &moments{names: names}
+	for range names {
+		list := make([][]float32, len(sizes))
+		for i, n := range sizes {
+			list[i] = make([]float32, n)
+		}
+		m.arrays = append(m.arrays, list)
+	}
+	return m
+}
+
+func (m *moments) reset() {
+	m.steps = 0
+	for _, list := range m.arrays {
+		for _, v := range list {
+			clear(v)
+		}
+	}
+}
+
+func newOptimizer(o disdel.Optimizer, sizes []int) optimizer {
+	switch {
+	case o.Adam != nil:
+		return newAdam(*o.Adam, false, sizes)
+	case o.AdamW != nil:
+		return newAdam(*o.AdamW, true, sizes)
+	}
+	s := &sgd{}
+	if o.SGD != nil {
+		s.cfg = *o.SGD
+	}
+	if s.cfg.Momentum != 0 {
+		s.moments = newMoments(sizes, "momentum")
+	} else {
+		s.moments = newMoments(sizes)
+	}
+	return s
+}
+
+// sgd is w -= rate v, v = momentum v + (g + decay w), and with Nesterov w -= rate (g + momentum v): PyTorch's SGD without
+// dampening.
+type sgd struct {
+	*moments
+	cfg disdel.SGD
+}
+
+func (s *sgd) next()                { s.steps++ }
+func (s *sgd) setRate(rate float64) { s.cfg.LearningRate = rate }
+func (s *sgd) state() *moments      { return s.moments }
+
+func (s *sgd) step(k int, w, grad []float32) {
+	rate, decay, momentum := float32(s.cfg.LearningRate), float32(s.cfg.WeightDecay), float32(s.cfg.Momentum)
+	for i, g := range grad {
+		g += decay * w[i]
+		if len(s.arrays) > 0 {
+			v := &s.arrays[0][k][i]
+			*v = momentum**v + g
+			if s.cfg.Nesterov {
+				g += momentum * *v
+			} else {
+				g = *v
+			}
+		}
+		w[i] -= rate * g
+	}
+}
+
+// adam is Kingma and Ba's algorithm 1, with its bias correction and L2 in the gradient, or Loshchilov and Hutter's algorithm
+// 2 (adamw), whose decay does not pass through the moments.
+type adam struct {
+	*moments
+	cfg       disdel.Adam
+	decoupled bool
+}
+
+func newAdam(c disdel.Adam, decoupled bool, sizes []int) *adam {
+	c.Beta1, c.Beta2, c.Epsilon = cmp.Or(c.Beta1, 0.9), cmp.Or(c.Beta2, 0.999), cmp.Or(c.Epsilon, 1e-8)
+	return &adam{newMoments(sizes, "exp_avg", "exp_avg_sq"), c, decoupled}
+}
+
+func (a *adam) next()                { a.steps++ }
+func (a *adam) setRate(rate float64) { a.cfg.LearningRate = rate }
+func (a *adam) state() *moments      { return a.moments }
+
+func (a *adam) step(k int, w, grad []float32) {
+	c, t := a.cfg, float64(a.steps)
+	// 1 - beta is taken in float64: 1 - float32(0.999) is off by 5e-5.
+	b1, b2, n1, n2 := float32(c.Beta1), float32(c.Beta2), float32(1-c.Beta1), float32(1-c.Beta2)
+	rate := float32(c.LearningRate / (1 - math.Pow(c.Beta1, t)))
+	root := float32(1 / math.Sqrt(1-math.Pow(c.Beta2, t)))
+	eps, decay, keep := float32(c.Epsilon), float32(c.WeightDecay), float32(1)
+	if a.decoupled {
+		decay, keep = 0, float32(1-c.LearningRate*c.WeightDecay)
+	}
+	m, v := a.arrays[0][k], a.arrays[1][k]
+	for i, g := range grad {
+		g += decay * w[i]
+		m[i] = b1*m[i] + n1*g
+		v[i] = b2*v[i] + n2*g*g
+		w[i] = keep*w[i] - rate*m[i]/(float32(math.Sqrt(float64(v[i])))*root+eps)
+	}
+}
+
+// clipNorm scales gradients so that they are together no longer than limit (Pascanu 2013), and returns their length before.
+func clipNorm(grads [][]float32, limit float64) float64 {
+	var sum float64
+	for _, g := range grads {
+		for _, v := range g {
+			sum += float64(v) * float64(v)
+		}
+	}
+	length := math.Sqrt(sum)
+	if length <= limit {
+		return length
+	}
+	for _, g := range grads {
+		for i := range g {
+			g[i] *= float32(limit / length)
+		}
+	}
+	return length
+}

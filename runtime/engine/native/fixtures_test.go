@@ -1,0 +1,190 @@
+package native
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
+)
+
+// uniform are numbers in [0, 1) from a name, as testdata/curves/README.md defines them.
+func uniform(name string, n int) []float64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	state, out := h.Sum64(), make([]float64, n)
+	for i := range out {
+		state += 0x9e3779b97f4a7c15
+		z := (state ^ state>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		z ^= z >> 31
+		out[i] = float64(z>>40) / (1 << 24)
+	}
+	return out
+}
+
+// namedWeights are the fixtures' weights of a graph.
+func namedWeights(g *model.Graph) disdel.Weights {
+	var out disdel.Weights
+	for _, p := range g.Params() {
+		t := disdel.Tensor{Name: p.Name, Shape: p.Shape, Data: make([]float32, p.Len())}
+		norm := g.Nodes[p.Node].Op == model.OpBatchNorm
+		for i, u := range uniform(p.Name, p.Len()) {
+			switch {
+			case strings.HasSuffix(p.Name, ".running_mean"):
+			case strings.HasSuffix(p.Name, ".running_var"):
+				t.Data[i] = 1
+			case strings.HasSuffix(p.Name, ".bias"):
+				t.Data[i] = float32((2*u - 1) * 0.1)
+			case norm:
+				t.Data[i] = float32(0.5 + u)
+			default:
+				t.Data[i] = float32((2*u - 1) * math.Sqrt(6/float64(model.Shape(p.Shape[1:]).Len())))
+			}
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// namedBatch is the fixtures' batch of a step.
+func namedBatch(step int, shape model.Shape) ([]float32, []int32) {
+	const rows = 16
+	size := shape.Len()
+	labels, x := make([]int32, rows), make([]float32, rows*size)
+	for i, u := range uniform(fmt.Sprintf("y/%d", step), rows) {
+		labels[i] = int32(10 * u)
+	}
+	for i, u := range uniform(fmt.Sprintf("x/%d", step), rows*size) {
+		x[i] = float32(2*u - 1)
+	}
+	exact := uniform(fmt.Sprintf("x/%d", step), rows*size)
+	for r, label := range labels {
+		for i, u := range uniform(fmt.Sprintf("t/%d", label), size) {
+			x[r*size+i] = float32(2*exact[r*size+i] - 1 + 0.5*(2*u-1))
+		}
+	}
+	return x, labels
+}
+
+func convNorm(b *model.Builder, conv, norm string, in, filters int, w model.Window, groups int) int {
+	return b.BatchNorm(norm, b.Conv(conv, in, filters, w, groups, false))
+}
+
+func residualBlock(b *model.Builder, name string, in, filters, stride int) int {
+	x := convNorm(b, name+".conv1", name+".bn1", in, filters, model.Square(3, stride, 1), 1)
+	x = b.Same(name+".relu1", x, model.OpReLU)
+	x = convNorm(b, name+".conv2", name+".bn2", x, filters, model.Square(3, 1, 1), 1)
+	short := in
+	if stride > 1 {
+		short = convNorm(b, name+".downsample.0", name+".downsample.1", in, filters, model.Square(1, stride, 0), 1)
+	}
+	return b.Same(name+".relu2", b.Add(name+".add", x, short), model.OpReLU)
+}
+
+func testNetwork(t testing.TB, name string) *model.Graph {
+	t.Helper()
+	if name == "lenet5" {
+		g, err := model.Build(disdel.Network{Name: name, Input: []int{1, 28, 28}, Classes: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	var b *model.Builder
+	var last int
+	if name == "resnet8-test" {
+		b = model.NewBuilder(name, model.Shape{3, 12, 12})
+		x := b.Same("relu", convNorm(b, "conv1", "bn1", 0, 8, model.Square(3, 1, 1), 1), model.OpReLU)
+		last = residualBlock(b, "layer2.0", residualBlock(b, "layer1.0", x, 8, 1), 16, 2)
+	} else {
+		b = model.NewBuilder(name, model.Shape{3, 16, 16})
+		x := convNorm(b, "conv0", "bn0", 0, 8, model.Square(3, 2, 1), 1)
+		for i, c := range []struct{ in, out, stride int }{{8, 16, 1}, {16, 24, 2}} {
+			x = b.Same(fmt.Sprintf("relu%d", i), x, model.OpReLU6)
+			x = convNorm(b, fmt.Sprintf("dw%d", i+1), fmt.Sprintf("dwbn%d", i+1), x, c.in, model.Square(3, c.stride, 1), c.in)
+			x = b.Same(fmt.Sprintf("dwrelu%d", i), x, model.OpReLU6)
+			x = convNorm(b, fmt.Sprintf("pw%d", i+1), fmt.Sprintf("pwbn%d", i+1), x, c.out, model.Square(1, 1, 0), 1)
+		}
+		last = b.Same("relu", x, model.OpReLU6)
+	}
+	b.Dense("fc", b.Flatten("flatten", b.GlobalPool("pool", last)), 10)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// paths runs f once with every set of kernels that this machine has. With -short, which the race detector runs with, it is the
+// fastest alone: the detector makes plain Go a hundred times slower, and values race with nobody.
+func paths(t *testing.T, f func(t *testing.T)) {
+	sets := kernel.Sets()
+	if testing.Short() {
+		sets = sets[:1]
+	}
+	for _, s := range sets {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Setenv(kernel.Variable, s.Name)
+			f(t)
+		})
+	}
+}
+
+// From the same weights and batches the losses of 50 steps are PyTorch's, to 1e-4 relative.
+func TestLossCurvesArePyTorchs(t *testing.T) {
+	files, err := filepath.Glob("testdata/curves/*.json")
+	if err != nil || len(files) != 6 {
+		t.Fatal(files, err)
+	}
+	paths(t, func(t *testing.T) {
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var curve struct {
+				Network, Optimizer string
+				Losses             []float64
+			}
+			if err := json.Unmarshal(data, &curve); err != nil {
+				t.Fatal(err)
+			}
+			t.Run(curve.Network+"/"+curve.Optimizer, func(t *testing.T) {
+				replay(t, curve.Network, curve.Optimizer, curve.Losses)
+			})
+		}
+	})
+}
+
+func replay(t *testing.T, network, optimizer string, losses []float64) {
+	g := testNetwork(t, network)
+	cfg := Config{Batch: 16, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9}}}
+	if optimizer == "adam" {
+		cfg.Optimizer = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.002}}
+	}
+	e := newEngine(t, g, cfg)
+	if err := e.SetWeights(namedWeights(g)); err != nil {
+		t.Fatal(err)
+	}
+	worst := 0.0
+	for s, want := range losses {
+		x, y := namedBatch(s, g.Input())
+		got, err := e.Step(x, y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		away := math.Abs(got-want) / want
+		if worst = max(worst, away); away > 1e-4 {
+			t.Fatalf("step %d: loss %.8f, PyTorch has %.8f", s, got, want)
+		}
+	}
+	t.Logf("strays by %.1e", worst)
+}

@@ -1,0 +1,187 @@
+package kernel
+
+import "github.com/disdel/disdel/runtime/engine/native/plan"
+
+// reduce runs a reduction over all pixels for this worker's channels; sums values a channel go to out, [channels][sums][16].
+// p may be nil.
+func (w *Worker) reduce(f [2]func(*channelArgs), im Image, active int, x, y, z, perChannel, mask, out []float32, sums int) {
+	from, to := w.share((im.C + 7) / 8)
+	from, to = from*8, min(to*8, im.C)
+	if from >= to {
+		return
+	}
+	clear(out[from*sums*lanes : to*sums*lanes])
+	a := &w.chn
+	a.row, a.lanes, a.pixels = int64(4*im.Lanes), int64(4*active), int64(im.H*im.W)
+	a.xPixel, a.yPixel = int64(4*im.Pixel()), int64(4*im.Pixel())
+	if mask != nil {
+		a.mask = p(mask, 0)
+	}
+	for c := from; c < to; {
+		n, kernel := w.block, f[0]
+		if c+n > to {
+			n, kernel = 1, f[1]
+		}
+		a.x, a.out = p(x, c*im.Lanes), p(out, c*sums*lanes)
+		a.y, a.z = a.x, a.x
+		if y != nil {
+			a.y = p(y, c*im.Lanes)
+		}
+		if z != nil {
+			a.z = p(z, c*im.Lanes)
+		}
+		if perChannel != nil {
+			a.p = p(perChannel, c)
+		}
+		kernel(a)
+		c += n
+	}
+}
+
+// RowSums sums x over pixels and active lanes for every channel into 16 partial sums each, [C][16].
+func (w *Worker) RowSums(im Image, active int, x, out []float32) {
+	w.reduce(w.f.rowSums, im, active, x, nil, nil, nil, nil, out, 1)
+}
+
+// ChannelSums sums x over pixels and active lanes for every channel; sums is scratch of [C][16].
+func (w *Worker) ChannelSums(im Image, active int, x, out, sums []float32) {
+	w.RowSums(im, active, x, sums)
+	w.Sync()
+	if w.ID == 0 {
+		clear(out)
+		for c := range im.C {
+			out[c] = float32(total(sums[16*c:][:16]))
+		}
+	}
+}
+
+// Norm is a batch norm over channels (Ioffe 2015).
+type Norm struct {
+	Image
+	Eps, Momentum float64
+	Rows          int // of the batch: the others are padding
+	ReLU          bool
+}
+
+// NormState is what a batch norm keeps, each an array of a value a channel but for Sums, [C][2][16], and Mask, [lanes],
+// which is 1 for lanes that hold rows.
+type NormState struct {
+	Gamma, Beta, Mean, Var, Shift []float32 // Gamma and Beta may be nil: 1 and 0
+	Scale, Offset                 []float32 // y = Scale x + Offset
+	Third                         []float32
+	Sums, Mask                    []float32
+}
+
+// channels is this worker's part of the channels, as reduce shares them.
+func (w *Worker) channels(n int) (from, to int) {
+	from, to = w.share((n + 7) / 8)
+	return min(from*8, n), min(to*8, n)
+}
+
+func at(v []float32, i int, otherwise float64) float64 {
+	if v == nil {
+		return otherwise
+	}
+	return float64(v[i])
+}
+
+// NormForward computes y = gamma (x - mean) / sqrt(var + eps) + beta, with the batch's mean and variance, and moves the
+// running ones. Mean and Var get the batch's mean and 1/sqrt(var + eps), which NormBack needs. The sums are of x less its
+// first value, so that a large mean costs no digits.
+func (w *Worker) NormForward(n *Norm, s *NormState, running [2][]float32, x, y []float32) {
+	from, to := w.channels(n.C)
+	for c := from; c < to; c++ {
+		s.Shift[c] = x[c*n.Lanes]
+	}
+	w.reduce(w.f.moments, n.Image, plan.Padded(n.Rows), x, nil, nil, s.Shift, s.Mask, s.Sums, 2)
+	count := float64(n.H*n.W) * float64(n.Rows)
+	for c := from; c < to; c++ {
+		sum, square := total(s.Sums[c*32:][:16])/count, total(s.Sums[c*32+16:][:16])/count
+		mean, variance := float64(s.Shift[c])+sum, max(square-sum*sum, 0)
+		inv := 1 / sqrt(variance+n.Eps)
+		s.Mean[c], s.Var[c] = float32(mean), float32(inv)
+		unbiased := variance
+		if count > 1 {
+			unbiased *= count / (count - 1)
+		}
+		running[0][c] += float32(n.Momentum * (mean - float64(running[0][c])))
+		running[1][c] += float32(n.Momentum * (unbiased - float64(running[1][c])))
+		s.Scale[c] = float32(at(s.Gamma, c, 1) * inv)
+		s.Offset[c] = float32(at(s.Beta, c, 0) - mean*at(s.Gamma, c, 1)*inv)
+	}
+	w.Sync()
+	w.affine(n, s, x, y)
+}
+
+// NormEval is NormForward with the running statistics, as evaluation uses them.
+func (w *Worker) NormEval(n *Norm, s *NormState, running [2][]float32, x, y []float32) {
+	from, to := w.channels(n.C)
+	for c := from; c < to; c++ {
+		inv := at(s.Gamma, c, 1) / sqrt(float64(running[1][c])+n.Eps)
+		s.Scale[c] = float32(inv)
+		s.Offset[c] = float32(at(s.Beta, c, 0) - float64(running[0][c])*inv)
+	}
+	w.Sync()
+	w.affine(n, s, x, y)
+}
+
+// rowwise sets up a kernel that walks this worker's pixels.
+func (w *Worker) rowwise(n *Norm, s *NormState, x, y []float32) bool {
+	from, to := w.share(n.H * n.W)
+	if from == to {
+		return false
+	}
+	a := &w.chn
+	a.x, a.y, a.p, a.q, a.mask = p(x, from*n.Pixel()), p(y, from*n.Pixel()), p(s.Scale, 0), p(s.Offset, 0), nil
+	a.channels, a.row, a.pixels = int64(n.C), int64(4*n.Lanes), int64(to-from)
+	return true
+}
+
+func (w *Worker) affine(n *Norm, s *NormState, x, y []float32) {
+	if w.rowwise(n, s, x, y) {
+		if n.ReLU {
+			w.f.affineRelu(&w.chn)
+		} else {
+			w.f.affine(&w.chn)
+		}
+	}
+	w.Sync()
+}
+
+// Bias adds a value a channel; ones is an array of ones, one a channel.
+func (w *Worker) Bias(im Image, y, bias, ones []float32) {
+	n, s := Norm{Image: im}, NormState{Scale: ones, Offset: bias}
+	w.affine(&n, &s, y, y)
+}
+
+// NormBack turns dy, the gradient of y, into that of x, in place, and computes those of gamma and beta (nil where there are
+// none). x and y are what NormForward took and gave. It overwrites Scale and Offset.
+func (w *Worker) NormBack(n *Norm, s *NormState, x, y, dy, dGamma, dBeta []float32) {
+	f := w.f.normSums
+	if n.ReLU {
+		f = w.f.normSumsRelu
+	}
+	w.reduce(f, n.Image, plan.Padded(n.Rows), x, dy, y, s.Mean, nil, s.Sums, 2)
+	count := float64(n.H*n.W) * float64(n.Rows)
+	from, to := w.channels(n.C)
+	for c := from; c < to; c++ {
+		sum, dot := total(s.Sums[c*32:][:16]), total(s.Sums[c*32+16:][:16])
+		inv, mean := float64(s.Var[c]), float64(s.Mean[c])
+		if dGamma != nil {
+			dGamma[c] = float32(dot * inv)
+		}
+		if dBeta != nil {
+			dBeta[c] = float32(sum)
+		}
+		gamma := at(s.Gamma, c, 1)
+		slope := -gamma * inv * inv * inv * dot / count
+		s.Scale[c], s.Offset[c] = float32(gamma*inv), float32(slope)
+		s.Third[c] = float32(-gamma*inv*sum/count - slope*mean)
+	}
+	w.Sync()
+	if w.rowwise(n, s, x, dy) {
+		w.chn.r, w.chn.mask = p(s.Third, 0), p(s.Mask, 0)
+		w.f.normBack(&w.chn)
+	}
+	w.Sync()
+}

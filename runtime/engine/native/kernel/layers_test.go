@@ -1,0 +1,303 @@
+package kernel
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
+
+// each runs f with a worker of every path.
+func each(t *testing.T, f func(t *testing.T, w *Worker, rng *rand.Rand)) {
+	for _, s := range Sets() {
+		t.Run(s.Name, func(t *testing.T) { f(t, NewTeam(s, 1, 64).workers[0], rand.New(rand.NewPCG(7, 8))) })
+	}
+}
+
+// close to a want computed in float64.
+func close(t *testing.T, what string, got []float32, want func(i int) float64) {
+	t.Helper()
+	for i, v := range got {
+		if x := want(i); !(math.Abs(float64(v)-x) <= 2e-6*(1+math.Abs(x))) {
+			t.Fatalf("%s: value %d of %d is %v, want %v", what, i, len(got), v, x)
+		}
+	}
+}
+
+func TestElementwiseKernelsAreTheirFormulas(t *testing.T) {
+	each(t, func(t *testing.T, w *Worker, rng *rand.Rand) {
+		for _, n := range []int{16, 32, 80, 144, 4096 + 48} {
+			a, b, y := random(rng, n), random(rng, n), make([]float32, n)
+			for i := range a {
+				a[i] *= 8
+			}
+			A, B := func(i int) float64 { return float64(a[i]) }, func(i int) float64 { return float64(b[i]) }
+			relu := func(v float64) float64 { return max(v, 0) }
+			for name, c := range map[string]struct {
+				do   func()
+				want func(i int) float64
+			}{
+				"add":     {func() { w.Add(y, a, b) }, func(i int) float64 { return A(i) + B(i) }},
+				"addRelu": {func() { w.AddReLU(y, a, b) }, func(i int) float64 { return relu(A(i) + B(i)) }},
+				"relu":    {func() { w.ReLU(y, a) }, func(i int) float64 { return relu(A(i)) }},
+				"clamp":   {func() { w.Clamp(y, a, 6) }, func(i int) float64 { return min(relu(A(i)), 6) }},
+				"scale":   {func() { w.Scale(y, a, 3) }, func(i int) float64 { return 3 * A(i) }},
+				"sigmoid": {func() { w.Sigmoid(y, a) }, func(i int) float64 { return 1 / (1 + math.Exp(-A(i))) }},
+				"tanh":    {func() { w.Tanh(y, a) }, func(i int) float64 { return math.Tanh(A(i)) }},
+				"reluBack": {func() { w.ReLUBack(y, b, a) }, func(i int) float64 {
+					if a[i] > 0 {
+						return B(i)
+					}
+					return 0
+				}},
+				"clampBack": {func() { w.ClampBack(y, b, a, 6) }, func(i int) float64 {
+					if a[i] > 0 && a[i] < 6 {
+						return B(i)
+					}
+					return 0
+				}},
+				"sigmoidBack": {func() { w.SigmoidBack(y, b, a) }, func(i int) float64 { return B(i) * A(i) * (1 - A(i)) }},
+				"tanhBack":    {func() { w.TanhBack(y, b, a) }, func(i int) float64 { return B(i) * (1 - A(i)*A(i)) }},
+			} {
+				c.do()
+				close(t, fmt.Sprintf("%s of %d", name, n), y, c.want)
+			}
+			var sum float64
+			for i := range a {
+				sum += A(i) * A(i)
+			}
+			if got := w.SquareSum(a); math.Abs(got-sum) > 1e-5*sum {
+				t.Errorf("squares of %d: %v, want %v", n, got, sum)
+			}
+		}
+	})
+}
+
+// A diverged network must not look healthy: an activation of NaN is NaN.
+func TestActivationsKeepNaN(t *testing.T) {
+	each(t, func(t *testing.T, w *Worker, _ *rand.Rand) {
+		x, y := make([]float32, 16), make([]float32, 16)
+		x[3] = float32(math.NaN())
+		for name, do := range map[string]func(){
+			"relu": func() { w.ReLU(y, x) }, "clamp": func() { w.Clamp(y, x, 6) }, "addRelu": func() { w.AddReLU(y, x, x) },
+		} {
+			clear(y)
+			if do(); y[3] == y[3] || y[2] != y[2] {
+				t.Errorf("%s: %v", name, y)
+			}
+		}
+	})
+}
+
+// The published update rules, step by step in float64.
+func TestOptimizersFollowTheirFormulas(t *testing.T) {
+	each(t, func(t *testing.T, w *Worker, rng *rand.Rand) {
+		const n = 48
+		type state struct{ x, v, m, s float64 }
+		for name, c := range map[string]struct {
+			do   func(step int, x, g, v, m, s []float32)
+			want func(step int, q *state, g float64)
+		}{
+			"sgd": {
+				func(_ int, x, g, _, _, _ []float32) { w.SGD(SGD{Rate: 0.1, Decay: 0.01, Scale: 0.5}, x, g, nil) },
+				func(_ int, q *state, g float64) { q.x -= 0.1 * (0.5*g + 0.01*q.x) },
+			},
+			"momentum": {
+				func(_ int, x, g, v, _, _ []float32) {
+					w.SGD(SGD{Rate: 0.1, Momentum: 0.9, Decay: 0.01, Scale: 1}, x, g, v)
+				},
+				func(_ int, q *state, g float64) { q.v = 0.9*q.v + g + 0.01*q.x; q.x -= 0.1 * q.v },
+			},
+			"nesterov": {
+				func(_ int, x, g, v, _, _ []float32) {
+					w.SGD(SGD{Rate: 0.1, Momentum: 0.9, Scale: 1, Nesterov: true}, x, g, v)
+				},
+				func(_ int, q *state, g float64) { q.v = 0.9*q.v + g; q.x -= 0.1 * (g + 0.9*q.v) },
+			},
+			"adam": {
+				func(k int, x, g, _, m, s []float32) {
+					w.Adam(Adam{Rate: 0.1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, Decay: 0.1, Scale: 1, Step: k}, x, g, m, s)
+				},
+				func(k int, q *state, g float64) { adam(q.x, k, g+0.1*q.x, &q.x, &q.m, &q.s) },
+			},
+			"adamw": {
+				func(k int, x, g, _, m, s []float32) {
+					w.Adam(Adam{Rate: 0.1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, DecoupledDecay: 0.1, Scale: 1, Step: k}, x, g, m, s)
+				},
+				func(k int, q *state, g float64) { adam(q.x*(1-0.1*0.1), k, g, &q.x, &q.m, &q.s) },
+			},
+		} {
+			x, v, m, s := random(rng, n), make([]float32, n), make([]float32, n), make([]float32, n)
+			want := make([]state, n)
+			for i := range want {
+				want[i].x = float64(x[i])
+			}
+			for k := 1; k <= 4; k++ {
+				g := random(rng, n)
+				c.do(k, x, g, v, m, s)
+				for i := range want {
+					c.want(k, &want[i], float64(g[i]))
+				}
+			}
+			close(t, name, x, func(i int) float64 { return want[i].x })
+		}
+	})
+}
+
+// adam is Algorithm 1 of Kingma and Ba.
+func adam(from float64, step int, g float64, x, m, s *float64) {
+	*m, *s = 0.9**m+0.1*g, 0.999**s+0.001*g*g
+	mean, square := *m/(1-math.Pow(0.9, float64(step))), *s/(1-math.Pow(0.999, float64(step)))
+	*x = from - 0.1*mean/(math.Sqrt(square)+1e-8)
+}
+
+func TestTransposeMovesEveryValue(t *testing.T) {
+	each(t, func(t *testing.T, w *Worker, rng *rand.Rand) {
+		for range 50 {
+			rows, columns := 1+rng.IntN(50), 1+rng.IntN(50)
+			ss, ds := columns+rng.IntN(5), rows+rng.IntN(5)
+			src, dst := random(rng, rows*ss), make([]float32, columns*ds)
+			w.Transpose(dst, ds, src, ss, rows, columns)
+			for r := range rows {
+				for c := range columns {
+					if dst[c*ds+r] != src[r*ss+c] {
+						t.Fatalf("%dx%d: (%d, %d) did not move", rows, columns, r, c)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Batch norm is its definition, over the rows alone, whatever the other lanes hold; a mean of a thousand costs no digits.
+func TestBatchNormIsItsDefinition(t *testing.T) {
+	each(t, func(t *testing.T, w *Worker, rng *rand.Rand) {
+		for _, c := range []struct{ channels, rows, pixels int }{{1, 3, 4}, {9, 16, 5}, {21, 20, 3}, {8, 33, 1}} {
+			im := Image{C: c.channels, H: 1, W: c.pixels, Lanes: plan.Padded(c.rows)}
+			n := Norm{Image: im, Eps: 1e-5, Momentum: 0.1, Rows: c.rows}
+			x, y := random(rng, im.Len()), make([]float32, im.Len())
+			for i := range x {
+				x[i] += 1000
+			}
+			k := plan.Padded(c.channels)
+			s := NormState{
+				Gamma: random(rng, k), Beta: random(rng, k), Mean: make([]float32, k), Var: make([]float32, k), Shift: make([]float32, k),
+				Scale: make([]float32, k), Offset: make([]float32, k), Third: make([]float32, k), Sums: make([]float32, 32*k), Mask: make([]float32, im.Lanes),
+			}
+			for l := range c.rows {
+				s.Mask[l] = 1
+			}
+			running := [2][]float32{make([]float32, k), make([]float32, k)}
+			w.NormForward(&n, &s, running, x, y)
+			for ch := range c.channels {
+				var sum, square, count float64
+				visit := func(f func(i int)) {
+					for px := range c.pixels {
+						for l := range c.rows {
+							f((px*c.channels+ch)*im.Lanes + l)
+						}
+					}
+				}
+				visit(func(i int) { sum += float64(x[i]); count++ })
+				mean := sum / count
+				visit(func(i int) { square += (float64(x[i]) - mean) * (float64(x[i]) - mean) })
+				inv := 1 / math.Sqrt(square/count+1e-5)
+				visit(func(i int) {
+					want := float64(s.Gamma[ch])*(float64(x[i])-mean)*inv + float64(s.Beta[ch])
+					if math.Abs(float64(y[i])-want) > 1e-3 { // x itself has three digits behind the point
+						t.Fatalf("%+v: %v, want %v", c, y[i], want)
+					}
+				})
+				if want := 0.1 * square / (count - 1); math.Abs(float64(running[1][ch])-want) > 1e-4 {
+					t.Errorf("%+v: running variance %v, want %v", c, running[1][ch], want)
+				}
+			}
+		}
+	})
+}
+
+// Pools are their definitions; of equal values the first gets the gradient.
+func TestPoolsAreTheirDefinitions(t *testing.T) {
+	each(t, func(t *testing.T, w *Worker, rng *rand.Rand) {
+		for range 40 {
+			g := Pool{KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), SH: 1 + rng.IntN(3), SW: 1 + rng.IntN(3), DH: 1, DW: 1, CountPad: rng.IntN(2) == 0}
+			g.In = Image{C: 1 + rng.IntN(9), H: 3 + rng.IntN(6), W: 3 + rng.IntN(6), Lanes: 16 * (1 + rng.IntN(2))}
+			g.Top, g.Left = rng.IntN(g.KH), rng.IntN(g.KW)
+			g.OH, g.OW = (g.In.H+2*g.Top-g.KH)/g.SH+1, (g.In.W+2*g.Left-g.KW)/g.SW+1
+			x, dy := random(rng, g.In.Len()), random(rng, g.Out().Len())
+			for i := range x {
+				x[i] = float32(math.Round(float64(x[i] * 3))) // ties
+			}
+			top, mean := make([]float32, g.Out().Len()), make([]float32, g.Out().Len())
+			dTop, dMean := make([]float32, len(x)), make([]float32, len(x))
+			w.MaxPool(&g, x, top)
+			w.AvgPool(&g, x, mean)
+			w.MaxPoolBack(&g, x, top, dy, dTop)
+			w.AvgPoolBack(&g, dy, dMean)
+			wantTop, wantMean, wantDTop, wantDMean := make([]float64, len(top)), make([]float64, len(mean)), make([]float64, len(x)), make([]float64, len(x))
+			for o := range top {
+				px, at := o/g.In.Pixel(), o%g.In.Pixel()
+				best, first, sum, n := math.Inf(-1), -1, 0.0, 0
+				var seen []int
+				for r := range g.KH {
+					for q := range g.KW {
+						h, v := px/g.OW*g.SH-g.Top+r, px%g.OW*g.SW-g.Left+q
+						if h < 0 || v < 0 || h >= g.In.H || v >= g.In.W {
+							continue
+						}
+						i := (h*g.In.W+v)*g.In.Pixel() + at
+						if float64(x[i]) > best {
+							best, first = float64(x[i]), i
+						}
+						sum, n, seen = sum+float64(x[i]), n+1, append(seen, i)
+					}
+				}
+				if g.CountPad {
+					n = g.KH * g.KW
+				}
+				wantTop[o], wantMean[o] = best, sum/float64(n)
+				wantDTop[first] += float64(dy[o])
+				for _, i := range seen {
+					wantDMean[i] += float64(dy[o]) / float64(n)
+				}
+			}
+			for name, c := range map[string]struct {
+				got  []float32
+				want []float64
+			}{"max": {top, wantTop}, "average": {mean, wantMean}, "max back": {dTop, wantDTop}, "average back": {dMean, wantDMean}} {
+				close(t, fmt.Sprintf("%s %+v", name, g), c.got, func(i int) float64 { return c.want[i] })
+			}
+		}
+	})
+}
+
+// The assembly in the tree is what the generator in the tree writes.
+func TestAssemblyIsGenerated(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "kernels_amd64.s")
+	cmd := exec.Command("go", "run", "-C", "gen", ".", "-out", out)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Run(); err != nil {
+		if os.Getenv("CI") == "" && bytes.Contains(errs.Bytes(), []byte("dial tcp")) {
+			t.Skip("the generator's modules are not here and cannot be fetched")
+		}
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	want, err1 := os.ReadFile(out)
+	got, err2 := os.ReadFile("kernels_amd64.s")
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	// The first line names the command, and with it the file written.
+	_, want, _ = bytes.Cut(want, []byte("\n"))
+	_, got, _ = bytes.Cut(got, []byte("\n"))
+	if !bytes.Equal(want, got) {
+		t.Error("kernels_amd64.s is not what gen writes: run go generate")
+	}
+}

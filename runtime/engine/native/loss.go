@@ -1,0 +1,229 @@
+package native
+
+import (
+	"math"
+
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
+)
+
+// Losses. Each is the mean over the rows; targets are one-hot.
+const (
+	CrossEntropy       = "crossEntropy"       // of the softmax of the outputs
+	BinaryCrossEntropy = "binaryCrossEntropy" // of the outputs as probabilities, mean over classes
+	MSE                = "mse"                // mean over classes
+)
+
+func knownLoss(name string) bool {
+	return name == CrossEntropy || name == BinaryCrossEntropy || name == MSE
+}
+
+// lossOf reads the outputs of the rows, applies a last softmax, and computes the loss where there are labels; with gradient
+// set it writes the gradient of the loss where backward starts.
+func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
+	head := &e.layers[e.head]
+	classes := head.v.Image.Len() / e.plan.Lanes
+	if w.ID == 0 {
+		w.Export(e.out, head.out, head.v.Image, e.rows)
+	}
+	w.Sync()
+	softmax := e.g.Nodes[len(e.g.Nodes)-1].Op == model.OpSoftmax
+	from, to := e.rows*w.ID/w.N, e.rows*(w.ID+1)/w.N
+	for r := from; r < to; r++ {
+		row := e.out[r*classes : (r+1)*classes]
+		label := -1
+		if e.labels != nil {
+			label = int(e.labels[r])
+		}
+		e.losses[r] = rowLoss(e.cfg.Loss, row, label, softmax, gradient, 1/float64(e.rows))
+	}
+	w.Sync()
+	if w.ID == 0 {
+		e.loss = 0
+		for _, v := range e.losses[:e.rows] {
+			e.loss += v
+		}
+		e.loss /= float64(e.rows)
+	}
+	if gradient && len(head.grad) > 0 { // there is none where the network has nothing to learn
+		w.Import(head.grad, head.v.Image, head.v.Border, e.out, e.rows)
+	}
+	w.Sync()
+}
+
+// rowLoss turns a row of outputs into probabilities if a softmax ends the network, returns the row's loss for a label (0
+// without one), and with gradient set replaces the row by scale times the loss's gradient.
+func rowLoss(loss string, row []float32, label int, softmax, gradient bool, scale float64) float64 {
+	if loss == CrossEntropy {
+		return crossEntropy(row, label, softmax, gradient, scale)
+	}
+	if softmax && label >= 0 && loss == BinaryCrossEntropy {
+		return binaryOfSoftmax(row, label, gradient, scale)
+	}
+	if softmax {
+		applySoftmax(row)
+	}
+	if label < 0 {
+		return 0
+	}
+	var sum float64
+	n := float64(len(row))
+	for k, v := range row {
+		y, t := float64(v), 0.0
+		if k == label {
+			t = 1
+		}
+		var slope float64
+		if loss == MSE {
+			sum += (y - t) * (y - t)
+			slope = 2 * (y - t)
+		} else {
+			y = min(max(y, 1e-7), 1-1e-7)
+			sum -= t*math.Log(y) + (1-t)*math.Log(1-y)
+			slope = (y - t) / (y * (1 - y))
+		}
+		if gradient && !softmax {
+			row[k] = float32(scale * slope / n)
+		}
+	}
+	if gradient && softmax {
+		throughSoftmax(row, label, scale/n)
+	}
+	return nanIf(sum/n, row)
+}
+
+// nanIf keeps a NaN among outputs visible: comparisons hide it.
+func nanIf(loss float64, row []float32) float64 {
+	for _, v := range row {
+		if v != v {
+			return math.NaN()
+		}
+	}
+	return loss
+}
+
+// throughSoftmax is the gradient of the squares before the softmax: p (s - sum of s p), s being the slope by p.
+func throughSoftmax(row []float32, label int, scale float64) {
+	slope := func(k int) float64 {
+		if k == label {
+			return 2 * (float64(row[k]) - 1)
+		}
+		return 2 * float64(row[k])
+	}
+	var dot float64
+	for k := range row {
+		dot += slope(k) * float64(row[k])
+	}
+	for k := range row {
+		row[k] = float32(scale * float64(row[k]) * (slope(k) - dot))
+	}
+}
+
+func applySoftmax(row []float32) {
+	top, sum := float64(math.Inf(-1)), 0.0
+	for _, v := range row {
+		top = math.Max(top, float64(v))
+	}
+	for _, v := range row {
+		sum += math.Exp(float64(v) - top)
+	}
+	for k, v := range row {
+		row[k] = float32(math.Exp(float64(v)-top) / sum)
+	}
+}
+
+// crossEntropy is the negative logarithm of the label's softmax, of the outputs themselves: however small the probability, its
+// logarithm is a difference of outputs.
+func crossEntropy(row []float32, label int, softmax, gradient bool, scale float64) float64 {
+	top, sum := math.Inf(-1), 0.0
+	for _, v := range row {
+		top = math.Max(top, float64(v))
+	}
+	for _, v := range row {
+		sum += math.Exp(float64(v) - top)
+	}
+	var loss float64
+	if label >= 0 {
+		loss = math.Log(sum) - (float64(row[label]) - top)
+	}
+	for k, v := range row {
+		p := math.Exp(float64(v)-top) / sum
+		switch {
+		case gradient && k == label:
+			row[k] = float32(scale * (p - 1))
+		case gradient:
+			row[k] = float32(scale * p)
+		case softmax:
+			row[k] = float32(p)
+		}
+	}
+	return loss
+}
+
+// binaryOfSoftmax is binary cross-entropy of the softmax p of a row: -log p of the label and -log(1-p) of every other class,
+// over the number of classes. It goes by the outputs before the softmax and clips nothing, so that the gradient is the loss's
+// wherever the row is. With gradient set the row becomes scale times the gradient, else p.
+func binaryOfSoftmax(row []float32, label int, gradient bool, scale float64) float64 {
+	best := largest(row)
+	first := float64(row[best])
+	sum, rest := 0.0, logSumBut(row, best)
+	for _, v := range row {
+		sum += math.Exp(float64(v) - first)
+	}
+	loss, odds := 0.0, 0.0 // odds: p over 1-p, of all classes but the label and the largest
+	for k, v := range row {
+		e := math.Exp(float64(v) - first)
+		switch {
+		case k == label:
+			loss += math.Log(sum) - (float64(v) - first)
+		case k == best: // the difference of sum and e would have lost its digits
+			loss += math.Log(sum) - rest
+		default:
+			loss += math.Log(sum) - math.Log(sum-e)
+			odds += e / (sum - e)
+		}
+	}
+	n := float64(len(row))
+	for j, v := range row {
+		e := math.Exp(float64(v) - first)
+		p := e / sum
+		if !gradient {
+			row[j] = float32(p)
+			continue
+		}
+		// By its output: p less p times the odds of all others, where the label's are -1; of the label itself p-1 stands for p.
+		own, others := p, odds
+		switch {
+		case j == label && j == best:
+			own = -math.Exp(rest) / sum
+		case j == label:
+			own = p - 1
+		case j == best:
+			others--
+		default:
+			others -= e/(sum-e) + 1
+		}
+		slope := own - p*others
+		if best != label && j != best { // p times the odds of the largest, which may be beyond any number, is not
+			slope -= math.Exp(float64(v)-first-rest) / sum
+		}
+		row[j] = float32(scale / n * slope)
+	}
+	return loss / n
+}
+
+// logSumBut is the logarithm of the sum of exp(v - row[but]) over all other values.
+func logSumBut(row []float32, but int) float64 {
+	top, sum := math.Inf(-1), 0.0
+	for k, v := range row {
+		if k != but {
+			top = math.Max(top, float64(v))
+		}
+	}
+	for k, v := range row {
+		if k != but {
+			sum += math.Exp(float64(v) - top)
+		}
+	}
+	return top - float64(row[but]) + math.Log(sum)
+}

@@ -1,0 +1,82 @@
+package native
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
+)
+
+// ResetOptimizer forgets all moments, counts steps from zero and starts dropout's random numbers anew.
+func (e *Engine) ResetOptimizer() error {
+	for i := range e.params {
+		clear(e.params[i].moments[0])
+		clear(e.params[i].moments[1])
+	}
+	e.steps, e.scale = 0, 1
+	return nil
+}
+
+// SetSeed changes the seed of dropout: steps counted from zero again, round after round, would drop the same values.
+func (e *Engine) SetSeed(seed int64) { e.cfg.Seed = seed }
+
+// update moves weights by their gradients.
+func (e *Engine) update(w *kernel.Worker, params []*param) {
+	for _, p := range params {
+		if !p.Trainable {
+			continue
+		}
+		x, g := p.value[:p.used], p.grad[:p.used]
+		switch o := e.cfg.Optimizer; {
+		case o.SGD != nil:
+			var velocity []float32
+			if o.SGD.Momentum != 0 {
+				velocity = p.moments[0][:p.used]
+			}
+			w.SGD(kernel.SGD{Rate: e.rate, Decay: o.SGD.WeightDecay, Scale: e.scale, Momentum: o.SGD.Momentum, Nesterov: o.SGD.Nesterov}, x, g, velocity)
+		case o.Adam != nil:
+			a := e.adam(o.Adam)
+			a.Decay = o.Adam.WeightDecay
+			w.Adam(a, x, g, p.moments[0][:p.used], p.moments[1][:p.used])
+		case o.AdamW != nil:
+			a := e.adam(o.AdamW)
+			a.DecoupledDecay = o.AdamW.WeightDecay
+			w.Adam(a, x, g, p.moments[0][:p.used], p.moments[1][:p.used])
+		}
+	}
+}
+
+func (e *Engine) adam(a *disdel.Adam) kernel.Adam {
+	return kernel.Adam{
+		Rate: e.rate, Beta1: cmp.Or(a.Beta1, 0.9), Beta2: cmp.Or(a.Beta2, 0.999), Epsilon: cmp.Or(a.Epsilon, 1e-8),
+		Scale: e.scale, Step: e.steps,
+	}
+}
+
+// clip scales all gradients so that their norm is at most ClipNorm (Pascanu 2013) and updates all weights.
+func (e *Engine) clip(w *kernel.Worker) {
+	for i := range e.params {
+		if p := &e.params[i]; p.Trainable && len(p.grad) > 0 && i%w.N == w.ID {
+			e.norms[i] = w.SquareSum(p.grad[:p.used])
+		}
+	}
+	w.Sync()
+	if w.ID == 0 {
+		var sum float64
+		for _, v := range e.norms {
+			sum += v
+		}
+		e.scale = 1
+		if norm := math.Sqrt(sum); norm > e.cfg.ClipNorm {
+			e.scale = e.cfg.ClipNorm / norm
+		}
+	}
+	w.Sync()
+	for i := range e.layers {
+		if len(e.layers[i].grad) > 0 {
+			e.update(w, e.layers[i].params)
+		}
+	}
+	w.Sync()
+}

@@ -1,0 +1,66 @@
+package scheduler
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/disdel/disdel"
+)
+
+// RoundedUp is a cost as a job file says it, with two digits that are not below it.
+func RoundedUp(cost float64) string {
+	if cost <= 0 || math.IsInf(cost, 0) || math.IsNaN(cost) {
+		return "1"
+	}
+	step := math.Pow(10, math.Floor(math.Log10(cost))-1)
+	return fmt.Sprintf("%.4g", math.Ceil(cost/step)*step)
+}
+
+// CheckBudget refuses a plan whose likely cost, or the least that it can cost, is above resources.maxCost (OverLimit). What
+// nothing is known of passes: the job is watched while it runs.
+func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
+	most := job.Resources.MaxCost
+	if most <= 0 {
+		return nil
+	}
+	text, enough := "", 0.0
+	least := leastCost(plan)
+	switch f := plan.Forecast; {
+	case f != nil && f.Cost.Likely > most:
+		text = fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s)", f.Cost.Likely, f.Cost.Low, f.Cost.High, f.Source)
+		enough = f.Cost.High
+	case least > most:
+		text = fmt.Sprintf("the job costs %.4g GB-s at the least: no activation takes less than a millisecond", least)
+		enough = 10 * least
+	default:
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job", Job: id,
+		Msg:  fmt.Sprintf("%s, and resources.maxCost is %.4g GB-s", text, most),
+		Hint: fmt.Sprintf("--set resources.maxCost=%sGB-s, or fewer training.epochs", RoundedUp(enough)),
+	}
+}
+
+// leastCost is Eq. 6 with every activation as short as OpenWhisk counts: what no job can be below.
+func leastCost(plan disdel.Plan) float64 {
+	const shortest = 0.001 // s
+	var memory disdel.Bytes
+	for _, a := range plan.Actions {
+		memory += disdel.Bytes(actionsOf(plan, a.Task)) * a.Limits.Memory
+	}
+	return shortest * float64(max(1, plan.Rounds)*(1+len(plan.Levels))) * memory.Gigabytes()
+}
+
+// actionsOf is how many actions of a task Eq. 6 counts.
+func actionsOf(plan disdel.Plan, task disdel.Task) (n int) {
+	switch task {
+	case disdel.TaskTrain:
+		return plan.Workers
+	case disdel.TaskAggregate:
+		for _, l := range plan.Levels {
+			n += len(l.Clusters)
+		}
+	}
+	return n
+}

@@ -1,0 +1,114 @@
+package scheduler
+
+import (
+	"sort"
+
+	"github.com/disdel/disdel"
+)
+
+// Fit is how a job goes into actions of at most Limit. A point that is nil does not exist.
+type Fit struct {
+	Limit   disdel.Bytes `json:"limitBytes"`
+	Given   *FitPoint    `json:"given,omitempty"`       // the job's batch with the fewest workers
+	Same    *FitPoint    `json:"sameWorkers,omitempty"` // the largest batch with the job's number of workers
+	Largest *FitPoint    `json:"largest,omitempty"`     // the largest batch, with the fewest workers that it takes
+	// The least limit that every action of the job fits, whatever the number of workers.
+	LeastGiven disdel.Bytes `json:"leastGivenBytes"` // with the job's batch
+	Least      disdel.Bytes `json:"leastBytes"`      // with one row a batch
+	LeastTask  disdel.Task  `json:"leastTask"`       // what takes Least
+}
+
+// FitPoint is one batch and number of workers, and the plan that it makes.
+type FitPoint struct {
+	Batch   int         `json:"batchSize"`
+	Workers int         `json:"workers"`
+	Plan    disdel.Plan `json:"plan"`
+}
+
+// Fits tells whether the job goes into the limit at all.
+func (f Fit) Fits() bool { return f.Largest != nil }
+
+// FitMemory finds what of the job goes into actions of at most limit, by bisection over NewPlan: what an action needs never
+// falls when the batch grows, and never grows with the number of workers. That number is at most the platform's
+// concurrency, and leaves every shard a whole batch. workers is the job's own; 0: it has none.
+func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
+	s := search{in: in, limit: limit}
+	f := Fit{Limit: limit}
+	f.LeastGiven, _ = s.least(in.Job.Training.BatchSize)
+	f.Least, f.LeastTask = s.least(1)
+	f.Given = s.fewest(in.Job.Training.BatchSize)
+	if workers > 0 {
+		f.Same = s.point(s.largest(func(int) int { return workers }), workers)
+	}
+	f.Largest = s.fewest(s.largest(s.most))
+	return f
+}
+
+// search plans a job under a limit again and again.
+type search struct {
+	in    PlanInput
+	limit disdel.Bytes
+}
+
+// most is the largest number of workers for a batch.
+func (s search) most(batch int) int {
+	n := max(1, s.in.Data.Train/max(batch, 1))
+	if c := s.in.Platform.Concurrent; c > 0 {
+		n = min(n, c)
+	}
+	return n
+}
+
+// point plans a batch with a number of workers; nil if some action does not fit.
+func (s search) point(batch, workers int) *FitPoint {
+	if batch < 1 || workers < 1 || batch > s.in.Data.Train/workers {
+		return nil
+	}
+	in := s.in
+	in.Job.Training.BatchSize, in.Job.Distribution.Workers = batch, workers
+	in.Job.Resources.Memory, in.Job.Resources.MaxMemory = 0, s.limit
+	p, err := NewPlan(in)
+	if err != nil {
+		return nil
+	}
+	if most, _ := largestLimit(p); most > s.limit { // the platform may give no less than its minimum
+		return nil
+	}
+	return &FitPoint{Batch: batch, Workers: workers, Plan: p}
+}
+
+// largestLimit is the most that any action of a plan is given, and the task of that action.
+func largestLimit(p disdel.Plan) (most disdel.Bytes, task disdel.Task) {
+	for _, a := range p.Actions {
+		if a.Limits.Memory > most {
+			most, task = a.Limits.Memory, a.Task
+		}
+	}
+	return most, task
+}
+
+// largest is the largest batch that fits with the number of workers that it is given; 0 if none does.
+func (s search) largest(workers func(batch int) int) int {
+	return sort.Search(s.in.Data.Train, func(i int) bool { return s.point(i+1, workers(i+1)) == nil })
+}
+
+// fewest is the plan of a batch with the fewest workers that it fits with; nil if it never fits.
+func (s search) fewest(batch int) *FitPoint {
+	most := s.most(batch)
+	n := 1 + sort.Search(most, func(i int) bool { return s.point(batch, i+1) != nil })
+	if n > most {
+		return nil
+	}
+	return s.point(batch, n)
+}
+
+// least is the largest limit of the actions that a batch takes with as many workers as it may have.
+func (s search) least(batch int) (disdel.Bytes, disdel.Task) {
+	in := Lift(s.in)
+	in.Job.Training.BatchSize, in.Job.Distribution.Workers = batch, s.most(batch)
+	p, err := NewPlan(in)
+	if err != nil {
+		return 0, ""
+	}
+	return largestLimit(p)
+}

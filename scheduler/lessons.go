@@ -1,0 +1,63 @@
+package scheduler
+
+import (
+	"cmp"
+
+	"github.com/disdel/disdel"
+)
+
+// passed is the limits that earlier jobs of this kind had come to for a task after smaller ones were too small, and the job
+// with the largest; zero where no limit was. Another batch, number of workers,
+// optimiser or engine is another kind.
+func (b *planBuilder) passed(task disdel.Task) (least disdel.Limits, by disdel.JobID) {
+	for i := range b.History {
+		r := &b.History[i]
+		was, is := r.Job.Training, b.Job.Training
+		if r.Data.Checksum != b.Data.Checksum || r.Plan.Workers != b.plan.Workers || was.BatchSize != is.BatchSize ||
+			was.Backend != is.Backend || was.Optimizer.Name() != is.Optimizer.Name() {
+			continue
+		}
+		l := CameTo(r, task)
+		if l.Memory > least.Memory || l.Timeout > least.Timeout {
+			by = r.ID
+		}
+		least.Memory, least.Timeout = max(least.Memory, l.Memory), max(least.Timeout, l.Timeout)
+	}
+	return least, by
+}
+
+// CameTo is the limits that a job had come to for a task: the smallest that passed above those that were too small, or, where
+// none did, what the job is advised to ask for. Zero where no limit was too small.
+func CameTo(r *disdel.Record, task disdel.Task) (next disdel.Limits) {
+	var short disdel.Limits
+	for _, a := range r.Activations {
+		switch {
+		case a.Task != task:
+		case a.Outcome == disdel.OutcomeOutOfMemory && a.Limits.Memory > short.Memory:
+			short.Memory = a.Limits.Memory
+			next.Memory, _ = EnoughMemory(a, r.Job.Reliability.Retries)
+		case a.Outcome == disdel.OutcomeTimeout && a.Limits.Timeout > short.Timeout:
+			short.Timeout = a.Limits.Timeout
+			next.Timeout, _ = EnoughTime(a, r.Job.Reliability.Retries)
+		}
+	}
+	var enough disdel.Limits
+	for _, a := range r.Activations {
+		if a.Task != task || a.Outcome != disdel.OutcomeSuccess {
+			continue
+		}
+		if m := a.Limits.Memory; m > short.Memory && (enough.Memory == 0 || m < enough.Memory) {
+			enough.Memory = m
+		}
+		if t := a.Limits.Timeout; t > short.Timeout && (enough.Timeout == 0 || t < enough.Timeout) {
+			enough.Timeout = t
+		}
+	}
+	if short.Memory > 0 {
+		next.Memory = cmp.Or(enough.Memory, next.Memory)
+	}
+	if short.Timeout > 0 {
+		next.Timeout = cmp.Or(enough.Timeout, next.Timeout)
+	}
+	return next
+}

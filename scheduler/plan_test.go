@@ -1,0 +1,218 @@
+package scheduler
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/model"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var platformLimits = disdel.PlatformLimits{
+	MinMemory: 128 * disdel.MB, MaxMemory: 512 * disdel.MB, MinTimeout: disdel.Millis(100 * time.Millisecond),
+	MaxTimeout: disdel.Millis(5 * time.Minute), Concurrent: 30, PerMinute: 60, Pool: 2 * disdel.GB,
+}
+
+func planInput(t testing.TB) PlanInput {
+	t.Helper()
+	g, err := model.Build(disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := PlanInput{
+		ID: "job-1", Graph: g, Platform: platformLimits, Data: disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28}, Classes: 10, SampleSize: 784},
+		timing: func(estimator.TimingInput) estimator.Timing {
+			d := disdel.Millis(time.Minute)
+			return estimator.Timing{Timeouts: map[disdel.Task]disdel.Millis{disdel.TaskTrain: d, disdel.TaskAggregate: d, disdel.TaskEvaluate: d}, Source: "history"}
+		},
+	}
+	in.Job.Training = disdel.Training{Epochs: 5, BatchSize: 64, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}, ValidateEvery: 1}
+	in.Job.Distribution.Sync = disdel.SyncEpoch
+	return in
+}
+
+func TestPlanStartsAtTwoContainers(t *testing.T) {
+	p, err := NewPlan(planInput(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Workers != 2 || p.Rounds != 5 || p.Epochs != 1 || p.Parallel != 2 || len(p.Levels) != 1 || p.HeldOut != 10000 {
+		t.Errorf("%+v", p)
+	}
+	if diff := cmp.Diff([]disdel.Rows{{Start: 0, End: 30000}, {Start: 30000, End: 60000}}, p.Shards); diff != "" {
+		t.Errorf("shards (-want +got):\n%s", diff)
+	}
+	for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
+		a, ok := p.Action(task)
+		if !ok || a.Limits.Memory < a.Estimate.Total || a.Limits.Memory%disdel.MB != 0 || a.Limits.Timeout != disdel.Millis(time.Minute) {
+			t.Errorf("%s: %+v", task, a.Limits)
+		}
+	}
+}
+
+// A smaller ceiling makes more, smaller shards (DiSDeL's rule); one below the model's own needs is refused.
+func TestPlanFollowsTheCeiling(t *testing.T) {
+	in := planInput(t)
+	free, err := NewPlan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, _ := free.Action(disdel.TaskTrain)
+	in.Platform.MinMemory = disdel.MB
+	in.Job.Resources.MaxMemory = train.Estimate.Total - 8*disdel.MB
+	tight, err := NewPlan(in)
+	if err != nil || tight.Workers <= 2 {
+		t.Errorf("%d workers under %v, %v", tight.Workers, in.Job.Resources.MaxMemory, err)
+	}
+	in.Job.Resources.MaxMemory = train.Estimate.Total - train.Estimate.Dta - disdel.MB
+	if _, err := NewPlan(in); !errors.Is(err, disdel.OverLimit) {
+		t.Errorf("below the model's own needs: %v, want OverLimit", err)
+	}
+	in.Platform.MinMemory, in.Job.Resources.MaxMemory = 128*disdel.MB, 100*disdel.MB
+	if _, err := NewPlan(in); !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "resources.maxMemory is 100 MB") {
+		t.Errorf("below the platform's least: %v, want OverLimit", err)
+	}
+	in = planInput(t)
+	in.Job.Distribution.Workers, in.Job.Resources.Memory = 2, 30*disdel.MB
+	if _, err := NewPlan(in); !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "resources.memory") {
+		t.Errorf("the job's own memory: %v, want OverLimit that names it", err)
+	}
+}
+
+// Algorithm 1, lines 12 and 13: a job that is known runs as it ran.
+func TestKnownJobsRunAsTheyRan(t *testing.T) {
+	in := planInput(t)
+	in.History = []disdel.Record{
+		{ID: "job-0", Status: disdel.StatusFailed, Data: in.Data, Plan: disdel.Plan{Workers: 9}},
+		{ID: "job-00", Status: disdel.StatusSucceeded, Data: in.Data, Plan: disdel.Plan{Workers: 4}},
+	}
+	p, err := NewPlan(in)
+	if err != nil || p.Workers != 4 || !strings.Contains(strings.Join(p.Reasons, "\n"), "job-00") {
+		t.Errorf("%d workers, %v", p.Workers, err)
+	}
+	in.Job.Distribution.Workers = 3
+	if p, err := NewPlan(in); err != nil || p.Workers != 3 {
+		t.Errorf("the job file says 3: %d workers, %v", p.Workers, err)
+	}
+}
+
+func TestSyncEndIsOneRound(t *testing.T) {
+	in := planInput(t)
+	in.Job.Distribution.Sync = disdel.SyncEnd
+	if p, err := NewPlan(in); err != nil || p.Rounds != 1 || p.Epochs != 5 {
+		t.Errorf("%d rounds of %d epochs, %v", p.Rounds, p.Epochs, err)
+	}
+}
+
+// A plan never exceeds a limit, and its tree takes every worker up to one root.
+func TestPlansKeepTheLimits(t *testing.T) {
+	base := planInput(t)
+	rapid.Check(t, func(t *rapid.T) {
+		in := base
+		in.Platform.MaxMemory = disdel.Bytes(rapid.IntRange(128, 1024).Draw(t, "max")) * disdel.MB
+		in.Platform.Pool = disdel.Bytes(rapid.IntRange(128, 2048).Draw(t, "pool")) * disdel.MB
+		in.Job.Training.BatchSize = rapid.IntRange(1, 512).Draw(t, "batch")
+		in.Job.Distribution.Workers = rapid.IntRange(0, 40).Draw(t, "workers")
+		p, err := NewPlan(in)
+		if err != nil {
+			if !errors.Is(err, disdel.OverLimit) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, a := range p.Actions {
+			if a.Limits.Memory > in.Platform.MaxMemory || a.Limits.Memory < a.Estimate.Total || a.Limits.Timeout > in.Platform.MaxTimeout {
+				t.Fatalf("%s: %+v for %v", a.Task, a.Limits, a.Estimate.Total)
+			}
+		}
+		if train, _ := p.Action(disdel.TaskTrain); disdel.Bytes(p.Parallel)*train.Limits.Memory > in.Platform.Pool || p.Parallel < 1 {
+			t.Fatalf("%d at once in %v", p.Parallel, in.Platform.Pool)
+		}
+		rows := 0
+		for _, s := range p.Shards {
+			rows += s.Len()
+		}
+		if rows != in.Data.Train || len(p.Shards) != p.Workers {
+			t.Fatalf("%d rows in %d shards", rows, len(p.Shards))
+		}
+	})
+}
+
+func TestTreesTakeEveryMemberOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		workers, fanIn := rapid.IntRange(1, 300).Draw(t, "workers"), rapid.IntRange(2, 20).Draw(t, "fanIn")
+		members := workers
+		levels := Tree(workers, fanIn)
+		for h, l := range levels {
+			next := 0
+			for _, c := range l.Clusters {
+				if len(c) > fanIn || len(c) == 0 {
+					t.Fatalf("a cluster of %d, fan-in %d", len(c), fanIn)
+				}
+				for _, m := range c {
+					if m != next {
+						t.Fatalf("member %d where %d belongs", m, next)
+					}
+					next++
+				}
+			}
+			if next != members || l.Height != h+1 {
+				t.Fatalf("level %d takes %d of %d", l.Height, next, members)
+			}
+			members = len(l.Clusters)
+		}
+		if members != 1 {
+			t.Fatalf("%d roots", members)
+		}
+	})
+}
+
+// The rounds of an epoch follow each other, the last takes what is left, and every worker has a batch in each, also where shards
+// differ by one.
+func TestRoundsOfBatchesCoverAnEpoch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, workers := rapid.IntRange(1, 400).Draw(t, "rows"), rapid.IntRange(1, 9).Draw(t, "workers")
+		workers = min(workers, rows)
+		batch, k, epochs := rapid.IntRange(1, 40).Draw(t, "batch"), rapid.IntRange(1, 12).Draw(t, "k"), rapid.IntRange(1, 3).Draw(t, "epochs")
+		b := planBuilder{}
+		b.Job.Training.BatchSize, b.Job.Training.Epochs = batch, epochs
+		b.plan.Shards = Shards(rows, workers)
+		b.every(k)
+		for _, shard := range b.plan.Shards {
+			batches := (shard.Len() + batch - 1) / batch
+			done, epoch := 0, 0
+			for round := range b.plan.Rounds {
+				at := SpanOf(b.Job, b.plan, round)
+				if at.Epoch != epoch || at.Batch != done || at.Epochs != 1 || at.Batch >= batches {
+					t.Fatalf("round %d is %+v; %d batches of epoch %d were done of %d", round, at, done, epoch, batches)
+				}
+				if done += at.Batches; at.Batches == 0 {
+					done, epoch = 0, epoch+1
+				}
+			}
+			if epoch != epochs || done != 0 {
+				t.Fatalf("it ends at batch %d of epoch %d", done, epoch)
+			}
+		}
+	})
+}
+
+// An aggregation action's memory does not grow with its updates, so that what bounds them is how much it reads.
+func TestFanInGoesByTheUpdatesSize(t *testing.T) {
+	for update, want := range map[disdel.Bytes]int{
+		0: 64, 250 * disdel.KB: 64, 32 * disdel.MB: 64, 64 * disdel.MB: 32, 102 * disdel.MB: 20, 550 * disdel.MB: 3, 3 * disdel.GB: 2,
+	} {
+		if got := FanIn(update); got != want {
+			t.Errorf("%d updates of %v, want %d", got, update, want)
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package scheduler
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/model"
+)
+
+// PlanInput is what a plan is made of.
+type PlanInput struct {
+	ID       disdel.JobID
+	Job      disdel.Job
+	Graph    *model.Graph
+	Data     disdel.DataInfo
+	Platform disdel.PlatformLimits
+	History  []disdel.Record        // of similar jobs, newest first
+	Past     []disdel.Record        // of jobs of any kind, newest first; nil: History
+	Rate     *estimator.Rate        // of a probe; nil: none was made
+	Threads  func(parallel int) int // of a train action, when so many run at once; nil: unknown
+
+	Estimator  estimator.Estimator // zero: the plan, at the default risk
+	Processors int                 // that the job's actions share; 0: one for each action
+	Unknown    string              // why Processors are not known, and what helps
+
+	timing func(estimator.TimingInput) estimator.Timing // nil: estimator.TimingOf; others are for tests
+}
+
+// NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by
+// estimator.TimingOf, the aggregation tree by what an action reads. It returns OverLimit with the arithmetic for a job that cannot fit.
+func NewPlan(in PlanInput) (disdel.Plan, error) {
+	b := planBuilder{PlanInput: in}
+	if b.timing == nil {
+		b.timing = estimator.TimingOf
+	}
+	steps := []func() error{b.workers, b.actions, b.tree, b.rounds, b.timeouts, b.bound}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return disdel.Plan{}, err
+		}
+	}
+	return b.plan, nil
+}
+
+// Package is the OpenWhisk package of a job.
+func Package(id disdel.JobID) string { return "disdel-" + string(id) }
+
+type planBuilder struct {
+	PlanInput
+	plan  disdel.Plan
+	train disdel.Estimate
+}
+
+func (b *planBuilder) because(format string, args ...any) {
+	b.plan.Reasons = append(b.plan.Reasons, fmt.Sprintf(format, args...))
+}
+
+func (b *planBuilder) input(rows, actions int) estimator.Input {
+	t, a := b.Job.Training, b.Job.Distribution.Aggregation
+	threads := b.Processors / max(actions, 1)
+	if n := b.Job.Resources.Threads; n > 0 {
+		threads = n
+	}
+	return estimator.Input{
+		Threads: threads, Members: b.plan.Workers,
+		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn, SampleBytes: b.Data.SampleSize,
+		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
+		Upkeep: a.Optimizer, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
+	}
+}
+
+// part is how many rows of the data set are looked through for some: all of them where rows are drawn by lot, and a part for
+// tests that the data set brings is read by itself.
+func (b *planBuilder) part(rows int) int {
+	if b.Data.Drawn {
+		return b.Data.Train + b.Data.HeldOut
+	}
+	if rows == b.Data.HeldOut {
+		return rows
+	}
+	return max(rows, b.Data.Train)
+}
+
+func (b *planBuilder) estimate(workers int) disdel.Estimate {
+	return b.Estimator.Train(b.input((b.Data.Train+workers-1)/workers, workers))
+}
+
+// ceiling is the most memory an action of this job may be given, and who said so.
+func (b *planBuilder) ceiling() (disdel.Bytes, string) {
+	m, who := b.Platform.MaxMemory, "the platform's maximum"
+	if r := b.Job.Resources; r.MaxMemory > 0 && r.MaxMemory < m {
+		m, who = r.MaxMemory, "resources.maxMemory"
+	}
+	if r := b.Job.Resources; r.Memory > 0 && r.Memory <= m {
+		m, who = r.Memory, "resources.memory"
+	}
+	if p := b.Platform.Pool; p > 0 && p < m {
+		m, who = p, "the pool's memory"
+	}
+	return m, who
+}
+
+// workers decides how many train actions run, and what each holds.
+func (b *planBuilder) workers() error {
+	limit, who := b.ceiling()
+	known := b.known()
+	switch n := b.Job.Distribution.Workers; {
+	case n > 0:
+		b.plan.Workers, b.train = n, b.estimate(n)
+		b.because("workers: %d, as the job file says", n)
+	case known != nil:
+		b.plan.Workers, b.train = known.Plan.Workers, b.estimate(known.Plan.Workers)
+		b.because("workers: %d, as in %s, the last job of this kind that succeeded", b.plan.Workers, known.ID)
+	default:
+		n, e, steps, err := estimator.ContainerRule(limit, b.maxWorkers(), b.estimate)
+		if err != nil {
+			return err
+		}
+		b.plan.Workers, b.train = n, e
+		b.plan.Reasons = append(b.plan.Reasons, steps...)
+	}
+	if b.train.Total > limit {
+		return b.tooBig(limit, who)
+	}
+	b.plan.Shards = Shards(b.Data.Train, b.plan.Workers)
+	b.plan.HeldOut = b.Data.HeldOut
+	return nil
+}
+
+// maxWorkers keeps at least one whole batch in every shard.
+func (b *planBuilder) maxWorkers() int {
+	return max(1, b.Data.Train/b.Job.Training.BatchSize)
+}
+
+// known is Algorithm 1's look into the history: the newest job of this kind that succeeded on a platform like this one.
+func (b *planBuilder) known() *disdel.Record {
+	limit, _ := b.ceiling()
+	i := slices.IndexFunc(b.History, func(r disdel.Record) bool {
+		return r.Status == disdel.StatusSucceeded && r.Data.Checksum == b.Data.Checksum &&
+			r.Job.Distribution.Workers == 0 && b.estimate(r.Plan.Workers).Total <= limit
+	})
+	if i < 0 {
+		return nil
+	}
+	return &b.History[i]
+}
+
+func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
+	e := b.train
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+		Msg: fmt.Sprintf("a train action needs %v, and %s is %v (fit %v, package %v, shard %v, model %v, margin %v)",
+			e.Total.Beside(limit), who, limit.Beside(e.Total), e.Fit, e.Pkg, e.Dta, e.Mod, e.Saf),
+		Hint: b.raised(disdel.TaskTrain, e.Total, limit, who),
+	}
+}
+
+// raised says what lets an action that needs more than its limit be planned: the field whose limit it is, where the platform allows
+// more, or less work.
+func (b *planBuilder) raised(task disdel.Task, needs, limit disdel.Bytes, who string) string {
+	less := "a smaller network"
+	if task == disdel.TaskTrain {
+		less = fmt.Sprintf("less work: disdel estimate FILE --max-memory %dMB shows which batch and how many workers fit", limit/disdel.MB)
+	}
+	most := b.Platform.MaxMemory
+	if pool := b.Platform.Pool; pool > 0 {
+		most = min(most, pool)
+	}
+	if memory := b.limit(needs); memory <= most && strings.HasPrefix(who, "resources.") {
+		return fmt.Sprintf("--set %s=%dMB, or %s", who, memory.MB(), less)
+	}
+	return less
+}
+
+// actions gives every task an action with its limit.
+func (b *planBuilder) actions() error {
+	limit, who := b.ceiling()
+	b.plan.Platform = b.Platform
+	b.plan.Platform.Processors = b.Processors
+	estimates := []struct {
+		task disdel.Task
+		e    disdel.Estimate
+	}{
+		{disdel.TaskTrain, b.train},
+		{disdel.TaskAggregate, b.Estimator.Aggregate(b.input(0, 1))},
+		{disdel.TaskEvaluate, b.Estimator.Evaluate(b.input(b.Data.HeldOut, 1))},
+	}
+	for _, v := range estimates {
+		if v.e.Total > limit {
+			return &disdel.Error{
+				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+				Msg:  fmt.Sprintf("an %s action needs %v, and %s is %v", v.task, v.e.Total.Beside(limit), who, limit.Beside(v.e.Total)),
+				Hint: b.raised(v.task, v.e.Total, limit, who),
+			}
+		}
+		memory := b.limit(v.e.Total)
+		if least := b.Platform.MinMemory; least > limit {
+			return &disdel.Error{
+				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+				Msg:  fmt.Sprintf("the least limit of an action on this platform is %v, and %s is %v", least, who, limit),
+				Hint: fmt.Sprintf("--set resources.maxMemory=%dMB, or leave it out", least.MB()),
+			}
+		}
+		if least, id := b.passed(v.task); min(least.Memory, limit) > memory && b.Job.Resources.Memory == 0 {
+			memory = min(least.Memory, limit)
+			b.because("%s memory: at least %v, since less was too little for %s", v.task, memory, id)
+		}
+		if v.task == disdel.TaskTrain && b.Job.Resources.Memory > 0 {
+			memory = b.Job.Resources.Memory
+		}
+		b.plan.Actions = append(b.plan.Actions, disdel.ActionPlan{
+			Task: v.task, Name: disdel.ActionName(Package(b.ID) + "/" + string(v.task)),
+			Limits: disdel.Limits{Memory: memory}, Estimate: v.e,
+		})
+		b.because("%s memory: estimate %v, limit %v", v.task, v.e.Total, memory)
+	}
+	return nil
+}
+
+// limit is the smallest limit the platform takes for an estimate: whole megabytes, not below its minimum.
+func (b *planBuilder) limit(e disdel.Bytes) disdel.Bytes {
+	return max(b.Platform.MinMemory, disdel.Bytes(e.MB())*disdel.MB)
+}
+
+// tree lays the aggregation levels.
+func (b *planBuilder) tree() error {
+	fanIn := b.Job.Distribution.Aggregation.FanIn
+	a, _ := b.plan.Action(disdel.TaskAggregate)
+	if fanIn == 0 {
+		fanIn = FanIn(a.Estimate.Mod)
+		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, a.Estimate.Mod, readBytes)
+	}
+	b.plan.Levels = Tree(b.plan.Workers, fanIn)
+	return nil
+}
+
+// rounds divides the epochs, and says how many train actions run at once.
+func (b *planBuilder) rounds() error {
+	t := b.Job.Training
+	b.plan.Rounds, b.plan.Epochs, b.plan.Legs = t.Epochs, 1, 1
+	if b.Job.Distribution.Sync == disdel.SyncEnd {
+		b.plan.Rounds, b.plan.Epochs = 1, t.Epochs
+	}
+	if k := b.Job.Distribution.Sync.Every(); k > 0 {
+		b.every(k)
+	}
+	train, _ := b.plan.Action(disdel.TaskTrain)
+	b.plan.Parallel = b.plan.Workers
+	if pool := b.Platform.Pool; pool > 0 {
+		b.plan.Parallel = min(b.plan.Parallel, int(pool/train.Limits.Memory))
+	}
+	if n := b.Platform.Concurrent; n > 0 {
+		b.plan.Parallel = min(b.plan.Parallel, n)
+	}
+	if b.plan.Parallel < b.plan.Workers {
+		b.because("%d of %d train actions run at once: %v each in a pool of %v, %d concurrent invocations",
+			b.plan.Parallel, b.plan.Workers, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent)
+	}
+	return nil
+}
+
+// every divides each epoch into rounds of k batches, the last of which takes what is left: no round crosses the end of an
+// epoch, and every worker has at least k batches in each.
+func (b *planBuilder) every(k int) {
+	least := b.plan.Shards[len(b.plan.Shards)-1].Len()
+	for _, s := range b.plan.Shards {
+		least = min(least, s.Len())
+	}
+	batches := max(1, (least+b.Job.Training.BatchSize-1)/b.Job.Training.BatchSize)
+	per := max(1, batches/k)
+	b.plan.Rounds, b.plan.Batches = b.Job.Training.Epochs*per, k
+	b.because("rounds: %d of %d batches an epoch, %d batches in the last of each", per, k, batches-(per-1)*k)
+}
+
+// timeouts asks the timeout manager; the job file's own timeout wins.
+func (b *planBuilder) timeouts() error {
+	past := b.Past
+	if past == nil {
+		past = b.History
+	}
+	if b.Threads != nil {
+		b.plan.Threads = b.Threads(b.plan.Parallel)
+	}
+	if n := b.Job.Resources.Threads; n > 0 {
+		b.plan.Threads = n
+		b.because("threads: %d of a train action, as the job file says", n)
+	} else if b.Unknown != "" {
+		b.because("threads: 1 of a train action: %s", b.Unknown)
+	}
+	t := b.timing(estimator.TimingInput{
+		Past: past, Plan: b.plan, Job: b.Job, Data: b.Data, Work: b.Graph.Count().MACs, Rate: b.Rate,
+	})
+	for i := range b.plan.Actions {
+		a := &b.plan.Actions[i]
+		if a.Limits.Timeout = t.Timeouts[a.Task]; b.Job.Resources.Timeout > 0 {
+			a.Limits.Timeout, t.Source = disdel.Millis(b.Job.Resources.Timeout), "job file"
+		}
+		if least, id := b.passed(a.Task); least.Timeout > a.Limits.Timeout && b.Job.Resources.Timeout == 0 {
+			a.Limits.Timeout = least.Timeout
+			b.because("%s timeout: at least %v, since less was too little for %s", a.Task, least.Timeout, id)
+		}
+		a.Limits.Timeout = min(max(a.Limits.Timeout, b.Platform.MinTimeout), b.Platform.MaxTimeout)
+	}
+	b.plan.Timeouts, b.plan.Legs, b.plan.Forecast = t.Source, max(1, t.Legs), t.Forecast
+	b.plan.Reasons = append(b.plan.Reasons, t.Reasons...)
+	train, _ := b.plan.Action(disdel.TaskTrain)
+	b.because("timeout: %v for a train action, from %s", train.Limits.Timeout, t.Source)
+	return CheckBudget(b.ID, b.Job, b.plan)
+}
+
+// bound is Eq. 6 with every action at its limits and every leg and wave of every round at its timeout, and what as many
+// evaluations hold: the most the job can cost.
+func (b *planBuilder) bound() error {
+	var memory disdel.Bytes
+	var seconds, evaluations float64
+	for _, a := range b.plan.Actions {
+		runs := b.plan.Rounds
+		if a.Task == disdel.TaskTrain {
+			waves := (b.plan.Workers + max(1, b.plan.Parallel) - 1) / max(1, b.plan.Parallel)
+			runs *= max(1, b.plan.Legs) * waves
+		}
+		if a.Task == disdel.TaskEvaluate && b.plan.HeldOut > 0 {
+			evaluations = float64(runs) * disdel.GBSeconds(a.Limits.Memory, a.Limits.Timeout)
+		}
+		memory += disdel.Bytes(actionsOf(b.plan, a.Task)) * a.Limits.Memory
+		seconds += a.Limits.Timeout.Seconds() * float64(runs)
+	}
+	b.plan.CostGBs = math.Round((seconds*memory.Gigabytes()+evaluations)*10) / 10
+	return nil
+}

@@ -1,0 +1,237 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// How often what the platform is to blame for is tried again, for one worker in one round. What was lost is no sign that it will be
+// again, and the job does not fail for it before long. An image that cannot be pulled seldom can the next time.
+const (
+	platformRetries = 6
+	lostRetries     = 24
+	imageRetries    = 1
+)
+
+// standardRetries is what Retries without a word mean. In a job file a limit of 0 allows none.
+var standardRetries = disdel.Retries{
+	Limit: 6, PerWorker: 3, MemoryFactor: MemoryFactor, TimeoutFactor: TimeoutFactor,
+	Backoff: disdel.Backoff{Initial: disdel.Duration(time.Second), Max: disdel.Duration(30 * time.Second)},
+}
+
+// Attempts is how often work has been tried again before the failure at hand.
+type Attempts struct {
+	Job      int // retries that count against reliability.retries.limit
+	Worker   int // those of this worker in this round
+	Platform int // this worker's failures in this round that the platform is to blame for
+	Crashes  int // this worker's in this round, for a defect of its own
+}
+
+// RemedyInput is what a remedy is found by.
+type RemedyInput struct {
+	Activation disdel.Activation // that failed, with its peak, its heartbeats and its request
+	Job        disdel.Job
+	Plan       disdel.Plan // Platform in it
+	Attempts   Attempts
+	Patient    bool // neither attempts nor deaths bound the retries: the job waits for this work
+}
+
+// Remedy is what is done about a failed activation.
+type Remedy struct {
+	Retry          bool
+	Limits         disdel.Limits      // of the next try
+	Batch, Workers int                // above 0: plan again with these
+	After          time.Duration      // before the next try
+	Adjustment     *disdel.Adjustment // nil: the same limits
+	Why            string             // of the retry, or of the refusal with the limits that would pass
+}
+
+// Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. More memory or time
+// where that is what was missing, a smaller batch or more workers where a limit is at its ceiling, the same again where
+// nobody but the platform is to blame, nothing where it would fail again. Whatever outcomes come, a sequence of remedies ends: every retry counts against the
+// job's, the worker's or the platform's bound. It is pure.
+func Decide(in RemedyInput) Remedy {
+	d := decider{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
+	if !d.a.Outcome.Failed() {
+		return d.refuse("%v is no failure", d.a.Outcome)
+	}
+	r := d.choose()
+	if !r.Retry {
+		return r
+	}
+	return d.bounded(r)
+}
+
+func retriesOf(job disdel.Job) disdel.Retries {
+	r := job.Reliability.Retries
+	if r == (disdel.Retries{}) {
+		return standardRetries // a job that no file was read for, or an older one's
+	}
+	if r.Backoff.Initial == 0 {
+		r.Backoff.Initial = standardRetries.Backoff.Initial
+	}
+	if r.Backoff.Max == 0 {
+		r.Backoff.Max = max(r.Backoff.Initial, standardRetries.Backoff.Max)
+	}
+	if r.MemoryFactor <= 1 {
+		r.MemoryFactor = standardRetries.MemoryFactor
+	}
+	if r.TimeoutFactor <= 1 {
+		r.TimeoutFactor = standardRetries.TimeoutFactor
+	}
+	return r
+}
+
+type decider struct {
+	RemedyInput
+	a       disdel.Activation
+	retries disdel.Retries
+}
+
+// LostUpdate tells whether an aggregation failed because of an update that it was given, not of itself.
+func LostUpdate(a disdel.Activation) bool {
+	return a.Task == disdel.TaskAggregate && a.FailureCode() == disdel.CodeLostUpdate
+}
+
+// LostReference tells whether the weights that a round starts from, or came to, are not in the store.
+func LostReference(a disdel.Activation) bool {
+	return a.FailureCode() == disdel.CodeLostReference
+}
+
+// PlatformFault says whether nobody but the platform is to blame, so that the same may pass unchanged.
+func PlatformFault(a disdel.Activation) bool {
+	switch k := a.FailureKind(); a.Outcome {
+	case disdel.OutcomeLost, disdel.OutcomeThrottled:
+		return true
+	case disdel.OutcomeStartFailure, disdel.OutcomeInternalError:
+		return !hopeless(k)
+	case disdel.OutcomeApplicationError:
+		return k.Retryable() || k == disdel.Conflict // the store lost the claim: had another attempt taken over, nobody would ask
+	default:
+		return false
+	}
+}
+
+// hopeless kinds fail again however often they are tried.
+func hopeless(k disdel.Kind) bool {
+	switch k {
+	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged, disdel.NoSpace:
+		return true
+	default:
+		return false
+	}
+}
+
+// CrashedItself says whether an action failed by a defect of its own.
+func CrashedItself(a disdel.Activation) bool {
+	return a.Outcome == disdel.OutcomeDeveloperError ||
+		a.Outcome == disdel.OutcomeApplicationError && !hopeless(a.FailureKind()) && !a.FailureKind().Retryable()
+}
+
+func (d *decider) choose() Remedy {
+	switch {
+	case d.a.Outcome == disdel.OutcomeOutOfMemory:
+		return d.memory()
+	case d.a.Outcome == disdel.OutcomeTimeout:
+		return d.time()
+	case d.a.FailureCode() == disdel.CodeNeverServed:
+		return d.refuse("it would wait again")
+	case PlatformFault(d.a):
+		return d.again(d.pause(), "%v: the platform's doing, and the same limits may pass", d.a.Outcome)
+	case LostUpdate(d.a) || LostReference(d.a):
+		return d.again(d.pause(), "what another action had written was damaged on its way")
+	case d.a.Outcome == disdel.OutcomeDiverged:
+		return d.refuse("it would diverge again")
+	case d.a.Outcome == disdel.OutcomeCorrupt:
+		return d.refuse("its input is damaged, and would be again: add the data set anew")
+	case d.a.FailureKind() == disdel.Crashed && (d.a.Suspected && d.Attempts.Crashes <= 1 || d.Attempts.Crashes == 1 && d.a.Peak == 0):
+		return d.silent()
+	case CrashedItself(d.a) && (d.Attempts.Crashes == 0 || d.a.FailureKind() == disdel.Crashed):
+		return d.again(d.pause(), "its process died, which may have been the machine")
+	case CrashedItself(d.a):
+		return d.refuse("its process died %d times: no limit would help, its log says more", d.Attempts.Crashes+1)
+	default:
+		return d.refuse("%v is not tried again: it would fail in the same way", d.a.Outcome)
+	}
+}
+
+// silent is for a process that died without a word where memory may have been the cause: on Kubernetes nothing else tells. It gets
+// a little more, as long as that changes nothing else of the job.
+func (d *decider) silent() Remedy {
+	r := d.memory()
+	if !r.Retry || r.Batch > 0 || r.Workers > 0 {
+		return d.again(d.pause(), "its process died, which may have been the machine")
+	}
+	r.Why = "its process died without a word, possibly out of memory: " + r.Why
+	r.Adjustment.Why = "possibly out of memory: " + r.Adjustment.Why
+	r.After = d.pause()
+	return r
+}
+
+// again tries the same at the same limits.
+func (d *decider) again(after time.Duration, why string, args ...any) Remedy {
+	return Remedy{Retry: true, Limits: d.a.Limits, After: after, Why: fmt.Sprintf(why, args...)}
+}
+
+func (d *decider) refuse(why string, args ...any) Remedy {
+	return Remedy{Limits: d.a.Limits, Why: fmt.Sprintf(why, args...)}
+}
+
+// pause grows from try to try. OpenWhisk counts a minute's invocations by the wall clock: only the next minute helps.
+func (d *decider) pause() time.Duration {
+	after, most := time.Duration(d.retries.Backoff.Initial), time.Duration(d.retries.Backoff.Max)
+	for range d.Attempts.Platform + d.Attempts.Worker {
+		after = min(2*after, most)
+	}
+	if d.a.FailureCode() == disdel.CodeQuotaMinute {
+		after = max(after, time.Minute)
+	}
+	return after
+}
+
+// bounded keeps a retry within the job's bounds.
+func (d *decider) bounded(r Remedy) Remedy {
+	n := d.Attempts
+	switch {
+	case d.Patient:
+	case PlatformFault(d.a) && n.Platform >= d.platformBound():
+		return d.refuse("the platform has failed it %d times in this round; ask its admin", n.Platform+1)
+	case PlatformFault(d.a):
+	case d.retries.Limit == 0 || d.retries.PerWorker == 0:
+		return d.refuse("the job allows no retries (reliability.retries)")
+	case n.Job >= d.retries.Limit:
+		return d.refuse("the job's %d retries are used up (reliability.retries.limit)", d.retries.Limit)
+	case n.Worker >= d.retries.PerWorker:
+		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker)", d.retries.PerWorker)
+	}
+	return r // the Manager keeps the job within its budget
+}
+
+func (d *decider) platformBound() int {
+	switch {
+	case d.a.FailureCode() == disdel.CodeImageMissing:
+		return imageRetries
+	case d.a.Outcome == disdel.OutcomeLost:
+		return lostRetries
+	default:
+		return platformRetries
+	}
+}
+
+// Refused is the outcome of an invocation that the platform did not take.
+func Refused(err *disdel.Error) disdel.Outcome {
+	switch {
+	case err == nil:
+		return disdel.OutcomeUnknown
+	case err.Kind == disdel.Canceled:
+		return disdel.OutcomeCanceled
+	case err.Kind == disdel.OverLimit:
+		return disdel.OutcomeTooLarge
+	case err.Code == disdel.CodeQuotaMinute || err.Code == disdel.CodeQuotaConcurrent:
+		return disdel.OutcomeThrottled
+	default:
+		return disdel.OutcomeInternalError
+	}
+}

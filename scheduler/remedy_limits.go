@@ -1,0 +1,113 @@
+package scheduler
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel"
+)
+
+// adjusted is a retry with one thing changed.
+func (d *decider) adjusted(r Remedy, field disdel.Field, from, to disdel.Quantity, why string) Remedy {
+	r.Retry, r.Why = true, fmt.Sprintf("%s %v -> %v: %s", field, from, to, why)
+	r.Adjustment = &disdel.Adjustment{
+		Invocation: d.a.Invocation.ID, Task: d.a.Task, Cause: d.a.Outcome, Field: field, From: from, To: to, Why: why,
+	}
+	return r
+}
+
+// memory gives more of it, and at the ceiling divides the work.
+func (d *decider) memory() Remedy {
+	next, why := Memory(d.a, d.retries.MemoryFactor)
+	job := d.Job
+	if d.a.Task != disdel.TaskTrain {
+		job.Resources.Memory = 0 // it is a train action's
+	}
+	b := planBuilder{PlanInput: PlanInput{Job: job, Platform: d.Plan.Platform}}
+	ceiling, who := b.ceiling()
+	ceiling = ceiling / disdel.MB * disdel.MB
+	if limit := d.a.Limits.Memory; limit < ceiling {
+		if next > ceiling {
+			next, why = ceiling, fmt.Sprintf("%s, and %s is %v", why, who, ceiling)
+		}
+		r := Remedy{Limits: disdel.Limits{Memory: next, Timeout: d.a.Limits.Timeout}}
+		return d.adjusted(r, disdel.FieldMemory, disdel.Quantity{Memory: limit}, disdel.Quantity{Memory: next}, why)
+	}
+	at := fmt.Sprintf("memory is at %s of %v", who, ceiling)
+	if d.shardIsLarge() {
+		if r, ok := d.moreWorkers(d.workersFor(next, ceiling), at+", and the shard is much of it"); ok {
+			return r
+		}
+	}
+	if r, ok := d.halfBatch(at); ok {
+		return r
+	}
+	if r, ok := d.moreWorkers(d.Plan.Workers+1, at); ok {
+		return r
+	}
+	return d.refuse("%s, and the work cannot be divided further", at)
+}
+
+// shardIsLarge says whether a smaller shard would do more than a smaller batch.
+func (d *decider) shardIsLarge() bool {
+	train, _ := d.Plan.Action(disdel.TaskTrain)
+	e := train.Estimate
+	return d.a.Task == disdel.TaskTrain && e.Dta > e.Activations && e.Dta*5 >= e.Total
+}
+
+// workersFor is DiSDeL's container rule: while m_e is above M, ceil((m_e - M) / M) more.
+func (d *decider) workersFor(needs, ceiling disdel.Bytes) int {
+	return d.Plan.Workers + max(1, int((needs-ceiling+ceiling-1)/max(1, ceiling)))
+}
+
+// moreWorkers plans again with smaller shards; not where the job file names the number, nor where a shard would not fill a
+// batch.
+func (d *decider) moreWorkers(n int, why string) (Remedy, bool) {
+	rows := 0
+	for _, s := range d.Plan.Shards {
+		rows += s.Len()
+	}
+	n = min(n, rows/max(1, d.Job.Training.BatchSize))
+	if d.a.Task != disdel.TaskTrain || d.Job.Distribution.Workers > 0 || n <= d.Plan.Workers {
+		return Remedy{}, false
+	}
+	r := Remedy{Limits: d.a.Limits, Workers: n}
+	return d.adjusted(r, disdel.FieldWorkers, disdel.Quantity{Count: d.Plan.Workers}, disdel.Quantity{Count: n}, why), true
+}
+
+// halfBatch plans again with half the batch. An aggregation has none.
+func (d *decider) halfBatch(why string) (Remedy, bool) {
+	batch := d.Job.Training.BatchSize
+	if d.a.Task == disdel.TaskAggregate || batch < 2 {
+		return Remedy{}, false
+	}
+	r := Remedy{Limits: d.a.Limits, Batch: batch / 2}
+	return d.adjusted(r, disdel.FieldBatchSize, disdel.Quantity{Count: batch}, disdel.Quantity{Count: batch / 2}, why), true
+}
+
+// time gives more of it; at the ceiling the work goes on from the state that it stored, if it came to anything.
+func (d *decider) time() Remedy {
+	next, why := Timeout(d.a, d.retries.TimeoutFactor)
+	most, who := d.Plan.Platform.MaxTimeout, "the platform's maximum"
+	if own := disdel.Millis(d.Job.Resources.Timeout); own > 0 && own <= most {
+		most, who = own, "resources.timeout"
+	}
+	limit := d.a.Limits.Timeout
+	if limit < most {
+		if next > most {
+			next, why = most, fmt.Sprintf("%s, and %s is %v", why, who, most)
+		}
+		r := Remedy{Limits: disdel.Limits{Memory: d.a.Limits.Memory, Timeout: next}}
+		return d.adjusted(r, disdel.FieldTimeout, disdel.Quantity{Time: limit}, disdel.Quantity{Time: next}, why)
+	}
+	at := fmt.Sprintf("the timeout is at %s of %v", who, most)
+	if done, _ := d.a.Done(); done > 0 && d.a.Task == disdel.TaskTrain {
+		return d.again(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
+	}
+	if platform := d.Plan.Platform.MaxTimeout; most < platform { // it is the user's to raise: starting takes as long with any number of workers
+		return d.refuse("%s, and nothing came of it", at)
+	}
+	if r, ok := d.moreWorkers(2*d.Plan.Workers, at); ok {
+		return r
+	}
+	return d.refuse("%s, and nothing came of it", at)
+}

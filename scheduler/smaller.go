@@ -1,0 +1,133 @@
+package scheduler
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel"
+)
+
+// Smaller is what makes a job fit a limit below the one it has.
+type Smaller struct {
+	Limit   disdel.Bytes `json:"limitBytes"`
+	Whose   string       `json:"whose,omitempty"` // the ceiling that this is; "" is a size to save at
+	Changes []Change     `json:"changes"`         // each alone is enough
+	// Where there is none: the least limit that one row a batch, plain gradient descent and many workers reach, and whose it is.
+	Least     disdel.Bytes `json:"leastBytes,omitempty"`
+	LeastTask disdel.Task  `json:"leastTask,omitempty"`
+}
+
+// Change is a change of the job file that was planned and fits.
+type Change struct {
+	Set      []string         `json:"set"` // as --set takes them
+	Estimate disdel.Bytes     `json:"estimateBytes"`
+	Limit    disdel.Bytes     `json:"limitBytes"` // of a train action
+	Forecast *disdel.Forecast `json:"forecast,omitempty"`
+}
+
+// plainRate is the learning rate of a change to plain gradient descent. Whoever takes it has to find one that suits the network:
+// rates of Adam do not carry over.
+const plainRate = 0.01
+
+// ToFitLess finds changes for the next smaller limits than those of the plan p of in: the job's ceiling, if p is above it
+// (it was made from Lift(in)), then powers of two down to the platform's minimum, three at most. Every change was planned
+// again under that limit.
+func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
+	current, _ := largestLimit(p)
+	ceiling, whose := Ceiling(in)
+	var out []Smaller
+	if ceiling < current {
+		out = append(out, Smaller{Limit: ceiling, Whose: whose})
+		current = ceiling
+	}
+	power := disdel.MB
+	for power*2 < current {
+		power *= 2
+	}
+	for ; power >= max(in.Platform.MinMemory, disdel.MB) && len(out) < 3; power /= 2 {
+		out = append(out, Smaller{Limit: power})
+	}
+	for i := range out {
+		s := search{in: Lift(in), limit: out[i].Limit}
+		out[i].Changes = s.changes(p.Workers)
+		if len(out[i].Changes) == 0 {
+			out[i].Least, out[i].LeastTask = s.plain().least(1)
+		}
+		if in.Job.Resources.Memory > 0 {
+			out[i].pin()
+		}
+	}
+	return out
+}
+
+// pin adds the limit to every change of a job whose file gives one.
+func (t Smaller) pin() {
+	for i := range t.Changes {
+		c := &t.Changes[i]
+		c.Set, c.Limit = append(c.Set, fmt.Sprintf("resources.memory=%dMB", t.Limit.MB())), t.Limit
+	}
+}
+
+// plain is the search of the same job with plain gradient descent, which keeps nothing of its own.
+func (s search) plain() search {
+	s.in.Job.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: plainRate}}
+	return s
+}
+
+// changes are none if the job fits as it is; else a smaller batch, more workers, and plain gradient descent, each alone; where none of them is enough, two or
+// three of them together.
+func (s search) changes(workers int) []Change {
+	batch := s.in.Job.Training.BatchSize
+	if p := s.point(batch, workers); p != nil {
+		return s.described(p) // only the job file's own limit is above
+	}
+	same := func(int) int { return workers }
+	alone := s.described(s.smallerBatch(same, workers), s.fewest(batch))
+	keeps := s.in.Job.Training.Optimizer.Moments() > 0
+	if keeps {
+		alone = append(alone, s.plain().describedFrom(s, s.plain().point(batch, workers))...)
+	}
+	if len(alone) > 0 {
+		return alone
+	}
+	if both := s.described(s.fewest(min(batch, s.largest(s.most)))); len(both) > 0 || !keeps {
+		return both
+	}
+	if less := s.plain().describedFrom(s, s.plain().smallerBatch(same, workers)); len(less) > 0 {
+		return less
+	}
+	plain := s.plain()
+	return plain.describedFrom(s, plain.fewest(min(batch, plain.largest(plain.most))))
+}
+
+func (s search) smallerBatch(by func(int) int, workers int) *FitPoint {
+	return s.point(min(s.in.Job.Training.BatchSize, s.largest(by)), workers)
+}
+
+func (s search) described(points ...*FitPoint) []Change { return s.describedFrom(s, points...) }
+
+// describedFrom writes points down as changes of the job of another search.
+func (s search) describedFrom(from search, points ...*FitPoint) []Change {
+	var out []Change
+	for _, p := range points {
+		if p == nil {
+			continue
+		}
+		train, _ := p.Plan.Action(disdel.TaskTrain)
+		out = append(out, Change{Set: s.sets(from.in.Job, p), Estimate: train.Estimate.Total, Limit: train.Limits.Memory, Forecast: p.Plan.Forecast})
+	}
+	return out
+}
+
+func (s search) sets(job disdel.Job, p *FitPoint) []string {
+	var out []string
+	if p.Batch != job.Training.BatchSize {
+		out = append(out, fmt.Sprintf("training.batchSize=%d", p.Batch))
+	}
+	if p.Workers != job.Distribution.Workers {
+		out = append(out, fmt.Sprintf("distribution.workers=%d", p.Workers))
+	}
+	if o := s.in.Job.Training.Optimizer; o.Name() != job.Training.Optimizer.Name() || o.Moments() != job.Training.Optimizer.Moments() {
+		out = append(out, fmt.Sprintf("training.optimizer={sgd: {learningRate: %g}}", o.SGD.LearningRate))
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package scheduler
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+)
+
+// Grid is what WhatIf tries: every batch with every number of workers. An empty list stands for the job's own value.
+type Grid struct {
+	Workers []int `json:"workers"`
+	Batches []int `json:"batchSizes"`
+}
+
+// Cell is a job with one batch and one number of workers: what each train action needs, and what the job takes.
+type Cell struct {
+	Workers  int                           `json:"workers"`
+	Batch    int                           `json:"batchSize"`
+	Memory   disdel.Interval[disdel.Bytes] `json:"memoryBytes"` // peak of a train action; all 0: unknown, low and high alone 0: no interval
+	Limit    disdel.Bytes                  `json:"limitBytes"`  // of a train action; 0: this cell cannot be planned
+	Parallel int                           `json:"parallel"`    // train actions at once
+	Forecast *disdel.Forecast              `json:"forecast,omitempty"`
+	Own      bool                          `json:"inFile"`         // as the job file has it
+	Front    bool                          `json:"pareto"`         // no other cell is better in one of the objectives and as good in the other
+	Note     string                        `json:"note,omitempty"` // why it cannot be planned
+}
+
+// Basis says what a cell's time rests on: "measured" where jobs of just this shape ran, "probe", or "extrapolated" from jobs of
+// other shapes; "" where there is no time.
+func (c Cell) Basis() string {
+	switch {
+	case c.Forecast == nil:
+		return ""
+	case c.Forecast.Measured:
+		return "measured"
+	case c.Forecast.Source == "probe":
+		return "probe"
+	default:
+		return "extrapolated"
+	}
+}
+
+// Objective is what a forecast time is held against when the Pareto front is drawn.
+type Objective string
+
+// The objectives.
+const (
+	AgainstCost   Objective = "cost"   // GB-s of the whole job
+	AgainstMemory Objective = "memory" // likely peak of a train action: limits are often the platform's least
+)
+
+// WhatIf plans the job at every point of the grid, and at its own where the grid leaves that out. Cells come by batch, then
+// by workers; those that cannot be planned say why. Only cells with a forecast can be on the front.
+func WhatIf(in PlanInput, grid Grid, against Objective) []Cell {
+	workers, batch := in.Job.Distribution.Workers, in.Job.Training.BatchSize
+	if p, err := NewPlan(in); err == nil {
+		workers = p.Workers
+	}
+	var cells []Cell
+	for _, b := range orOwn(grid.Batches, batch) {
+		for _, w := range orOwn(grid.Workers, max(workers, 1)) {
+			cells = append(cells, cell(in, w, b))
+		}
+	}
+	own := func(c Cell) bool { return c.Workers == workers && c.Batch == batch }
+	if workers > 0 && !slices.ContainsFunc(cells, own) {
+		cells = append(cells, cell(in, workers, batch))
+	}
+	slices.SortFunc(cells, func(a, b Cell) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Workers, b.Workers)) })
+	cells = slices.CompactFunc(cells, func(a, b Cell) bool { return a.Batch == b.Batch && a.Workers == b.Workers })
+	for i := range cells {
+		cells[i].Own = own(cells[i])
+		cells[i].Front = onFront(cells, i, against)
+	}
+	return cells
+}
+
+func orOwn(list []int, own int) []int {
+	if len(list) == 0 {
+		return []int{own}
+	}
+	return list
+}
+
+func cell(in PlanInput, workers, batch int) Cell {
+	c := Cell{Workers: workers, Batch: batch}
+	in.Job.Distribution.Workers, in.Job.Training.BatchSize = workers, batch
+	if shard := in.Data.Train / workers; shard < batch {
+		c.Note = fmt.Sprintf("the smallest shard has %d rows", shard)
+		return c
+	}
+	p, err := NewPlan(in)
+	if err != nil {
+		p, c.Note = unplanned(in, err)
+	}
+	train, ok := p.Action(disdel.TaskTrain)
+	if !ok {
+		return c
+	}
+	c.Memory = Peak(train.Estimate)
+	if err == nil {
+		c.Limit, c.Parallel, c.Forecast = train.Limits.Memory, p.Parallel, p.Forecast
+	}
+	return c
+}
+
+// Peak is the interval of an estimate. Where it gives none, the total is the likely peak, and low and high are 0.
+func Peak(e disdel.Estimate) disdel.Interval[disdel.Bytes] {
+	if e.Likely == 0 {
+		return disdel.Interval[disdel.Bytes]{Likely: e.Total}
+	}
+	return disdel.Interval[disdel.Bytes]{Low: e.Low, Likely: e.Likely, High: e.High}
+}
+
+// boundless is more memory than any machine has, far from where its multiples overflow.
+const boundless = disdel.GB << 20
+
+// Lift takes every ceiling of memory away, so that a job that does not fit can be looked at all the same.
+func Lift(in PlanInput) PlanInput {
+	in.Platform.MaxMemory, in.Platform.Pool = boundless, 0
+	in.Job.Resources.Memory, in.Job.Resources.MaxMemory = 0, 0
+	return in
+}
+
+// Ceiling is the most memory that an action of the job may be given, and who says so.
+func Ceiling(in PlanInput) (disdel.Bytes, string) {
+	b := planBuilder{PlanInput: in}
+	return b.ceiling()
+}
+
+// unplanned says in a few words why a job was not planned, with the plan that it would have without ceilings.
+func unplanned(in PlanInput, why error) (p disdel.Plan, note string) {
+	note, _, _ = strings.Cut(disdel.AsError(why).Msg, " (")
+	if !errors.Is(why, disdel.OverLimit) {
+		return p, note
+	}
+	p, err := NewPlan(Lift(in))
+	if err != nil {
+		return p, note
+	}
+	limit, _ := Ceiling(in)
+	for _, a := range p.Actions {
+		if a.Estimate.Total > limit {
+			return p, fmt.Sprintf("%s needs %v, above %v", a.Task, a.Estimate.Total, limit)
+		}
+	}
+	return p, note
+}
+
+// onFront tells whether no cell with a forecast is at least as good as cell i in both objectives, and better in one.
+func onFront(cells []Cell, i int, against Objective) bool {
+	if cells[i].Forecast == nil {
+		return false
+	}
+	time, other := objectives(cells[i], against)
+	return !slices.ContainsFunc(cells, func(c Cell) bool {
+		if c.Forecast == nil {
+			return false
+		}
+		t, o := objectives(c, against)
+		return t <= time && o <= other && (t < time || o < other)
+	})
+}
+
+func objectives(c Cell, against Objective) (time disdel.Millis, other float64) {
+	if against == AgainstMemory {
+		return c.Forecast.Duration.Likely, float64(c.Memory.Likely)
+	}
+	return c.Forecast.Duration.Likely, c.Forecast.Cost.Likely
+}
