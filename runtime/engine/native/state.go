@@ -4,71 +4,93 @@ import (
 	"math"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
-// Piece is one array of an engine's state, which can be read and set without a copy of all the others.
-type Piece struct {
-	disdel.Tensor      // name and shape, without data
-	Trainable     bool // or a moment of what is
-	Moment        bool // or the count of steps: of the optimiser, not of the network
-
-	engine *Engine
-	param  *param // nil: the count of steps
-	values []float32
-}
-
-// Pieces are those of Weights, then those of OptimizerState, in their order and under their names.
-func (e *Engine) Pieces() []Piece {
-	var out []Piece
+// State lists views of the engine's arrays, which lie in its slab in the kernels' layouts.
+func (e *Engine) State() []engine.Array {
+	var out []engine.Array
 	for i := range e.params {
 		p := &e.params[i]
-		out = append(out, Piece{Tensor: disdel.Tensor{Name: p.Name, Shape: p.Shape}, Trainable: p.Trainable, engine: e, param: p, values: p.value})
+		role := engine.Weight
+		if !p.Trainable {
+			role = engine.Statistic
+		}
+		out = append(out, engine.NewArray(p.Name, p.Shape, role, view{p, p.value}))
 	}
-	if !e.cfg.Training {
+	if !e.spec.Training {
 		return out
 	}
-	out = append(out, Piece{Tensor: disdel.Tensor{Name: "step", Shape: []int{1}}, Moment: true, engine: e})
-	for m, kind := range stateNames(e.cfg.Optimizer) {
+	out = append(out, engine.NewArray(engine.StepCount, []int{1}, engine.Moment, count{e}))
+	for m, kind := range stateNames(e.spec.Optimizer) {
 		for i := range e.params {
 			if p := &e.params[i]; p.Trainable {
-				t := disdel.Tensor{Name: p.Name + "." + kind, Shape: p.Shape}
-				out = append(out, Piece{Tensor: t, Trainable: true, Moment: true, engine: e, param: p, values: p.moments[m]})
+				out = append(out, engine.NewArray(p.Name+"."+kind, p.Shape, engine.Moment, view{p, p.moments[m]}))
 			}
 		}
 	}
 	return out
 }
 
-// Len is how many values a piece has.
-func (p Piece) Len() int {
-	if p.param == nil {
-		return 1
-	}
-	return p.param.Len()
-}
-
-// Read copies the values into dst, of length Len, in PyTorch's layout.
-func (p Piece) Read(dst []float32) {
-	if p.param == nil {
-		dst[0] = float32(p.engine.steps)
-		return
-	}
-	p.param.convert(func(there, here int) { dst[there] = p.values[here] })
-}
-
-// Write takes a copy of t. It returns Corrupt for another name or shape and Diverged for values that are not finite; then
-// nothing was changed.
-func (p Piece) Write(t disdel.Tensor) error {
-	if p.param == nil {
-		if t.Name != p.Name || len(t.Data) != 1 {
-			return &disdel.Error{Kind: disdel.Corrupt, Op: "set optimiser state", Msg: t.Name + " where the count of steps belongs"}
-		}
-		p.engine.steps = int(math.Round(float64(t.Data[0])))
+// stateNames are what PyTorch calls the moments of an optimiser.
+func stateNames(o disdel.Optimizer) []string {
+	switch o.Moments() {
+	case 2:
+		return []string{"exp_avg", "exp_avg_sq"}
+	case 1:
+		return []string{"momentum"}
+	default:
 		return nil
 	}
-	if err := p.param.accepts(t, p.Name); err != nil {
-		return err
+}
+
+// view reads and writes an array of weights, or one of its moments, in PyTorch's layout.
+type view struct {
+	param  *param
+	values []float32 // in the slab
+}
+
+// ReadAt implements engine.Values.
+func (v view) ReadAt(dst []float32, at int) {
+	v.each(len(dst), at, func(there, here int) { dst[there-at] = v.values[here] })
+}
+
+// WriteAt implements engine.Values. What lies between the values is zero once all of them were written.
+func (v view) WriteAt(src []float32, at int) {
+	if len(src) == v.param.Len() {
+		clear(v.values)
 	}
-	p.param.load(p.values, t.Data)
-	return nil
+	v.each(len(src), at, func(there, here int) { v.values[here] = src[there-at] })
+}
+
+// each calls f with the places of n values from at on, there and here.
+func (v view) each(n, at int, f func(there, here int)) {
+	p := v.param
+	if n == p.Len() {
+		p.convert(f)
+		return
+	}
+	row := p.row()
+	p.convertRows(at/row, (at+n+row-1)/row, func(there, here int) {
+		if at <= there && there < at+n {
+			f(there, here)
+		}
+	})
+}
+
+// count reads and writes the number of steps.
+type count struct{ e *Engine }
+
+// ReadAt implements engine.Values.
+func (c count) ReadAt(dst []float32, at int) {
+	if len(dst) > 0 {
+		dst[0] = float32(c.e.steps)
+	}
+}
+
+// WriteAt implements engine.Values. An average of several counts need not be whole.
+func (c count) WriteAt(src []float32, at int) {
+	if len(src) > 0 {
+		c.e.steps = int(math.Round(float64(src[0])))
+	}
 }
