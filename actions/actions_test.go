@@ -16,7 +16,7 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/runtime/engine/standard"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // bench is a job's surroundings: the digits on a file store, and an embedded Redis.
@@ -96,7 +96,7 @@ func probe() (disdel.Bytes, disdel.Bytes) { return 40 * disdel.MB, 50 * disdel.M
 // Two workers, one aggregation, one evaluation, one inference: every task once, on real stores.
 func TestARoundByHand(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	var members []disdel.UpdateID
 	var updates []disdel.Update
@@ -157,7 +157,7 @@ func TestTrainingAgainGivesTheSameBits(t *testing.T) {
 	b := setUp(t)
 	var got []disdel.Update
 	for range 2 {
-		h := NewHost(probe, standard.Backends(nil))
+		h := NewHost(probe, backends.Standard(nil))
 		if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(1)); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestTrainingAgainGivesTheSameBits(t *testing.T) {
 // are, and the next job on the same warm process learns again.
 func TestAScheduleSetsTheRateOfEveryEpoch(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	weights := func(epochs, epoch, all int, s *disdel.Schedule) disdel.Weights {
 		t.Helper()
@@ -220,7 +220,7 @@ func TestAScheduleSetsTheRateOfEveryEpoch(t *testing.T) {
 // DiSDeL III-B.3: an action stops at the end of the epoch whose loss is at most the target.
 func TestTrainingStopsAtItsTarget(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	req := b.train(0)
 	req.Epochs, req.Target = 50, 1.5
@@ -232,7 +232,7 @@ func TestTrainingStopsAtItsTarget(t *testing.T) {
 
 func TestTrainingStopsWhenTheJobIsCancelled(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	if err := b.board.Cancel(context.Background(), "job-1"); err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestTrainingStopsWhenTheJobIsCancelled(t *testing.T) {
 
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	later := b.train(0)
 	later.Round = 4
@@ -274,7 +274,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 // Over a slow way to the store there are fewer heartbeats: the work waits for each of them.
 func TestSlowHeartbeatsAreRare(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	begun := time.Now()
 	now, newest, waited := begun, int64(0), time.Duration(0)

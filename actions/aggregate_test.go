@@ -17,14 +17,14 @@ import (
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/runtime/engine/standard"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // Once the next reference stands, the round's updates are gone. Whoever comes late, or a second time, still finds the work
 // done, and what comes after the round has all it needs.
 func TestARoundIsDroppedWhenItsSuccessorStands(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	first, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0))
 	if err != nil {
@@ -81,7 +81,7 @@ func TestASlowBucketDoesNotCostTheAggregation(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0)); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestASlowBucketDoesNotCostTheAggregation(t *testing.T) {
 func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 	const limit = 128 * disdel.MB
 	b := setUp(t)
-	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return 120 * disdel.MB, 121 * disdel.MB }, standard.Backends(nil))
+	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return 120 * disdel.MB, 121 * disdel.MB }, backends.Standard(nil))
 	defer h.Close()
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0)); err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 func TestWhatComesNearItsLimitIsToldAtOnce(t *testing.T) {
 	b := setUp(t)
 	var resident atomic.Int64
-	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return disdel.Bytes(resident.Load()), 0 }, standard.Backends(nil))
+	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return disdel.Bytes(resident.Load()), 0 }, backends.Standard(nil))
 	defer h.Close()
 	begun := time.Now()
 	var asked atomic.Int64

@@ -12,8 +12,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/runtime/engine/native"
-	"github.com/disdel/disdel/runtime/engine/standard"
 )
 
 // sgd keeps one moment, adam two and a count of steps: what a leg forgets shows in the bits.
@@ -57,7 +57,7 @@ func TestLegsComeToTheSameBits(t *testing.T) {
 	for name, o := range optimizers {
 		t.Run(name, func(t *testing.T) {
 			b := setUp(t)
-			whole := NewHost(probe, standard.Backends(nil))
+			whole := NewHost(probe, backends.Standard(nil))
 			defer whole.Close()
 			req := b.train(0)
 			req.Epochs, req.Optimizer = 4, o
@@ -67,7 +67,7 @@ func TestLegsComeToTheSameBits(t *testing.T) {
 
 			legs := 0
 			for {
-				h := NewHost(probe, standard.Backends(nil))
+				h := NewHost(probe, backends.Standard(nil))
 				req.Leg = legs
 				res := b.leg(h, req, 40*time.Millisecond)
 				legs++
@@ -97,7 +97,7 @@ func TestLegsComeToTheSameBits(t *testing.T) {
 // A later attempt goes on from the state that the one before stored, and comes to the same bits.
 func TestALaterAttemptGoesOn(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	req := b.train(0)
 	req.Epochs = 4
@@ -169,7 +169,7 @@ func (v slowValues) WriteAt(src []float32, at int) {
 // A worker whose state takes longer to store than lies between two times of storing it still trains most of the time.
 func TestAStateThatIsSlowToStoreIsStoredLessOften(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	var took time.Duration
 	saves := 0
@@ -190,7 +190,7 @@ func TestAStateThatIsSlowToStoreIsStoredLessOften(t *testing.T) {
 // Time to store the state is kept free before the deadline once it is known what that takes.
 func TestALegEndsWhileItsStateCanStillBeStored(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	var took time.Duration
 	h.built.backends.Backends = []engine.Backend{slowly{stored: func() { took += 30 * time.Second }}}
@@ -217,7 +217,7 @@ func TestALegEndsWhileItsStateCanStillBeStored(t *testing.T) {
 // A second delivery of work that is done changes nothing and answers what the first one did.
 func TestADuplicateAnswersWhatTheFirstDid(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, standard.Backends(nil))
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	first, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0))
 	if err != nil {
@@ -240,7 +240,7 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 		t.Run(string(upkeep), func(t *testing.T) {
 			b := setUp(t)
 			b.net = disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10, Init: disdel.Init{Seed: 3, Scheme: "glorot"}} // without dropout
-			whole := NewHost(probe, standard.Backends(nil))
+			whole := NewHost(probe, backends.Standard(nil))
 			defer whole.Close()
 			req := b.train(0)
 			req.Epochs = 1
@@ -251,7 +251,7 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 			var h *Host
 			req.Upkeep = upkeep
 			for round := range 3 { // 7 batches: 2, 2 and the rest
-				h = NewHost(probe, standard.Backends(nil))
+				h = NewHost(probe, backends.Standard(nil))
 				defer h.Close()
 				req.Round, req.Batch, req.Batches = round, 2*round, 2
 				if round == 2 {
@@ -288,7 +288,7 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 func TestAResetOptimizerStartsAnew(t *testing.T) {
 	b := setUp(t)
 	state := func(upkeep disdel.Upkeep) float32 {
-		h := NewHost(probe, standard.Backends(nil))
+		h := NewHost(probe, backends.Standard(nil))
 		defer h.Close()
 		b.forget()
 		req := b.train(0)
@@ -321,7 +321,7 @@ func TestNarrowWiresKeepWhatTheyRoundAway(t *testing.T) {
 		t.Run(string(wire), func(t *testing.T) {
 			b := setUp(t)
 			req := b.train(0)
-			h := NewHost(probe, standard.Backends(nil))
+			h := NewHost(probe, backends.Standard(nil))
 			defer h.Close()
 			b.leg(h, req, time.Hour)
 			exact := b.fetch(0, h)
@@ -353,7 +353,7 @@ func TestNarrowWiresKeepWhatTheyRoundAway(t *testing.T) {
 			req.Round = 1
 			legs := 0
 			for paused := true; paused && legs < 100; legs++ {
-				other := NewHost(probe, standard.Backends(nil))
+				other := NewHost(probe, backends.Standard(nil))
 				req.Leg = legs
 				paused = b.leg(other, req, 40*time.Millisecond).Paused
 				other.Close()

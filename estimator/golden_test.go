@@ -66,7 +66,7 @@ func TestGoldenEstimates(t *testing.T) {
 			for _, v := range variants {
 				in := Input{Graph: g, Batch: 32, Rows: 2000, SampleBytes: disdel.Bytes(g.Input().Len()), Epochs: 2, Optimizer: adam, Backend: backend}
 				v.change(&in)
-				e := Estimator{}
+				e := planned
 				for _, c := range []struct {
 					task     disdel.Task
 					estimate func(Input) disdel.Estimate

@@ -23,7 +23,7 @@ type PlanInput struct {
 	Rate     *estimator.Rate        // of a probe; nil: none was made
 	Threads  func(parallel int) int // of a train action, when so many run at once; nil: unknown
 
-	Estimator  estimator.Estimator // zero: the plan, at the default risk
+	Estimator  estimator.Estimator // of memory, by what the program's backends take
 	Processors int                 // that the job's actions share; 0: one for each action
 	Unknown    string              // why Processors are not known, and what helps
 

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/runtime/engine/gorgonia"
-	"github.com/disdel/disdel/runtime/engine/standard"
 )
 
 // Main is the main function of an action with a network of its own. It does what the program's arguments say, until a signal
@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer, n gorgonia.Network) 
 		if err != nil {
 			return err
 		}
-		return serve.Serve(ctx, address, serve.NewHost(standard.Backends(&n)))
+		return serve.Serve(ctx, address, serve.NewHost(backends.Standard(&n)))
 	default:
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "start action " + n.Name, Msg: "this program is an action: it takes the argument describe or runtime",

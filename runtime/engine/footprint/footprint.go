@@ -105,6 +105,12 @@ func (f Footprint) In(m Memory) (n disdel.Bytes) {
 	return n
 }
 
+// Outside is the footprint without one kind of memory.
+func (f Footprint) Outside(m Memory) Footprint {
+	f.Parts = slices.DeleteFunc(slices.Clone(f.Parts), func(p Part) bool { return p.Memory == m })
+	return f
+}
+
 // Total is all bytes, of whatever kind.
 func (f Footprint) Total() (n disdel.Bytes) {
 	for _, p := range f.Parts {

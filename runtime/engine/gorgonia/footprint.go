@@ -19,7 +19,7 @@ var (
 )
 
 const (
-	machine     = 700 * disdel.KB // beside all networks
+	machine     = 860 * disdel.KB // beside all networks
 	deviation   = 0.12            // standard deviation of a peak, as a share of all but the process
 	secondShare = 0.08            // of activations and workspace, that a second evaluation in a container takes more
 	float       = 4               // bytes of a value
