@@ -29,6 +29,7 @@ var house = map[string][]string{
 	"runtime":                      {},
 	"runtime/engine/footprint":     {"model"},
 	"runtime/engine":               {"model", "dataset", "runtime/engine/footprint"},
+	"runtime/engine/enginetest":    {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
 	"runtime/engine/backends":      {"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia"},
 	"runtime/engine/native":        {"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/native/plan", "runtime/engine/native/kernel"},
 	"runtime/engine/native/kernel": {"runtime/engine/native/plan"},
