@@ -2,7 +2,6 @@ package platform
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -155,14 +154,17 @@ type limitsPut struct{ Timeout, Memory, Logs, Concurrency, Instances *int }
 func (l *limitsPut) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
-		return errors.New("Object expected in field 'timeout'") //nolint:staticcheck // OpenWhisk's text
+		return wrong("Object expected in field 'timeout'")
 	}
 	for _, f := range []struct {
 		name, noun string
 		to         **int
 	}{
-		{"timeout", "time", &l.Timeout}, {"memory", "memory", &l.Memory}, {"logs", "log", &l.Logs},
-		{"concurrency", "concurrency", &l.Concurrency}, {"instances", "instances", &l.Instances},
+		{"timeout", "time", &l.Timeout},
+		{"memory", "memory", &l.Memory},
+		{"logs", "log", &l.Logs},
+		{"concurrency", "concurrency", &l.Concurrency},
+		{"instances", "instances", &l.Instances},
 	} {
 		text := fields[f.name]
 		if len(text) == 0 || string(text) == "null" {
@@ -171,11 +173,11 @@ func (l *limitsPut) UnmarshalJSON(data []byte) error {
 		var n float64
 		switch {
 		case json.Unmarshal(text, &n) != nil:
-			return fmt.Errorf("%s limit malformed", f.noun)
+			return wrong(f.noun + " limit malformed")
 		case n != math.Trunc(n) || math.Abs(n) > math.MaxInt32:
-			return fmt.Errorf("requirement failed: %s limit must be whole number", f.noun)
+			return wrong("requirement failed: " + f.noun + " limit must be whole number")
 		case n < 0 && (f.name == "logs" || f.name == "memory"):
-			return errors.New("requirement failed: a negative size of an object is not allowed.") //nolint:staticcheck // as above
+			return wrong("requirement failed: a negative size of an object is not allowed.")
 		}
 		*f.to = new(int(n))
 	}

@@ -3,7 +3,6 @@ package platform
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -25,7 +24,7 @@ type keyValues []keyValue
 
 // UnmarshalJSON takes a list of objects that each have a key and a value.
 func (l *keyValues) UnmarshalJSON(data []byte) error {
-	bad := errors.New("parameters malformed!") //nolint:staticcheck // OpenWhisk's text
+	bad := wrong("parameters malformed!")
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(data, &list) != nil {
 		return bad
@@ -97,7 +96,7 @@ func (b *headerPut) next(ns, name string, old *header) header {
 type version string
 
 func (v *version) UnmarshalJSON(data []byte) error {
-	bad := errors.New("semantic version malformed")
+	bad := wrong("semantic version malformed")
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
 		return bad

@@ -3,7 +3,6 @@ package platform
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -46,30 +45,30 @@ type execPut struct{ execSpec }
 func (e *execPut) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
-		return errors.New(textNotAnObject)
+		return wrong(textNotAnObject)
 	}
 	if json.Unmarshal(fields["kind"], &e.Kind) != nil || e.Kind == "" {
-		return errors.New("'kind' must be a string defined in 'exec'")
+		return wrong("'kind' must be a string defined in 'exec'")
 	}
 	switch e.Kind {
 	case sequenceKind:
 		if json.Unmarshal(fields["components"], &e.Components) != nil {
-			return errors.New("'components' must be defined for sequence kind")
+			return wrong("'components' must be defined for sequence kind")
 		}
 		return nil
 	case blackbox:
 		if json.Unmarshal(fields["image"], &e.Image) != nil || e.Image == "" {
-			return errors.New("'image' must be a string defined in 'exec' for 'blackbox' actions")
+			return wrong("'image' must be a string defined in 'exec' for 'blackbox' actions")
 		}
 		if !imageName.MatchString(e.Image) {
-			return errors.New("could not parse image name")
+			return wrong("could not parse image name")
 		}
 	default:
 		json.Unmarshal(fields["image"], &e.Image) //nolint:errcheck // of no use for a kind
 	}
 	if code, ok := fields["code"]; ok {
 		if json.Unmarshal(code, &e.Code) != nil {
-			return errors.New("Could not deserialize as attachment record: " + string(code)) //nolint:staticcheck // OpenWhisk's text
+			return wrong("Could not deserialize as attachment record: " + string(code))
 		}
 		e.coded = true
 	}

@@ -2,7 +2,6 @@ package platform
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 )
 
@@ -16,7 +15,7 @@ type binding struct {
 func (b *binding) UnmarshalJSON(data []byte) error {
 	type plain binding
 	if json.Unmarshal(data, (*plain)(b)) != nil {
-		return errors.New("Object expected in field 'namespace'") //nolint:staticcheck // OpenWhisk's text
+		return wrong("Object expected in field 'namespace'")
 	}
 	return nil
 }

@@ -22,6 +22,11 @@ type problem struct {
 // plain is a body that is text, not JSON.
 type plain string
 
+// wrong is what OpenWhisk says of a part of a body that is not as it should be, in its words.
+type wrong string
+
+func (w wrong) Error() string { return string(w) }
+
 func (p problem) Error() string { return p.text }
 
 // request is one of a known user, who names a namespace: his own, or another's whose packages may be public.
@@ -204,13 +209,8 @@ func (p *Platform) authorize(q *request, shared bool) error {
 
 // resource is what a request is about, as refusals name it.
 func (q *request) resource() string {
-	out := q.ns
-	for _, part := range []string{"pkg", "name"} {
-		if name := q.PathValue(part); name != "" {
-			out += "/" + name
-		}
-	}
-	return out
+	parts := []string{q.ns, q.PathValue("pkg"), q.PathValue("name")}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")
 }
 
 // serve answers one request: X-Request-ID, JSON, and errors as {error, code}.
