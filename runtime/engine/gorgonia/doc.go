@@ -4,8 +4,8 @@
 // user's own gorgonia graph.
 //
 // Ops has what gorgonia lacks or has wrong as gorgonia operations: the engine's kernels with their differentiation, symbolic
-// (for the TapeMachine) and automatic (for the LispMachine). An Engine has the methods of engine.Engine: New makes one of a
-// model graph, FromGraph of a user's own. It refuses what is not float32.
+// (for the TapeMachine) and automatic (for the LispMachine). New makes an Engine of a
+// model graph, FromGraph of a user's own, and Backend either. It refuses what is not float32.
 //
 // Actions call it, one goroutine at a time. Invariant: the same graph, weights and batches give the same bits.
 package gorgonia

@@ -6,6 +6,7 @@
 // gradient is there, so that no two layers' gradients are in memory at once (unless the gradient is clipped by its norm,
 // which needs all of them).
 //
-// The other backend is runtime/engine/gorgonia; actions choose by name. Actions call an engine, one goroutine at a time.
+// Backend is its place in the table of backends, and its engines are views of their slab: State copies nothing. Actions call an
+// engine, one goroutine at a time; it refuses networks of a program's own.
 // Invariant: the same graph, weights, batches and kernels give the same bits, on any number of threads.
 package native
