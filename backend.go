@@ -1,7 +1,7 @@
 package disdel
 
-// The backends that a job may ask for: what computes its networks. Each is a package of runtime/engine, which says what it
-// supports and takes; here are only the names, which job files, requests and records carry.
+// The backends that a job may ask for: what computes its networks. Each is a package of runtime/engine, which says what
+// it supports and takes; here are only the names, which job files, requests and records carry.
 const (
 	BackendNative   = "native"   // the engine with its static plan; also what "" means
 	BackendGorgonia = "gorgonia" // gorgonia's expression graphs; also of an action's own networks

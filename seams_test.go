@@ -48,8 +48,8 @@ func sources(t *testing.T, visit func(path string, set *token.FileSet, f *ast.Fi
 	}
 }
 
-// Nothing is found out of an engine by asserting its type: what actions need, the seam has. What may be asserted are the values of
-// third parties' tensors and what a panic was raised with.
+// Nothing is found out of an engine by asserting its type: what actions need, the seam has. What may be asserted are
+// the values of third parties' tensors and what a panic was raised with.
 func TestNoCapabilityIsFoundByAssertion(t *testing.T) {
 	panics := []string{"runtime/server.go", "runtime/engine/native/kernel/team.go"}
 	asserted := 0

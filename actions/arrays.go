@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// array is a tensor of a worker's state. One without data is read from the engine when it is needed: a state that is stored
-// while the engine's memory is in use must not need as much again.
+// array is a tensor of a worker's state. One without data is read from the engine when it is needed: a state that is
+// stored while the engine's memory is in use must not need as much again.
 type array struct {
 	disdel.Tensor
 	from engine.Array
@@ -88,7 +88,8 @@ func (t *trainer) store(ctx context.Context, id disdel.UpdateID, kept bool, w *w
 	return t.session.saveState(ctx, id, text, w.shapes, w.read)
 }
 
-// recollection takes a stored state, array by array, into the engine; what is no part of the engine goes to trainer.kept.
+// recollection takes a stored state, array by array, into the engine; what is no part of the engine goes to
+// trainer.kept.
 type recollection struct {
 	t      *trainer
 	kept   bool // only what goes from round to round

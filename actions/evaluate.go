@@ -95,7 +95,9 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	if err != nil {
 		return res, err
 	}
-	e, err := h.built.get(req.Backend, req.Network, engine.Spec{Graph: g, Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory})
+	e, err := h.built.get(req.Backend, req.Network, engine.Spec{
+		Graph: g, Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory,
+	})
 	if err != nil {
 		return res, err
 	}

@@ -282,7 +282,8 @@ func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 		return nil
 	}
 	all := t.arrays(func(r engine.Role) bool {
-		return r == engine.Moment && t.req.Upkeep == disdel.UpkeepKeep || r == engine.Statistic && t.req.Statistics == disdel.UpkeepKeep
+		return r == engine.Moment && t.req.Upkeep == disdel.UpkeepKeep ||
+			r == engine.Statistic && t.req.Statistics == disdel.UpkeepKeep
 	})
 	all = append(all, of(renamed(residual, residualPrefix, ""), residualPrefix)...)
 	next := t.req.ID()

@@ -1,7 +1,7 @@
 package dataset
 
-// Matrix is rows of values, one after the other. All are dense so far. Sparse rows will bring the columns of their values
-// along (CSR) in fields that are nil in dense ones.
+// Matrix is rows of values, one after the other. All are dense so far. Sparse rows will bring the columns of their
+// values along (CSR) in fields that are nil in dense ones.
 type Matrix struct {
 	Rows    int
 	Columns int       // values of a dense row: a sample, [channels height width] or [units]
@@ -16,8 +16,8 @@ type Target struct {
 	Classes []int32 // by row; nil where nothing is asked of the rows but an output
 }
 
-// Batch is rows that an engine computes on at once, and what they are to come to. An engine reads it during the call alone:
-// who fills it may fill it again.
+// Batch is rows that an engine computes on at once, and what they are to come to. An engine reads it during the call
+// alone: who fills it may fill it again.
 type Batch struct {
 	Input  Matrix
 	Target Target

@@ -19,7 +19,8 @@ func TestShardsFillBatches(t *testing.T) {
 	if n := testing.AllocsPerRun(5, func() { s.Fill(&b, []int32{2, 0}) }); n != 0 {
 		t.Errorf("%v allocations where there is room", n)
 	}
-	if b.Input.Rows != 2 || b.Input.Columns != 2 || !slices.Equal(b.Input.Values, []float32{3.5, 4, 1.5, 2}) || !slices.Equal(b.Target.Classes, []int32{9, 7}) {
+	if b.Input.Rows != 2 || b.Input.Columns != 2 ||
+		!slices.Equal(b.Input.Values, []float32{3.5, 4, 1.5, 2}) || !slices.Equal(b.Target.Classes, []int32{9, 7}) {
 		t.Errorf("%+v", b)
 	}
 	s.Fill(&b, []int32{1})

@@ -43,7 +43,8 @@ func (in *Input) count() *model.Counts {
 
 // Engines is what the backends of a program say of themselves: engine.Table is it.
 type Engines interface {
-	// Name is the backend that computes a network for which one is asked for, "" being any; custom: it is a program's own.
+	// Name is the backend that computes a network for which one is asked for, "" being any; custom: it is a program's
+	// own.
 	Name(asked string, custom bool) string
 	// Footprint is what an engine of that backend would take.
 	Footprint(asked string, s footprint.Spec) (footprint.Footprint, error)
@@ -74,9 +75,9 @@ const highestRisk = 0.05
 // Planned returns the estimator that plans, at DefaultRisk.
 func Planned(engines Engines) Estimator { return Estimator{engines: engines} }
 
-// New returns an estimator that asks engines, of a method, "" being planned, for a risk, 0 being DefaultRisk. Past records, of jobs of any kind
-// and newest first, are what learned learns from; the others ignore them. It returns Invalid for a method that there is not
-// and for a risk that is negative or above 0.05.
+// New returns an estimator that asks engines, of a method, "" being planned, for a risk, 0 being DefaultRisk. Past
+// records, of jobs of any kind and newest first, are what learned learns from; the others ignore them. It returns
+// Invalid for a method that there is not and for a risk that is negative or above 0.05.
 func New(engines Engines, method string, risk float64, past []disdel.Record) (Estimator, error) {
 	methods := []string{MethodPaper, MethodPlanned, MethodLearned}
 	e := Estimator{engines: engines, method: method, risk: risk}
@@ -129,7 +130,8 @@ func (e Estimator) Aggregate(in Input) disdel.Estimate {
 	return e.finish(disdel.TaskAggregate, in, Default.aggregate(in))
 }
 
-// ask fills in what the engine takes for batches of so many rows. Without backends it takes nothing, and the estimate says so.
+// ask fills in what the engine takes for batches of so many rows. Without backends it takes nothing, and the estimate
+// says so.
 func (e Estimator) ask(in *Input, batch int, training bool) {
 	if e.engines == nil {
 		in.unknown = &disdel.Error{Kind: disdel.Invalid, Op: "estimate memory", Msg: "the estimator was given no backends"}

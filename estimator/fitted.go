@@ -5,8 +5,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// fitted tells whether the engine's footprint is factors that were fitted to measured peaks, and not a plan. Then what the
-// process takes for threads and nodes is within the factors.
+// fitted tells whether the engine's footprint is factors that were fitted to measured peaks, and not a plan. Then what
+// the process takes for threads and nodes is within the factors.
 func (in Input) fitted() bool { return in.engine.Basis == footprint.Fitted }
 
 // fittedTrain estimates a train action by such a footprint.
@@ -27,8 +27,8 @@ func (c Calibration) fittedEvaluate(in Input) disdel.Estimate {
 	return e
 }
 
-// fittedMoved is the reference read and the update sent, and what upkeep and wire format add to that. Columns are within
-// the spread.
+// fittedMoved is the reference read and the update sent, and what upkeep and wire format add to that. Columns are
+// within the spread.
 func (c Calibration) fittedMoved(in Input) disdel.Bytes {
 	w := in.carried()
 	return w + max(w, c.moved(in)-c.Push.of(w))

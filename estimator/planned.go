@@ -5,30 +5,35 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// Calibration is what was measured of this runtime and its engine by `make bench-estimator`, on linux/amd64. What a process
-// holds beside weights on their way follows from how aggregator and actions handle them: who changes that changes these.
+// Calibration is what was measured of this runtime and its engine by `make bench-estimator`, on linux/amd64. What a
+// process holds beside weights on their way follows from how aggregator and actions handle them: who changes that
+// changes these.
 type Calibration struct {
-	// Package is a runtime that has answered /init and opened its store, as the kernel counts it for a container: the Go runtime,
-	// the program's data, buffers and page tables. The program's own pages are not in it: see Pages.
+	// Package is a runtime that has answered /init and opened its store, as the kernel counts it for a container: the
+	// Go runtime, the program's data, buffers and page tables. The program's own pages are not in it: see Pages.
 	Package disdel.Bytes
 	Thread  disdel.Bytes // of each but the first: its stacks and its caches of free memory
 	Chunk   disdel.Bytes // of a data set, read at once, without its labels
-	// What is held beside weights by who pushes them (columns, encoded and not) and who fetches them (columns received).
+	// What is held beside weights by who pushes them (columns, encoded and not) and who fetches them (columns
+	// received).
 	Push, Fetch beside
-	// The same of who reduces updates, each of which that is read ahead is a column: a sum, columns sent, and what is garbage by then.
+	// The same of who reduces updates, each of which that is read ahead is a column: a sum, columns sent, and what is
+	// garbage by then.
 	Reduce reducing
-	// What every node of a network takes, with its arrays, whatever their size: names, shapes, what the engine knows of them.
+	// What every node of a network takes, with its arrays, whatever their size: names, shapes, what the engine knows of
+	// them.
 	TrainNode, EvaluateNode, AggregateNode disdel.Bytes
 
 	Still  disdel.Bytes // standard deviation of the peak of a process that does nothing
 	Moving float64      // and of what is on the Go heap, as a share of it
 	// WatchShare is the share of the limit at which the runtime stops an action before the kernel does.
 	WatchShare float64
-	// Pages is room for the pages of the program that are in use. The kernel counts them for the container that first asks for
-	// them and takes them back when memory is short, so that nobody is killed for them, but one without room for them crawls.
+	// Pages is room for the pages of the program that are in use. The kernel counts them for the container that first
+	// asks for them and takes them back when memory is short, so that nobody is killed for them, but one without room
+	// for them crawls.
 	Pages disdel.Bytes
-	// Garbage is what the collector can leave at most, as a share of what is on the heap: the GOGC of an action, as the runtime
-	// command sets it, and what is allocated while it works.
+	// Garbage is what the collector can leave at most, as a share of what is on the heap: the GOGC of an action, as the
+	// runtime command sets it, and what is allocated while it works.
 	Garbage float64
 }
 
@@ -56,8 +61,8 @@ func (b beside) of(weights disdel.Bytes) disdel.Bytes {
 	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
 }
 
-// reducing is what is held beside a mean on its way: in proportion to it and to the members that are read at once as long as all
-// is one column, then columns, which fill up.
+// reducing is what is held beside a mean on its way: in proportion to it and to the members that are read at once as
+// long as all is one column, then columns, which fill up.
 type reducing struct {
 	least         disdel.Bytes
 	share, member float64 // of the weights, and of them again for each member
@@ -120,8 +125,8 @@ func (in Input) narrow() float64 {
 	}
 }
 
-// moved is what a train action holds of weights outside its engine, in the phase where that is most. A state that is stored
-// or recalled inside a round goes array by array, and is hardly more than the update.
+// moved is what a train action holds of weights outside its engine, in the phase where that is most. A state that is
+// stored or recalled inside a round goes array by array, and is hardly more than the update.
 func (c Calibration) moved(in Input) disdel.Bytes {
 	w := in.carried()
 	fetch, push := w+c.Fetch.of(w), w+c.Push.of(w)
@@ -135,9 +140,9 @@ func (c Calibration) moved(in Input) disdel.Bytes {
 	return max(fetch, push)
 }
 
-// kept is what storing the moments that a worker goes on with takes: the largest array, and a column as values and as bytes, or where
-// all is one column that and its message. Fitted footprints were fitted when their backends copied their state as a whole, once
-// more for a checkpoint's file, and still have room for that.
+// kept is what storing the moments that a worker goes on with takes: the largest array, and a column as values and as
+// bytes, or where all is one column that and its message. Fitted footprints were fitted when their backends copied
+// their state as a whole, once more for a checkpoint's file, and still have room for that.
 func (in Input) kept(c Calibration) disdel.Bytes {
 	all := in.moments()
 	if in.fitted() {
@@ -227,8 +232,8 @@ func (in Input) order() disdel.Bytes { return disdel.Bytes(in.Rows) * place }
 
 const label, place = 4, 4 // bytes
 
-// reading is what an action holds while it reads its rows, beside its package: they come a chunk at a time, before the engine
-// is made. Of rows drawn by lot each of the data set has a place.
+// reading is what an action holds while it reads its rows, beside its package: they come a chunk at a time, before the
+// engine is made. Of rows drawn by lot each of the data set has a place.
 func (c Calibration) reading(in Input) disdel.Bytes {
 	part := disdel.Bytes(max(in.Rows, in.Part))
 	full := max(1, c.Chunk/max(in.SampleBytes, 1)) // rows of a chunk: dataset counts their labels on top

@@ -33,15 +33,15 @@ func (r Role) String() string {
 // StepCount is the name of the array, of shape [1], that counts an optimiser's steps.
 const StepCount = "step"
 
-// Values is where the values of an array lie, in whatever layout an engine computes in. Indices are of PyTorch's layout. The
-// caller has checked that the range is within the array, and that what is written is finite.
+// Values is where the values of an array lie, in whatever layout an engine computes in. Indices are of PyTorch's
+// layout. The caller has checked that the range is within the array, and that what is written is finite.
 type Values interface {
 	ReadAt(dst []float32, at int)
 	WriteAt(src []float32, at int)
 }
 
-// Array is one array of an engine's state, which can be read and set without a copy of all the others. It is good until the
-// engine is closed.
+// Array is one array of an engine's state, which can be read and set without a copy of all the others. It is good until
+// the engine is closed.
 type Array struct {
 	Name  string // as PyTorch has it: "fc1.weight", its moment "fc1.weight.exp_avg"
 	Shape []int  // PyTorch's layout: convolutions [out in/groups kh kw], dense layers [out in]
@@ -67,8 +67,8 @@ func (a Array) ReadAt(dst []float32, at int) error {
 	return nil
 }
 
-// WriteAt sets the values from index at on to those of src. It returns Invalid for a range outside of the array and Diverged
-// for values that are not finite; then nothing was changed.
+// WriteAt sets the values from index at on to those of src. It returns Invalid for a range outside of the array and
+// Diverged for values that are not finite; then nothing was changed.
 func (a Array) WriteAt(src []float32, at int) error {
 	if err := a.within(len(src), at); err != nil {
 		return err
@@ -155,8 +155,8 @@ func Copies(arrays []Array) disdel.Weights {
 // Weights are copies of an engine's weights and statistics, in the order of the graph's Params and PyTorch's layouts.
 func Weights(e Engine) disdel.Weights { return Copies(Of(e.State(), Weight, Statistic)) }
 
-// SetWeights takes copies of what Weights returned. It returns Corrupt for other names, shapes or another order and Diverged
-// for values that are not finite; then nothing was changed.
+// SetWeights takes copies of what Weights returned. It returns Corrupt for other names, shapes or another order and
+// Diverged for values that are not finite; then nothing was changed.
 func SetWeights(e Engine, w disdel.Weights) error {
 	return set("set weights", "network", Of(e.State(), Weight, Statistic), w)
 }

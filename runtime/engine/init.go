@@ -38,8 +38,8 @@ func NewDraws(g *model.Graph, init disdel.Init) *Draws {
 	return &Draws{g: g, scheme: init.Scheme, rng: rand.New(rand.NewPCG(uint64(init.Seed), 0xd15de1))}
 }
 
-// Of returns what draws the next value of an array. Arrays come in the order of the graph's Params, and the values of each in
-// that of PyTorch's layout, all of them before those of the next.
+// Of returns what draws the next value of an array. Arrays come in the order of the graph's Params, and the values of
+// each in that of PyTorch's layout, all of them before those of the next.
 func (d *Draws) Of(p model.Param) func() float32 {
 	if v, ok := d.g.Fill(p); ok {
 		return func() float32 { return v }

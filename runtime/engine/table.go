@@ -23,8 +23,8 @@ func (t Table) Names() []string {
 	return out
 }
 
-// Name is the backend that computes a network for which one is asked for by name, "" being any; custom tells that the network is
-// a program's own. A name that the table has not comes back as it is.
+// Name is the backend that computes a network for which one is asked for by name, "" being any; custom tells that the
+// network is a program's own. A name that the table has not comes back as it is.
 func (t Table) Name(asked string, custom bool) string {
 	switch {
 	case custom:

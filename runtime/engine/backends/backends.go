@@ -1,8 +1,8 @@
-// Package backends is the table of the backends that disdel brings: native, which computes what asks for none, and gorgonia,
-// which also computes networks of a program's own.
+// Package backends is the table of the backends that disdel brings: native, which computes what asks for none, and
+// gorgonia, which also computes networks of a program's own.
 //
-// Main programs make one and pass it down: to the host of their actions, and to the estimator, which asks the backends for their
-// footprints. It refuses nothing. Invariant: its names are those that a job file may have, in their order.
+// Main programs make one and pass it down: to the host of their actions, and to the estimator, which asks the backends
+// for their footprints. It refuses nothing. Invariant: its names are those that a job file may have, in their order.
 package backends
 
 import (

@@ -118,8 +118,9 @@ func same(t *testing.T, what string, want, got disdel.Weights) {
 		return
 	}
 	for i := range want {
-		if want[i].Name != got[i].Name || !slices.Equal(want[i].Shape, got[i].Shape) || !slices.Equal(want[i].Data, got[i].Data) {
-			t.Errorf("%s: %s %v is another than %s %v", what, got[i].Name, got[i].Shape, want[i].Name, want[i].Shape)
+		w, g := want[i], got[i]
+		if w.Name != g.Name || !slices.Equal(w.Shape, g.Shape) || !slices.Equal(w.Data, g.Data) {
+			t.Errorf("%s: %s %v is another than %s %v", what, g.Name, g.Shape, w.Name, w.Shape)
 		}
 	}
 }
@@ -201,7 +202,8 @@ func quotients(t *testing.T, e engine.Engine, x dataset.Batch, loss string, befo
 	}
 }
 
-// The same graph, weights, seed and batches give the same bits, on any number of threads; another seed drops other values.
+// The same graph, weights, seed and batches give the same bits, on any number of threads; another seed drops other
+// values.
 func determinism(t *testing.T, b engine.Backend) {
 	g := dropping(t)
 	run := func(threads int, seed int64) disdel.Weights {

@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// Backend makes engines that execute gorgonia graphs: of the networks that all programs know, and of the program's own, if it
-// has one.
+// Backend makes engines that execute gorgonia graphs: of the networks that all programs know, and of the program's own,
+// if it has one.
 type Backend struct {
 	Own *Network // nil: the program has none
 }

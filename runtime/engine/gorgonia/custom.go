@@ -18,9 +18,9 @@ type Network struct {
 	Build   Builder
 }
 
-// FromGraph makes an engine of a user's own graph, with the weights that its nodes start with. Its weights are named as their
-// nodes are and have their shapes. s.Loss counts for nothing: the graph has its own. It returns Invalid for a graph that
-// does not fit the network's shapes, or cannot be differentiated.
+// FromGraph makes an engine of a user's own graph, with the weights that its nodes start with. Its weights are named as
+// their nodes are and have their shapes. s.Loss counts for nothing: the graph has its own. It returns Invalid for a
+// graph that does not fit the network's shapes, or cannot be differentiated.
 func FromGraph(n Network, s engine.Spec) (*Engine, error) {
 	if err := n.check(); err != nil {
 		return nil, err
@@ -57,9 +57,10 @@ func (n *Network) check() error {
 	return nil
 }
 
-// Describe tells the controller what it must know of a network that only this process can compute. A parameter whose first
-// value is the same everywhere (gorgonia.Zeroes, Ones) starts from that; every other starts as engine.InitWeights has it, drawn
-// by the job's model.init, because all workers must start alike and gorgonia's own draws differ from process to process.
+// Describe tells the controller what it must know of a network that only this process can compute. A parameter whose
+// first value is the same everywhere (gorgonia.Zeroes, Ones) starts from that; every other starts as engine.InitWeights
+// has it, drawn by the job's model.init, because all workers must start alike and gorgonia's own draws differ from
+// process to process.
 func Describe(n Network) (d disdel.CustomNetwork, err error) {
 	e, err := FromGraph(n, engine.Spec{Batch: minBatch, Training: true})
 	if err != nil {
@@ -85,8 +86,8 @@ func (p *param) fill() *float32 {
 	return &first
 }
 
-// count is how many values the nodes of a training step have for one sample, forward and backward: what a batch of four has
-// more than one of two.
+// count is how many values the nodes of a training step have for one sample, forward and backward: what a batch of four
+// has more than one of two.
 func (e *Engine) count() (forward, backward int64, err error) {
 	const small, large = minBatch, 2 * minBatch
 	var sizes [2][2]int64

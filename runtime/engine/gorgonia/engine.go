@@ -27,8 +27,8 @@ type Engine struct {
 	random          *rand.Rand // of dropout
 }
 
-// New makes an engine of a model graph with all weights zero. It returns Invalid for a batch below 1, an unknown loss and a
-// network that is not this program's own.
+// New makes an engine of a model graph with all weights zero. It returns Invalid for a batch below 1, an unknown loss
+// and a network that is not this program's own.
 func New(s engine.Spec) (*Engine, error) {
 	if s.Loss == "" {
 		s.Loss = crossEntropy
@@ -79,7 +79,8 @@ func (e *Engine) start() error {
 	return nil
 }
 
-// program returns the graph for a number of rows. Two are kept for each purpose: an epoch has whole batches and one rest.
+// program returns the graph for a number of rows. Two are kept for each purpose: an epoch has whole batches and one
+// rest.
 func (e *Engine) program(rows int, training bool) (*compiled, error) {
 	const kept = 2
 	var same []int
@@ -121,8 +122,8 @@ func (e *Engine) Close() error {
 // Footprint is what New was expected to take.
 func (e *Engine) Footprint() engine.Footprint { return footprintOf(e.spec) }
 
-// Reset puts the arrays of a role back to what they are before the first step, and with the moments dropout's numbers. The rate
-// stays. It returns Invalid for weights, which Init draws.
+// Reset puts the arrays of a role back to what they are before the first step, and with the moments dropout's numbers.
+// The rate stays. It returns Invalid for weights, which Init draws.
 func (e *Engine) Reset(r engine.Role) error {
 	switch r {
 	case engine.Moment:
@@ -187,8 +188,8 @@ func (e *Engine) checkBatch(op string, b *dataset.Batch) error {
 	return nil
 }
 
-// Step trains on one batch and returns the mean loss of the rows before the step. It returns Invalid for a batch that does not
-// fit and Diverged for a loss or a gradient that is not finite; then no weight was changed.
+// Step trains on one batch and returns the mean loss of the rows before the step. It returns Invalid for a batch that
+// does not fit and Diverged for a loss or a gradient that is not finite; then no weight was changed.
 func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	const op = "train"
 	if err := e.checkBatch(op, &b); err != nil {
@@ -307,7 +308,8 @@ func (e *Engine) update(grads [][]float32) error {
 	return nil
 }
 
-// forward runs the inference graph and returns its output, [rows classes], valid until the next call, and the mean loss.
+// forward runs the inference graph and returns its output, [rows classes], valid until the next call, and the mean
+// loss.
 func (e *Engine) forward(op string, in dataset.Matrix, labels []int32) (out []float32, c *compiled, err error) {
 	if c, err = e.program(in.Rows, false); err != nil {
 		return nil, nil, err

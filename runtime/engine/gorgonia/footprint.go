@@ -7,12 +7,13 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// factors are what gorgonia's machine keeps beyond DiSDeL's Eq. 3 to 5, as multiples of the bytes of all outputs (those of
-// ReLUs, gradients that are alive at once, targets) and of the columns that the batch's rows are unrolled into by convolutions.
+// factors are what gorgonia's machine keeps beyond DiSDeL's Eq. 3 to 5, as multiples of the bytes of all outputs (those
+// of ReLUs, gradients that are alive at once, targets) and of the columns that the batch's rows are unrolled into by
+// convolutions.
 type factors struct{ outputs, columns float64 }
 
-// They were fitted by `make bench-estimator`, on linux/amd64, to eight generated jobs and the one that a user found too low, and
-// fit these within 12 %.
+// They were fitted by `make bench-estimator`, on linux/amd64, to eight generated jobs and the one that a user found too
+// low, and fit these within 12 %.
 var (
 	stepFactors    = factors{3, 1.4}
 	forwardFactors = factors{3.4, 1}
@@ -29,8 +30,8 @@ func (f factors) of(g *model.Graph, passes, batch disdel.Bytes) disdel.Bytes {
 	return disdel.Bytes(f.outputs*float64(float*passes*outputs(g)) + f.columns*float64(float*batch*columns(g)))
 }
 
-// footprintOf has the paper's terms, and fitted factors for what gorgonia's machine allocates anew at every step. All of it is
-// on the Go heap.
+// footprintOf has the paper's terms, and fitted factors for what gorgonia's machine allocates anew at every step. All
+// of it is on the Go heap.
 func footprintOf(s engine.Spec) engine.Footprint {
 	n, batch := s.Graph.Count(), disdel.Bytes(s.Batch)
 	weights := float * disdel.Bytes(n.Trainable)

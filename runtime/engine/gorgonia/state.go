@@ -34,8 +34,8 @@ func (e *Engine) State() []engine.Array {
 	return out
 }
 
-// view reads and writes an array of weights, or one of its moments, in PyTorch's layout. It differs from gorgonia's for dense
-// weights only, which gorgonia has as [in out].
+// view reads and writes an array of weights, or one of its moments, in PyTorch's layout. It differs from gorgonia's for
+// dense weights only, which gorgonia has as [in out].
 type view struct {
 	param *param
 	data  []float32
@@ -62,9 +62,12 @@ func (v view) WriteAt(src []float32, at int) {
 // each calls f with the places of n values from at on: there, counted from at, and here, of a dense layer's weights.
 func (v view) each(n, at int, f func(there, here int)) {
 	outputs, inputs := v.param.shape[0], v.param.shape[1]
+	row, column := at/inputs, at%inputs
 	for k := range n {
-		row, column := (at+k)/inputs, (at+k)%inputs
 		f(k, column*outputs+row)
+		if column++; column == inputs {
+			row, column = row+1, 0
+		}
 	}
 }
 

@@ -37,7 +37,8 @@ func (Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
 	return footprintOf(p), nil
 }
 
-// PlanOf is the plan that New would make an engine by: the exact bytes, without allocating them. It returns Invalid as New does.
+// PlanOf is the plan that New would make an engine by: the exact bytes, without allocating them. It returns Invalid as
+// New does.
 func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	if s.Batch < 1 {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.Batch)}
