@@ -14,7 +14,7 @@ var runFields = []field{
 	},
 	{
 		path: "distribution.policy", form: text, def: disdel.PolicyStatic, example: "elastic",
-		oneOf: []string{disdel.PolicyStatic, disdel.PolicyKubeML, disdel.PolicyElastic},
+		oneOf: disdel.PolicyNames(),
 		meaning: "How the workers change while the job runs. static leaves them as they were planned; elastic adds workers at the end of an epoch while " +
 			"1,000 rows take less time for it, and goes back where they do not; kubeml is the rule that KubeML published.",
 	},
