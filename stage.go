@@ -31,8 +31,11 @@ type Stage struct {
 	Legs      int          `json:"legs"`
 	Parallel  int          `json:"parallel"`
 	Threads   int          `json:"threads,omitempty"`
-	Reasons   []string     `json:"reasons,omitempty"`  // the arithmetic, and what a change costs; of a whole plan they stand there
-	Decision  *Decision    `json:"decision,omitempty"` // nil: nobody decided, it is the plan that the job began with
+	Timeouts  string       `json:"timeoutSource,omitempty"`
+	CostGBs   float64      `json:"costBoundGBs,omitempty"` // of the whole job, by the plan that the stage began with
+	Forecast  *Forecast    `json:"forecast,omitempty"`     // the same
+	Reasons   []string     `json:"reasons,omitempty"`      // what was changed of the decision, what it costs, and the arithmetic
+	Decision  *Decision    `json:"decision,omitempty"`     // nil: nobody decided, it is the plan that the job began with
 }
 
 // Boundary is where a decision is made.
@@ -104,6 +107,7 @@ func (p *Plan) Whole(job Job) Stage {
 		},
 		BatchSize: job.Training.BatchSize, Epochs: p.Epochs, Shards: p.Shards, Levels: p.Levels, Actions: withoutLayers(p.Actions),
 		Legs: p.Legs, Parallel: p.Parallel, Threads: p.Threads,
+		Timeouts: p.Timeouts, CostGBs: p.CostGBs, Forecast: p.Forecast, Reasons: p.Reasons,
 	}
 	if p.Batches > 0 {
 		s.PerEpoch = max(1, p.Rounds/max(1, job.Training.Epochs))
@@ -132,6 +136,10 @@ func (s *Stage) Span(round int) Span {
 		return Span{Epoch: s.From.Epoch + i*s.Epochs, Epochs: s.Epochs}
 	}
 	per, out := max(1, s.PerEpoch), Span{Epochs: 1}
+	if i < 0 && s.From.Batch == 0 { // of the stage before, it ended an epoch
+		out.Epoch, out.Batch = s.From.Epoch-1, (per-1)*s.K
+		return out
+	}
 	last := false
 	if begun := s.begun(); i < begun {
 		out.Epoch, out.Batch, last = s.From.Epoch, s.From.Batch+i*s.K, i == begun-1
@@ -150,11 +158,11 @@ func (s *Stage) begun() int {
 	if s.From.Batch == 0 {
 		return max(1, s.PerEpoch)
 	}
-	return max(1, (s.leastBatches()-s.From.Batch)/s.K)
+	return max(1, (s.Batches()-s.From.Batch)/s.K)
 }
 
-// leastBatches is the batches of an epoch of the worker that has the fewest.
-func (s *Stage) leastBatches() int {
+// Batches is how many batches an epoch is for the worker that has the fewest.
+func (s *Stage) Batches() int {
 	least := 0
 	for i, r := range s.Shards {
 		if n := (r.Len() + s.BatchSize - 1) / max(1, s.BatchSize); i == 0 || n < least {
@@ -189,6 +197,7 @@ func (s *Stage) In(p Plan) Plan {
 	}
 	p.Workers, p.Epochs, p.Batches, p.Shards, p.Levels = s.Workers, s.Epochs, s.K, s.Shards, s.Levels
 	p.Actions, p.Legs, p.Parallel, p.Threads = actions, s.Legs, s.Parallel, s.Threads
+	p.Timeouts, p.CostGBs, p.Forecast, p.Reasons = s.Timeouts, s.CostGBs, s.Forecast, s.Reasons
 	return p
 }
 

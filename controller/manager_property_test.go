@@ -193,7 +193,7 @@ func (w *world) obey(orders []Order) {
 			w.invoked(o.Invocation)
 		case OrderAlarm:
 			w.alarm = o.Alarm
-		case OrderPlan:
+		case OrderStage:
 			w.plan = o.Plan
 		case OrderForget:
 			w.forget(o.Round.Round)

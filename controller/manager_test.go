@@ -272,8 +272,19 @@ func describe(o Order) string {
 		return "sweep the store"
 	case OrderForget:
 		return fmt.Sprintf("forget what round %d delivered", o.Round.Round)
-	case OrderPlan:
-		return fmt.Sprintf("plan for %d workers", o.Plan.Workers)
+	case OrderStage:
+		s := fmt.Sprintf("stage %d from round %d of %d: %d workers, batch %d", o.Number, o.Stage.First, o.Plan.Rounds, o.Stage.Workers, o.Stage.BatchSize)
+		for _, r := range o.Stage.Reasons {
+			s += "; " + r
+		}
+		return s
+	case OrderDecision:
+		d := o.Decision
+		s := fmt.Sprintf("%s decides at %s %d: %d workers", d.Policy, d.Boundary, d.Round, d.Next.Workers)
+		if d.Why != "" {
+			s += ": " + d.Why
+		}
+		return s
 	case OrderRound:
 		s := fmt.Sprintf("round %d trainLoss %.4g", o.Round.Round, o.Round.TrainLoss)
 		if len(o.Round.Missing) > 0 {

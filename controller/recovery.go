@@ -20,15 +20,14 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	case scheduler.LostReference(a):
 		return m.back(a)
 	}
+	m.watch.failed++
 	r := m.decide(a)
 	switch {
 	case r.Retry && s.Task == disdel.TaskEvaluate && r.Batch > 0:
 		m.batch = r.Batch
 		return m.retry(s, a, r)
-	case r.Retry && (r.Batch > 0 || r.Workers > 0):
-		return m.replan(a, r)
 	case r.Retry:
-		return m.retry(s, a, r)
+		return m.remedied(a, r)
 	case s.Task == disdel.TaskTrain && m.canProceed():
 		return m.without(0, s.Member)
 	case s.Task == disdel.TaskEvaluate && a.Failure != nil:
@@ -63,32 +62,64 @@ func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) 
 	return append(orders, o)
 }
 
-// replan begins the round anew with another batch or other workers; a smaller batch alone leaves the workers as many as they
-// are. Rounds of less than an epoch are counted in batches, and those of another size would not fit the ones that are done.
-func (m *Manager) replan(a disdel.Activation, r scheduler.Remedy) []Order {
-	job := m.spec.Job
-	if r.Batch > 0 {
-		job.Training.BatchSize = r.Batch
+// remedied tries again what failed, as the remedy and then the job's policy say: with the same work, or with another batch or other
+// workers, which begins a stage. Only a train action's failure can: what was trained is not trained again for another reason.
+func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
+	asked := r.Batch > 0 || r.Workers > 0
+	if a.Task != disdel.TaskTrain {
+		return m.retry(a.Slot(), a, r)
 	}
-	if m.spec.Replan == nil || m.spec.Plan.Batches > 0 {
-		return m.fail(explained(a, r.Why))
+	d := m.ask(disdel.BoundaryFailure, m.round, &scheduler.Failure{Activation: a, Remedy: r})
+	if !asked && !m.changes(d) {
+		return m.retry(a.Slot(), a, r)
 	}
-	wanted := job
-	wanted.Distribution.Workers = max(r.Workers, m.spec.Plan.Workers)
-	plan, err := m.spec.Replan(wanted)
+	at, fits := m.divided(d)
+	if m.spec.Replan == nil || !fits {
+		return m.unplanned(a, r, r.Why)
+	}
+	begun, err := m.change(d, m.round, at)
 	if err != nil {
-		return m.fail(explained(a, err.Error()))
+		return m.unplanned(a, r, err.Error())
 	}
-	m.spec.Job, m.spec.Plan = job, plan
-	m.retries++
-	orders := []Order{{Kind: OrderPlan, Plan: plan}}
+	if asked {
+		m.retries++
+	} else {
+		m.tried(a.Slot(), a)
+	}
 	if r.Adjustment != nil {
-		orders = append(orders, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
+		m.raise(a.Task, r.Limits)
+		begun = append(begun, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
 	}
 	m.raise(a.Task, a.Limits) // what is left of the retries is not for finding out again what was too little
-	action, _ := plan.Action(a.Task)
+	action, _ := m.spec.Plan.Action(a.Task)
 	m.raise(a.Task, action.Limits)
-	return append(orders, m.anew()...)
+	return append(begun, m.anew()...)
+}
+
+// unplanned is for a change that cannot be made: a remedy that needs it has failed, and one that does not is carried out without.
+func (m *Manager) unplanned(a disdel.Activation, r scheduler.Remedy, why string) []Order {
+	if r.Batch > 0 || r.Workers > 0 {
+		return m.fail(explained(a, why))
+	}
+	return m.retry(a.Slot(), a, r)
+}
+
+// divided is where the round begins with another batch or other workers. Between two epochs that is where it began; in the middle of
+// one the rows that were trained have to be whole batches of the new size, on the same shards.
+func (m *Manager) divided(d disdel.Decision) (at disdel.Position, ok bool) {
+	span, was, batch := m.spec.span(m.round), m.spec.Job.Training.BatchSize, d.BatchSize
+	at = disdel.Position{Epoch: span.Epoch, Batch: span.Batch}
+	if at.Batch == 0 {
+		return at, true
+	}
+	if batch == 0 {
+		batch = was
+	}
+	if d.Next.Workers != m.spec.Plan.Workers || batch > was || at.Batch*was%batch != 0 {
+		return at, false
+	}
+	at.Batch = at.Batch * was / batch
+	return at, true
 }
 
 // raise has a task's limits be no lower than these: they are of all its actions, each of which may have failed at others.
