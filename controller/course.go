@@ -125,7 +125,7 @@ func (m *Manager) boundary() (orders []Order, stop string) {
 		}
 		d.Next, d.BatchSize = m.setting(), 0
 		d.Reasons = append(d.Reasons, "it stays as it was: "+err.Error())
-	case b == disdel.BoundaryRound && len(d.Reasons) == 0:
+	case d.Policy == disdel.PolicyStatic, b == disdel.BoundaryRound && len(d.Reasons) == 0:
 		return nil, "" // a record of many short rounds would be full of them
 	}
 	return []Order{{Kind: OrderDecision, Decision: d}}, d.Stop
@@ -149,13 +149,22 @@ func (m *Manager) ask(b disdel.Boundary, round int, f *scheduler.Failure) disdel
 		m.course.replay[about(d)] = old[1:]
 		return old[0]
 	}
-	said := scheduler.Ask(m.course.policy, scheduler.Input{
+	said := m.consult(b, round, m.course.policy, f)
+	if f != nil && m.changes(said) {
+		clear(m.course.replay) // what was decided before was about another course
+	}
+	return said
+}
+
+// consult has one policy decide.
+func (m *Manager) consult(b disdel.Boundary, round int, p scheduler.Policy, f *scheduler.Failure) disdel.Decision {
+	said := scheduler.Ask(p, scheduler.Input{
 		Boundary: b, Seen: m.course.seen, Now: m.setting(), Bounds: scheduler.BoundsOf(m.spec.Job, m.spec.Plan),
 		Goal: m.goal(), Seed: scheduler.Seed(m.spec.ID, round), Failure: f,
 	})
-	said.Round, said.Invocation = d.Round, d.Invocation
-	if f != nil && m.changes(said) {
-		clear(m.course.replay) // what was decided before was about another course
+	said.Round = round
+	if f != nil {
+		said.Invocation = f.Activation.Invocation.ID
 	}
 	return said
 }

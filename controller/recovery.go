@@ -73,17 +73,19 @@ func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
 	if !asked && !m.changes(d) {
 		return m.retry(a.Slot(), a, r)
 	}
-	at, fits := m.divided(d)
-	if m.spec.Replan == nil || !fits {
-		return m.unplanned(a, r, r.Why)
+	begun, why := m.replan(d, r.Why)
+	if begun == nil && asked { // what the policy wants cannot be; what the remedy needs may
+		d = m.consult(disdel.BoundaryFailure, m.round, scheduler.Static{}, &scheduler.Failure{Activation: a, Remedy: r})
+		begun, why = m.replan(d, r.Why)
 	}
-	begun, err := m.change(d, m.round, at)
-	if err != nil {
-		return m.unplanned(a, r, err.Error())
-	}
-	if asked {
+	switch {
+	case begun == nil && asked:
+		return m.fail(explained(a, why))
+	case begun == nil:
+		return m.retry(a.Slot(), a, r)
+	case asked:
 		m.retries++
-	} else {
+	default:
 		m.tried(a.Slot(), a)
 	}
 	if r.Adjustment != nil {
@@ -96,12 +98,17 @@ func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
 	return append(begun, m.anew()...)
 }
 
-// unplanned is for a change that cannot be made: a remedy that needs it has failed, and one that does not is carried out without.
-func (m *Manager) unplanned(a disdel.Activation, r scheduler.Remedy, why string) []Order {
-	if r.Batch > 0 || r.Workers > 0 {
-		return m.fail(explained(a, why))
+// replan begins a stage with the round that runs; nil, and why, where that cannot be planned.
+func (m *Manager) replan(d disdel.Decision, because string) (begun []Order, why string) {
+	at, fits := m.divided(d)
+	if m.spec.Replan == nil || !fits {
+		return nil, because
 	}
-	return m.retry(a.Slot(), a, r)
+	begun, err := m.change(d, m.round, at)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return begun, ""
 }
 
 // divided is where the round begins with another batch or other workers. Between two epochs that is where it began; in the middle of
