@@ -14,8 +14,9 @@ type Position struct {
 	Batch int `json:"batch,omitempty"`
 }
 
-// Stage is a stretch of a job under one setting: what was planned for it, and the decision that it comes from. A job begins with
-// one that lasts to its end; a policy's change, a remedy and a resume each begin another, and what was planned before stays.
+// Stage is a stretch of a job under one setting: what was planned for it, and the decision that it comes from. A job
+// begins with one that lasts to its end; a policy's change, a remedy and a resume each begin another, and what was
+// planned before stays.
 type Stage struct {
 	First  int      `json:"firstRound"` // its first round; it lasts until a later stage begins, or to the job's end
 	Rounds int      `json:"rounds"`     // from First to the job's end, if nothing changes
@@ -34,7 +35,7 @@ type Stage struct {
 	Timeouts  string       `json:"timeoutSource,omitempty"`
 	CostGBs   float64      `json:"costBoundGBs,omitempty"` // of the whole job, by the plan that the stage began with
 	Forecast  *Forecast    `json:"forecast,omitempty"`     // the same
-	Reasons   []string     `json:"reasons,omitempty"`      // what was changed of the decision, what it costs, and the arithmetic
+	Reasons   []string     `json:"reasons,omitempty"`      // what a change costs, and the arithmetic
 	Decision  *Decision    `json:"decision,omitempty"`     // nil: nobody decided, it is the plan that the job began with
 }
 
@@ -105,7 +106,8 @@ func (p *Plan) Whole(job Job) Stage {
 		Setting: Setting{
 			Workers: p.Workers, Memory: job.Resources.Memory, FanIn: job.Distribution.Aggregation.FanIn, K: p.Batches,
 		},
-		BatchSize: job.Training.BatchSize, Epochs: p.Epochs, Shards: p.Shards, Levels: p.Levels, Actions: withoutLayers(p.Actions),
+		BatchSize: job.Training.BatchSize, Epochs: p.Epochs,
+		Shards: p.Shards, Levels: p.Levels, Actions: withoutLayers(p.Actions),
 		Legs: p.Legs, Parallel: p.Parallel, Threads: p.Threads,
 		Timeouts: p.Timeouts, CostGBs: p.CostGBs, Forecast: p.Forecast, Reasons: p.Reasons,
 	}
@@ -128,8 +130,8 @@ func withoutLayers(actions []ActionPlan) []ActionPlan {
 // End is the round after its last one, if nothing changes.
 func (s *Stage) End() int { return s.First + s.Rounds }
 
-// Span is the part of a worker's training that a round of the stage is: where it starts, and how far it goes. A round of K batches
-// that is the last of its epoch takes what is left of it.
+// Span is the part of a worker's training that a round of the stage is: where it starts, and how far it goes. A round
+// of K batches that is the last of its epoch takes what is left of it.
 func (s *Stage) Span(round int) Span {
 	i := round - s.First
 	if s.K == 0 {
@@ -226,8 +228,9 @@ func (r *Record) PlanOf(i *Invocation) Plan {
 	return s.In(r.Plan)
 }
 
-// ByStage is a record for each stage that anything ran in: with that stage's plan, batch and activations. They are what earlier jobs
-// are learned from, since what an activation took goes with the plan that it was made by. One stage's is the record itself.
+// ByStage is a record for each stage that anything ran in: with that stage's plan, batch and activations. They are
+// what earlier jobs are learned from, since what an activation took goes with the plan that it was made by. One
+// stage's is the record itself.
 func (r *Record) ByStage() []*Record {
 	if len(r.Stages) < 2 {
 		return []*Record{r}
@@ -249,8 +252,9 @@ func (r *Record) ByStage() []*Record {
 	return out
 }
 
-// InForce are the stages that rounds belong to, in the order of the rounds, with their numbers among all of the job: a remedy's stage
-// ends those that were to come after it, and one of a resume takes the place of the one that it goes on with.
+// InForce are the stages that rounds belong to, in the order of the rounds, with their numbers among all of the job: a
+// remedy's stage ends those that were to come after it, and one of a resume takes the place of the one that it goes on
+// with.
 func (r *Record) InForce() (stages []Stage, numbers []int) {
 	for n, s := range r.Staged() {
 		var later []Stage

@@ -18,8 +18,8 @@ func shards(rows, workers int) []disdel.Rows {
 	return out
 }
 
-// However a job is cut into stages, its rounds follow each other without a gap and without an overlap: where one ends the next
-// begins, and the last one ends with the last epoch.
+// However a job is cut into stages, its rounds follow each other without a gap and without an overlap: where one ends
+// the next begins, and the last one ends with the last epoch.
 func TestRoundsOfStagesCoverEveryBatchOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		epochs, rows := rapid.IntRange(1, 5).Draw(t, "epochs"), rapid.IntRange(8, 60).Draw(t, "rows")
@@ -96,7 +96,8 @@ func TestActivationsGoByTheirStage(t *testing.T) {
 	}
 }
 
-// A remedy's stage ends those that were to come after it; one of a resume takes the place of the one that it goes on with.
+// A remedy's stage ends those that were to come after it; one of a resume takes the place of the one that it goes on
+// with.
 func TestTheStagesInForce(t *testing.T) {
 	at := func(first int, b disdel.Boundary) disdel.Stage {
 		return disdel.Stage{First: first, Decision: &disdel.Decision{Boundary: b}}
@@ -113,7 +114,8 @@ func TestTheStagesInForce(t *testing.T) {
 }
 
 func ExampleStage_Span() {
-	// Two epochs of 20 batches on the smallest shard, averaged after every eight: the last round of an epoch takes what is left.
+	// Two epochs of 20 batches on the smallest shard, averaged after every eight: the last round of an epoch takes
+	// what is left.
 	s := disdel.Stage{To: disdel.Position{Epoch: 2}, Setting: disdel.Setting{Workers: 2, K: 8}, PerEpoch: 2}.Starting(0, disdel.Position{})
 	for round := range s.End() {
 		span := s.Span(round)

@@ -69,7 +69,8 @@ func (c *course) saw(r disdel.Round) {
 	}
 }
 
-// forget takes back the observations of a round and those after it. What was decided stays: the job goes the same way again.
+// forget takes back the observations of a round and those after it. What was decided stays: the job goes the same way
+// again.
 func (c *course) forget(round int) {
 	c.seen = slices.DeleteFunc(slices.Clone(c.seen), func(o disdel.Observation) bool { return o.Round >= round })
 }
@@ -103,8 +104,8 @@ func (m *Manager) enter(round int) {
 	m.spec.Stage, m.spec.Job.Training.BatchSize = &now.stage, now.stage.BatchSize
 }
 
-// boundary asks the policy how the job goes on after this round, once: a job that goes back goes the same way again. stop is why it
-// does not go on.
+// boundary asks the policy how the job goes on after this round, once: a job that goes back goes the same way again.
+// stop is why it does not go on.
 func (m *Manager) boundary() (orders []Order, stop string) {
 	next, span := m.round+1, m.spec.span(m.round)
 	if m.course.still() || m.course.decided[next] {
@@ -186,7 +187,9 @@ func (m *Manager) goal() scheduler.Goal {
 // change begins a stage with what was decided, from a round and a position on.
 func (m *Manager) change(d disdel.Decision, round int, at disdel.Position) ([]Order, error) {
 	if m.spec.Replan == nil {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "change setting", Job: m.spec.ID, Msg: "this job's plan cannot be made anew"}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "change setting", Job: m.spec.ID, Msg: "this job's plan cannot be made anew",
+		}
 	}
 	wanted := scheduler.Apply(m.spec.Job, d.Next, d.BatchSize)
 	plan, err := m.spec.Replan(wanted)
@@ -197,7 +200,8 @@ func (m *Manager) change(d disdel.Decision, round int, at disdel.Position) ([]Or
 	plan.Actions = m.ownNames(plan.Actions)
 	stage := plan.Whole(wanted).Starting(round, at)
 	stage.Decision = &d
-	stage.Reasons = slices.Concat(d.Reasons, scheduler.Leaving(m.spec.Job, m.spec.Plan.Workers, plan.Workers), plan.Reasons)
+	leaving := scheduler.Leaving(m.spec.Job, m.spec.Plan.Workers, plan.Workers)
+	stage.Reasons = slices.Concat(d.Reasons, leaving, plan.Reasons)
 	b := begun{stage: stage, number: m.course.number + 1, plan: scheduler.From(plan, stage), threads: m.spec.Threads}
 	if m.spec.Threads == m.spec.Plan.Threads && plan.Threads > 0 {
 		b.threads = plan.Threads
@@ -216,11 +220,14 @@ func (m *Manager) change(d disdel.Decision, round int, at disdel.Position) ([]Or
 		}
 	}
 	m.enter(m.round)
-	return []Order{{Kind: OrderDecision, Decision: d}, {Kind: OrderStage, Stage: stage, Number: b.number, Plan: b.plan}}, nil
+	return []Order{
+		{Kind: OrderDecision, Decision: d},
+		{Kind: OrderStage, Stage: stage, Number: b.number, Plan: b.plan},
+	}, nil
 }
 
-// ownNames gives actions with other limits than those of the first plan names of their own: one that came back to earlier limits finds
-// its containers warm.
+// ownNames gives actions with other limits than those of the first plan names of their own: one that came back to
+// earlier limits finds its containers warm.
 func (m *Manager) ownNames(actions []disdel.ActionPlan) []disdel.ActionPlan {
 	out := slices.Clone(actions)
 	for i, a := range out {

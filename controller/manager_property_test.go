@@ -15,10 +15,11 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Whatever becomes of activations, in whatever order it is told, and however often: a job comes to an end, a round is made once
-// and in its turn, a cluster is made of what was delivered, and an attempt is above every earlier one.
+// Whatever becomes of activations, in whatever order it is told, and however often: a job comes to an end, a round is
+// made once and in its turn, a cluster is made of what was delivered, and an attempt is above every earlier one.
 //
-// Whatever its policy says: every row is trained once an epoch, and a replay of what was decided comes to the same orders.
+// Whatever its policy says: every row is trained once an epoch, and a replay of what was decided comes to the same
+// orders.
 func TestAJobAlwaysEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -308,7 +309,8 @@ func (w *world) obey(orders []Order) {
 	}
 }
 
-// followed holds a round against the one before: it began where that one ended, on the same shards where that was in an epoch.
+// followed holds a round against the one before: it began where that one ended, on the same shards where that was in
+// an epoch.
 func (w *world) followed(r disdel.Round) {
 	stage := &w.manager.course.at(r.Round).stage
 	span := stage.Span(r.Round)

@@ -62,8 +62,9 @@ func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) 
 	return append(orders, o)
 }
 
-// remedied tries again what failed, as the remedy and then the job's policy say: with the same work, or with another batch or other
-// workers, which begins a stage. Only a train action's failure can: what was trained is not trained again for another reason.
+// remedied tries again what failed, as the remedy and then the job's policy say: with the same work, or with another
+// batch or other workers, which begins a stage. Only a train action's failure can: what was trained is not trained
+// again for another reason.
 func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
 	asked := r.Batch > 0 || r.Workers > 0
 	if a.Task != disdel.TaskTrain {
@@ -111,8 +112,8 @@ func (m *Manager) replan(d disdel.Decision, because string) (begun []Order, why 
 	return begun, ""
 }
 
-// divided is where the round begins with another batch or other workers. Between two epochs that is where it began; in the middle of
-// one the rows that were trained have to be whole batches of the new size, on the same shards.
+// divided is where the round begins with another batch or other workers. Between two epochs that is where it began; in
+// the middle of one the rows that were trained have to be whole batches of the new size, on the same shards.
 func (m *Manager) divided(d disdel.Decision) (at disdel.Position, ok bool) {
 	span, was, batch := m.spec.span(m.round), m.spec.Job.Training.BatchSize, d.BatchSize
 	at = disdel.Position{Epoch: span.Epoch, Batch: span.Batch}
@@ -129,13 +130,15 @@ func (m *Manager) divided(d disdel.Decision) (at disdel.Position, ok bool) {
 	return at, true
 }
 
-// raise has a task's limits be no lower than these: they are of all its actions, each of which may have failed at others.
+// raise has a task's limits be no lower than these: they are of all its actions, each of which may have failed at
+// others.
 func (m *Manager) raise(task disdel.Task, to disdel.Limits) {
 	l := m.limits[task]
 	m.limits[task] = disdel.Limits{Memory: max(l.Memory, to.Memory), Timeout: max(l.Timeout, to.Timeout)}
 }
 
-// maxRedone bounds how often one round is begun anew because updates were lost or damaged, and how often the job goes back.
+// maxRedone bounds how often one round is begun anew because updates were lost or damaged, and how often the job goes
+// back.
 const maxRedone = 3
 
 // redo begins the round anew: an update was damaged, or the store lost it.
@@ -152,9 +155,9 @@ func (m *Manager) anew() []Order {
 	return append([]Order{{Kind: OrderForget, Round: disdel.Round{Round: m.round}}}, m.invokeWorkers()...)
 }
 
-// back goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has would have
-// the rounds in between taken for done, so it forgets all of it. Where the checkpoint has what the round came to, only that is
-// read again.
+// back goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has would
+// have the rounds in between taken for done, so it forgets all of it. Where the checkpoint has what the round came to,
+// only that is read again.
 func (m *Manager) back(a disdel.Activation) []Order {
 	if m.backs++; m.backs > maxRedone {
 		return m.fail(explained(a, fmt.Sprintf("the store has lost the weights %d times", m.backs)))

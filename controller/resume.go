@@ -21,8 +21,8 @@ func Adjusted(r disdel.Record) disdel.Job {
 	return job
 }
 
-// CheckResume refuses a job that was changed so that it cannot go on from a checkpoint of its record (Conflict): one that has
-// fewer rounds now, or whose rounds begin elsewhere in the data.
+// CheckResume refuses a job that was changed so that it cannot go on from a checkpoint of its record (Conflict): one
+// that has fewer rounds now, or whose rounds begin elsewhere in the data.
 func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 	no := func(why string, args ...any) error {
 		return &disdel.Error{
@@ -75,8 +75,8 @@ type continuation struct {
 	job   disdel.Job
 }
 
-// continued is the stage that a round of a record belongs to, under the plan as it is made today. What the user has changed since is
-// as it is in spec; what a policy or a remedy had changed is as it was in that round.
+// continued is the stage that a round of a record belongs to, under the plan as it is made today. What the user has
+// changed since is as it is in spec; what a policy or a remedy had changed is as it was in that round.
 func continued(r disdel.Record, spec Spec, round int) (c continuation, err error) {
 	was := Adjusted(r)
 	if len(r.Stages) == 0 {
@@ -130,7 +130,8 @@ func (c *continuation) replan(r disdel.Record, spec Spec, next disdel.Setting) e
 	return err
 }
 
-// Raise has the limits of a plan be no lower than those that the failures of a record led to, where the job leaves them to the plan.
+// Raise has the limits of a plan be no lower than those that the failures of a record led to, where the job leaves
+// them to the plan.
 func Raise(p *disdel.Plan, job disdel.Job, r disdel.Record) {
 	for i := range p.Actions {
 		a := &p.Actions[i]
@@ -144,7 +145,8 @@ func Raise(p *disdel.Plan, job disdel.Job, r disdel.Record) {
 	}
 }
 
-// goOn has a job go on at a round of its record: in the stage that the round belongs to, and with what was decided of later ones.
+// goOn has a job go on at a round of its record: in the stage that the round belongs to, and with what was decided of
+// later ones.
 func goOn(r disdel.Record, spec *Spec, round int) error {
 	c, err := continued(r, *spec, round)
 	if err != nil {
@@ -160,8 +162,9 @@ func goOn(r disdel.Record, spec *Spec, round int) error {
 	return nil
 }
 
-// ahead is what was decided of the rounds from one on and still holds, so that a job which takes them again goes the same way. A
-// remedy that had changed the job does so again before it is needed, and ends what was decided before it of later rounds.
+// ahead is what was decided of the rounds from one on and still holds, so that a job which takes them again goes the
+// same way. A remedy that had changed the job does so again before it is needed, and ends what was decided before it
+// of later rounds.
 func ahead(r disdel.Record, round int) []disdel.Decision {
 	by := map[int]disdel.Decision{}
 	for _, d := range r.Decisions {
@@ -191,8 +194,9 @@ func ahead(r disdel.Record, round int) []disdel.Decision {
 // StartOver has a job that was never at a checkpoint begin anew, as its record says that it began and went on.
 func StartOver(r disdel.Record, spec *Spec) error { return goOn(r, spec, 0) }
 
-// TakeUp has a job go on from a checkpoint of its record: with the rounds that were done, and the best of them where its weights
-// are there. Those of a round after the checkpoint are not, since that round is made anew, and may come out otherwise.
+// TakeUp has a job go on from a checkpoint of its record: with the rounds that were done, and the best of them where
+// its weights are there. Those of a round after the checkpoint are not, since that round is made anew, and may come
+// out otherwise.
 func TakeUp(r disdel.Record, spec *Spec, c disdel.Checkpoint) error {
 	if err := goOn(r, spec, c.Round); err != nil {
 		return err
@@ -230,7 +234,8 @@ func trainedLast(r disdel.Record) (round int) {
 	return round
 }
 
-// rebuilt is a round that the controller did not live to keep, from its train actions. ok is false where not all of them are known.
+// rebuilt is a round that the controller did not live to keep, from its train actions. ok is false where not all of
+// them are known.
 func rebuilt(r disdel.Record, round int) (out disdel.Round, ok bool) {
 	losses := map[int]float64{}
 	plan := r.Plan

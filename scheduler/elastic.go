@@ -6,9 +6,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Elastic adds workers while 1,000 rows take less time for it, and keeps the number that was best. It goes by the whole of a round
-// (compute, waiting, aggregation). An epoch in which a container started cold or a worker failed is measured once more, a number
-// that measured worse is not tried again, and where the best has become slower twice in a row, what was measured is forgotten.
+// Elastic adds workers while 1,000 rows take less time for it, and keeps the number that was best. It goes by the
+// whole of a round (compute, waiting, aggregation). An epoch in which a container started cold or a worker failed is
+// measured once more, a number that measured worse is not tried again, and where the best has become slower twice in a
+// row, what was measured is forgotten.
 type Elastic struct{}
 
 // What elastic goes by. The design's section has the laws that it was tried on; paper_test.go holds them.
@@ -130,7 +131,8 @@ func (s *climb) again(t disdel.Millis) {
 	}
 	s.worse = map[int]bool{}
 	s.found(s.best, t)
-	s.try(s.best-1, "%s for 1,000 rows, twice in a row far above %s: what was measured no longer holds", t.Text(), before.Text())
+	s.try(s.best-1, "%s for 1,000 rows, twice in a row far above %s: what was measured no longer holds",
+		t.Text(), before.Text())
 }
 
 // fewer holds a smaller number against the best.

@@ -6,10 +6,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// KubeML is the rule of KubeML's scheduler as its code has it (ThroughputBasedPolicy; the thesis' section 3.4.2 says less): after
-// every epoch one worker more while the epoch took at most 1.05 times as long as the one that it goes by, one less where it took
-// 1.2 times as long or more. It has no floor and no ceiling of its own; Ask keeps it within the job's. Ours differs in one thing:
-// an epoch's time has its aggregation in it, which KubeML's leaves out.
+// KubeML is the rule of KubeML's scheduler as its code has it (ThroughputBasedPolicy; the thesis' section 3.4.2 says
+// less): after every epoch one worker more while the epoch took at most 1.05 times as long as the one that it goes by,
+// one less where it took 1.2 times as long or more. It has no floor and no ceiling of its own; Ask keeps it within the
+// job's. Ours differs in one thing: an epoch's time has its aggregation in it, which KubeML's leaves out.
 type KubeML struct{}
 
 // The rule's two thresholds.
@@ -41,7 +41,8 @@ func (KubeML) Decide(in Input) disdel.Decision {
 			out.Why = fmt.Sprintf("an epoch took %s, after one of %s: one worker less", took.Text(), by.Text())
 			by, step = took, -1
 		default:
-			step, out.Why = 0, fmt.Sprintf("an epoch took %s, and %s is what it goes by: as many workers", took.Text(), by.Text())
+			step = 0
+			out.Why = fmt.Sprintf("an epoch took %s, and %s is what it goes by: as many workers", took.Text(), by.Text())
 		}
 	}
 	out.Next.Workers += step

@@ -8,9 +8,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Policy decides how a job goes on. It is pure: equal input, equal decision. What it has to remember it reads from Seen. It is asked
-// at the boundaries of a job: when it starts, when a round or an epoch has ended, and when an activation has failed. Of its
-// decision it sets Next to Why; Ask keeps that within the bounds.
+// Policy decides how a job goes on. It is pure: equal input, equal decision. What it has to remember it reads from
+// Seen. It is asked at the boundaries of a job: when it starts, when a round or an epoch has ended, and when an
+// activation has failed. Of its decision it sets Next to Why; Ask keeps that within the bounds.
 //
 // A new one is a file with its Decide, a row in Policies and a name in disdel.PolicyNames.
 type Policy interface {
@@ -135,7 +135,8 @@ func (c *clamp) because(format string, args ...any) {
 	c.d.Reasons = append(c.d.Reasons, fmt.Sprintf(format, args...))
 }
 
-// workers are within the job's bounds. After a failure only the data bounds them: what a remedy asks for is needed to go on.
+// workers are within the job's bounds. After a failure only the data bounds them: what a remedy asks for is needed to
+// go on.
 func (c *clamp) workers() {
 	least, most, whose := c.in.Bounds.Least, c.in.Bounds.Most, c.in.Bounds.Whose
 	switch c.in.Boundary {

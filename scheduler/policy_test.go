@@ -19,8 +19,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts of testdata anew")
 
-// Every file of testdata/policies is a script: observations in, decisions under each as "-> ...". A policy is pure, so a transcript
-// is the whole of its behaviour.
+// Every file of testdata/policies is a script: observations in, decisions under each as "-> ...". A policy is pure, so
+// a transcript is the whole of its behaviour.
 func TestPoliciesFollowTheirScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/policies/*.txt")
 	if err != nil || len(files) < len(Policies()) {
@@ -175,8 +175,8 @@ type answer disdel.Decision
 func (answer) Name() string                   { return "answer" }
 func (a answer) Decide(Input) disdel.Decision { return disdel.Decision(a) }
 
-// Whatever a policy says: what comes of it is within the bounds, in the middle of an epoch nothing changes, and whatever was
-// changed of the answer has its reason.
+// Whatever a policy says: what comes of it is within the bounds, in the middle of an epoch nothing changes, and
+// whatever was changed of the answer has its reason.
 func TestDecisionsAreWithinTheirBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
@@ -248,8 +248,8 @@ func (l law) best(most, n int) (total float64) {
 func amdahl(p, _ int) float64   { return 100/float64(p) + float64(p) }
 func twoCores(p, _ int) float64 { return 100/float64(min(p, 2)) + 0.5*float64(p) }
 
-// KubeML's published rule, replayed over 40 epochs from two workers: on a law whose best is ten workers it walks on to 41, since
-// each step is at most 5 % worse than the one before, and takes half as long again as the best.
+// KubeML's published rule, replayed over 40 epochs from two workers: on a law whose best is ten workers it walks on to
+// 41, since each step is at most 5 % worse than the one before, and takes half as long again as the best.
 func TestKubeMLsRuleWalksOn(t *testing.T) {
 	total, workers := law(amdahl).runs(KubeML{}, 2, 1000, 40)
 	if last := workers[len(workers)-1]; last != 41 || total < 1185 || total > 1195 {

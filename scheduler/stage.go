@@ -22,7 +22,8 @@ func Apply(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 	return job
 }
 
-// From is the plan of a job that begins a stage: its rounds are those before the stage too, and its forecast goes with them.
+// From is the plan of a job that begins a stage: its rounds are those before the stage too, and its forecast goes with
+// them.
 func From(plan disdel.Plan, stage disdel.Stage) disdel.Plan {
 	rounds := stage.End()
 	if f := plan.Forecast; f != nil && rounds != plan.Rounds && plan.Rounds > 0 {
@@ -46,11 +47,13 @@ func Leaving(job disdel.Job, was, now int) []string {
 	own := a.Optimizer == disdel.UpkeepKeep || a.Statistics == disdel.UpkeepKeep
 	switch {
 	case now < was && lossy:
-		out = append(out, fmt.Sprintf("%d of %d workers leave: what %s had rounded away of their last updates is lost", was-now, was, a.Wire))
+		out = append(out, fmt.Sprintf("%d of %d workers leave: what %s had rounded away of their last updates is lost",
+			was-now, was, a.Wire))
 	case now < was && own:
 		out = append(out, fmt.Sprintf("%d of %d workers leave, and what they kept of their own goes with them", was-now, was))
 	case now > was && own:
-		out = append(out, fmt.Sprintf("%d workers come, and begin with nothing of their own: moments are reset, statistics are the others' mean", now-was))
+		out = append(out, fmt.Sprintf("%d workers come, and begin with nothing of their own: "+
+			"moments are reset, statistics are the others' mean", now-was))
 	}
 	return out
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// growingJob has two epochs, so that KubeML's rule decides once, and always the same: one worker more after the first. Everything
-// that a worker carries from round to round is there: rounds of batches, a narrow wire with its residual, moments of its own.
+// growingJob has two epochs, so that KubeML's rule decides once, and always the same: one worker more after the first.
+// Everything that a worker carries from round to round is there: rounds of batches, a narrow wire with its residual,
+// moments of its own.
 const growingJob = `apiVersion: disdel/v1
 kind: TrainingJob
 metadata: {name: grows}
@@ -21,8 +22,8 @@ distribution:
   aggregation: {wire: bfloat16, optimizer: keep}
 `
 
-// The workers of a real job change between its epochs, and shards, tree and limits follow. A job that is killed in its second stage
-// and taken up again comes to the same weights, to the bit.
+// The workers of a real job change between its epochs, and shards, tree and limits follow. A job that is killed in its
+// second stage and taken up again comes to the same weights, to the bit.
 func TestWorkersChangeBetweenEpochs(t *testing.T) {
 	d := build(t)
 	job := d.file(growingJob)
@@ -34,7 +35,8 @@ func TestWorkersChangeBetweenEpochs(t *testing.T) {
 
 	cmd, _, errs := d.command("submit", job)
 	d.killed(cmd, undisturbed.Stages[1].First+2)
-	if killed := d.record(); killed.ID == undisturbed.ID || killed.Status != disdel.StatusRunning || len(killed.Stages) != 2 {
+	killed := d.record()
+	if killed.ID == undisturbed.ID || killed.Status != disdel.StatusRunning || len(killed.Stages) != 2 {
 		t.Fatalf("killed: %s, %v, %d stages\n%s", killed.ID, killed.Status, len(killed.Stages), errs)
 	}
 	if _, errs, code := d.run("resume", "@last", "-q"); code != 0 {
@@ -42,10 +44,12 @@ func TestWorkersChangeBetweenEpochs(t *testing.T) {
 	}
 	resumed := d.record()
 	if resumed.Resumes != 1 || resumed.Accuracy != undisturbed.Accuracy || d.weights("grows") != want {
-		t.Errorf("%v after %d resumes, accuracy %g, and %g undisturbed", resumed.Status, resumed.Resumes, resumed.Accuracy, undisturbed.Accuracy)
+		t.Errorf("%v after %d resumes, accuracy %g, and %g undisturbed",
+			resumed.Status, resumed.Resumes, resumed.Accuracy, undisturbed.Accuracy)
 	}
-	if n := len(resumed.Stages); n != 3 || resumed.Stages[2].Workers != 3 || resumed.Stages[2].Decision.Boundary != disdel.BoundaryResume {
-		t.Errorf("%d stages: %+v", n, resumed.Stages[n-1].Setting)
+	newest := resumed.Stages[len(resumed.Stages)-1]
+	if len(resumed.Stages) != 3 || newest.Workers != 3 || newest.Decision.Boundary != disdel.BoundaryResume {
+		t.Errorf("%d stages: %+v", len(resumed.Stages), newest.Setting)
 	}
 	d.nothingStays()
 }
@@ -57,11 +61,14 @@ func checkGrown(t *testing.T, r disdel.Record) {
 		t.Fatalf("%v with %d stages", r.Status, len(r.Stages))
 	}
 	first, second := r.Stages[0], r.Stages[1]
-	if len(second.Shards) != 3 || len(second.Levels[0].Clusters[0]) != 3 || len(second.Actions) != 3 || second.Decision.Policy != disdel.PolicyKubeML {
+	if len(second.Shards) != 3 || len(second.Levels[0].Clusters[0]) != 3 || len(second.Actions) != 3 ||
+		second.Decision.Policy != disdel.PolicyKubeML {
 		t.Errorf("second stage %+v", second)
 	}
-	if second.First != first.PerEpoch || second.From != (disdel.Position{Epoch: 1}) || second.PerEpoch >= first.PerEpoch || r.Plan.Rounds != second.End() {
-		t.Errorf("%d rounds an epoch, then %d from round %d of %d", first.PerEpoch, second.PerEpoch, second.First, r.Plan.Rounds)
+	if second.First != first.PerEpoch || second.From != (disdel.Position{Epoch: 1}) ||
+		second.PerEpoch >= first.PerEpoch || r.Plan.Rounds != second.End() {
+		t.Errorf("%d rounds an epoch, then %d from round %d of %d",
+			first.PerEpoch, second.PerEpoch, second.First, r.Plan.Rounds)
 	}
 	if len(r.Rounds) != r.Plan.Rounds || r.Rounds[0].Observed == nil || r.Rounds[len(r.Rounds)-1].Stage != 1 {
 		t.Errorf("%d of %d rounds", len(r.Rounds), r.Plan.Rounds)
