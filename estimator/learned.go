@@ -43,10 +43,12 @@ func (e Estimator) samples(past []disdel.Record) []sample {
 	var out []sample
 	for i := range past {
 		r := &past[i]
-		for _, a := range r.Plan.Actions {
+		for _, newest := range r.Plan.Actions {
+			stage := newestWith(r, newest.Task)
+			a, _ := stage.Plan.Action(newest.Task)
 			ratio := cmp.Or(a.Estimate.Ratio, 1)
 			planned := float64(cmp.Or(a.Estimate.Likely, a.Estimate.Total-a.Estimate.Saf)) / ratio
-			peaks := peaksOf(r, a.Task)
+			peaks := peaksOf(stage, a.Task)
 			if planned <= 0 || len(peaks) == 0 || a.Estimate.Method == MethodPaper {
 				continue
 			}
@@ -58,6 +60,20 @@ func (e Estimator) samples(past []disdel.Record) []sample {
 		}
 	}
 	return out
+}
+
+// newestWith is the newest stage of a job that measured peaks of a task: a job's stages are no independent witnesses either.
+func newestWith(r *disdel.Record, task disdel.Task) *disdel.Record {
+	stages := r.ByStage()
+	for i := len(stages) - 1; i > 0; i-- {
+		if len(peaksOf(stages[i], task)) > 0 {
+			return stages[i]
+		}
+	}
+	if len(stages) == 0 {
+		return r
+	}
+	return stages[0]
 }
 
 // peaksOf is the highest peak of every member.
