@@ -45,7 +45,7 @@ type reduction struct {
 	sums        sums    // of one column
 	runs        []int   // of that column
 	waiting     []byte  // a term's column, which the next one's is added with; nil: none waits
-	narrow      []float32
+	space       scratch
 	result      []float32
 }
 
@@ -56,7 +56,7 @@ type term struct {
 }
 
 // plain says whether the values lie as they are added.
-func (t term) plain() bool { return t.head.wire == disdel.WireFloat32 }
+func (t term) plain() bool { return t.head.codec.plain() }
 
 func newReduction(s *Store, members []disdel.UpdateID, like disdel.Weights) *reduction {
 	r := &reduction{store: s, members: members, like: like, layout: newLayout(like, s.column)}
@@ -94,7 +94,7 @@ func (r *reduction) headSize() int {
 		n += 3 + len(t.Name) + 4*len(t.Shape)
 	}
 	if r.layout.columns() == 1 {
-		n += 4 * r.layout.values()
+		n += r.longestColumn(0)
 	}
 	return n
 }
@@ -163,9 +163,30 @@ func (r *reduction) readColumns(ctx context.Context) error {
 		data, err := r.store.fetchPart(ctx, h, i/n, buf)
 		return data, unread(err, h.kind, h.id)
 	}
-	return aheadBy(ctx, n*r.layout.columns(), 4*r.layout.column+spare, 1, fetch, func(i int, data []byte) error {
+	return aheadBy(ctx, n*r.layout.columns(), r.columnSize()+spare, 1, fetch, func(i int, data []byte) error {
 		return r.fold(i/n, i%n, data)
 	})
+}
+
+// longestColumn is the most bytes of column k in any format.
+func (r *reduction) longestColumn(k int) int {
+	longest, runs := 0, r.layout.runs(k)
+	for _, row := range codecs {
+		_, most := row.open(Format{}).size(runs)
+		longest = max(longest, most)
+	}
+	return longest
+}
+
+// columnSize is the most bytes that a column of any term has.
+func (r *reduction) columnSize() int {
+	size, seen := 0, map[disdel.Wire]bool{}
+	for _, t := range r.terms {
+		if !seen[t.head.wire] {
+			seen[t.head.wire], size = true, max(size, r.layout.largest(t.head.codec))
+		}
+	}
+	return size
 }
 
 // fold adds column k of term m, in the terms' order, and writes the means with the last. Values that lie as they are added
@@ -245,23 +266,13 @@ func (r *reduction) last(t term, k int, data []byte) error {
 
 // add adds a checked column of a term.
 func (r *reduction) add(t term, k int, data []byte) error {
-	from, to := r.layout.span(k)
-	if t.plain() {
-		if r.sums[:to-from].add(data, t.weight) {
-			return nil
-		}
-	}
-	if r.narrow == nil {
-		r.narrow = make([]float32, len(r.sums))
-	}
-	values := r.narrow[:to-from]
-	if err := decodeColumn(values, t.head.wire, r.runs, data); err != nil {
+	bad, err := t.head.codec.add(r.column(k), column{data, t.weight}, r.runs, &r.space)
+	switch {
+	case err != nil:
 		return refuse(t.head.kind, t.head.id, "column %d: %v", k, err)
+	case bad >= 0:
+		return nonFinite(t.head.kind, t.head.id, r.layout.at(k*r.layout.column+bad))
 	}
-	if i := notFinite(values); i >= 0 {
-		return nonFinite(t.head.kind, t.head.id, r.layout.at(from+i))
-	}
-	r.sums[:to-from].addFloats(values, t.weight)
 	return nil
 }
 

@@ -163,7 +163,7 @@ func pushAs(t *testing.T, s *place, u disdel.Update, wire disdel.Wire, reference
 		push(t, s, u)
 		return
 	}
-	f, err := NewFeedback(wire, nil)
+	f, err := NewFeedback(Format{Wire: wire}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func (s *place) pushNaN(t *testing.T, like disdel.Weights, member int) disdel.Up
 	id := disdel.UpdateID{Job: "job-1", Level: 1, Member: member}
 	data := make([]float32, like.Len())
 	data[50] = float32(math.NaN())
-	h := &head{kind: kindUpdate, id: id, samples: 1, wire: disdel.WireFloat32, layout: newLayout(like, s.column)}
+	h := &head{kind: kindUpdate, id: id, samples: 1, wire: disdel.WireFloat32, codec: float32s{}, layout: newLayout(like, s.column)}
 	if err := s.publish(ctx, h, fromWeights(h, h.layout.over(data)), id, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func TestAMeanThatOverflowsIsRefused(t *testing.T) {
 	s := enter(t, embedded(t), "overflow")
 	reference, weights := someWeights(1), someWeights(1)
 	reference[0].Data[0], weights[0].Data[0] = -math.MaxFloat32, -math.MaxFloat32
-	f, _ := NewFeedback(disdel.WireInt8, nil)
+	f, _ := NewFeedback(Format{Wire: disdel.WireInt8}, nil)
 	e, err := f.Encode(someWeights(2), someWeights(1))
 	if err != nil {
 		t.Fatal(err)

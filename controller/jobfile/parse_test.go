@@ -61,7 +61,7 @@ func smallestJob() disdel.Job {
 		},
 		Distribution: disdel.Distribution{
 			Sync:        disdel.SyncEpoch,
-			Aggregation: disdel.Aggregation{Wire: disdel.WireFloat32, Optimizer: disdel.UpkeepReset, Statistics: disdel.UpkeepAverage},
+			Aggregation: disdel.Aggregation{Wire: disdel.WireFloat32, Threshold: 0.7, Optimizer: disdel.UpkeepReset, Statistics: disdel.UpkeepAverage},
 			Missing:     disdel.Missing{Policy: disdel.MissingRetry, After: disdel.Duration(time.Minute)},
 		},
 		Resources: disdel.Resources{Risk: 0.001},
@@ -121,7 +121,7 @@ training:
 distribution:
   workers: 4
   sync: {every: 16}
-  aggregation: {fanIn: 2, wire: int8, optimizer: keep, statistics: reset}
+  aggregation: {fanIn: 2, wire: significant, threshold: 0.25, optimizer: keep, statistics: reset}
   missing: {policy: proceed, after: 90s}
 resources: {risk: 0.01, memory: 256, maxMemory: 1.5Gi, timeout: 90s, maxCost: 50 GB-s}
 reliability:
@@ -161,7 +161,7 @@ output: {model: mnist, keep: 2}
 		},
 		Distribution: disdel.Distribution{
 			Workers: 4, Sync: disdel.SyncEvery(16),
-			Aggregation: disdel.Aggregation{FanIn: 2, Wire: disdel.WireInt8, Optimizer: disdel.UpkeepKeep, Statistics: disdel.UpkeepReset},
+			Aggregation: disdel.Aggregation{FanIn: 2, Wire: disdel.WireSignificant, Threshold: 0.25, Optimizer: disdel.UpkeepKeep, Statistics: disdel.UpkeepReset},
 			Missing:     disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(90 * time.Second)},
 		},
 		Resources: disdel.Resources{
