@@ -46,7 +46,8 @@ func (w Wire) form() wireForm {
 	return wireForms[0]
 }
 
-// Differences says whether updates are sent as differences to their round's reference, while workers keep what was not sent.
+// Differences says whether updates are sent as differences to their round's reference, while workers keep what was not
+// sent.
 func (w Wire) Differences() bool { return w.form().differences }
 
 // Share is the most that a large update takes on the wire, over what it takes as float32.

@@ -27,7 +27,8 @@ func (b *bench) publish(h *Host, ids []disdel.UpdateID, wire disdel.Wire, like d
 	b.t.Helper()
 	id := ids[0]
 	_, err := ask[disdel.AggregateResult](b.t, h, disdel.TaskAggregate, disdel.AggregateRequest{
-		Job: id.Job, Round: id.Round, Level: 1, Attempt: 1, Members: ids, Top: true, Store: b.store, Network: b.net, Wire: wire,
+		Job: id.Job, Round: id.Round, Level: 1, Attempt: 1, Members: ids, Top: true,
+		Store: b.store, Network: b.net, Wire: wire,
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -44,8 +45,8 @@ func (b *bench) reference(job disdel.JobID, round int, like disdel.Weights) disd
 	return w
 }
 
-// MLLess, Corollary 1: with a threshold of 0 the filter is none. Every round of a whole job has the bits of the mean of the
-// differences, as float32, of workers that send all of their weights.
+// MLLess, Corollary 1: with a threshold of 0 the filter is none. Every round of a whole job has the bits of the mean of
+// the differences, as float32, of workers that send all of their weights.
 func TestAJobWithAThresholdOfZeroHasTheBitsOfDifferences(t *testing.T) {
 	b := setUp(t)
 	h := NewHost(probe)
@@ -71,7 +72,8 @@ func TestAJobWithAThresholdOfZeroHasTheBitsOfDifferences(t *testing.T) {
 	}
 }
 
-// meanOfDifferences is what the reduction of differences comes to, value by value and in its order: members, reference, division.
+// meanOfDifferences is what the reduction of differences comes to, value by value and in its order: members, reference,
+// division.
 func (b *bench) meanOfDifferences(ids []disdel.UpdateID, reference disdel.Weights) disdel.Weights {
 	b.t.Helper()
 	var updates []disdel.Update
@@ -102,7 +104,8 @@ func TestWhatIsNotSignificantIsKept(t *testing.T) {
 	b := setUp(t)
 	h := NewHost(probe)
 	defer h.Close()
-	exact, err := b.board.FetchUpdate(t.Context(), b.round(h, "job-plain", 0, disdel.Aggregation{})[0], h.built.engine.Weights())
+	plain := b.round(h, "job-plain", 0, disdel.Aggregation{})
+	exact, err := b.board.FetchUpdate(t.Context(), plain[0], h.built.engine.Weights())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +132,8 @@ func TestWhatIsNotSignificantIsKept(t *testing.T) {
 				stayed++
 			}
 			if sent.Weights[i].Data[k] != start[i].Data[k]+wantSent || kept[i].Data[k] != wantKept {
-				t.Fatalf("%s[%d]: %g changed by %g: %g sent, %g kept", v.Name, k, x, change, sent.Weights[i].Data[k], kept[i].Data[k])
+				got := sent.Weights[i].Data[k]
+				t.Fatalf("%s[%d]: %g changed by %g: %g sent, %g kept", v.Name, k, x, change, got, kept[i].Data[k])
 			}
 		}
 	}

@@ -239,7 +239,8 @@ func (t *trainer) update() (disdel.Weights, error) {
 
 // encode rounds the update to the job's wire format. residual is what that loses. The reference is of no use after it.
 func (t *trainer) encode() (e *aggregator.Encoded, residual disdel.Weights, err error) {
-	f, err := aggregator.NewFeedback(aggregator.Format{Wire: t.req.Wire, Threshold: t.req.Threshold, Round: t.req.Round}, t.residual())
+	format := aggregator.Format{Wire: t.req.Wire, Threshold: t.req.Threshold, Round: t.req.Round}
+	f, err := aggregator.NewFeedback(format, t.residual())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -24,8 +24,8 @@ func ahead(ctx context.Context, n, size int, fetch fetching, use func(i int, dat
 // fetching reads item i, into buf if it fits.
 type fetching func(ctx context.Context, i int, buf []byte) ([]byte, error)
 
-// aheadBy is ahead where use may still look at the data of the kept items before i, of which there are fewer than depth: no
-// more is held than in ahead, and less is under way.
+// aheadBy is ahead where use may still look at the data of the kept items before i, of which there are fewer than
+// depth: no more is held than in ahead, and less is under way.
 func aheadBy(
 	ctx context.Context, n, size, kept int, fetch fetching, use func(i int, data []byte) error,
 ) error {

@@ -309,8 +309,8 @@ func roundsEnd(t *testing.T, s *place) {
 	counted(t, s, Counts{Stale: 1, Duplicates: 1})
 }
 
-// slackLetsIn: an update goes in as long as the newest reference is at most slack ahead of the one that it starts from. With 0
-// that is the barrier.
+// slackLetsIn: an update goes in as long as the newest reference is at most slack ahead of the one that it starts from.
+// With 0 that is the barrier.
 func slackLetsIn(t *testing.T, s *place) {
 	for slack := range 3 {
 		for behind := range 4 {
@@ -357,7 +357,14 @@ func slackSkipsNothing(t *testing.T, s *place) {
 		version int
 		seed    uint64
 		want    error
-	}{{4, 1, nil}, {5, 2, nil}, {4, 3, disdel.Conflict}, {5, 3, disdel.Conflict}, {7, 3, disdel.Conflict}, {6, 3, nil}} {
+	}{
+		{4, 1, nil},
+		{5, 2, nil},
+		{4, 3, disdel.Conflict},
+		{5, 3, disdel.Conflict},
+		{7, 3, disdel.Conflict},
+		{6, 3, nil},
+	} {
 		if err := lax.PutReference(ctx, "job-1", c.version, someWeights(c.seed)); !errors.Is(err, c.want) {
 			t.Errorf("version %d, seed %d: %v, want %v", c.version, c.seed, err, c.want)
 		}

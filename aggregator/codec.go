@@ -7,8 +7,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// codec writes columns of values in one format and reads them back. Each has a file of its own and a row in codecs; nothing
-// else knows a format by its name. What a codec does not send, or sends rounded, stays in Feedback's residual.
+// codec writes columns of values in one format and reads them back. Each has a file of its own and a row in codecs;
+// nothing else knows a format by its name. What a codec does not send, or sends rounded, stays in Feedback's residual.
 type codec interface {
 	// plain says whether a column is its float32 values one after another, little-endian: a sum takes them as they lie.
 	plain() bool
@@ -18,7 +18,8 @@ type codec interface {
 	encode(dst []byte, c outgoing) []byte
 	// decode reads a column into dst, which has its number of values. What was not sent is 0. It trusts no byte.
 	decode(dst []float32, runs []int, b []byte) error
-	// add adds a column's values times its weight to their sums. It returns the place of a value that is not finite, or -1.
+	// add adds a column's values times its weight to their sums. It returns the place of a value that is not finite, or
+	// -1.
 	add(s sums, c column, runs []int, space *scratch) (bad int, err error)
 }
 
@@ -54,7 +55,7 @@ var codecs = [...]struct {
 	{disdel.WireFloat32, func(Format) codec { return float32s{} }},
 	{disdel.WireBfloat16, func(Format) codec { return bfloat16s{} }},
 	{disdel.WireInt8, func(Format) codec { return int8s{} }},
-	{disdel.WireSignificant, func(f Format) codec { return significant{threshold: f.Threshold / math.Sqrt(float64(1+f.Round))} }},
+	{disdel.WireSignificant, func(f Format) codec { return significantAt(f) }},
 }
 
 // number is a wire's number in an envelope, -1 for one that is none. No wire is float32.
@@ -86,8 +87,8 @@ func (f Format) check() error {
 	return nil
 }
 
-// WireBytes is what the values of like take on the wire, without the envelope of less than a thousandth: the most, where that
-// depends on the values.
+// WireBytes is what the values of like take on the wire, without the envelope of less than a thousandth: the most,
+// where that depends on the values.
 func WireBytes(like disdel.Weights, w disdel.Wire) disdel.Bytes {
 	l, c, n := newLayout(like, columnValues), codecOf(w), 0
 	for k := range l.columns() {

@@ -7,20 +7,25 @@ import (
 	"math"
 )
 
-// significant sends only those entries that have changed enough since they were sent last (Gimeno Sarroca and Sánchez-Artigas,
-// MLLess, FGCS 2023, section 4.1: the per-parameter significance filter). An entry i of what a worker has to send, the sum of
-// its updates that were not sent yet, goes at step t if
+// significant sends only those entries that have changed enough since they were sent last (Gimeno Sarroca and
+// Sánchez-Artigas, MLLess, FGCS 2023, section 4.1: the per-parameter significance filter). An entry i of what a worker
+// has to send, the sum of its updates that were not sent yet, goes at step t if
 //
 //	|sum of u_i| / |x_i| > v_t, with v_t = v / sqrt(t),
 //
-// where x_i is the weight after the worker's own updates. Ours is the same rule as a product, |sum of u_i| > v_t |x_i|: where
-// the weight is 0 anything but 0 goes, a sum of 0 never does, and v = 0 sends all that is not 0. Steps are rounds here, t = 1
-// being the first, and x_i is the weight at the round's end, without what the worker still owes.
+// where x_i is the weight after the worker's own updates. Ours is the same rule as a product, |sum of u_i| > v_t |x_i|:
+// where the weight is 0 anything but 0 goes, a sum of 0 never does, and v = 0 sends all that is not 0. Steps are rounds
+// here, t = 1 being the first, and x_i is the weight at the round's end, without what the worker still owes.
 //
-// A column is, for each run of values of one tensor: the number of entries, then each entry's distance from the one before
-// (from place -1 for the first, so that it is never 0) and its value. Numbers are varints, values float32.
+// A column is, for each run of values of one tensor: the number of entries, then each entry's distance from the one
+// before (from place -1 for the first, so that it is never 0) and its value. Numbers are varints, values float32.
 type significant struct {
 	threshold float64 // v_t
+}
+
+// significantAt is for the round of f, counted from 0.
+func significantAt(f Format) significant {
+	return significant{threshold: f.Threshold / math.Sqrt(float64(1+f.Round))}
 }
 
 func (significant) plain() bool { return false }

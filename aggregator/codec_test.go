@@ -26,8 +26,8 @@ func decodeColumn(dst []float32, w disdel.Wire, runs []int, b []byte) error {
 	return codecOf(w).decode(dst, runs, b)
 }
 
-// conformance has a row for every codec: how far a value that is read back may be from what was sent and kept, relative to the
-// largest of its block.
+// conformance has a row for every codec: how far a value that is read back may be from what was sent and kept, relative
+// to the largest of its block.
 var conformance = []struct {
 	format Format
 	bound  float64
@@ -77,8 +77,8 @@ func drawn(t *rapid.T) (weights, reference disdel.Weights) {
 	return weights, reference
 }
 
-// What a codec sends and what Feedback keeps add up to what there was to send, to the bit where a value goes whole; no value
-// is further off than the codec's bound; the size is within what was said.
+// What a codec sends and what Feedback keeps add up to what there was to send, to the bit where a value goes whole; no
+// value is further off than the codec's bound; the size is within what was said.
 func TestWhatIsSentAndKeptIsWhatWasGiven(t *testing.T) {
 	for _, c := range conformance {
 		t.Run(string(c.format.Wire), rapid.MakeCheck(func(t *rapid.T) {
@@ -207,8 +207,8 @@ func flat(w disdel.Weights) []float32 {
 	return out
 }
 
-// With a threshold of 0 a mean has the bits of differences sent as float32, whoever else is in it (MLLess, Corollary 1: the
-// filter is then none).
+// With a threshold of 0 a mean has the bits of differences sent as float32, whoever else is in it (MLLess, Corollary 1:
+// the filter is then none).
 func TestAThresholdOfZeroIsFloat32(t *testing.T) {
 	s := enter(t, embedded(t), "zero")
 	s.column = 7
@@ -280,7 +280,8 @@ func TestWhatIsSignificant(t *testing.T) {
 		{"a huge bound", 1e300, 0, math.MaxFloat32 / 4, math.MaxFloat32, false},
 	} {
 		codec := codecs[number(disdel.WireSignificant)].open(Format{Threshold: c.threshold, Round: c.round})
-		b := codec.encode(nil, outgoing{runs: []int{1}, values: []float32{c.owed}, weights: func() []float32 { return []float32{c.weight} }})
+		weights := func() []float32 { return []float32{c.weight} }
+		b := codec.encode(nil, outgoing{runs: []int{1}, values: []float32{c.owed}, weights: weights})
 		if sent := len(b) > 1; sent != c.sent {
 			t.Errorf("%s: sent is %v", c.name, sent)
 		}
@@ -310,7 +311,7 @@ func TestEntriesThatBelongNowhereAreCorrupt(t *testing.T) {
 		{"place -1 comes twice", disdel.Corrupt, slices.Concat([]byte{1, 0}, one, []byte{0})},
 		{"beyond the 12 values", disdel.Corrupt, slices.Concat([]byte{1, 13}, one, []byte{0})},
 		{"beyond the 3 values", disdel.Corrupt, slices.Concat([]byte{0, 2, 2}, one, []byte{2}, one)},
-		{"beyond the 12 values", disdel.Corrupt, slices.Concat([]byte{1}, binary.AppendUvarint(nil, math.MaxUint64), one, []byte{0})},
+		{"beyond the 12 values", disdel.Corrupt, slices.Concat(binary.AppendUvarint([]byte{1}, math.MaxUint64), one, []byte{0})},
 		{"13 entries of 12 values", disdel.Corrupt, slices.Concat([]byte{13, 1}, one, []byte{0})},
 		{"cut off", disdel.Corrupt, slices.Concat([]byte{1, 1}, one)},
 		{"cut off", disdel.Corrupt, []byte{0x80, 0x80}},
@@ -329,8 +330,8 @@ func TestEntriesThatBelongNowhereAreCorrupt(t *testing.T) {
 		_, fetched := s.FetchUpdate(ctx, u.ID, reference)
 		_, reduced := s.Reduce(ctx, []disdel.UpdateID{u.ID}, reference)
 		for _, err := range []error{fetched, reduced} {
-			subject := disdel.AsError(err)
-			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.why) || subject.Subject == nil || *subject.Subject != u.ID {
+			e := disdel.AsError(err)
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.why) || e.Subject == nil || *e.Subject != u.ID {
 				t.Errorf("%s: %v", c.why, err)
 			}
 		}
@@ -360,7 +361,8 @@ func TestASparseUpdateIsNeverLargerThanForetold(t *testing.T) {
 		if sent > foretold || every == 1 && sent != foretold || every > 100 && sent > foretold/50 {
 			t.Errorf("every %d: %d bytes, %d foretold", every, sent, foretold)
 		}
-		if limit := disdel.Bytes(disdel.WireSignificant.SmallShare() * float64(WireBytes(w, disdel.WireFloat32))); foretold > limit {
+		limit := disdel.Bytes(disdel.WireSignificant.SmallShare() * float64(WireBytes(w, disdel.WireFloat32)))
+		if foretold > limit {
 			t.Errorf("%d bytes foretold, %d planned for", foretold, limit)
 		}
 	}

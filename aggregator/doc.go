@@ -18,15 +18,16 @@
 //  5. Store.PushUpdate, or Feedback.Encode and Store.PushEncoded for a format that sends differences: with the claim's attempt
 //     and fence, under which the update is committed once.
 //
-// An aggregation claims and holds its own piece of work, of a higher level, calls Store.Reduce on its members, and pushes the
-// mean as an update or, at the top, publishes it with Store.CommitReference and then drops the round with Store.DropRound.
-// A round is the version of the reference that its updates start from; Store.WithSlack takes updates that start further back.
+// An aggregation claims and holds its own piece of work, of a higher level, calls Store.Reduce on its members, and
+// pushes the mean as an update or, at the top, publishes it with Store.CommitReference and then drops the round with
+// Store.DropRound. A round is the version of the reference that its updates start from; Store.WithSlack takes updates
+// that start further back.
 //
 // # Formats
 //
-// A codec (codec.go and codec_*.go) writes a column of values in one format and reads it back: float32, bfloat16, int8, and
-// significant, which sends only what has changed enough. Feedback keeps what any of them does not send. A new format is a file,
-// a row in codecs, and a row of disdel's table of wires.
+// A codec (codec.go and codec_*.go) writes a column of values in one format and reads it back: float32, bfloat16, int8,
+// and significant, which sends only what has changed enough. Feedback keeps what any of them does not send. A new
+// format is a file, a row in codecs, and a row of disdel's table of wires.
 //
 // # Values
 //

@@ -210,7 +210,8 @@ func decodeHead(data []byte, k kind, id disdel.UpdateID, like disdel.Weights) (*
 			return nil, nil, refuse(k, id, "%v", err)
 		}
 	}
-	if rest := len(data) - int(n); !h.inline() && rest != 0 || h.inline() && fits(h.codec, h.layout.runs(0), rest) != nil {
+	rest := len(data) - int(n)
+	if !h.inline() && rest != 0 || h.inline() && fits(h.codec, h.layout.runs(0), rest) != nil {
 		return nil, nil, refuse(k, id, "%d bytes follow the header", rest)
 	}
 	return h, data[n:], nil
@@ -224,7 +225,8 @@ func parseHead(data []byte) (*head, error) {
 		samples: math.Float64frombits(le.Uint64(data[40:])), token: le.Uint64(data[48:]),
 	}
 	jobSize, tensors, metaSize := int(le.Uint16(data[6:])), le.Uint32(data[60:]), int(le.Uint32(data[64:]))
-	if int(h.kind) >= len(kindNames) || int(data[17]) >= len(codecs) || data[18] > 1 || data[19] != 0 || le.Uint32(data[68:]) != 0 {
+	reserved := data[19] != 0 || le.Uint32(data[68:]) != 0
+	if int(h.kind) >= len(kindNames) || int(data[17]) >= len(codecs) || data[18] > 1 || reserved {
 		return nil, fmt.Errorf("kind %d in format %d, difference %d", data[16], data[17], data[18])
 	}
 	h.wire = codecs[data[17]].wire

@@ -18,7 +18,8 @@ import (
 func whole(t testing.TB, k kind, u disdel.Update, meta map[string]string, wire disdel.Wire) []byte {
 	t.Helper()
 	h := &head{
-		kind: k, id: u.ID, attempt: u.Attempt, fence: u.Fence, token: 99, samples: u.Samples, wire: wire, codec: codecOf(wire), meta: meta,
+		kind: k, id: u.ID, attempt: u.Attempt, fence: u.Fence, token: 99, samples: u.Samples,
+		wire: wire, codec: codecOf(wire), meta: meta,
 		difference: wire != disdel.WireFloat32, layout: newLayout(u.Weights, columnValues),
 	}
 	body := encodeColumn(nil, wire, h.layout.runs(0), h.layout.gather(nil, u.Weights, 0))
@@ -108,7 +109,8 @@ func TestForeignValuesAreRefused(t *testing.T) {
 	}
 	le := binary.LittleEndian
 	for name, change := range map[string]func(b []byte){
-		"version": func(b []byte) { le.PutUint16(b[4:], 3) }, "wire": func(b []byte) { b[17] = 2 }, "no wire": func(b []byte) { b[17] = byte(len(codecs)) },
+		"version": func(b []byte) { le.PutUint16(b[4:], 3) }, "wire": func(b []byte) { b[17] = 2 },
+		"no wire": func(b []byte) { b[17] = byte(len(codecs)) },
 		"no kind": func(b []byte) { b[16] = 3 }, "difference": func(b []byte) { b[18] = 2 }, "reserved": func(b []byte) { b[68] = 1 },
 		"no columns": func(b []byte) { le.PutUint32(b[20:], 0) }, "small columns": func(b []byte) { le.PutUint32(b[20:], 1) },
 		"no samples": func(b []byte) { le.PutUint64(b[40:], 0) }, "endless samples": func(b []byte) { le.PutUint64(b[40:], math.Float64bits(math.Inf(1))) },
@@ -198,7 +200,8 @@ func FuzzColumn(f *testing.F) {
 		dst := make([]float32, 15)
 		err := c.decode(dst, runs, data)
 		least, most := c.size(runs)
-		if err == nil && (len(data) < least || len(data) > most) || least == most && (err == nil) != (len(data) == most) {
+		outside := len(data) < least || len(data) > most
+		if err == nil && outside || least == most && (err == nil) != (len(data) == most) {
 			t.Fatalf("%d bytes: %v", len(data), err)
 		}
 		s, wanted := make(sums, 15), make(sums, 15)

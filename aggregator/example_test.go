@@ -34,8 +34,8 @@ func open(ctx context.Context) (s *aggregator.Store, stop func()) {
 	}
 }
 
-// A round: every worker claims its update, holds the claim while it works, and pushes, which commits; then the aggregation does
-// the same with the mean, which becomes the next round's reference.
+// A round: every worker claims its update, holds the claim while it works, and pushes, which commits; then the
+// aggregation does the same with the mean, which becomes the next round's reference.
 func Example() {
 	ctx := context.Background()
 	s, stop := open(ctx)

@@ -8,10 +8,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Feedback is a worker's error feedback (Seide et al. 2014; Karimireddy et al. 2019): what a format rounds away, or leaves for
-// later, is added to what the next round sends. It sends differences to the round's reference, because only small numbers may
-// be rounded so far. It knows nothing of the format but what can be read back of a column: the rest is kept. It is for one
-// goroutine.
+// Feedback is a worker's error feedback (Seide et al. 2014; Karimireddy et al. 2019): what a format rounds away, or
+// leaves for later, is added to what the next round sends. It sends differences to the round's reference, because only
+// small numbers may be rounded so far. It knows nothing of the format but what can be read back of a column: the rest
+// is kept. It is for one goroutine.
 type Feedback struct {
 	wire     disdel.Wire
 	codec    codec

@@ -44,7 +44,8 @@ func lenet(seed uint64) disdel.Weights {
 
 // The bound: int8 takes at most 0.27 of float32, all included.
 func TestInt8TakesAQuarter(t *testing.T) {
-	f, err := NewFeedback(Format{Wire: disdel.WireInt8}, disdel.Weights{}) // a worker that has none yet gives an empty one as well as nil
+	// a worker that has none yet gives an empty one as well as nil
+	f, err := NewFeedback(Format{Wire: disdel.WireInt8}, disdel.Weights{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,9 @@ func TestFormatsRoundToTheNearest(t *testing.T) {
 				scale := blockScale(w[i].Data)
 				for k, v := range tensor.Data {
 					d := math.Abs(float64(v - w[i].Data[k]))
-					bound := map[disdel.Wire]float64{disdel.WireFloat32: 0, disdel.WireBfloat16: math.Abs(float64(v)) / 256, disdel.WireInt8: 0.5001 * float64(scale)}[wire] // significant sends all as it is where the threshold is 0
+					bound := map[disdel.Wire]float64{ // 0: it comes back as it was
+						disdel.WireBfloat16: math.Abs(float64(v)) / 256, disdel.WireInt8: 0.5001 * float64(scale),
+					}[wire]
 					if d > bound {
 						t.Fatalf("%s: %g came back as %g", wire, w[i].Data[k], v)
 					}

@@ -54,11 +54,11 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	return store, nil
 }
 
-// WithSlack is the same store, on the same connections, for a protocol whose workers may lag behind. An update's round is the
-// version of the reference that it starts from; it can be claimed and committed as long as the newest reference is at most
-// slack ahead of it. 0, as Open gives it, is the barrier: what a round did not take in time is of no use. References are
-// published one after another in any case, each made from the newest. All that claim and push for a job must agree on slack,
-// and drop a round only when it is out of everybody's reach.
+// WithSlack is the same store, on the same connections, for a protocol whose workers may lag behind. An update's round
+// is the version of the reference that it starts from; it can be claimed and committed as long as the newest reference
+// is at most slack ahead of it. 0, as Open gives it, is the barrier: what a round did not take in time is of no use.
+// References are published one after another in any case, each made from the newest. All that claim and push for a job
+// must agree on slack, and drop a round only when it is out of everybody's reach.
 func (s *Store) WithSlack(slack int) *Store {
 	lax := *s
 	lax.slack = max(0, slack)

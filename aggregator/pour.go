@@ -13,7 +13,8 @@ import (
 // gives the values of tensor i, good until it is called again. It asks for a tensor more than once. It holds a few columns.
 func (s *Store) PutStateOf(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string, tensors disdel.Weights, read func(i int) []float32) error {
 	h := &head{
-		kind: kindState, id: id, attempt: c.Attempt, fence: c.Fence, samples: 1, wire: disdel.WireFloat32, codec: float32s{},
+		kind: kindState, id: id, attempt: c.Attempt, fence: c.Fence, samples: 1,
+		wire: disdel.WireFloat32, codec: float32s{},
 		layout: newLayout(tensors, s.column), meta: meta,
 	}
 	for i, t := range tensors {

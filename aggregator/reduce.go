@@ -189,8 +189,8 @@ func (r *reduction) columnSize() int {
 	return size
 }
 
-// fold adds column k of term m, in the terms' order, and writes the means with the last. Values that lie as they are added
-// wait for those of the next term, where they do too: both are added in one pass.
+// fold adds column k of term m, in the terms' order, and writes the means with the last. Values that lie as they are
+// added wait for those of the next term, where they do too: both are added in one pass.
 func (r *reduction) fold(k, m int, data []byte) error {
 	n, t := len(r.terms), r.terms[m]
 	if m == 0 {

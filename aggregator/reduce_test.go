@@ -247,8 +247,8 @@ func TestEveryPathAddsAlike(t *testing.T) {
 	})
 }
 
-// Two members in one pass give the bits of one after the other, on every path, and a value that is not finite is seen in
-// either of them.
+// Two members in one pass give the bits of one after the other, on every path, and a value that is not finite is seen
+// in either of them.
 func TestTwoMembersInOnePassAddAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 70).Draw(t, "values")
@@ -323,7 +323,8 @@ func TestAnyNumberOfMembersIsAddedAndNamed(t *testing.T) {
 			broken := slices.Clone(ids)
 			broken[bad] = s.pushNaN(t, u.Weights, bad)
 			_, err := s.Reduce(ctx, broken, u.Weights)
-			if e := disdel.AsError(err); !errors.Is(err, disdel.Diverged) || e.Subject == nil || *e.Subject != broken[bad] {
+			e := disdel.AsError(err)
+			if !errors.Is(err, disdel.Diverged) || e.Subject == nil || *e.Subject != broken[bad] {
 				t.Fatalf("member %d of %d: %v", bad, len(ids), err)
 			}
 		}
@@ -336,7 +337,10 @@ func (s *place) pushNaN(t *testing.T, like disdel.Weights, member int) disdel.Up
 	id := disdel.UpdateID{Job: "job-1", Level: 1, Member: member}
 	data := make([]float32, like.Len())
 	data[50] = float32(math.NaN())
-	h := &head{kind: kindUpdate, id: id, samples: 1, wire: disdel.WireFloat32, codec: float32s{}, layout: newLayout(like, s.column)}
+	h := &head{
+		kind: kindUpdate, id: id, samples: 1, wire: disdel.WireFloat32, codec: float32s{},
+		layout: newLayout(like, s.column),
+	}
 	if err := s.publish(ctx, h, fromWeights(h, h.layout.over(data)), id, 0); err != nil {
 		t.Fatal(err)
 	}

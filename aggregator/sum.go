@@ -48,8 +48,8 @@ type column struct {
 
 func (c column) from(n int) column { return column{c.bytes[4*n:], c.weight} }
 
-// addTwo is add for a and then for b, to the same bits, in one pass over the sums: they are twice as wide as what is added to
-// them, and do not stay in a core's cache from one member to the next.
+// addTwo is add for a and then for b, to the same bits, in one pass over the sums: they are twice as wide as what is
+// added to them, and do not stay in a core's cache from one member to the next.
 func (s sums) addTwo(a, b column) bool {
 	n := addTwoVector(s, a, b)
 	return n >= 0 && addTwoScalar(s[n:], a.from(n), b.from(n))

@@ -83,8 +83,8 @@ func addTwoVector(s sums, a, b column) int {
 	return n
 }
 
-// addTwoAVX2 adds n values of each of two members, a multiple of 16, times their weights. It returns what is not 0 if one is
-// not finite.
+// addTwoAVX2 adds n values of each of two members, a multiple of 16, times their weights. It returns what is not 0 if
+// one is not finite.
 //
 //go:noescape
 func addTwoAVX2(s *float64, a, b *byte, n int, weightA, weightB float64) uint32
@@ -116,7 +116,8 @@ func lastTwoVector(dst []float32, s sums, a, b column, total float64) (n int, va
 	return n, v == 0, m == 0
 }
 
-// lastTwoAVX2 does so for n sums, a multiple of 8. It returns what is not 0 if a value is not finite, and if a mean is not.
+// lastTwoAVX2 does so for n sums, a multiple of 8. It returns what is not 0 if a value is not finite, and if a mean is
+// not.
 //
 //go:noescape
 func lastTwoAVX2(

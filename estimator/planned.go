@@ -128,8 +128,8 @@ func (in Input) narrow() float64 {
 	return in.Wire.SmallShare()
 }
 
-// chosen is what a format holds that picks what it sends, and may take more than the values: a column of the weights that it
-// goes by, and one being written.
+// chosen is what a format holds that picks what it sends, and may take more than the values: a column of the weights
+// that it goes by, and one being written.
 func (in Input) chosen() disdel.Bytes {
 	n := in.narrow()
 	if n <= 1 {

@@ -1,8 +1,8 @@
 -- Makes a staged value the committed one. KEYS: work, staged head, committed head, counts, index, table of the kind, references.
--- ARGV: kind, fence ('0': made without a claim), the fence as it stands in a head, digest, version, field of the table, staged
--- index entry, work's index entry, life of keys in s, slack.
--- An update has the version of the reference that it starts from, and a difference is one to it: the newest may be ahead by
--- slack. A reference is made from the one before it, which must be the newest, or it would undo that; slack or not.
+-- ARGV: kind, fence ('0': made without a claim), the fence as it stands in a head, digest, version, field of the table,
+-- staged index entry, work's index entry, life of keys in s, slack. An update has the version of the reference that it
+-- starts from, and a difference is one to it: the newest may be ahead by slack. A reference is made from the one before
+-- it, which must be the newest, or it would undo that; slack or not.
 -- Returns {verdict, index entry that this replaces or ''}.
 local kind, fence, digest, life = ARGV[1], ARGV[2], ARGV[4], ARGV[9]
 

@@ -38,13 +38,13 @@ var runFields = []field{
 	{
 		path: "distribution.aggregation.wire", form: text, def: "float32", example: "bfloat16",
 		oneOf: wires,
-		meaning: "Format of an update on its way. What the narrow ones round away is added to the next round's update (error feedback). " +
-			"significant sends only what has changed by more than threshold says, and the rest once it has.",
+		meaning: "Format of an update on its way. What the narrow ones round away is added to the next round's update " +
+			"(error feedback). significant sends only what has changed by more than threshold says, and the rest once it has.",
 	},
 	{
 		path: "distribution.aggregation.threshold", form: number, min: new(float64(0)), def: "0.7", example: "0.5",
-		meaning: "With wire: significant: a weight's change is sent once it is more than threshold / sqrt(t) of the weight, t being the round, from 1 " +
-			"(MLLess' significance filter). 0 sends every change. Other wires do not use it.",
+		meaning: "With wire: significant: a weight's change is sent once it is more than threshold / sqrt(t) of the weight, " +
+			"t being the round, from 1 (MLLess' significance filter). 0 sends every change. Other wires do not use it.",
 	},
 	{
 		path: "distribution.aggregation.optimizer", form: text, oneOf: upkeeps, def: "reset", example: "average",
