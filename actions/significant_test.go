@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // round trains two workers and returns their updates' ids.
@@ -49,12 +51,12 @@ func (b *bench) reference(job disdel.JobID, round int, like disdel.Weights) disd
 // the differences, as float32, of workers that send all of their weights.
 func TestAJobWithAThresholdOfZeroHasTheBitsOfDifferences(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	var reference disdel.Weights
 	for round := range 3 {
 		ids := b.round(h, "job-1", round, disdel.Aggregation{Wire: disdel.WireSignificant})
-		like := h.built.engine.Weights()
+		like := engine.Weights(h.built.engine)
 		if round == 0 {
 			reference = b.reference("job-1", 0, like)
 		} else if err := b.board.PutReference(t.Context(), "job-plain", round, reference); err != nil {
@@ -102,15 +104,15 @@ func (b *bench) meanOfDifferences(ids []disdel.UpdateID, reference disdel.Weight
 // With a threshold a worker sends less, and has the rest when its next round begins in another process.
 func TestWhatIsNotSignificantIsKept(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	plain := b.round(h, "job-plain", 0, disdel.Aggregation{})
-	exact, err := b.board.FetchUpdate(t.Context(), plain[0], h.built.engine.Weights())
+	exact, err := b.board.FetchUpdate(t.Context(), plain[0], engine.Weights(h.built.engine))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ids := b.round(h, "job-1", 0, disdel.Aggregation{Wire: disdel.WireSignificant, Threshold: 0.7})
-	like := h.built.engine.Weights()
+	like := engine.Weights(h.built.engine)
 	start := b.reference("job-1", 0, like)
 	sent, err := b.board.FetchUpdate(t.Context(), ids[0], like)
 	if err != nil {
@@ -141,7 +143,7 @@ func TestWhatIsNotSignificantIsKept(t *testing.T) {
 		t.Errorf("%d went, %d stayed: the test shows nothing", went, stayed)
 	}
 	b.publish(h, ids, disdel.WireSignificant, like)
-	other := NewHost(probe)
+	other := NewHost(probe, backends.Standard(nil))
 	defer other.Close()
 	b.round(other, "job-1", 1, disdel.Aggregation{Wire: disdel.WireSignificant, Threshold: 0.7})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // estimatorFlags choose how memory is estimated.
@@ -23,7 +24,7 @@ func (j *jobStack) estimator(job disdel.Job, past []disdel.Record) (estimator.Es
 			risk = -1 // no limit is without risk: it is refused as one, and not taken for the default
 		}
 	}
-	return estimator.New(j.cli.String("estimator"), risk, past)
+	return estimator.New(backends.Standard(nil), j.cli.String("estimator"), risk, past)
 }
 
 // processors is what the job's actions share: those of this machine for an embedded platform; those that a platform of disdel

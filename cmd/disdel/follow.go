@@ -57,10 +57,19 @@ func (f *follower) notice(n controller.Notice) {
 		f.progress(n.Progress)
 	case n.Forecast != nil:
 		f.eta = n.Forecast
+	case n.Stage != nil:
+		f.total = n.Stage.End()
+		f.erase()
+		f.ui.say("%s", stageLine(*n.Stage))
 	case n.Round != nil:
 		f.erase()
 		f.ui.say("%s%s", f.roundLine(*n.Round), f.etaText(*n.Round))
 	}
+}
+
+// stageLine says what begins, and why.
+func stageLine(s disdel.Stage) string {
+	return fmt.Sprintf("stage  round %d on: %s, batch %d; %s", s.First+1, counted(s.Workers, "worker"), s.BatchSize, clean(s.Decision.Why))
 }
 
 // etaText is when the job is expected to end, "" where nobody knows.

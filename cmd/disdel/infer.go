@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -151,7 +152,9 @@ func inferWith(ctx context.Context, s *stack, m modelstore.Model, g *model.Graph
 	if err != nil {
 		return err
 	}
-	estimate := estimator.Estimator{}.Evaluate(estimator.Input{Graph: g, Batch: min(64, len(inputs)), Rows: len(inputs), SampleBytes: disdel.Bytes(4 * g.Input().Len())})
+	estimate := estimator.Planned(backends.Standard(nil)).Evaluate(estimator.Input{
+		Graph: g, Batch: min(64, len(inputs)), Rows: len(inputs), SampleBytes: disdel.Bytes(4 * g.Input().Len()),
+	})
 	memory := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)
 	if memory > limits.MaxMemory {
 		return &disdel.Error{Kind: disdel.OverLimit, Op: "infer", Msg: fmt.Sprintf("an infer action needs %v, and the platform allows %v", estimate.Total, limits.MaxMemory)}

@@ -67,7 +67,7 @@ func (j *jobStack) planned(r controller.Resolved, in scheduler.PlanInput) (plann
 		Data:   disdel.DataRef{URL: j.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Split: r.Job.Data.Split},
 		Models: j.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, in.ID),
 		Replan: func(job disdel.Job) (disdel.Plan, error) {
-			in.Job = job
+			in.Job, in.Decided = job, true
 			return scheduler.NewPlan(in)
 		},
 	}}, nil

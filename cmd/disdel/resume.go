@@ -9,7 +9,6 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/controller/jobfile"
-	"github.com/disdel/disdel/scheduler"
 )
 
 func resumeCommand(u *ui) *cli.Command {
@@ -124,23 +123,14 @@ func changed(job disdel.Job, sets []string) (disdel.Job, error) {
 // goOn says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.
 func (j *jobStack) goOn(ctx context.Context, u *ui, spec *controller.Spec, rec disdel.Record) error {
 	spec.Resumes = rec.Resumes + 1
-	for i := range spec.Plan.Actions {
-		a := &spec.Plan.Actions[i]
-		least := scheduler.CameTo(&rec, a.Task)
-		if spec.Job.Resources.Memory == 0 || a.Task != disdel.TaskTrain {
-			a.Limits.Memory = min(max(a.Limits.Memory, least.Memory), spec.Plan.Platform.MaxMemory)
-		}
-		if spec.Job.Resources.Timeout == 0 {
-			a.Limits.Timeout = min(max(a.Limits.Timeout, least.Timeout), spec.Plan.Platform.MaxTimeout)
-		}
-	}
+	controller.Raise(&spec.Plan, spec.Job, rec)
 	c, passed, err := j.shelf.NewestCheckpoint(ctx, controller.CheckpointFolder(rec.ID))
 	for _, name := range passed {
 		u.say("note   checkpoint %s is damaged; an earlier one is taken", name)
 	}
 	if disdel.KindOf(err) == disdel.NotFound {
 		u.say("resume %s from the start: it has no checkpoint", rec.ID)
-		return nil
+		return controller.StartOver(rec, spec)
 	}
 	if err != nil {
 		return err
@@ -148,7 +138,9 @@ func (j *jobStack) goOn(ctx context.Context, u *ui, spec *controller.Spec, rec d
 	if err := controller.CheckResume(rec, *spec, c); err != nil {
 		return err
 	}
-	controller.TakeUp(rec, spec, c)
+	if err := controller.TakeUp(rec, spec, c); err != nil {
+		return err
+	}
 	if c.Round >= spec.Plan.Rounds {
 		u.say("resume %s: all of it is trained, and what is left is the end", rec.ID)
 		return nil

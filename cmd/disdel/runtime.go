@@ -4,6 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel/actions/serve"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 func runtimeCommand(*ui) *cli.Command {
@@ -14,7 +15,7 @@ func runtimeCommand(*ui) *cli.Command {
 			if err := operands(c, 0, 0); err != nil {
 				return err
 			}
-			return serve.Serve(c.Context, c.String("listen"), serve.NewHost())
+			return serve.Serve(c.Context, c.String("listen"), serve.NewHost(backends.Standard(nil)))
 		},
 	}
 }

@@ -60,7 +60,7 @@ func smallestJob() disdel.Job {
 			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}},
 		},
 		Distribution: disdel.Distribution{
-			Sync: disdel.SyncEpoch,
+			Policy: disdel.PolicyStatic, Sync: disdel.SyncEpoch,
 			Aggregation: disdel.Aggregation{
 				Wire: disdel.WireFloat32, Threshold: 0.7, Optimizer: disdel.UpkeepReset, Statistics: disdel.UpkeepAverage,
 			},
@@ -122,6 +122,9 @@ training:
   backend: gorgonia
 distribution:
   workers: 4
+  policy: elastic
+  minWorkers: 2
+  maxWorkers: 8
   sync: {every: 16}
   aggregation: {fanIn: 2, wire: significant, threshold: 0.25, optimizer: keep, statistics: reset}
   missing: {policy: proceed, after: 90s}
@@ -162,7 +165,7 @@ output: {model: mnist, keep: 2}
 			EarlyStop: &disdel.EarlyStop{Metric: "valLoss", Patience: 3, Keep: "best"},
 		},
 		Distribution: disdel.Distribution{
-			Workers: 4, Sync: disdel.SyncEvery(16),
+			Workers: 4, Sync: disdel.SyncEvery(16), Policy: disdel.PolicyElastic, MinWorkers: 2, MaxWorkers: 8,
 			Aggregation: disdel.Aggregation{
 				FanIn: 2, Wire: disdel.WireSignificant, Threshold: 0.25,
 				Optimizer: disdel.UpkeepKeep, Statistics: disdel.UpkeepReset,

@@ -102,8 +102,10 @@ func (r *Report) bar(a *disdel.Activation, c clock, row int, seen map[string]boo
 func ganttLegend(seen map[string]bool) []plot.Key {
 	var out []plot.Key
 	for _, k := range []plot.Key{
-		{Name: "queue", Class: "queue", Shape: "box"}, {Name: "cold start", Class: "cold", Shape: "box"},
-		{Name: "load: until the first batch", Class: "load", Shape: "box"}, {Name: "run", Class: "run", Shape: "box"},
+		{Name: "queue", Class: "queue", Shape: "box"},
+		{Name: "cold start", Class: "cold", Shape: "box"},
+		{Name: "load: until the first batch", Class: "load", Shape: "box"},
+		{Name: "run", Class: "run", Shape: "box"},
 		{Name: "failed", Class: "bad", Shape: "box"},
 	} {
 		if seen[k.Class] {
