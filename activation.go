@@ -190,6 +190,7 @@ type TrainRequest struct {
 	Threads    int       `json:"threads"`
 	Backend    string    `json:"backend,omitempty"`
 	Wire       Wire      `json:"wire,omitempty"`        // "": float32
+	Threshold  float64   `json:"threshold,omitempty"`   // of the wire significant
 	Upkeep     Upkeep    `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
 	Statistics Upkeep    `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
 	SaveEvery  Millis    `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none

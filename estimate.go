@@ -115,17 +115,10 @@ type Plan struct {
 }
 
 // Update is the size of one worker's update on its way in a wire format: what an aggregation holds of it as float32, narrowed.
-// int8 has a scale of four bytes for every 256 values.
+// Where the format's size depends on the values it is the most.
 func (p *Plan) Update(w Wire) Bytes {
 	a, _ := p.Action(TaskAggregate)
-	switch w {
-	case WireBfloat16:
-		return a.Estimate.Mod / 2
-	case WireInt8:
-		return a.Estimate.Mod/4 + a.Estimate.Mod/256
-	default:
-		return a.Estimate.Mod
-	}
+	return Bytes(float64(a.Estimate.Mod) * w.Share())
 }
 
 // ActionPlan is one OpenWhisk action of the job: what it does, at which limits, on which estimate.

@@ -415,21 +415,13 @@ func PolicyNames() []string { return []string{PolicyStatic, PolicyKubeML, Policy
 
 // Aggregation shapes the tree and says what of the workers' state is averaged.
 type Aggregation struct {
-	FanIn      int    `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read
-	Wire       Wire   `json:"wire"`
-	Optimizer  Upkeep `json:"optimizer"`  // of the optimiser's moments from round to round
-	Statistics Upkeep `json:"statistics"` // of batch norms' running statistics
+	FanIn int  `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read
+	Wire  Wire `json:"wire"`
+	// Threshold is v of the wire significant, of MLLess' filter; other wires do not use it. See package aggregator.
+	Threshold  float64 `json:"threshold"`
+	Optimizer  Upkeep  `json:"optimizer"`  // of the optimiser's moments from round to round
+	Statistics Upkeep  `json:"statistics"` // of batch norms' running statistics
 }
-
-// Wire is the number format of an update on its way.
-type Wire string
-
-// The formats of Wire. What the narrow ones round away is added to the next round's update (error feedback).
-const (
-	WireFloat32  Wire = "float32"
-	WireBfloat16 Wire = "bfloat16"
-	WireInt8     Wire = "int8"
-)
 
 // Upkeep says what becomes of a worker's own state when a round ends.
 type Upkeep string

@@ -131,10 +131,8 @@ func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel
 
 // carries tells whether a worker has state of its own from round to round.
 func (t *trainer) carries() bool {
-	return t.req.Upkeep == disdel.UpkeepKeep || t.req.Statistics == disdel.UpkeepKeep || lossy(t.req.Wire)
+	return t.req.Upkeep == disdel.UpkeepKeep || t.req.Statistics == disdel.UpkeepKeep || t.req.Wire.Differences()
 }
-
-func lossy(w disdel.Wire) bool { return w != "" && w != disdel.WireFloat32 }
 
 // recall sets the state that an earlier leg or attempt of this round stored, and tells whether there was one. What only goes
 // from round to round is set, too, or kept for from.
@@ -317,7 +315,7 @@ func (t *trainer) residual() disdel.Weights {
 // difference keeps the reference where updates are differences to it. The first round's, which every worker makes for itself,
 // goes into the store too: the aggregation adds it once.
 func (t *trainer) difference(ctx context.Context, reference disdel.Weights) error {
-	if !lossy(t.req.Wire) {
+	if !t.req.Wire.Differences() {
 		return nil
 	}
 	t.ref = reference
@@ -332,7 +330,7 @@ func (t *trainer) difference(ctx context.Context, reference disdel.Weights) erro
 
 // differenceAgain reads the reference once more for a worker that goes on in the middle of a round.
 func (t *trainer) differenceAgain(ctx context.Context) error {
-	if !lossy(t.req.Wire) {
+	if !t.req.Wire.Differences() {
 		return nil
 	}
 	w, err := t.session.reference(ctx, t.req, t.like())

@@ -207,7 +207,7 @@ func (t *trainer) push(ctx context.Context) error {
 		return &disdel.Error{Kind: disdel.Diverged, Op: "push update", Job: t.req.Job, Msg: "the loss is not finite", Hint: "lower the learning rate"}
 	}
 	update := disdel.Update{ID: t.req.ID(), Samples: float64(t.res.Samples), Meta: map[string]string{saidKey: string(said)}}
-	if !lossy(t.req.Wire) {
+	if !t.req.Wire.Differences() {
 		if err := t.carry(ctx, nil); err != nil {
 			return err
 		}
@@ -235,7 +235,8 @@ func (t *trainer) update() disdel.Weights {
 
 // encode rounds the update to the job's wire format. residual is what that loses. The reference is of no use after it.
 func (t *trainer) encode() (e *aggregator.Encoded, residual disdel.Weights, err error) {
-	f, err := aggregator.NewFeedback(t.req.Wire, t.residual())
+	format := aggregator.Format{Wire: t.req.Wire, Threshold: t.req.Threshold, Round: t.req.Round}
+	f, err := aggregator.NewFeedback(format, t.residual())
 	if err != nil {
 		return nil, nil, err
 	}

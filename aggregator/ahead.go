@@ -17,7 +17,18 @@ type fetched struct {
 // ahead reads items 0 to n-1 on several connections at once and gives them to use in their order. Each reader has one
 // buffer of size bytes, which it fills again once use has returned: memory is bounded whatever n is. When the context ends it
 // returns the context's cause, having waited for the readers: fetch is expected to return then, too.
-func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i int, buf []byte) ([]byte, error), use func(i int, data []byte) error) error {
+func ahead(ctx context.Context, n, size int, fetch fetching, use func(i int, data []byte) error) error {
+	return aheadBy(ctx, n, size, 0, fetch, use)
+}
+
+// fetching reads item i, into buf if it fits.
+type fetching func(ctx context.Context, i int, buf []byte) ([]byte, error)
+
+// aheadBy is ahead where use may still look at the data of the kept items before i, of which there are fewer than
+// depth: no more is held than in ahead, and less is under way.
+func aheadBy(
+	ctx context.Context, n, size, kept int, fetch fetching, use func(i int, data []byte) error,
+) error {
 	ctx, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	var panics caught
@@ -57,7 +68,9 @@ func ahead(ctx context.Context, n, size int, fetch func(ctx context.Context, i i
 		if err := use(i, got.data); err != nil {
 			return err
 		}
-		free[i%width] <- struct{}{}
+		if i >= kept {
+			free[(i-kept)%width] <- struct{}{}
+		}
 	}
 	return nil
 }

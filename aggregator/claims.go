@@ -60,13 +60,15 @@ func (c ClaimState) String() string {
 }
 
 // Claim asks for the right to make an update. A higher attempt takes it over at once, the same or a lower one when the
-// holder's lease has ended; time is Redis' own. The same owner with the same attempt is given the same claim again. An update
-// that is committed already is counted as a duplicate.
+// holder's lease has ended; time is Redis' own. The same owner with the same attempt is given the same claim again. An
+// update that is committed already, or starts from a reference that the newest is too far ahead of (see WithSlack), is
+// counted as a duplicate.
 func (s *Store) Claim(ctx context.Context, id disdel.UpdateID, owner string, attempt int) (Claim, ClaimState, error) {
 	c := Claim{ID: id, Owner: owner, Attempt: attempt}
 	work := s.keys.work(id)
 	keys := []string{work, s.keys.index(id.Job), s.keys.counts(id.Job), s.keys.references(id.Job)}
-	reply, err := claimScript.Run(ctx, s.client, keys, owner, attempt, s.lease.Milliseconds(), seconds(keyLife), entry(work, 0), id.Round).Slice()
+	reply, err := claimScript.Run(ctx, s.client, keys, owner, attempt, s.lease.Milliseconds(), seconds(keyLife),
+		entry(work, 0), id.Round, s.slack).Slice()
 	if err != nil {
 		return c, ClaimUnknown, wrap(err, "claim update", id.String())
 	}

@@ -309,6 +309,70 @@ func roundsEnd(t *testing.T, s *place) {
 	counted(t, s, Counts{Stale: 1, Duplicates: 1})
 }
 
+// slackLetsIn: an update goes in as long as the newest reference is at most slack ahead of the one that it starts from.
+// With 0 that is the barrier.
+func slackLetsIn(t *testing.T, s *place) {
+	for slack := range 3 {
+		for behind := range 4 {
+			job := disdel.JobID(fmt.Sprintf("job-%d-%d", slack, behind))
+			lax := &place{Store: s.WithSlack(slack)}
+			id := disdel.UpdateID{Job: job, Round: 5 - behind, Member: 1}
+			early := claim(t, lax, id, "a", 1, Claimed) // nothing is published yet
+			if err := lax.PutReference(ctx, job, 5, someWeights(1)); err != nil {
+				t.Fatal(err)
+			}
+			pushed, fresh := error(nil), Claimed
+			if behind > slack {
+				pushed, fresh = disdel.Conflict, ClaimCommitted
+			}
+			other := id
+			other.Member = 2
+			claim(t, lax, other, "b", 1, fresh)
+			err := lax.PushUpdate(ctx, under(early, 1))
+			if !errors.Is(err, pushed) {
+				t.Errorf("slack %d, %d behind: %v, want %v", slack, behind, err, pushed)
+			}
+			if err != nil && !strings.Contains(err.Error(), "its round is not the one that is open") {
+				t.Error(err)
+			}
+			want := Counts{}
+			if behind > slack {
+				want = Counts{Stale: 1, Duplicates: 1}
+			}
+			if got, err := s.Counts(ctx, job); err != nil || got != want {
+				t.Errorf("slack %d, %d behind: counted %+v, %v", slack, behind, got, err)
+			}
+			claim(t, lax, id, "c", 2, ClaimCommitted) // it is there, or will not be
+		}
+	}
+	if s.WithSlack(-1).slack != 0 {
+		t.Error("a slack below 0 is one")
+	}
+}
+
+// slackSkipsNothing: a reference that was not made from the newest would undo it, whatever the slack.
+func slackSkipsNothing(t *testing.T, s *place) {
+	lax := &place{Store: s.WithSlack(1)}
+	for _, c := range []struct {
+		version int
+		seed    uint64
+		want    error
+	}{
+		{4, 1, nil},
+		{5, 2, nil},
+		{4, 3, disdel.Conflict},
+		{5, 3, disdel.Conflict},
+		{7, 3, disdel.Conflict},
+		{6, 3, nil},
+	} {
+		if err := lax.PutReference(ctx, "job-1", c.version, someWeights(c.seed)); !errors.Is(err, c.want) {
+			t.Errorf("version %d, seed %d: %v, want %v", c.version, c.seed, err, c.want)
+		}
+	}
+	top := claim(t, lax, disdel.UpdateID{Job: "job-1", Round: 5, Level: 1}, "a", 1, Claimed) // one behind: it may still read
+	want(t, disdel.Conflict, lax.CommitReference(ctx, top, 6, someWeights(4)))               // but not publish
+}
+
 func heartbeats(t *testing.T, s *place) {
 	p := disdel.Progress{Task: disdel.TaskTrain, Member: 1, Epoch: 2, Batch: 3, Batches: 9, Loss: 0.5, Peak: 7}
 	c := claim(t, s, update(1, 1).ID, "a", 1, Claimed)

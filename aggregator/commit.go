@@ -60,7 +60,8 @@ func (s *Store) runCommit(ctx context.Context, t staging, work disdel.UpdateID, 
 		s.keys.work(work), t.key, s.keys.value(h.kind, h.id), s.keys.counts(h.id.Job), s.keys.index(h.id.Job), table, s.keys.references(h.id.Job),
 	}
 	reply, err := commitScript.Run(ctx, s.client, keys, h.kind.String(), strconv.FormatUint(fence, 10),
-		binary.LittleEndian.AppendUint64(nil, h.fence), h.digest(), h.id.Round, field, t.entry(), entry(s.keys.work(work), 0), seconds(keyLife)).StringSlice()
+		binary.LittleEndian.AppendUint64(nil, h.fence), h.digest(), h.id.Round, field, t.entry(),
+		entry(s.keys.work(work), 0), seconds(keyLife), s.slack).StringSlice()
 	if err != nil {
 		return "", "", err
 	}

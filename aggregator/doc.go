@@ -7,6 +7,28 @@
 // reduction holds one result and a few columns, whatever the fan-in; what is committed under one fence is never changed under
 // another; every key expires, and a sweep finds all of them.
 //
+// # A round
+//
+// Who makes an update takes these steps in this order; the example of the package is a whole round.
+//
+//  1. Store.Claim: Claimed goes on; ClaimBusy waits for another owner; ClaimCommitted means that there is nothing to do.
+//  2. Store.Hold renews the claim, and ends the context that it returns when another attempt takes over.
+//  3. Store.Reference reads what the work starts from; Store.State, what an earlier leg or round of this worker left.
+//  4. Store.PutState, where the worker has a state to go on from.
+//  5. Store.PushUpdate, or Feedback.Encode and Store.PushEncoded for a format that sends differences: with the claim's attempt
+//     and fence, under which the update is committed once.
+//
+// An aggregation claims and holds its own piece of work, of a higher level, calls Store.Reduce on its members, and
+// pushes the mean as an update or, at the top, publishes it with Store.CommitReference and then drops the round with
+// Store.DropRound. A round is the version of the reference that its updates start from; Store.WithSlack takes updates
+// that start further back.
+//
+// # Formats
+//
+// A codec (codec.go and codec_*.go) writes a column of values in one format and reads it back: float32, bfloat16, int8,
+// and significant, which sends only what has changed enough. Feedback keeps what any of them does not send. A new
+// format is a file, a row in codecs, and a row of disdel's table of wires.
+//
 // # Values
 //
 // An update, a reference (the weights that a round starts from) or a state is a head (envelope.go) and columns of 256,000

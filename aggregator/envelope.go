@@ -85,7 +85,8 @@ type head struct {
 	token      uint64 // of the delivery
 	samples    float64
 	wire       disdel.Wire
-	difference bool // to the reference of the round
+	codec      codec // of wire
+	difference bool  // to the reference of the round
 	layout     layout
 	meta       map[string]string
 	sums       []uint32 // CRC32C by column
@@ -110,7 +111,7 @@ func (h *head) encode() ([]byte, error) {
 	le.PutUint16(out[6:], uint16(len(h.id.Job)))
 	le.PutUint32(out[8:], uint32(h.id.Round))
 	le.PutUint32(out[12:], uint32(h.id.Level))
-	out[16], out[17] = byte(h.kind), byte(format(h.wire))
+	out[16], out[17] = byte(h.kind), byte(number(h.wire))
 	if h.difference {
 		out[18] = 1
 	}
@@ -147,7 +148,7 @@ func (h *head) appendContent(out, meta []byte) []byte {
 
 // digest names the content: equal content made under another fence has the same.
 func (h *head) digest() string {
-	text := fmt.Appendf(nil, "%s %t %x ", wires[format(h.wire)], h.difference, math.Float64bits(h.samples))
+	text := fmt.Appendf(nil, "%s %t %x ", codecs[number(h.wire)].wire, h.difference, math.Float64bits(h.samples))
 	meta, _ := json.Marshal(h.meta) // of strings: does not fail
 	sum := sha256.Sum256(h.appendContent(text, meta))
 	return hex.EncodeToString(sum[:16])
@@ -209,7 +210,8 @@ func decodeHead(data []byte, k kind, id disdel.UpdateID, like disdel.Weights) (*
 			return nil, nil, refuse(k, id, "%v", err)
 		}
 	}
-	if rest := len(data) - int(n); !h.inline() && rest != 0 || h.inline() && rest != wireSize(h.wire, h.layout.runs(0)) {
+	rest := len(data) - int(n)
+	if !h.inline() && rest != 0 || h.inline() && fits(h.codec, h.layout.runs(0), rest) != nil {
 		return nil, nil, refuse(k, id, "%d bytes follow the header", rest)
 	}
 	return h, data[n:], nil
@@ -223,10 +225,12 @@ func parseHead(data []byte) (*head, error) {
 		samples: math.Float64frombits(le.Uint64(data[40:])), token: le.Uint64(data[48:]),
 	}
 	jobSize, tensors, metaSize := int(le.Uint16(data[6:])), le.Uint32(data[60:]), int(le.Uint32(data[64:]))
-	if int(h.kind) >= len(kindNames) || int(data[17]) >= len(wires) || data[18] > 1 || data[19] != 0 || le.Uint32(data[68:]) != 0 {
+	reserved := data[19] != 0 || le.Uint32(data[68:]) != 0
+	if int(h.kind) >= len(kindNames) || int(data[17]) >= len(codecs) || data[18] > 1 || reserved {
 		return nil, fmt.Errorf("kind %d in format %d, difference %d", data[16], data[17], data[18])
 	}
-	h.wire = wires[data[17]]
+	h.wire = codecs[data[17]].wire
+	h.codec = codecOf(h.wire)
 	r := reader{rest: data[fixedHead:]}
 	h.id = disdel.UpdateID{
 		Job: disdel.JobID(r.take(jobSize)), Round: int(le.Uint32(data[8:])), Level: int(le.Uint32(data[12:])), Member: int(le.Uint32(data[24:])),

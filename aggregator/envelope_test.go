@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,10 +18,11 @@ import (
 func whole(t testing.TB, k kind, u disdel.Update, meta map[string]string, wire disdel.Wire) []byte {
 	t.Helper()
 	h := &head{
-		kind: k, id: u.ID, attempt: u.Attempt, fence: u.Fence, token: 99, samples: u.Samples, wire: wire, meta: meta,
+		kind: k, id: u.ID, attempt: u.Attempt, fence: u.Fence, token: 99, samples: u.Samples,
+		wire: wire, codec: codecOf(wire), meta: meta,
 		difference: wire != disdel.WireFloat32, layout: newLayout(u.Weights, columnValues),
 	}
-	body := fromWeights(h, u.Weights)(nil, nil, 0)
+	body := encodeColumn(nil, wire, h.layout.runs(0), h.layout.gather(nil, u.Weights, 0))
 	h.sums = []uint32{crc32.Checksum(body, castagnoli)}
 	data, err := h.encode()
 	if err != nil {
@@ -47,7 +49,7 @@ func TestEveryDamageIsRefused(t *testing.T) {
 	u := update(1, 3)
 	u.Fence = 7
 	for _, k := range []kind{kindUpdate, kindReference, kindState} {
-		for _, wire := range wires {
+		for _, wire := range disdel.Wires() {
 			data := whole(t, k, u, map[string]string{"epoch": "3"}, wire)
 			if _, err := read(data, k, u.ID, u.Weights); err != nil {
 				t.Fatal(err)
@@ -107,7 +109,8 @@ func TestForeignValuesAreRefused(t *testing.T) {
 	}
 	le := binary.LittleEndian
 	for name, change := range map[string]func(b []byte){
-		"version": func(b []byte) { le.PutUint16(b[4:], 3) }, "wire": func(b []byte) { b[17] = 2 }, "no wire": func(b []byte) { b[17] = 3 },
+		"version": func(b []byte) { le.PutUint16(b[4:], 3) }, "wire": func(b []byte) { b[17] = 2 },
+		"no wire": func(b []byte) { b[17] = byte(len(codecs)) },
 		"no kind": func(b []byte) { b[16] = 3 }, "difference": func(b []byte) { b[18] = 2 }, "reserved": func(b []byte) { b[68] = 1 },
 		"no columns": func(b []byte) { le.PutUint32(b[20:], 0) }, "small columns": func(b []byte) { le.PutUint32(b[20:], 1) },
 		"no samples": func(b []byte) { le.PutUint64(b[40:], 0) }, "endless samples": func(b []byte) { le.PutUint64(b[40:], math.Float64bits(math.Inf(1))) },
@@ -155,7 +158,7 @@ func acceptable(t *testing.T, err error) {
 
 func FuzzValue(f *testing.F) {
 	u := update(1, 3)
-	for i, wire := range wires {
+	for i, wire := range disdel.Wires() {
 		f.Add(whole(f, kindUpdate, u, nil, wire), byte(0))
 		f.Add(whole(f, kind(i), u, map[string]string{"epoch": "1"}, wire), byte(i))
 	}
@@ -168,7 +171,7 @@ func FuzzValue(f *testing.F) {
 // FuzzHead gets past the checksum, so that what reads the table of tensors sees what the fuzzer thinks of.
 func FuzzHead(f *testing.F) {
 	u := update(1, 3)
-	for _, wire := range wires {
+	for _, wire := range disdel.Wires() {
 		data := whole(f, kindState, u, map[string]string{"epoch": "1"}, wire)
 		f.Add(data[:binary.LittleEndian.Uint32(data[56:])-4])
 	}
@@ -188,14 +191,29 @@ func FuzzHead(f *testing.F) {
 
 func FuzzColumn(f *testing.F) {
 	u := update(1, 3)
-	for i, wire := range wires {
+	for i, wire := range disdel.Wires() {
 		f.Add(encodeColumn(nil, wire, []int{12, 3}, append(u.Weights[0].Data, u.Weights[1].Data...)), byte(i))
 	}
+	f.Add([]byte{2, 1, 0, 0, 128, 63, 0, 0, 0, 128, 63, 0}, byte(3)) // a place that comes twice
 	f.Fuzz(func(t *testing.T, data []byte, wire byte) {
-		w := wires[int(wire)%len(wires)]
+		runs, c := []int{12, 3}, codecs[int(wire)%len(codecs)].open(Format{})
 		dst := make([]float32, 15)
-		if err := decodeColumn(dst, w, []int{12, 3}, data); (err == nil) != (len(data) == wireSize(w, []int{12, 3})) {
+		err := c.decode(dst, runs, data)
+		least, most := c.size(runs)
+		outside := len(data) < least || len(data) > most
+		if err == nil && outside || least == most && (err == nil) != (len(data) == most) {
 			t.Fatalf("%d bytes: %v", len(data), err)
+		}
+		s, wanted := make(sums, 15), make(sums, 15)
+		bad, failed := c.add(s, column{data, 3}, runs, &scratch{})
+		switch finite := notFinite(dst) < 0; {
+		case err == nil && failed != nil, err == nil && finite != (bad < 0):
+			t.Fatalf("read %v, added %d, %v", dst, bad, failed)
+		case err == nil && finite:
+			wanted.addFloats(dst, 3)
+			if !slices.Equal(s, wanted) {
+				t.Fatalf("%v added, %v read", s, dst)
+			}
 		}
 	})
 }

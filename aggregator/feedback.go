@@ -3,26 +3,34 @@ package aggregator
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/disdel/disdel"
 )
 
-// Feedback is a worker's error feedback (Seide et al. 2014; Karimireddy et al. 2019): what a narrow format rounds away is
-// added to what the next round sends. It sends differences to the round's reference, because only small numbers may be
-// rounded so far. It is for one goroutine.
+// Feedback is a worker's error feedback (Seide et al. 2014; Karimireddy et al. 2019): what a format rounds away, or
+// leaves for later, is added to what the next round sends. It sends differences to the round's reference, because only
+// small numbers may be rounded so far. It knows nothing of the format but what can be read back of a column: the rest
+// is kept. It is for one goroutine.
 type Feedback struct {
 	wire     disdel.Wire
+	codec    codec
 	residual disdel.Weights
 	column   int
 }
 
 // NewFeedback starts from the residual of the round before, which it takes over, or from none. It returns Invalid for a
-// format that rounds nothing away or does not exist.
-func NewFeedback(wire disdel.Wire, residual disdel.Weights) (*Feedback, error) {
-	if format(wire) < 1 {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "start error feedback", Msg: fmt.Sprintf("format %q rounds nothing away", wire)}
+// format that rounds nothing away or does not exist, and for options that are none.
+func NewFeedback(f Format, residual disdel.Weights) (*Feedback, error) {
+	if err := f.check(); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "start error feedback", Err: err}
 	}
-	return &Feedback{wire: wire, residual: residual, column: columnValues}, nil
+	return feedback(f, residual), nil
+}
+
+// feedback is NewFeedback for any format: one that loses nothing leaves no residual.
+func feedback(f Format, residual disdel.Weights) *Feedback {
+	return &Feedback{wire: f.Wire, codec: codecs[number(f.Wire)].open(f), residual: residual, column: columnValues}
 }
 
 // Residual is what the rounds so far lost, by the weights' names: state of the worker. It is Feedback's own memory.
@@ -71,18 +79,59 @@ func (f *Feedback) Encode(weights, reference disdel.Weights) (*Encoded, error) {
 			f.residual[i].Data[k] += v - reference[i].Data[k]
 		}
 	}
-	values, kept := make([]float32, 0, f.column), make([]float32, f.column)
+	w := written{feedback: f, layout: e.layout, weights: weights}
+	w.values, w.kept = make([]float32, 0, f.column), make([]float32, f.column)
 	for k := range e.layout.columns() {
-		values = e.layout.gather(values, f.residual, k)
-		runs := e.layout.runs(k)
-		column := encodeColumn(make([]byte, 0, wireSize(f.wire, runs)), f.wire, runs, values)
-		if err := decodeColumn(kept[:len(values)], f.wire, runs, column); err != nil {
+		column, err := w.write(k)
+		if err != nil {
 			return nil, &disdel.Error{Kind: disdel.Internal, Op: "encode update", Err: err}
 		}
-		f.take(e.layout, k, kept)
 		e.columns = append(e.columns, column)
 	}
 	return e, nil
+}
+
+// written is an update that is being written, with the columns that it takes.
+type written struct {
+	feedback *Feedback
+	layout   layout
+	weights  disdel.Weights
+	values   []float32 // of a column, as they should be sent
+	kept     []float32 // as they are sent
+	beside   []float32 // weights of the column, where the codec goes by them
+	bytes    []byte    // of a column whose length is only known when it is written
+}
+
+// write writes column k and takes what it carries off the residual.
+func (w *written) write(k int) ([]byte, error) {
+	f := w.feedback
+	w.values = w.layout.gather(w.values, f.residual, k)
+	out := outgoing{runs: w.layout.runs(k), values: w.values, weights: func() []float32 {
+		if w.beside == nil {
+			w.beside = make([]float32, 0, f.column)
+		}
+		w.beside = w.layout.gather(w.beside, w.weights, k)
+		return w.beside
+	}}
+	column := w.encode(out)
+	kept := w.kept[:len(w.values)]
+	if err := f.codec.decode(kept, out.runs, column); err != nil {
+		return nil, err
+	}
+	f.take(w.layout, k, kept)
+	return column, nil
+}
+
+// encode returns a column without room behind it.
+func (w *written) encode(out outgoing) []byte {
+	least, most := w.feedback.codec.size(out.runs)
+	if least == most {
+		return w.feedback.codec.encode(make([]byte, 0, most), out)
+	}
+	if cap(w.bytes) < most {
+		w.bytes = make([]byte, 0, most)
+	}
+	return slices.Clone(w.feedback.codec.encode(w.bytes[:0], out))
 }
 
 // fits checks the shapes, and starts a residual where there is none.

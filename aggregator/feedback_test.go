@@ -44,7 +44,8 @@ func lenet(seed uint64) disdel.Weights {
 
 // The bound: int8 takes at most 0.27 of float32, all included.
 func TestInt8TakesAQuarter(t *testing.T) {
-	f, err := NewFeedback(disdel.WireInt8, disdel.Weights{}) // a worker that has none yet gives an empty one as well as nil
+	// a worker that has none yet gives an empty one as well as nil
+	f, err := NewFeedback(Format{Wire: disdel.WireInt8}, disdel.Weights{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestInt8TakesAQuarter(t *testing.T) {
 	if e.Bytes() != WireBytes(w, disdel.WireInt8) {
 		t.Errorf("%d bytes, %d foretold", e.Bytes(), WireBytes(w, disdel.WireInt8))
 	}
-	h := &head{id: update(1, 1).ID, wire: disdel.WireInt8, layout: e.layout, sums: make([]uint32, 1)}
+	h := &head{id: update(1, 1).ID, wire: disdel.WireInt8, codec: int8s{}, layout: e.layout, sums: make([]uint32, 1)}
 	data, err := h.encode()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ func decoded(t *testing.T, e *Encoded) disdel.Weights {
 // is lost. The residual stays within half a step.
 func TestWhatIsRoundedAwayIsSentLater(t *testing.T) {
 	for _, wire := range []disdel.Wire{disdel.WireInt8, disdel.WireBfloat16} {
-		f, _ := NewFeedback(wire, nil)
+		f, _ := NewFeedback(Format{Wire: wire}, nil)
 		f.column = 1000
 		reference := lenet(0)
 		exact, sent := make([]float64, reference.Len()), make([]float64, reference.Len())
@@ -119,7 +120,7 @@ func TestWhatIsRoundedAwayIsSentLater(t *testing.T) {
 
 // A worker that is retried with the residual of its stored state sends the same bytes.
 func TestARetriedWorkerSendsTheSameBytes(t *testing.T) {
-	f, _ := NewFeedback(disdel.WireInt8, nil)
+	f, _ := NewFeedback(Format{Wire: disdel.WireInt8}, nil)
 	if _, err := f.Encode(lenet(1), lenet(0)); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestARetriedWorkerSendsTheSameBytes(t *testing.T) {
 	for i := range kept {
 		kept[i].Data = slices.Clone(kept[i].Data)
 	}
-	again, err := NewFeedback(disdel.WireInt8, kept)
+	again, err := NewFeedback(Format{Wire: disdel.WireInt8}, kept)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,11 +144,11 @@ func TestARetriedWorkerSendsTheSameBytes(t *testing.T) {
 
 func TestFeedbackRefusesWhatItCannotSend(t *testing.T) {
 	for _, wire := range []disdel.Wire{"", disdel.WireFloat32, "int4"} {
-		if _, err := NewFeedback(wire, nil); !errors.Is(err, disdel.Invalid) {
+		if _, err := NewFeedback(Format{Wire: wire}, nil); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%q: %v", wire, err)
 		}
 	}
-	f, _ := NewFeedback(disdel.WireInt8, nil)
+	f, _ := NewFeedback(Format{Wire: disdel.WireInt8}, nil)
 	if _, err := f.Encode(someWeights(1), lenet(1)); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("other shapes: %v", err)
 	}
@@ -178,7 +179,7 @@ func TestFormatsRoundToTheNearest(t *testing.T) {
 			w = append(w, tensor)
 		}
 		l := newLayout(w, rapid.IntRange(1, 700).Draw(t, "column"))
-		for _, wire := range wires {
+		for _, wire := range disdel.Wires() {
 			values := make([]float32, l.values())
 			for k := range l.columns() {
 				runs := l.runs(k)
@@ -192,7 +193,9 @@ func TestFormatsRoundToTheNearest(t *testing.T) {
 				scale := blockScale(w[i].Data)
 				for k, v := range tensor.Data {
 					d := math.Abs(float64(v - w[i].Data[k]))
-					bound := map[disdel.Wire]float64{disdel.WireFloat32: 0, disdel.WireBfloat16: math.Abs(float64(v)) / 256, disdel.WireInt8: 0.5001 * float64(scale)}[wire]
+					bound := map[disdel.Wire]float64{ // 0: it comes back as it was
+						disdel.WireBfloat16: math.Abs(float64(v)) / 256, disdel.WireInt8: 0.5001 * float64(scale),
+					}[wire]
 					if d > bound {
 						t.Fatalf("%s: %g came back as %g", wire, w[i].Data[k], v)
 					}

@@ -19,10 +19,11 @@ import (
 type Store struct {
 	client  *redis.Client   // of the first server: heads, claims, everything small
 	servers []*redis.Client // all of them, the first too: the columns of large values
-	lines   lines
+	lines   *lines
 	keys    keys
 	column  int // values of a column
 	lease   time.Duration
+	slack   int // see WithSlack
 }
 
 // Open connects to the Redis that s names (redis:// or rediss://, as go-redis' ParseURL reads it) and to the further ones,
@@ -40,7 +41,7 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 		}
 	}
 	store := &Store{keys: keys{prefix}, column: columnValues, lease: defaultLease}
-	store.lines.open = map[net.Conn]struct{}{}
+	store.lines = &lines{open: map[net.Conn]struct{}{}}
 	for _, address := range append([]string{s.URL}, s.More...) {
 		client, err := store.connect(ctx, address, s.CA)
 		if err != nil {
@@ -51,6 +52,17 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	}
 	store.client = store.servers[0]
 	return store, nil
+}
+
+// WithSlack is the same store, on the same connections, for a protocol whose workers may lag behind. An update's round
+// is the version of the reference that it starts from; it can be claimed and committed as long as the newest reference
+// is at most slack ahead of it. 0, as Open gives it, is the barrier: what a round did not take in time is of no use.
+// References are published one after another in any case, each made from the newest. All that claim and push for a job
+// must agree on slack, and drop a round only when it is out of everybody's reach.
+func (s *Store) WithSlack(slack int) *Store {
+	lax := *s
+	lax.slack = max(0, slack)
+	return &lax
 }
 
 // A Redis that is started again is back, its file read, within seconds: what is under way waits that long. max_retries in the

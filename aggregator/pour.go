@@ -12,7 +12,11 @@ import (
 // PutStateOf is PutState for a worker that has no room for a copy of its state: tensors has names and shapes alone, and read
 // gives the values of tensor i, good until it is called again. It asks for a tensor more than once. It holds a few columns.
 func (s *Store) PutStateOf(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string, tensors disdel.Weights, read func(i int) []float32) error {
-	h := &head{kind: kindState, id: id, attempt: c.Attempt, fence: c.Fence, samples: 1, wire: disdel.WireFloat32, layout: newLayout(tensors, s.column), meta: meta}
+	h := &head{
+		kind: kindState, id: id, attempt: c.Attempt, fence: c.Fence, samples: 1,
+		wire: disdel.WireFloat32, codec: float32s{},
+		layout: newLayout(tensors, s.column), meta: meta,
+	}
 	for i, t := range tensors {
 		values := read(i)
 		if n := h.layout.starts[i+1] - h.layout.starts[i]; len(values) != n {
@@ -24,7 +28,7 @@ func (s *Store) PutStateOf(ctx context.Context, id disdel.UpdateID, c Claim, met
 	}
 	r := borrowed{layout: h.layout, read: read, at: -1}
 	columns := func(dst []byte, values []float32, k int) []byte {
-		return encodeColumn(dst[:0], h.wire, h.layout.runs(k), r.gather(values, k))
+		return appendFloats(dst[:0], r.gather(values, k))
 	}
 	return s.publish(ctx, h, columns, c.ID, c.Fence)
 }
@@ -91,7 +95,7 @@ func (s *Store) pour(ctx context.Context, h *head, inline []byte, begin func(map
 		data, err := s.fetchPart(ctx, h, k, buf)
 		return data, unread(err, h.kind, h.id)
 	}
-	return ahead(ctx, l.columns(), 4*l.column+spare, fetch, a.add)
+	return ahead(ctx, l.columns(), l.largest(h.codec)+spare, fetch, a.add)
 }
 
 // assembly makes tensors of columns.
@@ -107,7 +111,7 @@ func (a *assembly) add(k int, data []byte) error {
 	h, l := a.head, a.head.layout
 	from, to := l.span(k)
 	column := a.column[:to-from]
-	if err := decodeColumn(column, h.wire, l.runs(k), data); err != nil {
+	if err := h.codec.decode(column, l.runs(k), data); err != nil {
 		return refuse(h.kind, h.id, "column %d: %v", k, err)
 	}
 	if i := notFinite(column); i >= 0 {

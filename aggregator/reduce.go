@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,9 @@ type reduction struct {
 	total       float64 // samples of all members
 	differences float64 // samples of those that are differences
 	sums        sums    // of one column
-	narrow      []float32
+	runs        []int   // of that column
+	waiting     []byte  // a term's column, which the next one's is added with; nil: none waits
+	space       scratch
 	result      []float32
 }
 
@@ -51,6 +54,9 @@ type term struct {
 	head   *head
 	weight float64
 }
+
+// plain says whether the values lie as they are added.
+func (t term) plain() bool { return t.head.codec.plain() }
 
 func newReduction(s *Store, members []disdel.UpdateID, like disdel.Weights) *reduction {
 	r := &reduction{store: s, members: members, like: like, layout: newLayout(like, s.column)}
@@ -88,7 +94,7 @@ func (r *reduction) headSize() int {
 		n += 3 + len(t.Name) + 4*len(t.Shape)
 	}
 	if r.layout.columns() == 1 {
-		n += 4 * r.layout.values()
+		n += r.longestColumn(0)
 	}
 	return n
 }
@@ -142,7 +148,8 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 	if err := h.checkColumn(0, body); err != nil {
 		return err
 	}
-	return r.add(t, 0, r.layout.runs(0), body)
+	r.runs = r.layout.runs(0)
+	return r.add(t, 0, body)
 }
 
 // readColumns adds up column by column and writes the means. A single column was added as it came with its heads.
@@ -156,33 +163,87 @@ func (r *reduction) readColumns(ctx context.Context) error {
 		data, err := r.store.fetchPart(ctx, h, i/n, buf)
 		return data, unread(err, h.kind, h.id)
 	}
-	var runs []int
-	return ahead(ctx, n*r.layout.columns(), 4*r.layout.column+spare, fetch, func(i int, data []byte) error {
-		k, m := i/n, i%n
-		t := r.terms[m]
-		if m == 0 {
-			runs = r.layout.runs(k)
-		}
-		switch plain := t.head.wire == disdel.WireFloat32; {
-		case m == 0 && plain:
-			if !r.column(k).set(data, t.weight) {
-				return r.add(t, k, runs, data) // which says where
-			}
-		case m == 0:
-			clear(r.sums)
-			fallthrough
-		case m < n-1 || !plain:
-			if err := r.add(t, k, runs, data); err != nil {
-				return err
-			}
-		default:
-			return r.last(t, k, runs, data)
-		}
-		if m < n-1 {
-			return nil
-		}
-		return r.finish(k)
+	return aheadBy(ctx, n*r.layout.columns(), r.columnSize()+spare, 1, fetch, func(i int, data []byte) error {
+		return r.fold(i/n, i%n, data)
 	})
+}
+
+// longestColumn is the most bytes of column k in any format.
+func (r *reduction) longestColumn(k int) int {
+	longest, runs := 0, r.layout.runs(k)
+	for _, row := range codecs {
+		_, most := row.open(Format{}).size(runs)
+		longest = max(longest, most)
+	}
+	return longest
+}
+
+// columnSize is the most bytes that a column of any term has.
+func (r *reduction) columnSize() int {
+	size, seen := 0, map[disdel.Wire]bool{}
+	for _, t := range r.terms {
+		if !seen[t.head.wire] {
+			seen[t.head.wire], size = true, max(size, r.layout.largest(t.head.codec))
+		}
+	}
+	return size
+}
+
+// fold adds column k of term m, in the terms' order, and writes the means with the last. Values that lie as they are
+// added wait for those of the next term, where they do too: both are added in one pass.
+func (r *reduction) fold(k, m int, data []byte) error {
+	n, t := len(r.terms), r.terms[m]
+	if m == 0 {
+		r.runs = r.layout.runs(k)
+	}
+	switch waiting := r.waiting; {
+	case waiting != nil:
+		r.waiting = nil
+		return r.foldTwo(k, m, waiting, data)
+	case t.plain() && m+1 < n && r.terms[m+1].plain():
+		r.waiting = data
+		return nil
+	case t.plain() && m > 0 && m == n-1:
+		return r.last(t, k, data)
+	case t.plain() && m == 0:
+		if !r.column(k).set(data, t.weight) {
+			return r.add(t, k, data) // which says where
+		}
+	default:
+		if m == 0 {
+			clear(r.sums)
+		}
+		if err := r.add(t, k, data); err != nil {
+			return err
+		}
+	}
+	if m < n-1 {
+		return nil
+	}
+	return r.finish(k)
+}
+
+// foldTwo adds column k of terms m-1 and m, whose values lie as they are added.
+func (r *reduction) foldTwo(k, m int, before, data []byte) error {
+	s, from := r.column(k), k*r.layout.column
+	a, b := column{before, r.terms[m-1].weight}, column{data, r.terms[m].weight}
+	values, means := true, true
+	switch last := m == len(r.terms)-1; {
+	case m > 1 && last:
+		values, means = s.lastTwo(r.result[from:from+len(s)], a, b, r.total)
+	case m > 1:
+		values = s.addTwo(a, b)
+	default:
+		values = s.setTwo(a, b)
+		means = !values || !last || s.mean(r.result[from:from+len(s)], r.total)
+	}
+	switch {
+	case !values:
+		return cmp.Or(r.add(r.terms[m-1], k, before), r.add(r.terms[m], k, data)) // one of them says where
+	case !means:
+		return r.overflow(k)
+	}
+	return nil
 }
 
 // column is the sums of column k.
@@ -192,11 +253,11 @@ func (r *reduction) column(k int) sums {
 }
 
 // last adds the column of the last term and writes the means.
-func (r *reduction) last(t term, k int, runs []int, data []byte) error {
+func (r *reduction) last(t term, k int, data []byte) error {
 	from, to := r.layout.span(k)
 	switch values, means := r.column(k).last(r.result[from:to], data, t.weight, r.total); {
 	case !values:
-		return r.add(t, k, runs, data) // which says where
+		return r.add(t, k, data) // which says where
 	case !means:
 		return r.overflow(k)
 	}
@@ -204,24 +265,14 @@ func (r *reduction) last(t term, k int, runs []int, data []byte) error {
 }
 
 // add adds a checked column of a term.
-func (r *reduction) add(t term, k int, runs []int, data []byte) error {
-	from, to := r.layout.span(k)
-	if t.head.wire == disdel.WireFloat32 {
-		if r.sums[:to-from].add(data, t.weight) {
-			return nil
-		}
-	}
-	if r.narrow == nil {
-		r.narrow = make([]float32, len(r.sums))
-	}
-	values := r.narrow[:to-from]
-	if err := decodeColumn(values, t.head.wire, runs, data); err != nil {
+func (r *reduction) add(t term, k int, data []byte) error {
+	bad, err := t.head.codec.add(r.column(k), column{data, t.weight}, r.runs, &r.space)
+	switch {
+	case err != nil:
 		return refuse(t.head.kind, t.head.id, "column %d: %v", k, err)
+	case bad >= 0:
+		return nonFinite(t.head.kind, t.head.id, r.layout.at(k*r.layout.column+bad))
 	}
-	if i := notFinite(values); i >= 0 {
-		return nonFinite(t.head.kind, t.head.id, r.layout.at(from+i))
-	}
-	r.sums[:to-from].addFloats(values, t.weight)
 	return nil
 }
 

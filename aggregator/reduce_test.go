@@ -163,7 +163,7 @@ func pushAs(t *testing.T, s *place, u disdel.Update, wire disdel.Wire, reference
 		push(t, s, u)
 		return
 	}
-	f, err := NewFeedback(wire, nil)
+	f, err := NewFeedback(Format{Wire: wire}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,6 +247,106 @@ func TestEveryPathAddsAlike(t *testing.T) {
 	})
 }
 
+// Two members in one pass give the bits of one after the other, on every path, and a value that is not finite is seen
+// in either of them.
+func TestTwoMembersInOnePassAddAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 70).Draw(t, "values")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
+		v, start := [2][]float32{make([]float32, n), make([]float32, n)}, make(sums, n)
+		for i := range n {
+			v[0][i], v[1][i], start[i] = float32(rng.NormFloat64()), float32(rng.NormFloat64()), rng.NormFloat64()
+		}
+		odd := []float32{float32(math.NaN()), float32(math.Inf(-1)), math.MaxFloat32, float32(math.Copysign(0, -1))}
+		if n > 0 && rapid.Bool().Draw(t, "odd one") {
+			v[rng.IntN(2)][rng.IntN(n)] = rapid.SampledFrom(odd).Draw(t, "which")
+		}
+		weight := rapid.Float64Range(0.1, 1e6)
+		a := column{bytesOf(v[0]), weight.Draw(t, "weight")}
+		b := column{bytesOf(v[1]), weight.Draw(t, "other weight")}
+		total := rapid.Float64Range(1e-30, 1e6).Draw(t, "total")
+		finite := notFinite(v[0]) < 0 && notFinite(v[1]) < 0
+		means := make([]float32, n)
+		added, set, last := slices.Clone(start), slices.Clone(start), slices.Clone(start)
+		values, ok := last.lastTwo(means, a, b, total)
+		if added.addTwo(a, b) != finite || set.setTwo(a, b) != finite || values != finite {
+			t.Fatalf("finite is %v", finite)
+		}
+		if !finite {
+			return
+		}
+		one, begun, wanted := slices.Clone(start), make(sums, n), make([]float32, n)
+		for _, c := range []column{a, b} {
+			addScalar(one, c.bytes, c.weight)
+			addScalar(begun, c.bytes, c.weight)
+		}
+		if !sameBits(added, one) || !sameBits(set, begun) {
+			t.Fatal("the sums differ from those of one member after the other")
+		}
+		if ok != meanScalar(wanted, one, total) || ok && !slices.Equal(means, wanted) {
+			t.Fatalf("the means differ, or %v is wrong", ok)
+		}
+	})
+}
+
+func sameBits(a, b sums) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
+}
+
+// However many members there are, every one counts once, and the one that is not finite is named.
+func TestAnyNumberOfMembersIsAddedAndNamed(t *testing.T) {
+	s := enter(t, embedded(t), "pairs")
+	s.column = 40
+	const values = 100
+	var ids []disdel.UpdateID
+	sum, total := make([]float64, values), 0.0
+	for m := range 7 {
+		u := disdel.Update{ID: disdel.UpdateID{Job: "job-1", Member: m}, Samples: float64(1 + m)}
+		data := make([]float32, values)
+		for i := range data {
+			data[i] = float32(m*m) + float32(i)/8
+			sum[i] += u.Samples * float64(data[i])
+		}
+		u.Weights = disdel.Weights{{Name: "w", Shape: []int{values}, Data: data}}
+		push(t, s, u)
+		ids, total = append(ids, u.ID), total+u.Samples
+		got, err := s.Reduce(ctx, ids, u.Weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range got.Weights[0].Data {
+			if v != float32(sum[i]/total) {
+				t.Fatalf("%d members, value %d: %g, want %g", len(ids), i, v, sum[i]/total)
+			}
+		}
+		for bad := range ids {
+			broken := slices.Clone(ids)
+			broken[bad] = s.pushNaN(t, u.Weights, bad)
+			_, err := s.Reduce(ctx, broken, u.Weights)
+			e := disdel.AsError(err)
+			if !errors.Is(err, disdel.Diverged) || e.Subject == nil || *e.Subject != broken[bad] {
+				t.Fatalf("member %d of %d: %v", bad, len(ids), err)
+			}
+		}
+	}
+}
+
+// pushNaN puts an update with a NaN in its second column where nobody can push one, and returns its id.
+func (s *place) pushNaN(t *testing.T, like disdel.Weights, member int) disdel.UpdateID {
+	t.Helper()
+	id := disdel.UpdateID{Job: "job-1", Level: 1, Member: member}
+	data := make([]float32, like.Len())
+	data[50] = float32(math.NaN())
+	h := &head{
+		kind: kindUpdate, id: id, samples: 1, wire: disdel.WireFloat32, codec: float32s{},
+		layout: newLayout(like, s.column),
+	}
+	if err := s.publish(ctx, h, fromWeights(h, h.layout.over(data)), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
 // Any tree of means equals the flat mean; equal orders give equal bits (DiSDeL III-B.1, Fig. 6: levels).
 func TestTreesOfMeansEqualTheFlatMean(t *testing.T) {
 	at := enter(t, embedded(t), "trees")
@@ -293,7 +393,7 @@ func TestAMeanThatOverflowsIsRefused(t *testing.T) {
 	s := enter(t, embedded(t), "overflow")
 	reference, weights := someWeights(1), someWeights(1)
 	reference[0].Data[0], weights[0].Data[0] = -math.MaxFloat32, -math.MaxFloat32
-	f, _ := NewFeedback(disdel.WireInt8, nil)
+	f, _ := NewFeedback(Format{Wire: disdel.WireInt8}, nil)
 	e, err := f.Encode(someWeights(2), someWeights(1))
 	if err != nil {
 		t.Fatal(err)

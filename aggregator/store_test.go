@@ -126,6 +126,7 @@ var promises = map[string]func(*testing.T, *place){
 	"drop leaves the newer rounds": dropLeavesNewer, "a round can be run anew": roundsRunAnew,
 	"a claim keeps others out": claimsKeepOut, "a higher attempt takes over": attemptsTakeOver, "leases end by the clock of Redis": leasesEnd,
 	"an update is committed once": committedOnce, "without claims the last update stands": unclaimedReplaced, "a lost reply does no harm": lostReplies, "a foreign fence is refused": foreignFences, "a round that has ended stays as it is": roundsEnd,
+	"slack lets work that lags behind in": slackLetsIn, "slack lets no reference be skipped": slackSkipsNothing,
 	"a claim that is lost ends the work": holdsEnd, "states are one per worker and round": statesAreReplaced, "states need the claim": statesNeedClaims,
 	"states go tensor by tensor": statesGoTensorByTensor,
 }

@@ -40,6 +40,44 @@ func (s sums) last(dst []float32, b []byte, weight, total float64) (values, mean
 	return values, meanScalar(dst[n:], rest, total) && means
 }
 
+// column is the little-endian float32 values of a column of one member, and its weight in the sum.
+type column struct {
+	bytes  []byte
+	weight float64
+}
+
+func (c column) from(n int) column { return column{c.bytes[4*n:], c.weight} }
+
+// addTwo is add for a and then for b, to the same bits, in one pass over the sums: they are twice as wide as what is
+// added to them, and do not stay in a core's cache from one member to the next.
+func (s sums) addTwo(a, b column) bool {
+	n := addTwoVector(s, a, b)
+	return n >= 0 && addTwoScalar(s[n:], a.from(n), b.from(n))
+}
+
+// setTwo is set for a and then add for b.
+func (s sums) setTwo(a, b column) bool {
+	n := setTwoVector(s, a, b)
+	if n < 0 {
+		return false
+	}
+	clear(s[n:])
+	return addTwoScalar(s[n:], a.from(n), b.from(n))
+}
+
+// lastTwo is add for a and then last for b.
+func (s sums) lastTwo(dst []float32, a, b column, total float64) (values, means bool) {
+	n, values, means := lastTwoVector(dst, s, a, b, total)
+	rest := s[n:]
+	values = addTwoScalar(rest, a.from(n), b.from(n)) && values
+	return values, meanScalar(dst[n:], rest, total) && means
+}
+
+func addTwoScalar(s sums, a, b column) bool {
+	first := addScalar(s, a.bytes, a.weight)
+	return addScalar(s, b.bytes, b.weight) && first
+}
+
 // addScalar rounds the product before it adds, on every processor, as the vector code does.
 func addScalar(s sums, b []byte, weight float64) bool {
 	le, bad := binary.LittleEndian, uint32(0)

@@ -70,3 +70,56 @@ func lastVector(dst []float32, s sums, b []byte, weight, total float64) (n int, 
 //
 //go:noescape
 func lastAVX2(dst *float32, s *float64, b *byte, n int, weight, total float64) (values, means uint32)
+
+// addTwoVector is addVector for two members in one pass.
+func addTwoVector(s sums, a, b column) int {
+	n := min(len(s), len(a.bytes)/4, len(b.bytes)/4) &^ 15
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	if addTwoAVX2(&s[0], &a.bytes[0], &b.bytes[0], n, a.weight, b.weight) != 0 {
+		return -1
+	}
+	return n
+}
+
+// addTwoAVX2 adds n values of each of two members, a multiple of 16, times their weights. It returns what is not 0 if
+// one is not finite.
+//
+//go:noescape
+func addTwoAVX2(s *float64, a, b *byte, n int, weightA, weightB float64) uint32
+
+// setTwoVector is setVector for two members in one pass.
+func setTwoVector(s sums, a, b column) int {
+	n := min(len(s), len(a.bytes)/4, len(b.bytes)/4) &^ 15
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	if setTwoAVX2(&s[0], &a.bytes[0], &b.bytes[0], n, a.weight, b.weight) != 0 {
+		return -1
+	}
+	return n
+}
+
+// setTwoAVX2 is addTwoAVX2 to sums that are 0, whatever they are.
+//
+//go:noescape
+func setTwoAVX2(s *float64, a, b *byte, n int, weightA, weightB float64) uint32
+
+// lastTwoVector is lastVector for two members in one pass.
+func lastTwoVector(dst []float32, s sums, a, b column, total float64) (n int, values, means bool) {
+	n = min(len(s), len(a.bytes)/4, len(b.bytes)/4) &^ 7
+	if !hasAVX2 || n == 0 {
+		return 0, true, true
+	}
+	v, m := lastTwoAVX2(&dst[0], &s[0], &a.bytes[0], &b.bytes[0], n, a.weight, b.weight, total)
+	return n, v == 0, m == 0
+}
+
+// lastTwoAVX2 does so for n sums, a multiple of 8. It returns what is not 0 if a value is not finite, and if a mean is
+// not.
+//
+//go:noescape
+func lastTwoAVX2(
+	dst *float32, s *float64, a, b *byte, n int, weightA, weightB, total float64,
+) (values, means uint32)

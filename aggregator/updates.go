@@ -30,7 +30,7 @@ func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {
 func (s *Store) PushEncoded(ctx context.Context, u disdel.Update, e *Encoded) error {
 	h := &head{
 		kind: kindUpdate, id: u.ID, attempt: u.Attempt, fence: u.Fence, samples: u.Samples,
-		wire: e.wire, difference: true, layout: e.layout, meta: u.Meta,
+		wire: e.wire, codec: codecOf(e.wire), difference: true, layout: e.layout, meta: u.Meta,
 	}
 	return s.publish(ctx, h, func(_ []byte, _ []float32, k int) []byte { return e.columns[k] }, u.ID, u.Fence)
 }

@@ -22,10 +22,10 @@ import (
 // source gives the bytes of column k, in dst if they fit.
 type source func(dst []byte, values []float32, k int) []byte
 
-// fromWeights encodes columns as they are asked for.
+// fromWeights gives columns of float32 as they are asked for.
 func fromWeights(h *head, w disdel.Weights) source {
 	return func(dst []byte, values []float32, k int) []byte {
-		return encodeColumn(dst[:0], h.wire, h.layout.runs(k), h.layout.gather(values, w, k))
+		return appendFloats(dst[:0], h.layout.gather(values, w, k))
 	}
 }
 
@@ -39,7 +39,7 @@ func (h *head) valid() error {
 		return invalid("%v stands for %g samples", h.id, h.samples)
 	case len(h.id.Job) > maxJob:
 		return invalid("the job's name has %d bytes", len(h.id.Job))
-	case format(h.wire) < 0:
+	case number(h.wire) < 0:
 		return invalid("format %q is none", h.wire)
 	}
 	for _, t := range h.layout.tensors {
@@ -52,7 +52,7 @@ func (h *head) valid() error {
 
 // headOf starts a head for weights, having checked them: nothing that is not finite is written.
 func (s *Store) headOf(k kind, id disdel.UpdateID, w disdel.Weights) (*head, error) {
-	h := &head{kind: k, id: id, samples: 1, wire: disdel.WireFloat32, layout: newLayout(w, s.column)}
+	h := &head{kind: k, id: id, samples: 1, wire: disdel.WireFloat32, codec: float32s{}, layout: newLayout(w, s.column)}
 	if err := h.layout.check(w); err != nil {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "write " + k.String(), Job: id.Job, Err: err}
 	}
@@ -197,8 +197,8 @@ func (s *Store) fetchPart(ctx context.Context, h *head, k int, buf []byte) ([]by
 }
 
 func (h *head) checkColumn(k int, data []byte) error {
-	if want := wireSize(h.wire, h.layout.runs(k)); len(data) != want {
-		return refuse(h.kind, h.id, "column %d has %d bytes, not %d", k, len(data), want)
+	if err := fits(h.codec, h.layout.runs(k), len(data)); err != nil {
+		return refuse(h.kind, h.id, "column %d has %v", k, err)
 	}
 	if crc32.Checksum(data, castagnoli) != h.sums[k] {
 		return refuse(h.kind, h.id, "column %d is damaged", k)
@@ -226,10 +226,10 @@ func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weight
 		return h.layout.over(values), h.decode(values, 0, inline)
 	}
 	defer s.lines.with(ctx)()
-	buffers := make([][]byte, depth)
+	buffers, size := make([][]byte, depth), h.layout.largest(h.codec)+spare
 	err := each(ctx, h.layout.columns(), func(ctx context.Context, worker, k int) error {
 		if buffers[worker] == nil {
-			buffers[worker] = make([]byte, 4*h.layout.column+spare)
+			buffers[worker] = make([]byte, size)
 		}
 		data, err := s.fetchPart(ctx, h, k, buffers[worker])
 		if err != nil {
@@ -246,7 +246,7 @@ const spare = 2
 // decode reads column k into its place in values and checks that it is finite.
 func (h *head) decode(values []float32, k int, data []byte) error {
 	from, to := h.layout.span(k)
-	if err := decodeColumn(values[from:to], h.wire, h.layout.runs(k), data); err != nil {
+	if err := h.codec.decode(values[from:to], h.layout.runs(k), data); err != nil {
 		return refuse(h.kind, h.id, "column %d: %v", k, err)
 	}
 	if i := notFinite(values[from:to]); i >= 0 {

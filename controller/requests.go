@@ -143,7 +143,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
 		JobEpochs: t.Epochs, BatchSize: t.BatchSize,
 		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(), Threads: s.Threads, Backend: t.Backend,
-		Wire: a.Wire, Upkeep: a.Optimizer, Statistics: a.Statistics,
+		Wire: a.Wire, Threshold: a.Threshold, Upkeep: a.Optimizer, Statistics: a.Statistics,
 		Models: s.Models, From: from, Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 	}
 	req.Span = s.span(w.round)

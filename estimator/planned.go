@@ -110,19 +110,28 @@ func (in Input) moments() disdel.Bytes {
 	return float * disdel.Bytes(in.Optimizer.Moments()) * disdel.Bytes(in.count().Trainable)
 }
 
-// column is as much of an update as aggregator moves at once.
-const column = 1000 * disdel.KB
+// column is as much of an update as aggregator moves at once, and readAhead how many of them a reduction holds.
+const (
+	column    = 1000 * disdel.KB
+	readAhead = 3
+)
 
 // narrow is the bytes of a value on the wire, over those of a float32: 0 where updates are sent as they are.
 func (in Input) narrow() float64 {
-	switch in.Wire {
-	case disdel.WireBfloat16:
-		return 0.5
-	case disdel.WireInt8:
-		return 0.27 // and the scales
-	default:
+	if !in.Wire.Differences() {
 		return 0
 	}
+	return in.Wire.SmallShare()
+}
+
+// chosen is what a format holds that picks what it sends, and may take more than the values: a column of the weights
+// that it goes by, and one being written.
+func (in Input) chosen() disdel.Bytes {
+	n := in.narrow()
+	if n <= 1 {
+		return 0
+	}
+	return disdel.Bytes((1 + n) * float64(min(in.carried(), column)))
 }
 
 // moved is what a train action holds of weights outside its engine, in the phase where that is most. A state that is
@@ -132,7 +141,7 @@ func (c Calibration) moved(in Input) disdel.Bytes {
 	fetch, push := w+c.Fetch.of(w), w+c.Push.of(w)
 	if n := in.narrow(); n > 0 { // the reference, what earlier rounds lost, the update and what it is encoded to, by a column
 		fetch += w
-		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.least + min(2*w, column)
+		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.least + min(2*w, column) + in.chosen()
 	}
 	if in.Upkeep == disdel.UpkeepKeep {
 		push = max(push, in.kept(c))
@@ -192,6 +201,9 @@ func (c Calibration) aggregate(in Input) disdel.Estimate {
 	w := in.carried()
 	beside := c.Reduce.of(in)
 	sums := min(2*w, 2*column, beside) // float64
+	if n := in.narrow(); n > 1 {       // columns that are read ahead are longer
+		beside += disdel.Bytes(readAhead * (n - 1) * float64(min(w, column)))
+	}
 	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package + in.nodes(c.AggregateNode), Mod: w, Parameters: sums, Workspace: beside - sums}
 }
 

@@ -1,10 +1,12 @@
--- Takes a claim on an update. KEYS: work, index, counts, references. ARGV: owner, attempt, lease in ms, life of
--- keys in s, work's index entry, round. Returns {state, fence, ms that the holder's lease still runs}.
+-- Takes a claim on an update. KEYS: work, index, counts, references. ARGV: owner, attempt, lease in ms, life of keys in
+-- s, work's index entry, version, slack. The version is that of the reference that the work starts from; the newest may
+-- be ahead of it by slack. Returns {state, fence, ms that the holder's lease still runs}.
 local t = redis.call('TIME')
 local now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
 local w = redis.call('HMGET', KEYS[1], 'owner', 'attempt', 'fence', 'lease', 'digest')
 local newest = redis.call('HGET', KEYS[4], 'newest')
-if w[5] or (newest and tonumber(newest) > tonumber(ARGV[6])) then -- a round that has ended needs nothing more
+-- what starts too far back would not be taken any more
+if w[5] or (newest and tonumber(newest) > tonumber(ARGV[6]) + tonumber(ARGV[7])) then
   redis.call('HINCRBY', KEYS[3], 'duplicates', 1)
   redis.call('EXPIRE', KEYS[3], ARGV[4])
   return {'committed', w[3] or '0', 0}

@@ -1,6 +1,8 @@
 -- Makes a staged value the committed one. KEYS: work, staged head, committed head, counts, index, table of the kind, references.
--- ARGV: kind, fence ('0': made without a claim), the fence as it stands in a head, digest, round, field of the table, staged
--- index entry, work's index entry, life of keys in s.
+-- ARGV: kind, fence ('0': made without a claim), the fence as it stands in a head, digest, version, field of the table,
+-- staged index entry, work's index entry, life of keys in s, slack. An update has the version of the reference that it
+-- starts from, and a difference is one to it: the newest may be ahead by slack. A reference is made from the one before
+-- it, which must be the newest, or it would undo that; slack or not.
 -- Returns {verdict, index entry that this replaces or ''}.
 local kind, fence, digest, life = ARGV[1], ARGV[2], ARGV[4], ARGV[9]
 
@@ -39,8 +41,8 @@ if kind == 'update' and work[2] then
 end
 
 local newest = redis.call('HGET', KEYS[7], 'newest')
-if kind == 'update' and newest and tonumber(newest) > tonumber(ARGV[5]) then
-  return refused('round', 'stale') -- the round has ended without it
+if kind == 'update' and newest and tonumber(newest) > tonumber(ARGV[5]) + tonumber(ARGV[10]) then
+  return refused('round', 'stale') -- the references have gone on without it
 end
 
 if kind == 'reference' then

@@ -10,7 +10,7 @@ import (
 // wireBytes pushes one update of LeNet-5 in every format and compares what arrives.
 func wireBytes(ctx context.Context, store *aggregator.Store, server *redisServer, like disdel.Weights) error {
 	bytes := map[disdel.Wire]float64{}
-	for _, wire := range []disdel.Wire{disdel.WireFloat32, disdel.WireBfloat16, disdel.WireInt8} {
+	for _, wire := range disdel.Wires() {
 		if _, err := store.Sweep(ctx, benchJob); err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func wireBytes(ctx context.Context, store *aggregator.Store, server *redisServer
 
 // storeBytes pushes one update of the large network in every format and prints what the server takes for a byte of it.
 func storeBytes(ctx context.Context, store *aggregator.Store, server *redisServer, like disdel.Weights) error {
-	for _, wire := range []disdel.Wire{disdel.WireFloat32, disdel.WireBfloat16, disdel.WireInt8} {
+	for _, wire := range disdel.Wires() {
 		if _, err := store.Sweep(ctx, benchJob); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func push(ctx context.Context, store *aggregator.Store, like disdel.Weights, wir
 		u.Weights = fill(like, 1)
 		return store.PushUpdate(ctx, u)
 	}
-	feedback, err := aggregator.NewFeedback(wire, nil)
+	feedback, err := aggregator.NewFeedback(aggregator.Format{Wire: wire}, nil)
 	if err != nil {
 		return err
 	}

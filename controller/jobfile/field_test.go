@@ -195,7 +195,7 @@ func TestExplain(t *testing.T) {
 			"  Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.\n  example  workers: 2\n"},
 		{"data.split.seed", "data.split.seed  integer, default model.init.seed\n  Seed of the draw that tells the shares apart.\n  example  seed: 1\n"},
 		{"distribution.aggregation", "distribution.aggregation  object\n  Shape of the aggregation tree, and what of the workers' state is averaged.\n" +
-			"  example  aggregation: {fanIn: 4}\n  fields   fanIn, wire, optimizer, statistics\n"},
+			"  example  aggregation: {fanIn: 4}\n  fields   fanIn, wire, threshold, optimizer, statistics\n"},
 	} {
 		if got, err := Explain(c.path); got != c.want || err != nil {
 			t.Errorf("%q: %v\n%s", c.path, err, got)

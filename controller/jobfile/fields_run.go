@@ -5,6 +5,13 @@ import "github.com/disdel/disdel"
 // Words that a state of the workers' own may have.
 var upkeeps = []string{string(disdel.UpkeepAverage), string(disdel.UpkeepReset), string(disdel.UpkeepKeep)}
 
+var wires = func() (words []string) {
+	for _, w := range disdel.Wires() {
+		words = append(words, string(w))
+	}
+	return words
+}()
+
 // runFields say how the job is run: everything from distribution on.
 var runFields = []field{
 	{path: "distribution", form: object, example: "{workers: 2, sync: epoch}", meaning: "How the work is spread."},
@@ -44,8 +51,14 @@ var runFields = []field{
 	},
 	{
 		path: "distribution.aggregation.wire", form: text, def: "float32", example: "bfloat16",
-		oneOf:   []string{string(disdel.WireFloat32), string(disdel.WireBfloat16), string(disdel.WireInt8)},
-		meaning: "Number format of an update on its way. What the narrow ones round away is added to the next round's update (error feedback).",
+		oneOf: wires,
+		meaning: "Format of an update on its way. What the narrow ones round away is added to the next round's update " +
+			"(error feedback). significant sends only what has changed by more than threshold says, and the rest once it has.",
+	},
+	{
+		path: "distribution.aggregation.threshold", form: number, min: new(float64(0)), def: "0.7", example: "0.5",
+		meaning: "With wire: significant: a weight's change is sent once it is more than threshold / sqrt(t) of the weight, " +
+			"t being the round, from 1 (MLLess' significance filter). 0 sends every change. Other wires do not use it.",
 	},
 	{
 		path: "distribution.aggregation.optimizer", form: text, oneOf: upkeeps, def: "reset", example: "average",

@@ -60,10 +60,11 @@ func smallestJob() disdel.Job {
 			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}},
 		},
 		Distribution: disdel.Distribution{
-			Policy:      disdel.PolicyStatic,
-			Sync:        disdel.SyncEpoch,
-			Aggregation: disdel.Aggregation{Wire: disdel.WireFloat32, Optimizer: disdel.UpkeepReset, Statistics: disdel.UpkeepAverage},
-			Missing:     disdel.Missing{Policy: disdel.MissingRetry, After: disdel.Duration(time.Minute)},
+			Policy: disdel.PolicyStatic, Sync: disdel.SyncEpoch,
+			Aggregation: disdel.Aggregation{
+				Wire: disdel.WireFloat32, Threshold: 0.7, Optimizer: disdel.UpkeepReset, Statistics: disdel.UpkeepAverage,
+			},
+			Missing: disdel.Missing{Policy: disdel.MissingRetry, After: disdel.Duration(time.Minute)},
 		},
 		Resources: disdel.Resources{Risk: 0.001},
 		Reliability: disdel.Reliability{CheckpointEvery: 1, Retries: disdel.Retries{
@@ -125,7 +126,7 @@ distribution:
   minWorkers: 2
   maxWorkers: 8
   sync: {every: 16}
-  aggregation: {fanIn: 2, wire: int8, optimizer: keep, statistics: reset}
+  aggregation: {fanIn: 2, wire: significant, threshold: 0.25, optimizer: keep, statistics: reset}
   missing: {policy: proceed, after: 90s}
 resources: {risk: 0.01, memory: 256, maxMemory: 1.5Gi, timeout: 90s, maxCost: 50 GB-s}
 reliability:
@@ -165,8 +166,11 @@ output: {model: mnist, keep: 2}
 		},
 		Distribution: disdel.Distribution{
 			Workers: 4, Sync: disdel.SyncEvery(16), Policy: disdel.PolicyElastic, MinWorkers: 2, MaxWorkers: 8,
-			Aggregation: disdel.Aggregation{FanIn: 2, Wire: disdel.WireInt8, Optimizer: disdel.UpkeepKeep, Statistics: disdel.UpkeepReset},
-			Missing:     disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(90 * time.Second)},
+			Aggregation: disdel.Aggregation{
+				FanIn: 2, Wire: disdel.WireSignificant, Threshold: 0.25,
+				Optimizer: disdel.UpkeepKeep, Statistics: disdel.UpkeepReset,
+			},
+			Missing: disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(90 * time.Second)},
 		},
 		Resources: disdel.Resources{
 			Risk: 0.01, Memory: 256 * disdel.MB, MaxMemory: 1536 * disdel.MB,

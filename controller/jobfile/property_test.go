@@ -144,7 +144,8 @@ func anyDistribution(t *rapid.T) disdel.Distribution {
 		Sync: sync,
 		Aggregation: disdel.Aggregation{
 			FanIn:     rapid.SampledFrom([]int{0, 2, 3, 1000}).Draw(t, "fanIn"),
-			Wire:      rapid.SampledFrom([]disdel.Wire{disdel.WireFloat32, disdel.WireBfloat16, disdel.WireInt8}).Draw(t, "wire"),
+			Wire:      rapid.SampledFrom(disdel.Wires()).Draw(t, "wire"),
+			Threshold: float64(rapid.IntRange(0, 1000).Draw(t, "threshold")) / 100,
 			Optimizer: upkeep.Draw(t, "moments"), Statistics: upkeep.Draw(t, "statistics"),
 		},
 		Missing: disdel.Missing{
