@@ -14,6 +14,9 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/service"
 )
 
 func datasetAdd(u *ui) *cli.Command {
@@ -36,20 +39,20 @@ func datasetAdd(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
+			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
-			return withStack(c, u, func(ctx context.Context, s *stack) error { return addDataset(ctx, c, u, s) })
+			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error { return addDataset(ctx, c, u, s) })
 		},
 	}
 }
 
-func addDataset(ctx context.Context, c *cli.Context, u *ui, s *stack) error {
+func addDataset(ctx context.Context, c *cli.Context, u *ui, s *service.Service) error {
 	in, err := datasetInput(ctx, c, u)
 	if err != nil {
 		return err
 	}
-	store, err := s.datasets(ctx)
+	store, err := s.Datasets(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,9 +65,9 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, s *stack) error {
 		doc.Warnings = doubts(&in, &m, c.IsSet("layout"))
 	}
 	for _, w := range doc.Warnings {
-		u.say("warning: %s", w)
+		u.Say("warning: %s", w)
 	}
-	return u.show(doc, func(w io.Writer) { printSets(w, []dataset.Manifest{m}) })
+	return u.Show(doc, func(w io.Writer) { printSets(w, []dataset.Manifest{m}) })
 }
 
 // downloadTimeout bounds one file of a public data set.
@@ -90,13 +93,13 @@ func datasetInput(ctx context.Context, c *cli.Context, u *ui) (dataset.Input, er
 			Hint: "known: " + strings.Join(dataset.Known(), ", ") + "; or name files: --images FILE --labels FILE",
 		}
 	}
-	u.say("reading %s", r.Title)
+	u.Say("reading %s", r.Title)
 	return r.Fetch(ctx, &http.Client{Timeout: downloadTimeout})
 }
 
 func inputFromFiles(c *cli.Context, name string) (dataset.Input, error) {
 	bad := func(msg, hint string) error {
-		return usageError{&disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}}
+		return &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
 	}
 	layout := dataset.Layout(strings.ToLower(c.String("layout")))
 	in := dataset.Input{Name: name}
@@ -147,7 +150,7 @@ func readIDX(name string) (dataset.IDX, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return fail(disdel.Invalid, "", "check the file's name", plainPathError(err))
+		return fail(disdel.Invalid, "", "check the file's name", files.Plain(err))
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
