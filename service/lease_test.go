@@ -115,12 +115,12 @@ func TestWhoMayTakeAJobOver(t *testing.T) {
 		expires time.Duration
 		runs    string // "": it may be taken over
 	}{
-		"a living process":                        {process.Self(), time.Minute, "this process runs"},
-		"a living process that stopped renewing":  {process.Self(), -time.Second, ""},
-		"a process that is no more":               {dead, time.Minute, ""},
-		"another machine":                         {elsewhere, time.Minute, "process 1 on there runs"},
-		"another machine that stopped renewing":   {elsewhere, -time.Second, ""},
-		"a process that a container has, not we":  {container, time.Minute, fmt.Sprintf("process %d on there runs", dead.PID)},
+		"a living process":                         {process.Self(), time.Minute, "this process runs"},
+		"a living process that stopped renewing":   {process.Self(), -time.Second, ""},
+		"a process that is no more":                {dead, time.Minute, ""},
+		"another machine":                          {elsewhere, time.Minute, "process 1 on there runs"},
+		"another machine that stopped renewing":    {elsewhere, -time.Second, ""},
+		"a process that a container has, not we":   {container, time.Minute, fmt.Sprintf("process %d on there runs", dead.PID)},
 		"a process of a system that tells no mark": {process.Mark{PID: 1}, time.Minute, "process 1 on there runs"},
 	} {
 		was, err := h.Lease(t.Context(), someJob)

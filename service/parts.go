@@ -120,7 +120,7 @@ func (s *Service) openWhisk(ctx context.Context) (worksOn, error) {
 			if err != nil {
 				return w, err
 			}
-			cfg.APIHost, cfg.AuthKey = p.URL(), p.AuthKey()
+			cfg.APIHost, cfg.AuthKey, w.enforces = p.URL(), p.AuthKey(), p.Enforcement()
 		} else {
 			w.pool = s.poolOf(ctx)
 			if addresses.InTheClear(at.Host) {

@@ -102,6 +102,7 @@ func (p *part[T]) get(open func() (T, error)) (T, error) {
 type worksOn struct {
 	executor *executor.Executor
 	pool     disdel.Bytes // 0: not known
+	enforces string       // how the embedded platform keeps limits of memory
 }
 
 // Parts is everything that a job needs, open.
@@ -113,6 +114,9 @@ type Parts struct {
 	Board    *aggregator.Store
 	Executor *executor.Executor
 	Pool     disdel.Bytes // memory of the platform's pool; 0: not known
+
+	// Enforcement is by what the embedded platform keeps limits of memory, "" of another platform.
+	Enforcement string
 }
 
 // Parts opens everything that a job needs. It returns Unavailable and Denied for servers, Invalid for addresses.
@@ -125,7 +129,7 @@ func (s *Service) Parts(ctx context.Context) (p Parts, err error) {
 		func() (err error) { p.Board, err = s.openBoard(ctx); return err },
 		func() error {
 			w, err := s.openWhisk(ctx)
-			p.Executor, p.Pool = w.executor, w.pool
+			p.Executor, p.Pool, p.Enforcement = w.executor, w.pool, w.enforces
 			return err
 		},
 	}
