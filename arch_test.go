@@ -51,7 +51,7 @@ var house = map[string][]string{
 	"scheduler":                    {"estimator", "model"},
 	"internal/modelstore":          {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":             {},
-	"internal/report":              {"internal/advice", "scheduler"},
+	"internal/report":              {"internal/advice", "internal/plot", "scheduler"},
 	"internal/plot":                {},
 	"internal/process":             {},
 	"internal/safetensors":         {},

@@ -42,7 +42,7 @@ type Calibration struct {
 
 // Default is the calibration of this version.
 var Default = Calibration{
-	Package: 6*disdel.MB + 512*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
+	Package: 6*disdel.MB + 352*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
 	Push:  beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
 	Fetch: beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
 	Reduce: reducing{
@@ -51,7 +51,7 @@ var Default = Calibration{
 	},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
 	Still: 448 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
-	Machine: 700 * disdel.KB, Step: machine{3, 1.4}, Forward: machine{3.4, 1}, Again: 0.08,
+	Machine: 860 * disdel.KB, Step: machine{3, 1.4}, Forward: machine{3.4, 1}, Again: 0.08,
 }
 
 // beside is what is held beside weights on their way: in proportion to them as long as they are a few columns.

@@ -165,7 +165,7 @@ func (run *running) lost() *activation {
 	return &activation{
 		Namespace: run.user.Name, Name: a.Name, Version: a.Version, Subject: run.user.Name, ActivationID: run.id, Cause: run.cause,
 		Start: run.received.UnixMilli(), End: run.received.UnixMilli(), Duration: &none, Logs: []string{},
-		Response:    response{Result: result, Status: statusInternal, Size: len(result)},
+		Response:    response{Result: result, Status: statusInternal},
 		Annotations: append(run.annotations(), kv("limits", a.Limits), kv("timeout", false)),
 	}
 }

@@ -1,9 +1,14 @@
 package platform
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
+	"net/http"
 	"reflect"
 	"slices"
+
+	"github.com/disdel/disdel"
 )
 
 type limits struct {
@@ -45,7 +50,7 @@ func (p *Platform) resolve(t tx, u *user, path pathName) (*resolved, error) {
 	out := &resolved{}
 	key := path.key()
 	if pkgName == "" && ns != u.Name {
-		return nil, problem{403, textForbidden}
+		return nil, problem{403, textForbidden(key)}
 	}
 	if pkgName != "" {
 		named, owner, params, err := provider(t, u, path.Path)
@@ -62,7 +67,7 @@ func (p *Platform) resolve(t tx, u *user, path pathName) (*resolved, error) {
 		return nil, err
 	}
 	if out.action == nil {
-		return nil, problem{404, textNoEntity}
+		return nil, missing(t, actions, key)
 	}
 	return out, nil
 }
@@ -102,13 +107,16 @@ func (p *Platform) listActions(q *request) (int, any, error) {
 }
 
 func (p *Platform) getAction(q *request) (int, any, error) {
-	var out action
+	var out struct {
+		action
+		Binding string `json:"binding,omitempty"` // that it is seen through
+	}
 	err := p.store.view(func(t tx) error {
 		found, err := p.resolve(t, q.user, q.actionPath())
 		if err != nil {
 			return err
 		}
-		out = *found.action
+		out.action, out.Binding = *found.action, found.binding
 		out.Parameters = mergeParameters(found.inherited, out.Parameters)
 		return nil
 	})
@@ -121,16 +129,59 @@ func (p *Platform) getAction(q *request) (int, any, error) {
 // actionPut is the body of a PUT.
 type actionPut struct {
 	headerPut
-	Exec       *execSpec   `json:"exec"`
-	Parameters *[]keyValue `json:"parameters"`
-	Limits     *struct {
-		Timeout     *int `json:"timeout"`
-		Memory      *int `json:"memory"`
-		Logs        *int `json:"logs"`
-		Concurrency *int `json:"concurrency"`
-		Instances   *int `json:"instances"`
-	} `json:"limits"`
-	DelAnnotations []string `json:"delAnnotations"`
+	Exec           *execPut   `json:"exec"`
+	Parameters     *keyValues `json:"parameters"`
+	Limits         *limitsPut `json:"limits"`
+	DelAnnotations []string   `json:"delAnnotations"`
+}
+
+// readAction reads an action's PUT. What is no object lacks the field that is looked for first.
+func readAction(r *http.Request, limit disdel.Bytes, body *actionPut) error {
+	data, err := readBody(r, limit)
+	if err != nil {
+		return err
+	}
+	if len(data) > 0 && data[0] != '{' && json.Valid(data) {
+		return problem{400, textMalformed("Object expected in field 'exec'")}
+	}
+	return parseJSON(data, body)
+}
+
+// limitsPut is the limits of a request; what is missing stays.
+type limitsPut struct{ Timeout, Memory, Logs, Concurrency, Instances *int }
+
+// UnmarshalJSON reads limits with OpenWhisk's words for those that are none.
+func (l *limitsPut) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return wrong("Object expected in field 'timeout'")
+	}
+	for _, f := range []struct {
+		name, noun string
+		to         **int
+	}{
+		{"timeout", "time", &l.Timeout},
+		{"memory", "memory", &l.Memory},
+		{"logs", "log", &l.Logs},
+		{"concurrency", "concurrency", &l.Concurrency},
+		{"instances", "instances", &l.Instances},
+	} {
+		text := fields[f.name]
+		if len(text) == 0 || string(text) == "null" {
+			continue
+		}
+		var n float64
+		switch {
+		case json.Unmarshal(text, &n) != nil:
+			return wrong(f.noun + " limit malformed")
+		case n != math.Trunc(n) || math.Abs(n) > math.MaxInt32:
+			return wrong("requirement failed: " + f.noun + " limit must be whole number")
+		case n < 0 && (f.name == "logs" || f.name == "memory"):
+			return wrong("requirement failed: a negative size of an object is not allowed.")
+		}
+		*f.to = new(int(n))
+	}
+	return nil
 }
 
 func (p *Platform) putAction(q *request) (int, any, error) {
@@ -143,7 +194,7 @@ func (p *Platform) putAction(q *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	err = readJSON(q.Request, 2*l.Code+l.bodyLimit(), &body)
+	err = readAction(q.Request, 2*l.Code+l.bodyLimit(), &body)
 	if leave(); err != nil {
 		return 0, nil, err
 	}
@@ -157,8 +208,8 @@ func (p *Platform) putAction(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		if old != nil && !flag(q.Request, "overwrite") {
-			return problem{409, textExists}
+		if err := mayPut(t, actions, q, old != nil); err != nil {
+			return err
 		}
 		if out, err = p.newAction(path, old, &body); err != nil {
 			return err
@@ -221,7 +272,7 @@ func (p *Platform) newAction(path pathName, old *action, body *actionPut) (*acti
 	switch {
 	case body.Exec != nil:
 		var err error
-		if a.Exec, err = p.newExec(*body.Exec); err != nil {
+		if a.Exec, err = p.newExec(body.Exec.execSpec); err != nil {
 			return nil, err
 		}
 	case old == nil:
@@ -274,7 +325,10 @@ func (l *Limits) checkAction(a *action) error {
 	if err := l.checkSize("parameters", a.Parameters); err != nil {
 		return err
 	}
-	if err := l.checkSize("annotations", a.Annotations); err != nil {
+	given := slices.DeleteFunc(slices.Clone(a.Annotations), func(v keyValue) bool { // by the request
+		return v.Key == "exec" || v.Key == "provide-api-key"
+	})
+	if err := l.checkSize("annotations", given); err != nil {
 		return err
 	}
 	return l.check(a.Limits)
@@ -312,7 +366,7 @@ func (p *Platform) deleteAction(q *request) (int, any, error) {
 			return err
 		}
 		if a == nil {
-			return problem{404, textNoEntity}
+			return missing(t, actions, key)
 		}
 		return t.dropAction(key)
 	})

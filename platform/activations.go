@@ -62,7 +62,7 @@ func (p *Platform) record(run *running, c *container, e ending) *activation {
 	if e.text != "" {
 		rec.Response.Result, _ = json.Marshal(map[string]string{"error": e.text})
 	}
-	rec.Response.Size = len(rec.Response.Result)
+	rec.Response.Size = e.size
 	if rec.Logs == nil {
 		rec.Logs = []string{}
 	}

@@ -56,8 +56,9 @@ type Config struct {
 	Limits     Limits
 	PoolMemory disdel.Bytes
 	Kinds      map[string]Kind
-	TempDir    string        // of sockets and working folders; empty: the system's
-	PauseGrace time.Duration // after which an unused container is stopped until its next activation; 0: never
+	Images     map[string]string // the kinds that run actions of these container images; those of others fail as where they cannot be pulled
+	TempDir    string            // of sockets and working folders; empty: the system's
+	PauseGrace time.Duration     // after which an unused container is stopped until its next activation; 0: never
 	Prewarm    []Prewarm
 	FolderMB   int           // bound on a container's working folder; 0: none
 	Idle       time.Duration // after which an unused container is removed
@@ -114,6 +115,8 @@ func (c *Config) validate() error {
 		return bad("namespace and key must be set")
 	case c.PoolMemory < c.Limits.Memory.Min:
 		return bad("the pool is smaller than the smallest action")
+	case !c.imagesHaveKinds():
+		return bad("an image is to be run by a kind that is not configured")
 	case c.Limits.Memory.Min > c.Limits.Memory.Max || c.Limits.Timeout.Min > c.Limits.Timeout.Max:
 		return bad("a limit's minimum is above its maximum")
 	case c.MaxActivations <= 0 || c.BlockingWait <= 0:
@@ -126,6 +129,15 @@ func (c *Config) validate() error {
 		}
 		return validateNamespaces(c.Namespaces, Namespace{Name: c.Namespace, Key: c.AuthKey})
 	}
+}
+
+func (c *Config) imagesHaveKinds() bool {
+	for _, kind := range c.Images {
+		if _, ok := c.Kinds[kind]; !ok {
+			return false
+		}
+	}
+	return true
 }
 
 func listenLoopback() (net.Listener, error) {

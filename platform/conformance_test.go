@@ -114,7 +114,7 @@ func TestEveryVerbAnswersAsOpenWhiskDescribesIt(t *testing.T) {
 		{"GET", "_/activations/$ID", "", 200},
 		{"GET", "_/activations/$ID/logs", "", 200},
 		{"GET", "_/activations/$ID/result", "", 200},
-		{"POST", "_/actions/b/a?blocking=true&result=true", `[1]`, 200},
+		{"POST", "_/actions/b/a?blocking=true&result=true", `{}`, 200},
 		{"POST", "_/actions/a", `{}`, 202},
 		{"POST", "_/actions/a?blocking=true", `{"error":"no"}`, 502},
 		{"POST", "_/actions/s?blocking=true", `{}`, 200},

@@ -18,6 +18,12 @@ import (
 
 // behaviours are what the test container does beside those of serve, by the action's main.
 var behaviours = map[string]func(params map[string]any) (status int, answer string){
+	"list":             says(`[1,{"x":"y"}]`),
+	"conduct-two":      conduct,
+	"conduct-for-ever": says(`{"action":"/_/conduct-for-ever"}`),
+	"conduct-value":    says(`{"params":7}`),
+	"conduct-error":    says(`{"error":"no"}`),
+	"told":             toldOf,
 	"descriptors": func(map[string]any) (int, string) {
 		list := map[string]string{}
 		entries, _ := os.ReadDir("/proc/self/fd")

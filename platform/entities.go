@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -16,6 +17,32 @@ type keyValue struct {
 	Key   string          `json:"key"`
 	Value json.RawMessage `json:"value"`
 	Init  bool            `json:"init,omitempty"`
+}
+
+// keyValues are the parameters or annotations of a request.
+type keyValues []keyValue
+
+// UnmarshalJSON takes a list of objects that each have a key and a value.
+func (l *keyValues) UnmarshalJSON(data []byte) error {
+	bad := wrong("parameters malformed!")
+	var list []map[string]json.RawMessage
+	if json.Unmarshal(data, &list) != nil {
+		return bad
+	}
+	*l = make(keyValues, 0, len(list))
+	for _, entry := range list {
+		var v keyValue
+		value, has := entry["value"]
+		if !has || json.Unmarshal(entry["key"], &v.Key) != nil || v.Key == "" {
+			return bad
+		}
+		v.Value = value
+		if init, ok := entry["init"]; ok && json.Unmarshal(init, &v.Init) != nil {
+			return bad
+		}
+		*l = append(*l, v)
+	}
+	return nil
 }
 
 func kv(key string, value any) keyValue {
@@ -40,9 +67,9 @@ func (h *header) changed() int64 { return h.Updated }
 
 // headerPut is the part of every PUT's body; what is missing keeps its old value or gets the default.
 type headerPut struct {
-	Version     *version    `json:"version"`
-	Publish     *bool       `json:"publish"`
-	Annotations *[]keyValue `json:"annotations"`
+	Version     *version   `json:"version"`
+	Publish     *bool      `json:"publish"`
+	Annotations *keyValues `json:"annotations"`
 }
 
 // next is the header after a PUT, old nil on creation.
@@ -69,18 +96,19 @@ func (b *headerPut) next(ns, name string, old *header) header {
 type version string
 
 func (v *version) UnmarshalJSON(data []byte) error {
+	bad := wrong("semantic version malformed")
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return err
+		return bad
 	}
 	var n [3]int
 	parts := strings.Split(text, ".")
 	for i, part := range parts {
 		if i >= len(n) {
-			return fmt.Errorf("requirement failed: bad semantic version %s", text)
+			return bad
 		}
 		if _, err := fmt.Sscanf(part, "%d", &n[i]); err != nil || n[i] < 0 {
-			return fmt.Errorf("requirement failed: bad semantic version %s", text)
+			return bad
 		}
 	}
 	*v = version(fmt.Sprintf("%d.%d.%d", n[0], n[1], n[2]))
@@ -122,7 +150,7 @@ func (n pathName) key() string { return n.Path + "/" + n.Name }
 func parsePath(text, ns string) (pathName, error) {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	if len(parts) < 2 || len(parts) > 3 {
-		return pathName{}, problem{400, textMalformed(textQualified)}
+		return pathName{}, problem{400, textMalformed("requirement failed: " + textQualified)}
 	}
 	if parts[0] == "_" {
 		parts[0] = ns
@@ -171,3 +199,39 @@ func (l *Limits) checkSize(what string, list []keyValue) error {
 
 // bodyLimit is of entities without code: their parameters and annotations, however spaced and escaped.
 func (l *Limits) bodyLimit() disdel.Bytes { return 4*l.Parameters + disdel.MB }
+
+// missing is the error for an entity that is not in its collection. Actions, packages, triggers and rules of a namespace share
+// one space of names, as they share one table there.
+func missing(t tx, b bucket, key string) error {
+	if taken, err := takenByOther(t, b, key); err != nil || taken {
+		return cmp.Or(err, error(problem{409, textOtherKind}))
+	}
+	return problem{404, textNoEntity}
+}
+
+// mayPut tells whether a PUT may write an entity: over one of its own kind where it says so, and over no other.
+func mayPut(t tx, b bucket, q *request, exists bool) error {
+	switch {
+	case exists && !flag(q.Request, "overwrite"):
+		return problem{409, textExists}
+	case exists:
+		return nil
+	}
+	taken, err := takenByOther(t, b, q.resource())
+	if err == nil && taken {
+		err = problem{409, textOtherKind}
+	}
+	return err
+}
+
+func takenByOther(t tx, b bucket, key string) (bool, error) {
+	for _, other := range []bucket{actions, packages, triggers, rules} {
+		if other == b {
+			continue
+		}
+		if v, err := get[json.RawMessage](t, other, key); v != nil || err != nil {
+			return v != nil, err
+		}
+	}
+	return false, nil
+}

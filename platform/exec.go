@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ type execSpec struct {
 	Image      string   `json:"image,omitempty"`
 	Binary     bool     `json:"binary"`
 	Components []string `json:"components,omitempty"` // of a sequence: /ns/pkg/action
+
+	coded bool // a request has the field code, which may be empty
 }
 
 // MarshalJSON leaves binary out of sequences, which have no code (OpenWhisk's SequenceExec).
@@ -35,12 +38,63 @@ func (e execSpec) MarshalJSON() ([]byte, error) {
 	}{e.Kind, e.Components})
 }
 
+// execPut is what a request says that an action shall run.
+type execPut struct{ execSpec }
+
+// UnmarshalJSON checks the fields that each kind needs, in OpenWhisk's order and words.
+func (e *execPut) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return wrong(textNotAnObject)
+	}
+	if json.Unmarshal(fields["kind"], &e.Kind) != nil || e.Kind == "" {
+		return wrong("'kind' must be a string defined in 'exec'")
+	}
+	switch e.Kind {
+	case sequenceKind:
+		if json.Unmarshal(fields["components"], &e.Components) != nil {
+			return wrong("'components' must be defined for sequence kind")
+		}
+		return nil
+	case blackbox:
+		if json.Unmarshal(fields["image"], &e.Image) != nil || e.Image == "" {
+			return wrong("'image' must be a string defined in 'exec' for 'blackbox' actions")
+		}
+		if !imageName.MatchString(e.Image) {
+			return wrong("could not parse image name")
+		}
+	default:
+		json.Unmarshal(fields["image"], &e.Image) //nolint:errcheck // of no use for a kind
+	}
+	if code, ok := fields["code"]; ok {
+		if json.Unmarshal(code, &e.Code) != nil {
+			return wrong("Could not deserialize as attachment record: " + string(code))
+		}
+		e.coded = true
+	}
+	json.Unmarshal(fields["main"], &e.Main) //nolint:errcheck // OpenWhisk takes no other type for one either
+	return nil
+}
+
+// imageName is a container image: an optional registry, lower-case path parts, an optional tag.
+var imageName = regexp.MustCompile(`^([\w.-]+(:\d+)?/)?[a-z0-9]+([._/-][a-z0-9]+)*(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+
 func family(kind string) string {
 	name, _, _ := strings.Cut(kind, ":")
 	return name
 }
 
 func (p *Platform) kindNames() []string { return slices.Sorted(maps.Keys(p.cfg.Kinds)) }
+
+// runsAs is the kind whose containers run an action: its own, or the one that stands for its image. false where the image is
+// none of this platform's, as where a cluster cannot pull it.
+func (c *Config) runsAs(e *execSpec) (kind string, ok bool) {
+	if e.Kind != blackbox {
+		return e.Kind, true
+	}
+	kind, ok = c.Images[e.Image]
+	return kind, ok
+}
 
 // resolveKind turns X:default into the family's default.
 func (p *Platform) resolveKind(kind string) string {
@@ -70,13 +124,13 @@ func (p *Platform) newExec(e execSpec) (execSpec, error) {
 		return execSpec{Kind: sequenceKind, Components: e.Components}, nil
 	}
 	e.Kind, e.Components = p.resolveKind(e.Kind), nil
-	if _, ok := p.cfg.Kinds[e.Kind]; !ok {
+	if _, ok := p.cfg.Kinds[e.Kind]; !ok && e.Kind != blackbox {
 		return e, problem{400, textKind(e.Kind, p.kindNames())}
 	}
-	if e.Code == "" && e.Image == "" {
+	if !e.coded && e.Image == "" {
 		return e, problem{400, textMalformed(fmt.Sprintf(textCodeMissing, e.Kind))}
 	}
 	_, err := base64.StdEncoding.DecodeString(e.Code)
-	e.Binary = err == nil && e.Code != ""
+	e.Binary, e.coded = err == nil && e.Code != "", false
 	return e, nil
 }

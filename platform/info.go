@@ -26,7 +26,7 @@ func (p *Platform) runtimes() map[string][]map[string]any {
 	for _, kind := range p.kindNames() {
 		f := family(kind)
 		out[f] = append(out[f], map[string]any{
-			"kind": kind, "image": "embedded", "deprecated": false, "default": p.resolveKind(f+":default") == kind, "attached": false, "requireMain": false,
+			"kind": kind, "image": "embedded", "deprecated": false, "default": p.resolveKind(f+":default") == kind, "attached": true, "requireMain": false,
 		})
 	}
 	return out

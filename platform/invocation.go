@@ -22,6 +22,7 @@ type running struct {
 	binding  string          // the binding it was invoked through, if any
 	cause    string          // the sequence's activation it is part of, if any
 	depth    int             // of sequences it is within
+	turn     bool            // it is a conductor's turn within its composition
 	received time.Time
 	done     chan struct{}
 	record   *activation // set when done is closed
@@ -30,7 +31,7 @@ type running struct {
 
 func (p *Platform) invoke(q *request) (int, any, error) {
 	if q.PathValue("pkg") == "" && !q.own() {
-		return 0, nil, problem{403, textForbidden}
+		return 0, nil, problem{403, textForbidden(q.resource())}
 	}
 	wait, err := p.waitOf(q)
 	if err != nil {
@@ -63,7 +64,7 @@ func (p *Platform) waitOf(q *request) (time.Duration, error) {
 	return min(p.cfg.BlockingWait, time.Duration(ms)*time.Millisecond), nil
 }
 
-// payload reads the parameters of an invocation: an object, an array, or nothing.
+// payload reads the parameters of an invocation: an object, or nothing.
 func (p *Platform) payload(q *request) (json.RawMessage, error) {
 	data, err := readBody(q.Request, p.cfg.Limits.Payload)
 	if err != nil {
@@ -73,11 +74,11 @@ func (p *Platform) payload(q *request) (json.RawMessage, error) {
 		return json.RawMessage("{}"), nil
 	}
 	var v any
-	if err := json.Unmarshal(data, &v); err != nil {
-		return nil, problem{400, textMalformed(err.Error())}
+	if err := parseJSON(data, &v); err != nil {
+		return nil, err
 	}
-	if data[0] != '{' && data[0] != '[' {
-		return nil, problem{400, textMalformed("Object expected")}
+	if data[0] != '{' {
+		return nil, problem{400, textMalformed(textNotAnObject)}
 	}
 	return data, nil
 }
@@ -130,8 +131,11 @@ func (p *Platform) newRun(u *user, found *resolved, params json.RawMessage, caus
 
 // carryOut runs an action or a sequence to its end; left is how many more actions the outermost sequence may run.
 func (p *Platform) carryOut(run *running, left int) int {
-	if run.action.Exec.Kind == sequenceKind {
+	switch {
+	case run.action.Exec.Kind == sequenceKind:
 		return p.runSequence(run, left)
+	case run.conducted():
+		return p.runConductor(run, left)
 	}
 	p.execute(run)
 	return left - 1
@@ -152,7 +156,9 @@ func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
 	}
 	params := map[string]json.RawMessage{}
 	addParameters(params, v.inherited)
-	addParameters(params, v.Parameters)
+	if v.Exec.Kind != sequenceKind { // those name its components
+		addParameters(params, v.Parameters)
+	}
 	var args map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &args); err != nil {
 		return nil, problem{400, textMalformed(err.Error())}
@@ -163,7 +169,7 @@ func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
 
 // final tells whether requests may not set what the action has parameters for.
 func (v *resolved) final() bool {
-	return slices.ContainsFunc(v.Annotations, func(a keyValue) bool { return a.Key == "final" && truthy(a.Value) })
+	return annotated(v.Annotations, "final")
 }
 
 // overrides tells whether a request sets a parameter that has a value. Components of a sequence may: their input is no
@@ -202,8 +208,11 @@ func (run *running) wait(q *request, wait time.Duration) (int, any, error) {
 		return 202, answer{run.id, invoked{run.id}}, nil
 	}
 	status := map[string]int{statusSuccess: 200, statusApplication: 502, statusDeveloper: 502, statusInternal: 500}[run.record.Response.Status]
-	if flag(q.Request, "result") {
-		return status, answer{run.id, run.record.Response.Result}, nil
+	if result := run.record.Response.Result; flag(q.Request, "result") || len(result) > 0 && result[0] == '[' {
+		return status, answer{run.id, result}, nil // an array is answered bare in any case
+	}
+	if run.action.Exec.Kind == sequenceKind || run.conducted() { // its logs are known by now: the ids of what it ran
+		return status, answer{run.id, run.record}, nil
 	}
 	return status, answer{run.id, run.record.withoutLogs()}, nil
 }

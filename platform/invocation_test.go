@@ -20,17 +20,21 @@ func TestParametersMergeOutwardIn(t *testing.T) {
 	}
 }
 
-func TestArraysGoInAndComeOut(t *testing.T) {
+// An action may return an array, which is answered bare, and the next of a sequence gets it. A request is an object.
+func TestArraysComeOut(t *testing.T) {
 	p := start(t, nil)
-	must(t, p, "PUT", "_/actions/a", code("mirror", `"parameters":[{"key":"b","value":"a"}]`))
-	if got := must(t, p, "POST", "_/actions/a?blocking=true&result=true", `[1,{"x":"y"}]`); got.body != `[1,{"x":"y"}]` {
-		t.Errorf("%s", got.body)
+	must(t, p, "PUT", "_/actions/a", code("list", ""))
+	must(t, p, "PUT", "_/actions/b", code("mirror", `"parameters":[{"key":"b","value":"a"}]`))
+	must(t, p, "PUT", "_/actions/s", `{"exec":{"kind":"sequence","components":["/_/a","/_/b"]}}`)
+	for _, path := range []string{"a?blocking=true&result=true", "a?blocking=true", "s?blocking=true"} {
+		if got := must(t, p, "POST", "_/actions/"+path, `{}`); got.body != `[1,{"x":"y"}]` {
+			t.Errorf("%s: %s", path, got.body)
+		}
 	}
-	got := must(t, p, "POST", "_/actions/a?blocking=true", `[1]`)
-	id := got.at("activationId")
-	if got.header.Get("x-openwhisk-activation-id") != id || got.at("response.result.0") != 1.0 {
-		t.Errorf("%v %s", got.header, got.body)
+	if got := ask(t, p, p.AuthKey(), "POST", "_/actions/a", `[1]`); got.status != 400 || got.text() != textMalformed(textNotAnObject) {
+		t.Errorf("%d %s", got.status, got.body)
 	}
+	id := must(t, p, "POST", "_/actions/a?blocking=true", `{}`).header.Get("x-openwhisk-activation-id")
 	if got := must(t, p, "GET", fmt.Sprintf("_/activations/%s/result", id), ""); got.at("result.0") != 1.0 || got.at("success") != true {
 		t.Errorf("%s", got.body)
 	}
@@ -102,12 +106,12 @@ func TestSequencesPassResultsOn(t *testing.T) {
 	must(t, p, "PUT", "_/actions/b", code("mirror", `"parameters":[{"key":"b","value":1},{"key":"a","value":0}],"annotations":[{"key":"final","value":true}]`))
 	must(t, p, "PUT", "_/actions/inner", `{"exec":{"kind":"sequence","components":["/_/b"]}}`)
 	made := must(t, p, "PUT", "_/actions/s", `{"exec":{"kind":"sequence","components":["/_/p/a","/guest/inner"]},"parameters":[{"key":"s","value":1}]}`)
-	if made.at("exec.components.0") != "/guest/p/a" || made.noted("exec") != "sequence" {
+	if made.at("exec.components.0") != "/guest/p/a" || made.noted("exec") != "sequence" || made.at("parameters.0.key") != "_actions" {
 		t.Errorf("%s", made.body)
 	}
 	id := must(t, p, "POST", "_/actions/s?blocking=true", `{"r":1}`).at("activationId").(string)
 	got := must(t, p, "GET", "_/activations/"+id, "")
-	for _, key := range []string{"r", "s", "pkg", "a", "b"} {
+	for _, key := range []string{"r", "pkg", "a", "b"} {
 		if got.at("response.result."+key) != 1.0 {
 			t.Errorf("%s got lost: %s", key, got.body)
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf16"
 
 	"github.com/disdel/disdel"
 )
@@ -22,13 +23,16 @@ func (p *Platform) execute(run *running) {
 const maxReschedules = 3
 
 func (p *Platform) attempt(run *running) *activation {
+	if _, ok := p.cfg.runsAs(&run.action.Exec); !ok {
+		return p.record(run, nil, ending{status: statusDeveloper, text: textImageMissing(run.action.Exec.Image)})
+	}
 	for try := 0; ; try++ {
 		c, err := p.pool.acquire(p.work, run.action)
 		if err != nil {
 			return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
 		}
 		if c == nil {
-			if c, err = p.startContainer(sizeOf(run.action)); err != nil {
+			if c, err = p.startContainer(p.cfg.sizeOf(run.action)); err != nil {
 				p.pool.discard(run.action)
 				return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
 			}
@@ -62,6 +66,7 @@ type ending struct {
 	died       bool // the container's process went away
 	reschedule bool
 	logs       []string
+	size       int // of the container's answer in characters, as the invoker counts; 0: it gave none
 }
 
 // keep tells whether the container may serve again: OpenWhisk destroys it after a developer or an internal error.
@@ -104,6 +109,7 @@ func (p *Platform) initEnding(c *container, got reply, err error, limit time.Dur
 		end.developerError(textInvalidInit(got.body))
 		end.reschedule = true
 	case got.status != http.StatusOK:
+		end.size = characters(got.body)
 		end.ownError(got.body, textInvalidInit(got.body))
 	default:
 		return false
@@ -114,6 +120,9 @@ func (p *Platform) initEnding(c *container, got reply, err error, limit time.Dur
 // runEnding reads the answer of /run as ActivationResult.processRunResponseContent does.
 func (p *Platform) runEnding(c *container, got reply, err error, limit time.Duration, end *ending) {
 	trimmed := bytes.TrimSpace(got.body)
+	if err == nil {
+		end.size = characters(got.body)
+	}
 	object := len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed)
 	switch {
 	case isTimeout(err):
@@ -138,6 +147,14 @@ func (p *Platform) runEnding(c *container, got reply, err error, limit time.Dura
 			end.status, end.result = statusApplication, e
 		}
 	}
+}
+
+// characters is the length of a text in UTF-16, which is what Java's strings have.
+func characters(body []byte) (n int) {
+	for _, c := range string(body) {
+		n += utf16.RuneLen(c)
+	}
+	return n
 }
 
 // errorIn is the error alone of an object that has one, whatever JSON it is; the other fields are dropped.

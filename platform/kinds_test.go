@@ -36,7 +36,8 @@ func runScripts(t *testing.T, family string, list []script) {
 	p, kind := startScripts(t, family)
 	for _, s := range list {
 		createScript(t, p, kind, s.name, s.main, s.code)
-		_, got := call(t, p, "POST", ns+"/actions/"+s.name+"?blocking=true", s.args)
+		made := ask(t, p, p.AuthKey(), "POST", ns+"/actions/"+s.name+"?blocking=true", s.args)
+		_, got := call(t, p, "GET", ns+"/activations/"+made.header.Get("x-openwhisk-activation-id"), "")
 		status, result := responseOf(got)
 		text, _ := json.Marshal(result)
 		if status != s.status || !strings.Contains(string(text), s.result) {

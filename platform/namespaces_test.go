@@ -38,7 +38,7 @@ func TestNamespacesAreIsolated(t *testing.T) {
 // A namespace's throttles are its own: bob's do not touch alice's.
 func TestThrottlesAreOfOneNamespace(t *testing.T) {
 	p := start(t, withNamespaces)
-	for path, want := range map[string]any{"invocationsPerMinute": 3.0, "concurrentInvocations": 2.0, "firesPerMinute": 1.0, "maxParameterSize": "1 MB"} {
+	for path, want := range map[string]any{"invocationsPerMinute": 3.0, "concurrentInvocations": 2.0, "firesPerMinute": 1.0, "maxParameterSize": "1048576 B"} {
 		if got := ask(t, p, bobKey, "GET", "_/limits", ""); got.at(path) != want {
 			t.Errorf("%s is %v, want %v", path, got.at(path), want)
 		}
@@ -109,7 +109,7 @@ func TestPublicPackagesAreSharedAndPrivateOnesAreNot(t *testing.T) {
 		{"DELETE", "alice/packages/open", "", 403},
 		{"PUT", "_/packages/secret", `{"binding":{"namespace":"alice","name":"closed"}}`, 403},
 		{"PUT", "_/packages/mine", `{"binding":{"namespace":"alice","name":"open"},"parameters":[{"key":"from","value":"binding"}]}`, 200},
-		{"POST", "alice/packages/refresh", "", 405},
+		{"POST", "alice/packages/refresh", "", 404},
 		{"POST", "_/packages/refresh", "", 200},
 	} {
 		if got := ask(t, p, bobKey, c.method, c.path, c.body); got.status != c.status {

@@ -11,6 +11,15 @@ type binding struct {
 	Name      string `json:"name,omitempty"`
 }
 
+// UnmarshalJSON takes an object.
+func (b *binding) UnmarshalJSON(data []byte) error {
+	type plain binding
+	if json.Unmarshal(data, (*plain)(b)) != nil {
+		return wrong("Object expected in field 'namespace'")
+	}
+	return nil
+}
+
 func (b binding) key() string { return b.Namespace + "/" + b.Name }
 
 type pkg struct {
@@ -23,8 +32,8 @@ func (v *pkg) bound() bool { return v.Binding.Name != "" }
 
 type packagePut struct {
 	headerPut
-	Binding    binding     `json:"binding"`
-	Parameters *[]keyValue `json:"parameters"`
+	Binding    binding    `json:"binding"`
+	Parameters *keyValues `json:"parameters"`
 }
 
 // readable finds a package that the caller may use: his own or a public one. Whether another's private package exists is
@@ -37,9 +46,9 @@ func readable(t tx, u *user, key string) (*pkg, error) {
 	foreign := !hasPrefix([]byte(key), u.Name+"/")
 	switch {
 	case foreign && (v == nil || !v.Publish):
-		return nil, problem{403, textForbidden}
+		return nil, problem{403, textForbidden(key)}
 	case v == nil:
-		return nil, problem{404, textNoEntity}
+		return nil, missing(t, packages, key)
 	}
 	return v, nil
 }
@@ -75,10 +84,14 @@ func (p *Platform) listPackages(q *request) (int, any, error) {
 		return 0, nil, err
 	}
 	return listOf(q.Request, "packages", list, func(v *pkg) any {
+		var bound any = false
+		if v.bound() {
+			bound = v.Binding
+		}
 		return struct {
 			header
-			Binding binding `json:"binding"`
-		}{v.header, v.Binding}
+			Binding any `json:"binding"`
+		}{v.header, bound}
 	})
 }
 
@@ -97,7 +110,11 @@ func (p *Platform) getPackage(q *request) (int, any, error) {
 	}
 	out.Actions, out.Feeds = []member{}, []member{}
 	err := p.store.view(func(t tx) error {
-		named, owner, params, err := provider(t, q.user, q.ns+"/"+q.PathValue("name"))
+		key := q.ns + "/" + q.PathValue("name")
+		named, owner, params, err := provider(t, q.user, key)
+		if err == error(problem{404, textNoEntity}) {
+			return problem{404, textNoPackage(key)} // the one answer that says which
+		}
 		if err != nil {
 			return err
 		}
@@ -119,12 +136,7 @@ func (p *Platform) getPackage(q *request) (int, any, error) {
 }
 
 func isFeed(annotations []keyValue) bool {
-	for _, a := range annotations {
-		if a.Key == "feed" {
-			return truthy(a.Value)
-		}
-	}
-	return false
+	return annotated(annotations, "feed")
 }
 
 // truthy is what annotations count as set.
@@ -154,8 +166,8 @@ func (p *Platform) putPackage(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		if old != nil && !flag(q.Request, "overwrite") {
-			return problem{409, textExists}
+		if err := mayPut(t, packages, q, old != nil); err != nil {
+			return err
 		}
 		if out, err = p.newPackage(t, q, old, &body); err != nil {
 			return err
@@ -219,7 +231,7 @@ func (p *Platform) deletePackage(q *request) (int, any, error) {
 			return err
 		}
 		if v == nil {
-			return problem{404, textNoEntity}
+			return missing(t, packages, key)
 		}
 		members, err := actionsUnder(t, key)
 		if err != nil {
@@ -241,7 +253,7 @@ func (p *Platform) deletePackage(q *request) (int, any, error) {
 // refreshPackages is `wsk package refresh`: bindings follow their packages here at once, so nothing ever changes.
 func (p *Platform) refreshPackages(q *request) (int, any, error) {
 	if q.PathValue("name") != "refresh" || !q.own() {
-		return 0, nil, problem{405, textMethods(map[string]handler{"GET": nil, "PUT": nil, "DELETE": nil})}
+		return 0, nil, problem{404, textNoRoute}
 	}
 	return 200, map[string][]string{"added": {}, "updated": {}, "deleted": {}}, nil
 }

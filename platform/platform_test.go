@@ -169,6 +169,9 @@ func call(t *testing.T, p *Platform, method, path, body string) (int, map[string
 	req, _ := http.NewRequest(method, p.URL()+path, strings.NewReader(body))
 	user, key, _ := strings.Cut(p.AuthKey(), ":")
 	req.SetBasicAuth(user, key)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)
 	if err != nil {
@@ -481,7 +484,7 @@ func TestOnlyTheKeyOpensTheNamespace(t *testing.T) {
 		text string
 	}{
 		"no key": {"", ns + "/actions", 401, textNoAuth}, "wrong key": {"a:b", ns + "/actions", 401, textBadAuth},
-		"another namespace": {p.AuthKey(), "/api/v1/namespaces/other/actions", 403, textForbidden}, "no route": {p.AuthKey(), "/api/v1/nothing", 404, textNoRoute},
+		"another namespace": {p.AuthKey(), "/api/v1/namespaces/other/actions", 403, textForbidden("other")}, "no route": {p.AuthKey(), "/api/v1/nothing", 404, textNoRoute},
 	} {
 		req, _ := http.NewRequest("GET", p.URL()+c.path, nil)
 		if user, key, ok := strings.Cut(c.auth, ":"); ok {

@@ -14,6 +14,7 @@ import (
 // the memory of idle containers, oldest first; else it waits in a queue of which only the head is looked at
 // (ContainerPool.scala). An action larger than the pool therefore waits for ever, and all behind it: so it is there, too.
 type pool struct {
+	sizeOf      func(*action) size // what an action needs of a container
 	total       disdel.Bytes
 	idle, grace time.Duration
 	stock       []Prewarm
@@ -38,7 +39,12 @@ type size struct {
 	memory disdel.Bytes
 }
 
-func sizeOf(a *action) size { return size{a.Exec.Kind, disdel.Bytes(a.Limits.Memory) * disdel.MB} }
+func (c *Config) sizeOf(a *action) size {
+	kind, _ := c.runsAs(&a.Exec)
+	return size{kind, memoryOf(a)}
+}
+
+func memoryOf(a *action) disdel.Bytes { return disdel.Bytes(a.Limits.Memory) * disdel.MB }
 
 type waiter struct {
 	action *action
@@ -47,7 +53,7 @@ type waiter struct {
 
 func newPool(cfg *Config, begin func(size) (*container, error)) *pool {
 	p := &pool{
-		total: cfg.PoolMemory, idle: cfg.Idle, grace: cfg.PauseGrace, stock: cfg.Prewarm, begin: begin,
+		total: cfg.PoolMemory, idle: cfg.Idle, grace: cfg.PauseGrace, stock: cfg.Prewarm, begin: begin, sizeOf: cfg.sizeOf,
 		coming: map[size]int{}, stop: newOnce(),
 	}
 	p.done.Add(1)
@@ -82,7 +88,7 @@ func (p *pool) withdraw(w *waiter) {
 		if c := <-w.got; c != nil {
 			p.remove(c)
 		} else {
-			p.used -= sizeOf(w.action).memory
+			p.used -= memoryOf(w.action)
 		}
 	}
 	p.dispatch()
@@ -122,11 +128,11 @@ func (p *pool) place(a *action) (*container, bool) {
 		c.resume()
 		return c, true
 	}
-	if c := takeLast(&p.prewarmed, func(c *container) bool { return c.size == sizeOf(a) }); c != nil {
+	if c := takeLast(&p.prewarmed, func(c *container) bool { return c.size == p.sizeOf(a) }); c != nil {
 		c.action = a
 		return c, true
 	}
-	need := sizeOf(a).memory
+	need := memoryOf(a)
 	if !p.evict(need) {
 		return nil, false
 	}
@@ -184,7 +190,7 @@ func (p *pool) release(c *container) {
 func (p *pool) discard(a *action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.used -= sizeOf(a).memory
+	p.used -= memoryOf(a)
 	p.busy--
 	p.dispatch()
 }

@@ -2,6 +2,7 @@ package platform
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,6 +18,14 @@ type problem struct {
 	status int
 	text   string
 }
+
+// plain is a body that is text, not JSON.
+type plain string
+
+// wrong is what OpenWhisk says of a part of a body that is not as it should be, in its words.
+type wrong string
+
+func (w wrong) Error() string { return string(w) }
 
 func (p problem) Error() string { return p.text }
 
@@ -54,6 +63,7 @@ func (p *Platform) routes() []route {
 	list := func(f handler) map[string]handler { return map[string]handler{"GET": f} }
 	out := []route{
 		{path: "/{$}", methods: list(p.info), open: true},
+		{path: "/ping", methods: list(func(*request) (int, any, error) { return 200, plain("pong"), nil }), open: true},
 		{path: "/api/v1", methods: list(p.apiInfo), open: true},
 		{path: "/api/v1/{$}", methods: list(p.apiInfo), open: true},
 		{path: ns + "/limits", methods: list(p.userLimits)},
@@ -83,16 +93,74 @@ func (p *Platform) Handler() http.Handler {
 	for _, rt := range p.routes() {
 		mux.HandleFunc(rt.path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, p.dispatch(&rt, w)) })
 	}
-	nowhere := func(*http.Request) (int, any, error) { return 0, nil, problem{404, textNoRoute} }
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, nowhere) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		p.serve(w, r, func(*http.Request) (int, any, error) { return nowhere(w, r) })
+	})
 	return p.gate(mux)
+}
+
+// nowhere answers paths that there are not. Outside of the API the real one knows preflights everywhere, and nothing else.
+func nowhere(w http.ResponseWriter, r *http.Request) (int, any, error) {
+	if r.URL.Path == "/api/v1" || strings.HasPrefix(r.URL.Path, "/api/v1/") {
+		return 0, nil, problem{404, textNoRoute}
+	}
+	if r.Method == http.MethodOptions {
+		return 200, plain("OK"), nil
+	}
+	return 0, nil, notAllowed(w, "OPTIONS")
+}
+
+func notAllowed(w http.ResponseWriter, allowed string) error {
+	w.Header().Set("Allow", allowed)
+	return problem{405, textMethods(allowed)}
+}
+
+// acceptsJSON tells whether a client takes the only representation that there is.
+func acceptsJSON(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	if accept == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(accept, ",") {
+		kind, _, _ := strings.Cut(part, ";")
+		switch strings.TrimSpace(strings.ToLower(kind)) {
+		case "*/*", "application/*", "application/json":
+			return true
+		}
+	}
+	return false
+}
+
+// checkContent refuses a body that is not said to be JSON.
+func checkContent(r *http.Request) error {
+	if r.ContentLength == 0 || r.Method != http.MethodPut && r.Method != http.MethodPost {
+		return nil
+	}
+	given := cmp.Or(r.Header.Get("Content-Type"), "application/octet-stream")
+	kind, _, _ := strings.Cut(given, ";")
+	if strings.TrimSpace(strings.ToLower(kind)) != "application/json" {
+		return problem{415, textContentType(given)}
+	}
+	return nil
+}
+
+// checkNames refuses names that no entity can have.
+func checkNames(r *http.Request) error {
+	for _, part := range []string{"pkg", "name"} {
+		if name := r.PathValue(part); name != "" {
+			if err := checkName(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // dispatch finds the caller and the method; a preflight request carries no key.
 func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		if r.Method == http.MethodOptions {
-			return 200, nil, nil
+			return 200, plain("OK"), nil
 		}
 		q := &request{Request: r}
 		if !rt.open {
@@ -102,11 +170,18 @@ func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request
 			q.Request = known(w, r)
 		}
 		f := rt.methods[r.Method]
-		if f == nil {
-			return 0, nil, problem{405, textMethods(rt.methods)}
+		switch {
+		case f == nil && rt.open:
+			return 0, nil, notAllowed(w, "GET, OPTIONS")
+		case f == nil:
+			return 0, nil, problem{404, textNoRoute}
+		case rt.open && !acceptsJSON(r):
+			return 0, nil, problem{406, textNotAcceptable}
 		}
-		if err := checkFlags(r); err != nil {
-			return 0, nil, err
+		for _, check := range []func(*http.Request) error{checkNames, checkFlags, checkContent} {
+			if err := check(r); err != nil {
+				return 0, nil, err
+			}
 		}
 		return f(q)
 	}
@@ -127,9 +202,15 @@ func (p *Platform) authorize(q *request, shared bool) error {
 	}
 	readable := shared && (q.Method == http.MethodGet || q.Method == http.MethodPost)
 	if !q.own() && !readable {
-		return problem{403, textForbidden}
+		return problem{403, textForbidden(q.resource())}
 	}
 	return nil
+}
+
+// resource is what a request is about, as refusals name it.
+func (q *request) resource() string {
+	parts := []string{q.ns, q.PathValue("pkg"), q.PathValue("name")}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")
 }
 
 // serve answers one request: X-Request-ID, JSON, and errors as {error, code}.
@@ -158,7 +239,7 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	}
 	if status == http.StatusUnauthorized {
 		patience{w, r}.refuse()
-		h.Set("WWW-Authenticate", `Basic realm="OpenWhisk secure realm"`)
+		h.Set("WWW-Authenticate", `Basic realm="OpenWhisk secure realm",charset=UTF-8`)
 	}
 	writeJSON(w, status, body)
 	p.cfg.Logger.WithField("status", status).WithField("request", r.Method+" "+r.URL.Path).Trace("served")
@@ -168,6 +249,12 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	if body == nil {
 		w.WriteHeader(status)
+		return
+	}
+	if text, ok := body.(plain); ok {
+		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
+		w.WriteHeader(status)
+		io.WriteString(w, string(text)) //nolint:errcheck // the client went away
 		return
 	}
 	data, err := json.Marshal(body)
@@ -194,16 +281,27 @@ func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	return bytes.TrimSpace(data), nil
 }
 
-// readJSON reads a bounded body; an empty one leaves v as it is.
+// readJSON reads a bounded body.
 func readJSON(r *http.Request, limit disdel.Bytes, v any) error {
 	data, err := readBody(r, limit)
-	if err != nil || len(data) == 0 {
+	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, v); err != nil {
+	return parseJSON(data, v)
+}
+
+// parseJSON reads a document. What is wrong with it is said as spray-json says it, which OpenWhisk reads with.
+func parseJSON(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &syntax):
+		return problem{400, textMalformed(textSyntax(data, syntax))}
+	default:
 		return problem{400, textMalformed(err.Error())}
 	}
-	return nil
 }
 
 func flag(r *http.Request, name string) bool {

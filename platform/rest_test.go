@@ -68,6 +68,9 @@ func ask(t *testing.T, p *Platform, key, method, path, body string) *replied {
 	if name, secret, ok := strings.Cut(key, ":"); ok {
 		req.SetBasicAuth(name, secret)
 	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -132,11 +135,11 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 	}{
 		{"GET", "/api/v1/nothing", "", 404, "The requested resource could not be found."},
 		{"GET", "_/nothing", "", 404, "The requested resource could not be found."},
-		{"GET", "alice/actions", "", 403, "The supplied authentication is not authorized to access this resource."},
-		{"PUT", "alice/actions/a", code("echo", ""), 403, "The supplied authentication is not authorized to access this resource."},
-		{"POST", "_/actions", "", 405, "HTTP method not allowed, supported methods: GET"},
-		{"PATCH", "_/actions/a", "", 405, "HTTP method not allowed, supported methods: DELETE, GET, POST, PUT"},
-		{"POST", "_/packages/full", "", 405, "HTTP method not allowed, supported methods: DELETE, GET, PUT"},
+		{"GET", "alice/actions", "", 403, "The supplied authentication is not authorized to access 'alice'."},
+		{"PUT", "alice/actions/a", code("echo", ""), 403, "The supplied authentication is not authorized to access 'alice/a'."},
+		{"POST", "_/actions", "", 404, textNoRoute},
+		{"PATCH", "_/actions/a", "", 404, textNoRoute},
+		{"POST", "_/packages/full", "", 404, textNoRoute},
 		{"GET", "_/actions?limit=201", "", 400, "The query parameter 'limit' was malformed:\nThe value '201' is not in the range of 0 to 200 for actions."},
 		{"GET", "_/rules?limit=x", "", 400, "The query parameter 'limit' was malformed:\nThe value 'x' is not an integer for rules."},
 		{"GET", "_/triggers?skip=-1", "", 400, "The query parameter 'skip' was malformed:\nThe value '-1' is not greater than or equal to 0 for triggers."},
@@ -156,7 +159,7 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		{"PUT", "_/packages/full", `{}`, 409, "resource already exists"},
 		{"PUT", "_/triggers/t", `{}`, 409, "resource already exists"},
 		{"PUT", "_/rules/r", `{"trigger":"/_/t","action":"/_/a"}`, 409, "resource already exists"},
-		{"PUT", "_/actions/b", `{`, 400, "The request content was malformed:\nunexpected end of JSON input"},
+		{"PUT", "_/actions/b", `{`, 400, "The request content was malformed:\nUnexpected end-of-input at input index 1 (line 1, position 2), expected '\"':\n{\n ^\n"},
 		{"PUT", "_/actions/b", `{}`, 400, "exec undefined"},
 		{"PUT", "_/actions/b", `{"exec":{"kind":"disdel:1"}}`, 400, "The request content was malformed:\n'code' must be a string or attachment object defined in 'exec' for 'disdel:1' actions"},
 		{"PUT", "_/actions/b", `{"exec":{"kind":"cobol:default","code":"x"}}`, 400, "The request content was malformed:\nThe specified runtime 'cobol:default' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'."},
@@ -165,7 +168,7 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		{"PUT", "_/actions/b", code("echo", `"parameters":[{"key":"x","value":"`+large+`"}]`), 413, "parameters larger than allowed: 1048579 > 1048576 bytes."},
 		{"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":[]}}`, 400, "No component specified for the sequence."},
 		{"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["/_/none"]}}`, 400, "Sequence component does not exist."},
-		{"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["a"]}}`, 400, "The request content was malformed:\nThe fully qualified name of the entity must contain at least the namespace and the name of the entity."},
+		{"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["a"]}}`, 400, "The request content was malformed:\nrequirement failed: The fully qualified name of the entity must contain at least the namespace and the name of the entity."},
 		{"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["/_/s","/_/s"]}}`, 400, "Too many actions in the sequence."},
 		{"PUT", "_/actions/s?overwrite=true", `{"exec":{"kind":"sequence","components":["/_/s"]}}`, 400, "Sequence may not refer to itself."},
 		{"PUT", "_/packages/default", `{}`, 400, "Package name 'default' is reserved."},
@@ -178,9 +181,9 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		{"PUT", "_/rules/r2", `{"trigger":"/_/t"}`, 400, "rule requires a valid trigger and a valid action"},
 		{"PUT", "_/rules/r2", `{"trigger":"/_/none","action":"/_/a"}`, 400, "trigger /guest/none does not exist"},
 		{"PUT", "_/rules/r2", `{"trigger":"/_/t","action":"/_/none"}`, 400, "action /guest/none does not exist"},
-		{"POST", "_/rules/r", `{"status":"maybe"}`, 400, "The request content was malformed:\nrequirement failed: 'maybe' is not a recognized rule status"},
+		{"POST", "_/rules/r", `{"status":"maybe"}`, 400, "The request content was malformed:\nrequirement failed: maybe is not a recognized rule state"},
 		{"POST", "_/actions/a", `{"x":2}`, 400, "Request defines parameters that are not allowed (e.g., reserved properties)."},
-		{"POST", "_/actions/a", `"text"`, 400, "The request content was malformed:\nObject expected"},
+		{"POST", "_/actions/a", `"text"`, 400, "The request content was malformed:\nJSON object expected"},
 		{"POST", "_/actions/a?blocking=true&timeout=60001", `{}`, 400, "The query parameter 'timeout' was malformed:\nTimeout must be number of milliseconds up to 60000."},
 		{"POST", "_/actions/a", `{"z":"` + large + `"}`, 413, "Request larger than allowed: 1048584 > 1048576 bytes."},
 	} {

@@ -61,8 +61,8 @@ func (p *Platform) putRule(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		if old != nil && !flag(q.Request, "overwrite") {
-			return problem{409, textExists}
+		if err := mayPut(t, rules, q, old != nil); err != nil {
+			return err
 		}
 		v, err := body.rule(q, old)
 		if err != nil {
@@ -103,7 +103,7 @@ func (b *rulePut) rule(q *request, old *rule) (*rule, error) {
 // checkEnds refuses a rule whose trigger or action is not there.
 func (p *Platform) checkEnds(t tx, u *user, v *rule) error {
 	if v.Trigger.Path != u.Name {
-		return problem{403, textForbidden}
+		return problem{403, textForbidden(v.Trigger.key())}
 	}
 	tr, err := get[trigger](t, triggers, v.Trigger.key())
 	if err != nil {
@@ -199,5 +199,5 @@ func (p *Platform) setRule(q *request) (int, any, error) {
 		}
 		return setLink(t, v, body.Status)
 	})
-	return 200, struct{}{}, err
+	return 200, plain("OK"), err
 }

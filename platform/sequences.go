@@ -22,6 +22,7 @@ func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 		names = append(names, "/"+path.key())
 	}
 	a.Exec.Components = names
+	a.Parameters = []keyValue{kv("_actions", names)} // where the sequence action of old finds them
 	n, err := p.atoms(t, u, a, a.path(), 0)
 	if err != nil {
 		return err
@@ -156,13 +157,18 @@ func (c *account) record(run *running, started time.Time) *activation {
 	}
 	size := a.Limits
 	size.Memory = max(size.Memory, c.memory)
-	rec.Annotations = append(run.annotations(), kv("topmost", run.cause == ""), kv("limits", size))
+	rec.Annotations = append(run.annotations(), kv("topmost", run.cause == ""), kv("limits", size),
+		kv("waitTime", max(0, started.Sub(run.received).Milliseconds())))
 	return rec
 }
 
 // annotations are those that every action's record has.
 func (run *running) annotations() []keyValue {
-	out := []keyValue{kv("path", run.action.path()), kv("kind", run.action.Exec.Kind)}
+	kind := run.action.Exec.Kind
+	if run.conducted() {
+		kind = sequenceKind
+	}
+	out := []keyValue{kv("path", run.action.path()), kv("kind", kind)}
 	if run.binding != "" {
 		out = append(out, kv("binding", run.binding))
 	}

@@ -99,6 +99,7 @@ func TestTheTimeOfABody(t *testing.T) {
 		if c.known {
 			r.SetBasicAuth(user, key)
 		}
+		r.Header.Set("Content-Type", "application/json")
 		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 		p.Handler().ServeHTTP(w, r)
 		if fmt.Sprint(w.set) != fmt.Sprint(c.want) {

@@ -2,7 +2,6 @@ package platform
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,8 +44,9 @@ const (
 
 	textRuleIncomplete = "rule requires a valid trigger and a valid action" // Rules.scala
 	textRuleNoTrigger  = "Only rules with existing triggers can be activated"
-	textRuleStatus     = "requirement failed: '%s' is not a recognized rule status"
-	textForbidden      = "The supplied authentication is not authorized to access this resource."
+	textRuleStatus     = "requirement failed: %s is not a recognized rule state"
+	textOtherKind      = "Resource by this name exists but is not in this collection."
+	textNotAnObject    = "JSON object expected" // spray-json
 )
 
 func textTimeout(limit time.Duration, init bool) string {
@@ -55,6 +55,10 @@ func textTimeout(limit time.Duration, init bool) string {
 		return text + " during initialization."
 	}
 	return text + "."
+}
+
+func textImageMissing(image string) string {
+	return fmt.Sprintf("Failed to pull container image '%s'.", image)
 }
 
 // textLost is ours: no other OpenWhisk ever answers for an activation that it lost.
@@ -141,8 +145,8 @@ func textWait(limit time.Duration) string {
 }
 
 // textMethods names what a path allows, as the library does that serves OpenWhisk's requests.
-func textMethods(methods map[string]handler) string {
-	return "HTTP method not allowed, supported methods: " + strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
+func textMethods(allowed string) string {
+	return "HTTP method not allowed, supported methods: " + allowed
 }
 
 // textNameLong has OpenWhisk's own spelling.
@@ -164,12 +168,22 @@ func textInactive(rule, action string) string {
 }
 
 // textSize is a size as OpenWhisk's ByteSize reads.
-func textSize(n disdel.Bytes) string {
-	if n%disdel.MB == 0 {
-		return fmt.Sprintf("%d MB", n/disdel.MB)
-	}
-	return fmt.Sprintf("%d B", n)
+func textSize(n disdel.Bytes) string { return fmt.Sprintf("%d B", n) }
+
+// textForbidden names what another namespace keeps to itself: a namespace, or an entity in it.
+func textForbidden(resource string) string {
+	return fmt.Sprintf("The supplied authentication is not authorized to access '%s'.", resource)
 }
+
+func textNoPackage(path string) string {
+	return fmt.Sprintf("The requested resource '%s' does not exist.", path)
+}
+
+func textContentType(given string) string {
+	return fmt.Sprintf("The request's Content-Type [%s] is not supported. Expected:\napplication/json", given)
+}
+
+const textNotAcceptable = "Resource representation is only available with these types:\napplication/json"
 
 func textPerMinute(count, allowed int) string {
 	return fmt.Sprintf("Too many requests in the last minute (count: %d, allowed: %d).", count, allowed)

@@ -52,7 +52,7 @@ func listed[T any](s *store, b bucket, ns string) (list []*T, err error) {
 func existing[T any](t tx, b bucket, key string) (*T, error) {
 	v, err := get[T](t, b, key)
 	if v == nil && err == nil {
-		err = problem{404, textNoEntity}
+		err = missing(t, b, key)
 	}
 	return v, err
 }
@@ -72,7 +72,7 @@ func (p *Platform) putTrigger(q *request) (int, any, error) {
 	}
 	var body struct {
 		headerPut
-		Parameters *[]keyValue `json:"parameters"`
+		Parameters *keyValues `json:"parameters"`
 	}
 	if err := readJSON(q.Request, p.cfg.Limits.bodyLimit(), &body); err != nil {
 		return 0, nil, err
@@ -84,10 +84,10 @@ func (p *Platform) putTrigger(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
+		if err := mayPut(t, triggers, q, old != nil); err != nil {
+			return err
+		}
 		if old != nil {
-			if !flag(q.Request, "overwrite") {
-				return problem{409, textExists}
-			}
 			*out = *old
 			before = &old.header
 		}
@@ -139,9 +139,6 @@ func (p *Platform) fire(q *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if payload[0] != '{' {
-		return 0, nil, problem{400, textMalformed("Object expected")}
-	}
 	var v *trigger
 	err = p.store.view(func(t tx) (err error) {
 		v, err = existing[trigger](t, triggers, q.ns+"/"+q.PathValue("name"))
@@ -176,7 +173,7 @@ func (p *Platform) fired(u *user, v *trigger, payload json.RawMessage) (string, 
 	}
 	rec := &activation{
 		Namespace: u.Name, Name: v.Name, Version: v.Version, Subject: u.Name, ActivationID: newID(), Start: time.Now().UnixMilli(),
-		Response: response{Result: payload, Status: statusSuccess, Success: true, Size: len(payload)}, Logs: []string{}, Annotations: []keyValue{},
+		Response: response{Result: payload, Status: statusSuccess, Success: true}, Logs: []string{}, Annotations: []keyValue{},
 	}
 	for _, rule := range slices.Sorted(maps.Keys(v.Rules)) {
 		line, _ := json.Marshal(p.outcome(u, rule, v.Rules[rule], args)) // plain data

@@ -19,6 +19,6 @@ plain=$(grep -E "$heavy" <<<"$packages")
 go test -race -timeout 10m $raced
 go test -race -short -timeout 10m ./runtime/engine/native
 export CGO_ENABLED=0 # as the released program is built
-go test -timeout 5m -run 'Memory|Watch' ./platform # the race detector multiplies memory, so these are left out above
+go test -timeout 5m -run 'Memory|Watch|Transcripts' ./platform # the race detector multiplies memory, so these are left out above
 # shellcheck disable=SC2086
 go test -timeout 15m $plain

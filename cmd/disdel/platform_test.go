@@ -105,6 +105,7 @@ func (d *tool) ask(method, url, body string) int {
 	}
 	user, key, _ := strings.Cut(localplatform.ReadProperties(localplatform.PropertiesFile(d.home))["AUTH"], ":")
 	req.SetBasicAuth(user, key)
+	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		d.t.Fatal(err)

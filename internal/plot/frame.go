@@ -139,24 +139,8 @@ func (f frame) axes(c Chart) {
 	f.whole.FillText(upright, vg.Point{X: f.whole.Min.X + 8*pixel, Y: a.Center().Y}, c.Y.Name)
 }
 
-// ticks is the multiples of 1, 2 or 5 times a power of ten within the scale: five to ten of them, where whole numbers allow.
-func (s scale) ticks(whole bool) []float64 {
-	step := math.Pow(10, math.Floor(math.Log10((s.max-s.min)/10)))
-	for _, factor := range []float64{2, 2.5, 2} { // 1, 2, 5, 10
-		if (s.max-s.min)/step <= 10 {
-			break
-		}
-		step *= factor
-	}
-	if whole {
-		step = math.Max(1, math.Ceil(step))
-	}
-	var out []float64
-	for k := math.Ceil(s.min / step); k*step <= s.max; k++ {
-		out = append(out, math.Round(k*step*1e9)/1e9)
-	}
-	return out
-}
+// ticks are at most ten round numbers within the scale.
+func (s scale) ticks(whole bool) []float64 { return ticks(s.min, s.max, 10, whole) }
 
 // legend lists what the chart shows, from the top of the strip at the right.
 type legend struct {

@@ -2,15 +2,10 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/disdel/disdel"
-)
-
-const (
-	ganttRow  = 18.0  // height of a row
-	ganttLeft = 126.0 // room for "aggregate 1.10" in the letters of a phone
+	"github.com/disdel/disdel/internal/plot"
 )
 
 // stretch is a part of an activation's bar.
@@ -56,23 +51,18 @@ func (r *Report) gantt() *figure {
 	for i, a := range rows {
 		row[a.Name] = i
 	}
+	g := &plot.Gantt{Title: "Activations over time", XName: c.name, Right: end}
+	g.Alt = fmt.Sprintf("%d activations of %d actions; the table of activations has the same figures",
+		len(r.record.Activations), len(r.Actions))
+	for _, a := range rows {
+		g.Rows = append(g.Rows, a.Name)
+	}
+	seen := map[string]bool{}
 	bars := r.bars(row)
-	g := &ganttDrawing{clock: c, right: end, seen: map[string]bool{}}
-	bottom := plotTop + ganttRow*float64(len(rows))
-	title := "Activations over time"
-	g.begin(bottom+plotBottom, title, fmt.Sprintf("%d activations of %d actions; the table of activations has the same figures", len(r.record.Activations), len(r.Actions)))
-	g.open("g", "class", "axis")
-	for i, a := range rows {
-		y := plotTop + ganttRow*float64(i)
-		g.shape("line", "", "class", "grid", "x1", ganttLeft, "x2", plotWidth-plotRight, "y1", y+ganttRow, "y2", y+ganttRow)
-		g.label(ganttLeft-5, y+13, "end", a.Name)
-	}
-	g.xAxis(0, end, g.px, bottom, false, c.name)
-	g.close("g")
 	for _, a := range bars {
-		g.bar(a, r.stretches(a), row[slotName(&a.Invocation)])
+		g.Bars = append(g.Bars, r.bar(a, c, row[slotName(&a.Invocation)], seen))
 	}
-	f := &figure{Title: title, SVG: g.drawing.end(), Legend: g.legend()}
+	f := &figure{Title: g.Title, SVG: trusted(g.SVG()), Legend: ganttLegend(seen)}
 	if n := len(r.Actions) - len(rows); n > 0 {
 		f.Note = fmt.Sprintf("The first %d actions are shown, %d are not. ", mostRows, n)
 	}
@@ -94,44 +84,32 @@ func (r *Report) bars(row map[string]int) []*disdel.Activation {
 	return thin(out, mostBars)
 }
 
-type ganttDrawing struct {
-	drawing
-	clock clock
-	right float64
-	seen  map[string]bool
-}
-
-func (g *ganttDrawing) px(x float64) float64 {
-	return ganttLeft + (plotWidth-ganttLeft-plotRight)*x/math.Max(g.right, 1e-9)
-}
-
-// bar draws one activation; a failed one has a frame and a cross at its end, so that no colour has to tell.
-func (g *ganttDrawing) bar(a *disdel.Activation, parts []stretch, row int) {
-	y := plotTop + ganttRow*float64(row) + 3
+// bar is one activation, in its parts.
+func (r *Report) bar(a *disdel.Activation, c clock, row int, seen map[string]bool) plot.Bar {
 	note := fmt.Sprintf("%s, attempt %d: %s", place(&a.Invocation), max(1, a.Attempt), words(a.Outcome.String()))
-	for _, s := range parts {
-		g.seen[s.class] = true
-		x0, x1 := g.px(g.clock.at(s.from)), g.px(g.clock.at(s.to))
-		g.shape("rect", fmt.Sprintf("%s, %s %s", note, s.name, span(disdel.Millis(s.to.Sub(s.from)))),
-			"class", s.class, "x", x0, "y", y, "width", math.Max(0.6, x1-x0), "height", ganttRow-6)
+	b := plot.Bar{Row: row, Note: note, Failed: failed(a)}
+	seen["bad"] = seen["bad"] || b.Failed
+	for _, s := range r.stretches(a) {
+		seen[s.class] = true
+		b.Parts = append(b.Parts, plot.Part{
+			Class: s.class, Note: fmt.Sprintf("%s, %s %s", note, s.name, span(disdel.Millis(s.to.Sub(s.from)))),
+			From: c.at(s.from), To: c.at(s.to),
+		})
 	}
-	if !failed(a) {
-		return
-	}
-	g.seen["bad"] = true
-	x := g.px(g.clock.at(parts[len(parts)-1].to))
-	first := g.px(g.clock.at(parts[0].from))
-	g.shape("rect", note, "class", "bad", "x", first, "y", y, "width", math.Max(2, x-first), "height", ganttRow-6)
-	g.shape("path", note, "class", "cross", "d", fmt.Sprintf("M%s %sl6 6m0 -6l-6 6", number(math.Min(x-3, plotWidth-plotRight-6)), number(y+3)))
+	return b
 }
 
-func (g *ganttDrawing) legend() []legend {
-	var out []legend
-	for _, l := range []legend{
-		{"queue", "queue", "box"}, {"cold start", "cold", "box"}, {"load: until the first batch", "load", "box"}, {"run", "run", "box"}, {"failed", "bad", "box"},
+func ganttLegend(seen map[string]bool) []plot.Key {
+	var out []plot.Key
+	for _, k := range []plot.Key{
+		{Name: "queue", Class: "queue", Shape: "box"},
+		{Name: "cold start", Class: "cold", Shape: "box"},
+		{Name: "load: until the first batch", Class: "load", Shape: "box"},
+		{Name: "run", Class: "run", Shape: "box"},
+		{Name: "failed", Class: "bad", Shape: "box"},
 	} {
-		if g.seen[l.Class] {
-			out = append(out, l)
+		if seen[k.Class] {
+			out = append(out, k)
 		}
 	}
 	return out

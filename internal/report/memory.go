@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/plot"
 )
 
 func mb(b disdel.Bytes) float64 { return float64(b) / float64(disdel.MB) }
@@ -15,49 +16,51 @@ func mb(b disdel.Bytes) float64 { return float64(b) / float64(disdel.MB) }
 // memoryPlot is the memory of the train actions over time, under their limits and on their estimate.
 func (r *Report) memoryPlot() *figure {
 	c, end := r.clock()
-	p := &plot{title: "Memory of the train actions", xName: c.name, yName: "MB", x1: end}
+	p := &plot.Lines{Title: "Memory of the train actions", XName: c.name, YName: "MB", To: end}
 	lines, left := r.memoryLines(c)
 	if len(lines) == 0 || end == 0 {
 		return nil
 	}
-	p.series = lines
+	p.Series = lines
 	limits, top := r.limitLines(c)
-	p.series = append(p.series, limits...)
+	p.Series = append(p.Series, limits...)
 	train, _ := r.record.Plan.Action(disdel.TaskTrain)
-	top = max(top, p.estimate(train.Estimate))
+	top = max(top, addEstimate(p, train.Estimate))
 	var peak disdel.Bytes
 	for i := range r.Actions {
 		if r.Actions[i].Task == disdel.TaskTrain {
 			peak = max(peak, r.Actions[i].Peak)
 		}
 	}
-	p.y1 = 1.08 * max(top, mb(peak))
-	p.alt = fmt.Sprintf("The highest peak is %v", peak)
+	p.Top = 1.08 * max(top, mb(peak))
+	p.Alt = fmt.Sprintf("The highest peak is %v", peak)
 	note := "Lines are heartbeats, dots the measured peak at the end of an activation."
 	if left > 0 {
 		note += fmt.Sprintf(" The %d workers with the highest peaks are shown, %d are not.", mostLines, left)
 	}
-	return p.figure(note)
+	return figureOf(p, note)
 }
 
-// estimate adds the interval of an estimate and returns its top.
-func (p *plot) estimate(e disdel.Estimate) float64 {
+// addEstimate adds the interval of an estimate and returns its top.
+func addEstimate(p *plot.Lines, e disdel.Estimate) float64 {
 	expected := cmp.Or(e.Likely, e.Total)
 	if expected <= 0 {
 		return 0
 	}
 	if e.High > e.Low && e.Low > 0 {
-		p.bands = append(p.bands, band{fmt.Sprintf("estimate, nine of ten: %d to %d MB", e.Low.MB(), e.High.MB()), "interval", mb(e.Low), mb(e.High)})
+		p.Bands = append(p.Bands, plot.Band{
+			Name: fmt.Sprintf("estimate, nine of ten: %d to %d MB", e.Low.MB(), e.High.MB()), Class: "interval", Low: mb(e.Low), High: mb(e.High),
+		})
 	}
-	p.series = append(p.series, series{
-		name: fmt.Sprintf("estimate: %d MB", expected.MB()), class: "expected",
-		pieces: [][]point{{{x: p.x0, y: mb(expected)}, {x: p.x1, y: mb(expected)}}},
+	p.Series = append(p.Series, plot.Series{
+		Name: fmt.Sprintf("estimate: %d MB", expected.MB()), Class: "expected",
+		Pieces: [][]plot.Dot{{{X: p.From, Y: mb(expected)}, {X: p.To, Y: mb(expected)}}},
 	})
 	return mb(max(expected, e.High))
 }
 
 // memoryLines has a line for each worker; left is how many workers there was no room for.
-func (r *Report) memoryLines(c clock) (out []series, left int) {
+func (r *Report) memoryLines(c clock) (out []plot.Series, left int) {
 	var workers []Action
 	for _, a := range r.Actions {
 		if a.Task == disdel.TaskTrain && a.Peak > 0 {
@@ -69,41 +72,41 @@ func (r *Report) memoryLines(c clock) (out []series, left int) {
 		workers = workers[:mostLines]
 	}
 	for i, w := range workers {
-		s := series{name: fmt.Sprintf("worker %d", w.Member), class: fmt.Sprintf("s%d", i)}
+		s := plot.Series{Name: fmt.Sprintf("worker %d", w.Member), Class: fmt.Sprintf("s%d", i)}
 		for k := range r.record.Activations {
 			if a := &r.record.Activations[k]; a.Task == disdel.TaskTrain && a.Member == w.Member && !a.Start.IsZero() {
-				s.addMemory(a, c, r.endOf(a))
+				addMemory(&s, a, c, r.endOf(a))
 			}
 		}
-		if len(s.pieces) > 0 {
-			each := max(2, mostPoints*4/len(s.pieces))
-			for k := range s.pieces {
-				s.pieces[k] = thin(s.pieces[k], each)
+		if len(s.Pieces) > 0 {
+			each := max(2, mostPoints*4/len(s.Pieces))
+			for k := range s.Pieces {
+				s.Pieces[k] = thin(s.Pieces[k], each)
 			}
 		}
-		s.marks = thin(s.marks, mostPoints)
+		s.Dots = thin(s.Dots, mostPoints)
 		out = append(out, s)
 	}
 	return out, max(0, left)
 }
 
-func (s *series) addMemory(a *disdel.Activation, c clock, end time.Time) {
-	var line []point
+func addMemory(s *plot.Series, a *disdel.Activation, c clock, end time.Time) {
+	var line []plot.Dot
 	for _, b := range a.Beats {
 		at := a.Start.Add(time.Duration(b.At - a.WaitTime))
-		line = append(line, point{x: c.at(at), y: mb(b.Resident)})
+		line = append(line, plot.Dot{X: c.at(at), Y: mb(b.Resident)})
 	}
 	if len(line) > 1 {
-		s.pieces = append(s.pieces, line)
+		s.Pieces = append(s.Pieces, line)
 	}
 	if a.Peak > 0 {
-		s.marks = append(s.marks, point{c.at(end), mb(a.Peak), fmt.Sprintf("%s, attempt %d: peak %v of %v, %s",
+		s.Dots = append(s.Dots, plot.Dot{X: c.at(end), Y: mb(a.Peak), Note: fmt.Sprintf("%s, attempt %d: peak %v of %v, %s",
 			place(&a.Invocation), max(1, a.Attempt), a.Peak, a.Limits.Memory, words(a.Outcome.String()))})
 	}
 }
 
 // limitLines has a line for every limit that the train actions had, from its first to its last use.
-func (r *Report) limitLines(c clock) (out []series, top float64) {
+func (r *Report) limitLines(c clock) (out []plot.Series, top float64) {
 	type use struct{ from, to float64 }
 	uses := map[disdel.Bytes]use{}
 	for i := range r.record.Activations {
@@ -118,13 +121,13 @@ func (r *Report) limitLines(c clock) (out []series, top float64) {
 		uses[a.Limits.Memory] = use{from, to}
 	}
 	for limit, u := range uses {
-		out = append(out, series{
-			name: fmt.Sprintf("limit: %d MB", limit.MB()), class: "limit",
-			pieces: [][]point{{{x: u.from, y: mb(limit)}, {x: u.to, y: mb(limit)}}},
+		out = append(out, plot.Series{
+			Name: fmt.Sprintf("limit: %d MB", limit.MB()), Class: "limit",
+			Pieces: [][]plot.Dot{{{X: u.from, Y: mb(limit)}, {X: u.to, Y: mb(limit)}}},
 		})
 		top = max(top, mb(limit))
 	}
-	slices.SortFunc(out, func(a, b series) int { return cmp.Compare(a.pieces[0][0].y, b.pieces[0][0].y) })
+	slices.SortFunc(out, func(a, b plot.Series) int { return cmp.Compare(a.Pieces[0][0].Y, b.Pieces[0][0].Y) })
 	return out, top
 }
 
@@ -135,33 +138,33 @@ func (r *Report) failurePlot() *figure {
 		return nil
 	}
 	a := f.activation
-	p := &plot{
-		title: "Memory of the " + place(&a.Invocation), xName: "seconds since its invocation", yName: "MB",
-		x1: time.Duration(max(ended(a), f.LastBeat.At)).Seconds(),
+	p := &plot.Lines{
+		Title: "Memory of the " + place(&a.Invocation), XName: "seconds since its invocation", YName: "MB",
+		To: time.Duration(max(ended(a), f.LastBeat.At)).Seconds(),
 	}
-	resident, peaks := series{name: "resident", class: "s0"}, series{name: "peak so far", class: "s1"}
-	var low, high []point
+	resident, peaks := plot.Series{Name: "resident", Class: "s0"}, plot.Series{Name: "peak so far", Class: "s1"}
+	var low, high []plot.Dot
 	for _, b := range thin(f.Beats, mostPoints) {
 		t := time.Duration(b.At).Seconds()
-		low = append(low, point{t, mb(b.Resident), fmt.Sprintf("at %s: %s", span(b.At), beatText(&b))})
-		high = append(high, point{x: t, y: mb(b.Peak)})
+		low = append(low, plot.Dot{X: t, Y: mb(b.Resident), Note: fmt.Sprintf("at %s: %s", span(b.At), beatText(&b))})
+		high = append(high, plot.Dot{X: t, Y: mb(b.Peak)})
 	}
-	resident.pieces, peaks.pieces = [][]point{low}, [][]point{high}
+	resident.Pieces, peaks.Pieces = [][]plot.Dot{low}, [][]plot.Dot{high}
 	if len(low) <= 60 {
-		resident.marks = low
+		resident.Dots = low
 	}
-	p.series = []series{resident, peaks}
+	p.Series = []plot.Series{resident, peaks}
 	if f.Limit > 0 {
-		p.series = append(p.series, series{
-			name: fmt.Sprintf("limit: %d MB", f.Limit.MB()), class: "limit",
-			pieces: [][]point{{{x: 0, y: mb(f.Limit)}, {x: p.x1, y: mb(f.Limit)}}},
+		p.Series = append(p.Series, plot.Series{
+			Name: fmt.Sprintf("limit: %d MB", f.Limit.MB()), Class: "limit",
+			Pieces: [][]plot.Dot{{{X: 0, Y: mb(f.Limit)}, {X: p.To, Y: mb(f.Limit)}}},
 		})
 	}
 	top := mb(max(f.Limit, f.Peak))
 	if planned, ok := r.record.Plan.Action(a.Task); ok {
-		top = math.Max(top, p.estimate(planned.Estimate))
+		top = math.Max(top, addEstimate(p, planned.Estimate))
 	}
-	p.y1 = 1.08 * top
-	p.alt = fmt.Sprintf("It ended as %s at %s with a peak of %v of %v", words(f.Outcome.String()), span(ended(a)), f.Peak, f.Limit)
-	return p.figure(fmt.Sprintf("The last heartbeat came %s before the end.", span(f.BeatAge)))
+	p.Top = 1.08 * top
+	p.Alt = fmt.Sprintf("It ended as %s at %s with a peak of %v of %v", words(f.Outcome.String()), span(ended(a)), f.Peak, f.Limit)
+	return figureOf(p, fmt.Sprintf("The last heartbeat came %s before the end.", span(f.BeatAge)))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/plot"
 )
 
 // What a plot shows at most: more would make the page slow and the picture no clearer.
@@ -20,11 +21,9 @@ const (
 type figure struct {
 	Title  string
 	Note   string
-	Legend []legend
+	Legend []plot.Key
 	SVG    template.HTML
 }
-
-type legend struct{ Name, Class, Shape string }
 
 // figures are the plots that the record has the figures for.
 func (r *Report) figures() []figure {
@@ -37,75 +36,66 @@ func (r *Report) figures() []figure {
 	return out
 }
 
-func (p *plot) figure(note string) *figure {
-	f := &figure{Title: p.title, Note: note, SVG: p.draw()}
-	for _, s := range p.series {
-		f.Legend = append(f.Legend, legend{s.name, s.class, "line"})
-	}
-	for _, b := range p.bands {
-		f.Legend = append(f.Legend, legend{b.name, b.class, "box"})
-	}
-	return f
+func figureOf(l *plot.Lines, note string) *figure {
+	return &figure{Title: l.Title, Note: note, SVG: trusted(l.SVG()), Legend: l.Legend()}
 }
 
+// trusted marks a picture as HTML: package plot escapes every text and attribute.
+func trusted(svg string) template.HTML { return template.HTML(svg) } //nolint:gosec // see above
+
 // curve is a value by round; rounds without it are passed over.
-func (r *Report) curve(name, class string, of func(*disdel.Round) *float64) (series, float64) {
-	s, most := series{name: name, class: class}, 0.0
-	var line []point
+func (r *Report) curve(name, class string, of func(*disdel.Round) *float64) (plot.Series, float64) {
+	s, most := plot.Series{Name: name, Class: class}, 0.0
+	var line []plot.Dot
 	for i := range r.Rounds {
 		if v := of(&r.Rounds[i]); finite(v) {
 			most = max(most, *v)
-			line = append(line, point{float64(r.Rounds[i].Round + 1), *v, fmt.Sprintf("%s in round %d: %.4f", name, r.Rounds[i].Round+1, *v)})
+			line = append(line, plot.Dot{
+				X: float64(r.Rounds[i].Round + 1), Y: *v, Note: fmt.Sprintf("%s in round %d: %.4f", name, r.Rounds[i].Round+1, *v),
+			})
 		}
 	}
 	line = thin(line, mostPoints)
 	if len(line) > 0 {
-		s.pieces = [][]point{line}
+		s.Pieces = [][]plot.Dot{line}
 	}
 	if len(line) <= 60 {
-		s.marks = line
+		s.Dots = line
 	}
 	return s, most
-}
-
-func (s *series) empty() bool { return len(s.pieces) == 0 && len(s.marks) == 0 }
-
-func (s *series) last() float64 {
-	piece := s.pieces[len(s.pieces)-1]
-	return piece[len(piece)-1].y
 }
 
 func (r *Report) lossPlot() *figure {
 	train, a := r.curve("training loss", "s0", func(v *disdel.Round) *float64 { return &v.TrainLoss })
 	heldOut, b := r.curve("held-out loss", "s1", func(v *disdel.Round) *float64 { return v.Loss })
-	if train.empty() {
+	if train.Empty() {
 		return nil
 	}
 	p := r.roundPlot("Loss by round", "loss", 1.08*max(a, b))
-	p.alt = fmt.Sprintf("Training loss ends at %.4f", train.last())
-	p.series = []series{train}
-	if !heldOut.empty() {
-		p.series = append(p.series, heldOut)
-		p.alt += fmt.Sprintf(", held-out loss at %.4f", heldOut.last())
+	p.Alt = fmt.Sprintf("Training loss ends at %.4f", train.Last())
+	p.Series = []plot.Series{train}
+	if !heldOut.Empty() {
+		p.Series = append(p.Series, heldOut)
+		p.Alt += fmt.Sprintf(", held-out loss at %.4f", heldOut.Last())
 	}
-	return p.figure("")
+	return figureOf(p, "")
 }
 
 func (r *Report) accuracyPlot() *figure {
 	s, _ := r.curve("held-out accuracy", "s2", func(v *disdel.Round) *float64 { return v.Accuracy })
-	if s.empty() {
+	if s.Empty() {
 		return nil
 	}
 	p := r.roundPlot("Accuracy by round", "share of held-out rows", 1)
-	p.alt = fmt.Sprintf("Accuracy ends at %.4f, best %.4f in round %d", s.last(), r.Best.Accuracy, r.Best.Round+1)
-	p.series = []series{s}
-	return p.figure("")
+	p.Alt = fmt.Sprintf("Accuracy ends at %.4f, best %.4f in round %d", s.Last(), r.Best.Accuracy, r.Best.Round+1)
+	p.Series = []plot.Series{s}
+	return figureOf(p, "")
 }
 
-func (r *Report) roundPlot(title, yName string, top float64) *plot {
+func (r *Report) roundPlot(title, yName string, top float64) *plot.Lines {
 	last := r.Rounds[len(r.Rounds)-1].Round + 1
 	first := r.Rounds[0].Round + 1
-	return &plot{title: title, xName: "round", yName: yName, x0: float64(first), x1: float64(max(first+1, last)), y1: top, whole: true}
+	return &plot.Lines{Title: title, XName: "round", YName: yName, From: float64(first), To: float64(max(first+1, last)), Top: top, Whole: true}
 }
 
 // clock turns times of the job into a plot's unit.

@@ -1,0 +1,114 @@
+package plot
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Lines is a chart of a page: lines over one axis, above 0. Its texts are read aloud and shown where the pointer is.
+type Lines struct {
+	Title, Alt   string
+	XName, YName string
+	From, To     float64 // of the x axis
+	Top          float64 // of the y axis, which starts at 0
+	Whole        bool    // ticks of the x axis are whole numbers
+	Series       []Series
+	Bands        []Band
+}
+
+// Series is one line of a chart, in pieces; dots are drawn on top of it.
+type Series struct {
+	Name, Class string // Class is of the page's style sheet
+	Pieces      [][]Dot
+	Dots        []Dot
+}
+
+// Empty tells whether there is nothing of it to draw.
+func (s *Series) Empty() bool { return len(s.Pieces) == 0 && len(s.Dots) == 0 }
+
+// Last is the value that the line ends at. The series is not to be empty.
+func (s *Series) Last() float64 {
+	piece := s.Pieces[len(s.Pieces)-1]
+	return piece[len(piece)-1].Y
+}
+
+// Dot is a place in a chart's own units; Note is shown where it is pointed at.
+type Dot struct {
+	X, Y float64
+	Note string
+}
+
+// Band is a stretch of the y axis.
+type Band struct {
+	Name, Class string
+	Low, High   float64
+}
+
+// Key is a line of a chart's legend. Shape is "line" or "box".
+type Key struct{ Name, Class, Shape string }
+
+// Legend names what the chart shows.
+func (l *Lines) Legend() []Key {
+	var out []Key
+	for _, s := range l.Series {
+		out = append(out, Key{s.Name, s.Class, "line"})
+	}
+	for _, b := range l.Bands {
+		out = append(out, Key{b.Name, b.Class, "box"})
+	}
+	return out
+}
+
+// SVG draws the chart as an element of a page, whose style sheet has its colours.
+func (l *Lines) SVG() string {
+	d := &picture{}
+	d.begin(pageHeight, l.Title, l.Alt)
+	for _, b := range l.Bands {
+		height := math.Max(1, l.y(b.Low)-l.y(b.High))
+		width := pageWidth - pageLeft - pageRight
+		d.shape("rect", b.Name, "class", b.Class, "x", pageLeft, "y", l.y(b.High), "width", width, "height", height)
+	}
+	l.axes(d)
+	for _, s := range l.Series {
+		for _, piece := range s.Pieces {
+			d.shape("path", s.Name, "class", "line "+s.Class, "d", l.path(piece))
+		}
+		for _, m := range s.Dots {
+			d.shape("circle", m.Note, "class", "mark "+s.Class, "cx", l.x(m.X), "cy", l.y(m.Y), "r", "2.5")
+		}
+	}
+	return d.end()
+}
+
+func (l *Lines) x(v float64) float64 {
+	return pageLeft + (pageWidth-pageLeft-pageRight)*(v-l.From)/math.Max(l.To-l.From, 1e-9)
+}
+
+func (l *Lines) y(v float64) float64 {
+	return pageHeight - pageBottom - (pageHeight-pageTop-pageBottom)*v/math.Max(l.Top, 1e-9)
+}
+
+func (l *Lines) path(piece []Dot) string {
+	var b strings.Builder
+	for i, v := range piece {
+		b.WriteString([]string{"M", "L"}[min(i, 1)] + coordinate(l.x(v.X)) + " " + coordinate(l.y(v.Y)))
+	}
+	return b.String()
+}
+
+func (l *Lines) axes(d *picture) {
+	bottom := pageHeight - pageBottom
+	d.open("g", "class", "axis")
+	for _, v := range ticks(0, l.Top, pageTicks, false) {
+		y := l.y(v)
+		d.shape("line", "", "class", "grid", "x1", pageLeft, "x2", pageWidth-pageRight, "y1", y, "y2", y)
+		d.label(pageLeft-5, y+4, "end", tickText(v))
+	}
+	d.xAxis(axis{l.From, l.To, l.Whole, l.XName, l.x}, pageLeft, bottom)
+	middle := coordinate((pageTop + bottom) / 2)
+	d.open("text", "transform", fmt.Sprintf("translate(11 %s) rotate(-90)", middle), "text-anchor", "middle")
+	d.text(l.YName)
+	d.close("text")
+	d.close("g")
+}

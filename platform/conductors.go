@@ -1,0 +1,162 @@
+package platform
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// composition is a conductor at work: an action that says after each step which action is next, and with what (OpenWhisk's
+// docs/conductors.md).
+type composition struct {
+	p     *Platform
+	run   *running
+	out   account
+	state map[string]json.RawMessage // that the conductor gets back with every result
+	left  int                        // actions that may still run
+	turns int                        // of the conductor
+}
+
+// conducted tells whether an action is a conductor, whose turns themselves are plain activations.
+func (run *running) conducted() bool {
+	return !run.turn && annotated(run.action.Annotations, "conductor")
+}
+
+func annotated(list []keyValue, key string) bool {
+	for _, a := range list {
+		if a.Key == key {
+			return truthy(a.Value)
+		}
+	}
+	return false
+}
+
+// runConductor runs a composition and returns how many more actions may run.
+func (p *Platform) runConductor(run *running, left int) int {
+	started := time.Now()
+	c := &composition{p: p, run: run, left: left, out: account{logs: []string{}}}
+	for next := c.turn(run.params); next != nil; next = c.turn(next) {
+	}
+	rec := c.out.record(run, started)
+	rec.Annotations = append(rec.Annotations, kv("conductor", true))
+	p.file(run, rec)
+	return c.left
+}
+
+// turn asks the conductor what comes after a result, and runs that. It returns what the conductor gets next, nil at the end.
+func (c *composition) turn(input json.RawMessage) json.RawMessage {
+	if c.turns++; c.turns > 2*c.p.cfg.Limits.SequenceLength+1 {
+		c.out.fail(textCompositionLong)
+		return nil
+	}
+	found := &resolved{action: c.run.action, binding: c.run.binding}
+	step := c.p.newRun(c.run.user, found, merged(input, c.state), c.run.id)
+	step.turn = true
+	if !c.carryOut(step) || !c.out.last.Success {
+		return nil
+	}
+	var said struct{ Action, Params, State json.RawMessage }
+	if json.Unmarshal(c.out.last.Result, &said) != nil {
+		return nil // an array: it ends with that
+	}
+	c.state = boxed(said.State, "state")
+	if len(said.Action) == 0 {
+		if len(said.Params) > 0 {
+			c.out.last.Result = merged(nil, boxed(said.Params, "value"))
+		}
+		c.out.last.Size = 0
+		return nil
+	}
+	return c.component(said.Action, merged(nil, boxed(said.Params, "value")))
+}
+
+// component runs the action that the conductor has named. That it cannot be run is the conductor's to handle.
+func (c *composition) component(name, params json.RawMessage) json.RawMessage {
+	var text string
+	path, err := pathName{}, json.Unmarshal(name, &text)
+	if err == nil {
+		path, err = parsePath(text, c.run.user.Name)
+	}
+	switch {
+	case err != nil:
+		return errorResult(textComponentInvalid(name))
+	case c.left <= 0:
+		return errorResult(textCompositionLong)
+	}
+	step, err := c.p.startComponent(c.run, text, params)
+	var pr problem
+	if errors.As(err, &pr) && pr.status == 403 {
+		return errorResult(textComponentDenied(path.key()))
+	}
+	if err != nil {
+		return errorResult(textComponentMissing(path.key()))
+	}
+	if !c.carryOut(step) {
+		return nil
+	}
+	return c.out.last.Result
+}
+
+// carryOut runs a step and counts it; false where the platform could not take it on.
+func (c *composition) carryOut(step *running) bool {
+	if step.turn {
+		if err := c.p.accepted.add(step.lost()); err != nil {
+			c.out.fail(unwritable(err).Error())
+			return false
+		}
+		c.p.execute(step)
+	} else {
+		c.left = c.p.carryOut(step, c.left)
+	}
+	c.out.logs = append(c.out.logs, step.id)
+	c.out.last = step.record.Response
+	if step.record.Duration != nil {
+		c.out.duration += *step.record.Duration
+	}
+	c.out.memory = max(c.out.memory, step.record.memory)
+	return true
+}
+
+// boxed is a value as an object: itself, or the value under a name. nil where there is none.
+func boxed(v json.RawMessage, name string) map[string]json.RawMessage {
+	if len(v) == 0 {
+		return nil
+	}
+	var out map[string]json.RawMessage
+	if json.Unmarshal(v, &out) != nil {
+		out = map[string]json.RawMessage{name: v}
+	}
+	return out
+}
+
+// merged lays fields over those of an object.
+func merged(object json.RawMessage, fields map[string]json.RawMessage) json.RawMessage {
+	all := map[string]json.RawMessage{}
+	if len(object) > 0 && json.Unmarshal(object, &all) != nil {
+		return object // an array takes no fields
+	}
+	maps.Copy(all, fields)
+	out, _ := json.Marshal(all) // of what was JSON
+	return out
+}
+
+func errorResult(text string) json.RawMessage {
+	out, _ := json.Marshal(map[string]string{"error": text})
+	return out
+}
+
+const textCompositionLong = "Too many actions in the composition."
+
+func textComponentInvalid(name json.RawMessage) string {
+	return fmt.Sprintf("Failed to parse action name from json value %s during composition.", name)
+}
+
+func textComponentMissing(path string) string {
+	return fmt.Sprintf("Failed to resolve action with name '%s' during composition.", path)
+}
+
+func textComponentDenied(path string) string {
+	return fmt.Sprintf("Failed entitlement check for action with name '%s' during composition.", path)
+}
