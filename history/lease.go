@@ -21,8 +21,8 @@ type Owner struct {
 	Token string `json:"token"`          // one process may run jobs for several: each has its own
 }
 
-// Lease says who runs a job and until when that is to be believed. It lies beside the job's record, as a document of its own, so that
-// whoever saves the record need not know of it.
+// Lease says who runs a job and until when that is to be believed. It lies beside the job's record, as a document of
+// its own, so that whoever saves the record need not know of it.
 type Lease struct {
 	Job     disdel.JobID
 	Owner   Owner
@@ -59,8 +59,8 @@ func (d *leaseDocument) lease(job disdel.JobID) Lease {
 	return Lease{Job: job, Owner: d.Owner, Data: d.Data, Expires: d.Expires, revision: d.Revision}
 }
 
-// Take writes a lease: a new one where l was made by the caller, the next state of one that was read or taken before. It returns
-// Conflict where somebody else wrote meanwhile, and the lease to go on with.
+// Take writes a lease: a new one where l was made by the caller, the next state of one that was read or taken before.
+// It returns Conflict where somebody else wrote meanwhile, and the lease to go on with.
 func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 	if err := checkLease(l.Job); err != nil {
 		return l, err
@@ -73,7 +73,8 @@ func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 	return l, nil
 }
 
-// Release gives a lease back. One that is not there any more is released; it returns Conflict where somebody else has it.
+// Release gives a lease back. One that is not there any more is released; it returns Conflict where somebody else has
+// it.
 func (s *Store) Release(ctx context.Context, l Lease) error {
 	_, err := s.db.Delete(ctx, leasePrefix+string(l.Job), l.revision)
 	if kivik.HTTPStatus(err) == http.StatusNotFound {

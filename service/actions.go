@@ -18,9 +18,9 @@ import (
 	"github.com/disdel/disdel/internal/report"
 )
 
-// ServeActions makes this process a container of the embedded platform, if that is what it was started as: it serves actions until ctx
-// ends, and the caller then ends too. A program that opens a Service and names no Program calls it first, with os.Args; false means that
-// it was started as itself.
+// ServeActions makes this process a container of the embedded platform, if that is what it was started as: it serves
+// actions until ctx ends, and the caller then ends too. A program that opens a Service and names no Program calls it
+// first, with os.Args; false means that it was started as itself.
 func ServeActions(ctx context.Context, args []string) (served bool, err error) {
 	at := slices.Index(args, "--listen")
 	if len(args) < 2 || args[1] != "runtime" || at < 0 || at+1 >= len(args) {
@@ -55,7 +55,8 @@ const (
 	maxDescription  = 1 << 20
 )
 
-// Describe asks the program of an action for its network, as Job.Model.Description has it. It returns Invalid for one that is no action.
+// Describe asks the program of an action for its network, as Job.Model.Description has it. It returns Invalid for one
+// that is no action.
 func Describe(ctx context.Context, program string) (*disdel.CustomNetwork, error) {
 	path, err := FindProgram(program)
 	if err != nil {

@@ -20,15 +20,15 @@ import (
 
 // Config says which servers a Service works with. Only Home is required; each field left out means the embedded part.
 type Config struct {
-	// Home is the folder of everything that stays on this machine: data sets, models, the embedded history, and records that a
-	// history could not take. It is made if it is missing. Services of several processes may share one.
+	// Home is the folder of everything that stays on this machine: data sets, models, the embedded history, and records
+	// that a history could not take. It is made if it is missing. Services of several processes may share one.
 	Home string
 
 	// Storage is the blob URL of data sets and models, file:///folder or s3://bucket?region=REGION. "": folders of Home.
 	Storage string
 
-	// Redis is the addresses of the servers that updates go over, with their passwords: redis:// or rediss://, one or several, over
-	// which updates are spread. None: an embedded one, which other machines cannot reach.
+	// Redis is the addresses of the servers that updates go over, with their passwords: redis:// or rediss://, one or
+	// several, over which updates are spread. None: an embedded one, which other machines cannot reach.
 	Redis          []string
 	RedisPrefix    string // of every key, for servers that others use too; "": disdel
 	RedisAuthority string // in PEM, that rediss:// servers are checked against; "": the system's
@@ -39,15 +39,17 @@ type Config struct {
 	// OpenWhisk is where actions run. The zero value: an embedded platform on this machine.
 	OpenWhisk OpenWhisk
 
-	// Pool is the memory of the container pool, on which depends how many actions run at once. 0: three quarters of what this machine
-	// has free for the embedded platform; what a platform of disdel tells, or nothing known, for another.
+	// Pool is the memory of the container pool, on which depends how many actions run at once. 0: three quarters of
+	// what this machine has free for the embedded platform; what a platform of disdel tells, or nothing known, for
+	// another.
 	Pool disdel.Bytes
 
 	// Program is what the embedded platform starts as containers: it has to serve actions when it is called with
 	// `runtime --listen ADDRESS`. "": this very program, whose main then begins with ServeActions.
 	Program string
 
-	// ActionMemory and ActionTimeout are the most that an action of the embedded platform may be given. 0: 512 MB, five minutes.
+	// ActionMemory and ActionTimeout are the most that an action of the embedded platform may be given. 0: 512 MB, five
+	// minutes.
 	ActionMemory  disdel.Bytes
 	ActionTimeout time.Duration
 
@@ -65,8 +67,8 @@ type OpenWhisk struct {
 	Image string // container image of the action runtime; "": the platform knows the kind disdel:1
 }
 
-// Open makes a Service. Its parts are opened when they are first needed, so that listing data sets waits for no Redis; what is wrong
-// with an address is told then. It returns Invalid for a Home that cannot be.
+// Open makes a Service. Its parts are opened when they are first needed, so that listing data sets waits for no Redis;
+// what is wrong with an address is told then. It returns Invalid for a Home that cannot be.
 func Open(_ context.Context, cfg Config) (*Service, error) {
 	if cfg.Home == "" {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open service", Msg: "no home folder is named", Hint: "set Config.Home"}

@@ -44,9 +44,9 @@ type WhatIf struct {
 	Cells   []scheduler.Cell    `json:"cells"`
 }
 
-// Estimate works out what a job will need, without running it; with Options.Probe it trains for two seconds. A job that cannot be planned
-// can be asked about all the same. It returns Invalid, as *disdel.Faults where the job itself is wrong, and, where nothing but the plan
-// is asked for, OverLimit for a job that does not fit.
+// Estimate works out what a job will need, without running it; with Options.Probe it trains for two seconds. A job that
+// cannot be planned can be asked about all the same. It returns Invalid, as *disdel.Faults where the job itself is
+// wrong, and, where nothing but the plan is asked for, OverLimit for a job that does not fit.
 func (s *Service) Estimate(ctx context.Context, req Request, q Questions) (*Estimation, error) {
 	p, err := s.preparing(ctx, newJobID(), req.Options, req.Preparing)
 	if err != nil {
@@ -91,8 +91,8 @@ func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
 	return out, nil
 }
 
-// Err is OverLimit where nothing of the job fits the memory that was asked about, or where the job that was to be explained does not
-// fit; nil where the answers are what was asked for.
+// Err is OverLimit where nothing of the job fits the memory that was asked about, or where the job that was to be
+// explained does not fit; nil where the answers are what was asked for.
 func (e *Estimation) Err() error {
 	switch {
 	case e.Fit != nil && !e.Fit.Fits():

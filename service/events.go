@@ -26,7 +26,8 @@ type Happening interface {
 	happening()
 }
 
-// What happens to a job. Those that end in the past tense happen once or seldom; Progress is a picture that the next one replaces.
+// What happens to a job. Those that end in the past tense happen once or seldom; Progress is a picture that the next
+// one replaces.
 type (
 	// Noted is something that the job's file does not say, or that nobody could find out.
 	Noted struct{ Text string }
@@ -82,7 +83,8 @@ func (Finished) happening()   {}
 // String is a line for a person or a log.
 func (e Event) String() string { return fmt.Sprintf("%s %d: %s", e.Job, e.Number, e.What) }
 
-// happeningOf is a notice of the controller, without what it may still change and without what an onlooker has no use for.
+// happeningOf is a notice of the controller, without what it may still change and without what an onlooker has no use
+// for.
 func happeningOf(n controller.Notice) Happening {
 	switch {
 	case n.Planned != nil:
@@ -116,7 +118,8 @@ func happeningOf(n controller.Notice) Happening {
 // mostEvents bounds what is kept of a long job for onlookers who come late: of the older half then goes what passed.
 const mostEvents = 20_000
 
-// journal keeps a job's events. Whoever adds one never waits for whoever reads; of progress it keeps the newest picture alone.
+// journal keeps a job's events. Whoever adds one never waits for whoever reads; of progress it keeps the newest picture
+// alone.
 type journal struct {
 	job   disdel.JobID
 	first func(Event) // is told each event until the job is acknowledged
@@ -195,8 +198,8 @@ func (j *journal) thin() {
 	j.events = append(kept, j.events[len(half):]...)
 }
 
-// after is the first event with a larger number, false where there is none yet; changed is closed with the next one, and nil where
-// none will come.
+// after is the first event with a larger number, false where there is none yet; changed is closed with the next one,
+// and nil where none will come.
 func (j *journal) after(number int) (e Event, ok bool, changed <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -71,9 +71,9 @@ const maxParameters = 900 << 10
 // bytesPerValue is the most that a float32 takes in JSON with its comma.
 const bytesPerValue = 16
 
-// Infer classifies rows, each of the length of the model's input, with values scaled as in training: it runs infer actions, as many rows
-// each as the platform takes. It returns OverLimit for a model that no action of the platform can hold, and the failure of an action; what
-// was worked out by then is returned with it.
+// Infer classifies rows, each of the length of the model's input, with values scaled as in training: it runs infer
+// actions, as many rows each as the platform takes. It returns OverLimit for a model that no action of the platform can
+// hold, and the failure of an action; what was worked out by then is returned with it.
 func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out Inference, err error) {
 	w, err := s.openWhisk(ctx)
 	if err != nil {

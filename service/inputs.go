@@ -22,8 +22,8 @@ type Inputs struct {
 	Labels []int32 // nil: none
 }
 
-// ReadInputs reads rows of a network's input from JSON or .npy: a list of rows, one row, or arrays nested as the network's
-// input is.
+// ReadInputs reads rows of a network's input from JSON or .npy: a list of rows, one row, or arrays nested as the
+// network's input is.
 func ReadInputs(name string, data []byte, input model.Shape) (in Inputs, err error) {
 	sample := input.Len()
 	bad := func(format string, args ...any) (Inputs, error) {
@@ -185,8 +185,8 @@ func (a *array) misfit(input model.Shape) string {
 	return ""
 }
 
-// outOfRange says that inputs are far from what the network has seen, "" if they are not or nothing is known. Values of 0 to
-// 255 for a network of 0 to 1 give an answer that is as sure as it is wrong.
+// outOfRange says that inputs are far from what the network has seen, "" if they are not or nothing is known. Values of
+// 0 to 255 for a network of 0 to 1 give an answer that is as sure as it is wrong.
 func outOfRange(rows [][]float32, seen *modelstore.Range) string {
 	if seen == nil || len(rows) == 0 {
 		return ""

@@ -21,8 +21,8 @@ import (
 	"github.com/disdel/disdel/internal/process"
 )
 
-// leaseFor is how long a lease is to be believed after it was last renewed. Machines that share a history have clocks that differ by
-// less. It is renewed three times in that.
+// leaseFor is how long a lease is to be believed after it was last renewed. Machines that share a history have clocks
+// that differ by less. It is renewed three times in that.
 const leaseFor = 30 * time.Second
 
 // releaseWithin bounds the writing of a lease at a job's end: one that stays is taken over.
@@ -39,8 +39,8 @@ type ownership struct {
 	lost  error         // guarded by mu: another process has the job
 }
 
-// own makes this Service the one that runs a job, and sets aside the room for its record. It returns Conflict if somebody else runs it,
-// and NoSpace.
+// own makes this Service the one that runs a job, and sets aside the room for its record. It returns Conflict if
+// somebody else runs it, and NoSpace.
 func (s *Service) own(ctx context.Context, h *history.Store, id disdel.JobID) (*ownership, error) {
 	if pid, runs := marked(s.cfg.Home, id); runs {
 		return nil, runAlready(id, processText(pid))
@@ -81,8 +81,8 @@ func (s *Service) alive(l history.Lease) bool {
 	return !l.Owner.Gone() && time.Now().Before(l.Expires)
 }
 
-// keep renews the lease until stop is called. Where another process has taken the job, it is cancelled here. A history that does not
-// answer costs the job nothing: it goes on, and asks again.
+// keep renews the lease until stop is called. Where another process has taken the job, it is cancelled here. A history
+// that does not answer costs the job nothing: it goes on, and asks again.
 func (o *ownership) keep(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
 	ctx, end := context.WithCancel(ctx)
 	var done sync.WaitGroup
@@ -104,7 +104,8 @@ func (o *ownership) keep(ctx context.Context, cancel context.CancelCauseFunc) (s
 	return func() { end(); done.Wait() }
 }
 
-// renew writes the lease anew. It returns the error of a job that another process has taken; any other trouble is logged.
+// renew writes the lease anew. It returns the error of a job that another process has taken; any other trouble is
+// logged.
 func (o *ownership) renew(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, releaseWithin)
 	defer stop()

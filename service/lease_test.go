@@ -144,8 +144,8 @@ func TestWhoMayTakeAJobOver(t *testing.T) {
 	}
 }
 
-// A lease is renewed while its job runs, also where an answer was lost; a job that another process has taken is cancelled, saves nothing
-// more, and leaves the lease to that one.
+// A lease is renewed while its job runs, also where an answer was lost; a job that another process has taken is
+// cancelled, saves nothing more, and leaves the lease to that one.
 func TestALeaseIsRenewedUntilItIsLost(t *testing.T) {
 	s, h := records(t, t.TempDir())
 	s.leaseFor = 30 * time.Millisecond

@@ -53,7 +53,8 @@ func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
 	})
 }
 
-// History is where the records of jobs are. It lives as long as the Service. What it could not take before is delivered first.
+// History is where the records of jobs are. It lives as long as the Service. What it could not take before is delivered
+// first.
 func (s *Service) History(ctx context.Context) (*history.Store, error) {
 	return s.records.get(func() (*history.Store, error) {
 		address := s.cfg.CouchDB
@@ -147,7 +148,8 @@ func (s *Service) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) 
 	return p, p.Start()
 }
 
-// poolOf is the memory of another platform's pool: what Config says, or what a platform of disdel tells; 0 where nobody does.
+// poolOf is the memory of another platform's pool: what Config says, or what a platform of disdel tells; 0 where nobody
+// does.
 func (s *Service) poolOf(ctx context.Context) disdel.Bytes {
 	if s.cfg.Pool > 0 {
 		return s.cfg.Pool
@@ -170,10 +172,12 @@ func (s *Service) told(ctx context.Context) *localplatform.Status {
 	return live
 }
 
-// beatsWait bounds the look for the heartbeats of an action that has failed: they are evidence, and the job can do without.
+// beatsWait bounds the look for the heartbeats of an action that has failed: they are evidence, and the job can do
+// without.
 const beatsWait = 2 * time.Second
 
-// beats gives what is known of an invocation that has failed: the last heartbeat of each action is on the board that they share.
+// beats gives what is known of an invocation that has failed: the last heartbeat of each action is on the board that
+// they share.
 func (s *Service) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.Progress) {
 	if inv.Job == "" {
 		return nil

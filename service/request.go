@@ -24,8 +24,8 @@ type Request struct {
 	Origin *disdel.Origin // how it was submitted, for its record and for those who submit it again; nil: not told
 	Options
 
-	// Preparing is told each event that comes before the job is acknowledged, at once and from the caller's goroutine; also where the job
-	// is refused. The same events begin those of the Run. It must not block. nil: nobody.
+	// Preparing is told each event that comes before the job is acknowledged, at once and from the caller's goroutine;
+	// also where the job is refused. The same events begin those of the Run. It must not block. nil: nobody.
 	Preparing func(Event)
 }
 
@@ -52,8 +52,8 @@ type preparation struct {
 	journal *journal
 }
 
-// Check resolves the network and the data set of a job and returns everything that is wrong with it at once, as *disdel.Faults. It needs
-// nothing but the data sets.
+// Check resolves the network and the data set of a job and returns everything that is wrong with it at once, as
+// *disdel.Faults. It needs nothing but the data sets.
 func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, error) {
 	data, err := s.Datasets(ctx)
 	if err != nil {
@@ -63,8 +63,9 @@ func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, 
 	return p.resolve(ctx, req.Job, req.Source)
 }
 
-// Submit plans a job and runs it. It returns once the job is acknowledged, its record being durable; until then ctx cancels it. It returns
-// Invalid, as *disdel.Faults where the job itself is wrong, OverLimit for a job that does not fit, NoSpace, and what servers answer.
+// Submit plans a job and runs it. It returns once the job is acknowledged, its record being durable; until then ctx
+// cancels it. It returns Invalid, as *disdel.Faults where the job itself is wrong, OverLimit for a job that does not
+// fit, NoSpace, and what servers answer.
 func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	p, err := s.preparing(ctx, newJobID(), req.Options, req.Preparing)
 	if err != nil {
@@ -214,8 +215,8 @@ func (p *preparation) estimator(job disdel.Job, past []disdel.Record) (estimator
 	return estimator.New(cmp.Or(p.Estimator, estimator.MethodPlanned), risk, past)
 }
 
-// processors is what the job's actions share: those of this machine for an embedded platform; those that a platform of disdel
-// tells of, or that containers of the newest job there have found, for another. 0 where neither is known.
+// processors is what the job's actions share: those of this machine for an embedded platform; those that a platform of
+// disdel tells of, or that containers of the newest job there have found, for another. 0 where neither is known.
 func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 	if s.embedded() {
 		return localplatform.Processors()
@@ -253,7 +254,8 @@ func (p *preparation) unknown(in scheduler.PlanInput) (notes []string) {
 // threads shares processors among the train actions that run at once; one where nobody knows how many there are.
 func threads(processors, parallel int) int { return max(1, processors/max(parallel, 1)) }
 
-// together is the records of both lists, newest first, each once: those of the same kind may be older than the newest of any.
+// together is the records of both lists, newest first, each once: those of the same kind may be older than the newest
+// of any.
 func together(recent, similar []disdel.Record) []disdel.Record {
 	out := slices.Concat(recent, similar)
 	slices.SortStableFunc(out, func(a, b disdel.Record) int { return cmp.Compare(b.ID, a.ID) })

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// A job sets aside the room for its record when it begins: a disk that is full by its end has that much room for it. The file is locked
-// while the job runs, so that whoever tidies up knows those that a killed process left.
+// A job sets aside the room for its record when it begins: a disk that is full by its end has that much room for it.
+// The file is locked while the job runs, so that whoever tidies up knows those that a killed process left.
 const (
 	reserveSuffix = ".reserve"
 	reserveSize   = 1 << 20
@@ -24,8 +24,8 @@ func (s *Service) reserveFile(id disdel.JobID) string {
 	return filepath.Join(s.unsavedFolder(), url.PathEscape(string(id))+reserveSuffix)
 }
 
-// reserve sets the room aside until the returned function is called. It returns NoSpace where there is none. What else keeps a record
-// from being set aside may not keep the job from running.
+// reserve sets the room aside until the returned function is called. It returns NoSpace where there is none. What else
+// keeps a record from being set aside may not keep the job from running.
 func (s *Service) reserve(id disdel.JobID) (release func() error, err error) {
 	path := s.reserveFile(id)
 	nothing := func() error { return nil }
@@ -58,8 +58,8 @@ func (s *Service) noRoom(id disdel.JobID, err error) error {
 	}
 }
 
-// tidy removes what processes that were killed left behind: reserves that nobody has locked, and the marks of running jobs that versions
-// before leases had.
+// tidy removes what processes that were killed left behind: reserves that nobody has locked, and the marks of running
+// jobs that versions before leases had.
 func (s *Service) tidy() {
 	list, _ := os.ReadDir(markFolder(s.cfg.Home)) // there is nothing to tidy
 	for _, e := range list {

@@ -20,14 +20,16 @@ type ResumeRequest struct {
 	// Description is what the program of a network of one's own says of it, see Describe. nil: the job names none.
 	Description *disdel.CustomNetwork
 
-	// Origin is how the job is taken up. What it was submitted with stays in its record, and what is said now counts on. nil: as it was.
+	// Origin is how the job is taken up. What it was submitted with stays in its record, and what is said now counts
+	// on. nil: as it was.
 	Origin *disdel.Origin
 	Options
 	Preparing func(Event) // as of a Request
 }
 
-// Resume takes a job up again where its newest whole checkpoint is, with the limits that its failures led to. Beside what Submit returns
-// that is NotFound, and Conflict for a job that has succeeded, that somebody runs, or that was changed so that it cannot go on.
+// Resume takes a job up again where its newest whole checkpoint is, with the limits that its failures led to. Beside
+// what Submit returns that is NotFound, and Conflict for a job that has succeeded, that somebody runs, or that was
+// changed so that it cannot go on.
 func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 	p, err := s.preparing(ctx, "", req.Options, req.Preparing)
 	if err != nil {
@@ -65,8 +67,8 @@ func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controll
 	return spec, p.goOn(ctx, &spec, rec)
 }
 
-// unfinished reads the record of the job that is meant and resolves what it names anew. The workers stay as many as they
-// were, unless the request says otherwise, so that the weights come out the same.
+// unfinished reads the record of the job that is meant and resolves what it names anew. The workers stay as many as
+// they were, unless the request says otherwise, so that the weights come out the same.
 func (p *preparation) unfinished(ctx context.Context, req ResumeRequest) (rec disdel.Record, r controller.Resolved, err error) {
 	id, err := p.parts.History.Resolve(ctx, req.Job)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// room returns OverLimit with the arithmetic if the store has no room for what a job's actions keep in it, and warns where what is
-// there may be dropped. It returns NoSpace if the disk has no room for what the job writes.
+// room returns OverLimit with the arithmetic if the store has no room for what a job's actions keep in it, and warns
+// where what is there may be dropped. It returns NoSpace if the disk has no room for what the job writes.
 func (p *preparation) room(ctx context.Context, spec controller.Spec, g *model.Graph) error {
 	if err := p.diskRoom(spec, g); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (p *preparation) diskRoom(spec controller.Spec, g *model.Graph) error {
 	}
 }
 
-// storeNeed is what is in the store at the end of a round. States that workers store in the middle of one are not counted:
-// most rounds are over before one is due.
+// storeNeed is what is in the store at the end of a round. States that workers store in the middle of one are not
+// counted: most rounds are over before one is due.
 func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need {
 	a := job.Distribution.Aggregation
 	wire := cmp.Or(a.Wire, disdel.WireFloat32)

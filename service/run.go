@@ -22,9 +22,10 @@ type Run struct {
 // ID is the job's.
 func (r *Run) ID() disdel.JobID { return r.id }
 
-// Events is everything that happens to the job, from its first event on, those that came before the call too; it ends with the job.
-// An onlooker never holds the job up: who is slow or late reads what was kept for him, which is all but pictures of progress that
-// newer ones replaced, and the oldest invocations of a very long job. Each call reads for itself.
+// Events is everything that happens to the job, from its first event on, those that came before the call too; it ends
+// with the job. An onlooker never holds the job up: who is slow or late reads what was kept for him, which is all but
+// pictures of progress that newer ones replaced, and the oldest invocations of a very long job. Each call reads for
+// itself.
 func (r *Run) Events() iter.Seq[Event] { return r.EventsAfter(context.Background(), 0) }
 
 // EventsAfter is Events from after a number on, until ctx ends.
@@ -32,15 +33,16 @@ func (r *Run) EventsAfter(ctx context.Context, number int) iter.Seq[Event] {
 	return r.journal.read(ctx, number)
 }
 
-// Cancel stops the job: its actions are asked to stop, and its record says canceled, with the cause. The first cause counts; a job that
-// has ended stays as it is.
+// Cancel stops the job: its actions are asked to stop, and its record says canceled, with the cause. The first cause
+// counts; a job that has ended stays as it is.
 func (r *Run) Cancel(cause error) { r.cancel(cause) }
 
 // Done is closed once the job has ended.
 func (r *Run) Done() <-chan struct{} { return r.done }
 
-// Wait returns the job's record once it has ended. That the job failed is no error: its record says so. Errors are those of ctx, and of
-// a history that did not take the record where Home could not keep it either; the record is whole then too.
+// Wait returns the job's record once it has ended. That the job failed is no error: its record says so. Errors are
+// those of ctx, and of a history that did not take the record where Home could not keep it either; the record is whole
+// then too.
 func (r *Run) Wait(ctx context.Context) (disdel.Record, error) {
 	select {
 	case <-r.done:
@@ -53,7 +55,8 @@ func (r *Run) Wait(ctx context.Context) (disdel.Record, error) {
 // execution is what a controller does with a job: run it, or take it up again.
 type execution func(ctx context.Context, c *controller.Controller) (*disdel.Record, error)
 
-// begin runs a job and returns once it is acknowledged. Until then ctx ends it; from then on nothing but Cancel and Close do.
+// begin runs a job and returns once it is acknowledged. Until then ctx ends it; from then on nothing but Cancel and
+// Close do.
 func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, execute execution) (*Run, error) {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &Run{id: p.id, journal: p.journal, cancel: cancel, accepted: make(chan struct{}), done: make(chan struct{})}

@@ -43,8 +43,8 @@ type Service struct {
 // errClosed is the cause of the end of jobs whose Service was closed.
 var errClosed = errors.New("the service was closed")
 
-// Close cancels the jobs that run, waits until they have ended, and ends everything that the Service opened, the newest first. It may be
-// called again.
+// Close cancels the jobs that run, waits until they have ended, and ends everything that the Service opened, the newest
+// first. It may be called again.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -48,7 +48,8 @@ func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, 
 	return m.ModelRef, nil
 }
 
-// revise adds to a version what an evaluation found out after it was made. Its weights were written again, to the same bits.
+// revise adds to a version what an evaluation found out after it was made. Its weights were written again, to the same
+// bits.
 func (s *shelf) revise(ctx context.Context, r *disdel.Record) error {
 	m, err := s.store.Get(ctx, fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version))
 	if err != nil {
@@ -77,7 +78,8 @@ func (s *shelf) Discard(ctx context.Context, folder string) error {
 	return s.store.Discard(ctx, folder)
 }
 
-// epochs is how many epochs a job has trained, begun ones included. Rounds before a resume may be missing in the record.
+// epochs is how many epochs a job has trained, begun ones included. Rounds before a resume may be missing in the
+// record.
 func epochs(r *disdel.Record) int {
 	if len(r.Rounds) == 0 {
 		return 0

@@ -6,7 +6,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// A model's epochs are those of its job: rounds may be parts of an epoch, and rounds before a resume be missing in the record.
+// A model's epochs are those of its job: rounds may be parts of an epoch, and rounds before a resume be missing in the
+// record.
 func TestEpochsOfAModel(t *testing.T) {
 	rounds := func(indices ...int) (out []disdel.Round) {
 		for _, i := range indices {

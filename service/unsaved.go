@@ -15,8 +15,8 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// unsaved is the record of a job whose end the history did not take. It waits in the home folder for the next command that
-// reaches that history.
+// unsaved is the record of a job whose end the history did not take. It waits in the home folder for the next command
+// that reaches that history.
 type unsaved struct {
 	History string        `json:"history"` // the address without its user; "": the home's own
 	Record  disdel.Record `json:"record"`
@@ -38,8 +38,8 @@ func (s *Service) whichHistory() string {
 	return u.String()
 }
 
-// keep stores a record beside the history that did not take it, and says so: that the disk is full is told by the exit code as well.
-// Where even that fails, what the history said is returned.
+// keep stores a record beside the history that did not take it, and says so: that the disk is full is told by the exit
+// code as well. Where even that fails, what the history said is returned.
 func (s *Service) keep(rec *disdel.Record, failed error) error {
 	path := s.unsavedFile(rec.ID)
 	left := unsaved{s.whichHistory(), *rec}
@@ -60,7 +60,8 @@ func (s *Service) keep(rec *disdel.Record, failed error) error {
 	return nil
 }
 
-// spend writes a record into the room that was set aside for it. One that is too long leaves out first the logs, then what passed.
+// spend writes a record into the room that was set aside for it. One that is too long leaves out first the logs, then
+// what passed.
 func (s *Service) spend(left unsaved, data []byte) (err error) {
 	for _, shorten := range []func(*disdel.Record){func(*disdel.Record) {}, withoutLogs, withoutPassed} {
 		shorten(&left.Record)

@@ -20,7 +20,8 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// need is the parts of a service that a command works with. What flags and variables say of the others is not looked at.
+// need is the parts of a service that a command works with. What flags and variables say of the others is not looked
+// at.
 type need uint8
 
 const (
@@ -93,8 +94,8 @@ func readRedis(c *cli.Context, cfg *service.Config) (err error) {
 	return err
 }
 
-// readAuthority is the text of --redis-ca. It returns Invalid for a file that cannot be read or has no certificate, and where
-// no address would make use of it.
+// readAuthority is the text of --redis-ca. It returns Invalid for a file that cannot be read or has no certificate, and
+// where no address would make use of it.
 func readAuthority(file string, servers []string) (string, error) {
 	if file == "" {
 		return "", nil

@@ -49,8 +49,8 @@ func historyCommand(u *ui) *cli.Command {
 	}
 }
 
-// standing says where a job stands. Of one that its record says runs, its lease knows better; in a history that others share there may
-// be jobs of versions before leases.
+// standing says where a job stands. Of one that its record says runs, its lease knows better; in a history that others
+// share there may be jobs of versions before leases.
 func standing(ctx context.Context, c *cli.Context, s *service.Service) func(*disdel.Record) string {
 	return func(r *disdel.Record) string {
 		if r.Status != disdel.StatusRunning {

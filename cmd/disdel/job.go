@@ -133,7 +133,8 @@ func (src source) told(u *ui, err error) error {
 	return err
 }
 
-// follow begins a job, follows it to its end and shows what came of it. A job that failed is reported and gives its exit code.
+// follow begins a job, follows it to its end and shows what came of it. A job that failed is reported and gives its
+// exit code.
 func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (*service.Run, error)) (*disdel.Record, error) {
 	f, seen := jobtext.NewFollower(u), 0
 	run, err := begin(func(e service.Event) {

@@ -67,8 +67,8 @@ func warnOfExposure(c *cli.Context, u *ui, address string) {
 	}
 }
 
-// hosts are the names that requests may call a platform by beside its address: what was asked for, and, where other machines
-// can reach it, the machine's own.
+// hosts are the names that requests may call a platform by beside its address: what was asked for, and, where other
+// machines can reach it, the machine's own.
 func hosts(c *cli.Context) []string {
 	names := c.StringSlice("allow-host")
 	if host := c.String("host"); !addresses.Loopback(host) {

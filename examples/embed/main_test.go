@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The example trains two jobs at once: each tells of itself from its plan to its end, and the second has begun before the first ends.
+// The example trains two jobs at once: each tells of itself from its plan to its end, and the second has begun before
+// the first ends.
 func TestTwoJobsAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and trains")

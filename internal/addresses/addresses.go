@@ -68,8 +68,8 @@ func serverURL(address, scheme string) (*url.URL, error) {
 	return url.Parse(address)
 }
 
-// SameServer says whether two addresses of OpenWhisk mean one server: the same scheme, host and port. A scheme that one leaves
-// out is that of the other, a port the scheme's; localhost is 127.0.0.1.
+// SameServer says whether two addresses of OpenWhisk mean one server: the same scheme, host and port. A scheme that one
+// leaves out is that of the other, a port the scheme's; localhost is 127.0.0.1.
 func SameServer(a, b string) bool {
 	scheme := "https"
 	for _, address := range []string{a, b} {

@@ -17,8 +17,8 @@ var (
 	}
 )
 
-// metadataVariable is the SDK's own: it asks the machine's metadata service, which a laptop has none of and a foreign network
-// may play, unless this is true. Here it is asked only where the user says false.
+// metadataVariable is the SDK's own: it asks the machine's metadata service, which a laptop has none of and a foreign
+// network may play, unless this is true. Here it is asked only where the user says false.
 const metadataVariable = "AWS_EC2_METADATA_DISABLED"
 
 // CheckStorage refuses an address of --storage that is none, that signs in, or that no bucket could be opened with.

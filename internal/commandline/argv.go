@@ -7,9 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Normalize moves flags ahead of operands. urfave/cli stops looking for flags at the first operand and takes the rest as
-// operands without a word, so that `submit job.yaml -o json` would lose its -o. Global flags move in front of the command,
-// the command's own flags behind it; what follows "--" stays as it is.
+// Normalize moves flags ahead of operands. urfave/cli stops looking for flags at the first operand and takes the rest
+// as operands without a word, so that `submit job.yaml -o json` would lose its -o. Global flags move in front of the
+// command, the command's own flags behind it; what follows "--" stays as it is.
 func Normalize(app *cli.App, args []string) []string {
 	if len(args) == 0 {
 		return args

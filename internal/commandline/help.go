@@ -19,7 +19,8 @@ func NeedSubcommand(c *cli.Context) error {
 	return UnknownCommand(c.Command.Subcommands, c.Command.HelpName, c.Args().First())
 }
 
-// Help finds the command that names lead to, and returns what to show of it: for programs, and for people. No names: the whole program.
+// Help finds the command that names lead to, and returns what to show of it: for programs, and for people. No names:
+// the whole program.
 func Help(app *cli.App, names []string) (shown any, print func(w io.Writer), err error) {
 	if len(names) == 0 {
 		return describeApp(app), func(w io.Writer) { cli.HelpPrinter(w, appHelp, app) }, nil
@@ -36,8 +37,8 @@ func Help(app *cli.App, names []string) (shown any, print func(w io.Writer), err
 	return describeCommand(found), func(w io.Writer) { cli.HelpPrinter(w, commandHelp, found) }, nil
 }
 
-// HelpWanted is the path whose help a command line asks for with --help. An operand is no command of its own, but behind a
-// command that only groups others, or behind none, it was meant as one.
+// HelpWanted is the path whose help a command line asks for with --help. An operand is no command of its own, but
+// behind a command that only groups others, or behind none, it was meant as one.
 func (s *Line) HelpWanted(app *cli.App) []string {
 	commands := app.Commands
 	for _, name := range s.Path {

@@ -47,7 +47,8 @@ func Plain(err error) error {
 	return err
 }
 
-// WriteWhole writes a file that is whole under its name, or not there, and has it on disk. pattern names it while it is written.
+// WriteWhole writes a file that is whole under its name, or not there, and has it on disk. pattern names it while it is
+// written.
 func WriteWhole(path, pattern string, data []byte) error {
 	if err := write(path, pattern, data, (*os.File).Sync); err != nil {
 		return err
@@ -55,8 +56,8 @@ func WriteWhole(path, pattern string, data []byte) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// Replace writes whole files only: others may read at any moment. A link, as of people who keep their dot files elsewhere,
-// stays one. Only the user may read what is written.
+// Replace writes whole files only: others may read at any moment. A link, as of people who keep their dot files
+// elsewhere, stays one. Only the user may read what is written.
 func Replace(path, pattern string, data []byte) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

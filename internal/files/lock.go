@@ -17,9 +17,9 @@ func Named(f *os.File, path string) bool {
 	return err == nil && os.SameFile(open, there)
 }
 
-// Lock makes and locks the file at path. The lock is the open file's, not the process's: looking at the file does not release it, and
-// two who lock one in one process shut each other out. A former owner may remove the file between the two: a lock on a file without
-// a name keeps nobody out, and another one is made.
+// Lock makes and locks the file at path. The lock is the open file's, not the process's: looking at the file does not
+// release it, and two who lock one in one process shut each other out. A former owner may remove the file between the
+// two: a lock on a file without a name keeps nobody out, and another one is made.
 func Lock(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -152,8 +152,8 @@ func (f *Follower) progress(list []disdel.Progress) {
 	}
 }
 
-// draw shows a line an action, as many as the terminal has room for, none wider than it is: one that wrapped could not be taken
-// back.
+// draw shows a line an action, as many as the terminal has room for, none wider than it is: one that wrapped could not
+// be taken back.
 func (f *Follower) draw(list []disdel.Progress) {
 	columns, rows := f.ui.Size()
 	room := len(list)

@@ -144,7 +144,8 @@ func accuracyText(r *disdel.Record) string {
 	}
 }
 
-// HeldOut is the last evaluation of a job, or that of its model where the best is kept; ok is false where there was none.
+// HeldOut is the last evaluation of a job, or that of its model where the best is kept; ok is false where there was
+// none.
 func HeldOut(r *disdel.Record) (accuracy, loss float64, ok bool) {
 	for i := range r.Rounds {
 		if a, l := r.Rounds[i].Accuracy, r.Rounds[i].Loss; a != nil && l != nil {

@@ -22,7 +22,8 @@ func activation(task disdel.Task, member, attempt, leg int, o disdel.Outcome) di
 	return a
 }
 
-// The outcome of an action is the last, the failures before it are counted, and no member is lost for one that is not there.
+// The outcome of an action is the last, the failures before it are counted, and no member is lost for one that is not
+// there.
 func TestTheTableShowsHowItEnded(t *testing.T) {
 	got := map[string]string{}
 	var order []string

@@ -39,7 +39,8 @@ func Decimal(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-// Basis says what a forecast rests on: "history", or where no job of just this shape ran, "extrapolated from similar jobs".
+// Basis says what a forecast rests on: "history", or where no job of just this shape ran, "extrapolated from similar
+// jobs".
 func Basis(f *disdel.Forecast) string {
 	if f.Jobs > 0 && !f.Measured {
 		return "extrapolated from " + f.Source

@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// trouble tells of activations that did not succeed, a line each. What the controller makes of one comes after it, so that a
-// line waits for it: a changed limit, and the next attempt.
+// trouble tells of activations that did not succeed, a line each. What the controller makes of one comes after it, so
+// that a line waits for it: a changed limit, and the next attempt.
 type trouble struct {
 	ended    *disdel.Activation
 	adjusted *disdel.Adjustment

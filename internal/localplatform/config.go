@@ -17,8 +17,8 @@ import (
 	"github.com/disdel/disdel/platform"
 )
 
-// OpenWhisk's defaults protect a shared cluster; a platform on this machine has one user, and a job of many short rounds would
-// wait for the minute to turn.
+// OpenWhisk's defaults protect a shared cluster; a platform on this machine has one user, and a job of many short
+// rounds would wait for the minute to turn.
 const (
 	PerMinute  = 6000
 	Concurrent = 300
@@ -40,7 +40,8 @@ type Settings struct {
 	Log           logrus.FieldLogger
 }
 
-// Config is an OpenWhisk whose containers of the kind disdel are this program, or another one, and whose key nobody knows yet.
+// Config is an OpenWhisk whose containers of the kind disdel are this program, or another one, and whose key nobody
+// knows yet.
 func Config(s Settings) (platform.Config, error) {
 	cfg := platform.DefaultConfig()
 	self, err := os.Executable()
@@ -61,7 +62,8 @@ func Config(s Settings) (platform.Config, error) {
 // HistoryFile is where the embedded history of a home is.
 func HistoryFile(home string) string { return filepath.Join(home, "history.db") }
 
-// secrets are what no action needs to see: the keys of OpenWhisks, the history of jobs, and the platform's own data and log.
+// secrets are what no action needs to see: the keys of OpenWhisks, the history of jobs, and the platform's own data and
+// log.
 func secrets(home string) []string {
 	out := []string{PropertiesFile(home), HistoryFile(home), filepath.Join(home, "platform"), Log(home)}
 	if dir, err := os.UserHomeDir(); err == nil {

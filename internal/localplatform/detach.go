@@ -17,8 +17,8 @@ const DetachedVariable = "DISDEL_PLATFORM_DETACHED"
 // lookEvery is the time between looks at what another process tells.
 const lookEvery = 10 * time.Millisecond
 
-// Detach starts this program again with the arguments given, in a session of its own, and waits until its platform serves. Where it
-// ends instead, Ended is what it said and how it ended.
+// Detach starts this program again with the arguments given, in a session of its own, and waits until its platform
+// serves. Where it ends instead, Ended is what it said and how it ended.
 func Detach(ctx context.Context, home string, args []string) (State, *Ended, error) {
 	log, err := os.OpenFile(Log(home), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -78,7 +78,8 @@ func await(ctx context.Context, home string, cmd *exec.Cmd, ended <-chan error) 
 	}
 }
 
-// AwaitAddress is the state of the platform that runs in a home already, once it serves. It returns Unavailable if it ends.
+// AwaitAddress is the state of the platform that runs in a home already, once it serves. It returns Unavailable if it
+// ends.
 func AwaitAddress(ctx context.Context, home string) (State, error) {
 	for {
 		state, running := Find(home)

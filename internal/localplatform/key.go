@@ -12,7 +12,8 @@ import (
 )
 
 // Key is the user's OpenWhisk key: DISDEL_AUTH; that of `disdel platform up` in the same home, if it is the one meant;
-// or AUTH of wsk's own file, which is never written, if the server is the one that the file names: a key is sent to nobody else.
+// or AUTH of wsk's own file, which is never written, if the server is the one that the file names: a key is sent to
+// nobody else.
 func Key(home, apihost string) (string, error) {
 	if key := os.Getenv("DISDEL_AUTH"); key != "" {
 		return key, nil
@@ -41,8 +42,8 @@ func Key(home, apihost string) (string, error) {
 	return "", out
 }
 
-// OwnAddress is an address as `disdel platform up` of the same home told it, where it means that one by another name of this
-// machine: the key is for that process, and under another name another process may listen.
+// OwnAddress is an address as `disdel platform up` of the same home told it, where it means that one by another name of
+// this machine: the key is for that process, and under another name another process may listen.
 func OwnAddress(home, apihost string) string {
 	if own := ReadProperties(PropertiesFile(home))["APIHOST"]; own != "" && SameAddress(own, apihost) {
 		return own

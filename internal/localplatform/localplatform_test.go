@@ -17,8 +17,8 @@ import (
 	"github.com/disdel/disdel/internal/process"
 )
 
-// Nothing is signalled but the process that told the state: not the caller's own group, not a process that has the number by
-// chance, not the holder of a file that names another.
+// Nothing is signalled but the process that told the state: not the caller's own group, not a process that has the
+// number by chance, not the holder of a file that names another.
 func TestOnlyThePlatformIsSignalled(t *testing.T) {
 	bystander := exec.Command("sleep", "1000")
 	if err := bystander.Start(); err != nil {
@@ -45,8 +45,8 @@ func TestOnlyThePlatformIsSignalled(t *testing.T) {
 	}
 }
 
-// What a killed platform told is not taken for the next one's: neither by who waits for it in the background, nor by who
-// looks while it starts.
+// What a killed platform told is not taken for the next one's: neither by who waits for it in the background, nor by
+// who looks while it starts.
 func TestAKilledPlatformsAddressIsForgotten(t *testing.T) {
 	dir := t.TempDir()
 	old, _ := json.Marshal(State{PID: 12345, Address: "http://127.0.0.1:1", Started: time.Now()})

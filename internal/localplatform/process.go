@@ -16,8 +16,8 @@ import (
 	"github.com/disdel/disdel/internal/process"
 )
 
-// Signal sends a signal to the process of a platform, and to no other. A process's number alone does not name it:
-// the home may be shared with a container or another machine, where numbers mean other processes, and zero and less mean
+// Signal sends a signal to the process of a platform, and to no other. A process's number alone does not name it: the
+// home may be shared with a container or another machine, where numbers mean other processes, and zero and less mean
 // groups of them to kill(2).
 func Signal(home string, s State, signal unix.Signal) error {
 	refused := func(msg string) error {
@@ -61,8 +61,8 @@ func nothingThere(pid int, err error) error {
 	return &disdel.Error{Kind: disdel.Denied, Op: fmt.Sprintf("end process %d", pid), Err: err}
 }
 
-// isOf tells whether a process is the one that told the state: the same start on the same boot of a machine. A state of an
-// older version, or of a process that starts, has no such marks; its command line must do.
+// isOf tells whether a process is the one that told the state: the same start on the same boot of a machine. A state of
+// an older version, or of a process that starts, has no such marks; its command line must do.
 func (s State) isOf(pid int) bool {
 	if s.StartTicks != 0 {
 		return s.Boot == process.BootID() && s.StartTicks == process.StartTicks(pid)

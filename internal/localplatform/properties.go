@@ -33,8 +33,8 @@ func ReadProperties(path string) map[string]string {
 	return out
 }
 
-// WriteProperties sets properties in a file of wsk's and keeps the other lines, which are the user's. Only the user may read
-// it: it holds a key.
+// WriteProperties sets properties in a file of wsk's and keeps the other lines, which are the user's. Only the user may
+// read it: it holds a key.
 func WriteProperties(path string, set [][2]string) error {
 	text, err := withProperties(path, set)
 	if err == nil {

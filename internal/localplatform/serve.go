@@ -36,8 +36,8 @@ type Server struct {
 	ends  []func() error
 }
 
-// Serve claims the home, starts a platform that serves others, and tells clients of it. It returns Conflict if another has the home, and
-// Unavailable for an address that cannot be listened on.
+// Serve claims the home, starts a platform that serves others, and tells clients of it. It returns Conflict if another
+// has the home, and Unavailable for an address that cannot be listened on.
 func Serve(how Serving) (*Server, error) {
 	s := &Server{}
 	if err := s.start(how); err != nil {
@@ -163,7 +163,8 @@ func LastingKey(home string) string {
 	return RandomKey()
 }
 
-// OwnNames are the names that requests may call a platform by beside its address where other machines can reach it at host.
+// OwnNames are the names that requests may call a platform by beside its address where other machines can reach it at
+// host.
 func OwnNames(host string) []string {
 	names := []string{host}
 	if own, err := os.Hostname(); err == nil {

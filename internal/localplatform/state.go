@@ -51,7 +51,8 @@ func Claim(home string) (*os.File, error) {
 	}
 }
 
-// forget empties a claimed file: what a platform told that was killed is no longer so, and would be taken for the new one's.
+// forget empties a claimed file: what a platform told that was killed is no longer so, and would be taken for the new
+// one's.
 func forget(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		f.Close()

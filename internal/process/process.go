@@ -1,7 +1,8 @@
-// Package process tells processes apart: a number alone names none, since it is given again, and means another process in another
-// container or on another machine.
+// Package process tells processes apart: a number alone names none, since it is given again, and means another process
+// in another container or on another machine.
 //
-// Where a system does not tell what it takes, as one without /proc, a Mark has less in it, and nobody is taken for dead.
+// Where a system does not tell what it takes, as one without /proc, a Mark has less in it, and nobody is taken for
+// dead.
 package process
 
 import (
@@ -26,7 +27,8 @@ func Self() Mark {
 	return Mark{PID: pid, Boot: BootID(), Namespace: namespace(), Start: StartTicks(pid)}
 }
 
-// Gone tells whether a process of this machine, seen from here, is no more. Of one that cannot be seen from here it says false.
+// Gone tells whether a process of this machine, seen from here, is no more. Of one that cannot be seen from here it
+// says false.
 func (m Mark) Gone() bool {
 	if m.PID <= 0 || m.Boot == "" || m.Start == 0 || m.Namespace == "" {
 		return false
@@ -66,7 +68,8 @@ func ended(pid int) bool {
 	return len(fields) > 0 && (fields[0] == "Z" || fields[0] == "X")
 }
 
-// stat is what the kernel tells of a process behind its name, which is field 2 and may have spaces: the state, field 3, is the first.
+// stat is what the kernel tells of a process behind its name, which is field 2 and may have spaces: the state, field 3,
+// is the first.
 func stat(pid int) []string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 // ErrInterrupted is the cause of a context that the user's Ctrl-C ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends; a second one ends the process at once. A
-// terminal that is gone must not end a program that was told to ignore that, as nohup does. Nor must a pipe that nobody
-// reads end a job that runs: writing to it fails, and what was to be said is dropped.
+// Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends; a second one ends the process at once.
+// A terminal that is gone must not end a program that was told to ignore that, as nohup does. Nor must a pipe that
+// nobody reads end a job that runs: writing to it fails, and what was to be said is dropped.
 func Interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)

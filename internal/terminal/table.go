@@ -54,8 +54,8 @@ func Cut(line string, columns int) string {
 	return string([]rune(line)[:columns-1]) + "…"
 }
 
-// Fitted leaves out columns that less depends on until a table is as narrow as the page, in the order of their names in drop.
-// The first row has the names. -o wide shows them all.
+// Fitted leaves out columns that less depends on until a table is as narrow as the page, in the order of their names in
+// drop. The first row has the names. -o wide shows them all.
 func Fitted(w io.Writer, rows [][]string, drop ...string) [][]string {
 	for _, name := range drop {
 		i := slices.Index(rows[0], name)
@@ -90,7 +90,8 @@ func tableWidth(rows [][]string) int {
 // shortJob is as much of a job's id as tells the millisecond that it was made in: every command takes the start of one.
 const shortJob = len("job-01m7zad0m3")
 
-// ShortIDs takes only the start of the ids in the first column, where the page is too narrow for the table and they stay apart.
+// ShortIDs takes only the start of the ids in the first column, where the page is too narrow for the table and they
+// stay apart.
 func ShortIDs(w io.Writer, rows [][]string) [][]string {
 	if columnsOf(w) == 0 || tableWidth(rows) <= columnsOf(w) {
 		return rows

@@ -35,7 +35,8 @@ type UI struct {
 	written  *sink
 }
 
-// sink remembers that data did not get where it was meant to go: tables are written line by line, and nobody looks at each.
+// sink remembers that data did not get where it was meant to go: tables are written line by line, and nobody looks at
+// each.
 type sink struct {
 	to     io.Writer
 	failed error
@@ -88,7 +89,8 @@ func size(w io.Writer) (columns, rows int) {
 	return columns, rows
 }
 
-// Say writes a message for the person at the terminal. One that cannot be written, as where nobody reads any more, is dropped.
+// Say writes a message for the person at the terminal. One that cannot be written, as where nobody reads any more, is
+// dropped.
 func (u *UI) Say(format string, args ...any) {
 	if !u.Quiet {
 		fmt.Fprintln(u.Err, Clean(fmt.Sprintf(format, args...)))
@@ -264,8 +266,8 @@ func (u *UI) Take(format string) bool {
 	return true
 }
 
-// Expect looks for the format of the output among the global flags before they are parsed: an error of the parser is told
-// in it too.
+// Expect looks for the format of the output among the global flags before they are parsed: an error of the parser is
+// told in it too.
 func (u *UI) Expect(globals []string) {
 	u.Take(os.Getenv("DISDEL_OUTPUT"))
 	for i, flag := range globals {
