@@ -77,7 +77,10 @@ func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 // it.
 func (s *Store) Release(ctx context.Context, l Lease) error {
 	_, err := s.db.Delete(ctx, leasePrefix+string(l.Job), l.revision)
-	if kivik.HTTPStatus(err) == http.StatusNotFound {
+	if err == nil || kivik.HTTPStatus(err) == http.StatusNotFound {
+		return nil
+	}
+	if _, gone := s.Lease(ctx, l.Job); disdel.KindOf(gone) == disdel.NotFound { // some call that a conflict
 		return nil
 	}
 	return wrap(err, "release lease", string(l.Job))
