@@ -12,9 +12,10 @@ type Invocation struct {
 	Action  ActionName `json:"action"`
 	Round   int        `json:"round"`
 	Level   int        `json:"level"`
-	Member  int        `json:"member"`        // worker of a train action, cluster of an aggregate action
-	Attempt int        `json:"attempt"`       // 1 and up
-	Leg     int        `json:"leg,omitempty"` // activations before this one that the same work was divided into
+	Member  int        `json:"member"`          // worker of a train action, cluster of an aggregate action
+	Attempt int        `json:"attempt"`         // 1 and up
+	Leg     int        `json:"leg,omitempty"`   // activations before this one that the same work was divided into
+	Stage   int        `json:"stage,omitempty"` // number of its stage among the record's
 	Limits
 	Estimate Bytes           `json:"estimateBytes"` // what the limit was set from
 	Likely   Bytes           `json:"likelyBytes"`   // expected peak

@@ -4,6 +4,7 @@ package disdel
 type Limits struct {
 	Memory  Bytes  `json:"limitBytes"`
 	Timeout Millis `json:"timeoutMs"`
+	Device  Bytes  `json:"limitDeviceBytes,omitempty"` // of an accelerator, which Memory does not count; 0: no backend uses one
 }
 
 // PlatformLimits are the bounds that the OpenWhisk API reports, and the pool that no API reports (set by the user).
@@ -14,6 +15,7 @@ type PlatformLimits struct {
 	MaxTimeout Millis `json:"maxTimeoutMs"`
 	PerMinute  int    `json:"perMinute"`                 // invocations a minute; 0: unknown
 	Concurrent int    `json:"concurrent"`                // invocations in flight; 0: unknown
+	MaxDevice  Bytes  `json:"maxDeviceBytes,omitempty"`  // of an accelerator, that an action can have; 0: there is none
 	Pool       Bytes  `json:"poolBytes"`                 // memory of all containers together; 0: unknown
 	Processors int    `json:"processors,omitempty"`      // that all containers share; 0: unknown
 	Host       string `json:"host,omitempty"`            // address of an OpenWhisk that is not the embedded one
@@ -45,6 +47,9 @@ type Estimate struct {
 	Activations Bytes `json:"activationsBytes"` // Eq. 4
 	Misc        Bytes `json:"miscBytes"`        // Eq. 5
 	Workspace   Bytes `json:"workspaceBytes"`   // what the engine needs beyond the paper's terms (measured)
+
+	// Device is what lies in an accelerator's memory, which none of the above counts.
+	Device Bytes `json:"deviceBytes,omitempty"`
 
 	Layers []LayerEstimate `json:"layers,omitempty"` // train actions only
 	Notes  []string        `json:"notes,omitempty"`

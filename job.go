@@ -394,11 +394,24 @@ func (e *EarlyStop) Value(loss, accuracy float64) float64 {
 
 // Distribution says how the work is spread.
 type Distribution struct {
-	Workers     int         `json:"workers"` // 0: auto
+	Workers     int         `json:"workers"`              // 0: auto; what the job begins with
+	Policy      string      `json:"policy,omitempty"`     // that changes them while the job runs; "": static
+	MinWorkers  int         `json:"minWorkers,omitempty"` // that a policy may choose; 0: 1
+	MaxWorkers  int         `json:"maxWorkers,omitempty"` // the same; 0: as many as the data and the platform allow
 	Sync        Sync        `json:"sync"`
 	Aggregation Aggregation `json:"aggregation"`
 	Missing     Missing     `json:"missing"`
 }
+
+// The policies of a job file.
+const (
+	PolicyStatic  = "static"  // what was planned stays
+	PolicyKubeML  = "kubeml"  // KubeML's published rule
+	PolicyElastic = "elastic" // more workers while that pays
+)
+
+// PolicyNames are all of them. scheduler.Policies has what they do.
+func PolicyNames() []string { return []string{PolicyStatic, PolicyKubeML, PolicyElastic} }
 
 // Aggregation shapes the tree and says what of the workers' state is averaged.
 type Aggregation struct {

@@ -49,6 +49,9 @@ type Round struct {
 
 	FirstLoss    *float64 `json:"firstTrainLoss,omitempty"` // TrainLoss of its first epoch; nil where a round has one epoch
 	NotEvaluated string   `json:"notEvaluated,omitempty"`   // why an evaluation that was due was not made
+
+	Stage    int          `json:"stage,omitempty"`    // number of its stage among the record's
+	Observed *Observation `json:"observed,omitempty"` // what the job's policy goes by; nil where it looks at nothing
 }
 
 // Checkpoint is a job's state on the blob store after a round: what a resume starts from.
@@ -105,7 +108,7 @@ type Record struct {
 	Ended       time.Time    `json:"ended,omitzero"`
 	Job         Job          `json:"job"`
 	Data        DataInfo     `json:"data"`
-	Plan        Plan         `json:"plan"`
+	Plan        Plan         `json:"plan"` // the newest
 	Rounds      []Round      `json:"rounds"`
 	Activations []Activation `json:"actions"`
 	Omitted     int          `json:"omitted,omitempty"` // activations that passed and are not among them: a long job's record stays small
@@ -124,6 +127,9 @@ type Record struct {
 	Failure       *Error       `json:"failure,omitempty"`
 	Origin        *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
 	Outages       []Outage     `json:"outages,omitempty"`
+
+	Stages    []Stage    `json:"stages,omitempty"`    // every one that was begun, oldest first; none in records of earlier versions
+	Decisions []Decision `json:"decisions,omitempty"` // every one of the job's policy, oldest first; static has none but for failures
 
 	Best        *Best    `json:"best,omitempty"`        // nil: the model has the weights of the last round
 	Unevaluated *Error   `json:"unevaluated,omitempty"` // why the model was not evaluated, of a job that succeeded; a resume does only that

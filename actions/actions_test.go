@@ -15,7 +15,8 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // bench is a job's surroundings: the digits on a file store, and an embedded Redis.
@@ -95,7 +96,7 @@ func probe() (disdel.Bytes, disdel.Bytes) { return 40 * disdel.MB, 50 * disdel.M
 // Two workers, one aggregation, one evaluation, one inference: every task once, on real stores.
 func TestARoundByHand(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	var members []disdel.UpdateID
 	var updates []disdel.Update
@@ -114,7 +115,7 @@ func TestARoundByHand(t *testing.T) {
 		}
 		id := disdel.UpdateID{Job: "job-1", Member: w}
 		members = append(members, id)
-		u, err := b.board.FetchUpdate(t.Context(), id, h.built.engine.Weights())
+		u, err := b.board.FetchUpdate(t.Context(), id, engine.Weights(h.built.engine))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,11 +157,11 @@ func TestTrainingAgainGivesTheSameBits(t *testing.T) {
 	b := setUp(t)
 	var got []disdel.Update
 	for range 2 {
-		h := NewHost(probe)
+		h := NewHost(probe, backends.Standard(nil))
 		if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(1)); err != nil {
 			t.Fatal(err)
 		}
-		u, err := b.board.FetchUpdate(t.Context(), disdel.UpdateID{Job: "job-1", Member: 1}, h.built.engine.Weights())
+		u, err := b.board.FetchUpdate(t.Context(), disdel.UpdateID{Job: "job-1", Member: 1}, engine.Weights(h.built.engine))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +179,7 @@ func TestTrainingAgainGivesTheSameBits(t *testing.T) {
 // are, and the next job on the same warm process learns again.
 func TestAScheduleSetsTheRateOfEveryEpoch(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	weights := func(epochs, epoch, all int, s *disdel.Schedule) disdel.Weights {
 		t.Helper()
@@ -188,7 +189,7 @@ func TestAScheduleSetsTheRateOfEveryEpoch(t *testing.T) {
 		if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); err != nil || res.Epochs != epochs {
 			t.Fatalf("%+v, %v", res, err)
 		}
-		return h.built.engine.Weights()
+		return engine.Weights(h.built.engine)
 	}
 	stop := &disdel.Schedule{Step: &disdel.StepSchedule{Every: 1}}
 	one := weights(1, 0, 3, nil)
@@ -199,7 +200,7 @@ func TestAScheduleSetsTheRateOfEveryEpoch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := native.InitWeights(g, b.net.Init)
+	start := engine.InitWeights(g, b.net.Init)
 	if diff := cmp.Diff(start, weights(1, 1, 3, stop)); diff != "" {
 		t.Errorf("an epoch that is the job's second changed weights:\n%.300s", diff)
 	}
@@ -219,7 +220,7 @@ func TestAScheduleSetsTheRateOfEveryEpoch(t *testing.T) {
 // DiSDeL III-B.3: an action stops at the end of the epoch whose loss is at most the target.
 func TestTrainingStopsAtItsTarget(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	req := b.train(0)
 	req.Epochs, req.Target = 50, 1.5
@@ -231,7 +232,7 @@ func TestTrainingStopsAtItsTarget(t *testing.T) {
 
 func TestTrainingStopsWhenTheJobIsCancelled(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	if err := b.board.Cancel(context.Background(), "job-1"); err != nil {
 		t.Fatal(err)
@@ -247,7 +248,7 @@ func TestTrainingStopsWhenTheJobIsCancelled(t *testing.T) {
 
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	later := b.train(0)
 	later.Round = 4
@@ -273,7 +274,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 // Over a slow way to the store there are fewer heartbeats: the work waits for each of them.
 func TestSlowHeartbeatsAreRare(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	begun := time.Now()
 	now, newest, waited := begun, int64(0), time.Duration(0)

@@ -16,20 +16,22 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // Once the next reference stands, the round's updates are gone. Whoever comes late, or a second time, still finds the work
 // done, and what comes after the round has all it needs.
 func TestARoundIsDroppedWhenItsSuccessorStands(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	first, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := disdel.UpdateID{Job: "job-1"}
-	like := h.built.engine.Weights()
+	like := engine.Weights(h.built.engine)
 	top := disdel.AggregateRequest{Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{id}, Top: true, Store: b.store, Network: b.net}
 	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil || res.Again {
 		t.Fatalf("%+v, %v", res, err)
@@ -79,7 +81,7 @@ func TestASlowBucketDoesNotCostTheAggregation(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0)); err != nil {
 		t.Fatal(err)
@@ -98,7 +100,7 @@ func TestASlowBucketDoesNotCostTheAggregation(t *testing.T) {
 func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 	const limit = 128 * disdel.MB
 	b := setUp(t)
-	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return 120 * disdel.MB, 121 * disdel.MB })
+	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return 120 * disdel.MB, 121 * disdel.MB }, backends.Standard(nil))
 	defer h.Close()
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0)); err != nil {
 		t.Fatal(err)
@@ -151,7 +153,7 @@ func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 func TestWhatComesNearItsLimitIsToldAtOnce(t *testing.T) {
 	b := setUp(t)
 	var resident atomic.Int64
-	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return disdel.Bytes(resident.Load()), 0 })
+	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return disdel.Bytes(resident.Load()), 0 }, backends.Standard(nil))
 	defer h.Close()
 	begun := time.Now()
 	var asked atomic.Int64

@@ -6,49 +6,33 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
-// array is a tensor of a worker's state. One without data is read from the engine when it is needed: a state that is stored
-// while the engine's memory is in use must not need as much again.
+// array is a tensor of a worker's state. One without data is read from the engine when it is needed: a state that is
+// stored while the engine's memory is in use must not need as much again.
 type array struct {
 	disdel.Tensor
-	optimizer, trainable bool
-	piece                native.Piece
+	from engine.Array
 }
 
-// piecewise is a backend whose state can be read and set array by array.
-type piecewise interface{ Pieces() []native.Piece }
+// storedName is what an array of an engine is called in a worker's state.
+func storedName(a engine.Array) string {
+	if a.Role == engine.Moment {
+		return optimizerPrefix + a.Name
+	}
+	return a.Name
+}
 
-// arrays is the engine's state, as far as want says so, under the names that it is stored by. A backend that is not
-// piecewise copies it.
-func (t *trainer) arrays(want func(array) bool) ([]array, error) {
+// arrays is the engine's state, as far as want says so, under the names that it is stored by.
+func (t *trainer) arrays(want func(engine.Role) bool) []array {
 	var all []array
-	if e, ok := t.engine.(piecewise); ok {
-		for _, p := range e.Pieces() {
-			a := array{Tensor: p.Tensor, optimizer: p.Moment, trainable: p.Trainable, piece: p}
-			if a.optimizer {
-				a.Name = optimizerPrefix + a.Name
-			}
-			all = append(all, a)
+	for _, a := range t.engine.State() {
+		if want(a.Role) {
+			all = append(all, array{Tensor: disdel.Tensor{Name: storedName(a), Shape: a.Shape}, from: a})
 		}
-		return slices.DeleteFunc(all, func(a array) bool { return !want(a) }), nil
 	}
-	state, err := t.optimizerState()
-	if err != nil {
-		return nil, err
-	}
-	trainable := map[string]bool{}
-	for _, p := range t.graph.Params() {
-		trainable[p.Name] = p.Trainable
-	}
-	for _, v := range t.engine.Weights() {
-		all = append(all, array{Tensor: v, trainable: trainable[v.Name]})
-	}
-	for _, v := range state {
-		all = append(all, array{Tensor: v, optimizer: true})
-	}
-	return slices.DeleteFunc(all, func(a array) bool { return !want(a) }), nil
+	return all
 }
 
 // of is the tensors of w whose names start with prefix.
@@ -67,8 +51,8 @@ func (a array) into(buffer []float32) []float32 {
 	if a.Data != nil {
 		return a.Data
 	}
-	values := buffer[:a.piece.Len()]
-	a.piece.Read(values)
+	values := buffer[:a.from.Len()]
+	a.from.ReadAt(values, 0) //nolint:errcheck // it is the whole array
 	return values
 }
 
@@ -85,7 +69,7 @@ func newWritten(all []array) *written {
 	for i, a := range all {
 		w.shapes[i] = disdel.Tensor{Name: a.Name, Shape: a.Shape}
 		if a.Data == nil {
-			largest = max(largest, a.piece.Len())
+			largest = max(largest, a.from.Len())
 		}
 	}
 	w.buffer = make([]float32, largest)
@@ -104,59 +88,34 @@ func (t *trainer) store(ctx context.Context, id disdel.UpdateID, kept bool, w *w
 	return t.session.saveState(ctx, id, text, w.shapes, w.read)
 }
 
-// recollection takes a stored state, array by array, into the engine; what is no part of the engine goes to trainer.kept.
+// recollection takes a stored state, array by array, into the engine; what is no part of the engine goes to
+// trainer.kept.
 type recollection struct {
 	t      *trainer
 	kept   bool // only what goes from round to round
-	pieces map[string]native.Piece
-	copies disdel.Weights // for a backend that takes everything at once
+	arrays map[string]engine.Array
 }
 
 func (t *trainer) recollection() *recollection {
-	r := &recollection{t: t}
-	if e, ok := t.engine.(piecewise); ok {
-		r.pieces = map[string]native.Piece{}
-		for _, p := range e.Pieces() {
-			name := p.Name
-			if p.Moment {
-				name = optimizerPrefix + name
-			}
-			r.pieces[name] = p
-		}
+	r := &recollection{t: t, arrays: map[string]engine.Array{}}
+	for _, a := range t.engine.State() {
+		r.arrays[storedName(a)] = a
 	}
 	return r
 }
 
 func (r *recollection) take(v disdel.Tensor) error {
 	optimizer := strings.HasPrefix(v.Name, optimizerPrefix)
-	switch p, ok := r.pieces[v.Name]; {
+	switch a, ok := r.arrays[v.Name]; {
 	case strings.HasPrefix(v.Name, residualPrefix) || r.kept && !optimizer:
 		v.Data = slices.Clone(v.Data)
 		r.t.kept = append(r.t.kept, v)
-	case ok:
-		v.Name = p.Name
-		r.t.own = r.t.own || optimizer
-		return p.Write(v)
-	case r.pieces != nil:
-		return &disdel.Error{Kind: disdel.Corrupt, Op: "read state", Job: r.t.req.Job, Msg: "the network has no " + v.Name}
-	default:
-		v.Data = slices.Clone(v.Data)
-		r.copies = append(r.copies, v)
-	}
-	return nil
-}
-
-// set gives a backend that takes everything at once what was read for it.
-func (r *recollection) set() error {
-	weights, optimizer, _ := split(r.copies)
-	if len(weights) > 0 {
-		if err := r.t.engine.SetWeights(weights); err != nil {
-			return err
-		}
-	}
-	if len(optimizer) == 0 {
 		return nil
+	case ok:
+		v.Name = a.Name
+		r.t.own = r.t.own || optimizer
+		return a.Set(v)
+	default:
+		return &disdel.Error{Kind: disdel.Corrupt, Op: "read state", Job: r.t.req.Job, Msg: "the network has no " + v.Name}
 	}
-	r.t.own = true
-	return r.t.setOptimizerState(optimizer)
 }

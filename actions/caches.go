@@ -1,19 +1,16 @@
 package actions
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"runtime/debug"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native"
-	"github.com/disdel/disdel/runtime/engine/native/plan"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
 type shardKey struct {
@@ -91,102 +88,50 @@ func (c *storeCache) drop() {
 	c.store = nil
 }
 
-// Engine is what tasks compute with: native.Engine, or that of another backend.
-type Engine interface {
-	Init(init disdel.Init)
-	SetWeights(w disdel.Weights) error
-	ResetOptimizer() error
-	SetRate(rate float64)
-	Step(x []float32, labels []int32) (float64, error)
-	Evaluate(x []float32, labels []int32) (lossSum float64, correct int, err error)
-	Predict(x []float32, rows int) ([]float32, error)
-	Weights() disdel.Weights
-	Close() error
-}
-
-// Backend makes engines for a network, of which g is the graph.
-type Backend func(n disdel.Network, g *model.Graph, cfg native.Config) (Engine, error)
-
-// The names that a Host looks backends up by, besides those that a job may ask for.
-const (
-	StandardBackend = "native" // the engine with its static plan; also what a request means that names none
-	CustomBackend   = "custom" // networks that this binary has and no other
-)
-
-func standard(_ disdel.Network, g *model.Graph, cfg native.Config) (Engine, error) {
-	return native.New(g, cfg)
-}
-
 // slab is what an engine keeps outside the Go heap.
-func slab(e Engine) disdel.Bytes {
-	if p, ok := e.(interface{ Plan() *plan.Plan }); ok {
-		return p.Plan().Bytes()
-	}
-	return 0
-}
-
-// engineSpec is what an engine is made of, and a text that tells it apart from others.
-type engineSpec struct {
-	key     string
-	backend string
-	net     disdel.Network
-	cfg     native.Config
-}
-
-func engineKey(backend string, n disdel.Network, cfg native.Config) engineSpec {
-	if n.Custom != nil {
-		backend = CustomBackend
-	}
-	s := engineSpec{backend: cmp.Or(backend, StandardBackend), net: n, cfg: cfg}
-	text, err := json.Marshal(struct {
-		B string
-		N disdel.Network
-		C native.Config
-	}{s.backend, n, cfg})
-	if err == nil { // plain data only; an empty key is never found again
-		s.key = string(text)
-	}
-	return s
-}
+func slab(e engine.Engine) disdel.Bytes { return e.Footprint().In(footprint.Host) }
 
 // engineCache keeps the last engine built.
 type engineCache struct {
-	backends map[string]Backend
+	backends engine.Table
 	key      string
-	engine   Engine
+	engine   engine.Engine
 }
 
-// find returns what makes an engine. It returns Invalid for a name that this action has not.
-func (c *engineCache) find(s engineSpec) (Backend, error) {
-	if b, ok := c.backends[s.backend]; ok {
-		return b, nil
+// get returns an engine of the backend that a request asks for, "" being any. It returns Invalid for a name that this action has
+// not, and what the backend says of networks that it does not support.
+func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engine.Engine, error) {
+	b, err := c.backends.Find(backend, s.Graph)
+	if err != nil {
+		return nil, err
 	}
-	if s.net.Custom != nil {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("this binary has no network %q", s.net.Custom.Name),
-			Hint: "give the binary that has it: --action FILE",
-		}
-	}
-	return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("there is no backend %q", s.backend), Hint: "use native or gorgonia: --backend NAME"}
-}
-
-func (c *engineCache) get(g *model.Graph, s engineSpec) (Engine, error) {
-	if c.engine != nil && s.key != "" && c.key == s.key {
+	key := engineKey(b.Name(), n, s)
+	if c.engine != nil && key != "" && c.key == key {
 		return c.engine, nil
 	}
 	if err := c.drop(); err != nil {
 		return nil, err
 	}
-	backend, err := c.find(s)
+	e, err := b.New(s)
 	if err != nil {
 		return nil, err
 	}
-	e, err := backend(s.net, g, s.cfg)
-	if err != nil {
-		return nil, err
-	}
-	c.key, c.engine = s.key, e
+	c.key, c.engine = key, e
 	return e, nil
+}
+
+// engineKey is a text that tells an engine apart from others; an empty one is never found again.
+func engineKey(backend string, n disdel.Network, s engine.Spec) string {
+	s.Graph = nil // it is the network's
+	text, err := json.Marshal(struct {
+		B string
+		N disdel.Network
+		C engine.Spec
+	}{backend, n, s})
+	if err != nil { // plain data only
+		return ""
+	}
+	return string(text)
 }
 
 func (c *engineCache) drop() error {

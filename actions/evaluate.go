@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // evaluate measures the reference that came out of a round on held-out rows.
@@ -24,12 +24,14 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	var shard *dataset.Shard
-	var e Engine
+	var e engine.Engine
 	err = c.phase("load", func() (err error) {
 		if shard, err = h.rows(ctx, shardKey{data: req.Data, rows: req.Rows, heldOut: true}); err != nil {
 			return err
 		}
-		e, err = h.built.get(g, engineKey(req.Backend, req.Network, native.Config{Batch: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads, Memory: req.Memory}))
+		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
+			Graph: g, Batch: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads, Memory: req.Memory,
+		})
 		if err == nil {
 			h.bound(req.Memory, req.Estimate, slab(e))
 		}
@@ -45,7 +47,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		}
 		defer h.free()
 		weights, _, _ := split(w)
-		return e.SetWeights(weights)
+		return engine.SetWeights(e, weights)
 	})
 	if err != nil {
 		return res, err
@@ -60,9 +62,9 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 	return res, err
 }
 
-func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e Engine, shard *dataset.Shard) (res disdel.EvaluateResult, err error) {
+func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine.Engine, shard *dataset.Shard) (res disdel.EvaluateResult, err error) {
 	n, batch := shard.Len(), min(req.BatchSize, shard.Len())
-	x, labels, rows := make([]float32, batch*shard.SampleLen()), make([]int32, batch), make([]int32, batch)
+	input, rows := dataset.NewBatch(batch, shard.SampleLen()), make([]int32, batch)
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: (n + batch - 1) / max(batch, 1)}
 	var lossSum float64
 	var correct int
@@ -71,13 +73,13 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e Engine
 		for i := range k {
 			rows[i] = int32(start + i)
 		}
-		shard.Batch(rows[:k], x, labels)
-		loss, right, err := e.Evaluate(x[:k*shard.SampleLen()], labels[:k])
+		shard.Fill(&input, rows[:k])
+		m, err := e.Evaluate(input)
 		if err != nil {
 			return res, err
 		}
-		lossSum += loss
-		correct += right
+		lossSum += m.Loss * float64(m.Rows)
+		correct += m.Correct
 		state.Batch++
 		if err := p.beat(ctx, state); err != nil {
 			return res, err
@@ -93,7 +95,9 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	if err != nil {
 		return res, err
 	}
-	e, err := h.built.get(g, engineKey(req.Backend, req.Network, native.Config{Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory}))
+	e, err := h.built.get(req.Backend, req.Network, engine.Spec{
+		Graph: g, Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory,
+	})
 	if err != nil {
 		return res, err
 	}
@@ -112,7 +116,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 // inferBatch bounds an infer action's memory whatever number of inputs it is given.
 const inferBatch = 64
 
-func loadModel(ctx context.Context, e Engine, req disdel.InferRequest) error {
+func loadModel(ctx context.Context, e engine.Engine, req disdel.InferRequest) error {
 	store, err := modelstore.Open(ctx, req.Models)
 	if err != nil {
 		return err
@@ -123,10 +127,10 @@ func loadModel(ctx context.Context, e Engine, req disdel.InferRequest) error {
 		return err
 	}
 	defer debug.FreeOSMemory() // what they came in
-	return e.SetWeights(w)
+	return engine.SetWeights(e, w)
 }
 
-func predict(e Engine, req disdel.InferRequest) (res disdel.InferResult, err error) {
+func predict(e engine.Engine, req disdel.InferRequest) (res disdel.InferResult, err error) {
 	sample := model.Shape(req.Network.Input).Len()
 	for start := 0; start < len(req.Inputs); start += inferBatch {
 		rows := req.Inputs[start:min(start+inferBatch, len(req.Inputs))]
@@ -137,23 +141,23 @@ func predict(e Engine, req disdel.InferRequest) (res disdel.InferResult, err err
 			}
 			x = append(x, r...)
 		}
-		p, err := e.Predict(x, len(rows))
+		p, err := e.Predict(dataset.Dense(len(rows), x, nil))
 		if err != nil {
 			return res, err
 		}
-		addPredictions(&res, p, len(p)/len(rows))
+		addPredictions(&res, p)
 	}
 	return res, nil
 }
 
-// addPredictions appends rows of p, [n classes], with the class of the largest probability.
-func addPredictions(res *disdel.InferResult, p []float32, classes int) {
-	for ; len(p) > 0; p = p[classes:] {
-		row := p[:classes]
+// addPredictions appends the rows of p, probabilities by class, with the class of the largest.
+func addPredictions(res *disdel.InferResult, p dataset.Matrix) {
+	for i := range p.Rows {
+		row := p.Row(i)
 		best := 0
-		for i, v := range row {
+		for k, v := range row {
 			if v > row[best] {
-				best = i
+				best = k
 			}
 		}
 		res.Classes = append(res.Classes, best)

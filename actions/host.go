@@ -9,6 +9,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // Handler answers one request of a task.
@@ -29,13 +30,10 @@ type Host struct {
 	store storeCache
 }
 
-// NewHost returns a Host that measures itself with probe.
-func NewHost(probe Probe) *Host {
-	return &Host{probe: probe, now: time.Now, found: runtime.GOMAXPROCS(0), built: engineCache{backends: map[string]Backend{StandardBackend: standard}}}
+// NewHost returns a Host that measures itself with probe and computes with these backends.
+func NewHost(probe Probe, backends engine.Table) *Host {
+	return &Host{probe: probe, now: time.Now, found: runtime.GOMAXPROCS(0), built: engineCache{backends: backends}}
 }
-
-// Use adds a backend under the name that a job asks for it by.
-func (h *Host) Use(name string, b Backend) { h.built.backends[name] = b }
 
 // Handlers is the table of tasks.
 func (h *Host) Handlers() map[disdel.Task]Handler {

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
@@ -24,7 +25,7 @@ var optimizers = map[string]disdel.Optimizer{
 // fetch reads what worker 0 delivered for a round.
 func (b *bench) fetch(round int, h *Host) disdel.Update {
 	b.t.Helper()
-	u, err := b.board.FetchUpdate(b.t.Context(), disdel.UpdateID{Job: "job-1", Round: round}, h.built.engine.Weights())
+	u, err := b.board.FetchUpdate(b.t.Context(), disdel.UpdateID{Job: "job-1", Round: round}, engine.Weights(h.built.engine))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestLegsComeToTheSameBits(t *testing.T) {
 	for name, o := range optimizers {
 		t.Run(name, func(t *testing.T) {
 			b := setUp(t)
-			whole := NewHost(probe)
+			whole := NewHost(probe, backends.Standard(nil))
 			defer whole.Close()
 			req := b.train(0)
 			req.Epochs, req.Optimizer = 4, o
@@ -66,7 +67,7 @@ func TestLegsComeToTheSameBits(t *testing.T) {
 
 			legs := 0
 			for {
-				h := NewHost(probe)
+				h := NewHost(probe, backends.Standard(nil))
 				req.Leg = legs
 				res := b.leg(h, req, 40*time.Millisecond)
 				legs++
@@ -96,7 +97,7 @@ func TestLegsComeToTheSameBits(t *testing.T) {
 // A later attempt goes on from the state that the one before stored, and comes to the same bits.
 func TestALaterAttemptGoesOn(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	req := b.train(0)
 	req.Epochs = 4
@@ -121,32 +122,58 @@ func TestALaterAttemptGoesOn(t *testing.T) {
 	}
 }
 
-// slowly is an engine whose state takes long to store: reading it moves the bench's clock.
+// slowly is a backend whose engines take long to store their state: reading it moves the bench's clock.
 type slowly struct {
-	Engine
+	native.Backend
 	stored func()
 }
 
-func (s slowly) OptimizerState() disdel.Weights {
-	s.stored()
-	return s.Engine.(stateful).OptimizerState()
+func (slowly) Name() string { return "slow" }
+
+func (s slowly) New(spec engine.Spec) (engine.Engine, error) {
+	e, err := s.Backend.New(spec)
+	return slowEngine{e, s.stored}, err
 }
 
-func (s slowly) SetOptimizerState(w disdel.Weights) error {
-	return s.Engine.(stateful).SetOptimizerState(w)
+type slowEngine struct {
+	engine.Engine
+	stored func()
+}
+
+// State has a count of steps that takes long to read: it is read when all is stored.
+func (e slowEngine) State() []engine.Array {
+	all := e.Engine.State()
+	for i, a := range all {
+		if a.Name == engine.StepCount {
+			all[i] = engine.NewArray(a.Name, a.Shape, a.Role, slowValues{a, e.stored})
+		}
+	}
+	return all
+}
+
+// slowValues is an array that takes long to read.
+type slowValues struct {
+	of   engine.Array
+	read func()
+}
+
+func (v slowValues) ReadAt(dst []float32, at int) {
+	v.read()
+	v.of.ReadAt(dst, at) //nolint:errcheck // the caller has checked the range
+}
+
+func (v slowValues) WriteAt(src []float32, at int) {
+	v.of.WriteAt(src, at) //nolint:errcheck // the caller has checked the range
 }
 
 // A worker whose state takes longer to store than lies between two times of storing it still trains most of the time.
 func TestAStateThatIsSlowToStoreIsStoredLessOften(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	var took time.Duration
 	saves := 0
-	h.Use("slow", func(n disdel.Network, g *model.Graph, cfg native.Config) (Engine, error) {
-		e, err := standard(n, g, cfg)
-		return slowly{e, func() { saves++; took += 30 * time.Second }}, err
-	})
+	h.built.backends.Backends = []engine.Backend{slowly{stored: func() { saves++; took += 30 * time.Second }}}
 	start := time.Now()
 	now := start
 	h.now = func() time.Time { now = now.Add(time.Second); return now.Add(took) }
@@ -163,13 +190,10 @@ func TestAStateThatIsSlowToStoreIsStoredLessOften(t *testing.T) {
 // Time to store the state is kept free before the deadline once it is known what that takes.
 func TestALegEndsWhileItsStateCanStillBeStored(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	var took time.Duration
-	h.Use("slow", func(n disdel.Network, g *model.Graph, cfg native.Config) (Engine, error) {
-		e, err := standard(n, g, cfg)
-		return slowly{e, func() { took += 30 * time.Second }}, err
-	})
+	h.built.backends.Backends = []engine.Backend{slowly{stored: func() { took += 30 * time.Second }}}
 	end := time.Now().Add(2 * time.Hour)
 	ctx, stop := context.WithDeadline(t.Context(), end)
 	defer stop()
@@ -193,7 +217,7 @@ func TestALegEndsWhileItsStateCanStillBeStored(t *testing.T) {
 // A second delivery of work that is done changes nothing and answers what the first one did.
 func TestADuplicateAnswersWhatTheFirstDid(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	first, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0))
 	if err != nil {
@@ -216,7 +240,7 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 		t.Run(string(upkeep), func(t *testing.T) {
 			b := setUp(t)
 			b.net = disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10, Init: disdel.Init{Seed: 3, Scheme: "glorot"}} // without dropout
-			whole := NewHost(probe)
+			whole := NewHost(probe, backends.Standard(nil))
 			defer whole.Close()
 			req := b.train(0)
 			req.Epochs = 1
@@ -227,7 +251,7 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 			var h *Host
 			req.Upkeep = upkeep
 			for round := range 3 { // 7 batches: 2, 2 and the rest
-				h = NewHost(probe)
+				h = NewHost(probe, backends.Standard(nil))
 				defer h.Close()
 				req.Round, req.Batch, req.Batches = round, 2*round, 2
 				if round == 2 {
@@ -264,7 +288,7 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 func TestAResetOptimizerStartsAnew(t *testing.T) {
 	b := setUp(t)
 	state := func(upkeep disdel.Upkeep) float32 {
-		h := NewHost(probe)
+		h := NewHost(probe, backends.Standard(nil))
 		defer h.Close()
 		b.forget()
 		req := b.train(0)
@@ -279,7 +303,7 @@ func TestAResetOptimizerStartsAnew(t *testing.T) {
 		}
 		req.Round = 1
 		b.leg(h, req, time.Hour)
-		steps := h.built.engine.(stateful).OptimizerState()[0].Data[0]
+		steps := engine.Moments(h.built.engine)[0].Data[0]
 		if _, err := b.board.Sweep(t.Context(), "job-1"); err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +321,7 @@ func TestNarrowWiresKeepWhatTheyRoundAway(t *testing.T) {
 		t.Run(string(wire), func(t *testing.T) {
 			b := setUp(t)
 			req := b.train(0)
-			h := NewHost(probe)
+			h := NewHost(probe, backends.Standard(nil))
 			defer h.Close()
 			b.leg(h, req, time.Hour)
 			exact := b.fetch(0, h)
@@ -329,7 +353,7 @@ func TestNarrowWiresKeepWhatTheyRoundAway(t *testing.T) {
 			req.Round = 1
 			legs := 0
 			for paused := true; paused && legs < 100; legs++ {
-				other := NewHost(probe)
+				other := NewHost(probe, backends.Standard(nil))
 				req.Leg = legs
 				paused = b.leg(other, req, 40*time.Millisecond).Paused
 				other.Close()

@@ -9,12 +9,13 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // What a store has lost is said in the words that the controller goes by.
 func TestWhatTheStoreLostIsNamed(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	req := b.train(0)
 	req.Round = 1
@@ -46,7 +47,7 @@ func TestWhatTheStoreLostIsNamed(t *testing.T) {
 // A round that is over needs no updates to be written: its reference does, or a checkpoint of it where the store has lost that.
 func TestWhatIsOverIsOnlyWritten(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0)); err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func TestWhatIsOverIsOnlyWritten(t *testing.T) {
 // A state that is damaged costs the work that it was to save, not the job.
 func TestADamagedStateIsNotGoneOnFrom(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	dir := t.TempDir()
 	models, err := modelstore.Open(t.Context(), "file://"+dir)
@@ -105,7 +106,7 @@ func TestADamagedStateIsNotGoneOnFrom(t *testing.T) {
 // A round without a batch for a worker would come to a loss of 0, which reaches any target.
 func TestARoundWithoutBatchesIsRefused(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe)
+	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	req := b.train(0)
 	req.Epochs, req.Batch, req.Batches, req.Target = 1, 7, 2, 1 // of 100 rows in batches of 16

@@ -9,6 +9,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // position is how far a worker is in its round.
@@ -69,33 +70,13 @@ const (
 	residualPrefix  = "residual."
 )
 
-// stateful is a backend whose optimiser can be stored and set.
-type stateful interface {
-	OptimizerState() disdel.Weights
-	SetOptimizerState(w disdel.Weights) error
-}
-
-func (t *trainer) optimizerState() (disdel.Weights, error) {
-	e, ok := t.engine.(stateful)
-	if !ok {
-		return nil, t.stateless()
-	}
-	return renamed(e.OptimizerState(), optimizerPrefix, ""), nil
+// optimizerState is copies of the optimiser's moments, under the names that they have in a state.
+func (t *trainer) optimizerState() disdel.Weights {
+	return renamed(engine.Moments(t.engine), optimizerPrefix, "")
 }
 
 func (t *trainer) setOptimizerState(w disdel.Weights) error {
-	e, ok := t.engine.(stateful)
-	if !ok {
-		return t.stateless()
-	}
-	return e.SetOptimizerState(renamed(w, "", optimizerPrefix))
-}
-
-func (t *trainer) stateless() error {
-	return &disdel.Error{
-		Kind: disdel.Invalid, Op: "train", Job: t.req.Job, Msg: "the engine of this action cannot store its optimiser's state",
-		Hint: "use distribution.aggregation.optimizer: reset, and a timeout that a round fits into",
-	}
+	return engine.SetMoments(t.engine, renamed(w, "", optimizerPrefix))
 }
 
 // renamed puts a prefix before names, or takes one away.
@@ -136,7 +117,7 @@ func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel
 	if o == nil {
 		return w
 	}
-	w = append(w, disdel.Tensor{Name: optimizerPrefix + "step", Shape: []int{1}})
+	w = append(w, disdel.Tensor{Name: optimizerPrefix + engine.StepCount, Shape: []int{1}})
 	kinds := map[int][]string{1: {"momentum"}, 2: {"exp_avg", "exp_avg_sq"}}[o.Moments()]
 	for _, kind := range kinds {
 		for _, p := range g.Params() {
@@ -173,9 +154,6 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 		r.kept = n.Kept
 		return r.take, nil
 	})
-	if err == nil {
-		err = r.set()
-	}
 	if k := disdel.KindOf(err); k == disdel.NotFound || k == disdel.Corrupt && !t.carries() { // without it, the round is trained anew
 		t.at = position{}
 		return false, nil
@@ -193,7 +171,7 @@ func WorkerState(worker int) string { return fmt.Sprintf("worker-%d.safetensors"
 func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 	weights, optimizer, _ := split(reference)
 	t.statistics(weights)
-	if err := t.engine.SetWeights(weights); err != nil {
+	if err := engine.SetWeights(t.engine, weights); err != nil {
 		return err
 	}
 	if err := t.difference(ctx, reference); err != nil {
@@ -206,7 +184,7 @@ func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 		}
 	case t.req.Upkeep == disdel.UpkeepKeep && t.own: // as recall set it
 	default:
-		if err := t.engine.ResetOptimizer(); err != nil {
+		if err := t.engine.Reset(engine.Moment); err != nil {
 			return err
 		}
 	}
@@ -293,10 +271,7 @@ func (t *trainer) probed() bool {
 
 // save stores all that a worker is inside its round.
 func (t *trainer) save(ctx context.Context) error {
-	all, err := t.arrays(func(array) bool { return true })
-	if err != nil {
-		return err
-	}
+	all := t.arrays(func(engine.Role) bool { return true })
 	defer t.call.host.free() // what it went through would be there still when the update is copied, which takes as much
 	return t.store(ctx, t.req.ID(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))
 }
@@ -306,12 +281,10 @@ func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 	if !t.carries() {
 		return nil
 	}
-	all, err := t.arrays(func(a array) bool {
-		return a.optimizer && t.req.Upkeep == disdel.UpkeepKeep || !a.optimizer && !a.trainable && t.req.Statistics == disdel.UpkeepKeep
+	all := t.arrays(func(r engine.Role) bool {
+		return r == engine.Moment && t.req.Upkeep == disdel.UpkeepKeep ||
+			r == engine.Statistic && t.req.Statistics == disdel.UpkeepKeep
 	})
-	if err != nil {
-		return err
-	}
 	all = append(all, of(renamed(residual, residualPrefix, ""), residualPrefix)...)
 	next := t.req.ID()
 	next.Round++
@@ -352,11 +325,7 @@ func (t *trainer) difference(ctx context.Context, reference disdel.Weights) erro
 		return nil
 	}
 	if t.req.Upkeep == disdel.UpkeepAverage {
-		state, err := t.optimizerState()
-		if err != nil {
-			return err
-		}
-		t.ref = append(t.ref, state...)
+		t.ref = append(t.ref, t.optimizerState()...)
 	}
 	return t.session.store.PutReference(ctx, t.req.Job, 0, t.ref)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // train learns from one shard for one round: it starts from the round's reference weights, runs the round's batches and
@@ -54,10 +54,9 @@ type trainer struct {
 	saved   time.Time     // when state was stored last
 	graph   *model.Graph
 	shard   *dataset.Shard
-	engine  Engine
-	order   []int32   // of the epoch's rows
-	x       []float32 // of the batch
-	labels  []int32
+	engine  engine.Engine
+	order   []int32 // of the epoch's rows
+	input   dataset.Batch
 	at      position
 	kept    disdel.Weights // of the round before: see carried
 	own     bool           // the optimiser has the state that this worker stored
@@ -81,16 +80,14 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.engine, err = h.built.get(t.graph, engineKey(r.Backend, r.Network, native.Config{
-		Batch: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm, Threads: r.Threads,
+	t.engine, err = h.built.get(r.Backend, r.Network, engine.Spec{
+		Graph: t.graph, Batch: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm, Threads: r.Threads,
 		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Training: true,
-	}))
+	})
 	if err != nil {
 		return err
 	}
-	if e, ok := t.engine.(interface{ SetSeed(seed int64) }); ok {
-		e.SetSeed(roundSeed(r))
-	}
+	t.engine.SetSeed(roundSeed(r))
 	h.bound(r.Memory, r.Estimate, slab(t.engine))
 	return nil
 }
@@ -111,11 +108,13 @@ func (t *trainer) fetch(ctx context.Context) error {
 		return err
 	}
 	if t.req.Round == 0 {
-		t.engine.Init(t.req.Network.Init)
-		if err := t.engine.ResetOptimizer(); err != nil {
+		if err := t.engine.Init(t.req.Network.Init); err != nil {
 			return err
 		}
-		return t.difference(ctx, t.engine.Weights())
+		if err := t.engine.Reset(engine.Moment); err != nil {
+			return err
+		}
+		return t.difference(ctx, engine.Weights(t.engine))
 	}
 	reference, err := t.session.reference(ctx, t.req, t.like())
 	if err != nil {
@@ -165,19 +164,19 @@ func (t *trainer) epoch(ctx context.Context) error {
 	first, end, batches := t.stretch()
 	n, size := t.shard.Len(), t.batch()
 	t.order = dataset.Order(t.order, t.req.Network.Init.Seed, epoch, t.req.Worker, n)
-	if t.x == nil {
-		t.x, t.labels = make([]float32, size*t.shard.SampleLen()), make([]int32, size)
+	if t.input.Input.Values == nil {
+		t.input = dataset.NewBatch(size, t.shard.SampleLen())
 	}
 	t.at.batch = max(t.at.batch, first)
 	for t.at.batch < end {
 		rows := t.order[t.at.batch*size : min((t.at.batch+1)*size, n)]
 		begun := t.call.host.now()
-		t.shard.Batch(rows, t.x, t.labels)
-		loss, err := t.engine.Step(t.x[:len(rows)*t.shard.SampleLen()], t.labels[:len(rows)])
+		t.shard.Fill(&t.input, rows)
+		m, err := t.engine.Step(t.input)
 		if err != nil {
 			return err
 		}
-		t.at.step(loss, len(rows))
+		t.at.step(m.Loss, len(rows))
 		t.res.Rows += len(rows)
 		t.longest = max(t.longest, t.call.host.now().Sub(begun))
 		if err := t.beat(ctx, epoch, batches); err != nil {
@@ -212,9 +211,7 @@ func (t *trainer) push(ctx context.Context) error {
 		if err := t.carry(ctx, nil); err != nil {
 			return err
 		}
-		if update.Weights, err = t.update(); err != nil {
-			return err
-		}
+		update.Weights = t.update()
 		return t.session.push(ctx, update, nil)
 	}
 	encoded, residual, err := t.encode()
@@ -228,13 +225,12 @@ func (t *trainer) push(ctx context.Context) error {
 }
 
 // update is copies of what goes into the mean.
-func (t *trainer) update() (disdel.Weights, error) {
-	w := t.engine.Weights()
+func (t *trainer) update() disdel.Weights {
+	w := engine.Weights(t.engine)
 	if t.req.Upkeep != disdel.UpkeepAverage {
-		return w, nil
+		return w
 	}
-	state, err := t.optimizerState()
-	return append(w, state...), err
+	return append(w, t.optimizerState()...)
 }
 
 // encode rounds the update to the job's wire format. residual is what that loses. The reference is of no use after it.
@@ -243,11 +239,7 @@ func (t *trainer) encode() (e *aggregator.Encoded, residual disdel.Weights, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := t.update()
-	if err != nil {
-		return nil, nil, err
-	}
-	e, err = f.Encode(w, t.ref)
+	e, err = f.Encode(t.update(), t.ref)
 	t.ref = nil
 	return e, f.Residual(), err
 }

@@ -73,6 +73,7 @@ type Notice struct {
 	Progress []disdel.Progress
 	Round    *disdel.Round
 	Adjusted *disdel.Adjustment // a failure changed a limit
+	Stage    *disdel.Stage      // a policy or a failure changed the setting
 	Forecast *disdel.Forecast   // of what is left, just before the round that it was made after
 	Outage   *Outage
 	Waiting  *Waiting

@@ -132,6 +132,7 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	if err := json.Unmarshal(a.Result, &r); err != nil {
 		return m.fail(badResult(a, err))
 	}
+	m.watch.trained(a.Member, r)
 	s := a.Slot()
 	e := m.efforts[s]
 	e.leg++

@@ -29,8 +29,9 @@ type Event struct {
 	Kind       EventKind
 	Activation disdel.Activation
 	Alarm      int
-	Spent      float64 // GB-s so far, with what runs and evaluations
-	Rate       float64 // GB-s that a second costs now
+	Spent      float64       // GB-s so far, with what runs and evaluations
+	Rate       float64       // GB-s that a second costs now
+	At         disdel.Millis // since the controller took the job up
 	Err        *disdel.Error
 }
 
@@ -44,7 +45,8 @@ const (
 	OrderInvoke               // make Invocation, after After
 	OrderAlarm                // send EventAlarm of this number after After; it takes the place of an earlier one
 	OrderAdjust               // keep Adjustment: a limit, or the plan, has changed
-	OrderPlan                 // Plan takes the place of the one before
+	OrderStage                // Stage begins, of which the record has the number Number; Plan is the job's with it
+	OrderDecision             // keep Decision: a policy was asked
 	OrderCheckpoint           // Checkpoint is on the blob store, and Round came to it
 	OrderForget               // have the store forget what was delivered for Round.Round
 	OrderSweep                // have the store forget everything of the job
@@ -60,7 +62,10 @@ type Order struct {
 	After      time.Duration
 	Alarm      int
 	Adjustment disdel.Adjustment
+	Stage      disdel.Stage
+	Number     int
 	Plan       disdel.Plan
+	Decision   disdel.Decision
 	Checkpoint disdel.Checkpoint
 	Round      disdel.Round
 	Status     disdel.Status
@@ -83,8 +88,10 @@ const (
 // cluster's aggregation starts when its own members have ended; the top one publishes the reference of the next round.
 // What fails is tried again as scheduler.Decide says. It is a pure state machine; use it from one goroutine.
 type Manager struct {
-	spec    Spec
+	spec    Spec // as it is in the round's stage
 	round   int
+	course  course
+	watch   watch
 	ended   bool
 	members [][]standing           // by level, then member
 	efforts map[disdel.Slot]effort // of the current round
@@ -121,6 +128,7 @@ type Manager struct {
 // NewManager starts the state machine of one job; one that is taken up again starts where its checkpoint says.
 func NewManager(spec Spec) *Manager {
 	m := &Manager{spec: spec, held: patience{best: math.Inf(1)}, bestValue: math.Inf(1), limits: map[disdel.Task]disdel.Limits{}, saved: spec.From}
+	m.course = newCourse(spec)
 	m.remember()
 	m.budget.most = spec.Job.Resources.MaxCost
 	m.reset(0)
@@ -129,6 +137,8 @@ func NewManager(spec Spec) *Manager {
 
 func (m *Manager) reset(round int) {
 	m.round, m.efforts, m.again, m.redone = round, map[disdel.Slot]effort{}, 0, 0
+	m.enter(round)
+	m.watch.begin()
 	m.clear()
 }
 
@@ -153,6 +163,7 @@ func (m *Manager) Step(e Event) []Order {
 		return nil
 	}
 	m.budget.tell(e)
+	m.watch.now = max(m.watch.now, e.At)
 	return m.within(m.step(e), e.Activation)
 }
 
@@ -196,6 +207,7 @@ func (m *Manager) activationEnded(a disdel.Activation) []Order {
 		return nil
 	}
 	m.close(a.Slot())
+	m.watch.ended(a)
 	switch {
 	case a.Outcome == disdel.OutcomePaused:
 		return m.paused(a)
@@ -222,6 +234,7 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	if r.Again {
 		m.again++ // an earlier activation of this attempt's work had delivered
 	}
+	m.watch.trained(a.Member, r)
 	m.results[a.Member], m.partial = r, m.partial || r.Unsaved != nil
 	m.members[0][a.Member] = delivered
 	m.lookAtTarget()
@@ -273,6 +286,9 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 	var r disdel.AggregateResult
 	if err := json.Unmarshal(a.Result, &r); err != nil {
 		return m.fail(badResult(a, err))
+	}
+	if a.Level == len(m.spec.Plan.Levels) && !m.publish {
+		m.watch.done()
 	}
 	var orders []Order
 	if r.Saved != nil {

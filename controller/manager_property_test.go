@@ -1,27 +1,33 @@
 package controller
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Whatever becomes of activations, in whatever order it is told, and however often: a job comes to an end, a round is made once
-// and in its turn, a cluster is made of what was delivered, and an attempt is above every earlier one.
+// Whatever becomes of activations, in whatever order it is told, and however often: a job comes to an end, a round is
+// made once and in its turn, a cluster is made of what was delivered, and an attempt is above every earlier one.
+//
+// Whatever its policy says: every row is trained once an epoch, and a replay of what was decided comes to the same
+// orders.
 func TestAJobAlwaysEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.obey(w.manager.Step(Event{Kind: EventStarted}))
+		w.obey(w.happens(Event{Kind: EventStarted}))
 		for steps := 0; !w.ended; steps++ {
 			switch {
 			case steps > 3000 && w.spec.Job.Distribution.Missing.Policy == disdel.MissingWait:
-				w.obey(w.manager.Step(Event{Kind: EventDeadline, Err: &disdel.Error{Kind: disdel.Timeout, Msg: "deadline"}}))
+				w.obey(w.happens(Event{Kind: EventDeadline, Err: &disdel.Error{Kind: disdel.Timeout, Msg: "deadline"}}))
 			case steps > 3000:
 				t.Fatal("it does not end")
 			case len(w.open) == 0 && w.alarm == 0:
@@ -35,7 +41,63 @@ func TestAJobAlwaysEnds(t *testing.T) {
 				t.Fatalf("after its end: %v", o)
 			}
 		}
+		w.replay()
 	})
+}
+
+// moody is a policy without sense: it draws whatever it says from its seed.
+type moody struct{ salt uint64 }
+
+func (moody) Name() string { return "moody" }
+
+func (p moody) Decide(in scheduler.Input) disdel.Decision {
+	draw := rand.New(rand.NewPCG(in.Seed, p.salt))
+	d := disdel.Decision{Next: in.Now, Why: "it felt like it"}
+	if draw.IntN(3) > 0 {
+		d.Next.Workers = draw.IntN(12) - 2
+	}
+	if draw.IntN(3) == 0 {
+		d.Next.K = draw.IntN(5) - 1
+	}
+	if draw.IntN(3) == 0 {
+		d.Next.FanIn = draw.IntN(5) - 1
+	}
+	if draw.IntN(3) == 0 {
+		d.BatchSize = draw.IntN(10) - 1
+	}
+	if draw.IntN(20) == 0 {
+		d.Stop = "it is tired"
+	}
+	return d
+}
+
+// happens tells the manager what happened, and keeps what it makes of it.
+func (w *world) happens(e Event) []Order {
+	orders := w.manager.Step(e)
+	w.events = append(w.events, e)
+	for _, o := range orders {
+		w.script = append(w.script, describe(o))
+		if o.Kind == OrderDecision {
+			w.decisions = append(w.decisions, o.Decision)
+		}
+	}
+	return orders
+}
+
+// replay plays the same events to a manager that knows what was decided and has no policy of its own.
+func (w *world) replay() {
+	spec := w.spec
+	spec.Policy, spec.Decisions = nil, w.decisions
+	m := NewManager(spec)
+	var script []string
+	for _, e := range w.events {
+		for _, o := range m.Step(e) {
+			script = append(script, describe(o))
+		}
+	}
+	if diff := gocmp.Diff(w.script, script); diff != "" {
+		w.Fatalf("replay of %+v (-was +is):\n%s", w.decisions, diff)
+	}
 }
 
 // place is one member of a round's tree.
@@ -54,8 +116,13 @@ type world struct {
 
 	open      []disdel.Invocation
 	told      []Event // may come again
-	alarm     int     // that is set; 0: none
-	calm      int     // of 100 activations pass
+	events    []Event // all, in their order
+	script    []string
+	decisions []disdel.Decision
+	plans     map[int]disdel.Plan // by the number of their stages
+	reached   map[int]reached     // where each round ended
+	alarm     int                 // that is set; 0: none
+	calm      int                 // of 100 activations pass
 	delivered map[place]bool
 	givenUp   map[place]bool
 	newest    map[place][2]int // attempt and leg
@@ -63,6 +130,11 @@ type world struct {
 	next      int              // round
 	behind    bool             // the job may have gone back
 	written   bool             // the final weights
+}
+
+// reached is how far training is after a round, in rows of a shard, and what it came there with.
+type reached struct {
+	epoch, rows, workers int
 }
 
 func newWorld(t *rapid.T) *world {
@@ -75,15 +147,26 @@ func newWorld(t *rapid.T) *world {
 	}
 	job.Reliability.Retries = disdel.Retries{Limit: number("retries", 0, 6), PerWorker: number("perWorker", 0, 3), MemoryFactor: 1.5}
 	job.Reliability.CheckpointEvery = number("checkpointEvery", 0, 2)
-	heldOut, fanIn, every := number("heldOut", 0, 1)*10, number("fanIn", 2, 3), number("every", 0, 1)
+	heldOut, fanIn := number("heldOut", 0, 1)*10, number("fanIn", 2, 3)
+	job.Distribution.Sync = disdel.SyncEpoch
+	if k := number("every", 0, 3); k > 0 {
+		job.Distribution.Sync = disdel.SyncEvery(k)
+	}
 	plan := func(job disdel.Job) (disdel.Plan, error) {
-		n := job.Distribution.Workers
+		n, k := job.Distribution.Workers, job.Distribution.Sync.Every()
+		if n == 7 {
+			return disdel.Plan{}, &disdel.Error{Kind: disdel.OverLimit, Msg: "seven do not fit"}
+		}
 		p := disdel.Plan{
-			Workers: n, Rounds: job.Training.Epochs, Epochs: 1, Batches: every, HeldOut: heldOut, Parallel: n, Levels: scheduler.Tree(n, fanIn),
+			Workers: n, Rounds: job.Training.Epochs, Epochs: 1, Batches: k, HeldOut: heldOut, Parallel: n,
+			Levels:   scheduler.Tree(n, cmp.Or(job.Distribution.Aggregation.FanIn, fanIn)),
 			Platform: disdel.PlatformLimits{MaxMemory: 64 * disdel.MB, MaxTimeout: 4e9},
 		}
 		for i := range n {
 			p.Shards = append(p.Shards, disdel.Rows{Start: i * 120 / n, End: (i + 1) * 120 / n})
+		}
+		if k > 0 {
+			p.Rounds *= max(1, (120/n+job.Training.BatchSize-1)/job.Training.BatchSize/k)
 		}
 		for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
 			p.Actions = append(p.Actions, disdel.ActionPlan{Task: task, Name: "p/" + disdel.ActionName(task), Limits: disdel.Limits{Memory: 32 * disdel.MB, Timeout: 2e9}})
@@ -96,8 +179,12 @@ func newWorld(t *rapid.T) *world {
 	w := &world{
 		T: t, plan: first, calm: number("calm", 20, 98),
 		delivered: map[place]bool{}, givenUp: map[place]bool{}, newest: map[place][2]int{},
+		plans: map[int]disdel.Plan{0: first}, reached: map[int]reached{},
 	}
 	w.spec = Spec{ID: "job-1", Job: job, Plan: first, Replan: plan, Models: "mem://", Output: "weights/m/job-1", Threads: 1}
+	if number("policy", 0, 2) > 0 {
+		w.spec.Policy = moody{salt: uint64(number("salt", 0, 1<<20))}
+	}
 	if from := number("from", 0, 2); from < first.Rounds && from > 0 {
 		w.spec.From, w.spec.Resumes, w.next = &disdel.Checkpoint{Round: from, Path: "p"}, 1, from
 	}
@@ -109,11 +196,11 @@ func newWorld(t *rapid.T) *world {
 func (w *world) step() {
 	switch what := rapid.IntRange(0, 99).Draw(w.T, "what"); {
 	case what < 5 && len(w.told) > 0:
-		w.obey(w.manager.Step(rapid.SampledFrom(w.told).Draw(w.T, "again")))
+		w.obey(w.happens(rapid.SampledFrom(w.told).Draw(w.T, "again")))
 	case w.alarm > 0 && (what < 10 || len(w.open) == 0):
 		e := Event{Kind: EventAlarm, Alarm: w.alarm}
 		w.alarm = 0
-		for m := range w.plan.Workers {
+		for m := range 32 {
 			w.givenUp[place{w.next, disdel.Slot{Task: disdel.TaskTrain, Member: m}}] = true
 		}
 		w.tell(e)
@@ -127,7 +214,7 @@ func (w *world) step() {
 
 func (w *world) tell(e Event) {
 	w.told = append(w.told, e)
-	w.obey(w.manager.Step(e))
+	w.obey(w.happens(e))
 }
 
 // failures are the ends of an activation that are none.
@@ -160,7 +247,7 @@ func (w *world) end(inv disdel.Invocation) Event {
 			a.Outcome, a.Failure = disdel.OutcomeLost, &disdel.Error{Kind: disdel.Lost}
 		}
 		result = disdel.TrainResult{Batch: rapid.IntRange(0, 3).Draw(w.T, "batch")}
-		w.givenUp[at] = w.givenUp[at] || a.Outcome != disdel.OutcomePaused
+		w.givenUp[at] = w.givenUp[at] || a.Outcome != disdel.OutcomePaused || inv.Leg > 0 // two legs in a row may come no further
 	case inv.Task == disdel.TaskTrain:
 		result = disdel.TrainResult{Loss: 1, Samples: 10, Reached: rapid.Bool().Draw(w.T, "reached")}
 	case inv.Task == disdel.TaskAggregate:
@@ -193,8 +280,9 @@ func (w *world) obey(orders []Order) {
 			w.invoked(o.Invocation)
 		case OrderAlarm:
 			w.alarm = o.Alarm
-		case OrderPlan:
+		case OrderStage:
 			w.plan = o.Plan
+			w.plans[o.Number] = o.Plan
 		case OrderForget:
 			w.forget(o.Round.Round)
 		case OrderSweep:
@@ -204,6 +292,7 @@ func (w *world) obey(orders []Order) {
 			if o.Round.Round != w.next {
 				w.Fatalf("round %d is over, and %d was to be", o.Round.Round, w.next)
 			}
+			w.followed(o.Round)
 			w.next++
 		case OrderFinish:
 			w.ended = true
@@ -213,8 +302,28 @@ func (w *world) obey(orders []Order) {
 			if o.Status == disdel.StatusSucceeded && (!w.written || w.next != w.plan.Rounds && o.Stopped == "") {
 				w.Fatalf("succeeded at round %d of %d, weights written: %v", w.next, w.plan.Rounds, w.written)
 			}
+			if end := w.reached[w.next-1]; o.Status == disdel.StatusSucceeded && o.Stopped == "" && end.epoch != w.spec.Job.Training.Epochs {
+				w.Fatalf("it ended at %+v of %d epochs", end, w.spec.Job.Training.Epochs)
+			}
 		}
 	}
+}
+
+// followed holds a round against the one before: it began where that one ended, on the same shards where that was in
+// an epoch.
+func (w *world) followed(r disdel.Round) {
+	stage := &w.manager.course.at(r.Round).stage
+	span := stage.Span(r.Round)
+	before, known := w.reached[r.Round-1]
+	at := reached{span.Epoch, span.Batch * stage.BatchSize, stage.Workers}
+	if known && (at.epoch != before.epoch || at.rows != before.rows || at.rows > 0 && at.workers != before.workers) {
+		w.Fatalf("round %d begins at %+v, and the one before ended at %+v", r.Round, at, before)
+	}
+	end := reached{epoch: span.Epoch + span.Epochs, workers: stage.Workers}
+	if span.Batches > 0 {
+		end = reached{span.Epoch, (span.Batch + span.Batches) * stage.BatchSize, stage.Workers}
+	}
+	w.reached[r.Round] = end
 }
 
 // forget has the store know nothing of a round, or of any.
@@ -235,7 +344,8 @@ func (w *world) invoked(inv disdel.Invocation) {
 	}
 	w.newest[at] = now
 	w.open = append(w.open, inv)
-	if inv.Level > len(w.plan.Levels) || inv.Task == disdel.TaskTrain && inv.Member >= w.plan.Workers {
+	plan := w.plans[inv.Stage]
+	if inv.Level > len(plan.Levels) || inv.Task == disdel.TaskTrain && inv.Member >= plan.Workers {
 		w.Fatalf("%s is not in the plan", inv.ID)
 	}
 	switch inv.Task {
@@ -259,7 +369,7 @@ func (w *world) mayTrain(inv disdel.Invocation) {
 	w.memory = inv.Limits.Memory
 	var req disdel.TrainRequest
 	w.read(inv, &req)
-	if req.Shard != w.plan.Shards[inv.Member] {
+	if req.Shard != w.plans[inv.Stage].Shards[inv.Member] {
 		w.Fatalf("%s trains on %v of another plan", inv.ID, req.Shard)
 	}
 }
@@ -277,7 +387,7 @@ func (w *world) mayAggregate(inv disdel.Invocation) {
 	if len(there) == 0 {
 		w.Fatalf("%s is of nobody", inv.ID)
 	}
-	for _, m := range w.plan.Levels[inv.Level-1].Clusters[inv.Member] {
+	for _, m := range w.plans[inv.Stage].Levels[inv.Level-1].Clusters[inv.Member] {
 		p := place{inv.Round, disdel.Slot{Task: disdel.TaskTrain, Member: m}}
 		if inv.Level > 1 {
 			p.Slot = disdel.Slot{Task: disdel.TaskAggregate, Level: inv.Level - 1, Member: m}

@@ -83,7 +83,7 @@ func options(t *testing.T, words []string) map[string]float64 {
 	out := map[string]float64{}
 	for _, w := range words {
 		k, v, ok := strings.Cut(w, "=")
-		if !ok {
+		if !ok || k == "policy" {
 			continue
 		}
 		f, err := strconv.ParseFloat(v, 64)
@@ -123,12 +123,23 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	job.Reliability.Retries = disdel.Retries{Limit: int(o["retries"]), PerWorker: int(o["retries"]), MemoryFactor: 1.5}
 	job.Reliability.CheckpointEvery = int(o["checkpointEvery"])
 	job.Training.Epochs, job.Training.BatchSize = int(o["rounds"]), 10
-	workers := int(o["workers"])
-	plan := disdel.Plan{
-		Workers: workers, Rounds: int(o["rounds"]), Epochs: 1, HeldOut: int(o["heldOut"]), Parallel: workers,
-		Levels: scheduler.Tree(workers, int(o["fanIn"])), Shards: make([]disdel.Rows, workers),
+	if v, ok := o["every"]; ok {
+		job.Distribution.Sync = disdel.SyncEvery(int(v))
+	}
+	replan := func(job disdel.Job) (disdel.Plan, error) { return scriptPlan(job, o) }
+	planned := job
+	planned.Distribution.Workers = int(o["workers"])
+	plan, err := replan(planned)
+	if err != nil {
+		t.Fatal(err)
 	}
 	spec := Spec{ID: "job-1", Job: job, Plan: plan, Models: "mem://", Output: "weights/m/job-1.safetensors", Threads: 1}
+	for _, w := range words {
+		if name, ok := strings.CutPrefix(w, "policy="); ok {
+			spec.Job.Distribution.Policy, spec.Replan = name, replan
+			spec.Job.Distribution.MaxWorkers = int(o["most"])
+		}
+	}
 	if v, ok := o["from"]; ok {
 		spec.From, spec.Resumes = &disdel.Checkpoint{Round: int(v), Path: "checkpoints/job-1/reference"}, 1
 	}
@@ -143,6 +154,27 @@ func scriptSpec(t *testing.T, words []string) Spec {
 		spec.Best = &disdel.Best{Round: int(v), Loss: 0.5, Accuracy: 0.5}
 	}
 	return spec
+}
+
+// scriptPlan is the plan of a script's job: of rows, where it says how many, in rounds of so many batches. "fits" is the most workers
+// that can be planned.
+func scriptPlan(job disdel.Job, o map[string]float64) (disdel.Plan, error) {
+	n := job.Distribution.Workers
+	if most, ok := o["fits"]; ok && n > int(most) {
+		return disdel.Plan{}, &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Msg: fmt.Sprintf("%d workers do not fit", n)}
+	}
+	p := disdel.Plan{
+		Workers: n, Rounds: int(o["rounds"]), Epochs: 1, HeldOut: int(o["heldOut"]), Parallel: n, Levels: scheduler.Tree(n, int(o["fanIn"])),
+		Shards: scheduler.Shards(int(o["rows"]), n), Batches: job.Distribution.Sync.Every(),
+	}
+	if p.Batches > 0 {
+		p.Rounds = job.Training.Epochs * max(1, int(o["rows"])/n/job.Training.BatchSize/p.Batches)
+	}
+	if limit, ok := o["limit"]; ok { // memory of a train action, at the platform's maximum
+		p.Platform.MaxMemory, p.Platform.MaxTimeout = disdel.Bytes(limit)*disdel.MB, 2e9
+		p.Actions = []disdel.ActionPlan{{Task: disdel.TaskTrain, Name: "p/train", Limits: disdel.Limits{Memory: p.Platform.MaxMemory, Timeout: 2e9}}}
+	}
+	return p, nil
 }
 
 // scriptEvent reads "started", "cancel", "deadline", or "TASK ROUND LEVEL MEMBER [OUTCOME] [key=value...]".
@@ -176,6 +208,7 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 		Task: disdel.Task(words[0]), Round: n[0], Level: n[1], Member: n[2], Attempt: 1,
 	}}
 	o := options(t, words[4:])
+	at := disdel.Millis(o["at"] * 1e9)
 	if v, ok := o["attempt"]; ok {
 		a.Attempt = int(v)
 	}
@@ -194,6 +227,8 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 			return Event{Kind: EventEnded, Activation: a}
 		case lost[w] != nil:
 			a.Outcome, a.Failure = disdel.OutcomeApplicationError, lost[w]
+		case w == "cold":
+			a.Cold, a.InitTime = true, 1e9
 		case !strings.Contains(w, "="):
 			if err := a.Outcome.UnmarshalText([]byte(w)); err != nil {
 				t.Fatal(err)
@@ -218,7 +253,10 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 		result = r
 	}
 	a.Result, _ = json.Marshal(result)
-	return Event{Kind: EventEnded, Activation: a}
+	if _, ok := o["limit"]; ok {
+		a.Limits.Memory = disdel.Bytes(o["limit"]) * disdel.MB
+	}
+	return Event{Kind: EventEnded, Activation: a, At: at}
 }
 
 // lost is what actions say of what the store has lost.
@@ -255,6 +293,12 @@ func describe(o Order) string {
 		if err := json.Unmarshal(o.Invocation.Params, &r); err != nil {
 			return err.Error()
 		}
+		if o.Invocation.Stage > 0 && o.Invocation.Task == disdel.TaskTrain {
+			s.WriteString(fmt.Sprintf(" in stage %d: rows %d to %d, epoch %d", o.Invocation.Stage, r.Shard.Start, r.Shard.End, r.Epoch))
+			if r.Batch > 0 || r.Batches > 0 {
+				s.WriteString(fmt.Sprintf(", batch %d and %d more", r.Batch, r.Batches))
+			}
+		}
 		if r.From != "" {
 			s.WriteString(" from checkpoint")
 		}
@@ -272,8 +316,22 @@ func describe(o Order) string {
 		return "sweep the store"
 	case OrderForget:
 		return fmt.Sprintf("forget what round %d delivered", o.Round.Round)
-	case OrderPlan:
-		return fmt.Sprintf("plan for %d workers", o.Plan.Workers)
+	case OrderStage:
+		s := fmt.Sprintf("stage %d from round %d of %d: %d workers, batch %d", o.Number, o.Stage.First, o.Plan.Rounds, o.Stage.Workers, o.Stage.BatchSize)
+		for _, r := range o.Stage.Reasons {
+			s += "; " + r
+		}
+		return s
+	case OrderDecision:
+		d := o.Decision
+		s := fmt.Sprintf("%s decides for round %d (%s): %d workers", d.Policy, d.Round, d.Boundary, d.Next.Workers)
+		if d.Why != "" {
+			s += ": " + d.Why
+		}
+		for _, r := range d.Reasons {
+			s += "; " + r
+		}
+		return s
 	case OrderRound:
 		s := fmt.Sprintf("round %d trainLoss %.4g", o.Round.Round, o.Round.TrainLoss)
 		if len(o.Round.Missing) > 0 {

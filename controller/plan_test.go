@@ -17,7 +17,9 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -35,7 +37,8 @@ func planInput(t testing.TB) scheduler.PlanInput {
 		t.Fatal(err)
 	}
 	in := scheduler.PlanInput{
-		ID: "job-1", Graph: g, Platform: platformLimits, Data: disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28}, Classes: 10, SampleSize: 784},
+		Estimator: estimator.Planned(backends.Standard(nil)),
+		ID:        "job-1", Graph: g, Platform: platformLimits, Data: disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28}, Classes: 10, SampleSize: 784},
 	}
 	in.Job.Training = disdel.Training{Epochs: 5, BatchSize: 64, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}, ValidateEvery: 1}
 	in.Job.Distribution.Sync = disdel.SyncEpoch

@@ -20,15 +20,14 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	case scheduler.LostReference(a):
 		return m.back(a)
 	}
+	m.watch.failed++
 	r := m.decide(a)
 	switch {
 	case r.Retry && s.Task == disdel.TaskEvaluate && r.Batch > 0:
 		m.batch = r.Batch
 		return m.retry(s, a, r)
-	case r.Retry && (r.Batch > 0 || r.Workers > 0):
-		return m.replan(a, r)
 	case r.Retry:
-		return m.retry(s, a, r)
+		return m.remedied(a, r)
 	case s.Task == disdel.TaskTrain && m.canProceed():
 		return m.without(0, s.Member)
 	case s.Task == disdel.TaskEvaluate && a.Failure != nil:
@@ -63,41 +62,83 @@ func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) 
 	return append(orders, o)
 }
 
-// replan begins the round anew with another batch or other workers; a smaller batch alone leaves the workers as many as they
-// are. Rounds of less than an epoch are counted in batches, and those of another size would not fit the ones that are done.
-func (m *Manager) replan(a disdel.Activation, r scheduler.Remedy) []Order {
-	job := m.spec.Job
-	if r.Batch > 0 {
-		job.Training.BatchSize = r.Batch
+// remedied tries again what failed, as the remedy and then the job's policy say: with the same work, or with another
+// batch or other workers, which begins a stage. Only a train action's failure can: what was trained is not trained
+// again for another reason.
+func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
+	asked := r.Batch > 0 || r.Workers > 0
+	if a.Task != disdel.TaskTrain {
+		return m.retry(a.Slot(), a, r)
 	}
-	if m.spec.Replan == nil || m.spec.Plan.Batches > 0 {
-		return m.fail(explained(a, r.Why))
+	d := m.ask(disdel.BoundaryFailure, m.round, &scheduler.Failure{Activation: a, Remedy: r})
+	if !asked && !m.changes(d) {
+		return m.retry(a.Slot(), a, r)
 	}
-	wanted := job
-	wanted.Distribution.Workers = max(r.Workers, m.spec.Plan.Workers)
-	plan, err := m.spec.Replan(wanted)
-	if err != nil {
-		return m.fail(explained(a, err.Error()))
+	begun, why := m.replan(d, r.Why)
+	if begun == nil && asked { // what the policy wants cannot be; what the remedy needs may
+		d = m.consult(disdel.BoundaryFailure, m.round, scheduler.Static{}, &scheduler.Failure{Activation: a, Remedy: r})
+		begun, why = m.replan(d, r.Why)
 	}
-	m.spec.Job, m.spec.Plan = job, plan
-	m.retries++
-	orders := []Order{{Kind: OrderPlan, Plan: plan}}
+	switch {
+	case begun == nil && asked:
+		return m.fail(explained(a, why))
+	case begun == nil:
+		return m.retry(a.Slot(), a, r)
+	case asked:
+		m.retries++
+	default:
+		m.tried(a.Slot(), a)
+	}
 	if r.Adjustment != nil {
-		orders = append(orders, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
+		m.raise(a.Task, r.Limits)
+		begun = append(begun, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
 	}
 	m.raise(a.Task, a.Limits) // what is left of the retries is not for finding out again what was too little
-	action, _ := plan.Action(a.Task)
+	action, _ := m.spec.Plan.Action(a.Task)
 	m.raise(a.Task, action.Limits)
-	return append(orders, m.anew()...)
+	return append(begun, m.anew()...)
 }
 
-// raise has a task's limits be no lower than these: they are of all its actions, each of which may have failed at others.
+// replan begins a stage with the round that runs; nil, and why, where that cannot be planned.
+func (m *Manager) replan(d disdel.Decision, because string) (begun []Order, why string) {
+	at, fits := m.divided(d)
+	if m.spec.Replan == nil || !fits {
+		return nil, because
+	}
+	begun, err := m.change(d, m.round, at)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return begun, ""
+}
+
+// divided is where the round begins with another batch or other workers. Between two epochs that is where it began; in
+// the middle of one the rows that were trained have to be whole batches of the new size, on the same shards.
+func (m *Manager) divided(d disdel.Decision) (at disdel.Position, ok bool) {
+	span, was, batch := m.spec.span(m.round), m.spec.Job.Training.BatchSize, d.BatchSize
+	at = disdel.Position{Epoch: span.Epoch, Batch: span.Batch}
+	if at.Batch == 0 {
+		return at, true
+	}
+	if batch == 0 {
+		batch = was
+	}
+	if d.Next.Workers != m.spec.Plan.Workers || batch > was || at.Batch*was%batch != 0 {
+		return at, false
+	}
+	at.Batch = at.Batch * was / batch
+	return at, true
+}
+
+// raise has a task's limits be no lower than these: they are of all its actions, each of which may have failed at
+// others.
 func (m *Manager) raise(task disdel.Task, to disdel.Limits) {
 	l := m.limits[task]
 	m.limits[task] = disdel.Limits{Memory: max(l.Memory, to.Memory), Timeout: max(l.Timeout, to.Timeout)}
 }
 
-// maxRedone bounds how often one round is begun anew because updates were lost or damaged, and how often the job goes back.
+// maxRedone bounds how often one round is begun anew because updates were lost or damaged, and how often the job goes
+// back.
 const maxRedone = 3
 
 // redo begins the round anew: an update was damaged, or the store lost it.
@@ -114,9 +155,9 @@ func (m *Manager) anew() []Order {
 	return append([]Order{{Kind: OrderForget, Round: disdel.Round{Round: m.round}}}, m.invokeWorkers()...)
 }
 
-// back goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has would have
-// the rounds in between taken for done, so it forgets all of it. Where the checkpoint has what the round came to, only that is
-// read again.
+// back goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has would
+// have the rounds in between taken for done, so it forgets all of it. Where the checkpoint has what the round came to,
+// only that is read again.
 func (m *Manager) back(a disdel.Activation) []Order {
 	if m.backs++; m.backs > maxRedone {
 		return m.fail(explained(a, fmt.Sprintf("the store has lost the weights %d times", m.backs)))

@@ -10,7 +10,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Spec is everything a job's requests are made of. It changes while the job runs only where the plan is made anew.
+// Spec is everything a job's requests are made of. A Manager has a copy of its own, whose Plan, Stage, batch and threads are those of
+// the stage that its round belongs to.
 type Spec struct {
 	ID      disdel.JobID
 	Job     disdel.Job
@@ -23,8 +24,10 @@ type Spec struct {
 	Threads int    // of a train action
 	Origin  *disdel.Origin
 
-	// Replan makes the plan of the job after a change that a failure asked for. nil: plans are not made anew. It is pure.
+	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked for. nil: plans
+	// are not made anew. It is pure.
 	Replan func(disdel.Job) (disdel.Plan, error)
+	Policy scheduler.Policy // nil: the one that the job names
 
 	// Of a job that is taken up again.
 	From    *disdel.Checkpoint // where it goes on; nil: from the start
@@ -32,6 +35,18 @@ type Spec struct {
 	Resumes int                // times that it was taken up, this one included
 	Best    *disdel.Best       // whose weights are written; nil: nobody's before From
 	Stopped string             // why training had ended before its last epoch
+
+	Stage     *disdel.Stage     // that it goes on with; nil: the whole plan is one
+	Before    int               // stages that its record has already: Stage's number
+	Decisions []disdel.Decision // that were made of rounds to come, and hold: a policy is not asked again
+}
+
+// span is the part of a worker's training that a round is.
+func (s *Spec) span(round int) disdel.Span {
+	if s.Stage == nil {
+		return scheduler.SpanOf(s.Job, s.Plan, round)
+	}
+	return s.Stage.Span(round)
 }
 
 // work is one invocation of a slot in a round.
@@ -87,7 +102,7 @@ func (s *Spec) invocation(at disdel.Slot, w work, params any) disdel.Invocation 
 	}
 	return disdel.Invocation{
 		ID: invocationID(w, at), Job: s.ID, Task: at.Task, Action: actionName(action, limits),
-		Round: w.round, Level: at.Level, Member: at.Member, Attempt: w.attempt, Leg: w.leg,
+		Round: w.round, Level: at.Level, Member: at.Member, Attempt: w.attempt, Leg: w.leg, Stage: s.Before,
 		Limits: limits, Estimate: action.Estimate.Total, Likely: action.Estimate.Likely, Params: body, Queue: s.queue(limits),
 	}
 }
@@ -131,7 +146,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Wire: a.Wire, Upkeep: a.Optimizer, Statistics: a.Statistics,
 		Models: s.Models, From: from, Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 	}
-	req.Span = scheduler.SpanOf(s.Job, s.Plan, w.round)
+	req.Span = s.span(w.round)
 	if s.Job.Reliability.CheckpointEvery > 0 {
 		req.SaveEvery = saveEvery
 	}

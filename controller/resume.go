@@ -2,6 +2,8 @@ package controller
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
@@ -19,8 +21,8 @@ func Adjusted(r disdel.Record) disdel.Job {
 	return job
 }
 
-// CheckResume refuses a job that was changed so that it cannot go on from a checkpoint of its record (Conflict): one that has
-// fewer rounds now, or whose rounds begin elsewhere in the data.
+// CheckResume refuses a job that was changed so that it cannot go on from a checkpoint of its record (Conflict): one
+// that has fewer rounds now, or whose rounds begin elsewhere in the data.
 func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 	no := func(why string, args ...any) error {
 		return &disdel.Error{
@@ -28,34 +30,177 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 			Hint: "leave training.epochs, training.batchSize and distribution as they were, or submit the job anew",
 		}
 	}
+	n, err := continued(r, spec, c.Round)
+	if err != nil {
+		return err
+	}
+	total, was, now := n.stage.End(), n.in.Span(c.Round), n.in.Span(c.Round)
+	if n.whole || n.stage.K != n.in.K || n.stage.Epochs != n.in.Epochs {
+		now = scheduler.SpanOf(spec.Job, spec.Plan, c.Round)
+	}
+	if n.whole {
+		total = spec.Plan.Rounds
+	} else if was.Epoch > n.stage.To.Epoch {
+		return no("%d epochs were trained, and the job now has %d", was.Epoch, n.stage.To.Epoch)
+	}
 	over := c.Round == r.Plan.Rounds // nothing was left to train
-	if over && spec.Plan.Rounds == c.Round {
+	if over && total == c.Round {
 		return nil
 	}
 	if early := len(r.Rounds); over && early > 0 && r.Rounds[early-1].Round+1 < c.Round || r.Status == disdel.StatusSucceeded {
-		return no("its training has ended, and the job now has %d rounds", spec.Plan.Rounds)
+		return no("its training has ended, and the job now has %d rounds", total)
 	}
-	if c.Round >= spec.Plan.Rounds {
-		return no("the job now has %d rounds, and its checkpoint is of round %d", spec.Plan.Rounds, c.Round+1)
+	if c.Round >= total {
+		return no("the job now has %d rounds, and its checkpoint is of round %d", total, c.Round+1)
 	}
-	before := Spec{Job: Adjusted(r), Plan: r.Plan}
-	was, now := scheduler.SpanOf(before.Job, before.Plan, c.Round), scheduler.SpanOf(spec.Job, spec.Plan, c.Round)
 	if was.Epoch != now.Epoch || was.Batch != now.Batch {
 		return no("round %d began at batch %d of epoch %d, and now begins at batch %d of epoch %d",
 			c.Round+1, was.Batch+1, was.Epoch+1, now.Batch+1, now.Epoch+1)
 	}
-	if size := before.Job.Training.BatchSize; now.Batch > 0 && size != spec.Job.Training.BatchSize {
-		return no("round %d begins in the middle of an epoch, and batches had %d rows, not %d", c.Round+1, size, spec.Job.Training.BatchSize)
+	if size := n.in.BatchSize; now.Batch > 0 && size != n.stage.BatchSize {
+		return no("round %d begins in the middle of an epoch, and batches had %d rows, not %d", c.Round+1, size, n.stage.BatchSize)
 	}
-	if now.Batch > 0 && r.Plan.Workers != spec.Plan.Workers {
-		return no("round %d begins in the middle of an epoch, which %d workers began and not %d", c.Round+1, r.Plan.Workers, spec.Plan.Workers)
+	if now.Batch > 0 && n.in.Workers != n.stage.Workers {
+		return no("round %d begins in the middle of an epoch, which %d workers began and not %d", c.Round+1, n.in.Workers, n.stage.Workers)
 	}
 	return nil
 }
 
-// TakeUp has a job go on from a checkpoint of its record: with the rounds that were done, and the best of them where its weights
-// are there. Those of a round after the checkpoint are not, since that round is made anew, and may come out otherwise.
-func TakeUp(r disdel.Record, spec *Spec, c disdel.Checkpoint) {
+// continuation is how a job that is taken up again goes on at a round.
+type continuation struct {
+	in    disdel.Stage // that the round belongs to
+	whole bool         // the job had no other
+	stage disdel.Stage // that goes on with it
+	plan  disdel.Plan
+	job   disdel.Job
+}
+
+// continued is the stage that a round of a record belongs to, under the plan as it is made today. What the user has
+// changed since is as it is in spec; what a policy or a remedy had changed is as it was in that round.
+func continued(r disdel.Record, spec Spec, round int) (c continuation, err error) {
+	was := Adjusted(r)
+	if len(r.Stages) == 0 {
+		r.Job = was
+	}
+	stages, _ := r.InForce()
+	c = continuation{in: stages[disdel.StageAt(stages, round)], whole: len(stages) == 1, plan: spec.Plan, job: spec.Job}
+	next := spec.Plan.Whole(spec.Job).Setting
+	if next.Workers == r.Plan.Workers {
+		next.Workers = c.in.Workers
+	}
+	if next.Memory == was.Resources.Memory {
+		next.Memory = c.in.Memory
+	}
+	if next.FanIn == was.Distribution.Aggregation.FanIn {
+		next.FanIn = c.in.FanIn
+	}
+	if spec.Job.Distribution.Sync == was.Distribution.Sync {
+		next.K = c.in.K
+	}
+	if spec.Job.Training.BatchSize == was.Training.BatchSize {
+		c.job.Training.BatchSize = c.in.BatchSize
+	}
+	if next != spec.Plan.Whole(spec.Job).Setting || c.job.Training.BatchSize != spec.Job.Training.BatchSize {
+		if err := c.replan(r, spec, next); err != nil {
+			return c, err
+		}
+	}
+	at := c.in.Span(round)
+	c.stage = c.plan.Whole(c.job).Starting(round, disdel.Position{Epoch: at.Epoch, Batch: at.Batch})
+	if c.whole {
+		c.stage.Rounds = max(0, c.plan.Rounds-round)
+	}
+	c.stage.Decision = &disdel.Decision{
+		Boundary: disdel.BoundaryResume, Round: round, Next: c.stage.Setting, Why: "the job was taken up again",
+		Changed: c.stage.Setting != c.in.Setting || c.stage.BatchSize != c.in.BatchSize,
+	}
+	return c, nil
+}
+
+// replan makes the plan of an earlier setting anew, with limits no lower than those that the job had come to.
+func (c *continuation) replan(r disdel.Record, spec Spec, next disdel.Setting) error {
+	if spec.Replan == nil {
+		return nil
+	}
+	plan, err := spec.Replan(scheduler.Apply(c.job, next, 0))
+	if err == nil {
+		c.plan = plan
+		Raise(&c.plan, c.job, r)
+	}
+	return err
+}
+
+// Raise has the limits of a plan be no lower than those that the failures of a record led to, where the job leaves
+// them to the plan.
+func Raise(p *disdel.Plan, job disdel.Job, r disdel.Record) {
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		least := scheduler.CameTo(&r, a.Task)
+		if job.Resources.Memory == 0 || a.Task != disdel.TaskTrain {
+			a.Limits.Memory = min(max(a.Limits.Memory, least.Memory), p.Platform.MaxMemory)
+		}
+		if job.Resources.Timeout == 0 {
+			a.Limits.Timeout = min(max(a.Limits.Timeout, least.Timeout), p.Platform.MaxTimeout)
+		}
+	}
+}
+
+// goOn has a job go on at a round of its record: in the stage that the round belongs to, and with what was decided of
+// later ones.
+func goOn(r disdel.Record, spec *Spec, round int) error {
+	c, err := continued(r, *spec, round)
+	if err != nil {
+		return err
+	}
+	if spec.Threads == spec.Plan.Threads && c.plan.Threads > 0 {
+		spec.Threads = c.plan.Threads
+	}
+	spec.Stage, spec.Plan, spec.Job.Training.BatchSize = &c.stage, scheduler.From(c.plan, c.stage), c.stage.BatchSize
+	if !c.stage.Decision.Changed {
+		spec.Decisions = ahead(r, round)
+	}
+	return nil
+}
+
+// ahead is what was decided of the rounds from one on and still holds, so that a job which takes them again goes the
+// same way. A remedy that had changed the job does so again before it is needed, and ends what was decided before it
+// of later rounds.
+func ahead(r disdel.Record, round int) []disdel.Decision {
+	by := map[int]disdel.Decision{}
+	for _, d := range r.Decisions {
+		if d.Boundary != disdel.BoundaryFailure {
+			by[d.Round] = d
+			continue
+		}
+		for later := range by {
+			if later > d.Round {
+				delete(by, later)
+			}
+		}
+		if d.Round > round {
+			d.Boundary = disdel.BoundaryEpoch
+			by[d.Round] = d
+		}
+	}
+	var out []disdel.Decision
+	for _, n := range slices.Sorted(maps.Keys(by)) {
+		if n >= round {
+			out = append(out, by[n])
+		}
+	}
+	return out
+}
+
+// StartOver has a job that was never at a checkpoint begin anew, as its record says that it began and went on.
+func StartOver(r disdel.Record, spec *Spec) error { return goOn(r, spec, 0) }
+
+// TakeUp has a job go on from a checkpoint of its record: with the rounds that were done, and the best of them where
+// its weights are there. Those of a round after the checkpoint are not, since that round is made anew, and may come
+// out otherwise.
+func TakeUp(r disdel.Record, spec *Spec, c disdel.Checkpoint) error {
+	if err := goOn(r, spec, c.Round); err != nil {
+		return err
+	}
 	spec.From = &c
 	last := c.Round - 1
 	for _, round := range r.Rounds {
@@ -76,6 +221,7 @@ func TakeUp(r disdel.Record, spec *Spec, c disdel.Checkpoint) {
 	if r.Best != nil && r.Best.Round < c.Round {
 		spec.Best = r.Best
 	}
+	return nil
 }
 
 // trainedLast is the newest round that train actions have ended in.
@@ -88,20 +234,22 @@ func trainedLast(r disdel.Record) (round int) {
 	return round
 }
 
-// rebuilt is a round that the controller did not live to keep, from its train actions. ok is false where not all of them are known.
+// rebuilt is a round that the controller did not live to keep, from its train actions. ok is false where not all of
+// them are known.
 func rebuilt(r disdel.Record, round int) (out disdel.Round, ok bool) {
 	losses := map[int]float64{}
+	plan := r.Plan
 	for _, a := range r.Activations {
 		if a.Task == disdel.TaskTrain && a.Round == round && a.Loss != nil {
-			losses[a.Member] = *a.Loss
+			losses[a.Member], plan = *a.Loss, r.PlanOf(&a.Invocation)
 		}
 	}
-	if len(losses) == 0 || len(losses) != r.Plan.Workers || len(r.Plan.Shards) < r.Plan.Workers {
+	if len(losses) == 0 || len(losses) != plan.Workers || len(plan.Shards) < plan.Workers {
 		return out, false
 	}
 	var sum, rows float64
-	for w := range r.Plan.Workers {
-		n := float64(r.Plan.Shards[w].Len())
+	for w := range plan.Workers {
+		n := float64(plan.Shards[w].Len())
 		sum, rows = sum+losses[w]*n, rows+n
 	}
 	return disdel.Round{Round: round, TrainLoss: sum / max(rows, 1)}, true

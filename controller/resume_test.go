@@ -79,17 +79,17 @@ func TestAResumeKnowsWhatWasDone(t *testing.T) {
 		Best:        &disdel.Best{Round: 1}, Stopped: "enough",
 	}
 	spec := Spec{Plan: r.Plan}
-	TakeUp(r, &spec, disdel.Checkpoint{Round: 3})
+	mustTakeUp(t, r, &spec, disdel.Checkpoint{Round: 3})
 	if len(spec.Done) != 3 || spec.Done[2].TrainLoss != 1.75 || spec.Best == nil || spec.Stopped != "" {
 		t.Errorf("%+v, best %v, %q", spec.Done, spec.Best, spec.Stopped)
 	}
 	spec = Spec{Plan: r.Plan}
-	TakeUp(r, &spec, disdel.Checkpoint{Round: 1})
+	mustTakeUp(t, r, &spec, disdel.Checkpoint{Round: 1})
 	if len(spec.Done) != 1 || spec.Best != nil {
 		t.Errorf("%+v, best %v: its weights are made anew", spec.Done, spec.Best)
 	}
 	spec = Spec{Plan: r.Plan}
-	TakeUp(r, &spec, disdel.Checkpoint{Round: 9}) // it stopped early, after three rounds
+	mustTakeUp(t, r, &spec, disdel.Checkpoint{Round: 9}) // it stopped early, after three rounds
 	if len(spec.Done) != 3 || spec.Done[2].Round != 2 || spec.Stopped != "enough" {
 		t.Errorf("%+v, %q", spec.Done, spec.Stopped)
 	}
@@ -124,7 +124,7 @@ func TestAnEvaluationThatFailsDoesNotCostTheModel(t *testing.T) {
 				t.Errorf("rounds %+v", rec.Rounds)
 			}
 			fails, s.calls = false, nil
-			TakeUp(*rec, &spec, disdel.Checkpoint{Round: 2, Path: "p"})
+			mustTakeUp(t, *rec, &spec, disdel.Checkpoint{Round: 2, Path: "p"})
 			spec.Resumes = 1
 			rec, err = s.controller().Resume(t.Context(), spec, *rec)
 			if err != nil || rec.Status != disdel.StatusSucceeded || rec.Unevaluated != nil || len(rec.Rounds) != 2 || rec.Rounds[1].Accuracy == nil {
@@ -136,5 +136,12 @@ func TestAnEvaluationThatFailsDoesNotCostTheModel(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func mustTakeUp(t *testing.T, r disdel.Record, spec *Spec, c disdel.Checkpoint) {
+	t.Helper()
+	if err := TakeUp(r, spec, c); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -21,7 +21,7 @@ func (m *Manager) roundSoFar() disdel.Round {
 	if m.resumed != nil {
 		return *m.resumed
 	}
-	round := disdel.Round{Round: m.round, Again: m.again}
+	round := disdel.Round{Round: m.round, Again: m.again, Stage: m.spec.Before}
 	var loss, first, samples float64
 	several := false
 	for w := range m.spec.Plan.Workers { // in worker order: the same bits whatever ended first
@@ -39,6 +39,9 @@ func (m *Manager) roundSoFar() disdel.Round {
 	round.TrainLoss = loss / math.Max(samples, 1)
 	if several {
 		round.FirstLoss = new(first / math.Max(samples, 1))
+	}
+	if !m.course.still() {
+		round.Observed = m.observed(round)
 	}
 	return round
 }
@@ -62,6 +65,11 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 	}
 	round := m.roundSoFar()
 	round.Loss, round.Accuracy, round.NotEvaluated = &r.Loss, &r.Accuracy, ""
+	if o := round.Observed; o != nil {
+		seen := *o
+		seen.HeldOut, seen.Accuracy = round.Loss, round.Accuracy
+		round.Observed = &seen
+	}
 	value := m.spec.Job.Training.EarlyStop.Value(r.Loss, r.Accuracy)
 	m.held.watch(m.round, value)
 	if !m.spec.keepsBest() || !(value < m.bestValue) {
@@ -85,6 +93,7 @@ func (m *Manager) unevaluated(err *disdel.Error) []Order {
 
 func (m *Manager) roundOrder(r disdel.Round) []Order {
 	m.budget.roundOver()
+	m.course.saw(r)
 	return []Order{{Kind: OrderRound, Round: r}}
 }
 
@@ -101,12 +110,16 @@ func (m *Manager) next() []Order {
 		return m.write()
 	case m.last:
 		return m.finish(disdel.StatusSucceeded, nil)
-	default:
-		if m.round+1 >= m.revisit {
-			m.backs = 0 // it has come further than where it went back
-		}
-		return m.startRound(m.round + 1)
 	}
+	if m.round+1 >= m.revisit {
+		m.backs = 0 // it has come further than where it went back
+	}
+	orders, stop := m.boundary()
+	if stop == "" {
+		return append(orders, m.startRound(m.round+1)...)
+	}
+	m.last, m.stopped, m.written = true, stop, m.spec.keepsBest() && m.best != nil
+	return append(orders, m.next()...)
 }
 
 // write has the round's weights written as the job's model.
@@ -211,6 +224,7 @@ func (m *Manager) remember() {
 // forget takes back what is known of a round and those after it.
 func (m *Manager) forget(round int) {
 	m.held.forget(round)
+	m.course.forget(round)
 	if m.best != nil && m.best.Round >= round || m.better != nil {
 		m.best, m.bestValue = nil, math.Inf(1)
 	}
@@ -239,9 +253,6 @@ func (m *Manager) begin() []Order {
 	case over, i >= 0 && round.Accuracy == nil && round.NotEvaluated == "" && m.evaluationDue():
 		return m.measure()
 	default:
-		if m.enough() == "" {
-			return m.startRound(first)
-		}
 		return m.next()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,12 +28,14 @@ const saveTimeout = 10 * time.Second
 func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (*disdel.Record, error) {
 	return c.run(ctx, spec, &disdel.Record{
 		APIVersion: disdel.APIVersion, ID: spec.ID, Status: disdel.StatusRunning, Created: c.cfg.Now(),
-		Job: spec.Job, Data: data, Plan: spec.Plan, Origin: spec.Origin,
+		Job: spec.Job, Data: data, Plan: spec.Plan, Origin: spec.Origin, Stages: []disdel.Stage{spec.begins()},
 	})
 }
 
 // Resume takes up a job again that ended without success, or whose controller died, where spec.From says. rec is its record.
 func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (*disdel.Record, error) {
+	rec.Stages = rec.Staged() // of before its plan and its job become others
+	spec.Before = len(rec.Stages)
 	rec.Status, rec.Failure, rec.Stopped, rec.Ended = disdel.StatusRunning, nil, "", time.Time{}
 	asked := rec.Job.Distribution.Workers // not as many as there were
 	rec.Job = spec.Job
@@ -41,6 +44,7 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 		rec.Origin = spec.Origin
 	}
 	rec.Rounds, rec.Resumes, rec.Checkpoint, rec.Plan = spec.Done, spec.Resumes, spec.From, spec.Plan
+	rec.Stages = append(slices.Clip(rec.Stages), spec.begins())
 	rec.Best, rec.Unevaluated, rec.Learned, rec.Warnings = spec.Best, nil, nil, nil
 	return c.run(ctx, spec, &rec)
 }
@@ -148,6 +152,7 @@ func (r *run) loop(ctx, work context.Context) {
 	for ended := false; !ended; {
 		select {
 		case e := <-r.events:
+			e.At = disdel.Millis(r.c.cfg.Now().Sub(r.began))
 			r.keep(&e)
 			ended = r.obey(work, r.manager.Step(e))
 			r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began)) // a resume goes on from what is saved
@@ -202,8 +207,10 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 		case OrderAdjust:
 			r.rec.Adjustments = append(r.rec.Adjustments, o.Adjustment)
 			r.observe(Notice{Adjusted: &o.Adjustment})
-		case OrderPlan:
-			r.rec.Plan = o.Plan
+		case OrderDecision:
+			r.rec.Decisions = append(r.rec.Decisions, o.Decision)
+		case OrderStage:
+			r.stageBegins(o)
 		case OrderCheckpoint:
 			r.rec.Checkpoint = &o.Checkpoint
 			r.keepRound(o.Round)
@@ -219,6 +226,15 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 		}
 	}
 	return ended
+}
+
+// stageBegins keeps a stage, before anything runs in it: what a job goes on with after its controller died must be known then.
+func (r *run) stageBegins(o Order) {
+	r.rec.Plan, r.rec.Stages = o.Plan, append(r.rec.Stages, o.Stage)
+	log := r.log.WithFields(logrus.Fields{"stage": o.Number, "round": o.Stage.First, "workers": o.Stage.Workers})
+	log.WithField("reasons", strings.Join(o.Stage.Decision.Reasons, "; ")).Info("another stage begins: " + o.Stage.Decision.Why)
+	r.saver.now(r.rec)
+	r.observe(Notice{Stage: &o.Stage})
 }
 
 // forget has the store forget a round, or all of the job. The manager finds out where that fails: what is left is delivered

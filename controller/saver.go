@@ -13,9 +13,16 @@ import (
 // passes over those that came while it wrote.
 type saver struct {
 	newest chan disdel.Record
+	urgent chan urgent
 	quit   context.CancelFunc
 	done   chan struct{}
 	failed bool // the last write; of the loop alone
+}
+
+// urgent is a record whose writing somebody waits for.
+type urgent struct {
+	rec  disdel.Record
+	done chan struct{}
 }
 
 // saveInterval is the least time between two writes of a running job's record, and saveShare how many times as long as a write
@@ -26,7 +33,7 @@ const (
 )
 
 func newSaver(to Recorder, log logrus.FieldLogger) *saver {
-	s := &saver{newest: make(chan disdel.Record, 1), done: make(chan struct{})}
+	s := &saver{newest: make(chan disdel.Record, 1), urgent: make(chan urgent), done: make(chan struct{})}
 	ctx, quit := context.WithCancel(context.Background())
 	s.quit = quit
 	go s.loop(ctx, to, log)
@@ -35,16 +42,35 @@ func newSaver(to Recorder, log logrus.FieldLogger) *saver {
 
 func (s *saver) loop(ctx context.Context, to Recorder, log logrus.FieldLogger) {
 	defer close(s.done)
+	newest, pause := s.newest, time.NewTimer(0)
+	defer pause.Stop()
 	for {
 		select {
-		case rec := <-s.newest:
+		case rec := <-newest:
 			begun := time.Now()
 			s.write(ctx, to, &rec, log)
-			wait(ctx, max(saveInterval, saveShare*time.Since(begun)))
+			newest = nil // until the pause is over
+			pause.Reset(max(saveInterval, saveShare*time.Since(begun)))
+		case <-pause.C:
+			newest = s.newest
+		case u := <-s.urgent:
+			s.write(ctx, to, &u.rec, log)
+			close(u.done)
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// now writes the state of r before it returns; a history that does not answer holds it up for saveTimeout at most.
+func (s *saver) now(r *disdel.Record) {
+	select {
+	case <-s.newest: // an older state must not be written after this one
+	default:
+	}
+	u := urgent{*r, make(chan struct{})}
+	s.urgent <- u
+	<-u.done
 }
 
 func (s *saver) write(ctx context.Context, to Recorder, r *disdel.Record, log logrus.FieldLogger) {

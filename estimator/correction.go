@@ -92,9 +92,9 @@ func weighed(logs, weights []float64) (mean, variance, count float64) {
 }
 
 // asPlanned is what a forecast of an earlier job would have been made of, as far as it ran; false where its duration is not
-// that of one run of all its rounds.
+// that of one run of all its rounds under one plan.
 func asPlanned(in TimingInput, r *disdel.Record) (TimingInput, bool) {
-	if r.Status != disdel.StatusSucceeded || r.Phases.Total <= 0 || r.Resumes > 0 || len(r.Rounds) == 0 || r.Plan.Rounds == 0 {
+	if len(r.Stages) > 1 || r.Status != disdel.StatusSucceeded || r.Phases.Total <= 0 || r.Resumes > 0 || len(r.Rounds) == 0 || r.Plan.Rounds == 0 {
 		return in, false
 	}
 	own := TimingInput{Plan: r.Plan, Job: r.Job, Data: r.Data, Work: in.Work}

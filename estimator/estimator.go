@@ -6,6 +6,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/nearest"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
 // Input is what an estimate is made of.
@@ -21,12 +22,14 @@ type Input struct {
 	ClipNorm    float64       // above 0: all gradients are kept
 	Threads     int           // that compute; below 1: 1
 	Members     int           // updates that an aggregation reads; below 1: many
-	Backend     string        // Gorgonia, or the engine with its static plan
+	Backend     string        // that the job asks for; "": any
 	Upkeep      disdel.Upkeep // of the optimiser's moments
 	Wire        disdel.Wire   // of updates
 	Checkpoints bool          // what a worker keeps from round to round is written to files, too
 
-	counts *model.Counts // of Graph, once they were asked for
+	counts  *model.Counts       // of Graph, once they were asked for
+	engine  footprint.Footprint // of the action's engine
+	unknown error               // why that is not known
 }
 
 // count is what the graph holds.
@@ -38,8 +41,14 @@ func (in *Input) count() *model.Counts {
 	return in.counts
 }
 
-// Gorgonia is the backend whose memory is measured, not planned.
-const Gorgonia = "gorgonia"
+// Engines is what the backends of a program say of themselves: engine.Table is it.
+type Engines interface {
+	// Name is the backend that computes a network for which one is asked for, "" being any; custom: it is a program's
+	// own.
+	Name(asked string, custom bool) string
+	// Footprint is what an engine of that backend would take.
+	Footprint(asked string, s footprint.Spec) (footprint.Footprint, error)
+}
 
 // The methods of an Estimator.
 const (
@@ -49,11 +58,12 @@ const (
 	methodMeasured = "measured" // what an estimate says of a network that no plan knows
 )
 
-// Estimator is a way to estimate at a level of risk. The zero value plans, at DefaultRisk. It is safe for concurrent use.
+// Estimator is a way to estimate at a level of risk. It is safe for concurrent use.
 type Estimator struct {
-	method string
-	risk   float64
-	past   []sample
+	engines Engines
+	method  string
+	risk    float64
+	past    []sample
 }
 
 // DefaultRisk is the accepted chance that an action is ended for memory.
@@ -62,12 +72,15 @@ const DefaultRisk = 0.001
 // highestRisk is the chance of a peak above Estimate.High: a limit below the interval would be none.
 const highestRisk = 0.05
 
-// New returns an estimator of a method, "" being planned, for a risk, 0 being DefaultRisk. Past records, of jobs of any kind
-// and newest first, are what learned learns from; the others ignore them. It returns Invalid for a method that there is not
-// and for a risk that is negative or above 0.05.
-func New(method string, risk float64, past []disdel.Record) (Estimator, error) {
+// Planned returns the estimator that plans, at DefaultRisk.
+func Planned(engines Engines) Estimator { return Estimator{engines: engines} }
+
+// New returns an estimator that asks engines, of a method, "" being planned, for a risk, 0 being DefaultRisk. Past
+// records, of jobs of any kind and newest first, are what learned learns from; the others ignore them. It returns
+// Invalid for a method that there is not and for a risk that is negative or above 0.05.
+func New(engines Engines, method string, risk float64, past []disdel.Record) (Estimator, error) {
 	methods := []string{MethodPaper, MethodPlanned, MethodLearned}
-	e := Estimator{method: method, risk: risk}
+	e := Estimator{engines: engines, method: method, risk: risk}
 	if !(risk >= 0 && risk <= highestRisk) {
 		return e, &disdel.Error{
 			Kind: disdel.Invalid, Op: "choose estimator", Msg: fmt.Sprintf("a risk of %v", risk),
@@ -77,7 +90,7 @@ func New(method string, risk float64, past []disdel.Record) (Estimator, error) {
 	switch method {
 	case "", MethodPlanned, MethodPaper:
 	case MethodLearned:
-		e.past = samples(past)
+		e.past = e.samples(past)
 	default:
 		hint := "paper, planned or learned"
 		if near := nearest.Word(method, methods); near != "" {
@@ -94,6 +107,7 @@ func (e Estimator) Train(in Input) disdel.Estimate {
 		return Paper(in)
 	}
 	in.count()
+	e.ask(&in, max(in.Batch, 1), true)
 	return e.finish(disdel.TaskTrain, in, Default.train(in))
 }
 
@@ -103,6 +117,7 @@ func (e Estimator) Evaluate(in Input) disdel.Estimate {
 		return paperEvaluate(in)
 	}
 	in.count()
+	e.ask(&in, max(1, min(in.Batch, in.Rows)), false) // as the action does
 	return e.finish(disdel.TaskEvaluate, in, Default.evaluate(in))
 }
 
@@ -113,6 +128,26 @@ func (e Estimator) Aggregate(in Input) disdel.Estimate {
 	}
 	in.count()
 	return e.finish(disdel.TaskAggregate, in, Default.aggregate(in))
+}
+
+// ask fills in what the engine takes for batches of so many rows. Without backends it takes nothing, and the estimate
+// says so.
+func (e Estimator) ask(in *Input, batch int, training bool) {
+	if e.engines == nil {
+		in.unknown = &disdel.Error{Kind: disdel.Invalid, Op: "estimate memory", Msg: "the estimator was given no backends"}
+		return
+	}
+	in.engine, in.unknown = e.engines.Footprint(in.Backend, footprint.Spec{
+		Graph: in.Graph, Batch: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm, Threads: in.Threads,
+	})
+}
+
+// computes is the name of the backend that computes a network for which one is asked for.
+func (e Estimator) computes(asked string, custom bool) string {
+	if e.engines == nil {
+		return asked
+	}
+	return e.engines.Name(asked, custom)
 }
 
 // finish corrects the terms by what was learned, and adds interval, margin and total.

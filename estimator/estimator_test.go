@@ -9,6 +9,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // The total is the sum of the terms, fit the sum of its own, and nothing falls when batch, rows or layers grow.
@@ -16,7 +17,7 @@ func TestEstimatesAddUpAndGrow(t *testing.T) {
 	g := lenet(t)
 	rapid.Check(t, func(t *rapid.T) {
 		in := Input{Graph: g, Batch: rapid.IntRange(1, 4096).Draw(t, "batch"), Rows: rapid.IntRange(0, 1_000_000).Draw(t, "rows"), SampleBytes: 784, Epochs: 3, Optimizer: adam}
-		plan, paper := Estimator{}, Estimator{method: MethodPaper}
+		plan, paper := planned, Estimator{engines: backends.Standard(nil), method: MethodPaper}
 		tasks := map[string]func(Input) disdel.Estimate{
 			"train": plan.Train, "evaluate": plan.Evaluate, "aggregate": plan.Aggregate,
 			"paper train": paper.Train, "paper evaluate": paper.Evaluate, "paper aggregate": paper.Aggregate,
@@ -42,12 +43,12 @@ func TestEstimatesAddUpAndGrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := Input{Graph: g, Batch: 32, Rows: 10, SampleBytes: 1, Epochs: 1, Optimizer: adam}
-	small := Estimator{}.Train(in)
+	small := planned.Train(in)
 	in.Graph = deeper
-	if deep := (Estimator{}).Train(in); deep.Total <= small.Total {
+	if deep := planned.Train(in); deep.Total <= small.Total {
 		t.Error("VGG-16 is not above LeNet-5")
 	}
-	plan := Estimator{}
+	plan := planned
 	sgd := in
 	sgd.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
 	weights := float * disdel.Bytes(deeper.Count().Trainable)
@@ -69,15 +70,15 @@ func TestDescribedNetworksAreEstimated(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := Input{Graph: g, Batch: 64, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
-	e := Estimator{}.Train(in)
+	e := planned.Train(in)
 	if least := disdel.Bytes(4 * 64 * 30_000); e.Fit < least || e.Fit > 7*least || e.Method != "measured" {
 		t.Errorf("fit %v by %s for %v of values", e.Fit, e.Method, least)
 	}
 	in.Batch = 128
-	if more := (Estimator{}).Train(in); more.Fit < e.Fit*3/2 {
+	if more := planned.Train(in); more.Fit < e.Fit*3/2 {
 		t.Errorf("twice the batch needs %v, and the half %v", more.Fit, e.Fit)
 	}
-	if v, train := (Estimator{}).Evaluate(in), (Estimator{}).Train(in); v.Fit >= train.Fit {
+	if v, train := planned.Evaluate(in), planned.Train(in); v.Fit >= train.Fit {
 		t.Errorf("evaluation needs %v", v.Fit)
 	}
 }
@@ -86,7 +87,7 @@ func TestDescribedNetworksAreEstimated(t *testing.T) {
 func TestEstimatorsAreChosenByName(t *testing.T) {
 	in := Input{Graph: lenet(t), Batch: 32, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 	for method, want := range map[string]string{"": "planned", "planned": "planned", "paper": "paper", "learned": "planned"} {
-		e, err := New(method, 0, nil)
+		e, err := New(backends.Standard(nil), method, 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,12 +95,12 @@ func TestEstimatorsAreChosenByName(t *testing.T) {
 			t.Errorf("%q without records estimates as %q, want %q", method, got, want)
 		}
 	}
-	_, err := New("lerned", 0, nil)
+	_, err := New(backends.Standard(nil), "lerned", 0, nil)
 	if !errors.Is(err, disdel.Invalid) || disdel.AsError(err).Hint != `did you mean "learned"?` {
 		t.Errorf("%v, hint %q", err, disdel.AsError(err).Hint)
 	}
 	for _, risk := range []float64{-0.1, 0.06, 1} {
-		if _, err := New("", risk, nil); !errors.Is(err, disdel.Invalid) {
+		if _, err := New(backends.Standard(nil), "", risk, nil); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("a risk of %v: %v, want Invalid", risk, err)
 		}
 	}
@@ -109,7 +110,7 @@ func TestEstimatorsAreChosenByName(t *testing.T) {
 func TestTheTotalFollowsTheRisk(t *testing.T) {
 	in := Input{Graph: lenet(t), Batch: 32, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 	at := func(risk float64) disdel.Estimate {
-		e, err := New("", risk, nil)
+		e, err := New(backends.Standard(nil), "", risk, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,15 +145,15 @@ func TestQuantilesAreStudents(t *testing.T) {
 // Threads have stacks, and a chunk counts where it is the largest thing there ever is.
 func TestSmallTermsCount(t *testing.T) {
 	in := Input{Graph: lenet(t), Batch: 1, Rows: 10, SampleBytes: 784, Epochs: 1}
-	base := (Estimator{}).Train(in)
+	base := planned.Train(in)
 	more := in
 	more.Threads = 3
-	if got := (Estimator{}).Train(more).Pkg - base.Pkg; got != 2*Default.Thread {
+	if got := planned.Train(more).Pkg - base.Pkg; got != 2*Default.Thread {
 		t.Errorf("two more threads take %v", got)
 	}
 	part := in
 	part.Part = 1_000_000
-	if got := (Estimator{}).Train(part).Likely - base.Likely; got <= 0 || got > Default.Chunk {
+	if got := planned.Train(part).Likely - base.Likely; got <= 0 || got > Default.Chunk {
 		t.Errorf("rows out of a large data set take %v more", got)
 	}
 }
@@ -164,7 +165,7 @@ func TestNothingFallsWhereReadingIsTheLargestPhase(t *testing.T) {
 		for _, part := range []int{0, 100_000} {
 			var last disdel.Estimate
 			for batch := 1; batch < 400; batch += 4 {
-				e := Estimator{}.Train(Input{Graph: lenet(t), Batch: batch, Rows: 300, Part: part, SampleBytes: size, Epochs: 1, Optimizer: adam})
+				e := planned.Train(Input{Graph: lenet(t), Batch: batch, Rows: 300, Part: part, SampleBytes: size, Epochs: 1, Optimizer: adam})
 				if e.Likely < last.Likely || e.High < last.High || e.Low < last.Low || e.Total < last.Total {
 					t.Errorf("rows of %v, batch %d: %d <= %d <= %d, total %d after %d <= %d <= %d, total %d",
 						size, batch, e.Low, e.Likely, e.High, e.Total, last.Low, last.Likely, last.High, last.Total)
@@ -184,7 +185,7 @@ func TestWhatAWorkerCarriesCounts(t *testing.T) {
 	}
 	in := Input{Graph: g, Batch: 8, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
 	weights := float64(in.carried())
-	plain := [3]disdel.Bytes{Estimator{}.Train(in).Likely, Estimator{}.Aggregate(in).Likely, Estimator{}.Evaluate(in).Likely}
+	plain := [3]disdel.Bytes{planned.Train(in).Likely, planned.Aggregate(in).Likely, planned.Evaluate(in).Likely}
 	for name, c := range map[string]struct {
 		change func(*Input)
 		want   [3]float64 // times the weights, more than plain
@@ -198,7 +199,7 @@ func TestWhatAWorkerCarriesCounts(t *testing.T) {
 	} {
 		other := in
 		c.change(&other)
-		for i, e := range []disdel.Estimate{Estimator{}.Train(other), Estimator{}.Aggregate(other), Estimator{}.Evaluate(other)} {
+		for i, e := range []disdel.Estimate{planned.Train(other), planned.Aggregate(other), planned.Evaluate(other)} {
 			if got := float64(e.Likely-plain[i]) / weights; math.Abs(got-c.want[i]) > 0.15 {
 				t.Errorf("%s, action %d: %.2f times the weights more, not %.2f", name, i, got, c.want[i])
 			}
@@ -216,7 +217,7 @@ func TestEstimatingAllocatesLittle(t *testing.T) {
 	r := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			Estimator{}.Train(in)
+			planned.Train(in)
 		}
 	})
 	const most = 1<<20 + 1<<16 // below 1 MB, and what the race detector adds
@@ -237,8 +238,8 @@ func TestGorgoniasColumnsCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Graph: g, Batch: 16, Rows: 480, SampleBytes: 256, Epochs: 2, Optimizer: adam, Backend: Gorgonia}
-	riskiest := Estimator{risk: highestRisk}
+	in := Input{Graph: g, Batch: 16, Rows: 480, SampleBytes: 256, Epochs: 2, Optimizer: adam, Backend: disdel.BackendGorgonia}
+	riskiest := Estimator{engines: backends.Standard(nil), risk: highestRisk}
 	train, evaluate := riskiest.Train(in), riskiest.Evaluate(in)
 	for _, c := range []struct {
 		e    disdel.Estimate

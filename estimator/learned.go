@@ -14,7 +14,7 @@ import (
 type sample struct {
 	task     disdel.Task
 	network  string
-	measured bool       // not planned
+	engine   string     // the backend that computed
 	planned  float64    // bytes
 	terms    [3]float64 // of them: parameters, activations, weights on their way; zeros: unknown
 	residual float64    // logarithm of measured over planned
@@ -39,25 +39,41 @@ func (s *sample) same(other *sample) bool {
 
 // samples reads records. A job counts once a task, by the median of its members' highest peaks: workers of one job are no
 // independent witnesses. Peaks of activations that did not succeed are cut off, and tell nothing.
-func samples(past []disdel.Record) []sample {
+func (e Estimator) samples(past []disdel.Record) []sample {
 	var out []sample
 	for i := range past {
 		r := &past[i]
-		for _, a := range r.Plan.Actions {
+		for _, newest := range r.Plan.Actions {
+			stage := newestWith(r, newest.Task)
+			a, _ := stage.Plan.Action(newest.Task)
 			ratio := cmp.Or(a.Estimate.Ratio, 1)
 			planned := float64(cmp.Or(a.Estimate.Likely, a.Estimate.Total-a.Estimate.Saf)) / ratio
-			peaks := peaksOf(r, a.Task)
+			peaks := peaksOf(stage, a.Task)
 			if planned <= 0 || len(peaks) == 0 || a.Estimate.Method == MethodPaper {
 				continue
 			}
 			out = append(out, sample{
 				task: a.Task, network: networkOf(r.Job.Model), planned: planned, terms: termsOf(&a.Estimate, ratio),
-				measured: r.Job.Training.Backend == Gorgonia || r.Job.Model.Custom != "",
+				engine:   e.computes(r.Job.Training.Backend, r.Job.Model.Custom != ""),
 				residual: math.Log(median(peaks) / planned),
 			})
 		}
 	}
 	return out
+}
+
+// newestWith is the newest stage of a job that measured peaks of a task: a job's stages are no independent witnesses either.
+func newestWith(r *disdel.Record, task disdel.Task) *disdel.Record {
+	stages := r.ByStage()
+	for i := len(stages) - 1; i > 0; i-- {
+		if len(peaksOf(stages[i], task)) > 0 {
+			return stages[i]
+		}
+	}
+	if len(stages) == 0 {
+		return r
+	}
+	return stages[0]
 }
 
 // peaksOf is the highest peak of every member.
@@ -128,7 +144,10 @@ type lesson struct {
 // enough jobs, each pulls the correction towards the median of its residuals, the more the more jobs it has; nothing is
 // learned where no group has enough.
 func (e Estimator) learn(task disdel.Task, in Input, n need) need {
-	like := sample{task: task, network: in.Graph.Name, measured: in.measured(), planned: float64(n.Likely), terms: termsOf(&n.Estimate, 1)}
+	like := sample{
+		task: task, network: in.Graph.Name, engine: e.computes(in.Backend, in.Graph.Custom() != nil),
+		planned: float64(n.Likely), terms: termsOf(&n.Estimate, 1),
+	}
 	spread := max(n.phases[0].spread, n.phases[1].spread) / like.planned
 	l := lesson{left: 1}
 	closest := 0
@@ -155,7 +174,7 @@ func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 func (e Estimator) residuals(g group, like *sample) []float64 {
 	var out []float64
 	for i := range e.past {
-		if s := &e.past[i]; s.task == like.task && s.measured == like.measured && g.has(like, s) {
+		if s := &e.past[i]; s.task == like.task && s.engine == like.engine && g.has(like, s) {
 			out = append(out, s.residual)
 		}
 	}

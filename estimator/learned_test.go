@@ -7,6 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // lenetJob is the job that the tests estimate.
@@ -41,7 +42,7 @@ func repeat(n int, r disdel.Record) []disdel.Record {
 
 func learn(t *testing.T, in Input, past ...disdel.Record) disdel.Estimate {
 	t.Helper()
-	e, err := New(MethodLearned, 0, past)
+	e, err := New(backends.Standard(nil), MethodLearned, 0, past)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func learn(t *testing.T, in Input, past ...disdel.Record) disdel.Estimate {
 // The second job of a kind is nearly exact, and the more jobs there were, the narrower its interval.
 func TestLearnedIsNearlyExactTheSecondTime(t *testing.T) {
 	in := lenetJob(t)
-	plan := (Estimator{}).Train(in)
+	plan := planned.Train(in)
 	width := plan.High - plan.Low
 	for _, n := range []int{1, 3, 20} {
 		e := learn(t, in, repeat(n, ran("lenet5", plan.Likely, 1.06, 1.06))...)
@@ -71,7 +72,7 @@ func TestLearnedIsNearlyExactTheSecondTime(t *testing.T) {
 // What was learned before is no part of what is learned from: a ratio is of the plan alone.
 func TestLearnedDoesNotCompound(t *testing.T) {
 	in := lenetJob(t)
-	plan := (Estimator{}).Train(in)
+	plan := planned.Train(in)
 	r := ran("lenet5", plan.Likely, 1.1)
 	a := &r.Plan.Actions[0].Estimate
 	a.Likely, a.Ratio = disdel.Bytes(1.1*float64(plan.Likely)), 1.1
@@ -83,7 +84,7 @@ func TestLearnedDoesNotCompound(t *testing.T) {
 // Without enough jobs that resemble it nothing is learned, and the estimate says how many are missing.
 func TestTooFewJobsTeachNothing(t *testing.T) {
 	in := lenetJob(t)
-	plan := (Estimator{}).Train(in)
+	plan := planned.Train(in)
 	failed := ran("lenet5", plan.Likely, 2)
 	for i := range failed.Activations {
 		failed.Activations[i].Outcome = disdel.OutcomeOutOfMemory
@@ -91,7 +92,7 @@ func TestTooFewJobsTeachNothing(t *testing.T) {
 	paper := ran("lenet5", plan.Likely, 2)
 	paper.Plan.Actions[0].Estimate.Method = MethodPaper
 	gorgonia := ran("lenet5", plan.Likely, 2)
-	gorgonia.Job.Training.Backend = Gorgonia
+	gorgonia.Job.Training.Backend = disdel.BackendGorgonia
 	for name, past := range map[string][]disdel.Record{
 		"none": nil, "two of another network": repeat(2, ran("mlp", plan.Likely*5/4, 1.3)), "far larger ones": repeat(9, ran("vgg16", 40*plan.Likely, 1.3)),
 		"failures": repeat(9, failed), "the paper's": repeat(9, paper), "another backend's": repeat(9, gorgonia),
@@ -113,7 +114,7 @@ func TestTheNearestGroupSpeaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := Input{Graph: g, Batch: 32, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
-	likely := (Estimator{}).Train(in).Likely
+	likely := planned.Train(in).Likely
 	size := repeat(50, ran("vgg16-cifar", likely, 0.9))
 	for i := range size {
 		size[i].Plan.Actions[0].Estimate.Likely = likely * 5 / 4
@@ -135,7 +136,7 @@ func TestTheNearestGroupSpeaks(t *testing.T) {
 // One job that measured nonsense does little: alone, and among others nothing.
 func TestAnOutlierDoesLittle(t *testing.T) {
 	in := lenetJob(t)
-	plan := (Estimator{}).Train(in)
+	plan := planned.Train(in)
 	alone := learn(t, in, ran("lenet5", plan.Likely, 3, 3))
 	if alone.Ratio > 1.12 {
 		t.Errorf("one job of three times the plan makes the next %.2f times as large", alone.Ratio)
@@ -154,7 +155,7 @@ func TestAnOutlierDoesLittle(t *testing.T) {
 // A plan that is wrong for a kind of jobs is got over after two of them, however wrong it was, and whatever the second was planned at.
 func TestTwoJobsGetOverAWrongPlan(t *testing.T) {
 	in := lenetJob(t)
-	plan := (Estimator{}).Train(in)
+	plan := planned.Train(in)
 	for _, wrong := range []float64{0.4, 1.5, 2.2, 4} {
 		first := ran("lenet5", plan.Likely, wrong)
 		planned := learn(t, in, first)
@@ -177,7 +178,7 @@ func TestTwoJobsGetOverAWrongPlan(t *testing.T) {
 func TestOwnLayersAreToldApartByTheirPlans(t *testing.T) {
 	in := lenetJob(t)
 	in.Graph.Name = layered
-	plan := (Estimator{}).Train(in)
+	plan := planned.Train(in)
 	same, other := ran("", plan.Likely, 2), ran("", plan.Likely, 2)
 	for i, r := range []*disdel.Record{&same, &other} {
 		e := &r.Plan.Actions[0].Estimate

@@ -25,7 +25,7 @@ type need struct {
 func (c Calibration) phases(in Input, e disdel.Estimate) need {
 	if e.Method == methodMeasured {
 		heap := e.Likely - e.Pkg
-		p := phase{e.Likely, math.Hypot(float64(c.Still), c.Measured*float64(heap)), disdel.Bytes(c.Garbage * float64(c.Package+heap))}
+		p := phase{e.Likely, math.Hypot(float64(c.Still), in.engine.Spread*float64(heap)), disdel.Bytes(c.Garbage * float64(c.Package+heap))}
 		return need{e, [2]phase{p, p}}
 	}
 	heap := e.Dta + e.Mod + e.Misc

@@ -6,7 +6,11 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
+
+// planned is the estimator that plans, with the backends of disdel.
+var planned = Planned(backends.Standard(nil))
 
 func lenet(t testing.TB) *model.Graph {
 	t.Helper()

@@ -257,7 +257,9 @@ func members(p disdel.Plan, a disdel.Activation) int {
 // unfinished is how long an activation would have taken that ran out of time, s.
 func unfinished(r *disdel.Record, a disdel.Activation) float64 {
 	if a.Task == disdel.TaskTrain {
-		a.Span = &disdel.Span{Epochs: max(1, r.Plan.Epochs), Epoch: a.Round * r.Plan.Epochs}
+		stage := r.StageOf(&a.Invocation)
+		at := stage.Span(a.Round)
+		a.Span = &disdel.Span{Epochs: max(1, r.Plan.Epochs), Epoch: at.Epoch}
 	}
 	if whole, ok := a.Whole(); ok && r.Plan.Batches == 0 {
 		return whole.Seconds()

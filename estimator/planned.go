@@ -2,42 +2,39 @@ package estimator
 
 import (
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native/plan"
+	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// Calibration is what was measured of this runtime and its engine by `make bench-estimator`, on linux/amd64. What a process
-// holds beside weights on their way follows from how aggregator and actions handle them: who changes that changes these.
+// Calibration is what was measured of this runtime and its engine by `make bench-estimator`, on linux/amd64. What a
+// process holds beside weights on their way follows from how aggregator and actions handle them: who changes that
+// changes these.
 type Calibration struct {
-	// Package is a runtime that has answered /init and opened its store, as the kernel counts it for a container: the Go runtime,
-	// the program's data, buffers and page tables. The program's own pages are not in it: see Pages.
+	// Package is a runtime that has answered /init and opened its store, as the kernel counts it for a container: the
+	// Go runtime, the program's data, buffers and page tables. The program's own pages are not in it: see Pages.
 	Package disdel.Bytes
 	Thread  disdel.Bytes // of each but the first: its stacks and its caches of free memory
 	Chunk   disdel.Bytes // of a data set, read at once, without its labels
-	// What is held beside weights by who pushes them (columns, encoded and not) and who fetches them (columns received).
+	// What is held beside weights by who pushes them (columns, encoded and not) and who fetches them (columns
+	// received).
 	Push, Fetch beside
-	// The same of who reduces updates, each of which that is read ahead is a column: a sum, columns sent, and what is garbage by then.
+	// The same of who reduces updates, each of which that is read ahead is a column: a sum, columns sent, and what is
+	// garbage by then.
 	Reduce reducing
-	// What every node of a network takes, with its arrays, whatever their size: names, shapes, what the engine knows of them.
+	// What every node of a network takes, with its arrays, whatever their size: names, shapes, what the engine knows of
+	// them.
 	TrainNode, EvaluateNode, AggregateNode disdel.Bytes
 
-	Still    disdel.Bytes // standard deviation of the peak of a process that does nothing
-	Moving   float64      // and of what is on the Go heap, as a share of it
-	Measured float64      // the same as Moving where no plan knows what gorgonia allocates, as a share of all but the package
+	Still  disdel.Bytes // standard deviation of the peak of a process that does nothing
+	Moving float64      // and of what is on the Go heap, as a share of it
 	// WatchShare is the share of the limit at which the runtime stops an action before the kernel does.
 	WatchShare float64
-	// Pages is room for the pages of the program that are in use. The kernel counts them for the container that first asks for
-	// them and takes them back when memory is short, so that nobody is killed for them, but one without room for them crawls.
+	// Pages is room for the pages of the program that are in use. The kernel counts them for the container that first
+	// asks for them and takes them back when memory is short, so that nobody is killed for them, but one without room
+	// for them crawls.
 	Pages disdel.Bytes
-	// Garbage is what the collector can leave at most, as a share of what is on the heap: the GOGC of an action, as the runtime
-	// command sets it, and what is allocated while it works.
+	// Garbage is what the collector can leave at most, as a share of what is on the heap: the GOGC of an action, as the
+	// runtime command sets it, and what is allocated while it works.
 	Garbage float64
-	// Machine is what gorgonia takes beside its networks, Step and Forward what it keeps for a step and for an evaluation. They fit
-	// eight generated jobs and the one that a user found too low within 12 %.
-	Machine       disdel.Bytes
-	Step, Forward machine
-	// Again is what gorgonia takes more for the second evaluation in a container, as a share of activations and workspace.
-	Again float64
 }
 
 // Default is the calibration of this version.
@@ -50,8 +47,7 @@ var Default = Calibration{
 		bend: 4*disdel.MB + 192*disdel.KB, from: 2*disdel.MB + 200*disdel.KB, then: 1.2, most: 5*disdel.MB + 448*disdel.KB,
 	},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
-	Still: 448 * disdel.KB, Moving: 0.015, Measured: 0.12, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
-	Machine: 860 * disdel.KB, Step: machine{3, 1.4}, Forward: machine{3.4, 1}, Again: 0.08,
+	Still: 448 * disdel.KB, Moving: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 }
 
 // beside is what is held beside weights on their way: in proportion to them as long as they are a few columns.
@@ -65,8 +61,8 @@ func (b beside) of(weights disdel.Bytes) disdel.Bytes {
 	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
 }
 
-// reducing is what is held beside a mean on its way: in proportion to it and to the members that are read at once as long as all
-// is one column, then columns, which fill up.
+// reducing is what is held beside a mean on its way: in proportion to it and to the members that are read at once as
+// long as all is one column, then columns, which fill up.
 type reducing struct {
 	least         disdel.Bytes
 	share, member float64 // of the weights, and of them again for each member
@@ -129,8 +125,8 @@ func (in Input) narrow() float64 {
 	}
 }
 
-// moved is what a train action holds of weights outside its engine, in the phase where that is most. A state that is stored
-// or recalled inside a round goes array by array, and is hardly more than the update.
+// moved is what a train action holds of weights outside its engine, in the phase where that is most. A state that is
+// stored or recalled inside a round goes array by array, and is hardly more than the update.
 func (c Calibration) moved(in Input) disdel.Bytes {
 	w := in.carried()
 	fetch, push := w+c.Fetch.of(w), w+c.Push.of(w)
@@ -144,11 +140,12 @@ func (c Calibration) moved(in Input) disdel.Bytes {
 	return max(fetch, push)
 }
 
-// kept is what storing the moments that a worker goes on with takes: the largest array, and a column as values and as bytes, or where
-// all is one column that and its message. Backends that give their state as a whole copy it, once more for a checkpoint's file.
+// kept is what storing the moments that a worker goes on with takes: the largest array, and a column as values and as
+// bytes, or where all is one column that and its message. Fitted footprints were fitted when their backends copied
+// their state as a whole, once more for a checkpoint's file, and still have room for that.
 func (in Input) kept(c Calibration) disdel.Bytes {
 	all := in.moments()
-	if in.measured() {
+	if in.fitted() {
 		n := all + c.Push.of(all)
 		if in.Checkpoints {
 			n += all
@@ -167,24 +164,23 @@ func (in Input) kept(c Calibration) disdel.Bytes {
 	return float*disdel.Bytes(largest) + c.Push.least + min(3*all, 5*column/2) + rounded
 }
 
-// train is Eq. 1 with the plan of the engine's slab in the place of Eq. 2 to 4, one batch in the place of Eq. 5's epochs, and
+// train is Eq. 1 with the engine's footprint in the place of Eq. 2 to 4, one batch in the place of Eq. 5's epochs, and
 // measured constants for the process. What is off the Go heap is exact.
 func (c Calibration) train(in Input) disdel.Estimate {
-	if in.measured() {
-		return c.measuredTrain(in)
+	if in.fitted() {
+		return c.fittedTrain(in)
 	}
-	e := c.planned(in, true)
+	e := c.planned(in, c.TrainNode)
 	e.Mod, e.Dta = c.moved(in), in.rows()+in.order()
 	return e
 }
 
 // evaluate estimates an action that only computes forwards over rows.
 func (c Calibration) evaluate(in Input) disdel.Estimate {
-	if in.measured() {
-		return c.measuredEvaluate(in)
+	if in.fitted() {
+		return c.fittedEvaluate(in)
 	}
-	in.Batch = max(1, min(in.Batch, in.Rows)) // as the action does
-	e := c.planned(in, false)
+	e := c.planned(in, c.EvaluateNode)
 	w := in.carried()
 	e.Mod, e.Dta = w+c.Fetch.of(w), in.rows()
 	e.Misc = max(0, e.Misc-e.Mod) // a batch comes when the weights are in their places, and what they came in is given back
@@ -199,27 +195,31 @@ func (c Calibration) aggregate(in Input) disdel.Estimate {
 	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package + in.nodes(c.AggregateNode), Mod: w, Parameters: sums, Workspace: beside - sums}
 }
 
-// planned reads the terms off the plan that the engine will lay its slab out by.
-func (c Calibration) planned(in Input, training bool) disdel.Estimate {
-	batch := max(in.Batch, 1)
-	node := c.EvaluateNode
-	if training {
-		node = c.TrainNode
-	}
+// planned is the terms of an engine that lays its memory out before, and what its threads and nodes take beside it.
+func (c Calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
+	e := c.terms(in)
+	e.Pkg += disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node)
+	return e
+}
+
+// terms are those that the engine's footprint has. What lies on a device is no part of the process's memory.
+func (c Calibration) terms(in Input) disdel.Estimate {
+	f := in.engine.Outside(footprint.Device)
 	e := disdel.Estimate{
-		Method: MethodPlanned, Pkg: c.Package + disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node),
-		Misc: float * disdel.Bytes(batch*(in.Graph.Input().Len()+in.Graph.Output().Len())),
+		Method: MethodPlanned, Pkg: c.Package + f.Sum(footprint.Process),
+		Parameters:  f.Sum(footprint.Weights, footprint.Moments, footprint.Gradients),
+		Activations: f.Sum(footprint.Activations, footprint.Backward),
+		Workspace:   f.Sum(footprint.Workspace), Misc: f.Sum(footprint.Batch),
+		Device: in.engine.In(footprint.Device),
 	}
-	p, err := plan.New(in.Graph, plan.Spec{Batch: batch, Training: training, Moments: in.Optimizer.Moments(), KeepGrads: in.ClipNorm > 0})
-	if err != nil {
-		return e // only a batch below 1 and a network of another binary fail
+	if in.fitted() {
+		e.Method = methodMeasured
 	}
-	peak, gaps := p.ByCategory()
-	e.Parameters = peak[plan.Weights] + peak[plan.Moments] + peak[plan.Gradients]
-	e.Activations = peak[plan.Activations] + peak[plan.Backward]
-	e.Workspace = peak[plan.Workspace] + gaps
-	if training {
-		e.Layers = plannedLayers(in.count(), p)
+	if in.engine.Layers != nil {
+		e.Layers = layers(in)
+	}
+	if in.unknown != nil {
+		e.Notes = append(e.Notes, "what the engine takes is not known: "+in.unknown.Error())
 	}
 	return e
 }
@@ -232,8 +232,8 @@ func (in Input) order() disdel.Bytes { return disdel.Bytes(in.Rows) * place }
 
 const label, place = 4, 4 // bytes
 
-// reading is what an action holds while it reads its rows, beside its package: they come a chunk at a time, before the engine
-// is made. Of rows drawn by lot each of the data set has a place.
+// reading is what an action holds while it reads its rows, beside its package: they come a chunk at a time, before the
+// engine is made. Of rows drawn by lot each of the data set has a place.
 func (c Calibration) reading(in Input) disdel.Bytes {
 	part := disdel.Bytes(max(in.Rows, in.Part))
 	full := max(1, c.Chunk/max(in.SampleBytes, 1)) // rows of a chunk: dataset counts their labels on top
@@ -244,13 +244,15 @@ func (c Calibration) reading(in Input) disdel.Bytes {
 	return n
 }
 
-func plannedLayers(n *model.Counts, p *plan.Plan) []disdel.LayerEstimate {
+// layers is what the layers of a network take: every node of the graph but the input.
+func layers(in Input) []disdel.LayerEstimate {
+	n := in.count()
 	out := make([]disdel.LayerEstimate, len(n.Layers))
-	weights, others := p.ByNode()
 	for i, l := range n.Layers {
+		took := in.engine.Layers[i+1]
 		out[i] = disdel.LayerEstimate{
 			Name: l.Name, Op: l.Op, Output: l.Output, Parameters: l.Trainable, Activations: l.Outputs, MACs: l.MACs,
-			ParameterBytes: weights[i+1], ActivationBytes: others[i+1],
+			ParameterBytes: took.Weights, ActivationBytes: took.Others,
 		}
 	}
 	return out

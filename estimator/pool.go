@@ -47,7 +47,9 @@ func (w *pool) known(in TimingInput) map[disdel.Task]known {
 	for _, a := range in.Plan.Actions {
 		var samples []timeSample
 		for _, r := range w.jobs {
-			samples = append(samples, samplesOf(in, r, a.Task)...)
+			for _, stage := range r.ByStage() {
+				samples = append(samples, samplesOf(in, stage, a.Task)...)
+			}
 		}
 		if k, ok := w.fallback[a.Task]; len(samples) > 0 {
 			out[a.Task] = typical(samples)

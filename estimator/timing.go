@@ -110,9 +110,10 @@ func know(in TimingInput, task disdel.Task) (known, bool) {
 			samples = probed(in, task)
 		default:
 			for i := range in.Past {
-				if r := &in.Past[i]; r.Job.Training.Backend == in.Job.Training.Backend && jobs < mostJobs && g.fits(in, r) {
-					samples = append(samples, samplesOf(in, r, task)...)
-					jobs++
+				if r := &in.Past[i]; r.Job.Training.Backend == in.Job.Training.Backend && jobs < mostJobs {
+					found := g.samples(in, r, task)
+					samples = append(samples, found.samples...)
+					jobs += found.jobs
 				}
 			}
 		}
@@ -121,6 +122,22 @@ func know(in TimingInput, task disdel.Task) (known, bool) {
 		}
 	}
 	return known{}, false
+}
+
+// found is what one earlier job has for a group.
+type found struct {
+	samples []timeSample
+	jobs    int // 1: some stage of it is in the group
+}
+
+// samples are those of the stages of an earlier job that are in the group.
+func (g timeGroup) samples(in TimingInput, r *disdel.Record, task disdel.Task) (out found) {
+	for _, stage := range r.ByStage() {
+		if g.fits(in, stage) {
+			out.samples, out.jobs = append(out.samples, samplesOf(in, stage, task)...), 1
+		}
+	}
+	return out
 }
 
 // probed is a probe's rate as a sample. It says nothing of the other tasks.

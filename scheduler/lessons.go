@@ -11,19 +11,24 @@ import (
 // optimiser or engine is another kind.
 func (b *planBuilder) passed(task disdel.Task) (least disdel.Limits, by disdel.JobID) {
 	for i := range b.History {
-		r := &b.History[i]
-		was, is := r.Job.Training, b.Job.Training
-		if r.Data.Checksum != b.Data.Checksum || r.Plan.Workers != b.plan.Workers || was.BatchSize != is.BatchSize ||
-			was.Backend != is.Backend || was.Optimizer.Name() != is.Optimizer.Name() {
-			continue
+		for _, stage := range b.History[i].ByStage() {
+			if !b.sameKind(stage) {
+				continue
+			}
+			l := CameTo(stage, task)
+			if l.Memory > least.Memory || l.Timeout > least.Timeout {
+				by = stage.ID
+			}
+			least.Memory, least.Timeout = max(least.Memory, l.Memory), max(least.Timeout, l.Timeout)
 		}
-		l := CameTo(r, task)
-		if l.Memory > least.Memory || l.Timeout > least.Timeout {
-			by = r.ID
-		}
-		least.Memory, least.Timeout = max(least.Memory, l.Memory), max(least.Timeout, l.Timeout)
 	}
 	return least, by
+}
+
+func (b *planBuilder) sameKind(r *disdel.Record) bool {
+	was, is := r.Job.Training, b.Job.Training
+	return r.Data.Checksum == b.Data.Checksum && r.Plan.Workers == b.plan.Workers && was.BatchSize == is.BatchSize &&
+		was.Backend == is.Backend && was.Optimizer.Name() == is.Optimizer.Name()
 }
 
 // CameTo is the limits that a job had come to for a task: the smallest that passed above those that were too small, or, where

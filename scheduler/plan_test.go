@@ -13,6 +13,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +30,8 @@ func planInput(t testing.TB) PlanInput {
 		t.Fatal(err)
 	}
 	in := PlanInput{
-		ID: "job-1", Graph: g, Platform: platformLimits, Data: disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28}, Classes: 10, SampleSize: 784},
+		Estimator: estimator.Planned(backends.Standard(nil)),
+		ID:        "job-1", Graph: g, Platform: platformLimits, Data: disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28}, Classes: 10, SampleSize: 784},
 		timing: func(estimator.TimingInput) estimator.Timing {
 			d := disdel.Millis(time.Minute)
 			return estimator.Timing{Timeouts: map[disdel.Task]disdel.Millis{disdel.TaskTrain: d, disdel.TaskAggregate: d, disdel.TaskEvaluate: d}, Source: "history"}

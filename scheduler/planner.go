@@ -23,9 +23,10 @@ type PlanInput struct {
 	Rate     *estimator.Rate        // of a probe; nil: none was made
 	Threads  func(parallel int) int // of a train action, when so many run at once; nil: unknown
 
-	Estimator  estimator.Estimator // zero: the plan, at the default risk
+	Estimator  estimator.Estimator // of memory, by what the program's backends take
 	Processors int                 // that the job's actions share; 0: one for each action
 	Unknown    string              // why Processors are not known, and what helps
+	Decided    bool                // the job's setting is what was decided while it ran: its policy is not asked, nor its file quoted
 
 	timing func(estimator.TimingInput) estimator.Timing // nil: estimator.TimingOf; others are for tests
 }
@@ -109,6 +110,9 @@ func (b *planBuilder) workers() error {
 	limit, who := b.ceiling()
 	known := b.known()
 	switch n := b.Job.Distribution.Workers; {
+	case n > 0 && b.Decided:
+		b.plan.Workers, b.train = n, b.estimate(n)
+		b.because("workers: %d, as decided while the job ran", n)
 	case n > 0:
 		b.plan.Workers, b.train = n, b.estimate(n)
 		b.because("workers: %d, as the job file says", n)
@@ -123,11 +127,37 @@ func (b *planBuilder) workers() error {
 		b.plan.Workers, b.train = n, e
 		b.plan.Reasons = append(b.plan.Reasons, steps...)
 	}
+	if err := b.policy(); err != nil {
+		return err
+	}
 	if b.train.Total > limit {
 		return b.tooBig(limit, who)
 	}
 	b.plan.Shards = Shards(b.Data.Train, b.plan.Workers)
 	b.plan.HeldOut = b.Data.HeldOut
+	return nil
+}
+
+// policy asks a job's policy what it begins with, where the job file does not say it.
+func (b *planBuilder) policy() error {
+	p, err := PolicyOf(b.Job)
+	if err != nil || b.Decided || p.Name() == disdel.PolicyStatic {
+		return err
+	}
+	in := Input{
+		Boundary: disdel.BoundaryStart, Bounds: bounds(b.Job, b.Data.Train, b.Platform, b.train.Total), Seed: Seed(b.ID, 0),
+		Now:  disdel.Setting{Workers: b.plan.Workers, Memory: b.Job.Resources.Memory, FanIn: b.Job.Distribution.Aggregation.FanIn},
+		Goal: Goal{EarlyStop: b.Job.Training.EarlyStop, Epochs: float64(b.Job.Training.Epochs), Cost: b.Job.Resources.MaxCost},
+	}
+	if b.Job.Distribution.Workers == 0 {
+		d := Ask(p, in)
+		if n := d.Next.Workers; n != b.plan.Workers {
+			b.plan.Workers, b.train = n, b.estimate(n)
+		}
+		b.plan.Reasons = append(b.plan.Reasons, d.Reasons...)
+	}
+	b.because("policy %s: begins with %d workers, and chooses from %d to %d (%s) at the end of every epoch",
+		p.Name(), b.plan.Workers, in.Bounds.Least, in.Bounds.Most, in.Bounds.Whose)
 	return nil
 }
 

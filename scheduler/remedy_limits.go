@@ -67,6 +67,9 @@ func (d *decider) moreWorkers(n int, why string) (Remedy, bool) {
 		rows += s.Len()
 	}
 	n = min(n, rows/max(1, d.Job.Training.BatchSize))
+	if most := d.Job.Distribution.MaxWorkers; most > 0 {
+		n = min(n, most)
+	}
 	if d.a.Task != disdel.TaskTrain || d.Job.Distribution.Workers > 0 || n <= d.Plan.Workers {
 		return Remedy{}, false
 	}

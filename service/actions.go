@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // ServeActions makes this process a container of the embedded platform, if that is what it was started as: it serves
@@ -26,7 +27,12 @@ func ServeActions(ctx context.Context, args []string) (served bool, err error) {
 	if len(args) < 2 || args[1] != "runtime" || at < 0 || at+1 >= len(args) {
 		return false, nil
 	}
-	return true, serve.Serve(ctx, args[at+1], serve.NewHost())
+	return true, ServeAt(ctx, args[at+1])
+}
+
+// ServeAt is the action runtime with the standard backends at an address (:PORT, tcp:HOST:PORT or unix:/PATH), until ctx ends.
+func ServeAt(ctx context.Context, address string) error {
+	return serve.Serve(ctx, address, serve.NewHost(backends.Standard(nil)))
 }
 
 // FindProgram is where the program of an action with a network of its own is. It returns Invalid where it is not.

@@ -46,6 +46,8 @@ type (
 	Ended struct{ disdel.Activation }
 	// Progress is the newest heartbeat of every action that runs. Nobody may change the list.
 	Progress struct{ Actions []disdel.Progress }
+	// StageBegan is a stage that a policy or a failure began: how the job goes on, and why.
+	StageBegan struct{ disdel.Stage }
 	// RoundEnded is a round that is over.
 	RoundEnded struct{ disdel.Round }
 	// Adjusted is a limit or a setting that a failure changed.
@@ -72,6 +74,7 @@ func (Planned) happening()    {}
 func (Invoked) happening()    {}
 func (Ended) happening()      {}
 func (Progress) happening()   {}
+func (StageBegan) happening() {}
 func (RoundEnded) happening() {}
 func (Adjusted) happening()   {}
 func (Forecast) happening()   {}
@@ -100,6 +103,8 @@ func happeningOf(n controller.Notice) Happening {
 			a.Result = nil
 		}
 		return Ended{a}
+	case n.Stage != nil:
+		return StageBegan{*n.Stage}
 	case n.Round != nil:
 		return RoundEnded{*n.Round}
 	case n.Adjusted != nil:

@@ -10,6 +10,7 @@ import (
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -111,7 +112,7 @@ func (s *Service) question(ctx context.Context, e *executor.Executor, t *Trained
 	if err != nil {
 		return q, err
 	}
-	estimate := estimator.Estimator{}.Evaluate(estimator.Input{
+	estimate := estimator.Planned(backends.Standard(nil)).Evaluate(estimator.Input{
 		Graph: t.Graph, Batch: min(64, rows), Rows: rows, SampleBytes: disdel.Bytes(4 * t.Graph.Input().Len()),
 	})
 	memory := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)

@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -134,7 +135,7 @@ func (p *preparation) planned(r controller.Resolved, in scheduler.PlanInput) (co
 		Data:   disdel.DataRef{URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Split: r.Job.Data.Split},
 		Models: p.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, in.ID),
 		Replan: func(job disdel.Job) (disdel.Plan, error) {
-			in.Job = job
+			in.Job, in.Decided = job, true
 			return scheduler.NewPlan(in)
 		},
 	}, nil
@@ -212,7 +213,7 @@ func (p *preparation) estimator(job disdel.Job, past []disdel.Record) (estimator
 			risk = -1 // no limit is without risk: it is refused as one, and not taken for the default
 		}
 	}
-	return estimator.New(cmp.Or(p.Estimator, estimator.MethodPlanned), risk, past)
+	return estimator.New(backends.Standard(nil), cmp.Or(p.Estimator, estimator.MethodPlanned), risk, past)
 }
 
 // processors is what the job's actions share: those of this machine for an embedded platform; those that a platform of

@@ -8,7 +8,6 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/controller/jobfile"
-	"github.com/disdel/disdel/scheduler"
 )
 
 // ResumeRequest is a job to take up again.
@@ -123,23 +122,14 @@ func changed(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
 // goOn says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.
 func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disdel.Record) error {
 	spec.Resumes = rec.Resumes + 1
-	for i := range spec.Plan.Actions {
-		a := &spec.Plan.Actions[i]
-		least := scheduler.CameTo(&rec, a.Task)
-		if spec.Job.Resources.Memory == 0 || a.Task != disdel.TaskTrain {
-			a.Limits.Memory = min(max(a.Limits.Memory, least.Memory), spec.Plan.Platform.MaxMemory)
-		}
-		if spec.Job.Resources.Timeout == 0 {
-			a.Limits.Timeout = min(max(a.Limits.Timeout, least.Timeout), spec.Plan.Platform.MaxTimeout)
-		}
-	}
+	controller.Raise(&spec.Plan, spec.Job, rec)
 	c, passed, err := p.parts.Models.NewestCheckpoint(ctx, controller.CheckpointFolder(rec.ID))
 	for _, name := range passed {
 		p.journal.add(Noted{fmt.Sprintf("checkpoint %s is damaged; an earlier one is taken", name)})
 	}
 	if disdel.KindOf(err) == disdel.NotFound {
 		p.journal.add(Resumed{Rounds: spec.Plan.Rounds, Fresh: true})
-		return nil
+		return controller.StartOver(rec, spec)
 	}
 	if err != nil {
 		return err
@@ -147,7 +137,9 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 	if err := controller.CheckResume(rec, *spec, c); err != nil {
 		return err
 	}
-	controller.TakeUp(rec, spec, c)
+	if err := controller.TakeUp(rec, spec, c); err != nil {
+		return err
+	}
 	p.journal.add(Resumed{Round: min(c.Round, spec.Plan.Rounds), Rounds: spec.Plan.Rounds})
 	return nil
 }

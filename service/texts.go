@@ -26,6 +26,10 @@ func (i Invoked) String() string  { return "invoked " + i.Invocation.ID }
 func (e Ended) String() string    { return fmt.Sprintf("%s ended: %v", e.Invocation.ID, e.Outcome) }
 func (p Progress) String() string { return fmt.Sprintf("%d actions at work", len(p.Actions)) }
 
+func (s StageBegan) String() string {
+	return fmt.Sprintf("stage from round %d on: %d workers, %s", s.First+1, s.Workers, s.Decision.Why)
+}
+
 func (r RoundEnded) String() string {
 	text := fmt.Sprintf("round %d: train loss %.4f", r.Round.Round+1, r.TrainLoss)
 	if r.Accuracy != nil {

@@ -11,12 +11,10 @@ import (
 	"syscall"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/actions"
 	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/aggregator"
-	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/runtime/engine/gorgonia"
-	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 // Main is the main function of an action with a network of its own. It does what the program's arguments say, until a signal
@@ -49,9 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer, n gorgonia.Network) 
 		if err != nil {
 			return err
 		}
-		h := serve.NewHost()
-		h.Use(actions.CustomBackend, backend(n))
-		return serve.Serve(ctx, address, h)
+		return serve.Serve(ctx, address, serve.NewHost(backends.Standard(&n)))
 	default:
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "start action " + n.Name, Msg: "this program is an action: it takes the argument describe or runtime",
@@ -69,14 +65,4 @@ func listenFlag(args []string) (string, error) {
 		return "", &disdel.Error{Kind: disdel.Invalid, Op: "start action", Msg: fmt.Sprintf("runtime takes --listen ADDRESS, not %q", args), Err: err}
 	}
 	return *address, nil
-}
-
-func backend(n gorgonia.Network) actions.Backend {
-	return func(asked disdel.Network, _ *model.Graph, cfg native.Config) (actions.Engine, error) {
-		e, err := n.Backend(asked.Custom, cfg)
-		if err != nil {
-			return nil, err // not a nil *gorgonia.Engine, which is no nil Engine
-		}
-		return e, nil
-	}
 }

@@ -18,7 +18,9 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
@@ -76,13 +78,17 @@ func step(args []string) error {
 	if err != nil {
 		return err
 	}
-	cfg := native.Config{Batch: *batch, Threads: *threads, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}}}
-	e, err := native.New(g, cfg)
+	e, err := native.New(engine.Spec{
+		Graph: g, Batch: *batch, Threads: *threads, Training: true,
+		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
+	})
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	e.Init(disdel.Init{Scheme: "he"})
+	if err := e.Init(disdel.Init{Scheme: "he"}); err != nil {
+		return err
+	}
 	x, y := make([]float32, *batch*g.Input().Len()), make([]int32, *batch)
 	for i := range x {
 		x[i] = float32(i*7919%1000)/500 - 1
@@ -91,8 +97,9 @@ func step(args []string) error {
 		y[i] = int32(i * 31 % *classes)
 	}
 	m := measurement{Network: *network, Batch: *batch, Inputs: int64(4 * (len(x) + len(y))), Plan: int64(e.Plan().Bytes()), Kernels: e.Kernels()}
+	rows := dataset.Dense(*batch, x, y)
 	for i := range max(*warmup, 1) {
-		if m.Loss, err = e.Step(x, y); err != nil {
+		if _, err := e.Step(rows); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -108,9 +115,11 @@ func step(args []string) error {
 		n := max(1, *steps/groups)
 		start := time.Now()
 		for range n {
-			if m.Loss, err = e.Step(x, y); err != nil {
+			got, err := e.Step(rows)
+			if err != nil {
 				return err
 			}
+			m.Loss = got.Loss
 		}
 		total += n
 		rates = append(rates, float64(n**batch)/time.Since(start).Seconds())

@@ -15,6 +15,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -135,7 +136,7 @@ func (r *rig) beside(ctx context.Context, job beside, past []disdel.Record) (*di
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", job.trial, err)
 	}
-	in := r.input(job.trial, resolved, estimator.Estimator{})
+	in := r.input(job.trial, resolved, estimator.Planned(backends.Standard(nil)))
 	in.Past, in.Processors, in.Platform.Busy = past, runtime.NumCPU(), platform.Busy(ctx)
 	in.Threads = func(parallel int) int { return max(1, runtime.NumCPU()/max(1, parallel)) }
 	plan, err := scheduler.NewPlan(in)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // Whatever the seed, every job is one that disdel takes: its file is read, its network built for its data, and its memory estimated
@@ -36,7 +37,7 @@ func TestEverySeedGivesJobsThatCanRun(t *testing.T) {
 			if g.Output().Len() != job.classCount() || g.Input().Len() != length(job.input) {
 				t.Errorf("%v: %v to %v, for %v and %d classes", job, g.Input(), g.Output(), job.input, job.classCount())
 			}
-			if e := (estimator.Estimator{}).Train(estimator.Input{Graph: g, Batch: job.batch, Rows: job.rows, Optimizer: file.Job.Training.Optimizer}); e.Likely > 4*disdel.GB {
+			if e := estimator.Planned(backends.Standard(nil)).Train(estimator.Input{Graph: g, Batch: job.batch, Rows: job.rows, Optimizer: file.Job.Training.Optimizer}); e.Likely > 4*disdel.GB {
 				t.Errorf("%v needs %v", job, e.Likely)
 			}
 			if train := (disdel.Split{Train: job.share}).Train; train > 0 && int(train*float64(job.rows*job.workers))/job.workers < job.batch {

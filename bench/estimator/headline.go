@@ -10,6 +10,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // scale is what all times of the platform are divided by, in every way alike, so that a job need not run for minutes:
@@ -87,13 +88,13 @@ func headline(ctx context.Context, program, only string) (err error) {
 		if err := r.steps(ctx, t, &fixed); err != nil {
 			return err
 		}
-		rec, err := r.chosen(ctx, t, estimator.Estimator{}, nil, &own)
+		rec, err := r.chosen(ctx, t, estimator.Planned(backends.Standard(nil)), nil, &own)
 		if err != nil {
 			return err
 		}
 		past = append([]disdel.Record{*rec}, past...)
 	}
-	learned, err := estimator.New(estimator.MethodLearned, 0, past)
+	learned, err := estimator.New(backends.Standard(nil), estimator.MethodLearned, 0, past)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // plain is an executor without legs: an action that stops before its timeout with its state stored counts as out of time. It
@@ -29,7 +30,7 @@ func cutOff(a disdel.Activation) disdel.Activation {
 // plainly runs a job once with the same limits on all its actions. It is the same code on the same engine, data and workers,
 // without what disdel knows: no estimate and no retries.
 func (r *rig) plainly(ctx context.Context, t trial, l disdel.Limits) (*disdel.Record, error) {
-	job, plan, err := r.plan(ctx, t, estimator.Estimator{})
+	job, plan, err := r.plan(ctx, t, estimator.Planned(backends.Standard(nil)))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -39,7 +40,7 @@ func TestTwentyJobsPlan(t *testing.T) {
 	r, names, large := planRig(t), map[string]bool{}, 0
 	for _, job := range twenty() {
 		names[job.String()] = true
-		_, plan, err := r.plan(context.Background(), job, estimator.Estimator{})
+		_, plan, err := r.plan(context.Background(), job, estimator.Planned(backends.Standard(nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +66,7 @@ func TestTimeoutSuitePlans(t *testing.T) {
 	r := planRig(t)
 	for _, job := range timeoutSuite() {
 		job.rows = 2 * job.batch // limits go by it, faults do not
-		if _, _, err := r.plan(context.Background(), job, estimator.Estimator{}); err != nil {
+		if _, _, err := r.plan(context.Background(), job, estimator.Planned(backends.Standard(nil))); err != nil {
 			t.Error(err)
 		}
 	}
@@ -87,7 +88,7 @@ func TestRetriesAreThePapersScaled(t *testing.T) {
 // A plain job's first failure is its end: retries of none must not read as retries that nobody chose.
 func TestPlainJobsAreNotTriedAgain(t *testing.T) {
 	r := planRig(t)
-	job, plan, err := r.plan(context.Background(), twenty()[0], estimator.Estimator{})
+	job, plan, err := r.plan(context.Background(), twenty()[0], estimator.Planned(backends.Standard(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // action is one action of a job that ran: what was expected of it, what it got, and the highest peak of its activations.
@@ -92,11 +93,11 @@ func printErrors(prefix, name string, actions []action) {
 
 // memory runs trials twice: as planned, and with what the first time measured.
 func memory(ctx context.Context, r *rig, prefix string, trials []trial) error {
-	first, err := pass(ctx, r, trials, estimator.Estimator{})
+	first, err := pass(ctx, r, trials, estimator.Planned(backends.Standard(nil)))
 	if err != nil {
 		return err
 	}
-	learned, err := estimator.New(estimator.MethodLearned, 0, first)
+	learned, err := estimator.New(backends.Standard(nil), estimator.MethodLearned, 0, first)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func strangers(ctx context.Context, r *rig, trials []trial, records []disdel.Rec
 	var out []action
 	for i, t := range trials {
 		others := slices.Delete(slices.Clone(records), i, i+1)
-		e, err := estimator.New(estimator.MethodLearned, 0, others)
+		e, err := estimator.New(backends.Standard(nil), estimator.MethodLearned, 0, others)
 		if err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ const fixed = 512 * disdel.MB
 // peers is what the paper's equations and one fixed limit would have made of the measured peaks. An action is counted as
 // killed where its peak is above the limit.
 func peers(ctx context.Context, r *rig, trials []trial, records []disdel.Record) error {
-	paper, err := estimator.New(estimator.MethodPaper, 0, nil)
+	paper, err := estimator.New(backends.Standard(nil), estimator.MethodPaper, 0, nil)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // speed is the time of estimating ResNet-152 from its name on, median of 21.
@@ -17,7 +18,7 @@ func speed() error {
 		if err != nil {
 			return err
 		}
-		estimator.Estimator{}.Train(estimator.Input{Graph: g, Batch: 32, Rows: 10_000, SampleBytes: 3 * 224 * 224})
+		estimator.Planned(backends.Standard(nil)).Train(estimator.Input{Graph: g, Batch: 32, Rows: 10_000, SampleBytes: 3 * 224 * 224})
 		times = append(times, float64(time.Since(begin))/float64(time.Millisecond))
 	}
 	figure("estimate_resnet152_ms", quantile(times, 0.5), "ms")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -50,7 +51,7 @@ func timeouts(ctx context.Context, program, only string) (err error) {
 	for run := range timeoutRuns {
 		past := recordsOf(all)
 		for _, t := range named(timeoutSuite(), only) {
-			rec, err := r.again(ctx, t, estimator.Estimator{}, past)
+			rec, err := r.again(ctx, t, estimator.Planned(backends.Standard(nil)), past)
 			if err != nil {
 				return err
 			}

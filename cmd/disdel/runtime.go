@@ -5,6 +5,7 @@ import (
 
 	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/service"
 )
 
 func runtimeCommand(*ui) *cli.Command {
@@ -15,7 +16,7 @@ func runtimeCommand(*ui) *cli.Command {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
-			return serve.Serve(c.Context, c.String("listen"), serve.NewHost())
+			return service.ServeAt(c.Context, c.String("listen"))
 		},
 	}
 }

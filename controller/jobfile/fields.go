@@ -228,7 +228,7 @@ var taskFields = []field{
 		meaning: "Rounds between evaluations of the held-out rows; 0 evaluates only at the end.",
 	},
 	{
-		path: "training.backend", form: text, oneOf: []string{"native", "gorgonia"}, def: "native", example: "gorgonia",
+		path: "training.backend", form: text, oneOf: disdel.Backends(), def: disdel.BackendNative, example: disdel.BackendGorgonia,
 		meaning: "Engine that trains: native executes a static plan; gorgonia, an expression graph, is slower and takes more memory.",
 	},
 }

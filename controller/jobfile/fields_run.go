@@ -13,6 +13,20 @@ var runFields = []field{
 		meaning: "Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.",
 	},
 	{
+		path: "distribution.policy", form: text, def: disdel.PolicyStatic, example: "elastic",
+		oneOf: disdel.PolicyNames(),
+		meaning: "How the workers change while the job runs. static leaves them as they were planned; elastic adds workers at the end of an epoch while " +
+			"1,000 rows take less time for it, and goes back where they do not; kubeml is the rule that KubeML published.",
+	},
+	{
+		path: "distribution.minWorkers", form: integer, min: new(float64(1)), defBy: "1", example: "2",
+		meaning: "Fewest train actions that a policy may choose; static does not use it.",
+	},
+	{
+		path: "distribution.maxWorkers", form: integer, min: new(float64(1)), defBy: "what the data and the platform allow", example: "8",
+		meaning: "Most train actions that a policy may choose, and most that an automatic number comes to; static does not use it.",
+	},
+	{
 		path: "distribution.sync", form: syncMode, oneOf: []string{string(disdel.SyncEpoch), string(disdel.SyncEnd)}, def: "epoch", example: "epoch",
 		meaning: "When the workers' weights are averaged: after every epoch, once at the end (DiSDeL's one-shot averaging), or after every K batches.",
 	},

@@ -60,6 +60,7 @@ func smallestJob() disdel.Job {
 			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}},
 		},
 		Distribution: disdel.Distribution{
+			Policy:      disdel.PolicyStatic,
 			Sync:        disdel.SyncEpoch,
 			Aggregation: disdel.Aggregation{Wire: disdel.WireFloat32, Optimizer: disdel.UpkeepReset, Statistics: disdel.UpkeepAverage},
 			Missing:     disdel.Missing{Policy: disdel.MissingRetry, After: disdel.Duration(time.Minute)},
@@ -120,6 +121,9 @@ training:
   backend: gorgonia
 distribution:
   workers: 4
+  policy: elastic
+  minWorkers: 2
+  maxWorkers: 8
   sync: {every: 16}
   aggregation: {fanIn: 2, wire: int8, optimizer: keep, statistics: reset}
   missing: {policy: proceed, after: 90s}
@@ -160,7 +164,7 @@ output: {model: mnist, keep: 2}
 			EarlyStop: &disdel.EarlyStop{Metric: "valLoss", Patience: 3, Keep: "best"},
 		},
 		Distribution: disdel.Distribution{
-			Workers: 4, Sync: disdel.SyncEvery(16),
+			Workers: 4, Sync: disdel.SyncEvery(16), Policy: disdel.PolicyElastic, MinWorkers: 2, MaxWorkers: 8,
 			Aggregation: disdel.Aggregation{FanIn: 2, Wire: disdel.WireInt8, Optimizer: disdel.UpkeepKeep, Statistics: disdel.UpkeepReset},
 			Missing:     disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(90 * time.Second)},
 		},

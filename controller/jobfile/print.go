@@ -21,6 +21,9 @@ func Print(job disdel.Job) ([]byte, error) {
 		last.Keep = disdel.KeepLast
 		job.Training.EarlyStop = &last
 	}
+	if job.Distribution.Policy == "" {
+		job.Distribution.Policy = disdel.PolicyStatic // the same
+	}
 	out, err := yaml.Dump(printObject("", reflect.ValueOf(job)))
 	if err != nil {
 		return nil, &disdel.Error{Kind: disdel.Internal, Op: "print job file", Err: err}

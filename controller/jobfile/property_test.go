@@ -133,9 +133,15 @@ func anyTraining(t *rapid.T) disdel.Training {
 func anyDistribution(t *rapid.T) disdel.Distribution {
 	upkeep := rapid.SampledFrom([]disdel.Upkeep{disdel.UpkeepAverage, disdel.UpkeepReset, disdel.UpkeepKeep})
 	every := rapid.IntRange(1, math.MaxInt32).Draw(t, "batches")
+	sync := rapid.SampledFrom([]disdel.Sync{disdel.SyncEpoch, disdel.SyncEnd, disdel.SyncEvery(every)}).Draw(t, "sync")
+	policies := []string{disdel.PolicyStatic, disdel.PolicyKubeML, disdel.PolicyElastic}
+	if sync == disdel.SyncEnd {
+		policies = policies[:1]
+	}
 	return disdel.Distribution{
-		Workers: rapid.IntRange(0, 99).Draw(t, "workers"),
-		Sync:    rapid.SampledFrom([]disdel.Sync{disdel.SyncEpoch, disdel.SyncEnd, disdel.SyncEvery(every)}).Draw(t, "sync"),
+		Workers: rapid.SampledFrom([]int{0, 5, 9}).Draw(t, "workers"), Policy: rapid.SampledFrom(policies).Draw(t, "policy"),
+		MinWorkers: rapid.IntRange(0, 5).Draw(t, "minWorkers"), MaxWorkers: rapid.SampledFrom([]int{0, 9, 99}).Draw(t, "maxWorkers"),
+		Sync: sync,
 		Aggregation: disdel.Aggregation{
 			FanIn:     rapid.SampledFrom([]int{0, 2, 3, 1000}).Draw(t, "fanIn"),
 			Wire:      rapid.SampledFrom([]disdel.Wire{disdel.WireFloat32, disdel.WireBfloat16, disdel.WireInt8}).Draw(t, "wire"),

@@ -67,6 +67,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.bounds(job)
 	r.backoff(job.Reliability.Retries.Backoff)
 	r.moments(job)
+	r.policy(job.Distribution)
 	if !r.given("output.model") {
 		job.Output.Model = job.Metadata.Name
 	}
@@ -211,6 +212,25 @@ func (r *reader) moments(job *disdel.Job) {
 	a := job.Distribution.Aggregation
 	if a.Optimizer == disdel.UpkeepAverage && a.Wire != disdel.WireFloat32 && job.Training.Optimizer.SGD == nil && r.sound(path, wire) {
 		r.fault(r.places[path], path, "write reset or keep, or wire: float32", "adam's second moments cannot be averaged over %s", a.Wire)
+	}
+}
+
+// policy checks the bounds of a policy, and that there is an end of an epoch for it to decide at.
+func (r *reader) policy(d disdel.Distribution) {
+	const policy, least, most = "distribution.policy", "distribution.minWorkers", "distribution.maxWorkers"
+	const workers, sync = "distribution.workers", "distribution.sync"
+	if !r.sound(policy, least, most, workers, sync) {
+		return
+	}
+	switch {
+	case d.MaxWorkers > 0 && d.MinWorkers > d.MaxWorkers:
+		r.fault(r.places[most], most, "", "must be at least distribution.minWorkers, which is %d", d.MinWorkers)
+	case d.Workers > 0 && d.Workers < d.MinWorkers:
+		r.fault(r.places[least], least, "", "must be at most distribution.workers, which is %d", d.Workers)
+	case d.MaxWorkers > 0 && d.Workers > d.MaxWorkers:
+		r.fault(r.places[most], most, "", "must be at least distribution.workers, which is %d", d.Workers)
+	case d.Policy != disdel.PolicyStatic && d.Sync == disdel.SyncEnd:
+		r.fault(r.places[policy], policy, "write sync: epoch", "%s decides at the end of an epoch, and sync: end averages only once", d.Policy)
 	}
 }
 

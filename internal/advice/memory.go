@@ -75,7 +75,8 @@ func (w *worker) batch() int {
 // which share of the memory goes with the batch, and which with the shard.
 func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 	batch := w.batch()
-	train, _ := w.record.Plan.Action(disdel.TaskTrain)
+	plan := w.record.PlanOf(&w.a.Invocation)
+	train, _ := plan.Action(disdel.TaskTrain)
 	e := train.Estimate
 	if e.Total <= 0 || e.Activations+e.Misc <= 0 {
 		if batch < 2 {
@@ -91,7 +92,7 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 				why, 100*share, b, batch, disdel.Bytes(float64(need)*(1-saved))), set("training.batchSize", b))
 		}
 	}
-	workers, shard := w.record.Plan.Workers, float64(e.Dta)/float64(e.Total)
+	workers, shard := plan.Workers, float64(e.Dta)/float64(e.Total)
 	for n := 2 * workers; n > 0 && n <= max(1, w.record.Data.Train/max(1, batch)); n *= 2 {
 		if saved := shard * (1 - float64(workers)/float64(n)); fits(saved) {
 			return with(fmt.Sprintf("%s; %.0f %% of the estimate is the shard, and %d workers instead of %d need about %v each",

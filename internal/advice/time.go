@@ -34,14 +34,15 @@ func (w *worker) moreTime() Advice {
 	if w.a.Task != disdel.TaskTrain {
 		return none("%s; it takes a smaller network, less data, or a platform that allows more", over)
 	}
-	if n := disdel.Millis(r.Plan.Epochs); n > 1 && need/n <= most {
+	plan := r.PlanOf(&w.a.Invocation)
+	if n := disdel.Millis(plan.Epochs); n > 1 && need/n <= most {
 		sets := []string{set("distribution.sync", disdel.SyncEpoch)}
 		if r.Job.Resources.Timeout > 0 {
 			sets = append(sets, set("resources.timeout", time.Duration(min(most, (need/n).Readable()))))
 		}
 		return with(over+"; a round of one epoch instead of "+strconv.Itoa(int(n))+" fits", sets...)
 	}
-	if n := r.Plan.Workers; n > 0 {
+	if n := plan.Workers; n > 0 {
 		more := int(math.Ceil(float64(n) * float64(need) / float64(most)))
 		if more*max(1, r.Job.Training.BatchSize) <= r.Data.Train || r.Data.Train == 0 {
 			return with(fmt.Sprintf("%s; a worker of %d has %.0f %% of the rows that one of %d had", over, more, 100*float64(n)/float64(more), n),
@@ -53,13 +54,15 @@ func (w *worker) moreTime() Advice {
 
 // placed is the activation with the part of the job that it was to train, which records of earlier versions lack.
 func (w *worker) placed() disdel.Activation {
-	a, p := *w.a, w.record.Plan
+	a := *w.a
+	p, stage := w.record.PlanOf(&a.Invocation), w.record.StageOf(&a.Invocation)
 	switch {
 	case a.Span != nil || a.Task != disdel.TaskTrain:
 	case p.Batches > 0:
 		a.Beats = nil // which share of the round they are at, they do not tell
 	default:
-		a.Span = &disdel.Span{Epoch: a.Round * p.Epochs, Epochs: p.Epochs}
+		at := stage.Span(a.Round)
+		a.Span = &at
 	}
 	return a
 }

@@ -161,7 +161,8 @@ func (r *Report) failurePlot() *figure {
 		})
 	}
 	top := mb(max(f.Limit, f.Peak))
-	if planned, ok := r.record.Plan.Action(a.Task); ok {
+	plan := r.record.PlanOf(&a.Invocation)
+	if planned, ok := plan.Action(a.Task); ok {
 		top = math.Max(top, addEstimate(p, planned.Estimate))
 	}
 	p.Top = 1.08 * top

@@ -7,7 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // Network is a user's own expression graph.
@@ -18,22 +18,27 @@ type Network struct {
 	Build   Builder
 }
 
-// FromGraph makes an engine of a user's own graph, with the weights that its nodes start with. Its weights are named as their
-// nodes are and have their shapes. cfg.Loss counts for nothing: the graph has its own. It returns Invalid for a graph that
-// does not fit the network's shapes, or cannot be differentiated.
-func FromGraph(n Network, cfg native.Config) (*Engine, error) {
+// FromGraph makes an engine of a user's own graph, with the weights that its nodes start with. Its weights are named as
+// their nodes are and have their shapes. s.Loss counts for nothing: the graph has its own. It returns Invalid for a
+// graph that does not fit the network's shapes, or cannot be differentiated.
+func FromGraph(n Network, s engine.Spec) (*Engine, error) {
 	if err := n.check(); err != nil {
 		return nil, err
 	}
-	e := newEngine(n.Name, model.Shape(n.Sample).Len(), n.Classes, cfg)
+	e := newEngine(n.Name, model.Shape(n.Sample).Len(), n.Classes, s)
 	e.builder = n.Build
 	if err := e.start(); err != nil {
 		return nil, err
 	}
 	d := e.describe(n)
 	g, err := model.Build(disdel.Network{Custom: &d, Input: n.Sample, Classes: n.Classes})
-	e.graph = g
-	return e, err
+	if err != nil {
+		return nil, err
+	}
+	if e.graph = g; s.Graph == nil {
+		e.spec.Graph = g
+	}
+	return e, nil
 }
 
 // describe has a network's weights, with what they start from.
@@ -52,11 +57,12 @@ func (n *Network) check() error {
 	return nil
 }
 
-// Describe tells the controller what it must know of a network that only this process can compute. A parameter whose first
-// value is the same everywhere (gorgonia.Zeroes, Ones) starts from that; every other starts as native.InitWeights has it, drawn
-// by the job's model.init, because all workers must start alike and gorgonia's own draws differ from process to process.
+// Describe tells the controller what it must know of a network that only this process can compute. A parameter whose
+// first value is the same everywhere (gorgonia.Zeroes, Ones) starts from that; every other starts as engine.InitWeights
+// has it, drawn by the job's model.init, because all workers must start alike and gorgonia's own draws differ from
+// process to process.
 func Describe(n Network) (d disdel.CustomNetwork, err error) {
-	e, err := FromGraph(n, native.Config{Batch: minBatch, Training: true})
+	e, err := FromGraph(n, engine.Spec{Batch: minBatch, Training: true})
 	if err != nil {
 		return d, err
 	}
@@ -80,8 +86,8 @@ func (p *param) fill() *float32 {
 	return &first
 }
 
-// count is how many values the nodes of a training step have for one sample, forward and backward: what a batch of four has
-// more than one of two.
+// count is how many values the nodes of a training step have for one sample, forward and backward: what a batch of four
+// has more than one of two.
 func (e *Engine) count() (forward, backward int64, err error) {
 	const small, large = minBatch, 2 * minBatch
 	var sizes [2][2]int64
@@ -123,18 +129,6 @@ func computed(g *gorgonia.ExprGraph) int64 {
 		}
 	}
 	return n
-}
-
-// Backend makes the engines of an action that has the network: a request for another is Invalid.
-func (n Network) Backend(asked *disdel.CustomNetwork, cfg native.Config) (*Engine, error) {
-	if asked == nil || asked.Name != n.Name {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("this binary has network %q only", n.Name), Hint: "submit the job with the binary that has its network: --action FILE"}
-	}
-	e, err := FromGraph(n, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return e, e.sameAs(asked)
 }
 
 // sameAs refuses a network that has changed since the job was planned: its weights would not fit the other workers'.

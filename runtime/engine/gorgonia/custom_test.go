@@ -12,7 +12,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // perceptron is a user's graph: a hidden layer of gorgonia's own operations, batch norm of ours.
@@ -44,14 +44,16 @@ func perceptron(o *Ops) (*Program, error) {
 
 var own1 = Network{Name: "perceptron", Sample: []int{4}, Classes: 3, Build: perceptron}
 
-func customEngine(t *testing.T, cfg native.Config) *Engine {
+func customEngine(t *testing.T, cfg engine.Spec) *Engine {
 	t.Helper()
 	e, err := FromGraph(own1, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	e.Init(disdel.Init{Seed: 5})
+	if err := e.Init(disdel.Init{Seed: 5}); err != nil {
+		t.Fatal(err)
+	}
 	return e
 }
 
@@ -82,14 +84,16 @@ func TestAUsersGraphIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := customEngine(t, native.Config{Batch: 3})
-	if err := e.SetWeights(native.InitWeights(g, disdel.Init{Seed: 1})); err != nil {
+	e := customEngine(t, engine.Spec{Batch: 3})
+	if err := engine.SetWeights(e, engine.InitWeights(g, disdel.Init{Seed: 1})); err != nil {
 		t.Errorf("first weights do not fit the graph: %v", err)
 	}
-	before := e.Weights()
-	e.Init(disdel.Init{Seed: 1})
-	same(t, before, e.Weights())
-	for _, w := range e.Weights() {
+	before := engine.Weights(e)
+	if err := e.Init(disdel.Init{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, before, engine.Weights(e))
+	for _, w := range engine.Weights(e) {
 		if (w.Name == "scale" || w.Name == "variance") && w.Data[0] != 1 {
 			t.Errorf("%s starts from %v", w.Name, w.Data[0])
 		}
@@ -98,7 +102,7 @@ func TestAUsersGraphIsDescribed(t *testing.T) {
 
 // Short batches and single rows train a user's graph as they train any other: weights move by the mean gradient.
 func TestAUsersGraphTrains(t *testing.T) {
-	e := customEngine(t, native.Config{Batch: 9, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.05}}, Training: true})
+	e := customEngine(t, engine.Spec{Batch: 9, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.05}}, Training: true})
 	rows := func(n int) ([]float32, []int32) {
 		x, y := make([]float32, 4*n), make([]int32, n)
 		for i := range n {
@@ -111,15 +115,17 @@ func TestAUsersGraphTrains(t *testing.T) {
 		return x, y
 	}
 	for step := range 60 {
-		if _, err := e.Step(rows([]int{9, 4}[step%2])); err != nil {
+		x, y := rows([]int{9, 4}[step%2])
+		if _, err := train(e, x, y); err != nil {
 			t.Fatal(err)
 		}
 	}
-	loss, correct, err := e.Evaluate(rows(9))
+	x, y := rows(9)
+	loss, correct, err := evaluate(e, x, y)
 	if err != nil || correct != 9 || loss > 9*0.05 {
 		t.Errorf("%d of 9 right, loss %v; %v", correct, loss, err)
 	}
-	for _, w := range e.Weights() {
+	for _, w := range engine.Weights(e) {
 		if w.Name == "mean" && w.Data[0] == 0 {
 			t.Error("the running mean did not move")
 		}
@@ -156,9 +162,9 @@ func TestUnfitGraphsAreRefused(t *testing.T) {
 			gorgonia.WithName(fmt.Sprint("w", calls))(p.Params[0])
 		}),
 	} {
-		e, err := FromGraph(n, native.Config{Batch: 3, Training: true})
+		e, err := FromGraph(n, engine.Spec{Batch: 3, Training: true})
 		if err == nil && name == "other names" {
-			_, _, err = e.Evaluate(make([]float32, 8), make([]int32, 2))
+			_, _, err = evaluate(e, make([]float32, 8), make([]int32, 2))
 		}
 		if !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)
@@ -172,16 +178,30 @@ func TestAnotherNetworkIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := native.Config{Batch: 2}
-	if _, err := own1.Backend(&d, cfg); err != nil {
-		t.Error(err)
+	own := Backend{Own: &own1}
+	ask := func(b Backend, d disdel.CustomNetwork) (fromNew, fromSupports error) {
+		g, err := model.Build(disdel.Network{Custom: &d, Input: d.Input, Classes: d.Classes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := b.New(engine.Spec{Graph: g, Batch: 2})
+		if e != nil {
+			e.Close()
+		}
+		return err, b.Supports(g)
+	}
+	if err, supports := ask(own, d); err != nil || supports != nil {
+		t.Errorf("%v, %v", err, supports)
 	}
 	other, changed := d, d
 	other.Name = "other"
 	changed.Params = d.Params[1:]
-	for name, d := range map[string]*disdel.CustomNetwork{"none": nil, "other": &other, "changed": &changed} {
-		if _, err := own1.Backend(d, cfg); !errors.Is(err, disdel.Invalid) {
-			t.Errorf("%s: got %v, want Invalid", name, err)
+	for name, c := range map[string]struct {
+		b Backend
+		d disdel.CustomNetwork
+	}{"none": {Backend{}, d}, "other": {own, other}, "changed": {own, changed}} {
+		if err, supports := ask(c.b, c.d); !errors.Is(err, disdel.Invalid) || !errors.Is(supports, disdel.Invalid) {
+			t.Errorf("%s: New returns %v and Supports %v, want Invalid", name, err, supports)
 		}
 	}
 }

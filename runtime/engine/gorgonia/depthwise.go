@@ -76,3 +76,12 @@ func (c *channelwise) weightGradient(d, x, dy []float32) {
 	})
 	transpose(d, wi, c.KH*c.KW, c.In.C)
 }
+
+// transpose writes src, [rows columns], as dst, [columns rows].
+func transpose(dst, src []float32, rows, columns int) {
+	for r := range rows {
+		for c := range columns {
+			dst[c*rows+r] = src[r*columns+c]
+		}
+	}
+}

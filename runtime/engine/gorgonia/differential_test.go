@@ -6,32 +6,33 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 // compare trains both backends on the same batches, one of them short, and compares losses, weights and outputs.
-func compare(t *testing.T, g *model.Graph, cfg native.Config, bound float64) {
+func compare(t *testing.T, g *model.Graph, cfg engine.Spec, bound float64) {
 	t.Helper()
 	cfg.Batch, cfg.Training = 5, true
 	oracle := make1(t, g, cfg)
-	e, err := native.New(g, cfg)
+	e, err := native.New(on(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	start := positiveStatistics(spread(oracle.Weights()))
-	for _, set := range []func(disdel.Weights) error{oracle.SetWeights, e.SetWeights} {
-		if err := set(start); err != nil {
+	start := positiveStatistics(spread(engine.Weights(oracle)))
+	for _, e := range []engine.Engine{oracle, e} {
+		if err := engine.SetWeights(e, start); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for step, rows := range []int{5, 5, 3, 1, 4} {
 		x, y := batch(g, rows, g.Output().Len(), uint64(step))
-		want, err := oracle.Step(x, y)
+		want, err := train(oracle, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.Step(x, y)
+		got, err := train(e, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,24 +40,24 @@ func compare(t *testing.T, g *model.Graph, cfg native.Config, bound float64) {
 			t.Fatalf("step %d: the engine's loss is %v, gorgonia's %v", step, got, want)
 		}
 	}
-	for i, w := range oracle.Weights() {
-		closeTo(t, w.Name, e.Weights()[i].Data, w.Data, bound)
+	for i, w := range engine.Weights(oracle) {
+		closeTo(t, w.Name, engine.Weights(e)[i].Data, w.Data, bound)
 	}
 	x, y := batch(g, 4, g.Output().Len(), 99)
-	want, err := oracle.Predict(x, 4)
+	want, err := predict(oracle, x, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := e.Predict(x, 4)
+	got, err := predict(e, x, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeTo(t, "prediction", got, want, bound)
-	a, n, err := oracle.Evaluate(x, y)
+	a, n, err := evaluate(oracle, x, y)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, m, err := e.Evaluate(x, y)
+	b, m, err := evaluate(e, x, y)
 	if err != nil || math.Abs(a-b) > bound*(1+a) || n != m {
 		t.Errorf("evaluation: the engine says %v and %d right, gorgonia %v and %d; %v", b, m, a, n, err)
 	}
@@ -69,7 +70,7 @@ func TestTheEngineAgreesOnEveryLayer(t *testing.T) {
 			continue // its batch of one row has no variance; see below
 		}
 		t.Run(name, func(t *testing.T) {
-			compare(t, oddGraph(t, layer, model.OpSoftmax), native.Config{Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.02}}}, 2e-3)
+			compare(t, oddGraph(t, layer, model.OpSoftmax), engine.Spec{Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.02}}}, 2e-3)
 		})
 	}
 }
@@ -88,7 +89,7 @@ func TestTheEngineAgreesOnEveryLossAndOptimizer(t *testing.T) {
 		}{{"crossEntropy", model.OpSoftmax}, {"crossEntropy", model.OpUnknown}, {"binaryCrossEntropy", model.OpSigmoid}, {"mse", model.OpUnknown}, {"mse", model.OpSoftmax}} {
 			for _, clip := range []float64{0, 0.1} {
 				t.Run(name+" "+c.loss, func(t *testing.T) {
-					compare(t, oddGraph(t, odd["tanh"], c.last), native.Config{Optimizer: o, Loss: c.loss, ClipNorm: clip}, 1e-3)
+					compare(t, oddGraph(t, odd["tanh"], c.last), engine.Spec{Optimizer: o, Loss: c.loss, ClipNorm: clip}, 1e-3)
 				})
 			}
 		}
@@ -98,35 +99,35 @@ func TestTheEngineAgreesOnEveryLossAndOptimizer(t *testing.T) {
 // Optimisers' states go from one backend to the other.
 func TestOptimizerStatesAreTheEngines(t *testing.T) {
 	g := oddGraph(t, odd["conv"], model.OpSoftmax)
-	cfg := native.Config{Batch: 5, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Training: true}
+	cfg := engine.Spec{Batch: 5, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Training: true}
 	from, to := make1(t, g, cfg), make1(t, g, cfg)
-	e, err := native.New(g, cfg)
+	e, err := native.New(on(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
 	x, y := batch(g, 5, 3, 1)
-	if _, err := from.Step(x, y); err != nil {
+	if _, err := train(from, x, y); err != nil {
 		t.Fatal(err)
 	}
-	state := from.OptimizerState()
-	if err := e.SetOptimizerState(state); err != nil {
+	state := engine.Moments(from)
+	if err := engine.SetMoments(e, state); err != nil {
 		t.Fatal(err)
 	}
-	if err := to.SetOptimizerState(e.OptimizerState()); err != nil {
+	if err := engine.SetMoments(to, engine.Moments(e)); err != nil {
 		t.Fatal(err)
 	}
-	same(t, state, to.OptimizerState())
-	if err := to.SetWeights(from.Weights()); err != nil {
+	same(t, state, engine.Moments(to))
+	if err := engine.SetWeights(to, engine.Weights(from)); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []*Engine{from, to} {
-		if _, err := e.Step(x, y); err != nil {
+		if _, err := train(e, x, y); err != nil {
 			t.Fatal(err)
 		}
 	}
-	same(t, from.Weights(), to.Weights())
-	if err := to.SetOptimizerState(state[1:]); disdel.KindOf(err) != disdel.Corrupt {
+	same(t, engine.Weights(from), engine.Weights(to))
+	if err := engine.SetMoments(to, state[1:]); disdel.KindOf(err) != disdel.Corrupt {
 		t.Errorf("got %v, want Corrupt", err)
 	}
 }
@@ -142,23 +143,23 @@ func TestTheEngineAgreesOnNetworks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg := native.Config{Batch: 4, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01}}, Training: true}
+			cfg := engine.Spec{Batch: 4, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01}}, Training: true}
 			oracle := make1(t, g, cfg)
-			e, err := native.New(g, cfg)
+			e, err := native.New(on(g, cfg))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer e.Close()
-			if err := e.SetWeights(oracle.Weights()); err != nil {
+			if err := engine.SetWeights(e, engine.Weights(oracle)); err != nil {
 				t.Fatal(err)
 			}
 			x, y := batch(g, 4, 4, 3)
 			for step := range 3 {
-				want, err := oracle.Step(x, y)
+				want, err := train(oracle, x, y)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := e.Step(x, y)
+				got, err := train(e, x, y)
 				if err != nil || math.Abs(got-want) > 5e-3*(1+want) {
 					t.Fatalf("step %d: the engine's loss is %v, gorgonia's %v; %v", step, got, want, err)
 				}

@@ -1,11 +1,11 @@
-// Package gorgonia is the gorgonia backend: it executes a network as a gorgonia expression graph. It is slower and takes more
-// memory than the engine with its static plan, and it is here for three uses: as the oracle of differential tests, because it
-// shares no code with the engine where gorgonia's operations are right; for those who choose it; and as the way in for a
-// user's own gorgonia graph.
+// Package gorgonia is the gorgonia backend: it executes a network as a gorgonia expression graph. It is slower and
+// takes more memory than the engine with its static plan, and it is here for three uses: as the oracle of differential
+// tests, because it shares no code with the engine where gorgonia's operations are right; for those who choose it; and
+// as the way in for a user's own gorgonia graph.
 //
-// Ops has what gorgonia lacks or has wrong as gorgonia operations: the engine's kernels with their differentiation, symbolic
-// (for the TapeMachine) and automatic (for the LispMachine). An Engine has the methods of engine.Engine: New makes one of a
-// model graph, FromGraph of a user's own. It refuses what is not float32.
+// Ops has what gorgonia lacks or has wrong as gorgonia operations: the engine's kernels with their differentiation,
+// symbolic (for the TapeMachine) and automatic (for the LispMachine). New makes an Engine of a model graph, FromGraph
+// of a user's own, and Backend either. It refuses what is not float32.
 //
 // Actions call it, one goroutine at a time. Invariant: the same graph, weights and batches give the same bits.
 package gorgonia

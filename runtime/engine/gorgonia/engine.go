@@ -7,15 +7,16 @@ import (
 	"slices"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // Engine computes with one network. It is for one goroutine.
 type Engine struct {
 	name            string
 	graph           *model.Graph // of the weights: a user's graph has one node
-	cfg             native.Config
+	spec            engine.Spec
 	builder         Builder
 	sample, classes int // values of an input and of an output
 	params          []param
@@ -26,22 +27,27 @@ type Engine struct {
 	random          *rand.Rand // of dropout
 }
 
-// New makes an engine of a model graph with all weights zero. It returns Invalid for a batch below 1, an unknown loss and a
-// network that is not this program's own.
-func New(g *model.Graph, cfg native.Config) (*Engine, error) {
-	if cfg.Loss == "" {
-		cfg.Loss = crossEntropy
+// New makes an engine of a model graph with all weights zero. It returns Invalid for a batch below 1, an unknown loss
+// and a network that is not this program's own.
+func New(s engine.Spec) (*Engine, error) {
+	if s.Loss == "" {
+		s.Loss = crossEntropy
 	}
-	e := newEngine(g.Name, g.Input().Len(), g.Output().Len(), cfg)
-	e.graph = g
+	g := s.Graph
+	e := newEngine(g.Name, g.Input().Len(), g.Output().Len(), s)
 	e.own(graphParams(g))
-	e.builder = func(o *Ops) (*Program, error) { return compileGraph(g, o, e.params, cfg.Loss) }
-	return e, e.start()
+	e.builder = func(o *Ops) (*Program, error) { return compileGraph(g, o, e.params, s.Loss) }
+	if err := e.start(); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
-func newEngine(name string, sample, classes int, cfg native.Config) *Engine {
+func newEngine(name string, sample, classes int, s engine.Spec) *Engine {
 	source := rand.NewPCG(0, 0)
-	return &Engine{name: name, cfg: cfg, sample: sample, classes: classes, index: map[string]int{}, source: source, random: rand.New(source)}
+	return &Engine{
+		name: name, spec: s, graph: s.Graph, sample: sample, classes: classes, index: map[string]int{}, source: source, random: rand.New(source),
+	}
 }
 
 // own makes weights the engine's.
@@ -54,25 +60,27 @@ func (e *Engine) own(params []param) {
 
 // start compiles for whole batches, so that what cannot be computed is refused at once.
 func (e *Engine) start() error {
-	if e.cfg.Batch < 1 {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", e.cfg.Batch)}
+	if e.spec.Batch < 1 {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", e.spec.Batch)}
 	}
-	if _, err := e.program(e.cfg.Batch, e.cfg.Training); err != nil {
+	if _, err := e.program(e.spec.Batch, e.spec.Training); err != nil {
 		return err
 	}
-	if e.cfg.Training {
+	if e.spec.Training {
 		var sizes []int
 		for _, p := range e.params {
 			if p.trainable {
 				sizes = append(sizes, len(p.data))
 			}
 		}
-		e.optimizer = newOptimizer(e.cfg.Optimizer, sizes)
+		e.optimizer = newOptimizer(e.spec.Optimizer, sizes)
 	}
-	return e.ResetOptimizer()
+	e.resetMoments()
+	return nil
 }
 
-// program returns the graph for a number of rows. Two are kept for each purpose: an epoch has whole batches and one rest.
+// program returns the graph for a number of rows. Two are kept for each purpose: an epoch has whole batches and one
+// rest.
 func (e *Engine) program(rows int, training bool) (*compiled, error) {
 	const kept = 2
 	var same []int
@@ -111,18 +119,39 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// ResetOptimizer forgets all moments, counts steps from zero and starts dropout's numbers anew. The rate stays.
-func (e *Engine) ResetOptimizer() error {
+// Footprint is what New was expected to take.
+func (e *Engine) Footprint() engine.Footprint { return footprintOf(e.spec) }
+
+// Reset puts the arrays of a role back to what they are before the first step, and with the moments dropout's numbers.
+// The rate stays. It returns Invalid for weights, which Init draws.
+func (e *Engine) Reset(r engine.Role) error {
+	switch r {
+	case engine.Moment:
+		e.resetMoments()
+	case engine.Statistic:
+		for i, q := range e.graph.Params() { // in the order of e.params
+			if start := engine.StartOf(e.graph, q); !q.Trainable {
+				for k := range e.params[i].data {
+					e.params[i].data[k] = start
+				}
+			}
+		}
+	case engine.Weight:
+		return &disdel.Error{Kind: disdel.Invalid, Op: "reset state", Msg: "weights have no start but Init's"}
+	}
+	return nil
+}
+
+func (e *Engine) resetMoments() {
 	if e.optimizer != nil {
 		e.optimizer.state().reset()
 	}
-	e.source.Seed(uint64(e.cfg.Seed), dropoutStream)
-	return nil
+	e.source.Seed(uint64(e.spec.Seed), dropoutStream)
 }
 
 // SetSeed starts dropout's numbers anew from another seed.
 func (e *Engine) SetSeed(seed int64) {
-	e.cfg.Seed = seed
+	e.spec.Seed = seed
 	e.source.Seed(uint64(seed), dropoutStream)
 }
 
@@ -133,15 +162,25 @@ func (e *Engine) SetRate(rate float64) {
 	}
 }
 
-func (e *Engine) check(op string, values, rows int) error {
-	if rows < 1 || rows > e.cfg.Batch || values != rows*e.sample {
-		return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("%d values for %d rows of %d, at most %d rows a batch", values, rows, e.sample, e.cfg.Batch)}
+func (e *Engine) check(op string, in dataset.Matrix) error {
+	if in.Rows < 1 || in.Rows > e.spec.Batch || len(in.Values) != in.Rows*e.sample {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: op,
+			Msg: fmt.Sprintf("%d values for %d rows of %d, at most %d rows a batch", len(in.Values), in.Rows, e.sample, e.spec.Batch),
+		}
 	}
 	return nil
 }
 
-func (e *Engine) checkLabels(op string, labels []int32) error {
-	for _, y := range labels {
+func (e *Engine) checkBatch(op string, b *dataset.Batch) error {
+	if err := e.check(op, b.Input); err != nil {
+		return err
+	}
+	classes := b.Target.Classes
+	if len(classes) != b.Input.Rows {
+		return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("%d labels for %d rows", len(classes), b.Input.Rows)}
+	}
+	for _, y := range classes {
 		if y < 0 || int(y) >= e.classes {
 			return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("label %d of %d classes", y, e.classes)}
 		}
@@ -149,30 +188,27 @@ func (e *Engine) checkLabels(op string, labels []int32) error {
 	return nil
 }
 
-// Step trains on one batch: x is [rows C H W], labels [rows]. It returns the mean loss of the rows before the step. It
-// returns Invalid for a batch that does not fit and Diverged for a loss or a gradient that is not finite; then no weight was
-// changed.
-func (e *Engine) Step(x []float32, labels []int32) (float64, error) {
+// Step trains on one batch and returns the mean loss of the rows before the step. It returns Invalid for a batch that
+// does not fit and Diverged for a loss or a gradient that is not finite; then no weight was changed.
+func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	const op = "train"
-	if err := e.check(op, len(x), len(labels)); err != nil {
-		return 0, err
-	}
-	if err := e.checkLabels(op, labels); err != nil {
-		return 0, err
+	if err := e.checkBatch(op, &b); err != nil {
+		return disdel.Metrics{}, err
 	}
 	if e.optimizer == nil {
-		return 0, &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: "the engine was made for inference"}
+		return disdel.Metrics{}, &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: "the engine was made for inference"}
 	}
-	p, err := e.program(len(labels), true)
+	p, err := e.program(b.Input.Rows, true)
 	if err != nil {
-		return 0, err
+		return disdel.Metrics{}, err
 	}
 	restore := e.keepState()
-	loss, err := e.step(p, x, labels)
+	loss, err := e.step(p, b.Input.Values, b.Target.Classes)
 	if err != nil {
 		restore()
+		return disdel.Metrics{}, err
 	}
-	return loss, err
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss}, nil
 }
 
 func (e *Engine) step(p *compiled, x []float32, labels []int32) (float64, error) {
@@ -254,7 +290,7 @@ func (e *Engine) gradients(p *compiled) ([][]float32, error) {
 }
 
 func (e *Engine) update(grads [][]float32) error {
-	limit := e.cfg.ClipNorm
+	limit := e.spec.ClipNorm
 	if limit <= 0 {
 		limit = math.Inf(1)
 	}
@@ -272,33 +308,33 @@ func (e *Engine) update(grads [][]float32) error {
 	return nil
 }
 
-// forward runs the inference graph and returns its output, [rows classes], valid until the next call, and the mean loss.
-func (e *Engine) forward(op string, x []float32, rows int, labels []int32) (out []float32, c *compiled, err error) {
-	if err := e.check(op, len(x), rows); err != nil {
+// forward runs the inference graph and returns its output, [rows classes], valid until the next call, and the mean
+// loss.
+func (e *Engine) forward(op string, in dataset.Matrix, labels []int32) (out []float32, c *compiled, err error) {
+	if c, err = e.program(in.Rows, false); err != nil {
 		return nil, nil, err
 	}
-	if c, err = e.program(rows, false); err != nil {
-		return nil, nil, err
-	}
-	err = c.run(x, labels, e.classes)
+	err = c.run(in.Values, labels, e.classes)
 	c.machine.Reset()
 	if err != nil {
 		return nil, nil, &disdel.Error{Kind: disdel.Internal, Op: op, Err: err}
 	}
 	out, _ = c.out.Data().([]float32)
-	return out[:rows*e.classes], c, nil
+	return out[:in.Rows*e.classes], c, nil
 }
 
-// Evaluate returns the sum of the rows' losses and how many rows have their largest output at the label.
-func (e *Engine) Evaluate(x []float32, labels []int32) (lossSum float64, correct int, err error) {
+// Evaluate returns the mean loss of the rows and how many have their largest output at the label.
+func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	const op = "evaluate"
-	if err := e.checkLabels(op, labels); err != nil {
-		return 0, 0, err
+	if err := e.checkBatch(op, &b); err != nil {
+		return disdel.Metrics{}, err
 	}
-	out, c, err := e.forward(op, x, len(labels), labels)
+	labels := b.Target.Classes
+	out, c, err := e.forward(op, b.Input, labels)
 	if err != nil {
-		return 0, 0, err
+		return disdel.Metrics{}, err
 	}
+	correct := 0
 	for i, y := range labels {
 		row := out[i*e.classes : (i+1)*e.classes]
 		best := 0
@@ -312,11 +348,15 @@ func (e *Engine) Evaluate(x []float32, labels []int32) (lossSum float64, correct
 		}
 	}
 	mean, err := c.lossValue(op)
-	return mean * float64(len(labels)), correct, err
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: mean, Correct: correct}, err
 }
 
-// Predict returns the network's output for rows of x, [rows classes]: probabilities where it ends in softmax.
-func (e *Engine) Predict(x []float32, rows int) ([]float32, error) {
-	out, _, err := e.forward("predict", x, rows, nil)
-	return slices.Clone(out), err
+// Predict returns the network's output for rows: probabilities where it ends in softmax.
+func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
+	const op = "predict"
+	if err := e.check(op, b.Input); err != nil {
+		return dataset.Matrix{}, err
+	}
+	out, _, err := e.forward(op, b.Input, nil)
+	return dataset.Matrix{Rows: b.Input.Rows, Columns: e.classes, Values: slices.Clone(out)}, err
 }

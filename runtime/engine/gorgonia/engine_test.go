@@ -10,7 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 func graph(t testing.TB, input []int, classes int, layers ...disdel.Layer) *model.Graph {
@@ -22,14 +22,14 @@ func graph(t testing.TB, input []int, classes int, layers ...disdel.Layer) *mode
 	return g
 }
 
-func make1(t testing.TB, g *model.Graph, cfg native.Config) *Engine {
+func make1(t testing.TB, g *model.Graph, cfg engine.Spec) *Engine {
 	t.Helper()
-	e, err := New(g, cfg)
+	e, err := New(on(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	if err := e.SetWeights(native.InitWeights(g, disdel.Init{Seed: 7})); err != nil {
+	if err := engine.SetWeights(e, engine.InitWeights(g, disdel.Init{Seed: 7})); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -77,18 +77,18 @@ func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
 func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 	t.Helper()
 	x, y := batch(g, rows, 3, 11)
-	e := make1(t, g, native.Config{Batch: 5, Optimizer: sgd1, Loss: loss, Training: true})
-	before := e.Weights()
-	if _, err := e.Step(x, y); err != nil {
+	e := make1(t, g, engine.Spec{Batch: 5, Optimizer: sgd1, Loss: loss, Training: true})
+	before := engine.Weights(e)
+	if _, err := train(e, x, y); err != nil {
 		t.Fatal(err)
 	}
-	after := e.Weights()
+	after := engine.Weights(e)
 	const h = 5e-4 // small enough to stay on one side of most kinks of ReLU and max pool
 	at := func(w disdel.Weights) float64 {
-		if err := e.SetWeights(w); err != nil {
+		if err := engine.SetWeights(e, w); err != nil {
 			t.Fatal(err)
 		}
-		sum, _, err := e.Evaluate(x, y)
+		sum, _, err := evaluate(e, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,14 +114,14 @@ func TestStepsWithTheSameSeedGiveTheSameBits(t *testing.T) {
 	run := func() disdel.Weights {
 		g := graph(t, []int{1, 6, 6}, 3, disdel.Layer{Kind: "conv", Filters: 4, Kernel: 3, Activation: "relu"},
 			disdel.Layer{Kind: "dropout", Rate: 0.4}, disdel.Layer{Kind: "dense", Units: 3, Activation: "softmax"})
-		e := make1(t, g, native.Config{Batch: 8, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Seed: 3, Training: true})
+		e := make1(t, g, engine.Spec{Batch: 8, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Seed: 3, Training: true})
 		for i := range 5 {
 			x, y := batch(g, 8, 3, uint64(i))
-			if _, err := e.Step(x, y); err != nil {
+			if _, err := train(e, x, y); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return e.Weights()
+		return engine.Weights(e)
 	}
 	if diff := cmp.Diff(run(), run()); diff != "" {
 		t.Errorf("two runs differ:\n%s", diff)
@@ -133,7 +133,7 @@ func TestTrainingLearnsAnEasyTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := make1(t, g, native.Config{Batch: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}}, Training: true})
+	e := make1(t, g, engine.Spec{Batch: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}}, Training: true})
 	x, y := batch(g, 16, 2, 5)
 	for i, label := range y { // class 1 is bright on the left
 		for k := range 64 {
@@ -144,7 +144,7 @@ func TestTrainingLearnsAnEasyTask(t *testing.T) {
 	}
 	var first, last float64
 	for i := range 60 {
-		loss, err := e.Step(x, y)
+		loss, err := train(e, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestTrainingLearnsAnEasyTask(t *testing.T) {
 	if last > first/10 {
 		t.Errorf("the loss went from %.4f to %.4f", first, last)
 	}
-	_, correct, err := e.Evaluate(x, y)
+	_, correct, err := evaluate(e, x, y)
 	if err != nil || correct != 16 {
 		t.Errorf("%d of 16 rows right, %v", correct, err)
 	}
@@ -196,9 +196,9 @@ func TestWeightsComeBackAsTheyWent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := make1(t, g, native.Config{Batch: 1})
-	want := native.InitWeights(g, disdel.Init{Seed: 7})
-	if diff := cmp.Diff(want, e.Weights()); diff != "" {
+	e := make1(t, g, engine.Spec{Batch: 1})
+	want := engine.InitWeights(g, disdel.Init{Seed: 7})
+	if diff := cmp.Diff(want, engine.Weights(e)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for i, p := range g.Params() {
@@ -210,21 +210,21 @@ func TestWeightsComeBackAsTheyWent(t *testing.T) {
 
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	g := graph(t, []int{1, 4, 4}, 3, disdel.Layer{Kind: "dense", Units: 3, Activation: "softmax"})
-	e := make1(t, g, native.Config{Batch: 4, Optimizer: sgd1, Training: true})
+	e := make1(t, g, engine.Spec{Batch: 4, Optimizer: sgd1, Training: true})
 	x, y := batch(g, 4, 3, 1)
-	bad := native.InitWeights(g, disdel.Init{})
+	bad := engine.InitWeights(g, disdel.Init{})
 	bad[0].Data[2] = float32(math.NaN())
 	for name, c := range map[string]struct {
 		err  error
 		want disdel.Kind
 	}{
-		"too many rows": {second(e.Step(make([]float32, 5*16), make([]int32, 5))), disdel.Invalid},
-		"no rows":       {second(e.Step(nil, nil)), disdel.Invalid},
-		"few values":    {second(e.Step(x[:17], y)), disdel.Invalid},
-		"label":         {second(e.Step(x, []int32{0, 1, 2, 3})), disdel.Invalid},
-		"NaN weight":    {e.SetWeights(bad), disdel.Diverged},
-		"few weights":   {e.SetWeights(bad[:1]), disdel.Corrupt},
-		"NaN input":     {second(e.Step(append([]float32{float32(math.Inf(1))}, x[1:]...), y)), disdel.Diverged},
+		"too many rows": {second(train(e, make([]float32, 5*16), make([]int32, 5))), disdel.Invalid},
+		"no rows":       {second(train(e, nil, nil)), disdel.Invalid},
+		"few values":    {second(train(e, x[:17], y)), disdel.Invalid},
+		"label":         {second(train(e, x, []int32{0, 1, 2, 3})), disdel.Invalid},
+		"NaN weight":    {engine.SetWeights(e, bad), disdel.Diverged},
+		"few weights":   {engine.SetWeights(e, bad[:1]), disdel.Corrupt},
+		"NaN input":     {second(train(e, append([]float32{float32(math.Inf(1))}, x[1:]...), y)), disdel.Diverged},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, c.err, c.want)

@@ -5,10 +5,11 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
-// All backends start from the same weights, those of native.InitWeights.
+// All backends start from the same weights, those of engine.InitWeights.
 func TestBackendsStartFromTheSameWeights(t *testing.T) {
 	for _, name := range []string{"lenet5", "mlp", "resnet20-cifar", "digits-cnn"} {
 		z, _ := model.Find(name)
@@ -17,16 +18,20 @@ func TestBackendsStartFromTheSameWeights(t *testing.T) {
 			t.Fatal(err)
 		}
 		init := disdel.Init{Seed: 3, Scheme: "he"}
-		want := native.InitWeights(g, init)
-		a := make1(t, g, native.Config{Batch: 2})
-		a.Init(init)
-		same(t, want, a.Weights())
-		b, err := native.New(g, native.Config{Batch: 2})
+		want := engine.InitWeights(g, init)
+		a := make1(t, g, engine.Spec{Batch: 2})
+		if err := a.Init(init); err != nil {
+			t.Fatal(err)
+		}
+		same(t, want, engine.Weights(a))
+		b, err := native.New(on(g, engine.Spec{Batch: 2}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer b.Close()
-		b.Init(init)
-		same(t, want, b.Weights())
+		if err := b.Init(init); err != nil {
+			t.Fatal(err)
+		}
+		same(t, want, engine.Weights(b))
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // odd are networks of one layer each between a convolution, so that its data gradient counts, and a dense layer. Sizes are
@@ -131,24 +131,24 @@ func TestEveryLossesGradientIsItsDifferenceQuotient(t *testing.T) {
 func trainingGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 	t.Helper()
 	x, y := batch(g, rows, 3, 11)
-	e := make1(t, g, native.Config{Batch: 5, Optimizer: sgd1, Loss: loss, Training: true})
-	before := spread(e.Weights())
+	e := make1(t, g, engine.Spec{Batch: 5, Optimizer: sgd1, Loss: loss, Training: true})
+	before := spread(engine.Weights(e))
 	at := func(rate float64) float64 {
 		e.SetRate(rate)
-		loss, err := e.Step(x, y)
+		loss, err := train(e, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return loss
 	}
 	set := func() {
-		if err := e.SetWeights(before); err != nil {
+		if err := engine.SetWeights(e, before); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set()
 	at(1)
-	after := e.Weights()
+	after := engine.Weights(e)
 	const h = 2e-3
 	for i, p := range g.Params() {
 		for k := 0; p.Trainable && k < len(before[i].Data); k += max(1, len(before[i].Data)/5) {
@@ -192,7 +192,7 @@ func TestRunningStatisticsFollowTheBatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := make1(t, g, native.Config{Batch: 4, Optimizer: sgd1, Training: true})
+		e := make1(t, g, engine.Spec{Batch: 4, Optimizer: sgd1, Training: true})
 		mean, variance := []float64{0, 0}, []float64{1, 1}
 		for step, rows := range []int{4, 1, 3, 4} {
 			x, y := batch(g, rows, 3, uint64(step))
@@ -204,11 +204,11 @@ func TestRunningStatisticsFollowTheBatches(t *testing.T) {
 				mean[c] += 0.3 * (m - mean[c])
 				variance[c] += 0.3 * (v - variance[c])
 			}
-			if _, err := e.Step(x, y); err != nil {
+			if _, err := train(e, x, y); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, w := range e.Weights() {
+		for _, w := range engine.Weights(e) {
 			for c, v := range w.Data {
 				want := map[string]float64{"l.running_mean": mean[c%2], "l.running_var": variance[c%2]}[w.Name]
 				if want != 0 && math.Abs(float64(v)-want) > 1e-4*math.Abs(want) {
@@ -238,14 +238,14 @@ func moment(x []float32, rows, c int) (mean, variance float64) {
 func TestAFailedStepChangesNothing(t *testing.T) {
 	for _, name := range []string{"batch norm", "two batch norms of one input"} {
 		g := oddGraph(t, odd[name], model.OpSoftmax)
-		e := make1(t, g, native.Config{Batch: 4, Optimizer: sgd1, Training: true})
+		e := make1(t, g, engine.Spec{Batch: 4, Optimizer: sgd1, Training: true})
 		x, y := batch(g, 4, 3, 1)
 		x[3] = float32(math.NaN())
-		before := e.Weights()
-		if _, err := e.Step(x, y); !errors.Is(err, disdel.Diverged) {
+		before := engine.Weights(e)
+		if _, err := train(e, x, y); !errors.Is(err, disdel.Diverged) {
 			t.Fatalf("got %v, want Diverged", err)
 		}
-		same(t, before, e.Weights())
+		same(t, before, engine.Weights(e))
 	}
 }
 
@@ -265,18 +265,18 @@ func same(t *testing.T, want, got disdel.Weights) {
 func TestEvaluationDoesNotDependOnTheBatch(t *testing.T) {
 	for name, layer := range odd {
 		g := oddGraph(t, layer, model.OpSoftmax)
-		e := make1(t, g, native.Config{Batch: 7})
-		if err := e.SetWeights(positiveStatistics(spread(e.Weights()))); err != nil {
+		e := make1(t, g, engine.Spec{Batch: 7})
+		if err := engine.SetWeights(e, positiveStatistics(spread(engine.Weights(e)))); err != nil {
 			t.Fatal(err)
 		}
 		x, y := batch(g, 7, 3, 2)
-		whole, _, err := e.Evaluate(x, y)
+		whole, _, err := evaluate(e, x, y)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var parts float64
 		for _, r := range [][2]int{{0, 1}, {1, 4}, {4, 6}, {6, 7}} {
-			loss, _, err := e.Evaluate(x[r[0]*70:r[1]*70], y[r[0]:r[1]])
+			loss, _, err := evaluate(e, x[r[0]*70:r[1]*70], y[r[0]:r[1]])
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // A warm container that changes workers makes engine after engine: what a closed one held is given back.
@@ -18,11 +18,11 @@ func TestClosedEnginesLeaveNothing(t *testing.T) {
 	x, y := batch(g, 32, 10, 1)
 	live := func(engines int) uint64 {
 		for range engines {
-			e, err := New(g, native.Config{Batch: 32, Optimizer: sgd1, Training: true})
+			e, err := New(on(g, engine.Spec{Batch: 32, Optimizer: sgd1, Training: true}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := e.Step(x, y); err != nil {
+			if _, err := train(e, x, y); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Close(); err != nil {

@@ -99,7 +99,7 @@ func (e *Engine) compile(rows int, training bool) (c *compiled, err error) {
 	building.Lock()
 	defer building.Unlock()
 	defer guard(e.name, &err)
-	o, err := NewOps(OpsConfig{Rows: rows, Training: training, Threads: e.cfg.Threads})
+	o, err := NewOps(OpsConfig{Rows: rows, Training: training, Threads: e.spec.Threads})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
@@ -139,8 +140,8 @@ func TestRandomNetworksTrainAlike(t *testing.T) {
 	refused := 0
 	for seed := range uint64(networks) {
 		g, loss := randomGraph(t, seed)
-		cfg := native.Config{Batch: 6, Optimizer: sgd1, Loss: loss, Training: true}
-		oracle, err := New(g, cfg)
+		cfg := engine.Spec{Batch: 6, Optimizer: sgd1, Loss: loss, Training: true}
+		oracle, err := New(on(g, cfg))
 		if errors.Is(err, disdel.Invalid) {
 			refused++
 			continue
@@ -148,7 +149,7 @@ func TestRandomNetworksTrainAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mine, err := native.New(g, cfg)
+		mine, err := native.New(on(g, cfg))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,23 +164,19 @@ func TestRandomNetworksTrainAlike(t *testing.T) {
 
 func stepAlike(t *testing.T, seed uint64, g *model.Graph, oracle *Engine, mine *native.Engine) {
 	t.Helper()
-	start := spread(native.InitWeights(g, disdel.Init{Seed: int64(seed)}))
+	start := spread(engine.InitWeights(g, disdel.Init{Seed: int64(seed)}))
 	x, y := batch(g, 6, g.Output().Len(), seed)
 	var losses [2]float64
 	var moved [2]disdel.Weights
-	for i, e := range []interface {
-		SetWeights(w disdel.Weights) error
-		Weights() disdel.Weights
-		Step(x []float32, labels []int32) (float64, error)
-	}{oracle, mine} {
-		if err := e.SetWeights(start); err != nil {
+	for i, e := range []engine.Engine{oracle, mine} {
+		if err := engine.SetWeights(e, start); err != nil {
 			t.Fatal(err)
 		}
-		loss, err := e.Step(x, y)
+		loss, err := train(e, x, y)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		losses[i], moved[i] = loss, e.Weights()
+		losses[i], moved[i] = loss, engine.Weights(e)
 	}
 	if math.Abs(losses[0]-losses[1]) > 1e-3*(1+losses[1]) {
 		t.Errorf("seed %d: gorgonia's loss is %v, the engine's %v\n%s", seed, losses[0], losses[1], described(g))
@@ -219,10 +216,10 @@ func TestANetworkWithoutWeightsHasALoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := make1(t, g, native.Config{Batch: 3, Optimizer: sgd1, Training: true})
+	e := make1(t, g, engine.Spec{Batch: 3, Optimizer: sgd1, Training: true})
 	x, y := batch(g, 3, 4, 1)
-	loss, err := e.Step(x, y)
-	sum, _, err2 := e.Evaluate(x, y)
+	loss, err := train(e, x, y)
+	sum, _, err2 := evaluate(e, x, y)
 	if err != nil || err2 != nil || math.Abs(loss-sum/3) > 1e-5 {
 		t.Errorf("a step's loss is %v, the evaluation's %v; %v, %v", loss, sum/3, err, err2)
 	}

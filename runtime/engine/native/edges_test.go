@@ -10,6 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
@@ -36,14 +37,14 @@ func graphOf(t *testing.T, input model.Shape, build func(b *model.Builder)) *mod
 	return g
 }
 
-func engineOf(t *testing.T, g *model.Graph, cfg Config) *Engine {
+func engineOf(t *testing.T, g *model.Graph, cfg engine.Spec) *Engine {
 	t.Helper()
-	e, err := New(g, cfg)
+	e, err := New(on(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	if err := e.SetWeights(InitWeights(g, disdel.Init{Seed: 5})); err != nil {
+	if err := engine.SetWeights(e, engine.InitWeights(g, disdel.Init{Seed: 5})); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -85,16 +86,16 @@ func TestANetworkWithoutWeightsHasALoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, threads int) {
 				for _, clip := range []float64{0, 1} {
-					e := engineOf(t, g, Config{Batch: 5, Optimizer: sgd, Loss: c.loss, Training: true, ClipNorm: clip, Threads: threads})
+					e := engineOf(t, g, engine.Spec{Batch: 5, Optimizer: sgd, Loss: c.loss, Training: true, ClipNorm: clip, Threads: threads})
 					x, y := someRows(g, 5, 1)
 					for range 2 {
-						loss, err := e.Step(x, y)
-						sum, _, err2 := e.Evaluate(x, y)
+						loss, err := train(e, x, y)
+						sum, _, err2 := evaluate(e, x, y)
 						if err != nil || err2 != nil || !(loss > 0) || math.Abs(loss-sum/5) > 1e-6 {
 							t.Errorf("a step's loss is %v, the evaluation's %v; %v, %v", loss, sum/5, err, err2)
 						}
 					}
-					if p, err := e.Predict(x, 5); err != nil || len(p) != 30 {
+					if p, err := predict(e, x, 5); err != nil || len(p) != 30 {
 						t.Errorf("%d outputs, %v", len(p), err)
 					}
 				}
@@ -113,23 +114,23 @@ func TestInputsThatAreNotFiniteChangeNoWeight(t *testing.T) {
 				b.BatchNorm("norm", b.Last())
 				b.Dense("fc", b.Flatten("flat", b.Last()), 3)
 			})
-			e := engineOf(t, g, Config{Batch: 3, Optimizer: sgd, Training: true, Threads: threads})
-			before := e.Weights()
+			e := engineOf(t, g, engine.Spec{Batch: 3, Optimizer: sgd, Training: true, Threads: threads})
+			before := engine.Weights(e)
 			for _, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
 				for _, at := range []int{0, 110, 111, 112, 224} {
 					x, y := someRows(g, 3, 1)
 					x[at] = float32(v)
-					if _, err := e.Step(x, y); !errors.Is(err, disdel.Diverged) {
+					if _, err := train(e, x, y); !errors.Is(err, disdel.Diverged) {
 						t.Fatalf("%v at %d behind %v: %v", v, at, op, err)
 					}
-					if !slices.EqualFunc(before, e.Weights(), func(a, b disdel.Tensor) bool { return slices.Equal(a.Data, b.Data) }) {
+					if !slices.EqualFunc(before, engine.Weights(e), func(a, b disdel.Tensor) bool { return slices.Equal(a.Data, b.Data) }) {
 						t.Fatalf("%v at %d behind %v changed weights", v, at, op)
 					}
 				}
 			}
 			x, y := someRows(g, 3, 1)
 			x[7], x[200] = 1e30, -1e30
-			if _, err := e.Step(x, y); op != model.OpReLU && err != nil {
+			if _, err := train(e, x, y); op != model.OpReLU && err != nil {
 				t.Errorf("1e30 behind %v: %v", op, err)
 			}
 		}
@@ -159,13 +160,13 @@ func TestASumIsTheSameForInferenceAsForTraining(t *testing.T) {
 				}
 				b.Dense("fc", b.Flatten("flat", sum), 3)
 			})
-			trains, infers := engineOf(t, g, Config{Batch: 4, Optimizer: sgd, Training: true}), engineOf(t, g, Config{Batch: 4})
+			trains, infers := engineOf(t, g, engine.Spec{Batch: 4, Optimizer: sgd, Training: true}), engineOf(t, g, engine.Spec{Batch: 4})
 			x, _ := someRows(g, 4, 9)
-			a, err := trains.Predict(x, 4)
+			a, err := predict(trains, x, 4)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := infers.Predict(x, 4)
+			b, err := predict(infers, x, 4)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
@@ -14,7 +16,7 @@ import (
 // Engine computes with one network. It is for one goroutine.
 type Engine struct {
 	g      *model.Graph
-	cfg    Config
+	spec   engine.Spec
 	plan   *plan.Plan
 	mem    *slab
 	team   *kernel.Team
@@ -41,30 +43,27 @@ type Engine struct {
 	infer    func(*kernel.Worker)
 }
 
-// PlanOf is the plan that New would make an engine by: the exact bytes, without allocating them. It returns Invalid as New does.
-func PlanOf(g *model.Graph, cfg Config) (*plan.Plan, error) {
-	if cfg.Batch < 1 {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", cfg.Batch)}
-	}
-	return plan.New(g, plan.Spec{Batch: cfg.Batch, Training: cfg.Training, Moments: cfg.Optimizer.Moments(), KeepGrads: cfg.ClipNorm > 0})
-}
-
 // New makes an engine with all weights zero and touches all its memory. It returns Invalid for a batch below 1 or an unknown
-// loss, OOM for a plan that is larger than cfg.Memory, and Unavailable if the system has not that much memory.
-func New(g *model.Graph, cfg Config) (*Engine, error) {
-	if cfg.Loss == "" {
-		cfg.Loss = CrossEntropy
+// loss, OOM for a plan that is larger than s.Memory, and Unavailable if the system has not that much memory.
+func New(s engine.Spec) (*Engine, error) {
+	if s.Loss == "" {
+		s.Loss = CrossEntropy
 	}
-	if !knownLoss(cfg.Loss) {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("there is no loss %q", cfg.Loss), Hint: "losses: crossEntropy, binaryCrossEntropy, mse"}
+	if !knownLoss(s.Loss) {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("there is no loss %q", s.Loss),
+			Hint: "losses: crossEntropy, binaryCrossEntropy, mse",
+		}
 	}
-	p, err := PlanOf(g, cfg)
+	p, err := PlanOf(s)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Memory > 0 && p.Bytes() > cfg.Memory {
+	if s.Memory > 0 && p.Bytes() > s.Memory {
 		return nil, &disdel.Error{
-			Kind: disdel.OOM, Op: "make engine", Msg: fmt.Sprintf("network %s with a batch of %d needs %v, and the action has %v", g.Name, cfg.Batch, p.Bytes(), cfg.Memory),
+			Kind: disdel.OOM, Op: "make engine",
+			Msg: fmt.Sprintf("network %s with a batch of %d needs %v, and the action has %v",
+				s.Graph.Name, s.Batch, p.Bytes(), s.Memory),
 			Hint: "lower training.batchSize or raise the memory limit",
 		}
 	}
@@ -76,9 +75,11 @@ func New(g *model.Graph, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{g: g, cfg: cfg, plan: p, mem: mem, team: kernel.NewTeam(set, cfg.Threads, window(g)), rate: cfg.Optimizer.Rate()}
+	team := kernel.NewTeam(set, s.Threads, window(s.Graph))
+	e := &Engine{g: s.Graph, spec: s, plan: p, mem: mem, team: team, rate: s.Optimizer.Rate()}
 	e.build()
-	return e, e.ResetOptimizer()
+	e.resetMoments()
+	return e, nil
 }
 
 // window is the most pixels of a pool's or depthwise convolution's window.
@@ -102,8 +103,8 @@ func (e *Engine) build() {
 	}
 	outputs := e.g.Output().Len()
 	e.mask = make([]float32, e.plan.Lanes)
-	e.out = make([]float32, e.cfg.Batch*outputs)
-	e.losses = make([]float64, e.cfg.Batch)
+	e.out = make([]float32, e.spec.Batch*outputs)
+	e.losses = make([]float64, e.spec.Batch)
 	e.buildParams()
 	e.norms = make([]float64, len(e.params))
 	e.layers = make([]layer, len(e.g.Nodes))
@@ -127,18 +128,33 @@ func (e *Engine) Kernels() string { return e.team.Kernels() }
 // Close frees the engine's memory; it must not be used afterwards.
 func (e *Engine) Close() error { return e.mem.free() }
 
+// Footprint is the engine's memory by category.
+func (e *Engine) Footprint() engine.Footprint { return footprintOf(e.plan) }
+
 // SetRate sets the learning rate of the steps to come, for schedules.
 func (e *Engine) SetRate(rate float64) { e.rate = rate }
 
-func (e *Engine) check(op string, values, rows int) error {
-	if sample := e.g.Input().Len(); rows < 1 || rows > e.cfg.Batch || values != rows*sample {
-		return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("%d values for %d rows of %d, at most %d rows a batch", values, rows, sample, e.cfg.Batch)}
+// check refuses rows that do not fit.
+func (e *Engine) check(op string, in dataset.Matrix) error {
+	if sample := e.g.Input().Len(); in.Rows < 1 || in.Rows > e.spec.Batch || len(in.Values) != in.Rows*sample {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: op,
+			Msg: fmt.Sprintf("%d values for %d rows of %d, at most %d rows a batch", len(in.Values), in.Rows, sample, e.spec.Batch),
+		}
 	}
 	return nil
 }
 
-func (e *Engine) checkLabels(op string, labels []int32) error {
-	for _, y := range labels {
+// checkBatch refuses rows or classes that do not fit.
+func (e *Engine) checkBatch(op string, b *dataset.Batch) error {
+	if err := e.check(op, b.Input); err != nil {
+		return err
+	}
+	classes := b.Target.Classes
+	if len(classes) != b.Input.Rows {
+		return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("%d labels for %d rows", len(classes), b.Input.Rows)}
+	}
+	for _, y := range classes {
 		if y < 0 || int(y) >= e.g.Output().Len() {
 			return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("label %d of %d classes", y, e.g.Output().Len())}
 		}
@@ -166,34 +182,33 @@ func (e *Engine) prepare(x []float32, labels []int32, rows int, training bool) {
 	}
 }
 
-// Step trains on one batch: x is [rows C H W], labels [rows]. It returns the mean loss of the rows before the step. It
-// returns Invalid for a batch that does not fit and Diverged for an input or a loss that is not finite; then no weight was
-// changed, but batch norms have counted the batch where its loss is what was not finite.
-func (e *Engine) Step(x []float32, labels []int32) (float64, error) {
-	if err := e.check("train", len(x), len(labels)); err != nil {
-		return 0, err
+// Step trains on one batch and returns the mean loss of the rows before the step. It allocates nothing. It returns Invalid for
+// a batch that does not fit and Diverged for an input or a loss that is not finite; then no weight was changed, but batch norms
+// have counted the batch where its loss is what was not finite.
+func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
+	if err := e.checkBatch("train", &b); err != nil {
+		return disdel.Metrics{}, err
 	}
-	if err := e.checkLabels("train", labels); err != nil {
-		return 0, err
+	if !e.spec.Training {
+		return disdel.Metrics{}, &disdel.Error{Kind: disdel.Invalid, Op: "train", Msg: "the engine was made for inference"}
 	}
-	if !e.cfg.Training {
-		return 0, &disdel.Error{Kind: disdel.Invalid, Op: "train", Msg: "the engine was made for inference"}
-	}
-	e.prepare(x, labels, len(labels), true)
+	e.prepare(b.Input.Values, b.Target.Classes, b.Input.Rows, true)
 	e.steps++
 	e.odd.Store(false)
 	e.team.Run(e.job)
 	e.x, e.labels = nil, nil
 	if e.odd.Load() {
-		return 0, &disdel.Error{Kind: disdel.Diverged, Op: "train", Msg: "an input of the batch is not finite", Hint: "check the data for NaN and infinities"}
+		return disdel.Metrics{}, &disdel.Error{
+			Kind: disdel.Diverged, Op: "train", Msg: "an input of the batch is not finite", Hint: "check the data for NaN and infinities",
+		}
 	}
 	if !finite(e.loss) {
-		return 0, &disdel.Error{
+		return disdel.Metrics{}, &disdel.Error{
 			Kind: disdel.Diverged, Op: "train", Msg: fmt.Sprintf("the loss is %v", e.loss),
 			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
 		}
 	}
-	return e.loss, nil
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: e.loss}, nil
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
@@ -211,7 +226,7 @@ func (e *Engine) step(w *kernel.Worker) {
 		return
 	}
 	e.backward(w)
-	if e.cfg.ClipNorm > 0 {
+	if e.spec.ClipNorm > 0 {
 		e.clip(w)
 	}
 }
@@ -266,47 +281,46 @@ func (e *Engine) backward(w *kernel.Worker) {
 		}
 		l.backward(w, e)
 		w.Sync()
-		if e.cfg.ClipNorm <= 0 {
+		if e.spec.ClipNorm <= 0 {
 			e.update(w, l.params)
 			w.Sync()
 		}
 	}
 }
 
-// Predict returns the network's output for rows of x, [rows outputs]: probabilities where it ends in softmax.
-func (e *Engine) Predict(x []float32, rows int) ([]float32, error) {
-	if err := e.check("predict", len(x), rows); err != nil {
-		return nil, err
+// Predict returns the network's output for rows: probabilities where it ends in softmax.
+func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
+	if err := e.check("predict", b.Input); err != nil {
+		return dataset.Matrix{}, err
 	}
-	e.prepare(x, nil, rows, false)
+	e.prepare(b.Input.Values, nil, b.Input.Rows, false)
 	e.team.Run(e.infer)
 	e.x = nil
-	return append([]float32(nil), e.out[:rows*e.g.Output().Len()]...), nil
+	outputs := e.g.Output().Len()
+	out := append([]float32(nil), e.out[:b.Input.Rows*outputs]...)
+	return dataset.Matrix{Rows: b.Input.Rows, Columns: outputs, Values: out}, nil
 }
 
-// Evaluate returns the sum of the rows' losses and how many rows have their largest output at the label. It returns Invalid
-// as Step does, and Diverged for a loss that is not finite.
-func (e *Engine) Evaluate(x []float32, labels []int32) (lossSum float64, correct int, err error) {
-	if err := e.check("evaluate", len(x), len(labels)); err != nil {
-		return 0, 0, err
+// Evaluate returns the mean loss of the rows and how many have their largest output at the label. It returns Invalid as Step
+// does, and Diverged for a loss that is not finite.
+func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
+	if err := e.checkBatch("evaluate", &b); err != nil {
+		return disdel.Metrics{}, err
 	}
-	if err := e.checkLabels("evaluate", labels); err != nil {
-		return 0, 0, err
-	}
-	e.prepare(x, labels, len(labels), false)
+	labels := b.Target.Classes
+	e.prepare(b.Input.Values, labels, b.Input.Rows, false)
 	e.team.Run(e.infer)
 	e.x, e.labels = nil, nil
-	classes := e.g.Output().Len()
+	classes, correct := e.g.Output().Len(), 0
 	for i, y := range labels {
 		if largest(e.out[i*classes:(i+1)*classes]) == int(y) {
 			correct++
 		}
 	}
-	lossSum = e.loss * float64(len(labels))
-	if !finite(lossSum) {
-		return 0, 0, &disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", lossSum)}
+	if !finite(e.loss) {
+		return disdel.Metrics{}, &disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", e.loss)}
 	}
-	return lossSum, correct, nil
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: e.loss, Correct: correct}, nil
 }
 
 func largest(row []float32) int {

@@ -12,16 +12,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newEngine(t testing.TB, g *model.Graph, cfg Config) *Engine {
+func newEngine(t testing.TB, g *model.Graph, cfg engine.Spec) *Engine {
 	t.Helper()
-	e, err := New(g, cfg)
+	e, err := New(on(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +36,10 @@ func newEngine(t testing.TB, g *model.Graph, cfg Config) *Engine {
 }
 
 // initialized is an engine with weights from a seed, where batch norms are not at identity.
-func initialized(t testing.TB, g *model.Graph, cfg Config) *Engine {
+func initialized(t testing.TB, g *model.Graph, cfg engine.Spec) *Engine {
 	t.Helper()
 	e := newEngine(t, g, cfg)
-	if err := e.SetWeights(namedWeights(g)); err != nil {
+	if err := engine.SetWeights(e, namedWeights(g)); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -201,11 +203,11 @@ func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
 // trainLoss is the loss of a batch while training, with weights as they are and left so.
 func trainLoss(t *testing.T, g *model.Graph, loss string, w disdel.Weights, x []float32, y []int32) float64 {
 	t.Helper()
-	e := newEngine(t, g, Config{Batch: 16, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{}}, Loss: loss, Training: true})
-	if err := e.SetWeights(w); err != nil {
+	e := newEngine(t, g, engine.Spec{Batch: 16, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{}}, Loss: loss, Training: true})
+	if err := engine.SetWeights(e, w); err != nil {
 		t.Fatal(err)
 	}
-	v, err := e.Step(x, y)
+	v, err := train(e, x, y)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,12 +225,12 @@ func clone(w disdel.Weights) disdel.Weights {
 func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 	t.Helper()
 	x, y := batch(g, rows, 11)
-	e := initialized(t, g, Config{Batch: 16, Optimizer: sgd1, Loss: loss, Training: true})
-	before := e.Weights()
-	if _, err := e.Step(x, y); err != nil {
+	e := initialized(t, g, engine.Spec{Batch: 16, Optimizer: sgd1, Loss: loss, Training: true})
+	before := engine.Weights(e)
+	if _, err := train(e, x, y); err != nil {
 		t.Fatal(err)
 	}
-	after := e.Weights()
+	after := engine.Weights(e)
 	for i, p := range g.Params() {
 		if !p.Trainable {
 			continue
@@ -260,13 +262,13 @@ func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 func TestClippingBoundsTheNorm(t *testing.T) {
 	g := build(t, "residual", networks()["residual"])
 	change := func(clip float64) disdel.Weights {
-		e := initialized(t, g, Config{Batch: 16, Optimizer: sgd1, ClipNorm: clip, Training: true})
-		before := e.Weights()
+		e := initialized(t, g, engine.Spec{Batch: 16, Optimizer: sgd1, ClipNorm: clip, Training: true})
+		before := engine.Weights(e)
 		x, y := batch(g, 16, 2)
-		if _, err := e.Step(x, y); err != nil {
+		if _, err := train(e, x, y); err != nil {
 			t.Fatal(err)
 		}
-		after := e.Weights()
+		after := engine.Weights(e)
 		var out disdel.Weights
 		for i, p := range g.Params() {
 			if !p.Trainable {
@@ -303,16 +305,16 @@ func TestClippingBoundsTheNorm(t *testing.T) {
 }
 
 // run trains some steps and returns the weights.
-func run(t *testing.T, g *model.Graph, cfg Config, rows ...int) disdel.Weights {
+func run(t *testing.T, g *model.Graph, cfg engine.Spec, rows ...int) disdel.Weights {
 	t.Helper()
 	e := initialized(t, g, cfg)
 	for i, n := range rows {
 		x, y := batch(g, n, uint64(i))
-		if _, err := e.Step(x, y); err != nil {
+		if _, err := train(e, x, y); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return e.Weights()
+	return engine.Weights(e)
 }
 
 func sameBits(t *testing.T, what string, a, b disdel.Weights) {
@@ -330,7 +332,7 @@ func sameBits(t *testing.T, what string, a, b disdel.Weights) {
 func TestThreadsDoNotChangeBits(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
-		cfg := Config{Batch: 20, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, ClipNorm: 1, Training: true}
+		cfg := engine.Spec{Batch: 20, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, ClipNorm: 1, Training: true}
 		one := run(t, g, cfg, 20, 7, 20)
 		for _, threads := range []int{1, 2, 3, 7} {
 			cfg.Threads = threads
@@ -345,7 +347,7 @@ func TestPathsAgree(t *testing.T) {
 		g := build(t, name, f)
 		var all []disdel.Weights
 		paths(t, func(t *testing.T) {
-			all = append(all, run(t, g, Config{Batch: 20, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true, WeightDecay: 1e-3}}, Training: true}, 20, 7, 20))
+			all = append(all, run(t, g, engine.Spec{Batch: 20, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true, WeightDecay: 1e-3}}, Training: true}, 20, 7, 20))
 		})
 		for _, other := range all[1:] {
 			for i := range other {
@@ -367,12 +369,12 @@ func TestSplittingABatchChangesNothing(t *testing.T) {
 		x, y := batch(g, a+b, rapid.Uint64().Draw(r, "seed"))
 		size := g.Input().Len()
 		gradient := func(x []float32, y []int32) disdel.Weights {
-			e := initialized(t, g, Config{Batch: 40, Optimizer: sgd1, Training: true})
-			before := e.Weights()
-			if _, err := e.Step(x, y); err != nil {
+			e := initialized(t, g, engine.Spec{Batch: 40, Optimizer: sgd1, Training: true})
+			before := engine.Weights(e)
+			if _, err := train(e, x, y); err != nil {
 				r.Fatal(err)
 			}
-			after := e.Weights()
+			after := engine.Weights(e)
 			for i := range before {
 				for k := range before[i].Data {
 					before[i].Data[k] -= after[i].Data[k]
@@ -396,15 +398,15 @@ func TestSplittingABatchChangesNothing(t *testing.T) {
 func TestRowsAreIndependentInEvaluation(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
-		e := initialized(t, g, Config{Batch: 20})
+		e := initialized(t, g, engine.Spec{Batch: 20})
 		x, y := batch(g, 20, 3)
-		all, err := e.Predict(x, 20)
+		all, err := predict(e, x, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		size, classes := g.Input().Len(), g.Output().Len()
 		for _, r := range []int{0, 17} {
-			one, err := e.Predict(x[r*size:(r+1)*size], 1)
+			one, err := predict(e, x[r*size:(r+1)*size], 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -412,16 +414,16 @@ func TestRowsAreIndependentInEvaluation(t *testing.T) {
 				t.Errorf("%s: row %d alone gives %v, among others %v", name, r, one, all[r*classes:(r+1)*classes])
 			}
 		}
-		trainer := initialized(t, g, Config{Batch: 20, Training: true, Optimizer: sgd1})
-		again, err := trainer.Predict(x, 20)
+		trainer := initialized(t, g, engine.Spec{Batch: 20, Training: true, Optimizer: sgd1})
+		again, err := predict(trainer, x, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(all, again) {
 			t.Errorf("%s: an engine for training predicts otherwise", name)
 		}
-		a, _, err1 := e.Evaluate(x, y)
-		b, _, err2 := trainer.Evaluate(x, y)
+		a, _, err1 := evaluate(e, x, y)
+		b, _, err2 := evaluate(trainer, x, y)
 		if a != b || err1 != nil || err2 != nil {
 			t.Errorf("%s: losses %v and %v, %v, %v", name, a, b, err1, err2)
 		}
@@ -431,14 +433,18 @@ func TestRowsAreIndependentInEvaluation(t *testing.T) {
 func TestStepsAllocateNothing(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		g := testNetwork(t, "resnet8-test")
-		e := initialized(t, g, Config{Batch: 16, Threads: threads, ClipNorm: 1, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 1e-3}}, Training: true})
+		e := initialized(t, g, engine.Spec{Batch: 16, Threads: threads, ClipNorm: 1, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 1e-3}}, Training: true})
 		x, y := namedBatch(0, g.Input())
-		if n := testing.AllocsPerRun(20, func() {
-			if _, err := e.Step(x, y); err != nil {
-				t.Fatal(err)
+		rows := dataset.Dense(len(y), x, y)
+		var seam engine.Engine = e // as actions have it: the batch and the metrics go as values
+		for call, f := range map[string]func(dataset.Batch) (disdel.Metrics, error){"step": seam.Step, "evaluation": seam.Evaluate} {
+			if n := testing.AllocsPerRun(20, func() {
+				if _, err := f(rows); err != nil {
+					t.Fatal(err)
+				}
+			}); n != 0 {
+				t.Errorf("%d threads: %v allocations of a %s", threads, n, call)
 			}
-		}); n != 0 {
-			t.Errorf("%d threads: %v allocations a step", threads, n)
 		}
 	}
 }
@@ -446,8 +452,8 @@ func TestStepsAllocateNothing(t *testing.T) {
 // The memory of an engine is its plan's, to the byte, and known before.
 func TestThePlanIsTheMemory(t *testing.T) {
 	g := testNetwork(t, "lenet5")
-	cfg := Config{Batch: 64, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{}}}
-	p, err := PlanOf(g, cfg)
+	cfg := engine.Spec{Batch: 64, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{}}}
+	p, err := PlanOf(on(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -456,7 +462,7 @@ func TestThePlanIsTheMemory(t *testing.T) {
 		t.Errorf("%d values, planned %d", len(e.mem.values), p.Len)
 	}
 	cfg.Memory = p.Bytes() - 1
-	if _, err := New(g, cfg); !errors.Is(err, disdel.OOM) {
+	if _, err := New(on(g, cfg)); !errors.Is(err, disdel.OOM) {
 		t.Errorf("a byte too little: %v", err)
 	}
 }
@@ -472,9 +478,9 @@ func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
 	for i := range x {
 		x[i] = 1
 	}
-	e := newEngine(t, g, Config{Batch: 32, Training: true, Optimizer: sgd1, Seed: 5})
+	e := newEngine(t, g, engine.Spec{Batch: 32, Training: true, Optimizer: sgd1, Seed: 5})
 	l := &e.layers[1]
-	if _, err := e.Step(x, make([]int32, 32)); err != nil {
+	if _, err := train(e, x, make([]int32, 32)); err != nil {
 		t.Fatal(err)
 	}
 	var sum, zeros float64
@@ -489,13 +495,13 @@ func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
 		t.Errorf("mean %.3f, dropped %.3f", sum/n, zeros/n)
 	}
 	first := slices.Clone(l.out)
-	if _, err := e.Step(x, make([]int32, 32)); err != nil {
+	if _, err := train(e, x, make([]int32, 32)); err != nil {
 		t.Fatal(err)
 	}
 	if slices.Equal(first, l.out) {
 		t.Error("two steps drop the same values")
 	}
-	if _, err := e.Predict(x, 32); err != nil {
+	if _, err := predict(e, x, 32); err != nil {
 		t.Fatal(err)
 	}
 	if slices.Max(l.out) != 1 || slices.Min(l.out) != 1 {
@@ -506,99 +512,95 @@ func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
 func TestWeightsAndStateComeBackAsTheyWent(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
-		cfg := Config{Batch: 8, Training: true, Optimizer: disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}}}
+		cfg := engine.Spec{Batch: 8, Training: true, Optimizer: disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}}}
 		straight := run(t, g, cfg, 8, 8, 8)
 		e := initialized(t, g, cfg)
 		for i := range 3 {
 			x, y := batch(g, 8, uint64(i))
 			if i == 1 { // moves to another process
-				w, s := e.Weights(), e.OptimizerState()
+				w, s := engine.Weights(e), engine.Moments(e)
 				e = newEngine(t, g, cfg)
-				if err := errors.Join(e.SetWeights(w), e.SetOptimizerState(s)); err != nil {
+				if err := errors.Join(engine.SetWeights(e, w), engine.SetMoments(e, s)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := e.Step(x, y); err != nil {
+			if _, err := train(e, x, y); err != nil {
 				t.Fatal(err)
 			}
 		}
-		sameBits(t, name, straight, e.Weights())
+		sameBits(t, name, straight, engine.Weights(e))
 	}
 }
 
-// Piece by piece a state is the one that goes as a whole, both ways.
-func TestPiecesAreTheState(t *testing.T) {
+// Array by array, and in parts of any length, a state is the one that goes as a whole, both ways.
+func TestArraysAreTheState(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
-		cfg := Config{Batch: 8, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}}
+		cfg := engine.Spec{Batch: 8, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}}
 		e, other := initialized(t, g, cfg), newEngine(t, g, cfg)
 		x, y := batch(g, 8, 1)
-		if _, err := e.Step(x, y); err != nil {
+		if _, err := train(e, x, y); err != nil {
 			t.Fatal(err)
 		}
-		var weights, optimizer disdel.Weights
-		to := other.Pieces()
-		for i, p := range e.Pieces() {
-			v := p.Tensor
-			v.Data = make([]float32, p.Len())
-			if p.Read(v.Data); p.Moment {
-				optimizer = append(optimizer, v)
-			} else {
-				weights = append(weights, v)
-			}
-			if err := to[i].Write(v); err != nil {
-				t.Fatal(err)
+		to := other.State()
+		for i, a := range e.State() {
+			part := make([]float32, min(a.Len(), 7))
+			for at := 0; at < a.Len(); at += len(part) {
+				part = part[:min(len(part), a.Len()-at)]
+				if err := errors.Join(a.ReadAt(part, at), to[i].WriteAt(part, at)); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-		sameBits(t, name+" weights", e.Weights(), weights)
-		sameBits(t, name+" optimiser", e.OptimizerState(), optimizer)
-		sameBits(t, name+" weights written", e.Weights(), other.Weights())
-		sameBits(t, name+" optimiser written", e.OptimizerState(), other.OptimizerState())
+		sameBits(t, name+" weights", engine.Weights(e), engine.Weights(other))
+		sameBits(t, name+" optimiser", engine.Moments(e), engine.Moments(other))
 	}
 }
 
 func TestInitDrawsWhatInitWeightsDraws(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
-		e := newEngine(t, g, Config{Batch: 1})
+		e := newEngine(t, g, engine.Spec{Batch: 1})
 		for _, init := range []disdel.Init{{Scheme: "he", Seed: 3}, {Seed: 4}} {
-			e.Init(init)
-			sameBits(t, name, InitWeights(g, init), e.Weights())
+			if err := e.Init(init); err != nil {
+				t.Fatal(err)
+			}
+			sameBits(t, name, engine.InitWeights(g, init), engine.Weights(e))
 		}
 	}
 }
 
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	g := testNetwork(t, "lenet5")
-	e := initialized(t, g, Config{Batch: 4, Optimizer: sgd1, Training: true})
+	e := initialized(t, g, engine.Spec{Batch: 4, Optimizer: sgd1, Training: true})
 	x, y := batch(g, 4, 1)
-	w := e.Weights()
+	w := engine.Weights(e)
 	w[0].Data[3] = float32(math.NaN())
 	huge := slices.Clone(x)
 	huge[7] = float32(math.Inf(1))
-	before := e.Weights()
+	before := engine.Weights(e)
 	for name, c := range map[string]struct {
 		err  error
 		kind disdel.Kind
 	}{
-		"short input":    {second(e.Step(x[1:], y)), disdel.Invalid},
-		"too many rows":  {second(e.Step(append(x, x...), append(y, y...))), disdel.Invalid},
-		"no rows":        {second(e.Step(nil, nil)), disdel.Invalid},
-		"label":          {second(e.Step(x, []int32{0, 1, 2, 10})), disdel.Invalid},
-		"infinite input": {second(e.Step(huge, y)), disdel.Diverged},
-		"nan weights":    {e.SetWeights(w), disdel.Diverged},
-		"fewer weights":  {e.SetWeights(w[1:]), disdel.Corrupt},
-		"other state":    {e.SetOptimizerState(w), disdel.Corrupt},
-		"batch":          {second3(New(g, Config{})), disdel.Invalid},
-		"loss":           {second3(New(g, Config{Batch: 1, Loss: "hinge"})), disdel.Invalid},
+		"short input":    {second(train(e, x[1:], y)), disdel.Invalid},
+		"too many rows":  {second(train(e, append(x, x...), append(y, y...))), disdel.Invalid},
+		"no rows":        {second(train(e, nil, nil)), disdel.Invalid},
+		"label":          {second(train(e, x, []int32{0, 1, 2, 10})), disdel.Invalid},
+		"infinite input": {second(train(e, huge, y)), disdel.Diverged},
+		"nan weights":    {engine.SetWeights(e, w), disdel.Diverged},
+		"fewer weights":  {engine.SetWeights(e, w[1:]), disdel.Corrupt},
+		"other state":    {engine.SetMoments(e, w), disdel.Corrupt},
+		"batch":          {second3(New(on(g, engine.Spec{}))), disdel.Invalid},
+		"loss":           {second3(New(on(g, engine.Spec{Batch: 1, Loss: "hinge"}))), disdel.Invalid},
 	} {
 		if !errors.Is(c.err, c.kind) {
 			t.Errorf("%s: %v, want %v", name, c.err, c.kind)
 		}
 	}
-	sameBits(t, "after refusals", before, e.Weights())
+	sameBits(t, "after refusals", before, engine.Weights(e))
 	t.Setenv(kernel.Variable, "mmx")
-	if _, err := New(g, Config{Batch: 1}); !errors.Is(err, disdel.Invalid) {
+	if _, err := New(on(g, engine.Spec{Batch: 1})); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("unknown kernels: %v", err)
 	}
 }

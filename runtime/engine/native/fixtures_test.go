@@ -12,6 +12,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
@@ -166,18 +167,18 @@ func TestLossCurvesArePyTorchs(t *testing.T) {
 
 func replay(t *testing.T, network, optimizer string, losses []float64) {
 	g := testNetwork(t, network)
-	cfg := Config{Batch: 16, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9}}}
+	cfg := engine.Spec{Batch: 16, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9}}}
 	if optimizer == "adam" {
 		cfg.Optimizer = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.002}}
 	}
 	e := newEngine(t, g, cfg)
-	if err := e.SetWeights(namedWeights(g)); err != nil {
+	if err := engine.SetWeights(e, namedWeights(g)); err != nil {
 		t.Fatal(err)
 	}
 	worst := 0.0
 	for s, want := range losses {
 		x, y := namedBatch(s, g.Input())
-		got, err := e.Step(x, y)
+		got, err := train(e, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -195,7 +195,7 @@ func (l *layer) drop(w *kernel.Worker, e *Engine, dst, x []float32) {
 		}
 		return
 	}
-	w.Dropout(dst, x, l.node.Rate, uint64(e.cfg.Seed)^uint64(e.steps)<<20^uint64(l.index)<<52)
+	w.Dropout(dst, x, l.node.Rate, uint64(e.spec.Seed)^uint64(e.steps)<<20^uint64(l.index)<<52)
 }
 
 // backward turns the gradient of the output into those of the inputs and of the parameters.

@@ -35,7 +35,7 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 		if e.labels != nil {
 			label = int(e.labels[r])
 		}
-		e.losses[r] = rowLoss(e.cfg.Loss, row, label, softmax, gradient, 1/float64(e.rows))
+		e.losses[r] = rowLoss(e.spec.Loss, row, label, softmax, gradient, 1/float64(e.rows))
 	}
 	w.Sync()
 	if w.ID == 0 {

@@ -5,21 +5,40 @@ import (
 	"math"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
-// ResetOptimizer forgets all moments, counts steps from zero and starts dropout's random numbers anew.
-func (e *Engine) ResetOptimizer() error {
+// Reset puts the arrays of a role back to what they are before the first step. Dropout's random numbers go by the count of
+// steps, and so start anew with the moments. It returns Invalid for weights, which Init draws.
+func (e *Engine) Reset(r engine.Role) error {
+	switch r {
+	case engine.Moment:
+		e.resetMoments()
+	case engine.Statistic:
+		for i := range e.params {
+			if p := &e.params[i]; !p.Trainable {
+				start := engine.StartOf(e.g, p.Param)
+				clear(p.value)
+				p.convert(func(_, here int) { p.value[here] = start })
+			}
+		}
+	case engine.Weight:
+		return &disdel.Error{Kind: disdel.Invalid, Op: "reset state", Msg: "weights have no start but Init's"}
+	}
+	return nil
+}
+
+func (e *Engine) resetMoments() {
 	for i := range e.params {
 		clear(e.params[i].moments[0])
 		clear(e.params[i].moments[1])
 	}
 	e.steps, e.scale = 0, 1
-	return nil
 }
 
 // SetSeed changes the seed of dropout: steps counted from zero again, round after round, would drop the same values.
-func (e *Engine) SetSeed(seed int64) { e.cfg.Seed = seed }
+func (e *Engine) SetSeed(seed int64) { e.spec.Seed = seed }
 
 // update moves weights by their gradients.
 func (e *Engine) update(w *kernel.Worker, params []*param) {
@@ -28,7 +47,7 @@ func (e *Engine) update(w *kernel.Worker, params []*param) {
 			continue
 		}
 		x, g := p.value[:p.used], p.grad[:p.used]
-		switch o := e.cfg.Optimizer; {
+		switch o := e.spec.Optimizer; {
 		case o.SGD != nil:
 			var velocity []float32
 			if o.SGD.Momentum != 0 {
@@ -68,8 +87,8 @@ func (e *Engine) clip(w *kernel.Worker) {
 			sum += v
 		}
 		e.scale = 1
-		if norm := math.Sqrt(sum); norm > e.cfg.ClipNorm {
-			e.scale = e.cfg.ClipNorm / norm
+		if norm := math.Sqrt(sum); norm > e.spec.ClipNorm {
+			e.scale = e.spec.ClipNorm / norm
 		}
 	}
 	w.Sync()

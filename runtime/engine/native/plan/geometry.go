@@ -86,8 +86,11 @@ func (c *Conv) Active() int {
 
 // Each calls f with the index of every weight in PyTorch's layout [filters][channels/groups][KH][KW] and in memory,
 // [group][filters/16][KH][KW][channels/groups][16].
-func (c *Conv) Each(f func(there, here int)) {
-	for k := range c.Filters {
+func (c *Conv) Each(f func(there, here int)) { c.Rows(0, c.Filters, f) }
+
+// Rows is Each for the filters from (included) to (not).
+func (c *Conv) Rows(from, to int, f func(there, here int)) {
+	for k := from; k < to; k++ {
 		g, kk := k/c.Outer(), k%c.Outer()
 		base := g*c.GroupLen() + kk/vector*c.BlockLen() + kk%vector
 		for ch := range c.Inner() {

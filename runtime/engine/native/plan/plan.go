@@ -72,6 +72,9 @@ const (
 	Workspace   Category = "workspace"
 )
 
+// Categories are all of them, in that order.
+var Categories = []Category{Weights, Moments, Gradients, Activations, Backward, Workspace}
+
 // Plan is a network's slab.
 type Plan struct {
 	Graph  *model.Graph
@@ -105,11 +108,8 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 	if spec.Batch < 1 {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "plan network " + g.Name, Msg: "a batch has at least one row"}
 	}
-	if g.Custom() != nil {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "plan network " + g.Name, Msg: "only the binary that has this network can compute it",
-			Hint: "give the binary: --action FILE",
-		}
+	if err := Supports(g); err != nil {
+		return nil, err
 	}
 	n := len(g.Nodes)
 	p := &planner{
@@ -137,6 +137,17 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 	p.keep()
 	p.place()
 	return p.Plan, nil
+}
+
+// Supports returns Invalid for a network that only an action's own binary computes.
+func Supports(g *model.Graph) error {
+	if g.Custom() == nil {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "plan network " + g.Name, Msg: "only the binary that has this network can compute it",
+		Hint: "give the binary: --action FILE",
+	}
 }
 
 // end is the time of the last backward pass, and after it.

@@ -1,0 +1,54 @@
+package dataset
+
+// Matrix is rows of values, one after the other. All are dense so far. Sparse rows will bring the columns of their
+// values along (CSR) in fields that are nil in dense ones.
+type Matrix struct {
+	Rows    int
+	Columns int       // values of a dense row: a sample, [channels height width] or [units]
+	Values  []float32 // [Rows Columns]
+}
+
+// Row is the values of a row. It is no copy.
+func (m Matrix) Row(i int) []float32 { return m.Values[i*m.Columns : (i+1)*m.Columns] }
+
+// Target is what the rows of a batch are to come to.
+type Target struct {
+	Classes []int32 // by row; nil where nothing is asked of the rows but an output
+}
+
+// Batch is rows that an engine computes on at once, and what they are to come to. An engine reads it during the call
+// alone: who fills it may fill it again.
+type Batch struct {
+	Input  Matrix
+	Target Target
+}
+
+// NewBatch has memory for as many rows of so many values, each with a class. It holds no rows yet.
+func NewBatch(rows, columns int) Batch {
+	return Batch{
+		Input:  Matrix{Columns: columns, Values: make([]float32, 0, rows*columns)},
+		Target: Target{Classes: make([]int32, 0, rows)},
+	}
+}
+
+// Dense is a batch of dense rows: x is [rows columns], classes are by row, or nil.
+func Dense(rows int, x []float32, classes []int32) Batch {
+	return Batch{Input: Matrix{Rows: rows, Columns: len(x) / max(rows, 1), Values: x}, Target: Target{Classes: classes}}
+}
+
+// Fill makes b these rows of the shard, in this order. It allocates only where b has no memory for so many.
+func (s *Shard) Fill(b *Batch, rows []int32) {
+	n := len(rows)
+	b.Input.Rows, b.Input.Columns = n, s.sample
+	b.Input.Values = sized(b.Input.Values, n*s.sample)
+	b.Target.Classes = sized(b.Target.Classes, n)
+	s.Batch(rows, b.Input.Values, b.Target.Classes)
+}
+
+// sized is v with length n, in its own memory where that is enough.
+func sized[T any](v []T, n int) []T {
+	if n > cap(v) {
+		return make([]T, n)
+	}
+	return v[:n]
+}

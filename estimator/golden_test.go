@@ -1,0 +1,108 @@
+package estimator
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+var update = flag.Bool("update", false, "write testdata/estimates.txt anew")
+
+// variants are jobs that take every branch of an estimate, beside the plain one.
+var variants = []struct {
+	name   string
+	change func(*Input)
+}{
+	{"plain", func(*Input) {}},
+	{"clipped momentum", func(in *Input) {
+		in.ClipNorm, in.Threads = 1, 4
+		in.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}}
+	}},
+	{"average bfloat16", func(in *Input) { in.Upkeep, in.Wire, in.Members = disdel.UpkeepAverage, disdel.WireBfloat16, 3 }},
+	{"keep int8", func(in *Input) {
+		in.Upkeep, in.Wire, in.Checkpoints, in.Epochs = disdel.UpkeepKeep, disdel.WireInt8, true, 1
+		in.Optimizer = disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.1}}
+	}},
+	{"drawn", func(in *Input) { in.Part, in.Drawn, in.Batch, in.Rows = 60_000, true, 3, 100 }},
+}
+
+// networks are the zoo, and a network of an action's own binary.
+func networks(t *testing.T) []*model.Graph {
+	t.Helper()
+	var out []*model.Graph
+	for _, z := range model.Zoo() {
+		g, err := model.Build(disdel.Network{Name: z.Name, Input: z.Input, Classes: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, g)
+	}
+	own := &disdel.CustomNetwork{
+		Name: "own", Input: []int{1, 28, 28}, Classes: 10, Activations: 10_000, Backward: 20_000,
+		Params: []disdel.CustomParam{{Name: "w", Shape: []int{784, 10}, Trainable: true}, {Name: "s", Shape: []int{10}}},
+	}
+	g, err := model.Build(disdel.Network{Custom: own, Input: own.Input, Classes: own.Classes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, g)
+}
+
+// What an estimate comes to is what it came to when its figures were measured, to the byte, on every backend: who changes a
+// byte runs `go test ./estimator -run Golden -update` and says why in the commit.
+func TestGoldenEstimates(t *testing.T) {
+	const file = "testdata/estimates.txt"
+	var got bytes.Buffer
+	fmt.Fprintln(&got, "# network, backend, variant, task: total, likely, low, high; parameters, activations, misc, workspace, pkg, dta, mod; layers")
+	for _, g := range networks(t) {
+		for _, backend := range []string{"", "gorgonia"} {
+			for _, v := range variants {
+				in := Input{Graph: g, Batch: 32, Rows: 2000, SampleBytes: disdel.Bytes(g.Input().Len()), Epochs: 2, Optimizer: adam, Backend: backend}
+				v.change(&in)
+				e := planned
+				for _, c := range []struct {
+					task     disdel.Task
+					estimate func(Input) disdel.Estimate
+				}{{disdel.TaskTrain, e.Train}, {disdel.TaskEvaluate, e.Evaluate}, {disdel.TaskAggregate, e.Aggregate}} {
+					fmt.Fprintf(&got, "%s, %s, %s, %s: %s\n", g.Name, backend, v.name, c.task, line(t, c.estimate(in)))
+				}
+			}
+		}
+	}
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := bytes.Split(got.Bytes(), []byte("\n")), bytes.Split(want, []byte("\n"))
+	if len(a) != len(b) {
+		t.Fatalf("%d lines, want %d", len(a), len(b))
+	}
+	for i := range a {
+		if !bytes.Equal(a[i], b[i]) {
+			t.Errorf("line %d:\ngot  %s\nwant %s", i+1, a[i], b[i])
+		}
+	}
+}
+
+func line(t *testing.T, e disdel.Estimate) string {
+	t.Helper()
+	layers, err := json.Marshal(e.Layers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d %d %d %d; %d %d %d %d %d %d %d; %s %d %.4x",
+		e.Total, e.Likely, e.Low, e.High, e.Parameters, e.Activations, e.Misc, e.Workspace, e.Pkg, e.Dta, e.Mod,
+		e.Method, len(e.Layers), sha256.Sum256(layers))
+}

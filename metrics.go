@@ -1,0 +1,9 @@
+package disdel
+
+// Metrics is what an engine says of a batch. It is a value without a map, so that a training step allocates nothing: a
+// measure that only some networks have gets a field of its own, which is zero elsewhere.
+type Metrics struct {
+	Rows    int     // of the batch
+	Loss    float64 // the mean over the rows, always; of a training step it is that before the step
+	Correct int     // rows whose largest output is at their class; counted by evaluations alone
+}

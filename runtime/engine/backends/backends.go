@@ -1,0 +1,21 @@
+// Package backends is the table of the backends that disdel brings: native, which computes what asks for none, and
+// gorgonia, which also computes networks of a program's own.
+//
+// Main programs make one and pass it down: to the host of their actions, and to the estimator, which asks the backends
+// for their footprints. It refuses nothing. Invariant: its names are those that a job file may have, in their order.
+package backends
+
+import (
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/gorgonia"
+	"github.com/disdel/disdel/runtime/engine/native"
+)
+
+// Standard is the table of a program; own is its own network, nil where it has none.
+func Standard(own *gorgonia.Network) engine.Table {
+	return engine.Table{
+		Backends: []engine.Backend{native.Backend{}, gorgonia.Backend{Own: own}},
+		Custom:   disdel.BackendGorgonia,
+	}
+}

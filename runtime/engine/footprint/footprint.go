@@ -1,0 +1,120 @@
+package footprint
+
+import (
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// Spec is what an engine is made for.
+type Spec struct {
+	Graph     *model.Graph
+	Batch     int              // the most rows of a call, at least 1
+	Optimizer disdel.Optimizer // of training steps
+	Loss      string           // crossEntropy (default), binaryCrossEntropy or mse
+	ClipNorm  float64          // longest gradient, all weights together; 0: any
+	Threads   int              // workers; 0 is one
+	Seed      int64            // of dropout
+	Memory    disdel.Bytes     // the action's limit, 0 if unknown: what is known to need more is refused
+	Training  bool             // Step will be called
+}
+
+// Memory is a kind of memory.
+type Memory uint8
+
+// The kinds of memory.
+const (
+	Heap   Memory = 1 + iota // of the Go runtime, whose collector counts it
+	Host                     // of the process, beside the heap: the collector neither scans nor counts it
+	Device                   // of an accelerator, which the process's own limit does not see
+)
+
+// String names the kind in messages.
+func (m Memory) String() string {
+	names := [...]string{Heap: "heap", Host: "host", Device: "device"}
+	if int(m) >= len(names) || names[m] == "" {
+		return "unknown memory"
+	}
+	return names[m]
+}
+
+// Category is what bytes are for.
+type Category string
+
+// The categories, in the order they are reported.
+const (
+	Weights     Category = "weights" // and statistics, which are no weights but as long-lived
+	Moments     Category = "moments" // of the optimiser
+	Gradients   Category = "gradients"
+	Activations Category = "activations"
+	Backward    Category = "backward"  // gradients of activations
+	Workspace   Category = "workspace" // and what a layout cannot use
+	Batch       Category = "batch"     // as it is handed over, and what comes out of it
+	Process     Category = "process"   // what the backend takes whatever the network
+)
+
+// Part is bytes of a category in one kind of memory.
+type Part struct {
+	Category Category
+	Memory   Memory
+	Bytes    disdel.Bytes
+}
+
+// Basis is how a footprint came to be known.
+type Basis uint8
+
+// The bases.
+const (
+	Planned Basis = 1 + iota // laid out before it is taken: exact but for the heap
+	Fitted                   // factors that were fitted to measured peaks of whole processes
+)
+
+// Layer is what a node of the graph takes, whenever it is alive.
+type Layer struct {
+	Weights disdel.Bytes // with gradients and moments
+	Others  disdel.Bytes // outputs, their gradients and workspace
+}
+
+// Footprint is what an engine holds at its peak.
+type Footprint struct {
+	Basis  Basis
+	Parts  []Part
+	Spread float64      // Fitted: standard deviation of the peak, as a share of what is not the process's
+	Later  disdel.Bytes // what calls take more that are not the first of their process; no part of Total
+	Layers []Layer      // by node of the graph; nil where nothing is trained
+}
+
+// Sum is the bytes of some categories, in all memory.
+func (f Footprint) Sum(categories ...Category) (n disdel.Bytes) {
+	for _, p := range f.Parts {
+		if slices.Contains(categories, p.Category) {
+			n += p.Bytes
+		}
+	}
+	return n
+}
+
+// In is the bytes of all categories in one kind of memory.
+func (f Footprint) In(m Memory) (n disdel.Bytes) {
+	for _, p := range f.Parts {
+		if p.Memory == m {
+			n += p.Bytes
+		}
+	}
+	return n
+}
+
+// Outside is the footprint without one kind of memory.
+func (f Footprint) Outside(m Memory) Footprint {
+	f.Parts = slices.DeleteFunc(slices.Clone(f.Parts), func(p Part) bool { return p.Memory == m })
+	return f
+}
+
+// Total is all bytes, of whatever kind.
+func (f Footprint) Total() (n disdel.Bytes) {
+	for _, p := range f.Parts {
+		n += p.Bytes
+	}
+	return n
+}

@@ -1,0 +1,81 @@
+package native
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/footprint"
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
+
+// Backend makes engines by a static plan.
+type Backend struct{}
+
+// Name implements engine.Backend.
+func (Backend) Name() string { return disdel.BackendNative }
+
+// Supports implements engine.Backend: every network but those of a program's own.
+func (Backend) Supports(g *model.Graph) error { return plan.Supports(g) }
+
+// New implements engine.Backend.
+func (Backend) New(s engine.Spec) (engine.Engine, error) {
+	e, err := New(s)
+	if err != nil {
+		return nil, err // not a nil *Engine, which is no nil engine.Engine
+	}
+	return e, nil
+}
+
+// Footprint implements engine.Backend: the slab is exact, and so is the heap that goes with the batch.
+func (Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
+	p, err := PlanOf(s)
+	if err != nil {
+		return engine.Footprint{}, err
+	}
+	return footprintOf(p), nil
+}
+
+// PlanOf is the plan that New would make an engine by: the exact bytes, without allocating them. It returns Invalid as
+// New does.
+func PlanOf(s engine.Spec) (*plan.Plan, error) {
+	if s.Batch < 1 {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.Batch)}
+	}
+	return plan.New(s.Graph, plan.Spec{Batch: s.Batch, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0})
+}
+
+// inSlab are the categories of a plan. What its layout cannot use is workspace.
+var inSlab = map[plan.Category]footprint.Category{
+	plan.Weights: footprint.Weights, plan.Moments: footprint.Moments, plan.Gradients: footprint.Gradients,
+	plan.Activations: footprint.Activations, plan.Backward: footprint.Backward, plan.Workspace: footprint.Workspace,
+}
+
+func footprintOf(p *plan.Plan) engine.Footprint {
+	peak, gaps := p.ByCategory()
+	peak[plan.Workspace] += gaps
+	f := engine.Footprint{Basis: footprint.Planned}
+	for _, c := range plan.Categories {
+		f.Parts = append(f.Parts, footprint.Part{Category: inSlab[c], Memory: footprint.Host, Bytes: peak[c]})
+	}
+	f.Parts = append(f.Parts, footprint.Part{Category: footprint.Batch, Memory: footprint.Heap, Bytes: batchBytes(p)})
+	if p.Spec.Training {
+		f.Layers = layersOf(p)
+	}
+	return f
+}
+
+// batchBytes is a batch as it is handed over, and its outputs.
+func batchBytes(p *plan.Plan) disdel.Bytes {
+	return 4 * disdel.Bytes(p.Spec.Batch*(p.Graph.Input().Len()+p.Graph.Output().Len()))
+}
+
+func layersOf(p *plan.Plan) []footprint.Layer {
+	weights, others := p.ByNode()
+	out := make([]footprint.Layer, len(weights))
+	for i := range out {
+		out[i] = footprint.Layer{Weights: weights[i], Others: others[i]}
+	}
+	return out
+}

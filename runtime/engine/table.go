@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// Table is the backends of a program, which its main function passes down.
+type Table struct {
+	Backends []Backend // the first computes what asks for none by name
+	Custom   string    // the name of the one that computes networks of a program's own, whatever is asked for
+}
+
+// Names are the backends' names, in the table's order.
+func (t Table) Names() []string {
+	out := make([]string, len(t.Backends))
+	for i, b := range t.Backends {
+		out[i] = b.Name()
+	}
+	return out
+}
+
+// Name is the backend that computes a network for which one is asked for by name, "" being any; custom tells that the
+// network is a program's own. A name that the table has not comes back as it is.
+func (t Table) Name(asked string, custom bool) string {
+	switch {
+	case custom:
+		return t.Custom
+	case asked == "" && len(t.Backends) > 0:
+		return t.Backends[0].Name()
+	default:
+		return asked
+	}
+}
+
+// Find returns the backend that computes a network. It returns Invalid for a name that the table has not.
+func (t Table) Find(asked string, g *model.Graph) (Backend, error) {
+	name := t.Name(asked, g.Custom() != nil)
+	for _, b := range t.Backends {
+		if b.Name() == name {
+			return b, nil
+		}
+	}
+	return nil, &disdel.Error{
+		Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("there is no backend %q", name),
+		Hint: "use " + strings.Join(t.Names(), " or ") + ": --backend NAME",
+	}
+}
+
+// Footprint is what an engine of the backend that Find returns would take.
+func (t Table) Footprint(asked string, s Spec) (Footprint, error) {
+	b, err := t.Find(asked, s.Graph)
+	if err != nil {
+		return Footprint{}, err
+	}
+	return b.Footprint(s)
+}

@@ -1,0 +1,194 @@
+package scheduler
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// Policy decides how a job goes on. It is pure: equal input, equal decision. What it has to remember it reads from
+// Seen. It is asked at the boundaries of a job: when it starts, when a round or an epoch has ended, and when an
+// activation has failed. Of its decision it sets Next to Why; Ask keeps that within the bounds.
+//
+// A new one is a file with its Decide, a row in Policies and a name in disdel.PolicyNames.
+type Policy interface {
+	Name() string
+	Decide(in Input) disdel.Decision
+}
+
+// Input is all that a policy sees.
+type Input struct {
+	Boundary disdel.Boundary      // where it is asked: only start, epoch and failure may change workers and memory
+	Seen     []disdel.Observation // rounds of this job, oldest first; empty at its start
+	Now      disdel.Setting       // that runs
+	Bounds   Bounds
+	Goal     Goal
+	Seed     uint64   // of the job and the boundary: what a policy that samples draws from
+	Failure  *Failure // with BoundaryFailure: what has failed
+}
+
+// Failure is a failed activation, and the remedy that Decide has for it.
+type Failure struct {
+	Activation disdel.Activation
+	Remedy     Remedy
+}
+
+// Bounds are what a setting has to keep to.
+type Bounds struct {
+	Least, Most   int          // workers
+	Whose         string       // bound Most is
+	Batches       int          // whole batches of the data: with more workers a shard would not fill one
+	LeastMemory   disdel.Bytes // of a train action
+	HighestMemory disdel.Bytes // the same; 0: not known
+}
+
+// Goal is what the job is to come to, and with what.
+type Goal struct {
+	EarlyStop *disdel.EarlyStop // nil: all epochs
+	Epochs    float64           // left
+	Deadline  disdel.Millis     // left; 0: none
+	Cost      float64           // GB-s left; 0: no bound
+}
+
+// Policies are those that a job file can name.
+func Policies() []Policy { return []Policy{Static{}, KubeML{}, Elastic{}} }
+
+// PolicyOf is the policy of a job, Static where it names none. It returns Invalid for a name that nobody has.
+func PolicyOf(job disdel.Job) (Policy, error) {
+	name := job.Distribution.Policy
+	if name == "" {
+		return Static{}, nil
+	}
+	all := Policies()
+	i := slices.IndexFunc(all, func(p Policy) bool { return p.Name() == name })
+	if i < 0 {
+		return Static{}, &disdel.Error{
+			Kind: disdel.Invalid, Op: "find policy", Msg: fmt.Sprintf("there is no policy %q", name),
+			Hint: "distribution.policy is static, kubeml or elastic",
+		}
+	}
+	return all[i], nil
+}
+
+// Seed is what the policy of a job draws from before a round.
+func Seed(id disdel.JobID, round int) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%d", id, round)
+	return h.Sum64()
+}
+
+// BoundsOf are the bounds of a job's settings by its file, its data and the platform; plan is the one that runs.
+func BoundsOf(job disdel.Job, plan disdel.Plan) Bounds {
+	rows := 0
+	for _, s := range plan.Shards {
+		rows += s.Len()
+	}
+	train, _ := plan.Action(disdel.TaskTrain)
+	return bounds(job, rows, plan.Platform, train.Limits.Memory)
+}
+
+// bounds are those of a job with so many rows, whose train actions get so much memory.
+func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Bytes) Bounds {
+	d := job.Distribution
+	batches := max(1, rows/max(1, job.Training.BatchSize))
+	b := Bounds{
+		Most: batches, Whose: "one batch a worker", Batches: batches, LeastMemory: p.MinMemory, HighestMemory: p.MaxMemory,
+	}
+	lower := func(most int, whose string) {
+		if most > 0 && most < b.Most {
+			b.Most, b.Whose = most, whose
+		}
+	}
+	lower(p.Concurrent, "the platform's concurrent invocations")
+	if p.Pool > 0 && memory > 0 {
+		lower(max(1, int(p.Pool/memory)), "the pool's memory")
+	}
+	lower(d.MaxWorkers, "distribution.maxWorkers")
+	b.Least = min(max(1, d.MinWorkers), b.Most)
+	return b
+}
+
+// Ask has a policy decide. What of the answer is out of bounds becomes what is nearest within them, with a reason.
+func Ask(p Policy, in Input) disdel.Decision {
+	c := clamp{in: in, d: p.Decide(in)}
+	c.d.Policy, c.d.Boundary, c.d.Reasons, c.d.Changed = p.Name(), in.Boundary, nil, false
+	if in.Boundary == disdel.BoundaryRound && c.d.Next != in.Now {
+		c.because("in the middle of an epoch the setting stays: half of its rows would be trained twice, or not at all")
+		c.d.Next = in.Now
+	}
+	c.workers()
+	c.memory()
+	c.shape()
+	c.batch()
+	return c.d
+}
+
+// clamp keeps a decision within its bounds.
+type clamp struct {
+	in Input
+	d  disdel.Decision
+}
+
+func (c *clamp) because(format string, args ...any) {
+	c.d.Reasons = append(c.d.Reasons, fmt.Sprintf(format, args...))
+}
+
+// workers are within the job's bounds. After a failure only the data bounds them: what a remedy asks for is needed to
+// go on.
+func (c *clamp) workers() {
+	least, most, whose := c.in.Bounds.Least, c.in.Bounds.Most, c.in.Bounds.Whose
+	switch c.in.Boundary {
+	case disdel.BoundaryRound:
+		return
+	case disdel.BoundaryFailure:
+		least, most, whose = 1, max(c.in.Bounds.Batches, c.in.Now.Workers), "one batch a worker"
+	}
+	switch n := c.d.Next.Workers; {
+	case n < least:
+		c.because("workers: %d instead of %d, the fewest that there may be", least, n)
+		c.d.Next.Workers = least
+	case n > most:
+		c.because("workers: %d instead of %d, by %s", most, n, whose)
+		c.d.Next.Workers = most
+	}
+}
+
+func (c *clamp) memory() {
+	b := c.in.Bounds
+	switch m := c.d.Next.Memory; {
+	case m == 0 || m == c.in.Now.Memory:
+	case m < b.LeastMemory:
+		c.because("memory: %v instead of %v, the platform's minimum", b.LeastMemory, m)
+		c.d.Next.Memory = b.LeastMemory
+	case b.HighestMemory > 0 && m > b.HighestMemory:
+		c.because("memory: %v instead of %v, the platform's maximum", b.HighestMemory, m)
+		c.d.Next.Memory = b.HighestMemory
+	}
+}
+
+// shape keeps the tree and the rounds to what there is.
+func (c *clamp) shape() {
+	now, next := c.in.Now, &c.d.Next
+	if next.FanIn < 0 || next.FanIn == 1 {
+		c.because("fan-in: %d is none", next.FanIn)
+		next.FanIn = now.FanIn
+	}
+	if next.K < 0 {
+		c.because("a round of %d batches is none", next.K)
+		next.K = now.K
+	}
+	if c.in.Boundary == disdel.BoundaryFailure && next.K != now.K {
+		c.because("a failure does not change the rounds")
+		next.K = now.K
+	}
+}
+
+// batch may only become smaller, and only because something failed: anything else would be another training.
+func (c *clamp) batch() {
+	if c.d.BatchSize != 0 && (c.in.Boundary != disdel.BoundaryFailure || c.d.BatchSize < 0) {
+		c.because("the batch stays as it is")
+		c.d.BatchSize = 0
+	}
+}

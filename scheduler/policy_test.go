@@ -1,0 +1,292 @@
+package scheduler
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the transcripts of testdata anew")
+
+// Every file of testdata/policies is a script: observations in, decisions under each as "-> ...". A policy is pure, so
+// a transcript is the whole of its behaviour.
+func TestPoliciesFollowTheirScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/policies/*.txt")
+	if err != nil || len(files) < len(Policies()) {
+		t.Fatalf("%d scripts: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := playPolicy(t, string(want))
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" && !*rewrite {
+				t.Errorf("transcript (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// playPolicy reads "policy NAME workers=N [least=N] [most=N]", "epoch SECONDS [rows=N] [cold=SECONDS] [retried=N]",
+// "round SECONDS ..." in the middle of one, and "failure [workers=N] [batch=N]".
+func playPolicy(t *testing.T, script string) string {
+	t.Helper()
+	var out strings.Builder
+	var p Policy
+	var in Input
+	lines := bufio.NewScanner(strings.NewReader(script))
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.HasPrefix(line, "-> ") {
+			continue
+		}
+		fmt.Fprintln(&out, line)
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		o := numbers(t, words)
+		if words[0] == "policy" {
+			var job disdel.Job
+			job.Distribution.Policy = words[1]
+			var err error
+			if p, err = PolicyOf(job); err != nil {
+				t.Fatal(err)
+			}
+			in = Input{Now: disdel.Setting{Workers: int(o["workers"])}}
+			in.Bounds = Bounds{Least: max(1, int(o["least"])), Most: 64, Whose: "one batch a worker", Batches: 64}
+			if most := int(o["most"]); most > 0 {
+				in.Bounds.Most, in.Bounds.Whose = most, "distribution.maxWorkers"
+			}
+			continue
+		}
+		in = told(t, in, words, o)
+		d := Ask(p, in)
+		fmt.Fprintln(&out, "-> "+decided(d))
+		in.Now = d.Next
+	}
+	return out.String()
+}
+
+func numbers(t *testing.T, words []string) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	for _, w := range words {
+		k, v, ok := strings.Cut(w, "=")
+		if !ok {
+			continue
+		}
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", w, err)
+		}
+		out[k] = f
+	}
+	return out
+}
+
+// told is the input after one line of a script.
+func told(t *testing.T, in Input, words []string, o map[string]float64) Input {
+	t.Helper()
+	in.Failure = nil
+	if words[0] == "failure" {
+		in.Boundary = disdel.BoundaryFailure
+		r := Remedy{Retry: true, Workers: int(o["workers"]), Batch: int(o["batch"]), Why: "memory is at its ceiling"}
+		in.Failure = &Failure{Remedy: r}
+		return in
+	}
+	seconds, err := strconv.ParseFloat(words[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := 0.0
+	if n := len(in.Seen); n > 0 {
+		before = in.Seen[n-1].Epoch
+	}
+	seen := disdel.Observation{
+		Round: len(in.Seen), Setting: in.Now, Rows: 1000, Duration: disdel.Millis(seconds * 1e9),
+		Cold: disdel.Millis(o["cold"] * 1e9), Retried: int(o["retried"]), Epoch: float64(int(before) + 1),
+	}
+	if rows := int(o["rows"]); rows > 0 {
+		seen.Rows = rows
+	}
+	in.Boundary = disdel.BoundaryEpoch
+	if words[0] == "round" {
+		in.Boundary, seen.Epoch = disdel.BoundaryRound, before+0.25
+	}
+	in.Seen = append(in.Seen, seen)
+	return in
+}
+
+func decided(d disdel.Decision) string {
+	s := fmt.Sprintf("%d workers", d.Next.Workers)
+	if d.BatchSize > 0 {
+		s += fmt.Sprintf(", batch %d", d.BatchSize)
+	}
+	if d.Expect != nil {
+		s += fmt.Sprintf(", expects %v", d.Expect.PerThousand)
+	}
+	if d.Why != "" {
+		s += ": " + d.Why
+	}
+	for _, r := range d.Reasons {
+		s += "; " + r
+	}
+	return s
+}
+
+// A job file's words and the table of policies are the same.
+func TestEveryPolicyHasItsWord(t *testing.T) {
+	var names []string
+	for _, p := range Policies() {
+		names = append(names, p.Name())
+	}
+	if diff := cmp.Diff(disdel.PolicyNames(), names); diff != "" {
+		t.Error(diff)
+	}
+	var job disdel.Job
+	job.Distribution.Policy = "guess"
+	if _, err := PolicyOf(job); disdel.KindOf(err) != disdel.Invalid {
+		t.Errorf("a policy that nobody has: %v", err)
+	}
+}
+
+// answer is a policy that says what it is told to.
+type answer disdel.Decision
+
+func (answer) Name() string                   { return "answer" }
+func (a answer) Decide(Input) disdel.Decision { return disdel.Decision(a) }
+
+// Whatever a policy says: what comes of it is within the bounds, in the middle of an epoch nothing changes, and
+// whatever was changed of the answer has its reason.
+func TestDecisionsAreWithinTheirBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
+		least := number("least", 1, 5)
+		in := Input{
+			Boundary: rapid.SampledFrom([]disdel.Boundary{"start", "round", "epoch", "failure"}).Draw(t, "boundary"),
+			Bounds:   Bounds{Least: least, Most: least + number("span", 0, 5), Batches: 16, LeastMemory: 128 * disdel.MB, HighestMemory: disdel.GB},
+			Now:      disdel.Setting{Workers: least, K: number("k", 0, 1) * 8},
+		}
+		said := disdel.Decision{BatchSize: number("batch", -1, 8), Next: disdel.Setting{
+			Workers: number("workers", -9, 30), Memory: disdel.Bytes(number("memory", 0, 2048)) * disdel.MB,
+			FanIn: number("fanIn", -1, 4), K: number("every", -1, 9),
+		}}
+		d := Ask(answer(said), in)
+		most := in.Bounds.Most
+		if in.Boundary == disdel.BoundaryFailure {
+			least, most = 1, in.Bounds.Batches
+		}
+		switch n := d.Next; {
+		case n.Workers < least || n.Workers > most:
+			t.Fatalf("%d workers of %d to %d", n.Workers, least, most)
+		case n.Memory != 0 && (n.Memory < in.Bounds.LeastMemory || n.Memory > in.Bounds.HighestMemory):
+			t.Fatalf("memory %v", n.Memory)
+		case n.FanIn < 0 || n.FanIn == 1 || n.K < 0 || d.BatchSize < 0:
+			t.Fatalf("%+v", d)
+		case in.Boundary == disdel.BoundaryRound && n != in.Now:
+			t.Fatalf("in the middle of an epoch: %+v became %+v", in.Now, n)
+		case in.Boundary != disdel.BoundaryFailure && d.BatchSize != 0:
+			t.Fatalf("batch %d without a failure", d.BatchSize)
+		case (n != said.Next || d.BatchSize != said.BatchSize) && len(d.Reasons) == 0:
+			t.Fatalf("%+v became %+v without a reason", said, d)
+		}
+	})
+}
+
+// law is how long an epoch of 1,000 rows takes with so many workers, s; epoch counts from 0.
+type law func(workers, epoch int) float64
+
+// runs plays so many epochs of a law under a policy.
+func (l law) runs(p Policy, start, most, n int) (total float64, workers []int) {
+	in := Input{Boundary: disdel.BoundaryEpoch, Now: disdel.Setting{Workers: start}}
+	in.Bounds = Bounds{Least: 1, Most: most, Batches: most, Whose: "one batch a worker"}
+	for e := range n {
+		took := l(in.Now.Workers, e)
+		total += took
+		workers = append(workers, in.Now.Workers)
+		in.Seen = append(in.Seen, disdel.Observation{
+			Setting: in.Now, Rows: 1000, Epoch: float64(e + 1), Duration: disdel.Millis(took * float64(time.Second)),
+		})
+		in.Now = Ask(p, in).Next
+	}
+	return total, workers
+}
+
+// best is the shortest that any fixed number takes.
+func (l law) best(most, n int) (total float64) {
+	for p := 1; p <= most; p++ {
+		sum := 0.0
+		for e := range n {
+			sum += l(p, e)
+		}
+		if total == 0 || sum < total {
+			total = sum
+		}
+	}
+	return total
+}
+
+func amdahl(p, _ int) float64   { return 100/float64(p) + float64(p) }
+func twoCores(p, _ int) float64 { return 100/float64(min(p, 2)) + 0.5*float64(p) }
+
+// KubeML's published rule, replayed over 40 epochs from two workers: on a law whose best is ten workers it walks on to
+// 41, since each step is at most 5 % worse than the one before, and takes half as long again as the best.
+func TestKubeMLsRuleWalksOn(t *testing.T) {
+	total, workers := law(amdahl).runs(KubeML{}, 2, 1000, 40)
+	if last := workers[len(workers)-1]; last != 41 || total < 1185 || total > 1195 {
+		t.Errorf("%d workers at the end, %.0f s in all", last, total)
+	}
+	total, workers = law(twoCores).runs(KubeML{}, 2, 1000, 40)
+	if last := workers[len(workers)-1]; last != 41 || total < 2425 || total > 2435 {
+		t.Errorf("two processors: %d workers at the end, %.0f s in all", last, total)
+	}
+}
+
+// Ours takes at most a tenth longer than the best fixed number, on the same laws and on one that changes half way.
+func TestElasticStaysNearTheBest(t *testing.T) {
+	drift := func(p, epoch int) float64 {
+		if epoch >= 20 {
+			return 1.5 * twoCores(p, epoch)
+		}
+		return twoCores(p, epoch)
+	}
+	for name, l := range map[string]law{"a merge that grows": amdahl, "two processors": twoCores, "drift": drift} {
+		total, workers := l.runs(Elastic{}, 2, 64, 40)
+		if best := l.best(64, 40); total > 1.1*best {
+			t.Errorf("%s: %.0f s, and the best fixed number takes %.0f s: %v", name, total, best, workers)
+		}
+	}
+}
+
+func ExampleAsk() {
+	in := Input{
+		Boundary: disdel.BoundaryEpoch, Now: disdel.Setting{Workers: 4},
+		Seen:   []disdel.Observation{{Setting: disdel.Setting{Workers: 4}, Rows: 1000, Epoch: 1, Duration: disdel.Millis(12 * time.Second)}},
+		Bounds: Bounds{Least: 1, Most: 4, Whose: "distribution.maxWorkers", Batches: 16},
+	}
+	d := Ask(KubeML{}, in)
+	fmt.Println(d.Next.Workers, d.Why)
+	fmt.Println(d.Reasons)
+	// Output:
+	// 4 the first epoch took 12.0 s: one worker more
+	// [workers: 4 instead of 5, by distribution.maxWorkers]
+}
