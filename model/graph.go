@@ -1,6 +1,11 @@
 package model
 
-import "github.com/disdel/disdel"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+)
 
 // Shape is the shape of one sample: [channels height width] for images, [units] for vectors.
 type Shape []int
@@ -12,6 +17,15 @@ func (s Shape) Len() int {
 		n *= v
 	}
 	return n
+}
+
+// Text is the shape as it is typed: 1x28x28.
+func (s Shape) Text() string {
+	parts := make([]string, len(s))
+	for i, v := range s {
+		parts[i] = strconv.Itoa(v)
+	}
+	return strings.Join(parts, "x")
 }
 
 // Op is what a node computes.

@@ -21,10 +21,10 @@ import (
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service"
 )
 
 // leastMemory is the smallest limit of the rig's platform: far below any action, so that no minimum hides what a planner chose.
@@ -32,16 +32,16 @@ const leastMemory = 4 * disdel.MB
 
 // rig is everything that a job needs, in this process but for the actions: those are the built program's.
 type rig struct {
-	home   string
-	data   *dataset.Store
-	models *modelstore.Store
-	past   *history.Store
-	store  disdel.Store
-	board  *aggregator.Store
-	run    *executor.Executor
-	limits disdel.PlatformLimits
-	jobs   int
-	ends   []func() error
+	home    string
+	service *service.Service
+	data    *dataset.Store
+	models  *modelstore.Store
+	past    *history.Store
+	store   disdel.Store
+	board   *aggregator.Store
+	run     *executor.Executor
+	limits  disdel.PlatformLimits
+	jobs    int
 }
 
 func (r *rig) url(folder string) string {
@@ -55,55 +55,37 @@ func quiet() *logrus.Logger {
 }
 
 // newRig starts a platform whose containers are program, with bounds of its own.
-func newRig(ctx context.Context, program string, bounds func(*platform.Config)) (r *rig, err error) {
-	aggregator.Quiet()
-	r = &rig{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, r.close())
-		}
-	}()
-	steps := []func() error{
-		func() (err error) {
-			r.home, err = os.MkdirTemp("", "disdel-bench-")
-			r.ends = append(r.ends, func() error { return os.RemoveAll(r.home) })
-			return err
-		},
-		func() (err error) { r.data, err = dataset.OpenStore(ctx, r.url("datasets")); return err },
-		func() (err error) { r.models, err = modelstore.Open(ctx, r.url("models")); return err },
-		func() error { return r.openHistory(ctx) },
-		func() error { return r.openStore(ctx) },
-		func() error { return r.openPlatform(ctx, program, bounds) },
+func newRig(ctx context.Context, program string, bounds func(*platform.Config)) (*rig, error) {
+	home, err := os.MkdirTemp("", "disdel-bench-")
+	if err != nil {
+		return nil, err
 	}
-	for _, step := range steps {
-		if err = step(); err != nil {
-			return r, err
-		}
+	r := &rig{home: home}
+	r.service, err = service.Open(ctx, service.Config{
+		Home: home, Program: program, Log: quiet(),
+		Tune: func(cfg *platform.Config) {
+			bounds(cfg)
+			cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = 100_000, 100
+		},
+	})
+	if err == nil {
+		err = r.open(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
 }
 
-func (r *rig) openHistory(ctx context.Context) error {
-	server, err := couchlite.Open(filepath.Join(r.home, "history.db"), couchlite.Config{})
+func (r *rig) open(ctx context.Context) error {
+	p, err := r.service.Parts(ctx)
 	if err != nil {
 		return err
 	}
-	r.ends = append(r.ends, server.Close)
-	if err := server.Start(); err != nil {
-		return err
-	}
-	r.past, err = history.Open(ctx, history.Config{URL: server.URL(), Logger: quiet()})
-	return err
-}
-
-func (r *rig) openStore(ctx context.Context) error {
-	e, err := aggregator.StartEmbedded()
-	if err != nil {
-		return err
-	}
-	r.ends = append(r.ends, e.Close)
-	r.store = disdel.Store{URL: e.URL()}
-	r.board, err = aggregator.Open(ctx, r.store)
+	fmt.Fprintln(os.Stderr, "bench: limits are kept by", p.Enforcement)
+	r.data, r.models, r.past, r.store, r.board, r.run = p.Data, p.Models, p.History, p.Store, p.Board, p.Executor
+	r.limits, err = p.Executor.Limits(ctx)
+	r.limits.Pool = p.Pool
 	return err
 }
 
@@ -114,39 +96,12 @@ func roomy(cfg *platform.Config) {
 	cfg.Limits.Timeout.Max = time.Hour
 }
 
-func (r *rig) openPlatform(ctx context.Context, program string, bounds func(*platform.Config)) error {
-	cfg := platform.DefaultConfig()
-	cfg.Logger = quiet()
-	bounds(&cfg)
-	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = 100_000, 100
-	cfg.Kinds = map[string]platform.Kind{disdel.RuntimeKind: {Command: []string{program, "runtime", "--listen", "{listen}"}}}
-	p, err := platform.New(cfg)
-	if err != nil {
-		return err
-	}
-	r.ends = append(r.ends, func() error {
-		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
-		defer stop()
-		return p.Close(ctx)
-	})
-	if err := p.Start(); err != nil {
-		return err
-	}
-	fmt.Fprintln(os.Stderr, "bench: limits are kept by", p.Enforcement())
-	if r.run, err = executor.New(executor.Config{APIHost: p.URL(), AuthKey: p.AuthKey(), Logger: quiet()}); err != nil {
-		return err
-	}
-	r.limits, err = r.run.Limits(ctx)
-	r.limits.Pool = cfg.PoolMemory
-	return err
-}
-
 func (r *rig) close() error {
 	var err error
-	for i := len(r.ends) - 1; i >= 0; i-- {
-		err = errors.Join(err, r.ends[i]())
+	if r.service != nil {
+		err = r.service.Close()
 	}
-	return err
+	return errors.Join(err, os.RemoveAll(r.home))
 }
 
 // resolve adds a trial's data set and reads its job.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // A user's own gorgonia graph, in a program of its own, is a train action: it learns on the embedded platform, and answers.
@@ -54,7 +55,7 @@ func TestAGorgoniaGraphTrainsThroughThePlatform(t *testing.T) {
 		"another network": {[]string{"submit", job, "--action", action, "--set", "model.custom=other"}, "custom: digits-gorgonia"},
 		"a cluster":       {[]string{"submit", job, "--action", action, "--apihost", "https://localhost:1"}, "--image IMAGE"},
 	} {
-		if _, errs, code := d.run(c.args...); code != exitUsage || !strings.Contains(errs, c.want) {
+		if _, errs, code := d.run(c.args...); code != terminal.ExitUsage || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: exit code %d\n%s", name, code, errs)
 		}
 	}
@@ -78,7 +79,7 @@ func TestJobsTrainOnTheGorgoniaBackend(t *testing.T) {
 	if r.Accuracy < 0.8 || r.Job.Training.Backend != "gorgonia" {
 		t.Errorf("accuracy %v on backend %q", r.Accuracy, r.Job.Training.Backend)
 	}
-	if _, errs, code := d.run("submit", "quickstart.yaml", "--backend", "torch"); code != exitUsage || !strings.Contains(errs, "training.backend") {
+	if _, errs, code := d.run("submit", "quickstart.yaml", "--backend", "torch"); code != terminal.ExitUsage || !strings.Contains(errs, "training.backend") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
 }

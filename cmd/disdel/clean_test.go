@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // hostile is what a name from shared storage may hold: sequences, single and C1 controls, raw bytes, what turns the direction
@@ -37,21 +38,21 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 		"model show":   {m, func(w io.Writer) { printModel(w, &m) }},
 		"model list":   {modelListDocument{Models: []modelstore.Model{m}}, func(w io.Writer) { printModels(w, modelListDocument{Models: []modelstore.Model{m}}) }},
 		"dataset list": {describeSet(set), func(w io.Writer) { printSets(w, []dataset.Manifest{set}) }},
-		"remove":       {dataset.Removed{Name: name}, func(w io.Writer) { printRemoved(w, dataset.Removed{Name: oneLine(name)}) }},
+		"remove":       {dataset.Removed{Name: name}, func(w io.Writer) { printRemoved(w, dataset.Removed{Name: terminal.OneLine(name)}) }},
 		"network":      {networkDocument{Name: name, Title: name}, func(w io.Writer) { printNetwork(w, networkDocument{Name: name, Title: name}) }},
 		"infer":        {doc, func(w io.Writer) { printInference(w, doc) }},
 		"anything":     {name, func(w io.Writer) { fmt.Fprint(w, hostile) }},
 	} {
 		for _, format := range []string{"table", "json", "yaml"} {
 			var out bytes.Buffer
-			u := newUI(nil, &out, &out)
-			u.format = format
-			if err := u.show(c.v, c.print); err != nil {
+			u := terminal.New(nil, &out, &out)
+			u.Format = format
+			if err := u.Show(c.v, c.print); err != nil {
 				t.Errorf("%s as %s: %v", what, format, err)
 			}
 			if format == "table" {
-				u.say("%s", hostile)
-				u.fail(&disdel.Error{Kind: disdel.Invalid, Op: name, Msg: name, Hint: name})
+				u.Say("%s", hostile)
+				u.Fail(&disdel.Error{Kind: disdel.Invalid, Op: name, Msg: name, Hint: name})
 			}
 			if at := strings.IndexFunc(out.String(), actedOn); at >= 0 || !utf8.Valid(out.Bytes()) {
 				t.Errorf("%s as %s: %q", what, format, out.String()[max(at-20, 0):])

@@ -13,25 +13,18 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/service"
 )
 
 func datasetCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "dataset", Usage: "add, list, show, sample and remove data sets",
 		Subcommands: []*cli.Command{datasetAdd(u), datasetList(u), datasetShow(u), datasetSample(u), datasetRemove(u)},
-		Action:      needSubcommand,
+		Action:      commandline.NeedSubcommand,
 	}
-}
-
-// ensureBuiltin adds a data set that this program carries, if it is not there.
-func ensureBuiltin(ctx context.Context, store *dataset.Store, name string) error {
-	in, err := dataset.Digits()
-	if err != nil {
-		return err
-	}
-	in.Name = name
-	_, err = store.Add(ctx, in, true)
-	return err
 }
 
 // setDocument is a data set as -o json shows it.
@@ -53,18 +46,18 @@ func printSets(w io.Writer, list []dataset.Manifest) {
 			held = fmt.Sprint(m.Test.Rows)
 		}
 		rows = append(rows, []string{
-			m.Name, fmt.Sprint(m.Train.Rows), held, shapeText(m.Sample), fmt.Sprint(m.Classes),
+			m.Name, fmt.Sprint(m.Train.Rows), held, model.Shape(m.Sample).Text(), fmt.Sprint(m.Classes),
 			(disdel.Bytes(m.Train.Rows+m.Test.Rows) * m.SampleSize()).String(), m.Title,
 		})
 	}
-	table(w, rows...)
+	terminal.Table(w, rows...)
 }
 
 func datasetList(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list the data sets there are",
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 0, 0); err != nil {
+			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
 			return withSets(c, u, func(ctx context.Context, store *dataset.Store) error {
@@ -76,15 +69,15 @@ func datasetList(u *ui) *cli.Command {
 				for i, m := range list {
 					docs[i] = describeSet(m)
 				}
-				return errors.Join(u.show(docs, func(w io.Writer) { printSets(w, list) }), faults)
+				return errors.Join(u.Show(docs, func(w io.Writer) { printSets(w, list) }), faults)
 			})
 		},
 	}
 }
 
 func withSets(c *cli.Context, u *ui, f func(context.Context, *dataset.Store) error) error {
-	return withStack(c, u, func(ctx context.Context, s *stack) error {
-		store, err := s.datasets(ctx)
+	return withService(c, u, storage, func(ctx context.Context, s *service.Service) error {
+		store, err := s.Datasets(ctx)
 		if err != nil {
 			return err
 		}
@@ -96,7 +89,7 @@ func datasetShow(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show one data set", ArgsUsage: "NAME",
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
+			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
 			return withSets(c, u, func(ctx context.Context, store *dataset.Store) error {
@@ -104,9 +97,9 @@ func datasetShow(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.show(describeSet(m), func(w io.Writer) {
+				return u.Show(describeSet(m), func(w io.Writer) {
 					printSets(w, []dataset.Manifest{m})
-					fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", oneLine(m.License), m.Checksum(), oneLine(strings.Join(m.ClassNames, ", ")))
+					fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", terminal.OneLine(m.License), m.Checksum(), terminal.OneLine(strings.Join(m.ClassNames, ", ")))
 				})
 			})
 		},
@@ -129,7 +122,7 @@ func datasetSample(u *ui) *cli.Command {
 			&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the split of a data set without held-out rows of its own", Value: 1},
 		},
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
+			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
 			return withSets(c, u, func(ctx context.Context, store *dataset.Store) error {
@@ -137,7 +130,7 @@ func datasetSample(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return json.NewEncoder(u.out).Encode(doc)
+				return json.NewEncoder(u.Out).Encode(doc)
 			})
 		},
 	}

@@ -14,6 +14,9 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/service"
 )
 
 func datasetAdd(u *ui) *cli.Command {
@@ -36,20 +39,20 @@ func datasetAdd(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
+			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
-			return withStack(c, u, func(ctx context.Context, s *stack) error { return addDataset(ctx, c, u, s) })
+			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error { return addDataset(ctx, c, u, s) })
 		},
 	}
 }
 
-func addDataset(ctx context.Context, c *cli.Context, u *ui, s *stack) error {
+func addDataset(ctx context.Context, c *cli.Context, u *ui, s *service.Service) error {
 	in, err := datasetInput(ctx, c, u)
 	if err != nil {
 		return err
 	}
-	store, err := s.datasets(ctx)
+	store, err := s.Datasets(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,12 +62,12 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, s *stack) error {
 	}
 	doc := describeSet(m)
 	if fromFiles(c) {
-		doc.Warnings = doubts(&in, &m, c.IsSet("layout"))
+		doc.Warnings = dataset.Doubts(&in, &m, c.IsSet("layout"))
 	}
 	for _, w := range doc.Warnings {
-		u.say("warning: %s", w)
+		u.Say("warning: %s", w)
 	}
-	return u.show(doc, func(w io.Writer) { printSets(w, []dataset.Manifest{m}) })
+	return u.Show(doc, func(w io.Writer) { printSets(w, []dataset.Manifest{m}) })
 }
 
 // downloadTimeout bounds one file of a public data set.
@@ -90,13 +93,13 @@ func datasetInput(ctx context.Context, c *cli.Context, u *ui) (dataset.Input, er
 			Hint: "known: " + strings.Join(dataset.Known(), ", ") + "; or name files: --images FILE --labels FILE",
 		}
 	}
-	u.say("reading %s", r.Title)
+	u.Say("reading %s", r.Title)
 	return r.Fetch(ctx, &http.Client{Timeout: downloadTimeout})
 }
 
 func inputFromFiles(c *cli.Context, name string) (dataset.Input, error) {
 	bad := func(msg, hint string) error {
-		return usageError{&disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}}
+		return &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
 	}
 	layout := dataset.Layout(strings.ToLower(c.String("layout")))
 	in := dataset.Input{Name: name}
@@ -147,7 +150,7 @@ func readIDX(name string) (dataset.IDX, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return fail(disdel.Invalid, "", "check the file's name", plainPathError(err))
+		return fail(disdel.Invalid, "", "check the file's name", files.Plain(err))
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -160,83 +163,3 @@ func readIDX(name string) (dataset.IDX, error) {
 	}
 	return x, nil
 }
-
-// doubts says what is allowed and yet probably not meant.
-func doubts(in *dataset.Input, m *dataset.Manifest, layoutGiven bool) (list []string) {
-	if w := labelDoubts(in.Train.Labels, m.Classes); w != "" {
-		list = append(list, w)
-	}
-	c, h, w := m.Sample[0], m.Sample[1], m.Sample[2]
-	if !layoutGiven && h > 1 && isChannels(w) && !isChannels(c) {
-		list = append(list, fmt.Sprintf("images are read as %d channels of %dx%d pixels; if they are %dx%d pixels of %d channels, add --layout hwc --overwrite", c, h, w, c, h, w))
-	}
-	if info := m.Info(disdel.Split{Train: 0.8, Validation: 0.2}); info.HeldOut == 0 {
-		list = append(list, "none of its rows will be held out, so that no accuracy will be known")
-	}
-	return list
-}
-
-// isChannels says whether a side is a usual number of channels.
-func isChannels(n int) bool { return n == 1 || n == 3 || n == 4 }
-
-// labelDoubts says which classes have no row, or a single one: a wrong label makes as many classes as its number.
-func labelDoubts(labels []int32, classes int) string {
-	rows := make([]int, classes)
-	for _, y := range labels {
-		rows[y]++
-	}
-	var single, none []int
-	for k, n := range rows {
-		switch {
-		case n == 0:
-			none = append(none, k)
-		case n == 1 && len(labels) > classes:
-			single = append(single, k)
-		}
-	}
-	var parts []string
-	if len(single) > 0 {
-		parts = append(parts, ranges(single)+" 1 row")
-	}
-	if len(none) > 0 {
-		parts = append(parts, ranges(none)+" none")
-	}
-	text := strings.Join(parts, "; ")
-	if text == "" {
-		return ""
-	}
-	if len(none) > 0 {
-		text += fmt.Sprintf("; labels are whole numbers from 0, and the largest makes %d classes", classes)
-	}
-	return text
-}
-
-// ranges names classes with their verb: "class 3 has", "classes 3 to 199 and 201 have".
-func ranges(list []int) string {
-	var parts []string
-	for i := 0; i < len(list); {
-		j := i
-		for j+1 < len(list) && list[j+1] == list[j]+1 {
-			j++
-		}
-		part := fmt.Sprint(list[i])
-		if j > i {
-			part = fmt.Sprintf("%d to %d", list[i], list[j])
-		}
-		parts, i = append(parts, part), j+1
-	}
-	if more := len(parts) - mostRanges; more > 0 {
-		parts = append(parts[:mostRanges], fmt.Sprintf("%d more ranges", more))
-	}
-	last := len(parts) - 1
-	text := parts[last]
-	if last > 0 {
-		text = strings.Join(parts[:last], ", ") + " and " + text
-	}
-	if len(list) == 1 {
-		return "class " + text + " has"
-	}
-	return "classes " + text + " have"
-}
-
-const mostRanges = 5

@@ -12,7 +12,9 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/nearest"
 	"github.com/disdel/disdel/internal/plot"
+	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service"
 )
 
 var questionFlags = []cli.Flag{
@@ -26,23 +28,19 @@ var questionFlags = []cli.Flag{
 
 // questions is what estimate is asked beyond the plan.
 type questions struct {
-	explain, layers bool
-	maxMemory       disdel.Bytes // 0: not asked
-	grid            *scheduler.Grid
-	against         scheduler.Objective
-	plot            string
-	format          plot.Format
+	service.Questions
+	layers bool
+	plot   string
+	format plot.Format
 }
 
-func (q questions) any() bool { return q.explain || q.maxMemory > 0 || q.grid != nil }
-
 // plain tells whether the plan itself is to be shown.
-func (q questions) plain() bool { return q.explain || q.layers || q.maxMemory == 0 && q.grid == nil }
+func (q questions) plain() bool { return q.Explain || q.layers || q.MaxMemory == 0 && q.Grid == nil }
 
 // readQuestions reads the flags. Everything that is wrong with them comes back at once, as *disdel.Faults.
 func readQuestions(c *cli.Context) (questions, error) {
 	var r questionReader
-	r.explain, r.layers = c.Bool("explain"), c.Bool("layers")
+	r.Explain, r.layers = c.Bool("explain"), c.Bool("layers")
 	if c.IsSet("max-memory") {
 		r.memory(c.String("max-memory"))
 	}
@@ -65,19 +63,19 @@ type questionReader struct {
 }
 
 func (r *questionReader) fault(flag, hint, format string, args ...any) {
-	r.faults = append(r.faults, disdel.Fault{Path: "--" + flag, Msg: clean(fmt.Sprintf(format, args...)), Hint: hint})
+	r.faults = append(r.faults, disdel.Fault{Path: "--" + flag, Msg: terminal.Clean(fmt.Sprintf(format, args...)), Hint: hint})
 }
 
 func (r *questionReader) memory(text string) {
 	b, err := disdel.ParseBytes(text)
-	if r.maxMemory = b; err != nil || b < disdel.MB {
+	if r.MaxMemory = b; err != nil || b < disdel.MB {
 		r.fault("max-memory", "write a number and a unit, such as 256MB", "%q is not a size of memory", text)
 	}
 }
 
 func (r *questionReader) axis(text string, set, grid bool) {
-	r.against = scheduler.Objective(text)
-	if r.against != scheduler.AgainstCost && r.against != scheduler.AgainstMemory {
+	r.Against = scheduler.Objective(text)
+	if r.Against != scheduler.AgainstCost && r.Against != scheduler.AgainstMemory {
 		r.fault("against", "write cost or memory", "there is no %q to hold time against", text)
 	}
 	if set && !grid {
@@ -134,7 +132,7 @@ func (r *questionReader) whatIf(values []string) {
 	if n := max(len(g.Workers), 1) * max(len(g.Batches), 1); n > maxCells {
 		r.fault("what-if", "take fewer numbers", "%d combinations are too many: at most %d", n, maxCells)
 	}
-	r.grid = &g
+	r.Grid = &g
 }
 
 func (r *questionReader) noDimension(name string) {

@@ -10,6 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/service"
 )
 
 func modelExport(u *ui) *cli.Command {
@@ -19,13 +21,13 @@ func modelExport(u *ui) *cli.Command {
 			"   (docs/interchange.md).\n\n   disdel model export digits-cnn --output digits.safetensors",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "output", Usage: "`FILE` to write, which must not exist"}},
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
+			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
 			if c.String("output") == "" {
-				return needsFlag(c, "--output FILE")
+				return commandline.NeedsFlag(c, "--output FILE")
 			}
-			return withStack(c, u, func(ctx context.Context, s *stack) error {
+			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error {
 				return exportModel(ctx, u, s, c.Args().First(), c.String("output"))
 			})
 		},
@@ -39,8 +41,8 @@ type exportDocument struct {
 	Checksum string       `json:"checksum"`
 }
 
-func exportModel(ctx context.Context, u *ui, s *stack, name, output string) error {
-	store, err := s.models(ctx)
+func exportModel(ctx context.Context, u *ui, s *service.Service, name, output string) error {
+	store, err := s.Models(ctx)
 	if err != nil {
 		return err
 	}
@@ -57,5 +59,5 @@ func exportModel(ctx context.Context, u *ui, s *stack, name, output string) erro
 		return errors.Join(err, os.Remove(output))
 	}
 	doc := exportDocument{Model: m.Ref(), File: output, Size: m.Size, Checksum: m.Checksum}
-	return u.show(doc, func(w io.Writer) { fmt.Fprintf(w, "%s: %v in %s\n", doc.Model, doc.Size, doc.File) })
+	return u.Show(doc, func(w io.Writer) { fmt.Fprintf(w, "%s: %v in %s\n", doc.Model, doc.Size, doc.File) })
 }

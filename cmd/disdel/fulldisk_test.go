@@ -2,20 +2,17 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // smallDisk mounts a file system of so many megabytes as a home, or skips.
@@ -85,7 +82,7 @@ func TestAFullDiskLosesNoRecord(t *testing.T) {
 	for _, leave := range []int64{0, 40 << 10, 200 << 10} {
 		d.fill(leave)
 		_, errs, code := d.run("quickstart", "-q", "--set", "training.epochs=2")
-		if code != exitRefused || !strings.Contains(errs, d.home) || !strings.Contains(errs, "free some space") {
+		if code != terminal.ExitRefused || !strings.Contains(errs, d.home) || !strings.Contains(errs, "free some space") {
 			t.Errorf("with %d bytes left: exit %d\n%s", leave, code, errs)
 		}
 	}
@@ -100,8 +97,8 @@ func TestAFullDiskLosesNoRecord(t *testing.T) {
 	d.fill(0)
 	err := cmd.Wait()
 	code := cmd.ProcessState.ExitCode()
-	if err == nil || code != exitRefused {
-		t.Errorf("exit %d, want %d\n%s\n%s", code, exitRefused, out, errs)
+	if err == nil || code != terminal.ExitRefused {
+		t.Errorf("exit %d, want %d\n%s\n%s", code, terminal.ExitRefused, out, errs)
 	}
 	for _, want := range []string{"a checkpoint could not be written", "no space left"} {
 		if !strings.Contains(errs.String(), want) {
@@ -172,7 +169,7 @@ func TestHistoriesThatCannotBeWrittenOrRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, errs, code := d.run("history")
-		if code != exitFailed || !strings.Contains(errs, path+" is damaged") || !strings.Contains(errs, "history repair") || strings.Contains(errs, "goroutine") {
+		if code != terminal.ExitFailed || !strings.Contains(errs, path+" is damaged") || !strings.Contains(errs, "history repair") || strings.Contains(errs, "goroutine") {
 			t.Errorf("%s: exit %d\n%s", what, code, errs)
 		}
 	}
@@ -190,49 +187,6 @@ func TestHistoriesThatCannotBeWrittenOrRead(t *testing.T) {
 // flipped has a bit of every record changed.
 func flipped(data []byte) []byte {
 	return bytes.ReplaceAll(bytes.Clone(data), []byte(`"succeeded"`), []byte(`"suCceeded"`))
-}
-
-// Wherever the room ends by the end of a job, its record is kept whole.
-func TestTheRoomSetAsideIsEnough(t *testing.T) {
-	d := &tool{t: t, home: filepath.Join(t.TempDir(), "home")}
-	d.smallDisk(8)
-	s := bareStack(d.home)
-	s.cli = cli.NewContext(cli.NewApp(), flag.NewFlagSet("", flag.ContinueOnError), nil)
-	s.log.SetOutput(io.Discard)
-	for n := range 12 {
-		begun := bareStack(d.home)
-		begun.log = s.log
-		if err := begun.hold(someJob); err != nil {
-			t.Fatal(err)
-		}
-		rec := &disdel.Record{APIVersion: disdel.APIVersion, ID: someJob, Status: disdel.StatusFailed}
-		for range 20 << n { // the largest do not fit as they are
-			a := disdel.Activation{Outcome: disdel.OutcomeSuccess, Logs: []string{strings.Repeat("l", 100)}}
-			rec.Activations = append(rec.Activations, a)
-		}
-		rec.Activations = append(rec.Activations, disdel.Activation{Outcome: disdel.OutcomeTimeout})
-		d.fill(int64(n%4) * 4096)
-		if err := s.keep(rec, errors.New("the history is away")); err != nil {
-			t.Errorf("%d activations: %v", len(rec.Activations), err)
-		}
-		d.free()
-		data, err := os.ReadFile(s.unsavedFile(someJob))
-		var left unsaved
-		if err == nil {
-			err = json.Unmarshal(data, &left)
-		}
-		if r := left.Record; err != nil || r.Status != disdel.StatusFailed || len(r.Activations)+r.Omitted != len(rec.Activations) {
-			t.Errorf("%d activations: %d and %d, %v", len(rec.Activations), len(r.Activations), r.Omitted, err)
-		}
-		if err := begun.close(); err != nil {
-			t.Error(err)
-		}
-		list, _ := os.ReadDir(s.unsavedFolder())
-		if len(list) != 1 {
-			t.Errorf("left: %v", list)
-		}
-		os.Remove(s.unsavedFile(someJob)) //nolint:errcheck // made anew
-	}
 }
 
 // Data that did not get where it should is no success.

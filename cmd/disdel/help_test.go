@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // typed runs a command line in this process.
@@ -21,7 +23,7 @@ func typed(t *testing.T, line ...string) (stdout, stderr string, code int) {
 // allCommands is every command of the tree with the words that lead to it.
 func allCommands() map[string]*cli.Command {
 	out := map[string]*cli.Command{}
-	eachCommand("disdel", newApp(newUI(nil, nil, nil)).Commands, func(c *cli.Command) { out[strings.TrimPrefix(c.HelpName, "disdel ")] = c })
+	commandline.EachCommand("disdel", newApp(terminal.New(nil, nil, nil)).Commands, func(c *cli.Command) { out[strings.TrimPrefix(c.HelpName, "disdel ")] = c })
 	return out
 }
 
@@ -40,7 +42,7 @@ func TestHelpIsThatOfTheCommandItIsAskedOf(t *testing.T) {
 				t.Errorf("%v: exit %d\n%s%s", way, code, out, errs)
 			}
 			for _, f := range c.Flags {
-				if name := dashed(f.Names()[0]); !strings.Contains(out, name) {
+				if name := commandline.Dashed(f.Names()[0]); !strings.Contains(out, name) {
 					t.Errorf("%v: no word of %s", way, name)
 				}
 			}
@@ -97,19 +99,6 @@ func TestWrongFlagsSayWhatToWrite(t *testing.T) {
 			if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() {
 				t.Errorf("%s: the parser itself refuses a missing %v, with exit code 1 and without a hint", path, f.Names())
 			}
-		}
-	}
-}
-
-func TestDaysAndWeeksAreTimes(t *testing.T) {
-	for text, want := range map[string]time.Duration{"7d": 168 * time.Hour, "1.5d": 36 * time.Hour, "2w": 336 * time.Hour, "90m": 90 * time.Minute} {
-		if got, err := parseAgo(text); err != nil || got != want {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "d", "nand", "-1d", "0h", "7"} {
-		if got, err := parseAgo(text); err == nil {
-			t.Errorf("%q: %v", text, got)
 		}
 	}
 }

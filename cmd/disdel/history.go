@@ -11,6 +11,11 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service"
 )
 
 func historyCommand(u *ui) *cli.Command {
@@ -27,52 +32,42 @@ func historyCommand(u *ui) *cli.Command {
 		Subcommands: []*cli.Command{historyShow(u), historyRepair(u)},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return needSubcommand(c)
+				return commandline.NeedSubcommand(c)
 			}
 			q, err := historyQuery(c)
 			if err != nil {
 				return err
 			}
-			return withHistory(c, u, func(ctx context.Context, h *history.Store) error {
+			return withHistory(c, u, func(ctx context.Context, s *service.Service, h *history.Store) error {
 				list, err := h.List(ctx, q)
 				if err != nil {
 					return err
 				}
-				return u.show(list, func(w io.Writer) { printHistory(w, list, standing(c)) })
+				return u.Show(list, func(w io.Writer) { printHistory(w, list, standing(ctx, c, s)) })
 			})
 		},
 	}
 }
 
-// standing says where a job stands. Of one that its record says runs, the home's own lock knows better; a history that others
-// share has jobs of other homes.
-func standing(c *cli.Context) func(*disdel.Record) string {
-	dir, err := home(c)
+// standing says where a job stands. Of one that its record says runs, its lease knows better; in a history that others
+// share there may be jobs of versions before leases.
+func standing(ctx context.Context, c *cli.Context, s *service.Service) func(*disdel.Record) string {
 	return func(r *disdel.Record) string {
-		if r.Status != disdel.StatusRunning || err != nil || c.String("couchdb") != "" {
+		if r.Status != disdel.StatusRunning {
 			return r.Status.String()
 		}
-		if _, runs := runner(dir, r.ID); !runs {
+		who, runs, err := s.Runner(ctx, r.ID)
+		if err == nil && !runs && (who.Known || c.String("couchdb") == "") {
 			return "stopped (resume)"
 		}
 		return r.Status.String()
 	}
 }
 
-func withHistory(c *cli.Context, u *ui, f func(context.Context, *history.Store) error) error {
-	return withStack(c, u, func(ctx context.Context, s *stack) error {
-		h, err := s.history(ctx)
-		if err != nil {
-			return err
-		}
-		return f(ctx, h)
-	})
-}
-
 func historyQuery(c *cli.Context) (history.Query, error) {
 	q := history.Query{Limit: c.Int("limit"), Model: c.String("model"), Dataset: c.String("dataset")}
 	if text := c.String("since"); text != "" {
-		d, err := parseAgo(text)
+		d, err := commandline.ParseAgo(text)
 		if err != nil {
 			return q, err
 		}
@@ -80,11 +75,11 @@ func historyQuery(c *cli.Context) (history.Query, error) {
 	}
 	if text := c.String("status"); text != "" {
 		if q.Status.UnmarshalText([]byte(text)); q.Status == disdel.StatusUnknown { //nolint:errcheck // the zero value tells
-			return q, usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no state %q", text), Hint: "use running, succeeded, failed or canceled"}}
+			return q, &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no state %q", text), Hint: "use running, succeeded, failed or canceled"}
 		}
 	}
 	if q.Limit < 1 {
-		return q, usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "--limit must be at least 1"}}
+		return q, &disdel.Error{Kind: disdel.Invalid, Msg: "--limit must be at least 1"}
 	}
 	return q, nil
 }
@@ -103,13 +98,13 @@ func printHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Recor
 				peak, limit = a.Peak, a.Limits.Memory
 			}
 		}
-		accuracy, loss, ok := heldOut(r)
+		accuracy, loss, ok := jobtext.HeldOut(r)
 		rows = append(rows, []string{
-			string(r.ID), r.Job.Metadata.Name, statusText(r, standing(r)), r.Created.Local().Format("2006-01-02 15:04:05"), sec(r.Phases.Total),
-			fmt.Sprint(len(r.Rounds)), decimals(accuracy, ok), decimals(loss, ok), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
+			string(r.ID), r.Job.Metadata.Name, statusText(r, standing(r)), r.Created.Local().Format("2006-01-02 15:04:05"), jobtext.Seconds(r.Phases.Total),
+			fmt.Sprint(len(r.Rounds)), jobtext.Decimals(accuracy, ok), jobtext.Decimals(loss, ok), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
 		})
 	}
-	table(w, fitted(w, shortIDs(w, rows), "LOSS", "PEAK/LIMIT", "GB-S", "ROUNDS", "TIME", "CREATED")...)
+	terminal.Table(w, terminal.Fitted(w, terminal.ShortIDs(w, rows), "LOSS", "PEAK/LIMIT", "GB-S", "ROUNDS", "TIME", "CREATED")...)
 }
 
 // statusText is a job's status, and what there is to say against its success.
@@ -132,14 +127,10 @@ func historyShow(u *ui) *cli.Command {
 		Description: "JOB is an id, the start of one, a job's name, or @last.\n\n   disdel history show @last -o json",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: "logs", Usage: "show the log of failed activations"}},
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
+			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
-			dir, err := home(c)
-			if err != nil {
-				return err
-			}
-			return withHistory(c, u, func(ctx context.Context, h *history.Store) error {
+			return withHistory(c, u, func(ctx context.Context, s *service.Service, h *history.Store) error {
 				id, err := h.Resolve(ctx, c.Args().First())
 				if err != nil {
 					return err
@@ -148,14 +139,15 @@ func historyShow(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.show(r, func(w io.Writer) {
-					printPlan(w, &r)
+				who, runs, _ := s.Runner(ctx, r.ID) // where nobody can tell, the record has to do
+				return u.Show(r, func(w io.Writer) {
+					jobtext.PrintPlan(w, &r)
 					for _, round := range r.Rounds {
-						fmt.Fprintln(w, (&follower{total: r.Plan.Rounds}).roundLine(round))
+						fmt.Fprintln(w, jobtext.RoundLine(round, r.Plan.Rounds))
 					}
-					printRecord(w, &r)
+					jobtext.PrintRecord(w, &r)
 					printFailure(w, &r, c.Bool("logs"))
-					printNext(w, dir, &r)
+					printNext(w, &r, who, runs)
 				})
 			})
 		},
@@ -167,22 +159,22 @@ func historyRepair(u *ui) *cli.Command {
 		Name: "repair", Usage: "make a new history of what can be read of a damaged one",
 		Description: "Takes the newest whole state of every record of the history in --home. The damaged file stays beside the new one.",
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 0, 0); err != nil {
+			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
 			if c.String("couchdb") != "" {
-				return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "the history on a CouchDB is not this program's to repair", Hint: "leave out --couchdb to repair that of --home"}}
+				return &disdel.Error{Kind: disdel.Invalid, Msg: "the history on a CouchDB is not this program's to repair", Hint: "leave out --couchdb to repair that of --home"}
 			}
 			dir, err := home(c)
 			if err != nil {
 				return err
 			}
-			done, err := couchlite.Repair(historyFile(dir), history.Database)
+			done, err := couchlite.Repair(localplatform.HistoryFile(dir), history.Database)
 			if err != nil {
 				return err
 			}
-			return u.show(repairedDocument{done.Kept, done.Aside}, func(w io.Writer) {
-				fmt.Fprintf(w, "%s kept; the file as it was is %s\n", counted(done.Kept, "record"), done.Aside)
+			return u.Show(repairedDocument{done.Kept, done.Aside}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s kept; the file as it was is %s\n", terminal.Counted(done.Kept, "record"), done.Aside)
 			})
 		},
 	}
@@ -195,19 +187,17 @@ type repairedDocument struct {
 }
 
 // printNext names the commands that help a job that did not succeed, or whose controller is gone.
-func printNext(w io.Writer, home string, r *disdel.Record) {
-	switch pid, runs := runner(home, r.ID); {
-	case runs && pid == 0:
-		fmt.Fprintln(w, "runs      in another process")
+func printNext(w io.Writer, r *disdel.Record, who service.Runner, runs bool) {
+	switch {
 	case runs:
-		fmt.Fprintf(w, "runs      in process %d\n", pid)
+		fmt.Fprintf(w, "runs      in %s\n", who.Text)
 	case r.Status == disdel.StatusRunning:
-		fmt.Fprintf(w, "resume    its record says that it runs, and no process of this home runs it: %s resume %s\n", program(), r.ID)
+		fmt.Fprintf(w, "resume    its record says that it runs, and no process of this home runs it: %s resume %s\n", terminal.Program(), r.ID)
 	case r.Status == disdel.StatusCanceled:
-		fmt.Fprintf(w, "resume    %s resume %s\n", program(), r.ID)
+		fmt.Fprintf(w, "resume    %s resume %s\n", terminal.Program(), r.ID)
 	}
 	if r.Failure != nil {
-		fmt.Fprintf(w, "report    %s report %s\n", program(), r.ID)
+		fmt.Fprintf(w, "report    %s report %s\n", terminal.Program(), r.ID)
 	}
 }
 
@@ -215,9 +205,9 @@ func printFailure(w io.Writer, r *disdel.Record, logs bool) {
 	if r.Failure == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nfailure   %s\n", clean(r.Failure.Error()))
+	fmt.Fprintf(w, "\nfailure   %s\n", terminal.Clean(r.Failure.Error()))
 	if r.Failure.Hint != "" {
-		fmt.Fprintf(w, "hint      %s\n", clean(r.Failure.Hint))
+		fmt.Fprintf(w, "hint      %s\n", terminal.Clean(r.Failure.Hint))
 	}
 	for _, a := range r.Activations {
 		if a.Outcome == disdel.OutcomeSuccess {
@@ -225,11 +215,11 @@ func printFailure(w io.Writer, r *disdel.Record, logs bool) {
 		}
 		fmt.Fprintf(w, "evidence  %s, activation %s, ended as %s\n", a.Invocation.ID, a.ID, a.Outcome)
 		for _, e := range a.Evidence {
-			fmt.Fprintf(w, "          %s\n", clean(e))
+			fmt.Fprintf(w, "          %s\n", terminal.Clean(e))
 		}
 		for _, line := range a.Logs {
 			if logs {
-				fmt.Fprintf(w, "log       %s\n", clean(line))
+				fmt.Fprintf(w, "log       %s\n", terminal.Clean(line))
 			}
 		}
 	}

@@ -2,20 +2,23 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/controller/jobfile"
-	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service"
 )
 
 var setFlag = &cli.StringSliceFlag{Name: "set", Usage: "override a field: `PATH=VALUE`, such as training.batchSize=32 (repeatable)"}
@@ -32,25 +35,66 @@ func overrides(c *cli.Context) []string {
 	return sets
 }
 
-// source is a job file as it was read.
-type source struct {
-	name string
-	text []byte
-	file jobfile.File
+var probeFlag = &cli.BoolFlag{Name: "probe", Usage: "where no earlier job tells how long it takes, train for two seconds to find out"}
+
+var actionFlag = &cli.StringFlag{
+	Name: "action", TakesFile: true, Usage: "`FILE`: a program with a network of its own, which runs as the job's actions (examples/gorgonia)",
 }
 
-// readJob reads and checks a job file, "-" being standard input. Faults are kept for resolve, which adds its own.
-func readJob(u *ui, name string, sets []string) (source, []disdel.Fault, error) {
-	text, err := readInput(u, name)
-	if err != nil {
-		return source{}, nil, err
+// estimatorFlags choose how memory is estimated.
+var estimatorFlags = []cli.Flag{
+	&cli.StringFlag{
+		Name: "estimator", Value: estimator.MethodPlanned,
+		Usage: "`METHOD` that estimates memory: planned, learned (planned, corrected by earlier jobs' peaks) or paper (its Eq. 1-5, to compare)",
+	},
+	&cli.Float64Flag{Name: "risk", Usage: "accepted `CHANCE` that an action is ended for memory, at most 0.05 (0.001 where the job file says nothing)"},
+}
+
+// options is what the command line says of how a job is planned.
+func options(c *cli.Context) service.Options {
+	o := service.Options{Estimator: c.String("estimator"), Probe: c.Bool("probe")}
+	if c.IsSet("risk") {
+		o.Risk = new(c.Float64("risk"))
 	}
-	file, err := jobfile.ParseWith(name, text, sets, beside(name))
+	return o
+}
+
+// describe asks the program of --action for its network, nil without one.
+func describe(c *cli.Context) (*disdel.CustomNetwork, error) {
+	name := c.String("action")
+	if name == "" {
+		return nil, nil
+	}
+	if c.String("apihost") != "" && c.String("image") == "" {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Msg: "a cluster cannot run the program of --action",
+			Hint: "build an image whose entry point it is, and name it too: --image IMAGE",
+		}
+	}
+	return service.Describe(c.Context, name)
+}
+
+// source is a job file as it was read.
+type source struct {
+	text   []byte
+	file   jobfile.File
+	faults []disdel.Fault // that its own check found; the service adds those that it finds
+}
+
+// readJob reads and checks a job file, "-" being standard input.
+func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
+	if src.text, err = readInput(u, name); err != nil {
+		return src, err
+	}
+	src.file, err = jobfile.ParseWith(name, src.text, overrides(c), beside(name))
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
-		return source{name, text, file}, faults.Faults, nil
+		src.faults, err = faults.Faults, nil
 	}
-	return source{name, text, file}, nil, err
+	if err == nil {
+		src.file.Job.Model.Description, err = describe(c)
+	}
+	return src, err
 }
 
 // beside reads the files that a job file names: those of a relative path from the job file's own folder, or from the
@@ -60,124 +104,83 @@ func beside(job string) func(file string) ([]byte, error) {
 		if job != "-" && !filepath.IsAbs(file) {
 			file = filepath.Join(filepath.Dir(job), file)
 		}
-		return readFile(file)
+		return files.Read(file)
 	}
 }
-
-// maxInput bounds what is read from a file or a pipe into memory before anyone has looked at it.
-const maxInput = 64 << 20
 
 func readInput(u *ui, name string) ([]byte, error) {
 	if name == "-" {
-		return readAll(name, u.in)
+		return files.ReadAll(name, u.In)
 	}
-	return readFile(name)
+	return files.Read(name)
 }
 
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Err: plainPathError(err), Hint: "check the file's name"}
+// request is a job file as a service takes it.
+func (src source) request(c *cli.Context) service.Request {
+	return service.Request{
+		Job: src.file.Job, Options: options(c), Origin: origin(c),
+		Source: service.Source{Name: src.file.Name, Locate: src.file.Locate, Faults: src.faults},
 	}
-	defer f.Close()
-	return readAll(name, f)
 }
 
-func readAll(name string, in io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
-	if err == nil && len(data) > maxInput {
-		err = fmt.Errorf("it is larger than %v", disdel.Bytes(maxInput))
-	}
-	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Err: plainPathError(err)}
-	}
-	return data, nil
-}
-
-// plainPathError drops the path that the message names already.
-func plainPathError(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
-		return p.Err
+// told shows every fault of a job file with its line.
+func (src source) told(u *ui, err error) error {
+	var all *disdel.Faults
+	if errors.As(err, &all) && u.Format == "table" {
+		jobfile.Render(all, src.text, u.Err)
+		return terminal.Reported(err)
 	}
 	return err
 }
 
-// resolve checks the job against the networks and data sets there are, and shows every fault with its line.
-func (src source) resolve(ctx context.Context, u *ui, data *dataset.Store, faults []disdel.Fault) (controller.Resolved, error) {
-	r, err := controller.Resolve(ctx, src.file.Job, data, src.name, src.file.Locate, faults)
-	var all *disdel.Faults
-	if errors.As(err, &all) && u.format == "table" {
-		jobfile.Render(all, src.text, u.err)
-		return r, reported{err}
+// follow begins a job, follows it to its end and shows what came of it. A job that failed is reported and gives its
+// exit code.
+func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (*service.Run, error)) (*disdel.Record, error) {
+	f, seen := jobtext.NewFollower(u), 0
+	run, err := begin(func(e service.Event) {
+		seen = e.Number
+		f.Follow(e)
+	})
+	if err != nil {
+		return nil, err
 	}
-	for _, note := range r.Notes {
-		u.say("note   %s", note)
+	ctx := context.WithoutCancel(c.Context)
+	defer context.AfterFunc(c.Context, func() { run.Cancel(context.Cause(c.Context)) })()
+	for e := range run.EventsAfter(ctx, seen) {
+		f.Follow(e)
 	}
-	return r, err
+	f.Done()
+	rec, err := run.Wait(ctx)
+	if err != nil {
+		return &rec, err
+	}
+	return &rec, show(c, u, &rec, f.Notes())
 }
 
-// runJob plans and runs a job and shows what came of it. A job that failed is reported and gives its exit code.
-func runJob(ctx context.Context, u *ui, s *stack, prepare func(ctx context.Context, j *jobStack) (controller.Resolved, error)) (*disdel.Record, error) {
-	f := newFollower(u)
-	c, j, err := s.controller(ctx, f.notice)
-	if err != nil {
-		return nil, err
-	}
-	r, err := prepare(ctx, j)
-	if err != nil {
-		return nil, err
-	}
-	in, err := j.input(ctx, u, c, newJobID(), r)
-	if err != nil {
-		return nil, err
-	}
-	p, err := j.planned(r, in)
-	if err != nil {
-		return nil, err
-	}
-	if err := j.room(ctx, p.spec, r.Graph); err != nil {
-		return nil, err
-	}
-	if err := s.hold(in.ID); err != nil {
-		return nil, err
-	}
-	p.spec.Origin = s.origin()
-	rec, err := c.Run(ctx, p.spec, p.data)
-	f.done()
-	return rec, s.shown(u, rec, err)
-}
-
-// shown prints what came of a job. One that failed is reported and gives its exit code; one that was never begun has no record.
-func (s *stack) shown(u *ui, rec *disdel.Record, err error) error {
-	if err != nil && rec != nil {
-		err = s.keep(rec, err)
-	}
-	if err != nil {
-		return err
-	}
-	u.say("")
-	if err := u.show(rec, func(w io.Writer) { printRecord(w, rec) }); err != nil {
+// show prints what came of a job.
+func show(c *cli.Context, u *ui, rec *disdel.Record, notes []string) error {
+	u.Say("")
+	if err := u.Show(rec, func(w io.Writer) { jobtext.PrintRecord(w, rec) }); err != nil {
 		return err
 	}
 	for _, text := range rec.Warnings {
-		if u.format != "table" { // which has them
-			u.say("warning: %s", text)
+		if u.Format != "table" { // which has them
+			u.Say("warning: %s", text)
 		}
 	}
-	for _, note := range s.notes {
-		u.say("%s", note)
+	for _, note := range notes {
+		u.Say("%s", note)
 	}
 	if rec.Status == disdel.StatusSucceeded {
 		return nil
 	}
-	if u.format != "table" { // an error is the last line of what programs read
-		u.say("next:  %s %s", program(), afterwards(rec))
+	if u.Format != "table" { // an error is the last line of what programs read
+		u.Say("next:  %s %s", terminal.Program(), afterwards(rec))
 		return failure(rec)
 	}
-	u.fail(failure(rec))
-	u.say("next:  %s %s%s", program(), afterwards(rec), s.whereRecordsAre())
-	return reported{failure(rec)}
+	u.Fail(failure(rec))
+	u.Say("next:  %s %s%s", terminal.Program(), afterwards(rec), whereRecordsAre(c))
+	return terminal.Reported(failure(rec))
 }
 
 // afterwards is the command that is next for a job that did not succeed: what was only stopped goes on.
@@ -195,19 +198,21 @@ func failure(r *disdel.Record) error {
 	return &disdel.Error{Kind: disdel.Internal, Op: "run job", Job: r.ID, Msg: "the job ended as " + r.Status.String()}
 }
 
-// withJob reads the job file that a command names and runs f with it on a stack.
-func withJob(c *cli.Context, u *ui, f func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error) error {
-	if err := operands(c, 1, 1); err != nil {
-		return err
+// submitted submits a job and follows it.
+func submitted(ctx context.Context, c *cli.Context, u *ui, s *service.Service, src source) (*disdel.Record, error) {
+	rec, err := follow(c, u, func(told func(service.Event)) (*service.Run, error) {
+		req := src.request(c)
+		req.Preparing = told
+		return s.Submit(ctx, req)
+	})
+	return rec, src.told(u, err)
+}
+
+// sayModel names the commands that are next for a job that passed.
+func sayModel(u *ui, rec *disdel.Record) {
+	if rec.Model != nil {
+		u.Say("next:  %[1]s history show %[2]s\n       %[1]s model show %[3]s:v%[4]d", terminal.Program(), rec.ID, rec.Model.Name, rec.Model.Version)
 	}
-	src, faults, err := readJob(u, c.Args().First(), overrides(c))
-	if err != nil {
-		return err
-	}
-	if src.file.Job.Model.Description, err = describe(c); err != nil {
-		return err
-	}
-	return withStack(c, u, func(ctx context.Context, s *stack) error { return f(ctx, s, src, faults) })
 }
 
 func submitCommand(u *ui) *cli.Command {
@@ -220,12 +225,17 @@ func submitCommand(u *ui) *cli.Command {
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
 		Flags: append([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
-			return withJob(c, u, func(ctx context.Context, s *stack, src source, faults []disdel.Fault) error {
-				rec, err := runJob(ctx, u, s, func(ctx context.Context, j *jobStack) (controller.Resolved, error) {
-					return src.resolve(ctx, u, j.data, faults)
-				})
-				if err == nil && rec.Model != nil {
-					u.say("next:  %[1]s history show %[2]s\n       %[1]s model show %[3]s:v%[4]d", program(), rec.ID, rec.Model.Name, rec.Model.Version)
+			if err := commandline.Operands(c, 1, 1); err != nil {
+				return err
+			}
+			src, err := readJob(c, u, c.Args().First())
+			if err != nil {
+				return err
+			}
+			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
+				rec, err := submitted(ctx, c, u, s, src)
+				if err == nil {
+					sayModel(u, rec)
 				}
 				return err
 			})
@@ -236,6 +246,9 @@ func submitCommand(u *ui) *cli.Command {
 // quickstartName is the data set, and the stem of the model's name, of the first job anyone runs.
 const quickstartName = "digits"
 
+//go:embed quickstart.yaml
+var quickstartJob []byte
+
 func quickstartCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "quickstart", Usage: "train a small network on real data in under a minute",
@@ -243,22 +256,13 @@ func quickstartCommand(u *ui) *cli.Command {
 			"aggregation, on embedded OpenWhisk, Redis and history. Needs no set-up and no network.",
 		Flags: append([]cli.Flag{setFlag, backendFlag}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 0, 0); err != nil {
+			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
-			return withStack(c, u, func(ctx context.Context, s *stack) error {
-				rec, err := runJob(ctx, u, s, func(ctx context.Context, j *jobStack) (controller.Resolved, error) {
-					if err := ensureBuiltin(ctx, j.data, quickstartName); err != nil {
-						return controller.Resolved{}, err
-					}
-					file, err := jobfile.ParseWith("quickstart.yaml", quickstartJob, overrides(c), beside("-"))
-					if err != nil {
-						return controller.Resolved{}, err
-					}
-					return source{"quickstart.yaml", quickstartJob, file}.resolve(ctx, u, j.data, nil)
-				})
+			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
+				rec, err := quickstart(ctx, c, u, s)
 				if err == nil {
-					u.say("%s", quickstartNext(rec))
+					u.Say("%s", quickstartNext(rec))
 				}
 				return err
 			})
@@ -266,19 +270,58 @@ func quickstartCommand(u *ui) *cli.Command {
 	}
 }
 
+func quickstart(ctx context.Context, c *cli.Context, u *ui, s *service.Service) (*disdel.Record, error) {
+	if err := s.AddDigits(ctx); err != nil {
+		return nil, err
+	}
+	file, err := jobfile.ParseWith("quickstart.yaml", quickstartJob, overrides(c), beside("-"))
+	if err != nil {
+		return nil, err
+	}
+	return submitted(ctx, c, u, s, source{text: quickstartJob, file: file})
+}
+
 func quickstartNext(r *disdel.Record) string {
 	return fmt.Sprintf(`next:  %[4]s dataset sample digits --row 7 > %[1]s
        %[4]s infer %[2]s --input %[1]s
        %[4]s history show %[3]s
        %[4]s dataset add fashion-mnist
-       %[4]s submit examples/lenet-fashion.yaml`, "digit.json", r.Model.Name, r.ID, program())
+       %[4]s submit examples/lenet-fashion.yaml`, "digit.json", r.Model.Name, r.ID, terminal.Program())
 }
 
-// program is what to type to run this program again: as it was called, through go run where that built it.
-func program() string {
-	path, err := os.Executable()
-	if err == nil && strings.Contains(path, "go-build") {
-		return "go run ./cmd/disdel"
+func resumeCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "resume", Usage: "take a job up again where its newest checkpoint is", ArgsUsage: "JOB",
+		Description: "JOB is an id, the start of one, a job's name or @last. A job that failed, was stopped or lost its controller goes\n" +
+			"on from its newest whole checkpoint, with the limits that its failures led to, and comes to the same weights as if\n" +
+			"nothing had happened.\n\n" +
+			"   disdel resume @last\n" +
+			"   disdel resume @last --set resources.memory=512MB",
+		Flags: append([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags...),
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 1, 1); err != nil {
+				return err
+			}
+			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
+				rec, err := resumed(ctx, c, u, s)
+				if err == nil {
+					sayModel(u, rec)
+				}
+				return err
+			})
+		},
 	}
-	return os.Args[0]
+}
+
+func resumed(ctx context.Context, c *cli.Context, u *ui, s *service.Service) (*disdel.Record, error) {
+	network, err := describe(c)
+	if err != nil {
+		return nil, err
+	}
+	return follow(c, u, func(told func(service.Event)) (*service.Run, error) {
+		return s.Resume(ctx, service.ResumeRequest{
+			Job: c.Args().First(), Sets: overrides(c), Open: beside("-"), Description: network, Origin: origin(c), Options: options(c),
+			Preparing: told,
+		})
+	})
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
@@ -565,7 +567,7 @@ func redisServer(t *testing.T) (address string, ok bool) {
 
 // Flags may stand before or after operands, on every level.
 func TestNormalizeMovesFlagsAhead(t *testing.T) {
-	app := newApp(newUI(nil, nil, nil))
+	app := newApp(terminal.New(nil, nil, nil))
 	for in, want := range map[string]string{
 		"submit job.yaml -o json":               "-o json submit job.yaml",
 		"submit job.yaml --set a=b --quiet":     "--quiet submit --set a=b job.yaml",
@@ -580,7 +582,7 @@ func TestNormalizeMovesFlagsAhead(t *testing.T) {
 		"submit job.yaml --unknown":             "submit --unknown job.yaml",
 		"model show lenet5 --input 1x28x28 -q":  "-q model show --input 1x28x28 lenet5",
 	} {
-		got := normalize(app, append([]string{"disdel"}, strings.Fields(in)...))
+		got := commandline.Normalize(app, append([]string{"disdel"}, strings.Fields(in)...))
 		if diff := cmp.Diff(strings.Fields("disdel "+want), got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", in, diff)
 		}
@@ -592,21 +594,21 @@ func TestExitCodes(t *testing.T) {
 	for kind, want := range map[disdel.Kind]int{
 		disdel.Invalid: 2, disdel.Unavailable: 3, disdel.Denied: 4, disdel.OverLimit: 5, disdel.Conflict: 6, disdel.OOM: 7, disdel.Canceled: 8, disdel.Timeout: 124, disdel.Crashed: 1, disdel.NotFound: 1, disdel.Internal: 1,
 	} {
-		if got := exitCode(t.Context(), &disdel.Error{Kind: kind}); got != want {
+		if got := terminal.ExitCode(t.Context(), &disdel.Error{Kind: kind}); got != want {
 			t.Errorf("%v: exit %d, want %d", kind, got, want)
 		}
 	}
-	if got := exitCode(t.Context(), &disdel.Faults{}); got != 2 {
+	if got := terminal.ExitCode(t.Context(), &disdel.Faults{}); got != 2 {
 		t.Errorf("faults: exit %d", got)
 	}
-	if got := exitCode(t.Context(), nil); got != 0 {
+	if got := terminal.ExitCode(t.Context(), nil); got != 0 {
 		t.Errorf("no error: exit %d", got)
 	}
 }
 
 // What came from outside cannot steer the terminal.
 func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
-	if got := clean("a\x1b[31mb\x07\u009bc\n"); got != "ab??c\n" {
+	if got := terminal.Clean("a\x1b[31mb\x07\u009bc\n"); got != "ab??c\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -12,15 +12,19 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/service"
 )
 
 func modelCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "model", Usage: "list, show and export networks and trained models",
 		Subcommands: []*cli.Command{modelList(u), modelShow(u), modelExport(u)},
-		Action:      needSubcommand,
+		Action:      commandline.NeedSubcommand,
 	}
 }
 
@@ -62,11 +66,11 @@ func modelList(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list the networks that jobs may name, and the models trained so far",
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 0, 0); err != nil {
+			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
-			return withStack(c, u, func(ctx context.Context, s *stack) error {
-				store, err := s.models(ctx)
+			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error {
+				store, err := s.Models(ctx)
 				if err != nil {
 					return err
 				}
@@ -81,7 +85,7 @@ func modelList(u *ui) *cli.Command {
 				}
 				trained, faults := store.List(ctx)
 				doc.Models = append(doc.Models, trained...)
-				return errors.Join(u.show(doc, func(w io.Writer) { printModels(w, doc) }), faults)
+				return errors.Join(u.Show(doc, func(w io.Writer) { printModels(w, doc) }), faults)
 			})
 		},
 	}
@@ -90,9 +94,9 @@ func modelList(u *ui) *cli.Command {
 func printModels(w io.Writer, doc modelListDocument) {
 	rows := [][]string{{"NETWORK", "INPUT", "PARAMETERS", "MACS", "TITLE"}}
 	for _, n := range doc.Networks {
-		rows = append(rows, []string{n.Name, shapeText(n.Input), fmt.Sprint(n.Parameters), fmt.Sprint(n.MACs), n.Title})
+		rows = append(rows, []string{n.Name, model.Shape(n.Input).Text(), fmt.Sprint(n.Parameters), fmt.Sprint(n.MACs), n.Title})
 	}
-	table(w, fitted(w, rows, "MACS", "TITLE")...)
+	terminal.Table(w, terminal.Fitted(w, rows, "MACS", "TITLE")...)
 	fmt.Fprintln(w)
 	if len(doc.Models) == 0 {
 		fmt.Fprintln(w, "no trained models yet: disdel quickstart")
@@ -102,11 +106,11 @@ func printModels(w io.Writer, doc modelListDocument) {
 	for i := range doc.Models {
 		m := &doc.Models[i]
 		rows = append(rows, []string{
-			m.Ref(), networkName(m.Network), m.Data.Name, decimals(m.Accuracy, evaluated(m)), decimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
+			m.Ref(), networkName(m.Network), m.Data.Name, jobtext.Decimals(m.Accuracy, evaluated(m)), jobtext.Decimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})
 	}
-	table(w, fitted(w, rows, "JOB", "SIZE", "EPOCHS", "LOSS", "DATA", "CREATED")...)
+	terminal.Table(w, terminal.Fitted(w, rows, "JOB", "SIZE", "EPOCHS", "LOSS", "DATA", "CREATED")...)
 }
 
 func networkName(n disdel.Network) string {
@@ -133,18 +137,18 @@ func modelShow(u *ui) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.IsSet("keras") {
-				if err := operands(c, 0, 0); err != nil {
+				if err := commandline.Operands(c, 0, 0); err != nil {
 					return err
 				}
 				return showKeras(c, u, c.String("keras"))
 			}
-			if err := operands(c, 1, 1); err != nil {
+			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
 			if slices.Contains([]string{".json", ".keras", ".h5", ".hdf5"}, strings.ToLower(filepath.Ext(c.Args().First()))) {
 				return showKeras(c, u, c.Args().First())
 			}
-			return withStack(c, u, func(ctx context.Context, s *stack) error { return showModel(ctx, c, u, s, c.Args().First()) })
+			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error { return showModel(ctx, c, u, s, c.Args().First()) })
 		},
 	}
 }
@@ -153,7 +157,7 @@ func modelShow(u *ui) *cli.Command {
 func showKeras(c *cli.Context, u *ui, file string) error {
 	for _, flag := range []string{"input", "classes"} {
 		if c.IsSet(flag) {
-			return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("--%s does not go with a file of Keras, which says it", flag)}}
+			return &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("--%s does not go with a file of Keras, which says it", flag)}
 		}
 	}
 	text, err := readInput(u, file)
@@ -171,12 +175,12 @@ func showKeras(c *cli.Context, u *ui, file string) error {
 		return err
 	}
 	doc := describeGraph(g, file, "Network of Keras")
-	return u.show(doc, func(w io.Writer) { printNetwork(w, doc) })
+	return u.Show(doc, func(w io.Writer) { printNetwork(w, doc) })
 }
 
 // showModel prefers a trained model where both exist, unless the flags ask for a network.
-func showModel(ctx context.Context, c *cli.Context, u *ui, s *stack, name string) error {
-	store, err := s.models(ctx)
+func showModel(ctx context.Context, c *cli.Context, u *ui, s *service.Service, name string) error {
+	store, err := s.Models(ctx)
 	if err != nil {
 		return err
 	}
@@ -209,29 +213,29 @@ func showModel(ctx context.Context, c *cli.Context, u *ui, s *stack, name string
 	if err != nil {
 		return err
 	}
-	return u.show(doc, func(w io.Writer) { printNetwork(w, doc) })
+	return u.Show(doc, func(w io.Writer) { printNetwork(w, doc) })
 }
 
 func parseShape(text string) ([]int, error) {
 	var c, h, w int
 	if n, err := fmt.Sscanf(text, "%dx%dx%d", &c, &h, &w); err != nil || n != 3 || fmt.Sprintf("%dx%dx%d", c, h, w) != text {
-		return nil, usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("%q is no shape", text), Hint: "write channels x height x width: 1x28x28"}}
+		return nil, &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("%q is no shape", text), Hint: "write channels x height x width: 1x28x28"}
 	}
 	return []int{c, h, w}, nil
 }
 
 func printNetwork(w io.Writer, d networkDocument) {
 	fmt.Fprintf(w, "%s: %s\ninput %s, %d classes, %d parameters (%d trainable), %d activations, %d multiply-accumulates a sample\n\n",
-		oneLine(d.Name), oneLine(d.Title), shapeText(d.Input), d.Classes, d.Parameters, d.TrainableParameters, d.Activations, d.MACs)
+		terminal.OneLine(d.Name), terminal.OneLine(d.Title), model.Shape(d.Input).Text(), d.Classes, d.Parameters, d.TrainableParameters, d.Activations, d.MACs)
 	printCounts(w, d.Layers)
 }
 
 func printCounts(w io.Writer, list []model.LayerCount) {
 	rows := [][]string{{"LAYER", "OP", "OUTPUT", "PARAMETERS", "ACTIVATIONS", "MACS"}}
 	for _, l := range list {
-		rows = append(rows, []string{l.Name, l.Op, shapeText(l.Output), fmt.Sprint(l.Parameters), fmt.Sprint(l.Activations), fmt.Sprint(l.MACs)})
+		rows = append(rows, []string{l.Name, l.Op, model.Shape(l.Output).Text(), fmt.Sprint(l.Parameters), fmt.Sprint(l.Activations), fmt.Sprint(l.MACs)})
 	}
-	table(w, rows...)
+	terminal.Table(w, rows...)
 }
 
 // tensorDocument is one array of a model's weights, under the name it has in the file.
@@ -259,7 +263,7 @@ func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {
 	for _, p := range g.Params() {
 		doc.Tensors = append(doc.Tensors, tensorDocument{Name: p.Name, Shape: p.Shape, Values: p.Len(), Trainable: p.Trainable})
 	}
-	return u.show(doc, func(w io.Writer) {
+	return u.Show(doc, func(w io.Writer) {
 		printModel(w, m)
 		if c.Bool("layers") {
 			fmt.Fprintln(w)
@@ -273,26 +277,26 @@ func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {
 func printTensors(w io.Writer, list []tensorDocument) {
 	rows := [][]string{{"TENSOR", "SHAPE", "VALUES"}}
 	for _, t := range list {
-		rows = append(rows, []string{t.Name, shapeText(t.Shape), fmt.Sprint(t.Values)})
+		rows = append(rows, []string{t.Name, model.Shape(t.Shape).Text(), fmt.Sprint(t.Values)})
 	}
-	table(w, rows...)
+	terminal.Table(w, rows...)
 }
 
 func printModel(w io.Writer, m *modelstore.Model) {
 	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\n",
-		oneLine(m.Ref()), oneLine(networkName(m.Network)), shapeText(m.Network.Input), m.Network.Classes)
+		terminal.OneLine(m.Ref()), terminal.OneLine(networkName(m.Network)), model.Shape(m.Network.Input).Text(), m.Network.Classes)
 	if len(m.Labels) > 0 {
-		fmt.Fprintf(w, "classes   %s\n", oneLine(strings.Join(m.Labels, ", ")))
+		fmt.Fprintf(w, "classes   %s\n", terminal.OneLine(strings.Join(m.Labels, ", ")))
 	}
 	if m.Inputs != nil {
 		fmt.Fprintf(w, "inputs    %.4g to %.4g\n", m.Inputs.Low, m.Inputs.High)
 	}
 	fmt.Fprintf(w, "data      %s (%d rows)\naccuracy  %s\ntrained   %s by %s, %s, job %s\nweights   %s, %s, %s\n",
-		oneLine(m.Data.Name), m.Data.Train, modelAccuracy(m), counted(m.Epochs, "epoch"), counted(m.Workers, "worker"),
-		m.Created.Local().Format("2006-01-02 15:04:05"), oneLine(string(m.Job)), oneLine(m.Path), m.Size,
-		oneLine(strings.TrimPrefix(m.Checksum, "sha256:")))
+		terminal.OneLine(m.Data.Name), m.Data.Train, modelAccuracy(m), terminal.Counted(m.Epochs, "epoch"), terminal.Counted(m.Workers, "worker"),
+		m.Created.Local().Format("2006-01-02 15:04:05"), terminal.OneLine(string(m.Job)), terminal.OneLine(m.Path), m.Size,
+		terminal.OneLine(strings.TrimPrefix(m.Checksum, "sha256:")))
 	for _, text := range m.Warnings {
-		fmt.Fprintf(w, "warning   %s\n", clean(text))
+		fmt.Fprintf(w, "warning   %s\n", terminal.Clean(text))
 	}
 }
 

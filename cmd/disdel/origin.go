@@ -2,15 +2,14 @@ package main
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/report"
 )
 
@@ -37,18 +36,18 @@ var repeated = []struct {
 }
 
 // origin is how the command line submits a job, for its record. What comes from the environment is left there.
-func (s *stack) origin() *disdel.Origin {
-	c := s.cli
-	o := &disdel.Origin{Command: c.Command.Name, Sets: overrides(c), Options: s.options()}
+func origin(c *cli.Context) *disdel.Origin {
+	o := &disdel.Origin{Command: c.Command.Name, Sets: overrides(c), Options: given(c)}
 	if file := c.Args().First(); file != "" && file != "-" {
 		o.File = wholePath(file)
 	}
 	return o
 }
 
-func (s *stack) options() (out []disdel.Option) {
+// given is the flags that a later command about the job needs, with their values.
+func given(c *cli.Context) (out []disdel.Option) {
 	for _, f := range repeated {
-		value, ok := given(s.cli, f.name)
+		value, ok := valueOf(c, f.name)
 		if !ok || f.variable != "" && value == os.Getenv(f.variable) {
 			continue
 		}
@@ -56,15 +55,15 @@ func (s *stack) options() (out []disdel.Option) {
 		case f.path:
 			value = wholePath(value)
 		case f.address:
-			value = withoutPasswords(value)
+			value = addresses.WithoutPasswords(value)
 		}
 		out = append(out, disdel.Option{Name: f.name, Value: value})
 	}
 	return out
 }
 
-// given is the value of a flag that was set, as it was written; false where the command has no such flag.
-func given(c *cli.Context, name string) (string, bool) {
+// valueOf is the value of a flag that was set, as it was written; false where the command has no such flag.
+func valueOf(c *cli.Context, name string) (string, bool) {
 	if !c.IsSet(name) {
 		return "", false
 	}
@@ -77,41 +76,6 @@ func wholePath(name string) string {
 		return name
 	}
 	return path
-}
-
-// withoutPasswords is a list of addresses with commas between, none of which has a password.
-func withoutPasswords(list string) string {
-	parts := strings.Split(list, ",")
-	for i, text := range parts {
-		u, err := url.Parse(strings.TrimSpace(text))
-		if err != nil {
-			parts[i] = ""
-			continue
-		}
-		if _, secret := u.User.Password(); secret {
-			u.User = url.User(u.User.Username())
-			if u.User.Username() == "" {
-				u.User = nil
-			}
-			parts[i] = u.String()
-		}
-	}
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ",")
-}
-
-// resumed is the origin of a job that is taken up again: what the command line says now counts on.
-func (s *stack) resumed(was *disdel.Origin) *disdel.Origin {
-	if was == nil {
-		return nil
-	}
-	out := *was
-	out.Sets = slices.Concat(was.Sets, overrides(s.cli))
-	now := s.options()
-	out.Options = slices.DeleteFunc(slices.Clone(was.Options), func(o disdel.Option) bool {
-		return slices.ContainsFunc(now, func(n disdel.Option) bool { return n.Name == o.Name })
-	})
-	out.Options = append(out.Options, now...)
-	return &out
 }
 
 // shortened names the job's file as it is seen from the current folder, where it lies below that.
@@ -131,9 +95,9 @@ func shortened(r *disdel.Record) {
 }
 
 // whereRecordsAre is the flags of the command line that say where the history is, as another command takes them.
-func (s *stack) whereRecordsAre() string {
+func whereRecordsAre(c *cli.Context) string {
 	var out strings.Builder
-	for _, o := range s.options() {
+	for _, o := range given(c) {
 		if o.Name == "home" || o.Name == "couchdb" {
 			out.WriteString(" --" + o.Name + " " + report.Quote(o.Value))
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // follows starts a command whose messages can be read while it runs.
@@ -74,7 +75,7 @@ func TestAJobOutlivesItsPlatform(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	code := wait()
-	if r = d.record(); code != exitUnreachable || r.ID == id || r.Failure == nil || r.Failure.Code != disdel.CodeUnreachable {
+	if r = d.record(); code != terminal.ExitUnreachable || r.ID == id || r.Failure == nil || r.Failure.Code != disdel.CodeUnreachable {
 		t.Fatalf("exit %d, %v\n%s", code, r.Failure, said())
 	}
 	if text := said(); !strings.Contains(text, "next:") || !strings.Contains(text, "resume "+string(r.ID)) {
@@ -97,7 +98,7 @@ func TestAnAddressWithoutAPlatformIsToldSoon(t *testing.T) {
 	l.Close()
 	t.Setenv("DISDEL_AUTH", "user:key")
 	_, errs, code := d.run("submit", job, "--apihost", "http://"+l.Addr().String())
-	if code != exitUnreachable || !strings.Contains(errs, "does not answer (connection refused), for") || !strings.Contains(errs, "hint: check that OpenWhisk runs at") {
+	if code != terminal.ExitUnreachable || !strings.Contains(errs, "does not answer (connection refused), for") || !strings.Contains(errs, "hint: check that OpenWhisk runs at") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/localplatform"
 )
 
 // defaultPort is that of OpenWhisk's standalone server.
@@ -12,7 +15,7 @@ func platformCommand(u *ui) *cli.Command {
 		Name: "platform", Usage: "run an OpenWhisk on this machine, for disdel, wsk and other clients",
 		Description: "   disdel platform up --pool-memory 2GB\n   eval \"$(disdel platform up --detach)\"; wsk action list\n   disdel platform status\n   disdel platform down",
 		Subcommands: []*cli.Command{platformUp(u), platformStatus(u), platformDown(u)},
-		Action:      needSubcommand,
+		Action:      commandline.NeedSubcommand,
 	}
 }
 
@@ -31,8 +34,8 @@ func platformUp(u *ui) *cli.Command {
 			&cli.StringSliceFlag{Name: "allow-host", Usage: "further `NAME` that requests may call it by"},
 			&cli.StringSliceFlag{Name: "allow-origin", Usage: "web pages of `http://HOST:PORT` may call it (default: none may)"},
 			&cli.BoolFlag{Name: "log-requests", Usage: "log every request"},
-			&cli.IntFlag{Name: "per-minute", Value: embeddedPerMinute, Usage: "`NUMBER` of invocations, and of fired triggers, in a minute (OpenWhisk: 60)"},
-			&cli.IntFlag{Name: "concurrent", Value: embeddedConcurrent, Usage: "`NUMBER` of invocations at once (OpenWhisk: 30)"},
+			&cli.IntFlag{Name: "per-minute", Value: localplatform.PerMinute, Usage: "`NUMBER` of invocations, and of fired triggers, in a minute (OpenWhisk: 60)"},
+			&cli.IntFlag{Name: "concurrent", Value: localplatform.Concurrent, Usage: "`NUMBER` of invocations at once (OpenWhisk: 30)"},
 			&cli.StringFlag{Name: "like", Usage: "behave like `NAME`, to hold clients against it: openwhisk, standalone or kubernetes, or single parts as late-records=3s,refused-init,count-refused,no-evidence,retry-warm"},
 			actionFlag,
 		},

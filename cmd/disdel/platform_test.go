@@ -3,24 +3,25 @@ package main
 import (
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // endLeftPlatform ends what a script that failed left running.
 func endLeftPlatform(home string) {
-	if s, running := findPlatform(home); running {
-		signalPlatform(home, s, syscall.SIGKILL)
+	if s, running := localplatform.Find(home); running {
+		localplatform.Signal(home, s, syscall.SIGKILL)
 	}
 }
 
 // up starts a platform in the foreground of another process and waits until it serves.
-func (d *tool) up(args ...string) (*exec.Cmd, platformState) {
+func (d *tool) up(args ...string) (*exec.Cmd, localplatform.State) {
 	d.t.Helper()
 	cmd, _, errs := d.command(append([]string{"platform", "up", "--port", "0"}, args...)...)
 	if err := cmd.Start(); err != nil {
@@ -28,7 +29,7 @@ func (d *tool) up(args ...string) (*exec.Cmd, platformState) {
 	}
 	d.t.Cleanup(func() { cmd.Process.Kill() })
 	for range 1000 {
-		if s, running := findPlatform(d.home); running && s.Address != "" {
+		if s, running := localplatform.Find(d.home); running && s.Address != "" {
 			return cmd, s
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -36,7 +37,7 @@ func (d *tool) up(args ...string) (*exec.Cmd, platformState) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	d.t.Fatalf("no platform: %s", errs)
-	return nil, platformState{}
+	return nil, localplatform.State{}
 }
 
 // A job runs on the platform of another process with nothing but its address: its key comes from the home, and its actions
@@ -67,7 +68,7 @@ func TestAKilledPlatformIsNotThere(t *testing.T) {
 	cmd, _ := d.up()
 	cmd.Process.Kill()
 	cmd.Wait()
-	if _, errs, code := d.run("platform", "status"); code != exitUnreachable || !strings.Contains(errs, "none runs") {
+	if _, errs, code := d.run("platform", "status"); code != terminal.ExitUnreachable || !strings.Contains(errs, "none runs") {
 		t.Errorf("status: exit %d\n%s", code, errs)
 	}
 	cmd, _ = d.up()
@@ -102,7 +103,7 @@ func (d *tool) ask(method, url, body string) int {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	user, key, _ := strings.Cut(readProperties(propertiesFile(d.home))["AUTH"], ":")
+	user, key, _ := strings.Cut(localplatform.ReadProperties(localplatform.PropertiesFile(d.home))["AUTH"], ":")
 	req.SetBasicAuth(user, key)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
@@ -124,53 +125,9 @@ func TestAPortInUseIsNamed(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	for _, more := range [][]string{{}, {"--detach"}} {
 		_, errs, code := d.run(append([]string{"platform", "up", "--port", port}, more...)...)
-		if code != exitUnreachable || !strings.Contains(errs, "127.0.0.1:"+port+" is in use") || !strings.Contains(errs, "hint:") {
+		if code != terminal.ExitUnreachable || !strings.Contains(errs, "127.0.0.1:"+port+" is in use") || !strings.Contains(errs, "hint:") {
 			t.Errorf("%v: exit %d\n%s", more, code, errs)
 		}
 	}
 	d.nothingStays()
-}
-
-// Who claims a home while its owner goes away gets a file that keeps others out.
-func TestAHomeHasOneOwnerAtATime(t *testing.T) {
-	dir := t.TempDir()
-	for range 3 {
-		f, err := claim(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !named(f, platformFile(dir)) {
-			t.Error("what was claimed is not what the next one would find")
-		}
-		if err := unclaim(f); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(platformFile(dir)); err == nil {
-			t.Error("the file stays")
-		}
-	}
-}
-
-// The key of the home's own platform is for that platform alone; another address gets the user's.
-func TestTheKeyOfAnAddress(t *testing.T) {
-	home, wsk := t.TempDir(), filepath.Join(t.TempDir(), "wsk")
-	t.Setenv("WSK_CONFIG_FILE", wsk)
-	t.Setenv("DISDEL_AUTH", "")
-	for path, set := range map[string][][2]string{
-		propertiesFile(home): {{"APIHOST", "http://127.0.0.1:3233"}, {"AUTH", "own"}},
-		wsk:                  {{"APIHOST", "https://cluster"}, {"AUTH", "cluster's"}},
-	} {
-		if err := writeProperties(path, set); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for address, want := range map[string]string{"http://127.0.0.1:3233": "own", "http://127.0.0.1:3233/": "own", "https://cluster": "cluster's"} {
-		if got, err := authKey(home, address); got != want || err != nil {
-			t.Errorf("%s: %q, %v", address, got, err)
-		}
-	}
-	t.Setenv("DISDEL_AUTH", "said")
-	if got, _ := authKey(home, "http://127.0.0.1:3233"); got != "said" {
-		t.Errorf("DISDEL_AUTH: %q", got)
-	}
 }

@@ -3,22 +3,22 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
+	"io"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/service"
 )
 
 // runPlatform is `disdel platform up`.
@@ -26,52 +26,53 @@ func runPlatform(c *cli.Context, u *ui) error {
 	if err := checkPlatform(c); err != nil {
 		return err
 	}
-	return withStack(c, u, func(ctx context.Context, s *stack) error {
-		if c.Bool("detach") && os.Getenv(detachedVariable) == "" {
-			return s.detachPlatform(ctx, u)
-		}
-		return s.servePlatform(ctx, u)
-	})
+	dir, err := home(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("detach") && os.Getenv(localplatform.DetachedVariable) == "" {
+		return detachPlatform(c, u, dir)
+	}
+	return servePlatform(c, u, dir)
 }
 
 func checkPlatform(c *cli.Context) error {
 	bad := func(msg, hint string) error {
-		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint}}
+		return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint}
 	}
-	if err := operands(c, 0, 0); err != nil {
+	if err := commandline.Operands(c, 0, 0); err != nil {
 		return err
 	}
+	host := c.String("host")
 	switch port := c.Int("port"); {
 	case port < 0 || port > 65535:
 		return bad(fmt.Sprintf("there is no port %d", port), "use --port with 1 to 65535, or 0 for any that is free")
 	case c.Int("per-minute") <= 0 || c.Int("concurrent") <= 0:
 		return bad("--per-minute and --concurrent must be at least 1", "disdel platform up --help")
-	case c.Bool("guest-key") && !loopback(c.String("host")):
-		return bad("the guest key is known to everyone, who could run programs on this machine through "+c.String("host"), "leave --guest-key out, or --host")
-	case !c.Bool("insecure") && !loopback(c.String("host")):
-		return bad("on "+cmp.Or(c.String("host"), "every address")+" the key, the code of actions and what they are given would travel unencrypted: who reads the key runs programs as you",
+	case c.Bool("guest-key") && !addresses.Loopback(host):
+		return bad("the guest key is known to everyone, who could run programs on this machine through "+host, "leave --guest-key out, or --host")
+	case !c.Bool("insecure") && !addresses.Loopback(host):
+		return bad("on "+cmp.Or(host, "every address")+" the key, the code of actions and what they are given would travel unencrypted: "+
+			"who reads the key runs programs as you",
 			"leave --host out and let others in by ssh -L 3233:127.0.0.1:3233 THIS-MACHINE, or say --insecure where every machine that can listen is trusted")
 	}
 	return nil
 }
 
 // warnOfExposure says what a platform that others can reach exposes.
-func (s *stack) warnOfExposure(u *ui, address string) {
-	if host := s.cli.String("host"); !loopback(host) {
-		u.say("disdel: warning: other machines can reach %s, and nothing is encrypted: the key, the code and the parameters of actions", address)
-		u.say("disdel: warning: can be read on the way, and who has the key runs programs as you (--insecure was said)")
+func warnOfExposure(c *cli.Context, u *ui, address string) {
+	if !addresses.Loopback(c.String("host")) {
+		u.Say("disdel: warning: other machines can reach %s, and nothing is encrypted: the key, the code and the parameters of actions", address)
+		u.Say("disdel: warning: can be read on the way, and who has the key runs programs as you (--insecure was said)")
 	}
 }
 
-// hosts are the names that requests may call a platform by beside its address: what was asked for, and, where other machines
-// can reach it, the machine's own.
-func (s *stack) hosts() []string {
-	names := s.cli.StringSlice("allow-host")
-	if host := s.cli.String("host"); !loopback(host) {
-		names = append(names, host)
-		if own, err := os.Hostname(); err == nil {
-			names = append(names, own)
-		}
+// hosts are the names that requests may call a platform by beside its address: what was asked for, and, where other
+// machines can reach it, the machine's own.
+func hosts(c *cli.Context) []string {
+	names := c.StringSlice("allow-host")
+	if host := c.String("host"); !addresses.Loopback(host) {
+		names = append(names, localplatform.OwnNames(host)...)
 	}
 	out := []string{}
 	for _, name := range names {
@@ -82,157 +83,116 @@ func (s *stack) hosts() []string {
 	return out
 }
 
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // servePlatform serves until the user ends it.
-func (s *stack) servePlatform(ctx context.Context, u *ui) error {
-	file, err := claim(s.home)
+func servePlatform(c *cli.Context, u *ui, dir string) (err error) {
+	cfg, err := platformConfig(c, u, dir)
 	if err != nil {
 		return err
 	}
-	s.atEnd(func() error { return unclaim(file) }) // last: while it is there, containers may be
-	l, err := listen(s.cli.String("host"), s.cli.Int("port"))
+	how := localplatform.Serving{
+		Home: dir, Host: c.String("host"), Port: c.Int("port"), Properties: c.String("wskprops"), Platform: cfg,
+	}
+	if c.Bool("log-requests") {
+		how.Requests = requestLogger(u)
+	}
+	server, err := localplatform.Serve(how)
 	if err != nil {
 		return err
 	}
-	s.atEnd(func() error {
-		l.Close() // closed by the platform, if there came to be one
-		return nil
-	})
-	state, err := s.startPlatform(l, u)
-	if err != nil {
+	defer func() {
+		if ended := server.Close(); err == nil {
+			err = ended
+		}
+	}()
+	if err := announce(u, dir, server.State); err != nil {
 		return err
 	}
-	if err := tell(file, state); err != nil {
-		return err
-	}
-	if err := announce(u, s.home, state); err != nil {
-		return err
-	}
-	s.warnOfExposure(u, state.Address)
-	<-ctx.Done()
-	u.say("disdel: the platform ends")
+	warnOfExposure(c, u, server.State.Address)
+	<-c.Context.Done()
+	u.Say("disdel: the platform ends")
 	return nil
 }
 
-func listen(host string, port int) (net.Listener, error) {
-	address := net.JoinHostPort(host, strconv.Itoa(port))
-	l, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, &disdel.Error{
-			Kind: disdel.Unavailable, Op: "start platform", Msg: address + " is in use",
-			Hint: "end what listens there, or take another port: --port 0 finds a free one",
+// platformConfig is the embedded platform as several processes use it, with what it keeps.
+func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err error) {
+	said := service.Config{Home: dir}
+	if text := c.String("pool-memory"); text != "" {
+		if said.Pool, err = disdel.ParseBytes(text); err != nil {
+			return cfg, err
 		}
 	}
+	if err := readEmbedded(c, &said); err != nil {
+		return cfg, err
+	}
+	pool := cmp.Or(said.Pool, localplatform.DefaultPool())
+	cfg, err = localplatform.Config(localplatform.Settings{
+		Home: dir, Program: said.Program, Pool: pool, ActionMemory: said.ActionMemory, ActionTimeout: said.ActionTimeout, Log: newLog(c, u.Err),
+	})
 	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Err: err, Hint: "name an address of this machine with --host"}
-	}
-	return l, nil
-}
-
-// startPlatform serves the API on l and tells clients of it.
-func (s *stack) startPlatform(l net.Listener, u *ui) (platformState, error) {
-	state := platformState{PID: os.Getpid(), Address: reachable(l.Addr()), Started: time.Now(), Boot: bootID(), StartTicks: startTicks(os.Getpid())}
-	var err error
-	if state.Properties, err = absolute(cmp.Or(s.cli.String("wskprops"), propertiesFile(s.home))); err != nil {
-		return state, err
-	}
-	if state.Data, err = absolute(cmp.Or(s.cli.String("data-dir"), filepath.Join(s.home, "platform"))); err != nil {
-		return state, err
-	}
-	p, err := s.sharedPlatform(state.Data)
-	if err != nil {
-		return state, err
-	}
-	handler := http.Handler(&front{api: p.Handler(), platform: p, started: state.Started})
-	if s.cli.Bool("log-requests") {
-		handler = platform.LogRequests(handler, requestLogger(u))
-	}
-	p.Serve(l, handler)
-	for _, path := range propertiesFiles(propertiesFile(s.home), state.Properties) {
-		if err := writeProperties(path, [][2]string{{"APIHOST", state.Address}, {"AUTH", p.AuthKey()}, {"NAMESPACE", "_"}}); err != nil {
-			return state, err
-		}
-	}
-	return state, nil
-}
-
-// absolute is a path for whoever stands in another folder.
-func absolute(path string) (string, error) {
-	out, err := filepath.Abs(path)
-	if err != nil {
-		return "", &disdel.Error{Kind: disdel.Invalid, Op: "find " + path, Err: err}
-	}
-	return out, nil
-}
-
-// sharedPlatform is the embedded platform as several processes use it, with what it keeps.
-func (s *stack) sharedPlatform(data string) (*platform.Platform, error) {
-	pool, err := s.embeddedPool()
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := s.platformConfig(pool)
-	if err != nil {
-		return nil, err
+		return cfg, err
 	}
 	if most := cfg.Limits.Memory.Max; most > pool {
-		if s.cli.IsSet("action-memory") {
-			return nil, &disdel.Error{
-				Kind: disdel.Invalid, Op: "start platform", Msg: fmt.Sprintf("--action-memory %v is above the pool's %v: such an action would wait for ever", most, pool),
+		if c.IsSet("action-memory") {
+			return cfg, &disdel.Error{
+				Kind: disdel.Invalid, Op: "start platform",
+				Msg:  fmt.Sprintf("--action-memory %v is above the pool's %v: such an action would wait for ever", most, pool),
 				Hint: fmt.Sprintf("--pool-memory %dMB, or a smaller --action-memory", most.MB()),
 			}
 		}
 		cfg.Limits.Memory.Max = pool
 	}
-	cfg.AuthKey, cfg.DataDir = s.platformKey(), data
-	if like := s.cli.String("like"); like != "" {
+	cfg.AuthKey, cfg.DataDir = "", c.String("data-dir") // the empty key is the platform's default, OpenWhisk's guest
+	if !c.Bool("guest-key") {
+		cfg.AuthKey = localplatform.LastingKey(dir)
+	}
+	if like := c.String("like"); like != "" {
 		if cfg.Likeness, err = platform.LikenessOf(like); err != nil {
-			return nil, err
+			return cfg, err
 		}
 	}
-	cfg.Hosts, cfg.Origins = s.hosts(), s.cli.StringSlice("allow-origin")
+	cfg.Hosts, cfg.Origins = hosts(c), c.StringSlice("allow-origin")
 	cfg.Kinds = platform.DefaultKinds(cfg.Kinds[disdel.RuntimeKind].Command[0])
-	cfg.Limits.FiresPerMinute = s.cli.Int("per-minute")
-	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = s.cli.Int("per-minute"), s.cli.Int("concurrent")
-	return s.newPlatform(cfg)
-}
-
-// platformKey stays the same from start to start, so that clients set up once need not be again. The empty key is the
-// platform's default, OpenWhisk's guest.
-func (s *stack) platformKey() string {
-	if s.cli.Bool("guest-key") {
-		return ""
-	}
-	if key := readProperties(propertiesFile(s.home))["AUTH"]; key != "" && key != platform.DefaultConfig().AuthKey {
-		return key
-	}
-	return randomKey()
-}
-
-// reachable is the URL of an address, on this machine if it is every address.
-func reachable(a net.Addr) string {
-	host, port, _ := net.SplitHostPort(a.String()) // net made it
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return "http://" + net.JoinHostPort(host, port)
-}
-
-// propertiesFiles are the home's own, which the key is kept in, and the one that was asked for.
-func propertiesFiles(own, asked string) []string {
-	if own == asked {
-		return []string{own}
-	}
-	return []string{own, asked}
+	cfg.Limits.FiresPerMinute = c.Int("per-minute")
+	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = c.Int("per-minute"), c.Int("concurrent")
+	return cfg, nil
 }
 
 func requestLogger(u *ui) *logrus.Logger {
 	log := logrus.New()
-	log.SetOutput(u.err)
+	log.SetOutput(u.Err)
 	log.SetFormatter(&logrus.TextFormatter{DisableColors: true, FullTimestamp: true, TimestampFormat: time.RFC3339Nano})
 	return log
+}
+
+// detachPlatform starts this program again with the same arguments, in a session of its own, and waits until it serves.
+func detachPlatform(c *cli.Context, u *ui, dir string) error {
+	if _, running := localplatform.Find(dir); running {
+		return announceRunning(c.Context, u, dir)
+	}
+	state, ended, err := localplatform.Detach(c.Context, dir, os.Args[1:])
+	if err != nil {
+		return detachFailed(u, err, ended)
+	}
+	warnOfExposure(c, u, state.Address)
+	return announce(u, dir, state)
+}
+
+// announceRunning sets a shell up for the platform that runs already, which may still be starting.
+func announceRunning(ctx context.Context, u *ui, dir string) error {
+	state, err := localplatform.AwaitAddress(ctx, dir)
+	if err != nil {
+		return err
+	}
+	u.Say("a platform runs in %s already (process %d): what this command asked for beyond it was not looked at", dir, state.PID)
+	return announce(u, dir, state)
+}
+
+// detachFailed relays what the process in the background said before it ended.
+func detachFailed(u *ui, err error, ended *localplatform.Ended) error {
+	if ended == nil || ended.Said == "" {
+		return err
+	}
+	io.WriteString(u.Err, terminal.Clean(ended.Said)) //nolint:errcheck // there is no better place to tell
+	kind := terminal.KindOf(ended.ExitCode, disdel.KindOf(err))
+	return terminal.Reported(&disdel.Error{Kind: kind, Op: "start platform in the background", Err: err})
 }

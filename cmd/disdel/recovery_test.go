@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/safetensors"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // withStore opens the history of a home.
@@ -312,7 +313,7 @@ func TestTheReportOfARealFailureLetsTheJobPass(t *testing.T) {
 	}
 	d.understated()
 	_, errs, code := d.run("submit", job, "--estimator", "learned", "--set", "reliability.retries.limit=0")
-	if code != exitOOM || !strings.Contains(errs, "not tried again: the job allows no retries") {
+	if code != terminal.ExitOOM || !strings.Contains(errs, "not tried again: the job allows no retries") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 	if !strings.Contains(errs, "train 0 needed more than") || strings.Contains(errs, "attempt 2") {
@@ -325,11 +326,11 @@ func TestTheReportOfARealFailureLetsTheJobPass(t *testing.T) {
 	if _, errs, code := d.run("submit", d.file(spec), "--estimator", "learned", "-q"); code != 0 {
 		t.Errorf("with the report's change: exit %d\n%s", code, errs)
 	}
-	if _, errs, code := d.run("submit", job, "--set", "resources.maxCost=0.001GB-s"); code != exitRefused || !strings.Contains(errs, "is likely to cost") {
+	if _, errs, code := d.run("submit", job, "--set", "resources.maxCost=0.001GB-s"); code != terminal.ExitRefused || !strings.Contains(errs, "is likely to cost") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 	steady := d.file(strings.Replace(steadyJob, "epochs: 16", "epochs: 9000", 1))
-	if _, errs, code := d.run("submit", steady, "--set", "reliability.deadline=8s", "--set", "resources.timeout=4s"); code != exitTimeout {
+	if _, errs, code := d.run("submit", steady, "--set", "reliability.deadline=8s", "--set", "resources.timeout=4s"); code != terminal.ExitTimeout {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 	told, _, _ := d.run("report", "@last")

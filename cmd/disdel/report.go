@@ -14,7 +14,11 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service"
 )
 
 func reportCommand(u *ui) *cli.Command {
@@ -30,13 +34,13 @@ func reportCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "spec", Usage: "print the job's file, with the change that will let a failed job pass"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 1, 1); err != nil {
+			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
 			if err := reportFlags(c, u); err != nil {
 				return err
 			}
-			return withHistory(c, u, func(ctx context.Context, h *history.Store) error {
+			return withHistory(c, u, func(ctx context.Context, _ *service.Service, h *history.Store) error {
 				id, err := h.Resolve(ctx, c.Args().First())
 				if err != nil {
 					return err
@@ -46,7 +50,7 @@ func reportCommand(u *ui) *cli.Command {
 					return err
 				}
 				shortened(&rec)
-				return u.report(c, report.New(&rec, time.Now()))
+				return showReport(u, c, report.New(&rec, time.Now()))
 			})
 		},
 	}
@@ -56,37 +60,37 @@ func reportFlags(c *cli.Context, u *ui) error {
 	switch f := c.String("format"); f {
 	case "text", "md", "html":
 	default:
-		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no report format %q", f), Hint: "use --format text, --format md or --format html"}}
+		return &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no report format %q", f), Hint: "use --format text, --format md or --format html"}
 	}
-	if u.format != "table" && c.IsSet("format") {
-		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "--format and -o " + u.format + " are two formats for one output", Hint: "leave one of them out"}}
+	if u.Format != "table" && c.IsSet("format") {
+		return &disdel.Error{Kind: disdel.Invalid, Msg: "--format and -o " + u.Format + " are two formats for one output", Hint: "leave one of them out"}
 	}
 	if c.Bool("spec") && (c.IsSet("format") || c.IsSet("html")) {
-		return usageError{&disdel.Error{Kind: disdel.Invalid, Msg: "--spec prints the job's file and nothing else", Hint: "leave out --format and --html"}}
+		return &disdel.Error{Kind: disdel.Invalid, Msg: "--spec prints the job's file and nothing else", Hint: "leave out --format and --html"}
 	}
 	return nil
 }
 
-// report writes a report as the command line asks for it.
-func (u *ui) report(c *cli.Context, r *report.Report) error {
+// showReport writes a report as the command line asks for it.
+func showReport(u *ui, c *cli.Context, r *report.Report) error {
 	if c.Bool("spec") {
-		return u.changedSpec(r)
+		return changedSpec(u, r)
 	}
 	spec, err := jobfile.Print(r.Job)
 	if err != nil {
 		spec = nil // a record of another version may hold what no job file can; the rest of it can be told
 	}
 	if name := c.String("html"); name != "" {
-		return u.writePage(name, r, spec)
+		return writePage(u, name, r, spec)
 	}
 	switch c.String("format") {
 	case "html":
-		return unwritten(r.HTML(u.out, spec))
+		return terminal.Unwritten(r.HTML(u.Out, spec))
 	case "md":
-		return unwritten(r.Markdown(u.out, spec))
+		return terminal.Unwritten(r.Markdown(u.Out, spec))
 	default:
 		var failed error
-		err := u.show(r, func(w io.Writer) { failed = r.Text(w) })
+		err := u.Show(r, func(w io.Writer) { failed = r.Text(w) })
 		if err == nil {
 			err = failed
 		}
@@ -95,7 +99,7 @@ func (u *ui) report(c *cli.Context, r *report.Report) error {
 }
 
 // writePage replaces the file: a report is made again as often as one likes.
-func (u *ui) writePage(name string, r *report.Report, spec []byte) error {
+func writePage(u *ui, name string, r *report.Report, spec []byte) error {
 	f, err := os.Create(name)
 	if err == nil {
 		if err = r.HTML(f, spec); err == nil {
@@ -105,10 +109,10 @@ func (u *ui) writePage(name string, r *report.Report, spec []byte) error {
 		}
 	}
 	if err != nil {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "write report", Msg: name, Err: plainPathError(err), Hint: "name a file in a folder that is there"}
+		return &disdel.Error{Kind: disdel.Invalid, Op: "write report", Msg: name, Err: files.Plain(err), Hint: "name a file in a folder that is there"}
 	}
-	u.say("report of %s in %s", r.ID, clean(name))
-	return u.show(pageDocument{r.ID, name}, func(io.Writer) {})
+	u.Say("report of %s in %s", r.ID, terminal.Clean(name))
+	return u.Show(pageDocument{r.ID, name}, func(io.Writer) {})
 }
 
 // pageDocument is what --html says with -o json.
@@ -118,7 +122,7 @@ type pageDocument struct {
 }
 
 // changedSpec prints the job's file with the report's advice in it, as submit reads it. Comments say what was changed.
-func (u *ui) changedSpec(r *report.Report) error {
+func changedSpec(u *ui, r *report.Report) error {
 	text, err := jobfile.Print(r.Job)
 	if err != nil {
 		return err
@@ -127,7 +131,7 @@ func (u *ui) changedSpec(r *report.Report) error {
 	if r.Advice != nil {
 		sets = r.Advice.Sets
 		if len(r.Advice.Commands) == 0 {
-			u.say("disdel: no change is known that lets it pass: %s", clean(r.Advice.Why))
+			u.Say("disdel: no change is known that lets it pass: %s", terminal.Clean(r.Advice.Why))
 		}
 	}
 	if len(sets) > 0 {
@@ -143,10 +147,10 @@ func (u *ui) changedSpec(r *report.Report) error {
 	if err := yaml.Unmarshal(text, &tree); err != nil {
 		return err
 	}
-	return u.show(tree, func(w io.Writer) {
-		fmt.Fprintf(w, "# %s\n", strings.Join(strings.Fields(clean(string(r.ID))), " "))
+	return u.Show(tree, func(w io.Writer) {
+		fmt.Fprintf(w, "# %s\n", strings.Join(strings.Fields(terminal.Clean(string(r.ID))), " "))
 		for _, s := range sets {
-			fmt.Fprintf(w, "# changed: %s\n", clean(s))
+			fmt.Fprintf(w, "# changed: %s\n", terminal.Clean(s))
 		}
 		w.Write(text) //nolint:errcheck // the page remembers
 	})

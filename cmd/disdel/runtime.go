@@ -4,7 +4,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel/actions/serve"
-	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/service"
 )
 
 func runtimeCommand(*ui) *cli.Command {
@@ -12,10 +13,10 @@ func runtimeCommand(*ui) *cli.Command {
 		Name: "runtime", Usage: "serve actions inside a container (the image's entry point)", Hidden: true,
 		Flags: []cli.Flag{&cli.StringFlag{Name: "listen", Value: serve.DefaultAddress, Usage: "`ADDRESS`: :PORT, tcp:HOST:PORT or unix:/PATH"}},
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 0, 0); err != nil {
+			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
-			return serve.Serve(c.Context, c.String("listen"), serve.NewHost(backends.Standard(nil)))
+			return service.ServeAt(c.Context, c.String("listen"))
 		},
 	}
 }

@@ -32,7 +32,7 @@ func TestNoPasswordIsSaidOfAnAddress(t *testing.T) {
 	t.Setenv("WSK_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
-	t.Setenv(metadataVariable, "true")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	t.Setenv("DISDEL_AUTH", canary+":key")
 	job := filepath.Join(t.TempDir(), "job.yaml")
 	if err := os.WriteFile(job, []byte(ownJob), 0o600); err != nil {
@@ -53,7 +53,7 @@ func TestNoPasswordIsSaidOfAnAddress(t *testing.T) {
 	} {
 		for _, scheme := range c.schemes {
 			for _, address := range canaryAddresses(scheme) {
-				if u, err := url.Parse(address); c.flag == "--redis" && err == nil && !hasStrayUser(u) && address != "rediss://:"+canary+"@127.0.0.1:1/0" {
+				if u, err := url.Parse(address); c.flag == "--redis" && err == nil && !strings.Contains(u.Opaque+u.Path+u.RawQuery+u.Fragment, "@") && address != "rediss://:"+canary+"@127.0.0.1:1/0" {
 					continue // go-redis takes seconds to be sure that nobody answers: one of them is enough
 				}
 				out, errs, code := typed(t, append(c.command, "-vv", c.flag, address)...)
@@ -170,53 +170,12 @@ func (d *tool) cmdlines() []string {
 	return out
 }
 
-// M7: a key of wsk's is sent to the server that it belongs to, by whatever name, and to no other.
-func TestWsksKeyGoesToItsOwnServerAlone(t *testing.T) {
-	home, wsk := t.TempDir(), filepath.Join(t.TempDir(), "wsk")
-	t.Setenv("WSK_CONFIG_FILE", wsk)
-	t.Setenv("DISDEL_AUTH", "")
-	for host, c := range map[string]struct{ takes, refuses []string }{
-		"https://cluster.example": {
-			[]string{"https://cluster.example", "https://cluster.example/", "https://CLUSTER.example:443", "cluster.example", "https://cluster.example/api/v1"},
-			[]string{"http://cluster.example", "https://cluster.example:8443", "https://cluster.example.evil", "http://127.0.0.1:1", "https://evil/cluster.example"},
-		},
-		"cluster.example":        {[]string{"cluster.example", "https://cluster.example"}, []string{"http://cluster.example:8080", "other.example"}},
-		"http://127.0.0.1:31001": {[]string{"http://localhost:31001", "http://127.0.0.1:31001", "127.0.0.1:31001", "http://[::1]:31001"}, []string{"http://localhost:31002", "http://127.0.0.2:31001", "https://localhost:31001"}},
-		"":                       {nil, []string{"http://127.0.0.1:1", "https://cluster.example"}},
-	} {
-		if err := os.WriteFile(wsk, []byte("AUTH=secret:key\nAPIHOST="+host+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, address := range c.takes {
-			if key, err := authKey(home, address); key != "secret:key" || err != nil {
-				t.Errorf("%s: %s does not get its key: %v", host, address, err)
-			}
-		}
-		for _, address := range c.refuses {
-			if key, err := authKey(home, address); key != "" || err == nil {
-				t.Errorf("%s: %s gets the key", host, address)
-			}
-		}
-	}
-}
-
-func TestOnlyLoopbackIsSafeInTheClear(t *testing.T) {
-	for address, want := range map[string]bool{
-		"http://127.0.0.1:3233": false, "http://localhost:3233": false, "http://[::1]:3233": false, "https://cluster": false, "cluster": false,
-		"http://cluster": true, "http://10.0.0.1:80": true, "http://localhost.example": true,
-	} {
-		if got := inTheClear(address); got != want {
-			t.Errorf("%s: %v", address, got)
-		}
-	}
-}
-
 // L9: a bucket that nothing gives a region or credentials for is refused at once, and nobody on the network is asked.
 func TestABucketWithoutCredentialsIsRefusedAtOnce(t *testing.T) {
 	t.Setenv("DISDEL_HOME", t.TempDir())
 	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
-	for _, name := range append(append([]string{metadataVariable}, regionVariables...), credentialVariables...) {
+	for _, name := range bucketVariables {
 		t.Setenv(name, "")
 	}
 	for address, want := range map[string]string{
@@ -231,4 +190,10 @@ func TestABucketWithoutCredentialsIsRefusedAtOnce(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s%s", address, code, out, errs)
 		}
 	}
+}
+
+// bucketVariables are those that the SDK of S3 reads.
+var bucketVariables = []string{
+	"AWS_EC2_METADATA_DISABLED", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+	"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 }

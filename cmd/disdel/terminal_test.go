@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // A terminal that is closed ends a job as Ctrl-C does: its record says so, and nothing stays.
@@ -56,7 +58,7 @@ func TestWhatCannotBeWrittenIsTold(t *testing.T) {
 		for _, format := range []string{"table", "json"} {
 			var errs strings.Builder
 			code := run(append(strings.Fields("disdel "+line), "-o", format), nil, full, &errs)
-			if code != exitFailed || !strings.Contains(errs.String(), "write to standard output") {
+			if code != terminal.ExitFailed || !strings.Contains(errs.String(), "write to standard output") {
 				t.Errorf("%s -o %s: exit %d\n%s", line, format, code, errs.String())
 			}
 		}
@@ -68,7 +70,7 @@ func TestWhatCannotBeWrittenIsTold(t *testing.T) {
 	r.Close()
 	defer w.Close()
 	var errs strings.Builder
-	if code := run([]string{"disdel", "model", "list"}, nil, w, &errs); code != exitPipe || errs.String() != "" {
+	if code := run([]string{"disdel", "model", "list"}, nil, w, &errs); code != terminal.ExitPipe || errs.String() != "" {
 		t.Errorf("closed pipe: exit %d\n%s", code, errs.String())
 	}
 }

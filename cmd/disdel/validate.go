@@ -11,7 +11,10 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
-	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service"
 )
 
 func validateCommand(u *ui) *cli.Command {
@@ -21,9 +24,9 @@ func validateCommand(u *ui) *cli.Command {
 		Flags:       []cli.Flag{setFlag, actionFlag},
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
-				return operands(c, 1, 1)
+				return commandline.Operands(c, 1, 1)
 			}
-			return withSets(c, u, func(ctx context.Context, data *dataset.Store) error { return validateAll(ctx, u, c, data) })
+			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error { return validateAll(ctx, u, c, s) })
 		},
 	}
 }
@@ -39,44 +42,43 @@ type problem struct {
 }
 
 // validateAll checks every file, whatever is wrong with one. Its error is of the first that is not valid.
-func validateAll(ctx context.Context, u *ui, c *cli.Context, data *dataset.Store) error {
+func validateAll(ctx context.Context, u *ui, c *cli.Context, s *service.Service) error {
 	list, first := []problem{}, error(nil)
 	for _, name := range c.Args().Slice() {
-		err := validate(ctx, u, c, data, name)
+		err := validate(ctx, u, c, s, name)
 		switch {
-		case u.format != "table":
+		case u.Format != "table":
 			list = append(list, problemsOf(name, err)...)
 		case err == nil:
-			u.say("%s: valid", clean(name))
+			u.Say("%s: valid", terminal.Clean(name))
 		default:
-			u.fail(err)
+			u.Fail(err)
 		}
 		if first == nil {
 			first = err
 		}
 	}
 	if first != nil {
-		first = &disdel.Error{Kind: disdel.KindOf(first), Op: "validate", Msg: problems(len(list))}
+		first = &disdel.Error{Kind: disdel.KindOf(first), Op: "validate", Msg: terminal.Problems(len(list))}
 	}
-	if u.format != "table" {
-		return errors.Join(u.show(list, func(io.Writer) {}), first)
+	if u.Format != "table" {
+		return errors.Join(u.Show(list, func(io.Writer) {}), first)
 	}
 	if first != nil {
-		return reported{first}
+		return terminal.Reported(first)
 	}
 	return nil
 }
 
-func validate(ctx context.Context, u *ui, c *cli.Context, data *dataset.Store, name string) error {
-	src, faults, err := readJob(u, name, overrides(c))
+func validate(ctx context.Context, u *ui, c *cli.Context, s *service.Service, name string) error {
+	src, err := readJob(c, u, name)
 	if err != nil {
 		return err
 	}
-	if src.file.Job.Model.Description, err = describe(c); err != nil {
-		return err
-	}
-	_, err = src.resolve(ctx, u, data, faults)
-	return err
+	req := src.request(c)
+	req.Preparing = jobtext.NewFollower(u).Follow
+	_, err = s.Check(ctx, req)
+	return src.told(u, err)
 }
 
 // problemsOf lists what is wrong with a file.
@@ -87,11 +89,11 @@ func problemsOf(name string, err error) []problem {
 		return nil
 	case !errors.As(err, &faults):
 		e := disdel.AsError(err)
-		message := headline(e)
+		message := terminal.Headline(e)
 		if e.Err != nil {
 			message = fmt.Sprintf("%s: %v", message, e.Err)
 		}
-		return []problem{{File: name, Message: clean(message), Hint: clean(e.Hint)}}
+		return []problem{{File: name, Message: terminal.Clean(message), Hint: terminal.Clean(e.Hint)}}
 	}
 	out := make([]problem, len(faults.Faults))
 	for i, f := range faults.Faults {
@@ -115,7 +117,7 @@ func explainCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.show(schema, func(w io.Writer) { io.WriteString(w, text) }) //nolint:errcheck // the page remembers
+			return u.Show(schema, func(w io.Writer) { io.WriteString(w, text) }) //nolint:errcheck // the page remembers
 		},
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
@@ -51,23 +53,23 @@ func versionCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "print the version, what it was built from, and what its engine computes with",
 		Action: func(c *cli.Context) error {
-			if err := operands(c, 0, 0); err != nil {
+			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
-			return u.version()
+			return showVersion(u)
 		},
 	}
 }
 
-func (u *ui) version() error {
+func showVersion(u *ui) error {
 	d := self()
-	return u.show(d, func(w io.Writer) {
+	return u.Show(d, func(w io.Writer) {
 		fmt.Fprintf(w, "disdel %s\n", d.Version)
 		rows := [][]string{{"revision", cmp.Or(d.Revision, "unknown")}, {"go", d.Go + " " + d.Platform}, {"kernels", d.Kernels}, {"linked", linking(d)}}
 		if d.Modified {
 			rows[0][1] += ", with changes"
 		}
-		table(w, rows...)
+		terminal.Table(w, rows...)
 	})
 }
 

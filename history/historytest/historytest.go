@@ -41,6 +41,7 @@ func Exercise(t *testing.T, open func(t *testing.T) *history.Store) {
 		"a record comes back as it went": comesBack, "saving is idempotent": idempotent, "a newer record replaces": replaces, "lists are newest first and filtered": lists,
 		"references resolve": resolves, "similar jobs are found": similar, "what is missing is NotFound": missing, "concurrent saves lose nothing": concurrent,
 		"text of users is not a query": noInjection, "the newest similar jobs are found among many": newestSimilar, "foreign documents are no records": foreign,
+		"a lease has one owner": lease,
 	} {
 		t.Run(promise, func(t *testing.T) { check(t, open(t)) })
 	}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/service"
+)
+
+// need is the parts of a service that a command works with. What flags and variables say of the others is not looked
+// at.
+type need uint8
+
+const (
+	storage need = 1 << iota
+	records
+	actions
+	updates
+
+	wholeJob = storage | records | actions | updates
+)
+
+// withService runs f with a service and closes it, whatever came of f.
+func withService(c *cli.Context, u *ui, needs need, f func(ctx context.Context, s *service.Service) error) (err error) {
+	cfg, err := config(c, u, needs)
+	if err != nil {
+		return err
+	}
+	s, err := service.Open(c.Context, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return f(c.Context, s)
+}
+
+// config is what flags and variables say.
+func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
+	if cfg.Home, err = home(c); err != nil {
+		return cfg, err
+	}
+	cfg.Log = newLog(c, u.Err)
+	for _, part := range []struct {
+		need need
+		read func() error
+	}{
+		{storage, func() error {
+			cfg.Storage = c.String("storage")
+			return addresses.CheckStorage(cfg.Storage)
+		}},
+		{records, func() (err error) {
+			cfg.CouchDB, err = addresses.WithPassword(c.String("couchdb"), "DISDEL_COUCHDB_PASSWORD")
+			return err
+		}},
+		{updates, func() error { return readRedis(c, &cfg) }},
+		{actions, func() error { return readPlatform(c, &cfg) }},
+	} {
+		if needs&part.need == 0 {
+			continue
+		}
+		if err := part.read(); err != nil {
+			return cfg, err
+		}
+	}
+	return cfg, nil
+}
+
+// readRedis takes the addresses of --redis, each with the password of the environment where it has none of its own.
+func readRedis(c *cli.Context, cfg *service.Config) (err error) {
+	cfg.RedisPrefix = c.String("redis-prefix")
+	for address := range strings.SplitSeq(c.String("redis"), ",") {
+		address, err := addresses.WithPassword(strings.TrimSpace(address), "DISDEL_REDIS_PASSWORD")
+		if err != nil {
+			return err
+		}
+		if address != "" {
+			cfg.Redis = append(cfg.Redis, address)
+		}
+	}
+	cfg.RedisAuthority, err = readAuthority(c.String("redis-ca"), cfg.Redis)
+	return err
+}
+
+// readAuthority is the text of --redis-ca. It returns Invalid for a file that cannot be read or has no certificate, and
+// where no address would make use of it.
+func readAuthority(file string, servers []string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	if !strings.Contains(strings.Join(servers, ","), "rediss://") {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Msg: "--redis-ca is for servers that speak TLS", Hint: "name them with --redis rediss://HOST:PORT/0",
+		}
+	}
+	text, err := files.Read(file)
+	if err != nil {
+		return "", err
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(text) {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + file, Msg: "it has no certificate in PEM",
+			Hint: "name the file of the authority that signed the server's certificate; it begins with -----BEGIN CERTIFICATE-----",
+		}
+	}
+	return string(text), nil
+}
+
+// readPlatform takes what is said of OpenWhisk, or of the embedded one.
+func readPlatform(c *cli.Context, cfg *service.Config) (err error) {
+	if text := c.String("pool-memory"); text != "" {
+		if cfg.Pool, err = disdel.ParseBytes(text); err != nil {
+			return err
+		}
+	}
+	host := c.String("apihost")
+	if host == "" {
+		return readEmbedded(c, cfg)
+	}
+	if err := addresses.CheckAPIHost(host); err != nil {
+		return err
+	}
+	cfg.OpenWhisk = service.OpenWhisk{Host: host, Image: c.String("image")}
+	cfg.OpenWhisk.Key, err = localplatform.Key(cfg.Home, localplatform.OwnAddress(cfg.Home, host))
+	return err
+}
+
+// readEmbedded takes what is said of a platform on this machine.
+func readEmbedded(c *cli.Context, cfg *service.Config) (err error) {
+	if name := c.String("action"); name != "" {
+		if cfg.Program, err = service.FindProgram(name); err != nil {
+			return err
+		}
+	}
+	cfg.ActionTimeout = c.Duration("action-timeout")
+	cfg.ActionMemory, err = disdel.ParseBytes(c.String("action-memory"))
+	return err
+}
+
+// withHistory runs f with the history of jobs.
+func withHistory(c *cli.Context, u *ui, f func(context.Context, *service.Service, *history.Store) error) error {
+	return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+		h, err := s.History(ctx)
+		if err != nil {
+			return err
+		}
+		return f(ctx, s, h)
+	})
+}
+
+func newLog(c *cli.Context, w io.Writer) *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(w)
+	log.SetLevel(logrus.WarnLevel)
+	if c.Bool("verbose") {
+		log.SetLevel(logrus.DebugLevel)
+	}
+	return log
+}
+
+// home is the folder that everything of this user lives in.
+func home(c *cli.Context) (string, error) {
+	dir := c.String("home")
+	if dir == "" {
+		if dir = os.Getenv("XDG_DATA_HOME"); dir != "" {
+			dir = filepath.Join(dir, "disdel")
+		}
+	}
+	if dir == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", &disdel.Error{Kind: disdel.Invalid, Op: "find the home folder", Err: err, Hint: "name a folder with --home"}
+		}
+		dir = filepath.Join(user, ".local", "share", "disdel")
+	}
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", &disdel.Error{Kind: disdel.Invalid, Op: "make the home folder", Err: err, Hint: "name a folder you can write to with --home"}
+	}
+	return dir, nil
+}

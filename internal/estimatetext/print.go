@@ -1,0 +1,131 @@
+package estimatetext
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service"
+)
+
+// textWidth is what fits every terminal.
+const textWidth = 80
+
+// paragraph writes text behind a label of six columns, broken between words to fit textWidth.
+func paragraph(w io.Writer, label, format string, args ...any) {
+	const indent = 7
+	line := fmt.Sprintf("%-*s", indent-1, label)
+	for word := range strings.FieldsSeq(terminal.Clean(fmt.Sprintf(format, args...))) {
+		if n := utf8.RuneCountInString(line) + 1 + utf8.RuneCountInString(word); n > textWidth && len(line) > indent {
+			fmt.Fprintln(w, line)
+			line = strings.Repeat(" ", indent-1)
+		}
+		line += " " + word
+	}
+	fmt.Fprintln(w, line)
+}
+
+// Show is what is printed beside the answers.
+type Show struct {
+	Plan, Layers bool   // the plan itself; every layer's share
+	File         string // the job's, for commands
+}
+
+// Print writes what was asked for, the plan itself first.
+func Print(w io.Writer, e *service.Estimation, show Show) {
+	fmt.Fprintf(w, "job    %s\n", terminal.Clean(e.Job.Metadata.Name))
+	switch {
+	case e.Plan == nil:
+		paragraph(w, "refuse", "this job does not fit: %s", e.Refused.Msg)
+	case show.Plan:
+		printActions(w, *e.Plan)
+		printEstimate(w, e)
+	}
+	if e.Explain != nil {
+		printExplanation(w, e)
+	}
+	if e.Plan != nil && show.Layers && e.Explain == nil {
+		train, _ := e.Plan.Action(disdel.TaskTrain)
+		printLayers(w, train.Estimate.Layers)
+	}
+	if e.Fit != nil {
+		printFit(w, *e.Fit, e.Job, show.File)
+	}
+	if e.WhatIf != nil {
+		printWhatIf(w, whatIf{e.WhatIf}, show.File)
+	}
+}
+
+// printActions writes the actions of a plan and what each gets.
+func printActions(w io.Writer, p disdel.Plan) {
+	paragraph(w, "plan", "%d train actions, %d at once, %s, %s", p.Workers, p.Parallel, jobtext.RoundsText(p), jobtext.LevelsText(p.Levels))
+	fmt.Fprintln(w)
+	rows := [][]string{{"ACTION", "FIT", "PKG", "DTA", "MOD", "SAF", "ESTIMATE", "LIMIT", "TIMEOUT"}}
+	for _, a := range p.Actions {
+		v := a.Estimate
+		rows = append(rows, []string{string(a.Task), v.Fit.String(), v.Pkg.String(), v.Dta.String(), v.Mod.String(), v.Saf.String(), v.Total.String(), a.Limits.Memory.String(), a.Limits.Timeout.String()})
+	}
+	terminal.Table(w, rows...)
+	fmt.Fprintln(w)
+}
+
+func printEstimate(w io.Writer, e *service.Estimation) {
+	p := *e.Plan
+	train, _ := p.Action(disdel.TaskTrain)
+	t := train.Estimate
+	paragraph(w, "fit", "%s parameters with gradients and optimiser, %s activations, %s batch, %s workspace of the engine", t.Parameters, t.Activations, t.Misc, t.Workspace)
+	paragraph(w, "", "fit + pkg (runtime) + dta (shard) + mod (weights received and sent) + saf (margin) = estimate")
+	paragraph(w, "paper", "%s by the paper's Eq. 1-5: fit %s, margin %s", e.Paper.Total, e.Paper.Fit, e.Paper.Saf)
+	for _, why := range p.Reasons {
+		paragraph(w, "why", "%s", why)
+	}
+	printPeak(w, t)
+	printForecast(w, p.Forecast)
+	paragraph(w, "cost", "at most %.1f GB-s, every action at its limits", p.CostGBs)
+}
+
+// printPeak writes the interval of a train action's peak, and what is behind it.
+func printPeak(w io.Writer, e disdel.Estimate) {
+	peak := scheduler.Peak(e)
+	text := fmt.Sprintf("likely %v, interval -", peak.Likely)
+	if peak.High > 0 {
+		text = fmt.Sprintf("likely %v, in nine of ten cases %v to %v", peak.Likely, peak.Low, peak.High)
+	}
+	if e.Ratio > 0 {
+		text += fmt.Sprintf("; %.3g of what the plan says, by %d measured peaks", e.Ratio, e.Samples)
+	}
+	paragraph(w, "peak", "%s (%s)", text, e.Method)
+}
+
+func printForecast(w io.Writer, f *disdel.Forecast) {
+	if f == nil {
+		return
+	}
+	unit := jobtext.TimeUnit(f.Duration.High)
+	paragraph(w, "time", "likely %s %s, in nine of ten cases %s to %s; cost %s GB-s, %s to %s (%s, %d activations)", unit.Text(f.Duration.Likely), unit.Name,
+		unit.Text(f.Duration.Low), unit.Text(f.Duration.High), jobtext.Decimal(f.Cost.Likely), jobtext.Decimal(f.Cost.Low), jobtext.Decimal(f.Cost.High), jobtext.Basis(f), f.Samples)
+	if f.Note != "" {
+		paragraph(w, "", "%s", f.Note)
+	}
+	if f.Duration.Low > 0 && f.Duration.High > wideInterval*f.Duration.Low {
+		paragraph(w, "", "--probe narrows the interval in a few seconds")
+	}
+}
+
+// wideInterval is an interval that says too little to plan by.
+const wideInterval = 10
+
+func printLayers(w io.Writer, layers []disdel.LayerEstimate) {
+	rows := [][]string{{"LAYER", "OP", "OUTPUT", "PARAMETERS", "MACS", "PARAMETER MEMORY", "ACTIVATION MEMORY"}}
+	for _, l := range layers {
+		rows = append(rows, []string{l.Name, l.Op, model.Shape(l.Output).Text(), fmt.Sprint(l.Parameters), fmt.Sprint(l.MACs), l.ParameterBytes.String(), l.ActivationBytes.String()})
+	}
+	fmt.Fprintln(w)
+	terminal.Table(w, rows...)
+}

@@ -1,0 +1,140 @@
+package estimatetext
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service"
+)
+
+// whatIf is a job at every point of a grid, as it is printed.
+type whatIf struct{ *service.WhatIf }
+
+// timed tells whether any cell has a forecast.
+func (v whatIf) timed() bool {
+	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.Forecast != nil })
+}
+
+// note is why times are less certain than usual, "" where they are not.
+func (v whatIf) note() string {
+	for _, c := range v.Cells {
+		if c.Forecast != nil {
+			return c.Forecast.Note
+		}
+	}
+	return ""
+}
+
+func (v whatIf) unit() jobtext.Unit {
+	if !v.timed() {
+		return jobtext.Unit{}
+	}
+	var longest disdel.Millis
+	for _, c := range v.Cells {
+		if c.Forecast != nil {
+			longest = max(longest, c.Forecast.Duration.High)
+		}
+	}
+	return jobtext.TimeUnit(longest)
+}
+
+func printWhatIf(w io.Writer, v whatIf, name string) {
+	u := v.unit()
+	fmt.Fprintln(w)
+	rows := [][]string{{"WORKERS", "BATCH", "MEMORY MB", "LIMIT", strings.TrimSpace("TIME " + u.Name), "COST GB-S", "", ""}}
+	if v.timed() {
+		rows[0][6] = "BASIS"
+	}
+	for _, c := range v.Cells {
+		rows = append(rows, row(c, u))
+	}
+	columns(w, rows)
+	paragraph(w, "note", "low/likely/high: nine of ten cases are between low and high; memory is the peak of one train action")
+	if v.timed() {
+		paragraph(w, "", "front: no other line is both faster and of less %s", v.Against)
+		paragraph(w, "", "basis: measured where a job of just these workers and batch ran; else extrapolated from others, or a probe's rate")
+		if note := v.note(); note != "" {
+			paragraph(w, "", "%s", note)
+		}
+		return
+	}
+	paragraph(w, "time", "-: nothing is known of this job's speed yet; run it once (%s submit %s), or measure it with --probe", terminal.Program(), name)
+}
+
+// row is the cells of a line. One that cannot be planned ends in its note.
+func row(c scheduler.Cell, u jobtext.Unit) []string {
+	out := []string{fmt.Sprint(c.Workers), fmt.Sprint(c.Batch), megabytes(c.Memory)}
+	if c.Limit == 0 {
+		return append(out, strings.TrimPrefix(c.Note, "train ")+mark(c, "; "))
+	}
+	out = append(out, fmt.Sprint(c.Limit.MB()))
+	if f := c.Forecast; f == nil {
+		out = append(out, "-", "-", "")
+	} else {
+		out = append(out, between(u.Text(f.Duration.Low), u.Text(f.Duration.Likely), u.Text(f.Duration.High)), between(jobtext.Decimal(f.Cost.Low), jobtext.Decimal(f.Cost.Likely), jobtext.Decimal(f.Cost.High)), c.Basis())
+	}
+	return append(out, mark(c, ""))
+}
+
+// mark tells what is special about a cell.
+func mark(c scheduler.Cell, before string) string {
+	var out []string
+	if c.Own {
+		out = append(out, "<- in file")
+	}
+	if c.Front {
+		out = append(out, "front")
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return before + strings.Join(out, ", ")
+}
+
+func megabytes(m disdel.Interval[disdel.Bytes]) string {
+	switch {
+	case m.Likely == 0:
+		return "-"
+	case m.High == 0:
+		return between("-", fmt.Sprint(m.Likely.MB()), "-")
+	default:
+		return between(fmt.Sprint(m.Low.MB()), fmt.Sprint(m.Likely.MB()), fmt.Sprint(m.High.MB()))
+	}
+}
+
+func between(low, likely, high string) string { return low + "/" + likely + "/" + high }
+
+// columns writes aligned columns as table does, except that the last cell of a short row goes over those it leaves out.
+func columns(w io.Writer, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, c := range r[:len(r)-1] {
+			widths[i] = max(widths[i], len(c))
+		}
+	}
+	for _, r := range rows {
+		var line strings.Builder
+		for i, c := range r {
+			fmt.Fprintf(&line, "%-*s  ", widths[i], terminal.Clean(c))
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}
+
+// setArguments is a list of --set, quoted for a shell where it must be.
+func setArguments(sets []string) string {
+	out := make([]string, len(sets))
+	for i, s := range sets {
+		if strings.ContainsAny(s, " {}*'\"$") {
+			s = "'" + s + "'"
+		}
+		out[i] = "--set " + s
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,112 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/disdel/disdel"
+)
+
+// MaxInput bounds what is read from a file or a pipe into memory before anyone has looked at it.
+const MaxInput = 64 << 20
+
+// Read is the content of a file. It returns Invalid for one that cannot be read or is larger than MaxInput.
+func Read(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Err: Plain(err), Hint: "check the file's name"}
+	}
+	defer f.Close()
+	return ReadAll(name, f)
+}
+
+// ReadAll is all of a stream, which is called name where it cannot be read.
+func ReadAll(name string, in io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(in, MaxInput+1))
+	if err == nil && len(data) > MaxInput {
+		err = fmt.Errorf("it is larger than %v", disdel.Bytes(MaxInput))
+	}
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Err: Plain(err)}
+	}
+	return data, nil
+}
+
+// Plain drops the path that a message names already.
+func Plain(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// WriteWhole writes a file that is whole under its name, or not there, and has it on disk. pattern names it while it is
+// written.
+func WriteWhole(path, pattern string, data []byte) error {
+	if err := write(path, pattern, data, (*os.File).Sync); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// Replace writes whole files only: others may read at any moment. A link, as of people who keep their dot files
+// elsewhere, stays one. Only the user may read what is written.
+func Replace(path, pattern string, data []byte) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return write(path, pattern, data, func(*os.File) error { return nil })
+}
+
+func write(path, pattern string, data []byte, sync func(*os.File) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), pattern) // readable by the user alone
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, sync(f), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name()) //nolint:errcheck // the first error is the one to tell
+	}
+	return err
+}
+
+// syncFolder has a folder's names on disk.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// DiskFull tells whether a file could not be written because there is no room for it.
+func DiskFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// Free is how much room the disk of a folder has, -1 if that is not known.
+func Free(dir string) disdel.Bytes {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return -1
+	}
+	return disdel.Bytes(int64(st.Bavail) * st.Bsize)
+}
+
+// Allocate gives a file of a name blocks of its own, which hold zeros.
+func Allocate(f *os.File, size int) error {
+	err := unix.Fallocate(int(f.Fd()), 0, 0, int64(size))
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		_, err = f.WriteAt(make([]byte, size), 0)
+	}
+	return errors.Join(err, f.Sync())
+}

@@ -1,0 +1,101 @@
+package localplatform
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/platform"
+)
+
+// OpenWhisk's defaults protect a shared cluster; a platform on this machine has one user, and a job of many short
+// rounds would wait for the minute to turn.
+const (
+	PerMinute  = 6000
+	Concurrent = 300
+)
+
+// The largest limits of an action where nobody says otherwise: memory, and OpenWhisk's own maximum of time.
+const (
+	DefaultActionMemory  = 512 * disdel.MB
+	DefaultActionTimeout = 5 * time.Minute
+)
+
+// Settings are those of an OpenWhisk on this machine.
+type Settings struct {
+	Home          string // whose secrets no action needs to see
+	Program       string // that is a container with `runtime --listen ADDRESS`; "": this one
+	Pool          disdel.Bytes
+	ActionMemory  disdel.Bytes  // the most that an action may be given; 0: DefaultActionMemory
+	ActionTimeout time.Duration // 0: DefaultActionTimeout
+	Log           logrus.FieldLogger
+}
+
+// Config is an OpenWhisk whose containers of the kind disdel are this program, or another one, and whose key nobody
+// knows yet.
+func Config(s Settings) (platform.Config, error) {
+	cfg := platform.DefaultConfig()
+	self, err := os.Executable()
+	if err != nil {
+		return cfg, &disdel.Error{Kind: disdel.Internal, Op: "find this program", Err: err}
+	}
+	cfg.PoolMemory, cfg.Logger, cfg.AuthKey = s.Pool, s.Log, RandomKey()
+	cfg.Limits.Memory.Max = cmp.Or(s.ActionMemory, DefaultActionMemory)
+	cfg.Limits.Timeout.Max = cmp.Or(s.ActionTimeout, DefaultActionTimeout)
+	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = PerMinute, Concurrent
+	cfg.Hidden = secrets(s.Home)
+	cfg.Kinds = map[string]platform.Kind{
+		disdel.RuntimeKind: {Command: []string{cmp.Or(s.Program, self), "runtime", "--listen", "{listen}"}},
+	}
+	return cfg, nil
+}
+
+// HistoryFile is where the embedded history of a home is.
+func HistoryFile(home string) string { return filepath.Join(home, "history.db") }
+
+// secrets are what no action needs to see: the keys of OpenWhisks, the history of jobs, and the platform's own data and
+// log.
+func secrets(home string) []string {
+	out := []string{PropertiesFile(home), HistoryFile(home), filepath.Join(home, "platform"), Log(home)}
+	if dir, err := os.UserHomeDir(); err == nil {
+		out = append(out, filepath.Join(dir, ".wskprops"))
+	}
+	return out
+}
+
+// DefaultPool is three quarters of what the machine has free, and room for an action at least.
+func DefaultPool() disdel.Bytes { return max(512*disdel.MB, freeMemory()/4*3) }
+
+// freeMemory reads MemAvailable, 0 where there is none.
+func freeMemory() disdel.Bytes {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) >= 2 && fields[0] == "MemAvailable:" {
+			kb, _ := strconv.ParseInt(fields[1], 10, 64)
+			return disdel.Bytes(kb) * disdel.KB
+		}
+	}
+	return 0
+}
+
+// RandomKey is a uuid:key pair as OpenWhisk's, known to this process only.
+func RandomKey() string {
+	b := make([]byte, 48)
+	rand.Read(b)
+	h := hex.EncodeToString(b)
+	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-8" + h[17:20] + "-" + h[20:32] + ":" + h[32:]
+}

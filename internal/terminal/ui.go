@@ -1,0 +1,282 @@
+package terminal
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"go.yaml.in/yaml/v4"
+	"golang.org/x/term"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/report"
+)
+
+// UI is how disdel talks: data on stdout, everything else on stderr.
+type UI struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Args     []string // as they were typed
+	Format   string   // table, json or yaml
+	Quiet    bool
+	Live     bool              // stderr is a terminal that may be rewritten
+	Size     func() (int, int) // columns and rows of that terminal; 0: not known
+	Columns  func() int        // that a table on stdout may have; 0: any number
+	Exit     func(error) int   // the exit code that an error leads to
+	written  *sink
+}
+
+// sink remembers that data did not get where it was meant to go: tables are written line by line, and nobody looks at
+// each.
+type sink struct {
+	to     io.Writer
+	failed error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	if s.failed == nil {
+		s.failed = err
+	}
+	return n, err
+}
+
+// All is err, or that not all of the data was written.
+func (u *UI) All(err error) error {
+	if err != nil {
+		return err
+	}
+	return Unwritten(u.written.failed)
+}
+
+// New is a UI on three streams.
+func New(in io.Reader, out, err io.Writer) *UI {
+	data := &sink{to: out}
+	u := &UI{
+		In: in, Out: data, written: data, Err: err, Format: "table",
+		Exit: func(err error) int { return ExitCode(context.Background(), err) },
+	}
+	u.Size = func() (int, int) { return size(err) }
+	u.Columns = func() int {
+		columns, _ := size(out)
+		return columns
+	}
+	if f, ok := err.(*os.File); ok {
+		u.Live = term.IsTerminal(int(f.Fd()))
+	}
+	return u
+}
+
+// terminalSize is the columns and rows of a terminal, zeros for everything else.
+func size(w io.Writer) (columns, rows int) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0, 0
+	}
+	columns, rows, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return columns, rows
+}
+
+// Say writes a message for the person at the terminal. One that cannot be written, as where nobody reads any more, is
+// dropped.
+func (u *UI) Say(format string, args ...any) {
+	if !u.Quiet {
+		fmt.Fprintln(u.Err, Clean(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Show writes v as the user asked: as JSON or YAML, or as the table that print makes.
+func (u *UI) Show(v any, print func(w io.Writer)) error {
+	switch u.Format {
+	case "json":
+		var out bytes.Buffer
+		enc := json.NewEncoder(&out)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		_, err := u.Out.Write(report.CleanJSON(out.Bytes()))
+		return Unwritten(err)
+	case "yaml":
+		return Unwritten(u.showYAML(v))
+	default:
+		var out bytes.Buffer // whatever prints it, no name in it reaches the terminal as a command
+		print(&Page{Buffer: &out, Columns: u.Columns()})
+		_, err := io.WriteString(u.Out, Clean(out.String()))
+		return Unwritten(err)
+	}
+}
+
+// Page is what a table is printed on: it knows how wide it may be.
+type Page struct {
+	*bytes.Buffer
+	Columns int // 0: any number
+}
+
+// Unwritten says that what was asked for did not arrive. Who closed the pipe knows that.
+func Unwritten(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EPIPE):
+		return Reported(ErrPipe)
+	default:
+		return &disdel.Error{Kind: disdel.Internal, Op: "write to standard output", Err: files.Plain(err), Hint: "check the place that the output goes to"}
+	}
+}
+
+// ErrPipe is the end of a program whose output nobody reads any more, as of disdel history | head -1.
+var ErrPipe = errors.New("nobody reads standard output any more")
+
+// showYAML goes through JSON, so that both have the same field names.
+func (u *UI) showYAML(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var tree any
+	if err := yaml.Unmarshal(data, &tree); err != nil {
+		return err
+	}
+	out, err := yaml.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(u.Out, Clean(string(out)))
+	return err
+}
+
+// reported marks an error that the user has been shown already; it only sets the exit code.
+type reported struct{ error }
+
+func (r reported) Unwrap() error { return r.error }
+
+// Reported marks an error that the user has been shown already.
+func Reported(err error) error { return reported{err} }
+
+// Fail tells what went wrong, why and what to do next.
+func (u *UI) Fail(err error) {
+	var done reported
+	if err == nil || errors.As(err, &done) {
+		return
+	}
+	if u.Format != "table" {
+		u.failDocument(err)
+		return
+	}
+	var faults *disdel.Faults
+	if errors.As(err, &faults) {
+		jobfile.Render(faults, nil, u.Err) // who has the source has shown it already
+		return
+	}
+	var e *disdel.Error
+	if !errors.As(err, &e) {
+		fmt.Fprintf(u.Err, "disdel: error: %s\n", Clean(err.Error()))
+		return
+	}
+	fmt.Fprintf(u.Err, "disdel: error: %s\n", Clean(Headline(e)))
+	if e.Err != nil {
+		fmt.Fprintf(u.Err, "disdel:   why: %s\n", Clean(e.Err.Error()))
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(u.Err, "disdel:  hint: %s\n", Clean(e.Hint))
+	}
+}
+
+// Headline is what an error says, without its cause.
+func Headline(e *disdel.Error) string {
+	return strings.TrimSuffix(strings.Join(NonEmpty(e.Op, e.Msg), ": "), ": ")
+}
+
+// failDocument is an error where the output is for programs: one line of JSON, the last on stderr.
+type failDocument struct {
+	Kind     disdel.Kind    `json:"kind"`
+	Message  string         `json:"message"`
+	Cause    string         `json:"cause,omitempty"`
+	Hint     string         `json:"hint,omitempty"`
+	Job      disdel.JobID   `json:"job,omitempty"`
+	File     string         `json:"file,omitempty"`
+	Faults   []disdel.Fault `json:"faults,omitempty"`
+	ExitCode int            `json:"exitCode"`
+}
+
+func (u *UI) failDocument(err error) {
+	d := failDocument{Kind: disdel.KindOf(err), Message: Clean(err.Error()), ExitCode: u.Exit(err)}
+	var faults *disdel.Faults
+	var e *disdel.Error
+	switch {
+	case errors.As(err, &faults):
+		d.File, d.Faults, d.Message = faults.File, faults.Faults, Problems(len(faults.Faults))
+	case errors.As(err, &e):
+		d.Message, d.Hint, d.Job = Clean(cmp.Or(Headline(e), e.Kind.String())), Clean(e.Hint), e.Job
+		if e.Err != nil {
+			d.Cause = Clean(e.Err.Error())
+		}
+	}
+	json.NewEncoder(u.Err).Encode(d) //nolint:errcheck // there is no better place to tell
+}
+
+// Problems counts them: "1 problem".
+func Problems(n int) string {
+	if n == 1 {
+		return "1 problem"
+	}
+	return fmt.Sprintf("%d problems", n)
+}
+
+// NonEmpty is the texts that say something.
+func NonEmpty(list ...string) []string {
+	var out []string
+	for _, s := range list {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Clean takes the teeth out of text that came from outside: control characters would reach the terminal.
+func Clean(s string) string { return report.Clean(s) }
+
+// OneLine is Clean for a value within a line, which must not start one of its own.
+func OneLine(s string) string { return report.OneLine(s) }
+
+// Take sets the format of the output, if there is one of that name. Wide is a table as a pipe gets it.
+func (u *UI) Take(format string) bool {
+	switch format {
+	case "table", "json", "yaml":
+		u.Format = format
+	case "wide":
+		u.Format, u.Columns = "table", func() int { return 0 }
+	default:
+		return false
+	}
+	return true
+}
+
+// Expect looks for the format of the output among the global flags before they are parsed: an error of the parser is
+// told in it too.
+func (u *UI) Expect(globals []string) {
+	u.Take(os.Getenv("DISDEL_OUTPUT"))
+	for i, flag := range globals {
+		name, value, inline := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+		if !inline && i+1 < len(globals) {
+			value = globals[i+1]
+		}
+		if name == "o" || name == "output" {
+			u.Take(value)
+		}
+	}
+}

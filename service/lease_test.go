@@ -1,0 +1,298 @@
+package service
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/process"
+)
+
+const someJob disdel.JobID = "job-01m80104rj3cabn3tetc26z8w3"
+
+// records is the history of a Service in a home.
+func records(t *testing.T, home string) (*Service, *history.Store) {
+	t.Helper()
+	s := opened(t, home)
+	h, err := s.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, h
+}
+
+// A job is run once at a time, by whichever Service of one process; looking who runs it lets nobody in.
+func TestAJobIsHeldByOne(t *testing.T) {
+	home := t.TempDir()
+	first, h := records(t, home)
+	second, h2 := records(t, home)
+	own, err := first.own(t.Context(), h, someJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if who, runs, err := second.Runner(t.Context(), someJob); !runs || who.PID != os.Getpid() || err != nil {
+			t.Errorf("%+v, %v, %v", who, runs, err)
+		}
+		if _, err := second.own(t.Context(), h2, someJob); !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), "this process runs") {
+			t.Errorf("a second one: %v", err)
+		}
+	}
+	own.end(t.Context())
+	if _, runs, _ := second.Runner(t.Context(), someJob); runs {
+		t.Error("it is held after its end")
+	}
+	own, err = second.own(t.Context(), h2, someJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.end(t.Context())
+	if left, _ := os.ReadDir(first.unsavedFolder()); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Whoever comes while others go: two never hold one job.
+func TestHoldersTakeTurns(t *testing.T) {
+	home := t.TempDir()
+	var inside, held atomic.Int32
+	var all sync.WaitGroup
+	for range 4 {
+		s, h := records(t, home)
+		all.Go(func() {
+			for range 10 {
+				own, err := s.own(t.Context(), h, someJob)
+				if errors.Is(err, disdel.Conflict) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two hold one job")
+				}
+				held.Add(1)
+				inside.Add(-1)
+				own.end(t.Context())
+			}
+		})
+	}
+	all.Wait()
+	if held.Load() == 0 {
+		t.Error("nobody ever held it")
+	}
+}
+
+// A lease is believed until it expires, but for that of a process of this machine that is no more.
+func TestWhoMayTakeAJobOver(t *testing.T) {
+	s, h := records(t, t.TempDir())
+	ended := exec.Command("true")
+	ended.Start()
+	dead := process.Self()
+	dead.PID = ended.Process.Pid
+	ended.Wait()
+	elsewhere := process.Self()
+	elsewhere.Boot, elsewhere.PID = "another boot", 1
+	container := process.Self()
+	container.Namespace, container.PID = "pid:[1]", dead.PID
+	for name, c := range map[string]struct {
+		mark    process.Mark
+		expires time.Duration
+		runs    string // "": it may be taken over
+	}{
+		"a living process":                         {process.Self(), time.Minute, "this process runs"},
+		"a living process that stopped renewing":   {process.Self(), -time.Second, ""},
+		"a process that is no more":                {dead, time.Minute, ""},
+		"another machine":                          {elsewhere, time.Minute, "process 1 on there runs"},
+		"another machine that stopped renewing":    {elsewhere, -time.Second, ""},
+		"a process that a container has, not we":   {container, time.Minute, fmt.Sprintf("process %d on there runs", dead.PID)},
+		"a process of a system that tells no mark": {process.Mark{PID: 1}, time.Minute, "process 1 on there runs"},
+	} {
+		was, err := h.Lease(t.Context(), someJob)
+		if err != nil {
+			was = history.Lease{Job: someJob}
+		}
+		was.Owner, was.Expires = history.Owner{Mark: c.mark, Host: "there", Token: "theirs"}, time.Now().Add(c.expires)
+		if was, err = h.Take(t.Context(), was); err != nil {
+			t.Fatal(err)
+		}
+		own, err := s.own(t.Context(), h, someJob)
+		switch {
+		case c.runs == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.runs != "" && (!errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), c.runs)):
+			t.Errorf("%s: %v, want %q", name, err, c.runs)
+		}
+		if err == nil {
+			own.end(t.Context())
+		}
+	}
+}
+
+// A lease is renewed while its job runs, also where an answer was lost; a job that another process has taken is
+// cancelled, saves nothing more, and leaves the lease to that one.
+func TestALeaseIsRenewedUntilItIsLost(t *testing.T) {
+	s, h := records(t, t.TempDir())
+	s.leaseFor = 30 * time.Millisecond
+	own, err := s.own(t.Context(), h, someJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := own.lease
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := own.keep(ctx, cancel)
+	until(t, "two renewals", func() bool {
+		l, err := h.Lease(t.Context(), someJob)
+		return err == nil && l.Expires.After(first.Expires.Add(10*time.Millisecond))
+	})
+	if l, err := h.Lease(t.Context(), someJob); err != nil {
+		t.Error(err)
+	} else if _, err := h.Take(t.Context(), l); err != nil && !errors.Is(err, disdel.Conflict) { // of the same owner
+		t.Error(err)
+	}
+	if err := (recorder{own, h}).Save(t.Context(), &disdel.Record{APIVersion: disdel.APIVersion, ID: someJob}); err != nil || ctx.Err() != nil {
+		t.Errorf("%v, %v", err, context.Cause(ctx))
+	}
+	until(t, "another owner", func() bool {
+		l, err := h.Lease(t.Context(), someJob)
+		l.Owner.Token, l.Expires = "theirs", time.Now().Add(time.Hour)
+		if err == nil {
+			_, err = h.Take(t.Context(), l)
+		}
+		return err == nil
+	})
+	<-ctx.Done()
+	stop()
+	if err := context.Cause(ctx); !errors.Is(err, disdel.Conflict) {
+		t.Errorf("cancelled for %v", err)
+	}
+	if err := (recorder{own, h}).Save(t.Context(), &disdel.Record{ID: someJob}); !errors.Is(err, disdel.Conflict) {
+		t.Errorf("saved: %v", err)
+	}
+	own.end(t.Context())
+	if l, err := h.Lease(t.Context(), someJob); err != nil || l.Owner.Token != "theirs" {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s", what)
+		}
+	}
+}
+
+// A process of the version before leases keeps a file locked for as long as it runs a job, and is respected.
+func TestTheLockOfAnEarlierVersionIsRespected(t *testing.T) {
+	home := t.TempDir()
+	s, h := records(t, home)
+	path := filepath.Join(markFolder(home), url.PathEscape(string(someJob)))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = f.WriteString("4711")
+	}
+	if err == nil {
+		err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tidy()
+	if _, err := s.own(t.Context(), h, someJob); !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), "process 4711 runs") {
+		t.Errorf("%v", err)
+	}
+	if who, runs, err := s.Runner(t.Context(), someJob); !runs || who.PID != 4711 || err != nil {
+		t.Errorf("%+v, %v, %v", who, runs, err)
+	}
+	f.Close() // it was killed: its mark stays
+	own, err := s.own(t.Context(), h, someJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.end(t.Context())
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the mark stays: %v", err)
+	}
+}
+
+// What a killed process left goes with the next job; the room of a job that runs and a record stay.
+func TestStaleFilesAreTidied(t *testing.T) {
+	home := t.TempDir()
+	s, h := records(t, home)
+	own, err := s.own(t.Context(), h, someJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale := []string{"running/job-01m80104rj3cabn3tetc26zzzz", "unsaved/job-01m80104rj3cabn3tetc26zzzz.reserve"}
+	record := "unsaved/job-01m80104rj3cabn3tetc26zzzz.json"
+	for _, name := range append(stale, record) {
+		path := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.tidy()
+	for _, name := range stale {
+		if _, err := os.Stat(filepath.Join(home, name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, path := range []string{filepath.Join(home, record), s.reserveFile(someJob)} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	own.end(t.Context())
+}
+
+// A process that is only waited for, and one whose number is another's by now, are gone.
+func TestAnUnreapedProcessIsGone(t *testing.T) {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := process.Self()
+	mark.PID, mark.Start = cmd.Process.Pid, process.StartTicks(cmd.Process.Pid)
+	if mark.Gone() {
+		t.Error("a living process is gone")
+	}
+	in.Close()
+	bufio.NewReader(out).ReadByte()
+	until(t, "end", mark.Gone) // nobody has asked how it ended
+	cmd.Wait()
+	self := process.Self()
+	if self.Start++; !self.Gone() {
+		t.Error("another process of this number is taken for it")
+	}
+}

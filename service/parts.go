@@ -1,0 +1,201 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/history/couchlite"
+	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/platform"
+)
+
+// Datasets is where data sets are. It lives as long as the Service.
+func (s *Service) Datasets(ctx context.Context) (*dataset.Store, error) {
+	return s.data.get(func() (*dataset.Store, error) {
+		d, err := dataset.OpenStore(ctx, s.storage("datasets"))
+		if err == nil {
+			s.atEnd(d.Close)
+		}
+		return d, err
+	})
+}
+
+// AddDigits adds the data set that this program carries, if it is not there: 1,797 handwritten digits, named digits.
+func (s *Service) AddDigits(ctx context.Context) error {
+	store, err := s.Datasets(ctx)
+	if err != nil {
+		return err
+	}
+	in, err := dataset.Digits()
+	if err != nil {
+		return err
+	}
+	in.Name = "digits"
+	_, err = store.Add(ctx, in, true)
+	return err
+}
+
+// Models is where trained models are. It lives as long as the Service.
+func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
+	return s.models.get(func() (*modelstore.Store, error) {
+		m, err := modelstore.Open(ctx, s.storage("models"))
+		if err == nil {
+			s.atEnd(m.Close)
+		}
+		return m, err
+	})
+}
+
+// History is where the records of jobs are. It lives as long as the Service. What it could not take before is delivered
+// first.
+func (s *Service) History(ctx context.Context) (*history.Store, error) {
+	return s.records.get(func() (*history.Store, error) {
+		address := s.cfg.CouchDB
+		if address == "" {
+			server, err := couchlite.Open(localplatform.HistoryFile(s.cfg.Home), couchlite.Config{})
+			if err != nil {
+				return nil, err
+			}
+			s.atEnd(server.Close)
+			if err := server.Start(); err != nil {
+				return nil, err
+			}
+			address = server.URL()
+		}
+		h, err := history.Open(ctx, history.Config{URL: address, Logger: s.log})
+		if err == nil {
+			s.atEnd(h.Close)
+			s.deliver(ctx, h)
+		}
+		return h, err
+	})
+}
+
+// sharedStore is the address that actions share: the Redis of Config, one or several, or the embedded one.
+func (s *Service) sharedStore() (disdel.Store, error) {
+	return s.store.get(func() (disdel.Store, error) {
+		out := disdel.Store{Prefix: s.cfg.RedisPrefix, CA: s.cfg.RedisAuthority}
+		if r := s.cfg.Redis; len(r) > 0 {
+			out.URL, out.More = r[0], r[1:]
+			return out, nil
+		}
+		e, err := aggregator.StartEmbedded()
+		if err != nil {
+			return out, err
+		}
+		s.atEnd(e.Close)
+		out.URL = e.URL()
+		return out, nil
+	})
+}
+
+func (s *Service) openBoard(ctx context.Context) (*aggregator.Store, error) {
+	return s.board.get(func() (*aggregator.Store, error) {
+		at, err := s.sharedStore()
+		if err != nil {
+			return nil, err
+		}
+		b, err := aggregator.Open(ctx, at)
+		if err == nil {
+			s.atEnd(b.Close)
+		}
+		return b, err
+	})
+}
+
+// openWhisk is the OpenWhisk of Config, or an embedded one.
+func (s *Service) openWhisk(ctx context.Context) (worksOn, error) {
+	return s.invoker.get(func() (w worksOn, err error) {
+		at := s.cfg.OpenWhisk
+		cfg := executor.Config{APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log, Beats: s.beats}
+		w.pool = s.cfg.Pool
+		if s.embedded() {
+			p, err := s.startPlatform(&w.pool)
+			if err != nil {
+				return w, err
+			}
+			cfg.APIHost, cfg.AuthKey, w.enforces = p.URL(), p.AuthKey(), p.Enforcement()
+		} else {
+			w.pool = s.poolOf(ctx)
+			if addresses.InTheClear(at.Host) {
+				s.log.Warnf("%s is spoken to without TLS: its key, and the passwords in what actions are given, can be read on the way", at.Host)
+			}
+		}
+		w.executor, err = executor.New(cfg)
+		return w, err
+	})
+}
+
+// startPlatform starts an OpenWhisk for as long as the Service lives, and tells the memory of its pool.
+func (s *Service) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
+	cfg, err := s.platformConfig()
+	if err != nil {
+		return nil, err
+	}
+	*pool = cfg.PoolMemory
+	p, err := platform.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.atEnd(func() error { return localplatform.End(p) })
+	return p, p.Start()
+}
+
+// poolOf is the memory of another platform's pool: what Config says, or what a platform of disdel tells; 0 where nobody
+// does.
+func (s *Service) poolOf(ctx context.Context) disdel.Bytes {
+	if s.cfg.Pool > 0 {
+		return s.cfg.Pool
+	}
+	if told := s.told(ctx); told != nil {
+		return told.Pool.Bytes
+	}
+	return 0
+}
+
+// told is what the platform of Config tells of itself, nil where it is none of disdel's.
+func (s *Service) told(ctx context.Context) *localplatform.Status {
+	live, _ := s.live.get(func() (*localplatform.Status, error) {
+		state := localplatform.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
+		if live, err := localplatform.Ask(ctx, state); err == nil && live.Pool.Bytes > 0 {
+			return live, nil
+		}
+		return nil, nil
+	})
+	return live
+}
+
+// beatsWait bounds the look for the heartbeats of an action that has failed: they are evidence, and the job can do
+// without.
+const beatsWait = 2 * time.Second
+
+// beats gives what is known of an invocation that has failed: the last heartbeat of each action is on the board that
+// they share.
+func (s *Service) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.Progress) {
+	if inv.Job == "" {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, beatsWait)
+	defer stop()
+	board, err := s.openBoard(ctx)
+	if err != nil {
+		return nil
+	}
+	all, err := board.Progress(ctx, inv.Job)
+	if err != nil {
+		return nil
+	}
+	for _, p := range all {
+		if p.Task == inv.Task && p.Round == inv.Round && p.Level == inv.Level && p.Member == inv.Member {
+			out = append(out, p)
+		}
+	}
+	return out
+}

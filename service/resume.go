@@ -1,0 +1,159 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/controller/jobfile"
+)
+
+// ResumeRequest is a job to take up again.
+type ResumeRequest struct {
+	Job  string                       // an id, the start of one, a job's name or @last
+	Sets []string                     // PATH=VALUE, of what the job's file said
+	Open func(string) ([]byte, error) // files that Sets name; nil: none can be read
+
+	// Description is what the program of a network of one's own says of it, see Describe. nil: the job names none.
+	Description *disdel.CustomNetwork
+
+	// Origin is how the job is taken up. What it was submitted with stays in its record, and what is said now counts
+	// on. nil: as it was.
+	Origin *disdel.Origin
+	Options
+	Preparing func(Event) // as of a Request
+}
+
+// Resume takes a job up again where its newest whole checkpoint is, with the limits that its failures led to. Beside
+// what Submit returns that is NotFound, and Conflict for a job that has succeeded, that somebody runs, or that was
+// changed so that it cannot go on.
+func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
+	p, err := s.preparing(ctx, "", req.Options, req.Preparing)
+	if err != nil {
+		return nil, err
+	}
+	rec, r, err := p.unfinished(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	p.id, p.journal.job = rec.ID, rec.ID
+	own, err := s.own(ctx, p.parts.History, rec.ID)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := p.takenUp(ctx, rec, r)
+	if err != nil {
+		own.end(ctx)
+		return nil, err
+	}
+	spec.Origin = resumed(rec.Origin, req.Origin)
+	return s.begin(ctx, p, own, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
+		return c.Resume(ctx, spec, rec)
+	})
+}
+
+// takenUp is the plan of a job that goes on.
+func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controller.Resolved) (controller.Spec, error) {
+	spec, err := p.plan(ctx, r)
+	if err != nil {
+		return spec, err
+	}
+	if err := p.room(ctx, spec, r.Graph); err != nil {
+		return spec, err
+	}
+	return spec, p.goOn(ctx, &spec, rec)
+}
+
+// unfinished reads the record of the job that is meant and resolves what it names anew. The workers stay as many as
+// they were, unless the request says otherwise, so that the weights come out the same.
+func (p *preparation) unfinished(ctx context.Context, req ResumeRequest) (rec disdel.Record, r controller.Resolved, err error) {
+	id, err := p.parts.History.Resolve(ctx, req.Job)
+	if err != nil {
+		return rec, r, err
+	}
+	if rec, err = p.parts.History.Get(ctx, id); err != nil {
+		return rec, r, err
+	}
+	if rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil {
+		return rec, r, &disdel.Error{
+			Kind: disdel.Conflict, Op: "resume job", Job: id, Msg: string(id) + " has succeeded: there is nothing left to do",
+			Hint: "disdel history show " + string(id),
+		}
+	}
+	was := controller.Adjusted(rec)
+	job, err := changed(was, req)
+	if err != nil {
+		return rec, r, err
+	}
+	job.Model.Description = req.Description
+	if job.Distribution.Workers == was.Distribution.Workers {
+		job.Distribution.Workers = rec.Plan.Workers
+	}
+	p.journal.job = id
+	if r, err = p.resolve(ctx, job, Source{Name: string(id)}); err != nil {
+		return rec, r, err
+	}
+	if r.Data.Checksum != rec.Data.Checksum {
+		return rec, r, &disdel.Error{
+			Kind: disdel.Conflict, Op: "resume job", Job: id,
+			Msg:  fmt.Sprintf("data set %s is not the one that the job began with", r.Data.Name),
+			Hint: "add the data set as it was, or submit the job anew",
+		}
+	}
+	return rec, r, nil
+}
+
+// changed is the job with what the request says instead. It is checked as a job file is: the history may hold what no
+// submit let in, and its names become paths.
+func changed(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
+	text, err := jobfile.Print(job)
+	if err != nil {
+		return job, err
+	}
+	file, err := jobfile.ParseWith("the job of the record", text, req.Sets, req.Open)
+	if err != nil || len(req.Sets) == 0 {
+		return job, err
+	}
+	return file.Job, nil
+}
+
+// goOn says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.
+func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disdel.Record) error {
+	spec.Resumes = rec.Resumes + 1
+	controller.Raise(&spec.Plan, spec.Job, rec)
+	c, passed, err := p.parts.Models.NewestCheckpoint(ctx, controller.CheckpointFolder(rec.ID))
+	for _, name := range passed {
+		p.journal.add(Noted{fmt.Sprintf("checkpoint %s is damaged; an earlier one is taken", name)})
+	}
+	if disdel.KindOf(err) == disdel.NotFound {
+		p.journal.add(Resumed{Rounds: spec.Plan.Rounds, Fresh: true})
+		return controller.StartOver(rec, spec)
+	}
+	if err != nil {
+		return err
+	}
+	if err := controller.CheckResume(rec, *spec, c); err != nil {
+		return err
+	}
+	if err := controller.TakeUp(rec, spec, c); err != nil {
+		return err
+	}
+	p.journal.add(Resumed{Round: min(c.Round, spec.Plan.Rounds), Rounds: spec.Plan.Rounds})
+	return nil
+}
+
+// resumed is the origin of a job that is taken up again: what is said now counts on.
+func resumed(was, now *disdel.Origin) *disdel.Origin {
+	if was == nil || now == nil {
+		return was
+	}
+	out := *was
+	out.Sets = slices.Concat(was.Sets, now.Sets)
+	out.Options = slices.DeleteFunc(slices.Clone(was.Options), func(o disdel.Option) bool {
+		return slices.ContainsFunc(now.Options, func(n disdel.Option) bool { return n.Name == o.Name })
+	})
+	out.Options = append(out.Options, now.Options...)
+	return &out
+}

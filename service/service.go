@@ -1,0 +1,142 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/internal/modelstore"
+)
+
+// Service runs jobs. It is safe for concurrent use. Everything that it opened ends with Close.
+type Service struct {
+	cfg      Config
+	log      logrus.FieldLogger
+	token    string        // of this Service, see history.Owner
+	leaseFor time.Duration // how long a lease is to be believed
+
+	data    part[*dataset.Store]
+	models  part[*modelstore.Store]
+	records part[*history.Store]
+	store   part[disdel.Store]
+	board   part[*aggregator.Store]
+	invoker part[worksOn]
+	live    part[*localplatform.Status]
+
+	mu     sync.Mutex
+	closed bool                  // guarded by mu
+	ends   []func() error        // guarded by mu: of what was opened, the newest last
+	runs   map[disdel.JobID]*Run // guarded by mu: those that have not ended
+	flying sync.WaitGroup        // of runs
+}
+
+// errClosed is the cause of the end of jobs whose Service was closed.
+var errClosed = errors.New("the service was closed")
+
+// Close cancels the jobs that run, waits until they have ended, and ends everything that the Service opened, the newest
+// first. It may be called again.
+func (s *Service) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	for _, r := range s.runs {
+		r.Cancel(errClosed)
+	}
+	s.mu.Unlock()
+	s.flying.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	for _, end := range slices.Backward(s.ends) {
+		err = errors.Join(err, end())
+	}
+	s.ends = nil
+	return err
+}
+
+// atEnd has f called when the Service ends.
+func (s *Service) atEnd(f func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ends = append(s.ends, f)
+}
+
+// Run finds a job that this Service runs, false where it has ended or is another's.
+func (s *Service) Run(id disdel.JobID) (*Run, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.runs[id]
+	return r, ok
+}
+
+// part is something that is opened when it is first asked for. What could not be opened is tried again the next time.
+type part[T any] struct {
+	mu    sync.Mutex
+	there bool // guarded by mu
+	value T    // guarded by mu
+}
+
+func (p *part[T]) get(open func() (T, error)) (T, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.there {
+		return p.value, nil
+	}
+	value, err := open()
+	if err == nil {
+		p.value, p.there = value, true
+	}
+	return value, err
+}
+
+// worksOn is the side of OpenWhisk.
+type worksOn struct {
+	executor *executor.Executor
+	pool     disdel.Bytes // 0: not known
+	enforces string       // how the embedded platform keeps limits of memory
+}
+
+// Parts is everything that a job needs, open.
+type Parts struct {
+	Data     *dataset.Store
+	Models   *modelstore.Store
+	History  *history.Store
+	Store    disdel.Store // the address that actions share
+	Board    *aggregator.Store
+	Executor *executor.Executor
+	Pool     disdel.Bytes // memory of the platform's pool; 0: not known
+
+	// Enforcement is by what the embedded platform keeps limits of memory, "" of another platform.
+	Enforcement string
+}
+
+// Parts opens everything that a job needs. It returns Unavailable and Denied for servers, Invalid for addresses.
+func (s *Service) Parts(ctx context.Context) (p Parts, err error) {
+	steps := []func() error{
+		func() (err error) { p.Data, err = s.Datasets(ctx); return err },
+		func() (err error) { p.Models, err = s.Models(ctx); return err },
+		func() (err error) { p.History, err = s.History(ctx); return err },
+		func() (err error) { p.Store, err = s.sharedStore(); return err },
+		func() (err error) { p.Board, err = s.openBoard(ctx); return err },
+		func() error {
+			w, err := s.openWhisk(ctx)
+			p.Executor, p.Pool, p.Enforcement = w.executor, w.pool, w.enforces
+			return err
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}

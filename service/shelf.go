@@ -1,0 +1,96 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/modelstore"
+)
+
+// shelf keeps the models of jobs that succeeded.
+type shelf struct {
+	log     logrus.FieldLogger
+	journal *journal
+	store   *modelstore.Store
+	data    *dataset.Store
+}
+
+// Commit keeps a model with what its data set knows of it, and takes away what output.keep leaves no room for. What was
+// taken away is an event of the job; that something could not be is no reason to fail the job.
+func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error) {
+	if r.Model != nil {
+		return *r.Model, s.revise(ctx, r)
+	}
+	m := modelstore.Model{
+		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
+		Epochs: epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings, Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
+	}
+	m.Labels, m.Inputs = s.seen(ctx, r.Data)
+	m, err := s.store.Commit(ctx, m)
+	if err != nil {
+		return m.ModelRef, err
+	}
+	removed, err := s.store.Prune(ctx, m.Name, r.Job.Output.Keep)
+	if err != nil {
+		s.log.WithError(err).Warn("older versions of the model stay")
+	}
+	if len(removed) > 0 {
+		refs := make([]string, len(removed))
+		for i := range removed {
+			refs[i] = removed[i].Ref()
+		}
+		s.journal.add(Pruned{refs, r.Job.Output.Keep})
+	}
+	return m.ModelRef, nil
+}
+
+// revise adds to a version what an evaluation found out after it was made. Its weights were written again, to the same
+// bits.
+func (s *shelf) revise(ctx context.Context, r *disdel.Record) error {
+	m, err := s.store.Get(ctx, fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version))
+	if err != nil {
+		return err
+	}
+	m.Accuracy, m.Loss, m.Learned, m.Warnings, m.Evaluated = r.Accuracy, r.Loss, r.Learned, r.Warnings, new(r.Unevaluated == nil)
+	return s.store.Revise(ctx, m)
+}
+
+// seen is what the data set says of the classes and of the inputs that a network has learned from. A data set that is
+// another one by now says nothing.
+func (s *shelf) seen(ctx context.Context, data disdel.DataInfo) ([]string, *modelstore.Range) {
+	m, err := s.data.Manifest(ctx, data.Name)
+	if err != nil || m.Checksum() != data.Checksum {
+		return nil, nil
+	}
+	low, high, err := s.data.Range(ctx, m)
+	if err != nil {
+		return m.ClassNames, nil
+	}
+	return m.ClassNames, &modelstore.Range{Low: low, High: high}
+}
+
+// Discard deletes everything below a folder of the model store.
+func (s *shelf) Discard(ctx context.Context, folder string) error {
+	return s.store.Discard(ctx, folder)
+}
+
+// epochs is how many epochs a job has trained, begun ones included. Rounds before a resume may be missing in the
+// record.
+func epochs(r *disdel.Record) int {
+	if len(r.Rounds) == 0 {
+		return 0
+	}
+	rounds := r.Rounds[len(r.Rounds)-1].Round + 1
+	if r.Best != nil {
+		rounds = r.Best.Round + 1
+	}
+	if r.Plan.Batches == 0 {
+		return r.Plan.Epochs * rounds
+	}
+	all := max(1, r.Plan.Rounds)
+	return (r.Job.Training.Epochs*rounds + all - 1) / all
+}

@@ -1,0 +1,68 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+func (n Noted) String() string  { return n.Text }
+func (p Probed) String() string { return fmt.Sprintf("probed: %.0f rows a second", p.RowsPerSecond) }
+
+func (r Resumed) String() string {
+	if r.Fresh {
+		return "resumed from the start"
+	}
+	return fmt.Sprintf("resumed at round %d of %d", r.Round+1, r.Rounds)
+}
+
+func (p Planned) String() string {
+	return fmt.Sprintf("planned: %s, %d workers, %d rounds", p.Record.Job.Metadata.Name, p.Plan.Workers, p.Plan.Rounds)
+}
+
+func (i Invoked) String() string  { return "invoked " + i.Invocation.ID }
+func (e Ended) String() string    { return fmt.Sprintf("%s ended: %v", e.Invocation.ID, e.Outcome) }
+func (p Progress) String() string { return fmt.Sprintf("%d actions at work", len(p.Actions)) }
+
+func (s StageBegan) String() string {
+	return fmt.Sprintf("stage from round %d on: %d workers, %s", s.First+1, s.Workers, s.Decision.Why)
+}
+
+func (r RoundEnded) String() string {
+	text := fmt.Sprintf("round %d: train loss %.4f", r.Round.Round+1, r.TrainLoss)
+	if r.Accuracy != nil {
+		text += fmt.Sprintf(", accuracy %.4f", *r.Accuracy)
+	}
+	return text
+}
+
+func (a Adjusted) String() string {
+	return fmt.Sprintf("%s of %s: %s now, not %s", a.Field, a.Task, a.To, a.From)
+}
+
+func (f Forecast) String() string {
+	return fmt.Sprintf("some %v left", time.Duration(f.Duration.Likely).Round(time.Second))
+}
+
+func (o Outage) String() string {
+	if o.Over {
+		return "the platform answers again"
+	}
+	return "the platform does not answer: " + o.Why
+}
+
+func (w Waiting) String() string {
+	return fmt.Sprintf("no sign of %d actions for %v", len(w.Invocations), w.For.Round(time.Second))
+}
+
+func (p Pruned) String() string { return "removed " + strings.Join(p.Models, ", ") }
+
+func (f Finished) String() string {
+	text := "finished: " + f.Status.String()
+	if f.Status == disdel.StatusSucceeded {
+		text += fmt.Sprintf(", accuracy %.4f", f.Accuracy)
+	}
+	return text
+}

@@ -1,0 +1,144 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/files"
+)
+
+// unsaved is the record of a job whose end the history did not take. It waits in the home folder for the next command
+// that reaches that history.
+type unsaved struct {
+	History string        `json:"history"` // the address without its user; "": the home's own
+	Record  disdel.Record `json:"record"`
+}
+
+func (s *Service) unsavedFolder() string { return filepath.Join(s.cfg.Home, "unsaved") }
+
+func (s *Service) unsavedFile(id disdel.JobID) string {
+	return filepath.Join(s.unsavedFolder(), url.PathEscape(string(id))+".json")
+}
+
+// whichHistory is the address of the history that this command uses, without what signs it in.
+func (s *Service) whichHistory() string {
+	u, err := url.Parse(s.cfg.CouchDB)
+	if err != nil {
+		return ""
+	}
+	u.User = nil
+	return u.String()
+}
+
+// keep stores a record beside the history that did not take it, and says so: that the disk is full is told by the exit
+// code as well. Where even that fails, what the history said is returned.
+func (s *Service) keep(rec *disdel.Record, failed error) error {
+	path := s.unsavedFile(rec.ID)
+	left := unsaved{s.whichHistory(), *rec}
+	data, err := json.Marshal(left)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		if err = files.WriteWhole(path, ".unsaved-*", data); files.DiskFull(err) {
+			err = s.spend(left, data)
+		}
+	}
+	if err != nil {
+		s.log.WithError(err).Warnf("the record could not be kept in %s either", s.unsavedFolder())
+		return failed
+	}
+	s.log.WithError(failed).Warnf("the history did not take the job's end; it is in %s, and the next command that reaches the history gives it that", path)
+	return nil
+}
+
+// spend writes a record into the room that was set aside for it. One that is too long leaves out first the logs, then
+// what passed.
+func (s *Service) spend(left unsaved, data []byte) (err error) {
+	for _, shorten := range []func(*disdel.Record){func(*disdel.Record) {}, withoutLogs, withoutPassed} {
+		shorten(&left.Record)
+		if data, err = json.Marshal(left); err != nil {
+			return err
+		}
+		if len(data) <= reserveSize {
+			break
+		}
+	}
+	reserve := s.reserveFile(left.Record.ID)
+	f, err := os.OpenFile(reserve, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err = errors.Join(err, f.Truncate(int64(len(data))), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(reserve, s.unsavedFile(left.Record.ID))
+}
+
+func withoutLogs(r *disdel.Record) {
+	r.Activations = slices.Clone(r.Activations)
+	for i := range r.Activations {
+		r.Activations[i].Logs = nil
+	}
+}
+
+func withoutPassed(r *disdel.Record) {
+	before := len(r.Activations)
+	r.Activations = slices.DeleteFunc(slices.Clone(r.Activations), func(a disdel.Activation) bool { return a.Outcome == disdel.OutcomeSuccess })
+	r.Omitted += before - len(r.Activations)
+}
+
+// deliver gives the history what it could not take before. What cannot be delivered now stays, and is nobody's failure.
+func (s *Service) deliver(ctx context.Context, h *history.Store) {
+	files, _ := filepath.Glob(filepath.Join(s.unsavedFolder(), "*.json")) // the pattern is well-formed
+	for _, path := range files {
+		if err := s.deliverOne(ctx, h, path); err != nil {
+			s.log.WithError(err).Warnf("%s could not be given to the history", path)
+		}
+	}
+}
+
+func (s *Service) deliverOne(ctx context.Context, h *history.Store, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var left unsaved
+	if err := json.Unmarshal(data, &left); err != nil || !left.Record.ID.Valid() {
+		return s.putAside(path, cmp.Or(err, errNoRecord))
+	}
+	if left.History != s.whichHistory() {
+		return nil
+	}
+	there, err := h.Get(ctx, left.Record.ID)
+	if err != nil && disdel.KindOf(err) != disdel.NotFound {
+		return err
+	}
+	if there.Resumes <= left.Record.Resumes { // else another home took the job up since
+		if err := h.Save(ctx, &left.Record); err != nil {
+			return err
+		}
+	}
+	return os.Remove(path)
+}
+
+var errNoRecord = errors.New("it names no job")
+
+// putAside gives a file that is no record another name, so that it is told of once.
+func (s *Service) putAside(path string, why error) error {
+	aside := path + ".damaged"
+	if err := os.Rename(path, aside); err != nil {
+		return err
+	}
+	s.log.WithError(why).Warnf("%s is no record, and is not looked at again; the job's record in the history says what it came to", aside)
+	return nil
+}

@@ -1,0 +1,106 @@
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/disdel/disdel"
+)
+
+// smallDisk mounts a file system of so many megabytes, or skips.
+func smallDisk(t *testing.T, megabytes int) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0700", megabytes)); err != nil {
+		t.Skipf("a disk of its own takes the right to mount one: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) }) //nolint:errcheck // the test is over
+	return dir
+}
+
+// fill leaves so many bytes of a disk free, as far as it can be told.
+func fill(t *testing.T, dir string, leave int64) (free func()) {
+	t.Helper()
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "ballast")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if n := int64(st.Bavail)*st.Bsize - leave; n > 0 {
+		if err := unix.Fallocate(int(f.Fd()), 0, 0, n); err != nil && !errors.Is(err, unix.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+	return func() { os.Remove(name) }
+}
+
+// Wherever the room ends by the end of a job, its record is kept whole.
+func TestTheRoomSetAsideIsEnough(t *testing.T) {
+	home := smallDisk(t, 8)
+	s, err := Open(t.Context(), Config{Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 12 {
+		release, err := s.reserve(someJob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := &disdel.Record{APIVersion: disdel.APIVersion, ID: someJob, Status: disdel.StatusFailed}
+		for range 20 << n { // the largest do not fit as they are
+			a := disdel.Activation{Outcome: disdel.OutcomeSuccess, Logs: []string{strings.Repeat("l", 100)}}
+			rec.Activations = append(rec.Activations, a)
+		}
+		rec.Activations = append(rec.Activations, disdel.Activation{Outcome: disdel.OutcomeTimeout})
+		free := fill(t, home, int64(n%4)*4096)
+		if err := s.keep(rec, errors.New("the history is away")); err != nil {
+			t.Errorf("%d activations: %v", len(rec.Activations), err)
+		}
+		free()
+		data, err := os.ReadFile(s.unsavedFile(someJob))
+		var left unsaved
+		if err == nil {
+			err = json.Unmarshal(data, &left)
+		}
+		if r := left.Record; err != nil || r.Status != disdel.StatusFailed || len(r.Activations)+r.Omitted != len(rec.Activations) {
+			t.Errorf("%d activations: %d and %d, %v", len(rec.Activations), len(r.Activations), r.Omitted, err)
+		}
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+		list, _ := os.ReadDir(s.unsavedFolder())
+		if len(list) != 1 {
+			t.Errorf("left: %v", list)
+		}
+		os.Remove(s.unsavedFile(someJob)) //nolint:errcheck // made anew
+	}
+}
+
+// A disk without room for a job's record refuses the job.
+func TestNoRoomForARecordRefusesTheJob(t *testing.T) {
+	home := smallDisk(t, 8)
+	s, err := Open(t.Context(), Config{Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fill(t, home, 40<<10)()
+	release, err := s.reserve(someJob)
+	if release() != nil || !errors.Is(err, disdel.NoSpace) || !strings.Contains(err.Error(), home) {
+		t.Errorf("%v", err)
+	}
+	if list, _ := os.ReadDir(s.unsavedFolder()); len(list) > 0 {
+		t.Errorf("left: %v", list)
+	}
+}
