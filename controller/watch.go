@@ -12,7 +12,6 @@ type watch struct {
 	failed  int
 	cold    disdel.Millis
 	peak    disdel.Bytes
-	spent   float64               // GB-s when it began
 	workers map[int]*part         // of each worker, its legs together
 	reduce  map[int]disdel.Millis // the slowest aggregation of each level
 }
