@@ -114,7 +114,9 @@ func (s *Service) openBoard(ctx context.Context) (*aggregator.Store, error) {
 func (s *Service) openWhisk(ctx context.Context) (worksOn, error) {
 	return s.invoker.get(func() (w worksOn, err error) {
 		at := s.cfg.OpenWhisk
-		cfg := executor.Config{APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log, Beats: s.beats}
+		cfg := executor.Config{
+			APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log, Beats: s.beats,
+		}
 		w.pool = s.cfg.Pool
 		if s.embedded() {
 			p, err := s.startPlatform(&w.pool)
@@ -125,7 +127,8 @@ func (s *Service) openWhisk(ctx context.Context) (worksOn, error) {
 		} else {
 			w.pool = s.poolOf(ctx)
 			if addresses.InTheClear(at.Host) {
-				s.log.Warnf("%s is spoken to without TLS: its key, and the passwords in what actions are given, can be read on the way", at.Host)
+				s.log.Warnf("%s is spoken to without TLS: its key, and the passwords in what actions are given, "+
+					"can be read on the way", at.Host)
 			}
 		}
 		w.executor, err = executor.New(cfg)

@@ -157,7 +157,9 @@ func (p *preparation) input(ctx context.Context, r controller.Resolved) (schedul
 	if err != nil || spec.Plan.Timeouts == "history" {
 		return in, err
 	}
-	c := controller.New(controller.Config{Invoker: p.parts.Executor, Recorder: p.parts.History, Board: p.parts.Board, Log: p.log})
+	c := controller.New(controller.Config{
+		Invoker: p.parts.Executor, Recorder: p.parts.History, Board: p.parts.Board, Log: p.log,
+	})
 	rate, err := c.Probe(ctx, spec)
 	if err != nil {
 		return in, err
@@ -234,8 +236,10 @@ func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 }
 
 const (
-	unknownProcessors = "how many processors the platform has is not known before a first job has run there; --set resources.threads=N"
-	unknownPool       = "the memory of the platform's pool is not known: an action larger than that would wait for ever; --pool-memory SIZE"
+	unknownProcessors = "how many processors the platform has is not known before a first job has run there; " +
+		"--set resources.threads=N"
+	unknownPool = "the memory of the platform's pool is not known: an action larger than that would wait for ever; " +
+		"--pool-memory SIZE"
 )
 
 // unknown says what is taken for granted of a platform that does not tell of itself, a sentence each.
