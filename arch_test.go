@@ -72,13 +72,13 @@ var house = map[string][]string{
 		"service", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset", "estimator", "history", "history/couchlite", "model",
 		"platform", "runtime/engine/native/kernel", "scheduler",
 	},
-	"examples/embed": {"controller/jobfile", "service"},
-	"bench":                        {"..."},
-	"bench/aggregator":             {"..."},
-	"bench/engine":                 {"..."},
-	"bench/faults":                 {"..."},
-	"bench/estimator":              {"..."},
-	"bench/platform":               {"..."},
+	"examples/embed":   {"controller/jobfile", "service"},
+	"bench":            {"..."},
+	"bench/aggregator": {"..."},
+	"bench/engine":     {"..."},
+	"bench/faults":     {"..."},
+	"bench/estimator":  {"..."},
+	"bench/platform":   {"..."},
 }
 
 // owners is where a third party's packages may be imported; those not listed are free.

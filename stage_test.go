@@ -2,6 +2,7 @@ package disdel_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -87,12 +88,12 @@ func TestActivationsGoByTheirStage(t *testing.T) {
 	for _, stage := range []int{0, 2, 2} {
 		r.Activations = append(r.Activations, disdel.Activation{Invocation: disdel.Invocation{Task: disdel.TaskTrain, Stage: stage}})
 	}
-	var got string
+	var got strings.Builder
 	for _, s := range r.ByStage() {
-		got += fmt.Sprint(s.Plan.Workers, s.Job.Training.BatchSize, len(s.Activations), " ")
+		got.WriteString(fmt.Sprint(s.Plan.Workers, s.Job.Training.BatchSize, len(s.Activations), " "))
 	}
-	if got != "1 8 1 3 24 2 " {
-		t.Errorf("stages: %s", got)
+	if got.String() != "1 8 1 3 24 2 " {
+		t.Errorf("stages: %s", got.String())
 	}
 }
 

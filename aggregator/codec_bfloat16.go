@@ -26,8 +26,8 @@ func roundBfloat16(x float32) float32 {
 	return math.Float32frombits(bits &^ 0xffff)
 }
 
-func (c bfloat16s) decode(dst []float32, runs []int, b []byte) error {
-	if err := fits(c, runs, len(b)); err != nil {
+func (f bfloat16s) decode(dst []float32, runs []int, b []byte) error {
+	if err := fits(f, runs, len(b)); err != nil {
 		return err
 	}
 	for i := range dst {

@@ -25,8 +25,8 @@ func appendFloats(dst []byte, v []float32) []byte {
 	return dst
 }
 
-func (c float32s) decode(dst []float32, runs []int, b []byte) error {
-	if err := fits(c, runs, len(b)); err != nil {
+func (f float32s) decode(dst []float32, runs []int, b []byte) error {
+	if err := fits(f, runs, len(b)); err != nil {
 		return err
 	}
 	for i := range dst {

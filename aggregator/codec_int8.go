@@ -57,8 +57,8 @@ func quantise(x, scale float32) int8 {
 	return int8(min(127, max(-127, math.RoundToEven(float64(x)/float64(scale)))))
 }
 
-func (c int8s) decode(dst []float32, runs []int, b []byte) error {
-	if err := fits(c, runs, len(b)); err != nil {
+func (f int8s) decode(dst []float32, runs []int, b []byte) error {
+	if err := fits(f, runs, len(b)); err != nil {
 		return err
 	}
 	for _, r := range runs {

@@ -332,16 +332,16 @@ func TestAnyNumberOfMembersIsAddedAndNamed(t *testing.T) {
 }
 
 // pushNaN puts an update with a NaN in its second column where nobody can push one, and returns its id.
-func (s *place) pushNaN(t *testing.T, like disdel.Weights, member int) disdel.UpdateID {
+func (p *place) pushNaN(t *testing.T, like disdel.Weights, member int) disdel.UpdateID {
 	t.Helper()
 	id := disdel.UpdateID{Job: "job-1", Level: 1, Member: member}
 	data := make([]float32, like.Len())
 	data[50] = float32(math.NaN())
 	h := &head{
 		kind: kindUpdate, id: id, samples: 1, wire: disdel.WireFloat32, codec: float32s{},
-		layout: newLayout(like, s.column),
+		layout: newLayout(like, p.column),
 	}
-	if err := s.publish(ctx, h, fromWeights(h, h.layout.over(data)), id, 0); err != nil {
+	if err := p.publish(ctx, h, fromWeights(h, h.layout.over(data)), id, 0); err != nil {
 		t.Fatal(err)
 	}
 	return id

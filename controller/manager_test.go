@@ -317,21 +317,23 @@ func describe(o Order) string {
 	case OrderForget:
 		return fmt.Sprintf("forget what round %d delivered", o.Round.Round)
 	case OrderStage:
-		s := fmt.Sprintf("stage %d from round %d of %d: %d workers, batch %d", o.Number, o.Stage.First, o.Plan.Rounds, o.Stage.Workers, o.Stage.BatchSize)
+		var s strings.Builder
+		s.WriteString(fmt.Sprintf("stage %d from round %d of %d: %d workers, batch %d", o.Number, o.Stage.First, o.Plan.Rounds, o.Stage.Workers, o.Stage.BatchSize))
 		for _, r := range o.Stage.Reasons {
-			s += "; " + r
+			s.WriteString("; " + r)
 		}
-		return s
+		return s.String()
 	case OrderDecision:
 		d := o.Decision
-		s := fmt.Sprintf("%s decides for round %d (%s): %d workers", d.Policy, d.Round, d.Boundary, d.Next.Workers)
+		var s strings.Builder
+		s.WriteString(fmt.Sprintf("%s decides for round %d (%s): %d workers", d.Policy, d.Round, d.Boundary, d.Next.Workers))
 		if d.Why != "" {
-			s += ": " + d.Why
+			s.WriteString(": " + d.Why)
 		}
 		for _, r := range d.Reasons {
-			s += "; " + r
+			s.WriteString("; " + r)
 		}
-		return s
+		return s.String()
 	case OrderRound:
 		s := fmt.Sprintf("round %d trainLoss %.4g", o.Round.Round, o.Round.TrainLoss)
 		if len(o.Round.Missing) > 0 {

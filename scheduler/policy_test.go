@@ -137,20 +137,21 @@ func told(t *testing.T, in Input, words []string, o map[string]float64) Input {
 }
 
 func decided(d disdel.Decision) string {
-	s := fmt.Sprintf("%d workers", d.Next.Workers)
+	var s strings.Builder
+	s.WriteString(fmt.Sprintf("%d workers", d.Next.Workers))
 	if d.BatchSize > 0 {
-		s += fmt.Sprintf(", batch %d", d.BatchSize)
+		s.WriteString(fmt.Sprintf(", batch %d", d.BatchSize))
 	}
 	if d.Expect != nil {
-		s += fmt.Sprintf(", expects %v", d.Expect.PerThousand)
+		s.WriteString(fmt.Sprintf(", expects %v", d.Expect.PerThousand))
 	}
 	if d.Why != "" {
-		s += ": " + d.Why
+		s.WriteString(": " + d.Why)
 	}
 	for _, r := range d.Reasons {
-		s += "; " + r
+		s.WriteString("; " + r)
 	}
-	return s
+	return s.String()
 }
 
 // A job file's words and the table of policies are the same.
