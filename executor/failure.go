@@ -217,5 +217,6 @@ func (c *classifier) ownError() bool {
 		hint = ownHints[e.Error.Kind]
 	}
 	c.fail(outcome, e.Error.Kind, e.Error.Error(), hint)
+	c.a.Failure.Code, c.a.Failure.Subject = e.Error.Code, e.Error.Subject
 	return true
 }

@@ -253,3 +253,18 @@ func TestWaitAsksForTheHeartbeats(t *testing.T) {
 		t.Errorf("%+v, want the heartbeat of 2 s after the start", last)
 	}
 }
+
+// What is decided by crosses the action border: an action's own code and subject are its activation's failure's.
+func TestAnActionsCodeAndSubjectAreKept(t *testing.T) {
+	subject := disdel.UpdateID{Job: "job-1", Round: 2}
+	result, err := json.Marshal(map[string]any{"error": &disdel.Error{
+		Kind: disdel.NotFound, Code: disdel.CodeLostReference, Subject: &subject, Op: "zzz", Msg: "zzz",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := Classify(disdel.Invocation{Task: disdel.TaskTrain}, Record{Status: statusApplication, Result: result}, nil)
+	if f := a.Failure; f == nil || f.Code != disdel.CodeLostReference || f.Subject == nil || *f.Subject != subject {
+		t.Errorf("%+v", a.Failure)
+	}
+}

@@ -164,7 +164,7 @@ func TestHistoriesThatCannotBeWrittenOrRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, damaged := range map[string][]byte{"cut": data[:len(data)/2], "flipped": flipped(data), "empty": {}} {
+	for what, damaged := range map[string][]byte{"cut": data[:3*os.Getpagesize()], "flipped": flipped(data), "empty": {}} {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
