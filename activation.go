@@ -17,12 +17,14 @@ type Invocation struct {
 	Leg     int        `json:"leg,omitempty"`   // activations before this one that the same work was divided into
 	Stage   int        `json:"stage,omitempty"` // number of its stage among the record's
 	Limits
-	Estimate Bytes           `json:"estimateBytes"` // what the limit was set from
-	Likely   Bytes           `json:"likelyBytes"`   // expected peak
-	Job      JobID           `json:"-"`
-	Span     *Span           `json:"stretch,omitempty"` // of a train action: what its heartbeats count from; records have it of failures
-	Params   json.RawMessage `json:"-"`                 // the request below that goes with Task
-	Queue    Millis          `json:"-"`                 // most that the job's own activations before it take, where not all run at once
+	Estimate Bytes `json:"estimateBytes"` // what the limit was set from
+	Likely   Bytes `json:"likelyBytes"`   // expected peak
+	Job      JobID `json:"-"`
+	// of a train action: what its heartbeats count from; records have it of failures
+	Span   *Span           `json:"stretch,omitempty"`
+	Params json.RawMessage `json:"-"` // the request below that goes with Task
+	// most that the job's own activations before it take, where not all run at once
+	Queue Millis `json:"-"`
 }
 
 // Activation is what became of an Invocation: OpenWhisk's record of it, read and classified.
@@ -39,11 +41,12 @@ type Activation struct {
 	Peak     Bytes             `json:"peakBytes"`          // measured peak of resident memory; 0: unknown
 	Phases   map[string]Millis `json:"phasesMs,omitempty"` // of the result's usage: load, fetch, compute, push
 	Rows     int               `json:"rows,omitempty"`     // trained or evaluated by this activation, each epoch's counted
-	Result   json.RawMessage   `json:"-"`                  // the task's result below; nil unless Outcome is Success or Paused
-	Failure  *Error            `json:"failure,omitempty"`
-	Evidence []string          `json:"evidence,omitempty"` // what the classification rests on
-	Beats    []Beat            `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
-	Logs     []string          `json:"logs,omitempty"`     // the tail, failures only
+	// the task's result below; nil unless Outcome is Success or Paused
+	Result   json.RawMessage `json:"-"`
+	Failure  *Error          `json:"failure,omitempty"`
+	Evidence []string        `json:"evidence,omitempty"` // what the classification rests on
+	Beats    []Beat          `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
+	Logs     []string        `json:"logs,omitempty"`     // the tail, failures only
 	// Loss is that of the last epoch; of train actions that passed only.
 	Loss *float64 `json:"trainLoss,omitempty"`
 	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
@@ -115,7 +118,8 @@ const (
 )
 
 var outcomeNames = [...]string{
-	"unknown", "success", "applicationError", "developerError", "outOfMemory", "timeout", "internalError", "lost", "canceled",
+	"unknown", "success", "applicationError", "developerError", "outOfMemory", "timeout", "internalError", "lost",
+	"canceled",
 	"paused", "startFailure", "throttled", "tooLarge", "diverged", "corrupt",
 }
 
@@ -165,7 +169,8 @@ type Store struct {
 	URL    string   `json:"url"`
 	More   []string `json:"more,omitempty"` // further servers that large values are spread over
 	Prefix string   `json:"prefix"`
-	CA     string   `json:"ca,omitempty"` // PEM text of the authority that rediss:// servers are checked against; "": the system's
+	// PEM text of the authority that rediss:// servers are checked against; "": the system's
+	CA string `json:"ca,omitempty"`
 }
 
 // TrainRequest is the parameter of a train action.
@@ -238,25 +243,27 @@ type Usage struct {
 	Found  int               `json:"processors,omitempty"` // that the container may use; 0: an older runtime
 }
 
-// AggregateRequest is the parameter of an aggregate action: reduce Members to their mean. Without any, what an earlier one
-// made of the round is only written.
+// AggregateRequest is the parameter of an aggregate action: reduce Members to their mean. Without any, what an earlier
+// one made of the round is only written.
 type AggregateRequest struct {
-	Job        JobID      `json:"job"`
-	Round      int        `json:"round"`
-	Level      int        `json:"level"`
-	Cluster    int        `json:"cluster"`
-	Attempt    int        `json:"attempt"`
-	Members    []UpdateID `json:"members"`
-	Top        bool       `json:"top"` // publish the result as the next round's reference
-	Store      Store      `json:"store"`
-	Memory     Bytes      `json:"limitBytes"`
-	Estimate   Bytes      `json:"estimateBytes"`        // what the collector is to keep the process within
-	Models     string     `json:"models,omitempty"`     // blob URL; top only: where final weights and checkpoints go
-	Path       string     `json:"path,omitempty"`       // key of the final weights below Models
-	From       string     `json:"from,omitempty"`       // checkpoint of the reference that was published, for a store that lost it
-	Checkpoint string     `json:"checkpoint,omitempty"` // key below Models; top only: where the new reference goes, with the optimiser's state if that is averaged
-	Wire       Wire       `json:"wire,omitempty"`       // "": float32
-	Averaged   *Optimizer `json:"averaged,omitempty"`   // whose moments are averaged too; nil: none
+	Job      JobID      `json:"job"`
+	Round    int        `json:"round"`
+	Level    int        `json:"level"`
+	Cluster  int        `json:"cluster"`
+	Attempt  int        `json:"attempt"`
+	Members  []UpdateID `json:"members"`
+	Top      bool       `json:"top"` // publish the result as the next round's reference
+	Store    Store      `json:"store"`
+	Memory   Bytes      `json:"limitBytes"`
+	Estimate Bytes      `json:"estimateBytes"`    // what the collector is to keep the process within
+	Models   string     `json:"models,omitempty"` // blob URL; top only: where final weights and checkpoints go
+	Path     string     `json:"path,omitempty"`   // key of the final weights below Models
+	// checkpoint of the reference that was published, for a store that lost it
+	From string `json:"from,omitempty"`
+	// key below Models; top only: where the new reference goes, with the optimiser's state if that is averaged
+	Checkpoint string     `json:"checkpoint,omitempty"`
+	Wire       Wire       `json:"wire,omitempty"`     // "": float32
+	Averaged   *Optimizer `json:"averaged,omitempty"` // whose moments are averaged too; nil: none
 	Network    Network    `json:"network"`
 }
 
@@ -334,5 +341,8 @@ type Progress struct {
 
 // Beat is what a record keeps of a heartbeat that came so long after the invocation.
 func (p Progress) Beat(at Millis) Beat {
-	return Beat{At: at, Resident: p.Resident, Peak: p.Peak, Epoch: p.Epoch, Batch: p.Batch, Batches: p.Batches, Loss: p.Loss}
+	return Beat{
+		At: at, Resident: p.Resident, Peak: p.Peak, Epoch: p.Epoch, Batch: p.Batch, Batches: p.Batches,
+		Loss: p.Loss,
+	}
 }

@@ -8,8 +8,9 @@ import (
 // hidden stands where a message leaves out who signs in at an address, and with what.
 const hidden = "xxxxx"
 
-// Redacted is an address as messages, logs and records may show it: without user and password, also where it is no URL, as with
-// a password that was not encoded. A message must not have the cause that url.Parse gives either: that repeats the address.
+// Redacted is an address as messages, logs and records may show it: without user and password, also where it is no URL,
+// as with a password that was not encoded. A message must not have the cause that url.Parse gives either: that repeats
+// the address.
 func Redacted(address string) string {
 	u, err := url.Parse(address)
 	if err == nil && u.User == nil && u.Host == "" && u.Opaque == "" {

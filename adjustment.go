@@ -48,8 +48,8 @@ const (
 	FieldWorkers   Field = "workers"   // a count of workers
 )
 
-// Quantity is an amount of memory, of time, or a count: one of the three. Its text is as a job file says it: "512MB", "1m30s",
-// "32".
+// Quantity is an amount of memory, of time, or a count: one of the three. Its text is as a job file says it: "512MB",
+// "1m30s", "32".
 type Quantity struct {
 	Memory Bytes
 	Time   Millis

@@ -15,11 +15,17 @@ func TestAdjustmentsCarryTypedValuesInTheTextOfAJobFile(t *testing.T) {
 		from, to disdel.Quantity
 		text     string
 	}{
-		{disdel.FieldMemory, disdel.Quantity{Memory: 58 * disdel.MB}, disdel.Quantity{Memory: 73 * disdel.MB}, `"from":"58MB","to":"73MB"`},
+		{
+			disdel.FieldMemory,
+			disdel.Quantity{Memory: 58 * disdel.MB},
+			disdel.Quantity{Memory: 73 * disdel.MB},
+			`"from":"58MB","to":"73MB"`,
+		},
 		{disdel.FieldTimeout, disdel.Quantity{Time: 3e9}, disdel.Quantity{Time: 90e9}, `"from":"3s","to":"1m30s"`},
 		{disdel.FieldBatchSize, disdel.Quantity{Count: 64}, disdel.Quantity{Count: 32}, `"from":"64","to":"32"`},
 	} {
-		text := `{"invocation":"round 0/train/1","cause":"outOfMemory","field":"` + string(c.field) + `",` + c.text + `,"why":"w"}`
+		text := `{"invocation":"round 0/train/1","cause":"outOfMemory","field":"` + string(c.field) + `",` + c.text +
+			`,"why":"w"}`
 		var a disdel.Adjustment
 		if err := json.Unmarshal([]byte(text), &a); err != nil {
 			t.Fatal(err)
@@ -37,7 +43,8 @@ func TestAdjustmentsCarryTypedValuesInTheTextOfAJobFile(t *testing.T) {
 		}
 	}
 	var a disdel.Adjustment
-	if err := json.Unmarshal([]byte(`{"invocation":"round 0/aggregate level 1/0","from":"1","to":"2"}`), &a); err != nil || a.Task != disdel.TaskAggregate {
+	if err := json.Unmarshal([]byte(`{"invocation":"round 0/aggregate level 1/0","from":"1","to":"2"}`), &a); err != nil ||
+		a.Task != disdel.TaskAggregate {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if err := json.Unmarshal([]byte(`{"from":"much"}`), &a); !errors.Is(err, disdel.Invalid) {
@@ -59,7 +66,8 @@ func TestAnErrorKeepsItsCodeAndSubject(t *testing.T) {
 	if err := json.Unmarshal(data, &out); err != nil {
 		t.Fatal(err)
 	}
-	if out.Code != in.Code || *out.Subject != *in.Subject || out.Invocation != in.Invocation || out.NotRetried != in.NotRetried {
+	if out.Code != in.Code || *out.Subject != *in.Subject || out.Invocation != in.Invocation ||
+		out.NotRetried != in.NotRetried {
 		t.Errorf("%s is read as %+v", data, out)
 	}
 }

@@ -17,59 +17,73 @@ const module = "github.com/disdel/disdel"
 // house is who may import whom, folder by folder, besides the root package and the standard library. "..." stands for
 // every package below. A folder that is not here fails until someone decides what it may import.
 var house = map[string][]string{
-	".":                            {},
-	"model":                        {"internal/nearest"},
-	"runtime/engine/native/plan":   {"model"},
-	"estimator":                    {"model", "runtime/engine/footprint", "internal/nearest"},
-	"dataset":                      {"internal/..."},
-	"controller":                   {"scheduler", "model", "dataset", "estimator", "internal/nearest", "internal/advice"},
-	"controller/jobfile":           {"internal/nearest", "model"},
-	"executor":                     {"internal/..."},
-	"aggregator":                   {"internal/safetensors"},
-	"runtime":                      {},
-	"runtime/engine/footprint":     {"model"},
-	"runtime/engine":               {"model", "dataset", "runtime/engine/footprint"},
-	"runtime/engine/enginetest":    {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
-	"runtime/engine/backends":      {"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia"},
-	"runtime/engine/native":        {"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/native/plan", "runtime/engine/native/kernel"},
+	".":                          {},
+	"model":                      {"internal/nearest"},
+	"runtime/engine/native/plan": {"model"},
+	"estimator":                  {"model", "runtime/engine/footprint", "internal/nearest"},
+	"dataset":                    {"internal/..."},
+	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/nearest", "internal/advice"},
+	"controller/jobfile":         {"internal/nearest", "model"},
+	"executor":                   {"internal/..."},
+	"aggregator":                 {"internal/safetensors"},
+	"runtime":                    {},
+	"runtime/engine/footprint":   {"model"},
+	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
+	"runtime/engine/enginetest":  {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
+	"runtime/engine/backends":    {"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia"},
+	"runtime/engine/native": {
+		"model", "dataset", "runtime/engine", "runtime/engine/footprint",
+		"runtime/engine/native/plan", "runtime/engine/native/kernel",
+	},
 	"runtime/engine/native/kernel": {"runtime/engine/native/plan"},
-	"runtime/engine/gorgonia":      {"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/native/plan", "runtime/engine/native/kernel"},
-	"actions":                      {"runtime/engine", "runtime/engine/footprint", "aggregator", "dataset", "model", "internal/modelstore"},
-	"actions/serve":                {"actions", "runtime", "runtime/engine"},
-	"actions/custom":               {"actions/serve", "aggregator", "runtime/engine/gorgonia", "runtime/engine/backends"},
-	"examples/gorgonia":            {"actions/custom", "model", "runtime/engine/gorgonia"},
-	"history":                      {"history/couchlite", "internal/process"},
-	"history/couchlite":            {"internal/sealed"},
-	"history/historytest":          {"history"},
-	"platform":                     {"internal/sealed"},
-	"platform/clients":             {}, // tests alone
-	"internal/addresses":           {},
-	"internal/advice":              {"scheduler"},
-	"internal/blobs":               {},
-	"internal/commandline":         {"controller/jobfile", "internal/nearest"},
-	"internal/estimatetext":        {"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model", "scheduler", "service"},
-	"internal/faults":              {"internal/safetensors"},
-	"internal/files":               {},
-	"internal/jobtext":             {"controller", "internal/terminal", "service"},
-	"internal/localplatform":       {"internal/addresses", "internal/files", "internal/process", "platform"},
-	"scheduler":                    {"estimator", "model"},
-	"internal/modelstore":          {"internal/blobs", "internal/safetensors"},
-	"internal/nearest":             {},
-	"internal/report":              {"internal/advice", "internal/plot", "scheduler"},
-	"internal/plot":                {},
-	"internal/process":             {},
-	"internal/safetensors":         {},
-	"internal/sealed":              {},
-	"internal/terminal":            {"controller/jobfile", "internal/files", "internal/report"},
+	"runtime/engine/gorgonia": {
+		"model", "dataset", "runtime/engine", "runtime/engine/footprint",
+		"runtime/engine/native/plan", "runtime/engine/native/kernel",
+	},
+	"actions": {
+		"runtime/engine", "runtime/engine/footprint", "aggregator", "dataset", "model",
+		"internal/modelstore",
+	},
+	"actions/serve":        {"actions", "runtime", "runtime/engine"},
+	"actions/custom":       {"actions/serve", "aggregator", "runtime/engine/gorgonia", "runtime/engine/backends"},
+	"examples/gorgonia":    {"actions/custom", "model", "runtime/engine/gorgonia"},
+	"history":              {"history/couchlite", "internal/process"},
+	"history/couchlite":    {"internal/sealed"},
+	"history/historytest":  {"history"},
+	"platform":             {"internal/sealed"},
+	"platform/clients":     {}, // tests alone
+	"internal/addresses":   {},
+	"internal/advice":      {"scheduler"},
+	"internal/blobs":       {},
+	"internal/commandline": {"controller/jobfile", "internal/nearest"},
+	"internal/estimatetext": {
+		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
+		"scheduler", "service",
+	},
+	"internal/faults":        {"internal/safetensors"},
+	"internal/files":         {},
+	"internal/jobtext":       {"controller", "internal/terminal", "service"},
+	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
+	"scheduler":              {"estimator", "model"},
+	"internal/modelstore":    {"internal/blobs", "internal/safetensors"},
+	"internal/nearest":       {},
+	"internal/report":        {"internal/advice", "internal/plot", "scheduler"},
+	"internal/plot":          {},
+	"internal/process":       {},
+	"internal/safetensors":   {},
+	"internal/sealed":        {},
+	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
-		"actions/serve", "aggregator", "controller", "controller/jobfile", "dataset", "estimator", "executor", "history", "history/couchlite",
+		"actions/serve", "aggregator", "controller", "controller/jobfile", "dataset", "estimator", "executor", "history",
+		"history/couchlite",
 		"internal/...", "model", "platform", "runtime/engine/backends", "runtime/engine/native/plan", "scheduler",
 	},
-	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them; the platform is
-	// served to others; and the same program is the action runtime, whose kernels it names.
+	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
+	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset", "estimator", "history", "history/couchlite", "model",
+		"service", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset", "estimator", "history",
+		"history/couchlite", "model",
 		"platform", "runtime/engine/native/kernel", "scheduler",
 	},
 	"examples/embed":   {"controller/jobfile", "service"},
@@ -107,7 +121,8 @@ func imports(t *testing.T) []importEdge {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "tools" || d.Name() == "gen"):
+		case d.IsDir() && path != "." &&
+			(strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "tools" || d.Name() == "gen"):
 			return filepath.SkipDir
 		case d.IsDir() && path != "." && isModule(path):
 			return filepath.SkipDir
@@ -179,7 +194,8 @@ func TestRootPackageDoesNoIO(t *testing.T) {
 		if e.from != "." {
 			continue
 		}
-		if first, _, _ := strings.Cut(e.path, "/"); strings.Contains(first, ".") || slices.Contains([]string{"os", "net", "io/ioutil", "os/exec"}, e.path) {
+		if first, _, _ := strings.Cut(e.path, "/"); strings.Contains(first, ".") ||
+			slices.Contains([]string{"os", "net", "io/ioutil", "os/exec"}, e.path) {
 			t.Errorf("%s imports %s: the vocabulary is pure", e.file, e.path)
 		}
 	}

@@ -42,8 +42,8 @@ func (b Bytes) String() string {
 	}
 }
 
-// Beside prints b as String does, with as many more digits as it takes to tell it from other: what is too much must not read as
-// just enough.
+// Beside prints b as String does, with as many more digits as it takes to tell it from other: what is too much must not
+// read as just enough.
 func (b Bytes) Beside(other Bytes) string {
 	if b == other || b.String() != other.String() {
 		return b.String()

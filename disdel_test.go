@@ -18,7 +18,10 @@ import (
 
 // Errors cross the action border as JSON: kind, operation, message, hint and the cause's text survive.
 func TestErrorsSurviveJSON(t *testing.T) {
-	e := &disdel.Error{Kind: disdel.OOM, Op: "train", Job: "job-1", Activation: "a", Msg: "too much", Hint: "less", Err: io.ErrUnexpectedEOF}
+	e := &disdel.Error{
+		Kind: disdel.OOM, Op: "train", Job: "job-1", Activation: "a", Msg: "too much", Hint: "less",
+		Err: io.ErrUnexpectedEOF,
+	}
 	data, err := json.Marshal(e)
 	if err != nil {
 		t.Fatal(err)
@@ -27,14 +30,16 @@ func TestErrorsSurviveJSON(t *testing.T) {
 	if err := json.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Error() != e.Error() || !errors.Is(&got, disdel.OOM) || got.Hint != e.Hint || got.Job != e.Job || got.Activation != e.Activation {
+	if got.Error() != e.Error() || !errors.Is(&got, disdel.OOM) || got.Hint != e.Hint || got.Job != e.Job ||
+		got.Activation != e.Activation {
 		t.Errorf("%s became %s", e, &got)
 	}
 	wrapped := fmt.Errorf("more: %w", e)
 	if disdel.KindOf(wrapped) != disdel.OOM || !errors.Is(wrapped, io.ErrUnexpectedEOF) || disdel.AsError(wrapped) != e {
 		t.Error("kind or cause is lost under a wrap")
 	}
-	if disdel.KindOf(io.EOF) != disdel.Internal || disdel.KindOf(nil) != disdel.UnknownKind || disdel.KindOf(&disdel.Faults{}) != disdel.Invalid {
+	if disdel.KindOf(io.EOF) != disdel.Internal || disdel.KindOf(nil) != disdel.UnknownKind ||
+		disdel.KindOf(&disdel.Faults{}) != disdel.Invalid {
 		t.Error("kinds of foreign errors")
 	}
 }
@@ -77,7 +82,10 @@ func TestParseBytes(t *testing.T) {
 			t.Errorf("%q: %v, want Invalid", text, err)
 		}
 	}
-	for b, want := range map[disdel.Bytes]string{0: "0 B", 1023: "1023 B", 1536: "1.50 KB", 92 << 20: "92.0 MB", 512 << 20: "512 MB", 3 << 29: "1.50 GB"} {
+	for b, want := range map[disdel.Bytes]string{
+		0: "0 B", 1023: "1023 B", 1536: "1.50 KB", 92 << 20: "92.0 MB",
+		512 << 20: "512 MB", 3 << 29: "1.50 GB",
+	} {
 		if got := b.String(); got != want {
 			t.Errorf("%d prints as %s, want %s", int64(b), got, want)
 		}
@@ -107,12 +115,16 @@ func TestLayersAndTimesReadBackFromJSON(t *testing.T) {
 		D disdel.Duration
 		M disdel.Millis
 	}
-	want := all{[]disdel.Layer{{Kind: "conv", Filters: 3, Kernel: 5, Activation: "relu"}, {Kind: "flatten"}}, disdel.Duration(90 * time.Second), disdel.Millis(1500 * time.Millisecond)}
+	want := all{
+		[]disdel.Layer{{Kind: "conv", Filters: 3, Kernel: 5, Activation: "relu"}, {Kind: "flatten"}},
+		disdel.Duration(90 * time.Second), disdel.Millis(1500 * time.Millisecond),
+	}
 	data, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(data); !strings.Contains(s, `{"conv":{"filters":3,"kernel":5,"activation":"relu"}}`) || !strings.Contains(s, `"1m30s"`) || !strings.Contains(s, "1500") {
+	if s := string(data); !strings.Contains(s, `{"conv":{"filters":3,"kernel":5,"activation":"relu"}}`) ||
+		!strings.Contains(s, `"1m30s"`) || !strings.Contains(s, "1500") {
 		t.Errorf("%s", s)
 	}
 	var got all
@@ -136,15 +148,19 @@ func TestRecordsHaveTheDocumentedNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"accuracy", "loss", "phases", "actions", "estimateBytes", "limitBytes", "peakBytes", "timeoutMs", "durationMs", "totalMs"} {
+	for _, name := range []string{
+		"accuracy", "loss", "phases", "actions", "estimateBytes", "limitBytes", "peakBytes",
+		"timeoutMs", "durationMs", "totalMs",
+	} {
 		if !strings.Contains(string(data), `"`+name+`"`) {
 			t.Errorf("no %q in %s", name, data)
 		}
 	}
 }
 
-// job.go and interface.md: a step schedule multiplies at every so many epochs; a cosine falls by Loshchilov and Hutter's
-// eq. 5 (2017), floor + (1 - floor) (1 + cos(pi e/E)) / 2, whose cosine is 1, 1/sqrt 2, 0, -1/sqrt 2 at e = 0 to 3 of 4.
+// job.go and interface.md: a step schedule multiplies at every so many epochs; a cosine falls by Loshchilov and
+// Hutter's eq. 5 (2017), floor + (1 - floor) (1 + cos(pi e/E)) / 2, whose cosine is 1, 1/sqrt 2, 0, -1/sqrt 2 at e = 0
+// to 3 of 4.
 func TestSchedulesChangeTheRateByTheirFormulas(t *testing.T) {
 	half := math.Sqrt2 / 2
 	step := &disdel.Schedule{Step: &disdel.StepSchedule{Every: 2, Factor: 0.5}}
@@ -159,7 +175,10 @@ func TestSchedulesChangeTheRateByTheirFormulas(t *testing.T) {
 		{"step", step, 7, []float64{1, 1, 0.5, 0.5, 0.25, 0.25, 0.125}},
 		{"step to nothing", &disdel.Schedule{Step: &disdel.StepSchedule{Every: 1}}, 3, []float64{1, 0, 0}},
 		{"cosine", &disdel.Schedule{Cosine: &disdel.CosineSchedule{}}, 4, []float64{1, (1 + half) / 2, 0.5, (1 - half) / 2}},
-		{"cosine with floor", &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: 0.2}}, 4, []float64{1, 0.2 + 0.4*(1+half), 0.6, 0.2 + 0.4*(1-half)}},
+		{
+			"cosine with floor", &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: 0.2}}, 4,
+			[]float64{1, 0.2 + 0.4*(1+half), 0.6, 0.2 + 0.4*(1-half)},
+		},
 		{"cosine of one epoch", &disdel.Schedule{Cosine: &disdel.CosineSchedule{}}, 1, []float64{1}},
 		{"cosine that stays", &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: 1}}, 3, []float64{1, 1, 1}},
 	} {
@@ -174,7 +193,9 @@ func TestSchedulesChangeTheRateByTheirFormulas(t *testing.T) {
 // A schedule goes to the actions as JSON.
 func TestSchedulesReadBackFromJSON(t *testing.T) {
 	for _, want := range []disdel.Schedule{
-		{Step: &disdel.StepSchedule{Every: 3, Factor: 0.1}}, {Cosine: &disdel.CosineSchedule{Floor: 0.01}}, {Cosine: &disdel.CosineSchedule{}},
+		{Step: &disdel.StepSchedule{Every: 3, Factor: 0.1}},
+		{Cosine: &disdel.CosineSchedule{Floor: 0.01}},
+		{Cosine: &disdel.CosineSchedule{}},
 	} {
 		data, err := json.Marshal(want)
 		if err != nil {

@@ -48,7 +48,8 @@ func (k Kind) Error() string { return k.String() }
 // MarshalText writes the kind's name.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads a kind's name; an unknown name becomes UnknownKind, so that records of newer versions stay readable.
+// UnmarshalText reads a kind's name; an unknown name becomes UnknownKind, so that records of newer versions stay
+// readable.
 func (k *Kind) UnmarshalText(text []byte) error {
 	*k = UnknownKind
 	for i, name := range kindNames {
@@ -62,8 +63,8 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // Retryable says whether the same request may succeed later without being changed.
 func (k Kind) Retryable() bool { return k == Lost || k == Unavailable }
 
-// Code tells errors of one kind apart where something is decided by the difference, so that nobody has to look for words in a
-// message. "" is the code of most errors.
+// Code tells errors of one kind apart where something is decided by the difference, so that nobody has to look for
+// words in a message. "" is the code of most errors.
 type Code string
 
 // The codes. They cross the action border as kinds do.
@@ -76,13 +77,14 @@ const (
 	CodeInitTimeout     Code = "initTimeout"     // a process took no /init before the action's timeout had passed
 	CodePanicked        Code = "panicked"        // the action's handler panicked
 	CodeLostUpdate      Code = "lostUpdate"      // an update that was pushed is gone from the store, or damaged
-	CodeLostReference   Code = "lostReference"   // the weights that a round starts from are gone from the store, or damaged
-	CodeDeadline        Code = "deadline"        // the job's own deadline has passed
-	CodeOverBudget      Code = "overBudget"      // the job's next round does not fit its resources.maxCost
+	// the weights that a round starts from are gone from the store, or damaged
+	CodeLostReference Code = "lostReference"
+	CodeDeadline      Code = "deadline"   // the job's own deadline has passed
+	CodeOverBudget    Code = "overBudget" // the job's next round does not fit its resources.maxCost
 )
 
-// Error is the error of every exported function. Kind, Code, Op, Subject, Msg, Hint and the cause's text survive a JSON round trip,
-// because errors cross the action border.
+// Error is the error of every exported function. Kind, Code, Op, Subject, Msg, Hint and the cause's text survive a JSON
+// round trip, because errors cross the action border.
 type Error struct {
 	Kind       Kind
 	Code       Code   // "" for most

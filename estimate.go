@@ -4,7 +4,8 @@ package disdel
 type Limits struct {
 	Memory  Bytes  `json:"limitBytes"`
 	Timeout Millis `json:"timeoutMs"`
-	Device  Bytes  `json:"limitDeviceBytes,omitempty"` // of an accelerator, which Memory does not count; 0: no backend uses one
+	// of an accelerator, which Memory does not count; 0: no backend uses one
+	Device Bytes `json:"limitDeviceBytes,omitempty"`
 }
 
 // PlatformLimits are the bounds that the OpenWhisk API reports, and the pool that no API reports (set by the user).
@@ -87,11 +88,13 @@ type Interval[T any] struct {
 type Forecast struct {
 	Duration Interval[Millis]  `json:"durationMs"`
 	Cost     Interval[float64] `json:"costGBs"`
-	Source   string            `json:"source"`             // "history", "similar jobs", "probe" or "this job"
-	Samples  int               `json:"samples"`            // measured activations behind it
-	Jobs     int               `json:"jobs,omitempty"`     // of the same network and data whose whole durations it was corrected by
-	Measured bool              `json:"measured,omitempty"` // jobs of just this shape are among them; else it is extrapolated
-	Note     string            `json:"note,omitempty"`     // why times are less certain than usual; "": they are not
+	Source   string            `json:"source"`  // "history", "similar jobs", "probe" or "this job"
+	Samples  int               `json:"samples"` // measured activations behind it
+	// of the same network and data whose whole durations it was corrected by
+	Jobs int `json:"jobs,omitempty"`
+	// jobs of just this shape are among them; else it is extrapolated
+	Measured bool   `json:"measured,omitempty"`
+	Note     string `json:"note,omitempty"` // why times are less certain than usual; "": they are not
 }
 
 // Plan is how a job will run: what each action gets and how updates flow up the tree.
@@ -104,18 +107,21 @@ type Plan struct {
 	Shards   []Rows         `json:"shards"`                    // by worker
 	Batches  int            `json:"batchesPerRound,omitempty"` // of a round that is shorter than an epoch; 0: whole epochs
 	Threads  int            `json:"threads,omitempty"`         // of a train action; 0: unknown
-	Legs     int            `json:"legs"`                      // activations that a worker's round is expected to take one after another
-	HeldOut  int            `json:"heldOut"`                   // rows evaluated
-	Levels   []Level        `json:"levels"`                    // levels[0] is level 1 of the tree
-	Parallel int            `json:"parallel"`                  // train actions that the pool holds at once
-	Timeouts string         `json:"timeoutSource"`             // "history", "similar jobs", "probe", "cost", "platform maximum" or "job file"
-	CostGBs  float64        `json:"costBoundGBs"`              // GB-s, Eq. 6 and evaluations with every action at its limits
-	Forecast *Forecast      `json:"forecast,omitempty"`        // nil where nothing is known
-	Reasons  []string       `json:"reasons"`                   // the arithmetic, a sentence each
+	// activations that a worker's round is expected to take one after another
+	Legs     int     `json:"legs"`
+	HeldOut  int     `json:"heldOut"`  // rows evaluated
+	Levels   []Level `json:"levels"`   // levels[0] is level 1 of the tree
+	Parallel int     `json:"parallel"` // train actions that the pool holds at once
+	// "history", "similar jobs", "probe", "cost", "platform maximum" or "job file"
+	Timeouts string `json:"timeoutSource"`
+	// GB-s, Eq. 6 and evaluations with every action at its limits
+	CostGBs  float64   `json:"costBoundGBs"`
+	Forecast *Forecast `json:"forecast,omitempty"` // nil where nothing is known
+	Reasons  []string  `json:"reasons"`            // the arithmetic, a sentence each
 }
 
-// Update is the size of one worker's update on its way in a wire format: what an aggregation holds of it as float32, narrowed.
-// Where the format's size depends on the values it is the most.
+// Update is the size of one worker's update on its way in a wire format: what an aggregation holds of it as float32,
+// narrowed. Where the format's size depends on the values it is the most.
 func (p *Plan) Update(w Wire) Bytes {
 	a, _ := p.Action(TaskAggregate)
 	return Bytes(float64(a.Estimate.Mod) * w.Share())

@@ -36,8 +36,8 @@ type Metadata struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Model says which network to train: exactly one of Name (a network of the zoo), Layers and Custom. A job file may also name a file
-// of Keras; its network is in Layers by the time that anybody has a Job, so that a job needs no other file.
+// Model says which network to train: exactly one of Name (a network of the zoo), Layers and Custom. A job file may also
+// name a file of Keras; its network is in Layers by the time that anybody has a Job, so that a job needs no other file.
 type Model struct {
 	Name   string  `json:"name,omitempty"`
 	Keras  string  `json:"keras,omitempty"`
@@ -108,10 +108,12 @@ type layerOptions struct {
 
 func (o layerOptions) layer(kind string) Layer {
 	return Layer{
-		Kind: kind, Name: o.Name, From: o.From, Shape: o.Shape, Units: o.Units, Filters: o.Filters, Groups: o.Groups, Bias: o.Bias,
-		Eps: o.Eps, Momentum: o.Momentum, Scale: o.Scale, Center: o.Center, Rate: o.Rate, Activation: o.Activation,
+		Kind: kind, Name: o.Name, From: o.From, Shape: o.Shape, Units: o.Units, Filters: o.Filters, Groups: o.Groups,
+		Bias: o.Bias,
+		Eps:  o.Eps, Momentum: o.Momentum, Scale: o.Scale, Center: o.Center, Rate: o.Rate, Activation: o.Activation,
 		Kernel: o.Kernel.one, Stride: o.Stride.one, Dilation: o.Dilation.one, Padding: o.Padding.one,
-		KernelHW: o.Kernel.two, StrideHW: o.Stride.two, DilationHW: o.Dilation.two, PaddingAt: o.Padding.four, SamePad: o.Padding.same,
+		KernelHW: o.Kernel.two, StrideHW: o.Stride.two, DilationHW: o.Dilation.two, PaddingAt: o.Padding.four,
+		SamePad: o.Padding.same,
 	}
 }
 
@@ -120,8 +122,9 @@ func (l Layer) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]layerOptions{l.Kind: {
 		Name: l.Name, From: l.From, Shape: l.Shape, Units: l.Units, Filters: l.Filters, Groups: l.Groups, Bias: l.Bias,
 		Eps: l.Eps, Momentum: l.Momentum, Scale: l.Scale, Center: l.Center, Rate: l.Rate, Activation: l.Activation,
-		Kernel: windowSide{l.Kernel, l.KernelHW}, Stride: windowSide{l.Stride, l.StrideHW}, Dilation: windowSide{l.Dilation, l.DilationHW},
-		Padding: padding{l.Padding, l.PaddingAt, l.SamePad},
+		Kernel: windowSide{l.Kernel, l.KernelHW}, Stride: windowSide{l.Stride, l.StrideHW},
+		Dilation: windowSide{l.Dilation, l.DilationHW},
+		Padding:  padding{l.Padding, l.PaddingAt, l.SamePad},
 	}})
 }
 
@@ -231,7 +234,8 @@ func numbers(data []byte, count int) ([]int, error) {
 	return all, nil
 }
 
-// EqualSides is the number that all sides of a window have, or 0 where they differ: a window has one spelling in a Layer.
+// EqualSides is the number that all sides of a window have, or 0 where they differ: a window has one spelling in a
+// Layer.
 func EqualSides(sides []int) int {
 	if len(sides) == 0 || slices.Min(sides) != slices.Max(sides) {
 		return 0
@@ -322,8 +326,8 @@ type SGD struct {
 	Nesterov     bool    `json:"nesterov,omitempty"`
 }
 
-// Adam is Kingma and Ba's optimiser, and Loshchilov and Hutter's where it stands as adamw; zero betas and epsilon mean 0.9,
-// 0.999 and 1e-8.
+// Adam is Kingma and Ba's optimiser, and Loshchilov and Hutter's where it stands as adamw; zero betas and epsilon mean
+// 0.9, 0.999 and 1e-8.
 type Adam struct {
 	LearningRate float64 `json:"learningRate"`
 	Beta1        float64 `json:"beta1,omitempty"`
@@ -344,7 +348,8 @@ type StepSchedule struct {
 	Factor float64 `json:"factor"`
 }
 
-// CosineSchedule lets the rate fall to Floor times itself along half a cosine (Loshchilov and Hutter 2017, without restarts).
+// CosineSchedule lets the rate fall to Floor times itself along half a cosine (Loshchilov and Hutter 2017, without
+// restarts).
 type CosineSchedule struct {
 	Floor float64 `json:"floor,omitempty"`
 }
@@ -363,9 +368,9 @@ func (s *Schedule) Factor(epoch, epochs int) float64 {
 	}
 }
 
-// EarlyStop ends training before its last epoch. With MetricLoss and a Target every action stops at the end of an epoch whose
-// mean loss is at most Target (DiSDeL III-B.3); with MetricValLoss and MetricAccuracy the job stops once the held-out rows reach
-// Target, or after Patience evaluations in a row without a better one.
+// EarlyStop ends training before its last epoch. With MetricLoss and a Target every action stops at the end of an epoch
+// whose mean loss is at most Target (DiSDeL III-B.3); with MetricValLoss and MetricAccuracy the job stops once the
+// held-out rows reach Target, or after Patience evaluations in a row without a better one.
 type EarlyStop struct {
 	Metric   string  `json:"metric"`
 	Target   float64 `json:"target,omitempty"`
@@ -456,7 +461,8 @@ type Resources struct {
 	MaxMemory Bytes    `json:"maxMemory"`         // ceiling for auto; 0: the platform's maximum
 	Timeout   Duration `json:"timeout"`           // per action; 0: auto
 	Threads   int      `json:"threads,omitempty"` // of a train action; 0: auto
-	MaxCost   float64  `json:"maxCost"`           // GB-s for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
+	// GB-s for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
+	MaxCost float64 `json:"maxCost"`
 }
 
 // Reliability bounds the job as a whole.
@@ -499,7 +505,10 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil || v < 0 {
-		return &Error{Kind: Invalid, Op: "parse duration", Msg: "\"" + string(text) + "\" is not a duration", Hint: "write 90s, 5m or 1h30m"}
+		return &Error{
+			Kind: Invalid, Op: "parse duration", Msg: "\"" + string(text) + "\" is not a duration",
+			Hint: "write 90s, 5m or 1h30m",
+		}
 	}
 	*d = Duration(v)
 	return nil

@@ -1,7 +1,7 @@
 package disdel
 
-// CustomNetwork is what the controller knows of a network that only an action's own binary can compute: a user's expression
-// graph. The binary prints it as JSON when it is run with the argument describe.
+// CustomNetwork is what the controller knows of a network that only an action's own binary can compute: a user's
+// expression graph. The binary prints it as JSON when it is run with the argument describe.
 type CustomNetwork struct {
 	Name        string        `json:"name"`
 	Input       []int         `json:"input"`   // of one sample

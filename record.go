@@ -47,8 +47,9 @@ type Round struct {
 	Missing   []int    `json:"missing,omitempty"`    // workers that the mean was taken without
 	Again     int      `json:"duplicates,omitempty"` // results that came twice or too late, and changed nothing
 
-	FirstLoss    *float64 `json:"firstTrainLoss,omitempty"` // TrainLoss of its first epoch; nil where a round has one epoch
-	NotEvaluated string   `json:"notEvaluated,omitempty"`   // why an evaluation that was due was not made
+	// TrainLoss of its first epoch; nil where a round has one epoch
+	FirstLoss    *float64 `json:"firstTrainLoss,omitempty"`
+	NotEvaluated string   `json:"notEvaluated,omitempty"` // why an evaluation that was due was not made
 
 	Stage    int          `json:"stage,omitempty"`    // number of its stage among the record's
 	Observed *Observation `json:"observed,omitempty"` // what the job's policy goes by; nil where it looks at nothing
@@ -99,7 +100,8 @@ type DataInfo struct {
 	SampleSize Bytes  `json:"sampleBytes"` // of one sample as stored
 }
 
-// Record is everything about one job: one document explains a run. It is kept in the history store and printed by -o json.
+// Record is everything about one job: one document explains a run. It is kept in the history store and printed by -o
+// json.
 type Record struct {
 	APIVersion  string       `json:"apiVersion"`
 	ID          JobID        `json:"id"`
@@ -111,12 +113,14 @@ type Record struct {
 	Plan        Plan         `json:"plan"` // the newest
 	Rounds      []Round      `json:"rounds"`
 	Activations []Activation `json:"actions"`
-	Omitted     int          `json:"omitted,omitempty"` // activations that passed and are not among them: a long job's record stays small
-	Phases      Phases       `json:"phases"`
-	Accuracy    float64      `json:"accuracy"` // held-out, last evaluation, or the model's where the best is kept
-	Loss        float64      `json:"loss"`     // the same
-	CostGBs     float64      `json:"costGBs"`  // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
-	// EvaluationGBs is what evaluations held, limits times durations, GB-s. Records from before it have evaluations in CostGBs.
+	// activations that passed and are not among them: a long job's record stays small
+	Omitted  int     `json:"omitted,omitempty"`
+	Phases   Phases  `json:"phases"`
+	Accuracy float64 `json:"accuracy"` // held-out, last evaluation, or the model's where the best is kept
+	Loss     float64 `json:"loss"`     // the same
+	CostGBs  float64 `json:"costGBs"`  // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
+	// EvaluationGBs is what evaluations held, limits times durations, GB-s. Records from before it have evaluations in
+	// CostGBs.
 	EvaluationGBs float64      `json:"evaluationGBs,omitempty"`
 	Stopped       string       `json:"stopped,omitempty"` // why training ended before its last epoch
 	Adjustments   []Adjustment `json:"adjustments,omitempty"`
@@ -128,21 +132,25 @@ type Record struct {
 	Origin        *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
 	Outages       []Outage     `json:"outages,omitempty"`
 
-	Stages    []Stage    `json:"stages,omitempty"`    // every one that was begun, oldest first; none in records of earlier versions
-	Decisions []Decision `json:"decisions,omitempty"` // every one of the job's policy, oldest first; static has none but for failures
+	// every one that was begun, oldest first; none in records of earlier versions
+	Stages []Stage `json:"stages,omitempty"`
+	// every one of the job's policy, oldest first; static has none but for failures
+	Decisions []Decision `json:"decisions,omitempty"`
 
-	Best        *Best    `json:"best,omitempty"`        // nil: the model has the weights of the last round
-	Unevaluated *Error   `json:"unevaluated,omitempty"` // why the model was not evaluated, of a job that succeeded; a resume does only that
-	Learned     *bool    `json:"learned,omitempty"`     // nil: not known
-	Warnings    []string `json:"warnings,omitempty"`    // what there is to say against the result of a job that succeeded
+	Best *Best `json:"best,omitempty"` // nil: the model has the weights of the last round
+	// why the model was not evaluated, of a job that succeeded; a resume does only that
+	Unevaluated *Error   `json:"unevaluated,omitempty"`
+	Learned     *bool    `json:"learned,omitempty"`  // nil: not known
+	Warnings    []string `json:"warnings,omitempty"` // what there is to say against the result of a job that succeeded
 }
 
 // Outage is a time in which OpenWhisk did not answer.
 type Outage struct {
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
-	Until time.Time `json:"until,omitzero"` // when it answered again, or when it was waited for no longer; zero: it still does not answer
-	Why   string    `json:"why"`            // "connection refused"
+	// when it answered again, or when it was waited for no longer; zero: it still does not answer
+	Until time.Time `json:"until,omitzero"`
+	Why   string    `json:"why"` // "connection refused"
 }
 
 // Origin is how a job was submitted, so that what is to be done next can be said as a whole command.

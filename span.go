@@ -28,8 +28,8 @@ func (a *Activation) DoneText() string {
 	return fmt.Sprintf("%d of %d batches were %s", done, all, verb)
 }
 
-// ProgressAt is how many batches of its work an action had done at a heartbeat. Heartbeats count from the start of the epoch; where
-// it is not known which part of it a train action's round is, the round is the epoch.
+// ProgressAt is how many batches of its work an action had done at a heartbeat. Heartbeats count from the start of the
+// epoch; where it is not known which part of it a train action's round is, the round is the epoch.
 func (a *Activation) ProgressAt(b Beat) (done, all int) {
 	s := a.Span
 	switch {
@@ -43,11 +43,12 @@ func (a *Activation) ProgressAt(b Beat) (done, all int) {
 	return min(max(0, done), all), all
 }
 
-// oneBeatTells is from how many batches on a single heartbeat tells how long one takes: earlier, most of its time was the start.
+// oneBeatTells is from how many batches on a single heartbeat tells how long one takes: earlier, most of its time was
+// the start.
 const oneBeatTells = 8
 
-// Whole is how long an activation would have taken by the progress in its heartbeats, from the first batch that they tell of to the
-// last; false where they tell none.
+// Whole is how long an activation would have taken by the progress in its heartbeats, from the first batch that they
+// tell of to the last; false where they tell none.
 func (a *Activation) Whole() (Millis, bool) {
 	done, all := a.Done()
 	if done == 0 || all == 0 {

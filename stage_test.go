@@ -82,11 +82,15 @@ func TestARecordWithoutStagesHasOne(t *testing.T) {
 // What earlier jobs are learned from goes by the plan that it was made by.
 func TestActivationsGoByTheirStage(t *testing.T) {
 	of := func(workers int) disdel.Stage {
-		return disdel.Stage{Setting: disdel.Setting{Workers: workers}, BatchSize: 8 * workers, Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain}}}
+		return disdel.Stage{
+			Setting: disdel.Setting{Workers: workers}, BatchSize: 8 * workers,
+			Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain}},
+		}
 	}
 	r := disdel.Record{Plan: disdel.Plan{Workers: 3}, Stages: []disdel.Stage{of(1), of(2), of(3)}}
 	for _, stage := range []int{0, 2, 2} {
-		r.Activations = append(r.Activations, disdel.Activation{Invocation: disdel.Invocation{Task: disdel.TaskTrain, Stage: stage}})
+		r.Activations = append(r.Activations,
+			disdel.Activation{Invocation: disdel.Invocation{Task: disdel.TaskTrain, Stage: stage}})
 	}
 	var got strings.Builder
 	for _, s := range r.ByStage() {
@@ -104,7 +108,8 @@ func TestTheStagesInForce(t *testing.T) {
 		return disdel.Stage{First: first, Decision: &disdel.Decision{Boundary: b}}
 	}
 	r := disdel.Record{Stages: []disdel.Stage{
-		at(0, disdel.BoundaryStart), at(2, disdel.BoundaryEpoch), at(4, disdel.BoundaryEpoch), at(3, disdel.BoundaryResume), at(2, disdel.BoundaryFailure),
+		at(0, disdel.BoundaryStart), at(2, disdel.BoundaryEpoch), at(4, disdel.BoundaryEpoch), at(3, disdel.BoundaryResume),
+		at(2, disdel.BoundaryFailure),
 	}}
 	for n, want := range map[int]string{3: "[0 1 2]", 4: "[0 1 3 2]", 5: "[0 4]"} {
 		first := disdel.Record{Stages: r.Stages[:n]}
@@ -117,7 +122,8 @@ func TestTheStagesInForce(t *testing.T) {
 func ExampleStage_Span() {
 	// Two epochs of 20 batches on the smallest shard, averaged after every eight: the last round of an epoch takes
 	// what is left.
-	s := disdel.Stage{To: disdel.Position{Epoch: 2}, Setting: disdel.Setting{Workers: 2, K: 8}, PerEpoch: 2}.Starting(0, disdel.Position{})
+	s := disdel.Stage{To: disdel.Position{Epoch: 2}, Setting: disdel.Setting{Workers: 2, K: 8}, PerEpoch: 2}.Starting(0,
+		disdel.Position{})
 	for round := range s.End() {
 		span := s.Span(round)
 		fmt.Printf("round %d: epoch %d, from batch %d, %d batches\n", round, span.Epoch, span.Batch, span.Batches)

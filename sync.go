@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Sync says when the workers' weights are averaged: "epoch", "end" or "every K" batches. In JSON and YAML the last one is
-// an object, {every: K}.
+// Sync says when the workers' weights are averaged: "epoch", "end" or "every K" batches. In JSON and YAML the last one
+// is an object, {every: K}.
 type Sync string
 
 // The modes of Sync without a number; Every makes the other.
@@ -49,7 +49,10 @@ func (s *Sync) UnmarshalJSON(data []byte) error {
 	}
 	var object map[string]int
 	if err := json.Unmarshal(data, &object); err != nil || len(object) != 1 || object["every"] < 1 {
-		return &Error{Kind: Invalid, Op: "parse sync", Msg: fmt.Sprintf("%s is no sync", data), Hint: "write epoch, end or {every: K}"}
+		return &Error{
+			Kind: Invalid, Op: "parse sync", Msg: fmt.Sprintf("%s is no sync", data),
+			Hint: "write epoch, end or {every: K}",
+		}
 	}
 	*s = SyncEvery(object["every"])
 	return nil

@@ -32,8 +32,14 @@ func setUp(t *testing.T) *bench {
 	t.Helper()
 	ctx := t.Context()
 	b := &bench{
-		t: t, data: disdel.DataRef{URL: "file://" + t.TempDir(), Name: "digits", Split: disdel.Split{Train: 0.8, Validation: 0.2, Seed: 1}},
-		net: disdel.Network{Name: "digits-cnn", Input: []int{1, 8, 8}, Classes: 10, Init: disdel.Init{Seed: 3, Scheme: "glorot"}},
+		t: t, data: disdel.DataRef{
+			URL: "file://" + t.TempDir(), Name: "digits",
+			Split: disdel.Split{Train: 0.8, Validation: 0.2, Seed: 1},
+		},
+		net: disdel.Network{
+			Name: "digits-cnn", Input: []int{1, 8, 8}, Classes: 10,
+			Init: disdel.Init{Seed: 3, Scheme: "glorot"},
+		},
 	}
 	sets, err := dataset.OpenStore(ctx, b.data.URL)
 	if err != nil {
@@ -64,8 +70,10 @@ func setUp(t *testing.T) *bench {
 
 func (b *bench) train(worker int) disdel.TrainRequest {
 	return disdel.TrainRequest{
-		Job: "job-1", Worker: worker, Attempt: 1, Network: b.net, Data: b.data, Shard: disdel.Rows{Start: worker * 100, End: worker*100 + 100},
-		Span: disdel.Span{Epochs: 2}, BatchSize: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}}, Loss: "crossEntropy", Threads: 1, Store: b.store,
+		Job: "job-1", Worker: worker, Attempt: 1, Network: b.net, Data: b.data,
+		Shard: disdel.Rows{Start: worker * 100, End: worker*100 + 100},
+		Span:  disdel.Span{Epochs: 2}, BatchSize: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}},
+		Loss: "crossEntropy", Threads: 1, Store: b.store,
 	}
 }
 
@@ -105,7 +113,8 @@ func TestARoundByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.Samples != 100 || res.Epochs != 2 || len(res.Losses) != 2 || res.Losses[1] >= res.Losses[0] || res.Usage.Peak != 50*disdel.MB || res.Usage.Warm != (w > 0) {
+		if res.Samples != 100 || res.Epochs != 2 || len(res.Losses) != 2 || res.Losses[1] >= res.Losses[0] ||
+			res.Usage.Peak != 50*disdel.MB || res.Usage.Warm != (w > 0) {
 			t.Errorf("worker %d: %+v", w, res)
 		}
 		for _, phase := range []string{"load", "fetch", "compute", "push"} {
@@ -123,7 +132,11 @@ func TestARoundByHand(t *testing.T) {
 	}
 	models := "file://" + t.TempDir()
 	path := modelstore.WeightsPath("m", "job-1")
-	agg, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, disdel.AggregateRequest{Job: "job-1", Level: 1, Attempt: 1, Members: members, Top: true, Store: b.store, Network: b.net, Models: models, Path: path})
+	agg, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate,
+		disdel.AggregateRequest{
+			Job: "job-1", Level: 1, Attempt: 1, Members: members, Top: true, Store: b.store,
+			Network: b.net, Models: models, Path: path,
+		})
 	if err != nil || agg.Weight != 200 || agg.Checksum == "" {
 		t.Fatalf("%+v, %v", agg, err)
 	}
@@ -139,15 +152,27 @@ func TestARoundByHand(t *testing.T) {
 			}
 		}
 	}
-	eval, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, disdel.EvaluateRequest{Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 359}, BatchSize: 50, Loss: "crossEntropy", Store: b.store})
+	eval, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate,
+		disdel.EvaluateRequest{
+			Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 359}, BatchSize: 50,
+			Loss: "crossEntropy", Store: b.store,
+		})
 	if err != nil || eval.Samples != 359 || eval.Accuracy < 0.3 || eval.Loss <= 0 {
 		t.Errorf("%+v, %v", eval, err)
 	}
-	inf, err := ask[disdel.InferResult](t, h, disdel.TaskInfer, disdel.InferRequest{Models: models, Path: path, Checksum: agg.Checksum, Network: b.net, Inputs: [][]float32{make([]float32, 64), make([]float32, 64)}})
+	inf, err := ask[disdel.InferResult](t, h, disdel.TaskInfer,
+		disdel.InferRequest{
+			Models: models, Path: path, Checksum: agg.Checksum, Network: b.net,
+			Inputs: [][]float32{make([]float32, 64), make([]float32, 64)},
+		})
 	if err != nil || len(inf.Classes) != 2 || len(inf.Probabilities[1]) != 10 {
 		t.Errorf("%+v, %v", inf, err)
 	}
-	if _, err := ask[disdel.InferResult](t, h, disdel.TaskInfer, disdel.InferRequest{Models: models, Path: path, Checksum: agg.Checksum, Network: b.net, Inputs: [][]float32{{1}}}); !errors.Is(err, disdel.Invalid) {
+	if _, err := ask[disdel.InferResult](t, h, disdel.TaskInfer,
+		disdel.InferRequest{
+			Models: models, Path: path, Checksum: agg.Checksum, Network: b.net,
+			Inputs: [][]float32{{1}},
+		}); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("a short input: %v, want Invalid", err)
 	}
 }
@@ -175,8 +200,8 @@ func TestTrainingAgainGivesTheSameBits(t *testing.T) {
 	}
 }
 
-// A schedule goes by the epochs of the whole job, whatever round it is: from where its factor is 0, weights stay as they
-// are, and the next job on the same warm process learns again.
+// A schedule goes by the epochs of the whole job, whatever round it is: from where its factor is 0, weights stay as
+// they are, and the next job on the same warm process learns again.
 func TestAScheduleSetsTheRateOfEveryEpoch(t *testing.T) {
 	b := setUp(t)
 	h := NewHost(probe, backends.Standard(nil))
@@ -261,7 +286,10 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		req  disdel.TrainRequest
 		want disdel.Kind
-	}{"no reference": {later, disdel.NotFound}, "other data": {other, disdel.Conflict}, "no rows": {empty, disdel.Invalid}, "no store": {down, disdel.Unavailable}} {
+	}{
+		"no reference": {later, disdel.NotFound}, "other data": {other, disdel.Conflict}, "no rows": {empty, disdel.Invalid},
+		"no store": {down, disdel.Unavailable},
+	} {
 		if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, c.req); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}

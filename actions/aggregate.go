@@ -10,9 +10,11 @@ import (
 )
 
 // aggregate reduces a cluster's updates to their weighted mean. The top one publishes it as the next round's reference
-// and, where the request says so, writes it as a checkpoint or as the final weights; every other pushes it as an update of
-// its own level.
-func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult, err error) {
+// and, where the request says so, writes it as a checkpoint or as the final weights; every other pushes it as an update
+// of its own level.
+func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult,
+	err error,
+) {
 	h.bound(req.Memory, req.Estimate, 0)
 	use(1)
 	id := disdel.UpdateID{Job: req.Job, Round: req.Round, Level: req.Level, Member: req.Cluster}
@@ -25,8 +27,14 @@ func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateReque
 		return res, err
 	}
 	defer s.close(ctx)
-	defer s.during(ctx, disdel.Progress{Task: disdel.TaskAggregate, Round: req.Round, Level: req.Level, Member: req.Cluster}, req.Memory)()
-	a := aggregation{session: s, req: req, id: id, like: withOptimizer(shapes(g), g, req.Averaged), res: disdel.AggregateResult{Again: s.committed || len(req.Members) == 0}}
+	defer s.during(ctx, disdel.Progress{
+		Task: disdel.TaskAggregate, Round: req.Round, Level: req.Level,
+		Member: req.Cluster,
+	}, req.Memory)()
+	a := aggregation{
+		session: s, req: req, id: id, like: withOptimizer(shapes(g), g, req.Averaged),
+		res: disdel.AggregateResult{Again: s.committed || len(req.Members) == 0},
+	}
 	for _, step := range []struct {
 		phase string
 		ctx   context.Context
@@ -81,8 +89,9 @@ func (a *aggregation) deliver(ctx context.Context) error {
 	return err
 }
 
-// settle drops the round once the next reference stands: nothing reads what it was made of any more, and whoever comes late is
-// told by the newest round's number that there is nothing to do. The claim goes with it, and is not held from here on.
+// settle drops the round once the next reference stands: nothing reads what it was made of any more, and whoever comes
+// late is told by the newest round's number that there is nothing to do. The claim goes with it, and is not held from
+// here on.
 func (a *aggregation) settle(ctx context.Context) error {
 	a.release()
 	if !a.req.Top {
@@ -91,10 +100,12 @@ func (a *aggregation) settle(ctx context.Context) error {
 	return a.store.DropRound(ctx, a.req.Job, a.req.Round) // an earlier attempt may have died before it came to that
 }
 
-// keptCheckpoints is how many rounds' checkpoints are there at once: the newest, and the one before in case that is damaged.
+// keptCheckpoints is how many rounds' checkpoints are there at once: the newest, and the one before in case that is
+// damaged.
 const keptCheckpoints = 2
 
-// save writes the final weights or a checkpoint. An earlier attempt may have delivered the reference and not come this far.
+// save writes the final weights or a checkpoint. An earlier attempt may have delivered the reference and not come this
+// far.
 func (a *aggregation) save(ctx context.Context) error {
 	if a.req.Path == "" && a.req.Checkpoint == "" {
 		return nil
@@ -102,7 +113,8 @@ func (a *aggregation) save(ctx context.Context) error {
 	w := a.mean.Weights
 	if a.res.Again {
 		var err error
-		if w, err = reference(ctx, a.store, source{a.req.Job, a.req.Round + 1, a.req.Models, a.req.From}, a.like); err != nil {
+		if w, err = reference(ctx, a.store, source{a.req.Job, a.req.Round + 1, a.req.Models, a.req.From},
+			a.like); err != nil {
 			return err
 		}
 	}
@@ -123,7 +135,9 @@ func (a *aggregation) save(ctx context.Context) error {
 		return nil
 	}
 	weights, _, _ := split(w)
-	a.res.Checksum, a.res.Size, err = models.WriteWeights(ctx, a.req.Path, weights, map[string]string{"format": "pt", "job": string(a.req.Job), "network": a.req.Network.Name})
+	a.res.Checksum, a.res.Size,
+		err = models.WriteWeights(ctx, a.req.Path, weights,
+		map[string]string{"format": "pt", "job": string(a.req.Job), "network": a.req.Network.Name})
 	return err
 }
 

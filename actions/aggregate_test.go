@@ -20,8 +20,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-// Once the next reference stands, the round's updates are gone. Whoever comes late, or a second time, still finds the work
-// done, and what comes after the round has all it needs.
+// Once the next reference stands, the round's updates are gone. Whoever comes late, or a second time, still finds the
+// work done, and what comes after the round has all it needs.
 func TestARoundIsDroppedWhenItsSuccessorStands(t *testing.T) {
 	b := setUp(t)
 	h := NewHost(probe, backends.Standard(nil))
@@ -32,7 +32,10 @@ func TestARoundIsDroppedWhenItsSuccessorStands(t *testing.T) {
 	}
 	id := disdel.UpdateID{Job: "job-1"}
 	like := engine.Weights(h.built.engine)
-	top := disdel.AggregateRequest{Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{id}, Top: true, Store: b.store, Network: b.net}
+	top := disdel.AggregateRequest{
+		Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{id}, Top: true,
+		Store: b.store, Network: b.net,
+	}
 	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil || res.Again {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -41,12 +44,14 @@ func TestARoundIsDroppedWhenItsSuccessorStands(t *testing.T) {
 	}
 	late := b.train(0)
 	late.Attempt = 2
-	if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, late); err != nil || !res.Again || res.Rows != 0 || first.Rows == 0 {
+	if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, late); err != nil || !res.Again || res.Rows != 0 ||
+		first.Rows == 0 {
 		t.Errorf("a second delivery of the worker: %+v, %v", res, err)
 	}
 	again := top
 	again.Attempt, again.Models, again.Path = 2, "file://"+t.TempDir(), modelstore.WeightsPath("m", "job-1")
-	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, again); err != nil || !res.Again || res.Checksum == "" {
+	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, again); err != nil || !res.Again ||
+		res.Checksum == "" {
 		t.Errorf("a second try of the aggregation, after a death before it wrote the model: %+v, %v", res, err)
 	}
 	next := b.train(0)
@@ -54,14 +59,17 @@ func TestARoundIsDroppedWhenItsSuccessorStands(t *testing.T) {
 	if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, next); err != nil || res.Again {
 		t.Errorf("the next round: %+v, %v", res, err)
 	}
-	evaluation := disdel.EvaluateRequest{Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 50}, BatchSize: 16, Loss: "crossEntropy", Threads: 1, Store: b.store}
+	evaluation := disdel.EvaluateRequest{
+		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 50},
+		BatchSize: 16, Loss: "crossEntropy", Threads: 1, Store: b.store,
+	}
 	if res, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, evaluation); err != nil || res.Samples != 50 {
 		t.Errorf("the evaluation: %+v, %v", res, err)
 	}
 }
 
-// Writing a model may take far longer than the third of a lease after which a claim is renewed, and the claim went with the
-// round.
+// Writing a model may take far longer than the third of a lease after which a claim is renewed, and the claim went with
+// the round.
 func TestASlowBucketDoesNotCostTheAggregation(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "x")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
@@ -87,16 +95,18 @@ func TestASlowBucketDoesNotCostTheAggregation(t *testing.T) {
 		t.Fatal(err)
 	}
 	top := disdel.AggregateRequest{
-		Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store, Network: b.net, Path: modelstore.WeightsPath("m", "job-1"),
-		Models: "s3://models?region=x&endpoint=" + server.URL + "&use_path_style=true&response_checksum_validation=when_required",
+		Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store,
+		Network: b.net, Path: modelstore.WeightsPath("m", "job-1"),
+		Models: "s3://models?region=x&endpoint=" + server.URL +
+			"&use_path_style=true&response_checksum_validation=when_required",
 	}
 	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil || res.Checksum == "" {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
 
-// On Kubernetes OpenWhisk has the same words for a lack of memory and for a crash. An aggregation near its limit has said so
-// before it dies, at whatever level it is and in whatever it is about to do.
+// On Kubernetes OpenWhisk has the same words for a lack of memory and for a crash. An aggregation near its limit has
+// said so before it dies, at whatever level it is and in whatever it is about to do.
 func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 	const limit = 128 * disdel.MB
 	b := setUp(t)
@@ -108,10 +118,12 @@ func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "x")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	told, died := make(chan []disdel.Progress, 1), make(chan struct{})
-	bucket := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { // the work never comes to its end
+	// the work never comes to its end
+	bucket := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
 			seen, err := b.board.Progress(r.Context(), "job-1")
-			if i := slices.IndexFunc(seen, func(p disdel.Progress) bool { return p.Task == disdel.TaskAggregate }); err == nil && i >= 0 {
+			if i := slices.IndexFunc(seen, func(p disdel.Progress) bool { return p.Task == disdel.TaskAggregate }); err == nil &&
+				i >= 0 {
 				told <- seen[i : i+1]
 				<-died
 				return
@@ -121,8 +133,10 @@ func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 	defer bucket.Close()
 	ctx, die := context.WithCancel(t.Context())
 	req := disdel.AggregateRequest{
-		Job: "job-1", Level: 2, Cluster: 3, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store, Network: b.net, Memory: limit,
-		Path: modelstore.WeightsPath("m", "job-1"), Models: "s3://models?region=x&endpoint=" + bucket.URL + "&use_path_style=true",
+		Job: "job-1", Level: 2, Cluster: 3, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store,
+		Network: b.net, Memory: limit,
+		Path: modelstore.WeightsPath("m", "job-1"), Models: "s3://models?region=x&endpoint=" + bucket.URL +
+			"&use_path_style=true",
 	}
 	params, err := json.Marshal(req)
 	if err != nil {
@@ -142,8 +156,14 @@ func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 		t.Fatal("the bucket took the model")
 	}
 	<-died
-	inv := disdel.Invocation{Task: disdel.TaskAggregate, Level: req.Level, Member: req.Cluster, Limits: disdel.Limits{Memory: limit}}
-	said := executor.Record{Status: "action developer error", Result: []byte(`{"error":"The action did not produce a valid response and exited unexpectedly."}`)}
+	inv := disdel.Invocation{
+		Task: disdel.TaskAggregate, Level: req.Level, Member: req.Cluster,
+		Limits: disdel.Limits{Memory: limit},
+	}
+	said := executor.Record{
+		Status: "action developer error",
+		Result: []byte(`{"error":"The action did not produce a valid response and exited unexpectedly."}`),
+	}
 	if a := executor.Classify(inv, said, beats); a.Outcome != disdel.OutcomeOutOfMemory || a.Peak != 121*disdel.MB {
 		t.Errorf("%v, peak %v: %v", a.Outcome, a.Peak, a.Evidence)
 	}
@@ -164,7 +184,8 @@ func TestWhatComesNearItsLimitIsToldAtOnce(t *testing.T) {
 	for _, bytes := range []int64{10, 95} {
 		resident.Store(bytes)
 		for {
-			if seen, err := b.board.Progress(t.Context(), "job-1"); err != nil || len(seen) > 0 && seen[0].Resident == disdel.Bytes(bytes) {
+			if seen, err := b.board.Progress(t.Context(), "job-1"); err != nil || len(seen) > 0 &&
+				seen[0].Resident == disdel.Bytes(bytes) {
 				break
 			}
 		}

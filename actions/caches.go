@@ -25,8 +25,8 @@ type shardCache struct {
 	shard *dataset.Shard
 }
 
-// rows returns a shard. A container that gets another worker's reads its rows without those of the last one and without the
-// engine, which is that worker's too: two shards at once, or a chunk beside all the rest, were not in the estimate.
+// rows returns a shard. A container that gets another worker's reads its rows without those of the last one and without
+// the engine, which is that worker's too: two shards at once, or a chunk beside all the rest, were not in the estimate.
 func (h *Host) rows(ctx context.Context, key shardKey) (*dataset.Shard, error) {
 	c := &h.shard
 	if c.shard != nil && c.key == key {
@@ -61,8 +61,8 @@ func (c *shardCache) read(ctx context.Context, key shardKey) (*dataset.Shard, er
 	return shard, nil
 }
 
-// storeCache keeps the way to the last job's store open: setting connections up anew would take a warm round longer than what
-// travels over them.
+// storeCache keeps the way to the last job's store open: setting connections up anew would take a warm round longer
+// than what travels over them.
 type storeCache struct {
 	at    disdel.Store
 	store *aggregator.Store
@@ -98,8 +98,8 @@ type engineCache struct {
 	engine   engine.Engine
 }
 
-// get returns an engine of the backend that a request asks for, "" being any. It returns Invalid for a name that this action has
-// not, and what the backend says of networks that it does not support.
+// get returns an engine of the backend that a request asks for, "" being any. It returns Invalid for a name that this
+// action has not, and what the backend says of networks that it does not support.
 func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engine.Engine, error) {
 	b, err := c.backends.Find(backend, s.Graph)
 	if err != nil {

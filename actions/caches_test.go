@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-// A warm process keeps its connections to the store from one activation to the next, opens another store when the next job has
-// one, and trusts no connection after a failure.
+// A warm process keeps its connections to the store from one activation to the next, opens another store when the next
+// job has one, and trusts no connection after a failure.
 func TestAWarmHostKeepsItsStore(t *testing.T) {
 	b := setUp(t)
 	h := NewHost(probe, backends.Standard(nil))

@@ -12,7 +12,9 @@ import (
 )
 
 // evaluate measures the reference that came out of a round on held-out rows.
-func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult, err error) {
+func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult,
+	err error,
+) {
 	h.bound(req.Memory, req.Estimate, 0)
 	use(1)
 	store, err := h.store.open(ctx, req.Store)
@@ -41,7 +43,8 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	err = c.phase("fetch", func() error {
-		w, err := reference(ctx, store, source{req.Job, req.Round + 1, req.Models, req.From}, withOptimizer(shapes(g), g, req.Averaged))
+		w, err := reference(ctx, store, source{req.Job, req.Round + 1, req.Models, req.From},
+			withOptimizer(shapes(g), g, req.Averaged))
 		if err != nil {
 			return err
 		}
@@ -62,7 +65,9 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 	return res, err
 }
 
-func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine.Engine, shard *dataset.Shard) (res disdel.EvaluateResult, err error) {
+func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine.Engine,
+	shard *dataset.Shard,
+) (res disdel.EvaluateResult, err error) {
 	n, batch := shard.Len(), min(req.BatchSize, shard.Len())
 	input, rows := dataset.NewBatch(batch, shard.SampleLen()), make([]int32, batch)
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: (n + batch - 1) / max(batch, 1)}

@@ -93,12 +93,12 @@ func (c *call) usage() disdel.Usage {
 	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm, Found: c.host.found}
 }
 
-// bound frees what the phase before left, and has the collector keep the process within what its estimate says it needs, so
-// that the estimate holds whatever garbage there is, and in any case below the share of the limit at which the runtime would
-// stop it. Of a small action, whose limit is far above its estimate since platforms have a least one, the collector gets ease and
-// nothing is given back to the system: nobody gains by what that saves, and a round of few batches would spend most of its time on
-// it. What does not belong to the Go heap (the program's data, an engine's slab) is taken off. It is the process's own setting, and the
-// process is the container's.
+// bound frees what the phase before left, and has the collector keep the process within what its estimate says it
+// needs, so that the estimate holds whatever garbage there is, and in any case below the share of the limit at which
+// the runtime would stop it. Of a small action, whose limit is far above its estimate since platforms have a least one,
+// the collector gets ease and nothing is given back to the system: nobody gains by what that saves, and a round of few
+// batches would spend most of its time on it. What does not belong to the Go heap (the program's data, an engine's
+// slab) is taken off. It is the process's own setting, and the process is the container's.
 func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
 	h.roomy = estimate > 0 && estimate <= small && limit >= 2*estimate
 	h.free()
@@ -112,15 +112,16 @@ func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
 	debug.SetMemoryLimit(int64(max(target-outsideHeap-slab, leastHeap)))
 }
 
-// free returns garbage to the system: what a phase leaves, the weights that came in above all, whose room the next one needs.
+// free returns garbage to the system: what a phase leaves, the weights that came in above all, whose room the next one
+// needs.
 func (h *Host) free() {
 	if !h.roomy {
 		debug.FreeOSMemory()
 	}
 }
 
-// ease saves two thirds of the collector's work. It doubles the heap at most, which in a small action stays within the margin of
-// its estimate.
+// ease saves two thirds of the collector's work. It doubles the heap at most, which in a small action stays within the
+// margin of its estimate.
 const (
 	small = 12 * disdel.MB
 	ease  = 16 * disdel.MB
@@ -130,22 +131,23 @@ const (
 const leastHeap = 6 * disdel.MB
 
 // use takes as many processors as the request allows: OpenWhisk bounds an action's memory, and on most clusters nothing
-// bounds its processors but its neighbours. What moves weights takes one: beside a second the collector works at the same time,
-// and falls behind by as much as is moved.
+// bounds its processors but its neighbours. What moves weights takes one: beside a second the collector works at the
+// same time, and falls behind by as much as is moved.
 func use(threads int) {
 	if threads > 0 {
 		runtime.GOMAXPROCS(threads)
 	}
 }
 
-// outsideHeap is the memory that the Go runtime does not count: the program's data and what the kernel keeps for the process.
+// outsideHeap is the memory that the Go runtime does not count: the program's data and what the kernel keeps for the
+// process.
 const outsideHeap = 3 * disdel.MB
 
 // heartbeatEvery is the time between an action's heartbeats: often enough for a live picture, too rarely to cost.
 const heartbeatEvery = 300 * time.Millisecond
 
-// The work waits while a heartbeat is on its way. Where that takes long there are fewer of them: one in heartbeatShare times what
-// the last one took, and yet one in heartbeatMost.
+// The work waits while a heartbeat is on its way. Where that takes long there are fewer of them: one in heartbeatShare
+// times what the last one took, and yet one in heartbeatMost.
 const (
 	heartbeatShare = 20
 	heartbeatMost  = 5 * time.Second
@@ -173,8 +175,8 @@ func (p *pulse) beat(ctx context.Context, state disdel.Progress) error {
 	return context.Cause(ctx)
 }
 
-// send tells the store, whether or not a heartbeat is due, and returns whether somebody stopped the job. It does not wait for a
-// store that does not answer.
+// send tells the store, whether or not a heartbeat is due, and returns whether somebody stopped the job. It does not
+// wait for a store that does not answer.
 func (p *pulse) send(ctx context.Context, state disdel.Progress) (stopped bool) {
 	ctx, end := context.WithTimeout(ctx, heartbeatMost)
 	defer end()
@@ -187,8 +189,9 @@ func (p *pulse) send(ctx context.Context, state disdel.Progress) (stopped bool) 
 	return err == nil && cancel
 }
 
-// Work that does not come by to send heartbeats is looked at so often. What is nearly at its limit may be killed before its
-// heartbeat is due, and where the platform does not say why, that heartbeat is all there is to tell: it goes out at once.
+// Work that does not come by to send heartbeats is looked at so often. What is nearly at its limit may be killed before
+// its heartbeat is due, and where the platform does not say why, that heartbeat is all there is to tell: it goes out at
+// once.
 const (
 	lookEvery = 20 * time.Millisecond
 	nearLimit = 0.9 // as the executor has it

@@ -25,7 +25,8 @@ var optimizers = map[string]disdel.Optimizer{
 // fetch reads what worker 0 delivered for a round.
 func (b *bench) fetch(round int, h *Host) disdel.Update {
 	b.t.Helper()
-	u, err := b.board.FetchUpdate(b.t.Context(), disdel.UpdateID{Job: "job-1", Round: round}, engine.Weights(h.built.engine))
+	u, err := b.board.FetchUpdate(b.t.Context(), disdel.UpdateID{Job: "job-1", Round: round},
+		engine.Weights(h.built.engine))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -233,13 +234,14 @@ func TestADuplicateAnswersWhatTheFirstDid(t *testing.T) {
 	}
 }
 
-// Rounds of K batches cut an epoch: with one worker, whose mean is itself, and an optimiser whose state goes on, they come to
-// the bits of whole epochs, whichever process runs which.
+// Rounds of K batches cut an epoch: with one worker, whose mean is itself, and an optimiser whose state goes on, they
+// come to the bits of whole epochs, whichever process runs which.
 func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 	for _, upkeep := range []disdel.Upkeep{disdel.UpkeepAverage, disdel.UpkeepKeep} {
 		t.Run(string(upkeep), func(t *testing.T) {
 			b := setUp(t)
-			b.net = disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10, Init: disdel.Init{Seed: 3, Scheme: "glorot"}} // without dropout
+			// without dropout
+			b.net = disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10, Init: disdel.Init{Seed: 3, Scheme: "glorot"}}
 			whole := NewHost(probe, backends.Standard(nil))
 			defer whole.Close()
 			req := b.train(0)
@@ -264,7 +266,10 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 				if round == 2 {
 					break
 				}
-				agg := disdel.AggregateRequest{Job: "job-1", Round: round, Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1", Round: round}}, Top: true, Store: b.store, Network: b.net}
+				agg := disdel.AggregateRequest{
+					Job: "job-1", Round: round, Level: 1, Attempt: 1,
+					Members: []disdel.UpdateID{{Job: "job-1", Round: round}}, Top: true, Store: b.store, Network: b.net,
+				}
 				if upkeep == disdel.UpkeepAverage {
 					agg.Averaged = &req.Optimizer
 				}
@@ -294,7 +299,10 @@ func TestAResetOptimizerStartsAnew(t *testing.T) {
 		req := b.train(0)
 		req.Upkeep = upkeep
 		b.leg(h, req, time.Hour)
-		agg := disdel.AggregateRequest{Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store, Network: b.net}
+		agg := disdel.AggregateRequest{
+			Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}},
+			Top: true, Store: b.store, Network: b.net,
+		}
 		if upkeep == disdel.UpkeepAverage {
 			agg.Averaged = &req.Optimizer
 		}
@@ -314,8 +322,8 @@ func TestAResetOptimizerStartsAnew(t *testing.T) {
 	}
 }
 
-// A narrow wire loses nothing for good: what a first round's update lacks of the weights is what its worker keeps for the next
-// round, which starts from it in another process, divided into legs or not.
+// A narrow wire loses nothing for good: what a first round's update lacks of the weights is what its worker keeps for
+// the next round, which starts from it in another process, divided into legs or not.
 func TestNarrowWiresKeepWhatTheyRoundAway(t *testing.T) {
 	for _, wire := range []disdel.Wire{disdel.WireInt8, disdel.WireBfloat16} {
 		t.Run(string(wire), func(t *testing.T) {
@@ -346,7 +354,10 @@ func TestNarrowWiresKeepWhatTheyRoundAway(t *testing.T) {
 			if lost == 0 {
 				t.Error("nothing was rounded away")
 			}
-			agg := disdel.AggregateRequest{Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store, Network: b.net, Wire: wire}
+			agg := disdel.AggregateRequest{
+				Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}},
+				Top: true, Store: b.store, Network: b.net, Wire: wire,
+			}
 			if _, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, agg); err != nil {
 				t.Fatal(err)
 			}

@@ -20,12 +20,16 @@ func TestWhatTheStoreLostIsNamed(t *testing.T) {
 	req := b.train(0)
 	req.Round = 1
 	_, train := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req)
-	top := disdel.AggregateRequest{Job: "job-1", Round: 1, Level: 1, Attempt: 1, Top: true, Store: b.store, Network: b.net, Models: "file://" + t.TempDir(), Path: "w.safetensors"}
+	top := disdel.AggregateRequest{
+		Job: "job-1", Round: 1, Level: 1, Attempt: 1, Top: true, Store: b.store, Network: b.net,
+		Models: "file://" + t.TempDir(), Path: "w.safetensors",
+	}
 	_, publish := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top)
 	top.Members = []disdel.UpdateID{{Job: "job-1", Round: 1}}
 	_, reduce := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top)
 	_, evaluate := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, disdel.EvaluateRequest{
-		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 9}, BatchSize: 9, Loss: "crossEntropy", Store: b.store,
+		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 9}, BatchSize: 9, Loss: "crossEntropy",
+		Store: b.store,
 	})
 	for _, c := range []struct {
 		err     error
@@ -44,7 +48,8 @@ func TestWhatTheStoreLostIsNamed(t *testing.T) {
 	}
 }
 
-// A round that is over needs no updates to be written: its reference does, or a checkpoint of it where the store has lost that.
+// A round that is over needs no updates to be written: its reference does, or a checkpoint of it where the store has
+// lost that.
 func TestWhatIsOverIsOnlyWritten(t *testing.T) {
 	b := setUp(t)
 	h := NewHost(probe, backends.Standard(nil))
@@ -53,14 +58,16 @@ func TestWhatIsOverIsOnlyWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	top := disdel.AggregateRequest{
-		Job: "job-1", Level: 1, Attempt: 1, Top: true, Members: []disdel.UpdateID{{Job: "job-1"}}, Store: b.store, Network: b.net,
-		Models: "file://" + t.TempDir(), Checkpoint: "checkpoints/job-1/000001/reference.safetensors",
+		Job: "job-1", Level: 1, Attempt: 1, Top: true, Members: []disdel.UpdateID{{Job: "job-1"}}, Store: b.store,
+		Network: b.net,
+		Models:  "file://" + t.TempDir(), Checkpoint: "checkpoints/job-1/000001/reference.safetensors",
 	}
 	if _, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil {
 		t.Fatal(err)
 	}
 	publish := top
-	publish.Attempt, publish.Members, publish.Path, publish.From, publish.Checkpoint = 2, nil, "w.safetensors", top.Checkpoint, ""
+	publish.Attempt, publish.Members, publish.Path, publish.From, publish.Checkpoint = 2, nil, "w.safetensors",
+		top.Checkpoint, ""
 	want, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, publish)
 	if err != nil || want.Checksum == "" || want.Saved != nil {
 		t.Fatalf("%+v, %v", want, err)
@@ -85,7 +92,8 @@ func TestADamagedStateIsNotGoneOnFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer models.Close()
-	if _, _, err := models.WriteCheckpoint(t.Context(), "c/"+WorkerState(0), "{}", disdel.Weights{{Name: "x", Shape: []int{1}, Data: []float32{1}}}); err != nil {
+	if _, _, err := models.WriteCheckpoint(t.Context(), "c/"+WorkerState(0), "{}",
+		disdel.Weights{{Name: "x", Shape: []int{1}, Data: []float32{1}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(filepath.Join(dir, "c", WorkerState(0)), 40); err != nil {

@@ -24,9 +24,11 @@ type session struct {
 	release   func()
 }
 
-// begin claims a piece of work. While another activation of the same attempt is at it, which OpenWhisk's delivery at least
-// once allows, it waits for what comes of that one.
-func (h *Host) begin(ctx context.Context, c *call, at disdel.Store, id disdel.UpdateID, attempt int) (context.Context, *session, error) {
+// begin claims a piece of work. While another activation of the same attempt is at it, which OpenWhisk's delivery at
+// least once allows, it waits for what comes of that one.
+func (h *Host) begin(ctx context.Context, c *call, at disdel.Store, id disdel.UpdateID, attempt int) (context.Context,
+	*session, error,
+) {
 	store, err := h.store.open(ctx, at)
 	if err != nil {
 		return ctx, nil, err
@@ -143,10 +145,13 @@ func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like d
 // noteKey is where a state carries what its tensors do not say.
 const noteKey = "note"
 
-// state reads what this worker stored of itself for a round, from the store or from the checkpoint beside the reference's.
-// begin is told what goes with it, and gives what takes the tensors.
-func (s *session) state(ctx context.Context, req disdel.TrainRequest, begin func(text string) (func(disdel.Tensor) error, error)) error {
-	err := s.store.StateTo(ctx, req.ID(), func(meta map[string]string) (func(disdel.Tensor) error, error) { return begin(meta[noteKey]) })
+// state reads what this worker stored of itself for a round, from the store or from the checkpoint beside the
+// reference's. begin is told what goes with it, and gives what takes the tensors.
+func (s *session) state(ctx context.Context, req disdel.TrainRequest,
+	begin func(text string) (func(disdel.Tensor) error, error),
+) error {
+	err := s.store.StateTo(ctx, req.ID(),
+		func(meta map[string]string) (func(disdel.Tensor) error, error) { return begin(meta[noteKey]) })
 	if disdel.KindOf(err) != disdel.NotFound || req.From == "" {
 		return err
 	}
@@ -158,12 +163,17 @@ func (s *session) state(ctx context.Context, req disdel.TrainRequest, begin func
 	return models.ReadCheckpointTo(ctx, path.Join(path.Dir(req.From), WorkerState(req.Worker)), begin)
 }
 
-func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string, shapes disdel.Weights, read func(i int) []float32) error {
+func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string, shapes disdel.Weights,
+	read func(i int) []float32,
+) error {
 	return s.store.PutStateOf(ctx, id, s.claim, map[string]string{noteKey: text}, shapes, read)
 }
 
-// checkpointState writes the state that a worker goes on with beside the reference that it goes on from, array by array.
-func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, text string, shapes disdel.Weights, read func(i int) []float32) error {
+// checkpointState writes the state that a worker goes on with beside the reference that it goes on from, array by
+// array.
+func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, text string, shapes disdel.Weights,
+	read func(i int) []float32,
+) error {
 	models, err := modelstore.Open(ctx, req.Models)
 	if err != nil {
 		return err

@@ -56,10 +56,14 @@ type note struct {
 func (t *trainer) note(kept bool) (string, error) {
 	p := t.at
 	text, err := json.Marshal(note{
-		Kept: kept, Batch: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows, Seen: p.seen, Sum: p.sum, Losses: p.losses,
+		Kept: kept, Batch: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
+		Seen: p.seen, Sum: p.sum, Losses: p.losses,
 	})
 	if err != nil {
-		return "", &disdel.Error{Kind: disdel.Diverged, Op: "store state", Job: t.req.Job, Msg: "the loss is not finite", Hint: "lower the learning rate"}
+		return "", &disdel.Error{
+			Kind: disdel.Diverged, Op: "store state", Job: t.req.Job, Msg: "the loss is not finite",
+			Hint: "lower the learning rate",
+		}
 	}
 	return string(text), nil
 }
@@ -112,7 +116,8 @@ func (t *trainer) like() disdel.Weights {
 	return withOptimizer(shapes(t.graph), t.graph, &t.req.Optimizer)
 }
 
-// withOptimizer adds an optimiser's state to the shapes of weights, under the names that engines give it. nil adds nothing.
+// withOptimizer adds an optimiser's state to the shapes of weights, under the names that engines give it. nil adds
+// nothing.
 func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel.Weights {
 	if o == nil {
 		return w
@@ -134,8 +139,8 @@ func (t *trainer) carries() bool {
 	return t.req.Upkeep == disdel.UpkeepKeep || t.req.Statistics == disdel.UpkeepKeep || t.req.Wire.Differences()
 }
 
-// recall sets the state that an earlier leg or attempt of this round stored, and tells whether there was one. What only goes
-// from round to round is set, too, or kept for from.
+// recall sets the state that an earlier leg or attempt of this round stored, and tells whether there was one. What only
+// goes from round to round is set, too, or kept for from.
 func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 	if t.req.Leg == 0 && t.req.Attempt <= 1 && !t.carries() || t.req.Probe {
 		return false, nil
@@ -147,12 +152,16 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 			return nil, nil // of a plan that was given up
 		}
 		if mid = !n.Kept; mid {
-			t.at = position{epoch: n.Epoch, batch: n.Next, done: n.Done, rows: n.Rows, seen: n.Seen, sum: n.Sum, losses: n.Losses}
+			t.at = position{
+				epoch: n.Epoch, batch: n.Next, done: n.Done, rows: n.Rows, seen: n.Seen, sum: n.Sum,
+				losses: n.Losses,
+			}
 		}
 		r.kept = n.Kept
 		return r.take, nil
 	})
-	if k := disdel.KindOf(err); k == disdel.NotFound || k == disdel.Corrupt && !t.carries() { // without it, the round is trained anew
+	// without it, the round is trained anew
+	if k := disdel.KindOf(err); k == disdel.NotFound || k == disdel.Corrupt && !t.carries() {
 		t.at = position{}
 		return false, nil
 	}
@@ -237,15 +246,16 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 		}
 	}
 	if every := time.Duration(t.req.SaveEvery); every > 0 && now.Sub(t.saved) >= max(every, saveShare*t.storing) {
-		if err := t.saveTimed(ctx, now); disdel.KindOf(err) != disdel.OverLimit { // a store without room for it costs only what a failure would
+		// a store without room for it costs only what a failure would
+		if err := t.saveTimed(ctx, now); disdel.KindOf(err) != disdel.OverLimit {
 			return false, err
 		}
 	}
 	return false, nil
 }
 
-// saveShare is how many times as long as it took to store its state a worker trains before it does so again: over a slow way to
-// the store a large state takes longer than SaveEvery, and it would do nothing else.
+// saveShare is how many times as long as it took to store its state a worker trains before it does so again: over a
+// slow way to the store a large state takes longer than SaveEvery, and it would do nothing else.
 const saveShare = 4
 
 // saveTimed stores the worker's state and measures that. The time to the next one counts from its end.
@@ -256,7 +266,8 @@ func (t *trainer) saveTimed(ctx context.Context, begun time.Time) error {
 	return err
 }
 
-// The bounds of a probe: enough batches that the first, slow ones do not count for much, and no more time than a person waits.
+// The bounds of a probe: enough batches that the first, slow ones do not count for much, and no more time than a person
+// waits.
 const (
 	probeBatches = 50
 	probeTime    = 2 * time.Second
@@ -312,8 +323,8 @@ func (t *trainer) residual() disdel.Weights {
 	return renamed(r, "", residualPrefix)
 }
 
-// difference keeps the reference where updates are differences to it. The first round's, which every worker makes for itself,
-// goes into the store too: the aggregation adds it once.
+// difference keeps the reference where updates are differences to it. The first round's, which every worker makes for
+// itself, goes into the store too: the aggregation adds it once.
 func (t *trainer) difference(ctx context.Context, reference disdel.Weights) error {
 	if !t.req.Wire.Differences() {
 		return nil

@@ -14,9 +14,9 @@ import (
 )
 
 // train learns from one shard for one round: it starts from the round's reference weights, runs the round's batches and
-// pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3). Before
-// its deadline it stores its state and answers that it paused; the next leg, or the next attempt after a failure, goes on
-// from there and comes to the same bits.
+// pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3).
+// Before its deadline it stores its state and answers that it paused; the next leg, or the next attempt after a
+// failure, goes on from there and comes to the same bits.
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
 	h.bound(req.Memory, req.Estimate, 0)
 	use(1)
@@ -72,7 +72,8 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	}
 	if first, end, _ := t.stretch(); first == end { // a loss of nothing would be 0, and reach any target
 		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "train", Job: r.Job, Msg: fmt.Sprintf("worker %d has no rows in round %d", r.Worker, r.Round),
+			Kind: disdel.Invalid, Op: "train", Job: r.Job,
+			Msg:  fmt.Sprintf("worker %d has no rows in round %d", r.Worker, r.Round),
 			Hint: "lower distribution.workers",
 		}
 	}
@@ -204,9 +205,15 @@ func (t *trainer) push(ctx context.Context) error {
 	}
 	said, err := json.Marshal(t.res) // without its usage: the same work says the same
 	if err != nil {
-		return &disdel.Error{Kind: disdel.Diverged, Op: "push update", Job: t.req.Job, Msg: "the loss is not finite", Hint: "lower the learning rate"}
+		return &disdel.Error{
+			Kind: disdel.Diverged, Op: "push update", Job: t.req.Job, Msg: "the loss is not finite",
+			Hint: "lower the learning rate",
+		}
 	}
-	update := disdel.Update{ID: t.req.ID(), Samples: float64(t.res.Samples), Meta: map[string]string{saidKey: string(said)}}
+	update := disdel.Update{
+		ID: t.req.ID(), Samples: float64(t.res.Samples),
+		Meta: map[string]string{saidKey: string(said)},
+	}
 	if !t.req.Wire.Differences() {
 		if err := t.carry(ctx, nil); err != nil {
 			return err

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// depth is how many reads or writes of a value are under way at once: one on the wire, one in the server, one being worked on.
+// depth is how many reads or writes of a value are under way at once: one on the wire, one in the server, one being
+// worked on.
 const depth = 3
 
 // fetched is one item as it came.
@@ -15,8 +16,8 @@ type fetched struct {
 }
 
 // ahead reads items 0 to n-1 on several connections at once and gives them to use in their order. Each reader has one
-// buffer of size bytes, which it fills again once use has returned: memory is bounded whatever n is. When the context ends it
-// returns the context's cause, having waited for the readers: fetch is expected to return then, too.
+// buffer of size bytes, which it fills again once use has returned: memory is bounded whatever n is. When the context
+// ends it returns the context's cause, having waited for the readers: fetch is expected to return then, too.
 func ahead(ctx context.Context, n, size int, fetch fetching, use func(i int, data []byte) error) error {
 	return aheadBy(ctx, n, size, 0, fetch, use)
 }
@@ -80,8 +81,8 @@ func each(ctx context.Context, n int, f func(ctx context.Context, worker, i int)
 	return eachOf(ctx, n, depth, f)
 }
 
-// eachOf does f for 0 to n-1, at most width at once, and returns the error of the smallest index that failed. worker tells those at
-// work apart, so that each can keep a buffer.
+// eachOf does f for 0 to n-1, at most width at once, and returns the error of the smallest index that failed. worker
+// tells those at work apart, so that each can keep a buffer.
 func eachOf(ctx context.Context, n, width int, f func(ctx context.Context, worker, i int) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -19,7 +19,13 @@ import (
 var errLost = errors.New("the claim is lost")
 
 // speeds of reading and using, in the bubble's time: whoever is slower is waited for.
-var speeds = []struct{ fetch, use time.Duration }{{0, 0}, {time.Millisecond, 0}, {0, time.Millisecond}, {time.Millisecond, time.Millisecond}, {5, 7}}
+var speeds = []struct{ fetch, use time.Duration }{
+	{0, 0},
+	{time.Millisecond, 0},
+	{0, time.Millisecond},
+	{time.Millisecond, time.Millisecond},
+	{5, 7},
+}
 
 // However far reading got, and whoever is the slower side, it ends when its context does, and says why.
 func TestReadingAheadEndsWithItsContext(t *testing.T) {
@@ -78,8 +84,8 @@ func TestReadingAheadEndsAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A panic of a goroutine that works for somebody is raised again where that one is: in a goroutine of its own it would end the
-// process.
+// A panic of a goroutine that works for somebody is raised again where that one is: in a goroutine of its own it would
+// end the process.
 func TestAPanicBesideIsTheCallers(t *testing.T) {
 	boom := func(i int) {
 		if i == 4 {
@@ -185,7 +191,8 @@ func (d *deadLine) pump(to, from net.Conn, dead func(n int) bool) {
 	}
 }
 
-// A line that goes dead is waited for by minutes, since columns may take as long; but not beyond the claim that they are for.
+// A line that goes dead is waited for by minutes, since columns may take as long; but not beyond the claim that they
+// are for.
 func TestDeadLinesDoNotOutlastTheClaim(t *testing.T) {
 	const columns, rows = 8, 1000
 	id := update(1, 1).ID
@@ -209,7 +216,8 @@ func TestDeadLinesDoNotOutlastTheClaim(t *testing.T) {
 			return err
 		},
 		"push": func(ctx context.Context, s *Store) error {
-			return s.PushUpdate(ctx, disdel.Update{ID: disdel.UpdateID{Job: "job-1", Round: id.Round, Member: 9}, Samples: 1, Weights: weights})
+			return s.PushUpdate(ctx,
+				disdel.Update{ID: disdel.UpdateID{Job: "job-1", Round: id.Round, Member: 9}, Samples: 1, Weights: weights})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +230,9 @@ func TestDeadLinesDoNotOutlastTheClaim(t *testing.T) {
 			if err := whole.PutReference(ctx, id.Job, id.Round, weights); err != nil {
 				t.Fatal(err)
 			}
-			if err := whole.PutState(ctx, id, claim(t, whole, disdel.UpdateID{Job: id.Job, Round: id.Round, Member: 3}, "a", 1, Claimed), nil, weights); err != nil {
+			if err := whole.PutState(ctx, id,
+				claim(t, whole, disdel.UpdateID{Job: id.Job, Round: id.Round, Member: 3}, "a", 1, Claimed), nil,
+				weights); err != nil {
 				t.Fatal(err)
 			}
 			opt, err := redis.ParseURL(at.store.URL)

@@ -12,8 +12,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// budget counts the bytes of an embedded store's values and refuses what goes beyond with Redis' own words: miniredis knows no
-// maxmemory. It sees every command before miniredis does.
+// budget counts the bytes of an embedded store's values and refuses what goes beyond with Redis' own words: miniredis
+// knows no maxmemory. It sees every command before miniredis does.
 type budget struct {
 	limit disdel.Bytes
 	mu    sync.Mutex
@@ -44,7 +44,8 @@ func (b *budget) hook(c *server.Peer, command string, args ...string) bool {
 		b.resize(args[0], 0)
 		b.resize(args[1], size)
 	case command == "INFO" && len(args) == 1 && strings.EqualFold(args[0], "memory"):
-		c.WriteBulk(fmt.Sprintf("# Memory\r\nused_memory:%d\r\nmaxmemory:%d\r\nmaxmemory_policy:noeviction\r\n", b.used, b.limit))
+		c.WriteBulk(fmt.Sprintf("# Memory\r\nused_memory:%d\r\nmaxmemory:%d\r\nmaxmemory_policy:noeviction\r\n", b.used,
+			b.limit))
 		return true
 	}
 	return false

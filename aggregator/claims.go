@@ -27,8 +27,8 @@ var (
 	renewScript = redis.NewScript(renewLua)
 )
 
-// Claim is the right to make one update. A claim that was taken later has a higher fence, and then nothing is committed under
-// the earlier one any more.
+// Claim is the right to make one update. A claim that was taken later has a higher fence, and then nothing is committed
+// under the earlier one any more.
 type Claim struct {
 	ID      disdel.UpdateID
 	Owner   string // one activation, never two
@@ -76,7 +76,10 @@ func (s *Store) Claim(ctx context.Context, id disdel.UpdateID, owner string, att
 	fence, okFence := reply[1].(string)
 	left, okLeft := reply[2].(int64)
 	if !okState || !okFence || !okLeft {
-		return c, ClaimUnknown, &disdel.Error{Kind: disdel.Internal, Op: "claim update", Job: id.Job, Msg: fmt.Sprintf("Redis answered %v", reply)}
+		return c, ClaimUnknown, &disdel.Error{
+			Kind: disdel.Internal, Op: "claim update", Job: id.Job,
+			Msg: fmt.Sprintf("Redis answered %v", reply),
+		}
 	}
 	c.Fence, err = strconv.ParseUint(fence, 10, 64)
 	c.Left = time.Duration(left) * time.Millisecond
@@ -85,8 +88,8 @@ func (s *Store) Claim(ctx context.Context, id disdel.UpdateID, owner string, att
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// Renew extends the lease of a claim and returns whether the job was cancelled. It returns Conflict if somebody else has the
-// claim now: what the caller makes will be refused.
+// Renew extends the lease of a claim and returns whether the job was cancelled. It returns Conflict if somebody else
+// has the claim now: what the caller makes will be refused.
 func (s *Store) Renew(ctx context.Context, c Claim) (cancel bool, err error) {
 	return s.renew(ctx, c, s.lease)
 }
@@ -99,7 +102,8 @@ func (s *Store) Release(ctx context.Context, c Claim) error {
 
 func (s *Store) renew(ctx context.Context, c Claim, lease time.Duration) (bool, error) {
 	keys := []string{s.keys.work(c.ID), s.keys.cancel(c.ID.Job)}
-	reply, err := renewScript.Run(ctx, s.client, keys, strconv.FormatUint(c.Fence, 10), lease.Milliseconds(), seconds(keyLife)).Int64Slice()
+	reply, err := renewScript.Run(ctx, s.client, keys, strconv.FormatUint(c.Fence, 10), lease.Milliseconds(),
+		seconds(keyLife)).Int64Slice()
 	if err != nil {
 		return false, wrap(err, "renew claim", c.ID.String())
 	}
@@ -113,9 +117,9 @@ func conflict(op string, id disdel.UpdateID, why string) error {
 	return &disdel.Error{Kind: disdel.Conflict, Op: op + " " + id.String(), Job: id.Job, Msg: why}
 }
 
-// Hold renews a claim until stop is called, which waits for the renewing to end. The context ends with a Conflict as its cause
-// when the claim is lost, with Canceled when the job is. A store that does not answer is no reason to stop: the commit will
-// tell.
+// Hold renews a claim until stop is called, which waits for the renewing to end. The context ends with a Conflict as
+// its cause when the claim is lost, with Canceled when the job is. A store that does not answer is no reason to stop:
+// the commit will tell.
 func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop func()) {
 	held, end := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -149,20 +153,21 @@ func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop f
 	}
 }
 
-// renewInTime gives up when the lease has ended: what a server that does not answer is asked then comes too late, and stop would
-// wait for it.
+// renewInTime gives up when the lease has ended: what a server that does not answer is asked then comes too late, and
+// stop would wait for it.
 func (s *Store) renewInTime(ctx context.Context, c Claim) (cancel bool, err error) {
 	ctx, stop := context.WithTimeout(ctx, s.lease)
 	defer stop()
 	return s.Renew(ctx, c)
 }
 
-// Heartbeat stores how far an action is, and returns whether the job was cancelled. Each action of each round has a place of its
-// own, so that one that is late hides nobody's.
+// Heartbeat stores how far an action is, and returns whether the job was cancelled. Each action of each round has a
+// place of its own, so that one that is late hides nobody's.
 func (s *Store) Heartbeat(ctx context.Context, job disdel.JobID, p disdel.Progress) (cancel bool, err error) {
 	data, err := json.Marshal(p)
 	if err != nil {
-		return false, &disdel.Error{Kind: disdel.Diverged, Op: "send heartbeat", Job: job, Err: err} // a loss that is no number
+		// a loss that is no number
+		return false, &disdel.Error{Kind: disdel.Diverged, Op: "send heartbeat", Job: job, Err: err}
 	}
 	var flag *redis.IntCmd
 	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {

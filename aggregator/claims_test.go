@@ -272,7 +272,16 @@ func referencesOnce(t *testing.T, s *place) {
 		round int
 		seed  uint64
 		want  error
-	}{{4, 1, nil}, {4, 1, nil}, {4, 2, disdel.Conflict}, {6, 1, disdel.Conflict}, {3, 1, disdel.Conflict}, {5, 2, nil}, {4, 1, nil}, {5, 1, disdel.Conflict}} {
+	}{
+		{4, 1, nil},
+		{4, 1, nil},
+		{4, 2, disdel.Conflict},
+		{6, 1, disdel.Conflict},
+		{3, 1, disdel.Conflict},
+		{5, 2, nil},
+		{4, 1, nil},
+		{5, 1, disdel.Conflict},
+	} {
 		if err := put(c.round, c.seed); !errors.Is(err, c.want) {
 			t.Errorf("round %d, seed %d: %v, want %v", c.round, c.seed, err, c.want)
 		}
@@ -369,8 +378,9 @@ func slackSkipsNothing(t *testing.T, s *place) {
 			t.Errorf("version %d, seed %d: %v, want %v", c.version, c.seed, err, c.want)
 		}
 	}
-	top := claim(t, lax, disdel.UpdateID{Job: "job-1", Round: 5, Level: 1}, "a", 1, Claimed) // one behind: it may still read
-	want(t, disdel.Conflict, lax.CommitReference(ctx, top, 6, someWeights(4)))               // but not publish
+	// one behind: it may still read
+	top := claim(t, lax, disdel.UpdateID{Job: "job-1", Round: 5, Level: 1}, "a", 1, Claimed)
+	want(t, disdel.Conflict, lax.CommitReference(ctx, top, 6, someWeights(4))) // but not publish
 }
 
 func heartbeats(t *testing.T, s *place) {
@@ -400,11 +410,13 @@ func heartbeats(t *testing.T, s *place) {
 	}
 }
 
-// Places in the store are of one action in one round: neither a level above nor a zombie of the round before hides anybody.
+// Places in the store are of one action in one round: neither a level above nor a zombie of the round before hides
+// anybody.
 func heartbeatsKeepApart(t *testing.T, s *place) {
 	beat := func(task disdel.Task, round, level, member int) {
 		t.Helper()
-		if _, err := s.Heartbeat(ctx, "job-1", disdel.Progress{Task: task, Round: round, Level: level, Member: member}); err != nil {
+		if _, err := s.Heartbeat(ctx, "job-1",
+			disdel.Progress{Task: task, Round: round, Level: level, Member: member}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -311,7 +311,10 @@ func TestEntriesThatBelongNowhereAreCorrupt(t *testing.T) {
 		{"place -1 comes twice", disdel.Corrupt, slices.Concat([]byte{1, 0}, one, []byte{0})},
 		{"beyond the 12 values", disdel.Corrupt, slices.Concat([]byte{1, 13}, one, []byte{0})},
 		{"beyond the 3 values", disdel.Corrupt, slices.Concat([]byte{0, 2, 2}, one, []byte{2}, one)},
-		{"beyond the 12 values", disdel.Corrupt, slices.Concat(binary.AppendUvarint([]byte{1}, math.MaxUint64), one, []byte{0})},
+		{
+			"beyond the 12 values", disdel.Corrupt,
+			slices.Concat(binary.AppendUvarint([]byte{1}, math.MaxUint64), one, []byte{0}),
+		},
 		{"13 entries of 12 values", disdel.Corrupt, slices.Concat([]byte{13, 1}, one, []byte{0})},
 		{"cut off", disdel.Corrupt, slices.Concat([]byte{1, 1}, one)},
 		{"cut off", disdel.Corrupt, []byte{0x80, 0x80}},

@@ -19,9 +19,9 @@ var (
 	commitScript = redis.NewScript(commitLua)
 )
 
-// commit makes a staged value the one that readers see, if the claim on work still stands and nothing else was committed in its
-// place. A value that is there already with the same content is a success. It returns Conflict otherwise; what was staged in
-// vain is deleted.
+// commit makes a staged value the one that readers see, if the claim on work still stands and nothing else was
+// committed in its place. A value that is there already with the same content is a success. It returns Conflict
+// otherwise; what was staged in vain is deleted.
 func (s *Store) commit(ctx context.Context, t staging, work disdel.UpdateID, fence uint64) error {
 	h, op := t.head, "commit "+t.head.kind.String()
 	if fence != h.fence {
@@ -44,20 +44,24 @@ func (s *Store) commit(ctx context.Context, t staging, work disdel.UpdateID, fen
 	}
 	s.discard(ctx, h.id.Job, t.entry())
 	why := map[string]string{
-		"other": "another one was committed before", "stale": "another attempt has taken over", "round": "its round is not the one that is open",
-		"head": "the header carries another fence",
+		"other": "another one was committed before", "stale": "another attempt has taken over",
+		"round": "its round is not the one that is open",
+		"head":  "the header carries another fence",
 	}[verdict]
 	return conflict(op, h.id, why)
 }
 
-func (s *Store) runCommit(ctx context.Context, t staging, work disdel.UpdateID, fence uint64) (verdict, replaced string, err error) {
+func (s *Store) runCommit(ctx context.Context, t staging, work disdel.UpdateID, fence uint64) (verdict, replaced string,
+	err error,
+) {
 	h := t.head
 	table, field := s.keys.references(h.id.Job), strconv.Itoa(h.id.Round)
 	if h.kind == kindState {
 		table, field = s.keys.states(h.id.Job), fmt.Sprintf("%d:%d", h.id.Round, h.id.Member)
 	}
 	keys := []string{
-		s.keys.work(work), t.key, s.keys.value(h.kind, h.id), s.keys.counts(h.id.Job), s.keys.index(h.id.Job), table, s.keys.references(h.id.Job),
+		s.keys.work(work), t.key, s.keys.value(h.kind, h.id), s.keys.counts(h.id.Job), s.keys.index(h.id.Job), table,
+		s.keys.references(h.id.Job),
 	}
 	reply, err := commitScript.Run(ctx, s.client, keys, h.kind.String(), strconv.FormatUint(fence, 10),
 		binary.LittleEndian.AppendUint64(nil, h.fence), h.digest(), h.id.Round, field, t.entry(),

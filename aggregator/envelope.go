@@ -55,8 +55,8 @@ var kindNames = [...]string{"update", "reference", "state"}
 
 func (k kind) String() string { return kindNames[k] }
 
-// lost is the code of an error that says that a value of this kind is gone or damaged. Nobody decides by a state's: its worker
-// starts without it.
+// lost is the code of an error that says that a value of this kind is gone or damaged. Nobody decides by a state's: its
+// worker starts without it.
 func (k kind) lost() disdel.Code {
 	switch k {
 	case kindUpdate:
@@ -157,14 +157,15 @@ func (h *head) digest() string {
 // refuse is the error for a value that is not to be used.
 func refuse(k kind, id disdel.UpdateID, format string, args ...any) error {
 	return &disdel.Error{
-		Kind: disdel.Corrupt, Code: k.lost(), Op: "read " + k.String() + " " + id.String(), Job: id.Job, Subject: k.subject(id),
-		Msg:  fmt.Sprintf(format, args...),
-		Hint: "it was damaged on its way or in the store; run the job again",
+		Kind: disdel.Corrupt, Code: k.lost(), Op: "read " + k.String() + " " + id.String(), Job: id.Job,
+		Subject: k.subject(id),
+		Msg:     fmt.Sprintf(format, args...),
+		Hint:    "it was damaged on its way or in the store; run the job again",
 	}
 }
 
-// unread is the error for a value that could not be read: one that is not there has its kind's code, so that the round can be
-// begun anew or the job can go back.
+// unread is the error for a value that could not be read: one that is not there has its kind's code, so that the round
+// can be begun anew or the job can go back.
 func unread(err error, k kind, id disdel.UpdateID) error {
 	err = wrap(err, "fetch "+k.String(), id.String())
 	var e *disdel.Error
@@ -192,7 +193,8 @@ func decodeHead(data []byte, k kind, id disdel.UpdateID, like disdel.Weights) (*
 		return nil, nil, refuse(k, id, "version %d of the envelope is not supported", v)
 	}
 	n := le.Uint32(data[56:])
-	if n > maxHead || n < fixedHead+4 || int(n) > len(data) || crc32.Checksum(data[:n-4], castagnoli) != le.Uint32(data[n-4:]) {
+	if n > maxHead || n < fixedHead+4 || int(n) > len(data) ||
+		crc32.Checksum(data[:n-4], castagnoli) != le.Uint32(data[n-4:]) {
 		return nil, nil, refuse(k, id, "the header is damaged")
 	}
 	h, err := parseHead(data[:n-4])
@@ -233,7 +235,8 @@ func parseHead(data []byte) (*head, error) {
 	h.codec = codecOf(h.wire)
 	r := reader{rest: data[fixedHead:]}
 	h.id = disdel.UpdateID{
-		Job: disdel.JobID(r.take(jobSize)), Round: int(le.Uint32(data[8:])), Level: int(le.Uint32(data[12:])), Member: int(le.Uint32(data[24:])),
+		Job: disdel.JobID(r.take(jobSize)), Round: int(le.Uint32(data[8:])), Level: int(le.Uint32(data[12:])),
+		Member: int(le.Uint32(data[24:])),
 	}
 	weights, err := r.tensors(int(tensors))
 	if err != nil {

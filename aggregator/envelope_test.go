@@ -111,12 +111,16 @@ func TestForeignValuesAreRefused(t *testing.T) {
 	for name, change := range map[string]func(b []byte){
 		"version": func(b []byte) { le.PutUint16(b[4:], 3) }, "wire": func(b []byte) { b[17] = 2 },
 		"no wire": func(b []byte) { b[17] = byte(len(codecs)) },
-		"no kind": func(b []byte) { b[16] = 3 }, "difference": func(b []byte) { b[18] = 2 }, "reserved": func(b []byte) { b[68] = 1 },
+		"no kind": func(b []byte) { b[16] = 3 }, "difference": func(b []byte) { b[18] = 2 },
+		"reserved":   func(b []byte) { b[68] = 1 },
 		"no columns": func(b []byte) { le.PutUint32(b[20:], 0) }, "small columns": func(b []byte) { le.PutUint32(b[20:], 1) },
-		"no samples": func(b []byte) { le.PutUint64(b[40:], 0) }, "endless samples": func(b []byte) { le.PutUint64(b[40:], math.Float64bits(math.Inf(1))) },
-		"tensors": func(b []byte) { le.PutUint32(b[60:], 1<<31) }, "fewer tensors": func(b []byte) { le.PutUint32(b[60:], 1) },
-		"meta": func(b []byte) { le.PutUint32(b[64:], 1<<31) }, "length of job": func(b []byte) { le.PutUint16(b[6:], 60000) },
-		"huge side": func(b []byte) { le.PutUint32(b[fixedHead+5+2+8+1:], 1<<31) },
+		"no samples":      func(b []byte) { le.PutUint64(b[40:], 0) },
+		"endless samples": func(b []byte) { le.PutUint64(b[40:], math.Float64bits(math.Inf(1))) },
+		"tensors":         func(b []byte) { le.PutUint32(b[60:], 1<<31) },
+		"fewer tensors":   func(b []byte) { le.PutUint32(b[60:], 1) },
+		"meta":            func(b []byte) { le.PutUint32(b[64:], 1<<31) },
+		"length of job":   func(b []byte) { le.PutUint16(b[6:], 60000) },
+		"huge side":       func(b []byte) { le.PutUint32(b[fixedHead+5+2+8+1:], 1<<31) },
 	} {
 		if _, err := read(sealed(data, change), kindUpdate, u.ID, u.Weights); !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("%s: %v", name, err)
@@ -131,7 +135,8 @@ func TestValuesThatAreNotFiniteAreRefused(t *testing.T) {
 			u := update(1, 3)
 			u.Weights[1].Data[2] = float32(v)
 			_, err := read(whole(t, kindUpdate, u, nil, wire), kindUpdate, u.ID, u.Weights)
-			if !errors.Is(err, disdel.Diverged) || err.Error() != "check update job-1/round 2/level 0/1: value 2 of a.bias is not finite" {
+			if !errors.Is(err, disdel.Diverged) ||
+				err.Error() != "check update job-1/round 2/level 0/1: value 2 of a.bias is not finite" {
 				t.Errorf("%g in %s: %v", v, wire, err)
 			}
 		}

@@ -64,8 +64,8 @@ func (e *Encoded) Bytes() disdel.Bytes {
 }
 
 // Encode rounds weights less reference plus the residual to the format, and keeps what that loses. Neither weights nor
-// reference is changed. It returns Invalid for shapes that differ and Diverged for values that are not finite; the residual is
-// then as it was.
+// reference is changed. It returns Invalid for shapes that differ and Diverged for values that are not finite; the
+// residual is then as it was.
 func (f *Feedback) Encode(weights, reference disdel.Weights) (*Encoded, error) {
 	e := &Encoded{wire: f.wire, layout: newLayout(weights, f.column)}
 	if err := f.fits(e.layout, weights, reference); err != nil {

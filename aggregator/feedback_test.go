@@ -79,8 +79,8 @@ func decoded(t *testing.T, e *Encoded) disdel.Weights {
 	return e.layout.over(values)
 }
 
-// Error feedback's identity: what was sent and what is kept add up to what was to be sent, so that over many rounds nothing
-// is lost. The residual stays within half a step.
+// Error feedback's identity: what was sent and what is kept add up to what was to be sent, so that over many rounds
+// nothing is lost. The residual stays within half a step.
 func TestWhatIsRoundedAwayIsSentLater(t *testing.T) {
 	for _, wire := range []disdel.Wire{disdel.WireInt8, disdel.WireBfloat16} {
 		f, _ := NewFeedback(Format{Wire: wire}, nil)

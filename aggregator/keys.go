@@ -13,8 +13,8 @@ import (
 // that what a crash leaves does not fill the server.
 const keyLife = 24 * time.Hour
 
-// keys builds every key. They carry job, round, level and member, so that a second delivery meets the first one's key, and
-// the job in braces, so that a sharded Redis keeps a job together.
+// keys builds every key. They carry job, round, level and member, so that a second delivery meets the first one's key,
+// and the job in braces, so that a sharded Redis keeps a job together.
 type keys struct{ prefix string }
 
 func (k keys) job(id disdel.JobID) string { return fmt.Sprintf("%s:{%s}", k.prefix, id) }
@@ -24,8 +24,8 @@ func (k keys) value(kind kind, id disdel.UpdateID) string {
 	return fmt.Sprintf("%s:%s:%d:%d:%d", k.job(id.Job), kind, id.Round, id.Level, id.Member)
 }
 
-// staged is where a value lies before it is committed, and where its parts stay afterwards. The fence keeps claims apart,
-// the token two deliveries under one claim.
+// staged is where a value lies before it is committed, and where its parts stay afterwards. The fence keeps claims
+// apart, the token two deliveries under one claim.
 func (k keys) staged(h *head) string {
 	return fmt.Sprintf("%s:%d:%016x", k.value(h.kind, h.id), h.fence, h.token)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// columnValues is how many values lie in one key: in every format they stay, with Redis' own bytes about a value, within a class
-// of its allocator (1 MiB, 512 KiB and 256 KiB; a byte more would cost a quarter more memory), small enough to stay in the
-// processors' caches on their way, and whole blocks of int8.
+// columnValues is how many values lie in one key: in every format they stay, with Redis' own bytes about a value,
+// within a class of its allocator (1 MiB, 512 KiB and 256 KiB; a byte more would cost a quarter more memory), small
+// enough to stay in the processors' caches on their way, and whole blocks of int8.
 const columnValues = 1000 * blockValues
 
-// layout is where the values of weights lie: one tensor after another, cut into columns of so many values. Column k of every
-// member of a reduction holds the same values, whatever the wire format.
+// layout is where the values of weights lie: one tensor after another, cut into columns of so many values. Column k of
+// every member of a reduction holds the same values, whatever the wire format.
 type layout struct {
 	tensors []disdel.Tensor // without data
 	starts  []int           // first value of every tensor, then their number
@@ -90,7 +90,8 @@ func (l layout) at(i int) string {
 // check says whether w has data for its shapes.
 func (l layout) check(w disdel.Weights) error {
 	for i, t := range w {
-		if len(t.Data) != l.starts[i+1]-l.starts[i] || len(t.Shape) > maxRank || slices.ContainsFunc(t.Shape, func(n int) bool { return n < 0 }) {
+		if len(t.Data) != l.starts[i+1]-l.starts[i] || len(t.Shape) > maxRank ||
+			slices.ContainsFunc(t.Shape, func(n int) bool { return n < 0 }) {
 			return fmt.Errorf("tensor %s of %v has %d values", t.Name, t.Shape, len(t.Data))
 		}
 	}

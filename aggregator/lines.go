@@ -10,8 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lines are a store's open connections. go-redis looks at a context before a command and at its deadline when the command
-// starts, and not again: a read on a line that has gone dead would outlast the claim that it was for by minutes.
+// lines are a store's open connections. go-redis looks at a context before a command and at its deadline when the
+// command starts, and not again: a read on a line that has gone dead would outlast the claim that it was for by
+// minutes.
 type lines struct {
 	sync.Mutex
 	open map[net.Conn]struct{}
@@ -54,8 +55,8 @@ type socketLine struct {
 	syscall.Conn
 }
 
-// cut ends the reads and writes that are under way on all lines. Commands of another context among them are tried again, as
-// after any failure of a connection; a line that was idle is as good as before.
+// cut ends the reads and writes that are under way on all lines. Commands of another context among them are tried
+// again, as after any failure of a connection; a line that was idle is as good as before.
 func (l *lines) cut() {
 	l.Lock()
 	defer l.Unlock()

@@ -26,9 +26,9 @@ type Store struct {
 	slack   int // see WithSlack
 }
 
-// Open connects to the Redis that s names (redis:// or rediss://, as go-redis' ParseURL reads it) and to the further ones,
-// and checks that they answer. It returns Invalid for an address or prefix that is none, Denied for a refused password and
-// Unavailable otherwise. Every action of a job must be given the same servers in the same order.
+// Open connects to the Redis that s names (redis:// or rediss://, as go-redis' ParseURL reads it) and to the further
+// ones, and checks that they answer. It returns Invalid for an address or prefix that is none, Denied for a refused
+// password and Unavailable otherwise. Every action of a job must be given the same servers in the same order.
 func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	prefix := s.Prefix
 	if prefix == "" {
@@ -65,20 +65,21 @@ func (s *Store) WithSlack(slack int) *Store {
 	return &lax
 }
 
-// A Redis that is started again is back, its file read, within seconds: what is under way waits that long. max_retries in the
-// address sets another number of tries.
+// A Redis that is started again is back, its file read, within seconds: what is under way waits that long. max_retries
+// in the address sets another number of tries.
 const (
 	tries      = 8
 	leastPause = 50 * time.Millisecond
 	mostPause  = 2 * time.Second
 )
 
-// idleTime is how long a connection may lie idle and still be used: a container between two activations is paused, and what
-// stands between it and Redis forgets connections without a word.
+// idleTime is how long a connection may lie idle and still be used: a container between two activations is paused, and
+// what stands between it and Redis forgets connections without a word.
 const idleTime = time.Minute
 
-// transferTimeout is the time that a column may take, or a head with its only one. go-redis counts from the beginning of a command,
-// whether or not bytes move: a hundred workers that push at once over 10 MB/s have 30 KB/s for each connection.
+// transferTimeout is the time that a column may take, or a head with its only one. go-redis counts from the beginning
+// of a command, whether or not bytes move: a hundred workers that push at once over 10 MB/s have 30 KB/s for each
+// connection.
 const transferTimeout = 5 * time.Minute
 
 // patient is a server's client for what may be large. It has the same connections.
@@ -87,8 +88,11 @@ func patient(server *redis.Client) *redis.Client { return server.WithTimeout(tra
 func (s *Store) connect(ctx context.Context, address, authority string) (*redis.Client, error) {
 	opt, err := redis.ParseURL(address)
 	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "the address is no Redis URL", // the URL may hold a password
-			Hint: "write redis://HOST:PORT/0, or rediss:// for TLS"}
+		// the URL may hold a password
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "open store", Msg: "the address is no Redis URL",
+			Hint: "write redis://HOST:PORT/0, or rediss:// for TLS",
+		}
 	}
 	if authority != "" && opt.TLSConfig != nil {
 		opt.TLSConfig.RootCAs = x509.NewCertPool()
@@ -126,8 +130,8 @@ func (s *Store) server(key string) *redis.Client {
 	return s.servers[h.Sum32()%uint32(len(s.servers))]
 }
 
-// Quiet has go-redis keep to itself what it would print to standard error. Its logger is the process's, so this is for a
-// program's main to decide; every error comes back to the caller anyway.
+// Quiet has go-redis keep to itself what it would print to standard error. Its logger is the process's, so this is for
+// a program's main to decide; every error comes back to the caller anyway.
 func Quiet() { redis.SetLogger(silent{}) }
 
 type silent struct{}

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// caught keeps the first panic of goroutines that work for a caller, who raises it again: in theirs it would end the process,
-// in the caller's the action runtime makes an answer of it.
+// caught keeps the first panic of goroutines that work for a caller, who raises it again: in theirs it would end the
+// process, in the caller's the action runtime makes an answer of it.
 type caught struct{ first atomic.Pointer[elsewhere] }
 
 // elsewhere is what a goroutine panicked with, and where.

@@ -9,9 +9,12 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// PutStateOf is PutState for a worker that has no room for a copy of its state: tensors has names and shapes alone, and read
-// gives the values of tensor i, good until it is called again. It asks for a tensor more than once. It holds a few columns.
-func (s *Store) PutStateOf(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string, tensors disdel.Weights, read func(i int) []float32) error {
+// PutStateOf is PutState for a worker that has no room for a copy of its state: tensors has names and shapes alone, and
+// read gives the values of tensor i, good until it is called again. It asks for a tensor more than once. It holds a few
+// columns.
+func (s *Store) PutStateOf(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string,
+	tensors disdel.Weights, read func(i int) []float32,
+) error {
 	h := &head{
 		kind: kindState, id: id, attempt: c.Attempt, fence: c.Fence, samples: 1,
 		wire: disdel.WireFloat32, codec: float32s{},
@@ -20,7 +23,10 @@ func (s *Store) PutStateOf(ctx context.Context, id disdel.UpdateID, c Claim, met
 	for i, t := range tensors {
 		values := read(i)
 		if n := h.layout.starts[i+1] - h.layout.starts[i]; len(values) != n {
-			return &disdel.Error{Kind: disdel.Invalid, Op: "write state", Job: id.Job, Msg: fmt.Sprintf("tensor %s of %v has %d values", t.Name, t.Shape, len(values))}
+			return &disdel.Error{
+				Kind: disdel.Invalid, Op: "write state", Job: id.Job,
+				Msg: fmt.Sprintf("tensor %s of %v has %d values", t.Name, t.Shape, len(values)),
+			}
 		}
 		if k := notFinite(values); k >= 0 {
 			return nonFinite(kindState, id, fmt.Sprintf("value %d of %s", k, t.Name))
@@ -63,10 +69,13 @@ func (r *borrowed) gather(dst []float32, k int) []float32 {
 	return dst
 }
 
-// StateTo reads what was stored for a round and worker, one tensor at a time: begin is told what PutState's meta said, and
-// gives what takes the tensors in their order; the data of each is good until take returns. Where take is nil nothing more is
-// read. Errors are State's, and those of begin and take; tensors before the damage have been taken by then.
-func (s *Store) StateTo(ctx context.Context, id disdel.UpdateID, begin func(meta map[string]string) (take func(disdel.Tensor) error, err error)) error {
+// StateTo reads what was stored for a round and worker, one tensor at a time: begin is told what PutState's meta said,
+// and gives what takes the tensors in their order; the data of each is good until take returns. Where take is nil
+// nothing more is read. Errors are State's, and those of begin and take; tensors before the damage have been taken by
+// then.
+func (s *Store) StateTo(ctx context.Context, id disdel.UpdateID,
+	begin func(meta map[string]string) (take func(disdel.Tensor) error, err error),
+) error {
 	defer s.lines.with(ctx)()
 	h, inline, err := s.open(ctx, kindState, id, nil)
 	if err == nil {
@@ -75,7 +84,9 @@ func (s *Store) StateTo(ctx context.Context, id disdel.UpdateID, begin func(meta
 	return s.countDamage(ctx, id.Job, err)
 }
 
-func (s *Store) pour(ctx context.Context, h *head, inline []byte, begin func(map[string]string) (func(disdel.Tensor) error, error)) error {
+func (s *Store) pour(ctx context.Context, h *head, inline []byte,
+	begin func(map[string]string) (func(disdel.Tensor) error, error),
+) error {
 	take, err := begin(h.meta)
 	if err != nil || take == nil {
 		return err
@@ -84,7 +95,10 @@ func (s *Store) pour(ctx context.Context, h *head, inline []byte, begin func(map
 	for i := range l.tensors {
 		largest = max(largest, l.starts[i+1]-l.starts[i])
 	}
-	a := assembly{head: h, take: take, column: make([]float32, min(l.column, l.values())), values: make([]float32, 0, largest)}
+	a := assembly{
+		head: h, take: take, column: make([]float32, min(l.column, l.values())),
+		values: make([]float32, 0, largest),
+	}
 	if h.inline() {
 		if err := h.checkColumn(0, inline); err != nil {
 			return err

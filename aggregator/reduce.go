@@ -12,11 +12,12 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Reduce takes the weighted mean of members (DiSDeL III-B.1) in their order, whatever order they came in: equal members give
-// equal bits. It goes column by column: column k of every member in turn, then column k of the result. It holds the result
-// and a few columns, whatever the number of members and their size. Members that were sent as differences stand for the
-// round's reference plus what they say; it is read once. The result has no id yet. Nothing comes back unless every byte of
-// every member was checked: it returns NotFound, Corrupt or Diverged with the member's name; damage is counted.
+// Reduce takes the weighted mean of members (DiSDeL III-B.1) in their order, whatever order they came in: equal members
+// give equal bits. It goes column by column: column k of every member in turn, then column k of the result. It holds
+// the result and a few columns, whatever the number of members and their size. Members that were sent as differences
+// stand for the round's reference plus what they say; it is read once. The result has no id yet. Nothing comes back
+// unless every byte of every member was checked: it returns NotFound, Corrupt or Diverged with the member's name;
+// damage is counted.
 func (s *Store) Reduce(ctx context.Context, members []disdel.UpdateID, like disdel.Weights) (disdel.Update, error) {
 	if len(members) == 0 {
 		return disdel.Update{}, &disdel.Error{Kind: disdel.Invalid, Op: "average updates", Msg: "there are none"}
@@ -65,8 +66,8 @@ func newReduction(s *Store, members []disdel.UpdateID, like disdel.Weights) *red
 	return r
 }
 
-// readHeads reads every member's head; values of one column come with it and are added at once. The reference, where there
-// are differences, is the last term.
+// readHeads reads every member's head; values of one column come with it and are added at once. The reference, where
+// there are differences, is the last term.
 func (r *reduction) readHeads(ctx context.Context) error {
 	keys := r.store.keys
 	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
@@ -86,8 +87,8 @@ func (r *reduction) readHeads(ctx context.Context) error {
 	return r.begin(kindReference, id, data)
 }
 
-// headSize is room for a head of these shapes, the only column where it follows the head, and a head of somewhat other shapes,
-// so that the error can say in what they differ.
+// headSize is room for a head of these shapes, the only column where it follows the head, and a head of somewhat other
+// shapes, so that the error can say in what they differ.
 func (r *reduction) headSize() int {
 	n := fixedHead + maxJob + 4*r.layout.columns() + 1<<14 + spare
 	for _, t := range r.like {
@@ -110,8 +111,8 @@ func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kin
 	return data, unread(err, k, id)
 }
 
-// maxSaid is what the producer of an update may say of it, a loss for every epoch of a long round among it: as much as an
-// action may answer on OpenWhisk. Buffers have room for as much only where it is said.
+// maxSaid is what the producer of an update may say of it, a loss for every epoch of a long round among it: as much as
+// an action may answer on OpenWhisk. Buffers have room for as much only where it is said.
 const maxSaid = 1 << 20
 
 func tooSmall(err error) bool {
@@ -128,7 +129,10 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 		return refuse(k, id, "columns of %d values, not %d", h.layout.column, r.layout.column)
 	}
 	if id.Job != r.members[0].Job || id.Round != r.members[0].Round {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "average updates", Job: id.Job, Msg: fmt.Sprintf("%v and %v are of different rounds", id, r.members[0])}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "average updates", Job: id.Job,
+			Msg: fmt.Sprintf("%v and %v are of different rounds", id, r.members[0]),
+		}
 	}
 	t := term{head: h, weight: h.samples}
 	switch {
@@ -276,8 +280,8 @@ func (r *reduction) add(t term, k int, data []byte) error {
 	return nil
 }
 
-// finish writes the means of column k. It refuses one beyond float32: a difference and its reference may each be finite and
-// their sum not. Where the last term is plain values, last does so on the way.
+// finish writes the means of column k. It refuses one beyond float32: a difference and its reference may each be finite
+// and their sum not. Where the last term is plain values, last does so on the way.
 func (r *reduction) finish(k int) error {
 	from, to := r.layout.span(k)
 	if r.sums.mean(r.result[from:to], r.total) {
@@ -291,6 +295,7 @@ func (r *reduction) overflow(k int) error {
 	from, to := r.layout.span(k)
 	return &disdel.Error{
 		Kind: disdel.Diverged, Op: "average updates", Job: r.members[0].Job,
-		Msg: r.layout.at(from+max(0, notFinite(r.result[from:to]))) + " of the mean is not finite", Hint: "lower the learning rate",
+		Msg:  r.layout.at(from+max(0, notFinite(r.result[from:to]))) + " of the mean is not finite",
+		Hint: "lower the learning rate",
 	}
 }

@@ -37,7 +37,8 @@ func reduceIsTheMean(t *testing.T, s *place) {
 		}
 		for i := range got.Weights {
 			for k, v := range got.Weights[i].Data {
-				want := (10*float64(list[0].Weights[i].Data[k]) + 30*float64(list[1].Weights[i].Data[k]) + 20*float64(list[2].Weights[i].Data[k])) / 60
+				want := (10*float64(list[0].Weights[i].Data[k]) + 30*float64(list[1].Weights[i].Data[k]) +
+					20*float64(list[2].Weights[i].Data[k])) / 60
 				if v != float32(want) {
 					t.Errorf("%s[%d] = %g, want %g", got.Weights[i].Name, k, v, want)
 				}
@@ -60,7 +61,8 @@ func reduceTakesWhatIsSaid(t *testing.T, s *place) {
 		s.column = column
 		u := update(1, 10)
 		u.ID.Job = disdel.JobID(fmt.Sprintf("job-%d", column))
-		u.Meta = map[string]string{"result": strings.Repeat("0.12345678901234567,", 10000)} // a loss for each of so many epochs
+		// a loss for each of so many epochs
+		u.Meta = map[string]string{"result": strings.Repeat("0.12345678901234567,", 10000)}
 		push(t, s, u)
 		if got, err := s.Reduce(ctx, []disdel.UpdateID{u.ID}, someWeights(1)); err != nil || got.Samples != 10 {
 			t.Errorf("columns of %d: %g samples, %v", column, got.Samples, err)
@@ -204,12 +206,16 @@ func TestEveryPathAddsAlike(t *testing.T) {
 			v[i], a[i] = float32(rng.NormFloat64()), rng.NormFloat64()
 		}
 		if n > 0 && rapid.Bool().Draw(t, "odd one") {
-			v[rng.IntN(n)] = rapid.SampledFrom([]float32{float32(math.NaN()), float32(math.Inf(-1)), math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Copysign(0, -1))}).Draw(t, "which")
+			v[rng.IntN(n)] = rapid.SampledFrom([]float32{
+				float32(math.NaN()), float32(math.Inf(-1)), math.MaxFloat32,
+				math.SmallestNonzeroFloat32, float32(math.Copysign(0, -1)),
+			}).Draw(t, "which")
 		}
 		b, c := append(sums{}, a...), append(sums{}, a...)
 		weight := rapid.Float64Range(0.1, 1e6).Draw(t, "weight")
 		bad := bytesOf(v)
-		if values, _ := append(sums{}, a...).last(make([]float32, n), bad, weight, 1); values != (notFinite(v) < 0) || append(sums{}, a...).set(bad, weight) != values {
+		if values, _ := append(sums{}, a...).last(make([]float32, n), bad, weight, 1); values != (notFinite(v) < 0) ||
+			append(sums{}, a...).set(bad, weight) != values {
 			t.Fatalf("a first or a last member: finite is %v", notFinite(v) < 0)
 		}
 		okA, okB, okC := a.add(bytesOf(v), weight), addScalar(b, bytesOf(v), weight), c.addFloats(v, weight)
@@ -241,7 +247,8 @@ func TestEveryPathAddsAlike(t *testing.T) {
 		}
 		z := make([]float32, n) // of a last member, on the way
 		values, means := begun.last(z, bytesOf(v), weight, total)
-		if !addScalar(first, bytesOf(v), weight) || !values || means != meanScalar(y, first, total) || means && !slices.Equal(y, z) {
+		if !addScalar(first, bytesOf(v), weight) || !values || means != meanScalar(y, first, total) || means &&
+			!slices.Equal(y, z) {
 			t.Fatalf("the last member's means: %v %v", values, means)
 		}
 	})
@@ -412,8 +419,8 @@ func TestAMeanThatOverflowsIsRefused(t *testing.T) {
 	}
 }
 
-// The bound: whatever the fan-in, a reduction holds less than three times one update. What it allocates in all, held
-// or not, is bounded here.
+// The bound: whatever the fan-in, a reduction holds less than three times one update. What it allocates in all,
+// held or not, is bounded here.
 func TestAReductionHoldsOneResultAndAFewColumns(t *testing.T) {
 	s := enter(t, redisServer(t), "memory")
 	const values = 8 * columnValues

@@ -11,7 +11,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// R5: a Redis with an append-only file that is killed and started again loses nothing, and what is under way waits for it.
+// R5: a Redis with an append-only file that is killed and started again loses nothing, and what is under way waits for
+// it.
 func TestARestartOfRedisIsWaitedFor(t *testing.T) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -20,7 +21,8 @@ func TestARestartOfRedisIsWaitedFor(t *testing.T) {
 	port, dir := freePort(t), t.TempDir()
 	var running *exec.Cmd
 	start := func() {
-		running = exec.Command(program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--dir", dir)
+		running = exec.Command(program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes",
+			"--appendfsync", "always", "--dir", dir)
 		if err := running.Start(); err != nil {
 			t.Error(err)
 		}

@@ -62,7 +62,10 @@ func (c *Capacity) read(text string) {
 	if limit == 0 {
 		limit, _ = strconv.ParseInt(fields["total_system_memory"], 10, 64)
 	}
-	*c = Capacity{Server: c.Server, Known: true, Used: disdel.Bytes(used), Limit: disdel.Bytes(limit), Policy: fields["maxmemory_policy"]}
+	*c = Capacity{
+		Server: c.Server, Known: true, Used: disdel.Bytes(used), Limit: disdel.Bytes(limit),
+		Policy: fields["maxmemory_policy"],
+	}
 }
 
 // Need is what a job keeps in the store.
@@ -74,8 +77,8 @@ type Need struct {
 	State     disdel.Bytes // of a worker: moments, statistics, residual; 0: none is kept
 }
 
-// A round's values are dropped once the next reference stands: at that moment one round of updates, two references and two
-// states of every worker are there. The allocator takes up to a twentieth more (make bench-aggregator:
+// A round's values are dropped once the next reference stands: at that moment one round of updates, two references and
+// two states of every worker are there. The allocator takes up to a twentieth more (make bench-aggregator:
 // store_overhead), the protocol's buffers the rest of a tenth.
 const (
 	referencesHeld = 2
@@ -104,11 +107,12 @@ func (n Need) String() string {
 	if n.State > 0 {
 		parts = append(parts, fmt.Sprintf("%d states of each worker of %v", statesHeld, n.State))
 	}
-	return fmt.Sprintf("%s, a tenth more, and %v for the connections of each of %d processes: %v", strings.Join(parts, ", "), perProcess, n.processes(), n.Bytes())
+	return fmt.Sprintf("%s, a tenth more, and %v for the connections of each of %d processes: %v",
+		strings.Join(parts, ", "), perProcess, n.processes(), n.Bytes())
 }
 
-// Fits returns OverLimit with the arithmetic if one of the servers, over which values are spread evenly, is too small. A
-// server that does not say what it has is taken to have enough.
+// Fits returns OverLimit with the arithmetic if one of the servers, over which values are spread evenly, is too small.
+// A server that does not say what it has is taken to have enough.
 func (n Need) Fits(servers []Capacity) error {
 	share := n.Bytes() / disdel.Bytes(max(1, len(servers)))
 	for _, c := range servers {

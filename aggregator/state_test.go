@@ -78,7 +78,8 @@ func statesNeedClaims(t *testing.T, s *place) {
 	}
 }
 
-// statesGoTensorByTensor: a state that is written and read without a copy of all of it is the same state, whatever columns it is cut into.
+// statesGoTensorByTensor: a state that is written and read without a copy of all of it is the same state, whatever
+// columns it is cut into.
 func statesGoTensorByTensor(t *testing.T, s *place) {
 	for _, column := range []int{columnValues, 4, 3} {
 		s.column = column
@@ -131,7 +132,8 @@ func bare(w disdel.Weights) disdel.Weights {
 	return out
 }
 
-// wholeJob makes every call of a job, leaves a zombie's parts and a half-made update, and stops in the middle of a round.
+// wholeJob makes every call of a job, leaves a zombie's parts and a half-made update, and stops in the middle of a
+// round.
 func wholeJob(t *testing.T, s *place) {
 	t.Helper()
 	s.column = 4
@@ -261,7 +263,8 @@ func disdelKind(err error) string {
 	return ""
 }
 
-// roundsRunAnew: with other shards the same worker's update is another one, and what the old shards still bring is refused.
+// roundsRunAnew: with other shards the same worker's update is another one, and what the old shards still bring is
+// refused.
 func roundsRunAnew(t *testing.T, s *place) {
 	s.column = 4
 	id := update(1, 1).ID

@@ -41,7 +41,8 @@ func startRedis(t *testing.T, s disdel.Store, options ...string) {
 	if err != nil {
 		t.Skip("redis-server is not installed; scripts/test-deps.sh installs it")
 	}
-	cmd := exec.Command(program, append([]string{"--bind", "127.0.0.1", "--save", "", "--requirepass", "secret", "--dir", t.TempDir()}, options...)...)
+	cmd := exec.Command(program,
+		append([]string{"--bind", "127.0.0.1", "--save", "", "--requirepass", "secret", "--dir", t.TempDir()}, options...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,24 +118,32 @@ func (p *place) all() map[string]*redis.Client {
 
 var promises = map[string]func(*testing.T, *place){
 	"an update comes back as it went": updatesComeBack, "what is missing is NotFound": missingIsNotFound,
-	"large updates travel in parts": partsTravel, "damage is refused": damageIsRefused, "damaged parts are refused": damagedPartsAreRefused,
+	"large updates travel in parts": partsTravel, "damage is refused": damageIsRefused,
+	"damaged parts are refused":   damagedPartsAreRefused,
 	"reduce is the weighted mean": reduceIsTheMean, "reduce adds in the members order": reduceKeepsOrder,
 	"reduce takes whatever is said of an update": reduceTakesWhatIsSaid,
 	"narrow formats travel as differences":       narrowFormatsTravel,
 	"references are per round":                   referencesPerRound, "a reference is published once": referencesOnce,
-	"heartbeats bring back cancel": heartbeats, "heartbeats keep apart": heartbeatsKeepApart, "sweep leaves nothing": sweepLeavesNothing, "every key expires": keysExpire,
+	"heartbeats bring back cancel": heartbeats, "heartbeats keep apart": heartbeatsKeepApart,
+	"sweep leaves nothing": sweepLeavesNothing, "every key expires": keysExpire,
 	"drop leaves the newer rounds": dropLeavesNewer, "a round can be run anew": roundsRunAnew,
-	"a claim keeps others out": claimsKeepOut, "a higher attempt takes over": attemptsTakeOver, "leases end by the clock of Redis": leasesEnd,
-	"an update is committed once": committedOnce, "without claims the last update stands": unclaimedReplaced, "a lost reply does no harm": lostReplies, "a foreign fence is refused": foreignFences, "a round that has ended stays as it is": roundsEnd,
-	"slack lets work that lags behind in": slackLetsIn, "slack lets no reference be skipped": slackSkipsNothing,
-	"a claim that is lost ends the work": holdsEnd, "states are one per worker and round": statesAreReplaced, "states need the claim": statesNeedClaims,
+	"a claim keeps others out": claimsKeepOut, "a higher attempt takes over": attemptsTakeOver,
+	"leases end by the clock of Redis": leasesEnd,
+	"an update is committed once":      committedOnce, "without claims the last update stands": unclaimedReplaced,
+	"a lost reply does no harm": lostReplies, "a foreign fence is refused": foreignFences,
+	"a round that has ended stays as it is": roundsEnd,
+	"slack lets work that lags behind in":   slackLetsIn, "slack lets no reference be skipped": slackSkipsNothing,
+	"a claim that is lost ends the work": holdsEnd, "states are one per worker and round": statesAreReplaced,
+	"states need the claim":      statesNeedClaims,
 	"states go tensor by tensor": statesGoTensorByTensor,
 }
 
-// The same promises hold on the embedded store, on Redis, on two of them, over TLS, and for a user with rights to little.
+// The same promises hold on the embedded store, on Redis, on two of them, over TLS, and for a user with rights to
+// little.
 func TestStoreConformance(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) serverUnderTest{
-		"embedded": embedded, "redis-server": redisServer, "two redis-servers": twoServers, "TLS": tlsServer, "ACL user": tenant,
+		"embedded": embedded, "redis-server": redisServer, "two redis-servers": twoServers, "TLS": tlsServer,
+		"ACL user": tenant,
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := start(t)
@@ -179,7 +188,10 @@ func enter(t *testing.T, at serverUnderTest, prefix string) *place {
 
 func someWeights(seed uint64) disdel.Weights {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	w := disdel.Weights{{Name: "a.weight", Shape: []int{3, 4}, Data: make([]float32, 12)}, {Name: "a.bias", Shape: []int{3}, Data: make([]float32, 3)}}
+	w := disdel.Weights{
+		{Name: "a.weight", Shape: []int{3, 4}, Data: make([]float32, 12)},
+		{Name: "a.bias", Shape: []int{3}, Data: make([]float32, 3)},
+	}
 	for _, t := range w {
 		for i := range t.Data {
 			t.Data[i] = float32(rng.NormFloat64())
@@ -189,7 +201,10 @@ func someWeights(seed uint64) disdel.Weights {
 }
 
 func update(member int, samples float64) disdel.Update {
-	return disdel.Update{ID: disdel.UpdateID{Job: "job-1", Round: 2, Member: member}, Attempt: 1, Samples: samples, Weights: someWeights(uint64(member))}
+	return disdel.Update{
+		ID: disdel.UpdateID{Job: "job-1", Round: 2, Member: member}, Attempt: 1, Samples: samples,
+		Weights: someWeights(uint64(member)),
+	}
 }
 
 var ctx = context.Background()
@@ -258,7 +273,8 @@ func damageIsRefused(t *testing.T, s *place) {
 	want(t, disdel.Corrupt, err)
 	_, err2 := s.Reduce(ctx, []disdel.UpdateID{u.ID}, someWeights(1))
 	want(t, disdel.Corrupt, err2)
-	if err == nil || err2 == nil || !strings.Contains(err.Error(), "round 2") || !strings.Contains(err2.Error(), "round 2") {
+	if err == nil || err2 == nil || !strings.Contains(err.Error(), "round 2") ||
+		!strings.Contains(err2.Error(), "round 2") {
 		t.Errorf("%v and %v do not name the update", err, err2)
 	}
 	if c, _ := s.Counts(ctx, "job-1"); c.Damaged != 2 {

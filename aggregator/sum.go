@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// sums is a running weighted sum of columns, in float64 and in the order of adding, so that equal orders give equal bits and
-// the error does not grow with the number of members (DiSDeL III-B.1 averages; the order is ours).
+// sums is a running weighted sum of columns, in float64 and in the order of adding, so that equal orders give equal
+// bits and the error does not grow with the number of members (DiSDeL III-B.1 averages; the order is ours).
 type sums []float64
 
 const exponent = 0x7f800000
 
-// add adds weight times the little-endian float32 values of b, which has four bytes for each sum. It returns whether all of
-// them are finite; if not, the sums are of no use any more.
+// add adds weight times the little-endian float32 values of b, which has four bytes for each sum. It returns whether
+// all of them are finite; if not, the sums are of no use any more.
 func (s sums) add(b []byte, weight float64) bool {
 	n := addVector(s, b, weight)
 	if n < 0 {
@@ -31,8 +31,8 @@ func (s sums) set(b []byte, weight float64) bool {
 	return addScalar(s[n:], b[4*n:], weight)
 }
 
-// last is add and then mean, with the sums themselves left as they were: two passes that are saved at the last member. It
-// returns whether all of the values are finite, and whether all of the means are.
+// last is add and then mean, with the sums themselves left as they were: two passes that are saved at the last member.
+// It returns whether all of the values are finite, and whether all of the means are.
 func (s sums) last(dst []float32, b []byte, weight, total float64) (values, means bool) {
 	n, values, means := lastVector(dst, s, b, weight, total)
 	rest := s[n:]

@@ -55,8 +55,8 @@ func setVector(s sums, b []byte, weight float64) int {
 //go:noescape
 func setAVX2(s *float64, b *byte, n int, weight float64) uint32
 
-// lastVector writes the means of as many sums as fill whole vectors, with weight times a value added to each, and returns how
-// many, whether all of the values are finite, and whether all of the means are.
+// lastVector writes the means of as many sums as fill whole vectors, with weight times a value added to each, and
+// returns how many, whether all of the values are finite, and whether all of the means are.
 func lastVector(dst []float32, s sums, b []byte, weight, total float64) (n int, values, means bool) {
 	n = min(len(s), len(b)/4) &^ 7
 	if !hasAVX2 || n == 0 {
@@ -66,7 +66,8 @@ func lastVector(dst []float32, s sums, b []byte, weight, total float64) (n int, 
 	return n, v == 0, m == 0
 }
 
-// lastAVX2 does so for n sums, a multiple of 8. It returns what is not 0 if a value is not finite, and if a mean is not.
+// lastAVX2 does so for n sums, a multiple of 8. It returns what is not 0 if a value is not finite, and if a mean is
+// not.
 //
 //go:noescape
 func lastAVX2(dst *float32, s *float64, b *byte, n int, weight, total float64) (values, means uint32)

@@ -41,10 +41,11 @@ func (s *Store) Cancel(ctx context.Context, job disdel.JobID) error {
 	return wrap(s.client.Set(ctx, s.keys.cancel(job), "1", keyLife).Err(), "cancel job", string(job))
 }
 
-// DropRound deletes the updates, claims and states of a round and the reference it started from: what no later action will
-// read. Heartbeats go with them, so that they do not pile up; what still runs sends its next one soon.
+// DropRound deletes the updates, claims and states of a round and the reference it started from: what no later action
+// will read. Heartbeats go with them, so that they do not pile up; what still runs sends its next one soon.
 func (s *Store) DropRound(ctx context.Context, job disdel.JobID, round int) error {
-	return s.drop(ctx, job, []string{s.keys.progress(job)}, fmt.Sprintf("update:%d:", round), fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))
+	return s.drop(ctx, job, []string{s.keys.progress(job)}, fmt.Sprintf("update:%d:", round),
+		fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))
 }
 
 // Forget deletes the updates and claims of a round that is to be run again in another way: with other shards, say.

@@ -65,8 +65,10 @@ func TestATenantSeesOnlyItsOwn(t *testing.T) {
 	_, _, err = theirs.Claim(ctx, update(1, 1).ID, "a", 1)
 	want(t, disdel.Denied, err)
 	for _, command := range []string{
-		"KEYS *", "SCAN 0", "RANDOMKEY", "DBSIZE", "FLUSHALL", "FLUSHDB", "CONFIG GET *", "INFO", "CLIENT LIST", "ACL LIST", "MONITOR", "SHUTDOWN",
-		"SWAPDB 0 1", "MEMORY STATS", "SUBSCRIBE x", "SCRIPT FLUSH", "REPLICAOF NO ONE", "SLOWLOG GET", "MODULE LIST", "FUNCTION LIST",
+		"KEYS *", "SCAN 0", "RANDOMKEY", "DBSIZE", "FLUSHALL", "FLUSHDB", "CONFIG GET *", "INFO", "CLIENT LIST", "ACL LIST",
+		"MONITOR", "SHUTDOWN",
+		"SWAPDB 0 1", "MEMORY STATS", "SUBSCRIBE x", "SCRIPT FLUSH", "REPLICAOF NO ONE", "SLOWLOG GET", "MODULE LIST",
+		"FUNCTION LIST",
 	} {
 		var args []any
 		for word := range strings.FieldsSeq(command) {
@@ -85,7 +87,8 @@ func TestATenantSeesOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// authority is a certificate authority for a test and a certificate of its for 127.0.0.1, as files. change spoils the latter.
+// authority is a certificate authority for a test and a certificate of its for 127.0.0.1, as files. change spoils the
+// latter.
 func authority(t *testing.T, change ...func(*x509.Certificate)) (pemText, certificate, key string) {
 	t.Helper()
 	must := func(err error) {
@@ -96,7 +99,8 @@ func authority(t *testing.T, change ...func(*x509.Certificate)) (pemText, certif
 	}
 	template := func(name string) *x509.Certificate {
 		return &x509.Certificate{
-			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+			NotAfter:              time.Now().Add(time.Hour),
 			BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		}
 	}
@@ -131,11 +135,13 @@ func tlsServerWith(t *testing.T, change ...func(*x509.Certificate)) serverUnderT
 	port, plain := freePort(t), freePort(t)
 	s := disdel.Store{URL: "rediss://:secret@127.0.0.1:" + port + "/0", CA: ca}
 	at := "redis://:secret@127.0.0.1:" + plain + "/0"
-	startRedis(t, disdel.Store{URL: at}, "--tls-port", port, "--port", plain, "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", certificate)
+	startRedis(t, disdel.Store{URL: at}, "--tls-port", port, "--port", plain, "--tls-cert-file", certificate,
+		"--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", certificate)
 	return serverUnderTest{s, []string{at}}
 }
 
-// S6: a certificate of the right authority for another machine, and one that is no longer valid, are refused with the cause.
+// S6: a certificate of the right authority for another machine, and one that is no longer valid, are refused with the
+// cause.
 func TestACertificateThatIsNotTheServersIsDenied(t *testing.T) {
 	for cause, spoil := range map[string]func(*x509.Certificate){
 		"127.0.0.1": func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)} },

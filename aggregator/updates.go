@@ -13,10 +13,11 @@ func damaged(err error) bool {
 	return errors.Is(err, disdel.Corrupt) || errors.Is(err, disdel.Diverged)
 }
 
-// PushUpdate stores an update as float32 under its id and commits it under its fence. Pushing the same content again changes
-// nothing. Fence 0 is for an update that nobody claims: of those the last one stands. It returns Invalid for samples that are not above 0, Diverged for
-// values that are not finite, OverLimit when Redis is out of memory, Conflict when another attempt has the claim or something
-// else was committed. It holds a few columns beside the weights.
+// PushUpdate stores an update as float32 under its id and commits it under its fence. Pushing the same content again
+// changes nothing. Fence 0 is for an update that nobody claims: of those the last one stands. It returns Invalid for
+// samples that are not above 0, Diverged for values that are not finite, OverLimit when Redis is out of memory,
+// Conflict when another attempt has the claim or something else was committed. It holds a few columns beside the
+// weights.
 func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {
 	h, err := s.headOf(kindUpdate, u.ID, u.Weights)
 	if err != nil {
@@ -44,9 +45,9 @@ func (s *Store) publish(ctx context.Context, h *head, columns source, work disde
 	return s.commit(ctx, t, work, fence)
 }
 
-// FetchUpdate reads an update and checks it against the names and shapes of like. One that was sent as a difference comes
-// back added to its round's reference. It returns NotFound if it was not pushed, Corrupt or Diverged if it is not to be used,
-// which is counted.
+// FetchUpdate reads an update and checks it against the names and shapes of like. One that was sent as a difference
+// comes back added to its round's reference. It returns NotFound if it was not pushed, Corrupt or Diverged if it is not
+// to be used, which is counted.
 func (s *Store) FetchUpdate(ctx context.Context, id disdel.UpdateID, like disdel.Weights) (disdel.Update, error) {
 	h, inline, err := s.open(ctx, kindUpdate, id, like)
 	if err != nil {
@@ -68,13 +69,15 @@ func (s *Store) FetchUpdate(ctx context.Context, id disdel.UpdateID, like disdel
 			t.Data[k] += reference[i].Data[k]
 		}
 		if k := notFinite(t.Data); k >= 0 {
-			return disdel.Update{}, s.countDamage(ctx, id.Job, nonFinite(kindUpdate, id, fmt.Sprintf("value %d of %s", k, t.Name)))
+			return disdel.Update{}, s.countDamage(ctx, id.Job,
+				nonFinite(kindUpdate, id, fmt.Sprintf("value %d of %s", k, t.Name)))
 		}
 	}
 	return u, nil
 }
 
-// Said returns what the producer of an update says of it, without its values: Samples and Meta. Errors are FetchUpdate's.
+// Said returns what the producer of an update says of it, without its values: Samples and Meta. Errors are
+// FetchUpdate's.
 func (s *Store) Said(ctx context.Context, id disdel.UpdateID) (disdel.Update, error) {
 	h, _, err := s.open(ctx, kindUpdate, id, nil)
 	if err != nil {
@@ -89,19 +92,21 @@ func referenceID(job disdel.JobID, round int) disdel.UpdateID {
 }
 
 // PutReference publishes the weights that round starts from, without a claim: a job's first ones, or a checkpoint's. A
-// round's reference is published once: the same weights again change nothing, others are a Conflict, as is a round that does
-// not follow the newest one. It starts anywhere where no reference stands.
+// round's reference is published once: the same weights again change nothing, others are a Conflict, as is a round that
+// does not follow the newest one. It starts anywhere where no reference stands.
 func (s *Store) PutReference(ctx context.Context, job disdel.JobID, round int, w disdel.Weights) error {
 	return s.putReference(ctx, job, round, w, referenceID(job, round), 0)
 }
 
-// CommitReference is PutReference under the claim of the aggregation that made the weights: a Conflict too if the claim is
-// lost. Afterwards the claim's update counts as committed.
+// CommitReference is PutReference under the claim of the aggregation that made the weights: a Conflict too if the claim
+// is lost. Afterwards the claim's update counts as committed.
 func (s *Store) CommitReference(ctx context.Context, c Claim, round int, w disdel.Weights) error {
 	return s.putReference(ctx, c.ID.Job, round, w, c.ID, c.Fence)
 }
 
-func (s *Store) putReference(ctx context.Context, job disdel.JobID, round int, w disdel.Weights, work disdel.UpdateID, fence uint64) error {
+func (s *Store) putReference(ctx context.Context, job disdel.JobID, round int, w disdel.Weights, work disdel.UpdateID,
+	fence uint64,
+) error {
 	h, err := s.headOf(kindReference, referenceID(job, round), w)
 	if err != nil {
 		return err
@@ -112,7 +117,9 @@ func (s *Store) putReference(ctx context.Context, job disdel.JobID, round int, w
 
 // Reference reads the weights that round starts from and checks them against like. It returns NotFound before they are
 // published, Corrupt or Diverged if they are not to be used.
-func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like disdel.Weights) (disdel.Weights, error) {
+func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like disdel.Weights) (disdel.Weights,
+	error,
+) {
 	h, inline, err := s.open(ctx, kindReference, referenceID(job, round), like)
 	if err != nil {
 		return nil, s.countDamage(ctx, job, notYet(err, job, round))
@@ -127,8 +134,9 @@ func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like
 func notYet(err error, job disdel.JobID, round int) error {
 	if errors.Is(err, disdel.NotFound) {
 		return &disdel.Error{
-			Kind: disdel.NotFound, Code: disdel.CodeLostReference, Op: "fetch reference", Job: job, Subject: kindReference.subject(referenceID(job, round)),
-			Msg: fmt.Sprintf("%s round %d", job, round),
+			Kind: disdel.NotFound, Code: disdel.CodeLostReference, Op: "fetch reference", Job: job,
+			Subject: kindReference.subject(referenceID(job, round)),
+			Msg:     fmt.Sprintf("%s round %d", job, round),
 		}
 	}
 	return err

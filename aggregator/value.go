@@ -32,7 +32,10 @@ func fromWeights(h *head, w disdel.Weights) source {
 // valid checks what a head is to be made of.
 func (h *head) valid() error {
 	invalid := func(format string, args ...any) error {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "write " + h.kind.String(), Job: h.id.Job, Msg: fmt.Sprintf(format, args...)}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "write " + h.kind.String(), Job: h.id.Job,
+			Msg: fmt.Sprintf(format, args...),
+		}
 	}
 	switch {
 	case !(h.samples > 0) || math.IsInf(h.samples, 0):
@@ -73,8 +76,8 @@ type staging struct {
 
 func (t staging) entry() string { return entry(t.key, t.parts) }
 
-// stage writes a value where nobody looks for it: columns first, on all servers, then the head on the first one. It is in
-// the index before any of it is there, so that a sweep finds what a crash leaves.
+// stage writes a value where nobody looks for it: columns first, on all servers, then the head on the first one. It is
+// in the index before any of it is there, so that a sweep finds what a crash leaves.
 func (s *Store) stage(ctx context.Context, h *head, columns source) (staging, error) {
 	if err := h.valid(); err != nil {
 		return staging{}, err
@@ -149,13 +152,14 @@ func (s *Store) writeHead(ctx context.Context, t staging, body []byte) error {
 	return err
 }
 
-// discard deletes values by their index entries. It goes on when the caller was cancelled; what it cannot delete, a sweep will.
+// discard deletes values by their index entries. It goes on when the caller was cancelled; what it cannot delete, a
+// sweep will.
 func (s *Store) discard(ctx context.Context, job disdel.JobID, entries ...string) error {
 	return s.remove(context.WithoutCancel(ctx), job, entries)
 }
 
-// fetch reads a key into buf. It tries again when the connection breaks or the server has only just started: go-redis leaves
-// that to the caller where it reads into the caller's buffer.
+// fetch reads a key into buf. It tries again when the connection breaks or the server has only just started: go-redis
+// leaves that to the caller where it reads into the caller's buffer.
 func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf []byte) ([]byte, error) {
 	server = patient(server)
 	for i, pause := 1, leastPause; ; i, pause = i+1, min(2*pause, mostPause) {
@@ -178,7 +182,8 @@ func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf
 // passing says whether a read may succeed if it is tried again.
 func passing(err error) bool {
 	var network net.Error
-	return errors.As(err, &network) && !stopped(err) || errors.Is(err, io.EOF) || strings.HasPrefix(err.Error(), "LOADING ")
+	return errors.As(err, &network) && !stopped(err) || errors.Is(err, io.EOF) ||
+		strings.HasPrefix(err.Error(), "LOADING ")
 }
 
 // fetchPart reads column k of a value and checks its length and checksum.

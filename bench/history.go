@@ -28,7 +28,8 @@ var historySizes = []struct {
 // historyRuns is how often each question is asked.
 const historyRuns = 5
 
-// histories measures the embedded history with copies of a record: a list of 20, a report, what a plan asks for, and a save.
+// histories measures the embedded history with copies of a record: a list of 20, a report, what a plan asks for, and a
+// save.
 func (b *bencher) histories(like disdel.Record, most int) error {
 	for _, size := range historySizes {
 		if size.records > most {

@@ -2,8 +2,9 @@
 //
 //	figure NAME VALUE UNIT
 //
-// It runs quickstart and, where the data is there, the Fashion-MNIST example on the embedded store and on a Redis that it
-// starts, and asks an embedded history of 10, 10,000 and 100,000 records. Figures are the median of -runs runs; it judges nothing.
+// It runs quickstart and, where the data is there, the Fashion-MNIST example on the embedded store and on a Redis that
+// it starts, and asks an embedded history of 10, 10,000 and 100,000 records. Figures are the median of -runs runs; it
+// judges nothing.
 package main
 
 import (

@@ -7,9 +7,10 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// budget keeps a job within resources.maxCost. It is looked at before every round, attempt and leg: what is spent by then and
-// what is about to begin are not above it, or the job stops there, to be resumed with more. What runs when the budget is reached
-// ends as usual, and a round that is trained is aggregated, so that what was paid for is kept; no evaluation begins any more.
+// budget keeps a job within resources.maxCost. It is looked at before every round, attempt and leg: what is spent by
+// then and what is about to begin are not above it, or the job stops there, to be resumed with more. What runs when the
+// budget is reached ends as usual, and a round that is trained is aggregated, so that what was paid for is kept; no
+// evaluation begins any more.
 type budget struct {
 	most  float64 // GB-s; 0: none
 	spent float64 // GB-s, see estimator.Bill.Spent
@@ -54,7 +55,8 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 			continue
 		}
 		if o.Invocation.Task == disdel.TaskEvaluate {
-			return append(orders[:i:i], m.within(m.unevaluated(m.overBudget("another evaluation", cost)), disdel.Activation{})...)
+			return append(orders[:i:i],
+				m.within(m.unevaluated(m.overBudget("another evaluation", cost)), disdel.Activation{})...)
 		}
 		m.stopped = "resources.maxCost is used up"
 		return append(orders[:i:i], m.finish(disdel.StatusFailed, m.overBudget(what, cost))...)
@@ -62,8 +64,9 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 	return orders
 }
 
-// asks tells what an order begins that the budget has to hold, and what that is expected to cost: a round as much as the last, a
-// leg as much as the one before, another attempt as much as the one that failed, or its whole new timeout after one.
+// asks tells what an order begins that the budget has to hold, and what that is expected to cost: a round as much as
+// the last, a leg as much as the one before, another attempt as much as the one that failed, or its whole new timeout
+// after one.
 func (m *Manager) asks(o Order, a disdel.Activation) (what string, cost float64, ok bool) {
 	inv := o.Invocation
 	switch {
@@ -98,7 +101,8 @@ func (m *Manager) overBudget(what string, cost float64) *disdel.Error {
 	}
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Op: "run job", Job: m.spec.ID,
-		Msg:  fmt.Sprintf("the job has spent %.3g GB-s, %s, and resources.maxCost is %.4g GB-s; %s", b.spent, next, b.most, rest),
+		Msg: fmt.Sprintf("the job has spent %.3g GB-s, %s, and resources.maxCost is %.4g GB-s; %s", b.spent, next, b.most,
+			rest),
 		Hint: fmt.Sprintf("disdel resume %s --set resources.maxCost=%sGB-s", m.spec.ID, scheduler.RoundedUp(enough)),
 	}
 }

@@ -24,8 +24,8 @@ func lasting(d time.Duration) func(context.Context, disdel.Invocation) (disdel.A
 	}
 }
 
-// budgeted is a job of one worker whose train and aggregate actions hold 1 GB each: a round of two activations of one second
-// costs 4 GB-s by Eq. 6.
+// budgeted is a job of one worker whose train and aggregate actions hold 1 GB each: a round of two activations of one
+// second costs 4 GB-s by Eq. 6.
 func budgeted(rounds int, most float64) Spec {
 	spec := runSpec(1, rounds)
 	spec.Job.Resources.MaxCost = most
@@ -39,8 +39,8 @@ func budgeted(rounds int, most float64) Spec {
 	return spec
 }
 
-// A job does not cost more than resources.maxCost: it stops before the round that would, says what the rest costs, and goes on
-// with more.
+// A job does not cost more than resources.maxCost: it stops before the round that would, says what the rest costs, and
+// goes on with more.
 func TestAJobStopsBeforeItsBudgetIsUsedUp(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		s.end = lasting(time.Second)
@@ -51,7 +51,10 @@ func TestAJobStopsBeforeItsBudgetIsUsedUp(t *testing.T) {
 		if len(rec.Rounds) != 3 || rec.CostGBs > 14 {
 			t.Errorf("%d rounds for %g GB-s", len(rec.Rounds), rec.CostGBs)
 		}
-		for _, want := range []string{"has spent 12 GB-s", "round 4 of 12 would take about 4 more", "resources.maxCost is 14 GB-s", "what is left would cost about 48 GB-s"} {
+		for _, want := range []string{
+			"has spent 12 GB-s", "round 4 of 12 would take about 4 more",
+			"resources.maxCost is 14 GB-s", "what is left would cost about 48 GB-s",
+		} {
 			if !strings.Contains(rec.Failure.Msg, want) { // no checkpoint was written: all rounds are left
 				t.Errorf("%q lacks %q", rec.Failure.Msg, want)
 			}
@@ -64,7 +67,8 @@ func TestAJobStopsBeforeItsBudgetIsUsedUp(t *testing.T) {
 		}
 		spec := budgeted(12, 72)
 		spec.From, spec.Done, spec.Resumes = &disdel.Checkpoint{Round: 3, Path: "p"}, rec.Rounds, 1
-		if rec, err = s.controller().Resume(t.Context(), spec, *rec); err != nil || rec.Status != disdel.StatusSucceeded || rec.CostGBs > 72 {
+		if rec, err = s.controller().Resume(t.Context(), spec, *rec); err != nil || rec.Status != disdel.StatusSucceeded ||
+			rec.CostGBs > 72 {
 			t.Errorf("%v for %g GB-s: %v, %v", rec.Status, rec.CostGBs, rec.Failure, err)
 		}
 	})
@@ -77,15 +81,17 @@ func TestAResumeDoesNotSpendABudgetAgain(t *testing.T) {
 		spec := budgeted(12, 14)
 		spec.From, spec.Resumes = &disdel.Checkpoint{Round: 3, Path: "p"}, 1
 		spec.Done = []disdel.Round{{Round: 0}, {Round: 1}, {Round: 2}}
-		rec, err := s.controller().Resume(t.Context(), spec, disdel.Record{ID: "job-1", Status: disdel.StatusFailed, CostGBs: 12})
-		if err != nil || rec.Status != disdel.StatusFailed || len(rec.Activations) > 0 || !strings.Contains(rec.Failure.Msg, "round 4 of 12 would take about 4 more") {
+		rec, err := s.controller().Resume(t.Context(), spec,
+			disdel.Record{ID: "job-1", Status: disdel.StatusFailed, CostGBs: 12})
+		if err != nil || rec.Status != disdel.StatusFailed || len(rec.Activations) > 0 ||
+			!strings.Contains(rec.Failure.Msg, "round 4 of 12 would take about 4 more") {
 			t.Errorf("%v after %d activations: %v, %v", rec.Status, len(rec.Activations), rec.Failure, err)
 		}
 	})
 }
 
-// What runs when a budget is reached ends, and its work is aggregated: the job is over its budget by no more than that. Attempts
-// and legs are not begun.
+// What runs when a budget is reached ends, and its work is aggregated: the job is over its budget by no more than that.
+// Attempts and legs are not begun.
 func TestABudgetIsPassedByWhatRunsAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		outcome disdel.Outcome

@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// close removes what the job put on the platform and into the store, and saves its record, whatever became of ctx. Each step
-// has its own time: a platform that does not answer is no reason to lose the record.
+// close removes what the job put on the platform and into the store, and saves its record, whatever became of ctx. Each
+// step has its own time: a platform that does not answer is no reason to lose the record.
 func (r *run) close(ctx context.Context) error {
 	r.briefly(ctx, "the job's package stays on the platform", func(ctx context.Context) error {
 		err := r.c.cfg.Invoker.Remove(ctx, scheduler.Package(r.spec.ID))

@@ -42,8 +42,8 @@ type Board interface {
 
 // Shelf is where trained models stand.
 type Shelf interface {
-	// Commit gives the weights that the job's top aggregation action wrote to path a version of their own. A job that has one
-	// already, of a model that could not be evaluated, gets that described anew.
+	// Commit gives the weights that the job's top aggregation action wrote to path a version of their own. A job that has
+	// one already, of a model that could not be evaluated, gets that described anew.
 	Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error)
 	// Discard deletes everything below a folder.
 	Discard(ctx context.Context, folder string) error

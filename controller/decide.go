@@ -16,11 +16,14 @@ func (m *Manager) decide(a disdel.Activation) scheduler.Remedy {
 	if m.answered(a) {
 		attempts.Job = 0
 	}
-	return scheduler.Decide(scheduler.RemedyInput{Activation: a, Job: job, Plan: m.spec.Plan, Patient: m.waitsFor(a), Attempts: attempts})
+	return scheduler.Decide(scheduler.RemedyInput{
+		Activation: a, Job: job, Plan: m.spec.Plan, Patient: m.waitsFor(a),
+		Attempts: attempts,
+	})
 }
 
-// answered tells whether the limit that a failed activation lacked has been raised since, after another action of its task failed
-// as it did. Actions of one kind that run side by side find the same out together, and that counts once.
+// answered tells whether the limit that a failed activation lacked has been raised since, after another action of its
+// task failed as it did. Actions of one kind that run side by side find the same out together, and that counts once.
 func (m *Manager) answered(a disdel.Activation) bool {
 	switch raised := m.limits[a.Task]; a.Outcome {
 	case disdel.OutcomeOutOfMemory:
@@ -34,7 +37,8 @@ func (m *Manager) answered(a disdel.Activation) bool {
 
 // waitsFor tells whether the job waits for a failed activation's work as long as it takes, until its own deadline.
 func (m *Manager) waitsFor(a disdel.Activation) bool {
-	return m.spec.Job.Distribution.Missing.Policy == disdel.MissingWait && (scheduler.PlatformFault(a) || a.FailureKind() == disdel.Crashed)
+	return m.spec.Job.Distribution.Missing.Policy == disdel.MissingWait &&
+		(scheduler.PlatformFault(a) || a.FailureKind() == disdel.Crashed)
 }
 
 // tried counts a failure of a slot.

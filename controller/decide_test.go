@@ -7,8 +7,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Workers that run side by side find out together what is too little: with one retry for the whole job, three of them are tried
-// again at the limit that the first one led to. A second failure there is one more than the job allows.
+// Workers that run side by side find out together what is too little: with one retry for the whole job, three of them
+// are tried again at the limit that the first one led to. A second failure there is one more than the job allows.
 func TestWhatWorkersFindOutTogetherCountsOnce(t *testing.T) {
 	for _, outcome := range []disdel.Outcome{disdel.OutcomeOutOfMemory, disdel.OutcomeTimeout} {
 		spec := runSpec(3, 1)
@@ -17,7 +17,10 @@ func TestWhatWorkersFindOutTogetherCountsOnce(t *testing.T) {
 		m := NewManager(spec)
 		failing := map[int]disdel.Activation{}
 		for _, o := range m.Step(Event{Kind: EventStarted}) {
-			failing[o.Invocation.Member] = disdel.Activation{Invocation: o.Invocation, Outcome: outcome, Failure: &disdel.Error{Kind: disdel.OOM}}
+			failing[o.Invocation.Member] = disdel.Activation{
+				Invocation: o.Invocation, Outcome: outcome,
+				Failure: &disdel.Error{Kind: disdel.OOM},
+			}
 		}
 		again := map[int]disdel.Invocation{}
 		for member := range 3 {
@@ -31,20 +34,23 @@ func TestWhatWorkersFindOutTogetherCountsOnce(t *testing.T) {
 			t.Fatalf("%v: tried again are %+v", outcome, again)
 		}
 		second := disdel.Activation{Invocation: again[1], Outcome: outcome, Failure: &disdel.Error{Kind: disdel.OOM}}
-		if orders := m.Step(Event{Kind: EventEnded, Activation: second}); len(orders) == 0 || orders[len(orders)-1].Kind != OrderFinish {
+		if orders := m.Step(Event{Kind: EventEnded, Activation: second}); len(orders) == 0 ||
+			orders[len(orders)-1].Kind != OrderFinish {
 			t.Errorf("%v: a second failure is answered by %+v", outcome, orders)
 		}
 	}
 }
 
-// Two workers are killed at the same limits: the remedy of the second must not take back what the first one's retries led to.
+// Two workers are killed at the same limits: the remedy of the second must not take back what the first one's retries
+// led to.
 func TestARemedyLowersNoLimit(t *testing.T) {
 	raised := disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(time.Minute)}
 	late := disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}
 	m := NewManager(runSpec(2, 1))
 	m.raise(disdel.TaskTrain, raised)
 	m.raise(disdel.TaskTrain, late)
-	if got, want := m.limits[disdel.TaskTrain], (disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}); got != want {
+	if got, want := m.limits[disdel.TaskTrain],
+		(disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -5,5 +5,6 @@
 // can be replayed in a test. The loop in run.go is the only place that waits, calls the platform and reads the clock.
 // Who carries out its orders is declared here as Invoker, Recorder and Board; cmd/disdel joins them.
 //
-// It refuses a job with every fault at once (disdel.Faults). Invariant: a started job ends in exactly one terminal status, and its record is saved.
+// It refuses a job with every fault at once (disdel.Faults). Invariant: a started job ends in exactly one terminal
+// status, and its record is saved.
 package controller

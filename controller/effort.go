@@ -42,7 +42,8 @@ func (m *Manager) order(s disdel.Slot, e effort) Order {
 	case disdel.TaskTrain:
 		inv = m.spec.train(w, s.Member, m.from(m.round))
 	case disdel.TaskAggregate:
-		inv = m.spec.aggregate(w, s.Level, s.Member, m.present(s.Level, s.Member), m.final(s), m.from(m.round+1), m.checkpoint(s))
+		inv = m.spec.aggregate(w, s.Level, s.Member, m.present(s.Level, s.Member), m.final(s), m.from(m.round+1),
+			m.checkpoint(s))
 	default:
 		inv = m.spec.evaluate(w, m.evaluationBatch(), m.from(m.round+1))
 	}
@@ -62,7 +63,8 @@ func (m *Manager) id(s disdel.Slot, e effort) string {
 	return id
 }
 
-// awaited tells whether an activation is the one that its slot waits for: of this round, the newest, and not told of before.
+// awaited tells whether an activation is the one that its slot waits for: of this round, the newest, and not told of
+// before.
 func (m *Manager) awaited(a disdel.Activation) bool {
 	s := a.Slot()
 	e := m.efforts[s]
@@ -76,7 +78,8 @@ func (m *Manager) close(s disdel.Slot) {
 	m.efforts[s] = e
 }
 
-// present is the members of a cluster that delivered, in their order. None are needed where only what was made of them is written.
+// present is the members of a cluster that delivered, in their order. None are needed where only what was made of them
+// is written.
 func (m *Manager) present(level, cluster int) []int {
 	var out []int
 	for _, member := range m.spec.Plan.Levels[level-1].Clusters[cluster] {
@@ -95,8 +98,8 @@ func (m *Manager) from(round int) string {
 	return m.saved.Path
 }
 
-// checkpoint is the key that an aggregation writes the next round's reference to, "" for none. That of the last round is there
-// until the model is evaluated.
+// checkpoint is the key that an aggregation writes the next round's reference to, "" for none. That of the last round
+// is there until the model is evaluated.
 func (m *Manager) checkpoint(s disdel.Slot) string {
 	switch {
 	case s != m.top() || m.publish || m.partial:
@@ -110,8 +113,8 @@ func (m *Manager) checkpoint(s disdel.Slot) string {
 	}
 }
 
-// final tells whether the aggregation of a slot writes the final weights. Where the best are kept, the evaluation says first
-// whether those of the last round are.
+// final tells whether the aggregation of a slot writes the final weights. Where the best are kept, the evaluation says
+// first whether those of the last round are.
 func (m *Manager) final(s disdel.Slot) bool {
 	return s == m.top() && (m.publish || m.last && !m.spec.keepsBest())
 }
@@ -126,7 +129,8 @@ func (m *Manager) evaluationBatch() int {
 // maxStalled is how many legs in a row may come no further: one may have lost its state with the store.
 const maxStalled = 2
 
-// paused starts the next leg of a worker that stored its state before its deadline. Legs that train nothing are a timeout.
+// paused starts the next leg of a worker that stored its state before its deadline. Legs that train nothing are a
+// timeout.
 func (m *Manager) paused(a disdel.Activation) []Order {
 	var r disdel.TrainResult
 	if err := json.Unmarshal(a.Result, &r); err != nil {
@@ -147,7 +151,8 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	a.Outcome = disdel.OutcomeTimeout
 	a.Failure = &disdel.Error{
 		Kind: disdel.Timeout, Op: "train", Activation: a.ID,
-		Msg:  fmt.Sprintf("%d activations in a row came no further than batch %d within their timeout of %v", maxStalled, e.batches, a.Limits.Timeout),
+		Msg: fmt.Sprintf("%d activations in a row came no further than batch %d within their timeout of %v", maxStalled,
+			e.batches, a.Limits.Timeout),
 		Hint: "a longer resources.timeout, or more workers (distribution.workers)",
 	}
 	return m.failed(a)

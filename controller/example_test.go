@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// A Manager decides and does nothing: it is told what happened, and says what is to be done. Here KubeML's rule has a third worker
-// after the first epoch.
+// A Manager decides and does nothing: it is told what happened, and says what is to be done. Here KubeML's rule has a
+// third worker after the first epoch.
 func ExampleManager_Step() {
 	var job disdel.Job
 	job.Training.Epochs, job.Training.BatchSize, job.Distribution.Policy = 2, 10, disdel.PolicyKubeML

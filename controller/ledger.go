@@ -4,15 +4,16 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// The bounds of what a record keeps: CouchDB takes documents of 8 MB, and a running job's record is written again and again.
+// The bounds of what a record keeps: CouchDB takes documents of 8 MB, and a running job's record is written again and
+// again.
 const (
 	maxActivations = 4000
 	maxBeatsInAll  = 8000 // heartbeats of activations that passed
 )
 
-// ledger adds activations to a record and keeps it small. Failures stay with all their evidence. Of those that passed, the later
-// ones of a long job keep their last heartbeat, and every other one is left out when there are too many: what is left still
-// spans the whole job.
+// ledger adds activations to a record and keeps it small. Failures stay with all their evidence. Of those that passed,
+// the later ones of a long job keep their last heartbeat, and every other one is left out when there are too many: what
+// is left still spans the whole job.
 type ledger struct {
 	beats int
 	limit int // of activations, before the next thinning

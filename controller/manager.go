@@ -127,7 +127,10 @@ type Manager struct {
 
 // NewManager starts the state machine of one job; one that is taken up again starts where its checkpoint says.
 func NewManager(spec Spec) *Manager {
-	m := &Manager{spec: spec, held: patience{best: math.Inf(1)}, bestValue: math.Inf(1), limits: map[disdel.Task]disdel.Limits{}, saved: spec.From}
+	m := &Manager{
+		spec: spec, held: patience{best: math.Inf(1)}, bestValue: math.Inf(1),
+		limits: map[disdel.Task]disdel.Limits{}, saved: spec.From,
+	}
 	m.course = newCourse(spec)
 	m.remember()
 	m.budget.most = spec.Job.Resources.MaxCost
@@ -142,8 +145,8 @@ func (m *Manager) reset(round int) {
 	m.clear()
 }
 
-// clear forgets what was delivered in this round, and waits for nothing any more. Efforts stay, so that a later attempt is
-// always above an earlier one.
+// clear forgets what was delivered in this round, and waits for nothing any more. Efforts stay, so that a later attempt
+// is always above an earlier one.
 func (m *Manager) clear() {
 	m.members = [][]standing{make([]standing, m.spec.Plan.Workers)}
 	for _, l := range m.spec.Plan.Levels {

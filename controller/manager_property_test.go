@@ -140,12 +140,24 @@ type reached struct {
 func newWorld(t *rapid.T) *world {
 	job := disdel.Job{}
 	number := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
-	job.Training.Epochs, job.Training.BatchSize, job.Training.ValidateEvery = number("rounds", 1, 4), 8, number("validateEvery", 0, 2)
-	job.Training.EarlyStop = []*disdel.EarlyStop{nil, {Metric: "loss", Target: 0.1}, {Metric: "valLoss", Patience: 1}, {Metric: "accuracy", Patience: 2, Keep: "best"}}[number("earlyStop", 0, 3)]
+	job.Training.Epochs, job.Training.BatchSize, job.Training.ValidateEvery = number("rounds", 1, 4), 8,
+		number("validateEvery", 0, 2)
+	job.Training.EarlyStop = []*disdel.EarlyStop{
+		nil,
+		{Metric: "loss", Target: 0.1},
+		{Metric: "valLoss", Patience: 1},
+		{Metric: "accuracy", Patience: 2, Keep: "best"},
+	}[number("earlyStop", 0, 3)]
 	job.Distribution.Missing = disdel.Missing{
-		Policy: []disdel.MissingPolicy{disdel.MissingRetry, disdel.MissingWait, disdel.MissingProceed}[number("missing", 0, 2)], After: 1e9,
+		Policy: []disdel.MissingPolicy{
+			disdel.MissingRetry, disdel.MissingWait,
+			disdel.MissingProceed,
+		}[number("missing", 0, 2)], After: 1e9,
 	}
-	job.Reliability.Retries = disdel.Retries{Limit: number("retries", 0, 6), PerWorker: number("perWorker", 0, 3), MemoryFactor: 1.5}
+	job.Reliability.Retries = disdel.Retries{
+		Limit: number("retries", 0, 6), PerWorker: number("perWorker", 0, 3),
+		MemoryFactor: 1.5,
+	}
 	job.Reliability.CheckpointEvery = number("checkpointEvery", 0, 2)
 	heldOut, fanIn := number("heldOut", 0, 1)*10, number("fanIn", 2, 3)
 	job.Distribution.Sync = disdel.SyncEpoch
@@ -169,7 +181,11 @@ func newWorld(t *rapid.T) *world {
 			p.Rounds *= max(1, (120/n+job.Training.BatchSize-1)/job.Training.BatchSize/k)
 		}
 		for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
-			p.Actions = append(p.Actions, disdel.ActionPlan{Task: task, Name: "p/" + disdel.ActionName(task), Limits: disdel.Limits{Memory: 32 * disdel.MB, Timeout: 2e9}})
+			p.Actions = append(p.Actions,
+				disdel.ActionPlan{
+					Task: task, Name: "p/" + disdel.ActionName(task),
+					Limits: disdel.Limits{Memory: 32 * disdel.MB, Timeout: 2e9},
+				})
 		}
 		return p, nil
 	}
@@ -181,7 +197,10 @@ func newWorld(t *rapid.T) *world {
 		delivered: map[place]bool{}, givenUp: map[place]bool{}, newest: map[place][2]int{},
 		plans: map[int]disdel.Plan{0: first}, reached: map[int]reached{},
 	}
-	w.spec = Spec{ID: "job-1", Job: job, Plan: first, Replan: plan, Models: "mem://", Output: "weights/m/job-1", Threads: 1}
+	w.spec = Spec{
+		ID: "job-1", Job: job, Plan: first, Replan: plan, Models: "mem://", Output: "weights/m/job-1",
+		Threads: 1,
+	}
 	if number("policy", 0, 2) > 0 {
 		w.spec.Policy = moody{salt: uint64(number("salt", 0, 1<<20))}
 	}
@@ -221,7 +240,10 @@ func (w *world) tell(e Event) {
 var failures = []disdel.Activation{
 	{Outcome: disdel.OutcomeOutOfMemory, Failure: &disdel.Error{Kind: disdel.OOM}},
 	{Outcome: disdel.OutcomeTimeout, Failure: &disdel.Error{Kind: disdel.Timeout}},
-	{Outcome: disdel.OutcomeTimeout, Failure: &disdel.Error{Kind: disdel.Timeout}, Beats: []disdel.Beat{{Epoch: 1, Batch: 1, Batches: 2}}},
+	{
+		Outcome: disdel.OutcomeTimeout, Failure: &disdel.Error{Kind: disdel.Timeout},
+		Beats: []disdel.Beat{{Epoch: 1, Batch: 1, Batches: 2}},
+	},
 	{Outcome: disdel.OutcomeDeveloperError, Failure: &disdel.Error{Kind: disdel.Crashed}},
 	{Outcome: disdel.OutcomeDeveloperError, Failure: &disdel.Error{Kind: disdel.Crashed}, Peak: disdel.MB},
 	{Outcome: disdel.OutcomeLost, Failure: &disdel.Error{Kind: disdel.Lost}},
@@ -247,7 +269,8 @@ func (w *world) end(inv disdel.Invocation) Event {
 			a.Outcome, a.Failure = disdel.OutcomeLost, &disdel.Error{Kind: disdel.Lost}
 		}
 		result = disdel.TrainResult{Batch: rapid.IntRange(0, 3).Draw(w.T, "batch")}
-		w.givenUp[at] = w.givenUp[at] || a.Outcome != disdel.OutcomePaused || inv.Leg > 0 // two legs in a row may come no further
+		// two legs in a row may come no further
+		w.givenUp[at] = w.givenUp[at] || a.Outcome != disdel.OutcomePaused || inv.Leg > 0
 	case inv.Task == disdel.TaskTrain:
 		result = disdel.TrainResult{Loss: 1, Samples: 10, Reached: rapid.Bool().Draw(w.T, "reached")}
 	case inv.Task == disdel.TaskAggregate:
@@ -302,7 +325,8 @@ func (w *world) obey(orders []Order) {
 			if o.Status == disdel.StatusSucceeded && (!w.written || w.next != w.plan.Rounds && o.Stopped == "") {
 				w.Fatalf("succeeded at round %d of %d, weights written: %v", w.next, w.plan.Rounds, w.written)
 			}
-			if end := w.reached[w.next-1]; o.Status == disdel.StatusSucceeded && o.Stopped == "" && end.epoch != w.spec.Job.Training.Epochs {
+			if end := w.reached[w.next-1]; o.Status == disdel.StatusSucceeded && o.Stopped == "" &&
+				end.epoch != w.spec.Job.Training.Epochs {
 				w.Fatalf("it ended at %+v of %d epochs", end, w.spec.Job.Training.Epochs)
 			}
 		}

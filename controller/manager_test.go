@@ -19,8 +19,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts of testdata anew")
 
-// Every file of testdata/manager is a script: events in, the manager's orders under each as "-> ...". The manager is pure,
-// so a transcript is the whole of its behaviour.
+// Every file of testdata/manager is a script: events in, the manager's orders under each as "-> ...". The manager is
+// pure, so a transcript is the whole of its behaviour.
 func TestManagerFollowsItsScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/manager/*.txt")
 	if err != nil || len(files) == 0 {
@@ -156,15 +156,19 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	return spec
 }
 
-// scriptPlan is the plan of a script's job: of rows, where it says how many, in rounds of so many batches. "fits" is the most workers
-// that can be planned.
+// scriptPlan is the plan of a script's job: of rows, where it says how many, in rounds of so many batches. "fits" is
+// the most workers that can be planned.
 func scriptPlan(job disdel.Job, o map[string]float64) (disdel.Plan, error) {
 	n := job.Distribution.Workers
 	if most, ok := o["fits"]; ok && n > int(most) {
-		return disdel.Plan{}, &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Msg: fmt.Sprintf("%d workers do not fit", n)}
+		return disdel.Plan{}, &disdel.Error{
+			Kind: disdel.OverLimit, Op: "plan job",
+			Msg: fmt.Sprintf("%d workers do not fit", n),
+		}
 	}
 	p := disdel.Plan{
-		Workers: n, Rounds: int(o["rounds"]), Epochs: 1, HeldOut: int(o["heldOut"]), Parallel: n, Levels: scheduler.Tree(n, int(o["fanIn"])),
+		Workers: n, Rounds: int(o["rounds"]), Epochs: 1, HeldOut: int(o["heldOut"]), Parallel: n,
+		Levels: scheduler.Tree(n, int(o["fanIn"])),
 		Shards: scheduler.Shards(int(o["rows"]), n), Batches: job.Distribution.Sync.Every(),
 	}
 	if p.Batches > 0 {
@@ -172,7 +176,10 @@ func scriptPlan(job disdel.Job, o map[string]float64) (disdel.Plan, error) {
 	}
 	if limit, ok := o["limit"]; ok { // memory of a train action, at the platform's maximum
 		p.Platform.MaxMemory, p.Platform.MaxTimeout = disdel.Bytes(limit)*disdel.MB, 2e9
-		p.Actions = []disdel.ActionPlan{{Task: disdel.TaskTrain, Name: "p/train", Limits: disdel.Limits{Memory: p.Platform.MaxMemory, Timeout: 2e9}}}
+		p.Actions = []disdel.ActionPlan{{
+			Task: disdel.TaskTrain, Name: "p/train",
+			Limits: disdel.Limits{Memory: p.Platform.MaxMemory, Timeout: 2e9},
+		}}
 	}
 	return p, nil
 }
@@ -242,7 +249,10 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	var result any
 	switch a.Task {
 	case disdel.TaskTrain:
-		result = disdel.TrainResult{Loss: o["loss"], Samples: int(o["samples"]), Reached: o["reached"] != 0, Batch: int(o["batch"])}
+		result = disdel.TrainResult{
+			Loss: o["loss"], Samples: int(o["samples"]), Reached: o["reached"] != 0,
+			Batch: int(o["batch"]),
+		}
 	case disdel.TaskEvaluate:
 		result = disdel.EvaluateResult{Loss: o["loss"], Accuracy: o["accuracy"]}
 	default:
@@ -294,7 +304,8 @@ func describe(o Order) string {
 			return err.Error()
 		}
 		if o.Invocation.Stage > 0 && o.Invocation.Task == disdel.TaskTrain {
-			s.WriteString(fmt.Sprintf(" in stage %d: rows %d to %d, epoch %d", o.Invocation.Stage, r.Shard.Start, r.Shard.End, r.Epoch))
+			s.WriteString(fmt.Sprintf(" in stage %d: rows %d to %d, epoch %d", o.Invocation.Stage, r.Shard.Start, r.Shard.End,
+				r.Epoch))
 			if r.Batch > 0 || r.Batches > 0 {
 				s.WriteString(fmt.Sprintf(", batch %d and %d more", r.Batch, r.Batches))
 			}
@@ -318,7 +329,8 @@ func describe(o Order) string {
 		return fmt.Sprintf("forget what round %d delivered", o.Round.Round)
 	case OrderStage:
 		var s strings.Builder
-		s.WriteString(fmt.Sprintf("stage %d from round %d of %d: %d workers, batch %d", o.Number, o.Stage.First, o.Plan.Rounds, o.Stage.Workers, o.Stage.BatchSize))
+		s.WriteString(fmt.Sprintf("stage %d from round %d of %d: %d workers, batch %d", o.Number, o.Stage.First,
+			o.Plan.Rounds, o.Stage.Workers, o.Stage.BatchSize))
 		for _, r := range o.Stage.Reasons {
 			s.WriteString("; " + r)
 		}

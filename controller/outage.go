@@ -11,7 +11,8 @@ import (
 const (
 	// outageAgain is the time between what an onlooker is told of one outage.
 	outageAgain = 15 * time.Second
-	// quietAfter is how long an action may give no sign before the onlooker is told; told again it is whenever that has doubled.
+	// quietAfter is how long an action may give no sign before the onlooker is told; told again it is whenever that has
+	// doubled.
 	quietAfter = 10 * time.Second
 	// maxOutages is what a record keeps.
 	maxOutages = 100
@@ -24,12 +25,13 @@ type Outage struct {
 	Over          bool
 }
 
-// Waiting is what an onlooker is told of invocations that OpenWhisk has accepted and that give no sign: they may wait behind
-// others, whoever those are, or be starting, and OpenWhisk has no record of either.
+// Waiting is what an onlooker is told of invocations that OpenWhisk has accepted and that give no sign: they may wait
+// behind others, whoever those are, or be starting, and OpenWhisk has no record of either.
 type Waiting struct {
 	Invocations []disdel.Invocation
 	For         time.Duration // of the one that waits longest
-	Pool        disdel.Bytes  // what the pool has to hold for the largest to start, where nobody knows what it holds; 0: it does hold that
+	// what the pool has to hold for the largest to start, where nobody knows what it holds; 0: it does hold that
+	Pool disdel.Bytes
 }
 
 // outages is what the loop knows of OpenWhisk's silence.
@@ -38,7 +40,8 @@ type outages struct {
 	said time.Time
 }
 
-// lookAtPlatform tells when OpenWhisk does not answer, again while it does not, and when it is back, and keeps it in the record.
+// lookAtPlatform tells when OpenWhisk does not answer, again while it does not, and when it is back, and keeps it in
+// the record.
 func (r *run) lookAtPlatform() {
 	now := r.c.cfg.Now()
 	o, down := r.c.cfg.Invoker.Outage()

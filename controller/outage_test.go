@@ -37,7 +37,8 @@ func TestAnOutageIsToldAndKept(t *testing.T) {
 		begun := time.Now()
 		from, to := begun.Add(10*time.Second), begun.Add(60*time.Second)
 		s.outage = func() (disdel.Outage, bool) {
-			return disdel.Outage{Host: "http://h", Since: from, Until: from.Add(time.Hour), Why: "connection refused"}, time.Now().After(from.Add(2*time.Second)) && time.Now().Before(to)
+			return disdel.Outage{Host: "http://h", Since: from, Until: from.Add(time.Hour), Why: "connection refused"},
+				time.Now().After(from.Add(2*time.Second)) && time.Now().Before(to)
 		}
 		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
 			if inv.Task == disdel.TaskTrain {
@@ -59,7 +60,8 @@ func TestAnOutageIsToldAndKept(t *testing.T) {
 				outages = append(outages, *n.Outage)
 			}
 		}
-		if len(outages) < 3 || outages[0].For > 3*time.Second || !outages[len(outages)-1].Over || outages[1].For < outages[0].For+10*time.Second {
+		if len(outages) < 3 || outages[0].For > 3*time.Second || !outages[len(outages)-1].Over ||
+			outages[1].For < outages[0].For+10*time.Second {
 			t.Errorf("%+v", outages)
 		}
 		if len(rec.Outages) != 1 || rec.Outages[0].Until.Before(to) || rec.Outages[0].Why != "connection refused" {
@@ -68,21 +70,25 @@ func TestAnOutageIsToldAndKept(t *testing.T) {
 	})
 }
 
-// A job whose deadline passes while the platform does not answer ends as unreachable, and says so; one that the executor gives up ends
-// at once, however many retries it has.
+// A job whose deadline passes while the platform does not answer ends as unreachable, and says so; one that the
+// executor gives up ends at once, however many retries it has.
 func TestAnOutageEndsTheJobAsUnreachable(t *testing.T) {
 	for name, change := range map[string]func(s *surroundings, spec *Spec){
 		"deadline": func(s *surroundings, spec *Spec) {
 			spec.Job.Reliability.Deadline = disdel.Duration(time.Minute)
 			s.end = hangs
 			s.outage = func() (disdel.Outage, bool) {
-				return disdel.Outage{Host: "http://h", Since: time.Now().Add(-30 * time.Second), Until: time.Now().Add(time.Hour), Why: "no answer"}, true
+				return disdel.Outage{
+					Host: "http://h", Since: time.Now().Add(-30 * time.Second), Until: time.Now().Add(time.Hour),
+					Why: "no answer",
+				}, true
 			}
 		},
 		"given up": func(s *surroundings, _ *Spec) {
 			s.end = func(context.Context, disdel.Invocation) (disdel.Activation, error) {
 				time.Sleep(time.Minute)
-				return disdel.Activation{}, &disdel.Error{Kind: disdel.Unavailable, Code: disdel.CodeUnreachable, Msg: "OpenWhisk at http://h does not answer"}
+				return disdel.Activation{},
+					&disdel.Error{Kind: disdel.Unavailable, Code: disdel.CodeUnreachable, Msg: "OpenWhisk at http://h does not answer"}
 			}
 		},
 	} {
@@ -92,7 +98,8 @@ func TestAnOutageEndsTheJobAsUnreachable(t *testing.T) {
 				change(s, &spec)
 				begun := time.Now()
 				rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
-				if err != nil || rec.Status != disdel.StatusFailed || rec.Failure.Kind != disdel.Unavailable || !strings.Contains(rec.Failure.Error(), "http://h does not answer") {
+				if err != nil || rec.Status != disdel.StatusFailed || rec.Failure.Kind != disdel.Unavailable ||
+					!strings.Contains(rec.Failure.Error(), "http://h does not answer") {
 					t.Fatalf("%v, %v, %v", rec.Status, rec.Failure, err)
 				}
 				if !strings.Contains(rec.Failure.Hint, "disdel resume job-1") || time.Since(begun) > 2*time.Minute {
@@ -103,7 +110,8 @@ func TestAnOutageEndsTheJobAsUnreachable(t *testing.T) {
 	}
 }
 
-// Actions that are gone, since the platform was started again without what it had, are created again, once for all that ask.
+// Actions that are gone, since the platform was started again without what it had, are created again, once for all that
+// ask.
 func TestActionsThatAreGoneAreCreatedAgain(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		there, gone := true, false
@@ -147,12 +155,14 @@ func TestTheLoopDoesNotWaitForTheStore(t *testing.T) {
 	})
 }
 
-// Actions without a sign are told of, with what the pool has to hold where nobody knows it; those with heartbeats are not.
+// Actions without a sign are told of, with what the pool has to hold where nobody knows it; those with heartbeats are
+// not.
 func TestWhatGivesNoSignIsTold(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		begun := time.Now()
 		s.see = func(context.Context) ([]disdel.Progress, error) {
-			return []disdel.Progress{{Task: disdel.TaskTrain, Member: 1, Batch: 1, Batches: 9, UnixMs: time.Now().UnixMilli()}}, nil
+			return []disdel.Progress{{Task: disdel.TaskTrain, Member: 1, Batch: 1, Batches: 9, UnixMs: time.Now().UnixMilli()}},
+				nil
 		}
 		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
 			if inv.Task == disdel.TaskTrain {
@@ -170,7 +180,8 @@ func TestWhatGivesNoSignIsTold(t *testing.T) {
 				waits = append(waits, *n.Waiting)
 			}
 		}
-		if len(waits) != 3 || waits[0].For > 11*time.Second || len(waits[0].Invocations) != 1 || waits[0].Invocations[0].Member != 0 || waits[0].Pool != disdel.GB {
+		if len(waits) != 3 || waits[0].For > 11*time.Second || len(waits[0].Invocations) != 1 ||
+			waits[0].Invocations[0].Member != 0 || waits[0].Pool != disdel.GB {
 			t.Errorf("%+v within %v", waits, time.Since(begun))
 		}
 	})

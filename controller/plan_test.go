@@ -38,9 +38,16 @@ func planInput(t testing.TB) scheduler.PlanInput {
 	}
 	in := scheduler.PlanInput{
 		Estimator: estimator.Planned(backends.Standard(nil)),
-		ID:        "job-1", Graph: g, Platform: platformLimits, Data: disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28}, Classes: 10, SampleSize: 784},
+		ID:        "job-1", Graph: g, Platform: platformLimits,
+		Data: disdel.DataInfo{
+			Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28},
+			Classes: 10, SampleSize: 784,
+		},
 	}
-	in.Job.Training = disdel.Training{Epochs: 5, BatchSize: 64, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}, ValidateEvery: 1}
+	in.Job.Training = disdel.Training{
+		Epochs: 5, BatchSize: 64,
+		Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}, ValidateEvery: 1,
+	}
 	in.Job.Distribution.Sync = disdel.SyncEpoch
 	return in
 }
@@ -63,19 +70,26 @@ func TestResolveListsEveryFault(t *testing.T) {
 	lines := map[string]int{"model.name": 3, "data.source": 5, "training.batchSize": 9, "data.checksum": 6, "model": 2}
 	locate := func(path string) (int, int) { return lines[path], 1 }
 	job := disdel.Job{}
-	job.Model.Name, job.Data.Source, job.Training.BatchSize, job.Training.Loss = "lenet-5", "dataset://digts", 64, "crossEntropy"
+	job.Model.Name, job.Data.Source, job.Training.BatchSize, job.Training.Loss = "lenet-5", "dataset://digts", 64,
+		"crossEntropy"
 	for _, c := range []struct {
 		change func(*disdel.Job)
 		want   []string
 	}{
 		{func(*disdel.Job) {}, []string{"model.name", "data.source", "training.epochs"}},
-		{func(j *disdel.Job) { j.Data.Source = "dataset://digits"; j.Training.BatchSize = 2000 }, []string{"model.name", "training.batchSize", "training.epochs"}},
+		{
+			func(j *disdel.Job) { j.Data.Source = "dataset://digits"; j.Training.BatchSize = 2000 },
+			[]string{"model.name", "training.batchSize", "training.epochs"},
+		},
 		{func(j *disdel.Job) {
 			j.Data.Source = "dataset://digits"
 			j.Data.Checksum = "sha256:0"
 			j.Model.Name = "digits-cnn"
 		}, []string{"data.checksum", "training.epochs"}},
-		{func(j *disdel.Job) { j.Data.Source = "dataset://digits"; j.Model.Name = "vgg16" }, []string{"model", "training.epochs"}},
+		{
+			func(j *disdel.Job) { j.Data.Source = "dataset://digits"; j.Model.Name = "vgg16" },
+			[]string{"model", "training.epochs"},
+		},
 		{func(j *disdel.Job) {
 			j.Data.Source, j.Training.Loss = "dataset://digits", "binaryCrossEntropy"
 			j.Model.Name, j.Model.Layers = "", []disdel.Layer{{Kind: "dense", Units: 3}}
@@ -83,7 +97,8 @@ func TestResolveListsEveryFault(t *testing.T) {
 	} {
 		j := job
 		c.change(&j)
-		_, err := Resolve(ctx, j, store, "job.yaml", locate, []disdel.Fault{{Path: "training.epochs", Line: 20, Column: 3, Msg: "must be at least 1"}})
+		_, err := Resolve(ctx, j, store, "job.yaml", locate,
+			[]disdel.Fault{{Path: "training.epochs", Line: 20, Column: 3, Msg: "must be at least 1"}})
 		var faults *disdel.Faults
 		if !errors.As(err, &faults) {
 			t.Errorf("%v: got %v", c.want, err)
@@ -107,7 +122,10 @@ func TestResolveListsEveryFault(t *testing.T) {
 	}
 	own := job
 	own.Model.Name, own.Model.Custom, own.Data.Source = "", "mine", "dataset://digits"
-	mine := &disdel.CustomNetwork{Name: "mine", Input: []int{1, 8, 8}, Classes: 10, Params: []disdel.CustomParam{{Name: "w", Shape: []int{64, 10}, Trainable: true}}}
+	mine := &disdel.CustomNetwork{
+		Name: "mine", Input: []int{1, 8, 8}, Classes: 10,
+		Params: []disdel.CustomParam{{Name: "w", Shape: []int{64, 10}, Trainable: true}},
+	}
 	for hint, d := range map[string]*disdel.CustomNetwork{"--action": nil, "custom: yours": {Name: "yours"}} {
 		own.Model.Description = d
 		if _, err := Resolve(ctx, own, store, "job.yaml", locate, nil); err == nil || !strings.Contains(err.Error(), hint) {
@@ -115,7 +133,8 @@ func TestResolveListsEveryFault(t *testing.T) {
 		}
 	}
 	own.Model.Description = mine
-	if r, err := Resolve(ctx, own, store, "job.yaml", locate, nil); err != nil || r.Graph.Custom() == nil || r.Network.Custom != mine {
+	if r, err := Resolve(ctx, own, store, "job.yaml", locate, nil); err != nil || r.Graph.Custom() == nil ||
+		r.Network.Custom != mine {
 		t.Errorf("a described network: %v", err)
 	}
 	job.Model.Name, job.Data.Source = "digits-cnn", "dataset://digits"
@@ -124,10 +143,14 @@ func TestResolveListsEveryFault(t *testing.T) {
 	}
 }
 
-// Of nine train actions of which two run at once the last starts when four before it have ended: it is not lost until then.
+// Of nine train actions of which two run at once the last starts when four before it have ended: it is not lost until
+// then.
 func TestInvocationsWaitForTheirTurn(t *testing.T) {
 	minute := disdel.Millis(time.Minute)
-	spec := Spec{Plan: disdel.Plan{Workers: 9, Parallel: 2, Shards: make([]disdel.Rows, 9), Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain, Limits: disdel.Limits{Timeout: minute}}}}}
+	spec := Spec{Plan: disdel.Plan{
+		Workers: 9, Parallel: 2, Shards: make([]disdel.Rows, 9),
+		Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain, Limits: disdel.Limits{Timeout: minute}}},
+	}}
 	if got := spec.train(work{attempt: 1}, 8, "").Queue; got != 4*minute {
 		t.Errorf("its turn comes after %v", got)
 	}
@@ -139,7 +162,8 @@ func TestInvocationsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// A train action is told all that its job file says of training, and where in the job it is: schedules go by the latter.
+// A train action is told all that its job file says of training, and where in the job it is: schedules go by the
+// latter.
 func TestTrainActionsAreToldHowToLearn(t *testing.T) {
 	in := planInput(t)
 	training := &in.Job.Training
@@ -155,7 +179,8 @@ func TestTrainActionsAreToldHowToLearn(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := disdel.TrainRequest{
-		Job: in.ID, Round: 4, Worker: 1, Attempt: 1, Shard: p.Shards[1], Span: disdel.Span{Epochs: 1, Epoch: 4}, JobEpochs: 6, BatchSize: 64,
+		Job: in.ID, Round: 4, Worker: 1, Attempt: 1, Shard: p.Shards[1], Span: disdel.Span{Epochs: 1, Epoch: 4}, JobEpochs: 6,
+		BatchSize: 64,
 		Optimizer: training.Optimizer, Schedule: training.Schedule, ClipNorm: 2.5, Loss: "mse", Backend: "gorgonia",
 		Memory: req.Memory, Estimate: req.Estimate, Wire: in.Job.Distribution.Aggregation.Wire,
 	}
@@ -192,7 +217,10 @@ func (s *scripted) Invoke(_ context.Context, inv disdel.Invocation) (disdel.Acti
 }
 
 func (s *scripted) Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error) {
-	a := disdel.Activation{ID: id, Invocation: inv, Outcome: s.outcome(inv), Start: time.Unix(100, 0), End: time.Unix(101, 0)}
+	a := disdel.Activation{
+		ID: id, Invocation: inv, Outcome: s.outcome(inv), Start: time.Unix(100, 0),
+		End: time.Unix(101, 0),
+	}
 	switch a.Outcome {
 	case disdel.OutcomeUnknown:
 		select {
@@ -203,8 +231,9 @@ func (s *scripted) Wait(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 		}
 	case disdel.OutcomeSuccess:
 		result := map[disdel.Task]any{
-			disdel.TaskTrain: disdel.TrainResult{Loss: 1, Samples: 10}, disdel.TaskAggregate: disdel.AggregateResult{Checksum: "sha256:1", Size: 9},
-			disdel.TaskEvaluate: disdel.EvaluateResult{Loss: 0.5, Accuracy: 0.75},
+			disdel.TaskTrain:     disdel.TrainResult{Loss: 1, Samples: 10},
+			disdel.TaskAggregate: disdel.AggregateResult{Checksum: "sha256:1", Size: 9},
+			disdel.TaskEvaluate:  disdel.EvaluateResult{Loss: 0.5, Accuracy: 0.75},
 		}[inv.Task]
 		a.Result, _ = json.Marshal(result)
 	default:
@@ -229,7 +258,9 @@ func (s *scripted) Sweep(context.Context, disdel.JobID) (int, error) {
 	return 0, nil
 }
 
-func (s *scripted) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, w disdel.ModelRef) (disdel.ModelRef, error) {
+func (s *scripted) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, w disdel.ModelRef) (disdel.ModelRef,
+	error,
+) {
 	w.Version = 3
 	return w, nil
 }
@@ -252,12 +283,16 @@ func runScripted(t *testing.T, ctx context.Context, s *scripted, change func(*Sp
 	if change != nil {
 		change(&spec)
 	}
-	c := New(Config{Invoker: s, Recorder: s, Board: s, Shelf: s, Log: log, Tick: time.Millisecond, Grace: 50 * time.Millisecond})
+	c := New(Config{
+		Invoker: s, Recorder: s, Board: s, Shelf: s, Log: log, Tick: time.Millisecond,
+		Grace: 50 * time.Millisecond,
+	})
 	r, err := c.Run(ctx, spec, in.Data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(s.saved); s.removed != 1 || n < 2 || s.saved[0].Status != disdel.StatusRunning || s.saved[n-1].Status != r.Status {
+	if n := len(s.saved); s.removed != 1 || n < 2 || s.saved[0].Status != disdel.StatusRunning ||
+		s.saved[n-1].Status != r.Status {
 		t.Errorf("package removed %d times, %d records saved", s.removed, len(s.saved))
 	}
 	return r
@@ -266,7 +301,8 @@ func runScripted(t *testing.T, ctx context.Context, s *scripted, change func(*Sp
 func TestARunKeepsEverything(t *testing.T) {
 	s := newScripted(func(disdel.Invocation) disdel.Outcome { return disdel.OutcomeSuccess })
 	r := runScripted(t, context.Background(), s, nil)
-	if r.Status != disdel.StatusSucceeded || r.Accuracy != 0.75 || r.Loss != 0.5 || len(r.Rounds) != 2 || len(r.Activations) != 8 || r.CostGBs == 0 {
+	if r.Status != disdel.StatusSucceeded || r.Accuracy != 0.75 || r.Loss != 0.5 || len(r.Rounds) != 2 ||
+		len(r.Activations) != 8 || r.CostGBs == 0 {
 		t.Errorf("%v %g %g, %d rounds, %d activations", r.Status, r.Accuracy, r.Loss, len(r.Rounds), len(r.Activations))
 	}
 	if r.Model == nil || r.Model.Version != 3 || r.Model.Checksum != "sha256:1" || r.Model.Size != 9 {
@@ -282,8 +318,10 @@ func TestARunFailsWithTheCause(t *testing.T) {
 		}
 		return disdel.OutcomeSuccess
 	})
-	r := runScripted(t, context.Background(), s, func(spec *Spec) { spec.Job.Reliability.Retries.MemoryFactor = 2 }) // and no retries
-	if r.Status != disdel.StatusFailed || !errors.Is(r.Failure, disdel.Crashed) || !strings.Contains(r.Failure.Error(), "round 1/train/1") {
+	// and no retries
+	r := runScripted(t, context.Background(), s, func(spec *Spec) { spec.Job.Reliability.Retries.MemoryFactor = 2 })
+	if r.Status != disdel.StatusFailed || !errors.Is(r.Failure, disdel.Crashed) ||
+		!strings.Contains(r.Failure.Error(), "round 1/train/1") {
 		t.Errorf("%v: %v", r.Status, r.Failure)
 	}
 	if n := len(r.Activations); n != 6 || r.Activations[n-1].Outcome != disdel.OutcomeCanceled {
@@ -302,14 +340,16 @@ func TestARunIsCanceledByItsContext(t *testing.T) {
 		return disdel.OutcomeUnknown
 	})
 	r := runScripted(t, ctx, s, nil)
-	if r.Status != disdel.StatusCanceled || !errors.Is(r.Failure, disdel.Canceled) || !strings.Contains(r.Failure.Error(), "interrupted") {
+	if r.Status != disdel.StatusCanceled || !errors.Is(r.Failure, disdel.Canceled) ||
+		!strings.Contains(r.Failure.Error(), "interrupted") {
 		t.Errorf("%v: %v", r.Status, r.Failure)
 	}
 }
 
 func TestARunEndsAtItsDeadline(t *testing.T) {
 	s := newScripted(func(disdel.Invocation) disdel.Outcome { return disdel.OutcomeUnknown })
-	r := runScripted(t, context.Background(), s, func(spec *Spec) { spec.Job.Reliability.Deadline = disdel.Duration(20 * time.Millisecond) })
+	r := runScripted(t, context.Background(), s,
+		func(spec *Spec) { spec.Job.Reliability.Deadline = disdel.Duration(20 * time.Millisecond) })
 	if r.Status != disdel.StatusFailed || !errors.Is(r.Failure, disdel.Timeout) {
 		t.Errorf("%v: %v", r.Status, r.Failure)
 	}

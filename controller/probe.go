@@ -11,14 +11,15 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Probe measures how fast one worker of a planned job trains, and what it needs: it runs the worker's first batches for a
-// few seconds on the platform, under the plan's limits, and keeps nothing of them. It returns the failure of an activation
-// that failed.
+// Probe measures how fast one worker of a planned job trains, and what it needs: it runs the worker's first batches for
+// a few seconds on the platform, under the plan's limits, and keeps nothing of them. It returns the failure of an
+// activation that failed.
 func (c *Controller) Probe(ctx context.Context, spec Spec) (estimator.Rate, error) {
 	pkg := scheduler.Package(spec.ID)
 	action, ok := spec.Plan.Action(disdel.TaskTrain)
 	if !ok {
-		return estimator.Rate{}, &disdel.Error{Kind: disdel.Internal, Op: "probe job", Job: spec.ID, Msg: "the plan has no train action"}
+		return estimator.Rate{},
+			&disdel.Error{Kind: disdel.Internal, Op: "probe job", Job: spec.ID, Msg: "the plan has no train action"}
 	}
 	rate, err := c.prepareAndProbe(ctx, spec, action)
 	quiet, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)

@@ -18,14 +18,18 @@ func TestASmallerBatchKeepsTheWorkers(t *testing.T) {
 		m := NewManager(spec)
 		m.Step(Event{Kind: EventStarted})
 		o := m.invoke(disdel.Slot{Task: task})
-		a := disdel.Activation{Invocation: o.Invocation, Outcome: disdel.OutcomeOutOfMemory, Failure: &disdel.Error{Kind: disdel.OOM}}
+		a := disdel.Activation{
+			Invocation: o.Invocation, Outcome: disdel.OutcomeOutOfMemory,
+			Failure: &disdel.Error{Kind: disdel.OOM},
+		}
 		a.Limits.Memory = disdel.GB
 		orders := m.Step(Event{Kind: EventEnded, Activation: a})
 		if task == disdel.TaskTrain && asked.Distribution.Workers != 3 {
 			t.Errorf("%s: planned with %d workers", task, asked.Distribution.Workers)
 		}
 		var r struct{ BatchSize int }
-		if err := json.Unmarshal(orders[len(orders)-1].Invocation.Params, &r); err != nil || r.BatchSize != want[1] || m.spec.Job.Training.BatchSize != want[0] {
+		if err := json.Unmarshal(orders[len(orders)-1].Invocation.Params, &r); err != nil || r.BatchSize != want[1] ||
+			m.spec.Job.Training.BatchSize != want[0] {
 			t.Errorf("%s: batch %d, the job's %d, %v", task, r.BatchSize, m.spec.Job.Training.BatchSize, err)
 		}
 	}

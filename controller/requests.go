@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Spec is everything a job's requests are made of. A Manager has a copy of its own, whose Plan, Stage, batch and threads are those of
-// the stage that its round belongs to.
+// Spec is everything a job's requests are made of. A Manager has a copy of its own, whose Plan, Stage, batch and
+// threads are those of the stage that its round belongs to.
 type Spec struct {
 	ID      disdel.JobID
 	Job     disdel.Job
@@ -24,8 +24,8 @@ type Spec struct {
 	Threads int    // of a train action
 	Origin  *disdel.Origin
 
-	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked for. nil: plans
-	// are not made anew. It is pure.
+	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked for.
+	// nil: plans are not made anew. It is pure.
 	Replan func(disdel.Job) (disdel.Plan, error)
 	Policy scheduler.Policy // nil: the one that the job names
 
@@ -84,8 +84,8 @@ func (s *Spec) limits(task disdel.Task, w work) (disdel.Limits, disdel.ActionPla
 	return w.limits, action
 }
 
-// estimate is what the collector keeps a process within: a limit that was raised because the estimate was too low is not
-// to be held back by it.
+// estimate is what the collector keeps a process within: a limit that was raised because the estimate was too low is
+// not to be held back by it.
 func estimate(limits disdel.Limits, a disdel.ActionPlan) disdel.Bytes {
 	if limits.Memory > a.Limits.Memory {
 		return limits.Memory
@@ -142,7 +142,8 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Job: s.ID, Round: w.round, Worker: worker, Attempt: s.claim(w), Leg: w.leg,
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
 		JobEpochs: t.Epochs, BatchSize: t.BatchSize,
-		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(), Threads: s.Threads, Backend: t.Backend,
+		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(),
+		Threads: s.Threads, Backend: t.Backend,
 		Wire: a.Wire, Threshold: a.Threshold, Upkeep: a.Optimizer, Statistics: a.Statistics,
 		Models: s.Models, From: from, Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 	}
@@ -196,14 +197,18 @@ func (s *Spec) target() float64 {
 	return 0
 }
 
-// aggregate makes the invocation of one cluster, of the members that are there. publish adds the writing of the final weights;
-// from is the checkpoint of what it comes to, "" where there is none yet; checkpoint is where one is to be written.
-func (s *Spec) aggregate(w work, height, cluster int, members []int, publish bool, from, checkpoint string) disdel.Invocation {
+// aggregate makes the invocation of one cluster, of the members that are there. publish adds the writing of the final
+// weights; from is the checkpoint of what it comes to, "" where there is none yet; checkpoint is where one is to be
+// written.
+func (s *Spec) aggregate(w work, height, cluster int, members []int, publish bool, from,
+	checkpoint string,
+) disdel.Invocation {
 	limits, action := s.limits(disdel.TaskAggregate, w)
 	a := s.Job.Distribution.Aggregation
 	req := disdel.AggregateRequest{
 		Job: s.ID, Round: w.round, Level: height, Cluster: cluster, Attempt: s.claim(w),
-		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Network: s.Network, Wire: a.Wire,
+		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
+		Network: s.Network, Wire: a.Wire,
 	}
 	req.Averaged = s.averaged()
 	for _, m := range members {

@@ -29,7 +29,9 @@ type Locator func(path string) (line, column int)
 
 // Resolve looks up the network and the data set of a job and checks what a job file alone cannot tell. Every fault it
 // finds comes back at once, together with earlier, those the file's own check found: in file order, as *disdel.Faults.
-func Resolve(ctx context.Context, job disdel.Job, data *dataset.Store, file string, locate Locator, earlier []disdel.Fault) (Resolved, error) {
+func Resolve(ctx context.Context, job disdel.Job, data *dataset.Store, file string, locate Locator,
+	earlier []disdel.Fault,
+) (Resolved, error) {
 	r := resolver{Resolved: Resolved{Job: job}, locate: locate, faults: earlier}
 	if err := r.data(ctx, data); err != nil {
 		return r.Resolved, err
@@ -61,7 +63,8 @@ func (r *resolver) fault(path, hint, format string, args ...any) {
 		}
 	}
 	line, column := r.locate(path)
-	r.faults = append(r.faults, disdel.Fault{Path: path, Line: line, Column: column, Msg: fmt.Sprintf(format, args...), Hint: hint})
+	r.faults = append(r.faults,
+		disdel.Fault{Path: path, Line: line, Column: column, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // DataName is the data set that data.source names.
@@ -105,7 +108,10 @@ func names(ctx context.Context, store *dataset.Store) []string {
 // network builds the graph. Without a data set the network is checked at its own standard input.
 func (r *resolver) network() {
 	m := r.Job.Model
-	r.Network = disdel.Network{Name: m.Name, Layers: m.Layers, Custom: m.Description, Input: r.Resolved.Data.Sample, Classes: r.Resolved.Data.Classes, Init: m.Init}
+	r.Network = disdel.Network{
+		Name: m.Name, Layers: m.Layers, Custom: m.Description, Input: r.Resolved.Data.Sample,
+		Classes: r.Resolved.Data.Classes, Init: m.Init,
+	}
 	if m.Name != "" {
 		entry, ok := model.Find(m.Name)
 		if !ok {
@@ -131,7 +137,8 @@ func (r *resolver) network() {
 	g, err := model.Build(r.twoClasses())
 	if err != nil {
 		e := disdel.AsError(err)
-		r.fault("model", e.Hint, "the network cannot be built for inputs of %v: %s", r.Network.Input, cmp.Or(e.Msg, e.Error()))
+		r.fault("model", e.Hint, "the network cannot be built for inputs of %v: %s", r.Network.Input,
+			cmp.Or(e.Msg, e.Error()))
 		return
 	}
 	r.Graph = g
@@ -140,15 +147,16 @@ func (r *resolver) network() {
 	}
 }
 
-// twoClasses is the network, in which for data of two classes a single sigmoid output has become two of a softmax: the same
-// classifier, by the difference of the two, in a form that every loss takes.
+// twoClasses is the network, in which for data of two classes a single sigmoid output has become two of a softmax: the
+// same classifier, by the difference of the two, in a form that every loss takes.
 func (r *resolver) twoClasses() disdel.Network {
 	if !r.found || r.Resolved.Data.Classes != 2 {
 		return r.Network
 	}
 	if layers, ok := model.TwoOutputs(r.Network.Layers); ok {
 		r.Network.Layers = layers
-		r.Notes = append(r.Notes, "the network's single sigmoid output stands for two classes: it is trained as two outputs with softmax, which is the same classifier")
+		r.Notes = append(r.Notes,
+			"the network's single sigmoid output stands for two classes: it is trained as two outputs with softmax, which is the same classifier")
 	}
 	return r.Network
 }
@@ -157,9 +165,11 @@ func (r *resolver) twoClasses() disdel.Network {
 func (r *resolver) custom(m disdel.Model) bool {
 	switch d := m.Description; {
 	case d == nil:
-		r.fault("model.custom", "name the binary that has it: --action FILE", "network %q is known to its own binary only", m.Custom)
+		r.fault("model.custom", "name the binary that has it: --action FILE", "network %q is known to its own binary only",
+			m.Custom)
 	case d.Name != m.Custom:
-		r.fault("model.custom", fmt.Sprintf("write custom: %s", d.Name), "the binary has a network %q, not %q", d.Name, m.Custom)
+		r.fault("model.custom", fmt.Sprintf("write custom: %s", d.Name), "the binary has a network %q, not %q", d.Name,
+			m.Custom)
 	case !r.found:
 		r.Network.Input, r.Network.Classes = d.Input, d.Classes
 		return true
@@ -193,14 +203,16 @@ func (r *resolver) fit() {
 		r.fault("training.batchSize", hint, "%d rows a batch, and the smallest shard has %d", t.BatchSize, shard)
 	}
 	if e := t.EarlyStop; e != nil && e.Metric != disdel.MetricLoss && d.HeldOut == 0 {
-		r.fault("training.earlyStop.metric", "raise data.split.validation", "%s needs held-out rows, and there are none", e.Metric)
+		r.fault("training.earlyStop.metric", "raise data.split.validation", "%s needs held-out rows, and there are none",
+			e.Metric)
 	}
 	if r.Graph == nil {
 		return
 	}
 	binary := t.Loss == "binaryCrossEntropy"
 	if (t.Loss == "crossEntropy" || binary) && r.Graph.Output().Len() != d.Classes {
-		r.fault("model", fmt.Sprintf("write units: %d in its last dense layer", d.Classes), "the network has %d outputs, and the data %d classes", r.Graph.Output().Len(), d.Classes)
+		r.fault("model", fmt.Sprintf("write units: %d in its last dense layer", d.Classes),
+			"the network has %d outputs, and the data %d classes", r.Graph.Output().Len(), d.Classes)
 	}
 	// Its logarithms are clamped outside 0 to 1, where the gradient no longer leads anywhere.
 	last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op
@@ -214,7 +226,10 @@ func (r *resolver) fit() {
 func CheckPlatform(job disdel.Job, p disdel.PlatformLimits) error {
 	r := job.Resources
 	refused := func(hint, format string, args ...any) error {
-		return &disdel.Error{Kind: disdel.OverLimit, Op: "check job against the platform", Msg: fmt.Sprintf(format, args...), Hint: hint}
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "check job against the platform", Msg: fmt.Sprintf(format, args...),
+			Hint: hint,
+		}
 	}
 	over := func(format string, args ...any) error {
 		return refused("change the job file, or have an admin raise the platform's limit", format, args...)

@@ -47,7 +47,8 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 	if over && total == c.Round {
 		return nil
 	}
-	if early := len(r.Rounds); over && early > 0 && r.Rounds[early-1].Round+1 < c.Round || r.Status == disdel.StatusSucceeded {
+	if early := len(r.Rounds); over && early > 0 && r.Rounds[early-1].Round+1 < c.Round ||
+		r.Status == disdel.StatusSucceeded {
 		return no("its training has ended, and the job now has %d rounds", total)
 	}
 	if c.Round >= total {
@@ -58,10 +59,12 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 			c.Round+1, was.Batch+1, was.Epoch+1, now.Batch+1, now.Epoch+1)
 	}
 	if size := n.in.BatchSize; now.Batch > 0 && size != n.stage.BatchSize {
-		return no("round %d begins in the middle of an epoch, and batches had %d rows, not %d", c.Round+1, size, n.stage.BatchSize)
+		return no("round %d begins in the middle of an epoch, and batches had %d rows, not %d", c.Round+1, size,
+			n.stage.BatchSize)
 	}
 	if now.Batch > 0 && n.in.Workers != n.stage.Workers {
-		return no("round %d begins in the middle of an epoch, which %d workers began and not %d", c.Round+1, n.in.Workers, n.stage.Workers)
+		return no("round %d begins in the middle of an epoch, which %d workers began and not %d", c.Round+1, n.in.Workers,
+			n.stage.Workers)
 	}
 	return nil
 }

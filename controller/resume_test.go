@@ -48,14 +48,20 @@ func TestAChangedJobGoesOnOnlyWhereItsRoundsDo(t *testing.T) {
 }
 
 func halved(task disdel.Task, from, to int) disdel.Adjustment {
-	return disdel.Adjustment{Task: task, Field: disdel.FieldBatchSize, From: disdel.Quantity{Count: from}, To: disdel.Quantity{Count: to}}
+	return disdel.Adjustment{
+		Task: task, Field: disdel.FieldBatchSize, From: disdel.Quantity{Count: from},
+		To: disdel.Quantity{Count: to},
+	}
 }
 
 func TestTheBatchThatFailuresLedToIsKept(t *testing.T) {
 	var r disdel.Record
 	r.Job.Training.BatchSize = 64
 	r.Adjustments = []disdel.Adjustment{
-		{Task: disdel.TaskTrain, Field: disdel.FieldMemory, From: disdel.Quantity{Memory: 64}, To: disdel.Quantity{Memory: 128}},
+		{
+			Task: disdel.TaskTrain, Field: disdel.FieldMemory, From: disdel.Quantity{Memory: 64},
+			To: disdel.Quantity{Memory: 128},
+		},
 		halved(disdel.TaskTrain, 64, 32),
 		halved(disdel.TaskEvaluate, 32, 16),
 		halved(disdel.TaskTrain, 32, 8),
@@ -66,11 +72,14 @@ func TestTheBatchThatFailuresLedToIsKept(t *testing.T) {
 	}
 }
 
-// A job that is taken up again knows the rounds that were done, one too that its controller did not live to keep, and whose
-// weights are the best.
+// A job that is taken up again knows the rounds that were done, one too that its controller did not live to keep, and
+// whose weights are the best.
 func TestAResumeKnowsWhatWasDone(t *testing.T) {
 	trained := func(round, worker int, loss float64) disdel.Activation {
-		return disdel.Activation{Invocation: disdel.Invocation{Task: disdel.TaskTrain, Round: round, Member: worker}, Outcome: disdel.OutcomeSuccess, Loss: &loss}
+		return disdel.Activation{
+			Invocation: disdel.Invocation{Task: disdel.TaskTrain, Round: round, Member: worker},
+			Outcome:    disdel.OutcomeSuccess, Loss: &loss,
+		}
 	}
 	r := disdel.Record{
 		Plan:        disdel.Plan{Workers: 2, Rounds: 9, Shards: []disdel.Rows{{End: 1}, {Start: 1, End: 4}}},
@@ -101,7 +110,8 @@ func TestAResumeKnowsWhatWasDone(t *testing.T) {
 	}
 }
 
-// A job whose evaluation always fails has its model; a resume repeats the evaluation alone, and describes the model anew.
+// A job whose evaluation always fails has its model; a resume repeats the evaluation alone, and describes the model
+// anew.
 func TestAnEvaluationThatFailsDoesNotCostTheModel(t *testing.T) {
 	for _, outcome := range []disdel.Outcome{disdel.OutcomeTimeout, disdel.OutcomeOutOfMemory} {
 		in(t, func(t *testing.T, s *surroundings) {
@@ -117,7 +127,8 @@ func TestAnEvaluationThatFailsDoesNotCostTheModel(t *testing.T) {
 			spec.Plan.HeldOut, spec.Job.Training.ValidateEvery = 100, 0
 			spec.Job.Reliability.CheckpointEvery, spec.Job.Reliability.Retries.Limit = 1, 1
 			rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
-			if err != nil || rec.Status != disdel.StatusSucceeded || rec.Model == nil || rec.Unevaluated == nil || len(rec.Warnings) == 0 {
+			if err != nil || rec.Status != disdel.StatusSucceeded || rec.Model == nil || rec.Unevaluated == nil ||
+				len(rec.Warnings) == 0 {
 				t.Fatalf("%v: %+v, %v", outcome, rec, err)
 			}
 			if len(rec.Rounds) != 2 || rec.Rounds[1].NotEvaluated == "" {
@@ -127,7 +138,8 @@ func TestAnEvaluationThatFailsDoesNotCostTheModel(t *testing.T) {
 			mustTakeUp(t, *rec, &spec, disdel.Checkpoint{Round: 2, Path: "p"})
 			spec.Resumes = 1
 			rec, err = s.controller().Resume(t.Context(), spec, *rec)
-			if err != nil || rec.Status != disdel.StatusSucceeded || rec.Unevaluated != nil || len(rec.Rounds) != 2 || rec.Rounds[1].Accuracy == nil {
+			if err != nil || rec.Status != disdel.StatusSucceeded || rec.Unevaluated != nil || len(rec.Rounds) != 2 ||
+				rec.Rounds[1].Accuracy == nil {
 				t.Fatalf("%v: %+v, %v", outcome, rec, err)
 			}
 			for _, call := range s.calls {

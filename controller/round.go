@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// evaluationDue tells whether the round is measured on held-out rows. Once an evaluation has failed for good, the rounds before
-// the last are not.
+// evaluationDue tells whether the round is measured on held-out rows. Once an evaluation has failed for good, the
+// rounds before the last are not.
 func (m *Manager) evaluationDue() bool {
 	every := m.spec.Job.Training.ValidateEvery
 	return m.spec.Plan.HeldOut > 0 && (m.last || m.blind == nil && every > 0 && (m.round+1)%every == 0)
@@ -46,7 +46,8 @@ func (m *Manager) roundSoFar() disdel.Round {
 	return round
 }
 
-// measure has the round evaluated where that is due, and ends it where not. Nothing is evaluated on a budget that is used up.
+// measure has the round evaluated where that is due, and ends it where not. Nothing is evaluated on a budget that is
+// used up.
 func (m *Manager) measure() []Order {
 	switch {
 	case !m.evaluationDue():
@@ -79,8 +80,8 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 	return append(m.roundOrder(round), m.write()...)
 }
 
-// unevaluated goes on without an evaluation that cannot be had. What was trained stays: of the last round the job says that it
-// was not evaluated. A job that stops by its evaluations needs those before.
+// unevaluated goes on without an evaluation that cannot be had. What was trained stays: of the last round the job says
+// that it was not evaluated. A job that stops by its evaluations needs those before.
 func (m *Manager) unevaluated(err *disdel.Error) []Order {
 	if !m.last && m.spec.stopsByEvaluations() && !m.budget.used() {
 		return m.fail(err)
@@ -99,8 +100,8 @@ func (m *Manager) roundOrder(r disdel.Round) []Order {
 
 func (m *Manager) endRound(r disdel.Round) []Order { return append(m.roundOrder(r), m.next()...) }
 
-// next is what follows a round: the next one, or the end, before which the weights are written that no aggregation has written
-// with its mean.
+// next is what follows a round: the next one, or the end, before which the weights are written that no aggregation has
+// written with its mean.
 func (m *Manager) next() []Order {
 	if why := m.enough(); why != "" && !m.last {
 		m.last, m.stopped, m.written = true, why, m.spec.keepsBest() && m.best != nil
@@ -207,8 +208,8 @@ func (p *patience) forget(round int) {
 	}
 }
 
-// remember takes what a job that is taken up again was before: its evaluations, and the best of them where its weights are
-// still there.
+// remember takes what a job that is taken up again was before: its evaluations, and the best of them where its weights
+// are still there.
 func (m *Manager) remember() {
 	stop := m.spec.Job.Training.EarlyStop
 	for _, r := range m.spec.Done {
@@ -230,7 +231,8 @@ func (m *Manager) forget(round int) {
 	}
 }
 
-// begin is the first round, or where a job goes on: the round after its checkpoint, or what the round before it still lacks.
+// begin is the first round, or where a job goes on: the round after its checkpoint, or what the round before it still
+// lacks.
 func (m *Manager) begin() []Order {
 	first := m.spec.firstRound()
 	if m.spec.From == nil {

@@ -21,8 +21,8 @@ import (
 const saveTimeout = 10 * time.Second
 
 // Run runs a resolved and planned job to its end and returns its record, which is saved. A job that failed or was
-// cancelled is no error of Run: the record says so. Errors are those of the history store (Unavailable) and of a package
-// that could not be created.
+// cancelled is no error of Run: the record says so. Errors are those of the history store (Unavailable) and of a
+// package that could not be created.
 //
 // Canceling ctx cancels the job: its actions are asked to stop, and the record says canceled with context.Cause.
 func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (*disdel.Record, error) {
@@ -32,7 +32,8 @@ func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (
 	})
 }
 
-// Resume takes up a job again that ended without success, or whose controller died, where spec.From says. rec is its record.
+// Resume takes up a job again that ended without success, or whose controller died, where spec.From says. rec is its
+// record.
 func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (*disdel.Record, error) {
 	rec.Stages = rec.Staged() // of before its plan and its job become others
 	spec.Before = len(rec.Stages)
@@ -53,8 +54,12 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 	r := &run{
 		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
 		manager: NewManager(spec), before: rec.Phases,
-		cost:     estimator.Bill{Before: cmp.Or(rec.CostGBs, estimator.Cost(rec.Activations)), Evaluations: rec.EvaluationGBs},
-		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{}, seen: map[disdel.Slot]*watched{},
+		cost: estimator.Bill{
+			Before:      cmp.Or(rec.CostGBs, estimator.Cost(rec.Activations)),
+			Evaluations: rec.EvaluationGBs,
+		},
+		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{},
+		seen:     map[disdel.Slot]*watched{},
 		progress: make(chan []disdel.Progress),
 	}
 	// A job is acknowledged only once its record is on disk.
@@ -131,8 +136,8 @@ func (r *run) execute(ctx context.Context) {
 	r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 }
 
-// ready makes the job's place on the platform. Of a job that is taken up again the store may be ahead of the checkpoint, and
-// have the rounds in between taken for done: it forgets all of it.
+// ready makes the job's place on the platform. Of a job that is taken up again the store may be ahead of the
+// checkpoint, and have the rounds in between taken for done: it forgets all of it.
 func (r *run) ready(ctx context.Context) error {
 	if r.spec.Resumes > 0 {
 		if _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); err != nil {
@@ -155,7 +160,8 @@ func (r *run) loop(ctx, work context.Context) {
 			e.At = disdel.Millis(r.c.cfg.Now().Sub(r.began))
 			r.keep(&e)
 			ended = r.obey(work, r.manager.Step(e))
-			r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began)) // a resume goes on from what is saved
+			// a resume goes on from what is saved
+			r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 			r.saver.save(r.rec)
 		case <-tick.C:
 			r.lookAtPlatform()
@@ -228,17 +234,19 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 	return ended
 }
 
-// stageBegins keeps a stage, before anything runs in it: what a job goes on with after its controller died must be known then.
+// stageBegins keeps a stage, before anything runs in it: what a job goes on with after its controller died must be
+// known then.
 func (r *run) stageBegins(o Order) {
 	r.rec.Plan, r.rec.Stages = o.Plan, append(r.rec.Stages, o.Stage)
 	log := r.log.WithFields(logrus.Fields{"stage": o.Number, "round": o.Stage.First, "workers": o.Stage.Workers})
-	log.WithField("reasons", strings.Join(o.Stage.Decision.Reasons, "; ")).Info("another stage begins: " + o.Stage.Decision.Why)
+	log.WithField("reasons", strings.Join(o.Stage.Decision.Reasons, "; ")).Info("another stage begins: " +
+		o.Stage.Decision.Why)
 	r.saver.now(r.rec)
 	r.observe(Notice{Stage: &o.Stage})
 }
 
-// forget has the store forget a round, or all of the job. The manager finds out where that fails: what is left is delivered
-// again, and is of as little use as before.
+// forget has the store forget a round, or all of the job. The manager finds out where that fails: what is left is
+// delivered again, and is of as little use as before.
 func (r *run) forget(work context.Context, o Order) {
 	ctx, stop := context.WithTimeout(work, saveTimeout)
 	defer stop()
@@ -338,14 +346,16 @@ func (r *run) prepare(ctx context.Context, inv disdel.Invocation) error {
 
 // make creates an action; the caller holds the lock.
 func (r *run) make(ctx context.Context, inv disdel.Invocation) error {
-	err := r.c.cfg.Invoker.Prepare(ctx, scheduler.Package(r.spec.ID), []disdel.ActionPlan{{Task: inv.Task, Name: inv.Action, Limits: inv.Limits}})
+	err := r.c.cfg.Invoker.Prepare(ctx, scheduler.Package(r.spec.ID),
+		[]disdel.ActionPlan{{Task: inv.Task, Name: inv.Action, Limits: inv.Limits}})
 	if err == nil {
 		r.prepared[inv.Action] = inv.Limits
 	}
 	return err
 }
 
-// remadeFor is for how long an action that was created again is taken to be there: all its invocations find out together.
+// remadeFor is for how long an action that was created again is taken to be there: all its invocations find out
+// together.
 const remadeFor = 5 * time.Second
 
 // prepareAnew creates an action that is gone.
@@ -393,8 +403,8 @@ func (r *run) keep(e *Event) {
 	r.observe(Notice{Ended: &a})
 }
 
-// learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept, and how
-// many processors its container found, which the next job there goes by.
+// learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept,
+// and how many processors its container found, which the next job there goes by.
 func (r *run) learned(a *disdel.Activation) {
 	var res disdel.TrainResult
 	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
@@ -414,7 +424,8 @@ func (r *run) wrote(a disdel.Activation) {
 	}
 	if res.Unsaved != nil && !r.warned { // both results call it so
 		r.warned = true
-		r.log.WithError(res.Unsaved).WithField("round", a.Round).Warn("a checkpoint could not be written: the job goes on, and a resume would begin at an earlier round")
+		r.log.WithError(res.Unsaved).WithField("round",
+			a.Round).Warn("a checkpoint could not be written: the job goes on, and a resume would begin at an earlier round")
 	}
 }
 
@@ -448,8 +459,8 @@ func (r *run) keepRound(round disdel.Round) {
 	r.rec.Rounds = append(r.rec.Rounds, round)
 }
 
-// sinceFirst is the time that the rounds have taken so far, the one that is under way too. What lay between two runs of the
-// job does not count.
+// sinceFirst is the time that the rounds have taken so far, the one that is under way too. What lay between two runs of
+// the job does not count.
 func (r *run) sinceFirst() disdel.Millis {
 	d := disdel.Millis(r.c.cfg.Now().Sub(r.roundStart))
 	for _, round := range r.rec.Rounds {
@@ -458,8 +469,8 @@ func (r *run) sinceFirst() disdel.Millis {
 	return d
 }
 
-// lookOn reads how far the actions are, again and again until the stop that it returns is called, beside the loop, which never waits
-// for the store. One that does not answer costs the onlooker the picture, not the job.
+// lookOn reads how far the actions are, again and again until the stop that it returns is called, beside the loop,
+// which never waits for the store. One that does not answer costs the onlooker the picture, not the job.
 func (r *run) lookOn(ctx context.Context) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	r.flying.Go(func() {

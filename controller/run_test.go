@@ -66,7 +66,9 @@ func (s *surroundings) Invoke(_ context.Context, inv disdel.Invocation) (disdel.
 	return disdel.ActivationID(inv.ID), nil
 }
 
-func (s *surroundings) Wait(ctx context.Context, inv disdel.Invocation, _ disdel.ActivationID) (disdel.Activation, error) {
+func (s *surroundings) Wait(ctx context.Context, inv disdel.Invocation, _ disdel.ActivationID) (disdel.Activation,
+	error,
+) {
 	if s.end != nil {
 		return s.end(ctx, inv)
 	}
@@ -108,7 +110,9 @@ func (s *surroundings) Sweep(context.Context, disdel.JobID) (int, error) {
 	return 0, nil
 }
 
-func (s *surroundings) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, w disdel.ModelRef) (disdel.ModelRef, error) {
+func (s *surroundings) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network,
+	w disdel.ModelRef,
+) (disdel.ModelRef, error) {
 	return w, nil
 }
 
@@ -116,7 +120,10 @@ func (s *surroundings) Discard(context.Context, string) error { return nil }
 
 // passes is an activation that does what it should.
 func passes(_ context.Context, inv disdel.Invocation) (disdel.Activation, error) {
-	a := disdel.Activation{Invocation: inv, Outcome: disdel.OutcomeSuccess, Start: time.Now(), End: time.Now().Add(time.Second)}
+	a := disdel.Activation{
+		Invocation: inv, Outcome: disdel.OutcomeSuccess, Start: time.Now(),
+		End: time.Now().Add(time.Second),
+	}
 	switch inv.Task {
 	case disdel.TaskTrain:
 		a.Result, _ = json.Marshal(disdel.TrainResult{Loss: 1, Samples: 10})
@@ -143,10 +150,17 @@ func (s *surroundings) controller() *Controller {
 func runSpec(workers, rounds int) Spec {
 	job := disdel.Job{}
 	job.Training.Epochs, job.Training.BatchSize, job.Output.Model = rounds, 10, "m"
-	job.Reliability.Retries = disdel.Retries{Limit: 3, PerWorker: 3, Backoff: disdel.Backoff{Initial: disdel.Duration(time.Hour)}}
+	job.Reliability.Retries = disdel.Retries{
+		Limit: 3, PerWorker: 3,
+		Backoff: disdel.Backoff{Initial: disdel.Duration(time.Hour)},
+	}
 	return Spec{ID: "job-1", Job: job, Models: "mem://", Output: "w", Threads: 1, Plan: disdel.Plan{
-		Workers: workers, Rounds: rounds, Epochs: 1, Parallel: workers, Levels: scheduler.Tree(workers, 2), Shards: make([]disdel.Rows, workers),
-		Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain, Name: "p/train", Limits: disdel.Limits{Memory: disdel.GB, Timeout: 1e9}}},
+		Workers: workers, Rounds: rounds, Epochs: 1, Parallel: workers, Levels: scheduler.Tree(workers, 2),
+		Shards: make([]disdel.Rows, workers),
+		Actions: []disdel.ActionPlan{{
+			Task: disdel.TaskTrain, Name: "p/train",
+			Limits: disdel.Limits{Memory: disdel.GB, Timeout: 1e9},
+		}},
 	}}
 }
 
@@ -161,7 +175,8 @@ func in(t *testing.T, f func(t *testing.T, s *surroundings)) {
 func TestARunEndsWithItsModel(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		rec, err := s.controller().Run(t.Context(), runSpec(2, 3), disdel.DataInfo{})
-		if err != nil || rec.Status != disdel.StatusSucceeded || rec.Model == nil || rec.Model.Checksum != "sum" || len(rec.Rounds) != 3 {
+		if err != nil || rec.Status != disdel.StatusSucceeded || rec.Model == nil || rec.Model.Checksum != "sum" ||
+			len(rec.Rounds) != 3 {
 			t.Fatalf("%+v, %v", rec, err)
 		}
 		for _, a := range rec.Activations {
@@ -178,7 +193,10 @@ func TestARunEndsWithItsModel(t *testing.T) {
 // A deadline and a cancel do not wait for a try that waits for its turn.
 func TestADelayedTryEndsWithItsJob(t *testing.T) {
 	crashes := func(_ context.Context, inv disdel.Invocation) (disdel.Activation, error) {
-		return disdel.Activation{Invocation: inv, Outcome: disdel.OutcomeDeveloperError, Peak: 1, Failure: &disdel.Error{Kind: disdel.Crashed}}, nil
+		return disdel.Activation{
+			Invocation: inv, Outcome: disdel.OutcomeDeveloperError, Peak: 1,
+			Failure: &disdel.Error{Kind: disdel.Crashed},
+		}, nil
 	}
 	for name, want := range map[string]disdel.Status{"deadline": disdel.StatusFailed, "cancel": disdel.StatusCanceled} {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +273,8 @@ func TestASaveThatHangsDoesNotHoldTheEndUp(t *testing.T) {
 		}
 		begun := time.Now()
 		rec, err := s.controller().Run(t.Context(), runSpec(1, 1), disdel.DataInfo{})
-		if took := time.Since(begun); err != nil || rec.Status != disdel.StatusSucceeded || took > time.Duration(activations)*each {
+		if took := time.Since(begun); err != nil || rec.Status != disdel.StatusSucceeded ||
+			took > time.Duration(activations)*each {
 			t.Fatalf("%v after %v, %v", rec.Status, took, err)
 		}
 		if !hung {
@@ -284,7 +303,8 @@ func TestAResumeBeginsWithAnEmptyStore(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		spec := runSpec(1, 3)
 		spec.From, spec.Resumes = &disdel.Checkpoint{Round: 2, Path: "p"}, 1
-		rec, err := s.controller().Resume(t.Context(), spec, disdel.Record{ID: "job-1", Status: disdel.StatusFailed, CostGBs: 5, Failure: &disdel.Error{}})
+		rec, err := s.controller().Resume(t.Context(), spec,
+			disdel.Record{ID: "job-1", Status: disdel.StatusFailed, CostGBs: 5, Failure: &disdel.Error{}})
 		if err != nil || rec.Status != disdel.StatusSucceeded || rec.CostGBs <= 5 {
 			t.Fatalf("%+v, %v", rec, err)
 		}
@@ -311,7 +331,8 @@ func TestAnInterruptedProbeLeavesNothing(t *testing.T) {
 			in(t, func(t *testing.T, s *surroundings) {
 				ctx, stop := context.WithCancel(t.Context())
 				set(s, stop)
-				if _, err := s.controller().Probe(ctx, runSpec(1, 1)); !errors.Is(err, context.Canceled) && !errors.Is(err, disdel.Canceled) {
+				if _, err := s.controller().Probe(ctx, runSpec(1, 1)); !errors.Is(err, context.Canceled) &&
+					!errors.Is(err, disdel.Canceled) {
 					t.Errorf("error %v", err)
 				}
 				if !slices.Contains(s.calls, "remove") || !slices.Contains(s.calls, "sweep") {
@@ -328,15 +349,20 @@ func TestALongJobsRecordStaysSmall(t *testing.T) {
 	r := disdel.Record{}
 	beats := make([]disdel.Beat, maxBeats)
 	for i := range beats {
-		beats[i] = disdel.Beat{At: 1e12, Resident: disdel.GB, Peak: disdel.GB, Epoch: 9999, Batch: 1234, Batches: 2345, Loss: 0.1234567890123456}
+		beats[i] = disdel.Beat{
+			At: 1e12, Resident: disdel.GB, Peak: disdel.GB, Epoch: 9999, Batch: 1234, Batches: 2345,
+			Loss: 0.1234567890123456,
+		}
 	}
 	failed := 0
 	for round := range 10_000 {
 		for w := range 8 {
 			a := disdel.Activation{
-				ID: "0123456789abcdef0123456789abcdef", Outcome: disdel.OutcomeSuccess, Start: time.Now(), End: time.Now(), Duration: 1e12, Peak: disdel.GB,
+				ID: "0123456789abcdef0123456789abcdef", Outcome: disdel.OutcomeSuccess, Start: time.Now(), End: time.Now(),
+				Duration: 1e12, Peak: disdel.GB,
 				Invocation: disdel.Invocation{
-					ID: fmt.Sprintf("round %d/train/%d", round, w), Task: disdel.TaskTrain, Action: "disdel-job-01234567890123456789012345/train", Round: round, Member: w,
+					ID: fmt.Sprintf("round %d/train/%d", round, w), Task: disdel.TaskTrain,
+					Action: "disdel-job-01234567890123456789012345/train", Round: round, Member: w,
 					Attempt: 1, Limits: disdel.Limits{Memory: disdel.GB, Timeout: 1e12}, Estimate: disdel.GB, Likely: disdel.GB,
 				},
 				Beats: beats, Phases: map[string]disdel.Millis{"load": 1e9, "fetch": 1e9, "compute": 1e9, "push": 1e9}, Rows: 100,

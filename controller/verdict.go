@@ -15,11 +15,12 @@ const (
 	meanGuess = 1.05 // a loss above this many times that of a guess is worse than one
 )
 
-// verdict says whether a job that succeeded has learned anything, and what there is to say against its result. nil: it cannot
-// be told, as with too few held-out rows and one round.
+// verdict says whether a job that succeeded has learned anything, and what there is to say against its result. nil: it
+// cannot be told, as with too few held-out rows and one round.
 func verdict(r *disdel.Record) (learned *bool, warnings []string) {
 	if e := r.Unevaluated; e != nil {
-		warnings = append(warnings, fmt.Sprintf("not evaluated: %s; disdel resume %s repeats the evaluation alone", e.Msg, r.ID))
+		warnings = append(warnings,
+			fmt.Sprintf("not evaluated: %s; disdel resume %s repeats the evaluation alone", e.Msg, r.ID))
 	}
 	against := against(r)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// judged is a record of a job of so many classes and held-out rows whose rounds had these train losses, and this accuracy in
-// the end; -1: none.
+// judged is a record of a job of so many classes and held-out rows whose rounds had these train losses, and this
+// accuracy in the end; -1: none.
 func judged(classes, rows int, accuracy float64, losses ...float64) *disdel.Record {
 	r := &disdel.Record{ID: "job-1", Data: disdel.DataInfo{Classes: classes}, Plan: disdel.Plan{HeldOut: rows}}
 	r.Job.Training.Loss = "crossEntropy"
@@ -38,8 +38,14 @@ func TestAJobThatDidNotLearnSaysSo(t *testing.T) {
 		learned *bool
 		says    []string
 	}{
-		"learned":                     {judged(10, 10000, 0.89, 2.3, 0.4), yes, nil},
-		"chance, and the loss rose":   {judged(10, 10000, 0.1, 2.3, 79), no, []string{"did not learn", "accuracy 0.1000", "10 classes", "(up to 0.1070 of 10000 rows", "rose from 2.3 in round 1 to 79"}},
+		"learned": {judged(10, 10000, 0.89, 2.3, 0.4), yes, nil},
+		"chance, and the loss rose": {
+			judged(10, 10000, 0.1, 2.3, 79), no,
+			[]string{
+				"did not learn", "accuracy 0.1000", "10 classes", "(up to 0.1070 of 10000 rows",
+				"rose from 2.3 in round 1 to 79",
+			},
+		},
 		"chance though the loss fell": {judged(10, 10000, 0.103, 2.3, 2.29), no, []string{"did not learn", "0.1030"}},
 		"worse than chance":           {judged(2, 1000, 0.3, 0.7, 0.6), no, []string{"did not learn"}},
 		"just above chance":           {judged(10, 10000, 0.112, 2.3, 2.2), yes, nil},
@@ -48,18 +54,28 @@ func TestAJobThatDidNotLearnSaysSo(t *testing.T) {
 		"no rows, the loss rose":      {judged(10, 0, -1, 2.3, 2.31), no, []string{"did not learn: the train loss rose"}},
 		"no rows, the loss stayed":    {judged(10, 0, -1, 2.3, 2.3), no, []string{"did not fall"}},
 		"no rows, one round":          {judged(10, 0, -1, 2.2), nil, nil},
-		"no rows, worse than a guess": {judged(10, 0, -1, 41.6), no, []string{"the train loss is 41.6, and that of a guess 2.303"}},
-		"epochs of one round":         {firstEpoch, no, []string{"rose from 2.3 in the first epoch of round 1 to 79"}},
-		"diverged in the end":         {judged(10, 1000, 0.3, 0.5, 20), no, []string{"diverged while it trained"}},
-		"it wavers":                   {judged(10, 1000, 0.9, 0.500, 0.501), yes, nil},
-		"it rose, and is good":        {judged(10, 1000, 0.9, 0.5, 0.8), yes, []string{"the train loss rose from 0.5 in round 1 to 0.8"}},
-		"the best is kept":            {best, yes, nil},
-		"not evaluated":               {unevaluated, yes, []string{"not evaluated: out of time; disdel resume job-1 repeats the evaluation alone"}},
-		"another loss":                {squares, nil, nil},
-		"nothing was trained":         {&disdel.Record{}, nil, nil},
+		"no rows, worse than a guess": {
+			judged(10, 0, -1, 41.6), no,
+			[]string{"the train loss is 41.6, and that of a guess 2.303"},
+		},
+		"epochs of one round": {firstEpoch, no, []string{"rose from 2.3 in the first epoch of round 1 to 79"}},
+		"diverged in the end": {judged(10, 1000, 0.3, 0.5, 20), no, []string{"diverged while it trained"}},
+		"it wavers":           {judged(10, 1000, 0.9, 0.500, 0.501), yes, nil},
+		"it rose, and is good": {
+			judged(10, 1000, 0.9, 0.5, 0.8), yes,
+			[]string{"the train loss rose from 0.5 in round 1 to 0.8"},
+		},
+		"the best is kept": {best, yes, nil},
+		"not evaluated": {
+			unevaluated, yes,
+			[]string{"not evaluated: out of time; disdel resume job-1 repeats the evaluation alone"},
+		},
+		"another loss":        {squares, nil, nil},
+		"nothing was trained": {&disdel.Record{}, nil, nil},
 	} {
 		learned, warnings := verdict(c.r)
-		if (learned == nil) != (c.learned == nil) || learned != nil && *learned != *c.learned || len(warnings) > 1 || (len(warnings) == 1) != (c.says != nil) {
+		if (learned == nil) != (c.learned == nil) || learned != nil && *learned != *c.learned || len(warnings) > 1 ||
+			(len(warnings) == 1) != (c.says != nil) {
 			t.Errorf("%s: %v, %q", name, learned, warnings)
 			continue
 		}

@@ -44,8 +44,8 @@ func thin(beats []disdel.Beat) []disdel.Beat {
 	return half
 }
 
-// invoked begins to watch an invocation. The store still shows the last heartbeat of the slot's attempt before it, which is
-// none of this one's.
+// invoked begins to watch an invocation. The store still shows the last heartbeat of the slot's attempt before it,
+// which is none of this one's.
 func (r *run) invoked(inv disdel.Invocation, since time.Time) {
 	inv.Params = nil
 	w := &watched{inv: inv, since: since}

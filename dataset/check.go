@@ -17,8 +17,8 @@ import (
 	"github.com/disdel/disdel/internal/blobs"
 )
 
-// What no data set has: bounds of a manifest's numbers, so that no product of them overflows and nothing is allocated by a
-// number alone.
+// What no data set has: bounds of a manifest's numbers, so that no product of them overflows and nothing is allocated
+// by a number alone.
 const (
 	largestManifest = 64 << 20 // bytes of the manifest itself
 	largestSample   = 1 << 28  // values of a row
@@ -32,12 +32,13 @@ const apiVersion = disdel.APIVersion
 
 var sumForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// readManifest reads a manifest and refuses as Corrupt what Add could not have written under that name: whatever its numbers
-// say is believed afterwards, by the plan and by every action.
+// readManifest reads a manifest and refuses as Corrupt what Add could not have written under that name: whatever its
+// numbers say is believed afterwards, by the plan and by every action.
 func readManifest(name string, data []byte) (Manifest, error) {
 	var m Manifest
 	if len(data) > largestManifest {
-		return m, broken(name, nil, fmt.Sprintf("it has %v, and no manifest has more than %v", disdel.Bytes(len(data)), disdel.Bytes(largestManifest)))
+		return m, broken(name, nil,
+			fmt.Sprintf("it has %v, and no manifest has more than %v", disdel.Bytes(len(data)), disdel.Bytes(largestManifest)))
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return Manifest{}, broken(name, err)
@@ -54,7 +55,10 @@ func broken(name string, cause error, why ...string) error {
 		why = append(why[:mostFaults:mostFaults], fmt.Sprintf("and %d more", more))
 	}
 	msg := strings.Join(append([]string{"the manifest of " + name + " is damaged"}, strings.Join(why, "; ")), ": ")
-	return &disdel.Error{Kind: disdel.Corrupt, Op: "read data set", Msg: strings.TrimSuffix(msg, ": "), Err: cause, Hint: again(name)}
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read data set", Msg: strings.TrimSuffix(msg, ": "), Err: cause,
+		Hint: again(name),
+	}
 }
 
 // mostFaults is how many faults of a manifest are listed: after a handful nobody reads on.
@@ -101,7 +105,8 @@ func (m *Manifest) partFaults(part string, p *Part) (list []string) {
 		case c.Key != chunkKey(m.Name, part, i):
 			list = append(list, fmt.Sprintf("chunk %d of %s is %.120q, not %s", i, part, c.Key, chunkKey(m.Name, part, i)))
 		case c.Rows < 1 || c.Rows > p.Rows-rows:
-			list = append(list, fmt.Sprintf("%s has %d rows, and %d of the %s part's %d are left", c.Key, c.Rows, p.Rows-rows, part, p.Rows))
+			list = append(list, fmt.Sprintf("%s has %d rows, and %d of the %s part's %d are left", c.Key, c.Rows, p.Rows-rows,
+				part, p.Rows))
 			return list
 		case c.Size < least || c.Size > least+largestHeader:
 			list = append(list, fmt.Sprintf("%s has %d bytes, and %d rows take about %d", c.Key, c.Size, c.Rows, least))
@@ -170,7 +175,8 @@ func unfilled(name string, got, want int) error {
 		return nil
 	}
 	return &disdel.Error{
-		Kind: disdel.Corrupt, Op: "read data set " + name, Msg: fmt.Sprintf("its chunks hold %d of the %d rows that were asked for", got, want), Hint: again(name),
+		Kind: disdel.Corrupt, Op: "read data set " + name,
+		Msg: fmt.Sprintf("its chunks hold %d of the %d rows that were asked for", got, want), Hint: again(name),
 	}
 }
 
@@ -183,8 +189,8 @@ func readUpTo(r io.Reader, most int64) ([]byte, error) {
 	return data, err
 }
 
-// checkSizes holds the chunks that are there against the manifest, by their sizes alone and before memory is taken for as many
-// rows as the manifest says.
+// checkSizes holds the chunks that are there against the manifest, by their sizes alone and before memory is taken for
+// as many rows as the manifest says.
 func (s *Store) checkSizes(ctx context.Context, m *Manifest) error {
 	size, err := s.sizes(ctx, m.Name)
 	if err != nil {

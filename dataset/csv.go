@@ -10,9 +10,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// ReadCSV reads rows of numbers whose last column is the label, a whole number from 0; shape is the shape of the others.
-// It returns Corrupt with line and column of the first value that is none, or of a row of another length. Values that are
-// all whole numbers from 0 to 255 are kept in a byte each.
+// ReadCSV reads rows of numbers whose last column is the label, a whole number from 0; shape is the shape of the
+// others. It returns Corrupt with line and column of the first value that is none, or of a row of another length.
+// Values that are all whole numbers from 0 to 255 are kept in a byte each.
 func ReadCSV(r io.Reader, shape []int) (Samples, error) {
 	n := 1
 	for _, v := range shape {

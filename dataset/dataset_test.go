@@ -144,7 +144,8 @@ func TestDamagedChunksAreRefusedByName(t *testing.T) {
 		if err := os.WriteFile(name, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.ReadTrain(ctx, ref, disdel.Rows{End: 9}); !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), "a/train-00000") {
+		if _, err := s.ReadTrain(ctx, ref, disdel.Rows{End: 9}); !errors.Is(err, disdel.Corrupt) ||
+			!strings.Contains(err.Error(), "a/train-00000") {
 			t.Fatalf("byte %d: %v, want Corrupt that names the chunk", i, err)
 		}
 	}
@@ -180,7 +181,10 @@ func TestSplitsDivideTheRows(t *testing.T) {
 	for seed := range int64(5) {
 		ref := disdel.DataRef{Name: "a", Checksum: m.Checksum(), Split: disdel.Split{Train: 0.8, Validation: 0.2, Seed: seed}}
 		seen := map[byte]int{}
-		for i, read := range []func(context.Context, disdel.DataRef, disdel.Rows) (*Shard, error){s.ReadTrain, s.ReadHeldOut} {
+		for i, read := range []func(context.Context, disdel.DataRef, disdel.Rows) (*Shard, error){
+			s.ReadTrain,
+			s.ReadHeldOut,
+		} {
 			shard, err := read(ctx, ref, disdel.Rows{End: []int{40, 10}[i]})
 			if err != nil {
 				t.Fatal(err)
@@ -200,7 +204,8 @@ func TestOrderIsAPermutationFixedByItsNumbers(t *testing.T) {
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Error(diff)
 	}
-	if cmp.Equal(a, Order(nil, 1, 3, 3, 100)) || cmp.Equal(a, Order(nil, 1, 2, 4, 100)) || cmp.Equal(a, Order(nil, 2, 2, 3, 100)) {
+	if cmp.Equal(a, Order(nil, 1, 3, 3, 100)) || cmp.Equal(a, Order(nil, 1, 2, 4, 100)) ||
+		cmp.Equal(a, Order(nil, 2, 2, 3, 100)) {
 		t.Error("another epoch, worker or seed has the same order")
 	}
 	seen := map[int32]bool{}
@@ -252,14 +257,16 @@ func TestIDXFiles(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(IDX{Shape: []int{2, 2, 3}, Data: []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}, got); diff != "" {
+		if diff := cmp.Diff(IDX{Shape: []int{2, 2, 3}, Data: []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
+			got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	for name, file := range map[string][]byte{
 		"empty": {}, "header cut": plain[:9], "data cut": plain[:20], "a byte too many": append(bytes.Clone(plain), 0),
-		"type": append([]byte{0, 0, 12, 3}, plain[4:]...), "rank": append([]byte{0, 0, 8, 5}, plain[4:]...), "empty side": idxFile([]int{1, 0, 7}, nil),
-		"overflow": idxFile([]int{math.MaxUint32, math.MaxUint32, math.MaxUint32}, nil), "gzip cut": packed.Bytes()[:20],
+		"type": append([]byte{0, 0, 12, 3}, plain[4:]...), "rank": append([]byte{0, 0, 8, 5}, plain[4:]...),
+		"empty side": idxFile([]int{1, 0, 7}, nil),
+		"overflow":   idxFile([]int{math.MaxUint32, math.MaxUint32, math.MaxUint32}, nil), "gzip cut": packed.Bytes()[:20],
 	} {
 		if _, err := ReadIDX(bytes.NewReader(file)); !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("%s: %v, want Corrupt", name, err)
@@ -277,9 +284,11 @@ func TestCSVFaultsNameTheirPlace(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for text, want := range map[string]string{
-		"1,2,0\n1,x,0\n": `line 2, column 2: "x"`, "1,2,0\n1,2\n": "line 2 has 2 columns", "1,2,-1\n": `line 1: label "-1"`, "1,NaN,0": "column 2", "1,\"2,0": "CSV",
+		"1,2,0\n1,x,0\n": `line 2, column 2: "x"`, "1,2,0\n1,2\n": "line 2 has 2 columns", "1,2,-1\n": `line 1: label "-1"`,
+		"1,NaN,0": "column 2", "1,\"2,0": "CSV",
 	} {
-		if _, err := ReadCSV(strings.NewReader(text), []int{1, 1, 2}); !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), want) {
+		if _, err := ReadCSV(strings.NewReader(text), []int{1, 1, 2}); !errors.Is(err, disdel.Corrupt) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want Corrupt with %q", text, err, want)
 		}
 	}
@@ -291,16 +300,19 @@ func npyFile(header string, data []byte) []byte {
 }
 
 func TestNPYFiles(t *testing.T) {
-	good := npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }   \n", binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, math.Float32bits(1.5)), math.Float32bits(-2)))
+	good := npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }   \n",
+		binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, math.Float32bits(1.5)), math.Float32bits(-2)))
 	v, shape, err := ReadNPY(bytes.NewReader(good))
 	if err != nil || !cmp.Equal(v, []float32{1.5, -2}) || !cmp.Equal(shape, []int{1, 2}) {
 		t.Errorf("%v %v %v", v, shape, err)
 	}
 	for name, file := range map[string][]byte{
-		"cut": good[:len(good)-1], "long": append(bytes.Clone(good), 0), "big-endian": npyFile("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }\n", []byte{0, 0, 0, 0}),
-		"huge":   npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 9), }\n", nil),
-		"object": npyFile("{'descr': '|O8', 'fortran_order': False, 'shape': (1,), }\n", make([]byte, 8)), "no magic": []byte("hello, world"),
-		"negative": npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }\n", nil),
+		"cut": good[:len(good)-1], "long": append(bytes.Clone(good), 0),
+		"big-endian": npyFile("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }\n", []byte{0, 0, 0, 0}),
+		"huge":       npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 9), }\n", nil),
+		"object":     npyFile("{'descr': '|O8', 'fortran_order': False, 'shape': (1,), }\n", make([]byte, 8)),
+		"no magic":   []byte("hello, world"),
+		"negative":   npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }\n", nil),
 	} {
 		if _, _, err := ReadNPY(bytes.NewReader(file)); !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("%s: %v, want Corrupt", name, err)
@@ -328,7 +340,8 @@ func TestRecipesCheckWhatTheyRead(t *testing.T) {
 	defer server.Close()
 	r.Folders, r.URL = nil, server.URL
 	_, err := r.Fetch(ctx, server.Client())
-	if !errors.Is(err, disdel.Unavailable) || !strings.Contains(disdel.AsError(err).Hint, "apt-get install dataset-fashion-mnist") {
+	if !errors.Is(err, disdel.Unavailable) ||
+		!strings.Contains(disdel.AsError(err).Hint, "apt-get install dataset-fashion-mnist") {
 		t.Errorf("got %v, want Unavailable with the advice", err)
 	}
 }
@@ -359,7 +372,8 @@ func TestNPYFilesInFortransOrder(t *testing.T) {
 		{"(3,)", []byte{1, 2, 3}, []float32{1, 2, 3}},
 		{"(0, 3)", nil, []float32{}},
 	} {
-		got, _, err := ReadNPY(bytes.NewReader(npyFile("{'descr': '|u1', 'fortran_order': True, 'shape': "+c.shape+", }\n", c.data)))
+		got, _, err := ReadNPY(bytes.NewReader(npyFile("{'descr': '|u1', 'fortran_order': True, 'shape': "+c.shape+", }\n",
+			c.data)))
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", c.shape, err, diff)
 		}

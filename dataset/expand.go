@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Bounds of what a packed file may unpack to. Pictures and labels rarely pack by more than 20 to 1; a file that goes on at
-// 1000 to 1 was made to fill memory.
+// Bounds of what a packed file may unpack to. Pictures and labels rarely pack by more than 20 to 1; a file that goes on
+// at 1000 to 1 was made to fill memory.
 const (
 	maxExpanded = 4 << 30  // of any file
 	maxRatio    = 100      // of a packed one
@@ -23,8 +23,8 @@ func damaged(what, format string, args ...any) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + what, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Expand returns r as it is, or unpacked if it is gzip. Reading fails as Corrupt beyond 4 GiB, and of a packed file beyond 100
-// bytes for each that it has.
+// Expand returns r as it is, or unpacked if it is gzip. Reading fails as Corrupt beyond 4 GiB, and of a packed file
+// beyond 100 bytes for each that it has.
 func Expand(r io.Reader) (io.Reader, error) { return expand(r) }
 
 // expanded is the content of a file that may be packed.
@@ -108,13 +108,15 @@ func (x *expanded) Read(p []byte) (int, error) {
 
 func tooPacked(limit int64) error {
 	return &disdel.Error{
-		Kind: disdel.Corrupt, Op: "read file", Msg: fmt.Sprintf("it unpacks to more than %v, which is more than %d times its size or more than any file may have", disdel.Bytes(limit), maxRatio),
+		Kind: disdel.Corrupt, Op: "read file",
+		Msg: fmt.Sprintf("it unpacks to more than %v, which is more than %d times its size or more than any file may have",
+			disdel.Bytes(limit), maxRatio),
 		Hint: "if it is what it should be, unpack it with gunzip and name the unpacked file",
 	}
 }
 
-// read reads exactly size bytes, and that nothing follows them. Memory is taken at once only where the file can hold as much;
-// else it grows with what comes.
+// read reads exactly size bytes, and that nothing follows them. Memory is taken at once only where the file can hold as
+// much; else it grows with what comes.
 func (x *expanded) read(size int64) ([]byte, error) {
 	if most := x.most(); size > most {
 		if x.packed != nil && size <= maxExpanded {

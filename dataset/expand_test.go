@@ -34,7 +34,8 @@ func packed(t testing.TB, data []byte) []byte {
 	return out.Bytes()
 }
 
-// bomb is an IDX file of a shape, followed by zeros for ever: members of gzip may be joined, so that it is quickly made.
+// bomb is an IDX file of a shape, followed by zeros for ever: members of gzip may be joined, so that it is quickly
+// made.
 func bomb(t testing.TB, shape []int) []byte {
 	t.Helper()
 	zeros := packed(t, make([]byte, 16<<20))
@@ -56,7 +57,10 @@ func within(t *testing.T, what string, f func()) {
 
 // A file of 1.6 MB that unpacks to 1.6 GB is refused before it does, whatever its header says and however it comes.
 func TestPackedFilesThatUnpackToTooMuchAreRefused(t *testing.T) {
-	for name, shape := range map[string][]int{"all of it": {100 << 14, 32, 32}, "the first image": {1, 4, 4}, "labels": {1600 << 20}} {
+	for name, shape := range map[string][]int{
+		"all of it": {100 << 14, 32, 32}, "the first image": {1, 4, 4},
+		"labels": {1600 << 20},
+	} {
 		file := bomb(t, shape)
 		onDisk := filepath.Join(t.TempDir(), "x.gz")
 		if err := os.WriteFile(onDisk, file, 0o600); err != nil {
@@ -96,8 +100,10 @@ func TestPackedFilesThatUnpackToTooMuchAreRefused(t *testing.T) {
 func TestHeadersTakeNoMemory(t *testing.T) {
 	head := idxFile([]int{60000, 28, 28}, []byte{1, 2, 3})
 	for name, r := range map[string]io.Reader{
-		"cut": bytes.NewReader(head), "stream": struct{ io.Reader }{bytes.NewReader(head)}, "packed": bytes.NewReader(packed(t, head)),
-		"4 GB of nothing": bytes.NewReader(idxFile([]int{1 << 22, 32, 32}, nil)), "beyond": bytes.NewReader(idxFile([]int{1 << 24, 32, 32}, nil)),
+		"cut": bytes.NewReader(head), "stream": struct{ io.Reader }{bytes.NewReader(head)},
+		"packed":                  bytes.NewReader(packed(t, head)),
+		"4 GB of nothing":         bytes.NewReader(idxFile([]int{1 << 22, 32, 32}, nil)),
+		"beyond":                  bytes.NewReader(idxFile([]int{1 << 24, 32, 32}, nil)),
 		"4 GB of nothing, stream": struct{ io.Reader }{bytes.NewReader(idxFile([]int{1<<22 - 1, 32, 32}, nil))},
 		"floats":                  bytes.NewReader(append([]byte{0, 0, 13, 2}, idxFile([]int{1 << 20, 1 << 9}, nil)[4:]...)),
 	} {
@@ -128,7 +134,8 @@ func TestIDXFilesOfFeaturesAndFloats(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := FromIDX(x, y, CHW)
-	if diff := cmp.Diff(Samples{Shape: []int{1, 1, 3}, F32: []float32{0.5, -1, 2, 3, 4, 1e6}, Labels: []int32{1, 0}}, got); err != nil || diff != "" {
+	if diff := cmp.Diff(Samples{Shape: []int{1, 1, 3}, F32: []float32{0.5, -1, 2, 3, 4, 1e6}, Labels: []int32{1, 0}},
+		got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if _, err := FromIDX(x, IDX{Shape: []int{2}, Floats: []float32{0, 0.5}}, CHW); !errors.Is(err, disdel.Corrupt) {
@@ -154,10 +161,13 @@ func TestChannelsLastIsTurned(t *testing.T) {
 // Whoever gives another file is told what it is.
 func TestOtherFilesAreNamed(t *testing.T) {
 	for want, head := range map[string]string{
-		"it is a NumPy array": "\x93NUMPY\x01\x00", `it is text: it starts with "a,b,"`: "a,b,c\n1,2,3\n", "it is a zip archive": "PK\x03\x04...", "it is a picture": "\x89PNG\r\n",
-		"it is an HDF5 file": "\x89HDF\r\n", "it holds 64-bit floats": "\x00\x00\x0e\x02....", "it has rank 5": "\x00\x00\x08\x05....", "it is empty": "", "it starts with 7f 45 4c 46": "\x7fELF",
+		"it is a NumPy array": "\x93NUMPY\x01\x00", `it is text: it starts with "a,b,"`: "a,b,c\n1,2,3\n",
+		"it is a zip archive": "PK\x03\x04...", "it is a picture": "\x89PNG\r\n",
+		"it is an HDF5 file": "\x89HDF\r\n", "it holds 64-bit floats": "\x00\x00\x0e\x02....",
+		"it has rank 5": "\x00\x00\x08\x05....", "it is empty": "", "it starts with 7f 45 4c 46": "\x7fELF",
 	} {
-		if _, err := ReadIDX(strings.NewReader(head)); !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), want) {
+		if _, err := ReadIDX(strings.NewReader(head)); !errors.Is(err, disdel.Corrupt) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want Corrupt with %q", head, err, want)
 		}
 	}
@@ -178,7 +188,9 @@ func TestDownloadsAreBounded(t *testing.T) {
 	bombs := bomb(t, []int{60000, 28, 28})
 	whole := make([]byte, sizes[trainImages])
 	for name, body := range map[string][]byte{
-		"a bomb": bombs, "cut": packed(t, whole[:1000]), "gzip cut": packed(t, whole)[:500], "trailing": append(packed(t, whole), packed(t, []byte{0})...), "other": packed(t, whole), "nothing": {}, "plain": whole,
+		"a bomb": bombs, "cut": packed(t, whole[:1000]), "gzip cut": packed(t, whole)[:500],
+		"trailing": append(packed(t, whole), packed(t, []byte{0})...), "other": packed(t, whole), "nothing": {},
+		"plain": whole,
 	} {
 		r, server := serving(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(body) })
 		within(t, name, func() {
@@ -198,18 +210,21 @@ func TestDownloadsAreBounded(t *testing.T) {
 	})
 }
 
-// A server cannot lead the download to another host: not inside the user's network, and not with anything of the user's.
+// A server cannot lead the download to another host: not inside the user's network, and not with anything of the
+// user's.
 func TestDownloadsStayOnTheirHost(t *testing.T) {
 	reached := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 	defer other.Close()
 	for name, where := range map[string]string{
-		"another port": other.URL, "another name": strings.Replace(other.URL, "127.0.0.1", "localhost", 1), "with a password": strings.Replace(other.URL, "//", "//user:secret@", 1),
-		"metadata": "http://169.254.169.254/latest", "a file": "file:///etc/passwd",
+		"another port": other.URL, "another name": strings.Replace(other.URL, "127.0.0.1", "localhost", 1),
+		"with a password": strings.Replace(other.URL, "//", "//user:secret@", 1),
+		"metadata":        "http://169.254.169.254/latest", "a file": "file:///etc/passwd",
 	} {
 		r, server := serving(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, where, http.StatusFound) })
 		_, err := r.Fetch(ctx, server.Client())
-		if !errors.Is(err, disdel.Unavailable) || !strings.Contains(err.Error(), "it redirects to another host") || strings.Contains(err.Error(), "secret@") {
+		if !errors.Is(err, disdel.Unavailable) || !strings.Contains(err.Error(), "it redirects to another host") ||
+			strings.Contains(err.Error(), "secret@") {
 			t.Errorf("%s: %v, want Unavailable", name, err)
 		}
 	}
@@ -217,7 +232,12 @@ func TestDownloadsStayOnTheirHost(t *testing.T) {
 		t.Errorf("another host was asked %d times", reached)
 	}
 	asked := 0
-	r, server := serving(t, func(w http.ResponseWriter, r *http.Request) { asked++; http.Redirect(w, r, "/again", http.StatusFound) })
+	r, server := serving(t, func(w http.ResponseWriter,
+		r *http.Request,
+	) {
+		asked++
+		http.Redirect(w, r, "/again", http.StatusFound)
+	})
 	if _, err := r.Fetch(ctx, server.Client()); !errors.Is(err, disdel.Unavailable) || asked != maxRedirects {
 		t.Errorf("%v after %d requests, want Unavailable after %d", err, asked, maxRedirects)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// IDX is an array in the format of the MNIST files: zero, zero, a type, the rank, the sides as big-endian u32, values. It holds
-// unsigned bytes (type 8) or floats (type 13, big-endian).
+// IDX is an array in the format of the MNIST files: zero, zero, a type, the rank, the sides as big-endian u32, values.
+// It holds unsigned bytes (type 8) or floats (type 13, big-endian).
 type IDX struct {
 	Shape  []int
 	Data   []byte // one of Data and Floats holds the values
@@ -26,8 +26,8 @@ const (
 // idxTypes are the types that IDX files may have besides.
 var idxTypes = map[byte]string{9: "signed bytes", 11: "16-bit integers", 12: "32-bit integers", 14: "64-bit floats"}
 
-// ReadIDX reads an IDX file, plain or gzip, of rank 1 to 4. It returns Corrupt for another magic or type and for data that does
-// not fill the shape exactly, and says what the file is instead where that is plain to see.
+// ReadIDX reads an IDX file, plain or gzip, of rank 1 to 4. It returns Corrupt for another magic or type and for data
+// that does not fill the shape exactly, and says what the file is instead where that is plain to see.
 func ReadIDX(r io.Reader) (IDX, error) {
 	in, err := expand(r)
 	if err != nil {
@@ -43,14 +43,18 @@ func ReadIDX(r io.Reader) (IDX, error) {
 		case v < 1:
 			return IDX{}, damaged("IDX file", "shape %v has a side of 0", x.Shape)
 		case size > maxExpanded/width/int64(v):
-			return IDX{}, damaged("IDX file", "its shape %v is too large: a file may have %v", x.Shape, disdel.Bytes(maxExpanded))
+			return IDX{}, damaged("IDX file", "its shape %v is too large: a file may have %v", x.Shape,
+				disdel.Bytes(maxExpanded))
 		}
 		size *= int64(v)
 	}
 	data, err := in.read(size * width)
 	if err != nil {
 		e := disdel.AsError(err)
-		return IDX{}, &disdel.Error{Kind: disdel.Corrupt, Op: "read IDX file", Msg: fmt.Sprintf("shape %v needs %d bytes behind the header: %s", x.Shape, size*width, e.Msg), Hint: e.Hint}
+		return IDX{}, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read IDX file",
+			Msg: fmt.Sprintf("shape %v needs %d bytes behind the header: %s", x.Shape, size*width, e.Msg), Hint: e.Hint,
+		}
 	}
 	if kind == idxBytes {
 		x.Data = data
@@ -111,7 +115,8 @@ func notIDX(head []byte) error {
 	case len(head) == 4 && head[0] == 0 && head[1] == 0 && idxTypes[head[2]] != "":
 		e.Msg, e.Hint = "it holds "+idxTypes[head[2]], "give unsigned bytes (type 8) or 32-bit floats (type 13)"
 	case len(head) == 4 && head[0] == 0 && head[1] == 0 && (head[2] == idxBytes || head[2] == idxFloats):
-		e.Msg, e.Hint = fmt.Sprintf("it has rank %d", head[3]), "give labels of rank 1, and data of [rows features], [rows H W] or [rows C H W]"
+		e.Msg, e.Hint = fmt.Sprintf("it has rank %d", head[3]),
+			"give labels of rank 1, and data of [rows features], [rows H W] or [rows C H W]"
 	default:
 		e.Msg, e.Hint = fmt.Sprintf("it starts with % x, not with 00 00 08 or 00 00 0d and a rank of 1 to 4", head), write
 	}
@@ -140,7 +145,8 @@ const (
 func FromIDX(images, labels IDX, layout Layout) (Samples, error) {
 	if len(images.Shape) < 2 || len(labels.Shape) != 1 {
 		return Samples{}, &disdel.Error{
-			Kind: disdel.Corrupt, Op: "read IDX pair", Msg: fmt.Sprintf("data of shape %v and labels of shape %v", images.Shape, labels.Shape),
+			Kind: disdel.Corrupt, Op: "read IDX pair",
+			Msg:  fmt.Sprintf("data of shape %v and labels of shape %v", images.Shape, labels.Shape),
 			Hint: "data are [rows features], [rows H W] or [rows C H W], labels [rows]; perhaps the two files were swapped",
 		}
 	}

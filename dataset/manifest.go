@@ -77,7 +77,8 @@ func (m *Manifest) SampleSize() disdel.Bytes {
 // division says how many rows of the stored parts train and how many are held out.
 type division struct {
 	train, heldOut int
-	drawn          bool // all are rows of the train part, in an order drawn by lot, trained ones first; else the parts as stored
+	// all are rows of the train part, in an order drawn by lot, trained ones first; else the parts as stored
+	drawn bool
 }
 
 // divide splits the rows: a test part of the set's own is the held-out part; else the rows in an order drawn from the
@@ -111,8 +112,8 @@ func shuffled(rng *rand.Rand, order []int32, n int) []int32 {
 	return order
 }
 
-// invert turns an order into the place of every row, in the same memory: it follows each cycle, and marks by their complement the
-// places it has been to.
+// invert turns an order into the place of every row, in the same memory: it follows each cycle, and marks by their
+// complement the places it has been to.
 func invert(order []int32) {
 	for start := range order {
 		if order[start] < 0 {
@@ -140,8 +141,8 @@ func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	}
 }
 
-// Order is the order in which a worker goes through its n rows in an epoch: the same for the same numbers, on any machine. It
-// is written into the memory of order where that has room.
+// Order is the order in which a worker goes through its n rows in an epoch: the same for the same numbers, on any
+// machine. It is written into the memory of order where that has room.
 func Order(order []int32, seed int64, epoch, worker, n int) []int32 {
 	return shuffled(rand.New(rand.NewPCG(uint64(seed), uint64(epoch)<<32|uint64(worker))), order, n)
 }

@@ -41,7 +41,8 @@ func edited(t testing.TB, m Manifest, edit func(*Manifest)) []byte {
 	return m.encode()
 }
 
-// A manifest is not believed: what its numbers cannot be is refused by name, with what is wrong, and nothing is read by it.
+// A manifest is not believed: what its numbers cannot be is refused by name, with what is wrong, and nothing is read by
+// it.
 func TestManifestsThatLieAreRefused(t *testing.T) {
 	s := memory(t)
 	m, err := s.Add(ctx, someInput("digits", 1797, 0), false)
@@ -82,14 +83,18 @@ func TestManifestsThatLieAreRefused(t *testing.T) {
 	} {
 		plant(t, s, "digits", edited(t, m, edit))
 		_, err := s.Manifest(ctx, "digits")
-		if !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), "the manifest of digits is damaged") || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), "the manifest of digits is damaged") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want Corrupt with %q", err, want)
 		}
 		if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "digits"}, disdel.Rows{End: 10}); !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("%s: read: %v, want Corrupt", want, err)
 		}
 	}
-	for _, text := range []string{"", "null", "{}", "[]", `{"train": {"rows": 1e400}}`, `{"scale": 1e400}`, strings.Repeat("[", 1e5), `{"name": "digits"} x`} {
+	for _, text := range []string{
+		"", "null", "{}", "[]", `{"train": {"rows": 1e400}}`, `{"scale": 1e400}`,
+		strings.Repeat("[", 1e5), `{"name": "digits"} x`,
+	} {
 		plant(t, s, "digits", []byte(text))
 		if _, err := s.Manifest(ctx, "digits"); !errors.Is(err, disdel.Corrupt) || disdel.AsError(err).Hint == "" {
 			t.Errorf("%.20q: %v, want Corrupt with a hint", text, err)
@@ -136,7 +141,8 @@ func TestEditedAndSwappedManifestsAreRefused(t *testing.T) {
 		if err := s.bucket.WriteAll(ctx, manifestKey("a"), data, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Manifest(ctx, "a"); !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), "its checksum is not the one beside it") {
+		if _, err := s.Manifest(ctx, "a"); !errors.Is(err, disdel.Corrupt) ||
+			!strings.Contains(err.Error(), "its checksum is not the one beside it") {
 			t.Errorf("%s: %v, want Corrupt", name, err)
 		}
 	}
@@ -152,7 +158,8 @@ func TestEditedAndSwappedManifestsAreRefused(t *testing.T) {
 		}
 	}
 	// The hint of all of these works.
-	if _, err := s.Add(ctx, someInput("a", 20, 0), false); !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), "it is damaged") {
+	if _, err := s.Add(ctx, someInput("a", 20, 0), false); !errors.Is(err, disdel.Conflict) ||
+		!strings.Contains(err.Error(), "it is damaged") {
 		t.Errorf("add: %v, want Conflict", err)
 	}
 	if _, err := s.Add(ctx, someInput("a", 20, 0), true); err != nil {
@@ -189,7 +196,8 @@ func TestShardsAreFilledOrRefused(t *testing.T) {
 			if err := breaks(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.ReadTrain(ctx, ref, disdel.Rows{End: 16}); !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), key) {
+			if _, err := s.ReadTrain(ctx, ref, disdel.Rows{End: 16}); !errors.Is(err, disdel.Corrupt) ||
+				!strings.Contains(err.Error(), key) {
 				t.Errorf("%s: %v, want Corrupt that names the chunk", name, err)
 			}
 		}
@@ -198,7 +206,10 @@ func TestShardsAreFilledOrRefused(t *testing.T) {
 		}
 		// A chunk whose checksum is right, of other rows than the manifest says.
 		var other Samples
-		for name, want := range map[string]string{"labels": "the label of its row 3 is 10, and there are 10 classes", "shape": "it holds U8 [20 2 2 1]"} {
+		for name, want := range map[string]string{
+			"labels": "the label of its row 3 is 10, and there are 10 classes",
+			"shape":  "it holds U8 [20 2 2 1]",
+		} {
 			other = someInput("a", 20, 0).Train
 			other.Labels = slices.Clone(other.Labels)
 			if name == "labels" {
@@ -214,7 +225,8 @@ func TestShardsAreFilledOrRefused(t *testing.T) {
 			lie.Train.Chunks = []Chunk{{Key: key, Rows: 20, Size: disdel.Bytes(len(file)), Checksum: checksum(file)}}
 			plant(t, s, "a", lie.encode())
 			ref.Checksum = lie.Checksum()
-			if _, err := s.ReadTrain(ctx, ref, disdel.Rows{End: 16}); !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), want) {
+			if _, err := s.ReadTrain(ctx, ref, disdel.Rows{End: 16}); !errors.Is(err, disdel.Corrupt) ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want Corrupt with %q", name, err, want)
 			}
 		}
@@ -240,8 +252,15 @@ func TestSplitsAreShares(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, split := range []disdel.Split{{Train: -1}, {Train: 2}, {Train: math.NaN()}, {Train: math.Inf(1)}, {Train: 0.5, Validation: -0.5}} {
-		if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "a", Checksum: m.Checksum(), Split: split}, disdel.Rows{End: 1}); !errors.Is(err, disdel.Invalid) {
+	for _, split := range []disdel.Split{
+		{Train: -1},
+		{Train: 2},
+		{Train: math.NaN()},
+		{Train: math.Inf(1)},
+		{Train: 0.5, Validation: -0.5},
+	} {
+		if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "a", Checksum: m.Checksum(), Split: split},
+			disdel.Rows{End: 1}); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%+v: %v, want Invalid", split, err)
 		}
 		if i := m.Info(split); i.Train < 0 || i.HeldOut < 0 || i.Train+i.HeldOut != 20 {

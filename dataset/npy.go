@@ -14,8 +14,9 @@ const maxNPY = 64 << 20
 
 var npyHeader = regexp.MustCompile(`^\{'descr': '([<|=]?[a-z]\d+)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\),? *\}\s*$`)
 
-// ReadNPY reads a NumPy array of float32, float64, uint8, int32 or int64, in C or Fortran order, as float32 values in C order
-// with its shape. It returns Corrupt for anything else, for big-endian values, and for data that does not fill the shape exactly.
+// ReadNPY reads a NumPy array of float32, float64, uint8, int32 or int64, in C or Fortran order, as float32 values in C
+// order with its shape. It returns Corrupt for anything else, for big-endian values, and for data that does not fill
+// the shape exactly.
 func ReadNPY(r io.Reader) (values []float32, shape []int, err error) {
 	var head [10]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil || string(head[:6]) != "\x93NUMPY" || head[6] != 1 {

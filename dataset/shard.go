@@ -83,7 +83,10 @@ func (s *Store) ReadHeldOut(ctx context.Context, ref disdel.DataRef, rows disdel
 }
 
 func outside(name string, rows disdel.Rows, n int) error {
-	return &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + name, Msg: fmt.Sprintf("rows %d to %d of %d", rows.Start, rows.End, n)}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "read data set " + name,
+		Msg: fmt.Sprintf("rows %d to %d of %d", rows.Start, rows.End, n),
+	}
 }
 
 func (s *Store) open(ctx context.Context, ref disdel.DataRef) (Manifest, division, error) {
@@ -94,11 +97,15 @@ func (s *Store) open(ctx context.Context, ref disdel.DataRef) (Manifest, divisio
 	if got := m.Checksum(); got != ref.Checksum {
 		return m, division{}, &disdel.Error{
 			Kind: disdel.Conflict, Op: "read data set " + ref.Name,
-			Msg: fmt.Sprintf("it has checksum %s, not %s", got, ref.Checksum), Hint: "the data set was replaced while the job ran; submit the job again",
+			Msg:  fmt.Sprintf("it has checksum %s, not %s", got, ref.Checksum),
+			Hint: "the data set was replaced while the job ran; submit the job again",
 		}
 	}
 	if rows := max(m.Train.Rows, m.Test.Rows); rows > math.MaxInt32 { // places are counted in int32
-		return m, division{}, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + ref.Name, Msg: fmt.Sprintf("%d rows are too many", rows)}
+		return m, division{}, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read data set " + ref.Name,
+			Msg: fmt.Sprintf("%d rows are too many", rows),
+		}
 	}
 	if err := checkSplit(ref.Split); err != nil {
 		return m, division{}, err
@@ -139,8 +146,8 @@ func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.
 	return out, unfilled(m.Name, max(0, min(at, rows.End)-rows.Start), rows.Len())
 }
 
-// scattered reads rows of the train part by their places in the order that the split draws. Beside the rows and a chunk it holds
-// four bytes for each row of the part, whatever is read of it.
+// scattered reads rows of the train part by their places in the order that the split draws. Beside the rows and a chunk
+// it holds four bytes for each row of the part, whatever is read of it.
 func (s *Store) scattered(ctx context.Context, m Manifest, split disdel.Split, rows disdel.Rows) (*Shard, error) {
 	place := drawn(split, m.Train.Rows)
 	invert(place)
@@ -204,7 +211,8 @@ func (r *chunkReader) read(ctx context.Context, c Chunk) ([]byte, error) {
 	return data, err
 }
 
-// next reads a chunk and refuses it unless its checksum and its shapes are the manifest's. The chunk lasts until the next.
+// next reads a chunk and refuses it unless its checksum and its shapes are the manifest's. The chunk lasts until the
+// next.
 func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 	m := &r.m
 	data, err := r.read(ctx, c)
@@ -225,7 +233,8 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 		return nil, damaged("it does not hold x and y")
 	}
 	x, y := f.Tensors[0], f.Tensors[1]
-	if string(x.DType) != m.DType || fmt.Sprint(x.Shape) != fmt.Sprint(append([]int{c.Rows}, m.Sample...)) || y.DType != safetensors.I32 || len(y.Data) != 4*c.Rows {
+	if string(x.DType) != m.DType || fmt.Sprint(x.Shape) != fmt.Sprint(append([]int{c.Rows}, m.Sample...)) ||
+		y.DType != safetensors.I32 || len(y.Data) != 4*c.Rows {
 		return nil, damaged(fmt.Sprintf("it holds %s %v and %d bytes of labels", x.DType, x.Shape, len(y.Data)))
 	}
 	if err := m.checkLabels(y.Data); err != nil {

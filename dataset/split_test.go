@@ -15,13 +15,19 @@ import (
 func TestSplitsAreThoseOfEarlierVersions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 300).Draw(t, "rows")
-		split := disdel.Split{Train: rapid.SampledFrom([]float64{0, 0.5, 0.8}).Draw(t, "share"), Seed: rapid.Int64().Draw(t, "seed")}
+		split := disdel.Split{
+			Train: rapid.SampledFrom([]float64{0, 0.5, 0.8}).Draw(t, "share"),
+			Seed:  rapid.Int64().Draw(t, "seed"),
+		}
 		s, err := OpenStore(ctx, "mem://")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		in := Input{Name: "a", Classes: n, Train: Samples{Shape: []int{1, 1, 1}, U8: make([]byte, n), Labels: make([]int32, n)}}
+		in := Input{
+			Name: "a", Classes: n,
+			Train: Samples{Shape: []int{1, 1, 1}, U8: make([]byte, n), Labels: make([]int32, n)},
+		}
 		for i := range n {
 			in.Train.Labels[i] = int32(i)
 		}
@@ -32,7 +38,11 @@ func TestSplitsAreThoseOfEarlierVersions(t *testing.T) {
 		order := rand.New(rand.NewPCG(uint64(split.Seed), 0x5eed)).Perm(n)
 		ref, info := disdel.DataRef{Name: "a", Checksum: m.Checksum(), Split: split}, m.Info(split)
 		var got []int
-		for _, rows := range []disdel.Rows{{End: info.Train / 2}, {Start: info.Train / 2, End: info.Train}, {End: info.HeldOut}} {
+		for _, rows := range []disdel.Rows{
+			{End: info.Train / 2},
+			{Start: info.Train / 2, End: info.Train},
+			{End: info.HeldOut},
+		} {
 			read := s.ReadTrain
 			if len(got) == info.Train && rows.Start == 0 {
 				read = s.ReadHeldOut
@@ -48,13 +58,15 @@ func TestSplitsAreThoseOfEarlierVersions(t *testing.T) {
 		if !slices.Equal(got, order) {
 			t.Fatalf("rows %v, and earlier versions took %v", got, order)
 		}
-		if epoch := Order(nil, split.Seed, 3, 2, n); !slices.EqualFunc(epoch, rand.New(rand.NewPCG(uint64(split.Seed), 3<<32|2)).Perm(n), func(a int32, b int) bool { return int(a) == b }) {
+		if epoch := Order(nil, split.Seed, 3, 2, n); !slices.EqualFunc(epoch,
+			rand.New(rand.NewPCG(uint64(split.Seed), 3<<32|2)).Perm(n), func(a int32, b int) bool { return int(a) == b }) {
 			t.Fatalf("an epoch's order is another one: %v", epoch)
 		}
 	})
 }
 
-// Rows of a drawn split take their own memory, a chunk's, and four bytes for each row of the set: nothing more for each.
+// Rows of a drawn split take their own memory, a chunk's, and four bytes for each row of the set: nothing more for
+// each.
 func TestDrawnSplitsTakeLittleMemory(t *testing.T) {
 	const rows, sample = 2_000_000, 6
 	s, err := OpenStore(ctx, "file://"+t.TempDir())
@@ -62,7 +74,10 @@ func TestDrawnSplitsTakeLittleMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	in := Input{Name: "a", Train: Samples{Shape: []int{1, 1, sample}, U8: make([]byte, rows*sample), Labels: make([]int32, rows)}}
+	in := Input{Name: "a", Train: Samples{
+		Shape: []int{1, 1, sample}, U8: make([]byte, rows*sample),
+		Labels: make([]int32, rows),
+	}}
 	m, err := s.Add(ctx, in, false)
 	if err != nil {
 		t.Fatal(err)

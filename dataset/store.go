@@ -27,7 +27,8 @@ type Store struct {
 	folder string // see blobs.Folder
 }
 
-// OpenStore opens the data sets at file:///folder (made if missing), s3://bucket or mem://. Errors: Invalid, Unavailable.
+// OpenStore opens the data sets at file:///folder (made if missing), s3://bucket or mem://. Errors: Invalid,
+// Unavailable.
 func OpenStore(ctx context.Context, url string) (*Store, error) {
 	b, err := blobs.Open(ctx, url)
 	if err != nil {
@@ -47,7 +48,8 @@ func sumKey(name string) string { return manifestKey(name) + ".sha256" }
 // chunkBytes is about how large a chunk is: large enough to read in one go, small enough to hold one beside a shard.
 const chunkBytes = 4 << 20
 
-// rowsOfChunk is how many rows of so many stored bytes are in a full chunk; their labels come on top. estimator counts a chunk so.
+// rowsOfChunk is how many rows of so many stored bytes are in a full chunk; their labels come on top. estimator counts
+// a chunk so.
 func rowsOfChunk(sample int) int { return max(1, chunkBytes/max(sample, 1)) }
 
 // Samples are rows in memory: what a reader makes and Add stores.
@@ -79,7 +81,10 @@ func (s *Store) Add(ctx context.Context, in Input, overwrite bool) (Manifest, er
 		return m, err
 	}
 	if m.Classes > largestClasses || len(m.ClassNames) > m.Classes {
-		return m, &disdel.Error{Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: fmt.Sprintf("%d classes and %d names of them", m.Classes, len(m.ClassNames))}
+		return m, &disdel.Error{
+			Kind: disdel.Invalid, Op: "add data set " + in.Name,
+			Msg: fmt.Sprintf("%d classes and %d names of them", m.Classes, len(m.ClassNames)),
+		}
 	}
 	write := []struct {
 		part *Part
@@ -198,7 +203,8 @@ func (x *Samples) check(m *Manifest) error {
 	if m.DType == "U8" {
 		values = len(x.U8)
 	}
-	if x.Len() == 0 || fmt.Sprint(x.Shape) != fmt.Sprint(m.Sample) || len(x.Shape) != 3 || !bounded(x.Shape, largestSample) {
+	if x.Len() == 0 || fmt.Sprint(x.Shape) != fmt.Sprint(m.Sample) || len(x.Shape) != 3 ||
+		!bounded(x.Shape, largestSample) {
 		return bad("%d rows of shape %v, and every part needs rows of one shape [channels height width]", x.Len(), x.Shape)
 	}
 	if values != x.Len()*m.SampleLen() {
@@ -215,7 +221,9 @@ func (x *Samples) check(m *Manifest) error {
 	return nil
 }
 
-func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chunk *bytes.Buffer, dry bool) (Part, error) {
+func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chunk *bytes.Buffer, dry bool) (Part,
+	error,
+) {
 	p := Part{Rows: x.Len()}
 	sample := len(x.U8)/x.Len() + 4*(len(x.F32)/x.Len())
 	step := rowsOfChunk(sample)
@@ -226,7 +234,10 @@ func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chun
 			return p, err
 		}
 		data := chunk.Bytes()
-		c := Chunk{Key: chunkKey(name, part, len(p.Chunks)), Rows: rows.Len(), Size: disdel.Bytes(len(data)), Checksum: checksum(data)}
+		c := Chunk{
+			Key: chunkKey(name, part, len(p.Chunks)), Rows: rows.Len(), Size: disdel.Bytes(len(data)),
+			Checksum: checksum(data),
+		}
 		if !dry {
 			if err := s.bucket.WriteAll(ctx, c.Key, data, nil); err != nil {
 				return p, blobs.Wrap(err, "write chunk", c.Key)
@@ -290,7 +301,10 @@ func missing(name string) error {
 	if slices.Contains(Known(), name) {
 		hint = "disdel dataset add " + name
 	}
-	return &disdel.Error{Kind: disdel.NotFound, Op: "read data set", Msg: fmt.Sprintf("there is no data set %q", name), Hint: hint}
+	return &disdel.Error{
+		Kind: disdel.NotFound, Op: "read data set", Msg: fmt.Sprintf("there is no data set %q", name),
+		Hint: hint,
+	}
 }
 
 // readKey reads a manifest or its checksum, and not more than a manifest can have.
@@ -339,8 +353,8 @@ type Removed struct {
 	Size  disdel.Bytes `json:"sizeBytes"`
 }
 
-// Remove deletes a data set, its manifest first. It goes by the names that Add gives, not by what a manifest says: nothing
-// else is deleted, and a damaged data set can be removed.
+// Remove deletes a data set, its manifest first. It goes by the names that Add gives, not by what a manifest says:
+// nothing else is deleted, and a damaged data set can be removed.
 func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 	r := Removed{Name: name}
 	if err := checkName(name); err != nil {
@@ -403,7 +417,8 @@ func (s *Store) keys(ctx context.Context, name string) ([]string, error) {
 
 func (s *Store) delete(ctx context.Context, keys []string) error {
 	for _, k := range keys {
-		if err := blobs.Wrap(s.bucket.Delete(ctx, k), "remove data set", k); err != nil && disdel.KindOf(err) != disdel.NotFound {
+		if err := blobs.Wrap(s.bucket.Delete(ctx, k), "remove data set", k); err != nil &&
+			disdel.KindOf(err) != disdel.NotFound {
 			return err
 		}
 	}

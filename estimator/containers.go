@@ -7,28 +7,35 @@ import (
 )
 
 // ContainerRule is DiSDeL's rule (III-B.1): start with two containers; while the estimate m_e of each is above limit M,
-// add ceil((m_e - M) / M) and estimate again with the smaller shards. Only the shard shrinks: a model that alone exceeds M
-// never fits, and more than most containers would leave shards without a batch; both are OverLimit with the arithmetic.
-// steps tells the way.
-func ContainerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate) (containers int, e disdel.Estimate, steps []string, err error) {
+// add ceil((m_e - M) / M) and estimate again with the smaller shards. Only the shard shrinks: a model that alone
+// exceeds M never fits, and more than most containers would leave shards without a batch; both are OverLimit with the
+// arithmetic. steps tells the way.
+func ContainerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate) (containers int,
+	e disdel.Estimate, steps []string, err error,
+) {
 	containers = min(2, most)
 	for {
 		e = estimate(containers)
 		if e.Total <= limit {
-			return containers, e, append(steps, fmt.Sprintf("workers: %d need %v each, and %v are allowed", containers, e.Total, limit)), nil
+			return containers, e, append(steps,
+				fmt.Sprintf("workers: %d need %v each, and %v are allowed", containers, e.Total, limit)), nil
 		}
 		if fixed := e.Total - e.Dta; fixed > limit || containers >= most {
 			return 0, e, steps, overLimit(limit, most, e)
 		}
 		more := int((e.Total - limit + limit - 1) / limit)
-		steps = append(steps, fmt.Sprintf("workers: %d would need %v each, above %v: add %d", containers, e.Total, limit, more))
+		steps = append(steps, fmt.Sprintf("workers: %d would need %v each, above %v: add %d", containers, e.Total, limit,
+			more))
 		containers = min(containers+more, most)
 	}
 }
 
 func overLimit(limit disdel.Bytes, most int, e disdel.Estimate) error {
 	fixed := e.Total - e.Dta
-	out := &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Hint: "lower training.batchSize, choose a smaller network, or raise the memory limit"}
+	out := &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job",
+		Hint: "lower training.batchSize, choose a smaller network, or raise the memory limit",
+	}
 	if fixed > limit {
 		out.Msg = fmt.Sprintf("a train action needs %v without any data (fit %v, package %v, model %v, margin %v), and the limit is %v: no number of workers makes it fit",
 			fixed, e.Fit, e.Pkg, e.Mod, e.Saf, limit)

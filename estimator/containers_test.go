@@ -17,8 +17,9 @@ func bare(e disdel.Estimate) disdel.Estimate {
 	return e
 }
 
-// III-B.1: c_d starts at 2; while m_e > M it grows by ceil((m_e - M) / M). With 10 MB fixed, 90 MB of data and M = 20 MB:
-// 2 containers need 55 MB: add ceil(35/20) = 2; 4 need 32.5 MB: add 1; 5 need 28 MB: add 1; then 25 MB: 1, 22.86: 1, 21.25: 1, 20: fits at 9.
+// III-B.1: c_d starts at 2; while m_e > M it grows by ceil((m_e - M) / M). With 10 MB fixed, 90 MB of data and M = 20
+// MB: 2 containers need 55 MB: add ceil(35/20) = 2; 4 need 32.5 MB: add 1; 5 need 28 MB: add 1; then 25 MB: 1, 22.86:
+// 1, 21.25: 1, 20: fits at 9.
 func TestPaperContainerRule(t *testing.T) {
 	var asked []int
 	n, e, steps, err := ContainerRule(20*disdel.MB, 1000, func(c int) disdel.Estimate {
@@ -28,7 +29,8 @@ func TestPaperContainerRule(t *testing.T) {
 	if err != nil || n != 9 || e.Total != 20*disdel.MB || len(steps) != len(asked) {
 		t.Errorf("%d containers of %v after %v, %v", n, e.Total, asked, err)
 	}
-	if want := []int{2, 4, 5, 6, 7, 8, 9}; strings.Trim(strings.Join(strings.Fields(sprint(asked)), " "), "[]") != strings.Trim(sprint(want), "[]") {
+	if want := []int{2, 4, 5, 6, 7, 8, 9}; strings.Trim(strings.Join(strings.Fields(sprint(asked)), " "),
+		"[]") != strings.Trim(sprint(want), "[]") {
 		t.Errorf("asked for %v, want %v", asked, want)
 	}
 }
@@ -51,7 +53,8 @@ func TestWhatNeverFitsIsSaidAtOnce(t *testing.T) {
 		calls++
 		return bare(disdel.Estimate{Pkg: 21 * disdel.MB, Dta: disdel.MB})
 	})
-	if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "no number of workers makes it fit") || calls != 1 {
+	if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "no number of workers makes it fit") ||
+		calls != 1 {
 		t.Errorf("%v after %d estimates", err, calls)
 	}
 	_, _, _, err = ContainerRule(20*disdel.MB, 3, func(c int) disdel.Estimate {

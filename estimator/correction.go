@@ -28,9 +28,9 @@ const (
 	strangeDoubt = 0.05 // for each doubling of the nearest earlier job's time
 )
 
-// correction compares every whole job of the pool with the sum that the pool makes of its own plan. Nearer jobs count more:
-// by workers, batch, threads, length, and other programs' load (Shepard's weights, so that shapes between two measured ones
-// lie between them). The spread is a Student's t blend of the group's prior with what was measured.
+// correction compares every whole job of the pool with the sum that the pool makes of its own plan. Nearer jobs count
+// more: by workers, batch, threads, length, and other programs' load (Shepard's weights, so that shapes between two
+// measured ones lie between them). The spread is a Student's t blend of the group's prior with what was measured.
 func (w *pool) correction(in TimingInput, sum float64) correction {
 	c := correction{factor: 1}
 	var logs, weights []float64
@@ -57,7 +57,10 @@ func (w *pool) correction(in TimingInput, sum float64) correction {
 	mean, variance, count := weighed(logs, weights)
 	c.factor = math.Exp(mean)
 	sigma := math.Sqrt((priorWeight*w.group.prior*w.group.prior + count*variance) / (priorWeight + count))
-	doubts := []float64{leastJitter / max(sum*c.factor, leastDuration), busyDoubt * math.Log(slowdown(in.Plan, disdel.TaskTrain))}
+	doubts := []float64{
+		leastJitter / max(sum*c.factor, leastDuration),
+		busyDoubt * math.Log(slowdown(in.Plan, disdel.TaskTrain)),
+	}
 	if c.jobs > 0 {
 		doubts = append(doubts, strangeDoubt*nearest)
 	}
@@ -69,8 +72,8 @@ func (w *pool) correction(in TimingInput, sum float64) correction {
 	return c
 }
 
-// weighed is the mean of logarithms, drawn towards none by the sum as it is, their variance, and how many equal ones they are
-// worth (Kish's effective sample size).
+// weighed is the mean of logarithms, drawn towards none by the sum as it is, their variance, and how many equal ones
+// they are worth (Kish's effective sample size).
 func weighed(logs, weights []float64) (mean, variance, count float64) {
 	var sum, squares, total float64
 	for i, l := range logs {
@@ -91,10 +94,11 @@ func weighed(logs, weights []float64) (mean, variance, count float64) {
 	return mean * sum / (sum + noCorrection), variance, count
 }
 
-// asPlanned is what a forecast of an earlier job would have been made of, as far as it ran; false where its duration is not
-// that of one run of all its rounds under one plan.
+// asPlanned is what a forecast of an earlier job would have been made of, as far as it ran; false where its duration is
+// not that of one run of all its rounds under one plan.
 func asPlanned(in TimingInput, r *disdel.Record) (TimingInput, bool) {
-	if len(r.Stages) > 1 || r.Status != disdel.StatusSucceeded || r.Phases.Total <= 0 || r.Resumes > 0 || len(r.Rounds) == 0 || r.Plan.Rounds == 0 {
+	if len(r.Stages) > 1 || r.Status != disdel.StatusSucceeded || r.Phases.Total <= 0 || r.Resumes > 0 ||
+		len(r.Rounds) == 0 || r.Plan.Rounds == 0 {
 		return in, false
 	}
 	own := TimingInput{Plan: r.Plan, Job: r.Job, Data: r.Data, Work: in.Work}

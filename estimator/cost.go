@@ -7,7 +7,8 @@ import (
 )
 
 // Cost is DiSDeL's Eq. 6 with mu = 1, in GB-s: the time from the earliest start to the latest end, times the memory of
-// all training and aggregation actions that the job kept for itself. What evaluations held is no part of it: EvaluationCost.
+// all training and aggregation actions that the job kept for itself. What evaluations held is no part of it:
+// EvaluationCost.
 func Cost(activations []disdel.Activation) float64 {
 	var b Bill
 	for _, a := range activations {
@@ -25,8 +26,8 @@ func EvaluationCost(activations []disdel.Activation) float64 {
 	return b.Evaluations
 }
 
-// Bill is Cost's sum and EvaluationCost's, activation by activation. Together they are never below what the activations held,
-// limit times duration: an action that runs again and again is counted from the first start to the last end.
+// Bill is Cost's sum and EvaluationCost's, activation by activation. Together they are never below what the activations
+// held, limit times duration: an action that runs again and again is counted from the first start to the last end.
 type Bill struct {
 	Before      float64 // GB-s of the runs of the job before this one
 	first, last time.Time
@@ -35,7 +36,8 @@ type Bill struct {
 	Evaluations float64      // GB-s, those of the runs before this one too
 
 	running map[disdel.Slot]disdel.Bytes // memory of the newest invocation of each slot that has not ended
-	seen    time.Time                    // by the controller's clock: when last was told of, or when the first invocation was made
+	// by the controller's clock: when last was told of, or when the first invocation was made
+	seen time.Time
 }
 
 // Invoked counts what is about to run, from now on.

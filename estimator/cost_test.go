@@ -16,7 +16,11 @@ func TestPaperEquation6(t *testing.T) {
 			Start:      base.Add(time.Duration(from) * time.Second), End: base.Add(time.Duration(to) * time.Second),
 		}
 	}
-	list := []disdel.Activation{at(disdel.TaskTrain, 0, 0, 10, disdel.GB/2), at(disdel.TaskTrain, 1, 1, 9, disdel.GB/2), at(disdel.TaskAggregate, 0, 10, 12, disdel.GB/4), {}}
+	list := []disdel.Activation{
+		at(disdel.TaskTrain, 0, 0, 10, disdel.GB/2), at(disdel.TaskTrain, 1, 1, 9, disdel.GB/2),
+		at(disdel.TaskAggregate, 0, 10, 12, disdel.GB/4),
+		{},
+	}
 	if got := Cost(list); got != 15 {
 		t.Errorf("%g GB-s, want 15", got)
 	}

@@ -96,7 +96,10 @@ func New(engines Engines, method string, risk float64, past []disdel.Record) (Es
 		if near := nearest.Word(method, methods); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		return e, &disdel.Error{Kind: disdel.Invalid, Op: "choose estimator", Msg: fmt.Sprintf("there is no estimator %q", method), Hint: hint}
+		return e, &disdel.Error{
+			Kind: disdel.Invalid, Op: "choose estimator",
+			Msg: fmt.Sprintf("there is no estimator %q", method), Hint: hint,
+		}
 	}
 	return e, nil
 }
@@ -138,7 +141,8 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 		return
 	}
 	in.engine, in.unknown = e.engines.Footprint(in.Backend, footprint.Spec{
-		Graph: in.Graph, Batch: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm, Threads: in.Threads,
+		Graph: in.Graph, Batch: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
+		Threads: in.Threads,
 	})
 }
 

@@ -16,7 +16,10 @@ import (
 func TestEstimatesAddUpAndGrow(t *testing.T) {
 	g := lenet(t)
 	rapid.Check(t, func(t *rapid.T) {
-		in := Input{Graph: g, Batch: rapid.IntRange(1, 4096).Draw(t, "batch"), Rows: rapid.IntRange(0, 1_000_000).Draw(t, "rows"), SampleBytes: 784, Epochs: 3, Optimizer: adam}
+		in := Input{
+			Graph: g, Batch: rapid.IntRange(1, 4096).Draw(t, "batch"),
+			Rows: rapid.IntRange(0, 1_000_000).Draw(t, "rows"), SampleBytes: 784, Epochs: 3, Optimizer: adam,
+		}
 		plan, paper := planned, Estimator{engines: backends.Standard(nil), method: MethodPaper}
 		tasks := map[string]func(Input) disdel.Estimate{
 			"train": plan.Train, "evaluate": plan.Evaluate, "aggregate": plan.Aggregate,
@@ -64,7 +67,10 @@ func TestEstimatesAddUpAndGrow(t *testing.T) {
 
 // A network of an action's own binary is estimated by what the binary says it computes, and grows with the batch.
 func TestDescribedNetworksAreEstimated(t *testing.T) {
-	d := &disdel.CustomNetwork{Name: "mine", Input: []int{1, 28, 28}, Classes: 10, Activations: 10_000, Backward: 20_000, Params: []disdel.CustomParam{{Name: "w", Shape: []int{784, 10}, Trainable: true}}}
+	d := &disdel.CustomNetwork{
+		Name: "mine", Input: []int{1, 28, 28}, Classes: 10, Activations: 10_000, Backward: 20_000,
+		Params: []disdel.CustomParam{{Name: "w", Shape: []int{784, 10}, Trainable: true}},
+	}
 	g, err := model.Build(disdel.Network{Custom: d, Input: []int{1, 28, 28}, Classes: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +92,10 @@ func TestDescribedNetworksAreEstimated(t *testing.T) {
 // An estimator is chosen by name; one that there is not comes back with the name that was meant.
 func TestEstimatorsAreChosenByName(t *testing.T) {
 	in := Input{Graph: lenet(t), Batch: 32, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
-	for method, want := range map[string]string{"": "planned", "planned": "planned", "paper": "paper", "learned": "planned"} {
+	for method, want := range map[string]string{
+		"": "planned", "planned": "planned", "paper": "paper",
+		"learned": "planned",
+	} {
 		e, err := New(backends.Standard(nil), method, 0, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +129,8 @@ func TestTheTotalFollowsTheRisk(t *testing.T) {
 	for _, risk := range []float64{0.01, 0.001, 1e-4, 1e-6} {
 		e := at(risk)
 		if e.Total <= last.Total || e.Likely != last.Likely || e.High != last.High || e.Risk != risk {
-			t.Errorf("at a risk of %v: total %v after %v, likely %v after %v", e.Risk, e.Total, last.Total, e.Likely, last.Likely)
+			t.Errorf("at a risk of %v: total %v after %v, likely %v after %v", e.Risk, e.Total, last.Total, e.Likely,
+				last.Likely)
 		}
 		last = e
 	}
@@ -133,9 +143,13 @@ func TestTheTotalFollowsTheRisk(t *testing.T) {
 	}
 }
 
-// The quantiles are those of tables of Student's distribution with four degrees of freedom, over the root of its variance.
+// The quantiles are those of tables of Student's distribution with four degrees of freedom, over the root of its
+// variance.
 func TestQuantilesAreStudents(t *testing.T) {
-	for p, want := range map[float64]float64{0.95: 2.1318, 0.975: 2.7764, 0.99: 3.7469, 0.999: 7.1732, 0.5: 0, 0.05: -2.1318} {
+	for p, want := range map[float64]float64{
+		0.95: 2.1318, 0.975: 2.7764, 0.99: 3.7469, 0.999: 7.1732, 0.5: 0,
+		0.05: -2.1318,
+	} {
 		if got := heavyTail(p) * 1.4142136; got < want-1e-3 || got > want+1e-3 {
 			t.Errorf("t(%v) = %.4f, want %.4f", p, got, want)
 		}
@@ -165,7 +179,10 @@ func TestNothingFallsWhereReadingIsTheLargestPhase(t *testing.T) {
 		for _, part := range []int{0, 100_000} {
 			var last disdel.Estimate
 			for batch := 1; batch < 400; batch += 4 {
-				e := planned.Train(Input{Graph: lenet(t), Batch: batch, Rows: 300, Part: part, SampleBytes: size, Epochs: 1, Optimizer: adam})
+				e := planned.Train(Input{
+					Graph: lenet(t), Batch: batch, Rows: 300, Part: part, SampleBytes: size, Epochs: 1,
+					Optimizer: adam,
+				})
 				if e.Likely < last.Likely || e.High < last.High || e.Low < last.Low || e.Total < last.Total {
 					t.Errorf("rows of %v, batch %d: %d <= %d <= %d, total %d after %d <= %d <= %d, total %d",
 						size, batch, e.Low, e.Likely, e.High, e.Total, last.Low, last.Likely, last.High, last.Total)
@@ -176,8 +193,8 @@ func TestNothingFallsWhereReadingIsTheLargestPhase(t *testing.T) {
 	}
 }
 
-// What a worker holds beside its engine: moments that are averaged go with the weights; a narrow wire takes the reference and
-// the residual; moments that a worker keeps go array by array, into a checkpoint's file too.
+// What a worker holds beside its engine: moments that are averaged go with the weights; a narrow wire takes the
+// reference and the residual; moments that a worker keeps go array by array, into a checkpoint's file too.
 func TestWhatAWorkerCarriesCounts(t *testing.T) {
 	g, err := model.Build(disdel.Network{Name: "resnet18", Input: []int{3, 32, 32}, Classes: 10})
 	if err != nil {
@@ -190,12 +207,15 @@ func TestWhatAWorkerCarriesCounts(t *testing.T) {
 		change func(*Input)
 		want   [3]float64 // times the weights, more than plain
 	}{
-		"average":          {func(in *Input) { in.Upkeep = disdel.UpkeepAverage }, [3]float64{2, 2, 2}},
-		"keep":             {func(in *Input) { in.Upkeep = disdel.UpkeepKeep }, [3]float64{}},
-		"keep in files":    {func(in *Input) { in.Upkeep, in.Checkpoints = disdel.UpkeepKeep, true }, [3]float64{}},
-		"int8":             {func(in *Input) { in.Wire = disdel.WireInt8 }, [3]float64{2.27, 0, 0}},
-		"bfloat16":         {func(in *Input) { in.Wire = disdel.WireBfloat16 }, [3]float64{2.5, 0, 0}},
-		"bfloat16 average": {func(in *Input) { in.Wire, in.Upkeep = disdel.WireBfloat16, disdel.UpkeepAverage }, [3]float64{9.5, 2, 2}},
+		"average":       {func(in *Input) { in.Upkeep = disdel.UpkeepAverage }, [3]float64{2, 2, 2}},
+		"keep":          {func(in *Input) { in.Upkeep = disdel.UpkeepKeep }, [3]float64{}},
+		"keep in files": {func(in *Input) { in.Upkeep, in.Checkpoints = disdel.UpkeepKeep, true }, [3]float64{}},
+		"int8":          {func(in *Input) { in.Wire = disdel.WireInt8 }, [3]float64{2.27, 0, 0}},
+		"bfloat16":      {func(in *Input) { in.Wire = disdel.WireBfloat16 }, [3]float64{2.5, 0, 0}},
+		"bfloat16 average": {
+			func(in *Input) { in.Wire, in.Upkeep = disdel.WireBfloat16, disdel.UpkeepAverage },
+			[3]float64{9.5, 2, 2},
+		},
 	} {
 		other := in
 		c.change(&other)
@@ -226,8 +246,8 @@ func TestEstimatingAllocatesLittle(t *testing.T) {
 	}
 }
 
-// What gorgonia takes was too little for a user: three convolutions of 64 filters, of which the columns are most. The peaks are
-// those that were measured then.
+// What gorgonia takes was too little for a user: three convolutions of 64 filters, of which the columns are most. The
+// peaks are those that were measured then.
 func TestGorgoniasColumnsCount(t *testing.T) {
 	var layers []disdel.Layer
 	for range 3 {
@@ -238,7 +258,10 @@ func TestGorgoniasColumnsCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Graph: g, Batch: 16, Rows: 480, SampleBytes: 256, Epochs: 2, Optimizer: adam, Backend: disdel.BackendGorgonia}
+	in := Input{
+		Graph: g, Batch: 16, Rows: 480, SampleBytes: 256, Epochs: 2, Optimizer: adam,
+		Backend: disdel.BackendGorgonia,
+	}
 	riskiest := Estimator{engines: backends.Standard(nil), risk: highestRisk}
 	train, evaluate := riskiest.Train(in), riskiest.Evaluate(in)
 	for _, c := range []struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// forecast is the whole job: the parts that its plan adds up to, corrected by how far the same sum was from what earlier
-// jobs of this network and data took. One case in ten lies outside the interval.
+// forecast is the whole job: the parts that its plan adds up to, corrected by how far the same sum was from what
+// earlier jobs of this network and data took. One case in ten lies outside the interval.
 func (t *timer) forecast() {
 	p := t.in.Plan
 	pool := t.pool()
@@ -83,10 +83,12 @@ func Held(p disdel.Plan) float64 {
 // measured on other jobs weighs less.
 var historyWeight = map[string]float64{"history": 2, "similar jobs": 0.5, "probe": 1}
 
-// Remaining forecasts what is left of a running job from its own rounds so far, blended with the forecast of its plan. elapsed
-// is the time since it was submitted. Before the first round has ended it is the plan's forecast less what has passed; nil
-// where nothing is known. It is pure.
-func Remaining(plan disdel.Plan, rounds []disdel.Round, done []disdel.Activation, elapsed disdel.Millis) *disdel.Forecast {
+// Remaining forecasts what is left of a running job from its own rounds so far, blended with the forecast of its plan.
+// elapsed is the time since it was submitted. Before the first round has ended it is the plan's forecast less what has
+// passed; nil where nothing is known. It is pure.
+func Remaining(plan disdel.Plan, rounds []disdel.Round, done []disdel.Activation,
+	elapsed disdel.Millis,
+) *disdel.Forecast {
 	left := plan.Rounds - len(rounds)
 	if len(rounds) == 0 {
 		return beforeFirst(plan.Forecast, elapsed)
@@ -111,15 +113,18 @@ func Remaining(plan disdel.Plan, rounds []disdel.Round, done []disdel.Activation
 		left, since = 0, 0
 	}
 	likely := max(0, float64(left)*each-since)
-	// Rounds of one job share their machine: their mean is the better known the more of them were measured, and what single
-	// rounds are off by evens out over those that are left.
+	// Rounds of one job share their machine: their mean is the better known the more of them were measured, and what
+	// single rounds are off by evens out over those that are left.
 	sigma := s.sigma * math.Sqrt(1/weight+1/math.Max(1, float64(left)))
 	width := math.Exp(student(oneInTwenty, priorWeight+weight-1) * sigma)
 	held := max(Held(plan), heldBy(done))
 	return &disdel.Forecast{
-		Duration: disdel.Interval[disdel.Millis]{Low: millisOf(likely / width), Likely: millisOf(likely), High: millisOf(likely * width)},
-		Cost:     disdel.Interval[float64]{Low: likely / width * held, Likely: likely * held, High: likely * width * held},
-		Source:   "this job", Samples: len(done),
+		Duration: disdel.Interval[disdel.Millis]{
+			Low: millisOf(likely / width), Likely: millisOf(likely),
+			High: millisOf(likely * width),
+		},
+		Cost:   disdel.Interval[float64]{Low: likely / width * held, Likely: likely * held, High: likely * width * held},
+		Source: "this job", Samples: len(done),
 	}
 }
 

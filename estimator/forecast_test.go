@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// timedMachine runs workloads on two processors that other programs' threads want too: what the kernel then leaves of them, and
-// what varies from job to job and from activation to activation.
+// timedMachine runs workloads on two processors that other programs' threads want too: what the kernel then leaves of
+// them, and what varies from job to job and from activation to activation.
 type timedMachine struct {
 	random *rand.Rand
 	id     int
@@ -36,8 +36,8 @@ func (m *timedMachine) input(w workload, busy float64, past []disdel.Record) Tim
 	return in
 }
 
-// Nine of ten jobs are within their intervals, half of them beside other programs, of several shapes in any order, with any
-// number of jobs before them; and the intervals of jobs with much of a past say something.
+// Nine of ten jobs are within their intervals, half of them beside other programs, of several shapes in any order, with
+// any number of jobs before them; and the intervals of jobs with much of a past say something.
 func TestForecastsHoldBesideOtherPrograms(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	inside, all := 0, 0
@@ -70,8 +70,8 @@ func TestForecastsHoldBesideOtherPrograms(t *testing.T) {
 	}
 }
 
-// Workers that were measured, at whatever load, and workers between and beyond them lie on one curve: it falls until the
-// processors are shared and goes one way from there, without the zigzag of figures that know nothing of each other.
+// Workers that were measured, at whatever load, and workers between and beyond them lie on one curve: it falls until
+// the processors are shared and goes one way from there, without the zigzag of figures that know nothing of each other.
 func TestForecastsOfManyWorkersAreOneCurve(t *testing.T) {
 	for seed := range uint64(20) {
 		m := &timedMachine{random: rand.New(rand.NewPCG(seed, 7))}
@@ -122,7 +122,8 @@ func TestATinyJobTellsNothingOfLargeOnes(t *testing.T) {
 	}
 }
 
-// A timeout near an activation's start-up makes many legs, of which one starts cold: forecasts went to minutes for seconds.
+// A timeout near an activation's start-up makes many legs, of which one starts cold: forecasts went to minutes for
+// seconds.
 func TestShortLegsAreNotAllColdStarts(t *testing.T) {
 	w := lenetWork
 	w.epoch, w.cold, w.warm, w.workers = 1, 0.6, 0.02, 1

@@ -25,7 +25,10 @@ var variants = []struct {
 		in.ClipNorm, in.Threads = 1, 4
 		in.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}}
 	}},
-	{"average bfloat16", func(in *Input) { in.Upkeep, in.Wire, in.Members = disdel.UpkeepAverage, disdel.WireBfloat16, 3 }},
+	{"average bfloat16", func(in *Input) {
+		in.Upkeep, in.Wire, in.Members = disdel.UpkeepAverage, disdel.WireBfloat16,
+			3
+	}},
 	{"keep int8", func(in *Input) {
 		in.Upkeep, in.Wire, in.Checkpoints, in.Epochs = disdel.UpkeepKeep, disdel.WireInt8, true, 1
 		in.Optimizer = disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.1}}
@@ -55,8 +58,8 @@ func networks(t *testing.T) []*model.Graph {
 	return append(out, g)
 }
 
-// What an estimate comes to is what it came to when its figures were measured, to the byte, on every backend: who changes a
-// byte runs `go test ./estimator -run Golden -update` and says why in the commit.
+// What an estimate comes to is what it came to when its figures were measured, to the byte, on every backend: who
+// changes a byte runs `go test ./estimator -run Golden -update` and says why in the commit.
 func TestGoldenEstimates(t *testing.T) {
 	const file = "testdata/estimates.txt"
 	var got bytes.Buffer
@@ -64,7 +67,10 @@ func TestGoldenEstimates(t *testing.T) {
 	for _, g := range networks(t) {
 		for _, backend := range []string{"", "gorgonia"} {
 			for _, v := range variants {
-				in := Input{Graph: g, Batch: 32, Rows: 2000, SampleBytes: disdel.Bytes(g.Input().Len()), Epochs: 2, Optimizer: adam, Backend: backend}
+				in := Input{
+					Graph: g, Batch: 32, Rows: 2000, SampleBytes: disdel.Bytes(g.Input().Len()), Epochs: 2, Optimizer: adam,
+					Backend: backend,
+				}
 				v.change(&in)
 				e := planned
 				for _, c := range []struct {

@@ -37,8 +37,8 @@ func (s *sample) same(other *sample) bool {
 	return s.network == other.network && math.Abs(math.Log(s.planned/other.planned)) < close
 }
 
-// samples reads records. A job counts once a task, by the median of its members' highest peaks: workers of one job are no
-// independent witnesses. Peaks of activations that did not succeed are cut off, and tell nothing.
+// samples reads records. A job counts once a task, by the median of its members' highest peaks: workers of one job are
+// no independent witnesses. Peaks of activations that did not succeed are cut off, and tell nothing.
 func (e Estimator) samples(past []disdel.Record) []sample {
 	var out []sample
 	for i := range past {
@@ -62,7 +62,8 @@ func (e Estimator) samples(past []disdel.Record) []sample {
 	return out
 }
 
-// newestWith is the newest stage of a job that measured peaks of a task: a job's stages are no independent witnesses either.
+// newestWith is the newest stage of a job that measured peaks of a task: a job's stages are no independent witnesses
+// either.
 func newestWith(r *disdel.Record, task disdel.Task) *disdel.Record {
 	stages := r.ByStage()
 	for i := len(stages) - 1; i > 0; i-- {
@@ -118,12 +119,21 @@ type group struct {
 
 // groups, the widest first. Jobs of the same kind differ by nothing that the plan sees, so one of them says almost all.
 var groups = []group{
-	{name: "jobs of this size", least: 5, pull: 8, rest: 0.9, has: func(like, s *sample) bool { return math.Abs(math.Log(s.planned/like.planned)) < math.Ln2 }},
+	{
+		name: "jobs of this size", least: 5, pull: 8, rest: 0.9,
+		has: func(like, s *sample) bool { return math.Abs(math.Log(s.planned/like.planned)) < math.Ln2 },
+	},
 	{name: "jobs of this family of networks", least: 4, pull: 4, rest: 0.8, has: func(like, s *sample) bool {
 		return like.network != layered && familyOf(s.network) == familyOf(like.network)
 	}},
-	{name: "jobs of this network", least: 3, pull: 2, rest: 0.7, has: func(like, s *sample) bool { return like.network != layered && s.network == like.network }},
-	{name: "jobs of this kind", least: 1, pull: 0.1, rest: 0.6, sure: true, has: func(like, s *sample) bool { return s.same(like) }},
+	{
+		name: "jobs of this network", least: 3, pull: 2, rest: 0.7,
+		has: func(like, s *sample) bool { return like.network != layered && s.network == like.network },
+	},
+	{
+		name: "jobs of this kind", least: 1, pull: 0.1, rest: 0.6, sure: true,
+		has: func(like, s *sample) bool { return s.same(like) },
+	},
 }
 
 const (
@@ -140,9 +150,9 @@ type lesson struct {
 	from        string
 }
 
-// learn multiplies the terms by the ratio that earlier jobs of this task measured. From the widest group to the nearest with
-// enough jobs, each pulls the correction towards the median of its residuals, the more the more jobs it has; nothing is
-// learned where no group has enough.
+// learn multiplies the terms by the ratio that earlier jobs of this task measured. From the widest group to the nearest
+// with enough jobs, each pulls the correction towards the median of its residuals, the more the more jobs it has;
+// nothing is learned where no group has enough.
 func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 	like := sample{
 		task: task, network: in.Graph.Name, engine: e.computes(in.Backend, in.Graph.Custom() != nil),
@@ -160,7 +170,8 @@ func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 		l = l.after(g, r, spread)
 	}
 	if l.jobs == 0 {
-		n.Notes = append(n.Notes, fmt.Sprintf("nothing learned: of %d jobs of this size with measured peaks it takes %d", closest, groups[0].least))
+		n.Notes = append(n.Notes,
+			fmt.Sprintf("nothing learned: of %d jobs of this size with measured peaks it takes %d", closest, groups[0].least))
 		return n
 	}
 	planned := n.Likely
@@ -202,7 +213,8 @@ func (l lesson) after(g group, residuals []float64, spread float64) lesson {
 	return l
 }
 
-// agreeing tells whether most of at least two residuals, sorted, are close together: one that measured nonsense does not count.
+// agreeing tells whether most of at least two residuals, sorted, are close together: one that measured nonsense does
+// not count.
 func agreeing(residuals []float64) bool {
 	n := len(residuals)
 	cut := n / 4

@@ -15,8 +15,8 @@ func lenetJob(t *testing.T) Input {
 	return Input{Graph: lenet(t), Batch: 64, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 }
 
-// ran is a record of a job of a network with one train action by two workers, whose estimate was likely and whose peaks were
-// so many times that.
+// ran is a record of a job of a network with one train action by two workers, whose estimate was likely and whose peaks
+// were so many times that.
 func ran(network string, likely disdel.Bytes, times ...float64) disdel.Record {
 	r := disdel.Record{Job: disdel.Job{Model: disdel.Model{Name: network}}}
 	e := disdel.Estimate{Method: MethodPlanned, Likely: likely, Saf: disdel.MB, Total: likely + disdel.MB}
@@ -60,9 +60,11 @@ func TestLearnedIsNearlyExactTheSecondTime(t *testing.T) {
 			t.Errorf("after %d jobs: %.4f of the plan, ratio %.4f, and 1.06 was measured", n, got, e.Ratio)
 		}
 		if e.Method != MethodLearned || e.Samples != n || e.High-e.Low >= width {
-			t.Errorf("after %d jobs: %s from %d samples, an interval of %v after %v", n, e.Method, e.Samples, e.High-e.Low, width)
+			t.Errorf("after %d jobs: %s from %d samples, an interval of %v after %v", n, e.Method, e.Samples, e.High-e.Low,
+				width)
 		}
-		if e.Likely != e.Fit+e.Pkg+e.Dta+e.Mod || e.Total != e.Likely+e.Saf || e.Fit != e.Parameters+e.Activations+e.Misc+e.Workspace {
+		if e.Likely != e.Fit+e.Pkg+e.Dta+e.Mod || e.Total != e.Likely+e.Saf || e.Fit != e.Parameters+e.Activations+e.Misc+
+			e.Workspace {
 			t.Errorf("it does not add up: %+v", e)
 		}
 		width = e.High - e.Low
@@ -94,8 +96,9 @@ func TestTooFewJobsTeachNothing(t *testing.T) {
 	gorgonia := ran("lenet5", plan.Likely, 2)
 	gorgonia.Job.Training.Backend = disdel.BackendGorgonia
 	for name, past := range map[string][]disdel.Record{
-		"none": nil, "two of another network": repeat(2, ran("mlp", plan.Likely*5/4, 1.3)), "far larger ones": repeat(9, ran("vgg16", 40*plan.Likely, 1.3)),
-		"failures": repeat(9, failed), "the paper's": repeat(9, paper), "another backend's": repeat(9, gorgonia),
+		"none": nil, "two of another network": repeat(2, ran("mlp", plan.Likely*5/4, 1.3)),
+		"far larger ones": repeat(9, ran("vgg16", 40*plan.Likely, 1.3)),
+		"failures":        repeat(9, failed), "the paper's": repeat(9, paper), "another backend's": repeat(9, gorgonia),
 	} {
 		e := learn(t, in, past...)
 		if e.Likely != plan.Likely || e.Total != plan.Total || e.Ratio != 0 || e.Samples != 0 || e.Method != MethodPlanned {
@@ -152,7 +155,8 @@ func TestAnOutlierDoesLittle(t *testing.T) {
 	}
 }
 
-// A plan that is wrong for a kind of jobs is got over after two of them, however wrong it was, and whatever the second was planned at.
+// A plan that is wrong for a kind of jobs is got over after two of them, however wrong it was, and whatever the second
+// was planned at.
 func TestTwoJobsGetOverAWrongPlan(t *testing.T) {
 	in := lenetJob(t)
 	plan := planned.Train(in)
@@ -165,7 +169,8 @@ func TestTwoJobsGetOverAWrongPlan(t *testing.T) {
 		if err := float64(third.Likely)/float64(plan.Likely)/wrong - 1; math.Abs(err) > 0.03 {
 			t.Errorf("a plan that was %.1f times too small is off by %.1f %% after two jobs", wrong, 100*err)
 		}
-		if e := learn(t, in, second, first, ran("lenet5", plan.Likely, 1), ran("lenet5", plan.Likely, wrong)); math.Abs(float64(e.Likely)/float64(plan.Likely)/wrong-1) > 0.5 {
+		if e := learn(t, in, second, first, ran("lenet5", plan.Likely, 1),
+			ran("lenet5", plan.Likely, wrong)); math.Abs(float64(e.Likely)/float64(plan.Likely)/wrong-1) > 0.5 {
 			t.Errorf("one job of four that was as planned brings %.2f back for %.2f", e.Ratio, wrong)
 		}
 	}
@@ -182,7 +187,8 @@ func TestOwnLayersAreToldApartByTheirPlans(t *testing.T) {
 	same, other := ran("", plan.Likely, 2), ran("", plan.Likely, 2)
 	for i, r := range []*disdel.Record{&same, &other} {
 		e := &r.Plan.Actions[0].Estimate
-		e.Parameters, e.Activations, e.Mod = plan.Parameters+disdel.Bytes(i)*disdel.MB, plan.Activations-disdel.Bytes(i)*disdel.MB, plan.Mod
+		e.Parameters, e.Activations, e.Mod = plan.Parameters+disdel.Bytes(i)*disdel.MB,
+			plan.Activations-disdel.Bytes(i)*disdel.MB, plan.Mod
 	}
 	if e := learn(t, in, same, same); math.Abs(e.Ratio-2) > 0.02 {
 		t.Errorf("two of the same: %.2f", e.Ratio)

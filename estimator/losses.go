@@ -2,8 +2,8 @@ package estimator
 
 import "github.com/disdel/disdel"
 
-// LossesOf is what failed attempts cost: how long they ran and the GB-s that they held (DiSDeL Fig. 2's retry accounting). An
-// attempt that never ran counts and cost nothing.
+// LossesOf is what failed attempts cost: how long they ran and the GB-s that they held (DiSDeL Fig. 2's retry
+// accounting). An attempt that never ran counts and cost nothing.
 func LossesOf(activations []disdel.Activation) disdel.Losses {
 	var l disdel.Losses
 	for _, a := range activations {
@@ -25,8 +25,8 @@ func Spent(activations []disdel.Activation) (gbs float64) {
 	return gbs
 }
 
-// FixedStep is the retry strategy that DiSDeL's Fig. 2 measures others by: attempt i gets First + i Step, at most Most, until
-// one passes. In the figure that is 300 s and 240 s more with every retry. Zero bounds in Most mean none.
+// FixedStep is the retry strategy that DiSDeL's Fig. 2 measures others by: attempt i gets First + i Step, at most Most,
+// until one passes. In the figure that is 300 s and 240 s more with every retry. Zero bounds in Most mean none.
 type FixedStep struct{ First, Step, Most disdel.Limits }
 
 // Attempt is the limits of attempt i, from 0.
@@ -44,8 +44,8 @@ func (f FixedStep) Attempt(i int) disdel.Limits {
 	return l
 }
 
-// Failures is the limits of the attempts that fail before one passes that needs so much, in order; ok is false if none ever
-// passes.
+// Failures is the limits of the attempts that fail before one passes that needs so much, in order; ok is false if none
+// ever passes.
 func (f FixedStep) Failures(needs disdel.Limits) (failed []disdel.Limits, ok bool) {
 	for i := 0; ; i++ {
 		l := f.Attempt(i)

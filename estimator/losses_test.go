@@ -11,8 +11,8 @@ func timeoutOf(s int) disdel.Limits {
 	return disdel.Limits{Memory: 2 * disdel.GB, Timeout: disdel.Millis(time.Duration(s) * time.Second)}
 }
 
-// DiSDeL Fig. 2: retries at 300, 540, 780, ... s lose 5,400, 2,640 and 1,620 s with 7, 5 and 4 attempts, through the fixed
-// steps and the retry accounting of the product.
+// DiSDeL Fig. 2: retries at 300, 540, 780, ... s lose 5,400, 2,640 and 1,620 s with 7, 5 and 4 attempts, through the
+// fixed steps and the retry accounting of the product.
 func TestPaperRetriesLoseTheirTime(t *testing.T) {
 	fixed := FixedStep{First: timeoutOf(300), Step: disdel.Limits{Timeout: timeoutOf(240).Timeout}}
 	for failed, want := range map[int]int{6: 5400, 4: 2640, 3: 1620} {
@@ -34,7 +34,10 @@ func TestPaperRetriesLoseTheirTime(t *testing.T) {
 }
 
 func TestFixedStepsEnd(t *testing.T) {
-	f := FixedStep{First: disdel.Limits{Memory: 128 * disdel.MB, Timeout: 1}, Step: disdel.Limits{Memory: 100 * disdel.MB}, Most: disdel.Limits{Memory: 300 * disdel.MB}}
+	f := FixedStep{
+		First: disdel.Limits{Memory: 128 * disdel.MB, Timeout: 1}, Step: disdel.Limits{Memory: 100 * disdel.MB},
+		Most: disdel.Limits{Memory: 300 * disdel.MB},
+	}
 	for need, want := range map[disdel.Bytes]struct {
 		failed int
 		ok     bool

@@ -6,8 +6,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// phase is a part of an action's life: what it needs and how far that varies. Nothing of it falls when the batch, the rows or
-// the network grow, and so nothing of the largest phase does.
+// phase is a part of an action's life: what it needs and how far that varies. Nothing of it falls when the batch, the
+// rows or the network grow, and so nothing of the largest phase does.
 type phase struct {
 	likely  disdel.Bytes
 	spread  float64      // standard deviation of the peak around likely
@@ -20,12 +20,16 @@ type need struct {
 	phases [2]phase
 }
 
-// phases are reading the rows, before there is an engine, and all that comes after. The slab is exact, the shard almost; what
-// varies is the process, and how much of what is on the Go heap is garbage when the next piece of memory is taken.
+// phases are reading the rows, before there is an engine, and all that comes after. The slab is exact, the shard
+// almost; what varies is the process, and how much of what is on the Go heap is garbage when the next piece of memory
+// is taken.
 func (c Calibration) phases(in Input, e disdel.Estimate) need {
 	if e.Method == methodMeasured {
 		heap := e.Likely - e.Pkg
-		p := phase{e.Likely, math.Hypot(float64(c.Still), in.engine.Spread*float64(heap)), disdel.Bytes(c.Garbage * float64(c.Package+heap))}
+		p := phase{
+			e.Likely, math.Hypot(float64(c.Still), in.engine.Spread*float64(heap)),
+			disdel.Bytes(c.Garbage * float64(c.Package+heap)),
+		}
 		return need{e, [2]phase{p, p}}
 	}
 	heap := e.Dta + e.Mod + e.Misc
@@ -44,7 +48,10 @@ func (c Calibration) phases(in Input, e disdel.Estimate) need {
 }
 
 func (c Calibration) phase(likely, heap disdel.Bytes) phase {
-	return phase{likely, math.Hypot(float64(c.Still), c.Moving*float64(heap)), disdel.Bytes(c.Garbage * float64(c.Package+heap))}
+	return phase{
+		likely, math.Hypot(float64(c.Still), c.Moving*float64(heap)),
+		disdel.Bytes(c.Garbage * float64(c.Package+heap)),
+	}
 }
 
 // scale multiplies every term, and spreads by another factor.
@@ -59,9 +66,9 @@ func (n need) scale(by, spread float64) need {
 // interval is the quantile that nine cases of ten are within.
 const interval = 0.95
 
-// margin adds interval, saf and total. The total is what the limit is set from: the runtime stops an action a little below
-// its limit, and the peak is above that in risk of all cases. It is never above what is needed for certain: as much garbage as
-// the collector ever leaves. Room for the program's pages comes on top.
+// margin adds interval, saf and total. The total is what the limit is set from: the runtime stops an action a little
+// below its limit, and the peak is above that in risk of all cases. It is never above what is needed for certain: as
+// much garbage as the collector ever leaves. Room for the program's pages comes on top.
 func (c Calibration) margin(n need, risk float64) disdel.Estimate {
 	e := n.Estimate
 	e.Risk = risk
@@ -78,9 +85,10 @@ func (c Calibration) margin(n need, risk float64) disdel.Estimate {
 	return e
 }
 
-// heavyTail is the quantile p of Student's distribution with four degrees of freedom, scaled to have a standard deviation of
-// 1. Peaks have rare large values, as heaps do, which a normal distribution rules out: at 1 in 1,000 it is 5.1 deviations away
-// (the normal one 3.1), at 1 in 20 it is 1.5 (1.6). The closed form is Shaw's (2006, "Sampling Student's T distribution").
+// heavyTail is the quantile p of Student's distribution with four degrees of freedom, scaled to have a standard
+// deviation of 1. Peaks have rare large values, as heaps do, which a normal distribution rules out: at 1 in 1,000 it is
+// 5.1 deviations away (the normal one 3.1), at 1 in 20 it is 1.5 (1.6). The closed form is Shaw's (2006, "Sampling
+// Student's T distribution").
 func heavyTail(p float64) float64 {
 	a := 4 * p * (1 - p)
 	q := math.Cos(math.Acos(math.Sqrt(a))/3) / math.Sqrt(a)

@@ -11,19 +11,21 @@ const (
 	paperTaskNotes = "the paper has equations of training actions only: these are Eq. 1 with what this task holds, and the paper's margin"
 )
 
-// Paper is Eq. 1 to 5 as printed, kept for comparison, with Table I's activations read as the output's height, width and
-// channels. What Table I does not have, or has otherwise, is counted as it is held: a batch norm's parameters, no bias before
-// one, and both outputs of a depthwise-separable pair, which makes MobileNetV1's activations 1.62 times those of the table. pkg
-// is what our runtime takes, since the paper's image is TensorFlow's; saf is the paper's 256 MB.
+// Paper is Eq. 1 to 5 as printed, kept for comparison, with Table I's activations read as the output's height, width
+// and channels. What Table I does not have, or has otherwise, is counted as it is held: a batch norm's parameters, no
+// bias before one, and both outputs of a depthwise-separable pair, which makes MobileNetV1's activations 1.62 times
+// those of the table. pkg is what our runtime takes, since the paper's image is TensorFlow's; saf is the paper's 256
+// MB.
 //
-// The paper knows no interval and no risk: the likely peak is what its terms add up to, and the margin is where the peak may
-// still be.
+// The paper knows no interval and no risk: the likely peak is what its terms add up to, and the margin is where the
+// peak may still be.
 func Paper(in Input) disdel.Estimate {
 	c := in.Graph.Count()
 	return paperSum(disdel.Estimate{
 		Pkg: Default.Package, Dta: disdel.Bytes(in.Rows) * in.SampleBytes, Mod: float * disdel.Bytes(c.Trainable),
-		Parameters: float * paperParams * disdel.Bytes(c.Trainable), Activations: float * passes * disdel.Bytes(in.Batch) * disdel.Bytes(c.ActivationsA),
-		Misc: float * disdel.Bytes(in.Graph.Input().Len()) * disdel.Bytes(in.Epochs), Notes: []string{paperPassNotes},
+		Parameters:  float * paperParams * disdel.Bytes(c.Trainable),
+		Activations: float * passes * disdel.Bytes(in.Batch) * disdel.Bytes(c.ActivationsA),
+		Misc:        float * disdel.Bytes(in.Graph.Input().Len()) * disdel.Bytes(in.Epochs), Notes: []string{paperPassNotes},
 	})
 }
 
@@ -32,8 +34,9 @@ func paperEvaluate(in Input) disdel.Estimate {
 	c := in.Graph.Count()
 	return paperSum(disdel.Estimate{
 		Pkg: Default.Package, Dta: disdel.Bytes(in.Rows) * in.SampleBytes, Mod: float * disdel.Bytes(c.Trainable),
-		Parameters: float * disdel.Bytes(c.Trainable), Activations: float * disdel.Bytes(in.Batch) * disdel.Bytes(c.ActivationsA),
-		Notes: []string{paperTaskNotes},
+		Parameters:  float * disdel.Bytes(c.Trainable),
+		Activations: float * disdel.Bytes(in.Batch) * disdel.Bytes(c.ActivationsA),
+		Notes:       []string{paperTaskNotes},
 	})
 }
 
@@ -41,7 +44,10 @@ func paperEvaluate(in Input) disdel.Estimate {
 func paperAggregate(in Input) disdel.Estimate {
 	c := in.Graph.Count()
 	update := float * disdel.Bytes(c.Trainable)
-	return paperSum(disdel.Estimate{Pkg: Default.Package, Mod: update, Parameters: update, Notes: []string{paperTaskNotes}})
+	return paperSum(disdel.Estimate{
+		Pkg: Default.Package, Mod: update, Parameters: update,
+		Notes: []string{paperTaskNotes},
+	})
 }
 
 func paperSum(e disdel.Estimate) disdel.Estimate {

@@ -33,8 +33,9 @@ var adam = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}
 func TestPaperEquations1To5(t *testing.T) {
 	e := Paper(Input{Graph: lenet(t), Batch: 64, Rows: 30_000, SampleBytes: 784, Epochs: 50, Optimizer: adam})
 	for name, c := range map[string]struct{ got, want disdel.Bytes }{
-		"parameters (Eq. 3)": {e.Parameters, 4 * 246_824}, "activations (Eq. 4)": {e.Activations, 4 * 834_304}, "misc (Eq. 5)": {e.Misc, 4 * 39_200},
-		"fit (Eq. 2)": {e.Fit, 4_481_312}, "dta": {e.Dta, 23_520_000}, "mod": {e.Mod, 246_824}, "saf": {e.Saf, 256 << 20},
+		"parameters (Eq. 3)": {e.Parameters, 4 * 246_824}, "activations (Eq. 4)": {e.Activations, 4 * 834_304},
+		"misc (Eq. 5)": {e.Misc, 4 * 39_200},
+		"fit (Eq. 2)":  {e.Fit, 4_481_312}, "dta": {e.Dta, 23_520_000}, "mod": {e.Mod, 246_824}, "saf": {e.Saf, 256 << 20},
 		"m_a (Eq. 1)": {e.Total, 4_481_312 + Default.Package + 23_520_000 + 246_824 + 256<<20},
 	} {
 		if c.got != c.want {
@@ -42,7 +43,8 @@ func TestPaperEquations1To5(t *testing.T) {
 		}
 	}
 	if e.Likely != e.Total-256<<20 || e.Low != e.Likely || e.High != e.Total {
-		t.Errorf("the peak is likely %v and from %v to %v, not what the margin leaves of %v", e.Likely, e.Low, e.High, e.Total)
+		t.Errorf("the peak is likely %v and from %v to %v, not what the margin leaves of %v", e.Likely, e.Low, e.High,
+			e.Total)
 	}
 	if len(e.Notes) == 0 || !strings.Contains(e.Notes[0], "epochs") {
 		t.Error("nothing says that Eq. 5 is computed as printed")

@@ -7,7 +7,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// sample is one measured activation, brought to the size of the plan's: what it took whatever the rows, and for each row.
+// sample is one measured activation, brought to the size of the plan's: what it took whatever the rows, and for each
+// row.
 type timeSample struct {
 	job   disdel.JobID
 	cold  bool
@@ -22,8 +23,9 @@ type timeGroup struct {
 	fits   func(in TimingInput, r *disdel.Record) bool
 }
 
-// groups go from the nearest to the farthest. Durations of the same work on the same machine vary by a seventh; what the last
-// ones leave out (caches, threads that wait for each other, layers that are slow for their multiply-accumulates) by more.
+// groups go from the nearest to the farthest. Durations of the same work on the same machine vary by a seventh; what
+// the last ones leave out (caches, threads that wait for each other, layers that are slow for their
+// multiply-accumulates) by more.
 var timeGroups = []timeGroup{
 	{"history", 0.15, func(in TimingInput, r *disdel.Record) bool {
 		return sameNetwork(in, r) && sameData(in, r) && sameShape(in, r)
@@ -37,15 +39,16 @@ var timeGroups = []timeGroup{
 // sameNetwork wants the same input too: the work of a layer goes with it.
 func sameNetwork(in TimingInput, r *disdel.Record) bool {
 	a, b := in.Job.Model, r.Job.Model
-	return a.Name == b.Name && a.Custom == b.Custom && reflect.DeepEqual(a.Layers, b.Layers) && reflect.DeepEqual(in.Data.Sample, r.Data.Sample)
+	return a.Name == b.Name && a.Custom == b.Custom && reflect.DeepEqual(a.Layers, b.Layers) &&
+		reflect.DeepEqual(in.Data.Sample, r.Data.Sample)
 }
 
 func sameData(in TimingInput, r *disdel.Record) bool {
 	return in.Data.Name == r.Data.Name && in.Data.Checksum == r.Data.Checksum
 }
 
-// sameShape is the same batch, workers, threads and memory, which on OpenWhisk gives the share of the processors. Memory a
-// little different, as an estimate that learned makes it, counts as the same.
+// sameShape is the same batch, workers, threads and memory, which on OpenWhisk gives the share of the processors.
+// Memory a little different, as an estimate that learned makes it, counts as the same.
 func sameShape(in TimingInput, r *disdel.Record) bool {
 	a, b := memoryOf(in.Plan), memoryOf(r.Plan)
 	return in.Job.Training.BatchSize == r.Job.Training.BatchSize && in.Plan.Workers == r.Plan.Workers &&
@@ -71,7 +74,8 @@ type timeScale struct {
 
 // scaleOf tells false where the past job's work is not comparable.
 func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, bool) {
-	s := timeScale{work: 1, units: units(in.Plan, in.Job.Training.BatchSize, in.Data, task), near: sameNetwork(in, r) && sameShape(in, r), threads: 1, crowd: 1, load: 1, weights: 1, busy: slowdown(in.Plan, task) / slowdown(r.Plan, task)}
+	s := timeScale{work: 1, units: units(in.Plan, in.Job.Training.BatchSize, in.Data, task), near: sameNetwork(in, r) &&
+		sameShape(in, r), threads: 1, crowd: 1, load: 1, weights: 1, busy: slowdown(in.Plan, task) / slowdown(r.Plan, task)}
 	if now, then := shardBytes(in.Plan, in.Data), shardBytes(r.Plan, r.Data); now > 0 && then > 0 {
 		s.load = max(now, leastLoad) / max(then, leastLoad)
 	}
@@ -185,15 +189,16 @@ func samplesOf(in TimingInput, r *disdel.Record, task disdel.Task) []timeSample 
 	return out
 }
 
-// leastCompute is the least time to compute that says how fast rows or multiply-accumulates are, s: below it the first step's
-// page faults and the batch's padding are what was measured.
+// leastCompute is the least time to compute that says how fast rows or multiply-accumulates are, s: below it the first
+// step's page faults and the batch's padding are what was measured.
 const leastCompute = 0.02
 
-// mostGrowth is how many times the rows of a job, of a few milliseconds, the plan may have before they say nothing of it.
+// mostGrowth is how many times the rows of a job, of a few milliseconds, the plan may have before they say nothing of
+// it.
 const mostGrowth = 10
 
-// tells is false where a few rows were computed, and the plan has many or another network: one job of five rows made every
-// forecast absurd.
+// tells is false where a few rows were computed, and the plan has many or another network: one job of five rows made
+// every forecast absurd.
 func (s timeScale) tells(r *disdel.Record, a disdel.Activation) bool {
 	compute, known := a.Phases["compute"]
 	if s.near || !known || a.Task == disdel.TaskAggregate || compute.Seconds() >= leastCompute {

@@ -139,7 +139,8 @@ func (in Input) chosen() disdel.Bytes {
 func (c Calibration) moved(in Input) disdel.Bytes {
 	w := in.carried()
 	fetch, push := w+c.Fetch.of(w), w+c.Push.of(w)
-	if n := in.narrow(); n > 0 { // the reference, what earlier rounds lost, the update and what it is encoded to, by a column
+	// the reference, what earlier rounds lost, the update and what it is encoded to, by a column
+	if n := in.narrow(); n > 0 {
 		fetch += w
 		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.least + min(2*w, column) + in.chosen()
 	}
@@ -192,7 +193,8 @@ func (c Calibration) evaluate(in Input) disdel.Estimate {
 	e := c.planned(in, c.EvaluateNode)
 	w := in.carried()
 	e.Mod, e.Dta = w+c.Fetch.of(w), in.rows()
-	e.Misc = max(0, e.Misc-e.Mod) // a batch comes when the weights are in their places, and what they came in is given back
+	// a batch comes when the weights are in their places, and what they came in is given back
+	e.Misc = max(0, e.Misc-e.Mod)
 	return e
 }
 
@@ -204,7 +206,10 @@ func (c Calibration) aggregate(in Input) disdel.Estimate {
 	if n := in.narrow(); n > 1 {       // columns that are read ahead are longer
 		beside += disdel.Bytes(readAhead * (n - 1) * float64(min(w, column)))
 	}
-	return disdel.Estimate{Method: MethodPlanned, Pkg: c.Package + in.nodes(c.AggregateNode), Mod: w, Parameters: sums, Workspace: beside - sums}
+	return disdel.Estimate{
+		Method: MethodPlanned, Pkg: c.Package + in.nodes(c.AggregateNode), Mod: w, Parameters: sums,
+		Workspace: beside - sums,
+	}
 }
 
 // planned is the terms of an engine that lays its memory out before, and what its threads and nodes take beside it.

@@ -25,7 +25,8 @@ const mostJobs = 24
 func (t *timer) pool() *pool {
 	w := &pool{group: t.all[disdel.TaskTrain].group, fallback: t.all}
 	fits := func(r *disdel.Record) bool { return sameNetwork(t.in, r) && sameData(t.in, r) }
-	if w.same = slices.ContainsFunc(t.in.Past, func(r disdel.Record) bool { return t.comparable(&r) && fits(&r) }); !w.same {
+	if w.same = slices.ContainsFunc(t.in.Past,
+		func(r disdel.Record) bool { return t.comparable(&r) && fits(&r) }); !w.same {
 		return w
 	}
 	for i := range t.in.Past {
@@ -40,8 +41,8 @@ func (t *timer) comparable(r *disdel.Record) bool {
 	return r.Job.Training.Backend == t.in.Job.Training.Backend
 }
 
-// known is what the pool says of every task of a plan: medians for start-ups, since single ones wait for whatever else the
-// machine does, and geometric means for what grows with the rows.
+// known is what the pool says of every task of a plan: medians for start-ups, since single ones wait for whatever else
+// the machine does, and geometric means for what grows with the rows.
 func (w *pool) known(in TimingInput) map[disdel.Task]known {
 	out := map[disdel.Task]known{}
 	for _, a := range in.Plan.Actions {
@@ -92,8 +93,8 @@ func typical(samples []timeSample) known {
 	return k
 }
 
-// warmShare of a cold start is what a warm one takes where none was measured: the process, the shard and the network are
-// there, and only the reference and the answer are on their way.
+// warmShare of a cold start is what a warm one takes where none was measured: the process, the shard and the network
+// are there, and only the reference and the answer are on their way.
 const warmShare = 0.25
 
 // leastEach is what a row takes at least, s, to have a logarithm.

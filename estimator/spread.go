@@ -6,8 +6,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// spread is what measured durations of one kind say of the next one. Durations of machines that others use too are skewed
-// to the right, so that it works on their logarithms.
+// spread is what measured durations of one kind say of the next one. Durations of machines that others use too are
+// skewed to the right, so that it works on their logarithms.
 type spread struct {
 	likely  float64 // geometric mean, s
 	longest float64
@@ -17,8 +17,8 @@ type spread struct {
 	samples int     // activations behind it
 }
 
-// priorWeight is how many jobs a group's prior spread counts for: with one measured job the prior decides, with twenty the
-// measurements.
+// priorWeight is how many jobs a group's prior spread counts for: with one measured job the prior decides, with twenty
+// the measurements.
 const priorWeight = 4
 
 // leastDuration keeps the logarithm of a duration that was measured as nothing finite, s.
@@ -29,7 +29,8 @@ type measured struct {
 	seconds float64
 }
 
-// spreadOf needs at least one duration. prior is the spread of the logarithm to be expected before anything is measured.
+// spreadOf needs at least one duration. prior is the spread of the logarithm to be expected before anything is
+// measured.
 func spreadOf(all []measured, prior float64) spread {
 	var logs []float64
 	byJob := map[disdel.JobID][]float64{}
@@ -58,8 +59,9 @@ func (s spread) blend(variance, prior float64) float64 {
 	return math.Sqrt((priorWeight*prior*prior + k*variance) / (priorWeight + k))
 }
 
-// factor is what the likely duration is to be multiplied with so that the next one is below in all but the tail of z normal
-// deviations: Student's t, since the spread itself is only estimated, and activations of one job are no independent samples.
+// factor is what the likely duration is to be multiplied with so that the next one is below in all but the tail of z
+// normal deviations: Student's t, since the spread itself is only estimated, and activations of one job are no
+// independent samples.
 func (s spread) factor(sigma, z float64) float64 {
 	k := float64(max(1, s.count))
 	return min(mostFactor, math.Exp(student(z, priorWeight+k-1)*sigma*math.Sqrt(1+1/k)))

@@ -48,8 +48,8 @@ func rowsOf(in TimingInput) float64 {
 	return float64(shard) * float64(max(1, in.Job.Training.Epochs))
 }
 
-// aggregations is the time of all levels of all rounds: levels wait for each other, clusters of one level do not. A task that
-// nothing is known of takes at least a train action's start-up.
+// aggregations is the time of all levels of all rounds: levels wait for each other, clusters of one level do not. A
+// task that nothing is known of takes at least a train action's start-up.
 func aggregations(p disdel.Plan, all map[disdel.Task]known, rounds float64) (seconds float64) {
 	k, ok := all[disdel.TaskAggregate]
 	if !ok {
@@ -84,8 +84,8 @@ func evaluations(in TimingInput, all map[disdel.Task]known, rounds int) float64 
 	return k.cold + k.warm*float64(n-1) + float64(n)*k.each*float64(p.HeldOut)
 }
 
-// gaps are what the pool's jobs took beside their activations on a quiet machine, s, in the median of the jobs: in each round
-// and outside of the rounds.
+// gaps are what the pool's jobs took beside their activations on a quiet machine, s, in the median of the jobs: in each
+// round and outside of the rounds.
 func (w *pool) gaps() (between, outside float64) {
 	if w.gapsKnown {
 		return w.between, w.outside
@@ -126,7 +126,8 @@ func middle(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// busyByRound is the time of each round in which an activation of it ran, s: the sum over its stages, which follow each other.
+// busyByRound is the time of each round in which an activation of it ran, s: the sum over its stages, which follow each
+// other.
 func busyByRound(r *disdel.Record) map[int]float64 {
 	type stage struct {
 		task         disdel.Task

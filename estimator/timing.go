@@ -19,7 +19,8 @@ const (
 
 	patientFactor = 3.0              // the same of tasks that cannot pause: a neighbour can take two thirds of a processor
 	leastPatience = 10 * time.Second // and so long a cold start and a slow store have been seen to take
-	legShare      = 0.9              // of the platform's maximum that a leg may train for; the rest is for storing its state
+	// of the platform's maximum that a leg may train for; the rest is for storing its state
+	legShare = 0.9
 )
 
 // TimingInput is what timeouts and forecasts are made of.
@@ -42,8 +43,9 @@ type Rate struct {
 // Timing is what the timeout manager says of a plan.
 type Timing struct {
 	Timeouts map[disdel.Task]disdel.Millis
-	Source   string           // see Plan.Timeouts
-	Legs     int              // activations that a worker's round takes, one after another, because the platform's maximum is shorter
+	Source   string // see Plan.Timeouts
+	// activations that a worker's round takes, one after another, because the platform's maximum is shorter
+	Legs     int
 	Forecast *disdel.Forecast // nil where nothing is known
 	Reasons  []string         // the arithmetic, a sentence each
 }
@@ -59,12 +61,13 @@ type known struct {
 	units   int
 }
 
-// TimingOf is the Timeout Manager of DiSDeL III-B.2b and the forecast of the whole job. Sources, in this order: jobs with the
-// same network, data, batch, workers, threads and memory; the nearest others (same network and data scaled by rows, same
-// network); a probe's rate; other networks scaled by multiply-accumulates; the cost that the user expects, e_time = (e_cost /
-// c_d) / (mu m_e) with the cost in GB-s and so mu = 1, the limit for m_e since that is what is held, and all of it divided by
-// the rounds, each of which is an activation of its own; the platform's maximum. A timeout is a bound that one activation in a hundred would pass, by Student's t over the logarithms of the
-// measured durations, and never tight. A job file's own timeout takes the place of all that. It is pure.
+// TimingOf is the Timeout Manager of DiSDeL III-B.2b and the forecast of the whole job. Sources, in this order: jobs
+// with the same network, data, batch, workers, threads and memory; the nearest others (same network and data scaled by
+// rows, same network); a probe's rate; other networks scaled by multiply-accumulates; the cost that the user expects,
+// e_time = (e_cost / c_d) / (mu m_e) with the cost in GB-s and so mu = 1, the limit for m_e since that is what is held,
+// and all of it divided by the rounds, each of which is an activation of its own; the platform's maximum. A timeout is
+// a bound that one activation in a hundred would pass, by Student's t over the logarithms of the measured durations,
+// and never tight. A job file's own timeout takes the place of all that. It is pure.
 func TimingOf(in TimingInput) Timing {
 	t := timer{in: in, all: map[disdel.Task]known{}}
 	for _, a := range in.Plan.Actions {
@@ -175,8 +178,8 @@ func knownOf(g timeGroup, samples []timeSample, n int) known {
 	return k
 }
 
-// bound is the timeout that the past makes of a task, s. One that cannot pause, and go on in another activation, has its work
-// to do anew after a timeout: it gets more, which costs nothing while all goes well.
+// bound is the timeout that the past makes of a task, s. One that cannot pause, and go on in another activation, has
+// its work to do anew after a timeout: it gets more, which costs nothing while all goes well.
 func (k known) bound(pauses bool) float64 {
 	s := k.whole
 	d := max(s.likely*max(leastFactor, s.factor(s.sigma, oneInHundred)), s.likely+noise.Seconds())
@@ -199,7 +202,8 @@ func (t *timer) timeouts() {
 		rounds := max(1, t.in.Plan.Rounds)
 		rest, source = clamp(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, p), "cost"
 		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), within %v and %v of the platform",
-			cost, plural(rounds, "round"), plural(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), p.MinTimeout, p.MaxTimeout)
+			cost, plural(rounds, "round"), plural(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), p.MinTimeout,
+			p.MaxTimeout)
 	}
 	if measured {
 		source = train.group.source

@@ -59,7 +59,10 @@ func (w workload) job() disdel.Job {
 }
 
 func (w workload) data() disdel.DataInfo {
-	return disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: w.rows, HeldOut: 10000, Sample: []int{1, 28, 28}, SampleSize: 784}
+	return disdel.DataInfo{
+		Name: "fashion-mnist", Checksum: "c", Train: w.rows, HeldOut: 10000, Sample: []int{1, 28, 28},
+		SampleSize: 784,
+	}
 }
 
 func (w workload) input(past ...disdel.Record) TimingInput {
@@ -68,13 +71,17 @@ func (w workload) input(past ...disdel.Record) TimingInput {
 
 // run is the record of the workload on a machine that is slower by the factor that speed gives for every activation.
 func (w workload) run(id int, speed func() float64) disdel.Record {
-	r := disdel.Record{ID: disdel.JobID(fmt.Sprintf("job-%d", id)), Status: disdel.StatusSucceeded, Job: w.job(), Data: w.data(), Plan: w.plan()}
+	r := disdel.Record{
+		ID: disdel.JobID(fmt.Sprintf("job-%d", id)), Status: disdel.StatusSucceeded, Job: w.job(),
+		Data: w.data(), Plan: w.plan(),
+	}
 	now := time.Unix(0, 0)
 	add := func(task disdel.Task, round, member, level, rows int, start, compute float64) float64 {
 		f := speed()
 		d := (start + compute) * f
 		a := disdel.Activation{
-			Outcome: disdel.OutcomeSuccess, Cold: round == 0, Duration: sec(d), Start: now, End: now.Add(time.Duration(sec(d))), Rows: rows,
+			Outcome: disdel.OutcomeSuccess, Cold: round == 0, Duration: sec(d), Start: now, End: now.Add(time.Duration(sec(d))),
+			Rows:   rows,
 			Phases: map[string]disdel.Millis{"load": sec(start * f / 2), "compute": sec(compute * f)},
 		}
 		a.Task, a.Round, a.Member, a.Level, a.Limits = task, round, member, level, disdel.Limits{Memory: w.memory}
@@ -103,8 +110,8 @@ func (w workload) run(id int, speed func() float64) disdel.Record {
 
 func steady() float64 { return 1 }
 
-// DiSDeL III-B.2b: history first, then the expected cost, then the platform's maximum; between them the nearest jobs, scaled,
-// and a probe. A round of the job at hand trains 30,000 rows in 10 s after a start of 1 s.
+// DiSDeL III-B.2b: history first, then the expected cost, then the platform's maximum; between them the nearest jobs,
+// scaled, and a probe. A round of the job at hand trains 30,000 rows in 10 s after a start of 1 s.
 func TestTimingTakesTheNearestSource(t *testing.T) {
 	with := func(change func(w *workload)) workload { w := lenetWork; change(&w); return w }
 	cost := func(in TimingInput) TimingInput { in.Job.Resources.MaxCost = 15; return in }
@@ -145,7 +152,8 @@ func TestTimingTakesTheNearestSource(t *testing.T) {
 		got := TimingOf(c.in)
 		d := got.Timeouts[disdel.TaskTrain].Seconds()
 		if got.Source != c.source || d < c.least || d > c.most || len(got.Timeouts) != 3 || got.Legs != 1 {
-			t.Errorf("%s: %v s from %s, want %v to %v from %s (%v)", c.name, d, got.Source, c.least, c.most, c.source, got.Reasons)
+			t.Errorf("%s: %v s from %s, want %v to %v from %s (%v)", c.name, d, got.Source, c.least, c.most, c.source,
+				got.Reasons)
 		}
 		if k, ok := know(c.in, disdel.TaskTrain); ok != (c.likely > 0) || ok && math.Abs(k.whole.likely-c.likely) > 1.1 {
 			t.Errorf("%s: %v s expected, want %v", c.name, k.whole.likely, c.likely)
@@ -156,13 +164,14 @@ func TestTimingTakesTheNearestSource(t *testing.T) {
 	}
 	own := lenetWork.input(same)
 	own.Job.Resources.Timeout = disdel.Duration(42 * time.Second)
-	if got := TimingOf(own); got.Source != "job file" || got.Timeouts[disdel.TaskEvaluate] != sec(42) || got.Forecast == nil {
+	if got := TimingOf(own); got.Source != "job file" || got.Timeouts[disdel.TaskEvaluate] != sec(42) ||
+		got.Forecast == nil {
 		t.Errorf("the job file's own: %+v", got)
 	}
 }
 
-// What a past job's parts are scaled by: half the threads take twice the time, twice the rows take twice the reading, and one
-// outlier among many is not to be killed when it comes again.
+// What a past job's parts are scaled by: half the threads take twice the time, twice the rows take twice the reading,
+// and one outlier among many is not to be killed when it comes again.
 func TestTimingScalesThePast(t *testing.T) {
 	likely := func(change func(w *workload)) float64 {
 		w := lenetWork
@@ -174,11 +183,14 @@ func TestTimingScalesThePast(t *testing.T) {
 		change func(w *workload)
 		want   float64 // s: 10 of compute, 0.5 of reading, 0.5 of the rest
 	}{
-		"the same":                          {func(*workload) {}, 11},
-		"twice the threads":                 {func(w *workload) { w.threads = 2 }, 21},
-		"half the rows":                     {func(w *workload) { w.workers = 4 }, 11.5},
-		"twice the work":                    {func(w *workload) { w.network, w.macs = "other", 2*w.macs }, 6},
-		"half the rows, each half the work": {func(w *workload) { w.workers, w.network, w.macs = 4, "other", w.macs/2 }, 21.5},
+		"the same":          {func(*workload) {}, 11},
+		"twice the threads": {func(w *workload) { w.threads = 2 }, 21},
+		"half the rows":     {func(w *workload) { w.workers = 4 }, 11.5},
+		"twice the work":    {func(w *workload) { w.network, w.macs = "other", 2*w.macs }, 6},
+		"half the rows, each half the work": {
+			func(w *workload) { w.workers, w.network, w.macs = 4, "other", w.macs/2 },
+			21.5,
+		},
 	} {
 		if got := likely(c.change); math.Abs(got-c.want) > 0.01 {
 			t.Errorf("%s: %v s, want %v s", name, got, c.want)
@@ -218,8 +230,8 @@ func TestTimingLearnsFromTimeouts(t *testing.T) {
 	}
 }
 
-// The target: with history the timeout is at most 2.5 times what the activation takes at the median, and nothing is
-// killed for time, on machines whose speed varies from job to job and from activation to activation.
+// The target: with history the timeout is at most 2.5 times what the activation takes at the median, and
+// nothing is killed for time, on machines whose speed varies from job to job and from activation to activation.
 func TestTimeoutsWithHistory(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var ratios []float64
@@ -286,8 +298,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// On a machine that never varies the forecast is the job: start-up, compute, aggregation, evaluation and gaps are all counted.
-// Eq. 6: the time in the rounds times the memory of two train actions and one aggregation of 0.25 GB.
+// On a machine that never varies the forecast is the job: start-up, compute, aggregation, evaluation and gaps are all
+// counted. Eq. 6: the time in the rounds times the memory of two train actions and one aggregation of 0.25 GB.
 func TestForecastCountsEveryPart(t *testing.T) {
 	past := lenetWork.run(1, steady)
 	f := TimingOf(lenetWork.input(past)).Forecast
@@ -299,7 +311,8 @@ func TestForecastCountsEveryPart(t *testing.T) {
 	}
 	in := lenetWork.input(past)
 	in.Plan.Parallel = 1
-	if got, want := TimingOf(in).Forecast.Duration.Likely.Seconds()-f.Duration.Likely.Seconds(), 1+4*0.2+5*10.0; math.Abs(got-want) > 0.5 {
+	if got, want := TimingOf(in).Forecast.Duration.Likely.Seconds()-f.Duration.Likely.Seconds(), 1+4*0.2+
+		5*10.0; math.Abs(got-want) > 0.5 {
 		t.Errorf("two waves take %v s more, want %v s", got, want)
 	}
 	in = lenetWork.input(past)
@@ -309,8 +322,8 @@ func TestForecastCountsEveryPart(t *testing.T) {
 	}
 }
 
-// A round above the platform's maximum is several activations: 12 minutes of work in 5-minute pieces, each of which may use
-// 270 s and takes 1 s to start.
+// A round above the platform's maximum is several activations: 12 minutes of work in 5-minute pieces, each of which may
+// use 270 s and takes 1 s to start.
 func TestLegs(t *testing.T) {
 	slow := lenetWork
 	slow.rate = 30000 / 720.0
@@ -336,8 +349,12 @@ func TestRemaining(t *testing.T) {
 		t.Errorf("nothing known: %+v", f)
 	}
 	plan.Rounds = 10
-	plan.Forecast = &disdel.Forecast{Duration: disdel.Interval[disdel.Millis]{Low: sec(80), Likely: sec(100), High: sec(120)}, Cost: disdel.Interval[float64]{Low: 8, Likely: 10, High: 12}, Source: "history"}
-	if f := Remaining(plan, nil, nil, sec(20)); f.Duration.Likely != sec(80) || math.Abs(f.Cost.Likely-8) > 1e-9 || f.Source != "history" {
+	plan.Forecast = &disdel.Forecast{Duration: disdel.Interval[disdel.Millis]{
+		Low: sec(80), Likely: sec(100),
+		High: sec(120),
+	}, Cost: disdel.Interval[float64]{Low: 8, Likely: 10, High: 12}, Source: "history"}
+	if f := Remaining(plan, nil, nil, sec(20)); f.Duration.Likely != sec(80) || math.Abs(f.Cost.Likely-8) > 1e-9 ||
+		f.Source != "history" {
 		t.Errorf("before the first round: %+v", f)
 	}
 	var rounds []disdel.Round
@@ -351,7 +368,8 @@ func TestRemaining(t *testing.T) {
 			own = float64(i) // without the cold one
 		}
 		want := left * (own*20 + 2*10) / (own + 2)
-		if math.Abs(f.Duration.Likely.Seconds()-want) > 0.01 || f.Source != "this job" || f.Samples != i || f.Duration.Low > f.Duration.Likely || f.Duration.High < f.Duration.Likely {
+		if math.Abs(f.Duration.Likely.Seconds()-want) > 0.01 || f.Source != "this job" || f.Samples != i ||
+			f.Duration.Low > f.Duration.Likely || f.Duration.High < f.Duration.Likely {
 			t.Errorf("%d rounds: %+v, want %v s", i+1, f.Duration, want)
 		}
 		if w := (f.Duration.High - f.Duration.Low).Seconds(); i >= 2 && w > width {
@@ -368,7 +386,11 @@ func TestRemaining(t *testing.T) {
 // Student's t at 0.99 and 0.95, from the published tables.
 func TestStudent(t *testing.T) {
 	for _, c := range []struct{ z, freedom, want float64 }{
-		{oneInHundred, 4, 3.747}, {oneInHundred, 10, 2.764}, {oneInHundred, 120, 2.358}, {oneInTwenty, 4, 2.132}, {oneInTwenty, 30, 1.697},
+		{oneInHundred, 4, 3.747},
+		{oneInHundred, 10, 2.764},
+		{oneInHundred, 120, 2.358},
+		{oneInTwenty, 4, 2.132},
+		{oneInTwenty, 30, 1.697},
 	} {
 		if got := student(c.z, c.freedom); math.Abs(got-c.want) > 0.01*c.want {
 			t.Errorf("t(%v) = %v, want %v", c.freedom, got, c.want)
@@ -397,7 +419,9 @@ func TestTimingStaysWithinBounds(t *testing.T) {
 				t.Errorf("%s: %v", task, d)
 			}
 		}
-		if f := got.Forecast; f != nil && (f.Duration.Low > f.Duration.Likely || f.Duration.Likely > f.Duration.High || f.Cost.Low > f.Cost.Likely || f.Cost.Likely > f.Cost.High || f.Duration.Low < 0) {
+		if f := got.Forecast; f != nil &&
+			(f.Duration.Low > f.Duration.Likely || f.Duration.Likely > f.Duration.High || f.Cost.Low > f.Cost.Likely ||
+				f.Cost.Likely > f.Cost.High || f.Duration.Low < 0) {
 			t.Errorf("%+v", f)
 		}
 		if got.Legs < 1 {
@@ -406,8 +430,8 @@ func TestTimingStaysWithinBounds(t *testing.T) {
 	})
 }
 
-// Actions that share the processors of one machine take each other's time: 12 workers on two have a sixth of the rows and a sixth
-// of a processor of two workers' each.
+// Actions that share the processors of one machine take each other's time: 12 workers on two have a sixth of the rows
+// and a sixth of a processor of two workers' each.
 func TestWorkersShareKnownProcessors(t *testing.T) {
 	on := func(w workload, processors int) workload { w.processors = processors; return w }
 	many := lenetWork
@@ -421,7 +445,8 @@ func TestWorkersShareKnownProcessors(t *testing.T) {
 	if got := shared.Forecast.Duration.Likely.Seconds(); got < two || got > 2*two {
 		t.Errorf("12 workers take %v s, two %v s", got, two)
 	}
-	if got, want := TimingOf(on(lenetWork, 2).input(on(many, 2).run(1, steady))).Timeouts[disdel.TaskTrain].Seconds(), 10.0; got < want {
+	if got, want := TimingOf(on(lenetWork, 2).input(on(many, 2).run(1, steady))).Timeouts[disdel.TaskTrain].Seconds(),
+		10.0; got < want {
 		t.Errorf("two workers are expected to take %v s by what 12 took", got)
 	}
 }

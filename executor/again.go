@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// The pauses between the tries of one call. One that OpenWhisk refused for a quota counted against it all the same, so that these
-// are longer.
+// The pauses between the tries of one call. One that OpenWhisk refused for a quota counted against it all the same, so
+// that these are longer.
 const (
 	firstPause   = 50 * time.Millisecond
 	firstRefused = time.Second
@@ -17,9 +17,9 @@ const (
 	outagePause  = time.Second // at most, while it does not answer: it is to be noticed soon that it is back
 )
 
-// again repeats a call while its error is Unavailable, with growing pauses: while OpenWhisk does not answer for as long as the
-// executor's patience says; while it asks to come later for busy; when the minute's quota is used up, until the minute has turned
-// (OpenWhisk counts by the wall clock).
+// again repeats a call while its error is Unavailable, with growing pauses: while OpenWhisk does not answer for as long
+// as the executor's patience says; while it asks to come later for busy; when the minute's quota is used up, until the
+// minute has turned (OpenWhisk counts by the wall clock).
 func again[T any](ctx context.Context, e *Executor, busy time.Duration, call func() (T, error)) (T, error) {
 	return repeat(ctx, e, e.cfg.Patience, busy, call)
 }

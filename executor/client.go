@@ -29,8 +29,8 @@ type Config struct {
 	Patience  time.Duration // with an OpenWhisk that does not answer; 0: 3 min
 	MostQueue time.Duration // that an activation is waited for of which OpenWhisk gives no sign; 0: 2 h
 	Logger    logrus.FieldLogger
-	// Beats gives the heartbeats of an invocation's slot, oldest first, once it has failed or was lost: the evidence of how it
-	// ended. Those of earlier attempts may be among them. nil: none are known.
+	// Beats gives the heartbeats of an invocation's slot, oldest first, once it has failed or was lost: the evidence of
+	// how it ended. Those of earlier attempts may be among them. nil: none are known.
 	Beats func(ctx context.Context, inv disdel.Invocation) []disdel.Progress
 }
 
@@ -66,8 +66,8 @@ func New(cfg Config) (*Executor, error) {
 	return &Executor{cfg: cfg, transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}}, nil
 }
 
-// checkAddress refuses an address with a user or a password in it: they would stand in every message, and the key has a place of
-// its own. It repeats nothing of what it refuses.
+// checkAddress refuses an address with a user or a password in it: they would stand in every message, and the key has a
+// place of its own. It repeats nothing of what it refuses.
 func checkAddress(host string) error {
 	bad := func(why string) error {
 		return &disdel.Error{
@@ -102,7 +102,8 @@ type bound struct {
 	health *health
 }
 
-// callTimeout bounds one call. None of them waits for an activation: those that take longer than this are lost on their way.
+// callTimeout bounds one call. None of them waits for an activation: those that take longer than this are lost on their
+// way.
 const callTimeout = 20 * time.Second
 
 func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -130,7 +131,8 @@ func (b bound) missed(err error) error {
 	return err
 }
 
-// errRedirected is of an address that is not OpenWhisk's own: where it leads nobody has vouched for, and the key goes nowhere else.
+// errRedirected is of an address that is not OpenWhisk's own: where it leads nobody has vouched for, and the key goes
+// nowhere else.
 var errRedirected = errors.New("it redirects to another address, which is not followed")
 
 // client makes a client for one call: using one changes its namespace for good, so that sharing it races.
@@ -143,7 +145,10 @@ func (e *Executor) client(ctx context.Context) (*whisk.Client, error) {
 		Host: e.cfg.APIHost, AuthToken: e.cfg.AuthKey, Namespace: e.cfg.Namespace, Insecure: e.cfg.Insecure,
 	})
 	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: disdel.Redacted(e.cfg.APIHost), Err: errors.New("it is no URL"), Hint: "check --apihost"}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: disdel.Redacted(e.cfg.APIHost),
+			Err: errors.New("it is no URL"), Hint: "check --apihost",
+		}
 	}
 	return c, nil
 }
@@ -190,20 +195,26 @@ func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, 
 	case status == http.StatusConflict:
 		out.Kind = disdel.Conflict
 	case status == http.StatusRequestEntityTooLarge:
-		out.Kind, out.Hint = disdel.OverLimit, "OpenWhisk takes 1 MB of parameters and 48 MB of code: put data on the blob store and code into an image"
+		out.Kind, out.Hint = disdel.OverLimit,
+			"OpenWhisk takes 1 MB of parameters and 48 MB of code: put data on the blob store and code into an image"
 	case status == http.StatusTooManyRequests && strings.Contains(text, "in the last minute"):
 		out.Code = disdel.CodeQuotaMinute
-		out.Kind, out.Hint = disdel.Unavailable, "have an admin raise the namespace's invocationsPerMinute, or synchronise less often (distribution.sync)"
+		out.Kind, out.Hint = disdel.Unavailable,
+			"have an admin raise the namespace's invocationsPerMinute, or synchronise less often (distribution.sync)"
 	case status == http.StatusTooManyRequests:
 		out.Code = disdel.CodeQuotaConcurrent
-		out.Kind, out.Hint = disdel.Unavailable, "run fewer workers, or have an admin raise the namespace's concurrentInvocations"
+		out.Kind, out.Hint = disdel.Unavailable,
+			"run fewer workers, or have an admin raise the namespace's concurrentInvocations"
 	case strings.Contains(text, "allowed threshold of"):
-		out.Kind, out.Hint = disdel.OverLimit, "ask for less, or have an admin raise the limit (whisk.memory.max, whisk.time-limit.max)"
+		out.Kind, out.Hint = disdel.OverLimit,
+			"ask for less, or have an admin raise the limit (whisk.memory.max, whisk.time-limit.max)"
 	case strings.Contains(text, "The specified runtime"):
 		out.Kind = disdel.Invalid
-		out.Hint = "this OpenWhisk has no kind " + disdel.RuntimeKind + ": name a container image of the action runtime with --image IMAGE, or have an admin add the kind"
+		out.Hint = "this OpenWhisk has no kind " + disdel.RuntimeKind +
+			": name a container image of the action runtime with --image IMAGE, or have an admin add the kind"
 	case status >= 500:
-		out.Kind, out.Hint = disdel.Unavailable, "submit the job again; if it stays, ask the platform's admin whether an invoker is healthy"
+		out.Kind, out.Hint = disdel.Unavailable,
+			"submit the job again; if it stays, ask the platform's admin whether an invoker is healthy"
 	default:
 		out.Kind = disdel.Invalid
 	}

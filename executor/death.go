@@ -28,8 +28,8 @@ func (c *classifier) timeout() {
 		"give fewer inputs at once"))
 }
 
-// neverStarted is for a process that did not take /init: OpenWhisk asks it again and again until the action's timeout has passed,
-// also where it died long before, and then says that it was too slow. A longer timeout is of no use to it.
+// neverStarted is for a process that did not take /init: OpenWhisk asks it again and again until the action's timeout
+// has passed, also where it died long before, and then says that it was too slow. A longer timeout is of no use to it.
 func (c *classifier) neverStarted(limit time.Duration) {
 	c.because("OpenWhisk says: %s", c.text)
 	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable,
@@ -93,12 +93,12 @@ func (c *classifier) death() {
 	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, hint)
 }
 
-// farBelow is the share of the limit below which neither what was measured nor what was expected makes memory a likely cause of a
-// death without words. What was measured may be seconds old, and a process can take much in one.
+// farBelow is the share of the limit below which neither what was measured nor what was expected makes memory a likely
+// cause of a death without words. What was measured may be seconds old, and a process can take much in one.
 const farBelow = 0.6
 
-// memoryText says whether a death without words may have been for memory. Where neither the platform nor a measurement far below
-// the limit speaks against it, it is suspected.
+// memoryText says whether a death without words may have been for memory. Where neither the platform nor a measurement
+// far below the limit speaks against it, it is suspected.
 func (c *classifier) memoryText() string {
 	limit, peak := c.inv.Limits.Memory, c.a.Peak
 	switch {
@@ -113,14 +113,15 @@ func (c *classifier) memoryText() string {
 		c.because("its highest measured peak was %v of %v: memory was most likely not the cause", peak, limit)
 		return fmt.Sprintf(", most likely not for memory: its peak was %v of %v", peak, limit)
 	default:
-		c.because("its highest measured peak was %v of %v, some time before its end: it may have been out of memory", peak, limit)
+		c.because("its highest measured peak was %v of %v, some time before its end: it may have been out of memory", peak,
+			limit)
 		c.a.Suspected = true
 		return fmt.Sprintf(", possibly out of memory: its peak was %v of %v", peak, limit)
 	}
 }
 
-// nearItsLimit says whether the last that was seen of the process was so near its limit that memory was the cause, as far as
-// anything can be known.
+// nearItsLimit says whether the last that was seen of the process was so near its limit that memory was the cause, as
+// far as anything can be known.
 func (c *classifier) nearItsLimit() bool {
 	if c.rec.NotMemory || !diedSilently(c.text) {
 		return false
@@ -128,7 +129,8 @@ func (c *classifier) nearItsLimit() bool {
 	limit := float64(c.inv.Limits.Memory)
 	if n := len(c.a.Beats); n > 0 && float64(c.a.Beats[n-1].Resident) >= nearLimit*limit {
 		last := c.a.Beats[n-1]
-		c.because("at its last heartbeat it held %v, %.0f %% of its limit: out of memory is probable", last.Resident, 100*float64(last.Resident)/limit)
+		c.because("at its last heartbeat it held %v, %.0f %% of its limit: out of memory is probable", last.Resident,
+			100*float64(last.Resident)/limit)
 		return true
 	}
 	if float64(c.a.Peak) >= nearLimit*limit && c.a.Peak > 0 {
@@ -138,8 +140,8 @@ func (c *classifier) nearItsLimit() bool {
 	return false
 }
 
-// diedSilently says whether a developer error's text is one of those that hide how the process ended: OpenWhisk's, and those
-// of proxies whose child was killed.
+// diedSilently says whether a developer error's text is one of those that hide how the process ended: OpenWhisk's, and
+// those of proxies whose child was killed.
 func diedSilently(text string) bool {
 	return slices.Contains([]string{
 		"The action did not produce a valid response and exited unexpectedly.", textInitDied,

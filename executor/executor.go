@@ -12,8 +12,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Limits reads the platform's bounds from GET /. What it does not report stays 0: older releases report no memory bounds;
-// OpenWhisk's defaults stand in for those.
+// Limits reads the platform's bounds from GET /. What it does not report stays 0: older releases report no memory
+// bounds; OpenWhisk's defaults stand in for those.
 func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 	var info struct {
 		Limits struct {
@@ -45,7 +45,8 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 		return v
 	}
 	out := disdel.PlatformLimits{
-		MinMemory: disdel.Bytes(or(l.MinMemory, int64(128*disdel.MB))), MaxMemory: disdel.Bytes(or(l.MaxMemory, int64(512*disdel.MB))),
+		MinMemory:  disdel.Bytes(or(l.MinMemory, int64(128*disdel.MB))),
+		MaxMemory:  disdel.Bytes(or(l.MaxMemory, int64(512*disdel.MB))),
 		MinTimeout: disdel.Millis(time.Duration(or(l.MinDuration, 100)) * time.Millisecond),
 		MaxTimeout: disdel.Millis(time.Duration(or(l.MaxDuration, 300_000)) * time.Millisecond),
 		PerMinute:  l.PerMinute, Concurrent: l.Concurrent,
@@ -56,8 +57,8 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 	return out, err
 }
 
-// Prepare creates the package and its actions; what is there already is replaced. It returns OverLimit for limits that the
-// platform does not allow, Denied, Unavailable.
+// Prepare creates the package and its actions; what is there already is replaced. It returns OverLimit for limits that
+// the platform does not allow, Denied, Unavailable.
 func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.ActionPlan) error {
 	_, err := again(ctx, e, patience, func() (struct{}, error) {
 		c, err := e.client(ctx)
@@ -93,9 +94,10 @@ func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
 	return &whisk.Action{Name: string(a.Name), Exec: x, Limits: &whisk.Limits{Memory: &memory, Timeout: &timeout}}
 }
 
-// Invoke starts an invocation without waiting for it. It keeps within the namespace's quotas, and waits out what throttles it and
-// outages for as long as the executor's patience says, and for as long as the job's own activations may keep it from its turn.
-// Whoever has the id waits for the activation with Wait, which gives its place back. An action that is not there is NotFound.
+// Invoke starts an invocation without waiting for it. It keeps within the namespace's quotas, and waits out what
+// throttles it and outages for as long as the executor's patience says, and for as long as the job's own activations
+// may keep it from its turn. Whoever has the id waits for the activation with Wait, which gives its place back. An
+// action that is not there is NotFound.
 func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
 	if err := e.pace.enter(ctx); err != nil {
 		return "", err
@@ -110,7 +112,9 @@ func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.Ac
 }
 
 // invoke asks once.
-func (e *Executor) invoke(ctx context.Context, what string, action disdel.ActionName, params any) (disdel.ActivationID, error) {
+func (e *Executor) invoke(ctx context.Context, what string, action disdel.ActionName, params any) (disdel.ActivationID,
+	error,
+) {
 	if err := e.pace.request(ctx); err != nil {
 		return "", err
 	}
@@ -131,7 +135,9 @@ func (e *Executor) invoke(ctx context.Context, what string, action disdel.Action
 }
 
 // look asks once for the record.
-func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (a disdel.Activation, found bool, err error) {
+func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (a disdel.Activation,
+	found bool, err error,
+) {
 	rec, err := again(ctx, e, patience, func() (*whisk.Activation, error) {
 		c, err := e.client(ctx)
 		if err != nil {

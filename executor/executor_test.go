@@ -76,7 +76,8 @@ func serving(t *testing.T, f http.HandlerFunc) (url string) {
 
 var inv = disdel.Invocation{
 	ID: "round 1/train/1", Task: disdel.TaskTrain, Action: "pkg/train", Round: 1, Member: 1,
-	Limits: disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(time.Minute)}, Estimate: 90 * disdel.MB, Params: json.RawMessage(`{"round":1}`),
+	Limits: disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(time.Minute)}, Estimate: 90 * disdel.MB,
+	Params: json.RawMessage(`{"round":1}`),
 }
 
 const id = "0123456789abcdef0123456789abcdef"
@@ -109,20 +110,33 @@ func TestAnswersToInvoke(t *testing.T) {
 		answers []answerOf
 		want    disdel.Kind
 	}{
-		"at once":      {[]answerOf{ok}, disdel.UnknownKind},
-		"throttled":    {[]answerOf{{429, `{"error":"Too many concurrent requests in flight (count: 30, allowed: 30).","code":"x"}`}, ok}, disdel.UnknownKind},
-		"no invoker":   {[]answerOf{{503, `The server is currently unavailable`}, {503, `x`}, ok}, disdel.UnknownKind},
-		"no key":       {[]answerOf{{401, `{"error":"The supplied authentication is invalid","code":"x"}`}}, disdel.Denied},
-		"no action":    {[]answerOf{{404, `{"error":"The requested resource does not exist.","code":"x"}`}}, disdel.NotFound},
-		"too large":    {[]answerOf{{413, `{"error":"Request larger than allowed: 1048577 > 1048576 bytes.","code":"x"}`}}, disdel.OverLimit},
-		"over a limit": {[]answerOf{{400, `{"error":"requirement failed: memory size 1024 MB exceeds allowed threshold of 512 MB","code":"x"}`}}, disdel.OverLimit},
-		"no id":        {[]answerOf{{202, `{}`}}, disdel.Internal},
+		"at once": {[]answerOf{ok}, disdel.UnknownKind},
+		"throttled": {[]answerOf{{
+			429,
+			`{"error":"Too many concurrent requests in flight (count: 30, allowed: 30).","code":"x"}`,
+		}, ok}, disdel.UnknownKind},
+		"no invoker": {[]answerOf{{503, `The server is currently unavailable`}, {503, `x`}, ok}, disdel.UnknownKind},
+		"no key":     {[]answerOf{{401, `{"error":"The supplied authentication is invalid","code":"x"}`}}, disdel.Denied},
+		"no action":  {[]answerOf{{404, `{"error":"The requested resource does not exist.","code":"x"}`}}, disdel.NotFound},
+		"too large": {
+			[]answerOf{{413, `{"error":"Request larger than allowed: 1048577 > 1048576 bytes.","code":"x"}`}},
+			disdel.OverLimit,
+		},
+		"over a limit": {
+			[]answerOf{{
+				400,
+				`{"error":"requirement failed: memory size 1024 MB exceeds allowed threshold of 512 MB","code":"x"}`,
+			}},
+			disdel.OverLimit,
+		},
+		"no id": {[]answerOf{{202, `{}`}}, disdel.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, _ := scripted(t, c.answers...)
 			got, err := e.Invoke(context.Background(), inv)
-			if c.want == disdel.UnknownKind && (err != nil || got != id) || !errors.Is(err, c.want) && c.want != disdel.UnknownKind {
+			if c.want == disdel.UnknownKind && (err != nil || got != id) || !errors.Is(err, c.want) &&
+				c.want != disdel.UnknownKind {
 				t.Errorf("%q, %v, want %v", got, err, c.want)
 			}
 		})
@@ -136,7 +150,8 @@ func TestWaitPollsUntilThereIsARecord(t *testing.T) {
 	e, _ := scripted(t, missing, missing, missing, record)
 	a, err := e.Wait(context.Background(), inv, id)
 	if err != nil || a.Outcome != disdel.OutcomeSuccess || !a.Cold || a.Peak != 2*disdel.MB ||
-		time.Duration(a.Duration) != 2500*time.Millisecond || time.Duration(a.InitTime) != 12*time.Millisecond || time.Duration(a.WaitTime) != 34*time.Millisecond {
+		time.Duration(a.Duration) != 2500*time.Millisecond || time.Duration(a.InitTime) != 12*time.Millisecond ||
+		time.Duration(a.WaitTime) != 34*time.Millisecond {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if !strings.Contains(string(a.Result), `"loss":0.5`) {
@@ -170,7 +185,11 @@ func TestAgainstTheEmbeddedPlatform(t *testing.T) {
 	defer e.Close()
 	ctx := context.Background()
 	l, err := e.Limits(ctx)
-	want := disdel.PlatformLimits{MinMemory: 128 * disdel.MB, MaxMemory: 512 * disdel.MB, MinTimeout: disdel.Millis(100 * time.Millisecond), MaxTimeout: disdel.Millis(5 * time.Minute), PerMinute: 60, Concurrent: 30}
+	want := disdel.PlatformLimits{
+		MinMemory: 128 * disdel.MB, MaxMemory: 512 * disdel.MB,
+		MinTimeout: disdel.Millis(100 * time.Millisecond), MaxTimeout: disdel.Millis(5 * time.Minute), PerMinute: 60,
+		Concurrent: 30,
+	}
 	if diff := cmp.Diff(want, l); err != nil || diff != "" {
 		t.Errorf("limits: %v (-want +got):\n%s", err, diff)
 	}

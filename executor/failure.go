@@ -11,16 +11,18 @@ import (
 
 // Record is OpenWhisk's record of an activation, as far as it tells how the activation ended.
 type Record struct {
-	ID                     disdel.ActivationID
-	Status                 string          // "success", "application error", "action developer error", "whisk internal error"
+	ID disdel.ActivationID
+	// "success", "application error", "action developer error", "whisk internal error"
+	Status                 string
 	Result                 json.RawMessage // the action's result, or {"error": ...}
 	TimedOut               bool            // annotation timeout
 	Cold                   bool
 	Init, Queued, Duration time.Duration
 	Start, End             time.Time
 	Peak                   disdel.Bytes // annotation peakMemory of the embedded platform; 0: unknown
-	NotMemory              bool         // annotation memoryKill of the embedded platform says that memory was not the cause
-	Logs                   []string
+	// annotation memoryKill of the embedded platform says that memory was not the cause
+	NotMemory bool
+	Logs      []string
 }
 
 // nearLimit is the share of the limit from which a death without a cause is taken for a lack of memory.
@@ -32,9 +34,10 @@ const (
 	beatsKept = 32
 )
 
-// Classify tells how an activation ended: the Failure Manager of DiSDeL III-B.2c. beats are the heartbeats of the action,
-// oldest first, nil where none are known: on Kubernetes OpenWhisk has the same words for a lack of memory and for a crash,
-// and the heartbeats alone tell them apart. It is pure. What it rests on is in Evidence; Failure has cause and next step.
+// Classify tells how an activation ended: the Failure Manager of DiSDeL III-B.2c. beats are the heartbeats of the
+// action, oldest first, nil where none are known: on Kubernetes OpenWhisk has the same words for a lack of memory and
+// for a crash, and the heartbeats alone tell them apart. It is pure. What it rests on is in Evidence; Failure has cause
+// and next step.
 func Classify(inv disdel.Invocation, r Record, beats []disdel.Beat) disdel.Activation {
 	c := newClassifier(inv, r, beats)
 	c.classify()
@@ -176,7 +179,8 @@ func (c *classifier) success() {
 // ownOutcomes are the outcomes of the errors that our own actions answer; others are the action's.
 var ownOutcomes = map[disdel.Kind]disdel.Outcome{
 	disdel.OOM: disdel.OutcomeOutOfMemory, disdel.Timeout: disdel.OutcomeTimeout, disdel.Canceled: disdel.OutcomeCanceled,
-	disdel.Diverged: disdel.OutcomeDiverged, disdel.Corrupt: disdel.OutcomeCorrupt, disdel.Crashed: disdel.OutcomeDeveloperError,
+	disdel.Diverged: disdel.OutcomeDiverged, disdel.Corrupt: disdel.OutcomeCorrupt,
+	disdel.Crashed: disdel.OutcomeDeveloperError,
 }
 
 // ownHints are next steps for errors that came without one.

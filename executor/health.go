@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	// silence is how long OpenWhisk may take for an answer before it counts as not answering. A refused connection counts as soon,
-	// since a server that is being restarted is back within it.
+	// silence is how long OpenWhisk may take for an answer before it counts as not answering. A refused connection counts
+	// as soon, since a server that is being restarted is back within it.
 	silence = 1500 * time.Millisecond
-	// patience is how long a job waits for an OpenWhisk that does not answer, and how long a call is repeated while it asks to come
-	// later.
+	// patience is how long a job waits for an OpenWhisk that does not answer, and how long a call is repeated while it
+	// asks to come later.
 	patience = 3 * time.Minute
-	// firstPatience is that of a command's first call: nothing is under way that would be lost, and the address may be wrong.
+	// firstPatience is that of a command's first call: nothing is under way that would be lost, and the address may be
+	// wrong.
 	firstPatience = 3 * time.Second
 )
 
-// health is whether OpenWhisk answers, as all calls of an executor find it together: one outage is one outage, whoever asks.
+// health is whether OpenWhisk answers, as all calls of an executor find it together: one outage is one outage, whoever
+// asks.
 type health struct {
 	mu       sync.Mutex
 	asked    time.Time // the first call since the last answer; zero: every call was answered
@@ -90,7 +92,8 @@ func plainly(err error) string {
 		return "the connection was reset"
 	case errors.As(err, &dns):
 		return "there is no host of this name"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) &&
+		network.Timeout():
 		return "no answer"
 	default:
 		return "the connection broke off"
@@ -115,7 +118,8 @@ func (e *Executor) unreachable(op string) *disdel.Error {
 	}
 	return &disdel.Error{
 		Kind: disdel.Unavailable, Code: disdel.CodeUnreachable, Op: op,
-		Msg:  "OpenWhisk at " + e.cfg.APIHost + " does not answer (" + orElse(why, "no answer") + "), for " + waited.String() + " by now",
+		Msg: "OpenWhisk at " + e.cfg.APIHost + " does not answer (" + orElse(why, "no answer") + "), for " +
+			waited.String() + " by now",
 		Hint: "check that OpenWhisk runs at " + e.cfg.APIHost + ", and --apihost",
 	}
 }

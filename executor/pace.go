@@ -11,8 +11,8 @@ import (
 // ackAfter is how much later than an activation's record OpenWhisk takes its place for free.
 const ackAfter = 250 * time.Millisecond
 
-// pace keeps the invocations of an executor within its namespace's quotas. OpenWhisk counts every request against the minute, also
-// one that it refuses because too many are in flight: whoever runs against that bound uses up the minute.
+// pace keeps the invocations of an executor within its namespace's quotas. OpenWhisk counts every request against the
+// minute, also one that it refuses because too many are in flight: whoever runs against that bound uses up the minute.
 type pace struct {
 	mu         sync.Mutex
 	perMinute  int // 0: unknown

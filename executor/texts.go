@@ -21,8 +21,8 @@ const (
 	textInitDied   = "The action did not initialize and exited unexpectedly."
 )
 
-// opEngine is what our own action was doing when its engine's plan was larger than its limit: an allocation refused before
-// anything was killed for it.
+// opEngine is what our own action was doing when its engine's plan was larger than its limit: an allocation refused
+// before anything was killed for it.
 const opEngine = "make engine"
 
 // platformText is a text of the platform's own, whatever the state it comes with, and what it means.
@@ -44,18 +44,56 @@ const (
 
 // platformTexts is looked through in order; the first one found counts.
 var platformTexts = []platformText{
-	{"The action produced a response that exceeded the allowed length", disdel.OutcomeTooLarge, disdel.OverLimit, "its result is larger than OpenWhisk takes", "results go through the store: check that the action image and disdel are of the same version", ""},
-	{"exceeds allowed threshold of", disdel.OutcomeStartFailure, disdel.OverLimit, "the invoker's limits are smaller than the controller's", hintBoth, ""},
-	{"Action version is not compatible", disdel.OutcomeStartFailure, disdel.OverLimit, "the invoker's limits are smaller than the controller's", hintBoth, ""},
-	{"Failed to pull container image", disdel.OutcomeStartFailure, disdel.Unavailable, "its image could not be pulled", hintImage, disdel.CodeImageMissing},
-	{"executable file not found in image", disdel.OutcomeStartFailure, disdel.Invalid, "its image has no action runtime", hintImage, ""},
-	{"Failed to run container with image", disdel.OutcomeStartFailure, disdel.Unavailable, "its container was not ready in time", hintStart, ""},
-	{"Failed to provision resources to run the action", disdel.OutcomeStartFailure, disdel.Unavailable, "its container could not be started", "submit the job again; if it stays, ask the admin whether an invoker has room", ""},
-	{"Too many requests", disdel.OutcomeThrottled, disdel.Unavailable, "the namespace's quota of invocations is used up", hintLater, disdel.CodeQuotaMinute},
-	{"Too many concurrent requests", disdel.OutcomeThrottled, disdel.Unavailable, "the namespace's quota of invocations is used up", hintLater, disdel.CodeQuotaConcurrent},
-	{"System is overloaded, try again later", disdel.OutcomeThrottled, disdel.Unavailable, "the platform is overloaded", hintLater, ""},
-	{"Activation processing is not initiated for", disdel.OutcomeInternalError, disdel.Unavailable, "it waited too long in the platform's queue", hintLater, ""},
-	{"too old activation is arrived", disdel.OutcomeInternalError, disdel.Unavailable, "it waited too long in the platform's queue", hintLater, ""},
+	{
+		"The action produced a response that exceeded the allowed length", disdel.OutcomeTooLarge, disdel.OverLimit,
+		"its result is larger than OpenWhisk takes",
+		"results go through the store: check that the action image and disdel are of the same version", "",
+	},
+	{
+		"exceeds allowed threshold of", disdel.OutcomeStartFailure, disdel.OverLimit,
+		"the invoker's limits are smaller than the controller's", hintBoth, "",
+	},
+	{
+		"Action version is not compatible", disdel.OutcomeStartFailure, disdel.OverLimit,
+		"the invoker's limits are smaller than the controller's", hintBoth, "",
+	},
+	{
+		"Failed to pull container image", disdel.OutcomeStartFailure, disdel.Unavailable, "its image could not be pulled",
+		hintImage, disdel.CodeImageMissing,
+	},
+	{
+		"executable file not found in image", disdel.OutcomeStartFailure, disdel.Invalid, "its image has no action runtime",
+		hintImage, "",
+	},
+	{
+		"Failed to run container with image", disdel.OutcomeStartFailure, disdel.Unavailable,
+		"its container was not ready in time", hintStart, "",
+	},
+	{
+		"Failed to provision resources to run the action", disdel.OutcomeStartFailure, disdel.Unavailable,
+		"its container could not be started", "submit the job again; if it stays, ask the admin whether an invoker has room",
+		"",
+	},
+	{
+		"Too many requests", disdel.OutcomeThrottled, disdel.Unavailable, "the namespace's quota of invocations is used up",
+		hintLater, disdel.CodeQuotaMinute,
+	},
+	{
+		"Too many concurrent requests", disdel.OutcomeThrottled, disdel.Unavailable,
+		"the namespace's quota of invocations is used up", hintLater, disdel.CodeQuotaConcurrent,
+	},
+	{
+		"System is overloaded, try again later", disdel.OutcomeThrottled, disdel.Unavailable, "the platform is overloaded",
+		hintLater, "",
+	},
+	{
+		"Activation processing is not initiated for", disdel.OutcomeInternalError, disdel.Unavailable,
+		"it waited too long in the platform's queue", hintLater, "",
+	},
+	{
+		"too old activation is arrived", disdel.OutcomeInternalError, disdel.Unavailable,
+		"it waited too long in the platform's queue", hintLater, "",
+	},
 }
 
 // platformError looks for a text of the platform's own.
@@ -72,7 +110,10 @@ func (c *classifier) platformError() bool {
 }
 
 // refusals are the texts of an allocation that was refused, of Go's runtime and of what an image may hold besides.
-var refusals = []string{"runtime: out of memory", "fatal error: out of memory", "cannot allocate memory", "std::bad_alloc"}
+var refusals = []string{
+	"runtime: out of memory", "fatal error: out of memory", "cannot allocate memory",
+	"std::bad_alloc",
+}
 
 // panics open the last words of a process that ended itself by a defect.
 var panics = []string{"panic: ", "fatal error: ", "SIGSEGV"}

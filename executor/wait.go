@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// lateRecord is how long after an activation's end its record may come: about 12 s where a container was killed, and more
-	// where the store of records is slow.
+	// lateRecord is how long after an activation's end its record may come: about 12 s where a container was killed, and
+	// more where the store of records is slow.
 	lateRecord = time.Minute
 	// mostQueue is how long an activation is waited for of which there is no sign: on a cluster that others use, hours are
 	// possible, and nobody says.
@@ -23,11 +23,12 @@ const (
 	freshBeat = 10 * time.Second
 )
 
-// Wait returns the activation once its record exists. OpenWhisk has none while an activation runs, none while it waits behind
-// others, whoever they are, and none ever if it was lost; and it does not say which. An activation whose record is late is taken
-// to be running while it sends heartbeats. Else a probe is sent after it, a request to the same action that ends at once: as
-// OpenWhisk serves an action's activations in their order, the one before it has begun by the time that the probe has a record, or
-// never will. Only then is it Lost, and its work invoked again. While the probe has none either, it is queued, and waited for.
+// Wait returns the activation once its record exists. OpenWhisk has none while an activation runs, none while it waits
+// behind others, whoever they are, and none ever if it was lost; and it does not say which. An activation whose record
+// is late is taken to be running while it sends heartbeats. Else a probe is sent after it, a request to the same action
+// that ends at once: as OpenWhisk serves an action's activations in their order, the one before it has begun by the
+// time that the probe has a record, or never will. Only then is it Lost, and its work invoked again. While the probe
+// has none either, it is queued, and waited for.
 func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error) {
 	defer time.AfterFunc(ackAfter, e.pace.leave)
 	w := waiting{e: e, inv: inv, id: id, begun: time.Now()}
@@ -79,7 +80,8 @@ func (w *waiting) judge(ctx context.Context) (disdel.Activation, bool) {
 	case p.served.IsZero():
 		return disdel.Activation{}, false
 	case since.Equal(back) && restarted:
-		return w.lost(ctx, "OpenWhisk did not answer for a while, and has served a later request to the same action since"), true
+		return w.lost(ctx, "OpenWhisk did not answer for a while, and has served a later request to the same action since"),
+			true
 	case now.After(p.served.Add(time.Duration(w.inv.Limits.Timeout) + lateRecord)):
 		return w.lost(ctx, "OpenWhisk has served a later request to the same action, longer ago than this one may take"), true
 	default:
@@ -107,13 +109,15 @@ func (w *waiting) lost(ctx context.Context, why string) disdel.Activation {
 	c := newClassifier(w.inv, Record{ID: w.id}, w.e.beats(ctx, w.inv, w.begun))
 	c.because("OpenWhisk has no record of activation %s after %v", w.id, time.Since(w.begun).Round(time.Second))
 	c.because("%s", why)
-	c.fail(disdel.OutcomeLost, disdel.Lost, "OpenWhisk accepted it and lost it: "+why, "submit the job again; an invoker may have been restarted")
+	c.fail(disdel.OutcomeLost, disdel.Lost, "OpenWhisk accepted it and lost it: "+why,
+		"submit the job again; an invoker may have been restarted")
 	return c.close()
 }
 
 func (w *waiting) neverServed(ctx context.Context) disdel.Activation {
 	c := newClassifier(w.inv, Record{ID: w.id}, w.e.beats(ctx, w.inv, w.begun))
-	c.because("OpenWhisk has no record of activation %s after %v, nor of a request that was sent after it", w.id, time.Since(w.begun).Round(time.Second))
+	c.because("OpenWhisk has no record of activation %s after %v, nor of a request that was sent after it", w.id,
+		time.Since(w.begun).Round(time.Second))
 	c.fail(disdel.OutcomeLost, disdel.Lost, "it waited in OpenWhisk's queue, and nothing was served",
 		"where the pool holds less than the action's memory it waits for ever: --pool-memory SIZE says how much there is; else submit the job again when the platform has room")
 	c.a.Failure.Code = disdel.CodeNeverServed

@@ -162,7 +162,8 @@ func TestAnActivationThatIsOvertakenIsLost(t *testing.T) {
 func TestAnActivationThatIsNeverServedEnds(t *testing.T) {
 	onCluster(t, Config{MostQueue: time.Hour}, func(t *testing.T, e *Executor, _ *cluster) {
 		a, err := e.Wait(t.Context(), inv, invoked(t, e))
-		if err != nil || a.Outcome != disdel.OutcomeLost || a.Failure.Code != disdel.CodeNeverServed || !strings.Contains(a.Failure.Hint, "--pool-memory") {
+		if err != nil || a.Outcome != disdel.OutcomeLost || a.Failure.Code != disdel.CodeNeverServed ||
+			!strings.Contains(a.Failure.Hint, "--pool-memory") {
 			t.Fatalf("%+v, %v", a, err)
 		}
 	})
@@ -186,8 +187,8 @@ func TestAnActivationWithHeartbeatsIsAtWork(t *testing.T) {
 	})
 }
 
-// What was under way when the platform was started again without it is lost within seconds: with the actions that it has, and
-// without.
+// What was under way when the platform was started again without it is lost within seconds: with the actions that it
+// has, and without.
 func TestWhatARestartLostIsLostWithinSeconds(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		onCluster(t, Config{}, func(t *testing.T, e *Executor, c *cluster) {
@@ -206,8 +207,8 @@ func TestWhatARestartLostIsLostWithinSeconds(t *testing.T) {
 	}
 }
 
-// A platform that does not answer is known within two seconds, whether it refuses or is silent, and given up after the executor's
-// patience, by all calls at the same time.
+// A platform that does not answer is known within two seconds, whether it refuses or is silent, and given up after the
+// executor's patience, by all calls at the same time.
 func TestAnOutageIsKnownAndBounded(t *testing.T) {
 	for why, change := range map[string]func(c *cluster){
 		"connection refused": func(c *cluster) { c.down = true },
@@ -218,13 +219,15 @@ func TestAnOutageIsKnownAndBounded(t *testing.T) {
 			c.set(change)
 			begun := time.Now()
 			time.AfterFunc(2500*time.Millisecond, func() {
-				if o, down := e.Outage(); !down || o.Why != why || o.Until.Sub(o.Since) != 2*time.Minute || o.Host != "http://openwhisk.test:3233" {
+				if o, down := e.Outage(); !down || o.Why != why || o.Until.Sub(o.Since) != 2*time.Minute ||
+					o.Host != "http://openwhisk.test:3233" {
 					t.Errorf("%s: %+v, %v", why, o, down)
 				}
 			})
 			_, err := e.Wait(t.Context(), inv, id)
 			took := time.Since(begun)
-			if disdel.KindOf(err) != disdel.Unavailable || disdel.AsError(err).Code != disdel.CodeUnreachable || !strings.Contains(err.Error(), why) {
+			if disdel.KindOf(err) != disdel.Unavailable || disdel.AsError(err).Code != disdel.CodeUnreachable ||
+				!strings.Contains(err.Error(), why) {
 				t.Errorf("%s: %v", why, err)
 			}
 			if took < 2*time.Minute || took > 2*time.Minute+callTimeout+5*time.Second {
@@ -245,8 +248,8 @@ func TestTheFirstCallIsImpatient(t *testing.T) {
 	})
 }
 
-// With as many places as the namespace has, and a platform that counts what it refuses, a plan that fills them all is not refused
-// once, and does not use up the minute.
+// With as many places as the namespace has, and a platform that counts what it refuses, a plan that fills them all is
+// not refused once, and does not use up the minute.
 func TestInvocationsKeepWithinTheQuotas(t *testing.T) {
 	onCluster(t, Config{}, func(t *testing.T, e *Executor, c *cluster) {
 		const concurrent, perMinute, all = 30, 60, 58
@@ -300,10 +303,12 @@ func TestInvocationsKeepWithinTheQuotas(t *testing.T) {
 	})
 }
 
-// Neither a key nor a password is in any error, whatever goes wrong, and the key goes nowhere but to the address that was named.
+// Neither a key nor a password is in any error, whatever goes wrong, and the key goes nowhere but to the address that
+// was named.
 func TestNoSecretIsToldOrSentElsewhere(t *testing.T) {
 	const canary = "CANARY"
-	for _, host := range []string{"http://u:" + canary + "@127.0.0.1:1", "http://" + canary + "@h", "http://u:" + canary + "%zz@h", "u:" + canary + "@h"} {
+	for _, host := range []string{"http://u:" + canary + "@127.0.0.1:1", "http://" + canary + "@h", "http://u:" + canary +
+		"%zz@h", "u:" + canary + "@h"} {
 		_, err := New(Config{APIHost: host, AuthKey: "user:" + canary, Logger: quiet()})
 		text, _ := json.Marshal(err)
 		if disdel.KindOf(err) != disdel.Invalid || strings.Contains(err.Error()+string(text), canary) {
@@ -311,7 +316,11 @@ func TestNoSecretIsToldOrSentElsewhere(t *testing.T) {
 		}
 	}
 	var sent []string
-	elsewhere := serving(t, func(w http.ResponseWriter, r *http.Request) { sent = append(sent, r.Header.Get("Authorization")) })
+	elsewhere := serving(t, func(w http.ResponseWriter,
+		r *http.Request,
+	) {
+		sent = append(sent, r.Header.Get("Authorization"))
+	})
 	for _, path := range []string{"", "/api/v1/x"} {
 		here := serving(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere+path, http.StatusTemporaryRedirect)
@@ -323,7 +332,8 @@ func TestNoSecretIsToldOrSentElsewhere(t *testing.T) {
 		_, limits := e.Limits(t.Context())
 		_, invoke := e.Invoke(t.Context(), inv)
 		for _, err := range []error{limits, invoke, e.Remove(t.Context(), "p")} {
-			if disdel.KindOf(err) != disdel.Invalid || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), "redirects") {
+			if disdel.KindOf(err) != disdel.Invalid || strings.Contains(err.Error(), canary) ||
+				!strings.Contains(err.Error(), "redirects") {
 				t.Errorf("%v", err)
 			}
 		}

@@ -176,8 +176,12 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.User = url.UserPassword("admin", "wrong")
-	for address, want := range map[string]disdel.Kind{"http://127.0.0.1:1": disdel.Unavailable, "nonsense": disdel.Invalid, u.String(): disdel.Denied} {
-		if _, err := history.Open(context.Background(), history.Config{URL: address, Logger: logrus.New()}); !errors.Is(err, want) {
+	for address, want := range map[string]disdel.Kind{
+		"http://127.0.0.1:1": disdel.Unavailable, "nonsense": disdel.Invalid,
+		u.String(): disdel.Denied,
+	} {
+		if _, err := history.Open(context.Background(), history.Config{URL: address, Logger: logrus.New()}); !errors.Is(err,
+			want) {
 			t.Errorf("%s: got %v, want %v", address, err, want)
 		}
 	}

@@ -58,15 +58,18 @@ const (
 	highest = prefix + "\ufff0"
 )
 
-// pageSize is how many records are read at once, at most. The first page is as small as what is asked for, each one after it larger.
+// pageSize is how many records are read at once, at most. The first page is as small as what is asked for, each one
+// after it larger.
 const pageSize = 50
 
 // order is the fields that a query goes by, newest first; nil: the id alone.
 type order []string
 
-// each calls f with the records that match a selector, newest first, until f returns false. Records of another version are passed
-// over. first is how many are likely to be enough.
-func (s *Store) each(ctx context.Context, selector map[string]any, by order, first int, f func(r disdel.Record, size int) bool) error {
+// each calls f with the records that match a selector, newest first, until f returns false. Records of another version
+// are passed over. first is how many are likely to be enough.
+func (s *Store) each(ctx context.Context, selector map[string]any, by order, first int,
+	f func(r disdel.Record, size int) bool,
+) error {
 	before, limit := highest, min(max(first, 1), pageSize)
 	for {
 		last, n, err := s.page(ctx, selector, by, before, limit, f)
@@ -78,9 +81,12 @@ func (s *Store) each(ctx context.Context, selector map[string]any, by order, fir
 }
 
 // page reads the records before an id; n is 0 once f wants no more.
-func (s *Store) page(ctx context.Context, selector map[string]any, by order, before string, limit int, f func(disdel.Record, int) bool) (last string, n int, err error) {
+func (s *Store) page(ctx context.Context, selector map[string]any, by order, before string, limit int,
+	f func(disdel.Record, int) bool,
+) (last string, n int, err error) {
 	rows := s.find(ctx, selector, by, before, limit)
-	if len(by) > 0 && kivik.HTTPStatus(rows.Err()) == http.StatusBadRequest { // there is no such index: who may only read cannot make one
+	// there is no such index: who may only read cannot make one
+	if len(by) > 0 && kivik.HTTPStatus(rows.Err()) == http.StatusBadRequest {
 		rows.Close()
 		rows = s.find(ctx, selector, nil, before, limit)
 	}
@@ -121,7 +127,9 @@ func (s *Store) passOver(raw json.RawMessage, why error) (id string, err error) 
 	return head.ID, nil
 }
 
-func (s *Store) find(ctx context.Context, selector map[string]any, by order, before string, limit int) *kivik.ResultSet {
+func (s *Store) find(ctx context.Context, selector map[string]any, by order, before string,
+	limit int,
+) *kivik.ResultSet {
 	query := map[string]any{"_id": map[string]any{"$gte": prefix, "$lt": before}}
 	maps.Copy(query, selector)
 	var sort []map[string]string
@@ -131,7 +139,8 @@ func (s *Store) find(ctx context.Context, selector map[string]any, by order, bef
 	return s.db.Find(ctx, map[string]any{"selector": query, "sort": sort, "limit": limit})
 }
 
-// clockSlack is how far a job's own time may lie from the one in its id: it begins a little after it was named, and clocks are set.
+// clockSlack is how far a job's own time may lie from the one in its id: it begins a little after it was named, and
+// clocks are set.
 const clockSlack = 24 * time.Hour
 
 // olderThan tells whether a job's id says that it, and with it every job before it, is older than t.
@@ -180,7 +189,10 @@ func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
 			Hint: "one of: " + strings.Join(list[:min(5, len(list))], ", "),
 		}
 	default:
-		return "", &disdel.Error{Kind: disdel.NotFound, Op: "find job", Msg: fmt.Sprintf("there is no job %q", ref), Hint: "disdel history lists them; disdel quickstart runs a first one"}
+		return "", &disdel.Error{
+			Kind: disdel.NotFound, Op: "find job", Msg: fmt.Sprintf("there is no job %q", ref),
+			Hint: "disdel history lists them; disdel quickstart runs a first one",
+		}
 	}
 }
 
@@ -222,7 +234,8 @@ func (s *Store) startingWith(ctx context.Context, ref string) ([]string, error) 
 			ref = prefix + ref
 		}
 	}
-	rows := s.db.AllDocs(ctx, kivik.Params(map[string]any{"limit": maxCandidates, "startkey": ref, "endkey": ref + "\ufff0"}))
+	rows := s.db.AllDocs(ctx,
+		kivik.Params(map[string]any{"limit": maxCandidates, "startkey": ref, "endkey": ref + "\ufff0"}))
 	var out []string
 	for rows.Next() {
 		id, err := rows.ID()
@@ -236,8 +249,8 @@ func (s *Store) startingWith(ctx context.Context, ref string) ([]string, error) 
 	return out, wrap(rows.Err(), "find job", "")
 }
 
-// A plan looks at no more records than these: as many jobs, or as many bytes of them if there are enough jobs by then. The record of
-// a job of many rounds is long, and tells as much as those of many short jobs.
+// A plan looks at no more records than these: as many jobs, or as many bytes of them if there are enough jobs by then.
+// The record of a job of many rounds is long, and tells as much as those of many short jobs.
 const (
 	similarLimit  = 100
 	enoughJobs    = 20
@@ -258,8 +271,8 @@ func (l *lesson) add(r disdel.Record, size int) (more bool) {
 	return len(l.records) < l.limit && (len(l.records) < enoughJobs || l.size < l.enough)
 }
 
-// Similar returns the newest records of the same network, data set, batch size and backend, newest first: one backend's durations
-// say nothing of the other's.
+// Similar returns the newest records of the same network, data set, batch size and backend, newest first: one backend's
+// durations say nothing of the other's.
 func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, error) {
 	m := job.Model
 	selector := map[string]any{
@@ -276,13 +289,14 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 
 // sameKind is what the selector of Similar says, on records as they are read.
 func sameKind(a, b *disdel.Job) bool {
-	return a.Data.Source == b.Data.Source && a.Training.BatchSize == b.Training.BatchSize && a.Training.Backend == b.Training.Backend &&
+	return a.Data.Source == b.Data.Source && a.Training.BatchSize == b.Training.BatchSize &&
+		a.Training.Backend == b.Training.Backend &&
 		a.Model.Name == b.Model.Name && a.Model.Custom == b.Model.Custom && len(a.Model.Layers) == len(b.Model.Layers) &&
 		(len(a.Model.Layers) == 0 || reflect.DeepEqual(a.Model.Layers, b.Model.Layers))
 }
 
-// Recent returns the newest records of jobs of any kind, newest first: what estimates and forecasts learn from where no job of
-// the same kind has run.
+// Recent returns the newest records of jobs of any kind, newest first: what estimates and forecasts learn from where no
+// job of the same kind has run.
 func (s *Store) Recent(ctx context.Context, limit int) ([]disdel.Record, error) {
 	l := lesson{limit: limit, enough: enoughRecent}
 	err := s.each(ctx, nil, nil, min(limit, enoughJobs), l.add)

@@ -27,7 +27,8 @@ func TestNoPasswordFollowsARedirect(t *testing.T) {
 		u.User = url.UserPassword("admin", "CANARY")
 		_, err := history.Open(context.Background(), history.Config{URL: u.String()})
 		first.Close()
-		if !errors.Is(err, disdel.Denied) || !strings.Contains(err.Error(), "redirects to "+other.URL) || strings.Contains(err.Error(), "CANARY") {
+		if !errors.Is(err, disdel.Denied) || !strings.Contains(err.Error(), "redirects to "+other.URL) ||
+			strings.Contains(err.Error(), "CANARY") {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
@@ -45,7 +46,8 @@ func TestAnUnknownCertificateIsDenied(t *testing.T) {
 	u, _ := url.Parse(server.URL)
 	u.User = url.UserPassword("admin", "CANARY")
 	_, err := history.Open(context.Background(), history.Config{URL: u.String()})
-	if err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "CANARY") || asked.Load() > 0 {
+	if err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "CANARY") ||
+		asked.Load() > 0 {
 		t.Errorf("%v, asked %d times", err, asked.Load())
 	}
 }
@@ -53,7 +55,8 @@ func TestAnUnknownCertificateIsDenied(t *testing.T) {
 // No error of the history has the password in it.
 func TestErrorsHaveNoPassword(t *testing.T) {
 	for _, address := range []string{
-		"http://admin:CANARY@127.0.0.1:1", "http://admin:CANARY%zz@127.0.0.1", "admin:CANARY@h", "http://admin:CANARY@256.0.0.1:5984",
+		"http://admin:CANARY@127.0.0.1:1", "http://admin:CANARY%zz@127.0.0.1", "admin:CANARY@h",
+		"http://admin:CANARY@256.0.0.1:5984",
 	} {
 		_, err := history.Open(context.Background(), history.Config{URL: address})
 		if err == nil {

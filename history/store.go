@@ -40,12 +40,15 @@ type Store struct {
 	db     *kivik.DB
 }
 
-// Open connects, and creates the database and its indexes if they are missing. It returns Invalid for an address that is none,
-// Denied, Unavailable, and of the embedded history Corrupt and NoSpace.
+// Open connects, and creates the database and its indexes if they are missing. It returns Invalid for an address that
+// is none, Denied, Unavailable, and of the embedded history Corrupt and NoSpace.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open history", Msg: "the address is no URL of a CouchDB", Hint: "write http://HOST:5984"}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "open history", Msg: "the address is no URL of a CouchDB",
+			Hint: "write http://HOST:5984",
+		}
 	}
 	if cfg.Logger == nil {
 		quiet := logrus.New()
@@ -83,8 +86,9 @@ func stay(to *http.Request, _ []*http.Request) error {
 	}
 }
 
-// indexes are what the queries below go by. CouchDB lists documents with all the fields alone, so that a job of layers, which has no
-// network's name, is in the first but not in the second; the embedded history knows of every document which fields it has.
+// indexes are what the queries below go by. CouchDB lists documents with all the fields alone, so that a job of layers,
+// which has no network's name, is in the first but not in the second; the embedded history knows of every document
+// which fields it has.
 var indexes = map[string][]string{
 	"kind":  {sourceField, batchField, "_id"},
 	"exact": {sourceField, batchField, backendField, networkField, customField, layersField, "_id"},
@@ -155,7 +159,8 @@ func wrap(err error, op, what string) error {
 	case status == couchlite.StatusReadOnly:
 		e.Kind, e.Msg, e.Err, e.Hint = disdel.Denied, reason(err), nil, "name a folder you can write to with --home"
 	case status == couchlite.StatusNoSpace:
-		e.Kind, e.Msg, e.Err, e.Hint = disdel.NoSpace, reason(err), nil, "free some space, or name a folder on another disk with --home"
+		e.Kind, e.Msg, e.Err, e.Hint = disdel.NoSpace, reason(err), nil,
+			"free some space, or name a folder on another disk with --home"
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Kind, e.Hint = disdel.Denied, "check user and password of the CouchDB URL"
 	case status == http.StatusNotFound:
@@ -239,7 +244,8 @@ func fields(r *disdel.Record) (map[string]any, error) {
 
 func newer(id string, version any) error {
 	return &disdel.Error{
-		Kind: disdel.Conflict, Op: "read record", Msg: fmt.Sprintf("%s was written by another version of disdel (%v)", id, version),
+		Kind: disdel.Conflict, Op: "read record",
+		Msg:  fmt.Sprintf("%s was written by another version of disdel (%v)", id, version),
 		Hint: "use the version of disdel that wrote it",
 	}
 }
@@ -257,8 +263,8 @@ func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error)
 	return decode(raw)
 }
 
-// decode reads a document. What it says of itself is believed only where it is the document's own id: a record's id is part of
-// paths and commands.
+// decode reads a document. What it says of itself is believed only where it is the document's own id: a record's id is
+// part of paths and commands.
 func decode(raw json.RawMessage) (disdel.Record, error) {
 	var d struct {
 		Key string `json:"_id"`
@@ -269,7 +275,8 @@ func decode(raw json.RawMessage) (disdel.Record, error) {
 	}
 	if string(d.ID) != d.Key || !d.ID.Valid() {
 		return disdel.Record{}, &disdel.Error{
-			Kind: disdel.Corrupt, Op: "read record", Msg: fmt.Sprintf("document %.80q of the history says that it is job %.80q", d.Key, d.ID),
+			Kind: disdel.Corrupt, Op: "read record",
+			Msg:  fmt.Sprintf("document %.80q of the history says that it is job %.80q", d.Key, d.ID),
 			Hint: "disdel did not write it: delete it from the history",
 		}
 	}

@@ -58,8 +58,8 @@ func (b *Builder) Out(node int) Shape { return b.g.Nodes[node].Out }
 // Last is the index of the newest node.
 func (b *Builder) Last() int { return len(b.g.Nodes) - 1 }
 
-// What no machine computes: bounds of an array's values, of a layer's products and of a window's sides, so that no count
-// overflows.
+// What no machine computes: bounds of an array's values, of a layer's products and of a window's sides, so that no
+// count overflows.
 const (
 	largestArray  = 1 << 40
 	largestWork   = 1 << 52
@@ -163,8 +163,10 @@ func (b *Builder) slide(name string, w *Window, height, width int) (oh, ow int) 
 	}
 	side := func(size, before, after, kernel, stride, dilation int) int {
 		reach := dilation*(kernel-1) + 1
-		if max(kernel, stride, dilation, before, after) > largestWindow || kernel < 1 || stride < 1 || dilation < 1 || before < 0 || after < 0 || size+before+after < reach {
-			b.fail(name, "a window of %d (stride %d, dilation %d) does not fit %d pixels with padding %d and %d", kernel, stride, dilation, size, before, after)
+		if max(kernel, stride, dilation, before, after) > largestWindow || kernel < 1 || stride < 1 || dilation < 1 ||
+			before < 0 || after < 0 || size+before+after < reach {
+			b.fail(name, "a window of %d (stride %d, dilation %d) does not fit %d pixels with padding %d and %d", kernel, stride,
+				dilation, size, before, after)
 			return 1
 		}
 		return (size+before+after-reach)/stride + 1
@@ -241,13 +243,19 @@ func (b *Builder) Pool(name string, in int, op Op, w Window) int {
 	if p := w.Pad; !count && (max(p.Top, p.Bottom) >= w.Kernel.H || max(p.Left, p.Right) >= w.Kernel.W) {
 		b.fail(name, "padding %v of a window of %dx%d: some windows would see padding alone", p, w.Kernel.H, w.Kernel.W)
 	}
-	return b.add(Node{Name: name, Op: op, Inputs: []int{in}, Out: Shape{c, oh, ow}, Kernel: w.Kernel, Stride: w.Stride, Pad: w.Pad, CountPad: count})
+	return b.add(Node{
+		Name: name, Op: op, Inputs: []int{in}, Out: Shape{c, oh, ow}, Kernel: w.Kernel, Stride: w.Stride,
+		Pad: w.Pad, CountPad: count,
+	})
 }
 
 // AdaptivePool averages to side x side, whatever the input.
 func (b *Builder) AdaptivePool(name string, in, side int) int {
 	c, _, _ := b.image(name, in)
-	return b.add(Node{Name: name, Op: OpAdaptiveAvgPool, Inputs: []int{in}, Out: Shape{c, side, side}, Kernel: Sides{side, side}})
+	return b.add(Node{
+		Name: name, Op: OpAdaptiveAvgPool, Inputs: []int{in}, Out: Shape{c, side, side},
+		Kernel: Sides{side, side},
+	})
 }
 
 // GlobalPool averages each channel to one value: [channels 1 1].
@@ -300,7 +308,8 @@ func (b *Builder) Downsample(name string, in, filters, stride int) int {
 		b.fail(name, "cannot pad %d channels to %d", c, filters)
 	}
 	return b.add(Node{
-		Name: name, Op: OpDownsample, Inputs: []int{in}, Out: Shape{filters, (h + stride - 1) / stride, (w + stride - 1) / stride},
+		Name: name, Op: OpDownsample, Inputs: []int{in},
+		Out:     Shape{filters, (h + stride - 1) / stride, (w + stride - 1) / stride},
 		Filters: filters, Stride: Sides{stride, stride},
 	})
 }

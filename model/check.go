@@ -28,7 +28,8 @@ func checkLayers(layers []disdel.Layer, path func(i int) string) []disdel.Fault 
 	return fewFaults(c.faults)
 }
 
-// mostFaults is how many faults of a list of layers are shown: who has made that many has made one of them again and again.
+// mostFaults is how many faults of a list of layers are shown: who has made that many has made one of them again and
+// again.
 const mostFaults = 50
 
 // fewFaults cuts a list of faults and says how many more there are.
@@ -39,7 +40,10 @@ func fewFaults(list []disdel.Fault) []disdel.Fault {
 	}
 	list = list[:mostFaults:mostFaults]
 	last := list[mostFaults-1]
-	return append(list, disdel.Fault{Path: last.Path, Msg: fmt.Sprintf("and %d more faults in the layers from here on", more)})
+	return append(list, disdel.Fault{
+		Path: last.Path,
+		Msg:  fmt.Sprintf("and %d more faults in the layers from here on", more),
+	})
 }
 
 // layerForm is the form of names: they become keys of stored weights.
@@ -111,7 +115,8 @@ func (c *layerChecker) names(at string, i int, kind layerKind, l *disdel.Layer) 
 	}
 }
 
-// nearest is the name that was probably meant. It is looked for as long as faults are shown, and among the layers just before.
+// nearest is the name that was probably meant. It is looked for as long as faults are shown, and among the layers just
+// before.
 func (c *layerChecker) nearest(name string) string {
 	if len(c.faults) >= mostFaults || len(name) > maxName {
 		return ""
@@ -208,7 +213,8 @@ func (c *layerChecker) least(path string, least int, values ...int) {
 func (c *layerChecker) unused(path func(i int) string, layers []disdel.Layer) {
 	for i := range layers[:max(0, len(layers)-1)] {
 		if name := layerName(i, &layers[i]); !c.used[name] {
-			c.fault(path(i), fmt.Sprintf("name %q in the from of a later layer, or take it out", name), "nothing uses its output")
+			c.fault(path(i), fmt.Sprintf("name %q in the from of a later layer, or take it out", name),
+				"nothing uses its output")
 		}
 	}
 }

@@ -79,11 +79,12 @@ type Counts struct {
 	Layers       []LayerCount // every node but the input
 }
 
-// weighs tells which outputs ActivationsB counts. ReLU and dropout work in place, flatten is a view, option A's shortcut is
-// recomputed, and softmax belongs to the loss.
+// weighs tells which outputs ActivationsB counts. ReLU and dropout work in place, flatten is a view, option A's
+// shortcut is recomputed, and softmax belongs to the loss.
 func weighs(o Op) bool {
 	switch o {
-	case OpConv, OpDense, OpBatchNorm, OpMaxPool, OpAvgPool, OpAdaptiveAvgPool, OpGlobalAvgPool, OpAdd, OpConcat, OpSigmoid, OpTanh, OpCustom:
+	case OpConv, OpDense, OpBatchNorm, OpMaxPool, OpAvgPool, OpAdaptiveAvgPool, OpGlobalAvgPool, OpAdd, OpConcat,
+		OpSigmoid, OpTanh, OpCustom:
 		return true
 	default:
 		return false

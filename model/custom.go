@@ -27,8 +27,8 @@ func (g *Graph) Fill(p Param) (value float32, ok bool) {
 // maxCustom bounds what a description may count: sums of such numbers stay exact.
 const maxCustom = math.MaxInt64 >> 16
 
-// fromCustom is a graph of one node that stands for all a binary computes: it has the parameters and the sizes, and can be
-// planned for and aggregated, but only the binary can compute it.
+// fromCustom is a graph of one node that stands for all a binary computes: it has the parameters and the sizes, and can
+// be planned for and aggregated, but only the binary can compute it.
 func fromCustom(n disdel.Network) (*Graph, error) {
 	c := n.Custom
 	b := NewBuilder(c.Name, Shape(n.Input))
@@ -45,8 +45,10 @@ func fromCustom(n disdel.Network) (*Graph, error) {
 
 // checkCustom refuses a description that no graph has.
 func (b *Builder) checkCustom(c *disdel.CustomNetwork) {
-	if c.Classes < 1 || len(c.Params) == 0 || c.Activations < 0 || c.Backward < 0 || max(c.Activations, c.Backward) > maxCustom {
-		b.fail(c.Name, "its description has %d outputs, %d parameters, %d and %d activations", c.Classes, len(c.Params), c.Activations, c.Backward)
+	if c.Classes < 1 || len(c.Params) == 0 || c.Activations < 0 || c.Backward < 0 ||
+		max(c.Activations, c.Backward) > maxCustom {
+		b.fail(c.Name, "its description has %d outputs, %d parameters, %d and %d activations", c.Classes, len(c.Params),
+			c.Activations, c.Backward)
 	}
 	checkSides := func(what string, shape []int) {
 		n := int64(1)

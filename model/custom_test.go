@@ -10,9 +10,12 @@ import (
 
 func described() *disdel.CustomNetwork {
 	one := float32(1)
-	return &disdel.CustomNetwork{Name: "mine", Input: []int{1, 8, 8}, Classes: 3, Activations: 50, Backward: 70, Params: []disdel.CustomParam{
-		{Name: "w", Shape: []int{64, 3}, Trainable: true}, {Name: "mean", Shape: []int{3}, Fill: &one},
-	}}
+	return &disdel.CustomNetwork{
+		Name: "mine", Input: []int{1, 8, 8}, Classes: 3, Activations: 50, Backward: 70,
+		Params: []disdel.CustomParam{
+			{Name: "w", Shape: []int{64, 3}, Trainable: true}, {Name: "mean", Shape: []int{3}, Fill: &one},
+		},
+	}
 }
 
 func TestADescribedNetworkIsCountedAsItsBinarySays(t *testing.T) {
@@ -21,7 +24,8 @@ func TestADescribedNetworkIsCountedAsItsBinarySays(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := g.Count()
-	if c.Trainable != 192 || c.NonTrainable != 3 || c.ActivationsB != 50 || len(c.Layers) != 1 || c.Layers[0].Op != "custom" {
+	if c.Trainable != 192 || c.NonTrainable != 3 || c.ActivationsB != 50 || len(c.Layers) != 1 ||
+		c.Layers[0].Op != "custom" {
 		t.Errorf("counts %+v", c)
 	}
 	p := g.Params()

@@ -37,7 +37,9 @@ const (
 	OpInput
 	OpConv // Filters, Kernel, Stride, Pad, Dilation, Groups, Bias; Groups equal to the input channels is depthwise
 	OpDense
-	OpBatchNorm // over channels; Eps, Momentum; parameters weight (unless NoScale), bias (unless NoCenter); statistics running_mean, running_var
+	// over channels; Eps, Momentum; parameters weight (unless NoScale), bias (unless NoCenter); statistics running_mean,
+	// running_var
+	OpBatchNorm
 	OpReLU
 	OpReLU6
 	OpSigmoid

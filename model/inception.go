@@ -2,8 +2,8 @@ package model
 
 import "fmt"
 
-// inception builds keras/src/applications/inception_v3.py (Szegedy 2015, figures 5 to 7). Its layers have the names that
-// Keras gives them in a new session: conv2d, conv2d_1, ...
+// inception builds keras/src/applications/inception_v3.py (Szegedy 2015, figures 5 to 7). Its layers have the names
+// that Keras gives them in a new session: conv2d, conv2d_1, ...
 type inception struct {
 	*Builder
 	convs, pools int

@@ -11,12 +11,12 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// FromKeras builds the graph of a network that Keras 2 or 3 wrote with model.to_json(), Sequential or Functional, at the
-// input that the file gives. Images are [height width channels] there and [channels height width] here. Layers keep their
-// names; how weights start is not taken over.
+// FromKeras builds the graph of a network that Keras 2 or 3 wrote with model.to_json(), Sequential or Functional, at
+// the input that the file gives. Images are [height width channels] there and [channels height width] here. Layers keep
+// their names; how weights start is not taken over.
 //
-// What cannot be taken over exactly is refused, all of it at once as *disdel.Faults whose paths are the names of layers.
-// Text that is no model at all is an error of kind Invalid.
+// What cannot be taken over exactly is refused, all of it at once as *disdel.Faults whose paths are the names of
+// layers. Text that is no model at all is an error of kind Invalid.
 func FromKeras(data []byte) (*Graph, error) {
 	layers, err := KerasLayers(data)
 	if err != nil {
@@ -81,7 +81,8 @@ func saved(data []byte) error {
 		return nil
 	}
 	return &disdel.Error{
-		Kind: disdel.Invalid, Op: "read the network of Keras", Msg: "this is " + what + ", not the network's text; its weights are not read either",
+		Kind: disdel.Invalid, Op: "read the network of Keras", Msg: "this is " + what +
+			", not the network's text; its weights are not read either",
 		Hint: `open("my.json", "w").write(model.to_json())`,
 	}
 }
@@ -284,8 +285,8 @@ func (k *kerasReader) emit(name string, layer disdel.Layer, from ...string) stri
 	return name
 }
 
-// input starts the list with an input of the shape that Keras gives: [batch height width channels], [batch height width]
-// for images of one channel, or [batch units].
+// input starts the list with an input of the shape that Keras gives: [batch height width channels], [batch height
+// width] for images of one channel, or [batch units].
 func (k *kerasReader) input(name string, batch []*int) kerasTensor {
 	var shape []int
 	for _, side := range batch[min(1, len(batch)):] {
@@ -306,7 +307,8 @@ func (k *kerasReader) input(name string, batch []*int) kerasTensor {
 	case 3:
 		shape = []int{shape[2], shape[0], shape[1]}
 	default:
-		k.fault(name, "give the model an input, or call model.build", "its input has %d sides; an image has 3 and a vector 1", len(shape))
+		k.fault(name, "give the model an input, or call model.build", "its input has %d sides; an image has 3 and a vector 1",
+			len(shape))
 		return kerasTensor{unknown: true}
 	}
 	if len(k.layers) > 0 {

@@ -65,7 +65,8 @@ func (s *kerasScale) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &s.factor)
 }
 
-// read takes the options one by one: one that has another type than expected is remembered, and leaves the others alone.
+// read takes the options one by one: one that has another type than expected is remembered, and leaves the others
+// alone.
 func (o *kerasOptions) read(config json.RawMessage) {
 	if json.Unmarshal(config, &o.extra) != nil {
 		if len(config) > 0 {
@@ -132,8 +133,11 @@ type kerasClass struct {
 
 // kerasClasses is the table of what is supported.
 var kerasClasses = map[string]kerasClass{
-	"InputLayer": {alone: true, add: func(k *kerasReader, l *kerasLayer) kerasTensor { return k.input(l.name, l.options.inputShape()) }},
-	"Conv2D":     {weights: true, window: true, add: kerasConv},
+	"InputLayer": {
+		alone: true,
+		add:   func(k *kerasReader, l *kerasLayer) kerasTensor { return k.input(l.name, l.options.inputShape()) },
+	},
+	"Conv2D": {weights: true, window: true, add: kerasConv},
 	"DepthwiseConv2D": {weights: true, window: true, add: func(k *kerasReader, l *kerasLayer) kerasTensor {
 		k.multiplier(l)
 		return k.conv(l, l.name, disdel.Layer{Kind: "depthwiseConv", Bias: l.options.noBias()})
@@ -183,7 +187,8 @@ func (l *kerasLayer) common(class kerasClass) (faults []disdel.Fault) {
 	}
 	var keys []string
 	for key, value := range o.extra {
-		if (strings.HasSuffix(key, "_regularizer") || strings.HasSuffix(key, "_constraint")) && !bytes.Equal(value, []byte("null")) {
+		if (strings.HasSuffix(key, "_regularizer") || strings.HasSuffix(key, "_constraint")) &&
+			!bytes.Equal(value, []byte("null")) {
 			keys = append(keys, key)
 		}
 	}
@@ -248,17 +253,20 @@ func (k *kerasReader) activation(l *kerasLayer) string {
 	if _, known := activations[name]; ok && (known || name == "linear") {
 		return strings.TrimPrefix(name, "linear")
 	}
-	k.fault(l.name, "use relu, relu6, sigmoid, tanh, softmax or linear", "activation %v is not supported", l.options.Activation)
+	k.fault(l.name, "use relu, relu6, sigmoid, tanh, softmax or linear", "activation %v is not supported",
+		l.options.Activation)
 	return ""
 }
 
 // isPositive says whether an activation has no value below 0.
 func isPositive(activation string) bool { return activation != "" && activation != "tanh" }
 
-// padding sets a window's padding: the layer's own and the zeros before it. Both at once would need the size of the image.
+// padding sets a window's padding: the layer's own and the zeros before it. Both at once would need the size of the
+// image.
 func (k *kerasReader) padding(l *kerasLayer, to *disdel.Layer) {
 	var own string
-	if err := json.Unmarshal(l.options.Padding, &own); len(l.options.Padding) > 0 && (err != nil || own != "same" && own != "valid") {
+	if err := json.Unmarshal(l.options.Padding, &own); len(l.options.Padding) > 0 &&
+		(err != nil || own != "same" && own != "valid") {
 		k.fault(l.name, "use same or valid", "padding %s is not supported", l.options.Padding)
 	}
 	zeros := l.in[0].pad
@@ -305,13 +313,17 @@ func kerasConv(k *kerasReader, l *kerasLayer) kerasTensor {
 	if groups == 1 {
 		groups = 0
 	}
-	return k.conv(l, l.name, disdel.Layer{Kind: "conv", Filters: l.options.Filters, Groups: groups, Bias: l.options.noBias()})
+	return k.conv(l, l.name,
+		disdel.Layer{Kind: "conv", Filters: l.options.Filters, Groups: groups, Bias: l.options.noBias()})
 }
 
 // kerasSeparable is a depthwise convolution without bias and a 1x1 convolution, which has the activation.
 func kerasSeparable(k *kerasReader, l *kerasLayer) kerasTensor {
 	k.multiplier(l)
-	point := disdel.Layer{Kind: "conv", Filters: l.options.Filters, Kernel: 1, Bias: l.options.noBias(), Activation: k.activation(l)}
+	point := disdel.Layer{
+		Kind: "conv", Filters: l.options.Filters, Kernel: 1, Bias: l.options.noBias(),
+		Activation: k.activation(l),
+	}
 	l.options.Activation = nil
 	deep := k.conv(l, l.name+".depthwise", disdel.Layer{Kind: "depthwiseConv", Bias: new(bool)})
 	return kerasTensor{from: k.emit(l.name, point, deep.from), image: true, positive: isPositive(point.Activation)}
@@ -351,7 +363,10 @@ func kerasBatchNorm(k *kerasReader, l *kerasLayer) kerasTensor {
 	if o.Scale.factor != nil {
 		k.fault(l.name, "write true or false", "its option scale is %v, which is not supported", o.Scale.factor)
 	}
-	to := disdel.Layer{Kind: "batchNorm", Eps: eps, Momentum: momentum, Scale: unlessTrue(o.Scale.on), Center: unlessTrue(o.Center)}
+	to := disdel.Layer{
+		Kind: "batchNorm", Eps: eps, Momentum: momentum, Scale: unlessTrue(o.Scale.on),
+		Center: unlessTrue(o.Center),
+	}
 	return kerasTensor{from: k.emit(l.name, to, l.one()), image: in.image}
 }
 
@@ -393,7 +408,8 @@ func (k *kerasReader) pool(l *kerasLayer, kind string) kerasTensor {
 	return kerasTensor{from: k.emit(l.name, to, l.one()), image: true, positive: l.in[0].positive}
 }
 
-// kerasRescaling takes a layer that changes nothing, and a first one that brings 0..255 to 0..1: data sets are kept that way.
+// kerasRescaling takes a layer that changes nothing, and a first one that brings 0..255 to 0..1: data sets are kept
+// that way.
 func kerasRescaling(k *kerasReader, l *kerasLayer) kerasTensor {
 	scale, ok := l.options.Scale.factor.(float64)
 	offset, number := l.options.Offset.(float64)
@@ -402,11 +418,14 @@ func kerasRescaling(k *kerasReader, l *kerasLayer) kerasTensor {
 	case ok && offset == 0 && (scale == 1 || in.data && math.Abs(scale*255-1) < 1e-4):
 		return in
 	case ok && in.data:
-		k.fault(l.name, "data sets have inputs of 0 to 1 already: take the layer out, or write Rescaling(1/255)", "a Rescaling by %.6g with offset %g is not supported", scale, offset)
+		k.fault(l.name, "data sets have inputs of 0 to 1 already: take the layer out, or write Rescaling(1/255)",
+			"a Rescaling by %.6g with offset %g is not supported", scale, offset)
 	case ok:
-		k.fault(l.name, "take the layer out; the one before or after it can learn the factor", "a Rescaling by %.6g with offset %g is not supported but as the first layer", scale, offset)
+		k.fault(l.name, "take the layer out; the one before or after it can learn the factor",
+			"a Rescaling by %.6g with offset %g is not supported but as the first layer", scale, offset)
 	default:
-		k.fault(l.name, "take the layer out: data sets have inputs of 0 to 1 already", "a Rescaling of scale %.60s and offset %.60s is not supported", l.options.text("scale"), l.options.text("offset"))
+		k.fault(l.name, "take the layer out: data sets have inputs of 0 to 1 already",
+			"a Rescaling of scale %.60s and offset %.60s is not supported", l.options.text("scale"), l.options.text("offset"))
 	}
 	return kerasTensor{unknown: true}
 }
@@ -432,7 +451,8 @@ func kerasGlobalPool(k *kerasReader, l *kerasLayer) kerasTensor {
 	return out
 }
 
-// kerasZeros leaves its zeros to the next window. They may be a number, [height, width] or [[top, bottom], [left, right]].
+// kerasZeros leaves its zeros to the next window. They may be a number, [height, width] or [[top, bottom], [left,
+// right]].
 func kerasZeros(k *kerasReader, l *kerasLayer) kerasTensor {
 	k.needs(l, true, "")
 	out := l.in[0]
@@ -463,7 +483,10 @@ func zeros(text json.RawMessage) (pad [4]int, ok bool) {
 }
 
 func kerasFlatten(k *kerasReader, l *kerasLayer) kerasTensor {
-	return kerasTensor{from: k.emit(l.name, disdel.Layer{Kind: "flatten"}, l.one()), positive: l.in[0].positive, data: l.in[0].data}
+	return kerasTensor{
+		from: k.emit(l.name, disdel.Layer{Kind: "flatten"}, l.one()), positive: l.in[0].positive,
+		data: l.in[0].data,
+	}
 }
 
 // kerasReshape knows vectors alone.

@@ -15,7 +15,8 @@ import (
 func kerasOf(layers ...[2]string) []byte {
 	var list []string
 	for i, l := range layers {
-		list = append(list, fmt.Sprintf(`{"class_name": %q, "config": {"name": "l%d"%s}}`, l[0], i, strings.TrimSuffix(", "+l[1], ", ")))
+		list = append(list, fmt.Sprintf(`{"class_name": %q, "config": {"name": "l%d"%s}}`, l[0], i,
+			strings.TrimSuffix(", "+l[1], ", ")))
 	}
 	return []byte(`{"class_name": "Sequential", "config": {"name": "m", "layers": [` + strings.Join(list, ",") + `]}}`)
 }
@@ -45,8 +46,11 @@ func TestKerasRescalingByWhatWasDoneAlready(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.options, err, c.want)
 		}
 	}
-	_, err := FromKeras(kerasOf(image28, [2]string{"Activation", `"activation": "relu"`}, [2]string{"Rescaling", `"scale": 0.00392156862745098`}, flat, dense))
-	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "l2: a Rescaling by 0.00392157 with offset 0 is not supported but as the first layer") {
+	_, err := FromKeras(kerasOf(image28, [2]string{"Activation", `"activation": "relu"`},
+		[2]string{"Rescaling", `"scale": 0.00392156862745098`}, flat, dense))
+	if !errors.Is(err, disdel.Invalid) ||
+		!strings.Contains(err.Error(),
+			"l2: a Rescaling by 0.00392157 with offset 0 is not supported but as the first layer") {
 		t.Errorf("in the middle: %v", err)
 	}
 }
@@ -68,14 +72,16 @@ func TestKerasOptionsOfAnotherTypeAreNamed(t *testing.T) {
 		{[2]string{"Reshape", `"target_shape": 7`}, "l2: its option target_shape is 7"},
 	} {
 		_, err := FromKeras(kerasOf(image28, flat, c.layer, dense))
-		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "json:") || strings.Contains(err.Error(), "Go ") {
+		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "json:") || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%v: %v, want %q", c.layer, err, c.want)
 		}
 	}
 	// A layer that is not supported at all is refused for that alone.
 	_, err := FromKeras(kerasOf(image28, [2]string{"Conv1D", `"kernel_size": [3], "filters": "x"`}))
 	var faults *disdel.Faults
-	if !errors.As(err, &faults) || len(faults.Faults) != 1 || !strings.Contains(faults.Faults[0].Hint, "supported: Activation, Add,") {
+	if !errors.As(err, &faults) || len(faults.Faults) != 1 ||
+		!strings.Contains(faults.Faults[0].Hint, "supported: Activation, Add,") {
 		t.Errorf("%v", err)
 	}
 }
@@ -83,15 +89,22 @@ func TestKerasOptionsOfAnotherTypeAreNamed(t *testing.T) {
 // Sides whose product wraps around are refused, in whatever way they come.
 func TestInputsBeyondAnyMachineAreRefused(t *testing.T) {
 	dense := [2]string{"Dense", `"units": 10`}
-	for _, shape := range []string{"3037000500, 3037000500, 4", "4294967296, 4294967296, 1", "9223372036854775807, 2, 1", "1099511627776, 2"} {
-		if _, err := FromKeras(kerasOf([2]string{"InputLayer", `"batch_shape": [null, ` + shape + `]`}, flat, dense)); !errors.Is(err, disdel.Invalid) {
+	for _, shape := range []string{
+		"3037000500, 3037000500, 4", "4294967296, 4294967296, 1", "9223372036854775807, 2, 1",
+		"1099511627776, 2",
+	} {
+		if _, err := FromKeras(kerasOf([2]string{"InputLayer", `"batch_shape": [null, ` + shape + `]`}, flat,
+			dense)); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("Keras %s: %v, want Invalid", shape, err)
 		}
 	}
 	huge := []int{3037000500, 3037000500, 4}
 	for name, n := range map[string]disdel.Network{
-		"data":  {Name: "mlp", Input: huge, Classes: 10},
-		"input": {Layers: []disdel.Layer{{Kind: "input", Shape: huge}, {Kind: "dense", Units: 2}}, Input: []int{1, 8, 8}, Classes: 2},
+		"data": {Name: "mlp", Input: huge, Classes: 10},
+		"input": {
+			Layers: []disdel.Layer{{Kind: "input", Shape: huge}, {Kind: "dense", Units: 2}}, Input: []int{1, 8, 8},
+			Classes: 2,
+		},
 		"wraps": {Layers: []disdel.Layer{{Kind: "dense", Units: 2}}, Input: []int{1 << 32, 1 << 32, 1}, Classes: 2},
 		"zero":  {Layers: []disdel.Layer{{Kind: "dense", Units: 2}}, Input: []int{1, 0, 8}, Classes: 2},
 		"below": {Layers: []disdel.Layer{{Kind: "dense", Units: 2}}, Input: []int{-1, 8, 8}, Classes: 2},
@@ -101,7 +114,8 @@ func TestInputsBeyondAnyMachineAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want Invalid", name, err)
 		}
 	}
-	if faults := CheckLayers("l", []disdel.Layer{{Kind: "input", Shape: huge}, {Kind: "dense", Units: 2}}); len(faults) == 0 {
+	if faults := CheckLayers("l",
+		[]disdel.Layer{{Kind: "input", Shape: huge}, {Kind: "dense", Units: 2}}); len(faults) == 0 {
 		t.Error("a layer's shape is not checked")
 	}
 }
@@ -112,12 +126,14 @@ func TestManyLayersAndFaultsAreBounded(t *testing.T) {
 	for range mostLayers + 1 {
 		layers = append(layers, [2]string{"LSTM", ""})
 	}
-	if _, err := FromKeras(kerasOf(layers...)); !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "it has 10001 layers, and at most 10000 are read") {
+	if _, err := FromKeras(kerasOf(layers...)); !errors.Is(err, disdel.Invalid) ||
+		!strings.Contains(err.Error(), "it has 10001 layers, and at most 10000 are read") {
 		t.Errorf("too many layers: %.200v", err)
 	}
 	_, err := FromKeras(kerasOf(layers[:mostLayers]...))
 	var faults *disdel.Faults
-	if !errors.As(err, &faults) || len(faults.Faults) != mostFaults+1 || !strings.Contains(faults.Faults[mostFaults].Msg, "and 9951 more faults") {
+	if !errors.As(err, &faults) || len(faults.Faults) != mostFaults+1 ||
+		!strings.Contains(faults.Faults[mostFaults].Msg, "and 9951 more faults") {
 		t.Errorf("%.200v", err)
 	}
 	var own []disdel.Layer
@@ -134,17 +150,20 @@ func TestASingleSigmoidBecomesTwoOutputs(t *testing.T) {
 	one := disdel.Layer{Kind: "dense", Units: 1, Activation: "sigmoid", Name: "out"}
 	plain := disdel.Layer{Kind: "dense", Units: 1, Name: "out"}
 	for name, layers := range map[string][]disdel.Layer{
-		"activation": {{Kind: "dense", Units: 4}, one}, "layer": {{Kind: "dense", Units: 4}, plain, {Kind: "sigmoid"}}, "named": {plain, {Kind: "sigmoid", From: []string{"out"}}},
+		"activation": {{Kind: "dense", Units: 4}, one}, "layer": {{Kind: "dense", Units: 4}, plain, {Kind: "sigmoid"}},
+		"named": {plain, {Kind: "sigmoid", From: []string{"out"}}},
 	} {
 		before := fmt.Sprint(layers)
 		out, ok := TwoOutputs(layers)
 		g, err := Build(disdel.Network{Layers: out, Input: []int{1, 1, 3}, Classes: 2})
-		if !ok || err != nil || g.Output().Len() != 2 || g.Nodes[len(g.Nodes)-1].Op != OpSoftmax || fmt.Sprint(layers) != before {
+		if !ok || err != nil || g.Output().Len() != 2 || g.Nodes[len(g.Nodes)-1].Op != OpSoftmax ||
+			fmt.Sprint(layers) != before {
 			t.Errorf("%s: %t, %v", name, ok, err)
 		}
 	}
 	for name, layers := range map[string][]disdel.Layer{
-		"none": {}, "two": {{Kind: "dense", Units: 2, Activation: "sigmoid"}}, "linear": {plain}, "alone": {{Kind: "sigmoid"}}, "relu": {{Kind: "dense", Units: 1, Activation: "relu"}, {Kind: "sigmoid"}},
+		"none": {}, "two": {{Kind: "dense", Units: 2, Activation: "sigmoid"}}, "linear": {plain},
+		"alone": {{Kind: "sigmoid"}}, "relu": {{Kind: "dense", Units: 1, Activation: "relu"}, {Kind: "sigmoid"}},
 	} {
 		if _, ok := TwoOutputs(layers); ok {
 			t.Errorf("%s was changed", name)
@@ -152,15 +171,28 @@ func TestASingleSigmoidBecomesTwoOutputs(t *testing.T) {
 	}
 }
 
-// Whatever a description says, Build gives a graph whose counts can be computed with or an error, and takes no memory by them.
+// Whatever a description says, Build gives a graph whose counts can be computed with or an error, and takes no memory
+// by them.
 func FuzzBuild(f *testing.F) {
 	for _, n := range []disdel.Network{
 		{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10},
 		{Name: "resnet18", Input: []int{3, 3037000500, 3037000500}, Classes: 10},
 		{Name: "digits-cnn", Input: []int{4294967296, 4294967296, 1}, Classes: -1},
-		{Input: []int{-1, 8, 8}, Classes: 3, Layers: []disdel.Layer{{Kind: "conv", Filters: 2, Kernel: 3}, {Kind: "dense", Units: 3}}},
-		{Input: []int{1, 8, 8}, Classes: 3, Layers: []disdel.Layer{{Kind: "input", Shape: []int{1 << 40, 1 << 40}}, {Kind: "add", From: []string{"0", "0"}}}},
-		{Input: []int{4}, Classes: 2, Custom: &disdel.CustomNetwork{Name: "c", Input: []int{4}, Classes: 2, Params: []disdel.CustomParam{{Name: "w", Shape: []int{2, 4}}}}},
+		{
+			Input: []int{-1, 8, 8}, Classes: 3,
+			Layers: []disdel.Layer{{Kind: "conv", Filters: 2, Kernel: 3}, {Kind: "dense", Units: 3}},
+		},
+		{
+			Input: []int{1, 8, 8}, Classes: 3,
+			Layers: []disdel.Layer{{Kind: "input", Shape: []int{1 << 40, 1 << 40}}, {Kind: "add", From: []string{"0", "0"}}},
+		},
+		{
+			Input: []int{4}, Classes: 2,
+			Custom: &disdel.CustomNetwork{
+				Name: "c", Input: []int{4}, Classes: 2,
+				Params: []disdel.CustomParam{{Name: "w", Shape: []int{2, 4}}},
+			},
+		},
 	} {
 		text, err := json.Marshal(n)
 		if err != nil {
@@ -184,7 +216,8 @@ func FuzzBuild(f *testing.F) {
 			}
 			return
 		}
-		if c := g.Count(); c.Trainable < 0 || c.NonTrainable < 0 || c.MACs < 0 || g.Input().Len() < 1 || g.Output().Len() < 1 {
+		if c := g.Count(); c.Trainable < 0 || c.NonTrainable < 0 || c.MACs < 0 || g.Input().Len() < 1 ||
+			g.Output().Len() < 1 {
 			t.Fatalf("%+v", c)
 		}
 	})

@@ -62,7 +62,8 @@ func TestKerasLayersKeepTheirMeaning(t *testing.T) {
 	if n := node(t, g, "bn"); n.Eps != 1e-3 || n.Momentum != 0.01 || !n.NoScale || n.NoCenter {
 		t.Errorf("bn: %+v", n)
 	}
-	if n := node(t, g, "deep"); n.Pad != (Padding{Bottom: 1, Right: 1}) || n.Groups != 4 || g.Nodes[n.Inputs[0]].Op != OpReLU6 {
+	if n := node(t, g, "deep"); n.Pad != (Padding{Bottom: 1, Right: 1}) || n.Groups != 4 ||
+		g.Nodes[n.Inputs[0]].Op != OpReLU6 {
 		t.Errorf("deep: %+v", n)
 	}
 	if n := node(t, g, "pool"); n.CountPad || n.Pad != (Padding{1, 1, 1, 1}) {
@@ -126,7 +127,8 @@ func TestKerasNetworksHoldTheirInputAgainstTheData(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = Build(disdel.Network{Layers: mlp, Input: []int{3, 32, 32}, Classes: 10})
-	if want := "the network is made for [784], and the data has [3 32 32]"; !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), want) {
+	if want := "the network is made for [784], and the data has [3 32 32]"; !errors.Is(err, disdel.Invalid) ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want Invalid with %q", err, want)
 	}
 }
@@ -176,7 +178,8 @@ func TestTextThatIsNoKerasModelIsInvalid(t *testing.T) {
 		{`{"class_name": "MyModel", "config": {"layers": [{}]}}`, `its class is "MyModel"`},
 	} {
 		_, err := FromKeras([]byte(c.text))
-		if e := disdel.AsError(err); err == nil || e.Kind != disdel.Invalid || !strings.Contains(err.Error(), c.want) || e.Hint == "" {
+		if e := disdel.AsError(err); err == nil || e.Kind != disdel.Invalid || !strings.Contains(err.Error(), c.want) ||
+			e.Hint == "" {
 			t.Errorf("%q: got %v, want Invalid with %q", c.text, err, c.want)
 		}
 	}

@@ -22,7 +22,8 @@ func TestEveryKindOfLayerIsDescribed(t *testing.T) {
 	if !slices.Equal(names, LayerKinds()) {
 		t.Errorf("%v are described, and there are %v", names, LayerKinds())
 	}
-	if all := Activations(); len(all) != len(activations) || slices.ContainsFunc(all, func(a string) bool { return activations[a] == 0 }) {
+	if all := Activations(); len(all) != len(activations) ||
+		slices.ContainsFunc(all, func(a string) bool { return activations[a] == 0 }) {
 		t.Errorf("activations %v", all)
 	}
 }
@@ -31,7 +32,11 @@ func TestEveryKindOfLayerIsDescribed(t *testing.T) {
 func TestTheDefaultsOfLayersHold(t *testing.T) {
 	yes := true
 	plain := []disdel.Layer{
-		{Kind: "conv", Filters: 8, Kernel: 3}, {Kind: "batchNorm"}, {Kind: "depthwiseConv", Kernel: 3}, {Kind: "maxPool", Kernel: 2}, {Kind: "dense", Units: 3},
+		{Kind: "conv", Filters: 8, Kernel: 3},
+		{Kind: "batchNorm"},
+		{Kind: "depthwiseConv", Kernel: 3},
+		{Kind: "maxPool", Kernel: 2},
+		{Kind: "dense", Units: 3},
 	}
 	written := []disdel.Layer{
 		{Kind: "conv", Filters: 8, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Bias: &yes},

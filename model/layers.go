@@ -19,8 +19,11 @@ type layerKind struct {
 
 // layerKinds is the table of model.layers.
 var layerKinds = map[string]layerKind{
-	"input":         {options: "shape", required: "shape", add: addInput},
-	"conv":          {options: "filters kernel stride padding dilation groups bias activation", required: "filters kernel", add: addConv},
+	"input": {options: "shape", required: "shape", add: addInput},
+	"conv": {
+		options: "filters kernel stride padding dilation groups bias activation", required: "filters kernel",
+		add: addConv,
+	},
 	"depthwiseConv": {options: "kernel stride padding dilation bias activation", required: "kernel", add: addDepthwise},
 	"dense":         {options: "units bias activation", required: "units", add: addDense},
 	"batchNorm":     {options: "eps momentum scale center", add: addNorm},
@@ -41,7 +44,10 @@ var layerKinds = map[string]layerKind{
 }
 
 // activations is what conv and dense take as activation.
-var activations = map[string]Op{"relu": OpReLU, "relu6": OpReLU6, "sigmoid": OpSigmoid, "tanh": OpTanh, "softmax": OpSoftmax}
+var activations = map[string]Op{
+	"relu": OpReLU, "relu6": OpReLU6, "sigmoid": OpSigmoid, "tanh": OpTanh,
+	"softmax": OpSoftmax,
+}
 
 func same(op Op) func(*Builder, string, []int, *disdel.Layer) {
 	return func(b *Builder, name string, in []int, _ *disdel.Layer) { b.Same(name, in[0], op) }
@@ -72,7 +78,10 @@ func addInput(b *Builder, name string, in []int, l *disdel.Layer) {
 
 // window is a layer's kernel, stride, dilation and padding; a stride not given stays zero.
 func (b *Builder) window(name string, in int, l *disdel.Layer) Window {
-	w := Window{Kernel: sides(l.Kernel, l.KernelHW), Stride: sides(l.Stride, l.StrideHW), Dilation: sides(l.Dilation, l.DilationHW)}
+	w := Window{
+		Kernel: sides(l.Kernel, l.KernelHW), Stride: sides(l.Stride, l.StrideHW),
+		Dilation: sides(l.Dilation, l.DilationHW),
+	}
 	w.Pad = Padding{l.Padding, l.Padding, l.Padding, l.Padding}
 	if p := l.PaddingAt; p != [4]int{} {
 		w.Pad = Padding{Top: p[0], Bottom: p[1], Left: p[2], Right: p[3]}
@@ -116,7 +125,8 @@ func addNorm(b *Builder, name string, in []int, l *disdel.Layer) {
 	b.Norm(name, in[0], Norm{Eps: l.Eps, Momentum: l.Momentum, NoScale: !isTrue(l.Scale), NoCenter: !isTrue(l.Center)})
 }
 
-// pool counts padding that is given in pixels, as zeros count, and leaves out the padding of "same", as TensorFlow does.
+// pool counts padding that is given in pixels, as zeros count, and leaves out the padding of "same", as TensorFlow
+// does.
 func pool(op Op) func(*Builder, string, []int, *disdel.Layer) {
 	return func(b *Builder, name string, in []int, l *disdel.Layer) {
 		if l.Stride == 0 && l.StrideHW == [2]int{} {

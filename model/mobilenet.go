@@ -19,7 +19,19 @@ func mobileNetV1(b *Builder, classes int) {
 	}
 	normReLU6(b.Conv("conv1", 0, 32, afterZeros(3), 1, false), "conv1")
 	for i, block := range []struct{ filters, stride int }{
-		{64, 1}, {128, 2}, {128, 1}, {256, 2}, {256, 1}, {512, 2}, {512, 1}, {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1},
+		{64, 1},
+		{128, 2},
+		{128, 1},
+		{256, 2},
+		{256, 1},
+		{512, 2},
+		{512, 1},
+		{512, 1},
+		{512, 1},
+		{512, 1},
+		{512, 1},
+		{1024, 2},
+		{1024, 1},
 	} {
 		deep, point := fmt.Sprintf("conv_dw_%d", i+1), fmt.Sprintf("conv_pw_%d", i+1)
 		in, w := b.Last(), Square(3, 1, 1)

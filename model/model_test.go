@@ -84,7 +84,8 @@ func TestParametersHavePyTorchNamesAndLayouts(t *testing.T) {
 // A graph built by hand with the layers that no small network has.
 func TestShapesAndCountsOfTheOtherLayers(t *testing.T) {
 	b := NewBuilder("odd", Shape{4, 9, 7})
-	grouped := b.Conv("grouped", 0, 8, Window{Kernel: Sides{3, 3}, Stride: Sides{2, 1}, Pad: Padding{1, 0, 1, 1}, Dilation: Sides{1, 1}}, 2, false)
+	grouped := b.Conv("grouped", 0, 8,
+		Window{Kernel: Sides{3, 3}, Stride: Sides{2, 1}, Pad: Padding{1, 0, 1, 1}, Dilation: Sides{1, 1}}, 2, false)
 	depth := b.Conv("depth", grouped, 8, Square(3, 1, 1), 8, true)
 	bn := b.BatchNorm("bn", depth)
 	sum := b.Add("sum", bn, grouped)
@@ -124,10 +125,26 @@ func TestMistakesNameTheLayerAndTheNumbers(t *testing.T) {
 		layers []disdel.Layer
 		want   string
 	}{
-		{"window too large", []disdel.Layer{{Kind: "conv", Filters: 2, Kernel: 9}}, "layer 0: a window of 9 (stride 1, dilation 1) does not fit 8 pixels"},
-		{"conv on a vector", []disdel.Layer{{Kind: "flatten"}, {Kind: "conv", Filters: 2, Kernel: 1}}, "layer 1: its input [64] is no image"},
-		{"groups", []disdel.Layer{{Kind: "conv", Filters: 3, Kernel: 1, Groups: 2}}, "layer 0: 2 groups do not divide 1 input and 3 output channels"},
-		{"softmax inside", []disdel.Layer{{Kind: "flatten"}, {Kind: "softmax"}, {Kind: "dense", Units: 2}}, "layer 1: softmax may only come last"},
+		{
+			"window too large",
+			[]disdel.Layer{{Kind: "conv", Filters: 2, Kernel: 9}},
+			"layer 0: a window of 9 (stride 1, dilation 1) does not fit 8 pixels",
+		},
+		{
+			"conv on a vector",
+			[]disdel.Layer{{Kind: "flatten"}, {Kind: "conv", Filters: 2, Kernel: 1}},
+			"layer 1: its input [64] is no image",
+		},
+		{
+			"groups",
+			[]disdel.Layer{{Kind: "conv", Filters: 3, Kernel: 1, Groups: 2}},
+			"layer 0: 2 groups do not divide 1 input and 3 output channels",
+		},
+		{
+			"softmax inside",
+			[]disdel.Layer{{Kind: "flatten"}, {Kind: "softmax"}, {Kind: "dense", Units: 2}},
+			"layer 1: softmax may only come last",
+		},
 		{"kind", []disdel.Layer{{Kind: "lstm"}}, `layer 0: there is no kind of layer "lstm"`},
 	} {
 		_, err := Build(disdel.Network{Layers: c.layers, Input: []int{1, 8, 8}, Classes: 2})
@@ -177,10 +194,14 @@ func TestBuildNeverPanics(t *testing.T) {
 				Kind:  rapid.SampledFrom(append(LayerKinds(), "nonsense")).Draw(t, "kind"),
 				Name:  rapid.SampledFrom([]string{"", "", "a", "b", "input", "1"}).Draw(t, "name"),
 				From:  rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "input", "0", "1"}), 0, 2).Draw(t, "from"),
-				Shape: rapid.SliceOfN(small, 0, 3).Draw(t, "shape"), Dilation: small.Draw(t, "dilation"), SamePad: rapid.Bool().Draw(t, "same"),
-				KernelHW: pair(t), StrideHW: pair(t), DilationHW: pair(t), PaddingAt: [4]int{small.Draw(t, "top"), 0, small.Draw(t, "left"), 0},
-				Bias: new(rapid.Bool().Draw(t, "bias")), Eps: rapid.Float64().Draw(t, "eps"), Momentum: rapid.Float64().Draw(t, "momentum"),
-				Units: small.Draw(t, "units"), Filters: small.Draw(t, "filters"), Kernel: small.Draw(t, "kernel"), Stride: small.Draw(t, "stride"),
+				Shape: rapid.SliceOfN(small, 0, 3).Draw(t, "shape"), Dilation: small.Draw(t, "dilation"),
+				SamePad:  rapid.Bool().Draw(t, "same"),
+				KernelHW: pair(t), StrideHW: pair(t), DilationHW: pair(t),
+				PaddingAt: [4]int{small.Draw(t, "top"), 0, small.Draw(t, "left"), 0},
+				Bias:      new(rapid.Bool().Draw(t, "bias")), Eps: rapid.Float64().Draw(t, "eps"),
+				Momentum: rapid.Float64().Draw(t, "momentum"),
+				Units:    small.Draw(t, "units"), Filters: small.Draw(t, "filters"), Kernel: small.Draw(t, "kernel"),
+				Stride:  small.Draw(t, "stride"),
 				Padding: small.Draw(t, "padding"), Groups: small.Draw(t, "groups"), Rate: rapid.Float64Range(-1, 2).Draw(t, "rate"),
 				Activation: rapid.SampledFrom([]string{"", "relu", "softmax", "x"}).Draw(t, "activation"),
 			}
@@ -215,7 +236,8 @@ func TestLayersMayBranchAndJoin(t *testing.T) {
 	}
 	name := func(i int) string { return g.Nodes[i].Name }
 	cat := node(t, g, "5")
-	if got := []string{name(cat.Inputs[0]), name(cat.Inputs[1]), name(cat.Inputs[2])}; !cmp.Equal(got, []string{"sum", "stem.relu", "input"}) || cat.Out[0] != 10 {
+	if got := []string{name(cat.Inputs[0]), name(cat.Inputs[1]), name(cat.Inputs[2])}; !cmp.Equal(got,
+		[]string{"sum", "stem.relu", "input"}) || cat.Out[0] != 10 {
 		t.Errorf("concat takes %v and gives %v", got, cat.Out)
 	}
 	if n := node(t, g, "1"); n.Bias || n.Pad != (Padding{Left: 2}) || n.Kernel != (Sides{1, 3}) {
@@ -250,7 +272,8 @@ func TestNetworksBeyondAnyMachineAreRefused(t *testing.T) {
 		{Kind: "conv", Filters: 1, Kernel: 1, Padding: 1 << 62},
 		{Kind: "dense", Units: 1 << 41},
 	} {
-		if _, err := Build(disdel.Network{Input: []int{1, 8, 8}, Classes: 3, Layers: []disdel.Layer{l}}); !errors.Is(err, disdel.Invalid) {
+		if _, err := Build(disdel.Network{Input: []int{1, 8, 8}, Classes: 3, Layers: []disdel.Layer{l}}); !errors.Is(err,
+			disdel.Invalid) {
 			t.Errorf("%+v: got %v, want Invalid", l, err)
 		}
 	}

@@ -61,8 +61,8 @@ func resnetBasic(blocks ...int) func(*Builder, int) {
 	}
 }
 
-// resnetBottleneck is torchvision's ResNet of bottlenecks, with the stride in the 3x3 convolution ("V1.5"): He's paper and
-// Keras have it in the first 1x1. Source: torchvision/models/resnet.py.
+// resnetBottleneck is torchvision's ResNet of bottlenecks, with the stride in the 3x3 convolution ("V1.5"): He's paper
+// and Keras have it in the first 1x1. Source: torchvision/models/resnet.py.
 func resnetBottleneck(blocks ...int) func(*Builder, int) {
 	return func(b *Builder, classes int) {
 		imageNetStem(b)
@@ -110,8 +110,8 @@ func resnetCIFAR(n int, project bool) func(*Builder, int) {
 // resnetNorm is the batch norm of Keras' ResNets.
 var resnetNorm = Norm{Eps: 1.001e-5, Momentum: 0.01}
 
-// resnetKeras is version 1 of Keras Applications (keras/src/applications/resnet.py): biases everywhere, the stride in the
-// first 1x1 convolution.
+// resnetKeras is version 1 of Keras Applications (keras/src/applications/resnet.py): biases everywhere, the stride in
+// the first 1x1 convolution.
 func resnetKeras(blocks ...int) func(*Builder, int) {
 	return func(b *Builder, classes int) {
 		normKeras(b, "conv1_conv", "conv1_bn", 0, 64, Square(7, 2, 3))

@@ -6,8 +6,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// TwoOutputs makes two outputs with softmax of a network's single output with sigmoid, as people write a choice between two
-// classes. Both can say the same: the sigmoid of z is the softmax of 0 and z. ok is false for any other network.
+// TwoOutputs makes two outputs with softmax of a network's single output with sigmoid, as people write a choice between
+// two classes. Both can say the same: the sigmoid of z is the softmax of 0 and z. ok is false for any other network.
 func TwoOutputs(layers []disdel.Layer) (out []disdel.Layer, ok bool) {
 	last := len(layers) - 1
 	switch {
@@ -15,7 +15,8 @@ func TwoOutputs(layers []disdel.Layer) (out []disdel.Layer, ok bool) {
 		out = slices.Clone(layers)
 		out[last].Units, out[last].Activation = 2, "softmax"
 		return out, true
-	case last >= 1 && layers[last].Kind == "sigmoid" && follows(layers, last) && layers[last-1].Kind == "dense" && layers[last-1].Units == 1 && layers[last-1].Activation == "":
+	case last >= 1 && layers[last].Kind == "sigmoid" && follows(layers, last) && layers[last-1].Kind == "dense" &&
+		layers[last-1].Units == 1 && layers[last-1].Activation == "":
 		out = slices.Clone(layers)
 		out[last-1].Units, out[last].Kind = 2, "softmax"
 		return out, true

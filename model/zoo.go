@@ -20,25 +20,79 @@ type Entry struct {
 
 // zoo is every network by name. Sources of the architectures are named in the titles.
 var zoo = map[string]Entry{
-	"softmax-regression":   {Title: "Softmax regression", Input: Shape{1, 28, 28}, Classes: 10, build: softmaxRegression},
-	"mlp":                  {Title: "Perceptron with two hidden layers of 128 and 64 units", Input: Shape{1, 28, 28}, Classes: 10, build: mlp},
-	"digits-cnn":           {Title: "Small convolutional network for 8x8 digits", Input: Shape{1, 8, 8}, Classes: 10, build: digitsCNN},
-	"lenet5":               {Title: "LeNet-5 with ReLU and max pooling, padded (LeCun 1998)", Input: Shape{1, 28, 28}, Classes: 10, build: lenet(2)},
-	"lenet-kubeml":         {Title: "LeNet without padding, KubeML's 44K", Input: Shape{1, 28, 28}, Classes: 10, build: lenet(0)},
-	"resnet18":             {Title: "ResNet-18 (He 2015, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBasic(2, 2, 2, 2)},
-	"resnet34":             {Title: "ResNet-34 (He 2015, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBasic(3, 4, 6, 3)},
-	"resnet50":             {Title: "ResNet-50 with stride in the 3x3 convolutions (torchvision)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBottleneck(3, 4, 6, 3)},
-	"resnet50-keras":       {Title: "ResNet-50 v1 (Keras Applications)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetKeras(3, 4, 6, 3)},
-	"resnet152":            {Title: "ResNet-152 with stride in the 3x3 convolutions (torchvision)", Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBottleneck(3, 8, 36, 3)},
-	"resnet20-cifar":       {Title: "ResNet-20 for CIFAR, shortcuts of option A (He 2015, 4.2)", Input: Shape{3, 32, 32}, Classes: 10, build: resnetCIFAR(3, false)},
-	"resnet20-cifar-b":     {Title: "ResNet-20 for CIFAR, shortcuts of option B", Input: Shape{3, 32, 32}, Classes: 10, build: resnetCIFAR(3, true)},
-	"resnet32-cifar":       {Title: "ResNet-32 for CIFAR, shortcuts of option A (He 2015, 4.2)", Input: Shape{3, 32, 32}, Classes: 10, build: resnetCIFAR(5, false)},
-	"resnet32-cifar-b":     {Title: "ResNet-32 for CIFAR, shortcuts of option B", Input: Shape{3, 32, 32}, Classes: 10, build: resnetCIFAR(5, true)},
-	"mobilenetv1":          {Title: "MobileNet v1 (Howard 2017, Keras Applications)", Input: Shape{3, 224, 224}, Classes: 1000, build: mobileNetV1},
-	"inceptionv3":          {Title: "Inception v3 (Szegedy 2015, Keras Applications)", Input: Shape{3, 299, 299}, Classes: 1000, min: 75, build: inceptionV3},
-	"vgg16":                {Title: "VGG-16 (Simonyan 2014, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000, build: vgg16(true)},
-	"vgg16-cifar":          {Title: "VGG-16 with a head on 512 features", Input: Shape{3, 32, 32}, Classes: 10, build: vgg16(false)},
-	"vgg16-cifar-adaptive": {Title: "VGG-16 with torchvision's head at 32x32, KubeML's 134M", Input: Shape{3, 32, 32}, Classes: 10, build: vgg16(true)},
+	"softmax-regression": {Title: "Softmax regression", Input: Shape{1, 28, 28}, Classes: 10, build: softmaxRegression},
+	"mlp": {
+		Title: "Perceptron with two hidden layers of 128 and 64 units", Input: Shape{1, 28, 28},
+		Classes: 10, build: mlp,
+	},
+	"digits-cnn": {
+		Title: "Small convolutional network for 8x8 digits", Input: Shape{1, 8, 8}, Classes: 10,
+		build: digitsCNN,
+	},
+	"lenet5": {
+		Title: "LeNet-5 with ReLU and max pooling, padded (LeCun 1998)", Input: Shape{1, 28, 28},
+		Classes: 10, build: lenet(2),
+	},
+	"lenet-kubeml": {
+		Title: "LeNet without padding, KubeML's 44K", Input: Shape{1, 28, 28}, Classes: 10,
+		build: lenet(0),
+	},
+	"resnet18": {
+		Title: "ResNet-18 (He 2015, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000,
+		build: resnetBasic(2, 2, 2, 2),
+	},
+	"resnet34": {
+		Title: "ResNet-34 (He 2015, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000,
+		build: resnetBasic(3, 4, 6, 3),
+	},
+	"resnet50": {
+		Title: "ResNet-50 with stride in the 3x3 convolutions (torchvision)",
+		Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBottleneck(3, 4, 6, 3),
+	},
+	"resnet50-keras": {
+		Title: "ResNet-50 v1 (Keras Applications)", Input: Shape{3, 224, 224}, Classes: 1000,
+		build: resnetKeras(3, 4, 6, 3),
+	},
+	"resnet152": {
+		Title: "ResNet-152 with stride in the 3x3 convolutions (torchvision)",
+		Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBottleneck(3, 8, 36, 3),
+	},
+	"resnet20-cifar": {
+		Title: "ResNet-20 for CIFAR, shortcuts of option A (He 2015, 4.2)", Input: Shape{3, 32, 32},
+		Classes: 10, build: resnetCIFAR(3, false),
+	},
+	"resnet20-cifar-b": {
+		Title: "ResNet-20 for CIFAR, shortcuts of option B", Input: Shape{3, 32, 32}, Classes: 10,
+		build: resnetCIFAR(3, true),
+	},
+	"resnet32-cifar": {
+		Title: "ResNet-32 for CIFAR, shortcuts of option A (He 2015, 4.2)", Input: Shape{3, 32, 32},
+		Classes: 10, build: resnetCIFAR(5, false),
+	},
+	"resnet32-cifar-b": {
+		Title: "ResNet-32 for CIFAR, shortcuts of option B", Input: Shape{3, 32, 32}, Classes: 10,
+		build: resnetCIFAR(5, true),
+	},
+	"mobilenetv1": {
+		Title: "MobileNet v1 (Howard 2017, Keras Applications)", Input: Shape{3, 224, 224},
+		Classes: 1000, build: mobileNetV1,
+	},
+	"inceptionv3": {
+		Title: "Inception v3 (Szegedy 2015, Keras Applications)", Input: Shape{3, 299, 299},
+		Classes: 1000, min: 75, build: inceptionV3,
+	},
+	"vgg16": {
+		Title: "VGG-16 (Simonyan 2014, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000,
+		build: vgg16(true),
+	},
+	"vgg16-cifar": {
+		Title: "VGG-16 with a head on 512 features", Input: Shape{3, 32, 32}, Classes: 10,
+		build: vgg16(false),
+	},
+	"vgg16-cifar-adaptive": {
+		Title: "VGG-16 with torchvision's head at 32x32, KubeML's 134M", Input: Shape{3, 32, 32},
+		Classes: 10, build: vgg16(true),
+	},
 }
 
 // Zoo lists the networks by name.
@@ -68,8 +122,8 @@ func Nearest(name string) string {
 	return nearest.Word(name, names)
 }
 
-// Build makes the graph of a network: what a binary says of its own, or of the zoo by name, else from its layers. It returns Invalid for an unknown name and
-// for layers that do not fit the input.
+// Build makes the graph of a network: what a binary says of its own, or of the zoo by name, else from its layers. It
+// returns Invalid for an unknown name and for layers that do not fit the input.
 func Build(n disdel.Network) (*Graph, error) {
 	if n.Custom != nil {
 		return fromCustom(n)
@@ -79,10 +133,16 @@ func Build(n disdel.Network) (*Graph, error) {
 	}
 	e, ok := Find(n.Name)
 	if !ok {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "build network", Msg: fmt.Sprintf("there is no network %q", n.Name), Hint: "disdel model list"}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "build network",
+			Msg: fmt.Sprintf("there is no network %q", n.Name), Hint: "disdel model list",
+		}
 	}
 	if n.Classes < 1 {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "build network " + n.Name, Msg: "a classifier needs at least one class"}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "build network " + n.Name,
+			Msg: "a classifier needs at least one class",
+		}
 	}
 	b := NewBuilder(n.Name, Shape(n.Input))
 	if b.err == nil && len(n.Input) != 3 {
@@ -91,7 +151,8 @@ func Build(n disdel.Network) (*Graph, error) {
 	if b.err == nil && min(n.Input[1], n.Input[2]) < e.min {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "build network " + n.Name,
-			Msg:  fmt.Sprintf("an input of %dx%d pixels is too small: it needs at least %dx%d", n.Input[1], n.Input[2], e.min, e.min),
+			Msg: fmt.Sprintf("an input of %dx%d pixels is too small: it needs at least %dx%d", n.Input[1], n.Input[2], e.min,
+				e.min),
 			Hint: fmt.Sprintf("disdel model show %s --input %dx%dx%d", n.Name, n.Input[0], e.min, e.min),
 		}
 	}

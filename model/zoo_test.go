@@ -39,7 +39,8 @@ func TestLargeNetworksHaveThePublishedSizes(t *testing.T) {
 	} {
 		n := build(t, c.name, c.classes, c.input...).Count()
 		if n.Trainable != c.trainable || n.Trainable+n.NonTrainable != c.total {
-			t.Errorf("%s: %d parameters, %d trainable; want %d and %d", c.name, n.Trainable+n.NonTrainable, n.Trainable, c.total, c.trainable)
+			t.Errorf("%s: %d parameters, %d trainable; want %d and %d", c.name, n.Trainable+n.NonTrainable, n.Trainable, c.total,
+				c.trainable)
 		}
 		if c.macs > 0 && n.MACs != c.macs {
 			t.Errorf("%s: %d MACs, want %d", c.name, n.MACs, c.macs)
@@ -88,7 +89,8 @@ func TestInceptionTakes75PixelsAndSaysSo(t *testing.T) {
 	_, err := Build(disdel.Network{Name: "inceptionv3", Input: []int{3, 32, 32}, Classes: 10})
 	want := disdel.Error{
 		Kind: disdel.Invalid, Op: "build network inceptionv3",
-		Msg: "an input of 32x32 pixels is too small: it needs at least 75x75", Hint: "disdel model show inceptionv3 --input 3x75x75",
+		Msg:  "an input of 32x32 pixels is too small: it needs at least 75x75",
+		Hint: "disdel model show inceptionv3 --input 3x75x75",
 	}
 	if e := disdel.AsError(err); e == nil || e.Msg != want.Msg || e.Hint != want.Hint || e.Kind != want.Kind {
 		t.Errorf("got %+v", err)
@@ -112,7 +114,8 @@ func TestNetworksFollowTheirLibrary(t *testing.T) {
 	if a, b := node(t, torch, "layer2.0.conv1").Stride.H, node(t, torch, "layer2.0.conv2").Stride.H; a != 1 || b != 2 {
 		t.Errorf("torchvision: strides %d and %d, want 1 and 2", a, b)
 	}
-	if a, b := node(t, keras, "conv3_block1_1_conv").Stride.H, node(t, keras, "conv3_block1_2_conv").Stride.H; a != 2 || b != 1 {
+	if a, b := node(t, keras, "conv3_block1_1_conv").Stride.H, node(t, keras, "conv3_block1_2_conv").Stride.H; a != 2 ||
+		b != 1 {
 		t.Errorf("Keras: strides %d and %d, want 2 and 1", a, b)
 	}
 	if n := node(t, torch, "layer1.0.downsample.1"); n.Eps != 1e-5 || n.Momentum != 0.1 || n.NoScale {
@@ -137,7 +140,8 @@ func TestNetworksFollowTheirLibrary(t *testing.T) {
 // Without scale and center a batch norm has its statistics alone.
 func TestParametersLeaveOutScaleAndCenter(t *testing.T) {
 	b := NewBuilder("norms", Shape{2, 3, 3})
-	b.Norm("both", b.Norm("center", b.Norm("scale", 0, Norm{NoCenter: true}), Norm{NoScale: true}), Norm{NoScale: true, NoCenter: true})
+	b.Norm("both", b.Norm("center", b.Norm("scale", 0, Norm{NoCenter: true}), Norm{NoScale: true}),
+		Norm{NoScale: true, NoCenter: true})
 	g, err := b.Graph()
 	if err != nil {
 		t.Fatal(err)

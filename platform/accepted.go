@@ -12,10 +12,11 @@ import (
 	"sync"
 )
 
-// accepted is a file of the activations that were accepted and have no record yet: a line when one is accepted, a line when
-// its record is kept. A platform that was killed leaves it, and the next one on the same data answers for what is open in it,
-// so that no client waits for a record that cannot come. It is not synced: it outlives the process, which is what it is for,
-// and costs an invocation a few microseconds. What a machine that lost power lost, its clients find out by their own patience.
+// accepted is a file of the activations that were accepted and have no record yet: a line when one is accepted, a line
+// when its record is kept. A platform that was killed leaves it, and the next one on the same data answers for what is
+// open in it, so that no client waits for a record that cannot come. It is not synced: it outlives the process, which
+// is what it is for, and costs an invocation a few microseconds. What a machine that lost power lost, its clients find
+// out by their own patience.
 type accepted struct {
 	path string
 	mu   sync.Mutex
@@ -24,7 +25,8 @@ type accepted struct {
 	size int64
 }
 
-// acceptedLine is a line: the record that an activation gets if nothing more is heard of it, or the id of one that has its own.
+// acceptedLine is a line: the record that an activation gets if nothing more is heard of it, or the id of one that has
+// its own.
 type acceptedLine struct {
 	Lost  *activation `json:"lost,omitempty"`
 	Filed string      `json:"filed,omitempty"`
@@ -89,8 +91,8 @@ func (a *accepted) add(lost *activation) error {
 	return nil
 }
 
-// filed is called when an activation's record is kept. What cannot be written here is found out at the next start, which
-// looks whether there is a record.
+// filed is called when an activation's record is kept. What cannot be written here is found out at the next start,
+// which looks whether there is a record.
 func (a *accepted) filed(id string) {
 	if a == nil {
 		return
@@ -163,7 +165,8 @@ func (run *running) lost() *activation {
 	result, _ := json.Marshal(map[string]string{"error": textLost}) // plain data
 	none := int64(0)
 	return &activation{
-		Namespace: run.user.Name, Name: a.Name, Version: a.Version, Subject: run.user.Name, ActivationID: run.id, Cause: run.cause,
+		Namespace: run.user.Name, Name: a.Name, Version: a.Version, Subject: run.user.Name, ActivationID: run.id,
+		Cause: run.cause,
 		Start: run.received.UnixMilli(), End: run.received.UnixMilli(), Duration: &none, Logs: []string{},
 		Response:    response{Result: result, Status: statusInternal},
 		Annotations: append(run.annotations(), kv("limits", a.Limits), kv("timeout", false)),
@@ -190,7 +193,8 @@ func (p *Platform) answerForLost(left []*activation) error {
 		err = p.accepted.forget()
 	}
 	if len(left) > 0 && err == nil {
-		p.cfg.Logger.WithField("activations", len(left)).Warn("an earlier platform was ended with activations under way: their records say so")
+		p.cfg.Logger.WithField("activations",
+			len(left)).Warn("an earlier platform was ended with activations under way: their records say so")
 	}
 	return err
 }

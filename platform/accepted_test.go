@@ -30,8 +30,8 @@ func copyData(t *testing.T, from string) string {
 	return to
 }
 
-// A platform that was killed and started again answers at once for everything that it had accepted: with the record, where
-// there was one, and else with one that says that it was lost. What ended well is not counted twice.
+// A platform that was killed and started again answers at once for everything that it had accepted: with the record,
+// where there was one, and else with one that says that it was lost. What ended well is not counted twice.
 func TestAKilledPlatformAnswersForWhatItLost(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, func(c *Config) { c.DataDir, c.PoolMemory = dir, 256*disdel.MB })
@@ -48,7 +48,8 @@ func TestAKilledPlatformAnswersForWhatItLost(t *testing.T) {
 		p := start(t, func(c *Config) { c.DataDir = again })
 		for i, id := range lost {
 			got := must(t, p, "GET", "_/activations/"+id, "")
-			if got.at("response.status") != statusInternal || got.at("response.result.error") != textLost || got.at("name") != []string{"sleep", "echo", "s"}[i] ||
+			if got.at("response.status") != statusInternal || got.at("response.result.error") != textLost ||
+				got.at("name") != []string{"sleep", "echo", "s"}[i] ||
 				got.at("version") == nil || got.noted("path") == nil || got.noted("timeout") != false {
 				t.Errorf("%s", got.body)
 			}
@@ -69,11 +70,15 @@ func TestAKilledPlatformAnswersForWhatItLost(t *testing.T) {
 func TestTheFileOfAcceptedActivationsMayBeDamaged(t *testing.T) {
 	dir := t.TempDir()
 	line := func(id, ns string) string {
-		data, _ := json.Marshal(acceptedLine{Lost: &activation{ActivationID: id, Namespace: ns, Name: "a", Start: 5, Logs: []string{}}})
+		data, _ := json.Marshal(acceptedLine{Lost: &activation{
+			ActivationID: id, Namespace: ns, Name: "a", Start: 5,
+			Logs: []string{},
+		}})
 		return string(data)
 	}
 	a, b, c := strings.Repeat("a", 32), strings.Repeat("b", 32), strings.Repeat("c", 32)
-	text := line(a, "guest") + "\n" + "{\"lost\":{\"activ\n\x00\xff\n[]\n" + line("../x", "guest") + "\n" + line(c, "") + "\n" + line(b, "guest") + "\n{\"filed\":\"" + a + "\"}\n" + line(c, "guest")[:20]
+	text := line(a, "guest") + "\n" + "{\"lost\":{\"activ\n\x00\xff\n[]\n" + line("../x", "guest") + "\n" + line(c, "") +
+		"\n" + line(b, "guest") + "\n{\"filed\":\"" + a + "\"}\n" + line(c, "guest")[:20]
 	if err := os.WriteFile(filepath.Join(dir, "accepted.jsonl"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +107,12 @@ func TestTheFileOfAcceptedActivationsStaysSmall(t *testing.T) {
 		}
 		a.filed(v.ActivationID)
 	}
-	if info, err := os.Stat(filepath.Join(dir, "accepted.jsonl")); err != nil || info.Size() > 2*smallAccepted || info.Size() != a.size {
+	if info, err := os.Stat(filepath.Join(dir, "accepted.jsonl")); err != nil || info.Size() > 2*smallAccepted ||
+		info.Size() != a.size {
 		t.Errorf("%v, %v, and it thinks %d", info.Size(), err, a.size)
 	}
-	if left, err := readAccepted(filepath.Join(dir, "accepted.jsonl")); err != nil || len(left) != 1 || left[0].ActivationID != kept.ActivationID {
+	if left, err := readAccepted(filepath.Join(dir, "accepted.jsonl")); err != nil || len(left) != 1 ||
+		left[0].ActivationID != kept.ActivationID {
 		t.Errorf("open are %v, %v", left, err)
 	}
 }
@@ -139,8 +146,8 @@ func fill(t *testing.T, dir string) (free func()) {
 	return func() { os.Remove(f.Name()) }
 }
 
-// On a full disk nothing that was accepted is lost: its record is answered from memory, in every form, and written when there
-// is room. Nothing new is accepted until then, with a text that says why.
+// On a full disk nothing that was accepted is lost: its record is answered from memory, in every form, and written when
+// there is room. Nothing new is accepted until then, with a text that says why.
 func TestAFullDiskLosesNothing(t *testing.T) {
 	dir := smallDisk(t, "4m")
 	data := filepath.Join(dir, "data")
@@ -173,8 +180,12 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	if got := must(t, p, "GET", "_/activations?count=true", ""); got.at("activations") != 1.0 {
 		t.Errorf("count: %s", got.body)
 	}
-	for _, c := range [][3]string{{"POST", "_/actions/chatter", `{}`}, {"PUT", "_/packages/large", `{"parameters":[{"key":"x","value":"` + strings.Repeat("x", 100_000) + `"}]}`}} {
-		if got := ask(t, p, p.AuthKey(), c[0], c[1], c[2]); got.status != 503 || !strings.Contains(got.text(), "cannot write to its data folder (no space left on device)") {
+	for _, c := range [][3]string{
+		{"POST", "_/actions/chatter", `{}`},
+		{"PUT", "_/packages/large", `{"parameters":[{"key":"x","value":"` + strings.Repeat("x", 100_000) + `"}]}`},
+	} {
+		if got := ask(t, p, p.AuthKey(), c[0], c[1], c[2]); got.status != 503 ||
+			!strings.Contains(got.text(), "cannot write to its data folder (no space left on device)") {
 			t.Errorf("%s %s: %d %s", c[0], c[1], got.status, got.body)
 		}
 	}

@@ -281,7 +281,8 @@ func (p *Platform) newAction(path pathName, old *action, body *actionPut) (*acti
 	if body.Parameters != nil {
 		a.Parameters = mergeParameters(*body.Parameters)
 	}
-	kept = slices.DeleteFunc(slices.Clone(kept), func(v keyValue) bool { return slices.Contains(body.DelAnnotations, v.Key) })
+	kept = slices.DeleteFunc(slices.Clone(kept),
+		func(v keyValue) bool { return slices.Contains(body.DelAnnotations, v.Key) })
 	if body.Annotations != nil {
 		kept = mergeParameters(kept, *body.Annotations)
 	}
@@ -302,7 +303,10 @@ func (p *Platform) blank(old *action) *action {
 	l := &p.cfg.Limits
 	return &action{
 		Parameters: []keyValue{},
-		Limits:     limits{Timeout: int(l.Timeout.Std.Milliseconds()), Memory: l.Memory.Std.MB(), Logs: l.LogsMB.Std, Concurrency: l.Concurrency.Std},
+		Limits: limits{
+			Timeout: int(l.Timeout.Std.Milliseconds()), Memory: l.Memory.Std.MB(), Logs: l.LogsMB.Std,
+			Concurrency: l.Concurrency.Std,
+		},
 	}
 }
 
@@ -311,7 +315,12 @@ func (b *actionPut) setLimits(l *limits) {
 	if n == nil {
 		return
 	}
-	for _, set := range []struct{ to, from *int }{{&l.Timeout, n.Timeout}, {&l.Memory, n.Memory}, {&l.Logs, n.Logs}, {&l.Concurrency, n.Concurrency}} {
+	for _, set := range []struct{ to, from *int }{
+		{&l.Timeout, n.Timeout},
+		{&l.Memory, n.Memory},
+		{&l.Logs, n.Logs},
+		{&l.Concurrency, n.Concurrency},
+	} {
 		if set.from != nil {
 			*set.to = *set.from
 		}
@@ -340,10 +349,23 @@ func (l *Limits) check(v limits) error {
 		value, low, high int
 		above, below     string
 	}{
-		{v.Memory, l.Memory.Min.MB(), l.Memory.Max.MB(), "memory size %d MB exceeds allowed threshold of %d MB", "memory size %d MB below allowed threshold of %d MB"},
-		{v.Timeout, int(l.Timeout.Min.Milliseconds()), int(l.Timeout.Max.Milliseconds()), "duration %d milliseconds exceeds allowed threshold of %d milliseconds", "duration %d milliseconds below allowed threshold of %d milliseconds"},
-		{v.Logs, l.LogsMB.Min, l.LogsMB.Max, "log size %d MB exceeds allowed threshold of %d MB", "log size %d MB below allowed threshold of %d MB"},
-		{v.Concurrency, l.Concurrency.Min, l.Concurrency.Max, "concurrency %d exceeds allowed threshold of %d", "concurrency %d below allowed threshold of %d"},
+		{
+			v.Memory, l.Memory.Min.MB(), l.Memory.Max.MB(), "memory size %d MB exceeds allowed threshold of %d MB",
+			"memory size %d MB below allowed threshold of %d MB",
+		},
+		{
+			v.Timeout, int(l.Timeout.Min.Milliseconds()), int(l.Timeout.Max.Milliseconds()),
+			"duration %d milliseconds exceeds allowed threshold of %d milliseconds",
+			"duration %d milliseconds below allowed threshold of %d milliseconds",
+		},
+		{
+			v.Logs, l.LogsMB.Min, l.LogsMB.Max, "log size %d MB exceeds allowed threshold of %d MB",
+			"log size %d MB below allowed threshold of %d MB",
+		},
+		{
+			v.Concurrency, l.Concurrency.Min, l.Concurrency.Max, "concurrency %d exceeds allowed threshold of %d",
+			"concurrency %d below allowed threshold of %d",
+		},
 	} {
 		if c.value > c.high {
 			return problem{400, "requirement failed: " + fmt.Sprintf(c.above, c.value, c.high)}

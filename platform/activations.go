@@ -45,15 +45,17 @@ type activation struct {
 	memory       int        // MB, of the action or a sequence's largest component
 }
 
-// record makes the record of an ended activation. Two annotations are ours: peakMemory, in bytes, since OpenWhisk measures
-// nothing, and memoryKill, whether the container died for memory, which OpenWhisk on Docker alone tells, by its text.
+// record makes the record of an ended activation. Two annotations are ours: peakMemory, in bytes, since OpenWhisk
+// measures nothing, and memoryKill, whether the container died for memory, which OpenWhisk on Docker alone tells, by
+// its text.
 func (p *Platform) record(run *running, c *container, e ending) *activation {
 	a := run.action
 	if e.start.IsZero() {
 		e.start, e.end = run.received, run.received
 	}
 	rec := &activation{
-		Namespace: run.user.Name, Name: a.Name, Version: a.Version, Subject: run.user.Name, ActivationID: run.id, Cause: run.cause,
+		Namespace: run.user.Name, Name: a.Name, Version: a.Version, Subject: run.user.Name, ActivationID: run.id,
+		Cause: run.cause,
 		Start: e.start.UnixMilli(), End: e.end.UnixMilli(), Logs: e.logs, memory: a.Limits.Memory,
 		Response: response{Result: e.result, Status: e.status, Success: e.status == statusSuccess},
 	}
@@ -103,13 +105,14 @@ type summary struct {
 
 func (a *activation) summary() *summary {
 	return &summary{
-		Namespace: a.Namespace, Name: a.Name, Version: a.Version, ActivationID: a.ActivationID, Cause: a.Cause, Start: a.Start, End: a.End,
+		Namespace: a.Namespace, Name: a.Name, Version: a.Version, ActivationID: a.ActivationID, Cause: a.Cause,
+		Start: a.Start, End: a.End,
 		Duration: a.Duration, Annotations: a.Annotations, Publish: a.Publish, StatusCode: statusCodes[a.Response.Status],
 	}
 }
 
-// is tells whether the activation is of name: that of an action outside packages, or package/action, where a binding's name
-// counts too. What has no path, as a trigger's activation, goes by its name.
+// is tells whether the activation is of name: that of an action outside packages, or package/action, where a binding's
+// name counts too. What has no path, as a trigger's activation, goes by its name.
 func (s *summary) is(name string) bool {
 	if name == "" {
 		return true
@@ -200,7 +203,8 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 
 // newest walks a namespace's summaries, the newest first, with those that could not be written, which come as a whole.
 func (p *Platform) newest(t tx, ns string, since, upto int64, f func(s *summary, unwritten *activation) bool) error {
-	waiting := slices.DeleteFunc(p.unfiled.newest(ns), func(a *activation) bool { return a.Start < since || a.Start > upto })
+	waiting := slices.DeleteFunc(p.unfiled.newest(ns),
+		func(a *activation) bool { return a.Start < since || a.Start > upto })
 	goOn := true
 	before := func(start int64) bool { // those that come before it
 		for goOn && len(waiting) > 0 && waiting[0].Start >= start {

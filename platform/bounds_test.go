@@ -14,7 +14,10 @@ func TestRecordsAreBoundedByBytes(t *testing.T) {
 	s := tempStore(t, 1000)
 	s.most = 100 * disdel.KB
 	for i := range 50 {
-		if err := s.file(&activation{Namespace: "guest", Name: "a", ActivationID: fmt.Sprintf("%032x", i), Start: int64(i), Logs: []string{strings.Repeat("x", 10_000)}}); err != nil {
+		if err := s.file(&activation{
+			Namespace: "guest", Name: "a", ActivationID: fmt.Sprintf("%032x", i), Start: int64(i),
+			Logs: []string{strings.Repeat("x", 10_000)},
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,7 +34,10 @@ func TestRecordsAreBoundedByBytes(t *testing.T) {
 		}
 		return nil
 	})
-	if err := s.file(&activation{Namespace: "guest", Name: "a", ActivationID: strings.Repeat("f", 32), Start: 99, Logs: []string{strings.Repeat("x", 200_000)}}); err != nil {
+	if err := s.file(&activation{
+		Namespace: "guest", Name: "a", ActivationID: strings.Repeat("f", 32), Start: 99,
+		Logs: []string{strings.Repeat("x", 200_000)},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	s.view(func(x tx) error {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Looks at the machine's load, and the time between them: long enough that what runs for a moment is not seen every time.
+// Looks at the machine's load, and the time between them: long enough that what runs for a moment is not seen every
+// time.
 const (
 	busyLooks = 15
 	busyEvery = 4 * time.Millisecond
@@ -52,7 +53,8 @@ func busy(ctx context.Context, read func() (string, error)) float64 {
 	return sum / float64(len(middle))
 }
 
-// runnable reads how many threads run or wait for a processor from the fourth field of /proc/loadavg, "3/456" (proc(5)).
+// runnable reads how many threads run or wait for a processor from the fourth field of /proc/loadavg, "3/456"
+// (proc(5)).
 func runnable(text string) (int, bool) {
 	fields := strings.Fields(text)
 	if len(fields) < 4 {

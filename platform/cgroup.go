@@ -18,8 +18,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// groups is a control group of the platform's with one child for each container. Version 1 has one tree for memory and one
-// for processors, version 2 one for both.
+// groups is a control group of the platform's with one child for each container. Version 1 has one tree for memory and
+// one for processors, version 2 one for both.
 type groups struct {
 	version                    int
 	magic                      int64    // of the file system: a plain folder takes any file, and limits nothing
@@ -38,8 +38,12 @@ func groupsV2(name string) groups {
 func groupsV1(name string) groups {
 	return groups{
 		version: 1, magic: unix.CGROUP_SUPER_MAGIC,
-		bases: []string{filepath.Join("/sys/fs/cgroup/memory", name), filepath.Join("/sys/fs/cgroup/pids", name), filepath.Join("/sys/fs/cgroup/cpu", name)},
-		limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control", peaks: "memory.max_usage_in_bytes", share: "cpu.shares",
+		bases: []string{
+			filepath.Join("/sys/fs/cgroup/memory", name), filepath.Join("/sys/fs/cgroup/pids", name),
+			filepath.Join("/sys/fs/cgroup/cpu", name),
+		},
+		limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control",
+		peaks: "memory.max_usage_in_bytes", share: "cpu.shares",
 	}
 }
 
@@ -75,8 +79,8 @@ func writeTo(file, text string) bool {
 	return errors.Join(err, f.Close()) == nil
 }
 
-// groupName names a platform's groups by its process and by the namespace that this number is of: what the process table
-// here says of another namespace's number means nothing. A process may have several platforms.
+// groupName names a platform's groups by its process and by the namespace that this number is of: what the process
+// table here says of another namespace's number means nothing. A process may have several platforms.
 func groupName() string {
 	return fmt.Sprintf("disdel-%d-%s-%s", os.Getpid(), processSpace(), newID()[:8])
 }
@@ -228,8 +232,8 @@ func (f group) killed() bool {
 	return false
 }
 
-// peak leaves out the cache of files that is there now: the kernel counts it for who reads a file first, and takes it back
-// before it kills.
+// peak leaves out the cache of files that is there now: the kernel counts it for who reads a file first, and takes it
+// back before it kills.
 func (f group) peak() disdel.Bytes {
 	if n := numbersIn(filepath.Join(f.dirs[0], f.peaks)); len(n) == 1 {
 		return max(1, disdel.Bytes(n[0])-f.cache())
@@ -237,7 +241,8 @@ func (f group) peak() disdel.Bytes {
 	return 0
 }
 
-// cache is the pages of files that are counted for the group, as version 1 or 2 calls them, but for those that are nowhere else.
+// cache is the pages of files that are counted for the group, as version 1 or 2 calls them, but for those that are
+// nowhere else.
 func (f group) cache() (sum disdel.Bytes) {
 	data, _ := os.ReadFile(filepath.Join(f.dirs[0], "memory.stat")) // a group that is gone has none
 	for line := range strings.Lines(string(data)) {

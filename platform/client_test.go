@@ -9,11 +9,13 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Another program's client again: the verbs that jobs do not use, each with a client of its own, since its calls change it.
+// Another program's client again: the verbs that jobs do not use, each with a client of its own, since its calls change
+// it.
 func TestWithTheClientsOtherVerbs(t *testing.T) {
 	p := start(t, nil)
 	client := func() *whisk.Client {
-		c, err := whisk.NewClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, &whisk.Config{Host: p.URL(), AuthToken: p.AuthKey(), Namespace: "_"})
+		c, err := whisk.NewClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+			&whisk.Config{Host: p.URL(), AuthToken: p.AuthKey(), Namespace: "_"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,11 +30,20 @@ func TestWithTheClientsOtherVerbs(t *testing.T) {
 	publish, text := true, "x"
 	_, _, err := client().Packages.Insert(&whisk.Package{Name: "p", Publish: &publish}, false)
 	ok("package", err)
-	_, _, err = client().Packages.Insert(&whisk.BindingPackage{Name: "b", Binding: whisk.Binding{Namespace: "_", Name: "p"}}, false)
+	_, _, err = client().Packages.Insert(&whisk.BindingPackage{
+		Name:    "b",
+		Binding: whisk.Binding{Namespace: "_", Name: "p"},
+	}, false)
 	ok("binding", err)
-	_, _, err = client().Actions.Insert(&whisk.Action{Name: "p/a", Exec: &whisk.Exec{Kind: disdel.RuntimeKind, Code: &text, Main: "mirror"}}, false)
+	_, _, err = client().Actions.Insert(&whisk.Action{
+		Name: "p/a",
+		Exec: &whisk.Exec{Kind: disdel.RuntimeKind, Code: &text, Main: "mirror"},
+	}, false)
 	ok("action", err)
-	_, _, err = client().Actions.Insert(&whisk.Action{Name: "s", Exec: &whisk.Exec{Kind: "sequence", Components: []string{"/_/b/a"}}}, false)
+	_, _, err = client().Actions.Insert(&whisk.Action{
+		Name: "s",
+		Exec: &whisk.Exec{Kind: "sequence", Components: []string{"/_/b/a"}},
+	}, false)
 	ok("sequence", err)
 	result, _, err := client().Actions.Invoke("s", map[string]any{"n": "1"}, true, true)
 	if m, _ := result.(map[string]any); err != nil || m["n"] != "1" {
@@ -51,7 +62,8 @@ func TestWithTheClientsOtherVerbs(t *testing.T) {
 	if rule, _, err := client().Rules.Get("r"); err != nil || rule.Status != "inactive" {
 		t.Errorf("rule: %+v, %v", rule, err)
 	}
-	if list, _, err := client().Packages.List(&whisk.PackageListOptions{}); err != nil || len(list) != 2 || list[0].Name != "b" {
+	if list, _, err := client().Packages.List(&whisk.PackageListOptions{}); err != nil || len(list) != 2 ||
+		list[0].Name != "b" {
 		t.Errorf("packages: %+v, %v", list, err)
 	}
 	if got, _, err := client().Packages.Get("b"); err != nil || len(got.Actions) != 1 {

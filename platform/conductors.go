@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// composition is a conductor at work: an action that says after each step which action is next, and with what (OpenWhisk's
-// docs/conductors.md).
+// composition is a conductor at work: an action that says after each step which action is next, and with what
+// (OpenWhisk's docs/conductors.md).
 type composition struct {
 	p     *Platform
 	run   *running
@@ -45,7 +45,8 @@ func (p *Platform) runConductor(run *running, left int) int {
 	return c.left
 }
 
-// turn asks the conductor what comes after a result, and runs that. It returns what the conductor gets next, nil at the end.
+// turn asks the conductor what comes after a result, and runs that. It returns what the conductor gets next, nil at the
+// end.
 func (c *composition) turn(input json.RawMessage) json.RawMessage {
 	if c.turns++; c.turns > 2*c.p.cfg.Limits.SequenceLength+1 {
 		c.out.fail(textCompositionLong)

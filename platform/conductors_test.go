@@ -31,7 +31,8 @@ func toldOf(params map[string]any) (int, string) {
 	return 200, `{"told":` + string(seen) + `}`
 }
 
-// A conductor says what comes next, gets each result with its state, handles what cannot be run, and ends with its params.
+// A conductor says what comes next, gets each result with its state, handles what cannot be run, and ends with its
+// params.
 func TestConductorsRunCompositions(t *testing.T) {
 	p := start(t, func(c *Config) { c.Limits.SequenceLength = 3 })
 	for _, name := range []string{"conduct-two", "conduct-for-ever", "conduct-value", "conduct-error", "told"} {
@@ -43,7 +44,10 @@ func TestConductorsRunCompositions(t *testing.T) {
 	}
 	got := must(t, p, "POST", "_/actions/conduct-two?blocking=true", `{"first":true}`)
 	result, _ := json.Marshal(got.at("response.result"))
-	for _, want := range []string{`"$step":2`, `Failed to parse action name from json value \"missing\" during composition.`, `"told":{"n":1}`} {
+	for _, want := range []string{
+		`"$step":2`,
+		`Failed to parse action name from json value \"missing\" during composition.`, `"told":{"n":1}`,
+	} {
 		if !strings.Contains(string(result), want) {
 			t.Errorf("%s, want %s in it", result, want)
 		}
@@ -63,7 +67,8 @@ func TestConductorsRunCompositions(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"conduct-value": `{"value":7}`, "conduct-error": `{"error":"no"}`, "conduct-for-ever": `{"error":"Too many actions in the composition."}`,
+		"conduct-value": `{"value":7}`, "conduct-error": `{"error":"no"}`,
+		"conduct-for-ever": `{"error":"Too many actions in the composition."}`,
 	} {
 		r := ask(t, p, p.AuthKey(), "POST", "_/actions/"+name+"?blocking=true&result=true", "{}")
 		if r.body != want || slices.Contains([]string{"conduct-error", "conduct-for-ever"}, name) != (r.status == 502) {

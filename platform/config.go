@@ -34,8 +34,8 @@ type Kind struct {
 	Command []string
 	Env     []string
 	Default bool // of its family, the part before the colon; where none is, the last by name
-	// OwnUser has each container run as a user of its own, who owns nothing on the machine, where the platform runs as root
-	// and the program may be started by every user. It is for kinds that run what others wrote.
+	// OwnUser has each container run as a user of its own, who owns nothing on the machine, where the platform runs as
+	// root and the program may be started by every user. It is for kinds that run what others wrote.
 	OwnUser bool
 }
 
@@ -56,9 +56,10 @@ type Config struct {
 	Limits     Limits
 	PoolMemory disdel.Bytes
 	Kinds      map[string]Kind
-	Images     map[string]string // the kinds that run actions of these container images; those of others fail as where they cannot be pulled
-	TempDir    string            // of sockets and working folders; empty: the system's
-	PauseGrace time.Duration     // after which an unused container is stopped until its next activation; 0: never
+	// the kinds that run actions of these container images; those of others fail as where they cannot be pulled
+	Images     map[string]string
+	TempDir    string        // of sockets and working folders; empty: the system's
+	PauseGrace time.Duration // after which an unused container is stopped until its next activation; 0: never
 	Prewarm    []Prewarm
 	FolderMB   int           // bound on a container's working folder; 0: none
 	Idle       time.Duration // after which an unused container is removed
@@ -77,8 +78,8 @@ type Config struct {
 	// Hosts are further names that requests may call the platform by, beside localhost and its address.
 	Hosts []string
 
-	// Hidden are files and folders that actions do not see, where the platform runs as root: keys, and its own data. The data
-	// folder is one of them unasked.
+	// Hidden are files and folders that actions do not see, where the platform runs as root: keys, and its own data. The
+	// data folder is one of them unasked.
 	Hidden []string
 
 	Likeness // to an OpenWhisk as people run it

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confinement is what the thread that starts containers gives up before it starts the first, and what they therefore lack.
-// Everything is tried, and what this system or this user may not do is left out: what there is, String tells.
+// confinement is what the thread that starts containers gives up before it starts the first, and what they therefore
+// lack. Everything is tried, and what this system or this user may not do is left out: what there is, String tells.
 type confinement struct {
 	hidden []string // files and folders that containers do not see
 	done   []string
@@ -44,12 +44,13 @@ func (c *confinement) enter() {
 	}
 }
 
-// readOnlyGroups lets this thread's mounts of control groups be read alone: a process could else move to another group, and
-// its limit would be gone.
+// readOnlyGroups lets this thread's mounts of control groups be read alone: a process could else move to another group,
+// and its limit would be gone.
 func readOnlyGroups() bool {
 	points := mountsBelow("/sys/fs/cgroup")
 	for _, point := range points {
-		if unix.Mount("", point, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") != nil {
+		if unix.Mount("", point, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+			"") != nil {
 			return false
 		}
 	}
@@ -75,8 +76,8 @@ func mountsBelow(dir string) []string {
 	return out
 }
 
-// hide covers what containers shall not see. A file that was written anew since it was covered, which uncovers it, is covered
-// again, so that it is called before each start.
+// hide covers what containers shall not see. A file that was written anew since it was covered, which uncovers it, is
+// covered again, so that it is called before each start.
 func (c *confinement) hide() {
 	if !c.mounts {
 		return
@@ -104,8 +105,8 @@ func (c *Config) hiddenPaths() []string {
 	return out
 }
 
-// users of containers: each container has one of its own, from a range that systems leave to programs (systemd's for services
-// without an account). They own nothing on the machine.
+// users of containers: each container has one of its own, from a range that systems leave to programs (systemd's for
+// services without an account). They own nothing on the machine.
 const (
 	firstUser = 61184
 	users     = 4096

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// reach tells what a container can do that it should not: which of the given files it reads anything of, which groups it can
-// move to, and whether its programs may gain privileges.
+// reach tells what a container can do that it should not: which of the given files it reads anything of, which groups
+// it can move to, and whether its programs may gain privileges.
 func reach(params map[string]any) (int, string) {
 	var readable, joined []string
 	list, _ := params["files"].([]any)
@@ -25,7 +25,10 @@ func reach(params map[string]any) (int, string) {
 			readable = append(readable, file.(string))
 		}
 	}
-	for _, group := range []string{"/sys/fs/cgroup/memory/tasks", "/sys/fs/cgroup/memory/cgroup.procs", "/sys/fs/cgroup/pids/tasks", "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/unified/cgroup.procs"} {
+	for _, group := range []string{
+		"/sys/fs/cgroup/memory/tasks", "/sys/fs/cgroup/memory/cgroup.procs",
+		"/sys/fs/cgroup/pids/tasks", "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/unified/cgroup.procs",
+	} {
 		if writeTo(group, fmt.Sprint(os.Getpid())) {
 			joined = append(joined, group)
 		}
@@ -34,8 +37,10 @@ func reach(params map[string]any) (int, string) {
 	groups, _ := os.Getgroups()
 	folder, _ := os.Getwd()
 	answer, _ := json.Marshal(map[string]any{
-		"readable": readable, "joined": joined, "noNewPrivs": strings.Contains(string(status), "NoNewPrivs:\t1"), "limit": limitFile(),
-		"uid": os.Getuid(), "groups": groups, "signals": syscall.Kill(os.Getppid(), 0) == nil, "writes": os.WriteFile("mine", nil, 0o600) == nil, "folder": folder,
+		"readable": readable, "joined": joined, "noNewPrivs": strings.Contains(string(status), "NoNewPrivs:\t1"),
+		"limit": limitFile(),
+		"uid":   os.Getuid(), "groups": groups, "signals": syscall.Kill(os.Getppid(), 0) == nil,
+		"writes": os.WriteFile("mine", nil, 0o600) == nil, "folder": folder,
 	})
 	return 200, string(answer)
 }
@@ -76,7 +81,8 @@ func TestAMemoryLimitCannotBeLeft(t *testing.T) {
 	}
 }
 
-// What is hidden is not seen, even when it was written anew after the platform's start, and is seen outside all the time.
+// What is hidden is not seen, even when it was written anew after the platform's start, and is seen outside all the
+// time.
 func TestWhatIsHiddenIsNotSeen(t *testing.T) {
 	dir := t.TempDir()
 	file, data := filepath.Join(dir, "key"), filepath.Join(dir, "data")
@@ -131,7 +137,8 @@ func startOpen(t *testing.T) *Platform {
 		t.Fatal(err)
 	}
 	p := start(t, func(c *Config) {
-		c.TempDir, c.Kinds = folder, map[string]Kind{disdel.RuntimeKind: {Command: []string{program, "serve", "{listen}"}, OwnUser: true}}
+		c.TempDir, c.Kinds = folder,
+			map[string]Kind{disdel.RuntimeKind: {Command: []string{program, "serve", "{listen}"}, OwnUser: true}}
 	})
 	if !p.mayOwn(p.cfg.Kinds[disdel.RuntimeKind]) {
 		t.Skip("the folder for temporary files is not open to every user")
@@ -150,10 +157,14 @@ func TestContainersHaveUsersOfTheirOwn(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		must(t, p, "PUT", "_/actions/"+name, code("reach", ""))
 		parent := fmt.Sprintf("/proc/%d/", os.Getpid())
-		args, _ := json.Marshal(map[string]any{"files": []string{secret, parent + "environ", parent + "maps", p.root.dir, other, filepath.Join(p.root.dir, "platform.db")}})
+		args, _ := json.Marshal(map[string]any{"files": []string{
+			secret, parent + "environ", parent + "maps", p.root.dir,
+			other, filepath.Join(p.root.dir, "platform.db"),
+		}})
 		_, got := call(t, p, "POST", ns+"/actions/"+name+"?blocking=true&result=true", string(args))
 		uid, _ := got["uid"].(float64)
-		if uid < firstUser || got["readable"] != nil || got["joined"] != nil || got["signals"] != false || got["writes"] != true || got["groups"] != nil {
+		if uid < firstUser || got["readable"] != nil || got["joined"] != nil || got["signals"] != false ||
+			got["writes"] != true || got["groups"] != nil {
 			t.Errorf("%v", got)
 		}
 		seen[uid], other = true, fmt.Sprint(got["folder"])
@@ -213,7 +224,8 @@ def main(a):
 	_, got := call(t, p, "POST", ns+"/actions/a?blocking=true", `{}`)
 	status, result := responseOf(got)
 	m, _ := result.(map[string]any)
-	if n, _ := m["children"].(float64); (status != statusSuccess || m["stopped"] != true || n > maxProcesses) && result.(map[string]any)["error"] != textMemoryExhausted {
+	if n, _ := m["children"].(float64); (status != statusSuccess || m["stopped"] != true || n > maxProcesses) &&
+		result.(map[string]any)["error"] != textMemoryExhausted {
 		t.Errorf("%s %v", status, result)
 	}
 }

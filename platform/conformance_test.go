@@ -95,7 +95,8 @@ func TestEveryVerbAnswersAsOpenWhiskDescribesIt(t *testing.T) {
 		{"PUT", "_/packages/p", `{"publish":true,"version":"1.0","parameters":[{"key":"a","value":1}],"annotations":[{"key":"description","value":"x"}]}`, 200},
 		{"PUT", "_/packages/b", `{"binding":{"namespace":"_","name":"p"}}`, 200},
 		{"PUT", "_/packages/b", `{}`, 409},
-		{"PUT", "_/actions/p/a", `{` + exec + `,"limits":{"memory":128,"instances":2},"annotations":[{"key":"web-export","value":true}]}`, 200},
+		{"PUT", "_/actions/p/a", `{` + exec +
+			`,"limits":{"memory":128,"instances":2},"annotations":[{"key":"web-export","value":true}]}`, 200},
 		{"PUT", "_/actions/p/a", `{` + exec + `}`, 409},
 		{"PUT", "_/actions/a", `{` + exec + `,"limits":{"memory":128}}`, 200},
 		{"PUT", "_/actions/c", `{"exec":{"kind":"cobol"}}`, 400},

@@ -59,7 +59,10 @@ func (p *Platform) launch(s size) (*container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &container{size: s, dir: dir, most: int64(p.cfg.Limits.Payload) + 1, logs: newLogs(), exited: newOnce(), lastUsed: time.Now()}
+	c := &container{
+		size: s, dir: dir, most: int64(p.cfg.Limits.Payload) + 1, logs: newLogs(), exited: newOnce(),
+		lastUsed: time.Now(),
+	}
 	if c.door, err = openDoor(dir); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -71,7 +74,8 @@ func (p *Platform) launch(s size) (*container, error) {
 	}
 	c.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the platform's own configuration
 	c.cmd.Dir = dir
-	c.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "__OW_API_HOST=" + p.apiHost()}, kind.Env...)
+	c.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "__OW_API_HOST=" +
+		p.apiHost()}, kind.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.logs.stream("stdout"), c.logs.stream("stderr")
 	c.cmd.WaitDelay = time.Second
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -92,7 +96,8 @@ func (p *Platform) launch(s size) (*container, error) {
 		return nil, err
 	}
 	if user != 0 { // a bound on the user's processes is one on the container's
-		unix.Prlimit(c.cmd.Process.Pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: maxProcesses, Max: maxProcesses}, nil) //nolint:errcheck // the group has one too
+		unix.Prlimit(c.cmd.Process.Pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: maxProcesses, Max: maxProcesses},
+			nil) //nolint:errcheck // the group has one too
 	}
 	c.guard = p.guard
 	c.guard.tell("+", c.cmd.Process.Pid)
@@ -206,8 +211,8 @@ type reply struct {
 	length int64 // that the header announced
 }
 
-// post sends a request to the container. The error is context.DeadlineExceeded after limit, errDied when the process ended
-// or answered nothing. While it does not listen yet, the connection is tried again until the limit.
+// post sends a request to the container. The error is context.DeadlineExceeded after limit, errDied when the process
+// ended or answered nothing. While it does not listen yet, the connection is tried again until the limit.
 func (c *container) post(ctx context.Context, path string, body any, limit time.Duration) (reply, error) {
 	data, err := json.Marshal(body)
 	if err != nil {

@@ -194,7 +194,8 @@ func TestAFolderHasABound(t *testing.T) {
 		t.Errorf("4 of 8 MB: %d %v", code, got)
 	}
 	_, got := call(t, p, "POST", ns+"/actions/fill?blocking=true", `{"mb":16,"wait":true}`)
-	if status, result := responseOf(got); status != statusDeveloper || fmt.Sprint(result) != "map[error:The action wrote more than 8 MB to its folder and was aborted.]" {
+	if status, result := responseOf(got); status != statusDeveloper ||
+		fmt.Sprint(result) != "map[error:The action wrote more than 8 MB to its folder and was aborted.]" {
 		t.Errorf("16 of 8 MB: %s %v", status, result)
 	}
 }
@@ -227,8 +228,15 @@ func TestProcessorsAreDividedByMemory(t *testing.T) {
 
 func TestTheKeyIsGivenToActionsThatAskForIt(t *testing.T) {
 	p := start(t, nil)
-	for value, want := range map[string]bool{"true": true, "1": true, `"yes"`: true, "false": false, "0": false, `""`: false, "null": false} {
-		run := &running{id: newID(), action: &action{header: header{Annotations: []keyValue{{Key: "provide-api-key", Value: json.RawMessage(value)}}}}, user: p.users[0]}
+	for value, want := range map[string]bool{
+		"true": true, "1": true, `"yes"`: true, "false": false, "0": false,
+		`""`: false, "null": false,
+	} {
+		run := &running{
+			id:     newID(),
+			action: &action{header: header{Annotations: []keyValue{{Key: "provide-api-key", Value: json.RawMessage(value)}}}},
+			user:   p.users[0],
+		}
 		_, got := p.initEnv(run)["__OW_API_KEY"]
 		_, too := p.runBody(run, time.Second).(map[string]any)["api_key"]
 		if got != want || too != want {
@@ -241,7 +249,9 @@ func TestTheKeyIsGivenToActionsThatAskForIt(t *testing.T) {
 func TestInitParametersAreEnvironment(t *testing.T) {
 	p := start(t, nil)
 	a := &action{header: header{Namespace: "guest", Name: "a"}, Parameters: []keyValue{
-		{Key: "TEXT", Value: json.RawMessage(`"x y"`), Init: true}, {Key: "LIST", Value: json.RawMessage(`[1,2]`), Init: true}, {Key: "run", Value: json.RawMessage(`1`)},
+		{Key: "TEXT", Value: json.RawMessage(`"x y"`), Init: true},
+		{Key: "LIST", Value: json.RawMessage(`[1,2]`), Init: true},
+		{Key: "run", Value: json.RawMessage(`1`)},
 	}}
 	env := p.initEnv(&running{id: newID(), action: a, user: p.users[0]})
 	if env["TEXT"] != "x y" || env["LIST"] != "[1,2]" {

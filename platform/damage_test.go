@@ -22,11 +22,17 @@ func damagedState(t *testing.T) []byte {
 	}
 	for i := range 40 {
 		err := s.update(func(t tx) error {
-			a := &action{header: header{Namespace: "guest", Name: fmt.Sprintf("a%02d", i), Version: "0.0.1"}, Exec: execSpec{Kind: "disdel:1", Code: strings.Repeat(fmt.Sprint(i), 500*i)}}
+			a := &action{
+				header: header{Namespace: "guest", Name: fmt.Sprintf("a%02d", i), Version: "0.0.1"},
+				Exec:   execSpec{Kind: "disdel:1", Code: strings.Repeat(fmt.Sprint(i), 500*i)},
+			}
 			return t.putAction(a)
 		})
 		if err == nil {
-			err = s.file(&activation{Namespace: "guest", Name: fmt.Sprintf("a%02d", i), ActivationID: fmt.Sprintf("%032x", i), Start: int64(1000 + i), Logs: []string{strings.Repeat("x", 100*i)}})
+			err = s.file(&activation{
+				Namespace: "guest", Name: fmt.Sprintf("a%02d", i), ActivationID: fmt.Sprintf("%032x", i),
+				Start: int64(1000 + i), Logs: []string{strings.Repeat("x", 100*i)},
+			})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +72,8 @@ func told(dir string) (string, error) {
 			fmt.Fprintf(&out, "%s %s %s\n", whole.Name, whole.Version, whole.Exec.Code)
 		}
 		var ids []string
-		if err := t.newest("guest", 0, 1<<62, func(v *summary) bool { ids = append(ids, v.ActivationID); return true }); err != nil {
+		if err := t.newest("guest", 0, 1<<62,
+			func(v *summary) bool { ids = append(ids, v.ActivationID); return true }); err != nil {
 			return err
 		}
 		for _, id := range ids {
@@ -84,8 +91,8 @@ func told(dir string) (string, error) {
 	return out.String(), err
 }
 
-// Whatever becomes of the file, nothing that was not stored is told, no stack trace is, and what is damaged is named: flipped
-// bits, pages written over, the end cut off.
+// Whatever becomes of the file, nothing that was not stored is told, no stack trace is, and what is damaged is named:
+// flipped bits, pages written over, the end cut off.
 func TestADamagedStateIsNeverBelieved(t *testing.T) {
 	whole := damagedState(t)
 	parent, n, path := t.TempDir(), 0, ""
@@ -192,7 +199,8 @@ func TestADamagedValueIsNamedToTheClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := ask(t, p, p.AuthKey(), "GET", "_/packages/p", "")
-	if got.status != 500 || !strings.Contains(got.text(), "platform.db is damaged") || !strings.Contains(got.text(), "guest/p") {
+	if got.status != 500 || !strings.Contains(got.text(), "platform.db is damaged") ||
+		!strings.Contains(got.text(), "guest/p") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	must(t, p, "GET", "_/packages/q", "")

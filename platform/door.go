@@ -15,8 +15,8 @@ type door struct {
 // longestSocket is what sun_path holds, less the final zero.
 const longestSocket = 107
 
-// openDoor names the socket in dir. One whose path is too long for the kernel is named from the container's working folder
-// on one side, and through the platform's descriptor of that folder on the other.
+// openDoor names the socket in dir. One whose path is too long for the kernel is named from the container's working
+// folder on one side, and through the platform's descriptor of that folder on the other.
 func openDoor(dir string) (door, error) {
 	path := filepath.Join(dir, "s")
 	if len(path) <= longestSocket {

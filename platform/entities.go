@@ -200,8 +200,8 @@ func (l *Limits) checkSize(what string, list []keyValue) error {
 // bodyLimit is of entities without code: their parameters and annotations, however spaced and escaped.
 func (l *Limits) bodyLimit() disdel.Bytes { return 4*l.Parameters + disdel.MB }
 
-// missing is the error for an entity that is not in its collection. Actions, packages, triggers and rules of a namespace share
-// one space of names, as they share one table there.
+// missing is the error for an entity that is not in its collection. Actions, packages, triggers and rules of a
+// namespace share one space of names, as they share one table there.
 func missing(t tx, b bucket, key string) error {
 	if taken, err := takenByOther(t, b, key); err != nil || taken {
 		return cmp.Or(err, error(problem{409, textOtherKind}))

@@ -86,8 +86,8 @@ func family(kind string) string {
 
 func (p *Platform) kindNames() []string { return slices.Sorted(maps.Keys(p.cfg.Kinds)) }
 
-// runsAs is the kind whose containers run an action: its own, or the one that stands for its image. false where the image is
-// none of this platform's, as where a cluster cannot pull it.
+// runsAs is the kind whose containers run an action: its own, or the one that stands for its image. false where the
+// image is none of this platform's, as where a cluster cannot pull it.
 func (c *Config) runsAs(e *execSpec) (kind string, ok bool) {
 	if e.Kind != blackbox {
 		return e.Kind, true

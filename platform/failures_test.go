@@ -18,7 +18,8 @@ const (
 	noRun     = "The action did not initialize or run as expected. Log data might be missing."
 )
 
-// Each documented record of an ended activation: its status, its result or the beginning of its error, its last log line.
+// Each documented record of an ended activation: its status, its result or the beginning of its error, its last log
+// line.
 func TestEveryFailureHasOpenWhisksRecord(t *testing.T) {
 	for _, c := range []struct {
 		main, status, text, last string
@@ -28,7 +29,10 @@ func TestEveryFailureHasOpenWhisksRecord(t *testing.T) {
 		{"killed", statusDeveloper, killed, noRun, false},
 		{"init-killed", statusDeveloper, "The action did not initialize and exited unexpectedly.", noRun, false},
 		{"hang", statusDeveloper, "The action exceeded its time limits of 400 milliseconds.", noRun, true},
-		{"init-hang", statusDeveloper, "The action exceeded its time limits of 400 milliseconds during initialization.", noRun, true},
+		{
+			"init-hang", statusDeveloper, "The action exceeded its time limits of 400 milliseconds during initialization.",
+			noRun, true,
+		},
 		{"plain-error", statusDeveloper, notJSON + "oops", noRun, false},
 		{"deep-error", statusDeveloper, `{"error":{"kind":"diverged"}}`, noRun, false},
 		{"not-object", statusDeveloper, notJSON + "17", noRun, false},
@@ -39,7 +43,10 @@ func TestEveryFailureHasOpenWhisksRecord(t *testing.T) {
 		{"init-error", statusDeveloper, "no such main", noRun, false},
 		{"app-error", statusApplication, `{"error":{"kind":"diverged"}}`, "", false},
 		{"allowed", statusSuccess, `{"x":"xxx`, "", false},
-		{"one-more", statusApplication, "The action produced a response that exceeded the allowed length: 1048577 > 1048576 bytes. The truncated response was: {", "", false},
+		{
+			"one-more", statusApplication,
+			"The action produced a response that exceeded the allowed length: 1048577 > 1048576 bytes. The truncated response was: {", "", false,
+		},
 		{"busy", statusDeveloper, notJSON, noRun, false},
 		{"busy-once", statusSuccess, `{}`, "", false},
 		{"init-busy-once", statusSuccess, `{"env"`, "hello from", false},
@@ -52,19 +59,22 @@ func TestEveryFailureHasOpenWhisksRecord(t *testing.T) {
 			if c.timedOut {
 				timeout = 400
 			}
-			body := fmt.Sprintf(`{"exec":{"kind":%q,"code":"x","main":%q},"limits":{"timeout":%d,"memory":128,"logs":1}}`, disdel.RuntimeKind, c.main, timeout)
+			body := fmt.Sprintf(`{"exec":{"kind":%q,"code":"x","main":%q},"limits":{"timeout":%d,"memory":128,"logs":1}}`,
+				disdel.RuntimeKind, c.main, timeout)
 			call(t, p, "PUT", ns+"/actions/a", body)
 			_, accepted := call(t, p, "POST", ns+"/actions/a", `{}`)
 			got := await(t, p, fmt.Sprint(accepted["activationId"]))
 			checkRecord(t, got, c.status, c.text)
-			if lines, _ := got["logs"].([]any); !strings.Contains(fmt.Sprint(append([]any{""}, lines...)[len(lines)]), c.last) || c.last == "" && len(lines) > 0 {
+			if lines, _ := got["logs"].([]any); !strings.Contains(fmt.Sprint(append([]any{""}, lines...)[len(lines)]), c.last) ||
+				c.last == "" && len(lines) > 0 {
 				t.Errorf("the log is %.300v, want the end %q", lines, c.last)
 			}
 			if annotation(got, "timeout") != c.timedOut {
 				t.Errorf("the annotation timeout is %v", annotation(got, "timeout"))
 			}
 			kept := c.status == statusSuccess || c.status == statusApplication
-			until(t, "the container kept or destroyed", func() bool { return (p.Status().Ready == 1) == kept && p.Status().Running == 0 })
+			until(t, "the container kept or destroyed",
+				func() bool { return (p.Status().Ready == 1) == kept && p.Status().Running == 0 })
 		})
 	}
 }
@@ -93,10 +103,25 @@ func TestOtherFailuresHaveOpenWhisksRecord(t *testing.T) {
 		status, text string
 		memory       bool
 	}{
-		"never listens":        {[]string{"sleep", "1000"}, OOMAsDocker, "echo", statusDeveloper, "The action exceeded its time limits of 1500 milliseconds during initialization.", false},
-		"no such program":      {[]string{"/no/such/program"}, OOMAsDocker, "echo", statusInternal, "Failed to provision resources to run the action.", false},
-		"ends at once":         {[]string{"true"}, OOMAsDocker, "echo", statusDeveloper, "The action did not initialize and exited unexpectedly.", false},
-		"memory on Docker":     {nil, OOMAsDocker, "allocate", statusDeveloper, "The action exhausted its memory and was aborted.", true},
+		"never listens": {
+			[]string{"sleep", "1000"},
+			OOMAsDocker, "echo", statusDeveloper,
+			"The action exceeded its time limits of 1500 milliseconds during initialization.", false,
+		},
+		"no such program": {
+			[]string{"/no/such/program"},
+			OOMAsDocker, "echo", statusInternal,
+			"Failed to provision resources to run the action.", false,
+		},
+		"ends at once": {
+			[]string{"true"},
+			OOMAsDocker, "echo", statusDeveloper,
+			"The action did not initialize and exited unexpectedly.", false,
+		},
+		"memory on Docker": {
+			nil, OOMAsDocker, "allocate", statusDeveloper,
+			"The action exhausted its memory and was aborted.", true,
+		},
 		"memory on Kubernetes": {nil, OOMAsKubernetes, "allocate", statusDeveloper, killed, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +150,8 @@ func TestOtherFailuresHaveOpenWhisksRecord(t *testing.T) {
 
 func TestALogLimitOfZeroCollectsNothing(t *testing.T) {
 	p := start(t, nil)
-	call(t, p, "PUT", ns+"/actions/a", fmt.Sprintf(`{"exec":{"kind":%q,"code":"x","main":"exit"},"limits":{"logs":0}}`, disdel.RuntimeKind))
+	call(t, p, "PUT", ns+"/actions/a",
+		fmt.Sprintf(`{"exec":{"kind":%q,"code":"x","main":"exit"},"limits":{"logs":0}}`, disdel.RuntimeKind))
 	_, accepted := call(t, p, "POST", ns+"/actions/a", `{}`)
 	if got := await(t, p, fmt.Sprint(accepted["activationId"])); len(got["logs"].([]any)) != 0 {
 		t.Errorf("logs: %v", got["logs"])
@@ -143,7 +169,10 @@ func TestTheWatchCountsChildren(t *testing.T) {
 	p.fences.close()
 	p.fences = rlimits{}
 	code := "import subprocess, sys\ndef main(a):\n return {'code': subprocess.run([sys.executable, '-c', 'b = b\"x\" * (150 << 20); import time; time.sleep(1000)']).returncode}"
-	body, _ := json.Marshal(map[string]any{"exec": map[string]any{"kind": "python:3", "code": code}, "limits": map[string]any{"memory": 128}})
+	body, _ := json.Marshal(map[string]any{
+		"exec":   map[string]any{"kind": "python:3", "code": code},
+		"limits": map[string]any{"memory": 128},
+	})
 	call(t, p, "PUT", ns+"/actions/a", string(body))
 	_, got := call(t, p, "POST", ns+"/actions/a?blocking=true", `{}`)
 	checkRecord(t, got, statusDeveloper, textMemoryExhausted)

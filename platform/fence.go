@@ -15,8 +15,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// fencer puts memory limits around processes by the best means this machine offers. Where that is not the kernel's exact
-// count, the container's watch on resident memory stands beside it.
+// fencer puts memory limits around processes by the best means this machine offers. Where that is not the kernel's
+// exact count, the container's watch on resident memory stands beside it.
 type fencer interface {
 	fmt.Stringer
 	// fence makes the limits that a process will be started in; share is its part of the processors.
@@ -55,9 +55,9 @@ func newFencer() fencer {
 	return rlimits{}
 }
 
-// rlimits bounds a process's private memory by RLIMIT_DATA. It counts what is mapped, not what is resident, so it has room
-// to spare; the watch keeps the limit itself. (RLIMIT_AS would end every Go program at its start.) Processors are not
-// divided: a nice value is no proportion, and one that was raised cannot be lowered again without privileges.
+// rlimits bounds a process's private memory by RLIMIT_DATA. It counts what is mapped, not what is resident, so it has
+// room to spare; the watch keeps the limit itself. (RLIMIT_AS would end every Go program at its start.) Processors are
+// not divided: a nice value is no proportion, and one that was raised cannot be lowered again without privileges.
 type rlimits struct{}
 
 const rlimitRoom = 64 * disdel.MB
@@ -80,11 +80,13 @@ func (rlimit) remove()                                {}
 
 func (r rlimit) took(pid int) {
 	most := uint64(r.limit + r.limit/2 + rlimitRoom)
-	unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}, nil) //nolint:errcheck // the watch stands beside
+	unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most},
+		nil) //nolint:errcheck // the watch stands beside
 }
 
-// residentOf reads what a process holds that the kernel cannot take back, and the most that it held, 0 once it is gone. Pages
-// of files are left out, as a program's are shared between containers; a group counts them for whoever asked first.
+// residentOf reads what a process holds that the kernel cannot take back, and the most that it held, 0 once it is gone.
+// Pages of files are left out, as a program's are shared between containers; a group counts them for whoever asked
+// first.
 func residentOf(pid int) (resident, peak disdel.Bytes) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -106,15 +108,16 @@ func residentOf(pid int) (resident, peak disdel.Bytes) {
 	return resident, max(resident, mark-file)
 }
 
-// straysOf lists the processes that have a container's folder in the environment that they were started with: what left the
-// container's process group, as a daemon does, still has it.
+// straysOf lists the processes that have a container's folder in the environment that they were started with: what left
+// the container's process group, as a daemon does, still has it.
 func straysOf(dir string) []int {
 	var out []int
 	list, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is well-formed
 	for _, file := range list {
 		data, err := os.ReadFile(file)
 		pid, bad := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err == nil && bad == nil && pid != os.Getpid() && bytes.Contains(append([]byte{0}, data...), []byte("\x00TMPDIR="+dir+"\x00")) {
+		if err == nil && bad == nil && pid != os.Getpid() &&
+			bytes.Contains(append([]byte{0}, data...), []byte("\x00TMPDIR="+dir+"\x00")) {
 			out = append(out, pid)
 		}
 	}

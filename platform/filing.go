@@ -2,8 +2,8 @@ package platform
 
 import "sync"
 
-// filings lets activations that end together share a sync of the disk, without making one that ends alone wait for others:
-// whoever comes while a write is under way is in the next.
+// filings lets activations that end together share a sync of the disk, without making one that ends alone wait for
+// others: whoever comes while a write is under way is in the next.
 type filings struct {
 	mu      sync.Mutex
 	writing bool

@@ -12,7 +12,9 @@ import (
 func spaceOf(dir string) disdel.Bytes {
 	const block = 512
 	var sum disdel.Bytes
-	filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error { //nolint:errcheck // what vanished meanwhile takes nothing
+	filepath.WalkDir(dir, func(_ string, entry fs.DirEntry,
+		err error,
+	) error { //nolint:errcheck // what vanished meanwhile takes nothing
 		if err != nil {
 			return nil
 		}

@@ -17,10 +17,11 @@ const (
 	corsMethods = "GET, DELETE, POST, PUT, HEAD"
 )
 
-// gate lets in what no web page sent, before anything else looks at a request. A browser runs whatever any page says, on
-// this machine and as this user, so that a platform that answers pages would run programs for every page that is open. Two
-// headers tell of them that no page can forge: Origin says whose page asks, and Host which name it used, which is a
-// foreign one where a page had its own name lead here. Pages of Config.Origins may call; they get the headers for it.
+// gate lets in what no web page sent, before anything else looks at a request. A browser runs whatever any page says,
+// on this machine and as this user, so that a platform that answers pages would run programs for every page that is
+// open. Two headers tell of them that no page can forge: Origin says whose page asks, and Host which name it used,
+// which is a foreign one where a page had its own name lead here. Pages of Config.Origins may call; they get the
+// headers for it.
 func (p *Platform) gate(h http.Handler) http.Handler {
 	if behind, ok := h.(gated); ok {
 		return behind

@@ -97,7 +97,10 @@ func TestNoWebPageCanCall(t *testing.T) {
 func TestClientsCallByEveryName(t *testing.T) {
 	p := start(t, func(c *Config) { c.Hosts = []string{"whisk.local"} })
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(p.URL(), "http://"))
-	for _, host := range []string{"127.0.0.1:" + port, "localhost:" + port, "LOCALHOST", "localhost.", "[::1]:" + port, "127.0.0.2", "whisk.local:80"} {
+	for _, host := range []string{
+		"127.0.0.1:" + port, "localhost:" + port, "LOCALHOST", "localhost.", "[::1]:" + port,
+		"127.0.0.2", "whisk.local:80",
+	} {
 		for _, path := range everyPath(p) {
 			got := send(t, p, "GET", path, map[string]string{"Host": host})
 			if got.status == 403 || got.status == 421 || got.header.Get("Access-Control-Allow-Origin") != "" {
@@ -127,15 +130,19 @@ func TestListedPagesMayCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	res.Body.Close()
-	if h := res.Header; res.StatusCode != 200 || h.Get("Access-Control-Allow-Origin") != page || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "Authorization") ||
-		h.Get("Access-Control-Allow-Methods") != corsMethods || h.Get("Access-Control-Allow-Private-Network") != "true" || h.Get("Vary") != "Origin" {
+	if h := res.Header; res.StatusCode != 200 || h.Get("Access-Control-Allow-Origin") != page ||
+		!strings.Contains(h.Get("Access-Control-Allow-Headers"), "Authorization") ||
+		h.Get("Access-Control-Allow-Methods") != corsMethods || h.Get("Access-Control-Allow-Private-Network") != "true" ||
+		h.Get("Vary") != "Origin" {
 		t.Errorf("%d %v", res.StatusCode, h)
 	}
-	if got := send(t, p, "GET", "/api/v1/namespaces/_/actions", map[string]string{"Origin": page}); got.status != 200 || got.header.Get("Access-Control-Allow-Origin") != page {
+	if got := send(t, p, "GET", "/api/v1/namespaces/_/actions", map[string]string{"Origin": page}); got.status != 200 ||
+		got.header.Get("Access-Control-Allow-Origin") != page {
 		t.Errorf("%d %v", got.status, got.header)
 	}
 	for _, other := range []string{"https://board.example", "http://board.example:8443", page + "0", page + "/", "null"} {
-		if got := send(t, p, "GET", "/", map[string]string{"Origin": other}); got.status != 403 || got.header.Get("Access-Control-Allow-Origin") != "" {
+		if got := send(t, p, "GET", "/", map[string]string{"Origin": other}); got.status != 403 ||
+			got.header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: %d %v", other, got.status, got.header)
 		}
 	}

@@ -7,15 +7,16 @@ import (
 	"syscall"
 )
 
-// guard is a process that outlives the platform by a moment: the kernel ends a container when the platform dies, but not
-// what the container started. The guard knows the process groups and, when its input ends, kills what is left of them.
+// guard is a process that outlives the platform by a moment: the kernel ends a container when the platform dies, but
+// not what the container started. The guard knows the process groups and, when its input ends, kills what is left of
+// them.
 type guard struct {
 	cmd   *exec.Cmd
 	input *os.File
 }
 
-// guardScript uses nothing but the shell. It is told "+ group" and "- group"; its arguments are folders of control groups,
-// which also hold what left its process group.
+// guardScript uses nothing but the shell. It is told "+ group" and "- group"; its arguments are folders of control
+// groups, which also hold what left its process group.
 const guardScript = `trap '' HUP INT TERM
 groups=" "
 while read -r what n; do
@@ -41,7 +42,10 @@ func newGuard(folders []string) *guard {
 		return nil
 	}
 	defer in.Close()
-	g := &guard{cmd: exec.Command("/bin/sh", append([]string{"-c", guardScript, "guard"}, folders...)...), input: out} //nolint:gosec // our own script
+	g := &guard{
+		cmd:   exec.Command("/bin/sh", append([]string{"-c", guardScript, "guard"}, folders...)...),
+		input: out,
+	} //nolint:gosec // our own script
 	g.cmd.Stdin, g.cmd.Env, g.cmd.Dir = in, []string{}, "/"
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what ends the platform's group shall not end the guard
 	if err := g.cmd.Start(); err != nil {

@@ -207,7 +207,10 @@ func (run *running) wait(q *request, wait time.Duration) (int, any, error) {
 	case <-q.Context().Done():
 		return 202, answer{run.id, invoked{run.id}}, nil
 	}
-	status := map[string]int{statusSuccess: 200, statusApplication: 502, statusDeveloper: 502, statusInternal: 500}[run.record.Response.Status]
+	status := map[string]int{
+		statusSuccess: 200, statusApplication: 502, statusDeveloper: 502,
+		statusInternal: 500,
+	}[run.record.Response.Status]
 	if result := run.record.Response.Result; flag(q.Request, "result") || len(result) > 0 && result[0] == '[' {
 		return status, answer{run.id, result}, nil // an array is answered bare in any case
 	}

@@ -10,12 +10,16 @@ import (
 // Parameters come from the package, the action and the request, the later ones winning.
 func TestParametersMergeOutwardIn(t *testing.T) {
 	p := start(t, nil)
-	must(t, p, "PUT", "_/packages/p", `{"parameters":[{"key":"a","value":"p"},{"key":"b","value":"p"},{"key":"c","value":"p"}]}`)
-	must(t, p, "PUT", "_/actions/p/a", code("mirror", `"parameters":[{"key":"b","value":"a"},{"key":"c","value":"a"},{"key":"secret","value":"x","init":true}]`))
-	if got := must(t, p, "POST", "_/actions/p/a?blocking=true&result=true", `{"c":"r"}`); got.body != `{"a":"p","b":"a","c":"r"}` {
+	must(t, p, "PUT", "_/packages/p",
+		`{"parameters":[{"key":"a","value":"p"},{"key":"b","value":"p"},{"key":"c","value":"p"}]}`)
+	must(t, p, "PUT", "_/actions/p/a",
+		code("mirror", `"parameters":[{"key":"b","value":"a"},{"key":"c","value":"a"},{"key":"secret","value":"x","init":true}]`))
+	if got := must(t, p, "POST", "_/actions/p/a?blocking=true&result=true",
+		`{"c":"r"}`); got.body != `{"a":"p","b":"a","c":"r"}` {
 		t.Errorf("%s", got.body)
 	}
-	if got := must(t, p, "GET", "_/actions/p/a", ""); got.at("parameters.0.value") != "p" || got.at("parameters.1.value") != "a" {
+	if got := must(t, p, "GET", "_/actions/p/a", ""); got.at("parameters.0.value") != "p" ||
+		got.at("parameters.1.value") != "a" {
 		t.Errorf("%s", got.body)
 	}
 }
@@ -31,11 +35,13 @@ func TestArraysComeOut(t *testing.T) {
 			t.Errorf("%s: %s", path, got.body)
 		}
 	}
-	if got := ask(t, p, p.AuthKey(), "POST", "_/actions/a", `[1]`); got.status != 400 || got.text() != textMalformed(textNotAnObject) {
+	if got := ask(t, p, p.AuthKey(), "POST", "_/actions/a", `[1]`); got.status != 400 ||
+		got.text() != textMalformed(textNotAnObject) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	id := must(t, p, "POST", "_/actions/a?blocking=true", `{}`).header.Get("x-openwhisk-activation-id")
-	if got := must(t, p, "GET", fmt.Sprintf("_/activations/%s/result", id), ""); got.at("result.0") != 1.0 || got.at("success") != true {
+	if got := must(t, p, "GET", fmt.Sprintf("_/activations/%s/result", id), ""); got.at("result.0") != 1.0 ||
+		got.at("success") != true {
 		t.Errorf("%s", got.body)
 	}
 }
@@ -44,7 +50,10 @@ func TestArraysComeOut(t *testing.T) {
 func TestBlockingTurnsIntoAcceptedAfterTheWait(t *testing.T) {
 	p := start(t, func(c *Config) { c.BlockingWait = 100 * time.Millisecond })
 	must(t, p, "PUT", "_/actions/a", code("sleep", ""))
-	for _, path := range []string{"?blocking=true", "?blocking=true&result=true", "?blocking=true&timeout=50", "?blocking=false"} {
+	for _, path := range []string{
+		"?blocking=true", "?blocking=true&result=true", "?blocking=true&timeout=50",
+		"?blocking=false",
+	} {
 		got := must(t, p, "POST", "_/actions/a"+path, `{"ms":300}`)
 		id, _ := got.at("activationId").(string)
 		if got.status != 202 || got.body != `{"activationId":"`+id+`"}` || got.header.Get("x-openwhisk-activation-id") != id {
@@ -59,14 +68,22 @@ func TestBlockingTurnsIntoAcceptedAfterTheWait(t *testing.T) {
 // An update keeps what it does not name, and counts the version on.
 func TestUpdatesKeepWhatTheyDoNotName(t *testing.T) {
 	p := start(t, nil)
-	must(t, p, "PUT", "_/actions/a", code("mirror", `"annotations":[{"key":"one","value":1},{"key":"two","value":2}],"parameters":[{"key":"p","value":1}]`))
-	got := must(t, p, "PUT", "_/actions/a?overwrite=true", `{"annotations":[{"key":"three","value":3}],"delAnnotations":["one"],"limits":{"timeout":1000,"instances":4}}`)
-	for path, want := range map[string]any{"version": "0.0.2", "exec.main": "mirror", "limits.memory": 128.0, "limits.timeout": 1000.0, "limits.instances": 4.0, "parameters.0.key": "p"} {
+	must(t, p, "PUT", "_/actions/a",
+		code("mirror", `"annotations":[{"key":"one","value":1},{"key":"two","value":2}],"parameters":[{"key":"p","value":1}]`))
+	got := must(t, p, "PUT", "_/actions/a?overwrite=true",
+		`{"annotations":[{"key":"three","value":3}],"delAnnotations":["one"],"limits":{"timeout":1000,"instances":4}}`)
+	for path, want := range map[string]any{
+		"version": "0.0.2", "exec.main": "mirror", "limits.memory": 128.0,
+		"limits.timeout": 1000.0, "limits.instances": 4.0, "parameters.0.key": "p",
+	} {
 		if got.at(path) != want {
 			t.Errorf("%s is %v, want %v", path, got.at(path), want)
 		}
 	}
-	for key, want := range map[string]any{"one": nil, "two": 2.0, "three": 3.0, "exec": "disdel:1", "provide-api-key": false} {
+	for key, want := range map[string]any{
+		"one": nil, "two": 2.0, "three": 3.0, "exec": "disdel:1",
+		"provide-api-key": false,
+	} {
 		if got.noted(key) != want {
 			t.Errorf("annotation %s is %v, want %v", key, got.noted(key), want)
 		}
@@ -93,7 +110,8 @@ func TestActivationsAreListedByName(t *testing.T) {
 	if got.at("0.statusCode") != 1.0 || got.at("0.response") != nil || got.at("0.logs") != nil {
 		t.Errorf("%s", got.body)
 	}
-	if got := must(t, p, "GET", "_/activations?docs=true&limit=1&skip=1", ""); got.at("0.response.status") != statusApplication || got.at("1") != nil {
+	if got := must(t, p, "GET", "_/activations?docs=true&limit=1&skip=1",
+		""); got.at("0.response.status") != statusApplication || got.at("1") != nil {
 		t.Errorf("%s", got.body)
 	}
 }
@@ -103,10 +121,13 @@ func TestSequencesPassResultsOn(t *testing.T) {
 	p := start(t, nil)
 	must(t, p, "PUT", "_/packages/p", `{"parameters":[{"key":"pkg","value":1}]}`)
 	must(t, p, "PUT", "_/actions/p/a", code("mirror", `"parameters":[{"key":"a","value":1}]`))
-	must(t, p, "PUT", "_/actions/b", code("mirror", `"parameters":[{"key":"b","value":1},{"key":"a","value":0}],"annotations":[{"key":"final","value":true}]`))
+	must(t, p, "PUT", "_/actions/b",
+		code("mirror", `"parameters":[{"key":"b","value":1},{"key":"a","value":0}],"annotations":[{"key":"final","value":true}]`))
 	must(t, p, "PUT", "_/actions/inner", `{"exec":{"kind":"sequence","components":["/_/b"]}}`)
-	made := must(t, p, "PUT", "_/actions/s", `{"exec":{"kind":"sequence","components":["/_/p/a","/guest/inner"]},"parameters":[{"key":"s","value":1}]}`)
-	if made.at("exec.components.0") != "/guest/p/a" || made.noted("exec") != "sequence" || made.at("parameters.0.key") != "_actions" {
+	made := must(t, p, "PUT", "_/actions/s",
+		`{"exec":{"kind":"sequence","components":["/_/p/a","/guest/inner"]},"parameters":[{"key":"s","value":1}]}`)
+	if made.at("exec.components.0") != "/guest/p/a" || made.noted("exec") != "sequence" ||
+		made.at("parameters.0.key") != "_actions" {
 		t.Errorf("%s", made.body)
 	}
 	id := must(t, p, "POST", "_/actions/s?blocking=true", `{"r":1}`).at("activationId").(string)
@@ -116,7 +137,8 @@ func TestSequencesPassResultsOn(t *testing.T) {
 			t.Errorf("%s got lost: %s", key, got.body)
 		}
 	}
-	if got.noted("topmost") != true || got.noted("kind") != "sequence" || got.noted("path") != "guest/s" || got.noted("limits") == nil || got.at("cause") != nil {
+	if got.noted("topmost") != true || got.noted("kind") != "sequence" || got.noted("path") != "guest/s" ||
+		got.noted("limits") == nil || got.at("cause") != nil {
 		t.Errorf("%s", got.body)
 	}
 	for i, topmost := range []any{nil, false} {
@@ -164,10 +186,12 @@ func TestACircleOfSequencesEnds(t *testing.T) {
 	} {
 		must(t, p, "PUT", set[0], set[1])
 	}
-	if got := ask(t, p, p.AuthKey(), "POST", "_/actions/s?blocking=true&result=true", `{}`); got.status != 502 || got.text() != textSequenceCycle {
+	if got := ask(t, p, p.AuthKey(), "POST", "_/actions/s?blocking=true&result=true", `{}`); got.status != 502 ||
+		got.text() != textSequenceCycle {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	if got := ask(t, p, p.AuthKey(), "PUT", "_/actions/other", `{"exec":{"kind":"sequence","components":["/_/s"]}}`); got.status != 400 || got.text() != textSequenceCycle {
+	if got := ask(t, p, p.AuthKey(), "PUT", "_/actions/other",
+		`{"exec":{"kind":"sequence","components":["/_/s"]}}`); got.status != 400 || got.text() != textSequenceCycle {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }

@@ -209,7 +209,8 @@ func (p *Platform) initBody(run *running) any {
 func (p *Platform) initEnv(run *running) map[string]string {
 	a := run.action
 	env := map[string]string{
-		"__OW_NAMESPACE": run.user.Name, "__OW_ACTION_NAME": "/" + a.path(), "__OW_ACTION_VERSION": a.Version, "__OW_ACTIVATION_ID": run.id,
+		"__OW_NAMESPACE": run.user.Name, "__OW_ACTION_NAME": "/" + a.path(), "__OW_ACTION_VERSION": a.Version,
+		"__OW_ACTIVATION_ID":  run.id,
 		"__OW_TRANSACTION_ID": run.id, "__OW_DEADLINE": deadlineText(time.Duration(a.Limits.Timeout) * time.Millisecond),
 	}
 	for _, v := range a.Parameters {
@@ -252,8 +253,9 @@ func mainOf(a *action) string {
 
 func (p *Platform) runBody(run *running, limit time.Duration) any {
 	body := map[string]any{
-		"value": run.params, "namespace": run.user.Name, "action_name": "/" + run.action.path(), "action_version": run.action.Version,
-		"activation_id": run.id, "transaction_id": run.id, "deadline": deadlineText(limit),
+		"value": run.params, "namespace": run.user.Name, "action_name": "/" + run.action.path(),
+		"action_version": run.action.Version,
+		"activation_id":  run.id, "transaction_id": run.id, "deadline": deadlineText(limit),
 	}
 	if wantsKey(run.action) {
 		body["api_key"] = run.user.Key

@@ -23,7 +23,8 @@ func DefaultKinds(disdelBinary string) map[string]Kind {
 	if path, major := interpreter("python3", "-c", "import sys; print(sys.executable, sys.version_info[0])"); path != "" {
 		kinds["python:"+major] = Kind{Command: []string{path, "-c", launchPython, "{listen}"}, OwnUser: true}
 	}
-	if path, major := interpreter("node", "-e", "console.log(process.execPath, process.versions.node.split('.')[0])"); path != "" {
+	if path, major := interpreter("node", "-e",
+		"console.log(process.execPath, process.versions.node.split('.')[0])"); path != "" {
 		kinds["nodejs:"+major] = Kind{Command: []string{path, "-e", launchNode, "{listen}"}, OwnUser: true}
 	}
 	return kinds
@@ -32,8 +33,8 @@ func DefaultKinds(disdelBinary string) map[string]Kind {
 // interpreterWait bounds the question for an interpreter's version; it usually takes less than a tenth of a second.
 const interpreterWait = 10 * time.Second
 
-// interpreter asks a program for its true path and major version. What PATH has may be a version manager's script, which
-// would find nothing in a container's empty home.
+// interpreter asks a program for its true path and major version. What PATH has may be a version manager's script,
+// which would find nothing in a container's empty home.
 func interpreter(name string, ask ...string) (path, major string) {
 	ctx, stop := context.WithTimeout(context.Background(), interpreterWait)
 	defer stop()

@@ -51,17 +51,32 @@ const zipped = "UEsDBAoAAAAAAAAAAAAAAAAAAAAAAAAAAAAF"
 func TestPythonScriptsEndAsInOpenWhisk(t *testing.T) {
 	large := strings.Repeat("x", 1<<20-20)
 	runScripts(t, "python:", []script{
-		{"echo", "", "def main(args): return {'got': args['name']}", `{"name":"Grüße 世界"}`, statusSuccess, `{"got":"Grüße 世界"}`},
+		{
+			"echo", "", "def main(args): return {'got': args['name']}", `{"name":"Grüße 世界"}`, statusSuccess,
+			`{"got":"Grüße 世界"}`,
+		},
 		{"array", "", "def main(args): return [1, 2]", `{}`, statusSuccess, `[1,2]`},
-		{"megabyte", "", "def main(args): return {'n': len(args['x'])}", `{"x":"` + large + `"}`, statusSuccess, fmt.Sprintf(`{"n":%d}`, len(large))},
+		{
+			"megabyte", "", "def main(args): return {'n': len(args['x'])}", `{"x":"` + large + `"}`, statusSuccess,
+			fmt.Sprintf(`{"n":%d}`, len(large)),
+		},
 		{"named", "other", "def other(args): return {'ok': 1}", `{}`, statusSuccess, `{"ok":1}`},
 		{"environment", "", "import os\ndef main(args): return {'n': os.environ['__OW_ACTION_NAME'], 'd': os.environ['__OW_DEADLINE'].isdigit()}", `{}`, statusSuccess, `{"d":true,"n":"/guest/environment"}`},
 		{"raises", "", "def main(args): raise ValueError('broken')", `{}`, statusApplication, `{"error":"broken"}`},
 		{"error", "", "def main(args): return {'error': 'mine', 'x': 1}", `{}`, statusApplication, `{"error":"mine"}`},
-		{"text", "", "def main(args): return 'text'", `{}`, statusDeveloper, "The action did not return a dictionary or array."},
-		{"bytes", "", "def main(args): return {'x': b'1'}", `{}`, statusDeveloper, "The action did not return a dictionary or array."},
+		{
+			"text", "", "def main(args): return 'text'", `{}`, statusDeveloper,
+			"The action did not return a dictionary or array.",
+		},
+		{
+			"bytes", "", "def main(args): return {'x': b'1'}", `{}`, statusDeveloper,
+			"The action did not return a dictionary or array.",
+		},
 		{"syntax", "", "def main(", `{}`, statusDeveloper, "Cannot start action. Check logs for details."},
-		{"nomain", "absent", "def main(args): return {}", `{}`, statusDeveloper, "Cannot start action. Check logs for details."},
+		{
+			"nomain", "absent", "def main(args): return {}", `{}`, statusDeveloper,
+			"Cannot start action. Check logs for details.",
+		},
 		{"zip", "", zipped, `{}`, statusDeveloper, "zip archives are not supported here"},
 		{"exits", "", "import os\ndef main(args): os._exit(1)", `{}`, statusDeveloper, textAbnormalRun},
 	})
@@ -69,16 +84,34 @@ func TestPythonScriptsEndAsInOpenWhisk(t *testing.T) {
 
 func TestNodeScriptsEndAsInOpenWhisk(t *testing.T) {
 	runScripts(t, "nodejs:", []script{
-		{"echo", "", "function main(args) { return {got: args.name} }", `{"name":"Grüße 世界"}`, statusSuccess, `{"got":"Grüße 世界"}`},
+		{
+			"echo", "", "function main(args) { return {got: args.name} }", `{"name":"Grüße 世界"}`, statusSuccess,
+			`{"got":"Grüße 世界"}`,
+		},
 		{"array", "", "const main = () => [1, 2]", `{}`, statusSuccess, `[1,2]`},
 		{"promise", "", "async function main() { return {n: 2} }", `{}`, statusSuccess, `{"n":2}`},
 		{"nothing", "", "function main() {}", `{}`, statusSuccess, `{}`},
 		{"exported", "", "exports.main = () => ({ok: 1})", `{}`, statusSuccess, `{"ok":1}`},
-		{"environment", "", "function main() { return {n: process.env.__OW_ACTION_NAME} }", `{}`, statusSuccess, `{"n":"/guest/environment"}`},
-		{"throws", "", "function main() { throw new Error('broken') }", `{}`, statusDeveloper, `{"error":"An error has occurred: Error: broken"}`},
-		{"rejects", "", "function main() { return Promise.reject({why: 'mine'}) }", `{}`, statusApplication, `{"error":{"why":"mine"}}`},
-		{"rejects-error", "", "async function main() { throw new Error('broken') }", `{}`, statusApplication, `"message":"broken"`},
-		{"text", "", "function main() { return 'text' }", `{}`, statusDeveloper, "The action did not return a dictionary or array."},
+		{
+			"environment", "", "function main() { return {n: process.env.__OW_ACTION_NAME} }", `{}`, statusSuccess,
+			`{"n":"/guest/environment"}`,
+		},
+		{
+			"throws", "", "function main() { throw new Error('broken') }", `{}`, statusDeveloper,
+			`{"error":"An error has occurred: Error: broken"}`,
+		},
+		{
+			"rejects", "", "function main() { return Promise.reject({why: 'mine'}) }", `{}`, statusApplication,
+			`{"error":{"why":"mine"}}`,
+		},
+		{
+			"rejects-error", "", "async function main() { throw new Error('broken') }", `{}`, statusApplication,
+			`"message":"broken"`,
+		},
+		{
+			"text", "", "function main() { return 'text' }", `{}`, statusDeveloper,
+			"The action did not return a dictionary or array.",
+		},
 		{"syntax", "", "function main(", `{}`, statusDeveloper, "Initialization has failed due to: SyntaxError"},
 		{"nomain", "absent", "function main() {}", `{}`, statusDeveloper, "Action entrypoint 'absent' is not a function."},
 		{"zip", "", zipped, `{}`, statusDeveloper, "zip archives are not supported here"},
@@ -87,7 +120,10 @@ func TestNodeScriptsEndAsInOpenWhisk(t *testing.T) {
 
 // The contract's corners that no platform asks for: a second /init, a /run before it, an /init without code.
 func TestLaunchersKeepTheContractsCorners(t *testing.T) {
-	for family, code := range map[string]string{"python:": "def main(a): return {}", "nodejs:": "function main() { return {} }"} {
+	for family, code := range map[string]string{
+		"python:": "def main(a): return {}",
+		"nodejs:": "function main() { return {} }",
+	} {
 		t.Run(family[:6], func(t *testing.T) {
 			p, kind := startScripts(t, family)
 			c, err := p.startContainer(size{kind, 128 << 20})
@@ -99,7 +135,14 @@ func TestLaunchersKeepTheContractsCorners(t *testing.T) {
 			for i, s := range []struct {
 				path, code string
 				want       int
-			}{{"/run", "", 500}, {"/init", "", 403}, {"/init", code, 200}, {"/init", code, 403}, {"/run", "", 200}, {"/other", "", 404}} {
+			}{
+				{"/run", "", 500},
+				{"/init", "", 403},
+				{"/init", code, 200},
+				{"/init", code, 403},
+				{"/run", "", 200},
+				{"/other", "", 404},
+			} {
 				body := map[string]any{"value": map[string]any{"code": s.code, "main": "main"}}
 				got, err := c.post(t.Context(), s.path, body, interpreterWait)
 				if err != nil || got.status != s.want {
@@ -125,7 +168,8 @@ func TestScriptsPrintIntoTheirActivationsLog(t *testing.T) {
 				_, got := call(t, p, "POST", ns+"/actions/prints?blocking=true", `{}`)
 				got = await(t, p, fmt.Sprint(got["activationId"]))
 				text := fmt.Sprint(got["logs"])
-				if lines, _ := got["logs"].([]any); len(lines) != 2 || !strings.Contains(text, "stdout: to stdout") || !strings.Contains(text, "stderr: to stderr") || strings.Contains(text, sentinel) {
+				if lines, _ := got["logs"].([]any); len(lines) != 2 || !strings.Contains(text, "stdout: to stdout") ||
+					!strings.Contains(text, "stderr: to stderr") || strings.Contains(text, sentinel) {
 					t.Errorf("log: %v", got["logs"])
 				}
 			}

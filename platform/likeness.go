@@ -9,19 +9,20 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Likeness is what OpenWhisk as people run it does worse than this platform, so that clients can be held against it. Each was
-// measured on an OpenWhisk built from source. The zero value has none of it. One thing needs no switch: an action larger
-// than the pool waits at the head of the queue for ever, and all others behind it, here as there.
+// Likeness is what OpenWhisk as people run it does worse than this platform, so that clients can be held against it.
+// Each was measured on an OpenWhisk built from source. The zero value has none of it. One thing needs no switch: an
+// action larger than the pool waits at the head of the queue for ever, and all others behind it, here as there.
 type Likeness struct {
-	// LateRecords is for how long the record of an activation is missing whose container died or ran out of time: on Docker
-	// the invoker looks 400 times whether it was for memory, which takes 11.5 to 12.4 s, and the container keeps its memory
-	// until then. A death for memory that leaves evidence is told at once. Duration and end in the record are the true ones.
+	// LateRecords is for how long the record of an activation is missing whose container died or ran out of time: on
+	// Docker the invoker looks 400 times whether it was for memory, which takes 11.5 to 12.4 s, and the container keeps
+	// its memory until then. A death for memory that leaves evidence is told at once. Duration and end in the record are
+	// the true ones.
 	LateRecords time.Duration
-	// RefusedInit has a container that dies before or during /init read as a timeout: OpenWhisk tries to connect again until
-	// the action's own limit has passed, and then says "exceeded its time limits ... during initialization."
+	// RefusedInit has a container that dies before or during /init read as a timeout: OpenWhisk tries to connect again
+	// until the action's own limit has passed, and then says "exceeded its time limits ... during initialization."
 	RefusedInit bool
-	// CountRefused counts the invocations against the minute that were refused for being too many at once, and those refused
-	// for the minute itself.
+	// CountRefused counts the invocations against the minute that were refused for being too many at once, and those
+	// refused for the minute itself.
 	CountRefused bool
 	// LateSlots is for how long an invocation still counts as in flight after its record can be read.
 	LateSlots time.Duration
@@ -41,9 +42,12 @@ const (
 
 // whisks are the OpenWhisks that a name stands for.
 var whisks = map[string]Likeness{
-	"embedded":   {},
-	"openwhisk":  {LateRecords: measuredLateRecords, RefusedInit: true, CountRefused: true, LateSlots: measuredLateSlots},
-	"standalone": {LateRecords: measuredLateRecords, RefusedInit: true, CountRefused: true, LateSlots: measuredLateSlots, NoEvidence: true, RetryWarm: true},
+	"embedded":  {},
+	"openwhisk": {LateRecords: measuredLateRecords, RefusedInit: true, CountRefused: true, LateSlots: measuredLateSlots},
+	"standalone": {
+		LateRecords: measuredLateRecords, RefusedInit: true, CountRefused: true, LateSlots: measuredLateSlots,
+		NoEvidence: true, RetryWarm: true,
+	},
 	"kubernetes": {RefusedInit: true, CountRefused: true, LateSlots: measuredLateSlots, NoEvidence: true},
 }
 
@@ -60,9 +64,9 @@ var single = map[string]struct {
 	"retry-warm":    {0, func(l *Likeness, _ time.Duration) { l.RetryWarm = true }},
 }
 
-// LikenessOf reads a list such as "openwhisk", "kubernetes,retry-warm" or "late-records=3s,no-evidence": names of OpenWhisks
-// and of single parts. The names: embedded, openwhisk (on Docker), standalone, kubernetes; late-records, late-slots,
-// refused-init, count-refused, no-evidence, retry-warm. It returns Invalid for any other.
+// LikenessOf reads a list such as "openwhisk", "kubernetes,retry-warm" or "late-records=3s,no-evidence": names of
+// OpenWhisks and of single parts. The names: embedded, openwhisk (on Docker), standalone, kubernetes; late-records,
+// late-slots, refused-init, count-refused, no-evidence, retry-warm. It returns Invalid for any other.
 func LikenessOf(list string) (Likeness, error) {
 	var out Likeness
 	for word := range strings.SplitSeq(list, ",") {
@@ -96,7 +100,8 @@ func unlike(msg string) error {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return &disdel.Error{Kind: disdel.Invalid, Op: "configure platform", Msg: msg, Hint: "known are " + strings.Join(names, ", ")}
+	return &disdel.Error{Kind: disdel.Invalid, Op: "configure platform", Msg: msg, Hint: "known are " +
+		strings.Join(names, ", ")}
 }
 
 // dwell holds a record back after an answer that broke off or never came, unless the death left evidence of its reason.
@@ -117,8 +122,8 @@ func (p *Platform) pause(d time.Duration) {
 	}
 }
 
-// refuseInit turns the death of a container before or during /init into what OpenWhisk makes of it, after the time that it
-// takes there.
+// refuseInit turns the death of a container before or during /init into what OpenWhisk makes of it, after the time that
+// it takes there.
 func (p *Platform) refuseInit(end *ending, limit time.Duration) {
 	if !p.cfg.RefusedInit || end.text == textMemoryExhausted {
 		return

@@ -21,12 +21,15 @@ func endOf(t *testing.T, p *Platform, main, args string, timeout int) (rec map[s
 	return rec, time.Since(time.UnixMilli(int64(end)))
 }
 
-// The record of a crash or a timeout comes late, with its true times; that of any other end, and of a death for memory that
-// left evidence, does not wait.
+// The record of a crash or a timeout comes late, with its true times; that of any other end, and of a death for memory
+// that left evidence, does not wait.
 func TestLateRecordsAreThoseOfBrokenAnswers(t *testing.T) {
 	const late = 1500 * time.Millisecond
 	p := start(t, func(c *Config) { c.LateRecords = late })
-	for main, status := range map[string]string{"killed": textAbnormalRun, "hang": "The action exceeded its time limits of 300 milliseconds.", "init-killed": textAbnormalInit} {
+	for main, status := range map[string]string{
+		"killed": textAbnormalRun,
+		"hang":   "The action exceeded its time limits of 300 milliseconds.", "init-killed": textAbnormalInit,
+	} {
 		rec, after := endOf(t, p, main, `{}`, 300)
 		checkRecord(t, rec, statusDeveloper, status)
 		if after < late {
@@ -61,7 +64,8 @@ func TestLateRecordsDoNotHoldTheEndUp(t *testing.T) {
 	until(t, "the container gone", func() bool { return p.Status().Running == 1 })
 }
 
-// A container that dies before or during /init is the action's full time limit, not a crash; a death for memory is still one.
+// A container that dies before or during /init is the action's full time limit, not a crash; a death for memory is
+// still one.
 func TestADeathBeforeItAcceptsReadsAsATimeout(t *testing.T) {
 	const text = "The action exceeded its time limits of 700 milliseconds during initialization."
 	t.Run("ends at once", func(t *testing.T) {
@@ -76,7 +80,8 @@ func TestADeathBeforeItAcceptsReadsAsATimeout(t *testing.T) {
 	for _, main := range []string{"init-killed", "init-exit"} {
 		rec, _ := endOf(t, p, main, `{}`, 700)
 		checkRecord(t, rec, statusDeveloper, text)
-		if annotation(rec, "timeout") != true || rec["duration"].(float64) < 700 || annotation(rec, "initTime").(float64) < 700 || annotation(rec, "memoryKill") != nil {
+		if annotation(rec, "timeout") != true || rec["duration"].(float64) < 700 ||
+			annotation(rec, "initTime").(float64) < 700 || annotation(rec, "memoryKill") != nil {
 			t.Errorf("%s: %v", main, rec)
 		}
 	}
@@ -90,8 +95,10 @@ func TestRefusedInvocationsCount(t *testing.T) {
 	u := &user{Namespace: Namespace{InvocationsPerMinute: 5, ConcurrentInvocations: 2}}
 	now := time.Unix(600, 0)
 	for i, want := range []string{
-		"", "", "Too many concurrent requests in flight (count: 2, allowed: 2).", "Too many concurrent requests in flight (count: 2, allowed: 2).",
-		"Too many concurrent requests in flight (count: 2, allowed: 2).", "Too many requests in the last minute (count: 6, allowed: 5).",
+		"", "", "Too many concurrent requests in flight (count: 2, allowed: 2).",
+		"Too many concurrent requests in flight (count: 2, allowed: 2).",
+		"Too many concurrent requests in flight (count: 2, allowed: 2).",
+		"Too many requests in the last minute (count: 6, allowed: 5).",
 		"Too many requests in the last minute (count: 7, allowed: 5).",
 	} {
 		got := ""
@@ -190,8 +197,11 @@ func TestLikenessesHaveNames(t *testing.T) {
 		"embedded":  {},
 		"openwhisk": {LateRecords: 12 * time.Second, RefusedInit: true, CountRefused: true, LateSlots: 20 * time.Millisecond},
 		"openwhisk,late-records=0s,late-slots=0s": {RefusedInit: true, CountRefused: true},
-		"kubernetes, retry-warm":                  {RefusedInit: true, CountRefused: true, LateSlots: 20 * time.Millisecond, NoEvidence: true, RetryWarm: true},
-		"late-records=3s,no-evidence":             {LateRecords: 3 * time.Second, NoEvidence: true},
+		"kubernetes, retry-warm": {
+			RefusedInit: true, CountRefused: true, LateSlots: 20 * time.Millisecond,
+			NoEvidence: true, RetryWarm: true,
+		},
+		"late-records=3s,no-evidence": {LateRecords: 3 * time.Second, NoEvidence: true},
 	} {
 		if got, err := LikenessOf(text); got != want || err != nil {
 			t.Errorf("%s: %+v, %v", text, got, err)

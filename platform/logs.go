@@ -41,8 +41,8 @@ func (l *logs) begin(limitMB int) {
 	l.lines, l.size, l.max, l.cut, l.ends = nil, 0, limitMB<<20, false, 0
 }
 
-// finish returns the activation's lines, and whether they are all: where the activation went well, it first waits for both
-// sentinels.
+// finish returns the activation's lines, and whether they are all: where the activation went well, it first waits for
+// both sentinels.
 func (l *logs) finish(wait bool) (lines []string, complete bool) {
 	timeout := time.NewTimer(sentinelWait)
 	defer timeout.Stop()
@@ -64,10 +64,12 @@ func (l *logs) finish(wait bool) (lines []string, complete bool) {
 	for _, w := range l.streams { // what a dying process left unended
 		w.flush()
 	}
-	return slices.Clip(l.lines), complete // a dying process may still print: what it adds shall not be where the caller adds
+	// a dying process may still print: what it adds shall not be where the caller adds
+	return slices.Clip(l.lines), complete
 }
 
-// blackbox is the kind of images that others made: nothing waits for their sentinels (ExecManifest.scala, sentinelledLogs).
+// blackbox is the kind of images that others made: nothing waits for their sentinels (ExecManifest.scala,
+// sentinelledLogs).
 const blackbox = "blackbox"
 
 // collect is an activation's log, with what OpenWhisk appends to it. An action with a log limit of 0 has none.
@@ -86,7 +88,8 @@ func (c *container) collect(end *ending) []string {
 	}
 }
 
-// add takes a line; the caller holds the lock. An activation may print without ending its last line: the sentinel then follows on it.
+// add takes a line; the caller holds the lock. An activation may print without ending its last line: the sentinel then
+// follows on it.
 func (l *logs) add(stream, text string) {
 	text, ended := strings.CutSuffix(text, sentinel)
 	if text != "" || !ended {

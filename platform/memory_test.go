@@ -12,8 +12,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// touch brings what the limits count for this process to params.mb megabytes: by the group's own count where there is one,
-// else by resident memory. Then it frees it again, so that the next run starts from little.
+// touch brings what the limits count for this process to params.mb megabytes: by the group's own count where there is
+// one, else by resident memory. Then it frees it again, so that the next run starts from little.
 func touch(params map[string]any) (int, string) {
 	target := disdel.Bytes(params["mb"].(float64) * float64(disdel.MB))
 	const step = 256 << 10 // coarse enough to be quick, far below the 5 % that the test is about
@@ -43,7 +43,8 @@ func counter() func() disdel.Bytes {
 		if len(part) != 3 || !strings.Contains(part[2], "/disdel-") {
 			continue
 		}
-		for _, file := range []string{"/sys/fs/cgroup" + part[2] + "/memory.current", "/sys/fs/cgroup/memory" + part[2] + "/memory.usage_in_bytes"} {
+		for _, file := range []string{"/sys/fs/cgroup" + part[2] + "/memory.current", "/sys/fs/cgroup/memory" + part[2] +
+			"/memory.usage_in_bytes"} {
 			if n := numbersIn(file); len(n) == 1 {
 				return func() disdel.Bytes { n := numbersIn(file); return disdel.Bytes(n[0]) }
 			}

@@ -41,7 +41,10 @@ func validateNamespaces(list []Namespace, first Namespace) error {
 	names, keys := map[string]bool{}, map[string]bool{}
 	for _, n := range append([]Namespace{first}, list...) {
 		if !entityName.MatchString(n.Name) || n.Key == "" || names[n.Name] || keys[n.Key] {
-			return &disdel.Error{Kind: disdel.Invalid, Op: "configure platform", Msg: "namespaces need valid names and keys of their own, but there is " + n.Name}
+			return &disdel.Error{
+				Kind: disdel.Invalid, Op: "configure platform",
+				Msg: "namespaces need valid names and keys of their own, but there is " + n.Name,
+			}
 		}
 		names[n.Name], keys[n.Key] = true, true
 	}
@@ -117,7 +120,8 @@ func (p *Platform) listNamespaces(q *request) (int, any, error) {
 func (p *Platform) userLimits(q *request) (int, any, error) {
 	l, u := &p.cfg.Limits, q.user
 	return 200, map[string]any{
-		"invocationsPerMinute": u.InvocationsPerMinute, "concurrentInvocations": u.ConcurrentInvocations, "firesPerMinute": u.FiresPerMinute,
+		"invocationsPerMinute": u.InvocationsPerMinute, "concurrentInvocations": u.ConcurrentInvocations,
+		"firesPerMinute":   u.FiresPerMinute,
 		"maxParameterSize": textSize(l.Parameters), "maxActionInstances": u.ConcurrentInvocations,
 		"minActionMemory": l.Memory.Min.MB(), "maxActionMemory": l.Memory.Max.MB(),
 		"minActionTimeout": l.Timeout.Min.Milliseconds(), "maxActionTimeout": l.Timeout.Max.Milliseconds(),

@@ -9,14 +9,17 @@ import (
 // Each namespace has its own entities, activations and limits, and no way to another's.
 func TestNamespacesAreIsolated(t *testing.T) {
 	p := start(t, withNamespaces)
-	if got := ask(t, p, aliceKey, "PUT", "_/actions/a", code("echo", "")); got.status != 200 || got.at("namespace") != "alice" {
+	if got := ask(t, p, aliceKey, "PUT", "_/actions/a", code("echo", "")); got.status != 200 ||
+		got.at("namespace") != "alice" {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
-	if got := ask(t, p, aliceKey, "POST", "alice/actions/a?blocking=true", `{}`); got.status != 200 || got.at("namespace") != "alice" || got.at("subject") != "alice" {
+	if got := ask(t, p, aliceKey, "POST", "alice/actions/a?blocking=true", `{}`); got.status != 200 ||
+		got.at("namespace") != "alice" || got.at("subject") != "alice" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	for path, want := range map[string]int{
-		"alice/actions/a": 403, "alice/actions": 403, "alice/activations": 403, "alice/limits": 403, "alice/triggers/t": 403, "nobody/actions": 403, "_/actions/a": 404,
+		"alice/actions/a": 403, "alice/actions": 403, "alice/activations": 403, "alice/limits": 403, "alice/triggers/t": 403,
+		"nobody/actions": 403, "_/actions/a": 404,
 	} {
 		if got := ask(t, p, bobKey, "GET", path, ""); got.status != want {
 			t.Errorf("bob at %s: %d %s, want %d", path, got.status, got.body, want)
@@ -38,7 +41,10 @@ func TestNamespacesAreIsolated(t *testing.T) {
 // A namespace's throttles are its own: bob's do not touch alice's.
 func TestThrottlesAreOfOneNamespace(t *testing.T) {
 	p := start(t, withNamespaces)
-	for path, want := range map[string]any{"invocationsPerMinute": 3.0, "concurrentInvocations": 2.0, "firesPerMinute": 1.0, "maxParameterSize": "1048576 B"} {
+	for path, want := range map[string]any{
+		"invocationsPerMinute": 3.0, "concurrentInvocations": 2.0,
+		"firesPerMinute": 1.0, "maxParameterSize": "1048576 B",
+	} {
 		if got := ask(t, p, bobKey, "GET", "_/limits", ""); got.at(path) != want {
 			t.Errorf("%s is %v, want %v", path, got.at(path), want)
 		}
@@ -69,7 +75,8 @@ func TestThrottlesAreOfOneNamespace(t *testing.T) {
 func TestNamespacesNeedNamesAndKeysOfTheirOwn(t *testing.T) {
 	for name, list := range map[string][]Namespace{
 		"the first one's name": {{Name: "guest", Key: aliceKey}}, "the first one's key": {{Name: "a", Key: guestKey}},
-		"twice": {{Name: "a", Key: aliceKey}, {Name: "a", Key: bobKey}}, "no key": {{Name: "a"}}, "a slash": {{Name: "a/b", Key: aliceKey}},
+		"twice": {{Name: "a", Key: aliceKey}, {Name: "a", Key: bobKey}}, "no key": {{Name: "a"}},
+		"a slash": {{Name: "a/b", Key: aliceKey}},
 	} {
 		cfg := DefaultConfig()
 		cfg.Kinds = map[string]Kind{"x:1": {}}
@@ -108,7 +115,10 @@ func TestPublicPackagesAreSharedAndPrivateOnesAreNot(t *testing.T) {
 		{"DELETE", "alice/actions/open/a", "", 403},
 		{"DELETE", "alice/packages/open", "", 403},
 		{"PUT", "_/packages/secret", `{"binding":{"namespace":"alice","name":"closed"}}`, 403},
-		{"PUT", "_/packages/mine", `{"binding":{"namespace":"alice","name":"open"},"parameters":[{"key":"from","value":"binding"}]}`, 200},
+		{
+			"PUT", "_/packages/mine",
+			`{"binding":{"namespace":"alice","name":"open"},"parameters":[{"key":"from","value":"binding"}]}`, 200,
+		},
 		{"POST", "alice/packages/refresh", "", 404},
 		{"POST", "_/packages/refresh", "", 200},
 	} {
@@ -119,12 +129,14 @@ func TestPublicPackagesAreSharedAndPrivateOnesAreNot(t *testing.T) {
 	if got := ask(t, p, bobKey, "GET", "alice/packages", ""); got.at("0.name") != "open" || got.at("1") != nil {
 		t.Errorf("bob sees of alice: %s", got.body)
 	}
-	if got := ask(t, p, bobKey, "GET", "_/packages?public=true", ""); got.at("0.name") != "mine" || got.at("1.name") != "open" || got.at("2") != nil {
+	if got := ask(t, p, bobKey, "GET", "_/packages?public=true", ""); got.at("0.name") != "mine" ||
+		got.at("1.name") != "open" || got.at("2") != nil {
 		t.Errorf("own and public packages: %s", got.body)
 	}
 	got := ask(t, p, bobKey, "POST", "_/actions/mine/a?blocking=true", `{"request":2}`)
 	for path, want := range map[string]any{
-		"namespace": "bob", "response.result.from": "binding", "response.result.of": "alice", "response.result.action": 1.0, "response.result.request": 2.0,
+		"namespace": "bob", "response.result.from": "binding", "response.result.of": "alice", "response.result.action": 1.0,
+		"response.result.request": 2.0,
 	} {
 		if got.at(path) != want {
 			t.Errorf("through the binding %s is %v, want %v", path, got.at(path), want)
@@ -136,7 +148,8 @@ func TestPublicPackagesAreSharedAndPrivateOnesAreNot(t *testing.T) {
 	if got := ask(t, p, bobKey, "GET", "_/activations?name=mine/a", ""); got.at("0.name") != "a" {
 		t.Errorf("found by the binding's name: %s", got.body)
 	}
-	if got := ask(t, p, bobKey, "GET", "_/packages/mine", ""); got.at("actions.0.name") != "a" || got.at("parameters.0.value") != "binding" || got.at("binding.namespace") != "alice" {
+	if got := ask(t, p, bobKey, "GET", "_/packages/mine", ""); got.at("actions.0.name") != "a" ||
+		got.at("parameters.0.value") != "binding" || got.at("binding.namespace") != "alice" {
 		t.Errorf("the binding: %s", got.body)
 	}
 }

@@ -36,8 +36,8 @@ type packagePut struct {
 	Parameters *keyValues `json:"parameters"`
 }
 
-// readable finds a package that the caller may use: his own or a public one. Whether another's private package exists is
-// not told.
+// readable finds a package that the caller may use: his own or a public one. Whether another's private package exists
+// is not told.
 func readable(t tx, u *user, key string) (*pkg, error) {
 	v, err := get[pkg](t, packages, key)
 	if err != nil {

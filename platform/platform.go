@@ -72,18 +72,27 @@ func New(cfg Config) (*Platform, error) {
 		if took, left, err = openAccepted(dir); err != nil {
 			state.close() //nolint:errcheck // the first error is the one to tell
 			root.remove() //nolint:errcheck // as above
-			return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open the platform's state", Err: err, Hint: "choose a data folder that can be written"}
+			return nil, &disdel.Error{
+				Kind: disdel.Unavailable, Op: "open the platform's state", Err: err,
+				Hint: "choose a data folder that can be written",
+			}
 		}
 	}
 	work, stop := context.WithCancel(context.Background())
-	p := &Platform{large: make(chan struct{}, largeAtOnce), cfg: cfg, root: root, store: state, accepted: took, users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop}
+	p := &Platform{
+		large: make(chan struct{}, largeAtOnce), cfg: cfg, root: root, store: state, accepted: took,
+		users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop,
+	}
 	p.ownUsers = canSwitch() && root.openToUsers()
 	p.guard = newGuard(p.fences.folders())
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
 	if err := p.answerForLost(left); err != nil {
 		p.Close(context.Background()) //nolint:errcheck // the first error is the one to tell
-		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open the platform's state", Err: err, Hint: "free space in the data folder, or choose another"}
+		return nil, &disdel.Error{
+			Kind: disdel.Unavailable, Op: "open the platform's state", Err: err,
+			Hint: "free space in the data folder, or choose another",
+		}
 	}
 	cfg.Logger.WithField("memory", p.fences.String()).WithField("confined", p.Confinement()).Debug("platform made")
 	return p, nil

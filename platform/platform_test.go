@@ -22,8 +22,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// The test binary is the container, too: with a first argument of "serve" it speaks /init and /run on the address of the
-// second, and behaves as the action's main says.
+// The test binary is the container, too: with a first argument of "serve" it speaks /init and /run on the address of
+// the second, and behaves as the action's main says.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "serve" {
 		serve(os.Args[2])
@@ -195,7 +195,8 @@ const ns = "/api/v1/namespaces/_"
 // newTestAction creates an action whose container behaves as main.
 func newTestAction(t *testing.T, p *Platform, main string, timeout, memory int) {
 	t.Helper()
-	body := fmt.Sprintf(`{"exec":{"kind":%q,"code":"x","main":%q},"limits":{"timeout":%d,"memory":%d}}`, disdel.RuntimeKind, main, timeout, memory)
+	body := fmt.Sprintf(`{"exec":{"kind":%q,"code":"x","main":%q},"limits":{"timeout":%d,"memory":%d}}`,
+		disdel.RuntimeKind, main, timeout, memory)
 	if status, got := call(t, p, "PUT", ns+"/actions/"+main+"?overwrite=true", body); status != 200 {
 		t.Fatalf("create %s: %d %v", main, status, got)
 	}
@@ -239,13 +240,22 @@ func TestEndsReadAsOpenWhisksDo(t *testing.T) {
 		{"app-error", `{}`, 502, statusApplication, "map[kind:diverged]", false},
 		{"dev-error", `{}`, 502, statusDeveloper, "broken", false},
 		{"text", `{}`, 502, statusDeveloper, "The action did not produce a valid JSON or JSON Array response: hello", false},
-		{"chunked", `{}`, 502, statusDeveloper, "The action did not produce a valid response and exited unexpectedly.", false},
+		{
+			"chunked", `{}`, 502, statusDeveloper, "The action did not produce a valid response and exited unexpectedly.",
+			false,
+		},
 		{"exit", `{}`, 502, statusDeveloper, "The action did not produce a valid response and exited unexpectedly.", false},
 		{"init-exit", `{}`, 502, statusDeveloper, "The action did not initialize and exited unexpectedly.", false},
 		{"init-error", `{}`, 502, statusDeveloper, "no such main", false},
 		{"hang", `{}`, 502, statusDeveloper, "The action exceeded its time limits of 300 milliseconds.", true},
-		{"init-hang", `{}`, 502, statusDeveloper, "The action exceeded its time limits of 300 milliseconds during initialization.", true},
-		{"large", `{}`, 502, statusApplication, "The action produced a response that exceeded the allowed length: 2097160 > 1048576 bytes.", false},
+		{
+			"init-hang", `{}`, 502, statusDeveloper,
+			"The action exceeded its time limits of 300 milliseconds during initialization.", true,
+		},
+		{
+			"large", `{}`, 502, statusApplication,
+			"The action produced a response that exceeded the allowed length: 2097160 > 1048576 bytes.", false,
+		},
 	} {
 		timeout := 60000
 		if c.timedOut {
@@ -361,7 +371,8 @@ func TestAKilledContainerReadsAsWhatItWas(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	syscall.Kill(pid, syscall.SIGKILL)
 	got := await(t, p, id)
-	if status, result := responseOf(got); status != statusDeveloper || fmt.Sprint(result) != "map[error:"+textAbnormalRun+"]" {
+	if status, result := responseOf(got); status != statusDeveloper || fmt.Sprint(result) != "map[error:"+textAbnormalRun+
+		"]" {
 		t.Errorf("%s %v", status, result)
 	}
 }
@@ -385,7 +396,8 @@ func childrenOf(t *testing.T, parent int) (out []int) {
 		if err != nil {
 			continue
 		}
-		if _, err := fmt.Sscanf(string(data), "%d %s %s %d", &pid, &name, &state, &ppid); err == nil && ppid == parent && state != "Z" && strings.Contains(name, "platform") {
+		if _, err := fmt.Sscanf(string(data), "%d %s %s %d", &pid, &name, &state, &ppid); err == nil && ppid == parent &&
+			state != "Z" && strings.Contains(name, "platform") {
 			out = append(out, pid)
 		}
 	}
@@ -439,27 +451,43 @@ func TestThePoolHoldsItsMemory(t *testing.T) {
 func TestThrottlesAndLimitsSpeakAsOpenWhisk(t *testing.T) {
 	p := start(t, func(c *Config) { c.Limits.InvocationsPerMinute = 5; c.Limits.ConcurrentInvocations = 2 })
 	for _, c := range []struct{ path, body, want string }{
-		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"memory":1024}}`, "requirement failed: memory size 1024 MB exceeds allowed threshold of 512 MB"},
-		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"memory":64}}`, "requirement failed: memory size 64 MB below allowed threshold of 128 MB"},
-		{"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"timeout":301000}}`, "requirement failed: duration 301000 milliseconds exceeds allowed threshold of 300000 milliseconds"},
-		{"/actions/a", `{"exec":{"kind":"cobol","code":"x"}}`, "The request content was malformed:\nThe specified runtime 'cobol' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'."},
+		{
+			"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"memory":1024}}`,
+			"requirement failed: memory size 1024 MB exceeds allowed threshold of 512 MB",
+		},
+		{
+			"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"memory":64}}`,
+			"requirement failed: memory size 64 MB below allowed threshold of 128 MB",
+		},
+		{
+			"/actions/a", `{"exec":{"kind":"disdel:1","code":"x"},"limits":{"timeout":301000}}`,
+			"requirement failed: duration 301000 milliseconds exceeds allowed threshold of 300000 milliseconds",
+		},
+		{
+			"/actions/a", `{"exec":{"kind":"cobol","code":"x"}}`,
+			"The request content was malformed:\nThe specified runtime 'cobol' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'.",
+		},
 		{"/actions/a", `{`, "The request content was malformed:"},
 	} {
-		if status, got := call(t, p, "PUT", ns+c.path, c.body); status != 400 || !strings.HasPrefix(fmt.Sprint(got["error"]), c.want) {
+		if status, got := call(t, p, "PUT", ns+c.path, c.body); status != 400 ||
+			!strings.HasPrefix(fmt.Sprint(got["error"]), c.want) {
 			t.Errorf("%s: %d %v, want %s", c.body, status, got["error"], c.want)
 		}
 	}
 	newTestAction(t, p, "sleep", 60000, 128)
-	if status, got := call(t, p, "PUT", ns+"/actions/sleep", `{"exec":{"kind":"disdel:1"}}`); status != 409 || got["error"] != "resource already exists" {
+	if status, got := call(t, p, "PUT", ns+"/actions/sleep", `{"exec":{"kind":"disdel:1"}}`); status != 409 ||
+		got["error"] != "resource already exists" {
 		t.Errorf("create twice: %d %v", status, got)
 	}
-	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"x":"`+strings.Repeat("x", 1<<20)+`"}`); status != 413 || !strings.HasPrefix(fmt.Sprint(got["error"]), "Request larger than allowed: 1048584 > 1048576 bytes.") {
+	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"x":"`+strings.Repeat("x", 1<<20)+`"}`); status != 413 ||
+		!strings.HasPrefix(fmt.Sprint(got["error"]), "Request larger than allowed: 1048584 > 1048576 bytes.") {
 		t.Errorf("large parameters: %d %v", status, got)
 	}
 	for range 2 {
 		call(t, p, "POST", ns+"/actions/sleep", `{"ms":300}`)
 	}
-	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":1}`); status != 429 || got["error"] != "Too many concurrent requests in flight (count: 2, allowed: 2)." {
+	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":1}`); status != 429 ||
+		got["error"] != "Too many concurrent requests in flight (count: 2, allowed: 2)." {
 		t.Errorf("third at once: %d %v", status, got)
 	}
 	throttle := &p.users[0].invocations
@@ -467,7 +495,8 @@ func TestThrottlesAndLimitsSpeakAsOpenWhisk(t *testing.T) {
 	throttle.count, throttle.flying = 5, 0
 	throttle.minute = time.Now().Unix() / 60
 	throttle.mu.Unlock()
-	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":1}`); status != 429 && time.Now().Second() > 1 || status == 429 && got["error"] != "Too many requests in the last minute (count: 6, allowed: 5)." {
+	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":1}`); status != 429 && time.Now().Second() > 1 ||
+		status == 429 && got["error"] != "Too many requests in the last minute (count: 6, allowed: 5)." {
 		t.Errorf("sixth in a minute: %d %v", status, got)
 	}
 	throttle.mu.Lock()
@@ -484,7 +513,8 @@ func TestOnlyTheKeyOpensTheNamespace(t *testing.T) {
 		text string
 	}{
 		"no key": {"", ns + "/actions", 401, textNoAuth}, "wrong key": {"a:b", ns + "/actions", 401, textBadAuth},
-		"another namespace": {p.AuthKey(), "/api/v1/namespaces/other/actions", 403, textForbidden("other")}, "no route": {p.AuthKey(), "/api/v1/nothing", 404, textNoRoute},
+		"another namespace": {p.AuthKey(), "/api/v1/namespaces/other/actions", 403, textForbidden("other")},
+		"no route":          {p.AuthKey(), "/api/v1/nothing", 404, textNoRoute},
 	} {
 		req, _ := http.NewRequest("GET", p.URL()+c.path, nil)
 		if user, key, ok := strings.Cut(c.auth, ":"); ok {
@@ -506,7 +536,8 @@ func TestOnlyTheKeyOpensTheNamespace(t *testing.T) {
 func TestWithOpenWhisksOwnClient(t *testing.T) {
 	p := start(t, nil)
 	transport := &http.Transport{DisableKeepAlives: true}
-	client, err := whisk.NewClient(&http.Client{Transport: transport}, &whisk.Config{Host: p.URL(), AuthToken: p.AuthKey(), Namespace: "_"})
+	client, err := whisk.NewClient(&http.Client{Transport: transport},
+		&whisk.Config{Host: p.URL(), AuthToken: p.AuthKey(), Namespace: "_"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -514,11 +545,16 @@ func TestWithOpenWhisksOwnClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, memory, timeout := "x", 128, 5000
-	a, _, err := client.Actions.Insert(&whisk.Action{Name: "pkg/echo", Exec: &whisk.Exec{Kind: disdel.RuntimeKind, Code: &code, Main: "echo"}, Limits: &whisk.Limits{Memory: &memory, Timeout: &timeout}}, false)
+	a, _, err := client.Actions.Insert(&whisk.Action{
+		Name:   "pkg/echo",
+		Exec:   &whisk.Exec{Kind: disdel.RuntimeKind, Code: &code, Main: "echo"},
+		Limits: &whisk.Limits{Memory: &memory, Timeout: &timeout},
+	}, false)
 	if err != nil || a.Version != "0.0.1" || a.Namespace != "guest/pkg" {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if list, _, err := client.Actions.List("pkg", &whisk.ActionListOptions{Limit: 10}); err != nil || len(list) != 1 || list[0].Name != "echo" {
+	if list, _, err := client.Actions.List("pkg", &whisk.ActionListOptions{Limit: 10}); err != nil || len(list) != 1 ||
+		list[0].Name != "echo" {
 		t.Errorf("list: %v, %v", list, err)
 	}
 	accepted, _, err := client.Actions.Invoke("pkg/echo", map[string]any{"n": 1}, false, false)
@@ -531,7 +567,8 @@ func TestWithOpenWhisksOwnClient(t *testing.T) {
 	if err != nil || got.Response.Status != "success" || got.ActivationID != id {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if logs, _, err := client.Activations.Logs(id); err != nil || len(logs.Logs) != 1 || !strings.Contains(logs.Logs[0], "stdout: hello from") {
+	if logs, _, err := client.Activations.Logs(id); err != nil || len(logs.Logs) != 1 ||
+		!strings.Contains(logs.Logs[0], "stdout: hello from") {
 		t.Errorf("logs %v, %v", logs, err)
 	}
 	if list, _, err := client.Activations.List(&whisk.ActivationListOptions{Limit: 5}); err != nil || len(list) != 1 {

@@ -10,9 +10,10 @@ import (
 )
 
 // pool is OpenWhisk's container pool: memory is the only thing it counts, of busy, idle and prewarmed containers alike.
-// An action gets a warm container of its own, else a prewarmed one of exactly its kind and memory, else free memory, else
-// the memory of idle containers, oldest first; else it waits in a queue of which only the head is looked at
-// (ContainerPool.scala). An action larger than the pool therefore waits for ever, and all behind it: so it is there, too.
+// An action gets a warm container of its own, else a prewarmed one of exactly its kind and memory, else free memory,
+// else the memory of idle containers, oldest first; else it waits in a queue of which only the head is looked at
+// (ContainerPool.scala). An action larger than the pool therefore waits for ever, and all behind it: so it is there,
+// too.
 type pool struct {
 	sizeOf      func(*action) size // what an action needs of a container
 	total       disdel.Bytes

@@ -7,8 +7,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Prewarm asks for Count started, not yet initialised containers of a kind (stemCells in OpenWhisk's manifest). An action
-// takes one only if its kind and memory are exactly these. They are never evicted, and they count against the pool.
+// Prewarm asks for Count started, not yet initialised containers of a kind (stemCells in OpenWhisk's manifest). An
+// action takes one only if its kind and memory are exactly these. They are never evicted, and they count against the
+// pool.
 type Prewarm struct {
 	Kind   string
 	Memory disdel.Bytes
@@ -58,7 +59,8 @@ func (p *pool) open() {
 	p.refill()
 }
 
-// refill starts prewarmed containers that are missing, with memory that nobody uses or waits for; the caller holds the lock.
+// refill starts prewarmed containers that are missing, with memory that nobody uses or waits for; the caller holds the
+// lock.
 func (p *pool) refill() {
 	if p.closed || p.barred || len(p.queue) > 0 {
 		return

@@ -7,8 +7,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// LogRequests is h with a line in log, at level info, for every request: method, path, status, duration and the transaction
-// id, by which OpenWhisk's clients name a request that failed. Queries stay out: they may hold what is not for a log.
+// LogRequests is h with a line in log, at level info, for every request: method, path, status, duration and the
+// transaction id, by which OpenWhisk's clients name a request that failed. Queries stay out: they may hold what is not
+// for a log.
 func LogRequests(h http.Handler, log logrus.FieldLogger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK}

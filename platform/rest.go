@@ -67,7 +67,10 @@ func (p *Platform) routes() []route {
 		{path: "/api/v1", methods: list(p.apiInfo), open: true},
 		{path: "/api/v1/{$}", methods: list(p.apiInfo), open: true},
 		{path: ns + "/limits", methods: list(p.userLimits)},
-		{path: ns + "/packages/{name}", methods: item(p.getPackage, p.putPackage, p.deletePackage, p.refreshPackages), shared: true},
+		{
+			path: ns + "/packages/{name}", methods: item(p.getPackage, p.putPackage, p.deletePackage, p.refreshPackages),
+			shared: true,
+		},
 		{path: ns + "/actions/{name}", methods: item(p.getAction, p.putAction, p.deleteAction, p.invoke)},
 		{path: ns + "/actions/{pkg}/{$}", methods: list(p.listActions), shared: true},
 		{path: ns + "/actions/{pkg}/{name}", methods: item(p.getAction, p.putAction, p.deleteAction, p.invoke), shared: true},
@@ -82,7 +85,8 @@ func (p *Platform) routes() []route {
 		ns + "/triggers": p.listTriggers, ns + "/rules": p.listRules, ns + "/activations": p.listActivations,
 	} {
 		shared := path == ns+"/packages"
-		out = append(out, route{path: path, methods: list(f), shared: shared}, route{path: path + "/{$}", methods: list(f), shared: shared})
+		out = append(out, route{path: path, methods: list(f), shared: shared},
+			route{path: path + "/{$}", methods: list(f), shared: shared})
 	}
 	return out
 }
@@ -99,7 +103,8 @@ func (p *Platform) Handler() http.Handler {
 	return p.gate(mux)
 }
 
-// nowhere answers paths that there are not. Outside of the API the real one knows preflights everywhere, and nothing else.
+// nowhere answers paths that there are not. Outside of the API the real one knows preflights everywhere, and nothing
+// else.
 func nowhere(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	if r.URL.Path == "/api/v1" || strings.HasPrefix(r.URL.Path, "/api/v1/") {
 		return 0, nil, problem{404, textNoRoute}

@@ -98,7 +98,8 @@ func code(main, more string) string {
 	if more != "" {
 		more = "," + more
 	}
-	return fmt.Sprintf(`{"exec":{"kind":%q,"code":"x","main":%q},"limits":{"memory":128}%s}`, disdel.RuntimeKind, main, more)
+	return fmt.Sprintf(`{"exec":{"kind":%q,"code":"x","main":%q},"limits":{"memory":128}%s}`, disdel.RuntimeKind, main,
+		more)
 }
 
 const (
@@ -107,7 +108,10 @@ const (
 )
 
 func withNamespaces(c *Config) {
-	c.Namespaces = []Namespace{{Name: "alice", Key: aliceKey}, {Name: "bob", Key: bobKey, InvocationsPerMinute: 3, ConcurrentInvocations: 2, FiresPerMinute: 1}}
+	c.Namespaces = []Namespace{
+		{Name: "alice", Key: aliceKey},
+		{Name: "bob", Key: bobKey, InvocationsPerMinute: 3, ConcurrentInvocations: 2, FiresPerMinute: 1},
+	}
 }
 
 // Every error has the status and the words that OpenWhisk's clients know, and the request's id.
@@ -120,7 +124,8 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		{"_/packages/full", `{}`},
 		{"_/packages/bound", `{"binding":{"namespace":"_","name":"full"}}`},
 		{"_/actions/full/a", code("echo", "")},
-		{"_/actions/a", code("echo", `"parameters":[{"key":"x","value":1},{"key":"y","value":""}],"annotations":[{"key":"final","value":true}]`)},
+		{"_/actions/a", code("echo",
+			`"parameters":[{"key":"x","value":1},{"key":"y","value":""}],"annotations":[{"key":"final","value":true}]`)},
 		{"_/actions/s", `{"exec":{"kind":"sequence","components":["/_/a","/_/a"]}}`},
 		{"_/triggers/t", `{}`},
 		{"_/rules/r", `{"trigger":"/_/t","action":"/_/a"}`},
@@ -136,17 +141,38 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		{"GET", "/api/v1/nothing", "", 404, "The requested resource could not be found."},
 		{"GET", "_/nothing", "", 404, "The requested resource could not be found."},
 		{"GET", "alice/actions", "", 403, "The supplied authentication is not authorized to access 'alice'."},
-		{"PUT", "alice/actions/a", code("echo", ""), 403, "The supplied authentication is not authorized to access 'alice/a'."},
+		{
+			"PUT", "alice/actions/a", code("echo", ""), 403,
+			"The supplied authentication is not authorized to access 'alice/a'.",
+		},
 		{"POST", "_/actions", "", 404, textNoRoute},
 		{"PATCH", "_/actions/a", "", 404, textNoRoute},
 		{"POST", "_/packages/full", "", 404, textNoRoute},
-		{"GET", "_/actions?limit=201", "", 400, "The query parameter 'limit' was malformed:\nThe value '201' is not in the range of 0 to 200 for actions."},
-		{"GET", "_/rules?limit=x", "", 400, "The query parameter 'limit' was malformed:\nThe value 'x' is not an integer for rules."},
-		{"GET", "_/triggers?skip=-1", "", 400, "The query parameter 'skip' was malformed:\nThe value '-1' is not greater than or equal to 0 for triggers."},
-		{"GET", "_/actions?count=maybe", "", 400, "The query parameter 'count' was malformed:\n'maybe' is not a valid Boolean value"},
+		{
+			"GET", "_/actions?limit=201", "", 400,
+			"The query parameter 'limit' was malformed:\nThe value '201' is not in the range of 0 to 200 for actions.",
+		},
+		{
+			"GET", "_/rules?limit=x", "", 400,
+			"The query parameter 'limit' was malformed:\nThe value 'x' is not an integer for rules.",
+		},
+		{
+			"GET", "_/triggers?skip=-1", "", 400,
+			"The query parameter 'skip' was malformed:\nThe value '-1' is not greater than or equal to 0 for triggers.",
+		},
+		{
+			"GET", "_/actions?count=maybe", "", 400,
+			"The query parameter 'count' was malformed:\n'maybe' is not a valid Boolean value",
+		},
 		{"GET", "_/activations?count=true&docs=true", "", 400, "The parameter 'docs' is not permitted with 'count'."},
-		{"GET", "_/activations?since=yesterday", "", 400, "The query parameter 'since' was malformed:\nParameter is not a valid value for epoch seconds: yesterday"},
-		{"GET", "_/activations?name=a/b/c", "", 400, "The query parameter 'name' was malformed:\nParameter may be a 'simple' name or 'package-name/simple' name: a/b/c"},
+		{
+			"GET", "_/activations?since=yesterday", "", 400,
+			"The query parameter 'since' was malformed:\nParameter is not a valid value for epoch seconds: yesterday",
+		},
+		{
+			"GET", "_/activations?name=a/b/c", "", 400,
+			"The query parameter 'name' was malformed:\nParameter may be a 'simple' name or 'package-name/simple' name: a/b/c",
+		},
 		{"GET", "_/activations/abc", "", 400, "Activation id length is 3 but must be 32."},
 		{"GET", "_/activations/" + strings.Repeat("X", 32), "", 400, "The activation id is not valid."},
 		{"GET", "_/activations/" + strings.Repeat("0", 32), "", 404, "The requested resource does not exist."},
@@ -159,32 +185,83 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		{"PUT", "_/packages/full", `{}`, 409, "resource already exists"},
 		{"PUT", "_/triggers/t", `{}`, 409, "resource already exists"},
 		{"PUT", "_/rules/r", `{"trigger":"/_/t","action":"/_/a"}`, 409, "resource already exists"},
-		{"PUT", "_/actions/b", `{`, 400, "The request content was malformed:\nUnexpected end-of-input at input index 1 (line 1, position 2), expected '\"':\n{\n ^\n"},
+		{
+			"PUT", "_/actions/b", `{`, 400,
+			"The request content was malformed:\nUnexpected end-of-input at input index 1 (line 1, position 2), expected '\"':\n{\n ^\n",
+		},
 		{"PUT", "_/actions/b", `{}`, 400, "exec undefined"},
-		{"PUT", "_/actions/b", `{"exec":{"kind":"disdel:1"}}`, 400, "The request content was malformed:\n'code' must be a string or attachment object defined in 'exec' for 'disdel:1' actions"},
-		{"PUT", "_/actions/b", `{"exec":{"kind":"cobol:default","code":"x"}}`, 400, "The request content was malformed:\nThe specified runtime 'cobol:default' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'."},
+		{
+			"PUT", "_/actions/b", `{"exec":{"kind":"disdel:1"}}`, 400,
+			"The request content was malformed:\n'code' must be a string or attachment object defined in 'exec' for 'disdel:1' actions",
+		},
+		{
+			"PUT", "_/actions/b", `{"exec":{"kind":"cobol:default","code":"x"}}`, 400,
+			"The request content was malformed:\nThe specified runtime 'cobol:default' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'.",
+		},
 		{"PUT", "_/actions/b!", code("echo", ""), 400, "The name of the entity contains illegal characters."},
-		{"PUT", "_/actions/" + strings.Repeat("b", 257), code("echo", ""), 400, "Name segement longer than allowed: 257 > 256."},
-		{"PUT", "_/actions/b", code("echo", `"parameters":[{"key":"x","value":"`+large+`"}]`), 413, "parameters larger than allowed: 1048579 > 1048576 bytes."},
-		{"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":[]}}`, 400, "No component specified for the sequence."},
-		{"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["/_/none"]}}`, 400, "Sequence component does not exist."},
-		{"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["a"]}}`, 400, "The request content was malformed:\nrequirement failed: The fully qualified name of the entity must contain at least the namespace and the name of the entity."},
-		{"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["/_/s","/_/s"]}}`, 400, "Too many actions in the sequence."},
-		{"PUT", "_/actions/s?overwrite=true", `{"exec":{"kind":"sequence","components":["/_/s"]}}`, 400, "Sequence may not refer to itself."},
+		{
+			"PUT", "_/actions/" + strings.Repeat("b", 257), code("echo", ""), 400,
+			"Name segement longer than allowed: 257 > 256.",
+		},
+		{
+			"PUT", "_/actions/b", code("echo", `"parameters":[{"key":"x","value":"`+large+`"}]`), 413,
+			"parameters larger than allowed: 1048579 > 1048576 bytes.",
+		},
+		{
+			"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":[]}}`, 400,
+			"No component specified for the sequence.",
+		},
+		{
+			"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["/_/none"]}}`, 400,
+			"Sequence component does not exist.",
+		},
+		{
+			"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["a"]}}`, 400,
+			"The request content was malformed:\nrequirement failed: The fully qualified name of the entity must contain at least the namespace and the name of the entity.",
+		},
+		{
+			"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["/_/s","/_/s"]}}`, 400,
+			"Too many actions in the sequence.",
+		},
+		{
+			"PUT", "_/actions/s?overwrite=true", `{"exec":{"kind":"sequence","components":["/_/s"]}}`, 400,
+			"Sequence may not refer to itself.",
+		},
 		{"PUT", "_/packages/default", `{}`, 400, "Package name 'default' is reserved."},
-		{"PUT", "_/packages/b", `{"binding":{"namespace":"_","name":"none"}}`, 400, "Binding references a package that does not exist."},
-		{"PUT", "_/packages/b", `{"binding":{"namespace":"_","name":"bound"}}`, 400, "Cannot bind to another package binding."},
-		{"PUT", "_/packages/full?overwrite=true", `{"binding":{"namespace":"_","name":"bound"}}`, 409, "Resource is a package and cannot be converted into a binding."},
+		{
+			"PUT", "_/packages/b", `{"binding":{"namespace":"_","name":"none"}}`, 400,
+			"Binding references a package that does not exist.",
+		},
+		{
+			"PUT", "_/packages/b", `{"binding":{"namespace":"_","name":"bound"}}`, 400,
+			"Cannot bind to another package binding.",
+		},
+		{
+			"PUT", "_/packages/full?overwrite=true", `{"binding":{"namespace":"_","name":"bound"}}`, 409,
+			"Resource is a package and cannot be converted into a binding.",
+		},
 		{"PUT", "_/actions/bound/b", code("echo", ""), 400, "Operation not permitted on package binding."},
-		{"DELETE", "_/packages/full", "", 409, "Package not empty (contains 1 entity). Set force param or delete package contents."},
+		{
+			"DELETE", "_/packages/full", "", 409,
+			"Package not empty (contains 1 entity). Set force param or delete package contents.",
+		},
 		{"PUT", "_/triggers/f", `{"annotations":[{"key":"feed","value":1}]}`, 400, "Feed name is not valid"},
 		{"PUT", "_/rules/r2", `{"trigger":"/_/t"}`, 400, "rule requires a valid trigger and a valid action"},
 		{"PUT", "_/rules/r2", `{"trigger":"/_/none","action":"/_/a"}`, 400, "trigger /guest/none does not exist"},
 		{"PUT", "_/rules/r2", `{"trigger":"/_/t","action":"/_/none"}`, 400, "action /guest/none does not exist"},
-		{"POST", "_/rules/r", `{"status":"maybe"}`, 400, "The request content was malformed:\nrequirement failed: maybe is not a recognized rule state"},
-		{"POST", "_/actions/a", `{"x":2}`, 400, "Request defines parameters that are not allowed (e.g., reserved properties)."},
+		{
+			"POST", "_/rules/r", `{"status":"maybe"}`, 400,
+			"The request content was malformed:\nrequirement failed: maybe is not a recognized rule state",
+		},
+		{
+			"POST", "_/actions/a", `{"x":2}`, 400,
+			"Request defines parameters that are not allowed (e.g., reserved properties).",
+		},
 		{"POST", "_/actions/a", `"text"`, 400, "The request content was malformed:\nJSON object expected"},
-		{"POST", "_/actions/a?blocking=true&timeout=60001", `{}`, 400, "The query parameter 'timeout' was malformed:\nTimeout must be number of milliseconds up to 60000."},
+		{
+			"POST", "_/actions/a?blocking=true&timeout=60001", `{}`, 400,
+			"The query parameter 'timeout' was malformed:\nTimeout must be number of milliseconds up to 60000.",
+		},
 		{"POST", "_/actions/a", `{"z":"` + large + `"}`, 413, "Request larger than allowed: 1048584 > 1048576 bytes."},
 	} {
 		got := ask(t, p, p.AuthKey(), c.method, c.path, c.body)
@@ -203,8 +280,9 @@ func TestKindsAreListedByFamilyWithOneDefault(t *testing.T) {
 	})
 	r := ask(t, p, "", "GET", "/", "")
 	for path, want := range map[string]any{
-		"runtimes.go.0.kind": "go:1.20", "runtimes.go.0.default": true, "runtimes.go.1.default": false, "runtimes.nodejs.1.default": true,
-		"limits.sequence_length": 50.0, "limits.triggers_per_minute": 60.0,
+		"runtimes.go.0.kind": "go:1.20", "runtimes.go.0.default": true, "runtimes.go.1.default": false,
+		"runtimes.nodejs.1.default": true,
+		"limits.sequence_length":    50.0, "limits.triggers_per_minute": 60.0,
 	} {
 		if got := r.at(path); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)
@@ -246,7 +324,8 @@ func TestNamesMayHaveSpaces(t *testing.T) {
 	p := start(t, nil)
 	name := "my action@1.0 & co"
 	must(t, p, "PUT", "_/actions/"+url.PathEscape(name), code("echo", ""))
-	if got := must(t, p, "GET", "_/actions/"+url.PathEscape(name)+"?code=false", ""); got.at("name") != name || got.at("exec.code") != nil {
+	if got := must(t, p, "GET", "_/actions/"+url.PathEscape(name)+"?code=false", ""); got.at("name") != name ||
+		got.at("exec.code") != nil {
 		t.Errorf("%s", got.body)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// markerName is the file by which a platform's folder of sockets and working folders is known. It is locked for as long as
-// the platform lives and tells the folder's name, so that nothing but what a platform of this user left is ever removed.
+// markerName is the file by which a platform's folder of sockets and working folders is known. It is locked for as long
+// as the platform lives and tells the folder's name, so that nothing but what a platform of this user left is ever
+// removed.
 const markerName = ".disdel-platform"
 
 // root is the folder of one platform.
@@ -28,7 +29,10 @@ func makeRoot(parent string) (*root, error) {
 	}
 	removeLeftRoots(parent)
 	fail := func(err error) error {
-		return &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Err: err, Hint: "free space in the folder for temporary files, or set TMPDIR"}
+		return &disdel.Error{
+			Kind: disdel.Unavailable, Op: "start platform", Err: err,
+			Hint: "free space in the folder for temporary files, or set TMPDIR",
+		}
 	}
 	dir, err := os.MkdirTemp(parent, fmt.Sprintf("disdel-%d-", os.Getpid()))
 	if err != nil {
@@ -70,8 +74,8 @@ func (r *root) openToUsers() bool {
 // remove removes the folder; the lock goes last.
 func (r *root) remove() error { return errors.Join(os.RemoveAll(r.dir), r.marker.Close()) }
 
-// removeLeftRoots removes what platforms left that were killed: folders of this user, with a marker that tells their name
-// and that no living process has locked, in whatever process namespace it may be.
+// removeLeftRoots removes what platforms left that were killed: folders of this user, with a marker that tells their
+// name and that no living process has locked, in whatever process namespace it may be.
 func removeLeftRoots(parent string) {
 	names, _ := filepath.Glob(filepath.Join(parent, "disdel-*")) // the pattern is well-formed
 	for _, dir := range names {

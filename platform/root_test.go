@@ -11,11 +11,14 @@ import (
 	"testing"
 )
 
-// A platform that was killed leaves its folder; the next one on the machine removes it, and nothing that is the user's, is
-// another user's, or is a living platform's, whatever it is called and in whatever namespace its process is.
+// A platform that was killed leaves its folder; the next one on the machine removes it, and nothing that is the user's,
+// is another user's, or is a living platform's, whatever it is called and in whatever namespace its process is.
 func TestLeftoversOfKilledPlatformsGoAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
-	keep := []string{"disdel-999999999-my-thesis", "disdel-notes", "disdel-999999999-copy", "disdel-999999999-link", "disdel-999999999-empty", "disdel-999999999-theirs"}
+	keep := []string{
+		"disdel-999999999-my-thesis", "disdel-notes", "disdel-999999999-copy", "disdel-999999999-link",
+		"disdel-999999999-empty", "disdel-999999999-theirs",
+	}
 	for _, name := range keep {
 		if name == "disdel-999999999-link" {
 			continue

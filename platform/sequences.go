@@ -152,8 +152,10 @@ func (c *account) record(run *running, started time.Time) *activation {
 	a := run.action
 	end := time.Now()
 	rec := &activation{
-		Namespace: run.user.Name, Name: a.Name, Version: a.Version, Subject: run.user.Name, ActivationID: run.id, Cause: run.cause,
-		Start: started.UnixMilli(), End: end.UnixMilli(), Duration: &c.duration, Response: c.last, Logs: slices.Clone(c.logs), memory: c.memory,
+		Namespace: run.user.Name, Name: a.Name, Version: a.Version, Subject: run.user.Name, ActivationID: run.id,
+		Cause: run.cause,
+		Start: started.UnixMilli(), End: end.UnixMilli(), Duration: &c.duration, Response: c.last, Logs: slices.Clone(c.logs),
+		memory: c.memory,
 	}
 	size := a.Limits
 	size.Memory = max(size.Memory, c.memory)

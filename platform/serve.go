@@ -22,8 +22,8 @@ func bodyWait(length int64) time.Duration {
 	return time.Minute + time.Duration(max(0, length)/slowest)*time.Second
 }
 
-// Serve answers on l with h, which is Handler or something around it, until Close. It must be called once, before anything
-// is invoked: containers are told its address.
+// Serve answers on l with h, which is Handler or something around it, until Close. It must be called once, before
+// anything is invoked: containers are told its address.
 func (p *Platform) Serve(l net.Listener, h http.Handler) {
 	p.listener, p.served = l, make(chan struct{})
 	p.pool.open()
@@ -40,8 +40,8 @@ func withStranger(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, strangerKey{}, c)
 }
 
-// patience bounds the time that a request's body may take: little before its sender showed a key, then enough for what it
-// announced, and once it has been read, any, as the answer may take its time.
+// patience bounds the time that a request's body may take: little before its sender showed a key, then enough for what
+// it announced, and once it has been read, any, as the answer may take its time.
 type patience struct {
 	w http.ResponseWriter
 	r *http.Request

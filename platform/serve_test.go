@@ -26,7 +26,8 @@ func raw(t *testing.T, p *Platform, text string) net.Conn {
 	return c
 }
 
-// Who has no key is answered and let go at once, whatever body he still promises, and on every path and by every method.
+// Who has no key is answered and let go at once, whatever body he still promises, and on every path and by every
+// method.
 func TestABodyWithoutAKeyIsNotWaitedFor(t *testing.T) {
 	p := start(t, nil)
 	var all sync.WaitGroup
@@ -92,10 +93,14 @@ func TestTheTimeOfABody(t *testing.T) {
 	}{
 		{"GET", "", true, []time.Duration{headerWait, 0}},
 		{"PUT", `{}`, true, []time.Duration{headerWait, time.Minute, 0}},
-		{"PUT", `{"x":"` + strings.Repeat("x", 1<<20) + `"}`, true, []time.Duration{headerWait, time.Minute + 4*time.Second, 0}},
+		{
+			"PUT", `{"x":"` + strings.Repeat("x", 1<<20) + `"}`, true,
+			[]time.Duration{headerWait, time.Minute + 4*time.Second, 0},
+		},
 		{"PUT", `{}`, false, []time.Duration{headerWait, strangerWait}},
 	} {
-		r := httptest.NewRequest(c.method, "http://localhost/api/v1/namespaces/_/packages/a?overwrite=true", strings.NewReader(c.body))
+		r := httptest.NewRequest(c.method, "http://localhost/api/v1/namespaces/_/packages/a?overwrite=true",
+			strings.NewReader(c.body))
 		if c.known {
 			r.SetBasicAuth(user, key)
 		}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spawner starts processes from one thread that lives as long as the platform: the kernel sends a child its death signal
-// when the thread that made it ends, not the process.
+// spawner starts processes from one thread that lives as long as the platform: the kernel sends a child its death
+// signal when the thread that made it ends, not the process.
 //
 // What the thread gives up, its children lack.
 type spawner struct {
@@ -22,7 +22,10 @@ type spawner struct {
 }
 
 func newSpawner(hidden []string) *spawner {
-	s := &spawner{confined: confinement{hidden: hidden}, orders: make(chan func()), ready: make(chan struct{}), done: make(chan struct{})}
+	s := &spawner{
+		confined: confinement{hidden: hidden}, orders: make(chan func()), ready: make(chan struct{}),
+		done: make(chan struct{}),
+	}
 	go s.serve()
 	<-s.ready
 	return s

@@ -92,7 +92,8 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 func damaged(path string, err error) error {
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Op: "open the platform's state", Err: err,
-		Hint: "mv " + path + " " + path + ".damaged, and start again: actions, triggers and rules are then to be made anew; or name another folder with --data-dir",
+		Hint: "mv " + path + " " + path +
+			".damaged, and start again: actions, triggers and rules are then to be made anew; or name another folder with --data-dir",
 	}
 }
 
@@ -102,7 +103,8 @@ func (s *store) open(durable bool) error {
 		return err
 	}
 	return sealed.Guard(s.path, func() (err error) {
-		s.db, err = bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Second, NoSync: !durable, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+		s.db, err = bbolt.Open(s.path, 0o600,
+			&bbolt.Options{Timeout: time.Second, NoSync: !durable, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 		return err
 	})
 }
@@ -281,8 +283,8 @@ func (t tx) recount(ns string) (n, size int) {
 	return n, size
 }
 
-// prune deletes the oldest of n activations until no more than kept are left, in no more than the bytes they may take, and
-// writes down what there is. The newest stays, however large.
+// prune deletes the oldest of n activations until no more than kept are left, in no more than the bytes they may take,
+// and writes down what there is. The newest stays, however large.
 func (s *store) prune(t tx, ns string, n, size int) error {
 	prefix := ns + "\x00"
 	for ; n > s.kept || s.most > 0 && disdel.Bytes(size) > s.most && n > 1; n-- {
@@ -299,7 +301,8 @@ func (s *store) prune(t tx, ns string, n, size int) error {
 			return err
 		}
 	}
-	return t.seal(counts, []byte(ns), binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(size)))
+	return t.seal(counts, []byte(ns),
+		binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(size)))
 }
 
 // newest walks a namespace's summaries from upto back to since until f returns false. It reads no more than it passes.

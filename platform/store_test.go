@@ -31,7 +31,10 @@ func TestAStateInADataFolderSurvivesARestart(t *testing.T) {
 	}
 
 	p = start(t, durable)
-	for path, want := range map[string]any{"_/actions/p/a": "exec.code=x", "_/packages/p": "parameters.0.value=1", "_/rules/r": "status=active", "_/triggers/t": "version=0.0.1", "_/activations/" + id: "response.result.b=2"} {
+	for path, want := range map[string]any{
+		"_/actions/p/a": "exec.code=x", "_/packages/p": "parameters.0.value=1",
+		"_/rules/r": "status=active", "_/triggers/t": "version=0.0.1", "_/activations/" + id: "response.result.b=2",
+	} {
 		key, value, _ := strings.Cut(want.(string), "=")
 		if got := must(t, p, "GET", path, ""); fmt.Sprint(got.at(key)) != value {
 			t.Errorf("%s after the restart: %s", path, got.body)
@@ -70,7 +73,10 @@ func fileMany(t *testing.T, s *store, ns string, n int) {
 	t.Helper()
 	err := s.update(func(t tx) error {
 		for i := range n {
-			a := &activation{Namespace: ns, Name: "a", Version: "0.0.1", ActivationID: fmt.Sprintf("%032x", i), Start: int64(1000 + i), Response: response{Status: statusSuccess}}
+			a := &activation{
+				Namespace: ns, Name: "a", Version: "0.0.1", ActivationID: fmt.Sprintf("%032x", i),
+				Start: int64(1000 + i), Response: response{Status: statusSuccess},
+			}
 			if err := s.fileIn(t, a); err != nil {
 				return err
 			}
@@ -107,7 +113,14 @@ func TestActivationsAreFoundByTime(t *testing.T) {
 	for _, ns := range []string{"a", "b", "c"} {
 		fileMany(t, s, ns, 10)
 	}
-	for _, c := range []struct{ since, upto, want int64 }{{0, 1 << 62, 10}, {1003, 1005, 3}, {1009, 1009, 1}, {1010, 2000, 0}, {0, 999, 0}, {0, 1000, 1}} {
+	for _, c := range []struct{ since, upto, want int64 }{
+		{0, 1 << 62, 10},
+		{1003, 1005, 3},
+		{1009, 1009, 1},
+		{1010, 2000, 0},
+		{0, 999, 0},
+		{0, 1000, 1},
+	} {
 		var n int64
 		if err := s.view(func(t tx) error {
 			return t.newest("b", c.since, c.upto, func(v *summary) bool {
@@ -157,7 +170,8 @@ func TestCodeLiesApartFromItsAction(t *testing.T) {
 	}
 	for _, main := range []string{"mirror", "app-error"} {
 		must(t, p, "PUT", "_/actions/a?overwrite=true", code(main, ""))
-		if got := ask(t, p, p.AuthKey(), "POST", "_/actions/a?blocking=true&result=true", `{}`); (got.status == 200) != (main == "mirror") {
+		if got := ask(t, p, p.AuthKey(), "POST", "_/actions/a?blocking=true&result=true",
+			`{}`); (got.status == 200) != (main == "mirror") {
 			t.Errorf("updated to %s: %d %s", main, got.status, got.body)
 		}
 	}

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Bounds on connections that showed no key yet. One with a key shows it in its first milliseconds, so that what has been
-// silent for longer may go when the places are taken.
+// Bounds on connections that showed no key yet. One with a key shows it in its first milliseconds, so that what has
+// been silent for longer may go when the places are taken.
 const (
 	maxStrangers   = 1024
 	strangerMinAge = time.Second
 )
 
-// strangers is a listener that bounds the connections without a valid key: they cost descriptors and memory, and anybody
-// who reaches the port can make them. When all places are taken, the oldest goes for a new one; one that is too young to
-// tell is given its time first. So a flood is closed as it comes, and clients with keys get through.
+// strangers is a listener that bounds the connections without a valid key: they cost descriptors and memory, and
+// anybody who reaches the port can make them. When all places are taken, the oldest goes for a new one; one that is too
+// young to tell is given its time first. So a flood is closed as it comes, and clients with keys get through.
 type strangers struct {
 	net.Listener
 	most   int
@@ -39,7 +39,10 @@ type stranger struct {
 type strangerKey struct{}
 
 func newStrangers(l net.Listener, most int, minAge time.Duration) *strangers {
-	return &strangers{Listener: l, most: most, minAge: minAge, byAge: list.New(), left: make(chan struct{}, 1), ended: newOnce()}
+	return &strangers{
+		Listener: l, most: most, minAge: minAge, byAge: list.New(), left: make(chan struct{}, 1),
+		ended: newOnce(),
+	}
 }
 
 func (s *strangers) Accept() (net.Conn, error) {

@@ -74,11 +74,13 @@ func textDamaged(err error) string { return "The platform's file is damaged: " +
 
 // textForeignHost and textForeignOrigin are ours: OpenWhisk answers every page, and asks for keys that nobody knows.
 func textForeignHost(host string) string {
-	return fmt.Sprintf("The host %q is no name of this platform, which answers to its address and to localhost.", short([]byte(host)))
+	return fmt.Sprintf("The host %q is no name of this platform, which answers to its address and to localhost.",
+		short([]byte(host)))
 }
 
 func textForeignOrigin(origin string) string {
-	return fmt.Sprintf("Web pages of other origins may not call this platform, and this request is one's (%q).", short([]byte(origin)))
+	return fmt.Sprintf("Web pages of other origins may not call this platform, and this request is one's (%q).",
+		short([]byte(origin)))
 }
 
 // textFolder is ours: OpenWhisk bounds no container's disk.

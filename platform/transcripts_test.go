@@ -19,7 +19,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// transcript is a request with what an Apache OpenWhisk built from source answered: standalone, with the cluster's settings.
+// transcript is a request with what an Apache OpenWhisk built from source answered: standalone, with the cluster's
+// settings.
 type transcript struct {
 	Name    string
 	Request struct {
@@ -91,8 +92,8 @@ const (
 	noWeb      = "there are no web actions yet"
 )
 
-// A client that sends what the real OpenWhisk was sent is answered as there: status, the headers that clients go by, and bodies by
-// their fields and texts. Times, ids and versions of programs are left out.
+// A client that sends what the real OpenWhisk was sent is answered as there: status, the headers that clients go by,
+// and bodies by their fields and texts. Times, ids and versions of programs are left out.
 func TestTranscriptsOfARealOpenWhisk(t *testing.T) {
 	skipUnderRace(t)
 	list := transcripts(t)
@@ -229,7 +230,8 @@ func largeBodyOf(t *testing.T, one *transcript) string {
 	}
 	for _, field := range []string{"parameters", "annotations"} {
 		if strings.Contains(one.Name, field[:5]) {
-			return `{"exec":{"kind":"python:3","code":"x"},"` + field + `":[{"key":"big","value":"` + strings.Repeat("x", 1<<20-2) + `"}]}`
+			return `{"exec":{"kind":"python:3","code":"x"},"` + field + `":[{"key":"big","value":"` +
+				strings.Repeat("x", 1<<20-2) + `"}]}`
 		}
 	}
 	return `{"a":"` + strings.Repeat("x", size-len(`{"a":""}`)) + `"}`
@@ -285,7 +287,8 @@ func basic(text string) string {
 // learn keeps which of our activations stands for which recorded one.
 func (r *replayer) learn(recorded json.RawMessage, own []byte) {
 	var theirs, ours struct{ ActivationID string }
-	if json.Unmarshal(recorded, &theirs) == nil && json.Unmarshal(own, &ours) == nil && theirs.ActivationID != "" && ours.ActivationID != "" {
+	if json.Unmarshal(recorded, &theirs) == nil && json.Unmarshal(own, &ours) == nil && theirs.ActivationID != "" &&
+		ours.ActivationID != "" {
 		r.ids[theirs.ActivationID] = ours.ActivationID
 	}
 }
@@ -341,8 +344,8 @@ var (
 	deadline = regexp.MustCompile(`\d{13}`)
 )
 
-// unsteady are annotations that do not say the same each time, or only here: whether a container was cold, what its memory peaked
-// at, and whether it was killed for it.
+// unsteady are annotations that do not say the same each time, or only here: whether a container was cold, what its
+// memory peaked at, and whether it was killed for it.
 var unsteady = map[string]bool{"initTime": true, "peakMemory": true, "memoryKill": true}
 
 // settled is a body with what differs from run to run in the place of it.

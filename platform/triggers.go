@@ -153,7 +153,8 @@ func (p *Platform) fire(q *request) (int, any, error) {
 	if err := q.user.admitFire(time.Now()); err != nil {
 		return 0, nil, err
 	}
-	active := slices.ContainsFunc(slices.Collect(maps.Values(v.Rules)), func(l link) bool { return l.Status == ruleActive })
+	active := slices.ContainsFunc(slices.Collect(maps.Values(v.Rules)),
+		func(l link) bool { return l.Status == ruleActive })
 	if !active {
 		return 204, nil, nil
 	}
@@ -172,8 +173,10 @@ func (p *Platform) fired(u *user, v *trigger, payload json.RawMessage) (string, 
 		return "", err
 	}
 	rec := &activation{
-		Namespace: u.Name, Name: v.Name, Version: v.Version, Subject: u.Name, ActivationID: newID(), Start: time.Now().UnixMilli(),
-		Response: response{Result: payload, Status: statusSuccess, Success: true}, Logs: []string{}, Annotations: []keyValue{},
+		Namespace: u.Name, Name: v.Name, Version: v.Version, Subject: u.Name, ActivationID: newID(),
+		Start:    time.Now().UnixMilli(),
+		Response: response{Result: payload, Status: statusSuccess, Success: true}, Logs: []string{},
+		Annotations: []keyValue{},
 	}
 	for _, rule := range slices.Sorted(maps.Keys(v.Rules)) {
 		line, _ := json.Marshal(p.outcome(u, rule, v.Rules[rule], args)) // plain data

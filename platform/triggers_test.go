@@ -54,7 +54,8 @@ func TestRulesFollowTheirTriggers(t *testing.T) {
 	must(t, p, "PUT", "_/triggers/t1", `{}`)
 	must(t, p, "PUT", "_/triggers/t2", `{}`)
 	made := must(t, p, "PUT", "_/rules/r", `{"trigger":"/_/t1","action":"/_/a"}`)
-	if made.at("status") != ruleActive || made.at("trigger.path") != "guest" || made.at("trigger.name") != "t1" || made.at("action.name") != "a" {
+	if made.at("status") != ruleActive || made.at("trigger.path") != "guest" || made.at("trigger.name") != "t1" ||
+		made.at("action.name") != "a" {
 		t.Errorf("%s", made.body)
 	}
 	status := func(want string) {
@@ -79,7 +80,8 @@ func TestRulesFollowTheirTriggers(t *testing.T) {
 	}
 	must(t, p, "DELETE", "_/triggers/t2", "")
 	status(ruleInactive)
-	if got := ask(t, p, p.AuthKey(), "POST", "_/rules/r", `{"status":"active"}`); got.status != 404 || got.text() != textRuleNoTrigger {
+	if got := ask(t, p, p.AuthKey(), "POST", "_/rules/r", `{"status":"active"}`); got.status != 404 ||
+		got.text() != textRuleNoTrigger {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if got := must(t, p, "DELETE", "_/rules/r", ""); got.at("status") != ruleInactive {
@@ -92,7 +94,8 @@ func TestDeletingAPackageByForceTakesItsActions(t *testing.T) {
 	must(t, p, "PUT", "_/packages/p", `{}`)
 	must(t, p, "PUT", "_/actions/p/a", code("mirror", ""))
 	must(t, p, "PUT", "_/actions/p/b", code("mirror", ""))
-	if got := ask(t, p, p.AuthKey(), "DELETE", "_/packages/p", ""); got.text() != textPackageNotEmpty(2) || got.status != 409 {
+	if got := ask(t, p, p.AuthKey(), "DELETE", "_/packages/p", ""); got.text() != textPackageNotEmpty(2) ||
+		got.status != 409 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	must(t, p, "DELETE", "_/packages/p?force=true", "")

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// unfiled are the records that could not be written, as of a disk that is full: they are answered from memory and written
-// when there is room again. Until then nothing new is accepted, so that they are no more than what was under way.
+// unfiled are the records that could not be written, as of a disk that is full: they are answered from memory and
+// written when there is room again. Until then nothing new is accepted, so that they are no more than what was under
+// way.
 type unfiled struct {
 	mu      sync.Mutex
 	list    []*activation
@@ -27,7 +28,8 @@ func (p *Platform) keep(record *activation) {
 		p.accepted.filed(record.ActivationID)
 		return
 	}
-	p.cfg.Logger.WithError(err).WithField("activation", record.ActivationID).Error("an activation's record could not be written: it is kept in memory, and nothing new is accepted")
+	p.cfg.Logger.WithError(err).WithField("activation",
+		record.ActivationID).Error("an activation's record could not be written: it is kept in memory, and nothing new is accepted")
 	u := &p.unfiled
 	u.mu.Lock()
 	defer u.mu.Unlock()

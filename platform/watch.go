@@ -13,8 +13,8 @@ const (
 	folderEvery  = 25
 )
 
-// watch enforces what the kernel does not: the bound on the working folder, and that of memory where nothing counts it, or
-// where the kernel killed one process of a container and left the others.
+// watch enforces what the kernel does not: the bound on the working folder, and that of memory where nothing counts it,
+// or where the kernel killed one process of a container and left the others.
 func (c *container) watch(folder disdel.Bytes) {
 	defer c.watched.Done()
 	tick := time.NewTicker(watchEvery)

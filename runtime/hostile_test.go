@@ -16,8 +16,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// What decides which programs and libraries run, what they trust, or what OpenWhisk itself says is the container's own, and
-// /init cannot set it; the log says so. Other variables, and those that the invoker sends, are set.
+// What decides which programs and libraries run, what they trust, or what OpenWhisk itself says is the container's own,
+// and /init cannot set it; the log says so. Other variables, and those that the invoker sends, are set.
 func TestInitCannotSetWhatIsTheContainersOwn(t *testing.T) {
 	set := map[string]string{}
 	k := start(t, Config{Setenv: func(name, value string) error { set[name] = value; return nil }})
@@ -52,7 +52,10 @@ func TestABodyThatNeverEndsIsGivenUp(t *testing.T) {
 		}
 	}
 	const short = 50 * time.Millisecond
-	cfg := Config{Stdout: io.Discard, Stderr: io.Discard, Setenv: func(string, string) error { return nil }, BodyWait: short}
+	cfg := Config{
+		Stdout: io.Discard, Stderr: io.Discard, Setenv: func(string, string) error { return nil },
+		BodyWait: short,
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- New(map[disdel.Task]Handler{"wait": wait}, cfg).Serve(ctx, l) }()

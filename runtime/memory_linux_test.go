@@ -33,8 +33,8 @@ func mapped(t *testing.T, f *os.File, size int) {
 	}
 }
 
-// What counts is what the kernel cannot take back: memory of a process's own, and no pages of files, of which the kernel maps
-// as many as it likes.
+// What counts is what the kernel cannot take back: memory of a process's own, and no pages of files, of which the
+// kernel maps as many as it likes.
 func TestMemoryLeavesPagesOfFilesOut(t *testing.T) {
 	const size, noise = 64 << 20, 16 * disdel.MB
 	name := filepath.Join(t.TempDir(), "file")

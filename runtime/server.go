@@ -26,7 +26,8 @@ type Handler func(ctx context.Context, params json.RawMessage) (any, error)
 
 // Config is how a Server behaves; the zero value serves without a memory limit and logs to the process's own streams.
 type Config struct {
-	Limit          disdel.Bytes                         // of resident memory; 0: what a request says as limitBytes, else unknown
+	// of resident memory; 0: what a request says as limitBytes, else unknown
+	Limit          disdel.Bytes
 	WatchEvery     time.Duration                        // between looks at resident memory; 0: 20 ms
 	Stdout, Stderr io.Writer                            // nil: the process's
 	Memory         func() (resident, peak disdel.Bytes) // nil: Memory
@@ -91,7 +92,8 @@ func Listen(address string) (net.Listener, error) {
 
 // Serve answers on l until ctx ends, then lets a running activation finish for a second.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute} // no write timeout: an action may take hours
+	// no write timeout: an action may take hours
+	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	select {
@@ -217,11 +219,12 @@ func (r *runRequest) environment() map[string]string {
 
 // ofInvoker are the variables of OpenWhisk's that its invoker sends with /init.
 var ofInvoker = []string{
-	"__OW_NAMESPACE", "__OW_ACTION_NAME", "__OW_ACTION_VERSION", "__OW_ACTIVATION_ID", "__OW_TRANSACTION_ID", "__OW_DEADLINE", "__OW_API_KEY",
+	"__OW_NAMESPACE", "__OW_ACTION_NAME", "__OW_ACTION_VERSION", "__OW_ACTIVATION_ID", "__OW_TRANSACTION_ID",
+	"__OW_DEADLINE", "__OW_API_KEY",
 }
 
-// taken is the environment of /init without what is the container's own: which programs and libraries run, what they trust,
-// and what OpenWhisk itself says. The log tells what was left out.
+// taken is the environment of /init without what is the container's own: which programs and libraries run, what they
+// trust, and what OpenWhisk itself says. The log tells what was left out.
 func (s *Server) taken(env map[string]string) map[string]string {
 	out := maps.Clone(env)
 	maps.DeleteFunc(out, func(name, _ string) bool { return reserved(name) })
@@ -235,7 +238,8 @@ func (s *Server) taken(env map[string]string) map[string]string {
 
 func reserved(name string) bool {
 	switch name {
-	case "PATH", "IFS", "ENV", "BASH_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GOTRACEBACK":
+	case "PATH", "IFS", "ENV", "BASH_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS",
+		"GOTRACEBACK":
 		return true
 	}
 	own := strings.HasPrefix(name, "__OW_") && !slices.Contains(ofInvoker, name)
@@ -287,8 +291,8 @@ func (s *Server) run(ctx context.Context, w http.ResponseWriter, body []byte) {
 	answer(w, http.StatusOK, result)
 }
 
-// begin takes a place for an activation, usually the only one. Where several run at once the environment, which they share,
-// stays as /init left it.
+// begin takes a place for an activation, usually the only one. Where several run at once the environment, which they
+// share, stays as /init left it.
 func (s *Server) begin(req *runRequest) (h Handler, status int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,7 +343,8 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 			if r := recover(); r != nil {
 				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s%s", r, origin(r), debug.Stack())
 				o = outcome{nil, &disdel.Error{
-					Kind: disdel.Internal, Code: disdel.CodePanicked, Op: string(s.task), Msg: fmt.Sprintf("the action panicked: %v", r),
+					Kind: disdel.Internal, Code: disdel.CodePanicked, Op: string(s.task),
+					Msg:  fmt.Sprintf("the action panicked: %v", r),
 					Hint: "this is a defect of disdel; please report it with the activation's log",
 				}}
 			}

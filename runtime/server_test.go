@@ -104,7 +104,8 @@ func (c *container) post(path, body string) (int, string, http.Header) {
 }
 
 func initBody(main string) string {
-	return fmt.Sprintf(`{"value":{"name":"a","main":%q,"binary":false,"code":"x","env":{"__OW_ACTION_NAME":"/guest/a"}}}`, main)
+	return fmt.Sprintf(`{"value":{"name":"a","main":%q,"binary":false,"code":"x","env":{"__OW_ACTION_NAME":"/guest/a"}}}`,
+		main)
 }
 
 // A panic of a kernel's worker is answered like one of the action itself, and the log says where it was.
@@ -120,7 +121,10 @@ func TestAPanicInAKernelIsAnswered(t *testing.T) {
 		})
 		return nil, nil
 	}}, Config{Stderr: &log})
-	for _, c := range []struct{ path, body, want string }{{"/init", initBody("train"), "ok"}, {"/run", `{"value":{}}`, "the action panicked: index out of range"}} {
+	for _, c := range []struct{ path, body, want string }{
+		{"/init", initBody("train"), "ok"},
+		{"/run", `{"value":{}}`, "the action panicked: index out of range"},
+	} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body)))
 		if !strings.Contains(w.Body.String(), c.want) || strings.Contains(w.Body.String(), "goroutine") {
@@ -144,10 +148,16 @@ func TestTheContractOfInitAndRun(t *testing.T) {
 		{"unicode", "echo", `{"value":{"a":"ünï☃"}}`, 200, `ünï☃`},
 		{"no value", "echo", `{}`, 200, `{"got":{}}`},
 		{"one megabyte", "echo", `{"value":{"a":"` + big + `"}}`, 200, big},
-		{"error", "fail", `{"value":{}}`, 200, `{"error":{"kind":"diverged","op":"train","message":"loss is NaN","hint":"lower it"}}`},
+		{
+			"error", "fail", `{"value":{}}`, 200,
+			`{"error":{"kind":"diverged","op":"train","message":"loss is NaN","hint":"lower it"}}`,
+		},
 		{"panic", "panic", `{"value":{}}`, 200, `the action panicked: oh`},
 		{"no JSON", "echo", `{`, 400, `"error"`},
-		{"deadline as a string", "wait", `{"value":{},"deadline":"` + strconv.FormatInt(time.Now().UnixMilli()-1, 10) + `"}`, 200, `"kind":"timeout"`},
+		{
+			"deadline as a string", "wait", `{"value":{},"deadline":"` + strconv.FormatInt(time.Now().UnixMilli()-1, 10) + `"}`,
+			200, `"kind":"timeout"`,
+		},
 		{"deadline as a number", "wait", `{"value":{},"deadline":1}`, 200, `"kind":"timeout"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -172,7 +182,8 @@ func TestTheContractOfInitAndRun(t *testing.T) {
 
 func TestWhatIsRefused(t *testing.T) {
 	k := start(t, Config{})
-	if status, body, _ := k.post("/run", `{"value":{}}`); status != 500 || !strings.Contains(body, "no action defined yet") {
+	if status, body, _ := k.post("/run", `{"value":{}}`); status != 500 ||
+		!strings.Contains(body, "no action defined yet") {
 		t.Errorf("run before init: %d %s", status, body)
 	}
 	if status, body, _ := k.post("/init", initBody("nonsense")); status != 400 || !strings.Contains(body, "nonsense") {
@@ -205,7 +216,8 @@ func TestEnvironment(t *testing.T) {
 		return nil
 	}
 	k := start(t, Config{Setenv: set})
-	if status, body, _ := k.post("/init", `{"value":{"name":"a","main":"echo","env":{"A=B":"x"}}}`); status != 400 || !strings.Contains(body, "environment") {
+	if status, body, _ := k.post("/init", `{"value":{"name":"a","main":"echo","env":{"A=B":"x"}}}`); status != 400 ||
+		!strings.Contains(body, "environment") {
 		t.Errorf("a name with an equals sign: %d %s", status, body)
 	}
 	k.post("/init", `{"value":{"name":"a","main":"echo","env":{"MINE":"ünï","__OW_ACTION_NAME":"/guest/a"}}}`)
@@ -213,8 +225,9 @@ func TestEnvironment(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for key, want := range map[string]string{
-		"MINE": "ünï", "__OW_ACTION_NAME": "/guest/a", "__OW_NAMESPACE": "guest", "__OW_ACTIVATION_ID": "0123", "__OW_TRANSACTION_ID": "t",
-		"__OW_DEADLINE": "1999999999999", "__OW_API_KEY": "u:k",
+		"MINE": "ünï", "__OW_ACTION_NAME": "/guest/a", "__OW_NAMESPACE": "guest", "__OW_ACTIVATION_ID": "0123",
+		"__OW_TRANSACTION_ID": "t",
+		"__OW_DEADLINE":       "1999999999999", "__OW_API_KEY": "u:k",
 	} {
 		if env[key] != want {
 			t.Errorf("%s is %q, want %q", key, env[key], want)
@@ -260,9 +273,13 @@ func TestShutdownLetsARunFinish(t *testing.T) {
 	}
 	served := make(chan error, 1)
 	go func() {
-		served <- New(map[disdel.Task]Handler{"slow": slow}, Config{Stdout: io.Discard, Stderr: io.Discard, Setenv: func(string, string) error { return nil }}).Serve(ctx, l)
+		served <- New(map[disdel.Task]Handler{"slow": slow},
+			Config{Stdout: io.Discard, Stderr: io.Discard, Setenv: func(string, string) error { return nil }}).Serve(ctx, l)
 	}()
-	k := &container{t: t, client: &http.Client{Transport: &http.Transport{DialContext: dialer(address), DisableKeepAlives: true}}}
+	k := &container{t: t, client: &http.Client{Transport: &http.Transport{
+		DialContext:       dialer(address),
+		DisableKeepAlives: true,
+	}}}
 	k.post("/init", initBody("slow"))
 	go func() {
 		<-started
@@ -283,7 +300,8 @@ func TestRunsDoNotOverlap(t *testing.T) {
 	go func() {
 		status, body := http.StatusConflict, ""
 		for status == http.StatusConflict { // one of the runs below may come first, and that is over at once
-			status, body, _ = k.post("/run", fmt.Sprintf(`{"value":{},"deadline":"%d"}`, time.Now().Add(300*time.Millisecond).UnixMilli()))
+			status, body, _ = k.post("/run",
+				fmt.Sprintf(`{"value":{},"deadline":"%d"}`, time.Now().Add(300*time.Millisecond).UnixMilli()))
 		}
 		first <- body
 	}()
@@ -305,7 +323,10 @@ func TestRunsDoNotOverlap(t *testing.T) {
 // The watch answers before the kernel would: with a limit below what the process has, at once.
 func TestTheWatchSpeaksBeforeTheKill(t *testing.T) {
 	for _, where := range []string{"config", "request"} {
-		cfg := Config{WatchEvery: time.Millisecond, Memory: func() (disdel.Bytes, disdel.Bytes) { return 98 * disdel.MB, 99 * disdel.MB }}
+		cfg := Config{
+			WatchEvery: time.Millisecond,
+			Memory:     func() (disdel.Bytes, disdel.Bytes) { return 98 * disdel.MB, 99 * disdel.MB },
+		}
 		params := `{}`
 		if where == "config" {
 			cfg.Limit = 100 * disdel.MB
@@ -343,7 +364,8 @@ func FuzzBodies(f *testing.F) {
 	f.Add([]byte(initBody("echo")))
 	f.Add([]byte(`{"value":{"a":1},"deadline":"12"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		s := New(map[disdel.Task]Handler{"echo": func(_ context.Context, p json.RawMessage) (any, error) { return p, nil }}, Config{Stdout: io.Discard, Stderr: io.Discard})
+		s := New(map[disdel.Task]Handler{"echo": func(_ context.Context, p json.RawMessage) (any, error) { return p, nil }},
+			Config{Stdout: io.Discard, Stderr: io.Discard})
 		for _, path := range []string{"/init", "/run"} {
 			w := &recorder{header: http.Header{}}
 			r, _ := http.NewRequest(http.MethodPost, "http://x"+path, bytes.NewReader(body))

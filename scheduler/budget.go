@@ -16,8 +16,8 @@ func RoundedUp(cost float64) string {
 	return fmt.Sprintf("%.4g", math.Ceil(cost/step)*step)
 }
 
-// CheckBudget refuses a plan whose likely cost, or the least that it can cost, is above resources.maxCost (OverLimit). What
-// nothing is known of passes: the job is watched while it runs.
+// CheckBudget refuses a plan whose likely cost, or the least that it can cost, is above resources.maxCost (OverLimit).
+// What nothing is known of passes: the job is watched while it runs.
 func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	most := job.Resources.MaxCost
 	if most <= 0 {
@@ -27,7 +27,8 @@ func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	least := leastCost(plan)
 	switch f := plan.Forecast; {
 	case f != nil && f.Cost.Likely > most:
-		text = fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s)", f.Cost.Likely, f.Cost.Low, f.Cost.High, f.Source)
+		text = fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s)", f.Cost.Likely, f.Cost.Low,
+			f.Cost.High, f.Source)
 		enough = f.Cost.High
 	case least > most:
 		text = fmt.Sprintf("the job costs %.4g GB-s at the least: no activation takes less than a millisecond", least)

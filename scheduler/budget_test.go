@@ -17,7 +17,8 @@ func TestAPlanThatCannotFitItsBudgetIsRefused(t *testing.T) {
 	}}
 	job := disdel.Job{}
 	job.Resources.MaxCost = 0.5 // 1,000 rounds of a train and an aggregation of 1 ms, 2 GB: 4 GB-s
-	if err := CheckBudget("job-1", job, plan); !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "4 GB-s at the least") {
+	if err := CheckBudget("job-1", job, plan); !errors.Is(err, disdel.OverLimit) ||
+		!strings.Contains(err.Error(), "4 GB-s at the least") {
 		t.Errorf("%v", err)
 	}
 	job.Resources.MaxCost = 4
@@ -27,19 +28,24 @@ func TestAPlanThatCannotFitItsBudgetIsRefused(t *testing.T) {
 }
 
 func TestProposedBudgetsAreNotBelowWhatIsNeeded(t *testing.T) {
-	for cost, want := range map[float64]string{0.0512: "0.052", 1: "1", 47.1: "48", 1234: "1300", math.Inf(1): "1", 0: "1"} {
+	for cost, want := range map[float64]string{
+		0.0512: "0.052", 1: "1", 47.1: "48", 1234: "1300", math.Inf(1): "1",
+		0: "1",
+	} {
 		if got := RoundedUp(cost); got != want {
 			t.Errorf("%g: %s, want %s", cost, got, want)
 		}
 	}
 }
 
-// A job file's threads win over what the platform has; where nobody knows that, the plan says what it takes for granted.
+// A job file's threads win over what the platform has; where nobody knows that, the plan says what it takes for
+// granted.
 func TestThreadsOfAPlan(t *testing.T) {
 	in := planInput(t)
 	in.Threads, in.Unknown = func(int) int { return 1 }, "nobody knows; --set resources.threads=N"
 	p, err := NewPlan(in)
-	if err != nil || p.Threads != 1 || !strings.Contains(strings.Join(p.Reasons, "\n"), "threads: 1 of a train action: nobody knows") {
+	if err != nil || p.Threads != 1 ||
+		!strings.Contains(strings.Join(p.Reasons, "\n"), "threads: 1 of a train action: nobody knows") {
 		t.Errorf("%d threads, %v: %v", p.Threads, p.Reasons, err)
 	}
 	in.Job.Resources.Threads = 12
@@ -64,13 +70,16 @@ func TestBudgetOfAPlan(t *testing.T) {
 	in.Threads, in.Past = func(int) int { return 3 }, make([]disdel.Record, 1)
 	in.Job.Resources.MaxCost = 50
 	p, err := NewPlan(in)
-	if err != nil || p.Legs != 2 || p.Forecast == nil || p.Threads != 3 || !strings.Contains(strings.Join(p.Reasons, "\n"), "because") {
+	if err != nil || p.Legs != 2 || p.Forecast == nil || p.Threads != 3 ||
+		!strings.Contains(strings.Join(p.Reasons, "\n"), "because") {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	in.Job.Resources.MaxCost = 49
 	_, err = NewPlan(in)
 	var e *disdel.Error
-	if !errors.As(err, &e) || e.Kind != disdel.OverLimit || !strings.Contains(e.Msg, "likely to cost 50 GB-s (40 to 62.5, by history)") || !strings.Contains(e.Hint, "maxCost=63GB-s") {
+	if !errors.As(err, &e) || e.Kind != disdel.OverLimit ||
+		!strings.Contains(e.Msg, "likely to cost 50 GB-s (40 to 62.5, by history)") ||
+		!strings.Contains(e.Hint, "maxCost=63GB-s") {
 		t.Errorf("%v (%v)", err, e)
 	}
 }

@@ -1,10 +1,12 @@
-// Package scheduler decides how a job runs: how many workers, with which shards, tree of aggregations, limits and timeouts, and
-// what is done about an activation that failed. It is pure: no clock, no I/O, no randomness of its own.
+// Package scheduler decides how a job runs: how many workers, with which shards, tree of aggregations, limits and
+// timeouts, and what is done about an activation that failed. It is pure: no clock, no I/O, no randomness of its own.
 //
-// NewPlan makes a plan from a checked job, what the platform allows and what earlier jobs took; WhatIf, FitMemory and ToFitLess make
-// it again and again for other shapes; Decide is the second half of DiSDeL's Failure Manager (III-B.2c), and Memory and Timeout
-// have the arithmetic of the limits that pass where others failed, so that retries, reports and hints say the same figures.
+// NewPlan makes a plan from a checked job, what the platform allows and what earlier jobs took; WhatIf, FitMemory and
+// ToFitLess make it again and again for other shapes; Decide is the second half of DiSDeL's Failure Manager (III-B.2c),
+// and Memory and Timeout have the arithmetic of the limits that pass where others failed, so that retries, reports and
+// hints say the same figures.
 //
-// It refuses a job that cannot fit with the arithmetic that shows it (disdel.OverLimit). The controller, the service and reports
-// call it. Invariant: whatever outcomes come, a sequence of remedies ends, and a limit that failed is never given again.
+// It refuses a job that cannot fit with the arithmetic that shows it (disdel.OverLimit). The controller, the service
+// and reports call it. Invariant: whatever outcomes come, a sequence of remedies ends, and a limit that failed is never
+// given again.
 package scheduler

@@ -28,8 +28,8 @@ type FitPoint struct {
 // Fits tells whether the job goes into the limit at all.
 func (f Fit) Fits() bool { return f.Largest != nil }
 
-// FitMemory finds what of the job goes into actions of at most limit, by bisection over NewPlan: what an action needs never
-// falls when the batch grows, and never grows with the number of workers. That number is at most the platform's
+// FitMemory finds what of the job goes into actions of at most limit, by bisection over NewPlan: what an action needs
+// never falls when the batch grows, and never grows with the number of workers. That number is at most the platform's
 // concurrency, and leaves every shard a whole batch. workers is the job's own; 0: it has none.
 func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	s := search{in: in, limit: limit}

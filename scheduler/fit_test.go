@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// What the bisection rests on: the memory of an action never falls when the batch grows, and never grows with the number of
-// workers.
+// What the bisection rests on: the memory of an action never falls when the batch grows, and never grows with the
+// number of workers.
 func TestMemoryIsMonotone(t *testing.T) {
 	base := wide(t)
 	total := func(t *rapid.T, batch, workers int) disdel.Bytes {
@@ -92,7 +92,8 @@ func apply(t *testing.T, in PlanInput, sets []string) PlanInput {
 	for _, set := range sets {
 		name, value, _ := strings.Cut(set, "=")
 		n := 0
-		if strings.HasPrefix(name, "training.batchSize") || strings.HasPrefix(name, "distribution.workers") || name == "resources.memory" {
+		if strings.HasPrefix(name, "training.batchSize") || strings.HasPrefix(name, "distribution.workers") ||
+			name == "resources.memory" {
 			if _, err := fmt.Sscanf(value, "%d", &n); err != nil {
 				t.Fatal(err)
 			}
@@ -113,14 +114,19 @@ func apply(t *testing.T, in PlanInput, sets []string) PlanInput {
 	return in
 }
 
-// Every change that is offered makes the job fit, with nothing else changed; limits are those that matter, largest first.
+// Every change that is offered makes the job fit, with nothing else changed; limits are those that matter, largest
+// first.
 func TestToFitLess(t *testing.T) {
 	in := wide(t)
 	in.Data.SampleSize, in.Platform.MinMemory = 200*disdel.KB, 64*disdel.MB
 	for _, c := range []struct {
 		max, memory disdel.Bytes
 		want        string
-	}{{512 * disdel.MB, 0, "256MB 128MB 64MB"}, {300 * disdel.MB, 0, "300MB the platform's maximum 256MB 128MB"}, {4 * disdel.GB, 4 * disdel.GB, "2048MB 1024MB 512MB"}} {
+	}{
+		{512 * disdel.MB, 0, "256MB 128MB 64MB"},
+		{300 * disdel.MB, 0, "300MB the platform's maximum 256MB 128MB"},
+		{4 * disdel.GB, 4 * disdel.GB, "2048MB 1024MB 512MB"},
+	} {
 		in.Platform.MaxMemory, in.Job.Resources.Memory = c.max, c.memory
 		in.Platform.Pool = 0
 		p, err := NewPlan(in)

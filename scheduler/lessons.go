@@ -6,9 +6,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// passed is the limits that earlier jobs of this kind had come to for a task after smaller ones were too small, and the job
-// with the largest; zero where no limit was. Another batch, number of workers,
-// optimiser or engine is another kind.
+// passed is the limits that earlier jobs of this kind had come to for a task after smaller ones were too small, and the
+// job with the largest; zero where no limit was. Another batch, number of workers, optimiser or engine is another kind.
 func (b *planBuilder) passed(task disdel.Task) (least disdel.Limits, by disdel.JobID) {
 	for i := range b.History {
 		for _, stage := range b.History[i].ByStage() {
@@ -31,8 +30,8 @@ func (b *planBuilder) sameKind(r *disdel.Record) bool {
 		was.Backend == is.Backend && was.Optimizer.Name() == is.Optimizer.Name()
 }
 
-// CameTo is the limits that a job had come to for a task: the smallest that passed above those that were too small, or, where
-// none did, what the job is advised to ask for. Zero where no limit was too small.
+// CameTo is the limits that a job had come to for a task: the smallest that passed above those that were too small, or,
+// where none did, what the job is advised to ask for. Zero where no limit was too small.
 func CameTo(r *disdel.Record, task disdel.Task) (next disdel.Limits) {
 	var short disdel.Limits
 	for _, a := range r.Activations {

@@ -25,8 +25,8 @@ func end(o disdel.Outcome, mb int, timeout time.Duration) disdel.Activation {
 	return a
 }
 
-// What an earlier job of the same kind failed for want of, the next one has from the start (DiSDeL III-B.2c: what was learned
-// is saved for the next job of this kind), and no more than passed.
+// What an earlier job of the same kind failed for want of, the next one has from the start (DiSDeL III-B.2c: what was
+// learned is saved for the next job of this kind), and no more than passed.
 func TestAPlanStartsFromTheLimitsThatPassed(t *testing.T) {
 	const (
 		killed = disdel.OutcomeOutOfMemory
@@ -47,18 +47,54 @@ func TestAPlanStartsFromTheLimitsThatPassed(t *testing.T) {
 		change func(*PlanInput)
 		want   disdel.Limits
 	}{
-		"nothing went wrong":    {[]disdel.Activation{end(passed, m+100, time.Minute)}, nil, nil, train.Limits},
-		"killed, then passed":   {[]disdel.Activation{end(killed, m, time.Minute), end(passed, m+40, time.Minute), end(passed, m+90, time.Minute)}, nil, nil, disdel.Limits{Memory: train.Limits.Memory + 40*disdel.MB, Timeout: train.Limits.Timeout}},
-		"killed, never passed":  {[]disdel.Activation{end(killed, 200, time.Minute)}, nil, nil, disdel.Limits{Memory: 300 * disdel.MB, Timeout: train.Limits.Timeout}},
-		"killed at the ceiling": {[]disdel.Activation{end(killed, 512, time.Minute)}, nil, nil, disdel.Limits{Memory: 512 * disdel.MB, Timeout: train.Limits.Timeout}},
-		"late, then passed":     {[]disdel.Activation{end(late, m, time.Minute), end(passed, m, 100*time.Second)}, nil, nil, disdel.Limits{Memory: train.Limits.Memory, Timeout: disdel.Millis(100 * time.Second)}},
-		"late, never passed":    {[]disdel.Activation{end(late, m, time.Minute)}, nil, nil, disdel.Limits{Memory: train.Limits.Memory, Timeout: disdel.Millis(2 * time.Minute)}},
-		"of another number":     {[]disdel.Activation{end(killed, 200, time.Minute)}, func(r *disdel.Record) { r.Plan.Workers = 1 }, nil, train.Limits},
-		"of another batch":      {[]disdel.Activation{end(killed, 200, time.Minute)}, func(r *disdel.Record) { r.Job.Training.BatchSize *= 2 }, nil, train.Limits},
-		"of other data":         {[]disdel.Activation{end(killed, 200, time.Minute)}, func(r *disdel.Record) { r.Data.Checksum = "d" }, nil, train.Limits},
-		"what the user says is done": {[]disdel.Activation{end(killed, 200, 2*time.Minute), end(late, 200, 2*time.Minute)}, nil, func(in *PlanInput) {
-			in.Job.Resources.Memory, in.Job.Resources.Timeout = 180*disdel.MB, disdel.Duration(time.Minute)
-		}, disdel.Limits{Memory: 180 * disdel.MB, Timeout: disdel.Millis(time.Minute)}},
+		"nothing went wrong": {[]disdel.Activation{end(passed, m+100, time.Minute)}, nil, nil, train.Limits},
+		"killed, then passed": {
+			[]disdel.Activation{
+				end(killed, m, time.Minute), end(passed, m+40, time.Minute),
+				end(passed, m+90, time.Minute),
+			},
+			nil, nil,
+			disdel.Limits{Memory: train.Limits.Memory + 40*disdel.MB, Timeout: train.Limits.Timeout},
+		},
+		"killed, never passed": {
+			[]disdel.Activation{end(killed, 200, time.Minute)},
+			nil, nil,
+			disdel.Limits{Memory: 300 * disdel.MB, Timeout: train.Limits.Timeout},
+		},
+		"killed at the ceiling": {
+			[]disdel.Activation{end(killed, 512, time.Minute)},
+			nil, nil,
+			disdel.Limits{Memory: 512 * disdel.MB, Timeout: train.Limits.Timeout},
+		},
+		"late, then passed": {
+			[]disdel.Activation{end(late, m, time.Minute), end(passed, m, 100*time.Second)},
+			nil, nil,
+			disdel.Limits{Memory: train.Limits.Memory, Timeout: disdel.Millis(100 * time.Second)},
+		},
+		"late, never passed": {
+			[]disdel.Activation{end(late, m, time.Minute)},
+			nil, nil,
+			disdel.Limits{Memory: train.Limits.Memory, Timeout: disdel.Millis(2 * time.Minute)},
+		},
+		"of another number": {
+			[]disdel.Activation{end(killed, 200, time.Minute)},
+			func(r *disdel.Record) { r.Plan.Workers = 1 }, nil, train.Limits,
+		},
+		"of another batch": {
+			[]disdel.Activation{end(killed, 200, time.Minute)},
+			func(r *disdel.Record) { r.Job.Training.BatchSize *= 2 }, nil, train.Limits,
+		},
+		"of other data": {
+			[]disdel.Activation{end(killed, 200, time.Minute)},
+			func(r *disdel.Record) { r.Data.Checksum = "d" }, nil, train.Limits,
+		},
+		"what the user says is done": {
+			[]disdel.Activation{end(killed, 200, 2*time.Minute), end(late, 200, 2*time.Minute)},
+			nil, func(in *PlanInput) {
+				in.Job.Resources.Memory, in.Job.Resources.Timeout = 180*disdel.MB, disdel.Duration(time.Minute)
+			},
+			disdel.Limits{Memory: 180 * disdel.MB, Timeout: disdel.Millis(time.Minute)},
+		},
 	} {
 		now, r := in, earlier(in, c.ends...)
 		if c.other != nil {

@@ -27,15 +27,35 @@ func TestMemory(t *testing.T) {
 		want           disdel.Bytes
 		why            string
 	}{
-		"the factor":                        {want: 160 * disdel.MB, why: "128 MB x 1.25"},
-		"the job's":                         {factor: 2, want: 256 * disdel.MB, why: "128 MB x 2"},
-		"the peak":                          {peak: 150 * disdel.MB, want: 165 * disdel.MB, why: "measured peak 150 MB x 1.1"},
-		"a peak that is a lower bound":      {peak: 128 * disdel.MB, want: 160 * disdel.MB, why: "128 MB x 1.25"},
-		"an estimate above a limit by hand": {peak: 128 * disdel.MB, estimate: 200*disdel.MB - 7, want: 200 * disdel.MB, why: "the estimate of 200 MB"},
+		"the factor": {want: 160 * disdel.MB, why: "128 MB x 1.25"},
+		"the job's":  {factor: 2, want: 256 * disdel.MB, why: "128 MB x 2"},
+		"the peak": {
+			peak: 150 * disdel.MB, want: 165 * disdel.MB,
+			why: "measured peak 150 MB x 1.1",
+		},
+		"a peak that is a lower bound": {peak: 128 * disdel.MB, want: 160 * disdel.MB, why: "128 MB x 1.25"},
+		"an estimate above a limit by hand": {
+			peak: 128 * disdel.MB, estimate: 200*disdel.MB - 7, want: 200 * disdel.MB,
+			why: "the estimate of 200 MB",
+		},
 		// 100 MB at batch 10, 120 MB at batch 20 of 60: 200 MB at the end, and a tenth.
-		"growth":        {beats: []disdel.Beat{{Batches: 60, Epoch: 1, Resident: disdel.MB}, {Batch: 10, Batches: 60, Epoch: 1, Resident: 100 * disdel.MB}, {Batch: 20, Batches: 60, Epoch: 1, Resident: 120 * disdel.MB}}, want: 220 * disdel.MB, why: "from 100 MB to 120 MB in batches 10 to 20 of 60"},
-		"the collector": {beats: []disdel.Beat{{Batch: 10, Batches: 60, Epoch: 1, Resident: 100 * disdel.MB}, {Batch: 20, Batches: 60, Epoch: 1, Resident: 90 * disdel.MB}, {Batch: 30, Batches: 60, Epoch: 1, Resident: 125 * disdel.MB}}, want: 160 * disdel.MB, why: "x 1.25"},
-		"a leap":        {beats: []disdel.Beat{{Batch: 1, Batches: 6000, Epoch: 1, Resident: 10 * disdel.MB}, {Batch: 2, Batches: 6000, Epoch: 1, Resident: 120 * disdel.MB}}, want: 256 * disdel.MB, why: "grew"},
+		"growth": {
+			beats: []disdel.Beat{
+				{Batches: 60, Epoch: 1, Resident: disdel.MB},
+				{Batch: 10, Batches: 60, Epoch: 1, Resident: 100 * disdel.MB},
+				{Batch: 20, Batches: 60, Epoch: 1, Resident: 120 * disdel.MB},
+			}, want: 220 * disdel.MB,
+			why: "from 100 MB to 120 MB in batches 10 to 20 of 60",
+		},
+		"the collector": {beats: []disdel.Beat{
+			{Batch: 10, Batches: 60, Epoch: 1, Resident: 100 * disdel.MB},
+			{Batch: 20, Batches: 60, Epoch: 1, Resident: 90 * disdel.MB},
+			{Batch: 30, Batches: 60, Epoch: 1, Resident: 125 * disdel.MB},
+		}, want: 160 * disdel.MB, why: "x 1.25"},
+		"a leap": {beats: []disdel.Beat{
+			{Batch: 1, Batches: 6000, Epoch: 1, Resident: 10 * disdel.MB},
+			{Batch: 2, Batches: 6000, Epoch: 1, Resident: 120 * disdel.MB},
+		}, want: 256 * disdel.MB, why: "grew"},
 	} {
 		a := train(128*disdel.MB, time.Minute, disdel.Span{Epochs: 1}, c.beats...)
 		a.Peak, a.Estimate = c.peak, c.estimate
@@ -53,16 +73,60 @@ func TestTimeout(t *testing.T) {
 		queued float64
 		want   float64 // seconds
 	}{
-		"no heartbeat":      {disdel.Span{Epochs: 1}, nil, 0, 120},
-		"nearly done":       {disdel.Span{Epochs: 1}, []disdel.Beat{{At: seconds(59), Epoch: 1, Batch: 58, Batches: 60}}, 0, 120},
-		"a sixth, 360 s":    {disdel.Span{Epochs: 1}, []disdel.Beat{{At: seconds(60), Epoch: 1, Batch: 10, Batches: 60}}, 0, 540},
-		"start-up is apart": {disdel.Span{Epochs: 1}, []disdel.Beat{{At: seconds(40), Epoch: 1, Batch: 10, Batches: 60}, {At: seconds(60), Epoch: 1, Batch: 20, Batches: 60}}, 0, 210},
+		"no heartbeat": {disdel.Span{Epochs: 1}, nil, 0, 120},
+		"nearly done": {
+			disdel.Span{Epochs: 1},
+			[]disdel.Beat{{At: seconds(59), Epoch: 1, Batch: 58, Batches: 60}},
+			0,
+			120,
+		},
+		"a sixth, 360 s": {
+			disdel.Span{Epochs: 1},
+			[]disdel.Beat{{At: seconds(60), Epoch: 1, Batch: 10, Batches: 60}},
+			0,
+			540,
+		},
+		"start-up is apart": {
+			disdel.Span{Epochs: 1},
+			[]disdel.Beat{
+				{At: seconds(40), Epoch: 1, Batch: 10, Batches: 60},
+				{At: seconds(60), Epoch: 1, Batch: 20, Batches: 60},
+			},
+			0, 210,
+		},
 		// The second of the round's epochs 3 and 4 is half done: 90 of 120 batches in 60 s.
-		"several epochs":  {disdel.Span{Epochs: 3, Epoch: 3}, []disdel.Beat{{At: seconds(60), Epoch: 5, Batch: 30, Batches: 60}}, 0, 180},
-		"part of one":     {disdel.Span{Epochs: 1, Epoch: 3, Batch: 20, Batches: 20}, []disdel.Beat{{At: seconds(60), Epoch: 4, Batch: 30, Batches: 60}}, 0, 180},
-		"the first batch": {disdel.Span{Epochs: 1}, []disdel.Beat{{At: seconds(20), Epoch: 1, Batch: 1, Batches: 313}}, 0, 120},
-		"two early ones":  {disdel.Span{Epochs: 1}, []disdel.Beat{{At: seconds(50), Epoch: 1, Batch: 1, Batches: 61}, {At: seconds(60), Epoch: 1, Batch: 6, Batches: 61}}, 0, 255},
-		"the queue apart": {disdel.Span{Epochs: 1}, []disdel.Beat{{At: seconds(100), Epoch: 1, Batch: 10, Batches: 60}, {At: seconds(160), Epoch: 1, Batch: 20, Batches: 60}}, 100, 450},
+		"several epochs": {
+			disdel.Span{Epochs: 3, Epoch: 3},
+			[]disdel.Beat{{At: seconds(60), Epoch: 5, Batch: 30, Batches: 60}},
+			0, 180,
+		},
+		"part of one": {
+			disdel.Span{Epochs: 1, Epoch: 3, Batch: 20, Batches: 20},
+			[]disdel.Beat{{At: seconds(60), Epoch: 4, Batch: 30, Batches: 60}},
+			0, 180,
+		},
+		"the first batch": {
+			disdel.Span{Epochs: 1},
+			[]disdel.Beat{{At: seconds(20), Epoch: 1, Batch: 1, Batches: 313}},
+			0,
+			120,
+		},
+		"two early ones": {
+			disdel.Span{Epochs: 1},
+			[]disdel.Beat{
+				{At: seconds(50), Epoch: 1, Batch: 1, Batches: 61},
+				{At: seconds(60), Epoch: 1, Batch: 6, Batches: 61},
+			},
+			0, 255,
+		},
+		"the queue apart": {
+			disdel.Span{Epochs: 1},
+			[]disdel.Beat{
+				{At: seconds(100), Epoch: 1, Batch: 10, Batches: 60},
+				{At: seconds(160), Epoch: 1, Batch: 20, Batches: 60},
+			},
+			100, 450,
+		},
 	} {
 		a := train(128*disdel.MB, time.Minute, c.span, c.beats...)
 		a.WaitTime = seconds(c.queued)
@@ -77,12 +141,18 @@ func TestLimitsGrow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		beat := rapid.Custom(func(t *rapid.T) disdel.Beat {
 			return disdel.Beat{
-				At: disdel.Millis(rapid.Int64Range(0, 1e12).Draw(t, "at")), Resident: disdel.Bytes(rapid.Int64Range(0, 1<<40).Draw(t, "resident")),
-				Epoch: rapid.IntRange(0, 9).Draw(t, "epoch"), Batch: rapid.IntRange(0, 99).Draw(t, "batch"), Batches: rapid.IntRange(0, 99).Draw(t, "batches"),
+				At:       disdel.Millis(rapid.Int64Range(0, 1e12).Draw(t, "at")),
+				Resident: disdel.Bytes(rapid.Int64Range(0, 1<<40).Draw(t, "resident")),
+				Epoch:    rapid.IntRange(0, 9).Draw(t, "epoch"), Batch: rapid.IntRange(0, 99).Draw(t, "batch"),
+				Batches: rapid.IntRange(0, 99).Draw(t, "batches"),
 			}
 		})
-		a := train(disdel.Bytes(rapid.Int64Range(1, 1<<40).Draw(t, "limit")), time.Duration(rapid.Int64Range(1, 1e13).Draw(t, "timeout")),
-			disdel.Span{Epochs: rapid.IntRange(0, 5).Draw(t, "epochs"), Epoch: rapid.IntRange(0, 5).Draw(t, "before"), Batch: rapid.IntRange(0, 20).Draw(t, "start")},
+		a := train(disdel.Bytes(rapid.Int64Range(1, 1<<40).Draw(t, "limit")),
+			time.Duration(rapid.Int64Range(1, 1e13).Draw(t, "timeout")),
+			disdel.Span{
+				Epochs: rapid.IntRange(0, 5).Draw(t, "epochs"), Epoch: rapid.IntRange(0, 5).Draw(t, "before"),
+				Batch: rapid.IntRange(0, 20).Draw(t, "start"),
+			},
 			rapid.SliceOfN(beat, 0, 5).Draw(t, "beats")...)
 		factor := rapid.Float64Range(0, 4).Draw(t, "factor")
 		if m, _ := Memory(a, factor); m <= a.Limits.Memory || m%disdel.MB != 0 {

@@ -11,16 +11,17 @@ import (
 const (
 	// MemoryFactor and TimeoutFactor are the least growth of a limit that was too small, where the job file says nothing.
 	MemoryFactor, TimeoutFactor = 1.25, estimator.TimeoutFactor
-	// peakMargin is what a measured peak is raised by: the collector and the allocator do not repeat themselves to the byte.
+	// peakMargin is what a measured peak is raised by: the collector and the allocator do not repeat themselves to the
+	// byte.
 	peakMargin = 1.1
 	// growthBound keeps a few heartbeats from being extrapolated into the absurd, in multiples of the limit.
 	growthBound = 2.0
 )
 
-// Memory is the limit for another try of an activation that ran out of memory, in whole megabytes, and the arithmetic. It
-// is the largest of the limit times factor (0: MemoryFactor), the measured peak with a margin, the estimate, and where the
-// heartbeats grew from batch to batch, the size at the round's end. The peak of a killed process is a lower bound alone: it
-// never saw the rest.
+// Memory is the limit for another try of an activation that ran out of memory, in whole megabytes, and the arithmetic.
+// It is the largest of the limit times factor (0: MemoryFactor), the measured peak with a margin, the estimate, and
+// where the heartbeats grew from batch to batch, the size at the round's end. The peak of a killed process is a lower
+// bound alone: it never saw the rest.
 func Memory(a disdel.Activation, factor float64) (disdel.Bytes, string) {
 	if factor <= 1 {
 		factor = MemoryFactor
@@ -45,8 +46,8 @@ func Memory(a disdel.Activation, factor float64) (disdel.Bytes, string) {
 // lastFactor is the least growth of a limit that nothing comes after.
 const lastFactor = 1.5
 
-// EnoughMemory is the limit for a job that is to pass at its next try, with nothing after it, and the arithmetic: it grows by half
-// where a retry's limit grows by less.
+// EnoughMemory is the limit for a job that is to pass at its next try, with nothing after it, and the arithmetic: it
+// grows by half where a retry's limit grows by less.
 func EnoughMemory(a disdel.Activation, r disdel.Retries) (disdel.Bytes, string) {
 	return Memory(a, max(r.MemoryFactor, lastFactor))
 }
@@ -85,6 +86,7 @@ func grown(a disdel.Activation) (out struct {
 	each := float64(last.Resident-first.Resident) / float64(to-from)
 	end := float64(last.Resident) + each*float64(max(0, all-to))
 	out.bytes = disdel.Bytes(math.Min(end*peakMargin, growthBound*float64(a.Limits.Memory)))
-	out.why = fmt.Sprintf("memory grew from %v to %v in batches %d to %d of %d", first.Resident, last.Resident, from, to, all)
+	out.why = fmt.Sprintf("memory grew from %v to %v in batches %d to %d of %d", first.Resident, last.Resident, from, to,
+		all)
 	return out
 }

@@ -31,13 +31,23 @@ func planInput(t testing.TB) PlanInput {
 	}
 	in := PlanInput{
 		Estimator: estimator.Planned(backends.Standard(nil)),
-		ID:        "job-1", Graph: g, Platform: platformLimits, Data: disdel.DataInfo{Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28}, Classes: 10, SampleSize: 784},
+		ID:        "job-1", Graph: g, Platform: platformLimits,
+		Data: disdel.DataInfo{
+			Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28},
+			Classes: 10, SampleSize: 784,
+		},
 		timing: func(estimator.TimingInput) estimator.Timing {
 			d := disdel.Millis(time.Minute)
-			return estimator.Timing{Timeouts: map[disdel.Task]disdel.Millis{disdel.TaskTrain: d, disdel.TaskAggregate: d, disdel.TaskEvaluate: d}, Source: "history"}
+			return estimator.Timing{Timeouts: map[disdel.Task]disdel.Millis{
+				disdel.TaskTrain: d, disdel.TaskAggregate: d,
+				disdel.TaskEvaluate: d,
+			}, Source: "history"}
 		},
 	}
-	in.Job.Training = disdel.Training{Epochs: 5, BatchSize: 64, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}, ValidateEvery: 1}
+	in.Job.Training = disdel.Training{
+		Epochs: 5, BatchSize: 64,
+		Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}, ValidateEvery: 1,
+	}
 	in.Job.Distribution.Sync = disdel.SyncEpoch
 	return in
 }
@@ -55,7 +65,8 @@ func TestPlanStartsAtTwoContainers(t *testing.T) {
 	}
 	for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
 		a, ok := p.Action(task)
-		if !ok || a.Limits.Memory < a.Estimate.Total || a.Limits.Memory%disdel.MB != 0 || a.Limits.Timeout != disdel.Millis(time.Minute) {
+		if !ok || a.Limits.Memory < a.Estimate.Total || a.Limits.Memory%disdel.MB != 0 ||
+			a.Limits.Timeout != disdel.Millis(time.Minute) {
 			t.Errorf("%s: %+v", task, a.Limits)
 		}
 	}
@@ -80,7 +91,8 @@ func TestPlanFollowsTheCeiling(t *testing.T) {
 		t.Errorf("below the model's own needs: %v, want OverLimit", err)
 	}
 	in.Platform.MinMemory, in.Job.Resources.MaxMemory = 128*disdel.MB, 100*disdel.MB
-	if _, err := NewPlan(in); !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "resources.maxMemory is 100 MB") {
+	if _, err := NewPlan(in); !errors.Is(err, disdel.OverLimit) ||
+		!strings.Contains(err.Error(), "resources.maxMemory is 100 MB") {
 		t.Errorf("below the platform's least: %v, want OverLimit", err)
 	}
 	in = planInput(t)
@@ -132,11 +144,13 @@ func TestPlansKeepTheLimits(t *testing.T) {
 			return
 		}
 		for _, a := range p.Actions {
-			if a.Limits.Memory > in.Platform.MaxMemory || a.Limits.Memory < a.Estimate.Total || a.Limits.Timeout > in.Platform.MaxTimeout {
+			if a.Limits.Memory > in.Platform.MaxMemory || a.Limits.Memory < a.Estimate.Total ||
+				a.Limits.Timeout > in.Platform.MaxTimeout {
 				t.Fatalf("%s: %+v for %v", a.Task, a.Limits, a.Estimate.Total)
 			}
 		}
-		if train, _ := p.Action(disdel.TaskTrain); disdel.Bytes(p.Parallel)*train.Limits.Memory > in.Platform.Pool || p.Parallel < 1 {
+		if train, _ := p.Action(disdel.TaskTrain); disdel.Bytes(p.Parallel)*train.Limits.Memory > in.Platform.Pool ||
+			p.Parallel < 1 {
 			t.Fatalf("%d at once in %v", p.Parallel, in.Platform.Pool)
 		}
 		rows := 0
@@ -178,13 +192,14 @@ func TestTreesTakeEveryMemberOnce(t *testing.T) {
 	})
 }
 
-// The rounds of an epoch follow each other, the last takes what is left, and every worker has a batch in each, also where shards
-// differ by one.
+// The rounds of an epoch follow each other, the last takes what is left, and every worker has a batch in each, also
+// where shards differ by one.
 func TestRoundsOfBatchesCoverAnEpoch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, workers := rapid.IntRange(1, 400).Draw(t, "rows"), rapid.IntRange(1, 9).Draw(t, "workers")
 		workers = min(workers, rows)
-		batch, k, epochs := rapid.IntRange(1, 40).Draw(t, "batch"), rapid.IntRange(1, 12).Draw(t, "k"), rapid.IntRange(1, 3).Draw(t, "epochs")
+		batch, k, epochs := rapid.IntRange(1, 40).Draw(t, "batch"), rapid.IntRange(1, 12).Draw(t, "k"),
+			rapid.IntRange(1, 3).Draw(t, "epochs")
 		b := planBuilder{}
 		b.Job.Training.BatchSize, b.Job.Training.Epochs = batch, epochs
 		b.plan.Shards = Shards(rows, workers)
@@ -211,7 +226,8 @@ func TestRoundsOfBatchesCoverAnEpoch(t *testing.T) {
 // An aggregation action's memory does not grow with its updates, so that what bounds them is how much it reads.
 func TestFanInGoesByTheUpdatesSize(t *testing.T) {
 	for update, want := range map[disdel.Bytes]int{
-		0: 64, 250 * disdel.KB: 64, 32 * disdel.MB: 64, 64 * disdel.MB: 32, 102 * disdel.MB: 20, 550 * disdel.MB: 3, 3 * disdel.GB: 2,
+		0: 64, 250 * disdel.KB: 64, 32 * disdel.MB: 64, 64 * disdel.MB: 32, 102 * disdel.MB: 20, 550 * disdel.MB: 3,
+		3 * disdel.GB: 2,
 	} {
 		if got := FanIn(update); got != want {
 			t.Errorf("%d updates of %v, want %d", got, update, want)

@@ -26,13 +26,15 @@ type PlanInput struct {
 	Estimator  estimator.Estimator // of memory, by what the program's backends take
 	Processors int                 // that the job's actions share; 0: one for each action
 	Unknown    string              // why Processors are not known, and what helps
-	Decided    bool                // the job's setting is what was decided while it ran: its policy is not asked, nor its file quoted
+	// the job's setting is what was decided while it ran: its policy is not asked, nor its file quoted
+	Decided bool
 
 	timing func(estimator.TimingInput) estimator.Timing // nil: estimator.TimingOf; others are for tests
 }
 
 // NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by
-// estimator.TimingOf, the aggregation tree by what an action reads. It returns OverLimit with the arithmetic for a job that cannot fit.
+// estimator.TimingOf, the aggregation tree by what an action reads. It returns OverLimit with the arithmetic for a job
+// that cannot fit.
 func NewPlan(in PlanInput) (disdel.Plan, error) {
 	b := planBuilder{PlanInput: in}
 	if b.timing == nil {
@@ -68,14 +70,15 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 	}
 	return estimator.Input{
 		Threads: threads, Members: b.plan.Workers,
-		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn, SampleBytes: b.Data.SampleSize,
-		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
+		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
+		SampleBytes: b.Data.SampleSize,
+		Epochs:      t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
 		Upkeep: a.Optimizer, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 	}
 }
 
-// part is how many rows of the data set are looked through for some: all of them where rows are drawn by lot, and a part for
-// tests that the data set brings is read by itself.
+// part is how many rows of the data set are looked through for some: all of them where rows are drawn by lot, and a
+// part for tests that the data set brings is read by itself.
 func (b *planBuilder) part(rows int) int {
 	if b.Data.Drawn {
 		return b.Data.Train + b.Data.HeldOut
@@ -146,8 +149,14 @@ func (b *planBuilder) policy() error {
 	}
 	in := Input{
 		Boundary: disdel.BoundaryStart, Bounds: bounds(b.Job, b.Data.Train, b.Platform, b.train.Total), Seed: Seed(b.ID, 0),
-		Now:  disdel.Setting{Workers: b.plan.Workers, Memory: b.Job.Resources.Memory, FanIn: b.Job.Distribution.Aggregation.FanIn},
-		Goal: Goal{EarlyStop: b.Job.Training.EarlyStop, Epochs: float64(b.Job.Training.Epochs), Cost: b.Job.Resources.MaxCost},
+		Now: disdel.Setting{
+			Workers: b.plan.Workers, Memory: b.Job.Resources.Memory,
+			FanIn: b.Job.Distribution.Aggregation.FanIn,
+		},
+		Goal: Goal{
+			EarlyStop: b.Job.Training.EarlyStop, Epochs: float64(b.Job.Training.Epochs),
+			Cost: b.Job.Resources.MaxCost,
+		},
 	}
 	if b.Job.Distribution.Workers == 0 {
 		d := Ask(p, in)
@@ -189,12 +198,13 @@ func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 	}
 }
 
-// raised says what lets an action that needs more than its limit be planned: the field whose limit it is, where the platform allows
-// more, or less work.
+// raised says what lets an action that needs more than its limit be planned: the field whose limit it is, where the
+// platform allows more, or less work.
 func (b *planBuilder) raised(task disdel.Task, needs, limit disdel.Bytes, who string) string {
 	less := "a smaller network"
 	if task == disdel.TaskTrain {
-		less = fmt.Sprintf("less work: disdel estimate FILE --max-memory %dMB shows which batch and how many workers fit", limit/disdel.MB)
+		less = fmt.Sprintf("less work: disdel estimate FILE --max-memory %dMB shows which batch and how many workers fit",
+			limit/disdel.MB)
 	}
 	most := b.Platform.MaxMemory
 	if pool := b.Platform.Pool; pool > 0 {
@@ -223,7 +233,8 @@ func (b *planBuilder) actions() error {
 		if v.e.Total > limit {
 			return &disdel.Error{
 				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-				Msg:  fmt.Sprintf("an %s action needs %v, and %s is %v", v.task, v.e.Total.Beside(limit), who, limit.Beside(v.e.Total)),
+				Msg: fmt.Sprintf("an %s action needs %v, and %s is %v", v.task, v.e.Total.Beside(limit), who,
+					limit.Beside(v.e.Total)),
 				Hint: b.raised(v.task, v.e.Total, limit, who),
 			}
 		}
@@ -262,7 +273,8 @@ func (b *planBuilder) tree() error {
 	a, _ := b.plan.Action(disdel.TaskAggregate)
 	if fanIn == 0 {
 		fanIn = FanIn(a.Estimate.Mod)
-		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, a.Estimate.Mod, readBytes)
+		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, a.Estimate.Mod,
+			readBytes)
 	}
 	b.plan.Levels = Tree(b.plan.Workers, fanIn)
 	return nil
@@ -293,8 +305,8 @@ func (b *planBuilder) rounds() error {
 	return nil
 }
 
-// every divides each epoch into rounds of k batches, the last of which takes what is left: no round crosses the end of an
-// epoch, and every worker has at least k batches in each.
+// every divides each epoch into rounds of k batches, the last of which takes what is left: no round crosses the end of
+// an epoch, and every worker has at least k batches in each.
 func (b *planBuilder) every(k int) {
 	least := b.plan.Shards[len(b.plan.Shards)-1].Len()
 	for _, s := range b.plan.Shards {

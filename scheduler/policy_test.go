@@ -184,8 +184,11 @@ func TestDecisionsAreWithinTheirBounds(t *testing.T) {
 		least := number("least", 1, 5)
 		in := Input{
 			Boundary: rapid.SampledFrom([]disdel.Boundary{"start", "round", "epoch", "failure"}).Draw(t, "boundary"),
-			Bounds:   Bounds{Least: least, Most: least + number("span", 0, 5), Batches: 16, LeastMemory: 128 * disdel.MB, HighestMemory: disdel.GB},
-			Now:      disdel.Setting{Workers: least, K: number("k", 0, 1) * 8},
+			Bounds: Bounds{
+				Least: least, Most: least + number("span", 0, 5), Batches: 16, LeastMemory: 128 * disdel.MB,
+				HighestMemory: disdel.GB,
+			},
+			Now: disdel.Setting{Workers: least, K: number("k", 0, 1) * 8},
 		}
 		said := disdel.Decision{BatchSize: number("batch", -1, 8), Next: disdel.Setting{
 			Workers: number("workers", -9, 30), Memory: disdel.Bytes(number("memory", 0, 2048)) * disdel.MB,
@@ -281,7 +284,10 @@ func TestElasticStaysNearTheBest(t *testing.T) {
 func ExampleAsk() {
 	in := Input{
 		Boundary: disdel.BoundaryEpoch, Now: disdel.Setting{Workers: 4},
-		Seen:   []disdel.Observation{{Setting: disdel.Setting{Workers: 4}, Rows: 1000, Epoch: 1, Duration: disdel.Millis(12 * time.Second)}},
+		Seen: []disdel.Observation{{
+			Setting: disdel.Setting{Workers: 4}, Rows: 1000, Epoch: 1,
+			Duration: disdel.Millis(12 * time.Second),
+		}},
 		Bounds: Bounds{Least: 1, Most: 4, Whose: "distribution.maxWorkers", Batches: 16},
 	}
 	d := Ask(KubeML{}, in)

@@ -7,8 +7,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// How often what the platform is to blame for is tried again, for one worker in one round. What was lost is no sign that it will be
-// again, and the job does not fail for it before long. An image that cannot be pulled seldom can the next time.
+// How often what the platform is to blame for is tried again, for one worker in one round. What was lost is no sign
+// that it will be again, and the job does not fail for it before long. An image that cannot be pulled seldom can the
+// next time.
 const (
 	platformRetries = 6
 	lostRetries     = 24
@@ -48,10 +49,10 @@ type Remedy struct {
 	Why            string             // of the retry, or of the refusal with the limits that would pass
 }
 
-// Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. More memory or time
-// where that is what was missing, a smaller batch or more workers where a limit is at its ceiling, the same again where
-// nobody but the platform is to blame, nothing where it would fail again. Whatever outcomes come, a sequence of remedies ends: every retry counts against the
-// job's, the worker's or the platform's bound. It is pure.
+// Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. More memory or
+// time where that is what was missing, a smaller batch or more workers where a limit is at its ceiling, the same again
+// where nobody but the platform is to blame, nothing where it would fail again. Whatever outcomes come, a sequence of
+// remedies ends: every retry counts against the job's, the worker's or the platform's bound. It is pure.
 func Decide(in RemedyInput) Remedy {
 	d := decider{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
 	if !d.a.Outcome.Failed() {
@@ -108,7 +109,8 @@ func PlatformFault(a disdel.Activation) bool {
 	case disdel.OutcomeStartFailure, disdel.OutcomeInternalError:
 		return !hopeless(k)
 	case disdel.OutcomeApplicationError:
-		return k.Retryable() || k == disdel.Conflict // the store lost the claim: had another attempt taken over, nobody would ask
+		// the store lost the claim: had another attempt taken over, nobody would ask
+		return k.Retryable() || k == disdel.Conflict
 	default:
 		return false
 	}
@@ -117,7 +119,8 @@ func PlatformFault(a disdel.Activation) bool {
 // hopeless kinds fail again however often they are tried.
 func hopeless(k disdel.Kind) bool {
 	switch k {
-	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled, disdel.Diverged, disdel.NoSpace:
+	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled,
+		disdel.Diverged, disdel.NoSpace:
 		return true
 	default:
 		return false
@@ -146,7 +149,8 @@ func (d *decider) choose() Remedy {
 		return d.refuse("it would diverge again")
 	case d.a.Outcome == disdel.OutcomeCorrupt:
 		return d.refuse("its input is damaged, and would be again: add the data set anew")
-	case d.a.FailureKind() == disdel.Crashed && (d.a.Suspected && d.Attempts.Crashes <= 1 || d.Attempts.Crashes == 1 && d.a.Peak == 0):
+	case d.a.FailureKind() == disdel.Crashed &&
+		(d.a.Suspected && d.Attempts.Crashes <= 1 || d.Attempts.Crashes == 1 && d.a.Peak == 0):
 		return d.silent()
 	case CrashedItself(d.a) && (d.Attempts.Crashes == 0 || d.a.FailureKind() == disdel.Crashed):
 		return d.again(d.pause(), "its process died, which may have been the machine")
@@ -157,8 +161,8 @@ func (d *decider) choose() Remedy {
 	}
 }
 
-// silent is for a process that died without a word where memory may have been the cause: on Kubernetes nothing else tells. It gets
-// a little more, as long as that changes nothing else of the job.
+// silent is for a process that died without a word where memory may have been the cause: on Kubernetes nothing else
+// tells. It gets a little more, as long as that changes nothing else of the job.
 func (d *decider) silent() Remedy {
 	r := d.memory()
 	if !r.Retry || r.Batch > 0 || r.Workers > 0 {

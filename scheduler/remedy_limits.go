@@ -59,8 +59,8 @@ func (d *decider) workersFor(needs, ceiling disdel.Bytes) int {
 	return d.Plan.Workers + max(1, int((needs-ceiling+ceiling-1)/max(1, ceiling)))
 }
 
-// moreWorkers plans again with smaller shards; not where the job file names the number, nor where a shard would not fill a
-// batch.
+// moreWorkers plans again with smaller shards; not where the job file names the number, nor where a shard would not
+// fill a batch.
 func (d *decider) moreWorkers(n int, why string) (Remedy, bool) {
 	rows := 0
 	for _, s := range d.Plan.Shards {
@@ -84,7 +84,8 @@ func (d *decider) halfBatch(why string) (Remedy, bool) {
 		return Remedy{}, false
 	}
 	r := Remedy{Limits: d.a.Limits, Batch: batch / 2}
-	return d.adjusted(r, disdel.FieldBatchSize, disdel.Quantity{Count: batch}, disdel.Quantity{Count: batch / 2}, why), true
+	return d.adjusted(r, disdel.FieldBatchSize, disdel.Quantity{Count: batch}, disdel.Quantity{Count: batch / 2}, why),
+		true
 }
 
 // time gives more of it; at the ceiling the work goes on from the state that it stored, if it came to anything.
@@ -106,7 +107,8 @@ func (d *decider) time() Remedy {
 	if done, _ := d.a.Done(); done > 0 && d.a.Task == disdel.TaskTrain {
 		return d.again(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
 	}
-	if platform := d.Plan.Platform.MaxTimeout; most < platform { // it is the user's to raise: starting takes as long with any number of workers
+	// it is the user's to raise: starting takes as long with any number of workers
+	if platform := d.Plan.Platform.MaxTimeout; most < platform {
 		return d.refuse("%s, and nothing came of it", at)
 	}
 	if r, ok := d.moreWorkers(2*d.Plan.Workers, at); ok {

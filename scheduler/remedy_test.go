@@ -12,13 +12,16 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// remedyInput is a train action of 256 MB and 60 s that failed, of a job with two workers, on a platform that gives up to 512
-// MB and 5 minutes.
+// remedyInput is a train action of 256 MB and 60 s that failed, of a job with two workers, on a platform that gives up
+// to 512 MB and 5 minutes.
 func remedyInput(o disdel.Outcome, k disdel.Kind) RemedyInput {
 	in := RemedyInput{Plan: disdel.Plan{
 		Workers: 2, Epochs: 1, Platform: platformLimits, Shards: []disdel.Rows{{End: 500}, {Start: 500, End: 1000}},
-		Levels:  Tree(2, 8),
-		Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain, Estimate: disdel.Estimate{Total: 200 * disdel.MB, Activations: 90 * disdel.MB, Dta: 10 * disdel.MB}}},
+		Levels: Tree(2, 8),
+		Actions: []disdel.ActionPlan{{
+			Task:     disdel.TaskTrain,
+			Estimate: disdel.Estimate{Total: 200 * disdel.MB, Activations: 90 * disdel.MB, Dta: 10 * disdel.MB},
+		}},
 	}}
 	in.Job.Training.BatchSize = 64
 	a := &in.Activation
@@ -54,25 +57,84 @@ func TestDecide(t *testing.T) {
 		{"memory, the job's factor", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) {
 			in.Job.Reliability.Retries = disdel.Retries{Limit: 1, PerWorker: 1, MemoryFactor: 1.5}
 		}}, "memory 256MB 384MB", "x 1.5"},
-		{"memory, by the peak", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Activation.Peak = 400 * disdel.MB }}, "memory 256MB 440MB", "measured peak 400 MB"},
-		{"memory, within the ceiling", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Job.Resources.MaxMemory = 300 * disdel.MB }}, "memory 256MB 300MB", "resources.maxMemory is 300 MB"},
-		{"memory, within the pool", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Plan.Platform.Pool = 310 * disdel.MB }}, "memory 256MB 310MB", "the pool's memory is 310 MB"},
-		{"memory at the ceiling: half the batch", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom}, "batchSize 64 32", "the platform's maximum of 512 MB"},
-		{"memory fixed by the user: half the batch", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Job.Resources.Memory = 256 * disdel.MB }}, "batchSize 64 32", "resources.memory of 256 MB"},
-		{"memory at the ceiling, a large shard", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom, func(in *RemedyInput) { in.Plan.Actions[0].Estimate.Dta = 100 * disdel.MB }}, "workers 2 3", "the shard is much of it"},
+		{
+			"memory, by the peak", disdel.OutcomeOutOfMemory, disdel.OOM,
+			[]change{func(in *RemedyInput) { in.Activation.Peak = 400 * disdel.MB }},
+			"memory 256MB 440MB",
+			"measured peak 400 MB",
+		},
+		{
+			"memory, within the ceiling", disdel.OutcomeOutOfMemory, disdel.OOM,
+			[]change{func(in *RemedyInput) { in.Job.Resources.MaxMemory = 300 * disdel.MB }},
+			"memory 256MB 300MB",
+			"resources.maxMemory is 300 MB",
+		},
+		{
+			"memory, within the pool", disdel.OutcomeOutOfMemory, disdel.OOM,
+			[]change{func(in *RemedyInput) { in.Plan.Platform.Pool = 310 * disdel.MB }},
+			"memory 256MB 310MB",
+			"the pool's memory is 310 MB",
+		},
+		{
+			"memory at the ceiling: half the batch", disdel.OutcomeOutOfMemory, disdel.OOM,
+			[]change{oom},
+			"batchSize 64 32",
+			"the platform's maximum of 512 MB",
+		},
+		{
+			"memory fixed by the user: half the batch", disdel.OutcomeOutOfMemory, disdel.OOM,
+			[]change{func(in *RemedyInput) { in.Job.Resources.Memory = 256 * disdel.MB }},
+			"batchSize 64 32",
+			"resources.memory of 256 MB",
+		},
+		{
+			"memory at the ceiling, a large shard", disdel.OutcomeOutOfMemory, disdel.OOM,
+			[]change{oom, func(in *RemedyInput) { in.Plan.Actions[0].Estimate.Dta = 100 * disdel.MB }},
+			"workers 2 3",
+			"the shard is much of it",
+		},
 		{"a large shard, workers fixed", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom, func(in *RemedyInput) {
 			in.Plan.Actions[0].Estimate.Dta, in.Job.Distribution.Workers = 100*disdel.MB, 2
 		}}, "batchSize 64 32", "platform"},
-		{"memory at the ceiling, one sample", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom, func(in *RemedyInput) { in.Job.Training.BatchSize = 1 }}, "workers 2 3", "platform"},
+		{
+			"memory at the ceiling, one sample", disdel.OutcomeOutOfMemory, disdel.OOM,
+			[]change{oom, func(in *RemedyInput) { in.Job.Training.BatchSize = 1 }},
+			"workers 2 3", "platform",
+		},
 		{"nothing left to divide", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom, func(in *RemedyInput) {
 			in.Job.Training.BatchSize, in.Job.Distribution.Workers = 1, 2
 		}}, "no", "cannot be divided further"},
-		{"an aggregation has no batch", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom, func(in *RemedyInput) { in.Activation.Task = disdel.TaskAggregate }}, "no", "cannot be divided further"},
+		{
+			"an aggregation has no batch", disdel.OutcomeOutOfMemory, disdel.OOM,
+			[]change{oom, func(in *RemedyInput) { in.Activation.Task = disdel.TaskAggregate }},
+			"no",
+			"cannot be divided further",
+		},
 		{"time", disdel.OutcomeTimeout, disdel.Timeout, nil, "timeout 1m0s 2m0s", "1m0s x 2"},
-		{"time, by progress", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) { in.Activation.Beats = progress(20, 50) }}, "timeout 1m0s 3m45s", "20 of 50 batches"},
-		{"time, within the platform's", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) { in.Activation.Beats = progress(8, 400) }}, "timeout 1m0s 5m0s", "the platform's maximum is 5m0s"},
-		{"time at the maximum: goes on", disdel.OutcomeTimeout, disdel.Timeout, []change{late, func(in *RemedyInput) { in.Activation.Beats = progress(20, 50) }}, "again", "goes on from its stored state, 20 of 50"},
-		{"time at the maximum, no progress", disdel.OutcomeTimeout, disdel.Timeout, []change{late}, "workers 2 4", "the platform's maximum of 5m0s"},
+		{
+			"time, by progress", disdel.OutcomeTimeout, disdel.Timeout,
+			[]change{func(in *RemedyInput) { in.Activation.Beats = progress(20, 50) }},
+			"timeout 1m0s 3m45s",
+			"20 of 50 batches",
+		},
+		{
+			"time, within the platform's", disdel.OutcomeTimeout, disdel.Timeout,
+			[]change{func(in *RemedyInput) { in.Activation.Beats = progress(8, 400) }},
+			"timeout 1m0s 5m0s",
+			"the platform's maximum is 5m0s",
+		},
+		{
+			"time at the maximum: goes on", disdel.OutcomeTimeout, disdel.Timeout,
+			[]change{late, func(in *RemedyInput) { in.Activation.Beats = progress(20, 50) }},
+			"again",
+			"goes on from its stored state, 20 of 50",
+		},
+		{
+			"time at the maximum, no progress", disdel.OutcomeTimeout, disdel.Timeout,
+			[]change{late},
+			"workers 2 4",
+			"the platform's maximum of 5m0s",
+		},
 		{"time fixed by the user", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) {
 			in.Job.Resources.Timeout, in.Job.Distribution.Workers = disdel.Duration(time.Minute), 2
 		}}, "no", "resources.timeout of 1m0s, and nothing came of it"},
@@ -85,18 +147,55 @@ func TestDecide(t *testing.T) {
 		{"the store is away", disdel.OutcomeApplicationError, disdel.Unavailable, nil, "again", "platform"},
 		{"refused by the key", disdel.OutcomeInternalError, disdel.Denied, nil, "no", "same way"},
 		{"crashed once", disdel.OutcomeDeveloperError, disdel.Crashed, nil, "again", "the machine"},
-		{"killed twice", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Attempts.Crashes = 1 }}, "again", "the machine"},
-		{"killed too often", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Attempts.Crashes, in.Attempts.Worker = 3, 3 }}, "no", "perWorker"},
-		{"crashed twice without a trace", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Attempts.Crashes, in.Activation.Peak = 1, 0 }}, "memory 256MB 320MB", "possibly out of memory"},
-		{"died without a word", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Activation.Suspected = true }}, "memory 256MB 320MB", "possibly out of memory"},
-		{"died without a word at the ceiling", disdel.OutcomeDeveloperError, disdel.Crashed, []change{oom, func(in *RemedyInput) { in.Activation.Suspected = true }}, "again", "the machine"},
-		{"died without a word, three times", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Activation.Suspected, in.Attempts.Crashes = true, 2 }}, "again", "the machine"},
-		{"an aggregation is not bound by a train action's limit", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) {
-			in.Activation.Task, in.Job.Resources.Memory = disdel.TaskAggregate, 256*disdel.MB
-		}}, "memory 256MB 320MB", "256 MB x 1.25"},
-		{"crashed three times without a trace", disdel.OutcomeDeveloperError, disdel.Crashed, []change{func(in *RemedyInput) { in.Attempts.Crashes, in.Activation.Peak = 2, 0 }}, "again", "the machine"},
+		{
+			"killed twice", disdel.OutcomeDeveloperError, disdel.Crashed,
+			[]change{func(in *RemedyInput) { in.Attempts.Crashes = 1 }},
+			"again", "the machine",
+		},
+		{
+			"killed too often", disdel.OutcomeDeveloperError, disdel.Crashed,
+			[]change{func(in *RemedyInput) { in.Attempts.Crashes, in.Attempts.Worker = 3, 3 }},
+			"no", "perWorker",
+		},
+		{
+			"crashed twice without a trace", disdel.OutcomeDeveloperError, disdel.Crashed,
+			[]change{func(in *RemedyInput) { in.Attempts.Crashes, in.Activation.Peak = 1, 0 }},
+			"memory 256MB 320MB",
+			"possibly out of memory",
+		},
+		{
+			"died without a word", disdel.OutcomeDeveloperError, disdel.Crashed,
+			[]change{func(in *RemedyInput) { in.Activation.Suspected = true }},
+			"memory 256MB 320MB", "possibly out of memory",
+		},
+		{
+			"died without a word at the ceiling", disdel.OutcomeDeveloperError, disdel.Crashed,
+			[]change{oom, func(in *RemedyInput) { in.Activation.Suspected = true }},
+			"again", "the machine",
+		},
+		{
+			"died without a word, three times", disdel.OutcomeDeveloperError, disdel.Crashed,
+			[]change{func(in *RemedyInput) { in.Activation.Suspected, in.Attempts.Crashes = true, 2 }},
+			"again", "the machine",
+		},
+		{
+			"an aggregation is not bound by a train action's limit", disdel.OutcomeOutOfMemory, disdel.OOM,
+			[]change{func(in *RemedyInput) {
+				in.Activation.Task, in.Job.Resources.Memory = disdel.TaskAggregate, 256*disdel.MB
+			}},
+			"memory 256MB 320MB", "256 MB x 1.25",
+		},
+		{
+			"crashed three times without a trace", disdel.OutcomeDeveloperError, disdel.Crashed,
+			[]change{func(in *RemedyInput) { in.Attempts.Crashes, in.Activation.Peak = 2, 0 }},
+			"again", "the machine",
+		},
 		{"a defect once", disdel.OutcomeApplicationError, disdel.Internal, nil, "again", "the machine"},
-		{"a defect twice", disdel.OutcomeApplicationError, disdel.Internal, []change{func(in *RemedyInput) { in.Attempts.Crashes = 1 }}, "no", "died 2 times"},
+		{
+			"a defect twice", disdel.OutcomeApplicationError, disdel.Internal,
+			[]change{func(in *RemedyInput) { in.Attempts.Crashes = 1 }},
+			"no", "died 2 times",
+		},
 		{"invalid", disdel.OutcomeApplicationError, disdel.Invalid, nil, "no", "same way"},
 		{"denied", disdel.OutcomeApplicationError, disdel.Denied, nil, "no", "same way"},
 		{"diverged", disdel.OutcomeDiverged, disdel.Diverged, nil, "no", "diverge again"},
@@ -104,15 +203,43 @@ func TestDecide(t *testing.T) {
 		{"too large", disdel.OutcomeTooLarge, disdel.OverLimit, nil, "no", "same way"},
 		{"cancelled", disdel.OutcomeCanceled, disdel.Canceled, nil, "no", "no failure"},
 		{"paused", disdel.OutcomePaused, disdel.UnknownKind, nil, "no", "no failure"},
-		{"the job's retries are used up", disdel.OutcomeOutOfMemory, disdel.OOM, []change{func(in *RemedyInput) { in.Attempts.Job = 6 }}, "no", "6 retries are used up (reliability.retries.limit)"},
-		{"the worker's are", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) { in.Attempts.Worker = 3 }}, "no", "perWorker)"},
-		{"the platform is not counted with them", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Attempts = Attempts{Job: 6, Worker: 3, Platform: 5} }}, "again", "platform"},
-		{"but not for ever", disdel.OutcomeInternalError, disdel.Unavailable, []change{func(in *RemedyInput) { in.Attempts.Platform = 6 }}, "no", "failed it 7 times"},
-		{"what was lost longer", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Attempts.Platform = 23 }}, "again", "platform"},
-		{"and an image that is missing hardly", disdel.OutcomeStartFailure, disdel.Unavailable, []change{func(in *RemedyInput) {
-			in.Attempts.Platform, in.Activation.Failure.Code = 1, disdel.CodeImageMissing
-		}}, "no", "failed it 2 times"},
-		{"never served", disdel.OutcomeLost, disdel.Lost, []change{func(in *RemedyInput) { in.Activation.Failure.Code = disdel.CodeNeverServed }}, "no", "wait again"},
+		{
+			"the job's retries are used up", disdel.OutcomeOutOfMemory, disdel.OOM,
+			[]change{func(in *RemedyInput) { in.Attempts.Job = 6 }},
+			"no", "6 retries are used up (reliability.retries.limit)",
+		},
+		{
+			"the worker's are", disdel.OutcomeTimeout, disdel.Timeout,
+			[]change{func(in *RemedyInput) { in.Attempts.Worker = 3 }},
+			"no", "perWorker)",
+		},
+		{
+			"the platform is not counted with them", disdel.OutcomeLost, disdel.Lost,
+			[]change{func(in *RemedyInput) { in.Attempts = Attempts{Job: 6, Worker: 3, Platform: 5} }},
+			"again", "platform",
+		},
+		{
+			"but not for ever", disdel.OutcomeInternalError, disdel.Unavailable,
+			[]change{func(in *RemedyInput) { in.Attempts.Platform = 6 }},
+			"no", "failed it 7 times",
+		},
+		{
+			"what was lost longer", disdel.OutcomeLost, disdel.Lost,
+			[]change{func(in *RemedyInput) { in.Attempts.Platform = 23 }},
+			"again", "platform",
+		},
+		{
+			"and an image that is missing hardly", disdel.OutcomeStartFailure, disdel.Unavailable,
+			[]change{func(in *RemedyInput) {
+				in.Attempts.Platform, in.Activation.Failure.Code = 1, disdel.CodeImageMissing
+			}},
+			"no", "failed it 2 times",
+		},
+		{
+			"never served", disdel.OutcomeLost, disdel.Lost,
+			[]change{func(in *RemedyInput) { in.Activation.Failure.Code = disdel.CodeNeverServed }},
+			"no", "wait again",
+		},
 		{"a damaged update", disdel.OutcomeCorrupt, disdel.Corrupt, []change{func(in *RemedyInput) {
 			in.Activation.Task, in.Activation.Failure.Code = disdel.TaskAggregate, disdel.CodeLostUpdate
 		}}, "again", "damaged on its way"},
@@ -160,8 +287,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// attemptsBefore counts the failures among earlier activations: of the whole job, and of the work that failed is the newest
-// try of. earlier must not have failed itself.
+// attemptsBefore counts the failures among earlier activations: of the whole job, and of the work that failed is the
+// newest try of. earlier must not have failed itself.
 func attemptsBefore(earlier []disdel.Activation, failed disdel.Activation) Attempts {
 	var n Attempts
 	for _, a := range earlier {
@@ -196,21 +323,27 @@ func TestAttemptsBefore(t *testing.T) {
 	}
 	failed := of(disdel.OutcomeDeveloperError, disdel.Crashed, 1, 1)
 	got := attemptsBefore([]disdel.Activation{
-		of(disdel.OutcomeSuccess, disdel.UnknownKind, 0, 1), of(disdel.OutcomePaused, disdel.UnknownKind, 1, 1), of(disdel.OutcomeCanceled, disdel.Canceled, 1, 1),
-		of(disdel.OutcomeLost, disdel.Lost, 1, 1), of(disdel.OutcomeLost, disdel.Lost, 1, 0), of(disdel.OutcomeOutOfMemory, disdel.OOM, 0, 1),
-		of(disdel.OutcomeOutOfMemory, disdel.OOM, 1, 1), of(disdel.OutcomeDeveloperError, disdel.Crashed, 1, 1), of(disdel.OutcomeTimeout, disdel.Timeout, 1, 0),
+		of(disdel.OutcomeSuccess, disdel.UnknownKind, 0, 1), of(disdel.OutcomePaused, disdel.UnknownKind, 1, 1),
+		of(disdel.OutcomeCanceled, disdel.Canceled, 1, 1),
+		of(disdel.OutcomeLost, disdel.Lost, 1, 1), of(disdel.OutcomeLost, disdel.Lost, 1, 0),
+		of(disdel.OutcomeOutOfMemory, disdel.OOM, 0, 1),
+		of(disdel.OutcomeOutOfMemory, disdel.OOM, 1, 1), of(disdel.OutcomeDeveloperError, disdel.Crashed, 1, 1),
+		of(disdel.OutcomeTimeout, disdel.Timeout, 1, 0),
 	}, failed)
 	if want := (Attempts{Job: 4, Worker: 2, Platform: 1, Crashes: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-// Whatever outcomes come, the sequence of remedies ends: for every worker and round within its own bound and the platform's,
-// for the job within both; limits never fall and never pass a ceiling, and every refusal says why.
+// Whatever outcomes come, the sequence of remedies ends: for every worker and round within its own bound and the
+// platform's, for the job within both; limits never fall and never pass a ceiling, and every refusal says why.
 func TestRemediesEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := remedyInput(disdel.OutcomeLost, disdel.Lost)
-		in.Job.Reliability.Retries = disdel.Retries{Limit: rapid.IntRange(0, 9).Draw(t, "limit"), PerWorker: rapid.IntRange(0, 9).Draw(t, "perWorker")}
+		in.Job.Reliability.Retries = disdel.Retries{
+			Limit:     rapid.IntRange(0, 9).Draw(t, "limit"),
+			PerWorker: rapid.IntRange(0, 9).Draw(t, "perWorker"),
+		}
 		in.Job.Resources.MaxMemory = disdel.Bytes(rapid.IntRange(0, 600).Draw(t, "maxMemory")) * disdel.MB
 		in.Job.Training.BatchSize = rapid.IntRange(1, 512).Draw(t, "batch")
 		in.Plan.Actions[0].Estimate.Dta = disdel.Bytes(rapid.IntRange(0, 200).Draw(t, "shard")) * disdel.MB
@@ -225,9 +358,13 @@ func TestRemediesEnd(t *testing.T) {
 			a.Limits = limits
 			a.Outcome = disdel.Outcome(rapid.IntRange(0, int(disdel.OutcomeCorrupt)).Draw(t, "outcome"))
 			a.Member = rapid.IntRange(0, 1).Draw(t, "worker")
-			a.Failure = &disdel.Error{Kind: disdel.Kind(rapid.IntRange(0, int(disdel.Internal)).Draw(t, "kind")), Code: rapid.SampledFrom([]disdel.Code{"", disdel.CodeLostUpdate, disdel.CodeLostReference}).Draw(t, "code")}
+			a.Failure = &disdel.Error{
+				Kind: disdel.Kind(rapid.IntRange(0, int(disdel.Internal)).Draw(t, "kind")),
+				Code: rapid.SampledFrom([]disdel.Code{"", disdel.CodeLostUpdate, disdel.CodeLostReference}).Draw(t, "code"),
+			}
 			a.Peak = disdel.Bytes(rapid.IntRange(0, 600).Draw(t, "peak")) * disdel.MB
-			a.Beats = slices.Repeat(progress(rapid.IntRange(0, 50).Draw(t, "batches"), 50), rapid.IntRange(0, 2).Draw(t, "beats"))
+			a.Beats = slices.Repeat(progress(rapid.IntRange(0, 50).Draw(t, "batches"), 50),
+				rapid.IntRange(0, 2).Draw(t, "beats"))
 			in.Attempts = attemptsBefore(before, *a)
 			r := Decide(in)
 			if r.Why == "" {
@@ -236,11 +373,14 @@ func TestRemediesEnd(t *testing.T) {
 			if !r.Retry {
 				return
 			}
-			if r.Limits.Memory < limits.Memory || r.Limits.Timeout < limits.Timeout || r.Limits.Memory > max(limits.Memory, 512*disdel.MB) || r.Limits.Timeout > minutes(5) {
+			if r.Limits.Memory < limits.Memory || r.Limits.Timeout < limits.Timeout ||
+				r.Limits.Memory > max(limits.Memory, 512*disdel.MB) || r.Limits.Timeout > minutes(5) {
 				t.Errorf("limits %+v after %+v", r.Limits, limits)
 			}
-			if r.Batch > 0 && r.Batch >= in.Job.Training.BatchSize || r.Workers > 0 && (r.Workers <= in.Plan.Workers || r.Workers*in.Job.Training.BatchSize > 1000) {
-				t.Errorf("planned again with batch %d of %d, %d workers of %d", r.Batch, in.Job.Training.BatchSize, r.Workers, in.Plan.Workers)
+			if r.Batch > 0 && r.Batch >= in.Job.Training.BatchSize || r.Workers > 0 &&
+				(r.Workers <= in.Plan.Workers || r.Workers*in.Job.Training.BatchSize > 1000) {
+				t.Errorf("planned again with batch %d of %d, %d workers of %d", r.Batch, in.Job.Training.BatchSize, r.Workers,
+					in.Plan.Workers)
 			}
 			if r.Batch > 0 {
 				in.Job.Training.BatchSize = r.Batch
@@ -267,8 +407,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A timeout that the user set, in which nothing was trained, is the user's to raise: starting takes as long with any number of
-// workers. The platform's own maximum leaves only smaller shards.
+// A timeout that the user set, in which nothing was trained, is the user's to raise: starting takes as long with any
+// number of workers. The platform's own maximum leaves only smaller shards.
 func TestAUsersTimeoutIsNotAnsweredByWorkers(t *testing.T) {
 	for name, c := range map[string]struct {
 		own     disdel.Duration
@@ -284,7 +424,8 @@ func TestAUsersTimeoutIsNotAnsweredByWorkers(t *testing.T) {
 			in.Activation.Limits.Timeout = in.Plan.Platform.MaxTimeout
 		}
 		r := Decide(in)
-		if r.Workers != c.workers || r.Retry != (c.workers > 0) || c.own > 0 && !strings.Contains(r.Why, "the timeout is at resources.timeout of 1s") {
+		if r.Workers != c.workers || r.Retry != (c.workers > 0) || c.own > 0 &&
+			!strings.Contains(r.Why, "the timeout is at resources.timeout of 1s") {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

@@ -11,7 +11,8 @@ type Smaller struct {
 	Limit   disdel.Bytes `json:"limitBytes"`
 	Whose   string       `json:"whose,omitempty"` // the ceiling that this is; "" is a size to save at
 	Changes []Change     `json:"changes"`         // each alone is enough
-	// Where there is none: the least limit that one row a batch, plain gradient descent and many workers reach, and whose it is.
+	// Where there is none: the least limit that one row a batch, plain gradient descent and many workers reach, and whose
+	// it is.
 	Least     disdel.Bytes `json:"leastBytes,omitempty"`
 	LeastTask disdel.Task  `json:"leastTask,omitempty"`
 }
@@ -24,13 +25,13 @@ type Change struct {
 	Forecast *disdel.Forecast `json:"forecast,omitempty"`
 }
 
-// plainRate is the learning rate of a change to plain gradient descent. Whoever takes it has to find one that suits the network:
-// rates of Adam do not carry over.
+// plainRate is the learning rate of a change to plain gradient descent. Whoever takes it has to find one that suits the
+// network: rates of Adam do not carry over.
 const plainRate = 0.01
 
-// ToFitLess finds changes for the next smaller limits than those of the plan p of in: the job's ceiling, if p is above it
-// (it was made from Lift(in)), then powers of two down to the platform's minimum, three at most. Every change was planned
-// again under that limit.
+// ToFitLess finds changes for the next smaller limits than those of the plan p of in: the job's ceiling, if p is above
+// it (it was made from Lift(in)), then powers of two down to the platform's minimum, three at most. Every change was
+// planned again under that limit.
 func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
 	current, _ := largestLimit(p)
 	ceiling, whose := Ceiling(in)
@@ -73,8 +74,8 @@ func (s search) plain() search {
 	return s
 }
 
-// changes are none if the job fits as it is; else a smaller batch, more workers, and plain gradient descent, each alone; where none of them is enough, two or
-// three of them together.
+// changes are none if the job fits as it is; else a smaller batch, more workers, and plain gradient descent, each
+// alone; where none of them is enough, two or three of them together.
 func (s search) changes(workers int) []Change {
 	batch := s.in.Job.Training.BatchSize
 	if p := s.point(batch, workers); p != nil {
@@ -113,7 +114,10 @@ func (s search) describedFrom(from search, points ...*FitPoint) []Change {
 			continue
 		}
 		train, _ := p.Plan.Action(disdel.TaskTrain)
-		out = append(out, Change{Set: s.sets(from.in.Job, p), Estimate: train.Estimate.Total, Limit: train.Limits.Memory, Forecast: p.Plan.Forecast})
+		out = append(out, Change{
+			Set: s.sets(from.in.Job, p), Estimate: train.Estimate.Total, Limit: train.Limits.Memory,
+			Forecast: p.Plan.Forecast,
+		})
 	}
 	return out
 }
@@ -126,7 +130,8 @@ func (s search) sets(job disdel.Job, p *FitPoint) []string {
 	if p.Workers != job.Distribution.Workers {
 		out = append(out, fmt.Sprintf("distribution.workers=%d", p.Workers))
 	}
-	if o := s.in.Job.Training.Optimizer; o.Name() != job.Training.Optimizer.Name() || o.Moments() != job.Training.Optimizer.Moments() {
+	if o := s.in.Job.Training.Optimizer; o.Name() != job.Training.Optimizer.Name() ||
+		o.Moments() != job.Training.Optimizer.Moments() {
 		out = append(out, fmt.Sprintf("training.optimizer={sgd: {learningRate: %g}}", o.SGD.LearningRate))
 	}
 	return out

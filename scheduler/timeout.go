@@ -7,12 +7,13 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// LeastTime is the shortest timeout that is worth advising: a container takes seconds to start where images are large or the
-// machine is busy.
+// LeastTime is the shortest timeout that is worth advising: a container takes seconds to start where images are large
+// or the machine is busy.
 const LeastTime = disdel.Millis(10 * time.Second)
 
-// Timeout is the timeout for another try of an activation that ran out of time, and the arithmetic: the timeout times factor
-// (0: TimeoutFactor), or what its progress says the whole round takes, with half of factor on top, whichever is longer.
+// Timeout is the timeout for another try of an activation that ran out of time, and the arithmetic: the timeout times
+// factor (0: TimeoutFactor), or what its progress says the whole round takes, with half of factor on top, whichever is
+// longer.
 func Timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 	next, why := timeout(a, factor)
 	return ceilSecond(next), why
@@ -22,7 +23,8 @@ func timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 	if factor <= 1 {
 		factor = TimeoutFactor
 	}
-	next, why := max(a.Limits.Timeout+1, times(a.Limits.Timeout, factor)), fmt.Sprintf("%v x %.4g", a.Limits.Timeout, factor)
+	next, why := max(a.Limits.Timeout+1, times(a.Limits.Timeout, factor)),
+		fmt.Sprintf("%v x %.4g", a.Limits.Timeout, factor)
 	whole, told := a.Whole()
 	margin := 1 + (factor-1)/2
 	if by := times(whole, margin); told && by > next {

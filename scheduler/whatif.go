@@ -18,19 +18,21 @@ type Grid struct {
 
 // Cell is a job with one batch and one number of workers: what each train action needs, and what the job takes.
 type Cell struct {
-	Workers  int                           `json:"workers"`
-	Batch    int                           `json:"batchSize"`
-	Memory   disdel.Interval[disdel.Bytes] `json:"memoryBytes"` // peak of a train action; all 0: unknown, low and high alone 0: no interval
-	Limit    disdel.Bytes                  `json:"limitBytes"`  // of a train action; 0: this cell cannot be planned
-	Parallel int                           `json:"parallel"`    // train actions at once
+	Workers int `json:"workers"`
+	Batch   int `json:"batchSize"`
+	// peak of a train action; all 0: unknown, low and high alone 0: no interval
+	Memory   disdel.Interval[disdel.Bytes] `json:"memoryBytes"`
+	Limit    disdel.Bytes                  `json:"limitBytes"` // of a train action; 0: this cell cannot be planned
+	Parallel int                           `json:"parallel"`   // train actions at once
 	Forecast *disdel.Forecast              `json:"forecast,omitempty"`
-	Own      bool                          `json:"inFile"`         // as the job file has it
-	Front    bool                          `json:"pareto"`         // no other cell is better in one of the objectives and as good in the other
-	Note     string                        `json:"note,omitempty"` // why it cannot be planned
+	Own      bool                          `json:"inFile"` // as the job file has it
+	// no other cell is better in one of the objectives and as good in the other
+	Front bool   `json:"pareto"`
+	Note  string `json:"note,omitempty"` // why it cannot be planned
 }
 
-// Basis says what a cell's time rests on: "measured" where jobs of just this shape ran, "probe", or "extrapolated" from jobs of
-// other shapes; "" where there is no time.
+// Basis says what a cell's time rests on: "measured" where jobs of just this shape ran, "probe", or "extrapolated" from
+// jobs of other shapes; "" where there is no time.
 func (c Cell) Basis() string {
 	switch {
 	case c.Forecast == nil:
@@ -53,8 +55,8 @@ const (
 	AgainstMemory Objective = "memory" // likely peak of a train action: limits are often the platform's least
 )
 
-// WhatIf plans the job at every point of the grid, and at its own where the grid leaves that out. Cells come by batch, then
-// by workers; those that cannot be planned say why. Only cells with a forecast can be on the front.
+// WhatIf plans the job at every point of the grid, and at its own where the grid leaves that out. Cells come by batch,
+// then by workers; those that cannot be planned say why. Only cells with a forecast can be on the front.
 func WhatIf(in PlanInput, grid Grid, against Objective) []Cell {
 	workers, batch := in.Job.Distribution.Workers, in.Job.Training.BatchSize
 	if p, err := NewPlan(in); err == nil {
@@ -70,7 +72,11 @@ func WhatIf(in PlanInput, grid Grid, against Objective) []Cell {
 	if workers > 0 && !slices.ContainsFunc(cells, own) {
 		cells = append(cells, cell(in, workers, batch))
 	}
-	slices.SortFunc(cells, func(a, b Cell) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Workers, b.Workers)) })
+	slices.SortFunc(cells, func(a,
+		b Cell,
+	) int {
+		return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Workers, b.Workers))
+	})
 	cells = slices.CompactFunc(cells, func(a, b Cell) bool { return a.Batch == b.Batch && a.Workers == b.Workers })
 	for i := range cells {
 		cells[i].Own = own(cells[i])

@@ -51,7 +51,8 @@ func TestWhatIfSaysWhyACellIsNotPlanned(t *testing.T) {
 	in := wide(t)
 	in.Platform.MaxMemory, in.Platform.MinMemory = 128*disdel.MB, 64*disdel.MB
 	cells := WhatIf(in, Grid{Workers: []int{1, 4, 100}}, AgainstCost)
-	if c := cells[0]; c.Limit != 0 || c.Memory.Likely <= 128*disdel.MB || !strings.Contains(c.Note, "train needs ") || !strings.HasSuffix(c.Note, ", above 128 MB") {
+	if c := cells[0]; c.Limit != 0 || c.Memory.Likely <= 128*disdel.MB || !strings.Contains(c.Note, "train needs ") ||
+		!strings.HasSuffix(c.Note, ", above 128 MB") {
 		t.Errorf("too large: %+v", c)
 	}
 	if c := cells[1]; c.Limit == 0 || c.Note != "" || !c.Own {
@@ -74,13 +75,18 @@ func TestWhatIfOfAJobThatDoesNotFit(t *testing.T) {
 
 func forecastCell(seconds, cost float64, memory disdel.Bytes) Cell {
 	return Cell{Limit: 8, Memory: disdel.Interval[disdel.Bytes]{Likely: memory}, Forecast: &disdel.Forecast{
-		Duration: disdel.Interval[disdel.Millis]{Likely: disdel.Millis(seconds * 1e9)}, Cost: disdel.Interval[float64]{Likely: cost},
+		Duration: disdel.Interval[disdel.Millis]{Likely: disdel.Millis(seconds * 1e9)},
+		Cost:     disdel.Interval[float64]{Likely: cost},
 	}}
 }
 
 // The front is what nothing else beats: none is on it that another dominates, and all others are dominated.
 func TestParetoFront(t *testing.T) {
-	cells := []Cell{forecastCell(10, 5, 4), forecastCell(8, 6, 4), forecastCell(10, 6, 1), forecastCell(12, 4, 4), forecastCell(12, 4, 4), {Limit: 1}}
+	cells := []Cell{
+		forecastCell(10, 5, 4), forecastCell(8, 6, 4), forecastCell(10, 6, 1), forecastCell(12, 4, 4),
+		forecastCell(12, 4, 4),
+		{Limit: 1},
+	}
 	for against, want := range map[Objective]string{AgainstCost: "yynyyn", AgainstMemory: "nyynnn"} {
 		var got strings.Builder
 		for i := range cells {
@@ -93,7 +99,8 @@ func TestParetoFront(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var cells []Cell
 		for range rapid.IntRange(1, 12).Draw(t, "cells") {
-			cells = append(cells, forecastCell(float64(rapid.IntRange(1, 9).Draw(t, "time")), float64(rapid.IntRange(1, 9).Draw(t, "cost")), 1))
+			cells = append(cells, forecastCell(float64(rapid.IntRange(1, 9).Draw(t, "time")),
+				float64(rapid.IntRange(1, 9).Draw(t, "cost")), 1))
 		}
 		any := false
 		for i := range cells {
@@ -117,7 +124,10 @@ func TestPeakFallsBackToTheTotal(t *testing.T) {
 	if got := Peak(disdel.Estimate{Total: 5}); got != (disdel.Interval[disdel.Bytes]{Likely: 5}) {
 		t.Errorf("%+v", got)
 	}
-	if got := Peak(disdel.Estimate{Total: 5, Low: 2, Likely: 3, High: 4}); got != (disdel.Interval[disdel.Bytes]{Low: 2, Likely: 3, High: 4}) {
+	if got := Peak(disdel.Estimate{Total: 5, Low: 2, Likely: 3, High: 4}); got != (disdel.Interval[disdel.Bytes]{
+		Low:    2,
+		Likely: 3, High: 4,
+	}) {
 		t.Errorf("%+v", got)
 	}
 }

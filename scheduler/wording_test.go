@@ -27,7 +27,8 @@ func TestRewordingChangesNoRemedy(t *testing.T) {
 		disdel.CodeImageMissing, disdel.CodeInitTimeout, disdel.CodePanicked, disdel.CodeLostUpdate, disdel.CodeLostReference,
 	}
 	texts := []string{
-		"read update: the checksum is wrong", "fetch reference", "in the last minute", "Too many requests", "the action panicked",
+		"read update: the checksum is wrong", "fetch reference", "in the last minute", "Too many requests",
+		"the action panicked",
 		"not tried again: no retries", "round 0/level 0/1",
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,10 +36,16 @@ func TestRewordingChangesNoRemedy(t *testing.T) {
 			disdel.Outcome(rapid.IntRange(0, int(disdel.OutcomeCorrupt)).Draw(t, "outcome")),
 			disdel.Kind(rapid.IntRange(1, int(disdel.NoSpace)).Draw(t, "kind")),
 		)
-		in.Attempts = Attempts{Job: rapid.IntRange(0, 7).Draw(t, "retries"), Platform: rapid.IntRange(0, 25).Draw(t, "platform")}
+		in.Attempts = Attempts{
+			Job:      rapid.IntRange(0, 7).Draw(t, "retries"),
+			Platform: rapid.IntRange(0, 25).Draw(t, "platform"),
+		}
 		in.Activation.Failure.Code = rapid.SampledFrom(codes).Draw(t, "code")
 		in.Activation.Failure.Msg = rapid.SampledFrom(texts).Draw(t, "text")
-		in.Activation.Task = rapid.SampledFrom([]disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate}).Draw(t, "task")
+		in.Activation.Task = rapid.SampledFrom([]disdel.Task{
+			disdel.TaskTrain, disdel.TaskAggregate,
+			disdel.TaskEvaluate,
+		}).Draw(t, "task")
 		said := Decide(in)
 		in.Activation.Failure = reworded(in.Activation.Failure)
 		otherwise := Decide(in)

@@ -30,7 +30,8 @@ func ServeActions(ctx context.Context, args []string) (served bool, err error) {
 	return true, ServeAt(ctx, args[at+1])
 }
 
-// ServeAt is the action runtime with the standard backends at an address (:PORT, tcp:HOST:PORT or unix:/PATH), until ctx ends.
+// ServeAt is the action runtime with the standard backends at an address (:PORT, tcp:HOST:PORT or unix:/PATH), until
+// ctx ends.
 func ServeAt(ctx context.Context, address string) error {
 	return serve.Serve(ctx, address, serve.NewHost(backends.Standard(nil)))
 }
@@ -42,7 +43,10 @@ func FindProgram(name string) (string, error) {
 		path, err = exec.LookPath(path)
 	}
 	if err != nil {
-		return "", &disdel.Error{Kind: disdel.Invalid, Op: "find action " + name, Err: plainExecError(err), Hint: "build it first: go build -o FILE"}
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "find action " + name, Err: plainExecError(err),
+			Hint: "build it first: go build -o FILE",
+		}
 	}
 	return path, nil
 }

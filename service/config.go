@@ -71,14 +71,20 @@ type OpenWhisk struct {
 // what is wrong with an address is told then. It returns Invalid for a Home that cannot be.
 func Open(_ context.Context, cfg Config) (*Service, error) {
 	if cfg.Home == "" {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open service", Msg: "no home folder is named", Hint: "set Config.Home"}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "open service", Msg: "no home folder is named",
+			Hint: "set Config.Home",
+		}
 	}
 	home, err := filepath.Abs(cfg.Home)
 	if err == nil {
 		err = os.MkdirAll(home, 0o700)
 	}
 	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make the home folder", Err: err, Hint: "name a folder you can write to with --home"}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "make the home folder", Err: err,
+			Hint: "name a folder you can write to with --home",
+		}
 	}
 	cfg.Home = home
 	if cfg.Log == nil {
@@ -87,7 +93,10 @@ func Open(_ context.Context, cfg Config) (*Service, error) {
 		cfg.Log = quiet
 	}
 	aggregator.Quiet()
-	return &Service{cfg: cfg, log: cfg.Log, token: ulid.Make().String(), leaseFor: leaseFor, runs: map[disdel.JobID]*Run{}}, nil
+	return &Service{
+		cfg: cfg, log: cfg.Log, token: ulid.Make().String(), leaseFor: leaseFor,
+		runs: map[disdel.JobID]*Run{},
+	}, nil
 }
 
 // storage is the blob URL of a kind of data: data sets or models.

@@ -86,7 +86,10 @@ func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
 	}
 	if q.Grid != nil {
 		ceiling, whose := scheduler.Ceiling(in)
-		out.WhatIf = &WhatIf{Against: q.Against, Ceiling: ceiling, Whose: whose, Cells: scheduler.WhatIf(in, *q.Grid, q.Against)}
+		out.WhatIf = &WhatIf{
+			Against: q.Against, Ceiling: ceiling, Whose: whose,
+			Cells: scheduler.WhatIf(in, *q.Grid, q.Against),
+		}
 	}
 	return out, nil
 }
@@ -97,7 +100,8 @@ func (e *Estimation) Err() error {
 	switch {
 	case e.Fit != nil && !e.Fit.Fits():
 		return &disdel.Error{
-			Kind: disdel.OverLimit, Op: "fit job", Msg: fmt.Sprintf("nothing of this job fits %v: %s takes %v even with one row a batch",
+			Kind: disdel.OverLimit, Op: "fit job",
+			Msg: fmt.Sprintf("nothing of this job fits %v: %s takes %v even with one row a batch",
 				e.asked.MaxMemory, e.Fit.LeastTask, e.Fit.Least),
 			Hint: fmt.Sprintf("--max-memory %dMB, or a smaller network", e.Fit.Least.MB()),
 		}

@@ -35,7 +35,8 @@ func TestEveryOnlookerGetsEveryEvent(t *testing.T) {
 		synctest.Wait()
 		late := slices.Collect(j.read(t.Context(), 0))
 		for name, c := range map[string]struct{ got, want []int }{
-			"early": {numbers(early), []int{1, 2, 3, 4, 5}}, "late": {numbers(late), []int{1, 2, 3, 4, 5}}, "from a number": {numbers(some), []int{3, 4, 5}},
+			"early": {numbers(early), []int{1, 2, 3, 4, 5}}, "late": {numbers(late), []int{1, 2, 3, 4, 5}},
+			"from a number": {numbers(some), []int{3, 4, 5}},
 		} {
 			if !slices.Equal(c.got, c.want) {
 				t.Errorf("%s: %v, want %v", name, c.got, c.want)
@@ -125,7 +126,8 @@ func TestALongJobKeepsWhatMatters(t *testing.T) {
 			lost++
 		}
 	}
-	if len(all) > mostEvents || lost != 3*mostEvents/1000 || !slices.IsSorted(numbers(all)) || all[len(all)-1].Number != 3*mostEvents {
+	if len(all) > mostEvents || lost != 3*mostEvents/1000 || !slices.IsSorted(numbers(all)) ||
+		all[len(all)-1].Number != 3*mostEvents {
 		t.Errorf("%d events, %d failures, the last is %d", len(all), lost, all[len(all)-1].Number)
 	}
 }
@@ -138,7 +140,8 @@ func TestPreparationIsToldAtOnce(t *testing.T) {
 	j.acknowledged()
 	j.add(round(0))
 	j.close()
-	if got, all := numbers(told), numbers(slices.Collect(j.read(t.Context(), 0))); !slices.Equal(got, []int{1}) || !slices.Equal(all, []int{1, 2}) {
+	if got, all := numbers(told), numbers(slices.Collect(j.read(t.Context(), 0))); !slices.Equal(got, []int{1}) ||
+		!slices.Equal(all, []int{1, 2}) {
 		t.Errorf("%v at once, %v in all", got, all)
 	}
 }

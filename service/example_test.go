@@ -122,7 +122,8 @@ func ExampleService_Resume() {
 	record, _ := run.Wait(ctx)
 	fmt.Println(record.Status)
 
-	run, err = s.Resume(ctx, service.ResumeRequest{Job: string(run.ID()), Sets: []string{"training.earlyStop={metric: loss, target: 10}"}})
+	run, err = s.Resume(ctx,
+		service.ResumeRequest{Job: string(run.ID()), Sets: []string{"training.earlyStop={metric: loss, target: 10}"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -136,7 +137,8 @@ func ExampleService_Resume() {
 func ExampleService_Estimate() {
 	s, end := opened()
 	defer end()
-	found, err := s.Estimate(context.Background(), service.Request{Job: job()}, service.Questions{MaxMemory: 128 * disdel.MB})
+	found, err := s.Estimate(context.Background(), service.Request{Job: job()},
+		service.Questions{MaxMemory: 128 * disdel.MB})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -149,7 +151,8 @@ func ExampleService_Estimate() {
 func ExampleService_Check() {
 	s, end := opened()
 	defer end()
-	_, err := s.Check(context.Background(), service.Request{Job: job("data.source=dataset://letters"), Source: service.Source{Name: "job.yaml"}})
+	_, err := s.Check(context.Background(),
+		service.Request{Job: job("data.source=dataset://letters"), Source: service.Source{Name: "job.yaml"}})
 	var faults *disdel.Faults
 	fmt.Println(errors.As(err, &faults), faults.Faults[0].Path)
 	// Output: true data.source

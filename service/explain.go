@@ -12,7 +12,8 @@ import (
 
 // Explanation is where a job's memory goes, why its limits are what they are, and how it fits smaller ones.
 type Explanation struct {
-	Plan    *disdel.Plan        `json:"withoutCeilings,omitempty"` // what is explained where the job itself cannot be planned
+	// what is explained where the job itself cannot be planned
+	Plan    *disdel.Plan        `json:"withoutCeilings,omitempty"`
 	Actions []ExplainedAction   `json:"actions"`
 	Layers  []LayerShare        `json:"layers"`  // of a train action, in the network's order
 	Largest []LayerShare        `json:"largest"` // the layers that take most
@@ -56,7 +57,8 @@ func explain(in scheduler.PlanInput, p *disdel.Plan) (*Explanation, error) {
 	}
 	for _, a := range p.Actions {
 		out.Actions = append(out.Actions, ExplainedAction{
-			Task: a.Task, Terms: terms(in, a), Peak: scheduler.Peak(a.Estimate), Risk: a.Estimate.Risk, Limit: limitSteps(in, *p, a),
+			Task: a.Task, Terms: terms(in, a), Peak: scheduler.Peak(a.Estimate), Risk: a.Estimate.Risk,
+			Limit: limitSteps(in, *p, a),
 		})
 	}
 	train, _ := p.Action(disdel.TaskTrain)
@@ -114,7 +116,11 @@ func weightBytes(in scheduler.PlanInput, a disdel.ActionPlan) disdel.Bytes {
 	t := in.Job.Training
 	if a.Estimate.Method != "measured" && in.Graph.Custom() == nil {
 		training := a.Task == disdel.TaskTrain
-		if p, err := plan.New(in.Graph, plan.Spec{Batch: t.BatchSize, Training: training, Moments: t.Optimizer.Moments(), KeepGrads: t.ClipNorm > 0}); err == nil {
+		if p, err := plan.New(in.Graph,
+			plan.Spec{
+				Batch: t.BatchSize, Training: training, Moments: t.Optimizer.Moments(),
+				KeepGrads: t.ClipNorm > 0,
+			}); err == nil {
 			peak, _ := p.ByCategory()
 			return peak[plan.Weights]
 		}

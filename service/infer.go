@@ -126,7 +126,8 @@ func (s *Service) question(ctx context.Context, e *executor.Executor, t *Trained
 		Task: disdel.TaskInfer, Estimate: estimate, Limits: disdel.Limits{Memory: memory, Timeout: limits.MaxTimeout},
 	}
 	q.InferRequest = disdel.InferRequest{
-		Models: s.storage("models"), Path: t.Path, Checksum: t.Checksum, Network: t.Network, Memory: memory, Estimate: estimate.Total,
+		Models: s.storage("models"), Path: t.Path, Checksum: t.Checksum, Network: t.Network, Memory: memory,
+		Estimate: estimate.Total,
 	}
 	return q, nil
 }
@@ -138,7 +139,8 @@ func (q *question) ask(ctx context.Context, e *executor.Executor, n int, out *In
 		return &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input is no number", Err: err}
 	}
 	inv := disdel.Invocation{
-		ID: fmt.Sprintf("infer/%d", n), Task: disdel.TaskInfer, Action: q.plan.Name, Member: n, Attempt: 1, Limits: q.plan.Limits,
+		ID: fmt.Sprintf("infer/%d", n), Task: disdel.TaskInfer, Action: q.plan.Name, Member: n, Attempt: 1,
+		Limits:   q.plan.Limits,
 		Estimate: q.plan.Estimate.Total, Params: params,
 	}
 	id, err := e.Invoke(ctx, inv)

@@ -29,7 +29,8 @@ func ReadInputs(name string, data []byte, input model.Shape) (in Inputs, err err
 	bad := func(format string, args ...any) (Inputs, error) {
 		return in, &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...),
-			Hint: fmt.Sprintf("give rows of %d values (%s) as JSON, {\"inputs\": [[...]]}, or as a .npy array", sample, input.Text()),
+			Hint: fmt.Sprintf("give rows of %d values (%s) as JSON, {\"inputs\": [[...]]}, or as a .npy array", sample,
+				input.Text()),
 		}
 	}
 	var a array
@@ -203,7 +204,8 @@ func outOfRange(rows [][]float32, seen *modelstore.Range) string {
 	}
 	far := max(float64(seen.Low)-float64(low), float64(high)-float64(seen.High)) / width
 	spread := (float64(high) - float64(low)) / width
-	text := fmt.Sprintf("the inputs go from %.4g to %.4g, and the model was trained on %.4g to %.4g", low, high, seen.Low, seen.High)
+	text := fmt.Sprintf("the inputs go from %.4g to %.4g, and the model was trained on %.4g to %.4g", low, high, seen.Low,
+		seen.High)
 	switch {
 	case far > farOff && low >= 0 && high > 1 && high <= 255 && seen.Low == 0 && seen.High == 1:
 		return text + ": scale them as the data set was, with 255 by dividing them by 255"

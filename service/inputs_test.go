@@ -32,19 +32,27 @@ func TestInputsAreReadHoweverTheyAreNested(t *testing.T) {
 		{` [[[[1],[2]],[[3],[4]]]] `, 1, nil},
 	} {
 		in, err := ReadInputs("x.json", []byte(c.text), image)
-		if err != nil || len(in.Rows) != c.rows || !cmp.Equal(in.Labels, c.labels) || !cmp.Equal(in.Rows[0], []float32{1, 2, 3, 4}) {
+		if err != nil || len(in.Rows) != c.rows || !cmp.Equal(in.Labels, c.labels) ||
+			!cmp.Equal(in.Rows[0], []float32{1, 2, 3, 4}) {
 			t.Errorf("%s: %+v, %v", c.text, in, err)
 		}
 	}
 	for text, want := range map[string]string{
-		``: "it is no JSON of inputs", `{}`: "it has no field inputs", `{"inputs": []}`: "there are no inputs", `[]`: "there are no inputs", `[[],[]]`: "there are no inputs",
-		`[[1,2,3]]`: "an array of shape 1x3 is no rows of 4 values", `[[1,2,3,4],[5,6,7]]`: "input 1 has 3 values where others have 4", `[[1,2],[3,[4]]]`: "nested in another way",
-		`[1,2,3,"4"]`: "arrays of numbers", `[1e39,2,3,4]`: "1e+39 in input 0 is too large", `[1,2,3,4] x`: "more follows", `[1,2,3,4`: "ends within an array", `7`: "a single number",
-		`{"inputs": [[1,2,3,4]], "labels": [1,2]}`: "there are 2 labels for 1 inputs", `{"inputs": [[1,2,3,4]], "labels": "a"}`: "labels are no list", `{"inputs": {"a": 1}}`: "arrays of numbers",
-		strings.Repeat("[", 1e5): "arrays of numbers", `[[1],[2],[3],[4],[5],[6],[7],[8]]`: "an array of shape 8x1 is no rows of 4 values", `[null,2,3,4]`: "arrays of numbers",
+		``: "it is no JSON of inputs", `{}`: "it has no field inputs", `{"inputs": []}`: "there are no inputs",
+		`[]`: "there are no inputs", `[[],[]]`: "there are no inputs",
+		`[[1,2,3]]`:           "an array of shape 1x3 is no rows of 4 values",
+		`[[1,2,3,4],[5,6,7]]`: "input 1 has 3 values where others have 4", `[[1,2],[3,[4]]]`: "nested in another way",
+		`[1,2,3,"4"]`: "arrays of numbers", `[1e39,2,3,4]`: "1e+39 in input 0 is too large", `[1,2,3,4] x`: "more follows",
+		`[1,2,3,4`: "ends within an array", `7`: "a single number",
+		`{"inputs": [[1,2,3,4]], "labels": [1,2]}`: "there are 2 labels for 1 inputs",
+		`{"inputs": [[1,2,3,4]], "labels": "a"}`:   "labels are no list", `{"inputs": {"a": 1}}`: "arrays of numbers",
+		strings.Repeat("[", 1e5):            "arrays of numbers",
+		`[[1],[2],[3],[4],[5],[6],[7],[8]]`: "an array of shape 8x1 is no rows of 4 values",
+		`[null,2,3,4]`:                      "arrays of numbers",
 	} {
 		_, err := ReadInputs("x.json", []byte(text), image)
-		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "unmarshal") {
+		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "unmarshal") {
 			t.Errorf("%.40q: %v, want Invalid with %q", text, err, want)
 		}
 	}
@@ -79,7 +87,10 @@ func TestInputsOfAnotherScaleAreWarnedOf(t *testing.T) {
 
 // Whatever an input says, it is refused or becomes rows of the model's length.
 func FuzzInputs(f *testing.F) {
-	for _, text := range []string{`{"inputs": [[1,2,3,4]], "labels": [1]}`, `[[[1,2],[3,4]]]`, `[1,2,3,4]`, `[[`, "\x93NUMPY\x01\x00", `{"inputs": [[1e39]]}`} {
+	for _, text := range []string{
+		`{"inputs": [[1,2,3,4]], "labels": [1]}`, `[[[1,2],[3,4]]]`, `[1,2,3,4]`, `[[`,
+		"\x93NUMPY\x01\x00", `{"inputs": [[1e39]]}`,
+	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

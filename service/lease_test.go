@@ -48,7 +48,8 @@ func TestAJobIsHeldByOne(t *testing.T) {
 		if who, runs, err := second.Runner(t.Context(), someJob); !runs || who.PID != os.Getpid() || err != nil {
 			t.Errorf("%+v, %v, %v", who, runs, err)
 		}
-		if _, err := second.own(t.Context(), h2, someJob); !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), "this process runs") {
+		if _, err := second.own(t.Context(), h2, someJob); !errors.Is(err, disdel.Conflict) ||
+			!strings.Contains(err.Error(), "this process runs") {
 			t.Errorf("a second one: %v", err)
 		}
 	}
@@ -115,12 +116,15 @@ func TestWhoMayTakeAJobOver(t *testing.T) {
 		expires time.Duration
 		runs    string // "": it may be taken over
 	}{
-		"a living process":                         {process.Self(), time.Minute, "this process runs"},
-		"a living process that stopped renewing":   {process.Self(), -time.Second, ""},
-		"a process that is no more":                {dead, time.Minute, ""},
-		"another machine":                          {elsewhere, time.Minute, "process 1 on there runs"},
-		"another machine that stopped renewing":    {elsewhere, -time.Second, ""},
-		"a process that a container has, not we":   {container, time.Minute, fmt.Sprintf("process %d on there runs", dead.PID)},
+		"a living process":                       {process.Self(), time.Minute, "this process runs"},
+		"a living process that stopped renewing": {process.Self(), -time.Second, ""},
+		"a process that is no more":              {dead, time.Minute, ""},
+		"another machine":                        {elsewhere, time.Minute, "process 1 on there runs"},
+		"another machine that stopped renewing":  {elsewhere, -time.Second, ""},
+		"a process that a container has, not we": {
+			container, time.Minute,
+			fmt.Sprintf("process %d on there runs", dead.PID),
+		},
 		"a process of a system that tells no mark": {process.Mark{PID: 1}, time.Minute, "process 1 on there runs"},
 	} {
 		was, err := h.Lease(t.Context(), someJob)
@@ -165,7 +169,8 @@ func TestALeaseIsRenewedUntilItIsLost(t *testing.T) {
 	} else if _, err := h.Take(t.Context(), l); err != nil && !errors.Is(err, disdel.Conflict) { // of the same owner
 		t.Error(err)
 	}
-	if err := (recorder{own, h}).Save(t.Context(), &disdel.Record{APIVersion: disdel.APIVersion, ID: someJob}); err != nil || ctx.Err() != nil {
+	if err := (recorder{own, h}).Save(t.Context(),
+		&disdel.Record{APIVersion: disdel.APIVersion, ID: someJob}); err != nil || ctx.Err() != nil {
 		t.Errorf("%v, %v", err, context.Cause(ctx))
 	}
 	until(t, "another owner", func() bool {
@@ -218,7 +223,8 @@ func TestTheLockOfAnEarlierVersionIsRespected(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tidy()
-	if _, err := s.own(t.Context(), h, someJob); !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), "process 4711 runs") {
+	if _, err := s.own(t.Context(), h, someJob); !errors.Is(err, disdel.Conflict) ||
+		!strings.Contains(err.Error(), "process 4711 runs") {
 		t.Errorf("%v", err)
 	}
 	if who, runs, err := s.Runner(t.Context(), someJob); !runs || who.PID != 4711 || err != nil {

@@ -115,7 +115,8 @@ func (s *Service) openWhisk(ctx context.Context) (worksOn, error) {
 	return s.invoker.get(func() (w worksOn, err error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
-			APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log, Beats: s.beats,
+			APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
+			Beats: s.beats,
 		}
 		w.pool = s.cfg.Pool
 		if s.embedded() {

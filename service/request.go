@@ -132,7 +132,10 @@ func (p *preparation) planned(r controller.Resolved, in scheduler.PlanInput) (co
 	}
 	return controller.Spec{
 		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Store: p.parts.Store, Threads: plan.Threads,
-		Data:   disdel.DataRef{URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Split: r.Job.Data.Split},
+		Data: disdel.DataRef{
+			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum,
+			Split: r.Job.Data.Split,
+		},
 		Models: p.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, in.ID),
 		Replan: func(job disdel.Job) (disdel.Plan, error) {
 			in.Job, in.Decided = job, true

@@ -68,7 +68,9 @@ func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controll
 
 // unfinished reads the record of the job that is meant and resolves what it names anew. The workers stay as many as
 // they were, unless the request says otherwise, so that the weights come out the same.
-func (p *preparation) unfinished(ctx context.Context, req ResumeRequest) (rec disdel.Record, r controller.Resolved, err error) {
+func (p *preparation) unfinished(ctx context.Context, req ResumeRequest) (rec disdel.Record, r controller.Resolved,
+	err error,
+) {
 	id, err := p.parts.History.Resolve(ctx, req.Job)
 	if err != nil {
 		return rec, r, err

@@ -82,7 +82,8 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 		weights = append(weights, moments...)
 	}
 	n := aggregator.Need{
-		Workers: plan.Workers, Update: aggregator.WireBytes(weights, wire), Reference: aggregator.WireBytes(weights, disdel.WireFloat32),
+		Workers: plan.Workers, Update: aggregator.WireBytes(weights, wire),
+		Reference: aggregator.WireBytes(weights, disdel.WireFloat32),
 	}
 	for _, l := range plan.Levels[:max(0, len(plan.Levels)-1)] {
 		n.Outputs += len(l.Clusters)

@@ -27,11 +27,18 @@ func TestStoreNeed(t *testing.T) {
 		a    disdel.Aggregation
 		want aggregator.Need
 	}{
-		"reset":   {disdel.Aggregation{}, aggregator.Need{Workers: 4, Update: weights, Reference: weights, Outputs: 2}},
-		"average": {disdel.Aggregation{Optimizer: disdel.UpkeepAverage}, aggregator.Need{Workers: 4, Update: 3 * weights, Reference: 3 * weights, Outputs: 2}},
-		"keep":    {disdel.Aggregation{Optimizer: disdel.UpkeepKeep}, aggregator.Need{Workers: 4, Update: weights, Reference: weights, Outputs: 2, State: 2 * weights}},
+		"reset": {disdel.Aggregation{}, aggregator.Need{Workers: 4, Update: weights, Reference: weights, Outputs: 2}},
+		"average": {
+			disdel.Aggregation{Optimizer: disdel.UpkeepAverage},
+			aggregator.Need{Workers: 4, Update: 3 * weights, Reference: 3 * weights, Outputs: 2},
+		},
+		"keep": {
+			disdel.Aggregation{Optimizer: disdel.UpkeepKeep},
+			aggregator.Need{Workers: 4, Update: weights, Reference: weights, Outputs: 2, State: 2 * weights},
+		},
 		"bfloat16": {
-			disdel.Aggregation{Wire: disdel.WireBfloat16}, aggregator.Need{Workers: 4, Update: weights / 2, Reference: weights, Outputs: 2, State: weights},
+			disdel.Aggregation{Wire: disdel.WireBfloat16},
+			aggregator.Need{Workers: 4, Update: weights / 2, Reference: weights, Outputs: 2, State: weights},
 		},
 	} {
 		var job disdel.Job

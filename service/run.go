@@ -48,7 +48,10 @@ func (r *Run) Wait(ctx context.Context) (disdel.Record, error) {
 	case <-r.done:
 		return *r.rec, r.err
 	case <-ctx.Done():
-		return disdel.Record{}, &disdel.Error{Kind: disdel.KindOf(ctx.Err()), Op: "wait for job", Job: r.id, Err: context.Cause(ctx)}
+		return disdel.Record{}, &disdel.Error{
+			Kind: disdel.KindOf(ctx.Err()), Op: "wait for job", Job: r.id,
+			Err: context.Cause(ctx),
+		}
 	}
 }
 

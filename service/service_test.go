@@ -93,7 +93,8 @@ func TestJobsAtOnceAreSeenAndStoppedByThemselves(t *testing.T) {
 	} else if rec, err := h.Get(t.Context(), long.ID()); err != nil || rec.Status != disdel.StatusRunning {
 		t.Errorf("the record of a job that runs: %v, %v", rec.Status, err)
 	}
-	if _, err := s.Resume(t.Context(), ResumeRequest{Job: string(long.ID())}); !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), "this process runs") {
+	if _, err := s.Resume(t.Context(), ResumeRequest{Job: string(long.ID())}); !errors.Is(err, disdel.Conflict) ||
+		!strings.Contains(err.Error(), "this process runs") {
 		t.Errorf("a job that runs is taken up: %v", err)
 	}
 	why := errors.New("enough")
@@ -123,7 +124,8 @@ func TestJobsAtOnceAreSeenAndStoppedByThemselves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rec, err := again.Wait(t.Context()); err != nil || rec.Status != disdel.StatusSucceeded || rec.Resumes != 1 || rec.Rounds[0].Round != 0 {
+	if rec, err := again.Wait(t.Context()); err != nil || rec.Status != disdel.StatusSucceeded || rec.Resumes != 1 ||
+		rec.Rounds[0].Round != 0 {
 		t.Errorf("taken up: %v, %v after %d resumes", err, rec.Status, rec.Resumes)
 	}
 }
@@ -150,10 +152,13 @@ func TestCloseStopsWhatRuns(t *testing.T) {
 func TestWhatIsRefused(t *testing.T) {
 	s := opened(t, t.TempDir())
 	var faults *disdel.Faults
-	if _, err := s.Submit(t.Context(), Request{Job: small(t, "data.source=dataset://none"), Source: Source{Name: "x.yaml"}}); !errors.As(err, &faults) || faults.File != "x.yaml" {
+	if _, err := s.Submit(t.Context(),
+		Request{Job: small(t, "data.source=dataset://none"), Source: Source{Name: "x.yaml"}}); !errors.As(err, &faults) ||
+		faults.File != "x.yaml" {
 		t.Errorf("a data set that is not there: %v", err)
 	}
-	if _, err := s.Submit(t.Context(), Request{Job: small(t, "resources.maxMemory=2MB")}); !errors.Is(err, disdel.OverLimit) {
+	if _, err := s.Submit(t.Context(), Request{Job: small(t, "resources.maxMemory=2MB")}); !errors.Is(err,
+		disdel.OverLimit) {
 		t.Errorf("a job that does not fit: %v", err)
 	}
 	gone, stop := context.WithCancelCause(t.Context())
@@ -176,13 +181,17 @@ func TestWhatIsRefused(t *testing.T) {
 func TestEstimateAnswersQuestions(t *testing.T) {
 	s := opened(t, t.TempDir())
 	req := Request{Job: small(t)}
-	q := Questions{Explain: true, MaxMemory: 128 * disdel.MB, Grid: &scheduler.Grid{Workers: []int{1, 2}}, Against: scheduler.AgainstCost}
+	q := Questions{
+		Explain: true, MaxMemory: 128 * disdel.MB, Grid: &scheduler.Grid{Workers: []int{1, 2}},
+		Against: scheduler.AgainstCost,
+	}
 	e, err := s.Estimate(t.Context(), req, q)
 	if err != nil || e.Plan == nil || e.Explain == nil || e.Fit == nil || len(e.WhatIf.Cells) != 2 || e.Err() != nil {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	req.Job = small(t, "resources.maxMemory=2MB")
-	if e, err = s.Estimate(t.Context(), req, Questions{Explain: true}); err != nil || e.Refused == nil || !errors.Is(e.Err(), disdel.OverLimit) {
+	if e, err = s.Estimate(t.Context(), req, Questions{Explain: true}); err != nil || e.Refused == nil ||
+		!errors.Is(e.Err(), disdel.OverLimit) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if _, err = s.Estimate(t.Context(), req, Questions{}); !errors.Is(err, disdel.OverLimit) {

@@ -21,13 +21,16 @@ type shelf struct {
 
 // Commit keeps a model with what its data set knows of it, and takes away what output.keep leaves no room for. What was
 // taken away is an event of the job; that something could not be is no reason to fail the job.
-func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error) {
+func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network,
+	weights disdel.ModelRef,
+) (disdel.ModelRef, error) {
 	if r.Model != nil {
 		return *r.Model, s.revise(ctx, r)
 	}
 	m := modelstore.Model{
 		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
-		Epochs: epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings, Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
+		Epochs: epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings,
+		Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
 	}
 	m.Labels, m.Inputs = s.seen(ctx, r.Data)
 	m, err := s.store.Commit(ctx, m)
@@ -55,7 +58,8 @@ func (s *shelf) revise(ctx context.Context, r *disdel.Record) error {
 	if err != nil {
 		return err
 	}
-	m.Accuracy, m.Loss, m.Learned, m.Warnings, m.Evaluated = r.Accuracy, r.Loss, r.Learned, r.Warnings, new(r.Unevaluated == nil)
+	m.Accuracy, m.Loss, m.Learned, m.Warnings, m.Evaluated = r.Accuracy, r.Loss, r.Learned, r.Warnings,
+		new(r.Unevaluated == nil)
 	return s.store.Revise(ctx, m)
 }
 

@@ -93,7 +93,8 @@ func withoutLogs(r *disdel.Record) {
 
 func withoutPassed(r *disdel.Record) {
 	before := len(r.Activations)
-	r.Activations = slices.DeleteFunc(slices.Clone(r.Activations), func(a disdel.Activation) bool { return a.Outcome == disdel.OutcomeSuccess })
+	r.Activations = slices.DeleteFunc(slices.Clone(r.Activations),
+		func(a disdel.Activation) bool { return a.Outcome == disdel.OutcomeSuccess })
 	r.Omitted += before - len(r.Activations)
 }
 

@@ -74,7 +74,8 @@ func TestTheRoomSetAsideIsEnough(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(data, &left)
 		}
-		if r := left.Record; err != nil || r.Status != disdel.StatusFailed || len(r.Activations)+r.Omitted != len(rec.Activations) {
+		if r := left.Record; err != nil || r.Status != disdel.StatusFailed || len(r.Activations)+
+			r.Omitted != len(rec.Activations) {
 			t.Errorf("%d activations: %d and %d, %v", len(rec.Activations), len(r.Activations), r.Omitted, err)
 		}
 		if err := release(); err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine/gorgonia"
 )
 
-// Main is the main function of an action with a network of its own. It does what the program's arguments say, until a signal
-// or the platform ends it, and returns the exit code.
+// Main is the main function of an action with a network of its own. It does what the program's arguments say, until a
+// signal or the platform ends it, and returns the exit code.
 func Main(n gorgonia.Network) int {
 	aggregator.Quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -50,8 +50,10 @@ func run(ctx context.Context, args []string, out io.Writer, n gorgonia.Network) 
 		return serve.Serve(ctx, address, serve.NewHost(backends.Standard(&n)))
 	default:
 		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "start action " + n.Name, Msg: "this program is an action: it takes the argument describe or runtime",
-			Hint: fmt.Sprintf("disdel submit job.yaml --action %s, where the job file says model: {custom: %s}", os.Args[0], n.Name),
+			Kind: disdel.Invalid, Op: "start action " + n.Name,
+			Msg: "this program is an action: it takes the argument describe or runtime",
+			Hint: fmt.Sprintf("disdel submit job.yaml --action %s, where the job file says model: {custom: %s}", os.Args[0],
+				n.Name),
 		}
 	}
 }
@@ -62,7 +64,10 @@ func listenFlag(args []string) (string, error) {
 	flags.SetOutput(io.Discard)
 	address := flags.String("listen", serve.DefaultAddress, "")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
-		return "", &disdel.Error{Kind: disdel.Invalid, Op: "start action", Msg: fmt.Sprintf("runtime takes --listen ADDRESS, not %q", args), Err: err}
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "start action",
+			Msg: fmt.Sprintf("runtime takes --listen ADDRESS, not %q", args), Err: err,
+		}
 	}
 	return *address, nil
 }

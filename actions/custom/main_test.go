@@ -18,14 +18,20 @@ import (
 	"github.com/disdel/disdel/runtime/engine/gorgonia"
 )
 
-var linear = gorgonia.Network{Name: "linear", Sample: []int{3}, Classes: 2, Build: func(o *gorgonia.Ops) (*gorgonia.Program, error) {
-	g := G.NewGraph()
-	x := G.NewMatrix(g, tensor.Float32, G.WithName("x"), G.WithShape(o.Rows(), 3))
-	y := G.NewMatrix(g, tensor.Float32, G.WithName("y"), G.WithShape(o.Rows(), 2))
-	w := G.NewMatrix(g, tensor.Float32, G.WithName("w"), G.WithShape(3, 2))
-	out := G.Must(G.Mul(x, w))
-	return &gorgonia.Program{Graph: g, Input: x, Target: y, Output: out, Loss: G.Must(G.Mean(G.Must(G.Square(G.Must(G.Sub(out, y)))))), Params: G.Nodes{w}}, nil
-}}
+var linear = gorgonia.Network{
+	Name: "linear", Sample: []int{3}, Classes: 2,
+	Build: func(o *gorgonia.Ops) (*gorgonia.Program, error) {
+		g := G.NewGraph()
+		x := G.NewMatrix(g, tensor.Float32, G.WithName("x"), G.WithShape(o.Rows(), 3))
+		y := G.NewMatrix(g, tensor.Float32, G.WithName("y"), G.WithShape(o.Rows(), 2))
+		w := G.NewMatrix(g, tensor.Float32, G.WithName("w"), G.WithShape(3, 2))
+		out := G.Must(G.Mul(x, w))
+		return &gorgonia.Program{
+			Graph: g, Input: x, Target: y, Output: out,
+			Loss: G.Must(G.Mean(G.Must(G.Square(G.Must(G.Sub(out, y)))))), Params: G.Nodes{w},
+		}, nil
+	},
+}
 
 func TestDescribePrintsTheNetwork(t *testing.T) {
 	var out bytes.Buffer
@@ -48,7 +54,8 @@ func TestOtherArgumentsAreRefusedWithTheWayToUseIt(t *testing.T) {
 			t.Errorf("%q: got %v, want Invalid", args, err)
 		}
 	}
-	if hint := disdel.AsError(run(t.Context(), nil, nil, linear)).Hint; !strings.Contains(hint, "--action") || !strings.Contains(hint, "custom: linear") {
+	if hint := disdel.AsError(run(t.Context(), nil, nil, linear)).Hint; !strings.Contains(hint, "--action") ||
+		!strings.Contains(hint, "custom: linear") {
 		t.Errorf("hint %q", hint)
 	}
 }

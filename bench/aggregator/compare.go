@@ -23,7 +23,9 @@ type way struct {
 }
 
 // compare measures all ways in turn, so that what disturbs the machine disturbs them alike.
-func compare(ctx context.Context, store *aggregator.Store, server *redisServer, like disdel.Weights, members, size, runs int) error {
+func compare(ctx context.Context, store *aggregator.Store, server *redisServer, like disdel.Weights, members, size,
+	runs int,
+) error {
 	keys, longest, err := server.updateKeys(ctx)
 	if err != nil {
 		return err
@@ -121,7 +123,8 @@ func (r *redisServer) putLayers(ctx context.Context, id disdel.UpdateID, w disde
 	var all error
 	for _, t := range w {
 		var b bytes.Buffer
-		all = errors.Join(all, binary.Write(&b, binary.LittleEndian, t.Data), r.client.Set(ctx, layerKey(id, t.Name), b.Bytes(), 0).Err())
+		all = errors.Join(all, binary.Write(&b, binary.LittleEndian, t.Data),
+			r.client.Set(ctx, layerKey(id, t.Name), b.Bytes(), 0).Err())
 	}
 	return all
 }

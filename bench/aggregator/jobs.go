@@ -41,7 +41,10 @@ distribution: {workers: %d, sync: %s, aggregation: {%s}}
 }
 
 func fashion(workers, epochs int, sync, more string) job {
-	return job{set: "fashion-mnist", network: "lenet5", workers: workers, epochs: epochs, batch: 32, sync: sync, more: more}
+	return job{
+		set: "fashion-mnist", network: "lenet5", workers: workers, epochs: epochs, batch: 32, sync: sync,
+		more: more,
+	}
 }
 
 func (t trainer) disdel(input []byte, args ...string) ([]byte, error) {
@@ -65,8 +68,8 @@ func (t trainer) run(j job) (rec disdel.Record, err error) {
 	return rec, json.Unmarshal(out, &rec)
 }
 
-// The epochs of the comparisons: of wire formats, and of numbers of workers, which takes as many as one worker needs to learn
-// nothing more.
+// The epochs of the comparisons: of wire formats, and of numbers of workers, which takes as many as one worker needs to
+// learn nothing more.
 const (
 	wireEpochs   = 5
 	workerEpochs = 15
@@ -87,14 +90,15 @@ func jobs(program string) error {
 		return err
 	}
 	if _, err := t.disdel(nil, "dataset", "add", "fashion-mnist", "-q"); err != nil {
-		fmt.Fprintf(os.Stderr, "skipped: accuracy on Fashion-MNIST (Debian's dataset-fashion-mnist is not installed): %v\n", err)
+		fmt.Fprintf(os.Stderr, "skipped: accuracy on Fashion-MNIST (Debian's dataset-fashion-mnist is not installed): %v\n",
+			err)
 		return nil
 	}
 	return errors.Join(t.wires(), t.workers())
 }
 
-// warmRounds is a round of a job with eight processes, from the last round's end to its own: invocations, one batch of 16 in
-// every worker, transfers, aggregation, no evaluation, no checkpoint of its own beside.
+// warmRounds is a round of a job with eight processes, from the last round's end to its own: invocations, one batch of
+// 16 in every worker, transfers, aggregation, no evaluation, no checkpoint of its own beside.
 func (t trainer) warmRounds() error {
 	rec, err := t.run(job{set: "digits", network: "digits-cnn", workers: 8, epochs: 4, batch: 16, sync: "{every: 1}"})
 	if err != nil {

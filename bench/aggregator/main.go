@@ -1,5 +1,5 @@
-// Command aggregator measures how updates become a model, against a redis-server of its own on loopback, and prints lines of
-// the form
+// Command aggregator measures how updates become a model, against a redis-server of its own on loopback, and prints
+// lines of the form
 //
 //	figure NAME VALUE UNIT
 //
@@ -23,8 +23,10 @@ func main() {
 	members := flag.Int("members", 8, "updates to average")
 	wide := flag.Int("wide", 32, "updates to average for aggregate_memory_ratio")
 	runs := flag.Int("runs", 7, "measurements of each way, taken in turn; the median counts")
-	network := flag.String("network", "resnet50", "network of the zoo, of 224 x 224 images, whose weights are averaged: 102 MB")
-	program := flag.String("program", "bin/disdel", "the built program, for the figures of whole jobs; \"\" leaves them out")
+	network := flag.String("network", "resnet50",
+		"network of the zoo, of 224 x 224 images, whose weights are averaged: 102 MB")
+	program := flag.String("program", "bin/disdel",
+		"the built program, for the figures of whole jobs; \"\" leaves them out")
 	flag.Parse()
 	like, err := shapes(disdel.Network{Name: *network, Input: []int{3, 224, 224}, Classes: 1000})
 	if err == nil && *reduce != "" {
@@ -108,7 +110,8 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 	figure("update_bytes", float64(size), "B")
 	for _, id := range ids(members) {
 		w := fill(like, uint64(id.Member))
-		if err := errors.Join(store.PushUpdate(ctx, disdel.Update{ID: id, Samples: float64(100 + id.Member), Weights: w}), server.putLayers(ctx, id, w)); err != nil {
+		if err := errors.Join(store.PushUpdate(ctx, disdel.Update{ID: id, Samples: float64(100 + id.Member), Weights: w}),
+			server.putLayers(ctx, id, w)); err != nil {
 			return err
 		}
 	}
@@ -119,7 +122,8 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 		return err
 	}
 	for _, id := range ids(wide)[min(members, wide):] {
-		if err := store.PushUpdate(ctx, disdel.Update{ID: id, Samples: 100, Weights: fill(like, uint64(id.Member))}); err != nil {
+		if err := store.PushUpdate(ctx,
+			disdel.Update{ID: id, Samples: 100, Weights: fill(like, uint64(id.Member))}); err != nil {
 			return err
 		}
 	}
@@ -132,5 +136,6 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(rounds(ctx, server.url, lenet), wireBytes(ctx, store, server, lenet), storeBytes(ctx, store, server, like))
+	return errors.Join(rounds(ctx, server.url, lenet), wireBytes(ctx, store, server, lenet),
+		storeBytes(ctx, store, server, like))
 }

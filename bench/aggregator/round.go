@@ -18,11 +18,11 @@ const (
 	roundRuns    = 201
 )
 
-// rounds measures rounds of LeNet-5 with warm workers whose training step is empty. A round is what the store sees of one: each
-// worker, with connections of its own, claims its work, reads the round's reference, pushes it again as its update under the
-// claim; once all have, an aggregation with connections of its own claims, reduces, commits the next reference and has the
-// store forget the round. Everything that goes over a connection between a round's begin and the next one's is counted; the
-// platform's invocations and the collector's runs between an action's phases are not.
+// rounds measures rounds of LeNet-5 with warm workers whose training step is empty. A round is what the store sees of
+// one: each worker, with connections of its own, claims its work, reads the round's reference, pushes it again as its
+// update under the claim; once all have, an aggregation with connections of its own claims, reduces, commits the next
+// reference and has the store forget the round. Everything that goes over a connection between a round's begin and the
+// next one's is counted; the platform's invocations and the collector's runs between an action's phases are not.
 func rounds(ctx context.Context, url string, like disdel.Weights) error {
 	const job = disdel.JobID("job-rounds")
 	stores := make([]*aggregator.Store, roundWorkers+1)
@@ -80,10 +80,13 @@ func work(ctx context.Context, s *aggregator.Store, id disdel.UpdateID, like dis
 	if err != nil {
 		return err
 	}
-	return s.PushUpdate(ctx, disdel.Update{ID: id, Attempt: c.Attempt, Fence: c.Fence, Samples: float64(1 + id.Member), Weights: w})
+	return s.PushUpdate(ctx,
+		disdel.Update{ID: id, Attempt: c.Attempt, Fence: c.Fence, Samples: float64(1 + id.Member), Weights: w})
 }
 
-func reduceRound(ctx context.Context, s *aggregator.Store, id disdel.UpdateID, members []disdel.UpdateID, like disdel.Weights) error {
+func reduceRound(ctx context.Context, s *aggregator.Store, id disdel.UpdateID, members []disdel.UpdateID,
+	like disdel.Weights,
+) error {
 	c, err := claimed(ctx, s, id)
 	if err != nil {
 		return err

@@ -39,7 +39,10 @@ func startRedis(ctx context.Context) (*redisServer, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	r := &redisServer{url: "redis://" + address + "/0", client: redis.NewClient(&redis.Options{Addr: address, DisableIdentity: true})}
+	r := &redisServer{
+		url:    "redis://" + address + "/0",
+		client: redis.NewClient(&redis.Options{Addr: address, DisableIdentity: true}),
+	}
 	r.stop = func() {
 		r.client.Close()
 		cmd.Process.Kill()
@@ -101,8 +104,8 @@ func (r *redisServer) dropLayers(ctx context.Context) error {
 	return it.Err()
 }
 
-// child reduces what lies in a Redis, publishes the mean as an aggregate action does, and prints by how many bytes that made
-// the process larger than it was before.
+// child reduces what lies in a Redis, publishes the mean as an aggregate action does, and prints by how many bytes that
+// made the process larger than it was before.
 func child(url string, members int, like disdel.Weights) error {
 	ctx := context.Background()
 	before, err := memory("VmRSS:")

@@ -49,7 +49,8 @@ func compare(args []string) error {
 	f := flag.NewFlagSet("engine", flag.ContinueOnError)
 	only := f.String("only", "", "figures whose names contain this")
 	torch := f.String("torch", "/usr/bin/python3", "Python interpreters with torch, separated by commas")
-	tensorflow := f.String("tensorflow", ".cache/bench/tensorflow/bin/python", "a Python interpreter with tensorflow, if there is one")
+	tensorflow := f.String("tensorflow", ".cache/bench/tensorflow/bin/python",
+		"a Python interpreter with tensorflow, if there is one")
 	rounds := f.Int("rounds", 3, "processes of each program, in turns; figures are of their medians")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -60,7 +61,8 @@ func compare(args []string) error {
 	}
 	b := bench{self: self, rounds: *rounds}
 	for t := range strings.SplitSeq(*torch, ",") {
-		b.peers = append(b.peers, peer{"torch", []string{t, "bench/peer/torch_train.py"}}, peer{"torch channels_last", []string{t, "bench/peer/torch_train.py", "--channels-last"}})
+		b.peers = append(b.peers, peer{"torch", []string{t, "bench/peer/torch_train.py"}},
+			peer{"torch channels_last", []string{t, "bench/peer/torch_train.py", "--channels-last"}})
 	}
 	if _, err := os.Stat(*tensorflow); err == nil {
 		b.peers = append(b.peers, peer{"tensorflow", []string{*tensorflow, "bench/peer/tf_train.py"}})
@@ -68,7 +70,13 @@ func compare(args []string) error {
 	steps := []struct {
 		name string
 		do   func() error
-	}{{"ratio", b.ratios}, {"gemm_share", b.gemm}, {"threads2_speedup", b.threads}, {"plan_rss", b.plans}, {"first_step_ms", b.firstStep}}
+	}{
+		{"ratio", b.ratios},
+		{"gemm_share", b.gemm},
+		{"threads2_speedup", b.threads},
+		{"plan_rss", b.plans},
+		{"first_step_ms", b.firstStep},
+	}
 	for _, s := range steps {
 		if !strings.Contains(s.name, *only) {
 			continue
@@ -92,7 +100,8 @@ func median(v []float64) float64 {
 // run measures one process; cores is taskset's list.
 func run(cores string, command []string, w workload, more ...string) (m measurement, started time.Time, err error) {
 	args := append([]string{"-c", cores}, command...)
-	args = append(args, "--network", w.network, "--input", w.input, "--classes", "10", "--batch", strconv.Itoa(w.batch), "--steps", strconv.Itoa(w.steps), "--warmup", "2")
+	args = append(args, "--network", w.network, "--input", w.input, "--classes", "10", "--batch", strconv.Itoa(w.batch),
+		"--steps", strconv.Itoa(w.steps), "--warmup", "2")
 	cmd := exec.Command("taskset", append(args, more...)...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -126,7 +135,8 @@ func (b *bench) ratios() error {
 		ours := median(rates["disdel "])
 		best, leanest := 0.0, 0.0
 		for key, r := range rates {
-			fmt.Printf("# %s %s: %.1f samples/s, %.0f MB\n", w.network, strings.TrimSpace(key), median(r), median(memory[key])/(1<<20))
+			fmt.Printf("# %s %s: %.1f samples/s, %.0f MB\n", w.network, strings.TrimSpace(key), median(r),
+				median(memory[key])/(1<<20))
 			if key == "disdel " {
 				continue
 			}
@@ -152,7 +162,8 @@ func (b *bench) gemm() error {
 	const n = 1024
 	var share, speed, peaks []float64
 	kernel.NewTeam(set, 1, 1).Run(func(w *kernel.Worker) {
-		a, c, scratch := kernel.Matrix{Data: make([]float32, n*n), Stride: n}, make([]float32, n*n), make([]float32, kernel.GemmLen())
+		a, c, scratch := kernel.Matrix{Data: make([]float32, n*n), Stride: n}, make([]float32, n*n),
+			make([]float32, kernel.GemmLen())
 		for range 5 {
 			start := time.Now()
 			peak := set.Peak(1<<22) / time.Since(start).Seconds()
@@ -190,8 +201,8 @@ func (b *bench) threads() error {
 	return nil
 }
 
-// plans compares the peak resident memory of training with the plan and the batch, for every network of the zoo at two batch sizes. What
-// the process holds beside its slab is measured on the smallest network.
+// plans compares the peak resident memory of training with the plan and the batch, for every network of the zoo at two
+// batch sizes. What the process holds beside its slab is measured on the smallest network.
 func (b *bench) plans() error {
 	var least, most float64
 	var base int64
@@ -211,7 +222,8 @@ func (b *bench) plans() error {
 				return fmt.Errorf("%s: %w", e.Name, err)
 			}
 			r := float64(m.PeakRSS) / float64(m.Plan+m.Inputs+base)
-			fmt.Printf("# %s batch %d: plan %.1f MB, peak %.1f MB, %.3f\n", e.Name, batch, float64(m.Plan)/(1<<20), float64(m.PeakRSS)/(1<<20), r)
+			fmt.Printf("# %s batch %d: plan %.1f MB, peak %.1f MB, %.3f\n", e.Name, batch, float64(m.Plan)/(1<<20),
+				float64(m.PeakRSS)/(1<<20), r)
 			if least == 0 || r < least {
 				least = r
 			}

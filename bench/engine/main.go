@@ -1,9 +1,10 @@
-// Command engine measures the training engine. `engine step` trains one network in a process of its own and prints its speed
-// and memory; `engine` prints the figures of `make bench-engine`, lines of the form
+// Command engine measures the training engine. `engine step` trains one network in a process of its own and prints its
+// speed and memory; `engine` prints the figures of `make bench-engine`, lines of the form
 //
 //	figure NAME VALUE UNIT
 //
-// running itself and its peers (PyTorch, and TensorFlow where it is installed) in turns on the same core. It judges nothing.
+// running itself and its peers (PyTorch, and TensorFlow where it is installed) in turns on the same core. It judges
+// nothing.
 package main
 
 import (
@@ -96,7 +97,10 @@ func step(args []string) error {
 	for i := range y {
 		y[i] = int32(i * 31 % *classes)
 	}
-	m := measurement{Network: *network, Batch: *batch, Inputs: int64(4 * (len(x) + len(y))), Plan: int64(e.Plan().Bytes()), Kernels: e.Kernels()}
+	m := measurement{
+		Network: *network, Batch: *batch, Inputs: int64(4 * (len(x) + len(y))), Plan: int64(e.Plan().Bytes()),
+		Kernels: e.Kernels(),
+	}
 	rows := dataset.Dense(*batch, x, y)
 	for i := range max(*warmup, 1) {
 		if _, err := e.Step(rows); err != nil {

@@ -3,9 +3,10 @@
 //
 //	figure NAME VALUE UNIT
 //
-// Training is cut down to a batch or a few, on synthetic rows of the right shape: a step takes the memory of every other.
+// Training is cut down to a batch or a few, on synthetic rows of the right shape: a step takes the memory of every
+// other.
 //
-// Its other parts are generated, the same of jobs drawn from a seed; timeouts, which compares the timeouts and forecasts that
-// history makes with what jobs take; forecasts, the same beside other programs' load; and the headline: the
-// same twenty jobs at OpenWhisk's default limits, with fixed-step retries, and with disdel. It judges nothing.
+// Its other parts are generated, the same of jobs drawn from a seed; timeouts, which compares the timeouts and
+// forecasts that history makes with what jobs take; forecasts, the same beside other programs' load; and the headline:
+// the same twenty jobs at OpenWhisk's default limits, with fixed-step retries, and with disdel. It judges nothing.
 package main

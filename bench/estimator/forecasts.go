@@ -31,8 +31,8 @@ type beside struct {
 	load  int
 }
 
-// forecastSuite is one job of every kind, from which the forecasts of the others come, and then jobs of these kinds in turns:
-// half of them as the first one was, half with other workers, batches or epochs.
+// forecastSuite is one job of every kind, from which the forecasts of the others come, and then jobs of these kinds in
+// turns: half of them as the first one was, half with other workers, batches or epochs.
 func forecastSuite(seed uint64) (first []trial, later []beside) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for _, k := range random.Perm(len(forecastNetworks))[:forecastKinds] {
@@ -82,7 +82,8 @@ var forecastNetworks = []timedNetwork{
 // shaped is a trial of so many rows altogether, with a whole batch for every worker.
 func shaped(k timedNetwork, all, workers, batch, epochs int) trial {
 	all = max(all, workers*batch)
-	return newTrial(k.network, k.input, batch, k.optimize, rows(all/workers), func(t *trial) { t.workers, t.epochs = workers, epochs })
+	return newTrial(k.network, k.input, batch, k.optimize, rows(all/workers),
+		func(t *trial) { t.workers, t.epochs = workers, epochs })
 }
 
 // forecastsPart runs the suite, every job with the records of all before, as the program plans it.

@@ -49,12 +49,18 @@ func kinds() []kind {
 		{"keras", (*generator).imported, func(*generator, *trial) {}},
 		{"drawn", (*generator).any, func(g *generator, t *trial) { t.share = 0.5 + 0.5*g.Float64() }},
 		{"small-rows", (*generator).tiny, smallRows},
-		{"large-rows", (*generator).large, func(g *generator, t *trial) { t.batch = g.between(2, 24); t.rows = t.batch * g.between(1, 4) }},
+		{
+			"large-rows", (*generator).large,
+			func(g *generator, t *trial) { t.batch = g.between(2, 24); t.rows = t.batch * g.between(1, 4) },
+		},
 		{"few-held", (*generator).any, func(g *generator, t *trial) {
 			t.batch = g.between(64, 200)
 			t.rows, t.held = t.batch, g.between(1, t.batch/2)
 		}},
-		{"arrays", func(g *generator) network { return g.residual(40, 90) }, func(g *generator, t *trial) { t.batch = g.between(2, 16); t.rows = t.batch }},
+		{
+			"arrays", func(g *generator) network { return g.residual(40, 90) },
+			func(g *generator, t *trial) { t.batch = g.between(2, 16); t.rows = t.batch },
+		},
 		{"states", (*generator).any, states},
 		{"narrow", (*generator).any, func(g *generator, t *trial) {
 			t.wire, t.upkeep = g.pickString("int8", "bfloat16"), g.pickString("", "keep", "")
@@ -68,9 +74,12 @@ func kinds() []kind {
 		}},
 		{"separable", (*generator).separable, func(g *generator, t *trial) { t.float = g.IntN(2) == 0 }},
 		{"zoo", (*generator).known, func(g *generator, t *trial) { t.clip = g.IntN(2) == 0 }},
-		{"gorgonia", func(g *generator) network { return g.among((*generator).plain, (*generator).tiny, small)() }, func(g *generator, t *trial) {
-			t.backend, t.rows = "gorgonia", t.batch*g.between(1, 6)
-		}},
+		{
+			"gorgonia", func(g *generator) network { return g.among((*generator).plain, (*generator).tiny, small)() },
+			func(g *generator, t *trial) {
+				t.backend, t.rows = "gorgonia", t.batch*g.between(1, 6)
+			},
+		},
 	}
 }
 
@@ -89,8 +98,8 @@ func smallRows(g *generator, t *trial) {
 	t.float = g.IntN(4) == 0
 }
 
-// states are jobs whose workers store what they are inside a round, as in rounds longer than 20 s. They are made short by storing
-// it far more often.
+// states are jobs whose workers store what they are inside a round, as in rounds longer than 20 s. They are made short
+// by storing it far more often.
 func states(g *generator, t *trial) {
 	t.saved, t.saves, t.rows = true, disdel.Millis(50_000_000), t.batch*g.between(3, 8)
 	t.upkeep = g.pickString("", "", "keep")
@@ -158,8 +167,14 @@ func long(seed uint64) []trial {
 	one.dense(10, "softmax")
 	two.dense(g.between(3000, 8000), "relu")
 	two.dense(10, "softmax")
-	first := trial{name: fmt.Sprintf("%d.long-a", seed), layers: one.layers, input: one.input, optimize: "adam", batch: 64, rows: 9000, workers: 2}
-	second := trial{name: fmt.Sprintf("%d.long-b", seed), layers: two.layers, input: two.input, optimize: "momentum", batch: 32, rows: 20_000, workers: 2, upkeep: "keep"}
+	first := trial{
+		name: fmt.Sprintf("%d.long-a", seed), layers: one.layers, input: one.input, optimize: "adam", batch: 64,
+		rows: 9000, workers: 2,
+	}
+	second := trial{
+		name: fmt.Sprintf("%d.long-b", seed), layers: two.layers, input: two.input, optimize: "momentum",
+		batch: 32, rows: 20_000, workers: 2, upkeep: "keep",
+	}
 	out := []trial{first, second}
 	for i := range out {
 		out[i].classes, out[i].epochs, out[i].threads, out[i].saved = 10, 1, 1, true

@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-// Whatever the seed, every job is one that disdel takes: its file is read, its network built for its data, and its memory estimated
-// at some seconds of work and at most a few GB.
+// Whatever the seed, every job is one that disdel takes: its file is read, its network built for its data, and its
+// memory estimated at some seconds of work and at most a few GB.
 func TestEverySeedGivesJobsThatCanRun(t *testing.T) {
 	seeds := []uint64{0, 1, 7, 11, 23, 1 << 63}
 	if testing.Short() {
@@ -37,13 +37,18 @@ func TestEverySeedGivesJobsThatCanRun(t *testing.T) {
 			if g.Output().Len() != job.classCount() || g.Input().Len() != length(job.input) {
 				t.Errorf("%v: %v to %v, for %v and %d classes", job, g.Input(), g.Output(), job.input, job.classCount())
 			}
-			if e := estimator.Planned(backends.Standard(nil)).Train(estimator.Input{Graph: g, Batch: job.batch, Rows: job.rows, Optimizer: file.Job.Training.Optimizer}); e.Likely > 4*disdel.GB {
+			if e := estimator.Planned(backends.Standard(nil)).Train(estimator.Input{
+				Graph: g, Batch: job.batch, Rows: job.rows,
+				Optimizer: file.Job.Training.Optimizer,
+			}); e.Likely > 4*disdel.GB {
 				t.Errorf("%v needs %v", job, e.Likely)
 			}
-			if train := (disdel.Split{Train: job.share}).Train; train > 0 && int(train*float64(job.rows*job.workers))/job.workers < job.batch {
+			if train := (disdel.Split{Train: job.share}).Train; train > 0 &&
+				int(train*float64(job.rows*job.workers))/job.workers < job.batch {
 				t.Errorf("%v: batches of %d rows, of %g of %d", job, job.batch, train, job.rows)
 			}
-			if n := disdel.Bytes(job.rows * job.workers * length(job.input)); n > 512*disdel.MB || job.rows < 1 || job.batch < 1 {
+			if n := disdel.Bytes(job.rows * job.workers * length(job.input)); n > 512*disdel.MB || job.rows < 1 ||
+				job.batch < 1 {
 				t.Errorf("%v: %d rows by %d, %v of data", job, job.rows, job.batch, n)
 			}
 		}

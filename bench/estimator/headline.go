@@ -20,8 +20,9 @@ const scale = 20
 // standard is OpenWhisk's default limits.
 var standard = disdel.Limits{Memory: 256 * disdel.MB, Timeout: disdel.Millis(time.Minute / scale)}
 
-// retries are DiSDeL's Fig. 2 from the default limits on: 240 s more with every retry, and as much memory as the default. The
-// bounds are the platform's, which let every job pass: the paper raised OpenWhisk's too, and its figure goes to 1,740 s.
+// retries are DiSDeL's Fig. 2 from the default limits on: 240 s more with every retry, and as much memory as the
+// default. The bounds are the platform's, which let every job pass: the paper raised OpenWhisk's too, and its figure
+// goes to 1,740 s.
 var retries = estimator.FixedStep{
 	First: standard,
 	Step:  disdel.Limits{Memory: standard.Memory, Timeout: disdel.Millis(4 * time.Minute / scale)},
@@ -36,8 +37,8 @@ func scaled(cfg *platform.Config) {
 	t.Min, t.Std, t.Max = t.Min/scale, time.Duration(standard.Timeout), time.Duration(retries.Most.Timeout)
 }
 
-// twenty is the jobs of the headline. On a core each, thirteen pass at OpenWhisk's defaults, five need more memory and two more
-// time.
+// twenty is the jobs of the headline. On a core each, thirteen pass at OpenWhisk's defaults, five need more memory and
+// two more time.
 func twenty() []trial {
 	gray, digits := []int{1, 28, 28}, []int{1, 8, 8}
 	return []trial{
@@ -79,7 +80,8 @@ func headline(ctx context.Context, program, only string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	defaults, fixed, own, again := way{name: "default"}, way{name: "fixed"}, way{name: "disdel"}, way{name: "disdel_history"}
+	defaults, fixed, own, again := way{name: "default"}, way{name: "fixed"}, way{name: "disdel"},
+		way{name: "disdel_history"}
 	jobs, past := named(twenty(), only), []disdel.Record(nil)
 	for _, t := range jobs {
 		if err := r.defaults(ctx, t, &defaults); err != nil {
@@ -109,7 +111,9 @@ func headline(ctx context.Context, program, only string) (err error) {
 }
 
 // chosen runs a job at the limits that disdel chose, with its remedies.
-func (r *rig) chosen(ctx context.Context, t trial, e estimator.Estimator, past []disdel.Record, w *way) (*disdel.Record, error) {
+func (r *rig) chosen(ctx context.Context, t trial, e estimator.Estimator, past []disdel.Record, w *way) (*disdel.Record,
+	error,
+) {
 	rec, err := r.again(ctx, t, e, past)
 	if err != nil {
 		return nil, err
@@ -147,7 +151,8 @@ func (r *rig) steps(ctx context.Context, t trial, w *way) error {
 
 func (w *way) add(t trial, n tally) {
 	w.jobs = append(w.jobs, n)
-	fmt.Fprintf(os.Stderr, "%-14s %v: passed %v, %d failed attempts, train at %v, %v, %.2f s, %.3f GB-s\n", w.name, t, n.passed, n.attempts, n.limits.Memory, n.limits.Timeout, n.wall, n.gbs)
+	fmt.Fprintf(os.Stderr, "%-14s %v: passed %v, %d failed attempts, train at %v, %v, %.2f s, %.3f GB-s\n", w.name, t,
+		n.passed, n.attempts, n.limits.Memory, n.limits.Timeout, n.wall, n.gbs)
 	for _, why := range n.why {
 		fmt.Fprintln(os.Stderr, "    ", why)
 	}

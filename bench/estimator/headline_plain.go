@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-// plain is an executor without legs: an action that stops before its timeout with its state stored counts as out of time. It
-// ends up to a tenth earlier than it would have been killed, in favour of the limits that are compared.
+// plain is an executor without legs: an action that stops before its timeout with its state stored counts as out of
+// time. It ends up to a tenth earlier than it would have been killed, in favour of the limits that are compared.
 type plain struct{ *executor.Executor }
 
 func (p plain) Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error) {
@@ -22,13 +22,16 @@ func (p plain) Wait(ctx context.Context, inv disdel.Invocation, id disdel.Activa
 func cutOff(a disdel.Activation) disdel.Activation {
 	if a.Outcome == disdel.OutcomePaused {
 		a.Outcome = disdel.OutcomeTimeout
-		a.Failure = &disdel.Error{Kind: disdel.Timeout, Op: a.Invocation.ID, Activation: a.ID, Msg: fmt.Sprintf("it did not end within its timeout of %v", a.Limits.Timeout)}
+		a.Failure = &disdel.Error{
+			Kind: disdel.Timeout, Op: a.Invocation.ID, Activation: a.ID,
+			Msg: fmt.Sprintf("it did not end within its timeout of %v", a.Limits.Timeout),
+		}
 	}
 	return a
 }
 
-// plainly runs a job once with the same limits on all its actions. It is the same code on the same engine, data and workers,
-// without what disdel knows: no estimate and no retries.
+// plainly runs a job once with the same limits on all its actions. It is the same code on the same engine, data and
+// workers, without what disdel knows: no estimate and no retries.
 func (r *rig) plainly(ctx context.Context, t trial, l disdel.Limits) (*disdel.Record, error) {
 	job, plan, err := r.plan(ctx, t, estimator.Planned(backends.Standard(nil)))
 	if err != nil {
@@ -67,8 +70,8 @@ type tally struct {
 	why         []string      // of each failure
 }
 
-// tallyOf counts the runs of one job, the last of which decides. All that a failed run held is lost; of a run that passed,
-// what its failed activations held.
+// tallyOf counts the runs of one job, the last of which decides. All that a failed run held is lost; of a run that
+// passed, what its failed activations held.
 func tallyOf(runs ...disdel.Record) tally {
 	var t tally
 	for _, r := range runs {
@@ -89,7 +92,8 @@ func tallyOf(runs ...disdel.Record) tally {
 		}
 		for _, a := range r.Activations {
 			if a.Outcome.Failed() && a.Failure != nil {
-				t.why = append(t.why, fmt.Sprintf("%v at %v, %v: %v, %s", a.Invocation.ID, a.Limits.Memory, a.Limits.Timeout, a.Outcome, a.Failure.Error()))
+				t.why = append(t.why, fmt.Sprintf("%v at %v, %v: %v, %s", a.Invocation.ID, a.Limits.Memory, a.Limits.Timeout,
+					a.Outcome, a.Failure.Error()))
 			}
 		}
 	}

@@ -66,7 +66,8 @@ func table(out io.Writer, ways []way) error {
 	fmt.Fprintln(t, "way\tjobs failed\tattempts failed\tactivations failed\twall s\tGB-s\tof these lost\t")
 	for _, w := range ways {
 		s := w.sum(everyJob)
-		fmt.Fprintf(t, "%s\t%d of %d\t%d\t%d\t%.1f\t%.2f\t%.2f\t\n", w.name, s.failed, s.jobs, s.attempts, s.activations, s.wall, s.gbs, s.lost)
+		fmt.Fprintf(t, "%s\t%d of %d\t%d\t%d\t%.1f\t%.2f\t%.2f\t\n", w.name, s.failed, s.jobs, s.attempts, s.activations,
+			s.wall, s.gbs, s.lost)
 	}
 	return t.Flush()
 }

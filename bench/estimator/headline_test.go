@@ -34,8 +34,8 @@ func planRig(t *testing.T) *rig {
 	return r
 }
 
-// The headline is of twenty different jobs, each of which disdel plans within its platform, and most of which OpenWhisk's
-// default memory suffices for.
+// The headline is of twenty different jobs, each of which disdel plans within its platform, and most of which
+// OpenWhisk's default memory suffices for.
 func TestTwentyJobsPlan(t *testing.T) {
 	r, names, large := planRig(t), map[string]bool{}, 0
 	for _, job := range twenty() {
@@ -108,7 +108,8 @@ func TestPlainJobsAreNotTriedAgain(t *testing.T) {
 // An action that would have been killed is not saved by the state that it stored.
 func TestPlainWaysHaveNoLegs(t *testing.T) {
 	for was, want := range map[disdel.Outcome]disdel.Outcome{
-		disdel.OutcomePaused: disdel.OutcomeTimeout, disdel.OutcomeSuccess: disdel.OutcomeSuccess, disdel.OutcomeOutOfMemory: disdel.OutcomeOutOfMemory,
+		disdel.OutcomePaused: disdel.OutcomeTimeout, disdel.OutcomeSuccess: disdel.OutcomeSuccess,
+		disdel.OutcomeOutOfMemory: disdel.OutcomeOutOfMemory,
 	} {
 		got := cutOff(disdel.Activation{Outcome: was})
 		if got.Outcome != want || (want == disdel.OutcomeTimeout) != (got.Failure != nil) {
@@ -132,14 +133,18 @@ func took(o disdel.Outcome, memory disdel.Bytes, seconds int) disdel.Activation 
 func TestTallies(t *testing.T) {
 	const gb = disdel.GB
 	failed := ran(disdel.StatusFailed, 4, took(disdel.OutcomeTimeout, gb, 3), took(disdel.OutcomeSuccess, gb, 2))
-	passed := ran(disdel.StatusSucceeded, 6, took(disdel.OutcomeOutOfMemory, 2*gb, 1), took(disdel.OutcomeSuccess, 4*gb, 2), took(disdel.OutcomePaused, gb, 1))
+	passed := ran(disdel.StatusSucceeded, 6, took(disdel.OutcomeOutOfMemory, 2*gb, 1),
+		took(disdel.OutcomeSuccess, 4*gb, 2), took(disdel.OutcomePaused, gb, 1))
 	for name, c := range map[string]struct {
 		runs []disdel.Record
 		want tally
 	}{
-		"failed":    {[]disdel.Record{failed}, tally{attempts: 1, activations: 1, wall: 4, gbs: 5, lost: 5}},
-		"remedied":  {[]disdel.Record{passed}, tally{passed: true, attempts: 1, activations: 1, wall: 6, gbs: 11, lost: 2}},
-		"restarted": {[]disdel.Record{failed, failed, passed}, tally{passed: true, attempts: 3, activations: 3, wall: 14, gbs: 21, lost: 12}},
+		"failed":   {[]disdel.Record{failed}, tally{attempts: 1, activations: 1, wall: 4, gbs: 5, lost: 5}},
+		"remedied": {[]disdel.Record{passed}, tally{passed: true, attempts: 1, activations: 1, wall: 6, gbs: 11, lost: 2}},
+		"restarted": {
+			[]disdel.Record{failed, failed, passed},
+			tally{passed: true, attempts: 3, activations: 3, wall: 14, gbs: 21, lost: 12},
+		},
 	} {
 		got := tallyOf(c.runs...)
 		if got.passed != c.want.passed || got.attempts != c.want.attempts || got.activations != c.want.activations ||
@@ -153,7 +158,8 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
 func TestSumsAreOverTheChosenJobs(t *testing.T) {
 	w := way{jobs: []tally{{passed: true, wall: 1, gbs: 2}, {attempts: 3, wall: 10, gbs: 20, lost: 20}}}
-	if got := w.sum(everyJob); got.jobs != 2 || got.failed != 1 || got.attempts != 3 || got.wall != 11 || got.gbs != 22 || got.lost != 20 {
+	if got := w.sum(everyJob); got.jobs != 2 || got.failed != 1 || got.attempts != 3 || got.wall != 11 || got.gbs != 22 ||
+		got.lost != 20 {
 		t.Errorf("%+v", got)
 	}
 	if got := w.sum(func(i int) bool { return w.jobs[i].passed }); got.jobs != 1 || got.failed != 0 || got.gbs != 2 {
@@ -175,7 +181,8 @@ func TestTimeoutsBesideDurations(t *testing.T) {
 	}
 	said := func(low, likely, high float64) disdel.Record {
 		r, f := r, disdel.Forecast{}
-		f.Duration.Low, f.Duration.Likely, f.Duration.High = disdel.Millis(low*1e9), disdel.Millis(likely*1e9), disdel.Millis(high*1e9)
+		f.Duration.Low, f.Duration.Likely, f.Duration.High = disdel.Millis(low*1e9), disdel.Millis(likely*1e9),
+			disdel.Millis(high*1e9)
 		r.Plan.Forecast = &f
 		return r
 	}

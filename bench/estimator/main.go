@@ -17,7 +17,8 @@ import (
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	only := flag.String("only", "", "run trials whose name contains this")
-	what := flag.String("parts", "memory,generated,timeouts,forecasts", "what to measure, of memory, generated, timeouts, forecasts and headline")
+	what := flag.String("parts", "memory,generated,timeouts,forecasts",
+		"what to measure, of memory, generated, timeouts, forecasts and headline")
 	seed := flag.Uint64("seed", 1, "of the jobs of the parts generated and forecasts")
 	threads := flag.Int("burn", 0, "only keep so many threads busy")
 	flag.Parse()

@@ -10,7 +10,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-// action is one action of a job that ran: what was expected of it, what it got, and the highest peak of its activations.
+// action is one action of a job that ran: what was expected of it, what it got, and the highest peak of its
+// activations.
 type action struct {
 	task     disdel.Task
 	estimate disdel.Estimate
@@ -165,8 +166,8 @@ func planned(ctx context.Context, r *rig, t trial, e estimator.Estimator, record
 // fixed is the limit of those who give every action the same: the most that OpenWhisk allows by default.
 const fixed = 512 * disdel.MB
 
-// peers is what the paper's equations and one fixed limit would have made of the measured peaks. An action is counted as
-// killed where its peak is above the limit.
+// peers is what the paper's equations and one fixed limit would have made of the measured peaks. An action is counted
+// as killed where its peak is above the limit.
 func peers(ctx context.Context, r *rig, trials []trial, records []disdel.Record) error {
 	paper, err := estimator.New(backends.Standard(nil), estimator.MethodPaper, 0, nil)
 	if err != nil {

@@ -82,7 +82,8 @@ func (g *generator) tiny() network {
 func (g *generator) large() network {
 	n := network{input: []int{g.pickInt(1, 3), g.between(150, 500), g.between(150, 500)}}
 	for range g.between(2, 4) {
-		n.add("conv: {filters: %d, kernel: %d, stride: %d, padding: same, activation: %s}", g.between(4, 16), g.pickInt(3, 5, 7), g.between(2, 3), g.activation())
+		n.add("conv: {filters: %d, kernel: %d, stride: %d, padding: same, activation: %s}", g.between(4, 16),
+			g.pickInt(3, 5, 7), g.between(2, 3), g.activation())
 	}
 	if g.IntN(2) == 0 {
 		n.add("globalAvgPool:")
@@ -98,15 +99,22 @@ func (g *generator) imported() network {
 		Class  string         `json:"class_name"`
 		Config map[string]any `json:"config"`
 	}
-	layers := []layer{{"InputLayer", map[string]any{"name": "in", "batch_shape": []any{nil, n.input[1], n.input[2], n.input[0]}}}}
+	layers := []layer{{
+		"InputLayer",
+		map[string]any{"name": "in", "batch_shape": []any{nil, n.input[1], n.input[2], n.input[0]}},
+	}}
 	add := func(class string, config map[string]any) {
 		config["name"] = fmt.Sprintf("%s_%d", strings.ToLower(class), len(layers))
 		layers = append(layers, layer{class, config})
 	}
 	for i := range g.between(1, 3) {
 		for range g.between(1, 3) {
-			add("Conv2D", map[string]any{"filters": g.between(8, 24) << i, "kernel_size": []int{3, 3}, "strides": []int{1, 1}, "padding": g.pickString("same", "same", "valid"), "use_bias": false, "activation": "linear"})
-			add("BatchNormalization", map[string]any{"axis": 3, "momentum": 0.99, "epsilon": 0.001, "center": true, "scale": true})
+			add("Conv2D", map[string]any{
+				"filters": g.between(8, 24) << i, "kernel_size": []int{3, 3}, "strides": []int{1, 1},
+				"padding": g.pickString("same", "same", "valid"), "use_bias": false, "activation": "linear",
+			})
+			add("BatchNormalization",
+				map[string]any{"axis": 3, "momentum": 0.99, "epsilon": 0.001, "center": true, "scale": true})
 			add("ReLU", map[string]any{})
 		}
 		add("MaxPooling2D", map[string]any{"pool_size": []int{2, 2}, "strides": []int{2, 2}, "padding": "same"})
@@ -115,7 +123,10 @@ func (g *generator) imported() network {
 	add("Dense", map[string]any{"units": g.between(16, 256), "activation": "relu"})
 	add("Dropout", map[string]any{"rate": 0.25})
 	add("Dense", map[string]any{"units": g.classes, "activation": "softmax"})
-	text, err := json.Marshal(map[string]any{"class_name": "Sequential", "config": map[string]any{"name": "sequential", "layers": layers}})
+	text, err := json.Marshal(map[string]any{
+		"class_name": "Sequential",
+		"config":     map[string]any{"name": "sequential", "layers": layers},
+	})
 	if err != nil {
 		panic("bench: plain data cannot fail to encode: " + err.Error())
 	}
@@ -126,7 +137,8 @@ func (g *generator) imported() network {
 // known is a network of the zoo at a size that nobody chose.
 func (g *generator) known() network {
 	side := g.between(32, 72)
-	switch name := g.pickString("resnet18", "mobilenetv1", "resnet20-cifar", "resnet32-cifar-b", "lenet5", "mlp", "vgg16-cifar"); name {
+	switch name := g.pickString("resnet18", "mobilenetv1", "resnet20-cifar", "resnet32-cifar-b", "lenet5", "mlp",
+		"vgg16-cifar"); name {
 	case "lenet5", "mlp":
 		return network{zoo: name, input: []int{1, 28, 28}}
 	case "resnet18", "mobilenetv1":
@@ -138,7 +150,8 @@ func (g *generator) known() network {
 
 // any is one of the networks that are neither very large nor of very large rows.
 func (g *generator) any() network {
-	return g.among((*generator).wide, (*generator).plain, func(g *generator) network { return g.residual(2, 12) }, (*generator).separable, (*generator).known, (*generator).imported)()
+	return g.among((*generator).wide, (*generator).plain, func(g *generator) network { return g.residual(2, 12) },
+		(*generator).separable, (*generator).known, (*generator).imported)()
 }
 
 func (g *generator) among(of ...func(*generator) network) func() network {

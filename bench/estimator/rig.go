@@ -27,7 +27,8 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// leastMemory is the smallest limit of the rig's platform: far below any action, so that no minimum hides what a planner chose.
+// leastMemory is the smallest limit of the rig's platform: far below any action, so that no minimum hides what a
+// planner chose.
 const leastMemory = 4 * disdel.MB
 
 // rig is everything that a job needs, in this process but for the actions: those are the built program's.
@@ -119,7 +120,8 @@ func (r *rig) resolve(ctx context.Context, t trial) (controller.Resolved, error)
 // input is what the plan of a resolved trial is made of.
 func (r *rig) input(t trial, job controller.Resolved, e estimator.Estimator) scheduler.PlanInput {
 	return scheduler.PlanInput{
-		ID: disdel.JobID(fmt.Sprintf("job-%026d", r.jobs+1)), Job: job.Job, Graph: job.Graph, Data: job.Data, Platform: r.limits,
+		ID: disdel.JobID(fmt.Sprintf("job-%026d", r.jobs+1)), Job: job.Job, Graph: job.Graph, Data: job.Data,
+		Platform:  r.limits,
 		Estimator: e, Processors: t.workers * t.threads,
 	}
 }
@@ -173,7 +175,8 @@ func (r *rig) resume(ctx context.Context, t trial, spec controller.Spec, data di
 
 // clean deletes what a trial left: weights, checkpoints and, where it is nobody else's, its data set.
 func (r *rig) clean(ctx context.Context, t trial) error {
-	err := errors.Join(os.RemoveAll(filepath.Join(r.home, "models", "weights")), os.RemoveAll(filepath.Join(r.home, "models", "checkpoints")))
+	err := errors.Join(os.RemoveAll(filepath.Join(r.home, "models", "weights")),
+		os.RemoveAll(filepath.Join(r.home, "models", "checkpoints")))
 	if t.name != "" {
 		_, removed := r.data.Remove(ctx, t.dataName())
 		err = errors.Join(err, removed)
@@ -215,15 +218,24 @@ func (s saving) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.Activ
 func (r *rig) spec(t trial, job controller.Resolved, plan disdel.Plan) controller.Spec {
 	r.jobs++
 	return controller.Spec{
-		ID: disdel.JobID(fmt.Sprintf("job-%026d", r.jobs)), Job: job.Job, Network: job.Network, Plan: plan, Store: r.store, Threads: t.threads,
-		Data:   disdel.DataRef{URL: r.url("datasets"), Name: job.Data.Name, Checksum: job.Data.Checksum, Split: job.Job.Data.Split},
+		ID: disdel.JobID(fmt.Sprintf("job-%026d", r.jobs)), Job: job.Job, Network: job.Network, Plan: plan, Store: r.store,
+		Threads: t.threads,
+		Data: disdel.DataRef{
+			URL: r.url("datasets"), Name: job.Data.Name, Checksum: job.Data.Checksum,
+			Split: job.Job.Data.Split,
+		},
 		Models: r.url("models"), Output: "weights/" + strings.ReplaceAll(t.String(), " ", "_"),
 	}
 }
 
 // execute runs a job to its end.
-func (r *rig) execute(ctx context.Context, by controller.Invoker, spec controller.Spec, data disdel.DataInfo) (*disdel.Record, error) {
-	return controller.New(controller.Config{Invoker: by, Recorder: r.past, Board: r.board, Shelf: shelf{}, Log: quiet()}).Run(ctx, spec, data)
+func (r *rig) execute(ctx context.Context, by controller.Invoker, spec controller.Spec,
+	data disdel.DataInfo,
+) (*disdel.Record, error) {
+	return controller.New(controller.Config{
+		Invoker: by, Recorder: r.past, Board: r.board, Shelf: shelf{},
+		Log: quiet(),
+	}).Run(ctx, spec, data)
 }
 
 // shelf keeps no model: its weights were written, and that is what takes memory.

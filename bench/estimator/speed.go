@@ -18,7 +18,10 @@ func speed() error {
 		if err != nil {
 			return err
 		}
-		estimator.Planned(backends.Standard(nil)).Train(estimator.Input{Graph: g, Batch: 32, Rows: 10_000, SampleBytes: 3 * 224 * 224})
+		estimator.Planned(backends.Standard(nil)).Train(estimator.Input{
+			Graph: g, Batch: 32, Rows: 10_000,
+			SampleBytes: 3 * 224 * 224,
+		})
 		times = append(times, float64(time.Since(begin))/float64(time.Millisecond))
 	}
 	figure("estimate_resnet152_ms", quantile(times, 0.5), "ms")

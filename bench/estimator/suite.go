@@ -44,7 +44,10 @@ func (t trial) String() string {
 	if t.name != "" {
 		return t.name
 	}
-	parts := []string{t.network, shape(t.input), fmt.Sprintf("b%d", t.batch), t.optimize, fmt.Sprintf("w%d r%d t%d e%d", t.workers, t.rows, t.threads, t.epochs)}
+	parts := []string{
+		t.network, shape(t.input), fmt.Sprintf("b%d", t.batch), t.optimize,
+		fmt.Sprintf("w%d r%d t%d e%d", t.workers, t.rows, t.threads, t.epochs),
+	}
 	if t.clip {
 		parts = append(parts, "clip")
 	}
@@ -68,7 +71,8 @@ func (t trial) String() string {
 func shape(s []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(s), " ", "x"), "[]") }
 
 var optimizers = map[string]string{
-	"sgd": "{sgd: {learningRate: 0.001}}", "momentum": "{sgd: {learningRate: 0.001, momentum: 0.9}}", "adam": "{adam: {learningRate: 0.0001}}",
+	"sgd": "{sgd: {learningRate: 0.001}}", "momentum": "{sgd: {learningRate: 0.001, momentum: 0.9}}",
+	"adam": "{adam: {learningRate: 0.0001}}",
 }
 
 // dataName is the data set's: one for each shape and number of rows.
@@ -97,7 +101,8 @@ func (t trial) model() string {
 
 // parse reads the trial's job file.
 func (t trial) parse() (jobfile.File, error) {
-	return jobfile.ParseWith(t.String(), []byte(t.job()), nil, func(string) ([]byte, error) { return []byte(t.keras), nil })
+	return jobfile.ParseWith(t.String(), []byte(t.job()), nil,
+		func(string) ([]byte, error) { return []byte(t.keras), nil })
 }
 
 func (t trial) job() string {
@@ -158,7 +163,10 @@ const classes = 10
 
 // addData writes the trial's synthetic rows, a batch of them held out.
 func (t trial) addData(ctx context.Context, s *dataset.Store) error {
-	in := dataset.Input{Name: t.dataName(), Title: "synthetic", Classes: t.classCount(), Scale: 1.0 / 255, Train: t.samples(t.rows * t.workers)}
+	in := dataset.Input{
+		Name: t.dataName(), Title: "synthetic", Classes: t.classCount(), Scale: 1.0 / 255,
+		Train: t.samples(t.rows * t.workers),
+	}
 	if t.share == 0 {
 		held := t.samples(t.heldOut())
 		in.Test = &held
@@ -210,7 +218,10 @@ func saved(t *trial)    { t.saved = true }
 func legs(t *trial)     { t.timeout = "5s" }
 
 func newTrial(network string, input []int, batch int, optimize string, changes ...change) trial {
-	t := trial{network: network, input: input, batch: batch, optimize: optimize, workers: 2, epochs: 2, threads: 1, rows: batch}
+	t := trial{
+		network: network, input: input, batch: batch, optimize: optimize, workers: 2, epochs: 2, threads: 1,
+		rows: batch,
+	}
 	for _, c := range changes {
 		c(&t)
 	}

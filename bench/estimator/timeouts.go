@@ -14,7 +14,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// timeoutRuns is how often each job runs: the first time at the platform's maximum, the others at timeouts from history.
+// timeoutRuns is how often each job runs: the first time at the platform's maximum, the others at timeouts from
+// history.
 const timeoutRuns = 3
 
 // longEnough is the shortest activation whose timeout is compared with its duration: the Timeout Manager gives at least
@@ -91,8 +92,8 @@ func (r *rig) again(ctx context.Context, t trial, e estimator.Estimator, past []
 	return r.execute(ctx, r.run, spec, job.Data)
 }
 
-// load prints how many threads ran or wanted to over the last five minutes: times that were taken beside other programs'
-// work say little.
+// load prints how many threads ran or wanted to over the last five minutes: times that were taken beside other
+// programs' work say little.
 func load() error {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -111,7 +112,8 @@ func wall(r *disdel.Record) float64 { return r.Ended.Sub(r.Created).Seconds() }
 // tellTime says on standard error how a job went.
 func tellTime(t trial, rec *disdel.Record) {
 	train, _ := rec.Plan.Action(disdel.TaskTrain)
-	fmt.Fprintf(os.Stderr, "%v: %v, %.2f s, timeout %v from %s, train", t, rec.Status, wall(rec), train.Limits.Timeout, rec.Plan.Timeouts)
+	fmt.Fprintf(os.Stderr, "%v: %v, %.2f s, timeout %v from %s, train", t, rec.Status, wall(rec), train.Limits.Timeout,
+		rec.Plan.Timeouts)
 	for _, a := range rec.Activations {
 		if a.Task == disdel.TaskTrain {
 			fmt.Fprintf(os.Stderr, " %.2f", a.Duration.Seconds())
@@ -152,8 +154,8 @@ func overActual(records []disdel.Record, least disdel.Millis) []float64 {
 	return out
 }
 
-// forecasts compares what was said of jobs with what they took: the share within the interval, and the errors of the likely
-// duration in per cent.
+// forecasts compares what was said of jobs with what they took: the share within the interval, and the errors of the
+// likely duration in per cent.
 func forecasts(records []disdel.Record) (inside float64, errors []float64) {
 	for i := range records {
 		r := &records[i]

@@ -1,10 +1,10 @@
-// Command faults kills what a training job is made of, at random moments drawn from a seed, and holds what comes of the job
-// against the same job left alone. It prints lines of the form
+// Command faults kills what a training job is made of, at random moments drawn from a seed, and holds what comes of the
+// job against the same job left alone. It prints lines of the form
 //
 //	figure NAME VALUE UNIT
 //
-// for each of its parts: jobs, lost ones, and those that ended with other bits. A failure keeps its home folder and says
-// which seed it had.
+// for each of its parts: jobs, lost ones, and those that ended with other bits. A failure keeps its home folder and
+// says which seed it had.
 package main
 
 import (
@@ -21,7 +21,8 @@ func main() {
 	o := options{}
 	flag.StringVar(&o.program, "program", "bin/disdel", "the built program")
 	flag.IntVar(&o.kills, "kills", 200, "kill -9 of action processes")
-	flag.IntVar(&o.aggregates, "aggregates", 50, "moments just after an aggregation began at which every action process is killed")
+	flag.IntVar(&o.aggregates, "aggregates", 50,
+		"moments just after an aggregation began at which every action process is killed")
 	flag.IntVar(&o.restarts, "restarts", 20, "restarts of redis-server")
 	flag.IntVar(&o.flushes, "flushes", 10, "losses of all that redis-server holds")
 	flag.IntVar(&o.controllers, "controllers", 50, "kill -9 of disdel itself")
@@ -92,7 +93,10 @@ func parts(r *faults.Rig, o options) []part {
 		{"killed_aggregates", "", "", o.aggregates, 20, 50 * time.Millisecond, r.KillAggregates},
 		{"redis_restarts", "", "", o.restarts, 4, 1500 * time.Millisecond, r.RestartRedis},
 		{"redis_flushes", "", "", o.flushes, 2, 1500 * time.Millisecond, r.FlushRedis},
-		{"killed_controllers", "restart_lost_jobs", "restart_changed_bits", o.controllers, 10, 2 * time.Second, r.KillController},
+		{
+			"killed_controllers", "restart_lost_jobs", "restart_changed_bits", o.controllers, 10, 2 * time.Second,
+			r.KillController,
+		},
 		{"killed_controllers_beside_redis", "", "", o.beside, 10, 2 * time.Second, r.KillControllerBesideRedis},
 		{"duplicates", "", "", o.duplicates, 1 << 20, 500 * time.Millisecond, r.Duplicate},
 	}

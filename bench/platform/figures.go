@@ -62,8 +62,8 @@ func (s *server) idle() error {
 	return err
 }
 
-// cold is the first invocation of an action that is new: the container's start, /init, and a /run without parameters, which
-// evaluate refuses at once.
+// cold is the first invocation of an action that is new: the container's start, /init, and a /run without parameters,
+// which evaluate refuses at once.
 func (s *server) cold() error {
 	c, err := s.client()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// list is the last 30 of many stored activations. The store is filled by firing a trigger whose rule leads to an action that
-// is gone: each leaves a record, and no container runs.
+// list is the last 30 of many stored activations. The store is filled by firing a trigger whose rule leads to an action
+// that is gone: each leaves a record, and no container runs.
 func (s *server) list(activations int) error {
 	if !s.hasTriggers() {
 		fmt.Fprintln(os.Stderr, "bench: list_ms is missing: this platform has no triggers to fill its store with")

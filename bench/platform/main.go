@@ -1,10 +1,10 @@
-// Command platform measures `disdel platform up` as its clients see it, from another process and through OpenWhisk's own
-// client, and prints lines of the form
+// Command platform measures `disdel platform up` as its clients see it, from another process and through OpenWhisk's
+// own client, and prints lines of the form
 //
 //	figure NAME VALUE UNIT
 //
-// It is also the action that it measures with: started as `platform runtime --listen ADDRESS` it answers /init and /run and
-// does nothing. It judges nothing.
+// It is also the action that it measures with: started as `platform runtime --listen ADDRESS` it answers /init and /run
+// and does nothing. It judges nothing.
 package main
 
 import (

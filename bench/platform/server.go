@@ -32,7 +32,10 @@ func start(program, action string) (*server, error) {
 		return nil, err
 	}
 	s := &server{program: program, home: home}
-	args := []string{"platform", "up", "--detach", "--port", "0", "--pool-memory", "64GB", "--per-minute", "10000000", "--concurrent", "1000"}
+	args := []string{
+		"platform", "up", "--detach", "--port", "0", "--pool-memory", "64GB", "--per-minute", "10000000",
+		"--concurrent", "1000",
+	}
 	if action != "" {
 		args = append(args, "--action", action)
 	}
@@ -85,14 +88,16 @@ func (s *server) end() error {
 
 // client is OpenWhisk's own. It is for one goroutine.
 func (s *server) client() (*whisk.Client, error) {
-	return whisk.NewClient(&http.Client{Transport: &http.Transport{}, Timeout: 2 * time.Minute}, &whisk.Config{Host: s.host, AuthToken: s.key, Namespace: "_"})
+	return whisk.NewClient(&http.Client{Transport: &http.Transport{}, Timeout: 2 * time.Minute},
+		&whisk.Config{Host: s.host, AuthToken: s.key, Namespace: "_"})
 }
 
 // create makes an action of the kind disdel.
 func create(c *whisk.Client, name, main string) error {
 	memory, code := 128, "bench"
 	_, _, err := c.Actions.Insert(&whisk.Action{
-		Name: name, Exec: &whisk.Exec{Kind: disdel.RuntimeKind, Code: &code, Main: main}, Limits: &whisk.Limits{Memory: &memory},
+		Name: name, Exec: &whisk.Exec{Kind: disdel.RuntimeKind, Code: &code, Main: main},
+		Limits: &whisk.Limits{Memory: &memory},
 	}, true)
 	return err
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// A user's own gorgonia graph, in a program of its own, is a train action: it learns on the embedded platform, and answers.
+// A user's own gorgonia graph, in a program of its own, is a train action: it learns on the embedded platform, and
+// answers.
 func TestAGorgoniaGraphTrainsThroughThePlatform(t *testing.T) {
 	d := build(t)
 	action := filepath.Join(filepath.Dir(d.path), "digits-gorgonia")
@@ -52,8 +53,11 @@ func TestAGorgoniaGraphTrainsThroughThePlatform(t *testing.T) {
 		"no program":      {[]string{"submit", job}, "--action FILE"},
 		"no such program": {[]string{"submit", job, "--action", "nowhere"}, "go build"},
 		"no action":       {[]string{"submit", job, "--action", "/bin/true"}, "no description"},
-		"another network": {[]string{"submit", job, "--action", action, "--set", "model.custom=other"}, "custom: digits-gorgonia"},
-		"a cluster":       {[]string{"submit", job, "--action", action, "--apihost", "https://localhost:1"}, "--image IMAGE"},
+		"another network": {
+			[]string{"submit", job, "--action", action, "--set", "model.custom=other"},
+			"custom: digits-gorgonia",
+		},
+		"a cluster": {[]string{"submit", job, "--action", action, "--apihost", "https://localhost:1"}, "--image IMAGE"},
 	} {
 		if _, errs, code := d.run(c.args...); code != terminal.ExitUsage || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: exit code %d\n%s", name, code, errs)
@@ -68,7 +72,8 @@ func TestJobsTrainOnTheGorgoniaBackend(t *testing.T) {
 	if _, errs, code := d.run("dataset", "add", "digits"); code != 0 {
 		t.Fatal(errs)
 	}
-	out, errs, code := d.run("submit", "quickstart.yaml", "--backend", "gorgonia", "--set", "training.epochs=4", "-o", "json")
+	out, errs, code := d.run("submit", "quickstart.yaml", "--backend", "gorgonia", "--set", "training.epochs=4", "-o",
+		"json")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)
 	}
@@ -79,7 +84,8 @@ func TestJobsTrainOnTheGorgoniaBackend(t *testing.T) {
 	if r.Accuracy < 0.8 || r.Job.Training.Backend != "gorgonia" {
 		t.Errorf("accuracy %v on backend %q", r.Accuracy, r.Job.Training.Backend)
 	}
-	if _, errs, code := d.run("submit", "quickstart.yaml", "--backend", "torch"); code != terminal.ExitUsage || !strings.Contains(errs, "training.backend") {
+	if _, errs, code := d.run("submit", "quickstart.yaml", "--backend", "torch"); code != terminal.ExitUsage ||
+		!strings.Contains(errs, "training.backend") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
 }

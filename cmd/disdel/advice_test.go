@@ -39,7 +39,8 @@ func (d *tool) reportOf(id string) report.Report {
 func (d *tool) shell(lines []string) (string, error) {
 	cmd := exec.Command("sh", "-ec", strings.Join(lines, "\n"))
 	cmd.Dir = d.t.TempDir()
-	cmd.Env = append(os.Environ(), "DISDEL_HOME="+d.home, "TMPDIR="+d.temp, "PATH="+filepath.Dir(d.path)+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "DISDEL_HOME="+d.home, "TMPDIR="+d.temp, "PATH="+filepath.Dir(d.path)+":"+
+		os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -62,10 +63,12 @@ func (d *tool) everyCommandPasses(id string, least int) {
 	}
 }
 
-// Every command that the report of a job offers that failed of itself lets it pass, and the screen's hint names the same change.
+// Every command that the report of a job offers that failed of itself lets it pass, and the screen's hint names the
+// same change.
 func TestEveryCommandOfAReportLetsTheJobPass(t *testing.T) {
 	d := build(t)
-	steady := d.file(strings.NewReplacer("epochs: 16", "epochs: 2", "optimizer: average", "optimizer: reset").Replace(steadyJob))
+	steady := d.file(strings.NewReplacer("epochs: 16", "epochs: 2", "optimizer: average",
+		"optimizer: reset").Replace(steadyJob))
 	wide := d.file(wideJob)
 	if _, errs, code := d.run("submit", wide, "-q"); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errs)
@@ -92,17 +95,21 @@ func TestEveryCommandOfAReportLetsTheJobPass(t *testing.T) {
 	}
 }
 
-// The same for failures of every kind that are written into the record of a job that was submitted with options: which action
-// failed, how, at which limits and with which heartbeats comes from a seed.
+// The same for failures of every kind that are written into the record of a job that was submitted with options: which
+// action failed, how, at which limits and with which heartbeats comes from a seed.
 func TestCommandsOfAnyFailureAreAccepted(t *testing.T) {
 	d := build(t)
 	t.Logf("repeat with -advice-seed %d", *adviceSeed)
 	random := rand.New(rand.NewPCG(*adviceSeed, 0))
-	job := d.file(strings.NewReplacer("epochs: 16", "epochs: 2", "optimizer: average", "optimizer: reset").Replace(steadyJob))
+	job := d.file(strings.NewReplacer("epochs: 16", "epochs: 2", "optimizer: average",
+		"optimizer: reset").Replace(steadyJob))
 	options := [][]string{
 		{"--set", "training.optimizer={sgd: {learningRate: 0.05}}", "--set", "resources.maxCost=900GB-s"},
 		{"--set", "resources.memory=160MB", "--set", "resources.maxMemory=200MB", "--action-memory", "1GB"},
-		{"--set", "distribution.sync=end", "--set", "resources.timeout=90s", "--set", "reliability.deadline=3m", "--risk", "0.01"},
+		{
+			"--set", "distribution.sync=end", "--set", "resources.timeout=90s", "--set", "reliability.deadline=3m", "--risk",
+			"0.01",
+		},
 		{"--set", "distribution={workers: 3, sync: {every: 10}}", "--estimator", "paper", "--action-timeout", "2m"},
 	}
 	passed := map[int]disdel.Record{} // by the options that it was submitted with
@@ -175,7 +182,8 @@ func fail(r *disdel.Record, k kindOfFailure, random *rand.Rand) {
 	a.Beats = nil
 	for n := range random.IntN(4) {
 		a.Beats = append(a.Beats, disdel.Beat{
-			At: disdel.Millis(time.Duration(n+1) * time.Second), Resident: disdel.Bytes(100+random.IntN(28)) * disdel.MB, Epoch: 1, Batch: 1 + 7*n, Batches: 45,
+			At: disdel.Millis(time.Duration(n+1) * time.Second), Resident: disdel.Bytes(100+random.IntN(28)) * disdel.MB,
+			Epoch: 1, Batch: 1 + 7*n, Batches: 45,
 		})
 	}
 	r.Activations = r.Activations[:i+1]

@@ -32,7 +32,8 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, resumeCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
-		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, versionCommand, runtimeCommand, helpCommand,
+		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, versionCommand, runtimeCommand,
+		helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
 	}
@@ -54,28 +55,67 @@ func globalFlags() []cli.Flag {
 	return []cli.Flag{
 		cli.HelpFlag, // urfave adds it only where there is no command named help
 		&cli.BoolFlag{Name: "version", Usage: "print the version"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", EnvVars: []string{"DISDEL_OUTPUT"}, Usage: "`FORMAT`: table, wide (every column, however narrow the terminal), json or yaml"},
+		&cli.StringFlag{
+			Name: "output", Aliases: []string{"o"}, Value: "table", EnvVars: []string{"DISDEL_OUTPUT"},
+			Usage: "`FORMAT`: table, wide (every column, however narrow the terminal), json or yaml",
+		},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no messages, only data and errors"},
 		&cli.BoolFlag{Name: "plain", Usage: "never rewrite lines on the terminal"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "log what is done"},
-		&cli.StringFlag{Name: "home", EnvVars: []string{"DISDEL_HOME"}, Usage: "`FOLDER` of data sets, models and history (default: $XDG_DATA_HOME/disdel or ~/.local/share/disdel)"},
-		&cli.StringFlag{Name: "storage", EnvVars: []string{"DISDEL_STORAGE"}, Usage: "blob `URL` of data sets and models (default: a folder of --home)"},
-		&cli.StringFlag{Name: "redis", EnvVars: []string{"DISDEL_REDIS"}, Usage: "`URL` of a Redis server (default: embedded), or several with commas between, over which updates are spread; the password of all of them may come from DISDEL_REDIS_PASSWORD"},
-		&cli.StringFlag{Name: "redis-prefix", EnvVars: []string{"DISDEL_REDIS_PREFIX"}, Usage: "`PREFIX` of every key on Redis, for servers that others use too (default: disdel)"},
-		&cli.StringFlag{Name: "redis-ca", EnvVars: []string{"DISDEL_REDIS_CA"}, Usage: "`FILE` in PEM with the authority that rediss:// servers are checked against (default: the system's)"},
-		&cli.StringFlag{Name: "couchdb", EnvVars: []string{"DISDEL_COUCHDB"}, Usage: "`URL` of a CouchDB server (default: embedded); its password may come from DISDEL_COUCHDB_PASSWORD"},
-		&cli.StringFlag{Name: "apihost", EnvVars: []string{"DISDEL_APIHOST"}, Usage: "`URL` of an OpenWhisk API (default: embedded); its key comes from DISDEL_AUTH, the home's own platform, or a ~/.wskprops that names it"},
-		&cli.StringFlag{Name: "image", EnvVars: []string{"DISDEL_IMAGE"}, Usage: "container `IMAGE` of the action runtime on --apihost"},
-		&cli.StringFlag{Name: "pool-memory", EnvVars: []string{"DISDEL_POOL_MEMORY"}, Usage: "`SIZE` of the container pool (default, embedded: three quarters of the free memory)"},
-		&cli.StringFlag{Name: "action-memory", EnvVars: []string{"DISDEL_ACTION_MEMORY"}, Value: "512MB", Usage: "largest memory `SIZE` of an action on the embedded platform"},
-		&cli.DurationFlag{Name: "action-timeout", EnvVars: []string{"DISDEL_ACTION_TIMEOUT"}, Value: localplatform.DefaultActionTimeout, Usage: "longest `TIME` of an action on the embedded platform"},
+		&cli.StringFlag{
+			Name: "home", EnvVars: []string{"DISDEL_HOME"},
+			Usage: "`FOLDER` of data sets, models and history (default: $XDG_DATA_HOME/disdel or ~/.local/share/disdel)",
+		},
+		&cli.StringFlag{
+			Name: "storage", EnvVars: []string{"DISDEL_STORAGE"},
+			Usage: "blob `URL` of data sets and models (default: a folder of --home)",
+		},
+		&cli.StringFlag{
+			Name: "redis", EnvVars: []string{"DISDEL_REDIS"},
+			Usage: "`URL` of a Redis server (default: embedded), or several with commas between, over which updates are spread; the password of all of them may come from DISDEL_REDIS_PASSWORD",
+		},
+		&cli.StringFlag{
+			Name: "redis-prefix", EnvVars: []string{"DISDEL_REDIS_PREFIX"},
+			Usage: "`PREFIX` of every key on Redis, for servers that others use too (default: disdel)",
+		},
+		&cli.StringFlag{
+			Name: "redis-ca", EnvVars: []string{"DISDEL_REDIS_CA"},
+			Usage: "`FILE` in PEM with the authority that rediss:// servers are checked against (default: the system's)",
+		},
+		&cli.StringFlag{
+			Name: "couchdb", EnvVars: []string{"DISDEL_COUCHDB"},
+			Usage: "`URL` of a CouchDB server (default: embedded); its password may come from DISDEL_COUCHDB_PASSWORD",
+		},
+		&cli.StringFlag{
+			Name: "apihost", EnvVars: []string{"DISDEL_APIHOST"},
+			Usage: "`URL` of an OpenWhisk API (default: embedded); its key comes from DISDEL_AUTH, the home's own platform, or a ~/.wskprops that names it",
+		},
+		&cli.StringFlag{
+			Name: "image", EnvVars: []string{"DISDEL_IMAGE"},
+			Usage: "container `IMAGE` of the action runtime on --apihost",
+		},
+		&cli.StringFlag{
+			Name: "pool-memory", EnvVars: []string{"DISDEL_POOL_MEMORY"},
+			Usage: "`SIZE` of the container pool (default, embedded: three quarters of the free memory)",
+		},
+		&cli.StringFlag{
+			Name: "action-memory", EnvVars: []string{"DISDEL_ACTION_MEMORY"}, Value: "512MB",
+			Usage: "largest memory `SIZE` of an action on the embedded platform",
+		},
+		&cli.DurationFlag{
+			Name: "action-timeout", EnvVars: []string{"DISDEL_ACTION_TIMEOUT"},
+			Value: localplatform.DefaultActionTimeout, Usage: "longest `TIME` of an action on the embedded platform",
+		},
 	}
 }
 
 // configure reads the global flags.
 func configure(u *ui, c *cli.Context) error {
 	if f := c.String("output"); !u.Take(f) {
-		return &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no output format %q", f), Hint: "use -o table, -o wide, -o json or -o yaml"}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no output format %q", f),
+			Hint: "use -o table, -o wide, -o json or -o yaml",
+		}
 	}
 	u.Quiet = c.Bool("quiet")
 	u.Live = u.Live && !c.Bool("plain") && !u.Quiet && os.Getenv("TERM") != "dumb"

@@ -17,31 +17,47 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// hostile is what a name from shared storage may hold: sequences, single and C1 controls, raw bytes, what turns the direction
-// of text, and a line of its own.
+// hostile is what a name from shared storage may hold: sequences, single and C1 controls, raw bytes, what turns the
+// direction of text, and a line of its own.
 const hostile = "a\x1b[2J\x1b]0;title\x07b\x9b31m\u009b2Jc\u202ed\x00e\x7f\rf\u2066g\u0085h"
 
-// No output of a command has a character that a terminal acts on, in whatever field it came and in whatever form it is asked
-// for; as JSON it means what it meant.
+// No output of a command has a character that a terminal acts on, in whatever field it came and in whatever form it is
+// asked for; as JSON it means what it meant.
 func TestNoOutputActsOnTheTerminal(t *testing.T) {
 	name := hostile + "\nforged   line"
 	m := modelstore.Model{
-		ModelRef: disdel.ModelRef{Name: name, Version: 1, Path: name, Checksum: name}, Job: disdel.JobID(name), Labels: []string{name},
+		ModelRef: disdel.ModelRef{Name: name, Version: 1, Path: name, Checksum: name}, Job: disdel.JobID(name),
+		Labels:  []string{name},
 		Network: disdel.Network{Name: name, Input: []int{1, 2, 2}, Classes: 2}, Data: disdel.DataInfo{Name: name, HeldOut: 1},
 	}
-	set := dataset.Manifest{Name: name, Title: name, License: name, ClassNames: []string{name}, Sample: []int{1, 2, 2}, DType: name}
-	doc := inferDocument{Model: name, Classes: []int{0}, Names: []string{name}, Probabilities: [][]float32{{1, 0}}, Labels: []int32{0}, Right: new(int)}
+	set := dataset.Manifest{
+		Name: name, Title: name, License: name, ClassNames: []string{name}, Sample: []int{1, 2, 2},
+		DType: name,
+	}
+	doc := inferDocument{
+		Model: name, Classes: []int{0}, Names: []string{name}, Probabilities: [][]float32{{1, 0}},
+		Labels: []int32{0}, Right: new(int),
+	}
 	for what, c := range map[string]struct {
 		v     any
 		print func(w io.Writer)
 	}{
-		"model show":   {m, func(w io.Writer) { printModel(w, &m) }},
-		"model list":   {modelListDocument{Models: []modelstore.Model{m}}, func(w io.Writer) { printModels(w, modelListDocument{Models: []modelstore.Model{m}}) }},
+		"model show": {m, func(w io.Writer) { printModel(w, &m) }},
+		"model list": {
+			modelListDocument{Models: []modelstore.Model{m}},
+			func(w io.Writer) { printModels(w, modelListDocument{Models: []modelstore.Model{m}}) },
+		},
 		"dataset list": {describeSet(set), func(w io.Writer) { printSets(w, []dataset.Manifest{set}) }},
-		"remove":       {dataset.Removed{Name: name}, func(w io.Writer) { printRemoved(w, dataset.Removed{Name: terminal.OneLine(name)}) }},
-		"network":      {networkDocument{Name: name, Title: name}, func(w io.Writer) { printNetwork(w, networkDocument{Name: name, Title: name}) }},
-		"infer":        {doc, func(w io.Writer) { printInference(w, doc) }},
-		"anything":     {name, func(w io.Writer) { fmt.Fprint(w, hostile) }},
+		"remove": {
+			dataset.Removed{Name: name},
+			func(w io.Writer) { printRemoved(w, dataset.Removed{Name: terminal.OneLine(name)}) },
+		},
+		"network": {
+			networkDocument{Name: name, Title: name},
+			func(w io.Writer) { printNetwork(w, networkDocument{Name: name, Title: name}) },
+		},
+		"infer":    {doc, func(w io.Writer) { printInference(w, doc) }},
+		"anything": {name, func(w io.Writer) { fmt.Fprint(w, hostile) }},
 	} {
 		for _, format := range []string{"table", "json", "yaml"} {
 			var out bytes.Buffer
@@ -60,7 +76,9 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 			if format == "json" {
 				same(t, what, c.v, out.Bytes())
 			}
-			if lines := strings.Count(out.String(), "\nforged"); format == "table" && what != "anything" && what != "network" && lines > 3 { // those of fail
+			// those of fail
+			if lines := strings.Count(out.String(), "\nforged"); format == "table" && what != "anything" && what != "network" &&
+				lines > 3 {
 				t.Errorf("%s: %d lines of its own in\n%s", what, lines, out.String())
 			}
 		}

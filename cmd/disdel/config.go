@@ -102,7 +102,8 @@ func readAuthority(file string, servers []string) (string, error) {
 	}
 	if !strings.Contains(strings.Join(servers, ","), "rediss://") {
 		return "", &disdel.Error{
-			Kind: disdel.Invalid, Msg: "--redis-ca is for servers that speak TLS", Hint: "name them with --redis rediss://HOST:PORT/0",
+			Kind: disdel.Invalid, Msg: "--redis-ca is for servers that speak TLS",
+			Hint: "name them with --redis rediss://HOST:PORT/0",
 		}
 	}
 	text, err := files.Read(file)
@@ -181,7 +182,10 @@ func home(c *cli.Context) (string, error) {
 	if dir == "" {
 		user, err := os.UserHomeDir()
 		if err != nil {
-			return "", &disdel.Error{Kind: disdel.Invalid, Op: "find the home folder", Err: err, Hint: "name a folder with --home"}
+			return "", &disdel.Error{
+				Kind: disdel.Invalid, Op: "find the home folder", Err: err,
+				Hint: "name a folder with --home",
+			}
 		}
 		dir = filepath.Join(user, ".local", "share", "disdel")
 	}
@@ -190,7 +194,10 @@ func home(c *cli.Context) (string, error) {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
-		return "", &disdel.Error{Kind: disdel.Invalid, Op: "make the home folder", Err: err, Hint: "name a folder you can write to with --home"}
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "make the home folder", Err: err,
+			Hint: "name a folder you can write to with --home",
+		}
 	}
 	return dir, nil
 }

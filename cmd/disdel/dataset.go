@@ -99,7 +99,8 @@ func datasetShow(u *ui) *cli.Command {
 				}
 				return u.Show(describeSet(m), func(w io.Writer) {
 					printSets(w, []dataset.Manifest{m})
-					fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", terminal.OneLine(m.License), m.Checksum(), terminal.OneLine(strings.Join(m.ClassNames, ", ")))
+					fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", terminal.OneLine(m.License), m.Checksum(),
+						terminal.OneLine(strings.Join(m.ClassNames, ", ")))
 				})
 			})
 		},
@@ -136,7 +137,9 @@ func datasetSample(u *ui) *cli.Command {
 	}
 }
 
-func sample(ctx context.Context, store *dataset.Store, name string, rows []int, seed int64) (doc sampleDocument, err error) {
+func sample(ctx context.Context, store *dataset.Store, name string, rows []int, seed int64) (doc sampleDocument,
+	err error,
+) {
 	m, err := store.Manifest(ctx, name)
 	if err != nil {
 		return doc, err
@@ -144,12 +147,19 @@ func sample(ctx context.Context, store *dataset.Store, name string, rows []int, 
 	split := disdel.Split{Train: 0.8, Validation: 0.2, Seed: seed}
 	info := m.Info(split)
 	if info.HeldOut == 0 {
-		return doc, &disdel.Error{Kind: disdel.Invalid, Op: "sample " + name, Msg: "no row of it is held out", Hint: "a data set without held-out rows of its own needs at least 3 rows"}
+		return doc, &disdel.Error{
+			Kind: disdel.Invalid, Op: "sample " + name, Msg: "no row of it is held out",
+			Hint: "a data set without held-out rows of its own needs at least 3 rows",
+		}
 	}
 	if slices.Min(rows) < 0 || slices.Max(rows) >= info.HeldOut {
-		return doc, &disdel.Error{Kind: disdel.Invalid, Op: "sample " + name, Msg: fmt.Sprintf("rows go from 0 to %d", info.HeldOut-1)}
+		return doc, &disdel.Error{
+			Kind: disdel.Invalid, Op: "sample " + name,
+			Msg: fmt.Sprintf("rows go from 0 to %d", info.HeldOut-1),
+		}
 	}
-	shard, err := store.ReadHeldOut(ctx, disdel.DataRef{Name: name, Checksum: info.Checksum, Split: split}, disdel.Rows{End: info.HeldOut})
+	shard, err := store.ReadHeldOut(ctx, disdel.DataRef{Name: name, Checksum: info.Checksum, Split: split},
+		disdel.Rows{End: info.HeldOut})
 	if err != nil {
 		return doc, err
 	}

@@ -22,7 +22,8 @@ import (
 func datasetAdd(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add a data set by name, or from files", ArgsUsage: "NAME",
-		Description: "Known names: " + strings.Join(dataset.Known(), ", ") + ". Their files come from an installed package, else from their public\n" +
+		Description: "Known names: " + strings.Join(dataset.Known(), ", ") +
+			". Their files come from an installed package, else from their public\n" +
 			"address, and are checked against pinned checksums.\n\n" +
 			"Files are IDX, plain or gzip, of unsigned bytes (kept as 0..1 from 0..255) or of 32-bit floats (kept as they are):\n" +
 			"[rows features], [rows height width] or [rows channels height width]; --layout hwc reads [rows height width channels].\n\n" +
@@ -34,7 +35,10 @@ func datasetAdd(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "labels", Usage: "`FILE` of training labels"},
 			&cli.StringFlag{Name: "test-images", Usage: "`FILE` of held-out images"},
 			&cli.StringFlag{Name: "test-labels", Usage: "`FILE` of held-out labels"},
-			&cli.StringFlag{Name: "layout", Usage: "`LAYOUT` of images with several channels: chw or hwc", Value: string(dataset.CHW)},
+			&cli.StringFlag{
+				Name: "layout", Usage: "`LAYOUT` of images with several channels: chw or hwc",
+				Value: string(dataset.CHW),
+			},
 			&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in the order of their labels: cat,dog"},
 			&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
 		},
@@ -42,7 +46,8 @@ func datasetAdd(u *ui) *cli.Command {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
-			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error { return addDataset(ctx, c, u, s) })
+			return withService(c, u, storage,
+				func(ctx context.Context, s *service.Service) error { return addDataset(ctx, c, u, s) })
 		},
 	}
 }
@@ -75,7 +80,8 @@ const downloadTimeout = 10 * time.Minute
 
 // fromFiles says whether the user names files, not one of the known data sets.
 func fromFiles(c *cli.Context) bool {
-	return slices.ContainsFunc([]string{"format", "images", "labels", "test-images", "test-labels", "layout", "classes"}, c.IsSet)
+	return slices.ContainsFunc([]string{"format", "images", "labels", "test-images", "test-labels", "layout", "classes"},
+		c.IsSet)
 }
 
 func datasetInput(ctx context.Context, c *cli.Context, u *ui) (dataset.Input, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// writeIDX is the scripts' command idx FILE SIDE...: an IDX file in which value i of row r is (r modulo 2) times 200, plus i
-// modulo 50; of rank 1 just r modulo 2.
+// writeIDX is the scripts' command idx FILE SIDE...: an IDX file in which value i of row r is (r modulo 2) times 200,
+// plus i modulo 50; of rank 1 just r modulo 2.
 func writeIDX(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: idx FILE SIDE...")

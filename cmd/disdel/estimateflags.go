@@ -18,11 +18,20 @@ import (
 )
 
 var questionFlags = []cli.Flag{
-	&cli.BoolFlag{Name: "explain", Usage: "show where the memory goes, how the limit came about, and what fits a smaller one"},
+	&cli.BoolFlag{
+		Name:  "explain",
+		Usage: "show where the memory goes, how the limit came about, and what fits a smaller one",
+	},
 	&cli.BoolFlag{Name: "layers", Usage: "show every layer's share"},
 	&cli.StringFlag{Name: "max-memory", Usage: "find the largest batch and the fewest workers that fit actions of `SIZE`"},
-	&cli.StringSliceFlag{Name: "what-if", Usage: "compare `GRID`: workers=1..8, batch=32,64 or both, with a comma between (repeatable)"},
-	&cli.StringFlag{Name: "against", Value: string(scheduler.AgainstCost), Usage: "with --what-if: hold time against `WHAT`: cost or memory"},
+	&cli.StringSliceFlag{
+		Name:  "what-if",
+		Usage: "compare `GRID`: workers=1..8, batch=32,64 or both, with a comma between (repeatable)",
+	},
+	&cli.StringFlag{
+		Name: "against", Value: string(scheduler.AgainstCost),
+		Usage: "with --what-if: hold time against `WHAT`: cost or memory",
+	},
 	&cli.StringFlag{Name: "plot", Usage: "with --what-if: draw it to `FILE`.svg or FILE.png"},
 }
 
@@ -63,7 +72,8 @@ type questionReader struct {
 }
 
 func (r *questionReader) fault(flag, hint, format string, args ...any) {
-	r.faults = append(r.faults, disdel.Fault{Path: "--" + flag, Msg: terminal.Clean(fmt.Sprintf(format, args...)), Hint: hint})
+	r.faults = append(r.faults,
+		disdel.Fault{Path: "--" + flag, Msg: terminal.Clean(fmt.Sprintf(format, args...)), Hint: hint})
 }
 
 func (r *questionReader) memory(text string) {
@@ -153,13 +163,15 @@ func (r *questionReader) numbers(text string) []int {
 	high, err2 := strconv.Atoi(to)
 	switch {
 	case err1 != nil || err2 != nil || low < 1:
-		r.fault("what-if", "write whole numbers from 1, such as 1,2,4, or a range such as 1..8", "%q is no number or range", text)
+		r.fault("what-if", "write whole numbers from 1, such as 1,2,4, or a range such as 1..8", "%q is no number or range",
+			text)
 	case high < low:
 		r.fault("what-if", fmt.Sprintf("write %d..%d", high, low), "the range %q ends before it starts", text)
 	case high > maxGridValue:
 		r.fault("what-if", "", "%d is too large: at most %d", high, maxGridValue)
 	case high-low >= maxCells:
-		r.fault("what-if", fmt.Sprintf("write a shorter range, such as %d..%d", low, low+7), "the range %q has more than %d numbers", text, maxCells)
+		r.fault("what-if", fmt.Sprintf("write a shorter range, such as %d..%d", low, low+7),
+			"the range %q has more than %d numbers", text, maxCells)
 	default:
 		out := make([]int, 0, high-low+1)
 		for v := low; v <= high; v++ {

@@ -27,9 +27,13 @@ func TestGridsAreRead(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", in, r.faults, diff)
 		}
 	}
-	for _, in := range []string{"", "workers", "workers=", "workers=-1", "workers=1..", "workers=1...3", "workers=1.5", "batch=9999999", "batch=1..2001"} {
+	for _, in := range []string{
+		"", "workers", "workers=", "workers=-1", "workers=1..", "workers=1...3", "workers=1.5",
+		"batch=9999999", "batch=1..2001",
+	} {
 		var r questionReader
-		if r.whatIf([]string{in}); len(r.faults) != 1 || r.faults[0].Hint == "" && !strings.Contains(r.faults[0].Msg, "at most") {
+		if r.whatIf([]string{in}); len(r.faults) != 1 || r.faults[0].Hint == "" &&
+			!strings.Contains(r.faults[0].Msg, "at most") {
 			t.Errorf("%q: %v", in, r.faults)
 		}
 	}

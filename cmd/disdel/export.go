@@ -52,7 +52,10 @@ func exportModel(ctx context.Context, u *ui, s *service.Service, name, output st
 	}
 	f, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "export model", Msg: output, Err: err, Hint: "name a file that does not exist yet, in a folder that does"}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export model", Msg: output, Err: err,
+			Hint: "name a file that does not exist yet, in a folder that does",
+		}
 	}
 	err = store.CopyWeights(ctx, f, m.Path, m.Checksum)
 	if err = errors.Join(err, f.Close()); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel/internal/faults"
 )
 
-// Exactly once, on a small scale (make bench-faults has the large one): whatever is killed, restarted, lost or delivered
-// twice, a seeded job ends with the bits of the same job left alone.
+// Exactly once, on a small scale (make bench-faults has the large one): whatever is killed, restarted, lost or
+// delivered twice, a seeded job ends with the bits of the same job left alone.
 func TestFaultsChangeNothing(t *testing.T) {
 	d := build(t)
 	rig := faults.Seeded(d.path, t.TempDir(), faults.Job(2, 2), 7)

@@ -71,8 +71,8 @@ func (d *tool) told(status string) {
 	d.nothingStays()
 }
 
-// A disk that is full before a job refuses it at once; one that is full while it runs costs checkpoints, and its weights, but no
-// record; one that has room again has the job go on.
+// A disk that is full before a job refuses it at once; one that is full while it runs costs checkpoints, and its
+// weights, but no record; one that has room again has the job go on.
 func TestAFullDiskLosesNoRecord(t *testing.T) {
 	d := build(t)
 	d.smallDisk(24)
@@ -108,7 +108,8 @@ func TestAFullDiskLosesNoRecord(t *testing.T) {
 	d.free()
 	d.run("history") // delivers
 	d.told("failed")
-	if r := d.record(); r.Status != disdel.StatusFailed || r.Failure == nil || r.Failure.Kind != disdel.NoSpace || len(r.Rounds) < 28 {
+	if r := d.record(); r.Status != disdel.StatusFailed || r.Failure == nil || r.Failure.Kind != disdel.NoSpace ||
+		len(r.Rounds) < 28 {
 		t.Errorf("%v after %d rounds: %v", r.Status, len(r.Rounds), r.Failure)
 	}
 	if _, errs, code := d.run("resume", "@last", "-q"); code != 0 {
@@ -169,7 +170,8 @@ func TestHistoriesThatCannotBeWrittenOrRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, errs, code := d.run("history")
-		if code != terminal.ExitFailed || !strings.Contains(errs, path+" is damaged") || !strings.Contains(errs, "history repair") || strings.Contains(errs, "goroutine") {
+		if code != terminal.ExitFailed || !strings.Contains(errs, path+" is damaged") ||
+			!strings.Contains(errs, "history repair") || strings.Contains(errs, "goroutine") {
 			t.Errorf("%s: exit %d\n%s", what, code, errs)
 		}
 	}

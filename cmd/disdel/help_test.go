@@ -23,22 +23,28 @@ func typed(t *testing.T, line ...string) (stdout, stderr string, code int) {
 // allCommands is every command of the tree with the words that lead to it.
 func allCommands() map[string]*cli.Command {
 	out := map[string]*cli.Command{}
-	commandline.EachCommand("disdel", newApp(terminal.New(nil, nil, nil)).Commands, func(c *cli.Command) { out[strings.TrimPrefix(c.HelpName, "disdel ")] = c })
+	commandline.EachCommand("disdel", newApp(terminal.New(nil, nil, nil)).Commands,
+		func(c *cli.Command) { out[strings.TrimPrefix(c.HelpName, "disdel ")] = c })
 	return out
 }
 
-// Help is that of the command it was asked of, with its flags and examples, wherever --help stands and however it is asked.
+// Help is that of the command it was asked of, with its flags and examples, wherever --help stands and however it is
+// asked.
 func TestHelpIsThatOfTheCommandItIsAskedOf(t *testing.T) {
 	t.Setenv("DISDEL_HOME", t.TempDir())
 	for path, c := range allCommands() {
 		words := strings.Fields(path)
-		ways := [][]string{append(words, "--help"), append(words, "-h"), append([]string{"--help"}, words...), append([]string{"help"}, words...)}
+		ways := [][]string{
+			append(words, "--help"), append(words, "-h"), append([]string{"--help"}, words...),
+			append([]string{"help"}, words...),
+		}
 		if len(c.Subcommands) == 0 {
 			ways = append(ways, append(words, "operand", "--help"), append(words, "operand", "--quiet", "--help"))
 		}
 		for _, way := range ways {
 			out, errs, code := typed(t, way...)
-			if code != 0 || errs != "" || !strings.Contains(out, "   disdel "+path+" - "+c.Usage) || !strings.Contains(out, strings.TrimSpace(c.Description)) {
+			if code != 0 || errs != "" || !strings.Contains(out, "   disdel "+path+" - "+c.Usage) ||
+				!strings.Contains(out, strings.TrimSpace(c.Description)) {
 				t.Errorf("%v: exit %d\n%s%s", way, code, out, errs)
 			}
 			for _, f := range c.Flags {
@@ -54,12 +60,18 @@ func TestHelpIsThatOfTheCommandItIsAskedOf(t *testing.T) {
 func TestWhatIsNoCommandSaysWhatIs(t *testing.T) {
 	t.Setenv("DISDEL_HOME", t.TempDir())
 	for line, hint := range map[string]string{
-		"help nope": "disdel --help", "nope --help": "disdel --help", "frobnicate": "disdel --help", "help dataset frob": "disdel dataset --help",
-		"help sumbit": "disdel submit", "sumbit x": "disdel submit", "val": "disdel validate", "modle list": "disdel model",
-		"dataset lst": "disdel dataset list", "dataset rm x": "disdel dataset remove", "dataset delete x": "disdel dataset remove", "model ls": "disdel model list",
-		"history shwo x": "disdel history show", "platform stop": "disdel platform down", "dataset frob --help": "disdel dataset --help",
-		"ls": "disdel history, disdel dataset list or disdel model list", "delete": "disdel dataset remove NAME",
-		"stop": "Ctrl-C where the job runs; disdel resume JOB takes it up again", "cancel": "Ctrl-C where the job runs; disdel resume JOB takes it up again",
+		"help nope": "disdel --help", "nope --help": "disdel --help", "frobnicate": "disdel --help",
+		"help dataset frob": "disdel dataset --help",
+		"help sumbit":       "disdel submit", "sumbit x": "disdel submit", "val": "disdel validate",
+		"modle list":  "disdel model",
+		"dataset lst": "disdel dataset list", "dataset rm x": "disdel dataset remove",
+		"dataset delete x": "disdel dataset remove", "model ls": "disdel model list",
+		"history shwo x": "disdel history show", "platform stop": "disdel platform down",
+		"dataset frob --help": "disdel dataset --help",
+		"ls":                  "disdel history, disdel dataset list or disdel model list",
+		"delete":              "disdel dataset remove NAME",
+		"stop":                "Ctrl-C where the job runs; disdel resume JOB takes it up again",
+		"cancel":              "Ctrl-C where the job runs; disdel resume JOB takes it up again",
 	} {
 		out, errs, code := typed(t, strings.Fields(line)...)
 		if code != 2 || out != "" || !strings.HasSuffix(strings.TrimSpace(errs), " hint: "+hint) {

@@ -75,7 +75,10 @@ func historyQuery(c *cli.Context) (history.Query, error) {
 	}
 	if text := c.String("status"); text != "" {
 		if q.Status.UnmarshalText([]byte(text)); q.Status == disdel.StatusUnknown { //nolint:errcheck // the zero value tells
-			return q, &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no state %q", text), Hint: "use running, succeeded, failed or canceled"}
+			return q, &disdel.Error{
+				Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no state %q", text),
+				Hint: "use running, succeeded, failed or canceled",
+			}
 		}
 	}
 	if q.Limit < 1 {
@@ -100,11 +103,14 @@ func printHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Recor
 		}
 		accuracy, loss, ok := jobtext.HeldOut(r)
 		rows = append(rows, []string{
-			string(r.ID), r.Job.Metadata.Name, statusText(r, standing(r)), r.Created.Local().Format("2006-01-02 15:04:05"), jobtext.Seconds(r.Phases.Total),
-			fmt.Sprint(len(r.Rounds)), jobtext.Decimals(accuracy, ok), jobtext.Decimals(loss, ok), fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
+			string(r.ID), r.Job.Metadata.Name, statusText(r, standing(r)), r.Created.Local().Format("2006-01-02 15:04:05"),
+			jobtext.Seconds(r.Phases.Total),
+			fmt.Sprint(len(r.Rounds)), jobtext.Decimals(accuracy, ok), jobtext.Decimals(loss, ok),
+			fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
 		})
 	}
-	terminal.Table(w, terminal.Fitted(w, terminal.ShortIDs(w, rows), "LOSS", "PEAK/LIMIT", "GB-S", "ROUNDS", "TIME", "CREATED")...)
+	terminal.Table(w, terminal.Fitted(w, terminal.ShortIDs(w, rows), "LOSS", "PEAK/LIMIT", "GB-S", "ROUNDS", "TIME",
+		"CREATED")...)
 }
 
 // statusText is a job's status, and what there is to say against its success.
@@ -163,7 +169,10 @@ func historyRepair(u *ui) *cli.Command {
 				return err
 			}
 			if c.String("couchdb") != "" {
-				return &disdel.Error{Kind: disdel.Invalid, Msg: "the history on a CouchDB is not this program's to repair", Hint: "leave out --couchdb to repair that of --home"}
+				return &disdel.Error{
+					Kind: disdel.Invalid, Msg: "the history on a CouchDB is not this program's to repair",
+					Hint: "leave out --couchdb to repair that of --home",
+				}
 			}
 			dir, err := home(c)
 			if err != nil {
@@ -192,7 +201,8 @@ func printNext(w io.Writer, r *disdel.Record, who service.Runner, runs bool) {
 	case runs:
 		fmt.Fprintf(w, "runs      in %s\n", who.Text)
 	case r.Status == disdel.StatusRunning:
-		fmt.Fprintf(w, "resume    its record says that it runs, and no process of this home runs it: %s resume %s\n", terminal.Program(), r.ID)
+		fmt.Fprintf(w, "resume    its record says that it runs, and no process of this home runs it: %s resume %s\n",
+			terminal.Program(), r.ID)
 	case r.Status == disdel.StatusCanceled:
 		fmt.Fprintf(w, "resume    %s resume %s\n", terminal.Program(), r.ID)
 	}

@@ -15,7 +15,8 @@ import (
 // What nobody measured is not listed as if it had been.
 func TestTheListSaysWhatNobodyMeasured(t *testing.T) {
 	var out bytes.Buffer
-	printHistory(&out, []disdel.Record{{Status: disdel.StatusSucceeded, Learned: new(false)}}, func(r *disdel.Record) string { return r.Status.String() })
+	printHistory(&out, []disdel.Record{{Status: disdel.StatusSucceeded, Learned: new(false)}},
+		func(r *disdel.Record) string { return r.Status.String() })
 	if text := out.String(); !strings.Contains(text, "succeeded, did not learn") || strings.Contains(text, "0.0000") {
 		t.Errorf("%s", text)
 	}
@@ -23,7 +24,10 @@ func TestTheListSaysWhatNobodyMeasured(t *testing.T) {
 
 // Tables fit the terminal: at 80 columns with whole cells; a wide terminal, a pipe and -o wide show every column.
 func TestTablesFitTheTerminal(t *testing.T) {
-	r := disdel.Record{ID: "job-01m7zad0m380x2jdd8fp2bnb2n", Created: time.Now(), Status: disdel.StatusSucceeded, Accuracy: 0.9, Loss: 0.1}
+	r := disdel.Record{
+		ID: "job-01m7zad0m380x2jdd8fp2bnb2n", Created: time.Now(), Status: disdel.StatusSucceeded,
+		Accuracy: 0.9, Loss: 0.1,
+	}
 	r.Job.Metadata.Name = "digits-cnn"
 	other := r
 	other.ID = "job-01m7zad1m380x2jdd8fp2bnb2n"
@@ -48,7 +52,9 @@ func TestTablesFitTheTerminal(t *testing.T) {
 				t.Errorf("%d columns: no %s\n%s", columns, name, text)
 			}
 		}
-		if whole := columns == 0 || columns == 200; whole != (strings.Contains(text, string(r.ID)+"  digits") && strings.Contains(text, "GB-S") && strings.Contains(text, "COLD")) {
+		if whole := columns == 0 ||
+			columns == 200; whole != (strings.Contains(text, string(r.ID)+"  digits") && strings.Contains(text, "GB-S") &&
+			strings.Contains(text, "COLD")) {
 			t.Errorf("%d columns:\n%s", columns, text)
 		}
 		if columns == 80 && strings.Contains(text, "…") {

@@ -29,7 +29,8 @@ func inferCommand(u *ui) *cli.Command {
 			if c.String("input") == "" {
 				return commandline.NeedsFlag(c, "--input FILE")
 			}
-			return withService(c, u, storage|actions, func(ctx context.Context, s *service.Service) error { return infer(ctx, c, u, s) })
+			return withService(c, u, storage|actions,
+				func(ctx context.Context, s *service.Service) error { return infer(ctx, c, u, s) })
 		},
 	}
 }
@@ -91,7 +92,8 @@ func better(m *service.Trained) string {
 	if m.Better == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s is the newest version, and an older one is better: %s; disdel infer %s", m.Ref(), measured(m.Better), m.Better.Ref())
+	return fmt.Sprintf("%s is the newest version, and an older one is better: %s; disdel infer %s", m.Ref(),
+		measured(m.Better), m.Better.Ref())
 }
 
 // compare names the classes and holds them against the labels that the input came with.

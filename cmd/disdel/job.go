@@ -21,9 +21,15 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-var setFlag = &cli.StringSliceFlag{Name: "set", Usage: "override a field: `PATH=VALUE`, such as training.batchSize=32 (repeatable)"}
+var setFlag = &cli.StringSliceFlag{
+	Name:  "set",
+	Usage: "override a field: `PATH=VALUE`, such as training.batchSize=32 (repeatable)",
+}
 
-var backendFlag = &cli.StringFlag{Name: "backend", Usage: "`ENGINE` that trains: native or gorgonia; short for --set training.backend=ENGINE"}
+var backendFlag = &cli.StringFlag{
+	Name:  "backend",
+	Usage: "`ENGINE` that trains: native or gorgonia; short for --set training.backend=ENGINE",
+}
 
 // overrides is what the command line says about fields of the job file, --backend last. Its value is quoted, so that it
 // is taken as the word it is, not as YAML.
@@ -35,10 +41,14 @@ func overrides(c *cli.Context) []string {
 	return sets
 }
 
-var probeFlag = &cli.BoolFlag{Name: "probe", Usage: "where no earlier job tells how long it takes, train for two seconds to find out"}
+var probeFlag = &cli.BoolFlag{
+	Name:  "probe",
+	Usage: "where no earlier job tells how long it takes, train for two seconds to find out",
+}
 
 var actionFlag = &cli.StringFlag{
-	Name: "action", TakesFile: true, Usage: "`FILE`: a program with a network of its own, which runs as the job's actions (examples/gorgonia)",
+	Name: "action", TakesFile: true,
+	Usage: "`FILE`: a program with a network of its own, which runs as the job's actions (examples/gorgonia)",
 }
 
 // estimatorFlags choose how memory is estimated.
@@ -47,7 +57,10 @@ var estimatorFlags = []cli.Flag{
 		Name: "estimator", Value: estimator.MethodPlanned,
 		Usage: "`METHOD` that estimates memory: planned, learned (planned, corrected by earlier jobs' peaks) or paper (its Eq. 1-5, to compare)",
 	},
-	&cli.Float64Flag{Name: "risk", Usage: "accepted `CHANCE` that an action is ended for memory, at most 0.05 (0.001 where the job file says nothing)"},
+	&cli.Float64Flag{
+		Name:  "risk",
+		Usage: "accepted `CHANCE` that an action is ended for memory, at most 0.05 (0.001 where the job file says nothing)",
+	},
 }
 
 // options is what the command line says of how a job is planned.
@@ -211,7 +224,8 @@ func submitted(ctx context.Context, c *cli.Context, u *ui, s *service.Service, s
 // sayModel names the commands that are next for a job that passed.
 func sayModel(u *ui, rec *disdel.Record) {
 	if rec.Model != nil {
-		u.Say("next:  %[1]s history show %[2]s\n       %[1]s model show %[3]s:v%[4]d", terminal.Program(), rec.ID, rec.Model.Name, rec.Model.Version)
+		u.Say("next:  %[1]s history show %[2]s\n       %[1]s model show %[3]s:v%[4]d", terminal.Program(), rec.ID,
+			rec.Model.Name, rec.Model.Version)
 	}
 }
 
@@ -320,7 +334,8 @@ func resumed(ctx context.Context, c *cli.Context, u *ui, s *service.Service) (*d
 	}
 	return follow(c, u, func(told func(service.Event)) (*service.Run, error) {
 		return s.Resume(ctx, service.ResumeRequest{
-			Job: c.Args().First(), Sets: overrides(c), Open: beside("-"), Description: network, Origin: origin(c), Options: options(c),
+			Job: c.Args().First(), Sets: overrides(c), Open: beside("-"), Description: network, Origin: origin(c),
+			Options:   options(c),
 			Preparing: told,
 		})
 	})

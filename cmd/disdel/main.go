@@ -1,7 +1,7 @@
 // Command disdel trains deep-learning models as serverless actions on Apache OpenWhisk.
 //
-// It reads flags and prints; what is done is package service's. The action runtime, an image's entry point, is the same binary started
-// as `disdel runtime`.
+// It reads flags and prints; what is done is package service's. The action runtime, an image's entry point, is the same
+// binary started as `disdel runtime`.
 package main
 
 import (

@@ -26,7 +26,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
-// The scripts run the real main; the embedded platform starts the test binary as its containers, so that they are whole.
+// The scripts run the real main; the embedded platform starts the test binary as its containers, so that they are
+// whole.
 func TestMain(m *testing.M) {
 	testscript.Main(tidied{m}, map[string]func(){"disdel": main})
 }
@@ -126,8 +127,8 @@ func build(t *testing.T, environment ...string) *tool {
 	return &tool{t: t, path: path, home: filepath.Join(dir, "home"), temp: temp}
 }
 
-// compiled puts the program at path. It is compiled once for all tests, but for one that wants another environment; each has a
-// name of its own for it, by which its processes are known.
+// compiled puts the program at path. It is compiled once for all tests, but for one that wants another environment;
+// each has a name of its own for it, by which its processes are known.
 func compiled(path string, environment []string) error {
 	if len(environment) > 0 {
 		return compile(path, environment)
@@ -261,7 +262,8 @@ func parse(t *testing.T, out string) resultDocument {
 	return doc
 }
 
-// The first promise: quickstart trains to 0.95 on embedded defaults, shows every figure, and the commands it names work.
+// The first promise: quickstart trains to 0.95 on embedded defaults, shows every figure, and the commands it names
+// work.
 func TestQuickstart(t *testing.T) {
 	d := build(t)
 	out, errs, code := d.run("quickstart", "-o", "json")
@@ -269,12 +271,14 @@ func TestQuickstart(t *testing.T) {
 		t.Fatalf("exit %d\n%s", code, errs)
 	}
 	doc := parse(t, out)
-	if doc.Status != "succeeded" || doc.Accuracy < 0.95 || doc.Loss <= 0 || doc.Phases["trainMs"] <= 0 || doc.Phases["totalMs"] <= 0 {
+	if doc.Status != "succeeded" || doc.Accuracy < 0.95 || doc.Loss <= 0 || doc.Phases["trainMs"] <= 0 ||
+		doc.Phases["totalMs"] <= 0 {
 		t.Errorf("%s, accuracy %g, loss %g, phases %v", doc.Status, doc.Accuracy, doc.Loss, doc.Phases)
 	}
 	workers := map[int]bool{}
 	for _, a := range doc.Actions {
-		if a.EstimateBytes <= 0 || a.LimitBytes < a.EstimateBytes || a.PeakBytes <= 0 || a.PeakBytes > a.LimitBytes || a.TimeoutMs <= 0 || a.DurationMs < 0 {
+		if a.EstimateBytes <= 0 || a.LimitBytes < a.EstimateBytes || a.PeakBytes <= 0 || a.PeakBytes > a.LimitBytes ||
+			a.TimeoutMs <= 0 || a.DurationMs < 0 {
 			t.Errorf("%+v", a)
 		}
 		if a.Task == "train" {
@@ -314,19 +318,24 @@ func TestQuickstart(t *testing.T) {
 		t.Errorf("model show: exit %d\n%s%s", code, out, errs)
 	}
 	exported := filepath.Join(t.TempDir(), "digits.safetensors")
-	if out, errs, code := d.run("model", "export", "digits-cnn", "--output", exported); code != 0 || !strings.Contains(out, exported) {
+	if out, errs, code := d.run("model", "export", "digits-cnn", "--output", exported); code != 0 ||
+		!strings.Contains(out, exported) {
 		t.Errorf("model export: exit %d\n%s%s", code, out, errs)
 	}
-	if _, errs, code := d.run("model", "export", "digits-cnn", "--output", exported); code == 0 || !strings.Contains(errs, "does not exist yet") {
+	if _, errs, code := d.run("model", "export", "digits-cnn", "--output", exported); code == 0 ||
+		!strings.Contains(errs, "does not exist yet") {
 		t.Errorf("model export over a file: exit %d\n%s", code, errs)
 	}
-	if data, err := os.ReadFile(exported); err != nil || !strings.Contains(string(data[:min(len(data), 400)]), `"conv1.weight"`) {
+	if data, err := os.ReadFile(exported); err != nil ||
+		!strings.Contains(string(data[:min(len(data), 400)]), `"conv1.weight"`) {
 		t.Errorf("exported file: %v", err)
 	}
 	// The same seed gives the same bits, and the second job's timeouts come from the first.
 	second, errs, code := d.run("quickstart", "-o", "json")
-	if doc2 := parse(t, second); code != 0 || doc2.Accuracy != doc.Accuracy || doc2.Loss != doc.Loss || doc2.Actions[0].TimeoutMs >= doc.Actions[0].TimeoutMs {
-		t.Errorf("second run: accuracy %g and %g, timeout %d and %d\n%s", doc.Accuracy, doc2.Accuracy, doc.Actions[0].TimeoutMs, doc2.Actions[0].TimeoutMs, errs)
+	if doc2 := parse(t, second); code != 0 || doc2.Accuracy != doc.Accuracy || doc2.Loss != doc.Loss ||
+		doc2.Actions[0].TimeoutMs >= doc.Actions[0].TimeoutMs {
+		t.Errorf("second run: accuracy %g and %g, timeout %d and %d\n%s", doc.Accuracy, doc2.Accuracy,
+			doc.Actions[0].TimeoutMs, doc2.Actions[0].TimeoutMs, errs)
 	}
 	d.nothingStays()
 }
@@ -345,25 +354,48 @@ func TestOtherWaysThroughTheHouse(t *testing.T) {
 		args  []string
 		check func(doc resultDocument) bool
 	}{
-		"two levels": {[]string{"quickstart", "--set", "distribution.workers=4", "--set", "distribution.aggregation.fanIn=2", "--set", "training.epochs=2"}, func(doc resultDocument) bool {
-			return doc.count("train", 0) == 8 && doc.count("aggregate", 1) == 4 && doc.count("aggregate", 2) == 2 && doc.count("evaluate", 0) == 2
+		"two levels": {[]string{
+			"quickstart", "--set", "distribution.workers=4", "--set", "distribution.aggregation.fanIn=2",
+			"--set", "training.epochs=2",
+		}, func(doc resultDocument) bool {
+			return doc.count("train", 0) == 8 && doc.count("aggregate", 1) == 4 && doc.count("aggregate", 2) == 2 &&
+				doc.count("evaluate", 0) == 2
 		}},
-		"sync end": {[]string{"quickstart", "--set", "distribution.sync=end", "--set", "training.epochs=3"}, func(doc resultDocument) bool {
-			return doc.count("train", 0) == 2 && doc.count("aggregate", 1) == 1 && doc.Stopped == ""
-		}},
-		"int8 on the wire": {[]string{"quickstart", "--set", "distribution.aggregation.wire=int8"}, func(doc resultDocument) bool {
+		"sync end": {
+			[]string{"quickstart", "--set", "distribution.sync=end", "--set", "training.epochs=3"},
+			func(doc resultDocument) bool {
+				return doc.count("train", 0) == 2 && doc.count("aggregate", 1) == 1 && doc.Stopped == ""
+			},
+		},
+		"int8 on the wire": {
+			[]string{"quickstart", "--set", "distribution.aggregation.wire=int8"},
+			func(doc resultDocument) bool {
+				return doc.Accuracy > 0.95
+			},
+		},
+		"bfloat16, states kept": {[]string{
+			"quickstart", "--set",
+			"distribution.aggregation={wire: bfloat16, optimizer: keep}",
+		}, func(doc resultDocument) bool {
 			return doc.Accuracy > 0.95
 		}},
-		"bfloat16, states kept": {[]string{"quickstart", "--set", "distribution.aggregation={wire: bfloat16, optimizer: keep}"}, func(doc resultDocument) bool {
-			return doc.Accuracy > 0.95
-		}},
-		"int8, momentum averaged": {[]string{"quickstart", "--set", "distribution.aggregation={wire: int8, optimizer: average}", "--set", "training.optimizer={sgd: {learningRate: 0.02, momentum: 0.9}}"}, func(doc resultDocument) bool {
+		"int8, momentum averaged": {[]string{
+			"quickstart", "--set",
+			"distribution.aggregation={wire: int8, optimizer: average}", "--set",
+			"training.optimizer={sgd: {learningRate: 0.02, momentum: 0.9}}",
+		}, func(doc resultDocument) bool {
 			return doc.Accuracy > 0.9
 		}},
-		"loss target": {[]string{"quickstart", "--set", "training.earlyStop={metric: loss, target: 0.5}"}, func(doc resultDocument) bool {
-			return doc.count("train", 0) < 24 && strings.Contains(doc.Stopped, "loss is at most 0.5")
-		}},
-		"patience": {[]string{"quickstart", "--set", "training.earlyStop={metric: valLoss, patience: 1}", "--set", "training.optimizer={sgd: {learningRate: 0.4}}", "--set", "training.epochs=40"}, func(doc resultDocument) bool {
+		"loss target": {
+			[]string{"quickstart", "--set", "training.earlyStop={metric: loss, target: 0.5}"},
+			func(doc resultDocument) bool {
+				return doc.count("train", 0) < 24 && strings.Contains(doc.Stopped, "loss is at most 0.5")
+			},
+		},
+		"patience": {[]string{
+			"quickstart", "--set", "training.earlyStop={metric: valLoss, patience: 1}", "--set",
+			"training.optimizer={sgd: {learningRate: 0.4}}", "--set", "training.epochs=40",
+		}, func(doc resultDocument) bool {
 			return doc.count("train", 0) < 80 && strings.Contains(doc.Stopped, "no better held-out loss") && doc.Model != nil
 		}},
 		"own layers": {[]string{"submit", file}, func(doc resultDocument) bool { return doc.Accuracy > 0.8 }},
@@ -374,10 +406,12 @@ func TestOtherWaysThroughTheHouse(t *testing.T) {
 			continue
 		}
 		if doc := parse(t, out); !c.check(doc) || doc.Status != "succeeded" {
-			t.Errorf("%s: %s, accuracy %g, stopped %q, %d actions", name, doc.Status, doc.Accuracy, doc.Stopped, len(doc.Actions))
+			t.Errorf("%s: %s, accuracy %g, stopped %q, %d actions", name, doc.Status, doc.Accuracy, doc.Stopped,
+				len(doc.Actions))
 		}
 	}
-	if out, errs, code := d.run("infer", "own", "-i", filepath.Join("testdata", "zeros.json")); code != 0 || !strings.Contains(out, "PROBABILITY") {
+	if out, errs, code := d.run("infer", "own", "-i", filepath.Join("testdata", "zeros.json")); code != 0 ||
+		!strings.Contains(out, "PROBABILITY") {
 		t.Errorf("infer with a network of one's own: exit %d\n%s%s", code, out, errs)
 	}
 	d.nothingStays()
@@ -440,23 +474,29 @@ func (d *tool) start(args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
 	return cmd, out, errs
 }
 
-// Killing one train process mid-epoch of a job that allows no retries gives a clear failure with its cause, and leaves nothing.
+// Killing one train process mid-epoch of a job that allows no retries gives a clear failure with its cause, and leaves
+// nothing.
 func TestAKilledTrainProcessIsReportedAsWhatItWas(t *testing.T) {
 	d := build(t)
 	cmd, out, errs := d.start("-o", "json", "--set", "distribution.sync=end", "--set", "reliability.retries.limit=0")
 	syscall.Kill(d.children()[0], syscall.SIGKILL)
 	cmd.Wait()
 	doc := parse(t, out.String())
-	if code := cmd.ProcessState.ExitCode(); code != 1 || doc.Status != "failed" || doc.Failure == nil || doc.Failure.Kind != disdel.Crashed {
+	if code := cmd.ProcessState.ExitCode(); code != 1 || doc.Status != "failed" || doc.Failure == nil ||
+		doc.Failure.Kind != disdel.Crashed {
 		t.Fatalf("exit %d, %s, %v\n%s", code, doc.Status, doc.Failure, errs)
 	}
 	text := errs.String()
-	for _, want := range []string{"train action of worker", "its process was killed or exited", "not for memory", `"hint":`} {
+	for _, want := range []string{
+		"train action of worker", "its process was killed or exited", "not for memory",
+		`"hint":`,
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("stderr does not say %q:\n%s", want, text)
 		}
 	}
-	if shown, _, code := d.run("history", "show", "@last"); code != 0 || !strings.Contains(shown, "killed or exited") || !strings.Contains(shown, "evidence") {
+	if shown, _, code := d.run("history", "show", "@last"); code != 0 || !strings.Contains(shown, "killed or exited") ||
+		!strings.Contains(shown, "evidence") {
 		t.Errorf("history show: exit %d\n%s", code, shown)
 	}
 	d.nothingStays()
@@ -592,7 +632,8 @@ func TestNormalizeMovesFlagsAhead(t *testing.T) {
 // Every kind of error has its exit code.
 func TestExitCodes(t *testing.T) {
 	for kind, want := range map[disdel.Kind]int{
-		disdel.Invalid: 2, disdel.Unavailable: 3, disdel.Denied: 4, disdel.OverLimit: 5, disdel.Conflict: 6, disdel.OOM: 7, disdel.Canceled: 8, disdel.Timeout: 124, disdel.Crashed: 1, disdel.NotFound: 1, disdel.Internal: 1,
+		disdel.Invalid: 2, disdel.Unavailable: 3, disdel.Denied: 4, disdel.OverLimit: 5, disdel.Conflict: 6, disdel.OOM: 7,
+		disdel.Canceled: 8, disdel.Timeout: 124, disdel.Crashed: 1, disdel.NotFound: 1, disdel.Internal: 1,
 	} {
 		if got := terminal.ExitCode(t.Context(), &disdel.Error{Kind: kind}); got != want {
 			t.Errorf("%v: exit %d, want %d", kind, got, want)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A network of more than ten million weights answers within the limit that its infer action was given, and its job is taken up
-// without a kill: each reads a file of weights, which then is all that is there beside the engine.
+// A network of more than ten million weights answers within the limit that its infer action was given, and its job is
+// taken up without a kill: each reads a file of weights, which then is all that is there beside the engine.
 func TestLargeNetworksAreReadWithinTheirLimits(t *testing.T) {
 	d := build(t)
 	dir := t.TempDir()
@@ -43,7 +43,8 @@ func TestLargeNetworksAreReadWithinTheirLimits(t *testing.T) {
 		labels[i] = byte(i % 2)
 		images[4*i] = 200 * labels[i]
 	}
-	must(0, "dataset", "add", "few", "--format", "idx", "--images", write("x", idx([]int{24, 2, 2}, images)), "--labels", write("y", idx([]int{24}, labels)))
+	must(0, "dataset", "add", "few", "--format", "idx", "--images", write("x", idx([]int{24, 2, 2}, images)), "--labels",
+		write("y", idx([]int{24}, labels)))
 	job := write("large.yaml", []byte(`apiVersion: disdel/v1
 kind: TrainingJob
 metadata: {name: large}
@@ -60,8 +61,10 @@ reliability: {deadline: 12s}
 	if _, _, code := d.run("submit", job, "-q"); code == 0 {
 		t.Fatal("500 rounds took less than 12 s")
 	}
-	must(0, "resume", "@last", "--set", "reliability.deadline=10m", "--set", "training.earlyStop={metric: loss, target: 1000}", "-o", "json")
-	if out := must(0, "infer", "large", "--input", write("in.json", []byte("[[0, 0, 0, 0]]")), "-o", "json"); !strings.Contains(out, `"classes"`) {
+	must(0, "resume", "@last", "--set", "reliability.deadline=10m", "--set",
+		"training.earlyStop={metric: loss, target: 1000}", "-o", "json")
+	if out := must(0, "infer", "large", "--input", write("in.json", []byte("[[0, 0, 0, 0]]")), "-o",
+		"json"); !strings.Contains(out, `"classes"`) {
 		t.Errorf("no answer: %s", out)
 	}
 }

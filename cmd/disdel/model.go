@@ -94,7 +94,10 @@ func modelList(u *ui) *cli.Command {
 func printModels(w io.Writer, doc modelListDocument) {
 	rows := [][]string{{"NETWORK", "INPUT", "PARAMETERS", "MACS", "TITLE"}}
 	for _, n := range doc.Networks {
-		rows = append(rows, []string{n.Name, model.Shape(n.Input).Text(), fmt.Sprint(n.Parameters), fmt.Sprint(n.MACs), n.Title})
+		rows = append(rows, []string{
+			n.Name, model.Shape(n.Input).Text(), fmt.Sprint(n.Parameters), fmt.Sprint(n.MACs),
+			n.Title,
+		})
 	}
 	terminal.Table(w, terminal.Fitted(w, rows, "MACS", "TITLE")...)
 	fmt.Fprintln(w)
@@ -106,7 +109,8 @@ func printModels(w io.Writer, doc modelListDocument) {
 	for i := range doc.Models {
 		m := &doc.Models[i]
 		rows = append(rows, []string{
-			m.Ref(), networkName(m.Network), m.Data.Name, jobtext.Decimals(m.Accuracy, evaluated(m)), jobtext.Decimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
+			m.Ref(), networkName(m.Network), m.Data.Name, jobtext.Decimals(m.Accuracy, evaluated(m)),
+			jobtext.Decimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})
 	}
@@ -148,7 +152,8 @@ func modelShow(u *ui) *cli.Command {
 			if slices.Contains([]string{".json", ".keras", ".h5", ".hdf5"}, strings.ToLower(filepath.Ext(c.Args().First()))) {
 				return showKeras(c, u, c.Args().First())
 			}
-			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error { return showModel(ctx, c, u, s, c.Args().First()) })
+			return withService(c, u, storage,
+				func(ctx context.Context, s *service.Service) error { return showModel(ctx, c, u, s, c.Args().First()) })
 		},
 	}
 }
@@ -157,7 +162,10 @@ func modelShow(u *ui) *cli.Command {
 func showKeras(c *cli.Context, u *ui, file string) error {
 	for _, flag := range []string{"input", "classes"} {
 		if c.IsSet(flag) {
-			return &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("--%s does not go with a file of Keras, which says it", flag)}
+			return &disdel.Error{
+				Kind: disdel.Invalid,
+				Msg:  fmt.Sprintf("--%s does not go with a file of Keras, which says it", flag),
+			}
 		}
 	}
 	text, err := readInput(u, file)
@@ -196,7 +204,10 @@ func showModel(ctx context.Context, c *cli.Context, u *ui, s *service.Service, n
 		if near := model.Nearest(name); near != "" {
 			hint = "disdel model show " + near
 		}
-		return &disdel.Error{Kind: disdel.NotFound, Op: "show model", Msg: fmt.Sprintf("there is no network or trained model %q", name), Hint: hint}
+		return &disdel.Error{
+			Kind: disdel.NotFound, Op: "show model",
+			Msg: fmt.Sprintf("there is no network or trained model %q", name), Hint: hint,
+		}
 	case !isNetwork:
 		return err
 	}
@@ -218,22 +229,30 @@ func showModel(ctx context.Context, c *cli.Context, u *ui, s *service.Service, n
 
 func parseShape(text string) ([]int, error) {
 	var c, h, w int
-	if n, err := fmt.Sscanf(text, "%dx%dx%d", &c, &h, &w); err != nil || n != 3 || fmt.Sprintf("%dx%dx%d", c, h, w) != text {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("%q is no shape", text), Hint: "write channels x height x width: 1x28x28"}
+	if n, err := fmt.Sscanf(text, "%dx%dx%d", &c, &h, &w); err != nil || n != 3 ||
+		fmt.Sprintf("%dx%dx%d", c, h, w) != text {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Msg: fmt.Sprintf("%q is no shape", text),
+			Hint: "write channels x height x width: 1x28x28",
+		}
 	}
 	return []int{c, h, w}, nil
 }
 
 func printNetwork(w io.Writer, d networkDocument) {
 	fmt.Fprintf(w, "%s: %s\ninput %s, %d classes, %d parameters (%d trainable), %d activations, %d multiply-accumulates a sample\n\n",
-		terminal.OneLine(d.Name), terminal.OneLine(d.Title), model.Shape(d.Input).Text(), d.Classes, d.Parameters, d.TrainableParameters, d.Activations, d.MACs)
+		terminal.OneLine(d.Name), terminal.OneLine(d.Title), model.Shape(d.Input).Text(), d.Classes, d.Parameters,
+		d.TrainableParameters, d.Activations, d.MACs)
 	printCounts(w, d.Layers)
 }
 
 func printCounts(w io.Writer, list []model.LayerCount) {
 	rows := [][]string{{"LAYER", "OP", "OUTPUT", "PARAMETERS", "ACTIVATIONS", "MACS"}}
 	for _, l := range list {
-		rows = append(rows, []string{l.Name, l.Op, model.Shape(l.Output).Text(), fmt.Sprint(l.Parameters), fmt.Sprint(l.Activations), fmt.Sprint(l.MACs)})
+		rows = append(rows, []string{
+			l.Name, l.Op, model.Shape(l.Output).Text(), fmt.Sprint(l.Parameters),
+			fmt.Sprint(l.Activations), fmt.Sprint(l.MACs),
+		})
 	}
 	terminal.Table(w, rows...)
 }
@@ -261,7 +280,8 @@ func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {
 	}
 	doc := trainedDocument{Model: *m, Layers: g.Count().Layers}
 	for _, p := range g.Params() {
-		doc.Tensors = append(doc.Tensors, tensorDocument{Name: p.Name, Shape: p.Shape, Values: p.Len(), Trainable: p.Trainable})
+		doc.Tensors = append(doc.Tensors,
+			tensorDocument{Name: p.Name, Shape: p.Shape, Values: p.Len(), Trainable: p.Trainable})
 	}
 	return u.Show(doc, func(w io.Writer) {
 		printModel(w, m)
@@ -284,7 +304,8 @@ func printTensors(w io.Writer, list []tensorDocument) {
 
 func printModel(w io.Writer, m *modelstore.Model) {
 	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\n",
-		terminal.OneLine(m.Ref()), terminal.OneLine(networkName(m.Network)), model.Shape(m.Network.Input).Text(), m.Network.Classes)
+		terminal.OneLine(m.Ref()), terminal.OneLine(networkName(m.Network)), model.Shape(m.Network.Input).Text(),
+		m.Network.Classes)
 	if len(m.Labels) > 0 {
 		fmt.Fprintf(w, "classes   %s\n", terminal.OneLine(strings.Join(m.Labels, ", ")))
 	}
@@ -292,7 +313,8 @@ func printModel(w io.Writer, m *modelstore.Model) {
 		fmt.Fprintf(w, "inputs    %.4g to %.4g\n", m.Inputs.Low, m.Inputs.High)
 	}
 	fmt.Fprintf(w, "data      %s (%d rows)\naccuracy  %s\ntrained   %s by %s, %s, job %s\nweights   %s, %s, %s\n",
-		terminal.OneLine(m.Data.Name), m.Data.Train, modelAccuracy(m), terminal.Counted(m.Epochs, "epoch"), terminal.Counted(m.Workers, "worker"),
+		terminal.OneLine(m.Data.Name), m.Data.Train, modelAccuracy(m), terminal.Counted(m.Epochs, "epoch"),
+		terminal.Counted(m.Workers, "worker"),
 		m.Created.Local().Format("2006-01-02 15:04:05"), terminal.OneLine(string(m.Job)), terminal.OneLine(m.Path), m.Size,
 		terminal.OneLine(strings.TrimPrefix(m.Checksum, "sha256:")))
 	for _, text := range m.Warnings {

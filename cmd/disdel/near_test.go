@@ -11,8 +11,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// near FILE WANT compares texts as cmp does, but takes numbers that differ by less than 15 % and lines that break elsewhere:
-// what is estimated depends on measured constants, and a text that shows it need not change with each of them.
+// near FILE WANT compares texts as cmp does, but takes numbers that differ by less than 15 % and lines that break
+// elsewhere: what is estimated depends on measured constants, and a text that shows it need not change with each of
+// them.
 func near(ts *testscript.TestScript, not bool, args []string) {
 	if not || len(args) != 2 {
 		ts.Fatalf("usage: near FILE WANT")
@@ -29,7 +30,8 @@ func differs(got, want string) string {
 	a, b := strings.Fields(got), strings.Fields(want)
 	for i := range min(len(a), len(b)) {
 		if !alike(a[i], b[i]) {
-			return fmt.Sprintf("word %d is %q, not %q", i+1, strings.Join(a[max(0, i-3):i+1], " "), strings.Join(b[max(0, i-3):i+1], " "))
+			return fmt.Sprintf("word %d is %q, not %q", i+1, strings.Join(a[max(0, i-3):i+1], " "),
+				strings.Join(b[max(0, i-3):i+1], " "))
 		}
 	}
 	if len(a) != len(b) {

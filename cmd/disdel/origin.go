@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel/internal/report"
 )
 
-// repeated is the flags that a later command about the job needs too, and the variables that may say the same. Those that only
-// choose how it is shown are not among them; --set and --backend are kept as settings.
+// repeated is the flags that a later command about the job needs too, and the variables that may say the same. Those
+// that only choose how it is shown are not among them; --set and --backend are kept as settings.
 var repeated = []struct {
 	name, variable string
 	path, address  bool

@@ -36,8 +36,8 @@ func (d *tool) follows(args ...string) (said func() string, wait func() int, sto
 
 var silentSince = regexp.MustCompile(`OpenWhisk at (\S+) does not answer \(connection refused\) since (\d+)s; waiting until`)
 
-// A platform that goes away under a job is named within seconds; once it is back, without what was under way, the job goes on and ends
-// well. Where it stays away, the job's deadline ends it as unreachable, and resume takes it up again.
+// A platform that goes away under a job is named within seconds; once it is back, without what was under way, the job
+// goes on and ends well. Where it stays away, the job's deadline ends it as unreachable, and resume takes it up again.
 func TestAJobOutlivesItsPlatform(t *testing.T) {
 	d := build(t)
 	job := d.file(strings.Replace(steadyJob, "epochs: 16", "epochs: 200", 1))
@@ -62,27 +62,31 @@ func TestAJobOutlivesItsPlatform(t *testing.T) {
 		t.Fatalf("exit %d\n%s", code, said())
 	}
 	r := d.record()
-	if r.Status != disdel.StatusSucceeded || len(r.Outages) != 1 || r.Outages[0].Until.IsZero() || r.Outages[0].Why != "connection refused" {
+	if r.Status != disdel.StatusSucceeded || len(r.Outages) != 1 || r.Outages[0].Until.IsZero() ||
+		r.Outages[0].Why != "connection refused" {
 		t.Errorf("%v, outages %+v", r.Status, r.Outages)
 	}
 	if told, _, _ := d.run("report", "@last"); !strings.Contains(told, "OpenWhisk did not answer 1 time") {
 		t.Errorf("the report:\n%s", told)
 	}
 
-	said, wait, _ = d.follows("submit", job, "--apihost", state.Address, "--set", "reliability.deadline=20s", "--set", "resources.timeout=15s")
+	said, wait, _ = d.follows("submit", job, "--apihost", state.Address, "--set", "reliability.deadline=20s", "--set",
+		"resources.timeout=15s")
 	id := r.ID
 	d.until("two rounds", func() bool { return len(d.checkpoints()) > 1 })
 	cmd.Process.Kill()
 	cmd.Wait()
 	code := wait()
-	if r = d.record(); code != terminal.ExitUnreachable || r.ID == id || r.Failure == nil || r.Failure.Code != disdel.CodeUnreachable {
+	if r = d.record(); code != terminal.ExitUnreachable || r.ID == id || r.Failure == nil ||
+		r.Failure.Code != disdel.CodeUnreachable {
 		t.Fatalf("exit %d, %v\n%s", code, r.Failure, said())
 	}
 	if text := said(); !strings.Contains(text, "next:") || !strings.Contains(text, "resume "+string(r.ID)) {
 		t.Errorf("no word of resume:\n%s", text)
 	}
 	d.up("--port", port)
-	if _, errs, code := d.run("resume", "@last", "--apihost", state.Address, "--set", "training.epochs="+strconv.Itoa(r.Checkpoint.Round+2), "--set", "reliability.deadline=5m"); code != 0 {
+	if _, errs, code := d.run("resume", "@last", "--apihost", state.Address, "--set", "training.epochs="+
+		strconv.Itoa(r.Checkpoint.Round+2), "--set", "reliability.deadline=5m"); code != 0 {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 }
@@ -98,7 +102,8 @@ func TestAnAddressWithoutAPlatformIsToldSoon(t *testing.T) {
 	l.Close()
 	t.Setenv("DISDEL_AUTH", "user:key")
 	_, errs, code := d.run("submit", job, "--apihost", "http://"+l.Addr().String())
-	if code != terminal.ExitUnreachable || !strings.Contains(errs, "does not answer (connection refused), for") || !strings.Contains(errs, "hint: check that OpenWhisk runs at") {
+	if code != terminal.ExitUnreachable || !strings.Contains(errs, "does not answer (connection refused), for") ||
+		!strings.Contains(errs, "hint: check that OpenWhisk runs at") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 }

@@ -26,17 +26,38 @@ func platformUp(u *ui) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "host", Value: "127.0.0.1", Usage: "`ADDRESS` to serve on"},
 			&cli.IntFlag{Name: "port", Value: defaultPort, Usage: "`NUMBER`, 0 for any that is free"},
-			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "run in the background, with platform.log in the home folder"},
-			&cli.StringFlag{Name: "wskprops", TakesFile: true, Usage: "`FILE` of wsk's to set up as well, such as ~/.wskprops (always: wskprops in the home folder)"},
-			&cli.StringFlag{Name: "data-dir", TakesFile: true, Usage: "`FOLDER` of actions, triggers, rules and activations, which outlive it (default: platform in the home folder)"},
-			&cli.BoolFlag{Name: "guest-key", Usage: "take OpenWhisk's well-known guest key instead of one that only this home knows"},
+			&cli.BoolFlag{
+				Name: "detach", Aliases: []string{"d"},
+				Usage: "run in the background, with platform.log in the home folder",
+			},
+			&cli.StringFlag{
+				Name: "wskprops", TakesFile: true,
+				Usage: "`FILE` of wsk's to set up as well, such as ~/.wskprops (always: wskprops in the home folder)",
+			},
+			&cli.StringFlag{
+				Name: "data-dir", TakesFile: true,
+				Usage: "`FOLDER` of actions, triggers, rules and activations, which outlive it (default: platform in the home folder)",
+			},
+			&cli.BoolFlag{
+				Name:  "guest-key",
+				Usage: "take OpenWhisk's well-known guest key instead of one that only this home knows",
+			},
 			&cli.BoolFlag{Name: "insecure", Usage: "serve on another address than loopback although nothing is encrypted"},
 			&cli.StringSliceFlag{Name: "allow-host", Usage: "further `NAME` that requests may call it by"},
 			&cli.StringSliceFlag{Name: "allow-origin", Usage: "web pages of `http://HOST:PORT` may call it (default: none may)"},
 			&cli.BoolFlag{Name: "log-requests", Usage: "log every request"},
-			&cli.IntFlag{Name: "per-minute", Value: localplatform.PerMinute, Usage: "`NUMBER` of invocations, and of fired triggers, in a minute (OpenWhisk: 60)"},
-			&cli.IntFlag{Name: "concurrent", Value: localplatform.Concurrent, Usage: "`NUMBER` of invocations at once (OpenWhisk: 30)"},
-			&cli.StringFlag{Name: "like", Usage: "behave like `NAME`, to hold clients against it: openwhisk, standalone or kubernetes, or single parts as late-records=3s,refused-init,count-refused,no-evidence,retry-warm"},
+			&cli.IntFlag{
+				Name: "per-minute", Value: localplatform.PerMinute,
+				Usage: "`NUMBER` of invocations, and of fired triggers, in a minute (OpenWhisk: 60)",
+			},
+			&cli.IntFlag{
+				Name: "concurrent", Value: localplatform.Concurrent,
+				Usage: "`NUMBER` of invocations at once (OpenWhisk: 30)",
+			},
+			&cli.StringFlag{
+				Name:  "like",
+				Usage: "behave like `NAME`, to hold clients against it: openwhisk, standalone or kubernetes, or single parts as late-records=3s,refused-init,count-refused,no-evidence,retry-warm",
+			},
 			actionFlag,
 		},
 		Action: func(c *cli.Context) error { return runPlatform(c, u) },

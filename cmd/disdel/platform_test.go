@@ -40,8 +40,9 @@ func (d *tool) up(args ...string) (*exec.Cmd, localplatform.State) {
 	return nil, localplatform.State{}
 }
 
-// A job runs on the platform of another process with nothing but its address: its key comes from the home, and its actions
-// reach the store and the data of the process that submits. A SIGTERM is an end like any other, and leaves nothing.
+// A job runs on the platform of another process with nothing but its address: its key comes from the home, and its
+// actions reach the store and the data of the process that submits. A SIGTERM is an end like any other, and leaves
+// nothing.
 func TestAJobRunsOnAPlatformOfAnotherProcess(t *testing.T) {
 	d := build(t)
 	cmd, state := d.up()
@@ -68,7 +69,8 @@ func TestAKilledPlatformIsNotThere(t *testing.T) {
 	cmd, _ := d.up()
 	cmd.Process.Kill()
 	cmd.Wait()
-	if _, errs, code := d.run("platform", "status"); code != terminal.ExitUnreachable || !strings.Contains(errs, "none runs") {
+	if _, errs, code := d.run("platform", "status"); code != terminal.ExitUnreachable ||
+		!strings.Contains(errs, "none runs") {
 		t.Errorf("status: exit %d\n%s", code, errs)
 	}
 	cmd, _ = d.up()
@@ -86,7 +88,8 @@ func TestActionsOutliveAPlatform(t *testing.T) {
 	d := build(t)
 	for _, method := range []string{http.MethodPut, http.MethodGet} {
 		cmd, state := d.up()
-		if status := d.ask(method, state.Address+"/api/v1/namespaces/_/actions/mine", `{"exec":{"kind":"disdel:1","code":"x"}}`); status != http.StatusOK {
+		if status := d.ask(method, state.Address+"/api/v1/namespaces/_/actions/mine",
+			`{"exec":{"kind":"disdel:1","code":"x"}}`); status != http.StatusOK {
 			t.Errorf("%s: %d", method, status)
 		}
 		if _, errs, code := d.run("platform", "down"); code != 0 {
@@ -125,7 +128,8 @@ func TestAPortInUseIsNamed(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	for _, more := range [][]string{{}, {"--detach"}} {
 		_, errs, code := d.run(append([]string{"platform", "up", "--port", port}, more...)...)
-		if code != terminal.ExitUnreachable || !strings.Contains(errs, "127.0.0.1:"+port+" is in use") || !strings.Contains(errs, "hint:") {
+		if code != terminal.ExitUnreachable || !strings.Contains(errs, "127.0.0.1:"+port+" is in use") ||
+			!strings.Contains(errs, "hint:") {
 			t.Errorf("%v: exit %d\n%s", more, code, errs)
 		}
 	}

@@ -26,7 +26,8 @@ func TestDownInAnotherNamespaceEndsNobody(t *testing.T) {
 	if strings.Contains(string(out), "unshare") {
 		t.Skipf("no namespace of processes can be made here: %s", out)
 	}
-	if err == nil || !strings.Contains(string(out), "in another container or on another machine; nothing was signalled") || strings.Contains(string(out), "KILL") {
+	if err == nil || !strings.Contains(string(out), "in another container or on another machine; nothing was signalled") ||
+		strings.Contains(string(out), "KILL") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if s, running := localplatform.Find(d.home); !running || s.PID != state.PID {

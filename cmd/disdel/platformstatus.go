@@ -55,7 +55,10 @@ func inHome(c *cli.Context, f func(dir string) error) error {
 
 // notRunning prints a document, which a program can read, or an error, and sets the exit code.
 func notRunning(u *ui, dir string) error {
-	err := &disdel.Error{Kind: disdel.Unavailable, Op: "find platform", Msg: "none runs in " + dir, Hint: "disdel platform up"}
+	err := &disdel.Error{
+		Kind: disdel.Unavailable, Op: "find platform", Msg: "none runs in " + dir,
+		Hint: "disdel platform up",
+	}
 	if u.Format == "table" {
 		return err
 	}
@@ -71,7 +74,8 @@ func printPlatform(w io.Writer, d platformDocument) {
 		{"process", fmt.Sprintf("%d, up for %s", d.PID, (time.Duration(d.UptimeMs) * time.Millisecond).Round(time.Second))},
 		{"memory", "limits by " + d.Enforcement},
 		{"actions", "confined by " + d.Confinement},
-		{"pool", fmt.Sprintf("%s of %s: %d running, %d ready, %d paused, %d prewarmed, %d queued", d.Pool.UsedBytes, d.Pool.Bytes, d.Pool.Running, d.Pool.Ready, d.Pool.Paused, d.Pool.Prewarmed, d.Pool.Queued)},
+		{"pool", fmt.Sprintf("%s of %s: %d running, %d ready, %d paused, %d prewarmed, %d queued", d.Pool.UsedBytes,
+			d.Pool.Bytes, d.Pool.Running, d.Pool.Ready, d.Pool.Paused, d.Pool.Prewarmed, d.Pool.Queued)},
 		{"wskprops", d.Properties},
 		{"data", d.Data},
 	}
@@ -120,6 +124,7 @@ func forgetAddress(u *ui, ended string) {
 	address := os.Getenv("DISDEL_APIHOST")
 	at, err := url.Parse(address)
 	if err == nil && (localplatform.SameAddress(address, ended) || ended == "" && addresses.Loopback(at.Hostname())) {
-		u.Say("hint: unset DISDEL_APIHOST, WSK_CONFIG_FILE: this shell still sends what disdel and wsk do to %s", terminal.Clean(address))
+		u.Say("hint: unset DISDEL_APIHOST, WSK_CONFIG_FILE: this shell still sends what disdel and wsk do to %s",
+			terminal.Clean(address))
 	}
 }

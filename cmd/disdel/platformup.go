@@ -50,9 +50,11 @@ func checkPlatform(c *cli.Context) error {
 	case c.Int("per-minute") <= 0 || c.Int("concurrent") <= 0:
 		return bad("--per-minute and --concurrent must be at least 1", "disdel platform up --help")
 	case c.Bool("guest-key") && !addresses.Loopback(host):
-		return bad("the guest key is known to everyone, who could run programs on this machine through "+host, "leave --guest-key out, or --host")
+		return bad("the guest key is known to everyone, who could run programs on this machine through "+host,
+			"leave --guest-key out, or --host")
 	case !c.Bool("insecure") && !addresses.Loopback(host):
-		return bad("on "+cmp.Or(host, "every address")+" the key, the code of actions and what they are given would travel unencrypted: "+
+		return bad("on "+cmp.Or(host, "every address")+
+			" the key, the code of actions and what they are given would travel unencrypted: "+
 			"who reads the key runs programs as you",
 			"leave --host out and let others in by ssh -L 3233:127.0.0.1:3233 THIS-MACHINE, or say --insecure where every machine that can listen is trusted")
 	}
@@ -126,7 +128,8 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 	}
 	pool := cmp.Or(said.Pool, localplatform.DefaultPool())
 	cfg, err = localplatform.Config(localplatform.Settings{
-		Home: dir, Program: said.Program, Pool: pool, ActionMemory: said.ActionMemory, ActionTimeout: said.ActionTimeout, Log: newLog(c, u.Err),
+		Home: dir, Program: said.Program, Pool: pool, ActionMemory: said.ActionMemory, ActionTimeout: said.ActionTimeout,
+		Log: newLog(c, u.Err),
 	})
 	if err != nil {
 		return cfg, err
@@ -183,7 +186,8 @@ func announceRunning(ctx context.Context, u *ui, dir string) error {
 	if err != nil {
 		return err
 	}
-	u.Say("a platform runs in %s already (process %d): what this command asked for beyond it was not looked at", dir, state.PID)
+	u.Say("a platform runs in %s already (process %d): what this command asked for beyond it was not looked at", dir,
+		state.PID)
 	return announce(u, dir, state)
 }
 

@@ -121,7 +121,8 @@ distribution: {workers: 1}
 reliability: {retries: {backoff: {initial: 20ms, max: 100ms}}}
 `
 
-// A limit that was too small is raised, the job passes, and the next job of its kind passes at once, whatever estimates it.
+// A limit that was too small is raised, the job passes, and the next job of its kind passes at once, whatever estimates
+// it.
 func TestAnActionKilledForMemoryIsTriedAgainWithMore(t *testing.T) {
 	d := build(t)
 	job := d.file(wideJob)
@@ -131,19 +132,24 @@ func TestAnActionKilledForMemoryIsTriedAgainWithMore(t *testing.T) {
 	d.understated()
 	_, errs, code := d.run("submit", job, "--estimator", "learned")
 	r := d.record()
-	if code != 0 || r.Status != disdel.StatusSucceeded || len(r.Adjustments) == 0 || r.Losses.Attempts != len(r.Adjustments) || r.Losses.Cost <= 0 {
+	if code != 0 || r.Status != disdel.StatusSucceeded || len(r.Adjustments) == 0 ||
+		r.Losses.Attempts != len(r.Adjustments) || r.Losses.Cost <= 0 {
 		t.Fatalf("exit %d, %v, adjustments %v, losses %+v\n%s", code, r.Status, r.Adjustments, r.Losses, errs)
 	}
 	first := r.Activations[0]
 	if first.Outcome != disdel.OutcomeOutOfMemory || first.Limits.Memory >= 200*disdel.MB {
 		t.Errorf("the first attempt ended as %v at %v", first.Outcome, first.Limits.Memory)
 	}
-	line := fmt.Sprintf("train 0 needed more than %d MB: %d MB now, attempt 2", first.Limits.Memory.MB(), r.Activations[1].Limits.Memory.MB())
+	line := fmt.Sprintf("train 0 needed more than %d MB: %d MB now, attempt 2", first.Limits.Memory.MB(),
+		r.Activations[1].Limits.Memory.MB())
 	if !strings.Contains(errs, line) {
 		t.Errorf("stderr does not say %q:\n%s", line, errs)
 	}
 	report, _, _ := d.run("report", "@last")
-	for _, want := range []string{fmt.Sprintf("memory %v -> %v after out", r.Adjustments[0].From, r.Adjustments[0].To), "attempt failed, which took"} {
+	for _, want := range []string{
+		fmt.Sprintf("memory %v -> %v after out", r.Adjustments[0].From, r.Adjustments[0].To),
+		"attempt failed, which took",
+	} {
 		if r.Losses.Attempts > 1 {
 			want = strings.ReplaceAll(want, "attempt failed", "attempts failed")
 		}
@@ -152,7 +158,8 @@ func TestAnActionKilledForMemoryIsTriedAgainWithMore(t *testing.T) {
 		}
 	}
 	shown, _, _ := d.run("history", "show", "@last")
-	if !strings.Contains(shown, "ATTEMPTS") || !strings.Contains(shown, "\nlosses ") || !strings.Contains(shown, "FAILED") {
+	if !strings.Contains(shown, "ATTEMPTS") || !strings.Contains(shown, "\nlosses ") ||
+		!strings.Contains(shown, "FAILED") {
 		t.Errorf("history show:\n%s", shown)
 	}
 	passed := last(r, disdel.TaskTrain).Limits.Memory
@@ -162,7 +169,8 @@ func TestAnActionKilledForMemoryIsTriedAgainWithMore(t *testing.T) {
 		}
 		next := d.record()
 		if next.Losses.Attempts != 0 || next.Activations[0].Limits.Memory < passed {
-			t.Errorf("%s: %d failed attempts, limit %v, and %v had passed", by, next.Losses.Attempts, next.Activations[0].Limits.Memory, passed)
+			t.Errorf("%s: %d failed attempts, limit %v, and %v had passed", by, next.Losses.Attempts,
+				next.Activations[0].Limits.Memory, passed)
 		}
 	}
 	d.nothingStays()
@@ -206,8 +214,8 @@ func (d *tool) checkpoints() []string {
 	return list
 }
 
-// A train process that is killed is tried again, and a controller that is killed is taken up again; either way the weights
-// are those of the job that nobody disturbed.
+// A train process that is killed is tried again, and a controller that is killed is taken up again; either way the
+// weights are those of the job that nobody disturbed.
 func TestWhatIsKilledComesToTheSameWeights(t *testing.T) {
 	d := build(t)
 	job := d.file(steadyJob)
@@ -228,7 +236,8 @@ func TestWhatIsKilledComesToTheSameWeights(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 0 || r.Accuracy != whole.Accuracy || d.weights("steady") != want {
 		t.Errorf("exit %d, accuracy %g and %g\n%s", code, whole.Accuracy, r.Accuracy, errs)
 	}
-	if r.Losses.Attempts > 0 && !strings.Contains(errs.String(), ", attempt 2") { // a kill between two activations loses nothing
+	// a kill between two activations loses nothing
+	if r.Losses.Attempts > 0 && !strings.Contains(errs.String(), ", attempt 2") {
 		t.Errorf("%d attempts failed, and stderr says nothing:\n%s", r.Losses.Attempts, errs)
 	}
 
@@ -245,7 +254,8 @@ func TestWhatIsKilledComesToTheSameWeights(t *testing.T) {
 	_, said, code := d.run("resume", "@last")
 	r = d.record()
 	if code != 0 || r.ID != id || r.Resumes != 2 || r.Accuracy != whole.Accuracy || d.weights("steady") != want {
-		t.Errorf("exit %d, %s and %s, resumed %d times, accuracy %g and %g\n%s", code, id, r.ID, r.Resumes, whole.Accuracy, r.Accuracy, said)
+		t.Errorf("exit %d, %s and %s, resumed %d times, accuracy %g and %g\n%s", code, id, r.ID, r.Resumes, whole.Accuracy,
+			r.Accuracy, said)
 	}
 	if left := d.checkpoints(); len(left) > 0 {
 		t.Errorf("checkpoints left: %v", left)
@@ -271,7 +281,8 @@ func (d *tool) killed(cmd *exec.Cmd, round int) {
 // A round that is longer than an action may run is divided into legs, and comes to the same weights.
 func TestARoundInLegsComesToTheSameWeights(t *testing.T) {
 	d := build(t)
-	job := d.file(strings.NewReplacer("epochs: 16", "epochs: 160", "workers: 2", "workers: 1, sync: end").Replace(steadyJob))
+	job := d.file(strings.NewReplacer("epochs: 16", "epochs: 160", "workers: 2",
+		"workers: 1, sync: end").Replace(steadyJob))
 	if _, errs, code := d.run("submit", job, "-q"); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errs)
 	}
@@ -289,7 +300,10 @@ func TestARoundInLegsComesToTheSameWeights(t *testing.T) {
 	if code != 0 || legs < 2 || d.weights("steady") != want {
 		t.Fatalf("exit %d, %d legs of %s, %v took %v\n%s", code, legs, timeout, train.Outcome, train.Duration, errs)
 	}
-	for _, want := range []string{"paused before its timeout of " + timeout, ", goes on in leg 2", fmt.Sprintf("takes about %d legs", r.Plan.Legs)} {
+	for _, want := range []string{
+		"paused before its timeout of " + timeout, ", goes on in leg 2",
+		fmt.Sprintf("takes about %d legs", r.Plan.Legs),
+	} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("stderr does not say %q:\n%s", want, errs)
 		}
@@ -303,8 +317,8 @@ func TestARoundInLegsComesToTheSameWeights(t *testing.T) {
 	d.nothingStays()
 }
 
-// What the report of a job that ran out of memory says lets it pass, both anew and, once it has a checkpoint, from there.
-// The exit code is the last outcome's.
+// What the report of a job that ran out of memory says lets it pass, both anew and, once it has a checkpoint, from
+// there. The exit code is the last outcome's.
 func TestTheReportOfARealFailureLetsTheJobPass(t *testing.T) {
 	d := build(t)
 	job := d.file(wideJob)
@@ -326,11 +340,13 @@ func TestTheReportOfARealFailureLetsTheJobPass(t *testing.T) {
 	if _, errs, code := d.run("submit", d.file(spec), "--estimator", "learned", "-q"); code != 0 {
 		t.Errorf("with the report's change: exit %d\n%s", code, errs)
 	}
-	if _, errs, code := d.run("submit", job, "--set", "resources.maxCost=0.001GB-s"); code != terminal.ExitRefused || !strings.Contains(errs, "is likely to cost") {
+	if _, errs, code := d.run("submit", job, "--set", "resources.maxCost=0.001GB-s"); code != terminal.ExitRefused ||
+		!strings.Contains(errs, "is likely to cost") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 	steady := d.file(strings.Replace(steadyJob, "epochs: 16", "epochs: 9000", 1))
-	if _, errs, code := d.run("submit", steady, "--set", "reliability.deadline=8s", "--set", "resources.timeout=4s"); code != terminal.ExitTimeout {
+	if _, errs, code := d.run("submit", steady, "--set", "reliability.deadline=8s", "--set",
+		"resources.timeout=4s"); code != terminal.ExitTimeout {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 	told, _, _ := d.run("report", "@last")

@@ -60,13 +60,22 @@ func reportFlags(c *cli.Context, u *ui) error {
 	switch f := c.String("format"); f {
 	case "text", "md", "html":
 	default:
-		return &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no report format %q", f), Hint: "use --format text, --format md or --format html"}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no report format %q", f),
+			Hint: "use --format text, --format md or --format html",
+		}
 	}
 	if u.Format != "table" && c.IsSet("format") {
-		return &disdel.Error{Kind: disdel.Invalid, Msg: "--format and -o " + u.Format + " are two formats for one output", Hint: "leave one of them out"}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Msg: "--format and -o " + u.Format + " are two formats for one output",
+			Hint: "leave one of them out",
+		}
 	}
 	if c.Bool("spec") && (c.IsSet("format") || c.IsSet("html")) {
-		return &disdel.Error{Kind: disdel.Invalid, Msg: "--spec prints the job's file and nothing else", Hint: "leave out --format and --html"}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Msg: "--spec prints the job's file and nothing else",
+			Hint: "leave out --format and --html",
+		}
 	}
 	return nil
 }
@@ -109,7 +118,10 @@ func writePage(u *ui, name string, r *report.Report, spec []byte) error {
 		}
 	}
 	if err != nil {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "write report", Msg: name, Err: files.Plain(err), Hint: "name a file in a folder that is there"}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "write report", Msg: name, Err: files.Plain(err),
+			Hint: "name a file in a folder that is there",
+		}
 	}
 	u.Say("report of %s in %s", r.ID, terminal.Clean(name))
 	return u.Show(pageDocument{r.ID, name}, func(io.Writer) {})

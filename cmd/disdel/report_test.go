@@ -33,9 +33,11 @@ func keepRecord(ts *testscript.TestScript, neg bool, files []string) {
 	}
 }
 
-// damageCheckpoint is the scripts' command `damage newest`: it flips a bit of the newest checkpoint below the home folder.
+// damageCheckpoint is the scripts' command `damage newest`: it flips a bit of the newest checkpoint below the home
+// folder.
 func damageCheckpoint(ts *testscript.TestScript, neg bool, args []string) {
-	list, err := filepath.Glob(filepath.Join(ts.Getenv("DISDEL_HOME"), "models", "checkpoints", "*", "*", "reference.safetensors"))
+	list, err := filepath.Glob(filepath.Join(ts.Getenv("DISDEL_HOME"), "models", "checkpoints", "*", "*",
+		"reference.safetensors"))
 	ts.Check(err)
 	if neg || len(args) != 1 || len(list) == 0 {
 		ts.Fatalf("usage: damage newest; there are %d checkpoints", len(list))

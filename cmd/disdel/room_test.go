@@ -25,7 +25,8 @@ func TestATooSmallRedisRefusesTheJob(t *testing.T) {
 	address := l.Addr().String()
 	l.Close()
 	_, port, _ := net.SplitHostPort(address)
-	server := exec.Command(redis, "--port", port, "--bind", "127.0.0.1", "--save", "", "--maxmemory", "8mb", "--dir", t.TempDir())
+	server := exec.Command(redis, "--port", port, "--bind", "127.0.0.1", "--save", "", "--maxmemory", "8mb", "--dir",
+		t.TempDir())
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,10 @@ func TestATooSmallRedisRefusesTheJob(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	large := []string{"quickstart", "--redis", "redis://" + address + "/0", "--set", "training.epochs=1", "--set", "model={layers: [{dense: {units: 20000}}, {dense: {units: 10, activation: softmax}}]}"}
+	large := []string{
+		"quickstart", "--redis", "redis://" + address + "/0", "--set", "training.epochs=1", "--set",
+		"model={layers: [{dense: {units: 20000}}, {dense: {units: 10, activation: softmax}}]}",
+	}
 	_, errs, code := d.run(append(large, "--set", "distribution.workers=2")...)
 	if code != terminal.ExitRefused {
 		t.Errorf("exit %d\n%s", code, errs)
@@ -48,7 +52,8 @@ func TestATooSmallRedisRefusesTheJob(t *testing.T) {
 		}
 	}
 	const warning = "set maxmemory-policy noeviction"
-	if _, errs, code := d.run("quickstart", "--redis", "redis://"+address+"/0", "--set", "training.epochs=1"); code != 0 || strings.Contains(errs, warning) {
+	if _, errs, code := d.run("quickstart", "--redis", "redis://"+address+"/0", "--set", "training.epochs=1"); code != 0 ||
+		strings.Contains(errs, warning) {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 	c, err := net.Dial("tcp", address)
@@ -63,7 +68,8 @@ func TestATooSmallRedisRefusesTheJob(t *testing.T) {
 	if err != nil || string(answer) != "+OK\r\n" {
 		t.Fatalf("%q, %v", answer, err)
 	}
-	if _, errs, code := d.run("quickstart", "--redis", "redis://"+address+"/0", "--set", "training.epochs=1"); code != 0 || !strings.Contains(errs, warning) {
+	if _, errs, code := d.run("quickstart", "--redis", "redis://"+address+"/0", "--set", "training.epochs=1"); code != 0 ||
+		!strings.Contains(errs, warning) {
 		t.Errorf("a Redis that evicts: exit %d\n%s", code, errs)
 	}
 }

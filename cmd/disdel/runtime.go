@@ -11,7 +11,10 @@ import (
 func runtimeCommand(*ui) *cli.Command {
 	return &cli.Command{
 		Name: "runtime", Usage: "serve actions inside a container (the image's entry point)", Hidden: true,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "listen", Value: serve.DefaultAddress, Usage: "`ADDRESS`: :PORT, tcp:HOST:PORT or unix:/PATH"}},
+		Flags: []cli.Flag{&cli.StringFlag{
+			Name: "listen", Value: serve.DefaultAddress,
+			Usage: "`ADDRESS`: :PORT, tcp:HOST:PORT or unix:/PATH",
+		}},
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err

@@ -20,7 +20,8 @@ const canary = "CANARYpw"
 // canaryAddresses are addresses that nobody answers at, or that are none.
 func canaryAddresses(scheme string) []string {
 	var out []string
-	for _, user := range []string{"admin:" + canary, ":" + canary, canary, "admin:%43ANARYpw" + canary, "admin:" + canary + "%zz", "admin:" + canary + "/1", "admin:1/" + canary, "admin:" + canary + "@x"} {
+	for _, user := range []string{"admin:" + canary, ":" + canary, canary, "admin:%43ANARYpw" + canary, "admin:" + canary +
+		"%zz", "admin:" + canary + "/1", "admin:1/" + canary, "admin:" + canary + "@x"} {
 		out = append(out, scheme+"://"+user+"@127.0.0.1:1/0", scheme+"://"+user+"@[::1")
 	}
 	return append(out, "admin:"+canary+"@127.0.0.1:1", scheme+"://admin:"+canary)
@@ -53,7 +54,8 @@ func TestNoPasswordIsSaidOfAnAddress(t *testing.T) {
 	} {
 		for _, scheme := range c.schemes {
 			for _, address := range canaryAddresses(scheme) {
-				if u, err := url.Parse(address); c.flag == "--redis" && err == nil && !strings.Contains(u.Opaque+u.Path+u.RawQuery+u.Fragment, "@") && address != "rediss://:"+canary+"@127.0.0.1:1/0" {
+				if u, err := url.Parse(address); c.flag == "--redis" && err == nil &&
+					!strings.Contains(u.Opaque+u.Path+u.RawQuery+u.Fragment, "@") && address != "rediss://:"+canary+"@127.0.0.1:1/0" {
 					continue // go-redis takes seconds to be sure that nobody answers: one of them is enough
 				}
 				out, errs, code := typed(t, append(c.command, "-vv", c.flag, address)...)
@@ -79,8 +81,8 @@ func saysNothing(t *testing.T, where, text string) {
 	}
 }
 
-// S7: the passwords of a job's Redis and history are nowhere afterwards: not on the screen, in the records, the reports, the
-// home folder or the command lines of the processes that it started.
+// S7: the passwords of a job's Redis and history are nowhere afterwards: not on the screen, in the records, the
+// reports, the home folder or the command lines of the processes that it started.
 func TestAJobLeavesNoPasswordAnywhere(t *testing.T) {
 	d := build(t)
 	redis, err := aggregator.StartEmbedded()
@@ -134,21 +136,30 @@ func TestAJobLeavesNoPasswordAnywhere(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	said := map[string]string{"standard output": out.String(), "standard error": errs.String(), "command lines": lines.String()}
-	for _, args := range [][]string{{"history", "show", "@last", "--logs", "-o", "json"}, {"report", "@last", "-o", "json"}, {"report", "@last", "--format", "html"}, {"report", "@last", "--spec"}} {
+	said := map[string]string{
+		"standard output": out.String(), "standard error": errs.String(),
+		"command lines": lines.String(),
+	}
+	for _, args := range [][]string{
+		{"history", "show", "@last", "--logs", "-o", "json"},
+		{"report", "@last", "-o", "json"},
+		{"report", "@last", "--format", "html"},
+		{"report", "@last", "--spec"},
+	} {
 		out, errs, code := d.run(with(args...)...)
 		if code != 0 {
 			t.Errorf("%v: exit %d\n%s", args, code, errs)
 		}
 		said[strings.Join(args, " ")] = out + errs
 	}
-	filepath.WalkDir(d.home, func(path string, e fs.DirEntry, err error) error { //nolint:errcheck // what cannot be read has been removed
-		if err == nil && e.Type().IsRegular() {
-			data, _ := os.ReadFile(path)
-			said[path] = string(data)
-		}
-		return nil
-	})
+	filepath.WalkDir(d.home,
+		func(path string, e fs.DirEntry, err error) error { //nolint:errcheck // what cannot be read has been removed
+			if err == nil && e.Type().IsRegular() {
+				data, _ := os.ReadFile(path)
+				said[path] = string(data)
+			}
+			return nil
+		})
 	for where, text := range said {
 		for _, secret := range secrets {
 			if secret == "" || strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
@@ -186,7 +197,8 @@ func TestABucketWithoutCredentialsIsRefusedAtOnce(t *testing.T) {
 	} {
 		start := time.Now()
 		out, errs, code := typed(t, "model", "list", "--storage", address)
-		if code == 0 || out != "" || !strings.Contains(errs, want) || strings.Contains(errs, "WARN") || time.Since(start) > 30*time.Second {
+		if code == 0 || out != "" || !strings.Contains(errs, want) || strings.Contains(errs, "WARN") ||
+			time.Since(start) > 30*time.Second {
 			t.Errorf("%s: exit %d\n%s%s", address, code, out, errs)
 		}
 	}
@@ -194,6 +206,7 @@ func TestABucketWithoutCredentialsIsRefusedAtOnce(t *testing.T) {
 
 // bucketVariables are those that the SDK of S3 reads.
 var bucketVariables = []string{
-	"AWS_EC2_METADATA_DISABLED", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+	"AWS_EC2_METADATA_DISABLED", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_PROFILE",
+	"AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 }

@@ -10,7 +10,10 @@ func TestAJobOnSeveralRedisServers(t *testing.T) {
 		t.Skip("redis-server is not installed; scripts/test-deps.sh installs it")
 	}
 	two, _ := redisServer(t)
-	args := []string{"quickstart", "-o", "json", "--set", "training.epochs=2", "--redis", one + ", " + two, "--redis-prefix", "tenant-7"}
+	args := []string{
+		"quickstart", "-o", "json", "--set", "training.epochs=2", "--redis", one + ", " + two,
+		"--redis-prefix", "tenant-7",
+	}
 	out, errs, code := d.run(args...)
 	if code != 0 {
 		t.Fatalf("exit %d\n%s", code, errs)

@@ -46,7 +46,8 @@ func TestAJobOutlivesThePipeOfItsMessages(t *testing.T) {
 	d.nothingStays()
 }
 
-// Output that cannot be written is an error of every command, as a table or a document; a pipe that is closed is none to speak of.
+// Output that cannot be written is an error of every command, as a table or a document; a pipe that is closed is none
+// to speak of.
 func TestWhatCannotBeWrittenIsTold(t *testing.T) {
 	t.Setenv("DISDEL_HOME", t.TempDir())
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -54,7 +55,10 @@ func TestWhatCannotBeWrittenIsTold(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close()
-	for _, line := range []string{"history", "dataset list", "model list", "version", "explain", "explain training", "help", "help exit-codes", "history --help"} {
+	for _, line := range []string{
+		"history", "dataset list", "model list", "version", "explain", "explain training",
+		"help", "help exit-codes", "history --help",
+	} {
 		for _, format := range []string{"table", "json"} {
 			var errs strings.Builder
 			code := run(append(strings.Fields("disdel "+line), "-o", format), nil, full, &errs)

@@ -26,7 +26,8 @@ func validateCommand(u *ui) *cli.Command {
 			if c.NArg() == 0 {
 				return commandline.Operands(c, 1, 1)
 			}
-			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error { return validateAll(ctx, u, c, s) })
+			return withService(c, u, storage,
+				func(ctx context.Context, s *service.Service) error { return validateAll(ctx, u, c, s) })
 		},
 	}
 }
@@ -104,7 +105,8 @@ func problemsOf(name string, err error) []problem {
 
 func explainCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "explain", Usage: "explain a field of the job file, or find it by what it means", ArgsUsage: "[PATH | WORDS...]",
+		Name: "explain", Usage: "explain a field of the job file, or find it by what it means",
+		ArgsUsage: "[PATH | WORDS...]",
 		Description: "   disdel explain training.batchSize\n   disdel explain model.layers.conv\n   disdel explain federated averaging\n" +
 			"   disdel explain -o json > schema.json    # for editors",
 		Action: func(c *cli.Context) error {

@@ -30,7 +30,10 @@ type versionDocument struct {
 
 // self reads what the build left in the program.
 func self() versionDocument {
-	d := versionDocument{Version: cmp.Or(release, "unknown"), Revision: revision, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernelsHere()}
+	d := versionDocument{
+		Version: cmp.Or(release, "unknown"), Revision: revision, Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernelsHere(),
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return d
@@ -65,7 +68,12 @@ func showVersion(u *ui) error {
 	d := self()
 	return u.Show(d, func(w io.Writer) {
 		fmt.Fprintf(w, "disdel %s\n", d.Version)
-		rows := [][]string{{"revision", cmp.Or(d.Revision, "unknown")}, {"go", d.Go + " " + d.Platform}, {"kernels", d.Kernels}, {"linked", linking(d)}}
+		rows := [][]string{
+			{"revision", cmp.Or(d.Revision, "unknown")},
+			{"go", d.Go + " " + d.Platform},
+			{"kernels", d.Kernels},
+			{"linked", linking(d)},
+		}
 		if d.Modified {
 			rows[0][1] += ", with changes"
 		}

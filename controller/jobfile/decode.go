@@ -49,8 +49,8 @@ func (r *reader) wrongForm(n *yaml.Node, f *field, path string) {
 	r.fault(r.places[path], path, f.write(), "expected %s, found %s", f.form.want(), found(n))
 }
 
-// object reads the keys of n into v, which is a struct, a pointer to one or a map of text. pattern is the object's path in
-// the table, path the one in the file.
+// object reads the keys of n into v, which is a struct, a pointer to one or a map of text. pattern is the object's path
+// in the table, path the one in the file.
 func (r *reader) object(n *yaml.Node, pattern, path string, v reflect.Value) {
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))
@@ -138,7 +138,8 @@ func (r *reader) list(n *yaml.Node, f *field, path string, v reflect.Value) {
 func (r *reader) layer(n *yaml.Node, f *field, path string, v reflect.Value) {
 	r.places[path] = at(n)
 	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
-		r.fault(at(n), path, "write - dense: {units: 10}", "a layer is an object with one key, its kind; found %s", keysFound(n))
+		r.fault(at(n), path, "write - dense: {units: 10}", "a layer is an object with one key, its kind; found %s",
+			keysFound(n))
 		return
 	}
 	r.keys(n, path, func(key string, _, value *yaml.Node) {

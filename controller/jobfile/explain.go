@@ -8,10 +8,10 @@ import (
 	"github.com/disdel/disdel/internal/nearest"
 )
 
-// Explain describes one field of the job file in a few lines: its type, rule, default and meaning, and the fields below it.
-// path is dotted, with or without a leading "job."; list items may be written [] or [0], or left out before the kind of a
-// layer, which has its name: model.layers.conv. "job" or "" describes the file. A path that is none is looked for in what the
-// fields mean. The error is of kind NotFound, with the closest path as its hint.
+// Explain describes one field of the job file in a few lines: its type, rule, default and meaning, and the fields below
+// it. path is dotted, with or without a leading "job."; list items may be written [] or [0], or left out before the
+// kind of a layer, which has its name: model.layers.conv. "job" or "" describes the file. A path that is none is looked
+// for in what the fields mean. The error is of kind NotFound, with the closest path as its hint.
 func Explain(path string) (string, error) {
 	path = wholePath(path)
 	if path == "" {
@@ -27,8 +27,8 @@ func Explain(path string) (string, error) {
 	return f.headline() + "\n  " + f.meaning + "\n" + f.exampleLine() + below(f.path) + kindsBelow(f.path), nil
 }
 
-// ExplainSchema is Explain for programs: the JSON Schema of one field (draft 2020-12) with its path, or the fields that speak
-// of what path says.
+// ExplainSchema is Explain for programs: the JSON Schema of one field (draft 2020-12) with its path, or the fields that
+// speak of what path says.
 func ExplainSchema(path string) (any, error) {
 	path = wholePath(path)
 	if path == "" {
@@ -64,7 +64,10 @@ func wholePath(path string) string {
 }
 
 func noField(path string) error {
-	return &disdel.Error{Kind: disdel.NotFound, Op: "explain field", Msg: "there is no field " + quote(path), Hint: closest(path)}
+	return &disdel.Error{
+		Kind: disdel.NotFound, Op: "explain field", Msg: "there is no field " + quote(path),
+		Hint: closest(path),
+	}
 }
 
 // headline is "training.batchSize  integer, at least 1, default 64".

@@ -174,8 +174,8 @@ func matches(pattern, path []string) bool {
 	return true
 }
 
-// children returns the fields directly below the field whose path in the table is pattern ("" for the file itself), in the
-// table's order.
+// children returns the fields directly below the field whose path in the table is pattern ("" for the file itself), in
+// the table's order.
 func children(pattern string) []*field {
 	var out []*field
 	for i := range fields {
@@ -221,7 +221,8 @@ func closestKey(key string, names []string) string {
 	return nearest.Word(key, names)
 }
 
-// suggest is the hint for a key that the object at pattern does not know; near is the closest key that it does know, or "".
+// suggest is the hint for a key that the object at pattern does not know; near is the closest key that it does know, or
+// "".
 func suggest(pattern, key, near string) string {
 	if near != "" {
 		return didYouMean(near)
@@ -245,8 +246,8 @@ func (f *field) write() string {
 	return "write " + f.name() + ": " + f.example
 }
 
-// elsewhere returns the field of another object that key probably means, or nil. Of several with that name it is the first
-// inside the object at pattern, else the first of all.
+// elsewhere returns the field of another object that key probably means, or nil. Of several with that name it is the
+// first inside the object at pattern, else the first of all.
 func elsewhere(pattern, key string) *field {
 	var names []string
 	var found []*field

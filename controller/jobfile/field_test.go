@@ -70,7 +70,8 @@ func withField(path, value string) (text string, sets []string) {
 	base := smallest
 	switch {
 	case strings.HasPrefix(path, "model.layers"):
-		base = strings.Replace(smallest, "{name: lenet5}", "{layers: [{conv: {filters: 1, kernel: 1}}, {dense: {units: 1}}]}", 1)
+		base = strings.Replace(smallest, "{name: lenet5}", "{layers: [{conv: {filters: 1, kernel: 1}}, {dense: {units: 1}}]}",
+			1)
 		path = strings.NewReplacer("[].*", "[0].conv").Replace(path)
 		option := path[strings.LastIndexByte(path, '.')+1:]
 		kinds := map[string]string{
@@ -194,8 +195,11 @@ func TestExplain(t *testing.T) {
 		{"distribution.workers", "distribution.workers  integer, at least 1, or auto, default auto\n" +
 			"  Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.\n  example  workers: 2\n"},
 		{"data.split.seed", "data.split.seed  integer, default model.init.seed\n  Seed of the draw that tells the shares apart.\n  example  seed: 1\n"},
-		{"distribution.aggregation", "distribution.aggregation  object\n  Shape of the aggregation tree, and what of the workers' state is averaged.\n" +
-			"  example  aggregation: {fanIn: 4}\n  fields   fanIn, wire, threshold, optimizer, statistics\n"},
+		{
+			"distribution.aggregation",
+			"distribution.aggregation  object\n  Shape of the aggregation tree, and what of the workers' state is averaged.\n" +
+				"  example  aggregation: {fanIn: 4}\n  fields   fanIn, wire, threshold, optimizer, statistics\n",
+		},
 	} {
 		if got, err := Explain(c.path); got != c.want || err != nil {
 			t.Errorf("%q: %v\n%s", c.path, err, got)
@@ -256,8 +260,10 @@ func TestExplainKnowsEveryKindOfLayer(t *testing.T) {
 // What is no field is looked for in what fields mean, and in what people call them.
 func TestExplainFindsFieldsByWhatTheyMean(t *testing.T) {
 	for words, want := range map[string]string{
-		"K-AVG": "distribution.sync.every", "kavg": "distribution.sync.every", "averaging": "distribution.sync", "federated": "distribution.sync",
-		"quantization": "distribution.aggregation.wire", "learning rate": "training.optimizer.adam", "budget": "resources.maxCost", "OOM": "resources.memory",
+		"K-AVG": "distribution.sync.every", "kavg": "distribution.sync.every", "averaging": "distribution.sync",
+		"federated":    "distribution.sync",
+		"quantization": "distribution.aggregation.wire", "learning rate": "training.optimizer.adam",
+		"budget": "resources.maxCost", "OOM": "resources.memory",
 	} {
 		text, err := Explain(words)
 		if err != nil || !strings.Contains(text, "\n  "+want+"\n") {
@@ -291,8 +297,10 @@ func TestTheCommittedPageOfLayersIsTheTables(t *testing.T) {
 // A flag of the name of a field is answered with the field.
 func TestFieldsAreFoundByTheirLastName(t *testing.T) {
 	for name, want := range map[string]string{
-		"epochs": "training.epochs", "batch-size": "training.batchSize", "batch_size": "training.batchSize", "learningRate": "training.optimizer.adam.learningRate",
-		"workers": "distribution.workers", "sync": "distribution.sync", "memory": "resources.memory", "epoch": "training.epochs", "wibble": "", "": "",
+		"epochs": "training.epochs", "batch-size": "training.batchSize", "batch_size": "training.batchSize",
+		"learningRate": "training.optimizer.adam.learningRate",
+		"workers":      "distribution.workers", "sync": "distribution.sync", "memory": "resources.memory",
+		"epoch": "training.epochs", "wibble": "", "": "",
 	} {
 		if got, _, _ := FieldNamed(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -37,18 +37,25 @@ var taskFields = []field{
 	},
 	{path: "requireContext", form: text, later: true, meaning: "Refuse to run in any other context."},
 
-	{path: "metadata", form: object, required: true, example: "{name: digits}", meaning: "The job's name and filter labels."},
+	{
+		path: "metadata", form: object, required: true, example: "{name: digits}",
+		meaning: "The job's name and filter labels.",
+	},
 	{
 		path: "metadata.name", form: text, required: true, pattern: dnsLabel, looks: dnsInWords, example: "digits",
 		meaning: "Name of the job. Ids, lists and the trained model are found by it.",
 	},
 	{path: "metadata.labels", form: object, example: "{team: vision}", meaning: "Labels to filter lists by."},
 	{
-		path: "metadata.labels.*", form: text, pattern: labelText, looks: "at most 256 characters, without commas and equals signs",
+		path: "metadata.labels.*", form: text, pattern: labelText,
+		looks:   "at most 256 characters, without commas and equals signs",
 		example: "vision", meaning: "Value of one label.",
 	},
 
-	{path: "model", form: object, required: true, example: "{name: lenet5}", meaning: "The network to train: exactly one of name, keras, layers and custom."},
+	{
+		path: "model", form: object, required: true, example: "{name: lenet5}",
+		meaning: "The network to train: exactly one of name, keras, layers and custom.",
+	},
 	{
 		path: "model.name", form: text, pattern: shortText, looks: "1 to 63 characters", example: "lenet5",
 		meaning: "A network of the zoo; `disdel model list` names them.",
@@ -66,7 +73,10 @@ var taskFields = []field{
 		path: "model.layers", form: list, example: "[{dense: {units: 10, activation: softmax}}]",
 		meaning: "A network of your own, layer by layer. Each item is an object with one key, the layer's kind.",
 	},
-	{path: "model.layers[].*", form: object, example: "{units: 10}", meaning: "Options of one layer; its key is the layer's kind."},
+	{
+		path: "model.layers[].*", form: object, example: "{units: 10}",
+		meaning: "Options of one layer; its key is the layer's kind.",
+	},
 	{
 		path: "model.layers[].*.name", form: text, pattern: layerForm, looks: layerInWords, example: "conv1",
 		meaning: "Name of the layer, for from and for its weights. Without one it is the layer's place: 0, 1, ...",
@@ -79,8 +89,14 @@ var taskFields = []field{
 		path: "model.layers[].*.shape", form: shape, min: new(float64(1)), example: "[1, 28, 28]",
 		meaning: "What the network is made for, of an input: [channels, height, width], or [units] to take an image as a vector.",
 	},
-	{path: "model.layers[].*.units", form: integer, min: new(float64(1)), example: "10", meaning: "Outputs of a dense layer."},
-	{path: "model.layers[].*.filters", form: integer, min: new(float64(1)), example: "32", meaning: "Output channels of a convolution."},
+	{
+		path: "model.layers[].*.units", form: integer, min: new(float64(1)), example: "10",
+		meaning: "Outputs of a dense layer.",
+	},
+	{
+		path: "model.layers[].*.filters", form: integer, min: new(float64(1)), example: "32",
+		meaning: "Output channels of a convolution.",
+	},
 	{
 		path: "model.layers[].*.kernel", form: sides, min: new(float64(1)), example: "3",
 		meaning: "Side of the square window of a convolution or pool, in pixels, or [height, width].",
@@ -101,21 +117,40 @@ var taskFields = []field{
 		path: "model.layers[].*.groups", form: integer, min: new(float64(1)), example: "8",
 		meaning: "Groups of channels of a convolution; as many as channels is depthwise.",
 	},
-	{path: "model.layers[].*.bias", form: boolean, example: "false", meaning: "Whether a convolution or dense layer adds a bias; it does by default."},
-	{path: "model.layers[].*.eps", form: number, above: new(float64(0)), example: "1e-3", meaning: "Keeps the division of a batch norm away from zero; 1e-05 by default."},
+	{
+		path: "model.layers[].*.bias", form: boolean, example: "false",
+		meaning: "Whether a convolution or dense layer adds a bias; it does by default.",
+	},
+	{
+		path: "model.layers[].*.eps", form: number, above: new(float64(0)), example: "1e-3",
+		meaning: "Keeps the division of a batch norm away from zero; 1e-05 by default.",
+	},
 	{
 		path: "model.layers[].*.momentum", form: number, above: new(float64(0)), max: new(float64(1)), example: "0.01",
 		meaning: "Share of the newest batch in a batch norm's running statistics, 0.1 by default: 1 minus what Keras calls momentum.",
 	},
-	{path: "model.layers[].*.scale", form: boolean, example: "false", meaning: "Whether a batch norm has weights; it does by default."},
-	{path: "model.layers[].*.center", form: boolean, example: "false", meaning: "Whether a batch norm has biases; it does by default."},
-	{path: "model.layers[].*.rate", form: number, min: new(float64(0)), below: new(float64(1)), example: "0.2", meaning: "Share of values that a dropout layer drops."},
 	{
-		path: "model.layers[].*.activation", form: text, pattern: shortText, looks: "the name of an activation, such as relu or softmax",
+		path: "model.layers[].*.scale", form: boolean, example: "false",
+		meaning: "Whether a batch norm has weights; it does by default.",
+	},
+	{
+		path: "model.layers[].*.center", form: boolean, example: "false",
+		meaning: "Whether a batch norm has biases; it does by default.",
+	},
+	{
+		path: "model.layers[].*.rate", form: number, min: new(float64(0)), below: new(float64(1)), example: "0.2",
+		meaning: "Share of values that a dropout layer drops.",
+	},
+	{
+		path: "model.layers[].*.activation", form: text, pattern: shortText,
+		looks:   "the name of an activation, such as relu or softmax",
 		example: "relu", meaning: "What follows a convolution or dense layer.",
 	},
 	{path: "model.init", form: object, example: "{seed: 42, scheme: glorot}", meaning: "How weights start."},
-	{path: "model.init.seed", form: integer, wide: true, def: "42", example: "42", meaning: "Seed of the first weights: the same seed gives the same ones."},
+	{
+		path: "model.init.seed", form: integer, wide: true, def: "42", example: "42",
+		meaning: "Seed of the first weights: the same seed gives the same ones.",
+	},
 	{
 		path: "model.init.scheme", form: text, oneOf: []string{"glorot", "he"}, def: "glorot", example: "glorot",
 		meaning: "Distribution of the first weights: Glorot and Bengio's, or He's for networks of ReLUs.",
@@ -140,32 +175,69 @@ var taskFields = []field{
 		path: "data.split.train", form: number, above: new(float64(0)), max: new(float64(1)), def: "0.8", example: "0.8",
 		meaning: "Share of the rows to learn from; where only one share is given, the other is the rest.",
 	},
-	{path: "data.split.validation", form: number, min: new(float64(0)), below: new(float64(1)), def: "0.2", example: "0.2", meaning: "Share of the rows held out to evaluate on."},
-	{path: "data.split.seed", form: integer, wide: true, defBy: "model.init.seed", example: "1", meaning: "Seed of the draw that tells the shares apart."},
+	{
+		path: "data.split.validation", form: number, min: new(float64(0)), below: new(float64(1)), def: "0.2", example: "0.2",
+		meaning: "Share of the rows held out to evaluate on.",
+	},
+	{
+		path: "data.split.seed", form: integer, wide: true, defBy: "model.init.seed", example: "1",
+		meaning: "Seed of the draw that tells the shares apart.",
+	},
 
 	{path: "training", form: object, required: true, example: "{epochs: 5}", meaning: "The hyper-parameters."},
-	{path: "training.epochs", form: integer, required: true, min: new(float64(1)), example: "5", meaning: "Passes over the training rows."},
+	{
+		path: "training.epochs", form: integer, required: true, min: new(float64(1)), example: "5",
+		meaning: "Passes over the training rows.",
+	},
 	{
 		path: "training.batchSize", form: integer, min: new(float64(1)), def: "64", example: "64",
 		meaning: "Rows of one step; at most the rows of the smallest shard. More rows need more memory.",
 	},
 	{
-		path: "training.optimizer", form: object, def: "{adam: {learningRate: 0.001}}", example: "{adam: {learningRate: 0.001}}",
+		path: "training.optimizer", form: object, def: "{adam: {learningRate: 0.001}}",
+		example: "{adam: {learningRate: 0.001}}",
 		meaning: "How weights follow the gradient: exactly one of sgd, adam and adamw.",
 	},
-	{path: "training.optimizer.sgd", form: object, example: "{learningRate: 0.1, momentum: 0.9}", meaning: "Stochastic gradient descent."},
-	{path: "training.optimizer.sgd.learningRate", form: number, required: true, above: new(float64(0)), example: "0.1", meaning: "Length of a step."},
-	{path: "training.optimizer.sgd.momentum", form: number, min: new(float64(0)), below: new(float64(1)), def: "0", example: "0.9", meaning: "Share of the last step that is kept."},
-	{path: "training.optimizer.sgd.weightDecay", form: number, min: new(float64(0)), def: "0", example: "0.0005", meaning: "Pull of the weights towards zero, added to the gradient (L2)."},
+	{
+		path: "training.optimizer.sgd", form: object, example: "{learningRate: 0.1, momentum: 0.9}",
+		meaning: "Stochastic gradient descent.",
+	},
+	{
+		path: "training.optimizer.sgd.learningRate", form: number, required: true, above: new(float64(0)), example: "0.1",
+		meaning: "Length of a step.",
+	},
+	{
+		path: "training.optimizer.sgd.momentum", form: number, min: new(float64(0)), below: new(float64(1)), def: "0",
+		example: "0.9", meaning: "Share of the last step that is kept.",
+	},
+	{
+		path: "training.optimizer.sgd.weightDecay", form: number, min: new(float64(0)), def: "0", example: "0.0005",
+		meaning: "Pull of the weights towards zero, added to the gradient (L2).",
+	},
 	{
 		path: "training.optimizer.sgd.nesterov", form: toggle, def: "false", example: "true",
 		meaning: "Whether the gradient is taken where the momentum leads (Nesterov's momentum, as Sutskever 2013 has it); needs momentum.",
 	},
-	{path: "training.optimizer.adam", form: object, example: "{learningRate: 0.001}", meaning: "Kingma and Ba's optimiser."},
-	{path: "training.optimizer.adam.learningRate", form: number, above: new(float64(0)), def: "0.001", example: "0.001", meaning: "Length of a step."},
-	{path: "training.optimizer.adam.beta1", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.9", example: "0.9", meaning: "Decay of the gradient's mean."},
-	{path: "training.optimizer.adam.beta2", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.999", example: "0.999", meaning: "Decay of the gradient's square."},
-	{path: "training.optimizer.adam.epsilon", form: number, above: new(float64(0)), def: "1e-08", example: "1e-7", meaning: "Keeps the division away from zero."},
+	{
+		path: "training.optimizer.adam", form: object, example: "{learningRate: 0.001}",
+		meaning: "Kingma and Ba's optimiser.",
+	},
+	{
+		path: "training.optimizer.adam.learningRate", form: number, above: new(float64(0)), def: "0.001", example: "0.001",
+		meaning: "Length of a step.",
+	},
+	{
+		path: "training.optimizer.adam.beta1", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.9",
+		example: "0.9", meaning: "Decay of the gradient's mean.",
+	},
+	{
+		path: "training.optimizer.adam.beta2", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.999",
+		example: "0.999", meaning: "Decay of the gradient's square.",
+	},
+	{
+		path: "training.optimizer.adam.epsilon", form: number, above: new(float64(0)), def: "1e-08", example: "1e-7",
+		meaning: "Keeps the division away from zero.",
+	},
 	{
 		path: "training.optimizer.adam.weightDecay", form: number, min: new(float64(0)), def: "0", example: "0.0005",
 		meaning: "Pull of the weights towards zero, added to the gradient (L2); adamw takes it off the weights.",
@@ -174,40 +246,67 @@ var taskFields = []field{
 		path: "training.optimizer.adamw", form: object, example: "{learningRate: 0.001, weightDecay: 0.01}",
 		meaning: "Adam with decoupled weight decay (Loshchilov and Hutter 2019).",
 	},
-	{path: "training.optimizer.adamw.learningRate", form: number, above: new(float64(0)), def: "0.001", example: "0.001", meaning: "Length of a step."},
-	{path: "training.optimizer.adamw.beta1", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.9", example: "0.9", meaning: "Decay of the gradient's mean."},
-	{path: "training.optimizer.adamw.beta2", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.999", example: "0.999", meaning: "Decay of the gradient's square."},
-	{path: "training.optimizer.adamw.epsilon", form: number, above: new(float64(0)), def: "1e-08", example: "1e-7", meaning: "Keeps the division away from zero."},
+	{
+		path: "training.optimizer.adamw.learningRate", form: number, above: new(float64(0)), def: "0.001", example: "0.001",
+		meaning: "Length of a step.",
+	},
+	{
+		path: "training.optimizer.adamw.beta1", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.9",
+		example: "0.9", meaning: "Decay of the gradient's mean.",
+	},
+	{
+		path: "training.optimizer.adamw.beta2", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.999",
+		example: "0.999", meaning: "Decay of the gradient's square.",
+	},
+	{
+		path: "training.optimizer.adamw.epsilon", form: number, above: new(float64(0)), def: "1e-08", example: "1e-7",
+		meaning: "Keeps the division away from zero.",
+	},
 	{
 		path: "training.optimizer.adamw.weightDecay", form: number, min: new(float64(0)), def: "0.01", example: "0.05",
 		meaning: "Share of the weights, times the learning rate, that every step takes off; PyTorch's default.",
 	},
 	{
-		path: "training.loss", form: text, oneOf: []string{"crossEntropy", "binaryCrossEntropy", "mse"}, def: "crossEntropy", example: "crossEntropy",
+		path: "training.loss", form: text, oneOf: []string{"crossEntropy", "binaryCrossEntropy", "mse"}, def: "crossEntropy",
+		example: "crossEntropy",
 		meaning: "What training makes small: crossEntropy of classes, binaryCrossEntropy of every output as a probability, or mse (mean squared error).",
 	},
 	{
 		path: "training.schedule", form: object, example: "{step: {every: 10, factor: 0.1}}",
 		meaning: "How the learning rate changes with the epochs: exactly one of step and cosine. Without one it stays.",
 	},
-	{path: "training.schedule.step", form: object, example: "{every: 10, factor: 0.1}", meaning: "Multiplies the learning rate at every so many epochs."},
-	{path: "training.schedule.step.every", form: integer, required: true, min: new(float64(1)), example: "10", meaning: "Epochs from one step to the next."},
-	{path: "training.schedule.step.factor", form: number, required: true, above: new(float64(0)), example: "0.1", meaning: "What the learning rate is multiplied with."},
+	{
+		path: "training.schedule.step", form: object, example: "{every: 10, factor: 0.1}",
+		meaning: "Multiplies the learning rate at every so many epochs.",
+	},
+	{
+		path: "training.schedule.step.every", form: integer, required: true, min: new(float64(1)), example: "10",
+		meaning: "Epochs from one step to the next.",
+	},
+	{
+		path: "training.schedule.step.factor", form: number, required: true, above: new(float64(0)), example: "0.1",
+		meaning: "What the learning rate is multiplied with.",
+	},
 	{
 		path: "training.schedule.cosine", form: object, example: "{floor: 0.01}",
 		meaning: "Lets the learning rate fall along half a cosine over all epochs (Loshchilov and Hutter 2017, without restarts).",
 	},
 	{
-		path: "training.schedule.cosine.floor", form: number, min: new(float64(0)), max: new(float64(1)), def: "0", example: "0.01",
+		path: "training.schedule.cosine.floor", form: number, min: new(float64(0)), max: new(float64(1)), def: "0",
+		example: "0.01",
 		meaning: "Share of the learning rate that it falls towards.",
 	},
 	{
 		path: "training.clipNorm", form: number, above: new(float64(0)), defBy: "none", example: "1",
 		meaning: "Longest gradient, over all weights together; a longer one is scaled down to it (Pascanu 2013). Needs memory for all gradients at once.",
 	},
-	{path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}", meaning: "Ends training before its last epoch."},
 	{
-		path: "training.earlyStop.metric", form: text, required: true, oneOf: []string{disdel.MetricLoss, disdel.MetricValLoss, disdel.MetricAccuracy}, example: "valLoss",
+		path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}",
+		meaning: "Ends training before its last epoch.",
+	},
+	{
+		path: "training.earlyStop.metric", form: text, required: true,
+		oneOf: []string{disdel.MetricLoss, disdel.MetricValLoss, disdel.MetricAccuracy}, example: "valLoss",
 		meaning: "What is watched: an epoch's mean training loss, or the loss or the accuracy on held-out rows.",
 	},
 	{
@@ -219,7 +318,8 @@ var taskFields = []field{
 		meaning: "With valLoss and accuracy: stop after so many evaluations in a row without a better one.",
 	},
 	{
-		path: "training.earlyStop.keep", form: text, oneOf: []string{disdel.KeepBest, disdel.KeepLast}, defBy: "best, with valLoss and accuracy", example: "last",
+		path: "training.earlyStop.keep", form: text, oneOf: []string{disdel.KeepBest, disdel.KeepLast},
+		defBy: "best, with valLoss and accuracy", example: "last",
 		meaning: "With valLoss and accuracy: whose weights the model gets, those of the best evaluation or those of the last round. " +
 			"best writes the weights after every evaluation that is the best so far.",
 	},
@@ -228,7 +328,8 @@ var taskFields = []field{
 		meaning: "Rounds between evaluations of the held-out rows; 0 evaluates only at the end.",
 	},
 	{
-		path: "training.backend", form: text, oneOf: disdel.Backends(), def: disdel.BackendNative, example: disdel.BackendGorgonia,
+		path: "training.backend", form: text, oneOf: disdel.Backends(), def: disdel.BackendNative,
+		example: disdel.BackendGorgonia,
 		meaning: "Engine that trains: native executes a static plan; gorgonia, an expression graph, is slower and takes more memory.",
 	},
 }

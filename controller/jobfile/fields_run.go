@@ -30,11 +30,13 @@ var runFields = []field{
 		meaning: "Fewest train actions that a policy may choose; static does not use it.",
 	},
 	{
-		path: "distribution.maxWorkers", form: integer, min: new(float64(1)), defBy: "what the data and the platform allow", example: "8",
+		path: "distribution.maxWorkers", form: integer, min: new(float64(1)), defBy: "what the data and the platform allow",
+		example: "8",
 		meaning: "Most train actions that a policy may choose, and most that an automatic number comes to; static does not use it.",
 	},
 	{
-		path: "distribution.sync", form: syncMode, oneOf: []string{string(disdel.SyncEpoch), string(disdel.SyncEnd)}, def: "epoch", example: "epoch",
+		path: "distribution.sync", form: syncMode, oneOf: []string{string(disdel.SyncEpoch), string(disdel.SyncEnd)},
+		def: "epoch", example: "epoch",
 		meaning: "When the workers' weights are averaged: after every epoch, once at the end (DiSDeL's one-shot averaging), or after every K batches.",
 	},
 	{
@@ -70,7 +72,10 @@ var runFields = []field{
 		meaning: "What becomes of batch norms' running statistics when a round ends: average takes their mean over the workers as for weights, " +
 			"reset starts them anew, keep lets every worker go on with its own.",
 	},
-	{path: "distribution.missing", form: object, example: "{policy: proceed, after: 2m}", meaning: "What is done about a worker whose update does not come."},
+	{
+		path: "distribution.missing", form: object, example: "{policy: proceed, after: 2m}",
+		meaning: "What is done about a worker whose update does not come.",
+	},
 	{
 		path: "distribution.missing.policy", form: text, def: "retry", example: "proceed",
 		oneOf: []string{string(disdel.MissingRetry), string(disdel.MissingWait), string(disdel.MissingProceed)},
@@ -87,13 +92,17 @@ var runFields = []field{
 		path: "resources.memory", form: size, auto: true, above: new(float64(0)), def: "auto", example: "256MB",
 		meaning: "Memory of a train action. auto goes by the estimate. A plain integer is in MB; MB and Mi are 2^20 bytes.",
 	},
-	{path: "resources.maxMemory", form: size, above: new(float64(0)), defBy: "the platform's maximum", example: "512MB", meaning: "Ceiling of memory where it is auto."},
+	{
+		path: "resources.maxMemory", form: size, above: new(float64(0)), defBy: "the platform's maximum", example: "512MB",
+		meaning: "Ceiling of memory where it is auto.",
+	},
 	{
 		path: "resources.timeout", form: duration, auto: true, above: new(float64(0)), def: "auto", example: "5m",
 		meaning: "Time that one action may take. auto goes by earlier jobs or a probe, else by maxCost, else it is the platform's maximum.",
 	},
 	{
-		path: "resources.threads", form: integer, auto: true, min: new(float64(1)), max: new(float64(1024)), def: "auto", example: "8",
+		path: "resources.threads", form: integer, auto: true, min: new(float64(1)), max: new(float64(1024)), def: "auto",
+		example: "8",
 		meaning: "Threads of a train action. auto divides the platform's processors among the actions that run at once: those of " +
 			"this machine, those that `disdel platform up` tells of, or those that containers of an earlier job there have found; else one.",
 	},
@@ -108,24 +117,42 @@ var runFields = []field{
 	},
 	{path: "resources.device", form: text, later: true, meaning: "Device that trains."},
 
-	{path: "reliability", form: object, example: "{deadline: 30m}", meaning: "Bounds of the job as a whole, and what is done against failures."},
+	{
+		path: "reliability", form: object, example: "{deadline: 30m}",
+		meaning: "Bounds of the job as a whole, and what is done against failures.",
+	},
 	{
 		path: "reliability.checkpointEvery", form: integer, min: new(float64(0)), def: "1", example: "5",
 		meaning: "Rounds between checkpoints, from which a job can be resumed; 0 stores none.",
 	},
-	{path: "reliability.deadline", form: duration, above: new(float64(0)), defBy: "none", example: "30m", meaning: "Time that the whole job may take."},
-	{path: "reliability.retries", form: object, example: "{limit: 6, perWorker: 3}", meaning: "How failed work is tried again."},
+	{
+		path: "reliability.deadline", form: duration, above: new(float64(0)), defBy: "none", example: "30m",
+		meaning: "Time that the whole job may take.",
+	},
+	{
+		path: "reliability.retries", form: object, example: "{limit: 6, perWorker: 3}",
+		meaning: "How failed work is tried again.",
+	},
 	{
 		path: "reliability.retries.limit", form: integer, min: new(float64(0)), def: "6", example: "6",
 		meaning: "Retries of the whole job. Those that the platform is to blame for do not count.",
 	},
-	{path: "reliability.retries.perWorker", form: integer, min: new(float64(0)), def: "3", example: "3", meaning: "Retries of one worker in one round."},
+	{
+		path: "reliability.retries.perWorker", form: integer, min: new(float64(0)), def: "3", example: "3",
+		meaning: "Retries of one worker in one round.",
+	},
 	{
 		path: "reliability.retries.backoff", form: object, example: "{initial: 1s, max: 30s}",
 		meaning: "Pause before work is tried again that may pass unchanged: initial, then twice the last, at most max.",
 	},
-	{path: "reliability.retries.backoff.initial", form: duration, above: new(float64(0)), def: "1s", example: "2s", meaning: "The first pause; at most max."},
-	{path: "reliability.retries.backoff.max", form: duration, above: new(float64(0)), def: "30s", example: "1m", meaning: "The longest pause."},
+	{
+		path: "reliability.retries.backoff.initial", form: duration, above: new(float64(0)), def: "1s", example: "2s",
+		meaning: "The first pause; at most max.",
+	},
+	{
+		path: "reliability.retries.backoff.max", form: duration, above: new(float64(0)), def: "30s", example: "1m",
+		meaning: "The longest pause.",
+	},
 	{
 		path: "reliability.retries.memoryFactor", form: number, above: new(float64(1)), def: "1.25", example: "1.5",
 		meaning: "Least growth of the memory limit after an action was killed for memory.",
@@ -137,7 +164,13 @@ var runFields = []field{
 	{path: "reliability.onFailure", form: list, later: true, meaning: "What is done about which failure."},
 
 	{path: "output", form: object, example: "{model: digits, keep: 5}", meaning: "Where the trained model goes."},
-	{path: "output.model", form: text, pattern: dnsLabel, looks: dnsInWords, defBy: "metadata.name", example: "digits", meaning: "Name of the trained model."},
-	{path: "output.keep", form: integer, min: new(float64(1)), def: "20", example: "5", meaning: "Newest versions of the model that are kept; the one with the highest held-out accuracy is kept besides."},
+	{
+		path: "output.model", form: text, pattern: dnsLabel, looks: dnsInWords, defBy: "metadata.name", example: "digits",
+		meaning: "Name of the trained model.",
+	},
+	{
+		path: "output.keep", form: integer, min: new(float64(1)), def: "20", example: "5",
+		meaning: "Newest versions of the model that are kept; the one with the highest held-out accuracy is kept besides.",
+	},
 	{path: "output.export", form: list, later: true, meaning: "Further formats of the trained model."},
 }

@@ -18,7 +18,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew; commit only what you can explain")
 
-// goodSections is a job file in parts: those that a case does not have are appended to it, which moves none of its lines.
+// goodSections is a job file in parts: those that a case does not have are appended to it, which moves none of its
+// lines.
 var goodSections = []struct{ key, text string }{
 	{"apiVersion", "apiVersion: disdel/v1\n"},
 	{"kind", "kind: TrainingJob\n"},

@@ -34,7 +34,8 @@ func kindOfLayer(name string) (described, error) {
 	if near := nearest.Word(name, model.LayerKinds()); near != "" {
 		hint = didYouMean("model.layers." + near)
 	}
-	return described{}, &disdel.Error{Kind: disdel.NotFound, Op: "explain field", Msg: "there is no kind of layer " + quote(name), Hint: hint}
+	return described{}, &disdel.Error{Kind: disdel.NotFound, Op: "explain field", Msg: "there is no kind of layer " +
+		quote(name), Hint: hint}
 }
 
 // explainLayer explains a kind of layer, or one of its options.
@@ -48,7 +49,8 @@ func explainLayer(f *field, kind string) (string, error) {
 	}
 	for _, o := range k.options() {
 		if o.Name == f.name() {
-			return "model.layers." + k.Name + "." + o.Name + "  " + optionRule(f, o) + "\n  " + f.meaning + "\n" + f.exampleLine(), nil
+			return "model.layers." + k.Name + "." + o.Name + "  " + optionRule(f, o) + "\n  " + f.meaning + "\n" +
+				f.exampleLine(), nil
 		}
 	}
 	return "", &disdel.Error{
@@ -59,7 +61,8 @@ func explainLayer(f *field, kind string) (string, error) {
 
 // options are those of the kind and those that every layer takes.
 func (k described) options() []model.KindOption {
-	return append(slices.Clone(k.Options), model.KindOption{Name: "name", Default: "its place: 0, 1, ..."}, model.KindOption{Name: "from", Default: "the layer before", Required: k.Many})
+	return append(slices.Clone(k.Options), model.KindOption{Name: "name", Default: "its place: 0, 1, ..."},
+		model.KindOption{Name: "from", Default: "the layer before", Required: k.Many})
 }
 
 func (k described) optionNames() []string {
@@ -149,7 +152,10 @@ func (k described) optionOrWhole(f *field, option schemaNode) schemaNode {
 		}
 		properties[o.Name] = s
 	}
-	return schemaNode{"type": "object", "description": k.Meaning, "properties": properties, "required": required, "additionalProperties": false}
+	return schemaNode{
+		"type": "object", "description": k.Meaning, "properties": properties, "required": required,
+		"additionalProperties": false,
+	}
 }
 
 // LayersPage is docs/layers.md: every kind of layer with its options.

@@ -22,7 +22,8 @@ func (r *reader) load(data []byte) *yaml.Node {
 		return nil
 	}
 	if n := countMarks(data); n > maxMarks {
-		r.fault(place{1, 1}, "", "", "the file has %d brackets, colons, commas, dashes and quotes; a job file has at most %d", n, maxMarks)
+		r.fault(place{1, 1}, "", "", "the file has %d brackets, colons, commas, dashes and quotes; a job file has at most %d",
+			n, maxMarks)
 		return nil
 	}
 	documents, err := loadYAML(data)
@@ -32,7 +33,8 @@ func (r *reader) load(data []byte) *yaml.Node {
 		r.fault(p, "", mend(data, p, msg), "not YAML: %s", msg)
 		return nil
 	case len(documents) == 0:
-		r.fault(place{1, 1}, "", "disdel explain lists the fields, examples/lenet-fashion.yaml is a job to start from", "the file is empty")
+		r.fault(place{1, 1}, "", "disdel explain lists the fields, examples/lenet-fashion.yaml is a job to start from",
+			"the file is empty")
 		return nil
 	case len(documents) > 1:
 		r.fault(at(&documents[1]), "", "one job a file", "a second document starts here")
@@ -148,8 +150,8 @@ func isSpace(text []byte) bool {
 	return text[0] == '\t' || text[0] == '\n' || bytes.HasPrefix(text, []byte("\r\n"))
 }
 
-// isControl says whether a terminal or an editor would act on c instead of showing it: the control characters C0 and C1,
-// line separators, marks that turn the direction of text, and the non-characters that YAML refuses.
+// isControl says whether a terminal or an editor would act on c instead of showing it: the control characters C0 and
+// C1, line separators, marks that turn the direction of text, and the non-characters that YAML refuses.
 func isControl(c rune) bool {
 	switch {
 	case c < ' ', c >= 0x7f && c < 0xa0:

@@ -2,9 +2,9 @@ package jobfile
 
 import "strings"
 
-// FieldNamed finds the field of the job file that a person means who knows its last name only, as of a flag of that name:
-// epochs is training.epochs, batch-size is training.batchSize. Of several the default's is meant: learningRate is Adam's.
-// exact says that the name was written as it is, but for case and separators. path is "" where there is none.
+// FieldNamed finds the field of the job file that a person means who knows its last name only, as of a flag of that
+// name: epochs is training.epochs, batch-size is training.batchSize. Of several the default's is meant: learningRate is
+// Adam's. exact says that the name was written as it is, but for case and separators. path is "" where there is none.
 func FieldNamed(name string) (path, example string, exact bool) {
 	var names []string
 	for i := range fields {
@@ -22,7 +22,8 @@ func FieldNamed(name string) (path, example string, exact bool) {
 
 // nameable fields are those that a value can be given to by a short name.
 func nameable(f *field) bool {
-	return !f.later && f.form != object && f.form != list && !strings.Contains(f.path, "[]") && f.name() != "*" && len(children(f.path)) == 0 || f.form == syncMode
+	return !f.later && f.form != object && f.form != list && !strings.Contains(f.path, "[]") && f.name() != "*" &&
+		len(children(f.path)) == 0 || f.form == syncMode
 }
 
 // namesake is the field with this last name, of several the one that counts where the job says nothing.

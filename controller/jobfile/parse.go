@@ -32,20 +32,20 @@ type File struct {
 // place is a position in the file, 1-based; the zero place is a --set on the command line.
 type place struct{ line, column int }
 
-// Parse reads a job file. name is what messages call it. Each of sets is PATH=VALUE as in training.batchSize=32, where VALUE
-// is YAML; it takes the place of what the file says, in the order given.
+// Parse reads a job file. name is what messages call it. Each of sets is PATH=VALUE as in training.batchSize=32, where
+// VALUE is YAML; it takes the place of what the file says, in the order given.
 //
-// The error is a *disdel.Faults, of kind Invalid, with every fault of the file at once. The File comes back even then, with
-// what could be read, so that a caller may add the faults that only the network and the data set show.
-// A fault of a value that a set gave has line 0.
+// The error is a *disdel.Faults, of kind Invalid, with every fault of the file at once. The File comes back even then,
+// with what could be read, so that a caller may add the faults that only the network and the data set show. A fault of
+// a value that a set gave has line 0.
 //
 // A job that names a file of Keras is refused: ParseWith reads those.
 func Parse(name string, data []byte, sets []string) (File, error) {
 	return ParseWith(name, data, sets, nil)
 }
 
-// ParseWith is Parse for jobs that may name a file of Keras: open returns the content of the file that model.keras gives.
-// The network ends up in Job.Model.Layers, as if the job file had listed it, and Job.Model.Keras is empty.
+// ParseWith is Parse for jobs that may name a file of Keras: open returns the content of the file that model.keras
+// gives. The network ends up in Job.Model.Layers, as if the job file had listed it, and Job.Model.Keras is empty.
 func ParseWith(name string, data []byte, sets []string, open func(file string) ([]byte, error)) (File, error) {
 	r := &reader{open: open, places: map[string]place{"": {1, 1}}, failed: map[string]bool{}, meant: map[string]bool{}}
 	file := File{Name: name, Source: data, places: r.places}
@@ -62,9 +62,9 @@ func ParseWith(name string, data []byte, sets []string, open func(file string) (
 	return file, nil
 }
 
-// Locate returns the 1-based line and column of the field at a dotted path such as model.layers[2].dense.units, for faults
-// that are found later. A field that the file does not give is located at the closest object around it, the file itself
-// at 1:1. A field that a --set gave is at 0, 0.
+// Locate returns the 1-based line and column of the field at a dotted path such as model.layers[2].dense.units, for
+// faults that are found later. A field that the file does not give is located at the closest object around it, the file
+// itself at 1:1. A field that a --set gave is at 0, 0.
 func (f File) Locate(path string) (line, column int) {
 	for {
 		if p, ok := f.places[path]; ok {
@@ -115,7 +115,8 @@ func (r *reader) fault(p place, path, hint, format string, args ...any) {
 		return
 	}
 	r.failed[path] = true
-	r.faults = append(r.faults, disdel.Fault{Path: path, Line: p.line, Column: p.column, Msg: fmt.Sprintf(format, args...), Hint: hint})
+	r.faults = append(r.faults,
+		disdel.Fault{Path: path, Line: p.line, Column: p.column, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // given says whether the file or a --set gives a value at path.

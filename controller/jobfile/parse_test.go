@@ -33,7 +33,8 @@ training:
 	// bad.yaml:7:11: training.epochs: must be at least 1
 	//    7 |   epochs: 0
 	//      |           ^
-	// bad.yaml:8:3: training.leraning_rate: unknown field; did you mean "learningRate"? it belongs in training.optimizer.sgd
+	// bad.yaml:8:3: training.leraning_rate: unknown field; did you mean "learningRate"? it belongs in
+	// training.optimizer.sgd
 	//    8 |   leraning_rate: 0.1
 	//      |   ^^^^^^^^^^^^^
 	// 2 problems
@@ -142,7 +143,8 @@ output: {model: mnist, keep: 2}
 			Layers: []disdel.Layer{
 				{Kind: "conv", Filters: 8, Kernel: 3, Stride: 2, Padding: 1, Groups: 1, Activation: "relu"},
 				{
-					Kind: "conv", Name: "up", Filters: 4, KernelHW: [2]int{1, 3}, StrideHW: [2]int{2, 1}, PaddingAt: [4]int{1, 0, 2, 3},
+					Kind: "conv", Name: "up", Filters: 4, KernelHW: [2]int{1, 3}, StrideHW: [2]int{2, 1},
+					PaddingAt:  [4]int{1, 0, 2, 3},
 					DilationHW: [2]int{1, 2}, Bias: new(false),
 				},
 				{Kind: "conv", Name: "down", From: []string{"0"}, Filters: 4, Kernel: 3, SamePad: true, Dilation: 2},
@@ -211,7 +213,8 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 			func(j *disdel.Job) { j.Data.Split.Train, j.Data.Split.Validation = 0.75, 0.25 },
 		},
 		{
-			"shares that do not add up in binary", strings.Replace(smallest, "digits}\ntrain", "digits, split: {train: 0.9, validation: 0.1}}\ntrain", 1),
+			"shares that do not add up in binary",
+			strings.Replace(smallest, "digits}\ntrain", "digits, split: {train: 0.9, validation: 0.1}}\ntrain", 1),
 			func(j *disdel.Job) { j.Data.Split.Train, j.Data.Split.Validation = 0.9, 0.1 },
 		},
 		{
@@ -224,17 +227,21 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 		},
 		{"optimiser by name alone", strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {adam: }", 1), nil},
 		{
-			"early stop at a loss", strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: loss, target: 5e-2}", 1),
+			"early stop at a loss", strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: loss, target: 5e-2}",
+				1),
 			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: 0.05} },
 		},
 		{
-			"early stop at a held-out loss", strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: valLoss, target: 0.5, patience: 2, keep: last}", 1),
+			"early stop at a held-out loss",
+			strings.Replace(smallest, "epochs: 3",
+				"epochs: 3, earlyStop: {metric: valLoss, target: 0.5, patience: 2, keep: last}", 1),
 			func(j *disdel.Job) {
 				j.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Target: 0.5, Patience: 2, Keep: "last"}
 			},
 		},
 		{
-			"early stop at an accuracy", strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: accuracy, target: 0.9}", 1),
+			"early stop at an accuracy",
+			strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: accuracy, target: 0.9}", 1),
 			func(j *disdel.Job) {
 				j.Training.EarlyStop = &disdel.EarlyStop{Metric: "accuracy", Target: 0.9, Keep: "best"}
 			},
@@ -244,13 +251,21 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 			func(j *disdel.Job) { j.Metadata.Name, j.Output.Model = "7", "7" },
 		},
 		{
-			"adamw by name alone", strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {adamw: }", 1), func(j *disdel.Job) {
-				j.Training.Optimizer = disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01}}
+			"adamw by name alone", strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {adamw: }", 1),
+			func(j *disdel.Job) {
+				j.Training.Optimizer = disdel.Optimizer{AdamW: &disdel.Adam{
+					LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999,
+					Epsilon: 1e-8, WeightDecay: 0.01,
+				}}
 			},
 		},
 		{
-			"adamw without decay", strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {adamw: {weightDecay: 0, epsilon: 1e-6}}", 1), func(j *disdel.Job) {
-				j.Training.Optimizer = disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-6}}
+			"adamw without decay", strings.Replace(smallest, "epochs: 3",
+				"epochs: 3, optimizer: {adamw: {weightDecay: 0, epsilon: 1e-6}}", 1), func(j *disdel.Job) {
+				j.Training.Optimizer = disdel.Optimizer{AdamW: &disdel.Adam{
+					LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999,
+					Epsilon: 1e-6,
+				}}
 			},
 		},
 		{
@@ -270,7 +285,10 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 		{"sync at the end", smallest + "distribution: {sync: end, missing: {policy: proceed}}\n", func(j *disdel.Job) {
 			j.Distribution.Sync, j.Distribution.Missing.Policy = disdel.SyncEnd, disdel.MissingProceed
 		}},
-		{"sync after every batch", smallest + "distribution:\n  sync:\n    every: 1\n", func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(1) }},
+		{
+			"sync after every batch", smallest + "distribution:\n  sync:\n    every: 1\n",
+			func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(1) },
+		},
 		{
 			"no retries", smallest + "reliability: {retries: {limit: 0, backoff: {initial: 30s}}}\n",
 			func(j *disdel.Job) {
@@ -278,7 +296,8 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 			},
 		},
 		{
-			"moments kept that SGD does not have", strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {sgd: {learningRate: 1}}", 1) +
+			"moments kept that SGD does not have",
+			strings.Replace(smallest, "epochs: 3", "epochs: 3, optimizer: {sgd: {learningRate: 1}}", 1) +
 				"distribution: {aggregation: {optimizer: keep}}\n",
 			func(j *disdel.Job) {
 				j.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
@@ -309,23 +328,51 @@ func TestSetTakesThePlaceOfTheFile(t *testing.T) {
 	}{
 		{smallest, []string{"training.epochs=5"}, func(j *disdel.Job) { j.Training.Epochs = 5 }},
 		{smallest, []string{"training.epochs=5", "training.epochs=6"}, func(j *disdel.Job) { j.Training.Epochs = 6 }},
-		{smallest, []string{"distribution.aggregation.fanIn=3"}, func(j *disdel.Job) { j.Distribution.Aggregation.FanIn = 3 }},
+		{
+			smallest,
+			[]string{"distribution.aggregation.fanIn=3"},
+			func(j *disdel.Job) { j.Distribution.Aggregation.FanIn = 3 },
+		},
 		{smallest, []string{"distribution.sync=end"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEnd }},
 		{smallest, []string{"distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
-		{smallest, []string{"distribution.sync={every: 4}"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
-		{smallest, []string{"distribution.sync=end", "distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
-		{strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: valLoss, patience: 2}", 1), []string{"training.earlyStop=null"}, func(*disdel.Job) {}},
+		{
+			smallest,
+			[]string{"distribution.sync={every: 4}"},
+			func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) },
+		},
+		{
+			smallest,
+			[]string{"distribution.sync=end", "distribution.sync.every=4"},
+			func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) },
+		},
+		{
+			strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: valLoss, patience: 2}", 1),
+			[]string{"training.earlyStop=null"},
+			func(*disdel.Job) {},
+		},
 		{smallest, []string{"training.earlyStop={metric: loss, target: 1}", "training.earlyStop=~"}, func(*disdel.Job) {}},
 		{smallest, []string{"training.clipNorm=null", "resources.timeout=null"}, func(*disdel.Job) {}},
-		{smallest + "distribution: {sync: end}\n", []string{"distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
-		{smallest + "distribution: {sync: {every: 9}}\n", []string{"distribution.sync.every=4"}, func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) }},
+		{
+			smallest + "distribution: {sync: end}\n",
+			[]string{"distribution.sync.every=4"},
+			func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) },
+		},
+		{
+			smallest + "distribution: {sync: {every: 9}}\n",
+			[]string{"distribution.sync.every=4"},
+			func(j *disdel.Job) { j.Distribution.Sync = disdel.SyncEvery(4) },
+		},
 		{smallest + "distribution: {sync: {every: 9}}\n", []string{"distribution.sync=epoch"}, func(*disdel.Job) {}},
 		{smallest, []string{"reliability.retries.backoff.max=1m", "distribution.missing.policy=wait"}, func(j *disdel.Job) {
 			j.Reliability.Retries.Backoff.Max, j.Distribution.Missing.Policy = disdel.Duration(time.Minute), disdel.MissingWait
 		}},
 		{smallest, []string{"resources.memory=1.5Gi"}, func(j *disdel.Job) { j.Resources.Memory = 1536 * disdel.MB }},
 		{smallest, []string{"metadata.labels.a.b=x=y"}, nil},
-		{smallest, []string{"metadata.labels.a.b=xy"}, func(j *disdel.Job) { j.Metadata.Labels = map[string]string{"a.b": "xy"} }},
+		{
+			smallest,
+			[]string{"metadata.labels.a.b=xy"},
+			func(j *disdel.Job) { j.Metadata.Labels = map[string]string{"a.b": "xy"} },
+		},
 		{smallest, []string{"training.optimizer={sgd: {learningRate: 0.1}}"}, func(j *disdel.Job) {
 			j.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}
 		}},
@@ -519,7 +566,9 @@ func TestAFileOfKerasBecomesLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := disdel.Model{Init: disdel.Init{Seed: 42, Scheme: "glorot"}, Layers: []disdel.Layer{
-		{Kind: "input", Name: "in", Shape: []int{1, 8, 8}}, {Kind: "flatten", Name: "flat"}, {Kind: "dense", Name: "out", Units: 10, Activation: "softmax"},
+		{Kind: "input", Name: "in", Shape: []int{1, 8, 8}},
+		{Kind: "flatten", Name: "flat"},
+		{Kind: "dense", Name: "out", Units: 10, Activation: "softmax"},
 	}}
 	if diff := cmp.Diff(want, file.Job.Model); diff != "" {
 		t.Error(diff)
@@ -546,7 +595,10 @@ func TestFaultsOfAKerasFileStandWhereTheJobNamesIt(t *testing.T) {
 		want []string
 	}{
 		{"nobody can open it", nil, []string{"4:16 model.keras files of Keras cannot be read here"}},
-		{"not there", func(string) ([]byte, error) { return nil, os.ErrNotExist }, []string{"4:16 model.keras file does not exist"}},
+		{
+			"not there", func(string) ([]byte, error) { return nil, os.ErrNotExist },
+			[]string{"4:16 model.keras file does not exist"},
+		},
 		{"two layers", func(string) ([]byte, error) {
 			return []byte(`{"class_name": "Sequential", "config": [
 				{"class_name": "LSTM", "config": {"name": "a", "batch_input_shape": [null, 8, 8, 1]}}, {"class_name": "GRU", "config": {"name": "b\u001b"}}]}`), nil

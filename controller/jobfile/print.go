@@ -81,8 +81,8 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 	}
 }
 
-// refusesZero says whether the field's rule refuses its zero value. A job of an older version has that where the field was not
-// known yet: left out, it becomes the default.
+// refusesZero says whether the field's rule refuses its zero value. A job of an older version has that where the field
+// was not known yet: left out, it becomes the default.
 func (f *field) refusesZero() bool {
 	switch {
 	case f.form == text:

@@ -12,8 +12,10 @@ import (
 // A record of an older version has a job without the fields that came later: printed, it is a file with their defaults.
 func TestPrintLeavesOutWhatNoFileMaySay(t *testing.T) {
 	old := disdel.Job{
-		APIVersion: disdel.APIVersion, Kind: disdel.JobKind, Metadata: disdel.Metadata{Name: "old"}, Model: disdel.Model{Name: "lenet5"},
-		Data: disdel.Data{Source: "dataset://digits"}, Training: disdel.Training{Epochs: 2, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}},
+		APIVersion: disdel.APIVersion, Kind: disdel.JobKind, Metadata: disdel.Metadata{Name: "old"},
+		Model:    disdel.Model{Name: "lenet5"},
+		Data:     disdel.Data{Source: "dataset://digits"},
+		Training: disdel.Training{Epochs: 2, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}},
 	}
 	text, err := Print(old)
 	if err != nil {
@@ -24,7 +26,10 @@ func TestPrintLeavesOutWhatNoFileMaySay(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	job := file.Job
-	if got := []any{job.Training.BatchSize, job.Training.Backend, job.Model.Init.Scheme, job.Output.Model, job.Output.Keep}; !cmp.Equal(got, []any{64, "native", "glorot", "old", 20}) {
+	if got := []any{
+		job.Training.BatchSize, job.Training.Backend, job.Model.Init.Scheme, job.Output.Model,
+		job.Output.Keep,
+	}; !cmp.Equal(got, []any{64, "native", "glorot", "old", 20}) {
 		t.Errorf("%v\n%s", got, text)
 	}
 }

@@ -19,18 +19,22 @@ import (
 func anyJob(t *rapid.T) disdel.Job {
 	train := rapid.Float64Range(0.001, 1).Draw(t, "train")
 	job := disdel.Job{
-		APIVersion:   disdel.APIVersion,
-		Kind:         disdel.JobKind,
-		Metadata:     disdel.Metadata{Name: anyName(t), Labels: anyLabels(t)},
-		Model:        anyModel(t),
-		Data:         disdel.Data{Source: "dataset://" + anyName(t), Split: disdel.Split{Train: train, Validation: 1 - train, Seed: rapid.Int64().Draw(t, "seed")}},
+		APIVersion: disdel.APIVersion,
+		Kind:       disdel.JobKind,
+		Metadata:   disdel.Metadata{Name: anyName(t), Labels: anyLabels(t)},
+		Model:      anyModel(t),
+		Data: disdel.Data{
+			Source: "dataset://" + anyName(t),
+			Split:  disdel.Split{Train: train, Validation: 1 - train, Seed: rapid.Int64().Draw(t, "seed")},
+		},
 		Training:     anyTraining(t),
 		Distribution: anyDistribution(t),
 		Resources:    anyResources(t),
 		Reliability:  anyReliability(t),
 		Output:       disdel.Output{Model: anyName(t), Keep: rapid.IntRange(1, 9).Draw(t, "keep")},
 	}
-	if a := &job.Distribution.Aggregation; a.Wire != disdel.WireFloat32 && a.Optimizer == disdel.UpkeepAverage && job.Training.Optimizer.SGD == nil {
+	if a := &job.Distribution.Aggregation; a.Wire != disdel.WireFloat32 && a.Optimizer == disdel.UpkeepAverage &&
+		job.Training.Optimizer.SGD == nil {
 		a.Optimizer = disdel.UpkeepKeep
 	}
 	if rapid.Bool().Draw(t, "checked") {
@@ -56,25 +60,39 @@ func anyLabels(t *rapid.T) map[string]string {
 }
 
 func anyModel(t *rapid.T) disdel.Model {
-	m := disdel.Model{Init: disdel.Init{Seed: rapid.Int64().Draw(t, "seed"), Scheme: rapid.SampledFrom([]string{"glorot", "he"}).Draw(t, "scheme")}}
+	m := disdel.Model{Init: disdel.Init{
+		Seed:   rapid.Int64().Draw(t, "seed"),
+		Scheme: rapid.SampledFrom([]string{"glorot", "he"}).Draw(t, "scheme"),
+	}}
 	if rapid.Bool().Draw(t, "zoo") {
 		m.Name = rapid.StringMatching(`[a-z][-a-z0-9]{0,20}`).Draw(t, "network")
 		return m
 	}
 	side := rapid.IntRange(1, 9)
 	m.Layers = []disdel.Layer{
-		{Kind: "conv", Filters: side.Draw(t, "filters"), Kernel: side.Draw(t, "kernel"), Padding: rapid.IntRange(0, 3).Draw(t, "padding")},
 		{
-			Kind: "conv", Name: rapid.StringMatching(`[a-z][-a-z0-9_./]{0,20}`).Draw(t, "layer"), From: []string{"0"}, Filters: 1,
-			KernelHW: uneven2(t), StrideHW: uneven2(t), DilationHW: uneven2(t), PaddingAt: [4]int{side.Draw(t, "top"), 0, 1, 2}, Bias: new(rapid.Bool().Draw(t, "bias")),
+			Kind: "conv", Filters: side.Draw(t, "filters"), Kernel: side.Draw(t, "kernel"),
+			Padding: rapid.IntRange(0, 3).Draw(t, "padding"),
+		},
+		{
+			Kind: "conv", Name: rapid.StringMatching(`[a-z][-a-z0-9_./]{0,20}`).Draw(t, "layer"), From: []string{"0"},
+			Filters:  1,
+			KernelHW: uneven2(t), StrideHW: uneven2(t), DilationHW: uneven2(t), PaddingAt: [4]int{side.Draw(t, "top"), 0, 1, 2},
+			Bias: new(rapid.Bool().Draw(t, "bias")),
 		},
 		{Kind: "add", From: []string{"0", "0"}},
 		{Kind: "avgPool", From: []string{"2"}, Kernel: side.Draw(t, "pool"), SamePad: true},
-		{Kind: "batchNorm", Eps: rapid.Float64Range(1e-9, 1).Draw(t, "eps"), Momentum: rapid.Float64Range(1e-9, 1).Draw(t, "momentum"), Scale: new(false), Center: new(true)},
+		{
+			Kind: "batchNorm", Eps: rapid.Float64Range(1e-9, 1).Draw(t, "eps"),
+			Momentum: rapid.Float64Range(1e-9, 1).Draw(t, "momentum"), Scale: new(false), Center: new(true),
+		},
 		{Kind: "concat", From: []string{"1", "3", "4"}},
 		{Kind: "relu"},
 		{Kind: "dropout", Rate: rapid.Float64Range(1e-9, 0.999).Draw(t, "rate")},
-		{Kind: "dense", Units: rapid.IntRange(1, math.MaxInt32).Draw(t, "units"), Activation: rapid.SampledFrom([]string{"", "relu", "softmax"}).Draw(t, "activation")},
+		{
+			Kind: "dense", Units: rapid.IntRange(1, math.MaxInt32).Draw(t, "units"),
+			Activation: rapid.SampledFrom([]string{"", "relu", "softmax"}).Draw(t, "activation"),
+		},
 	}
 	if m.Layers[1].Name != "" {
 		m.Layers[5].From[0] = m.Layers[1].Name
@@ -96,14 +114,21 @@ func anyTraining(t *rapid.T) disdel.Training {
 	share := rapid.Float64Range(1e-300, 0.9999999)
 	tr := disdel.Training{
 		Epochs: rapid.IntRange(1, math.MaxInt32).Draw(t, "epochs"), BatchSize: rapid.IntRange(1, 1024).Draw(t, "batch"),
-		Loss: rapid.SampledFrom([]string{"crossEntropy", "binaryCrossEntropy", "mse"}).Draw(t, "loss"), ValidateEvery: rapid.IntRange(0, 3).Draw(t, "every"),
-		Backend: rapid.SampledFrom([]string{"native", "gorgonia"}).Draw(t, "backend"),
+		Loss:          rapid.SampledFrom([]string{"crossEntropy", "binaryCrossEntropy", "mse"}).Draw(t, "loss"),
+		ValidateEvery: rapid.IntRange(0, 3).Draw(t, "every"),
+		Backend:       rapid.SampledFrom([]string{"native", "gorgonia"}).Draw(t, "backend"),
 	}
 	decay := rapid.SampledFrom([]float64{0, 1e-9, 0.01, 7}).Draw(t, "decay")
-	adam := &disdel.Adam{LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"), Beta2: share.Draw(t, "beta2"), Epsilon: positive.Draw(t, "epsilon"), WeightDecay: decay}
+	adam := &disdel.Adam{
+		LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"),
+		Beta2: share.Draw(t, "beta2"), Epsilon: positive.Draw(t, "epsilon"), WeightDecay: decay,
+	}
 	switch rapid.SampledFrom([]string{"sgd", "adam", "adamw"}).Draw(t, "optimizer") {
 	case "sgd":
-		tr.Optimizer.SGD = &disdel.SGD{LearningRate: positive.Draw(t, "rate"), Momentum: share.Draw(t, "momentum"), WeightDecay: decay, Nesterov: rapid.Bool().Draw(t, "nesterov")}
+		tr.Optimizer.SGD = &disdel.SGD{
+			LearningRate: positive.Draw(t, "rate"), Momentum: share.Draw(t, "momentum"),
+			WeightDecay: decay, Nesterov: rapid.Bool().Draw(t, "nesterov"),
+		}
 	case "adam":
 		tr.Optimizer.Adam = adam
 	default:
@@ -111,9 +136,13 @@ func anyTraining(t *rapid.T) disdel.Training {
 	}
 	switch rapid.IntRange(0, 2).Draw(t, "schedule") {
 	case 1:
-		tr.Schedule = &disdel.Schedule{Step: &disdel.StepSchedule{Every: rapid.IntRange(1, 99).Draw(t, "epochs"), Factor: positive.Draw(t, "factor")}}
+		tr.Schedule = &disdel.Schedule{Step: &disdel.StepSchedule{
+			Every:  rapid.IntRange(1, 99).Draw(t, "epochs"),
+			Factor: positive.Draw(t, "factor"),
+		}}
 	case 2:
-		tr.Schedule = &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: rapid.SampledFrom([]float64{0, 0.01, 1}).Draw(t, "floor")}}
+		tr.Schedule = &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: rapid.SampledFrom([]float64{0, 0.01, 1}).Draw(t,
+			"floor")}}
 	}
 	if rapid.Bool().Draw(t, "clip") {
 		tr.ClipNorm = positive.Draw(t, "norm")
@@ -123,8 +152,10 @@ func anyTraining(t *rapid.T) disdel.Training {
 		tr.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: positive.Draw(t, "target")}
 	case 2:
 		tr.EarlyStop = &disdel.EarlyStop{
-			Metric: rapid.SampledFrom([]string{disdel.MetricValLoss, disdel.MetricAccuracy}).Draw(t, "metric"), Patience: rapid.IntRange(1, 9).Draw(t, "patience"),
-			Keep: rapid.SampledFrom([]string{disdel.KeepBest, disdel.KeepLast}).Draw(t, "keep"), Target: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "target"),
+			Metric:   rapid.SampledFrom([]string{disdel.MetricValLoss, disdel.MetricAccuracy}).Draw(t, "metric"),
+			Patience: rapid.IntRange(1, 9).Draw(t, "patience"),
+			Keep:     rapid.SampledFrom([]string{disdel.KeepBest, disdel.KeepLast}).Draw(t, "keep"),
+			Target:   rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "target"),
 		}
 	}
 	return tr
@@ -140,8 +171,9 @@ func anyDistribution(t *rapid.T) disdel.Distribution {
 	}
 	return disdel.Distribution{
 		Workers: rapid.SampledFrom([]int{0, 5, 9}).Draw(t, "workers"), Policy: rapid.SampledFrom(policies).Draw(t, "policy"),
-		MinWorkers: rapid.IntRange(0, 5).Draw(t, "minWorkers"), MaxWorkers: rapid.SampledFrom([]int{0, 9, 99}).Draw(t, "maxWorkers"),
-		Sync: sync,
+		MinWorkers: rapid.IntRange(0, 5).Draw(t, "minWorkers"),
+		MaxWorkers: rapid.SampledFrom([]int{0, 9, 99}).Draw(t, "maxWorkers"),
+		Sync:       sync,
 		Aggregation: disdel.Aggregation{
 			FanIn:     rapid.SampledFrom([]int{0, 2, 3, 1000}).Draw(t, "fanIn"),
 			Wire:      rapid.SampledFrom(disdel.Wires()).Draw(t, "wire"),
@@ -149,8 +181,11 @@ func anyDistribution(t *rapid.T) disdel.Distribution {
 			Optimizer: upkeep.Draw(t, "moments"), Statistics: upkeep.Draw(t, "statistics"),
 		},
 		Missing: disdel.Missing{
-			Policy: rapid.SampledFrom([]disdel.MissingPolicy{disdel.MissingRetry, disdel.MissingWait, disdel.MissingProceed}).Draw(t, "missing"),
-			After:  disdel.Duration(rapid.Int64Range(1, 1e15).Draw(t, "after")),
+			Policy: rapid.SampledFrom([]disdel.MissingPolicy{
+				disdel.MissingRetry, disdel.MissingWait,
+				disdel.MissingProceed,
+			}).Draw(t, "missing"),
+			After: disdel.Duration(rapid.Int64Range(1, 1e15).Draw(t, "after")),
 		},
 	}
 }
@@ -162,7 +197,8 @@ func anyReliability(t *rapid.T) disdel.Reliability {
 		CheckpointEvery: count.Draw(t, "checkpoints"),
 		Retries: disdel.Retries{
 			Limit: count.Draw(t, "limit"), PerWorker: count.Draw(t, "each"),
-			Backoff:      disdel.Backoff{Initial: initial, Max: initial + disdel.Duration(rapid.Int64Range(0, 1e15).Draw(t, "more"))},
+			Backoff: disdel.Backoff{Initial: initial, Max: initial +
+				disdel.Duration(rapid.Int64Range(0, 1e15).Draw(t, "more"))},
 			MemoryFactor: factor.Draw(t, "memory"), TimeoutFactor: factor.Draw(t, "time"),
 		},
 	}
@@ -202,7 +238,10 @@ func TestEveryDamageIsReportedInsideTheFile(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "edits") {
 			i := rapid.IntRange(0, len(text)-1).Draw(t, "at")
 			n := rapid.IntRange(0, min(12, len(text)-i)).Draw(t, "cut")
-			in := rapid.SampledFrom([]string{"", " ", "\n", ": ", "- ", "{", "}", "[", "'", "*a", "&a ", "0", "\x1b", "\xff", "é", "\t", "---\n", "!!int ", "auto"}).Draw(t, "put")
+			in := rapid.SampledFrom([]string{
+				"", " ", "\n", ": ", "- ", "{", "}", "[", "'", "*a", "&a ", "0", "\x1b", "\xff",
+				"é", "\t", "---\n", "!!int ", "auto",
+			}).Draw(t, "put")
 			text = append(append(append([]byte{}, text[:i]...), in...), text[i+n:]...)
 			if len(text) == 0 {
 				return
@@ -242,7 +281,8 @@ func checkParse(t fataler, text []byte, sets ...string) {
 	}
 	var out bytes.Buffer
 	Render(faults, text, &out)
-	if i := strings.IndexFunc(out.String(), func(c rune) bool { return c != '\n' && isControl(c) }); i >= 0 || !utf8.Valid(out.Bytes()) {
+	if i := strings.IndexFunc(out.String(), func(c rune) bool { return c != '\n' && isControl(c) }); i >= 0 ||
+		!utf8.Valid(out.Bytes()) {
 		t.Fatalf("%q: rendered as %q", text, out.String())
 	}
 }
@@ -262,7 +302,8 @@ func checkRoundTrip(t fataler, job disdel.Job) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(smallest), "training.epochs=5")
 	f.Add([]byte("{a: &a [*a], ? [b] : {}}"), "a[0].b={}")
-	f.Add([]byte(strings.Replace(smallest, "name: lenet5", "layers: [{conv: {filters: 8, kernel: 3}}, {relu: }, {dense: {units: 10}}]", 1)), "")
+	f.Add([]byte(strings.Replace(smallest, "name: lenet5",
+		"layers: [{conv: {filters: 8, kernel: 3}}, {relu: }, {dense: {units: 10}}]", 1)), "")
 	f.Add([]byte("<<: {a: b}\n--- |\n x\n"), "metadata.labels.x.y='\\e'")
 	f.Fuzz(func(t *testing.T, text []byte, set string) {
 		checkParse(t, text)

@@ -15,10 +15,10 @@ const (
 	lead      = 40
 )
 
-// Render prints faults as a person reads them: FILE:LINE:COLUMN, path, message and hint, then the line of the source with a
-// caret under the offending key or value, and at the end how many problems there are. source is the file's text, nil where
-// it is not at hand: then the lines are left out. A fault without a line, in a file that has a name, is one of a --set.
-// Control characters of the source are escaped. Errors of w are not reported: there is nobody to tell.
+// Render prints faults as a person reads them: FILE:LINE:COLUMN, path, message and hint, then the line of the source
+// with a caret under the offending key or value, and at the end how many problems there are. source is the file's text,
+// nil where it is not at hand: then the lines are left out. A fault without a line, in a file that has a name, is one
+// of a --set. Control characters of the source are escaped. Errors of w are not reported: there is nobody to tell.
 func Render(faults *disdel.Faults, source []byte, w io.Writer) {
 	lines := splitLines(source)
 	for _, f := range faults.Faults {
@@ -82,7 +82,8 @@ func snippet(line string, number, column int) string {
 	left, middle := before+show(chars[from:start]), show(chars[start:min(end, to)])
 	gutter := fmt.Sprintf("%4d | ", number)
 	return gutter + left + middle + show(chars[min(end, to):to]) + after + "\n" +
-		strings.Repeat(" ", len(gutter)-2) + "| " + strings.Repeat(" ", width(left)) + strings.Repeat("^", max(1, width(middle))) + "\n"
+		strings.Repeat(" ", len(gutter)-2) + "| " + strings.Repeat(" ", width(left)) +
+		strings.Repeat("^", max(1, width(middle))) + "\n"
 }
 
 // width counts characters; those that terminals draw two columns wide count once.

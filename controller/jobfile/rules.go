@@ -120,7 +120,8 @@ func (r *reader) optimizer(o *disdel.Optimizer) {
 	}
 }
 
-// exactlyOne adds a fault where the object at path does not have exactly one of its fields; hint is for one that has none.
+// exactlyOne adds a fault where the object at path does not have exactly one of its fields; hint is for one that has
+// none.
 func (r *reader) exactlyOne(path, hint string) {
 	names, count := childNames(path), 0
 	for _, name := range names {
@@ -199,10 +200,12 @@ func (r *reader) split(s *disdel.Split, seed int64) {
 func (r *reader) bounds(job *disdel.Job) {
 	res, deadline := job.Resources, job.Reliability.Deadline
 	if res.MaxMemory > 0 && res.Memory > res.MaxMemory {
-		r.fault(r.places["resources.maxMemory"], "resources.maxMemory", "", "must be at least resources.memory, which is %v", res.Memory)
+		r.fault(r.places["resources.maxMemory"], "resources.maxMemory", "", "must be at least resources.memory, which is %v",
+			res.Memory)
 	}
 	if deadline > 0 && res.Timeout >= deadline {
-		r.fault(r.places["reliability.deadline"], "reliability.deadline", "", "must be above resources.timeout, which is %v", res.Timeout)
+		r.fault(r.places["reliability.deadline"], "reliability.deadline", "", "must be above resources.timeout, which is %v",
+			res.Timeout)
 	}
 }
 
@@ -210,8 +213,10 @@ func (r *reader) bounds(job *disdel.Job) {
 func (r *reader) moments(job *disdel.Job) {
 	const path, wire = "distribution.aggregation.optimizer", "distribution.aggregation.wire"
 	a := job.Distribution.Aggregation
-	if a.Optimizer == disdel.UpkeepAverage && a.Wire != disdel.WireFloat32 && job.Training.Optimizer.SGD == nil && r.sound(path, wire) {
-		r.fault(r.places[path], path, "write reset or keep, or wire: float32", "adam's second moments cannot be averaged over %s", a.Wire)
+	if a.Optimizer == disdel.UpkeepAverage && a.Wire != disdel.WireFloat32 && job.Training.Optimizer.SGD == nil &&
+		r.sound(path, wire) {
+		r.fault(r.places[path], path, "write reset or keep, or wire: float32",
+			"adam's second moments cannot be averaged over %s", a.Wire)
 	}
 }
 
@@ -230,7 +235,8 @@ func (r *reader) policy(d disdel.Distribution) {
 	case d.MaxWorkers > 0 && d.Workers > d.MaxWorkers:
 		r.fault(r.places[most], most, "", "must be at least distribution.workers, which is %d", d.Workers)
 	case d.Policy != disdel.PolicyStatic && d.Sync == disdel.SyncEnd:
-		r.fault(r.places[policy], policy, "write sync: epoch", "%s decides at the end of an epoch, and sync: end averages only once", d.Policy)
+		r.fault(r.places[policy], policy, "write sync: epoch",
+			"%s decides at the end of an epoch, and sync: end averages only once", d.Policy)
 	}
 }
 

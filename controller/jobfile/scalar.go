@@ -69,7 +69,8 @@ func (x scalarValue) check(f *field) (msg, hint string) {
 	case strings.ContainsFunc(x.text, isControl):
 		return "line ends and control characters are not allowed", ""
 	case f.path == sourcePath && laterSource.MatchString(x.text):
-		return "only data sets of the store can be read in this version", "disdel dataset add brings data in; then write dataset://NAME"
+		return "only data sets of the store can be read in this version",
+			"disdel dataset add brings data in; then write dataset://NAME"
 	case len(f.oneOf) > 0 && !slices.Contains(f.oneOf, x.text):
 		return "must be " + f.rule() + ", not " + quote(x.text), f.meantWord(x.text)
 	case f.pattern != nil && !f.pattern.MatchString(x.text):

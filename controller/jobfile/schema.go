@@ -7,12 +7,13 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// schemaNode is a JSON Schema of draft 2020-12, or a part of one. encoding/json sorts its keys, so the text is always the same.
+// schemaNode is a JSON Schema of draft 2020-12, or a part of one. encoding/json sorts its keys, so the text is always
+// the same.
 type schemaNode map[string]any
 
-// Schema returns the JSON Schema (draft 2020-12) of job files, for editors and other programs. It says what single fields
-// take and which are needed; rules between fields are Parse's alone. Every job file that it refuses is refused by Parse,
-// but for an object left empty, as in "flatten:", which only layers may be here.
+// Schema returns the JSON Schema (draft 2020-12) of job files, for editors and other programs. It says what single
+// fields take and which are needed; rules between fields are Parse's alone. Every job file that it refuses is refused
+// by Parse, but for an object left empty, as in "flatten:", which only layers may be here.
 func Schema() []byte {
 	s := objectSchema("")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -42,7 +43,12 @@ func objectSchema(pattern string) schemaNode {
 	}
 	switch pattern {
 	case "model":
-		s["oneOf"] = []schemaNode{{"required": []string{"name"}}, {"required": []string{"layers"}}, {"required": []string{"keras"}}, {"required": []string{"custom"}}}
+		s["oneOf"] = []schemaNode{
+			{"required": []string{"name"}},
+			{"required": []string{"layers"}},
+			{"required": []string{"keras"}},
+			{"required": []string{"custom"}},
+		}
 	case "training.optimizer", "training.schedule":
 		s["minProperties"], s["maxProperties"] = 1, 1
 	case "metadata.labels":
@@ -123,7 +129,10 @@ func (f *field) amountSchema() schemaNode {
 
 func (f *field) numberSchema() schemaNode {
 	s := schemaNode{"type": typeName(f.form)}
-	for key, bound := range map[string]*float64{"minimum": f.min, "maximum": f.max, "exclusiveMinimum": f.above, "exclusiveMaximum": f.below} {
+	for key, bound := range map[string]*float64{
+		"minimum": f.min, "maximum": f.max, "exclusiveMinimum": f.above,
+		"exclusiveMaximum": f.below,
+	} {
 		if bound != nil {
 			s[key] = *bound
 		}

@@ -69,7 +69,8 @@ func accept(key string, rule any, s map[string]any, v any) error {
 		return acceptItems(rule.(map[string]any), v)
 	case "minItems", "maxItems":
 		items, ok := v.([]any)
-		bad = ok && (key == "minItems" && float64(len(items)) < rule.(float64) || key == "maxItems" && float64(len(items)) > rule.(float64))
+		bad = ok && (key == "minItems" && float64(len(items)) < rule.(float64) || key == "maxItems" &&
+			float64(len(items)) > rule.(float64))
 	case "anyOf", "oneOf":
 		matches := 0
 		for _, one := range rule.([]any) {

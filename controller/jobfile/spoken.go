@@ -54,7 +54,8 @@ func speakOf(text string) []*field {
 	for i := range fields {
 		f := &fields[i]
 		said := plain(f.path + " " + f.meaning + " " + otherWords[f.path])
-		if !f.later && !slices.ContainsFunc(strings.Fields(text), func(word string) bool { return !strings.Contains(said, plain(word)) }) {
+		if !f.later && !slices.ContainsFunc(strings.Fields(text),
+			func(word string) bool { return !strings.Contains(said, plain(word)) }) {
 			out = append(out, f)
 		}
 	}

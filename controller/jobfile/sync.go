@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Words of distribution.sync: what else than a word it takes, what to use instead of those that this version does not carry
-// out yet, and those.
+// Words of distribution.sync: what else than a word it takes, what to use instead of those that this version does not
+// carry out yet, and those.
 const (
 	syncPath   = "distribution.sync"
 	syncObject = "{every: K}"

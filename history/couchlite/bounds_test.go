@@ -32,7 +32,8 @@ func TestRequestsAreBounded(t *testing.T) {
 		path, body string
 		status     int
 	}{
-		"a record":               {"/db/_bulk_docs", `{"docs":[{"_id":"a","text":"` + strings.Repeat("word of a log ", 20000) + `"}]}`, 201},
+		"a record": {"/db/_bulk_docs", `{"docs":[{"_id":"a","text":"` +
+			strings.Repeat("word of a log ", 20000) + `"}]}`, 201},
 		"many documents":         {"/db/_bulk_docs", `{"docs":[` + strings.Repeat("{},", maxBulk) + `{}]}`, 413},
 		"very many documents":    {"/db/_bulk_docs", `{"docs":[` + strings.Repeat("{},", 2_000_000) + `{}]}`, 413},
 		"one of many numbers":    {"/db", `{"a":[` + strings.Repeat("0,", 10_000_000) + `0]}`, 413},

@@ -13,14 +13,14 @@ import (
 	"github.com/disdel/disdel/internal/sealed"
 )
 
-// A catalog says what is in a database without reading its documents: their ids in order, their revisions and checksums, and a mark
-// of the value of every field that an index names. It is written in the transaction that writes a document, and every read
-// goes through it: a document that is missing, that is another one than was written, or that is an older state of itself, does
-// not have the checksum that the catalog has.
+// A catalog says what is in a database without reading its documents: their ids in order, their revisions and
+// checksums, and a mark of the value of every field that an index names. It is written in the transaction that writes a
+// document, and every read goes through it: a document that is missing, that is another one than was written, or that
+// is an older state of itself, does not have the checksum that the catalog has.
 //
-// Its head names its segments with their checksums, and has the sequence number of the database, which every write of a document
-// counts up. A file of a version that kept no catalog has none, and one that such a version wrote to since has an older number:
-// then the documents are read, once, and the catalog is made from them.
+// Its head names its segments with their checksums, and has the sequence number of the database, which every write of a
+// document counts up. A file of a version that kept no catalog has none, and one that such a version wrote to since has
+// an older number: then the documents are read, once, and the catalog is made from them.
 type catalog struct {
 	name     string
 	docs     *bbolt.Bucket
@@ -265,7 +265,8 @@ func (c *catalog) newSegment(entries []entry) segment {
 	return s
 }
 
-// split makes two of a segment that has grown too long by its entry k. What was added at the end goes on alone: ids come in order.
+// split makes two of a segment that has grown too long by its entry k. What was added at the end goes on alone: ids
+// come in order.
 func (c *catalog) split(i, k int) {
 	at := len(c.segments[i].entries) / 2
 	if k == len(c.segments[i].entries)-1 {
@@ -378,7 +379,8 @@ func dropCatalog(tx *bbolt.Tx, name string) error {
 	}
 	var keys [][]byte
 	c, prefix := kept.Cursor(), headKey(name)
-	for k, _ := c.Seek(prefix); k != nil && len(k) >= len(prefix) && string(k[:len(prefix)]) == string(prefix); k, _ = c.Next() {
+	for k, _ := c.Seek(prefix); k != nil && len(k) >= len(prefix) && string(k[:len(prefix)]) == string(prefix); k,
+		_ = c.Next() {
 		keys = append(keys, slices.Clone(k))
 	}
 	for _, k := range keys {

@@ -97,7 +97,8 @@ func TestRevisionsCountUp(t *testing.T) {
 	w.do("PUT", "/db", "")
 	_, first, _ := w.do("PUT", "/db/a", `{"n":1}`)
 	_, second, _ := w.do("PUT", "/db/a", fmt.Sprintf(`{"n":2,"_rev":%q}`, first["rev"]))
-	if a, b := fmt.Sprint(first["rev"]), fmt.Sprint(second["rev"]); !strings.HasPrefix(a, "1-") || !strings.HasPrefix(b, "2-") {
+	if a, b := fmt.Sprint(first["rev"]), fmt.Sprint(second["rev"]); !strings.HasPrefix(a, "1-") ||
+		!strings.HasPrefix(b, "2-") {
 		t.Errorf("revisions %s and %s", a, b)
 	}
 }

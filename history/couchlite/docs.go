@@ -93,7 +93,8 @@ func (s *Server) allDBs(*http.Request) (int, any, error) {
 func (s *Server) createDB(r *http.Request) (int, any, error) {
 	name := r.PathValue("db")
 	if !dbName.MatchString(name) {
-		return 0, nil, problem{400, "illegal_database_name", "Name: '" + name + "'. Only lowercase characters (a-z), digits (0-9), and any of the characters _, $, (, ), +, -, and / are allowed. Must begin with a letter."}
+		return 0, nil, problem{400, "illegal_database_name", "Name: '" + name +
+			"'. Only lowercase characters (a-z), digits (0-9), and any of the characters _, $, (, ), +, -, and / are allowed. Must begin with a letter."}
 	}
 	err := s.update(func(tx *bbolt.Tx) error {
 		if tx.Bucket([]byte(name)) != nil {
@@ -356,7 +357,10 @@ func (s *Server) changes(r *http.Request) (int, any, error) {
 			if e.seq <= since {
 				return true, nil
 			}
-			v := change{Seq: strconv.FormatUint(e.seq, 10), ID: e.id, Deleted: e.deleted, Changes: []map[string]string{{"rev": e.rev}}, at: e.seq}
+			v := change{
+				Seq: strconv.FormatUint(e.seq, 10), ID: e.id, Deleted: e.deleted,
+				Changes: []map[string]string{{"rev": e.rev}}, at: e.seq,
+			}
 			if r.URL.Query().Get("include_docs") == "true" {
 				d, err := c.document(e)
 				if err != nil {

@@ -23,8 +23,8 @@ const (
 	StatusReadOnly = 553
 )
 
-// view and update run f on the open file: many readers or one writer at a time, of this process and of others, who are waited for.
-// tx is nil in a view of a file that is not there.
+// view and update run f on the open file: many readers or one writer at a time, of this process and of others, who are
+// waited for. tx is nil in a view of a file that is not there.
 func (s *Server) view(f func(*bbolt.Tx) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -42,12 +42,14 @@ func (s *Server) update(f func(*bbolt.Tx) error) error {
 	}
 	err := s.with(&bbolt.Options{NoSync: s.noSync}, func(db *bbolt.DB) error { return db.Update(f) })
 	if now, failed := stateOf(s.path); err == nil && failed == nil {
-		s.checked.Store(&now) // what one wrote oneself is not looked at again: a file of 100,000 records has 1,250 inner pages
+		// what one wrote oneself is not looked at again: a file of 100,000 records has 1,250 inner pages
+		s.checked.Store(&now)
 	}
 	return err
 }
 
-// with opens the file for the length of f. It is checked before, since what is missing in a mapped file ends the process.
+// with opens the file for the length of f. It is checked before, since what is missing in a mapped file ends the
+// process.
 func (s *Server) with(o *bbolt.Options, f func(*bbolt.DB) error) error {
 	if err := s.check(); err != nil {
 		return err
@@ -55,7 +57,8 @@ func (s *Server) with(o *bbolt.Options, f func(*bbolt.DB) error) error {
 	return sealed.Guard(s.path, func() error { return opened(s.path, o, s.cfg.LockWait, f) })
 }
 
-// opened runs f with the open file. Where bbolt panics, the file is closed without it: whatever it holds, no lock stays.
+// opened runs f with the open file. Where bbolt panics, the file is closed without it: whatever it holds, no lock
+// stays.
 func opened(path string, o *bbolt.Options, wait time.Duration, f func(*bbolt.DB) error) error {
 	var file *os.File
 	done := false
@@ -131,8 +134,8 @@ func (s *Server) check() error {
 	return nil
 }
 
-// problemOf is an error as it is answered. What is wrong with the file is said with the file's name: the client shows it to the
-// user as it is.
+// problemOf is an error as it is answered. What is wrong with the file is said with the file's name: the client shows
+// it to the user as it is.
 func (s *Server) problemOf(err error) problem {
 	var p problem
 	switch {
@@ -143,7 +146,10 @@ func (s *Server) problemOf(err error) problem {
 	case errors.Is(err, disdel.Corrupt):
 		return problem{StatusDamaged, "file_damaged", err.Error()}
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return problem{StatusNoSpace, "insufficient_storage", fmt.Sprintf("%s cannot be written: %s", s.path, full(filepath.Dir(s.path)))}
+		return problem{
+			StatusNoSpace, "insufficient_storage",
+			fmt.Sprintf("%s cannot be written: %s", s.path, full(filepath.Dir(s.path))),
+		}
 	case errors.Is(err, unix.EROFS), errors.Is(err, fs.ErrPermission):
 		return problem{StatusReadOnly, "read_only", fmt.Sprintf("%s cannot be written: %v", s.path, plain(err))}
 	default:

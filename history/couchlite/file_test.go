@@ -141,7 +141,10 @@ func TestTheCatalogSaysWhatTheDocumentsSay(t *testing.T) {
 		{`{"a":1}`, func(d map[string]any) bool { return d["a"] == 1.0 }},
 		{`{"a":{"$eq":1.0}}`, func(d map[string]any) bool { return d["a"] == 1.0 }},
 		{`{"a":{"$gt":0}}`, func(d map[string]any) bool { return d["a"].(float64) > 0 }},
-		{`{"a":{"$in":[0,2]},"z":{"$lt":900}}`, func(d map[string]any) bool { return d["a"] != 1.0 && d["z"].(float64) < 900 }},
+		{
+			`{"a":{"$in":[0,2]},"z":{"$lt":900}}`,
+			func(d map[string]any) bool { return d["a"] != 1.0 && d["z"].(float64) < 900 },
+		},
 		{`{"b.c":{"$exists":false}}`, func(d map[string]any) bool { return d["b"] == nil }},
 		{`{"b.c":null}`, func(d map[string]any) bool { b, ok := d["b"].(map[string]any); return ok && b["c"] == nil }},
 		{`{"$or":[{"a":0},{"b.c":"x"}]}`, func(d map[string]any) bool {
@@ -164,7 +167,8 @@ func TestTheCatalogSaysWhatTheDocumentsSay(t *testing.T) {
 			}
 			for i := 1; i < len(docs); i++ {
 				a, b := docs[i-1].(map[string]any), docs[i].(map[string]any)
-				if order == `[{"_id":"desc"}]` && a["_id"].(string) <= b["_id"].(string) || order == `[{"_id":"asc"}]` && a["_id"].(string) >= b["_id"].(string) ||
+				if order == `[{"_id":"desc"}]` && a["_id"].(string) <= b["_id"].(string) || order == `[{"_id":"asc"}]` &&
+					a["_id"].(string) >= b["_id"].(string) ||
 					order == `[{"z":"desc"}]` && a["z"].(float64) < b["z"].(float64) {
 					t.Fatalf("%s %s: %v before %v", c.selector, order, a, b)
 				}
@@ -220,7 +224,8 @@ func TestDamageIsNamedOrHitsNothing(t *testing.T) {
 	for i := range 40 {
 		id := fmt.Sprintf("/db/doc-%05d", i)
 		_, first, _ := w.do("PUT", id, `{"kind":"a","state":"running"}`)
-		w.do("PUT", id, fmt.Sprintf(`{"kind":"a","_rev":%q,"state":"done","text":%q}`, first["rev"], strings.Repeat("x", 50*i)))
+		w.do("PUT", id, fmt.Sprintf(`{"kind":"a","_rev":%q,"state":"done","text":%q}`, first["rev"],
+			strings.Repeat("x", 50*i)))
 	}
 	whole, err := os.ReadFile(s.path)
 	if err != nil {
@@ -314,7 +319,8 @@ func TestARepairKeepsWhatCanBeRead(t *testing.T) {
 	w.do("PUT", "/db", "")
 	revs := map[int]any{}
 	for i := range 60 {
-		_, got, _ := w.do("PUT", fmt.Sprintf("/db/doc-%05d", i), fmt.Sprintf(`{"kind":"a","n":%d,"text":%q}`, i, strings.Repeat("z", 100*i)))
+		_, got, _ := w.do("PUT", fmt.Sprintf("/db/doc-%05d", i),
+			fmt.Sprintf(`{"kind":"a","n":%d,"text":%q}`, i, strings.Repeat("z", 100*i)))
 		revs[i] = got["rev"]
 	}
 	w.do("DELETE", fmt.Sprintf("/db/doc-00003?rev=%v", revs[3]), "")

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A mark stands for the value of a field in a catalog: two values are equal if their marks are. That of a field which a document
-// does not have is zero.
+// A mark stands for the value of a field in a catalog: two values are equal if their marks are. That of a field which a
+// document does not have is zero.
 const markSize = 8
 
 var noMark = string(make([]byte, markSize))

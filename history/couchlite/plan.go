@@ -19,8 +19,8 @@ type test func(*entry) verdict
 
 func always(v verdict) test { return func(*entry) verdict { return v } }
 
-// compile makes a test of a selector, which knows the fields that the catalog has marks of, and ids. What it does not know, the
-// document itself has to tell.
+// compile makes a test of a selector, which knows the fields that the catalog has marks of, and ids. What it does not
+// know, the document itself has to tell.
 func (c *catalog) compile(selector map[string]any) test {
 	var all []test
 	for key, want := range selector {
@@ -184,7 +184,8 @@ func idRange(selector map[string]any) span {
 	return s
 }
 
-// byID tells whether the order that a query asks for is that of the ids, as it is where every field before _id has one value.
+// byID tells whether the order that a query asks for is that of the ids, as it is where every field before _id has one
+// value.
 func (q *query) byID() (descending, ok bool) {
 	if len(q.Sort) == 0 {
 		return false, true

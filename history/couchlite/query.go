@@ -304,8 +304,8 @@ func (s *Server) find(r *http.Request) (int, any, error) {
 	return 200, out, err
 }
 
-// query returns the documents that a query wants, as JSON. It reads those that the catalog says match, or does not know of, and
-// stops when there are enough unless an order is asked for that is not that of the ids.
+// query returns the documents that a query wants, as JSON. It reads those that the catalog says match, or does not know
+// of, and stops when there are enough unless an order is asked for that is not that of the ids.
 func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 	descending, ordered := q.byID()
 	ids, judge := idRange(q.Selector), c.compile(q.Selector)

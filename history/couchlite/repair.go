@@ -22,9 +22,9 @@ type Repaired struct {
 	Aside string // where the damaged file is now
 }
 
-// Repair makes a new file at path of the documents that can be read in the old one, which it puts aside. Of a document it takes the
-// newest state that is whole; all of them go into one database. It returns NotFound where there is no file, and leaves the old file
-// where it is if anything fails.
+// Repair makes a new file at path of the documents that can be read in the old one, which it puts aside. Of a document
+// it takes the newest state that is whole; all of them go into one database. It returns NotFound where there is no
+// file, and leaves the old file where it is if anything fails.
 func Repair(path, name string) (Repaired, error) {
 	fail := func(err error) (Repaired, error) {
 		return Repaired{}, &disdel.Error{Kind: disdel.Unavailable, Op: "repair history", Msg: path, Err: plain(err)}
@@ -42,7 +42,8 @@ func Repair(path, name string) (Repaired, error) {
 	}
 	defer os.RemoveAll(dir)
 	made := filepath.Join(dir, "new")
-	if err := opened(made, &bbolt.Options{}, time.Second, func(db *bbolt.DB) error { return fillNew(db, name, values) }); err != nil {
+	if err := opened(made, &bbolt.Options{}, time.Second,
+		func(db *bbolt.DB) error { return fillNew(db, name, values) }); err != nil {
 		return fail(err)
 	}
 	out := Repaired{Aside: path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000")}

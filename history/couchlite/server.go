@@ -67,7 +67,8 @@ func (s *Server) Start() error {
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "start history", Err: err}
 	}
 	s.listener, s.served = l, make(chan struct{})
-	// No answer waits for anything but the file, so that a whole request can be bounded: nobody holds a connection for ever.
+	// No answer waits for anything but the file, so that a whole request can be bounded: nobody holds a connection for
+	// ever.
 	s.server = &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
 	}
@@ -148,13 +149,17 @@ func (s *Server) Handler() http.Handler {
 }
 
 func welcome(*http.Request) (int, any, error) {
-	return 200, map[string]any{"couchdb": "Welcome", "version": "3.0.0", "vendor": map[string]string{"name": "disdel couchlite"}}, nil
+	return 200, map[string]any{
+		"couchdb": "Welcome", "version": "3.0.0",
+		"vendor": map[string]string{"name": "disdel couchlite"},
+	}, nil
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, f func(*http.Request) (int, any, error)) {
 	r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
 	status, body, err := 0, any(nil), error(errNoAccess)
-	if name, password, ok := r.BasicAuth(); ok && name == user && subtle.ConstantTimeCompare([]byte(password), []byte(s.password)) == 1 {
+	if name, password, ok := r.BasicAuth(); ok && name == user &&
+		subtle.ConstantTimeCompare([]byte(password), []byte(s.password)) == 1 {
 		status, body, err = f(r)
 	} else {
 		letGo(w)

@@ -7,8 +7,8 @@ import (
 	"github.com/disdel/disdel/internal/sealed"
 )
 
-// stored is a document on disk: a sealed value of a version, whether the document was deleted, its sequence number, its revision
-// and its body. Versions before this one stored it as JSON and without a seal, in the fields' names below.
+// stored is a document on disk: a sealed value of a version, whether the document was deleted, its sequence number, its
+// revision and its body. Versions before this one stored it as JSON and without a seal, in the fields' names below.
 type stored struct {
 	Rev     string          `json:"r"`
 	Seq     uint64          `json:"s"`
@@ -28,7 +28,8 @@ func (d stored) value(id string) []byte {
 	return sealed.Seal([]byte(id), append(out, d.Body...))
 }
 
-// parse reads what value wrote, or an earlier version. The body shares memory with it. It tells whether the document was sealed.
+// parse reads what value wrote, or an earlier version. The body shares memory with it. It tells whether the document
+// was sealed.
 func parse(key, value []byte) (d stored, was bool, err error) {
 	data, was, err := sealed.Open(key, value)
 	if err != nil {

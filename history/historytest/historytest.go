@@ -25,7 +25,10 @@ func Record(n int) disdel.Record {
 		Created: time.Date(2026, 1, 2, 3, 4, n, 0, time.UTC), Accuracy: accuracy, Loss: loss, CostGBs: 1.5,
 		Rounds: []disdel.Round{{TrainLoss: 0.25, Loss: &loss, Accuracy: &accuracy, Duration: disdel.Millis(time.Second)}},
 		Activations: []disdel.Activation{{
-			ID: "0123", Invocation: disdel.Invocation{ID: "round 0/train/0", Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 128 * disdel.MB}},
+			ID: "0123", Invocation: disdel.Invocation{
+				ID: "round 0/train/0", Task: disdel.TaskTrain,
+				Limits: disdel.Limits{Memory: 128 * disdel.MB},
+			},
 			Outcome: disdel.OutcomeSuccess, Peak: 64 * disdel.MB, Duration: disdel.Millis(1500 * time.Millisecond),
 		}},
 	}
@@ -38,10 +41,14 @@ func Record(n int) disdel.Record {
 // Exercise runs the suite; open gives an empty store for each promise.
 func Exercise(t *testing.T, open func(t *testing.T) *history.Store) {
 	for promise, check := range map[string]func(*testing.T, *history.Store){
-		"a record comes back as it went": comesBack, "saving is idempotent": idempotent, "a newer record replaces": replaces, "lists are newest first and filtered": lists,
-		"references resolve": resolves, "similar jobs are found": similar, "what is missing is NotFound": missing, "concurrent saves lose nothing": concurrent,
-		"text of users is not a query": noInjection, "the newest similar jobs are found among many": newestSimilar, "foreign documents are no records": foreign,
-		"a lease has one owner": lease,
+		"a record comes back as it went": comesBack, "saving is idempotent": idempotent, "a newer record replaces": replaces,
+		"lists are newest first and filtered": lists,
+		"references resolve":                  resolves, "similar jobs are found": similar,
+		"what is missing is NotFound":   missing,
+		"concurrent saves lose nothing": concurrent,
+		"text of users is not a query":  noInjection, "the newest similar jobs are found among many": newestSimilar,
+		"foreign documents are no records": foreign,
+		"a lease has one owner":            lease,
 	} {
 		t.Run(promise, func(t *testing.T) { check(t, open(t)) })
 	}

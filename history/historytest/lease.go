@@ -13,7 +13,10 @@ import (
 func lease(t *testing.T, s *history.Store) {
 	rec := Record(1)
 	save(t, s, rec)
-	mine := history.Lease{Job: rec.ID, Owner: history.Owner{Token: "mine", Host: "here"}, Expires: time.Now().Add(time.Minute).UTC().Round(0)}
+	mine := history.Lease{
+		Job: rec.ID, Owner: history.Owner{Token: "mine", Host: "here"},
+		Expires: time.Now().Add(time.Minute).UTC().Round(0),
+	}
 	theirs := mine
 	theirs.Owner.Token = "theirs"
 	if _, err := s.Lease(ctx, rec.ID); !errors.Is(err, disdel.NotFound) {
@@ -37,7 +40,8 @@ func lease(t *testing.T, s *history.Store) {
 	if err := s.Release(ctx, mine); !errors.Is(err, disdel.Conflict) {
 		t.Errorf("given back by whom it was taken from: %v", err)
 	}
-	if list, err := s.Leases(ctx); err != nil || len(list) != 1 || list[0].Job != rec.ID || list[0].Owner.Token != "theirs" {
+	if list, err := s.Leases(ctx); err != nil || len(list) != 1 || list[0].Job != rec.ID ||
+		list[0].Owner.Token != "theirs" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if list, err := s.List(ctx, history.Query{}); err != nil || len(list) != 1 {

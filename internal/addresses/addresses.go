@@ -36,7 +36,10 @@ func hasStrayUser(u *url.URL) bool {
 
 // noURL is what is said of an address that cannot be read, without what it may hold.
 func noURL(address, hint string) error {
-	return &disdel.Error{Kind: disdel.Invalid, Op: "read address", Msg: fmt.Sprintf("%q is no URL", disdel.Redacted(address)), Hint: hint}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "read address",
+		Msg: fmt.Sprintf("%q is no URL", disdel.Redacted(address)), Hint: hint,
+	}
 }
 
 // CheckAPIHost refuses an address of OpenWhisk that is none or that signs in: its key has places of its own.
@@ -48,7 +51,8 @@ func CheckAPIHost(address string) error {
 		return noURL(address, hint)
 	case u.User != nil:
 		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "read address", Msg: fmt.Sprintf("%q signs in, and OpenWhisk takes a key", disdel.Redacted(address)), Hint: hint,
+			Kind: disdel.Invalid, Op: "read address",
+			Msg: fmt.Sprintf("%q signs in, and OpenWhisk takes a key", disdel.Redacted(address)), Hint: hint,
 		}
 	}
 	return nil
@@ -79,7 +83,8 @@ func SameServer(a, b string) bool {
 	}
 	one, err := serverURL(a, scheme)
 	two, bad := serverURL(b, scheme)
-	return err == nil && bad == nil && one.Host != "" && one.Scheme == two.Scheme && port(one) == port(two) && hostOf(one) == hostOf(two)
+	return err == nil && bad == nil && one.Host != "" && one.Scheme == two.Scheme && port(one) == port(two) &&
+		hostOf(one) == hostOf(two)
 }
 
 func port(u *url.URL) string {

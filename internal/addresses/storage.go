@@ -13,7 +13,8 @@ import (
 var (
 	regionVariables     = []string{"AWS_REGION", "AWS_DEFAULT_REGION"}
 	credentialVariables = []string{
-		"AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+		"AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI",
 	}
 )
 
@@ -32,7 +33,8 @@ func CheckStorage(address string) error {
 		return noURL(address, hint)
 	case u.User != nil:
 		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "read address", Msg: fmt.Sprintf("%q signs in, and a bucket takes credentials", disdel.Redacted(address)),
+			Kind: disdel.Invalid, Op: "read address",
+			Msg:  fmt.Sprintf("%q signs in, and a bucket takes credentials", disdel.Redacted(address)),
 			Hint: "put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
 		}
 	case u.Scheme != "s3":
@@ -52,7 +54,8 @@ func CheckStorage(address string) error {
 	case !asks && !shared && !anySet(credentialVariables) && u.Query().Get("anonymous") != "true":
 		return &disdel.Error{
 			Kind: disdel.Denied, Op: "open bucket", Msg: "there are no credentials for " + u.Host,
-			Hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE; " + metadataVariable + "=false asks the machine's metadata service",
+			Hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE; " + metadataVariable +
+				"=false asks the machine's metadata service",
 		}
 	}
 	return nil
@@ -70,7 +73,10 @@ func anySet(variables []string) bool {
 // sharedSettings says whether there are files that the SDK reads.
 func sharedSettings() bool {
 	dir, _ := os.UserHomeDir() // without one there are none
-	for variable, name := range map[string]string{"AWS_CONFIG_FILE": "config", "AWS_SHARED_CREDENTIALS_FILE": "credentials"} {
+	for variable, name := range map[string]string{
+		"AWS_CONFIG_FILE":             "config",
+		"AWS_SHARED_CREDENTIALS_FILE": "credentials",
+	} {
 		path := os.Getenv(variable)
 		if path == "" {
 			path = filepath.Join(dir, ".aws", name)

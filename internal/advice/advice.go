@@ -115,7 +115,8 @@ func (w *worker) change() Advice {
 	case disdel.OutcomeDiverged:
 		return w.smallerSteps()
 	case disdel.OutcomeCorrupt:
-		return none("the data set or an update is damaged: remove %q and add it again, then submit the job as it is", r.Data.Name)
+		return none("the data set or an update is damaged: remove %q and add it again, then submit the job as it is",
+			r.Data.Name)
 	case disdel.OutcomeTooLarge:
 		return none("no limit of a job helps: the network's description has to be smaller, or the platform's bound higher")
 	case disdel.OutcomeDeveloperError, disdel.OutcomeApplicationError:
@@ -124,7 +125,8 @@ func (w *worker) change() Advice {
 		return again("the quota counts by the minute: the same job passes once it is free")
 	case disdel.OutcomeStartFailure:
 		if f := w.a.Failure; f != nil && f.Code == disdel.CodeInitTimeout && w.a.Limits.Timeout < scheduler.LeastTime {
-			return with(fmt.Sprintf("a container may take longer to start than %v", w.a.Limits.Timeout), set("resources.timeout", time.Duration(scheduler.LeastTime)))
+			return with(fmt.Sprintf("a container may take longer to start than %v", w.a.Limits.Timeout),
+				set("resources.timeout", time.Duration(scheduler.LeastTime)))
 		}
 		if k := kindOf(w.a); k == disdel.Invalid || k == disdel.OverLimit || k == disdel.NotFound {
 			return none("no field of a job helps%s", colon(hintOf(w.a)))
@@ -143,7 +145,8 @@ func (w *worker) ofItself() Advice {
 		return w.moreMemory()
 	}
 	if k := kindOf(w.a); k == disdel.OverLimit || k == disdel.Denied {
-		return none("memory and time of the action were within their limits: what refused it has to change first%s", colon(hintOf(w.a)))
+		return none("memory and time of the action were within their limits: what refused it has to change first%s",
+			colon(hintOf(w.a)))
 	}
 	return again("memory and time were within their limits, so that the same job may pass; if it ends the same way again, the log tells more")
 }
@@ -176,7 +179,8 @@ func (w *worker) byKind() Advice {
 	case disdel.OverLimit:
 		if _, value, ok := strings.Cut(w.record.Failure.Hint, "--set resources.maxCost="); ok {
 			value, _, _ = strings.Cut(value, " ")
-			return with("the job stopped before it cost more than resources.maxCost; what is left needs more", set("resources.maxCost", value))
+			return with("the job stopped before it cost more than resources.maxCost; what is left needs more",
+				set("resources.maxCost", value))
 		}
 		if w.record.Job.Resources.MaxCost > 0 {
 			return again("the job would have cost more than resources.maxCost") // withinBudget says how much
@@ -185,7 +189,8 @@ func (w *worker) byKind() Advice {
 	return none("the record has no measurement that a change could be worked out from")
 }
 
-// Rates that a job goes back to: those of the job file's own defaults, and for sgd, which has none, that of most libraries.
+// Rates that a job goes back to: those of the job file's own defaults, and for sgd, which has none, that of most
+// libraries.
 const (
 	adamRate = 0.001
 	sgdRate  = 0.01
@@ -193,7 +198,8 @@ const (
 	farOff = 10
 )
 
-// smallerSteps takes a rate that is far from its optimiser's default back to it, divides another by ten, and bounds the gradient.
+// smallerSteps takes a rate that is far from its optimiser's default back to it, divides another by ten, and bounds the
+// gradient.
 func (w *worker) smallerSteps() Advice {
 	o := w.record.Job.Training.Optimizer
 	out := Advice{Why: "steps were too long", Pass: true}
@@ -207,7 +213,8 @@ func (w *worker) smallerSteps() Advice {
 			next, why = standard, fmt.Sprintf(": the learning rate was %g, and %g is usual for %s", rate, standard, o.Name())
 		}
 		out.Why += why
-		out.Sets = append(out.Sets, set("training.optimizer."+o.Name()+".learningRate", strconv.FormatFloat(next, 'g', 3, 64)))
+		out.Sets = append(out.Sets,
+			set("training.optimizer."+o.Name()+".learningRate", strconv.FormatFloat(next, 'g', 3, 64)))
 	}
 	if w.record.Job.Training.ClipNorm == 0 {
 		out.Why += "; no gradient was cut"
@@ -216,8 +223,8 @@ func (w *worker) smallerSteps() Advice {
 	return out
 }
 
-// withinBudget raises resources.maxCost where the job, with what is advised, would cost more: as far as its rounds, its forecast
-// and what it has spent tell.
+// withinBudget raises resources.maxCost where the job, with what is advised, would cost more: as far as its rounds, its
+// forecast and what it has spent tell.
 func (w *worker) withinBudget(out *Advice) {
 	r := w.record
 	most := r.Job.Resources.MaxCost

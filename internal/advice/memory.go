@@ -13,7 +13,8 @@ const (
 	atCeiling = 1.05 // a limit that may grow by less is taken to be at its ceiling
 )
 
-// Ceiling is the most memory that an action of this job may be given, and whose word that is; 0: the record does not say.
+// Ceiling is the most memory that an action of this job may be given, and whose word that is; 0: the record does not
+// say.
 func Ceiling(r *disdel.Record) (disdel.Bytes, string) {
 	most, whose := r.Plan.Platform.MaxMemory, "the platform's maximum"
 	if m := r.Job.Resources.MaxMemory; m > 0 && (most == 0 || m < most) {
@@ -102,8 +103,8 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 	return none("%s; no smaller batch and no further workers bring it below: it takes a smaller network or a platform that allows more", why)
 }
 
-// besideTraining is for aggregate and evaluate actions. No field of a job sets their memory, but the next job of this kind starts
-// from what this one had come to.
+// besideTraining is for aggregate and evaluate actions. No field of a job sets their memory, but the next job of this
+// kind starts from what this one had come to.
 func (w *worker) besideTraining() Advice {
 	task, limit := w.a.Task, w.a.Limits.Memory
 	need, why := scheduler.EnoughMemory(*w.a, w.record.Job.Reliability.Retries)
@@ -113,11 +114,13 @@ func (w *worker) besideTraining() Advice {
 	case most == 0 || need <= most:
 		return again("%s; the next job of this kind gives it %d MB, since the history now knows (%s)", sum, need.MB(), why)
 	case whose == "resources.maxMemory" && need <= w.platformMost():
-		return with(fmt.Sprintf("%s, and %d MB should do: %s; resources.maxMemory is %v", sum, need.MB(), why, most), set("resources.maxMemory", megabytes(need)))
+		return with(fmt.Sprintf("%s, and %d MB should do: %s; resources.maxMemory is %v", sum, need.MB(), why, most),
+			set("resources.maxMemory", megabytes(need)))
 	case limit < most:
 		return again("%s; the next job of this kind gives it %v, the most that %s allows", sum, most, whose)
 	case task == disdel.TaskEvaluate && w.batch() > 1:
-		return with("it evaluates in batches of the training's size; half of it needs less", set("training.batchSize", w.batch()/2))
+		return with("it evaluates in batches of the training's size; half of it needs less",
+			set("training.batchSize", w.batch()/2))
 	default:
 		return none("no field of a job sets this action's memory: it takes a smaller network or a platform that allows more")
 	}

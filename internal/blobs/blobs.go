@@ -24,8 +24,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Open opens the bucket at a blob URL; a file:// folder is created if it is missing. It returns Invalid for a URL that is
-// none, and Unavailable for a bucket that cannot be opened.
+// Open opens the bucket at a blob URL; a file:// folder is created if it is missing. It returns Invalid for a URL that
+// is none, and Unavailable for a bucket that cannot be opened.
 func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
@@ -60,7 +60,8 @@ func withoutPassword(err error, u *url.URL) error {
 	return errors.New(strings.ReplaceAll(err.Error(), u.User.String(), "xxxxx"))
 }
 
-// Wrap turns a bucket's error about key into an Error: NotFound, Denied, Conflict (the key exists already) or Unavailable.
+// Wrap turns a bucket's error about key into an Error: NotFound, Denied, Conflict (the key exists already) or
+// Unavailable.
 func Wrap(err error, op, key string) error {
 	if err == nil {
 		return nil
@@ -96,8 +97,9 @@ func Folder(address string) string {
 	return filepath.FromSlash(u.Path)
 }
 
-// Create writes a key that must not exist yet; of several that write it at once one succeeds and the others get Conflict.
-// In a folder (see Folder) that takes a hard link: gocloud's own check looks first and renames later, and the last wins.
+// Create writes a key that must not exist yet; of several that write it at once one succeeds and the others get
+// Conflict. In a folder (see Folder) that takes a hard link: gocloud's own check looks first and renames later, and the
+// last wins.
 func Create(ctx context.Context, b *blob.Bucket, folder, key string, data []byte) error {
 	if folder == "" {
 		return Wrap(b.WriteAll(ctx, key, data, &blob.WriterOptions{IfNotExist: true}), "create", key)
@@ -110,7 +112,10 @@ func Create(ctx context.Context, b *blob.Bucket, folder, key string, data []byte
 	case full(err):
 		return &disdel.Error{Kind: disdel.NoSpace, Op: "create", Msg: key, Err: err, Hint: fullHint}
 	case err != nil:
-		return &disdel.Error{Kind: disdel.Unavailable, Op: "create", Msg: key, Err: err, Hint: "check that the folder is writable"}
+		return &disdel.Error{
+			Kind: disdel.Unavailable, Op: "create", Msg: key, Err: err,
+			Hint: "check that the folder is writable",
+		}
 	}
 	return nil
 }

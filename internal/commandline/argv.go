@@ -81,7 +81,8 @@ func commandOf(commands []*cli.Command, name string) *cli.Command {
 
 // letters takes flags of one letter that were written together apart: -qo json is -q -o json.
 func (s *Line) letters(arg string) []string {
-	if _, known := s.takes(strings.TrimLeft(arg, "-")); known || strings.HasPrefix(arg, "--") || strings.Contains(arg, "=") {
+	if _, known := s.takes(strings.TrimLeft(arg, "-")); known || strings.HasPrefix(arg, "--") ||
+		strings.Contains(arg, "=") {
 		return []string{arg}
 	}
 	var out []string

@@ -79,7 +79,10 @@ func describeApp(app *cli.App) document {
 }
 
 func describeCommand(c *cli.Command) document {
-	d := document{Name: c.HelpName, Usage: c.Usage, Operands: c.ArgsUsage, Description: strings.TrimSpace(c.Description), Flags: describeFlags(c.Flags)}
+	d := document{
+		Name: c.HelpName, Usage: c.Usage, Operands: c.ArgsUsage, Description: strings.TrimSpace(c.Description),
+		Flags: describeFlags(c.Flags),
+	}
 	for _, sub := range c.Subcommands {
 		d.Commands = append(d.Commands, describeCommand(sub))
 	}

@@ -45,7 +45,8 @@ func Mistake(c *cli.Context, err error, args []string) error {
 // NeedsFlag is what is said where a flag is missing that a command cannot do without.
 func NeedsFlag(c *cli.Context, flag string) error {
 	return &disdel.Error{
-		Kind: disdel.Invalid, Msg: fmt.Sprintf("%s needs %s", c.Command.HelpName, flag), Hint: fmt.Sprintf("%s %s %s", c.Command.HelpName, c.Command.ArgsUsage, flag),
+		Kind: disdel.Invalid, Msg: fmt.Sprintf("%s needs %s", c.Command.HelpName, flag),
+		Hint: fmt.Sprintf("%s %s %s", c.Command.HelpName, c.Command.ArgsUsage, flag),
 	}
 }
 
@@ -129,7 +130,8 @@ var others = map[string][]string{
 
 // elsewhere answers words of other programs that no command here answers.
 var elsewhere = map[string]string{
-	"ls": "disdel history, disdel dataset list or disdel model list", "list": "disdel history, disdel dataset list or disdel model list",
+	"ls":     "disdel history, disdel dataset list or disdel model list",
+	"list":   "disdel history, disdel dataset list or disdel model list",
 	"delete": "disdel dataset remove NAME", "rm": "disdel dataset remove NAME", "remove": "disdel dataset remove NAME",
 	"stop":   "Ctrl-C where the job runs; disdel resume JOB takes it up again",
 	"cancel": "Ctrl-C where the job runs; disdel resume JOB takes it up again",
@@ -143,7 +145,10 @@ func UnknownCommand(commands []*cli.Command, above, name string) error {
 	if above != "disdel" {
 		what = fmt.Sprintf("%s has no command %q", above, name)
 	}
-	return &disdel.Error{Kind: disdel.Invalid, Msg: what, Hint: cmp.Or(meantCommand(commands, above, name), above+" --help")}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Msg: what,
+		Hint: cmp.Or(meantCommand(commands, above, name), above+" --help"),
+	}
 }
 
 func meantCommand(commands []*cli.Command, above, name string) string {

@@ -6,7 +6,10 @@ import (
 )
 
 func TestDaysAndWeeksAreTimes(t *testing.T) {
-	for text, want := range map[string]time.Duration{"7d": 168 * time.Hour, "1.5d": 36 * time.Hour, "2w": 336 * time.Hour, "90m": 90 * time.Minute} {
+	for text, want := range map[string]time.Duration{
+		"7d": 168 * time.Hour, "1.5d": 36 * time.Hour, "2w": 336 * time.Hour,
+		"90m": 90 * time.Minute,
+	} {
 		if got, err := ParseAgo(text); err != nil || got != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}

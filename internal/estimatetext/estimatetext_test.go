@@ -39,9 +39,16 @@ func compared() *service.Estimation {
 	fast.Front = true
 	return &service.Estimation{
 		Job: disdel.Job{Metadata: disdel.Metadata{Name: "mnist-mlp"}},
-		WhatIf: &service.WhatIf{Against: scheduler.AgainstCost, Ceiling: 512 * disdel.MB, Whose: "the platform's maximum", Cells: []scheduler.Cell{
-			timedCell(64, 1, 130, 10.4), own, fast, {Workers: 1, Batch: 512, Memory: disdel.Interval[disdel.Bytes]{Likely: 612 * disdel.MB}, Note: "train needs 612 MB, above 512 MB"},
-		}},
+		WhatIf: &service.WhatIf{
+			Against: scheduler.AgainstCost, Ceiling: 512 * disdel.MB, Whose: "the platform's maximum",
+			Cells: []scheduler.Cell{
+				timedCell(64, 1, 130, 10.4), own, fast,
+				{
+					Workers: 1, Batch: 512, Memory: disdel.Interval[disdel.Bytes]{Likely: 612 * disdel.MB},
+					Note: "train needs 612 MB, above 512 MB",
+				},
+			},
+		},
 	}
 }
 
@@ -87,9 +94,21 @@ func TestPlotsOfWhatIf(t *testing.T) {
 		timed   bool
 		want    []string
 	}{
-		"cost":   {scheduler.AgainstCost, true, []string{"cost of the job (GB-s)", "time of the job (s)", "Pareto front", "job file", "batch 64", "mnist-mlp: time against cost, points labelled by workers"}},
-		"memory": {scheduler.AgainstMemory, true, []string{"likely peak memory of a train action (MB)", "time of the job (s)"}},
-		"none":   {scheduler.AgainstCost, false, []string{"workers", "peak memory (MB)", "batch 512", "the platform&#39;s maximum, 512 MB"}},
+		"cost": {
+			scheduler.AgainstCost, true,
+			[]string{
+				"cost of the job (GB-s)", "time of the job (s)", "Pareto front", "job file", "batch 64",
+				"mnist-mlp: time against cost, points labelled by workers",
+			},
+		},
+		"memory": {
+			scheduler.AgainstMemory, true,
+			[]string{"likely peak memory of a train action (MB)", "time of the job (s)"},
+		},
+		"none": {
+			scheduler.AgainstCost, false,
+			[]string{"workers", "peak memory (MB)", "batch 512", "the platform&#39;s maximum, 512 MB"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, v := *e, *e.WhatIf

@@ -88,7 +88,10 @@ func printShares(w io.Writer, x *service.Explanation) {
 	fmt.Fprintln(w)
 	rows := [][]string{{"LAYER", "OUTPUT", "PARAMETERS", "BYTES", "ACTIVATIONS", "BYTES", "SHARE"}}
 	for _, l := range x.Layers {
-		rows = append(rows, []string{l.Name, model.Shape(l.Output).Text(), fmt.Sprint(l.Parameters), l.ParameterBytes.String(), fmt.Sprint(l.Activations), l.ActivationBytes.String(), percent(l.Share)})
+		rows = append(rows, []string{
+			l.Name, model.Shape(l.Output).Text(), fmt.Sprint(l.Parameters),
+			l.ParameterBytes.String(), fmt.Sprint(l.Activations), l.ActivationBytes.String(), percent(l.Share),
+		})
 	}
 	terminal.Table(w, rows...)
 	paragraph(w, "note", "parameters' bytes are with gradients and optimiser, activations' those of the batch forwards and backwards, with workspace; "+
@@ -123,7 +126,8 @@ func printSmaller(w io.Writer, e *service.Estimation) {
 		paragraph(w, "note", "each change alone is enough, and was planned again under that limit")
 	}
 	if plain {
-		paragraph(w, "", "plain gradient descent is not %s: find a learning rate that suits it", e.Job.Training.Optimizer.Name())
+		paragraph(w, "", "plain gradient descent is not %s: find a learning rate that suits it",
+			e.Job.Training.Optimizer.Name())
 	}
 }
 
@@ -139,7 +143,8 @@ func forecastText(f *disdel.Forecast) string {
 		return ""
 	}
 	unit := jobtext.TimeUnit(f.Duration.High)
-	return fmt.Sprintf(", time %s %s, cost %s GB-s", unit.Text(f.Duration.Likely), unit.Name, jobtext.Decimal(f.Cost.Likely))
+	return fmt.Sprintf(", time %s %s, cost %s GB-s", unit.Text(f.Duration.Likely), unit.Name,
+		jobtext.Decimal(f.Cost.Likely))
 }
 
 // printFit writes what of a job fits the memory that was asked for, and the plan of the largest batch.
@@ -153,25 +158,34 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 		what string
 		p    *scheduler.FitPoint
 	}{
-		{"batch as given, fewest workers", f.Given}, {"largest batch, workers as planned", f.Same}, {"largest batch, fewest workers for it", f.Largest},
+		{"batch as given, fewest workers", f.Given},
+		{"largest batch, workers as planned", f.Same},
+		{"largest batch, fewest workers for it", f.Largest},
 	}
 	rows := [][]string{{"WHAT FITS", "BATCH", "WORKERS", "ESTIMATE", "LIMIT"}}
 	for _, v := range points {
 		row := []string{v.what, "-", "-", "-", "-"}
 		if v.p != nil {
 			train, _ := v.p.Plan.Action(disdel.TaskTrain)
-			row = []string{v.what, fmt.Sprint(v.p.Batch), fmt.Sprint(v.p.Workers), train.Estimate.Total.String(), train.Limits.Memory.String()}
+			row = []string{
+				v.what, fmt.Sprint(v.p.Batch), fmt.Sprint(v.p.Workers), train.Estimate.Total.String(),
+				train.Limits.Memory.String(),
+			}
 		}
 		rows = append(rows, row)
 	}
 	terminal.Table(w, rows...)
 	if f.Given == nil {
-		paragraph(w, "note", "the job's batch of %d needs at least %d MB, whatever the number of workers", job.Training.BatchSize, f.LeastGiven.MB())
+		paragraph(w, "note", "the job's batch of %d needs at least %d MB, whatever the number of workers",
+			job.Training.BatchSize, f.LeastGiven.MB())
 	}
 	fmt.Fprintf(w, "\nlargest batch: %d\n", f.Largest.Batch)
 	printActions(w, f.Largest.Plan)
 	printForecast(w, f.Largest.Plan.Forecast)
-	sets := []string{fmt.Sprintf("training.batchSize=%d", f.Largest.Batch), fmt.Sprintf("distribution.workers=%d", f.Largest.Workers), fmt.Sprintf("resources.maxMemory=%dMB", f.Limit.MB())}
+	sets := []string{
+		fmt.Sprintf("training.batchSize=%d", f.Largest.Batch),
+		fmt.Sprintf("distribution.workers=%d", f.Largest.Workers), fmt.Sprintf("resources.maxMemory=%dMB", f.Limit.MB()),
+	}
 	if job.Resources.Memory > 0 {
 		sets = append(sets, fmt.Sprintf("resources.memory=%dMB", f.Limit.MB()))
 	}

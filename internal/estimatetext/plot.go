@@ -25,7 +25,10 @@ func WritePlot(e *service.Estimation, name string, format plot.Format) error {
 		return err
 	}
 	if err := os.WriteFile(name, b.Bytes(), 0o644); err != nil {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "write " + name, Err: files.Plain(err), Hint: "name a file in a folder you can write to"}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "write " + name, Err: files.Plain(err),
+			Hint: "name a file in a folder you can write to",
+		}
 	}
 	return nil
 }
@@ -50,7 +53,8 @@ func timeChart(e *service.Estimation) plot.Chart {
 	u := v.unit()
 	c := plot.Chart{
 		Title: terminal.Clean(e.Job.Metadata.Name) + ": time against " + string(v.Against) + ", points labelled by workers",
-		X:     plot.Axis{Name: "cost of the job (GB-s)"}, Y: plot.Axis{Name: "time of the job (" + u.Name + ")"}, Front: "Pareto front", Own: "job file",
+		X:     plot.Axis{Name: "cost of the job (GB-s)"}, Y: plot.Axis{Name: "time of the job (" + u.Name + ")"},
+		Front: "Pareto front", Own: "job file",
 	}
 	if v.Against == scheduler.AgainstMemory {
 		c.X.Name = "likely peak memory of a train action (MB)"
@@ -61,7 +65,8 @@ func timeChart(e *service.Estimation) plot.Chart {
 		}
 		d, cost := c.Forecast.Duration, c.Forecast.Cost
 		p := plot.Point{
-			X: plot.Span{Low: cost.Low, Likely: cost.Likely, High: cost.High}, Y: plot.Span{Low: u.Value(d.Low), Likely: u.Value(d.Likely), High: u.Value(d.High)},
+			X:     plot.Span{Low: cost.Low, Likely: cost.Likely, High: cost.High},
+			Y:     plot.Span{Low: u.Value(d.Low), Likely: u.Value(d.Likely), High: u.Value(d.High)},
 			Label: fmt.Sprint(c.Workers), Front: c.Front, Own: c.Own,
 		}
 		if v.Against == scheduler.AgainstMemory {
@@ -73,13 +78,19 @@ func timeChart(e *service.Estimation) plot.Chart {
 }
 
 func memoryChart(e *service.Estimation) plot.Chart {
-	c := plot.Chart{Title: terminal.Clean(e.Job.Metadata.Name) + ": memory of a train action", X: plot.Axis{Name: "workers", Whole: true}, Y: plot.Axis{Name: "peak memory (MB)"}, Own: "job file"}
+	c := plot.Chart{
+		Title: terminal.Clean(e.Job.Metadata.Name) + ": memory of a train action",
+		X:     plot.Axis{Name: "workers", Whole: true}, Y: plot.Axis{Name: "peak memory (MB)"}, Own: "job file",
+	}
 	mb := inMB
 	var most disdel.Bytes
 	c.Lines = whatIf{e.WhatIf}.lines(func(c scheduler.Cell) (plot.Point, bool) {
 		m := c.Memory
 		most = max(most, m.Likely, m.High)
-		return plot.Point{X: plot.Span{Likely: float64(c.Workers)}, Y: plot.Span{Low: mb(m.Low), Likely: mb(m.Likely), High: mb(m.High)}, Own: c.Own}, m.Likely > 0
+		return plot.Point{
+			X: plot.Span{Likely: float64(c.Workers)},
+			Y: plot.Span{Low: mb(m.Low), Likely: mb(m.Likely), High: mb(m.High)}, Own: c.Own,
+		}, m.Likely > 0
 	})
 	if limit := e.WhatIf.Ceiling; most > limit/2 && limit > 0 {
 		c.Rules = []plot.Rule{{Y: mb(limit), Name: fmt.Sprintf("%s, %d MB", e.WhatIf.Whose, limit.MB())}}

@@ -64,12 +64,16 @@ func Print(w io.Writer, e *service.Estimation, show Show) {
 
 // printActions writes the actions of a plan and what each gets.
 func printActions(w io.Writer, p disdel.Plan) {
-	paragraph(w, "plan", "%d train actions, %d at once, %s, %s", p.Workers, p.Parallel, jobtext.RoundsText(p), jobtext.LevelsText(p.Levels))
+	paragraph(w, "plan", "%d train actions, %d at once, %s, %s", p.Workers, p.Parallel, jobtext.RoundsText(p),
+		jobtext.LevelsText(p.Levels))
 	fmt.Fprintln(w)
 	rows := [][]string{{"ACTION", "FIT", "PKG", "DTA", "MOD", "SAF", "ESTIMATE", "LIMIT", "TIMEOUT"}}
 	for _, a := range p.Actions {
 		v := a.Estimate
-		rows = append(rows, []string{string(a.Task), v.Fit.String(), v.Pkg.String(), v.Dta.String(), v.Mod.String(), v.Saf.String(), v.Total.String(), a.Limits.Memory.String(), a.Limits.Timeout.String()})
+		rows = append(rows, []string{
+			string(a.Task), v.Fit.String(), v.Pkg.String(), v.Dta.String(), v.Mod.String(),
+			v.Saf.String(), v.Total.String(), a.Limits.Memory.String(), a.Limits.Timeout.String(),
+		})
 	}
 	terminal.Table(w, rows...)
 	fmt.Fprintln(w)
@@ -79,7 +83,8 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 	p := *e.Plan
 	train, _ := p.Action(disdel.TaskTrain)
 	t := train.Estimate
-	paragraph(w, "fit", "%s parameters with gradients and optimiser, %s activations, %s batch, %s workspace of the engine", t.Parameters, t.Activations, t.Misc, t.Workspace)
+	paragraph(w, "fit", "%s parameters with gradients and optimiser, %s activations, %s batch, %s workspace of the engine",
+		t.Parameters, t.Activations, t.Misc, t.Workspace)
 	paragraph(w, "", "fit + pkg (runtime) + dta (shard) + mod (weights received and sent) + saf (margin) = estimate")
 	paragraph(w, "paper", "%s by the paper's Eq. 1-5: fit %s, margin %s", e.Paper.Total, e.Paper.Fit, e.Paper.Saf)
 	for _, why := range p.Reasons {
@@ -108,8 +113,10 @@ func printForecast(w io.Writer, f *disdel.Forecast) {
 		return
 	}
 	unit := jobtext.TimeUnit(f.Duration.High)
-	paragraph(w, "time", "likely %s %s, in nine of ten cases %s to %s; cost %s GB-s, %s to %s (%s, %d activations)", unit.Text(f.Duration.Likely), unit.Name,
-		unit.Text(f.Duration.Low), unit.Text(f.Duration.High), jobtext.Decimal(f.Cost.Likely), jobtext.Decimal(f.Cost.Low), jobtext.Decimal(f.Cost.High), jobtext.Basis(f), f.Samples)
+	paragraph(w, "time", "likely %s %s, in nine of ten cases %s to %s; cost %s GB-s, %s to %s (%s, %d activations)",
+		unit.Text(f.Duration.Likely), unit.Name,
+		unit.Text(f.Duration.Low), unit.Text(f.Duration.High), jobtext.Decimal(f.Cost.Likely), jobtext.Decimal(f.Cost.Low),
+		jobtext.Decimal(f.Cost.High), jobtext.Basis(f), f.Samples)
 	if f.Note != "" {
 		paragraph(w, "", "%s", f.Note)
 	}
@@ -124,7 +131,10 @@ const wideInterval = 10
 func printLayers(w io.Writer, layers []disdel.LayerEstimate) {
 	rows := [][]string{{"LAYER", "OP", "OUTPUT", "PARAMETERS", "MACS", "PARAMETER MEMORY", "ACTIVATION MEMORY"}}
 	for _, l := range layers {
-		rows = append(rows, []string{l.Name, l.Op, model.Shape(l.Output).Text(), fmt.Sprint(l.Parameters), fmt.Sprint(l.MACs), l.ParameterBytes.String(), l.ActivationBytes.String()})
+		rows = append(rows, []string{
+			l.Name, l.Op, model.Shape(l.Output).Text(), fmt.Sprint(l.Parameters), fmt.Sprint(l.MACs),
+			l.ParameterBytes.String(), l.ActivationBytes.String(),
+		})
 	}
 	fmt.Fprintln(w)
 	terminal.Table(w, rows...)

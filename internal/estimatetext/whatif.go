@@ -47,7 +47,10 @@ func (v whatIf) unit() jobtext.Unit {
 func printWhatIf(w io.Writer, v whatIf, name string) {
 	u := v.unit()
 	fmt.Fprintln(w)
-	rows := [][]string{{"WORKERS", "BATCH", "MEMORY MB", "LIMIT", strings.TrimSpace("TIME " + u.Name), "COST GB-S", "", ""}}
+	rows := [][]string{{
+		"WORKERS", "BATCH", "MEMORY MB", "LIMIT", strings.TrimSpace("TIME " + u.Name), "COST GB-S", "",
+		"",
+	}}
 	if v.timed() {
 		rows[0][6] = "BASIS"
 	}
@@ -77,7 +80,8 @@ func row(c scheduler.Cell, u jobtext.Unit) []string {
 	if f := c.Forecast; f == nil {
 		out = append(out, "-", "-", "")
 	} else {
-		out = append(out, between(u.Text(f.Duration.Low), u.Text(f.Duration.Likely), u.Text(f.Duration.High)), between(jobtext.Decimal(f.Cost.Low), jobtext.Decimal(f.Cost.Likely), jobtext.Decimal(f.Cost.High)), c.Basis())
+		out = append(out, between(u.Text(f.Duration.Low), u.Text(f.Duration.Likely), u.Text(f.Duration.High)),
+			between(jobtext.Decimal(f.Cost.Low), jobtext.Decimal(f.Cost.Likely), jobtext.Decimal(f.Cost.High)), c.Basis())
 	}
 	return append(out, mark(c, ""))
 }

@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Duplicate runs jobs whose every invocation reaches the platform twice, the second time up to Pace later: while the first
-// one runs, after it, after its round. It goes on until there were enough second deliveries.
+// Duplicate runs jobs whose every invocation reaches the platform twice, the second time up to Pace later: while the
+// first one runs, after it, after its round. It goes on until there were enough second deliveries.
 func (r *Rig) Duplicate(deliveries int) (Tally, error) {
 	return r.proxied(deliveries, func(x *proxy, req *http.Request, body []byte) {
 		time.Sleep(x.random(r.Pace))
@@ -47,8 +47,8 @@ const (
 	killWithin = 15 * time.Millisecond
 )
 
-// KillAggregates kills every action process just after an aggregation was invoked, until there were enough such moments.
-// What was running dies, the aggregation among it unless it was quicker.
+// KillAggregates kills every action process just after an aggregation was invoked, until there were enough such
+// moments. What was running dies, the aggregation among it unless it was quicker.
 func (r *Rig) KillAggregates(moments int) (Tally, error) {
 	return r.proxied(moments, func(x *proxy, req *http.Request, _ []byte) {
 		if !strings.Contains(path.Base(req.URL.Path), "aggregate") || x.random(killedOf) > 0 {
@@ -120,7 +120,8 @@ func (r *Rig) startProxy(invoked func(x *proxy, req *http.Request, body []byte))
 	}
 	properties := filepath.Join(home, "faults.wskprops")
 	x := &proxy{invoked: invoked, draw: r.random}
-	x.platform = r.command(home, "platform", "up", "--port", "0", "--per-minute", "1000000", "--concurrent", "1000", "--wskprops", properties, "-q")
+	x.platform = r.command(home, "platform", "up", "--port", "0", "--per-minute", "1000000", "--concurrent", "1000",
+		"--wskprops", properties, "-q")
 	x.platform.Stderr = r.Log
 	if err := x.platform.Start(); err != nil {
 		return nil, err

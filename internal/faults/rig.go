@@ -51,8 +51,8 @@ type result struct {
 	accuracy float64
 }
 
-// Job is the file of a job of a few seconds with a tree of two levels, dropout, an optimiser with state, and rounds of less
-// than an epoch: whatever is lost or done twice changes its weights. It has 6 rounds an epoch.
+// Job is the file of a job of a few seconds with a tree of two levels, dropout, an optimiser with state, and rounds of
+// less than an epoch: whatever is lost or done twice changes its weights. It has 6 rounds an epoch.
 func Job(epochs, checkpointEvery int) []byte {
 	return fmt.Appendf(nil, `apiVersion: disdel/v1
 kind: TrainingJob
@@ -73,11 +73,13 @@ reliability:
 // Seeded returns a rig whose moments and victims follow from seed.
 func Seeded(program, dir string, job []byte, seed uint64) *Rig {
 	return &Rig{
-		Program: program, Dir: dir, Job: job, Pace: time.Second, PerJob: 20, Log: os.Stderr, rng: rand.New(rand.NewPCG(seed, 0xfa017)),
+		Program: program, Dir: dir, Job: job, Pace: time.Second, PerJob: 20, Log: os.Stderr,
+		rng: rand.New(rand.NewPCG(seed, 0xfa017)),
 	}
 }
 
-// Undisturbed runs the job once left alone, keeps what it comes to as what every other must, and returns the time it took.
+// Undisturbed runs the job once left alone, keeps what it comes to as what every other must, and returns the time it
+// took.
 func (r *Rig) Undisturbed() (time.Duration, error) {
 	home, job, err := r.home()
 	if err != nil {

@@ -79,7 +79,8 @@ func (f *Follower) Follow(e service.Event) {
 
 // stageLine says what begins, and why.
 func stageLine(s disdel.Stage) string {
-	return fmt.Sprintf("stage  round %d on: %s, batch %d; %s", s.First+1, terminal.Counted(s.Workers, "worker"), s.BatchSize, terminal.Clean(s.Decision.Why))
+	return fmt.Sprintf("stage  round %d on: %s, batch %d; %s", s.First+1, terminal.Counted(s.Workers, "worker"),
+		s.BatchSize, terminal.Clean(s.Decision.Why))
 }
 
 // Notes is what is to be said once the job's result is shown.
@@ -249,19 +250,24 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 		network = fmt.Sprintf("%d layers", len(r.Job.Model.Layers))
 	}
 	fmt.Fprintf(w, "learn  %s on %s: %d rows, %d held out, batch %d, %s, %s\n",
-		network, terminal.Clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, r.Job.Training.BatchSize, terminal.Counted(r.Job.Training.Epochs, "epoch"), r.Job.Training.Optimizer.Name())
-	fmt.Fprintf(w, "plan   %s, %d at once, %s, %s\n", terminal.Counted(p.Workers, "train action"), p.Parallel, RoundsText(p), LevelsText(p.Levels))
+		network, terminal.Clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, r.Job.Training.BatchSize,
+		terminal.Counted(r.Job.Training.Epochs, "epoch"), r.Job.Training.Optimizer.Name())
+	fmt.Fprintf(w, "plan   %s, %d at once, %s, %s\n", terminal.Counted(p.Workers, "train action"), p.Parallel,
+		RoundsText(p), LevelsText(p.Levels))
 	if wire := r.Job.Distribution.Aggregation.Wire; wire != "" && wire != disdel.WireFloat32 {
-		fmt.Fprintf(w, "       wire      %s: %d x %s a round; float32 would be %s each\n", wire, p.Workers, p.Update(wire), p.Update(disdel.WireFloat32))
+		fmt.Fprintf(w, "       wire      %s: %d x %s a round; float32 would be %s each\n", wire, p.Workers, p.Update(wire),
+			p.Update(disdel.WireFloat32))
 	}
 	for _, a := range p.Actions {
-		fmt.Fprintf(w, "       %-9s estimate %s, limit %d MB, timeout %s\n", a.Task, a.Estimate.Total, a.Limits.Memory.MB(), a.Limits.Timeout)
+		fmt.Fprintf(w, "       %-9s estimate %s, limit %d MB, timeout %s\n", a.Task, a.Estimate.Total, a.Limits.Memory.MB(),
+			a.Limits.Timeout)
 	}
 	if p.Legs > 1 {
 		fmt.Fprintf(w, "       a worker's round takes about %d legs: activations one after another, each going on where the one before stopped\n", p.Legs)
 	}
 	if f := p.Forecast; f != nil {
-		fmt.Fprintf(w, "expect %s; %s (%s, %s)\n", timeText(f.Duration), costText(f.Cost), Basis(f), terminal.Counted(f.Samples, "activation"))
+		fmt.Fprintf(w, "expect %s; %s (%s, %s)\n", timeText(f.Duration), costText(f.Cost), Basis(f),
+			terminal.Counted(f.Samples, "activation"))
 		if f.Note != "" {
 			fmt.Fprintf(w, "       %s\n", f.Note)
 		}

@@ -40,7 +40,10 @@ func (s *screen) Write(data []byte) (int, error) {
 func progressOf(workers, batch int) service.Event {
 	var list []disdel.Progress
 	for i := range workers {
-		list = append(list, disdel.Progress{Task: disdel.TaskTrain, Member: i, Epoch: 1, Batch: batch, Batches: 100, Loss: 0.1234, Resident: 40 * disdel.MB})
+		list = append(list, disdel.Progress{
+			Task: disdel.TaskTrain, Member: i, Epoch: 1, Batch: batch, Batches: 100,
+			Loss: 0.1234, Resident: 40 * disdel.MB,
+		})
 	}
 	return service.Event{What: service.Progress{Actions: list}}
 }

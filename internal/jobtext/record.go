@@ -82,7 +82,8 @@ func (u *usedBy) add(a *disdel.Activation) {
 func PrintRecord(w io.Writer, r *disdel.Record) {
 	fmt.Fprintf(w, "job       %s (%s)  %s\n", terminal.Clean(r.Job.Metadata.Name), r.ID, r.Status)
 	if len(r.Rounds) > 0 {
-		fmt.Fprintf(w, "accuracy  %s   %s%s\n", accuracyText(r), terminal.Counted(len(r.Rounds), "round"), prefixed("   stopped early: ", r.Stopped))
+		fmt.Fprintf(w, "accuracy  %s   %s%s\n", accuracyText(r), terminal.Counted(len(r.Rounds), "round"),
+			prefixed("   stopped early: ", r.Stopped))
 	}
 	for _, text := range r.Warnings {
 		fmt.Fprintf(w, "warning   %s\n", terminal.Clean(text))
@@ -91,16 +92,19 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "model     %s:v%d  %s\n", terminal.Clean(r.Model.Name), r.Model.Version, r.Model.Size)
 	}
 	p := r.Phases
-	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", Seconds(p.Total), Seconds(p.Prepare), Seconds(p.Train), Seconds(p.Aggregate), Seconds(p.Evaluate))
+	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", Seconds(p.Total), Seconds(p.Prepare),
+		Seconds(p.Train), Seconds(p.Aggregate), Seconds(p.Evaluate))
 	fmt.Fprintf(w, "cost      %.2f GB-s%s\n", r.CostGBs, evaluationText(r))
 	if f := r.Plan.Forecast; f != nil {
 		fmt.Fprintf(w, "forecast  %s; %s\n", timeText(f.Duration), costText(f.Cost))
 	}
 	if l := r.Losses; l.Attempts > 0 {
-		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", terminal.Counted(l.Attempts, "failed attempt"), Seconds(l.Duration), l.Cost)
+		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", terminal.Counted(l.Attempts, "failed attempt"), Seconds(l.Duration),
+			l.Cost)
 	}
 	fmt.Fprintln(w)
-	terminal.Table(w, terminal.Fitted(w, actionTable(byAction(r.Activations)), "COLD", "TOTAL", "TIMEOUT", "RUNS", "LONGEST", "ESTIMATE")...)
+	terminal.Table(w, terminal.Fitted(w, actionTable(byAction(r.Activations)), "COLD", "TOTAL", "TIMEOUT", "RUNS",
+		"LONGEST", "ESTIMATE")...)
 }
 
 // actionTable has columns for failures, attempts and legs only where there was more than one.
@@ -121,9 +125,11 @@ func actionTable(list []usedBy) [][]string {
 		}
 		return append(out, rest...)
 	}
-	rows := [][]string{cells("ACTION", "RUNS", "FAILED", "ATTEMPTS", "LEGS", "COLD", "ESTIMATE", "LIMIT", "PEAK", "TIMEOUT", "LONGEST", "TOTAL", "OUTCOME")}
+	rows := [][]string{cells("ACTION", "RUNS", "FAILED", "ATTEMPTS", "LEGS", "COLD", "ESTIMATE", "LIMIT", "PEAK",
+		"TIMEOUT", "LONGEST", "TOTAL", "OUTCOME")}
 	for _, u := range list {
-		rows = append(rows, cells(u.name, fmt.Sprint(u.runs), fmt.Sprint(u.failed), fmt.Sprint(max(1, u.attempts)), fmt.Sprint(u.legs), fmt.Sprint(u.cold), u.estimate.String(),
+		rows = append(rows, cells(u.name, fmt.Sprint(u.runs), fmt.Sprint(u.failed), fmt.Sprint(max(1, u.attempts)),
+			fmt.Sprint(u.legs), fmt.Sprint(u.cold), u.estimate.String(),
 			u.limit.String(), known(u.peak), u.timeout.String(), Seconds(u.longest), Seconds(u.total), u.outcome.String()))
 	}
 	return rows

@@ -38,7 +38,10 @@ func TestTheTableShowsHowItEnded(t *testing.T) {
 		got[u.name] = fmt.Sprintf("%v after %d failed", u.outcome, u.failed)
 		order = append(order, u.name)
 	}
-	if diff := cmp.Diff(map[string]string{"train 0": "success after 1 failed", "train 3": "success after 0 failed", "evaluate": "success after 0 failed"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{
+		"train 0": "success after 1 failed", "train 3": "success after 0 failed",
+		"evaluate": "success after 0 failed",
+	}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if want := "train 0, train 3, evaluate"; strings.Join(order, ", ") != want {
@@ -53,18 +56,28 @@ func TestAttemptsLegsAndLossesAreShownWhereThereWereAny(t *testing.T) {
 		PrintRecord(&out, &r)
 		return out.String()
 	}
-	plain := text(disdel.Record{Activations: []disdel.Activation{activation(disdel.TaskTrain, 0, 1, 0, disdel.OutcomeSuccess)}})
+	plain := text(disdel.Record{Activations: []disdel.Activation{activation(disdel.TaskTrain, 0, 1, 0,
+		disdel.OutcomeSuccess)}})
 	for _, word := range []string{"FAILED", "ATTEMPTS", "LEGS", "losses", "forecast"} {
 		if strings.Contains(plain, word) {
 			t.Errorf("%s in\n%s", word, plain)
 		}
 	}
-	r := disdel.Record{Losses: disdel.Losses{Attempts: 2, Duration: disdel.Millis(3 * time.Second), Cost: 1.5}, Activations: []disdel.Activation{
-		activation(disdel.TaskTrain, 0, 3, 2, disdel.OutcomeSuccess),
+	r := disdel.Record{
+		Losses: disdel.Losses{Attempts: 2, Duration: disdel.Millis(3 * time.Second), Cost: 1.5},
+		Activations: []disdel.Activation{
+			activation(disdel.TaskTrain, 0, 3, 2, disdel.OutcomeSuccess),
+		},
+	}
+	r.Plan.Forecast = &disdel.Forecast{Duration: disdel.Interval[disdel.Millis]{
+		Low:    disdel.Millis(time.Second),
+		Likely: disdel.Millis(2 * time.Second), High: disdel.Millis(4 * time.Second),
 	}}
-	r.Plan.Forecast = &disdel.Forecast{Duration: disdel.Interval[disdel.Millis]{Low: disdel.Millis(time.Second), Likely: disdel.Millis(2 * time.Second), High: disdel.Millis(4 * time.Second)}}
 	got := text(r)
-	for _, want := range []string{"losses    2 failed attempts: 3.00 s, 1.50 GB-s", "forecast  1.0 to 4.0 s, likely 2.0 s", "ACTION   RUNS  ATTEMPTS  LEGS", "train 0  1     3         3 "} {
+	for _, want := range []string{
+		"losses    2 failed attempts: 3.00 s, 1.50 GB-s", "forecast  1.0 to 4.0 s, likely 2.0 s",
+		"ACTION   RUNS  ATTEMPTS  LEGS", "train 0  1     3         3 ",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -90,14 +103,35 @@ func TestTheFollowerTellsOfTrouble(t *testing.T) {
 	}
 	success := activation(disdel.TaskTrain, 0, 1, 0, disdel.OutcomeSuccess)
 	for want, notices := range map[string][]service.Happening{
-		"train 1 needed more than 58 MB: 73 MB now, attempt 2":         {failed(disdel.OutcomeOutOfMemory), adjusted("memory", "58MB", "73MB"), invoked(1, 2, 0)},
-		"train 1 needed more than 3s: 6s now, attempt 2":               {failed(disdel.OutcomeTimeout), adjusted("timeout", "3s", "6s"), invoked(1, 2, 0)},
-		"train 1 needed more than 58 MB: batches of 32 now, not 64":    {failed(disdel.OutcomeOutOfMemory), adjusted("batchSize", "64", "32"), invoked(0, 2, 0)},
-		"train 1 needed more than 58 MB: 3 workers now, not 2":         {failed(disdel.OutcomeOutOfMemory), adjusted("workers", "2", "3"), invoked(0, 2, 0)},
-		"train 1 paused before its timeout of 3s, goes on in leg 2":    {failed(disdel.OutcomePaused), invoked(1, 1, 1)},
-		"train 1 crashed after 0.0 s, attempt 2":                       {failed(disdel.OutcomeDeveloperError), invoked(1, 2, 0)},
-		"train 1 was lost by the platform|train 1 ended as diverged":   {failed(disdel.OutcomeLost), failed(disdel.OutcomeDiverged)},
-		"train 1 was refused for now: the platform's quota is used up": {failed(disdel.OutcomeThrottled), service.Ended{Activation: success}},
+		"train 1 needed more than 58 MB: 73 MB now, attempt 2": {
+			failed(disdel.OutcomeOutOfMemory),
+			adjusted("memory", "58MB", "73MB"), invoked(1, 2, 0),
+		},
+		"train 1 needed more than 3s: 6s now, attempt 2": {
+			failed(disdel.OutcomeTimeout),
+			adjusted("timeout", "3s", "6s"), invoked(1, 2, 0),
+		},
+		"train 1 needed more than 58 MB: batches of 32 now, not 64": {
+			failed(disdel.OutcomeOutOfMemory),
+			adjusted("batchSize", "64", "32"), invoked(0, 2, 0),
+		},
+		"train 1 needed more than 58 MB: 3 workers now, not 2": {
+			failed(disdel.OutcomeOutOfMemory),
+			adjusted("workers", "2", "3"), invoked(0, 2, 0),
+		},
+		"train 1 paused before its timeout of 3s, goes on in leg 2": {failed(disdel.OutcomePaused), invoked(1, 1, 1)},
+		"train 1 crashed after 0.0 s, attempt 2": {
+			failed(disdel.OutcomeDeveloperError),
+			invoked(1, 2, 0),
+		},
+		"train 1 was lost by the platform|train 1 ended as diverged": {
+			failed(disdel.OutcomeLost),
+			failed(disdel.OutcomeDiverged),
+		},
+		"train 1 was refused for now: the platform's quota is used up": {
+			failed(disdel.OutcomeThrottled),
+			service.Ended{Activation: success},
+		},
 		"": {failed(disdel.OutcomeCanceled), service.Ended{Activation: success}, invoked(0, 1, 0)},
 	} {
 		var tr trouble
@@ -121,13 +155,22 @@ func TestAnAccuracyThatNobodyMeasuredIsNone(t *testing.T) {
 	round := disdel.Round{TrainLoss: 1}
 	measured := disdel.Round{TrainLoss: 1, Loss: new(0.5), Accuracy: new(0.0)}
 	for want, r := range map[string]disdel.Record{
-		"accuracy  - no rows held out   1 round\n":            {Rounds: []disdel.Round{round}},
-		"accuracy  - not evaluated   2 rounds\n":              {Rounds: []disdel.Round{round, round}, Plan: disdel.Plan{HeldOut: 9}},
-		"accuracy  0.0000 held out   loss 0.5000   1 round\n": {Rounds: []disdel.Round{measured}, Plan: disdel.Plan{HeldOut: 9}},
-		"loss 0.2500, the best, of round 3   1 round\n":       {Rounds: []disdel.Round{measured}, Best: &disdel.Best{Round: 2, Loss: 0.25}},
-		"warning   it did not learn\n":                        {Warnings: []string{"it did not learn"}},
-		"cost      1.00 GB-s, and evaluations 0.50 GB-s\n":    {CostGBs: 1, EvaluationGBs: 0.5},
-		"losses    1 failed attempt: 0.00 s, 0.00 GB-s\n":     {Losses: disdel.Losses{Attempts: 1}},
+		"accuracy  - no rows held out   1 round\n": {Rounds: []disdel.Round{round}},
+		"accuracy  - not evaluated   2 rounds\n": {
+			Rounds: []disdel.Round{round, round},
+			Plan:   disdel.Plan{HeldOut: 9},
+		},
+		"accuracy  0.0000 held out   loss 0.5000   1 round\n": {
+			Rounds: []disdel.Round{measured},
+			Plan:   disdel.Plan{HeldOut: 9},
+		},
+		"loss 0.2500, the best, of round 3   1 round\n": {
+			Rounds: []disdel.Round{measured},
+			Best:   &disdel.Best{Round: 2, Loss: 0.25},
+		},
+		"warning   it did not learn\n":                     {Warnings: []string{"it did not learn"}},
+		"cost      1.00 GB-s, and evaluations 0.50 GB-s\n": {CostGBs: 1, EvaluationGBs: 0.5},
+		"losses    1 failed attempt: 0.00 s, 0.00 GB-s\n":  {Losses: disdel.Losses{Attempts: 1}},
 	} {
 		var out bytes.Buffer
 		PrintRecord(&out, &r)
@@ -157,7 +200,8 @@ func TestLegsAreFolded(t *testing.T) {
 	f.plan.Legs = 72
 	i := activation(disdel.TaskTrain, 1, 1, 6, 0).Invocation
 	f.Follow(service.Event{What: service.Invoked{Invocation: i}})
-	if line := f.progressLine(disdel.Progress{Task: disdel.TaskTrain, Member: 1}); !strings.Contains(line, "leg 7 of about 72") {
+	if line := f.progressLine(disdel.Progress{Task: disdel.TaskTrain, Member: 1}); !strings.Contains(line,
+		"leg 7 of about 72") {
 		t.Errorf("%q", line)
 	}
 }

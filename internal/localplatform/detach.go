@@ -85,7 +85,8 @@ func AwaitAddress(ctx context.Context, home string) (State, error) {
 		state, running := Find(home)
 		switch {
 		case !running:
-			return state, &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Msg: "the platform that ran in " + home + " has just ended", Hint: "try again"}
+			return state, &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Msg: "the platform that ran in " + home +
+				" has just ended", Hint: "try again"}
 		case state.Address != "":
 			return state, nil
 		}

@@ -18,7 +18,8 @@ func Key(home, apihost string) (string, error) {
 	if key := os.Getenv("DISDEL_AUTH"); key != "" {
 		return key, nil
 	}
-	if own := ReadProperties(PropertiesFile(home)); own["APIHOST"] == strings.TrimSuffix(apihost, "/") && own["AUTH"] != "" {
+	if own := ReadProperties(PropertiesFile(home)); own["APIHOST"] == strings.TrimSuffix(apihost, "/") &&
+		own["AUTH"] != "" {
 		return own["AUTH"], nil
 	}
 	path := os.Getenv("WSK_CONFIG_FILE")
@@ -36,8 +37,10 @@ func Key(home, apihost string) (string, error) {
 		Hint: "wsk property set --auth KEY, or put it into DISDEL_AUTH",
 	}
 	if key != "" {
-		out.Msg = fmt.Sprintf("the key in %s is for %s, not for %s", path, cmp.Or(disdel.Redacted(whose), "no server that it names"), disdel.Redacted(apihost))
-		out.Hint = "put the key for " + disdel.Redacted(apihost) + " into DISDEL_AUTH, or leave --apihost and DISDEL_APIHOST to the server of that file"
+		out.Msg = fmt.Sprintf("the key in %s is for %s, not for %s", path,
+			cmp.Or(disdel.Redacted(whose), "no server that it names"), disdel.Redacted(apihost))
+		out.Hint = "put the key for " + disdel.Redacted(apihost) +
+			" into DISDEL_AUTH, or leave --apihost and DISDEL_APIHOST to the server of that file"
 	}
 	return "", out
 }

@@ -30,10 +30,13 @@ func TestOnlyThePlatformIsSignalled(t *testing.T) {
 	for name, s := range map[string]State{
 		"another namespace":       {PID: pid, Holder: 0},
 		"a lock without an owner": {PID: pid, Holder: -1},
-		"two numbers":             {PID: pid, Holder: os.Getpid(), Boot: process.BootID(), StartTicks: process.StartTicks(pid)},
-		"a number used again":     {PID: pid, Holder: pid, Boot: process.BootID(), StartTicks: process.StartTicks(pid) + 1},
-		"another machine":         {PID: pid, Holder: pid, Boot: "x", StartTicks: process.StartTicks(pid)},
-		"no marks":                {PID: pid, Holder: pid},
+		"two numbers": {
+			PID: pid, Holder: os.Getpid(), Boot: process.BootID(),
+			StartTicks: process.StartTicks(pid),
+		},
+		"a number used again": {PID: pid, Holder: pid, Boot: process.BootID(), StartTicks: process.StartTicks(pid) + 1},
+		"another machine":     {PID: pid, Holder: pid, Boot: "x", StartTicks: process.StartTicks(pid)},
+		"no marks":            {PID: pid, Holder: pid},
 	} {
 		err := Signal(t.TempDir(), s, unix.SIGTERM)
 		if disdel.KindOf(err) != disdel.Conflict || !strings.Contains(err.Error(), "nothing was signalled") {
@@ -66,13 +69,16 @@ func TestAKilledPlatformsAddressIsForgotten(t *testing.T) {
 // Every name of this machine's loopback means the home's own platform, whose key goes to its own address.
 func TestEveryNameOfTheOwnPlatformIsKnown(t *testing.T) {
 	home := t.TempDir()
-	if err := WriteProperties(PropertiesFile(home), [][2]string{{"APIHOST", "http://127.0.0.1:3233"}, {"AUTH", "own"}}); err != nil {
+	if err := WriteProperties(PropertiesFile(home),
+		[][2]string{{"APIHOST", "http://127.0.0.1:3233"}, {"AUTH", "own"}}); err != nil {
 		t.Fatal(err)
 	}
 	for address, want := range map[string]string{
-		"http://localhost:3233": "http://127.0.0.1:3233", "http://[::1]:3233": "http://127.0.0.1:3233", "http://127.0.0.1:3233/": "http://127.0.0.1:3233",
-		"http://localhost:3234": "http://localhost:3234", "https://localhost:3233": "https://localhost:3233", "http://localhost.example:3233": "http://localhost.example:3233",
-		"": "", "http://10.0.0.1:3233": "http://10.0.0.1:3233",
+		"http://localhost:3233": "http://127.0.0.1:3233", "http://[::1]:3233": "http://127.0.0.1:3233",
+		"http://127.0.0.1:3233/": "http://127.0.0.1:3233",
+		"http://localhost:3234":  "http://localhost:3234", "https://localhost:3233": "https://localhost:3233",
+		"http://localhost.example:3233": "http://localhost.example:3233",
+		"":                              "", "http://10.0.0.1:3233": "http://10.0.0.1:3233",
 	} {
 		if got := OwnAddress(home, address); got != want {
 			t.Errorf("%s: %s, want %s", address, got, want)
@@ -113,7 +119,10 @@ func TestTheKeyOfAnAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for address, want := range map[string]string{"http://127.0.0.1:3233": "own", "http://127.0.0.1:3233/": "own", "https://cluster": "cluster's"} {
+	for address, want := range map[string]string{
+		"http://127.0.0.1:3233": "own", "http://127.0.0.1:3233/": "own",
+		"https://cluster": "cluster's",
+	} {
 		if got, err := Key(home, address); got != want || err != nil {
 			t.Errorf("%s: %q, %v", address, got, err)
 		}
@@ -131,12 +140,24 @@ func TestWsksKeyGoesToItsOwnServerAlone(t *testing.T) {
 	t.Setenv("DISDEL_AUTH", "")
 	for host, c := range map[string]struct{ takes, refuses []string }{
 		"https://cluster.example": {
-			[]string{"https://cluster.example", "https://cluster.example/", "https://CLUSTER.example:443", "cluster.example", "https://cluster.example/api/v1"},
-			[]string{"http://cluster.example", "https://cluster.example:8443", "https://cluster.example.evil", "http://127.0.0.1:1", "https://evil/cluster.example"},
+			[]string{
+				"https://cluster.example", "https://cluster.example/", "https://CLUSTER.example:443", "cluster.example",
+				"https://cluster.example/api/v1",
+			},
+			[]string{
+				"http://cluster.example", "https://cluster.example:8443", "https://cluster.example.evil",
+				"http://127.0.0.1:1", "https://evil/cluster.example",
+			},
 		},
-		"cluster.example":        {[]string{"cluster.example", "https://cluster.example"}, []string{"http://cluster.example:8080", "other.example"}},
-		"http://127.0.0.1:31001": {[]string{"http://localhost:31001", "http://127.0.0.1:31001", "127.0.0.1:31001", "http://[::1]:31001"}, []string{"http://localhost:31002", "http://127.0.0.2:31001", "https://localhost:31001"}},
-		"":                       {nil, []string{"http://127.0.0.1:1", "https://cluster.example"}},
+		"cluster.example": {
+			[]string{"cluster.example", "https://cluster.example"},
+			[]string{"http://cluster.example:8080", "other.example"},
+		},
+		"http://127.0.0.1:31001": {[]string{
+			"http://localhost:31001", "http://127.0.0.1:31001", "127.0.0.1:31001",
+			"http://[::1]:31001",
+		}, []string{"http://localhost:31002", "http://127.0.0.2:31001", "https://localhost:31001"}},
+		"": {nil, []string{"http://127.0.0.1:1", "https://cluster.example"}},
 	} {
 		if err := os.WriteFile(wsk, []byte("AUTH=secret:key\nAPIHOST="+host+"\n"), 0o600); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,10 @@ func WriteProperties(path string, set [][2]string) error {
 		err = files.Replace(path, ".disdel-*", text)
 	}
 	if err != nil {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "write " + path, Err: files.Plain(err), Hint: "name a file you can write with --wskprops"}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "write " + path, Err: files.Plain(err),
+			Hint: "name a file you can write with --wskprops",
+		}
 	}
 	return nil
 }

@@ -79,7 +79,10 @@ func (s *Server) start(how Serving) error {
 // serve answers on l.
 func (s *Server) serve(l net.Listener, how Serving) error {
 	self := process.Self()
-	s.State = State{PID: self.PID, Address: reachable(l.Addr()), Started: time.Now(), Boot: self.Boot, StartTicks: self.Start}
+	s.State = State{
+		PID: self.PID, Address: reachable(l.Addr()), Started: time.Now(), Boot: self.Boot,
+		StartTicks: self.Start,
+	}
 	var err error
 	if s.State.Properties, err = absolute(cmp.Or(how.Properties, PropertiesFile(how.Home))); err != nil {
 		return err
@@ -124,7 +127,10 @@ func listen(host string, port int) (net.Listener, error) {
 		}
 	}
 	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Err: err, Hint: "name an address of this machine with --host"}
+		return nil, &disdel.Error{
+			Kind: disdel.Unavailable, Op: "start platform", Err: err,
+			Hint: "name an address of this machine with --host",
+		}
 	}
 	return l, nil
 }

@@ -26,7 +26,8 @@ type State struct {
 	Boot       string    `json:"boot,omitempty"`       // of the machine that PID is a number of
 	StartTicks uint64    `json:"startTicks,omitempty"` // of the process: no other one has its number and this
 
-	Holder int `json:"-"` // the process that the kernel says has the file locked; 0 or less for one of another namespace or machine
+	// the process that the kernel says has the file locked; 0 or less for one of another namespace or machine
+	Holder int `json:"-"`
 }
 
 // File is where the platform of a home tells of itself.
@@ -38,7 +39,10 @@ func Claim(home string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
-			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "start platform", Err: err, Hint: "name a folder you can write to with --home"}
+			return nil, &disdel.Error{
+				Kind: disdel.Invalid, Op: "start platform", Err: err,
+				Hint: "name a folder you can write to with --home",
+			}
 		}
 		if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
 			f.Close()
@@ -69,7 +73,10 @@ func claimed(home string, err error) error {
 	if s, ok := Find(home); ok && s.Address != "" {
 		msg = fmt.Sprintf("a platform runs in %s already, at %s (process %d)", home, s.Address, s.PID)
 	}
-	return &disdel.Error{Kind: disdel.Conflict, Op: "start platform", Msg: msg, Hint: "disdel platform down ends it; --home names another folder"}
+	return &disdel.Error{
+		Kind: disdel.Conflict, Op: "start platform", Msg: msg,
+		Hint: "disdel platform down ends it; --home names another folder",
+	}
 }
 
 // Log is what a platform in the background says.

@@ -62,9 +62,10 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *Front) status() Status {
 	p := f.Platform.Status()
 	return Status{
-		UptimeMs: time.Since(f.Started).Milliseconds(), Enforcement: f.Platform.Enforcement(), Confinement: f.Platform.Confinement(),
-		Processors: Processors(),
-		Pool:       Pool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
+		UptimeMs: time.Since(f.Started).Milliseconds(), Enforcement: f.Platform.Enforcement(),
+		Confinement: f.Platform.Confinement(),
+		Processors:  Processors(),
+		Pool:        Pool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
 	}
 }
 
@@ -72,7 +73,8 @@ func (f *Front) status() Status {
 func Ask(ctx context.Context, s State) (*Status, error) {
 	silent := func(err error) error {
 		return &disdel.Error{
-			Kind: disdel.Unavailable, Op: "ask platform", Msg: fmt.Sprintf("process %d does not answer at %q", s.PID, s.Address), Err: err,
+			Kind: disdel.Unavailable, Op: "ask platform", Msg: fmt.Sprintf("process %d does not answer at %q", s.PID, s.Address),
+			Err:  err,
 			Hint: "it may be starting or ending: try again, or disdel platform down",
 		}
 	}
@@ -82,7 +84,8 @@ func Ask(ctx context.Context, s State) (*Status, error) {
 	if err != nil {
 		return nil, silent(err)
 	}
-	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // a proxy of the environment is not for this machine
+	// a proxy of the environment is not for this machine
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := direct.Do(req)
 	if err != nil {
 		return nil, silent(err)
@@ -99,7 +102,8 @@ func Ask(ctx context.Context, s State) (*Status, error) {
 func SameAddress(a, b string) bool {
 	one, err := url.Parse(strings.TrimSuffix(a, "/"))
 	two, bad := url.Parse(strings.TrimSuffix(b, "/"))
-	if err != nil || bad != nil || one.Host == "" || one.Scheme != two.Scheme || one.Port() != two.Port() || one.Path != two.Path {
+	if err != nil || bad != nil || one.Host == "" || one.Scheme != two.Scheme || one.Port() != two.Port() ||
+		one.Path != two.Path {
 		return false
 	}
 	return one.Hostname() == two.Hostname() || addresses.Loopback(one.Hostname()) && addresses.Loopback(two.Hostname())

@@ -24,8 +24,9 @@ var (
 	keyForm  = regexp.MustCompile(`^models/([a-z0-9][-a-z0-9]*)/v(\d{5,9})\.json$`)
 )
 
-// readDescription reads a description and refuses as Corrupt what Commit could not have written under that name and version:
-// storage may be shared, and what it says is run. Whether the network can be built is for who builds it to see.
+// readDescription reads a description and refuses as Corrupt what Commit could not have written under that name and
+// version: storage may be shared, and what it says is run. Whether the network can be built is for who builds it to
+// see.
 func readDescription(name string, version int, data []byte) (Model, error) {
 	var m Model
 	if len(data) > largestDescription {
@@ -45,7 +46,10 @@ func broken(name string, version int, cause error, why ...string) error {
 	if len(why) > 0 {
 		msg += ": " + strings.Join(why, "; ")
 	}
-	return &disdel.Error{Kind: disdel.Corrupt, Op: "read model", Msg: msg, Err: cause, Hint: "use another version of the model: disdel model list"}
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read model", Msg: msg, Err: cause,
+		Hint: "use another version of the model: disdel model list",
+	}
 }
 
 // faults lists what is wrong with a description that is kept under a name and version.
@@ -55,10 +59,12 @@ func (m *Model) faults(name string, version int) (list []string) {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	fault(m.APIVersion != disdel.APIVersion, "apiVersion is %.40q, and this program knows %s", m.APIVersion, disdel.APIVersion)
+	fault(m.APIVersion != disdel.APIVersion, "apiVersion is %.40q, and this program knows %s", m.APIVersion,
+		disdel.APIVersion)
 	fault(m.Name != name || m.Version != version, "it is that of %.80q, version %d", m.Name, m.Version)
 	folder := path.Join("weights", name)
-	fault(path.Dir(m.Path) != folder || path.Clean(m.Path) != m.Path || path.Ext(m.Path) != ".safetensors" || strings.Contains(m.Path, "\\"),
+	fault(path.Dir(m.Path) != folder || path.Clean(m.Path) != m.Path || path.Ext(m.Path) != ".safetensors" ||
+		strings.Contains(m.Path, "\\"),
 		"its weights are %.120q, not in %s", m.Path, folder)
 	fault(!sumForm.MatchString(m.Checksum), "its weights have checksum %.80q", m.Checksum)
 	fault(m.Size < 0, "its weights have %d bytes", m.Size)

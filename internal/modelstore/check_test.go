@@ -69,7 +69,8 @@ func TestDescriptionsThatLieAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := s.Get(ctx, "m:v1")
-		if !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), "the description of m:v1 is damaged") || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), "the description of m:v1 is damaged") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want Corrupt with %q", err, want)
 		}
 	}
@@ -83,7 +84,8 @@ func TestDescriptionsThatLieAreRefused(t *testing.T) {
 	}
 }
 
-// What no rule can tell from the truth is told by the checksum beside the description; models of earlier versions have none.
+// What no rule can tell from the truth is told by the checksum beside the description; models of earlier versions have
+// none.
 func TestEditedDescriptionsAreRefused(t *testing.T) {
 	s, dir := open(t)
 	m := commit(t, s, 1, 0.5)
@@ -117,8 +119,10 @@ func TestListNamesWhatItCannotRead(t *testing.T) {
 	commit(t, s, 1, 0.5)
 	commit(t, s, 2, 0.5)
 	for name, text := range map[string]string{
-		"models/m/v00001.json": "{}", "models/m/notes.json": "x", "models/.hidden/v00001.json": "{}", "models/m/v00003.json.tmp": "{}",
-		"models/..__0x2f__x/v00001.json": "{}", "models/m/v2.json": "{}", "models/M/v00001.json": "{}", "models/m/v00000.json": "{}",
+		"models/m/v00001.json": "{}", "models/m/notes.json": "x", "models/.hidden/v00001.json": "{}",
+		"models/m/v00003.json.tmp":       "{}",
+		"models/..__0x2f__x/v00001.json": "{}", "models/m/v2.json": "{}", "models/M/v00001.json": "{}",
+		"models/m/v00000.json": "{}",
 	} {
 		file := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
@@ -129,7 +133,8 @@ func TestListNamesWhatItCannotRead(t *testing.T) {
 	if len(list) != 1 || list[0].Ref() != "m:v2" {
 		t.Errorf("%+v", list)
 	}
-	if !errors.Is(err, disdel.Corrupt) || strings.Count(err.Error(), "damaged") != 1 || !strings.Contains(err.Error(), "m:v1") {
+	if !errors.Is(err, disdel.Corrupt) || strings.Count(err.Error(), "damaged") != 1 ||
+		!strings.Contains(err.Error(), "m:v1") {
 		t.Errorf("%v, want Corrupt that names m:v1 alone", err)
 	}
 	if m, err := s.Get(ctx, "m"); err != nil || m.Version != 2 {
@@ -173,10 +178,12 @@ func TestPruneKeepsTheBest(t *testing.T) {
 	}
 	// Who asks for one that was removed is told so.
 	_, err = s.Get(ctx, "m:v3")
-	if want := "m:v3 was removed: a later job's output.keep left v4, v6, v7"; !errors.Is(err, disdel.NotFound) || !strings.Contains(err.Error(), want) {
+	if want := "m:v3 was removed: a later job's output.keep left v4, v6, v7"; !errors.Is(err, disdel.NotFound) ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want NotFound with %q", err, want)
 	}
-	if _, err := s.Get(ctx, "m:v9"); !errors.Is(err, disdel.NotFound) || !strings.Contains(err.Error(), "there is no m:v9 yet") {
+	if _, err := s.Get(ctx, "m:v9"); !errors.Is(err, disdel.NotFound) ||
+		!strings.Contains(err.Error(), "there is no m:v9 yet") {
 		t.Errorf("got %v, want NotFound", err)
 	}
 }
@@ -212,7 +219,13 @@ func TestVersionsAreListedInShort(t *testing.T) {
 
 // Whatever a description says, it is refused or its numbers can be computed with, and nothing is allocated by them.
 func FuzzDescription(f *testing.F) {
-	m := Model{APIVersion: disdel.APIVersion, ModelRef: disdel.ModelRef{Name: "m", Version: 1, Path: "weights/m/j.safetensors", Checksum: checksum(make([]byte, 32))}}
+	m := Model{
+		APIVersion: disdel.APIVersion,
+		ModelRef: disdel.ModelRef{
+			Name: "m", Version: 1, Path: "weights/m/j.safetensors",
+			Checksum: checksum(make([]byte, 32)),
+		},
+	}
 	m.Network = disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10}
 	f.Add(encoded(f, m, func(*Model) {}))
 	for _, input := range [][]int{{1, 0, 8}, {4294967296, 4294967296, 1}, {-1, 8, 8}} {
@@ -231,7 +244,8 @@ func FuzzDescription(f *testing.F) {
 			}
 			return
 		}
-		if n := m.Network; len(n.Input) == 0 || slices.Min(n.Input) < 1 || n.Classes < 1 || len(m.Labels) > n.Classes || m.Ref() != "m:v1" {
+		if n := m.Network; len(n.Input) == 0 || slices.Min(n.Input) < 1 || n.Classes < 1 || len(m.Labels) > n.Classes ||
+			m.Ref() != "m:v1" {
 			t.Fatalf("%+v", m)
 		}
 	})

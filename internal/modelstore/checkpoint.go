@@ -20,9 +20,9 @@ import (
 	"github.com/disdel/disdel/internal/safetensors"
 )
 
-// A checkpoint is a folder for each round, FOLDER/000012/, with the reference that the round starts from and, of jobs whose
-// workers keep state of their own, a file for each worker. Beside each file stands its checksum, written last: a file
-// without one was never finished, and one of another checksum is damaged.
+// A checkpoint is a folder for each round, FOLDER/000012/, with the reference that the round starts from and, of jobs
+// whose workers keep state of their own, a file for each worker. Beside each file stands its checksum, written last: a
+// file without one was never finished, and one of another checksum is damaged.
 const (
 	referenceFile = "reference.safetensors"
 	sumSuffix     = ".sha256"
@@ -30,22 +30,27 @@ const (
 )
 
 // WriteCheckpoint writes tensors, and what they do not say of themselves, under a key of a checkpoint.
-func (s *Store) WriteCheckpoint(ctx context.Context, key, note string, w disdel.Weights) (checksum string, size disdel.Bytes, err error) {
+func (s *Store) WriteCheckpoint(ctx context.Context, key, note string, w disdel.Weights) (checksum string,
+	size disdel.Bytes, err error,
+) {
 	return s.WriteCheckpointOf(ctx, key, note, w, func(i int) []float32 { return w[i].Data })
 }
 
-// WriteCheckpointOf is WriteCheckpoint for who has no room for a copy of all tensors: shapes has names and shapes alone, and read
-// gives the values of tensor i, good until it is called again.
-func (s *Store) WriteCheckpointOf(ctx context.Context, key, note string, shapes disdel.Weights, read func(i int) []float32) (checksum string, size disdel.Bytes, err error) {
+// WriteCheckpointOf is WriteCheckpoint for who has no room for a copy of all tensors: shapes has names and shapes
+// alone, and read gives the values of tensor i, good until it is called again.
+func (s *Store) WriteCheckpointOf(ctx context.Context, key, note string, shapes disdel.Weights,
+	read func(i int) []float32,
+) (checksum string, size disdel.Bytes, err error) {
 	checksum, size, err = s.writeArrays(ctx, key, shapes, map[string]string{"format": "pt", noteKey: note}, read)
 	if err != nil {
 		return "", 0, err
 	}
-	return checksum, size, blobs.Wrap(s.bucket.WriteAll(ctx, key+sumSuffix, []byte(checksum), nil), "write checkpoint", key)
+	return checksum, size, blobs.Wrap(s.bucket.WriteAll(ctx, key+sumSuffix, []byte(checksum), nil), "write checkpoint",
+		key)
 }
 
-// ReadCheckpoint reads what WriteCheckpoint wrote. It returns NotFound for a key that was never finished and Corrupt for a
-// damaged file.
+// ReadCheckpoint reads what WriteCheckpoint wrote. It returns NotFound for a key that was never finished and Corrupt
+// for a damaged file.
 func (s *Store) ReadCheckpoint(ctx context.Context, key string) (note string, w disdel.Weights, err error) {
 	want, err := s.bucket.ReadAll(ctx, key+sumSuffix)
 	if err != nil {
@@ -74,10 +79,12 @@ func notThatCheckpoint(key, got string, want []byte) error {
 	}
 }
 
-// ReadCheckpointTo is ReadCheckpoint for who has no room for all tensors at once: begin is told the note, and gives what takes
-// the tensors in their order; the data of each is good until take returns. Where take is nil nothing more is read. The checksum is
-// known at the end: when it returns Corrupt, tensors may have been taken.
-func (s *Store) ReadCheckpointTo(ctx context.Context, key string, begin func(note string) (take func(disdel.Tensor) error, err error)) error {
+// ReadCheckpointTo is ReadCheckpoint for who has no room for all tensors at once: begin is told the note, and gives
+// what takes the tensors in their order; the data of each is good until take returns. Where take is nil nothing more is
+// read. The checksum is known at the end: when it returns Corrupt, tensors may have been taken.
+func (s *Store) ReadCheckpointTo(ctx context.Context, key string,
+	begin func(note string) (take func(disdel.Tensor) error, err error),
+) error {
 	want, err := s.bucket.ReadAll(ctx, key+sumSuffix)
 	if err != nil {
 		return blobs.Wrap(err, "read checkpoint", key)
@@ -88,28 +95,29 @@ func (s *Store) ReadCheckpointTo(ctx context.Context, key string, begin func(not
 	}
 	defer r.Close()
 	sum, all := sha256.New(), false
-	err = safetensors.Read(io.TeeReader(r, sum), r.Size(), func(meta map[string]string) (func(safetensors.Tensor) error, error) {
-		take, err := begin(meta[noteKey])
-		if err != nil || take == nil {
-			return nil, err
-		}
-		all = true
-		return func(t safetensors.Tensor) error {
-			values, err := safetensors.Float32s(t)
-			if err != nil {
-				return err
+	err = safetensors.Read(io.TeeReader(r, sum), r.Size(),
+		func(meta map[string]string) (func(safetensors.Tensor) error, error) {
+			take, err := begin(meta[noteKey])
+			if err != nil || take == nil {
+				return nil, err
 			}
-			return take(disdel.Tensor{Name: t.Name, Shape: t.Shape, Data: values})
-		}, nil
-	})
+			all = true
+			return func(t safetensors.Tensor) error {
+				values, err := safetensors.Float32s(t)
+				if err != nil {
+					return err
+				}
+				return take(disdel.Tensor{Name: t.Name, Shape: t.Shape, Data: values})
+			}, nil
+		})
 	if got := checksum(sum.Sum(nil)); err == nil && all && got != string(want) {
 		return notThatCheckpoint(key, got, want)
 	}
 	return err
 }
 
-// NewestCheckpoint finds the newest checkpoint below a folder of which no file is damaged. It returns NotFound if there is none;
-// passed names the damaged files.
+// NewestCheckpoint finds the newest checkpoint below a folder of which no file is damaged. It returns NotFound if there
+// is none; passed names the damaged files.
 func (s *Store) NewestCheckpoint(ctx context.Context, folder string) (c disdel.Checkpoint, passed []string, err error) {
 	rounds, err := s.rounds(ctx, folder)
 	if err != nil {
@@ -130,8 +138,8 @@ func (s *Store) NewestCheckpoint(ctx context.Context, folder string) (c disdel.C
 	return c, passed, &disdel.Error{Kind: disdel.NotFound, Op: "find checkpoint", Msg: "there is none below " + folder}
 }
 
-// damaged reads all of a checkpoint and returns the key of its reference, or of what is damaged with the error. A worker's file
-// that was never finished is of a worker that the round went on without.
+// damaged reads all of a checkpoint and returns the key of its reference, or of what is damaged with the error. A
+// worker's file that was never finished is of a worker that the round went on without.
 func (s *Store) damaged(ctx context.Context, folder string) (string, error) {
 	reference := path.Join(folder, referenceFile)
 	if _, _, err := s.ReadCheckpoint(ctx, reference); err != nil {
@@ -155,7 +163,9 @@ func (s *Store) damaged(ctx context.Context, folder string) (string, error) {
 	}
 }
 
-func (s *Store) checkpoint(ctx context.Context, round int, key string, passed []string) (disdel.Checkpoint, []string, error) {
+func (s *Store) checkpoint(ctx context.Context, round int, key string, passed []string) (disdel.Checkpoint, []string,
+	error,
+) {
 	sum, err := s.bucket.ReadAll(ctx, key+sumSuffix)
 	if err != nil {
 		return disdel.Checkpoint{}, passed, blobs.Wrap(err, "read checkpoint", key)
@@ -213,7 +223,8 @@ func (s *Store) Discard(ctx context.Context, folder string) error {
 		if err != nil {
 			return blobs.Wrap(err, "discard", folder)
 		}
-		if err := blobs.Wrap(s.bucket.Delete(ctx, o.Key), "discard", o.Key); err != nil && disdel.KindOf(err) != disdel.NotFound {
+		if err := blobs.Wrap(s.bucket.Delete(ctx, o.Key), "discard", o.Key); err != nil &&
+			disdel.KindOf(err) != disdel.NotFound {
 			return err
 		}
 	}

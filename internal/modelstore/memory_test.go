@@ -24,8 +24,8 @@ const (
 	file   = disdel.Bytes(4 * values)
 )
 
-// Weights are the largest thing that an action holds: reading them takes their file and little more, writing them nothing of their
-// size, however short the header and however much of them is the first array.
+// Weights are the largest thing that an action holds: reading them takes their file and little more, writing them
+// nothing of their size, however short the header and however much of them is the first array.
 func TestWeightsAreHeldOnce(t *testing.T) {
 	s, _ := open(t)
 	w := disdel.Weights{{Name: "fc.weight", Shape: []int{values}, Data: make([]float32, values)}}
@@ -47,7 +47,8 @@ func TestWeightsAreHeldOnce(t *testing.T) {
 // A worker's own state, several times its weights, goes into a checkpoint and comes back array by array.
 func TestCheckpointsGoArrayByArray(t *testing.T) {
 	s, dir := open(t)
-	shapes, buffer := disdel.Weights{{Name: "a", Shape: []int{values / 2}}, {Name: "b", Shape: []int{2, values / 4}}}, make([]float32, values/2)
+	shapes, buffer := disdel.Weights{{Name: "a", Shape: []int{values / 2}}, {Name: "b", Shape: []int{2, values / 4}}},
+		make([]float32, values/2)
 	read := func(i int) []float32 {
 		for k := range buffer {
 			buffer[k] = float32(i + 1)
@@ -55,7 +56,8 @@ func TestCheckpointsGoArrayByArray(t *testing.T) {
 		return buffer
 	}
 	var err error
-	if n := allocated(func() { _, _, err = s.WriteCheckpointOf(ctx, "c/worker", "a note", shapes, read) }); err != nil || n > file/10 {
+	if n := allocated(func() { _, _, err = s.WriteCheckpointOf(ctx, "c/worker", "a note", shapes, read) }); err != nil ||
+		n > file/10 {
 		t.Errorf("writing %v allocated %v, %v", file, n, err)
 	}
 	var got []float32

@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel/internal/blobs"
 )
 
-// newest is the version that a name alone means: the newest that learned something, or of which nobody knows; the newest of all
-// where none did.
+// newest is the version that a name alone means: the newest that learned something, or of which nobody knows; the
+// newest of all where none did.
 func (s *Store) newest(ctx context.Context, name string, versions []int) int {
 	for _, v := range slices.Backward(versions) {
 		m, err := s.Get(ctx, fmt.Sprintf("%s:v%d", name, v))

@@ -78,21 +78,25 @@ func descriptionPath(name string, version int) string {
 	return fmt.Sprintf("models/%s/v%05d.json", name, version)
 }
 
-// large is the options of whatever is written large. Without a content type the writer would keep what comes until it has 512
-// bytes to guess one by, and a network of few layers has a shorter header: its first array, often all there is, was held once more.
-// A bucket on S3 takes a file in parts; one at a time is what fits beside weights.
+// large is the options of whatever is written large. Without a content type the writer would keep what comes until it
+// has 512 bytes to guess one by, and a network of few layers has a shorter header: its first array, often all there is,
+// was held once more. A bucket on S3 takes a file in parts; one at a time is what fits beside weights.
 func large() *blob.WriterOptions {
 	return &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: 5 << 20, MaxConcurrency: 1}
 }
 
-// WriteWeights writes weights as safetensors and returns the file's sha256 ("sha256:" and hex) and size. Writing the same
-// weights again is harmless.
-func (s *Store) WriteWeights(ctx context.Context, key string, w disdel.Weights, meta map[string]string) (string, disdel.Bytes, error) {
+// WriteWeights writes weights as safetensors and returns the file's sha256 ("sha256:" and hex) and size. Writing the
+// same weights again is harmless.
+func (s *Store) WriteWeights(ctx context.Context, key string, w disdel.Weights, meta map[string]string) (string,
+	disdel.Bytes, error,
+) {
 	return s.writeArrays(ctx, key, w, meta, func(i int) []float32 { return w[i].Data })
 }
 
 // writeArrays is WriteWeights for arrays that read gives one at a time, each good until it is called again.
-func (s *Store) writeArrays(ctx context.Context, key string, shapes disdel.Weights, meta map[string]string, read func(i int) []float32) (string, disdel.Bytes, error) {
+func (s *Store) writeArrays(ctx context.Context, key string, shapes disdel.Weights, meta map[string]string,
+	read func(i int) []float32,
+) (string, disdel.Bytes, error) {
 	ctx, stop := context.WithCancel(ctx) // a writer whose context has ended leaves nothing
 	defer stop()
 	out, err := s.bucket.NewWriter(ctx, key, large())
@@ -118,8 +122,8 @@ func (c *counter) Write(p []byte) (int, error) {
 
 func checksum(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
-// ReadWeights reads weights and refuses a file whose sha256 is not want (Corrupt). They are views of one array, which is all that
-// is held: that of the file.
+// ReadWeights reads weights and refuses a file whose sha256 is not want (Corrupt). They are views of one array, which
+// is all that is held: that of the file.
 func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weights, error) {
 	data, err := s.readAll(ctx, key)
 	if err != nil {
@@ -206,8 +210,8 @@ func (s *Store) describe(ctx context.Context, m Model) error {
 	return blobs.Wrap(s.bucket.WriteAll(ctx, key+sumSuffix, []byte(checksum(sum[:])+"\n"), nil), "describe model", key)
 }
 
-// Get finds NAME (its newest version that learned something, see newest) or NAME:vN. It returns NotFound with the versions there are, and Corrupt for a
-// description that Commit did not write.
+// Get finds NAME (its newest version that learned something, see newest) or NAME:vN. It returns NotFound with the
+// versions there are, and Corrupt for a description that Commit did not write.
 func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 	name, version, err := parseRef(ref)
 	if err != nil {
@@ -230,7 +234,8 @@ func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 	return m, err
 }
 
-// missing says why a version is not there. Versions are counted up and never given again, so that one below the newest has been.
+// missing says why a version is not there. Versions are counted up and never given again, so that one below the newest
+// has been.
 func missing(name string, version int, versions []int) error {
 	e := &disdel.Error{Kind: disdel.NotFound, Op: "find model", Hint: "disdel model list"}
 	switch n := len(versions); {
@@ -281,7 +286,8 @@ func parseRef(ref string) (name string, version int, err error) {
 	return name, version, nil
 }
 
-// read reads and checks the description of a version. One without a checksum beside it is of an earlier version of disdel.
+// read reads and checks the description of a version. One without a checksum beside it is of an earlier version of
+// disdel.
 func (s *Store) read(ctx context.Context, name string, version int) (Model, error) {
 	key := descriptionPath(name, version)
 	data, err := s.readUpTo(ctx, key, largestDescription)
@@ -316,8 +322,8 @@ func (s *Store) versions(ctx context.Context, name string) ([]int, error) {
 	return out, err
 }
 
-// List returns every model, by name and newest version first. Those that cannot be read are left out and named by the error
-// beside the others.
+// List returns every model, by name and newest version first. Those that cannot be read are left out and named by the
+// error beside the others.
 func (s *Store) List(ctx context.Context) ([]Model, error) {
 	var names []string
 	if err := s.each(ctx, "models/", func(name string, _ int) { names = append(names, name) }); err != nil {
@@ -354,8 +360,8 @@ func (s *Store) each(ctx context.Context, prefix string, f func(name string, ver
 	return nil
 }
 
-// listTries bounds how often a listing starts again. A folder is listed name by name, and a description that is just being
-// written has a temporary name that is gone a moment later; the listing then fails with NotFound.
+// listTries bounds how often a listing starts again. A folder is listed name by name, and a description that is just
+// being written has a temporary name that is gone a moment later; the listing then fails with NotFound.
 const listTries = 100
 
 // keys lists the descriptions under prefix.

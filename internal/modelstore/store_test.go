@@ -35,7 +35,10 @@ func write(t testing.TB, s *Store, job disdel.JobID) Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Model{ModelRef: disdel.ModelRef{Name: "m", Path: key, Checksum: sum, Size: size}, Job: job, Network: disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10}}
+	return Model{
+		ModelRef: disdel.ModelRef{Name: "m", Path: key, Checksum: sum, Size: size}, Job: job,
+		Network: disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10},
+	}
 }
 
 func TestVersionsCountUpAndOldOnesGo(t *testing.T) {

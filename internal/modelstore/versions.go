@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/internal/blobs"
 )
 
-// Best is the model with the highest held-out accuracy, of equal ones that with the least loss, then the newest. Models that
-// nothing was held out of are not compared; ok is false if none is left.
+// Best is the model with the highest held-out accuracy, of equal ones that with the least loss, then the newest. Models
+// that nothing was held out of are not compared; ok is false if none is left.
 func Best(list []Model) (best Model, ok bool) {
 	for i := range list {
 		if m := &list[i]; m.Data.HeldOut > 0 && (!ok || better(m, &best)) {
@@ -31,8 +31,8 @@ func better(a, b *Model) bool {
 	}
 }
 
-// Versions returns a name's versions, newest first. Those that cannot be read are left out and named by the error beside the
-// others.
+// Versions returns a name's versions, newest first. Those that cannot be read are left out and named by the error
+// beside the others.
 func (s *Store) Versions(ctx context.Context, name string) ([]Model, error) {
 	numbers, err := s.versions(ctx, name)
 	if err != nil {
@@ -53,8 +53,9 @@ func (s *Store) Versions(ctx context.Context, name string) ([]Model, error) {
 	return out, errors.Join(faults...)
 }
 
-// Prune removes a name's oldest versions so that the newest keep remain and, beside them, the best of all and the one that
-// the name alone means; what cannot be read stays as well. It returns the versions that it removed, oldest first, also where one could not be.
+// Prune removes a name's oldest versions so that the newest keep remain and, beside them, the best of all and the one
+// that the name alone means; what cannot be read stays as well. It returns the versions that it removed, oldest first,
+// also where one could not be.
 func (s *Store) Prune(ctx context.Context, name string, keep int) (removed []Model, err error) {
 	numbers, err := s.versions(ctx, name)
 	if err != nil || len(numbers) <= max(keep, 1) {

@@ -6,9 +6,9 @@ import "strings"
 // shortestStart is how many letters make a start: of fewer, too much begins with them by chance.
 const shortestStart = 3
 
-// Word returns the candidate with the fewest edits to word, or "" if none is close: at most a third of the word's letters
-// (and at least one) may differ. Of equally close ones the first wins. Where none is close, the only candidate that begins
-// with word is meant.
+// Word returns the candidate with the fewest edits to word, or "" if none is close: at most a third of the word's
+// letters (and at least one) may differ. Of equally close ones the first wins. Where none is close, the only candidate
+// that begins with word is meant.
 func Word(word string, candidates []string) string {
 	best, limit := "", max(1, len(word)/3)
 	for _, c := range candidates {

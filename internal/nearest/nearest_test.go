@@ -22,7 +22,8 @@ func TestWordFindsWhatWasMeant(t *testing.T) {
 func TestWordFindsTheOnlyOneThatBeginsSo(t *testing.T) {
 	networks := []string{"softmax-regression", "lenet5", "resnet18", "resnet50", "resnet20-cifar"}
 	for word, want := range map[string]string{
-		"softmax": "softmax-regression", "Soft": "softmax-regression", "lenet": "lenet5", "res": "", "so": "", "regression": "",
+		"softmax": "softmax-regression", "Soft": "softmax-regression", "lenet": "lenet5", "res": "", "so": "",
+		"regression": "",
 	} {
 		if got := Word(word, networks); got != want {
 			t.Errorf("Word(%q) = %q, want %q", word, got, want)
@@ -32,7 +33,10 @@ func TestWordFindsTheOnlyOneThatBeginsSo(t *testing.T) {
 
 // A word that is far from everything gets no answer rather than a wrong one.
 func TestWordsThatAreFarFromAllGetNoAnswer(t *testing.T) {
-	commands := []string{"quickstart", "submit", "resume", "estimate", "validate", "explain", "dataset", "history", "report", "model", "infer", "platform", "help", "version"}
+	commands := []string{
+		"quickstart", "submit", "resume", "estimate", "validate", "explain", "dataset", "history",
+		"report", "model", "infer", "platform", "help", "version",
+	}
 	for _, word := range []string{"delete", "ls", "stop", "cancel", "list", "train", "status", "logs", "rm"} {
 		if got := Word(word, commands); got != "" {
 			t.Errorf("Word(%q) = %q", word, got)

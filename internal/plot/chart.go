@@ -83,9 +83,13 @@ func (c Chart) Write(w io.Writer, format Format) error {
 	case SVG:
 		canvas = vgsvg.NewWith(vgsvg.UseWH(Width*pixel, Height*pixel), vgsvg.EmbedFonts(false))
 	case PNG:
-		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(Width*pixel, Height*pixel), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))}
+		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(Width*pixel, Height*pixel), vgimg.UseDPI(dpi),
+			vgimg.UseBackgroundColor(color.White))}
 	default:
-		return &disdel.Error{Kind: disdel.Invalid, Op: "draw chart", Msg: "there is no format " + string(format), Hint: "use svg or png"}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "draw chart", Msg: "there is no format " + string(format),
+			Hint: "use svg or png",
+		}
 	}
 	frame, err := c.frame(draw.New(canvas))
 	if err != nil {
@@ -96,7 +100,8 @@ func (c Chart) Write(w io.Writer, format Format) error {
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return err
 	}
-	_, err = w.Write(bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
+	_, err = w.Write(bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"),
+		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
 	return err
 }
 

@@ -24,14 +24,18 @@ import (
 func span(low, likely, high float64) Span { return Span{Low: low, Likely: likely, High: high} }
 
 func chart() Chart {
-	c := Chart{Title: "mnist-mlp: time against cost", X: Axis{Name: "cost (GB-s)"}, Y: Axis{Name: "time (s)"}, Front: "Pareto front", Own: "job file"}
+	c := Chart{
+		Title: "mnist-mlp: time against cost", X: Axis{Name: "cost (GB-s)"}, Y: Axis{Name: "time (s)"},
+		Front: "Pareto front", Own: "job file",
+	}
 	for k, batch := range []string{"batch 32", "batch 64", "batch 128"} {
 		l := Line{Name: batch}
 		for w := 1; w <= 8; w++ {
 			t := 120/float64(w) + 8*float64(w) - 6*float64(k)
 			cost := t*float64(w)*0.12 + 4 - float64(k)
 			l.Points = append(l.Points, Point{
-				X: span(cost*0.9, cost, cost*1.15), Y: span(t*0.85, t, t*1.2), Label: strconv.Itoa(w), Front: k == 2 && w < 5, Own: k == 1 && w == 2,
+				X: span(cost*0.9, cost, cost*1.15), Y: span(t*0.85, t, t*1.2), Label: strconv.Itoa(w), Front: k == 2 && w < 5,
+				Own: k == 1 && w == 2,
 			})
 		}
 		c.Lines = append(c.Lines, l)
@@ -71,7 +75,10 @@ func TestSVGIsWholeAndSays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, text := range []string{"cost (GB-s)", "time (s)", "batch 32", "batch 64", "batch 128", "Pareto front", "job file", "mnist-mlp: time against cost"} {
+	for _, text := range []string{
+		"cost (GB-s)", "time (s)", "batch 32", "batch 64", "batch 128", "Pareto front",
+		"job file", "mnist-mlp: time against cost",
+	} {
 		if !bytes.Contains(data, []byte(">"+text+"</text>")) {
 			t.Errorf("no %q", text)
 		}
@@ -94,7 +101,8 @@ func TestTextIsEscaped(t *testing.T) {
 func TestThinChartsAreDrawn(t *testing.T) {
 	same := Point{X: Span{Likely: 2}, Y: Span{Likely: 3}, Label: "1", Own: true, Front: true}
 	for name, lines := range map[string][]Line{
-		"nothing": nil, "no point": {{Name: "batch 1"}}, "one": {{Points: []Point{same}}}, "same": {{Points: []Point{same, same}}}, "zero": {{Points: []Point{{}}}},
+		"nothing": nil, "no point": {{Name: "batch 1"}}, "one": {{Points: []Point{same}}},
+		"same": {{Points: []Point{same, same}}}, "zero": {{Points: []Point{{}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := Chart{Title: name, Lines: lines, Front: "front", Own: "own"}
@@ -108,7 +116,10 @@ func TestThinChartsAreDrawn(t *testing.T) {
 }
 
 func TestMemoryChart(t *testing.T) {
-	c := Chart{Title: "memory of a train action", X: Axis{Name: "workers", Whole: true}, Y: Axis{Name: "peak memory (MB)"}, Rules: []Rule{{512, "platform's maximum, 512 MB"}}, Own: "job file"}
+	c := Chart{
+		Title: "memory of a train action", X: Axis{Name: "workers", Whole: true}, Y: Axis{Name: "peak memory (MB)"},
+		Rules: []Rule{{512, "platform's maximum, 512 MB"}}, Own: "job file",
+	}
 	for _, b := range []float64{32, 64, 128} {
 		l := Line{Name: "batch " + number(b)}
 		for w := 1.0; w <= 8; w++ {
@@ -185,7 +196,8 @@ func TestLinesThatLieUponEachOther(t *testing.T) {
 	for _, name := range []string{"batch 32", "batch 64"} {
 		l := Line{Name: name}
 		for w := 1; w <= 3; w++ {
-			l.Points = append(l.Points, Point{X: Span{Likely: float64(w)}, Y: Span{Likely: float64(9 - w)}, Label: "w" + strconv.Itoa(w)})
+			l.Points = append(l.Points,
+				Point{X: Span{Likely: float64(w)}, Y: Span{Likely: float64(9 - w)}, Label: "w" + strconv.Itoa(w)})
 		}
 		c.Lines = append(c.Lines, l)
 	}

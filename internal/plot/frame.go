@@ -82,8 +82,8 @@ func (s *scale) include(v Span) {
 	}
 }
 
-// room leaves space around the points for their marks and labels. Amounts start at 0 unless that would squeeze the points
-// into less than half of the chart.
+// room leaves space around the points for their marks and labels. Amounts start at 0 unless that would squeeze the
+// points into less than half of the chart.
 func (s *scale) room() {
 	if s.min > s.max { // no point
 		s.min, s.max = 0, 1
@@ -108,7 +108,10 @@ func (f frame) at(x, y float64) vg.Point {
 }
 
 func (f frame) text(size vg.Length, x text.XAlignment, y text.YAlignment) text.Style {
-	return text.Style{Color: color.Black, Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}, XAlign: x, YAlign: y, Handler: f.fonts}
+	return text.Style{
+		Color: color.Black, Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}, XAlign: x,
+		YAlign: y, Handler: f.fonts,
+	}
 }
 
 // label is the style of text beside points; its place is its lower left corner.
@@ -132,8 +135,10 @@ func (f frame) axes(c Chart) {
 	}
 	f.whole.StrokeLine2(line, a.Min.X, a.Min.Y, a.Max.X, a.Min.Y)
 	f.whole.StrokeLine2(line, a.Min.X, a.Min.Y, a.Min.X, a.Max.Y)
-	f.whole.FillText(f.text(large, text.XCenter, text.YTop), vg.Point{X: a.Center().X, Y: f.whole.Max.Y - 8*pixel}, c.Title)
-	f.whole.FillText(f.text(medium, text.XCenter, text.YBottom), vg.Point{X: a.Center().X, Y: f.whole.Min.Y + 8*pixel}, c.X.Name)
+	f.whole.FillText(f.text(large, text.XCenter, text.YTop), vg.Point{X: a.Center().X, Y: f.whole.Max.Y - 8*pixel},
+		c.Title)
+	f.whole.FillText(f.text(medium, text.XCenter, text.YBottom), vg.Point{X: a.Center().X, Y: f.whole.Min.Y + 8*pixel},
+		c.X.Name)
 	upright := f.text(medium, text.XCenter, text.YTop)
 	upright.Rotation = math.Pi / 2
 	f.whole.FillText(upright, vg.Point{X: f.whole.Min.X + 8*pixel, Y: a.Center().Y}, c.Y.Name)
@@ -161,7 +166,10 @@ func (l *legend) add(e entry) {
 	}
 	l.rows++
 	x := l.f.area.Max.X + 14*pixel
-	thumb := draw.Canvas{Canvas: l.f.whole.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: x, Y: y - 14*pixel}, Max: vg.Point{X: x + 26*pixel, Y: y}}}
+	thumb := draw.Canvas{
+		Canvas:    l.f.whole.Canvas,
+		Rectangle: vg.Rectangle{Min: vg.Point{X: x, Y: y - 14*pixel}, Max: vg.Point{X: x + 26*pixel, Y: y}},
+	}
 	e.thumbnail(&thumb)
 	l.f.whole.FillText(l.f.text(small, text.XLeft, text.YCenter), vg.Point{X: x + 34*pixel, Y: y - 7*pixel}, e.title())
 }

@@ -14,8 +14,8 @@ type Gantt struct {
 	Bars       []Bar
 }
 
-// Bar is a stretch of a row in its parts, one after another. A failed one has a frame and a cross at its end, so that no colour
-// has to tell.
+// Bar is a stretch of a row in its parts, one after another. A failed one has a frame and a cross at its end, so that
+// no colour has to tell.
 type Bar struct {
 	Row    int
 	Note   string

@@ -90,8 +90,8 @@ func (o *obstacles) line(from, to vg.Point) {
 	}
 }
 
-// free is a place for a label of a size beside the point at, across as little of the lines as possible; ok is false if all
-// places are taken or out of the frame.
+// free is a place for a label of a size beside the point at, across as little of the lines as possible; ok is false if
+// all places are taken or out of the frame.
 func (o *obstacles) free(at, size vg.Point, ringed bool) (best vg.Rectangle, ok bool) {
 	gap := markRadius + pixel
 	if ringed {
@@ -100,7 +100,16 @@ func (o *obstacles) free(at, size vg.Point, ringed bool) (best vg.Rectangle, ok 
 	right, left, middle := at.X+gap, at.X-gap-size.X, at.X-size.X/2
 	above, below, level := at.Y+gap, at.Y-gap-size.Y, at.Y-size.Y/2
 	least := len(o.lines) + 1
-	for _, min := range []vg.Point{{X: right, Y: above}, {X: left, Y: above}, {X: right, Y: below}, {X: left, Y: below}, {X: middle, Y: above}, {X: middle, Y: below}, {X: right, Y: level}, {X: left, Y: level}} {
+	for _, min := range []vg.Point{
+		{X: right, Y: above},
+		{X: left, Y: above},
+		{X: right, Y: below},
+		{X: left, Y: below},
+		{X: middle, Y: above},
+		{X: middle, Y: below},
+		{X: right, Y: level},
+		{X: left, Y: level},
+	} {
 		r := vg.Rectangle{Min: min, Max: min.Add(size)}
 		if !within(r, o.frame) || slices.ContainsFunc(o.taken, func(t vg.Rectangle) bool { return overlap(r, t) }) {
 			continue

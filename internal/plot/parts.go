@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// colours can be told apart with every common kind of colour blindness, and in grey (Okabe and Ito 2008, "Color Universal
-// Design", without its yellow, which is lost on white).
+// colours can be told apart with every common kind of colour blindness, and in grey (Okabe and Ito 2008, "Color
+// Universal Design", without its yellow, which is lost on white).
 var colours = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff},
 	color.RGBA{0xd5, 0x5e, 0x00, 0xff},
@@ -23,7 +23,14 @@ var colours = []color.Color{
 }
 
 // shapes are one fewer than colours are and share no factor with them: a pair comes back after 42 lines.
-var shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{}, draw.TriangleGlyph{}}
+var shapes = []draw.GlyphDrawer{
+	draw.CircleGlyph{},
+	draw.SquareGlyph{},
+	draw.PyramidGlyph{},
+	draw.BoxGlyph{},
+	draw.RingGlyph{},
+	draw.TriangleGlyph{},
+}
 
 var (
 	grey  = color.Gray{Y: 0x80}
@@ -186,7 +193,8 @@ type rule struct{ Rule }
 // draw draws a dashed line with its name above it.
 func (r rule) draw(f frame) {
 	c, at := f.area, f.at(f.x.min, r.Y).Y
-	c.StrokeLine2(draw.LineStyle{Color: grey, Width: vg.Points(1), Dashes: []vg.Length{5 * pixel, 3 * pixel}}, c.Min.X, at, c.Max.X, at)
+	c.StrokeLine2(draw.LineStyle{Color: grey, Width: vg.Points(1), Dashes: []vg.Length{5 * pixel, 3 * pixel}}, c.Min.X, at,
+		c.Max.X, at)
 	style := f.label()
 	style.Color = grey
 	size := style.Rectangle(r.Name).Size()

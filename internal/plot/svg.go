@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// A page's picture is pageWidth units wide, so that its letters can be read on a phone and do not shout on a screen. Colours
-// come from the page's style sheet, by class: they follow light and dark.
+// A page's picture is pageWidth units wide, so that its letters can be read on a phone and do not shout on a screen.
+// Colours come from the page's style sheet, by class: they follow light and dark.
 const (
 	pageWidth  = 480.0
 	pageHeight = 270.0
@@ -107,8 +107,8 @@ type axis struct {
 	at        func(float64) float64
 }
 
-// ticks are the multiples of 1, 2 or 5 times a power of ten from low to high, at most most of them; of 1 at least where values
-// are whole numbers.
+// ticks are the multiples of 1, 2 or 5 times a power of ten from low to high, at most most of them; of 1 at least where
+// values are whole numbers.
 func ticks(low, high float64, most int, whole bool) []float64 {
 	if !(high > low) || math.IsInf(high-low, 0) {
 		return []float64{low}

@@ -10,17 +10,18 @@ import (
 
 // Action is everything that one worker's, cluster's or task's activations came to.
 type Action struct {
-	Name     string         `json:"name"`
-	Task     disdel.Task    `json:"task"`
-	Level    int            `json:"level"`
-	Member   int            `json:"member"`
-	Runs     int            `json:"runs"`
-	Failed   int            `json:"failed"`
-	Cold     int            `json:"cold"`
-	Estimate disdel.Bytes   `json:"estimateBytes"`      // expected peak of the activation that had the highest
-	Peak     disdel.Bytes   `json:"peakBytes"`          // highest; 0: unknown
-	Limit    disdel.Bytes   `json:"limitBytes"`         // of the activation that had the highest peak
-	ErrorPct *float64       `json:"errorPct,omitempty"` // of the estimate of the successful activation with the highest peak
+	Name     string       `json:"name"`
+	Task     disdel.Task  `json:"task"`
+	Level    int          `json:"level"`
+	Member   int          `json:"member"`
+	Runs     int          `json:"runs"`
+	Failed   int          `json:"failed"`
+	Cold     int          `json:"cold"`
+	Estimate disdel.Bytes `json:"estimateBytes"` // expected peak of the activation that had the highest
+	Peak     disdel.Bytes `json:"peakBytes"`     // highest; 0: unknown
+	Limit    disdel.Bytes `json:"limitBytes"`    // of the activation that had the highest peak
+	// of the estimate of the successful activation with the highest peak
+	ErrorPct *float64       `json:"errorPct,omitempty"`
 	Timeout  disdel.Millis  `json:"timeoutMs"`
 	Longest  disdel.Millis  `json:"longestMs"`
 	Total    disdel.Millis  `json:"totalMs"`
@@ -44,7 +45,8 @@ func slotName(i *disdel.Invocation) string {
 	}
 }
 
-// place says whose work it is: "train action of worker 2 in round 3", rounds counted from 1 as everywhere on the screen.
+// place says whose work it is: "train action of worker 2 in round 3", rounds counted from 1 as everywhere on the
+// screen.
 func place(i *disdel.Invocation) string {
 	switch i.Task {
 	case disdel.TaskTrain:

@@ -18,8 +18,8 @@ import (
 // What a failed job is told to change, and why, derived from the figures in testdata.
 func TestAdvice(t *testing.T) {
 	for name, want := range map[string][]string{
-		// 512 MB is the platform's; the heartbeats grew by 9.6 MB a batch and lead to 871 MB, of which 360/490 go with 512 rows. At
-		// 256 rows it is 871 x (1 - 0.735/2) = 551 MB > 0.9 x 512; at 128 rows 871 x (1 - 0.735 x 3/4) = 391 MB.
+		// 512 MB is the platform's; the heartbeats grew by 9.6 MB a batch and lead to 871 MB, of which 360/490 go with 512
+		// rows. At 256 rows it is 871 x (1 - 0.735/2) = 551 MB > 0.9 x 512; at 128 rows 871 x (1 - 0.735 x 3/4) = 391 MB.
 		"oom": {"training.batchSize=128"},
 		// 37 % in 112.5 s leads to 302 s, above 300 s, and a round has six epochs.
 		"timeout":  {"distribution.sync=epoch"},
@@ -64,8 +64,8 @@ func TestAdviceDoesNotHangOnWords(t *testing.T) {
 	}
 }
 
-// A job with a checkpoint can go on from it, unless what has to change does not fit the rounds that are done. One that runs
-// by its record may have lost its controller.
+// A job with a checkpoint can go on from it, unless what has to change does not fit the rounds that are done. One that
+// runs by its record may have lost its controller.
 func TestAJobWithACheckpointCanGoOn(t *testing.T) {
 	resumes := func(name string, change func(*disdel.Record)) string {
 		r := load(t, name)
@@ -79,7 +79,8 @@ func TestAJobWithACheckpointCanGoOn(t *testing.T) {
 		return ""
 	}
 	for name, want := range map[string]string{
-		"oom": "on from round 2 of 6:  --set training.batchSize=128", "timeout": "", "canceled": "on from round 2 of 6: ", "running": "on from round 2 of 6: ", "succeeded": "",
+		"oom": "on from round 2 of 6:  --set training.batchSize=128", "timeout": "", "canceled": "on from round 2 of 6: ",
+		"running": "on from round 2 of 6: ", "succeeded": "",
 	} {
 		if got := resumes(name, nil); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -98,17 +99,24 @@ func TestAdviceFollowsTheCeiling(t *testing.T) {
 		change func(r *disdel.Record)
 		want   []string
 	}{
-		"room on the platform": {func(r *disdel.Record) { r.Plan.Platform.MaxMemory = 2 * disdel.GB }, []string{"resources.memory=871MB"}},
+		"room on the platform": {
+			func(r *disdel.Record) { r.Plan.Platform.MaxMemory = 2 * disdel.GB },
+			[]string{"resources.memory=871MB"},
+		},
 		"the user's own ceiling": {func(r *disdel.Record) {
 			r.Plan.Platform.MaxMemory, r.Job.Resources.MaxMemory = 2*disdel.GB, 512*disdel.MB
 		}, []string{"resources.memory=871MB", "resources.maxMemory=871MB"}},
-		"some room": {func(r *disdel.Record) { r.Plan.Platform.MaxMemory = 600 * disdel.MB }, []string{"resources.memory=600MB"}},
+		"some room": {
+			func(r *disdel.Record) { r.Plan.Platform.MaxMemory = 600 * disdel.MB },
+			[]string{"resources.memory=600MB"},
+		},
 		"the job's own factor": {func(r *disdel.Record) {
 			r.Plan.Platform.MaxMemory, r.Job.Reliability.Retries.MemoryFactor = 2*disdel.GB, 2
 		}, []string{"resources.memory=1024MB"}},
 		"a batch that a retry had halved": {func(r *disdel.Record) {
 			r.Adjustments = append(r.Adjustments, disdel.Adjustment{
-				Task: disdel.TaskTrain, Field: disdel.FieldBatchSize, From: disdel.Quantity{Count: 512}, To: disdel.Quantity{Count: 256},
+				Task: disdel.TaskTrain, Field: disdel.FieldBatchSize, From: disdel.Quantity{Count: 512},
+				To: disdel.Quantity{Count: 256},
 			})
 		}, []string{"training.batchSize=64"}},
 		"no plan": {func(r *disdel.Record) { r.Plan.Actions = nil }, []string{"training.batchSize=256"}},
@@ -138,7 +146,11 @@ func TestAdviceOnTime(t *testing.T) {
 		change func(r *disdel.Record)
 		want   []string
 	}{
-		"the platform allows more": {func(r *disdel.Record) { r.Plan.Platform.MaxTimeout *= 4 }, []string{"resources.timeout=8m0s"}}, // 302 s x 1.5
+		// 302 s x 1.5
+		"the platform allows more": {
+			func(r *disdel.Record) { r.Plan.Platform.MaxTimeout *= 4 },
+			[]string{"resources.timeout=8m0s"},
+		},
 		"under a deadline": {func(r *disdel.Record) {
 			r.Plan.Platform.MaxTimeout *= 4
 			r.Job.Reliability.Deadline = disdel.Duration(150e9)
@@ -151,7 +163,8 @@ func TestAdviceOnTime(t *testing.T) {
 				b.Epoch, b.Batch = 1, 7*(i+1)
 			}
 		}, []string{"distribution.workers=4", "resources.timeout=5m0s"}},
-		"no heartbeat": {func(r *disdel.Record) { r.Activations[0].Beats = nil }, []string{"resources.timeout=4m0s"}}, // 2 x 2 min
+		// 2 x 2 min
+		"no heartbeat": {func(r *disdel.Record) { r.Activations[0].Beats = nil }, []string{"resources.timeout=4m0s"}},
 	} {
 		r := load(t, "timeout")
 		c.change(r)
@@ -234,7 +247,11 @@ func TestAdviceBesideTraining(t *testing.T) {
 	}{
 		"room":                   {disdel.TaskAggregate, 2 * disdel.GB, nil, "the next job of this kind gives it 871 MB"},
 		"an aggregation's limit": {disdel.TaskAggregate, 512 * disdel.MB, nil, "a smaller network"},
-		"an evaluation's limit":  {disdel.TaskEvaluate, 512 * disdel.MB, []string{"training.batchSize=256"}, "half of it needs less"},
+		"an evaluation's limit": {
+			disdel.TaskEvaluate, 512 * disdel.MB,
+			[]string{"training.batchSize=256"},
+			"half of it needs less",
+		},
 	} {
 		r := load(t, "oom")
 		r.Plan.Platform.MaxMemory, r.Plan.Platform.Pool = c.most, 0

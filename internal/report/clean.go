@@ -28,7 +28,8 @@ func Clean(s string) string {
 // isActedOn says whether a terminal may act on a character instead of showing it.
 func isActedOn(c rune) bool {
 	switch {
-	case c < ' ', c >= 0x7f && c < 0xa0, c >= 0x2028 && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0x200e, c == 0x200f, c == 0xfeff:
+	case c < ' ', c >= 0x7f && c < 0xa0, c >= 0x2028 && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0x200e, c == 0x200f,
+		c == 0xfeff:
 		return true
 	default:
 		return false
@@ -40,8 +41,8 @@ func OneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(Clean(s), func(c rune) bool { return c == '\n' || c == '\t' }), " ")
 }
 
-// CleanJSON writes the characters of a JSON document that a terminal would act on as JSON's own escapes: the document means
-// what it meant before. Such characters stand within its strings only.
+// CleanJSON writes the characters of a JSON document that a terminal would act on as JSON's own escapes: the document
+// means what it meant before. Such characters stand within its strings only.
 func CleanJSON(document []byte) []byte {
 	out := make([]byte, 0, len(document))
 	for _, c := range string(document) {

@@ -9,13 +9,16 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// commands writes the ways to run a job with changes: on from where it stopped, anew as it was submitted, and anew from its
-// record. Each has what the command line said the first time.
+// commands writes the ways to run a job with changes: on from where it stopped, anew as it was submitted, and anew from
+// its record. Each has what the command line said the first time.
 func (r *Report) commands(sets []string) []Command {
 	id := Quote(string(r.ID))
 	var out []Command
 	if r.resumable(sets) {
-		out = append(out, Command{When: r.whence(), Lines: []string{"disdel resume " + id + r.options(everyOption) + settings(sets)}})
+		out = append(out, Command{
+			When:  r.whence(),
+			Lines: []string{"disdel resume " + id + r.options(everyOption) + settings(sets)},
+		})
 	}
 	if line := r.asSubmitted(sets); line != "" {
 		when := "with the job's file"
@@ -25,12 +28,13 @@ func (r *Report) commands(sets []string) []Command {
 		out = append(out, Command{When: when, Lines: []string{line}})
 	}
 	return append(out, Command{When: "from its record", Lines: []string{
-		"disdel report " + id + r.options(ofHistory) + " --spec > job.yaml", "disdel submit job.yaml" + r.options(everyOption),
+		"disdel report " + id + r.options(ofHistory) + " --spec > job.yaml", "disdel submit job.yaml" +
+			r.options(everyOption),
 	}})
 }
 
-// asSubmitted is the command that the job was submitted with and its changes; "" where nobody knows, or where its file came from
-// a pipe.
+// asSubmitted is the command that the job was submitted with and its changes; "" where nobody knows, or where its file
+// came from a pipe.
 func (r *Report) asSubmitted(sets []string) string {
 	o := r.record.Origin
 	switch {
@@ -71,7 +75,8 @@ func everyOption(string) bool { return true }
 // ofHistory are the options that say where records are.
 func ofHistory(name string) bool { return name == "home" || name == "couchdb" }
 
-// options are the flags that the job was submitted with. Those of records that keep none are as far as the job itself tells.
+// options are the flags that the job was submitted with. Those of records that keep none are as far as the job itself
+// tells.
 func (r *Report) options(which func(name string) bool) string {
 	o := r.record.Origin
 	if o == nil {
@@ -89,13 +94,14 @@ func (r *Report) options(which func(name string) bool) string {
 	return out.String()
 }
 
-// resumable says whether the job can be taken up again with changes. What divides its work otherwise does not fit the rounds
-// that are done, and without a checkpoint it would begin anew.
+// resumable says whether the job can be taken up again with changes. What divides its work otherwise does not fit the
+// rounds that are done, and without a checkpoint it would begin anew.
 func (r *Report) resumable(sets []string) bool {
-	return r.Status != disdel.StatusSucceeded && r.record.Checkpoint != nil && !slices.ContainsFunc(sets, func(s string) bool {
-		return strings.HasPrefix(s, "distribution.workers=") || strings.HasPrefix(s, "distribution.sync=") ||
-			strings.HasPrefix(s, "training.batchSize=") && r.record.Plan.Batches > 0
-	})
+	return r.Status != disdel.StatusSucceeded && r.record.Checkpoint != nil &&
+		!slices.ContainsFunc(sets, func(s string) bool {
+			return strings.HasPrefix(s, "distribution.workers=") || strings.HasPrefix(s, "distribution.sync=") ||
+				strings.HasPrefix(s, "training.batchSize=") && r.record.Plan.Batches > 0
+		})
 }
 
 // whence says where a job that is taken up again goes on.

@@ -60,7 +60,8 @@ func (r *Report) verdict() string {
 
 func (r *Report) statusText() string {
 	word := map[disdel.Status]string{
-		disdel.StatusSucceeded: "in", disdel.StatusFailed: "after", disdel.StatusCanceled: "after", disdel.StatusRunning: "for",
+		disdel.StatusSucceeded: "in", disdel.StatusFailed: "after", disdel.StatusCanceled: "after",
+		disdel.StatusRunning: "for",
 	}[r.Status]
 	if r.Duration == 0 || word == "" {
 		return r.Status.String()
@@ -90,7 +91,8 @@ func many(n int, thing string) string {
 func (r *Report) learns() string {
 	j := r.Job
 	network := cmp.Or(j.Model.Name, j.Model.Custom, many(len(j.Model.Layers), "layer"))
-	return fmt.Sprintf("%s on %s: %d rows, %d held out, batch %d, %s, %s", network, cmp.Or(r.Data.Name, j.Data.Source), r.Data.Train, r.Data.HeldOut,
+	return fmt.Sprintf("%s on %s: %d rows, %d held out, batch %d, %s, %s", network, cmp.Or(r.Data.Name, j.Data.Source),
+		r.Data.Train, r.Data.HeldOut,
 		j.Training.BatchSize, many(j.Training.Epochs, "epoch"), cmp.Or(j.Training.Optimizer.Name(), "no optimiser"))
 }
 
@@ -124,7 +126,8 @@ func (r *Report) planText() string {
 func (t Troubles) notes() []string {
 	var out []string
 	if t.Attempts > 0 {
-		out = append(out, fmt.Sprintf("%s failed, which took %s and %.2f GB-s", many(t.Attempts, "attempt"), span(t.Duration), t.Cost))
+		out = append(out, fmt.Sprintf("%s failed, which took %s and %.2f GB-s", many(t.Attempts, "attempt"), span(t.Duration),
+			t.Cost))
 	}
 	for _, m := range t.Missing {
 		out = append(out, fmt.Sprintf("round %d: the mean was taken without %s", m.Round+1, workersText(m.Missing)))
@@ -168,10 +171,12 @@ func (r *Report) adjusted() []string {
 	var out []string
 	for _, a := range r.Troubles.Adjustments {
 		who := a.Invocation
-		if failed := newest(r.record, func(v *disdel.Activation) bool { return v.Invocation.ID == a.Invocation }); failed != nil {
+		if failed := newest(r.record,
+			func(v *disdel.Activation) bool { return v.Invocation.ID == a.Invocation }); failed != nil {
 			who = "the " + place(&failed.Invocation)
 		}
-		out = append(out, fmt.Sprintf("%s %s -> %s after %s of %s: %s", a.Field, a.From, a.To, words(a.Cause.String()), who, a.Why))
+		out = append(out, fmt.Sprintf("%s %s -> %s after %s of %s: %s", a.Field, a.From, a.To, words(a.Cause.String()), who,
+			a.Why))
 	}
 	return out
 }
@@ -208,12 +213,14 @@ func beatText(b *disdel.Beat) string {
 func (f *Failure) facts() []string {
 	var out []string
 	if f.Invocation != "" {
-		out = append(out, fmt.Sprintf("activation %s, attempt %d, ended as %s after %s", cmp.Or(string(f.Activation), "unknown"), max(1, f.Attempt),
+		out = append(out, fmt.Sprintf("activation %s, attempt %d, ended as %s after %s",
+			cmp.Or(string(f.Activation), "unknown"), max(1, f.Attempt),
 			words(f.Outcome.String()), span(f.Duration)))
 	}
 	out = append(out, f.Evidence...)
 	if f.Limit > 0 && f.Peak > 0 {
-		out = append(out, fmt.Sprintf("memory: peak %v of a limit of %v (%.0f %%); %s", f.Peak, f.Limit, 100*float64(f.Peak)/float64(f.Limit), f.estimateText()))
+		out = append(out, fmt.Sprintf("memory: peak %v of a limit of %v (%.0f %%); %s", f.Peak, f.Limit,
+			100*float64(f.Peak)/float64(f.Limit), f.estimateText()))
 	} else if f.Limit > 0 {
 		out = append(out, fmt.Sprintf("memory: limit %v, peak not known; %s", f.Limit, f.estimateText()))
 	}
@@ -240,7 +247,8 @@ func (c *Compared) forecastText(actual disdel.Millis, cost float64) []string {
 	d, g := c.Duration, c.Cost
 	time := fmt.Sprintf("time %s to %s, likely %s", span(d.Low), span(d.High), span(d.Likely))
 	if c.DurationErrorPct != nil {
-		time += fmt.Sprintf("; it took %s: %s", span(actual), beside(actual.Seconds(), d.Low.Seconds(), d.Likely.Seconds(), d.High.Seconds(), "longer", "shorter"))
+		time += fmt.Sprintf("; it took %s: %s", span(actual),
+			beside(actual.Seconds(), d.Low.Seconds(), d.Likely.Seconds(), d.High.Seconds(), "longer", "shorter"))
 	}
 	spent := fmt.Sprintf("cost %.2f to %.2f GB-s, likely %.2f", g.Low, g.High, g.Likely)
 	if c.CostErrorPct != nil {

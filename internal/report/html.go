@@ -21,7 +21,10 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"list": newList, "sentence": sentence}).Parse(pageText))
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"list":     newList,
+	"sentence": sentence,
+}).Parse(pageText))
 
 // pageList is a section of sentences; without any it is left out.
 type pageList struct {
@@ -71,12 +74,15 @@ type pageTable struct {
 	Rows    [][]string
 }
 
-// HTML writes the report as one page that needs no other file, no network and no script. spec is the job's file, to be shown.
+// HTML writes the report as one page that needs no other file, no network and no script. spec is the job's file, to be
+// shown.
 func (r *Report) HTML(w io.Writer, spec []byte) error {
 	v := view{
-		Report: r, Style: template.CSS(pageStyle), Learns: r.learns(), Plan: r.planText(), Stopped: r.record.Stopped, State: r.Status.String(),
-		Tiles: r.tiles(), Adjusted: r.adjusted(), Notes: slices.Concat(r.Warnings, r.Troubles.notes()), Hints: r.hints(), Figures: r.figures(),
-		Tables: r.tables(), Checksums: r.checksums(), Spec: string(spec),
+		Report: r, Style: template.CSS(pageStyle), Learns: r.learns(), Plan: r.planText(), Stopped: r.record.Stopped,
+		State: r.Status.String(),
+		Tiles: r.tiles(), Adjusted: r.adjusted(), Notes: slices.Concat(r.Warnings, r.Troubles.notes()), Hints: r.hints(),
+		Figures: r.figures(),
+		Tables:  r.tables(), Checksums: r.checksums(), Spec: string(spec),
 	}
 	if r.Failure != nil {
 		v.Facts = r.Failure.facts()
@@ -108,7 +114,10 @@ func (r *Report) tiles() []tile {
 		out = append(out, tile{"cost", fmt.Sprintf("%.2f GB-s", r.CostGBs), more})
 	}
 	if r.Accuracy != nil {
-		out = append(out, tile{"accuracy", fmt.Sprintf("%.4f", *r.Accuracy), fmt.Sprintf("best %.4f, round %d", r.Best.Accuracy, r.Best.Round+1)})
+		out = append(out, tile{
+			"accuracy", fmt.Sprintf("%.4f", *r.Accuracy),
+			fmt.Sprintf("best %.4f, round %d", r.Best.Accuracy, r.Best.Round+1),
+		})
 	}
 	if r.record.Plan.Rounds > 0 {
 		out = append(out, tile{"rounds", fmt.Sprintf("%d of %d", r.done(), r.record.Plan.Rounds), ""})
@@ -148,7 +157,10 @@ const mostActivations = 1000
 // activationTable is the Gantt chart in figures.
 func (r *Report) activationTable() pageTable {
 	list := thin(r.record.Activations, mostActivations)
-	t := pageTable{Caption: "Activations", Head: []string{"ACTION", "ROUND", "ATTEMPT", "START", "QUEUE", "COLD", "TIME", "PEAK", "LIMIT", "OUTCOME"}}
+	t := pageTable{
+		Caption: "Activations",
+		Head:    []string{"ACTION", "ROUND", "ATTEMPT", "START", "QUEUE", "COLD", "TIME", "PEAK", "LIMIT", "OUTCOME"},
+	}
 	if n := len(r.record.Activations); n > len(list) {
 		t.Caption = fmt.Sprintf("Activations: %d of %d, at even steps", len(list), n)
 	}
@@ -163,7 +175,8 @@ func (r *Report) activationTable() pageTable {
 			cold = span(a.InitTime)
 		}
 		t.Rows = append(t.Rows, []string{
-			slotName(&a.Invocation), fmt.Sprint(a.Round + 1), fmt.Sprint(max(1, a.Attempt)), start, span(a.WaitTime), cold, span(a.Duration), memory(a.Peak), memory(a.Limits.Memory), words(a.Outcome.String()),
+			slotName(&a.Invocation), fmt.Sprint(a.Round + 1), fmt.Sprint(max(1, a.Attempt)), start, span(a.WaitTime), cold,
+			span(a.Duration), memory(a.Peak), memory(a.Limits.Memory), words(a.Outcome.String()),
 		})
 	}
 	return t

@@ -82,17 +82,22 @@ func TestHostileTextMakesNoMarkup(t *testing.T) {
 			t.Errorf("the text with alert(%d) is not shown at all", alert)
 		}
 	}
-	for name, out := range map[string]string{"page": page, "text": text(t, load(t, "hostile")), "markdown": markdown(t, load(t, "hostile"))} {
+	for name, out := range map[string]string{
+		"page": page, "text": text(t, load(t, "hostile")),
+		"markdown": markdown(t, load(t, "hostile")),
+	} {
 		for _, c := range out {
 			if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f && c < 0xa0 || c == '\u202e' {
 				t.Errorf("%s: control character %U", name, c)
 			}
 		}
-		if strings.Contains(out, "[31m") && !strings.Contains(out, `\e[31m`) || strings.Contains(out, "[2J") || strings.Contains(out, "owned") {
+		if strings.Contains(out, "[31m") && !strings.Contains(out, `\e[31m`) || strings.Contains(out, "[2J") ||
+			strings.Contains(out, "owned") {
 			t.Errorf("%s: a rest of a terminal sequence", name)
 		}
 	}
-	if md := markdown(t, load(t, "hostile")); strings.Contains(regexp.MustCompile("(?s)````.*?````").ReplaceAllString(md, ""), "<script") {
+	if md := markdown(t, load(t, "hostile")); strings.Contains(regexp.MustCompile("(?s)````.*?````").ReplaceAllString(md,
+		""), "<script") {
 		t.Errorf("markdown has markup:\n%s", md)
 	}
 }
@@ -143,10 +148,17 @@ func TestPageCanBeReadWithoutSeeingIt(t *testing.T) {
 
 func TestPageShowsWhatTheRecordHas(t *testing.T) {
 	for name, want := range map[string][]string{
-		"succeeded": {"Loss by round", "Accuracy by round", "Memory of the train actions", "Activations over time", "limit: 224 MB", "limit: 336 MB", "estimate, nine of ten: 168 to 231 MB", "seconds since the job began", `class="cross"`, "cold start"},
-		"oom":       {"Memory of the train action of worker 1 in round 3", "seconds since its invocation", "0.77 s before the end", "--set training.batchSize=128", "batchSize: 512"},
-		"missing":   {"without worker 3"},
-		"old":       {"ran out of memory at its limit of 128 MB"},
+		"succeeded": {
+			"Loss by round", "Accuracy by round", "Memory of the train actions", "Activations over time",
+			"limit: 224 MB", "limit: 336 MB", "estimate, nine of ten: 168 to 231 MB", "seconds since the job began",
+			`class="cross"`, "cold start",
+		},
+		"oom": {
+			"Memory of the train action of worker 1 in round 3", "seconds since its invocation",
+			"0.77 s before the end", "--set training.batchSize=128", "batchSize: 512",
+		},
+		"missing": {"without worker 3"},
+		"old":     {"ran out of memory at its limit of 128 MB"},
 	} {
 		page := html(t, load(t, name))
 		for _, w := range want {

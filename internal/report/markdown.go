@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Markdown writes the report for an issue or a wiki. Text from outside is escaped, so that it makes no markup. spec is the job's file, to
-// be shown.
+// Markdown writes the report for an issue or a wiki. Text from outside is escaped, so that it makes no markup. spec is
+// the job's file, to be shown.
 func (r *Report) Markdown(w io.Writer, spec []byte) error {
 	m := &markdownWriter{}
 	m.line("# %s %s", r.Name, r.ID)
@@ -106,7 +106,8 @@ func (m *markdownWriter) table(title string, head []string, rows [][]string) {
 }
 
 var markdownMarks = strings.NewReplacer(
-	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "|", `\|`, "#", `\#`, "~", `\~`, "!", `\!`,
+	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "|", `\|`,
+	"#", `\#`, "~", `\~`, "!", `\!`,
 )
 
 func escapeMarkdown(s string) string { return markdownMarks.Replace(oneLine(s)) }

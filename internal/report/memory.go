@@ -49,7 +49,8 @@ func addEstimate(p *plot.Lines, e disdel.Estimate) float64 {
 	}
 	if e.High > e.Low && e.Low > 0 {
 		p.Bands = append(p.Bands, plot.Band{
-			Name: fmt.Sprintf("estimate, nine of ten: %d to %d MB", e.Low.MB(), e.High.MB()), Class: "interval", Low: mb(e.Low), High: mb(e.High),
+			Name: fmt.Sprintf("estimate, nine of ten: %d to %d MB", e.Low.MB(), e.High.MB()), Class: "interval", Low: mb(e.Low),
+			High: mb(e.High),
 		})
 	}
 	p.Series = append(p.Series, plot.Series{
@@ -166,6 +167,7 @@ func (r *Report) failurePlot() *figure {
 		top = math.Max(top, addEstimate(p, planned.Estimate))
 	}
 	p.Top = 1.08 * top
-	p.Alt = fmt.Sprintf("It ended as %s at %s with a peak of %v of %v", words(f.Outcome.String()), span(ended(a)), f.Peak, f.Limit)
+	p.Alt = fmt.Sprintf("It ended as %s at %s with a peak of %v of %v", words(f.Outcome.String()), span(ended(a)), f.Peak,
+		f.Limit)
 	return figureOf(p, fmt.Sprintf("The last heartbeat came %s before the end.", span(f.BeatAge)))
 }

@@ -95,7 +95,10 @@ func (r *Report) accuracyPlot() *figure {
 func (r *Report) roundPlot(title, yName string, top float64) *plot.Lines {
 	last := r.Rounds[len(r.Rounds)-1].Round + 1
 	first := r.Rounds[0].Round + 1
-	return &plot.Lines{Title: title, XName: "round", YName: yName, From: float64(first), To: float64(max(first+1, last)), Top: top, Whole: true}
+	return &plot.Lines{
+		Title: title, XName: "round", YName: yName, From: float64(first), To: float64(max(first+1, last)),
+		Top: top, Whole: true,
+	}
 }
 
 // clock turns times of the job into a plot's unit.

@@ -68,8 +68,9 @@ type Compared struct {
 // must not be changed while the report is used.
 func New(r *disdel.Record, now time.Time) *Report {
 	out := &Report{
-		APIVersion: disdel.APIVersion, ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Created: r.Created, CostGBs: r.CostGBs,
-		Rounds: r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: actions(r.Activations),
+		APIVersion: disdel.APIVersion, ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Created: r.Created,
+		CostGBs: r.CostGBs,
+		Rounds:  r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: actions(r.Activations),
 		Troubles: troubles(r), record: r, now: now,
 		EvaluationGBs: r.EvaluationGBs, Learned: r.Learned, Warnings: r.Warnings, Kept: r.Best,
 	}
@@ -144,7 +145,10 @@ func errorPct(predicted, actual float64) *float64 {
 
 // troubles gathers what went wrong. Records from before losses were counted are counted here.
 func troubles(r *disdel.Record) Troubles {
-	t := Troubles{Losses: r.Losses, Adjustments: r.Adjustments, Resumes: r.Resumes, Checkpoint: r.Checkpoint, Outages: r.Outages}
+	t := Troubles{
+		Losses: r.Losses, Adjustments: r.Adjustments, Resumes: r.Resumes, Checkpoint: r.Checkpoint,
+		Outages: r.Outages,
+	}
 	if t.Attempts == 0 {
 		for i := range r.Activations {
 			if a := &r.Activations[i]; failed(a) {
@@ -163,8 +167,8 @@ func troubles(r *disdel.Record) Troubles {
 	return t
 }
 
-// failed says whether an activation's work was in vain. One that was paused or asked to stop did not fail, and one without
-// an outcome has not ended.
+// failed says whether an activation's work was in vain. One that was paused or asked to stop did not fail, and one
+// without an outcome has not ended.
 func failed(a *disdel.Activation) bool {
 	switch a.Outcome {
 	case disdel.OutcomeUnknown, disdel.OutcomeSuccess, disdel.OutcomePaused, disdel.OutcomeCanceled:

@@ -22,7 +22,10 @@ var update = flag.Bool("update", false, "rewrite the expected reports in testdat
 // now is 40 s after the records of testdata were made.
 var now = time.Date(2026, 3, 2, 9, 15, 40, 0, time.UTC)
 
-var names = []string{"succeeded", "missing", "oom", "timeout", "deadline", "crashed", "diverged", "canceled", "running", "old", "hostile"}
+var names = []string{
+	"succeeded", "missing", "oom", "timeout", "deadline", "crashed", "diverged", "canceled", "running",
+	"old", "hostile",
+}
 
 func load(t *testing.T, name string) *disdel.Record {
 	t.Helper()
@@ -104,7 +107,8 @@ func TestTextFitsEightyColumns(t *testing.T) {
 		for line := range strings.Lines(text(t, load(t, name))) {
 			line = strings.TrimRight(line, "\n")
 			body := strings.TrimSpace(line)
-			long := strings.Contains(line, "sha256:") || strings.Contains(line, "disdel ") || strings.Contains(log, strings.TrimSpace(strings.TrimPrefix(body, "log")))
+			long := strings.Contains(line, "sha256:") || strings.Contains(line, "disdel ") ||
+				strings.Contains(log, strings.TrimSpace(strings.TrimPrefix(body, "log")))
 			if len([]rune(line)) > 80 && !long {
 				t.Errorf("%s: %d columns: %s", name, len([]rune(line)), line)
 			}
@@ -122,8 +126,14 @@ func logLines(r *disdel.Record) []string {
 
 // A record may be of any age: nothing of what came later may be missed.
 func TestAnEmptyRecordIsReported(t *testing.T) {
-	for _, status := range []disdel.Status{disdel.StatusUnknown, disdel.StatusRunning, disdel.StatusSucceeded, disdel.StatusFailed, disdel.StatusCanceled} {
-		r := &disdel.Record{ID: "job-x", Status: status, Activations: []disdel.Activation{{Outcome: disdel.OutcomeOutOfMemory}, {Outcome: disdel.OutcomeTimeout}}}
+	for _, status := range []disdel.Status{
+		disdel.StatusUnknown, disdel.StatusRunning, disdel.StatusSucceeded,
+		disdel.StatusFailed, disdel.StatusCanceled,
+	} {
+		r := &disdel.Record{
+			ID: "job-x", Status: status,
+			Activations: []disdel.Activation{{Outcome: disdel.OutcomeOutOfMemory}, {Outcome: disdel.OutcomeTimeout}},
+		}
 		for _, out := range []string{text(t, r), markdown(t, r), html(t, r)} {
 			if !strings.Contains(out, status.String()) || strings.Contains(out, "NaN") || strings.Contains(out, "Inf") {
 				t.Errorf("%v:\n%s", status, out)
@@ -174,11 +184,13 @@ func TestJSONHasWhatTheTextSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := doc.Failure
-	if doc.APIVersion != disdel.APIVersion || doc.Status != "failed" || f.Kind != "outOfMemory" || f.PeakBytes != 512*disdel.MB || f.LimitBytes != 512*disdel.MB ||
+	if doc.APIVersion != disdel.APIVersion || doc.Status != "failed" || f.Kind != "outOfMemory" ||
+		f.PeakBytes != 512*disdel.MB || f.LimitBytes != 512*disdel.MB ||
 		f.LastBeatAge != 768 || f.LastBeat.Batch != 28 || len(f.Evidence) != 2 {
 		t.Errorf("%+v", f)
 	}
-	if doc.Troubles.Attempts != 2 || len(doc.Troubles.Adjustments) != 1 || len(doc.Actions) != 4 || doc.Actions[0].ErrorPct == nil {
+	if doc.Troubles.Attempts != 2 || len(doc.Troubles.Adjustments) != 1 || len(doc.Actions) != 4 ||
+		doc.Actions[0].ErrorPct == nil {
 		t.Errorf("%+v %+v", doc.Troubles, doc.Actions)
 	}
 }
@@ -188,8 +200,11 @@ func TestAForecastIsComparedInWords(t *testing.T) {
 	r := load(t, "succeeded")
 	low, likely, high := 4*time.Second, 25*time.Second, 166*time.Second
 	r.Plan.Forecast = &disdel.Forecast{
-		Duration: disdel.Interval[disdel.Millis]{Low: disdel.Millis(low), Likely: disdel.Millis(likely), High: disdel.Millis(high)},
-		Cost:     disdel.Interval[float64]{Low: 1, Likely: 2, High: 3},
+		Duration: disdel.Interval[disdel.Millis]{
+			Low: disdel.Millis(low), Likely: disdel.Millis(likely),
+			High: disdel.Millis(high),
+		},
+		Cost: disdel.Interval[float64]{Low: 1, Likely: 2, High: 3},
 	}
 	for took, want := range map[time.Duration]string{
 		45 * time.Second:  "80 % longer than likely, within the interval",
@@ -211,14 +226,18 @@ func TestAReportSaysWhatIsAgainstASuccess(t *testing.T) {
 	r := load(t, "succeeded")
 	r.Learned, r.Warnings, r.EvaluationGBs = new(false), []string{"did not learn: it guessed"}, 0.25
 	r.Best = &disdel.Best{Round: 0, Accuracy: 0.1234}
-	for format, got := range map[string]string{"text": strings.Join(strings.Fields(text(t, r)), " "), "markdown": markdown(t, r), "html": html(t, r)} {
+	for format, got := range map[string]string{
+		"text":     strings.Join(strings.Fields(text(t, r)), " "),
+		"markdown": markdown(t, r), "html": html(t, r),
+	} {
 		for _, want := range []string{"did not learn: it guessed", "0.1234", "0.25 for evaluations"} {
 			if !strings.Contains(got, want) && !strings.Contains(got, strings.ReplaceAll(want, ".", "\\.")) {
 				t.Errorf("%s lacks %q", format, want)
 			}
 		}
 	}
-	if got := strings.Join(strings.Fields(text(t, r)), " "); !strings.Contains(got, ", did not learn") || !strings.Contains(got, "kept from round 1") {
+	if got := strings.Join(strings.Fields(text(t, r)), " "); !strings.Contains(got, ", did not learn") ||
+		!strings.Contains(got, "kept from round 1") {
 		t.Error(got)
 	}
 }

@@ -9,8 +9,8 @@ import (
 // ample is how far a limit may be above what was measured before a smaller one is worth a line.
 const ample = 1.25
 
-// savings says what could be smaller the next time, and what makes it so. Timeouts that are auto follow what was measured by
-// themselves; memory does so only where it is estimated by earlier jobs' peaks.
+// savings says what could be smaller the next time, and what makes it so. Timeouts that are auto follow what was
+// measured by themselves; memory does so only where it is estimated by earlier jobs' peaks.
 func savings(r *disdel.Record) []string {
 	if r.Status != disdel.StatusSucceeded {
 		return nil
@@ -20,11 +20,13 @@ func savings(r *disdel.Record) []string {
 		u := together(r.Activations, task)
 		smaller := max(r.Plan.Platform.MinMemory, disdel.Bytes(ample*float64(u.peak)))
 		if u.peak > 0 && u.limit > smaller {
-			out = append(out, fmt.Sprintf("%s memory: limit %v, peak %v; at %d MB it would hold %.2f GB-s less%s", task, u.limit, u.peak,
+			out = append(out, fmt.Sprintf("%s memory: limit %v, peak %v; at %d MB it would hold %.2f GB-s less%s", task, u.limit,
+				u.peak,
 				smaller.MB(), u.seconds*float64(u.limit-smaller)/float64(disdel.GB), memoryNext(r, task)))
 		}
 		if task == disdel.TaskTrain && u.longest > 0 && u.timeout > 4*u.longest && r.Job.Resources.Timeout > 0 {
-			out = append(out, fmt.Sprintf("%s timeout: %v for actions of at most %v (--set resources.timeout=auto)", task, span(u.timeout), span(u.longest)))
+			out = append(out, fmt.Sprintf("%s timeout: %v for actions of at most %v (--set resources.timeout=auto)", task,
+				span(u.timeout), span(u.longest)))
 		}
 	}
 	return out

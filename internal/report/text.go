@@ -60,7 +60,8 @@ func (t *textWriter) row(key, text string) {
 		key = ""
 	}
 	for _, line := range wrap(oneLine(text), textWidth-keyWidth) {
-		fmt.Fprintf(&t.out, "%s\n", strings.TrimRight(key+strings.Repeat(" ", keyWidth-utf8.RuneCountInString(key))+line, " "))
+		fmt.Fprintf(&t.out, "%s\n",
+			strings.TrimRight(key+strings.Repeat(" ", keyWidth-utf8.RuneCountInString(key))+line, " "))
 		key = ""
 	}
 }
@@ -108,7 +109,8 @@ func beatBars(f *Failure) []string {
 	var out []string
 	for _, b := range thin(f.Beats, beatRows) {
 		full := min(width, int(int64(b.Resident)*width/int64(f.Limit)))
-		out = append(out, fmt.Sprintf("at %9s  [%s%s] %4d of %d MB", span(b.At), strings.Repeat("#", max(0, full)), strings.Repeat(".", width-max(0, full)), b.Resident.MB(), f.Limit.MB()))
+		out = append(out, fmt.Sprintf("at %9s  [%s%s] %4d of %d MB", span(b.At), strings.Repeat("#", max(0, full)),
+			strings.Repeat(".", width-max(0, full)), b.Resident.MB(), f.Limit.MB()))
 	}
 	return out
 }
@@ -154,7 +156,8 @@ func actionRows(list []Action) [][]string {
 	var rows [][]string
 	for _, a := range list {
 		rows = append(rows, []string{
-			a.Name, fmt.Sprint(a.Runs), fmt.Sprint(a.Failed), memory(a.Estimate), memory(a.Peak), memory(a.Limit), signed(a.ErrorPct),
+			a.Name, fmt.Sprint(a.Runs), fmt.Sprint(a.Failed), memory(a.Estimate), memory(a.Peak), memory(a.Limit),
+			signed(a.ErrorPct),
 			span(a.Longest), span(a.Timeout),
 		})
 	}
@@ -188,7 +191,10 @@ func roundTable(list []disdel.Round) [][]string {
 		if len(r.Missing) > 0 {
 			without = workersText(r.Missing)
 		}
-		rows = append(rows, []string{fmt.Sprint(r.Round + 1), fmt.Sprintf("%.4f", r.TrainLoss), value(r.Loss), value(r.Accuracy), span(r.Duration), without})
+		rows = append(rows, []string{
+			fmt.Sprint(r.Round + 1), fmt.Sprintf("%.4f", r.TrainLoss), value(r.Loss),
+			value(r.Accuracy), span(r.Duration), without,
+		})
 	}
 	return rows
 }

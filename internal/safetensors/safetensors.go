@@ -1,6 +1,7 @@
-// Package safetensors reads and writes the safetensors format (8 bytes of header length, a JSON header, raw little-endian
-// data), which PyTorch, Keras and NumPy read as it is. The reader trusts nothing: every number of the header is checked
-// against the bytes that are there before a tensor is handed out, and what is damaged is refused as Corrupt.
+// Package safetensors reads and writes the safetensors format (8 bytes of header length, a JSON header, raw
+// little-endian data), which PyTorch, Keras and NumPy read as it is. The reader trusts nothing: every number of the
+// header is checked against the bytes that are there before a tensor is handed out, and what is damaged is refused as
+// Corrupt.
 //
 // The format: huggingface.co/docs/safetensors. Data sets, updates and models are kept in it.
 package safetensors
@@ -69,8 +70,8 @@ type entry struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// Write writes f; the same file always gives the same bytes. It returns Invalid for a tensor whose data does not fit its
-// shape or whose name is taken.
+// Write writes f; the same file always gives the same bytes. It returns Invalid for a tensor whose data does not fit
+// its shape or whose name is taken.
 func Write(w io.Writer, f File) error {
 	for _, t := range f.Tensors {
 		if err := fits(t, len(t.Data)); err != nil {
@@ -80,8 +81,9 @@ func Write(w io.Writer, f File) error {
 	return write(w, f, func(i int) ([]byte, error) { return f.Tensors[i].Data, nil })
 }
 
-// WriteWeights writes weights of which w has names and shapes alone: read gives the values of tensor i, good until it is called
-// again, so that who writes needs no copy of all of them. The bytes are those that Write writes of FromWeights.
+// WriteWeights writes weights of which w has names and shapes alone: read gives the values of tensor i, good until it
+// is called again, so that who writes needs no copy of all of them. The bytes are those that Write writes of
+// FromWeights.
 func WriteWeights(w io.Writer, shapes disdel.Weights, metadata map[string]string, read func(i int) []float32) error {
 	f := File{Metadata: metadata, Tensors: make([]Tensor, len(shapes))}
 	for i, t := range shapes {
@@ -100,7 +102,8 @@ func fits(t Tensor, bytes int) error {
 		return nil
 	}
 	return &disdel.Error{
-		Kind: disdel.Invalid, Op: "write tensors", Err: err, Msg: fmt.Sprintf("tensor %q of %s %v with %d bytes", t.Name, t.DType, t.Shape, bytes),
+		Kind: disdel.Invalid, Op: "write tensors", Err: err,
+		Msg: fmt.Sprintf("tensor %q of %s %v with %d bytes", t.Name, t.DType, t.Shape, bytes),
 	}
 }
 
@@ -145,7 +148,8 @@ func header(f File) ([]byte, error) {
 		n, err := size(t.DType, t.Shape)
 		if err != nil || seen[t.Name] {
 			return nil, &disdel.Error{
-				Kind: disdel.Invalid, Op: "write tensors", Err: err, Msg: fmt.Sprintf("tensor %q of %s %v", t.Name, t.DType, t.Shape),
+				Kind: disdel.Invalid, Op: "write tensors", Err: err,
+				Msg: fmt.Sprintf("tensor %q of %s %v", t.Name, t.DType, t.Shape),
 			}
 		}
 		seen[t.Name] = true
@@ -204,8 +208,8 @@ func corrupt(format string, args ...any) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read tensors", Msg: fmt.Sprintf(format, args...)}
 }
 
-// Parse reads a file; its tensors are slices of data. It returns Corrupt unless the tensors fill the data exactly, without
-// holes, overlaps or bytes left over.
+// Parse reads a file; its tensors are slices of data. It returns Corrupt unless the tensors fill the data exactly,
+// without holes, overlaps or bytes left over.
 func Parse(data []byte) (File, error) {
 	if len(data) < 8 {
 		return File{}, corrupt("%d bytes are too few for a header", len(data))
@@ -223,9 +227,10 @@ func Parse(data []byte) (File, error) {
 	return f, err
 }
 
-// Read reads a file of size bytes one tensor at a time, for who has no room for all of them: begin is told the metadata, and gives
-// what takes the tensors in file order; the data of each is good until take returns. Where take is nil nothing more is read. It
-// returns Corrupt as Parse does, before any tensor was taken, or if the file ends early, and the errors of begin and take.
+// Read reads a file of size bytes one tensor at a time, for who has no room for all of them: begin is told the
+// metadata, and gives what takes the tensors in file order; the data of each is good until take returns. Where take is
+// nil nothing more is read. It returns Corrupt as Parse does, before any tensor was taken, or if the file ends early,
+// and the errors of begin and take.
 func Read(r io.Reader, size int64, begin func(metadata map[string]string) (take func(Tensor) error, err error)) error {
 	var length [8]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -370,8 +375,8 @@ func strict(raw json.RawMessage, v any) error {
 	return d.Decode(v)
 }
 
-// FromFloat32s makes an F32 tensor of values. Where the machine's own order of bytes is the file's the tensor is a view of
-// v: weights are the largest thing a process holds, and a copy just to write them would be one too many.
+// FromFloat32s makes an F32 tensor of values. Where the machine's own order of bytes is the file's the tensor is a view
+// of v: weights are the largest thing a process holds, and a copy just to write them would be one too many.
 func FromFloat32s(name string, shape []int, v []float32) Tensor {
 	t := Tensor{Name: name, DType: F32, Shape: shape}
 	if littleEndian() && len(v) > 0 {
@@ -404,9 +409,9 @@ func PutFloat32s(dst []byte, v []float32) {
 	}
 }
 
-// Float32s is the values of an F32 tensor. Where the machine's own order of bytes is the file's and the tensor lies at a
-// multiple of four they are a view of its data, as in FromFloat32s: a copy would be all the weights once more. Elsewhere they
-// are new memory. It returns Corrupt for another type.
+// Float32s is the values of an F32 tensor. Where the machine's own order of bytes is the file's and the tensor lies at
+// a multiple of four they are a view of its data, as in FromFloat32s: a copy would be all the weights once more.
+// Elsewhere they are new memory. It returns Corrupt for another type.
 func Float32s(t Tensor) ([]float32, error) {
 	if t.DType != F32 {
 		return nil, corrupt("tensor %q holds %s, not F32", t.Name, t.DType)
@@ -432,7 +437,8 @@ func FromWeights(w disdel.Weights, metadata map[string]string) File {
 	return f
 }
 
-// ToWeights is every tensor of a file as weights, which are views of the file's data where Float32s' are: they keep all of it.
+// ToWeights is every tensor of a file as weights, which are views of the file's data where Float32s' are: they keep all
+// of it.
 func ToWeights(f File) (disdel.Weights, error) {
 	out := make(disdel.Weights, len(f.Tensors))
 	for i, t := range f.Tensors {

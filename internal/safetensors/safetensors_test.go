@@ -15,7 +15,8 @@ import (
 func small(t testing.TB) (File, []byte) {
 	t.Helper()
 	f := File{Metadata: map[string]string{"format": "pt"}, Tensors: []Tensor{
-		FromFloat32s("b", []int{2, 3}, []float32{1, -2, 3, 4, 5, 6}), {Name: "a", DType: U8, Shape: []int{3}, Data: []byte{7, 8, 9}},
+		FromFloat32s("b", []int{2, 3}, []float32{1, -2, 3, 4, 5, 6}),
+		{Name: "a", DType: U8, Shape: []int{3}, Data: []byte{7, 8, 9}},
 	}}
 	var out bytes.Buffer
 	if err := Write(&out, f); err != nil {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bbolt's file format: pages of one size, each with a head of 16 bytes (its number, what it is, how many elements, how many
-// pages it goes on for). The first two pages are the file's heads, written in turn; the one with the higher number of a
-// transaction counts.
+// bbolt's file format: pages of one size, each with a head of 16 bytes (its number, what it is, how many elements, how
+// many pages it goes on for). The first two pages are the file's heads, written in turn; the one with the higher number
+// of a transaction counts.
 const (
 	pageHead    = 16
 	elementSize = 16
@@ -35,10 +35,10 @@ type meta struct {
 // ErrBusy says that another process writes to a file for longer than one waits.
 var ErrBusy = errors.New("another process holds the file for too long")
 
-// Check looks at the bbolt file at path before it is mapped: that both heads are whole, that the file is as long as they say, and
-// that the inner pages of its trees, which lead to what is stored, are in order. Values have seals of their own. It waits for
-// who writes to the file, and returns ErrBusy where that takes too long, Corrupt with the file's name, and nil for a file that
-// is missing or empty.
+// Check looks at the bbolt file at path before it is mapped: that both heads are whole, that the file is as long as
+// they say, and that the inner pages of its trees, which lead to what is stored, are in order. Values have seals of
+// their own. It waits for who writes to the file, and returns ErrBusy where that takes too long, Corrupt with the
+// file's name, and nil for a file that is missing or empty.
 func Check(path string, wait time.Duration) error { return inspect(path, wait, check) }
 
 // inspect looks at the file at path, if there is one, while nobody writes to it.
@@ -99,7 +99,8 @@ func open(f *os.File) (*tree, error) {
 	return t, nil
 }
 
-// heads reads both heads of the file. That one is damaged is no small matter: the other one leads to what was stored before.
+// heads reads both heads of the file. That one is damaged is no small matter: the other one leads to what was stored
+// before.
 func heads(f io.ReaderAt, size int64) (meta, error) {
 	first, err := readMeta(f, 0)
 	if err != nil {
@@ -282,7 +283,8 @@ func (t *tree) depth(root uint64) (int, error) {
 	return 0, damage("its pages lead in circles")
 }
 
-// walk goes down the branches of a bucket to its leaves. low is the least key below, high what is above all of them; nil: any.
+// walk goes down the branches of a bucket to its leaves. low is the least key below, high what is above all of them;
+// nil: any.
 func (t *tree) walk(id uint64, depth int, low, high []byte) error {
 	if depth == 0 {
 		return t.leaf(id, low, high)

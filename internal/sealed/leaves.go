@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// CheckLeaves is Check, and looks at the leaves as well: that every page is in one place alone, that each element lies within
-// its page, and that all keys are in order. Who opens a file without a stored list of free pages needs it: bbolt then walks all
-// of the file in a goroutine of its own, where what it panics with ends the process. Values are not read.
+// CheckLeaves is Check, and looks at the leaves as well: that every page is in one place alone, that each element lies
+// within its page, and that all keys are in order. Who opens a file without a stored list of free pages needs it: bbolt
+// then walks all of the file in a goroutine of its own, where what it panics with ends the process. Values are not
+// read.
 func CheckLeaves(path string, wait time.Duration) error {
 	return inspect(path, wait, func(f *os.File) error {
 		t, err := open(f)
@@ -21,7 +22,8 @@ func CheckLeaves(path string, wait time.Duration) error {
 	})
 }
 
-// order looks at a leaf's elements: low is the least key that it may have, high what is above all of them, nil for none.
+// order looks at a leaf's elements: low is the least key that it may have, high what is above all of them, nil for
+// none.
 func (t *tree) order(id uint64, low, high []byte) error {
 	if err := t.visit(id); err != nil {
 		return err

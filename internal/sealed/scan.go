@@ -7,8 +7,9 @@ import (
 	"os"
 )
 
-// Scan calls f with every key and value that a page of the bbolt file at path has, whatever leads to the page: of a damaged file it
-// finds what is whole, and what was written over since as well. They are valid until f returns. Who calls it looks at the seals.
+// Scan calls f with every key and value that a page of the bbolt file at path has, whatever leads to the page: of a
+// damaged file it finds what is whole, and what was written over since as well. They are valid until f returns. Who
+// calls it looks at the seals.
 func Scan(path string, f func(key, value []byte)) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -35,8 +35,9 @@ func Seal(key, value []byte) []byte {
 	return append(out, value...)
 }
 
-// Open returns the value that was sealed under key, which shares memory with data, and whether there was a seal at all: what an
-// earlier version stored without one is returned as it is. It returns Corrupt for a value that is not the one that was sealed.
+// Open returns the value that was sealed under key, which shares memory with data, and whether there was a seal at all:
+// what an earlier version stored without one is returned as it is. It returns Corrupt for a value that is not the one
+// that was sealed.
 func Open(key, data []byte) (value []byte, was bool, err error) {
 	if !bytes.HasPrefix(data, mark) {
 		return data, false, nil
@@ -62,8 +63,8 @@ func Named(path string, err error) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Msg: path + " is damaged", Err: err}
 }
 
-// Guard runs f, which works with the mapped file at path, and returns Corrupt with the file's name where the file's damage makes
-// f panic or touch a page that is not there. What f itself returns as Corrupt is named as well.
+// Guard runs f, which works with the mapped file at path, and returns Corrupt with the file's name where the file's
+// damage makes f panic or touch a page that is not there. What f itself returns as Corrupt is named as well.
 func Guard(path string, f func() error) (err error) {
 	faults := debug.SetPanicOnFault(true) // of this goroutine alone
 	defer debug.SetPanicOnFault(faults)

@@ -50,7 +50,8 @@ func TestAPanicNamesTheFile(t *testing.T) {
 		"nil poin": func() error { var p *page; return p.err },
 	} {
 		err := sealed.Guard("/home/x.db", f)
-		if !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), "/home/x.db is damaged") || !strings.Contains(err.Error(), text) {
+		if !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), "/home/x.db is damaged") ||
+			!strings.Contains(err.Error(), text) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -77,7 +78,8 @@ func file(t *testing.T, values int) (string, []byte) {
 				if err != nil {
 					return err
 				}
-				if err := b.Put(fmt.Appendf(nil, "key-%06d", i*7919%values), bytes.Repeat([]byte{byte(i)}, 100+i%7000)); err != nil {
+				if err := b.Put(fmt.Appendf(nil, "key-%06d", i*7919%values),
+					bytes.Repeat([]byte{byte(i)}, 100+i%7000)); err != nil {
 					return err
 				}
 			}
@@ -120,7 +122,8 @@ func TestDamageIsNamed(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := sealed.Check(path, time.Second); !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), path+" is damaged") {
+		if err := sealed.Check(path, time.Second); !errors.Is(err, disdel.Corrupt) ||
+			!strings.Contains(err.Error(), path+" is damaged") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -187,7 +190,8 @@ func TestDamagedLeavesAreFound(t *testing.T) {
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := sealed.CheckLeaves(path, time.Second); errors.Is(err, disdel.Corrupt) && strings.Contains(err.Error(), path) {
+			if err := sealed.CheckLeaves(path, time.Second); errors.Is(err, disdel.Corrupt) &&
+				strings.Contains(err.Error(), path) {
 				found++
 			} else if sealed.Check(path, time.Second) == nil && used(t, path, whole, at) {
 				t.Errorf("%s on page %d: %v", name, at/page, err)

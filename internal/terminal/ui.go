@@ -133,7 +133,10 @@ func Unwritten(err error) error {
 	case errors.Is(err, syscall.EPIPE):
 		return Reported(ErrPipe)
 	default:
-		return &disdel.Error{Kind: disdel.Internal, Op: "write to standard output", Err: files.Plain(err), Hint: "check the place that the output goes to"}
+		return &disdel.Error{
+			Kind: disdel.Internal, Op: "write to standard output", Err: files.Plain(err),
+			Hint: "check the place that the output goes to",
+		}
 	}
 }
 

@@ -22,7 +22,8 @@ func (r *recorder) do(tag, name string, call func() (any, *http.Response, error)
 		if err != nil {
 			s.out = fmt.Sprintf("%T: %v\n", err, err)
 			if e, ok := err.(*whisk.WskError); ok {
-				s.out = fmt.Sprintf("WskError: %v [exit %d, application error %t, timed out %t]\n", err, e.ExitCode, e.ApplicationError, e.TimedOut)
+				s.out = fmt.Sprintf("WskError: %v [exit %d, application error %t, timed out %t]\n", err, e.ExitCode,
+					e.ApplicationError, e.TimedOut)
 			}
 		}
 		if res != nil {
@@ -37,9 +38,10 @@ func (r *recorder) do(tag, name string, call func() (any, *http.Response, error)
 // openwhisk-client-go, over every verb it has.
 func TestClientGo(t *testing.T) {
 	p := start(t)
-	c, err := whisk.NewClient(&http.Client{Timeout: 75 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}, &whisk.Config{
-		Host: p.URL(), AuthToken: p.AuthKey(), Namespace: "_", Version: "v1",
-	})
+	c, err := whisk.NewClient(&http.Client{Timeout: 75 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
+		&whisk.Config{
+			Host: p.URL(), AuthToken: p.AuthKey(), Namespace: "_", Version: "v1",
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,16 +84,23 @@ func TestClientGo(t *testing.T) {
 
 	r.do("", "Info.Get", func() (any, *http.Response, error) { return wrap(c.Info.Get()) })
 	r.do("", "Packages.Insert", func() (any, *http.Response, error) {
-		return wrap(c.Packages.Insert(&whisk.Package{Name: "pkg", Parameters: whisk.KeyValueArr{{Key: "who", Value: "package"}}}, false))
+		return wrap(c.Packages.Insert(&whisk.Package{
+			Name:       "pkg",
+			Parameters: whisk.KeyValueArr{{Key: "who", Value: "package"}},
+		}, false))
 	})
 	r.do("", "Packages.Insert again", func() (any, *http.Response, error) {
 		return wrap(c.Packages.Insert(&whisk.Package{Name: "pkg"}, false))
 	})
 	r.do("", "Packages.Insert overwriting", func() (any, *http.Response, error) {
-		return wrap(c.Packages.Insert(&whisk.Package{Name: "pkg", Annotations: whisk.KeyValueArr{{Key: "x", Value: 1}}}, true))
+		return wrap(c.Packages.Insert(&whisk.Package{Name: "pkg", Annotations: whisk.KeyValueArr{{Key: "x", Value: 1}}},
+			true))
 	})
 	r.do("binding", "Packages.Insert binding", func() (any, *http.Response, error) {
-		return wrap(c.Packages.Insert(&whisk.BindingPackage{Name: "bound", Binding: whisk.Binding{Namespace: "guest", Name: "pkg"}}, false))
+		return wrap(c.Packages.Insert(&whisk.BindingPackage{
+			Name:    "bound",
+			Binding: whisk.Binding{Namespace: "guest", Name: "pkg"},
+		}, false))
 	})
 	r.do("binding", "Packages.Get binding", func() (any, *http.Response, error) { return wrap(c.Packages.Get("bound")) })
 	r.do("", "Packages.Get", func() (any, *http.Response, error) { return wrap(c.Packages.Get("pkg")) })
@@ -119,12 +128,14 @@ func TestClientGo(t *testing.T) {
 		return wrap(c.Actions.Insert(&whisk.Action{Name: "missing", Exec: &whisk.Exec{Kind: "cobol:85", Code: &code}}, false))
 	})
 	r.do("", "Actions.Get", func() (any, *http.Response, error) { return wrap(c.Actions.Get("echo", true)) })
-	r.do("", "Actions.Get without code", func() (any, *http.Response, error) { return wrap(c.Actions.Get("pkg/double", false)) })
+	r.do("", "Actions.Get without code",
+		func() (any, *http.Response, error) { return wrap(c.Actions.Get("pkg/double", false)) })
 	r.do("", "Actions.Get missing", func() (any, *http.Response, error) { return wrap(c.Actions.Get("nothing", true)) })
 	r.do("", "Actions.List", func() (any, *http.Response, error) {
 		return wrap(c.Actions.List("", &whisk.ActionListOptions{Limit: 2}))
 	})
-	r.do("", "Actions.List of package", func() (any, *http.Response, error) { return wrap(c.Actions.List("pkg", &whisk.ActionListOptions{})) })
+	r.do("", "Actions.List of package",
+		func() (any, *http.Response, error) { return wrap(c.Actions.List("pkg", &whisk.ActionListOptions{})) })
 	r.do("", "Actions.Invoke", invoke("echo", map[string]any{"b": "ü"}, false, false))
 	r.do("", "Activations.Get", record)
 	r.do("", "Actions.Invoke blocking", invoke("echo", map[string]any{"b": 2}, true, false))
@@ -136,12 +147,19 @@ func TestClientGo(t *testing.T) {
 	r.do("binding", "Actions.Invoke bound", invoke("bound/double", map[string]any{"n": 1}, true, true))
 
 	r.do("sequence", "Actions.Insert sequence", func() (any, *http.Response, error) {
-		return wrap(c.Actions.Insert(&whisk.Action{Name: "seq", Exec: &whisk.Exec{Kind: "sequence", Components: []string{"/_/pkg/double", "/guest/pkg/double"}}}, false))
+		return wrap(c.Actions.Insert(&whisk.Action{
+			Name: "seq",
+			Exec: &whisk.Exec{Kind: "sequence", Components: []string{"/_/pkg/double", "/guest/pkg/double"}},
+		}, false))
 	})
-	r.do("sequence", "Actions.Get sequence", func() (any, *http.Response, error) { return wrap(c.Actions.Get("seq", true)) })
+	r.do("sequence", "Actions.Get sequence",
+		func() (any, *http.Response, error) { return wrap(c.Actions.Get("seq", true)) })
 	r.do("sequence", "Actions.Invoke sequence", invoke("seq", map[string]any{"n": 3}, true, true))
 	r.do("sequence", "Actions.Insert sequence of nothing", func() (any, *http.Response, error) {
-		return wrap(c.Actions.Insert(&whisk.Action{Name: "bad", Exec: &whisk.Exec{Kind: "sequence", Components: []string{"/_/nothing"}}}, false))
+		return wrap(c.Actions.Insert(&whisk.Action{
+			Name: "bad",
+			Exec: &whisk.Exec{Kind: "sequence", Components: []string{"/_/nothing"}},
+		}, false))
 	})
 
 	r.do("", "Actions.Invoke logs", invoke("logs", nil, true, false))
@@ -162,15 +180,18 @@ func TestClientGo(t *testing.T) {
 	})
 
 	r.do("trigger", "Triggers.Insert", func() (any, *http.Response, error) {
-		return wrap(c.Triggers.Insert(&whisk.Trigger{Name: "tick", Parameters: whisk.KeyValueArr{{Key: "at", Value: "noon"}}}, false))
+		return wrap(c.Triggers.Insert(&whisk.Trigger{Name: "tick", Parameters: whisk.KeyValueArr{{Key: "at", Value: "noon"}}},
+			false))
 	})
 	r.do("trigger", "Triggers.Insert again", func() (any, *http.Response, error) {
 		return wrap(c.Triggers.Insert(&whisk.Trigger{Name: "tick"}, false))
 	})
 	r.do("trigger", "Triggers.Insert overwriting", func() (any, *http.Response, error) {
-		return wrap(c.Triggers.Insert(&whisk.Trigger{Name: "tick", Annotations: whisk.KeyValueArr{{Key: "x", Value: 1}}}, true))
+		return wrap(c.Triggers.Insert(&whisk.Trigger{Name: "tick", Annotations: whisk.KeyValueArr{{Key: "x", Value: 1}}},
+			true))
 	})
-	r.do("trigger", "Triggers.Fire without rules", func() (any, *http.Response, error) { return wrap(c.Triggers.Fire("tick", nil)) })
+	r.do("trigger", "Triggers.Fire without rules",
+		func() (any, *http.Response, error) { return wrap(c.Triggers.Fire("tick", nil)) })
 	r.do("rule", "Rules.Insert", func() (any, *http.Response, error) {
 		return wrap(c.Rules.Insert(&whisk.Rule{Name: "onTick", Trigger: "/_/tick", Action: "/_/echo"}, false))
 	})
@@ -180,7 +201,8 @@ func TestClientGo(t *testing.T) {
 	r.do("rule", "Rules.Get", func() (any, *http.Response, error) { return wrap(c.Rules.Get("onTick")) })
 	r.do("rule", "Rules.List", func() (any, *http.Response, error) { return wrap(c.Rules.List(&whisk.RuleListOptions{})) })
 	r.do("trigger", "Triggers.Get", func() (any, *http.Response, error) { return wrap(c.Triggers.Get("tick")) })
-	r.do("trigger", "Triggers.List", func() (any, *http.Response, error) { return wrap(c.Triggers.List(&whisk.TriggerListOptions{})) })
+	r.do("trigger", "Triggers.List",
+		func() (any, *http.Response, error) { return wrap(c.Triggers.List(&whisk.TriggerListOptions{})) })
 	r.do("rule", "Triggers.Fire", func() (any, *http.Response, error) {
 		v, res, err := c.Triggers.Fire("tick", map[string]any{"why": "test"})
 		if v != nil {
@@ -190,7 +212,8 @@ func TestClientGo(t *testing.T) {
 	})
 	r.do("rule", "Activations.Get fired", record)
 	for _, state := range []string{"inactive", "active"} {
-		r.do("rule", "Rules.SetState "+state, func() (any, *http.Response, error) { return wrap(c.Rules.SetState("onTick", state)) })
+		r.do("rule", "Rules.SetState "+state,
+			func() (any, *http.Response, error) { return wrap(c.Rules.SetState("onTick", state)) })
 		r.do("rule", "Rules.Get "+state, func() (any, *http.Response, error) { return wrap(c.Rules.Get("onTick")) })
 	}
 	r.do("rule", "Rules.Delete", remove(c.Rules.Delete, "onTick"))
@@ -204,7 +227,8 @@ func TestClientGo(t *testing.T) {
 		r.do("", "Actions.Delete "+name, remove(c.Actions.Delete, name))
 	}
 	r.do("", "Packages.Delete", remove(c.Packages.Delete, "pkg"))
-	r.do("", "Namespaces.List", func() (any, *http.Response, error) { return wrap(c.Namespaces.List()) }) // the last: it changes the client
+	// the last: it changes the client
+	r.do("", "Namespaces.List", func() (any, *http.Response, error) { return wrap(c.Namespaces.List()) })
 	golden(t, "client-go", r.steps)
 	if rest := left(t, p); len(rest) > 0 {
 		t.Errorf("the script leaves %v", rest)

@@ -1,5 +1,6 @@
-// Package clients runs the clients that others wrote (wsk, wskdeploy, npm's openwhisk and openwhisk-client-go) against the
-// embedded OpenWhisk, over every verb, and compares what they print with golden files. After a change that is meant:
+// Package clients runs the clients that others wrote (wsk, wskdeploy, npm's openwhisk and openwhisk-client-go) against
+// the embedded OpenWhisk, over every verb, and compares what they print with golden files. After a change that is
+// meant:
 //
 //	scripts/test-deps.sh && . <(grep '^export' scripts/test.sh) && go test ./platform/clients -update
 package clients
@@ -39,8 +40,8 @@ var pending = map[string]bool{
 	"kind":     false, // kinds by family and default: nodejs:default
 }
 
-// deviations are the steps that the platform does not answer as OpenWhisk does, and why: the golden file has what OpenWhisk
-// answers. A step that no longer deviates fails until it is taken from here.
+// deviations are the steps that the platform does not answer as OpenWhisk does, and why: the golden file has what
+// OpenWhisk answers. A step that no longer deviates fails until it is taken from here.
 var deviations = map[string]string{}
 
 // testKind is the kind whose containers are this test binary. It has a name that every client takes for a runtime.
@@ -138,7 +139,8 @@ func tool(t *testing.T, variable string) string {
 	return path
 }
 
-// environment is a home folder with the files of testdata/project and a .wskprops of the platform's, and the variables that lead clients to it.
+// environment is a home folder with the files of testdata/project and a .wskprops of the platform's, and the variables
+// that lead clients to it.
 func environment(t *testing.T, p *platform.Platform, programs ...string) (home string, env []string) {
 	t.Helper()
 	home = t.TempDir()
@@ -155,7 +157,8 @@ func environment(t *testing.T, p *platform.Platform, programs ...string) (home s
 	if err := os.CopyFS(home, os.DirFS(filepath.Join("testdata", "project"))); err != nil {
 		t.Fatal(err)
 	}
-	return home, []string{"PATH=" + strings.Join(path, ":"), "HOME=" + home, "WSK_CONFIG_FILE=" + props, "__OW_API_HOST=" + p.URL(), "__OW_API_KEY=" + p.AuthKey(), "LANG=C.UTF-8"}
+	return home, []string{"PATH=" + strings.Join(path, ":"), "HOME=" + home, "WSK_CONFIG_FILE=" + props, "__OW_API_HOST=" +
+		p.URL(), "__OW_API_KEY=" + p.AuthKey(), "LANG=C.UTF-8"}
 }
 
 // step is one call of a client and what it printed.
@@ -259,7 +262,8 @@ func mask(text string) string {
 	return text
 }
 
-// canonical rewrites the JSON that begins at the start of a line: sorted where the clients' Go maps leave the order to chance.
+// canonical rewrites the JSON that begins at the start of a line: sorted where the clients' Go maps leave the order to
+// chance.
 func canonical(text string) string {
 	var out strings.Builder
 	for text != "" {

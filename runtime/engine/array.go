@@ -83,7 +83,8 @@ func (a Array) WriteAt(src []float32, at int) error {
 func (a Array) within(n, at int) error {
 	if at < 0 || n > a.Len()-at {
 		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "access state", Msg: fmt.Sprintf("values %d to %d of %s, which has %d", at, at+n, a.Name, a.Len()),
+			Kind: disdel.Invalid, Op: "access state",
+			Msg: fmt.Sprintf("values %d to %d of %s, which has %d", at, at+n, a.Name, a.Len()),
 		}
 	}
 	return nil
@@ -109,7 +110,8 @@ func (a Array) Set(t disdel.Tensor) error {
 func (a Array) accepts(t disdel.Tensor) error {
 	if t.Name != a.Name || !slices.Equal(t.Shape, a.Shape) || len(t.Data) != a.Len() {
 		return &disdel.Error{
-			Kind: disdel.Corrupt, Op: "set " + a.plural(), Msg: fmt.Sprintf("%s %v where %s %v belongs", t.Name, t.Shape, a.Name, a.Shape),
+			Kind: disdel.Corrupt, Op: "set " + a.plural(),
+			Msg: fmt.Sprintf("%s %v where %s %v belongs", t.Name, t.Shape, a.Name, a.Shape),
 		}
 	}
 	return finite(a.Name, t.Data)
@@ -126,7 +128,10 @@ func (a Array) plural() string {
 func finite(name string, values []float32) error {
 	for k, v := range values {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return &disdel.Error{Kind: disdel.Diverged, Op: "set weights", Msg: fmt.Sprintf("value %d of %s is not finite", k, name)}
+			return &disdel.Error{
+				Kind: disdel.Diverged, Op: "set weights",
+				Msg: fmt.Sprintf("value %d of %s is not finite", k, name),
+			}
 		}
 	}
 	return nil
@@ -172,7 +177,10 @@ func SetMoments(e Engine, w disdel.Weights) error {
 // set sets all arrays or none.
 func set(op, owner string, arrays []Array, w disdel.Weights) error {
 	if len(w) != len(arrays) {
-		return &disdel.Error{Kind: disdel.Corrupt, Op: op, Msg: fmt.Sprintf("%d tensors, and the %s has %d", len(w), owner, len(arrays))}
+		return &disdel.Error{
+			Kind: disdel.Corrupt, Op: op,
+			Msg: fmt.Sprintf("%d tensors, and the %s has %d", len(w), owner, len(arrays)),
+		}
 	}
 	for i, a := range arrays {
 		if err := a.accepts(w[i]); err != nil {

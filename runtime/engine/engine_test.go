@@ -63,7 +63,8 @@ func Example() {
 		return
 	}
 	fmt.Println(backend.Name(), "has less loss after a step:", then.Loss < first.Loss)
-	fmt.Println("what it said that it takes:", e.Footprint().Total() == needs.Total(), needs.In(footprint.Device), "on a device")
+	fmt.Println("what it said that it takes:", e.Footprint().Total() == needs.Total(), needs.In(footprint.Device),
+		"on a device")
 	// Output:
 	// native has less loss after a step: true
 	// what it said that it takes: true 0 B on a device
@@ -79,7 +80,10 @@ func ExampleArray() {
 			fmt.Println(err)
 			return
 		}
-		e, err := backend.New(engine.Spec{Graph: graph(digits), Batch: 1, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{}}})
+		e, err := backend.New(engine.Spec{
+			Graph: graph(digits), Batch: 1, Training: true,
+			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{}},
+		})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -3,20 +3,33 @@ package robust
 // checks are the tests of reliability (R) and of security (S), in the order of docs/robustness.md.
 var checks = []check{
 	{id: "R1", what: "1,000 small jobs at once", state: later, note: "a service that queues jobs"},
-	{id: "R2", what: "kill -9 of actions", run: killedActions, tests: []named{{"cmd/disdel", "TestWhatIsKilledComesToTheSameWeights"}}},
-	{id: "R3", what: "kill -9 of aggregations", state: part, note: "at random moments, not at each edge of a commit", run: killedAggregates},
+	{
+		id: "R2", what: "kill -9 of actions", run: killedActions,
+		tests: []named{{"cmd/disdel", "TestWhatIsKilledComesToTheSameWeights"}},
+	},
+	{
+		id: "R3", what: "kill -9 of aggregations", state: part, note: "at random moments, not at each edge of a commit",
+		run: killedAggregates,
+	},
 	{id: "R4", what: "kill -9 of disdel", run: killedControllers},
 	{id: "R5", what: "Redis restarted, emptied, too small", run: lostRedis, tests: []named{
-		{"aggregator", "TestARestartOfRedisIsWaitedFor|TestAFullStoreRefusesByName"}, {"cmd/disdel", "TestATooSmallRedisRefusesTheJob"},
+		{"aggregator", "TestARestartOfRedisIsWaitedFor|TestAFullStoreRefusesByName"},
+		{"cmd/disdel", "TestATooSmallRedisRefusesTheJob"},
 	}},
 	{id: "R6", what: "history away", note: "for seconds, not ten minutes", run: lostHistory, tests: []named{
 		{"cmd/disdel", "TestARecordOutlivesAHistoryThatIsAway"},
 	}},
-	{id: "R7", what: "slow and cut lines", run: badLines, tests: []named{{"aggregator", "TestLargeValuesTravelOverSlowLines"}}},
+	{
+		id: "R7", what: "slow and cut lines", run: badLines,
+		tests: []named{{"aggregator", "TestLargeValuesTravelOverSlowLines"}},
+	},
 	{id: "R8", what: "a worker cut off", state: part, note: "stale fences; no partition of a network", tests: []named{
 		{"aggregator", "TestStoreConformance|TestDeadLinesDoNotOutlastTheClaim"},
 	}},
-	{id: "R9", what: "delivered more than once", run: deliveredTwice, tests: []named{{"actions", "TestADuplicateAnswersWhatTheFirstDid"}}},
+	{
+		id: "R9", what: "delivered more than once", run: deliveredTwice,
+		tests: []named{{"actions", "TestADuplicateAnswersWhatTheFirstDid"}},
+	},
 	{id: "R10", what: "lost and late records, 429, 502", run: unreliablePlatform, tests: []named{
 		{"executor", "TestAnActivationBehindOthersIsNotLost|TestWhatARestartLostIsLostWithinSeconds|TestAnOutageIsKnownAndBounded|TestInvocationsKeepWithinTheQuotas"},
 		{"cmd/disdel", "TestAJobOutlivesItsPlatform"},
@@ -32,9 +45,12 @@ var checks = []check{
 	{id: "R13", what: "the Nth call fails", state: part, note: "writes to a full disk only", tests: []named{
 		{"history/couchlite", "TestAFullDiskLeavesWhatWasThere"},
 	}},
-	{id: "R14", what: "clocks", state: part, note: "virtual time in controller and executor; no skew of Redis", tests: []named{
-		{"controller", "TestAnOutageIsToldAndKept|TestAJobAlwaysEnds"}, {"executor", "TestAnOutageIsKnownAndBounded"},
-	}},
+	{
+		id: "R14", what: "clocks", state: part, note: "virtual time in controller and executor; no skew of Redis",
+		tests: []named{
+			{"controller", "TestAnOutageIsToldAndKept|TestAJobAlwaysEnds"}, {"executor", "TestAnOutageIsKnownAndBounded"},
+		},
+	},
 	{id: "R15", what: "memory limits", tests: []named{
 		{"platform", "TestMemoryLimitsAreKeptToTheFivePercent|TestTheWatchCountsChildren|TestTheRecordsPeakIsTheKernels"},
 	}},
@@ -42,7 +58,8 @@ var checks = []check{
 		{"platform", "TestEveryFailureHasOpenWhisksRecord|TestEndsReadAsOpenWhisksDo|TestAContainersChildrenGoWithIt"},
 	}},
 	{id: "R17", what: "sizes", state: part, note: "no model of 512 MB", tests: []named{
-		{"platform", "TestCodeHasALimitOfItsOwn|TestLargeBodiesAreReadFewAtATime"}, {"cmd/disdel", "TestLargeNetworksAreReadWithinTheirLimits"},
+		{"platform", "TestCodeHasALimitOfItsOwn|TestLargeBodiesAreReadFewAtATime"},
+		{"cmd/disdel", "TestLargeNetworksAreReadWithinTheirLimits"},
 	}},
 	{id: "R18", what: "soak", note: "a minute, or DISDEL_ROBUST_SOAK", run: soak},
 	{id: "R19", what: "data of earlier versions", run: oldHomes, tests: []named{
@@ -53,7 +70,8 @@ var checks = []check{
 	{id: "R22", what: "telemetry fails", state: later, note: "a service with metrics"},
 
 	{id: "S1", what: "every route without the key", tests: []named{
-		{"platform", "TestOnlyTheKeyOpensTheNamespace|TestTheGateStandsBeforeEveryHandler|TestNoWebPageCanCall"}, {"history/couchlite", "TestOnlyThePasswordOpens"},
+		{"platform", "TestOnlyTheKeyOpensTheNamespace|TestTheGateStandsBeforeEveryHandler|TestNoWebPageCanCall"},
+		{"history/couchlite", "TestOnlyThePasswordOpens"},
 	}},
 	{id: "S2", what: "web pages of other sites", tests: []named{
 		{"platform", "TestNoWebPageCanCall|TestListedPagesMayCall|TestOriginsAndHostsAreChecked"},
@@ -73,7 +91,8 @@ var checks = []check{
 		{"history", "TestNoPasswordFollowsARedirect|TestErrorsHaveNoPassword"},
 	}},
 	{id: "S8", what: "paths that leave", run: pathsThatLeave, tests: []named{
-		{"dataset", "TestNamesCannotLeaveTheStore|TestRemoveDeletesItsOwnKeysAlone"}, {"history", "TestADocumentIsNotBelievedItsID"},
+		{"dataset", "TestNamesCannotLeaveTheStore|TestRemoveDeletesItsOwnKeysAlone"},
+		{"history", "TestADocumentIsNotBelievedItsID"},
 	}},
 	{id: "S9", what: "requests sent elsewhere", tests: []named{
 		{"dataset", "TestDownloadsStayOnTheirHost"},
@@ -90,25 +109,38 @@ var checks = []check{
 		{"runtime", "TestWhatIsRefused|TestInitCannotSetWhatIsTheContainersOwn|TestABodyThatNeverEndsIsGivenUp"},
 		{"platform", "TestConnectionsWithoutAKeyAreBounded|TestTheTimeOfABody"},
 	}},
-	{id: "S12", what: "actions confined", state: part, note: "no Landlock, no network of their own; disdel's own actions keep the platform's user", tests: []named{
-		{"platform", "TestContainersSeeNothingOfThePlatform|TestContainersInheritNoDescriptors|Confin"},
-	}},
-	{id: "S13", what: "every decoder fuzzed", state: part, note: "their seeds; go test -fuzz goes on from there", tests: []named{
-		{"dataset", "Fuzz"},
-		{"internal/safetensors", "Fuzz"},
-		{"internal/modelstore", "Fuzz"},
-		{"model", "Fuzz"},
-		{"controller/jobfile", "Fuzz"},
-		{"aggregator", "Fuzz"},
-		{"runtime", "Fuzz"},
-		{"history/couchlite", "Fuzz"},
-		{"cmd/disdel", "Fuzz"},
-	}},
-	{id: "S14", what: "150 bad job files", tests: []named{{"controller/jobfile", "TestBadFilesSayWhatIsWrongWhereAndHowToMendIt"}}},
+	{
+		id: "S12", what: "actions confined", state: part,
+		note: "no Landlock, no network of their own; disdel's own actions keep the platform's user", tests: []named{
+			{"platform", "TestContainersSeeNothingOfThePlatform|TestContainersInheritNoDescriptors|Confin"},
+		},
+	},
+	{
+		id: "S13", what: "every decoder fuzzed", state: part, note: "their seeds; go test -fuzz goes on from there",
+		tests: []named{
+			{"dataset", "Fuzz"},
+			{"internal/safetensors", "Fuzz"},
+			{"internal/modelstore", "Fuzz"},
+			{"model", "Fuzz"},
+			{"controller/jobfile", "Fuzz"},
+			{"aggregator", "Fuzz"},
+			{"runtime", "Fuzz"},
+			{"history/couchlite", "Fuzz"},
+			{"cmd/disdel", "Fuzz"},
+		},
+	},
+	{
+		id: "S14", what: "150 bad job files",
+		tests: []named{{"controller/jobfile", "TestBadFilesSayWhatIsWrongWhereAndHowToMendIt"}},
+	},
 	{id: "S15", what: "text that acts", tests: []named{
-		{"cmd/disdel", "TestNoOutputActsOnTheTerminal|TestControlCharactersDoNotReachTheTerminal"}, {"internal/report", "TestHostileTextMakesNoMarkup"},
+		{"cmd/disdel", "TestNoOutputActsOnTheTerminal|TestControlCharactersDoNotReachTheTerminal"},
+		{"internal/report", "TestHostileTextMakesNoMarkup"},
 	}},
-	{id: "S16", what: "forged log lines", state: part, note: "lines are quoted; no audit log", tests: []named{{"platform", "TestARequestsLine"}}},
+	{
+		id: "S16", what: "forged log lines", state: part, note: "lines are quoted; no audit log",
+		tests: []named{{"platform", "TestARequestsLine"}},
+	},
 	{id: "S17", what: "a tenant's flood", state: later, note: "a service with quotas"},
 	{id: "S18", what: "what the program is made of", state: later, note: "images for clusters"},
 	{id: "S19", what: "container and chart", state: later, note: "images for clusters"},

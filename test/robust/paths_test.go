@@ -14,17 +14,21 @@ import (
 
 // hostileNames leave a folder where somebody joins them to its path without a look, or are no names at all.
 var hostileNames = []string{
-	"../watched", "..", "../../etc/passwd", "..\\watched", "%2e%2e%2fwatched", "%252e%252e%252fwatched", "/etc/passwd", "watched/../../watched",
-	"a/../../watched", "./../watched", "\u2025/watched", "\uff0e\uff0e/watched", "..%c0%afwatched", "link", "link/secret", "a\nb", "a\x1b[2Jb", "-rf", " ", "",
+	"../watched", "..", "../../etc/passwd", "..\\watched", "%2e%2e%2fwatched", "%252e%252e%252fwatched", "/etc/passwd",
+	"watched/../../watched",
+	"a/../../watched", "./../watched", "\u2025/watched", "\uff0e\uff0e/watched", "..%c0%afwatched", "link", "link/secret",
+	"a\nb", "a\x1b[2Jb", "-rf", " ", "",
 }
 
-// pathsThatLeave gives every command that takes a name such ones, in a home that has links to a folder outside: that folder and
-// what lies beside the home stay as they were, nothing of them is printed, and no command ends with a stack trace.
+// pathsThatLeave gives every command that takes a name such ones, in a home that has links to a folder outside: that
+// folder and what lies beside the home stay as they were, nothing of them is printed, and no command ends with a stack
+// trace.
 func pathsThatLeave(c *trial) {
 	t, d := c.t, newHome(c.t)
 	watched := filepath.Join(filepath.Dir(d.home), "watched")
 	secret := "CANARY-that-nobody-may-read"
-	err := errors.Join(os.MkdirAll(filepath.Join(watched, "inner"), 0o700), os.WriteFile(filepath.Join(watched, "secret"), []byte(secret), 0o600),
+	err := errors.Join(os.MkdirAll(filepath.Join(watched, "inner"), 0o700),
+		os.WriteFile(filepath.Join(watched, "secret"), []byte(secret), 0o600),
 		os.WriteFile(filepath.Join(watched, "manifest.json"), []byte(`{"name":"link","chunks":["`+secret+`"]}`), 0o600))
 	for _, folder := range []string{"datasets", "models/models", "models/weights", "models/checkpoints"} {
 		at := filepath.Join(d.home, folder)
@@ -53,7 +57,8 @@ func pathsThatLeave(c *trial) {
 			{"validate", d.job(t, "hostile", shortJob(1)), "--set", "data.source=dataset://" + name},
 		} {
 			r := d.run(t, patience, args...)
-			if text := r.out + r.err; strings.Contains(text, secret) || strings.Contains(text, "goroutine ") || strings.ContainsRune(text, 0x1b) {
+			if text := r.out + r.err; strings.Contains(text, secret) || strings.Contains(text, "goroutine ") ||
+				strings.ContainsRune(text, 0x1b) {
 				t.Errorf("%q: %v", args, r)
 			}
 		}

@@ -24,8 +24,10 @@ type openWhisk struct {
 func platformUp(t *testing.T, d disdelIn, args ...string) *openWhisk {
 	t.Helper()
 	properties := filepath.Join(t.TempDir(), "wskprops")
-	p := &openWhisk{process: d.start(t, append([]string{"platform", "up", "--port", "0", "--wskprops", properties, "-q"}, args...)...)}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !p.ended(); time.Sleep(20 * time.Millisecond) {
+	p := &openWhisk{process: d.start(t,
+		append([]string{"platform", "up", "--port", "0", "--wskprops", properties, "-q"}, args...)...)}
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) &&
+		!p.ended(); time.Sleep(20 * time.Millisecond) {
 		text, err := os.ReadFile(properties)
 		found := map[string]string{}
 		for line := range strings.Lines(string(text)) {
@@ -41,8 +43,8 @@ func platformUp(t *testing.T, d disdelIn, args ...string) *openWhisk {
 	return nil
 }
 
-// unreliable stands between disdel and its platform: answers break off after the platform has accepted, requests are refused
-// for their number, and records come late.
+// unreliable stands between disdel and its platform: answers break off after the platform has accepted, requests are
+// refused for their number, and records come late.
 type unreliable struct {
 	forward *httputil.ReverseProxy
 	late    time.Duration // a record is not there until so long after it was first asked for
@@ -107,14 +109,16 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
 
-// unreliablePlatform runs a job on a platform whose every eighth invocation is refused, whose every eighth answer breaks off
-// after it was accepted, and a quarter of whose records are two seconds late: it ends with the bits of a job left alone.
+// unreliablePlatform runs a job on a platform whose every eighth invocation is refused, whose every eighth answer
+// breaks off after it was accepted, and a quarter of whose records are two seconds late: it ends with the bits of a job
+// left alone.
 func unreliablePlatform(c *trial) {
 	t, d := c.t, newHome(c.t)
 	file := d.job(t, "unreliable", shortJob(6))
 	alone := d.run(t, patience, "submit", file, "-o", "json", "-q")
 	want := d.weights(t, record(t, alone))
-	p := platformUp(t, disdelIn{path: d.path, home: filepath.Join(t.TempDir(), "platform")}, "--per-minute", "100000", "--concurrent", "100")
+	p := platformUp(t, disdelIn{path: d.path, home: filepath.Join(t.TempDir(), "platform")}, "--per-minute", "100000",
+		"--concurrent", "100")
 	target, err := url.Parse(p.url)
 	if err != nil {
 		t.Fatal(err)

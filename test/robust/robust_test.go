@@ -83,7 +83,8 @@ func TestRobust(t *testing.T) {
 			}
 		})
 	}
-	fmt.Printf("robust: of %d checks %d hold, %d in part, %d belong to later parts\n", len(checks), count[holds], count[part], count[later])
+	fmt.Printf("robust: of %d checks %d hold, %d in part, %d belong to later parts\n", len(checks), count[holds],
+		count[part], count[later])
 }
 
 // noTests is what go test says of an expression that no test's name matches.

@@ -63,8 +63,8 @@ func dials(address string) func() bool {
 	}
 }
 
-// badLines runs a job over lines to Redis that are slow, pass a few bytes at a time, or are cut again and again: it ends with
-// the bits of a job left alone, and within the bound on retries.
+// badLines runs a job over lines to Redis that are slow, pass a few bytes at a time, or are cut again and again: it
+// ends with the bits of a job left alone, and within the bound on retries.
 func badLines(c *trial) {
 	t, d := c.t, newHome(c.t)
 	file := d.job(t, "lines", shortJob(4))
@@ -101,8 +101,8 @@ func badLines(c *trial) {
 	}
 }
 
-// lostHistory takes the history away while a job runs, and brings it back after the job's end: training is not stopped, and
-// the record is there once, delivered by the next command.
+// lostHistory takes the history away while a job runs, and brings it back after the job's end: training is not stopped,
+// and the record is there once, delivered by the next command.
 func lostHistory(c *trial) {
 	t, d := c.t, newHome(c.t)
 	pouchdb := os.Getenv("DISDEL_TEST_POUCHDB")

@@ -17,8 +17,9 @@ import (
 func Exercise(t *testing.T, b engine.Backend) {
 	t.Helper()
 	for name, promise := range map[string]func(*testing.T, engine.Backend){
-		"first weights": firstWeights, "gradients": gradients, "determinism": determinism, "rates": rates, "clipping": clipping,
-		"state": state, "parts of arrays": parts, "reset": reset, "evaluation": evaluation, "refusals": refusals,
+		"first weights": firstWeights, "gradients": gradients, "determinism": determinism, "rates": rates,
+		"clipping": clipping,
+		"state":    state, "parts of arrays": parts, "reset": reset, "evaluation": evaluation, "refusals": refusals,
 		"batches": batches, "footprint": footprints, "memory": memory,
 	} {
 		t.Run(name, func(t *testing.T) { promise(t, b) })
@@ -158,7 +159,8 @@ func firstWeights(t *testing.T, b engine.Backend) {
 func gradients(t *testing.T, b engine.Backend) {
 	// The last layer's output is a probability without softmax: there binary cross-entropy is of a sigmoid.
 	for loss, last := range map[string]string{"crossEntropy": "softmax", "mse": "tanh", "binaryCrossEntropy": "sigmoid"} {
-		g := network(t, disdel.Layer{Kind: "conv", Filters: 4, Kernel: 3, Activation: "tanh"}, disdel.Layer{Kind: "avgPool", Kernel: 2},
+		g := network(t, disdel.Layer{Kind: "conv", Filters: 4, Kernel: 3, Activation: "tanh"},
+			disdel.Layer{Kind: "avgPool", Kernel: 2},
 			disdel.Layer{Kind: "dense", Units: classes, Activation: last})
 		sgd := disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
 		for _, n := range []int{rows, rows - 2} { // a whole batch and a short one
@@ -196,7 +198,8 @@ func quotients(t *testing.T, e engine.Engine, x dataset.Batch, loss string, befo
 			p.Data[k] = old
 			want, got := (up-down)/(2*h), float64(old-after[i].Data[k])
 			if math.Abs(want-got) > 2e-3+0.02*math.Abs(want) {
-				t.Errorf("%s, %d rows: the gradient of %s[%d] is %.5f, the difference quotient %.5f", loss, x.Input.Rows, p.Name, k, got, want)
+				t.Errorf("%s, %d rows: the gradient of %s[%d] is %.5f, the difference quotient %.5f", loss, x.Input.Rows, p.Name, k,
+					got, want)
 			}
 		}
 	}
@@ -224,7 +227,10 @@ func determinism(t *testing.T, b engine.Backend) {
 func rates(t *testing.T, b engine.Backend) {
 	g := network(t, disdel.Layer{Kind: "dense", Units: classes, Activation: "softmax"})
 	run := func(optimizer, rate float64) disdel.Weights {
-		e := fresh(t, b, engine.Spec{Graph: g, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: optimizer}}, Training: true})
+		e := fresh(t, b, engine.Spec{
+			Graph: g, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: optimizer}},
+			Training: true,
+		})
 		if rate >= 0 {
 			e.SetRate(rate)
 		}
@@ -259,7 +265,8 @@ func clipping(t *testing.T, b engine.Backend) {
 func state(t *testing.T, b engine.Backend) {
 	g := network(t)
 	for name, o := range map[string]disdel.Optimizer{
-		"adam": adam, "momentum": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}}, "sgd": {SGD: &disdel.SGD{LearningRate: 0.1}},
+		"adam": adam, "momentum": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
+		"sgd": {SGD: &disdel.SGD{LearningRate: 0.1}},
 	} {
 		s := engine.Spec{Graph: g, Optimizer: o, Training: true}
 		straight, first, second := fresh(t, b, s), fresh(t, b, s), fresh(t, b, s)
@@ -412,7 +419,8 @@ func refusals(t *testing.T, b engine.Backend) {
 	g := network(t)
 	foreign, err := model.Build(disdel.Network{
 		Custom: &disdel.CustomNetwork{
-			Name: "of another program", Input: []int{4}, Classes: 3, Params: []disdel.CustomParam{{Name: "w", Shape: []int{4, 3}, Trainable: true}},
+			Name: "of another program", Input: []int{4}, Classes: 3,
+			Params: []disdel.CustomParam{{Name: "w", Shape: []int{4, 3}, Trainable: true}},
 		}, Input: []int{4}, Classes: 3,
 	})
 	if err != nil {

@@ -33,7 +33,10 @@ func TestKindsOfMemoryAddUp(t *testing.T) {
 	if some.Outside(footprint.Host); some.In(footprint.Host) != 2*disdel.MB {
 		t.Error("Outside changed what it was asked of")
 	}
-	for m, want := range map[footprint.Memory]string{0: "unknown memory", footprint.Heap: "heap", footprint.Device: "device", 9: "unknown memory"} {
+	for m, want := range map[footprint.Memory]string{
+		0: "unknown memory", footprint.Heap: "heap",
+		footprint.Device: "device", 9: "unknown memory",
+	} {
 		if m.String() != want {
 			t.Errorf("%d is %q, want %q", m, m, want)
 		}

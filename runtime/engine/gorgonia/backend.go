@@ -81,7 +81,8 @@ func (b Backend) own(asked *disdel.CustomNetwork, s engine.Spec) (engine.Engine,
 // Footprint implements engine.Backend, of a network that another program has described, too.
 func (Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
 	if s.Batch < 1 {
-		return engine.Footprint{}, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.Batch)}
+		return engine.Footprint{},
+			&disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.Batch)}
 	}
 	return footprintOf(s), nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
-// Conv2d is a convolution: x [rows channels height width], w [filters channels/groups kernel kernel], bias [filters] in any
-// shape, or nil. Stride, padding (each side its own) and dilation are the window's; its kernel is w's. Zero strides,
-// dilations and groups are 1.
+// Conv2d is a convolution: x [rows channels height width], w [filters channels/groups kernel kernel], bias [filters] in
+// any shape, or nil. Stride, padding (each side its own) and dilation are the window's; its kernel is w's. Zero
+// strides, dilations and groups are 1.
 func (o *Ops) Conv2d(x, w, bias *gorgonia.Node, win model.Window, groups int) (*gorgonia.Node, error) {
 	const op = "conv2d"
 	if err := check(op, x, 4); err != nil {
@@ -37,7 +37,8 @@ func (o *Ops) Conv2d(x, w, bias *gorgonia.Node, win model.Window, groups int) (*
 		return o.depthwise(x, w, bias, pool(in, win, oh, ow))
 	}
 	return o.conv(x, w, bias, tensor.Shape{x.Shape()[0], ws[0], oh, ow}, plan.Conv{
-		In: in, Filters: ws[0], KH: ws[2], KW: ws[3], SH: win.Stride.H, SW: win.Stride.W, DH: win.Dilation.H, DW: win.Dilation.W,
+		In: in, Filters: ws[0], KH: ws[2], KW: ws[3], SH: win.Stride.H, SW: win.Stride.W, DH: win.Dilation.H,
+		DW:  win.Dilation.W,
 		Top: win.Pad.Top, Left: win.Pad.Left, OH: oh, OW: ow, Groups: groups,
 	})
 }
@@ -80,7 +81,8 @@ func slide(op string, w *model.Window, height, width int) (oh, ow int, err error
 	side := func(size, before, after, kernel, stride, dilation int) int {
 		reach := dilation*(kernel-1) + 1
 		if kernel < 1 || stride < 1 || dilation < 1 || before < 0 || after < 0 || size+before+after < reach {
-			err = refuse(op, "a window of %d (stride %d, dilation %d) does not fit %d pixels with padding %d and %d", kernel, stride, dilation, size, before, after)
+			err = refuse(op, "a window of %d (stride %d, dilation %d) does not fit %d pixels with padding %d and %d", kernel,
+				stride, dilation, size, before, after)
 			return 0
 		}
 		return (size+before+after-reach)/stride + 1

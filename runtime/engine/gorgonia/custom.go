@@ -52,7 +52,8 @@ func (e *Engine) describe(n Network) disdel.CustomNetwork {
 
 func (n *Network) check() error {
 	if n.Name == "" || n.Classes < 1 || model.Shape(n.Sample).Len() < 1 || n.Build == nil {
-		return invalid(n.Name, "it needs a name, a sample's shape, classes and what builds it, and has %q, %v, %d", n.Name, n.Sample, n.Classes)
+		return invalid(n.Name, "it needs a name, a sample's shape, classes and what builds it, and has %q, %v, %d", n.Name,
+			n.Sample, n.Classes)
 	}
 	return nil
 }
@@ -141,5 +142,8 @@ func (e *Engine) sameAs(asked *disdel.CustomNetwork) error {
 	if !changed {
 		return nil
 	}
-	return &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("network %q is not as it was described", e.name), Hint: "submit the job again with this binary"}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "make engine",
+		Msg: fmt.Sprintf("network %q is not as it was described", e.name), Hint: "submit the job again with this binary",
+	}
 }

@@ -102,7 +102,10 @@ func TestAUsersGraphIsDescribed(t *testing.T) {
 
 // Short batches and single rows train a user's graph as they train any other: weights move by the mean gradient.
 func TestAUsersGraphTrains(t *testing.T) {
-	e := customEngine(t, engine.Spec{Batch: 9, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.05}}, Training: true})
+	e := customEngine(t, engine.Spec{
+		Batch: 9, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.05}},
+		Training: true,
+	})
 	rows := func(n int) ([]float32, []int32) {
 		x, y := make([]float32, 4*n), make([]int32, n)
 		for i := range n {
@@ -155,7 +158,8 @@ func TestUnfitGraphsAreRefused(t *testing.T) {
 		"no input":  change(func(p *Program) { p.Params[0] = p.Output }),
 		"panic":     change(func(*Program) { panic("shape") }),
 		"no gradient": change(func(p *Program) {
-			p.Params = append(p.Params, gorgonia.NewVector(p.Graph, tensor.Float32, gorgonia.WithName("lost"), gorgonia.WithShape(2)))
+			p.Params = append(p.Params,
+				gorgonia.NewVector(p.Graph, tensor.Float32, gorgonia.WithName("lost"), gorgonia.WithShape(2)))
 		}),
 		"other names": change(func(p *Program) {
 			calls++

@@ -70,7 +70,8 @@ func TestTheEngineAgreesOnEveryLayer(t *testing.T) {
 			continue // its batch of one row has no variance; see below
 		}
 		t.Run(name, func(t *testing.T) {
-			compare(t, oddGraph(t, layer, model.OpSoftmax), engine.Spec{Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.02}}}, 2e-3)
+			compare(t, oddGraph(t, layer, model.OpSoftmax),
+				engine.Spec{Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.02}}}, 2e-3)
 		})
 	}
 }
@@ -86,7 +87,13 @@ func TestTheEngineAgreesOnEveryLossAndOptimizer(t *testing.T) {
 		for _, c := range []struct {
 			loss string
 			last model.Op
-		}{{"crossEntropy", model.OpSoftmax}, {"crossEntropy", model.OpUnknown}, {"binaryCrossEntropy", model.OpSigmoid}, {"mse", model.OpUnknown}, {"mse", model.OpSoftmax}} {
+		}{
+			{"crossEntropy", model.OpSoftmax},
+			{"crossEntropy", model.OpUnknown},
+			{"binaryCrossEntropy", model.OpSigmoid},
+			{"mse", model.OpUnknown},
+			{"mse", model.OpSoftmax},
+		} {
 			for _, clip := range []float64{0, 0.1} {
 				t.Run(name+" "+c.loss, func(t *testing.T) {
 					compare(t, oddGraph(t, odd["tanh"], c.last), engine.Spec{Optimizer: o, Loss: c.loss, ClipNorm: clip}, 1e-3)
@@ -134,7 +141,10 @@ func TestOptimizerStatesAreTheEngines(t *testing.T) {
 
 // Networks of the zoo, small, train alike: branches, shortcuts and depthwise layers together.
 func TestTheEngineAgreesOnNetworks(t *testing.T) {
-	for name, input := range map[string][]int{"lenet5": {1, 28, 28}, "resnet20-cifar": {3, 8, 8}, "resnet20-cifar-b": {3, 8, 8}} {
+	for name, input := range map[string][]int{
+		"lenet5": {1, 28, 28}, "resnet20-cifar": {3, 8, 8},
+		"resnet20-cifar-b": {3, 8, 8},
+	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() {
 				t.Skip("takes seconds")

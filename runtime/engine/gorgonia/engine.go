@@ -46,7 +46,8 @@ func New(s engine.Spec) (*Engine, error) {
 func newEngine(name string, sample, classes int, s engine.Spec) *Engine {
 	source := rand.NewPCG(0, 0)
 	return &Engine{
-		name: name, spec: s, graph: s.Graph, sample: sample, classes: classes, index: map[string]int{}, source: source, random: rand.New(source),
+		name: name, spec: s, graph: s.Graph, sample: sample, classes: classes, index: map[string]int{}, source: source,
+		random: rand.New(source),
 	}
 }
 
@@ -166,7 +167,8 @@ func (e *Engine) check(op string, in dataset.Matrix) error {
 	if in.Rows < 1 || in.Rows > e.spec.Batch || len(in.Values) != in.Rows*e.sample {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: op,
-			Msg: fmt.Sprintf("%d values for %d rows of %d, at most %d rows a batch", len(in.Values), in.Rows, e.sample, e.spec.Batch),
+			Msg: fmt.Sprintf("%d values for %d rows of %d, at most %d rows a batch", len(in.Values), in.Rows, e.sample,
+				e.spec.Batch),
 		}
 	}
 	return nil
@@ -178,7 +180,10 @@ func (e *Engine) checkBatch(op string, b *dataset.Batch) error {
 	}
 	classes := b.Target.Classes
 	if len(classes) != b.Input.Rows {
-		return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("%d labels for %d rows", len(classes), b.Input.Rows)}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: op,
+			Msg: fmt.Sprintf("%d labels for %d rows", len(classes), b.Input.Rows),
+		}
 	}
 	for _, y := range classes {
 		if y < 0 || int(y) >= e.classes {
@@ -242,7 +247,10 @@ func diverged(op, what string, v float64) error {
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return nil
 	}
-	return &disdel.Error{Kind: disdel.Diverged, Op: op, Msg: fmt.Sprintf("the %s is %v", what, v), Hint: "lower the learning rate, or check the data's scale"}
+	return &disdel.Error{
+		Kind: disdel.Diverged, Op: op, Msg: fmt.Sprintf("the %s is %v", what, v),
+		Hint: "lower the learning rate, or check the data's scale",
+	}
 }
 
 func (c *compiled) lossValue(op string) (float64, error) {

@@ -49,7 +49,8 @@ func batch(g *model.Graph, rows, classes int, seed uint64) ([]float32, []int32) 
 
 var sgd1 = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
 
-// With SGD and a learning rate of 1, the weights change by the gradient: it must be the difference quotient of the loss.
+// With SGD and a learning rate of 1, the weights change by the gradient: it must be the difference quotient of the
+// loss.
 func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
 	dense := func(n int) disdel.Layer { return disdel.Layer{Kind: "dense", Units: n} }
 	for name, c := range map[string]struct {
@@ -57,13 +58,38 @@ func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
 		loss   string
 		layers []disdel.Layer
 	}{
-		"dense":         {[]int{1, 3, 3}, "crossEntropy", []disdel.Layer{dense(3), {Kind: "softmax"}}},
-		"conv":          {[]int{2, 7, 5}, "crossEntropy", []disdel.Layer{{Kind: "conv", Filters: 3, Kernel: 3, Padding: 1}, dense(3), {Kind: "softmax"}}},
-		"strided conv":  {[]int{2, 7, 7}, "crossEntropy", []disdel.Layer{{Kind: "conv", Filters: 2, Kernel: 3, Stride: 2}, {Kind: "tanh"}, dense(3), {Kind: "softmax"}}},
-		"sigmoid, mse":  {[]int{1, 4, 4}, "mse", []disdel.Layer{dense(4), {Kind: "sigmoid"}, dense(3)}},
-		"max pool":      {[]int{2, 6, 6}, "crossEntropy", []disdel.Layer{{Kind: "conv", Filters: 3, Kernel: 3}, {Kind: "maxPool", Kernel: 2}, dense(3), {Kind: "softmax"}}},
-		"relu":          {[]int{1, 4, 4}, "crossEntropy", []disdel.Layer{dense(8), {Kind: "relu"}, dense(3), {Kind: "softmax"}}},
-		"two conv, mse": {[]int{1, 6, 6}, "mse", []disdel.Layer{{Kind: "conv", Filters: 2, Kernel: 3, Activation: "tanh"}, {Kind: "conv", Filters: 2, Kernel: 2}, dense(3), {Kind: "softmax"}}},
+		"dense": {[]int{1, 3, 3}, "crossEntropy", []disdel.Layer{dense(3), {Kind: "softmax"}}},
+		"conv": {
+			[]int{2, 7, 5},
+			"crossEntropy",
+			[]disdel.Layer{{Kind: "conv", Filters: 3, Kernel: 3, Padding: 1}, dense(3), {Kind: "softmax"}},
+		},
+		"strided conv": {
+			[]int{2, 7, 7},
+			"crossEntropy",
+			[]disdel.Layer{{Kind: "conv", Filters: 2, Kernel: 3, Stride: 2}, {Kind: "tanh"}, dense(3), {Kind: "softmax"}},
+		},
+		"sigmoid, mse": {[]int{1, 4, 4}, "mse", []disdel.Layer{dense(4), {Kind: "sigmoid"}, dense(3)}},
+		"max pool": {
+			[]int{2, 6, 6},
+			"crossEntropy",
+			[]disdel.Layer{{Kind: "conv", Filters: 3, Kernel: 3}, {Kind: "maxPool", Kernel: 2}, dense(3), {Kind: "softmax"}},
+		},
+		"relu": {
+			[]int{1, 4, 4},
+			"crossEntropy",
+			[]disdel.Layer{dense(8), {Kind: "relu"}, dense(3), {Kind: "softmax"}},
+		},
+		"two conv, mse": {
+			[]int{1, 6, 6},
+			"mse",
+			[]disdel.Layer{
+				{Kind: "conv", Filters: 2, Kernel: 3, Activation: "tanh"},
+				{Kind: "conv", Filters: 2, Kernel: 2},
+				dense(3),
+				{Kind: "softmax"},
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := graph(t, c.input, 3, c.layers...)
@@ -114,7 +140,10 @@ func TestStepsWithTheSameSeedGiveTheSameBits(t *testing.T) {
 	run := func() disdel.Weights {
 		g := graph(t, []int{1, 6, 6}, 3, disdel.Layer{Kind: "conv", Filters: 4, Kernel: 3, Activation: "relu"},
 			disdel.Layer{Kind: "dropout", Rate: 0.4}, disdel.Layer{Kind: "dense", Units: 3, Activation: "softmax"})
-		e := make1(t, g, engine.Spec{Batch: 8, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Seed: 3, Training: true})
+		e := make1(t, g, engine.Spec{
+			Batch: 8, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Seed: 3,
+			Training: true,
+		})
 		for i := range 5 {
 			x, y := batch(g, 8, 3, uint64(i))
 			if _, err := train(e, x, y); err != nil {
@@ -133,7 +162,10 @@ func TestTrainingLearnsAnEasyTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := make1(t, g, engine.Spec{Batch: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}}, Training: true})
+	e := make1(t, g, engine.Spec{
+		Batch: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}},
+		Training: true,
+	})
 	x, y := batch(g, 16, 2, 5)
 	for i, label := range y { // class 1 is bright on the left
 		for k := range 64 {
@@ -179,10 +211,21 @@ func TestOptimizersFollowTheirFormulas(t *testing.T) {
 		want  float64
 	}{
 		{"sgd", disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}, 2, 1 - 0.1*0.5 - 0.1*0.5},
-		{"momentum", disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}}, 2, 1 - 0.1*0.5 - 0.1*(0.9*0.5+0.5)},
+		{
+			"momentum",
+			disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
+			2,
+			1 - 0.1*0.5 - 0.1*(0.9*0.5+0.5),
+		},
 		{"decay", disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, WeightDecay: 0.2}}, 1, 1 - 0.1*(0.5+0.2)},
-		{"nesterov", disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true}}, 1, 1 - 0.1*(0.5+0.9*0.5)},
-		{"adam", disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.1}}, 3, 1 - 3*0.1}, // a constant gradient moves by the rate
+		{
+			"nesterov",
+			disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true}},
+			1,
+			1 - 0.1*(0.5+0.9*0.5),
+		},
+		// a constant gradient moves by the rate
+		{"adam", disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.1}}, 3, 1 - 3*0.1},
 		{"adamw", disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.1, WeightDecay: 0.2}}, 1, 1*(1-0.1*0.2) - 0.1},
 	} {
 		if got := step(c.o, c.steps); math.Abs(float64(got)-c.want) > 1e-5 {

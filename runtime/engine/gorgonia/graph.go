@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// compiler turns a model graph into a Program, with gorgonia's own operations where they are right, so that this backend and
-// the engine check each other.
+// compiler turns a model graph into a Program, with gorgonia's own operations where they are right, so that this
+// backend and the engine check each other.
 type compiler struct {
 	*Ops
 	g      *model.Graph
@@ -24,7 +24,8 @@ type compiler struct {
 
 func compileGraph(g *model.Graph, o *Ops, params []param, loss string) (*Program, error) {
 	c := &compiler{
-		Ops: o, g: g, cost: loss, p: &Program{Graph: gorgonia.NewGraph()}, params: map[string]*node{}, values: map[string]*param{},
+		Ops: o, g: g, cost: loss, p: &Program{Graph: gorgonia.NewGraph()}, params: map[string]*node{},
+		values: map[string]*param{},
 	}
 	for i := range params {
 		q := &params[i]
@@ -44,7 +45,8 @@ func compileGraph(g *model.Graph, o *Ops, params []param, loss string) (*Program
 		out, err := c.layer(&g.Nodes[i])
 		if err != nil {
 			n := &g.Nodes[i]
-			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "compile network " + g.Name, Msg: "layer " + n.Name + " (" + n.Op.String() + ")", Err: err}
+			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "compile network " + g.Name, Msg: "layer " + n.Name + " (" +
+				n.Op.String() + ")", Err: err}
 		}
 		c.nodes = append(c.nodes, out)
 	}
@@ -58,7 +60,8 @@ func compileGraph(g *model.Graph, o *Ops, params []param, loss string) (*Program
 }
 
 func (c *compiler) tensor(name string, shape tensor.Shape) *node {
-	return gorgonia.NewTensor(c.p.Graph, tensor.Float32, shape.Dims(), gorgonia.WithName(name), gorgonia.WithShape(shape.Clone()...))
+	return gorgonia.NewTensor(c.p.Graph, tensor.Float32, shape.Dims(), gorgonia.WithName(name),
+		gorgonia.WithShape(shape.Clone()...))
 }
 
 func (c *compiler) constant(name string, value float32, shape tensor.Shape) *node {
@@ -66,7 +69,8 @@ func (c *compiler) constant(name string, value float32, shape tensor.Shape) *nod
 	for i := range data {
 		data[i] = value
 	}
-	return gorgonia.NewTensor(c.p.Graph, tensor.Float32, shape.Dims(), gorgonia.WithName(name), gorgonia.WithShape(shape.Clone()...),
+	return gorgonia.NewTensor(c.p.Graph, tensor.Float32, shape.Dims(), gorgonia.WithName(name),
+		gorgonia.WithShape(shape.Clone()...),
 		gorgonia.WithValue(tensor.New(tensor.WithShape(shape.Clone()...), tensor.WithBacking(data))))
 }
 
@@ -125,8 +129,8 @@ func (c *compiler) activation(n *model.Node, in []*node) (*node, error) {
 	}
 }
 
-// softmax goes by the logarithms that cross-entropy needs: gorgonia takes SoftMax and LogSoftMax of one input for the same
-// node, whichever came first.
+// softmax goes by the logarithms that cross-entropy needs: gorgonia takes SoftMax and LogSoftMax of one input for the
+// same node, whichever came first.
 func (c *compiler) softmax(x *node) (out *node, err error) {
 	if x.Shape()[1] == 1 {
 		return c.only(x, 1)
@@ -140,7 +144,8 @@ func (c *compiler) softmax(x *node) (out *node, err error) {
 	return gorgonia.Exp(c.logs)
 }
 
-// positive is x times (x > 0): Rectify's gradient at 0 is 1, and a network's zeros are many (borders, empty background).
+// positive is x times (x > 0): Rectify's gradient at 0 is 1, and a network's zeros are many (borders, empty
+// background).
 func positive(x *node) (*node, error) {
 	above, err := gorgonia.Gt(x, gorgonia.NewConstant(float32(0)), true)
 	if err != nil {
@@ -182,7 +187,8 @@ func (c *compiler) maxPool(n *model.Node, x *node) (*node, error) {
 	if !even(n.Pad) {
 		return c.MaxPool2d(x, window(n))
 	}
-	return gorgonia.MaxPool2D(x, tensor.Shape{n.Kernel.H, n.Kernel.W}, []int{n.Pad.Top, n.Pad.Left}, []int{n.Stride.H, n.Stride.W})
+	return gorgonia.MaxPool2D(x, tensor.Shape{n.Kernel.H, n.Kernel.W}, []int{n.Pad.Top, n.Pad.Left},
+		[]int{n.Stride.H, n.Stride.W})
 }
 
 func (c *compiler) add(in []*node) (*node, error) {

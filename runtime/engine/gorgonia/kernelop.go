@@ -13,8 +13,8 @@ import (
 // compute fills out from the values of an operation's inputs.
 type compute func(out []float32, in [][]float32)
 
-// kernelOp is a gorgonia operation of our own. It computes into a buffer that it keeps, where gorgonia's stock operations
-// make a new tensor at every step. One belongs to one node of one graph.
+// kernelOp is a gorgonia operation of our own. It computes into a buffer that it keeps, where gorgonia's stock
+// operations make a new tensor at every step. One belongs to one node of one graph.
 type kernelOp struct {
 	ops   *Ops
 	name  string
@@ -43,7 +43,9 @@ func shapes(nodes gorgonia.Nodes) []tensor.Shape {
 }
 
 // apply adds the node of an operation to its inputs' graph.
-func (o *Ops) apply(name string, out tensor.Shape, run compute, grads func() []compute, inputs ...*gorgonia.Node) (*gorgonia.Node, error) {
+func (o *Ops) apply(name string, out tensor.Shape, run compute, grads func() []compute,
+	inputs ...*gorgonia.Node,
+) (*gorgonia.Node, error) {
 	o.made++
 	op := &kernelOp{ops: o, name: name, id: o.made, in: shapes(inputs), shape: out, run: run, grads: grads}
 	n, err := gorgonia.ApplyOp(op, inputs...)
@@ -70,8 +72,8 @@ func (o *kernelOp) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) {
 	return o.shape.Clone(), nil
 }
 
-// Do computes into the op's own buffer and returns it under a new header: the machine gives registers to other operations,
-// and those may write into what they find there, and reshape it, once nobody needs it any more.
+// Do computes into the op's own buffer and returns it under a new header: the machine gives registers to other
+// operations, and those may write into what they find there, and reshape it, once nobody needs it any more.
 func (o *kernelOp) Do(values ...gorgonia.Value) (gorgonia.Value, error) {
 	in, err := o.inputs(values)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// odd are networks of one layer each between a convolution, so that its data gradient counts, and a dense layer. Sizes are
-// odd, and inputs no multiple of anything.
+// odd are networks of one layer each between a convolution, so that its data gradient counts, and a dense layer. Sizes
+// are odd, and inputs no multiple of anything.
 var odd = map[string]func(b *model.Builder) int{
 	"conv": func(b *model.Builder) int { return b.Conv("l", b.Last(), 5, model.Square(3, 1, 1), 1, true) },
 	"conv without bias": func(b *model.Builder) int {
@@ -23,7 +23,11 @@ var odd = map[string]func(b *model.Builder) int{
 		return b.Conv("l", b.Last(), 2, w, 1, true)
 	},
 	"uneven conv": func(b *model.Builder) int {
-		return b.Conv("l", b.Last(), 3, model.Window{Kernel: model.Sides{H: 2, W: 3}, Stride: model.Sides{H: 2, W: 1}, Pad: model.Padding{Bottom: 1, Left: 2}}, 1, true)
+		return b.Conv("l", b.Last(), 3,
+			model.Window{
+				Kernel: model.Sides{H: 2, W: 3}, Stride: model.Sides{H: 2, W: 1},
+				Pad: model.Padding{Bottom: 1, Left: 2},
+			}, 1, true)
 	},
 	"grouped conv":   func(b *model.Builder) int { return b.Conv("l", b.Last(), 6, model.Square(3, 2, 1), 3, true) },
 	"depthwise conv": func(b *model.Builder) int { return b.Conv("l", b.Last(), 3, model.Square(3, 2, 1), 3, true) },
@@ -46,14 +50,23 @@ var odd = map[string]func(b *model.Builder) int{
 		b.Dense("d", b.Last(), 5)
 		return b.BatchNorm("l", b.Last())
 	},
-	"relu":             func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpReLU) },
-	"relu6":            func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpReLU6) },
-	"sigmoid":          func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpSigmoid) },
-	"tanh":             func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpTanh) },
-	"max pool":         func(b *model.Builder) int { return b.Pool("l", b.Last(), model.OpMaxPool, model.Square(2, 2, 0)) },
-	"padded max pool":  func(b *model.Builder) int { return b.Pool("l", b.Last(), model.OpMaxPool, model.Square(3, 2, 1)) },
-	"uneven max pool":  func(b *model.Builder) int { return b.Pool("l", b.Last(), model.OpMaxPool, unevenWindow(false)) },
-	"average pool":     func(b *model.Builder) int { return b.Pool("l", b.Last(), model.OpAvgPool, model.Square(3, 2, 1)) },
+	"relu":    func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpReLU) },
+	"relu6":   func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpReLU6) },
+	"sigmoid": func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpSigmoid) },
+	"tanh":    func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpTanh) },
+	"max pool": func(b *model.Builder) int {
+		return b.Pool("l", b.Last(), model.OpMaxPool,
+			model.Square(2, 2, 0))
+	},
+	"padded max pool": func(b *model.Builder) int {
+		return b.Pool("l", b.Last(), model.OpMaxPool,
+			model.Square(3, 2, 1))
+	},
+	"uneven max pool": func(b *model.Builder) int { return b.Pool("l", b.Last(), model.OpMaxPool, unevenWindow(false)) },
+	"average pool": func(b *model.Builder) int {
+		return b.Pool("l", b.Last(), model.OpAvgPool,
+			model.Square(3, 2, 1))
+	},
 	"uneven average":   func(b *model.Builder) int { return b.Pool("l", b.Last(), model.OpAvgPool, unevenWindow(false)) },
 	"average with pad": func(b *model.Builder) int { return b.Pool("l", b.Last(), model.OpAvgPool, unevenWindow(true)) },
 	"adaptive pool":    func(b *model.Builder) int { return b.AdaptivePool("l", b.Last(), 3) },
@@ -64,13 +77,17 @@ var odd = map[string]func(b *model.Builder) int{
 	},
 	"concat": func(b *model.Builder) int {
 		in := b.Last()
-		return b.Concat("l", b.Conv("a", in, 2, model.Square(1, 1, 0), 1, true), in, b.Conv("b", in, 1, model.Square(3, 1, 1), 1, true))
+		return b.Concat("l", b.Conv("a", in, 2, model.Square(1, 1, 0), 1, true), in,
+			b.Conv("b", in, 1, model.Square(3, 1, 1), 1, true))
 	},
 	"downsample": func(b *model.Builder) int { return b.Downsample("l", b.Last(), 7, 2) },
 }
 
 func unevenWindow(count bool) model.Window {
-	return model.Window{Kernel: model.Sides{H: 3, W: 2}, Stride: model.Sides{H: 2, W: 2}, Pad: model.Padding{Top: 1, Right: 1}, CountPad: count}
+	return model.Window{
+		Kernel: model.Sides{H: 3, W: 2}, Stride: model.Sides{H: 2, W: 2},
+		Pad: model.Padding{Top: 1, Right: 1}, CountPad: count,
+	}
 }
 
 func oddGraph(t *testing.T, layer func(b *model.Builder) int, last model.Op) *model.Graph {
@@ -92,8 +109,8 @@ func oddGraph(t *testing.T, layer func(b *model.Builder) int, last model.Op) *mo
 	return g
 }
 
-// With SGD and a rate of 1 the weights move by the gradient, which must be the difference quotient of the training loss: for
-// every layer, while training, for whole and for short batches and for a single row.
+// With SGD and a rate of 1 the weights move by the gradient, which must be the difference quotient of the training
+// loss: for every layer, while training, for whole and for short batches and for a single row.
 func TestEveryLayersGradientIsItsDifferenceQuotient(t *testing.T) {
 	for name, layer := range odd {
 		t.Run(name, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 // crossEntropy is the loss that a configuration without one means.
 const crossEntropy = "crossEntropy"
 
-// loss adds the target and the loss, a mean over the rows. Cross-entropy takes what a last softmax takes, or the outputs where
-// there is none; binary cross-entropy takes the outputs for probabilities, or what a last sigmoid takes, where no logarithm
-// meets a rounded 0; mse takes the outputs.
+// loss adds the target and the loss, a mean over the rows. Cross-entropy takes what a last softmax takes, or the
+// outputs where there is none; binary cross-entropy takes the outputs for probabilities, or what a last sigmoid takes,
+// where no logarithm meets a rounded 0; mse takes the outputs.
 func (c *compiler) loss() error {
 	out := c.nodes[len(c.nodes)-1]
 	c.p.Output = out
@@ -27,7 +27,8 @@ func (c *compiler) loss() error {
 	case "mse":
 		c.p.Loss, err = c.meanSquare(out)
 	default:
-		return &disdel.Error{Kind: disdel.Invalid, Op: "compile network " + c.g.Name, Msg: "there is no loss \"" + c.cost + "\"", Hint: "use crossEntropy, binaryCrossEntropy or mse"}
+		return &disdel.Error{Kind: disdel.Invalid, Op: "compile network " + c.g.Name, Msg: "there is no loss \"" + c.cost +
+			"\"", Hint: "use crossEntropy, binaryCrossEntropy or mse"}
 	}
 	return err
 }

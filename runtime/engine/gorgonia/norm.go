@@ -16,10 +16,10 @@ type Norm struct {
 }
 
 // BatchNorm normalises x, [rows channels height width] or [rows units], over its channels (Ioffe 2015): scale
-// (x - mean) / sqrt(variance + eps) + bias. scale and bias, [channels] in any shape, may be nil: 1 and 0. mean and variance
-// are input nodes of [channels] values with a value of their own. While training the batch's statistics count, and each run
-// moves the values of mean and variance towards them, the variance without bias, as PyTorch does; otherwise mean and variance
-// are what counts. They have no gradient.
+// (x - mean) / sqrt(variance + eps) + bias. scale and bias, [channels] in any shape, may be nil: 1 and 0. mean and
+// variance are input nodes of [channels] values with a value of their own. While training the batch's statistics count,
+// and each run moves the values of mean and variance towards them, the variance without bias, as PyTorch does;
+// otherwise mean and variance are what counts. They have no gradient.
 func (o *Ops) BatchNorm(x, scale, bias, mean, variance *gorgonia.Node, n Norm) (*gorgonia.Node, error) {
 	const op = "batch norm"
 	if err := check(op, x, 2, 4); err != nil {
@@ -67,9 +67,13 @@ func newNorm(o *Ops, im plan.Image, rows int, n Norm) *norm {
 		n.Momentum = 0.1
 	}
 	v := func(values int) []float32 { return make([]float32, values, values+slack) }
-	b := &norm{o: o, Norm: kernel.Norm{Image: im, Eps: n.Eps, Momentum: 1, Rows: rows}, momentum: n.Momentum, batch: [2][]float32{v(im.C), v(im.C)}}
+	b := &norm{
+		o: o, Norm: kernel.Norm{Image: im, Eps: n.Eps, Momentum: 1, Rows: rows}, momentum: n.Momentum,
+		batch: [2][]float32{v(im.C), v(im.C)},
+	}
 	b.state = kernel.NormState{
-		Mean: v(im.C), Var: v(im.C), Shift: v(im.C), Scale: v(im.C), Offset: v(im.C), Third: v(im.C), Sums: v(im.C * 32), Mask: v(im.Lanes),
+		Mean: v(im.C), Var: v(im.C), Shift: v(im.C), Scale: v(im.C), Offset: v(im.C), Third: v(im.C), Sums: v(im.C * 32),
+		Mask: v(im.Lanes),
 	}
 	for i := range rows {
 		b.state.Mask[i] = 1
@@ -155,7 +159,8 @@ func (b *norm) grads() []compute {
 			copy(d, pick())
 		}
 	}
-	return b.list(part(func() []float32 { return p.dx }), part(func() []float32 { return p.dScale }), part(func() []float32 { return p.dSh }))
+	return b.list(part(func() []float32 { return p.dx }), part(func() []float32 { return p.dScale }),
+		part(func() []float32 { return p.dSh }))
 }
 
 func (p *normBack) compute(v [][]float32) {

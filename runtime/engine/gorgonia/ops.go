@@ -12,9 +12,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
-// Ops makes operations for one expression graph: those of the engine's kernels, which gorgonia lacks or has wrong. Images
-// are [rows channels height width], vectors [rows units], values float32. Operations of one Ops share their working memory,
-// so that only one of them may run at a time, as a machine of gorgonia does it. Errors are Invalid.
+// Ops makes operations for one expression graph: those of the engine's kernels, which gorgonia lacks or has wrong.
+// Images are [rows channels height width], vectors [rows units], values float32. Operations of one Ops share their
+// working memory, so that only one of them may run at a time, as a machine of gorgonia does it. Errors are Invalid.
 type Ops struct {
 	set      kernel.Set
 	threads  int

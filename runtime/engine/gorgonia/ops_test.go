@@ -45,7 +45,8 @@ func (b bench) run(t *testing.T, in [][]float32) (loss float64, out []float32, g
 	var nodes, wrt gorgonia.Nodes
 	for i, s := range b.shapes {
 		v := tensor.New(tensor.WithShape(s.Clone()...), tensor.WithBacking(append([]float32(nil), in[i]...)))
-		nodes = append(nodes, gorgonia.NewTensor(g, tensor.Float32, s.Dims(), gorgonia.WithName(fmt.Sprint("in", i)), gorgonia.WithShape(s.Clone()...), gorgonia.WithValue(v)))
+		nodes = append(nodes, gorgonia.NewTensor(g, tensor.Float32, s.Dims(), gorgonia.WithName(fmt.Sprint("in", i)),
+			gorgonia.WithShape(s.Clone()...), gorgonia.WithValue(v)))
 		if !b.still[i] {
 			wrt = append(wrt, nodes[i])
 		}
@@ -55,7 +56,8 @@ func (b bench) run(t *testing.T, in [][]float32) (loss float64, out []float32, g
 		t.Fatal(err)
 	}
 	shape := y.Shape().Clone()
-	weights := gorgonia.NewTensor(g, tensor.Float32, shape.Dims(), gorgonia.WithName("weights"), gorgonia.WithShape(shape...),
+	weights := gorgonia.NewTensor(g, tensor.Float32, shape.Dims(), gorgonia.WithName("weights"),
+		gorgonia.WithShape(shape...),
 		gorgonia.WithValue(tensor.New(tensor.WithShape(shape.Clone()...), tensor.WithBacking(values(shape, 77)))))
 	sum := gorgonia.Must(gorgonia.Sum(gorgonia.Must(gorgonia.HadamardProd(y, weights))))
 	var read gorgonia.Value
@@ -124,7 +126,10 @@ func (b bench) checkGradients(t *testing.T) {
 
 var own = map[string]bench{
 	"conv": {shapes: []tensor.Shape{{3, 4, 5, 7}, {6, 2, 3, 2}, {6}}, f: func(o *Ops, in []*node) (*node, error) {
-		w := model.Window{Stride: model.Sides{H: 2, W: 1}, Dilation: model.Sides{H: 1, W: 2}, Pad: model.Padding{Top: 2, Right: 1}}
+		w := model.Window{
+			Stride: model.Sides{H: 2, W: 1}, Dilation: model.Sides{H: 1, W: 2},
+			Pad: model.Padding{Top: 2, Right: 1},
+		}
 		return o.Conv2d(in[0], in[1], in[2], w, 2)
 	}},
 	"depthwise": {shapes: []tensor.Shape{{17, 5, 5, 3}, {5, 1, 2, 3}, {1, 5}}, f: func(o *Ops, in []*node) (*node, error) {
@@ -142,21 +147,36 @@ var own = map[string]bench{
 	"adaptive pool": {shapes: []tensor.Shape{{3, 2, 5, 7}}, f: func(o *Ops, in []*node) (*node, error) {
 		return o.AdaptiveAvgPool2d(in[0], 3, 4)
 	}},
-	"batch norm": {training: true, shapes: []tensor.Shape{{3, 2, 3, 4}, {2}, {2}, {2}, {2}}, still: map[int]bool{3: true, 4: true}, f: func(o *Ops, in []*node) (*node, error) {
-		return o.BatchNorm(in[0], in[1], in[2], in[3], in[4], Norm{})
-	}},
-	"batch norm of vectors": {training: true, shapes: []tensor.Shape{{7, 5}, {5}, {5}, {5}}, still: map[int]bool{2: true, 3: true}, f: func(o *Ops, in []*node) (*node, error) {
-		return o.BatchNorm(in[0], in[1], nil, in[2], in[3], Norm{Eps: 1e-3})
-	}},
-	"batch norm in use": {shapes: []tensor.Shape{{3, 2, 3, 4}, {2}, {2}, {2}, {2}}, still: map[int]bool{3: true, 4: true}, f: func(o *Ops, in []*node) (*node, error) {
-		return o.BatchNorm(in[0], in[1], in[2], in[3], in[4], Norm{Eps: 2})
-	}},
-	"relu6":      {shapes: []tensor.Shape{{3, 5}}, f: func(o *Ops, in []*node) (*node, error) { return o.ReLU6(in[0]) }},
-	"relu":       {shapes: []tensor.Shape{{3, 5}}, f: func(o *Ops, in []*node) (*node, error) { return o.ReLU(in[0]) }},
-	"downsample": {shapes: []tensor.Shape{{2, 3, 5, 4}}, f: func(o *Ops, in []*node) (*node, error) { return o.Downsample(in[0], 6, 2) }},
-	"logistic loss": {shapes: []tensor.Shape{{3, 5}, {3, 5}}, still: map[int]bool{1: true}, f: func(o *Ops, in []*node) (*node, error) {
-		return o.LogisticLoss(in[0], in[1])
-	}},
+	"batch norm": {
+		training: true, shapes: []tensor.Shape{{3, 2, 3, 4}, {2}, {2}, {2}, {2}},
+		still: map[int]bool{3: true, 4: true}, f: func(o *Ops, in []*node) (*node, error) {
+			return o.BatchNorm(in[0], in[1], in[2], in[3], in[4], Norm{})
+		},
+	},
+	"batch norm of vectors": {
+		training: true, shapes: []tensor.Shape{{7, 5}, {5}, {5}, {5}},
+		still: map[int]bool{2: true, 3: true}, f: func(o *Ops, in []*node) (*node, error) {
+			return o.BatchNorm(in[0], in[1], nil, in[2], in[3], Norm{Eps: 1e-3})
+		},
+	},
+	"batch norm in use": {
+		shapes: []tensor.Shape{{3, 2, 3, 4}, {2}, {2}, {2}, {2}}, still: map[int]bool{3: true, 4: true},
+		f: func(o *Ops, in []*node) (*node, error) {
+			return o.BatchNorm(in[0], in[1], in[2], in[3], in[4], Norm{Eps: 2})
+		},
+	},
+	"relu6": {shapes: []tensor.Shape{{3, 5}}, f: func(o *Ops, in []*node) (*node, error) { return o.ReLU6(in[0]) }},
+	"relu":  {shapes: []tensor.Shape{{3, 5}}, f: func(o *Ops, in []*node) (*node, error) { return o.ReLU(in[0]) }},
+	"downsample": {
+		shapes: []tensor.Shape{{2, 3, 5, 4}},
+		f:      func(o *Ops, in []*node) (*node, error) { return o.Downsample(in[0], 6, 2) },
+	},
+	"logistic loss": {
+		shapes: []tensor.Shape{{3, 5}, {3, 5}}, still: map[int]bool{1: true},
+		f: func(o *Ops, in []*node) (*node, error) {
+			return o.LogisticLoss(in[0], in[1])
+		},
+	},
 	"max pool": {shapes: []tensor.Shape{{2, 2, 5, 4}}, f: func(o *Ops, in []*node) (*node, error) {
 		return o.MaxPool2d(in[0], model.Window{Kernel: model.Sides{H: 2, W: 2}, Pad: model.Padding{Left: 1}})
 	}},
@@ -226,13 +246,17 @@ func TestOperationsAgreeWithGorgoniasOwn(t *testing.T) {
 		}}, func(_ *Ops, in []*node) (*node, error) {
 			return gorgonia.Mul(in[0], gorgonia.Must(gorgonia.Transpose(in[1])))
 		}},
-		"batch norm": {bench{training: true, shapes: []tensor.Shape{{3, 2, 3, 5}, {1, 2, 1, 1}, {1, 2, 1, 1}}, f: func(o *Ops, in []*node) (*node, error) {
-			g := in[0].Graph()
-			running := func(name string) *node {
-				return gorgonia.NewVector(g, tensor.Float32, gorgonia.WithShape(2), gorgonia.WithName(name), gorgonia.WithInit(gorgonia.Ones()))
-			}
-			return o.BatchNorm(in[0], in[1], in[2], running("mean"), running("variance"), Norm{})
-		}}, func(_ *Ops, in []*node) (*node, error) {
+		"batch norm": {bench{
+			training: true, shapes: []tensor.Shape{{3, 2, 3, 5}, {1, 2, 1, 1}, {1, 2, 1, 1}},
+			f: func(o *Ops, in []*node) (*node, error) {
+				g := in[0].Graph()
+				running := func(name string) *node {
+					return gorgonia.NewVector(g, tensor.Float32, gorgonia.WithShape(2), gorgonia.WithName(name),
+						gorgonia.WithInit(gorgonia.Ones()))
+				}
+				return o.BatchNorm(in[0], in[1], in[2], running("mean"), running("variance"), Norm{})
+			},
+		}, func(_ *Ops, in []*node) (*node, error) {
 			y, _, _, _, err := gorgonia.BatchNorm(in[0], in[1], in[2], 0.1, 1e-5)
 			return y, err
 		}},
@@ -251,7 +275,10 @@ func TestOperationsAgreeWithGorgoniasOwn(t *testing.T) {
 
 // Dropout drops its share, keeps the mean, draws anew at every run, and its gradient has the mask of the forward run.
 func TestDropoutKeepsTheMeanAndItsMask(t *testing.T) {
-	b := bench{training: true, shapes: []tensor.Shape{{50, 40}}, f: func(o *Ops, in []*node) (*node, error) { return o.Dropout(in[0], 0.4) }}
+	b := bench{
+		training: true, shapes: []tensor.Shape{{50, 40}},
+		f: func(o *Ops, in []*node) (*node, error) { return o.Dropout(in[0], 0.4) },
+	}
 	in := b.inputs()
 	_, out, grads := b.run(t, in)
 	weights := values(tensor.Shape{50, 40}, 77)

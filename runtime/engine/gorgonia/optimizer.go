@@ -66,8 +66,8 @@ func newOptimizer(o disdel.Optimizer, sizes []int) optimizer {
 	return s
 }
 
-// sgd is w -= rate v, v = momentum v + (g + decay w), and with Nesterov w -= rate (g + momentum v): PyTorch's SGD without
-// dampening.
+// sgd is w -= rate v, v = momentum v + (g + decay w), and with Nesterov w -= rate (g + momentum v): PyTorch's SGD
+// without dampening.
 type sgd struct {
 	*moments
 	cfg disdel.SGD
@@ -94,8 +94,8 @@ func (s *sgd) step(k int, w, grad []float32) {
 	}
 }
 
-// adam is Kingma and Ba's algorithm 1, with its bias correction and L2 in the gradient, or Loshchilov and Hutter's algorithm
-// 2 (adamw), whose decay does not pass through the moments.
+// adam is Kingma and Ba's algorithm 1, with its bias correction and L2 in the gradient, or Loshchilov and Hutter's
+// algorithm 2 (adamw), whose decay does not pass through the moments.
 type adam struct {
 	*moments
 	cfg       disdel.Adam
@@ -130,7 +130,8 @@ func (a *adam) step(k int, w, grad []float32) {
 	}
 }
 
-// clipNorm scales gradients so that they are together no longer than limit (Pascanu 2013), and returns their length before.
+// clipNorm scales gradients so that they are together no longer than limit (Pascanu 2013), and returns their length
+// before.
 func clipNorm(grads [][]float32, limit float64) float64 {
 	var sum float64
 	for _, g := range grads {

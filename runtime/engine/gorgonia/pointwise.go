@@ -24,7 +24,9 @@ func (o *Ops) ReLU6(x *gorgonia.Node) (*gorgonia.Node, error) {
 }
 
 // pointwise makes an operation on values one by one, whose gradient goes by its output.
-func (o *Ops) pointwise(name string, x *gorgonia.Node, f func(w *kernel.Worker, y, x []float32), back func(w *kernel.Worker, dx, dy, y []float32)) (*gorgonia.Node, error) {
+func (o *Ops) pointwise(name string, x *gorgonia.Node, f func(w *kernel.Worker, y, x []float32),
+	back func(w *kernel.Worker, dx, dy, y []float32),
+) (*gorgonia.Node, error) {
 	if err := check(name, x, 1, 2, 3, 4); err != nil {
 		return nil, err
 	}
@@ -82,8 +84,8 @@ func (o *Ops) Dropout(x *gorgonia.Node, rate float64) (*gorgonia.Node, error) {
 		}, x)
 }
 
-// Downsample is ResNet's shortcut of option A (He 2015, 3.3): every stride-th pixel of x [rows channels height width], and
-// channels of zeros on both sides, filters in all.
+// Downsample is ResNet's shortcut of option A (He 2015, 3.3): every stride-th pixel of x [rows channels height width],
+// and channels of zeros on both sides, filters in all.
 func (o *Ops) Downsample(x *gorgonia.Node, filters, stride int) (*gorgonia.Node, error) {
 	const op = "downsample"
 	if err := check(op, x, 4); err != nil {
@@ -115,8 +117,8 @@ func (o *Ops) Downsample(x *gorgonia.Node, filters, stride int) (*gorgonia.Node,
 		}, x)
 }
 
-// Flatten makes vectors of images. It copies: gorgonia's Reshape is a view, through which an operation that works in place
-// overwrites what the gradient of the one before needs.
+// Flatten makes vectors of images. It copies: gorgonia's Reshape is a view, through which an operation that works in
+// place overwrites what the gradient of the one before needs.
 func (o *Ops) Flatten(x *gorgonia.Node) (*gorgonia.Node, error) {
 	const op = "flatten"
 	if err := check(op, x, 2, 4); err != nil {
@@ -151,8 +153,8 @@ func (o *Ops) LogisticLoss(z, target *gorgonia.Node) (*gorgonia.Node, error) {
 		func(z, t float64) float64 { return 1/(1+math.Exp(-z)) - t })
 }
 
-// BinaryCrossEntropy is -t log p - (1-t) log(1-p) of probabilities p against targets, both of one shape, value by value. p is
-// kept 1e-7 away from 0 and 1, as Keras does. Of logits, LogisticLoss is the better one.
+// BinaryCrossEntropy is -t log p - (1-t) log(1-p) of probabilities p against targets, both of one shape, value by
+// value. p is kept 1e-7 away from 0 and 1, as Keras does. Of logits, LogisticLoss is the better one.
 func (o *Ops) BinaryCrossEntropy(p, target *gorgonia.Node) (*gorgonia.Node, error) {
 	inside := func(p float64) float64 {
 		const edge = 1e-7
@@ -164,7 +166,9 @@ func (o *Ops) BinaryCrossEntropy(p, target *gorgonia.Node) (*gorgonia.Node, erro
 }
 
 // against makes an operation on pairs of a value and its target, of which slope is the derivative by the value.
-func (o *Ops) against(op string, x, target *gorgonia.Node, f, slope func(x, t float64) float64) (*gorgonia.Node, error) {
+func (o *Ops) against(op string, x, target *gorgonia.Node, f, slope func(x, t float64) float64) (*gorgonia.Node,
+	error,
+) {
 	if err := check(op, x, 1, 2, 4); err != nil {
 		return nil, err
 	}

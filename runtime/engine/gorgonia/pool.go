@@ -28,8 +28,8 @@ func (o *Ops) MaxPool2d(x *gorgonia.Node, win model.Window) (*gorgonia.Node, err
 	}, x)
 }
 
-// AvgPool2d takes the mean of each window of x [rows channels height width], over the pixels that the window meets, or over
-// all of it where CountPad is set. A zero stride is the kernel.
+// AvgPool2d takes the mean of each window of x [rows channels height width], over the pixels that the window meets, or
+// over all of it where CountPad is set. A zero stride is the kernel.
 func (o *Ops) AvgPool2d(x *gorgonia.Node, win model.Window) (*gorgonia.Node, error) {
 	p, err := o.pooling("average pool", x, win)
 	if err != nil {
@@ -81,7 +81,8 @@ func (o *Ops) pooling(op string, x *gorgonia.Node, win model.Window) (*pooling, 
 	}
 	p := win.Pad
 	if !win.CountPad && (max(p.Top, p.Bottom) >= win.Kernel.H || max(p.Left, p.Right) >= win.Kernel.W) {
-		return nil, refuse(op, "padding %v of a window of %dx%d: some windows would see padding alone", p, win.Kernel.H, win.Kernel.W)
+		return nil, refuse(op, "padding %v of a window of %dx%d: some windows would see padding alone", p, win.Kernel.H,
+			win.Kernel.W)
 	}
 	o.window(win.Kernel.H * win.Kernel.W)
 	return &pooling{o, pool(in, win, oh, ow), x.Shape()[0]}, nil

@@ -25,8 +25,9 @@ type Program struct {
 	after  func() error   // and after
 }
 
-// Builder builds a graph: for o.Rows() rows, and for training where o.Training() says so. It is called once for every number
-// of rows that there are batches of, and must name its parameters alike every time. Their values come from outside.
+// Builder builds a graph: for o.Rows() rows, and for training where o.Training() says so. It is called once for every
+// number of rows that there are batches of, and must name its parameters alike every time. Their values come from
+// outside.
 type Builder func(o *Ops) (*Program, error)
 
 // building is held while an expression graph is made: gorgonia keeps its table of types in a package variable without a
@@ -71,9 +72,15 @@ func (e *Engine) checkProgram(p *Program, rows int) error {
 		what string
 		n    *gorgonia.Node
 		want int
-	}{{"input", p.Input, rows * e.sample}, {"target", p.Target, rows * e.classes}, {"output", p.Output, rows * e.classes}, {"loss", p.Loss, 1}} {
+	}{
+		{"input", p.Input, rows * e.sample},
+		{"target", p.Target, rows * e.classes},
+		{"output", p.Output, rows * e.classes},
+		{"loss", p.Loss, 1},
+	} {
 		if got := c.n.Shape().TotalSize(); got != c.want {
-			return invalid(e.name, "the %s has shape %v, %d values, and %d are needed for %d rows", c.what, c.n.Shape(), got, c.want, rows)
+			return invalid(e.name, "the %s has shape %v, %d values, and %d are needed for %d rows", c.what, c.n.Shape(), got,
+				c.want, rows)
 		}
 	}
 	if !p.Loss.IsScalar() {
@@ -132,8 +139,8 @@ func (e *Engine) compile(rows int, training bool) (c *compiled, err error) {
 	return c, nil
 }
 
-// newMachine makes a machine that can be collected: gorgonia gives it a finalizer, which has nothing to do without CUDA, and
-// what points to itself and has a finalizer stays for ever.
+// newMachine makes a machine that can be collected: gorgonia gives it a finalizer, which has nothing to do without
+// CUDA, and what points to itself and has a finalizer stays for ever.
 func newMachine(g *gorgonia.ExprGraph, opt gorgonia.VMOpt) gorgonia.VM {
 	m := gorgonia.NewTapeMachine(g, opt)
 	runtime.SetFinalizer(m, nil)
@@ -158,7 +165,8 @@ func (e *Engine) bind(p *Program) error {
 		}
 		v := e.params[i].value
 		if !n.Shape().Eq(v.Shape()) {
-			return invalid(e.name, "parameter %s has shape %v, and had %v when the graph was built first", n.Name(), n.Shape(), v.Shape())
+			return invalid(e.name, "parameter %s has shape %v, and had %v when the graph was built first", n.Name(), n.Shape(),
+				v.Shape())
 		}
 		if err := gorgonia.Let(n, v); err != nil {
 			return invalid(e.name, "parameter %s: %v", n.Name(), err)

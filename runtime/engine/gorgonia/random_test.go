@@ -71,10 +71,16 @@ func (r *randomNet) imageLayer() {
 	case 5:
 		r.Pool(r.name("avg"), in, model.OpAvgPool, r.window(s))
 	case 6:
-		same := model.Window{Kernel: model.Sides{H: 3, W: 3}, Stride: model.Sides{H: 1, W: 1}, Dilation: model.Sides{H: 1, W: 1}, Pad: model.Padding{Top: 1, Bottom: 1, Left: 1, Right: 1}}
+		same := model.Window{
+			Kernel: model.Sides{H: 3, W: 3}, Stride: model.Sides{H: 1, W: 1},
+			Dilation: model.Sides{H: 1, W: 1}, Pad: model.Padding{Top: 1, Bottom: 1, Left: 1, Right: 1},
+		}
 		r.Add(r.name("sum"), in, r.Conv(r.name("conv"), in, s[0], same, 1, true))
 	case 7:
-		r.Concat(r.name("cat"), in, r.Conv(r.name("conv"), in, 2, model.Window{Kernel: model.Sides{H: 1, W: 1}, Stride: model.Sides{H: 1, W: 1}, Dilation: model.Sides{H: 1, W: 1}}, 1, true))
+		r.Concat(r.name("cat"), in,
+			r.Conv(r.name("conv"), in, 2,
+				model.Window{Kernel: model.Sides{H: 1, W: 1}, Stride: model.Sides{H: 1, W: 1}, Dilation: model.Sides{H: 1, W: 1}},
+				1, true))
 	case 8:
 		if s[1]*s[2] > 1 {
 			r.GlobalPool(r.name("global"), in)
@@ -130,8 +136,8 @@ func randomGraph(t *testing.T, seed uint64) (*model.Graph, string) {
 	return g, loss
 }
 
-// What a step does to each array of weights, in both backends, for networks that a seed draws. What moves a thousandth of all is
-// rounding, such as a bias before a batch norm; what differs by a tenth is another gradient.
+// What a step does to each array of weights, in both backends, for networks that a seed draws. What moves a thousandth
+// of all is rounding, such as a bias before a batch norm; what differs by a tenth is another gradient.
 func TestRandomNetworksTrainAlike(t *testing.T) {
 	networks := 300
 	if testing.Short() {

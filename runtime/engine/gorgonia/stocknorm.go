@@ -7,15 +7,16 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// stockNorm is one of gorgonia's batch norms, which is right while training but for its statistics: a machine resets them
-// when it is made, so they are brought before every step and fetched after it.
+// stockNorm is one of gorgonia's batch norms, which is right while training but for its statistics: a machine resets
+// them when it is made, so they are brought before every step and fetched after it.
 type stockNorm struct {
 	op             *gorgonia.BatchNormOp
 	mean, variance *param
 }
 
-// stockNorms tells whether gorgonia's batch norm can stand for all of this graph's: two on one input would become one node,
-// the variance of a row that stands twice needs correction, and on images that are one column its gradient is wrong.
+// stockNorms tells whether gorgonia's batch norm can stand for all of this graph's: two on one input would become one
+// node, the variance of a row that stands twice needs correction, and on images that are one column its gradient is
+// wrong.
 func (c *compiler) stockNorms() bool {
 	if c.rows == 1 {
 		return false

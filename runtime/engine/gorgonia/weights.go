@@ -49,7 +49,10 @@ func graphParams(g *model.Graph) []param {
 func paramsOf(p *Program) []param {
 	var out []param
 	add := func(n *node, trainable bool) {
-		q := param{name: n.Name(), shape: slices.Clone(n.Shape()), trainable: trainable, data: make([]float32, n.Shape().TotalSize())}
+		q := param{
+			name: n.Name(), shape: slices.Clone(n.Shape()), trainable: trainable,
+			data: make([]float32, n.Shape().TotalSize()),
+		}
 		if v := n.Value(); v != nil {
 			values, _ := v.Data().([]float32)
 			q.given = copy(q.data, values) == len(q.data)

@@ -43,7 +43,8 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	if s.Batch < 1 {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.Batch)}
 	}
-	return plan.New(s.Graph, plan.Spec{Batch: s.Batch, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0})
+	return plan.New(s.Graph,
+		plan.Spec{Batch: s.Batch, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0})
 }
 
 // inSlab are the categories of a plan. What its layout cannot use is workspace.

@@ -86,7 +86,10 @@ func TestANetworkWithoutWeightsHasALoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, threads int) {
 				for _, clip := range []float64{0, 1} {
-					e := engineOf(t, g, engine.Spec{Batch: 5, Optimizer: sgd, Loss: c.loss, Training: true, ClipNorm: clip, Threads: threads})
+					e := engineOf(t, g, engine.Spec{
+						Batch: 5, Optimizer: sgd, Loss: c.loss, Training: true, ClipNorm: clip,
+						Threads: threads,
+					})
 					x, y := someRows(g, 5, 1)
 					for range 2 {
 						loss, err := train(e, x, y)
@@ -104,7 +107,8 @@ func TestANetworkWithoutWeightsHasALoss(t *testing.T) {
 	}
 }
 
-// tanh, sigmoid and relu6 hide an infinite input from the loss; the weights' gradient would be NaN. NaN and large values, too.
+// tanh, sigmoid and relu6 hide an infinite input from the loss; the weights' gradient would be NaN. NaN and large
+// values, too.
 func TestInputsThatAreNotFiniteChangeNoWeight(t *testing.T) {
 	everywhere(t, func(t *testing.T, threads int) {
 		for _, op := range []model.Op{model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh} {
@@ -123,7 +127,8 @@ func TestInputsThatAreNotFiniteChangeNoWeight(t *testing.T) {
 					if _, err := train(e, x, y); !errors.Is(err, disdel.Diverged) {
 						t.Fatalf("%v at %d behind %v: %v", v, at, op, err)
 					}
-					if !slices.EqualFunc(before, engine.Weights(e), func(a, b disdel.Tensor) bool { return slices.Equal(a.Data, b.Data) }) {
+					if !slices.EqualFunc(before, engine.Weights(e),
+						func(a, b disdel.Tensor) bool { return slices.Equal(a.Data, b.Data) }) {
 						t.Fatalf("%v at %d behind %v changed weights", v, at, op)
 					}
 				}
@@ -160,7 +165,8 @@ func TestASumIsTheSameForInferenceAsForTraining(t *testing.T) {
 				}
 				b.Dense("fc", b.Flatten("flat", sum), 3)
 			})
-			trains, infers := engineOf(t, g, engine.Spec{Batch: 4, Optimizer: sgd, Training: true}), engineOf(t, g, engine.Spec{Batch: 4})
+			trains, infers := engineOf(t, g, engine.Spec{Batch: 4, Optimizer: sgd, Training: true}),
+				engineOf(t, g, engine.Spec{Batch: 4})
 			x, _ := someRows(g, 4, 9)
 			a, err := predict(trains, x, 4)
 			if err != nil {

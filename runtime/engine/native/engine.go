@@ -43,8 +43,8 @@ type Engine struct {
 	infer    func(*kernel.Worker)
 }
 
-// New makes an engine with all weights zero and touches all its memory. It returns Invalid for a batch below 1 or an unknown
-// loss, OOM for a plan that is larger than s.Memory, and Unavailable if the system has not that much memory.
+// New makes an engine with all weights zero and touches all its memory. It returns Invalid for a batch below 1 or an
+// unknown loss, OOM for a plan that is larger than s.Memory, and Unavailable if the system has not that much memory.
 func New(s engine.Spec) (*Engine, error) {
 	if s.Loss == "" {
 		s.Loss = CrossEntropy
@@ -139,7 +139,8 @@ func (e *Engine) check(op string, in dataset.Matrix) error {
 	if sample := e.g.Input().Len(); in.Rows < 1 || in.Rows > e.spec.Batch || len(in.Values) != in.Rows*sample {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: op,
-			Msg: fmt.Sprintf("%d values for %d rows of %d, at most %d rows a batch", len(in.Values), in.Rows, sample, e.spec.Batch),
+			Msg: fmt.Sprintf("%d values for %d rows of %d, at most %d rows a batch", len(in.Values), in.Rows, sample,
+				e.spec.Batch),
 		}
 	}
 	return nil
@@ -152,7 +153,10 @@ func (e *Engine) checkBatch(op string, b *dataset.Batch) error {
 	}
 	classes := b.Target.Classes
 	if len(classes) != b.Input.Rows {
-		return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("%d labels for %d rows", len(classes), b.Input.Rows)}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: op,
+			Msg: fmt.Sprintf("%d labels for %d rows", len(classes), b.Input.Rows),
+		}
 	}
 	for _, y := range classes {
 		if y < 0 || int(y) >= e.g.Output().Len() {
@@ -182,9 +186,9 @@ func (e *Engine) prepare(x []float32, labels []int32, rows int, training bool) {
 	}
 }
 
-// Step trains on one batch and returns the mean loss of the rows before the step. It allocates nothing. It returns Invalid for
-// a batch that does not fit and Diverged for an input or a loss that is not finite; then no weight was changed, but batch norms
-// have counted the batch where its loss is what was not finite.
+// Step trains on one batch and returns the mean loss of the rows before the step. It allocates nothing. It returns
+// Invalid for a batch that does not fit and Diverged for an input or a loss that is not finite; then no weight was
+// changed, but batch norms have counted the batch where its loss is what was not finite.
 func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	if err := e.checkBatch("train", &b); err != nil {
 		return disdel.Metrics{}, err
@@ -199,7 +203,8 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	e.x, e.labels = nil, nil
 	if e.odd.Load() {
 		return disdel.Metrics{}, &disdel.Error{
-			Kind: disdel.Diverged, Op: "train", Msg: "an input of the batch is not finite", Hint: "check the data for NaN and infinities",
+			Kind: disdel.Diverged, Op: "train", Msg: "an input of the batch is not finite",
+			Hint: "check the data for NaN and infinities",
 		}
 	}
 	if !finite(e.loss) {
@@ -231,8 +236,8 @@ func (e *Engine) step(w *kernel.Worker) {
 	}
 }
 
-// checkInputs looks for values that tanh, sigmoid and relu6 would hide from the loss, and not from the weights. The sum of squares
-// tells, at the speed of the memory, that all are finite; where it is not, it may only be large.
+// checkInputs looks for values that tanh, sigmoid and relu6 would hide from the loss, and not from the weights. The sum
+// of squares tells, at the speed of the memory, that all are finite; where it is not, it may only be large.
 func (e *Engine) checkInputs(w *kernel.Worker) {
 	from, to := len(e.x)*w.ID/w.N/lanes*lanes, len(e.x)*(w.ID+1)/w.N/lanes*lanes
 	if w.ID == w.N-1 {
@@ -301,8 +306,8 @@ func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
 	return dataset.Matrix{Rows: b.Input.Rows, Columns: outputs, Values: out}, nil
 }
 
-// Evaluate returns the mean loss of the rows and how many have their largest output at the label. It returns Invalid as Step
-// does, and Diverged for a loss that is not finite.
+// Evaluate returns the mean loss of the rows and how many have their largest output at the label. It returns Invalid as
+// Step does, and Diverged for a loss that is not finite.
 func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	if err := e.checkBatch("evaluate", &b); err != nil {
 		return disdel.Metrics{}, err
@@ -318,7 +323,8 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 		}
 	}
 	if !finite(e.loss) {
-		return disdel.Metrics{}, &disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", e.loss)}
+		return disdel.Metrics{},
+			&disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", e.loss)}
 	}
 	return disdel.Metrics{Rows: b.Input.Rows, Loss: e.loss, Correct: correct}, nil
 }

@@ -60,7 +60,10 @@ func batch(g *model.Graph, rows int, seed uint64) ([]float32, []int32) {
 // networks have every layer in every role: in place and not, fused and not, before a fork and after, at odd sizes.
 func networks() map[string]func(b *model.Builder) {
 	window := func(kh, kw, sh, sw, dh, dw, top, bottom, left, right int) model.Window {
-		return model.Window{Kernel: model.Sides{H: kh, W: kw}, Stride: model.Sides{H: sh, W: sw}, Dilation: model.Sides{H: dh, W: dw}, Pad: model.Padding{Top: top, Bottom: bottom, Left: left, Right: right}}
+		return model.Window{
+			Kernel: model.Sides{H: kh, W: kw}, Stride: model.Sides{H: sh, W: sw},
+			Dilation: model.Sides{H: dh, W: dw}, Pad: model.Padding{Top: top, Bottom: bottom, Left: left, Right: right},
+		}
 	}
 	end := func(b *model.Builder, x int) {
 		if len(b.Out(x)) == 3 {
@@ -75,19 +78,23 @@ func networks() map[string]func(b *model.Builder) {
 			end(b, b.Same("t", b.Conv("a", 0, 5, window(3, 2, 2, 1, 1, 1, 0, 1, 1, 0), 1, true), model.OpTanh))
 		},
 		"dilated": func(b *model.Builder) {
-			end(b, b.Conv("b", b.Conv("a", 0, 5, window(3, 3, 1, 2, 2, 1, 2, 1, 1, 1), 1, true), 4, window(2, 2, 1, 1, 1, 2, 0, 0, 0, 0), 1, true))
+			end(b, b.Conv("b", b.Conv("a", 0, 5, window(3, 3, 1, 2, 2, 1, 2, 1, 1, 1), 1, true), 4,
+				window(2, 2, 1, 1, 1, 2, 0, 0, 0, 0), 1, true))
 		},
 		"grouped": func(b *model.Builder) {
 			end(b, b.Conv("b", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), 4, model.Square(3, 2, 1), 2, true))
 		},
 		"depthwise": func(b *model.Builder) {
-			end(b, b.Conv("b", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), 6, window(3, 3, 2, 1, 1, 1, 1, 1, 1, 0), 6, true))
+			end(b, b.Conv("b", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), 6, window(3, 3, 2, 1, 1, 1, 1, 1, 1, 0), 6,
+				true))
 		},
 		"conv relu pool": func(b *model.Builder) {
-			end(b, b.Pool("p", b.Same("r", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpReLU), model.OpMaxPool, model.Square(2, 2, 0)))
+			end(b, b.Pool("p", b.Same("r", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpReLU), model.OpMaxPool,
+				model.Square(2, 2, 0)))
 		},
 		"pool relu": func(b *model.Builder) {
-			end(b, b.Same("r", b.Pool("p", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpMaxPool, model.Square(3, 2, 1)), model.OpReLU))
+			end(b, b.Same("r", b.Pool("p", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpMaxPool,
+				model.Square(3, 2, 1)), model.OpReLU))
 		},
 		"average": func(b *model.Builder) {
 			end(b, b.Pool("p", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpAvgPool, model.Square(3, 2, 1)))
@@ -108,7 +115,8 @@ func networks() map[string]func(b *model.Builder) {
 			end(b, b.Same("r", b.BatchNorm("n", b.Conv("a", 0, 9, model.Square(3, 1, 1), 1, false)), model.OpReLU))
 		},
 		"norm plain": func(b *model.Builder) {
-			end(b, b.Norm("n", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, false), model.Norm{Eps: 1e-3, NoScale: true, NoCenter: true}))
+			end(b, b.Norm("n", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, false),
+				model.Norm{Eps: 1e-3, NoScale: true, NoCenter: true}))
 		},
 		"norm dense": func(b *model.Builder) {
 			end(b, b.Same("r", b.BatchNorm("n", b.Dense("a", b.Flatten("f", 0), 7)), model.OpReLU6))
@@ -141,7 +149,8 @@ func networks() map[string]func(b *model.Builder) {
 		"sums": func(b *model.Builder) {
 			x := b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true)
 			y := b.Add("twice", x, x)
-			z := b.Add("three", b.Conv("b", y, 4, model.Square(1, 1, 0), 1, true), b.Conv("c", y, 4, model.Square(1, 1, 0), 1, true), x)
+			z := b.Add("three", b.Conv("b", y, 4, model.Square(1, 1, 0), 1, true),
+				b.Conv("c", y, 4, model.Square(1, 1, 0), 1, true), x)
 			end(b, b.Same("r", z, model.OpReLU))
 		},
 		"vectors": func(b *model.Builder) { // a flatten that has to reorder, and one that has not
@@ -159,7 +168,8 @@ func networks() map[string]func(b *model.Builder) {
 			x := b.Same("r", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true), model.OpReLU)
 			y := b.Same("s0", x, model.OpSigmoid)
 			z := b.Same("s", b.Same("r6", b.Conv("b", y, 4, model.Square(1, 1, 0), 1, true), model.OpReLU6), model.OpSigmoid)
-			end(b, b.Same("t2", b.Pool("p", b.Conv("c", z, 4, model.Square(1, 1, 0), 1, true), model.OpMaxPool, model.Square(2, 2, 0)), model.OpTanh))
+			end(b, b.Same("t2", b.Pool("p", b.Conv("c", z, 4, model.Square(1, 1, 0), 1, true), model.OpMaxPool,
+				model.Square(2, 2, 0)), model.OpTanh))
 		},
 		"logits": func(b *model.Builder) {
 			b.Dense("fc", b.Flatten("f", b.Conv("a", 0, 3, model.Square(3, 1, 0), 1, true)), 3)
@@ -181,8 +191,9 @@ func build(t testing.TB, name string, f func(b *model.Builder)) *model.Graph {
 
 var sgd1 = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
 
-// With SGD and a learning rate of 1, the weights change by the gradient: along a random direction of all weights it must be
-// the difference quotient of the loss, for every layer, whole batches and short ones, with every path of kernels.
+// With SGD and a learning rate of 1, the weights change by the gradient: along a random direction of all weights it
+// must be the difference quotient of the loss, for every layer, whole batches and short ones, with every path of
+// kernels.
 func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
 	paths(t, func(t *testing.T) {
 		for name, f := range networks() {
@@ -203,7 +214,10 @@ func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
 // trainLoss is the loss of a batch while training, with weights as they are and left so.
 func trainLoss(t *testing.T, g *model.Graph, loss string, w disdel.Weights, x []float32, y []int32) float64 {
 	t.Helper()
-	e := newEngine(t, g, engine.Spec{Batch: 16, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{}}, Loss: loss, Training: true})
+	e := newEngine(t, g, engine.Spec{
+		Batch: 16, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{}}, Loss: loss,
+		Training: true,
+	})
 	if err := engine.SetWeights(e, w); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +267,8 @@ func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 		}
 		want := (at(1) - at(-1)) / (2 * h)
 		if math.Abs(want-slope) > 4e-3*math.Sqrt(norm)+0.02*math.Abs(want) {
-			t.Errorf("%s, %s, %d rows: slope along %s is %.5f, difference quotient %.5f", g.Name, loss, rows, p.Name, slope, want)
+			t.Errorf("%s, %s, %d rows: slope along %s is %.5f, difference quotient %.5f", g.Name, loss, rows, p.Name, slope,
+				want)
 		}
 	}
 }
@@ -332,7 +347,10 @@ func sameBits(t *testing.T, what string, a, b disdel.Weights) {
 func TestThreadsDoNotChangeBits(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
-		cfg := engine.Spec{Batch: 20, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, ClipNorm: 1, Training: true}
+		cfg := engine.Spec{
+			Batch: 20, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, ClipNorm: 1,
+			Training: true,
+		}
 		one := run(t, g, cfg, 20, 7, 20)
 		for _, threads := range []int{1, 2, 3, 7} {
 			cfg.Threads = threads
@@ -347,7 +365,11 @@ func TestPathsAgree(t *testing.T) {
 		g := build(t, name, f)
 		var all []disdel.Weights
 		paths(t, func(t *testing.T) {
-			all = append(all, run(t, g, engine.Spec{Batch: 20, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true, WeightDecay: 1e-3}}, Training: true}, 20, 7, 20))
+			all = append(all, run(t, g,
+				engine.Spec{Batch: 20, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{
+					LearningRate: 0.1, Momentum: 0.9,
+					Nesterov: true, WeightDecay: 1e-3,
+				}}, Training: true}, 20, 7, 20))
 		})
 		for _, other := range all[1:] {
 			for i := range other {
@@ -433,11 +455,17 @@ func TestRowsAreIndependentInEvaluation(t *testing.T) {
 func TestStepsAllocateNothing(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		g := testNetwork(t, "resnet8-test")
-		e := initialized(t, g, engine.Spec{Batch: 16, Threads: threads, ClipNorm: 1, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 1e-3}}, Training: true})
+		e := initialized(t, g, engine.Spec{
+			Batch: 16, Threads: threads, ClipNorm: 1,
+			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 1e-3}}, Training: true,
+		})
 		x, y := namedBatch(0, g.Input())
 		rows := dataset.Dense(len(y), x, y)
 		var seam engine.Engine = e // as actions have it: the batch and the metrics go as values
-		for call, f := range map[string]func(dataset.Batch) (disdel.Metrics, error){"step": seam.Step, "evaluation": seam.Evaluate} {
+		for call, f := range map[string]func(dataset.Batch) (disdel.Metrics, error){
+			"step":       seam.Step,
+			"evaluation": seam.Evaluate,
+		} {
 			if n := testing.AllocsPerRun(20, func() {
 				if _, err := f(rows); err != nil {
 					t.Fatal(err)
@@ -512,7 +540,10 @@ func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
 func TestWeightsAndStateComeBackAsTheyWent(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
-		cfg := engine.Spec{Batch: 8, Training: true, Optimizer: disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}}}
+		cfg := engine.Spec{
+			Batch: 8, Training: true,
+			Optimizer: disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}},
+		}
 		straight := run(t, g, cfg, 8, 8, 8)
 		e := initialized(t, g, cfg)
 		for i := range 3 {

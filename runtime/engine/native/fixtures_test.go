@@ -124,8 +124,8 @@ func testNetwork(t testing.TB, name string) *model.Graph {
 	return g
 }
 
-// paths runs f once with every set of kernels that this machine has. With -short, which the race detector runs with, it is the
-// fastest alone: the detector makes plain Go a hundred times slower, and values race with nobody.
+// paths runs f once with every set of kernels that this machine has. With -short, which the race detector runs with, it
+// is the fastest alone: the detector makes plain Go a hundred times slower, and values race with nobody.
 func paths(t *testing.T, f func(t *testing.T)) {
 	sets := kernel.Sets()
 	if testing.Short() {
@@ -167,7 +167,10 @@ func TestLossCurvesArePyTorchs(t *testing.T) {
 
 func replay(t *testing.T, network, optimizer string, losses []float64) {
 	g := testNetwork(t, network)
-	cfg := engine.Spec{Batch: 16, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9}}}
+	cfg := engine.Spec{
+		Batch: 16, Training: true,
+		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9}},
+	}
 	if optimizer == "adam" {
 		cfg.Optimizer = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.002}}
 	}

@@ -35,12 +35,15 @@ func (e *Engine) region(r plan.Region) []float32 {
 
 func (e *Engine) layer(i int) layer {
 	v := e.plan.Nodes[i]
-	l := layer{op: e.g.Nodes[i].Op, node: &e.g.Nodes[i], index: i, v: v, work: e.region(v.Work), back: e.region(v.BackWork), shared: e.region(v.Aux)}
+	l := layer{
+		op: e.g.Nodes[i].Op, node: &e.g.Nodes[i], index: i, v: v, work: e.region(v.Work),
+		back: e.region(v.BackWork), shared: e.region(v.Aux),
+	}
 	for _, k := range v.Inputs {
 		l.in = append(l.in, &e.layers[k])
 	}
-	// A slab's region may be longer than the image, which is what element-wise kernels walk; the tail behind an image belongs
-	// to nobody.
+	// A slab's region may be longer than the image, which is what element-wise kernels walk; the tail behind an image
+	// belongs to nobody.
 	if size := v.Border.Around(v.Image).Len(); v.Out.Len > 0 {
 		l.out = e.region(v.Out)[:size]
 	}
@@ -186,8 +189,8 @@ func (l *layer) sum(w *kernel.Worker) {
 	}
 }
 
-// drop zeroes a share of the values while training and scales the others, so that the mean stays. Which ones is a function of
-// seed, step, layer and place: backward finds the same without a mask in memory.
+// drop zeroes a share of the values while training and scales the others, so that the mean stays. Which ones is a
+// function of seed, step, layer and place: backward finds the same without a mask in memory.
 func (l *layer) drop(w *kernel.Worker, e *Engine, dst, x []float32) {
 	if !e.training || l.node.Rate == 0 {
 		if &dst[0] != &x[0] {

@@ -18,8 +18,8 @@ func knownLoss(name string) bool {
 	return name == CrossEntropy || name == BinaryCrossEntropy || name == MSE
 }
 
-// lossOf reads the outputs of the rows, applies a last softmax, and computes the loss where there are labels; with gradient
-// set it writes the gradient of the loss where backward starts.
+// lossOf reads the outputs of the rows, applies a last softmax, and computes the loss where there are labels; with
+// gradient set it writes the gradient of the loss where backward starts.
 func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 	head := &e.layers[e.head]
 	classes := head.v.Image.Len() / e.plan.Lanes
@@ -51,8 +51,8 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 	w.Sync()
 }
 
-// rowLoss turns a row of outputs into probabilities if a softmax ends the network, returns the row's loss for a label (0
-// without one), and with gradient set replaces the row by scale times the loss's gradient.
+// rowLoss turns a row of outputs into probabilities if a softmax ends the network, returns the row's loss for a label
+// (0 without one), and with gradient set replaces the row by scale times the loss's gradient.
 func rowLoss(loss string, row []float32, label int, softmax, gradient bool, scale float64) float64 {
 	if loss == CrossEntropy {
 		return crossEntropy(row, label, softmax, gradient, scale)
@@ -132,8 +132,8 @@ func applySoftmax(row []float32) {
 	}
 }
 
-// crossEntropy is the negative logarithm of the label's softmax, of the outputs themselves: however small the probability, its
-// logarithm is a difference of outputs.
+// crossEntropy is the negative logarithm of the label's softmax, of the outputs themselves: however small the
+// probability, its logarithm is a difference of outputs.
 func crossEntropy(row []float32, label int, softmax, gradient bool, scale float64) float64 {
 	top, sum := math.Inf(-1), 0.0
 	for _, v := range row {
@@ -160,9 +160,9 @@ func crossEntropy(row []float32, label int, softmax, gradient bool, scale float6
 	return loss
 }
 
-// binaryOfSoftmax is binary cross-entropy of the softmax p of a row: -log p of the label and -log(1-p) of every other class,
-// over the number of classes. It goes by the outputs before the softmax and clips nothing, so that the gradient is the loss's
-// wherever the row is. With gradient set the row becomes scale times the gradient, else p.
+// binaryOfSoftmax is binary cross-entropy of the softmax p of a row: -log p of the label and -log(1-p) of every other
+// class, over the number of classes. It goes by the outputs before the softmax and clips nothing, so that the gradient
+// is the loss's wherever the row is. With gradient set the row becomes scale times the gradient, else p.
 func binaryOfSoftmax(row []float32, label int, gradient bool, scale float64) float64 {
 	best := largest(row)
 	first := float64(row[best])
@@ -191,7 +191,8 @@ func binaryOfSoftmax(row []float32, label int, gradient bool, scale float64) flo
 			row[j] = float32(p)
 			continue
 		}
-		// By its output: p less p times the odds of all others, where the label's are -1; of the label itself p-1 stands for p.
+		// By its output: p less p times the odds of all others, where the label's are -1; of the label itself p-1 stands for
+		// p.
 		own, others := p, odds
 		switch {
 		case j == label && j == best:

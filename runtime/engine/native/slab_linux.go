@@ -22,18 +22,20 @@ const (
 	floatSize = 4
 )
 
-// newSlab maps n zero values and touches every page, so that memory that is not there is missed now, not in the middle of a
-// step, and a process's resident memory is the plan's from the start.
+// newSlab maps n zero values and touches every page, so that memory that is not there is missed now, not in the middle
+// of a step, and a process's resident memory is the plan's from the start.
 func newSlab(n int) (*slab, error) {
 	size := (n*floatSize + page - 1) / page * page
 	extra := 0
 	if size >= hugeFrom {
 		extra = hugePage
 	}
-	mapped, err := unix.Mmap(-1, 0, size+extra, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	mapped, err := unix.Mmap(-1, 0, size+extra, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, &disdel.Error{
-			Kind: disdel.Unavailable, Op: "map memory", Msg: fmt.Sprintf("%v for the network's tensors", disdel.Bytes(size)), Err: err,
+			Kind: disdel.Unavailable, Op: "map memory", Msg: fmt.Sprintf("%v for the network's tensors", disdel.Bytes(size)),
+			Err:  err,
 			Hint: "lower training.batchSize or raise the memory limit",
 		}
 	}

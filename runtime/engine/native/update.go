@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
-// Reset puts the arrays of a role back to what they are before the first step. Dropout's random numbers go by the count of
-// steps, and so start anew with the moments. It returns Invalid for weights, which Init draws.
+// Reset puts the arrays of a role back to what they are before the first step. Dropout's random numbers go by the count
+// of steps, and so start anew with the moments. It returns Invalid for weights, which Init draws.
 func (e *Engine) Reset(r engine.Role) error {
 	switch r {
 	case engine.Moment:
@@ -53,7 +53,10 @@ func (e *Engine) update(w *kernel.Worker, params []*param) {
 			if o.SGD.Momentum != 0 {
 				velocity = p.moments[0][:p.used]
 			}
-			w.SGD(kernel.SGD{Rate: e.rate, Decay: o.SGD.WeightDecay, Scale: e.scale, Momentum: o.SGD.Momentum, Nesterov: o.SGD.Nesterov}, x, g, velocity)
+			w.SGD(kernel.SGD{
+				Rate: e.rate, Decay: o.SGD.WeightDecay, Scale: e.scale, Momentum: o.SGD.Momentum,
+				Nesterov: o.SGD.Nesterov,
+			}, x, g, velocity)
 		case o.Adam != nil:
 			a := e.adam(o.Adam)
 			a.Decay = o.Adam.WeightDecay

@@ -22,7 +22,10 @@ type param struct {
 func (e *Engine) buildParams() {
 	for _, p := range e.plan.Params {
 		v := &e.plan.Nodes[p.Node]
-		q := param{Param: p.Param, value: e.region(p.Value), grad: e.region(p.Grad), used: p.Value.Len, depthwise: v.Depthwise}
+		q := param{
+			Param: p.Param, value: e.region(p.Value), grad: e.region(p.Grad), used: p.Value.Len,
+			depthwise: v.Depthwise,
+		}
 		for m, r := range p.Moments {
 			q.moments[m] = e.region(r)
 		}

@@ -27,7 +27,10 @@ func BenchmarkConv(b *testing.B) {
 			{6, 14, 16, 5, 1, 64},
 		} {
 			pad := g.kernel / 2
-			c := Conv{In: Image{C: g.c, H: g.hw, W: g.hw, Lanes: g.lanes}, Filters: g.k, KH: g.kernel, KW: g.kernel, SH: g.stride, SW: g.stride, DH: 1, DW: 1, Top: pad, Left: pad, OH: g.hw, OW: g.hw, Groups: 1}
+			c := Conv{
+				In: Image{C: g.c, H: g.hw, W: g.hw, Lanes: g.lanes}, Filters: g.k, KH: g.kernel, KW: g.kernel,
+				SH: g.stride, SW: g.stride, DH: 1, DW: 1, Top: pad, Left: pad, OH: g.hw, OW: g.hw, Groups: 1,
+			}
 			if g.c < 8 {
 				c.In.H, c.In.W, c.Top, c.Left = g.hw+2*pad, g.hw+2*pad, 0, 0
 			}

@@ -2,9 +2,11 @@ package kernel
 
 import "github.com/disdel/disdel/runtime/engine/native/plan"
 
-// reduce runs a reduction over all pixels for this worker's channels; sums values a channel go to out, [channels][sums][16].
-// p may be nil.
-func (w *Worker) reduce(f [2]func(*channelArgs), im Image, active int, x, y, z, perChannel, mask, out []float32, sums int) {
+// reduce runs a reduction over all pixels for this worker's channels; sums values a channel go to out,
+// [channels][sums][16]. p may be nil.
+func (w *Worker) reduce(f [2]func(*channelArgs), im Image, active int, x, y, z, perChannel, mask, out []float32,
+	sums int,
+) {
 	from, to := w.share((im.C + 7) / 8)
 	from, to = from*8, min(to*8, im.C)
 	if from >= to {
@@ -86,8 +88,8 @@ func at(v []float32, i int, otherwise float64) float64 {
 }
 
 // NormForward computes y = gamma (x - mean) / sqrt(var + eps) + beta, with the batch's mean and variance, and moves the
-// running ones. Mean and Var get the batch's mean and 1/sqrt(var + eps), which NormBack needs. The sums are of x less its
-// first value, so that a large mean costs no digits.
+// running ones. Mean and Var get the batch's mean and 1/sqrt(var + eps), which NormBack needs. The sums are of x less
+// its first value, so that a large mean costs no digits.
 func (w *Worker) NormForward(n *Norm, s *NormState, running [2][]float32, x, y []float32) {
 	from, to := w.channels(n.C)
 	for c := from; c < to; c++ {
@@ -154,8 +156,8 @@ func (w *Worker) Bias(im Image, y, bias, ones []float32) {
 	w.affine(&n, &s, y, y)
 }
 
-// NormBack turns dy, the gradient of y, into that of x, in place, and computes those of gamma and beta (nil where there are
-// none). x and y are what NormForward took and gave. It overwrites Scale and Offset.
+// NormBack turns dy, the gradient of y, into that of x, in place, and computes those of gamma and beta (nil where there
+// are none). x and y are what NormForward took and gave. It overwrites Scale and Offset.
 func (w *Worker) NormBack(n *Norm, s *NormState, x, y, dy, dGamma, dBeta []float32) {
 	f := w.f.normSums
 	if n.ReLU {

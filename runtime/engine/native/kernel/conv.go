@@ -25,7 +25,8 @@ func ExportWeights(c *Conv, dst, src []float32) {
 	c.Each(func(there, here int) { dst[there] = src[here] })
 }
 
-// budget is how many values of weights one pass over the pixels works with, so that they stay in the second-level cache.
+// budget is how many values of weights one pass over the pixels works with, so that they stay in the second-level
+// cache.
 const budget = 96 << 10
 
 // filterBlock is the most filters of a pass.
@@ -152,7 +153,8 @@ func (w *Worker) forwardPixel(c *Conv, g, k0, k1, px int, t portion, first, last
 		rows := min(w.Set.tile(min(k1-k, 16-k%16)), 16-k%16)
 		w.mode(a, first, bias, g*c.Blocks()*16+k)
 		a.rows = int64(min(rows, k1-k))
-		w.lanes(a, rows, c.Active(), p(weights, start+k/16*c.BlockLen()+k%16), base, p(y, (px*c.Filters+g*c.Outer()+k)*c.In.Lanes))
+		w.lanes(a, rows, c.Active(), p(weights, start+k/16*c.BlockLen()+k%16), base,
+			p(y, (px*c.Filters+g*c.Outer()+k)*c.In.Lanes))
 		k += rows
 	}
 }

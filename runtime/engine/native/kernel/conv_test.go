@@ -30,7 +30,8 @@ func (n *naive) each(f func(y, x, w int)) {
 								if h < 0 || v < 0 || h >= c.In.H || v >= c.In.W {
 									continue
 								}
-								f(((r*c.Filters+k)*c.OH+i)*c.OW+j, ((r*c.In.C+k/outer*inner+ch)*c.In.H+h)*c.In.W+v, ((k*inner+ch)*c.KH+a)*c.KW+b)
+								f(((r*c.Filters+k)*c.OH+i)*c.OW+j, ((r*c.In.C+k/outer*inner+ch)*c.In.H+h)*c.In.W+v, ((k*inner+ch)*c.KH+a)*c.KW+
+									b)
 							}
 						}
 					}
@@ -72,7 +73,8 @@ func padded(n int) []float32 { return make([]float32, n+2048) }
 func geometry(rng *rand.Rand) (c Conv, rows, bottom, right int) {
 	for {
 		c = Conv{
-			KH: 1 + rng.IntN(5), KW: 1 + rng.IntN(5), SH: 1 + rng.IntN(3), SW: 1 + rng.IntN(3), DH: 1 + rng.IntN(2), DW: 1 + rng.IntN(2),
+			KH: 1 + rng.IntN(5), KW: 1 + rng.IntN(5), SH: 1 + rng.IntN(3), SW: 1 + rng.IntN(3), DH: 1 + rng.IntN(2), DW: 1 +
+				rng.IntN(2),
 			Top: rng.IntN(4), Left: rng.IntN(4), Groups: 1, Filters: 1 + rng.IntN(40),
 		}
 		rows, bottom, right = 1+rng.IntN(40), rng.IntN(4), rng.IntN(4)
@@ -94,8 +96,8 @@ func geometry(rng *rand.Rand) (c Conv, rows, bottom, right int) {
 	}
 }
 
-// Every path computes what the definition of a convolution says, forward and both gradients, at odd sizes, with asymmetric
-// padding, strides, dilation and groups, on one thread and on three.
+// Every path computes what the definition of a convolution says, forward and both gradients, at odd sizes, with
+// asymmetric padding, strides, dilation and groups, on one thread and on three.
 func TestConvolutionIsItsDefinition(t *testing.T) {
 	for _, s := range Sets() {
 		for _, threads := range []int{1, 3} {
@@ -127,7 +129,8 @@ func checkConv(t *testing.T, rng *rand.Rand, team *Team) {
 		n.dw[w] += n.dy[y] * n.x[x]
 	})
 	xi, yi, dyi, dxi := padded(in.Len()), padded(out.Len()), padded(out.Len()), padded(in.Len())
-	wi, bi, dwi, dbi := make([]float32, c.WeightLen()), make([]float32, c.BiasLen()), make([]float32, c.WeightLen()), make([]float32, c.BiasLen())
+	wi, bi, dwi, dbi := make([]float32, c.WeightLen()), make([]float32, c.BiasLen()), make([]float32, c.WeightLen()),
+		make([]float32, c.BiasLen())
 	scratch, sums := make([]float32, c.ScratchLen()), make([]float32, c.Filters*16)
 	ImportWeights(&c, wi, wt)
 	for k, v := range bias {
@@ -205,9 +208,15 @@ func TestConvolutionIsLinear(t *testing.T) {
 
 // Large layers are cut into slices; all of them have to come together.
 func TestSlicedConvolutionsAddUp(t *testing.T) {
-	old := Conv{In: Image{C: 300, H: 3, W: 2, Lanes: 16}, Filters: 700, KH: 3, KW: 3, SH: 1, SW: 2, DH: 1, DW: 1, Top: 1, Left: 1, OH: 3, OW: 1, Groups: 1}
+	old := Conv{
+		In: Image{C: 300, H: 3, W: 2, Lanes: 16}, Filters: 700, KH: 3, KW: 3, SH: 1, SW: 2, DH: 1, DW: 1, Top: 1,
+		Left: 1, OH: 3, OW: 1, Groups: 1,
+	}
 	dense := plan.Dense(1500, 1100, 16)
-	rows := Conv{In: Image{C: 24, H: 17, W: 24, Lanes: 64}, Filters: 40, KH: 3, KW: 3, SH: 1, SW: 1, DH: 1, DW: 1, Top: 1, Left: 1, OH: 17, OW: 24, Groups: 1}
+	rows := Conv{
+		In: Image{C: 24, H: 17, W: 24, Lanes: 64}, Filters: 40, KH: 3, KW: 3, SH: 1, SW: 1, DH: 1, DW: 1, Top: 1,
+		Left: 1, OH: 17, OW: 24, Groups: 1,
+	}
 	if rows.ChunkRows() >= rows.OH {
 		t.Fatal("the weights' gradient is not cut into chunks of rows")
 	}
@@ -215,7 +224,8 @@ func TestSlicedConvolutionsAddUp(t *testing.T) {
 		for _, c := range []Conv{old, dense, rows} {
 			rng := rand.New(rand.NewPCG(2, 3))
 			n := naive{c: &c, rows: 2}
-			x, wt, dy := random(rng, 2*c.In.C*c.In.H*c.In.W), random(rng, c.Filters*c.Inner()*c.Taps()), random(rng, 2*c.Filters*c.OH*c.OW)
+			x, wt, dy := random(rng, 2*c.In.C*c.In.H*c.In.W), random(rng, c.Filters*c.Inner()*c.Taps()),
+				random(rng, 2*c.Filters*c.OH*c.OW)
 			n.x, n.w, n.dy = wide(x), wide(wt), wide(dy)
 			n.y, n.dx, n.dw = make([]float64, len(dy)), make([]float64, len(x)), make([]float64, len(wt))
 			n.each(func(y, x, w int) {
@@ -256,7 +266,8 @@ func TestGemmMatchesItsDefinition(t *testing.T) {
 			if rng.IntN(10) == 0 {
 				m, n = 200+rng.IntN(50), 2040+rng.IntN(50)
 			}
-			a, b, c := Matrix{random(rng, m*k), k, rng.IntN(2) == 0}, Matrix{random(rng, k*n), n, rng.IntN(2) == 0}, random(rng, m*n)
+			a, b, c := Matrix{random(rng, m*k), k, rng.IntN(2) == 0}, Matrix{random(rng, k*n), n, rng.IntN(2) == 0},
+				random(rng, m*n)
 			at := func(x Matrix, i, j int) float64 {
 				if x.T {
 					i, j = j, i

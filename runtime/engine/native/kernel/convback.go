@@ -2,8 +2,8 @@ package kernel
 
 import "unsafe"
 
-// BackData computes the gradient of a convolution's input: dx = conv^T(dy, weights), or adds it to dx. Every input pixel
-// gathers from the outputs it went into, so that nothing is scattered.
+// BackData computes the gradient of a convolution's input: dx = conv^T(dy, weights), or adds it to dx. Every input
+// pixel gathers from the outputs it went into, so that nothing is scattered.
 func (w *Worker) BackData(c *Conv, dy, weights, dx []float32, add bool) {
 	for g := range c.Groups {
 		backSlices(c, func(c0, c1 int, s portion) { w.backData(c, g, c0, c1, s, dy, weights, dx, add) })
@@ -42,8 +42,8 @@ func backSlices(c *Conv, f func(c0, c1 int, s portion)) {
 	}
 }
 
-// progression lists the kernel taps that reach input position h: first, how many, the step from one to the next, the output
-// position of the first, and how far that falls with each.
+// progression lists the kernel taps that reach input position h: first, how many, the step from one to the next, the
+// output position of the first, and how far that falls with each.
 type progression struct{ first, count, step, out, fall int }
 
 // reach finds the taps in [from, to) with o*stride = h + pad - t*dilation for an output o in [0, outputs).
@@ -107,7 +107,9 @@ func (w *Worker) backData(c *Conv, g, c0, c1 int, s portion, dy, weights, dx []f
 }
 
 // backPixel sums over kernel rows (one call each), columns (outer), blocks of 16 filters (middle) and filters (inner).
-func (w *Worker) backPixel(c *Conv, g, c0, c1, px int, rows, columns progression, b0, b1 int, first bool, dy, weights, dx []float32) {
+func (w *Worker) backPixel(c *Conv, g, c0, c1, px int, rows, columns progression, b0, b1 int, first bool, dy, weights,
+	dx []float32,
+) {
 	lane := int64(4 * c.In.Lanes)
 	pixel := int64(c.Filters) * lane
 	block := int64(4 * c.BlockLen())
@@ -226,8 +228,8 @@ func (w *Worker) backWeights(c *Conv, g, i0, i1 int, x, dw, scratch []float32) {
 	if w.vectors == 2 {
 		width = 2
 	}
-	// A tile is rows of channels for one tap. Where channels do not fill tiles and no tap leaves the image, the channels of
-	// all taps of a kernel row are one run.
+	// A tile is rows of channels for one tap. Where channels do not fill tiles and no tap leaves the image, the channels
+	// of all taps of a kernel row are one run.
 	run, columns := c.Inner(), c.KW
 	if c.Groups == 1 && c.DW == 1 && c.Left == 0 && (c.OW-1)*c.SW+c.KW <= c.In.W && run%8 != 0 {
 		run, columns = run*c.KW, 1
@@ -284,7 +286,8 @@ func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors in
 		}
 		return
 	}
-	base := unsafe.Add(p(x, 0), (int64((lo*c.SH+r*c.DH-c.Top)*c.In.W)+int64(j0*c.SW+q*c.DW-c.Left))*pixel+int64(g*c.Inner())*lane)
+	base := unsafe.Add(p(x, 0), (int64((lo*c.SH+r*c.DH-c.Top)*c.In.W)+int64(j0*c.SW+q*c.DW-c.Left))*pixel+
+		int64(g*c.Inner())*lane)
 	b := unsafe.Add(p(scratch, 0), int64((lo-i0)*c.OW+j0)*dyPixel+int64(64*block))
 	if a.mode = fromC; i0 == 0 {
 		a.mode = fromZero
@@ -310,8 +313,8 @@ func outputs(from, to, stride, shift, size int) (lo, hi int) {
 	return lo, min(hi, (size-1-shift)/stride+1)
 }
 
-// BackBias computes the gradient of the bias, in its layout: dy summed over pixels and lanes. sums is scratch of 16 values
-// a filter.
+// BackBias computes the gradient of the bias, in its layout: dy summed over pixels and lanes. sums is scratch of 16
+// values a filter.
 func (w *Worker) BackBias(c *Conv, dy, db, sums []float32) {
 	w.RowSums(c.Out(), c.Active(), dy, sums)
 	w.Sync()

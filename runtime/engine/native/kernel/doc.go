@@ -1,14 +1,15 @@
-// Package kernel computes: matrix products, convolutions forward and both gradients, depthwise convolution, pools, batch
-// norm, activations, losses and optimiser updates, in float32.
+// Package kernel computes: matrix products, convolutions forward and both gradients, depthwise convolution, pools,
+// batch norm, activations, losses and optimiser updates, in float32.
 //
 // # Layout
 //
-// An activation is [height][width][channel][lane]: the batch is innermost, padded to a multiple of 16 lanes. One pixel is a
-// matrix of channels x lanes, contiguous; that makes every vector full whatever the number of channels, and a convolution a
-// sum of plain matrix products, one for each tap that meets the image: there are no columns to unroll, borders cost nothing,
-// and stride and dilation only change addresses. Vectors are images of height and width 1. Weights of a convolution are
-// [group][filters/16][kernel height][kernel width][channels/group][16], filters padded with zeros: the forward product reads
-// 16 filters of a channel side by side, the data gradient 16 filters of a row, so neither packs anything.
+// An activation is [height][width][channel][lane]: the batch is innermost, padded to a multiple of 16 lanes. One pixel
+// is a matrix of channels x lanes, contiguous; that makes every vector full whatever the number of channels, and a
+// convolution a sum of plain matrix products, one for each tap that meets the image: there are no columns to unroll,
+// borders cost nothing, and stride and dilation only change addresses. Vectors are images of height and width 1.
+// Weights of a convolution are [group][filters/16][kernel height][kernel width][channels/group][16], filters padded
+// with zeros: the forward product reads 16 filters of a channel side by side, the data gradient 16 filters of a row, so
+// neither packs anything.
 //
 // # Paths
 //
@@ -18,6 +19,6 @@
 // # Threads
 //
 // Everything is a method of a Worker, one of a Team. All workers of a team make the same calls; each does its share and
-// waits for the others where it must (Sync). A value is always computed by one worker in one order, so that the bits do not
-// depend on how many there are. Callers see to shapes: a wrong one panics or worse.
+// waits for the others where it must (Sync). A value is always computed by one worker in one order, so that the bits do
+// not depend on how many there are. Callers see to shapes: a wrong one panics or worse.
 package kernel

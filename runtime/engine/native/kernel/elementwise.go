@@ -117,8 +117,8 @@ func (w *Worker) SquareSum(x []float32) float64 {
 	return sum
 }
 
-// SGD is one step of stochastic gradient descent: w -= Rate (Scale g + Decay w), with the velocity of Momentum where v is
-// not nil (Sutskever 2013; PyTorch's form).
+// SGD is one step of stochastic gradient descent: w -= Rate (Scale g + Decay w), with the velocity of Momentum where v
+// is not nil (Sutskever 2013; PyTorch's form).
 type SGD struct {
 	Rate, Decay, Scale, Momentum float64
 	Nesterov                     bool
@@ -150,7 +150,8 @@ func (w *Worker) Adam(o Adam, x, g, m, v []float32) {
 	first := 1 - math.Pow(o.Beta1, float64(o.Step))
 	second := 1 - math.Pow(o.Beta2, float64(o.Step))
 	for i, value := range [...]float64{
-		-o.Rate / first, o.Decay, o.Scale, o.Beta1, 1 - o.Beta1, o.Beta2, 1 - o.Beta2, 1 / math.Sqrt(second), o.Epsilon, 1 - o.Rate*o.DecoupledDecay,
+		-o.Rate / first, o.Decay, o.Scale, o.Beta1, 1 - o.Beta1, o.Beta2, 1 - o.Beta2, 1 / math.Sqrt(second), o.Epsilon,
+		1 - o.Rate*o.DecoupledDecay,
 	} {
 		w.elem.s[i] = float32(value)
 	}

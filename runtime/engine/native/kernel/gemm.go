@@ -19,8 +19,8 @@ type Matrix struct {
 	T      bool
 }
 
-// Gemm computes C = A B, or C += A B where add is set: A is m x k, B k x n and C m x n after transposition. It is for one
-// worker.
+// Gemm computes C = A B, or C += A B where add is set: A is m x k, B k x n and C m x n after transposition. It is for
+// one worker.
 func (w *Worker) Gemm(m, n, k int, a, b Matrix, c []float32, ldc int, add bool, scratch []float32) {
 	if m == 0 || n == 0 {
 		return

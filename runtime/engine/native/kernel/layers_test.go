@@ -128,7 +128,8 @@ func TestOptimizersFollowTheirFormulas(t *testing.T) {
 			},
 			"adamw": {
 				func(k int, x, g, _, m, s []float32) {
-					w.Adam(Adam{Rate: 0.1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, DecoupledDecay: 0.1, Scale: 1, Step: k}, x, g, m, s)
+					w.Adam(Adam{Rate: 0.1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, DecoupledDecay: 0.1, Scale: 1, Step: k}, x, g, m,
+						s)
 				},
 				func(k int, q *state, g float64) { adam(q.x*(1-0.1*0.1), k, g, &q.x, &q.m, &q.s) },
 			},
@@ -175,7 +176,8 @@ func TestTransposeMovesEveryValue(t *testing.T) {
 	})
 }
 
-// Batch norm is its definition, over the rows alone, whatever the other lanes hold; a mean of a thousand costs no digits.
+// Batch norm is its definition, over the rows alone, whatever the other lanes hold; a mean of a thousand costs no
+// digits.
 func TestBatchNormIsItsDefinition(t *testing.T) {
 	each(t, func(t *testing.T, w *Worker, rng *rand.Rand) {
 		for _, c := range []struct{ channels, rows, pixels int }{{1, 3, 4}, {9, 16, 5}, {21, 20, 3}, {8, 33, 1}} {
@@ -187,8 +189,10 @@ func TestBatchNormIsItsDefinition(t *testing.T) {
 			}
 			k := plan.Padded(c.channels)
 			s := NormState{
-				Gamma: random(rng, k), Beta: random(rng, k), Mean: make([]float32, k), Var: make([]float32, k), Shift: make([]float32, k),
-				Scale: make([]float32, k), Offset: make([]float32, k), Third: make([]float32, k), Sums: make([]float32, 32*k), Mask: make([]float32, im.Lanes),
+				Gamma: random(rng, k), Beta: random(rng, k), Mean: make([]float32, k), Var: make([]float32, k),
+				Shift: make([]float32, k),
+				Scale: make([]float32, k), Offset: make([]float32, k), Third: make([]float32, k), Sums: make([]float32, 32*k),
+				Mask: make([]float32, im.Lanes),
 			}
 			for l := range c.rows {
 				s.Mask[l] = 1
@@ -226,7 +230,10 @@ func TestBatchNormIsItsDefinition(t *testing.T) {
 func TestPoolsAreTheirDefinitions(t *testing.T) {
 	each(t, func(t *testing.T, w *Worker, rng *rand.Rand) {
 		for range 40 {
-			g := Pool{KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), SH: 1 + rng.IntN(3), SW: 1 + rng.IntN(3), DH: 1, DW: 1, CountPad: rng.IntN(2) == 0}
+			g := Pool{
+				KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), SH: 1 + rng.IntN(3), SW: 1 + rng.IntN(3), DH: 1, DW: 1,
+				CountPad: rng.IntN(2) == 0,
+			}
 			g.In = Image{C: 1 + rng.IntN(9), H: 3 + rng.IntN(6), W: 3 + rng.IntN(6), Lanes: 16 * (1 + rng.IntN(2))}
 			g.Top, g.Left = rng.IntN(g.KH), rng.IntN(g.KW)
 			g.OH, g.OW = (g.In.H+2*g.Top-g.KH)/g.SH+1, (g.In.W+2*g.Left-g.KW)/g.SW+1
@@ -240,7 +247,8 @@ func TestPoolsAreTheirDefinitions(t *testing.T) {
 			w.AvgPool(&g, x, mean)
 			w.MaxPoolBack(&g, x, top, dy, dTop)
 			w.AvgPoolBack(&g, dy, dMean)
-			wantTop, wantMean, wantDTop, wantDMean := make([]float64, len(top)), make([]float64, len(mean)), make([]float64, len(x)), make([]float64, len(x))
+			wantTop, wantMean, wantDTop, wantDMean := make([]float64, len(top)), make([]float64, len(mean)),
+				make([]float64, len(x)), make([]float64, len(x))
 			for o := range top {
 				px, at := o/g.In.Pixel(), o%g.In.Pixel()
 				best, first, sum, n := math.Inf(-1), -1, 0.0, 0
@@ -270,7 +278,10 @@ func TestPoolsAreTheirDefinitions(t *testing.T) {
 			for name, c := range map[string]struct {
 				got  []float32
 				want []float64
-			}{"max": {top, wantTop}, "average": {mean, wantMean}, "max back": {dTop, wantDTop}, "average back": {dMean, wantDMean}} {
+			}{
+				"max": {top, wantTop}, "average": {mean, wantMean}, "max back": {dTop, wantDTop},
+				"average back": {dMean, wantDMean},
+			} {
 				close(t, fmt.Sprintf("%s %+v", name, g), c.got, func(i int) float64 { return c.want[i] })
 			}
 		}

@@ -2,8 +2,8 @@ package kernel
 
 import "unsafe"
 
-// Transpose writes src, rows x columns with ss values from row to row, as dst, columns x rows with ds values. The caller's
-// thread does all of it.
+// Transpose writes src, rows x columns with ss values from row to row, as dst, columns x rows with ds values. The
+// caller's thread does all of it.
 func (w *Worker) Transpose(dst []float32, ds int, src []float32, ss, rows, columns int) {
 	if rows == 0 || columns == 0 {
 		return
@@ -30,8 +30,8 @@ func transposeEdge(dst []float32, ds int, src []float32, ss, r0, r1, c0, c1 int)
 	}
 }
 
-// Import writes rows of samples, [rows][C][H][W], into an activation with a border, which is zero and stays so; lanes beyond
-// rows become zero.
+// Import writes rows of samples, [rows][C][H][W], into an activation with a border, which is zero and stays so; lanes
+// beyond rows become zero.
 func (w *Worker) Import(dst []float32, im Image, b Border, x []float32, rows int) {
 	plane, width := im.H*im.W, im.W+b.Left+b.Right
 	from, to := w.share(im.H)
@@ -87,12 +87,15 @@ func (w *Worker) move(dst, src []float32, add bool) {
 		copy(dst, src)
 		return
 	}
-	w.elem = elementArgs{dst: unsafe.Pointer(&dst[0]), a: unsafe.Pointer(&dst[0]), b: unsafe.Pointer(&src[0]), n: int64(4 * len(dst))}
+	w.elem = elementArgs{
+		dst: unsafe.Pointer(&dst[0]), a: unsafe.Pointer(&dst[0]), b: unsafe.Pointer(&src[0]),
+		n: int64(4 * len(dst)),
+	}
 	w.f.add(&w.elem)
 }
 
-// Subsample takes every stride-th pixel of x and centres its channels among those of dst, the others being zero: ResNet's
-// shortcut of option A.
+// Subsample takes every stride-th pixel of x and centres its channels among those of dst, the others being zero:
+// ResNet's shortcut of option A.
 func (w *Worker) Subsample(dst []float32, out Image, x []float32, in Image, stride int) {
 	from, to := w.share(out.H * out.W)
 	first := (out.C - in.C) / 2 * out.Lanes

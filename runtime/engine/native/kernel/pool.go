@@ -38,8 +38,8 @@ func (w *Worker) MaxPool(g *Pool, x, y []float32) {
 	w.Sync()
 }
 
-// depths is this worker's part of the values of every pixel. Backward passes of pools add to pixels that windows share, so
-// workers share values, not pixels.
+// depths is this worker's part of the values of every pixel. Backward passes of pools add to pixels that windows share,
+// so workers share values, not pixels.
 func (w *Worker) depths(in Image) (from int, bytes int64) {
 	from, to := w.chunk(in.Pixel())
 	return from, int64(4 * (to - from))

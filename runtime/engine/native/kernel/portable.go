@@ -10,13 +10,19 @@ import (
 func portable() Set {
 	var f functions
 	for rows := 1; rows <= 8; rows++ {
-		f.product[rows] = [3]func(*productArgs){1: func(a *productArgs) { product(a, rows, 1) }, 2: func(a *productArgs) { product(a, rows, 2) }}
+		f.product[rows] = [3]func(*productArgs){
+			1: func(a *productArgs) { product(a, rows, 1) },
+			2: func(a *productArgs) { product(a, rows, 2) },
+		}
 	}
 	f.correlate, f.transpose = correlate, transposeBlock
 	elements(&f)
 	channels(&f)
 	taps(&f)
-	return Set{Name: "portable", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 4 * lanes, block: 1, square: 16, f: f, peak: func(int) {}}
+	return Set{
+		Name: "portable", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 4 * lanes, block: 1,
+		square: 16, f: f, peak: func(int) {},
+	}
 }
 
 const lanes = 16 // values that every size is a multiple of
@@ -244,7 +250,9 @@ func channels(f *functions) {
 
 func taps(f *functions) {
 	offset := func(list unsafe.Pointer, i int64) int64 { return *(*int64)(ptr(list, 8*i)) }
-	pool := func(op func(sum, x float32) float32, start func(scale float32) float32, end func(sum, scale float32) float32) func(*tapArgs) {
+	pool := func(op func(sum, x float32) float32, start func(scale float32) float32,
+		end func(sum, scale float32) float32,
+	) func(*tapArgs) {
 		return func(a *tapArgs) {
 			for l := int64(0); l < a.bytes; l += 4 {
 				sum := start(a.scale)
@@ -255,8 +263,10 @@ func taps(f *functions) {
 			}
 		}
 	}
-	f.maxPool = pool(func(s, x float32) float32 { return max(s, x) }, func(scale float32) float32 { return scale }, func(s, _ float32) float32 { return s })
-	f.sumPool = pool(func(s, x float32) float32 { return s + x }, func(float32) float32 { return 0 }, func(s, scale float32) float32 { return s * scale })
+	f.maxPool = pool(func(s, x float32) float32 { return max(s, x) }, func(scale float32) float32 { return scale },
+		func(s, _ float32) float32 { return s })
+	f.sumPool = pool(func(s, x float32) float32 { return s + x }, func(float32) float32 { return 0 },
+		func(s, scale float32) float32 { return s * scale })
 	f.maxPoolBack = func(a *tapArgs) {
 		for l := int64(0); l < a.bytes; l += 4 {
 			y := get(a.y, l)

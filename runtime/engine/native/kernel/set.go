@@ -28,8 +28,8 @@ type Set struct {
 // Sets lists what this processor can run, the fastest first; the last is always portable.
 func Sets() []Set { return sets() }
 
-// Choose returns the fastest set, or the one that the environment names. It returns Invalid for a name that this processor
-// does not have.
+// Choose returns the fastest set, or the one that the environment names. It returns Invalid for a name that this
+// processor does not have.
 func Choose() (Set, error) {
 	name := os.Getenv(Variable)
 	all := sets()
@@ -44,12 +44,14 @@ func Choose() (Set, error) {
 		names = append(names, s.Name)
 	}
 	return Set{}, &disdel.Error{
-		Kind: disdel.Invalid, Op: "choose kernels", Msg: fmt.Sprintf("%s is %q, and this processor has %s", Variable, name, strings.Join(names, ", ")),
+		Kind: disdel.Invalid, Op: "choose kernels",
+		Msg:  fmt.Sprintf("%s is %q, and this processor has %s", Variable, name, strings.Join(names, ", ")),
 		Hint: "unset " + Variable,
 	}
 }
 
-// Peak runs multiply-adds on registers and returns how many floating-point operations they were: what the core can do at most.
+// Peak runs multiply-adds on registers and returns how many floating-point operations they were: what the core can do
+// at most.
 func (s Set) Peak(turns int) float64 {
 	s.peak(turns)
 	return float64(turns) * float64(s.peakFlops)

@@ -39,7 +39,10 @@ type Worker struct {
 func NewTeam(s Set, n, taps int) *Team {
 	t := &Team{}
 	for i := range max(n, 1) {
-		w := &Worker{Set: s, ID: i, N: max(n, 1), team: t, offs: make([]int64, max(taps, 1)), woffs: make([]int64, max(taps, 1))}
+		w := &Worker{
+			Set: s, ID: i, N: max(n, 1), team: t, offs: make([]int64, max(taps, 1)),
+			woffs: make([]int64, max(taps, 1)),
+		}
 		t.workers = append(t.workers, w)
 		if i > 0 {
 			t.starts = append(t.starts, func() {
@@ -57,9 +60,9 @@ func (t *Team) Size() int { return len(t.workers) }
 // Kernels names the set that the team computes with.
 func (t *Team) Kernels() string { return t.workers[0].Name }
 
-// Run has every worker do job and returns when all have; the caller is the first worker. No goroutine is left behind. When a
-// worker panics the others stop where they would wait for it, and Run panics with the first one's *Panic: in a goroutine of its
-// own it would end the process, whoever the caller is.
+// Run has every worker do job and returns when all have; the caller is the first worker. No goroutine is left behind.
+// When a worker panics the others stop where they would wait for it, and Run panics with the first one's *Panic: in a
+// goroutine of its own it would end the process, whoever the caller is.
 func (t *Team) Run(job func(*Worker)) {
 	if len(t.starts) == 0 {
 		job(t.workers[0])
@@ -128,8 +131,8 @@ func (w *Worker) Sync() {
 	}
 }
 
-// pause spins for some microseconds, the usual wait, and then lets others run: goroutines of this process first, since a
-// worker may not have a thread yet, then other threads.
+// pause spins for some microseconds, the usual wait, and then lets others run: goroutines of this process first, since
+// a worker may not have a thread yet, then other threads.
 func pause(spins int) {
 	const patience = 2000
 	switch {

@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// A panic of any worker, wherever the others are, comes out of Run, where the runtime makes an answer of it; and the team works on.
+// A panic of any worker, wherever the others are, comes out of Run, where the runtime makes an answer of it; and the
+// team works on.
 func TestAPanicOfAWorkerIsTheCallers(t *testing.T) {
 	boom := errors.New("boom")
 	for _, size := range []int{1, 2, 5} {
@@ -29,7 +30,8 @@ func TestAPanicOfAWorkerIsTheCallers(t *testing.T) {
 				p, ok := raised.(*Panic)
 				switch {
 				case size == 1 && raised == any(boom):
-				case !ok || p.Value != any(boom) || p.String() != "boom" || !strings.Contains(string(p.Stack()), "TestAPanicOfAWorkerIsTheCallers"):
+				case !ok || p.Value != any(boom) || p.String() != "boom" ||
+					!strings.Contains(string(p.Stack()), "TestAPanicOfAWorkerIsTheCallers"):
 					t.Errorf("worker %d of %d at step %d: %v", who, size, at, raised)
 				}
 			}
@@ -59,7 +61,8 @@ func panicOf(f func()) (value any) {
 func TestArgumentsLieWhereTheAssemblyLooks(t *testing.T) {
 	var a tapArgs
 	for name, c := range map[string]struct{ got, want uintptr }{
-		"scale": {unsafe.Offsetof(a.scale), 48}, "w": {unsafe.Offsetof(a.w), 56}, "channels": {unsafe.Offsetof(a.channels), 88}, "dy": {unsafe.Offsetof(a.dy), 96},
+		"scale": {unsafe.Offsetof(a.scale), 48}, "w": {unsafe.Offsetof(a.w), 56},
+		"channels": {unsafe.Offsetof(a.channels), 88}, "dy": {unsafe.Offsetof(a.dy), 96},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s lies at %d, not at %d", name, c.got, c.want)

@@ -45,9 +45,9 @@ func (p *planner) later(region *Region, c Category, node, size, from, to int) {
 	p.add(c, node, size, from, to).tell(region)
 }
 
-// place lays the buffers out: the largest first, each at the lowest offset that is free for its whole lifetime. Greedy by
-// size is within a few percent of the bound on every network here (Pisarchyk and Lee 2020, "Efficient Memory Management for
-// Deep Neural Net Inference", which compares such strategies).
+// place lays the buffers out: the largest first, each at the lowest offset that is free for its whole lifetime. Greedy
+// by size is within a few percent of the bound on every network here (Pisarchyk and Lee 2020, "Efficient Memory
+// Management for Deep Neural Net Inference", which compares such strategies).
 func (p *planner) place() {
 	forever := func(b *buffer) bool { return int(b.to-b.from) > len(p.g.Nodes)*2 }
 	order := p.buffers
@@ -88,11 +88,12 @@ func (p *planner) place() {
 			}
 		}
 	}
-	p.Len += Slack * p.Lanes / vector // read, never used, behind the last image by a tile that has more rows than it has channels
+	// read, never used, behind the last image by a tile that has more rows than it has channels
+	p.Len += Slack * p.Lanes / vector
 }
 
-// ByCategory is how many bytes the plan's peak holds of each kind: at the time when most are alive. Their sum is at most
-// Bytes; the difference, Gaps, is what the layout cannot use.
+// ByCategory is how many bytes the plan's peak holds of each kind: at the time when most are alive. Their sum is at
+// most Bytes; the difference, Gaps, is what the layout cannot use.
 func (p *Plan) ByCategory() (peak map[Category]disdel.Bytes, gaps disdel.Bytes) {
 	change := make([]disdel.Bytes, 2*len(p.Nodes)+3) // of what is alive, from the moment before
 	for _, b := range p.buffers {
@@ -114,8 +115,8 @@ func (p *Plan) ByCategory() (peak map[Category]disdel.Bytes, gaps disdel.Bytes) 
 	return peak, p.Bytes() - best
 }
 
-// ByNode is how many bytes the plan holds for each node, whenever they are alive: for its weights with their moments and
-// gradients, and for all else.
+// ByNode is how many bytes the plan holds for each node, whenever they are alive: for its weights with their moments
+// and gradients, and for all else.
 func (p *Plan) ByNode() (weights, others []disdel.Bytes) {
 	weights, others = make([]disdel.Bytes, len(p.Nodes)), make([]disdel.Bytes, len(p.Nodes))
 	for _, b := range p.buffers {

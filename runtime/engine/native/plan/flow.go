@@ -38,8 +38,8 @@ func (p *planner) forward(i int) {
 	p.work(i)
 }
 
-// permutes tells that a flatten need not reorder its input: all that read it, through layers that work on single values, are
-// dense layers, whose weights are reordered instead.
+// permutes tells that a flatten need not reorder its input: all that read it, through layers that work on single
+// values, are dense layers, whose weights are reordered instead.
 func (p *planner) permutes(i int) bool {
 	if len(p.consumers[i]) == 0 {
 		return p.Nodes[i].Image.C == 1
@@ -80,8 +80,8 @@ func (p *planner) writer(i int) model.Op {
 	return n.Op
 }
 
-// onto returns which input a node overwrites, -1 for none. It may where nobody else reads the input, and where the backward
-// pass of what wrote it does not need the old value.
+// onto returns which input a node overwrites, -1 for none. It may where nobody else reads the input, and where the
+// backward pass of what wrote it does not need the old value.
 func (p *planner) onto(i int) int {
 	n := &p.g.Nodes[i]
 	for k, in := range n.Inputs {
@@ -130,12 +130,13 @@ func (p *planner) distinct(inputs []int, k int) bool {
 	return true
 }
 
-// bears tells whether the backward pass of the op that wrote a value still works when the other op overwrites it. A ReLU
-// keeps the order with zero, so that the pool under it still finds its maximum wherever the gradient is not zero; what scales
-// or adds hides it.
+// bears tells whether the backward pass of the op that wrote a value still works when the other op overwrites it. A
+// ReLU keeps the order with zero, so that the pool under it still finds its maximum wherever the gradient is not zero;
+// what scales or adds hides it.
 func bears(written, over model.Op) bool {
 	switch written {
-	case model.OpConv, model.OpDense, model.OpBatchNorm, model.OpAdd, model.OpConcat, model.OpAvgPool, model.OpAdaptiveAvgPool, model.OpGlobalAvgPool, model.OpDownsample:
+	case model.OpConv, model.OpDense, model.OpBatchNorm, model.OpAdd, model.OpConcat, model.OpAvgPool,
+		model.OpAdaptiveAvgPool, model.OpGlobalAvgPool, model.OpDownsample:
 		return true
 	case model.OpMaxPool:
 		return over == model.OpReLU || over == model.OpReLU6

@@ -40,7 +40,10 @@ type Conv struct {
 
 // Dense is the geometry of a dense layer on a vector.
 func Dense(in, units, lanes int) Conv {
-	return Conv{In: Image{C: in, H: 1, W: 1, Lanes: lanes}, Filters: units, KH: 1, KW: 1, SH: 1, SW: 1, DH: 1, DW: 1, OH: 1, OW: 1, Groups: 1}
+	return Conv{
+		In: Image{C: in, H: 1, W: 1, Lanes: lanes}, Filters: units, KH: 1, KW: 1, SH: 1, SW: 1, DH: 1, DW: 1,
+		OH: 1, OW: 1, Groups: 1,
+	}
 }
 
 // Out is the shape of the output.
@@ -110,13 +113,13 @@ func (c *Conv) ChunkRows() int {
 	return min(c.OH, max(1, chunkValues/per))
 }
 
-// Transposed is the number of filters of a transposed pixel of the output's gradient: whole pairs of blocks, since a tile
-// may take two.
+// Transposed is the number of filters of a transposed pixel of the output's gradient: whole pairs of blocks, since a
+// tile may take two.
 func (c *Conv) Transposed() int { return (c.Blocks()*vector + 31) / 32 * 32 }
 
-// Few tells that there are too few filters to fill a vector and too few channels to fill a tile, as in the first layer of
-// LeNet, while the taps of a kernel row are one run of channels in memory. Gradients of such weights are correlations of
-// lanes.
+// Few tells that there are too few filters to fill a vector and too few channels to fill a tile, as in the first layer
+// of LeNet, while the taps of a kernel row are one run of channels in memory. Gradients of such weights are
+// correlations of lanes.
 func (c *Conv) Few() bool {
 	return c.Groups == 1 && c.Filters < 12 && c.In.C < 8 && c.DW == 1 && c.DH == 1 && c.OH*c.OW >= 16 &&
 		c.Left == 0 && (c.OW-1)*c.SW+c.KW <= c.In.W && c.Top == 0 && (c.OH-1)*c.SH+c.KH <= c.In.H

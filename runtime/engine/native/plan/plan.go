@@ -103,7 +103,8 @@ type planner struct {
 	grads     []*buffer
 }
 
-// New plans a network. It returns Invalid for a batch below 1, and for a network that only an action's own binary computes.
+// New plans a network. It returns Invalid for a batch below 1, and for a network that only an action's own binary
+// computes.
 func New(g *model.Graph, spec Spec) (*Plan, error) {
 	if spec.Batch < 1 {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "plan network " + g.Name, Msg: "a batch has at least one row"}
@@ -188,7 +189,8 @@ func (p *planner) shape(i int) {
 
 func pool(n *model.Node, in, out Image) Pool {
 	return Pool{
-		In: in, KH: n.Kernel.H, KW: n.Kernel.W, SH: n.Stride.H, SW: n.Stride.W, DH: max(n.Dilation.H, 1), DW: max(n.Dilation.W, 1),
+		In: in, KH: n.Kernel.H, KW: n.Kernel.W, SH: n.Stride.H, SW: n.Stride.W, DH: max(n.Dilation.H, 1),
+		DW:  max(n.Dilation.W, 1),
 		Top: n.Pad.Top, Left: n.Pad.Left, OH: out.H, OW: out.W, CountPad: n.CountPad,
 	}
 }
@@ -206,8 +208,8 @@ func (p *planner) conv(n *model.Node, v *Node) {
 	}
 }
 
-// border puts zeros around the input where its only reader is a convolution with padding on few channels: without taps that
-// leave the image the channels of a kernel row are one run, which fills tiles that three channels would not.
+// border puts zeros around the input where its only reader is a convolution with padding on few channels: without taps
+// that leave the image the channels of a kernel row are one run, which fills tiles that three channels would not.
 func (p *planner) border() Border {
 	readers := p.consumers[0]
 	if len(readers) != 1 || len(p.g.Input()) != 3 {

@@ -37,7 +37,11 @@ func mustPlan(t testing.TB, g *model.Graph, s Spec) *Plan {
 func TestBuffersNeverOverlap(t *testing.T) {
 	for _, e := range model.Zoo() {
 		g := small(t, e)
-		for _, s := range []Spec{{Batch: 3, Training: true, Moments: 2}, {Batch: 20, Training: true, KeepGrads: true}, {Batch: 1}} {
+		for _, s := range []Spec{
+			{Batch: 3, Training: true, Moments: 2},
+			{Batch: 20, Training: true, KeepGrads: true},
+			{Batch: 1},
+		} {
 			p := mustPlan(t, g, s)
 			for i, a := range p.buffers {
 				if a.offset%vector != 0 || a.offset+a.size > p.Len {
@@ -91,7 +95,8 @@ func TestBytesFollowTheSpec(t *testing.T) {
 		if adam := mustPlan(t, g, Spec{Batch: batch, Training: true, Moments: 2}); adam.Len != base.Len+2*values {
 			r.Fatalf("%s: two moments of %d values cost %d", g.Name, values, adam.Len-base.Len)
 		}
-		if kept := mustPlan(t, g, Spec{Batch: batch, Training: true, KeepGrads: true}); kept.Len > base.Len+values+base.Len/6 {
+		if kept := mustPlan(t, g, Spec{Batch: batch, Training: true, KeepGrads: true}); kept.Len > base.Len+values+
+			base.Len/6 {
 			r.Fatalf("%s: keeping %d gradients costs %d", g.Name, values, kept.Len-base.Len)
 		}
 	})
