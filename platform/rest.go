@@ -173,6 +173,7 @@ func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request
 				return 0, nil, err
 			}
 			q.Request = known(w, r)
+			defer readRest(q.Request)
 		}
 		f := rt.methods[r.Method]
 		switch {
@@ -284,6 +285,17 @@ func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 		return nil, problem{413, textTooLarge("Request", max(r.ContentLength, int64(len(data))), limit)}
 	}
 	return bytes.TrimSpace(data), nil
+}
+
+// restAtMost bounds what is read of a body that was refused: more than any client of OpenWhisk may send.
+const restAtMost = 64 << 20
+
+// readRest reads what a refusal left of a body. A connection that is closed before all was read is reset, and a client
+// that still sends then loses the answer. A client that asked first sends nothing once it has the answer.
+func readRest(r *http.Request) {
+	if r.Header.Get("Expect") == "" {
+		io.CopyN(io.Discard, r.Body, restAtMost) //nolint:errcheck // what cannot be read is not missed
+	}
 }
 
 // readJSON reads a bounded body.

@@ -271,6 +271,19 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 	}
 }
 
+// A client that is still sending when its request is refused gets the answer, not a connection that was reset.
+func TestRefusalsReachClientsThatStillSend(t *testing.T) {
+	p := start(t, nil)
+	large := `{"z":"` + strings.Repeat("x", 8<<20) + `"}`
+	for range 20 {
+		for path, want := range map[string]int{"_/actions/a": 413, "_/packages/a": 404, "_/actions/a?blocking=maybe": 400} {
+			if got := ask(t, p, p.AuthKey(), "POST", path, large); got.status != want {
+				t.Fatalf("%s: %d %.100s", path, got.status, got.text())
+			}
+		}
+	}
+}
+
 func TestKindsAreListedByFamilyWithOneDefault(t *testing.T) {
 	command := Kind{Command: []string{os.Args[0], "serve", "{listen}"}}
 	old := command

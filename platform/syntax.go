@@ -3,7 +3,9 @@ package platform
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 )
 
@@ -11,7 +13,7 @@ import (
 func textSyntax(data []byte, err *json.SyntaxError) string {
 	at := min(int(err.Offset)-1, len(data))
 	met := "end-of-input"
-	if strings.Contains(err.Error(), "unexpected end") {
+	if endsEarly(data) {
 		at = len(data)
 	}
 	if at = max(at, 0); at < len(data) {
@@ -22,6 +24,13 @@ func textSyntax(data []byte, err *json.SyntaxError) string {
 	number := bytes.Count(data[:at], []byte{'\n'}) + 1
 	return fmt.Sprintf("Unexpected %s at input index %d (line %d, position %d), expected %s:\n%s\n%s^\n",
 		met, at, number, at-start+1, expected(data[:at]), line, strings.Repeat(" ", at-start))
+}
+
+// endsEarly tells whether a document is right as far as it goes.
+func endsEarly(data []byte) bool {
+	var v json.RawMessage
+	err := json.NewDecoder(bytes.NewReader(data)).Decode(&v)
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
 // expected is what a document that is right so far goes on with.
