@@ -65,6 +65,7 @@ var house = map[string][]string{
 	"internal/jobtext":       {"controller", "internal/terminal", "service"},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
+	"scheduler/sim":          {"scheduler"},
 	"internal/modelstore":    {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":       {},
 	"internal/report":        {"internal/advice", "internal/plot", "scheduler"},
