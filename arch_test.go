@@ -24,6 +24,7 @@ var house = map[string][]string{
 	"dataset":                    {"internal/..."},
 	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/nearest", "internal/advice"},
 	"controller/jobfile":         {"internal/nearest", "model"},
+	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
 	"executor":                   {"internal/..."},
 	"aggregator":                 {"internal/safetensors"},
 	"runtime":                    {},
@@ -94,6 +95,7 @@ var house = map[string][]string{
 	"bench/faults":     {"..."},
 	"bench/estimator":  {"..."},
 	"bench/platform":   {"..."},
+	"bench/tenants":    {"..."},
 }
 
 // owners is where a third party's packages may be imported; those not listed are free.

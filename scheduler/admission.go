@@ -46,6 +46,9 @@ func (a *Admission) Has(job disdel.JobID) bool {
 	return d != nil && d.whole()
 }
 
+// Capacity is what the platform has.
+func (a *Admission) Capacity() Capacity { return a.whole }
+
 // Free is what nobody holds.
 func (a *Admission) Free() Capacity { return a.free }
 

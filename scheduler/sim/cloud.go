@@ -27,6 +27,7 @@ type Call struct {
 	Memory    disdel.Bytes
 	Threads   int           // that it computes with; 0: it only waits
 	Work      disdel.Millis // with all its threads on processors of their own
+	Load      disdel.Millis // more of it in a new container
 	Timeout   disdel.Millis // it is ended then; 0: never
 }
 

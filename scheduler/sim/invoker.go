@@ -132,6 +132,7 @@ func (v *invoker) start(a *activity) {
 	wait := v.cloud.cfg.Warm
 	if a.cold {
 		wait = v.cloud.cfg.Cold
+		a.Work += a.Load
 	}
 	a.place = -1
 	v.cloud.clock.After(wait, func() {
