@@ -1,10 +1,8 @@
 package scheduler
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/disdel/disdel"
 )
@@ -21,21 +19,28 @@ type Admission struct {
 	whole   Capacity // of the platform
 	others  Capacity // what those hold of it who are not in these books
 	free    Capacity // what nobody holds
-	held    []Demand // sorted by the end that is expected
+	held    []Demand // with room behind them for those that a decision is shown beside
+	holders []*asker // of held
 	tenants map[string]*line
 	turn    []string // tenants with a line, in the order they came
-	where   map[disdel.JobID]*Demand
-	fresh   []*Demand // have asked since the last decision
-	changed bool      // something came back since then
+	where   map[disdel.JobID]*asker
+	fresh   []*asker // have asked since the last decision
+	changed bool     // something came back since then
 	waits   int
 	spent   map[string]float64             // GB-s of tenants
 	unused  map[disdel.JobID]disdel.Millis // when grants expire that nobody uses
 }
 
+// asker is a job in the books.
+type asker struct {
+	Demand
+	place int // among those that hold something; -1: it holds nothing
+}
+
 // NewAdmission opens the books of a platform that has so much.
 func NewAdmission(by Allocator, whole Capacity) *Admission {
 	return &Admission{
-		by: by, whole: whole, free: whole, tenants: map[string]*line{}, where: map[disdel.JobID]*Demand{},
+		by: by, whole: whole, free: whole, tenants: map[string]*line{}, where: map[disdel.JobID]*asker{},
 		spent: map[string]float64{}, unused: map[disdel.JobID]disdel.Millis{},
 	}
 }
@@ -77,11 +82,11 @@ func (a *Admission) Ask(d Demand) error {
 	if a.where[d.Job] != nil {
 		return &disdel.Error{Kind: disdel.Conflict, Op: "admit job", Job: d.Job, Msg: "the job has asked already"}
 	}
-	d.Held = nil
+	d.Held, d.room = nil, d.Gang.Room()
 	if err := a.fits(d); err != nil {
 		return err
 	}
-	a.queue(&d)
+	a.queue(&asker{d, -1})
 	return nil
 }
 
@@ -96,7 +101,7 @@ func (a *Admission) Misfits() []error {
 	var out []error
 	for _, tenant := range a.turn {
 		for _, d := range a.tenants[tenant].jobs {
-			if err := a.fits(*d); err != nil {
+			if err := a.fits(d.Demand); err != nil {
 				out = append(out, err)
 			}
 		}
@@ -104,7 +109,7 @@ func (a *Admission) Misfits() []error {
 	return out
 }
 
-func (a *Admission) queue(d *Demand) {
+func (a *Admission) queue(d *asker) {
 	l := a.tenants[d.Tenant]
 	if l == nil {
 		l = &line{}
@@ -143,7 +148,7 @@ func (a *Admission) Decide(now disdel.Millis) []Grant {
 
 // due tells whether there is anything to decide.
 func (a *Admission) due() bool {
-	return a.waits > 0 && (a.changed || slices.ContainsFunc(a.fresh, func(d *Demand) bool {
+	return a.waits > 0 && (a.changed || slices.ContainsFunc(a.fresh, func(d *asker) bool {
 		return a.free.Holds(d.Gang[0].Each)
 	}))
 }
@@ -151,7 +156,7 @@ func (a *Admission) due() bool {
 // A decision is shown showTotal jobs that wait, the first ones of every tenant, and showEach of each at least. Who is
 // not shown is behind all that his tenant has there.
 const (
-	showTotal = 512
+	showTotal = 256
 	showEach  = 8
 )
 
@@ -171,12 +176,13 @@ func (a *Admission) show() (jobs []Demand, all bool) {
 				break
 			}
 			if d.Held == nil { // who holds a part of what it wants is among those that hold something
-				jobs = append(jobs, *d)
+				jobs = append(jobs, d.Demand)
 				jobs[len(jobs)-1].Quota.Spent += a.spent[tenant]
 			}
 		}
 		return false
 	})
+	a.held = jobs[:len(a.held)] // what was made longer stays so
 	return jobs, all
 }
 
@@ -194,9 +200,8 @@ func (a *Admission) enter(g Grant) {
 	if g.Expires > 0 {
 		a.unused[g.Job] = g.Expires
 	}
-	d.Held = &g
-	i, _ := slices.BinarySearchFunc(a.held, d, byUntil)
-	a.held = slices.Insert(a.held, i, *d)
+	d.Held, d.place = &g, len(a.held)
+	a.held, a.holders = append(a.held, d.Demand), append(a.holders, d)
 	if d.whole() {
 		a.tenants[d.Tenant].remove(d)
 		a.waits--
@@ -213,22 +218,14 @@ func together(old, g Grant) Grant {
 	return old
 }
 
-// drop takes a job out of those that hold something.
-func (a *Admission) drop(d *Demand) {
-	if i, found := slices.BinarySearchFunc(a.held, d, byUntil); found {
-		a.held = slices.Delete(a.held, i, i+1)
-	}
-}
-
-func byUntil(x Demand, d *Demand) int {
-	return cmp.Or(cmp.Compare(until(x.Held), until(d.Held)), strings.Compare(string(x.Job), string(d.Job)))
-}
-
-func until(g *Grant) disdel.Millis {
-	if g.Until == 0 {
-		return never
-	}
-	return g.Until
+// drop takes a job out of those that hold something; the last of them gets its place.
+func (a *Admission) drop(d *asker) {
+	last := len(a.held) - 1
+	a.held[d.place], a.holders[d.place] = a.held[last], a.holders[last]
+	a.holders[d.place].place = d.place
+	a.held[last], a.holders[last] = Demand{}, nil
+	a.held, a.holders = a.held[:last], a.holders[:last]
+	d.place = -1
 }
 
 // Use says that a job has begun with what it was granted: it is its own until it is returned. Without a grant it is
@@ -256,11 +253,11 @@ func (a *Admission) Return(job disdel.JobID, cost float64) {
 	}
 	a.giveBack(d)
 	delete(a.where, job)
-	a.fresh = slices.DeleteFunc(a.fresh, func(f *Demand) bool { return f == d })
+	a.fresh = slices.DeleteFunc(a.fresh, func(f *asker) bool { return f == d })
 	a.changed = true // also one that waited: others may have waited behind it
 }
 
-func (a *Admission) giveBack(d *Demand) {
+func (a *Admission) giveBack(d *asker) {
 	delete(a.unused, d.Job)
 	if d.Held != nil {
 		a.free = a.free.Plus(d.Held.Room)
@@ -299,13 +296,13 @@ func (a *Admission) Wake() (at disdel.Millis, ok bool) {
 	return at, ok
 }
 
-// Demands are the jobs that hold something, by the end that is expected, and then those that wait, by tenant.
+// Demands are the jobs that hold something, and then those that wait, by tenant.
 func (a *Admission) Demands() []Demand {
 	out := slices.Clone(a.held)
 	for _, tenant := range a.turn {
 		for _, d := range a.tenants[tenant].jobs {
 			if d.Held == nil {
-				out = append(out, *d)
+				out = append(out, d.Demand)
 			}
 		}
 	}
@@ -313,16 +310,18 @@ func (a *Admission) Demands() []Demand {
 }
 
 // line is the jobs of a tenant that wait, in their order.
-type line struct{ jobs []*Demand }
+type line struct{ jobs []*asker }
 
-func (l *line) add(d *Demand) {
-	i, _ := slices.BinarySearchFunc(l.jobs, d, compareRank)
+func byPlace(a, b *asker) int { return compareRank(&a.Demand, &b.Demand) }
+
+func (l *line) add(d *asker) {
+	i, _ := slices.BinarySearchFunc(l.jobs, d, byPlace)
 	l.jobs = slices.Insert(l.jobs, i, d)
 }
 
 // remove takes a job out. It is among the first ones as a rule, however many wait behind it: those before it move.
-func (l *line) remove(d *Demand) {
-	i, found := slices.BinarySearchFunc(l.jobs, d, compareRank)
+func (l *line) remove(d *asker) {
+	i, found := slices.BinarySearchFunc(l.jobs, d, byPlace)
 	if !found {
 		return
 	}

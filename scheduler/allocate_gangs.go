@@ -44,11 +44,11 @@ func (Gangs) Name() string { return "gang" }
 // Allocate is the decision of an Allocator; it takes n log n steps for n jobs.
 func (g Gangs) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant {
 	d := gangDecision{
-		Gangs: g, now: now, free: free, whole: free, accounts: map[string]*account{},
+		Gangs: g, now: now, free: free, whole: free, jobs: jobs, accounts: map[string]*account{},
 		unused: cmp.Or(g.Unused, defaultUnused),
 	}
 	d.Reserve, d.Look = cmp.Or(g.Reserve, defaultReserve), cmp.Or(g.Look, defaultLook)
-	d.read(jobs)
+	d.read()
 	d.decide()
 	return d.grants
 }
@@ -59,7 +59,7 @@ type gangDecision struct {
 	now         disdel.Millis
 	free, whole Capacity
 	unused      disdel.Millis
-	held        []*Demand
+	jobs        []Demand
 	accounts    map[string]*account
 	queue       queue
 	profile     profile
@@ -83,9 +83,9 @@ type account struct {
 }
 
 // read sorts the jobs into those that hold something and those that wait, by tenant.
-func (d *gangDecision) read(jobs []Demand) {
-	for i := range jobs {
-		j := &jobs[i]
+func (d *gangDecision) read() {
+	for i := range d.jobs {
+		j := &d.jobs[i]
 		a := d.accounts[j.Tenant]
 		if a == nil {
 			a = &account{weight: 1}
@@ -95,10 +95,10 @@ func (d *gangDecision) read(jobs []Demand) {
 			a.weight = w
 		}
 		if j.Held == nil {
+			j.needs()
 			a.waiting = append(a.waiting, j)
 			continue
 		}
-		d.held = append(d.held, j)
 		d.whole = d.whole.Plus(j.Held.Room)
 		a.add(j, j.Held.Room)
 	}
@@ -149,7 +149,7 @@ func (d *gangDecision) decide() {
 	for looked := 0; len(d.queue.accounts) > 0 && looked < d.Look; {
 		a := d.queue.accounts[0]
 		job := a.waiting[0]
-		room := job.Gang.Room()
+		room := job.room
 		if a.over(job, room) { // the tenant's own later jobs do not pass it
 			heap.Pop(&d.queue)
 			continue
@@ -186,14 +186,6 @@ func (d *gangDecision) fits(job *Demand, room Capacity) bool {
 	return ok
 }
 
-// ends is when a job that begins at a time gives its gang back at the latest.
-func ends(from disdel.Millis, job *Demand) disdel.Millis {
-	if job.Takes.High <= 0 {
-		return never
-	}
-	return from + job.Takes.High
-}
-
 func (d *gangDecision) grant(a *account, job *Demand, room Capacity) {
 	d.free = d.free.Minus(room)
 	end := ends(d.now, job)
@@ -210,9 +202,6 @@ func (d *gangDecision) grant(a *account, job *Demand, room Capacity) {
 	}
 	a.add(job, room)
 	d.place(a)
-	given := *job
-	given.Held = &g
-	d.held = append(d.held, &given)
 	d.grants = append(d.grants, g)
 }
 
@@ -220,7 +209,7 @@ func (d *gangDecision) grant(a *account, job *Demand, room Capacity) {
 func (d *gangDecision) wait(job *Demand, room Capacity) {
 	if !d.blocked {
 		d.blocked = true
-		d.steps += d.profile.build(d.now, d.free, d.held)
+		d.steps += d.profile.build(d.now, d.free, d.jobs, d.grants)
 	} else if d.reserved >= d.Reserve {
 		d.skipped = true
 		return

@@ -94,6 +94,8 @@ type Demand struct {
 	Cost     float64                        `json:"costGBs,omitempty"` // that it is likely to come to; 0: not known
 	Quota    Quota                          `json:"quota"`             // of its tenant
 	Held     *Grant                         `json:"held,omitempty"`    // what it has; nil: nothing, it waits
+
+	room Capacity // what Gang takes up, once that was added up
 }
 
 // Grant is what a job gets, whole: it is given back as a whole too.

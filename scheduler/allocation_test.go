@@ -176,7 +176,7 @@ func inOrder(list []sim.Visit, slots int) []disdel.Millis {
 	fits := func(k int, at disdel.Millis) bool {
 		used := list[k].Gang.Size()
 		for i := range k {
-			if starts[i] <= at && at < starts[i]+list[i].Takes.High {
+			if starts[i] <= at && at < latestEnd(starts[i], list[i]) {
 				used += list[i].Gang.Size()
 			}
 		}
@@ -188,7 +188,7 @@ func inOrder(list []sim.Visit, slots int) []disdel.Millis {
 			times[0] = max(times[0], starts[k-1])
 		}
 		for i := range k {
-			if end := starts[i] + list[i].Takes.High; end > times[0] {
+			if end := latestEnd(starts[i], list[i]); end > times[0] {
 				times = append(times, end)
 			}
 		}
@@ -196,6 +196,16 @@ func inOrder(list []sim.Visit, slots int) []disdel.Millis {
 		starts[k] = times[slices.IndexFunc(times, func(at disdel.Millis) bool { return fits(k, at) })]
 	}
 	return starts
+}
+
+// latestEnd is when a job that starts at a time is over at the latest, on the grid that ends are on: a power of two, at
+// least a 32nd and at most a 16th of what it takes.
+func latestEnd(from disdel.Millis, v sim.Visit) disdel.Millis {
+	grid := disdel.Millis(1)
+	for 16*grid*2 <= v.Takes.High {
+		grid *= 2
+	}
+	return (from + v.Takes.High + grid - 1) / grid * grid
 }
 
 // However many small jobs come, known or not how long they take, of whatever tenant: a large one starts as soon as it

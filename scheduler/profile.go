@@ -1,10 +1,9 @@
 package scheduler
 
 import (
-	"cmp"
 	"math"
+	"math/bits"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -24,45 +23,78 @@ type step struct {
 
 // build makes the profile of a platform of which so much is free now: jobs give back what they hold when their time is
 // up. Those of which nobody knows keep it. It returns how many steps that took.
-func (p *profile) build(now disdel.Millis, free Capacity, held []*Demand) int {
-	seen := len(held)
-	byEnd := func(a, b *Demand) int { seen++; return cmp.Compare(due(now, a), due(now, b)) }
-	if !slices.IsSortedFunc(held, byEnd) {
-		slices.SortFunc(held, byEnd)
-	}
-	p.steps = make([]step, 1, len(held)+2)
-	p.steps[0] = step{now, free}
-	for _, d := range held {
-		end := due(now, d)
-		if end == never {
-			break
-		}
-		free = free.Plus(d.Held.Room)
-		if last := &p.steps[len(p.steps)-1]; last.at == end {
-			last.free = free
-		} else {
-			p.steps = append(p.steps, step{end, free})
+func (p *profile) build(now disdel.Millis, free Capacity, jobs []Demand, grants []Grant) int {
+	p.steps = append(p.steps[:0], step{now, Capacity{}})
+	for i := range jobs {
+		if h := jobs[i].Held; h != nil {
+			p.gives(due(now, h), h.Room)
 		}
 	}
-	return seen
+	for i := range grants {
+		if g := &grants[i]; !g.Reserved {
+			p.gives(due(now, g), g.Room)
+		}
+	}
+	for i := range p.steps { // from what each step gives back to what is free in it
+		free = free.Plus(p.steps[i].free)
+		p.steps[i].free = free
+	}
+	return len(jobs) + len(grants) + len(p.steps)
 }
 
-// due is when a job gives back what it holds. One that is late is expected to take a quarter more than it has, and no
-// less than a second.
-func due(now disdel.Millis, d *Demand) disdel.Millis {
-	switch h := d.Held; {
-	case h.Until == 0:
-		return never
-	case h.Until > now:
-		return h.Until
-	default:
-		return now + max((now-h.From)/4, disdel.Millis(time.Second))
+// gives notes that room comes back at a time.
+func (p *profile) gives(at disdel.Millis, room Capacity) {
+	if at == never {
+		return
 	}
+	i := p.index(at)
+	if p.steps[i].at != at {
+		i++
+		p.steps = slices.Insert(p.steps, i, step{at, Capacity{}})
+	}
+	p.steps[i].free = p.steps[i].free.Plus(room)
+}
+
+// due is when what a job holds comes back. One that is late is expected to take a quarter more than it has, and no less
+// than a second.
+func due(now disdel.Millis, g *Grant) disdel.Millis {
+	switch {
+	case g.Until == 0:
+		return never
+	case g.Until > now:
+		return g.Until
+	default:
+		more := max((now-g.From)/4, disdel.Millis(time.Second))
+		return upTo(now+more, more)
+	}
+}
+
+// ends is when a job that begins at a time gives its gang back at the latest.
+func ends(from disdel.Millis, job *Demand) disdel.Millis {
+	if job.Takes.High <= 0 {
+		return never
+	}
+	return upTo(from+job.Takes.High, job.Takes.High)
+}
+
+// upTo is a time, or up to a sixteenth of what it is the end of later: on a grid whose step is a power of two, so that
+// many jobs end at few times, and a profile stays short however many there are.
+func upTo(at, takes disdel.Millis) disdel.Millis {
+	grid := disdel.Millis(1) << max(0, bits.Len64(uint64(takes))-5)
+	return (at + grid - 1) / grid * grid
 }
 
 // index is the step that a time is in.
 func (p *profile) index(at disdel.Millis) int {
-	return sort.Search(len(p.steps), func(i int) bool { return p.steps[i].at > at }) - 1
+	low, high := 0, len(p.steps)
+	for low < high {
+		if middle := (low + high) / 2; p.steps[middle].at > at {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low - 1
 }
 
 // holds tells whether there is room from a time to another, and how many steps were looked at.
