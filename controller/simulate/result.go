@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"math"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -48,7 +49,7 @@ func spread(list []disdel.Millis) Spread {
 	for _, d := range list {
 		sum += d
 	}
-	at := func(share float64) disdel.Millis { return list[int(share*float64(len(list)-1))] }
+	at := func(share float64) disdel.Millis { return list[int(math.Ceil(share*float64(len(list))))-1] }
 	return Spread{
 		Mean: sum / disdel.Millis(len(list)), Median: at(0.5), P95: at(0.95), Most: list[len(list)-1],
 	}
