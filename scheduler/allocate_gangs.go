@@ -1,0 +1,260 @@
+package scheduler
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// What decides who goes first is one time: a job's arrival, earlier by PriorityWorth for each step of its priority, and
+// later by ShareWorth for each whole platform that its tenant holds. Both are bounded, so that a job that waits is
+// passed by those alone that arrive within a bounded time after it: nobody starves.
+const (
+	PriorityWorth = disdel.Millis(10 * time.Minute)
+	ShareWorth    = disdel.Millis(10 * time.Minute)
+)
+
+// Gangs grants whole gangs, in the order of priority, fair share and arrival. Who does not fit has the earliest time
+// reserved at which it will, by what those that run are expected to take at most; a later one goes first only if it
+// delays none of those reservations (conservative back-filling). Reserve bounds how many have one: behind a job that
+// has none, only what is over before the first reservation may go first. So no job starts later than it would if all
+// started strictly in order and took as long as they are expected to take at most.
+//
+// A job of which nobody knows how long it takes may run beside reservations, never in their place.
+type Gangs struct {
+	Unused  disdel.Millis // a grant that is not used for so long goes back; 0: 100 s
+	Reserve int           // reservations of a decision; 0: 8
+	Look    int           // jobs that a decision looks at in vain before it gives up; 0: 256
+}
+
+const (
+	defaultUnused  = disdel.Millis(100 * time.Second)
+	defaultReserve = 8
+	defaultLook    = 256
+)
+
+// Name is the word of --admission.
+func (Gangs) Name() string { return "gang" }
+
+// Allocate is the decision of an Allocator; it takes n log n steps for n jobs.
+func (g Gangs) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant {
+	d := gangDecision{
+		Gangs: g, now: now, free: free, whole: free, jobs: jobs, accounts: map[string]*account{},
+		unused: cmp.Or(g.Unused, defaultUnused),
+	}
+	d.Reserve, d.Look = cmp.Or(g.Reserve, defaultReserve), cmp.Or(g.Look, defaultLook)
+	d.read()
+	d.decide()
+	return d.grants
+}
+
+// gangDecision is one decision of Gangs.
+type gangDecision struct {
+	Gangs
+	now         disdel.Millis
+	free, whole Capacity
+	unused      disdel.Millis
+	jobs        []Demand
+	accounts    map[string]*account
+	queue       queue
+	profile     profile
+	blocked     bool          // a job does not fit: those behind it are back-filled
+	first       disdel.Millis // when the first of them will have its gang; 0: that is not known
+	blind       bool          // a reservation waits for jobs of which nobody knows how long they take
+	reserved    int
+	skipped     bool // a job has no reservation although it waits
+	grants      []Grant
+	steps       int // taken, for tests of how they grow
+}
+
+// account is what a tenant has and wants.
+type account struct {
+	jobs    int
+	room    Capacity
+	cost    float64
+	waiting []*Demand // in their order
+	weight  float64
+	behind  disdel.Millis // how far the tenant's share puts its jobs back
+}
+
+// read sorts the jobs into those that hold something and those that wait, by tenant.
+func (d *gangDecision) read() {
+	for i := range d.jobs {
+		j := &d.jobs[i]
+		a := d.accounts[j.Tenant]
+		if a == nil {
+			a = &account{weight: 1}
+			d.accounts[j.Tenant] = a
+		}
+		if w := j.Quota.Weight; w > 0 {
+			a.weight = w
+		}
+		if j.Held == nil {
+			j.needs()
+			a.waiting = append(a.waiting, j)
+			continue
+		}
+		d.whole = d.whole.Plus(j.Held.Room)
+		a.add(j, j.Held.Room)
+	}
+	for _, a := range d.accounts {
+		if len(a.waiting) > 0 {
+			d.place(a)
+			slices.SortFunc(a.waiting, d.byRank)
+			d.queue.accounts = append(d.queue.accounts, a)
+		}
+	}
+	d.queue.compare = d.byRank
+	heap.Init(&d.queue)
+}
+
+// byRank is the order of two jobs of one tenant, or of tenants that hold equal shares.
+func (d *gangDecision) byRank(a, b *Demand) int {
+	d.steps++
+	return compareRank(a, b)
+}
+
+func compareRank(a, b *Demand) int {
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Arrived, b.Arrived), strings.Compare(string(a.Job),
+		string(b.Job)))
+}
+
+// rank is a job's place in the queue: a time, the earliest of which goes first.
+func rank(d *Demand) disdel.Millis { return d.Arrived - disdel.Millis(d.Priority)*PriorityWorth }
+
+func (a *account) add(d *Demand, room Capacity) {
+	a.jobs++
+	a.room = a.room.Plus(room)
+	a.cost += d.Cost
+}
+
+// place puts a tenant where its share is.
+func (d *gangDecision) place(a *account) {
+	a.behind = disdel.Millis(float64(ShareWorth) * d.whole.share(a.room) / a.weight)
+}
+
+// over tells whether one more job is more than its tenant may have.
+func (a *account) over(d *Demand, room Capacity) bool {
+	q := d.Quota
+	return q.Jobs > 0 && a.jobs >= q.Jobs || q.Memory > 0 && a.room.Memory+room.Memory > q.Memory ||
+		q.Cost > 0 && q.Spent+a.cost+d.Cost > q.Cost
+}
+
+func (d *gangDecision) decide() {
+	for looked := 0; len(d.queue.accounts) > 0 && looked < d.Look; {
+		a := d.queue.accounts[0]
+		job := a.waiting[0]
+		room := job.room
+		if a.over(job, room) { // the tenant's own later jobs do not pass it
+			heap.Pop(&d.queue)
+			continue
+		}
+		a.waiting = a.waiting[1:]
+		if d.fits(job, room) {
+			d.grant(a, job, room)
+		} else {
+			d.wait(job, room)
+			looked++
+		}
+		if len(a.waiting) == 0 {
+			heap.Pop(&d.queue)
+		} else {
+			heap.Fix(&d.queue, 0)
+		}
+	}
+}
+
+// fits tells whether a job may have its gang now.
+func (d *gangDecision) fits(job *Demand, room Capacity) bool {
+	d.steps++
+	end := ends(d.now, job)
+	switch {
+	case !d.free.Holds(room):
+		return false
+	case !d.blocked:
+		return true
+	case end == never && d.blind, d.skipped && (end == never || d.first == 0 || end > d.first):
+		return false
+	}
+	ok, seen := d.profile.holds(d.now, end, room)
+	d.steps += seen
+	return ok
+}
+
+func (d *gangDecision) grant(a *account, job *Demand, room Capacity) {
+	d.free = d.free.Minus(room)
+	end := ends(d.now, job)
+	why := "its gang is free"
+	if d.blocked {
+		d.profile.take(d.now, end, room)
+		why = "its gang is free, and it delays nobody who waits"
+	}
+	g := Grant{
+		Job: job.Job, Gang: job.Gang, Room: room, Keep: job.Keep, From: d.now, Expires: d.now + d.unused, Why: why,
+	}
+	if end != never {
+		g.Until = end
+	}
+	a.add(job, room)
+	d.place(a)
+	d.grants = append(d.grants, g)
+}
+
+// wait reserves the earliest time for a job at which it will fit, while there are reservations to be had.
+func (d *gangDecision) wait(job *Demand, room Capacity) {
+	if !d.blocked {
+		d.blocked = true
+		d.steps += d.profile.build(d.now, d.free, d.jobs, d.grants)
+	} else if d.reserved >= d.Reserve {
+		d.skipped = true
+		return
+	}
+	d.reserved++
+	g := Grant{Job: job.Job, Gang: job.Gang, Room: room, Keep: job.Keep, Reserved: true}
+	from, ok, seen := d.profile.earliest(room, job.Takes.High)
+	d.steps += seen
+	if ok {
+		end := ends(from, job)
+		d.profile.take(from, end, room)
+		g.From, g.Why = from, fmt.Sprintf("it needs %s", d.free.Lacks(room))
+		if end != never {
+			g.Until = end
+		}
+	} else {
+		d.blind = true
+		g.Why = "it waits for jobs of which nobody knows how long they take"
+	}
+	if d.reserved == 1 && ok {
+		d.first = from
+	}
+	d.grants = append(d.grants, g)
+}
+
+// queue is the tenants that want something, the one whose first job goes next on top.
+type queue struct {
+	accounts []*account
+	compare  func(a, b *Demand) int
+}
+
+func (q *queue) Len() int      { return len(q.accounts) }
+func (q *queue) Swap(i, j int) { q.accounts[i], q.accounts[j] = q.accounts[j], q.accounts[i] }
+func (q *queue) Push(any)      {} // nobody joins
+
+func (q *queue) Less(i, j int) bool {
+	a, b := q.accounts[i], q.accounts[j]
+	x, y := a.waiting[0], b.waiting[0]
+	return cmp.Or(cmp.Compare(rank(x)+a.behind, rank(y)+b.behind), q.compare(x, y)) < 0
+}
+
+// Pop takes out the last one.
+func (q *queue) Pop() any {
+	n := len(q.accounts) - 1
+	last := q.accounts[n]
+	q.accounts = q.accounts[:n]
+	return last
+}
