@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+)
+
+// keep adds an ended invocation to the record.
+func (r *run) keep(e *Event) {
+	if e.Kind == EventAlarm {
+		e.Spent, e.Rate = r.cost.Spent(r.c.cfg.Now()), r.cost.Rate()
+		return
+	}
+	a := e.Activation
+	a.Beats = r.beats(a)
+	e.Activation = a
+	r.open--
+	r.served = r.served || e.Kind == EventEnded && a.Outcome != disdel.OutcomeLost
+	r.closed(a.Invocation)
+	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
+		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
+	}
+	r.wrote(a)
+	r.learned(&a)
+	e.Rate = r.cost.Rate()
+	r.cost.Ended(a, r.c.cfg.Now())
+	e.Spent = r.cost.Spent(r.c.cfg.Now())
+	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.Total(), r.cost.Evaluations
+	r.ledger.add(r.rec, a)
+	r.observe(Notice{Ended: &a})
+}
+
+// learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept,
+// and how many processors its container found, which the next job there goes by.
+func (r *run) learned(a *disdel.Activation) {
+	var res disdel.TrainResult
+	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
+		a.Loss = &res.Loss
+		r.rec.Plan.Platform.Found = max(r.rec.Plan.Platform.Found, res.Usage.Found)
+	}
+}
+
+// wrote keeps what the action that wrote the final weights said of them.
+func (r *run) wrote(a disdel.Activation) {
+	var res disdel.AggregateResult
+	if (a.Task != disdel.TaskAggregate && a.Task != disdel.TaskTrain) || json.Unmarshal(a.Result, &res) != nil {
+		return
+	}
+	if a.Task == disdel.TaskAggregate && res.Checksum != "" {
+		r.final.Checksum, r.final.Size = res.Checksum, res.Size
+	}
+	if res.Unsaved != nil && !r.warned { // both results call it so
+		r.warned = true
+		r.log.WithError(res.Unsaved).WithField("round",
+			a.Round).Warn("a checkpoint could not be written: the job goes on, and a resume would begin at an earlier round")
+	}
+}
+
+func (r *run) addPhase(task disdel.Task, d time.Duration) {
+	p := map[disdel.Task]*disdel.Millis{
+		disdel.TaskTrain: &r.rec.Phases.Train, disdel.TaskAggregate: &r.rec.Phases.Aggregate,
+		disdel.TaskEvaluate: &r.rec.Phases.Evaluate,
+	}[task]
+	*p += disdel.Millis(d)
+}
+
+func (r *run) roundOver(round disdel.Round) {
+	now := r.c.cfg.Now()
+	round.Duration = disdel.Millis(now.Sub(r.roundStart))
+	r.roundStart = now
+	r.keepRound(round)
+	if round.Accuracy != nil {
+		r.rec.Accuracy, r.rec.Loss = *round.Accuracy, *round.Loss
+	}
+	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
+		r.observe(Notice{Forecast: f})
+	}
+	r.observe(Notice{Round: &round})
+}
+
+// keepRound puts a round in place of any from that one on: the job may have gone back.
+func (r *run) keepRound(round disdel.Round) {
+	for n := len(r.rec.Rounds); n > 0 && r.rec.Rounds[n-1].Round >= round.Round; n-- {
+		r.rec.Rounds = slices.Clone(r.rec.Rounds[:n-1])
+	}
+	r.rec.Rounds = append(r.rec.Rounds, round)
+}
+
+// sinceFirst is the time that the rounds have taken so far, the one that is under way too. What lay between two runs of
+// the job does not count.
+func (r *run) sinceFirst() disdel.Millis {
+	d := disdel.Millis(r.c.cfg.Now().Sub(r.roundStart))
+	for _, round := range r.rec.Rounds {
+		d += round.Duration
+	}
+	return d
+}
