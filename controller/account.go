@@ -9,29 +9,48 @@ import (
 	"github.com/disdel/disdel/estimator"
 )
 
-// keep adds an ended invocation to the record.
-func (r *run) keep(e *Event) {
-	if e.Kind == EventAlarm {
-		e.Spent, e.Rate = r.cost.Spent(r.c.cfg.Now()), r.cost.Rate()
-		return
+// keep adds what has ended to the record, and returns the event with the time and the bill that the Manager goes by.
+func (r *run) keep(e Event) Event {
+	switch e := e.(type) {
+	case EndedEvent:
+		r.served = r.served || e.Activation.Outcome != disdel.OutcomeLost
+		e.Activation, e.Moment = r.ended(e.Activation)
+		return e
+	case RefusedEvent:
+		e.Activation, e.Moment = r.ended(e.Activation)
+		return e
+	case AlarmEvent:
+		e.Moment = r.now()
+		return e
+	case StartedEvent, CanceledEvent, DeadlineEvent: // the loop makes these itself
 	}
-	a := e.Activation
+	return e
+}
+
+// now is the time and the bill.
+func (r *run) now() Moment {
+	now := r.c.cfg.Now()
+	return Moment{At: disdel.Millis(now.Sub(r.began)), Spent: r.cost.Spent(now), Rate: r.cost.Rate()}
+}
+
+// ended adds an ended invocation to the record, and returns it with its heartbeats. The rate is that of before its end.
+func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
+	now := r.now()
 	a.Beats = r.beats(a)
-	e.Activation = a
+	out := a
 	r.open--
-	r.served = r.served || e.Kind == EventEnded && a.Outcome != disdel.OutcomeLost
 	r.closed(a.Invocation)
 	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
 		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
 	}
 	r.wrote(a)
 	r.learned(&a)
-	e.Rate = r.cost.Rate()
 	r.cost.Ended(a, r.c.cfg.Now())
-	e.Spent = r.cost.Spent(r.c.cfg.Now())
+	now.Spent = r.cost.Spent(r.c.cfg.Now())
 	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.Total(), r.cost.Evaluations
 	r.ledger.add(r.rec, a)
 	r.observe(Notice{Ended: &a})
+	return out, now
 }
 
 // learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept,

@@ -26,7 +26,7 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 }
 
 // alarm has the manager told when time has passed, unless the job ends or another alarm is set before.
-func (r *run) alarm(o Order) {
+func (r *run) alarm(o AlarmOrder) {
 	r.unalarm()
 	ctx, stop := context.WithCancel(r.delays)
 	r.unalarm = stop
@@ -36,7 +36,7 @@ func (r *run) alarm(o Order) {
 			return
 		}
 		select {
-		case r.events <- Event{Kind: EventAlarm, Alarm: o.Alarm}:
+		case r.events <- AlarmEvent{Number: o.Number}:
 		case <-ctx.Done():
 		}
 	})
@@ -81,7 +81,7 @@ func (r *run) attend(work context.Context, inv disdel.Invocation, after time.Dur
 		e.Activation.ID = id
 		return e
 	}
-	return Event{Kind: EventEnded, Activation: a}
+	return EndedEvent{Activation: a}
 }
 
 // prepare creates the action of an invocation whose limits no action has yet.
@@ -119,11 +119,11 @@ func (r *run) prepareAnew(ctx context.Context, inv disdel.Invocation) error {
 	return r.make(ctx, inv)
 }
 
-func refused(inv disdel.Invocation, err error) Event {
+func refused(inv disdel.Invocation, err error) RefusedEvent {
 	why := disdel.AsError(err)
 	outcome := scheduler.Refused(why)
 	if errors.Is(err, context.Canceled) {
 		outcome = disdel.OutcomeCanceled
 	}
-	return Event{Kind: EventRefused, Activation: disdel.Activation{Invocation: inv, Outcome: outcome, Failure: why}}
+	return RefusedEvent{Activation: disdel.Activation{Invocation: inv, Outcome: outcome, Failure: why}}
 }

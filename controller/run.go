@@ -112,7 +112,7 @@ func (r *run) execute(ctx context.Context) {
 	defer noMore()
 	r.delays, r.unalarm = delays, func() {}
 	r.began = r.c.cfg.Now()
-	first := Event{Kind: EventStarted, Spent: r.cost.Spent(r.began)}
+	first := Event(StartedEvent{Moment{Spent: r.cost.Spent(r.began)}})
 	if err := r.ready(ctx); err != nil {
 		first = refused(disdel.Invocation{}, err)
 	}
@@ -155,9 +155,7 @@ func (r *run) loop(ctx, work context.Context) {
 	for ended := false; !ended; {
 		select {
 		case e := <-r.events:
-			e.At = disdel.Millis(r.c.cfg.Now().Sub(r.began))
-			r.keep(&e)
-			ended = r.obey(work, r.manager.Step(e))
+			ended = r.obey(work, r.manager.Step(r.keep(e)))
 			// a resume goes on from what is saved
 			r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 			r.saver.save(r.rec)
@@ -168,9 +166,9 @@ func (r *run) loop(ctx, work context.Context) {
 			r.watch(p)
 			r.observe(Notice{Progress: p})
 		case <-deadline.C:
-			ended = r.obey(work, r.manager.Step(Event{Kind: EventDeadline, Err: r.pastDeadline()}))
+			ended = r.obey(work, r.manager.Step(DeadlineEvent{Err: r.pastDeadline()}))
 		case <-ctx.Done():
-			ended = r.obey(work, r.manager.Step(Event{Kind: EventCanceled, Err: canceled(ctx)}))
+			ended = r.obey(work, r.manager.Step(CanceledEvent{Err: canceled(ctx)}))
 		}
 	}
 }
@@ -203,28 +201,30 @@ func canceled(ctx context.Context) *disdel.Error {
 // obey carries out orders and tells whether the job has ended.
 func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 	for _, o := range orders {
-		switch o.Kind {
-		case OrderInvoke:
+		switch o := o.(type) {
+		case InvokeOrder:
 			r.invoke(work, o.Invocation, o.After)
-		case OrderAlarm:
+		case AlarmOrder:
 			r.alarm(o)
-		case OrderAdjust:
+		case AdjustOrder:
 			r.rec.Adjustments = append(r.rec.Adjustments, o.Adjustment)
 			r.observe(Notice{Adjusted: &o.Adjustment})
-		case OrderDecision:
+		case DecisionOrder:
 			r.rec.Decisions = append(r.rec.Decisions, o.Decision)
-		case OrderStage:
+		case StageOrder:
 			r.stageBegins(o)
-		case OrderCheckpoint:
+		case CheckpointOrder:
 			r.rec.Checkpoint = &o.Checkpoint
 			r.keepRound(o.Round)
-		case OrderForget, OrderSweep:
-			r.forget(work, o)
-		case OrderRound:
+		case ForgetOrder:
+			r.forget(work, func(ctx context.Context) error { return r.c.cfg.Board.Forget(ctx, r.spec.ID, o.Round) })
+		case SweepOrder:
+			r.forget(work, func(ctx context.Context) error { _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); return err })
+		case RoundOrder:
 			r.roundOver(o.Round)
-		case OrderBest:
+		case BestOrder:
 			r.rec.Best = &o.Best
-		case OrderFinish:
+		case FinishOrder:
 			r.rec.Status, r.rec.Failure, r.rec.Stopped, r.rec.Unevaluated = o.Status, o.Failure, o.Stopped, o.Blind
 			ended = true
 		}
@@ -234,7 +234,7 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 
 // stageBegins keeps a stage, before anything runs in it: what a job goes on with after its controller died must be
 // known then.
-func (r *run) stageBegins(o Order) {
+func (r *run) stageBegins(o StageOrder) {
 	r.rec.Plan, r.rec.Stages = o.Plan, append(r.rec.Stages, o.Stage)
 	log := r.log.WithFields(logrus.Fields{"stage": o.Number, "round": o.Stage.First, "workers": o.Stage.Workers})
 	log.WithField("reasons", strings.Join(o.Stage.Decision.Reasons, "; ")).Info("another stage begins: " +
@@ -245,16 +245,10 @@ func (r *run) stageBegins(o Order) {
 
 // forget has the store forget a round, or all of the job. The manager finds out where that fails: what is left is
 // delivered again, and is of as little use as before.
-func (r *run) forget(work context.Context, o Order) {
+func (r *run) forget(work context.Context, do func(context.Context) error) {
 	ctx, stop := context.WithTimeout(work, saveTimeout)
 	defer stop()
-	err := error(nil)
-	if o.Kind == OrderForget {
-		err = r.c.cfg.Board.Forget(ctx, r.spec.ID, o.Round.Round)
-	} else {
-		_, err = r.c.cfg.Board.Sweep(ctx, r.spec.ID)
-	}
-	if err != nil {
+	if err := do(ctx); err != nil {
 		r.log.WithError(err).Warn("what a round had delivered may stand in the way of its next try")
 	}
 }
@@ -270,11 +264,10 @@ func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
 		for r.open > 0 {
 			select {
 			case e := <-r.events:
-				r.keep(&e)
+				r.keep(e)
 			case <-quiet.Done():
 				stop(context.Canceled)
-				e := <-r.events
-				r.keep(&e)
+				r.keep(<-r.events)
 			}
 		}
 	}
