@@ -61,6 +61,7 @@ type gangDecision struct {
 	unused      disdel.Millis
 	jobs        []Demand
 	accounts    map[string]*account
+	numbered    []*account // the same, by the numbers that jobs have
 	queue       queue
 	profile     profile
 	blocked     bool          // a job does not fit: those behind it are back-filled
@@ -74,6 +75,7 @@ type gangDecision struct {
 
 // account is what a tenant has and wants.
 type account struct {
+	tenant  string
 	jobs    int
 	room    Capacity
 	cost    float64
@@ -84,23 +86,25 @@ type account struct {
 
 // read sorts the jobs into those that hold something and those that wait, by tenant.
 func (d *gangDecision) read() {
+	own := false
 	for i := range d.jobs {
-		j := &d.jobs[i]
-		a := d.accounts[j.Tenant]
-		if a == nil {
-			a = &account{weight: 1}
-			d.accounts[j.Tenant] = a
+		if d.jobs[i].room == (Capacity{}) {
+			if !own { // what was told stays as it is
+				d.jobs, own = slices.Clone(d.jobs), true
+			}
+			d.jobs[i].note()
 		}
+		j := &d.jobs[i]
+		a := d.account(j)
 		if w := j.Quota.Weight; w > 0 {
 			a.weight = w
 		}
 		if j.Held == nil {
-			j.needs()
 			a.waiting = append(a.waiting, j)
 			continue
 		}
-		d.whole = d.whole.Plus(j.Held.Room)
-		a.add(j, j.Held.Room)
+		d.whole = d.whole.Plus(j.room)
+		a.add(j, j.room)
 	}
 	for _, a := range d.accounts {
 		if len(a.waiting) > 0 {
@@ -111,6 +115,40 @@ func (d *gangDecision) read() {
 	}
 	d.queue.compare = d.byRank
 	heap.Init(&d.queue)
+}
+
+// note looks for what no books have noted.
+func (d *Demand) note() {
+	d.room = d.Gang.Room()
+	if d.Held != nil {
+		d.room, d.until = d.Held.Room, until(d.Held)
+	}
+}
+
+// until is when a grant is given back; never where that is not known.
+func until(g *Grant) disdel.Millis {
+	if g.Until == 0 {
+		return never
+	}
+	return g.Until
+}
+
+// account is that of a job's tenant. The number saves looking for the name among many.
+func (d *gangDecision) account(j *Demand) *account {
+	n := j.number
+	if n > 0 && n < len(d.numbered) && d.numbered[n] != nil && d.numbered[n].tenant == j.Tenant {
+		return d.numbered[n]
+	}
+	a := d.accounts[j.Tenant]
+	if a == nil {
+		a = &account{tenant: j.Tenant, weight: 1}
+		d.accounts[j.Tenant] = a
+	}
+	if n > 0 {
+		d.numbered = append(d.numbered, make([]*account, max(0, n+1-len(d.numbered)))...)
+		d.numbered[n] = a
+	}
+	return a
 }
 
 // byRank is the order of two jobs of one tenant, or of tenants that hold equal shares.

@@ -26,13 +26,13 @@ type step struct {
 func (p *profile) build(now disdel.Millis, free Capacity, jobs []Demand, grants []Grant) int {
 	p.steps = append(p.steps[:0], step{now, Capacity{}})
 	for i := range jobs {
-		if h := jobs[i].Held; h != nil {
-			p.gives(due(now, h), h.Room)
+		if d := &jobs[i]; d.Held != nil {
+			p.gives(due(now, d.until, d.Held), d.room)
 		}
 	}
 	for i := range grants {
 		if g := &grants[i]; !g.Reserved {
-			p.gives(due(now, g), g.Room)
+			p.gives(due(now, until(g), g), g.Room)
 		}
 	}
 	for i := range p.steps { // from what each step gives back to what is free in it
@@ -57,16 +57,12 @@ func (p *profile) gives(at disdel.Millis, room Capacity) {
 
 // due is when what a job holds comes back. One that is late is expected to take a quarter more than it has, and no less
 // than a second.
-func due(now disdel.Millis, g *Grant) disdel.Millis {
-	switch {
-	case g.Until == 0:
-		return never
-	case g.Until > now:
-		return g.Until
-	default:
-		more := max((now-g.From)/4, disdel.Millis(time.Second))
-		return upTo(now+more, more)
+func due(now, until disdel.Millis, g *Grant) disdel.Millis {
+	if until > now {
+		return until
 	}
+	more := max((now-g.From)/4, disdel.Millis(time.Second))
+	return upTo(now+more, more)
 }
 
 // ends is when a job that begins at a time gives its gang back at the latest.
