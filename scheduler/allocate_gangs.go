@@ -84,9 +84,10 @@ type account struct {
 	behind  disdel.Millis // how far the tenant's share puts its jobs back
 }
 
-// read sorts the jobs into those that hold something and those that wait, by tenant.
+// read finds the jobs that wait, by tenant. Those that hold something are looked at where it matters who has what:
+// between tenants, and where one has a quota.
 func (d *gangDecision) read() {
-	own := false
+	own, quotas := false, false
 	for i := range d.jobs {
 		if d.jobs[i].room == (Capacity{}) {
 			if !own { // what was told stays as it is
@@ -94,27 +95,35 @@ func (d *gangDecision) read() {
 			}
 			d.jobs[i].note()
 		}
-		j := &d.jobs[i]
-		a := d.account(j)
-		if w := j.Quota.Weight; w > 0 {
-			a.weight = w
-		}
-		if j.Held == nil {
+		if j := &d.jobs[i]; j.Held == nil {
+			a := d.account(j)
 			a.waiting = append(a.waiting, j)
-			continue
+			a.weight = max(a.weight, j.Quota.Weight)
+			quotas = quotas || j.Quota.Jobs > 0 || j.Quota.Memory > 0 || j.Quota.Cost > 0
 		}
-		d.whole = d.whole.Plus(j.room)
-		a.add(j, j.room)
 	}
 	for _, a := range d.accounts {
-		if len(a.waiting) > 0 {
-			d.place(a)
-			slices.SortFunc(a.waiting, d.byRank)
-			d.queue.accounts = append(d.queue.accounts, a)
-		}
+		slices.SortFunc(a.waiting, d.byRank)
+		d.queue.accounts = append(d.queue.accounts, a)
+	}
+	if len(d.queue.accounts) > 1 || quotas {
+		d.readHeld()
 	}
 	d.queue.compare = d.byRank
 	heap.Init(&d.queue)
+}
+
+// readHeld finds what tenants have, and where that puts their jobs.
+func (d *gangDecision) readHeld() {
+	for i := range d.jobs {
+		if j := &d.jobs[i]; j.Held != nil {
+			d.whole = d.whole.Plus(j.room)
+			d.account(j).add(j, j.room)
+		}
+	}
+	for _, a := range d.queue.accounts {
+		d.place(a)
+	}
 }
 
 // note looks for what no books have noted.
@@ -141,7 +150,7 @@ func (d *gangDecision) account(j *Demand) *account {
 	}
 	a := d.accounts[j.Tenant]
 	if a == nil {
-		a = &account{tenant: j.Tenant, weight: 1}
+		a = &account{tenant: j.Tenant}
 		d.accounts[j.Tenant] = a
 	}
 	if n > 0 {
@@ -173,7 +182,7 @@ func (a *account) add(d *Demand, room Capacity) {
 
 // place puts a tenant where its share is.
 func (d *gangDecision) place(a *account) {
-	a.behind = disdel.Millis(float64(ShareWorth) * d.whole.share(a.room) / a.weight)
+	a.behind = disdel.Millis(float64(ShareWorth) * d.whole.share(a.room) / cmp.Or(a.weight, 1))
 }
 
 // over tells whether one more job is more than its tenant may have.

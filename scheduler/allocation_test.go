@@ -198,12 +198,16 @@ func inOrder(list []sim.Visit, slots int) []disdel.Millis {
 	return starts
 }
 
-// latestEnd is when a job that starts at a time is over at the latest, on the grid that ends are on: a power of two, at
-// least a 32nd and at most a 16th of what it takes.
+// latestEnd is when a job that starts at a time is over at the latest, on the grid that ends are on: the longest of 1, 2,
+// 5, 10, 20 ... that is no more than a sixteenth of what the job takes.
 func latestEnd(from disdel.Millis, v sim.Visit) disdel.Millis {
 	grid := disdel.Millis(1)
-	for 16*grid*2 <= v.Takes.High {
-		grid *= 2
+	for i := 0; ; i++ {
+		next := grid * []disdel.Millis{2, 5, 10}[i%3] / []disdel.Millis{1, 2, 5}[i%3]
+		if 16*next > v.Takes.High {
+			break
+		}
+		grid = next
 	}
 	return (from + v.Takes.High + grid - 1) / grid * grid
 }
@@ -326,7 +330,7 @@ func TestWhatNeverFitsIsRefusedWithTheArithmetic(t *testing.T) {
 		},
 		{
 			scheduler.Demand{Tenant: "a", Gang: gang(3, 0), Quota: scheduler.Quota{Memory: 2 * disdel.MB}},
-			"the job needs 3.00 MB at once (3 train of 1.00 MB and 0 aggregate of 1.00 MB, 3.00 MB in all), " +
+			"the job's gang (3 train of 1.00 MB and 0 aggregate of 1.00 MB, 3.00 MB in all) needs 3.00 MB of memory, " +
 				"and the quota of tenant a is 2.00 MB",
 		},
 		{

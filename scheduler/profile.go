@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -73,10 +72,20 @@ func ends(from disdel.Millis, job *Demand) disdel.Millis {
 	return upTo(from+job.Takes.High, job.Takes.High)
 }
 
-// upTo is a time, or up to a sixteenth of what it is the end of later: on a grid whose step is a power of two, so that
-// many jobs end at few times, and a profile stays short however many there are.
+// upTo is a time, or later by up to a sixteenth of what it is the end of: on a grid of 1, 2 or 5 times a power of ten,
+// so that many jobs end at few times, and a profile stays short however many there are.
 func upTo(at, takes disdel.Millis) disdel.Millis {
-	grid := disdel.Millis(1) << max(0, bits.Len64(uint64(takes))-5)
+	const parts = 16
+	grid := disdel.Millis(1)
+	for grid*10*parts <= takes {
+		grid *= 10
+	}
+	for _, times := range []disdel.Millis{5, 2} {
+		if grid*times*parts <= takes {
+			grid *= times
+			break
+		}
+	}
 	return (at + grid - 1) / grid * grid
 }
 
