@@ -170,6 +170,28 @@ func TestBackFillingDelaysNobody(t *testing.T) {
 	}
 }
 
+// A long job that fits beside what is reserved for the head would have the job behind the head wait for it. It does not
+// go first, whether that job has a reservation or not; a short one does.
+func TestNobodyBehindTheHeadIsDelayed(t *testing.T) {
+	visit := func(name string, at disdel.Millis, size int, lasts disdel.Millis) sim.Visit {
+		v := sim.Visit{Lasts: lasts}
+		v.Job, v.Arrived, v.Gang, v.Takes = disdel.JobID(name), at, gang(size, 0), exactly(lasts)
+		return v
+	}
+	list := []sim.Visit{
+		visit("runs", 0, 6, 10*second), visit("head", second, 8, 10*second), visit("behind", 2*second, 10, 10*second),
+		visit("long", 3*second, 2, 100*second), visit("short", 4*second, 2, 5*second),
+	}
+	for _, reserve := range []int{1, 8} {
+		out := sim.Rehearse(scheduler.Gangs{Reserve: reserve}, slots(10), list, nil)
+		for i, want := range []disdel.Millis{0, 10 * second, 20 * second, 30 * second, 4 * second} {
+			if s := out.Stays[i]; s.Started != want {
+				t.Errorf("%d reservations: %s starts at %v, want %v", reserve, s.Job, s.Started, want)
+			}
+		}
+	}
+}
+
 // inOrder is when jobs start that start strictly one after another and take as long as they may.
 func inOrder(list []sim.Visit, slots int) []disdel.Millis {
 	starts := make([]disdel.Millis, len(list))
