@@ -23,7 +23,7 @@ var house = map[string][]string{
 	"estimator":                  {"model", "runtime/engine/footprint", "internal/nearest"},
 	"dataset":                    {"internal/..."},
 	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/nearest", "internal/advice"},
-	"controller/jobfile":         {"internal/nearest", "model"},
+	"controller/jobfile":         {"internal/nearest", "model", "scheduler"},
 	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
 	"executor":                   {"internal/..."},
 	"aggregator":                 {"internal/safetensors"},
