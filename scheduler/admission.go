@@ -22,7 +22,8 @@ type Admission struct {
 	held    []Demand // with room behind them for those that a decision is shown beside
 	holders []*asker // of held
 	tenants map[string]*line
-	turn    []string // tenants with a line, in the order they came
+	numbers map[string]int // of tenants
+	turn    []string       // tenants with a line, in the order they came
 	where   map[disdel.JobID]*asker
 	fresh   []*asker // have asked since the last decision
 	changed bool     // something came back since then
@@ -40,7 +41,7 @@ type asker struct {
 // NewAdmission opens the books of a platform that has so much.
 func NewAdmission(by Allocator, whole Capacity) *Admission {
 	return &Admission{
-		by: by, whole: whole, free: whole, tenants: map[string]*line{}, where: map[disdel.JobID]*asker{},
+		by: by, whole: whole, free: whole, tenants: map[string]*line{}, numbers: map[string]int{}, where: map[disdel.JobID]*asker{},
 		spent: map[string]float64{}, unused: map[disdel.JobID]disdel.Millis{},
 	}
 }
@@ -110,6 +111,10 @@ func (a *Admission) Misfits() []error {
 }
 
 func (a *Admission) queue(d *asker) {
+	if a.numbers[d.Tenant] == 0 {
+		a.numbers[d.Tenant] = len(a.numbers) + 1
+	}
+	d.number = a.numbers[d.Tenant]
 	l := a.tenants[d.Tenant]
 	if l == nil {
 		l = &line{}
@@ -201,6 +206,7 @@ func (a *Admission) enter(g Grant) {
 		a.unused[g.Job] = g.Expires
 	}
 	d.Held, d.place = &g, len(a.held)
+	d.room, d.until = g.Room, until(&g)
 	a.held, a.holders = append(a.held, d.Demand), append(a.holders, d)
 	if d.whole() {
 		a.tenants[d.Tenant].remove(d)
@@ -262,7 +268,7 @@ func (a *Admission) giveBack(d *asker) {
 	if d.Held != nil {
 		a.free = a.free.Plus(d.Held.Room)
 		a.drop(d)
-		d.Held = nil
+		d.Held, d.room, d.until = nil, d.Gang.Room(), 0
 	}
 }
 

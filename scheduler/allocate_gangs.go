@@ -61,6 +61,7 @@ type gangDecision struct {
 	unused      disdel.Millis
 	jobs        []Demand
 	accounts    map[string]*account
+	numbered    []*account // the same, by the numbers that jobs have
 	queue       queue
 	profile     profile
 	blocked     bool          // a job does not fit: those behind it are back-filled
@@ -74,6 +75,7 @@ type gangDecision struct {
 
 // account is what a tenant has and wants.
 type account struct {
+	tenant  string
 	jobs    int
 	room    Capacity
 	cost    float64
@@ -82,35 +84,80 @@ type account struct {
 	behind  disdel.Millis // how far the tenant's share puts its jobs back
 }
 
-// read sorts the jobs into those that hold something and those that wait, by tenant.
+// read finds the jobs that wait, by tenant. Those that hold something are looked at where it matters who has what:
+// between tenants, and where one has a quota.
 func (d *gangDecision) read() {
+	own, quotas := false, false
 	for i := range d.jobs {
-		j := &d.jobs[i]
-		a := d.accounts[j.Tenant]
-		if a == nil {
-			a = &account{weight: 1}
-			d.accounts[j.Tenant] = a
+		if d.jobs[i].room == (Capacity{}) {
+			if !own { // what was told stays as it is
+				d.jobs, own = slices.Clone(d.jobs), true
+			}
+			d.jobs[i].note()
 		}
-		if w := j.Quota.Weight; w > 0 {
-			a.weight = w
-		}
-		if j.Held == nil {
-			j.needs()
+		if j := &d.jobs[i]; j.Held == nil {
+			a := d.account(j)
 			a.waiting = append(a.waiting, j)
-			continue
+			a.weight = max(a.weight, j.Quota.Weight)
+			quotas = quotas || j.Quota.Jobs > 0 || j.Quota.Memory > 0 || j.Quota.Cost > 0
 		}
-		d.whole = d.whole.Plus(j.Held.Room)
-		a.add(j, j.Held.Room)
 	}
 	for _, a := range d.accounts {
-		if len(a.waiting) > 0 {
-			d.place(a)
-			slices.SortFunc(a.waiting, d.byRank)
-			d.queue.accounts = append(d.queue.accounts, a)
-		}
+		slices.SortFunc(a.waiting, d.byRank)
+		d.queue.accounts = append(d.queue.accounts, a)
+	}
+	if len(d.queue.accounts) > 1 || quotas {
+		d.readHeld()
 	}
 	d.queue.compare = d.byRank
 	heap.Init(&d.queue)
+}
+
+// readHeld finds what tenants have, and where that puts their jobs.
+func (d *gangDecision) readHeld() {
+	for i := range d.jobs {
+		if j := &d.jobs[i]; j.Held != nil {
+			d.whole = d.whole.Plus(j.room)
+			d.account(j).add(j, j.room)
+		}
+	}
+	for _, a := range d.queue.accounts {
+		d.place(a)
+	}
+}
+
+// note looks for what no books have noted.
+func (d *Demand) note() {
+	d.room = d.Gang.Room()
+	if d.Held != nil {
+		d.room, d.until = d.Held.Room, until(d.Held)
+	}
+}
+
+// until is when a grant is given back; never where that is not known.
+func until(g *Grant) disdel.Millis {
+	if g.Until == 0 {
+		return never
+	}
+	return g.Until
+}
+
+// account is that of a job's tenant. The number saves looking for the name among many.
+func (d *gangDecision) account(j *Demand) *account {
+	n := j.number
+	if n > 0 && n < len(d.numbered) && d.numbered[n] != nil && d.numbered[n].tenant == j.Tenant {
+		return d.numbered[n]
+	}
+	a := d.accounts[j.Tenant]
+	if a == nil {
+		a = &account{tenant: j.Tenant}
+		d.accounts[j.Tenant] = a
+	}
+	if n > 0 {
+		d.numbered = append(d.numbered, make([]*account, max(0, n+1-len(d.numbered)))...)
+		d.numbered[n] = a
+	}
+	return a
 }
 
 // byRank is the order of two jobs of one tenant, or of tenants that hold equal shares.
@@ -135,7 +182,7 @@ func (a *account) add(d *Demand, room Capacity) {
 
 // place puts a tenant where its share is.
 func (d *gangDecision) place(a *account) {
-	a.behind = disdel.Millis(float64(ShareWorth) * d.whole.share(a.room) / a.weight)
+	a.behind = disdel.Millis(float64(ShareWorth) * d.whole.share(a.room) / cmp.Or(a.weight, 1))
 }
 
 // over tells whether one more job is more than its tenant may have.

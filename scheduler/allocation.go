@@ -95,7 +95,11 @@ type Demand struct {
 	Quota    Quota                          `json:"quota"`             // of its tenant
 	Held     *Grant                         `json:"held,omitempty"`    // what it has; nil: nothing, it waits
 
-	room Capacity // what Gang takes up, once that was added up
+	// What books keep so that a decision need not look for it: room and until of Held, or the room of Gang where nothing
+	// is held, and a number of the tenant's own. Zero: it is looked for.
+	room   Capacity
+	until  disdel.Millis
+	number int
 }
 
 // Grant is what a job gets, whole: it is given back as a whole too.

@@ -170,6 +170,28 @@ func TestBackFillingDelaysNobody(t *testing.T) {
 	}
 }
 
+// A long job that fits beside what is reserved for the head would have the job behind the head wait for it. It does not
+// go first, whether that job has a reservation or not; a short one does.
+func TestNobodyBehindTheHeadIsDelayed(t *testing.T) {
+	visit := func(name string, at disdel.Millis, size int, lasts disdel.Millis) sim.Visit {
+		v := sim.Visit{Lasts: lasts}
+		v.Job, v.Arrived, v.Gang, v.Takes = disdel.JobID(name), at, gang(size, 0), exactly(lasts)
+		return v
+	}
+	list := []sim.Visit{
+		visit("runs", 0, 6, 10*second), visit("head", second, 8, 10*second), visit("behind", 2*second, 10, 10*second),
+		visit("long", 3*second, 2, 100*second), visit("short", 4*second, 2, 5*second),
+	}
+	for _, reserve := range []int{1, 8} {
+		out := sim.Rehearse(scheduler.Gangs{Reserve: reserve}, slots(10), list, nil)
+		for i, want := range []disdel.Millis{0, 10 * second, 20 * second, 30 * second, 4 * second} {
+			if s := out.Stays[i]; s.Started != want {
+				t.Errorf("%d reservations: %s starts at %v, want %v", reserve, s.Job, s.Started, want)
+			}
+		}
+	}
+}
+
 // inOrder is when jobs start that start strictly one after another and take as long as they may.
 func inOrder(list []sim.Visit, slots int) []disdel.Millis {
 	starts := make([]disdel.Millis, len(list))
@@ -198,12 +220,16 @@ func inOrder(list []sim.Visit, slots int) []disdel.Millis {
 	return starts
 }
 
-// latestEnd is when a job that starts at a time is over at the latest, on the grid that ends are on: a power of two, at
-// least a 32nd and at most a 16th of what it takes.
+// latestEnd is when a job that starts at a time is over at the latest, on the grid that ends are on: the longest of 1, 2,
+// 5, 10, 20 ... that is no more than a sixteenth of what the job takes.
 func latestEnd(from disdel.Millis, v sim.Visit) disdel.Millis {
 	grid := disdel.Millis(1)
-	for 16*grid*2 <= v.Takes.High {
-		grid *= 2
+	for i := 0; ; i++ {
+		next := grid * []disdel.Millis{2, 5, 10}[i%3] / []disdel.Millis{1, 2, 5}[i%3]
+		if 16*next > v.Takes.High {
+			break
+		}
+		grid = next
 	}
 	return (from + v.Takes.High + grid - 1) / grid * grid
 }
@@ -326,7 +352,7 @@ func TestWhatNeverFitsIsRefusedWithTheArithmetic(t *testing.T) {
 		},
 		{
 			scheduler.Demand{Tenant: "a", Gang: gang(3, 0), Quota: scheduler.Quota{Memory: 2 * disdel.MB}},
-			"the job needs 3.00 MB at once (3 train of 1.00 MB and 0 aggregate of 1.00 MB, 3.00 MB in all), " +
+			"the job's gang (3 train of 1.00 MB and 0 aggregate of 1.00 MB, 3.00 MB in all) needs 3.00 MB of memory, " +
 				"and the quota of tenant a is 2.00 MB",
 		},
 		{

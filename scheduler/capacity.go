@@ -101,14 +101,6 @@ func (g Gang) Room() Capacity {
 	return c
 }
 
-// needs is what a job's gang takes up.
-func (d *Demand) needs() Capacity {
-	if d.room == (Capacity{}) {
-		d.room = d.Gang.Room()
-	}
-	return d.room
-}
-
 // Size is how many containers a gang is.
 func (g Gang) Size() int {
 	n := 0

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -26,13 +25,13 @@ type step struct {
 func (p *profile) build(now disdel.Millis, free Capacity, jobs []Demand, grants []Grant) int {
 	p.steps = append(p.steps[:0], step{now, Capacity{}})
 	for i := range jobs {
-		if h := jobs[i].Held; h != nil {
-			p.gives(due(now, h), h.Room)
+		if d := &jobs[i]; d.Held != nil {
+			p.gives(due(now, d.until, d.Held), d.room)
 		}
 	}
 	for i := range grants {
 		if g := &grants[i]; !g.Reserved {
-			p.gives(due(now, g), g.Room)
+			p.gives(due(now, until(g), g), g.Room)
 		}
 	}
 	for i := range p.steps { // from what each step gives back to what is free in it
@@ -57,16 +56,12 @@ func (p *profile) gives(at disdel.Millis, room Capacity) {
 
 // due is when what a job holds comes back. One that is late is expected to take a quarter more than it has, and no less
 // than a second.
-func due(now disdel.Millis, g *Grant) disdel.Millis {
-	switch {
-	case g.Until == 0:
-		return never
-	case g.Until > now:
-		return g.Until
-	default:
-		more := max((now-g.From)/4, disdel.Millis(time.Second))
-		return upTo(now+more, more)
+func due(now, until disdel.Millis, g *Grant) disdel.Millis {
+	if until > now {
+		return until
 	}
+	more := max((now-g.From)/4, disdel.Millis(time.Second))
+	return upTo(now+more, more)
 }
 
 // ends is when a job that begins at a time gives its gang back at the latest.
@@ -77,10 +72,20 @@ func ends(from disdel.Millis, job *Demand) disdel.Millis {
 	return upTo(from+job.Takes.High, job.Takes.High)
 }
 
-// upTo is a time, or up to a sixteenth of what it is the end of later: on a grid whose step is a power of two, so that
-// many jobs end at few times, and a profile stays short however many there are.
+// upTo is a time, or later by up to a sixteenth of what it is the end of: on a grid of 1, 2 or 5 times a power of ten,
+// so that many jobs end at few times, and a profile stays short however many there are.
 func upTo(at, takes disdel.Millis) disdel.Millis {
-	grid := disdel.Millis(1) << max(0, bits.Len64(uint64(takes))-5)
+	const parts = 16
+	grid := disdel.Millis(1)
+	for grid*10*parts <= takes {
+		grid *= 10
+	}
+	for _, times := range []disdel.Millis{5, 2} {
+		if grid*times*parts <= takes {
+			grid *= times
+			break
+		}
+	}
 	return (at + grid - 1) / grid * grid
 }
 

@@ -33,7 +33,7 @@ func (j *job) work(inv disdel.Invocation) work {
 	case disdel.TaskTrain:
 		w.Threads, w.rows = max(1, j.spec.Threads), j.rows(inv)
 		whole := times(j.line.PerThousand, float64(w.rows)/1000/float64(w.Threads))
-		if left, ok := j.left[slot(inv)]; ok {
+		if left, ok := j.left[shareOf(inv)]; ok {
 			whole = left
 		}
 		w.Work = min(whole, times(inv.Limits.Timeout, legShare))
@@ -49,8 +49,10 @@ func (j *job) work(inv disdel.Invocation) work {
 
 func times(d disdel.Millis, by float64) disdel.Millis { return disdel.Millis(float64(d) * by) }
 
-// slot is the work of a worker in a round, whichever attempt does it.
-func slot(inv disdel.Invocation) string { return fmt.Sprintf("%d/%d", inv.Round, inv.Member) }
+// share is the work of a worker in a round, whichever attempt does it.
+type share struct{ round, worker int }
+
+func shareOf(inv disdel.Invocation) share { return share{inv.Round, inv.Member} }
 
 // rows are those that a worker trains in a round, each epoch's counted.
 func (j *job) rows(inv disdel.Invocation) int {
@@ -81,15 +83,15 @@ func (j *job) activation(inv disdel.Invocation, w work, r sim.Reply) disdel.Acti
 			Kind: disdel.Unavailable, Code: disdel.CodeQuotaConcurrent, Op: "invoke", Msg: "too many invocations",
 		}
 	case r.TimedOut:
-		delete(j.left, slot(inv))
+		delete(j.left, shareOf(inv))
 		a.Outcome, a.Failure = disdel.OutcomeTimeout, &disdel.Error{
 			Kind: disdel.Timeout, Op: string(inv.Task), Msg: "it ran for as long as it may",
 		}
 	case inv.Task == disdel.TaskTrain && w.left > 0:
-		j.left[slot(inv)] = w.left
+		j.left[shareOf(inv)] = w.left
 		a.Outcome = disdel.OutcomePaused
 	default:
-		delete(j.left, slot(inv))
+		delete(j.left, shareOf(inv))
 	}
 	if a.Outcome.Failed() {
 		j.Failed++

@@ -18,10 +18,10 @@ type job struct {
 	spec    controller.Spec
 	manager *controller.Manager
 	demand  scheduler.Demand
-	round   int                      // that the job holds its gang for
-	later   []disdel.Invocation      // of a round that it does not hold its gang for yet
-	left    map[string]disdel.Millis // work of a round that an attempt of several legs has before it
-	held    disdel.Millis            // since when it holds its gang
+	round   int                     // that the job holds its gang for
+	later   []disdel.Invocation     // of a round that it does not hold its gang for yet
+	left    map[share]disdel.Millis // work of a round that an attempt of several legs has before it
+	held    disdel.Millis           // since when it holds its gang
 	alarm   *sim.Alarm
 	over    bool
 }
@@ -33,7 +33,7 @@ func (j *job) refuse(err error) {
 
 // prepare makes the manager of a planned job.
 func (j *job) prepare(plan disdel.Plan) {
-	j.left = map[string]disdel.Millis{}
+	j.left = map[share]disdel.Millis{}
 	j.spec = controller.Spec{
 		ID: j.ID, Job: j.kind.job, Plan: plan, Threads: plan.Threads,
 		Network: disdel.Network{Name: j.line.Network, Input: j.line.Input, Classes: j.line.Classes},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/scheduler"
@@ -60,6 +61,9 @@ func (p *planner) fresh(line *sim.Job) (disdel.Job, disdel.Plan, error) {
 	job.Distribution.Sync = line.Sync
 	if job.Distribution.Sync == "" {
 		job.Distribution.Sync = disdel.SyncEpoch
+	}
+	if err := controller.CheckPlatform(job, p.limits); err != nil {
+		return job, disdel.Plan{}, err
 	}
 	g, err := model.Build(disdel.Network{Name: line.Network, Input: line.Input, Classes: line.Classes})
 	if err != nil {
