@@ -78,6 +78,7 @@ var house = map[string][]string{
 	"internal/safetensors":   {},
 	"internal/sealed":        {},
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
+	"internal/transcripts":   {}, // of tests and bench
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "controller", "controller/jobfile", "controller/simulate", "dataset", "estimator",
