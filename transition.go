@@ -1,6 +1,9 @@
 package disdel
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Transition is a job that became something else.
 type Transition struct {
@@ -34,12 +37,7 @@ func (s Status) MayBecome(next Status) bool {
 	if int(s) >= len(becomes) {
 		return false
 	}
-	for _, to := range becomes[s] {
-		if to == next {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(becomes[s], next)
 }
 
 // Unfinished tells whether a job in this state is somebody's to go on with: one that is queued, admitted or running.

@@ -205,3 +205,8 @@ func (s *Service) quota(ctx context.Context) (scheduler.Quota, error) {
 	}
 	return t.Quota, err
 }
+
+// SameToken tells whether two tokens are the same, in a time that does not tell how much of them is. No token is "".
+func SameToken(a, b string) bool {
+	return a != "" && b != "" && subtle.ConstantTimeCompare([]byte(hashOf(a)), []byte(hashOf(b))) == 1
+}
