@@ -201,14 +201,21 @@ func printNext(w io.Writer, r *disdel.Record, who service.Runner, runs bool) {
 	case runs:
 		fmt.Fprintf(w, "runs      in %s\n", who.Text)
 	case r.Status.Unfinished():
-		fmt.Fprintf(w, "resume    its record says that it is %s, and no process of this home runs it: %s resume %s\n",
-			r.Status, terminal.Program(), r.ID)
+		fmt.Fprintf(w, "resume    its record says that it %s, and no process of this home runs it: %s resume %s\n",
+			standsText(r.Status), terminal.Program(), r.ID)
 	case r.Status == disdel.StatusCanceled || r.Status == disdel.StatusPaused:
 		fmt.Fprintf(w, "resume    %s resume %s\n", terminal.Program(), r.ID)
 	}
 	if r.Failure != nil {
 		fmt.Fprintf(w, "report    %s report %s\n", terminal.Program(), r.ID)
 	}
+}
+
+func standsText(s disdel.Status) string {
+	if s == disdel.StatusRunning {
+		return "runs"
+	}
+	return "is " + s.String()
 }
 
 func printFailure(w io.Writer, r *disdel.Record, logs bool) {
