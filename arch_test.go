@@ -23,7 +23,8 @@ var house = map[string][]string{
 	"estimator":                  {"model", "runtime/engine/footprint", "internal/nearest"},
 	"dataset":                    {"internal/..."},
 	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/nearest", "internal/advice"},
-	"controller/jobfile":         {"internal/nearest", "model"},
+	"controller/jobfile":         {"internal/nearest", "model", "scheduler"},
+	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
 	"executor":                   {"internal/..."},
 	"aggregator":                 {"internal/safetensors"},
 	"runtime":                    {},
@@ -44,18 +45,20 @@ var house = map[string][]string{
 		"runtime/engine", "runtime/engine/footprint", "aggregator", "dataset", "model",
 		"internal/modelstore",
 	},
-	"actions/serve":        {"actions", "runtime", "runtime/engine"},
-	"actions/custom":       {"actions/serve", "aggregator", "runtime/engine/gorgonia", "runtime/engine/backends"},
-	"examples/gorgonia":    {"actions/custom", "model", "runtime/engine/gorgonia"},
-	"history":              {"history/couchlite", "internal/process"},
-	"history/couchlite":    {"internal/sealed"},
-	"history/historytest":  {"history"},
-	"platform":             {"internal/sealed"},
-	"platform/clients":     {}, // tests alone
-	"internal/addresses":   {},
-	"internal/advice":      {"scheduler"},
-	"internal/blobs":       {},
-	"internal/commandline": {"controller/jobfile", "internal/nearest"},
+	"actions/serve":       {"actions", "runtime", "runtime/engine"},
+	"actions/custom":      {"actions/serve", "aggregator", "runtime/engine/gorgonia", "runtime/engine/backends"},
+	"examples/gorgonia":   {"actions/custom", "model", "runtime/engine/gorgonia"},
+	"history":             {"history/couchlite", "internal/process"},
+	"history/couchlite":   {"internal/sealed"},
+	"history/historytest": {"history"},
+	"platform":            {"internal/sealed"},
+	"platform/clients":    {}, // tests alone
+	"internal/addresses":  {},
+	"internal/advice":     {"scheduler"},
+	"internal/blobs":      {},
+	"internal/commandline": {
+		"controller/jobfile", "internal/nearest", "internal/plot", "internal/terminal", "scheduler", "service",
+	},
 	"internal/estimatetext": {
 		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
 		"scheduler", "service",
@@ -65,6 +68,8 @@ var house = map[string][]string{
 	"internal/jobtext":       {"controller", "internal/terminal", "service"},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
+	"scheduler/sim":          {"scheduler"},
+	"internal/modeltext":     {"internal/jobtext", "internal/modelstore", "internal/terminal", "model"},
 	"internal/modelstore":    {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":       {},
 	"internal/report":        {"internal/advice", "internal/plot", "scheduler"},
@@ -73,18 +78,19 @@ var house = map[string][]string{
 	"internal/safetensors":   {},
 	"internal/sealed":        {},
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
+	"internal/transcripts":   {}, // of tests and bench
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
-		"actions/serve", "aggregator", "controller", "controller/jobfile", "dataset", "estimator", "executor", "history",
-		"history/couchlite",
-		"internal/...", "model", "platform", "runtime/engine/backends", "runtime/engine/native/plan", "scheduler",
+		"actions/serve", "aggregator", "controller", "controller/jobfile", "controller/simulate", "dataset", "estimator",
+		"executor", "history", "history/couchlite", "internal/...", "model", "platform", "runtime/engine/backends",
+		"runtime/engine/native/plan", "scheduler", "scheduler/sim",
 	},
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset", "estimator", "history",
-		"history/couchlite", "model",
-		"platform", "runtime/engine/native/kernel", "scheduler",
+		"service", "controller/jobfile", "controller/simulate", "internal/...", "actions/serve", "aggregator", "dataset",
+		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/kernel", "scheduler",
+		"scheduler/sim",
 	},
 	"examples/embed":   {"controller/jobfile", "service"},
 	"bench":            {"..."},
@@ -93,6 +99,7 @@ var house = map[string][]string{
 	"bench/faults":     {"..."},
 	"bench/estimator":  {"..."},
 	"bench/platform":   {"..."},
+	"bench/tenants":    {"..."},
 }
 
 // owners is where a third party's packages may be imported; those not listed are free.

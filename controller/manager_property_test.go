@@ -48,7 +48,8 @@ func TestAJobAlwaysEnds(t *testing.T) {
 // moody is a policy without sense: it draws whatever it says from its seed.
 type moody struct{ salt uint64 }
 
-func (moody) Name() string { return "moody" }
+func (moody) Name() string    { return "moody" }
+func (moody) Meaning() string { return "changes them as it likes" }
 
 func (p moody) Decide(in scheduler.Input) disdel.Decision {
 	draw := rand.New(rand.NewPCG(in.Seed, p.salt))
