@@ -20,8 +20,9 @@ const (
 // aggregation starts when none of its members is waited for any more; the round is made when the top one has delivered.
 // It is told which slots have delivered and which are given up, and says which are next.
 //
-// It is all that the Manager knows of how a round goes: invoking a slot, as often as it takes, is attempts' business, and
-// what follows a round the Manager's. A job whose workers exchange updates inside a round gets another one of these.
+// It is all that the Manager knows of how a round goes: invoking a slot, as often as it takes, is the business of
+// attempts, and what follows a round is the Manager's. A job whose workers exchange updates inside a round gets another
+// one of these.
 type barrier struct {
 	levels  []disdel.Level
 	members [][]standing               // by level, then member
