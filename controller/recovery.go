@@ -142,7 +142,8 @@ func (m *Manager) restartRound(a disdel.Activation) []Order {
 	return m.beginRoundAgain()
 }
 
-// beginRoundAgain begins the round again: what was delivered is forgotten, and what is still being made of it will be refused.
+// beginRoundAgain begins the round again: what was delivered is forgotten, and what is still being made of it will be
+// refused.
 func (m *Manager) beginRoundAgain() []Order {
 	m.clear()
 	return append([]Order{ForgetOrder{m.round}}, m.invokeAll(m.barrier.start())...)
