@@ -81,6 +81,8 @@ const (
 	CodeLostReference Code = "lostReference"
 	CodeDeadline      Code = "deadline"   // the job's own deadline has passed
 	CodeOverBudget    Code = "overBudget" // the job's next round does not fit its resources.maxCost
+	CodeNoJob         Code = "noJob"      // the history has no job by this name
+	CodeSucceeded     Code = "succeeded"  // a job that has succeeded cannot be gone on with
 )
 
 // Error is the error of every exported function. Kind, Code, Op, Subject, Msg, Hint and the cause's text survive a JSON

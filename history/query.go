@@ -190,7 +190,7 @@ func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
 		}
 	default:
 		return "", &disdel.Error{
-			Kind: disdel.NotFound, Op: "find job", Msg: fmt.Sprintf("there is no job %q", ref),
+			Kind: disdel.NotFound, Code: disdel.CodeNoJob, Op: "find job", Msg: fmt.Sprintf("there is no job %q", ref),
 			Hint: "disdel history lists them; disdel quickstart runs a first one",
 		}
 	}

@@ -68,7 +68,7 @@ func known(w http.ResponseWriter, r *http.Request) *http.Request {
 		t.limit(bodyWait(t.r.ContentLength))
 	}
 	timed := *r // a copy: the server looks at its own request's body
-	timed.Body = &timedBody{ReadCloser: r.Body, patience: t}
+	timed.Body = &timedBody{ReadCloser: r.Body, patience: t, all: t.r.ContentLength == 0}
 	return &timed
 }
 

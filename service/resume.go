@@ -80,7 +80,8 @@ func (p *preparation) unfinished(ctx context.Context, req ResumeRequest) (rec di
 	}
 	if rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil {
 		return rec, r, &disdel.Error{
-			Kind: disdel.Conflict, Op: "resume job", Job: id, Msg: string(id) + " has succeeded: there is nothing left to do",
+			Kind: disdel.Conflict, Code: disdel.CodeSucceeded, Op: "resume job", Job: id,
+			Msg:  string(id) + " has succeeded: there is nothing left to do",
 			Hint: "disdel history show " + string(id),
 		}
 	}

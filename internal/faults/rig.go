@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -169,13 +168,13 @@ func (p *process) wait() (res result, rec disdel.Record, err error) {
 
 // failure is what a disdel said that did not come to a record: its error is the last line, in JSON.
 func (p *process) failure() error {
-	var said struct{ Kind, Message string }
+	var said struct{ Code disdel.Code }
 	lines := bytes.Split(bytes.TrimSpace(p.err.Bytes()), []byte{'\n'})
 	_ = json.Unmarshal(lines[len(lines)-1], &said) // what is no JSON is no error of disdel's, and is told as it stands
-	switch {
-	case said.Kind == "notFound" && strings.Contains(said.Message, `there is no job "@last"`):
+	switch said.Code {
+	case disdel.CodeNoJob: // of "@last": none was accepted
 		return errNotAccepted
-	case said.Kind == "conflict" && strings.Contains(said.Message, "has succeeded: there is nothing left to do"):
+	case disdel.CodeSucceeded:
 		return errSucceeded
 	}
 	return fmt.Errorf("%w: %s", p.fail, bytes.TrimSpace(p.err.Bytes()))

@@ -206,6 +206,7 @@ func Headline(e *disdel.Error) string {
 // failDocument is an error where the output is for programs: one line of JSON, the last on stderr.
 type failDocument struct {
 	Kind     disdel.Kind    `json:"kind"`
+	Code     disdel.Code    `json:"code,omitempty"`
 	Message  string         `json:"message"`
 	Cause    string         `json:"cause,omitempty"`
 	Hint     string         `json:"hint,omitempty"`
@@ -224,6 +225,7 @@ func (u *UI) failDocument(err error) {
 		d.File, d.Faults, d.Message = faults.File, faults.Faults, Problems(len(faults.Faults))
 	case errors.As(err, &e):
 		d.Message, d.Hint, d.Job = Clean(cmp.Or(Headline(e), e.Kind.String())), Clean(e.Hint), e.Job
+		d.Code = e.Code
 		if e.Err != nil {
 			d.Cause = Clean(e.Err.Error())
 		}
