@@ -71,3 +71,8 @@ bench-aggregator: deps build ## figures of aggregation against a redis-server on
 	$(BUILD) -o bin/bench-faults ./bench/faults
 	bin/bench-aggregator
 	bin/bench-faults
+
+.PHONY: bench-tenants
+bench-tenants: ## figures of many jobs of many tenants: who stops whom, and how fast 100,000 are simulated
+	$(BUILD) -o bin/bench-tenants ./bench/tenants
+	bin/bench-tenants

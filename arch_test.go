@@ -23,7 +23,8 @@ var house = map[string][]string{
 	"estimator":                  {"model", "runtime/engine/footprint", "internal/nearest"},
 	"dataset":                    {"internal/..."},
 	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/nearest", "internal/advice"},
-	"controller/jobfile":         {"internal/nearest", "model"},
+	"controller/jobfile":         {"internal/nearest", "model", "scheduler"},
+	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
 	"executor":                   {"internal/..."},
 	"aggregator":                 {"internal/safetensors"},
 	"runtime":                    {},
@@ -65,6 +66,7 @@ var house = map[string][]string{
 	"internal/jobtext":       {"controller", "internal/terminal", "service"},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
+	"scheduler/sim":          {"scheduler"},
 	"internal/modelstore":    {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":       {},
 	"internal/report":        {"internal/advice", "internal/plot", "scheduler"},
@@ -75,16 +77,16 @@ var house = map[string][]string{
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
-		"actions/serve", "aggregator", "controller", "controller/jobfile", "dataset", "estimator", "executor", "history",
-		"history/couchlite",
-		"internal/...", "model", "platform", "runtime/engine/backends", "runtime/engine/native/plan", "scheduler",
+		"actions/serve", "aggregator", "controller", "controller/jobfile", "controller/simulate", "dataset", "estimator",
+		"executor", "history", "history/couchlite", "internal/...", "model", "platform", "runtime/engine/backends",
+		"runtime/engine/native/plan", "scheduler", "scheduler/sim",
 	},
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset", "estimator", "history",
-		"history/couchlite", "model",
-		"platform", "runtime/engine/native/kernel", "scheduler",
+		"service", "controller/jobfile", "controller/simulate", "internal/...", "actions/serve", "aggregator", "dataset",
+		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/kernel", "scheduler",
+		"scheduler/sim",
 	},
 	"examples/embed":   {"controller/jobfile", "service"},
 	"bench":            {"..."},
@@ -93,6 +95,7 @@ var house = map[string][]string{
 	"bench/faults":     {"..."},
 	"bench/estimator":  {"..."},
 	"bench/platform":   {"..."},
+	"bench/tenants":    {"..."},
 }
 
 // owners is where a third party's packages may be imported; those not listed are free.

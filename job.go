@@ -415,9 +415,6 @@ const (
 	PolicyElastic = "elastic" // more workers while that pays
 )
 
-// PolicyNames are all of them. scheduler.Policies has what they do.
-func PolicyNames() []string { return []string{PolicyStatic, PolicyKubeML, PolicyElastic} }
-
 // Aggregation shapes the tree and says what of the workers' state is averaged.
 type Aggregation struct {
 	FanIn int  `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read

@@ -1,5 +1,10 @@
 package disdel
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // Setting is what a policy may choose about a job while it runs. Zero leaves a choice to the planner.
 type Setting struct {
 	Workers int   `json:"workers"`               // train actions side by side
@@ -201,6 +206,19 @@ func (s *Stage) In(p Plan) Plan {
 	p.Actions, p.Legs, p.Parallel, p.Threads = actions, s.Legs, s.Parallel, s.Threads
 	p.Timeouts, p.CostGBs, p.Forecast, p.Reasons = s.Timeouts, s.CostGBs, s.Forecast, s.Reasons
 	return p
+}
+
+// Text says what begins with a stage, and why: "round 5 on: 2 workers, batch 32; ...".
+func (s *Stage) Text() string {
+	workers := "1 worker"
+	if s.Workers != 1 {
+		workers = strconv.Itoa(s.Workers) + " workers"
+	}
+	text := fmt.Sprintf("round %d on: %s, batch %d", s.First+1, workers, s.BatchSize)
+	if s.Decision != nil && s.Decision.Why != "" {
+		text += "; " + s.Decision.Why
+	}
+	return text
 }
 
 // Staged is every stage of a job. A record of before there were stages has one, the whole of its plan.

@@ -20,9 +20,9 @@ type budget struct {
 }
 
 // tell takes what the loop knows of the bill.
-func (b *budget) tell(e Event) {
-	b.spent = max(b.spent, e.Spent)
-	b.rate = max(b.rate, e.Rate)
+func (b *budget) tell(now Moment) {
+	b.spent = max(b.spent, now.Spent)
+	b.rate = max(b.rate, now.Rate)
 }
 
 // roundOver learns from a round what the next one takes.
@@ -50,11 +50,16 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 		return orders
 	}
 	for i, o := range orders {
-		what, cost, asks := m.asks(o, a)
+		begun, ok := o.(InvokeOrder)
+		if !ok {
+			continue
+		}
+		inv := begun.Invocation
+		what, cost, asks := m.asks(inv, a)
 		if !asks || !m.budget.used() && m.budget.spent+cost <= m.budget.most {
 			continue
 		}
-		if o.Invocation.Task == disdel.TaskEvaluate {
+		if inv.Task == disdel.TaskEvaluate {
 			return append(orders[:i:i],
 				m.within(m.unevaluated(m.overBudget("another evaluation", cost)), disdel.Activation{})...)
 		}
@@ -64,14 +69,11 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 	return orders
 }
 
-// asks tells what an order begins that the budget has to hold, and what that is expected to cost: a round as much as
-// the last, a leg as much as the one before, another attempt as much as the one that failed, or its whole new timeout
+// asks tells what an invocation begins that the budget has to hold, and what that is expected to cost: a round as much
+// as the last, a leg as much as the one before, another attempt as much as the one that failed, or its whole new timeout
 // after one.
-func (m *Manager) asks(o Order, a disdel.Activation) (what string, cost float64, ok bool) {
-	inv := o.Invocation
+func (m *Manager) asks(inv disdel.Invocation, a disdel.Activation) (what string, cost float64, ok bool) {
 	switch {
-	case o.Kind != OrderInvoke:
-		return "", 0, false
 	case inv.Leg > 0:
 		return fmt.Sprintf("leg %d of worker %d", inv.Leg+1, inv.Member), a.Duration.Seconds() * m.budget.rate, true
 	case a.Outcome == disdel.OutcomeTimeout && inv.Slot() == a.Slot():

@@ -129,7 +129,7 @@ func (m *Manager) boundary() (orders []Order, stop string) {
 	case d.Policy == disdel.PolicyStatic, b == disdel.BoundaryRound && len(d.Reasons) == 0:
 		return nil, "" // a record of many short rounds would be full of them
 	}
-	return []Order{{Kind: OrderDecision, Decision: d}}, d.Stop
+	return []Order{DecisionOrder{d}}, d.Stop
 }
 
 // setting is that of the round's stage.
@@ -221,8 +221,8 @@ func (m *Manager) change(d disdel.Decision, round int, at disdel.Position) ([]Or
 	}
 	m.enter(m.round)
 	return []Order{
-		{Kind: OrderDecision, Decision: d},
-		{Kind: OrderStage, Stage: stage, Number: b.number, Plan: b.plan},
+		DecisionOrder{d},
+		StageOrder{Stage: stage, Number: b.number, Plan: b.plan},
 	}, nil
 }
 

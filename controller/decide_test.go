@@ -16,16 +16,17 @@ func TestWhatWorkersFindOutTogetherCountsOnce(t *testing.T) {
 		spec.Job.Reliability.Retries.Limit = 1
 		m := NewManager(spec)
 		failing := map[int]disdel.Activation{}
-		for _, o := range m.Step(Event{Kind: EventStarted}) {
-			failing[o.Invocation.Member] = disdel.Activation{
-				Invocation: o.Invocation, Outcome: outcome,
+		for _, o := range m.Step(StartedEvent{}) {
+			inv := o.(InvokeOrder).Invocation
+			failing[inv.Member] = disdel.Activation{
+				Invocation: inv, Outcome: outcome,
 				Failure: &disdel.Error{Kind: disdel.OOM},
 			}
 		}
 		again := map[int]disdel.Invocation{}
 		for member := range 3 {
-			for _, o := range m.Step(Event{Kind: EventEnded, Activation: failing[member]}) {
-				if o.Kind == OrderInvoke {
+			for _, o := range m.Step(EndedEvent{Activation: failing[member]}) {
+				if o, ok := o.(InvokeOrder); ok {
 					again[member] = o.Invocation
 				}
 			}
@@ -34,8 +35,11 @@ func TestWhatWorkersFindOutTogetherCountsOnce(t *testing.T) {
 			t.Fatalf("%v: tried again are %+v", outcome, again)
 		}
 		second := disdel.Activation{Invocation: again[1], Outcome: outcome, Failure: &disdel.Error{Kind: disdel.OOM}}
-		if orders := m.Step(Event{Kind: EventEnded, Activation: second}); len(orders) == 0 ||
-			orders[len(orders)-1].Kind != OrderFinish {
+		orders := m.Step(EndedEvent{Activation: second})
+		if len(orders) == 0 {
+			t.Fatalf("%v: a second failure is answered by nothing", outcome)
+		}
+		if _, ok := orders[len(orders)-1].(FinishOrder); !ok {
 			t.Errorf("%v: a second failure is answered by %+v", outcome, orders)
 		}
 	}

@@ -21,7 +21,7 @@ type effort struct {
 
 // invoke makes the next invocation of a slot. Its attempt is above every earlier one of the slot in this round, also
 // of a time before the job went back, so that its claim takes over whatever still runs.
-func (m *Manager) invoke(s disdel.Slot) Order {
+func (m *Manager) invoke(s disdel.Slot) InvokeOrder {
 	e := m.efforts[s]
 	if m.round < m.revisit {
 		e.attempt = max(e.attempt, m.floor)
@@ -33,7 +33,7 @@ func (m *Manager) invoke(s disdel.Slot) Order {
 }
 
 // order waits for the end of an invocation of s from now on.
-func (m *Manager) order(s disdel.Slot, e effort) Order {
+func (m *Manager) order(s disdel.Slot, e effort) InvokeOrder {
 	e.open = true
 	m.efforts[s] = e
 	var inv disdel.Invocation
@@ -48,7 +48,7 @@ func (m *Manager) order(s disdel.Slot, e effort) Order {
 		inv = m.spec.evaluate(w, m.evaluationBatch(), m.from(m.round+1))
 	}
 	inv.ID = m.id(s, e)
-	return Order{Kind: OrderInvoke, Invocation: inv}
+	return InvokeOrder{Invocation: inv}
 }
 
 // Written ends the id of an invocation that only writes what another has made.

@@ -24,21 +24,21 @@ func ExampleManager_Step() {
 	first, _ := plan(planned)
 	m := controller.NewManager(controller.Spec{ID: "job-1", Job: job, Plan: first, Replan: plan})
 
-	open := m.Step(controller.Event{Kind: controller.EventStarted})
+	open := m.Step(controller.StartedEvent{})
 	for second := 1; len(open) > 0; second++ {
-		o := open[0]
+		next := open[0]
 		open = open[1:]
-		switch o.Kind {
-		case controller.OrderInvoke:
+		switch o := next.(type) {
+		case controller.InvokeOrder:
 			fmt.Println(o.Invocation.ID)
 			a := disdel.Activation{Invocation: o.Invocation, Outcome: disdel.OutcomeSuccess}
 			a.Result, _ = json.Marshal(disdel.TrainResult{Loss: 1, Samples: 10})
-			open = append(open, m.Step(controller.Event{
-				Kind: controller.EventEnded, Activation: a, At: disdel.Millis(second * 1e9),
+			open = append(open, m.Step(controller.EndedEvent{
+				Moment: controller.Moment{At: disdel.Millis(second * 1e9)}, Activation: a,
 			})...)
-		case controller.OrderStage:
+		case controller.StageOrder:
 			fmt.Printf("stage %d: %d workers\n", o.Number, o.Stage.Workers)
-		case controller.OrderFinish:
+		case controller.FinishOrder:
 			fmt.Println(o.Status)
 		}
 	}

@@ -5,75 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/disdel/disdel"
 )
-
-// EventKind tells what happened.
-type EventKind uint8
-
-// What the loop tells the Manager.
-const (
-	EventUnknown  EventKind = iota
-	EventStarted            // package and actions exist
-	EventEnded              // an activation ended; Activation is set
-	EventRefused            // an invocation could not be made; Activation.Invocation and Activation.Failure are set
-	EventAlarm              // the time of the OrderAlarm of this number has passed
-	EventCanceled           // somebody stopped the job; Err says why
-	EventDeadline           // the job's own deadline passed
-)
-
-// Event is something that happened to a job.
-type Event struct {
-	Kind       EventKind
-	Activation disdel.Activation
-	Alarm      int
-	Spent      float64       // GB-s so far, with what runs and evaluations
-	Rate       float64       // GB-s that a second costs now
-	At         disdel.Millis // since the controller took the job up
-	Err        *disdel.Error
-}
-
-// OrderKind tells what the loop is to do.
-type OrderKind uint8
-
-// What the Manager asks of the loop. (The documents call these orders a manager's actions; an action in code is always
-// OpenWhisk's.)
-const (
-	OrderUnknown    OrderKind = iota
-	OrderInvoke               // make Invocation, after After
-	OrderAlarm                // send EventAlarm of this number after After; it takes the place of an earlier one
-	OrderAdjust               // keep Adjustment: a limit, or the plan, has changed
-	OrderStage                // Stage begins, of which the record has the number Number; Plan is the job's with it
-	OrderDecision             // keep Decision: a policy was asked
-	OrderCheckpoint           // Checkpoint is on the blob store, and Round came to it
-	OrderForget               // have the store forget what was delivered for Round.Round
-	OrderSweep                // have the store forget everything of the job
-	OrderRound                // Round is over: keep it and show it, in place of any from that one on
-	OrderBest                 // Best is the best evaluation so far, and its weights are written
-	OrderFinish               // the job has come to Status; nothing follows
-)
-
-// Order is one thing to do.
-type Order struct {
-	Kind       OrderKind
-	Invocation disdel.Invocation
-	After      time.Duration
-	Alarm      int
-	Adjustment disdel.Adjustment
-	Stage      disdel.Stage
-	Number     int
-	Plan       disdel.Plan
-	Decision   disdel.Decision
-	Checkpoint disdel.Checkpoint
-	Round      disdel.Round
-	Status     disdel.Status
-	Failure    *disdel.Error
-	Best       disdel.Best
-	Stopped    string        // why training ended before its last epoch
-	Blind      *disdel.Error // why the model was not evaluated
-}
 
 // standing is how far a member of a level is in the current round.
 type standing uint8
@@ -160,32 +94,35 @@ func (m *Manager) clear() {
 	}
 }
 
-// Step takes one event and returns what is to be done about it, in order. After OrderFinish it returns nothing.
+// Step takes one event and returns what is to be done about it, in order. After a FinishOrder it returns nothing.
 func (m *Manager) Step(e Event) []Order {
-	if m.ended {
+	if m.ended || e == nil {
 		return nil
 	}
-	m.budget.tell(e)
-	m.watch.now = max(m.watch.now, e.At)
-	return m.within(m.step(e), e.Activation)
+	m.budget.tell(e.when())
+	m.watch.now = max(m.watch.now, e.when().At)
+	orders, of := m.step(e)
+	return m.within(orders, of)
 }
 
-func (m *Manager) step(e Event) []Order {
-	switch e.Kind {
-	case EventStarted:
+// step returns the activation too that an event is the end of, if it is.
+func (m *Manager) step(e Event) (orders []Order, of disdel.Activation) {
+	switch e := e.(type) {
+	case StartedEvent:
 		m.budget.resumed(len(m.spec.Done))
-		return m.begin()
-	case EventEnded, EventRefused:
-		return m.activationEnded(e.Activation)
-	case EventAlarm:
-		return m.overdue(e.Alarm)
-	case EventCanceled:
-		return m.finish(disdel.StatusCanceled, e.Err)
-	case EventDeadline:
-		return m.fail(e.Err)
-	default:
-		return nil
+		return m.begin(), of
+	case EndedEvent:
+		return m.activationEnded(e.Activation), e.Activation
+	case RefusedEvent:
+		return m.activationEnded(e.Activation), e.Activation
+	case AlarmEvent:
+		return m.overdue(e.Number), of
+	case CanceledEvent:
+		return m.finish(disdel.StatusCanceled, e.Err), of
+	case DeadlineEvent:
+		return m.fail(e.Err), of
 	}
+	return nil, of
 }
 
 func (m *Manager) startRound(round int) []Order {
@@ -299,7 +236,7 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 		if m.last {
 			m.saved.Round = m.spec.Plan.Rounds // nothing is left to train, wherever it stopped
 		}
-		orders = append(orders, Order{Kind: OrderCheckpoint, Checkpoint: *r.Saved, Round: m.roundSoFar()})
+		orders = append(orders, CheckpointOrder{Checkpoint: *r.Saved, Round: m.roundSoFar()})
 	}
 	if m.publish {
 		return append(orders, m.wrote(r)...)
@@ -324,7 +261,7 @@ func (m *Manager) fail(err *disdel.Error) []Order {
 
 func (m *Manager) finish(s disdel.Status, err *disdel.Error) []Order {
 	m.ended = true
-	o := Order{Kind: OrderFinish, Status: s, Failure: err, Stopped: m.stopped}
+	o := FinishOrder{Status: s, Failure: err, Stopped: m.stopped}
 	if s == disdel.StatusSucceeded && m.unmeasured && m.best == nil {
 		o.Blind = m.blind
 	}

@@ -23,11 +23,11 @@ import (
 func TestAJobAlwaysEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.obey(w.happens(Event{Kind: EventStarted}))
+		w.obey(w.happens(StartedEvent{}))
 		for steps := 0; !w.ended; steps++ {
 			switch {
 			case steps > 3000 && w.spec.Job.Distribution.Missing.Policy == disdel.MissingWait:
-				w.obey(w.happens(Event{Kind: EventDeadline, Err: &disdel.Error{Kind: disdel.Timeout, Msg: "deadline"}}))
+				w.obey(w.happens(DeadlineEvent{Err: &disdel.Error{Kind: disdel.Timeout, Msg: "deadline"}}))
 			case steps > 3000:
 				t.Fatal("it does not end")
 			case len(w.open) == 0 && w.alarm == 0:
@@ -48,7 +48,8 @@ func TestAJobAlwaysEnds(t *testing.T) {
 // moody is a policy without sense: it draws whatever it says from its seed.
 type moody struct{ salt uint64 }
 
-func (moody) Name() string { return "moody" }
+func (moody) Name() string    { return "moody" }
+func (moody) Meaning() string { return "changes them as it likes" }
 
 func (p moody) Decide(in scheduler.Input) disdel.Decision {
 	draw := rand.New(rand.NewPCG(in.Seed, p.salt))
@@ -77,8 +78,8 @@ func (w *world) happens(e Event) []Order {
 	w.events = append(w.events, e)
 	for _, o := range orders {
 		w.script = append(w.script, describe(o))
-		if o.Kind == OrderDecision {
-			w.decisions = append(w.decisions, o.Decision)
+		if d, ok := o.(DecisionOrder); ok {
+			w.decisions = append(w.decisions, d.Decision)
 		}
 	}
 	return orders
@@ -217,7 +218,7 @@ func (w *world) step() {
 	case what < 5 && len(w.told) > 0:
 		w.obey(w.happens(rapid.SampledFrom(w.told).Draw(w.T, "again")))
 	case w.alarm > 0 && (what < 10 || len(w.open) == 0):
-		e := Event{Kind: EventAlarm, Alarm: w.alarm}
+		e := AlarmEvent{Number: w.alarm}
 		w.alarm = 0
 		for m := range 32 {
 			w.givenUp[place{w.next, disdel.Slot{Task: disdel.TaskTrain, Member: m}}] = true
@@ -287,7 +288,7 @@ func (w *world) end(inv disdel.Invocation) Event {
 		w.delivered[at] = true
 	}
 	a.Result, _ = json.Marshal(result)
-	return Event{Kind: EventEnded, Activation: a}
+	return EndedEvent{Activation: a}
 }
 
 func (w *world) read(inv disdel.Invocation, req any) {
@@ -298,26 +299,27 @@ func (w *world) read(inv disdel.Invocation, req any) {
 
 func (w *world) obey(orders []Order) {
 	for i, o := range orders {
-		switch o.Kind {
-		case OrderInvoke:
+		switch o := o.(type) {
+		case InvokeOrder:
 			w.invoked(o.Invocation)
-		case OrderAlarm:
-			w.alarm = o.Alarm
-		case OrderStage:
+		case AlarmOrder:
+			w.alarm = o.Number
+		case StageOrder:
 			w.plan = o.Plan
 			w.plans[o.Number] = o.Plan
-		case OrderForget:
-			w.forget(o.Round.Round)
-		case OrderSweep:
+		case ForgetOrder:
+			w.forget(o.Round)
+		case SweepOrder:
 			w.forget(-1)
 			w.behind = true
-		case OrderRound:
+		case RoundOrder:
 			if o.Round.Round != w.next {
 				w.Fatalf("round %d is over, and %d was to be", o.Round.Round, w.next)
 			}
 			w.followed(o.Round)
 			w.next++
-		case OrderFinish:
+		case AdjustOrder, DecisionOrder, CheckpointOrder, BestOrder:
+		case FinishOrder:
 			w.ended = true
 			if i != len(orders)-1 {
 				w.Fatal("something follows the end")

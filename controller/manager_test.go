@@ -67,14 +67,32 @@ func playWorded(t *testing.T, script string, word func(*disdel.Error) *disdel.Er
 		case words[0] == "job":
 			m = NewManager(scriptSpec(t, words[1:]))
 		default:
-			e := scriptEvent(t, m, words)
-			e.Activation.Failure, e.Err = word(e.Activation.Failure), word(e.Err)
-			for _, o := range m.Step(e) {
+			for _, o := range m.Step(worded(scriptEvent(t, m, words), word)) {
 				fmt.Fprintln(&out, "-> "+describe(o))
 			}
 		}
 	}
 	return out.String()
+}
+
+// worded is an event with its failure as word says it.
+func worded(e Event, word func(*disdel.Error) *disdel.Error) Event {
+	switch e := e.(type) {
+	case EndedEvent:
+		e.Activation.Failure = word(e.Activation.Failure)
+		return e
+	case RefusedEvent:
+		e.Activation.Failure = word(e.Activation.Failure)
+		return e
+	case CanceledEvent:
+		e.Err = word(e.Err)
+		return e
+	case DeadlineEvent:
+		e.Err = word(e.Err)
+		return e
+	case StartedEvent, AlarmEvent:
+	}
+	return e
 }
 
 // options reads "key=value" words.
@@ -189,19 +207,19 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	t.Helper()
 	switch words[0] {
 	case "started":
-		return Event{Kind: EventStarted}
+		return StartedEvent{}
 	case "cancel":
-		return Event{Kind: EventCanceled, Err: &disdel.Error{Kind: disdel.Canceled, Msg: "interrupted"}}
+		return CanceledEvent{Err: &disdel.Error{Kind: disdel.Canceled, Msg: "interrupted"}}
 	case "deadline":
-		return Event{Kind: EventDeadline, Err: &disdel.Error{Kind: disdel.Timeout, Msg: "deadline"}}
+		return DeadlineEvent{Err: &disdel.Error{Kind: disdel.Timeout, Msg: "deadline"}}
 	case "unknown":
-		return Event{}
+		return nil
 	case "alarm":
 		n, err := strconv.Atoi(words[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Event{Kind: EventAlarm, Alarm: n}
+		return AlarmEvent{Number: n}
 	}
 	var n [3]int
 	for i := range n {
@@ -228,10 +246,10 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 		case w == "refused":
 			a.Failure = &disdel.Error{Kind: disdel.Denied, Msg: "refused"}
 			a.Outcome = scheduler.Refused(a.Failure)
-			return Event{Kind: EventRefused, Activation: a}
+			return RefusedEvent{Activation: a}
 		case w == "garbage":
 			a.Result = json.RawMessage(`"?"`)
-			return Event{Kind: EventEnded, Activation: a}
+			return EndedEvent{Activation: a}
 		case lost[w] != nil:
 			a.Outcome, a.Failure = disdel.OutcomeApplicationError, lost[w]
 		case w == "cold":
@@ -266,7 +284,7 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	if _, ok := o["limit"]; ok {
 		a.Limits.Memory = disdel.Bytes(o["limit"]) * disdel.MB
 	}
-	return Event{Kind: EventEnded, Activation: a, At: at}
+	return EndedEvent{Moment{At: at}, a}
 }
 
 // lost is what actions say of what the store has lost.
@@ -277,8 +295,8 @@ var lost = map[string]*disdel.Error{
 }
 
 func describe(o Order) string {
-	switch o.Kind {
-	case OrderInvoke:
+	switch o := o.(type) {
+	case InvokeOrder:
 		var s strings.Builder
 		s.WriteString("invoke " + o.Invocation.ID)
 		if o.Invocation.Task == disdel.TaskAggregate {
@@ -317,17 +335,17 @@ func describe(o Order) string {
 			s.WriteString(fmt.Sprintf(" after %v", o.After))
 		}
 		return s.String()
-	case OrderAlarm:
-		return fmt.Sprintf("alarm %d for round %d after %v", o.Alarm, o.Round.Round, o.After)
-	case OrderCheckpoint:
+	case AlarmOrder:
+		return fmt.Sprintf("alarm %d for round %d after %v", o.Number, o.Round, o.After)
+	case CheckpointOrder:
 		return fmt.Sprintf("checkpoint of round %d", o.Checkpoint.Round)
-	case OrderAdjust:
+	case AdjustOrder:
 		return fmt.Sprintf("adjust %s from %v to %v", o.Adjustment.Field, o.Adjustment.From, o.Adjustment.To)
-	case OrderSweep:
+	case SweepOrder:
 		return "sweep the store"
-	case OrderForget:
-		return fmt.Sprintf("forget what round %d delivered", o.Round.Round)
-	case OrderStage:
+	case ForgetOrder:
+		return fmt.Sprintf("forget what round %d delivered", o.Round)
+	case StageOrder:
 		var s strings.Builder
 		s.WriteString(fmt.Sprintf("stage %d from round %d of %d: %d workers, batch %d", o.Number, o.Stage.First,
 			o.Plan.Rounds, o.Stage.Workers, o.Stage.BatchSize))
@@ -335,7 +353,7 @@ func describe(o Order) string {
 			s.WriteString("; " + r)
 		}
 		return s.String()
-	case OrderDecision:
+	case DecisionOrder:
 		d := o.Decision
 		var s strings.Builder
 		s.WriteString(fmt.Sprintf("%s decides for round %d (%s): %d workers", d.Policy, d.Round, d.Boundary, d.Next.Workers))
@@ -346,7 +364,7 @@ func describe(o Order) string {
 			s.WriteString("; " + r)
 		}
 		return s.String()
-	case OrderRound:
+	case RoundOrder:
 		s := fmt.Sprintf("round %d trainLoss %.4g", o.Round.Round, o.Round.TrainLoss)
 		if len(o.Round.Missing) > 0 {
 			s += fmt.Sprintf(" without %v", o.Round.Missing)
@@ -361,9 +379,9 @@ func describe(o Order) string {
 			s += " not evaluated"
 		}
 		return s
-	case OrderBest:
+	case BestOrder:
 		return fmt.Sprintf("best is round %d", o.Best.Round)
-	case OrderFinish:
+	case FinishOrder:
 		s := "finish " + o.Status.String()
 		if o.Failure != nil {
 			s += fmt.Sprintf(" %s %q", o.Failure.Kind, o.Failure.Msg)
@@ -375,7 +393,6 @@ func describe(o Order) string {
 			s += fmt.Sprintf(" (%s)", o.Stopped)
 		}
 		return s
-	default:
-		return "?"
 	}
+	return "?"
 }

@@ -38,7 +38,7 @@ func (m *Manager) alarm() []Order {
 	}
 	m.alarmed = true
 	m.alarms++
-	return []Order{{Kind: OrderAlarm, After: time.Duration(p.After), Alarm: m.alarms, Round: disdel.Round{Round: m.round}}}
+	return []Order{AlarmOrder{Number: m.alarms, Round: m.round, After: time.Duration(p.After)}}
 }
 
 // overdue goes on without the workers of a round that have not delivered by now.

@@ -55,7 +55,7 @@ func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) 
 	var orders []Order
 	if r.Adjustment != nil {
 		m.raise(s.Task, r.Limits)
-		orders = append(orders, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
+		orders = append(orders, AdjustOrder{*r.Adjustment})
 	}
 	o := m.invoke(s)
 	o.After = r.After
@@ -91,7 +91,7 @@ func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
 	}
 	if r.Adjustment != nil {
 		m.raise(a.Task, r.Limits)
-		begun = append(begun, Order{Kind: OrderAdjust, Adjustment: *r.Adjustment})
+		begun = append(begun, AdjustOrder{*r.Adjustment})
 	}
 	m.raise(a.Task, a.Limits) // what is left of the retries is not for finding out again what was too little
 	action, _ := m.spec.Plan.Action(a.Task)
@@ -152,7 +152,7 @@ func (m *Manager) redo(a disdel.Activation) []Order {
 // anew begins the round again: what was delivered is forgotten, and what is still being made of it will be refused.
 func (m *Manager) anew() []Order {
 	m.clear()
-	return append([]Order{{Kind: OrderForget, Round: disdel.Round{Round: m.round}}}, m.invokeWorkers()...)
+	return append([]Order{ForgetOrder{m.round}}, m.invokeWorkers()...)
 }
 
 // back goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has would
@@ -162,7 +162,7 @@ func (m *Manager) back(a disdel.Activation) []Order {
 	if m.backs++; m.backs > maxRedone {
 		return m.fail(explained(a, fmt.Sprintf("the store has lost the weights %d times", m.backs)))
 	}
-	orders := []Order{{Kind: OrderSweep}}
+	orders := []Order{SweepOrder{}}
 	m.floor, m.revisit = m.highest, max(m.revisit, m.round+1)
 	if a.Task != disdel.TaskTrain && m.from(m.round+1) != "" {
 		return append(orders, m.invoke(a.Slot()))

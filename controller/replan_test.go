@@ -16,19 +16,19 @@ func TestASmallerBatchKeepsTheWorkers(t *testing.T) {
 		plan := spec.Plan
 		spec.Replan = func(j disdel.Job) (disdel.Plan, error) { asked = j; return plan, nil }
 		m := NewManager(spec)
-		m.Step(Event{Kind: EventStarted})
+		m.Step(StartedEvent{})
 		o := m.invoke(disdel.Slot{Task: task})
 		a := disdel.Activation{
 			Invocation: o.Invocation, Outcome: disdel.OutcomeOutOfMemory,
 			Failure: &disdel.Error{Kind: disdel.OOM},
 		}
 		a.Limits.Memory = disdel.GB
-		orders := m.Step(Event{Kind: EventEnded, Activation: a})
+		orders := m.Step(EndedEvent{Activation: a})
 		if task == disdel.TaskTrain && asked.Distribution.Workers != 3 {
 			t.Errorf("%s: planned with %d workers", task, asked.Distribution.Workers)
 		}
 		var r struct{ BatchSize int }
-		if err := json.Unmarshal(orders[len(orders)-1].Invocation.Params, &r); err != nil || r.BatchSize != want[1] ||
+		if err := json.Unmarshal(orders[len(orders)-1].(InvokeOrder).Invocation.Params, &r); err != nil || r.BatchSize != want[1] ||
 			m.spec.Job.Training.BatchSize != want[0] {
 			t.Errorf("%s: batch %d, the job's %d, %v", task, r.BatchSize, m.spec.Job.Training.BatchSize, err)
 		}

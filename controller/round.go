@@ -95,7 +95,7 @@ func (m *Manager) unevaluated(err *disdel.Error) []Order {
 func (m *Manager) roundOrder(r disdel.Round) []Order {
 	m.budget.roundOver()
 	m.course.saw(r)
-	return []Order{{Kind: OrderRound, Round: r}}
+	return []Order{RoundOrder{r}}
 }
 
 func (m *Manager) endRound(r disdel.Round) []Order { return append(m.roundOrder(r), m.next()...) }
@@ -138,7 +138,7 @@ func (m *Manager) wrote(r disdel.AggregateResult) []Order {
 	m.best = m.better
 	m.best.Checksum, m.best.Size = r.Checksum, r.Size
 	m.better = nil
-	return append([]Order{{Kind: OrderBest, Best: *m.best}}, m.next()...)
+	return append([]Order{BestOrder{*m.best}}, m.next()...)
 }
 
 // enough tells why no further round is needed by what the evaluations say, "" where one is.

@@ -3,8 +3,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -114,7 +112,7 @@ func (r *run) execute(ctx context.Context) {
 	defer noMore()
 	r.delays, r.unalarm = delays, func() {}
 	r.began = r.c.cfg.Now()
-	first := Event{Kind: EventStarted, Spent: r.cost.Spent(r.began)}
+	first := Event(StartedEvent{Moment{Spent: r.cost.Spent(r.began)}})
 	if err := r.ready(ctx); err != nil {
 		first = refused(disdel.Invocation{}, err)
 	}
@@ -157,9 +155,7 @@ func (r *run) loop(ctx, work context.Context) {
 	for ended := false; !ended; {
 		select {
 		case e := <-r.events:
-			e.At = disdel.Millis(r.c.cfg.Now().Sub(r.began))
-			r.keep(&e)
-			ended = r.obey(work, r.manager.Step(e))
+			ended = r.obey(work, r.manager.Step(r.keep(e)))
 			// a resume goes on from what is saved
 			r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 			r.saver.save(r.rec)
@@ -170,9 +166,9 @@ func (r *run) loop(ctx, work context.Context) {
 			r.watch(p)
 			r.observe(Notice{Progress: p})
 		case <-deadline.C:
-			ended = r.obey(work, r.manager.Step(Event{Kind: EventDeadline, Err: r.pastDeadline()}))
+			ended = r.obey(work, r.manager.Step(DeadlineEvent{Err: r.pastDeadline()}))
 		case <-ctx.Done():
-			ended = r.obey(work, r.manager.Step(Event{Kind: EventCanceled, Err: canceled(ctx)}))
+			ended = r.obey(work, r.manager.Step(CanceledEvent{Err: canceled(ctx)}))
 		}
 	}
 }
@@ -205,28 +201,30 @@ func canceled(ctx context.Context) *disdel.Error {
 // obey carries out orders and tells whether the job has ended.
 func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 	for _, o := range orders {
-		switch o.Kind {
-		case OrderInvoke:
+		switch o := o.(type) {
+		case InvokeOrder:
 			r.invoke(work, o.Invocation, o.After)
-		case OrderAlarm:
+		case AlarmOrder:
 			r.alarm(o)
-		case OrderAdjust:
+		case AdjustOrder:
 			r.rec.Adjustments = append(r.rec.Adjustments, o.Adjustment)
 			r.observe(Notice{Adjusted: &o.Adjustment})
-		case OrderDecision:
+		case DecisionOrder:
 			r.rec.Decisions = append(r.rec.Decisions, o.Decision)
-		case OrderStage:
+		case StageOrder:
 			r.stageBegins(o)
-		case OrderCheckpoint:
+		case CheckpointOrder:
 			r.rec.Checkpoint = &o.Checkpoint
 			r.keepRound(o.Round)
-		case OrderForget, OrderSweep:
-			r.forget(work, o)
-		case OrderRound:
+		case ForgetOrder:
+			r.forget(work, func(ctx context.Context) error { return r.c.cfg.Board.Forget(ctx, r.spec.ID, o.Round) })
+		case SweepOrder:
+			r.forget(work, func(ctx context.Context) error { _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); return err })
+		case RoundOrder:
 			r.roundOver(o.Round)
-		case OrderBest:
+		case BestOrder:
 			r.rec.Best = &o.Best
-		case OrderFinish:
+		case FinishOrder:
 			r.rec.Status, r.rec.Failure, r.rec.Stopped, r.rec.Unevaluated = o.Status, o.Failure, o.Stopped, o.Blind
 			ended = true
 		}
@@ -236,7 +234,7 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 
 // stageBegins keeps a stage, before anything runs in it: what a job goes on with after its controller died must be
 // known then.
-func (r *run) stageBegins(o Order) {
+func (r *run) stageBegins(o StageOrder) {
 	r.rec.Plan, r.rec.Stages = o.Plan, append(r.rec.Stages, o.Stage)
 	log := r.log.WithFields(logrus.Fields{"stage": o.Number, "round": o.Stage.First, "workers": o.Stage.Workers})
 	log.WithField("reasons", strings.Join(o.Stage.Decision.Reasons, "; ")).Info("another stage begins: " +
@@ -247,252 +245,12 @@ func (r *run) stageBegins(o Order) {
 
 // forget has the store forget a round, or all of the job. The manager finds out where that fails: what is left is
 // delivered again, and is of as little use as before.
-func (r *run) forget(work context.Context, o Order) {
+func (r *run) forget(work context.Context, do func(context.Context) error) {
 	ctx, stop := context.WithTimeout(work, saveTimeout)
 	defer stop()
-	err := error(nil)
-	if o.Kind == OrderForget {
-		err = r.c.cfg.Board.Forget(ctx, r.spec.ID, o.Round.Round)
-	} else {
-		_, err = r.c.cfg.Board.Sweep(ctx, r.spec.ID)
-	}
-	if err != nil {
+	if err := do(ctx); err != nil {
 		r.log.WithError(err).Warn("what a round had delivered may stand in the way of its next try")
 	}
-}
-
-func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Duration) {
-	r.open++
-	if r.phaseOpen[inv.Task]++; r.phaseOpen[inv.Task] == 1 {
-		r.phaseStart[inv.Task] = r.c.cfg.Now()
-	}
-	r.invoked(inv, r.c.cfg.Now().Add(after))
-	r.cost.Invoked(inv, r.c.cfg.Now().Add(after))
-	r.flying.Go(func() {
-		e := r.attend(work, inv, after)
-		r.events <- e
-	})
-	r.observe(Notice{Invoked: &inv})
-}
-
-// alarm has the manager told when time has passed, unless the job ends or another alarm is set before.
-func (r *run) alarm(o Order) {
-	r.unalarm()
-	ctx, stop := context.WithCancel(r.delays)
-	r.unalarm = stop
-	r.flying.Go(func() {
-		defer stop()
-		if !wait(ctx, o.After) {
-			return
-		}
-		select {
-		case r.events <- Event{Kind: EventAlarm, Alarm: o.Alarm}:
-		case <-ctx.Done():
-		}
-	})
-}
-
-// wait returns false if ctx ends before d has passed.
-func wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// attend makes one invocation and waits for its end.
-func (r *run) attend(work context.Context, inv disdel.Invocation, after time.Duration) Event {
-	if !wait(r.delays, after) {
-		return refused(inv, context.Canceled)
-	}
-	if err := r.prepare(work, inv); err != nil {
-		return refused(inv, err)
-	}
-	id, err := r.c.cfg.Invoker.Invoke(work, inv)
-	if disdel.KindOf(err) == disdel.NotFound { // the platform was started again without what it had
-		if err = r.prepareAnew(work, inv); err == nil {
-			id, err = r.c.cfg.Invoker.Invoke(work, inv)
-		}
-	}
-	if err != nil {
-		return refused(inv, err)
-	}
-	r.log.WithFields(logrus.Fields{"action": inv.Action, "activation": id, "round": inv.Round}).Debug("invoked")
-	a, err := r.c.cfg.Invoker.Wait(work, inv, id)
-	if err != nil {
-		e := refused(inv, err)
-		e.Activation.ID = id
-		return e
-	}
-	return Event{Kind: EventEnded, Activation: a}
-}
-
-// prepare creates the action of an invocation whose limits no action has yet.
-func (r *run) prepare(ctx context.Context, inv disdel.Invocation) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.prepared[inv.Action] == inv.Limits {
-		return nil
-	}
-	return r.make(ctx, inv)
-}
-
-// make creates an action; the caller holds the lock.
-func (r *run) make(ctx context.Context, inv disdel.Invocation) error {
-	err := r.c.cfg.Invoker.Prepare(ctx, scheduler.Package(r.spec.ID),
-		[]disdel.ActionPlan{{Task: inv.Task, Name: inv.Action, Limits: inv.Limits}})
-	if err == nil {
-		r.prepared[inv.Action] = inv.Limits
-	}
-	return err
-}
-
-// remadeFor is for how long an action that was created again is taken to be there: all its invocations find out
-// together.
-const remadeFor = 5 * time.Second
-
-// prepareAnew creates an action that is gone.
-func (r *run) prepareAnew(ctx context.Context, inv disdel.Invocation) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if at, ok := r.remade[inv.Action]; ok && r.c.cfg.Now().Sub(at) < remadeFor {
-		return nil
-	}
-	r.remade[inv.Action] = r.c.cfg.Now()
-	return r.make(ctx, inv)
-}
-
-func refused(inv disdel.Invocation, err error) Event {
-	why := disdel.AsError(err)
-	outcome := scheduler.Refused(why)
-	if errors.Is(err, context.Canceled) {
-		outcome = disdel.OutcomeCanceled
-	}
-	return Event{Kind: EventRefused, Activation: disdel.Activation{Invocation: inv, Outcome: outcome, Failure: why}}
-}
-
-// keep adds an ended invocation to the record.
-func (r *run) keep(e *Event) {
-	if e.Kind == EventAlarm {
-		e.Spent, e.Rate = r.cost.Spent(r.c.cfg.Now()), r.cost.Rate()
-		return
-	}
-	a := e.Activation
-	a.Beats = r.beats(a)
-	e.Activation = a
-	r.open--
-	r.served = r.served || e.Kind == EventEnded && a.Outcome != disdel.OutcomeLost
-	r.closed(a.Invocation)
-	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
-		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
-	}
-	r.wrote(a)
-	r.learned(&a)
-	e.Rate = r.cost.Rate()
-	r.cost.Ended(a, r.c.cfg.Now())
-	e.Spent = r.cost.Spent(r.c.cfg.Now())
-	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.Total(), r.cost.Evaluations
-	r.ledger.add(r.rec, a)
-	r.observe(Notice{Ended: &a})
-}
-
-// learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept,
-// and how many processors its container found, which the next job there goes by.
-func (r *run) learned(a *disdel.Activation) {
-	var res disdel.TrainResult
-	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
-		a.Loss = &res.Loss
-		r.rec.Plan.Platform.Found = max(r.rec.Plan.Platform.Found, res.Usage.Found)
-	}
-}
-
-// wrote keeps what the action that wrote the final weights said of them.
-func (r *run) wrote(a disdel.Activation) {
-	var res disdel.AggregateResult
-	if (a.Task != disdel.TaskAggregate && a.Task != disdel.TaskTrain) || json.Unmarshal(a.Result, &res) != nil {
-		return
-	}
-	if a.Task == disdel.TaskAggregate && res.Checksum != "" {
-		r.final.Checksum, r.final.Size = res.Checksum, res.Size
-	}
-	if res.Unsaved != nil && !r.warned { // both results call it so
-		r.warned = true
-		r.log.WithError(res.Unsaved).WithField("round",
-			a.Round).Warn("a checkpoint could not be written: the job goes on, and a resume would begin at an earlier round")
-	}
-}
-
-func (r *run) addPhase(task disdel.Task, d time.Duration) {
-	p := map[disdel.Task]*disdel.Millis{
-		disdel.TaskTrain: &r.rec.Phases.Train, disdel.TaskAggregate: &r.rec.Phases.Aggregate,
-		disdel.TaskEvaluate: &r.rec.Phases.Evaluate,
-	}[task]
-	*p += disdel.Millis(d)
-}
-
-func (r *run) roundOver(round disdel.Round) {
-	now := r.c.cfg.Now()
-	round.Duration = disdel.Millis(now.Sub(r.roundStart))
-	r.roundStart = now
-	r.keepRound(round)
-	if round.Accuracy != nil {
-		r.rec.Accuracy, r.rec.Loss = *round.Accuracy, *round.Loss
-	}
-	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
-		r.observe(Notice{Forecast: f})
-	}
-	r.observe(Notice{Round: &round})
-}
-
-// keepRound puts a round in place of any from that one on: the job may have gone back.
-func (r *run) keepRound(round disdel.Round) {
-	for n := len(r.rec.Rounds); n > 0 && r.rec.Rounds[n-1].Round >= round.Round; n-- {
-		r.rec.Rounds = slices.Clone(r.rec.Rounds[:n-1])
-	}
-	r.rec.Rounds = append(r.rec.Rounds, round)
-}
-
-// sinceFirst is the time that the rounds have taken so far, the one that is under way too. What lay between two runs of
-// the job does not count.
-func (r *run) sinceFirst() disdel.Millis {
-	d := disdel.Millis(r.c.cfg.Now().Sub(r.roundStart))
-	for _, round := range r.rec.Rounds {
-		d += round.Duration
-	}
-	return d
-}
-
-// lookOn reads how far the actions are, again and again until the stop that it returns is called, beside the loop,
-// which never waits for the store. One that does not answer costs the onlooker the picture, not the job.
-func (r *run) lookOn(ctx context.Context) (stop func()) {
-	ctx, stop = context.WithCancel(ctx)
-	r.flying.Go(func() {
-		for wait(ctx, r.c.cfg.Tick) {
-			p, err := r.look(ctx)
-			if err != nil {
-				r.log.WithError(err).Debug("no progress to be had")
-				continue
-			}
-			select {
-			case r.progress <- p:
-			case <-ctx.Done():
-			}
-		}
-	})
-	return stop
-}
-
-func (r *run) look(ctx context.Context) ([]disdel.Progress, error) {
-	ctx, stop := context.WithTimeout(ctx, time.Second)
-	defer stop()
-	return r.c.cfg.Board.Progress(ctx, r.spec.ID)
 }
 
 // windDown lets what still runs come to an end: at once after success, after a cancel and a grace period otherwise.
@@ -506,11 +264,10 @@ func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
 		for r.open > 0 {
 			select {
 			case e := <-r.events:
-				r.keep(&e)
+				r.keep(e)
 			case <-quiet.Done():
 				stop(context.Canceled)
-				e := <-r.events
-				r.keep(&e)
+				r.keep(<-r.events)
 			}
 		}
 	}

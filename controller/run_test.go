@@ -244,10 +244,10 @@ func TestAnAlarmEndsWithItsRound(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		spec := runSpec(2, 1)
 		r := &run{c: s.controller(), spec: spec, events: make(chan Event), delays: t.Context(), unalarm: func() {}}
-		r.alarm(Order{Alarm: 1, After: time.Minute})
-		r.alarm(Order{Alarm: 2, After: time.Hour})
-		if e := <-r.events; e.Alarm != 2 {
-			t.Errorf("alarm %d rang", e.Alarm)
+		r.alarm(AlarmOrder{Number: 1, After: time.Minute})
+		r.alarm(AlarmOrder{Number: 2, After: time.Hour})
+		if e := <-r.events; e != (AlarmEvent{Number: 2}) {
+			t.Errorf("%+v rang", e)
 		}
 		r.flying.Wait()
 	})

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -71,4 +72,30 @@ func (r *run) beats(a disdel.Activation) []disdel.Beat {
 	seen := w.beats
 	w.beats = nil
 	return seen
+}
+
+// lookOn reads how far the actions are, again and again until the stop that it returns is called, beside the loop,
+// which never waits for the store. One that does not answer costs the onlooker the picture, not the job.
+func (r *run) lookOn(ctx context.Context) (stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	r.flying.Go(func() {
+		for wait(ctx, r.c.cfg.Tick) {
+			p, err := r.look(ctx)
+			if err != nil {
+				r.log.WithError(err).Debug("no progress to be had")
+				continue
+			}
+			select {
+			case r.progress <- p:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return stop
+}
+
+func (r *run) look(ctx context.Context) ([]disdel.Progress, error) {
+	ctx, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	return r.c.cfg.Board.Progress(ctx, r.spec.ID)
 }

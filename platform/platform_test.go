@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -88,6 +90,9 @@ func serve(address string) {
 		case "hang":
 			time.Sleep(time.Hour)
 		case "sleep":
+			if url, ok := req.Value["tell"].(string); ok { // that it runs, and in which process
+				http.Get(url + "?pid=" + fmt.Sprint(os.Getpid())) //nolint:errcheck // the test fails for want of it
+			}
 			time.Sleep(time.Duration(req.Value["ms"].(float64)) * time.Millisecond)
 			reply(w, 200, `{"slept":true}`)
 		case "allocate":
@@ -359,30 +364,25 @@ func TestTheWatchAloneEnforcesMemory(t *testing.T) {
 func TestAKilledContainerReadsAsWhatItWas(t *testing.T) {
 	p := start(t, nil)
 	newTestAction(t, p, "sleep", 60000, 512) // the race detector multiplies a container's memory
-	_, accepted := call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000}`)
+	running := make(chan int)
+	told := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		pid, _ := strconv.Atoi(r.URL.Query().Get("pid"))
+		running <- pid
+	}))
+	defer told.Close()
+	_, accepted := call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000,"tell":"`+told.URL+`"}`)
 	id, _ := accepted["activationId"].(string)
-	var pid int
-	for deadline := time.Now().Add(time.Minute); pid == 0; pid = childOf(t, os.Getpid()) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no container: %v", await(t, p, id))
-		}
-		time.Sleep(5 * time.Millisecond)
+	select {
+	case pid := <-running:
+		syscall.Kill(pid, syscall.SIGKILL)
+	case <-time.After(time.Minute):
+		t.Fatalf("it does not run: %v", await(t, p, id))
 	}
-	time.Sleep(100 * time.Millisecond)
-	syscall.Kill(pid, syscall.SIGKILL)
 	got := await(t, p, id)
 	if status, result := responseOf(got); status != statusDeveloper || fmt.Sprint(result) != "map[error:"+textAbnormalRun+
 		"]" {
 		t.Errorf("%s %v", status, result)
 	}
-}
-
-func childOf(t *testing.T, parent int) int {
-	t.Helper()
-	if all := childrenOf(t, parent); len(all) > 0 {
-		return all[0]
-	}
-	return 0
 }
 
 // childrenOf are a process's containers.

@@ -12,7 +12,7 @@ import (
 // row, what was measured is forgotten.
 type Elastic struct{}
 
-// What elastic goes by. The design's section has the laws that it was tried on; paper_test.go holds them.
+// What elastic goes by. policy_test.go has the laws that it was tried on.
 const (
 	elasticPays   = 0.95 // of the best time: a gain that more workers are worth
 	elasticDouble = 0.80 // of it: a gain after which their number is doubled
@@ -24,6 +24,11 @@ const (
 
 // Name is the word of job files.
 func (Elastic) Name() string { return disdel.PolicyElastic }
+
+// Meaning is what explain says.
+func (Elastic) Meaning() string {
+	return "adds some at the end of an epoch while 1,000 rows take less time for it, and goes back where they do not"
+}
 
 // Decide goes through the epochs so far and says with how many workers the next one is.
 func (Elastic) Decide(in Input) disdel.Decision {

@@ -21,6 +21,9 @@ const (
 // Name is the word of job files.
 func (KubeML) Name() string { return disdel.PolicyKubeML }
 
+// Meaning is what explain says.
+func (KubeML) Meaning() string { return "is the rule that KubeML published" }
+
 // Decide follows the rule from the job's first epoch on.
 func (KubeML) Decide(in Input) disdel.Decision {
 	out := unchanged(in)
@@ -46,37 +49,5 @@ func (KubeML) Decide(in Input) disdel.Decision {
 		}
 	}
 	out.Next.Workers += step
-	return out
-}
-
-// epoch is what was seen of an epoch, in however many rounds.
-type epoch struct {
-	workers   int
-	duration  disdel.Millis
-	rows      int
-	disturbed bool // a container started cold, or a worker failed
-}
-
-// each is the time of 1,000 rows.
-func (e epoch) each() disdel.Millis {
-	return disdel.Observation{Duration: e.duration, Rows: e.rows}.PerThousand()
-}
-
-// epochs adds rounds up to the epochs that they ended.
-func epochs(seen []disdel.Observation) []epoch {
-	var out []epoch
-	var e epoch
-	for _, o := range seen {
-		e.workers = o.Setting.Workers
-		e.duration, e.rows = e.duration+o.Duration, e.rows+o.Rows
-		e.disturbed = e.disturbed || o.Cold > 0 || o.Retried > 0 || o.Missing > 0
-		if o.Epoch != float64(int(o.Epoch)) {
-			continue // in the middle of one
-		}
-		if e.duration > 0 {
-			out = append(out, e)
-		}
-		e = epoch{}
-	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 
 	"github.com/disdel/disdel"
 )
@@ -12,9 +13,12 @@ import (
 // Seen. It is asked at the boundaries of a job: when it starts, when a round or an epoch has ended, and when an
 // activation has failed. Of its decision it sets Next to Why; Ask keeps that within the bounds.
 //
-// A new one is a file with its Decide, a row in Policies and a name in disdel.PolicyNames.
+// A new one is a file with these three, a row in Policies and a script in testdata/policies.
 type Policy interface {
+	// Name is the word of job files.
 	Name() string
+	// Meaning is what it does to the workers, as a sentence goes on whose subject is its name.
+	Meaning() string
 	Decide(in Input) disdel.Decision
 }
 
@@ -53,7 +57,16 @@ type Goal struct {
 }
 
 // Policies are those that a job file can name.
-func Policies() []Policy { return []Policy{Static{}, KubeML{}, Elastic{}} }
+func Policies() []Policy { return []Policy{Static{}, KubeML{}, Elastic{}, Plateau{}} }
+
+// PolicyNames are their names.
+func PolicyNames() []string {
+	var names []string
+	for _, p := range Policies() {
+		names = append(names, p.Name())
+	}
+	return names
+}
 
 // PolicyOf is the policy of a job, Static where it names none. It returns Invalid for a name that nobody has.
 func PolicyOf(job disdel.Job) (Policy, error) {
@@ -66,7 +79,7 @@ func PolicyOf(job disdel.Job) (Policy, error) {
 	if i < 0 {
 		return Static{}, &disdel.Error{
 			Kind: disdel.Invalid, Op: "find policy", Msg: fmt.Sprintf("there is no policy %q", name),
-			Hint: "distribution.policy is static, kubeml or elastic",
+			Hint: "distribution.policy is one of " + strings.Join(PolicyNames(), ", "),
 		}
 	}
 	return all[i], nil

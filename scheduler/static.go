@@ -8,6 +8,9 @@ type Static struct{}
 // Name is the word of job files.
 func (Static) Name() string { return disdel.PolicyStatic }
 
+// Meaning is what explain says.
+func (Static) Meaning() string { return "leaves them as they were planned" }
+
 // Decide keeps what runs, or does what the remedy says.
 func (Static) Decide(in Input) disdel.Decision { return unchanged(in) }
 

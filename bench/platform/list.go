@@ -34,7 +34,7 @@ func (s *server) list(activations int) error {
 		begin := time.Now()
 		got, _, err := c.Activations.List(&whisk.ActivationListOptions{Limit: 30})
 		if err != nil || len(got) != 30 {
-			return fmt.Errorf("listed %d of 30: %w", len(got), err)
+			return fmt.Errorf("listed %d of 30: %v", len(got), err)
 		}
 		times = append(times, ms(begin))
 	}
@@ -50,11 +50,11 @@ func (s *server) hasTriggers() bool {
 func (s *server) fill(n int) error {
 	for _, step := range [][3]string{
 		{http.MethodPut, "actions/gone", `{"exec":{"kind":"` + disdel.RuntimeKind + `","code":"x","main":"noop"}}`},
-		{http.MethodPut, "rules/fill", `{"trigger":"/_/fill","action":"/_/gone"}`},
+		{http.MethodPut, "rules/filling", `{"trigger":"/_/fill","action":"/_/gone"}`},
 		{http.MethodDelete, "actions/gone", ""},
 	} {
 		if status, err := s.send(http.DefaultClient, step[0], step[1], step[2]); err != nil || status != http.StatusOK {
-			return fmt.Errorf("%s %s: %d, %w", step[0], step[1], status, err)
+			return fmt.Errorf("%s %s: %d, %v", step[0], step[1], status, err)
 		}
 	}
 	var all sync.WaitGroup
@@ -70,7 +70,7 @@ func (s *server) fire(times int) error {
 	c := &http.Client{Transport: &http.Transport{}}
 	for range times {
 		if status, err := s.send(c, http.MethodPost, "triggers/fill", "{}"); err != nil || status != http.StatusAccepted {
-			return fmt.Errorf("fire: %d, %w", status, err)
+			return fmt.Errorf("fire: %d, %v", status, err)
 		}
 	}
 	return nil

@@ -222,10 +222,10 @@ func submitted(ctx context.Context, c *cli.Context, u *ui, s *service.Service, s
 }
 
 // sayModel names the commands that are next for a job that passed.
-func sayModel(u *ui, rec *disdel.Record) {
+func sayModel(c *cli.Context, u *ui, rec *disdel.Record) {
 	if rec.Model != nil {
-		u.Say("next:  %[1]s history show %[2]s\n       %[1]s model show %[3]s:v%[4]d", terminal.Program(), rec.ID,
-			rec.Model.Name, rec.Model.Version)
+		u.Say("next:  %[1]s history show %[2]s%[5]s\n       %[1]s model show %[3]s:v%[4]d%[5]s", terminal.Program(), rec.ID,
+			rec.Model.Name, rec.Model.Version, whereRecordsAre(c))
 	}
 }
 
@@ -249,7 +249,7 @@ func submitCommand(u *ui) *cli.Command {
 			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
 				rec, err := submitted(ctx, c, u, s, src)
 				if err == nil {
-					sayModel(u, rec)
+					sayModel(c, u, rec)
 				}
 				return err
 			})
@@ -276,7 +276,7 @@ func quickstartCommand(u *ui) *cli.Command {
 			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
 				rec, err := quickstart(ctx, c, u, s)
 				if err == nil {
-					u.Say("%s", quickstartNext(rec))
+					u.Say("%s", quickstartNext(c, rec))
 				}
 				return err
 			})
@@ -295,12 +295,13 @@ func quickstart(ctx context.Context, c *cli.Context, u *ui, s *service.Service) 
 	return submitted(ctx, c, u, s, source{text: quickstartJob, file: file})
 }
 
-func quickstartNext(r *disdel.Record) string {
-	return fmt.Sprintf(`next:  %[4]s dataset sample digits --row 7 > %[1]s
-       %[4]s infer %[2]s --input %[1]s
-       %[4]s history show %[3]s
-       %[4]s dataset add fashion-mnist
-       %[4]s submit examples/lenet-fashion.yaml`, "digit.json", r.Model.Name, r.ID, terminal.Program())
+func quickstartNext(c *cli.Context, r *disdel.Record) string {
+	return fmt.Sprintf(`next:  %[4]s dataset sample digits --row 7%[5]s > %[1]s
+       %[4]s infer %[2]s --input %[1]s%[5]s
+       %[4]s history show %[3]s%[5]s
+       %[4]s dataset add fashion-mnist%[5]s
+       %[4]s submit examples/lenet-fashion.yaml%[5]s`,
+		"digit.json", r.Model.Name, r.ID, terminal.Program(), whereRecordsAre(c))
 }
 
 func resumeCommand(u *ui) *cli.Command {
@@ -319,7 +320,7 @@ func resumeCommand(u *ui) *cli.Command {
 			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
 				rec, err := resumed(ctx, c, u, s)
 				if err == nil {
-					sayModel(u, rec)
+					sayModel(c, u, rec)
 				}
 				return err
 			})

@@ -1,6 +1,11 @@
 package jobfile
 
-import "github.com/disdel/disdel"
+import (
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
+)
 
 // Words that a state of the workers' own may have.
 var upkeeps = []string{string(disdel.UpkeepAverage), string(disdel.UpkeepReset), string(disdel.UpkeepKeep)}
@@ -12,6 +17,15 @@ var wires = func() (words []string) {
 	return words
 }()
 
+// policies says what each does.
+func policies() string {
+	var all []string
+	for _, p := range scheduler.Policies() {
+		all = append(all, p.Name()+" "+p.Meaning())
+	}
+	return strings.Join(all, "; ")
+}
+
 // runFields say how the job is run: everything from distribution on.
 var runFields = []field{
 	{path: "distribution", form: object, example: "{workers: 2, sync: epoch}", meaning: "How the work is spread."},
@@ -21,9 +35,8 @@ var runFields = []field{
 	},
 	{
 		path: "distribution.policy", form: text, def: disdel.PolicyStatic, example: "elastic",
-		oneOf: disdel.PolicyNames(),
-		meaning: "How the workers change while the job runs. static leaves them as they were planned; elastic adds workers at the end of an epoch while " +
-			"1,000 rows take less time for it, and goes back where they do not; kubeml is the rule that KubeML published.",
+		oneOf:   scheduler.PolicyNames(),
+		meaning: "How the workers change while the job runs: " + policies() + ".",
 	},
 	{
 		path: "distribution.minWorkers", form: integer, min: new(float64(1)), defBy: "1", example: "2",

@@ -67,7 +67,7 @@ func render(name, text string, sets []string) string {
 	return out.String()
 }
 
-// Every bad file of testdata/bad gets exactly the places, messages and hints written there (reliability.md, S14).
+// Every bad file of testdata/bad gets exactly the places, messages and hints written there.
 func TestBadFilesSayWhatIsWrongWhereAndHowToMendIt(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -22,7 +22,7 @@ model: {name: digits-cnn}
 data: {source: dataset://digits}
 training:
   epochs: 0
-  leraning_rate: 0.1
+  batchsize: 8
 `)
 	_, err := Parse("bad.yaml", source, nil)
 	var faults *disdel.Faults
@@ -33,10 +33,9 @@ training:
 	// bad.yaml:7:11: training.epochs: must be at least 1
 	//    7 |   epochs: 0
 	//      |           ^
-	// bad.yaml:8:3: training.leraning_rate: unknown field; did you mean "learningRate"? it belongs in
-	// training.optimizer.sgd
-	//    8 |   leraning_rate: 0.1
-	//      |   ^^^^^^^^^^^^^
+	// bad.yaml:8:3: training.batchsize: unknown field; did you mean "batchSize"?
+	//    8 |   batchsize: 8
+	//      |   ^^^^^^^^^
 	// 2 problems
 }
 

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // anyJob draws a job that obeys every rule.
@@ -165,9 +166,9 @@ func anyDistribution(t *rapid.T) disdel.Distribution {
 	upkeep := rapid.SampledFrom([]disdel.Upkeep{disdel.UpkeepAverage, disdel.UpkeepReset, disdel.UpkeepKeep})
 	every := rapid.IntRange(1, math.MaxInt32).Draw(t, "batches")
 	sync := rapid.SampledFrom([]disdel.Sync{disdel.SyncEpoch, disdel.SyncEnd, disdel.SyncEvery(every)}).Draw(t, "sync")
-	policies := []string{disdel.PolicyStatic, disdel.PolicyKubeML, disdel.PolicyElastic}
+	policies := scheduler.PolicyNames()
 	if sync == disdel.SyncEnd {
-		policies = policies[:1]
+		policies = policies[:1] // static
 	}
 	return disdel.Distribution{
 		Workers: rapid.SampledFrom([]int{0, 5, 9}).Draw(t, "workers"), Policy: rapid.SampledFrom(policies).Draw(t, "policy"),

@@ -68,19 +68,13 @@ func (f *Follower) Follow(e service.Event) {
 	case service.StageBegan:
 		f.total = what.End()
 		f.erase()
-		f.ui.Say("%s", stageLine(what.Stage))
+		f.ui.Say("stage  %s", terminal.Clean(what.Stage.Text()))
 	case service.RoundEnded:
 		f.erase()
 		f.ui.Say("%s%s", RoundLine(what.Round, f.total), f.etaText(what.Round))
 	case service.Pruned:
 		f.pruned = append(f.pruned, fmt.Sprintf("removed %s (output.keep: %d)", strings.Join(what.Models, ", "), what.Keep))
 	}
-}
-
-// stageLine says what begins, and why.
-func stageLine(s disdel.Stage) string {
-	return fmt.Sprintf("stage  round %d on: %s, batch %d; %s", s.First+1, terminal.Counted(s.Workers, "worker"),
-		s.BatchSize, terminal.Clean(s.Decision.Why))
 }
 
 // Notes is what is to be said once the job's result is shown.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,6 +102,24 @@ func TestMarkdown(t *testing.T) {
 }
 
 // Only commands, checksums and lines of a log may be wider than a terminal.
+// A job whose workers changed on the way says so in every form: each stage, and why it began.
+func TestStagesAreTold(t *testing.T) {
+	r := load(t, "succeeded")
+	first := r.Plan.Whole(r.Job)
+	second := first
+	second.First, second.Workers = 2, first.Workers+1
+	second.Decision = &disdel.Decision{Why: "an epoch took less"}
+	for want, stages := range map[bool][]disdel.Stage{false: {first}, true: {first, second}} {
+		r.Stages = stages
+		line := fmt.Sprintf("round 3 on: %d workers, batch %d; an epoch took less", second.Workers, second.BatchSize)
+		for form, got := range map[string]string{"text": text(t, r), "markdown": markdown(t, r), "page": html(t, r)} {
+			if strings.Contains(strings.Join(strings.Fields(got), " "), line) != want {
+				t.Errorf("%s: %q is in it: %v, want %v", form, line, !want, want)
+			}
+		}
+	}
+}
+
 func TestTextFitsEightyColumns(t *testing.T) {
 	for _, name := range names {
 		log := strings.Join(logLines(load(t, name)), "\n")

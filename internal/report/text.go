@@ -35,6 +35,7 @@ func (r *Report) Text(w io.Writer) error {
 	t.advice(r.Advice)
 	t.list("hint", r.hints())
 	t.list("adjusted", r.adjusted())
+	t.list("stages", r.stages())
 	t.list("troubles", r.Troubles.notes())
 	if r.Forecast != nil {
 		t.list("forecast", r.Forecast.forecastText(r.Duration, r.CostGBs))

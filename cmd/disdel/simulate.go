@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/simulate"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/scheduler/sim"
+	"github.com/disdel/disdel/service"
+)
+
+func simulateCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "simulate", Usage: "run many jobs in virtual time, on a cloud that is not there", ArgsUsage: "[TRACE]",
+		Description: "TRACE is a file of JSON lines, a job each; - is standard input. Planner, managers and admission are those of\n" +
+			"   real jobs. --pool-memory is the memory of all hosts together (default: 2 GB each).\n\n" +
+			"   disdel simulate --generate 100 --seed 7 --admission greedy\n" +
+			"   disdel simulate --generate 100 --seed 7 --print > trace.jsonl\n" +
+			"   disdel simulate trace.jsonl --hosts 4 --pool-memory 8GB -o json",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "admission", Value: "gang", Usage: "`HOW` jobs are admitted: gang, fifo or greedy (plain OpenWhisk)"},
+			&cli.IntFlag{Name: "hosts", Value: 1, Usage: "`NUMBER` of hosts with containers"},
+			&cli.IntFlag{Name: "processors", Value: 2, Usage: "`NUMBER` of processors of each host; 0: as many as are wanted"},
+			&cli.IntFlag{Name: "concurrent", Usage: "`NUMBER` of invocations of a namespace in flight; 0: any"},
+			&cli.IntFlag{Name: "per-minute", Usage: "`NUMBER` of invocations of a namespace in a minute; 0: any"},
+			&cli.DurationFlag{Name: "cold", Value: 500 * time.Millisecond, Usage: "`TIME` until a new container takes requests"},
+			&cli.DurationFlag{Name: "warm", Value: 10 * time.Millisecond, Usage: "the same `TIME` of one that is there"},
+			&cli.IntFlag{Name: "generate", Usage: "draw this `NUMBER` of jobs instead of reading a trace"},
+			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`NUMBER` that the jobs are drawn from"},
+			&cli.DurationFlag{Name: "every", Value: 5 * time.Second, Usage: "mean `TIME` between arrivals; 0: all come at once"},
+			&cli.IntFlag{Name: "tenants", Value: 3, Usage: "`NUMBER` of tenants of the drawn jobs"},
+			&cli.BoolFlag{Name: "print", Usage: "print the trace instead of running it"},
+		},
+		Action: func(c *cli.Context) error {
+			jobs, err := traceOf(c, u)
+			if err != nil {
+				return err
+			}
+			if c.Bool("print") {
+				return sim.Write(u.Out, jobs)
+			}
+			cloud, err := cloudOf(c)
+			if err != nil {
+				return err
+			}
+			r, err := service.Simulate(service.Simulation{Cloud: cloud, Admission: c.String("admission")}, jobs)
+			if err != nil {
+				return err
+			}
+			return u.Show(r, func(w io.Writer) { printSimulation(w, r) })
+		},
+	}
+}
+
+// traceOf is the jobs that are asked for: those of a file, or drawn ones.
+func traceOf(c *cli.Context, u *ui) ([]sim.Job, error) {
+	n := c.Int("generate")
+	if n > 0 {
+		if err := commandline.Operands(c, 0, 0); err != nil {
+			return nil, err
+		}
+		return sim.Generate(sim.Draw{
+			Jobs: n, Seed: c.Uint64("seed"), Every: disdel.Millis(c.Duration("every")), Tenants: c.Int("tenants"),
+		}), nil
+	}
+	if c.IsSet("generate") {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Msg: "--generate must be at least 1"}
+	}
+	if err := commandline.Operands(c, 1, 1); err != nil {
+		return nil, err
+	}
+	name := c.Args().First()
+	if name == "-" {
+		return sim.Read(u.In)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, &disdel.Error{
+			Kind: disdel.NotFound, Op: "read trace", Msg: err.Error(), Hint: "disdel simulate --generate 20 --print > trace.jsonl",
+		}
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	return sim.Read(f)
+}
+
+// cloudOf is the cloud that the flags describe.
+func cloudOf(c *cli.Context) (sim.Config, error) {
+	cfg := sim.Config{
+		Invokers: c.Int("hosts"), Memory: 2 * disdel.GB, Processors: c.Int("processors"), Concurrent: c.Int("concurrent"),
+		PerMinute: c.Int("per-minute"), Cold: disdel.Millis(c.Duration("cold")), Warm: disdel.Millis(c.Duration("warm")),
+	}
+	for _, flag := range []string{"processors", "concurrent", "per-minute"} {
+		if c.Int(flag) < 0 {
+			return cfg, &disdel.Error{Kind: disdel.Invalid, Msg: "--" + flag + " must be at least 0"}
+		}
+	}
+	if cfg.Invokers < 1 {
+		return cfg, &disdel.Error{Kind: disdel.Invalid, Msg: "--hosts must be at least 1"}
+	}
+	if text := c.String("pool-memory"); text != "" {
+		pool, err := disdel.ParseBytes(text)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Memory = pool / disdel.Bytes(cfg.Invokers)
+	}
+	return cfg, nil
+}
+
+// most jobs are not listed one by one.
+const listedJobs = 40
+
+func printSimulation(w io.Writer, r simulate.Result) {
+	if len(r.Jobs) <= listedJobs {
+		rows := [][]string{{"JOB", "TENANT", "STATUS", "WORKERS", "ARRIVED", "WAITED", "RAN", "COLD", "KEEPS"}}
+		for i := range r.Jobs {
+			rows = append(rows, simulatedRow(&r.Jobs[i]))
+		}
+		terminal.Table(w, terminal.Fitted(w, rows, "KEEPS", "COLD", "ARRIVED")...)
+		fmt.Fprintln(w)
+	}
+	spread := func(s simulate.Spread) string {
+		return fmt.Sprintf("%s on average, median %s, 95 of 100 within %s, most %s", s.Mean.Text(), s.Median.Text(), s.P95.Text(),
+			s.Most.Text())
+	}
+	rows := [][]string{
+		{"jobs", fmt.Sprintf("%d: %d succeeded, %d failed, %d refused, %d wait for ever", len(r.Jobs), r.Succeeded, r.Failed,
+			r.Refused, len(r.Stuck))},
+		{"makespan", r.Makespan.Text()},
+		{"waited", spread(r.Wait)},
+		{"ran", spread(r.Run)},
+		{"activations", fmt.Sprintf("%d: %.1f %% cold, %d timed out, %d refused for their rate", r.Cloud.Calls, 100*r.ColdShare,
+			r.Cloud.TimedOut, r.Cloud.Throttled)},
+		{"containers", fmt.Sprintf("at most %d at once; work in %.1f %% of the memory", r.Cloud.Most, 100*r.UsedShare)},
+		{"cost", fmt.Sprintf("%.1f GB-s", r.CostGBs)},
+	}
+	terminal.Table(w, rows...)
+}
+
+func simulatedRow(o *simulate.Outcome) []string {
+	status := o.Status.String()
+	switch {
+	case o.Refused != nil:
+		status = "refused: " + o.Refused.Msg
+	case o.Status == disdel.StatusUnknown || o.Status == disdel.StatusRunning:
+		status = "waits for ever"
+	case o.Failure != nil:
+		status += ": " + o.Failure.Msg
+	}
+	return []string{
+		string(o.ID), o.Tenant, status, fmt.Sprint(o.Workers), jobtext.Seconds(o.Arrived), jobtext.Seconds(o.Started - o.Arrived),
+		jobtext.Seconds(o.Ended - o.Started), fmt.Sprintf("%d/%d", o.Cold, o.Activations), o.Keep,
+	}
+}

@@ -1,0 +1,120 @@
+package controller
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+)
+
+// keep adds what has ended to the record, and returns the event with the time and the bill that the Manager goes by.
+func (r *run) keep(e Event) Event {
+	switch e := e.(type) {
+	case EndedEvent:
+		r.served = r.served || e.Activation.Outcome != disdel.OutcomeLost
+		e.Activation, e.Moment = r.ended(e.Activation)
+		return e
+	case RefusedEvent:
+		e.Activation, e.Moment = r.ended(e.Activation)
+		return e
+	case AlarmEvent:
+		e.Moment = r.now()
+		return e
+	case StartedEvent, CanceledEvent, DeadlineEvent: // the loop makes these itself
+	}
+	return e
+}
+
+// now is the time and the bill.
+func (r *run) now() Moment {
+	now := r.c.cfg.Now()
+	return Moment{At: disdel.Millis(now.Sub(r.began)), Spent: r.cost.Spent(now), Rate: r.cost.Rate()}
+}
+
+// ended adds an ended invocation to the record, and returns it with its heartbeats. The rate is that of before its end.
+func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
+	now := r.now()
+	a.Beats = r.beats(a)
+	out := a
+	r.open--
+	r.closed(a.Invocation)
+	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
+		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
+	}
+	r.wrote(a)
+	r.learned(&a)
+	r.cost.Ended(a, r.c.cfg.Now())
+	now.Spent = r.cost.Spent(r.c.cfg.Now())
+	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.Total(), r.cost.Evaluations
+	r.ledger.add(r.rec, a)
+	r.observe(Notice{Ended: &a})
+	return out, now
+}
+
+// learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept,
+// and how many processors its container found, which the next job there goes by.
+func (r *run) learned(a *disdel.Activation) {
+	var res disdel.TrainResult
+	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
+		a.Loss = &res.Loss
+		r.rec.Plan.Platform.Found = max(r.rec.Plan.Platform.Found, res.Usage.Found)
+	}
+}
+
+// wrote keeps what the action that wrote the final weights said of them.
+func (r *run) wrote(a disdel.Activation) {
+	var res disdel.AggregateResult
+	if (a.Task != disdel.TaskAggregate && a.Task != disdel.TaskTrain) || json.Unmarshal(a.Result, &res) != nil {
+		return
+	}
+	if a.Task == disdel.TaskAggregate && res.Checksum != "" {
+		r.final.Checksum, r.final.Size = res.Checksum, res.Size
+	}
+	if res.Unsaved != nil && !r.warned { // both results call it so
+		r.warned = true
+		r.log.WithError(res.Unsaved).WithField("round",
+			a.Round).Warn("a checkpoint could not be written: the job goes on, and a resume would begin at an earlier round")
+	}
+}
+
+func (r *run) addPhase(task disdel.Task, d time.Duration) {
+	p := map[disdel.Task]*disdel.Millis{
+		disdel.TaskTrain: &r.rec.Phases.Train, disdel.TaskAggregate: &r.rec.Phases.Aggregate,
+		disdel.TaskEvaluate: &r.rec.Phases.Evaluate,
+	}[task]
+	*p += disdel.Millis(d)
+}
+
+func (r *run) roundOver(round disdel.Round) {
+	now := r.c.cfg.Now()
+	round.Duration = disdel.Millis(now.Sub(r.roundStart))
+	r.roundStart = now
+	r.keepRound(round)
+	if round.Accuracy != nil {
+		r.rec.Accuracy, r.rec.Loss = *round.Accuracy, *round.Loss
+	}
+	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
+		r.observe(Notice{Forecast: f})
+	}
+	r.observe(Notice{Round: &round})
+}
+
+// keepRound puts a round in place of any from that one on: the job may have gone back.
+func (r *run) keepRound(round disdel.Round) {
+	for n := len(r.rec.Rounds); n > 0 && r.rec.Rounds[n-1].Round >= round.Round; n-- {
+		r.rec.Rounds = slices.Clone(r.rec.Rounds[:n-1])
+	}
+	r.rec.Rounds = append(r.rec.Rounds, round)
+}
+
+// sinceFirst is the time that the rounds have taken so far, the one that is under way too. What lay between two runs of
+// the job does not count.
+func (r *run) sinceFirst() disdel.Millis {
+	d := disdel.Millis(r.c.cfg.Now().Sub(r.roundStart))
+	for _, round := range r.rec.Rounds {
+		d += round.Duration
+	}
+	return d
+}

@@ -1,0 +1,61 @@
+package controller
+
+import (
+	"github.com/disdel/disdel"
+)
+
+// Event is something that happened to a job: one of the types of this file, and no other.
+type Event interface {
+	event()
+	when() Moment
+}
+
+// Moment is what the loop knows of the job when something happens. What it does not know is zero.
+type Moment struct {
+	At    disdel.Millis // since the controller took the job up
+	Spent float64       // GB-s so far, with what runs and evaluations
+	Rate  float64       // GB-s that a second costs now
+}
+
+// StartedEvent says that the job's package and its actions exist.
+type StartedEvent struct{ Moment }
+
+// EndedEvent is the end of an activation, whatever came of it.
+type EndedEvent struct {
+	Moment
+	Activation disdel.Activation
+}
+
+// RefusedEvent says that an invocation could not be made, or could not be asked about: of its activation only the
+// invocation, the outcome and the failure are known. Without a task it is the job's package that could not be made.
+type RefusedEvent struct {
+	Moment
+	Activation disdel.Activation
+}
+
+// AlarmEvent says that the time of the AlarmOrder of this number has passed.
+type AlarmEvent struct {
+	Moment
+	Number int
+}
+
+// CanceledEvent says that somebody stopped the job, and why.
+type CanceledEvent struct {
+	Moment
+	Err *disdel.Error
+}
+
+// DeadlineEvent says that the job's own deadline has passed.
+type DeadlineEvent struct {
+	Moment
+	Err *disdel.Error
+}
+
+func (m Moment) when() Moment { return m }
+
+func (StartedEvent) event()  {}
+func (EndedEvent) event()    {}
+func (RefusedEvent) event()  {}
+func (AlarmEvent) event()    {}
+func (CanceledEvent) event() {}
+func (DeadlineEvent) event() {}

@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// Order is one thing that the Manager asks of the loop: one of the types of this file, and no other. (The documents
+// call these orders a manager's actions; an action in code is always OpenWhisk's.)
+type Order interface{ order() }
+
+// InvokeOrder has an invocation made, after a pause.
+type InvokeOrder struct {
+	Invocation disdel.Invocation
+	After      time.Duration
+}
+
+// AlarmOrder has an AlarmEvent of this number sent when a time has passed; it takes the place of an earlier one.
+type AlarmOrder struct {
+	Number int
+	Round  int // that it bounds
+	After  time.Duration
+}
+
+// AdjustOrder has the record keep what has changed of a limit, or of the plan.
+type AdjustOrder struct{ Adjustment disdel.Adjustment }
+
+// DecisionOrder has the record keep that a policy was asked, and what it answered.
+type DecisionOrder struct{ Decision disdel.Decision }
+
+// StageOrder begins a stage, of which the record has the number Number; Plan is the job's with it.
+type StageOrder struct {
+	Stage  disdel.Stage
+	Number int
+	Plan   disdel.Plan
+}
+
+// CheckpointOrder says that a checkpoint is on the blob store, and what the round came to that it is of.
+type CheckpointOrder struct {
+	Checkpoint disdel.Checkpoint
+	Round      disdel.Round
+}
+
+// ForgetOrder has the store forget what was delivered for a round.
+type ForgetOrder struct{ Round int }
+
+// SweepOrder has the store forget everything of the job.
+type SweepOrder struct{}
+
+// RoundOrder says that a round is over: it is kept and shown, in place of any from that one on.
+type RoundOrder struct{ Round disdel.Round }
+
+// BestOrder says which evaluation is the best so far; its weights are written.
+type BestOrder struct{ Best disdel.Best }
+
+// FinishOrder says what the job has come to. Nothing follows.
+type FinishOrder struct {
+	Status  disdel.Status
+	Failure *disdel.Error
+	Stopped string        // why training ended before its last epoch
+	Blind   *disdel.Error // why the model was not evaluated
+}
+
+func (InvokeOrder) order()     {}
+func (AlarmOrder) order()      {}
+func (AdjustOrder) order()     {}
+func (DecisionOrder) order()   {}
+func (StageOrder) order()      {}
+func (CheckpointOrder) order() {}
+func (ForgetOrder) order()     {}
+func (SweepOrder) order()      {}
+func (RoundOrder) order()      {}
+func (BestOrder) order()       {}
+func (FinishOrder) order()     {}

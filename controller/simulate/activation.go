@@ -1,0 +1,123 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler/sim"
+)
+
+// work is an invocation as the cloud sees it, and what its action knows.
+type work struct {
+	sim.Call
+	rows int           // that it trains or evaluates if it comes to its end
+	left disdel.Millis // of its attempt, after this leg
+}
+
+// legShare is the part of its timeout after which a train action that is not done stores its state and pauses.
+const legShare = 0.8
+
+// work is what an invocation takes.
+func (j *job) work(inv disdel.Invocation) work {
+	w := work{Call: sim.Call{
+		Namespace: j.line.Tenant, Action: string(inv.Action), Memory: inv.Limits.Memory, Timeout: inv.Limits.Timeout,
+		Threads: 1,
+	}}
+	slower := j.line.Slower
+	if slower == 0 {
+		slower = 1
+	}
+	switch inv.Task {
+	case disdel.TaskTrain:
+		w.Threads, w.rows = max(1, j.spec.Threads), j.rows(inv)
+		whole := times(j.line.PerThousand, float64(w.rows)/1000/float64(w.Threads))
+		if left, ok := j.left[shareOf(inv)]; ok {
+			whole = left
+		}
+		w.Work = min(whole, times(inv.Limits.Timeout, legShare))
+		w.left = whole - w.Work
+	case disdel.TaskAggregate:
+		w.Work = j.line.Aggregate
+	default:
+		w.Work, w.rows = j.line.Evaluate, j.line.HeldOut
+	}
+	w.Work, w.Load = times(w.Work, slower), j.line.Load
+	return w
+}
+
+func times(d disdel.Millis, by float64) disdel.Millis { return disdel.Millis(float64(d) * by) }
+
+// share is the work of a worker in a round, whichever attempt does it.
+type share struct{ round, worker int }
+
+func shareOf(inv disdel.Invocation) share { return share{inv.Round, inv.Member} }
+
+// rows are those that a worker trains in a round, each epoch's counted.
+func (j *job) rows(inv disdel.Invocation) int {
+	shard := j.spec.Plan.Shards[inv.Member].Len()
+	if inv.Span == nil {
+		return shard
+	}
+	if inv.Span.Batches > 0 {
+		return min(shard, inv.Span.Batches*j.line.BatchSize)
+	}
+	return shard * max(1, inv.Span.Epochs)
+}
+
+// activation is what became of an invocation.
+func (j *job) activation(inv disdel.Invocation, w work, r sim.Reply) disdel.Activation {
+	a := disdel.Activation{
+		Invocation: inv, Outcome: disdel.OutcomeSuccess, Duration: r.Duration, WaitTime: r.Wait, Cold: r.Cold,
+		Start: moment(r.Start), End: moment(r.Start + r.Duration), Rows: w.rows, Peak: inv.Likely,
+	}
+	j.Activations++
+	if r.Cold {
+		j.Cold++
+	}
+	j.CostGBs += a.HeldGBs()
+	switch {
+	case r.Throttled:
+		a.Outcome, a.Failure = disdel.OutcomeThrottled, &disdel.Error{
+			Kind: disdel.Unavailable, Code: disdel.CodeQuotaConcurrent, Op: "invoke", Msg: "too many invocations",
+		}
+	case r.TimedOut:
+		delete(j.left, shareOf(inv))
+		a.Outcome, a.Failure = disdel.OutcomeTimeout, &disdel.Error{
+			Kind: disdel.Timeout, Op: string(inv.Task), Msg: "it ran for as long as it may",
+		}
+	case inv.Task == disdel.TaskTrain && w.left > 0:
+		j.left[shareOf(inv)] = w.left
+		a.Outcome = disdel.OutcomePaused
+	default:
+		delete(j.left, shareOf(inv))
+	}
+	if a.Outcome.Failed() {
+		j.Failed++
+	} else {
+		a.Result = j.result(inv, w)
+	}
+	return a
+}
+
+// moment is a time of the virtual clock as records have times.
+func moment(at disdel.Millis) time.Time { return time.Unix(0, int64(at)).UTC() }
+
+// result is what an action answers: that it did what it was asked for.
+func (j *job) result(inv disdel.Invocation, w work) []byte {
+	switch inv.Task {
+	case disdel.TaskTrain:
+		batch := 0
+		if w.left > 0 { // legs that come no further are a timeout
+			batch = inv.Leg + 1
+		}
+		return fmt.Appendf(nil, `{"loss":1,"samples":%d,"rows":%d,"epochs":1,"paused":%t,"batch":%d}`,
+			j.spec.Plan.Shards[inv.Member].Len(), w.rows, w.left > 0, batch)
+	case disdel.TaskAggregate:
+		return []byte(`{"weight":1}`)
+	default:
+		out, _ := json.Marshal(disdel.EvaluateResult{Loss: 1, Accuracy: 0.5, Samples: w.rows}) // plain data
+		return out
+	}
+}

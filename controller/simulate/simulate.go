@@ -1,0 +1,175 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/scheduler/sim"
+)
+
+// Config is what jobs are simulated on.
+type Config struct {
+	Cloud     sim.Config
+	Admission string // gang, fifo, or greedy: every job starts at once, and the platform's queues do the rest; "": gang
+	Estimator estimator.Estimator
+	Quotas    map[string]scheduler.Quota // of tenants; those without one have no bound
+	Share     float64                    // jobs that a processor is promised to, as admission counts it; 0: 2
+	Clock     func() time.Duration       // of the machine, by which decisions are timed; nil: they are not
+}
+
+// Outcome is what became of one job.
+type Outcome struct {
+	ID          disdel.JobID  `json:"job"`
+	Tenant      string        `json:"tenant,omitempty"`
+	Status      disdel.Status `json:"status"` // unknown: it waits for ever
+	Refused     *disdel.Error `json:"refused,omitempty"`
+	Failure     *disdel.Error `json:"failure,omitempty"`
+	Arrived     disdel.Millis `json:"arrivedMs"`
+	Started     disdel.Millis `json:"startedMs"`
+	Ended       disdel.Millis `json:"endedMs"`
+	Workers     int           `json:"workers,omitempty"`
+	Keep        string        `json:"keep,omitempty"` // for how long it was granted its containers
+	Activations int           `json:"activations,omitempty"`
+	Cold        int           `json:"cold,omitempty"`   // of them
+	Failed      int           `json:"failed,omitempty"` // of them, and invocations that were refused
+	CostGBs     float64       `json:"costGBs,omitempty"`
+}
+
+// Result is a trace that has come to its end.
+type Result struct {
+	Jobs      []Outcome       `json:"jobs"`
+	Makespan  disdel.Millis   `json:"makespanMs"`
+	Succeeded int             `json:"succeeded"`
+	Failed    int             `json:"failed"`
+	Refused   int             `json:"refused"`
+	Stuck     []disdel.JobID  `json:"stuck"` // they wait, nothing runs, and nothing will happen
+	Wait      Spread          `json:"wait"`  // from arrival to start
+	Run       Spread          `json:"run"`   // from start to end
+	ColdShare float64         `json:"coldShare"`
+	CostGBs   float64         `json:"costGBs"`
+	UsedShare float64         `json:"usedShare"` // of the cloud's memory over the makespan, by containers with work
+	Cloud     sim.Totals      `json:"cloud"`
+	Decisions int             `json:"decisions"`
+	Took      []time.Duration `json:"-"` // each decision, by Config.Clock
+}
+
+// Spread is how times are spread over jobs.
+type Spread struct {
+	Mean   disdel.Millis `json:"meanMs"`
+	Median disdel.Millis `json:"medianMs"`
+	P95    disdel.Millis `json:"p95Ms"`
+	Most   disdel.Millis `json:"mostMs"`
+}
+
+// Run lets the jobs of a trace come and waits for the end of all. It returns Invalid for an admission that nobody has.
+func Run(cfg Config, jobs []sim.Job) (Result, error) {
+	r, err := newRun(cfg, jobs)
+	if err != nil {
+		return Result{}, err
+	}
+	for i := range r.jobs {
+		j := r.jobs[i]
+		r.clock.At(j.line.At, func() { r.arrive(j) })
+	}
+	for r.clock.Step() {
+	}
+	return r.result(), nil
+}
+
+// run is a trace on its way.
+type run struct {
+	cfg      Config
+	clock    sim.Clock
+	cloud    *sim.Cloud
+	books    *scheduler.Admission // nil: every job starts at once
+	planner  planner
+	jobs     []*job
+	byID     map[disdel.JobID]*job
+	deciding bool
+	out      Result
+}
+
+func newRun(cfg Config, jobs []sim.Job) (*run, error) {
+	by, err := scheduler.AllocatorOf(cfg.Admission)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{cfg: cfg, byID: map[disdel.JobID]*job{}}
+	r.cloud = sim.NewCloud(&r.clock, cfg.Cloud)
+	r.planner = planner{by: cfg.Estimator, cloud: cfg.Cloud, limits: r.cloud.Limits(), kinds: map[string]*kind{}}
+	if cfg.Admission != scheduler.AdmissionGreedy {
+		whole := scheduler.CapacityOf(r.cloud.Limits())
+		if share := cfg.Share; whole.Millicores < scheduler.Unbounded {
+			if share <= 0 {
+				share = 2
+			}
+			whole.Millicores = int(share * float64(whole.Millicores))
+		}
+		r.books = scheduler.NewAdmission(by, whole)
+	}
+	for i := range jobs {
+		j := &job{run: r, line: &jobs[i], Outcome: Outcome{ID: jobs[i].ID, Tenant: jobs[i].Tenant, Arrived: jobs[i].At}}
+		r.jobs, r.byID[j.ID] = append(r.jobs, j), j
+	}
+	return r, nil
+}
+
+// arrive plans a job and has it wait for its gang.
+func (r *run) arrive(j *job) {
+	plan, k, err := r.planner.plan(j.line)
+	if err != nil {
+		j.refuse(err)
+		return
+	}
+	j.kind, j.Workers = k, plan.Workers
+	if r.books == nil {
+		j.prepare(plan)
+		j.begin()
+		return
+	}
+	d, why := scheduler.DemandOf(j.ID, plan, r.books.Capacity())
+	plan.Reasons = append(plan.Reasons[:len(plan.Reasons):len(plan.Reasons)], why)
+	d.Tenant, d.Priority, d.Arrived, d.Quota = j.line.Tenant, j.line.Priority, j.line.At, r.cfg.Quotas[j.line.Tenant]
+	j.demand, j.Keep = d, d.Keep.String()
+	j.prepare(plan)
+	r.ask(j)
+}
+
+// ask has a job wait, for its life or for its next round.
+func (r *run) ask(j *job) {
+	if err := r.books.Ask(j.demand); err != nil {
+		j.refuse(err)
+		return
+	}
+	r.decideSoon()
+}
+
+// decideSoon decides once all that happens now has happened.
+func (r *run) decideSoon() {
+	if r.deciding || r.books == nil {
+		return
+	}
+	r.deciding = true
+	r.clock.After(0, r.decide)
+}
+
+func (r *run) decide() {
+	r.deciding = false
+	var from time.Duration
+	if r.cfg.Clock != nil {
+		from = r.cfg.Clock()
+	}
+	grants := r.books.Decide(r.clock.Now())
+	if r.cfg.Clock != nil {
+		r.out.Took = append(r.out.Took, r.cfg.Clock()-from)
+	}
+	r.out.Decisions++
+	for _, g := range grants {
+		if !g.Reserved {
+			r.books.Use(g.Job)
+			r.byID[g.Job].granted()
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// The ways to admit jobs, by the words of --admission.
+const (
+	AdmissionGang     = "gang"     // Gangs
+	AdmissionFIFO     = "fifo"     // FIFO
+	AdmissionGreedy   = "greedy"   // Greedy: plain OpenWhisk behaviour
+	AdmissionGangLike = "ganglike" // GangLike: Coach's rule as published
+)
+
+// Admissions are the words that AllocatorOf knows.
+func Admissions() []string {
+	return []string{AdmissionGang, AdmissionFIFO, AdmissionGreedy, AdmissionGangLike}
+}
+
+// AllocatorOf is the allocator of a word of --admission, Gangs for "". It returns Invalid for a word that nobody has.
+func AllocatorOf(name string) (Allocator, error) {
+	switch name {
+	case "", AdmissionGang:
+		return Gangs{}, nil
+	case AdmissionFIFO:
+		return FIFO{}, nil
+	case AdmissionGreedy:
+		return Greedy{}, nil
+	case AdmissionGangLike:
+		return GangLike{}, nil
+	default:
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "choose admission", Msg: "there is no admission \"" + name + "\"",
+			Hint: "admission is gang, fifo, greedy or ganglike",
+		}
+	}
+}
+
+// waiting are the jobs that do not have all that they want, in the order of priority and arrival.
+func waiting(jobs []Demand) []*Demand {
+	var out []*Demand
+	for i := range jobs {
+		if !jobs[i].whole() {
+			out = append(out, &jobs[i])
+		}
+	}
+	slices.SortFunc(out, compareRank)
+	return out
+}
+
+// whole tells whether a job has its gang.
+func (d *Demand) whole() bool { return d.Held != nil && d.Held.Gang.Size() >= d.Gang.Size() }

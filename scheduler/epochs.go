@@ -1,0 +1,40 @@
+package scheduler
+
+import "github.com/disdel/disdel"
+
+// epoch is what was seen of an epoch, in however many rounds.
+type epoch struct {
+	workers   int
+	duration  disdel.Millis
+	rows      int
+	losses    float64 // of its rounds, each times its rows
+	disturbed bool    // a container started cold, or a worker failed, so that its time says little
+}
+
+// each is the time of 1,000 rows.
+func (e epoch) each() disdel.Millis {
+	return disdel.Observation{Duration: e.duration, Rows: e.rows}.PerThousand()
+}
+
+// meanLoss is the training loss over the epoch's rows.
+func (e epoch) meanLoss() float64 { return e.losses / float64(max(1, e.rows)) }
+
+// epochs adds rounds up to the epochs that they ended: what most policies go by.
+func epochs(seen []disdel.Observation) []epoch {
+	var out []epoch
+	var e epoch
+	for _, o := range seen {
+		e.workers = o.Setting.Workers
+		e.duration, e.rows = e.duration+o.Duration, e.rows+o.Rows
+		e.losses += o.Loss * float64(o.Rows)
+		e.disturbed = e.disturbed || o.Cold > 0 || o.Retried > 0 || o.Missing > 0
+		if o.Epoch != float64(int(o.Epoch)) {
+			continue // in the middle of one
+		}
+		if e.duration > 0 {
+			out = append(out, e)
+		}
+		e = epoch{}
+	}
+	return out
+}
