@@ -26,7 +26,7 @@ func simulateCommand(u *ui) *cli.Command {
 			"   disdel simulate --generate 100 --seed 7 --print > trace.jsonl\n" +
 			"   disdel simulate trace.jsonl --hosts 4 --pool-memory 8GB -o json",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "admission", Value: "gang", Usage: "`HOW` jobs are admitted: gang, fifo or greedy (plain OpenWhisk)"},
+			&cli.StringFlag{Name: "admission", Value: "gang", Usage: "`HOW` jobs are admitted: gang, fifo, greedy (plain OpenWhisk) or ganglike (Coach)"},
 			&cli.IntFlag{Name: "hosts", Value: 1, Usage: "`NUMBER` of hosts with containers"},
 			&cli.IntFlag{Name: "processors", Value: 2, Usage: "`NUMBER` of processors of each host; 0: as many as are wanted"},
 			&cli.IntFlag{Name: "concurrent", Usage: "`NUMBER` of invocations of a namespace in flight; 0: any"},
@@ -115,7 +115,7 @@ func cloudOf(c *cli.Context) (sim.Config, error) {
 	return cfg, nil
 }
 
-// most jobs are not listed one by one.
+// listedJobs is how many jobs are told of one by one at most.
 const listedJobs = 40
 
 func printSimulation(w io.Writer, r simulate.Result) {
