@@ -65,8 +65,8 @@ func (s *Store) WithSlack(slack int) *Store {
 	return &lax
 }
 
-// A Redis that is started again is back, its file read, within seconds: what is under way waits that long. max_retries
-// in the address sets another number of tries.
+// A Redis that restarts reads its file and answers within seconds, so commands are tried for that long before they
+// fail. max_retries in the address sets another number of tries.
 const (
 	tries      = 8
 	leastPause = 50 * time.Millisecond

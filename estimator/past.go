@@ -101,7 +101,7 @@ func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, boo
 	return s, true
 }
 
-// What is smaller takes as long as this: opening and answering, not bytes.
+// Floors of the sizes that times are scaled by: below them latency dominates, and time no longer goes with the bytes.
 const (
 	leastLoad  = float64(4 * disdel.MB) // of a shard
 	leastMoved = float64(disdel.MB)     // of an update

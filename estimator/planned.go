@@ -24,8 +24,10 @@ type Calibration struct {
 	// them.
 	TrainNode, EvaluateNode, AggregateNode disdel.Bytes
 
-	Still  disdel.Bytes // standard deviation of the peak of a process that does nothing
-	Moving float64      // and of what is on the Go heap, as a share of it
+	// IdleSigma is the standard deviation of the peak of a process that does nothing, HeapSigma that of what is on the Go
+	// heap, as a share of it.
+	Still  disdel.Bytes
+	Moving float64
 	// WatchShare is the share of the limit at which the runtime stops an action before the kernel does.
 	WatchShare float64
 	// Pages is room for the pages of the program that are in use. The kernel counts them for the container that first
@@ -50,7 +52,8 @@ var Default = Calibration{
 	Still: 448 * disdel.KB, Moving: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 }
 
-// beside is what is held beside weights on their way: in proportion to them as long as they are a few columns.
+// beside is the memory that a transfer of weights takes beside the weights themselves: in proportion to them as long as
+// they are a few columns, and then no more.
 type beside struct {
 	least disdel.Bytes
 	share float64 // of the weights

@@ -255,10 +255,37 @@ func (b *planBuilder) actions() error {
 		}
 		b.plan.Actions = append(b.plan.Actions, disdel.ActionPlan{
 			Task: v.task, Name: disdel.ActionName(Package(b.ID) + "/" + string(v.task)),
-			Limits: disdel.Limits{Memory: memory}, Estimate: v.e,
+			Limits: disdel.Limits{Memory: memory, Device: v.e.Device}, Estimate: v.e,
 		})
 		b.because("%s memory: estimate %v, limit %v", v.task, v.e.Total, memory)
+		if err := b.device(v.task, v.e.Device); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// device refuses an action that needs more of an accelerator's memory than there is.
+func (b *planBuilder) device(task disdel.Task, needs disdel.Bytes) error {
+	has := b.Platform.MaxDevice
+	switch {
+	case needs == 0:
+		return nil
+	case has == 0:
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+			Msg:  fmt.Sprintf("a %s action needs %v of an accelerator's memory, and the platform has none", task, needs),
+			Hint: "name a training.backend that computes on the processor",
+		}
+	case needs > has:
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+			Msg: fmt.Sprintf("a %s action needs %v of an accelerator's memory, and the platform's has %v", task,
+				needs.Beside(has), has.Beside(needs)),
+			Hint: "a smaller training.batchSize, or a smaller network",
+		}
+	}
+	b.because("%s memory of an accelerator: %v of %v", task, needs, has)
 	return nil
 }
 
@@ -290,19 +317,32 @@ func (b *planBuilder) rounds() error {
 	if k := b.Job.Distribution.Sync.Every(); k > 0 {
 		b.every(k)
 	}
+	b.atOnce()
+	return nil
+}
+
+// atOnce is how many train actions run side by side: as many as the pool, the platform's concurrency and an
+// accelerator's memory hold.
+func (b *planBuilder) atOnce() {
 	train, _ := b.plan.Action(disdel.TaskTrain)
 	b.plan.Parallel = b.plan.Workers
+	if each := train.Limits.Device; each > 0 {
+		if n := int(b.Platform.MaxDevice / each); n < b.plan.Parallel {
+			b.plan.Parallel = n
+			b.because("at most %d train actions at once: %v each of an accelerator's %v", n, each, b.Platform.MaxDevice)
+		}
+	}
+	before := b.plan.Parallel
 	if pool := b.Platform.Pool; pool > 0 {
 		b.plan.Parallel = min(b.plan.Parallel, int(pool/train.Limits.Memory))
 	}
 	if n := b.Platform.Concurrent; n > 0 {
 		b.plan.Parallel = min(b.plan.Parallel, n)
 	}
-	if b.plan.Parallel < b.plan.Workers {
+	if b.plan.Parallel < before {
 		b.because("%d of %d train actions run at once: %v each in a pool of %v, %d concurrent invocations",
 			b.plan.Parallel, b.plan.Workers, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent)
 	}
-	return nil
 }
 
 // every divides each epoch into rounds of k batches, the last of which takes what is left: no round crosses the end of

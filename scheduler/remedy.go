@@ -49,10 +49,11 @@ type Remedy struct {
 	Why            string             // of the retry, or of the refusal with the limits that would pass
 }
 
-// Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. More memory or
-// time where that is what was missing, a smaller batch or more workers where a limit is at its ceiling, the same again
-// where nobody but the platform is to blame, nothing where it would fail again. Whatever outcomes come, a sequence of
-// remedies ends: every retry counts against the job's, the worker's or the platform's bound. It is pure.
+// Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. An activation
+// that lacked memory or time gets more of it; where a limit is at its ceiling, the batch becomes smaller or the workers
+// more. Work that only the platform is to blame for is tried once more unchanged, and work that would fail in the same
+// way is not. Whatever outcomes come, a sequence of remedies ends: every retry counts against the bound of the job, of
+// the worker or of the platform. It is pure.
 func Decide(in RemedyInput) Remedy {
 	d := decider{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
 	if !d.a.Outcome.Failed() {

@@ -80,8 +80,8 @@ func (p *planner) writer(i int) model.Op {
 	return n.Op
 }
 
-// onto returns which input a node overwrites, -1 for none. It may where nobody else reads the input, and where the
-// backward pass of what wrote it does not need the old value.
+// onto returns the input whose buffer a node works in, -1 for none. A node may overwrite an input that no other node
+// reads, and whose old value is not needed by the backward pass of the op that wrote it.
 func (p *planner) onto(i int) int {
 	n := &p.g.Nodes[i]
 	for k, in := range n.Inputs {
@@ -130,9 +130,9 @@ func (p *planner) distinct(inputs []int, k int) bool {
 	return true
 }
 
-// bears tells whether the backward pass of the op that wrote a value still works when the other op overwrites it. A
-// ReLU keeps the order with zero, so that the pool under it still finds its maximum wherever the gradient is not zero;
-// what scales or adds hides it.
+// bears tells whether the backward pass of the op that wrote a value still works after another op has overwritten that
+// value. A max pool looks for its maximum again: behind a ReLU it still finds it wherever the gradient is not zero,
+// since a ReLU keeps every value above zero as it was. Ops that scale or add hide the maximum.
 func bears(written, over model.Op) bool {
 	switch written {
 	case model.OpConv, model.OpDense, model.OpBatchNorm, model.OpAdd, model.OpConcat, model.OpAvgPool,
@@ -235,6 +235,7 @@ func (p *planner) backward(i int) {
 	}
 }
 
+// own gives the gradient of node i a buffer of its own, from time t on.
 func (p *planner) own(i, t int) {
 	p.grads[i] = p.add(Backward, i, p.Nodes[i].Image.Len(), t, t)
 }
@@ -271,7 +272,7 @@ func (p *planner) reads(i, t int) {
 	}
 }
 
-// keep tells the nodes where their buffers went.
+// keep writes the final places of the buffers into the nodes.
 func (p *planner) keep() {
 	for i := range p.Nodes {
 		if b := p.outs[i]; b != nil {
