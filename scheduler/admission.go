@@ -11,9 +11,9 @@ import (
 // Allocator when something has changed. It is a state machine without clock or I/O, for one goroutine: the service and
 // the simulator drive the same one.
 //
-// A job Asks, is granted by Decide, Uses its grant as soon as it runs, and Returns it when it has ended, or when a round
-// has, after which it asks anew with the arrival that it has. What is not used in time Expires, goes back whole, and the
-// job waits again in its old place.
+// A job Asks, is granted by Decide, Uses its grant as soon as it runs, and Returns it when it has ended, or when a
+// round has, after which it asks anew with the arrival that it has. What is not used in time Expires, goes back whole,
+// and the job waits again in its old place.
 type Admission struct {
 	by      Allocator
 	whole   Capacity // of the platform
@@ -41,7 +41,8 @@ type asker struct {
 // NewAdmission opens the books of a platform that has so much.
 func NewAdmission(by Allocator, whole Capacity) *Admission {
 	return &Admission{
-		by: by, whole: whole, free: whole, tenants: map[string]*line{}, numbers: map[string]int{}, where: map[disdel.JobID]*asker{},
+		by: by, whole: whole, free: whole,
+		tenants: map[string]*line{}, numbers: map[string]int{}, where: map[disdel.JobID]*asker{},
 		spent: map[string]float64{}, unused: map[disdel.JobID]disdel.Millis{},
 	}
 }
@@ -77,8 +78,8 @@ func (a *Admission) Others(hold Capacity) {
 	a.others, a.changed = hold, true
 }
 
-// Ask has a job wait for its gang. It returns OverLimit with the arithmetic for one that can never have it, and Conflict
-// for one that waits or holds something already.
+// Ask has a job wait for its gang. It returns OverLimit with the arithmetic for one that can never have it, and
+// Conflict for one that waits or holds something already.
 func (a *Admission) Ask(d Demand) error {
 	if a.where[d.Job] != nil {
 		return &disdel.Error{Kind: disdel.Conflict, Op: "admit job", Job: d.Job, Msg: "the job has asked already"}

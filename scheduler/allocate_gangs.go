@@ -3,7 +3,6 @@ package scheduler
 import (
 	"cmp"
 	"container/heap"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -268,7 +267,10 @@ func (d *gangDecision) wait(job *Demand, room Capacity) {
 	if ok {
 		end := ends(from, job)
 		d.profile.take(from, end, room)
-		g.From, g.Why = from, fmt.Sprintf("it needs %s", d.free.Lacks(room))
+		g.From, g.Why = from, "it would delay those before it"
+		if lacks := d.free.Lacks(room); lacks != "" {
+			g.Why = "it needs " + lacks
+		}
 		if end != never {
 			g.Until = end
 		}

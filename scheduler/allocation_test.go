@@ -220,8 +220,8 @@ func inOrder(list []sim.Visit, slots int) []disdel.Millis {
 	return starts
 }
 
-// latestEnd is when a job that starts at a time is over at the latest, on the grid that ends are on: the longest of 1, 2,
-// 5, 10, 20 ... that is no more than a sixteenth of what the job takes.
+// latestEnd is when a job that starts at a time is over at the latest, on the grid that ends are on: the longest of 1,
+// 2, 5, 10, 20 ... that is no more than a sixteenth of what the job takes.
 func latestEnd(from disdel.Millis, v sim.Visit) disdel.Millis {
 	grid := disdel.Millis(1)
 	for i := 0; ; i++ {

@@ -10,8 +10,8 @@ import (
 
 // A world of jobs whose members wait for each other is a small one: who has come, what each holds, who is done. What
 // happens next is any of: a job comes, one that holds its whole gang ends, one grant expires unused, and the platform
-// decides, about all that wait or, as one without gangs does, about the next request of any of them. Every state that can be
-// reached is looked at.
+// decides, about all that wait or, as one without gangs does, about the next request of any of them. Every state that
+// can be reached is looked at.
 type smallWorld struct {
 	by       scheduler.Allocator
 	slots    int

@@ -15,7 +15,8 @@ import (
 	"github.com/disdel/disdel/scheduler/sim"
 )
 
-// containers is how many the simulated cloud holds of what the drawn jobs need on average: 100 hosts with a hundred each.
+// containers is how many the simulated cloud holds of what the drawn jobs need on average: 100 hosts with a hundred
+// each.
 const containers = 10_000
 
 func cloud() sim.Config {
@@ -48,7 +49,8 @@ func large(jobs int) error {
 	figure("sim_100k_cpu_s", all.cpu.Seconds(), "s of processors")
 	figure("sim_1k_s", small.took.Seconds(), "s")
 	n, m := float64(jobs), float64(jobs)/100
-	figure("sim_growth", float64(all.cpu)/float64(small.cpu)/(n*math.Log2(n)/(m*math.Log2(m))), "of n log n, by processors")
+	growth := float64(all.cpu) / float64(small.cpu)
+	figure("sim_growth", growth/(n*math.Log2(n)/(m*math.Log2(m))), "of n log n, by processors")
 	figure("decision_p99_ms", all.p99, "ms")
 	figure("decision_mean_ms", all.mean, "ms")
 	figure("decision_1k_p99_ms", small.p99, "ms")
