@@ -161,6 +161,7 @@ func simulatedRow(o *simulate.Outcome) []string {
 	}
 	return []string{
 		string(o.ID), o.Tenant, status, fmt.Sprint(o.Workers), jobtext.Seconds(o.Arrived),
-		jobtext.Seconds(o.Started - o.Arrived), jobtext.Seconds(o.Ended - o.Started), fmt.Sprintf("%d/%d", o.Cold, o.Activations), o.Keep,
+		jobtext.Seconds(o.Started - o.Arrived), jobtext.Seconds(o.Ended - o.Started),
+		fmt.Sprintf("%d/%d", o.Cold, o.Activations), o.Keep,
 	}
 }
