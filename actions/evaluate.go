@@ -43,7 +43,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	err = c.phase("fetch", func() error {
-		w, err := reference(ctx, store, source{req.Job, req.Round + 1, req.Models, req.From},
+		w, err := reference(ctx, store, source{req.Job, req.Round + 1, req.Models, req.ReferenceCheckpoint},
 			withOptimizer(shapes(g), g, req.Averaged))
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func loadModel(ctx context.Context, e engine.Engine, req disdel.InferRequest) er
 		return err
 	}
 	defer store.Close()
-	w, err := store.ReadWeights(ctx, req.Path, req.Checksum)
+	w, err := store.ReadWeights(ctx, req.WeightsKey, req.Checksum)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ const saidKey = "result"
 func delivered(ctx context.Context, s *session, id disdel.UpdateID) (res disdel.TrainResult, err error) {
 	u, err := s.store.Said(ctx, id)
 	if disdel.KindOf(err) == disdel.NotFound { // its round has ended, and nobody needs it any more
-		return disdel.TrainResult{Again: true, Usage: s.call.usage()}, nil
+		return disdel.TrainResult{Duplicate: true, Usage: s.call.usage()}, nil
 	}
 	if err != nil {
 		return res, err
@@ -109,7 +109,7 @@ func delivered(ctx context.Context, s *session, id disdel.UpdateID) (res disdel.
 			Msg: "it does not say what it came of", Err: err,
 		}
 	}
-	res.Again, res.Usage = true, s.call.usage()
+	res.Duplicate, res.Usage = true, s.call.usage()
 	return res, nil
 }
 
@@ -139,7 +139,7 @@ func reference(ctx context.Context, store *aggregator.Store, at source, like dis
 }
 
 func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like disdel.Weights) (disdel.Weights, error) {
-	return reference(ctx, s.store, source{req.Job, req.Round, req.Models, req.From}, like)
+	return reference(ctx, s.store, source{req.Job, req.Round, req.Models, req.ReferenceCheckpoint}, like)
 }
 
 // noteKey is where a state carries what its tensors do not say.
@@ -152,7 +152,7 @@ func (s *session) state(ctx context.Context, req disdel.TrainRequest,
 ) error {
 	err := s.store.StateTo(ctx, req.ID(),
 		func(meta map[string]string) (func(disdel.Tensor) error, error) { return begin(meta[noteKey]) })
-	if disdel.KindOf(err) != disdel.NotFound || req.From == "" {
+	if disdel.KindOf(err) != disdel.NotFound || req.ReferenceCheckpoint == "" {
 		return err
 	}
 	models, err := modelstore.Open(ctx, req.Models)
@@ -160,7 +160,7 @@ func (s *session) state(ctx context.Context, req disdel.TrainRequest,
 		return err
 	}
 	defer models.Close()
-	return models.ReadCheckpointTo(ctx, path.Join(path.Dir(req.From), WorkerState(req.Worker)), begin)
+	return models.ReadCheckpointTo(ctx, path.Join(path.Dir(req.ReferenceCheckpoint), WorkerState(req.Worker)), begin)
 }
 
 func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string, shapes disdel.Weights,
@@ -179,7 +179,7 @@ func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, 
 		return err
 	}
 	defer models.Close()
-	_, _, err = models.WriteCheckpointOf(ctx, req.Checkpoint, text, shapes, read)
+	_, _, err = models.WriteCheckpointOf(ctx, req.StateCheckpoint, text, shapes, read)
 	return err
 }
 

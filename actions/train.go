@@ -134,7 +134,7 @@ func (t *trainer) compute(ctx context.Context) error {
 		}
 	}
 	t.res.Samples = min(t.at.rows, t.shard.Len())
-	t.res.Losses, t.res.Epochs, t.res.Batch = t.at.losses, len(t.at.losses), t.at.done
+	t.res.Losses, t.res.Epochs, t.res.BatchesDone = t.at.losses, len(t.at.losses), t.at.done
 	if n := len(t.at.losses); n > 0 {
 		t.res.Loss = t.at.losses[n-1]
 	}
@@ -234,7 +234,7 @@ func (t *trainer) push(ctx context.Context) error {
 // update is copies of what goes into the mean.
 func (t *trainer) update() disdel.Weights {
 	w := engine.Weights(t.engine)
-	if t.req.Upkeep != disdel.UpkeepAverage {
+	if t.req.Moments != disdel.StateAverage {
 		return w
 	}
 	return append(w, t.optimizerState()...)

@@ -141,8 +141,8 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	e := m.efforts[s]
 	e.leg++
 	e.stalled++
-	if r.Batch > e.batches {
-		e.batches, e.stalled = r.Batch, 0
+	if r.BatchesDone > e.batches {
+		e.batches, e.stalled = r.BatchesDone, 0
 	}
 	if e.stalled < maxStalled {
 		return []Order{m.order(s, e)}

@@ -21,7 +21,7 @@ func (m *Manager) roundSoFar() disdel.Round {
 	if m.resumed != nil {
 		return *m.resumed
 	}
-	round := disdel.Round{Round: m.round, Again: m.again, Stage: m.spec.Before}
+	round := disdel.Round{Round: m.round, Duplicates: m.again, Stage: m.spec.Before}
 	var loss, first, samples float64
 	several := false
 	for w := range m.spec.Plan.Workers { // in worker order: the same bits whatever ended first

@@ -228,7 +228,7 @@ func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chun
 	sample := len(x.U8)/x.Len() + 4*(len(x.F32)/x.Len())
 	step := rowsOfChunk(sample)
 	for at := 0; at < x.Len(); at += step {
-		rows := disdel.Rows{Start: at, End: min(at+step, x.Len())}
+		rows := disdel.RowRange{Start: at, End: min(at+step, x.Len())}
 		chunk.Reset() // one memory for all: beside the rows there is garbage of none
 		if err := x.chunk(chunk, rows); err != nil {
 			return p, err
@@ -249,7 +249,7 @@ func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chun
 }
 
 // chunk writes the safetensors file of some rows.
-func (x *Samples) chunk(out io.Writer, rows disdel.Rows) error {
+func (x *Samples) chunk(out io.Writer, rows disdel.RowRange) error {
 	shape := append([]int{rows.Len()}, x.Shape...)
 	n := 1
 	for _, v := range x.Shape {

@@ -19,13 +19,13 @@ type Input struct {
 	SampleBytes disdel.Bytes // of one row as stored
 	Epochs      int
 	Optimizer   disdel.Optimizer
-	ClipNorm    float64       // above 0: all gradients are kept
-	Threads     int           // that compute; below 1: 1
-	Members     int           // updates that an aggregation reads; below 1: many
-	Backend     string        // that the job asks for; "": any
-	Upkeep      disdel.Upkeep // of the optimiser's moments
-	Wire        disdel.Wire   // of updates
-	Checkpoints bool          // what a worker keeps from round to round is written to files, too
+	ClipNorm    float64            // above 0: all gradients are kept
+	Threads     int                // that compute; below 1: 1
+	Members     int                // updates that an aggregation reads; below 1: many
+	Backend     string             // that the job asks for; "": any
+	Moments     disdel.StatePolicy // of the optimiser's moments
+	Wire        disdel.Wire        // of updates
+	Checkpoints bool               // what a worker keeps from round to round is written to files, too
 
 	counts  *model.Counts       // of Graph, once they were asked for
 	engine  footprint.Footprint // of the action's engine
@@ -169,7 +169,7 @@ func (e Estimator) finish(task disdel.Task, in Input, est disdel.Estimate) disde
 
 // sum fills in fit (Eq. 2) and the likely peak, which is Eq. 1 without its margin.
 func sum(e disdel.Estimate) disdel.Estimate {
-	e.Fit = e.Parameters + e.Activations + e.Misc + e.Workspace
-	e.Likely = e.Fit + e.Pkg + e.Dta + e.Mod
+	e.Training = e.Parameters + e.Activations + e.Misc + e.Workspace
+	e.Likely = e.Training + e.Package + e.Shard + e.Model
 	return e
 }

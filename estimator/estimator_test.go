@@ -27,10 +27,10 @@ func TestEstimatesAddUpAndGrow(t *testing.T) {
 		}
 		for name, estimate := range tasks {
 			e := estimate(in)
-			if e.Low > e.Likely || e.Likely > e.High || e.High > e.Total || e.Likely != e.Total-e.Saf {
-				t.Fatalf("%s: %v <= %v <= %v <= %v, margin %v", name, e.Low, e.Likely, e.High, e.Total, e.Saf)
+			if e.Low > e.Likely || e.Likely > e.High || e.High > e.Total || e.Likely != e.Total-e.Margin {
+				t.Fatalf("%s: %v <= %v <= %v <= %v, margin %v", name, e.Low, e.Likely, e.High, e.Total, e.Margin)
 			}
-			if e.Fit != e.Parameters+e.Activations+e.Misc+e.Workspace || e.Total != e.Fit+e.Pkg+e.Dta+e.Mod+e.Saf {
+			if e.Training != e.Parameters+e.Activations+e.Misc+e.Workspace || e.Total != e.Training+e.Package+e.Shard+e.Model+e.Margin {
 				t.Fatalf("%s does not add up: %+v", name, e)
 			}
 			more := in
@@ -77,15 +77,15 @@ func TestDescribedNetworksAreEstimated(t *testing.T) {
 	}
 	in := Input{Graph: g, Batch: 64, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 	e := planned.Train(in)
-	if least := disdel.Bytes(4 * 64 * 30_000); e.Fit < least || e.Fit > 7*least || e.Method != "measured" {
-		t.Errorf("fit %v by %s for %v of values", e.Fit, e.Method, least)
+	if least := disdel.Bytes(4 * 64 * 30_000); e.Training < least || e.Training > 7*least || e.Method != "measured" {
+		t.Errorf("fit %v by %s for %v of values", e.Training, e.Method, least)
 	}
 	in.Batch = 128
-	if more := planned.Train(in); more.Fit < e.Fit*3/2 {
-		t.Errorf("twice the batch needs %v, and the half %v", more.Fit, e.Fit)
+	if more := planned.Train(in); more.Training < e.Training*3/2 {
+		t.Errorf("twice the batch needs %v, and the half %v", more.Training, e.Training)
 	}
-	if v, train := planned.Evaluate(in), planned.Train(in); v.Fit >= train.Fit {
-		t.Errorf("evaluation needs %v", v.Fit)
+	if v, train := planned.Evaluate(in), planned.Train(in); v.Training >= train.Training {
+		t.Errorf("evaluation needs %v", v.Training)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestSmallTermsCount(t *testing.T) {
 	base := planned.Train(in)
 	more := in
 	more.Threads = 3
-	if got := planned.Train(more).Pkg - base.Pkg; got != 2*Default.Thread {
+	if got := planned.Train(more).Package - base.Package; got != 2*Default.Thread {
 		t.Errorf("two more threads take %v", got)
 	}
 	part := in
@@ -207,13 +207,13 @@ func TestWhatAWorkerCarriesCounts(t *testing.T) {
 		change func(*Input)
 		want   [3]float64 // times the weights, more than plain
 	}{
-		"average":       {func(in *Input) { in.Upkeep = disdel.UpkeepAverage }, [3]float64{2, 2, 2}},
-		"keep":          {func(in *Input) { in.Upkeep = disdel.UpkeepKeep }, [3]float64{}},
-		"keep in files": {func(in *Input) { in.Upkeep, in.Checkpoints = disdel.UpkeepKeep, true }, [3]float64{}},
+		"average":       {func(in *Input) { in.Moments = disdel.StateAverage }, [3]float64{2, 2, 2}},
+		"keep":          {func(in *Input) { in.Moments = disdel.StateKeep }, [3]float64{}},
+		"keep in files": {func(in *Input) { in.Moments, in.Checkpoints = disdel.StateKeep, true }, [3]float64{}},
 		"int8":          {func(in *Input) { in.Wire = disdel.WireInt8 }, [3]float64{2.27, 0, 0}},
 		"bfloat16":      {func(in *Input) { in.Wire = disdel.WireBfloat16 }, [3]float64{2.5, 0, 0}},
 		"bfloat16 average": {
-			func(in *Input) { in.Wire, in.Upkeep = disdel.WireBfloat16, disdel.UpkeepAverage },
+			func(in *Input) { in.Wire, in.Moments = disdel.WireBfloat16, disdel.StateAverage },
 			[3]float64{9.5, 2, 2},
 		},
 	} {

@@ -81,7 +81,9 @@ func Held(p disdel.Plan) float64 {
 
 // historyWeight is how many of the job's own rounds the forecast that it started with counts for, by source: what was
 // measured on other jobs weighs less.
-var historyWeight = map[string]float64{"history": 2, "similar jobs": 0.5, "probe": 1}
+var historyWeight = map[disdel.Source]float64{
+	disdel.SourceHistory: 2, disdel.SourceSimilar: 0.5, disdel.SourceProbe: 1,
+}
 
 // Remaining forecasts what is left of a running job from its own rounds so far, blended with the forecast of its plan.
 // elapsed is the time since it was submitted. Before the first round has ended it is the plan's forecast less what has
@@ -124,7 +126,7 @@ func Remaining(plan disdel.Plan, rounds []disdel.Round, done []disdel.Activation
 			High: millisOf(likely * width),
 		},
 		Cost:   disdel.Interval[float64]{Low: likely / width * held, Likely: likely * held, High: likely * width * held},
-		Source: "this job", Samples: len(done),
+		Source: disdel.SourceOwn, Samples: len(done),
 	}
 }
 

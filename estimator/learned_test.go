@@ -19,7 +19,7 @@ func lenetJob(t *testing.T) Input {
 // were so many times that.
 func ran(network string, likely disdel.Bytes, times ...float64) disdel.Record {
 	r := disdel.Record{Job: disdel.Job{Model: disdel.Model{Name: network}}}
-	e := disdel.Estimate{Method: MethodPlanned, Likely: likely, Saf: disdel.MB, Total: likely + disdel.MB}
+	e := disdel.Estimate{Method: MethodPlanned, Likely: likely, Margin: disdel.MB, Total: likely + disdel.MB}
 	r.Plan.Actions = []disdel.ActionPlan{{Task: disdel.TaskTrain, Estimate: e}}
 	for member, x := range times {
 		for round := range 2 { // the first round's peak is below
@@ -63,7 +63,7 @@ func TestLearnedIsNearlyExactTheSecondTime(t *testing.T) {
 			t.Errorf("after %d jobs: %s from %d samples, an interval of %v after %v", n, e.Method, e.Samples, e.High-e.Low,
 				width)
 		}
-		if e.Likely != e.Fit+e.Pkg+e.Dta+e.Mod || e.Total != e.Likely+e.Saf || e.Fit != e.Parameters+e.Activations+e.Misc+
+		if e.Likely != e.Training+e.Package+e.Shard+e.Model || e.Total != e.Likely+e.Margin || e.Training != e.Parameters+e.Activations+e.Misc+
 			e.Workspace {
 			t.Errorf("it does not add up: %+v", e)
 		}
@@ -187,8 +187,8 @@ func TestOwnLayersAreToldApartByTheirPlans(t *testing.T) {
 	same, other := ran("", plan.Likely, 2), ran("", plan.Likely, 2)
 	for i, r := range []*disdel.Record{&same, &other} {
 		e := &r.Plan.Actions[0].Estimate
-		e.Parameters, e.Activations, e.Mod = plan.Parameters+disdel.Bytes(i)*disdel.MB,
-			plan.Activations-disdel.Bytes(i)*disdel.MB, plan.Mod
+		e.Parameters, e.Activations, e.Model = plan.Parameters+disdel.Bytes(i)*disdel.MB,
+			plan.Activations-disdel.Bytes(i)*disdel.MB, plan.Model
 	}
 	if e := learn(t, in, same, same); math.Abs(e.Ratio-2) > 0.02 {
 		t.Errorf("two of the same: %.2f", e.Ratio)

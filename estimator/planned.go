@@ -103,7 +103,7 @@ func (in Input) nodes(each disdel.Bytes) disdel.Bytes {
 func (in Input) carried() disdel.Bytes {
 	n := in.count()
 	w := float * disdel.Bytes(n.Trainable+n.NonTrainable)
-	if in.Upkeep == disdel.UpkeepAverage {
+	if in.Moments == disdel.StateAverage {
 		w += in.moments()
 	}
 	return w
@@ -147,7 +147,7 @@ func (c Calibration) moved(in Input) disdel.Bytes {
 		fetch += w
 		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.least + min(2*w, column) + in.chosen()
 	}
-	if in.Upkeep == disdel.UpkeepKeep {
+	if in.Moments == disdel.StateKeep {
 		push = max(push, in.kept(c))
 	}
 	return max(fetch, push)
@@ -184,7 +184,7 @@ func (c Calibration) train(in Input) disdel.Estimate {
 		return c.fittedTrain(in)
 	}
 	e := c.planned(in, c.TrainNode)
-	e.Mod, e.Dta = c.moved(in), in.rows()+in.order()
+	e.Model, e.Shard = c.moved(in), in.rows()+in.order()
 	return e
 }
 
@@ -195,9 +195,9 @@ func (c Calibration) evaluate(in Input) disdel.Estimate {
 	}
 	e := c.planned(in, c.EvaluateNode)
 	w := in.carried()
-	e.Mod, e.Dta = w+c.Fetch.of(w), in.rows()
+	e.Model, e.Shard = w+c.Fetch.of(w), in.rows()
 	// a batch comes when the weights are in their places, and what they came in is given back
-	e.Misc = max(0, e.Misc-e.Mod)
+	e.Misc = max(0, e.Misc-e.Model)
 	return e
 }
 
@@ -210,7 +210,7 @@ func (c Calibration) aggregate(in Input) disdel.Estimate {
 		beside += disdel.Bytes(readAhead * (n - 1) * float64(min(w, column)))
 	}
 	return disdel.Estimate{
-		Method: MethodPlanned, Pkg: c.Package + in.nodes(c.AggregateNode), Mod: w, Parameters: sums,
+		Method: MethodPlanned, Package: c.Package + in.nodes(c.AggregateNode), Model: w, Parameters: sums,
 		Workspace: beside - sums,
 	}
 }
@@ -218,7 +218,7 @@ func (c Calibration) aggregate(in Input) disdel.Estimate {
 // planned is the terms of an engine that lays its memory out before, and what its threads and nodes take beside it.
 func (c Calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
 	e := c.terms(in)
-	e.Pkg += disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node)
+	e.Package += disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node)
 	return e
 }
 
@@ -226,7 +226,7 @@ func (c Calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
 func (c Calibration) terms(in Input) disdel.Estimate {
 	f := in.engine.Outside(footprint.Device)
 	e := disdel.Estimate{
-		Method: MethodPlanned, Pkg: c.Package + f.Sum(footprint.Process),
+		Method: MethodPlanned, Package: c.Package + f.Sum(footprint.Process),
 		Parameters:  f.Sum(footprint.Weights, footprint.Moments, footprint.Gradients),
 		Activations: f.Sum(footprint.Activations, footprint.Backward),
 		Workspace:   f.Sum(footprint.Workspace), Misc: f.Sum(footprint.Batch),

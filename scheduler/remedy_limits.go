@@ -51,7 +51,7 @@ func (d *decider) memory() Remedy {
 func (d *decider) shardIsLarge() bool {
 	train, _ := d.Plan.Action(disdel.TaskTrain)
 	e := train.Estimate
-	return d.a.Task == disdel.TaskTrain && e.Dta > e.Activations && e.Dta*5 >= e.Total
+	return d.a.Task == disdel.TaskTrain && e.Shard > e.Activations && e.Shard*5 >= e.Total
 }
 
 // workersFor is DiSDeL's container rule: while m_e is above M, ceil((m_e - M) / M) more.

@@ -39,8 +39,8 @@ func (c Cell) Basis() string {
 		return ""
 	case c.Forecast.Measured:
 		return "measured"
-	case c.Forecast.Source == "probe":
-		return "probe"
+	case c.Forecast.Source == disdel.SourceProbe:
+		return string(disdel.SourceProbe)
 	default:
 		return "extrapolated"
 	}

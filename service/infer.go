@@ -126,7 +126,7 @@ func (s *Service) question(ctx context.Context, e *executor.Executor, t *Trained
 		Task: disdel.TaskInfer, Estimate: estimate, Limits: disdel.Limits{Memory: memory, Timeout: limits.MaxTimeout},
 	}
 	q.InferRequest = disdel.InferRequest{
-		Models: s.storage("models"), Path: t.Path, Checksum: t.Checksum, Network: t.Network, Memory: memory,
+		Models: s.storage("models"), WeightsKey: t.Path, Checksum: t.Checksum, Network: t.Network, Memory: memory,
 		Estimate: estimate.Total,
 	}
 	return q, nil

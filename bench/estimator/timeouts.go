@@ -113,7 +113,7 @@ func wall(r *disdel.Record) float64 { return r.Ended.Sub(r.Created).Seconds() }
 func tellTime(t trial, rec *disdel.Record) {
 	train, _ := rec.Plan.Action(disdel.TaskTrain)
 	fmt.Fprintf(os.Stderr, "%v: %v, %.2f s, timeout %v from %s, train", t, rec.Status, wall(rec), train.Limits.Timeout,
-		rec.Plan.Timeouts)
+		rec.Plan.TimeoutSource)
 	for _, a := range rec.Activations {
 		if a.Task == disdel.TaskTrain {
 			fmt.Fprintf(os.Stderr, " %.2f", a.Duration.Seconds())

@@ -93,7 +93,7 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 				why, 100*share, b, batch, disdel.Bytes(float64(need)*(1-saved))), set("training.batchSize", b))
 		}
 	}
-	workers, shard := plan.Workers, float64(e.Dta)/float64(e.Total)
+	workers, shard := plan.Workers, float64(e.Shard)/float64(e.Total)
 	for n := 2 * workers; n > 0 && n <= max(1, w.record.Data.Train/max(1, batch)); n *= 2 {
 		if saved := shard * (1 - float64(workers)/float64(n)); fits(saved) {
 			return with(fmt.Sprintf("%s; %.0f %% of the estimate is the shard, and %d workers instead of %d need about %v each",

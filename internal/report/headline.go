@@ -116,8 +116,8 @@ func (r *Report) planText() string {
 	if p.Legs > 1 {
 		text += fmt.Sprintf(", a worker's round in %d legs", p.Legs)
 	}
-	if p.Timeouts != "" {
-		text += ", timeouts from " + p.Timeouts
+	if p.TimeoutSource != "" {
+		text += ", timeouts from " + string(p.TimeoutSource)
 	}
 	return text
 }
