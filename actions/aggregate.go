@@ -15,8 +15,8 @@ import (
 func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult,
 	err error,
 ) {
-	h.bound(req.Memory, req.Estimate, 0)
-	use(1)
+	h.limitHeap(req.Memory, req.Estimate, 0)
+	setThreads(1)
 	id := disdel.UpdateID{Job: req.Job, Round: req.Round, Level: req.Level, Member: req.Cluster}
 	g, err := model.Build(req.Network)
 	if err != nil {

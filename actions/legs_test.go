@@ -369,7 +369,7 @@ func TestNarrowWiresKeepWhatTheyRoundAway(t *testing.T) {
 				paused = b.leg(other, req, 40*time.Millisecond).Paused
 				other.Close()
 			}
-			if _, err := b.board.Said(t.Context(), disdel.UpdateID{Job: "job-1", Round: 1}); err != nil || legs < 2 {
+			if _, err := b.board.UpdateMeta(t.Context(), disdel.UpdateID{Job: "job-1", Round: 1}); err != nil || legs < 2 {
 				t.Errorf("after %d legs: %v", legs, err)
 			}
 		})

@@ -41,22 +41,22 @@ func (p *position) endEpoch() float64 {
 
 // note is a worker's state in words: what its tensors do not say. Numbers in JSON come back with the same bits.
 type note struct {
-	Kept   bool // only what goes from round to round, written at a round's end
-	Batch  int  // rows of a batch that the position counts in
-	Shard  disdel.RowRange
-	Epoch  int
-	Next   int
-	Done   int
-	Rows   int
-	Seen   int
-	Sum    float64
-	Losses []float64
+	Kept      bool // only what goes from round to round, written at a round's end
+	BatchSize int  `json:"Batch"` // rows of a batch that the position counts in
+	Shard     disdel.RowRange
+	Epoch     int
+	Next      int
+	Done      int
+	Rows      int
+	Seen      int
+	Sum       float64
+	Losses    []float64
 }
 
 func (t *trainer) note(kept bool) (string, error) {
 	p := t.at
 	text, err := json.Marshal(note{
-		Kept: kept, Batch: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
+		Kept: kept, BatchSize: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
 		Seen: p.seen, Sum: p.sum, Losses: p.losses,
 	})
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 	r := t.recollection()
 	err = t.session.state(ctx, t.req, func(text string) (func(disdel.Tensor) error, error) {
 		var n note
-		if json.Unmarshal([]byte(text), &n) != nil || !n.Kept && (n.Batch != t.batch() || n.Shard != t.req.Shard) {
+		if json.Unmarshal([]byte(text), &n) != nil || !n.Kept && (n.BatchSize != t.batch() || n.Shard != t.req.Shard) {
 			return nil, nil // of a plan that was given up
 		}
 		if mid = !n.Kept; mid {

@@ -203,7 +203,7 @@ func TestDeadLinesDoNotOutlastTheClaim(t *testing.T) {
 			return err
 		},
 		"state": func(ctx context.Context, s *Store) error {
-			return s.StateTo(ctx, id, func(map[string]string) (func(disdel.Tensor) error, error) {
+			return s.ReadState(ctx, id, func(map[string]string) (func(disdel.Tensor) error, error) {
 				return func(disdel.Tensor) error { return nil }, nil
 			})
 		},
@@ -212,7 +212,7 @@ func TestDeadLinesDoNotOutlastTheClaim(t *testing.T) {
 			return err
 		},
 		"head": func(ctx context.Context, s *Store) error {
-			_, err := s.Said(ctx, id)
+			_, err := s.UpdateMeta(ctx, id)
 			return err
 		},
 		"push": func(ctx context.Context, s *Store) error {

@@ -220,7 +220,7 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 		return nil, blobs.Wrap(err, "read chunk", c.Key)
 	}
 	damaged := func(why string) error {
-		return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: again(m.Name)}
+		return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: rebuildHint(m.Name)}
 	}
 	if checksum(data) != c.Checksum {
 		return nil, damaged("its checksum is not the manifest's")

@@ -360,7 +360,7 @@ func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 	if err := checkName(name); err != nil {
 		return r, err
 	}
-	keys, size, err := s.own(ctx, name)
+	keys, size, err := s.listOwn(ctx, name)
 	if err != nil {
 		return r, err
 	}
@@ -392,8 +392,8 @@ func rank(name, key string) int {
 
 var chunkForm = regexp.MustCompile(`^(train|test)-\d{5,}\.safetensors$`)
 
-// own lists the keys that belong to a data set of that name, and what they hold.
-func (s *Store) own(ctx context.Context, name string) (keys []string, size disdel.Bytes, err error) {
+// listOwn lists the keys that belong to a data set of that name, and what they hold.
+func (s *Store) listOwn(ctx context.Context, name string) (keys []string, size disdel.Bytes, err error) {
 	it := s.bucket.List(&blob.ListOptions{Prefix: name + "/"})
 	for {
 		obj, err := it.Next(ctx)
@@ -411,7 +411,7 @@ func (s *Store) own(ctx context.Context, name string) (keys []string, size disde
 }
 
 func (s *Store) keys(ctx context.Context, name string) ([]string, error) {
-	keys, _, err := s.own(ctx, name)
+	keys, _, err := s.listOwn(ctx, name)
 	return keys, err
 }
 

@@ -12,7 +12,7 @@ import (
 // Input is what an estimate is made of.
 type Input struct {
 	Graph       *model.Graph
-	Batch       int          // rows a step
+	BatchSize   int          // rows a step
 	Rows        int          // of the shard, or held out
 	Part        int          // rows of the data set that the rows are read out of; below Rows: Rows
 	Drawn       bool         // the rows are drawn by lot from the part: each of that has a place while they are read
@@ -110,7 +110,7 @@ func (e Estimator) Train(in Input) disdel.Estimate {
 		return Paper(in)
 	}
 	in.count()
-	e.ask(&in, max(in.Batch, 1), true)
+	e.ask(&in, max(in.BatchSize, 1), true)
 	return e.finish(disdel.TaskTrain, in, Default.train(in))
 }
 
@@ -120,7 +120,7 @@ func (e Estimator) Evaluate(in Input) disdel.Estimate {
 		return paperEvaluate(in)
 	}
 	in.count()
-	e.ask(&in, max(1, min(in.Batch, in.Rows)), false) // as the action does
+	e.ask(&in, max(1, min(in.BatchSize, in.Rows)), false) // as the action does
 	return e.finish(disdel.TaskEvaluate, in, Default.evaluate(in))
 }
 
@@ -141,7 +141,7 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 		return
 	}
 	in.engine, in.unknown = e.engines.Footprint(in.Backend, footprint.Spec{
-		Graph: in.Graph, Batch: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
+		Graph: in.Graph, BatchSize: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
 		Threads: in.Threads,
 	})
 }

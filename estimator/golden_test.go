@@ -33,7 +33,7 @@ var variants = []struct {
 		in.Moments, in.Wire, in.Checkpoints, in.Epochs = disdel.StateKeep, disdel.WireInt8, true, 1
 		in.Optimizer = disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.1}}
 	}},
-	{"drawn", func(in *Input) { in.Part, in.Drawn, in.Batch, in.Rows = 60_000, true, 3, 100 }},
+	{"drawn", func(in *Input) { in.Part, in.Drawn, in.BatchSize, in.Rows = 60_000, true, 3, 100 }},
 }
 
 // networks are the zoo, and a network of an action's own binary.
@@ -68,7 +68,7 @@ func TestGoldenEstimates(t *testing.T) {
 		for _, backend := range []string{"", "gorgonia"} {
 			for _, v := range variants {
 				in := Input{
-					Graph: g, Batch: 32, Rows: 2000, SampleBytes: disdel.Bytes(g.Input().Len()), Epochs: 2, Optimizer: adam,
+					Graph: g, BatchSize: 32, Rows: 2000, SampleBytes: disdel.Bytes(g.Input().Len()), Epochs: 2, Optimizer: adam,
 					Backend: backend,
 				}
 				v.change(&in)

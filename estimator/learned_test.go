@@ -12,7 +12,7 @@ import (
 
 // lenetJob is the job that the tests estimate.
 func lenetJob(t *testing.T) Input {
-	return Input{Graph: lenet(t), Batch: 64, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	return Input{Graph: lenet(t), BatchSize: 64, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 }
 
 // ran is a record of a job of a network with one train action by two workers, whose estimate was likely and whose peaks
@@ -116,7 +116,7 @@ func TestTheNearestGroupSpeaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Graph: g, Batch: 32, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
+	in := Input{Graph: g, BatchSize: 32, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
 	likely := planned.Train(in).Likely
 	size := repeat(50, ran("vgg16-cifar", likely, 0.9))
 	for i := range size {

@@ -27,7 +27,7 @@ func (c Calibration) phases(in Input, e disdel.Estimate) need {
 	if e.Method == methodMeasured {
 		heap := e.Likely - e.Package
 		p := phase{
-			e.Likely, math.Hypot(float64(c.Still), in.engine.Spread*float64(heap)),
+			e.Likely, math.Hypot(float64(c.IdleSigma), in.engine.Spread*float64(heap)),
 			disdel.Bytes(c.Garbage * float64(c.Package+heap)),
 		}
 		return need{e, [2]phase{p, p}}
@@ -49,7 +49,7 @@ func (c Calibration) phases(in Input, e disdel.Estimate) need {
 
 func (c Calibration) phase(likely, heap disdel.Bytes) phase {
 	return phase{
-		likely, math.Hypot(float64(c.Still), c.Moving*float64(heap)),
+		likely, math.Hypot(float64(c.IdleSigma), c.HeapSigma*float64(heap)),
 		disdel.Bytes(c.Garbage * float64(c.Package+heap)),
 	}
 }

@@ -24,7 +24,7 @@ func Paper(in Input) disdel.Estimate {
 	return paperSum(disdel.Estimate{
 		Package: Default.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * disdel.Bytes(c.Trainable),
 		Parameters:  float * paperParams * disdel.Bytes(c.Trainable),
-		Activations: float * passes * disdel.Bytes(in.Batch) * disdel.Bytes(c.ActivationsA),
+		Activations: float * passes * disdel.Bytes(in.BatchSize) * disdel.Bytes(c.ActivationsA),
 		Misc:        float * disdel.Bytes(in.Graph.Input().Len()) * disdel.Bytes(in.Epochs), Notes: []string{paperPassNotes},
 	})
 }
@@ -35,7 +35,7 @@ func paperEvaluate(in Input) disdel.Estimate {
 	return paperSum(disdel.Estimate{
 		Package: Default.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * disdel.Bytes(c.Trainable),
 		Parameters:  float * disdel.Bytes(c.Trainable),
-		Activations: float * disdel.Bytes(in.Batch) * disdel.Bytes(c.ActivationsA),
+		Activations: float * disdel.Bytes(in.BatchSize) * disdel.Bytes(c.ActivationsA),
 		Notes:       []string{paperTaskNotes},
 	})
 }

@@ -16,7 +16,7 @@ type Calibration struct {
 	Chunk   disdel.Bytes // of a data set, read at once, without its labels
 	// What is held beside weights by who pushes them (columns, encoded and not) and who fetches them (columns
 	// received).
-	Push, Fetch beside
+	Push, Fetch transferOverhead
 	// The same of who reduces updates, each of which that is read ahead is a column: a sum, columns sent, and what is
 	// garbage by then.
 	Reduce reducing
@@ -26,8 +26,8 @@ type Calibration struct {
 
 	// IdleSigma is the standard deviation of the peak of a process that does nothing, HeapSigma that of what is on the Go
 	// heap, as a share of it.
-	Still  disdel.Bytes
-	Moving float64
+	IdleSigma disdel.Bytes
+	HeapSigma float64
 	// WatchShare is the share of the limit at which the runtime stops an action before the kernel does.
 	WatchShare float64
 	// Pages is room for the pages of the program that are in use. The kernel counts them for the container that first
@@ -42,25 +42,25 @@ type Calibration struct {
 // Default is the calibration of this version.
 var Default = Calibration{
 	Package: 6*disdel.MB + 352*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
-	Push:  beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
-	Fetch: beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
+	Push:  transferOverhead{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
+	Fetch: transferOverhead{share: 1, most: 3*disdel.MB + 256*disdel.KB},
 	Reduce: reducing{
 		least: 600 * disdel.KB, share: 0.35, member: 1.25, narrow: 2, ahead: 3, first: 700 * disdel.KB,
 		bend: 4*disdel.MB + 192*disdel.KB, from: 2*disdel.MB + 200*disdel.KB, then: 1.2, most: 5*disdel.MB + 448*disdel.KB,
 	},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
-	Still: 448 * disdel.KB, Moving: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
+	IdleSigma: 448 * disdel.KB, HeapSigma: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 }
 
-// beside is the memory that a transfer of weights takes beside the weights themselves: in proportion to them as long as
+// transferOverhead is the memory that a transfer of weights takes beside the weights themselves: in proportion to them as long as
 // they are a few columns, and then no more.
-type beside struct {
+type transferOverhead struct {
 	least disdel.Bytes
 	share float64 // of the weights
 	most  disdel.Bytes
 }
 
-func (b beside) of(weights disdel.Bytes) disdel.Bytes {
+func (b transferOverhead) of(weights disdel.Bytes) disdel.Bytes {
 	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
 }
 

@@ -70,7 +70,7 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 	}
 	return estimator.Input{
 		Threads: threads, Members: b.plan.Workers,
-		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
+		Graph: b.Graph, BatchSize: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
 		SampleBytes: b.Data.SampleSize,
 		Epochs:      t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
 		Moments: a.Moments, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,

@@ -83,7 +83,7 @@ func (d *decider) halfBatch(why string) (Remedy, bool) {
 	if d.a.Task == disdel.TaskAggregate || batch < 2 {
 		return Remedy{}, false
 	}
-	r := Remedy{Limits: d.a.Limits, Batch: batch / 2}
+	r := Remedy{Limits: d.a.Limits, BatchSize: batch / 2}
 	return d.adjusted(r, disdel.FieldBatchSize, disdel.Quantity{Count: batch}, disdel.Quantity{Count: batch / 2}, why),
 		true
 }
@@ -105,7 +105,7 @@ func (d *decider) time() Remedy {
 	}
 	at := fmt.Sprintf("the timeout is at %s of %v", who, most)
 	if done, _ := d.a.Done(); done > 0 && d.a.Task == disdel.TaskTrain {
-		return d.again(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
+		return d.retryUnchanged(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
 	}
 	// it is the user's to raise: starting takes as long with any number of workers
 	if platform := d.Plan.Platform.MaxTimeout; most < platform {

@@ -377,13 +377,13 @@ func TestRemediesEnd(t *testing.T) {
 				r.Limits.Memory > max(limits.Memory, 512*disdel.MB) || r.Limits.Timeout > minutes(5) {
 				t.Errorf("limits %+v after %+v", r.Limits, limits)
 			}
-			if r.Batch > 0 && r.Batch >= in.Job.Training.BatchSize || r.Workers > 0 &&
+			if r.BatchSize > 0 && r.BatchSize >= in.Job.Training.BatchSize || r.Workers > 0 &&
 				(r.Workers <= in.Plan.Workers || r.Workers*in.Job.Training.BatchSize > 1000) {
-				t.Errorf("planned again with batch %d of %d, %d workers of %d", r.Batch, in.Job.Training.BatchSize, r.Workers,
+				t.Errorf("planned again with batch %d of %d, %d workers of %d", r.BatchSize, in.Job.Training.BatchSize, r.Workers,
 					in.Plan.Workers)
 			}
-			if r.Batch > 0 {
-				in.Job.Training.BatchSize = r.Batch
+			if r.BatchSize > 0 {
+				in.Job.Training.BatchSize = r.BatchSize
 			}
 			if limits = r.Limits; r.Workers > 0 {
 				in.Plan.Workers = r.Workers

@@ -68,7 +68,7 @@ func bench(program, only, what string, seed uint64) error {
 
 // memoryPart runs trials and prints their figures with prefix before the names.
 func memoryPart(ctx context.Context, program, prefix string, trials []trial) (err error) {
-	r, err := newRig(ctx, program, roomy)
+	r, err := newRig(ctx, program, relaxLimits)
 	if err != nil {
 		return err
 	}

@@ -112,12 +112,12 @@ func (w *worker) besideTraining() Advice {
 	sum := fmt.Sprintf("%v was too little for the %s action", limit, task)
 	switch {
 	case most == 0 || need <= most:
-		return again("%s; the next job of this kind gives it %d MB, since the history now knows (%s)", sum, need.MB(), why)
+		return submitUnchanged("%s; the next job of this kind gives it %d MB, since the history now knows (%s)", sum, need.MB(), why)
 	case whose == "resources.maxMemory" && need <= w.platformMost():
 		return with(fmt.Sprintf("%s, and %d MB should do: %s; resources.maxMemory is %v", sum, need.MB(), why, most),
 			set("resources.maxMemory", megabytes(need)))
 	case limit < most:
-		return again("%s; the next job of this kind gives it %v, the most that %s allows", sum, most, whose)
+		return submitUnchanged("%s; the next job of this kind gives it %v, the most that %s allows", sum, most, whose)
 	case task == disdel.TaskEvaluate && w.batch() > 1:
 		return with("it evaluates in batches of the training's size; half of it needs less",
 			set("training.batchSize", w.batch()/2))
