@@ -118,7 +118,7 @@ func weightBytes(in scheduler.PlanInput, a disdel.ActionPlan) disdel.Bytes {
 		training := a.Task == disdel.TaskTrain
 		if p, err := plan.New(in.Graph,
 			plan.Spec{
-				Batch: t.BatchSize, Training: training, Moments: t.Optimizer.Moments(),
+				BatchSize: t.BatchSize, Training: training, Moments: t.Optimizer.Moments(),
 				KeepGrads: t.ClipNorm > 0,
 			}); err == nil {
 			peak, _ := p.ByCategory()
