@@ -45,18 +45,20 @@ var house = map[string][]string{
 		"runtime/engine", "runtime/engine/footprint", "aggregator", "dataset", "model",
 		"internal/modelstore",
 	},
-	"actions/serve":        {"actions", "runtime", "runtime/engine"},
-	"actions/custom":       {"actions/serve", "aggregator", "runtime/engine/gorgonia", "runtime/engine/backends"},
-	"examples/gorgonia":    {"actions/custom", "model", "runtime/engine/gorgonia"},
-	"history":              {"history/couchlite", "internal/process"},
-	"history/couchlite":    {"internal/sealed"},
-	"history/historytest":  {"history"},
-	"platform":             {"internal/sealed"},
-	"platform/clients":     {}, // tests alone
-	"internal/addresses":   {},
-	"internal/advice":      {"scheduler"},
-	"internal/blobs":       {},
-	"internal/commandline": {"controller/jobfile", "internal/nearest"},
+	"actions/serve":       {"actions", "runtime", "runtime/engine"},
+	"actions/custom":      {"actions/serve", "aggregator", "runtime/engine/gorgonia", "runtime/engine/backends"},
+	"examples/gorgonia":   {"actions/custom", "model", "runtime/engine/gorgonia"},
+	"history":             {"history/couchlite", "internal/process"},
+	"history/couchlite":   {"internal/sealed"},
+	"history/historytest": {"history"},
+	"platform":            {"internal/sealed"},
+	"platform/clients":    {}, // tests alone
+	"internal/addresses":  {},
+	"internal/advice":     {"scheduler"},
+	"internal/blobs":      {},
+	"internal/commandline": {
+		"controller/jobfile", "internal/nearest", "internal/plot", "internal/terminal", "scheduler", "service",
+	},
 	"internal/estimatetext": {
 		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
 		"scheduler", "service",
@@ -67,6 +69,7 @@ var house = map[string][]string{
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
 	"scheduler/sim":          {"scheduler"},
+	"internal/modeltext":     {"internal/jobtext", "internal/modelstore", "internal/terminal", "model"},
 	"internal/modelstore":    {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":       {},
 	"internal/report":        {"internal/advice", "internal/plot", "scheduler"},
@@ -75,6 +78,7 @@ var house = map[string][]string{
 	"internal/safetensors":   {},
 	"internal/sealed":        {},
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
+	"internal/transcripts":   {}, // of tests and bench
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "controller", "controller/jobfile", "controller/simulate", "dataset", "estimator",

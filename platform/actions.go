@@ -121,7 +121,7 @@ func (p *Platform) getAction(q *request) (int, any, error) {
 		return nil
 	})
 	if q.URL.Query().Has("code") && !flag(q.Request, "code") {
-		out.Exec.Code = ""
+		out.Exec.Code, out.Exec.bare = "", true
 	}
 	return 200, &out, err
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,6 +39,8 @@ type container struct {
 	lastUsed    time.Time
 	exited      *once // closed when the process has ended and was waited for
 	watched     sync.WaitGroup
+	stopped     atomic.Bool   // as paused, for the watch
+	stirred     chan struct{} // signals that stopped changed
 
 	mu      sync.Mutex
 	top     disdel.Bytes // high-water mark of resident memory
@@ -61,7 +64,7 @@ func (p *Platform) launch(s size) (*container, error) {
 	}
 	c := &container{
 		size: s, dir: dir, most: int64(p.cfg.Limits.Payload) + 1, logs: newLogs(), exited: newOnce(),
-		lastUsed: time.Now(),
+		lastUsed: time.Now(), stirred: make(chan struct{}, 1),
 	}
 	if c.door, err = openDoor(dir); err != nil {
 		os.RemoveAll(dir)
@@ -173,12 +176,14 @@ func (c *container) pause() {
 	if !c.paused {
 		c.paused = true
 		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGSTOP) //nolint:errcheck // it may be gone: the pool buries it
+		c.stir(true)
 	}
 }
 
 func (c *container) resume() {
 	if c.paused {
 		c.paused = false
+		c.stir(false)
 		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGCONT) //nolint:errcheck // it may be gone: /run says so
 	}
 }

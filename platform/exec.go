@@ -24,13 +24,21 @@ type execSpec struct {
 	Components []string `json:"components,omitempty"` // of a sequence: /ns/pkg/action
 
 	coded bool // a request has the field code, which may be empty
+	bare  bool // an answer is to have no code
 }
 
-// MarshalJSON leaves binary out of sequences, which have no code (OpenWhisk's SequenceExec).
+// MarshalJSON leaves binary out of sequences, which have no code (OpenWhisk's SequenceExec). A kind's action always has
+// code, be it empty; an image may have none.
 func (e execSpec) MarshalJSON() ([]byte, error) {
 	type plain execSpec
-	if e.Kind != sequenceKind {
+	switch {
+	case e.Kind != sequenceKind && (e.Kind == blackbox || e.bare || e.Code != ""):
 		return json.Marshal(plain(e))
+	case e.Kind != sequenceKind:
+		return json.Marshal(struct {
+			plain
+			Code string `json:"code"`
+		}{plain: plain(e)})
 	}
 	return json.Marshal(struct {
 		Kind       string   `json:"kind"`

@@ -21,14 +21,16 @@ const (
 // on this machine and as this user, so that a platform that answers pages would run programs for every page that is
 // open. Two headers tell of them that no page can forge: Origin says whose page asks, and Host which name it used,
 // which is a foreign one where a page had its own name lead here. Pages of Config.Origins may call; they get the
-// headers for it.
+// headers for it. Web actions are open to every page, under the platform's own names: whoever exports one says so.
 func (p *Platform) gate(h http.Handler) http.Handler {
 	if behind, ok := h.(gated); ok {
 		return behind
 	}
 	return gated{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Vary", "Origin")
+		if !isWeb(r) {
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			w.Header().Set("Vary", "Origin")
+		}
 		patient := patience{w, r}
 		patient.limit(headerWait)
 		if err := p.inspect(r); err != nil {
@@ -36,7 +38,7 @@ func (p *Platform) gate(h http.Handler) http.Handler {
 			p.serve(w, r, func(*http.Request) (int, any, error) { return 0, nil, err })
 			return
 		}
-		if origin := r.Header.Get("Origin"); slices.Contains(p.cfg.Origins, origin) {
+		if origin := r.Header.Get("Origin"); !isWeb(r) && slices.Contains(p.cfg.Origins, origin) {
 			allowOrigin(w.Header(), r, origin)
 		}
 		h.ServeHTTP(w, r)
@@ -59,6 +61,9 @@ func allowOrigin(h http.Header, r *http.Request, origin string) {
 func (p *Platform) inspect(r *http.Request) error {
 	if !p.servesHost(r) {
 		return problem{http.StatusMisdirectedRequest, textForeignHost(r.Host)}
+	}
+	if isWeb(r) {
+		return nil // any page may call what was exported to the web, and nothing else is below that path
 	}
 	own := schemeOf(r) + "://" + r.Host
 	origins := r.Header.Values("Origin")

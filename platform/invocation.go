@@ -85,7 +85,7 @@ func (p *Platform) payload(q *request) (json.RawMessage, error) {
 
 // start starts an action for a user, if his throttle allows.
 func (p *Platform) start(u *user, path pathName, payload json.RawMessage) (*running, error) {
-	if err := p.unfiled.stuck(); err != nil {
+	if err := p.unfiled.stuck(); err != nil { // before anything is looked for
 		return nil, err
 	}
 	var found *resolved
@@ -96,12 +96,20 @@ func (p *Platform) start(u *user, path pathName, payload json.RawMessage) (*runn
 	if err != nil {
 		return nil, err
 	}
+	if found.final() && found.overrides(payload) {
+		return nil, problem{400, textNotAllowed}
+	}
+	return p.begin(u, found, payload)
+}
+
+// begin starts an action that was found, if its user's throttle allows.
+func (p *Platform) begin(u *user, found *resolved, payload json.RawMessage) (*running, error) {
+	if err := p.unfiled.stuck(); err != nil {
+		return nil, err
+	}
 	params, err := found.arguments(payload)
 	if err != nil {
 		return nil, err
-	}
-	if found.final() && found.overrides(payload) {
-		return nil, problem{400, textNotAllowed}
 	}
 	if err := u.admit(time.Now(), p.cfg.CountRefused); err != nil {
 		return nil, err
@@ -144,6 +152,7 @@ func (p *Platform) carryOut(run *running, left int) int {
 // file keeps the record of an ended activation and lets those go on who wait for it.
 func (p *Platform) file(run *running, record *activation) {
 	p.keep(record)
+	p.counters.count(record)
 	run.record = record
 	run.ended()
 	close(run.done)

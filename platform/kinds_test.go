@@ -77,7 +77,6 @@ func TestPythonScriptsEndAsInOpenWhisk(t *testing.T) {
 			"nomain", "absent", "def main(args): return {}", `{}`, statusDeveloper,
 			"Cannot start action. Check logs for details.",
 		},
-		{"zip", "", zipped, `{}`, statusDeveloper, "zip archives are not supported here"},
 		{"exits", "", "import os\ndef main(args): os._exit(1)", `{}`, statusDeveloper, textAbnormalRun},
 	})
 }
@@ -114,7 +113,6 @@ func TestNodeScriptsEndAsInOpenWhisk(t *testing.T) {
 		},
 		{"syntax", "", "function main(", `{}`, statusDeveloper, "Initialization has failed due to: SyntaxError"},
 		{"nomain", "absent", "function main() {}", `{}`, statusDeveloper, "Action entrypoint 'absent' is not a function."},
-		{"zip", "", zipped, `{}`, statusDeveloper, "zip archives are not supported here"},
 	})
 }
 

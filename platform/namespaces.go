@@ -12,11 +12,11 @@ import (
 
 // Namespace is one tenant. Its throttles, where zero, are those of Config.Limits.
 type Namespace struct {
-	Name                  string
-	Key                   string // uuid:key
-	InvocationsPerMinute  int
-	ConcurrentInvocations int
-	FiresPerMinute        int
+	Name                  string `json:"name"`
+	Key                   string `json:"key,omitempty"` // uuid:key
+	InvocationsPerMinute  int    `json:"invocationsPerMinute,omitempty"`
+	ConcurrentInvocations int    `json:"concurrentInvocations,omitempty"`
+	FiresPerMinute        int    `json:"firesPerMinute,omitempty"`
 }
 
 // user is a namespace at work.
@@ -29,12 +29,16 @@ type user struct {
 func newUsers(cfg *Config) []*user {
 	var out []*user
 	for _, n := range append([]Namespace{{Name: cfg.Namespace, Key: cfg.AuthKey}}, cfg.Namespaces...) {
-		n.InvocationsPerMinute = cmp.Or(n.InvocationsPerMinute, cfg.Limits.InvocationsPerMinute)
-		n.ConcurrentInvocations = cmp.Or(n.ConcurrentInvocations, cfg.Limits.ConcurrentInvocations)
-		n.FiresPerMinute = cmp.Or(n.FiresPerMinute, cfg.Limits.FiresPerMinute)
-		out = append(out, &user{Namespace: n})
+		out = append(out, newUser(cfg, n))
 	}
 	return out
+}
+
+func newUser(cfg *Config, n Namespace) *user {
+	n.InvocationsPerMinute = cmp.Or(n.InvocationsPerMinute, cfg.Limits.InvocationsPerMinute)
+	n.ConcurrentInvocations = cmp.Or(n.ConcurrentInvocations, cfg.Limits.ConcurrentInvocations)
+	n.FiresPerMinute = cmp.Or(n.FiresPerMinute, cfg.Limits.FiresPerMinute)
+	return &user{Namespace: n}
 }
 
 func validateNamespaces(list []Namespace, first Namespace) error {
@@ -54,12 +58,22 @@ func validateNamespaces(list []Namespace, first Namespace) error {
 // userOf is whose key it is; every key is compared, so that time tells nothing.
 func (p *Platform) userOf(key string) *user {
 	var found *user
-	for _, u := range p.users {
+	for _, u := range p.everyone() {
 		if subtle.ConstantTimeCompare([]byte(key), []byte(u.Key)) == 1 {
 			found = u
 		}
 	}
 	return found
+}
+
+// namespace is the user of a name, nil for nobody.
+func (p *Platform) namespace(name string) *user {
+	for _, u := range p.everyone() {
+		if u.Name == name {
+			return u
+		}
+	}
+	return nil
 }
 
 // admit lets an invocation in, or says by which throttle it may not. One that is refused may count against the minute.

@@ -32,7 +32,9 @@ type Platform struct {
 	store    *store
 	accepted *accepted // nil where nothing outlives the platform
 	unfiled  unfiled
-	users    []*user // the first is the platform's own
+	counters *counters
+	tenants  sync.RWMutex
+	users    []*user // the first is the platform's own; read by everyone
 
 	work     context.Context // of activations
 	stop     context.CancelFunc
@@ -80,14 +82,14 @@ func New(cfg Config) (*Platform, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	p := &Platform{
-		large: make(chan struct{}, largeAtOnce), cfg: cfg, root: root, store: state, accepted: took,
+		large: make(chan struct{}, largeAtOnce), cfg: cfg, counters: newCounters(), root: root, store: state, accepted: took,
 		users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop,
 	}
 	p.ownUsers = canSwitch() && root.openToUsers()
 	p.guard = newGuard(p.fences.folders())
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
-	if err := p.answerForLost(left); err != nil {
+	if err := errors.Join(p.loadTenants(), p.answerForLost(left)); err != nil {
 		p.Close(context.Background()) //nolint:errcheck // the first error is the one to tell
 		return nil, &disdel.Error{
 			Kind: disdel.Unavailable, Op: "open the platform's state", Err: err,

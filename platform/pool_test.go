@@ -136,3 +136,26 @@ func TestAnActionLargerThanThePoolWaitsSilently(t *testing.T) {
 		}
 	}
 }
+
+// The watch of a container that is stopped sleeps, and wakes when it goes on.
+func TestTheWatchOfAStoppedContainerSleeps(t *testing.T) {
+	skipUnderRace(t)
+	p := start(t, func(c *Config) { c.PauseGrace = 20 * time.Millisecond })
+	newTestAction(t, p, "allocate", 60000, 128)
+	for range 2 { // cold, and out of its sleep
+		if _, got := call(t, p, "POST", ns+"/actions/allocate?blocking=true&result=true", `{"mb":1}`); got["held"] == nil {
+			t.Fatalf("%v", got)
+		}
+		until(t, "a pause", func() bool { return p.Status().Paused == 1 })
+		p.pool.mu.Lock()
+		c := p.pool.free[0]
+		p.pool.mu.Unlock()
+		if !c.stopped.Load() {
+			t.Error("its watch is not told")
+		}
+	}
+	_, got := call(t, p, "POST", ns+"/actions/allocate?blocking=true&result=true", `{"mb":300}`)
+	if text := fmt.Sprint(got["error"]); text != textMemoryExhausted {
+		t.Errorf("once it goes on, its memory is not looked at: %v", got)
+	}
+}

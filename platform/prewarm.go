@@ -3,6 +3,8 @@ package platform
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/disdel/disdel"
 )
@@ -95,4 +97,27 @@ func (p *pool) prewarm(s size) {
 		p.prewarmed = append(p.prewarmed, c)
 		p.dispatch()
 	}
+}
+
+// ParsePrewarm reads KIND@MEMORY=COUNT, such as nodejs:20@256MB=2; a count of 1 may be left out.
+func ParsePrewarm(text string) (Prewarm, error) {
+	bad := func() error {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "prewarm", Msg: fmt.Sprintf("%q is not KIND@MEMORY=COUNT", text),
+			Hint: "write it as nodejs:20@256MB=2",
+		}
+	}
+	kind, rest, ok := strings.Cut(text, "@")
+	memory, count, counted := strings.Cut(rest, "=")
+	out := Prewarm{Kind: kind, Count: 1}
+	var err error
+	if counted {
+		if out.Count, err = strconv.Atoi(count); err != nil || out.Count < 1 {
+			return out, bad()
+		}
+	}
+	if out.Memory, err = disdel.ParseBytes(memory); err != nil || !ok || kind == "" {
+		return out, bad()
+	}
+	return out, nil
 }

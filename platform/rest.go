@@ -51,6 +51,7 @@ type route struct {
 	path    string
 	methods map[string]handler
 	open    bool // to everyone, without a key
+	anyType bool // whatever types of answers its client takes
 	shared  bool // to other namespaces, which may read and invoke what is public
 }
 
@@ -64,6 +65,8 @@ func (p *Platform) routes() []route {
 	out := []route{
 		{path: "/{$}", methods: list(p.info), open: true},
 		{path: "/ping", methods: list(func(*request) (int, any, error) { return 200, plain("pong"), nil }), open: true},
+		{path: "/metrics", methods: list(p.metrics), open: true, anyType: true},
+		{path: "/api/v1/api-docs", methods: list(p.apiDocs), open: true},
 		{path: "/api/v1", methods: list(p.apiInfo), open: true},
 		{path: "/api/v1/{$}", methods: list(p.apiInfo), open: true},
 		{path: ns + "/limits", methods: list(p.userLimits)},
@@ -100,7 +103,13 @@ func (p *Platform) Handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		p.serve(w, r, func(*http.Request) (int, any, error) { return nowhere(w, r) })
 	})
-	return p.gate(mux)
+	return p.gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isWeb(r) {
+			p.web(w, r)
+		} else {
+			mux.ServeHTTP(w, r)
+		}
+	}))
 }
 
 // nowhere answers paths that there are not. Outside of the API the real one knows preflights everywhere, and nothing
@@ -122,14 +131,18 @@ func notAllowed(w http.ResponseWriter, allowed string) error {
 
 // acceptsJSON tells whether a client takes the only representation that there is.
 func acceptsJSON(r *http.Request) bool {
+	return accepts(r, "*/*", "application/*", "application/json")
+}
+
+// accepts tells whether a request takes any of some kinds of answers; one that says nothing takes all.
+func accepts(r *http.Request, kinds ...string) bool {
 	accept := r.Header.Get("Accept")
 	if accept == "" {
 		return true
 	}
 	for part := range strings.SplitSeq(accept, ",") {
 		kind, _, _ := strings.Cut(part, ";")
-		switch strings.TrimSpace(strings.ToLower(kind)) {
-		case "*/*", "application/*", "application/json":
+		if slices.Contains(kinds, strings.TrimSpace(strings.ToLower(kind))) {
 			return true
 		}
 	}
@@ -181,7 +194,7 @@ func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request
 			return 0, nil, notAllowed(w, "GET, OPTIONS")
 		case f == nil:
 			return 0, nil, problem{404, textNoRoute}
-		case rt.open && !acceptsJSON(r):
+		case rt.open && !rt.anyType && !acceptsJSON(r):
 			return 0, nil, problem{406, textNotAcceptable}
 		}
 		for _, check := range []func(*http.Request) error{checkNames, checkFlags, checkContent} {
@@ -243,7 +256,10 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 		h.Set("x-openwhisk-activation-id", a.id)
 		body = a.body
 	}
-	if status == http.StatusUnauthorized {
+	if told, ok := body.(refused); ok {
+		body = map[string]any{"error": string(told), "code": id}
+	}
+	if status == http.StatusUnauthorized && !isWeb(r) { // of a web action, a browser would ask its user for a password
 		patience{w, r}.refuse()
 		h.Set("WWW-Authenticate", `Basic realm="OpenWhisk secure realm",charset=UTF-8`)
 	}
@@ -261,6 +277,10 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 		w.WriteHeader(status)
 		io.WriteString(w, string(text)) //nolint:errcheck // the client went away
+		return
+	}
+	if made, ok := body.(webPage); ok {
+		made.write(w, status)
 		return
 	}
 	data, err := json.Marshal(body)

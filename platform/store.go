@@ -42,9 +42,10 @@ const (
 	records  bucket = "records"  // ns 0 id -> activation
 	timeline bucket = "timeline" // ns 0 start id -> summary
 	counts   bucket = "counts"   // ns -> activations kept
+	tenants  bucket = "tenants"  // ns -> its key and throttles
 )
 
-var allBuckets = [...]bucket{packages, actions, codes, triggers, rules, records, timeline, counts}
+var allBuckets = [...]bucket{packages, actions, codes, triggers, rules, records, timeline, counts, tenants}
 
 // tx is a transaction; its methods return what is stored, not to be changed.
 type tx struct{ *bbolt.Tx }

@@ -42,11 +42,17 @@ const (
 	textNotOnBinding     = "Operation not permitted on package binding."
 	textNoBindingNow     = "Resource is a package and cannot be converted into a binding."
 
-	textRuleIncomplete = "rule requires a valid trigger and a valid action" // Rules.scala
-	textRuleNoTrigger  = "Only rules with existing triggers can be activated"
-	textRuleStatus     = "requirement failed: %s is not a recognized rule state"
-	textOtherKind      = "Resource by this name exists but is not in this collection."
-	textNotAnObject    = "JSON object expected" // spray-json
+	textRuleIncomplete  = "rule requires a valid trigger and a valid action" // Rules.scala
+	textRuleNoTrigger   = "Only rules with existing triggers can be activated"
+	textRuleStatus      = "requirement failed: %s is not a recognized rule state"
+	textNotReady        = "Response not yet ready."
+	textNoProperty      = "Response does not include requested property."
+	textErrorProcessing = "There was an error processing your request."
+	textUnknownContent  = "Response did not specify a known content-type."
+	textContentMismatch = "Response type in header did not match generated content type."
+
+	textOtherKind   = "Resource by this name exists but is not in this collection."
+	textNotAnObject = "JSON object expected" // spray-json
 )
 
 func textTimeout(limit time.Duration, init bool) string {
@@ -82,6 +88,9 @@ func textForeignOrigin(origin string) string {
 	return fmt.Sprintf("Web pages of other origins may not call this platform, and this request is one's (%q).",
 		short([]byte(origin)))
 }
+
+// textNoGateway is ours: without its gateway, OpenWhisk says that the resource does not exist.
+const textNoGateway = "This platform has no API gateway. Web actions are served at /api/v1/web/NAMESPACE/PACKAGE/NAME."
 
 // textFolder is ours: OpenWhisk bounds no container's disk.
 func textFolder(limitMB int) string {
@@ -186,6 +195,12 @@ func textContentType(given string) string {
 }
 
 const textNotAcceptable = "Resource representation is only available with these types:\napplication/json"
+
+func textOnlyAs(contentType string) string {
+	return "Resource representation is only available with these types:\n" + contentType
+}
+
+func textInvalidMedia(media string) string { return fmt.Sprintf("Response is not valid '%s'.", media) }
 
 func textPerMinute(count, allowed int) string {
 	return fmt.Sprintf("Too many requests in the last minute (count: %d, allowed: %d).", count, allowed)

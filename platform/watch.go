@@ -6,34 +6,53 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// watchEvery is the time between looks at a container's memory; the slower looks come every so many of them.
+// watchEvery is the time between looks at a container's memory while it works; the slower looks come every so many of
+// them. One that is stopped does nothing that a look could find, but for a process that left its group: it gets every
+// look at once, and long after one another, so that warm containers cost nothing.
 const (
 	watchEvery   = 10 * time.Millisecond
 	membersEvery = 10
 	folderEvery  = 25
+	stoppedEvery = 30 * time.Second
 )
 
 // watch enforces what the kernel does not: the bound on the working folder, and that of memory where nothing counts it,
 // or where the kernel killed one process of a container and left the others.
 func (c *container) watch(folder disdel.Bytes) {
 	defer c.watched.Done()
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
+	next := time.NewTimer(watchEvery)
+	defer next.Stop()
 	var members []int
 	for n := 1; ; n++ {
 		select {
 		case <-c.exited.c:
 			return
-		case <-tick.C:
+		case <-c.stirred:
+		case <-next.C:
 		}
-		if !c.fence.exact() && n%membersEvery == 0 {
+		stopped := c.stopped.Load()
+		if !c.fence.exact() && (stopped || n%membersEvery == 0) {
 			members = membersOf(c.cmd.Process.Pid)
 		}
 		if c.overruns(members) {
 			c.abort(&c.overrun)
-		} else if folder > 0 && n%folderEvery == 0 && spaceOf(c.dir) > folder {
+		} else if folder > 0 && (stopped || n%folderEvery == 0) && spaceOf(c.dir) > folder {
 			c.abort(&c.spilled)
 		}
+		if stopped {
+			next.Reset(stoppedEvery)
+		} else {
+			next.Reset(watchEvery)
+		}
+	}
+}
+
+// stir tells the watch that the container was stopped or goes on.
+func (c *container) stir(stopped bool) {
+	c.stopped.Store(stopped)
+	select {
+	case c.stirred <- struct{}{}:
+	default: // it is told already, and looks
 	}
 }
 

@@ -275,7 +275,7 @@ func (b *planBuilder) device(task disdel.Task, needs disdel.Bytes) error {
 		return &disdel.Error{
 			Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
 			Msg:  fmt.Sprintf("a %s action needs %v of an accelerator's memory, and the platform has none", task, needs),
-			Hint: "--set training.backend=" + disdel.BackendNative + ", which computes on the processor",
+			Hint: "name a training.backend that computes on the processor",
 		}
 	case needs > has:
 		return &disdel.Error{

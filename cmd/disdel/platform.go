@@ -14,7 +14,7 @@ func platformCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "platform", Usage: "run an OpenWhisk on this machine, for disdel, wsk and other clients",
 		Description: "   disdel platform up --pool-memory 2GB\n   eval \"$(disdel platform up --detach)\"; wsk action list\n   disdel platform status\n   disdel platform down",
-		Subcommands: []*cli.Command{platformUp(u), platformStatus(u), platformDown(u)},
+		Subcommands: []*cli.Command{platformUp(u), platformStatus(u), platformDown(u), platformUser(u)},
 		Action:      commandline.NeedSubcommand,
 	}
 }
@@ -57,6 +57,19 @@ func platformUp(u *ui) *cli.Command {
 			&cli.StringFlag{
 				Name:  "like",
 				Usage: "behave like `NAME`, to hold clients against it: openwhisk, standalone or kubernetes, or single parts as late-records=3s,refused-init,count-refused,no-evidence,retry-warm",
+			},
+			&cli.StringSliceFlag{
+				Name:  "namespace",
+				Usage: "a further `NAME[:UUID:SECRET]`, whose key is kept; without one it is made up",
+			},
+			&cli.BoolFlag{Name: "catalog", Usage: "have the packages /whisk.system/utils and /whisk.system/samples"},
+			&cli.StringSliceFlag{
+				Name:  "prewarm",
+				Usage: "keep started containers ready: `KIND@MEMORY=COUNT`, such as nodejs:20@256MB=2",
+			},
+			&cli.StringFlag{
+				Name: "node-modules", TakesFile: true,
+				Usage: "`FOLDER` that `npm install --prefix FOLDER openwhisk` has put packages into, for actions of Node.js",
 			},
 			actionFlag,
 		},

@@ -93,6 +93,10 @@ func servePlatform(c *cli.Context, u *ui, dir string) (err error) {
 	}
 	how := localplatform.Serving{
 		Home: dir, Host: c.String("host"), Port: c.Int("port"), Properties: c.String("wskprops"), Platform: cfg,
+		Catalog: c.Bool("catalog"),
+	}
+	if how.Namespaces, err = namespacesOf(c.StringSlice("namespace")); err != nil {
+		return err
 	}
 	if c.Bool("log-requests") {
 		how.Requests = requestLogger(u)
@@ -155,9 +159,29 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 	}
 	cfg.Hosts, cfg.Origins = hosts(c), c.StringSlice("allow-origin")
 	cfg.Kinds = platform.DefaultKinds(cfg.Kinds[disdel.RuntimeKind].Command[0])
+	if err := readContainers(c, &cfg); err != nil {
+		return cfg, err
+	}
 	cfg.Limits.FiresPerMinute = c.Int("per-minute")
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = c.Int("per-minute"), c.Int("concurrent")
 	return cfg, nil
+}
+
+// readContainers is what the flags say of containers.
+func readContainers(c *cli.Context, cfg *platform.Config) error {
+	if folder := c.String("node-modules"); folder != "" {
+		if err := platform.AddNodeModules(cfg.Kinds, folder); err != nil {
+			return err
+		}
+	}
+	for _, text := range c.StringSlice("prewarm") {
+		w, err := platform.ParsePrewarm(text)
+		if err != nil {
+			return err
+		}
+		cfg.Prewarm = append(cfg.Prewarm, w)
+	}
+	return nil
 }
 
 func requestLogger(u *ui) *logrus.Logger {

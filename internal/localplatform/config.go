@@ -3,8 +3,6 @@ package localplatform
 import (
 	"bufio"
 	"cmp"
-	"crypto/rand"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -48,7 +46,7 @@ func Config(s Settings) (platform.Config, error) {
 	if err != nil {
 		return cfg, &disdel.Error{Kind: disdel.Internal, Op: "find this program", Err: err}
 	}
-	cfg.PoolMemory, cfg.Logger, cfg.AuthKey = s.Pool, s.Log, RandomKey()
+	cfg.PoolMemory, cfg.Logger, cfg.AuthKey = s.Pool, s.Log, platform.RandomKey()
 	cfg.Limits.Memory.Max = cmp.Or(s.ActionMemory, DefaultActionMemory)
 	cfg.Limits.Timeout.Max = cmp.Or(s.ActionTimeout, DefaultActionTimeout)
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = PerMinute, Concurrent
@@ -90,12 +88,4 @@ func freeMemory() disdel.Bytes {
 		}
 	}
 	return 0
-}
-
-// RandomKey is a uuid:key pair as OpenWhisk's, known to this process only.
-func RandomKey() string {
-	b := make([]byte, 48)
-	rand.Read(b)
-	h := hex.EncodeToString(b)
-	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-8" + h[17:20] + "-" + h[20:32] + ":" + h[32:]
 }

@@ -28,6 +28,9 @@ type Serving struct {
 	Properties string // file of wsk's to set up beside the home's own; "": none
 	Platform   platform.Config
 	Requests   logrus.FieldLogger // is told every request; nil: nobody is
+	// Namespaces are kept from now on, with the keys that they had or that are given here.
+	Namespaces []platform.Namespace
+	Catalog    bool // whisk.system has the packages utils and samples
 }
 
 // Server is a platform that serves. Close ends it.
@@ -96,6 +99,9 @@ func (s *Server) serve(l net.Listener, how Serving) error {
 		return err
 	}
 	s.ends = append(s.ends, func() error { return End(p) })
+	if err := populate(p, &how); err != nil {
+		return err
+	}
 	handler := http.Handler(&Front{API: p.Handler(), Platform: p, Started: s.State.Started})
 	if how.Requests != nil {
 		handler = platform.LogRequests(handler, how.Requests)
@@ -106,6 +112,19 @@ func (s *Server) serve(l net.Listener, how Serving) error {
 		if err := WriteProperties(path, set); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// populate adds the namespaces that were asked for, and the catalog's.
+func populate(p *platform.Platform, how *Serving) error {
+	for _, n := range how.Namespaces {
+		if _, err := p.PutNamespace(n, true); err != nil {
+			return err
+		}
+	}
+	if how.Catalog {
+		return p.InstallCatalog()
 	}
 	return nil
 }
@@ -166,7 +185,7 @@ func LastingKey(home string) string {
 	if key := ReadProperties(PropertiesFile(home))["AUTH"]; key != "" && key != platform.DefaultConfig().AuthKey {
 		return key
 	}
-	return RandomKey()
+	return platform.RandomKey()
 }
 
 // OwnNames are the names that requests may call a platform by beside its address where other machines can reach it at

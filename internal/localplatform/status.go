@@ -22,7 +22,7 @@ func Processors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 // statusPath is outside OpenWhisk's API. Like OpenWhisk's own description at / it asks for no key: it has no secret.
 const statusPath = "/disdel/status"
 
-// Front answers statusPath and leaves everything else to the API.
+// Front answers statusPath and tenantsPath and leaves everything else to the API.
 type Front struct {
 	API      http.Handler
 	Platform *platform.Platform
@@ -51,7 +51,11 @@ type Pool struct {
 
 // ServeHTTP answers a request.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != statusPath {
+	switch path := r.URL.Path; {
+	case path == tenantsPath || strings.HasPrefix(path, tenantsPath+"/"):
+		f.serveTenants(w, r)
+		return
+	case path != statusPath:
 		f.API.ServeHTTP(w, r)
 		return
 	}

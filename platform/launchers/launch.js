@@ -1,30 +1,68 @@
-// Serves OpenWhisk's /init and /run for one JavaScript action, on "unix:PATH" or "HOST:PORT". As OpenWhisk's own runtime
-// does, it answers a rejected promise with {"error": ...} and 200, and a thrown error with 502.
+// Serves OpenWhisk's /init and /run for one JavaScript action, on "unix:PATH" or "HOST:PORT", its last argument. The one
+// before it is the text of archive.js. As OpenWhisk's own runtime does, it answers a rejected promise with {"error": ...} and
+// 200, and a thrown error with 502.
 'use strict'
+const fs = require('fs')
 const http = require('http')
+const path = require('path')
+const Module = require('module')
+const url = require('url')
 
 const SENTINEL = 'XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX'
 const NO_RESULT = 'The action did not return a dictionary or array.'
 let action
 
-function source (value) {
-  if (!value.binary) return value.code
-  const data = Buffer.from(value.code, 'base64')
-  if (data.subarray(0, 2).toString() === 'PK') {
-    throw new Error('zip archives are not supported here: send the action as one source file')
-  }
-  return data.toString()
-}
-
-function load (code, main) {
-  const module = { exports: {} }
-  const make = new Function('require', 'module', 'exports', code + '\nreturn typeof ' + main + ' === "function" ? ' + main + ' : exports.' + main)
-  const found = make(require, module, module.exports)
+// load finds an action's function, in its one file or in its archive.
+async function load (value, main) {
+  const data = value.binary ? Buffer.from(value.code, 'base64') : Buffer.from(value.code)
+  const zipped = value.binary && data.subarray(0, 2).toString() === 'PK'
+  const found = zipped ? await loadFolder(archive().unpack(data, 'action'), main) : loadText(data.toString(), main)
   if (typeof found !== 'function') throw new Error("Action entrypoint '" + main + "' is not a function.")
   return found
 }
 
-function init (value) {
+function loadText (code, main) {
+  const module = { exports: {} }
+  const make = new Function('require', 'module', 'exports', code + '\nreturn typeof ' + main + ' === "function" ? ' + main + ' : exports.' + main)
+  return make(require, module, module.exports)
+}
+
+// archive is the module that unpacks archives, whose text is an argument.
+function archive () {
+  const module = new Module('archive')
+  module._compile(process.argv[process.argv.length - 2], 'archive.js')
+  return module.exports
+}
+
+// loadFolder takes what package.json names, else index.js or index.mjs.
+async function loadFolder (folder, main) {
+  const has = name => fs.existsSync(path.join(folder, name))
+  if (!has('package.json') && !has('index.js') && !has('index.mjs')) {
+    throw new Error('Zipped actions must contain either package.json or index.js at the root.')
+  }
+  process.chdir(folder)
+  const named = has('package.json') ? JSON.parse(fs.readFileSync(path.join(folder, 'package.json'))) : {}
+  const file = path.join(folder, named.main || (has('index.js') ? 'index.js' : 'index.mjs'))
+  const asModule = named.type === 'module' || file.endsWith('.mjs')
+  const module = asModule ? await import(url.pathToFileURL(file).href) : require(named.main ? file : folder)
+  return main.split('.').reduce((in_, name) => in_ && in_[name], module)
+}
+
+// OpenWhisk's image of Node.js has the package openwhisk in it; where this machine lacks it, that is said.
+const resolve = Module._resolveFilename
+Module._resolveFilename = function (name, ...rest) {
+  try {
+    return resolve.call(this, name, ...rest)
+  } catch (e) {
+    if (name === 'openwhisk' && e.code === 'MODULE_NOT_FOUND') {
+      e.message = "The package 'openwhisk', which OpenWhisk's own image has, is not on this machine: put it into the action's archive, " +
+        'or start the platform with --node-modules FOLDER, where `npm install --prefix FOLDER openwhisk` has put it. ' + e.message
+    }
+    throw e
+  }
+}
+
+async function init (value) {
   if (action) {
     const text = 'Cannot initialize the action more than once.'
     console.error(text)
@@ -33,7 +71,7 @@ function init (value) {
   if (!value.code) return [403, { error: 'Missing main/no code to execute.' }]
   Object.assign(process.env, value.env)
   try {
-    action = load(source(value), value.main || 'main')
+    action = await load(value, value.main || 'main')
     return [200, { OK: true }]
   } catch (e) {
     console.error('Error during initialization:', e)
@@ -77,7 +115,7 @@ function end () {
 
 async function answer (path, request) {
   if (path === '/init') {
-    const done = init(request.value || {})
+    const done = await init(request.value || {})
     if (done[0] !== 200) end()
     return done
   }

@@ -1,4 +1,5 @@
-"""Serves OpenWhisk's /init and /run for one Python action, on "unix:PATH" or "HOST:PORT".
+"""Serves OpenWhisk's /init and /run for one Python action, on "unix:PATH" or "HOST:PORT", its last argument. The one
+before it is the text of archive.py.
 
 One request at a time, in the main thread: an action may want signals. What an action raises becomes {"error": text} with
 200, as OpenWhisk's Python runtime answers it; the platform makes an application error of that.
@@ -11,6 +12,7 @@ import os
 import socketserver
 import sys
 import traceback
+import types
 from http.server import BaseHTTPRequestHandler
 
 SENTINEL = "XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX"
@@ -19,16 +21,26 @@ action = None
 
 
 def source(value):
+    """The text of an action and the file that it is of: one alone, or the first of an archive, which is unpacked."""
     code = value["code"]
     if not value.get("binary"):
-        return code
+        return code, "main__.py"
     try:
         data = base64.b64decode(code, validate=True)
     except binascii.Error:
-        return code
-    if data[:2] == b"PK":
-        raise ValueError("zip archives are not supported here: send the action as one source file")
-    return data.decode()
+        return code, "main__.py"
+    if data[:2] != b"PK":
+        return data.decode(), "main__.py"
+    file = archive().place(data, "action")
+    with open(file, encoding="utf-8") as text:
+        return text.read(), file
+
+
+def archive():
+    """The module that unpacks archives. Most actions do not need it, so that its text is an argument and imports little."""
+    module = types.ModuleType("archive")
+    exec(compile(sys.argv[-2], "archive.py", "exec"), module.__dict__)
+    return module
 
 
 def init(value):
@@ -41,13 +53,16 @@ def init(value):
         return 403, {"error": "Missing main/no code to execute."}
     os.environ.update({k: str(v) for k, v in value.get("env", {}).items()})
     try:
-        text = source(value)
+        text, file = source(value)
     except ValueError as problem:
+        print(problem, file=sys.stderr)
         return 502, {"error": str(problem)}
     try:
-        space = {"__name__": "main__", "__file__": "main__.py"}
-        exec(compile(text, "main__.py", "exec"), space)
-        action = space[value.get("main") or "main"]
+        module = types.ModuleType("main__")
+        module.__file__ = file
+        sys.modules["main__"] = module
+        exec(compile(text, file, "exec"), module.__dict__)
+        action = module.__dict__[value.get("main") or "main"]
         if not callable(action):
             raise TypeError("%r is not a function" % value.get("main"))
     except BaseException:

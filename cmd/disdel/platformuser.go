@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// platformUser is `disdel platform user`: the namespaces of the platform that runs in a home.
+func platformUser(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "user", Usage: "add, list and remove further namespaces of the platform that runs",
+		Description: "   disdel platform user create alice\n   disdel platform user list --keys\n   disdel platform user delete alice",
+		Action:      commandline.NeedSubcommand,
+		Subcommands: []*cli.Command{
+			{
+				Name: "create", Usage: "add a namespace, and print its key", ArgsUsage: "NAME",
+				Flags: []cli.Flag{
+					&cli.IntFlag{Name: "per-minute", Usage: "`NUMBER` of invocations in a minute (default: the platform's)"},
+					&cli.IntFlag{Name: "concurrent", Usage: "`NUMBER` of invocations at once (default: the platform's)"},
+					&cli.IntFlag{Name: "fires", Usage: "`NUMBER` of fired triggers in a minute (default: the platform's)"},
+				},
+				Action: func(c *cli.Context) error { return createTenant(c, u) },
+			},
+			{
+				Name: "list", Usage: "list the namespaces with their throttles",
+				Flags:  []cli.Flag{&cli.BoolFlag{Name: "keys", Usage: "show the keys as well"}},
+				Action: func(c *cli.Context) error { return listTenants(c, u) },
+			},
+			{
+				Name: "delete", Usage: "take a namespace's key away; what it has stays, for one of the same name", ArgsUsage: "NAME",
+				Action: func(c *cli.Context) error { return deleteTenant(c, u) },
+			},
+		},
+	}
+}
+
+// onPlatform calls f with the platform that runs in the home.
+func onPlatform(c *cli.Context, u *ui, f func(ctx context.Context, home string, s localplatform.State) error) error {
+	dir, err := home(c)
+	if err != nil {
+		return err
+	}
+	state, running := localplatform.Find(dir)
+	if !running || state.Address == "" {
+		return notRunning(u, dir)
+	}
+	return f(c.Context, dir, state)
+}
+
+func createTenant(c *cli.Context, u *ui) error {
+	if err := commandline.Operands(c, 1, 1); err != nil {
+		return err
+	}
+	asked := localplatform.Tenant{
+		Name: c.Args().First(), InvocationsPerMinute: c.Int("per-minute"),
+		ConcurrentInvocations: c.Int("concurrent"), FiresPerMinute: c.Int("fires"),
+	}
+	return onPlatform(c, u, func(ctx context.Context, home string, s localplatform.State) error {
+		made, err := localplatform.AddTenant(ctx, home, s, asked)
+		if err != nil {
+			return err
+		}
+		u.Say("next:  wsk --apihost %s --auth KEY action list", s.Address)
+		return u.Show(made, func(w io.Writer) { fmt.Fprintln(w, made.Key) })
+	})
+}
+
+func listTenants(c *cli.Context, u *ui) error {
+	if err := commandline.Operands(c, 0, 0); err != nil {
+		return err
+	}
+	return onPlatform(c, u, func(ctx context.Context, home string, s localplatform.State) error {
+		list, err := localplatform.Tenants(ctx, home, s)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			if !c.Bool("keys") {
+				list[i].Key = ""
+			}
+		}
+		return u.Show(list, func(w io.Writer) { printTenants(w, list) })
+	})
+}
+
+func printTenants(w io.Writer, list []localplatform.Tenant) {
+	rows := [][]string{{"NAMESPACE", "PER MINUTE", "AT ONCE", "FIRES", "KEY"}}
+	for _, n := range list {
+		rows = append(rows, []string{
+			n.Name, fmt.Sprint(n.InvocationsPerMinute), fmt.Sprint(n.ConcurrentInvocations), fmt.Sprint(n.FiresPerMinute), n.Key,
+		})
+	}
+	terminal.Table(w, rows...)
+}
+
+func deleteTenant(c *cli.Context, u *ui) error {
+	if err := commandline.Operands(c, 1, 1); err != nil {
+		return err
+	}
+	name := c.Args().First()
+	return onPlatform(c, u, func(ctx context.Context, home string, s localplatform.State) error {
+		if err := localplatform.RemoveTenant(ctx, home, s, name); err != nil {
+			return err
+		}
+		u.Say("the key of %s is no longer known", terminal.Clean(name))
+		return nil
+	})
+}
+
+// namespacesOf reads --namespace NAME[:UUID:SECRET].
+func namespacesOf(list []string) ([]localplatform.Tenant, error) {
+	var out []localplatform.Tenant
+	for _, text := range list {
+		name, key, keyed := strings.Cut(text, ":")
+		if name == "" || keyed && !strings.Contains(key, ":") {
+			return nil, &disdel.Error{
+				Kind: disdel.Invalid, Op: "start platform",
+				Msg:  fmt.Sprintf("--namespace %q is not NAME or NAME:UUID:SECRET", name),
+				Hint: "leave the key out: disdel platform user list --keys shows the one that is made",
+			}
+		}
+		out = append(out, localplatform.Tenant{Name: name, Key: key})
+	}
+	return out, nil
+}

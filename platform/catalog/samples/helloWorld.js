@@ -1,0 +1,4 @@
+// Greets in the log.
+function main ({ payload }) {
+  console.log('hello ' + (payload || 'world') + '!')
+}

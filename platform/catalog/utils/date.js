@@ -1,0 +1,4 @@
+// Tells the time.
+function main () {
+  return { date: new Date() }
+}

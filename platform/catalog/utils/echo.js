@@ -1,0 +1,2 @@
+// Returns what it is given.
+const main = args => args

@@ -1,0 +1,4 @@
+// Sorts lines.
+function main ({ lines = [] }) {
+  return { lines: lines.sort(), length: lines.length }
+}

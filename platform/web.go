@@ -1,0 +1,230 @@
+package platform
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+)
+
+// webPrefix is below what actions answer as pages do: to anybody, by any method. An action is there when its annotation
+// web-export says so.
+const webPrefix = "/api/v1/web/"
+
+// The headers that web actions' preflights allow, of any page: whoever exports an action means everybody.
+const (
+	webHeaders = corsHeaders
+	webMethods = "OPTIONS, GET, DELETE, POST, PUT, HEAD, PATCH"
+)
+
+// isWeb tells whether a request is for a web action, whatever dots its path has.
+func isWeb(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, webPrefix) && strings.HasPrefix(path.Clean(r.URL.Path), webPrefix)
+}
+
+// webTarget is what a path names: an action with the form that its result is to have, and what follows.
+type webTarget struct {
+	ns, pkg, name string
+	form          webForm
+	rest          string // as it was sent, with the slash
+}
+
+// parseWebPath reads NAMESPACE/PACKAGE/NAME[.EXTENSION][/REST]; a package named default is none.
+func parseWebPath(r *http.Request) (webTarget, bool) {
+	parts := strings.SplitN(strings.TrimPrefix(r.URL.EscapedPath(), webPrefix), "/", 4)
+	if len(parts) < 3 {
+		return webTarget{}, false
+	}
+	for i, part := range parts[:3] {
+		name, err := url.PathUnescape(part)
+		if err != nil || checkName(name) != nil {
+			return webTarget{}, false
+		}
+		parts[i] = name
+	}
+	out := webTarget{ns: parts[0], pkg: parts[1]}
+	if out.pkg == "default" {
+		out.pkg = ""
+	}
+	out.name, out.form = webFormOf(parts[2])
+	if len(parts) > 3 {
+		out.rest = "/" + parts[3]
+	}
+	return out, checkName(out.name) == nil
+}
+
+func (t *webTarget) path() pathName {
+	if t.pkg == "" {
+		return pathName{t.ns, t.name}
+	}
+	return pathName{t.ns + "/" + t.pkg, t.name}
+}
+
+// web answers a request for a web action.
+func (p *Platform) web(w http.ResponseWriter, r *http.Request) {
+	p.serve(w, r, func(r *http.Request) (int, any, error) {
+		target, ok := parseWebPath(r)
+		if !ok || !webMethod(r.Method) {
+			return 0, nil, problem{404, textNoRoute}
+		}
+		owner, found, err := p.exported(&target)
+		if err != nil {
+			return 0, nil, target.missing(err)
+		}
+		if !annotatedTrue(found.Annotations, "web-custom-options") {
+			allowEveryPage(w.Header(), r)
+			if r.Method == http.MethodOptions {
+				return 200, webPage{}, nil
+			}
+		}
+		caller := p.callerOf(r)
+		if r.Method != http.MethodOptions && !mayCall(found.Annotations, r, caller) {
+			return 0, nil, problem{401, textNoAuth}
+		}
+		call := webCall{Request: timed(w, r), target: &target, caller: caller}
+		call.raw = annotatedTrue(found.Annotations, "raw-http")
+		return p.invokeWeb(&call, owner, found)
+	})
+}
+
+func webMethod(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodDelete, http.MethodPost, http.MethodPut, http.MethodHead, http.MethodOptions,
+		http.MethodPatch:
+		return true
+	}
+	return false
+}
+
+// allowEveryPage is how OpenWhisk answers pages of any origin for an action that does not do it by itself.
+func allowEveryPage(h http.Header, r *http.Request) {
+	allowed := webHeaders
+	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+		allowed = asked
+	}
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Methods", webMethods)
+	h.Set("Access-Control-Allow-Headers", allowed)
+}
+
+// exported finds a web action and whose it is. That an action is there and not exported is told nobody.
+func (p *Platform) exported(target *webTarget) (*user, *resolved, error) {
+	owner := p.namespace(target.ns)
+	if owner == nil {
+		return nil, nil, problem{404, textNoEntity}
+	}
+	var found *resolved
+	err := p.store.view(func(t tx) (err error) {
+		found, err = p.resolve(t, owner, target.path())
+		return err
+	})
+	var pr problem
+	switch {
+	case errors.As(err, &pr):
+		return nil, nil, problem{404, textNoEntity}
+	case err != nil:
+		return nil, nil, err
+	case !annotatedTrue(found.Annotations, "web-export"):
+		return nil, nil, problem{404, textNoEntity}
+	}
+	return owner, found, nil
+}
+
+// missing is the refusal of an action that is not there. `wsk api` and other clients manage the API gateway by web
+// actions of a package that an OpenWhisk without one lacks: they are told.
+func (t *webTarget) missing(err error) error {
+	if t.ns == CatalogNamespace && t.pkg == "apimgmt" && err == error(problem{404, textNoEntity}) {
+		return problem{404, textNoGateway}
+	}
+	return err
+}
+
+// annotatedTrue tells whether an annotation is true: these count as nothing else.
+func annotatedTrue(list []keyValue, key string) bool {
+	for _, a := range list {
+		if a.Key == key {
+			return string(a.Value) == "true"
+		}
+	}
+	return false
+}
+
+// callerOf is the user whose key a request has; web actions need none.
+func (p *Platform) callerOf(r *http.Request) *user {
+	name, key, ok := r.BasicAuth()
+	if !ok {
+		return nil
+	}
+	return p.userOf(name + ":" + key)
+}
+
+// mayCall tells whether a request has what an action's annotation require-whisk-auth asks for: a user's key where it is
+// true, or its own text or number in a header.
+func mayCall(annotations []keyValue, r *http.Request, caller *user) bool {
+	for _, a := range annotations {
+		if a.Key != "require-whisk-auth" {
+			continue
+		}
+		given := []byte(r.Header.Get("X-Require-Whisk-Auth"))
+		var text string
+		var number json.Number
+		switch {
+		case string(a.Value) == "true":
+			return caller != nil
+		case json.Unmarshal(a.Value, &text) == nil && string(a.Value) != "null":
+			return len(given) > 0 && subtle.ConstantTimeCompare(given, []byte(text)) == 1
+		case json.Unmarshal(a.Value, &number) == nil && number != "":
+			return subtle.ConstantTimeCompare(given, []byte(number)) == 1
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// timed bounds the time that a request's body may take, and lets the answer take any.
+func timed(w http.ResponseWriter, r *http.Request) *http.Request {
+	t := patience{w, r}
+	if r.ContentLength == 0 {
+		t.limit(0)
+	} else {
+		t.limit(bodyWait(r.ContentLength))
+	}
+	out := *r // a copy: the server looks at its own request's body
+	out.Body = &timedBody{ReadCloser: r.Body, patience: t}
+	return &out
+}
+
+// invokeWeb runs a web action for its owner and makes a page of its result.
+func (p *Platform) invokeWeb(call *webCall, owner *user, found *resolved) (int, any, error) {
+	payload, err := call.arguments(p.cfg.Limits.Payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	if !call.raw && (call.overridesReserved || found.final() && found.overrides(call.given)) {
+		return 0, nil, problem{400, textNotAllowed}
+	}
+	run, err := p.begin(owner, found, payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	timer := time.NewTimer(p.cfg.BlockingWait)
+	defer timer.Stop()
+	select {
+	case <-run.done:
+	case <-timer.C:
+		return 202, answer{run.id, refused(textNotReady)}, nil
+	case <-call.Context().Done():
+		return 202, answer{run.id, refused(textNotReady)}, nil
+	}
+	status, body, err := call.page(run.record)
+	var pr problem
+	if errors.As(err, &pr) {
+		return pr.status, answer{run.id, refused(pr.text)}, nil
+	}
+	return status, answer{run.id, body}, err
+}

@@ -1,0 +1,308 @@
+package platform
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// webForm is how a web action's result is made a page, by the extension of its name.
+type webForm string
+
+// The forms. http is the one of names without an extension.
+const (
+	formHTTP webForm = ".http"
+	formJSON webForm = ".json"
+	formHTML webForm = ".html"
+	formSVG  webForm = ".svg"
+	formText webForm = ".text"
+)
+
+// webFormOf splits a name and its extension.
+func webFormOf(name string) (string, webForm) {
+	for _, form := range []webForm{formHTTP, formJSON, formHTML, formSVG, formText} {
+		if base, ok := strings.CutSuffix(name, string(form)); ok {
+			return base, form
+		}
+	}
+	return name, formHTTP
+}
+
+// webPage is a body that is sent as it is, with headers of its own.
+type webPage struct {
+	header http.Header
+	body   []byte
+}
+
+// write sends the page. What the platform says by the same headers stays beside what the action says, as there.
+func (v webPage) write(w http.ResponseWriter, status int) {
+	for name, values := range v.header {
+		for _, value := range values {
+			w.Header().Add(name, value)
+		}
+	}
+	w.WriteHeader(status)
+	w.Write(v.body) //nolint:errcheck // the client went away
+}
+
+// refused is the body of an error that is told with an activation's id.
+type refused string
+
+// page makes a page of an ended activation. Of an application error the error itself is shown.
+func (c *webCall) page(rec *activation) (int, any, error) {
+	result := rec.Response.Result
+	switch rec.Response.Status {
+	case statusSuccess:
+	case statusApplication:
+		var e struct {
+			Error json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(result, &e) != nil || len(e.Error) == 0 {
+			return 0, nil, problem{404, textNoProperty}
+		}
+		result = e.Error
+	default:
+		return 0, nil, problem{400, textErrorProcessing}
+	}
+	if len(result) == 0 {
+		result = json.RawMessage("null")
+	}
+	status, made, err := c.target.form.page(result)
+	if err == nil {
+		err = acceptable(c.Request, status, made)
+	}
+	return status, made, err
+}
+
+func (f webForm) page(result json.RawMessage) (int, webPage, error) {
+	switch f {
+	case formJSON:
+		if result[0] != '{' && result[0] != '[' {
+			return 0, webPage{}, problem{400, textInvalidMedia("application/json")}
+		}
+		return 200, typedPage("application/json", pretty(result)), nil
+	case formHTML:
+		return ofText(result, "html", "text/html; charset=UTF-8", "text/html")
+	case formSVG:
+		return ofText(result, "svg", "image/svg+xml", "image/svg+xml")
+	case formText:
+		return textPage(result)
+	default:
+		return httpPage(result)
+	}
+}
+
+func typedPage(contentType string, body []byte) webPage {
+	return webPage{http.Header{"Content-Type": {contentType}}, body}
+}
+
+// field is a field of an object, or its stand-in; a value that is no object stands for itself.
+func field(result json.RawMessage, names ...string) (json.RawMessage, bool) {
+	if result[0] != '{' {
+		return result, true
+	}
+	var fields map[string]json.RawMessage
+	json.Unmarshal(result, &fields) //nolint:errcheck // an object, as was looked
+	for _, name := range names {
+		if v, ok := fields[name]; ok {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// ofText is a page of a result's text.
+func ofText(result json.RawMessage, name, contentType, media string) (int, webPage, error) {
+	v, _ := field(result, "body", name)
+	var text string
+	if len(v) == 0 || v[0] != '"' || json.Unmarshal(v, &text) != nil {
+		return 0, webPage{}, problem{400, textInvalidMedia(media)}
+	}
+	return 200, typedPage(contentType, []byte(text)), nil
+}
+
+func textPage(result json.RawMessage) (int, webPage, error) {
+	v, ok := field(result, "body", "text")
+	if !ok {
+		return 0, webPage{}, problem{404, textNoProperty}
+	}
+	text := []byte(v)
+	switch v[0] {
+	case '"':
+		var s string
+		json.Unmarshal(v, &s) //nolint:errcheck // it is a text, as was looked
+		text = []byte(s)
+	case '{', '[':
+		text = pretty(v)
+	}
+	return 200, typedPage("text/plain; charset=UTF-8", text), nil
+}
+
+// webResult is what a result says of its page.
+type webResult struct {
+	Status  json.RawMessage `json:"statusCode"`
+	Headers json.RawMessage `json:"headers"`
+	Body    json.RawMessage `json:"body"`
+}
+
+// httpPage is a page whose status, headers and body the result tells.
+func httpPage(result json.RawMessage) (int, webPage, error) {
+	invalid := problem{400, textInvalidMedia("message/http")}
+	var said webResult
+	if result[0] != '{' || json.Unmarshal(result, &said) != nil {
+		return 0, webPage{}, invalid
+	}
+	header, ok := headersOf(said.Headers)
+	status, valid := statusOf(said.Status)
+	if !ok || !valid {
+		return 0, webPage{}, invalid
+	}
+	contentType := header.Get("Content-Type")
+	header.Del("Content-Type")
+	if len(said.Body) == 0 || string(said.Body) == "null" || string(said.Body) == `""` {
+		if status == 0 {
+			status = http.StatusNoContent
+		}
+		return status, webPage{header, nil}, nil
+	}
+	if status == 0 {
+		status = http.StatusOK
+	}
+	contentType, body, err := bodyOf(said.Body, contentType)
+	header.Set("Content-Type", contentType)
+	return status, webPage{header, body}, err
+}
+
+// statusOf reads a status, a number or a text that is one; 0 where there is none.
+func statusOf(v json.RawMessage) (int, bool) {
+	if len(v) == 0 {
+		return 0, true
+	}
+	text := string(v)
+	if v[0] == '"' && json.Unmarshal(v, &text) != nil {
+		return 0, false
+	}
+	if whole, fraction, ok := strings.Cut(text, "."); ok && strings.Trim(fraction, "0") == "" && v[0] != '"' {
+		text = whole
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= http.StatusOK && http.StatusText(n) != ""
+}
+
+// ofTheServer are headers that tell how a page travels, which is not the action's to say.
+var ofTheServer = []string{
+	"Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Trailer", "Te", "Upgrade", "X-Request-Id",
+}
+
+// headersOf reads headers whose values are texts, truth values, numbers, or lists of these.
+func headersOf(v json.RawMessage) (http.Header, bool) {
+	out := http.Header{}
+	if len(v) == 0 {
+		return out, true
+	}
+	var fields map[string]json.RawMessage
+	if v[0] != '{' || json.Unmarshal(v, &fields) != nil {
+		return nil, false
+	}
+	for name, value := range fields {
+		list, ok := headerValues(value)
+		if !ok {
+			return nil, false
+		}
+		for _, text := range list {
+			out.Add(name, text)
+		}
+	}
+	for _, name := range ofTheServer {
+		out.Del(name)
+	}
+	return out, true
+}
+
+func headerValues(v json.RawMessage) ([]string, bool) {
+	switch v[0] {
+	case '"':
+		var text string
+		err := json.Unmarshal(v, &text)
+		return []string{text}, err == nil
+	case '[':
+		var list []json.RawMessage
+		if json.Unmarshal(v, &list) != nil {
+			return nil, false
+		}
+		var out []string
+		for _, inner := range list {
+			more, ok := headerValues(inner)
+			if !ok {
+				return nil, false
+			}
+			out = append(out, more...)
+		}
+		return out, true
+	case '{', 'n':
+		return nil, false
+	default: // a number or a truth value
+		return []string{string(v)}, true
+	}
+}
+
+// bodyOf is a body with its content type: a text as it is, or decoded from base64 where the type is of no text; any
+// other JSON where the type is JSON's.
+func bodyOf(v json.RawMessage, contentType string) (string, []byte, error) {
+	mismatch := problem{400, textContentMismatch}
+	kind := ""
+	if contentType != "" {
+		parsed, _, err := mime.ParseMediaType(contentType)
+		if err != nil || !strings.Contains(parsed, "/") {
+			return "", nil, problem{400, textUnknownContent}
+		}
+		kind = parsed
+	}
+	if v[0] != '"' {
+		switch {
+		case kind == "":
+			return "application/json", pretty(v), nil
+		case jsonFamily(kind):
+			return kind, pretty(v), nil
+		default:
+			return "", nil, mismatch
+		}
+	}
+	var text string
+	if json.Unmarshal(v, &text) != nil {
+		return "", nil, mismatch
+	}
+	if kind == "" {
+		return "text/html; charset=UTF-8", []byte(text), nil
+	}
+	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	switch {
+	case !isText(contentType) && err != nil:
+		return "", nil, mismatch
+	case !isText(contentType), jsonFamily(kind) && err == nil && len(decoded) > 0:
+		return contentType, decoded, nil
+	case kind == "application/json":
+		return kind, []byte(text), nil
+	case !strings.Contains(contentType, "charset"):
+		return contentType + "; charset=UTF-8", []byte(text), nil
+	default:
+		return contentType, []byte(text), nil
+	}
+}
+
+// acceptable refuses a page of a type that its client does not take.
+func acceptable(r *http.Request, status int, made webPage) error {
+	contentType := made.header.Get("Content-Type")
+	if len(made.body) == 0 || status >= http.StatusBadRequest || contentType == "" {
+		return nil
+	}
+	kind, _, _ := strings.Cut(contentType, ";")
+	main, _, _ := strings.Cut(kind, "/")
+	if accepts(r, "*/*", main+"/*", strings.ToLower(strings.TrimSpace(kind))) {
+		return nil
+	}
+	return problem{406, textOnlyAs(contentType)}
+}
