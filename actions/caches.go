@@ -15,7 +15,7 @@ import (
 
 type shardKey struct {
 	data    disdel.DataRef
-	rows    disdel.Rows
+	rows    disdel.RowRange
 	heldOut bool
 }
 

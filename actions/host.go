@@ -20,14 +20,14 @@ type Probe func() (resident, peak disdel.Bytes)
 
 // Host carries out the tasks of one container. It is for one request at a time.
 type Host struct {
-	probe Probe
-	now   func() time.Time
-	warm  bool
-	found int  // processors of the container, before actions choose their threads
-	roomy bool // the action is small and its limit far above its estimate, so that the collector may take its time
-	shard shardCache
-	built engineCache
-	store storeCache
+	probe   Probe
+	now     func() time.Time
+	warm    bool
+	found   int  // processors of the container, before actions choose their threads
+	relaxed bool // the action is small and its limit far above its estimate, so that the collector may take its time
+	shard   shardCache
+	built   engineCache
+	store   storeCache
 }
 
 // NewHost returns a Host that measures itself with probe and computes with these backends.
@@ -93,7 +93,7 @@ func (c *call) usage() disdel.Usage {
 	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm, Found: c.host.found}
 }
 
-// bound frees what the phase before left behind, and sets the collector's memory limit to what the estimate says the
+// limitHeap frees what the phase before left behind, and sets the collector's memory limit to what the estimate says the
 // process needs, so that garbage cannot take it beyond the estimate. The limit is in any case below the share of the
 // action's limit at which the runtime would stop the process. Memory outside the Go heap (the program's data, an
 // engine's slab) is subtracted. The setting is the process's, which is alone in its container.
@@ -101,10 +101,10 @@ func (c *call) usage() disdel.Usage {
 // Platforms have a least limit, which is far above the estimate of a small action. There the collector gets some ease,
 // and nothing is given back to the system: nobody else could use that memory, and a round of few batches would spend
 // most of its time on giving it back.
-func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
-	h.roomy = estimate > 0 && estimate <= small && limit >= 2*estimate
+func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
+	h.relaxed = estimate > 0 && estimate <= small && limit >= 2*estimate
 	h.free()
-	if h.roomy {
+	if h.relaxed {
 		estimate += ease
 	}
 	target := limit / 100 * 96
@@ -117,7 +117,7 @@ func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
 // free returns garbage to the system: what a phase leaves, the weights that came in above all, whose room the next one
 // needs.
 func (h *Host) free() {
-	if !h.roomy {
+	if !h.relaxed {
 		debug.FreeOSMemory()
 	}
 }
@@ -132,10 +132,10 @@ const (
 // leastHeap is what no bound may go below: the collector would run all the time.
 const leastHeap = 6 * disdel.MB
 
-// use has the process compute on as many processors as the request allows: OpenWhisk bounds an action's memory, and on
+// setThreads has the process compute on as many processors as the request allows: OpenWhisk bounds an action's memory, and on
 // most clusters nothing but its neighbours bounds its processors. Phases that move weights take one: with a second one
 // the collector would run beside them and fall behind by as much as they move.
-func use(threads int) {
+func setThreads(threads int) {
 	if threads > 0 {
 		runtime.GOMAXPROCS(threads)
 	}

@@ -104,7 +104,7 @@ func (r *reduction) headSize() int {
 func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kind, id disdel.UpdateID) ([]byte, error) {
 	data, err := r.store.fetch(ctx, r.store.client, key, buf)
 	if tooSmall(err) {
-		data, err = r.store.fetch(ctx, r.store.client, key, make([]byte, len(buf)+maxSaid))
+		data, err = r.store.fetch(ctx, r.store.client, key, make([]byte, len(buf)+maxMeta))
 	}
 	if tooSmall(err) {
 		return nil, refuse(k, id, "it is longer than one of this network")
@@ -112,10 +112,10 @@ func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kin
 	return data, unread(err, k, id)
 }
 
-// maxSaid bounds what the producer of an update may write about it in Meta, such as a loss for every epoch of a long
+// maxMeta bounds what the producer of an update may write about it in Meta, such as a loss for every epoch of a long
 // round. It is the most that an action may answer on OpenWhisk. Only a head that turned out too long for its buffer is
 // read again into one with this much more room.
-const maxSaid = 1 << 20
+const maxMeta = 1 << 20
 
 func tooSmall(err error) bool {
 	return err != nil && !errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "buffer too small")

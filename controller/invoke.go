@@ -86,7 +86,7 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 		return m.fail(badResult(a, err))
 	}
 	m.watch.trained(a.Member, r)
-	e, stalled := m.attempts.nextLeg(a.Slot(), r.Batch)
+	e, stalled := m.attempts.nextLeg(a.Slot(), r.BatchesDone)
 	if !stalled {
 		return []Order{m.order(a.Slot(), e)}
 	}

@@ -132,7 +132,7 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	if err := json.Unmarshal(a.Result, &r); err != nil {
 		return m.fail(badResult(a, err))
 	}
-	if r.Again {
+	if r.Duplicate {
 		m.duplicates++ // an earlier activation of this attempt's work had delivered
 	}
 	m.watch.trained(a.Member, r)

@@ -23,8 +23,8 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	m.watch.failed++
 	r := m.attempts.remedy(a, m.spec.Job, m.spec.Plan)
 	switch {
-	case r.Retry && s.Task == disdel.TaskEvaluate && r.Batch > 0:
-		m.attempts.batch = r.Batch
+	case r.Retry && s.Task == disdel.TaskEvaluate && r.BatchSize > 0:
+		m.attempts.batch = r.BatchSize
 		return m.retry(s, a, r)
 	case r.Retry:
 		return m.remedied(a, r)
@@ -66,7 +66,7 @@ func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) 
 // batch or other workers, which begins a stage. Only a train action's failure can: what was trained is not trained
 // again for another reason.
 func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
-	asked := r.Batch > 0 || r.Workers > 0
+	asked := r.BatchSize > 0 || r.Workers > 0
 	if a.Task != disdel.TaskTrain {
 		return m.retry(a.Slot(), a, r)
 	}

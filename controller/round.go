@@ -44,7 +44,7 @@ func (m *Manager) roundSoFar() disdel.Round {
 	if m.resumed != nil {
 		return *m.resumed
 	}
-	round := disdel.Round{Round: m.round, Again: m.duplicates, Stage: m.spec.Before}
+	round := disdel.Round{Round: m.round, Duplicates: m.duplicates, Stage: m.spec.Before}
 	m.barrier.sum(&round)
 	if !m.course.still() {
 		round.Observed = m.observed(round)

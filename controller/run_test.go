@@ -156,7 +156,7 @@ func runSpec(workers, rounds int) Spec {
 	}
 	return Spec{ID: "job-1", Job: job, Models: "mem://", Output: "w", Threads: 1, Plan: disdel.Plan{
 		Workers: workers, Rounds: rounds, Epochs: 1, Parallel: workers, Levels: scheduler.Tree(workers, 2),
-		Shards: make([]disdel.Rows, workers),
+		Shards: make([]disdel.RowRange, workers),
 		Actions: []disdel.ActionPlan{{
 			Task: disdel.TaskTrain, Name: "p/train",
 			Limits: disdel.Limits{Memory: disdel.GB, Timeout: 1e9},

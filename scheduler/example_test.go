@@ -314,7 +314,7 @@ func ExampleElastic() {
 func ExampleFrom() {
 	job := disdel.Job{}
 	job.Training.Epochs, job.Training.BatchSize = 4, 10
-	job.Distribution.Aggregation.Optimizer = disdel.UpkeepKeep
+	job.Distribution.Aggregation.Moments = disdel.StateKeep
 	job = scheduler.Apply(job, disdel.Setting{Workers: 3}, 0)
 	plan := disdel.Plan{Workers: 3, Rounds: 4, Epochs: 1, Shards: scheduler.Shards(120, 3)}
 	stage := plan.Whole(job).Starting(1, disdel.Position{Epoch: 1}) // after one epoch with two workers
