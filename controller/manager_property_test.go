@@ -31,7 +31,7 @@ func TestAJobAlwaysEnds(t *testing.T) {
 			case steps > 3000:
 				t.Fatal("it does not end")
 			case len(w.open) == 0 && w.alarm == 0:
-				t.Fatalf("nothing runs, and nothing will: round %d, members %v", w.manager.round, w.manager.members)
+				t.Fatalf("nothing runs, and nothing will: round %d, members %v", w.manager.round, w.manager.barrier.members)
 			default:
 				w.step()
 			}

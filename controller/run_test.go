@@ -243,13 +243,13 @@ func TestACancelLeavesNothingRunning(t *testing.T) {
 func TestAnAlarmEndsWithItsRound(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		spec := runSpec(2, 1)
-		r := &run{c: s.controller(), spec: spec, events: make(chan Event), delays: t.Context(), unalarm: func() {}}
+		r := &run{c: s.controller(), spec: spec, events: make(chan Event), delays: t.Context(), stopAlarm: func() {}}
 		r.alarm(AlarmOrder{Number: 1, After: time.Minute})
 		r.alarm(AlarmOrder{Number: 2, After: time.Hour})
 		if e := <-r.events; e != (AlarmEvent{Number: 2}) {
 			t.Errorf("%+v rang", e)
 		}
-		r.flying.Wait()
+		r.running.Wait()
 	})
 }
 

@@ -143,18 +143,18 @@ func (d *decider) choose() Remedy {
 	case d.a.FailureCode() == disdel.CodeNeverServed:
 		return d.refuse("it would wait again")
 	case PlatformFault(d.a):
-		return d.again(d.pause(), "%v: the platform's doing, and the same limits may pass", d.a.Outcome)
+		return d.unchanged(d.pause(), "%v: the platform's doing, and the same limits may pass", d.a.Outcome)
 	case LostUpdate(d.a) || LostReference(d.a):
-		return d.again(d.pause(), "what another action had written was damaged on its way")
+		return d.unchanged(d.pause(), "what another action had written was damaged on its way")
 	case d.a.Outcome == disdel.OutcomeDiverged:
 		return d.refuse("it would diverge again")
 	case d.a.Outcome == disdel.OutcomeCorrupt:
 		return d.refuse("its input is damaged, and would be again: add the data set anew")
 	case d.a.FailureKind() == disdel.Crashed &&
 		(d.a.Suspected && d.Attempts.Crashes <= 1 || d.Attempts.Crashes == 1 && d.a.Peak == 0):
-		return d.silent()
+		return d.diedWithoutTrace()
 	case CrashedItself(d.a) && (d.Attempts.Crashes == 0 || d.a.FailureKind() == disdel.Crashed):
-		return d.again(d.pause(), "its process died, which may have been the machine")
+		return d.unchanged(d.pause(), "its process died, which may have been the machine")
 	case CrashedItself(d.a):
 		return d.refuse("its process died %d times: no limit would help, its log says more", d.Attempts.Crashes+1)
 	default:
@@ -162,12 +162,12 @@ func (d *decider) choose() Remedy {
 	}
 }
 
-// silent is for a process that died without a word where memory may have been the cause: on Kubernetes nothing else
-// tells. It gets a little more, as long as that changes nothing else of the job.
-func (d *decider) silent() Remedy {
+// diedWithoutTrace is for a process that died without a word where memory may have been the cause: on Kubernetes
+// nothing else tells. It gets a little more, as long as that changes nothing else of the job.
+func (d *decider) diedWithoutTrace() Remedy {
 	r := d.memory()
 	if !r.Retry || r.Batch > 0 || r.Workers > 0 {
-		return d.again(d.pause(), "its process died, which may have been the machine")
+		return d.unchanged(d.pause(), "its process died, which may have been the machine")
 	}
 	r.Why = "its process died without a word, possibly out of memory: " + r.Why
 	r.Adjustment.Why = "possibly out of memory: " + r.Adjustment.Why
@@ -175,8 +175,8 @@ func (d *decider) silent() Remedy {
 	return r
 }
 
-// again tries the same at the same limits.
-func (d *decider) again(after time.Duration, why string, args ...any) Remedy {
+// unchanged tries the same at the same limits.
+func (d *decider) unchanged(after time.Duration, why string, args ...any) Remedy {
 	return Remedy{Retry: true, Limits: d.a.Limits, After: after, Why: fmt.Sprintf(why, args...)}
 }
 

@@ -105,7 +105,7 @@ func (d *decider) time() Remedy {
 	}
 	at := fmt.Sprintf("the timeout is at %s of %v", who, most)
 	if done, _ := d.a.Done(); done > 0 && d.a.Task == disdel.TaskTrain {
-		return d.again(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
+		return d.unchanged(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
 	}
 	// it is the user's to raise: starting takes as long with any number of workers
 	if platform := d.Plan.Platform.MaxTimeout; most < platform {
