@@ -131,7 +131,7 @@ func timed(jobs int, admission string) (run, error) {
 	began, before := time.Now(), used()
 	r, err := simulate.Run(simulate.Config{
 		Cloud: cloud(), Admission: admission, Estimator: estimator.Planned(backends.Standard(nil)),
-		Clock: mine,
+		Clock: mine, Settle: disdel.Millis(20 * time.Millisecond),
 	}, trace(jobs))
 	out := run{Result: r, took: time.Since(began), cpu: used() - before, p99: percentile(r.Took, 0.99)}
 	for _, d := range r.Took {
