@@ -64,15 +64,6 @@ type Beat struct {
 	Loss     float64 `json:"loss,omitempty"`
 }
 
-// Slot is an action's place in a job, whatever the round: the rounds of one worker are the same action run again.
-type Slot struct {
-	Task          Task
-	Level, Member int
-}
-
-// Slot is the place that an invocation is for.
-func (i *Invocation) Slot() Slot { return Slot{i.Task, i.Level, i.Member} }
-
 // FailureKind is the kind of an activation's failure, UnknownKind where it has none.
 func (a *Activation) FailureKind() Kind {
 	if a.Failure == nil {
@@ -164,47 +155,75 @@ type Network struct {
 	Init    Init           `json:"init"`
 }
 
-// Store says where updates go: an address that go-redis' ParseURL reads, and the prefix of every key.
+// Store says where updates go: the addresses of servers, as go-redis' ParseURL reads them, and the prefix of every key.
 type Store struct {
+	URLs   []string // one at least; heads and small values lie on the first, large values are spread over all
+	Prefix string
+	CA     string // PEM text of the authority that rediss:// servers are checked against; "": the system's
+}
+
+// storeFields is a Store as JSON has it: the first address apart from the others.
+type storeFields struct {
 	URL    string   `json:"url"`
-	More   []string `json:"more,omitempty"` // further servers that large values are spread over
+	More   []string `json:"more,omitempty"`
 	Prefix string   `json:"prefix"`
-	// PEM text of the authority that rediss:// servers are checked against; "": the system's
-	CA string `json:"ca,omitempty"`
+	CA     string   `json:"ca,omitempty"`
+}
+
+// MarshalJSON writes the first address as url and the others as more.
+func (s Store) MarshalJSON() ([]byte, error) {
+	out := storeFields{Prefix: s.Prefix, CA: s.CA}
+	if len(s.URLs) > 0 {
+		out.URL, out.More = s.URLs[0], s.URLs[1:]
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Store) UnmarshalJSON(data []byte) error {
+	var in storeFields
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*s = Store{Prefix: in.Prefix, CA: in.CA}
+	if in.URL != "" || len(in.More) > 0 {
+		s.URLs = append([]string{in.URL}, in.More...)
+	}
+	return nil
 }
 
 // TrainRequest is the parameter of a train action.
 type TrainRequest struct {
-	Job        JobID     `json:"job"`
-	Round      int       `json:"round"`
-	Worker     int       `json:"worker"`
-	Attempt    int       `json:"attempt"`
-	Network    Network   `json:"network"`
-	Data       DataRef   `json:"data"`
-	Shard      Rows      `json:"shard"`
-	Leg        int       `json:"leg,omitempty"`   // above 0: go on from the state that the leg before stored
-	Probe      bool      `json:"probe,omitempty"` // only measure: push nothing
-	Span                 // of this round
-	JobEpochs  int       `json:"jobEpochs"` // of the whole job, which a schedule goes by
-	BatchSize  int       `json:"batchSize"`
-	Optimizer  Optimizer `json:"optimizer"`
-	Schedule   *Schedule `json:"schedule,omitempty"`
-	ClipNorm   float64   `json:"clipNorm,omitempty"` // 0: any
-	Loss       string    `json:"loss"`
-	Target     float64   `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
-	Threads    int       `json:"threads"`
-	Backend    string    `json:"backend,omitempty"`
-	Wire       Wire      `json:"wire,omitempty"`        // "": float32
-	Threshold  float64   `json:"threshold,omitempty"`   // of the wire significant
-	Upkeep     Upkeep    `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
-	Statistics Upkeep    `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
-	SaveEvery  Millis    `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none
-	Models     string    `json:"models,omitempty"`      // blob URL of the two below
-	From       string    `json:"from,omitempty"`        // checkpoint of this round's reference, for a store that lost it
-	Checkpoint string    `json:"checkpoint,omitempty"`  // where the worker's own state goes; "": nowhere
-	Store      Store     `json:"store"`
-	Memory     Bytes     `json:"limitBytes"`
-	Estimate   Bytes     `json:"estimateBytes"` // what the collector is to keep the process within
+	Job                 JobID       `json:"job"`
+	Round               int         `json:"round"`
+	Worker              int         `json:"worker"`
+	Attempt             int         `json:"attempt"`
+	Network             Network     `json:"network"`
+	Data                DataRef     `json:"data"`
+	Shard               RowRange    `json:"shard"`
+	Leg                 int         `json:"leg,omitempty"`   // above 0: go on from the state that the leg before stored
+	Probe               bool        `json:"probe,omitempty"` // only measure: push nothing
+	Span                            // of this round
+	JobEpochs           int         `json:"jobEpochs"` // of the whole job, which a schedule goes by
+	BatchSize           int         `json:"batchSize"`
+	Optimizer           Optimizer   `json:"optimizer"`
+	Schedule            *Schedule   `json:"schedule,omitempty"`
+	ClipNorm            float64     `json:"clipNorm,omitempty"` // 0: any
+	Loss                string      `json:"loss"`
+	Target              float64     `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
+	Threads             int         `json:"threads"`
+	Backend             string      `json:"backend,omitempty"`
+	Wire                Wire        `json:"wire,omitempty"`        // "": float32
+	Threshold           float64     `json:"threshold,omitempty"`   // of the wire significant
+	Moments             StatePolicy `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
+	Statistics          StatePolicy `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
+	SaveEvery           Millis      `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none
+	Models              string      `json:"models,omitempty"`      // blob URL of the two below
+	ReferenceCheckpoint string      `json:"from,omitempty"`        // checkpoint of this round's reference, for a store that lost it
+	StateCheckpoint     string      `json:"checkpoint,omitempty"`  // where the worker's own state goes; "": nowhere
+	Store               Store       `json:"store"`
+	Memory              Bytes       `json:"limitBytes"`
+	Estimate            Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
 // ID names the update that the request asks for.
@@ -222,17 +241,17 @@ type DataRef struct {
 
 // TrainResult is what a train action answers.
 type TrainResult struct {
-	Loss    float64   `json:"loss"`   // mean over the last epoch's samples
-	Losses  []float64 `json:"losses"` // by epoch of this round
-	Samples int       `json:"samples"`
-	Epochs  int       `json:"epochs"`
-	Reached bool      `json:"reached"`           // the target loss
-	Paused  bool      `json:"paused,omitempty"`  // the deadline was near: state is stored, and the next leg goes on
-	Batch   int       `json:"batch,omitempty"`   // of the round, trained so far; a paused leg's only
-	Again   bool      `json:"again,omitempty"`   // another activation had delivered this before
-	Rows    int       `json:"rows"`              // trained by this activation, each epoch's counted
-	Unsaved *Error    `json:"unsaved,omitempty"` // why its part of the round's checkpoint could not be written
-	Usage   Usage     `json:"usage"`
+	Loss        float64   `json:"loss"`   // mean over the last epoch's samples
+	Losses      []float64 `json:"losses"` // by epoch of this round
+	Samples     int       `json:"samples"`
+	Epochs      int       `json:"epochs"`
+	Reached     bool      `json:"reached"`           // the target loss
+	Paused      bool      `json:"paused,omitempty"`  // the deadline was near: state is stored, and the next leg goes on
+	BatchesDone int       `json:"batch,omitempty"`   // of the round, trained so far; a paused leg's only
+	Duplicate   bool      `json:"again,omitempty"`   // another activation had delivered this before
+	Rows        int       `json:"rows"`              // trained by this activation, each epoch's counted
+	Unsaved     *Error    `json:"unsaved,omitempty"` // why its part of the round's checkpoint could not be written
+	Usage       Usage     `json:"usage"`
 }
 
 // Usage is what an action measured of itself.
@@ -246,55 +265,55 @@ type Usage struct {
 // AggregateRequest is the parameter of an aggregate action: reduce Members to their mean. Without any, what an earlier
 // one made of the round is only written.
 type AggregateRequest struct {
-	Job      JobID      `json:"job"`
-	Round    int        `json:"round"`
-	Level    int        `json:"level"`
-	Cluster  int        `json:"cluster"`
-	Attempt  int        `json:"attempt"`
-	Members  []UpdateID `json:"members"`
-	Top      bool       `json:"top"` // publish the result as the next round's reference
-	Store    Store      `json:"store"`
-	Memory   Bytes      `json:"limitBytes"`
-	Estimate Bytes      `json:"estimateBytes"`    // what the collector is to keep the process within
-	Models   string     `json:"models,omitempty"` // blob URL; top only: where final weights and checkpoints go
-	Path     string     `json:"path,omitempty"`   // key of the final weights below Models
+	Job        JobID      `json:"job"`
+	Round      int        `json:"round"`
+	Level      int        `json:"level"`
+	Cluster    int        `json:"cluster"`
+	Attempt    int        `json:"attempt"`
+	Members    []UpdateID `json:"members"`
+	Top        bool       `json:"top"` // publish the result as the next round's reference
+	Store      Store      `json:"store"`
+	Memory     Bytes      `json:"limitBytes"`
+	Estimate   Bytes      `json:"estimateBytes"`    // what the collector is to keep the process within
+	Models     string     `json:"models,omitempty"` // blob URL; top only: where final weights and checkpoints go
+	WeightsKey string     `json:"path,omitempty"`   // key of the final weights below Models
 	// checkpoint of the reference that was published, for a store that lost it
-	From string `json:"from,omitempty"`
+	ReferenceCheckpoint string `json:"from,omitempty"`
 	// key below Models; top only: where the new reference goes, with the optimiser's state if that is averaged
-	Checkpoint string     `json:"checkpoint,omitempty"`
-	Wire       Wire       `json:"wire,omitempty"`     // "": float32
-	Averaged   *Optimizer `json:"averaged,omitempty"` // whose moments are averaged too; nil: none
-	Network    Network    `json:"network"`
+	NextCheckpoint string     `json:"checkpoint,omitempty"`
+	Wire           Wire       `json:"wire,omitempty"`     // "": float32
+	Averaged       *Optimizer `json:"averaged,omitempty"` // whose moments are averaged too; nil: none
+	Network        Network    `json:"network"`
 }
 
 // AggregateResult is what an aggregate action answers.
 type AggregateResult struct {
-	Weight   float64     `json:"weight"`             // samples behind the average
-	Checksum string      `json:"checksum,omitempty"` // sha256 of the final weights' file
-	Size     Bytes       `json:"sizeBytes,omitempty"`
-	Saved    *Checkpoint `json:"saved,omitempty"`
-	Unsaved  *Error      `json:"unsaved,omitempty"` // why the checkpoint that was asked for could not be written
-	Again    bool        `json:"again,omitempty"`   // another activation had delivered this before
-	Usage    Usage       `json:"usage"`
+	Weight    float64     `json:"weight"`             // samples behind the average
+	Checksum  string      `json:"checksum,omitempty"` // sha256 of the final weights' file
+	Size      Bytes       `json:"sizeBytes,omitempty"`
+	Saved     *Checkpoint `json:"saved,omitempty"`
+	Unsaved   *Error      `json:"unsaved,omitempty"` // why the checkpoint that was asked for could not be written
+	Duplicate bool        `json:"again,omitempty"`   // another activation had delivered this before
+	Usage     Usage       `json:"usage"`
 }
 
 // EvaluateRequest is the parameter of an evaluate action: held-out rows under the reference of Round.
 type EvaluateRequest struct {
-	Job       JobID      `json:"job"`
-	Round     int        `json:"round"`
-	Network   Network    `json:"network"`
-	Data      DataRef    `json:"data"`
-	Rows      Rows       `json:"rows"`
-	BatchSize int        `json:"batchSize"`
-	Loss      string     `json:"loss"`
-	Threads   int        `json:"threads"`
-	Backend   string     `json:"backend,omitempty"`
-	Averaged  *Optimizer `json:"averaged,omitempty"` // whose moments stand in the reference too; nil: none
-	Models    string     `json:"models,omitempty"`   // blob URL of the next
-	From      string     `json:"from,omitempty"`     // checkpoint of the same weights, for a store that lost them
-	Store     Store      `json:"store"`
-	Memory    Bytes      `json:"limitBytes"`
-	Estimate  Bytes      `json:"estimateBytes"` // what the collector is to keep the process within
+	Job                 JobID      `json:"job"`
+	Round               int        `json:"round"`
+	Network             Network    `json:"network"`
+	Data                DataRef    `json:"data"`
+	Rows                RowRange   `json:"rows"`
+	BatchSize           int        `json:"batchSize"`
+	Loss                string     `json:"loss"`
+	Threads             int        `json:"threads"`
+	Backend             string     `json:"backend,omitempty"`
+	Averaged            *Optimizer `json:"averaged,omitempty"` // whose moments stand in the reference too; nil: none
+	Models              string     `json:"models,omitempty"`   // blob URL of the next
+	ReferenceCheckpoint string     `json:"from,omitempty"`     // checkpoint of the same weights, for a store that lost them
+	Store               Store      `json:"store"`
+	Memory              Bytes      `json:"limitBytes"`
+	Estimate            Bytes      `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
 // EvaluateResult is what an evaluate action answers.
@@ -307,14 +326,14 @@ type EvaluateResult struct {
 
 // InferRequest is the parameter of an infer action.
 type InferRequest struct {
-	Models   string      `json:"models"` // blob URL
-	Path     string      `json:"path"`
-	Checksum string      `json:"checksum"`
-	Network  Network     `json:"network"`
-	Inputs   [][]float32 `json:"inputs"` // rows of channels x height x width values
-	Backend  string      `json:"backend,omitempty"`
-	Memory   Bytes       `json:"limitBytes"`
-	Estimate Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
+	Models     string      `json:"models"` // blob URL
+	WeightsKey string      `json:"path"`
+	Checksum   string      `json:"checksum"`
+	Network    Network     `json:"network"`
+	Inputs     [][]float32 `json:"inputs"` // rows of channels x height x width values
+	Backend    string      `json:"backend,omitempty"`
+	Memory     Bytes       `json:"limitBytes"`
+	Estimate   Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
 // InferResult is what an infer action answers.

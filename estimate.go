@@ -37,12 +37,12 @@ type Estimate struct {
 	// What measured peaks of earlier jobs made of it (learned).
 	Ratio   float64 `json:"ratio,omitempty"`   // likely peak over that of the plan alone; 0: nothing learned
 	Samples int     `json:"samples,omitempty"` // measured peaks behind Ratio
-	// The terms of DiSDeL Eq. 1: m_a = fit + pkg + dta + mod + saf.
-	Fit Bytes `json:"fitBytes"` // Eq. 2: parameters, activations and the cached batch while training
-	Pkg Bytes `json:"pkgBytes"` // the runtime image in memory
-	Dta Bytes `json:"dtaBytes"` // the shard
-	Mod Bytes `json:"modBytes"` // the compiled model's parameters
-	Saf Bytes `json:"safBytes"` // safety margin
+	// The terms of DiSDeL Eq. 1, m_a = fit + pkg + dta + mod + saf, whose names JSON has.
+	Training Bytes `json:"fitBytes"` // Eq. 2: parameters, activations and the cached batch while training
+	Package  Bytes `json:"pkgBytes"` // the runtime image in memory
+	Shard    Bytes `json:"dtaBytes"` // the shard
+	Model    Bytes `json:"modBytes"` // the compiled model's parameters
+	Margin   Bytes `json:"safBytes"` // safety margin
 	// The terms of fit.
 	Parameters  Bytes `json:"parametersBytes"`  // Eq. 3
 	Activations Bytes `json:"activationsBytes"` // Eq. 4
@@ -68,14 +68,14 @@ type LayerEstimate struct {
 	MACs            int64  `json:"macs"`            // multiply-accumulates for one sample
 }
 
-// Rows is a half-open range of rows of a data set's training or held-out part.
-type Rows struct {
+// RowRange is a half-open range of rows of a data set's training or held-out part.
+type RowRange struct {
 	Start int `json:"start"`
 	End   int `json:"end"`
 }
 
 // Len is the number of rows.
-func (r Rows) Len() int { return r.End - r.Start }
+func (r RowRange) Len() int { return r.End - r.Start }
 
 // Interval is a prediction: nine of ten cases are from Low to High.
 type Interval[T any] struct {
@@ -84,11 +84,25 @@ type Interval[T any] struct {
 	High   T `json:"high"`
 }
 
+// Source is what timeouts and forecasts rest on.
+type Source string
+
+// The sources, from the nearest to the farthest, and those of timeouts that nothing was measured for.
+const (
+	SourceOwn      Source = "this job" // its own rounds so far
+	SourceHistory  Source = "history"  // jobs of the same network, data and shape
+	SourceSimilar  Source = "similar jobs"
+	SourceProbe    Source = "probe"
+	SourceCost     Source = "cost" // what the user expects to pay
+	SourcePlatform Source = "platform maximum"
+	SourceJobFile  Source = "job file"
+)
+
 // Forecast is what a job is expected to take, before it starts or of what is left of it.
 type Forecast struct {
 	Duration Interval[Millis]  `json:"durationMs"`
 	Cost     Interval[float64] `json:"costGBs"`
-	Source   string            `json:"source"`  // "history", "similar jobs", "probe" or "this job"
+	Source   Source            `json:"source"`  // SourceHistory, SourceSimilar, SourceProbe or SourceOwn
 	Samples  int               `json:"samples"` // measured activations behind it
 	// of the same network and data whose whole durations it was corrected by
 	Jobs int `json:"jobs,omitempty"`
@@ -104,16 +118,15 @@ type Plan struct {
 	Epochs   int            `json:"epochsPerRound"`
 	Platform PlatformLimits `json:"platform"`
 	Actions  []ActionPlan   `json:"actions"`
-	Shards   []Rows         `json:"shards"`                    // by worker
+	Shards   []RowRange     `json:"shards"`                    // by worker
 	Batches  int            `json:"batchesPerRound,omitempty"` // of a round that is shorter than an epoch; 0: whole epochs
 	Threads  int            `json:"threads,omitempty"`         // of a train action; 0: unknown
 	// activations that a worker's round is expected to take one after another
-	Legs     int     `json:"legs"`
-	HeldOut  int     `json:"heldOut"`  // rows evaluated
-	Levels   []Level `json:"levels"`   // levels[0] is level 1 of the tree
-	Parallel int     `json:"parallel"` // train actions that the pool holds at once
-	// "history", "similar jobs", "probe", "cost", "platform maximum" or "job file"
-	Timeouts string `json:"timeoutSource"`
+	Legs          int     `json:"legs"`
+	HeldOut       int     `json:"heldOut"`  // rows evaluated
+	Levels        []Level `json:"levels"`   // levels[0] is level 1 of the tree
+	Parallel      int     `json:"parallel"` // train actions that the pool holds at once
+	TimeoutSource Source  `json:"timeoutSource"`
 	// GB-s, Eq. 6 and evaluations with every action at its limits
 	CostGBs  float64   `json:"costBoundGBs"`
 	Forecast *Forecast `json:"forecast,omitempty"` // nil where nothing is known
@@ -124,7 +137,7 @@ type Plan struct {
 // narrowed. Where the format's size depends on the values it is the most.
 func (p *Plan) Update(w Wire) Bytes {
 	a, _ := p.Action(TaskAggregate)
-	return Bytes(float64(a.Estimate.Mod) * w.Share())
+	return Bytes(float64(a.Estimate.Model) * w.Share())
 }
 
 // ActionPlan is one OpenWhisk action of the job: what it does, at which limits, on which estimate.

@@ -420,19 +420,19 @@ type Aggregation struct {
 	FanIn int  `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read
 	Wire  Wire `json:"wire"`
 	// Threshold is v of the wire significant, of MLLess' filter; other wires do not use it. See package aggregator.
-	Threshold  float64 `json:"threshold"`
-	Optimizer  Upkeep  `json:"optimizer"`  // of the optimiser's moments from round to round
-	Statistics Upkeep  `json:"statistics"` // of batch norms' running statistics
+	Threshold  float64     `json:"threshold"`
+	Moments    StatePolicy `json:"optimizer"`  // of the optimiser's moments from round to round
+	Statistics StatePolicy `json:"statistics"` // of batch norms' running statistics
 }
 
-// Upkeep says what becomes of a worker's own state when a round ends.
-type Upkeep string
+// StatePolicy says what becomes of a worker's own state when a round ends.
+type StatePolicy string
 
-// The ways of Upkeep.
+// The state policies.
 const (
-	UpkeepAverage Upkeep = "average" // over the workers, as weights are
-	UpkeepReset   Upkeep = "reset"   // as it was before the first step
-	UpkeepKeep    Upkeep = "keep"    // every worker goes on with its own
+	StateAverage StatePolicy = "average" // over the workers, as weights are
+	StateReset   StatePolicy = "reset"   // as it was before the first step
+	StateKeep    StatePolicy = "keep"    // every worker goes on with its own
 )
 
 // Missing says what is done about a worker whose update does not come.

@@ -39,13 +39,13 @@ func (s *Status) UnmarshalText(text []byte) error {
 
 // Round is what one round came to.
 type Round struct {
-	Round     int      `json:"round"`
-	TrainLoss float64  `json:"trainLoss"`          // mean over the workers, weighted by samples
-	Loss      *float64 `json:"loss,omitempty"`     // held-out; nil where this round was not evaluated
-	Accuracy  *float64 `json:"accuracy,omitempty"` // held-out
-	Duration  Millis   `json:"durationMs"`
-	Missing   []int    `json:"missing,omitempty"`    // workers that the mean was taken without
-	Again     int      `json:"duplicates,omitempty"` // results that came twice or too late, and changed nothing
+	Round      int      `json:"round"`
+	TrainLoss  float64  `json:"trainLoss"`          // mean over the workers, weighted by samples
+	Loss       *float64 `json:"loss,omitempty"`     // held-out; nil where this round was not evaluated
+	Accuracy   *float64 `json:"accuracy,omitempty"` // held-out
+	Duration   Millis   `json:"durationMs"`
+	Missing    []int    `json:"missing,omitempty"`    // workers that the mean was taken without
+	Duplicates int      `json:"duplicates,omitempty"` // results that came twice or too late, and changed nothing
 
 	// TrainLoss of its first epoch; nil where a round has one epoch
 	FirstLoss    *float64 `json:"firstTrainLoss,omitempty"`

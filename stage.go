@@ -28,20 +28,20 @@ type Stage struct {
 	From   Position `json:"from"`
 	To     Position `json:"to"` // the job's end
 	Setting
-	BatchSize int          `json:"batchSize"`
-	Epochs    int          `json:"epochsPerRound"`
-	PerEpoch  int          `json:"roundsPerEpoch,omitempty"` // with K: rounds of a whole epoch
-	Shards    []Rows       `json:"shards"`                   // by worker
-	Levels    []Level      `json:"levels"`
-	Actions   []ActionPlan `json:"actions"` // without the layers of their estimates, which the plan has
-	Legs      int          `json:"legs"`
-	Parallel  int          `json:"parallel"`
-	Threads   int          `json:"threads,omitempty"`
-	Timeouts  string       `json:"timeoutSource,omitempty"`
-	CostGBs   float64      `json:"costBoundGBs,omitempty"` // of the whole job, by the plan that the stage began with
-	Forecast  *Forecast    `json:"forecast,omitempty"`     // the same
-	Reasons   []string     `json:"reasons,omitempty"`      // what a change costs, and the arithmetic
-	Decision  *Decision    `json:"decision,omitempty"`     // nil: nobody decided, it is the plan that the job began with
+	BatchSize     int          `json:"batchSize"`
+	Epochs        int          `json:"epochsPerRound"`
+	PerEpoch      int          `json:"roundsPerEpoch,omitempty"` // with K: rounds of a whole epoch
+	Shards        []RowRange   `json:"shards"`                   // by worker
+	Levels        []Level      `json:"levels"`
+	Actions       []ActionPlan `json:"actions"` // without the layers of their estimates, which the plan has
+	Legs          int          `json:"legs"`
+	Parallel      int          `json:"parallel"`
+	Threads       int          `json:"threads,omitempty"`
+	TimeoutSource Source       `json:"timeoutSource,omitempty"`
+	CostGBs       float64      `json:"costBoundGBs,omitempty"` // of the whole job, by the plan that the stage began with
+	Forecast      *Forecast    `json:"forecast,omitempty"`     // the same
+	Reasons       []string     `json:"reasons,omitempty"`      // what a change costs, and the arithmetic
+	Decision      *Decision    `json:"decision,omitempty"`     // nil: nobody decided, it is the plan that the job began with
 }
 
 // Boundary is where a decision is made.
@@ -114,7 +114,7 @@ func (p *Plan) Whole(job Job) Stage {
 		BatchSize: job.Training.BatchSize, Epochs: p.Epochs,
 		Shards: p.Shards, Levels: p.Levels, Actions: withoutLayers(p.Actions),
 		Legs: p.Legs, Parallel: p.Parallel, Threads: p.Threads,
-		Timeouts: p.Timeouts, CostGBs: p.CostGBs, Forecast: p.Forecast, Reasons: p.Reasons,
+		TimeoutSource: p.TimeoutSource, CostGBs: p.CostGBs, Forecast: p.Forecast, Reasons: p.Reasons,
 	}
 	if p.Batches > 0 {
 		s.PerEpoch = max(1, p.Rounds/max(1, job.Training.Epochs))
@@ -204,7 +204,7 @@ func (s *Stage) In(p Plan) Plan {
 	}
 	p.Workers, p.Epochs, p.Batches, p.Shards, p.Levels = s.Workers, s.Epochs, s.K, s.Shards, s.Levels
 	p.Actions, p.Legs, p.Parallel, p.Threads = actions, s.Legs, s.Parallel, s.Threads
-	p.Timeouts, p.CostGBs, p.Forecast, p.Reasons = s.Timeouts, s.CostGBs, s.Forecast, s.Reasons
+	p.TimeoutSource, p.CostGBs, p.Forecast, p.Reasons = s.TimeoutSource, s.CostGBs, s.Forecast, s.Reasons
 	return p
 }
 

@@ -11,10 +11,10 @@ import (
 )
 
 // shards deals rows out as the scheduler does.
-func shards(rows, workers int) []disdel.Rows {
-	out := make([]disdel.Rows, workers)
+func shards(rows, workers int) []disdel.RowRange {
+	out := make([]disdel.RowRange, workers)
 	for w := range out {
-		out[w] = disdel.Rows{Start: w * rows / workers, End: (w + 1) * rows / workers}
+		out[w] = disdel.RowRange{Start: w * rows / workers, End: (w + 1) * rows / workers}
 	}
 	return out
 }

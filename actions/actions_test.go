@@ -60,7 +60,7 @@ func setUp(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { redis.Close() })
-	b.store = disdel.Store{URL: redis.URL()}
+	b.store = disdel.Store{URLs: []string{redis.URL()}}
 	if b.board, err = aggregator.Open(ctx, b.store); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func setUp(t *testing.T) *bench {
 func (b *bench) train(worker int) disdel.TrainRequest {
 	return disdel.TrainRequest{
 		Job: "job-1", Worker: worker, Attempt: 1, Network: b.net, Data: b.data,
-		Shard: disdel.Rows{Start: worker * 100, End: worker*100 + 100},
+		Shard: disdel.RowRange{Start: worker * 100, End: worker*100 + 100},
 		Span:  disdel.Span{Epochs: 2}, BatchSize: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}},
 		Loss: "crossEntropy", Threads: 1, Store: b.store,
 	}
@@ -135,7 +135,7 @@ func TestARoundByHand(t *testing.T) {
 	agg, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate,
 		disdel.AggregateRequest{
 			Job: "job-1", Level: 1, Attempt: 1, Members: members, Top: true, Store: b.store,
-			Network: b.net, Models: models, Path: path,
+			Network: b.net, Models: models, WeightsKey: path,
 		})
 	if err != nil || agg.Weight != 200 || agg.Checksum == "" {
 		t.Fatalf("%+v, %v", agg, err)
@@ -154,7 +154,7 @@ func TestARoundByHand(t *testing.T) {
 	}
 	eval, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate,
 		disdel.EvaluateRequest{
-			Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 359}, BatchSize: 50,
+			Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.RowRange{End: 359}, BatchSize: 50,
 			Loss: "crossEntropy", Store: b.store,
 		})
 	if err != nil || eval.Samples != 359 || eval.Accuracy < 0.3 || eval.Loss <= 0 {
@@ -162,7 +162,7 @@ func TestARoundByHand(t *testing.T) {
 	}
 	inf, err := ask[disdel.InferResult](t, h, disdel.TaskInfer,
 		disdel.InferRequest{
-			Models: models, Path: path, Checksum: agg.Checksum, Network: b.net,
+			Models: models, WeightsKey: path, Checksum: agg.Checksum, Network: b.net,
 			Inputs: [][]float32{make([]float32, 64), make([]float32, 64)},
 		})
 	if err != nil || len(inf.Classes) != 2 || len(inf.Probabilities[1]) != 10 {
@@ -170,7 +170,7 @@ func TestARoundByHand(t *testing.T) {
 	}
 	if _, err := ask[disdel.InferResult](t, h, disdel.TaskInfer,
 		disdel.InferRequest{
-			Models: models, Path: path, Checksum: agg.Checksum, Network: b.net,
+			Models: models, WeightsKey: path, Checksum: agg.Checksum, Network: b.net,
 			Inputs: [][]float32{{1}},
 		}); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("a short input: %v, want Invalid", err)
@@ -280,9 +280,9 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	other := b.train(0)
 	other.Data.Checksum = "sha256:other"
 	empty := b.train(0)
-	empty.Shard = disdel.Rows{}
+	empty.Shard = disdel.RowRange{}
 	down := b.train(0)
-	down.Store.URL = "redis://127.0.0.1:1/0"
+	down.Store.URLs = []string{"redis://127.0.0.1:1/0"}
 	for name, c := range map[string]struct {
 		req  disdel.TrainRequest
 		want disdel.Kind

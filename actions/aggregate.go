@@ -15,8 +15,8 @@ import (
 func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult,
 	err error,
 ) {
-	h.bound(req.Memory, req.Estimate, 0)
-	use(1)
+	h.limitHeap(req.Memory, req.Estimate, 0)
+	setThreads(1)
 	id := disdel.UpdateID{Job: req.Job, Round: req.Round, Level: req.Level, Member: req.Cluster}
 	g, err := model.Build(req.Network)
 	if err != nil {
@@ -33,7 +33,7 @@ func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateReque
 	}, req.Memory)()
 	a := aggregation{
 		session: s, req: req, id: id, like: withOptimizer(shapes(g), g, req.Averaged),
-		res: disdel.AggregateResult{Again: s.committed || len(req.Members) == 0},
+		res: disdel.AggregateResult{Duplicate: s.committed || len(req.Members) == 0},
 	}
 	for _, step := range []struct {
 		phase string
@@ -59,7 +59,7 @@ type aggregation struct {
 
 // reduce takes the mean, unless an earlier activation has delivered it.
 func (a *aggregation) reduce(ctx context.Context) (err error) {
-	if !a.res.Again {
+	if !a.res.Duplicate {
 		a.mean, err = a.store.Reduce(ctx, a.req.Members, a.like)
 	}
 	return err
@@ -78,7 +78,7 @@ func shapes(g *model.Graph) disdel.Weights {
 // deliver pushes the mean, or commits it as the next reference.
 func (a *aggregation) deliver(ctx context.Context) error {
 	switch {
-	case a.res.Again:
+	case a.res.Duplicate:
 		return nil
 	case !a.req.Top:
 		a.mean.ID = a.id
@@ -107,13 +107,13 @@ const keptCheckpoints = 2
 // save writes the final weights or a checkpoint. An earlier attempt may have delivered the reference and not come this
 // far.
 func (a *aggregation) save(ctx context.Context) error {
-	if a.req.Path == "" && a.req.Checkpoint == "" {
+	if a.req.WeightsKey == "" && a.req.NextCheckpoint == "" {
 		return nil
 	}
 	w := a.mean.Weights
-	if a.res.Again {
+	if a.res.Duplicate {
 		var err error
-		if w, err = reference(ctx, a.store, source{a.req.Job, a.req.Round + 1, a.req.Models, a.req.From},
+		if w, err = reference(ctx, a.store, source{a.req.Job, a.req.Round + 1, a.req.Models, a.req.ReferenceCheckpoint},
 			a.like); err != nil {
 			return err
 		}
@@ -124,25 +124,25 @@ func (a *aggregation) save(ctx context.Context) error {
 	}
 	defer models.Close()
 	a.call.host.free() // the kernel counts the file that is written, too
-	if a.req.Checkpoint != "" {
+	if a.req.NextCheckpoint != "" {
 		if err := a.checkpoint(ctx, models, w); err != nil && ctx.Err() != nil {
 			return err
 		} else if err != nil {
 			a.res.Unsaved = disdel.AsError(err) // a later one may be written, and the job may never need any
 		}
 	}
-	if a.req.Path == "" {
+	if a.req.WeightsKey == "" {
 		return nil
 	}
 	weights, _, _ := split(w)
 	a.res.Checksum, a.res.Size,
-		err = models.WriteWeights(ctx, a.req.Path, weights,
+		err = models.WriteWeights(ctx, a.req.WeightsKey, weights,
 		map[string]string{"format": "pt", "job": string(a.req.Job), "network": a.req.Network.Name})
 	return err
 }
 
 func (a *aggregation) checkpoint(ctx context.Context, models *modelstore.Store, w disdel.Weights) error {
-	key := a.req.Checkpoint
+	key := a.req.NextCheckpoint
 	sum, size, err := models.WriteCheckpoint(ctx, key, "", w)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func TestARoundIsDroppedWhenItsSuccessorStands(t *testing.T) {
 		Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{id}, Top: true,
 		Store: b.store, Network: b.net,
 	}
-	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil || res.Again {
+	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil || res.Duplicate {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	if _, err := b.board.FetchUpdate(t.Context(), id, like); disdel.KindOf(err) != disdel.NotFound {
@@ -44,23 +44,23 @@ func TestARoundIsDroppedWhenItsSuccessorStands(t *testing.T) {
 	}
 	late := b.train(0)
 	late.Attempt = 2
-	if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, late); err != nil || !res.Again || res.Rows != 0 ||
+	if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, late); err != nil || !res.Duplicate || res.Rows != 0 ||
 		first.Rows == 0 {
 		t.Errorf("a second delivery of the worker: %+v, %v", res, err)
 	}
 	again := top
-	again.Attempt, again.Models, again.Path = 2, "file://"+t.TempDir(), modelstore.WeightsPath("m", "job-1")
-	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, again); err != nil || !res.Again ||
+	again.Attempt, again.Models, again.WeightsKey = 2, "file://"+t.TempDir(), modelstore.WeightsPath("m", "job-1")
+	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, again); err != nil || !res.Duplicate ||
 		res.Checksum == "" {
 		t.Errorf("a second try of the aggregation, after a death before it wrote the model: %+v, %v", res, err)
 	}
 	next := b.train(0)
 	next.Round, next.Epoch = 1, 2
-	if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, next); err != nil || res.Again {
+	if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, next); err != nil || res.Duplicate {
 		t.Errorf("the next round: %+v, %v", res, err)
 	}
 	evaluation := disdel.EvaluateRequest{
-		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 50},
+		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.RowRange{End: 50},
 		BatchSize: 16, Loss: "crossEntropy", Threads: 1, Store: b.store,
 	}
 	if res, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, evaluation); err != nil || res.Samples != 50 {
@@ -96,7 +96,7 @@ func TestASlowBucketDoesNotCostTheAggregation(t *testing.T) {
 	}
 	top := disdel.AggregateRequest{
 		Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store,
-		Network: b.net, Path: modelstore.WeightsPath("m", "job-1"),
+		Network: b.net, WeightsKey: modelstore.WeightsPath("m", "job-1"),
 		Models: "s3://models?region=x&endpoint=" + server.URL +
 			"&use_path_style=true&response_checksum_validation=when_required",
 	}
@@ -135,7 +135,7 @@ func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 	req := disdel.AggregateRequest{
 		Job: "job-1", Level: 2, Cluster: 3, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store,
 		Network: b.net, Memory: limit,
-		Path: modelstore.WeightsPath("m", "job-1"), Models: "s3://models?region=x&endpoint=" + bucket.URL +
+		WeightsKey: modelstore.WeightsPath("m", "job-1"), Models: "s3://models?region=x&endpoint=" + bucket.URL +
 			"&use_path_style=true",
 	}
 	params, err := json.Marshal(req)

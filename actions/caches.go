@@ -15,7 +15,7 @@ import (
 
 type shardKey struct {
 	data    disdel.DataRef
-	rows    disdel.Rows
+	rows    disdel.RowRange
 	heldOut bool
 }
 
@@ -25,8 +25,9 @@ type shardCache struct {
 	shard *dataset.Shard
 }
 
-// rows returns a shard. A container that gets another worker's reads its rows without those of the last one and without
-// the engine, which is that worker's too: two shards at once, or a chunk beside all the rest, were not in the estimate.
+// rows returns a shard: the one that is kept, or, where another is asked for, that one read from the data set. Before it
+// reads a different shard it drops the old one and the engine: the estimate has no room for two shards, nor for a chunk
+// of the data set beside an engine.
 func (h *Host) rows(ctx context.Context, key shardKey) (*dataset.Shard, error) {
 	c := &h.shard
 	if c.shard != nil && c.key == key {

@@ -44,11 +44,11 @@ func TestAWarmHostKeepsItsStore(t *testing.T) {
 	defer redis.Close()
 	before := h.store.store
 	other := b.train(0)
-	other.Store, other.Epochs = disdel.Store{URL: redis.URL()}, 1
+	other.Store, other.Epochs = disdel.Store{URLs: []string{redis.URL()}}, 1
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, other); err != nil {
 		t.Fatal(err)
 	}
-	if h.store.store == before || h.store.at.URL != redis.URL() {
+	if h.store.store == before || h.store.at.URLs[0] != redis.URL() {
 		t.Error("another job's store was not opened")
 	}
 }

@@ -15,8 +15,8 @@ import (
 func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult,
 	err error,
 ) {
-	h.bound(req.Memory, req.Estimate, 0)
-	use(1)
+	h.limitHeap(req.Memory, req.Estimate, 0)
+	setThreads(1)
 	store, err := h.store.open(ctx, req.Store)
 	if err != nil {
 		return res, err
@@ -32,10 +32,10 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 			return err
 		}
 		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
-			Graph: g, Batch: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads, Memory: req.Memory,
+			Graph: g, BatchSize: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads, Memory: req.Memory,
 		})
 		if err == nil {
-			h.bound(req.Memory, req.Estimate, slab(e))
+			h.limitHeap(req.Memory, req.Estimate, slab(e))
 		}
 		return err
 	})
@@ -43,7 +43,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	err = c.phase("fetch", func() error {
-		w, err := reference(ctx, store, source{req.Job, req.Round + 1, req.Models, req.From},
+		w, err := reference(ctx, store, source{req.Job, req.Round + 1, req.Models, req.ReferenceCheckpoint},
 			withOptimizer(shapes(g), g, req.Averaged))
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	err = c.phase("compute", func() (err error) {
-		use(req.Threads)
+		setThreads(req.Threads)
 		p := pulse{call: c, store: store, job: req.Job}
 		res, err = measure(ctx, &p, req, e, shard)
 		return err
@@ -95,18 +95,18 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 
 // infer answers class and probabilities of every input under a stored model.
 func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res disdel.InferResult, err error) {
-	h.bound(req.Memory, req.Estimate, 0)
+	h.limitHeap(req.Memory, req.Estimate, 0)
 	g, err := model.Build(req.Network)
 	if err != nil {
 		return res, err
 	}
 	e, err := h.built.get(req.Backend, req.Network, engine.Spec{
-		Graph: g, Batch: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory,
+		Graph: g, BatchSize: max(1, min(len(req.Inputs), inferBatch)), Memory: req.Memory,
 	})
 	if err != nil {
 		return res, err
 	}
-	h.bound(req.Memory, req.Estimate, slab(e))
+	h.limitHeap(req.Memory, req.Estimate, slab(e))
 	if err := c.phase("load", func() error { return loadModel(ctx, e, req) }); err != nil {
 		return res, err
 	}
@@ -127,7 +127,7 @@ func loadModel(ctx context.Context, e engine.Engine, req disdel.InferRequest) er
 		return err
 	}
 	defer store.Close()
-	w, err := store.ReadWeights(ctx, req.Path, req.Checksum)
+	w, err := store.ReadWeights(ctx, req.WeightsKey, req.Checksum)
 	if err != nil {
 		return err
 	}

@@ -20,14 +20,14 @@ type Probe func() (resident, peak disdel.Bytes)
 
 // Host carries out the tasks of one container. It is for one request at a time.
 type Host struct {
-	probe Probe
-	now   func() time.Time
-	warm  bool
-	found int  // processors of the container, before actions choose their threads
-	roomy bool // a small action, and its limit far above
-	shard shardCache
-	built engineCache
-	store storeCache
+	probe   Probe
+	now     func() time.Time
+	warm    bool
+	found   int  // processors of the container, before actions choose their threads
+	relaxed bool // the action is small and its limit far above its estimate, so that the collector may take its time
+	shard   shardCache
+	built   engineCache
+	store   storeCache
 }
 
 // NewHost returns a Host that measures itself with probe and computes with these backends.
@@ -93,16 +93,18 @@ func (c *call) usage() disdel.Usage {
 	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm, Found: c.host.found}
 }
 
-// bound frees what the phase before left, and has the collector keep the process within what its estimate says it
-// needs, so that the estimate holds whatever garbage there is, and in any case below the share of the limit at which
-// the runtime would stop it. Of a small action, whose limit is far above its estimate since platforms have a least one,
-// the collector gets ease and nothing is given back to the system: nobody gains by what that saves, and a round of few
-// batches would spend most of its time on it. What does not belong to the Go heap (the program's data, an engine's
-// slab) is taken off. It is the process's own setting, and the process is the container's.
-func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
-	h.roomy = estimate > 0 && estimate <= small && limit >= 2*estimate
+// limitHeap frees what the phase before left behind, and sets the collector's memory limit to what the estimate says the
+// process needs, so that garbage cannot take it beyond the estimate. The limit is in any case below the share of the
+// action's limit at which the runtime would stop the process. Memory outside the Go heap (the program's data, an
+// engine's slab) is subtracted. The setting is the process's, which is alone in its container.
+//
+// Platforms have a least limit, which is far above the estimate of a small action. There the collector gets some ease,
+// and nothing is given back to the system: nobody else could use that memory, and a round of few batches would spend
+// most of its time on giving it back.
+func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
+	h.relaxed = estimate > 0 && estimate <= small && limit >= 2*estimate
 	h.free()
-	if h.roomy {
+	if h.relaxed {
 		estimate += ease
 	}
 	target := limit / 100 * 96
@@ -115,7 +117,7 @@ func (h *Host) bound(limit, estimate, slab disdel.Bytes) {
 // free returns garbage to the system: what a phase leaves, the weights that came in above all, whose room the next one
 // needs.
 func (h *Host) free() {
-	if !h.roomy {
+	if !h.relaxed {
 		debug.FreeOSMemory()
 	}
 }
@@ -130,10 +132,10 @@ const (
 // leastHeap is what no bound may go below: the collector would run all the time.
 const leastHeap = 6 * disdel.MB
 
-// use takes as many processors as the request allows: OpenWhisk bounds an action's memory, and on most clusters nothing
-// bounds its processors but its neighbours. What moves weights takes one: beside a second the collector works at the
-// same time, and falls behind by as much as is moved.
-func use(threads int) {
+// setThreads has the process compute on as many processors as the request allows: OpenWhisk bounds an action's memory, and on
+// most clusters nothing but its neighbours bounds its processors. Phases that move weights take one: with a second one
+// the collector would run beside them and fall behind by as much as they move.
+func setThreads(threads int) {
 	if threads > 0 {
 		runtime.GOMAXPROCS(threads)
 	}

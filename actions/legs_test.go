@@ -73,8 +73,8 @@ func TestLegsComeToTheSameBits(t *testing.T) {
 				res := b.leg(h, req, 40*time.Millisecond)
 				legs++
 				if res.Paused {
-					if res.Batch == 0 || legs > 100 {
-						t.Fatalf("leg %d came to batch %d", legs, res.Batch)
+					if res.BatchesDone == 0 || legs > 100 {
+						t.Fatalf("leg %d came to batch %d", legs, res.BatchesDone)
 					}
 					h.Close()
 					continue
@@ -225,10 +225,10 @@ func TestADuplicateAnswersWhatTheFirstDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0))
-	if err != nil || !again.Again {
+	if err != nil || !again.Duplicate {
 		t.Fatalf("%+v, %v", again, err)
 	}
-	again.Again, again.Usage, first.Usage = false, disdel.Usage{}, disdel.Usage{}
+	again.Duplicate, again.Usage, first.Usage = false, disdel.Usage{}, disdel.Usage{}
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("(-first +again):\n%s", diff)
 	}
@@ -237,7 +237,7 @@ func TestADuplicateAnswersWhatTheFirstDid(t *testing.T) {
 // Rounds of K batches cut an epoch: with one worker, whose mean is itself, and an optimiser whose state goes on, they
 // come to the bits of whole epochs, whichever process runs which.
 func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
-	for _, upkeep := range []disdel.Upkeep{disdel.UpkeepAverage, disdel.UpkeepKeep} {
+	for _, upkeep := range []disdel.StatePolicy{disdel.StateAverage, disdel.StateKeep} {
 		t.Run(string(upkeep), func(t *testing.T) {
 			b := setUp(t)
 			// without dropout
@@ -251,7 +251,7 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 			b.forget()
 
 			var h *Host
-			req.Upkeep = upkeep
+			req.Moments = upkeep
 			for round := range 3 { // 7 batches: 2, 2 and the rest
 				h = NewHost(probe, backends.Standard(nil))
 				defer h.Close()
@@ -270,7 +270,7 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 					Job: "job-1", Round: round, Level: 1, Attempt: 1,
 					Members: []disdel.UpdateID{{Job: "job-1", Round: round}}, Top: true, Store: b.store, Network: b.net,
 				}
-				if upkeep == disdel.UpkeepAverage {
+				if upkeep == disdel.StateAverage {
 					agg.Averaged = &req.Optimizer
 				}
 				if _, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, agg); err != nil {
@@ -292,18 +292,18 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 // Without upkeep the optimiser starts anew, and that shows.
 func TestAResetOptimizerStartsAnew(t *testing.T) {
 	b := setUp(t)
-	state := func(upkeep disdel.Upkeep) float32 {
+	state := func(upkeep disdel.StatePolicy) float32 {
 		h := NewHost(probe, backends.Standard(nil))
 		defer h.Close()
 		b.forget()
 		req := b.train(0)
-		req.Upkeep = upkeep
+		req.Moments = upkeep
 		b.leg(h, req, time.Hour)
 		agg := disdel.AggregateRequest{
 			Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}},
 			Top: true, Store: b.store, Network: b.net,
 		}
-		if upkeep == disdel.UpkeepAverage {
+		if upkeep == disdel.StateAverage {
 			agg.Averaged = &req.Optimizer
 		}
 		if _, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, agg); err != nil {
@@ -317,7 +317,7 @@ func TestAResetOptimizerStartsAnew(t *testing.T) {
 		}
 		return steps
 	}
-	if reset, kept := state(disdel.UpkeepReset), state(disdel.UpkeepAverage); reset != 14 || kept != 28 {
+	if reset, kept := state(disdel.StateReset), state(disdel.StateAverage); reset != 14 || kept != 28 {
 		t.Errorf("%g steps with reset, %g with average", reset, kept)
 	}
 }
@@ -369,7 +369,7 @@ func TestNarrowWiresKeepWhatTheyRoundAway(t *testing.T) {
 				paused = b.leg(other, req, 40*time.Millisecond).Paused
 				other.Close()
 			}
-			if _, err := b.board.Said(t.Context(), disdel.UpdateID{Job: "job-1", Round: 1}); err != nil || legs < 2 {
+			if _, err := b.board.UpdateMeta(t.Context(), disdel.UpdateID{Job: "job-1", Round: 1}); err != nil || legs < 2 {
 				t.Errorf("after %d legs: %v", legs, err)
 			}
 		})

@@ -22,13 +22,13 @@ func TestWhatTheStoreLostIsNamed(t *testing.T) {
 	_, train := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req)
 	top := disdel.AggregateRequest{
 		Job: "job-1", Round: 1, Level: 1, Attempt: 1, Top: true, Store: b.store, Network: b.net,
-		Models: "file://" + t.TempDir(), Path: "w.safetensors",
+		Models: "file://" + t.TempDir(), WeightsKey: "w.safetensors",
 	}
 	_, publish := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top)
 	top.Members = []disdel.UpdateID{{Job: "job-1", Round: 1}}
 	_, reduce := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top)
 	_, evaluate := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, disdel.EvaluateRequest{
-		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.Rows{End: 9}, BatchSize: 9, Loss: "crossEntropy",
+		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.RowRange{End: 9}, BatchSize: 9, Loss: "crossEntropy",
 		Store: b.store,
 	})
 	for _, c := range []struct {
@@ -60,14 +60,14 @@ func TestWhatIsOverIsOnlyWritten(t *testing.T) {
 	top := disdel.AggregateRequest{
 		Job: "job-1", Level: 1, Attempt: 1, Top: true, Members: []disdel.UpdateID{{Job: "job-1"}}, Store: b.store,
 		Network: b.net,
-		Models:  "file://" + t.TempDir(), Checkpoint: "checkpoints/job-1/000001/reference.safetensors",
+		Models:  "file://" + t.TempDir(), NextCheckpoint: "checkpoints/job-1/000001/reference.safetensors",
 	}
 	if _, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil {
 		t.Fatal(err)
 	}
 	publish := top
-	publish.Attempt, publish.Members, publish.Path, publish.From, publish.Checkpoint = 2, nil, "w.safetensors",
-		top.Checkpoint, ""
+	publish.Attempt, publish.Members, publish.WeightsKey, publish.ReferenceCheckpoint, publish.NextCheckpoint = 2, nil, "w.safetensors",
+		top.NextCheckpoint, ""
 	want, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, publish)
 	if err != nil || want.Checksum == "" || want.Saved != nil {
 		t.Fatalf("%+v, %v", want, err)
@@ -100,12 +100,12 @@ func TestADamagedStateIsNotGoneOnFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	req := b.train(0)
-	req.Attempt, req.Models, req.From = 2, "file://"+dir, "c/reference.safetensors"
+	req.Attempt, req.Models, req.ReferenceCheckpoint = 2, "file://"+dir, "c/reference.safetensors"
 	if res := b.leg(h, req, time.Hour); res.Rows != 200 {
 		t.Errorf("%d rows were trained", res.Rows)
 	}
 	b.forget()
-	req.Upkeep = disdel.UpkeepKeep // and of a worker that carries on with its own it is said
+	req.Moments = disdel.StateKeep // and of a worker that carries on with its own it is said
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); !errors.Is(err, disdel.Corrupt) {
 		t.Errorf("error %v, want Corrupt", err)
 	}
@@ -121,7 +121,7 @@ func TestARoundWithoutBatchesIsRefused(t *testing.T) {
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("error %v, want Invalid", err)
 	}
-	req.Batch, req.Shard = 0, disdel.Rows{}
+	req.Batch, req.Shard = 0, disdel.RowRange{}
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("no rows: error %v, want Invalid", err)
 	}

@@ -91,25 +91,25 @@ func owner() string {
 	return os.Getenv("__OW_ACTIVATION_ID") + "/" + hex.EncodeToString(b)
 }
 
-// saidKey is where an update carries the result of the train action that made it.
-const saidKey = "result"
+// resultKey is where an update carries the result of the train action that made it.
+const resultKey = "result"
 
 // delivered is the result of work that another activation has delivered, as far as the store still knows it.
 func delivered(ctx context.Context, s *session, id disdel.UpdateID) (res disdel.TrainResult, err error) {
-	u, err := s.store.Said(ctx, id)
+	u, err := s.store.UpdateMeta(ctx, id)
 	if disdel.KindOf(err) == disdel.NotFound { // its round has ended, and nobody needs it any more
-		return disdel.TrainResult{Again: true, Usage: s.call.usage()}, nil
+		return disdel.TrainResult{Duplicate: true, Usage: s.call.usage()}, nil
 	}
 	if err != nil {
 		return res, err
 	}
-	if err := json.Unmarshal([]byte(u.Meta[saidKey]), &res); err != nil {
+	if err := json.Unmarshal([]byte(u.Meta[resultKey]), &res); err != nil {
 		return res, &disdel.Error{
 			Kind: disdel.Corrupt, Code: disdel.CodeLostUpdate, Op: "read update " + id.String(), Job: id.Job, Subject: &id,
 			Msg: "it does not say what it came of", Err: err,
 		}
 	}
-	res.Again, res.Usage = true, s.call.usage()
+	res.Duplicate, res.Usage = true, s.call.usage()
 	return res, nil
 }
 
@@ -139,7 +139,7 @@ func reference(ctx context.Context, store *aggregator.Store, at source, like dis
 }
 
 func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like disdel.Weights) (disdel.Weights, error) {
-	return reference(ctx, s.store, source{req.Job, req.Round, req.Models, req.From}, like)
+	return reference(ctx, s.store, source{req.Job, req.Round, req.Models, req.ReferenceCheckpoint}, like)
 }
 
 // noteKey is where a state carries what its tensors do not say.
@@ -150,9 +150,9 @@ const noteKey = "note"
 func (s *session) state(ctx context.Context, req disdel.TrainRequest,
 	begin func(text string) (func(disdel.Tensor) error, error),
 ) error {
-	err := s.store.StateTo(ctx, req.ID(),
+	err := s.store.ReadState(ctx, req.ID(),
 		func(meta map[string]string) (func(disdel.Tensor) error, error) { return begin(meta[noteKey]) })
-	if disdel.KindOf(err) != disdel.NotFound || req.From == "" {
+	if disdel.KindOf(err) != disdel.NotFound || req.ReferenceCheckpoint == "" {
 		return err
 	}
 	models, err := modelstore.Open(ctx, req.Models)
@@ -160,13 +160,13 @@ func (s *session) state(ctx context.Context, req disdel.TrainRequest,
 		return err
 	}
 	defer models.Close()
-	return models.ReadCheckpointTo(ctx, path.Join(path.Dir(req.From), WorkerState(req.Worker)), begin)
+	return models.ReadCheckpointTo(ctx, path.Join(path.Dir(req.ReferenceCheckpoint), WorkerState(req.Worker)), begin)
 }
 
 func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string, shapes disdel.Weights,
 	read func(i int) []float32,
 ) error {
-	return s.store.PutStateOf(ctx, id, s.claim, map[string]string{noteKey: text}, shapes, read)
+	return s.store.WriteState(ctx, id, s.claim, map[string]string{noteKey: text}, shapes, read)
 }
 
 // checkpointState writes the state that a worker goes on with beside the reference that it goes on from, array by
@@ -179,7 +179,7 @@ func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, 
 		return err
 	}
 	defer models.Close()
-	_, _, err = models.WriteCheckpointOf(ctx, req.Checkpoint, text, shapes, read)
+	_, _, err = models.WriteCheckpointOf(ctx, req.StateCheckpoint, text, shapes, read)
 	return err
 }
 

@@ -41,22 +41,22 @@ func (p *position) endEpoch() float64 {
 
 // note is a worker's state in words: what its tensors do not say. Numbers in JSON come back with the same bits.
 type note struct {
-	Kept   bool // only what goes from round to round, written at a round's end
-	Batch  int  // rows of a batch that the position counts in
-	Shard  disdel.Rows
-	Epoch  int
-	Next   int
-	Done   int
-	Rows   int
-	Seen   int
-	Sum    float64
-	Losses []float64
+	Kept      bool // only what goes from round to round, written at a round's end
+	BatchSize int  `json:"Batch"` // rows of a batch that the position counts in
+	Shard     disdel.RowRange
+	Epoch     int
+	Next      int
+	Done      int
+	Rows      int
+	Seen      int
+	Sum       float64
+	Losses    []float64
 }
 
 func (t *trainer) note(kept bool) (string, error) {
 	p := t.at
 	text, err := json.Marshal(note{
-		Kept: kept, Batch: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
+		Kept: kept, BatchSize: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
 		Seen: p.seen, Sum: p.sum, Losses: p.losses,
 	})
 	if err != nil {
@@ -110,7 +110,7 @@ func split(w disdel.Weights) (weights, optimizer, residual disdel.Weights) {
 
 // like is what a reference of the job looks like.
 func (t *trainer) like() disdel.Weights {
-	if t.req.Upkeep != disdel.UpkeepAverage {
+	if t.req.Moments != disdel.StateAverage {
 		return shapes(t.graph)
 	}
 	return withOptimizer(shapes(t.graph), t.graph, &t.req.Optimizer)
@@ -136,7 +136,7 @@ func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel
 
 // carries tells whether a worker has state of its own from round to round.
 func (t *trainer) carries() bool {
-	return t.req.Upkeep == disdel.UpkeepKeep || t.req.Statistics == disdel.UpkeepKeep || t.req.Wire.Differences()
+	return t.req.Moments == disdel.StateKeep || t.req.Statistics == disdel.StateKeep || t.req.Wire.Differences()
 }
 
 // recall sets the state that an earlier leg or attempt of this round stored, and tells whether there was one. What only
@@ -148,7 +148,7 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 	r := t.recollection()
 	err = t.session.state(ctx, t.req, func(text string) (func(disdel.Tensor) error, error) {
 		var n note
-		if json.Unmarshal([]byte(text), &n) != nil || !n.Kept && (n.Batch != t.batch() || n.Shard != t.req.Shard) {
+		if json.Unmarshal([]byte(text), &n) != nil || !n.Kept && (n.BatchSize != t.batch() || n.Shard != t.req.Shard) {
 			return nil, nil // of a plan that was given up
 		}
 		if mid = !n.Kept; mid {
@@ -185,11 +185,11 @@ func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 		return err
 	}
 	switch {
-	case t.req.Upkeep == disdel.UpkeepAverage:
+	case t.req.Moments == disdel.StateAverage:
 		if err := t.setOptimizerState(optimizer); err != nil {
 			return err
 		}
-	case t.req.Upkeep == disdel.UpkeepKeep && t.own: // as recall set it
+	case t.req.Moments == disdel.StateKeep && t.own: // as recall set it
 	default:
 		if err := t.engine.Reset(engine.Moment); err != nil {
 			return err
@@ -200,7 +200,7 @@ func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 
 // statistics changes the running statistics of batch norms in w as the job says: the reference has their averages.
 func (t *trainer) statistics(w disdel.Weights) {
-	if t.req.Statistics != disdel.UpkeepReset && t.req.Statistics != disdel.UpkeepKeep {
+	if t.req.Statistics != disdel.StateReset && t.req.Statistics != disdel.StateKeep {
 		return
 	}
 	own := map[string]disdel.Tensor{}
@@ -217,9 +217,9 @@ func (t *trainer) statistics(w disdel.Weights) {
 		}
 		mine, ok := own[v.Name]
 		switch {
-		case t.req.Statistics == disdel.UpkeepKeep && ok && len(mine.Data) == len(v.Data):
+		case t.req.Statistics == disdel.StateKeep && ok && len(mine.Data) == len(v.Data):
 			w[i].Data = mine.Data
-		case t.req.Statistics == disdel.UpkeepReset:
+		case t.req.Statistics == disdel.StateReset:
 			w[i].Data = make([]float32, len(v.Data))
 			if strings.HasSuffix(v.Name, "running_var") {
 				for k := range w[i].Data {
@@ -291,15 +291,15 @@ func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 		return nil
 	}
 	all := t.arrays(func(r engine.Role) bool {
-		return r == engine.Moment && t.req.Upkeep == disdel.UpkeepKeep ||
-			r == engine.Statistic && t.req.Statistics == disdel.UpkeepKeep
+		return r == engine.Moment && t.req.Moments == disdel.StateKeep ||
+			r == engine.Statistic && t.req.Statistics == disdel.StateKeep
 	})
 	all = append(all, of(renamed(residual, residualPrefix, ""), residualPrefix)...)
 	next := t.req.ID()
 	next.Round++
 	defer t.call.host.free() // as in save
 	state := newWritten(all)
-	if err := t.store(ctx, next, true, state); err != nil || t.req.Checkpoint == "" {
+	if err := t.store(ctx, next, true, state); err != nil || t.req.StateCheckpoint == "" {
 		return err
 	}
 	text, err := t.note(true)
@@ -333,7 +333,7 @@ func (t *trainer) difference(ctx context.Context, reference disdel.Weights) erro
 	if t.req.Round > 0 {
 		return nil
 	}
-	if t.req.Upkeep == disdel.UpkeepAverage {
+	if t.req.Moments == disdel.StateAverage {
 		t.ref = append(t.ref, t.optimizerState()...)
 	}
 	return t.session.store.PutReference(ctx, t.req.Job, 0, t.ref)

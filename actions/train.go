@@ -18,8 +18,8 @@ import (
 // Before its deadline it stores its state and answers that it paused; the next leg, or the next attempt after a
 // failure, goes on from there and comes to the same bits.
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
-	h.bound(req.Memory, req.Estimate, 0)
-	use(1)
+	h.limitHeap(req.Memory, req.Estimate, 0)
+	setThreads(1)
 	start := h.now()
 	ctx, s, err := h.begin(ctx, c, req.Store, req.ID(), req.Attempt)
 	if err != nil {
@@ -70,7 +70,7 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	if t.shard, err = h.rows(ctx, shardKey{data: r.Data, rows: r.Shard}); err != nil {
 		return err
 	}
-	if first, end, _ := t.stretch(); first == end { // a loss of nothing would be 0, and reach any target
+	if first, end, _ := t.roundBatches(); first == end { // a loss of nothing would be 0, and reach any target
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "train", Job: r.Job,
 			Msg:  fmt.Sprintf("worker %d has no rows in round %d", r.Worker, r.Round),
@@ -82,14 +82,14 @@ func (t *trainer) load(ctx context.Context) (err error) {
 		return err
 	}
 	t.engine, err = h.built.get(r.Backend, r.Network, engine.Spec{
-		Graph: t.graph, Batch: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm, Threads: r.Threads,
+		Graph: t.graph, BatchSize: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm, Threads: r.Threads,
 		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Training: true,
 	})
 	if err != nil {
 		return err
 	}
 	t.engine.SetSeed(roundSeed(r))
-	h.bound(r.Memory, r.Estimate, slab(t.engine))
+	h.limitHeap(r.Memory, r.Estimate, slab(t.engine))
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (t *trainer) fetch(ctx context.Context) error {
 
 // compute runs the batches that the round still lacks.
 func (t *trainer) compute(ctx context.Context) error {
-	use(t.req.Threads)
+	setThreads(t.req.Threads)
 	t.saved = t.call.host.now()
 	for t.at.epoch < t.req.Epochs && !t.res.Reached && !t.res.Paused {
 		if err := t.epoch(ctx); err != nil {
@@ -134,15 +134,15 @@ func (t *trainer) compute(ctx context.Context) error {
 		}
 	}
 	t.res.Samples = min(t.at.rows, t.shard.Len())
-	t.res.Losses, t.res.Epochs, t.res.Batch = t.at.losses, len(t.at.losses), t.at.done
+	t.res.Losses, t.res.Epochs, t.res.BatchesDone = t.at.losses, len(t.at.losses), t.at.done
 	if n := len(t.at.losses); n > 0 {
 		t.res.Loss = t.at.losses[n-1]
 	}
 	return nil
 }
 
-// stretch is the batches of the position's epoch that belong to the round.
-func (t *trainer) stretch() (first, end, batches int) {
+// roundBatches is the batches of the position's epoch that belong to the round.
+func (t *trainer) roundBatches() (first, end, batches int) {
 	size := t.batch()
 	batches = (t.shard.Len() + size - 1) / max(size, 1)
 	if t.at.epoch == 0 {
@@ -162,7 +162,7 @@ func (t *trainer) batch() int { return min(t.req.BatchSize, t.shard.Len()) }
 func (t *trainer) epoch(ctx context.Context) error {
 	epoch := t.req.Epoch + t.at.epoch
 	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
-	first, end, batches := t.stretch()
+	first, end, batches := t.roundBatches()
 	n, size := t.shard.Len(), t.batch()
 	t.order = dataset.Order(t.order, t.req.Network.Init.Seed, epoch, t.req.Worker, n)
 	if t.input.Input.Values == nil {
@@ -212,7 +212,7 @@ func (t *trainer) push(ctx context.Context) error {
 	}
 	update := disdel.Update{
 		ID: t.req.ID(), Samples: float64(t.res.Samples),
-		Meta: map[string]string{saidKey: string(said)},
+		Meta: map[string]string{resultKey: string(said)},
 	}
 	if !t.req.Wire.Differences() {
 		if err := t.carry(ctx, nil); err != nil {
@@ -234,7 +234,7 @@ func (t *trainer) push(ctx context.Context) error {
 // update is copies of what goes into the mean.
 func (t *trainer) update() disdel.Weights {
 	w := engine.Weights(t.engine)
-	if t.req.Upkeep != disdel.UpkeepAverage {
+	if t.req.Moments != disdel.StateAverage {
 		return w
 	}
 	return append(w, t.optimizerState()...)

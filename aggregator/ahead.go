@@ -41,7 +41,7 @@ func aheadBy(
 	for slot := range width {
 		ready[slot], free[slot] = make(chan fetched, 1), make(chan struct{}, 1)
 		readers.Go(func() {
-			defer panics.keep(stop)
+			defer panics.capture(stop)
 			buf := make([]byte, size)
 			for i := slot; i < n; i += width {
 				data, err := fetch(ctx, i, buf)
@@ -92,7 +92,7 @@ func eachOf(ctx context.Context, n, width int, f func(ctx context.Context, worke
 	var panics caught
 	for w := range width {
 		workers.Go(func() {
-			defer panics.keep(stop)
+			defer panics.capture(stop)
 			for i := w; i < n && ctx.Err() == nil; i += width {
 				if faults[w] = f(ctx, w, i); faults[w] != nil {
 					at[w] = i

@@ -203,7 +203,7 @@ func TestDeadLinesDoNotOutlastTheClaim(t *testing.T) {
 			return err
 		},
 		"state": func(ctx context.Context, s *Store) error {
-			return s.StateTo(ctx, id, func(map[string]string) (func(disdel.Tensor) error, error) {
+			return s.ReadState(ctx, id, func(map[string]string) (func(disdel.Tensor) error, error) {
 				return func(disdel.Tensor) error { return nil }, nil
 			})
 		},
@@ -212,7 +212,7 @@ func TestDeadLinesDoNotOutlastTheClaim(t *testing.T) {
 			return err
 		},
 		"head": func(ctx context.Context, s *Store) error {
-			_, err := s.Said(ctx, id)
+			_, err := s.UpdateMeta(ctx, id)
 			return err
 		},
 		"push": func(ctx context.Context, s *Store) error {
@@ -235,12 +235,12 @@ func TestDeadLinesDoNotOutlastTheClaim(t *testing.T) {
 				weights); err != nil {
 				t.Fatal(err)
 			}
-			opt, err := redis.ParseURL(at.store.URL)
+			opt, err := redis.ParseURL(at.store.URLs[0])
 			if err != nil {
 				t.Fatal(err)
 			}
 			line := newDeadLine(t, opt.Addr)
-			at.store.URL = fmt.Sprintf("redis://:%s@%s?max_retries=1", opt.Password, line.address)
+			at.store.URLs = []string{fmt.Sprintf("redis://:%s@%s?max_retries=1", opt.Password, line.address)}
 			s := enter(t, at, "dead")
 			s.column = rows
 			after := 8000 // in the second column, or the third

@@ -126,7 +126,7 @@ func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop f
 	var panics caught
 	go func() {
 		defer close(done)
-		defer panics.keep(func() {
+		defer panics.capture(func() {
 			end(&disdel.Error{Kind: disdel.Internal, Op: "hold claim", Job: c.ID.Job, Msg: "renewing it panicked"})
 		})
 		every := time.NewTicker(s.lease / 3)

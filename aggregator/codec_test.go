@@ -238,8 +238,8 @@ func TestAThresholdOfZeroIsFloat32(t *testing.T) {
 			if err := s.PushEncoded(ctx, u, e); err != nil {
 				t.Fatal(err)
 			}
-			if of == disdel.WireSignificant && f.Lost() != 0 {
-				t.Errorf("member %d keeps %g", m, f.Lost())
+			if of == disdel.WireSignificant && f.ResidualNorm() != 0 {
+				t.Errorf("member %d keeps %g", m, f.ResidualNorm())
 			}
 		}
 		got, err := s.Reduce(ctx, ids, reference)

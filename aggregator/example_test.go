@@ -26,7 +26,7 @@ func must(err error) {
 func open(ctx context.Context) (s *aggregator.Store, stop func()) {
 	redis, err := aggregator.StartEmbedded()
 	must(err)
-	s, err = aggregator.Open(ctx, disdel.Store{URL: redis.URL()})
+	s, err = aggregator.Open(ctx, disdel.Store{URLs: []string{redis.URL()}})
 	must(err)
 	return s, func() {
 		s.Close()

@@ -36,8 +36,8 @@ func feedback(f Format, residual disdel.Weights) *Feedback {
 // Residual is what the rounds so far lost, by the weights' names: state of the worker. It is Feedback's own memory.
 func (f *Feedback) Residual() disdel.Weights { return f.residual }
 
-// Lost is the length of the residual as one vector.
-func (f *Feedback) Lost() float64 {
+// ResidualNorm is the length of the residual as one vector.
+func (f *Feedback) ResidualNorm() float64 {
 	sum := 0.0
 	for _, t := range f.residual {
 		for _, v := range t.Data {

@@ -112,7 +112,7 @@ func TestWhatIsRoundedAwayIsSentLater(t *testing.T) {
 				i++
 			}
 		}
-		if f.Lost() == 0 {
+		if f.ResidualNorm() == 0 {
 			t.Errorf("%s lost nothing: the test shows nothing", wire)
 		}
 	}
@@ -155,12 +155,12 @@ func TestFeedbackRefusesWhatItCannotSend(t *testing.T) {
 	if _, err := f.Encode(someWeights(2), someWeights(1)); err != nil {
 		t.Fatal(err)
 	}
-	lost := f.Lost()
+	lost := f.ResidualNorm()
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.MaxFloat32} {
 		bad := someWeights(3)
 		bad[1].Data[1] = float32(v)
-		if _, err := f.Encode(bad, someWeights(1)); !errors.Is(err, disdel.Diverged) || f.Lost() != lost {
-			t.Errorf("%g: %v, residual %g, before %g", v, err, f.Lost(), lost)
+		if _, err := f.Encode(bad, someWeights(1)); !errors.Is(err, disdel.Diverged) || f.ResidualNorm() != lost {
+			t.Errorf("%g: %v, residual %g, before %g", v, err, f.ResidualNorm(), lost)
 		}
 	}
 }

@@ -26,8 +26,8 @@ type Store struct {
 	slack   int // see WithSlack
 }
 
-// Open connects to the Redis that s names (redis:// or rediss://, as go-redis' ParseURL reads it) and to the further
-// ones, and checks that they answer. It returns Invalid for an address or prefix that is none, Denied for a refused
+// Open connects to the servers of Redis that s names (redis:// or rediss://, as go-redis' ParseURL reads them), and
+// checks that they answer. It returns Invalid for an address or prefix that is none, Denied for a refused
 // password and Unavailable otherwise. Every action of a job must be given the same servers in the same order.
 func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	prefix := s.Prefix
@@ -42,7 +42,10 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	}
 	store := &Store{keys: keys{prefix}, column: columnValues, lease: defaultLease}
 	store.lines = &lines{open: map[net.Conn]struct{}{}}
-	for _, address := range append([]string{s.URL}, s.More...) {
+	if len(s.URLs) == 0 {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "no address was given"}
+	}
+	for _, address := range s.URLs {
 		client, err := store.connect(ctx, address, s.CA)
 		if err != nil {
 			store.Close()
@@ -65,8 +68,8 @@ func (s *Store) WithSlack(slack int) *Store {
 	return &lax
 }
 
-// A Redis that is started again is back, its file read, within seconds: what is under way waits that long. max_retries
-// in the address sets another number of tries.
+// A Redis that restarts reads its file and answers within seconds, so commands are tried for that long before they
+// fail. max_retries in the address sets another number of tries.
 const (
 	tries      = 8
 	leastPause = 50 * time.Millisecond

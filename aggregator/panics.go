@@ -22,8 +22,8 @@ func (e *elsewhere) String() string { return fmt.Sprint(e.value) }
 // Stack is the goroutine's, as debug.Stack writes it.
 func (e *elsewhere) Stack() []byte { return e.stack }
 
-// keep is to be deferred by the goroutine. then is called after a panic, to let the others know.
-func (c *caught) keep(then func()) {
+// capture is to be deferred by the goroutine. then is called after a panic, to let the others know.
+func (c *caught) capture(then func()) {
 	if r := recover(); r != nil {
 		c.first.CompareAndSwap(nil, &elsewhere{r, debug.Stack()})
 		then()

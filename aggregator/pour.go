@@ -9,10 +9,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// PutStateOf is PutState for a worker that has no room for a copy of its state: tensors has names and shapes alone, and
+// WriteState is PutState for a worker that has no room for a copy of its state: tensors has names and shapes alone, and
 // read gives the values of tensor i, good until it is called again. It asks for a tensor more than once. It holds a few
 // columns.
-func (s *Store) PutStateOf(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string,
+func (s *Store) WriteState(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string,
 	tensors disdel.Weights, read func(i int) []float32,
 ) error {
 	h := &head{
@@ -69,22 +69,22 @@ func (r *borrowed) gather(dst []float32, k int) []float32 {
 	return dst
 }
 
-// StateTo reads what was stored for a round and worker, one tensor at a time: begin is told what PutState's meta said,
+// ReadState reads what was stored for a round and worker, one tensor at a time: begin is told what PutState's meta said,
 // and gives what takes the tensors in their order; the data of each is good until take returns. Where take is nil
 // nothing more is read. Errors are State's, and those of begin and take; tensors before the damage have been taken by
 // then.
-func (s *Store) StateTo(ctx context.Context, id disdel.UpdateID,
+func (s *Store) ReadState(ctx context.Context, id disdel.UpdateID,
 	begin func(meta map[string]string) (take func(disdel.Tensor) error, err error),
 ) error {
 	defer s.lines.with(ctx)()
 	h, inline, err := s.open(ctx, kindState, id, nil)
 	if err == nil {
-		err = s.pour(ctx, h, inline, begin)
+		err = s.streamTensors(ctx, h, inline, begin)
 	}
 	return s.countDamage(ctx, id.Job, err)
 }
 
-func (s *Store) pour(ctx context.Context, h *head, inline []byte,
+func (s *Store) streamTensors(ctx context.Context, h *head, inline []byte,
 	begin func(map[string]string) (func(disdel.Tensor) error, error),
 ) error {
 	take, err := begin(h.meta)

@@ -87,8 +87,9 @@ func (r *reduction) readHeads(ctx context.Context) error {
 	return r.begin(kindReference, id, data)
 }
 
-// headSize is room for a head of these shapes, the only column where it follows the head, and a head of somewhat other
-// shapes, so that the error can say in what they differ.
+// headSize is the length of the buffer that a head is read into. It has room for a head of the expected shapes and,
+// where the value has a single column, for that column, which follows the head. There is some room to spare, so that a
+// head of slightly different shapes can be read too, and the error can say how they differ.
 func (r *reduction) headSize() int {
 	n := fixedHead + maxJob + 4*r.layout.columns() + 1<<14 + spare
 	for _, t := range r.like {
@@ -103,7 +104,7 @@ func (r *reduction) headSize() int {
 func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kind, id disdel.UpdateID) ([]byte, error) {
 	data, err := r.store.fetch(ctx, r.store.client, key, buf)
 	if tooSmall(err) {
-		data, err = r.store.fetch(ctx, r.store.client, key, make([]byte, len(buf)+maxSaid))
+		data, err = r.store.fetch(ctx, r.store.client, key, make([]byte, len(buf)+maxMeta))
 	}
 	if tooSmall(err) {
 		return nil, refuse(k, id, "it is longer than one of this network")
@@ -111,9 +112,10 @@ func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kin
 	return data, unread(err, k, id)
 }
 
-// maxSaid is what the producer of an update may say of it, a loss for every epoch of a long round among it: as much as
-// an action may answer on OpenWhisk. Buffers have room for as much only where it is said.
-const maxSaid = 1 << 20
+// maxMeta bounds what the producer of an update may write about it in Meta, such as a loss for every epoch of a long
+// round. It is the most that an action may answer on OpenWhisk. Only a head that turned out too long for its buffer is
+// read again into one with this much more room.
+const maxMeta = 1 << 20
 
 func tooSmall(err error) bool {
 	return err != nil && !errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "buffer too small")

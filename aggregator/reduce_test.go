@@ -67,7 +67,7 @@ func reduceTakesWhatIsSaid(t *testing.T, s *place) {
 		if got, err := s.Reduce(ctx, []disdel.UpdateID{u.ID}, someWeights(1)); err != nil || got.Samples != 10 {
 			t.Errorf("columns of %d: %g samples, %v", column, got.Samples, err)
 		}
-		u.ID.Member, u.Meta["result"] = 2, strings.Repeat("x", 2*maxSaid)
+		u.ID.Member, u.Meta["result"] = 2, strings.Repeat("x", 2*maxMeta)
 		push(t, s, u)
 		_, err := s.Reduce(ctx, []disdel.UpdateID{u.ID}, someWeights(1))
 		want(t, disdel.Corrupt, err)

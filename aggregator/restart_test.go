@@ -34,7 +34,7 @@ func TestARestartOfRedisIsWaitedFor(t *testing.T) {
 	start()
 	defer func() { kill() }()
 	address := "redis://127.0.0.1:" + port + "/0?max_retries=30"
-	s := enter(t, serverUnderTest{disdel.Store{URL: address}, []string{address}}, "restart")
+	s := enter(t, serverUnderTest{disdel.Store{URLs: []string{address}}, []string{address}}, "restart")
 	s.column = 4
 	var ids []disdel.UpdateID
 	for m := range 4 {

@@ -66,7 +66,7 @@ func TestAFullStoreRefusesByName(t *testing.T) {
 	defer e.Close()
 	redis := plainRedis(t, "--maxmemory", "16mb")
 	for name, at := range map[string]serverUnderTest{
-		"embedded": {disdel.Store{URL: e.URL()}, nil}, "redis-server": {disdel.Store{URL: redis}, nil},
+		"embedded": {disdel.Store{URLs: []string{e.URL()}}, nil}, "redis-server": {disdel.Store{URLs: []string{redis}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enter(t, at, "full")
@@ -108,7 +108,7 @@ func TestEmbeddedForgetsWhatExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	s := enter(t, serverUnderTest{disdel.Store{URL: e.URL()}, nil}, "expired")
+	s := enter(t, serverUnderTest{disdel.Store{URLs: []string{e.URL()}}, nil}, "expired")
 	push(t, s, update(0, 1))
 	e.server.FastForward(2 * keyLife)
 	e.budget.forget(e.server.Exists)

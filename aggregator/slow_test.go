@@ -59,11 +59,11 @@ func slowly(t *testing.T, server string, rate float64) string {
 // Columns that are long on their way are not given up and sent anew while they still move: nothing would ever arrive.
 func TestLargeValuesTravelOverSlowLines(t *testing.T) {
 	at := embedded(t)
-	opt, err := redis.ParseURL(at.store.URL)
+	opt, err := redis.ParseURL(at.store.URLs[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	at.store.URL = "redis://:" + opt.Password + "@" + slowly(t, opt.Addr, 4e6) + "?max_retries=2"
+	at.store.URLs = []string{"redis://:" + opt.Password + "@" + slowly(t, opt.Addr, 4e6) + "?max_retries=2"}
 	s := enter(t, at, "slow")
 	for i, c := range s.servers {
 		s.servers[i] = c.WithTimeout(200 * time.Millisecond) // as short beside a column's second as 30 s beside minutes

@@ -65,7 +65,7 @@ func plainRedis(t *testing.T, options ...string) string {
 	t.Helper()
 	port := freePort(t)
 	address := "redis://:secret@127.0.0.1:" + port + "/0"
-	startRedis(t, disdel.Store{URL: address}, append([]string{"--port", port}, options...)...)
+	startRedis(t, disdel.Store{URLs: []string{address}}, append([]string{"--port", port}, options...)...)
 	return address
 }
 
@@ -81,12 +81,12 @@ func redisServer(t *testing.T) serverUnderTest {
 	if address == "" {
 		address = plainRedis(t)
 	}
-	return serverUnderTest{disdel.Store{URL: address}, []string{address}}
+	return serverUnderTest{disdel.Store{URLs: []string{address}}, []string{address}}
 }
 
 func twoServers(t *testing.T) serverUnderTest {
 	a, b := plainRedis(t), plainRedis(t)
-	return serverUnderTest{disdel.Store{URL: a, More: []string{b}}, []string{a, b}}
+	return serverUnderTest{disdel.Store{URLs: []string{a, b}}, []string{a, b}}
 }
 
 func embedded(t *testing.T) serverUnderTest {
@@ -96,7 +96,7 @@ func embedded(t *testing.T) serverUnderTest {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	return serverUnderTest{disdel.Store{URL: e.URL()}, []string{e.URL()}}
+	return serverUnderTest{disdel.Store{URLs: []string{e.URL()}}, []string{e.URL()}}
 }
 
 // place is a store under test with what an administrator sees of it.
@@ -151,10 +151,10 @@ func TestStoreConformance(t *testing.T) {
 				t.Run(promise, func(t *testing.T) { check(t, enter(t, at, "t"+strings.ReplaceAll(promise, " ", "-"))) })
 			}
 			t.Run("a wrong password is Denied", func(t *testing.T) {
-				u, _ := url.Parse(at.store.URL)
+				u, _ := url.Parse(at.store.URLs[0])
 				u.User = url.UserPassword(u.User.Username(), "wrong")
 				wrong := at.store
-				wrong.URL = u.String()
+				wrong.URLs = []string{u.String()}
 				if _, err := Open(context.Background(), wrong); !errors.Is(err, disdel.Denied) {
 					t.Errorf("got %v, want Denied", err)
 				}
@@ -333,10 +333,10 @@ func damagedPartsAreRefused(t *testing.T, s *place) {
 }
 
 func TestAStoreThatIsNotThereIsUnavailable(t *testing.T) {
-	_, err := Open(ctx, disdel.Store{URL: "redis://127.0.0.1:1/0?max_retries=1"})
+	_, err := Open(ctx, disdel.Store{URLs: []string{"redis://127.0.0.1:1/0?max_retries=1"}})
 	want(t, disdel.Unavailable, err)
-	_, err = Open(ctx, disdel.Store{URL: "http://x"})
+	_, err = Open(ctx, disdel.Store{URLs: []string{"http://x"}})
 	want(t, disdel.Invalid, err)
-	_, err = Open(ctx, disdel.Store{URL: "redis://127.0.0.1:1/0", Prefix: "a*"})
+	_, err = Open(ctx, disdel.Store{URLs: []string{"redis://127.0.0.1:1/0"}, Prefix: "a*"})
 	want(t, disdel.Invalid, err)
 }

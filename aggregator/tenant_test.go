@@ -27,7 +27,7 @@ func tenant(t *testing.T) serverUnderTest {
 	grant(t, address, "t*")
 	u, _ := url.Parse(address)
 	u.User = url.UserPassword("tenant", "word")
-	return serverUnderTest{disdel.Store{URL: u.String()}, []string{address}}
+	return serverUnderTest{disdel.Store{URLs: []string{u.String()}}, []string{address}}
 }
 
 func grant(t *testing.T, address, prefix string) {
@@ -53,7 +53,7 @@ func TestATenantSeesOnlyItsOwn(t *testing.T) {
 	grant(t, address, "mine")
 	u, _ := url.Parse(address)
 	u.User = url.UserPassword("tenant", "word")
-	at := serverUnderTest{disdel.Store{URL: u.String()}, []string{address}}
+	at := serverUnderTest{disdel.Store{URLs: []string{u.String()}}, []string{address}}
 	mine := enter(t, at, "mine")
 	push(t, mine, update(1, 1))
 	theirs := enter(t, at, "theirs")
@@ -133,9 +133,9 @@ func tlsServer(t *testing.T) serverUnderTest { return tlsServerWith(t) }
 func tlsServerWith(t *testing.T, change ...func(*x509.Certificate)) serverUnderTest {
 	ca, certificate, key := authority(t, change...)
 	port, plain := freePort(t), freePort(t)
-	s := disdel.Store{URL: "rediss://:secret@127.0.0.1:" + port + "/0", CA: ca}
+	s := disdel.Store{URLs: []string{"rediss://:secret@127.0.0.1:" + port + "/0"}, CA: ca}
 	at := "redis://:secret@127.0.0.1:" + plain + "/0"
-	startRedis(t, disdel.Store{URL: at}, "--tls-port", port, "--port", plain, "--tls-cert-file", certificate,
+	startRedis(t, disdel.Store{URLs: []string{at}}, "--tls-port", port, "--port", plain, "--tls-cert-file", certificate,
 		"--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", certificate)
 	return serverUnderTest{s, []string{at}}
 }
@@ -148,7 +148,7 @@ func TestACertificateThatIsNotTheServersIsDenied(t *testing.T) {
 		"expired":   func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) },
 	} {
 		s := tlsServerWith(t, spoil).store
-		s.URL += "?max_retries=1"
+		s.URLs = []string{s.URLs[0] + "?max_retries=1"}
 		_, err := Open(ctx, s)
 		want(t, disdel.Denied, err)
 		if err == nil || !strings.Contains(err.Error(), cause) || strings.Contains(err.Error(), "secret") {
@@ -163,7 +163,7 @@ func TestACertificateOfAnotherAuthorityIsDenied(t *testing.T) {
 	other, _, _ := authority(t)
 	for name, ca := range map[string]string{"another": other, "the system's": ""} {
 		s := at.store
-		s.URL, s.CA = s.URL+"?max_retries=1", ca
+		s.URLs, s.CA = []string{s.URLs[0] + "?max_retries=1"}, ca
 		_, err := Open(ctx, s)
 		want(t, disdel.Denied, err)
 		if err == nil || !strings.Contains(err.Error(), "certificate") {
@@ -175,7 +175,7 @@ func TestACertificateOfAnotherAuthorityIsDenied(t *testing.T) {
 	_, err := Open(ctx, s)
 	want(t, disdel.Invalid, err)
 	s = at.store
-	s.URL = strings.Replace(strings.Replace(at.store.URL, "rediss", "redis", 1), "/0", "/0?max_retries=1", 1)
+	s.URLs = []string{strings.Replace(strings.Replace(at.store.URLs[0], "rediss", "redis", 1), "/0", "/0?max_retries=1", 1)}
 	if _, err := Open(ctx, s); err == nil {
 		t.Error("plain text to a TLS port")
 	}

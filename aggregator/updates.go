@@ -76,9 +76,9 @@ func (s *Store) FetchUpdate(ctx context.Context, id disdel.UpdateID, like disdel
 	return u, nil
 }
 
-// Said returns what the producer of an update says of it, without its values: Samples and Meta. Errors are
+// UpdateMeta returns what the producer of an update says of it, without its values: Samples and Meta. Errors are
 // FetchUpdate's.
-func (s *Store) Said(ctx context.Context, id disdel.UpdateID) (disdel.Update, error) {
+func (s *Store) UpdateMeta(ctx context.Context, id disdel.UpdateID) (disdel.Update, error) {
 	h, _, err := s.open(ctx, kindUpdate, id, nil)
 	if err != nil {
 		return disdel.Update{}, s.countDamage(ctx, id.Job, err)

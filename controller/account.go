@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/estimator"
 )
 
-// keep adds what has ended to the record, and returns the event with the time and the bill that the Manager goes by.
-func (r *run) keep(e Event) Event {
+// account adds what has ended to the record, and returns the event with the time and the bill that the Manager goes by.
+func (r *run) account(e Event) Event {
 	switch e := e.(type) {
 	case EndedEvent:
 		r.served = r.served || e.Activation.Outcome != disdel.OutcomeLost
@@ -38,7 +38,7 @@ func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
 	now := r.now()
 	a.Beats = r.beats(a)
 	out := a
-	r.open--
+	r.pending--
 	r.closed(a.Invocation)
 	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
 		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))

@@ -12,13 +12,13 @@ import (
 )
 
 func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Duration) {
-	r.open++
+	r.pending++
 	if r.phaseOpen[inv.Task]++; r.phaseOpen[inv.Task] == 1 {
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
 	r.invoked(inv, r.c.cfg.Now().Add(after))
 	r.cost.Invoked(inv, r.c.cfg.Now().Add(after))
-	r.flying.Go(func() {
+	r.running.Go(func() {
 		e := r.attend(work, inv, after)
 		r.events <- e
 	})
@@ -27,10 +27,10 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 
 // alarm has the manager told when time has passed, unless the job ends or another alarm is set before.
 func (r *run) alarm(o AlarmOrder) {
-	r.unalarm()
+	r.stopAlarm()
 	ctx, stop := context.WithCancel(r.delays)
-	r.unalarm = stop
-	r.flying.Go(func() {
+	r.stopAlarm = stop
+	r.running.Go(func() {
 		defer stop()
 		if !wait(ctx, o.After) {
 			return

@@ -102,7 +102,7 @@ func TestABudgetIsPassedByWhatRunsAlone(t *testing.T) {
 		"a first round": {disdel.OutcomeSuccess, disdel.TrainResult{Loss: 1, Samples: 1}, 2, "round 2 of 12"},
 		"an attempt":    {disdel.OutcomeDeveloperError, nil, 1, "another attempt"},
 		"a timeout":     {disdel.OutcomeTimeout, nil, 1, "another attempt"},
-		"a leg":         {disdel.OutcomePaused, disdel.TrainResult{Paused: true, Batch: 1}, 1, "leg 2 of worker 0"},
+		"a leg":         {disdel.OutcomePaused, disdel.TrainResult{Paused: true, BatchesDone: 1}, 1, "leg 2 of worker 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, s *surroundings) {

@@ -12,14 +12,14 @@ import (
 // close removes what the job put on the platform and into the store, and saves its record, whatever became of ctx. Each
 // step has its own time: a platform that does not answer is no reason to lose the record.
 func (r *run) close(ctx context.Context) error {
-	r.briefly(ctx, "the job's package stays on the platform", func(ctx context.Context) error {
+	r.bestEffort(ctx, "the job's package stays on the platform", func(ctx context.Context) error {
 		err := r.c.cfg.Invoker.Remove(ctx, scheduler.Package(r.spec.ID))
 		if disdel.KindOf(err) == disdel.NotFound {
 			return nil
 		}
 		return err
 	})
-	r.briefly(ctx, "the job's updates stay in the store until they expire", func(ctx context.Context) error {
+	r.bestEffort(ctx, "the job's updates stay in the store until they expire", func(ctx context.Context) error {
 		_, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID)
 		return err
 	})
@@ -49,12 +49,12 @@ func (r *run) advise() {
 	}
 }
 
-// briefly does what is worth a try.
-func (r *run) briefly(ctx context.Context, otherwise string, do func(context.Context) error) {
+// bestEffort does what is worth a try, and warns where it fails.
+func (r *run) bestEffort(ctx context.Context, warning string, do func(context.Context) error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer stop()
 	if err := do(ctx); err != nil {
-		r.log.WithError(err).Warn(otherwise)
+		r.log.WithError(err).Warn(warning)
 	}
 }
 

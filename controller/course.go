@@ -214,9 +214,9 @@ func (m *Manager) change(d disdel.Decision, round int, at disdel.Position) ([]Or
 			}
 		}
 	}
-	for task, l := range m.limits { // raised ones stay no lower than the plan's
+	for task, l := range m.attempts.limits { // raised ones stay no lower than the plan's
 		if action, ok := plan.Action(task); ok && l != (disdel.Limits{}) {
-			m.raise(task, action.Limits)
+			m.attempts.raise(task, action.Limits)
 		}
 	}
 	m.enter(m.round)

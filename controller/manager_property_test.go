@@ -31,7 +31,7 @@ func TestAJobAlwaysEnds(t *testing.T) {
 			case steps > 3000:
 				t.Fatal("it does not end")
 			case len(w.open) == 0 && w.alarm == 0:
-				t.Fatalf("nothing runs, and nothing will: round %d, members %v", w.manager.round, w.manager.members)
+				t.Fatalf("nothing runs, and nothing will: round %d, members %v", w.manager.round, w.manager.barrier.members)
 			default:
 				w.step()
 			}
@@ -176,7 +176,7 @@ func newWorld(t *rapid.T) *world {
 			Platform: disdel.PlatformLimits{MaxMemory: 64 * disdel.MB, MaxTimeout: 4e9},
 		}
 		for i := range n {
-			p.Shards = append(p.Shards, disdel.Rows{Start: i * 120 / n, End: (i + 1) * 120 / n})
+			p.Shards = append(p.Shards, disdel.RowRange{Start: i * 120 / n, End: (i + 1) * 120 / n})
 		}
 		if k > 0 {
 			p.Rounds *= max(1, (120/n+job.Training.BatchSize-1)/job.Training.BatchSize/k)
@@ -269,7 +269,7 @@ func (w *world) end(inv disdel.Invocation) Event {
 		if a.Outcome == disdel.OutcomePaused && inv.Task != disdel.TaskTrain {
 			a.Outcome, a.Failure = disdel.OutcomeLost, &disdel.Error{Kind: disdel.Lost}
 		}
-		result = disdel.TrainResult{Batch: rapid.IntRange(0, 3).Draw(w.T, "batch")}
+		result = disdel.TrainResult{BatchesDone: rapid.IntRange(0, 3).Draw(w.T, "batch")}
 		// two legs in a row may come no further
 		w.givenUp[at] = w.givenUp[at] || a.Outcome != disdel.OutcomePaused || inv.Leg > 0
 	case inv.Task == disdel.TaskTrain:
@@ -278,10 +278,10 @@ func (w *world) end(inv disdel.Invocation) Event {
 		var req disdel.AggregateRequest
 		w.read(inv, &req)
 		r := disdel.AggregateResult{}
-		if req.Checkpoint != "" {
-			r.Saved = &disdel.Checkpoint{Round: inv.Round + 1, Path: req.Checkpoint}
+		if req.NextCheckpoint != "" {
+			r.Saved = &disdel.Checkpoint{Round: inv.Round + 1, Path: req.NextCheckpoint}
 		}
-		w.written = w.written || req.Path != ""
+		w.written = w.written || req.WeightsKey != ""
 		result = r
 	}
 	if n := w.newest[at]; a.Outcome == disdel.OutcomeSuccess && n == [2]int{inv.Attempt, inv.Leg} {
@@ -407,7 +407,7 @@ func (w *world) mayAggregate(inv disdel.Invocation) {
 	for _, m := range req.Members {
 		there[m.Member] = true
 	}
-	if req.Path != "" && w.next > inv.Round {
+	if req.WeightsKey != "" && w.next > inv.Round {
 		return // what is written was made before
 	}
 	if len(there) == 0 {

@@ -269,7 +269,7 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	case disdel.TaskTrain:
 		result = disdel.TrainResult{
 			Loss: o["loss"], Samples: int(o["samples"]), Reached: o["reached"] != 0,
-			Batch: int(o["batch"]),
+			BatchesDone: int(o["batch"]),
 		}
 	case disdel.TaskEvaluate:
 		result = disdel.EvaluateResult{Loss: o["loss"], Accuracy: o["accuracy"]}
@@ -310,10 +310,10 @@ func describe(o Order) string {
 			if r.Top {
 				s.WriteString(" top")
 			}
-			if r.Path != "" {
+			if r.WeightsKey != "" {
 				s.WriteString(" save")
 			}
-			if r.Checkpoint != "" {
+			if r.NextCheckpoint != "" {
 				s.WriteString(" checkpoint")
 			}
 		}
@@ -328,7 +328,7 @@ func describe(o Order) string {
 				s.WriteString(fmt.Sprintf(", batch %d and %d more", r.Batch, r.Batches))
 			}
 		}
-		if r.From != "" {
+		if r.ReferenceCheckpoint != "" {
 			s.WriteString(" from checkpoint")
 		}
 		if o.After > 0 {
@@ -369,8 +369,8 @@ func describe(o Order) string {
 		if len(o.Round.Missing) > 0 {
 			s += fmt.Sprintf(" without %v", o.Round.Missing)
 		}
-		if o.Round.Again > 0 {
-			s += fmt.Sprintf(" (%d results twice)", o.Round.Again)
+		if o.Round.Duplicates > 0 {
+			s += fmt.Sprintf(" (%d results twice)", o.Round.Duplicates)
 		}
 		if o.Round.Accuracy != nil {
 			s += fmt.Sprintf(" loss %g accuracy %g", *o.Round.Loss, *o.Round.Accuracy)

@@ -1,33 +1,32 @@
 package controller
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/disdel/disdel"
 )
 
-// canProceed tells whether the policy allows a round without one more of its workers.
-func (m *Manager) canProceed() bool {
-	if m.spec.Job.Distribution.Missing.Policy != disdel.MissingProceed {
-		return false
+// lookAtTarget ends training once every worker that counts has reached the target loss.
+func (m *Manager) lookAtTarget() {
+	if m.last || m.spec.target() <= 0 || !m.barrier.reached() {
+		return
 	}
-	left := 0
-	for _, s := range m.members[0] {
-		if s != missing {
-			left++
-		}
-	}
-	return left > 1
+	m.last = true
+	m.stopped = fmt.Sprintf("every action's loss is at most %g", m.spec.target())
 }
 
-// without goes on without a member of a level.
-func (m *Manager) without(level, member int) []Order {
-	m.members[level][member] = missing
-	if level == 0 {
-		m.close(disdel.Slot{Task: disdel.TaskTrain, Member: member}) // what it still comes to is too late
-		m.lookAtTarget()
-	}
-	return m.advance(level, member)
+// canProceed tells whether the policy allows a round without one more of its workers.
+func (m *Manager) canProceed() bool {
+	return m.spec.Job.Distribution.Missing.Policy == disdel.MissingProceed && m.barrier.canSpare()
+}
+
+// without goes on without a worker.
+func (m *Manager) without(worker int) []Order {
+	next := m.barrier.without(0, worker)
+	m.attempts.close(disdel.Slot{Task: disdel.TaskTrain, Member: worker}) // what it still comes to is too late
+	m.lookAtTarget()
+	return m.invokeAll(next)
 }
 
 // alarm bounds, once a round, the time that those who delivered wait for the others.
@@ -47,9 +46,9 @@ func (m *Manager) overdue(alarm int) []Order {
 		return nil
 	}
 	var orders []Order
-	for w := range m.members[0] {
-		if m.members[0][w] == waiting && m.canProceed() {
-			orders = append(orders, m.without(0, w)...)
+	for _, w := range m.barrier.outstanding() {
+		if m.canProceed() {
+			orders = append(orders, m.without(w)...)
 		}
 	}
 	return orders

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// outageAgain is the time between what an onlooker is told of one outage.
-	outageAgain = 15 * time.Second
+	// outageInterval is the time between what an onlooker is told of one outage.
+	outageInterval = 15 * time.Second
 	// quietAfter is how long an action may give no sign before the onlooker is told; told again it is whenever that has
 	// doubled.
 	quietAfter = 10 * time.Second
@@ -48,7 +48,7 @@ func (r *run) lookAtPlatform() {
 	if end := r.endsAt(); down && !end.IsZero() && end.Before(o.Until) {
 		o.Until = end
 	}
-	switch s := &r.silent; {
+	switch s := &r.outages; {
 	case down && s.now == nil:
 		s.now, s.said = &o, now
 		kept := o
@@ -56,7 +56,7 @@ func (r *run) lookAtPlatform() {
 		r.rec.Outages = append(slices.Clone(r.rec.Outages[max(0, len(r.rec.Outages)-maxOutages+1):]), kept)
 		r.saver.save(r.rec)
 		r.observe(Notice{Outage: &Outage{Outage: o, For: now.Sub(o.Since)}})
-	case down && now.Sub(s.said) >= outageAgain:
+	case down && now.Sub(s.said) >= outageInterval:
 		s.said = now
 		r.observe(Notice{Outage: &Outage{Outage: o, For: now.Sub(o.Since)}})
 	case !down && s.now != nil:
@@ -77,12 +77,12 @@ func (r *run) outageOver(o disdel.Outage) {
 
 // lookAtQuiet tells of actions that were invoked a while ago and give no sign. Aggregations may have none to give.
 func (r *run) lookAtQuiet() {
-	if r.silent.now != nil {
+	if r.outages.now != nil {
 		return
 	}
 	now := r.c.cfg.Now()
 	told := Waiting{}
-	for _, w := range r.seen {
+	for _, w := range r.watched {
 		if w.ended || w.beaten || w.inv.Task == disdel.TaskAggregate {
 			continue
 		}

@@ -148,7 +148,7 @@ func TestResolveListsEveryFault(t *testing.T) {
 func TestInvocationsWaitForTheirTurn(t *testing.T) {
 	minute := disdel.Millis(time.Minute)
 	spec := Spec{Plan: disdel.Plan{
-		Workers: 9, Parallel: 2, Shards: make([]disdel.Rows, 9),
+		Workers: 9, Parallel: 2, Shards: make([]disdel.RowRange, 9),
 		Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain, Limits: disdel.Limits{Timeout: minute}}},
 	}}
 	if got := spec.train(work{attempt: 1}, 8, "").Queue; got != 4*minute {

@@ -16,20 +16,20 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	case a.FailureCode() == disdel.CodeUnreachable: // it was waited for as long as anything is
 		return m.fail(explained(a, ""))
 	case scheduler.LostUpdate(a) && !m.publish:
-		return m.redo(a)
+		return m.restartRound(a)
 	case scheduler.LostReference(a):
-		return m.back(a)
+		return m.rollBack(a)
 	}
 	m.watch.failed++
-	r := m.decide(a)
+	r := m.attempts.remedy(a, m.spec.Job, m.spec.Plan)
 	switch {
-	case r.Retry && s.Task == disdel.TaskEvaluate && r.Batch > 0:
-		m.batch = r.Batch
+	case r.Retry && s.Task == disdel.TaskEvaluate && r.BatchSize > 0:
+		m.attempts.batch = r.BatchSize
 		return m.retry(s, a, r)
 	case r.Retry:
 		return m.remedied(a, r)
 	case s.Task == disdel.TaskTrain && m.canProceed():
-		return m.without(0, s.Member)
+		return m.without(s.Member)
 	case s.Task == disdel.TaskEvaluate && a.Failure != nil:
 		return m.unevaluated(explained(a, r.Why))
 	default:
@@ -51,10 +51,10 @@ func explained(a disdel.Activation, why string) *disdel.Error {
 }
 
 func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) []Order {
-	m.tried(s, a)
+	m.attempts.tried(a, m.spec.Job)
 	var orders []Order
 	if r.Adjustment != nil {
-		m.raise(s.Task, r.Limits)
+		m.attempts.raise(s.Task, r.Limits)
 		orders = append(orders, AdjustOrder{*r.Adjustment})
 	}
 	o := m.invoke(s)
@@ -66,7 +66,7 @@ func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) 
 // batch or other workers, which begins a stage. Only a train action's failure can: what was trained is not trained
 // again for another reason.
 func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
-	asked := r.Batch > 0 || r.Workers > 0
+	asked := r.BatchSize > 0 || r.Workers > 0
 	if a.Task != disdel.TaskTrain {
 		return m.retry(a.Slot(), a, r)
 	}
@@ -85,18 +85,18 @@ func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
 	case begun == nil:
 		return m.retry(a.Slot(), a, r)
 	case asked:
-		m.retries++
+		m.attempts.retries++
 	default:
-		m.tried(a.Slot(), a)
+		m.attempts.tried(a, m.spec.Job)
 	}
 	if r.Adjustment != nil {
-		m.raise(a.Task, r.Limits)
+		m.attempts.raise(a.Task, r.Limits)
 		begun = append(begun, AdjustOrder{*r.Adjustment})
 	}
-	m.raise(a.Task, a.Limits) // what is left of the retries is not for finding out again what was too little
+	m.attempts.raise(a.Task, a.Limits) // what is left of the retries is not for finding out again what was too little
 	action, _ := m.spec.Plan.Action(a.Task)
-	m.raise(a.Task, action.Limits)
-	return append(begun, m.anew()...)
+	m.attempts.raise(a.Task, action.Limits)
+	return append(begun, m.beginRoundAgain()...)
 }
 
 // replan begins a stage with the round that runs; nil, and why, where that cannot be planned.
@@ -130,40 +130,34 @@ func (m *Manager) divided(d disdel.Decision) (at disdel.Position, ok bool) {
 	return at, true
 }
 
-// raise has a task's limits be no lower than these: they are of all its actions, each of which may have failed at
-// others.
-func (m *Manager) raise(task disdel.Task, to disdel.Limits) {
-	l := m.limits[task]
-	m.limits[task] = disdel.Limits{Memory: max(l.Memory, to.Memory), Timeout: max(l.Timeout, to.Timeout)}
-}
-
-// maxRedone bounds how often one round is begun anew because updates were lost or damaged, and how often the job goes
+// maxRestarts bounds how often one round is begun anew because updates were lost or damaged, and how often the job goes
 // back.
-const maxRedone = 3
+const maxRestarts = 3
 
-// redo begins the round anew: an update was damaged, or the store lost it.
-func (m *Manager) redo(a disdel.Activation) []Order {
-	if m.redone++; m.redone > maxRedone {
-		return m.fail(explained(a, fmt.Sprintf("the round was begun anew %d times", maxRedone)))
+// restartRound begins the round anew: an update was damaged, or the store lost it.
+func (m *Manager) restartRound(a disdel.Activation) []Order {
+	if m.restarts++; m.restarts > maxRestarts {
+		return m.fail(explained(a, fmt.Sprintf("the round was begun anew %d times", maxRestarts)))
 	}
-	return m.anew()
+	return m.beginRoundAgain()
 }
 
-// anew begins the round again: what was delivered is forgotten, and what is still being made of it will be refused.
-func (m *Manager) anew() []Order {
+// beginRoundAgain begins the round again: what was delivered is forgotten, and what is still being made of it will be
+// refused.
+func (m *Manager) beginRoundAgain() []Order {
 	m.clear()
-	return append([]Order{ForgetOrder{m.round}}, m.invokeWorkers()...)
+	return append([]Order{ForgetOrder{m.round}}, m.invokeAll(m.barrier.start())...)
 }
 
-// back goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has would
+// rollBack goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has would
 // have the rounds in between taken for done, so it forgets all of it. Where the checkpoint has what the round came to,
 // only that is read again.
-func (m *Manager) back(a disdel.Activation) []Order {
-	if m.backs++; m.backs > maxRedone {
-		return m.fail(explained(a, fmt.Sprintf("the store has lost the weights %d times", m.backs)))
+func (m *Manager) rollBack(a disdel.Activation) []Order {
+	if m.rollbacks++; m.rollbacks > maxRestarts {
+		return m.fail(explained(a, fmt.Sprintf("the store has lost the weights %d times", m.rollbacks)))
 	}
 	orders := []Order{SweepOrder{}}
-	m.floor, m.revisit = m.highest, max(m.revisit, m.round+1)
+	m.attempts.goBack(m.round + 1)
 	if a.Task != disdel.TaskTrain && m.from(m.round+1) != "" {
 		return append(orders, m.invoke(a.Slot()))
 	}

@@ -144,15 +144,15 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		JobEpochs: t.Epochs, BatchSize: t.BatchSize,
 		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(),
 		Threads: s.Threads, Backend: t.Backend,
-		Wire: a.Wire, Threshold: a.Threshold, Upkeep: a.Optimizer, Statistics: a.Statistics,
-		Models: s.Models, From: from, Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
+		Wire: a.Wire, Threshold: a.Threshold, Moments: a.Moments, Statistics: a.Statistics,
+		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 	}
 	req.Span = s.span(w.round)
 	if s.Job.Reliability.CheckpointEvery > 0 {
 		req.SaveEvery = saveEvery
 	}
 	if s.checkpointDue(w.round) {
-		req.Checkpoint = s.checkpoint(w.round+1, fmt.Sprintf("worker-%d", worker)) // where actions.WorkerState has it
+		req.StateCheckpoint = s.checkpoint(w.round+1, fmt.Sprintf("worker-%d", worker)) // where actions.WorkerState has it
 	}
 	return req
 }
@@ -215,17 +215,17 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, publish boo
 		req.Members = append(req.Members, disdel.UpdateID{Job: s.ID, Round: w.round, Level: height - 1, Member: m})
 	}
 	if publish {
-		req.Models, req.Path, req.From = s.Models, s.Output, from
+		req.Models, req.WeightsKey, req.ReferenceCheckpoint = s.Models, s.Output, from
 	}
 	if checkpoint != "" {
-		req.Models, req.Checkpoint = s.Models, checkpoint
+		req.Models, req.NextCheckpoint = s.Models, checkpoint
 	}
 	return s.invocation(disdel.Slot{Task: disdel.TaskAggregate, Level: height, Member: cluster}, w, req)
 }
 
 // averaged is the optimiser whose moments are averaged with the weights, nil where none are.
 func (s *Spec) averaged() *disdel.Optimizer {
-	if s.Job.Distribution.Aggregation.Optimizer != disdel.UpkeepAverage {
+	if s.Job.Distribution.Aggregation.Moments != disdel.StateAverage {
 		return nil
 	}
 	return &s.Job.Training.Optimizer
@@ -236,9 +236,9 @@ func (s *Spec) evaluate(w work, batch int, from string) disdel.Invocation {
 	t := s.Job.Training
 	limits, action := s.limits(disdel.TaskEvaluate, w)
 	return s.invocation(disdel.Slot{Task: disdel.TaskEvaluate}, w, disdel.EvaluateRequest{
-		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.Rows{End: s.Plan.HeldOut},
+		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.RowRange{End: s.Plan.HeldOut},
 		BatchSize: batch, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend,
-		Averaged: s.averaged(), Models: s.Models, From: from,
+		Averaged: s.averaged(), Models: s.Models, ReferenceCheckpoint: from,
 		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 	})
 }

@@ -82,7 +82,7 @@ func TestAResumeKnowsWhatWasDone(t *testing.T) {
 		}
 	}
 	r := disdel.Record{
-		Plan:        disdel.Plan{Workers: 2, Rounds: 9, Shards: []disdel.Rows{{End: 1}, {Start: 1, End: 4}}},
+		Plan:        disdel.Plan{Workers: 2, Rounds: 9, Shards: []disdel.RowRange{{End: 1}, {Start: 1, End: 4}}},
 		Rounds:      []disdel.Round{{Round: 0, TrainLoss: 3}, {Round: 1, TrainLoss: 2}},
 		Activations: []disdel.Activation{trained(1, 0, 9), trained(2, 0, 1), trained(2, 1, 2)},
 		Best:        &disdel.Best{Round: 1}, Stopped: "enough",

@@ -51,13 +51,13 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*disdel.Record, error) {
 	r := &run{
 		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
-		manager: NewManager(spec), before: rec.Phases,
+		manager: NewManager(spec), previousPhases: rec.Phases,
 		cost: estimator.Bill{
 			Before:      cmp.Or(rec.CostGBs, estimator.Cost(rec.Activations)),
 			Evaluations: rec.EvaluationGBs,
 		},
 		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{},
-		seen:     map[disdel.Slot]*watched{},
+		watched:  map[disdel.Slot]*watched{},
 		progress: make(chan []disdel.Progress),
 	}
 	// A job is acknowledged only once its record is on disk.
@@ -73,30 +73,30 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 
 // run is one job in flight. Only the loop's goroutine touches it; invocations report through events.
 type run struct {
-	c       *Controller
-	spec    Spec
-	log     logrus.FieldLogger
-	manager *Manager
-	rec     *disdel.Record
-	events  chan Event
-	flying  sync.WaitGroup
-	open    int // invocations that have not reported yet
-	saver   *saver
-	delays  context.Context // ends with the loop: what waits for its turn is not begun any more
-	unalarm context.CancelFunc
-	ledger  ledger
-	cost    estimator.Bill
-	warned  bool            // of a checkpoint that could not be written
-	final   disdel.ModelRef // what the action that wrote the final weights said of them
-	before  disdel.Phases   // of the runs of this job before this one
+	c              *Controller
+	spec           Spec
+	log            logrus.FieldLogger
+	manager        *Manager
+	rec            *disdel.Record
+	events         chan Event
+	running        sync.WaitGroup
+	pending        int // invocations that have not reported yet
+	saver          *saver
+	delays         context.Context // ends with the loop: what waits for its turn is not begun any more
+	stopAlarm      context.CancelFunc
+	ledger         ledger
+	cost           estimator.Bill
+	warned         bool            // of a checkpoint that could not be written
+	final          disdel.ModelRef // what the action that wrote the final weights said of them
+	previousPhases disdel.Phases   // of the runs of this job before this one
 
 	mu       sync.Mutex
 	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
 	remade   map[disdel.ActionName]time.Time     // guarded by mu: when an action that was gone was created again
 
 	progress   chan []disdel.Progress
-	seen       map[disdel.Slot]*watched
-	silent     outages
+	watched    map[disdel.Slot]*watched
+	outages    outages
 	served     bool // an activation of this run has ended by itself
 	began      time.Time
 	roundStart time.Time
@@ -110,7 +110,7 @@ func (r *run) execute(ctx context.Context) {
 	defer stop(nil)
 	delays, noMore := context.WithCancel(work)
 	defer noMore()
-	r.delays, r.unalarm = delays, func() {}
+	r.delays, r.stopAlarm = delays, func() {}
 	r.began = r.c.cfg.Now()
 	first := Event(StartedEvent{Moment{Spent: r.cost.Spent(r.began)}})
 	if err := r.ready(ctx); err != nil {
@@ -126,12 +126,12 @@ func (r *run) execute(ctx context.Context) {
 	}
 	noMore()
 	r.windDown(ctx, stop)
-	if r.silent.now != nil {
-		over := *r.silent.now
+	if r.outages.now != nil {
+		over := *r.outages.now
 		over.Until = r.c.cfg.Now()
 		r.outageOver(over)
 	}
-	r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
+	r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 }
 
 // ready makes the job's place on the platform. Of a job that is taken up again the store may be ahead of the
@@ -155,9 +155,9 @@ func (r *run) loop(ctx, work context.Context) {
 	for ended := false; !ended; {
 		select {
 		case e := <-r.events:
-			ended = r.obey(work, r.manager.Step(r.keep(e)))
+			ended = r.obey(work, r.manager.Step(r.account(e)))
 			// a resume goes on from what is saved
-			r.rec.Phases.Total = r.before.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
+			r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 			r.saver.save(r.rec)
 		case <-tick.C:
 			r.lookAtPlatform()
@@ -255,21 +255,21 @@ func (r *run) forget(work context.Context, do func(context.Context) error) {
 
 // windDown lets what still runs come to an end: at once after success, after a cancel and a grace period otherwise.
 func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
-	if r.open > 0 {
+	if r.pending > 0 {
 		quiet, done := context.WithTimeout(context.WithoutCancel(ctx), r.c.cfg.Grace)
 		defer done()
 		if err := r.c.cfg.Board.Cancel(quiet, r.spec.ID); err != nil {
 			r.log.WithError(err).Warn("running actions could not be asked to stop")
 		}
-		for r.open > 0 {
+		for r.pending > 0 {
 			select {
 			case e := <-r.events:
-				r.keep(e)
+				r.account(e)
 			case <-quiet.Done():
 				stop(context.Canceled)
-				r.keep(<-r.events)
+				r.account(<-r.events)
 			}
 		}
 	}
-	r.flying.Wait()
+	r.running.Wait()
 }

@@ -156,7 +156,7 @@ func runSpec(workers, rounds int) Spec {
 	}
 	return Spec{ID: "job-1", Job: job, Models: "mem://", Output: "w", Threads: 1, Plan: disdel.Plan{
 		Workers: workers, Rounds: rounds, Epochs: 1, Parallel: workers, Levels: scheduler.Tree(workers, 2),
-		Shards: make([]disdel.Rows, workers),
+		Shards: make([]disdel.RowRange, workers),
 		Actions: []disdel.ActionPlan{{
 			Task: disdel.TaskTrain, Name: "p/train",
 			Limits: disdel.Limits{Memory: disdel.GB, Timeout: 1e9},
@@ -243,13 +243,13 @@ func TestACancelLeavesNothingRunning(t *testing.T) {
 func TestAnAlarmEndsWithItsRound(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		spec := runSpec(2, 1)
-		r := &run{c: s.controller(), spec: spec, events: make(chan Event), delays: t.Context(), unalarm: func() {}}
+		r := &run{c: s.controller(), spec: spec, events: make(chan Event), delays: t.Context(), stopAlarm: func() {}}
 		r.alarm(AlarmOrder{Number: 1, After: time.Minute})
 		r.alarm(AlarmOrder{Number: 2, After: time.Hour})
 		if e := <-r.events; e != (AlarmEvent{Number: 2}) {
 			t.Errorf("%+v rang", e)
 		}
-		r.flying.Wait()
+		r.running.Wait()
 	})
 }
 

@@ -24,7 +24,7 @@ const maxBeats = 64
 // watch keeps the heartbeats of invocations that run.
 func (r *run) watch(list []disdel.Progress) {
 	for _, p := range list {
-		w := r.seen[disdel.Slot{Task: p.Task, Level: p.Level, Member: p.Member}]
+		w := r.watched[disdel.Slot{Task: p.Task, Level: p.Level, Member: p.Member}]
 		if w == nil || w.inv.Round != p.Round || p.UnixMs <= w.last {
 			continue
 		}
@@ -50,22 +50,22 @@ func thin(beats []disdel.Beat) []disdel.Beat {
 func (r *run) invoked(inv disdel.Invocation, since time.Time) {
 	inv.Params = nil
 	w := &watched{inv: inv, since: since}
-	if before := r.seen[inv.Slot()]; before != nil {
+	if before := r.watched[inv.Slot()]; before != nil {
 		w.last = before.last
 	}
-	r.seen[inv.Slot()] = w
+	r.watched[inv.Slot()] = w
 }
 
 // closed notes that an invocation has reported.
 func (r *run) closed(inv disdel.Invocation) {
-	if w := r.seen[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
+	if w := r.watched[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
 		w.ended = true
 	}
 }
 
 // beats takes what was seen of an invocation. Where nobody looked in time, what the executor found has to do.
 func (r *run) beats(a disdel.Activation) []disdel.Beat {
-	w := r.seen[a.Slot()]
+	w := r.watched[a.Slot()]
 	if w == nil || w.inv.ID != a.Invocation.ID || len(w.beats) == 0 { // a later attempt's, or none
 		return a.Beats
 	}
@@ -78,7 +78,7 @@ func (r *run) beats(a disdel.Activation) []disdel.Beat {
 // which never waits for the store. One that does not answer costs the onlooker the picture, not the job.
 func (r *run) lookOn(ctx context.Context) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
-	r.flying.Go(func() {
+	r.running.Go(func() {
 		for wait(ctx, r.c.cfg.Tick) {
 			p, err := r.look(ctx)
 			if err != nil {

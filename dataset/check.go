@@ -57,15 +57,15 @@ func broken(name string, cause error, why ...string) error {
 	msg := strings.Join(append([]string{"the manifest of " + name + " is damaged"}, strings.Join(why, "; ")), ": ")
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Op: "read data set", Msg: strings.TrimSuffix(msg, ": "), Err: cause,
-		Hint: again(name),
+		Hint: rebuildHint(name),
 	}
 }
 
 // mostFaults is how many faults of a manifest are listed: after a handful nobody reads on.
 const mostFaults = 6
 
-// again says how a data set is added once more.
-func again(name string) string {
+// rebuildHint says how a data set is added once more.
+func rebuildHint(name string) string {
 	if slices.Contains(Known(), name) {
 		return "disdel dataset add " + name + " --overwrite"
 	}
@@ -176,7 +176,7 @@ func unfilled(name string, got, want int) error {
 	}
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Op: "read data set " + name,
-		Msg: fmt.Sprintf("its chunks hold %d of the %d rows that were asked for", got, want), Hint: again(name),
+		Msg: fmt.Sprintf("its chunks hold %d of the %d rows that were asked for", got, want), Hint: rebuildHint(name),
 	}
 }
 
@@ -201,12 +201,12 @@ func (s *Store) checkSizes(ctx context.Context, m *Manifest) error {
 			n, err := size(c.Key)
 			switch {
 			case disdel.KindOf(err) == disdel.NotFound:
-				return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: "it is missing", Hint: again(m.Name)}
+				return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: "it is missing", Hint: rebuildHint(m.Name)}
 			case err != nil:
 				return err
 			case n != c.Size:
 				return &disdel.Error{
-					Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Hint: again(m.Name),
+					Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Hint: rebuildHint(m.Name),
 					Msg: fmt.Sprintf("it has %d bytes, and the manifest says %d: its checksum is not the manifest's", n, c.Size),
 				}
 			}

@@ -79,7 +79,7 @@ func TestStoresKeepWhatTheyAreGiven(t *testing.T) {
 				t.Errorf("other rows under the name: %v, want Conflict", err)
 			}
 			ref := disdel.DataRef{Name: "a", Checksum: m.Checksum()}
-			shard, err := s.ReadTrain(ctx, ref, disdel.Rows{Start: 5, End: 8})
+			shard, err := s.ReadTrain(ctx, ref, disdel.RowRange{Start: 5, End: 8})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,15 +92,15 @@ func TestStoresKeepWhatTheyAreGiven(t *testing.T) {
 			if diff := cmp.Diff([]int32{7, 5}, y); diff != "" {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
-			held, err := s.ReadHeldOut(ctx, ref, disdel.Rows{End: 7})
+			held, err := s.ReadHeldOut(ctx, ref, disdel.RowRange{End: 7})
 			if err != nil || held.Len() != 7 || held.labels[3] != 3 {
 				t.Errorf("held out: %v", err)
 			}
-			if _, err := s.ReadTrain(ctx, ref, disdel.Rows{Start: 20, End: 26}); !errors.Is(err, disdel.Invalid) {
+			if _, err := s.ReadTrain(ctx, ref, disdel.RowRange{Start: 20, End: 26}); !errors.Is(err, disdel.Invalid) {
 				t.Errorf("rows that are not there: %v, want Invalid", err)
 			}
 			ref.Checksum = "sha256:other"
-			if _, err := s.ReadTrain(ctx, ref, disdel.Rows{End: 1}); !errors.Is(err, disdel.Conflict) {
+			if _, err := s.ReadTrain(ctx, ref, disdel.RowRange{End: 1}); !errors.Is(err, disdel.Conflict) {
 				t.Errorf("another checksum: %v, want Conflict", err)
 			}
 			if list, err := s.List(ctx); err != nil || len(list) != 1 {
@@ -144,7 +144,7 @@ func TestDamagedChunksAreRefusedByName(t *testing.T) {
 		if err := os.WriteFile(name, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.ReadTrain(ctx, ref, disdel.Rows{End: 9}); !errors.Is(err, disdel.Corrupt) ||
+		if _, err := s.ReadTrain(ctx, ref, disdel.RowRange{End: 9}); !errors.Is(err, disdel.Corrupt) ||
 			!strings.Contains(err.Error(), "a/train-00000") {
 			t.Fatalf("byte %d: %v, want Corrupt that names the chunk", i, err)
 		}
@@ -181,11 +181,11 @@ func TestSplitsDivideTheRows(t *testing.T) {
 	for seed := range int64(5) {
 		ref := disdel.DataRef{Name: "a", Checksum: m.Checksum(), Split: disdel.Split{Train: 0.8, Validation: 0.2, Seed: seed}}
 		seen := map[byte]int{}
-		for i, read := range []func(context.Context, disdel.DataRef, disdel.Rows) (*Shard, error){
+		for i, read := range []func(context.Context, disdel.DataRef, disdel.RowRange) (*Shard, error){
 			s.ReadTrain,
 			s.ReadHeldOut,
 		} {
-			shard, err := read(ctx, ref, disdel.Rows{End: []int{40, 10}[i]})
+			shard, err := read(ctx, ref, disdel.RowRange{End: []int{40, 10}[i]})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -87,7 +87,7 @@ func TestManifestsThatLieAreRefused(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want Corrupt with %q", err, want)
 		}
-		if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "digits"}, disdel.Rows{End: 10}); !errors.Is(err, disdel.Corrupt) {
+		if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "digits"}, disdel.RowRange{End: 10}); !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("%s: read: %v, want Corrupt", want, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestManifestsWithoutAChecksumAreRead(t *testing.T) {
 	if err != nil || got.Checksum() != m.Checksum() {
 		t.Fatalf("%v, checksum %s, want %s", err, got.Checksum(), m.Checksum())
 	}
-	if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "old", Checksum: m.Checksum()}, disdel.Rows{End: 20}); err != nil {
+	if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "old", Checksum: m.Checksum()}, disdel.RowRange{End: 20}); err != nil {
 		t.Error(err)
 	}
 }
@@ -196,7 +196,7 @@ func TestShardsAreFilledOrRefused(t *testing.T) {
 			if err := breaks(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.ReadTrain(ctx, ref, disdel.Rows{End: 16}); !errors.Is(err, disdel.Corrupt) ||
+			if _, err := s.ReadTrain(ctx, ref, disdel.RowRange{End: 16}); !errors.Is(err, disdel.Corrupt) ||
 				!strings.Contains(err.Error(), key) {
 				t.Errorf("%s: %v, want Corrupt that names the chunk", name, err)
 			}
@@ -225,7 +225,7 @@ func TestShardsAreFilledOrRefused(t *testing.T) {
 			lie.Train.Chunks = []Chunk{{Key: key, Rows: 20, Size: disdel.Bytes(len(file)), Checksum: checksum(file)}}
 			plant(t, s, "a", lie.encode())
 			ref.Checksum = lie.Checksum()
-			if _, err := s.ReadTrain(ctx, ref, disdel.Rows{End: 16}); !errors.Is(err, disdel.Corrupt) ||
+			if _, err := s.ReadTrain(ctx, ref, disdel.RowRange{End: 16}); !errors.Is(err, disdel.Corrupt) ||
 				!strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want Corrupt with %q", name, err, want)
 			}
@@ -239,7 +239,7 @@ func TestShardsAreFilledOrRefused(t *testing.T) {
 func chunkOf(t testing.TB, x *Samples) []byte {
 	t.Helper()
 	var out strings.Builder
-	if err := x.chunk(&out, disdel.Rows{End: x.Len()}); err != nil {
+	if err := x.chunk(&out, disdel.RowRange{End: x.Len()}); err != nil {
 		t.Fatal(err)
 	}
 	return []byte(out.String())
@@ -260,7 +260,7 @@ func TestSplitsAreShares(t *testing.T) {
 		{Train: 0.5, Validation: -0.5},
 	} {
 		if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "a", Checksum: m.Checksum(), Split: split},
-			disdel.Rows{End: 1}); !errors.Is(err, disdel.Invalid) {
+			disdel.RowRange{End: 1}); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%+v: %v, want Invalid", split, err)
 		}
 		if i := m.Info(split); i.Train < 0 || i.HeldOut < 0 || i.Train+i.HeldOut != 20 {
@@ -401,7 +401,7 @@ func FuzzManifest(f *testing.F) {
 					t.Fatal(err)
 				}
 			}
-			got, err := s.ReadTrain(ctx, disdel.DataRef{Name: "a", Checksum: m.Checksum()}, disdel.Rows{End: info.Train})
+			got, err := s.ReadTrain(ctx, disdel.DataRef{Name: "a", Checksum: m.Checksum()}, disdel.RowRange{End: info.Train})
 			if err == nil && got.Len() != info.Train {
 				t.Fatalf("%d rows of %d", got.Len(), info.Train)
 			}

@@ -13,7 +13,7 @@ func (s *Store) Range(ctx context.Context, m Manifest) (low, high float32, err e
 		return 0, 0, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + m.Name, Msg: "it has no training rows"}
 	}
 	rows := min(m.Train.Chunks[0].Rows, rangeRows)
-	shard, err := s.contiguous(ctx, m, m.Train, disdel.Rows{End: rows})
+	shard, err := s.contiguous(ctx, m, m.Train, disdel.RowRange{End: rows})
 	if err != nil {
 		return 0, 0, err
 	}

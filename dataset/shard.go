@@ -53,7 +53,7 @@ func (s *Shard) Batch(rows []int32, x []float32, labels []int32) {
 
 // ReadTrain reads rows of the training part. It refuses a data set other than ref's (Conflict) and damaged chunks
 // (Corrupt); it reads only the chunks it needs, one at a time.
-func (s *Store) ReadTrain(ctx context.Context, ref disdel.DataRef, rows disdel.Rows) (*Shard, error) {
+func (s *Store) ReadTrain(ctx context.Context, ref disdel.DataRef, rows disdel.RowRange) (*Shard, error) {
 	m, d, err := s.open(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *Store) ReadTrain(ctx context.Context, ref disdel.DataRef, rows disdel.R
 }
 
 // ReadHeldOut reads rows of the held-out part, with ReadTrain's errors.
-func (s *Store) ReadHeldOut(ctx context.Context, ref disdel.DataRef, rows disdel.Rows) (*Shard, error) {
+func (s *Store) ReadHeldOut(ctx context.Context, ref disdel.DataRef, rows disdel.RowRange) (*Shard, error) {
 	m, d, err := s.open(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -79,10 +79,10 @@ func (s *Store) ReadHeldOut(ctx context.Context, ref disdel.DataRef, rows disdel
 	if !d.drawn {
 		return s.contiguous(ctx, m, m.Test, rows)
 	}
-	return s.scattered(ctx, m, ref.Split, disdel.Rows{Start: d.train + rows.Start, End: d.train + rows.End})
+	return s.scattered(ctx, m, ref.Split, disdel.RowRange{Start: d.train + rows.Start, End: d.train + rows.End})
 }
 
-func outside(name string, rows disdel.Rows, n int) error {
+func outside(name string, rows disdel.RowRange, n int) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Op: "read data set " + name,
 		Msg: fmt.Sprintf("rows %d to %d of %d", rows.Start, rows.End, n),
@@ -127,7 +127,7 @@ func (m *Manifest) shard(rows int) *Shard {
 }
 
 // contiguous reads a range of a part's stored order.
-func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.Rows) (*Shard, error) {
+func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.RowRange) (*Shard, error) {
 	out, at := m.shard(rows.Len()), 0
 	read := chunkReader{s: s, m: m}
 	for _, c := range p.Chunks {
@@ -148,7 +148,7 @@ func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.
 
 // scattered reads rows of the train part by their places in the order that the split draws. Beside the rows and a chunk
 // it holds four bytes for each row of the part, whatever is read of it.
-func (s *Store) scattered(ctx context.Context, m Manifest, split disdel.Split, rows disdel.Rows) (*Shard, error) {
+func (s *Store) scattered(ctx context.Context, m Manifest, split disdel.Split, rows disdel.RowRange) (*Shard, error) {
 	place := drawn(split, m.Train.Rows)
 	invert(place)
 	out, at := m.shard(rows.Len()), 0
@@ -220,7 +220,7 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 		return nil, blobs.Wrap(err, "read chunk", c.Key)
 	}
 	damaged := func(why string) error {
-		return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: again(m.Name)}
+		return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: rebuildHint(m.Name)}
 	}
 	if checksum(data) != c.Checksum {
 		return nil, damaged("its checksum is not the manifest's")

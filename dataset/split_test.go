@@ -38,7 +38,7 @@ func TestSplitsAreThoseOfEarlierVersions(t *testing.T) {
 		order := rand.New(rand.NewPCG(uint64(split.Seed), 0x5eed)).Perm(n)
 		ref, info := disdel.DataRef{Name: "a", Checksum: m.Checksum(), Split: split}, m.Info(split)
 		var got []int
-		for _, rows := range []disdel.Rows{
+		for _, rows := range []disdel.RowRange{
 			{End: info.Train / 2},
 			{Start: info.Train / 2, End: info.Train},
 			{End: info.HeldOut},
@@ -85,7 +85,7 @@ func TestDrawnSplitsTakeLittleMemory(t *testing.T) {
 	ref := disdel.DataRef{Name: "a", Checksum: m.Checksum(), Split: disdel.Split{Train: 0.8, Seed: 1}}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	shard, err := s.ReadTrain(ctx, ref, disdel.Rows{End: rows / 2})
+	shard, err := s.ReadTrain(ctx, ref, disdel.RowRange{End: rows / 2})
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		t.Fatal(err)

@@ -228,7 +228,7 @@ func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chun
 	sample := len(x.U8)/x.Len() + 4*(len(x.F32)/x.Len())
 	step := rowsOfChunk(sample)
 	for at := 0; at < x.Len(); at += step {
-		rows := disdel.Rows{Start: at, End: min(at+step, x.Len())}
+		rows := disdel.RowRange{Start: at, End: min(at+step, x.Len())}
 		chunk.Reset() // one memory for all: beside the rows there is garbage of none
 		if err := x.chunk(chunk, rows); err != nil {
 			return p, err
@@ -249,7 +249,7 @@ func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chun
 }
 
 // chunk writes the safetensors file of some rows.
-func (x *Samples) chunk(out io.Writer, rows disdel.Rows) error {
+func (x *Samples) chunk(out io.Writer, rows disdel.RowRange) error {
 	shape := append([]int{rows.Len()}, x.Shape...)
 	n := 1
 	for _, v := range x.Shape {
@@ -360,7 +360,7 @@ func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 	if err := checkName(name); err != nil {
 		return r, err
 	}
-	keys, size, err := s.own(ctx, name)
+	keys, size, err := s.listOwn(ctx, name)
 	if err != nil {
 		return r, err
 	}
@@ -392,8 +392,8 @@ func rank(name, key string) int {
 
 var chunkForm = regexp.MustCompile(`^(train|test)-\d{5,}\.safetensors$`)
 
-// own lists the keys that belong to a data set of that name, and what they hold.
-func (s *Store) own(ctx context.Context, name string) (keys []string, size disdel.Bytes, err error) {
+// listOwn lists the keys that belong to a data set of that name, and what they hold.
+func (s *Store) listOwn(ctx context.Context, name string) (keys []string, size disdel.Bytes, err error) {
 	it := s.bucket.List(&blob.ListOptions{Prefix: name + "/"})
 	for {
 		obj, err := it.Next(ctx)
@@ -411,7 +411,7 @@ func (s *Store) own(ctx context.Context, name string) (keys []string, size disde
 }
 
 func (s *Store) keys(ctx context.Context, name string) ([]string, error) {
-	keys, _, err := s.own(ctx, name)
+	keys, _, err := s.listOwn(ctx, name)
 	return keys, err
 }
 

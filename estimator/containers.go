@@ -20,7 +20,7 @@ func ContainerRule(limit disdel.Bytes, most int, estimate func(containers int) d
 			return containers, e, append(steps,
 				fmt.Sprintf("workers: %d need %v each, and %v are allowed", containers, e.Total, limit)), nil
 		}
-		if fixed := e.Total - e.Dta; fixed > limit || containers >= most {
+		if fixed := e.Total - e.Shard; fixed > limit || containers >= most {
 			return 0, e, steps, overLimit(limit, most, e)
 		}
 		more := int((e.Total - limit + limit - 1) / limit)
@@ -31,14 +31,14 @@ func ContainerRule(limit disdel.Bytes, most int, estimate func(containers int) d
 }
 
 func overLimit(limit disdel.Bytes, most int, e disdel.Estimate) error {
-	fixed := e.Total - e.Dta
+	fixed := e.Total - e.Shard
 	out := &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job",
 		Hint: "lower training.batchSize, choose a smaller network, or raise the memory limit",
 	}
 	if fixed > limit {
 		out.Msg = fmt.Sprintf("a train action needs %v without any data (fit %v, package %v, model %v, margin %v), and the limit is %v: no number of workers makes it fit",
-			fixed, e.Fit, e.Pkg, e.Mod, e.Saf, limit)
+			fixed, e.Training, e.Package, e.Model, e.Margin, limit)
 		return out
 	}
 	out.Msg = fmt.Sprintf("a train action needs %v even with %d workers, the most that leave each a whole batch, and the limit is %v", e.Total, most, limit)

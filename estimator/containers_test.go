@@ -24,7 +24,7 @@ func TestPaperContainerRule(t *testing.T) {
 	var asked []int
 	n, e, steps, err := ContainerRule(20*disdel.MB, 1000, func(c int) disdel.Estimate {
 		asked = append(asked, c)
-		return bare(disdel.Estimate{Pkg: 10 * disdel.MB, Dta: 90 * disdel.MB / disdel.Bytes(c)})
+		return bare(disdel.Estimate{Package: 10 * disdel.MB, Shard: 90 * disdel.MB / disdel.Bytes(c)})
 	})
 	if err != nil || n != 9 || e.Total != 20*disdel.MB || len(steps) != len(asked) {
 		t.Errorf("%d containers of %v after %v, %v", n, e.Total, asked, err)
@@ -51,14 +51,14 @@ func TestWhatNeverFitsIsSaidAtOnce(t *testing.T) {
 	calls := 0
 	_, _, _, err := ContainerRule(20*disdel.MB, 1<<30, func(int) disdel.Estimate {
 		calls++
-		return bare(disdel.Estimate{Pkg: 21 * disdel.MB, Dta: disdel.MB})
+		return bare(disdel.Estimate{Package: 21 * disdel.MB, Shard: disdel.MB})
 	})
 	if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "no number of workers makes it fit") ||
 		calls != 1 {
 		t.Errorf("%v after %d estimates", err, calls)
 	}
 	_, _, _, err = ContainerRule(20*disdel.MB, 3, func(c int) disdel.Estimate {
-		return bare(disdel.Estimate{Pkg: 10 * disdel.MB, Dta: 90 * disdel.MB / disdel.Bytes(c)})
+		return bare(disdel.Estimate{Package: 10 * disdel.MB, Shard: 90 * disdel.MB / disdel.Bytes(c)})
 	})
 	if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "even with 3 workers") {
 		t.Errorf("too few rows: %v", err)
@@ -73,7 +73,7 @@ func TestContainerRuleAlwaysEnds(t *testing.T) {
 		data := disdel.Bytes(rapid.Int64Range(0, 1_000_000).Draw(t, "data"))
 		most := rapid.IntRange(1, 5000).Draw(t, "most")
 		n, e, _, err := ContainerRule(limit, most, func(c int) disdel.Estimate {
-			return bare(disdel.Estimate{Pkg: fixed, Dta: (data + disdel.Bytes(c) - 1) / disdel.Bytes(c)})
+			return bare(disdel.Estimate{Package: fixed, Shard: (data + disdel.Bytes(c) - 1) / disdel.Bytes(c)})
 		})
 		if err == nil && (e.Total > limit || n > most || n < 1) {
 			t.Fatalf("%d of at most %d containers of %v, limit %v", n, most, e.Total, limit)

@@ -12,20 +12,20 @@ import (
 // Input is what an estimate is made of.
 type Input struct {
 	Graph       *model.Graph
-	Batch       int          // rows a step
+	BatchSize   int          // rows a step
 	Rows        int          // of the shard, or held out
 	Part        int          // rows of the data set that the rows are read out of; below Rows: Rows
 	Drawn       bool         // the rows are drawn by lot from the part: each of that has a place while they are read
 	SampleBytes disdel.Bytes // of one row as stored
 	Epochs      int
 	Optimizer   disdel.Optimizer
-	ClipNorm    float64       // above 0: all gradients are kept
-	Threads     int           // that compute; below 1: 1
-	Members     int           // updates that an aggregation reads; below 1: many
-	Backend     string        // that the job asks for; "": any
-	Upkeep      disdel.Upkeep // of the optimiser's moments
-	Wire        disdel.Wire   // of updates
-	Checkpoints bool          // what a worker keeps from round to round is written to files, too
+	ClipNorm    float64            // above 0: all gradients are kept
+	Threads     int                // that compute; below 1: 1
+	Members     int                // updates that an aggregation reads; below 1: many
+	Backend     string             // that the job asks for; "": any
+	Moments     disdel.StatePolicy // of the optimiser's moments
+	Wire        disdel.Wire        // of updates
+	Checkpoints bool               // what a worker keeps from round to round is written to files, too
 
 	counts  *model.Counts       // of Graph, once they were asked for
 	engine  footprint.Footprint // of the action's engine
@@ -110,7 +110,7 @@ func (e Estimator) Train(in Input) disdel.Estimate {
 		return Paper(in)
 	}
 	in.count()
-	e.ask(&in, max(in.Batch, 1), true)
+	e.ask(&in, max(in.BatchSize, 1), true)
 	return e.finish(disdel.TaskTrain, in, Default.train(in))
 }
 
@@ -120,7 +120,7 @@ func (e Estimator) Evaluate(in Input) disdel.Estimate {
 		return paperEvaluate(in)
 	}
 	in.count()
-	e.ask(&in, max(1, min(in.Batch, in.Rows)), false) // as the action does
+	e.ask(&in, max(1, min(in.BatchSize, in.Rows)), false) // as the action does
 	return e.finish(disdel.TaskEvaluate, in, Default.evaluate(in))
 }
 
@@ -141,7 +141,7 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 		return
 	}
 	in.engine, in.unknown = e.engines.Footprint(in.Backend, footprint.Spec{
-		Graph: in.Graph, Batch: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
+		Graph: in.Graph, BatchSize: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
 		Threads: in.Threads,
 	})
 }
@@ -169,7 +169,7 @@ func (e Estimator) finish(task disdel.Task, in Input, est disdel.Estimate) disde
 
 // sum fills in fit (Eq. 2) and the likely peak, which is Eq. 1 without its margin.
 func sum(e disdel.Estimate) disdel.Estimate {
-	e.Fit = e.Parameters + e.Activations + e.Misc + e.Workspace
-	e.Likely = e.Fit + e.Pkg + e.Dta + e.Mod
+	e.Training = e.Parameters + e.Activations + e.Misc + e.Workspace
+	e.Likely = e.Training + e.Package + e.Shard + e.Model
 	return e
 }

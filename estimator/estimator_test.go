@@ -17,7 +17,7 @@ func TestEstimatesAddUpAndGrow(t *testing.T) {
 	g := lenet(t)
 	rapid.Check(t, func(t *rapid.T) {
 		in := Input{
-			Graph: g, Batch: rapid.IntRange(1, 4096).Draw(t, "batch"),
+			Graph: g, BatchSize: rapid.IntRange(1, 4096).Draw(t, "batch"),
 			Rows: rapid.IntRange(0, 1_000_000).Draw(t, "rows"), SampleBytes: 784, Epochs: 3, Optimizer: adam,
 		}
 		plan, paper := planned, Estimator{engines: backends.Standard(nil), method: MethodPaper}
@@ -27,14 +27,14 @@ func TestEstimatesAddUpAndGrow(t *testing.T) {
 		}
 		for name, estimate := range tasks {
 			e := estimate(in)
-			if e.Low > e.Likely || e.Likely > e.High || e.High > e.Total || e.Likely != e.Total-e.Saf {
-				t.Fatalf("%s: %v <= %v <= %v <= %v, margin %v", name, e.Low, e.Likely, e.High, e.Total, e.Saf)
+			if e.Low > e.Likely || e.Likely > e.High || e.High > e.Total || e.Likely != e.Total-e.Margin {
+				t.Fatalf("%s: %v <= %v <= %v <= %v, margin %v", name, e.Low, e.Likely, e.High, e.Total, e.Margin)
 			}
-			if e.Fit != e.Parameters+e.Activations+e.Misc+e.Workspace || e.Total != e.Fit+e.Pkg+e.Dta+e.Mod+e.Saf {
+			if e.Training != e.Parameters+e.Activations+e.Misc+e.Workspace || e.Total != e.Training+e.Package+e.Shard+e.Model+e.Margin {
 				t.Fatalf("%s does not add up: %+v", name, e)
 			}
 			more := in
-			more.Batch++
+			more.BatchSize++
 			more.Rows += 100
 			if estimate(more).Total < e.Total {
 				t.Fatalf("%s falls from %v", name, e.Total)
@@ -45,7 +45,7 @@ func TestEstimatesAddUpAndGrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Graph: g, Batch: 32, Rows: 10, SampleBytes: 1, Epochs: 1, Optimizer: adam}
+	in := Input{Graph: g, BatchSize: 32, Rows: 10, SampleBytes: 1, Epochs: 1, Optimizer: adam}
 	small := planned.Train(in)
 	in.Graph = deeper
 	if deep := planned.Train(in); deep.Total <= small.Total {
@@ -75,23 +75,23 @@ func TestDescribedNetworksAreEstimated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Graph: g, Batch: 64, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	in := Input{Graph: g, BatchSize: 64, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 	e := planned.Train(in)
-	if least := disdel.Bytes(4 * 64 * 30_000); e.Fit < least || e.Fit > 7*least || e.Method != "measured" {
-		t.Errorf("fit %v by %s for %v of values", e.Fit, e.Method, least)
+	if least := disdel.Bytes(4 * 64 * 30_000); e.Training < least || e.Training > 7*least || e.Method != "measured" {
+		t.Errorf("fit %v by %s for %v of values", e.Training, e.Method, least)
 	}
-	in.Batch = 128
-	if more := planned.Train(in); more.Fit < e.Fit*3/2 {
-		t.Errorf("twice the batch needs %v, and the half %v", more.Fit, e.Fit)
+	in.BatchSize = 128
+	if more := planned.Train(in); more.Training < e.Training*3/2 {
+		t.Errorf("twice the batch needs %v, and the half %v", more.Training, e.Training)
 	}
-	if v, train := planned.Evaluate(in), planned.Train(in); v.Fit >= train.Fit {
-		t.Errorf("evaluation needs %v", v.Fit)
+	if v, train := planned.Evaluate(in), planned.Train(in); v.Training >= train.Training {
+		t.Errorf("evaluation needs %v", v.Training)
 	}
 }
 
 // An estimator is chosen by name; one that there is not comes back with the name that was meant.
 func TestEstimatorsAreChosenByName(t *testing.T) {
-	in := Input{Graph: lenet(t), Batch: 32, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	in := Input{Graph: lenet(t), BatchSize: 32, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 	for method, want := range map[string]string{
 		"": "planned", "planned": "planned", "paper": "paper",
 		"learned": "planned",
@@ -117,7 +117,7 @@ func TestEstimatorsAreChosenByName(t *testing.T) {
 
 // Less risk takes more memory, up to what is needed for certain; the likely peak and its interval do not depend on it.
 func TestTheTotalFollowsTheRisk(t *testing.T) {
-	in := Input{Graph: lenet(t), Batch: 32, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	in := Input{Graph: lenet(t), BatchSize: 32, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 	at := func(risk float64) disdel.Estimate {
 		e, err := New(backends.Standard(nil), "", risk, nil)
 		if err != nil {
@@ -158,11 +158,11 @@ func TestQuantilesAreStudents(t *testing.T) {
 
 // Threads have stacks, and a chunk counts where it is the largest thing there ever is.
 func TestSmallTermsCount(t *testing.T) {
-	in := Input{Graph: lenet(t), Batch: 1, Rows: 10, SampleBytes: 784, Epochs: 1}
+	in := Input{Graph: lenet(t), BatchSize: 1, Rows: 10, SampleBytes: 784, Epochs: 1}
 	base := planned.Train(in)
 	more := in
 	more.Threads = 3
-	if got := planned.Train(more).Pkg - base.Pkg; got != 2*Default.Thread {
+	if got := planned.Train(more).Package - base.Package; got != 2*Default.Thread {
 		t.Errorf("two more threads take %v", got)
 	}
 	part := in
@@ -180,7 +180,7 @@ func TestNothingFallsWhereReadingIsTheLargestPhase(t *testing.T) {
 			var last disdel.Estimate
 			for batch := 1; batch < 400; batch += 4 {
 				e := planned.Train(Input{
-					Graph: lenet(t), Batch: batch, Rows: 300, Part: part, SampleBytes: size, Epochs: 1,
+					Graph: lenet(t), BatchSize: batch, Rows: 300, Part: part, SampleBytes: size, Epochs: 1,
 					Optimizer: adam,
 				})
 				if e.Likely < last.Likely || e.High < last.High || e.Low < last.Low || e.Total < last.Total {
@@ -200,20 +200,20 @@ func TestWhatAWorkerCarriesCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Graph: g, Batch: 8, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
+	in := Input{Graph: g, BatchSize: 8, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
 	weights := float64(in.carried())
 	plain := [3]disdel.Bytes{planned.Train(in).Likely, planned.Aggregate(in).Likely, planned.Evaluate(in).Likely}
 	for name, c := range map[string]struct {
 		change func(*Input)
 		want   [3]float64 // times the weights, more than plain
 	}{
-		"average":       {func(in *Input) { in.Upkeep = disdel.UpkeepAverage }, [3]float64{2, 2, 2}},
-		"keep":          {func(in *Input) { in.Upkeep = disdel.UpkeepKeep }, [3]float64{}},
-		"keep in files": {func(in *Input) { in.Upkeep, in.Checkpoints = disdel.UpkeepKeep, true }, [3]float64{}},
+		"average":       {func(in *Input) { in.Moments = disdel.StateAverage }, [3]float64{2, 2, 2}},
+		"keep":          {func(in *Input) { in.Moments = disdel.StateKeep }, [3]float64{}},
+		"keep in files": {func(in *Input) { in.Moments, in.Checkpoints = disdel.StateKeep, true }, [3]float64{}},
 		"int8":          {func(in *Input) { in.Wire = disdel.WireInt8 }, [3]float64{2.27, 0, 0}},
 		"bfloat16":      {func(in *Input) { in.Wire = disdel.WireBfloat16 }, [3]float64{2.5, 0, 0}},
 		"bfloat16 average": {
-			func(in *Input) { in.Wire, in.Upkeep = disdel.WireBfloat16, disdel.UpkeepAverage },
+			func(in *Input) { in.Wire, in.Moments = disdel.WireBfloat16, disdel.StateAverage },
 			[3]float64{9.5, 2, 2},
 		},
 	} {
@@ -233,7 +233,7 @@ func TestEstimatingAllocatesLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Graph: g, Batch: 32, Rows: 10_000, SampleBytes: 3 * 224 * 224, Epochs: 1, Optimizer: adam}
+	in := Input{Graph: g, BatchSize: 32, Rows: 10_000, SampleBytes: 3 * 224 * 224, Epochs: 1, Optimizer: adam}
 	r := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -259,7 +259,7 @@ func TestGorgoniasColumnsCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := Input{
-		Graph: g, Batch: 16, Rows: 480, SampleBytes: 256, Epochs: 2, Optimizer: adam,
+		Graph: g, BatchSize: 16, Rows: 480, SampleBytes: 256, Epochs: 2, Optimizer: adam,
 		Backend: disdel.BackendGorgonia,
 	}
 	riskiest := Estimator{engines: backends.Standard(nil), risk: highestRisk}

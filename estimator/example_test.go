@@ -19,7 +19,7 @@ func ExamplePlanned() {
 	planned := estimator.Planned(backends.Standard(nil))
 	for _, backend := range disdel.Backends() {
 		e := planned.Train(estimator.Input{
-			Graph: g, Batch: 64, Rows: 1000, SampleBytes: 784, Epochs: 1, Backend: backend,
+			Graph: g, BatchSize: 64, Rows: 1000, SampleBytes: 784, Epochs: 1, Backend: backend,
 			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}},
 		})
 		fmt.Println(backend, "is", e.Method, "and fits into its total:", e.Likely < e.Total)

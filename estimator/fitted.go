@@ -12,15 +12,15 @@ func (in Input) fitted() bool { return in.engine.Basis == footprint.Fitted }
 // fittedTrain estimates a train action by such a footprint.
 func (c Calibration) fittedTrain(in Input) disdel.Estimate {
 	e := c.terms(in)
-	e.Dta = disdel.Bytes(in.Rows) * (in.SampleBytes + float) // and its label
-	e.Mod = c.fittedMoved(in)
+	e.Shard = disdel.Bytes(in.Rows) * (in.SampleBytes + float) // and its label
+	e.Model = c.fittedMoved(in)
 	return e
 }
 
 // fittedEvaluate is the same for an action that only computes forwards.
 func (c Calibration) fittedEvaluate(in Input) disdel.Estimate {
 	e := c.terms(in)
-	e.Dta, e.Mod = disdel.Bytes(in.Rows)*(in.SampleBytes+float), in.carried()
+	e.Shard, e.Model = disdel.Bytes(in.Rows)*(in.SampleBytes+float), in.carried()
 	if in.Epochs > 1 { // a later one takes more than the first
 		e.Workspace += in.engine.Later
 	}

@@ -25,7 +25,7 @@ func (t *timer) forecast() {
 		t.because("forecast: the platform's %d invocations a minute make it %v", p.Platform.PerMinute, round(least))
 		seconds = least
 	}
-	held := Held(p)
+	held := Committed(p)
 	low, high := seconds/c.width, seconds*c.width
 	if stop := t.in.Job.Training.EarlyStop; stop != nil {
 		low /= float64(max(1, p.Rounds))
@@ -61,8 +61,8 @@ func (t *timer) quota(trained float64) float64 {
 	return 60 * math.Floor(math.Max(0, n-1)/float64(p.Platform.PerMinute))
 }
 
-// Held is the memory that DiSDeL's Eq. 6 sums for a plan, in GB: every train and aggregation action once.
-func Held(p disdel.Plan) float64 {
+// Committed is the memory that DiSDeL's Eq. 6 sums for a plan, in GB: every train and aggregation action once.
+func Committed(p disdel.Plan) float64 {
 	var sum disdel.Bytes
 	for _, a := range p.Actions {
 		n := 0
@@ -81,7 +81,9 @@ func Held(p disdel.Plan) float64 {
 
 // historyWeight is how many of the job's own rounds the forecast that it started with counts for, by source: what was
 // measured on other jobs weighs less.
-var historyWeight = map[string]float64{"history": 2, "similar jobs": 0.5, "probe": 1}
+var historyWeight = map[disdel.Source]float64{
+	disdel.SourceHistory: 2, disdel.SourceSimilar: 0.5, disdel.SourceProbe: 1,
+}
 
 // Remaining forecasts what is left of a running job from its own rounds so far, blended with the forecast of its plan.
 // elapsed is the time since it was submitted. Before the first round has ended it is the plan's forecast less what has
@@ -117,14 +119,14 @@ func Remaining(plan disdel.Plan, rounds []disdel.Round, done []disdel.Activation
 	// single rounds are off by evens out over those that are left.
 	sigma := s.sigma * math.Sqrt(1/weight+1/math.Max(1, float64(left)))
 	width := math.Exp(student(oneInTwenty, priorWeight+weight-1) * sigma)
-	held := max(Held(plan), heldBy(done))
+	held := max(Committed(plan), heldBy(done))
 	return &disdel.Forecast{
 		Duration: disdel.Interval[disdel.Millis]{
 			Low: millisOf(likely / width), Likely: millisOf(likely),
 			High: millisOf(likely * width),
 		},
 		Cost:   disdel.Interval[float64]{Low: likely / width * held, Likely: likely * held, High: likely * width * held},
-		Source: "this job", Samples: len(done),
+		Source: disdel.SourceOwn, Samples: len(done),
 	}
 }
 

@@ -26,14 +26,14 @@ var variants = []struct {
 		in.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}}
 	}},
 	{"average bfloat16", func(in *Input) {
-		in.Upkeep, in.Wire, in.Members = disdel.UpkeepAverage, disdel.WireBfloat16,
+		in.Moments, in.Wire, in.Members = disdel.StateAverage, disdel.WireBfloat16,
 			3
 	}},
 	{"keep int8", func(in *Input) {
-		in.Upkeep, in.Wire, in.Checkpoints, in.Epochs = disdel.UpkeepKeep, disdel.WireInt8, true, 1
+		in.Moments, in.Wire, in.Checkpoints, in.Epochs = disdel.StateKeep, disdel.WireInt8, true, 1
 		in.Optimizer = disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.1}}
 	}},
-	{"drawn", func(in *Input) { in.Part, in.Drawn, in.Batch, in.Rows = 60_000, true, 3, 100 }},
+	{"drawn", func(in *Input) { in.Part, in.Drawn, in.BatchSize, in.Rows = 60_000, true, 3, 100 }},
 }
 
 // networks are the zoo, and a network of an action's own binary.
@@ -68,7 +68,7 @@ func TestGoldenEstimates(t *testing.T) {
 		for _, backend := range []string{"", "gorgonia"} {
 			for _, v := range variants {
 				in := Input{
-					Graph: g, Batch: 32, Rows: 2000, SampleBytes: disdel.Bytes(g.Input().Len()), Epochs: 2, Optimizer: adam,
+					Graph: g, BatchSize: 32, Rows: 2000, SampleBytes: disdel.Bytes(g.Input().Len()), Epochs: 2, Optimizer: adam,
 					Backend: backend,
 				}
 				v.change(&in)
@@ -109,6 +109,6 @@ func line(t *testing.T, e disdel.Estimate) string {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("%d %d %d %d; %d %d %d %d %d %d %d; %s %d %.4x",
-		e.Total, e.Likely, e.Low, e.High, e.Parameters, e.Activations, e.Misc, e.Workspace, e.Pkg, e.Dta, e.Mod,
+		e.Total, e.Likely, e.Low, e.High, e.Parameters, e.Activations, e.Misc, e.Workspace, e.Package, e.Shard, e.Model,
 		e.Method, len(e.Layers), sha256.Sum256(layers))
 }

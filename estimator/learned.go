@@ -22,7 +22,7 @@ type sample struct {
 
 // termsOf tells plans of the same size apart: a job file's own layers have no name.
 func termsOf(e *disdel.Estimate, ratio float64) [3]float64 {
-	return [3]float64{float64(e.Parameters) / ratio, float64(e.Activations) / ratio, float64(e.Mod) / ratio}
+	return [3]float64{float64(e.Parameters) / ratio, float64(e.Activations) / ratio, float64(e.Model) / ratio}
 }
 
 // same tells whether two samples are of jobs that differ by nothing that the plan sees.
@@ -47,7 +47,7 @@ func (e Estimator) samples(past []disdel.Record) []sample {
 			stage := newestWith(r, newest.Task)
 			a, _ := stage.Plan.Action(newest.Task)
 			ratio := cmp.Or(a.Estimate.Ratio, 1)
-			planned := float64(cmp.Or(a.Estimate.Likely, a.Estimate.Total-a.Estimate.Saf)) / ratio
+			planned := float64(cmp.Or(a.Estimate.Likely, a.Estimate.Total-a.Estimate.Margin)) / ratio
 			peaks := peaksOf(stage, a.Task)
 			if planned <= 0 || len(peaks) == 0 || a.Estimate.Method == MethodPaper {
 				continue
@@ -229,7 +229,7 @@ func median(v []float64) float64 {
 
 // scale multiplies every term, so that they still add up.
 func scale(e disdel.Estimate, by float64) disdel.Estimate {
-	for _, term := range []*disdel.Bytes{&e.Parameters, &e.Activations, &e.Misc, &e.Workspace, &e.Pkg, &e.Dta, &e.Mod} {
+	for _, term := range []*disdel.Bytes{&e.Parameters, &e.Activations, &e.Misc, &e.Workspace, &e.Package, &e.Shard, &e.Model} {
 		*term = disdel.Bytes(math.Round(float64(*term) * by))
 	}
 	return sum(e)

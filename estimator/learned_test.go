@@ -12,14 +12,14 @@ import (
 
 // lenetJob is the job that the tests estimate.
 func lenetJob(t *testing.T) Input {
-	return Input{Graph: lenet(t), Batch: 64, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	return Input{Graph: lenet(t), BatchSize: 64, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 }
 
 // ran is a record of a job of a network with one train action by two workers, whose estimate was likely and whose peaks
 // were so many times that.
 func ran(network string, likely disdel.Bytes, times ...float64) disdel.Record {
 	r := disdel.Record{Job: disdel.Job{Model: disdel.Model{Name: network}}}
-	e := disdel.Estimate{Method: MethodPlanned, Likely: likely, Saf: disdel.MB, Total: likely + disdel.MB}
+	e := disdel.Estimate{Method: MethodPlanned, Likely: likely, Margin: disdel.MB, Total: likely + disdel.MB}
 	r.Plan.Actions = []disdel.ActionPlan{{Task: disdel.TaskTrain, Estimate: e}}
 	for member, x := range times {
 		for round := range 2 { // the first round's peak is below
@@ -63,7 +63,7 @@ func TestLearnedIsNearlyExactTheSecondTime(t *testing.T) {
 			t.Errorf("after %d jobs: %s from %d samples, an interval of %v after %v", n, e.Method, e.Samples, e.High-e.Low,
 				width)
 		}
-		if e.Likely != e.Fit+e.Pkg+e.Dta+e.Mod || e.Total != e.Likely+e.Saf || e.Fit != e.Parameters+e.Activations+e.Misc+
+		if e.Likely != e.Training+e.Package+e.Shard+e.Model || e.Total != e.Likely+e.Margin || e.Training != e.Parameters+e.Activations+e.Misc+
 			e.Workspace {
 			t.Errorf("it does not add up: %+v", e)
 		}
@@ -116,7 +116,7 @@ func TestTheNearestGroupSpeaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Graph: g, Batch: 32, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
+	in := Input{Graph: g, BatchSize: 32, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
 	likely := planned.Train(in).Likely
 	size := repeat(50, ran("vgg16-cifar", likely, 0.9))
 	for i := range size {
@@ -187,8 +187,8 @@ func TestOwnLayersAreToldApartByTheirPlans(t *testing.T) {
 	same, other := ran("", plan.Likely, 2), ran("", plan.Likely, 2)
 	for i, r := range []*disdel.Record{&same, &other} {
 		e := &r.Plan.Actions[0].Estimate
-		e.Parameters, e.Activations, e.Mod = plan.Parameters+disdel.Bytes(i)*disdel.MB,
-			plan.Activations-disdel.Bytes(i)*disdel.MB, plan.Mod
+		e.Parameters, e.Activations, e.Model = plan.Parameters+disdel.Bytes(i)*disdel.MB,
+			plan.Activations-disdel.Bytes(i)*disdel.MB, plan.Model
 	}
 	if e := learn(t, in, same, same); math.Abs(e.Ratio-2) > 0.02 {
 		t.Errorf("two of the same: %.2f", e.Ratio)

@@ -25,23 +25,23 @@ type need struct {
 // is taken.
 func (c Calibration) phases(in Input, e disdel.Estimate) need {
 	if e.Method == methodMeasured {
-		heap := e.Likely - e.Pkg
+		heap := e.Likely - e.Package
 		p := phase{
-			e.Likely, math.Hypot(float64(c.Still), in.engine.Spread*float64(heap)),
+			e.Likely, math.Hypot(float64(c.IdleSigma), in.engine.Spread*float64(heap)),
 			disdel.Bytes(c.Garbage * float64(c.Package+heap)),
 		}
 		return need{e, [2]phase{p, p}}
 	}
-	heap := e.Dta + e.Mod + e.Misc
+	heap := e.Shard + e.Model + e.Misc
 	if e.Activations == 0 { // there is no engine, and all is on the heap
 		heap += e.Parameters + e.Workspace
 	}
 	n := need{Estimate: e}
 	n.phases[1] = c.phase(e.Likely, heap)
-	if e.Dta > 0 {
+	if e.Shard > 0 {
 		reading := c.reading(in)
-		n.phases[0] = c.phase(e.Pkg+reading, reading)
-		n.Dta += max(0, n.phases[0].likely-e.Likely)
+		n.phases[0] = c.phase(e.Package+reading, reading)
+		n.Shard += max(0, n.phases[0].likely-e.Likely)
 		n.Estimate = sum(n.Estimate)
 	}
 	return n
@@ -49,7 +49,7 @@ func (c Calibration) phases(in Input, e disdel.Estimate) need {
 
 func (c Calibration) phase(likely, heap disdel.Bytes) phase {
 	return phase{
-		likely, math.Hypot(float64(c.Still), c.Moving*float64(heap)),
+		likely, math.Hypot(float64(c.IdleSigma), c.HeapSigma*float64(heap)),
 		disdel.Bytes(c.Garbage * float64(c.Package+heap)),
 	}
 }
@@ -81,7 +81,7 @@ func (c Calibration) margin(n need, risk float64) disdel.Estimate {
 	}
 	e.Low, e.High = min(e.Likely, disdel.Bytes(low)), max(e.Likely, disdel.Bytes(high))
 	e.Total = disdel.Bytes(math.Ceil(max(high, most)/c.WatchShare)) + c.Pages
-	e.Saf = e.Total - e.Likely
+	e.Margin = e.Total - e.Likely
 	return e
 }
 

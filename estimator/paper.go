@@ -22,9 +22,9 @@ const (
 func Paper(in Input) disdel.Estimate {
 	c := in.Graph.Count()
 	return paperSum(disdel.Estimate{
-		Pkg: Default.Package, Dta: disdel.Bytes(in.Rows) * in.SampleBytes, Mod: float * disdel.Bytes(c.Trainable),
+		Package: Default.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * disdel.Bytes(c.Trainable),
 		Parameters:  float * paperParams * disdel.Bytes(c.Trainable),
-		Activations: float * passes * disdel.Bytes(in.Batch) * disdel.Bytes(c.ActivationsA),
+		Activations: float * passes * disdel.Bytes(in.BatchSize) * disdel.Bytes(c.ActivationsA),
 		Misc:        float * disdel.Bytes(in.Graph.Input().Len()) * disdel.Bytes(in.Epochs), Notes: []string{paperPassNotes},
 	})
 }
@@ -33,9 +33,9 @@ func Paper(in Input) disdel.Estimate {
 func paperEvaluate(in Input) disdel.Estimate {
 	c := in.Graph.Count()
 	return paperSum(disdel.Estimate{
-		Pkg: Default.Package, Dta: disdel.Bytes(in.Rows) * in.SampleBytes, Mod: float * disdel.Bytes(c.Trainable),
+		Package: Default.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * disdel.Bytes(c.Trainable),
 		Parameters:  float * disdel.Bytes(c.Trainable),
-		Activations: float * disdel.Bytes(in.Batch) * disdel.Bytes(c.ActivationsA),
+		Activations: float * disdel.Bytes(in.BatchSize) * disdel.Bytes(c.ActivationsA),
 		Notes:       []string{paperTaskNotes},
 	})
 }
@@ -45,15 +45,15 @@ func paperAggregate(in Input) disdel.Estimate {
 	c := in.Graph.Count()
 	update := float * disdel.Bytes(c.Trainable)
 	return paperSum(disdel.Estimate{
-		Pkg: Default.Package, Mod: update, Parameters: update,
+		Package: Default.Package, Model: update, Parameters: update,
 		Notes: []string{paperTaskNotes},
 	})
 }
 
 func paperSum(e disdel.Estimate) disdel.Estimate {
-	e.Method, e.Saf = MethodPaper, paperMargin
+	e.Method, e.Margin = MethodPaper, paperMargin
 	e = sum(e)
-	e.Total = e.Likely + e.Saf
+	e.Total = e.Likely + e.Margin
 	e.Low, e.High = e.Likely, e.Total
 	return e
 }

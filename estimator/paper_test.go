@@ -31,11 +31,11 @@ var adam = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}
 //	fit = 4 x (246,824 + 834,304 + 39,200) = 4,481,312
 //	dta = 30,000 x 784 = 23,520,000   mod = 4 x 61,706 = 246,824   saf = 256 MB
 func TestPaperEquations1To5(t *testing.T) {
-	e := Paper(Input{Graph: lenet(t), Batch: 64, Rows: 30_000, SampleBytes: 784, Epochs: 50, Optimizer: adam})
+	e := Paper(Input{Graph: lenet(t), BatchSize: 64, Rows: 30_000, SampleBytes: 784, Epochs: 50, Optimizer: adam})
 	for name, c := range map[string]struct{ got, want disdel.Bytes }{
 		"parameters (Eq. 3)": {e.Parameters, 4 * 246_824}, "activations (Eq. 4)": {e.Activations, 4 * 834_304},
 		"misc (Eq. 5)": {e.Misc, 4 * 39_200},
-		"fit (Eq. 2)":  {e.Fit, 4_481_312}, "dta": {e.Dta, 23_520_000}, "mod": {e.Mod, 246_824}, "saf": {e.Saf, 256 << 20},
+		"fit (Eq. 2)":  {e.Training, 4_481_312}, "dta": {e.Shard, 23_520_000}, "mod": {e.Model, 246_824}, "saf": {e.Margin, 256 << 20},
 		"m_a (Eq. 1)": {e.Total, 4_481_312 + Default.Package + 23_520_000 + 246_824 + 256<<20},
 	} {
 		if c.got != c.want {

@@ -18,7 +18,7 @@ type timeSample struct {
 
 // group is how like the plan a past job is. Each has the spread to be expected of it before anything is measured.
 type timeGroup struct {
-	source string
+	source disdel.Source
 	prior  float64
 	fits   func(in TimingInput, r *disdel.Record) bool
 }
@@ -27,13 +27,15 @@ type timeGroup struct {
 // the last ones leave out (caches, threads that wait for each other, layers that are slow for their
 // multiply-accumulates) by more.
 var timeGroups = []timeGroup{
-	{"history", 0.15, func(in TimingInput, r *disdel.Record) bool {
+	{disdel.SourceHistory, 0.15, func(in TimingInput, r *disdel.Record) bool {
 		return sameNetwork(in, r) && sameData(in, r) && sameShape(in, r)
 	}},
-	{"similar jobs", 0.25, func(in TimingInput, r *disdel.Record) bool { return sameNetwork(in, r) && sameData(in, r) }},
-	{"similar jobs", 0.35, sameNetwork},
-	{"probe", 0.25, nil},
-	{"similar jobs", 0.7, func(TimingInput, *disdel.Record) bool { return true }},
+	{disdel.SourceSimilar, 0.25, func(in TimingInput, r *disdel.Record) bool {
+		return sameNetwork(in, r) && sameData(in, r)
+	}},
+	{disdel.SourceSimilar, 0.35, sameNetwork},
+	{disdel.SourceProbe, 0.25, nil},
+	{disdel.SourceSimilar, 0.7, func(TimingInput, *disdel.Record) bool { return true }},
 }
 
 // sameNetwork wants the same input too: the work of a layer goes with it.
@@ -101,7 +103,7 @@ func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, boo
 	return s, true
 }
 
-// What is smaller takes as long as this: opening and answering, not bytes.
+// Floors of the sizes that times are scaled by: below them latency dominates, and time no longer goes with the bytes.
 const (
 	leastLoad  = float64(4 * disdel.MB) // of a shard
 	leastMoved = float64(disdel.MB)     // of an update
@@ -125,7 +127,7 @@ func shardBytes(p disdel.Plan, d disdel.DataInfo) float64 {
 
 func updateBytes(p disdel.Plan) float64 {
 	a, _ := p.Action(disdel.TaskAggregate)
-	return float64(a.Estimate.Mod)
+	return float64(a.Estimate.Model)
 }
 
 // workOf is the multiply-accumulates of one sample forwards, by the layers of the plan's own estimate.

@@ -16,7 +16,7 @@ type Calibration struct {
 	Chunk   disdel.Bytes // of a data set, read at once, without its labels
 	// What is held beside weights by who pushes them (columns, encoded and not) and who fetches them (columns
 	// received).
-	Push, Fetch beside
+	Push, Fetch transferOverhead
 	// The same of who reduces updates, each of which that is read ahead is a column: a sum, columns sent, and what is
 	// garbage by then.
 	Reduce reducing
@@ -24,8 +24,10 @@ type Calibration struct {
 	// them.
 	TrainNode, EvaluateNode, AggregateNode disdel.Bytes
 
-	Still  disdel.Bytes // standard deviation of the peak of a process that does nothing
-	Moving float64      // and of what is on the Go heap, as a share of it
+	// IdleSigma is the standard deviation of the peak of a process that does nothing, HeapSigma that of what is on the Go
+	// heap, as a share of it.
+	IdleSigma disdel.Bytes
+	HeapSigma float64
 	// WatchShare is the share of the limit at which the runtime stops an action before the kernel does.
 	WatchShare float64
 	// Pages is room for the pages of the program that are in use. The kernel counts them for the container that first
@@ -40,24 +42,25 @@ type Calibration struct {
 // Default is the calibration of this version.
 var Default = Calibration{
 	Package: 6*disdel.MB + 352*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
-	Push:  beside{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
-	Fetch: beside{share: 1, most: 3*disdel.MB + 256*disdel.KB},
+	Push:  transferOverhead{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
+	Fetch: transferOverhead{share: 1, most: 3*disdel.MB + 256*disdel.KB},
 	Reduce: reducing{
 		least: 600 * disdel.KB, share: 0.35, member: 1.25, narrow: 2, ahead: 3, first: 700 * disdel.KB,
 		bend: 4*disdel.MB + 192*disdel.KB, from: 2*disdel.MB + 200*disdel.KB, then: 1.2, most: 5*disdel.MB + 448*disdel.KB,
 	},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
-	Still: 448 * disdel.KB, Moving: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
+	IdleSigma: 448 * disdel.KB, HeapSigma: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 }
 
-// beside is what is held beside weights on their way: in proportion to them as long as they are a few columns.
-type beside struct {
+// transferOverhead is the memory that a transfer of weights takes beside the weights themselves: in proportion to them as long as
+// they are a few columns, and then no more.
+type transferOverhead struct {
 	least disdel.Bytes
 	share float64 // of the weights
 	most  disdel.Bytes
 }
 
-func (b beside) of(weights disdel.Bytes) disdel.Bytes {
+func (b transferOverhead) of(weights disdel.Bytes) disdel.Bytes {
 	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
 }
 
@@ -100,7 +103,7 @@ func (in Input) nodes(each disdel.Bytes) disdel.Bytes {
 func (in Input) carried() disdel.Bytes {
 	n := in.count()
 	w := float * disdel.Bytes(n.Trainable+n.NonTrainable)
-	if in.Upkeep == disdel.UpkeepAverage {
+	if in.Moments == disdel.StateAverage {
 		w += in.moments()
 	}
 	return w
@@ -144,7 +147,7 @@ func (c Calibration) moved(in Input) disdel.Bytes {
 		fetch += w
 		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.least + min(2*w, column) + in.chosen()
 	}
-	if in.Upkeep == disdel.UpkeepKeep {
+	if in.Moments == disdel.StateKeep {
 		push = max(push, in.kept(c))
 	}
 	return max(fetch, push)
@@ -181,7 +184,7 @@ func (c Calibration) train(in Input) disdel.Estimate {
 		return c.fittedTrain(in)
 	}
 	e := c.planned(in, c.TrainNode)
-	e.Mod, e.Dta = c.moved(in), in.rows()+in.order()
+	e.Model, e.Shard = c.moved(in), in.rows()+in.order()
 	return e
 }
 
@@ -192,9 +195,9 @@ func (c Calibration) evaluate(in Input) disdel.Estimate {
 	}
 	e := c.planned(in, c.EvaluateNode)
 	w := in.carried()
-	e.Mod, e.Dta = w+c.Fetch.of(w), in.rows()
+	e.Model, e.Shard = w+c.Fetch.of(w), in.rows()
 	// a batch comes when the weights are in their places, and what they came in is given back
-	e.Misc = max(0, e.Misc-e.Mod)
+	e.Misc = max(0, e.Misc-e.Model)
 	return e
 }
 
@@ -207,7 +210,7 @@ func (c Calibration) aggregate(in Input) disdel.Estimate {
 		beside += disdel.Bytes(readAhead * (n - 1) * float64(min(w, column)))
 	}
 	return disdel.Estimate{
-		Method: MethodPlanned, Pkg: c.Package + in.nodes(c.AggregateNode), Mod: w, Parameters: sums,
+		Method: MethodPlanned, Package: c.Package + in.nodes(c.AggregateNode), Model: w, Parameters: sums,
 		Workspace: beside - sums,
 	}
 }
@@ -215,7 +218,7 @@ func (c Calibration) aggregate(in Input) disdel.Estimate {
 // planned is the terms of an engine that lays its memory out before, and what its threads and nodes take beside it.
 func (c Calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
 	e := c.terms(in)
-	e.Pkg += disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node)
+	e.Package += disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node)
 	return e
 }
 
@@ -223,7 +226,7 @@ func (c Calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
 func (c Calibration) terms(in Input) disdel.Estimate {
 	f := in.engine.Outside(footprint.Device)
 	e := disdel.Estimate{
-		Method: MethodPlanned, Pkg: c.Package + f.Sum(footprint.Process),
+		Method: MethodPlanned, Package: c.Package + f.Sum(footprint.Process),
 		Parameters:  f.Sum(footprint.Weights, footprint.Moments, footprint.Gradients),
 		Activations: f.Sum(footprint.Activations, footprint.Backward),
 		Workspace:   f.Sum(footprint.Workspace), Misc: f.Sum(footprint.Batch),

@@ -43,7 +43,7 @@ type Rate struct {
 // Timing is what the timeout manager says of a plan.
 type Timing struct {
 	Timeouts map[disdel.Task]disdel.Millis
-	Source   string // see Plan.Timeouts
+	Source   disdel.Source
 	// activations that a worker's round takes, one after another, because the platform's maximum is shorter
 	Legs     int
 	Forecast *disdel.Forecast // nil where nothing is known
@@ -183,7 +183,7 @@ func knownOf(g timeGroup, samples []timeSample, n int) known {
 func (k known) bound(pauses bool) float64 {
 	s := k.whole
 	d := max(s.likely*max(leastFactor, s.factor(s.sigma, oneInHundred)), s.likely+noise.Seconds())
-	if k.group.source == "history" {
+	if k.group.source == disdel.SourceHistory {
 		d = max(d, s.longest*overLongest)
 	}
 	if !pauses {
@@ -195,12 +195,12 @@ func (k known) bound(pauses bool) float64 {
 // timeouts sets every task's timeout and the source of the train action's.
 func (t *timer) timeouts() {
 	p := t.in.Plan.Platform
-	rest, source := p.MaxTimeout, "platform maximum"
+	rest, source := p.MaxTimeout, disdel.SourcePlatform
 	train, measured := t.all[disdel.TaskTrain]
 	if cost := t.in.Job.Resources.MaxCost; !measured && cost > 0 && t.in.Plan.Workers > 0 {
 		held := float64(memoryOf(t.in.Plan)) / float64(disdel.GB)
 		rounds := max(1, t.in.Plan.Rounds)
-		rest, source = clamp(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, p), "cost"
+		rest, source = clamp(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, p), disdel.SourceCost
 		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), within %v and %v of the platform",
 			cost, plural(rounds, "round"), plural(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), p.MinTimeout,
 			p.MaxTimeout)
@@ -216,7 +216,7 @@ func (t *timer) timeouts() {
 			t.out.Timeouts[a.Task] = clamp(math.Ceil(k.bound(a.Task == disdel.TaskTrain)), p)
 		}
 		if own := t.in.Job.Resources.Timeout; own > 0 {
-			t.out.Timeouts[a.Task], source = clamp(time.Duration(own).Seconds(), p), "job file"
+			t.out.Timeouts[a.Task], source = clamp(time.Duration(own).Seconds(), p), disdel.SourceJobFile
 		}
 	}
 	t.out.Source = source

@@ -40,13 +40,13 @@ func (w workload) plan() disdel.Plan {
 		Levels:   []disdel.Level{{Height: 1, Clusters: [][]int{{}}}},
 	}
 	for i := range w.workers {
-		p.Shards = append(p.Shards, disdel.Rows{Start: i * w.rows / w.workers, End: (i + 1) * w.rows / w.workers})
+		p.Shards = append(p.Shards, disdel.RowRange{Start: i * w.rows / w.workers, End: (i + 1) * w.rows / w.workers})
 		p.Levels[0].Clusters[0] = append(p.Levels[0].Clusters[0], i)
 	}
 	for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
 		a := disdel.ActionPlan{Task: task, Limits: disdel.Limits{Memory: w.memory}}
 		a.Estimate.Layers = []disdel.LayerEstimate{{MACs: w.macs}}
-		a.Estimate.Mod = disdel.MB
+		a.Estimate.Model = disdel.MB
 		p.Actions = append(p.Actions, a)
 	}
 	return p
@@ -131,7 +131,7 @@ func TestTimingTakesTheNearestSource(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		in            TimingInput
-		source        string
+		source        disdel.Source
 		least, likely float64 // s: the timeout is at least this, and this is what is expected; 0: no forecast
 		most          float64
 	}{

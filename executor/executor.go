@@ -60,7 +60,7 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 // Prepare creates the package and its actions; what is there already is replaced. It returns OverLimit for limits that
 // the platform does not allow, Denied, Unavailable.
 func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.ActionPlan) error {
-	_, err := again(ctx, e, patience, func() (struct{}, error) {
+	_, err := withRetries(ctx, e, patience, func() (struct{}, error) {
 		c, err := e.client(ctx)
 		if err != nil {
 			return struct{}{}, err
@@ -72,7 +72,7 @@ func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.Act
 		if err != nil {
 			return err
 		}
-		_, err = again(ctx, e, patience, func() (struct{}, error) {
+		_, err = withRetries(ctx, e, patience, func() (struct{}, error) {
 			c, err := e.client(ctx)
 			if err != nil {
 				return struct{}{}, err
@@ -102,7 +102,7 @@ func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.Ac
 	if err := e.pace.enter(ctx); err != nil {
 		return "", err
 	}
-	id, err := again(ctx, e, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
+	id, err := withRetries(ctx, e, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
 		return e.invoke(ctx, inv.ID, inv.Action, inv.Params)
 	})
 	if err != nil {
@@ -138,7 +138,7 @@ func (e *Executor) invoke(ctx context.Context, what string, action disdel.Action
 func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (a disdel.Activation,
 	found bool, err error,
 ) {
-	rec, err := again(ctx, e, patience, func() (*whisk.Activation, error) {
+	rec, err := withRetries(ctx, e, patience, func() (*whisk.Activation, error) {
 		c, err := e.client(ctx)
 		if err != nil {
 			return nil, err

@@ -164,7 +164,7 @@ func (c *classifier) success() {
 	}
 	switch c.inv.Task {
 	case disdel.TaskTrain:
-		if c.a.Rows = r.Rows; r.Rows == 0 && !r.Paused && !r.Again {
+		if c.a.Rows = r.Rows; r.Rows == 0 && !r.Paused && !r.Duplicate {
 			c.a.Rows = r.Samples * r.Epochs
 		}
 		if r.Paused {

@@ -110,8 +110,8 @@ func (b *Builder) add(n Node) int {
 	return b.last
 }
 
-// again goes on from a node that is there already, under another name.
-func (b *Builder) again(name string, node int) {
+// alias goes on from a node that is there already, under another name.
+func (b *Builder) alias(name string, node int) {
 	if name == "" || b.names[name] {
 		b.fail(name, "the name is empty or taken")
 	}

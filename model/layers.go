@@ -68,7 +68,7 @@ func addInput(b *Builder, name string, in []int, l *disdel.Layer) {
 	case b.Last() > 0:
 		b.fail(name, "input comes first")
 	case fmt.Sprint(got) == fmt.Sprint(want):
-		b.again(name, in[0])
+		b.alias(name, in[0])
 	case len(want) == 1 && got.Len() == want.Len():
 		b.Flatten(name, in[0])
 	default:

@@ -11,9 +11,9 @@ import (
 // Allocator when something has changed. It is a state machine without clock or I/O, for one goroutine: the service and
 // the simulator drive the same one.
 //
-// A job Asks, is granted by Decide, Uses its grant as soon as it runs, and Returns it when it has ended, or when a round
-// has, after which it asks anew with the arrival that it has. What is not used in time Expires, goes back whole, and the
-// job waits again in its old place.
+// A job Asks, is granted by Decide, Uses its grant as soon as it runs, and Returns it when it has ended, or when a
+// round has, after which it asks anew with the arrival that it has. What is not used in time Expires, goes back whole,
+// and the job waits again in its old place.
 type Admission struct {
 	by      Allocator
 	whole   Capacity // of the platform
@@ -41,7 +41,8 @@ type asker struct {
 // NewAdmission opens the books of a platform that has so much.
 func NewAdmission(by Allocator, whole Capacity) *Admission {
 	return &Admission{
-		by: by, whole: whole, free: whole, tenants: map[string]*line{}, numbers: map[string]int{}, where: map[disdel.JobID]*asker{},
+		by: by, whole: whole, free: whole,
+		tenants: map[string]*line{}, numbers: map[string]int{}, where: map[disdel.JobID]*asker{},
 		spent: map[string]float64{}, unused: map[disdel.JobID]disdel.Millis{},
 	}
 }
@@ -77,8 +78,8 @@ func (a *Admission) Others(hold Capacity) {
 	a.others, a.changed = hold, true
 }
 
-// Ask has a job wait for its gang. It returns OverLimit with the arithmetic for one that can never have it, and Conflict
-// for one that waits or holds something already.
+// Ask has a job wait for its gang. It returns OverLimit with the arithmetic for one that can never have it, and
+// Conflict for one that waits or holds something already.
 func (a *Admission) Ask(d Demand) error {
 	if a.where[d.Job] != nil {
 		return &disdel.Error{Kind: disdel.Conflict, Op: "admit job", Job: d.Job, Msg: "the job has asked already"}
@@ -156,39 +157,6 @@ func (a *Admission) due() bool {
 	return a.waits > 0 && (a.changed || slices.ContainsFunc(a.fresh, func(d *asker) bool {
 		return a.free.Holds(d.Gang[0].Each)
 	}))
-}
-
-// A decision is shown showTotal jobs that wait, the first ones of every tenant, and showEach of each at least. Who is
-// not shown is behind all that his tenant has there.
-const (
-	showTotal = 256
-	showEach  = 8
-)
-
-// show is what the Allocator is asked about, and whether that is all of them.
-func (a *Admission) show() (jobs []Demand, all bool) {
-	each := max(showEach, showTotal/max(1, len(a.turn)))
-	jobs, all = a.held, true
-	a.turn = slices.DeleteFunc(a.turn, func(tenant string) bool {
-		l := a.tenants[tenant]
-		if len(l.jobs) == 0 {
-			delete(a.tenants, tenant)
-			return true
-		}
-		for i, d := range l.jobs {
-			if i == each {
-				all = false
-				break
-			}
-			if d.Held == nil { // who holds a part of what it wants is among those that hold something
-				jobs = append(jobs, d.Demand)
-				jobs[len(jobs)-1].Quota.Spent += a.spent[tenant]
-			}
-		}
-		return false
-	})
-	a.held = jobs[:len(a.held)] // what was made longer stays so
-	return jobs, all
 }
 
 // enter books a grant, which is added to what its job holds already.
@@ -313,25 +281,4 @@ func (a *Admission) Demands() []Demand {
 		}
 	}
 	return out
-}
-
-// line is the jobs of a tenant that wait, in their order.
-type line struct{ jobs []*asker }
-
-func byPlace(a, b *asker) int { return compareRank(&a.Demand, &b.Demand) }
-
-func (l *line) add(d *asker) {
-	i, _ := slices.BinarySearchFunc(l.jobs, d, byPlace)
-	l.jobs = slices.Insert(l.jobs, i, d)
-}
-
-// remove takes a job out. It is among the first ones as a rule, however many wait behind it: those before it move.
-func (l *line) remove(d *asker) {
-	i, found := slices.BinarySearchFunc(l.jobs, d, byPlace)
-	if !found {
-		return
-	}
-	copy(l.jobs[1:i+1], l.jobs[:i])
-	l.jobs[0] = nil
-	l.jobs = l.jobs[1:]
 }

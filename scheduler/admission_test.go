@@ -132,7 +132,8 @@ func TestLongQueuesAreShownInPart(t *testing.T) {
 	a := scheduler.NewAdmission(scheduler.Gangs{}, slots(600))
 	for i := range jobs {
 		d := scheduler.Demand{
-			Job: disdel.JobID(fmt.Sprintf("job-%04d", i)), Arrived: disdel.Millis(i), Tenant: fmt.Sprint(i % 3), Gang: gang(1, 0),
+			Job: disdel.JobID(fmt.Sprintf("job-%04d", i)), Arrived: disdel.Millis(i), Tenant: fmt.Sprint(i % 3),
+			Gang: gang(1, 0),
 		}
 		if err := a.Ask(d); err != nil {
 			t.Fatal(err)
@@ -181,7 +182,8 @@ func ExampleAdmission() {
 func ExampleFits() {
 	whole := scheduler.CapacityOf(disdel.PlatformLimits{Pool: disdel.GB, Concurrent: 30})
 	each := scheduler.Capacity{Memory: 512 * disdel.MB, Concurrent: 1}
-	fmt.Println(scheduler.Fits(whole, scheduler.Demand{Gang: scheduler.Gang{{Task: disdel.TaskTrain, Count: 4, Each: each}}}))
+	gang := scheduler.Gang{{Task: disdel.TaskTrain, Count: 4, Each: each}}
+	fmt.Println(scheduler.Fits(whole, scheduler.Demand{Gang: gang}))
 	// Output:
 	// admit job: the job's gang (4 train of 512 MB, 2.00 GB in all) needs 2.00 GB of memory, and there are 1.00 GB
 }

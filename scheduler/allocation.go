@@ -7,9 +7,9 @@ import (
 // Allocator divides a platform among jobs. It is pure: equal input, equal grants, and all that it has to remember is in
 // the demands. It is asked whenever a job arrives, ends, or gives a round's room back.
 //
-// now is on the clock that the demands' times are of; free is what nobody holds; jobs are those that wait and those that
-// hold something (Demand.Held), in any order. What it returns is given from now on, and with Grant.Reserved what a job
-// that goes on waiting will have at the latest.
+// now is on the clock that the demands' times are of; free is what nobody holds; jobs are those that wait and those
+// that hold something (Demand.Held), in any order. What it returns is given from now on, and with Grant.Reserved what a
+// job that goes on waiting will have at the latest.
 //
 // Gang and FIFO grant whole gangs or nothing. Greedy and GangLike are there to be compared with: they give containers
 // one by one, as platforms do that know no gangs, and their grants may be parts of one.

@@ -6,6 +6,10 @@
 // and Memory and Timeout have the arithmetic of the limits that pass where others failed, so that retries, reports and
 // hints say the same figures.
 //
+// Among jobs it divides a platform: an Allocator decides once (Gangs, FIFO; Greedy and GangLike to be compared with),
+// DemandOf says what a planned job asks for, and Admission keeps the books of who waits and who holds what. Who drives
+// it says what time it is.
+//
 // It refuses a job that cannot fit with the arithmetic that shows it (disdel.OverLimit). The controller, the service
 // and reports call it. Invariant: whatever outcomes come, a sequence of remedies ends, and a limit that failed is never
 // given again.

@@ -76,7 +76,7 @@ func (s *climb) see(e epoch) {
 	case e.workers > s.best:
 		s.more(e.workers, t)
 	case e.workers == s.best:
-		s.again(t)
+		s.measureBest(t)
 	default:
 		s.fewer(e.workers, t)
 	}
@@ -121,8 +121,8 @@ func (s *climb) more(workers int, t disdel.Millis) {
 	}
 }
 
-// again measures the best number once more.
-func (s *climb) again(t disdel.Millis) {
+// measureBest measures the best number once more.
+func (s *climb) measureBest(t disdel.Millis) {
 	if float64(t) <= elasticDrift*float64(s.time) {
 		s.time = disdel.Millis((1-elasticNewest)*float64(s.time) + elasticNewest*float64(t))
 		s.slow = 0

@@ -1,7 +1,7 @@
 package scheduler_test
 
 import (
-	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -10,17 +10,22 @@ import (
 
 // A world of jobs whose members wait for each other is a small one: who has come, what each holds, who is done. What
 // happens next is any of: a job comes, one that holds its whole gang ends, one grant expires unused, and the platform
-// decides, about all that wait or, as one without gangs does, about the next request of any of them. Every state that can be
-// reached is looked at.
+// decides, about all that wait or, as one without gangs does, about the next request of any of them. Every state that
+// can be reached is looked at.
 type smallWorld struct {
 	by       scheduler.Allocator
 	slots    int
 	gangs    []scheduler.Gang
 	single   bool // it decides about one container of one job at a time
 	expiring bool // a grant may expire once, before its job has begun
-	seen     map[string]bool
-	stuck    []string // states that nothing leads out of although somebody waits
+	seen     map[state]bool
+	stuck    []state // nothing leads out of them although somebody waits
 }
+
+var names = [3]disdel.JobID{"job-0", "job-1", "job-2"}
+
+// state is where each job stands.
+type state [3]place
 
 // place is where a job stands.
 type place struct {
@@ -28,40 +33,43 @@ type place struct {
 	counts              [3]int
 }
 
-func (w *smallWorld) explore(jobs []place) {
-	key := fmt.Sprint(jobs)
-	if w.seen[key] {
+func (w *smallWorld) explore(at state) {
+	if w.seen[at] {
 		return
 	}
-	w.seen[key] = true
+	w.seen[at] = true
 	moved, waits := false, false
-	next := func(change func(to []place)) {
-		to := append([]place(nil), jobs...)
-		change(to)
-		if fmt.Sprint(to) != key {
+	next := func(to state) {
+		if to != at {
 			moved = true
 			w.explore(to)
 		}
 	}
-	for i, j := range jobs {
+	turn := func(i int, to place) {
+		changed := at
+		changed[i] = to
+		next(changed)
+	}
+	for i := range w.gangs {
+		j := at[i]
 		switch {
 		case !j.come:
-			next(func(to []place) { to[i].come = true })
+			turn(i, place{come: true})
 		case j.over:
 		case w.whole(i, j):
-			next(func(to []place) { to[i] = place{come: true, over: true} })
+			turn(i, place{come: true, over: true})
 			if w.expiring && !j.expired {
-				next(func(to []place) { to[i] = place{come: true, expired: true} })
+				turn(i, place{come: true, expired: true})
 			}
 		default:
 			waits = true
 		}
 	}
-	for _, decided := range w.decisions(jobs) {
-		next(func(to []place) { copy(to, decided) })
+	for _, decided := range w.decisions(at) {
+		next(decided)
 	}
 	if waits && !moved {
-		w.stuck = append(w.stuck, key)
+		w.stuck = append(w.stuck, at)
 	}
 }
 
@@ -74,15 +82,16 @@ func (w *smallWorld) whole(i int, j place) bool {
 }
 
 // decisions are what the platform may make of a state.
-func (w *smallWorld) decisions(jobs []place) (out [][]place) {
+func (w *smallWorld) decisions(at state) (out []state) {
 	free := slots(w.slots)
 	var demands []scheduler.Demand
-	for i, j := range jobs {
+	for i := range w.gangs {
+		j := at[i]
 		if !j.come || j.over {
 			continue
 		}
 		d := scheduler.Demand{
-			Job: disdel.JobID(fmt.Sprintf("job-%d", i)), Arrived: disdel.Millis(i), Gang: w.gangs[i], Takes: exactly(second),
+			Job: names[i], Arrived: disdel.Millis(i), Gang: w.gangs[i], Takes: exactly(second),
 		}
 		if held := w.part(i, j.counts); held.Size() > 0 {
 			free = free.Minus(held.Room())
@@ -91,12 +100,12 @@ func (w *smallWorld) decisions(jobs []place) (out [][]place) {
 		demands = append(demands, d)
 	}
 	if !w.single {
-		return [][]place{w.after(jobs, w.by.Allocate(second, free, demands))}
+		return []state{after(at, w.by.Allocate(second, free, demands))}
 	}
 	for _, d := range demands { // the next request that is looked at is any job's
 		one := free
 		one.Memory = min(one.Memory, disdel.MB)
-		out = append(out, w.after(jobs, w.by.Allocate(second, one, []scheduler.Demand{d})))
+		out = append(out, after(at, w.by.Allocate(second, one, []scheduler.Demand{d})))
 	}
 	return out
 }
@@ -111,19 +120,17 @@ func (w *smallWorld) part(i int, counts [3]int) scheduler.Gang {
 }
 
 // after is a state with what was granted.
-func (w *smallWorld) after(jobs []place, grants []scheduler.Grant) []place {
-	to := append([]place(nil), jobs...)
+func after(at state, grants []scheduler.Grant) state {
 	for _, g := range grants {
 		if g.Reserved {
 			continue
 		}
-		var i int
-		fmt.Sscanf(string(g.Job), "job-%d", &i) //nolint:errcheck // it is ours
+		i := slices.Index(names[:], g.Job)
 		for m := range g.Gang {
-			to[i].counts[m] += g.Gang[m].Count
+			at[i].counts[m] += g.Gang[m].Count
 		}
 	}
-	return to
+	return at
 }
 
 // shapes are all gangs of up to so many containers in two roles.
@@ -153,13 +160,13 @@ func TestGangsNeverDeadlockInAnyOrder(t *testing.T) {
 							continue // what is to be shown is shown by then
 						}
 						for jobs := 2; jobs <= 3; jobs++ {
-							w.slots, w.gangs, w.seen = n, []scheduler.Gang{a, b, c}[:jobs], map[string]bool{}
-							w.explore(make([]place, jobs))
+							w.slots, w.gangs, w.seen = n, []scheduler.Gang{a, b, c}[:jobs], map[state]bool{}
+							w.explore(state{})
 							states[name] += len(w.seen)
 						}
 						stuck[name] += len(w.stuck)
 						if name != "greedy" && len(w.stuck) > 0 {
-							t.Fatalf("%s: %d slots, gangs %v: stuck in %s", name, n, w.gangs, w.stuck[0])
+							t.Fatalf("%s: %d slots, gangs %v: stuck in %+v", name, n, w.gangs, w.stuck[0])
 						}
 					}
 				}

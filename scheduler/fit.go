@@ -20,9 +20,9 @@ type Fit struct {
 
 // FitPoint is one batch and number of workers, and the plan that it makes.
 type FitPoint struct {
-	Batch   int         `json:"batchSize"`
-	Workers int         `json:"workers"`
-	Plan    disdel.Plan `json:"plan"`
+	BatchSize int         `json:"batchSize"`
+	Workers   int         `json:"workers"`
+	Plan      disdel.Plan `json:"plan"`
 }
 
 // Fits tells whether the job goes into the limit at all.
@@ -74,7 +74,7 @@ func (s search) point(batch, workers int) *FitPoint {
 	if most, _ := largestLimit(p); most > s.limit { // the platform may give no less than its minimum
 		return nil
 	}
-	return &FitPoint{Batch: batch, Workers: workers, Plan: p}
+	return &FitPoint{BatchSize: batch, Workers: workers, Plan: p}
 }
 
 // largestLimit is the most that any action of a plan is given, and the task of that action.

@@ -62,13 +62,13 @@ func TestFitMemoryAgreesWithTryingAll(t *testing.T) {
 		f := FitMemory(in, limit, 4)
 		got := [4]int{}
 		if f.Largest != nil {
-			got[0], got[1] = f.Largest.Batch, f.Largest.Workers
+			got[0], got[1] = f.Largest.BatchSize, f.Largest.Workers
 		}
 		if f.Given != nil {
 			got[2] = f.Given.Workers
 		}
 		if f.Same != nil {
-			got[3] = f.Same.Batch
+			got[3] = f.Same.BatchSize
 		}
 		if want := [4]int{largest, fewest, given, same}; got != want {
 			t.Errorf("%v: largest, fewest, given, same: %v, want %v", limit, got, want)

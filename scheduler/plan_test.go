@@ -60,7 +60,7 @@ func TestPlanStartsAtTwoContainers(t *testing.T) {
 	if p.Workers != 2 || p.Rounds != 5 || p.Epochs != 1 || p.Parallel != 2 || len(p.Levels) != 1 || p.HeldOut != 10000 {
 		t.Errorf("%+v", p)
 	}
-	if diff := cmp.Diff([]disdel.Rows{{Start: 0, End: 30000}, {Start: 30000, End: 60000}}, p.Shards); diff != "" {
+	if diff := cmp.Diff([]disdel.RowRange{{Start: 0, End: 30000}, {Start: 30000, End: 60000}}, p.Shards); diff != "" {
 		t.Errorf("shards (-want +got):\n%s", diff)
 	}
 	for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
@@ -86,7 +86,7 @@ func TestPlanFollowsTheCeiling(t *testing.T) {
 	if err != nil || tight.Workers <= 2 {
 		t.Errorf("%d workers under %v, %v", tight.Workers, in.Job.Resources.MaxMemory, err)
 	}
-	in.Job.Resources.MaxMemory = train.Estimate.Total - train.Estimate.Dta - disdel.MB
+	in.Job.Resources.MaxMemory = train.Estimate.Total - train.Estimate.Shard - disdel.MB
 	if _, err := NewPlan(in); !errors.Is(err, disdel.OverLimit) {
 		t.Errorf("below the model's own needs: %v, want OverLimit", err)
 	}

@@ -70,10 +70,10 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 	}
 	return estimator.Input{
 		Threads: threads, Members: b.plan.Workers,
-		Graph: b.Graph, Batch: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
+		Graph: b.Graph, BatchSize: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
 		SampleBytes: b.Data.SampleSize,
 		Epochs:      t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
-		Upkeep: a.Optimizer, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
+		Moments: a.Moments, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 	}
 }
 
@@ -193,7 +193,7 @@ func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
 		Msg: fmt.Sprintf("a train action needs %v, and %s is %v (fit %v, package %v, shard %v, model %v, margin %v)",
-			e.Total.Beside(limit), who, limit.Beside(e.Total), e.Fit, e.Pkg, e.Dta, e.Mod, e.Saf),
+			e.Total.Beside(limit), who, limit.Beside(e.Total), e.Training, e.Package, e.Shard, e.Model, e.Margin),
 		Hint: b.raised(disdel.TaskTrain, e.Total, limit, who),
 	}
 }
@@ -275,7 +275,7 @@ func (b *planBuilder) device(task disdel.Task, needs disdel.Bytes) error {
 		return &disdel.Error{
 			Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
 			Msg:  fmt.Sprintf("a %s action needs %v of an accelerator's memory, and the platform has none", task, needs),
-			Hint: "--set training.backend=" + disdel.BackendNative + ", which computes on the processor",
+			Hint: "name a training.backend that computes on the processor",
 		}
 	case needs > has:
 		return &disdel.Error{
@@ -299,8 +299,8 @@ func (b *planBuilder) tree() error {
 	fanIn := b.Job.Distribution.Aggregation.FanIn
 	a, _ := b.plan.Action(disdel.TaskAggregate)
 	if fanIn == 0 {
-		fanIn = FanIn(a.Estimate.Mod)
-		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, a.Estimate.Mod,
+		fanIn = FanIn(a.Estimate.Model)
+		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, a.Estimate.Model,
 			readBytes)
 	}
 	b.plan.Levels = Tree(b.plan.Workers, fanIn)
@@ -379,7 +379,7 @@ func (b *planBuilder) timeouts() error {
 	for i := range b.plan.Actions {
 		a := &b.plan.Actions[i]
 		if a.Limits.Timeout = t.Timeouts[a.Task]; b.Job.Resources.Timeout > 0 {
-			a.Limits.Timeout, t.Source = disdel.Millis(b.Job.Resources.Timeout), "job file"
+			a.Limits.Timeout, t.Source = disdel.Millis(b.Job.Resources.Timeout), disdel.SourceJobFile
 		}
 		if least, id := b.passed(a.Task); least.Timeout > a.Limits.Timeout && b.Job.Resources.Timeout == 0 {
 			a.Limits.Timeout = least.Timeout
@@ -387,7 +387,7 @@ func (b *planBuilder) timeouts() error {
 		}
 		a.Limits.Timeout = min(max(a.Limits.Timeout, b.Platform.MinTimeout), b.Platform.MaxTimeout)
 	}
-	b.plan.Timeouts, b.plan.Legs, b.plan.Forecast = t.Source, max(1, t.Legs), t.Forecast
+	b.plan.TimeoutSource, b.plan.Legs, b.plan.Forecast = t.Source, max(1, t.Legs), t.Forecast
 	b.plan.Reasons = append(b.plan.Reasons, t.Reasons...)
 	train, _ := b.plan.Action(disdel.TaskTrain)
 	b.because("timeout: %v for a train action, from %s", train.Limits.Timeout, t.Source)

@@ -132,7 +132,7 @@ func told(t *testing.T, in Input, words []string, o map[string]float64) Input {
 	in.Failure = nil
 	if words[0] == "failure" {
 		in.Boundary = disdel.BoundaryFailure
-		r := Remedy{Retry: true, Workers: int(o["workers"]), Batch: int(o["batch"]), Why: "memory is at its ceiling"}
+		r := Remedy{Retry: true, Workers: int(o["workers"]), BatchSize: int(o["batch"]), Why: "memory is at its ceiling"}
 		in.Failure = &Failure{Remedy: r}
 		return in
 	}

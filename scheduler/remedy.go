@@ -41,18 +41,19 @@ type RemedyInput struct {
 
 // Remedy is what is done about a failed activation.
 type Remedy struct {
-	Retry          bool
-	Limits         disdel.Limits      // of the next try
-	Batch, Workers int                // above 0: plan again with these
-	After          time.Duration      // before the next try
-	Adjustment     *disdel.Adjustment // nil: the same limits
-	Why            string             // of the retry, or of the refusal with the limits that would pass
+	Retry              bool
+	Limits             disdel.Limits      // of the next try
+	BatchSize, Workers int                // above 0: plan again with these
+	After              time.Duration      // before the next try
+	Adjustment         *disdel.Adjustment // nil: the same limits
+	Why                string             // of the retry, or of the refusal with the limits that would pass
 }
 
-// Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. More memory or
-// time where that is what was missing, a smaller batch or more workers where a limit is at its ceiling, the same again
-// where nobody but the platform is to blame, nothing where it would fail again. Whatever outcomes come, a sequence of
-// remedies ends: every retry counts against the job's, the worker's or the platform's bound. It is pure.
+// Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. An activation
+// that lacked memory or time gets more of it; where a limit is at its ceiling, the batch becomes smaller or the workers
+// more. Work that only the platform is to blame for is tried once more unchanged, and work that would fail in the same
+// way is not. Whatever outcomes come, a sequence of remedies ends: every retry counts against the bound of the job, of
+// the worker or of the platform. It is pure.
 func Decide(in RemedyInput) Remedy {
 	d := decider{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
 	if !d.a.Outcome.Failed() {
@@ -142,18 +143,18 @@ func (d *decider) choose() Remedy {
 	case d.a.FailureCode() == disdel.CodeNeverServed:
 		return d.refuse("it would wait again")
 	case PlatformFault(d.a):
-		return d.again(d.pause(), "%v: the platform's doing, and the same limits may pass", d.a.Outcome)
+		return d.retryUnchanged(d.pause(), "%v: the platform's doing, and the same limits may pass", d.a.Outcome)
 	case LostUpdate(d.a) || LostReference(d.a):
-		return d.again(d.pause(), "what another action had written was damaged on its way")
+		return d.retryUnchanged(d.pause(), "what another action had written was damaged on its way")
 	case d.a.Outcome == disdel.OutcomeDiverged:
 		return d.refuse("it would diverge again")
 	case d.a.Outcome == disdel.OutcomeCorrupt:
 		return d.refuse("its input is damaged, and would be again: add the data set anew")
 	case d.a.FailureKind() == disdel.Crashed &&
 		(d.a.Suspected && d.Attempts.Crashes <= 1 || d.Attempts.Crashes == 1 && d.a.Peak == 0):
-		return d.silent()
+		return d.diedWithoutTrace()
 	case CrashedItself(d.a) && (d.Attempts.Crashes == 0 || d.a.FailureKind() == disdel.Crashed):
-		return d.again(d.pause(), "its process died, which may have been the machine")
+		return d.retryUnchanged(d.pause(), "its process died, which may have been the machine")
 	case CrashedItself(d.a):
 		return d.refuse("its process died %d times: no limit would help, its log says more", d.Attempts.Crashes+1)
 	default:
@@ -161,12 +162,12 @@ func (d *decider) choose() Remedy {
 	}
 }
 
-// silent is for a process that died without a word where memory may have been the cause: on Kubernetes nothing else
+// diedWithoutTrace is for a process that died without a word where memory may have been the cause: on Kubernetes nothing else
 // tells. It gets a little more, as long as that changes nothing else of the job.
-func (d *decider) silent() Remedy {
+func (d *decider) diedWithoutTrace() Remedy {
 	r := d.memory()
-	if !r.Retry || r.Batch > 0 || r.Workers > 0 {
-		return d.again(d.pause(), "its process died, which may have been the machine")
+	if !r.Retry || r.BatchSize > 0 || r.Workers > 0 {
+		return d.retryUnchanged(d.pause(), "its process died, which may have been the machine")
 	}
 	r.Why = "its process died without a word, possibly out of memory: " + r.Why
 	r.Adjustment.Why = "possibly out of memory: " + r.Adjustment.Why
@@ -174,8 +175,8 @@ func (d *decider) silent() Remedy {
 	return r
 }
 
-// again tries the same at the same limits.
-func (d *decider) again(after time.Duration, why string, args ...any) Remedy {
+// retryUnchanged tries the same at the same limits.
+func (d *decider) retryUnchanged(after time.Duration, why string, args ...any) Remedy {
 	return Remedy{Retry: true, Limits: d.a.Limits, After: after, Why: fmt.Sprintf(why, args...)}
 }
 

@@ -51,7 +51,7 @@ func (d *decider) memory() Remedy {
 func (d *decider) shardIsLarge() bool {
 	train, _ := d.Plan.Action(disdel.TaskTrain)
 	e := train.Estimate
-	return d.a.Task == disdel.TaskTrain && e.Dta > e.Activations && e.Dta*5 >= e.Total
+	return d.a.Task == disdel.TaskTrain && e.Shard > e.Activations && e.Shard*5 >= e.Total
 }
 
 // workersFor is DiSDeL's container rule: while m_e is above M, ceil((m_e - M) / M) more.
@@ -83,7 +83,7 @@ func (d *decider) halfBatch(why string) (Remedy, bool) {
 	if d.a.Task == disdel.TaskAggregate || batch < 2 {
 		return Remedy{}, false
 	}
-	r := Remedy{Limits: d.a.Limits, Batch: batch / 2}
+	r := Remedy{Limits: d.a.Limits, BatchSize: batch / 2}
 	return d.adjusted(r, disdel.FieldBatchSize, disdel.Quantity{Count: batch}, disdel.Quantity{Count: batch / 2}, why),
 		true
 }
@@ -105,7 +105,7 @@ func (d *decider) time() Remedy {
 	}
 	at := fmt.Sprintf("the timeout is at %s of %v", who, most)
 	if done, _ := d.a.Done(); done > 0 && d.a.Task == disdel.TaskTrain {
-		return d.again(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
+		return d.retryUnchanged(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
 	}
 	// it is the user's to raise: starting takes as long with any number of workers
 	if platform := d.Plan.Platform.MaxTimeout; most < platform {

@@ -16,11 +16,11 @@ import (
 // to 512 MB and 5 minutes.
 func remedyInput(o disdel.Outcome, k disdel.Kind) RemedyInput {
 	in := RemedyInput{Plan: disdel.Plan{
-		Workers: 2, Epochs: 1, Platform: platformLimits, Shards: []disdel.Rows{{End: 500}, {Start: 500, End: 1000}},
+		Workers: 2, Epochs: 1, Platform: platformLimits, Shards: []disdel.RowRange{{End: 500}, {Start: 500, End: 1000}},
 		Levels: Tree(2, 8),
 		Actions: []disdel.ActionPlan{{
 			Task:     disdel.TaskTrain,
-			Estimate: disdel.Estimate{Total: 200 * disdel.MB, Activations: 90 * disdel.MB, Dta: 10 * disdel.MB},
+			Estimate: disdel.Estimate{Total: 200 * disdel.MB, Activations: 90 * disdel.MB, Shard: 10 * disdel.MB},
 		}},
 	}}
 	in.Job.Training.BatchSize = 64
@@ -89,12 +89,12 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"memory at the ceiling, a large shard", disdel.OutcomeOutOfMemory, disdel.OOM,
-			[]change{oom, func(in *RemedyInput) { in.Plan.Actions[0].Estimate.Dta = 100 * disdel.MB }},
+			[]change{oom, func(in *RemedyInput) { in.Plan.Actions[0].Estimate.Shard = 100 * disdel.MB }},
 			"workers 2 3",
 			"the shard is much of it",
 		},
 		{"a large shard, workers fixed", disdel.OutcomeOutOfMemory, disdel.OOM, []change{oom, func(in *RemedyInput) {
-			in.Plan.Actions[0].Estimate.Dta, in.Job.Distribution.Workers = 100*disdel.MB, 2
+			in.Plan.Actions[0].Estimate.Shard, in.Job.Distribution.Workers = 100*disdel.MB, 2
 		}}, "batchSize 64 32", "platform"},
 		{
 			"memory at the ceiling, one sample", disdel.OutcomeOutOfMemory, disdel.OOM,
@@ -346,7 +346,7 @@ func TestRemediesEnd(t *testing.T) {
 		}
 		in.Job.Resources.MaxMemory = disdel.Bytes(rapid.IntRange(0, 600).Draw(t, "maxMemory")) * disdel.MB
 		in.Job.Training.BatchSize = rapid.IntRange(1, 512).Draw(t, "batch")
-		in.Plan.Actions[0].Estimate.Dta = disdel.Bytes(rapid.IntRange(0, 200).Draw(t, "shard")) * disdel.MB
+		in.Plan.Actions[0].Estimate.Shard = disdel.Bytes(rapid.IntRange(0, 200).Draw(t, "shard")) * disdel.MB
 		retries := retriesOf(in.Job)
 		limits := in.Activation.Limits
 		var before []disdel.Activation
@@ -377,13 +377,13 @@ func TestRemediesEnd(t *testing.T) {
 				r.Limits.Memory > max(limits.Memory, 512*disdel.MB) || r.Limits.Timeout > minutes(5) {
 				t.Errorf("limits %+v after %+v", r.Limits, limits)
 			}
-			if r.Batch > 0 && r.Batch >= in.Job.Training.BatchSize || r.Workers > 0 &&
+			if r.BatchSize > 0 && r.BatchSize >= in.Job.Training.BatchSize || r.Workers > 0 &&
 				(r.Workers <= in.Plan.Workers || r.Workers*in.Job.Training.BatchSize > 1000) {
-				t.Errorf("planned again with batch %d of %d, %d workers of %d", r.Batch, in.Job.Training.BatchSize, r.Workers,
+				t.Errorf("planned again with batch %d of %d, %d workers of %d", r.BatchSize, in.Job.Training.BatchSize, r.Workers,
 					in.Plan.Workers)
 			}
-			if r.Batch > 0 {
-				in.Job.Training.BatchSize = r.Batch
+			if r.BatchSize > 0 {
+				in.Job.Training.BatchSize = r.BatchSize
 			}
 			if limits = r.Limits; r.Workers > 0 {
 				in.Plan.Workers = r.Workers

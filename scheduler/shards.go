@@ -3,10 +3,10 @@ package scheduler
 import "github.com/disdel/disdel"
 
 // Shards deals rows out to workers: contiguous, every row once, sizes differing by at most one.
-func Shards(rows, workers int) []disdel.Rows {
-	out := make([]disdel.Rows, workers)
+func Shards(rows, workers int) []disdel.RowRange {
+	out := make([]disdel.RowRange, workers)
 	for w := range out {
-		out[w] = disdel.Rows{Start: w * rows / workers, End: (w + 1) * rows / workers}
+		out[w] = disdel.RowRange{Start: w * rows / workers, End: (w + 1) * rows / workers}
 	}
 	return out
 }

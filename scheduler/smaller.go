@@ -124,8 +124,8 @@ func (s search) describedFrom(from search, points ...*FitPoint) []Change {
 
 func (s search) sets(job disdel.Job, p *FitPoint) []string {
 	var out []string
-	if p.Batch != job.Training.BatchSize {
-		out = append(out, fmt.Sprintf("training.batchSize=%d", p.Batch))
+	if p.BatchSize != job.Training.BatchSize {
+		out = append(out, fmt.Sprintf("training.batchSize=%d", p.BatchSize))
 	}
 	if p.Workers != job.Distribution.Workers {
 		out = append(out, fmt.Sprintf("distribution.workers=%d", p.Workers))

@@ -44,7 +44,7 @@ func Leaving(job disdel.Job, was, now int) []string {
 	a := job.Distribution.Aggregation
 	var out []string
 	lossy := a.Wire != "" && a.Wire != disdel.WireFloat32
-	own := a.Optimizer == disdel.UpkeepKeep || a.Statistics == disdel.UpkeepKeep
+	own := a.Moments == disdel.StateKeep || a.Statistics == disdel.StateKeep
 	switch {
 	case now < was && lossy:
 		out = append(out, fmt.Sprintf("%d of %d workers leave: what %s had rounded away of their last updates is lost",

@@ -18,7 +18,7 @@ func (Static) Decide(in Input) disdel.Decision { return unchanged(in) }
 func unchanged(in Input) disdel.Decision {
 	d := disdel.Decision{Next: in.Now}
 	if f := in.Failure; f != nil {
-		d.BatchSize, d.Why = f.Remedy.Batch, f.Remedy.Why
+		d.BatchSize, d.Why = f.Remedy.BatchSize, f.Remedy.Why
 		if n := f.Remedy.Workers; n > 0 {
 			d.Next.Workers = max(n, in.Now.Workers)
 		}

@@ -18,8 +18,8 @@ type Grid struct {
 
 // Cell is a job with one batch and one number of workers: what each train action needs, and what the job takes.
 type Cell struct {
-	Workers int `json:"workers"`
-	Batch   int `json:"batchSize"`
+	Workers   int `json:"workers"`
+	BatchSize int `json:"batchSize"`
 	// peak of a train action; all 0: unknown, low and high alone 0: no interval
 	Memory   disdel.Interval[disdel.Bytes] `json:"memoryBytes"`
 	Limit    disdel.Bytes                  `json:"limitBytes"` // of a train action; 0: this cell cannot be planned
@@ -39,8 +39,8 @@ func (c Cell) Basis() string {
 		return ""
 	case c.Forecast.Measured:
 		return "measured"
-	case c.Forecast.Source == "probe":
-		return "probe"
+	case c.Forecast.Source == disdel.SourceProbe:
+		return string(disdel.SourceProbe)
 	default:
 		return "extrapolated"
 	}
@@ -68,16 +68,16 @@ func WhatIf(in PlanInput, grid Grid, against Objective) []Cell {
 			cells = append(cells, cell(in, w, b))
 		}
 	}
-	own := func(c Cell) bool { return c.Workers == workers && c.Batch == batch }
+	own := func(c Cell) bool { return c.Workers == workers && c.BatchSize == batch }
 	if workers > 0 && !slices.ContainsFunc(cells, own) {
 		cells = append(cells, cell(in, workers, batch))
 	}
 	slices.SortFunc(cells, func(a,
 		b Cell,
 	) int {
-		return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Workers, b.Workers))
+		return cmp.Or(cmp.Compare(a.BatchSize, b.BatchSize), cmp.Compare(a.Workers, b.Workers))
 	})
-	cells = slices.CompactFunc(cells, func(a, b Cell) bool { return a.Batch == b.Batch && a.Workers == b.Workers })
+	cells = slices.CompactFunc(cells, func(a, b Cell) bool { return a.BatchSize == b.BatchSize && a.Workers == b.Workers })
 	for i := range cells {
 		cells[i].Own = own(cells[i])
 		cells[i].Front = onFront(cells, i, against)
@@ -93,7 +93,7 @@ func orOwn(list []int, own int) []int {
 }
 
 func cell(in PlanInput, workers, batch int) Cell {
-	c := Cell{Workers: workers, Batch: batch}
+	c := Cell{Workers: workers, BatchSize: batch}
 	in.Job.Distribution.Workers, in.Job.Training.BatchSize = workers, batch
 	if shard := in.Data.Train / workers; shard < batch {
 		c.Note = fmt.Sprintf("the smallest shard has %d rows", shard)

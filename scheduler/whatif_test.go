@@ -26,7 +26,7 @@ func TestWhatIfPlansEveryCell(t *testing.T) {
 	cells := WhatIf(in, Grid{Workers: []int{1, 2}, Batches: []int{32, 64}}, AgainstCost)
 	var got []string
 	for _, c := range cells {
-		in.Job.Distribution.Workers, in.Job.Training.BatchSize = c.Workers, c.Batch
+		in.Job.Distribution.Workers, in.Job.Training.BatchSize = c.Workers, c.BatchSize
 		p, err := NewPlan(in)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestWhatIfPlansEveryCell(t *testing.T) {
 		if c.Own {
 			mark = "*"
 		}
-		got = append(got, fmt.Sprintf("%dx%d%s", c.Batch, c.Workers, mark))
+		got = append(got, fmt.Sprintf("%dx%d%s", c.BatchSize, c.Workers, mark))
 	}
 	if diff := cmp.Diff("32x1 32x2 64x1 64x2 64x4*", strings.Join(got, " ")); diff != "" {
 		t.Error(diff)

@@ -80,10 +80,10 @@ func terms(in scheduler.PlanInput, a disdel.ActionPlan) []MemoryTerm {
 		{Name: "activations", Bytes: e.Activations},
 		{Name: "batch", Bytes: e.Misc},
 		{Name: "workspace", Bytes: e.Workspace},
-		{Name: "shard", Bytes: e.Dta},
-		{Name: "weights in transfer", Bytes: e.Mod},
-		{Name: "runtime", Bytes: e.Pkg},
-		{Name: "margin", Bytes: e.Saf},
+		{Name: "shard", Bytes: e.Shard},
+		{Name: "weights in transfer", Bytes: e.Model},
+		{Name: "runtime", Bytes: e.Package},
+		{Name: "margin", Bytes: e.Margin},
 	}
 	if a.Task == disdel.TaskAggregate {
 		out[0].Name, out[1].Name = "sums", "" // of updates: there is no network
@@ -118,7 +118,7 @@ func weightBytes(in scheduler.PlanInput, a disdel.ActionPlan) disdel.Bytes {
 		training := a.Task == disdel.TaskTrain
 		if p, err := plan.New(in.Graph,
 			plan.Spec{
-				Batch: t.BatchSize, Training: training, Moments: t.Optimizer.Moments(),
+				BatchSize: t.BatchSize, Training: training, Moments: t.Optimizer.Moments(),
 				KeepGrads: t.ClipNorm > 0,
 			}); err == nil {
 			peak, _ := p.ByCategory()

@@ -113,7 +113,7 @@ func (s *Service) question(ctx context.Context, e *executor.Executor, t *Trained
 		return q, err
 	}
 	estimate := estimator.Planned(backends.Standard(nil)).Evaluate(estimator.Input{
-		Graph: t.Graph, Batch: min(64, rows), Rows: rows, SampleBytes: disdel.Bytes(4 * t.Graph.Input().Len()),
+		Graph: t.Graph, BatchSize: min(64, rows), Rows: rows, SampleBytes: disdel.Bytes(4 * t.Graph.Input().Len()),
 	})
 	memory := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)
 	if memory > limits.MaxMemory {
@@ -126,7 +126,7 @@ func (s *Service) question(ctx context.Context, e *executor.Executor, t *Trained
 		Task: disdel.TaskInfer, Estimate: estimate, Limits: disdel.Limits{Memory: memory, Timeout: limits.MaxTimeout},
 	}
 	q.InferRequest = disdel.InferRequest{
-		Models: s.storage("models"), Path: t.Path, Checksum: t.Checksum, Network: t.Network, Memory: memory,
+		Models: s.storage("models"), WeightsKey: t.Path, Checksum: t.Checksum, Network: t.Network, Memory: memory,
 		Estimate: estimate.Total,
 	}
 	return q, nil

@@ -83,7 +83,7 @@ func (s *Service) sharedStore() (disdel.Store, error) {
 	return s.store.get(func() (disdel.Store, error) {
 		out := disdel.Store{Prefix: s.cfg.RedisPrefix, CA: s.cfg.RedisAuthority}
 		if r := s.cfg.Redis; len(r) > 0 {
-			out.URL, out.More = r[0], r[1:]
+			out.URLs = r
 			return out, nil
 		}
 		e, err := aggregator.StartEmbedded()
@@ -91,7 +91,7 @@ func (s *Service) sharedStore() (disdel.Store, error) {
 			return out, err
 		}
 		s.atEnd(e.Close)
-		out.URL = e.URL()
+		out.URLs = []string{e.URL()}
 		return out, nil
 	})
 }

@@ -157,7 +157,7 @@ func (p *preparation) input(ctx context.Context, r controller.Resolved) (schedul
 		return in, nil
 	}
 	spec, err := p.planned(r, in)
-	if err != nil || spec.Plan.Timeouts == "history" {
+	if err != nil || spec.Plan.TimeoutSource == "history" {
 		return in, err
 	}
 	c := controller.New(controller.Config{

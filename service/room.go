@@ -78,7 +78,7 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 			moments = append(moments, t)
 		}
 	}
-	if a.Optimizer == disdel.UpkeepAverage {
+	if a.Moments == disdel.StateAverage {
 		weights = append(weights, moments...)
 	}
 	n := aggregator.Need{
@@ -89,10 +89,10 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 		n.Outputs += len(l.Clusters)
 	}
 	var carried disdel.Weights
-	if a.Optimizer == disdel.UpkeepKeep {
+	if a.Moments == disdel.StateKeep {
 		carried = append(carried, moments...)
 	}
-	if a.Statistics == disdel.UpkeepKeep {
+	if a.Statistics == disdel.StateKeep {
 		carried = append(carried, statistics...)
 	}
 	if wire != disdel.WireFloat32 {

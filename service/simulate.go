@@ -11,7 +11,7 @@ import (
 // Simulation is a cloud to simulate jobs on, and how they are admitted there.
 type Simulation struct {
 	Cloud     sim.Config                 `json:"cloud"`
-	Admission string                     `json:"admission"`        // gang, fifo or greedy; "": gang
+	Admission string                     `json:"admission"`        // gang, fifo, greedy or ganglike; "": gang
 	Estimator string                     `json:"estimator"`        // method that estimates memory; "": planned
 	Quotas    map[string]scheduler.Quota `json:"quotas,omitempty"` // of tenants
 }

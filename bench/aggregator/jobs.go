@@ -153,7 +153,7 @@ func (t trainer) workers() error {
 		}
 		figure(fmt.Sprintf("workers_%d_sync_end_accuracy", n), rec.Accuracy, "share")
 	}
-	for _, upkeep := range []disdel.Upkeep{disdel.UpkeepReset, disdel.UpkeepAverage, disdel.UpkeepKeep} {
+	for _, upkeep := range []disdel.StatePolicy{disdel.StateReset, disdel.StateAverage, disdel.StateKeep} {
 		rec, err := t.run(fashion(4, wireEpochs, "epoch", "optimizer: "+string(upkeep)))
 		if err != nil {
 			return err

@@ -101,7 +101,7 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 		return err
 	}
 	defer server.stop()
-	store, err := aggregator.Open(ctx, disdel.Store{URL: server.url})
+	store, err := aggregator.Open(ctx, disdel.Store{URLs: []string{server.url}})
 	if err != nil {
 		return err
 	}

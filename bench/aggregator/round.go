@@ -27,7 +27,7 @@ func rounds(ctx context.Context, url string, like disdel.Weights) error {
 	const job = disdel.JobID("job-rounds")
 	stores := make([]*aggregator.Store, roundWorkers+1)
 	for i := range stores {
-		s, err := aggregator.Open(ctx, disdel.Store{URL: url})
+		s, err := aggregator.Open(ctx, disdel.Store{URLs: []string{url}})
 		if err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func child(url string, members int, like disdel.Weights) error {
 	if err != nil {
 		return err
 	}
-	store, err := aggregator.Open(ctx, disdel.Store{URL: url})
+	store, err := aggregator.Open(ctx, disdel.Store{URLs: []string{url}})
 	if err != nil {
 		return err
 	}

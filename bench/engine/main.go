@@ -80,7 +80,7 @@ func step(args []string) error {
 		return err
 	}
 	e, err := native.New(engine.Spec{
-		Graph: g, Batch: *batch, Threads: *threads, Training: true,
+		Graph: g, BatchSize: *batch, Threads: *threads, Training: true,
 		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
 	})
 	if err != nil {

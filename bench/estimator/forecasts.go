@@ -88,7 +88,7 @@ func shaped(k timedNetwork, all, workers, batch, epochs int) trial {
 
 // forecastsPart runs the suite, every job with the records of all before, as the program plans it.
 func forecastsPart(ctx context.Context, program string, seed uint64) (err error) {
-	r, err := newRig(ctx, program, roomy)
+	r, err := newRig(ctx, program, relaxLimits)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func forecastsPart(ctx context.Context, program string, seed uint64) (err error)
 	first, later := forecastSuite(seed)
 	var past []disdel.Record
 	add := func(job beside) error {
-		rec, err := r.beside(ctx, job, past)
+		rec, err := r.submitBeside(ctx, job, past)
 		if err == nil {
 			past = append([]disdel.Record{*rec}, past...)
 			fmt.Fprintf(os.Stderr, "load %d, %.1f threads seen, ", job.load, rec.Plan.Platform.Busy)
@@ -126,8 +126,8 @@ func forecastsPart(ctx context.Context, program string, seed uint64) (err error)
 	return load()
 }
 
-// beside runs a trial while other programs want the processors.
-func (r *rig) beside(ctx context.Context, job beside, past []disdel.Record) (*disdel.Record, error) {
+// submitBeside runs a trial while other programs want the processors.
+func (r *rig) submitBeside(ctx context.Context, job beside, past []disdel.Record) (*disdel.Record, error) {
 	stop, err := burn(job.load)
 	if err != nil {
 		return nil, err

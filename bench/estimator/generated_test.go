@@ -38,7 +38,7 @@ func TestEverySeedGivesJobsThatCanRun(t *testing.T) {
 				t.Errorf("%v: %v to %v, for %v and %d classes", job, g.Input(), g.Output(), job.input, job.classCount())
 			}
 			if e := estimator.Planned(backends.Standard(nil)).Train(estimator.Input{
-				Graph: g, Batch: job.batch, Rows: job.rows,
+				Graph: g, BatchSize: job.batch, Rows: job.rows,
 				Optimizer: file.Job.Training.Optimizer,
 			}); e.Likely > 4*disdel.GB {
 				t.Errorf("%v needs %v", job, e.Likely)

@@ -114,7 +114,7 @@ func headline(ctx context.Context, program, only string) (err error) {
 func (r *rig) chosen(ctx context.Context, t trial, e estimator.Estimator, past []disdel.Record, w *way) (*disdel.Record,
 	error,
 ) {
-	rec, err := r.again(ctx, t, e, past)
+	rec, err := r.submitLike(ctx, t, e, past)
 	if err != nil {
 		return nil, err
 	}

@@ -90,8 +90,8 @@ func (r *rig) open(ctx context.Context) error {
 	return err
 }
 
-// roomy are bounds that no job of the suite meets.
-func roomy(cfg *platform.Config) {
+// relaxLimits are bounds that no job of the suite meets.
+func relaxLimits(cfg *platform.Config) {
 	cfg.PoolMemory = 16 * disdel.GB
 	cfg.Limits.Memory.Min, cfg.Limits.Memory.Max = leastMemory, cfg.PoolMemory
 	cfg.Limits.Timeout.Max = time.Hour

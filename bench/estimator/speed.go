@@ -19,7 +19,7 @@ func speed() error {
 			return err
 		}
 		estimator.Planned(backends.Standard(nil)).Train(estimator.Input{
-			Graph: g, Batch: 32, Rows: 10_000,
+			Graph: g, BatchSize: 32, Rows: 10_000,
 			SampleBytes: 3 * 224 * 224,
 		})
 		times = append(times, float64(time.Since(begin))/float64(time.Millisecond))

@@ -203,19 +203,19 @@ func (t trial) samples(rows int) dataset.Samples {
 // change is what sets a trial apart from two workers with one thread, a batch each an epoch, two epochs.
 type change func(*trial)
 
-func rows(n int) change { return func(t *trial) { t.rows = n } }
-func once(t *trial)     { t.epochs = 1 }
-func clip(t *trial)     { t.clip = true }
-func floats(t *trial)   { t.float = true }
-func one(t *trial)      { t.workers = 1 }
-func threads(t *trial)  { t.workers, t.threads = 1, 2 }
-func gorgonia(t *trial) { t.backend = "gorgonia" }
-func average(t *trial)  { t.upkeep = "average" }
-func keep(t *trial)     { t.upkeep = "keep" }
-func int8(t *trial)     { t.wire = "int8" }
-func bfloat16(t *trial) { t.wire = "bfloat16" }
-func saved(t *trial)    { t.saved = true }
-func legs(t *trial)     { t.timeout = "5s" }
+func rows(n int) change    { return func(t *trial) { t.rows = n } }
+func once(t *trial)        { t.epochs = 1 }
+func clip(t *trial)        { t.clip = true }
+func floats(t *trial)      { t.float = true }
+func one(t *trial)         { t.workers = 1 }
+func threads(t *trial)     { t.workers, t.threads = 1, 2 }
+func gorgonia(t *trial)    { t.backend = "gorgonia" }
+func average(t *trial)     { t.upkeep = "average" }
+func keepMoments(t *trial) { t.upkeep = "keep" }
+func int8(t *trial)        { t.wire = "int8" }
+func bfloat16(t *trial)    { t.wire = "bfloat16" }
+func saved(t *trial)       { t.saved = true }
+func legs(t *trial)        { t.timeout = "5s" }
 
 func newTrial(network string, input []int, batch int, optimize string, changes ...change) trial {
 	t := trial{
@@ -236,10 +236,10 @@ func suite() []trial {
 	return []trial{
 		newTrial("resnet18", rgb(32), 16, "adam", average),
 		newTrial("mobilenetv1", rgb(32), 32, "momentum", average, saved),
-		newTrial("resnet18", rgb(32), 16, "adam", keep),
-		newTrial("mobilenetv1", rgb(32), 32, "adam", keep, saved),
+		newTrial("resnet18", rgb(32), 16, "adam", keepMoments),
+		newTrial("mobilenetv1", rgb(32), 32, "adam", keepMoments, saved),
 		newTrial("resnet18", rgb(32), 32, "sgd", int8),
-		newTrial("lenet5", gray, 64, "adam", int8, keep),
+		newTrial("lenet5", gray, 64, "adam", int8, keepMoments),
 		newTrial("mobilenetv1", rgb(32), 16, "momentum", bfloat16),
 		newTrial("resnet18", rgb(32), 8, "momentum", bfloat16, average),
 		newTrial("mobilenetv1", rgb(32), 16, "adam", one, rows(8000), legs, once),

@@ -43,7 +43,7 @@ type timed struct {
 
 // timeouts runs every job several times, each time with the records of all before.
 func timeouts(ctx context.Context, program, only string) (err error) {
-	r, err := newRig(ctx, program, roomy)
+	r, err := newRig(ctx, program, relaxLimits)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func timeouts(ctx context.Context, program, only string) (err error) {
 	for run := range timeoutRuns {
 		past := recordsOf(all)
 		for _, t := range named(timeoutSuite(), only) {
-			rec, err := r.again(ctx, t, estimator.Planned(backends.Standard(nil)), past)
+			rec, err := r.submitLike(ctx, t, estimator.Planned(backends.Standard(nil)), past)
 			if err != nil {
 				return err
 			}
@@ -72,8 +72,8 @@ func recordsOf(all []timed) []disdel.Record {
 	return out
 }
 
-// again is submit as the product does it: with what earlier jobs tell, and with plans that a failure may change.
-func (r *rig) again(ctx context.Context, t trial, e estimator.Estimator, past []disdel.Record) (*disdel.Record, error) {
+// submitLike is submit as the product does it: with what earlier jobs tell, and with plans that a failure may change.
+func (r *rig) submitLike(ctx context.Context, t trial, e estimator.Estimator, past []disdel.Record) (*disdel.Record, error) {
 	job, err := r.resolve(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", t, err)
@@ -113,7 +113,7 @@ func wall(r *disdel.Record) float64 { return r.Ended.Sub(r.Created).Seconds() }
 func tellTime(t trial, rec *disdel.Record) {
 	train, _ := rec.Plan.Action(disdel.TaskTrain)
 	fmt.Fprintf(os.Stderr, "%v: %v, %.2f s, timeout %v from %s, train", t, rec.Status, wall(rec), train.Limits.Timeout,
-		rec.Plan.Timeouts)
+		rec.Plan.TimeoutSource)
 	for _, a := range rec.Activations {
 		if a.Task == disdel.TaskTrain {
 			fmt.Fprintf(os.Stderr, " %.2f", a.Duration.Seconds())

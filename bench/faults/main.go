@@ -111,7 +111,7 @@ func (p part) print(t faults.Tally) {
 	figure(p.name+"_jobs", float64(t.Jobs), "jobs")
 	figure(p.name+"_dead_aggregates", float64(t.Aggregates), "activations")
 	figure(p.name+"_back", float64(t.Back), "rounds")
-	figure(p.name+"_again", float64(t.Again), "deliveries")
+	figure(p.name+"_again", float64(t.Duplicates), "deliveries")
 	figure(lost, float64(t.Lost), "jobs")
 	figure(changed, float64(t.Changed), "jobs")
 }

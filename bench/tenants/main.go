@@ -16,7 +16,7 @@ func main() {
 	jobs := flag.Int("jobs", 100_000, "jobs of the large trace; the small one has a hundredth of them")
 	seeds := flag.Int("seeds", 200, "seeds of the figures of jobs that stop each other")
 	flag.Parse()
-	debug.SetGCPercent(400) // memory is not what is measured
+	debug.SetGCPercent(200) // memory is not what is measured
 	err := stuck(*seeds)
 	if err == nil {
 		err = large(*jobs)

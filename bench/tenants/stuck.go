@@ -11,7 +11,8 @@ import (
 )
 
 // stuck counts under which admissions jobs stop each other for ever: jobs whose members wait for each other, as Coach's
-// do, each of which fits alone. Seeds draw two to six jobs; the crafted traces are the cases that its thesis argues with.
+// do, each of which fits alone. Seeds draw two to six jobs; the crafted traces are the cases that its thesis argues
+// with.
 func stuck(seeds int) error {
 	count := map[string]int{}
 	for seed := range uint64(seeds) {

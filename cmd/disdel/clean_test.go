@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/modeltext"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -42,10 +43,10 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 		v     any
 		print func(w io.Writer)
 	}{
-		"model show": {m, func(w io.Writer) { printModel(w, &m) }},
+		"model show": {m, func(w io.Writer) { modeltext.PrintTrained(w, modeltext.Trained{Model: m}, true) }},
 		"model list": {
-			modelListDocument{Models: []modelstore.Model{m}},
-			func(w io.Writer) { printModels(w, modelListDocument{Models: []modelstore.Model{m}}) },
+			modeltext.List{Models: []modelstore.Model{m}},
+			func(w io.Writer) { modeltext.PrintList(w, modeltext.List{Models: []modelstore.Model{m}}) },
 		},
 		"dataset list": {describeSet(set), func(w io.Writer) { printSets(w, []dataset.Manifest{set}) }},
 		"remove": {
@@ -53,8 +54,8 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 			func(w io.Writer) { printRemoved(w, dataset.Removed{Name: terminal.OneLine(name)}) },
 		},
 		"network": {
-			networkDocument{Name: name, Title: name},
-			func(w io.Writer) { printNetwork(w, networkDocument{Name: name, Title: name}) },
+			modeltext.Network{Name: name, Title: name},
+			func(w io.Writer) { modeltext.PrintNetwork(w, modeltext.Network{Name: name, Title: name}) },
 		},
 		"infer":    {doc, func(w io.Writer) { printInference(w, doc) }},
 		"anything": {name, func(w io.Writer) { fmt.Fprint(w, hostile) }},

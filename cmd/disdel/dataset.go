@@ -159,7 +159,7 @@ func sample(ctx context.Context, store *dataset.Store, name string, rows []int, 
 		}
 	}
 	shard, err := store.ReadHeldOut(ctx, disdel.DataRef{Name: name, Checksum: info.Checksum, Split: split},
-		disdel.Rows{End: info.HeldOut})
+		disdel.RowRange{End: info.HeldOut})
 	if err != nil {
 		return doc, err
 	}

@@ -21,9 +21,9 @@ func estimateCommand(u *ui) *cli.Command {
 			"   disdel estimate job.yaml --explain --set training.batchSize=256\n" +
 			"   disdel estimate job.yaml --max-memory 256MB\n" +
 			"   disdel estimate job.yaml --what-if workers=1..8,batch=32,64,128 --plot job.svg",
-		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags, questionFlags),
+		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags, commandline.QuestionFlags),
 		Action: func(c *cli.Context) error {
-			q, err := readQuestions(c)
+			q, err := commandline.ReadQuestions(c)
 			if err != nil {
 				return err
 			}
@@ -48,16 +48,16 @@ func estimateCommand(u *ui) *cli.Command {
 }
 
 // answer shows an estimation. That nothing of a job fits is the error then.
-func answer(u *ui, found *service.Estimation, q questions, file string) error {
-	how := estimatetext.Show{Plan: q.plain(), Layers: q.layers, File: file}
+func answer(u *ui, found *service.Estimation, q commandline.Questions, file string) error {
+	how := estimatetext.Show{Plan: q.Plain(), Layers: q.Layers, File: file}
 	if err := u.Show(found, func(w io.Writer) { estimatetext.Print(w, found, how) }); err != nil {
 		return err
 	}
-	if q.plot != "" {
-		if err := estimatetext.WritePlot(found, q.plot, q.format); err != nil {
+	if q.Plot != "" {
+		if err := estimatetext.WritePlot(found, q.Plot, q.Format); err != nil {
 			return err
 		}
-		u.Say("wrote %s", terminal.Clean(q.plot))
+		u.Say("wrote %s", terminal.Clean(q.Plot))
 	}
 	return found.Err()
 }

@@ -99,7 +99,7 @@ func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
 	if src.text, err = readInput(u, name); err != nil {
 		return src, err
 	}
-	src.file, err = jobfile.ParseWith(name, src.text, overrides(c), beside(name))
+	src.file, err = jobfile.ParseWith(name, src.text, overrides(c), filesBeside(name))
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
 		src.faults, err = faults.Faults, nil
@@ -110,9 +110,9 @@ func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
 	return src, err
 }
 
-// beside reads the files that a job file names: those of a relative path from the job file's own folder, or from the
+// filesBeside reads the files that a job file names: those of a relative path from the job file's own folder, or from the
 // current one where the job comes from standard input.
-func beside(job string) func(file string) ([]byte, error) {
+func filesBeside(job string) func(file string) ([]byte, error) {
 	return func(file string) ([]byte, error) {
 		if job != "-" && !filepath.IsAbs(file) {
 			file = filepath.Join(filepath.Dir(job), file)
@@ -288,7 +288,7 @@ func quickstart(ctx context.Context, c *cli.Context, u *ui, s *service.Service) 
 	if err := s.AddDigits(ctx); err != nil {
 		return nil, err
 	}
-	file, err := jobfile.ParseWith("quickstart.yaml", quickstartJob, overrides(c), beside("-"))
+	file, err := jobfile.ParseWith("quickstart.yaml", quickstartJob, overrides(c), filesBeside("-"))
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +335,7 @@ func resumed(ctx context.Context, c *cli.Context, u *ui, s *service.Service) (*d
 	}
 	return follow(c, u, func(told func(service.Event)) (*service.Run, error) {
 		return s.Resume(ctx, service.ResumeRequest{
-			Job: c.Args().First(), Sets: overrides(c), Open: beside("-"), Description: network, Origin: origin(c),
+			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network, Origin: origin(c),
 			Options:   options(c),
 			Preparing: told,
 		})

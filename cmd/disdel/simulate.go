@@ -20,13 +20,16 @@ import (
 func simulateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "simulate", Usage: "run many jobs in virtual time, on a cloud that is not there", ArgsUsage: "[TRACE]",
-		Description: "TRACE is a file of JSON lines, a job each; - is standard input. Planner, managers and admission are those of\n" +
-			"   real jobs. --pool-memory is the memory of all hosts together (default: 2 GB each).\n\n" +
+		Description: "TRACE is a file of JSON lines, a job each; - is standard input. Planner, managers and admission\n" +
+			"   are those of real jobs. --pool-memory is the memory of all hosts together (default: 2 GB each).\n\n" +
 			"   disdel simulate --generate 100 --seed 7 --admission greedy\n" +
 			"   disdel simulate --generate 100 --seed 7 --print > trace.jsonl\n" +
 			"   disdel simulate trace.jsonl --hosts 4 --pool-memory 8GB -o json",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "admission", Value: "gang", Usage: "`HOW` jobs are admitted: gang, fifo or greedy (plain OpenWhisk)"},
+			&cli.StringFlag{
+				Name: "admission", Value: "gang",
+				Usage: "`HOW` jobs are admitted: gang, fifo, greedy (plain OpenWhisk) or ganglike (Coach)",
+			},
 			&cli.IntFlag{Name: "hosts", Value: 1, Usage: "`NUMBER` of hosts with containers"},
 			&cli.IntFlag{Name: "processors", Value: 2, Usage: "`NUMBER` of processors of each host; 0: as many as are wanted"},
 			&cli.IntFlag{Name: "concurrent", Usage: "`NUMBER` of invocations of a namespace in flight; 0: any"},
@@ -84,7 +87,8 @@ func traceOf(c *cli.Context, u *ui) ([]sim.Job, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, &disdel.Error{
-			Kind: disdel.NotFound, Op: "read trace", Msg: err.Error(), Hint: "disdel simulate --generate 20 --print > trace.jsonl",
+			Kind: disdel.NotFound, Op: "read trace", Msg: err.Error(),
+			Hint: "disdel simulate --generate 20 --print > trace.jsonl",
 		}
 	}
 	defer f.Close() //nolint:errcheck // it is only read
@@ -115,7 +119,7 @@ func cloudOf(c *cli.Context) (sim.Config, error) {
 	return cfg, nil
 }
 
-// most jobs are not listed one by one.
+// listedJobs is how many jobs are told of one by one at most.
 const listedJobs = 40
 
 func printSimulation(w io.Writer, r simulate.Result) {
@@ -128,8 +132,8 @@ func printSimulation(w io.Writer, r simulate.Result) {
 		fmt.Fprintln(w)
 	}
 	spread := func(s simulate.Spread) string {
-		return fmt.Sprintf("%s on average, median %s, 95 of 100 within %s, most %s", s.Mean.Text(), s.Median.Text(), s.P95.Text(),
-			s.Most.Text())
+		return fmt.Sprintf("%s on average, median %s, 95 of 100 within %s, most %s", s.Mean.Text(), s.Median.Text(),
+			s.P95.Text(), s.Most.Text())
 	}
 	rows := [][]string{
 		{"jobs", fmt.Sprintf("%d: %d succeeded, %d failed, %d refused, %d wait for ever", len(r.Jobs), r.Succeeded, r.Failed,
@@ -137,8 +141,8 @@ func printSimulation(w io.Writer, r simulate.Result) {
 		{"makespan", r.Makespan.Text()},
 		{"waited", spread(r.Wait)},
 		{"ran", spread(r.Run)},
-		{"activations", fmt.Sprintf("%d: %.1f %% cold, %d timed out, %d refused for their rate", r.Cloud.Calls, 100*r.ColdShare,
-			r.Cloud.TimedOut, r.Cloud.Throttled)},
+		{"activations", fmt.Sprintf("%d: %.1f %% cold, %d timed out, %d refused for their rate", r.Cloud.Calls,
+			100*r.ColdShare, r.Cloud.TimedOut, r.Cloud.Throttled)},
 		{"containers", fmt.Sprintf("at most %d at once; work in %.1f %% of the memory", r.Cloud.Most, 100*r.UsedShare)},
 		{"cost", fmt.Sprintf("%.1f GB-s", r.CostGBs)},
 	}
@@ -156,7 +160,8 @@ func simulatedRow(o *simulate.Outcome) []string {
 		status += ": " + o.Failure.Msg
 	}
 	return []string{
-		string(o.ID), o.Tenant, status, fmt.Sprint(o.Workers), jobtext.Seconds(o.Arrived), jobtext.Seconds(o.Started - o.Arrived),
-		jobtext.Seconds(o.Ended - o.Started), fmt.Sprintf("%d/%d", o.Cold, o.Activations), o.Keep,
+		string(o.ID), o.Tenant, status, fmt.Sprint(o.Workers), jobtext.Seconds(o.Arrived),
+		jobtext.Seconds(o.Started - o.Arrived), jobtext.Seconds(o.Ended - o.Started),
+		fmt.Sprintf("%d/%d", o.Cold, o.Activations), o.Keep,
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Words that a state of the workers' own may have.
-var upkeeps = []string{string(disdel.UpkeepAverage), string(disdel.UpkeepReset), string(disdel.UpkeepKeep)}
+var upkeeps = []string{string(disdel.StateAverage), string(disdel.StateReset), string(disdel.StateKeep)}
 
 var wires = func() (words []string) {
 	for _, w := range disdel.Wires() {

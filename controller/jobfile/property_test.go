@@ -34,9 +34,9 @@ func anyJob(t *rapid.T) disdel.Job {
 		Reliability:  anyReliability(t),
 		Output:       disdel.Output{Model: anyName(t), Keep: rapid.IntRange(1, 9).Draw(t, "keep")},
 	}
-	if a := &job.Distribution.Aggregation; a.Wire != disdel.WireFloat32 && a.Optimizer == disdel.UpkeepAverage &&
+	if a := &job.Distribution.Aggregation; a.Wire != disdel.WireFloat32 && a.Moments == disdel.StateAverage &&
 		job.Training.Optimizer.SGD == nil {
-		a.Optimizer = disdel.UpkeepKeep
+		a.Moments = disdel.StateKeep
 	}
 	if rapid.Bool().Draw(t, "checked") {
 		job.Data.Checksum = "sha256:" + rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "checksum")
@@ -163,7 +163,7 @@ func anyTraining(t *rapid.T) disdel.Training {
 }
 
 func anyDistribution(t *rapid.T) disdel.Distribution {
-	upkeep := rapid.SampledFrom([]disdel.Upkeep{disdel.UpkeepAverage, disdel.UpkeepReset, disdel.UpkeepKeep})
+	upkeep := rapid.SampledFrom([]disdel.StatePolicy{disdel.StateAverage, disdel.StateReset, disdel.StateKeep})
 	every := rapid.IntRange(1, math.MaxInt32).Draw(t, "batches")
 	sync := rapid.SampledFrom([]disdel.Sync{disdel.SyncEpoch, disdel.SyncEnd, disdel.SyncEvery(every)}).Draw(t, "sync")
 	policies := scheduler.PolicyNames()
@@ -179,7 +179,7 @@ func anyDistribution(t *rapid.T) disdel.Distribution {
 			FanIn:     rapid.SampledFrom([]int{0, 2, 3, 1000}).Draw(t, "fanIn"),
 			Wire:      rapid.SampledFrom(disdel.Wires()).Draw(t, "wire"),
 			Threshold: float64(rapid.IntRange(0, 1000).Draw(t, "threshold")) / 100,
-			Optimizer: upkeep.Draw(t, "moments"), Statistics: upkeep.Draw(t, "statistics"),
+			Moments:   upkeep.Draw(t, "moments"), Statistics: upkeep.Draw(t, "statistics"),
 		},
 		Missing: disdel.Missing{
 			Policy: rapid.SampledFrom([]disdel.MissingPolicy{

@@ -12,7 +12,7 @@ import (
 // Config is what jobs are simulated on.
 type Config struct {
 	Cloud     sim.Config
-	Admission string // gang, fifo, or greedy: every job starts at once, and the platform's queues do the rest; "": gang
+	Admission string // as scheduler.AllocatorOf has it; but with greedy every job starts at once, and the platform queues
 	Estimator estimator.Estimator
 	Quotas    map[string]scheduler.Quota // of tenants; those without one have no bound
 	Share     float64                    // jobs that a processor is promised to, as admission counts it; 0: 2
@@ -167,8 +167,11 @@ func (r *run) decide() {
 	}
 	r.out.Decisions++
 	for _, g := range grants {
-		if !g.Reserved {
-			r.books.Use(g.Job)
+		if g.Reserved {
+			continue
+		}
+		r.books.Use(g.Job)
+		if r.books.Has(g.Job) { // and not a part of its gang alone
 			r.byID[g.Job].granted()
 		}
 	}

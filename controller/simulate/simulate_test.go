@@ -50,8 +50,8 @@ func simulated(t testing.TB, cfg simulate.Config, jobs ...sim.Job) simulate.Resu
 
 // Every job that is not refused comes to its end, under each admission, and the same trace comes to the same result.
 func TestEveryJobEnds(t *testing.T) {
-	jobs := sim.Generate(sim.Draw{Jobs: 200, Seed: 1, Every: 2 * second, Tenants: 3})
-	for _, admission := range []string{"gang", "fifo", "greedy", ""} {
+	jobs := sim.Generate(sim.Draw{Jobs: 100, Seed: 1, Every: second, Tenants: 3})
+	for _, admission := range []string{"gang", "fifo", "greedy", "ganglike", ""} {
 		r := simulated(t, config(admission), jobs...)
 		if r.Succeeded != len(jobs) || len(r.Stuck) > 0 {
 			t.Errorf("%s: %d succeeded, %d failed, %d refused, stuck: %v", admission, r.Succeeded, r.Failed, r.Refused, r.Stuck)
@@ -80,8 +80,8 @@ func TestOneJobAloneTakesItsRounds(t *testing.T) {
 	}
 }
 
-// A pool that holds one job's containers runs one after the other under gangs, each with warm rounds; greedily all are at
-// it at once, and take each other's containers away.
+// A pool that holds one job's containers runs one after the other under gangs, each with warm rounds; greedily all are
+// at it at once, and take each other's containers away.
 func TestGangsKeepTheirContainersWarm(t *testing.T) {
 	var jobs []sim.Job
 	for i := range 8 {
@@ -96,11 +96,13 @@ func TestGangsKeepTheirContainersWarm(t *testing.T) {
 	cfg.Admission = "greedy"
 	greedy := simulated(t, cfg, jobs...)
 	if gang.ColdShare > 0.15 || greedy.ColdShare < 2*gang.ColdShare || gang.Makespan > greedy.Makespan {
-		t.Errorf("gang: %.2f cold, %v; greedy: %.2f cold, %v", gang.ColdShare, gang.Makespan, greedy.ColdShare, greedy.Makespan)
+		t.Errorf("gang: %.2f cold, %v; greedy: %.2f cold, %v", gang.ColdShare, gang.Makespan, greedy.ColdShare,
+			greedy.Makespan)
 	}
 }
 
-// Where a pool does not hold a job's containers for its life, it is granted them round by round, and two jobs take turns.
+// Where a pool does not hold a job's containers for its life, it is granted them round by round, and two jobs take
+// turns.
 func TestRoundsAreGrantedWhereALifeDoesNotFit(t *testing.T) {
 	cfg := config("gang")
 	cfg.Cloud.Invokers, cfg.Cloud.Memory = 1, 3*128*disdel.MB
@@ -136,8 +138,8 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-// A rate of the namespace is kept to where jobs are admitted, which is no failure; greedily, invocations are refused and
-// made again as the manager has it.
+// A rate of the namespace is kept to where jobs are admitted, which is no failure; greedily, invocations are refused
+// and made again as the manager has it.
 func TestRatesAreKeptTo(t *testing.T) {
 	cfg := config("gang")
 	cfg.Cloud.PerMinute = 10

@@ -86,7 +86,7 @@ type worker struct {
 	a      *disdel.Activation
 }
 
-func again(format string, args ...any) Advice {
+func submitUnchanged(format string, args ...any) Advice {
 	return Advice{Why: fmt.Sprintf(format, args...), Pass: true}
 }
 
@@ -101,7 +101,7 @@ func (w *worker) change() Advice {
 	r := w.record
 	switch {
 	case r.Status == disdel.StatusCanceled:
-		return again("nothing was wrong with the job")
+		return submitUnchanged("nothing was wrong with the job")
 	case w.a == nil && r.Failure.Kind == disdel.Timeout:
 		return w.moreDeadline()
 	case w.a == nil:
@@ -122,7 +122,7 @@ func (w *worker) change() Advice {
 	case disdel.OutcomeDeveloperError, disdel.OutcomeApplicationError:
 		return w.ofItself()
 	case disdel.OutcomeThrottled:
-		return again("the quota counts by the minute: the same job passes once it is free")
+		return submitUnchanged("the quota counts by the minute: the same job passes once it is free")
 	case disdel.OutcomeStartFailure:
 		if f := w.a.Failure; f != nil && f.Code == disdel.CodeInitTimeout && w.a.Limits.Timeout < scheduler.LeastTime {
 			return with(fmt.Sprintf("a container may take longer to start than %v", w.a.Limits.Timeout),
@@ -131,9 +131,9 @@ func (w *worker) change() Advice {
 		if k := kindOf(w.a); k == disdel.Invalid || k == disdel.OverLimit || k == disdel.NotFound {
 			return none("no field of a job helps%s", colon(hintOf(w.a)))
 		}
-		return again("the platform was to blame, not the job: the same job passes once the platform is well")
+		return submitUnchanged("the platform was to blame, not the job: the same job passes once the platform is well")
 	case disdel.OutcomeInternalError, disdel.OutcomeLost:
-		return again("the platform was to blame, not the job: the same job passes once the platform is well")
+		return submitUnchanged("the platform was to blame, not the job: the same job passes once the platform is well")
 	default:
 		return w.byKind()
 	}
@@ -148,7 +148,7 @@ func (w *worker) ofItself() Advice {
 		return none("memory and time of the action were within their limits: what refused it has to change first%s",
 			colon(hintOf(w.a)))
 	}
-	return again("memory and time were within their limits, so that the same job may pass; if it ends the same way again, the log tells more")
+	return submitUnchanged("memory and time were within their limits, so that the same job may pass; if it ends the same way again, the log tells more")
 }
 
 func kindOf(a *disdel.Activation) disdel.Kind {
@@ -175,7 +175,7 @@ func colon(hint string) string {
 func (w *worker) byKind() Advice {
 	switch w.record.Failure.Kind {
 	case disdel.Lost, disdel.Unavailable, disdel.Internal:
-		return again("the platform or a store was to blame, not the job: the same job passes once they are well")
+		return submitUnchanged("the platform or a store was to blame, not the job: the same job passes once they are well")
 	case disdel.OverLimit:
 		if _, value, ok := strings.Cut(w.record.Failure.Hint, "--set resources.maxCost="); ok {
 			value, _, _ = strings.Cut(value, " ")
@@ -183,7 +183,7 @@ func (w *worker) byKind() Advice {
 				set("resources.maxCost", value))
 		}
 		if w.record.Job.Resources.MaxCost > 0 {
-			return again("the job would have cost more than resources.maxCost") // withinBudget says how much
+			return submitUnchanged("the job would have cost more than resources.maxCost") // withinBudget says how much
 		}
 	}
 	return none("the record has no measurement that a change could be worked out from")

@@ -93,7 +93,7 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 				why, 100*share, b, batch, disdel.Bytes(float64(need)*(1-saved))), set("training.batchSize", b))
 		}
 	}
-	workers, shard := plan.Workers, float64(e.Dta)/float64(e.Total)
+	workers, shard := plan.Workers, float64(e.Shard)/float64(e.Total)
 	for n := 2 * workers; n > 0 && n <= max(1, w.record.Data.Train/max(1, batch)); n *= 2 {
 		if saved := shard * (1 - float64(workers)/float64(n)); fits(saved) {
 			return with(fmt.Sprintf("%s; %.0f %% of the estimate is the shard, and %d workers instead of %d need about %v each",
@@ -112,12 +112,12 @@ func (w *worker) besideTraining() Advice {
 	sum := fmt.Sprintf("%v was too little for the %s action", limit, task)
 	switch {
 	case most == 0 || need <= most:
-		return again("%s; the next job of this kind gives it %d MB, since the history now knows (%s)", sum, need.MB(), why)
+		return submitUnchanged("%s; the next job of this kind gives it %d MB, since the history now knows (%s)", sum, need.MB(), why)
 	case whose == "resources.maxMemory" && need <= w.platformMost():
 		return with(fmt.Sprintf("%s, and %d MB should do: %s; resources.maxMemory is %v", sum, need.MB(), why, most),
 			set("resources.maxMemory", megabytes(need)))
 	case limit < most:
-		return again("%s; the next job of this kind gives it %v, the most that %s allows", sum, most, whose)
+		return submitUnchanged("%s; the next job of this kind gives it %v, the most that %s allows", sum, most, whose)
 	case task == disdel.TaskEvaluate && w.batch() > 1:
 		return with("it evaluates in batches of the training's size; half of it needs less",
 			set("training.batchSize", w.batch()/2))

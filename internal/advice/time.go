@@ -73,7 +73,7 @@ func (w *worker) moreDeadline() Advice {
 	r := w.record
 	have := time.Duration(r.Job.Reliability.Deadline)
 	if have <= 0 {
-		return again("the record has no deadline to raise")
+		return submitUnchanged("the record has no deadline to raise")
 	}
 	took := time.Duration(r.Phases.Total)
 	if took == 0 && r.Ended.After(r.Created) {

@@ -22,7 +22,7 @@ import (
 func timedCell(batch, workers int, seconds, cost float64) scheduler.Cell {
 	ms := func(f float64) disdel.Millis { return disdel.Millis(f * seconds * float64(time.Second)) }
 	return scheduler.Cell{
-		Workers: workers, Batch: batch, Limit: 256 * disdel.MB, Parallel: workers,
+		Workers: workers, BatchSize: batch, Limit: 256 * disdel.MB, Parallel: workers,
 		Memory: disdel.Interval[disdel.Bytes]{Low: 168 * disdel.MB, Likely: 190 * disdel.MB, High: 231 * disdel.MB},
 		Forecast: &disdel.Forecast{
 			Duration: disdel.Interval[disdel.Millis]{Low: ms(0.8), Likely: ms(1), High: ms(1.25)},
@@ -44,7 +44,7 @@ func compared() *service.Estimation {
 			Cells: []scheduler.Cell{
 				timedCell(64, 1, 130, 10.4), own, fast,
 				{
-					Workers: 1, Batch: 512, Memory: disdel.Interval[disdel.Bytes]{Likely: 612 * disdel.MB},
+					Workers: 1, BatchSize: 512, Memory: disdel.Interval[disdel.Bytes]{Likely: 612 * disdel.MB},
 					Note: "train needs 612 MB, above 512 MB",
 				},
 			},

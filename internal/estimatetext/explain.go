@@ -168,7 +168,7 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 		if v.p != nil {
 			train, _ := v.p.Plan.Action(disdel.TaskTrain)
 			row = []string{
-				v.what, fmt.Sprint(v.p.Batch), fmt.Sprint(v.p.Workers), train.Estimate.Total.String(),
+				v.what, fmt.Sprint(v.p.BatchSize), fmt.Sprint(v.p.Workers), train.Estimate.Total.String(),
 				train.Limits.Memory.String(),
 			}
 		}
@@ -179,11 +179,11 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 		paragraph(w, "note", "the job's batch of %d needs at least %d MB, whatever the number of workers",
 			job.Training.BatchSize, f.LeastGiven.MB())
 	}
-	fmt.Fprintf(w, "\nlargest batch: %d\n", f.Largest.Batch)
+	fmt.Fprintf(w, "\nlargest batch: %d\n", f.Largest.BatchSize)
 	printActions(w, f.Largest.Plan)
 	printForecast(w, f.Largest.Plan.Forecast)
 	sets := []string{
-		fmt.Sprintf("training.batchSize=%d", f.Largest.Batch),
+		fmt.Sprintf("training.batchSize=%d", f.Largest.BatchSize),
 		fmt.Sprintf("distribution.workers=%d", f.Largest.Workers), fmt.Sprintf("resources.maxMemory=%dMB", f.Limit.MB()),
 	}
 	if job.Resources.Memory > 0 {

@@ -37,8 +37,8 @@ func WritePlot(e *service.Estimation, name string, format plot.Format) error {
 func (v whatIf) lines(point func(c scheduler.Cell) (plot.Point, bool)) []plot.Line {
 	var out []plot.Line
 	for i, c := range v.Cells {
-		if i == 0 || c.Batch != v.Cells[i-1].Batch {
-			out = append(out, plot.Line{Name: fmt.Sprintf("batch %d", c.Batch)})
+		if i == 0 || c.BatchSize != v.Cells[i-1].BatchSize {
+			out = append(out, plot.Line{Name: fmt.Sprintf("batch %d", c.BatchSize)})
 		}
 		if p, ok := point(c); ok {
 			l := &out[len(out)-1]

@@ -71,8 +71,8 @@ func printActions(w io.Writer, p disdel.Plan) {
 	for _, a := range p.Actions {
 		v := a.Estimate
 		rows = append(rows, []string{
-			string(a.Task), v.Fit.String(), v.Pkg.String(), v.Dta.String(), v.Mod.String(),
-			v.Saf.String(), v.Total.String(), a.Limits.Memory.String(), a.Limits.Timeout.String(),
+			string(a.Task), v.Training.String(), v.Package.String(), v.Shard.String(), v.Model.String(),
+			v.Margin.String(), v.Total.String(), a.Limits.Memory.String(), a.Limits.Timeout.String(),
 		})
 	}
 	terminal.Table(w, rows...)
@@ -86,7 +86,7 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 	paragraph(w, "fit", "%s parameters with gradients and optimiser, %s activations, %s batch, %s workspace of the engine",
 		t.Parameters, t.Activations, t.Misc, t.Workspace)
 	paragraph(w, "", "fit + pkg (runtime) + dta (shard) + mod (weights received and sent) + saf (margin) = estimate")
-	paragraph(w, "paper", "%s by the paper's Eq. 1-5: fit %s, margin %s", e.Paper.Total, e.Paper.Fit, e.Paper.Saf)
+	paragraph(w, "paper", "%s by the paper's Eq. 1-5: fit %s, margin %s", e.Paper.Total, e.Paper.Training, e.Paper.Margin)
 	for _, why := range p.Reasons {
 		paragraph(w, "why", "%s", why)
 	}

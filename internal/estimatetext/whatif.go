@@ -72,7 +72,7 @@ func printWhatIf(w io.Writer, v whatIf, name string) {
 
 // row is the cells of a line. One that cannot be planned ends in its note.
 func row(c scheduler.Cell, u jobtext.Unit) []string {
-	out := []string{fmt.Sprint(c.Workers), fmt.Sprint(c.Batch), megabytes(c.Memory)}
+	out := []string{fmt.Sprint(c.Workers), fmt.Sprint(c.BatchSize), megabytes(c.Memory)}
 	if c.Limit == 0 {
 		return append(out, strings.TrimPrefix(c.Note, "train ")+mark(c, "; "))
 	}

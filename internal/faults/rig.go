@@ -40,7 +40,7 @@ type Tally struct {
 	Lost       int // ended without a model
 	Changed    int // ended with other bits
 	Aggregates int // aggregate activations that died
-	Again      int // deliveries that were found done already
+	Duplicates int // deliveries that were found done already
 	Back       int // the most rounds that a job went back at once
 }
 
@@ -239,7 +239,7 @@ func (r *Rig) judge(t *Tally, home string, res result, rec disdel.Record, err er
 	t.Aggregates += deadAggregates(rec)
 	t.Back = max(t.Back, wentBack(rec))
 	for _, round := range rec.Rounds {
-		t.Again += round.Again
+		t.Duplicates += round.Duplicates
 	}
 	switch {
 	case err != nil:

@@ -43,7 +43,7 @@ func Decimal(v float64) string {
 // jobs".
 func Basis(f *disdel.Forecast) string {
 	if f.Jobs > 0 && !f.Measured {
-		return "extrapolated from " + f.Source
+		return "extrapolated from " + string(f.Source)
 	}
-	return f.Source
+	return string(f.Source)
 }

@@ -122,11 +122,11 @@ func TestAdviceFollowsTheCeiling(t *testing.T) {
 		"no plan": {func(r *disdel.Record) { r.Plan.Actions = nil }, []string{"training.batchSize=256"}},
 		"a big shard": {func(r *disdel.Record) {
 			e := &r.Plan.Actions[0].Estimate
-			e.Activations, e.Misc, e.Dta = 1, 0, e.Total*9/10
+			e.Activations, e.Misc, e.Shard = 1, 0, e.Total*9/10
 		}, []string{"distribution.workers=8"}},
 		"nothing to divide": {func(r *disdel.Record) {
 			e := &r.Plan.Actions[0].Estimate
-			e.Activations, e.Misc, e.Dta = 1, 0, 0
+			e.Activations, e.Misc, e.Shard = 1, 0, 0
 		}, nil},
 	} {
 		r := load(t, "oom")

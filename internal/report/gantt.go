@@ -8,22 +8,22 @@ import (
 	"github.com/disdel/disdel/internal/plot"
 )
 
-// stretch is a part of an activation's bar.
-type stretch struct {
+// section is a part of an activation's bar.
+type section struct {
 	class, name string
 	from, to    time.Time
 }
 
-// stretches divides an activation by what it was doing. When it began to compute shows only in its heartbeats.
-func (r *Report) stretches(a *disdel.Activation) []stretch {
+// sections divides an activation by what it was doing. When it began to compute shows only in its heartbeats.
+func (r *Report) sections(a *disdel.Activation) []section {
 	start, end := a.Start, r.endOf(a)
-	var out []stretch
+	var out []section
 	if a.WaitTime > 0 {
-		out = append(out, stretch{"queue", "queue", start.Add(-time.Duration(a.WaitTime)), start})
+		out = append(out, section{"queue", "queue", start.Add(-time.Duration(a.WaitTime)), start})
 	}
 	if a.InitTime > 0 {
 		warm := start.Add(time.Duration(min(a.InitTime, disdel.Millis(end.Sub(start)))))
-		out = append(out, stretch{"cold", "cold start", start, warm})
+		out = append(out, section{"cold", "cold start", start, warm})
 		start = warm
 	}
 	for _, b := range a.Beats {
@@ -32,12 +32,12 @@ func (r *Report) stretches(a *disdel.Activation) []stretch {
 			continue
 		}
 		if first.After(start) && first.Before(end) {
-			out = append(out, stretch{"load", "load", start, first})
+			out = append(out, section{"load", "load", start, first})
 			start = first
 		}
 		break
 	}
-	return append(out, stretch{"run", "run", start, end})
+	return append(out, section{"run", "run", start, end})
 }
 
 // gantt is who did what when.
@@ -89,7 +89,7 @@ func (r *Report) bar(a *disdel.Activation, c clock, row int, seen map[string]boo
 	note := fmt.Sprintf("%s, attempt %d: %s", place(&a.Invocation), max(1, a.Attempt), words(a.Outcome.String()))
 	b := plot.Bar{Row: row, Note: note, Failed: failed(a)}
 	seen["bad"] = seen["bad"] || b.Failed
-	for _, s := range r.stretches(a) {
+	for _, s := range r.sections(a) {
 		seen[s.class] = true
 		b.Parts = append(b.Parts, plot.Part{
 			Class: s.class, Note: fmt.Sprintf("%s, %s %s", note, s.name, span(disdel.Millis(s.to.Sub(s.from)))),

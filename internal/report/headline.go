@@ -116,8 +116,8 @@ func (r *Report) planText() string {
 	if p.Legs > 1 {
 		text += fmt.Sprintf(", a worker's round in %d legs", p.Legs)
 	}
-	if p.Timeouts != "" {
-		text += ", timeouts from " + p.Timeouts
+	if p.TimeoutSource != "" {
+		text += ", timeouts from " + string(p.TimeoutSource)
 	}
 	return text
 }
@@ -260,17 +260,17 @@ func (c *Compared) forecastText(actual disdel.Millis, cost float64) []string {
 	time := fmt.Sprintf("time %s to %s, likely %s", span(d.Low), span(d.High), span(d.Likely))
 	if c.DurationErrorPct != nil {
 		time += fmt.Sprintf("; it took %s: %s", span(actual),
-			beside(actual.Seconds(), d.Low.Seconds(), d.Likely.Seconds(), d.High.Seconds(), "longer", "shorter"))
+			againstForecast(actual.Seconds(), d.Low.Seconds(), d.Likely.Seconds(), d.High.Seconds(), "longer", "shorter"))
 	}
 	spent := fmt.Sprintf("cost %.2f to %.2f GB-s, likely %.2f", g.Low, g.High, g.Likely)
 	if c.CostErrorPct != nil {
-		spent += fmt.Sprintf("; it was %.2f: %s", cost, beside(cost, g.Low, g.Likely, g.High, "more", "less"))
+		spent += fmt.Sprintf("; it was %.2f: %s", cost, againstForecast(cost, g.Low, g.Likely, g.High, "more", "less"))
 	}
 	return []string{time, spent, fmt.Sprintf("from %s, %s", c.Source, many(c.Samples, "measured activation"))}
 }
 
-// beside says how what came is to a forecast: "1.8 times the likely one, within the interval".
-func beside(actual, low, likely, high float64, more, less string) string {
+// againstForecast says how what came is to a forecast: "1.8 times the likely one, within the interval".
+func againstForecast(actual, low, likely, high float64, more, less string) string {
 	where := "within the interval"
 	switch {
 	case actual > high:

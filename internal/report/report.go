@@ -159,7 +159,7 @@ func troubles(r *disdel.Record) Troubles {
 		}
 	}
 	for _, round := range r.Rounds {
-		t.Duplicates += round.Again
+		t.Duplicates += round.Duplicates
 		if len(round.Missing) > 0 {
 			t.Missing = append(t.Missing, round)
 		}

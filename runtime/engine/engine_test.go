@@ -29,7 +29,7 @@ var digits = disdel.Network{Name: "digits-cnn", Input: []int{1, 8, 8}, Classes: 
 func Example() {
 	table := backends.Standard(nil)
 	spec := engine.Spec{
-		Graph: graph(digits), Batch: 4, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}},
+		Graph: graph(digits), BatchSize: 4, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}},
 	}
 	backend, err := table.Find("", spec.Graph) // none by name
 	if err != nil {
@@ -81,7 +81,7 @@ func ExampleArray() {
 			return
 		}
 		e, err := backend.New(engine.Spec{
-			Graph: graph(digits), Batch: 1, Training: true,
+			Graph: graph(digits), BatchSize: 1, Training: true,
 			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{}},
 		})
 		if err != nil {
@@ -181,7 +181,7 @@ func TestArraysRefuseWhatIsNotTheirs(t *testing.T) {
 // A table without backends computes nothing, and says so.
 func TestAnEmptyTableIsRefused(t *testing.T) {
 	var none engine.Table
-	if _, err := none.Footprint("", engine.Spec{Graph: graph(digits), Batch: 1}); !errors.Is(err, disdel.Invalid) {
+	if _, err := none.Footprint("", engine.Spec{Graph: graph(digits), BatchSize: 1}); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("%v, want Invalid", err)
 	}
 }

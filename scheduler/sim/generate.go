@@ -21,8 +21,14 @@ type Draw struct {
 // kinds are the jobs that are drawn from, small ones more often than large ones. Times are of the order that one core
 // takes in docs/benchmarks.md.
 var kinds = []Job{
-	{Network: "digits-cnn", Input: []int{1, 8, 8}, Classes: 10, Rows: 1500, HeldOut: 297, BatchSize: 32, PerThousand: ms(4)},
-	{Network: "mlp", Input: []int{1, 28, 28}, Classes: 10, Rows: 60000, HeldOut: 10000, BatchSize: 64, PerThousand: ms(20)},
+	{
+		Network: "digits-cnn", Input: []int{1, 8, 8}, Classes: 10, Rows: 1500, HeldOut: 297, BatchSize: 32,
+		PerThousand: ms(4),
+	},
+	{
+		Network: "mlp", Input: []int{1, 28, 28}, Classes: 10, Rows: 60000, HeldOut: 10000, BatchSize: 64,
+		PerThousand: ms(20),
+	},
 	{
 		Network: "lenet5", Input: []int{1, 28, 28}, Classes: 10, Rows: 60000, HeldOut: 10000, BatchSize: 64,
 		PerThousand: ms(60), Aggregate: ms(20), Evaluate: ms(250), Load: ms(100),

@@ -8,9 +8,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// invoker is one host: a pool of containers as OpenWhisk keeps it (memory is all that it counts; of those that wait only
-// the head is looked at; idle containers, the oldest first, make room), and processors that computing activations share
-// in proportion to their threads.
+// invoker is one host: a pool of containers as OpenWhisk keeps it (memory is all that it counts; of those that wait
+// only the head is looked at; idle containers, the oldest first, make room), and processors that computing activations
+// share in proportion to their threads.
 type invoker struct {
 	cloud   *Cloud
 	free    disdel.Bytes // in no container

@@ -60,8 +60,8 @@ func dropping(t *testing.T) *model.Graph {
 // fresh is an engine with first weights.
 func fresh(t *testing.T, b engine.Backend, s engine.Spec) engine.Engine {
 	t.Helper()
-	if s.Batch == 0 {
-		s.Batch = rows
+	if s.BatchSize == 0 {
+		s.BatchSize = rows
 	}
 	e, err := b.New(s)
 	if err != nil {
@@ -433,7 +433,7 @@ func refusals(t *testing.T, b engine.Backend) {
 		t.Errorf("a network of another program is supported: %v", err)
 	}
 	for name, s := range map[string]engine.Spec{
-		"foreign": {Graph: foreign, Batch: 1}, "no batch": {Graph: g}, "loss": {Graph: g, Batch: 1, Loss: "hinge"},
+		"foreign": {Graph: foreign, BatchSize: 1}, "no batch": {Graph: g}, "loss": {Graph: g, BatchSize: 1, Loss: "hinge"},
 	} {
 		if e, err := b.New(s); !errors.Is(err, disdel.Invalid) || e != nil {
 			t.Errorf("%s: New returns %v and %v, want Invalid and nothing", name, e, err)

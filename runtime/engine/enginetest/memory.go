@@ -17,7 +17,7 @@ import (
 // footprints: an engine says what its backend said, and more of anything takes no less.
 func footprints(t *testing.T, b engine.Backend) {
 	g := network(t)
-	s := engine.Spec{Graph: g, Batch: rows, Optimizer: adam, Training: true}
+	s := engine.Spec{Graph: g, BatchSize: rows, Optimizer: adam, Training: true}
 	want, err := b.Footprint(s)
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func footprints(t *testing.T, b engine.Backend) {
 		t.Errorf("weights %v and moments %v, of at least %v and twice that", w, m, least)
 	}
 	for name, change := range map[string]func(*engine.Spec){
-		"twice the batch": func(s *engine.Spec) { s.Batch *= 2 }, "clipping": func(s *engine.Spec) { s.ClipNorm = 1 },
+		"twice the batch": func(s *engine.Spec) { s.BatchSize *= 2 }, "clipping": func(s *engine.Spec) { s.ClipNorm = 1 },
 	} {
 		more := s
 		change(&more)
@@ -55,12 +55,12 @@ func memory(t *testing.T, b engine.Backend) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := engine.Spec{Graph: g, Batch: 256, Optimizer: adam, Training: true}
+	s := engine.Spec{Graph: g, BatchSize: 256, Optimizer: adam, Training: true}
 	said, err := b.Footprint(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := batch(g, s.Batch, 1)
+	x := batch(g, s.BatchSize, 1)
 	heap, resident := alive(), resident(t)
 	e := fresh(t, b, s)
 	beside := outside(t, heap, resident)

@@ -10,7 +10,7 @@ import (
 // Spec is what an engine is made for.
 type Spec struct {
 	Graph     *model.Graph
-	Batch     int              // the most rows of a call, at least 1
+	BatchSize int              // the most rows of a call, at least 1
 	Optimizer disdel.Optimizer // of training steps
 	Loss      string           // crossEntropy (default), binaryCrossEntropy or mse
 	ClipNorm  float64          // longest gradient, all weights together; 0: any

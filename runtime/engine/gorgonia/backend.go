@@ -26,7 +26,7 @@ func (b Backend) Supports(g *model.Graph) error {
 	if err := b.owns(asked); err != nil {
 		return err
 	}
-	e, err := FromGraph(*b.Own, engine.Spec{Batch: minBatch})
+	e, err := FromGraph(*b.Own, engine.Spec{BatchSize: minBatch})
 	if err != nil {
 		return err
 	}
@@ -80,9 +80,9 @@ func (b Backend) own(asked *disdel.CustomNetwork, s engine.Spec) (engine.Engine,
 
 // Footprint implements engine.Backend, of a network that another program has described, too.
 func (Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
-	if s.Batch < 1 {
+	if s.BatchSize < 1 {
 		return engine.Footprint{},
-			&disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.Batch)}
+			&disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.BatchSize)}
 	}
 	return footprintOf(s), nil
 }

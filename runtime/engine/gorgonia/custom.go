@@ -63,7 +63,7 @@ func (n *Network) check() error {
 // has it, drawn by the job's model.init, because all workers must start alike and gorgonia's own draws differ from
 // process to process.
 func Describe(n Network) (d disdel.CustomNetwork, err error) {
-	e, err := FromGraph(n, engine.Spec{Batch: minBatch, Training: true})
+	e, err := FromGraph(n, engine.Spec{BatchSize: minBatch, Training: true})
 	if err != nil {
 		return d, err
 	}

@@ -84,7 +84,7 @@ func TestAUsersGraphIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := customEngine(t, engine.Spec{Batch: 3})
+	e := customEngine(t, engine.Spec{BatchSize: 3})
 	if err := engine.SetWeights(e, engine.InitWeights(g, disdel.Init{Seed: 1})); err != nil {
 		t.Errorf("first weights do not fit the graph: %v", err)
 	}
@@ -103,7 +103,7 @@ func TestAUsersGraphIsDescribed(t *testing.T) {
 // Short batches and single rows train a user's graph as they train any other: weights move by the mean gradient.
 func TestAUsersGraphTrains(t *testing.T) {
 	e := customEngine(t, engine.Spec{
-		Batch: 9, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.05}},
+		BatchSize: 9, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.05}},
 		Training: true,
 	})
 	rows := func(n int) ([]float32, []int32) {
@@ -166,7 +166,7 @@ func TestUnfitGraphsAreRefused(t *testing.T) {
 			gorgonia.WithName(fmt.Sprint("w", calls))(p.Params[0])
 		}),
 	} {
-		e, err := FromGraph(n, engine.Spec{Batch: 3, Training: true})
+		e, err := FromGraph(n, engine.Spec{BatchSize: 3, Training: true})
 		if err == nil && name == "other names" {
 			_, _, err = evaluate(e, make([]float32, 8), make([]int32, 2))
 		}
@@ -188,7 +188,7 @@ func TestAnotherNetworkIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := b.New(engine.Spec{Graph: g, Batch: 2})
+		e, err := b.New(engine.Spec{Graph: g, BatchSize: 2})
 		if e != nil {
 			e.Close()
 		}

@@ -13,7 +13,7 @@ import (
 // compare trains both backends on the same batches, one of them short, and compares losses, weights and outputs.
 func compare(t *testing.T, g *model.Graph, cfg engine.Spec, bound float64) {
 	t.Helper()
-	cfg.Batch, cfg.Training = 5, true
+	cfg.BatchSize, cfg.Training = 5, true
 	oracle := make1(t, g, cfg)
 	e, err := native.New(on(g, cfg))
 	if err != nil {
@@ -106,7 +106,7 @@ func TestTheEngineAgreesOnEveryLossAndOptimizer(t *testing.T) {
 // Optimisers' states go from one backend to the other.
 func TestOptimizerStatesAreTheEngines(t *testing.T) {
 	g := oddGraph(t, odd["conv"], model.OpSoftmax)
-	cfg := engine.Spec{Batch: 5, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Training: true}
+	cfg := engine.Spec{BatchSize: 5, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Training: true}
 	from, to := make1(t, g, cfg), make1(t, g, cfg)
 	e, err := native.New(on(g, cfg))
 	if err != nil {
@@ -153,7 +153,7 @@ func TestTheEngineAgreesOnNetworks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg := engine.Spec{Batch: 4, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01}}, Training: true}
+			cfg := engine.Spec{BatchSize: 4, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01}}, Training: true}
 			oracle := make1(t, g, cfg)
 			e, err := native.New(on(g, cfg))
 			if err != nil {

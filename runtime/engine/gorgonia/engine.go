@@ -61,10 +61,10 @@ func (e *Engine) own(params []param) {
 
 // start compiles for whole batches, so that what cannot be computed is refused at once.
 func (e *Engine) start() error {
-	if e.spec.Batch < 1 {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", e.spec.Batch)}
+	if e.spec.BatchSize < 1 {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", e.spec.BatchSize)}
 	}
-	if _, err := e.program(e.spec.Batch, e.spec.Training); err != nil {
+	if _, err := e.program(e.spec.BatchSize, e.spec.Training); err != nil {
 		return err
 	}
 	if e.spec.Training {
@@ -164,11 +164,11 @@ func (e *Engine) SetRate(rate float64) {
 }
 
 func (e *Engine) check(op string, in dataset.Matrix) error {
-	if in.Rows < 1 || in.Rows > e.spec.Batch || len(in.Values) != in.Rows*e.sample {
+	if in.Rows < 1 || in.Rows > e.spec.BatchSize || len(in.Values) != in.Rows*e.sample {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: op,
 			Msg: fmt.Sprintf("%d values for %d rows of %d, at most %d rows a batch", len(in.Values), in.Rows, e.sample,
-				e.spec.Batch),
+				e.spec.BatchSize),
 		}
 	}
 	return nil

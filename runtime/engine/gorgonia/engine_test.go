@@ -103,7 +103,7 @@ func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
 func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 	t.Helper()
 	x, y := batch(g, rows, 3, 11)
-	e := make1(t, g, engine.Spec{Batch: 5, Optimizer: sgd1, Loss: loss, Training: true})
+	e := make1(t, g, engine.Spec{BatchSize: 5, Optimizer: sgd1, Loss: loss, Training: true})
 	before := engine.Weights(e)
 	if _, err := train(e, x, y); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestStepsWithTheSameSeedGiveTheSameBits(t *testing.T) {
 		g := graph(t, []int{1, 6, 6}, 3, disdel.Layer{Kind: "conv", Filters: 4, Kernel: 3, Activation: "relu"},
 			disdel.Layer{Kind: "dropout", Rate: 0.4}, disdel.Layer{Kind: "dense", Units: 3, Activation: "softmax"})
 		e := make1(t, g, engine.Spec{
-			Batch: 8, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Seed: 3,
+			BatchSize: 8, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Seed: 3,
 			Training: true,
 		})
 		for i := range 5 {
@@ -163,7 +163,7 @@ func TestTrainingLearnsAnEasyTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := make1(t, g, engine.Spec{
-		Batch: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}},
+		BatchSize: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}},
 		Training: true,
 	})
 	x, y := batch(g, 16, 2, 5)
@@ -239,7 +239,7 @@ func TestWeightsComeBackAsTheyWent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := make1(t, g, engine.Spec{Batch: 1})
+	e := make1(t, g, engine.Spec{BatchSize: 1})
 	want := engine.InitWeights(g, disdel.Init{Seed: 7})
 	if diff := cmp.Diff(want, engine.Weights(e)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -253,7 +253,7 @@ func TestWeightsComeBackAsTheyWent(t *testing.T) {
 
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	g := graph(t, []int{1, 4, 4}, 3, disdel.Layer{Kind: "dense", Units: 3, Activation: "softmax"})
-	e := make1(t, g, engine.Spec{Batch: 4, Optimizer: sgd1, Training: true})
+	e := make1(t, g, engine.Spec{BatchSize: 4, Optimizer: sgd1, Training: true})
 	x, y := batch(g, 4, 3, 1)
 	bad := engine.InitWeights(g, disdel.Init{})
 	bad[0].Data[2] = float32(math.NaN())

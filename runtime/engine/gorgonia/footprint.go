@@ -33,7 +33,7 @@ func (f factors) of(g *model.Graph, passes, batch disdel.Bytes) disdel.Bytes {
 // footprintOf has the paper's terms, and fitted factors for what gorgonia's machine allocates anew at every step. All
 // of it is on the Go heap.
 func footprintOf(s engine.Spec) engine.Footprint {
-	n, batch := s.Graph.Count(), disdel.Bytes(s.Batch)
+	n, batch := s.Graph.Count(), disdel.Bytes(s.BatchSize)
 	weights := float * disdel.Bytes(n.Trainable)
 	once := float * batch * disdel.Bytes(n.ActivationsB) // the outputs of one pass
 	f := engine.Footprint{Basis: footprint.Fitted, Spread: deviation}
@@ -63,7 +63,7 @@ func layersOf(s engine.Spec, n *model.Counts) []footprint.Layer {
 	out := make([]footprint.Layer, len(s.Graph.Nodes))
 	for i, l := range n.Layers {
 		out[i+1] = footprint.Layer{
-			Weights: kept * disdel.Bytes(l.Trainable), Others: float * 2 * disdel.Bytes(s.Batch) * disdel.Bytes(l.Outputs),
+			Weights: kept * disdel.Bytes(l.Trainable), Others: float * 2 * disdel.Bytes(s.BatchSize) * disdel.Bytes(l.Outputs),
 		}
 	}
 	return out

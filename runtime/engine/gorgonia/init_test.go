@@ -19,12 +19,12 @@ func TestBackendsStartFromTheSameWeights(t *testing.T) {
 		}
 		init := disdel.Init{Seed: 3, Scheme: "he"}
 		want := engine.InitWeights(g, init)
-		a := make1(t, g, engine.Spec{Batch: 2})
+		a := make1(t, g, engine.Spec{BatchSize: 2})
 		if err := a.Init(init); err != nil {
 			t.Fatal(err)
 		}
 		same(t, want, engine.Weights(a))
-		b, err := native.New(on(g, engine.Spec{Batch: 2}))
+		b, err := native.New(on(g, engine.Spec{BatchSize: 2}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -148,7 +148,7 @@ func TestEveryLossesGradientIsItsDifferenceQuotient(t *testing.T) {
 func trainingGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 	t.Helper()
 	x, y := batch(g, rows, 3, 11)
-	e := make1(t, g, engine.Spec{Batch: 5, Optimizer: sgd1, Loss: loss, Training: true})
+	e := make1(t, g, engine.Spec{BatchSize: 5, Optimizer: sgd1, Loss: loss, Training: true})
 	before := spread(engine.Weights(e))
 	at := func(rate float64) float64 {
 		e.SetRate(rate)
@@ -209,7 +209,7 @@ func TestRunningStatisticsFollowTheBatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := make1(t, g, engine.Spec{Batch: 4, Optimizer: sgd1, Training: true})
+		e := make1(t, g, engine.Spec{BatchSize: 4, Optimizer: sgd1, Training: true})
 		mean, variance := []float64{0, 0}, []float64{1, 1}
 		for step, rows := range []int{4, 1, 3, 4} {
 			x, y := batch(g, rows, 3, uint64(step))
@@ -255,7 +255,7 @@ func moment(x []float32, rows, c int) (mean, variance float64) {
 func TestAFailedStepChangesNothing(t *testing.T) {
 	for _, name := range []string{"batch norm", "two batch norms of one input"} {
 		g := oddGraph(t, odd[name], model.OpSoftmax)
-		e := make1(t, g, engine.Spec{Batch: 4, Optimizer: sgd1, Training: true})
+		e := make1(t, g, engine.Spec{BatchSize: 4, Optimizer: sgd1, Training: true})
 		x, y := batch(g, 4, 3, 1)
 		x[3] = float32(math.NaN())
 		before := engine.Weights(e)
@@ -282,7 +282,7 @@ func same(t *testing.T, want, got disdel.Weights) {
 func TestEvaluationDoesNotDependOnTheBatch(t *testing.T) {
 	for name, layer := range odd {
 		g := oddGraph(t, layer, model.OpSoftmax)
-		e := make1(t, g, engine.Spec{Batch: 7})
+		e := make1(t, g, engine.Spec{BatchSize: 7})
 		if err := engine.SetWeights(e, positiveStatistics(spread(engine.Weights(e)))); err != nil {
 			t.Fatal(err)
 		}

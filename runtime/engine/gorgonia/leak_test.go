@@ -18,7 +18,7 @@ func TestClosedEnginesLeaveNothing(t *testing.T) {
 	x, y := batch(g, 32, 10, 1)
 	live := func(engines int) uint64 {
 		for range engines {
-			e, err := New(on(g, engine.Spec{Batch: 32, Optimizer: sgd1, Training: true}))
+			e, err := New(on(g, engine.Spec{BatchSize: 32, Optimizer: sgd1, Training: true}))
 			if err != nil {
 				t.Fatal(err)
 			}

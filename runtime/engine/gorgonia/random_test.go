@@ -146,7 +146,7 @@ func TestRandomNetworksTrainAlike(t *testing.T) {
 	refused := 0
 	for seed := range uint64(networks) {
 		g, loss := randomGraph(t, seed)
-		cfg := engine.Spec{Batch: 6, Optimizer: sgd1, Loss: loss, Training: true}
+		cfg := engine.Spec{BatchSize: 6, Optimizer: sgd1, Loss: loss, Training: true}
 		oracle, err := New(on(g, cfg))
 		if errors.Is(err, disdel.Invalid) {
 			refused++
@@ -222,7 +222,7 @@ func TestANetworkWithoutWeightsHasALoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := make1(t, g, engine.Spec{Batch: 3, Optimizer: sgd1, Training: true})
+	e := make1(t, g, engine.Spec{BatchSize: 3, Optimizer: sgd1, Training: true})
 	x, y := batch(g, 3, 4, 1)
 	loss, err := train(e, x, y)
 	sum, _, err2 := evaluate(e, x, y)

@@ -40,11 +40,11 @@ func (Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
 // PlanOf is the plan that New would make an engine by: the exact bytes, without allocating them. It returns Invalid as
 // New does.
 func PlanOf(s engine.Spec) (*plan.Plan, error) {
-	if s.Batch < 1 {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.Batch)}
+	if s.BatchSize < 1 {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.BatchSize)}
 	}
 	return plan.New(s.Graph,
-		plan.Spec{Batch: s.Batch, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0})
+		plan.Spec{BatchSize: s.BatchSize, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0})
 }
 
 // inSlab are the categories of a plan. What its layout cannot use is workspace.
@@ -69,7 +69,7 @@ func footprintOf(p *plan.Plan) engine.Footprint {
 
 // batchBytes is a batch as it is handed over, and its outputs.
 func batchBytes(p *plan.Plan) disdel.Bytes {
-	return 4 * disdel.Bytes(p.Spec.Batch*(p.Graph.Input().Len()+p.Graph.Output().Len()))
+	return 4 * disdel.Bytes(p.Spec.BatchSize*(p.Graph.Input().Len()+p.Graph.Output().Len()))
 }
 
 func layersOf(p *plan.Plan) []footprint.Layer {

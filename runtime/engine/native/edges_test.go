@@ -87,7 +87,7 @@ func TestANetworkWithoutWeightsHasALoss(t *testing.T) {
 			everywhere(t, func(t *testing.T, threads int) {
 				for _, clip := range []float64{0, 1} {
 					e := engineOf(t, g, engine.Spec{
-						Batch: 5, Optimizer: sgd, Loss: c.loss, Training: true, ClipNorm: clip,
+						BatchSize: 5, Optimizer: sgd, Loss: c.loss, Training: true, ClipNorm: clip,
 						Threads: threads,
 					})
 					x, y := someRows(g, 5, 1)
@@ -118,7 +118,7 @@ func TestInputsThatAreNotFiniteChangeNoWeight(t *testing.T) {
 				b.BatchNorm("norm", b.Last())
 				b.Dense("fc", b.Flatten("flat", b.Last()), 3)
 			})
-			e := engineOf(t, g, engine.Spec{Batch: 3, Optimizer: sgd, Training: true, Threads: threads})
+			e := engineOf(t, g, engine.Spec{BatchSize: 3, Optimizer: sgd, Training: true, Threads: threads})
 			before := engine.Weights(e)
 			for _, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
 				for _, at := range []int{0, 110, 111, 112, 224} {
@@ -165,8 +165,8 @@ func TestASumIsTheSameForInferenceAsForTraining(t *testing.T) {
 				}
 				b.Dense("fc", b.Flatten("flat", sum), 3)
 			})
-			trains, infers := engineOf(t, g, engine.Spec{Batch: 4, Optimizer: sgd, Training: true}),
-				engineOf(t, g, engine.Spec{Batch: 4})
+			trains, infers := engineOf(t, g, engine.Spec{BatchSize: 4, Optimizer: sgd, Training: true}),
+				engineOf(t, g, engine.Spec{BatchSize: 4})
 			x, _ := someRows(g, 4, 9)
 			a, err := predict(trains, x, 4)
 			if err != nil {

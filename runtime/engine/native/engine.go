@@ -63,7 +63,7 @@ func New(s engine.Spec) (*Engine, error) {
 		return nil, &disdel.Error{
 			Kind: disdel.OOM, Op: "make engine",
 			Msg: fmt.Sprintf("network %s with a batch of %d needs %v, and the action has %v",
-				s.Graph.Name, s.Batch, p.Bytes(), s.Memory),
+				s.Graph.Name, s.BatchSize, p.Bytes(), s.Memory),
 			Hint: "lower training.batchSize or raise the memory limit",
 		}
 	}
@@ -103,8 +103,8 @@ func (e *Engine) build() {
 	}
 	outputs := e.g.Output().Len()
 	e.mask = make([]float32, e.plan.Lanes)
-	e.out = make([]float32, e.spec.Batch*outputs)
-	e.losses = make([]float64, e.spec.Batch)
+	e.out = make([]float32, e.spec.BatchSize*outputs)
+	e.losses = make([]float64, e.spec.BatchSize)
 	e.buildParams()
 	e.norms = make([]float64, len(e.params))
 	e.layers = make([]layer, len(e.g.Nodes))
@@ -136,11 +136,11 @@ func (e *Engine) SetRate(rate float64) { e.rate = rate }
 
 // check refuses rows that do not fit.
 func (e *Engine) check(op string, in dataset.Matrix) error {
-	if sample := e.g.Input().Len(); in.Rows < 1 || in.Rows > e.spec.Batch || len(in.Values) != in.Rows*sample {
+	if sample := e.g.Input().Len(); in.Rows < 1 || in.Rows > e.spec.BatchSize || len(in.Values) != in.Rows*sample {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: op,
 			Msg: fmt.Sprintf("%d values for %d rows of %d, at most %d rows a batch", len(in.Values), in.Rows, sample,
-				e.spec.Batch),
+				e.spec.BatchSize),
 		}
 	}
 	return nil

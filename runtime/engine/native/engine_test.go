@@ -215,7 +215,7 @@ func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
 func trainLoss(t *testing.T, g *model.Graph, loss string, w disdel.Weights, x []float32, y []int32) float64 {
 	t.Helper()
 	e := newEngine(t, g, engine.Spec{
-		Batch: 16, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{}}, Loss: loss,
+		BatchSize: 16, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{}}, Loss: loss,
 		Training: true,
 	})
 	if err := engine.SetWeights(e, w); err != nil {
@@ -239,7 +239,7 @@ func clone(w disdel.Weights) disdel.Weights {
 func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 	t.Helper()
 	x, y := batch(g, rows, 11)
-	e := initialized(t, g, engine.Spec{Batch: 16, Optimizer: sgd1, Loss: loss, Training: true})
+	e := initialized(t, g, engine.Spec{BatchSize: 16, Optimizer: sgd1, Loss: loss, Training: true})
 	before := engine.Weights(e)
 	if _, err := train(e, x, y); err != nil {
 		t.Fatal(err)
@@ -277,7 +277,7 @@ func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 func TestClippingBoundsTheNorm(t *testing.T) {
 	g := build(t, "residual", networks()["residual"])
 	change := func(clip float64) disdel.Weights {
-		e := initialized(t, g, engine.Spec{Batch: 16, Optimizer: sgd1, ClipNorm: clip, Training: true})
+		e := initialized(t, g, engine.Spec{BatchSize: 16, Optimizer: sgd1, ClipNorm: clip, Training: true})
 		before := engine.Weights(e)
 		x, y := batch(g, 16, 2)
 		if _, err := train(e, x, y); err != nil {
@@ -348,7 +348,7 @@ func TestThreadsDoNotChangeBits(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
 		cfg := engine.Spec{
-			Batch: 20, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, ClipNorm: 1,
+			BatchSize: 20, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, ClipNorm: 1,
 			Training: true,
 		}
 		one := run(t, g, cfg, 20, 7, 20)
@@ -366,7 +366,7 @@ func TestPathsAgree(t *testing.T) {
 		var all []disdel.Weights
 		paths(t, func(t *testing.T) {
 			all = append(all, run(t, g,
-				engine.Spec{Batch: 20, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{
+				engine.Spec{BatchSize: 20, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{
 					LearningRate: 0.1, Momentum: 0.9,
 					Nesterov: true, WeightDecay: 1e-3,
 				}}, Training: true}, 20, 7, 20))
@@ -391,7 +391,7 @@ func TestSplittingABatchChangesNothing(t *testing.T) {
 		x, y := batch(g, a+b, rapid.Uint64().Draw(r, "seed"))
 		size := g.Input().Len()
 		gradient := func(x []float32, y []int32) disdel.Weights {
-			e := initialized(t, g, engine.Spec{Batch: 40, Optimizer: sgd1, Training: true})
+			e := initialized(t, g, engine.Spec{BatchSize: 40, Optimizer: sgd1, Training: true})
 			before := engine.Weights(e)
 			if _, err := train(e, x, y); err != nil {
 				r.Fatal(err)
@@ -420,7 +420,7 @@ func TestSplittingABatchChangesNothing(t *testing.T) {
 func TestRowsAreIndependentInEvaluation(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
-		e := initialized(t, g, engine.Spec{Batch: 20})
+		e := initialized(t, g, engine.Spec{BatchSize: 20})
 		x, y := batch(g, 20, 3)
 		all, err := predict(e, x, 20)
 		if err != nil {
@@ -436,7 +436,7 @@ func TestRowsAreIndependentInEvaluation(t *testing.T) {
 				t.Errorf("%s: row %d alone gives %v, among others %v", name, r, one, all[r*classes:(r+1)*classes])
 			}
 		}
-		trainer := initialized(t, g, engine.Spec{Batch: 20, Training: true, Optimizer: sgd1})
+		trainer := initialized(t, g, engine.Spec{BatchSize: 20, Training: true, Optimizer: sgd1})
 		again, err := predict(trainer, x, 20)
 		if err != nil {
 			t.Fatal(err)
@@ -456,7 +456,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		g := testNetwork(t, "resnet8-test")
 		e := initialized(t, g, engine.Spec{
-			Batch: 16, Threads: threads, ClipNorm: 1,
+			BatchSize: 16, Threads: threads, ClipNorm: 1,
 			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 1e-3}}, Training: true,
 		})
 		x, y := namedBatch(0, g.Input())
@@ -480,7 +480,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 // The memory of an engine is its plan's, to the byte, and known before.
 func TestThePlanIsTheMemory(t *testing.T) {
 	g := testNetwork(t, "lenet5")
-	cfg := engine.Spec{Batch: 64, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{}}}
+	cfg := engine.Spec{BatchSize: 64, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{}}}
 	p, err := PlanOf(on(g, cfg))
 	if err != nil {
 		t.Fatal(err)
@@ -506,7 +506,7 @@ func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
 	for i := range x {
 		x[i] = 1
 	}
-	e := newEngine(t, g, engine.Spec{Batch: 32, Training: true, Optimizer: sgd1, Seed: 5})
+	e := newEngine(t, g, engine.Spec{BatchSize: 32, Training: true, Optimizer: sgd1, Seed: 5})
 	l := &e.layers[1]
 	if _, err := train(e, x, make([]int32, 32)); err != nil {
 		t.Fatal(err)
@@ -541,7 +541,7 @@ func TestWeightsAndStateComeBackAsTheyWent(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
 		cfg := engine.Spec{
-			Batch: 8, Training: true,
+			BatchSize: 8, Training: true,
 			Optimizer: disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}},
 		}
 		straight := run(t, g, cfg, 8, 8, 8)
@@ -567,7 +567,7 @@ func TestWeightsAndStateComeBackAsTheyWent(t *testing.T) {
 func TestArraysAreTheState(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
-		cfg := engine.Spec{Batch: 8, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}}
+		cfg := engine.Spec{BatchSize: 8, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}}
 		e, other := initialized(t, g, cfg), newEngine(t, g, cfg)
 		x, y := batch(g, 8, 1)
 		if _, err := train(e, x, y); err != nil {
@@ -591,7 +591,7 @@ func TestArraysAreTheState(t *testing.T) {
 func TestInitDrawsWhatInitWeightsDraws(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f)
-		e := newEngine(t, g, engine.Spec{Batch: 1})
+		e := newEngine(t, g, engine.Spec{BatchSize: 1})
 		for _, init := range []disdel.Init{{Scheme: "he", Seed: 3}, {Seed: 4}} {
 			if err := e.Init(init); err != nil {
 				t.Fatal(err)
@@ -603,7 +603,7 @@ func TestInitDrawsWhatInitWeightsDraws(t *testing.T) {
 
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	g := testNetwork(t, "lenet5")
-	e := initialized(t, g, engine.Spec{Batch: 4, Optimizer: sgd1, Training: true})
+	e := initialized(t, g, engine.Spec{BatchSize: 4, Optimizer: sgd1, Training: true})
 	x, y := batch(g, 4, 1)
 	w := engine.Weights(e)
 	w[0].Data[3] = float32(math.NaN())
@@ -623,7 +623,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		"fewer weights":  {engine.SetWeights(e, w[1:]), disdel.Corrupt},
 		"other state":    {engine.SetMoments(e, w), disdel.Corrupt},
 		"batch":          {second3(New(on(g, engine.Spec{}))), disdel.Invalid},
-		"loss":           {second3(New(on(g, engine.Spec{Batch: 1, Loss: "hinge"}))), disdel.Invalid},
+		"loss":           {second3(New(on(g, engine.Spec{BatchSize: 1, Loss: "hinge"}))), disdel.Invalid},
 	} {
 		if !errors.Is(c.err, c.kind) {
 			t.Errorf("%s: %v, want %v", name, c.err, c.kind)
@@ -631,7 +631,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	}
 	sameBits(t, "after refusals", before, engine.Weights(e))
 	t.Setenv(kernel.Variable, "mmx")
-	if _, err := New(on(g, engine.Spec{Batch: 1})); !errors.Is(err, disdel.Invalid) {
+	if _, err := New(on(g, engine.Spec{BatchSize: 1})); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("unknown kernels: %v", err)
 	}
 }
@@ -647,7 +647,7 @@ func TestTheZooPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, training := range []bool{true, false} {
-			p, err := plan.New(g, plan.Spec{Batch: 4, Training: training, Moments: 1})
+			p, err := plan.New(g, plan.Spec{BatchSize: 4, Training: training, Moments: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -168,7 +168,7 @@ func TestLossCurvesArePyTorchs(t *testing.T) {
 func replay(t *testing.T, network, optimizer string, losses []float64) {
 	g := testNetwork(t, network)
 	cfg := engine.Spec{
-		Batch: 16, Training: true,
+		BatchSize: 16, Training: true,
 		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9}},
 	}
 	if optimizer == "adam" {

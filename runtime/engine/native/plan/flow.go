@@ -20,7 +20,7 @@ func (p *planner) forward(i int) {
 	if n.Op == model.OpDense {
 		v.Permuted = p.permuted(n.Inputs[0])
 	}
-	if k := p.onto(i); k >= 0 {
+	if k := p.inPlaceInput(i); k >= 0 {
 		v.InPlace = true
 		v.Inputs[0], v.Inputs[k] = v.Inputs[k], v.Inputs[0] // a sum's operands commute: the one it works on comes first
 		p.outs[i] = p.outs[v.Inputs[0]]
@@ -80,9 +80,9 @@ func (p *planner) writer(i int) model.Op {
 	return n.Op
 }
 
-// onto returns which input a node overwrites, -1 for none. It may where nobody else reads the input, and where the
-// backward pass of what wrote it does not need the old value.
-func (p *planner) onto(i int) int {
+// inPlaceInput returns the input whose buffer a node works in, -1 for none. A node may overwrite an input that no other node
+// reads, and whose old value is not needed by the backward pass of the op that wrote it.
+func (p *planner) inPlaceInput(i int) int {
 	n := &p.g.Nodes[i]
 	for k, in := range n.Inputs {
 		single := p.single(in)
@@ -99,7 +99,7 @@ func (p *planner) onto(i int) int {
 			if k > 1 {
 				return -1 // a sum begins with its first two inputs, whichever of them it overwrites: the order of terms is fixed
 			}
-			if single && (!p.Spec.Training || bears(p.writer(in), n.Op)) && (n.Op != model.OpAdd || p.distinct(n.Inputs, k)) {
+			if single && (!p.Spec.Training || survivesOverwrite(p.writer(in), n.Op)) && (n.Op != model.OpAdd || p.distinct(n.Inputs, k)) {
 				return k
 			}
 		case model.OpBatchNorm:
@@ -130,10 +130,10 @@ func (p *planner) distinct(inputs []int, k int) bool {
 	return true
 }
 
-// bears tells whether the backward pass of the op that wrote a value still works when the other op overwrites it. A
-// ReLU keeps the order with zero, so that the pool under it still finds its maximum wherever the gradient is not zero;
-// what scales or adds hides it.
-func bears(written, over model.Op) bool {
+// survivesOverwrite tells whether the backward pass of the op that wrote a value still works after another op has overwritten that
+// value. A max pool looks for its maximum again: behind a ReLU it still finds it wherever the gradient is not zero,
+// since a ReLU keeps every value above zero as it was. Ops that scale or add hide the maximum.
+func survivesOverwrite(written, over model.Op) bool {
 	switch written {
 	case model.OpConv, model.OpDense, model.OpBatchNorm, model.OpAdd, model.OpConcat, model.OpAvgPool,
 		model.OpAdaptiveAvgPool, model.OpGlobalAvgPool, model.OpDownsample:
@@ -203,11 +203,11 @@ func (p *planner) backward(i int) {
 	v.GradIn = make([]Flow, len(v.Inputs))
 	last := len(p.g.Nodes) - 1
 	if i == last && p.needs[i] && n.Op != model.OpSoftmax {
-		p.own(i, last+1)
+		p.allocGrad(i, last+1)
 	}
 	if n.Op == model.OpSoftmax { // the loss takes its input
 		if p.needs[v.Inputs[0]] {
-			p.own(v.Inputs[0], last+1)
+			p.allocGrad(v.Inputs[0], last+1)
 		}
 		return
 	}
@@ -227,7 +227,7 @@ func (p *planner) backward(i int) {
 			p.grads[in] = p.grads[i]
 		case p.grads[in] == nil:
 			v.GradIn[k] = FlowFirst
-			p.own(in, t)
+			p.allocGrad(in, t)
 		default:
 			v.GradIn[k] = FlowAdd
 		}
@@ -235,7 +235,8 @@ func (p *planner) backward(i int) {
 	}
 }
 
-func (p *planner) own(i, t int) {
+// allocGrad gives the gradient of node i a buffer of its own, from time t on.
+func (p *planner) allocGrad(i, t int) {
 	p.grads[i] = p.add(Backward, i, p.Nodes[i].Image.Len(), t, t)
 }
 
@@ -271,8 +272,8 @@ func (p *planner) reads(i, t int) {
 	}
 }
 
-// keep tells the nodes where their buffers went.
-func (p *planner) keep() {
+// resolveBuffers writes the final places of the buffers into the nodes.
+func (p *planner) resolveBuffers() {
 	for i := range p.Nodes {
 		if b := p.outs[i]; b != nil {
 			b.tell(&p.Nodes[i].Out)

@@ -9,7 +9,7 @@ import (
 
 // Spec is what a plan is made for.
 type Spec struct {
-	Batch     int  // rows, at least 1
+	BatchSize int  // rows, at least 1
 	Training  bool // backward too
 	Moments   int  // values an optimiser keeps for every weight: 0, 1 or 2
 	KeepGrads bool // weights' gradients are needed all at once
@@ -106,7 +106,7 @@ type planner struct {
 // New plans a network. It returns Invalid for a batch below 1, and for a network that only an action's own binary
 // computes.
 func New(g *model.Graph, spec Spec) (*Plan, error) {
-	if spec.Batch < 1 {
+	if spec.BatchSize < 1 {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "plan network " + g.Name, Msg: "a batch has at least one row"}
 	}
 	if err := Supports(g); err != nil {
@@ -114,7 +114,7 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 	}
 	n := len(g.Nodes)
 	p := &planner{
-		Plan: &Plan{Graph: g, Spec: spec, Lanes: Padded(spec.Batch), Nodes: make([]Node, n)},
+		Plan: &Plan{Graph: g, Spec: spec, Lanes: Padded(spec.BatchSize), Nodes: make([]Node, n)},
 		g:    g, consumers: make([][]int, n), needs: make([]bool, n), outs: make([]*buffer, n), grads: make([]*buffer, n),
 	}
 	for i, node := range g.Nodes {
@@ -135,7 +135,7 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 			p.backward(i)
 		}
 	}
-	p.keep()
+	p.resolveBuffers()
 	p.place()
 	return p.Plan, nil
 }

@@ -38,9 +38,9 @@ func TestBuffersNeverOverlap(t *testing.T) {
 	for _, e := range model.Zoo() {
 		g := small(t, e)
 		for _, s := range []Spec{
-			{Batch: 3, Training: true, Moments: 2},
-			{Batch: 20, Training: true, KeepGrads: true},
-			{Batch: 1},
+			{BatchSize: 3, Training: true, Moments: 2},
+			{BatchSize: 20, Training: true, KeepGrads: true},
+			{BatchSize: 1},
 		} {
 			p := mustPlan(t, g, s)
 			for i, a := range p.buffers {
@@ -61,7 +61,7 @@ func TestBuffersNeverOverlap(t *testing.T) {
 // The slab is never smaller than what is alive at its busiest time, and not much larger.
 func TestTheSlabIsNearItsBound(t *testing.T) {
 	for _, e := range model.Zoo() {
-		p := mustPlan(t, small(t, e), Spec{Batch: 32, Training: true, Moments: 1})
+		p := mustPlan(t, small(t, e), Spec{BatchSize: 32, Training: true, Moments: 1})
 		peak, gaps := p.ByCategory()
 		var sum disdel.Bytes
 		for _, b := range peak {
@@ -79,11 +79,11 @@ func TestBytesFollowTheSpec(t *testing.T) {
 		zoo := model.Zoo()
 		g := small(t, zoo[rapid.IntRange(0, len(zoo)-1).Draw(r, "network")])
 		batch := rapid.IntRange(1, 80).Draw(r, "batch")
-		base := mustPlan(t, g, Spec{Batch: batch, Training: true})
-		if in := mustPlan(t, g, Spec{Batch: batch}); in.Len > base.Len {
+		base := mustPlan(t, g, Spec{BatchSize: batch, Training: true})
+		if in := mustPlan(t, g, Spec{BatchSize: batch}); in.Len > base.Len {
 			r.Fatalf("%s: inference %v, training %v", g.Name, in.Bytes(), base.Bytes())
 		}
-		if same := mustPlan(t, g, Spec{Batch: Padded(batch), Training: true}); same.Len != base.Len {
+		if same := mustPlan(t, g, Spec{BatchSize: Padded(batch), Training: true}); same.Len != base.Len {
 			r.Fatalf("%s: a batch of %d takes %v, of %d %v", g.Name, batch, base.Bytes(), Padded(batch), same.Bytes())
 		}
 		values := 0
@@ -92,10 +92,10 @@ func TestBytesFollowTheSpec(t *testing.T) {
 				values += p.Value.Len
 			}
 		}
-		if adam := mustPlan(t, g, Spec{Batch: batch, Training: true, Moments: 2}); adam.Len != base.Len+2*values {
+		if adam := mustPlan(t, g, Spec{BatchSize: batch, Training: true, Moments: 2}); adam.Len != base.Len+2*values {
 			r.Fatalf("%s: two moments of %d values cost %d", g.Name, values, adam.Len-base.Len)
 		}
-		if kept := mustPlan(t, g, Spec{Batch: batch, Training: true, KeepGrads: true}); kept.Len > base.Len+values+
+		if kept := mustPlan(t, g, Spec{BatchSize: batch, Training: true, KeepGrads: true}); kept.Len > base.Len+values+
 			base.Len/6 {
 			r.Fatalf("%s: keeping %d gradients costs %d", g.Name, values, kept.Len-base.Len)
 		}
@@ -113,7 +113,7 @@ func TestAPlanNeedsARow(t *testing.T) {
 func TestTheGraphStaysAsItWas(t *testing.T) {
 	for _, e := range model.Zoo() {
 		g, again := small(t, e), small(t, e)
-		mustPlan(t, g, Spec{Batch: 2, Training: true})
+		mustPlan(t, g, Spec{BatchSize: 2, Training: true})
 		for i := range g.Nodes {
 			for k, in := range g.Nodes[i].Inputs {
 				if in != again.Nodes[i].Inputs[k] {
@@ -129,7 +129,7 @@ func TestTheSlabGrowsWithTheBatch(t *testing.T) {
 	for _, e := range model.Zoo() {
 		g, last := small(t, e), 0
 		for batch := vector; batch <= 20*vector; batch += vector {
-			p := mustPlan(t, g, Spec{Batch: batch, Training: true, Moments: 1})
+			p := mustPlan(t, g, Spec{BatchSize: batch, Training: true, Moments: 1})
 			if p.Len < last {
 				t.Errorf("%s: a batch of %d takes %d values, a smaller one %d", e.Name, batch, p.Len, last)
 			}

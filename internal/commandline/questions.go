@@ -1,4 +1,4 @@
-package main
+package commandline
 
 import (
 	"fmt"
@@ -17,7 +17,8 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-var questionFlags = []cli.Flag{
+// QuestionFlags are those of estimate.
+var QuestionFlags = []cli.Flag{
 	&cli.BoolFlag{
 		Name:  "explain",
 		Usage: "show where the memory goes, how the limit came about, and what fits a smaller one",
@@ -35,21 +36,21 @@ var questionFlags = []cli.Flag{
 	&cli.StringFlag{Name: "plot", Usage: "with --what-if: draw it to `FILE`.svg or FILE.png"},
 }
 
-// questions is what estimate is asked beyond the plan.
-type questions struct {
+// Questions is what estimate is asked beyond the plan.
+type Questions struct {
 	service.Questions
-	layers bool
-	plot   string
-	format plot.Format
+	Layers bool        // every layer's share is shown
+	Plot   string      // file of the picture; "": none
+	Format plot.Format // of the picture
 }
 
-// plain tells whether the plan itself is to be shown.
-func (q questions) plain() bool { return q.Explain || q.layers || q.MaxMemory == 0 && q.Grid == nil }
+// Plain tells whether the plan itself is to be shown.
+func (q Questions) Plain() bool { return q.Explain || q.Layers || q.MaxMemory == 0 && q.Grid == nil }
 
-// readQuestions reads the flags. Everything that is wrong with them comes back at once, as *disdel.Faults.
-func readQuestions(c *cli.Context) (questions, error) {
+// ReadQuestions reads the flags. Everything that is wrong with them comes back at once, as *disdel.Faults.
+func ReadQuestions(c *cli.Context) (Questions, error) {
 	var r questionReader
-	r.Explain, r.layers = c.Bool("explain"), c.Bool("layers")
+	r.Explain, r.Layers = c.Bool("explain"), c.Bool("layers")
 	if c.IsSet("max-memory") {
 		r.memory(c.String("max-memory"))
 	}
@@ -61,13 +62,13 @@ func readQuestions(c *cli.Context) (questions, error) {
 		r.picture(c.String("plot"), c.IsSet("what-if"))
 	}
 	if len(r.faults) > 0 {
-		return r.questions, &disdel.Faults{Faults: r.faults}
+		return r.Questions, &disdel.Faults{Faults: r.faults}
 	}
-	return r.questions, nil
+	return r.Questions, nil
 }
 
 type questionReader struct {
-	questions
+	Questions
 	faults []disdel.Fault
 }
 
@@ -94,9 +95,9 @@ func (r *questionReader) axis(text string, set, grid bool) {
 }
 
 func (r *questionReader) picture(file string, grid bool) {
-	r.plot = file
-	r.format = plot.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(file), ".")))
-	if r.format != plot.SVG && r.format != plot.PNG {
+	r.Plot = file
+	r.Format = plot.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(file), ".")))
+	if r.Format != plot.SVG && r.Format != plot.PNG {
 		r.fault("plot", "write a name that ends in .svg or .png", "%q says no format", file)
 	}
 	if !grid {

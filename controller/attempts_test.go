@@ -51,10 +51,37 @@ func TestARemedyLowersNoLimit(t *testing.T) {
 	raised := disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(time.Minute)}
 	late := disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}
 	m := NewManager(runSpec(2, 1))
-	m.raise(disdel.TaskTrain, raised)
-	m.raise(disdel.TaskTrain, late)
-	if got, want := m.limits[disdel.TaskTrain],
+	m.attempts.raise(disdel.TaskTrain, raised)
+	m.attempts.raise(disdel.TaskTrain, late)
+	if got, want := m.attempts.limits[disdel.TaskTrain],
 		(disdel.Limits{Memory: 200 * disdel.MB, Timeout: disdel.Millis(2 * time.Minute)}); got != want {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// An attempt is above every earlier one of its slot in its round, and in rounds that the job went back over above all
+// there were; a slot waits for the newest one's end alone, and once.
+func TestAnAttemptIsAboveThoseBefore(t *testing.T) {
+	s, n := disdel.Slot{Task: disdel.TaskTrain}, newAttempts()
+	activation := func(id string) disdel.Activation {
+		return disdel.Activation{Invocation: disdel.Invocation{ID: id, Task: s.Task}}
+	}
+	for want := 1; want <= 3; want++ {
+		e := n.next(s, 0)
+		if n.await(s, e, "newest"); e.attempt != want {
+			t.Fatalf("attempt %d, want %d", e.attempt, want)
+		}
+	}
+	if n.awaits(activation("earlier")) || n.awaits(activation("")) || !n.awaits(activation("newest")) {
+		t.Error("the slot waits for something else than its newest invocation")
+	}
+	if n.close(s); n.awaits(activation("newest")) || n.awaits(activation("")) {
+		t.Error("the slot waits for what has ended")
+	}
+	n.goBack(2)
+	for round, want := range []int{4, 4, 1} {
+		if n.begin(); n.next(s, round).attempt != want {
+			t.Errorf("round %d does not begin with attempt %d", round, want)
+		}
 	}
 }

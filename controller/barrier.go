@@ -1,0 +1,161 @@
+package controller
+
+import (
+	"math"
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// standing is how far a member of a level is in the current round.
+type standing uint8
+
+const (
+	waiting standing = iota
+	delivered
+	missing // the mean is taken without it
+)
+
+// barrier is how the workers of one round come to the next reference: all train actions run at once; a cluster's
+// aggregation starts when none of its members is waited for any more; the round is made when the top one has delivered.
+// It is told which slots have delivered and which are given up, and says which are next.
+//
+// It is all that the Manager knows of how a round goes: invoking a slot, as often as it takes, is the business of
+// attempts, and what follows a round is the Manager's. A job whose workers exchange updates inside a round gets another
+// one of these.
+type barrier struct {
+	levels  []disdel.Level
+	members [][]standing               // by level, then member
+	results map[int]disdel.TrainResult // of workers
+	partial bool                       // a worker's part of the round's checkpoint is missing: it would be no whole one
+}
+
+func newBarrier(plan disdel.Plan) *barrier {
+	b := &barrier{
+		levels: plan.Levels, members: [][]standing{make([]standing, plan.Workers)}, results: map[int]disdel.TrainResult{},
+	}
+	for _, l := range plan.Levels {
+		b.members = append(b.members, make([]standing, len(l.Clusters)))
+	}
+	return b
+}
+
+// start is the slots that a round begins with.
+func (b *barrier) start() []disdel.Slot {
+	out := make([]disdel.Slot, len(b.members[0]))
+	for w := range out {
+		out[w] = disdel.Slot{Task: disdel.TaskTrain, Member: w}
+	}
+	return out
+}
+
+// top is the slot that makes the next reference.
+func (b *barrier) top() disdel.Slot {
+	return disdel.Slot{Task: disdel.TaskAggregate, Level: len(b.levels)}
+}
+
+// trained takes what a worker has delivered.
+func (b *barrier) trained(worker int, r disdel.TrainResult) (next []disdel.Slot) {
+	b.results[worker], b.partial = r, b.partial || r.Unsaved != nil
+	return b.delivered(disdel.Slot{Task: disdel.TaskTrain, Member: worker})
+}
+
+// delivered goes on with what a slot has delivered. Nothing follows the top one.
+func (b *barrier) delivered(s disdel.Slot) (next []disdel.Slot) {
+	b.members[s.Level][s.Member] = delivered
+	return b.advance(s.Level, s.Member)
+}
+
+// without goes on without a member of a level.
+func (b *barrier) without(level, member int) (next []disdel.Slot) {
+	b.members[level][member] = missing
+	return b.advance(level, member)
+}
+
+// advance starts the cluster above a member of level once no other member of it is waited for.
+func (b *barrier) advance(level, member int) []disdel.Slot {
+	if level == len(b.levels) {
+		return nil
+	}
+	i := slices.IndexFunc(b.levels[level].Clusters, func(c []int) bool { return slices.Contains(c, member) })
+	if i < 0 {
+		return nil
+	}
+	there := 0
+	for _, other := range b.levels[level].Clusters[i] {
+		switch b.members[level][other] {
+		case waiting:
+			return nil
+		case delivered:
+			there++
+		}
+	}
+	if there == 0 {
+		return b.without(level+1, i)
+	}
+	return []disdel.Slot{{Task: disdel.TaskAggregate, Level: level + 1, Member: i}}
+}
+
+// outstanding is the workers that have neither delivered nor are given up.
+func (b *barrier) outstanding() (workers []int) {
+	for w, s := range b.members[0] {
+		if s == waiting {
+			workers = append(workers, w)
+		}
+	}
+	return workers
+}
+
+// canSpare tells whether the round has a mean without one more of its workers.
+func (b *barrier) canSpare() bool {
+	left := 0
+	for _, s := range b.members[0] {
+		if s != missing {
+			left++
+		}
+	}
+	return left > 1
+}
+
+// present is the members of a cluster that delivered, in their order.
+func (b *barrier) present(s disdel.Slot) (members []int) {
+	for _, member := range b.levels[s.Level-1].Clusters[s.Member] {
+		if b.members[s.Level-1][member] == delivered {
+			members = append(members, member)
+		}
+	}
+	return members
+}
+
+// reached tells whether every worker that counts is there, and has reached the target loss.
+func (b *barrier) reached() bool {
+	for _, r := range b.results {
+		if !r.Reached {
+			return false
+		}
+	}
+	return len(b.outstanding()) == 0
+}
+
+// sum puts what the workers came to into their round: the mean of their losses, weighted by their samples, and who is
+// missing.
+func (b *barrier) sum(round *disdel.Round) {
+	var loss, first, samples float64
+	several := false
+	for w, s := range b.members[0] { // in worker order: the same bits whatever ended first
+		r := b.results[w]
+		loss += r.Loss * float64(r.Samples)
+		samples += float64(r.Samples)
+		if len(r.Losses) > 0 {
+			first += r.Losses[0] * float64(r.Samples)
+			several = several || len(r.Losses) > 1
+		}
+		if s == missing {
+			round.Missing = append(round.Missing, w)
+		}
+	}
+	round.TrainLoss = loss / math.Max(samples, 1)
+	if several {
+		round.FirstLoss = new(first / math.Max(samples, 1))
+	}
+}

@@ -1,0 +1,55 @@
+package scheduler_test
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
+)
+
+// One decision: a job that holds something, one that waits for more than is free, and a short one that may go first.
+func ExampleGangs_Allocate() {
+	each := scheduler.Capacity{Memory: 256 * disdel.MB}
+	job := func(id disdel.JobID, arrived, takes disdel.Millis, n int) scheduler.Demand {
+		return scheduler.Demand{
+			Job: id, Arrived: arrived, Takes: exactly(takes),
+			Gang: scheduler.Gang{{Task: disdel.TaskTrain, Count: n, Each: each}},
+		}
+	}
+	runs := job("job-runs", 0, 100*second, 3)
+	runs.Held = &scheduler.Grant{Job: runs.Job, Gang: runs.Gang, Room: runs.Gang.Room(), Until: 100 * second}
+	free := each
+	grants := scheduler.Gangs{}.Allocate(10*second, free, []scheduler.Demand{
+		runs, job("job-large", second, 50*second, 4), job("job-long", 2*second, 200*second, 1),
+		job("job-short", 3*second, 20*second, 1),
+	})
+	for _, g := range grants {
+		fmt.Printf("%s reserved: %t, from %v: %s\n", g.Job, g.Reserved, g.From, g.Why)
+	}
+	// Output:
+	// job-large reserved: true, from 1m40s: it needs 1.00 GB of memory, and there are 256 MB
+	// job-long reserved: true, from 2m30s: it would delay those before it
+	// job-short reserved: false, from 10s: its gang is free, and it delays nobody who waits
+}
+
+// What a planned job asks of a platform, and the sentence for its plan.
+func ExampleDemandOf() {
+	plan := disdel.Plan{
+		Workers: 4, Parallel: 4, Rounds: 10, HeldOut: 100, Levels: scheduler.Tree(4, 2),
+		Actions: []disdel.ActionPlan{
+			{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 512 * disdel.MB}},
+			{Task: disdel.TaskAggregate, Limits: disdel.Limits{Memory: 128 * disdel.MB}},
+			{Task: disdel.TaskEvaluate, Limits: disdel.Limits{Memory: 256 * disdel.MB}},
+		},
+	}
+	for _, pool := range []disdel.Bytes{4 * disdel.GB, 2300 * disdel.MB} {
+		d, why := scheduler.DemandOf("job-a", plan, scheduler.CapacityOf(disdel.PlatformLimits{Pool: pool}))
+		fmt.Println(d.Keep, d.Gang.Room().Memory)
+		fmt.Println(why)
+	}
+	// Output:
+	// life 2.50 GB
+	// containers: 4 train of 512 MB, 2 aggregate of 128 MB and 1 evaluate of 256 MB, 2.50 GB in all, are kept for the job's life: rounds after the first find them warm
+	// round 2.00 GB
+	// containers: 4 train of 512 MB, 2.00 GB in all, are granted round by round and shared by its tasks, which start cold: all of a round would take 2.250 GB of memory, and there are 2.246 GB
+}
