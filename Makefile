@@ -65,6 +65,10 @@ bench-platform: build ## figures of disdel platform up, as clients in another pr
 	$(BUILD) -o bin/bench-platform ./bench/platform
 	bin/bench-platform
 
+.PHONY: serverless
+serverless: build ## deploy, invoke, logs and remove by the serverless framework (npm), on the embedded OpenWhisk
+	scripts/serverless.sh
+
 .PHONY: bench-aggregator
 bench-aggregator: deps build ## figures of aggregation against a redis-server on loopback, of whole jobs, and of jobs under faults
 	$(BUILD) -o bin/bench-aggregator ./bench/aggregator

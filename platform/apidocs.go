@@ -62,7 +62,8 @@ func operation(path string) map[string]any {
 	return map[string]any{
 		"parameters": params,
 		"responses": map[string]any{
-			"200": map[string]any{"description": "As OpenWhisk answers."}, "default": map[string]any{"$ref": "#/responses/Error"},
+			"200":     map[string]any{"description": "As OpenWhisk answers."},
+			"default": map[string]any{"$ref": "#/responses/Error"},
 		},
 	}
 }

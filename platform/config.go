@@ -33,6 +33,8 @@ type Limits struct {
 type Kind struct {
 	Command []string
 	Env     []string
+	// Says is what runs, such as Python 3.11.7, where the name does not tell it: clients read it in the place of an image.
+	Says    string
 	Default bool // of its family, the part before the colon; where none is, the last by name
 	// OwnUser has each container run as a user of its own, who owns nothing on the machine, where the platform runs as
 	// root and the program may be started by every user. It is for kinds that run what others wrote.

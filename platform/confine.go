@@ -22,6 +22,9 @@ type confinement struct {
 // maxProcesses bounds the processes and threads of a container, as the invoker's --pids-limit does.
 const maxProcesses = 1024
 
+// maxDescriptors bounds the open files of each of a container's processes, as the invoker's --ulimit nofile does.
+const maxDescriptors = 1024
+
 // enter is called on the thread itself, once. It never ends: the thread's children inherit it.
 func (c *confinement) enter() {
 	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == nil {

@@ -102,6 +102,8 @@ func (p *Platform) launch(s size) (*container, error) {
 		unix.Prlimit(c.cmd.Process.Pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: maxProcesses, Max: maxProcesses},
 			nil) //nolint:errcheck // the group has one too
 	}
+	unix.Prlimit(c.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: maxDescriptors, Max: maxDescriptors},
+		nil) //nolint:errcheck // it may be gone: /init says so
 	c.guard = p.guard
 	c.guard.tell("+", c.cmd.Process.Pid)
 	c.client = &http.Client{Transport: &http.Transport{

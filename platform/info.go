@@ -1,6 +1,10 @@
 package platform
 
-import "github.com/disdel/disdel"
+import (
+	"cmp"
+
+	"github.com/disdel/disdel"
+)
 
 func (p *Platform) info(*request) (int, any, error) {
 	l := p.cfg.Limits
@@ -32,7 +36,7 @@ func (p *Platform) runtimes() map[string][]map[string]any {
 	for _, kind := range p.kindNames() {
 		f := family(kind)
 		out[f] = append(out[f], map[string]any{
-			"kind": kind, "image": "embedded", "deprecated": false, "default": p.resolveKind(f+":default") == kind,
+			"kind": kind, "image": cmp.Or(p.cfg.Kinds[kind].Says, "embedded"), "deprecated": false, "default": p.resolveKind(f+":default") == kind,
 			"attached": true, "requireMain": false,
 		})
 	}

@@ -26,16 +26,46 @@ var launchNode string
 //go:embed launchers/archive.js
 var archiveNode string
 
+// language is a family of kinds whose containers an interpreter of the machine runs.
+type language struct {
+	family, title, program string
+	ask                    []string // has it print its true path and its version
+	run                    []string // what follows the path
+	// names are those of OpenWhisk's own kinds of the family, which stand for what the machine has.
+	names []string
+}
+
+var languages = []language{
+	{
+		family: "python", title: "Python", program: "python3",
+		ask: []string{"-c", "import sys, platform; print(sys.executable, platform.python_version())"},
+		run: []string{"-c", launchPython, archivePython, "{listen}"}, names: []string{"3.10", "3.11"},
+	},
+	{
+		family: "nodejs", title: "Node.js", program: "node",
+		ask: []string{"-e", "console.log(process.execPath, process.versions.node)"},
+		run: []string{"-e", launchNode, archiveNode, "{listen}"}, names: []string{"14", "16", "18", "20"},
+	},
+}
+
 // DefaultKinds are the containers that this machine can start: those of disdelBinary, and Python's and Node's scripts
-// where there is an interpreter. Clients name them python:default and nodejs:default as well.
+// where there is an interpreter, under its major version and under the names that OpenWhisk's own kinds have. Whatever
+// the name, it is the machine's version that runs, and Kind.Says tells it. Clients name them python:default and
+// nodejs:default as well.
 func DefaultKinds(disdelBinary string) map[string]Kind {
 	kinds := map[string]Kind{disdel.RuntimeKind: {Command: []string{disdelBinary, "runtime", "--listen", "{listen}"}}}
-	if path, major := interpreter("python3", "-c", "import sys; print(sys.executable, sys.version_info[0])"); path != "" {
-		kinds["python:"+major] = Kind{Command: []string{path, "-c", launchPython, archivePython, "{listen}"}, OwnUser: true}
-	}
-	if path, major := interpreter("node", "-e",
-		"console.log(process.execPath, process.versions.node.split('.')[0])"); path != "" {
-		kinds["nodejs:"+major] = Kind{Command: []string{path, "-e", launchNode, archiveNode, "{listen}"}, OwnUser: true}
+	for _, s := range languages {
+		path, version := interpreter(s.program, s.ask...)
+		if path == "" {
+			continue
+		}
+		kind := Kind{Command: append([]string{path}, s.run...), OwnUser: true, Says: s.title + " " + version}
+		for _, name := range s.names {
+			kinds[s.family+":"+name] = kind
+		}
+		major, _, _ := strings.Cut(version, ".")
+		kind.Default = true
+		kinds[s.family+":"+major] = kind
 	}
 	return kinds
 }
@@ -73,9 +103,9 @@ func AddNodeModules(kinds map[string]Kind, folder string) error {
 // interpreterWait bounds the question for an interpreter's version; it usually takes less than a tenth of a second.
 const interpreterWait = 10 * time.Second
 
-// interpreter asks a program for its true path and major version. What PATH has may be a version manager's script,
+// interpreter asks a program for its true path and version. What PATH has may be a version manager's script,
 // which would find nothing in a container's empty home.
-func interpreter(name string, ask ...string) (path, major string) {
+func interpreter(name string, ask ...string) (path, version string) {
 	ctx, stop := context.WithTimeout(context.Background(), interpreterWait)
 	defer stop()
 	out, err := exec.CommandContext(ctx, name, ask...).Output() //nolint:gosec // names and questions are written above

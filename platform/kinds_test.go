@@ -174,3 +174,44 @@ func TestScriptsPrintIntoTheirActivationsLog(t *testing.T) {
 		})
 	}
 }
+
+// OpenWhisk's own names of kinds stand for what the machine has, whose version is said.
+func TestKindsHaveTheNamesOfOpenWhisks(t *testing.T) {
+	p, _ := startScripts(t, "nodejs:")
+	info := ask(t, p, "", "GET", "/", "")
+	defaults := 0
+	var doc struct{ Runtimes map[string][]map[string]any }
+	json.Unmarshal([]byte(info.body), &doc)
+	for _, r := range doc.Runtimes["nodejs"] {
+		if !strings.HasPrefix(fmt.Sprint(r["image"]), "Node.js ") {
+			t.Errorf("%v", r)
+		}
+		if r["default"] == true {
+			defaults++
+		}
+	}
+	if len(doc.Runtimes["nodejs"]) < 4 || defaults != 1 {
+		t.Errorf("%s", info.body)
+	}
+	createScript(t, p, "nodejs:18", "version", "", "function main() { return { v: 'Node.js ' + process.versions.node } }")
+	got := must(t, p, "POST", "_/actions/version?blocking=true&result=true", `{}`)
+	if !strings.Contains(info.body, fmt.Sprintf("%q", got.at("v"))) {
+		t.Errorf("it runs %s and says %s", got.body, info.body)
+	}
+}
+
+// A process has as many open files as in a container of OpenWhisk's, and no more.
+func TestOpenFilesAreBounded(t *testing.T) {
+	p, kind := startScripts(t, "python:")
+	createScript(t, p, kind, "opens", "", `def main(a):
+    held = []
+    try:
+        while len(held) < 2000: held.append(open('/dev/null'))
+    except OSError as e:
+        return {'n': len(held), 'why': e.errno}
+    return {'n': len(held)}`)
+	got := must(t, p, "POST", "_/actions/opens?blocking=true&result=true", `{}`)
+	if n, _ := got.at("n").(float64); n < 900 || n > maxDescriptors || got.at("why") != 24.0 {
+		t.Errorf("%s", got.body)
+	}
+}

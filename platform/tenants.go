@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"slices"
@@ -47,9 +48,9 @@ func (p *Platform) Namespaces() []Namespace {
 	return out
 }
 
-// PutNamespace adds a namespace that is kept with the platform's state, or, where overwrite says so, changes it: its
-// throttles, and its key if one is given. One that is added without a key gets a random one. It returns Conflict for a
-// name or a key that is taken, Invalid for what is none, and for what the configuration names.
+// PutNamespace adds a namespace that is kept with the platform's state, or, where overwrite says so, changes what is
+// given of it. One that is added without a key gets a random one. It returns Conflict for a name or a key that is taken,
+// Invalid for what is none, and for what the configuration names.
 func (p *Platform) PutNamespace(n Namespace, overwrite bool) (Namespace, error) {
 	p.tenants.Lock()
 	defer p.tenants.Unlock()
@@ -59,8 +60,10 @@ func (p *Platform) PutNamespace(n Namespace, overwrite bool) (Namespace, error) 
 		return n, badNamespace(disdel.Invalid, n.Name+" is the platform's by its configuration, and is changed there")
 	case at >= 0 && !overwrite:
 		return n, badNamespace(disdel.Conflict, "there is a namespace "+n.Name+" already")
-	case at >= 0 && n.Key == "":
-		n.Key = p.users[at].Key
+	case at >= 0:
+		if err := p.keepTenant(&n); err != nil {
+			return n, err
+		}
 	case n.Key == "":
 		n.Key = RandomKey()
 	}
@@ -81,6 +84,21 @@ func (p *Platform) PutNamespace(n Namespace, overwrite bool) (Namespace, error) 
 	}
 	p.users = users
 	return n, nil
+}
+
+// keepTenant fills in what a change leaves out.
+func (p *Platform) keepTenant(n *Namespace) error {
+	return p.store.view(func(t tx) error {
+		old, err := get[Namespace](t, tenants, n.Name)
+		if err != nil || old == nil {
+			return err
+		}
+		n.Key = cmp.Or(n.Key, old.Key)
+		n.InvocationsPerMinute = cmp.Or(n.InvocationsPerMinute, old.InvocationsPerMinute)
+		n.ConcurrentInvocations = cmp.Or(n.ConcurrentInvocations, old.ConcurrentInvocations)
+		n.FiresPerMinute = cmp.Or(n.FiresPerMinute, old.FiresPerMinute)
+		return nil
+	})
 }
 
 // RemoveNamespace takes a namespace's key away. What it has stays, for one that is added under the same name, as in

@@ -45,7 +45,8 @@ func TestNamespacesAreAddedAndRemoved(t *testing.T) {
 			t.Errorf("%s: %d, want %d", key, got.status, want)
 		}
 	}
-	if kept, err := p.PutNamespace(Namespace{Name: "carol"}, true); err != nil || kept.Key != changed.Key {
+	if kept, err := p.PutNamespace(Namespace{Name: "carol"}, true); err != nil || kept.Key != changed.Key ||
+		kept.InvocationsPerMinute != 3 {
 		t.Errorf("a change without a key changes it: %+v, %v", kept, err)
 	}
 	if err := p.RemoveNamespace("carol"); err != nil {

@@ -228,3 +228,17 @@ func (p *Platform) invokeWeb(call *webCall, owner *user, found *resolved) (int, 
 	}
 	return status, answer{run.id, body}, err
 }
+
+// acceptable refuses a page of a type that its client does not take.
+func acceptable(r *http.Request, status int, made webPage) error {
+	contentType := made.header.Get("Content-Type")
+	if len(made.body) == 0 || status >= http.StatusBadRequest || contentType == "" {
+		return nil
+	}
+	kind, _, _ := strings.Cut(contentType, ";")
+	main, _, _ := strings.Cut(kind, "/")
+	if accepts(r, "*/*", main+"/*", strings.ToLower(strings.TrimSpace(kind))) {
+		return nil
+	}
+	return problem{406, textOnlyAs(contentType)}
+}

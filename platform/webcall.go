@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -48,9 +49,7 @@ func (c *webCall) arguments(limit disdel.Bytes) (json.RawMessage, error) {
 		for name, values := range c.URL.Query() {
 			args[name] = values[len(values)-1]
 		}
-		for name, value := range fields {
-			args[name] = value
-		}
+		maps.Copy(args, fields)
 		c.overridesReserved = slices.ContainsFunc(reserved, func(name string) bool { _, set := args[name]; return set })
 		if c.given, err = json.Marshal(args); err != nil {
 			return nil, err

@@ -292,17 +292,3 @@ func bodyOf(v json.RawMessage, contentType string) (string, []byte, error) {
 		return contentType, []byte(text), nil
 	}
 }
-
-// acceptable refuses a page of a type that its client does not take.
-func acceptable(r *http.Request, status int, made webPage) error {
-	contentType := made.header.Get("Content-Type")
-	if len(made.body) == 0 || status >= http.StatusBadRequest || contentType == "" {
-		return nil
-	}
-	kind, _, _ := strings.Cut(contentType, ";")
-	main, _, _ := strings.Cut(kind, "/")
-	if accepts(r, "*/*", main+"/*", strings.ToLower(strings.TrimSpace(kind))) {
-		return nil
-	}
-	return problem{406, textOnlyAs(contentType)}
-}

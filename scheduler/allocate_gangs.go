@@ -105,9 +105,11 @@ func (d *gangDecision) read() {
 func (d *gangDecision) readHeld() {
 	for i := range d.jobs {
 		if j := &d.jobs[i]; j.Held != nil {
-			d.whole = d.whole.Plus(j.room)
 			d.account(j).add(j, j.room)
 		}
+	}
+	for _, a := range d.accounts {
+		d.whole = d.whole.Plus(a.room)
 	}
 	for _, a := range d.queue.accounts {
 		d.place(a)

@@ -21,7 +21,7 @@ const (
 	sustained = 5 * time.Second
 )
 
-func bench(program string, activations int) error {
+func bench(program, only string, activations int) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
@@ -30,11 +30,24 @@ func bench(program string, activations int) error {
 	if err != nil {
 		return err
 	}
-	if err := with(program, "", (*server).idle, (*server).cold); err != nil {
-		return err
-	}
 	list := func(s *server) error { return s.list(activations) }
-	return with(program, self, (*server).warm, (*server).throughput, list)
+	for _, part := range []struct {
+		name string
+		take func() error
+	}{
+		{"idle", func() error { return with(program, "", (*server).idle, (*server).cold) }},
+		{"paused", func() error { return with(program, self, (*server).paused) }},
+		{"replay", func() error { return replay(program, self) }},
+		{"speed", func() error { return with(program, self, (*server).warm, (*server).throughput, list) }},
+	} {
+		if only != "" && only != part.name {
+			continue
+		}
+		if err := part.take(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // with takes figures of one platform.

@@ -21,12 +21,13 @@ import (
 
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
+	only := flag.String("only", "", "idle, paused, replay or speed: those figures alone")
 	activations := flag.Int("activations", 100_000, "stored activations for list_ms")
 	flag.Parse()
 	err := errors.New("usage: platform runtime --listen ADDRESS")
 	switch args := flag.Args(); {
 	case len(args) == 0:
-		err = bench(*program, *activations)
+		err = bench(*program, *only, *activations)
 	case len(args) == 3 && args[0] == "runtime":
 		err = noop(args[2])
 	}

@@ -21,7 +21,6 @@ type job struct {
 	round   int                     // that the job holds its gang for
 	later   []disdel.Invocation     // of a round that it does not hold its gang for yet
 	left    map[share]disdel.Millis // work of a round that an attempt of several legs has before it
-	held    disdel.Millis           // since when it holds its gang
 	alarm   *sim.Alarm
 	over    bool
 }
@@ -43,7 +42,6 @@ func (j *job) prepare(plan disdel.Plan) {
 
 // granted begins a job, or the round that it asked for.
 func (j *job) granted() {
-	j.held = j.run.clock.Now()
 	if j.Status == disdel.StatusUnknown {
 		j.begin()
 		return

@@ -16,6 +16,7 @@ type Config struct {
 	Estimator estimator.Estimator
 	Quotas    map[string]scheduler.Quota // of tenants; those without one have no bound
 	Share     float64                    // jobs that a processor is promised to, as admission counts it; 0: 2
+	Settle    disdel.Millis              // least time between decisions while jobs wait; 0: whatever happens is decided
 	Clock     func() time.Duration       // of the machine, by which decisions are timed; nil: they are not
 }
 
@@ -88,6 +89,7 @@ type run struct {
 	jobs     []*job
 	byID     map[disdel.JobID]*job
 	deciding bool
+	decided  disdel.Millis // when it was last
 	out      Result
 }
 
@@ -152,11 +154,15 @@ func (r *run) decideSoon() {
 		return
 	}
 	r.deciding = true
-	r.clock.After(0, r.decide)
+	at := r.clock.Now()
+	if r.out.Decisions > 0 && r.books.Waiting() > 0 {
+		at = max(at, r.decided+r.cfg.Settle)
+	}
+	r.clock.At(at, r.decide)
 }
 
 func (r *run) decide() {
-	r.deciding = false
+	r.deciding, r.decided = false, r.clock.Now()
 	var from time.Duration
 	if r.cfg.Clock != nil {
 		from = r.cfg.Clock()

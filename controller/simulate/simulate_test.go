@@ -155,6 +155,20 @@ func TestRatesAreKeptTo(t *testing.T) {
 	}
 }
 
+// While jobs wait, what happens within the time to settle is decided together, and nothing else changes.
+func TestDecisionsSettle(t *testing.T) {
+	cfg := config("gang")
+	cfg.Cloud.Invokers = 1
+	jobs := sim.Generate(sim.Draw{Jobs: 60, Seed: 4, Every: 200 * ms, Tenants: 2})
+	each := simulated(t, cfg, jobs...)
+	cfg.Settle = 500 * ms
+	together := simulated(t, cfg, jobs...)
+	if together.Succeeded != 60 || together.Decisions >= each.Decisions || each.Wait.Mean == 0 {
+		t.Errorf("%d decisions became %d, %d jobs succeeded, waiting %v", each.Decisions, together.Decisions,
+			together.Succeeded, each.Wait.Mean)
+	}
+}
+
 // A round that takes longer than an activation may goes on in several legs.
 func TestLongRoundsTakeLegs(t *testing.T) {
 	j := lenet("job-a", 0)

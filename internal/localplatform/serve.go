@@ -76,6 +76,7 @@ func (s *Server) start(how Serving) error {
 	if err := s.serve(l, how); err != nil {
 		return err
 	}
+	releaseMemory()
 	return Tell(file, s.State)
 }
 

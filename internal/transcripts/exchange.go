@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"strings"
 )
@@ -126,9 +127,7 @@ func (v *record) reduced(names map[string]string) (Exchange, error) {
 	out.Body, isJSON = v.body()
 	if isJSON {
 		headers := map[string]string{"Content-Type": "application/json"}
-		for name, value := range out.Headers {
-			headers[name] = value
-		}
+		maps.Copy(headers, out.Headers)
 		out.Headers = headers
 	}
 	var about struct{ ActivationID string }
