@@ -65,7 +65,7 @@ var house = map[string][]string{
 	},
 	"internal/faults":        {"internal/safetensors"},
 	"internal/files":         {},
-	"internal/jobtext":       {"controller", "internal/terminal", "service"},
+	"internal/jobtext":       {"controller", "controller/simulate", "internal/terminal", "service"},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
 	"scheduler/sim":          {"scheduler"},
