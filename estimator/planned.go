@@ -228,6 +228,7 @@ func (c Calibration) terms(in Input) disdel.Estimate {
 	e := disdel.Estimate{
 		Method: MethodPlanned, Package: c.Package + f.Sum(footprint.Process),
 		Parameters:  f.Sum(footprint.Weights, footprint.Moments, footprint.Gradients),
+		Weights:     f.Sum(footprint.Weights),
 		Activations: f.Sum(footprint.Activations, footprint.Backward),
 		Workspace:   f.Sum(footprint.Workspace), Misc: f.Sum(footprint.Batch),
 		Device: in.engine.In(footprint.Device),
