@@ -52,8 +52,8 @@ var Default = Calibration{
 	IdleSigma: 448 * disdel.KB, HeapSigma: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 }
 
-// transferOverhead is the memory that a transfer of weights takes beside the weights themselves: in proportion to them as long as
-// they are a few columns, and then no more.
+// transferOverhead is the memory that a transfer of weights takes beside the weights themselves: in proportion to them
+// as long as they are a few columns, and then no more.
 type transferOverhead struct {
 	least disdel.Bytes
 	share float64 // of the weights

@@ -123,7 +123,8 @@ func historyShow(u *ui) *cli.Command {
 func historyRepair(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "repair", Usage: "make a new history of what can be read of a damaged one",
-		Description: "Takes the newest whole state of every record of the history in --home. The damaged file stays beside the new one.",
+		Description: "Takes the newest whole state of every record of the history in --home. The damaged file stays beside " +
+			"the new one.",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err

@@ -66,7 +66,8 @@ func PrintNext(w io.Writer, r *disdel.Record, who service.Runner, runs bool) {
 	}
 }
 
-// PrintFailure is why a job failed and the evidence of every activation that did, with their logs where those are asked for.
+// PrintFailure is why a job failed and the evidence of every activation that did, with their logs where those are asked
+// for.
 func PrintFailure(w io.Writer, r *disdel.Record, logs bool) {
 	if r.Failure == nil {
 		return
