@@ -113,8 +113,9 @@ func deleteTenant(c *cli.Context, u *ui) error {
 		if err := localplatform.RemoveTenant(ctx, home, s, name); err != nil {
 			return err
 		}
-		u.Say("the key of %s is no longer known", terminal.Clean(name))
-		return nil
+		return u.Show(localplatform.Tenant{Name: name}, func(w io.Writer) {
+			fmt.Fprintf(w, "the key of %s is no longer known\n", terminal.OneLine(name))
+		})
 	})
 }
 
