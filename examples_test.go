@@ -15,6 +15,7 @@ import (
 // entry is a function, or a type with methods.
 var documented = []string{
 	"controller",
+	"executor",
 	"history",
 	"runtime",
 	"runtime/engine",
