@@ -14,6 +14,7 @@ import (
 // documented is the packages whose every public entry has an example: what is named after it, or makes use of it. An
 // entry is a function, or a type with methods.
 var documented = []string{
+	"aggregator",
 	"controller",
 	"executor",
 	"history",
