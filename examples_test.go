@@ -16,6 +16,7 @@ import (
 var documented = []string{
 	"aggregator",
 	"controller",
+	"estimator",
 	"executor",
 	"history",
 	"runtime",
