@@ -19,6 +19,7 @@ var documented = []string{
 	"estimator",
 	"executor",
 	"history",
+	"model",
 	"runtime",
 	"runtime/engine",
 	"scheduler",
