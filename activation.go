@@ -194,36 +194,37 @@ func (s *Store) UnmarshalJSON(data []byte) error {
 
 // TrainRequest is the parameter of a train action.
 type TrainRequest struct {
-	Job                 JobID       `json:"job"`
-	Round               int         `json:"round"`
-	Worker              int         `json:"worker"`
-	Attempt             int         `json:"attempt"`
-	Network             Network     `json:"network"`
-	Data                DataRef     `json:"data"`
-	Shard               RowRange    `json:"shard"`
-	Leg                 int         `json:"leg,omitempty"`   // above 0: go on from the state that the leg before stored
-	Probe               bool        `json:"probe,omitempty"` // only measure: push nothing
-	Span                            // of this round
-	JobEpochs           int         `json:"jobEpochs"` // of the whole job, which a schedule goes by
-	BatchSize           int         `json:"batchSize"`
-	Optimizer           Optimizer   `json:"optimizer"`
-	Schedule            *Schedule   `json:"schedule,omitempty"`
-	ClipNorm            float64     `json:"clipNorm,omitempty"` // 0: any
-	Loss                string      `json:"loss"`
-	Target              float64     `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
-	Threads             int         `json:"threads"`
-	Backend             string      `json:"backend,omitempty"`
-	Wire                Wire        `json:"wire,omitempty"`        // "": float32
-	Threshold           float64     `json:"threshold,omitempty"`   // of the wire significant
-	Moments             StatePolicy `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
-	Statistics          StatePolicy `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
-	SaveEvery           Millis      `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none
-	Models              string      `json:"models,omitempty"`      // blob URL of the two below
-	ReferenceCheckpoint string      `json:"from,omitempty"`        // checkpoint of this round's reference, for a store that lost it
-	StateCheckpoint     string      `json:"checkpoint,omitempty"`  // where the worker's own state goes; "": nowhere
-	Store               Store       `json:"store"`
-	Memory              Bytes       `json:"limitBytes"`
-	Estimate            Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
+	Job        JobID       `json:"job"`
+	Round      int         `json:"round"`
+	Worker     int         `json:"worker"`
+	Attempt    int         `json:"attempt"`
+	Network    Network     `json:"network"`
+	Data       DataRef     `json:"data"`
+	Shard      RowRange    `json:"shard"`
+	Leg        int         `json:"leg,omitempty"`   // above 0: go on from the state that the leg before stored
+	Probe      bool        `json:"probe,omitempty"` // only measure: push nothing
+	Span                   // of this round
+	JobEpochs  int         `json:"jobEpochs"` // of the whole job, which a schedule goes by
+	BatchSize  int         `json:"batchSize"`
+	Optimizer  Optimizer   `json:"optimizer"`
+	Schedule   *Schedule   `json:"schedule,omitempty"`
+	ClipNorm   float64     `json:"clipNorm,omitempty"` // 0: any
+	Loss       string      `json:"loss"`
+	Target     float64     `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
+	Threads    int         `json:"threads"`
+	Backend    string      `json:"backend,omitempty"`
+	Wire       Wire        `json:"wire,omitempty"`        // "": float32
+	Threshold  float64     `json:"threshold,omitempty"`   // of the wire significant
+	Moments    StatePolicy `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
+	Statistics StatePolicy `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
+	SaveEvery  Millis      `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none
+	Models     string      `json:"models,omitempty"`      // blob URL of the two below
+	// checkpoint of this round's reference, for a store that lost it
+	ReferenceCheckpoint string `json:"from,omitempty"`
+	StateCheckpoint     string `json:"checkpoint,omitempty"` // where the worker's own state goes; "": nowhere
+	Store               Store  `json:"store"`
+	Memory              Bytes  `json:"limitBytes"`
+	Estimate            Bytes  `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
 // ID names the update that the request asks for.
@@ -299,21 +300,22 @@ type AggregateResult struct {
 
 // EvaluateRequest is the parameter of an evaluate action: held-out rows under the reference of Round.
 type EvaluateRequest struct {
-	Job                 JobID      `json:"job"`
-	Round               int        `json:"round"`
-	Network             Network    `json:"network"`
-	Data                DataRef    `json:"data"`
-	Rows                RowRange   `json:"rows"`
-	BatchSize           int        `json:"batchSize"`
-	Loss                string     `json:"loss"`
-	Threads             int        `json:"threads"`
-	Backend             string     `json:"backend,omitempty"`
-	Averaged            *Optimizer `json:"averaged,omitempty"` // whose moments stand in the reference too; nil: none
-	Models              string     `json:"models,omitempty"`   // blob URL of the next
-	ReferenceCheckpoint string     `json:"from,omitempty"`     // checkpoint of the same weights, for a store that lost them
-	Store               Store      `json:"store"`
-	Memory              Bytes      `json:"limitBytes"`
-	Estimate            Bytes      `json:"estimateBytes"` // what the collector is to keep the process within
+	Job       JobID      `json:"job"`
+	Round     int        `json:"round"`
+	Network   Network    `json:"network"`
+	Data      DataRef    `json:"data"`
+	Rows      RowRange   `json:"rows"`
+	BatchSize int        `json:"batchSize"`
+	Loss      string     `json:"loss"`
+	Threads   int        `json:"threads"`
+	Backend   string     `json:"backend,omitempty"`
+	Averaged  *Optimizer `json:"averaged,omitempty"` // whose moments stand in the reference too; nil: none
+	Models    string     `json:"models,omitempty"`   // blob URL of the next
+	// checkpoint of the same weights, for a store that lost them
+	ReferenceCheckpoint string `json:"from,omitempty"`
+	Store               Store  `json:"store"`
+	Memory              Bytes  `json:"limitBytes"`
+	Estimate            Bytes  `json:"estimateBytes"` // what the collector is to keep the process within
 }
 
 // EvaluateResult is what an evaluate action answers.

@@ -65,7 +65,7 @@ var house = map[string][]string{
 	},
 	"internal/faults":        {"internal/safetensors"},
 	"internal/files":         {},
-	"internal/jobtext":       {"controller", "internal/terminal", "service"},
+	"internal/jobtext":       {"controller", "controller/simulate", "internal/terminal", "service"},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
 	"scheduler/sim":          {"scheduler"},
@@ -83,12 +83,12 @@ var house = map[string][]string{
 	"service": {
 		"actions/serve", "aggregator", "controller", "controller/jobfile", "controller/simulate", "dataset", "estimator",
 		"executor", "history", "history/couchlite", "internal/...", "model", "platform", "runtime/engine/backends",
-		"runtime/engine/native/plan", "scheduler", "scheduler/sim",
+		"scheduler", "scheduler/sim",
 	},
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "controller/jobfile", "controller/simulate", "internal/...", "actions/serve", "aggregator", "dataset",
+		"service", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset",
 		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/kernel", "scheduler",
 		"scheduler/sim",
 	},

@@ -229,9 +229,12 @@ func TestSizesAreToldApart(t *testing.T) {
 // A store's first address is apart from the others in JSON, as requests have had it from the start.
 func TestAStoreIsWrittenAsItAlwaysWas(t *testing.T) {
 	for text, want := range map[string]disdel.Store{
-		`{"url":"redis://a","prefix":"p"}`:                                {URLs: []string{"redis://a"}, Prefix: "p"},
-		`{"url":"redis://a","more":["redis://b"],"prefix":"","ca":"PEM"}`: {URLs: []string{"redis://a", "redis://b"}, CA: "PEM"},
-		`{"url":"","prefix":""}`:                                          {},
+		`{"url":"redis://a","prefix":"p"}`: {URLs: []string{"redis://a"}, Prefix: "p"},
+		`{"url":"redis://a","more":["redis://b"],"prefix":"","ca":"PEM"}`: {
+			URLs: []string{"redis://a", "redis://b"},
+			CA:   "PEM",
+		},
+		`{"url":"","prefix":""}`: {},
 	} {
 		var s disdel.Store
 		if err := json.Unmarshal([]byte(text), &s); err != nil || !cmp.Equal(want, s) {

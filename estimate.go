@@ -44,10 +44,11 @@ type Estimate struct {
 	Model    Bytes `json:"modBytes"` // the compiled model's parameters
 	Margin   Bytes `json:"safBytes"` // safety margin
 	// The terms of fit.
-	Parameters  Bytes `json:"parametersBytes"`  // Eq. 3
-	Activations Bytes `json:"activationsBytes"` // Eq. 4
-	Misc        Bytes `json:"miscBytes"`        // Eq. 5
-	Workspace   Bytes `json:"workspaceBytes"`   // what the engine needs beyond the paper's terms (measured)
+	Parameters  Bytes `json:"parametersBytes"`        // Eq. 3
+	Weights     Bytes `json:"weightsBytes,omitempty"` // of Parameters, without gradients and moments; 0: not told apart
+	Activations Bytes `json:"activationsBytes"`       // Eq. 4
+	Misc        Bytes `json:"miscBytes"`              // Eq. 5
+	Workspace   Bytes `json:"workspaceBytes"`         // what the engine needs beyond the paper's terms (measured)
 
 	// Device is what lies in an accelerator's memory, which none of the above counts.
 	Device Bytes `json:"deviceBytes,omitempty"`

@@ -41,7 +41,8 @@ type Stage struct {
 	CostGBs       float64      `json:"costBoundGBs,omitempty"` // of the whole job, by the plan that the stage began with
 	Forecast      *Forecast    `json:"forecast,omitempty"`     // the same
 	Reasons       []string     `json:"reasons,omitempty"`      // what a change costs, and the arithmetic
-	Decision      *Decision    `json:"decision,omitempty"`     // nil: nobody decided, it is the plan that the job began with
+	// nil: nobody decided, it is the plan that the job began with
+	Decision *Decision `json:"decision,omitempty"`
 }
 
 // Boundary is where a decision is made.

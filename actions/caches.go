@@ -25,9 +25,9 @@ type shardCache struct {
 	shard *dataset.Shard
 }
 
-// rows returns a shard: the one that is kept, or, where another is asked for, that one read from the data set. Before it
-// reads a different shard it drops the old one and the engine: the estimate has no room for two shards, nor for a chunk
-// of the data set beside an engine.
+// rows returns a shard: the one that is kept, or, where another is asked for, that one read from the data set. Before
+// it reads a different shard it drops the old one and the engine: the estimate has no room for two shards, nor for a
+// chunk of the data set beside an engine.
 func (h *Host) rows(ctx context.Context, key shardKey) (*dataset.Shard, error) {
 	c := &h.shard
 	if c.shard != nil && c.key == key {

@@ -32,7 +32,8 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 			return err
 		}
 		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
-			Graph: g, BatchSize: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads, Memory: req.Memory,
+			Graph: g, BatchSize: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads,
+			Memory: req.Memory,
 		})
 		if err == nil {
 			h.limitHeap(req.Memory, req.Estimate, slab(e))

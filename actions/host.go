@@ -93,9 +93,9 @@ func (c *call) usage() disdel.Usage {
 	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm, Found: c.host.found}
 }
 
-// limitHeap frees what the phase before left behind, and sets the collector's memory limit to what the estimate says the
-// process needs, so that garbage cannot take it beyond the estimate. The limit is in any case below the share of the
-// action's limit at which the runtime would stop the process. Memory outside the Go heap (the program's data, an
+// limitHeap frees what the phase before left behind, and sets the collector's memory limit to what the estimate says
+// the process needs, so that garbage cannot take it beyond the estimate. The limit is in any case below the share of
+// the action's limit at which the runtime would stop the process. Memory outside the Go heap (the program's data, an
 // engine's slab) is subtracted. The setting is the process's, which is alone in its container.
 //
 // Platforms have a least limit, which is far above the estimate of a small action. There the collector gets some ease,
@@ -132,9 +132,9 @@ const (
 // leastHeap is what no bound may go below: the collector would run all the time.
 const leastHeap = 6 * disdel.MB
 
-// setThreads has the process compute on as many processors as the request allows: OpenWhisk bounds an action's memory, and on
-// most clusters nothing but its neighbours bounds its processors. Phases that move weights take one: with a second one
-// the collector would run beside them and fall behind by as much as they move.
+// setThreads has the process compute on as many processors as the request allows: OpenWhisk bounds an action's memory,
+// and on most clusters nothing but its neighbours bounds its processors. Phases that move weights take one: with a
+// second one the collector would run beside them and fall behind by as much as they move.
 func setThreads(threads int) {
 	if threads > 0 {
 		runtime.GOMAXPROCS(threads)

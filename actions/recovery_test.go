@@ -66,7 +66,8 @@ func TestWhatIsOverIsOnlyWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish := top
-	publish.Attempt, publish.Members, publish.WeightsKey, publish.ReferenceCheckpoint, publish.NextCheckpoint = 2, nil, "w.safetensors",
+	publish.Attempt, publish.Members, publish.WeightsKey, publish.ReferenceCheckpoint, publish.NextCheckpoint = 2, nil,
+		"w.safetensors",
 		top.NextCheckpoint, ""
 	want, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, publish)
 	if err != nil || want.Checksum == "" || want.Saved != nil {

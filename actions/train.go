@@ -82,8 +82,9 @@ func (t *trainer) load(ctx context.Context) (err error) {
 		return err
 	}
 	t.engine, err = h.built.get(r.Backend, r.Network, engine.Spec{
-		Graph: t.graph, BatchSize: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm, Threads: r.Threads,
-		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Training: true,
+		Graph: t.graph, BatchSize: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm,
+		Threads: r.Threads,
+		Seed:    r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Training: true,
 	})
 	if err != nil {
 		return err

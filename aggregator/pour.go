@@ -69,8 +69,8 @@ func (r *borrowed) gather(dst []float32, k int) []float32 {
 	return dst
 }
 
-// ReadState reads what was stored for a round and worker, one tensor at a time: begin is told what PutState's meta said,
-// and gives what takes the tensors in their order; the data of each is good until take returns. Where take is nil
+// ReadState reads what was stored for a round and worker, one tensor at a time: begin is told what PutState's meta
+// said, and gives what takes the tensors in their order; the data of each is good until take returns. Where take is nil
 // nothing more is read. Errors are State's, and those of begin and take; tensors before the damage have been taken by
 // then.
 func (s *Store) ReadState(ctx context.Context, id disdel.UpdateID,

@@ -125,8 +125,9 @@ func (n Need) Fits(servers []Capacity) error {
 		}
 		return &disdel.Error{
 			Kind: disdel.OverLimit, Op: "check store",
-			Msg:  fmt.Sprintf("%s%s; Redis at %s has %v free of %v", n, of, c.Server, c.Free(), c.Limit),
-			Hint: fmt.Sprintf("give Redis %v more (maxmemory), add servers, send updates as int8 (distribution.aggregation.wire), or use fewer workers", share-c.Free()),
+			Msg: fmt.Sprintf("%s%s; Redis at %s has %v free of %v", n, of, c.Server, c.Free(), c.Limit),
+			Hint: fmt.Sprintf("give Redis %v more (maxmemory), add servers, send updates as int8 "+
+				"(distribution.aggregation.wire), or use fewer workers", share-c.Free()),
 		}
 	}
 	return nil

@@ -175,7 +175,8 @@ func TestACertificateOfAnotherAuthorityIsDenied(t *testing.T) {
 	_, err := Open(ctx, s)
 	want(t, disdel.Invalid, err)
 	s = at.store
-	s.URLs = []string{strings.Replace(strings.Replace(at.store.URLs[0], "rediss", "redis", 1), "/0", "/0?max_retries=1", 1)}
+	s.URLs = []string{strings.Replace(strings.Replace(at.store.URLs[0], "rediss", "redis", 1), "/0", "/0?max_retries=1",
+		1)}
 	if _, err := Open(ctx, s); err == nil {
 		t.Error("plain text to a TLS port")
 	}

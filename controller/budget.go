@@ -70,8 +70,8 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 }
 
 // asks tells what an invocation begins that the budget has to hold, and what that is expected to cost: a round as much
-// as the last, a leg as much as the one before, another attempt as much as the one that failed, or its whole new timeout
-// after one.
+// as the last, a leg as much as the one before, another attempt as much as the one that failed, or its whole new
+// timeout after one.
 func (m *Manager) asks(inv disdel.Invocation, a disdel.Activation) (what string, cost float64, ok bool) {
 	switch {
 	case inv.Leg > 0:

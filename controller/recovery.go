@@ -149,9 +149,9 @@ func (m *Manager) beginRoundAgain() []Order {
 	return append([]Order{ForgetOrder{m.round}}, m.invokeAll(m.barrier.start())...)
 }
 
-// rollBack goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has would
-// have the rounds in between taken for done, so it forgets all of it. Where the checkpoint has what the round came to,
-// only that is read again.
+// rollBack goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has
+// would have the rounds in between taken for done, so it forgets all of it. Where the checkpoint has what the round
+// came to, only that is read again.
 func (m *Manager) rollBack(a disdel.Activation) []Order {
 	if m.rollbacks++; m.rollbacks > maxRestarts {
 		return m.fail(explained(a, fmt.Sprintf("the store has lost the weights %d times", m.rollbacks)))

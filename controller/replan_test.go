@@ -28,7 +28,8 @@ func TestASmallerBatchKeepsTheWorkers(t *testing.T) {
 			t.Errorf("%s: planned with %d workers", task, asked.Distribution.Workers)
 		}
 		var r struct{ BatchSize int }
-		if err := json.Unmarshal(orders[len(orders)-1].(InvokeOrder).Invocation.Params, &r); err != nil || r.BatchSize != want[1] ||
+		if err := json.Unmarshal(orders[len(orders)-1].(InvokeOrder).Invocation.Params, &r); err != nil ||
+			r.BatchSize != want[1] ||
 			m.spec.Job.Training.BatchSize != want[0] {
 			t.Errorf("%s: batch %d, the job's %d, %v", task, r.BatchSize, m.spec.Job.Training.BatchSize, err)
 		}

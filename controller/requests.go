@@ -145,7 +145,8 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(),
 		Threads: s.Threads, Backend: t.Backend,
 		Wire: a.Wire, Threshold: a.Threshold, Moments: a.Moments, Statistics: a.Statistics,
-		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
+		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory,
+		Estimate: estimate(limits, action),
 	}
 	req.Span = s.span(w.round)
 	if s.Job.Reliability.CheckpointEvery > 0 {

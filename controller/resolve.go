@@ -156,7 +156,8 @@ func (r *resolver) twoClasses() disdel.Network {
 	if layers, ok := model.TwoOutputs(r.Network.Layers); ok {
 		r.Network.Layers = layers
 		r.Notes = append(r.Notes,
-			"the network's single sigmoid output stands for two classes: it is trained as two outputs with softmax, which is the same classifier")
+			"the network's single sigmoid output stands for two classes: it is trained as two outputs with softmax, which is "+
+				"the same classifier")
 	}
 	return r.Network
 }

@@ -64,7 +64,8 @@ func against(r *disdel.Record) (e evidence) {
 	if classes, rows := r.Data.Classes, r.Plan.HeldOut; last.Accuracy != nil && canTell(rows, classes) {
 		right := int(math.Round(*last.Accuracy * float64(rows)))
 		if e.accurate = tail(rows, right, classes) <= luck; !e.accurate {
-			e.chance = fmt.Sprintf("accuracy %.4f is within what guessing gets of %d classes (up to %.4f of %d rows in 99 of 100 cases)",
+			e.chance = fmt.Sprintf("accuracy %.4f is within what guessing gets of %d classes (up to %.4f of %d rows in 99 of "+
+				"100 cases)",
 				*last.Accuracy, classes, mostByLuck(rows, classes), rows)
 		}
 	}

@@ -201,7 +201,10 @@ func (s *Store) checkSizes(ctx context.Context, m *Manifest) error {
 			n, err := size(c.Key)
 			switch {
 			case disdel.KindOf(err) == disdel.NotFound:
-				return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: "it is missing", Hint: rebuildHint(m.Name)}
+				return &disdel.Error{
+					Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: "it is missing",
+					Hint: rebuildHint(m.Name),
+				}
 			case err != nil:
 				return err
 			case n != c.Size:

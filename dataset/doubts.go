@@ -14,7 +14,8 @@ func Doubts(in *Input, m *Manifest, layoutGiven bool) (list []string) {
 	}
 	c, h, w := m.Sample[0], m.Sample[1], m.Sample[2]
 	if !layoutGiven && h > 1 && isChannels(w) && !isChannels(c) {
-		list = append(list, fmt.Sprintf("images are read as %d channels of %dx%d pixels; if they are %dx%d pixels of %d channels, "+
+		list = append(list, fmt.Sprintf("images are read as %d channels of %dx%d pixels; if they are %dx%d pixels of %d "+
+			"channels, "+
 			"add --layout hwc --overwrite", c, h, w, c, h, w))
 	}
 	if info := m.Info(disdel.Split{Train: 0.8, Validation: 0.2}); info.HeldOut == 0 {

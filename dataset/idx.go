@@ -98,7 +98,8 @@ func idxHead(in *expanded) (x IDX, kind byte, err error) {
 func notIDX(head []byte) error {
 	e := &disdel.Error{Kind: disdel.Corrupt, Op: "read IDX file"}
 	is := func(magic string) bool { return len(head) >= len(magic) && string(head[:len(magic)]) == magic }
-	const write = "write it as IDX: 00 00 08 (unsigned bytes) or 00 00 0d (32-bit floats), the rank, every side as 4 bytes, the values; all big-endian"
+	const write = "write it as IDX: 00 00 08 (unsigned bytes) or 00 00 0d (32-bit floats), the rank, every side as 4 " +
+		"bytes, the values; all big-endian"
 	switch {
 	case len(head) == 0:
 		e.Msg = "it is empty"

@@ -51,11 +51,12 @@ func TestManifestsThatLieAreRefused(t *testing.T) {
 	}
 	for want, edit := range map[string]func(*Manifest){
 		"train.rows is 5797, and its chunks have 1797": func(m *Manifest) { m.Train.Rows = 5797 },
-		"train.rows is -1":                                 func(m *Manifest) { m.Train.Rows = -1 },
-		"train.rows is 1000000000000000":                   func(m *Manifest) { m.Train.Rows = 1e15; m.Train.Chunks[0].Rows = 1e15 },
-		"train.rows is 0":                                  func(m *Manifest) { m.Train = Part{} },
-		"digits/train-00000.safetensors has 1797 rows":     func(m *Manifest) { m.Train.Rows = 1796 },
-		"digits/train-00000.safetensors has -5 rows":       func(m *Manifest) { m.Train.Chunks[0].Rows = -5 },
+		"train.rows is -1": func(m *Manifest) { m.Train.Rows = -1 },
+		"train.rows is " +
+			"1000000000000000": func(m *Manifest) { m.Train.Rows = 1e15; m.Train.Chunks[0].Rows = 1e15 },
+		"train.rows is 0": func(m *Manifest) { m.Train = Part{} },
+		"digits/train-00000.safetensors has 1797 rows": func(m *Manifest) { m.Train.Rows = 1796 },
+		"digits/train-00000.safetensors has -5 rows":   func(m *Manifest) { m.Train.Chunks[0].Rows = -5 },
 		"test.rows is -3":                                  func(m *Manifest) { m.Test.Rows = -3 },
 		"test.rows is 5, and its chunks have 0":            func(m *Manifest) { m.Test.Rows = 5 },
 		"sample is [1 8 -8]":                               func(m *Manifest) { m.Sample = []int{1, 8, -8} },
@@ -87,7 +88,8 @@ func TestManifestsThatLieAreRefused(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want Corrupt with %q", err, want)
 		}
-		if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "digits"}, disdel.RowRange{End: 10}); !errors.Is(err, disdel.Corrupt) {
+		if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "digits"}, disdel.RowRange{End: 10}); !errors.Is(err,
+			disdel.Corrupt) {
 			t.Errorf("%s: read: %v, want Corrupt", want, err)
 		}
 	}
@@ -114,7 +116,8 @@ func TestManifestsWithoutAChecksumAreRead(t *testing.T) {
 	if err != nil || got.Checksum() != m.Checksum() {
 		t.Fatalf("%v, checksum %s, want %s", err, got.Checksum(), m.Checksum())
 	}
-	if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "old", Checksum: m.Checksum()}, disdel.RowRange{End: 20}); err != nil {
+	if _, err := s.ReadTrain(ctx, disdel.DataRef{Name: "old", Checksum: m.Checksum()},
+		disdel.RowRange{End: 20}); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 // maxNPY bounds the values of an array read from a .npy file.
 const maxNPY = 64 << 20
 
-var npyHeader = regexp.MustCompile(`^\{'descr': '([<|=]?[a-z]\d+)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\),? *\}\s*$`)
+var npyHeader = regexp.MustCompile(`^\{'descr': '([<|=]?[a-z]\d+)', 'fortran_order': (True|False), 'shape': \(([0-9, ` +
+	`]*)\),? *\}\s*$`)
 
 // ReadNPY reads a NumPy array of float32, float64, uint8, int32 or int64, in C or Fortran order, as float32 values in C
 // order with its shape. It returns Corrupt for anything else, for big-endian values, and for data that does not fill

@@ -25,7 +25,8 @@ var digitsCSV []byte
 func Digits() (Input, error) {
 	in := Input{
 		Name: "digits", Title: "Handwritten digits, 8x8", Classes: 10, Scale: 1.0 / 16,
-		License: "CC BY 4.0; E. Alpaydin, C. Kaynak: Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998, doi:10.24432/C50P49",
+		License: "CC BY 4.0; E. Alpaydin, C. Kaynak: Optical Recognition of Handwritten Digits, UCI Machine Learning " +
+			"Repository, 1998, doi:10.24432/C50P49",
 	}
 	z, err := gzip.NewReader(bytes.NewReader(digitsCSV))
 	if err != nil {
@@ -170,7 +171,8 @@ func (r Recipe) download(ctx context.Context, client *http.Client, name string) 
 	fail := func(err error) error {
 		return &disdel.Error{
 			Kind: disdel.Unavailable, Op: "download " + r.Name, Msg: address, Err: err,
-			Hint: fmt.Sprintf("%s, then disdel dataset add %s; or name the files: disdel dataset add NAME --format idx --images FILE --labels FILE", r.Advice, r.Name),
+			Hint: fmt.Sprintf("%s, then disdel dataset add %s; or name the files: disdel dataset add NAME --format idx "+
+				"--images FILE --labels FILE", r.Advice, r.Name),
 		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

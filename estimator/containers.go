@@ -37,10 +37,12 @@ func overLimit(limit disdel.Bytes, most int, e disdel.Estimate) error {
 		Hint: "lower training.batchSize, choose a smaller network, or raise the memory limit",
 	}
 	if fixed > limit {
-		out.Msg = fmt.Sprintf("a train action needs %v without any data (fit %v, package %v, model %v, margin %v), and the limit is %v: no number of workers makes it fit",
+		out.Msg = fmt.Sprintf("a train action needs %v without any data (fit %v, package %v, model %v, margin %v), and the "+
+			"limit is %v: no number of workers makes it fit",
 			fixed, e.Training, e.Package, e.Model, e.Margin, limit)
 		return out
 	}
-	out.Msg = fmt.Sprintf("a train action needs %v even with %d workers, the most that leave each a whole batch, and the limit is %v", e.Total, most, limit)
+	out.Msg = fmt.Sprintf("a train action needs %v even with %d workers, the most that leave each a whole batch, and "+
+		"the limit is %v", e.Total, most, limit)
 	return out
 }

@@ -30,7 +30,8 @@ func TestEstimatesAddUpAndGrow(t *testing.T) {
 			if e.Low > e.Likely || e.Likely > e.High || e.High > e.Total || e.Likely != e.Total-e.Margin {
 				t.Fatalf("%s: %v <= %v <= %v <= %v, margin %v", name, e.Low, e.Likely, e.High, e.Total, e.Margin)
 			}
-			if e.Training != e.Parameters+e.Activations+e.Misc+e.Workspace || e.Total != e.Training+e.Package+e.Shard+e.Model+e.Margin {
+			if e.Training != e.Parameters+e.Activations+e.Misc+e.Workspace || e.Total != e.Training+e.Package+e.Shard+e.Model+
+				e.Margin {
 				t.Fatalf("%s does not add up: %+v", name, e)
 			}
 			more := in

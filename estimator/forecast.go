@@ -44,7 +44,8 @@ func busyNote(p disdel.PlatformLimits) string {
 	if p.Processors == 0 || p.Busy < 1 {
 		return ""
 	}
-	return fmt.Sprintf("the machine is busy: %.0f threads of other programs want its %s; times are less certain than usual",
+	return fmt.Sprintf("the machine is busy: %.0f threads of other programs want its %s; times are less certain than "+
+		"usual",
 		p.Busy, plural(p.Processors, "processor"))
 }
 

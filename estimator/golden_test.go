@@ -63,7 +63,8 @@ func networks(t *testing.T) []*model.Graph {
 func TestGoldenEstimates(t *testing.T) {
 	const file = "testdata/estimates.txt"
 	var got bytes.Buffer
-	fmt.Fprintln(&got, "# network, backend, variant, task: total, likely, low, high; parameters, activations, misc, workspace, pkg, dta, mod; layers")
+	fmt.Fprintln(&got, "# network, backend, variant, task: total, likely, low, high; parameters, activations, misc, "+
+		"workspace, pkg, dta, mod; layers")
 	for _, g := range networks(t) {
 		for _, backend := range []string{"", "gorgonia"} {
 			for _, v := range variants {

@@ -229,7 +229,10 @@ func median(v []float64) float64 {
 
 // scale multiplies every term, so that they still add up.
 func scale(e disdel.Estimate, by float64) disdel.Estimate {
-	for _, term := range []*disdel.Bytes{&e.Parameters, &e.Activations, &e.Misc, &e.Workspace, &e.Package, &e.Shard, &e.Model} {
+	for _, term := range []*disdel.Bytes{
+		&e.Parameters, &e.Activations, &e.Misc, &e.Workspace, &e.Package, &e.Shard,
+		&e.Model,
+	} {
 		*term = disdel.Bytes(math.Round(float64(*term) * by))
 	}
 	return sum(e)

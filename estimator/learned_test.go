@@ -63,7 +63,8 @@ func TestLearnedIsNearlyExactTheSecondTime(t *testing.T) {
 			t.Errorf("after %d jobs: %s from %d samples, an interval of %v after %v", n, e.Method, e.Samples, e.High-e.Low,
 				width)
 		}
-		if e.Likely != e.Training+e.Package+e.Shard+e.Model || e.Total != e.Likely+e.Margin || e.Training != e.Parameters+e.Activations+e.Misc+
+		if e.Likely != e.Training+e.Package+e.Shard+e.Model || e.Total != e.Likely+e.Margin || e.Training != e.Parameters+
+			e.Activations+e.Misc+
 			e.Workspace {
 			t.Errorf("it does not add up: %+v", e)
 		}

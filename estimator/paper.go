@@ -8,7 +8,8 @@ const (
 	paperParams    = 4 // z of Eq. 3: weights, gradients and Adam's two moments
 	paperMargin    = 256 * disdel.MB
 	paperPassNotes = "Eq. 5 is computed as printed: it multiplies by the epochs, though memory does not grow with them"
-	paperTaskNotes = "the paper has equations of training actions only: these are Eq. 1 with what this task holds, and the paper's margin"
+	paperTaskNotes = "the paper has equations of training actions only: these are Eq. 1 with what this task holds, and " +
+		"the paper's margin"
 )
 
 // Paper is Eq. 1 to 5 as printed, kept for comparison, with Table I's activations read as the output's height, width

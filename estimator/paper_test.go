@@ -35,7 +35,8 @@ func TestPaperEquations1To5(t *testing.T) {
 	for name, c := range map[string]struct{ got, want disdel.Bytes }{
 		"parameters (Eq. 3)": {e.Parameters, 4 * 246_824}, "activations (Eq. 4)": {e.Activations, 4 * 834_304},
 		"misc (Eq. 5)": {e.Misc, 4 * 39_200},
-		"fit (Eq. 2)":  {e.Training, 4_481_312}, "dta": {e.Shard, 23_520_000}, "mod": {e.Model, 246_824}, "saf": {e.Margin, 256 << 20},
+		"fit (Eq. 2)":  {e.Training, 4_481_312}, "dta": {e.Shard, 23_520_000}, "mod": {e.Model, 246_824},
+		"saf":         {e.Margin, 256 << 20},
 		"m_a (Eq. 1)": {e.Total, 4_481_312 + calibrated.Package + 23_520_000 + 246_824 + 256<<20},
 	} {
 		if c.got != c.want {

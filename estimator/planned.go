@@ -52,8 +52,8 @@ var calibrated = calibration{
 	IdleSigma: 448 * disdel.KB, HeapSigma: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 }
 
-// transferOverhead is the memory that a transfer of weights takes beside the weights themselves: in proportion to them as long as
-// they are a few columns, and then no more.
+// transferOverhead is the memory that a transfer of weights takes beside the weights themselves: in proportion to them
+// as long as they are a few columns, and then no more.
 type transferOverhead struct {
 	least disdel.Bytes
 	share float64 // of the weights
@@ -228,6 +228,7 @@ func (c calibration) terms(in Input) disdel.Estimate {
 	e := disdel.Estimate{
 		Method: MethodPlanned, Package: c.Package + f.Sum(footprint.Process),
 		Parameters:  f.Sum(footprint.Weights, footprint.Moments, footprint.Gradients),
+		Weights:     f.Sum(footprint.Weights),
 		Activations: f.Sum(footprint.Activations, footprint.Backward),
 		Workspace:   f.Sum(footprint.Workspace), Misc: f.Sum(footprint.Batch),
 		Device: in.engine.In(footprint.Device),

@@ -201,7 +201,8 @@ func (t *timer) timeouts() {
 		held := float64(memoryOf(t.in.Plan)) / float64(disdel.GB)
 		rounds := max(1, t.in.Plan.Rounds)
 		rest, source = clamp(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, p), disdel.SourceCost
-		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), within %v and %v of the platform",
+		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), within %v and %v of the "+
+			"platform",
 			cost, plural(rounds, "round"), plural(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), p.MinTimeout,
 			p.MaxTimeout)
 	}
@@ -245,7 +246,8 @@ func (t *timer) legs() {
 	if t.most() < t.in.Plan.Platform.MaxTimeout {
 		whose = "resources.timeout's"
 	}
-	t.because("a round of worker 0 takes about %v, above %s %v: %d activations one after another, with a checkpoint between",
+	t.because("a round of worker 0 takes about %v, above %s %v: %d activations one after another, with a checkpoint "+
+		"between",
 		round(k.whole.likely), whose, round(most), t.out.Legs)
 }
 

@@ -332,7 +332,8 @@ func TestLegs(t *testing.T) {
 	if got.Legs != 3 || got.Timeouts[disdel.TaskTrain] != sec(300) {
 		t.Errorf("%d legs of %v", got.Legs, got.Timeouts[disdel.TaskTrain])
 	}
-	const want = "a round of worker 0 takes about 12m1s, above the platform's 5m0s: 3 activations one after another, with a checkpoint between"
+	const want = "a round of worker 0 takes about 12m1s, above the platform's 5m0s: 3 activations one after another, " +
+		"with a checkpoint between"
 	if !strings.Contains(strings.Join(got.Reasons, "\n"), want) {
 		t.Errorf("reasons %q", got.Reasons)
 	}

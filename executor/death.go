@@ -34,7 +34,8 @@ func (c *classifier) neverStarted(limit time.Duration) {
 	c.because("OpenWhisk says: %s", c.text)
 	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable,
 		fmt.Sprintf("its process did not start: it took no request within %v, or died before it could", limit),
-		"check that the image starts the action runtime on port 8080 (disdel runtime), and that it is for this kind of processor")
+		"check that the image starts the action runtime on port 8080 (disdel runtime), and that it is for this kind of "+
+			"processor")
 	c.a.Failure.Code = disdel.CodeInitTimeout
 }
 

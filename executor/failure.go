@@ -185,8 +185,9 @@ var ownOutcomes = map[disdel.Kind]disdel.Outcome{
 
 // ownHints are next steps for errors that came without one.
 var ownHints = map[disdel.Kind]string{
-	disdel.Diverged:    "lower the optimiser's learningRate, or set training.clipNorm",
-	disdel.Corrupt:     "check the data set: disdel dataset list; what was damaged on its way passes when it is tried again",
+	disdel.Diverged: "lower the optimiser's learningRate, or set training.clipNorm",
+	disdel.Corrupt: "check the data set: disdel dataset list; what was damaged on its way passes when it is tried " +
+		"again",
 	disdel.Unavailable: "check that actions on the platform can reach the store and the data",
 	disdel.Internal:    "look at its log: disdel report @last",
 }

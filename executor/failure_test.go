@@ -115,7 +115,8 @@ func TestClassify(t *testing.T) {
 			"memory, the engine's refusal",
 			Record{
 				Status: statusApplication,
-				Result: json.RawMessage(`{"error":{"kind":"overLimit","op":"make engine","message":"network n with a batch of 8 needs 174 MB, and the action has 128 MB"}}`),
+				Result: json.RawMessage(`{"error":{"kind":"overLimit","op":"make engine","message":"network n with a batch of 8 ` +
+					`needs 174 MB, and the action has 128 MB"}}`),
 			},
 			nil, disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit of 128 MB", "resources.memory", "needs 174 MB",
 		},
@@ -156,16 +157,19 @@ func TestClassify(t *testing.T) {
 			"memory, an allocation refused",
 			Record{
 				Status: statusDeveloper, Result: errText(runDied),
-				Logs: []string{"2026-01-01T00:00:00.000000000Z    stderr: runtime: out of memory: cannot allocate 67108864-byte block"},
+				Logs: []string{"2026-01-01T00:00:00.000000000Z    stderr: runtime: out of memory: cannot allocate 67108864-byte " +
+					"block"},
 			},
-			resident(60), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "resources.memory", "cannot allocate 67108864-byte block",
+			resident(60), disdel.OutcomeOutOfMemory, disdel.OOM, "memory limit", "resources.memory",
+			"cannot allocate 67108864-byte block",
 		},
 		{
 			"killed below its limit",
 			Record{Status: statusDeveloper, Result: errText(runDied), Peak: 60 * disdel.MB},
 			nil,
 			disdel.OutcomeDeveloperError, disdel.Crashed,
-			"train action of worker 1 in round 2: its process was killed or exited, most likely not for memory: its peak was 60.0 MB of 128 MB", "submit", "memory was most likely not the cause",
+			"train action of worker 1 in round 2: its process was killed or exited, most likely not for memory: its peak was " +
+				"60.0 MB of 128 MB", "submit", "memory was most likely not the cause",
 		},
 		{
 			"killed below its limit, by the last heartbeat",
@@ -299,7 +303,8 @@ func TestClassify(t *testing.T) {
 		},
 		{"result too large", Record{
 			Status: statusApplication,
-			Result: errText("The action produced a response that exceeded the allowed length: 1048586 > 1048576 bytes. The truncated response was: {"),
+			Result: errText("The action produced a response that exceeded the allowed length: 1048586 > 1048576 bytes. The " +
+				"truncated response was: {"),
 		}, nil, disdel.OutcomeTooLarge, disdel.OverLimit, "larger than OpenWhisk takes", "version", "1048586"},
 		{
 			"a stranger's error",
@@ -447,11 +452,13 @@ func TestRefusedByTheServer(t *testing.T) {
 		},
 		"memory, 2022": {
 			400,
-			`{"error":"The request content was malformed:\nrequirement failed: memory 1024 MB exceeds allowed threshold of 512 MB","code":"x"}`, disdel.OverLimit, "whisk.memory.max",
+			`{"error":"The request content was malformed:\nrequirement failed: memory 1024 MB exceeds allowed threshold of ` +
+				`512 MB","code":"x"}`, disdel.OverLimit, "whisk.memory.max",
 		},
 		"timeout": {
 			400,
-			`{"error":"requirement failed: duration 301000 milliseconds exceeds allowed threshold of 300000 milliseconds","code":"x"}`, disdel.OverLimit, "whisk.time-limit.max",
+			`{"error":"requirement failed: duration 301000 milliseconds exceeds allowed threshold of 300000 ` +
+				`milliseconds","code":"x"}`, disdel.OverLimit, "whisk.time-limit.max",
 		},
 		"malformed": {400, `{"error":"The request content was malformed:\nno","code":"x"}`, disdel.Invalid, ""},
 		"per minute": {
@@ -529,7 +536,8 @@ func once(e *Executor) error {
 func TestWaitAsksForTheHeartbeats(t *testing.T) {
 	missing := answerOf{404, `{"error":"The requested resource does not exist.","code":"x"}`}
 	record := answerOf{200, `{"activationId":"` + id +
-		`","start":1000,"end":3500,"duration":2500,"response":{"status":"action developer error","success":false,"result":{"error":"` + runDied + `"}},"logs":[],"annotations":[]}`}
+		`","start":1000,"end":3500,"duration":2500,"response":{"status":"action developer ` +
+		`error","success":false,"result":{"error":"` + runDied + `"}},"logs":[],"annotations":[]}`}
 	e, _ := scripted(t, missing, record)
 	asked := 0
 	e.cfg.Beats = func(_ context.Context, of disdel.Invocation) []disdel.Progress {

@@ -17,9 +17,9 @@ const (
 	outagePause  = time.Second // at most, while it does not answer: it is to be noticed soon that it is back
 )
 
-// withRetries repeats a call while its error is Unavailable, with growing pauses: while OpenWhisk does not answer for as long
-// as the executor's patience says; while it asks to come later for busy; when the minute's quota is used up, until the
-// minute has turned (OpenWhisk counts by the wall clock).
+// withRetries repeats a call while its error is Unavailable, with growing pauses: while OpenWhisk does not answer for
+// as long as the executor's patience says; while it asks to come later for busy; when the minute's quota is used up,
+// until the minute has turned (OpenWhisk counts by the wall clock).
 func withRetries[T any](ctx context.Context, e *Executor, busy time.Duration, call func() (T, error)) (T, error) {
 	return repeat(ctx, e, e.cfg.Patience, busy, call)
 }

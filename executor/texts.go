@@ -37,7 +37,8 @@ type platformText struct {
 
 const (
 	hintImage = "check that the image is there and public, with --image NAME:TAG and a tag that is not latest"
-	hintStart = "large images start slowly: ask the admin for a longer whisk.kubernetes.timeouts.run, or use a smaller image"
+	hintStart = "large images start slowly: ask the admin for a longer whisk.kubernetes.timeouts.run, or use a smaller " +
+		"image"
 	hintLater = "submit the job again later, with fewer workers (distribution.workers)"
 	hintBoth  = "ask the admin to set the same limits on controller and invoker, or stay within the smaller ones"
 )

@@ -119,7 +119,8 @@ func (w *waiting) neverServed(ctx context.Context) disdel.Activation {
 	c.because("OpenWhisk has no record of activation %s after %v, nor of a request that was sent after it", w.id,
 		time.Since(w.begun).Round(time.Second))
 	c.fail(disdel.OutcomeLost, disdel.Lost, "it waited in OpenWhisk's queue, and nothing was served",
-		"where the pool holds less than the action's memory it waits for ever: --pool-memory SIZE says how much there is; else submit the job again when the platform has room")
+		"where the pool holds less than the action's memory it waits for ever: --pool-memory SIZE says how much there is; "+
+			"else submit the job again when the platform has room")
 	c.a.Failure.Code = disdel.CodeNeverServed
 	return c.close()
 }

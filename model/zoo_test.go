@@ -150,7 +150,8 @@ func TestParametersLeaveOutScaleAndCenter(t *testing.T) {
 	for _, p := range g.Params() {
 		names = append(names, p.Name)
 	}
-	want := "scale.weight scale.running_mean scale.running_var center.bias center.running_mean center.running_var both.running_mean both.running_var"
+	want := "scale.weight scale.running_mean scale.running_var center.bias center.running_mean center.running_var " +
+		"both.running_mean both.running_var"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

@@ -58,7 +58,8 @@ func TestPythonArchives(t *testing.T) {
 	data := inArchive{"data/x.txt", "from a file", 0}
 	runScripts(t, "python:", []script{
 		{
-			"files", "", archive(t, inArchive{"__main__.py", "from lib.helper import f\ndef main(a): return {'x': f()}", 0}, helper,
+			"files", "", archive(t, inArchive{"__main__.py", "from lib.helper import f\ndef main(a): return {'x': f()}", 0},
+				helper,
 				inArchive{"lib/__init__.py", "", 0}, data), `{}`, statusSuccess, `{"x":"from a file"}`,
 		},
 		{
@@ -70,7 +71,12 @@ func TestPythonArchives(t *testing.T) {
 				inArchive{"virtualenv/lib/python3.11/site-packages/mine.py", "v = 7", 0}), `{}`, statusSuccess, `{"v":7}`,
 		},
 		{
-			"executable", "", archive(t, inArchive{"__main__.py", "import subprocess\ndef main(a): return {'x': subprocess.run(['./tool'], capture_output=True, text=True).stdout}", 0},
+			"executable", "", archive(t,
+				inArchive{
+					"__main__.py",
+					"import subprocess\ndef main(a): return {'x': subprocess.run(['./tool'], capture_output=True, text=True).stdout}",
+					0,
+				},
 				inArchive{"tool", "#!/bin/sh\nprintf ran", 0o755}), `{}`, statusSuccess, `{"x":"ran"}`,
 		},
 		{
@@ -91,18 +97,27 @@ func TestNodeArchives(t *testing.T) {
 		{"index", "", archive(t, index), `{}`, statusSuccess, `{"from":"index"}`},
 		{
 			"package", "", archive(t, inArchive{"package.json", `{"main":"lib/start.js"}`, 0},
-				inArchive{"lib/start.js", "const dep = require('dep'); exports.main = () => ({ from: dep.name, text: require('fs').readFileSync('data.txt', 'utf8') })", 0},
+				inArchive{
+					"lib/start.js",
+					"const dep = require('dep'); exports.main = () => ({ from: dep.name, text: " +
+						"require('fs').readFileSync('data.txt', 'utf8') })", 0,
+				},
 				inArchive{"node_modules/dep/package.json", `{"name":"dep","main":"d.js"}`, 0},
 				inArchive{"node_modules/dep/d.js", "exports.name = 'a dependency'", 0}, inArchive{"data.txt", "data", 0}),
 			`{}`, statusSuccess, `{"from":"a dependency","text":"data"}`,
 		},
-		{"named", "deep.er", archive(t, inArchive{"index.js", "exports.deep = { er: () => ({ ok: 1 }) }", 0}), `{}`, statusSuccess, `{"ok":1}`},
 		{
-			"module", "", archive(t, inArchive{"package.json", `{"type":"module","main":"start.js"}`, 0},
-				inArchive{"start.js", "export const main = () => ({ from: 'module' })", 0}), `{}`, statusSuccess, `{"from":"module"}`,
+			"named", "deep.er", archive(t, inArchive{"index.js", "exports.deep = { er: () => ({ ok: 1 }) }", 0}), `{}`,
+			statusSuccess, `{"ok":1}`,
 		},
 		{
-			"links", "", archive(t, index, inArchive{"here/data.txt", "x", 0}, inArchive{"node_modules/.bin/tool", "../../here/data.txt", fs.ModeSymlink | 0o777}),
+			"module", "", archive(t, inArchive{"package.json", `{"type":"module","main":"start.js"}`, 0},
+				inArchive{"start.js", "export const main = () => ({ from: 'module' })", 0}), `{}`, statusSuccess,
+			`{"from":"module"}`,
+		},
+		{
+			"links", "", archive(t, index, inArchive{"here/data.txt", "x", 0},
+				inArchive{"node_modules/.bin/tool", "../../here/data.txt", fs.ModeSymlink | 0o777}),
 			`{}`, statusSuccess, `{"from":"index"}`,
 		},
 		{
@@ -177,7 +192,8 @@ func TestAnArchiveOfManyFilesIsRefused(t *testing.T) {
 
 // The package openwhisk is there where the platform is told of it; else it is said how to get it.
 func TestActionsOfNodeRequireOpenWhisk(t *testing.T) {
-	const uses = "const openwhisk = require('openwhisk'); function main () { return { n: Object.keys(openwhisk()).length, list: typeof openwhisk().actions.list } }"
+	const uses = "const openwhisk = require('openwhisk'); function main () { return { n: " +
+		"Object.keys(openwhisk()).length, list: typeof openwhisk().actions.list } }"
 	zip := archive(t, inArchive{"index.js", uses + "; exports.main = main", 0})
 	runScripts(t, "nodejs:", []script{
 		{"lacks", "", uses, `{}`, statusDeveloper, "start the platform with --node-modules FOLDER"},

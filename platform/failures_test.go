@@ -45,7 +45,8 @@ func TestEveryFailureHasOpenWhisksRecord(t *testing.T) {
 		{"allowed", statusSuccess, `{"x":"xxx`, "", false},
 		{
 			"one-more", statusApplication,
-			"The action produced a response that exceeded the allowed length: 1048577 > 1048576 bytes. The truncated response was: {", "", false,
+			"The action produced a response that exceeded the allowed length: 1048577 > 1048576 bytes. The truncated response " +
+				"was: {", "", false,
 		},
 		{"busy", statusDeveloper, notJSON, noRun, false},
 		{"busy-once", statusSuccess, `{}`, "", false},
@@ -168,7 +169,8 @@ func TestTheWatchCountsChildren(t *testing.T) {
 	p := start(t, func(c *Config) { c.Kinds = DefaultKinds(os.Args[0]) })
 	p.fences.close()
 	p.fences = rlimits{}
-	code := "import subprocess, sys\ndef main(a):\n return {'code': subprocess.run([sys.executable, '-c', 'b = b\"x\" * (150 << 20); import time; time.sleep(1000)']).returncode}"
+	code := "import subprocess, sys\ndef main(a):\n return {'code': subprocess.run([sys.executable, '-c', 'b = b\"x\" * " +
+		"(150 << 20); import time; time.sleep(1000)']).returncode}"
 	body, _ := json.Marshal(map[string]any{
 		"exec":   map[string]any{"kind": "python:3", "code": code},
 		"limits": map[string]any{"memory": 128},

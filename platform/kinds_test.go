@@ -61,7 +61,8 @@ func TestPythonScriptsEndAsInOpenWhisk(t *testing.T) {
 			fmt.Sprintf(`{"n":%d}`, len(large)),
 		},
 		{"named", "other", "def other(args): return {'ok': 1}", `{}`, statusSuccess, `{"ok":1}`},
-		{"environment", "", "import os\ndef main(args): return {'n': os.environ['__OW_ACTION_NAME'], 'd': os.environ['__OW_DEADLINE'].isdigit()}", `{}`, statusSuccess, `{"d":true,"n":"/guest/environment"}`},
+		{"environment", "", "import os\ndef main(args): return {'n': os.environ['__OW_ACTION_NAME'], 'd': " +
+			"os.environ['__OW_DEADLINE'].isdigit()}", `{}`, statusSuccess, `{"d":true,"n":"/guest/environment"}`},
 		{"raises", "", "def main(args): raise ValueError('broken')", `{}`, statusApplication, `{"error":"broken"}`},
 		{"error", "", "def main(args): return {'error': 'mine', 'x': 1}", `{}`, statusApplication, `{"error":"mine"}`},
 		{

@@ -40,7 +40,8 @@ func TestLateRecordsAreThoseOfBrokenAnswers(t *testing.T) {
 	} {
 		rec, after := endOf(t, p, main, `{}`, c.timeout)
 		status, result := responseOf(rec)
-		if text, _ := result.(map[string]any); status != statusDeveloper || !slices.Contains(c.texts, fmt.Sprint(text["error"])) {
+		if text, _ := result.(map[string]any); status != statusDeveloper ||
+			!slices.Contains(c.texts, fmt.Sprint(text["error"])) {
 			t.Errorf("%s: %s %v, want %q", main, status, result, c.texts)
 		}
 		if after < late {

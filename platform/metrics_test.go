@@ -48,7 +48,8 @@ func TestTheAPIDescribesItself(t *testing.T) {
 		t.Error(err)
 	}
 	item := doc.Paths["/namespaces/{ns}/actions/{pkg}/{name}"]
-	if item == nil || item.Put == nil || len(item.Put.Parameters) != 3 || doc.Paths["/namespaces/{ns}/activations"] == nil {
+	if item == nil || item.Put == nil || len(item.Put.Parameters) != 3 ||
+		doc.Paths["/namespaces/{ns}/activations"] == nil {
 		t.Errorf("%s", got.body)
 	}
 }

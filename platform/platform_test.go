@@ -465,7 +465,8 @@ func TestThrottlesAndLimitsSpeakAsOpenWhisk(t *testing.T) {
 		},
 		{
 			"/actions/a", `{"exec":{"kind":"cobol","code":"x"}}`,
-			"The request content was malformed:\nThe specified runtime 'cobol' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'.",
+			"The request content was malformed:\nThe specified runtime 'cobol' is not supported by this platform. Valid " +
+				"values are: 'disdel:1', 'blackbox', 'sequence'.",
 		},
 		{"/actions/a", `{`, "The request content was malformed:"},
 	} {

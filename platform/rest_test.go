@@ -187,16 +187,19 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		{"PUT", "_/rules/r", `{"trigger":"/_/t","action":"/_/a"}`, 409, "resource already exists"},
 		{
 			"PUT", "_/actions/b", `{`, 400,
-			"The request content was malformed:\nUnexpected end-of-input at input index 1 (line 1, position 2), expected '\"':\n{\n ^\n",
+			"The request content was malformed:\nUnexpected end-of-input at input index 1 (line 1, position 2), expected " +
+				"'\"':\n{\n ^\n",
 		},
 		{"PUT", "_/actions/b", `{}`, 400, "exec undefined"},
 		{
 			"PUT", "_/actions/b", `{"exec":{"kind":"disdel:1"}}`, 400,
-			"The request content was malformed:\n'code' must be a string or attachment object defined in 'exec' for 'disdel:1' actions",
+			"The request content was malformed:\n'code' must be a string or attachment object defined in 'exec' for " +
+				"'disdel:1' actions",
 		},
 		{
 			"PUT", "_/actions/b", `{"exec":{"kind":"cobol:default","code":"x"}}`, 400,
-			"The request content was malformed:\nThe specified runtime 'cobol:default' is not supported by this platform. Valid values are: 'disdel:1', 'blackbox', 'sequence'.",
+			"The request content was malformed:\nThe specified runtime 'cobol:default' is not supported by this platform. " +
+				"Valid values are: 'disdel:1', 'blackbox', 'sequence'.",
 		},
 		{"PUT", "_/actions/b!", code("echo", ""), 400, "The name of the entity contains illegal characters."},
 		{
@@ -217,7 +220,8 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 		},
 		{
 			"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["a"]}}`, 400,
-			"The request content was malformed:\nrequirement failed: The fully qualified name of the entity must contain at least the namespace and the name of the entity.",
+			"The request content was malformed:\nrequirement failed: The fully qualified name of the entity must contain at " +
+				"least the namespace and the name of the entity.",
 		},
 		{
 			"PUT", "_/actions/s2", `{"exec":{"kind":"sequence","components":["/_/s","/_/s"]}}`, 400,

@@ -94,7 +94,8 @@ func damaged(path string, err error) error {
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Op: "open the platform's state", Err: err,
 		Hint: "mv " + path + " " + path +
-			".damaged, and start again: actions, triggers and rules are then to be made anew; or name another folder with --data-dir",
+			".damaged, and start again: actions, triggers and rules are then to be made anew; or name another folder with " +
+			"--data-dir",
 	}
 }
 

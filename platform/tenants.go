@@ -49,8 +49,8 @@ func (p *Platform) Namespaces() []Namespace {
 }
 
 // PutNamespace adds a namespace that is kept with the platform's state, or, where overwrite says so, changes what is
-// given of it. One that is added without a key gets a random one. It returns Conflict for a name or a key that is taken,
-// Invalid for what is none, and for what the configuration names.
+// given of it. One that is added without a key gets a random one. It returns Conflict for a name or a key that is
+// taken, Invalid for what is none, and for what the configuration names.
 func (p *Platform) PutNamespace(n Namespace, overwrite bool) (Namespace, error) {
 	p.tenants.Lock()
 	defer p.tenants.Unlock()

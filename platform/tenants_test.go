@@ -20,10 +20,12 @@ func TestNamespacesAreAddedAndRemoved(t *testing.T) {
 	if err != nil || len(made.Key) < 60 {
 		t.Fatalf("%+v, %v", made, err)
 	}
-	if got := ask(t, p, made.Key, "PUT", "_/actions/a", code("echo", "")); got.status != 200 || got.at("namespace") != "carol" {
+	if got := ask(t, p, made.Key, "PUT", "_/actions/a", code("echo", "")); got.status != 200 ||
+		got.at("namespace") != "carol" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	if got := ask(t, p, made.Key, "GET", "_/limits", ""); got.at("invocationsPerMinute") != 3.0 || got.at("firesPerMinute") == 0.0 {
+	if got := ask(t, p, made.Key, "GET", "_/limits", ""); got.at("invocationsPerMinute") != 3.0 ||
+		got.at("firesPerMinute") == 0.0 {
 		t.Errorf("%s", got.body)
 	}
 	if got := ask(t, p, p.AuthKey(), "GET", "carol/actions", ""); got.status != 403 {
@@ -96,7 +98,10 @@ func TestNamespacesThatCannotBe(t *testing.T) {
 			t.Errorf("%+v: %v, want %v", c.n, err, c.want)
 		}
 	}
-	for name, want := range map[string]disdel.Kind{"nobody": disdel.NotFound, "guest": disdel.Invalid, "bob": disdel.Invalid} {
+	for name, want := range map[string]disdel.Kind{
+		"nobody": disdel.NotFound, "guest": disdel.Invalid,
+		"bob": disdel.Invalid,
+	} {
 		if err := p.RemoveNamespace(name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
@@ -118,7 +123,10 @@ func TestTheCatalogServesEveryNamespace(t *testing.T) {
 		{"utils/echo", `{"a":[1]}`, `{"a":[1]}`},
 		{"utils/cat", `{"lines":[4,2,3]}`, `{"lines":[4,2,3],"payload":"4\n2\n3"}`},
 		{"utils/smash", `{"a":1,"b":{"c":2},"$fieldName":"p"}`, `{"p":{"a":1,"b":{"c":2}}}`},
-		{"utils/split", `{"payload":"one,two,three","separator":","}`, `{"lines":["one","two","three"],"payload":"one,two,three"}`},
+		{
+			"utils/split", `{"payload":"one,two,three","separator":","}`,
+			`{"lines":["one","two","three"],"payload":"one,two,three"}`,
+		},
 		{"utils/split", `{"payload":"a\nb"}`, `{"lines":["a","b"],"payload":"a\nb"}`},
 		{"utils/sort", `{"lines":[4,2,3]}`, `{"lines":[2,3,4],"length":3}`},
 		{"utils/head", `{"lines":[4,2,3],"num":2}`, `{"lines":[4,2],"num":2}`},

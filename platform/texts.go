@@ -24,13 +24,14 @@ const (
 	textExists          = "resource already exists"
 	textInternal        = "There was an internal server error."
 	textNameIllegal     = "The name of the entity contains illegal characters."
-	textQualified       = "The fully qualified name of the entity must contain at least the namespace and the name of the entity."
-	textNotAllowed      = "Request defines parameters that are not allowed (e.g., reserved properties)."
-	textActivationBad   = "The activation id is not valid."
-	textDocsWithCount   = "The parameter 'docs' is not permitted with 'count'."
-	textExecMissing     = "exec undefined" // WhiskActionPut's reader
-	textCodeMissing     = "'code' must be a string or attachment object defined in 'exec' for '%s' actions"
-	textFeedName        = "Feed name is not valid"
+	textQualified       = "The fully qualified name of the entity must contain at least the namespace and the name of " +
+		"the entity."
+	textNotAllowed    = "Request defines parameters that are not allowed (e.g., reserved properties)."
+	textActivationBad = "The activation id is not valid."
+	textDocsWithCount = "The parameter 'docs' is not permitted with 'count'."
+	textExecMissing   = "exec undefined" // WhiskActionPut's reader
+	textCodeMissing   = "'code' must be a string or attachment object defined in 'exec' for '%s' actions"
+	textFeedName      = "Feed name is not valid"
 
 	textSequenceLong  = "Too many actions in the sequence."
 	textSequenceEmpty = "No component specified for the sequence."
@@ -114,7 +115,8 @@ func short(body []byte) string {
 }
 
 func textResultTooLarge(size int, limit disdel.Bytes, body []byte) string {
-	return fmt.Sprintf("The action produced a response that exceeded the allowed length: %d > %d bytes. The truncated response was: %s", size, limit, short(body))
+	return fmt.Sprintf("The action produced a response that exceeded the allowed length: %d > %d bytes. The truncated "+
+		"response was: %s", size, limit, short(body))
 }
 
 func textLogsTruncated(limit int) string {
@@ -167,7 +169,8 @@ func textNameLong(n int) string {
 
 func textKind(kind string, valid []string) string {
 	valid = append(slices.Clone(valid), blackbox, sequenceKind)
-	return textMalformed(fmt.Sprintf("The specified runtime '%s' is not supported by this platform. Valid values are: '%s'.", kind, strings.Join(valid, "', '")))
+	return textMalformed(fmt.Sprintf("The specified runtime '%s' is not supported by this platform. Valid values are: "+
+		"'%s'.", kind, strings.Join(valid, "', '")))
 }
 
 func textReserved(name string) string { return fmt.Sprintf("Package name '%s' is reserved.", name) }

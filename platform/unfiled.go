@@ -29,7 +29,8 @@ func (p *Platform) keep(record *activation) {
 		return
 	}
 	p.cfg.Logger.WithError(err).WithField("activation",
-		record.ActivationID).Error("an activation's record could not be written: it is kept in memory, and nothing new is accepted")
+		record.ActivationID).Error("an activation's record could not be written: it is kept in memory, and nothing new is " +
+		"accepted")
 	u := &p.unfiled
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -94,14 +94,17 @@ func result(path, body string) asked { return asked{path: path, kind: appJSON, b
 
 func TestWebActionsAreFoundByTheirPath(t *testing.T) {
 	p := withWeb(t, func(c *Config) { c.Namespaces = []Namespace{{Name: "alice", Key: aliceKey}} })
-	must(t, p, "PUT", "_/packages/bound", `{"binding":{"namespace":"_","name":"demo"},"annotations":[{"key":"web-export","value":false}]}`)
-	if got := ask(t, p, aliceKey, "PUT", "_/packages/mine", `{"binding":{"namespace":"guest","name":"demo"}}`); got.status != 200 {
+	must(t, p, "PUT", "_/packages/bound",
+		`{"binding":{"namespace":"_","name":"demo"},"annotations":[{"key":"web-export","value":false}]}`)
+	if got := ask(t, p, aliceKey, "PUT", "_/packages/mine",
+		`{"binding":{"namespace":"guest","name":"demo"}}`); got.status != 200 {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	for path, want := range map[string]int{
 		"guest/demo/mirror.json": 200, "guest/default/mirror.json": 200, "guest/demo/mirror.json/": 200,
-		"guest/demo/mirror.json/a/b": 200, "guest/demo/html.json": 200, "guest/bound/mirror.json": 200, "alice/mine/mirror.json": 200,
-		"guest/demo/mirror.xyz": 404, "guest/demo/mirror.xyz/content": 404,
+		"guest/demo/mirror.json/a/b": 200, "guest/demo/html.json": 200, "guest/bound/mirror.json": 200,
+		"alice/mine/mirror.json": 200,
+		"guest/demo/mirror.xyz":  404, "guest/demo/mirror.xyz/content": 404,
 		"guest/demo/none.json": 404, "guest/none/mirror.json": 404, "nobody/demo/mirror.json": 404, "_/demo/mirror.json": 404,
 		"guest/demo/inside.json": 404, "guest/demo/yes.json": 404, "guest/mirror.json": 404, "guest": 404, "": 404,
 		"guest/demo/.json": 404, "alice/demo/mirror.json": 404, "alice/default/mirror.json": 404, "guest/demo": 404,
@@ -133,7 +136,8 @@ func TestWebActionsAreToldTheRequest(t *testing.T) {
 			t.Fatalf("%s: %d %s", method, got.status, got.body)
 		}
 		headers, _ := body["__ow_headers"].(map[string]any)
-		if headers["x-own"] != "v" || headers["host"] == nil || headers["content-length"] != nil || headers["authorization"] == nil {
+		if headers["x-own"] != "v" || headers["host"] == nil || headers["content-length"] != nil ||
+			headers["authorization"] == nil {
 			t.Errorf("%s: headers %v", method, headers)
 		}
 		delete(body, "__ow_headers")
@@ -198,7 +202,10 @@ func TestBodiesOfWebRequests(t *testing.T) {
 	}{
 		{appJSON, `{"a":`, 400, "The request content was malformed:"},
 		{appJSON, `{"a":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "Request larger than allowed: 1048584 > 1048576 bytes."},
-		{"application/x-www-form-urlencoded", "a=" + strings.Repeat("x", 1<<20), 413, "Request larger than allowed: 1048578 > 1048576 bytes."},
+		{
+			"application/x-www-form-urlencoded", "a=" + strings.Repeat("x", 1<<20), 413,
+			"Request larger than allowed: 1048578 > 1048576 bytes.",
+		},
 	} {
 		got := visit(t, p, asked{path: "guest/default/mirror.json", kind: c.kind, body: c.body})
 		if got.status != c.status || !strings.HasPrefix(got.text(), c.text) {
@@ -263,13 +270,25 @@ func TestPagesOfWebActions(t *testing.T) {
 		{"http", `{"statusCode":404}`, 404, "", ""},
 		{"http", `{"headers":{"content-type":"image/png"},"body":"` + png + `"}`, 200, "image/png", "\x89PNG"},
 		{"http", `{"headers":{"Content-Type":"application/json"},"body":"` + hello + `"}`, 200, appJSON, `{"field":"value"}`},
-		{"http", `{"headers":{"Content-Type":"application/json"},"body":"{\"field\":\"value\"}"}`, 200, appJSON, `{"field":"value"}`},
+		{
+			"http", `{"headers":{"Content-Type":"application/json"},"body":"{\"field\":\"value\"}"}`, 200, appJSON,
+			`{"field":"value"}`,
+		},
 		{"http", `{"headers":{"Content-Type":"application/json"},"body":"hello world"}`, 200, appJSON, "hello world"},
-		{"http", `{"headers":{"Content-Type":"application/json"},"body":{"field":[1,2]}}`, 200, appJSON, "{\n  \"field\": [1, 2]\n}"},
+		{
+			"http", `{"headers":{"Content-Type":"application/json"},"body":{"field":[1,2]}}`, 200, appJSON,
+			"{\n  \"field\": [1, 2]\n}",
+		},
 		{"http", `{"body":{"field":"value"}}`, 200, appJSON, "{\n  \"field\": \"value\"\n}"},
 		{"http", `{"body":3}`, 200, appJSON, "3"},
-		{"http", `{"headers":{"Content-Type":"application/hal+json"},"body":{"a":1}}`, 200, "application/hal+json", "{\n  \"a\": 1\n}"},
-		{"http", `{"headers":{"Content-Type":"application/json-patch+json"},"body":"` + hello + `"}`, 200, "application/json-patch+json", `{"field":"value"}`},
+		{
+			"http", `{"headers":{"Content-Type":"application/hal+json"},"body":{"a":1}}`, 200, "application/hal+json",
+			"{\n  \"a\": 1\n}",
+		},
+		{
+			"http", `{"headers":{"Content-Type":"application/json-patch+json"},"body":"` + hello + `"}`, 200,
+			"application/json-patch+json", `{"field":"value"}`,
+		},
 		{"http", `{"headers":{"Content-Type":"text/plain"},"body":"ünï"}`, 200, "text/plain; charset=UTF-8", "ünï"},
 		{"json", `{"b":1,"a":"x"}`, 200, appJSON, `"b": 1`},
 		{"html", `{"html":"<b>hi</b>"}`, 200, "text/html; charset=UTF-8", "<b>hi</b>"},
@@ -281,7 +300,10 @@ func TestPagesOfWebActions(t *testing.T) {
 		{"text", `{"text":true}`, 200, "text/plain; charset=UTF-8", "true"},
 		{"text", `{"text":1.5}`, 200, "text/plain; charset=UTF-8", "1.5"},
 		{"text", `{"text":null}`, 200, "text/plain; charset=UTF-8", "null"},
-		{"http", `{"error":{"statusCode":200,"body":"no hello for you"}}`, 200, "text/html; charset=UTF-8", "no hello for you"},
+		{
+			"http", `{"error":{"statusCode":200,"body":"no hello for you"}}`, 200, "text/html; charset=UTF-8",
+			"no hello for you",
+		},
 		{"http", `{"error":{"statusCode":418,"body":"tea"}}`, 418, "text/html; charset=UTF-8", "tea"},
 		{"json", `{"error":{"why":1}}`, 200, appJSON, `"why": 1`},
 	} {
@@ -345,13 +367,17 @@ func TestHeadersOfPages(t *testing.T) {
 		t.Errorf("%d %v", got.status, got.header)
 	}
 	got = visit(t, p, result("guest/default/mirror",
-		`{"headers":{"Set-Cookie":["a=b","c=d; Path = /"],"X-Number":3,"X-Truth":true,"content-type":"text/plain"},"statusCode":200}`))
-	if cookies := got.header.Values("Set-Cookie"); got.status != 200 || len(cookies) != 2 || cookies[1] != "c=d; Path = /" ||
+		`{"headers":{"Set-Cookie":["a=b","c=d; Path = `+
+			`/"],"X-Number":3,"X-Truth":true,"content-type":"text/plain"},"statusCode":200}`))
+	if cookies := got.header.Values("Set-Cookie"); got.status != 200 || len(cookies) != 2 ||
+		cookies[1] != "c=d; Path = /" ||
 		got.header.Get("X-Number") != "3" || got.header.Get("X-Truth") != "true" || got.header.Get("Content-Type") != "" {
 		t.Errorf("%d %v", got.status, got.header)
 	}
 	// what would break the answer apart stays within its header, or out
-	got = visit(t, p, result("guest/default/mirror", `{"body":"abc","headers":{"X-A":"b\r\nX-Evil: 1","X B":"c","Content-Length":"1","Transfer-Encoding":"chunked","Connection":"close"}}`))
+	got = visit(t, p, result("guest/default/mirror",
+		`{"body":"abc","headers":{"X-A":"b\r\nX-Evil: 1","X `+
+			`B":"c","Content-Length":"1","Transfer-Encoding":"chunked","Connection":"close"}}`))
 	if got.status != 200 || got.body != "abc" || got.header.Get("X-Evil") != "" || got.header.Get("X B") != "" {
 		t.Errorf("%d %v %q", got.status, got.header, got.body)
 	}
@@ -404,7 +430,10 @@ func TestWebActionsThatAskForAKey(t *testing.T) {
 // Pages of every origin may call web actions, and nothing else; an action may answer their preflights itself.
 func TestOnlyWebActionsAreForEveryPage(t *testing.T) {
 	p := withWeb(t, nil)
-	page := map[string]string{"Origin": "http://evil.example", "Access-Control-Request-Headers": "x-own", "Sec-Fetch-Site": "cross-site"}
+	page := map[string]string{
+		"Origin": "http://evil.example", "Access-Control-Request-Headers": "x-own",
+		"Sec-Fetch-Site": "cross-site",
+	}
 	for _, method := range []string{"OPTIONS", "GET", "POST"} {
 		got := visit(t, p, asked{method: method, path: "guest/default/mirror.json", headers: page})
 		if got.status != 200 || got.header.Get("Access-Control-Allow-Origin") != "*" ||
@@ -423,18 +452,21 @@ func TestOnlyWebActionsAreForEveryPage(t *testing.T) {
 	got := visit(t, p, asked{
 		method: "OPTIONS", path: "guest/demo/own.http?statusCode=200", headers: page,
 	})
-	if got.status != 200 || got.header.Get("Access-Control-Allow-Origin") != "" || got.header.Get("x-openwhisk-activation-id") == "" {
+	if got.status != 200 || got.header.Get("Access-Control-Allow-Origin") != "" ||
+		got.header.Get("x-openwhisk-activation-id") == "" {
 		t.Errorf("own: %d %v", got.status, got.header)
 	}
 	for _, path := range []string{
 		"/api/v1/web/../namespaces/_/actions", "/api/v1/web/guest/../../namespaces", "/api/v1/webx/guest/demo/mirror",
 		"/api/v1/web/%2e%2e/namespaces/_/actions",
 	} {
-		if got := send(t, p, "GET", path, map[string]string{"Origin": "http://evil.example"}); got.status != 403 && got.status != 404 {
+		if got := send(t, p, "GET", path, map[string]string{"Origin": "http://evil.example"}); got.status != 403 &&
+			got.status != 404 {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
 	}
-	if got := send(t, p, "GET", "/api/v1/web/guest/default/mirror.json", map[string]string{"Host": "evil.example"}); got.status != 421 {
+	if got := send(t, p, "GET", "/api/v1/web/guest/default/mirror.json",
+		map[string]string{"Host": "evil.example"}); got.status != 421 {
 		t.Errorf("under a foreign name: %d", got.status)
 	}
 }
@@ -457,7 +489,8 @@ func TestWebActionsAreThrottledAsTheirOwnersAre(t *testing.T) {
 // A web action that takes its time is answered with its activation's id.
 func TestASlowWebActionIsNotWaitedForForever(t *testing.T) {
 	p := withWeb(t, func(c *Config) { c.BlockingWait = 20 * 1000 * 1000 })
-	must(t, p, "PUT", "_/actions/sleep", code("sleep", `"annotations":[{"key":"web-export","value":true}],"parameters":[{"key":"ms","value":1500}]`))
+	must(t, p, "PUT", "_/actions/sleep",
+		code("sleep", `"annotations":[{"key":"web-export","value":true}],"parameters":[{"key":"ms","value":1500}]`))
 	got := visit(t, p, asked{path: "guest/default/sleep.json"})
 	if got.status != 202 || got.text() != textNotReady || len(got.header.Get("x-openwhisk-activation-id")) != 32 {
 		t.Errorf("%d %s %v", got.status, got.body, got.header)

@@ -52,8 +52,8 @@ func TestPoliciesFollowTheirScripts(t *testing.T) {
 	}
 }
 
-// scriptWords are the lines of a script and what each may say: a policy begins, an epoch or a round in the middle of one
-// has taken so many seconds, an activation has failed and its remedy asks for something.
+// scriptWords are the lines of a script and what each may say: a policy begins, an epoch or a round in the middle of
+// one has taken so many seconds, an activation has failed and its remedy asks for something.
 var scriptWords = map[string][]string{
 	"policy":  {"workers", "least", "most"},
 	"epoch":   {"rows", "loss", "cold", "retried"},
@@ -61,8 +61,8 @@ var scriptWords = map[string][]string{
 	"failure": {"workers", "batch"},
 }
 
-// playPolicy reads "policy NAME workers=N ...", "epoch SECONDS ...", "round SECONDS ..." and "failure ...", with more of
-// scriptWords, and writes each decision below its line.
+// playPolicy reads "policy NAME workers=N ...", "epoch SECONDS ...", "round SECONDS ..." and "failure ...", with more
+// of scriptWords, and writes each decision below its line.
 func playPolicy(t *testing.T, script string) string {
 	t.Helper()
 	var out strings.Builder

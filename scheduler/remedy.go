@@ -162,8 +162,8 @@ func (d *decider) choose() Remedy {
 	}
 }
 
-// diedWithoutTrace is for a process that died without a word where memory may have been the cause: on Kubernetes nothing else
-// tells. It gets a little more, as long as that changes nothing else of the job.
+// diedWithoutTrace is for a process that died without a word where memory may have been the cause: on Kubernetes
+// nothing else tells. It gets a little more, as long as that changes nothing else of the job.
 func (d *decider) diedWithoutTrace() Remedy {
 	r := d.memory()
 	if !r.Retry || r.BatchSize > 0 || r.Workers > 0 {

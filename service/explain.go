@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/runtime/engine/native/plan"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -113,19 +112,7 @@ func share(part, whole disdel.Bytes) float64 {
 // weightBytes is the network's own parameters as the action holds them.
 func weightBytes(in scheduler.PlanInput, a disdel.ActionPlan) disdel.Bytes {
 	n := in.Graph.Count()
-	t := in.Job.Training
-	if a.Estimate.Method != "measured" && in.Graph.Custom() == nil {
-		training := a.Task == disdel.TaskTrain
-		if p, err := plan.New(in.Graph,
-			plan.Spec{
-				BatchSize: t.BatchSize, Training: training, Moments: t.Optimizer.Moments(),
-				KeepGrads: t.ClipNorm > 0,
-			}); err == nil {
-			peak, _ := p.ByCategory()
-			return peak[plan.Weights]
-		}
-	}
-	return 4 * disdel.Bytes(n.Trainable+n.NonTrainable)
+	return cmp.Or(a.Estimate.Weights, 4*disdel.Bytes(n.Trainable+n.NonTrainable))
 }
 
 // limitSteps tells how the limit of an action came from its estimate.

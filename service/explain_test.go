@@ -26,7 +26,8 @@ func TestFitAndExplanationJSON(t *testing.T) {
 	got, err := json.Marshal([]any{fit, x})
 	want := `[{"limitBytes":1,"leastGivenBytes":3,"leastBytes":2,"leastTask":"train"},` +
 		`{"actions":[{"task":"train","terms":[{"name":"batch","bytes":4,"share":0.5}],"peakBytes":{"low":0,"likely":8,"high":0},"risk":0.001,"limit":["limit 1 MB"]}],` +
-		`"layers":null,"largest":null,"smaller":[{"limitBytes":5,"whose":"the pool's memory","changes":[{"set":["training.batchSize=3"],"estimateBytes":6,"limitBytes":7}]}]}]`
+		`"layers":null,"largest":null,"smaller":[{"limitBytes":5,"whose":"the pool's ` +
+		`memory","changes":[{"set":["training.batchSize=3"],"estimateBytes":6,"limitBytes":7}]}]}]`
 	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

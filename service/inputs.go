@@ -174,7 +174,8 @@ func (a *array) misfit(input model.Shape) string {
 	if n := len(a.shape); n >= 3 && len(input) == 3 && input[0] > 1 {
 		h, w, c := a.shape[n-3], a.shape[n-2], a.shape[n-1]
 		if c == input[0] && h == input[1] && w == input[2] && (h != c || w != h) {
-			return fmt.Sprintf("an array of shape %s has the channels last; the model takes [channels height width]: in NumPy np.moveaxis(x, -1, -3)", model.Shape(a.shape).Text())
+			return fmt.Sprintf("an array of shape %s has the channels last; the model takes [channels height width]: in NumPy "+
+				"np.moveaxis(x, -1, -3)", model.Shape(a.shape).Text())
 		}
 	}
 	for i := len(a.shape) - 1; i >= 0 && inner < sample; i-- {

@@ -26,7 +26,8 @@ func (p *preparation) room(ctx context.Context, spec controller.Spec, g *model.G
 	}
 	for _, c := range servers {
 		if c.Evicts() {
-			p.log.Warnf("Redis at %s drops values when it is full (maxmemory-policy %s), updates among them: set maxmemory-policy noeviction", c.Server, c.Policy)
+			p.log.Warnf("Redis at %s drops values when it is full (maxmemory-policy %s), updates among them: set "+
+				"maxmemory-policy noeviction", c.Server, c.Policy)
 		}
 	}
 	return storeNeed(spec.Job, spec.Plan, g).Fits(servers)

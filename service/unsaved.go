@@ -56,7 +56,8 @@ func (s *Service) keep(rec *disdel.Record, failed error) error {
 		s.log.WithError(err).Warnf("the record could not be kept in %s either", s.unsavedFolder())
 		return failed
 	}
-	s.log.WithError(failed).Warnf("the history did not take the job's end; it is in %s, and the next command that reaches the history gives it that", path)
+	s.log.WithError(failed).Warnf("the history did not take the job's end; it is in %s, and the next command that "+
+		"reaches the history gives it that", path)
 	return nil
 }
 
@@ -140,6 +141,7 @@ func (s *Service) putAside(path string, why error) error {
 	if err := os.Rename(path, aside); err != nil {
 		return err
 	}
-	s.log.WithError(why).Warnf("%s is no record, and is not looked at again; the job's record in the history says what it came to", aside)
+	s.log.WithError(why).Warnf("%s is no record, and is not looked at again; the job's record in the history says what "+
+		"it came to", aside)
 	return nil
 }

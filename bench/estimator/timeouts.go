@@ -73,7 +73,9 @@ func recordsOf(all []timed) []disdel.Record {
 }
 
 // submitLike is submit as the product does it: with what earlier jobs tell, and with plans that a failure may change.
-func (r *rig) submitLike(ctx context.Context, t trial, e estimator.Estimator, past []disdel.Record) (*disdel.Record, error) {
+func (r *rig) submitLike(ctx context.Context, t trial, e estimator.Estimator, past []disdel.Record) (*disdel.Record,
+	error,
+) {
 	job, err := r.resolve(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", t, err)

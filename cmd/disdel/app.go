@@ -72,7 +72,8 @@ func globalFlags() []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name: "redis", EnvVars: []string{"DISDEL_REDIS"},
-			Usage: "`URL` of a Redis server (default: embedded), or several with commas between, over which updates are spread; the password of all of them may come from DISDEL_REDIS_PASSWORD",
+			Usage: "`URL` of a Redis server (default: embedded), or several with commas between, over which updates are " +
+				"spread; the password of all of them may come from DISDEL_REDIS_PASSWORD",
 		},
 		&cli.StringFlag{
 			Name: "redis-prefix", EnvVars: []string{"DISDEL_REDIS_PREFIX"},
@@ -88,7 +89,8 @@ func globalFlags() []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name: "apihost", EnvVars: []string{"DISDEL_APIHOST"},
-			Usage: "`URL` of an OpenWhisk API (default: embedded); its key comes from DISDEL_AUTH, the home's own platform, or a ~/.wskprops that names it",
+			Usage: "`URL` of an OpenWhisk API (default: embedded); its key comes from DISDEL_AUTH, the home's own platform, " +
+				"or a ~/.wskprops that names it",
 		},
 		&cli.StringFlag{
 			Name: "image", EnvVars: []string{"DISDEL_IMAGE"},

@@ -113,7 +113,8 @@ func readAuthority(file string, servers []string) (string, error) {
 	if !x509.NewCertPool().AppendCertsFromPEM(text) {
 		return "", &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + file, Msg: "it has no certificate in PEM",
-			Hint: "name the file of the authority that signed the server's certificate; it begins with -----BEGIN CERTIFICATE-----",
+			Hint: "name the file of the authority that signed the server's certificate; it begins with -----BEGIN " +
+				"CERTIFICATE-----",
 		}
 	}
 	return string(text), nil

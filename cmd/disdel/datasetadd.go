@@ -25,8 +25,10 @@ func datasetAdd(u *ui) *cli.Command {
 		Description: "Known names: " + strings.Join(dataset.Known(), ", ") +
 			". Their files come from an installed package, else from their public\n" +
 			"address, and are checked against pinned checksums.\n\n" +
-			"Files are IDX, plain or gzip, of unsigned bytes (kept as 0..1 from 0..255) or of 32-bit floats (kept as they are):\n" +
-			"[rows features], [rows height width] or [rows channels height width]; --layout hwc reads [rows height width channels].\n\n" +
+			"Files are IDX, plain or gzip, of unsigned bytes (kept as 0..1 from 0..255) or of 32-bit floats (kept as they " +
+			"are):\n" +
+			"[rows features], [rows height width] or [rows channels height width]; --layout hwc reads [rows height width " +
+			"channels].\n\n" +
 			"   disdel dataset add fashion-mnist\n" +
 			"   disdel dataset add letters --images train-images.gz --labels train-labels.gz",
 		Flags: []cli.Flag{

@@ -21,7 +21,8 @@ func estimateCommand(u *ui) *cli.Command {
 			"   disdel estimate job.yaml --explain --set training.batchSize=256\n" +
 			"   disdel estimate job.yaml --max-memory 256MB\n" +
 			"   disdel estimate job.yaml --what-if workers=1..8,batch=32,64,128 --plot job.svg",
-		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags, commandline.QuestionFlags),
+		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags,
+			commandline.QuestionFlags),
 		Action: func(c *cli.Context) error {
 			q, err := commandline.ReadQuestions(c)
 			if err != nil {

@@ -17,7 +17,8 @@ import (
 func modelExport(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "write a trained model's weights as safetensors", ArgsUsage: "NAME",
-		Description: "NAME is a trained model: NAME for its newest version, NAME:vN for one. Names and layouts are PyTorch's\n" +
+		Description: "NAME is a trained model: NAME for its newest version, NAME:vN for one. Names and layouts are " +
+			"PyTorch's\n" +
 			"   (docs/interchange.md).\n\n   disdel model export digits-cnn --output digits.safetensors",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "output", Usage: "`FILE` to write, which must not exist"}},
 		Action: func(c *cli.Context) error {

@@ -43,7 +43,7 @@ func historyCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(list, func(w io.Writer) { printHistory(w, list, standing(ctx, c, s)) })
+				return u.Show(list, func(w io.Writer) { jobtext.PrintHistory(w, list, standing(ctx, c, s)) })
 			})
 		},
 	}
@@ -87,46 +87,6 @@ func historyQuery(c *cli.Context) (history.Query, error) {
 	return q, nil
 }
 
-func printHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Record) string) {
-	if len(list) == 0 {
-		fmt.Fprintln(w, "no jobs yet: disdel quickstart")
-		return
-	}
-	rows := [][]string{{"JOB", "NAME", "STATUS", "CREATED", "TIME", "ROUNDS", "ACCURACY", "LOSS", "PEAK/LIMIT", "GB-S"}}
-	for i := range list {
-		r := &list[i]
-		var peak, limit disdel.Bytes
-		for _, a := range r.Activations {
-			if a.Peak >= peak {
-				peak, limit = a.Peak, a.Limits.Memory
-			}
-		}
-		accuracy, loss, ok := jobtext.HeldOut(r)
-		rows = append(rows, []string{
-			string(r.ID), r.Job.Metadata.Name, statusText(r, standing(r)), r.Created.Local().Format("2006-01-02 15:04:05"),
-			jobtext.Seconds(r.Phases.Total),
-			fmt.Sprint(len(r.Rounds)), jobtext.Decimals(accuracy, ok), jobtext.Decimals(loss, ok),
-			fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
-		})
-	}
-	terminal.Table(w, terminal.Fitted(w, terminal.ShortIDs(w, rows), "LOSS", "PEAK/LIMIT", "GB-S", "ROUNDS", "TIME",
-		"CREATED")...)
-}
-
-// statusText is a job's status, and what there is to say against its success.
-func statusText(r *disdel.Record, status string) string {
-	switch {
-	case r.Status != disdel.StatusSucceeded:
-		return status
-	case r.Unevaluated != nil:
-		return status + ", not evaluated"
-	case r.Learned != nil && !*r.Learned:
-		return status + ", did not learn"
-	default:
-		return status
-	}
-}
-
 func historyShow(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show one job", ArgsUsage: "JOB",
@@ -152,8 +112,8 @@ func historyShow(u *ui) *cli.Command {
 						fmt.Fprintln(w, jobtext.RoundLine(round, r.Plan.Rounds))
 					}
 					jobtext.PrintRecord(w, &r)
-					printFailure(w, &r, c.Bool("logs"))
-					printNext(w, &r, who, runs)
+					jobtext.PrintFailure(w, &r, c.Bool("logs"))
+					jobtext.PrintNext(w, &r, who, runs)
 				})
 			})
 		},
@@ -163,7 +123,8 @@ func historyShow(u *ui) *cli.Command {
 func historyRepair(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "repair", Usage: "make a new history of what can be read of a damaged one",
-		Description: "Takes the newest whole state of every record of the history in --home. The damaged file stays beside the new one.",
+		Description: "Takes the newest whole state of every record of the history in --home. The damaged file stays beside " +
+			"the new one.",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
@@ -193,44 +154,4 @@ func historyRepair(u *ui) *cli.Command {
 type repairedDocument struct {
 	Kept  int    `json:"kept"`  // records
 	Aside string `json:"aside"` // the file as it was
-}
-
-// printNext names the commands that help a job that did not succeed, or whose controller is gone.
-func printNext(w io.Writer, r *disdel.Record, who service.Runner, runs bool) {
-	switch {
-	case runs:
-		fmt.Fprintf(w, "runs      in %s\n", who.Text)
-	case r.Status == disdel.StatusRunning:
-		fmt.Fprintf(w, "resume    its record says that it runs, and no process of this home runs it: %s resume %s\n",
-			terminal.Program(), r.ID)
-	case r.Status == disdel.StatusCanceled:
-		fmt.Fprintf(w, "resume    %s resume %s\n", terminal.Program(), r.ID)
-	}
-	if r.Failure != nil {
-		fmt.Fprintf(w, "report    %s report %s\n", terminal.Program(), r.ID)
-	}
-}
-
-func printFailure(w io.Writer, r *disdel.Record, logs bool) {
-	if r.Failure == nil {
-		return
-	}
-	fmt.Fprintf(w, "\nfailure   %s\n", terminal.Clean(r.Failure.Error()))
-	if r.Failure.Hint != "" {
-		fmt.Fprintf(w, "hint      %s\n", terminal.Clean(r.Failure.Hint))
-	}
-	for _, a := range r.Activations {
-		if a.Outcome == disdel.OutcomeSuccess {
-			continue
-		}
-		fmt.Fprintf(w, "evidence  %s, activation %s, ended as %s\n", a.Invocation.ID, a.ID, a.Outcome)
-		for _, e := range a.Evidence {
-			fmt.Fprintf(w, "          %s\n", terminal.Clean(e))
-		}
-		for _, line := range a.Logs {
-			if logs {
-				fmt.Fprintf(w, "log       %s\n", terminal.Clean(line))
-			}
-		}
-	}
 }

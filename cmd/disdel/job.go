@@ -55,7 +55,8 @@ var actionFlag = &cli.StringFlag{
 var estimatorFlags = []cli.Flag{
 	&cli.StringFlag{
 		Name: "estimator", Value: estimator.MethodPlanned,
-		Usage: "`METHOD` that estimates memory: planned, learned (planned, corrected by earlier jobs' peaks) or paper (its Eq. 1-5, to compare)",
+		Usage: "`METHOD` that estimates memory: planned, learned (planned, corrected by earlier jobs' peaks) or paper (its " +
+			"Eq. 1-5, to compare)",
 	},
 	&cli.Float64Flag{
 		Name:  "risk",
@@ -110,8 +111,8 @@ func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
 	return src, err
 }
 
-// filesBeside reads the files that a job file names: those of a relative path from the job file's own folder, or from the
-// current one where the job comes from standard input.
+// filesBeside reads the files that a job file names: those of a relative path from the job file's own folder, or from
+// the current one where the job comes from standard input.
 func filesBeside(job string) func(file string) ([]byte, error) {
 	return func(file string) ([]byte, error) {
 		if job != "-" && !filepath.IsAbs(file) {
@@ -307,8 +308,10 @@ func quickstartNext(c *cli.Context, r *disdel.Record) string {
 func resumeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "resume", Usage: "take a job up again where its newest checkpoint is", ArgsUsage: "JOB",
-		Description: "JOB is an id, the start of one, a job's name or @last. A job that failed, was stopped or lost its controller goes\n" +
-			"on from its newest whole checkpoint, with the limits that its failures led to, and comes to the same weights as if\n" +
+		Description: "JOB is an id, the start of one, a job's name or @last. A job that failed, was stopped or lost its " +
+			"controller goes\n" +
+			"on from its newest whole checkpoint, with the limits that its failures led to, and comes to the same weights as " +
+			"if\n" +
 			"nothing had happened.\n\n" +
 			"   disdel resume @last\n" +
 			"   disdel resume @last --set resources.memory=512MB",

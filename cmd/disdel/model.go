@@ -61,7 +61,8 @@ func modelShow(u *ui) *cli.Command {
 		Name: "show", Usage: "show a network's layers, or a trained model", ArgsUsage: "NAME",
 		Description: "NAME is a network of the zoo, or a trained model: NAME for its newest version, NAME:vN for one.\n" +
 			"   A NAME that ends in .json, or --keras, is a file of Keras' model.to_json().\n\n" +
-			"   disdel model show lenet5 --input 1x28x28\n   disdel model show digits-cnn:v1\n   disdel model show --keras my.json",
+			"   disdel model show lenet5 --input 1x28x28\n   disdel model show digits-cnn:v1\n   disdel model show --keras " +
+			"my.json",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "input", Usage: "shape `CxHxW` of a network's input"},
 			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of a network's outputs"},

@@ -34,7 +34,8 @@ func (d *tool) follows(args ...string) (said func() string, wait func() int, sto
 	return said, func() int { cmd.Wait(); f.Close(); return cmd.ProcessState.ExitCode() }, func() { cmd.Process.Kill() }
 }
 
-var silentSince = regexp.MustCompile(`OpenWhisk at (\S+) does not answer \(connection refused\) since (\d+)s; waiting until`)
+var silentSince = regexp.MustCompile(`OpenWhisk at (\S+) does not answer \(connection refused\) since (\d+)s; ` +
+	`waiting until`)
 
 // A platform that goes away under a job is named within seconds; once it is back, without what was under way, the job
 // goes on and ends well. Where it stays away, the job's deadline ends it as unreachable, and resume takes it up again.

@@ -13,7 +13,8 @@ const defaultPort = 3233
 func platformCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "platform", Usage: "run an OpenWhisk on this machine, for disdel, wsk and other clients",
-		Description: "   disdel platform up --pool-memory 2GB\n   eval \"$(disdel platform up --detach)\"; wsk action list\n   disdel platform status\n   disdel platform down",
+		Description: "   disdel platform up --pool-memory 2GB\n   eval \"$(disdel platform up --detach)\"; wsk action " +
+			"list\n   disdel platform status\n   disdel platform down",
 		Subcommands: []*cli.Command{platformUp(u), platformStatus(u), platformDown(u), platformUser(u)},
 		Action:      commandline.NeedSubcommand,
 	}
@@ -22,7 +23,8 @@ func platformCommand(u *ui) *cli.Command {
 func platformUp(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "up", Usage: "start it; Ctrl-C ends it",
-		Description: "   disdel platform up\n   eval \"$(disdel platform up --detach)\"    # and set up this shell for wsk and disdel",
+		Description: "   disdel platform up\n   eval \"$(disdel platform up --detach)\"    # and set up this shell for wsk " +
+			"and disdel",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "host", Value: "127.0.0.1", Usage: "`ADDRESS` to serve on"},
 			&cli.IntFlag{Name: "port", Value: defaultPort, Usage: "`NUMBER`, 0 for any that is free"},
@@ -36,7 +38,8 @@ func platformUp(u *ui) *cli.Command {
 			},
 			&cli.StringFlag{
 				Name: "data-dir", TakesFile: true,
-				Usage: "`FOLDER` of actions, triggers, rules and activations, which outlive it (default: platform in the home folder)",
+				Usage: "`FOLDER` of actions, triggers, rules and activations, which outlive it (default: platform in the home " +
+					"folder)",
 			},
 			&cli.BoolFlag{
 				Name:  "guest-key",
@@ -55,8 +58,9 @@ func platformUp(u *ui) *cli.Command {
 				Usage: "`NUMBER` of invocations at once (OpenWhisk: 30)",
 			},
 			&cli.StringFlag{
-				Name:  "like",
-				Usage: "behave like `NAME`, to hold clients against it: openwhisk, standalone or kubernetes, or single parts as late-records=3s,refused-init,count-refused,no-evidence,retry-warm",
+				Name: "like",
+				Usage: "behave like `NAME`, to hold clients against it: openwhisk, standalone or kubernetes, or single parts as " +
+					"late-records=3s,refused-init,count-refused,no-evidence,retry-warm",
 			},
 			&cli.StringSliceFlag{
 				Name:  "namespace",

@@ -85,7 +85,8 @@ func printPlatform(w io.Writer, d platformDocument) {
 // announce prints what sets a shell up, on stdout, for eval, and the rest for the person.
 func announce(u *ui, dir string, s localplatform.State) error {
 	u.Say("OpenWhisk at %s", s.Address)
-	u.Say("a shell is set up for wsk and disdel by the lines on standard output, or by: eval \"$(%s platform up --detach)\"", terminal.Program())
+	u.Say("a shell is set up for wsk and disdel by the lines on standard output, or by: eval \"$(%s platform up "+
+		"--detach)\"", terminal.Program())
 	err := u.Show(platformDocument{Running: true, Home: dir, State: &s}, func(w io.Writer) {
 		fmt.Fprintf(w, "export WSK_CONFIG_FILE=%s\nexport DISDEL_APIHOST=%s\n", shellWord(s.Properties), s.Address)
 	})

@@ -56,7 +56,8 @@ func checkPlatform(c *cli.Context) error {
 		return bad("on "+cmp.Or(host, "every address")+
 			" the key, the code of actions and what they are given would travel unencrypted: "+
 			"who reads the key runs programs as you",
-			"leave --host out and let others in by ssh -L 3233:127.0.0.1:3233 THIS-MACHINE, or say --insecure where every machine that can listen is trusted")
+			"leave --host out and let others in by ssh -L 3233:127.0.0.1:3233 THIS-MACHINE, or say --insecure where every "+
+				"machine that can listen is trusted")
 	}
 	return nil
 }
@@ -64,7 +65,8 @@ func checkPlatform(c *cli.Context) error {
 // warnOfExposure says what a platform that others can reach exposes.
 func warnOfExposure(c *cli.Context, u *ui, address string) {
 	if !addresses.Loopback(c.String("host")) {
-		u.Say("disdel: warning: other machines can reach %s, and nothing is encrypted: the key, the code and the parameters of actions", address)
+		u.Say("disdel: warning: other machines can reach %s, and nothing is encrypted: the key, the code and the "+
+			"parameters of actions", address)
 		u.Say("disdel: warning: can be read on the way, and who has the key runs programs as you (--insecure was said)")
 	}
 }

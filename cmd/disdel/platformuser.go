@@ -18,8 +18,9 @@ import (
 func platformUser(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "user", Usage: "add, list and remove further namespaces of the platform that runs",
-		Description: "   disdel platform user create alice\n   disdel platform user list --keys\n   disdel platform user delete alice",
-		Action:      commandline.NeedSubcommand,
+		Description: "   disdel platform user create alice\n   disdel platform user list --keys\n   disdel platform user " +
+			"delete alice",
+		Action: commandline.NeedSubcommand,
 		Subcommands: []*cli.Command{
 			{
 				Name: "create", Usage: "add a namespace, and print its key", ArgsUsage: "NAME",
@@ -36,8 +37,9 @@ func platformUser(u *ui) *cli.Command {
 				Action: func(c *cli.Context) error { return listTenants(c, u) },
 			},
 			{
-				Name: "delete", Usage: "take a namespace's key away; what it has stays, for one of the same name", ArgsUsage: "NAME",
-				Action: func(c *cli.Context) error { return deleteTenant(c, u) },
+				Name: "delete", Usage: "take a namespace's key away; what it has stays, for one of the same name",
+				ArgsUsage: "NAME",
+				Action:    func(c *cli.Context) error { return deleteTenant(c, u) },
 			},
 		},
 	}
@@ -111,8 +113,9 @@ func deleteTenant(c *cli.Context, u *ui) error {
 		if err := localplatform.RemoveTenant(ctx, home, s, name); err != nil {
 			return err
 		}
-		u.Say("the key of %s is no longer known", terminal.Clean(name))
-		return nil
+		return u.Show(localplatform.Tenant{Name: name}, func(w io.Writer) {
+			fmt.Fprintf(w, "the key of %s is no longer known\n", terminal.OneLine(name))
+		})
 	})
 }
 

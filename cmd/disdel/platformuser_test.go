@@ -14,7 +14,8 @@ import (
 // Namespaces are added to the platform that runs, by who has its home, and are there when it starts again.
 func TestNamespacesFromTheCommandLine(t *testing.T) {
 	d := build(t)
-	if _, errs, code := d.run("platform", "user", "list"); code != terminal.ExitUnreachable || !strings.Contains(errs, "none runs") {
+	if _, errs, code := d.run("platform", "user", "list"); code != terminal.ExitUnreachable ||
+		!strings.Contains(errs, "none runs") {
 		t.Errorf("without a platform: exit %d\n%s", code, errs)
 	}
 	for _, bad := range []string{":uuid:a-long-enough-secret", "alice:nocolon"} {
@@ -29,7 +30,8 @@ func TestNamespacesFromTheCommandLine(t *testing.T) {
 	if code != 0 || !strings.Contains(key, ":") {
 		t.Fatalf("create: exit %d\n%s%s", code, out, errs)
 	}
-	if _, errs, code := d.run("platform", "user", "create", "carol"); code == 0 || !strings.Contains(errs, "there is a namespace carol already") {
+	if _, errs, code := d.run("platform", "user", "create", "carol"); code == 0 ||
+		!strings.Contains(errs, "there is a namespace carol already") {
 		t.Errorf("twice: exit %d\n%s", code, errs)
 	}
 	if out, _, _ := d.run("platform", "user", "list"); !strings.Contains(out, "carol") || strings.Contains(out, key) {
@@ -37,7 +39,8 @@ func TestNamespacesFromTheCommandLine(t *testing.T) {
 	}
 	var list []localplatform.Tenant
 	out, _, _ = d.run("platform", "user", "list", "--keys", "-o", "json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 4 || list[2].Key != "bobs-uuid:a-long-enough-secret" ||
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 4 ||
+		list[2].Key != "bobs-uuid:a-long-enough-secret" ||
 		list[3].Key != key || list[3].InvocationsPerMinute != 7 {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -54,13 +57,15 @@ func TestNamespacesFromTheCommandLine(t *testing.T) {
 	cmd, _ = d.up("--namespace", "alice")
 	var again []localplatform.Tenant
 	out, _, _ = d.run("platform", "user", "list", "--keys", "-o", "json")
-	if err := json.Unmarshal([]byte(out), &again); err != nil || len(again) != 4 || again[1] != list[1] || again[3] != list[3] {
+	if err := json.Unmarshal([]byte(out), &again); err != nil || len(again) != 4 || again[1] != list[1] ||
+		again[3] != list[3] {
 		t.Errorf("after a restart: %v\n%s", err, out)
 	}
 	if _, errs, code := d.run("platform", "user", "delete", "carol"); code != 0 {
 		t.Errorf("delete: exit %d\n%s", code, errs)
 	}
-	if _, errs, code := d.run("platform", "user", "delete", "carol"); code == 0 || !strings.Contains(errs, "there is no namespace carol") {
+	if _, errs, code := d.run("platform", "user", "delete", "carol"); code == 0 ||
+		!strings.Contains(errs, "there is no namespace carol") {
 		t.Errorf("twice: exit %d\n%s", code, errs)
 	}
 	cmd.Process.Signal(syscall.SIGTERM)

@@ -24,7 +24,8 @@ import (
 func reportCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "report", Usage: "explain how a job went, and what will let a failed one pass", ArgsUsage: "JOB",
-		Description: "JOB is an id, the start of one, a job's name, or @last. The page of --html is one file with plots.\n\n" +
+		Description: "JOB is an id, the start of one, a job's name, or @last. The page of --html is one file with " +
+			"plots.\n\n" +
 			"   disdel report @last\n" +
 			"   disdel report @last --html report.html\n" +
 			"   disdel report @last --spec > job.yaml && disdel submit job.yaml",

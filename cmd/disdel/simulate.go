@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -9,10 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller/simulate"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/jobtext"
-	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/scheduler/sim"
 	"github.com/disdel/disdel/service"
 )
@@ -58,7 +55,7 @@ func simulateCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.Show(r, func(w io.Writer) { printSimulation(w, r) })
+			return u.Show(r, func(w io.Writer) { jobtext.PrintSimulation(w, r) })
 		},
 	}
 }
@@ -117,51 +114,4 @@ func cloudOf(c *cli.Context) (sim.Config, error) {
 		cfg.Memory = pool / disdel.Bytes(cfg.Invokers)
 	}
 	return cfg, nil
-}
-
-// listedJobs is how many jobs are told of one by one at most.
-const listedJobs = 40
-
-func printSimulation(w io.Writer, r simulate.Result) {
-	if len(r.Jobs) <= listedJobs {
-		rows := [][]string{{"JOB", "TENANT", "STATUS", "WORKERS", "ARRIVED", "WAITED", "RAN", "COLD", "KEEPS"}}
-		for i := range r.Jobs {
-			rows = append(rows, simulatedRow(&r.Jobs[i]))
-		}
-		terminal.Table(w, terminal.Fitted(w, rows, "KEEPS", "COLD", "ARRIVED")...)
-		fmt.Fprintln(w)
-	}
-	spread := func(s simulate.Spread) string {
-		return fmt.Sprintf("%s on average, median %s, 95 of 100 within %s, most %s", s.Mean.Text(), s.Median.Text(),
-			s.P95.Text(), s.Most.Text())
-	}
-	rows := [][]string{
-		{"jobs", fmt.Sprintf("%d: %d succeeded, %d failed, %d refused, %d wait for ever", len(r.Jobs), r.Succeeded, r.Failed,
-			r.Refused, len(r.Stuck))},
-		{"makespan", r.Makespan.Text()},
-		{"waited", spread(r.Wait)},
-		{"ran", spread(r.Run)},
-		{"activations", fmt.Sprintf("%d: %.1f %% cold, %d timed out, %d refused for their rate", r.Cloud.Calls,
-			100*r.ColdShare, r.Cloud.TimedOut, r.Cloud.Throttled)},
-		{"containers", fmt.Sprintf("at most %d at once; work in %.1f %% of the memory", r.Cloud.Most, 100*r.UsedShare)},
-		{"cost", fmt.Sprintf("%.1f GB-s", r.CostGBs)},
-	}
-	terminal.Table(w, rows...)
-}
-
-func simulatedRow(o *simulate.Outcome) []string {
-	status := o.Status.String()
-	switch {
-	case o.Refused != nil:
-		status = "refused: " + o.Refused.Msg
-	case o.Status == disdel.StatusUnknown || o.Status == disdel.StatusRunning:
-		status = "waits for ever"
-	case o.Failure != nil:
-		status += ": " + o.Failure.Msg
-	}
-	return []string{
-		string(o.ID), o.Tenant, status, fmt.Sprint(o.Workers), jobtext.Seconds(o.Arrived),
-		jobtext.Seconds(o.Started - o.Arrived), jobtext.Seconds(o.Ended - o.Started),
-		fmt.Sprintf("%d/%d", o.Cold, o.Activations), o.Keep,
-	}
 }

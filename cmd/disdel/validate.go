@@ -20,8 +20,9 @@ import (
 func validateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "validate", Usage: "check job files without running anything", ArgsUsage: "FILE...",
-		Description: "   disdel validate examples/*.yaml\n   disdel validate job.yaml -o json    # a list of problems, each with its file, line and column",
-		Flags:       []cli.Flag{setFlag, actionFlag},
+		Description: "   disdel validate examples/*.yaml\n   disdel validate job.yaml -o json    # a list of problems, " +
+			"each with its file, line and column",
+		Flags: []cli.Flag{setFlag, actionFlag},
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
 				return commandline.Operands(c, 1, 1)
@@ -107,7 +108,8 @@ func explainCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "explain", Usage: "explain a field of the job file, or find it by what it means",
 		ArgsUsage: "[PATH | WORDS...]",
-		Description: "   disdel explain training.batchSize\n   disdel explain model.layers.conv\n   disdel explain federated averaging\n" +
+		Description: "   disdel explain training.batchSize\n   disdel explain model.layers.conv\n   disdel explain " +
+			"federated averaging\n" +
 			"   disdel explain -o json > schema.json    # for editors",
 		Action: func(c *cli.Context) error {
 			path := strings.Join(c.Args().Slice(), " ")

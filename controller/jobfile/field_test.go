@@ -182,19 +182,24 @@ func TestExplain(t *testing.T) {
 			"model (required), data (required), training (required), distribution, resources, reliability, output\n"},
 		{"resources.device", "resources.device  text, not supported in this version\n  Device that trains.\n"},
 		{"resources.risk", "resources.risk  number, above 0 and at most 0.05, default 0.001\n" +
-			"  Accepted chance that an action is killed for memory. Sets the limit from the estimate's interval. Used only when memory is auto.\n" +
+			"  Accepted chance that an action is killed for memory. Sets the limit from the estimate's interval. Used only " +
+			"when memory is auto.\n" +
 			"  example  risk: 0.001\n"},
 		{"distribution.sync", "distribution.sync  text or object, epoch, end or {every: K}, default epoch\n" +
-			"  When the workers' weights are averaged: after every epoch, once at the end (DiSDeL's one-shot averaging), or after every K batches.\n" +
+			"  When the workers' weights are averaged: after every epoch, once at the end (DiSDeL's one-shot averaging), or " +
+			"after every K batches.\n" +
 			"  example  sync: epoch\n  fields   every (required)\n"},
 		{"distribution.sync.every", "distribution.sync.every  integer, at least 1, required\n" +
-			"  Batches from one average to the next; the end of an epoch brings one too (KubeML's K-AVG).\n  example  every: 16\n"},
+			"  Batches from one average to the next; the end of an epoch brings one too (KubeML's K-AVG).\n  example  every: " +
+			"16\n"},
 		{"reliability.retries.backoff", "reliability.retries.backoff  object\n" +
 			"  Pause before work is tried again that may pass unchanged: initial, then twice the last, at most max.\n" +
 			"  example  backoff: {initial: 1s, max: 30s}\n  fields   initial, max\n"},
 		{"distribution.workers", "distribution.workers  integer, at least 1, or auto, default auto\n" +
-			"  Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.\n  example  workers: 2\n"},
-		{"data.split.seed", "data.split.seed  integer, default model.init.seed\n  Seed of the draw that tells the shares apart.\n  example  seed: 1\n"},
+			"  Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.\n  " +
+			"example  workers: 2\n"},
+		{"data.split.seed", "data.split.seed  integer, default model.init.seed\n  Seed of the draw that tells the shares " +
+			"apart.\n  example  seed: 1\n"},
 		{
 			"distribution.aggregation",
 			"distribution.aggregation  object\n  Shape of the aggregation tree, and what of the workers' state is averaged.\n" +

@@ -66,7 +66,8 @@ var taskFields = []field{
 	},
 	{
 		path: "model.custom", form: text, pattern: shortText, looks: "1 to 63 characters", example: "digits-dense",
-		meaning: "A network that only your own action binary has, such as a gorgonia graph; `disdel submit --action FILE` names the binary.",
+		meaning: "A network that only your own action binary has, such as a gorgonia graph; `disdel submit --action FILE` " +
+			"names the binary.",
 	},
 	{path: "model.file", form: text, later: true, meaning: "A network written by another program."},
 	{
@@ -83,11 +84,13 @@ var taskFields = []field{
 	},
 	{
 		path: "model.layers[].*.from", form: names, pattern: layerForm, looks: layerInWords, example: "input",
-		meaning: "The layers whose output this one takes: one, or a list for add and concat. input is the data. Without it, the layer before.",
+		meaning: "The layers whose output this one takes: one, or a list for add and concat. input is the data. Without " +
+			"it, the layer before.",
 	},
 	{
 		path: "model.layers[].*.shape", form: shape, min: new(float64(1)), example: "[1, 28, 28]",
-		meaning: "What the network is made for, of an input: [channels, height, width], or [units] to take an image as a vector.",
+		meaning: "What the network is made for, of an input: [channels, height, width], or [units] to take an image as a " +
+			"vector.",
 	},
 	{
 		path: "model.layers[].*.units", form: integer, min: new(float64(1)), example: "10",
@@ -107,7 +110,8 @@ var taskFields = []field{
 	},
 	{
 		path: "model.layers[].*.padding", form: padding, min: new(float64(0)), example: "1",
-		meaning: "Zeros on every side before a convolution or pool, in pixels, or [top, bottom, left, right]. same pads as TensorFlow does; an average leaves that padding out.",
+		meaning: "Zeros on every side before a convolution or pool, in pixels, or [top, bottom, left, right]. same pads as " +
+			"TensorFlow does; an average leaves that padding out.",
 	},
 	{
 		path: "model.layers[].*.dilation", form: sides, min: new(float64(1)), example: "2",
@@ -127,7 +131,8 @@ var taskFields = []field{
 	},
 	{
 		path: "model.layers[].*.momentum", form: number, above: new(float64(0)), max: new(float64(1)), example: "0.01",
-		meaning: "Share of the newest batch in a batch norm's running statistics, 0.1 by default: 1 minus what Keras calls momentum.",
+		meaning: "Share of the newest batch in a batch norm's running statistics, 0.1 by default: 1 minus what Keras calls " +
+			"momentum.",
 	},
 	{
 		path: "model.layers[].*.scale", form: boolean, example: "false",
@@ -216,7 +221,8 @@ var taskFields = []field{
 	},
 	{
 		path: "training.optimizer.sgd.nesterov", form: toggle, def: "false", example: "true",
-		meaning: "Whether the gradient is taken where the momentum leads (Nesterov's momentum, as Sutskever 2013 has it); needs momentum.",
+		meaning: "Whether the gradient is taken where the momentum leads (Nesterov's momentum, as Sutskever 2013 has it); " +
+			"needs momentum.",
 	},
 	{
 		path: "training.optimizer.adam", form: object, example: "{learningRate: 0.001}",
@@ -269,7 +275,8 @@ var taskFields = []field{
 	{
 		path: "training.loss", form: text, oneOf: []string{"crossEntropy", "binaryCrossEntropy", "mse"}, def: "crossEntropy",
 		example: "crossEntropy",
-		meaning: "What training makes small: crossEntropy of classes, binaryCrossEntropy of every output as a probability, or mse (mean squared error).",
+		meaning: "What training makes small: crossEntropy of classes, binaryCrossEntropy of every output as a probability, " +
+			"or mse (mean squared error).",
 	},
 	{
 		path: "training.schedule", form: object, example: "{step: {every: 10, factor: 0.1}}",
@@ -289,7 +296,8 @@ var taskFields = []field{
 	},
 	{
 		path: "training.schedule.cosine", form: object, example: "{floor: 0.01}",
-		meaning: "Lets the learning rate fall along half a cosine over all epochs (Loshchilov and Hutter 2017, without restarts).",
+		meaning: "Lets the learning rate fall along half a cosine over all epochs (Loshchilov and Hutter 2017, without " +
+			"restarts).",
 	},
 	{
 		path: "training.schedule.cosine.floor", form: number, min: new(float64(0)), max: new(float64(1)), def: "0",
@@ -298,7 +306,8 @@ var taskFields = []field{
 	},
 	{
 		path: "training.clipNorm", form: number, above: new(float64(0)), defBy: "none", example: "1",
-		meaning: "Longest gradient, over all weights together; a longer one is scaled down to it (Pascanu 2013). Needs memory for all gradients at once.",
+		meaning: "Longest gradient, over all weights together; a longer one is scaled down to it (Pascanu 2013). Needs " +
+			"memory for all gradients at once.",
 	},
 	{
 		path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}",
@@ -311,7 +320,8 @@ var taskFields = []field{
 	},
 	{
 		path: "training.earlyStop.target", form: number, above: new(float64(0)), example: "0.05",
-		meaning: "Stop when the metric has come to this: a loss that is at most so much, or an accuracy that is at least so much.",
+		meaning: "Stop when the metric has come to this: a loss that is at most so much, or an accuracy that is at least " +
+			"so much.",
 	},
 	{
 		path: "training.earlyStop.patience", form: integer, min: new(float64(1)), example: "3",
@@ -320,7 +330,8 @@ var taskFields = []field{
 	{
 		path: "training.earlyStop.keep", form: text, oneOf: []string{disdel.KeepBest, disdel.KeepLast},
 		defBy: "best, with valLoss and accuracy", example: "last",
-		meaning: "With valLoss and accuracy: whose weights the model gets, those of the best evaluation or those of the last round. " +
+		meaning: "With valLoss and accuracy: whose weights the model gets, those of the best evaluation or those of the " +
+			"last round. " +
 			"best writes the weights after every evaluation that is the best so far.",
 	},
 	{
@@ -330,6 +341,7 @@ var taskFields = []field{
 	{
 		path: "training.backend", form: text, oneOf: disdel.Backends(), def: disdel.BackendNative,
 		example: disdel.BackendGorgonia,
-		meaning: "Engine that trains: native executes a static plan; gorgonia, an expression graph, is slower and takes more memory.",
+		meaning: "Engine that trains: native executes a static plan; gorgonia, an expression graph, is slower and takes " +
+			"more memory.",
 	},
 }

@@ -45,12 +45,14 @@ var runFields = []field{
 	{
 		path: "distribution.maxWorkers", form: integer, min: new(float64(1)), defBy: "what the data and the platform allow",
 		example: "8",
-		meaning: "Most train actions that a policy may choose, and most that an automatic number comes to; static does not use it.",
+		meaning: "Most train actions that a policy may choose, and most that an automatic number comes to; static does not " +
+			"use it.",
 	},
 	{
 		path: "distribution.sync", form: syncMode, oneOf: []string{string(disdel.SyncEpoch), string(disdel.SyncEnd)},
 		def: "epoch", example: "epoch",
-		meaning: "When the workers' weights are averaged: after every epoch, once at the end (DiSDeL's one-shot averaging), or after every K batches.",
+		meaning: "When the workers' weights are averaged: after every epoch, once at the end (DiSDeL's one-shot " +
+			"averaging), or after every K batches.",
 	},
 	{
 		path: "distribution.sync.every", form: integer, required: true, min: new(float64(1)), example: "16",
@@ -62,7 +64,8 @@ var runFields = []field{
 	},
 	{
 		path: "distribution.aggregation.fanIn", form: integer, auto: true, min: new(float64(2)), def: "auto", example: "4",
-		meaning: "Workers of one aggregation action. auto goes by bytes read: 2 GB of updates a round, and 64 workers at most.",
+		meaning: "Workers of one aggregation action. auto goes by bytes read: 2 GB of updates a round, and 64 workers at " +
+			"most.",
 	},
 	{
 		path: "distribution.aggregation.wire", form: text, def: "float32", example: "bfloat16",
@@ -72,17 +75,20 @@ var runFields = []field{
 	},
 	{
 		path: "distribution.aggregation.threshold", form: number, min: new(float64(0)), def: "0.7", example: "0.5",
-		meaning: "With wire: significant: a weight's change is sent once it is more than threshold / sqrt(t) of the weight, " +
+		meaning: "With wire: significant: a weight's change is sent once it is more than threshold / sqrt(t) of the " +
+			"weight, " +
 			"t being the round, from 1 (MLLess' significance filter). 0 sends every change. Other wires do not use it.",
 	},
 	{
 		path: "distribution.aggregation.optimizer", form: text, oneOf: upkeeps, def: "reset", example: "average",
-		meaning: "What becomes of an optimiser's moments when a round ends: average takes their mean over the workers as for weights, " +
+		meaning: "What becomes of an optimiser's moments when a round ends: average takes their mean over the workers as " +
+			"for weights, " +
 			"reset starts them anew, keep lets every worker go on with its own. SGD without momentum has none.",
 	},
 	{
 		path: "distribution.aggregation.statistics", form: text, oneOf: upkeeps, def: "average", example: "keep",
-		meaning: "What becomes of batch norms' running statistics when a round ends: average takes their mean over the workers as for weights, " +
+		meaning: "What becomes of batch norms' running statistics when a round ends: average takes their mean over the " +
+			"workers as for weights, " +
 			"reset starts them anew, keep lets every worker go on with its own.",
 	},
 	{
@@ -92,12 +98,14 @@ var runFields = []field{
 	{
 		path: "distribution.missing.policy", form: text, def: "retry", example: "proceed",
 		oneOf: []string{string(disdel.MissingRetry), string(disdel.MissingWait), string(disdel.MissingProceed)},
-		meaning: "retry invokes the worker again, as often as reliability.retries allows, and then fails; wait invokes it until the update comes or the " +
+		meaning: "retry invokes the worker again, as often as reliability.retries allows, and then fails; wait invokes it " +
+			"until the update comes or the " +
 			"job's deadline passes; proceed goes on without it, with the mean of those that came, weighted by their samples.",
 	},
 	{
 		path: "distribution.missing.after", form: duration, above: new(float64(0)), def: "1m", example: "2m",
-		meaning: "With proceed: time that the others wait, from the first update of the round on. Other policies do not use it.",
+		meaning: "With proceed: time that the others wait, from the first update of the round on. Other policies do not " +
+			"use it.",
 	},
 
 	{path: "resources", form: object, example: "{maxMemory: 512MB}", meaning: "What the job may use."},
@@ -111,22 +119,27 @@ var runFields = []field{
 	},
 	{
 		path: "resources.timeout", form: duration, auto: true, above: new(float64(0)), def: "auto", example: "5m",
-		meaning: "Time that one action may take. auto goes by earlier jobs or a probe, else by maxCost, else it is the platform's maximum.",
+		meaning: "Time that one action may take. auto goes by earlier jobs or a probe, else by maxCost, else it is the " +
+			"platform's maximum.",
 	},
 	{
 		path: "resources.threads", form: integer, auto: true, min: new(float64(1)), max: new(float64(1024)), def: "auto",
 		example: "8",
-		meaning: "Threads of a train action. auto divides the platform's processors among the actions that run at once: those of " +
-			"this machine, those that `disdel platform up` tells of, or those that containers of an earlier job there have found; else one.",
+		meaning: "Threads of a train action. auto divides the platform's processors among the actions that run at once: " +
+			"those of " +
+			"this machine, those that `disdel platform up` tells of, or those that containers of an earlier job there have " +
+			"found; else one.",
 	},
 	{
 		path: "resources.maxCost", form: cost, above: new(float64(0)), defBy: "none", example: "50GB-s",
-		meaning: "Most that the whole job may cost; one GB-s is 1,024 MB held for a second. A higher forecast is refused, and a job that comes " +
+		meaning: "Most that the whole job may cost; one GB-s is 1,024 MB held for a second. A higher forecast is refused, " +
+			"and a job that comes " +
 			"to it stops at its newest checkpoint, to be resumed with more.",
 	},
 	{
 		path: "resources.risk", form: number, above: new(float64(0)), max: new(0.05), def: "0.001", example: "0.001",
-		meaning: "Accepted chance that an action is killed for memory. Sets the limit from the estimate's interval. Used only when memory is auto.",
+		meaning: "Accepted chance that an action is killed for memory. Sets the limit from the estimate's interval. Used " +
+			"only when memory is auto.",
 	},
 	{path: "resources.device", form: text, later: true, meaning: "Device that trains."},
 

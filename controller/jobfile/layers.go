@@ -161,9 +161,11 @@ func (k described) optionOrWhole(f *field, option schemaNode) schemaNode {
 // LayersPage is docs/layers.md: every kind of layer with its options.
 func LayersPage() []byte {
 	var out strings.Builder
-	out.WriteString("# Layers\n\nThe kinds of `model.layers` in a job file, one an item of the list; `disdel explain model.layers.conv` prints the same.\n" +
+	out.WriteString("# Layers\n\nThe kinds of `model.layers` in a job file, one an item of the list; `disdel explain " +
+		"model.layers.conv` prints the same.\n" +
 		"Made from the program's own table: `go test ./controller/jobfile -rewrite`.\n\n" +
-		"Every layer takes a `name` (default: its place, 0, 1, ...) and `from`, the layer or layers whose output it takes (default: the\n" +
+		"Every layer takes a `name` (default: its place, 0, 1, ...) and `from`, the layer or layers whose output it takes " +
+		"(default: the\n" +
 		"one before; `input` is the data).\n")
 	for _, k := range model.Kinds() {
 		d := described{k}

@@ -194,14 +194,16 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 		name, text string
 		change     func(*disdel.Job)
 	}{
-		{"autos", smallest + "distribution: {workers: auto, aggregation: {fanIn: auto}}\nresources: {memory: auto, timeout: auto}\n", nil},
+		{"autos", smallest + "distribution: {workers: auto, aggregation: {fanIn: auto}}\nresources: {memory: auto, " +
+			"timeout: auto}\n", nil},
 		{"empty objects", smallest + "distribution: {}\nresources:\nreliability: ~\n", nil},
 		{"windows", strings.ReplaceAll(smallest, "\n", "\r\n"), nil},
 		{"byte order mark", "\ufeff" + smallest, nil},
 		{"document marks", "---\n" + smallest + "...\n", nil},
 		{"an anchor that nobody uses", strings.Replace(smallest, "epochs: 3", "epochs: &n 3", 1), nil},
 		{"comments", "# job\n" + strings.ReplaceAll(smallest, "\n", " # note\n"), nil},
-		{"JSON", `{"apiVersion": "disdel/v1", "kind": "TrainingJob", "metadata": {"name": "digits"}, "model": {"name": "lenet5"},` +
+		{"JSON", `{"apiVersion": "disdel/v1", "kind": "TrainingJob", "metadata": {"name": "digits"}, "model": {"name": ` +
+			`"lenet5"},` +
 			` "data": {"source": "dataset://digits"}, "training": {"epochs": 3}}`, nil},
 		{
 			"only one share", strings.Replace(smallest, "digits}\ntrain", "digits, split: {validation: 0.25}}\ntrain", 1),

@@ -94,7 +94,8 @@ func (s *Server) createDB(r *http.Request) (int, any, error) {
 	name := r.PathValue("db")
 	if !dbName.MatchString(name) {
 		return 0, nil, problem{400, "illegal_database_name", "Name: '" + name +
-			"'. Only lowercase characters (a-z), digits (0-9), and any of the characters _, $, (, ), +, -, and / are allowed. Must begin with a letter."}
+			"'. Only lowercase characters (a-z), digits (0-9), and any of the characters _, $, (, ), +, -, and / are allowed. " +
+			"Must begin with a letter."}
 	}
 	err := s.update(func(tx *bbolt.Tx) error {
 		if tx.Bucket([]byte(name)) != nil {

@@ -148,7 +148,8 @@ func (w *worker) ofItself() Advice {
 		return none("memory and time of the action were within their limits: what refused it has to change first%s",
 			colon(hintOf(w.a)))
 	}
-	return submitUnchanged("memory and time were within their limits, so that the same job may pass; if it ends the same way again, the log tells more")
+	return submitUnchanged("memory and time were within their limits, so that the same job may pass; if it ends the " +
+		"same way again, the log tells more")
 }
 
 func kindOf(a *disdel.Activation) disdel.Kind {

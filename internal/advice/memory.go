@@ -100,7 +100,8 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 				why, 100*shard, n, workers, disdel.Bytes(float64(need)*(1-saved))), set("distribution.workers", n))
 		}
 	}
-	return none("%s; no smaller batch and no further workers bring it below: it takes a smaller network or a platform that allows more", why)
+	return none("%s; no smaller batch and no further workers bring it below: it takes a smaller network or a platform "+
+		"that allows more", why)
 }
 
 // besideTraining is for aggregate and evaluate actions. No field of a job sets their memory, but the next job of this
@@ -112,7 +113,8 @@ func (w *worker) besideTraining() Advice {
 	sum := fmt.Sprintf("%v was too little for the %s action", limit, task)
 	switch {
 	case most == 0 || need <= most:
-		return submitUnchanged("%s; the next job of this kind gives it %d MB, since the history now knows (%s)", sum, need.MB(), why)
+		return submitUnchanged("%s; the next job of this kind gives it %d MB, since the history now knows (%s)", sum,
+			need.MB(), why)
 	case whose == "resources.maxMemory" && need <= w.platformMost():
 		return with(fmt.Sprintf("%s, and %d MB should do: %s; resources.maxMemory is %v", sum, need.MB(), why, most),
 			set("resources.maxMemory", megabytes(need)))

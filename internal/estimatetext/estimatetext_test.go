@@ -77,7 +77,8 @@ func TestWhatIfJSON(t *testing.T) {
 	v := *compared().WhatIf
 	v.Cells = v.Cells[1:2]
 	got, err := json.Marshal(v)
-	want := `{"against":"cost","ceilingBytes":536870912,"whose":"the platform's maximum","cells":[{"workers":2,"batchSize":64,` +
+	want := `{"against":"cost","ceilingBytes":536870912,"whose":"the platform's ` +
+		`maximum","cells":[{"workers":2,"batchSize":64,` +
 		`"memoryBytes":{"low":176160768,"likely":199229440,"high":242221056},"limitBytes":268435456,"parallel":2,` +
 		`"forecast":{"durationMs":{"low":60000,"likely":75000,"high":93750},"costGBs":{"low":8.55,"likely":9.5,"high":11.4},"source":"history","samples":12,"jobs":3,"measured":true},` +
 		`"inFile":true,"pareto":true}]}`

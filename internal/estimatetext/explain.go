@@ -75,7 +75,8 @@ func printRisk(w io.Writer, actions []service.ExplainedAction) {
 			paragraph(w, "risk", "-: this estimate gives no interval; its margin stands for the risk")
 			continue
 		}
-		paragraph(w, "risk", "%g: a train action's peak is above its estimate in %s actions; likely %v, in nine of ten cases %v to %v", a.Risk, oneIn(a.Risk), a.Peak.Likely, a.Peak.Low, a.Peak.High)
+		paragraph(w, "risk", "%g: a train action's peak is above its estimate in %s actions; likely %v, in nine of ten "+
+			"cases %v to %v", a.Risk, oneIn(a.Risk), a.Peak.Likely, a.Peak.Low, a.Peak.High)
 	}
 }
 
@@ -94,8 +95,10 @@ func printShares(w io.Writer, x *service.Explanation) {
 		})
 	}
 	terminal.Table(w, rows...)
-	paragraph(w, "note", "parameters' bytes are with gradients and optimiser, activations' those of the batch forwards and backwards, with workspace; "+
-		"layers that are not alive at the same time share memory, so that their bytes sum up to more than the action holds at once")
+	paragraph(w, "note", "parameters' bytes are with gradients and optimiser, activations' those of the batch forwards "+
+		"and backwards, with workspace; "+
+		"layers that are not alive at the same time share memory, so that their bytes sum up to more than the action holds "+
+		"at once")
 	var largest []string
 	for _, l := range x.Largest {
 		largest = append(largest, fmt.Sprintf("%s %v (%s)", l.Name, l.ParameterBytes+l.ActivationBytes, percent(l.Share)))
@@ -151,7 +154,8 @@ func forecastText(f *disdel.Forecast) string {
 func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 	fmt.Fprintf(w, "\nat most %d MB an action\n", f.Limit.MB())
 	if !f.Fits() {
-		paragraph(w, "", "nothing fits: %s takes %d MB even with one row a batch; with the job's %[4]d rows the least is %[3]d MB", f.LeastTask, f.Least.MB(), f.LeastGiven.MB(), job.Training.BatchSize)
+		paragraph(w, "", "nothing fits: %s takes %d MB even with one row a batch; with the job's %[4]d rows the least is "+
+			"%[3]d MB", f.LeastTask, f.Least.MB(), f.LeastGiven.MB(), job.Training.BatchSize)
 		return
 	}
 	points := []struct {

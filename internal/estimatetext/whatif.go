@@ -58,16 +58,19 @@ func printWhatIf(w io.Writer, v whatIf, name string) {
 		rows = append(rows, row(c, u))
 	}
 	columns(w, rows)
-	paragraph(w, "note", "low/likely/high: nine of ten cases are between low and high; memory is the peak of one train action")
+	paragraph(w, "note", "low/likely/high: nine of ten cases are between low and high; memory is the peak of one train "+
+		"action")
 	if v.timed() {
 		paragraph(w, "", "front: no other line is both faster and of less %s", v.Against)
-		paragraph(w, "", "basis: measured where a job of just these workers and batch ran; else extrapolated from others, or a probe's rate")
+		paragraph(w, "", "basis: measured where a job of just these workers and batch ran; else extrapolated from others, "+
+			"or a probe's rate")
 		if note := v.note(); note != "" {
 			paragraph(w, "", "%s", note)
 		}
 		return
 	}
-	paragraph(w, "time", "-: nothing is known of this job's speed yet; run it once (%s submit %s), or measure it with --probe", terminal.Program(), name)
+	paragraph(w, "time", "-: nothing is known of this job's speed yet; run it once (%s submit %s), or measure it with "+
+		"--probe", terminal.Program(), name)
 }
 
 // row is the cells of a line. One that cannot be planned ends in its note.

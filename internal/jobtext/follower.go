@@ -257,7 +257,8 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 			a.Limits.Timeout)
 	}
 	if p.Legs > 1 {
-		fmt.Fprintf(w, "       a worker's round takes about %d legs: activations one after another, each going on where the one before stopped\n", p.Legs)
+		fmt.Fprintf(w, "       a worker's round takes about %d legs: activations one after another, each going on where "+
+			"the one before stopped\n", p.Legs)
 	}
 	if f := p.Forecast; f != nil {
 		fmt.Fprintf(w, "expect %s; %s (%s, %s)\n", timeText(f.Duration), costText(f.Cost), Basis(f),

@@ -30,10 +30,12 @@ func silence(what service.Happening) string {
 
 // waitingText is honest about what nobody can know: OpenWhisk shows neither its queue nor what it starts.
 func waitingText(w service.Waiting) string {
-	text := fmt.Sprintf("%s: no sign for %s; behind other actions in OpenWhisk's queue, or still starting: OpenWhisk gives no record of either",
+	text := fmt.Sprintf("%s: no sign for %s; behind other actions in OpenWhisk's queue, or still starting: OpenWhisk "+
+		"gives no record of either",
 		waitingFor(w.Invocations), w.For.Round(time.Second))
 	if w.Pool > 0 {
-		text += fmt.Sprintf("; with less than %d MB in its container pool they would wait for ever (--pool-memory SIZE tells disdel how much there is)", w.Pool.MB())
+		text += fmt.Sprintf("; with less than %d MB in its container pool they would wait for ever (--pool-memory SIZE "+
+			"tells disdel how much there is)", w.Pool.MB())
 	}
 	return text
 }

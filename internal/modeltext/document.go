@@ -58,8 +58,8 @@ type Trained struct {
 	Tensors []Tensor           `json:"tensors"`
 }
 
-// Of describes a trained model. It builds its network: the names of its layers are those of its weights. It returns what
-// model.Build returns.
+// Of describes a trained model. It builds its network: the names of its layers are those of its weights. It returns
+// what model.Build returns.
 func Of(m *modelstore.Model) (Trained, error) {
 	g, err := model.Build(m.Network)
 	if err != nil {

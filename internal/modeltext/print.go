@@ -51,7 +51,8 @@ func networkName(n disdel.Network) string {
 
 // PrintNetwork is a network and its layers.
 func PrintNetwork(w io.Writer, d Network) {
-	fmt.Fprintf(w, "%s: %s\ninput %s, %d classes, %d parameters (%d trainable), %d activations, %d multiply-accumulates a sample\n\n",
+	fmt.Fprintf(w, "%s: %s\ninput %s, %d classes, %d parameters (%d trainable), %d activations, %d multiply-accumulates "+
+		"a sample\n\n",
 		terminal.OneLine(d.Name), terminal.OneLine(d.Title), model.Shape(d.Input).Text(), d.Classes, d.Parameters,
 		d.TrainableParameters, d.Activations, d.MACs)
 	printCounts(w, d.Layers)

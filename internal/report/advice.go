@@ -38,7 +38,8 @@ func (r *Report) orphaned() *Advice {
 	if !r.resumable(nil) {
 		return nil
 	}
-	return &Advice{Why: "by its record the job runs; if the disdel that ran it is gone, it goes on from its newest checkpoint", Commands: r.commands(nil)[:1]}
+	return &Advice{Why: "by its record the job runs; if the disdel that ran it is gone, it goes on from its newest " +
+		"checkpoint", Commands: r.commands(nil)[:1]}
 }
 
 // hints is what was said when the job ended, where nothing better is known.

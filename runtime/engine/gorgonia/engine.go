@@ -62,7 +62,10 @@ func (e *Engine) own(params []param) {
 // start compiles for whole batches, so that what cannot be computed is refused at once.
 func (e *Engine) start() error {
 	if e.spec.BatchSize < 1 {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", e.spec.BatchSize)}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine",
+			Msg: fmt.Sprintf("a batch of %d rows", e.spec.BatchSize),
+		}
 	}
 	if _, err := e.program(e.spec.BatchSize, e.spec.Training); err != nil {
 		return err

@@ -41,7 +41,10 @@ func (Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
 // New does.
 func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	if s.BatchSize < 1 {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.BatchSize)}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine",
+			Msg: fmt.Sprintf("a batch of %d rows", s.BatchSize),
+		}
 	}
 	return plan.New(s.Graph,
 		plan.Spec{BatchSize: s.BatchSize, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0})

@@ -80,8 +80,8 @@ func (p *planner) writer(i int) model.Op {
 	return n.Op
 }
 
-// inPlaceInput returns the input whose buffer a node works in, -1 for none. A node may overwrite an input that no other node
-// reads, and whose old value is not needed by the backward pass of the op that wrote it.
+// inPlaceInput returns the input whose buffer a node works in, -1 for none. A node may overwrite an input that no other
+// node reads, and whose old value is not needed by the backward pass of the op that wrote it.
 func (p *planner) inPlaceInput(i int) int {
 	n := &p.g.Nodes[i]
 	for k, in := range n.Inputs {
@@ -99,7 +99,8 @@ func (p *planner) inPlaceInput(i int) int {
 			if k > 1 {
 				return -1 // a sum begins with its first two inputs, whichever of them it overwrites: the order of terms is fixed
 			}
-			if single && (!p.Spec.Training || survivesOverwrite(p.writer(in), n.Op)) && (n.Op != model.OpAdd || p.distinct(n.Inputs, k)) {
+			if single && (!p.Spec.Training || survivesOverwrite(p.writer(in), n.Op)) &&
+				(n.Op != model.OpAdd || p.distinct(n.Inputs, k)) {
 				return k
 			}
 		case model.OpBatchNorm:
@@ -130,9 +131,9 @@ func (p *planner) distinct(inputs []int, k int) bool {
 	return true
 }
 
-// survivesOverwrite tells whether the backward pass of the op that wrote a value still works after another op has overwritten that
-// value. A max pool looks for its maximum again: behind a ReLU it still finds it wherever the gradient is not zero,
-// since a ReLU keeps every value above zero as it was. Ops that scale or add hide the maximum.
+// survivesOverwrite tells whether the backward pass of the op that wrote a value still works after another op has
+// overwritten that value. A max pool looks for its maximum again: behind a ReLU it still finds it wherever the gradient
+// is not zero, since a ReLU keeps every value above zero as it was. Ops that scale or add hide the maximum.
 func survivesOverwrite(written, over model.Op) bool {
 	switch written {
 	case model.OpConv, model.OpDense, model.OpBatchNorm, model.OpAdd, model.OpConcat, model.OpAvgPool,
