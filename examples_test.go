@@ -20,6 +20,7 @@ var documented = []string{
 	"executor",
 	"history",
 	"model",
+	"platform",
 	"runtime",
 	"runtime/engine",
 	"scheduler",
