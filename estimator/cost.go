@@ -17,8 +17,9 @@ func Cost(activations []disdel.Activation) float64 {
 	return b.Total()
 }
 
-// Bill is Cost's sum and that of evaluations, activation by activation. Together they are never below what the activations
-// held, limit times duration: an action that runs again and again is counted from the first start to the last end.
+// Bill is Cost's sum and that of evaluations, activation by activation. Together they are never below what the
+// activations held, limit times duration: an action that runs again and again is counted from the first start to the
+// last end.
 type Bill struct {
 	Before      float64 // GB-s of the runs of the job before this one
 	first, last time.Time

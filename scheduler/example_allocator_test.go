@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"log"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
@@ -46,17 +47,24 @@ func ExampleDemandOf() {
 	for _, pool := range []disdel.Bytes{4 * disdel.GB, 2300 * disdel.MB} {
 		d, why := scheduler.DemandOf("job-a", plan, scheduler.CapacityOf(disdel.PlatformLimits{Pool: pool}))
 		fmt.Println(d.Keep, d.Gang.Room().Memory)
-		fmt.Println(why)
+		fmt.Println(strings.ReplaceAll(why, ", ", ",\n"))
 	}
 	// Output:
 	// life 2.50 GB
-	// containers: 4 train of 512 MB, 2 aggregate of 128 MB and 1 evaluate of 256 MB, 2.50 GB in all, are kept for the job's life: rounds after the first find them warm
+	// containers: 4 train of 512 MB,
+	// 2 aggregate of 128 MB and 1 evaluate of 256 MB,
+	// 2.50 GB in all,
+	// are kept for the job's life: rounds after the first find them warm
 	// round 2.00 GB
-	// containers: 4 train of 512 MB, 2.00 GB in all, are granted round by round and shared by its tasks, which start cold: all of a round would take 2.250 GB of memory, and there are 2.246 GB
+	// containers: 4 train of 512 MB,
+	// 2.00 GB in all,
+	// are granted round by round and shared by its tasks,
+	// which start cold: all of a round would take 2.250 GB of memory,
+	// and there are 2.246 GB
 }
 
-// Two jobs of three containers each, and room for four: whole gangs let one run at once, single containers are dealt out
-// until neither has what it needs.
+// Two jobs of three containers each, and room for four: whole gangs let one run at once, single containers are dealt
+// out until neither has what it needs.
 func ExampleAllocatorOf() {
 	each := scheduler.Capacity{Memory: 256 * disdel.MB}
 	job := func(id disdel.JobID, arrived disdel.Millis) scheduler.Demand {
