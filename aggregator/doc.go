@@ -11,12 +11,13 @@
 //
 // Who makes an update takes these steps in this order; the example of the package is a whole round.
 //
-//  1. Store.Claim: Claimed goes on; ClaimBusy waits for another owner; ClaimCommitted means that there is nothing to do.
+//  1. Store.Claim: Claimed goes on; ClaimBusy waits for another owner; ClaimCommitted means that there is nothing to
+//     do.
 //  2. Store.Hold renews the claim, and ends the context that it returns when another attempt takes over.
 //  3. Store.Reference reads what the work starts from; Store.State, what an earlier leg or round of this worker left.
 //  4. Store.PutState, where the worker has a state to go on from.
-//  5. Store.PushUpdate, or Feedback.Encode and Store.PushEncoded for a format that sends differences: with the claim's attempt
-//     and fence, under which the update is committed once.
+//  5. Store.PushUpdate, or Feedback.Encode and Store.PushEncoded for a format that sends differences: with the claim's
+//     attempt and fence, under which the update is committed once.
 //
 // An aggregation claims and holds its own piece of work, of a higher level, calls Store.Reduce on its members, and
 // pushes the mean as an update or, at the top, publishes it with Store.CommitReference and then drops the round with

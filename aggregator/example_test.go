@@ -160,7 +160,7 @@ func ExampleFeedback() {
 }
 
 // What is pushed encoded stands for the round's reference plus what it says.
-func ExampleStore_PushEncoded() {
+func ExampleEncoded() {
 	ctx := context.Background()
 	s, stop := open(ctx)
 	defer stop()

@@ -183,7 +183,7 @@ func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf
 func passing(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) && !stopped(err) || errors.Is(err, io.EOF) ||
-		strings.HasPrefix(err.Error(), "LOADING ")
+		redis.IsLoadingError(err)
 }
 
 // fetchPart reads column k of a value and checks its length and checksum.

@@ -40,7 +40,8 @@ func (m *Manager) invocation(s disdel.Slot, w work) disdel.Invocation {
 		if !m.publish { // none are needed where only what was made of them is written
 			members = m.barrier.present(s)
 		}
-		return m.spec.aggregate(w, s.Level, s.Member, members, m.final(s), m.from(m.round+1), m.checkpoint(s))
+		return m.spec.aggregate(w, s.Level, s.Member, members,
+			written{m.final(s), m.from(m.round + 1), m.checkpoint(s)})
 	default:
 		return m.spec.evaluate(w, m.attempts.evaluationBatch(m.spec.Job), m.from(m.round+1))
 	}

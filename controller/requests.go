@@ -198,12 +198,16 @@ func (s *Spec) target() float64 {
 	return 0
 }
 
-// aggregate makes the invocation of one cluster, of the members that are there. publish adds the writing of the final
-// weights; from is the checkpoint of what it comes to, "" where there is none yet; checkpoint is where one is to be
-// written.
-func (s *Spec) aggregate(w work, height, cluster int, members []int, publish bool, from,
-	checkpoint string,
-) disdel.Invocation {
+// written is what an aggregation writes beside its update: the final weights, and a checkpoint where one is named; from
+// is the checkpoint that there is of what it comes to, "" where there is none yet.
+type written struct {
+	final      bool
+	from       string
+	checkpoint string
+}
+
+// aggregate makes the invocation of one cluster, of the members that are there.
+func (s *Spec) aggregate(w work, height, cluster int, members []int, to written) disdel.Invocation {
 	limits, action := s.limits(disdel.TaskAggregate, w)
 	a := s.Job.Distribution.Aggregation
 	req := disdel.AggregateRequest{
@@ -215,11 +219,11 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, publish boo
 	for _, m := range members {
 		req.Members = append(req.Members, disdel.UpdateID{Job: s.ID, Round: w.round, Level: height - 1, Member: m})
 	}
-	if publish {
-		req.Models, req.WeightsKey, req.ReferenceCheckpoint = s.Models, s.Output, from
+	if to.final {
+		req.Models, req.WeightsKey, req.ReferenceCheckpoint = s.Models, s.Output, to.from
 	}
-	if checkpoint != "" {
-		req.Models, req.NextCheckpoint = s.Models, checkpoint
+	if to.checkpoint != "" {
+		req.Models, req.NextCheckpoint = s.Models, to.checkpoint
 	}
 	return s.invocation(disdel.Slot{Task: disdel.TaskAggregate, Level: height, Member: cluster}, w, req)
 }

@@ -8,7 +8,7 @@ import (
 
 // Cost is DiSDeL's Eq. 6 with mu = 1, in GB-s: the time from the earliest start to the latest end, times the memory of
 // all training and aggregation actions that the job kept for itself. What evaluations held is no part of it:
-// EvaluationCost.
+// Bill has it.
 func Cost(activations []disdel.Activation) float64 {
 	var b Bill
 	for _, a := range activations {
@@ -17,17 +17,9 @@ func Cost(activations []disdel.Activation) float64 {
 	return b.Total()
 }
 
-// EvaluationCost is the GB-s that evaluations held: memory limit times duration. Eq. 6 leaves them out.
-func EvaluationCost(activations []disdel.Activation) float64 {
-	var b Bill
-	for _, a := range activations {
-		b.Add(a)
-	}
-	return b.Evaluations
-}
-
-// Bill is Cost's sum and EvaluationCost's, activation by activation. Together they are never below what the activations
-// held, limit times duration: an action that runs again and again is counted from the first start to the last end.
+// Bill is Cost's sum and that of evaluations, activation by activation. Together they are never below what the
+// activations held, limit times duration: an action that runs again and again is counted from the first start to the
+// last end.
 type Bill struct {
 	Before      float64 // GB-s of the runs of the job before this one
 	first, last time.Time

@@ -43,7 +43,11 @@ func TestEvaluationsAreNoPartOfEquationSix(t *testing.T) {
 	if got := Cost(list); got != 4*2*0.5 {
 		t.Errorf("Eq. 6 is %g", got)
 	}
-	if got := EvaluationCost(list); got != 2*0.5 {
+	var all Bill
+	for _, a := range list {
+		all.Add(a)
+	}
+	if got := all.Evaluations; got != 2*0.5 {
 		t.Errorf("evaluations %g", got)
 	}
 	var b Bill

@@ -111,7 +111,7 @@ func (e Estimator) Train(in Input) disdel.Estimate {
 	}
 	in.count()
 	e.ask(&in, max(in.BatchSize, 1), true)
-	return e.finish(disdel.TaskTrain, in, Default.train(in))
+	return e.finish(disdel.TaskTrain, in, calibrated.train(in))
 }
 
 // Evaluate estimates an action that only computes forwards over rows: evaluate or infer.
@@ -121,7 +121,7 @@ func (e Estimator) Evaluate(in Input) disdel.Estimate {
 	}
 	in.count()
 	e.ask(&in, max(1, min(in.BatchSize, in.Rows)), false) // as the action does
-	return e.finish(disdel.TaskEvaluate, in, Default.evaluate(in))
+	return e.finish(disdel.TaskEvaluate, in, calibrated.evaluate(in))
 }
 
 // Aggregate estimates an action that reduces updates.
@@ -130,7 +130,7 @@ func (e Estimator) Aggregate(in Input) disdel.Estimate {
 		return paperAggregate(in)
 	}
 	in.count()
-	return e.finish(disdel.TaskAggregate, in, Default.aggregate(in))
+	return e.finish(disdel.TaskAggregate, in, calibrated.aggregate(in))
 }
 
 // ask fills in what the engine takes for batches of so many rows. Without backends it takes nothing, and the estimate
@@ -160,11 +160,11 @@ func (e Estimator) finish(task disdel.Task, in Input, est disdel.Estimate) disde
 	if risk == 0 {
 		risk = DefaultRisk
 	}
-	n := Default.phases(in, sum(est))
+	n := calibrated.phases(in, sum(est))
 	if e.method == MethodLearned {
 		n = e.learn(task, in, n)
 	}
-	return Default.margin(n, risk)
+	return calibrated.margin(n, risk)
 }
 
 // sum fills in fit (Eq. 2) and the likely peak, which is Eq. 1 without its margin.

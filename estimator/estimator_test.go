@@ -135,7 +135,7 @@ func TestTheTotalFollowsTheRisk(t *testing.T) {
 		}
 		last = e
 	}
-	certain := disdel.Bytes(math.Ceil(2*float64(last.Likely)/Default.WatchShare)) + Default.Pages
+	certain := disdel.Bytes(math.Ceil(2*float64(last.Likely)/calibrated.WatchShare)) + calibrated.Pages
 	if e := at(1e-300); e.Total > certain {
 		t.Errorf("without any risk it takes %v, above all that there can be, %v", e.Total, certain)
 	}
@@ -163,12 +163,12 @@ func TestSmallTermsCount(t *testing.T) {
 	base := planned.Train(in)
 	more := in
 	more.Threads = 3
-	if got := planned.Train(more).Package - base.Package; got != 2*Default.Thread {
+	if got := planned.Train(more).Package - base.Package; got != 2*calibrated.Thread {
 		t.Errorf("two more threads take %v", got)
 	}
 	part := in
 	part.Part = 1_000_000
-	if got := planned.Train(part).Likely - base.Likely; got <= 0 || got > Default.Chunk {
+	if got := planned.Train(part).Likely - base.Likely; got <= 0 || got > calibrated.Chunk {
 		t.Errorf("rows out of a large data set take %v more", got)
 	}
 }

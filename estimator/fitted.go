@@ -10,7 +10,7 @@ import (
 func (in Input) fitted() bool { return in.engine.Basis == footprint.Fitted }
 
 // fittedTrain estimates a train action by such a footprint.
-func (c Calibration) fittedTrain(in Input) disdel.Estimate {
+func (c calibration) fittedTrain(in Input) disdel.Estimate {
 	e := c.terms(in)
 	e.Shard = disdel.Bytes(in.Rows) * (in.SampleBytes + float) // and its label
 	e.Model = c.fittedMoved(in)
@@ -18,7 +18,7 @@ func (c Calibration) fittedTrain(in Input) disdel.Estimate {
 }
 
 // fittedEvaluate is the same for an action that only computes forwards.
-func (c Calibration) fittedEvaluate(in Input) disdel.Estimate {
+func (c calibration) fittedEvaluate(in Input) disdel.Estimate {
 	e := c.terms(in)
 	e.Shard, e.Model = disdel.Bytes(in.Rows)*(in.SampleBytes+float), in.carried()
 	if in.Epochs > 1 { // a later one takes more than the first
@@ -29,7 +29,7 @@ func (c Calibration) fittedEvaluate(in Input) disdel.Estimate {
 
 // fittedMoved is the reference read and the update sent, and what upkeep and wire format add to that. Columns are
 // within the spread.
-func (c Calibration) fittedMoved(in Input) disdel.Bytes {
+func (c calibration) fittedMoved(in Input) disdel.Bytes {
 	w := in.carried()
 	return w + max(w, c.moved(in)-c.Push.of(w))
 }

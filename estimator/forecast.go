@@ -25,7 +25,7 @@ func (t *timer) forecast() {
 		t.because("forecast: the platform's %d invocations a minute make it %v", p.Platform.PerMinute, round(least))
 		seconds = least
 	}
-	held := Committed(p)
+	held := committed(p)
 	low, high := seconds/c.width, seconds*c.width
 	if stop := t.in.Job.Training.EarlyStop; stop != nil {
 		low /= float64(max(1, p.Rounds))
@@ -62,8 +62,8 @@ func (t *timer) quota(trained float64) float64 {
 	return 60 * math.Floor(math.Max(0, n-1)/float64(p.Platform.PerMinute))
 }
 
-// Committed is the memory that DiSDeL's Eq. 6 sums for a plan, in GB: every train and aggregation action once.
-func Committed(p disdel.Plan) float64 {
+// committed is the memory that DiSDeL's Eq. 6 sums for a plan, in GB: every train and aggregation action once.
+func committed(p disdel.Plan) float64 {
 	var sum disdel.Bytes
 	for _, a := range p.Actions {
 		n := 0
@@ -120,7 +120,7 @@ func Remaining(plan disdel.Plan, rounds []disdel.Round, done []disdel.Activation
 	// single rounds are off by evens out over those that are left.
 	sigma := s.sigma * math.Sqrt(1/weight+1/math.Max(1, float64(left)))
 	width := math.Exp(student(oneInTwenty, priorWeight+weight-1) * sigma)
-	held := max(Committed(plan), heldBy(done))
+	held := max(committed(plan), heldBy(done))
 	return &disdel.Forecast{
 		Duration: disdel.Interval[disdel.Millis]{
 			Low: millisOf(likely / width), Likely: millisOf(likely),

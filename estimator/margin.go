@@ -23,7 +23,7 @@ type need struct {
 // phases are reading the rows, before there is an engine, and all that comes after. The slab is exact, the shard
 // almost; what varies is the process, and how much of what is on the Go heap is garbage when the next piece of memory
 // is taken.
-func (c Calibration) phases(in Input, e disdel.Estimate) need {
+func (c calibration) phases(in Input, e disdel.Estimate) need {
 	if e.Method == methodMeasured {
 		heap := e.Likely - e.Package
 		p := phase{
@@ -47,7 +47,7 @@ func (c Calibration) phases(in Input, e disdel.Estimate) need {
 	return n
 }
 
-func (c Calibration) phase(likely, heap disdel.Bytes) phase {
+func (c calibration) phase(likely, heap disdel.Bytes) phase {
 	return phase{
 		likely, math.Hypot(float64(c.IdleSigma), c.HeapSigma*float64(heap)),
 		disdel.Bytes(c.Garbage * float64(c.Package+heap)),
@@ -69,7 +69,7 @@ const interval = 0.95
 // margin adds interval, saf and total. The total is what the limit is set from: the runtime stops an action a little
 // below its limit, and the peak is above that in risk of all cases. It is never above what is needed for certain: as
 // much garbage as the collector ever leaves. Room for the program's pages comes on top.
-func (c Calibration) margin(n need, risk float64) disdel.Estimate {
+func (c calibration) margin(n need, risk float64) disdel.Estimate {
 	e := n.Estimate
 	e.Risk = risk
 	var low, high, most float64

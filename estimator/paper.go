@@ -23,7 +23,7 @@ const (
 func Paper(in Input) disdel.Estimate {
 	c := in.Graph.Count()
 	return paperSum(disdel.Estimate{
-		Package: Default.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * disdel.Bytes(c.Trainable),
+		Package: calibrated.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * disdel.Bytes(c.Trainable),
 		Parameters:  float * paperParams * disdel.Bytes(c.Trainable),
 		Activations: float * passes * disdel.Bytes(in.BatchSize) * disdel.Bytes(c.ActivationsA),
 		Misc:        float * disdel.Bytes(in.Graph.Input().Len()) * disdel.Bytes(in.Epochs), Notes: []string{paperPassNotes},
@@ -34,7 +34,7 @@ func Paper(in Input) disdel.Estimate {
 func paperEvaluate(in Input) disdel.Estimate {
 	c := in.Graph.Count()
 	return paperSum(disdel.Estimate{
-		Package: Default.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * disdel.Bytes(c.Trainable),
+		Package: calibrated.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * disdel.Bytes(c.Trainable),
 		Parameters:  float * disdel.Bytes(c.Trainable),
 		Activations: float * disdel.Bytes(in.BatchSize) * disdel.Bytes(c.ActivationsA),
 		Notes:       []string{paperTaskNotes},
@@ -46,7 +46,7 @@ func paperAggregate(in Input) disdel.Estimate {
 	c := in.Graph.Count()
 	update := float * disdel.Bytes(c.Trainable)
 	return paperSum(disdel.Estimate{
-		Package: Default.Package, Model: update, Parameters: update,
+		Package: calibrated.Package, Model: update, Parameters: update,
 		Notes: []string{paperTaskNotes},
 	})
 }

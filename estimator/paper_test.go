@@ -37,7 +37,7 @@ func TestPaperEquations1To5(t *testing.T) {
 		"misc (Eq. 5)": {e.Misc, 4 * 39_200},
 		"fit (Eq. 2)":  {e.Training, 4_481_312}, "dta": {e.Shard, 23_520_000}, "mod": {e.Model, 246_824},
 		"saf":         {e.Margin, 256 << 20},
-		"m_a (Eq. 1)": {e.Total, 4_481_312 + Default.Package + 23_520_000 + 246_824 + 256<<20},
+		"m_a (Eq. 1)": {e.Total, 4_481_312 + calibrated.Package + 23_520_000 + 246_824 + 256<<20},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s = %d, want %d", name, c.got, c.want)

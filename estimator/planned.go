@@ -5,10 +5,10 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// Calibration is what was measured of this runtime and its engine by `make bench-estimator`, on linux/amd64. What a
+// calibration is what was measured of this runtime and its engine by `make bench-estimator`, on linux/amd64. What a
 // process holds beside weights on their way follows from how aggregator and actions handle them: who changes that
 // changes these.
-type Calibration struct {
+type calibration struct {
 	// Package is a runtime that has answered /init and opened its store, as the kernel counts it for a container: the
 	// Go runtime, the program's data, buffers and page tables. The program's own pages are not in it: see Pages.
 	Package disdel.Bytes
@@ -39,8 +39,8 @@ type Calibration struct {
 	Garbage float64
 }
 
-// Default is the calibration of this version.
-var Default = Calibration{
+// calibrated is the calibration of this version.
+var calibrated = calibration{
 	Package: 6*disdel.MB + 352*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
 	Push:  transferOverhead{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
 	Fetch: transferOverhead{share: 1, most: 3*disdel.MB + 256*disdel.KB},
@@ -139,7 +139,7 @@ func (in Input) chosen() disdel.Bytes {
 
 // moved is what a train action holds of weights outside its engine, in the phase where that is most. A state that is
 // stored or recalled inside a round goes array by array, and is hardly more than the update.
-func (c Calibration) moved(in Input) disdel.Bytes {
+func (c calibration) moved(in Input) disdel.Bytes {
 	w := in.carried()
 	fetch, push := w+c.Fetch.of(w), w+c.Push.of(w)
 	// the reference, what earlier rounds lost, the update and what it is encoded to, by a column
@@ -156,7 +156,7 @@ func (c Calibration) moved(in Input) disdel.Bytes {
 // kept is what storing the moments that a worker goes on with takes: the largest array, and a column as values and as
 // bytes, or where all is one column that and its message. Fitted footprints were fitted when their backends copied
 // their state as a whole, once more for a checkpoint's file, and still have room for that.
-func (in Input) kept(c Calibration) disdel.Bytes {
+func (in Input) kept(c calibration) disdel.Bytes {
 	all := in.moments()
 	if in.fitted() {
 		n := all + c.Push.of(all)
@@ -179,7 +179,7 @@ func (in Input) kept(c Calibration) disdel.Bytes {
 
 // train is Eq. 1 with the engine's footprint in the place of Eq. 2 to 4, one batch in the place of Eq. 5's epochs, and
 // measured constants for the process. What is off the Go heap is exact.
-func (c Calibration) train(in Input) disdel.Estimate {
+func (c calibration) train(in Input) disdel.Estimate {
 	if in.fitted() {
 		return c.fittedTrain(in)
 	}
@@ -189,7 +189,7 @@ func (c Calibration) train(in Input) disdel.Estimate {
 }
 
 // evaluate estimates an action that only computes forwards over rows.
-func (c Calibration) evaluate(in Input) disdel.Estimate {
+func (c calibration) evaluate(in Input) disdel.Estimate {
 	if in.fitted() {
 		return c.fittedEvaluate(in)
 	}
@@ -202,7 +202,7 @@ func (c Calibration) evaluate(in Input) disdel.Estimate {
 }
 
 // aggregate estimates an action that reduces updates column by column, so that it does not matter how many there are.
-func (c Calibration) aggregate(in Input) disdel.Estimate {
+func (c calibration) aggregate(in Input) disdel.Estimate {
 	w := in.carried()
 	beside := c.Reduce.of(in)
 	sums := min(2*w, 2*column, beside) // float64
@@ -216,14 +216,14 @@ func (c Calibration) aggregate(in Input) disdel.Estimate {
 }
 
 // planned is the terms of an engine that lays its memory out before, and what its threads and nodes take beside it.
-func (c Calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
+func (c calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
 	e := c.terms(in)
 	e.Package += disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node)
 	return e
 }
 
 // terms are those that the engine's footprint has. What lies on a device is no part of the process's memory.
-func (c Calibration) terms(in Input) disdel.Estimate {
+func (c calibration) terms(in Input) disdel.Estimate {
 	f := in.engine.Outside(footprint.Device)
 	e := disdel.Estimate{
 		Method: MethodPlanned, Package: c.Package + f.Sum(footprint.Process),
@@ -255,7 +255,7 @@ const label, place = 4, 4 // bytes
 
 // reading is what an action holds while it reads its rows, beside its package: they come a chunk at a time, before the
 // engine is made. Of rows drawn by lot each of the data set has a place.
-func (c Calibration) reading(in Input) disdel.Bytes {
+func (c calibration) reading(in Input) disdel.Bytes {
 	part := disdel.Bytes(max(in.Rows, in.Part))
 	full := max(1, c.Chunk/max(in.SampleBytes, 1)) // rows of a chunk: dataset counts their labels on top
 	n := in.rows() + min(part, full)*(in.SampleBytes+label)

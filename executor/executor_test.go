@@ -96,7 +96,8 @@ func TestRequestsAreOpenWhisks(t *testing.T) {
 	want := []string{
 		`PUT /api/v1/namespaces/_/packages/pkg?overwrite=true {"name":"pkg"}`,
 		`PUT /api/v1/namespaces/_/actions/pkg/train?overwrite=true ` +
-			`{"name":"pkg/train","exec":{"kind":"disdel:1","code":"disdel","main":"train"},"limits":{"timeout":60000,"memory":128}}`,
+			`{"name":"pkg/train","exec":{"kind":"disdel:1","code":"disdel","main":"train"},` +
+			`"limits":{"timeout":60000,"memory":128}}`,
 		`POST /api/v1/namespaces/_/actions/pkg/train?blocking=false&result=false {"round":1}`,
 	}
 	if diff := cmp.Diff(want, w.asked); diff != "" {

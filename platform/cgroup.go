@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -108,13 +109,26 @@ func leftGroups(parent string) []string {
 	return out
 }
 
+// removeStaleGroups removes what dead platforms left. The kernel may still be emptying a group, so it looks again for a
+// moment; what stays is the next platform's.
 func removeStaleGroups(parent string) {
-	for _, left := range leftGroups(parent) {
-		members, _ := filepath.Glob(filepath.Join(left, "c-*")) // the pattern is well-formed
-		for _, dir := range append(members, left) {
-			os.Remove(dir) //nolint:errcheck // the kernel may still be emptying it; the next platform tries again
+	left := leftGroups(parent)
+	for range 50 {
+		left = slices.DeleteFunc(left, func(group string) bool { return !stillEmptying(group) })
+		if len(left) == 0 {
+			return
 		}
+		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// stillEmptying removes a group after those in it, and tells whether the kernel was still emptying it.
+func stillEmptying(group string) bool {
+	members, _ := filepath.Glob(filepath.Join(group, "c-*")) // the pattern is well-formed
+	for _, dir := range members {
+		os.Remove(dir) //nolint:errcheck // the group around it cannot be removed then
+	}
+	return errors.Is(os.Remove(group), unix.EBUSY)
 }
 
 func (g groups) String() string {

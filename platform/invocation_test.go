@@ -13,7 +13,8 @@ func TestParametersMergeOutwardIn(t *testing.T) {
 	must(t, p, "PUT", "_/packages/p",
 		`{"parameters":[{"key":"a","value":"p"},{"key":"b","value":"p"},{"key":"c","value":"p"}]}`)
 	must(t, p, "PUT", "_/actions/p/a",
-		code("mirror", `"parameters":[{"key":"b","value":"a"},{"key":"c","value":"a"},{"key":"secret","value":"x","init":true}]`))
+		code("mirror", `"parameters":[{"key":"b","value":"a"},{"key":"c","value":"a"},`+
+			`{"key":"secret","value":"x","init":true}]`))
 	if got := must(t, p, "POST", "_/actions/p/a?blocking=true&result=true",
 		`{"c":"r"}`); got.body != `{"a":"p","b":"a","c":"r"}` {
 		t.Errorf("%s", got.body)
@@ -69,7 +70,8 @@ func TestBlockingTurnsIntoAcceptedAfterTheWait(t *testing.T) {
 func TestUpdatesKeepWhatTheyDoNotName(t *testing.T) {
 	p := start(t, nil)
 	must(t, p, "PUT", "_/actions/a",
-		code("mirror", `"annotations":[{"key":"one","value":1},{"key":"two","value":2}],"parameters":[{"key":"p","value":1}]`))
+		code("mirror", `"annotations":[{"key":"one","value":1},{"key":"two","value":2}],`+
+			`"parameters":[{"key":"p","value":1}]`))
 	got := must(t, p, "PUT", "_/actions/a?overwrite=true",
 		`{"annotations":[{"key":"three","value":3}],"delAnnotations":["one"],"limits":{"timeout":1000,"instances":4}}`)
 	for path, want := range map[string]any{
@@ -122,7 +124,8 @@ func TestSequencesPassResultsOn(t *testing.T) {
 	must(t, p, "PUT", "_/packages/p", `{"parameters":[{"key":"pkg","value":1}]}`)
 	must(t, p, "PUT", "_/actions/p/a", code("mirror", `"parameters":[{"key":"a","value":1}]`))
 	must(t, p, "PUT", "_/actions/b",
-		code("mirror", `"parameters":[{"key":"b","value":1},{"key":"a","value":0}],"annotations":[{"key":"final","value":true}]`))
+		code("mirror", `"parameters":[{"key":"b","value":1},{"key":"a","value":0}],`+
+			`"annotations":[{"key":"final","value":true}]`))
 	must(t, p, "PUT", "_/actions/inner", `{"exec":{"kind":"sequence","components":["/_/b"]}}`)
 	made := must(t, p, "PUT", "_/actions/s",
 		`{"exec":{"kind":"sequence","components":["/_/p/a","/guest/inner"]},"parameters":[{"key":"s","value":1}]}`)

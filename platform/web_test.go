@@ -72,7 +72,8 @@ func withWeb(t *testing.T, change func(*Config)) *Platform {
 	params := `"parameters":[{"key":"y","value":"Y"},{"key":"z","value":"Z"},{"key":"empty","value":null}],`
 	for path, more := range map[string]string{
 		"mirror": export, "demo/mirror": params + export,
-		"demo/raw":    params + `"annotations":[{"key":"web-export","value":true},{"key":"raw-http","value":true},{"key":"final","value":true}]`,
+		"demo/raw": params + `"annotations":[{"key":"web-export","value":true},{"key":"raw-http","value":true},` +
+			`{"key":"final","value":true}]`,
 		"demo/own":    `"annotations":[{"key":"web-export","value":true},{"key":"web-custom-options","value":true}]`,
 		"demo/keyed":  `"annotations":[{"key":"web-export","value":true},{"key":"require-whisk-auth","value":true}]`,
 		"demo/secret": `"annotations":[{"key":"web-export","value":true},{"key":"require-whisk-auth","value":"open sesame"}]`,
@@ -446,10 +447,11 @@ func TestOnlyWebActionsAreForEveryPage(t *testing.T) {
 			t.Errorf("%s invokes: %v", method, invoked)
 		}
 	}
-	if got := visit(t, p, asked{path: "guest/default/mirror.json"}); got.header.Get("Access-Control-Allow-Headers") != corsHeaders {
+	got := visit(t, p, asked{path: "guest/default/mirror.json"})
+	if got.header.Get("Access-Control-Allow-Headers") != corsHeaders {
 		t.Errorf("%v", got.header)
 	}
-	got := visit(t, p, asked{
+	got = visit(t, p, asked{
 		method: "OPTIONS", path: "guest/demo/own.http?statusCode=200", headers: page,
 	})
 	if got.status != 200 || got.header.Get("Access-Control-Allow-Origin") != "" ||

@@ -2,6 +2,8 @@ package scheduler_test
 
 import (
 	"fmt"
+	"log"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
@@ -45,11 +47,56 @@ func ExampleDemandOf() {
 	for _, pool := range []disdel.Bytes{4 * disdel.GB, 2300 * disdel.MB} {
 		d, why := scheduler.DemandOf("job-a", plan, scheduler.CapacityOf(disdel.PlatformLimits{Pool: pool}))
 		fmt.Println(d.Keep, d.Gang.Room().Memory)
-		fmt.Println(why)
+		fmt.Println(strings.ReplaceAll(why, ", ", ",\n"))
 	}
 	// Output:
 	// life 2.50 GB
-	// containers: 4 train of 512 MB, 2 aggregate of 128 MB and 1 evaluate of 256 MB, 2.50 GB in all, are kept for the job's life: rounds after the first find them warm
+	// containers: 4 train of 512 MB,
+	// 2 aggregate of 128 MB and 1 evaluate of 256 MB,
+	// 2.50 GB in all,
+	// are kept for the job's life: rounds after the first find them warm
 	// round 2.00 GB
-	// containers: 4 train of 512 MB, 2.00 GB in all, are granted round by round and shared by its tasks, which start cold: all of a round would take 2.250 GB of memory, and there are 2.246 GB
+	// containers: 4 train of 512 MB,
+	// 2.00 GB in all,
+	// are granted round by round and shared by its tasks,
+	// which start cold: all of a round would take 2.250 GB of memory,
+	// and there are 2.246 GB
+}
+
+// Two jobs of three containers each, and room for four: whole gangs let one run at once, single containers are dealt
+// out until neither has what it needs.
+func ExampleAllocatorOf() {
+	each := scheduler.Capacity{Memory: 256 * disdel.MB}
+	job := func(id disdel.JobID, arrived disdel.Millis) scheduler.Demand {
+		return scheduler.Demand{
+			Job: id, Arrived: arrived, Gang: scheduler.Gang{{Task: disdel.TaskTrain, Count: 3, Each: each}},
+		}
+	}
+	for _, name := range scheduler.Admissions() {
+		allocator, err := scheduler.AllocatorOf(name)
+		if err != nil {
+			log.Fatal(err)
+		}
+		deals := "whole gangs"
+		switch allocator.(type) {
+		case scheduler.Gangs, scheduler.FIFO:
+		case scheduler.Greedy:
+			allocator = scheduler.Greedy{Seed: 3} // the order in which requests happen to come in
+			deals = "containers"
+		case scheduler.GangLike:
+			deals = "containers, a first for everybody first"
+		}
+		given := map[disdel.JobID]int{}
+		for _, g := range allocator.Allocate(0, each.Times(4), []scheduler.Demand{job("job-a", 0), job("job-b", second)}) {
+			if !g.Reserved {
+				given[g.Job] += g.Gang[0].Count
+			}
+		}
+		fmt.Println(name, "deals out", deals+":", given)
+	}
+	// Output:
+	// gang deals out whole gangs: map[job-a:3]
+	// fifo deals out whole gangs: map[job-a:3]
+	// greedy deals out containers: map[job-a:3 job-b:1]
+	// ganglike deals out containers, a first for everybody first: map[job-a:3 job-b:1]
 }

@@ -302,6 +302,16 @@ func ExampleKubeML() {
 	// 3 workers: an epoch took 11.0 s, after one of 9.00 s: one worker less
 }
 
+// A loss that does not fall for three epochs, as here where none is told, halves the workers.
+func ExamplePlateau() {
+	epochs(scheduler.Plateau{}, 12, 12, 12, 12)
+	// Output:
+	// 2 workers: train loss 0.0000 in the first epoch: as many workers
+	// 2 workers: train loss 0.0000: not more than 1 % below 0.0000 for 1 of 3 epochs: as many workers
+	// 2 workers: train loss 0.0000: not more than 1 % below 0.0000 for 2 of 3 epochs: as many workers
+	// 1 workers: train loss 0.0000: not more than 1 % below 0.0000 for 3 of 3 epochs: half as many workers
+}
+
 func ExampleElastic() {
 	epochs(scheduler.Elastic{}, 12, 9, 9)
 	// Output:

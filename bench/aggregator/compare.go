@@ -22,10 +22,18 @@ type way struct {
 	took []float64 // seconds
 }
 
-// compare measures all ways in turn, so that what disturbs the machine disturbs them alike.
-func compare(ctx context.Context, store *aggregator.Store, server *redisServer, like disdel.Weights, members, size,
-	runs int,
-) error {
+// round is the updates of one round, which all ways bring in.
+type round struct {
+	store   *aggregator.Store
+	server  *redisServer
+	like    disdel.Weights
+	members int
+	size    int // bytes of an update
+}
+
+// compare measures all ways in turn, so often, so that what disturbs the machine disturbs them alike.
+func (r round) compare(ctx context.Context, runs int) error {
+	store, server, like, members, size := r.store, r.server, r.like, r.members, r.size
 	keys, longest, err := server.updateKeys(ctx)
 	if err != nil {
 		return err

@@ -115,7 +115,7 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 			return err
 		}
 	}
-	if err := compare(ctx, store, server, like, members, size, runs); err != nil {
+	if err := (round{store, server, like, members, size}).compare(ctx, runs); err != nil {
 		return err
 	}
 	if err := server.dropLayers(ctx); err != nil {

@@ -109,7 +109,8 @@ func tell(t trial, rec *disdel.Record) {
 		a, _ := rec.Plan.Action(task)
 		e := a.Estimate
 		fmt.Fprintf(os.Stderr, "  %-9s likely %7.1f (%.1f to %.1f) limit %5d  fit %7.1f dta %5.1f mod %6.1f ratio %.3f  "+
-			"peaks", task, mb(e.Likely), mb(e.Low), mb(e.High), a.Limits.Memory.MB(), mb(e.Training), mb(e.Shard), mb(e.Model), e.Ratio)
+			"peaks", task, mb(e.Likely), mb(e.Low), mb(e.High), a.Limits.Memory.MB(), mb(e.Training),
+			mb(e.Shard), mb(e.Model), e.Ratio)
 		for _, x := range rec.Activations {
 			if x.Task == task {
 				fmt.Fprintf(os.Stderr, " %.1f", mb(x.Peak))

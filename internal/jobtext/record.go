@@ -1,7 +1,6 @@
 package jobtext
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -16,8 +15,6 @@ import (
 // usedBy is everything one action of a plan came to: one line of the result table.
 type usedBy struct {
 	name            string
-	task            disdel.Task
-	level, member   int
 	runs            int
 	attempts, legs  int // most of one round
 	estimate, limit disdel.Bytes
@@ -29,36 +26,16 @@ type usedBy struct {
 	outcome         disdel.Outcome // of the newest
 }
 
-func slotName(a *disdel.Activation) string {
-	switch a.Task {
-	case disdel.TaskAggregate:
-		return fmt.Sprintf("aggregate %d.%d", a.Level, a.Member)
-	case disdel.TaskTrain:
-		return fmt.Sprintf("train %d", a.Member)
-	default:
-		return string(a.Task)
-	}
-}
-
-// taskOrder is the order of a round.
-var taskOrder = []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate, disdel.TaskInfer}
-
 // byAction gathers the activations of each action in the order of a round, then by level and member.
 func byAction(list []disdel.Activation) []usedBy {
 	var out []usedBy
-	at := map[string]int{}
-	for i := range list {
-		a := &list[i]
-		k, ok := at[slotName(a)]
-		if !ok {
-			k, at[slotName(a)] = len(out), len(out)
-			out = append(out, usedBy{name: slotName(a), task: a.Task, level: a.Level, member: a.Member})
+	for _, of := range disdel.BySlot(list) {
+		u := usedBy{name: of[0].Slot().Name()}
+		for _, a := range of {
+			u.add(a)
 		}
-		out[k].add(a)
+		out = append(out, u)
 	}
-	slices.SortStableFunc(out, func(a, b usedBy) int {
-		return cmp.Or(slices.Index(taskOrder, a.task)-slices.Index(taskOrder, b.task), a.level-b.level, a.member-b.member)
-	})
 	return out
 }
 

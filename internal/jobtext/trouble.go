@@ -69,7 +69,7 @@ func next(ended *disdel.Activation, i *disdel.Invocation) string {
 }
 
 func (t *trouble) line() string {
-	who := slotName(t.ended)
+	who := t.ended.Slot().Name()
 	if t.adjusted == nil {
 		return who + " " + ending(t.ended)
 	}

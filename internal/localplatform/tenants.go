@@ -80,34 +80,40 @@ func reply(w http.ResponseWriter, status int, body any) {
 // Tenants lists the namespaces of the platform that runs in a home.
 func Tenants(ctx context.Context, home string, s State) ([]Tenant, error) {
 	var out []Tenant
-	err := askTenants(ctx, home, s, http.MethodGet, "", nil, &out)
+	err := tenantsCall{http.MethodGet, "", nil, &out}.ask(ctx, home, s)
 	return out, err
 }
 
 // AddTenant adds a namespace. It returns it with its key; Conflict for a name that is taken.
 func AddTenant(ctx context.Context, home string, s State, n Tenant) (Tenant, error) {
 	var out Tenant
-	err := askTenants(ctx, home, s, http.MethodPost, "", n, &out)
+	err := tenantsCall{http.MethodPost, "", n, &out}.ask(ctx, home, s)
 	return out, err
 }
 
 // RemoveTenant takes a namespace's key away. It returns NotFound for one that is not there.
 func RemoveTenant(ctx context.Context, home string, s State, name string) error {
-	return askTenants(ctx, home, s, http.MethodDelete, "/"+url.PathEscape(name), nil, &struct{}{})
+	return tenantsCall{http.MethodDelete, "/" + url.PathEscape(name), nil, &struct{}{}}.ask(ctx, home, s)
 }
 
-// askTenants sends a request with the home's own key.
-func askTenants(ctx context.Context, home string, s State, method, path string, body, out any) error {
+// tenantsCall is a request to the platform that runs, and where its answer goes.
+type tenantsCall struct {
+	method, path string
+	body, out    any
+}
+
+// ask sends it with the home's own key.
+func (t tenantsCall) ask(ctx context.Context, home string, s State) error {
 	silent := func(err error) error {
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "ask platform", Err: err, Hint: "disdel platform status"}
 	}
-	data, err := json.Marshal(body)
+	data, err := json.Marshal(t.body)
 	if err != nil {
 		return silent(err)
 	}
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	req, err := http.NewRequestWithContext(ctx, method, s.Address+tenantsPath+path, bytes.NewReader(data))
+	req, err := http.NewRequestWithContext(ctx, t.method, s.Address+tenantsPath+t.path, bytes.NewReader(data))
 	if err != nil {
 		return silent(err)
 	}
@@ -120,7 +126,7 @@ func askTenants(ctx context.Context, home string, s State, method, path string, 
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusOK {
-		if err := json.NewDecoder(res.Body).Decode(out); err != nil {
+		if err := json.NewDecoder(res.Body).Decode(t.out); err != nil {
 			return silent(err)
 		}
 		return nil

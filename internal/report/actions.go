@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/disdel/disdel"
 )
@@ -34,17 +33,6 @@ type Action struct {
 // likely is the peak that was expected of an activation. Old records have only what the limit was set from.
 func likely(i *disdel.Invocation) disdel.Bytes { return cmp.Or(i.Likely, i.Estimate) }
 
-func slotName(i *disdel.Invocation) string {
-	switch i.Task {
-	case disdel.TaskAggregate:
-		return fmt.Sprintf("aggregate %d.%d", i.Level, i.Member)
-	case disdel.TaskTrain:
-		return fmt.Sprintf("train %d", i.Member)
-	default:
-		return string(i.Task)
-	}
-}
-
 // place says whose work it is: "train action of worker 2 in round 3", rounds counted from 1 as everywhere on the
 // screen.
 func place(i *disdel.Invocation) string {
@@ -58,31 +46,23 @@ func place(i *disdel.Invocation) string {
 	}
 }
 
-var taskOrder = []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate, disdel.TaskInfer}
-
 // actions gathers the activations by worker, cluster or task, in the order of a round.
 func actions(list []disdel.Activation) []Action {
-	at := map[string]int{}
 	out := []Action{}
-	for i := range list {
-		a := &list[i]
-		name := slotName(&a.Invocation)
-		k, ok := at[name]
-		if !ok {
-			k, at[name] = len(out), len(out)
-			out = append(out, Action{Name: name, Task: a.Task, Level: a.Level, Member: a.Member})
+	for _, of := range disdel.BySlot(list) {
+		slot := of[0].Slot()
+		u := Action{Name: slot.Name(), Task: slot.Task, Level: slot.Level, Member: slot.Member}
+		for _, a := range of {
+			u.add(a)
 		}
-		out[k].add(a)
+		out = append(out, u)
 	}
-	slices.SortStableFunc(out, func(a, b Action) int {
-		return cmp.Or(slices.Index(taskOrder, a.Task)-slices.Index(taskOrder, b.Task), a.Level-b.Level, a.Member-b.Member)
-	})
 	return out
 }
 
 func (u *Action) add(a *disdel.Activation) {
 	u.Runs++
-	if failed(a) {
+	if a.Outcome.Failed() {
 		u.Failed++
 	}
 	if a.Cold {
@@ -93,7 +73,7 @@ func (u *Action) add(a *disdel.Activation) {
 	}
 	u.Timeout, u.Outcome = a.Limits.Timeout, a.Outcome
 	u.Longest, u.Total = max(u.Longest, a.Duration), u.Total+a.Duration
-	u.CostGBs += held(a)
+	u.CostGBs += a.HeldGBs()
 	if a.Outcome == disdel.OutcomeSuccess && a.Peak >= u.needed {
 		u.needed = a.Peak
 		u.ErrorPct = errorPct(float64(likely(&a.Invocation)), float64(a.Peak))

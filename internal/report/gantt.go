@@ -60,7 +60,7 @@ func (r *Report) gantt() *figure {
 	seen := map[string]bool{}
 	bars := r.bars(row)
 	for _, a := range bars {
-		g.Bars = append(g.Bars, r.bar(a, c, row[slotName(&a.Invocation)], seen))
+		g.Bars = append(g.Bars, r.bar(a, c, row[a.Slot().Name()], seen))
 	}
 	f := &figure{Title: g.Title, SVG: trusted(g.SVG()), Legend: ganttLegend(seen)}
 	if n := len(r.Actions) - len(rows); n > 0 {
@@ -77,7 +77,7 @@ func (r *Report) bars(row map[string]int) []*disdel.Activation {
 	var out []*disdel.Activation
 	for i := range r.record.Activations {
 		a := &r.record.Activations[i]
-		if _, shown := row[slotName(&a.Invocation)]; shown && !a.Start.IsZero() {
+		if _, shown := row[a.Slot().Name()]; shown && !a.Start.IsZero() {
 			out = append(out, a)
 		}
 	}
@@ -87,7 +87,7 @@ func (r *Report) bars(row map[string]int) []*disdel.Activation {
 // bar is one activation, in its parts.
 func (r *Report) bar(a *disdel.Activation, c clock, row int, seen map[string]bool) plot.Bar {
 	note := fmt.Sprintf("%s, attempt %d: %s", place(&a.Invocation), max(1, a.Attempt), words(a.Outcome.String()))
-	b := plot.Bar{Row: row, Note: note, Failed: failed(a)}
+	b := plot.Bar{Row: row, Note: note, Failed: a.Outcome.Failed()}
 	seen["bad"] = seen["bad"] || b.Failed
 	for _, s := range r.sections(a) {
 		seen[s.class] = true

@@ -177,7 +177,7 @@ func (r *Report) activationTable() pageTable {
 			cold = span(a.InitTime)
 		}
 		t.Rows = append(t.Rows, []string{
-			slotName(&a.Invocation), fmt.Sprint(a.Round + 1), fmt.Sprint(max(1, a.Attempt)), start, span(a.WaitTime), cold,
+			a.Slot().Name(), fmt.Sprint(a.Round + 1), fmt.Sprint(max(1, a.Attempt)), start, span(a.WaitTime), cold,
 			span(a.Duration), memory(a.Peak), memory(a.Limits.Memory), words(a.Outcome.String()),
 		})
 	}

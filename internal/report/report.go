@@ -151,10 +151,10 @@ func troubles(r *disdel.Record) Troubles {
 	}
 	if t.Attempts == 0 {
 		for i := range r.Activations {
-			if a := &r.Activations[i]; failed(a) {
+			if a := &r.Activations[i]; a.Outcome.Failed() {
 				t.Attempts++
 				t.Duration += a.Duration
-				t.Cost += held(a)
+				t.Cost += a.HeldGBs()
 			}
 		}
 	}
@@ -165,20 +165,4 @@ func troubles(r *disdel.Record) Troubles {
 		}
 	}
 	return t
-}
-
-// failed says whether an activation's work was in vain. One that was paused or asked to stop did not fail, and one
-// without an outcome has not ended.
-func failed(a *disdel.Activation) bool {
-	switch a.Outcome {
-	case disdel.OutcomeUnknown, disdel.OutcomeSuccess, disdel.OutcomePaused, disdel.OutcomeCanceled:
-		return false
-	default:
-		return true
-	}
-}
-
-// held is what an activation held, in GB-s.
-func held(a *disdel.Activation) float64 {
-	return time.Duration(a.Duration).Seconds() * float64(a.Limits.Memory) / float64(disdel.GB)
 }

@@ -16,7 +16,7 @@ func savings(r *disdel.Record) []string {
 		return nil
 	}
 	var out []string
-	for _, task := range taskOrder {
+	for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate, disdel.TaskInfer} {
 		u := together(r.Activations, task)
 		smaller := max(r.Plan.Platform.MinMemory, disdel.Bytes(ample*float64(u.peak)))
 		if u.peak > 0 && u.limit > smaller {

@@ -22,7 +22,8 @@ func returns(name, value string) ready { return ready{name, "def main(a): return
 const environment = `import os
 def main(a):
     set = ('__OW_ACTIVATION_ID', '__OW_DEADLINE', '__OW_TRANSACTION_ID')
-    return {k: '<set>' if k in set else v for k, v in os.environ.items() if k.startswith('__OW_') and k != '__OW_ALLOW_CONCURRENT'}`
+    return {k: '<set>' if k in set else v for k, v in os.environ.items()
+            if k.startswith('__OW_') and k != '__OW_ALLOW_CONCURRENT'}`
 
 // conductor runs s1, and ends with what it got.
 const conductor = `def main(a):

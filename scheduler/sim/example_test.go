@@ -59,9 +59,10 @@ func ExampleCloud_Call() {
 
 // A trace is read line by line.
 func ExampleRead() {
+	const network = `"network":"lenet5","input":[1,28,28],"classes":10,"rows":600,"epochs":1,"perThousandMs":60`
 	jobs, err := sim.Read(strings.NewReader(`
-{"job":"job-a","atMs":0,"network":"lenet5","input":[1,28,28],"classes":10,"rows":600,"batchSize":50,"epochs":1,"perThousandMs":60}
-{"job":"job-b","atMs":5000,"network":"lenet5","input":[1,28,28],"classes":10,"rows":600,"batchSize":0,"epochs":1,"perThousandMs":60}
+{"job":"job-a","atMs":0,"batchSize":50,` + network + `}
+{"job":"job-b","atMs":5000,"batchSize":0,` + network + `}
 `))
 	fmt.Println(len(jobs), err)
 	// Output: 0 read trace: line 3: rows, batchSize and epochs are at least 1

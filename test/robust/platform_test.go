@@ -26,8 +26,13 @@ func platformUp(t *testing.T, d disdelIn, args ...string) *openWhisk {
 	properties := filepath.Join(t.TempDir(), "wskprops")
 	p := &openWhisk{process: d.start(t,
 		append([]string{"platform", "up", "--port", "0", "--wskprops", properties, "-q"}, args...)...)}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline) &&
-		!p.ended(); time.Sleep(20 * time.Millisecond) {
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !p.ended(); {
+		select {
+		case <-look.C:
+		case <-p.done:
+		}
 		text, err := os.ReadFile(properties)
 		found := map[string]string{}
 		for line := range strings.Lines(string(text)) {

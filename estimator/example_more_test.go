@@ -1,0 +1,146 @@
+package estimator_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/runtime/engine/backends"
+)
+
+// ran is an activation that held 256 MB from one second of a job to another.
+func ran(task disdel.Task, member, from, to int, outcome disdel.Outcome) disdel.Activation {
+	begun := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+	a := disdel.Activation{
+		Invocation: disdel.Invocation{Task: task, Member: member, Limits: disdel.Limits{Memory: 256 * disdel.MB}},
+		Outcome:    outcome, Duration: disdel.Millis(to-from) * disdel.Millis(time.Second),
+	}
+	a.Start, a.End = begun.Add(time.Duration(from)*time.Second), begun.Add(time.Duration(to)*time.Second)
+	return a
+}
+
+// The method learned corrects the plan by what actions of earlier jobs really took. A method that there is not is
+// refused with the name that was probably meant.
+func ExampleEstimator() {
+	learned, err := estimator.New(backends.Standard(nil), estimator.MethodLearned, 0.01, nil)
+	fmt.Println(learned.Aggregate(input()).Risk, err)
+	_, err = estimator.New(backends.Standard(nil), "pepper", 0, nil)
+	fmt.Println(err, "-", disdel.AsError(err).Hint)
+	// Output:
+	// 0.01 <nil>
+	// choose estimator: there is no estimator "pepper" - did you mean "paper"?
+}
+
+// Eq. 1: m_a = fit + pkg + dta + mod + saf.
+func ExamplePaper() {
+	e := estimator.Paper(input())
+	fmt.Println(e.Total == e.Training+e.Package+e.Shard+e.Model+e.Margin, e.Margin)
+	// Output: true 256 MB
+}
+
+// Two containers would need 300 MB each and may have 200 MB: one more, whose shards are smaller, and then another.
+func ExampleContainerRule() {
+	estimate := func(containers int) disdel.Estimate {
+		shard := 400 * disdel.MB / disdel.Bytes(containers)
+		return disdel.Estimate{Total: 100*disdel.MB + shard, Shard: shard}
+	}
+	containers, e, _, err := estimator.ContainerRule(200*disdel.MB, 8, estimate)
+	fmt.Println(containers, "containers with", e.Total, "each", err)
+	// Output: 4 containers with 200 MB each <nil>
+}
+
+// Eq. 6 counts the memory of every training and aggregation action from the first start to the last end, whether or not
+// it ran all that time. Evaluations are counted apart, by what they held.
+func ExampleCost() {
+	done := []disdel.Activation{
+		ran(disdel.TaskTrain, 0, 0, 10, disdel.OutcomeSuccess), ran(disdel.TaskTrain, 1, 0, 8, disdel.OutcomeSuccess),
+		ran(disdel.TaskAggregate, 0, 10, 12, disdel.OutcomeSuccess),
+		ran(disdel.TaskEvaluate, 0, 12, 16, disdel.OutcomeSuccess),
+	}
+	fmt.Printf("Eq. 6: 12 s x 3 x 0.25 GB = %.1f GB-s\n", estimator.Cost(done))
+	fmt.Printf("held: %.1f GB-s\n", estimator.Spent(done))
+	// Output:
+	// Eq. 6: 12 s x 3 x 0.25 GB = 9.0 GB-s
+	// held: 6.0 GB-s
+}
+
+// While a job runs, its bill grows with what runs now.
+func ExampleBill() {
+	var b estimator.Bill
+	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+	train := ran(disdel.TaskTrain, 0, 0, 10, disdel.OutcomeSuccess)
+	b.Invoked(train.Invocation, now)
+	fmt.Printf("after 4 s %.1f GB-s, and %.2f more every second\n", b.Spent(now.Add(4*time.Second)), b.Rate())
+	b.Ended(train, now.Add(10*time.Second))
+	evaluation := ran(disdel.TaskEvaluate, 0, 10, 12, disdel.OutcomeSuccess)
+	b.Add(evaluation)
+	fmt.Printf("at the end %.1f GB-s by Eq. 6, and %.1f GB-s of evaluations\n", b.Total(), b.Evaluations)
+	// Output:
+	// after 4 s 1.0 GB-s, and 0.25 more every second
+	// at the end 2.5 GB-s by Eq. 6, and 0.5 GB-s of evaluations
+}
+
+// What the attempts that failed cost.
+func ExampleLossesOf() {
+	l := estimator.LossesOf([]disdel.Activation{
+		ran(disdel.TaskTrain, 0, 0, 8, disdel.OutcomeOutOfMemory), ran(disdel.TaskTrain, 0, 8, 20, disdel.OutcomeSuccess),
+	})
+	fmt.Printf("%d attempt, %v, %.1f GB-s\n", l.Attempts, l.Duration, l.Cost)
+	// Output: 1 attempt, 8s, 2.0 GB-s
+}
+
+// The strategy of Fig. 2: 300 s, and 240 s more with every retry. An action that needs 700 s fails twice.
+func ExampleFixedStep() {
+	seconds := func(n int) disdel.Limits {
+		return disdel.Limits{Timeout: disdel.Millis(n) * disdel.Millis(time.Second)}
+	}
+	failed, ok := estimator.FixedStep{First: seconds(300), Step: seconds(240)}.Failures(seconds(700))
+	for _, l := range failed {
+		fmt.Println(l.Timeout)
+	}
+	fmt.Println(ok)
+	// Output:
+	// 5m0s
+	// 9m0s
+	// true
+}
+
+// planned is two workers for three rounds on a platform with OpenWhisk's timeouts.
+func planned() disdel.Plan {
+	return disdel.Plan{
+		Workers: 2, Rounds: 3, Epochs: 1, Parallel: 2,
+		Platform: disdel.PlatformLimits{MinTimeout: 100 * millisecond, MaxTimeout: 300_000 * millisecond},
+		Shards:   []disdel.RowRange{{End: 5000}, {Start: 5000, End: 10000}},
+		Levels:   []disdel.Level{{Height: 1, Clusters: [][]int{{0, 1}}}},
+		Actions: []disdel.ActionPlan{
+			{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 256 * disdel.MB}},
+			{Task: disdel.TaskAggregate, Limits: disdel.Limits{Memory: 256 * disdel.MB}},
+		},
+	}
+}
+
+const millisecond = disdel.Millis(time.Millisecond)
+
+// Where no earlier job tells how long the work takes, a probe does: a look at how fast a worker trains.
+func ExampleTimingOf() {
+	in := estimator.TimingInput{Plan: planned(), Data: disdel.DataInfo{Train: 10000}}
+	in.Job.Training.Epochs, in.Job.Training.BatchSize = 3, 64
+	unknown := estimator.TimingOf(in)
+	fmt.Println(unknown.Timeouts[disdel.TaskTrain], "from", unknown.Source)
+	in.Rate = &estimator.Rate{RowsPerSecond: 1000, StartUp: 500 * millisecond}
+	probed := estimator.TimingOf(in)
+	fmt.Println("less after a", probed.Source, probed.Timeouts[disdel.TaskTrain] < unknown.Timeouts[disdel.TaskTrain])
+	// Output:
+	// 5m0s from platform maximum
+	// less after a probe true
+}
+
+// A running job is its own best measure: after a round it is known better how long the others take.
+func ExampleRemaining() {
+	rounds := []disdel.Round{{Round: 0, Duration: 10_000 * millisecond}, {Round: 1, Duration: 10_000 * millisecond}}
+	done := []disdel.Activation{ran(disdel.TaskTrain, 0, 0, 20, disdel.OutcomeSuccess)}
+	left := estimator.Remaining(planned(), rounds, done, 20_000*millisecond)
+	fmt.Println(left.Duration.Likely, "more, by", left.Source)
+	// Output: 10s more, by this job
+}

@@ -1,0 +1,166 @@
+package model_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// A network of the zoo is made for an input and a number of classes.
+func ExampleBuild() {
+	g, err := model.Build(disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(g.Input().Text(), "in,", g.Output().Len(), "out")
+	// Output: 1x28x28 in, 10 out
+}
+
+// Parameters are in the order in which updates have them; those of batch norms that are not trained are among them.
+func ExampleParam() {
+	g, err := model.Build(disdel.Network{Input: []int{1, 8, 8}, Classes: 2, Layers: []disdel.Layer{
+		{Kind: "batchNorm", Name: "bn"}, {Kind: "dense", Name: "fc", Units: 2},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range g.Params() {
+		fmt.Println(p.Name, p.Shape, p.Len(), p.Trainable)
+	}
+	// Output:
+	// bn.weight [1] 1 true
+	// bn.bias [1] 1 true
+	// bn.running_mean [1] 1 false
+	// bn.running_var [1] 1 false
+	// fc.weight [2 64] 128 true
+	// fc.bias [2] 2 true
+}
+
+// A Builder takes layers one after another, each on the output of an earlier one; the first mistake is kept to the end.
+func ExampleBuilder() {
+	b := model.NewBuilder("residual", model.Shape{3, 8, 8})
+	first := b.Conv("conv1", 0, 16, model.Square(3, 1, 1), 1, true)
+	second := b.Conv("conv2", b.Same("relu1", first, model.OpReLU), 16, model.Square(3, 1, 1), 1, true)
+	sum := b.Add("sum", first, second)
+	b.Dense("classes", b.Flatten("flat", b.Pool("pool", sum, model.OpMaxPool, model.Square(2, 2, 0))), 10)
+	g, err := b.Graph()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(g.Nodes), "nodes, output", g.Output())
+
+	b = model.NewBuilder("wrong", model.Shape{3, 8, 8})
+	b.Dense("classes", b.Pool("pool", 0, model.OpMaxPool, model.Square(9, 1, 0)), 10)
+	_, err = b.Graph()
+	fmt.Println(err)
+	// Output:
+	// 8 nodes, output [10]
+	// build network wrong: layer pool: a window of 9 (stride 1, dilation 1) does not fit 8 pixels with padding 0 and 0
+}
+
+// What a layer holds and computes for one sample.
+func ExampleGraph_Count() {
+	g, err := model.Build(disdel.Network{
+		Input: []int{1, 8, 8}, Classes: 10,
+		Layers: []disdel.Layer{{Kind: "conv", Filters: 4, Kernel: 3, Padding: 1}, {Kind: "dense", Units: 10}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	c := g.Count()
+	for _, l := range c.Layers {
+		fmt.Println(l.Op, l.Output, "parameters", l.Parameters, "products", l.MACs)
+	}
+	fmt.Println("in all", c.Trainable, "trainable parameters,", c.MACs, "products")
+	// Output:
+	// conv [4 8 8] parameters 40 products 2304
+	// flatten [256] parameters 0 products 0
+	// dense [10] parameters 2570 products 2560
+	// in all 2610 trainable parameters, 4864 products
+}
+
+// The zoo knows its networks by name, and what a person probably meant.
+func ExampleFind() {
+	entry, ok := model.Find("resnet50")
+	fmt.Println(entry.Title, entry.Input.Text(), entry.Classes, ok)
+	_, ok = model.Find("resnet-50")
+	fmt.Println(ok, model.Nearest("resnet-50"))
+	fmt.Println(len(model.Zoo()) > 10)
+	// Output:
+	// ResNet-50 with stride in the 3x3 convolutions (torchvision) 3x224x224 1000 true
+	// false resnet50
+	// true
+}
+
+// Programs ask which layers a job file may have, and with which options.
+func ExampleFindKind() {
+	fmt.Println(model.LayerKinds()[:3], model.Activations())
+	kind, _ := model.FindKind("maxPool")
+	fmt.Println(kind.Meaning)
+	for _, o := range kind.Options {
+		fmt.Printf("%s, required %v, else %q\n", o.Name, o.Required, o.Default)
+	}
+	fmt.Println(len(model.Kinds()) == len(model.LayerKinds()))
+	// Output:
+	// [add avgPool batchNorm] [relu relu6 sigmoid tanh softmax]
+	// The largest value of a window.
+	// kernel, required true, else ""
+	// stride, required false, else "the kernel"
+	// padding, required false, else "0"
+	// true
+}
+
+// All faults of a job file's layers, with their places.
+func ExampleCheckLayers() {
+	for _, fault := range model.CheckLayers("model.layers", []disdel.Layer{
+		{Kind: "conv", Filters: 8}, {Kind: "desne", Units: 10},
+	}) {
+		fmt.Printf("%s: %s (%s)\n", fault.Path, fault.Msg, fault.Hint)
+	}
+	// Output:
+	// model.layers[0].conv.kernel: conv needs kernel ()
+	// model.layers[1]: there is no kind of layer "desne" (did you mean "dense"?)
+}
+
+const kerasText = `{"class_name": "Sequential", "config": {"name": "mlp", "layers": [
+	{"class_name": "InputLayer", "config": {"batch_shape": [null, 64], "name": "pixels"}},
+	{"class_name": "Dense", "config": {"name": "hidden", "units": 32, "activation": "relu", "use_bias": true}},
+	{"class_name": "Dense", "config": {"name": "choice", "units": 1, "activation": "sigmoid", "use_bias": true}}]}}`
+
+// A network that Keras wrote with model.to_json().
+func ExampleFromKeras() {
+	g, err := model.FromKeras([]byte(kerasText))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range g.Params() {
+		fmt.Println(p.Name, p.Shape)
+	}
+	// Output:
+	// hidden.weight [32 64]
+	// hidden.bias [32]
+	// choice.weight [1 32]
+	// choice.bias [1]
+}
+
+// A choice between two classes is often written as one output with sigmoid; two with softmax say the same.
+func ExampleTwoOutputs() {
+	layers, err := model.KerasLayers([]byte(kerasText))
+	if err != nil {
+		log.Fatal(err)
+	}
+	two, ok := model.TwoOutputs(layers)
+	last := two[len(two)-1]
+	fmt.Println(ok, last.Kind, last.Units, last.Activation)
+	// Output:
+	// true dense 2 softmax
+}
+
+// Padding "same" as TensorFlow has it puts the odd zero at the end.
+func ExampleWindow_SamePad() {
+	w := model.Square(3, 2, 0).SamePad(224, 224)
+	fmt.Printf("%+v\n", w.Pad)
+	// Output: {Top:0 Bottom:1 Left:0 Right:1}
+}

@@ -1,0 +1,55 @@
+package platform_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel/platform"
+)
+
+// A platform that has what OpenWhisks as people run them do worse, for tests of a client.
+func ExampleLikenessOf() {
+	l, err := platform.LikenessOf("kubernetes,late-records=3s")
+	fmt.Println(l.NoEvidence, l.LateRecords, err)
+	_, err = platform.LikenessOf("lambda")
+	fmt.Println(err)
+	// Output:
+	// true 3s <nil>
+	// configure platform: there is no likeness "lambda"
+}
+
+// Every request in a log, without its query.
+func ExampleLogRequests() {
+	var out strings.Builder
+	logger := logrus.New()
+	logger.SetOutput(&out)
+	h := platform.LogRequests(http.NotFoundHandler(), logger)
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/v1?key=secret", nil))
+	fmt.Println(strings.Contains(out.String(), "path=/api/v1 "), strings.Contains(out.String(), "secret"))
+	// Output: true false
+}
+
+// How many threads want this machine's processors: 0 where nobody says within the time.
+func ExampleBusy() {
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	fmt.Println(platform.Busy(ctx) >= 0)
+	// Output: true
+}
+
+// Who starts a platform without a key of its own makes one, in the form that OpenWhisk's clients take: user:password.
+func ExampleRandomKey() {
+	key, another := platform.RandomKey(), platform.RandomKey()
+	user, password, ok := strings.Cut(key, ":")
+	fmt.Println(len(user), len(password), ok)
+	fmt.Println("another every time:", key != another)
+	// Output:
+	// 36 64 true
+	// another every time: true
+}

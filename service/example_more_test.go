@@ -1,0 +1,110 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/disdel/disdel/service"
+)
+
+// told is what a program that shows jobs might say of an event, "" of those that it does not show.
+func told(e service.Event) string {
+	switch what := e.What.(type) {
+	case service.Noted:
+		return "note: " + what.Text
+	case service.Probed:
+		return fmt.Sprintf("a look at it found %v", what.Rate)
+	case service.Resumed:
+		return fmt.Sprintf("goes on at round %d of %d", what.Round+1, what.Rounds)
+	case service.Planned:
+		return fmt.Sprintf("accepted with %d workers", what.Plan.Workers)
+	case service.StageBegan:
+		return what.Stage.Text()
+	case service.RoundEnded:
+		return fmt.Sprintf("round %d is over", what.Round.Round+1)
+	case service.Adjusted:
+		return fmt.Sprintf("%s is %s now", what.Field, what.To)
+	case service.Outage, service.Waiting:
+		return what.String() // the platform, or actions on it, give no sign
+	case service.Pruned:
+		return fmt.Sprintf("%d older models are gone", len(what.Models))
+	case service.Finished:
+		return what.Status.String()
+	case service.Invoked, service.Ended, service.Progress, service.Forecast:
+		return "" // a table of what runs would show them
+	}
+	return ""
+}
+
+// Whoever looks on late goes on after the number that was seen last.
+func ExampleEvent() {
+	s, end := opened()
+	defer end()
+	run, err := s.Submit(context.Background(), service.Request{Job: job()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var seen int
+	for e := range run.Events() {
+		if seen = e.Number; told(e) == "round 1 is over" {
+			fmt.Println(told(e))
+			break
+		}
+	}
+	for e := range run.EventsAfter(context.Background(), seen) {
+		switch e.What.(type) {
+		case service.RoundEnded, service.Finished:
+			fmt.Println(told(e))
+		}
+	}
+	// Output:
+	// round 1 is over
+	// round 2 is over
+	// succeeded
+}
+
+// A job that cannot be planned has an estimation all the same, which says why.
+func ExampleEstimation() {
+	s, end := opened()
+	defer end()
+	var found *service.Estimation
+	found, err := s.Estimate(context.Background(), service.Request{Job: job("resources.maxMemory=1MB")},
+		service.Questions{Explain: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(found.Plan == nil, found.Refused.Kind, errors.Is(found.Err(), found.Refused))
+	// Output: true overLimit true
+}
+
+// Rows come as JSON or .npy, nested as the network's input is, or flat.
+func ExampleReadInputs() {
+	in, err := service.ReadInputs("rows.json", []byte(`[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]`), []int{2, 2})
+	fmt.Println(in.Rows, err)
+	_, err = service.ReadInputs("rows.json", []byte(`[[1, 2, 3]]`), []int{2, 2})
+	fmt.Println(err != nil)
+	// Output:
+	// [[1 2 3 4] [5 6 7 8]] <nil>
+	// true
+}
+
+// The program of a network of one's own has to be there, and to say what it computes.
+func ExampleDescribe() {
+	_, err := service.FindProgram("/no/such/action")
+	fmt.Println(err != nil)
+	_, err = service.Describe(context.Background(), "/bin/false")
+	fmt.Println(err != nil)
+	// Output:
+	// true
+	// true
+}
+
+// The runtime of an action with the standard backends, for as long as ctx lives.
+func ExampleServeAt() {
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	fmt.Println(service.ServeAt(ctx, "tcp:127.0.0.1:0"))
+	// Output: <nil>
+}
