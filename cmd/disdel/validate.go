@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -11,10 +10,10 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
 )
 
 func validateCommand(u *ui) *cli.Command {
@@ -27,30 +26,20 @@ func validateCommand(u *ui) *cli.Command {
 			if c.NArg() == 0 {
 				return commandline.Operands(c, 1, 1)
 			}
-			return withService(c, u, storage,
-				func(ctx context.Context, s *service.Service) error { return validateAll(ctx, u, c, s) })
+			return withClient(c, u, storage,
+				func(ctx context.Context, at client.Client) error { return validateAll(ctx, u, c, at.Jobs) })
 		},
 	}
 }
 
-// problem is one thing wrong with one file. Line and column are 0 where it has no place in the file.
-type problem struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Path    string `json:"path,omitempty"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-}
-
 // validateAll checks every file, whatever is wrong with one. Its error is of the first that is not valid.
-func validateAll(ctx context.Context, u *ui, c *cli.Context, s *service.Service) error {
-	list, first := []problem{}, error(nil)
+func validateAll(ctx context.Context, u *ui, c *cli.Context, jobs client.Jobs) error {
+	list, first := []jobtext.Problem{}, error(nil)
 	for _, name := range c.Args().Slice() {
-		err := validate(ctx, u, c, s, name)
+		err := validate(ctx, u, c, jobs, name)
 		switch {
 		case u.Format != "table":
-			list = append(list, problemsOf(name, err)...)
+			list = append(list, jobtext.Problems(name, err)...)
 		case err == nil:
 			u.Say("%s: valid", terminal.Clean(name))
 		default:
@@ -72,36 +61,14 @@ func validateAll(ctx context.Context, u *ui, c *cli.Context, s *service.Service)
 	return nil
 }
 
-func validate(ctx context.Context, u *ui, c *cli.Context, s *service.Service, name string) error {
+func validate(ctx context.Context, u *ui, c *cli.Context, jobs client.Jobs, name string) error {
 	src, err := readJob(c, u, name)
 	if err != nil {
 		return err
 	}
 	req := src.request(c)
 	req.Preparing = jobtext.NewFollower(u).Follow
-	_, err = s.Check(ctx, req)
-	return src.told(u, err)
-}
-
-// problemsOf lists what is wrong with a file.
-func problemsOf(name string, err error) []problem {
-	var faults *disdel.Faults
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &faults):
-		e := disdel.AsError(err)
-		message := terminal.Headline(e)
-		if e.Err != nil {
-			message = fmt.Sprintf("%s: %v", message, e.Err)
-		}
-		return []problem{{File: name, Message: terminal.Clean(message), Hint: terminal.Clean(e.Hint)}}
-	}
-	out := make([]problem, len(faults.Faults))
-	for i, f := range faults.Faults {
-		out[i] = problem{name, f.Line, f.Column, f.Path, f.Msg, f.Hint}
-	}
-	return out
+	return src.told(u, jobs.Check(ctx, req))
 }
 
 func explainCommand(u *ui) *cli.Command {
