@@ -59,9 +59,9 @@ type core struct {
 // errClosed is the cause of the end of jobs whose Service was closed.
 var errClosed = errors.New("the service was closed")
 
-// Close stops the jobs that it has, waits until they have ended, and ends everything that the Service opened, the newest
-// first. Jobs are canceled; those of a Service that takes over go back to the queue, where the next one finds them. It
-// may be called again.
+// Close stops the jobs that it has, waits until they have ended, and ends everything that the Service opened, the
+// newest first. Jobs are canceled; those of a Service that takes over go back to the queue, where the next one finds
+// them. It may be called again.
 func (s *core) Close() error {
 	s.closing()
 	s.mu.Lock()
