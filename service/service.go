@@ -25,6 +25,7 @@ type Service struct {
 
 	data   part[*dataset.Store]
 	models part[*modelstore.Store]
+	place  part[place]
 }
 
 // core is what a Service and its tenants have in common.
@@ -172,8 +173,11 @@ func (s *Service) Parts(ctx context.Context) (p Parts, err error) {
 		func() (err error) { p.Data, err = s.Datasets(ctx); return err },
 		func() (err error) { p.Models, err = s.Models(ctx); return err },
 		func() (err error) { p.History, err = s.History(ctx); return err },
-		func() (err error) { p.Store, err = s.sharedStore(); return err },
-		func() (err error) { p.Board, err = s.openBoard(ctx); return err },
+		func() error {
+			own, err := s.ownPlace(ctx)
+			p.Store, p.Board = own.store, own.board
+			return err
+		},
 		func() error {
 			w, err := s.openWhisk(ctx)
 			p.Executor, p.Pool, p.Enforcement = w.executor, w.pool, w.enforces
@@ -202,7 +206,7 @@ func (s *Service) Ready(ctx context.Context) error {
 	if _, err = p.History.List(ctx, history.Query{Limit: 1}); err != nil {
 		return err
 	}
-	if _, err = p.Board.Capacity(ctx); err != nil {
+	if _, err = p.Board.Progress(ctx, newJobID()); err != nil {
 		return err
 	}
 	_, err = p.Executor.Limits(ctx)

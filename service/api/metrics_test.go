@@ -152,7 +152,7 @@ func TestUploadsAreBounded(t *testing.T) {
 		"too large as it comes":   {422, "too large", map[string][]byte{"images": idx(make([]byte, 30_000), 30_000)}},
 		"too large when unpacked": {422, "too large", map[string][]byte{"images": packed(idx(make([]byte, 90_000), 90_000))}},
 		"no labels":               {400, "go together", map[string][]byte{"images": images}},
-		"no IDX":                  {422, "it is text", map[string][]byte{"images": []byte("a,b"), "labels": labels}},
+		"no IDX":                  {422, "it is text", map[string][]byte{"images": []byte("a,b"), "labels": idx(labels, 60)}},
 		"another part":            {400, "no part", map[string][]byte{"pictures": images}},
 		"other data": {409, "another data set", map[string][]byte{
 			"images": idx(make([]byte, 60*16), 60, 4, 4), "labels": idx(labels, 60),
