@@ -48,15 +48,13 @@ func (s *Service) ownPlace(ctx context.Context) (place, error) {
 func (s *Service) tenantStore(ctx context.Context, all disdel.Store, board *aggregator.Store) (disdel.Store, error) {
 	own := disdel.Store{Prefix: cmp.Or(all.Prefix, "disdel") + ":tenant-" + s.whose(), URLs: all.URLs, CA: all.CA}
 	password, ok := userPassword(all, own.Prefix)
-	if !ok {
-		return own, nil // whoever reaches the servers may do everything there, with a user or without
+	if !ok || len(s.cfg.Redis) == 0 {
+		return own, nil // whoever reaches the servers may do everything there; the embedded one is this machine's alone
 	}
 	name := strings.ReplaceAll(own.Prefix, ":", "-")
 	err := board.AddUser(ctx, name, password, own.Prefix)
-	switch kind := disdel.KindOf(err); {
-	case kind == disdel.Invalid: // the embedded one: a process of this machine alone reaches it, by its password
-		return own, nil
-	case kind == disdel.Denied:
+	switch {
+	case disdel.KindOf(err) == disdel.Denied:
 		s.log.WithField("tenant", s.whose()).Warnf("tenants share one user of Redis: %v", err)
 		return own, nil
 	case err != nil:

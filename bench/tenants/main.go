@@ -6,25 +6,65 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/disdel/disdel/service"
 )
 
 func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	if served, err := service.ServeActions(ctx, os.Args); served { // a container of an embedded platform
+		if err != nil {
+			end(err)
+		}
+		return
+	}
+	if len(os.Args) == 3 && os.Args[1] == servedBy {
+		if err := serveHome(ctx, os.Args[2]); err != nil {
+			end(err)
+		}
+		return
+	}
+	parts := flag.String("parts", "stuck,large,served,takeover", "what is measured")
 	jobs := flag.Int("jobs", 100_000, "jobs of the large trace; the small one has a hundredth of them")
 	seeds := flag.Int("seeds", 200, "seeds of the figures of jobs that stop each other")
+	small := flag.Int("served", 1000, "small jobs that are submitted to a server")
+	kills := flag.Int("kills", 50, "times that one of two servers is killed")
 	flag.Parse()
 	debug.SetGCPercent(200) // memory is not what is measured
-	err := stuck(*seeds)
-	if err == nil {
-		err = large(*jobs)
+	for part := range strings.SplitSeq(*parts, ",") {
+		var err error
+		switch part {
+		case "stuck":
+			err = stuck(*seeds)
+		case "large":
+			err = large(*jobs)
+		case "served":
+			err = served(ctx, *small)
+		case "takeover":
+			err = takeover(ctx, *kills)
+		default:
+			err = fmt.Errorf("there is no part %q", part)
+		}
+		if err != nil {
+			end(err)
+		}
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+}
+
+// end ends the program for an error.
+func end(err error) {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	os.Exit(1)
 }
 
 func figure(name string, value float64, unit string) {
