@@ -12,9 +12,10 @@ help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
-build: ## bin/disdel, one static file
+build: ## bin/disdel and bin/disdel-runtime, the action runtime alone: static files
 	$(BUILD) -o bin/disdel ./cmd/disdel
-	scripts/check-static.sh bin/disdel
+	$(BUILD) -trimpath -o bin/disdel-runtime ./cmd/disdel-runtime
+	scripts/check-static.sh bin/disdel bin/disdel-runtime
 
 .PHONY: deps
 deps: ## what the tests need (Debian and npm packages)
