@@ -77,6 +77,11 @@ bench-aggregator: deps build ## figures of aggregation against a redis-server on
 	bin/bench-aggregator
 	bin/bench-faults
 
+.PHONY: bench-deploy
+bench-deploy: build ## figures of the action runtime's image and of a container's start
+	$(BUILD) -o bin/bench-deploy ./bench/deploy
+	bin/bench-deploy
+
 .PHONY: bench-tenants
 bench-tenants: ## figures of many jobs of many tenants: who stops whom, and how fast 100,000 are simulated
 	$(BUILD) -o bin/bench-tenants ./bench/tenants

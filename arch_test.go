@@ -103,6 +103,7 @@ var house = map[string][]string{
 	"bench/faults":     {"..."},
 	"bench/estimator":  {"..."},
 	"bench/platform":   {"..."},
+	"bench/deploy":     {"..."},
 	"bench/tenants":    {"..."},
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -80,7 +81,7 @@ func tagOf(reference string) (name.Tag, error) {
 	if s := tag.TagStr(); s == "" || s == "latest" {
 		return tag, &disdel.Error{
 			Kind: disdel.Invalid, Op: "name image", Msg: reference + " has no tag of its own",
-			Hint: "write " + tag.RegistryStr() + "/" + tag.RepositoryStr() +
+			Hint: "write " + strings.TrimSuffix(reference, ":latest") +
 				":TAG; OpenWhisk pulls latest at every cold start, and fails where it cannot",
 		}
 	}
