@@ -33,7 +33,9 @@ func main() {
 	}
 }
 
-func figure(name string, value float64, unit string) { fmt.Printf("figure %s %.4g %s\n", name, value, unit) }
+func figure(name string, value float64, unit string) {
+	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
+}
 
 func measure(program, certificates string, runs int) error {
 	folder, err := os.MkdirTemp("", "bench-deploy-")

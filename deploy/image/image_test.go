@@ -31,34 +31,36 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// built is the runtime, built once for all tests of this package.
-var built string
+// plain is what an image of the runtime is made of, and that image: both are made once for all tests of this package.
+var (
+	plain      Options
+	plainImage v1.Image
+)
 
 func TestMain(m *testing.M) {
 	folder, err := os.MkdirTemp("", "disdel-image-")
 	if err != nil {
 		log.Fatal(err)
 	}
-	built = filepath.Join(folder, "disdel-runtime")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", built, "../../cmd/disdel-runtime")
+	plain = Options{
+		Program: filepath.Join(folder, "disdel-runtime"), Certificates: filepath.Join(folder, "ca.pem"),
+		Version: "v1", Revision: "abc",
+	}
+	pem := "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+	if err := os.WriteFile(plain.Certificates, []byte(pem), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", plain.Program, "../../cmd/disdel-runtime")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		log.Fatalf("%v: %s", err, out)
 	}
+	if plainImage, err = Build(plain); err != nil {
+		log.Fatal(err)
+	}
 	code := m.Run()
 	os.RemoveAll(folder) //nolint:errcheck // a temporary folder
 	os.Exit(code)
-}
-
-// options are those of an image of the runtime, with one authority of its own.
-func options(t *testing.T) Options {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	pem := "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-	if err := os.WriteFile(file, []byte(pem), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return Options{Program: built, Certificates: file, Version: "v1", Revision: "abc"}
 }
 
 func build(t *testing.T, o Options) v1.Image {
@@ -93,8 +95,8 @@ func copyTo(t *testing.T, folder, file string) string {
 }
 
 func TestTheSameFilesMakeTheSameBits(t *testing.T) {
-	o := options(t)
-	first := digest(t, build(t, o))
+	o := plain
+	first := digest(t, plainImage)
 	moved := o
 	moved.Program, moved.Certificates = copyTo(t, t.TempDir(), o.Program), copyTo(t, t.TempDir(), o.Certificates)
 	if got := digest(t, build(t, moved)); got != first {
@@ -107,7 +109,7 @@ func TestTheSameFilesMakeTheSameBits(t *testing.T) {
 }
 
 func TestAnImageSaysWhatItIs(t *testing.T) {
-	image := build(t, options(t))
+	image := plainImage
 	c, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +173,7 @@ func TestAnUnpackedImageServesActions(t *testing.T) {
 		t.Skip("only root changes the root folder")
 	}
 	folder, root := filepath.Join(t.TempDir(), "layout"), t.TempDir()
-	image := build(t, options(t))
+	image := plainImage
 	for range 2 { // the second time it is there already
 		if err := WriteLayout(folder, image); err != nil {
 			t.Fatal(err)
@@ -230,7 +232,7 @@ func TestRegistriesTakeAnImage(t *testing.T) {
 	server := httptest.NewServer(registry.New(quiet))
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
-	image := build(t, options(t))
+	image := plainImage
 	if err := Push(t.Context(), host+"/team/disdel:v1", image); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +259,7 @@ func TestRegistriesTakeAnImage(t *testing.T) {
 }
 
 func TestRegistriesThatTakeNone(t *testing.T) {
-	image := build(t, options(t))
+	image := plainImage
 	closed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 	}))
@@ -281,7 +283,7 @@ func TestRegistriesThatTakeNone(t *testing.T) {
 }
 
 func TestProgramsThatAreNone(t *testing.T) {
-	o := options(t)
+	o := plain
 	text := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(text, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -310,7 +312,7 @@ func TestProgramsThatAreNone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "mine"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteLayout(folder, build(t, o)); disdel.KindOf(err) != disdel.Conflict {
+	if err := WriteLayout(folder, plainImage); disdel.KindOf(err) != disdel.Conflict {
 		t.Error(err)
 	}
 }
