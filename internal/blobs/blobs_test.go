@@ -321,7 +321,7 @@ func TestAddressesThatOpenNothing(t *testing.T) {
 		"s3://?region=x":                                           "no bucket is named",
 		"s3://sets?region=x&size=9":                                `unknown option "size"; there are accelerate,`,
 		"s3://sets?region=x&use_path_style=maybe":                  "use_path_style=maybe: it is true or false",
-		"s3://sets?region=x&role=me":                               "a role begins with arn:",
+		"s3://sets?region=x&role=me":                               "no ARN, which begins with arn:",
 		"s3://sets?region=x&response_checksum_validation=whenever": "when_required or when_supported",
 		"s3://u:CANARY@sets?region=x&oops=1":                       "unknown option",
 	} {

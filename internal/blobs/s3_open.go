@@ -95,7 +95,7 @@ func readS3(options url.Values) (*s3Settings, error) {
 		}
 	}
 	if s.role != "" && !strings.HasPrefix(s.role, "arn:") {
-		return nil, fmt.Errorf("role=%s: a role begins with arn:", s.role)
+		return nil, fmt.Errorf("role=%s: no ARN, which begins with arn: and names an account", s.role)
 	}
 	return s, nil
 }
