@@ -32,8 +32,8 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, resumeCommand, jobCommand, estimateCommand, validateCommand, explainCommand,
-		datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, serveCommand,
-		tenantCommand, contextCommand, simulateCommand, versionCommand, runtimeCommand, helpCommand,
+		datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, deployCommand,
+		serveCommand, tenantCommand, contextCommand, simulateCommand, versionCommand, runtimeCommand, helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
 	}
