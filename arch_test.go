@@ -85,10 +85,12 @@ var house = map[string][]string{
 		"executor", "history", "history/couchlite", "internal/...", "model", "platform", "runtime/engine/backends",
 		"scheduler", "scheduler/sim",
 	},
+	// A service over HTTP.
+	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "service"},
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset",
+		"service", "service/api", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset",
 		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/kernel", "scheduler",
 		"scheduler/sim",
 	},

@@ -7,14 +7,20 @@ type Status uint8
 
 // The states of a job, DiSDeL's Succeeded, Failed and Error (here Invalid requests never become a job) among them.
 const (
-	StatusUnknown Status = iota
+	StatusUnknown  Status = iota
+	StatusQueued          // acknowledged: it waits for its gang
+	StatusAdmitted        // it has its gang, and is about to run
 	StatusRunning
+	StatusPaused // somebody stopped it for a while: it goes on when it is resumed
 	StatusSucceeded
 	StatusFailed
 	StatusCanceled
 )
 
-var statusNames = [...]string{"unknown", "running", "succeeded", "failed", "canceled"}
+var statusNames = [...]string{
+	StatusUnknown: "unknown", StatusQueued: "queued", StatusAdmitted: "admitted", StatusRunning: "running",
+	StatusPaused: "paused", StatusSucceeded: "succeeded", StatusFailed: "failed", StatusCanceled: "canceled",
+}
 
 func (s Status) String() string {
 	if int(s) < len(statusNames) {
@@ -142,6 +148,12 @@ type Record struct {
 	Unevaluated *Error   `json:"unevaluated,omitempty"`
 	Learned     *bool    `json:"learned,omitempty"`  // nil: not known
 	Warnings    []string `json:"warnings,omitempty"` // what there is to say against the result of a job that succeeded
+
+	Tenant      string       `json:"tenant,omitempty"`      // whose job it is; "": the home's own
+	Priority    int          `json:"priority,omitempty"`    // in the queue: a higher one goes first
+	Key         string       `json:"key,omitempty"`         // that it was submitted with, so that a repeat means this job
+	Planning    *Planning    `json:"planning,omitempty"`    // nil: as every job is planned
+	Transitions []Transition `json:"transitions,omitempty"` // oldest first; none in records of earlier versions
 }
 
 // Outage is a time in which OpenWhisk did not answer.

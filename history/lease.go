@@ -28,8 +28,15 @@ type Lease struct {
 	Owner   Owner
 	Data    string    // blob URL of the data sets that the job reads from
 	Expires time.Time // by the owner's clock
+	Wish    *Wish     // what somebody else wants its owner to do; nil: nothing
 
 	revision string // of the document: whoever writes has to name the one that he read
+}
+
+// Wish is what somebody asks of whoever runs a job.
+type Wish struct {
+	To    disdel.Status `json:"to"` // what the job is to become: paused or canceled
+	Cause string        `json:"cause"`
 }
 
 // leasePrefix keeps leases apart from records, whose ids begin with "job-".
@@ -40,6 +47,7 @@ type leaseDocument struct {
 	Owner    Owner     `json:"owner"`
 	Data     string    `json:"data,omitempty"`
 	Expires  time.Time `json:"expires"`
+	Wish     *Wish     `json:"wish,omitempty"`
 }
 
 // Lease reads who runs a job. It returns NotFound where nobody does, or where that is not known.
@@ -56,7 +64,7 @@ func (s *Store) Lease(ctx context.Context, job disdel.JobID) (Lease, error) {
 }
 
 func (d *leaseDocument) lease(job disdel.JobID) Lease {
-	return Lease{Job: job, Owner: d.Owner, Data: d.Data, Expires: d.Expires, revision: d.Revision}
+	return Lease{Job: job, Owner: d.Owner, Data: d.Data, Expires: d.Expires, Wish: d.Wish, revision: d.Revision}
 }
 
 // Take writes a lease: a new one where l was made by the caller, the next state of one that was read or taken before.
@@ -65,7 +73,7 @@ func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 	if err := checkLease(l.Job); err != nil {
 		return l, err
 	}
-	revision, err := s.db.Put(ctx, leasePrefix+string(l.Job), leaseDocument{l.revision, l.Owner, l.Data, l.Expires})
+	revision, err := s.db.Put(ctx, leasePrefix+string(l.Job), leaseDocument{l.revision, l.Owner, l.Data, l.Expires, l.Wish})
 	if err != nil {
 		return l, wrap(err, "take lease", string(l.Job))
 	}
@@ -94,23 +102,16 @@ func checkLease(job disdel.JobID) error {
 }
 
 // Leases is all that there are, those that have expired too.
-func (s *Store) Leases(ctx context.Context) ([]Lease, error) {
-	rows := s.db.AllDocs(ctx, kivik.Params(map[string]any{
-		"startkey": leasePrefix, "endkey": leasePrefix + "\ufff0", "include_docs": true, "limit": maxCandidates,
-	}))
-	var out []Lease
-	for rows.Next() {
+func (s *Store) Leases(ctx context.Context) (out []Lease, err error) {
+	err = s.beside(ctx, leasePrefix, func(id string, rows *kivik.ResultSet) error {
 		var d leaseDocument
-		id, err := rows.ID()
-		if err == nil {
-			err = rows.ScanDoc(&d)
-		}
-		if err != nil {
-			return nil, errors.Join(wrap(err, "list leases", ""), rows.Close())
+		if err := rows.ScanDoc(&d); err != nil {
+			return err
 		}
 		if job := disdel.JobID(strings.TrimPrefix(id, leasePrefix)); job.Valid() {
 			out = append(out, d.lease(job))
 		}
-	}
-	return out, wrap(rows.Err(), "list leases", "")
+		return nil
+	})
+	return out, err
 }

@@ -106,7 +106,7 @@ func (s *Store) page(ctx context.Context, selector map[string]any, by order, bef
 			continue
 		}
 		last, n = id, n+1
-		if r.ID != "" && !f(r, len(raw)) {
+		if r.ID != "" && s.sees(&r) && !f(r, len(raw)) {
 			return "", 0, rows.Close()
 		}
 	}
@@ -131,6 +131,9 @@ func (s *Store) find(ctx context.Context, selector map[string]any, by order, bef
 	limit int,
 ) *kivik.ResultSet {
 	query := map[string]any{"_id": map[string]any{"$gte": prefix, "$lt": before}}
+	if s.tenant != nil {
+		query[tenantField] = given(*s.tenant, *s.tenant == "")
+	}
 	maps.Copy(query, selector)
 	var sort []map[string]string
 	for _, field := range append(slices.Clone(by), "_id") {
@@ -246,7 +249,13 @@ func (s *Store) startingWith(ctx context.Context, ref string) ([]string, error) 
 			out = append(out, id)
 		}
 	}
-	return out, wrap(rows.Err(), "find job", "")
+	if err := rows.Err(); err != nil || s.tenant == nil {
+		return out, wrap(err, "find job", "")
+	}
+	return slices.DeleteFunc(out, func(id string) bool {
+		_, err := s.Get(ctx, disdel.JobID(id))
+		return err != nil
+	}), nil
 }
 
 // A plan looks at no more records than these: as many jobs, or as many bytes of them if there are enough jobs by then.

@@ -38,7 +38,18 @@ type Store struct {
 	client *kivik.Client
 	http   *http.Client
 	db     *kivik.DB
+	tenant *string // whose records alone are seen; nil: everybody's
 }
+
+// Of is the same history as a tenant sees it: records of others are not there. It ends with the Store that it is of.
+func (s *Store) Of(tenant string) *Store {
+	out := *s
+	out.tenant = &tenant
+	return &out
+}
+
+// sees tells whether a record is one that this Store shows.
+func (s *Store) sees(r *disdel.Record) bool { return s.tenant == nil || r.Tenant == *s.tenant }
 
 // Open connects, and creates the database and its indexes if they are missing. It returns Invalid for an address that
 // is none, Denied, Unavailable, and of the embedded history Corrupt and NoSpace.
@@ -108,6 +119,7 @@ const (
 	outputField  = "job.output.model"
 	statusField  = "status"
 	datasetField = "data.name"
+	tenantField  = "tenant"
 )
 
 // prepare makes what is missing. Who may only read does without indexes: his queries take longer.
@@ -190,6 +202,9 @@ func (s *Store) Save(ctx context.Context, r *disdel.Record) error {
 	if !r.ID.Valid() {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "save record", Msg: fmt.Sprintf("%.80q is no job's id", r.ID)}
 	}
+	if !s.sees(r) {
+		return noJob(r.ID)
+	}
 	body, err := fields(r)
 	if err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "save record", Job: r.ID, Err: err}
@@ -253,14 +268,22 @@ func newer(id string, version any) error {
 // Get reads one record. It returns NotFound.
 func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error) {
 	if !id.Valid() { // anything else may be a place of CouchDB's own
-		return disdel.Record{}, &disdel.Error{Kind: disdel.NotFound, Op: "read record", Msg: "there is no job " + string(id)}
+		return disdel.Record{}, noJob(id)
 	}
 	var raw json.RawMessage
 	if err := s.scan(ctx, id, &raw); err != nil {
 		err = wrap(err, "read record", "there is no job "+string(id))
 		return disdel.Record{}, err
 	}
-	return decode(raw)
+	r, err := decode(raw)
+	if err == nil && !s.sees(&r) {
+		return disdel.Record{}, noJob(id)
+	}
+	return r, err
+}
+
+func noJob(id disdel.JobID) error {
+	return &disdel.Error{Kind: disdel.NotFound, Op: "read record", Msg: "there is no job " + string(id)}
 }
 
 // decode reads a document. What it says of itself is believed only where it is the document's own id: a record's id is
@@ -298,9 +321,13 @@ func unreadable(raw json.RawMessage, err error) error {
 // Delete removes a record. It returns NotFound.
 func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 	var doc struct {
-		Rev string `json:"_rev"`
+		Rev    string `json:"_rev"`
+		Tenant string `json:"tenant"`
 	}
 	err := s.scan(ctx, id, &doc) // PouchDB's server answers HEAD with an ETag that is no revision
+	if err == nil && !s.sees(&disdel.Record{Tenant: doc.Tenant}) {
+		return noJob(id)
+	}
 	if err == nil {
 		_, err = s.db.Delete(ctx, string(id), doc.Rev)
 	}

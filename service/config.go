@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -56,6 +58,14 @@ type Config struct {
 	// Tune changes the settings of the embedded platform before it starts. nil: they stay.
 	Tune func(*platform.Config)
 
+	// Admission is how jobs come to run: "gang" (whole gangs, later ones beside earlier ones where that delays nobody),
+	// "fifo" (strictly one after another), or "greedy" (each at once, and the platform makes them wait). "": gang.
+	Admission string
+
+	// TakeOver has the Service go on with jobs whose process is no more, or has given them back, for as long as it is
+	// open; its own jobs go back to the queue with Close. Without it a Service runs what it was asked to run.
+	TakeOver bool
+
 	// Log is told what an operator would want to know. nil: nobody is.
 	Log logrus.FieldLogger
 }
@@ -67,9 +77,12 @@ type OpenWhisk struct {
 	Image string // container image of the action runtime; "": the platform knows the kind disdel:1
 }
 
+// plannersAtOnce is how many jobs that were taken over are planned at once.
+const plannersAtOnce = 2
+
 // Open makes a Service. Its parts are opened when they are first needed, so that listing data sets waits for no Redis;
 // what is wrong with an address is told then. It returns Invalid for a Home that cannot be.
-func Open(_ context.Context, cfg Config) (*Service, error) {
+func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Home == "" {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "open service", Msg: "no home folder is named",
@@ -92,15 +105,26 @@ func Open(_ context.Context, cfg Config) (*Service, error) {
 		quiet.SetOutput(io.Discard)
 		cfg.Log = quiet
 	}
+	by, err := admission(cfg.Admission)
+	if err != nil {
+		return nil, err
+	}
 	aggregator.Quiet()
-	return &Service{
-		cfg: cfg, log: cfg.Log, token: ulid.Make().String(), leaseFor: leaseFor,
-		runs: map[disdel.JobID]*Run{},
-	}, nil
+	c := &core{
+		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: leaseFor,
+		runs: map[disdel.JobID]*Run{}, tenants: map[string]*Service{}, planners: make(chan struct{}, plannersAtOnce),
+	}
+	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.open, c.closing = context.WithCancel(c.ctx)
+	c.queue = newQueue(c, by)
+	return &Service{core: c}, nil
 }
 
 // storage is the blob URL of a kind of data: data sets or models.
 func (s *Service) storage(folder string) string {
+	if s.tenant != nil && *s.tenant != "" {
+		folder = path.Join("tenants", *s.tenant, folder)
+	}
 	base := s.cfg.Storage
 	if base == "" {
 		return (&url.URL{Scheme: "file", Path: filepath.Join(s.cfg.Home, folder)}).String()
@@ -120,10 +144,10 @@ func (s *Service) storage(folder string) string {
 }
 
 // embedded tells whether actions run on a platform of this process.
-func (s *Service) embedded() bool { return s.cfg.OpenWhisk.Host == "" }
+func (s *core) embedded() bool { return s.cfg.OpenWhisk.Host == "" }
 
 // platformConfig is the embedded platform's.
-func (s *Service) platformConfig() (platform.Config, error) {
+func (s *core) platformConfig() (platform.Config, error) {
 	cfg, err := localplatform.Config(localplatform.Settings{
 		Home: s.cfg.Home, Program: s.cfg.Program, Pool: cmp.Or(s.cfg.Pool, localplatform.DefaultPool()),
 		ActionMemory: s.cfg.ActionMemory, ActionTimeout: s.cfg.ActionTimeout, Log: s.log,

@@ -6,11 +6,16 @@ import (
 	"iter"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // Event is something that happened to a job. Numbers rise from 1 in the order in which it happened.
@@ -40,6 +45,16 @@ type (
 	}
 	// Planned is a job that is accepted: its record is durable, and nothing runs yet.
 	Planned struct{ disdel.Record }
+	// Queued is a job that waits for its gang: how many jobs are before it, and what there is too little of.
+	Queued struct {
+		Ahead int    // jobs that wait, and go first
+		Why   string // "" where the jobs ahead are all there is to wait for
+	}
+	// Admitted is a job that has its gang.
+	Admitted struct {
+		Room   scheduler.Capacity // what it takes up
+		Waited time.Duration
+	}
 	// Invoked is an invocation that was asked for. Its parameters are left out.
 	Invoked struct{ disdel.Invocation }
 	// Ended is an activation that ended, however it did. Its parameters, and its result if it passed, are left out.
@@ -71,6 +86,8 @@ func (Noted) happening()      {}
 func (Probed) happening()     {}
 func (Resumed) happening()    {}
 func (Planned) happening()    {}
+func (Queued) happening()     {}
+func (Admitted) happening()   {}
 func (Invoked) happening()    {}
 func (Ended) happening()      {}
 func (Progress) happening()   {}
@@ -126,8 +143,9 @@ const mostEvents = 20_000
 // journal keeps a job's events. Whoever adds one never waits for whoever reads; of progress it keeps the newest picture
 // alone.
 type journal struct {
-	job   disdel.JobID
-	first func(Event) // is told each event until the job is acknowledged
+	job    disdel.JobID
+	series string      // see Run.Series
+	first  func(Event) // is told each event until the job is acknowledged
 
 	mu       sync.Mutex
 	events   []Event       // guarded by mu: without progress, by number
@@ -138,7 +156,7 @@ type journal struct {
 }
 
 func newJournal(job disdel.JobID, first func(Event)) *journal {
-	return &journal{job: job, first: first, changed: make(chan struct{})}
+	return &journal{job: job, series: strings.ToLower(ulid.Make().String()), first: first, changed: make(chan struct{})}
 }
 
 func (j *journal) add(what Happening) {

@@ -21,16 +21,23 @@ import (
 	"github.com/disdel/disdel/internal/process"
 )
 
-// leaseFor is how long a lease is to be believed after it was last renewed. Machines that share a history have clocks
-// that differ by less. It is renewed three times in that.
-const leaseFor = 30 * time.Second
+// leaseFor is how long a lease is to be believed after the session of its owner was last renewed. It is renewed four
+// times in that. Machines that share a history have clocks that differ by less.
+const leaseFor = 8 * time.Second
+
+// patience is how much longer an owner is believed that this process sees at work: a machine that is busy, or a history
+// that is slow, is no reason to take a job from a process that lives.
+const patience = time.Minute
+
+// nobody is the token of leases that were handed over.
+const nobody = "nobody"
 
 // releaseWithin bounds the writing of a lease at a job's end: one that stays is taken over.
 const releaseWithin = 5 * time.Second
 
 // ownership is a lease that this Service holds, and the room that it has set aside.
 type ownership struct {
-	s       *Service
+	s       *core
 	history *history.Store
 	release func() error
 
@@ -45,16 +52,21 @@ func (s *Service) own(ctx context.Context, h *history.Store, id disdel.JobID) (*
 	if pid, runs := marked(s.cfg.Home, id); runs {
 		return nil, runAlready(id, processText(pid))
 	}
+	if _, err := s.present(ctx); err != nil {
+		return nil, err
+	}
 	was, err := h.Lease(ctx, id)
 	switch {
 	case disdel.KindOf(err) == disdel.NotFound:
 		was = history.Lease{Job: id}
 	case err != nil:
 		return nil, err
-	case s.alive(was):
-		return nil, runAlready(id, ownerText(was.Owner))
+	default:
+		if lives, err := s.alive(ctx, h, was); err != nil || lives {
+			return nil, cmp.Or(err, runAlready(id, ownerText(was.Owner)))
+		}
 	}
-	was.Owner, was.Data, was.Expires = s.owner(), s.storage("datasets"), time.Now().Add(s.leaseFor)
+	was.Owner, was.Data, was.Expires, was.Wish = s.owner(), s.storage("datasets"), time.Now().Add(s.leaseFor), nil
 	lease, err := h.Take(ctx, was)
 	if disdel.KindOf(err) == disdel.Conflict {
 		return nil, runAlready(id, "another process")
@@ -62,7 +74,7 @@ func (s *Service) own(ctx context.Context, h *history.Store, id disdel.JobID) (*
 	if err != nil {
 		return nil, err
 	}
-	o := &ownership{s: s, history: h, lease: lease}
+	o := &ownership{s: s.core, history: h, lease: lease}
 	if o.release, err = s.reserve(id); err != nil {
 		o.end(ctx)
 		return nil, err
@@ -71,79 +83,25 @@ func (s *Service) own(ctx context.Context, h *history.Store, id disdel.JobID) (*
 }
 
 // owner is this Service, as leases name it.
-func (s *Service) owner() history.Owner {
+func (s *core) owner() history.Owner {
 	host, _ := os.Hostname() // for a person, who can do without
 	return history.Owner{Mark: process.Self(), Host: host, Token: s.token}
 }
 
-// alive tells whether the owner of a lease is to be taken for one that runs its job.
-func (s *Service) alive(l history.Lease) bool {
-	return !l.Owner.Gone() && time.Now().Before(l.Expires)
-}
-
-// keep renews the lease until stop is called. Where another process has taken the job, it is cancelled here. A history
-// that does not answer costs the job nothing: it goes on, and asks again.
-func (o *ownership) keep(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
-	ctx, end := context.WithCancel(ctx)
-	var done sync.WaitGroup
-	done.Go(func() {
-		tick := time.NewTicker(o.s.leaseFor / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-			if err := o.renew(ctx); err != nil {
-				cancel(err)
-				return
-			}
-		}
-	})
-	return func() { end(); done.Wait() }
-}
-
-// renew writes the lease anew. It returns the error of a job that another process has taken; any other trouble is
-// logged.
-func (o *ownership) renew(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(ctx, releaseWithin)
-	defer stop()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	next := o.lease
-	next.Expires = time.Now().Add(o.s.leaseFor)
-	l, err := o.history.Take(ctx, next)
-	if disdel.KindOf(err) == disdel.Conflict { // an answer that was lost looks like this, too
-		l, err = o.again(ctx, next)
+// alive tells whether the owner of a lease is to be taken for one that runs its job: it has said so lately, or it is a
+// process that is seen to live.
+func (s *core) alive(ctx context.Context, h *history.Store, l history.Lease) (bool, error) {
+	if l.Owner.Gone() {
+		return false, nil
 	}
-	switch {
-	case err == nil:
-		o.lease = l
-	case errors.Is(err, errTaken):
-		o.lost = runAlready(o.lease.Job, ownerText(l.Owner))
-		return o.lost
-	default:
-		o.s.log.WithError(err).WithField("job", o.lease.Job).Debug("the lease of the job could not be renewed")
+	if time.Now().Before(l.Expires) {
+		return true, nil
 	}
-	return nil
-}
-
-var errTaken = errors.New("another process has the job")
-
-// again writes over what was written meanwhile, if that was this Service's own.
-func (o *ownership) again(ctx context.Context, next history.Lease) (history.Lease, error) {
-	there, err := o.history.Lease(ctx, next.Job)
-	switch {
-	case disdel.KindOf(err) == disdel.NotFound:
-		there = history.Lease{Job: next.Job}
-	case err != nil:
-		return there, err
-	case there.Owner.Token != next.Owner.Token:
-		return there, errTaken
+	n, err := h.Note(ctx, history.NoteSession, l.Owner.Token)
+	if disdel.KindOf(err) == disdel.NotFound || disdel.KindOf(err) == disdel.Invalid {
+		return false, nil // an owner of a version before sessions has none
 	}
-	there.Owner, there.Data, there.Expires = next.Owner, next.Data, next.Expires
-	return o.history.Take(ctx, there)
+	return err == nil && sessionOf(n).alive(time.Now()), err
 }
 
 // held returns Conflict once another process has the job.
@@ -153,15 +111,30 @@ func (o *ownership) held() error {
 	return o.lost
 }
 
+// lose has the job be another's, and returns what to tell of that.
+func (o *ownership) lose(to history.Owner) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lost = runAlready(o.lease.Job, ownerText(to))
+	return o.lost
+}
+
 // end gives the job and its room back, whatever became of ctx.
-func (o *ownership) end(ctx context.Context) {
+func (o *ownership) end(ctx context.Context) { o.leave(ctx, (*ownership).giveBack) }
+
+// handOver leaves the job to whoever comes next, as that of a process that is no more.
+func (o *ownership) handOver(ctx context.Context) { o.leave(ctx, (*ownership).expire) }
+
+func (o *ownership) leave(ctx context.Context, how func(*ownership, context.Context) error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer stop()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var err error
 	if o.lost == nil {
-		err = o.history.Release(ctx, o.lease)
+		if err = how(o, ctx); disdel.KindOf(err) == disdel.Conflict && o.readAgain(ctx) {
+			err = how(o, ctx)
+		}
 	}
 	if o.release != nil {
 		err = errors.Join(err, o.release())
@@ -171,18 +144,41 @@ func (o *ownership) end(ctx context.Context) {
 	}
 }
 
-// recorder saves the records of a job for as long as it is this Service's: whoever took it up has the newer ones.
-type recorder struct {
-	own *ownership
-	to  *history.Store
+func (o *ownership) giveBack(ctx context.Context) error { return o.history.Release(ctx, o.lease) }
+
+func (o *ownership) expire(ctx context.Context) error {
+	next := o.lease
+	next.Owner = history.Owner{Token: nobody, Host: next.Owner.Host}
+	next.Expires = time.Now()
+	_, err := o.history.Take(ctx, next)
+	return err
 }
 
-// Save writes a record.
+// readAgain takes the state of the lease that is there, if it is still this Service's: somebody asked something of its
+// owner.
+func (o *ownership) readAgain(ctx context.Context) bool {
+	there, err := o.history.Lease(ctx, o.lease.Job)
+	if err != nil || there.Owner.Token != o.lease.Owner.Token {
+		return false
+	}
+	o.lease = there
+	return true
+}
+
+// recorder saves the records of a job for as long as it is this Service's: whoever took it up has the newer ones.
+type recorder struct {
+	own   *ownership
+	to    *history.Store
+	story *story
+}
+
+// Save writes a record, with what the service knows of the job.
 func (r recorder) Save(ctx context.Context, rec *disdel.Record) error {
 	if err := r.own.held(); err != nil {
 		return err
 	}
-	return r.to.Save(ctx, rec)
+	told := r.story.of(*rec)
+	return r.to.Save(ctx, &told)
 }
 
 // Runner is who runs a job, as far as that is known.
@@ -212,7 +208,8 @@ func (s *Service) Runner(ctx context.Context, id disdel.JobID) (who Runner, runs
 	if here(l.Owner) {
 		who.PID = l.Owner.PID
 	}
-	return who, s.alive(l), nil
+	lives, err := s.alive(ctx, h, l)
+	return who, lives, err
 }
 
 // Reader is a running job that reads a data set, "" where none is known to.
@@ -230,7 +227,10 @@ func (s *Service) Reader(ctx context.Context, name string) disdel.JobID {
 	host, _ := os.Hostname()
 	for _, l := range leases {
 		onlyThere := strings.HasPrefix(l.Data, "file:") && l.Owner.Host != host
-		if l.Data == s.storage("datasets") && !onlyThere && s.alive(l) {
+		if l.Data != s.storage("datasets") || onlyThere {
+			continue
+		}
+		if lives, err := s.alive(ctx, h, l); lives || err != nil {
 			running = append(running, l.Job)
 		}
 	}

@@ -148,29 +148,35 @@ func TestWhoMayTakeAJobOver(t *testing.T) {
 	}
 }
 
-// A lease is renewed while its job runs, also where an answer was lost; a job that another process has taken is
-// cancelled, saves nothing more, and leaves the lease to that one.
-func TestALeaseIsRenewedUntilItIsLost(t *testing.T) {
+// A session is renewed, also where an answer was lost; a job that another process has taken is cancelled, saves nothing
+// more, and leaves the lease to that one.
+func TestALeaseHoldsUntilItIsTaken(t *testing.T) {
 	s, h := records(t, t.TempDir())
-	s.leaseFor = 30 * time.Millisecond
+	s.leaseFor = 40 * time.Millisecond
 	own, err := s.own(t.Context(), h, someJob)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := own.lease
-	ctx, cancel := context.WithCancelCause(t.Context())
-	stop := own.keep(ctx, cancel)
-	until(t, "two renewals", func() bool {
-		l, err := h.Lease(t.Context(), someJob)
-		return err == nil && l.Expires.After(first.Expires.Add(10*time.Millisecond))
+	first, err := h.Note(t.Context(), history.NoteSession, s.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "renewal", func() bool {
+		n, err := h.Note(t.Context(), history.NoteSession, s.token)
+		return err == nil && sessionOf(n).Expires.After(sessionOf(first).Expires)
 	})
-	if l, err := h.Lease(t.Context(), someJob); err != nil {
+	if n, err := h.Note(t.Context(), history.NoteSession, s.token); err != nil {
 		t.Error(err)
-	} else if _, err := h.Take(t.Context(), l); err != nil && !errors.Is(err, disdel.Conflict) { // of the same owner
+	} else if _, err := h.WriteNote(t.Context(), n); err != nil && !errors.Is(err, disdel.Conflict) { // a lost answer
 		t.Error(err)
 	}
-	if err := (recorder{own, h}).Save(t.Context(),
-		&disdel.Record{APIVersion: disdel.APIVersion, ID: someJob}); err != nil || ctx.Err() != nil {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r := &Run{id: someJob, own: own, cancel: cancel, story: &story{}, done: make(chan struct{})}
+	if err := s.enter(r); err != nil {
+		t.Fatal(err)
+	}
+	rec := disdel.Record{APIVersion: disdel.APIVersion, ID: someJob}
+	if err := (recorder{own, h, r.story}).Save(t.Context(), &rec); err != nil || ctx.Err() != nil {
 		t.Errorf("%v, %v", err, context.Cause(ctx))
 	}
 	until(t, "another owner", func() bool {
@@ -182,14 +188,14 @@ func TestALeaseIsRenewedUntilItIsLost(t *testing.T) {
 		return err == nil
 	})
 	<-ctx.Done()
-	stop()
 	if err := context.Cause(ctx); !errors.Is(err, disdel.Conflict) {
 		t.Errorf("cancelled for %v", err)
 	}
-	if err := (recorder{own, h}).Save(t.Context(), &disdel.Record{ID: someJob}); !errors.Is(err, disdel.Conflict) {
+	if err := (recorder{own, h, r.story}).Save(t.Context(), &rec); !errors.Is(err, disdel.Conflict) {
 		t.Errorf("saved: %v", err)
 	}
 	own.end(t.Context())
+	s.leave(r)
 	if l, err := h.Lease(t.Context(), someJob); err != nil || l.Owner.Token != "theirs" {
 		t.Errorf("%+v, %v", l, err)
 	}

@@ -56,6 +56,15 @@ func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
 // History is where the records of jobs are. It lives as long as the Service. What it could not take before is delivered
 // first.
 func (s *Service) History(ctx context.Context) (*history.Store, error) {
+	h, err := s.everything(ctx)
+	if err == nil && s.tenant != nil {
+		h = h.Of(*s.tenant)
+	}
+	return h, err
+}
+
+// everything is the history of everybody.
+func (s *core) everything(ctx context.Context) (*history.Store, error) {
 	return s.records.get(func() (*history.Store, error) {
 		address := s.cfg.CouchDB
 		if address == "" {
@@ -79,7 +88,7 @@ func (s *Service) History(ctx context.Context) (*history.Store, error) {
 }
 
 // sharedStore is the address that actions share: the Redis of Config, one or several, or the embedded one.
-func (s *Service) sharedStore() (disdel.Store, error) {
+func (s *core) sharedStore() (disdel.Store, error) {
 	return s.store.get(func() (disdel.Store, error) {
 		out := disdel.Store{Prefix: s.cfg.RedisPrefix, CA: s.cfg.RedisAuthority}
 		if r := s.cfg.Redis; len(r) > 0 {
@@ -96,7 +105,7 @@ func (s *Service) sharedStore() (disdel.Store, error) {
 	})
 }
 
-func (s *Service) openBoard(ctx context.Context) (*aggregator.Store, error) {
+func (s *core) openBoard(ctx context.Context) (*aggregator.Store, error) {
 	return s.board.get(func() (*aggregator.Store, error) {
 		at, err := s.sharedStore()
 		if err != nil {
@@ -111,7 +120,7 @@ func (s *Service) openBoard(ctx context.Context) (*aggregator.Store, error) {
 }
 
 // openWhisk is the OpenWhisk of Config, or an embedded one.
-func (s *Service) openWhisk(ctx context.Context) (worksOn, error) {
+func (s *core) openWhisk(ctx context.Context) (worksOn, error) {
 	return s.invoker.get(func() (w worksOn, err error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
@@ -138,7 +147,7 @@ func (s *Service) openWhisk(ctx context.Context) (worksOn, error) {
 }
 
 // startPlatform starts an OpenWhisk for as long as the Service lives, and tells the memory of its pool.
-func (s *Service) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
+func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 	cfg, err := s.platformConfig()
 	if err != nil {
 		return nil, err
@@ -154,7 +163,7 @@ func (s *Service) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) 
 
 // poolOf is the memory of another platform's pool: what Config says, or what a platform of disdel tells; 0 where nobody
 // does.
-func (s *Service) poolOf(ctx context.Context) disdel.Bytes {
+func (s *core) poolOf(ctx context.Context) disdel.Bytes {
 	if s.cfg.Pool > 0 {
 		return s.cfg.Pool
 	}
@@ -165,7 +174,7 @@ func (s *Service) poolOf(ctx context.Context) disdel.Bytes {
 }
 
 // told is what the platform of Config tells of itself, nil where it is none of disdel's.
-func (s *Service) told(ctx context.Context) *localplatform.Status {
+func (s *core) told(ctx context.Context) *localplatform.Status {
 	live, _ := s.live.get(func() (*localplatform.Status, error) {
 		state := localplatform.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
 		if live, err := localplatform.Ask(ctx, state); err == nil && live.Pool.Bytes > 0 {
@@ -182,7 +191,7 @@ const beatsWait = 2 * time.Second
 
 // beats gives what is known of an invocation that has failed: the last heartbeat of each action is on the board that
 // they share.
-func (s *Service) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.Progress) {
+func (s *core) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.Progress) {
 	if inv.Job == "" {
 		return nil
 	}

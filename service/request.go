@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -24,6 +25,12 @@ type Request struct {
 	Source Source         // where the job was read from; the zero value: nowhere
 	Origin *disdel.Origin // how it was submitted, for its record and for those who submit it again; nil: not told
 	Options
+
+	Priority int // in the queue: a higher one goes first
+
+	// Key makes it safe to submit again when nobody knows whether the first try came through: of all requests with the
+	// same key of one tenant only the first makes a job, and the others are that job. "": each makes one.
+	Key string
 
 	// Preparing is told each event that comes before the job is acknowledged, at once and from the caller's goroutine;
 	// also where the job is refused. The same events begin those of the Run. It must not block. nil: nobody.
@@ -51,6 +58,7 @@ type preparation struct {
 	parts   Parts
 	id      disdel.JobID
 	journal *journal
+	quota   scheduler.Quota // of the tenant
 }
 
 // Check resolves the network and the data set of a job and returns everything that is wrong with it at once, as
@@ -64,11 +72,15 @@ func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, 
 	return p.resolve(ctx, req.Job, req.Source)
 }
 
-// Submit plans a job and runs it. It returns once the job is acknowledged, its record being durable; until then ctx
-// cancels it. It returns Invalid, as *disdel.Faults where the job itself is wrong, OverLimit for a job that does not
-// fit, NoSpace, and what servers answer.
+// Submit plans a job and runs it, as soon as its gang has room. It returns once the job is acknowledged, its record being
+// durable; until then ctx cancels it. It returns Invalid, as *disdel.Faults where the job itself is wrong, OverLimit for
+// a job that does not fit or never will, Conflict for a Key that means another job, NoSpace, and what servers answer.
 func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
-	p, err := s.preparing(ctx, newJobID(), req.Options, req.Preparing)
+	id, there, err := s.meant(ctx, req)
+	if err != nil || there != nil {
+		return there, err
+	}
+	p, err := s.preparing(ctx, id, req.Options, req.Preparing)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +88,8 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := p.plan(ctx, r)
+	spec, err := p.fitting(ctx, r)
 	if err != nil {
-		return nil, err
-	}
-	if err := p.room(ctx, spec, r.Graph); err != nil {
 		return nil, err
 	}
 	own, err := s.own(ctx, p.parts.History, p.id)
@@ -88,15 +97,57 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 		return nil, err
 	}
 	spec.Origin = req.Origin
-	return s.begin(ctx, p, own, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
+	rec := disdel.Record{
+		APIVersion: disdel.APIVersion, ID: p.id, Created: time.Now(), Job: spec.Job, Data: r.Data, Plan: spec.Plan,
+		Origin: req.Origin, Tenant: s.whose(), Priority: req.Priority, Key: req.Key, Planning: req.planning(),
+	}
+	return s.begin(ctx, p, own, rec, "submitted", func(context.Context) (work, error) { return p.anew(spec, r), nil })
+}
+
+// anew is a job that runs from its start.
+func (p *preparation) anew(spec controller.Spec, r controller.Resolved) work {
+	return work{spec.Plan, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
 		return c.Run(ctx, spec, r.Data)
-	})
+	}}
+}
+
+// fitting is the plan of a resolved job that has room in the store, on the disk and in the pool.
+func (p *preparation) fitting(ctx context.Context, r controller.Resolved) (controller.Spec, error) {
+	spec, err := p.plan(ctx, r)
+	if err != nil {
+		return spec, err
+	}
+	if err := p.room(ctx, spec, r.Graph); err != nil {
+		return spec, err
+	}
+	return spec, p.everFits(&spec)
+}
+
+// planning is what another process has to know of the options, nil where they say nothing.
+func (o Options) planning() *disdel.Planning {
+	p := disdel.Planning{Estimator: o.Estimator, Risk: o.Risk, Probe: o.Probe}
+	if p == (disdel.Planning{}) {
+		return nil
+	}
+	return &p
+}
+
+// optionsOf is the options that a job was submitted with.
+func optionsOf(p *disdel.Planning) Options {
+	if p == nil {
+		return Options{}
+	}
+	return Options{Estimator: p.Estimator, Risk: p.Risk, Probe: p.Probe}
 }
 
 // preparing opens what a job needs.
 func (s *Service) preparing(ctx context.Context, id disdel.JobID, o Options, first func(Event)) (*preparation, error) {
 	parts, err := s.Parts(ctx)
-	return &preparation{Service: s, parts: parts, Options: o, id: id, journal: newJournal(id, first)}, err
+	p := &preparation{Service: s, parts: parts, Options: o, id: id, journal: newJournal(id, first)}
+	if err == nil {
+		p.quota, err = s.quota(ctx)
+	}
+	return p, err
 }
 
 func newJobID() disdel.JobID { return disdel.JobID("job-" + strings.ToLower(ulid.Make().String())) }

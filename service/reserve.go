@@ -20,13 +20,13 @@ const (
 	reserveSize   = 1 << 20
 )
 
-func (s *Service) reserveFile(id disdel.JobID) string {
+func (s *core) reserveFile(id disdel.JobID) string {
 	return filepath.Join(s.unsavedFolder(), url.PathEscape(string(id))+reserveSuffix)
 }
 
 // reserve sets the room aside until the returned function is called. It returns NoSpace where there is none. What else
 // keeps a record from being set aside may not keep the job from running.
-func (s *Service) reserve(id disdel.JobID) (release func() error, err error) {
+func (s *core) reserve(id disdel.JobID) (release func() error, err error) {
 	path := s.reserveFile(id)
 	nothing := func() error { return nil }
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -46,7 +46,7 @@ func (s *Service) reserve(id disdel.JobID) (release func() error, err error) {
 }
 
 // noRoom is NoSpace for a disk that is full, nil for any other error.
-func (s *Service) noRoom(id disdel.JobID, err error) error {
+func (s *core) noRoom(id disdel.JobID, err error) error {
 	if !files.DiskFull(err) {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (s *Service) noRoom(id disdel.JobID, err error) error {
 
 // tidy removes what processes that were killed left behind: reserves that nobody has locked, and the marks of running
 // jobs that versions before leases had.
-func (s *Service) tidy() {
+func (s *core) tidy() {
 	list, _ := os.ReadDir(markFolder(s.cfg.Home)) // there is nothing to tidy
 	for _, e := range list {
 		removeUnlocked(filepath.Join(markFolder(s.cfg.Home), e.Name()))

@@ -49,18 +49,20 @@ func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 		return nil, err
 	}
 	spec.Origin = resumed(rec.Origin, req.Origin)
-	return s.begin(ctx, p, own, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
+	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (work, error) { return p.goesOn(spec, rec), nil })
+}
+
+// goesOn is a job that runs from its newest checkpoint on.
+func (p *preparation) goesOn(spec controller.Spec, rec disdel.Record) work {
+	return work{spec.Plan, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
 		return c.Resume(ctx, spec, rec)
-	})
+	}}
 }
 
 // takenUp is the plan of a job that goes on.
 func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controller.Resolved) (controller.Spec, error) {
-	spec, err := p.plan(ctx, r)
+	spec, err := p.fitting(ctx, r)
 	if err != nil {
-		return spec, err
-	}
-	if err := p.room(ctx, spec, r.Graph); err != nil {
 		return spec, err
 	}
 	return spec, p.goOn(ctx, &spec, rec)
@@ -78,6 +80,15 @@ func (p *preparation) unfinished(ctx context.Context, req ResumeRequest) (rec di
 	if rec, err = p.parts.History.Get(ctx, id); err != nil {
 		return rec, r, err
 	}
+	return p.unfinishedOf(ctx, rec, req)
+}
+
+// unfinishedOf is unfinished of a record that was read.
+func (p *preparation) unfinishedOf(ctx context.Context, rec disdel.Record, req ResumeRequest) (disdel.Record,
+	controller.Resolved, error,
+) {
+	var r controller.Resolved
+	id := rec.ID
 	if rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil {
 		return rec, r, &disdel.Error{
 			Kind: disdel.Conflict, Code: disdel.CodeSucceeded, Op: "resume job", Job: id,

@@ -2,21 +2,27 @@ package service
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/history"
 )
 
-// Run is a job that is run. It is safe for concurrent use.
+// Run is a job that is queued or run. It is safe for concurrent use.
 type Run struct {
-	id       disdel.JobID
-	journal  *journal
-	cancel   context.CancelCauseFunc
-	accepted chan struct{} // closed once its record is durable
-	done     chan struct{} // closed once it has ended; rec and err are set before
-	rec      *disdel.Record
-	err      error
+	id      disdel.JobID
+	tenant  string
+	journal *journal
+	story   *story
+	own     *ownership                                // nil: another process has the job, and this is a look at it
+	ask     func(to disdel.Status, cause error) error // of a job that another process has
+	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed once it has ended; rec and err are set before
+	rec     *disdel.Record
+	err     error
 }
 
 // ID is the job's.
@@ -33,16 +39,40 @@ func (r *Run) EventsAfter(ctx context.Context, number int) iter.Seq[Event] {
 	return r.journal.read(ctx, number)
 }
 
+// Series tells this Run's numbers of events from those of another Run of the same job: after a resume, or in another
+// process, they begin anew.
+func (r *Run) Series() string { return r.journal.series }
+
 // Cancel stops the job: its actions are asked to stop, and its record says canceled, with the cause. The first cause
 // counts; a job that has ended stays as it is.
-func (r *Run) Cancel(cause error) { r.cancel(cause) }
+func (r *Run) Cancel(cause error) { r.end(disdel.StatusCanceled, cause) }
+
+// Pause stops the job for a while: it goes on where its newest checkpoint is once it is resumed.
+func (r *Run) Pause(cause error) { r.end(disdel.StatusPaused, cause) }
+
+// end has the job become what somebody wants.
+func (r *Run) end(to disdel.Status, cause error) {
+	if r.ask != nil {
+		r.ask(to, cause) //nolint:errcheck // the job goes on, as its events tell
+		return
+	}
+	r.story.want(wish{to, cause})
+	r.cancel(cause)
+}
+
+// obey does what another process asks.
+func (r *Run) obey(w *history.Wish) {
+	if w != nil {
+		r.end(w.To, errors.New(w.Cause))
+	}
+}
 
 // Done is closed once the job has ended.
 func (r *Run) Done() <-chan struct{} { return r.done }
 
-// Wait returns the job's record once it has ended. That the job failed is no error: its record says so. Errors are
-// those of ctx, and of a history that did not take the record where Home could not keep it either; the record is whole
-// then too.
+// Wait returns the job's record once it has ended, or is paused. That the job failed is no error: its record says so.
+// Errors are those of ctx, and of a history that did not take the record where Home could not keep it either; the record
+// is whole then too.
 func (r *Run) Wait(ctx context.Context) (disdel.Record, error) {
 	select {
 	case <-r.done:
@@ -55,49 +85,106 @@ func (r *Run) Wait(ctx context.Context) (disdel.Record, error) {
 	}
 }
 
-// execution is what a controller does with a job: run it, or take it up again.
-type execution func(ctx context.Context, c *controller.Controller) (*disdel.Record, error)
+// work is a job that is ready to run: its plan, and what a controller does with it.
+type work struct {
+	plan    disdel.Plan
+	execute func(ctx context.Context, c *controller.Controller) (*disdel.Record, error)
+}
 
-// begin runs a job and returns once it is acknowledged. Until then ctx ends it; from then on nothing but Cancel and
-// Close do.
-func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, execute execution) (*Run, error) {
-	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	r := &Run{id: p.id, journal: p.journal, cancel: cancel, accepted: make(chan struct{}), done: make(chan struct{})}
+// begin acknowledges a job, whose record is saved as queued with the cause of that, and has it run once it is ready and
+// has its turn. Until it is acknowledged ctx ends it; from then on nothing but Cancel, Pause and Close do.
+func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, rec disdel.Record, because string,
+	ready func(ctx context.Context) (work, error),
+) (*Run, error) {
+	rec.Failure, rec.Ended = nil, time.Time{} // of a run before this one
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	r := &Run{
+		id: p.id, tenant: rec.Tenant, journal: p.journal, story: &story{head: rec}, own: own, cancel: cancel,
+		done: make(chan struct{}),
+	}
 	if err := s.enter(r); err != nil {
-		own.end(work)
+		own.end(life)
 		cancel(nil)
 		return nil, err
 	}
+	r.story.become(disdel.StatusQueued, because)
+	queued := r.story.queued()
+	if err := p.parts.History.Save(ctx, &queued); err != nil {
+		own.end(life)
+		s.leave(r)
+		cancel(nil)
+		return nil, err
+	}
+	r.journal.acknowledged()
+	r.journal.add(Planned{queued})
 	go func() {
 		defer s.leave(r)
-		stop := own.keep(work, cancel)
-		r.rec, r.err = execute(work, p.controller(r, own))
-		stop()
-		if r.err != nil && r.rec != nil {
-			r.err = s.keep(r.rec, r.err)
-		}
-		own.end(work)
-		cancel(nil)
-		if r.rec != nil {
-			r.journal.add(Finished{*r.rec})
-		}
-		r.journal.close()
-		close(r.done)
+		defer cancel(nil)
+		p.live(life, r, ready)
 	}()
-	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-	select {
-	case <-r.accepted:
-		return r, nil
-	case <-r.done:
-		if r.rec == nil {
-			return nil, r.err
-		}
-		return r, nil
+	return r, nil
+}
+
+// live is a job from its acknowledgement to its end.
+func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.Context) (work, error)) {
+	w, err := ready(ctx)
+	if err == nil {
+		err = p.queue.enter(ctx, r, p.demand(r, w.plan))
 	}
+	if err == nil {
+		r.rec, r.err = w.execute(ctx, p.controller(r))
+		p.queue.leave(r.id)
+	}
+	p.end(ctx, r, err)
+}
+
+// end tells what became of a job, and gives it back. Of one that never ran the service writes the record itself.
+func (p *preparation) end(ctx context.Context, r *Run, never error) {
+	if r.rec == nil {
+		rec := r.story.queued()
+		r.rec = &rec
+		if never == nil { // the controller could not begin: nothing of the job is on the platform
+			never = r.err
+		}
+		p.neverRan(ctx, r, never)
+	} else {
+		told := r.story.of(*r.rec)
+		r.rec = &told
+		if r.err != nil && r.own.held() == nil {
+			r.err = p.keep(r.rec, r.err)
+		}
+	}
+	if r.rec.Status == disdel.StatusQueued {
+		r.own.handOver(ctx)
+	} else {
+		r.own.end(ctx)
+	}
+	r.journal.add(Finished{*r.rec})
+	r.journal.close()
+	close(r.done)
+}
+
+// neverRan writes the record of a job that ended before it ran.
+func (p *preparation) neverRan(ctx context.Context, r *Run, why error) {
+	rec := *r.rec
+	rec.Status, rec.Failure, rec.Ended = disdel.StatusFailed, disdel.AsError(why), time.Now()
+	if ctx.Err() != nil {
+		rec.Status = disdel.StatusCanceled
+		rec.Failure = &disdel.Error{
+			Kind: disdel.Canceled, Op: "run job", Msg: "the job was stopped before it ran", Err: context.Cause(ctx),
+		}
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
+	defer stop()
+	rec = r.story.of(rec)
+	if r.err = (recorder{r.own, p.parts.History, r.story}).Save(ctx, &rec); r.err != nil && r.own.held() == nil {
+		r.err = p.keep(&rec, r.err)
+	}
+	r.rec = &rec
 }
 
 // enter counts a run among those of the Service.
-func (s *Service) enter(r *Run) error {
+func (s *core) enter(r *Run) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -108,7 +195,7 @@ func (s *Service) enter(r *Run) error {
 	return nil
 }
 
-func (s *Service) leave(r *Run) {
+func (s *core) leave(r *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.runs, r.id)
@@ -116,16 +203,14 @@ func (s *Service) leave(r *Run) {
 }
 
 // controller is one job's: it tells the job's journal, saves what it owns, and keeps its model.
-func (p *preparation) controller(r *Run, own *ownership) *controller.Controller {
+func (p *preparation) controller(r *Run) *controller.Controller {
 	return controller.New(controller.Config{
-		Invoker: p.parts.Executor, Recorder: recorder{own, p.parts.History}, Board: p.parts.Board, Log: p.log,
+		Invoker: p.parts.Executor, Recorder: recorder{r.own, p.parts.History, r.story}, Board: p.parts.Board, Log: p.log,
 		Shelf: &shelf{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
 		Observe: func(n controller.Notice) {
-			if n.Planned != nil {
-				r.journal.acknowledged()
-				defer close(r.accepted)
+			if n.Planned == nil { // that was told when the job was acknowledged
+				r.journal.add(happeningOf(n))
 			}
-			r.journal.add(happeningOf(n))
 		},
 	})
 }

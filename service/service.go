@@ -20,39 +20,61 @@ import (
 
 // Service runs jobs. It is safe for concurrent use. Everything that it opened ends with Close.
 type Service struct {
+	*core
+	tenant *string // whose jobs, models and data sets are seen; nil: everybody's jobs, and the home's own data
+
+	data   part[*dataset.Store]
+	models part[*modelstore.Store]
+}
+
+// core is what a Service and its tenants have in common.
+type core struct {
 	cfg      Config
 	log      logrus.FieldLogger
 	token    string        // of this Service, see history.Owner
-	leaseFor time.Duration // how long a lease is to be believed
+	leaseFor time.Duration // how long a session is to be believed
+	queue    *queue
+	planners chan struct{}   // whoever plans a job that was taken over puts something in meanwhile
+	open     context.Context // ends when Close begins
+	closing  context.CancelFunc
+	ctx      context.Context // ends once all jobs have
+	stop     context.CancelCauseFunc
 
-	data    part[*dataset.Store]
-	models  part[*modelstore.Store]
 	records part[*history.Store]
 	store   part[disdel.Store]
 	board   part[*aggregator.Store]
 	invoker part[worksOn]
 	live    part[*localplatform.Status]
+	session part[*session]
 
-	mu     sync.Mutex
-	closed bool                  // guarded by mu
-	ends   []func() error        // guarded by mu: of what was opened, the newest last
-	runs   map[disdel.JobID]*Run // guarded by mu: those that have not ended
-	flying sync.WaitGroup        // of runs
+	mu      sync.Mutex
+	closed  bool                  // guarded by mu
+	ends    []func() error        // guarded by mu: of what was opened, the newest last
+	runs    map[disdel.JobID]*Run // guarded by mu: those that have not ended
+	tenants map[string]*Service   // guarded by mu
+	flying  sync.WaitGroup        // of runs
 }
 
 // errClosed is the cause of the end of jobs whose Service was closed.
 var errClosed = errors.New("the service was closed")
 
-// Close cancels the jobs that run, waits until they have ended, and ends everything that the Service opened, the newest
-// first. It may be called again.
-func (s *Service) Close() error {
+// Close stops the jobs that it has, waits until they have ended, and ends everything that the Service opened, the newest
+// first. Jobs are canceled; those of a Service that takes over go back to the queue, where the next one finds them. It
+// may be called again.
+func (s *core) Close() error {
+	s.closing()
 	s.mu.Lock()
 	s.closed = true
 	for _, r := range s.runs {
-		r.Cancel(errClosed)
+		if s.cfg.TakeOver {
+			r.end(disdel.StatusQueued, errClosed)
+		} else {
+			r.Cancel(errClosed)
+		}
 	}
 	s.mu.Unlock()
 	s.flying.Wait()
+	s.stop(errClosed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
@@ -64,7 +86,7 @@ func (s *Service) Close() error {
 }
 
 // atEnd has f called when the Service ends.
-func (s *Service) atEnd(f func() error) {
+func (s *core) atEnd(f func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ends = append(s.ends, f)
@@ -75,7 +97,31 @@ func (s *Service) Run(id disdel.JobID) (*Run, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.runs[id]
-	return r, ok
+	if !ok || s.tenant != nil && r.tenant != *s.tenant {
+		return nil, false
+	}
+	return r, true
+}
+
+// Tenant is the Service as one tenant has it: with jobs, records, models and data sets of its own, and nothing of
+// others; the platform, the queue and the pool are those of all. It ends with the Service that it is of.
+func (s *Service) Tenant(name string) *Service {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenants[name]
+	if t == nil {
+		t = &Service{core: s.core, tenant: &name}
+		s.tenants[name] = t
+	}
+	return t
+}
+
+// whose is the tenant that what this Service submits belongs to.
+func (s *Service) whose() string {
+	if s.tenant == nil {
+		return ""
+	}
+	return *s.tenant
 }
 
 // part is something that is opened when it is first asked for. What could not be opened is tried again the next time.

@@ -22,6 +22,18 @@ func (p Planned) String() string {
 	return fmt.Sprintf("planned: %s, %d workers, %d rounds", p.Record.Job.Metadata.Name, p.Plan.Workers, p.Plan.Rounds)
 }
 
+func (q Queued) String() string {
+	text := fmt.Sprintf("queued behind %d", q.Ahead)
+	if q.Why != "" {
+		text += ": " + q.Why
+	}
+	return text
+}
+
+func (a Admitted) String() string {
+	return fmt.Sprintf("admitted after %v with %v", a.Waited.Round(time.Millisecond), a.Room.Memory)
+}
+
 func (i Invoked) String() string  { return "invoked " + i.Invocation.ID }
 func (e Ended) String() string    { return fmt.Sprintf("%s ended: %v", e.Invocation.ID, e.Outcome) }
 func (p Progress) String() string { return fmt.Sprintf("%d actions at work", len(p.Actions)) }

@@ -22,14 +22,14 @@ type unsaved struct {
 	Record  disdel.Record `json:"record"`
 }
 
-func (s *Service) unsavedFolder() string { return filepath.Join(s.cfg.Home, "unsaved") }
+func (s *core) unsavedFolder() string { return filepath.Join(s.cfg.Home, "unsaved") }
 
-func (s *Service) unsavedFile(id disdel.JobID) string {
+func (s *core) unsavedFile(id disdel.JobID) string {
 	return filepath.Join(s.unsavedFolder(), url.PathEscape(string(id))+".json")
 }
 
 // whichHistory is the address of the history that this command uses, without what signs it in.
-func (s *Service) whichHistory() string {
+func (s *core) whichHistory() string {
 	u, err := url.Parse(s.cfg.CouchDB)
 	if err != nil {
 		return ""
@@ -40,7 +40,7 @@ func (s *Service) whichHistory() string {
 
 // keep stores a record beside the history that did not take it, and says so: that the disk is full is told by the exit
 // code as well. Where even that fails, what the history said is returned.
-func (s *Service) keep(rec *disdel.Record, failed error) error {
+func (s *core) keep(rec *disdel.Record, failed error) error {
 	path := s.unsavedFile(rec.ID)
 	left := unsaved{s.whichHistory(), *rec}
 	data, err := json.Marshal(left)
@@ -63,7 +63,7 @@ func (s *Service) keep(rec *disdel.Record, failed error) error {
 
 // spend writes a record into the room that was set aside for it. One that is too long leaves out first the logs, then
 // what passed.
-func (s *Service) spend(left unsaved, data []byte) (err error) {
+func (s *core) spend(left unsaved, data []byte) (err error) {
 	for _, shorten := range []func(*disdel.Record){func(*disdel.Record) {}, withoutLogs, withoutPassed} {
 		shorten(&left.Record)
 		if data, err = json.Marshal(left); err != nil {
@@ -100,7 +100,7 @@ func withoutPassed(r *disdel.Record) {
 }
 
 // deliver gives the history what it could not take before. What cannot be delivered now stays, and is nobody's failure.
-func (s *Service) deliver(ctx context.Context, h *history.Store) {
+func (s *core) deliver(ctx context.Context, h *history.Store) {
 	files, _ := filepath.Glob(filepath.Join(s.unsavedFolder(), "*.json")) // the pattern is well-formed
 	for _, path := range files {
 		if err := s.deliverOne(ctx, h, path); err != nil {
@@ -109,7 +109,7 @@ func (s *Service) deliver(ctx context.Context, h *history.Store) {
 	}
 }
 
-func (s *Service) deliverOne(ctx context.Context, h *history.Store, path string) error {
+func (s *core) deliverOne(ctx context.Context, h *history.Store, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *Service) deliverOne(ctx context.Context, h *history.Store, path string)
 var errNoRecord = errors.New("it names no job")
 
 // putAside gives a file that is no record another name, so that it is told of once.
-func (s *Service) putAside(path string, why error) error {
+func (s *core) putAside(path string, why error) error {
 	aside := path + ".damaged"
 	if err := os.Rename(path, aside); err != nil {
 		return err

@@ -29,6 +29,7 @@ const (
 	records
 	actions
 	updates
+	takingOver // the service goes on with jobs that nobody has
 
 	wholeJob = storage | records | actions | updates
 )
@@ -52,7 +53,8 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 	if cfg.Home, err = home(c); err != nil {
 		return cfg, err
 	}
-	cfg.Log = newLog(c, u.Err)
+	cfg.Log, cfg.Admission = newLog(c, u.Err), c.String("admission")
+	cfg.TakeOver = needs&takingOver != 0
 	for _, part := range []struct {
 		need need
 		read func() error

@@ -26,7 +26,7 @@ func historyCommand(u *ui) *cli.Command {
 			&cli.IntFlag{Name: "limit", Usage: "`NUMBER` of jobs", Value: 20},
 			&cli.StringFlag{Name: "model", Usage: "jobs of this network or output model `NAME`"},
 			&cli.StringFlag{Name: "dataset", Usage: "jobs on this data set `NAME`"},
-			&cli.StringFlag{Name: "status", Usage: "jobs in this `STATE`: running, succeeded, failed or canceled"},
+			&cli.StringFlag{Name: "status", Usage: "jobs in this `STATE`: queued, running, paused, succeeded, failed or canceled"},
 			&cli.StringFlag{Name: "since", Usage: "jobs of the last `TIME`, such as 90m, 12h, 7d or 2w"},
 		},
 		Subcommands: []*cli.Command{historyShow(u), historyRepair(u)},
@@ -53,7 +53,7 @@ func historyCommand(u *ui) *cli.Command {
 // share there may be jobs of versions before leases.
 func standing(ctx context.Context, c *cli.Context, s *service.Service) func(*disdel.Record) string {
 	return func(r *disdel.Record) string {
-		if r.Status != disdel.StatusRunning {
+		if !r.Status.Unfinished() {
 			return r.Status.String()
 		}
 		who, runs, err := s.Runner(ctx, r.ID)
@@ -77,7 +77,7 @@ func historyQuery(c *cli.Context) (history.Query, error) {
 		if q.Status.UnmarshalText([]byte(text)); q.Status == disdel.StatusUnknown { //nolint:errcheck // the zero value tells
 			return q, &disdel.Error{
 				Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no state %q", text),
-				Hint: "use running, succeeded, failed or canceled",
+				Hint: "use queued, running, paused, succeeded, failed or canceled",
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
@@ -133,6 +134,7 @@ func readInput(u *ui, name string) ([]byte, error) {
 func (src source) request(c *cli.Context) service.Request {
 	return service.Request{
 		Job: src.file.Job, Options: options(c), Origin: origin(c),
+		Priority: c.Int("priority"), Key: c.String("idempotency-key"),
 		Source: service.Source{Name: src.file.Name, Locate: src.file.Locate, Faults: src.faults},
 	}
 }
@@ -238,7 +240,8 @@ func submitCommand(u *ui) *cli.Command {
 			"   disdel submit job.yaml --set training.epochs=10 -o json\n" +
 			"   disdel submit job.yaml --backend gorgonia\n" +
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
-		Flags: append([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags...),
+		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag, admissionFlag}, queueFlags,
+			estimatorFlags),
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err

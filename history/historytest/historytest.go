@@ -49,6 +49,8 @@ func Exercise(t *testing.T, open func(t *testing.T) *history.Store) {
 		"text of users is not a query":  noInjection, "the newest similar jobs are found among many": newestSimilar,
 		"foreign documents are no records": foreign,
 		"a lease has one owner":            lease,
+		"a note has one writer at a time":  notes,
+		"a tenant sees its own":            tenants,
 	} {
 		t.Run(promise, func(t *testing.T) { check(t, open(t)) })
 	}

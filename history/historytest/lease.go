@@ -69,3 +69,69 @@ func lease(t *testing.T, s *history.Store) {
 		t.Errorf("no job's: %v", err)
 	}
 }
+
+// notes checks that of two who write one note only one succeeds, and that kinds do not see each other.
+func notes(t *testing.T, s *history.Store) {
+	n, err := s.Note(ctx, history.NoteKey, "a")
+	if !errors.Is(err, disdel.NotFound) {
+		t.Errorf("before there is one: %v", err)
+	}
+	n.Value = []byte(`{"x":1}`)
+	theirs := n
+	if n, err = s.WriteNote(ctx, n); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.WriteNote(ctx, theirs); !errors.Is(err, disdel.Conflict) {
+		t.Errorf("a second one: %v", err)
+	}
+	if read, err := s.Note(ctx, history.NoteKey, "a"); err != nil || string(read.Value) != `{"x":1}` {
+		t.Errorf("%s, %v", read.Value, err)
+	}
+	if _, err := s.WriteNote(ctx, history.Note{Kind: history.NotePool, Name: "a", Value: n.Value}); err != nil {
+		t.Error(err)
+	}
+	if list, err := s.Notes(ctx, history.NoteKey); err != nil || len(list) != 1 || list[0].Name != "a" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	n.Value = []byte(`{"x":2}`)
+	if n, err = s.WriteNote(ctx, n); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := s.DeleteNote(ctx, n); err != nil {
+			t.Errorf("taken away: %v", err)
+		}
+	}
+	if _, err := s.WriteNote(ctx, history.Note{Kind: history.NoteKey, Name: "../x"}); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("no name: %v", err)
+	}
+}
+
+// tenants checks that a tenant sees its own records alone.
+func tenants(t *testing.T, s *history.Store) {
+	mine, theirs := Record(1), Record(2)
+	mine.Tenant, theirs.Tenant = "ann", "bob"
+	save(t, s, mine, theirs)
+	ann := s.Of("ann")
+	if list, err := ann.List(ctx, history.Query{}); err != nil || len(list) != 1 || list[0].ID != mine.ID {
+		t.Errorf("%d records, %v", len(list), err)
+	}
+	if _, err := ann.Get(ctx, theirs.ID); !errors.Is(err, disdel.NotFound) {
+		t.Errorf("another's: %v", err)
+	}
+	if err := ann.Delete(ctx, theirs.ID); !errors.Is(err, disdel.NotFound) {
+		t.Errorf("another's is deleted: %v", err)
+	}
+	if err := ann.Save(ctx, &theirs); !errors.Is(err, disdel.NotFound) {
+		t.Errorf("another's is written: %v", err)
+	}
+	if id, err := ann.Resolve(ctx, string(theirs.ID)[:20]); id == theirs.ID {
+		t.Errorf("the start of another's id means it: %v", err)
+	}
+	if id, err := ann.Resolve(ctx, "@last"); err != nil || id != mine.ID {
+		t.Errorf("the last is %s, %v", id, err)
+	}
+	if list, err := s.Of("").List(ctx, history.Query{}); err != nil || len(list) != 0 {
+		t.Errorf("nobody's: %d, %v", len(list), err)
+	}
+}

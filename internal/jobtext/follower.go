@@ -28,6 +28,19 @@ type Follower struct {
 	eta     *disdel.Forecast             // of what is left; nil: unknown
 	trouble trouble
 	pruned  []string
+	queued  bool // it was said that the job waits
+}
+
+// queuedText says what a job waits for.
+func queuedText(q service.Queued) string {
+	text := "until other jobs have given back what it needs"
+	if q.Ahead > 0 {
+		text = "behind " + terminal.Counted(q.Ahead, "job")
+	}
+	if q.Why != "" {
+		text += ": " + q.Why
+	}
+	return text
 }
 
 // NewFollower is one that has seen nothing.
@@ -55,6 +68,13 @@ func (f *Follower) Follow(e service.Event) {
 		f.plan, f.total = what.Plan, what.Plan.Rounds
 		if !f.ui.Quiet {
 			PrintPlan(f.ui.Err, &what.Record)
+		}
+	case service.Queued:
+		f.queued = true
+		f.ui.Say("queued %s", queuedText(what))
+	case service.Admitted:
+		if f.queued {
+			f.ui.Say("starts after %s in the queue", seconds(what.Waited))
 		}
 	case service.Invoked:
 		f.limits[what.Task] = what.Limits.Memory

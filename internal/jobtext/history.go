@@ -55,15 +55,22 @@ func PrintNext(w io.Writer, r *disdel.Record, who service.Runner, runs bool) {
 	switch {
 	case runs:
 		fmt.Fprintf(w, "runs      in %s\n", who.Text)
-	case r.Status == disdel.StatusRunning:
-		fmt.Fprintf(w, "resume    its record says that it runs, and no process of this home runs it: %s resume %s\n",
-			terminal.Program(), r.ID)
-	case r.Status == disdel.StatusCanceled:
+	case r.Status.Unfinished():
+		fmt.Fprintf(w, "resume    its record says that it %s, and no process of this home runs it: %s resume %s\n",
+			standsText(r.Status), terminal.Program(), r.ID)
+	case r.Status == disdel.StatusCanceled || r.Status == disdel.StatusPaused:
 		fmt.Fprintf(w, "resume    %s resume %s\n", terminal.Program(), r.ID)
 	}
 	if r.Failure != nil {
 		fmt.Fprintf(w, "report    %s report %s\n", terminal.Program(), r.ID)
 	}
+}
+
+func standsText(s disdel.Status) string {
+	if s == disdel.StatusRunning {
+		return "runs"
+	}
+	return "is " + s.String()
 }
 
 // PrintFailure is why a job failed and the evidence of every activation that did, with their logs where those are asked

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/advice"
 )
 
@@ -19,7 +18,7 @@ type Command struct {
 }
 
 func (r *Report) advice() *Advice {
-	if r.Status == disdel.StatusRunning && r.Failure == nil {
+	if r.Status.Unfinished() && r.Failure == nil {
 		return r.orphaned()
 	}
 	if r.Failure == nil {

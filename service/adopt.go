@@ -1,0 +1,111 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+)
+
+// againAfter is when a job that could not be taken over is tried again.
+const againAfter = 5 * time.Second
+
+// Attend has a Service that takes over begin with that, before it has a job of its own.
+func (s *Service) Attend(ctx context.Context) error {
+	if _, err := s.Parts(ctx); err != nil {
+		return err
+	}
+	n, err := s.present(ctx)
+	if err != nil {
+		return err
+	}
+	return n.look(ctx)
+}
+
+// takeOver goes on with the job of a lease whose owner is no more. That it cannot is told to the log, and tried again.
+func (n *session) takeOver(ctx context.Context, l history.Lease) error {
+	if time.Now().Before(n.later[l.Job]) {
+		return nil
+	}
+	lives, err := n.s.alive(ctx, n.history, l)
+	if err != nil || lives {
+		return err
+	}
+	delete(n.later, l.Job)
+	if err := n.adopt(ctx, l); err != nil {
+		n.later[l.Job] = time.Now().Add(againAfter)
+		if disdel.KindOf(err) != disdel.Conflict { // another one was faster
+			n.s.log.WithError(err).WithField("job", l.Job).Warn("a job that nobody runs could not be taken over")
+		}
+	}
+	return nil
+}
+
+// adopt begins to run somebody else's job.
+func (n *session) adopt(ctx context.Context, l history.Lease) error {
+	rec, err := n.history.Get(ctx, l.Job)
+	switch {
+	case disdel.KindOf(err) == disdel.NotFound: // it was never acknowledged
+		return n.history.Release(ctx, l)
+	case err != nil:
+		return err
+	case !rec.Status.Unfinished():
+		return n.history.Release(ctx, l)
+	case rec.Job.Model.Custom != "" && n.s.cfg.Program == "":
+		n.later[l.Job] = time.Now().Add(time.Hour)
+		return &disdel.Error{
+			Kind: disdel.Conflict, Op: "take job over", Job: l.Job, Msg: "its actions are a program that is not here",
+		}
+	}
+	view := n.s.of(rec.Tenant)
+	p, err := view.preparing(ctx, rec.ID, optionsOf(rec.Planning), nil)
+	if err != nil {
+		return err
+	}
+	own, err := view.own(ctx, p.parts.History, rec.ID)
+	if err != nil {
+		return err
+	}
+	cause := fmt.Sprintf("%s is no more", ownerText(l.Owner))
+	if l.Owner.Token == nobody {
+		cause = "its server has given it back"
+	}
+	r, err := view.begin(ctx, p, own, rec, cause, func(ctx context.Context) (work, error) { return p.again(ctx, rec) })
+	if err == nil {
+		r.obey(l.Wish)
+	}
+	return err
+}
+
+// of is the Service of a tenant, the whole one for jobs that are nobody's.
+func (s *core) of(tenant string) *Service {
+	whole := &Service{core: s}
+	if tenant == "" {
+		return whole
+	}
+	return whole.Tenant(tenant)
+}
+
+// again makes a job that was taken over ready: one that has not begun anew, another one from its newest checkpoint.
+func (p *preparation) again(ctx context.Context, rec disdel.Record) (work, error) {
+	p.planners <- struct{}{} // many may come together
+	defer func() { <-p.planners }()
+	if began := len(rec.Rounds) > 0 || len(rec.Activations) > 0 || len(rec.Stages) > 0; !began {
+		r, err := p.resolve(ctx, rec.Job, Source{Name: string(rec.ID)})
+		if err != nil {
+			return work{}, err
+		}
+		spec, err := p.fitting(ctx, r)
+		spec.Origin = rec.Origin
+		return p.anew(spec, r), err
+	}
+	rec, r, err := p.unfinishedOf(ctx, rec, ResumeRequest{Job: string(rec.ID), Description: rec.Job.Model.Description})
+	if err != nil {
+		return work{}, err
+	}
+	spec, err := p.takenUp(ctx, rec, r)
+	spec.Origin = rec.Origin
+	return p.goesOn(spec, rec), err
+}

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/disdel/disdel"
+)
+
+// statuses are the kinds of errors as HTTP has them.
+var statuses = map[disdel.Kind]int{
+	disdel.Invalid: http.StatusBadRequest, disdel.NotFound: http.StatusNotFound, disdel.Denied: http.StatusForbidden,
+	disdel.Conflict: http.StatusConflict, disdel.OverLimit: http.StatusUnprocessableEntity,
+	disdel.Unavailable: http.StatusServiceUnavailable, disdel.NoSpace: http.StatusInsufficientStorage,
+	disdel.Timeout: http.StatusGatewayTimeout,
+}
+
+// failure is the answer of a request that failed.
+type failure struct {
+	Error  *disdel.Error  `json:"error"`
+	Faults []disdel.Fault `json:"faults,omitempty"` // everything that is wrong with a job file
+}
+
+func fail(w http.ResponseWriter, err error) {
+	status, known := statuses[disdel.KindOf(err)]
+	if !known {
+		status = http.StatusInternalServerError
+	}
+	failAs(w, status, err)
+}
+
+func failAs(w http.ResponseWriter, status int, err error) {
+	out := failure{Error: disdel.AsError(err)}
+	var faults *disdel.Faults
+	if errors.As(err, &faults) {
+		out.Error = &disdel.Error{Kind: disdel.Invalid, Op: "read job", Msg: err.Error()}
+		out.Faults = faults.Faults
+	}
+	write(w, status, out)
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(body) //nolint:errcheck // the client went away
+}
+
+func invalid(msg string, err error) error {
+	return &disdel.Error{Kind: disdel.Invalid, Op: "read request", Msg: msg, Err: err}
+}
+
+// read takes the body of a request; one that is empty says nothing.
+func (c *call) read(into any) error {
+	d := json.NewDecoder(c.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	var long *http.MaxBytesError
+	switch {
+	case err == nil, errors.As(err, &long):
+		return err
+	case c.ContentLength == 0:
+		return nil
+	default:
+		return invalid("the body is no JSON of this request", err)
+	}
+}

@@ -1,0 +1,104 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel/service"
+)
+
+// Event is an event of a job as server-sent events have it.
+type Event struct {
+	Number int    `json:"number"`
+	Job    string `json:"job"`
+	Kind   string `json:"kind"` // planned, queued, roundEnded, ...
+	Text   string `json:"text"` // a few words for a person
+	What   any    `json:"what"`
+}
+
+// heartbeat is how often a line without meaning keeps a quiet connection, and slow how long a client may take to read.
+const (
+	heartbeat = 15 * time.Second
+	slow      = 20 * time.Second
+)
+
+// events sends what happens to a job, from the event after Last-Event-ID on. An id of another run of the job, or of
+// another server, is of no use: a reset with the job's record comes first, and then all that is known.
+func events(c *call) (int, any, error) {
+	run, err := c.Service.Watch(c.Context(), c.PathValue("job"))
+	if err != nil {
+		return 0, nil, err
+	}
+	after := 0
+	out := http.NewResponseController(c.w)
+	send := func(id, kind string, data any) error {
+		text, err := json.Marshal(data)
+		if err != nil {
+			return err
+		}
+		out.SetWriteDeadline(time.Now().Add(slow)) //nolint:errcheck // there is none then
+		if id != "" {
+			fmt.Fprintf(c.w, "id: %s\n", id)
+		}
+		if _, err := fmt.Fprintf(c.w, "event: %s\ndata: %s\n\n", kind, text); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
+	last := c.Header.Get("Last-Event-ID")
+	series, number, _ := strings.Cut(last, ".")
+	lost := last != "" && series != run.Series()
+	if last != "" && !lost {
+		if after, err = strconv.Atoi(number); err != nil || after < 0 {
+			return 0, nil, invalid("Last-Event-ID is no id of an event", err)
+		}
+	}
+	c.w.Header().Set("Content-Type", "text/event-stream")
+	c.w.WriteHeader(http.StatusOK)
+	if lost {
+		if _, rec, err := c.record(http.StatusOK, string(run.ID())); err == nil && send("", "reset", rec) != nil {
+			return 0, nil, nil
+		}
+	}
+	ctx, stop := context.WithCancel(c.Context())
+	defer stop()
+	next := make(chan service.Event)
+	go func() {
+		defer close(next)
+		for e := range run.EventsAfter(ctx, after) {
+			select {
+			case next <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case e, more := <-next:
+			if !more || send(fmt.Sprintf("%s.%d", run.Series(), e.Number), kindOf(e.What), Event{
+				Number: e.Number, Job: string(e.Job), Kind: kindOf(e.What), Text: e.What.String(), What: e.What,
+			}) != nil {
+				return 0, nil, nil
+			}
+		case <-beat.C:
+			out.SetWriteDeadline(time.Now().Add(slow)) //nolint:errcheck // there is none then
+			if _, err := fmt.Fprint(c.w, ": still here\n\n"); err != nil || out.Flush() != nil {
+				return 0, nil, nil
+			}
+		}
+	}
+}
+
+// kindOf is the name of a kind of event: that of its type, with a small letter.
+func kindOf(what service.Happening) string {
+	name := strings.TrimPrefix(fmt.Sprintf("%T", what), "service.")
+	return strings.ToLower(name[:1]) + name[1:]
+}

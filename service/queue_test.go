@@ -1,0 +1,192 @@
+package service
+
+import (
+	"errors"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/process"
+)
+
+// became is what a job has been.
+func became(rec disdel.Record) (out []disdel.Status) {
+	for _, t := range rec.Transitions {
+		out = append(out, t.To)
+	}
+	return out
+}
+
+// pooled is a Service of a home with a pool of so much, and digits.
+func pooled(t testing.TB, home string, pool disdel.Bytes, takeOver bool) *Service {
+	t.Helper()
+	s, err := Open(t.Context(), Config{Home: home, Pool: pool, TakeOver: takeOver})
+	if err == nil {
+		err = s.AddDigits(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Two processes of one home share one pool: the second job waits where its gang does not fit, is told so, and both pass.
+func TestTwoServicesShareAPool(t *testing.T) {
+	home := t.TempDir()
+	const pool = 600 * disdel.MB // the gang of one has 512: two train actions, an aggregation and an evaluation
+	first, second := pooled(t, home, pool, false), pooled(t, home, pool, false)
+	long := submit(t, first, small(t, "training.epochs=300"))
+	if !after[RoundEnded](long) {
+		t.Fatal("no round of the first job")
+	}
+	waits := submit(t, second, small(t))
+	if !after[Queued](waits) {
+		t.Fatal("the second job did not wait")
+	}
+	long.Cancel(errors.New("enough"))
+	for _, c := range []struct {
+		run  *Run
+		want []disdel.Status
+	}{
+		{long, []disdel.Status{
+			disdel.StatusQueued, disdel.StatusAdmitted, disdel.StatusRunning,
+			disdel.StatusCanceled,
+		}},
+		{waits, []disdel.Status{
+			disdel.StatusQueued, disdel.StatusAdmitted, disdel.StatusRunning,
+			disdel.StatusSucceeded,
+		}},
+	} {
+		rec, err := c.run.Wait(t.Context())
+		if err != nil || !slices.Equal(became(rec), c.want) {
+			t.Errorf("%s became %v, want %v; %v", rec.ID, rec.Transitions, c.want, err)
+		}
+		h, _ := first.History(t.Context())
+		if kept, err := h.Get(t.Context(), rec.ID); err != nil || !slices.Equal(became(kept), c.want) {
+			t.Errorf("the record of %s says %v, %v", rec.ID, kept.Transitions, err)
+		}
+	}
+}
+
+// A job that was acknowledged and whose process is no more is finished by another one; one that never began begins.
+func TestAJobOfADeadProcessIsTakenOver(t *testing.T) {
+	home := t.TempDir()
+	first := pooled(t, home, 0, true)
+	run := submit(t, first, small(t, "training.epochs=300"))
+	if !after[RoundEnded](run) {
+		t.Fatal("no round")
+	}
+	if err := first.Close(); err != nil { // it gives its jobs back, as a server that drains
+		t.Fatal(err)
+	}
+	second := pooled(t, home, 0, false)
+	h, err := second.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := h.Get(t.Context(), run.ID())
+	if err != nil || rec.Status != disdel.StatusQueued || rec.Failure != nil {
+		t.Fatalf("given back as %v, %v, %v", rec.Status, rec.Failure, err)
+	}
+	rec.Job = small(t)                                      // a short end
+	rec.Rounds, rec.Activations, rec.Stages = nil, nil, nil // as if it had never begun
+	if err := h.Save(t.Context(), &rec); err != nil {
+		t.Fatal(err)
+	}
+	ended := exec.Command("true")
+	ended.Start()
+	dead := process.Self()
+	dead.PID = ended.Process.Pid
+	ended.Wait()
+	l, err := h.Lease(t.Context(), run.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Owner, l.Expires = history.Owner{Mark: dead, Token: "dead"}, time.Now().Add(time.Hour)
+	if _, err := h.Take(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	third := pooled(t, home, 0, true)
+	if err := third.Attend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	taken, ok := third.Run(run.ID())
+	if !ok {
+		t.Fatal("nobody has the job")
+	}
+	if rec, err = taken.Wait(t.Context()); err != nil || rec.Status != disdel.StatusSucceeded {
+		t.Errorf("%v, %v: %v", rec.Status, err, rec.Failure)
+	}
+}
+
+// A key makes a repeated submit the same job, also once it has ended; with another job it is refused.
+func TestAKeyMeansOneJob(t *testing.T) {
+	s := opened(t, t.TempDir())
+	req := Request{Job: small(t), Key: "k"}
+	first, err := s.Submit(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.Submit(t.Context(), req)
+	if err != nil || again.ID() != first.ID() {
+		t.Fatalf("%v, %v", again, err)
+	}
+	if _, err := first.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := s.Submit(t.Context(), req)
+	if err != nil || ended.ID() != first.ID() {
+		t.Fatalf("after its end: %v, %v", ended, err)
+	}
+	if rec, err := ended.Wait(t.Context()); err != nil || rec.Status != disdel.StatusSucceeded || rec.Key != "k" {
+		t.Errorf("%v, %v", rec.Status, err)
+	}
+	req.Job = small(t, "training.epochs=3")
+	if _, err := s.Submit(t.Context(), req); !errors.Is(err, disdel.Conflict) {
+		t.Errorf("another job with the key: %v", err)
+	}
+	other, err := s.Tenant("other").Submit(t.Context(), req) // whose data sets are others
+	if other != nil || disdel.KindOf(err) != disdel.Invalid {
+		t.Errorf("another tenant's: %v", err)
+	}
+}
+
+// Another Service of the home pauses a job, and it goes on when it is resumed.
+func TestAJobIsPausedFromElsewhere(t *testing.T) {
+	home := t.TempDir()
+	s, other := opened(t, home), opened(t, home)
+	run := submit(t, s, small(t, "training.epochs=300"))
+	if !after[RoundEnded](run) {
+		t.Fatal("no round")
+	}
+	look, err := other.Watch(t.Context(), string(run.ID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	look.Pause(errors.New("later"))
+	rec, err := run.Wait(t.Context())
+	if err != nil || rec.Status != disdel.StatusPaused || rec.Failure != nil {
+		t.Fatalf("%v, %v: %v", rec.Status, err, rec.Failure)
+	}
+	if seen, err := look.Wait(t.Context()); err != nil || seen.Status != disdel.StatusPaused {
+		t.Errorf("seen from elsewhere: %v, %v", seen.Status, err)
+	}
+	last := rec.Transitions[len(rec.Transitions)-1]
+	if last.To != disdel.StatusPaused || last.Cause != "later" {
+		t.Errorf("%+v", last)
+	}
+	if err := other.Ask(t.Context(), string(run.ID()), disdel.StatusCanceled, "no more"); err != nil {
+		t.Error(err)
+	}
+	if err := other.Ask(t.Context(), string(run.ID()), disdel.StatusPaused, ""); !errors.Is(err, disdel.Conflict) {
+		t.Errorf("a job that has ended is paused: %v", err)
+	}
+}
