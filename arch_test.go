@@ -63,9 +63,12 @@ var house = map[string][]string{
 		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
 		"scheduler", "service",
 	},
-	"internal/faults":        {"internal/safetensors"},
-	"internal/files":         {},
-	"internal/jobtext":       {"controller", "controller/simulate", "internal/terminal", "service"},
+	"internal/faults": {"internal/safetensors"},
+	"internal/files":  {},
+	"internal/jobtext": {
+		"controller", "controller/simulate", "internal/plot", "internal/report", "internal/terminal", "service",
+		"service/batch",
+	},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
 	"scheduler/sim":          {"scheduler"},
@@ -85,12 +88,14 @@ var house = map[string][]string{
 		"executor", "history", "history/couchlite", "internal/...", "model", "platform", "runtime/engine/backends",
 		"scheduler", "scheduler/sim",
 	},
+	// Many jobs as one experiment: a caller of service like any other.
+	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
 	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "service"},
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "service/api", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset",
+		"service", "service/api", "service/batch", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset",
 		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/kernel", "scheduler",
 		"scheduler/sim",
 	},
