@@ -31,7 +31,7 @@ func newApp(u *ui) *cli.App {
 		Before:                    func(c *cli.Context) error { return configure(u, c) },
 	}
 	for _, build := range []func(*ui) *cli.Command{
-		quickstartCommand, submitCommand, resumeCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
+		quickstartCommand, submitCommand, batchCommand, resumeCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
 		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, serveCommand, tenantCommand, simulateCommand, versionCommand,
 		runtimeCommand, helpCommand,
 	} {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -33,24 +32,14 @@ func validateCommand(u *ui) *cli.Command {
 	}
 }
 
-// problem is one thing wrong with one file. Line and column are 0 where it has no place in the file.
-type problem struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Path    string `json:"path,omitempty"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-}
-
 // validateAll checks every file, whatever is wrong with one. Its error is of the first that is not valid.
 func validateAll(ctx context.Context, u *ui, c *cli.Context, s *service.Service) error {
-	list, first := []problem{}, error(nil)
+	list, first := []terminal.Problem{}, error(nil)
 	for _, name := range c.Args().Slice() {
 		err := validate(ctx, u, c, s, name)
 		switch {
 		case u.Format != "table":
-			list = append(list, problemsOf(name, err)...)
+			list = append(list, terminal.ProblemsOf(name, err)...)
 		case err == nil:
 			u.Say("%s: valid", terminal.Clean(name))
 		default:
@@ -81,27 +70,6 @@ func validate(ctx context.Context, u *ui, c *cli.Context, s *service.Service, na
 	req.Preparing = jobtext.NewFollower(u).Follow
 	_, err = s.Check(ctx, req)
 	return src.told(u, err)
-}
-
-// problemsOf lists what is wrong with a file.
-func problemsOf(name string, err error) []problem {
-	var faults *disdel.Faults
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &faults):
-		e := disdel.AsError(err)
-		message := terminal.Headline(e)
-		if e.Err != nil {
-			message = fmt.Sprintf("%s: %v", message, e.Err)
-		}
-		return []problem{{File: name, Message: terminal.Clean(message), Hint: terminal.Clean(e.Hint)}}
-	}
-	out := make([]problem, len(faults.Faults))
-	for i, f := range faults.Faults {
-		out[i] = problem{name, f.Line, f.Column, f.Path, f.Msg, f.Hint}
-	}
-	return out
 }
 
 func explainCommand(u *ui) *cli.Command {
