@@ -6,25 +6,51 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
+
+	"github.com/disdel/disdel/service"
 )
 
 func main() {
+	if served, err := service.ServeActions(context.Background(), os.Args); served { // a container of the batches' platform
+		if err != nil {
+			end(err)
+		}
+		return
+	}
+	parts := flag.String("parts", "batches,stuck,large", "what is measured")
 	jobs := flag.Int("jobs", 100_000, "jobs of the large trace; the small one has a hundredth of them")
+	shrink := flag.Int("shrink", 1, "divide the rows of the batches' jobs by this, to look whether all of it works")
 	seeds := flag.Int("seeds", 200, "seeds of the figures of jobs that stop each other")
 	flag.Parse()
 	debug.SetGCPercent(200) // memory is not what is measured
-	err := stuck(*seeds)
-	if err == nil {
-		err = large(*jobs)
+	for part := range strings.SplitSeq(*parts, ",") {
+		var err error
+		switch part {
+		case "batches":
+			err = batches(context.Background(), *shrink)
+		case "stuck":
+			err = stuck(*seeds)
+		case "large":
+			err = large(*jobs)
+		default:
+			err = fmt.Errorf("there is no part %q", part)
+		}
+		if err != nil {
+			end(err)
+		}
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+}
+
+// end ends the program for an error.
+func end(err error) {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	os.Exit(1)
 }
 
 func figure(name string, value float64, unit string) {

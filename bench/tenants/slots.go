@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// slots gives every container of this process's platforms no more than a part of a processor, as a container of a
+// cluster has no more than its host: groups of containers are looked for as long as it is open.
+type slots struct {
+	stop chan struct{}
+	done sync.WaitGroup
+	seen map[string]bool
+}
+
+// slotPeriod is how often a container gets its part, in microseconds: short enough that an action of a few milliseconds
+// feels it evenly.
+const slotPeriod = 20_000
+
+// slotFiles are where containers' groups have their bound, for control groups of version 1 and 2, and what to write.
+func slotFiles(millicores int) map[string][]string {
+	me := "disdel-" + strconv.Itoa(os.Getpid()) + "-*"
+	quota, period := strconv.Itoa(slotPeriod*millicores/1000), strconv.Itoa(slotPeriod)
+	return map[string][]string{
+		filepath.Join("/sys/fs/cgroup/cpu", me, "c-*"): {"cpu.cfs_period_us", period, "cpu.cfs_quota_us", quota},
+		filepath.Join("/sys/fs/cgroup", me, "c-*"):     {"cpu.max", quota + " " + period},
+	}
+}
+
+// errNoSlots says that this machine does not let processors be divided.
+var errNoSlots = errors.New("control groups of processors cannot be written here")
+
+// openSlots begins to look.
+func openSlots(millicores int) *slots {
+	s := &slots{stop: make(chan struct{}), seen: map[string]bool{}}
+	files := slotFiles(millicores)
+	s.done.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			s.bound(files)
+			select {
+			case <-s.stop:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return s
+}
+
+func (s *slots) bound(files map[string][]string) {
+	for pattern, write := range files {
+		found, _ := filepath.Glob(pattern) // the pattern is well-formed
+		for _, dir := range found {
+			if s.seen[dir] {
+				continue
+			}
+			for i := 0; i < len(write); i += 2 {
+				s.seen[dir] = os.WriteFile(filepath.Join(dir, write[i]), []byte(write[i+1]), 0) == nil
+			}
+		}
+	}
+}
+
+// close ends it, and returns errNoSlots if no container was bounded.
+func (s *slots) close() error {
+	close(s.stop)
+	s.done.Wait()
+	for _, ok := range s.seen {
+		if ok {
+			return nil
+		}
+	}
+	return errNoSlots
+}
