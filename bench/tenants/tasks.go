@@ -26,13 +26,13 @@ const held = 64
 func mixed(shrink int) []task {
 	colour, grey := []int{3, 32, 32}, []int{1, 32, 32}
 	list := []task{
-		{"resnet50-colour", "resnet50", colour, 320, 32, 2},
-		{"resnet50-grey", "resnet50", grey, 320, 32, 2},
-		{"vgg16-colour", "vgg16-cifar", colour, 96, 32, 2},
-		{"vgg16-grey", "vgg16-cifar", grey, 96, 32, 2},
-		{"mobilenet", "mobilenetv1", colour, 1600, 64, 2},
+		{"resnet50", "resnet50", colour, 640, 32, 1},
+		{"vgg16", "vgg16-cifar", colour, 96, 32, 2},
 		{"resnet18", "resnet18", colour, 1024, 64, 2},
-		{"resnet20", "resnet20-cifar", colour, 1536, 64, 3},
+		{"mobilenet-colour", "mobilenetv1", colour, 1600, 64, 2},
+		{"mobilenet-grey", "mobilenetv1", grey, 1600, 64, 2},
+		{"resnet20", "resnet20-cifar", colour, 2048, 64, 3},
+		{"resnet32", "resnet32-cifar", colour, 1280, 64, 3},
 		{"lenet5", "lenet5", []int{1, 28, 28}, 20_000, 64, 5},
 	}
 	for i := range list {
