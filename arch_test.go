@@ -56,23 +56,30 @@ var house = map[string][]string{
 	"internal/addresses":  {},
 	"internal/advice":     {"scheduler"},
 	"internal/blobs":      {},
-	"internal/commandline": {
-		"controller/jobfile", "internal/nearest", "internal/plot", "internal/terminal", "scheduler", "service",
+	"internal/client": {
+		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/datasettext", "internal/files",
+		"internal/modelstore", "internal/modeltext", "internal/wire", "service",
 	},
+	"internal/commandline": {
+		"controller/jobfile", "dataset", "internal/addresses", "internal/files", "internal/nearest", "internal/plot",
+		"internal/report", "internal/terminal", "scheduler", "service",
+	},
+	"internal/datasettext": {"dataset", "internal/terminal", "model"},
 	"internal/estimatetext": {
 		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
 		"scheduler", "service",
 	},
-	"internal/faults": {"internal/safetensors"},
-	"internal/files":  {},
+	"internal/exposition": {},
+	"internal/faults":     {"internal/safetensors"},
+	"internal/files":      {},
 	"internal/jobtext": {
-		"controller", "controller/simulate", "internal/plot", "internal/report", "internal/terminal", "service",
-		"service/batch",
+		"controller", "controller/jobfile", "controller/simulate", "internal/plot", "internal/report", "internal/terminal",
+		"service", "service/batch",
 	},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
 	"scheduler/sim":          {"scheduler"},
-	"internal/modeltext":     {"internal/jobtext", "internal/modelstore", "internal/terminal", "model"},
+	"internal/modeltext":     {"internal/jobtext", "internal/modelstore", "internal/terminal", "model", "service"},
 	"internal/modelstore":    {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":       {},
 	"internal/report":        {"internal/advice", "internal/plot", "scheduler"},
@@ -82,6 +89,7 @@ var house = map[string][]string{
 	"internal/sealed":        {},
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
 	"internal/transcripts":   {}, // of tests and bench
+	"internal/wire": {"internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service"},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "controller", "controller/jobfile", "controller/simulate", "dataset", "estimator",
@@ -91,7 +99,7 @@ var house = map[string][]string{
 	// Many jobs as one experiment: a caller of service like any other.
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
-	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "service"},
+	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service"},
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {

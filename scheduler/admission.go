@@ -112,10 +112,7 @@ func (a *Admission) Misfits() []error {
 }
 
 func (a *Admission) queue(d *asker) {
-	if a.numbers[d.Tenant] == 0 {
-		a.numbers[d.Tenant] = len(a.numbers) + 1
-	}
-	d.number = a.numbers[d.Tenant]
+	a.number(d)
 	l := a.tenants[d.Tenant]
 	if l == nil {
 		l = &line{}

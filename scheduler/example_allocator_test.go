@@ -100,3 +100,31 @@ func ExampleAllocatorOf() {
 	// greedy deals out containers: map[job-a:3 job-b:1]
 	// ganglike deals out containers, a first for everybody first: map[job-a:3 job-b:1]
 }
+
+// Two processes share a platform: the second one goes on with the books that the first one has left.
+func ExampleOpenAdmission() {
+	each := scheduler.Capacity{Memory: 256 * disdel.MB}
+	whole := each.Times(4)
+	first := scheduler.NewAdmission(scheduler.Gangs{}, whole)
+	for i, id := range []disdel.JobID{"job-a", "job-b"} {
+		err := first.Ask(scheduler.Demand{
+			Job: id, Arrived: disdel.Millis(i) * second,
+			Gang: scheduler.Gang{{Task: disdel.TaskTrain, Count: 3, Each: each}},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	first.Decide(second)
+	first.Use("job-a")
+
+	next := scheduler.OpenAdmission(scheduler.Gangs{}, whole, first.Books())
+	fmt.Println("free:", next.Free().Memory, "waiting:", next.Line())
+	next.Return("job-a", 0)
+	for _, g := range next.Decide(2 * second) {
+		fmt.Println(g.Job, "has", g.Gang)
+	}
+	// Output:
+	// free: 256 MB waiting: [job-b]
+	// job-b has 3 train of 256 MB, 768 MB in all
+}

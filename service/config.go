@@ -113,6 +113,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	c := &core{
 		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: leaseFor,
 		runs: map[disdel.JobID]*Run{}, tenants: map[string]*Service{}, planners: make(chan struct{}, plannersAtOnce),
+		tally: newTally(),
 	}
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.open, c.closing = context.WithCancel(c.ctx)

@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -119,4 +120,13 @@ func paperEstimate(in scheduler.PlanInput, p disdel.Plan) *disdel.Estimate {
 		Epochs: in.Job.Training.Epochs, Optimizer: in.Job.Training.Optimizer,
 	})
 	return &e
+}
+
+// ReadEstimation reads what a server has answered to the questions.
+func ReadEstimation(data []byte, q Questions) (*Estimation, error) {
+	out := &Estimation{asked: q}
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Corrupt, Op: "read estimation", Err: err}
+	}
+	return out, nil
 }

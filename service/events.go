@@ -35,32 +35,37 @@ type Happening interface {
 // one replaces.
 type (
 	// Noted is something that the job's file does not say, or that nobody could find out.
-	Noted struct{ Text string }
+	Noted struct {
+		Text string `json:"text"`
+	}
 	// Probed is what a look at how fast the job trains found.
 	Probed struct{ estimator.Rate }
 	// Resumed says where a job that is taken up again goes on.
 	Resumed struct {
-		Round, Rounds int  // the first that is trained, 0-based, of how many; equal: all of them are trained
-		Fresh         bool // it has no checkpoint and begins anew
+		Round  int  `json:"round"`  // the first that is trained, 0-based
+		Rounds int  `json:"rounds"` // of how many; equal: all of them are trained
+		Fresh  bool `json:"fresh"`  // it has no checkpoint and begins anew
 	}
 	// Planned is a job that is accepted: its record is durable, and nothing runs yet.
 	Planned struct{ disdel.Record }
 	// Queued is a job that waits for its gang: how many jobs are before it, and what there is too little of.
 	Queued struct {
-		Ahead int    // jobs that wait, and go first
-		Why   string // "" where the jobs ahead are all there is to wait for
+		Ahead int    `json:"ahead"`         // jobs that wait, and go first
+		Why   string `json:"why,omitempty"` // "" where the jobs ahead are all there is to wait for
 	}
 	// Admitted is a job that has its gang.
 	Admitted struct {
-		Room   scheduler.Capacity // what it takes up
-		Waited time.Duration
+		Room   scheduler.Capacity `json:"room"` // what it takes up
+		Waited time.Duration      `json:"waitedNs"`
 	}
 	// Invoked is an invocation that was asked for. Its parameters are left out.
 	Invoked struct{ disdel.Invocation }
 	// Ended is an activation that ended, however it did. Its parameters, and its result if it passed, are left out.
 	Ended struct{ disdel.Activation }
 	// Progress is the newest heartbeat of every action that runs. Nobody may change the list.
-	Progress struct{ Actions []disdel.Progress }
+	Progress struct {
+		Actions []disdel.Progress `json:"actions"`
+	}
 	// StageBegan is a stage that a policy or a failure began: how the job goes on, and why.
 	StageBegan struct{ disdel.Stage }
 	// RoundEnded is a round that is over.
@@ -75,8 +80,8 @@ type (
 	Waiting struct{ controller.Waiting }
 	// Pruned is older versions of the job's model that output.keep left no room for.
 	Pruned struct {
-		Models []string
-		Keep   int
+		Models []string `json:"models"`
+		Keep   int      `json:"keep"`
 	}
 	// Finished is the last event of a job that was accepted, with its record.
 	Finished struct{ disdel.Record }
@@ -146,6 +151,7 @@ type journal struct {
 	job    disdel.JobID
 	series string      // see Run.Series
 	first  func(Event) // is told each event until the job is acknowledged
+	counts func(Event) // is told each event from then on; nil: nobody is
 
 	mu       sync.Mutex
 	events   []Event       // guarded by mu: without progress, by number
@@ -176,14 +182,17 @@ func (j *journal) add(what Happening) {
 	if j.first != nil {
 		j.first(e)
 	}
+	if j.counts != nil {
+		j.counts(e)
+	}
 	j.wake()
 }
 
-// acknowledged ends what is told at once.
-func (j *journal) acknowledged() {
+// acknowledged ends what is told at once; what happens from now on is counted.
+func (j *journal) acknowledged(counts func(Event)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.first = nil
+	j.first, j.counts = nil, counts
 }
 
 func (j *journal) close() {

@@ -137,7 +137,7 @@ func TestPreparationIsToldAtOnce(t *testing.T) {
 	var told []Event
 	j := newJournal("job", func(e Event) { told = append(told, e) })
 	j.add(Noted{"a"})
-	j.acknowledged()
+	j.acknowledged(nil)
 	j.add(round(0))
 	j.close()
 	if got, all := numbers(told), numbers(slices.Collect(j.read(t.Context(), 0))); !slices.Equal(got, []int{1}) ||

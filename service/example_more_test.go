@@ -2,10 +2,12 @@ package service_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/service"
 )
 
@@ -20,6 +22,10 @@ func told(e service.Event) string {
 		return fmt.Sprintf("goes on at round %d of %d", what.Round+1, what.Rounds)
 	case service.Planned:
 		return fmt.Sprintf("accepted with %d workers", what.Plan.Workers)
+	case service.Queued:
+		return fmt.Sprintf("%d jobs go first", what.Ahead)
+	case service.Admitted:
+		return fmt.Sprintf("has %v", what.Room.Memory)
 	case service.StageBegan:
 		return what.Stage.Text()
 	case service.RoundEnded:
@@ -107,4 +113,49 @@ func ExampleServeAt() {
 	stop()
 	fmt.Println(service.ServeAt(ctx, "tcp:127.0.0.1:0"))
 	// Output: <nil>
+}
+
+// Who has a token is one tenant, with a role; nothing that is kept tells the token.
+func ExampleService_tenants() {
+	s, end := opened()
+	defer end()
+	ctx := context.Background()
+	token, err := s.CreateTenant(ctx, "ann", service.RoleRead, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var role service.Role
+	tenant, role, err := s.Identify(ctx, token)
+	fmt.Println(tenant, role, err)
+	fmt.Println("may submit:", role.Allows(service.RoleSubmit))
+	fmt.Println("is another's:", service.SameToken(token, "disdel_bob_00"))
+	fmt.Println("models of ann:", s.Tenant(tenant) != s)
+	// Output:
+	// ann read <nil>
+	// may submit: false
+	// is another's: false
+	// models of ann: true
+}
+
+// Events travel as JSON under the name of their kind.
+func ExampleReadHappening() {
+	sent := service.Queued{Ahead: 2}
+	text, err := json.Marshal(sent)
+	if err != nil {
+		log.Fatal(err)
+	}
+	what, err := service.ReadHappening(service.NameOf(sent), text)
+	fmt.Println(service.NameOf(sent), string(text), what, err)
+	// Output: queued {"ahead":2} queued behind 2 <nil>
+}
+
+// An estimation that a server has sent says of itself what one of this process says.
+func ExampleReadEstimation() {
+	found, err := service.ReadEstimation([]byte(`{"fit": {"leastBytes": 134217728, "leastTask": "train"}}`),
+		service.Questions{MaxMemory: 64 * disdel.MB})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(found.Err())
+	// Output: fit job: nothing of this job fits 64.0 MB: train takes 128 MB even with one row a batch
 }

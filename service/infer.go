@@ -76,6 +76,7 @@ const bytesPerValue = 16
 // actions, as many rows each as the platform takes. It returns OverLimit for a model that no action of the platform can
 // hold, and the failure of an action; what was worked out by then is returned with it.
 func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out Inference, err error) {
+	defer s.tally.inferring(s.whose())()
 	w, err := s.openWhisk(ctx)
 	if err != nil {
 		return out, err

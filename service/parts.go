@@ -27,21 +27,6 @@ func (s *Service) Datasets(ctx context.Context) (*dataset.Store, error) {
 	})
 }
 
-// AddDigits adds the data set that this program carries, if it is not there: 1,797 handwritten digits, named digits.
-func (s *Service) AddDigits(ctx context.Context) error {
-	store, err := s.Datasets(ctx)
-	if err != nil {
-		return err
-	}
-	in, err := dataset.Digits()
-	if err != nil {
-		return err
-	}
-	in.Name = "digits"
-	_, err = store.Add(ctx, in, true)
-	return err
-}
-
 // Models is where trained models are. It lives as long as the Service.
 func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
 	return s.models.get(func() (*modelstore.Store, error) {

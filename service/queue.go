@@ -3,8 +3,6 @@ package service
 import (
 	"context"
 	"encoding/json"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,40 +11,32 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// queue is the line that jobs wait in for their gangs. It is one for all processes that work with the same pool: who
-// waits and who holds what is in a note of the history, its ledger, and each change of it names the state that it
-// follows. Whoever changes it decides for all, since the decision is a pure function of what is in it; each process
-// finds its own grants there. What a process held goes when its session does.
+// queue is the line that jobs wait in for their gangs. It is one for all processes that work with the same pool: the
+// books of its admission are in a note of the history, its ledger, and each change of it names the state that it
+// follows. Whoever changes it decides for all, as scheduler.Admission does, which is a pure function of what is in it;
+// each process finds its own grants there. What a process held goes when its session does.
 type queue struct {
 	s    *core
 	by   scheduler.Allocator // nil: nobody waits
 	kick chan struct{}
 
 	mu      sync.Mutex
-	turns   map[disdel.JobID]*turn // guarded by mu: those that wait or hold something
-	looking bool                   // guarded by mu: somebody looks at the ledger while jobs wait
+	turns   map[disdel.JobID]*turn   // guarded by mu: those that wait or hold something
+	costs   map[disdel.JobID]float64 // guarded by mu: of jobs that have ended, which no ledger has yet
+	looking bool                     // guarded by mu: somebody looks at the ledger while jobs wait
 }
 
 // turn is a job of this process in the queue.
 type turn struct {
-	demand  scheduler.Demand
-	since   time.Time
-	run     *Run
-	granted chan struct{} // closed once it has its gang
-	told    Queued
-	waits   bool // it was told that it waits
-}
-
-// ledger is what a pool's note says.
-type ledger struct {
-	Pool   disdel.Bytes `json:"poolBytes"` // as it was when the first of those that hold something came; 0: not known
-	Places []place      `json:"places"`
-}
-
-// place is a job in the ledger.
-type place struct {
-	Owner string `json:"owner"` // the token of its session
-	scheduler.Demand
+	demand   scheduler.Demand
+	since    time.Time
+	run      *Run
+	began    bool          // it has had its gang before, and asks for the next round
+	gaveBack bool          // which the ledger has yet to be told
+	granted  chan struct{} // closed once it has its gang, or never will
+	failed   error         // why it never will
+	told     Queued
+	waits    bool // it was told that it waits
 }
 
 // Bounds of the queue: how often the ledger is looked at while a job waits for another process's, and how often a
@@ -57,7 +47,9 @@ const (
 )
 
 func newQueue(s *core, by scheduler.Allocator) *queue {
-	return &queue{s: s, by: by, kick: make(chan struct{}, 1), turns: map[disdel.JobID]*turn{}}
+	return &queue{
+		s: s, by: by, kick: make(chan struct{}, 1), turns: map[disdel.JobID]*turn{}, costs: map[disdel.JobID]float64{},
+	}
 }
 
 // admission is the allocator of Config.Admission, nil for one that makes nobody wait.
@@ -79,7 +71,7 @@ func sinceEpoch(t time.Time) disdel.Millis {
 	return disdel.Millis(t.UnixMilli()) * disdel.Millis(time.Millisecond)
 }
 
-// enter waits for a job's gang, until ctx ends.
+// enter waits for a job's gang, until ctx ends. It returns OverLimit where the job can never have it.
 func (q *queue) enter(ctx context.Context, r *Run, d scheduler.Demand) error {
 	t := &turn{demand: d, since: time.Now(), run: r, granted: make(chan struct{})}
 	if q.by == nil {
@@ -88,6 +80,32 @@ func (q *queue) enter(ctx context.Context, r *Run, d scheduler.Demand) error {
 	}
 	q.mu.Lock()
 	q.turns[r.id] = t
+	q.mu.Unlock()
+	err := q.await(ctx, t, t.granted)
+	if err != nil {
+		q.leave(r.id, 0)
+	}
+	return err
+}
+
+// again gives a job's gang back and waits for it anew, in the place that the job's arrival gives it.
+func (q *queue) again(ctx context.Context, job disdel.JobID) error {
+	q.mu.Lock()
+	t := q.turns[job]
+	if t == nil { // nobody waits
+		q.mu.Unlock()
+		return nil
+	}
+	granted := make(chan struct{})
+	t.began, t.gaveBack, t.waits, t.granted, t.since = true, true, false, granted, time.Now()
+	t.demand.Held, t.demand.Quota.Cost = nil, 0 // what it comes to was looked at when it began
+	q.mu.Unlock()
+	return q.await(ctx, t, granted)
+}
+
+// await waits until a job has its gang.
+func (q *queue) await(ctx context.Context, t *turn, granted <-chan struct{}) error {
+	q.mu.Lock()
 	begin := !q.looking
 	q.looking = true
 	q.mu.Unlock()
@@ -96,19 +114,23 @@ func (q *queue) enter(ctx context.Context, r *Run, d scheduler.Demand) error {
 	}
 	q.wake()
 	select {
-	case <-t.granted:
-		return nil
+	case <-granted:
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return t.failed
 	case <-ctx.Done():
-		q.leave(r.id)
 		return context.Cause(ctx)
 	}
 }
 
-// leave gives back what a job holds, or its place in the line.
-func (q *queue) leave(id disdel.JobID) {
+// leave gives back what a job holds, or its place in the line, and enters what it has cost in GB-s.
+func (q *queue) leave(id disdel.JobID, cost float64) {
 	q.mu.Lock()
 	_, there := q.turns[id]
 	delete(q.turns, id)
+	if there {
+		q.costs[id] = cost
+	}
 	q.mu.Unlock()
 	if !there {
 		return
@@ -152,7 +174,7 @@ func (q *queue) look() {
 // waiting tells whether a job of this process waits; the caller holds the lock.
 func (q *queue) waiting() bool {
 	for _, t := range q.turns {
-		if t.demand.Held == nil {
+		if t.demand.Held == nil && t.failed == nil {
 			return true
 		}
 	}
@@ -189,17 +211,20 @@ func (q *queue) try(ctx context.Context, h *history.Store, whole scheduler.Capac
 	if err != nil && disdel.KindOf(err) != disdel.NotFound {
 		return err
 	}
-	var was ledger
-	json.Unmarshal(note.Value, &was) //nolint:errcheck // what cannot be read is written anew
-	now, err := q.living(ctx, h, was)
+	l := readLedger(note)
+	lives, err := q.living(ctx, h, &l)
 	if err != nil {
 		return err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.enroll(&now)
-	grants := now.decide(q.by, whole, q.s.token, sinceEpoch(time.Now()))
-	value, err := json.Marshal(now)
+	entered := make([]disdel.JobID, 0, len(q.costs))
+	for job := range q.costs {
+		entered = append(entered, job)
+	}
+	books := q.open(&l, whole, lives)
+	decided := l.decide(books, q.s.token, sinceEpoch(time.Now()))
+	value, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
@@ -209,159 +234,66 @@ func (q *queue) try(ctx context.Context, h *history.Store, whole scheduler.Capac
 			return err
 		}
 	}
-	q.tell(&now, grants)
+	for _, job := range entered {
+		delete(q.costs, job)
+	}
+	q.tell(books, decided)
 	return nil
 }
 
-// living is a ledger without those whose process is no more.
-func (q *queue) living(ctx context.Context, h *history.Store, l ledger) (ledger, error) {
-	lives := map[string]bool{q.s.token: true}
-	for _, p := range l.Places {
-		if _, known := lives[p.Owner]; known {
-			continue
-		}
-		n, err := h.Note(ctx, history.NoteSession, p.Owner)
-		if err != nil && disdel.KindOf(err) != disdel.NotFound {
-			return l, err
-		}
-		lives[p.Owner] = err == nil && sessionOf(n).alive(time.Now())
-	}
-	l.Places = slices.DeleteFunc(slices.Clone(l.Places), func(p place) bool { return !lives[p.Owner] })
-	return l, nil
-}
-
-// enroll puts the jobs of this process into a ledger, with what it has granted them; the caller holds the lock.
-func (q *queue) enroll(l *ledger) {
-	known := map[disdel.JobID]bool{}
-	l.Places = slices.DeleteFunc(l.Places, func(p place) bool {
-		_, mine := q.turns[p.Job]
-		if p.Owner != q.s.token {
-			return mine // it was another's before this process took it
-		}
-		known[p.Job] = mine
-		return !mine
-	})
-	for _, t := range q.turns {
-		if !known[t.demand.Job] {
-			l.Places = append(l.Places, place{q.s.token, t.demand})
-		}
-	}
-	slices.SortFunc(l.Places, func(a, b place) int { return strings.Compare(string(a.Job), string(b.Job)) })
-}
-
-// decide gives those that wait what there is for them, and returns what was decided of each.
-func (l *ledger) decide(by scheduler.Allocator, whole scheduler.Capacity, token string,
-	now disdel.Millis,
-) map[disdel.JobID]scheduler.Grant {
-	free, holders := whole, 0
-	for i := range l.Places {
-		p := &l.Places[i]
-		if p.Held == nil {
-			continue
-		}
-		if p.Held.Expires > 0 && p.Held.Expires < now {
-			p.Held = nil // it was given to a process that did not take it
-			continue
-		}
-		holders++
-		if p.Owner == token {
-			p.Held.Expires = 0
-		}
-	}
-	switch {
-	case holders == 0:
-		l.Pool = poolBytes(whole)
-	case l.Pool > 0: // a pool that is made of what is free is smaller for who comes later
-		free.Memory = l.Pool
-	}
-	demands := make([]scheduler.Demand, len(l.Places))
-	for i, p := range l.Places {
-		demands[i] = p.Demand
-		if p.Held != nil {
-			free = free.Minus(p.Held.Room)
-		}
-	}
-	decided := map[disdel.JobID]scheduler.Grant{}
-	for _, g := range by.Allocate(now, free, demands) {
-		decided[g.Job] = g
-	}
-	for i := range l.Places {
-		p := &l.Places[i]
-		if g, ok := decided[p.Job]; ok && !g.Reserved && p.Held == nil {
-			if p.Owner == token {
-				g.Expires = 0
-			}
-			p.Held = &g
-		}
-	}
-	return decided
-}
-
-func poolBytes(c scheduler.Capacity) disdel.Bytes {
-	if c.Memory >= scheduler.Unbounded {
-		return 0
-	}
-	return c.Memory
-}
-
 // tell tells the jobs of this process where they stand; the caller holds the lock.
-func (q *queue) tell(l *ledger, decided map[disdel.JobID]scheduler.Grant) {
-	for _, p := range l.Places {
-		t := q.turns[p.Job]
-		if t == nil || t.demand.Held != nil {
+func (q *queue) tell(books *scheduler.Admission, decided map[disdel.JobID]scheduler.Grant) {
+	for _, d := range books.Demands() {
+		t := q.turns[d.Job]
+		if t == nil {
 			continue
 		}
-		if p.Held != nil {
-			t.demand.Held = p.Held
-			q.admitted(t, p.Held.Gang)
-			continue
+		t.gaveBack = false
+		if t.demand.Held == nil && books.Has(d.Job) {
+			t.demand.Held = d.Held
+			q.admitted(t, d.Held.Gang)
 		}
-		now := Queued{Ahead: l.ahead(p), Why: decided[p.Job].Why}
-		if !t.waits || now.Ahead != t.told.Ahead {
-			t.waits, t.told = true, now
-			t.run.journal.add(now)
+	}
+	for ahead, job := range books.Line() {
+		if t := q.turns[job]; t != nil {
+			t.queued(Queued{Ahead: ahead, Why: decided[job].Why})
+		}
+	}
+	for _, t := range q.turns {
+		if t.failed != nil && t.demand.Held == nil {
+			t.refused()
 		}
 	}
 }
 
-// ahead is how many jobs wait that came before one.
-func (l *ledger) ahead(of place) (n int) {
-	for _, p := range l.Places {
-		if p.Held == nil && (p.Priority > of.Priority ||
-			p.Priority == of.Priority && (p.Arrived < of.Arrived || p.Arrived == of.Arrived && p.Job < of.Job)) {
-			n++
-		}
+// queued tells a job that it waits. In a long line only what changes its place by a tenth is told.
+func (t *turn) queued(now Queued) {
+	by := now.Ahead - t.told.Ahead
+	if !t.waits || max(by, -by) > t.told.Ahead/10 {
+		t.waits, t.told = true, now
+		t.run.journal.add(now)
 	}
-	return n
 }
 
 // admitted lets a job go.
 func (q *queue) admitted(t *turn, gang scheduler.Gang) {
+	defer close(t.granted)
+	if t.began {
+		return
+	}
 	cause := "the platform makes it wait, if it must"
 	if q.by != nil {
-		cause = "it has room for " + gangText(gang)
+		cause = "it has room for " + gang.String()
 	}
 	t.run.story.become(disdel.StatusAdmitted, cause)
 	t.run.journal.add(Admitted{Room: gang.Room(), Waited: time.Since(t.since)})
-	close(t.granted)
 }
 
-// pool is the name of the pool that this Service's jobs run in: that of its platform, or of this machine.
-func (s *core) pool() string {
-	name := s.cfg.OpenWhisk.Host
-	if name == "" {
-		name = "embedded." + s.owner().Host
+// refused lets a job go that will never have its gang.
+func (t *turn) refused() {
+	select {
+	case <-t.granted:
+	default:
+		close(t.granted)
 	}
-	return noteNameOf(name)
-}
-
-// noteNameOf is a text as a note's name: what no name has becomes a dash.
-func noteNameOf(text string) string {
-	out := strings.Map(func(c rune) rune {
-		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' {
-			return c
-		}
-		return '-'
-	}, strings.ToLower(text))
-	return "p" + out[:min(len(out), 100)]
 }

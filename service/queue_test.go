@@ -4,12 +4,14 @@ import (
 	"errors"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // became is what a job has been.
@@ -74,6 +76,75 @@ func TestTwoServicesShareAPool(t *testing.T) {
 			t.Errorf("the record of %s says %v, %v", rec.ID, kept.Transitions, err)
 		}
 	}
+}
+
+// A pool that cannot keep all containers of a job grants them for a round: a more urgent job goes on in between, and the
+// first one after it.
+func TestJobsTakeTurnsByRounds(t *testing.T) {
+	const pool = 400 * disdel.MB // a round takes 384: two train actions and an aggregation; the evaluation is another 128
+	s := pooled(t, t.TempDir(), pool, false)
+	long := submit(t, s, small(t, "training.epochs=300"))
+	if !after[RoundEnded](long) {
+		t.Fatal("no round of the first job")
+	}
+	urgent, err := s.Submit(t.Context(), Request{Job: small(t), Priority: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := urgent.Wait(t.Context())
+	if err != nil || rec.Status != disdel.StatusSucceeded {
+		t.Errorf("%v, %v: %v", rec.Status, err, rec.Failure)
+	}
+	if why := rec.Plan.Reasons[len(rec.Plan.Reasons)-1]; !strings.Contains(why, "are granted round by round") {
+		t.Errorf("the plan says %q", why)
+	}
+	select {
+	case <-long.Done():
+		t.Error("the first job ended before the urgent one")
+	default:
+	}
+	seen := 0
+	for e := range long.Events() {
+		seen = e.Number
+		if _, waits := e.What.(Queued); waits {
+			break
+		}
+	}
+	for e := range long.EventsAfter(t.Context(), seen) {
+		if _, ok := e.What.(RoundEnded); ok {
+			break
+		}
+	}
+	long.Cancel(errors.New("enough"))
+	if rec, err = long.Wait(t.Context()); err != nil || rec.Status != disdel.StatusCanceled {
+		t.Errorf("%v, %v: %v", rec.Status, err, rec.Failure)
+	}
+}
+
+// What a tenant may spend bounds its jobs: those that have ended count, and a job beyond it is refused with the
+// arithmetic.
+func TestATenantsCostIsBounded(t *testing.T) {
+	s := pooled(t, t.TempDir(), 0, false)
+	if _, err := s.CreateTenant(t.Context(), "ann", RoleSubmit, &scheduler.Quota{Cost: 1e-6}); err != nil {
+		t.Fatal(err)
+	}
+	ann := s.Tenant("ann")
+	if err := ann.AddDigits(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run := submit(t, ann, small(t)) // of which nobody knows what it will cost
+	if rec, err := run.Wait(t.Context()); err != nil || rec.Status != disdel.StatusSucceeded || rec.CostGBs <= 0 {
+		t.Fatalf("%v, %v GB-s, %v", rec.Status, rec.CostGBs, err)
+	}
+	_, err := ann.Submit(t.Context(), Request{Job: small(t)})
+	if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "quota of tenant ann") {
+		t.Errorf("a job beyond the quota: %v", err)
+	}
+	if run, err = s.Submit(t.Context(), Request{Job: small(t)}); err != nil {
+		t.Fatalf("another's job: %v", err)
+	}
+	run.Cancel(errors.New("enough"))
+	run.Wait(t.Context()) //nolint:errcheck // how it ended is another test's
 }
 
 // A job that was acknowledged and whose process is no more is finished by another one; one that never began begins.

@@ -120,7 +120,7 @@ func (p *preparation) fitting(ctx context.Context, r controller.Resolved) (contr
 	if err := p.room(ctx, spec, r.Graph); err != nil {
 		return spec, err
 	}
-	return spec, p.everFits(&spec)
+	return spec, p.everFits(ctx, &spec)
 }
 
 // planning is what another process has to know of the options, nil where they say nothing.

@@ -9,6 +9,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // Run is a job that is queued or run. It is safe for concurrent use.
@@ -115,7 +116,7 @@ func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, rec
 		cancel(nil)
 		return nil, err
 	}
-	r.journal.acknowledged()
+	r.journal.acknowledged(func(e Event) { s.tally.take(rec.Tenant, e) })
 	r.journal.add(Planned{queued})
 	go func() {
 		defer s.leave(r)
@@ -128,14 +129,29 @@ func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, rec
 // live is a job from its acknowledgement to its end.
 func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.Context) (work, error)) {
 	w, err := ready(ctx)
+	var d scheduler.Demand
 	if err == nil {
-		err = p.queue.enter(ctx, r, p.demand(r, w.plan))
+		d, _ = p.demand(r.story.queued(), w.plan)
+		err = p.queue.enter(ctx, r, d)
 	}
 	if err == nil {
-		r.rec, r.err = w.execute(ctx, p.controller(r))
-		p.queue.leave(r.id)
+		var platform controller.Invoker = p.parts.Executor
+		if d.Keep == scheduler.KeepRound {
+			platform = &byRound{Invoker: platform, queue: p.queue, job: r.id, life: ctx}
+		}
+		before := r.story.queued().CostGBs
+		r.rec, r.err = w.execute(ctx, p.controller(r, platform))
+		p.queue.leave(r.id, spent(r.rec)-before)
 	}
 	p.end(ctx, r, err)
+}
+
+// spent is what a job has cost, in GB-s; 0 for one that could not begin.
+func spent(rec *disdel.Record) float64 {
+	if rec == nil {
+		return 0
+	}
+	return rec.CostGBs
 }
 
 // end tells what became of a job, and gives it back. Of one that never ran the service writes the record itself.
@@ -203,9 +219,9 @@ func (s *core) leave(r *Run) {
 }
 
 // controller is one job's: it tells the job's journal, saves what it owns, and keeps its model.
-func (p *preparation) controller(r *Run) *controller.Controller {
+func (p *preparation) controller(r *Run, platform controller.Invoker) *controller.Controller {
 	return controller.New(controller.Config{
-		Invoker: p.parts.Executor, Recorder: recorder{r.own, p.parts.History, r.story}, Board: p.parts.Board, Log: p.log,
+		Invoker: platform, Recorder: recorder{r.own, p.parts.History, r.story}, Board: p.parts.Board, Log: p.log,
 		Shelf: &shelf{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
 		Observe: func(n controller.Notice) {
 			if n.Planned == nil { // that was told when the job was acknowledged

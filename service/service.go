@@ -34,6 +34,7 @@ type core struct {
 	token    string        // of this Service, see history.Owner
 	leaseFor time.Duration // how long a session is to be believed
 	queue    *queue
+	tally    *tally
 	planners chan struct{}   // whoever plans a job that was taken over puts something in meanwhile
 	open     context.Context // ends when Close begins
 	closing  context.CancelFunc
@@ -185,4 +186,25 @@ func (s *Service) Parts(ctx context.Context) (p Parts, err error) {
 		}
 	}
 	return p, nil
+}
+
+// readyWithin bounds the look at what a Service works with.
+const readyWithin = 5 * time.Second
+
+// Ready returns nil where everything that a job needs answers.
+func (s *Service) Ready(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, readyWithin)
+	defer stop()
+	p, err := s.Parts(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = p.History.List(ctx, history.Query{Limit: 1}); err != nil {
+		return err
+	}
+	if _, err = p.Board.Capacity(ctx); err != nil {
+		return err
+	}
+	_, err = p.Executor.Limits(ctx)
+	return err
 }

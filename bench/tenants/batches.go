@@ -88,15 +88,15 @@ func (w way) runOn(ctx context.Context, s *service.Service, list []task, out *ou
 		files = append(files, batch.File{Name: t.name, Text: []byte(t.file())})
 	}
 	jobs, faults := batch.Read(files, w.sets, service.Request{})
-	if wrong := batch.Check(ctx, s, jobs, faults...); len(wrong) > 0 {
+	if wrong := batch.Check(ctx, batch.In(s), jobs, faults...); len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
 	if !w.apart {
-		out.Summary, err = batch.Run(ctx, s, batch.Config{Jobs: jobs})
+		out.Summary, err = batch.Start(ctx, batch.In(s), batch.Config{Jobs: jobs})
 		return err
 	}
 	for i := range jobs {
-		one, err := batch.Run(ctx, s, batch.Config{Jobs: jobs[i : i+1]})
+		one, err := batch.Start(ctx, batch.In(s), batch.Config{Jobs: jobs[i : i+1]})
 		if err != nil {
 			return err
 		}

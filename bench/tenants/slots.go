@@ -39,7 +39,7 @@ func openSlots(millicores int) *slots {
 	s := &slots{stop: make(chan struct{}), seen: map[string]bool{}}
 	files := slotFiles(millicores)
 	s.done.Go(func() {
-		tick := time.NewTicker(5 * time.Millisecond)
+		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			s.bound(files)

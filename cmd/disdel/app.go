@@ -31,9 +31,9 @@ func newApp(u *ui) *cli.App {
 		Before:                    func(c *cli.Context) error { return configure(u, c) },
 	}
 	for _, build := range []func(*ui) *cli.Command{
-		quickstartCommand, submitCommand, batchCommand, resumeCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
-		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, serveCommand, tenantCommand, simulateCommand, versionCommand,
-		runtimeCommand, helpCommand,
+		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobCommand, estimateCommand, validateCommand,
+		explainCommand, datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, platformCommand,
+		serveCommand, tenantCommand, contextCommand, simulateCommand, versionCommand, runtimeCommand, helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
 	}
@@ -65,6 +65,14 @@ func globalFlags() []cli.Flag {
 		&cli.StringFlag{
 			Name: "home", EnvVars: []string{"DISDEL_HOME"},
 			Usage: "`FOLDER` of data sets, models and history (default: $XDG_DATA_HOME/disdel or ~/.local/share/disdel)",
+		},
+		&cli.StringFlag{
+			Name: "server", EnvVars: []string{"DISDEL_SERVER"},
+			Usage: "`URL` of a disdel serve that carries the command out; the token for it may come from DISDEL_TOKEN",
+		},
+		&cli.StringFlag{
+			Name: "context", EnvVars: []string{"DISDEL_CONTEXT"},
+			Usage: "`NAME` of the server to use, see disdel context; local: none (default: the current one)",
 		},
 		&cli.StringFlag{
 			Name: "storage", EnvVars: []string{"DISDEL_STORAGE"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/terminal"
@@ -43,16 +44,15 @@ func batchCommand(u *ui) *cli.Command {
 			like := source{}.request(c)
 			like.Job.Model.Description = network
 			jobs, texts, faults := readBatch(c, u, like)
-			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
-				if err := u.FailAll("run batch", batch.Check(ctx, s, jobs, faults...), texts); err != nil {
+			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+				place := batch.Place{Check: at.Jobs.Check, Estimate: at.Jobs.Estimate}
+				place.Submit = func(ctx context.Context, req service.Request) (batch.Run, error) { return at.Jobs.Submit(ctx, req) }
+				if err := jobtext.FailAll(u, "run batch", batch.Check(ctx, place, jobs, faults...), texts); err != nil {
 					return err
 				}
 				table := jobtext.NewBatchTable(u)
-				sum, err := batch.Run(ctx, s, batch.Config{Jobs: jobs, By: by, Halving: halving, Observe: table.Follow})
+				sum, err := batch.Start(ctx, place, batch.Config{Jobs: jobs, By: by, Halving: halving, Observe: table.Follow})
 				table.Done()
-				if sum == nil {
-					return err
-				}
 				if name := c.String("html"); name != "" {
 					if bad := createPage(name, jobtext.BatchPage(sum).HTML); bad == nil {
 						u.Say("page of the batch in %s", terminal.Clean(name))

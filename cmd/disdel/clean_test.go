@@ -13,6 +13,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/modeltext"
 	"github.com/disdel/disdel/internal/terminal"
@@ -35,7 +36,7 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 		Name: name, Title: name, License: name, ClassNames: []string{name}, Sample: []int{1, 2, 2},
 		DType: name,
 	}
-	doc := inferDocument{
+	doc := modeltext.Inference{
 		Model: name, Classes: []int{0}, Names: []string{name}, Probabilities: [][]float32{{1, 0}},
 		Labels: []int32{0}, Right: new(int),
 	}
@@ -48,16 +49,16 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 			modeltext.List{Models: []modelstore.Model{m}},
 			func(w io.Writer) { modeltext.PrintList(w, modeltext.List{Models: []modelstore.Model{m}}) },
 		},
-		"dataset list": {describeSet(set), func(w io.Writer) { printSets(w, []dataset.Manifest{set}) }},
+		"dataset list": {datasettext.Describe(set), func(w io.Writer) { datasettext.PrintSets(w, set) }},
 		"remove": {
 			dataset.Removed{Name: name},
-			func(w io.Writer) { printRemoved(w, dataset.Removed{Name: terminal.OneLine(name)}) },
+			func(w io.Writer) { datasettext.PrintRemoved(w, dataset.Removed{Name: terminal.OneLine(name)}) },
 		},
 		"network": {
 			modeltext.Network{Name: name, Title: name},
 			func(w io.Writer) { modeltext.PrintNetwork(w, modeltext.Network{Name: name, Title: name}) },
 		},
-		"infer":    {doc, func(w io.Writer) { printInference(w, doc) }},
+		"infer":    {doc, func(w io.Writer) { modeltext.PrintInference(w, doc) }},
 		"anything": {name, func(w io.Writer) { fmt.Fprint(w, hostile) }},
 	} {
 		for _, format := range []string{"table", "json", "yaml"} {

@@ -2,20 +2,18 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/addresses"
-	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/service"
 )
@@ -67,7 +65,7 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 			cfg.CouchDB, err = addresses.WithPassword(c.String("couchdb"), "DISDEL_COUCHDB_PASSWORD")
 			return err
 		}},
-		{updates, func() error { return readRedis(c, &cfg) }},
+		{updates, func() error { return commandline.ReadRedis(c, &cfg) }},
 		{actions, func() error { return readPlatform(c, &cfg) }},
 	} {
 		if needs&part.need == 0 {
@@ -78,48 +76,6 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 		}
 	}
 	return cfg, nil
-}
-
-// readRedis takes the addresses of --redis, each with the password of the environment where it has none of its own.
-func readRedis(c *cli.Context, cfg *service.Config) (err error) {
-	cfg.RedisPrefix = c.String("redis-prefix")
-	for address := range strings.SplitSeq(c.String("redis"), ",") {
-		address, err := addresses.WithPassword(strings.TrimSpace(address), "DISDEL_REDIS_PASSWORD")
-		if err != nil {
-			return err
-		}
-		if address != "" {
-			cfg.Redis = append(cfg.Redis, address)
-		}
-	}
-	cfg.RedisAuthority, err = readAuthority(c.String("redis-ca"), cfg.Redis)
-	return err
-}
-
-// readAuthority is the text of --redis-ca. It returns Invalid for a file that cannot be read or has no certificate, and
-// where no address would make use of it.
-func readAuthority(file string, servers []string) (string, error) {
-	if file == "" {
-		return "", nil
-	}
-	if !strings.Contains(strings.Join(servers, ","), "rediss://") {
-		return "", &disdel.Error{
-			Kind: disdel.Invalid, Msg: "--redis-ca is for servers that speak TLS",
-			Hint: "name them with --redis rediss://HOST:PORT/0",
-		}
-	}
-	text, err := files.Read(file)
-	if err != nil {
-		return "", err
-	}
-	if !x509.NewCertPool().AppendCertsFromPEM(text) {
-		return "", &disdel.Error{
-			Kind: disdel.Invalid, Op: "read " + file, Msg: "it has no certificate in PEM",
-			Hint: "name the file of the authority that signed the server's certificate; it begins with -----BEGIN " +
-				"CERTIFICATE-----",
-		}
-	}
-	return string(text), nil
 }
 
 // readPlatform takes what is said of OpenWhisk, or of the embedded one.
@@ -153,14 +109,21 @@ func readEmbedded(c *cli.Context, cfg *service.Config) (err error) {
 	return err
 }
 
-// withHistory runs f with the history of jobs.
-func withHistory(c *cli.Context, u *ui, f func(context.Context, *service.Service, *history.Store) error) error {
-	return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
-		h, err := s.History(ctx)
+// withClient runs f with what the command line says that commands are carried out by.
+func withClient(c *cli.Context, u *ui, needs need, f func(ctx context.Context, at client.Client) error) error {
+	at, err := server(c)
+	if err != nil {
+		return err
+	}
+	if at != nil {
+		remote, err := client.Remote(*at)
 		if err != nil {
 			return err
 		}
-		return f(ctx, s, h)
+		return f(c.Context, remote)
+	}
+	return withService(c, u, needs, func(ctx context.Context, s *service.Service) error {
+		return f(ctx, client.Local(s))
 	})
 }
 

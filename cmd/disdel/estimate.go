@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/estimatetext"
 	"github.com/disdel/disdel/internal/jobtext"
@@ -35,10 +36,10 @@ func estimateCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
+			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
 				req := src.request(c)
 				req.Preparing = jobtext.NewFollower(u).Follow
-				found, err := s.Estimate(ctx, req, q.Questions)
+				found, err := at.Jobs.Estimate(ctx, req, q.Questions)
 				if err != nil {
 					return src.told(u, err)
 				}

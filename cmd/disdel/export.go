@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
-	"github.com/disdel/disdel/service"
 )
 
 func modelExport(u *ui) *cli.Command {
@@ -28,8 +28,8 @@ func modelExport(u *ui) *cli.Command {
 			if c.String("output") == "" {
 				return commandline.NeedsFlag(c, "--output FILE")
 			}
-			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error {
-				return exportModel(ctx, u, s, c.Args().First(), c.String("output"))
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				return exportModel(ctx, u, at.Models, c.Args().First(), c.String("output"))
 			})
 		},
 	}
@@ -42,12 +42,8 @@ type exportDocument struct {
 	Checksum string       `json:"checksum"`
 }
 
-func exportModel(ctx context.Context, u *ui, s *service.Service, name, output string) error {
-	store, err := s.Models(ctx)
-	if err != nil {
-		return err
-	}
-	m, err := store.Get(ctx, name)
+func exportModel(ctx context.Context, u *ui, models client.Models, name, output string) error {
+	m, err := models.Get(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -58,7 +54,7 @@ func exportModel(ctx context.Context, u *ui, s *service.Service, name, output st
 			Hint: "name a file that does not exist yet, in a folder that does",
 		}
 	}
-	err = store.CopyWeights(ctx, f, m.Path, m.Checksum)
+	err = models.CopyWeights(ctx, f, &m)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(output))
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
 )
 
 func historyCommand(u *ui) *cli.Command {
@@ -38,12 +38,12 @@ func historyCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withHistory(c, u, func(ctx context.Context, s *service.Service, h *history.Store) error {
-				list, err := h.List(ctx, q)
+			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
+				list, err := at.Records.List(ctx, q)
 				if err != nil {
 					return err
 				}
-				return u.Show(list, func(w io.Writer) { jobtext.PrintHistory(w, list, standing(ctx, c, s)) })
+				return u.Show(list, func(w io.Writer) { jobtext.PrintHistory(w, list, standing(ctx, c, at.Records)) })
 			})
 		},
 	}
@@ -51,12 +51,12 @@ func historyCommand(u *ui) *cli.Command {
 
 // standing says where a job stands. Of one that its record says runs, its lease knows better; in a history that others
 // share there may be jobs of versions before leases.
-func standing(ctx context.Context, c *cli.Context, s *service.Service) func(*disdel.Record) string {
+func standing(ctx context.Context, c *cli.Context, records client.Records) func(*disdel.Record) string {
 	return func(r *disdel.Record) string {
 		if !r.Status.Unfinished() {
 			return r.Status.String()
 		}
-		who, runs, err := s.Runner(ctx, r.ID)
+		who, runs, err := records.Runner(ctx, r.ID)
 		if err == nil && !runs && (who.Known || c.String("couchdb") == "") {
 			return "stopped (resume)"
 		}
@@ -96,16 +96,12 @@ func historyShow(u *ui) *cli.Command {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
-			return withHistory(c, u, func(ctx context.Context, s *service.Service, h *history.Store) error {
-				id, err := h.Resolve(ctx, c.Args().First())
+			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
+				r, err := at.Records.Get(ctx, c.Args().First())
 				if err != nil {
 					return err
 				}
-				r, err := h.Get(ctx, id)
-				if err != nil {
-					return err
-				}
-				who, runs, _ := s.Runner(ctx, r.ID) // where nobody can tell, the record has to do
+				who, runs, _ := at.Records.Runner(ctx, r.ID) // where nobody can tell, the record has to do
 				return u.Show(r, func(w io.Writer) {
 					jobtext.PrintPlan(w, &r)
 					for _, round := range r.Rounds {

@@ -15,6 +15,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/jobtext"
@@ -133,7 +134,7 @@ func readInput(u *ui, name string) ([]byte, error) {
 // request is a job file as a service takes it.
 func (src source) request(c *cli.Context) service.Request {
 	return service.Request{
-		Job: src.file.Job, Options: options(c), Origin: origin(c),
+		Job: src.file.Job, Options: options(c), Origin: commandline.Origin(c, overrides(c)),
 		Priority: c.Int("priority"), Key: c.String("idempotency-key"),
 		Source: service.Source{Name: src.file.Name, Locate: src.file.Locate, Faults: src.faults},
 	}
@@ -151,7 +152,7 @@ func (src source) told(u *ui, err error) error {
 
 // follow begins a job, follows it to its end and shows what came of it. A job that failed is reported and gives its
 // exit code.
-func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (*service.Run, error)) (*disdel.Record, error) {
+func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (client.Run, error)) (*disdel.Record, error) {
 	f, seen := jobtext.NewFollower(u), 0
 	run, err := begin(func(e service.Event) {
 		seen = e.Number
@@ -195,7 +196,7 @@ func show(c *cli.Context, u *ui, rec *disdel.Record, notes []string) error {
 		return failure(rec)
 	}
 	u.Fail(failure(rec))
-	u.Say("next:  %s %s%s", terminal.Program(), afterwards(rec), whereRecordsAre(c))
+	u.Say("next:  %s %s%s", terminal.Program(), afterwards(rec), commandline.WhereRecordsAre(c))
 	return terminal.Reported(failure(rec))
 }
 
@@ -215,11 +216,11 @@ func failure(r *disdel.Record) error {
 }
 
 // submitted submits a job and follows it.
-func submitted(ctx context.Context, c *cli.Context, u *ui, s *service.Service, src source) (*disdel.Record, error) {
-	rec, err := follow(c, u, func(told func(service.Event)) (*service.Run, error) {
+func submitted(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src source) (*disdel.Record, error) {
+	rec, err := follow(c, u, func(told func(service.Event)) (client.Run, error) {
 		req := src.request(c)
 		req.Preparing = told
-		return s.Submit(ctx, req)
+		return jobs.Submit(ctx, req)
 	})
 	return rec, src.told(u, err)
 }
@@ -228,7 +229,7 @@ func submitted(ctx context.Context, c *cli.Context, u *ui, s *service.Service, s
 func sayModel(c *cli.Context, u *ui, rec *disdel.Record) {
 	if rec.Model != nil {
 		u.Say("next:  %[1]s history show %[2]s%[5]s\n       %[1]s model show %[3]s:v%[4]d%[5]s", terminal.Program(), rec.ID,
-			rec.Model.Name, rec.Model.Version, whereRecordsAre(c))
+			rec.Model.Name, rec.Model.Version, commandline.WhereRecordsAre(c))
 	}
 }
 
@@ -250,8 +251,8 @@ func submitCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
-				rec, err := submitted(ctx, c, u, s, src)
+			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+				rec, err := submitted(ctx, c, u, at.Jobs, src)
 				if err == nil {
 					sayModel(c, u, rec)
 				}
@@ -260,9 +261,6 @@ func submitCommand(u *ui) *cli.Command {
 		},
 	}
 }
-
-// quickstartName is the data set, and the stem of the model's name, of the first job anyone runs.
-const quickstartName = "digits"
 
 //go:embed quickstart.yaml
 var quickstartJob []byte
@@ -277,8 +275,8 @@ func quickstartCommand(u *ui) *cli.Command {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
-			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
-				rec, err := quickstart(ctx, c, u, s)
+			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+				rec, err := quickstart(ctx, c, u, at)
 				if err == nil {
 					u.Say("%s", quickstartNext(c, rec))
 				}
@@ -288,15 +286,15 @@ func quickstartCommand(u *ui) *cli.Command {
 	}
 }
 
-func quickstart(ctx context.Context, c *cli.Context, u *ui, s *service.Service) (*disdel.Record, error) {
-	if err := s.AddDigits(ctx); err != nil {
+func quickstart(ctx context.Context, c *cli.Context, u *ui, at client.Client) (*disdel.Record, error) {
+	if _, err := at.Data.AddKnown(ctx, "digits", true); err != nil {
 		return nil, err
 	}
 	file, err := jobfile.ParseWith("quickstart.yaml", quickstartJob, overrides(c), filesBeside("-"))
 	if err != nil {
 		return nil, err
 	}
-	return submitted(ctx, c, u, s, source{text: quickstartJob, file: file})
+	return submitted(ctx, c, u, at.Jobs, source{text: quickstartJob, file: file})
 }
 
 func quickstartNext(c *cli.Context, r *disdel.Record) string {
@@ -305,7 +303,7 @@ func quickstartNext(c *cli.Context, r *disdel.Record) string {
        %[4]s history show %[3]s%[5]s
        %[4]s dataset add fashion-mnist%[5]s
        %[4]s submit examples/lenet-fashion.yaml%[5]s`,
-		"digit.json", r.Model.Name, r.ID, terminal.Program(), whereRecordsAre(c))
+		"digit.json", r.Model.Name, r.ID, terminal.Program(), commandline.WhereRecordsAre(c))
 }
 
 func resumeCommand(u *ui) *cli.Command {
@@ -323,8 +321,8 @@ func resumeCommand(u *ui) *cli.Command {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
 			}
-			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
-				rec, err := resumed(ctx, c, u, s)
+			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+				rec, err := resumed(ctx, c, u, at.Jobs)
 				if err == nil {
 					sayModel(c, u, rec)
 				}
@@ -334,14 +332,14 @@ func resumeCommand(u *ui) *cli.Command {
 	}
 }
 
-func resumed(ctx context.Context, c *cli.Context, u *ui, s *service.Service) (*disdel.Record, error) {
+func resumed(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*disdel.Record, error) {
 	network, err := describe(c)
 	if err != nil {
 		return nil, err
 	}
-	return follow(c, u, func(told func(service.Event)) (*service.Run, error) {
-		return s.Resume(ctx, service.ResumeRequest{
-			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network, Origin: origin(c),
+	return follow(c, u, func(told func(service.Event)) (client.Run, error) {
+		return jobs.Resume(ctx, service.ResumeRequest{
+			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network, Origin: commandline.Origin(c, overrides(c)),
 			Options:   options(c),
 			Preparing: told,
 		})

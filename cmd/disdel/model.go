@@ -12,11 +12,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/modeltext"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/service"
 )
 
 func modelCommand(u *ui) *cli.Command {
@@ -34,11 +34,7 @@ func modelList(u *ui) *cli.Command {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
-			return withService(c, u, storage, func(ctx context.Context, s *service.Service) error {
-				store, err := s.Models(ctx)
-				if err != nil {
-					return err
-				}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
 				doc := modeltext.List{Models: []modelstore.Model{}}
 				for _, e := range model.Zoo() {
 					n, err := modeltext.Build(disdel.Network{Name: e.Name, Input: e.Input, Classes: e.Classes}, e.Title)
@@ -48,7 +44,7 @@ func modelList(u *ui) *cli.Command {
 					n.Layers = nil
 					doc.Networks = append(doc.Networks, n)
 				}
-				trained, faults := store.List(ctx)
+				trained, faults := at.Models.List(ctx)
 				doc.Models = append(doc.Models, trained...)
 				return errors.Join(u.Show(doc, func(w io.Writer) { modeltext.PrintList(w, doc) }), faults)
 			})
@@ -82,8 +78,8 @@ func modelShow(u *ui) *cli.Command {
 			if slices.Contains([]string{".json", ".keras", ".h5", ".hdf5"}, strings.ToLower(filepath.Ext(c.Args().First()))) {
 				return showKeras(c, u, c.Args().First())
 			}
-			return withService(c, u, storage,
-				func(ctx context.Context, s *service.Service) error { return showModel(ctx, c, u, s, c.Args().First()) })
+			return withClient(c, u, storage,
+				func(ctx context.Context, at client.Client) error { return showModel(ctx, c, u, at.Models) })
 		},
 	}
 }
@@ -117,12 +113,9 @@ func showKeras(c *cli.Context, u *ui, file string) error {
 }
 
 // showModel prefers a trained model where both exist, unless the flags ask for a network.
-func showModel(ctx context.Context, c *cli.Context, u *ui, s *service.Service, name string) error {
-	store, err := s.Models(ctx)
-	if err != nil {
-		return err
-	}
-	m, err := store.Get(ctx, name)
+func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models) error {
+	name := c.Args().First()
+	m, err := models.Get(ctx, name)
 	e, isNetwork := model.Find(name)
 	switch {
 	case err == nil && !c.IsSet("input") && !c.IsSet("classes"):

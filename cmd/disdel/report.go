@@ -13,12 +13,11 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
-	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
 )
 
 func reportCommand(u *ui) *cli.Command {
@@ -41,16 +40,12 @@ func reportCommand(u *ui) *cli.Command {
 			if err := reportFlags(c, u); err != nil {
 				return err
 			}
-			return withHistory(c, u, func(ctx context.Context, _ *service.Service, h *history.Store) error {
-				id, err := h.Resolve(ctx, c.Args().First())
+			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
+				rec, err := at.Records.Get(ctx, c.Args().First())
 				if err != nil {
 					return err
 				}
-				rec, err := h.Get(ctx, id)
-				if err != nil {
-					return err
-				}
-				shortened(&rec)
+				commandline.Shortened(&rec)
 				return showReport(u, c, report.New(&rec, time.Now()))
 			})
 		},

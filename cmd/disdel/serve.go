@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/commandline"
-	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/api"
@@ -27,6 +24,12 @@ var queueFlags = []cli.Flag{
 	&cli.StringFlag{
 		Name: "idempotency-key", Usage: "`KEY`: a repeated submit with the same one is the same job, whatever became of it",
 	},
+}
+
+// serving is what serve says with -o json, once it serves.
+type serving struct {
+	URL  string `json:"url"`
+	Home string `json:"home"`
 }
 
 func serveCommand(u *ui) *cli.Command {
@@ -67,87 +70,11 @@ func serveCommand(u *ui) *cli.Command {
 					return err
 				}
 				u.Say("serves %s", l.URL())
+				if err := u.Show(serving{URL: l.URL(), Home: dir}, func(io.Writer) {}); err != nil {
+					return err
+				}
 				return api.Serve(ctx, l, cfg, c.Duration("drain"))
 			})
 		},
-	}
-}
-
-// madeTenant is what tenant create says with -o json.
-type madeTenant struct {
-	Name  string       `json:"name"`
-	Role  service.Role `json:"role"`
-	Token string       `json:"token"`
-}
-
-func tenantCommand(u *ui) *cli.Command {
-	create := &cli.Command{
-		Name: "create", Usage: "make a token for a tenant, which is shown once", ArgsUsage: "NAME",
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "role", Value: string(service.RoleSubmit), Usage: "`ROLE` of the token: read, submit or admin"},
-			&cli.IntFlag{Name: "jobs", Usage: "`NUMBER` of jobs that the tenant may run at once"},
-			&cli.StringFlag{Name: "memory", Usage: "`SIZE` that the tenant's jobs may hold at once"},
-		},
-		Action: func(c *cli.Context) error {
-			if err := commandline.Operands(c, 1, 1); err != nil {
-				return err
-			}
-			var quota *scheduler.Quota
-			if c.IsSet("jobs") || c.IsSet("memory") {
-				quota = &scheduler.Quota{Jobs: c.Int("jobs")}
-				if text := c.String("memory"); text != "" {
-					size, err := disdel.ParseBytes(text)
-					if err != nil {
-						return err
-					}
-					quota.Memory = size
-				}
-			}
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
-				made := madeTenant{Name: c.Args().First(), Role: service.Role(c.String("role"))}
-				var err error
-				if made.Token, err = s.CreateTenant(ctx, made.Name, made.Role, quota); err != nil {
-					return err
-				}
-				u.Say("the token is shown this once: keep it in a file that nobody else reads")
-				return u.Show(made, func(w io.Writer) { fmt.Fprintln(w, made.Token) })
-			})
-		},
-	}
-	list := &cli.Command{
-		Name: "list", Usage: "list tenants", ArgsUsage: " ",
-		Action: func(c *cli.Context) error {
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
-				all, err := s.Tenants(ctx)
-				if err != nil {
-					return err
-				}
-				return u.Show(all, func(w io.Writer) {
-					rows := [][]string{{"TENANT", "CREATED", "TOKENS", "JOBS", "MEMORY"}}
-					for _, t := range all {
-						rows = append(rows, []string{
-							t.Name, t.Created.Local().Format("2006-01-02"), fmt.Sprint(len(t.Tokens)),
-							fmt.Sprint(t.Quota.Jobs), t.Quota.Memory.String(),
-						})
-					}
-					terminal.Table(w, rows...)
-				})
-			})
-		},
-	}
-	remove := &cli.Command{
-		Name: "delete", Usage: "take all tokens of a tenant away; its jobs, models and data sets stay", ArgsUsage: "NAME",
-		Action: func(c *cli.Context) error {
-			if err := commandline.Operands(c, 1, 1); err != nil {
-				return err
-			}
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
-				return s.DeleteTenant(ctx, c.Args().First())
-			})
-		},
-	}
-	return &cli.Command{
-		Name: "tenant", Usage: "say who may use a server", Subcommands: []*cli.Command{create, list, remove},
-		Action: commandline.NeedSubcommand,
 	}
 }

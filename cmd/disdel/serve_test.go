@@ -122,3 +122,67 @@ func TestTheJobsOfAKilledServerAreFinished(t *testing.T) {
 		}
 	}
 }
+
+// A command says the same whether a server carries it out or its own process.
+func TestAServerSaysWhatTheProcessSays(t *testing.T) {
+	d := build(t)
+	_, text := d.background("serve", "--listen", "127.0.0.1:0")
+	url := said(t, text, `serves (http://\S+)`)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good.yaml", smallJob)
+	bad := write("bad.yaml", strings.Replace(smallJob, "digits,", "letters,", 1))
+	// Without a server a job has the whole machine for itself: what is computed is the same, and what is measured is not.
+	numbers := regexp.MustCompile(`[0-9.]+ (s|ms|MB|GB-s)\b|job-[0-9a-z]+|:v[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][^ "]+| +`)
+	plain := func(s string) string {
+		return numbers.ReplaceAllString(strings.ReplaceAll(s, " --server "+url, ""), " # ")
+	}
+	both := func(rough bool, args ...string) string {
+		t.Helper()
+		out, errs, code := d.run(args...)
+		far, complaints, exit := d.run(append([]string{"--server", url}, args...)...)
+		if rough {
+			out, errs, far, complaints = plain(out), plain(errs), plain(far), plain(complaints)
+		}
+		if complaints = strings.ReplaceAll(complaints, " --server "+url, ""); out != far || errs != complaints || code != exit {
+			t.Errorf("%v: here %d\n%s%s\nfrom the server %d\n%s%s", args, code, out, errs, exit, far, complaints)
+		}
+		return out
+	}
+	if out := both(false, "dataset", "add", "digits"); !strings.Contains(out, "digits") {
+		t.Fatal(out)
+	}
+	if out := both(true, "submit", good); !strings.Contains(out, "succeeded") {
+		t.Errorf("submit says %s", out)
+	}
+	both(false, "history")
+	both(false, "history", "show", "@last", "-o", "json")
+	both(true, "history", "show", "@last")
+	both(true, "report", "@last")
+	both(false, "report", "@last", "--spec")
+	both(false, "job", "logs", "@last", "-o", "json")
+	both(false, "job", "wait", "@last", "-o", "json")
+	both(false, "job", "cancel", "@last")
+	both(false, "dataset", "list", "-o", "json")
+	both(false, "dataset", "show", "digits")
+	row := write("row.json", both(false, "dataset", "sample", "digits", "--row", "7"))
+	both(false, "model", "list")
+	both(false, "model", "show", "small", "-o", "json")
+	both(false, "infer", "small", "--input", row)
+	both(false, "estimate", good, "-o", "json")
+	both(false, "estimate", good, "--what-if", "workers=1,2", "--max-memory", "256MB", "-o", "json")
+	both(false, "estimate", good, "--max-memory", "2MB")
+	both(false, "validate", good)
+	both(false, "validate", bad)
+	both(false, "submit", bad)
+	both(false, "model", "show", "nothing")
+	both(false, "history", "show", "nothing")
+	both(false, "resume", "@last")
+	both(false, "dataset", "remove", "nothing")
+}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
 )
 
 func validateCommand(u *ui) *cli.Command {
@@ -26,20 +26,20 @@ func validateCommand(u *ui) *cli.Command {
 			if c.NArg() == 0 {
 				return commandline.Operands(c, 1, 1)
 			}
-			return withService(c, u, storage,
-				func(ctx context.Context, s *service.Service) error { return validateAll(ctx, u, c, s) })
+			return withClient(c, u, storage,
+				func(ctx context.Context, at client.Client) error { return validateAll(ctx, u, c, at.Jobs) })
 		},
 	}
 }
 
 // validateAll checks every file, whatever is wrong with one. Its error is of the first that is not valid.
-func validateAll(ctx context.Context, u *ui, c *cli.Context, s *service.Service) error {
-	list, first := []terminal.Problem{}, error(nil)
+func validateAll(ctx context.Context, u *ui, c *cli.Context, jobs client.Jobs) error {
+	list, first := []jobtext.Problem{}, error(nil)
 	for _, name := range c.Args().Slice() {
-		err := validate(ctx, u, c, s, name)
+		err := validate(ctx, u, c, jobs, name)
 		switch {
 		case u.Format != "table":
-			list = append(list, terminal.ProblemsOf(name, err)...)
+			list = append(list, jobtext.Problems(name, err)...)
 		case err == nil:
 			u.Say("%s: valid", terminal.Clean(name))
 		default:
@@ -61,15 +61,14 @@ func validateAll(ctx context.Context, u *ui, c *cli.Context, s *service.Service)
 	return nil
 }
 
-func validate(ctx context.Context, u *ui, c *cli.Context, s *service.Service, name string) error {
+func validate(ctx context.Context, u *ui, c *cli.Context, jobs client.Jobs, name string) error {
 	src, err := readJob(c, u, name)
 	if err != nil {
 		return err
 	}
 	req := src.request(c)
 	req.Preparing = jobtext.NewFollower(u).Follow
-	_, err = s.Check(ctx, req)
-	return src.told(u, err)
+	return src.told(u, jobs.Check(ctx, req))
 }
 
 func explainCommand(u *ui) *cli.Command {

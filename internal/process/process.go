@@ -77,3 +77,14 @@ func stat(pid int) []string {
 	}
 	return strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 }
+
+// Resident is the memory that a process has in bytes; false where it cannot be told.
+func Resident(pid int) (bytes int64, ok bool) {
+	fields := stat(pid)
+	const rss = 21
+	if len(fields) <= rss {
+		return 0, false
+	}
+	pages, err := strconv.ParseInt(fields[rss], 10, 64)
+	return pages * int64(os.Getpagesize()), err == nil
+}

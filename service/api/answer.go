@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/wire"
 )
 
 // statuses are the kinds of errors as HTTP has them.
@@ -13,13 +14,7 @@ var statuses = map[disdel.Kind]int{
 	disdel.Invalid: http.StatusBadRequest, disdel.NotFound: http.StatusNotFound, disdel.Denied: http.StatusForbidden,
 	disdel.Conflict: http.StatusConflict, disdel.OverLimit: http.StatusUnprocessableEntity,
 	disdel.Unavailable: http.StatusServiceUnavailable, disdel.NoSpace: http.StatusInsufficientStorage,
-	disdel.Timeout: http.StatusGatewayTimeout,
-}
-
-// failure is the answer of a request that failed.
-type failure struct {
-	Error  *disdel.Error  `json:"error"`
-	Faults []disdel.Fault `json:"faults,omitempty"` // everything that is wrong with a job file
+	disdel.Timeout: http.StatusGatewayTimeout, disdel.Corrupt: http.StatusUnprocessableEntity,
 }
 
 func fail(w http.ResponseWriter, err error) {
@@ -31,11 +26,11 @@ func fail(w http.ResponseWriter, err error) {
 }
 
 func failAs(w http.ResponseWriter, status int, err error) {
-	out := failure{Error: disdel.AsError(err)}
+	out := wire.Failure{Error: disdel.AsError(err)}
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
 		out.Error = &disdel.Error{Kind: disdel.Invalid, Op: "read job", Msg: err.Error()}
-		out.Faults = faults.Faults
+		out.File, out.Faults = faults.File, faults.Faults
 	}
 	write(w, status, out)
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,17 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/service"
 )
-
-// Event is an event of a job as server-sent events have it.
-type Event struct {
-	Number int    `json:"number"`
-	Job    string `json:"job"`
-	Kind   string `json:"kind"` // planned, queued, roundEnded, ...
-	Text   string `json:"text"` // a few words for a person
-	What   any    `json:"what"`
-}
 
 // heartbeat is how often a line without meaning keeps a quiet connection, and slow how long a client may take to read.
 const (
@@ -30,7 +21,9 @@ const (
 // events sends what happens to a job, from the event after Last-Event-ID on. An id of another run of the job, or of
 // another server, is of no use: a reset with the job's record comes first, and then all that is known.
 func events(c *call) (int, any, error) {
-	run, err := c.Service.Watch(c.Context(), c.PathValue("job"))
+	ctx, stop := c.lasting()
+	defer stop()
+	run, err := c.Service.Watch(ctx, c.PathValue("job"))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -61,12 +54,10 @@ func events(c *call) (int, any, error) {
 	c.w.Header().Set("Content-Type", "text/event-stream")
 	c.w.WriteHeader(http.StatusOK)
 	if lost {
-		if _, rec, err := c.record(http.StatusOK, string(run.ID())); err == nil && send("", "reset", rec) != nil {
+		if _, rec, err := c.record(http.StatusOK, string(run.ID())); err == nil && send("", wire.Reset, rec) != nil {
 			return 0, nil, nil
 		}
 	}
-	ctx, stop := context.WithCancel(c.Context())
-	defer stop()
 	next := make(chan service.Event)
 	go func() {
 		defer close(next)
@@ -83,9 +74,7 @@ func events(c *call) (int, any, error) {
 	for {
 		select {
 		case e, more := <-next:
-			if !more || send(fmt.Sprintf("%s.%d", run.Series(), e.Number), kindOf(e.What), Event{
-				Number: e.Number, Job: string(e.Job), Kind: kindOf(e.What), Text: e.What.String(), What: e.What,
-			}) != nil {
+			if !more || tell(run.Series(), e, send) != nil {
 				return 0, nil, nil
 			}
 		case <-beat.C:
@@ -97,8 +86,14 @@ func events(c *call) (int, any, error) {
 	}
 }
 
-// kindOf is the name of a kind of event: that of its type, with a small letter.
-func kindOf(what service.Happening) string {
-	name := strings.TrimPrefix(fmt.Sprintf("%T", what), "service.")
-	return strings.ToLower(name[:1]) + name[1:]
+// tell sends an event.
+func tell(series string, e service.Event, send func(id, kind string, data any) error) error {
+	what, err := json.Marshal(e.What)
+	if err != nil {
+		return err
+	}
+	kind := service.NameOf(e.What)
+	return send(fmt.Sprintf("%s.%d", series, e.Number), kind, wire.Event{
+		Number: e.Number, Job: e.Job, Kind: kind, Text: e.What.String(), What: what,
+	})
 }

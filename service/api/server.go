@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/exposition"
 	"github.com/disdel/disdel/service"
 )
 
@@ -35,6 +36,9 @@ type Config struct {
 	// MaxBody is how long a request's body may be. 0: 8 MiB.
 	MaxBody int64
 
+	// MaxUpload is how long the files of a data set may be together, as they come and unpacked. 0: 256 MiB.
+	MaxUpload int64
+
 	Log logrus.FieldLogger // nil: nobody reads it
 }
 
@@ -42,7 +46,9 @@ type Config struct {
 const (
 	defaultPerMinute = 6000
 	defaultBody      = 8 << 20
+	defaultUpload    = 256 << 20
 	readWithin       = 30 * time.Second
+	uploadWithin     = 10 * time.Minute
 	idleFor          = 2 * time.Minute
 )
 
@@ -53,22 +59,38 @@ var description []byte
 func Description() []byte { return slices.Clone(description) }
 
 // Handler is the server as a handler of net/http.
-func Handler(cfg Config) http.Handler {
+func Handler(cfg Config) http.Handler { return newServer(context.Background(), cfg).handler() }
+
+type server struct {
+	Config
+	pace     pace
+	requests requests
+	drains   context.Context // ends when the server is about to, and takes no more jobs
+}
+
+// newServer is one that drains when ctx ends.
+func newServer(ctx context.Context, cfg Config) *server {
 	cfg.PerMinute, cfg.MaxBody = cmp.Or(cfg.PerMinute, defaultPerMinute), cmp.Or(cfg.MaxBody, defaultBody)
-	s := &server{Config: cfg, pace: pace{most: cfg.PerMinute, seen: map[string]int{}}}
+	cfg.MaxUpload = cmp.Or(cfg.MaxUpload, defaultUpload)
+	return &server{
+		Config: cfg, drains: ctx, pace: pace{most: cfg.PerMinute, seen: map[string]int{}},
+		requests: requests{seen: map[answered]int{}, took: map[string]*exposition.Histogram{}},
+	}
+}
+
+func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes {
-		mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) { s.serve(w, q, r) })
+		mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) {
+			began, seen := time.Now(), &recorder{ResponseWriter: w}
+			defer func() { s.requests.add(r.method+" "+r.path, seen.status(), time.Since(began)) }()
+			s.serve(seen, q, r)
+		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, q *http.Request) {
 		fail(w, &disdel.Error{Kind: disdel.NotFound, Op: "find route", Msg: "there is no " + q.Method + " " + q.URL.Path})
 	})
 	return s.guard(http.NewCrossOriginProtection().Handler(mux))
-}
-
-type server struct {
-	Config
-	pace pace
 }
 
 // guard is what holds for every request.
@@ -85,7 +107,6 @@ func (s *server) guard(next http.Handler) http.Handler {
 			})
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -103,6 +124,12 @@ func (s *server) ours(host string) bool {
 // serve answers one request of a route.
 func (s *server) serve(w http.ResponseWriter, r *http.Request, route route) {
 	c := &call{w: w, Request: r, server: s, Service: s.Service}
+	if route.upload {
+		r.Body = http.MaxBytesReader(w, r.Body, s.MaxUpload)
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadWithin)) //nolint:errcheck // there is none then
+	} else {
+		r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
+	}
 	if route.role != "" {
 		if err := s.admit(c, route.role); err != nil {
 			return
@@ -148,7 +175,8 @@ func (s *server) admit(c *call, asked service.Role) error {
 		})
 		return errRefused
 	}
-	if tenant != "" {
+	c.operator = tenant == ""
+	if !c.operator {
 		c.Service = s.Service.Tenant(tenant)
 	}
 	return nil
@@ -189,12 +217,13 @@ func (p *pace) take(tenant string, now time.Time) bool {
 	return p.seen[tenant] <= p.most
 }
 
-// Serve serves at a listener until ctx ends, then lets requests come to their end for as long as drain says.
+// Serve serves at a listener until ctx ends. Then it takes no more jobs, ends what clients only wait for, and lets other
+// requests come to their end for as long as drain says.
 func Serve(ctx context.Context, l net.Listener, cfg Config, drain time.Duration) error {
-	base, stop := context.WithCancel(context.WithoutCancel(ctx)) // events end with it, so that they hold nobody up
+	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	srv := &http.Server{
-		Handler: Handler(cfg), ReadHeaderTimeout: readWithin, ReadTimeout: readWithin, IdleTimeout: idleFor,
+		Handler: newServer(ctx, cfg).handler(), ReadHeaderTimeout: readWithin, ReadTimeout: readWithin, IdleTimeout: idleFor,
 		MaxHeaderBytes: 1 << 16, BaseContext: func(net.Listener) context.Context { return base },
 	}
 	ended := make(chan error, 1)
@@ -204,8 +233,7 @@ func Serve(ctx context.Context, l net.Listener, cfg Config, drain time.Duration)
 		return err
 	case <-ctx.Done():
 	}
-	stop()
-	limited, done := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	limited, done := context.WithTimeout(base, drain)
 	defer done()
 	if srv.Shutdown(limited) != nil {
 		srv.Close() //nolint:errcheck // it has had its time
@@ -214,4 +242,21 @@ func Serve(ctx context.Context, l net.Listener, cfg Config, drain time.Duration)
 		return err
 	}
 	return nil
+}
+
+// lasting is the time that a client may wait for something: until he goes away, or the server is about to end.
+func (c *call) lasting() (context.Context, func()) {
+	ctx, stop := context.WithCancel(c.Context())
+	unlink := context.AfterFunc(c.server.drains, stop)
+	return ctx, func() { unlink(); stop() }
+}
+
+// draining returns Unavailable once the server is about to end.
+func (c *call) draining() error {
+	if c.server.drains.Err() == nil {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Unavailable, Op: "serve", Msg: "the server is about to end", Hint: "try again in a while",
+	}
 }

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"iter"
 	"sync"
 
 	"github.com/disdel/disdel"
@@ -33,21 +34,51 @@ type View struct {
 	Pool disdel.Bytes // of the platform; 0: not known
 }
 
-// Run submits all jobs, one after another, and waits until all have ended. What became of each is in the Summary, also
-// where a job failed, which is no error. The error is Canceled where ctx ended the batch: every job is cancelled then,
-// and the Summary is whole. It returns Unavailable and Denied for servers, before any job runs.
-func Run(ctx context.Context, s *service.Service, cfg Config) (*Summary, error) {
-	parts, err := s.Parts(ctx)
-	if err != nil {
-		return nil, err
+// Place is where the jobs of a batch run: a Service (In), or a server that speaks for one.
+type Place struct {
+	Submit func(ctx context.Context, req service.Request) (Run, error)
+	// Check returns everything that is wrong with a job, as *disdel.Faults.
+	Check func(ctx context.Context, req service.Request) error
+	// Estimate works out what a job will need, and returns what it would be refused with.
+	Estimate func(ctx context.Context, req service.Request, q service.Questions) (*service.Estimation, error)
+}
+
+// Run is a job that was acknowledged, as a service.Run is one.
+type Run interface {
+	ID() disdel.JobID
+	EventsAfter(ctx context.Context, number int) iter.Seq[service.Event]
+	Cancel(cause error)
+	Wait(ctx context.Context) (disdel.Record, error)
+}
+
+// In is a Service as a place.
+func In(s *service.Service) Place {
+	return Place{
+		Submit: func(ctx context.Context, req service.Request) (Run, error) {
+			run, err := s.Submit(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			return run, nil
+		},
+		Check: func(ctx context.Context, req service.Request) error {
+			_, err := s.Check(ctx, req)
+			return err
+		},
+		Estimate: s.Estimate,
 	}
-	b := newBoard(cfg, parts.Pool)
+}
+
+// Start submits all jobs, one after another, and waits until all have ended. What became of each is in the Summary, also
+// where a job failed, which is no error. The error is Canceled where ctx ended the batch: every job is cancelled then.
+func Start(ctx context.Context, at Place, cfg Config) (*Summary, error) {
+	b := newBoard(cfg)
 	var followers sync.WaitGroup
 	for i := range cfg.Jobs {
 		if ctx.Err() != nil {
 			break
 		}
-		run, err := s.Submit(ctx, cfg.Jobs[i].Request)
+		run, err := at.Submit(ctx, cfg.Jobs[i].Request)
 		if err != nil {
 			b.refused(i, err)
 			continue
@@ -57,18 +88,19 @@ func Run(ctx context.Context, s *service.Service, cfg Config) (*Summary, error) 
 	}
 	followers.Wait()
 	if ctx.Err() != nil {
-		err = &disdel.Error{Kind: disdel.Canceled, Op: "run batch", Err: context.Cause(ctx)}
+		return b.summary(), &disdel.Error{Kind: disdel.Canceled, Op: "run batch", Err: context.Cause(ctx)}
 	}
-	return b.summary(), err
+	return b.summary(), nil
 }
 
 // follow tells the board what happens to a job until it has ended.
-func follow(ctx context.Context, b *board, i int, run *service.Run) {
+func follow(ctx context.Context, b *board, i int, run Run) {
 	defer context.AfterFunc(ctx, func() { run.Cancel(context.Cause(ctx)) })()
-	for e := range run.Events() {
+	ctx = context.WithoutCancel(ctx)
+	for e := range run.EventsAfter(ctx, 0) {
 		b.see(i, e.What)
 	}
-	if _, err := run.Wait(context.WithoutCancel(ctx)); err != nil {
+	if _, err := run.Wait(ctx); err != nil {
 		b.unsaved(i, err)
 	}
 }

@@ -22,9 +22,9 @@ type board struct {
 	contest *contest  // guarded by mu
 }
 
-func newBoard(cfg Config, pool disdel.Bytes) *board {
+func newBoard(cfg Config) *board {
 	b := &board{by: cmp.Or(cfg.By, ByAccuracy), observe: cfg.Observe, began: time.Now()}
-	b.pool.Bytes, b.contest = pool, newContest(cfg.Halving, b.by, len(cfg.Jobs))
+	b.contest = newContest(cfg.Halving, b.by, len(cfg.Jobs))
 	for _, j := range cfg.Jobs {
 		e := &entry{flying: map[string]disdel.Bytes{}, epochs: j.Request.Job.Training.Epochs}
 		e.Name, e.File, e.Choices = j.Request.Job.Metadata.Name, j.Request.Source.Name, j.Choices
@@ -74,6 +74,8 @@ func (b *board) see(i int, what service.Happening) {
 		e := b.entries[i]
 		e.see(what, now)
 		switch what := what.(type) {
+		case service.Planned:
+			b.pool.Bytes = max(b.pool.Bytes, what.Plan.Platform.Pool)
 		case service.Finished:
 			e.told(&what.Record, b.began)
 			if e.Status != disdel.StatusSucceeded {

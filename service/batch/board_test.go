@@ -30,6 +30,7 @@ func told(b *board, i int, cancel func(error)) {
 	var rec disdel.Record
 	rec.Job.Training.Epochs = 10
 	rec.Plan = disdel.Plan{Workers: 2, Rounds: 10, Epochs: 1}
+	rec.Plan.Platform.Pool = disdel.GB
 	b.see(i, service.Planned{Record: rec})
 	b.see(i, service.Admitted{Room: scheduler.Capacity{Memory: 256 * disdel.MB}})
 	inv := disdel.Invocation{ID: "round 0/train/0", Task: disdel.TaskTrain}
@@ -56,7 +57,7 @@ func finished(status disdel.Status) service.Finished {
 func TestASummaryAddsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		list := jobs(4)
-		b := newBoard(Config{Jobs: list}, disdel.GB)
+		b := newBoard(Config{Jobs: list})
 		for i := range 3 {
 			told(b, i, nil)
 		}
@@ -109,7 +110,7 @@ func TestASummaryAddsUp(t *testing.T) {
 // A job that falls behind is cancelled once, is no failure of the batch, and says why it was stopped.
 func TestAJobThatFallsBehindIsStopped(t *testing.T) {
 	list := jobs(2)
-	b := newBoard(Config{Jobs: list, Halving: Halving{Factor: 2}}, 0)
+	b := newBoard(Config{Jobs: list, Halving: Halving{Factor: 2}})
 	var canceled []string
 	for i := range 2 {
 		told(b, i, func(why error) { canceled = append(canceled, fmt.Sprintf("%d: %v", i, why)) })
@@ -131,7 +132,7 @@ func TestAJobThatFallsBehindIsStopped(t *testing.T) {
 
 // A stopped job that ended before it could be stopped has succeeded.
 func TestAJobMayEndBeforeItIsStopped(t *testing.T) {
-	b := newBoard(Config{Jobs: jobs(2), Halving: Halving{Factor: 2}}, 0)
+	b := newBoard(Config{Jobs: jobs(2), Halving: Halving{Factor: 2}})
 	for i := range 2 {
 		told(b, i, func(error) {})
 		b.see(i, round(0, float64(i)))

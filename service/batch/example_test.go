@@ -21,7 +21,7 @@ training: {epochs: 2, batchSize: 64}
 matrix: {training.optimizer.adam.learningRate: [0.00001, 0.004]}
 `)
 
-func ExampleRun() {
+func ExampleStart() {
 	home, err := os.MkdirTemp("", "example-")
 	if err != nil {
 		log.Fatal(err)
@@ -38,10 +38,10 @@ func ExampleRun() {
 	defer s.Close()
 
 	jobs, faults := batch.Read([]batch.File{{Name: "digits.yaml", Text: digits}}, nil, service.Request{})
-	if wrong := batch.Check(ctx, s, jobs, faults...); len(wrong) > 0 {
+	if wrong := batch.Check(ctx, batch.In(s), jobs, faults...); len(wrong) > 0 {
 		log.Fatal(wrong)
 	}
-	sum, err := batch.Run(ctx, s, batch.Config{Jobs: jobs, By: batch.ByLoss})
+	sum, err := batch.Start(ctx, batch.In(s), batch.Config{Jobs: jobs, By: batch.ByLoss})
 	if err != nil {
 		log.Fatal(err)
 	}

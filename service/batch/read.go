@@ -57,22 +57,21 @@ func originOf(like *disdel.Origin, file string, alone bool) *disdel.Origin {
 }
 
 // Check returns all that is wrong with jobs before any of them runs, with the faults that Read found: an error for each
-// file, and one for each job that could not be planned or would never fit. Nothing but the data sets is needed for what
-// is wrong with files.
-func Check(ctx context.Context, s *service.Service, jobs []Job, faults ...error) []error {
+// file, and one for each job that cannot be planned. Where something is wrong with a file nothing but data sets is
+// asked.
+func Check(ctx context.Context, at Place, jobs []Job, faults ...error) []error {
 	c := checking{files: map[string]*disdel.Faults{}, told: map[string]bool{}}
 	for _, err := range faults {
 		c.add(err)
 	}
 	for i := range jobs {
-		_, err := s.Check(ctx, jobs[i].Request)
-		c.add(err)
+		c.add(at.Check(ctx, jobs[i].Request))
 	}
 	if len(c.list) > 0 {
 		return c.list
 	}
 	for i := range jobs {
-		_, err := s.Plan(ctx, jobs[i].Request)
+		_, err := at.Estimate(ctx, jobs[i].Request, service.Questions{})
 		switch disdel.KindOf(err) {
 		case disdel.Unavailable, disdel.Denied, disdel.Canceled: // of every job
 			return append(c.list, err)

@@ -63,11 +63,11 @@ func TestABatchRunsInOneQueue(t *testing.T) {
 	s := opened(t, t.TempDir())
 	list := read(t, smallJob+"matrix: {training.epochs: [1, 2]}\n---\n"+smallJob+"reliability: {deadline: 1s}\n"+
 		"matrix: {training.epochs: [1000]}\n---\n"+smallJob+"resources: {memory: 900MB}\n")
-	if wrong := Check(t.Context(), s, list[:3]); len(wrong) > 0 {
+	if wrong := Check(t.Context(), In(s), list[:3]); len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
 	waited := 0
-	sum, err := Run(t.Context(), s, Config{Jobs: list, Observe: func(v *View) { waited = max(waited, v.Now.Waiting) }})
+	sum, err := Start(t.Context(), In(s), Config{Jobs: list, Observe: func(v *View) { waited = max(waited, v.Now.Waiting) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestACanceledBatchCancelsEveryJob(t *testing.T) {
 	s := opened(t, t.TempDir())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
-	sum, err := Run(ctx, s, Config{
+	sum, err := Start(ctx, In(s), Config{
 		Jobs: read(t, smallJob+"matrix: {training.epochs: [300, 301, 302]}\n"), Observe: func(v *View) {
 			if v.Rows[0].Rounds > 0 && v.Now.Waiting == 2 {
 				cancel(why)
@@ -131,7 +131,7 @@ func TestACheckTellsAllThatIsWrong(t *testing.T) {
 		"matrix: {data.source: [\"dataset://nothing\", \"dataset://digits\"], training.epochs: [1, 2]}\n")}
 	other := File{Name: "other.yaml", Text: []byte(strings.Replace(smallJob, "digits-cnn", "digits-cn", 1))}
 	list, faults := Read([]File{bad, other}, nil, service.Request{})
-	wrong := Check(t.Context(), s, list, faults...)
+	wrong := Check(t.Context(), In(s), list, faults...)
 	var got []string
 	for _, err := range wrong {
 		var f *disdel.Faults
@@ -145,11 +145,11 @@ func TestACheckTellsAllThatIsWrong(t *testing.T) {
 	if text := strings.Join(got, ", "); text != "bad.yaml:6 training.batchSize, bad.yaml:7 data.source, other.yaml:4 model.name" {
 		t.Errorf("%s", text)
 	}
-	wrong = Check(t.Context(), s, read(t, smallJob+"distribution: {workers: 12}\n---\n"+smallJob))
+	wrong = Check(t.Context(), In(s), read(t, smallJob+"distribution: {workers: 12}\n---\n"+smallJob))
 	if len(wrong) != 0 { // it runs in waves
 		t.Error(wrong)
 	}
-	wrong = Check(t.Context(), s, read(t, smallJob+"resources: {memory: 900MB}\n---\n"+smallJob))
+	wrong = Check(t.Context(), In(s), read(t, smallJob+"resources: {memory: 900MB}\n---\n"+smallJob))
 	if len(wrong) != 1 || !errors.Is(wrong[0], disdel.OverLimit) || !strings.Contains(wrong[0].Error(), "plan small") {
 		t.Errorf("%v", wrong)
 	}

@@ -1,9 +1,10 @@
-package main
+package commandline
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -20,6 +21,8 @@ var repeated = []struct {
 	path, address  bool
 }{
 	{name: "home", variable: "DISDEL_HOME", path: true},
+	{name: "server", variable: "DISDEL_SERVER", address: true},
+	{name: "context", variable: "DISDEL_CONTEXT"},
 	{name: "storage", variable: "DISDEL_STORAGE", address: true},
 	{name: "redis", variable: "DISDEL_REDIS", address: true},
 	{name: "redis-prefix", variable: "DISDEL_REDIS_PREFIX"},
@@ -35,9 +38,10 @@ var repeated = []struct {
 	{name: "risk"},
 }
 
-// origin is how the command line submits a job, for its record. What comes from the environment is left there.
-func origin(c *cli.Context) *disdel.Origin {
-	o := &disdel.Origin{Command: c.Command.Name, Sets: overrides(c), Options: given(c)}
+// Origin is how the command line submits a job with some fields of its file set, for its record. What comes from the
+// environment is left there.
+func Origin(c *cli.Context, sets []string) *disdel.Origin {
+	o := &disdel.Origin{Command: c.Command.Name, Sets: sets, Options: given(c)}
 	if file := c.Args().First(); file != "" && file != "-" {
 		o.File = wholePath(file)
 	}
@@ -78,8 +82,8 @@ func wholePath(name string) string {
 	return path
 }
 
-// shortened names the job's file as it is seen from the current folder, where it lies below that.
-func shortened(r *disdel.Record) {
+// Shortened names the job's file as it is seen from the current folder, where it lies below that.
+func Shortened(r *disdel.Record) {
 	if r.Origin == nil || r.Origin.File == "" {
 		return
 	}
@@ -94,11 +98,11 @@ func shortened(r *disdel.Record) {
 	}
 }
 
-// whereRecordsAre is the flags of the command line that say where the history is, as another command takes them.
-func whereRecordsAre(c *cli.Context) string {
+// WhereRecordsAre is the flags of the command line that say where the history is, as another command takes them.
+func WhereRecordsAre(c *cli.Context) string {
 	var out strings.Builder
 	for _, o := range given(c) {
-		if o.Name == "home" || o.Name == "couchdb" {
+		if slices.Contains([]string{"home", "server", "context", "couchdb"}, o.Name) {
 			out.WriteString(" --" + o.Name + " " + report.Quote(o.Value))
 		}
 	}

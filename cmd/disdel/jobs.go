@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+func jobCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "job", Usage: "look at a job that runs, wait for it, or stop it",
+		Description: "JOB is an id, the start of one, a job's name or @last; whoever runs it is asked.\n\n" +
+			"   disdel job follow @last\n   disdel job cancel small",
+		Subcommands: []*cli.Command{
+			jobFollow(u), jobWait(u), jobLogs(u),
+			jobAsk(u, "cancel", "stop a job: its record says canceled", disdel.StatusCanceled),
+			jobAsk(u, "pause", "stop a job for a while: disdel resume goes on with it", disdel.StatusPaused),
+		},
+		Action: commandline.NeedSubcommand,
+	}
+}
+
+// ofJob is a command about one job.
+func ofJob(u *ui, name, usage string, act func(ctx context.Context, c *cli.Context, at client.Client, job string) error,
+) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, ArgsUsage: "JOB",
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 1, 1); err != nil {
+				return err
+			}
+			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
+				return act(ctx, c, at, c.Args().First())
+			})
+		},
+	}
+}
+
+func jobFollow(u *ui) *cli.Command {
+	return ofJob(u, "follow", "show what happens to a job until its end; Ctrl-C only stops looking",
+		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
+			run, err := at.Jobs.Watch(ctx, job)
+			if err != nil {
+				return err
+			}
+			f := jobtext.NewFollower(u)
+			for e := range run.EventsAfter(ctx, 0) {
+				f.Follow(e)
+			}
+			f.Done()
+			return outcome(ctx, c, u, run)
+		})
+}
+
+func jobWait(u *ui) *cli.Command {
+	return ofJob(u, "wait", "wait for a job's end, and show what came of it",
+		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
+			run, err := at.Jobs.Watch(ctx, job)
+			if err != nil {
+				return err
+			}
+			return outcome(ctx, c, u, run)
+		})
+}
+
+// outcome waits for a job's end and shows what came of it.
+func outcome(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
+	rec, err := run.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	return show(c, u, &rec, nil)
+}
+
+func jobLogs(u *ui) *cli.Command {
+	return ofJob(u, "logs", "show the last lines of a job's activations that failed",
+		func(ctx context.Context, _ *cli.Context, at client.Client, job string) error {
+			rec, err := at.Records.Get(ctx, job)
+			if err != nil {
+				return err
+			}
+			logs := jobtext.Logs(&rec)
+			return u.Show(logs, func(w io.Writer) { jobtext.PrintLogs(w, logs) })
+		})
+}
+
+// askedDocument is what cancel and pause say with -o json.
+type askedDocument struct {
+	Job   disdel.JobID `json:"job"`
+	Asked string       `json:"asked"`
+}
+
+func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
+	return ofJob(u, name, usage, func(ctx context.Context, _ *cli.Context, at client.Client, job string) error {
+		rec, err := at.Records.Get(ctx, job)
+		if err != nil {
+			return err
+		}
+		if err := at.Jobs.Ask(ctx, string(rec.ID), to, "asked for with disdel job "+name); err != nil {
+			return err
+		}
+		return u.Show(askedDocument{rec.ID, name}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s is asked to become %s: %s job wait %s\n", rec.ID, to, terminal.Program(), rec.ID)
+		})
+	})
+}

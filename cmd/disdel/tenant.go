@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/service"
+)
+
+func tenantCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "tenant", Usage: "say who may use a server",
+		Description: "   disdel tenant create ann --role submit --jobs 4 --memory 2GB\n   disdel tenant list",
+		Subcommands: []*cli.Command{tenantCreate(u), tenantList(u), tenantDelete(u)},
+		Action:      commandline.NeedSubcommand,
+	}
+}
+
+// madeTenant is what tenant create and tenant delete say with -o json.
+type madeTenant struct {
+	Name  string       `json:"name"`
+	Role  service.Role `json:"role,omitempty"`
+	Token string       `json:"token,omitempty"`
+}
+
+func tenantCreate(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "create", Usage: "make a token for a tenant, which is shown once", ArgsUsage: "NAME",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "role", Value: string(service.RoleSubmit), Usage: "`ROLE` of the token: read, submit or admin"},
+		}, commandline.QuotaFlags...),
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 1, 1); err != nil {
+				return err
+			}
+			quota, err := commandline.Quota(c)
+			if err != nil {
+				return err
+			}
+			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+				made := madeTenant{Name: c.Args().First(), Role: service.Role(c.String("role"))}
+				if made.Token, err = s.CreateTenant(ctx, made.Name, made.Role, quota); err != nil {
+					return err
+				}
+				u.Say("the token is shown this once: keep it in a file that nobody else reads")
+				return u.Show(made, func(w io.Writer) { fmt.Fprintln(w, made.Token) })
+			})
+		},
+	}
+}
+
+func tenantList(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "list", Usage: "list tenants with their quotas",
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 0, 0); err != nil {
+				return err
+			}
+			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+				all, err := s.Tenants(ctx)
+				if err != nil {
+					return err
+				}
+				return u.Show(all, func(w io.Writer) { jobtext.PrintTenants(w, all) })
+			})
+		},
+	}
+}
+
+func tenantDelete(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "delete", Usage: "take all tokens of a tenant away; its jobs, models and data sets stay", ArgsUsage: "NAME",
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 1, 1); err != nil {
+				return err
+			}
+			name := c.Args().First()
+			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+				if err := s.DeleteTenant(ctx, name); err != nil {
+					return err
+				}
+				return u.Show(madeTenant{Name: name}, func(w io.Writer) {
+					fmt.Fprintf(w, "no token of %s opens anything any more\n", name)
+				})
+			})
+		},
+	}
+}

@@ -1,0 +1,81 @@
+package client
+
+import (
+	"context"
+	"io"
+	"iter"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/service"
+)
+
+// Client is a service, wherever it is.
+type Client struct {
+	Jobs    Jobs
+	Records Records
+	Models  Models
+	Data    Data
+}
+
+// Jobs runs jobs.
+type Jobs interface {
+	Submit(ctx context.Context, req service.Request) (Run, error)
+	Resume(ctx context.Context, req service.ResumeRequest) (Run, error)
+	// Watch looks at a job, whoever runs it.
+	Watch(ctx context.Context, job string) (Run, error)
+	// Ask has a job become paused or canceled.
+	Ask(ctx context.Context, job string, to disdel.Status, cause string) error
+	Estimate(ctx context.Context, req service.Request, q service.Questions) (*service.Estimation, error)
+	// Check returns everything that is wrong with a job, as *disdel.Faults.
+	Check(ctx context.Context, req service.Request) error
+}
+
+// Run is a job that is queued or run.
+type Run interface {
+	ID() disdel.JobID
+	// EventsAfter is what happens to the job, from after a number on.
+	EventsAfter(ctx context.Context, number int) iter.Seq[service.Event]
+	// Cancel stops the job.
+	Cancel(cause error)
+	// Wait returns the job's record once it has ended, or is paused.
+	Wait(ctx context.Context) (disdel.Record, error)
+}
+
+// Records is the history of jobs.
+type Records interface {
+	List(ctx context.Context, q history.Query) ([]disdel.Record, error)
+	// Get finds a job by its id, the start of one, its name or @last.
+	Get(ctx context.Context, job string) (disdel.Record, error)
+	// Runner tells whether a job is run, and by whom.
+	Runner(ctx context.Context, id disdel.JobID) (who service.Runner, runs bool, err error)
+}
+
+// Models is trained models.
+type Models interface {
+	// List may have models beside an error: those that are not damaged.
+	List(ctx context.Context) ([]modelstore.Model, error)
+	Get(ctx context.Context, ref string) (modelstore.Model, error)
+	// CopyWeights writes the weights of a model as safetensors.
+	CopyWeights(ctx context.Context, w io.Writer, m *modelstore.Model) error
+	// Answer classifies the rows of a file. What was found out before an error comes with it.
+	Answer(ctx context.Context, ref, file string, text []byte) (modeltext.Inference, modelstore.Model, error)
+}
+
+// Data is data sets.
+type Data interface {
+	// List may have data sets beside an error: those that are not damaged.
+	List(ctx context.Context) ([]datasettext.Set, error)
+	Get(ctx context.Context, name string) (datasettext.Set, error)
+	Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.Sampled, error)
+	// AddKnown adds a public data set by its name.
+	AddKnown(ctx context.Context, name string, overwrite bool) (datasettext.Set, error)
+	// AddFiles adds a data set of files, and says what is probably not meant.
+	AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (datasettext.Set, error)
+	// Remove takes a data set away that no running job reads.
+	Remove(ctx context.Context, name string) (dataset.Removed, error)
+}

@@ -1,0 +1,157 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/wire"
+)
+
+type remoteModels struct{ *remote }
+
+func (r remoteModels) List(ctx context.Context) ([]modelstore.Model, error) {
+	var out wire.ModelList
+	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"models"}}, &out)
+	return out.Models, err
+}
+
+func (r remoteModels) Get(ctx context.Context, ref string) (m modelstore.Model, err error) {
+	err = r.ask(ctx, request{method: http.MethodGet, path: []string{"models", ref}}, &m)
+	return m, err
+}
+
+func (r remoteModels) CopyWeights(ctx context.Context, w io.Writer, m *modelstore.Model) error {
+	res, err := r.send(ctx, request{method: http.MethodGet, path: []string{"models", m.Ref(), "weights"}})
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	n, err := io.Copy(w, res.Body)
+	if err == nil && disdel.Bytes(n) != m.Size {
+		err = &disdel.Error{Kind: disdel.Corrupt, Op: "read weights", Msg: m.Ref() + " has not come whole"}
+	}
+	return err
+}
+
+func (r remoteModels) Answer(ctx context.Context, ref, _ string, text []byte) (doc modeltext.Inference,
+	m modelstore.Model, err error,
+) {
+	if m, err = r.Get(ctx, ref); err != nil {
+		return doc, m, err
+	}
+	err = r.ask(ctx, request{
+		method: http.MethodPost, path: []string{"models", ref, "infer"}, raw: bytes.NewReader(text),
+		header: http.Header{"Content-Type": {"application/octet-stream"}},
+	}, &doc)
+	return doc, m, err
+}
+
+type remoteData struct{ *remote }
+
+func (r remoteData) List(ctx context.Context) ([]datasettext.Set, error) {
+	var out wire.DatasetList
+	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets"}}, &out)
+	return out.Datasets, err
+}
+
+func (r remoteData) Get(ctx context.Context, name string) (set datasettext.Set, err error) {
+	err = r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets", name}}, &set)
+	return set, err
+}
+
+func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed int64) (doc dataset.Sampled, err error) {
+	v := url.Values{"seed": {strconv.FormatInt(seed, 10)}}
+	for _, n := range rows {
+		v.Add("row", strconv.Itoa(n))
+	}
+	err = r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets", name, "sample"}, query: v}, &doc)
+	return doc, err
+}
+
+func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (set datasettext.Set, err error) {
+	err = r.ask(ctx, request{
+		method: http.MethodPost, path: []string{"datasets"}, body: wire.Source{Source: name, Overwrite: overwrite},
+	}, &set)
+	return set, err
+}
+
+// AddFiles sends files as they are, packed or not, and holds none of them.
+func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.Files, overwrite bool) (
+	set datasettext.Set, err error,
+) {
+	open := map[string]*os.File{}
+	defer func() {
+		for _, f := range open {
+			f.Close()
+		}
+	}()
+	for part, file := range map[string]string{
+		"images": from.Images, "labels": from.Labels, "test-images": from.TestImages, "test-labels": from.TestLabels,
+	} {
+		if file == "" {
+			continue
+		}
+		if open[part], err = os.Open(file); err != nil {
+			return set, &disdel.Error{
+				Kind: disdel.Invalid, Op: "read " + file, Err: files.Plain(err), Hint: "check the file's name",
+			}
+		}
+	}
+	body, in := io.Pipe()
+	form := multipart.NewWriter(in)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		in.CloseWithError(errors.Join(write(form, from, open, overwrite), form.Close()))
+	}()
+	err = r.ask(ctx, request{
+		method: http.MethodPut, path: []string{"datasets", name}, raw: body,
+		header: http.Header{"Content-Type": {form.FormDataContentType()}},
+	}, &set)
+	body.Close()
+	<-sent
+	return set, err
+}
+
+// write writes the form of a data set.
+func write(form *multipart.Writer, from dataset.Files, open map[string]*os.File, overwrite bool) error {
+	for field, value := range map[string]string{
+		"layout": string(from.Layout), "classes": strings.Join(from.ClassNames, ","), "overwrite": strconv.FormatBool(overwrite),
+	} {
+		if value == "" {
+			continue
+		}
+		if err := form.WriteField(field, value); err != nil {
+			return err
+		}
+	}
+	for part, f := range open {
+		to, err := form.CreateFormFile(part, part)
+		if err == nil {
+			_, err = io.Copy(to, f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r remoteData) Remove(ctx context.Context, name string) (removed dataset.Removed, err error) {
+	err = r.ask(ctx, request{method: http.MethodDelete, path: []string{"datasets", name}}, &removed)
+	return removed, err
+}

@@ -1,0 +1,38 @@
+package commandline
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
+)
+
+// QuotaFlags say what the jobs of a tenant may have together.
+var QuotaFlags = []cli.Flag{
+	&cli.IntFlag{Name: "jobs", Usage: "`NUMBER` of jobs that the tenant may run at once"},
+	&cli.StringFlag{Name: "memory", Usage: "`SIZE` that the tenant's jobs may hold at once"},
+	&cli.Float64Flag{Name: "cost", Usage: "`GB-S` that the tenant's jobs may come to, all together"},
+}
+
+// Quota is what QuotaFlags say, nil where they say nothing.
+func Quota(c *cli.Context) (*scheduler.Quota, error) {
+	if !c.IsSet("jobs") && !c.IsSet("memory") && !c.IsSet("cost") {
+		return nil, nil
+	}
+	q := &scheduler.Quota{Jobs: c.Int("jobs"), Cost: c.Float64("cost")}
+	if text := c.String("memory"); text != "" {
+		size, err := disdel.ParseBytes(text)
+		if err != nil {
+			return nil, err
+		}
+		q.Memory = size
+	}
+	for name, negative := range map[string]bool{"jobs": q.Jobs < 0, "memory": q.Memory < 0, "cost": !(q.Cost >= 0)} {
+		if negative {
+			return nil, &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("--%s must be at least 0", name)}
+		}
+	}
+	return q, nil
+}

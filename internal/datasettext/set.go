@@ -1,0 +1,52 @@
+package datasettext
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/model"
+)
+
+// Set is a data set as -o json shows it.
+type Set struct {
+	dataset.Manifest
+	Checksum string   `json:"checksum"`
+	Warnings []string `json:"warnings,omitempty"` // of dataset add
+}
+
+// Describe describes a data set.
+func Describe(m dataset.Manifest) Set {
+	return Set{Manifest: m, Checksum: m.Checksum()}
+}
+
+// PrintSets is a table of data sets.
+func PrintSets(w io.Writer, list ...dataset.Manifest) {
+	rows := [][]string{{"NAME", "TRAIN", "HELD OUT", "SAMPLE", "CLASSES", "SIZE", "TITLE"}}
+	for _, m := range list {
+		held := "by split"
+		if m.Test.Rows > 0 {
+			held = fmt.Sprint(m.Test.Rows)
+		}
+		rows = append(rows, []string{
+			m.Name, fmt.Sprint(m.Train.Rows), held, model.Shape(m.Sample).Text(), fmt.Sprint(m.Classes),
+			(disdel.Bytes(m.Train.Rows+m.Test.Rows) * m.SampleSize()).String(), m.Title,
+		})
+	}
+	terminal.Table(w, rows...)
+}
+
+// PrintSet is a data set with its licence, its checksum and its classes.
+func PrintSet(w io.Writer, m dataset.Manifest) {
+	PrintSets(w, m)
+	fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", terminal.OneLine(m.License), m.Checksum(),
+		terminal.OneLine(strings.Join(m.ClassNames, ", ")))
+}
+
+// PrintRemoved says what is gone.
+func PrintRemoved(w io.Writer, r dataset.Removed) {
+	fmt.Fprintf(w, "removed data set %s: %s, %v\n", terminal.OneLine(r.Name), terminal.Counted(r.Files, "file"), r.Size)
+}

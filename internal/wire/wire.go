@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service"
+)
+
+// Submission is a job file and what a submit says beside it; of a job that is taken up again, what is said anew.
+type Submission struct {
+	File      string         `json:"file,omitempty"` // the job file's text
+	Name      string         `json:"name,omitempty"` // of the file, for what is wrong with it
+	Sets      []string       `json:"sets,omitempty"` // PATH=VALUE
+	Priority  int            `json:"priority,omitempty"`
+	Estimator string         `json:"estimator,omitempty"`
+	Risk      *float64       `json:"risk,omitempty"`
+	Probe     bool           `json:"probe,omitempty"`
+	Origin    *disdel.Origin `json:"origin,omitempty"`
+	Explain   bool           `json:"explain,omitempty"`   // of an estimate: where the memory goes
+	Questions *Questions     `json:"questions,omitempty"` // of an estimate, beside Explain
+}
+
+// Options is how the job is planned.
+func (s *Submission) Options() service.Options {
+	return service.Options{Estimator: s.Estimator, Risk: s.Risk, Probe: s.Probe}
+}
+
+// Questions is what an estimate is asked beyond the plan.
+type Questions struct {
+	MaxMemory disdel.Bytes        `json:"maxMemoryBytes,omitempty"`
+	Grid      *scheduler.Grid     `json:"grid,omitempty"`
+	Against   scheduler.Objective `json:"against,omitempty"`
+}
+
+// Failure is the answer of a request that failed.
+type Failure struct {
+	Error  *disdel.Error  `json:"error"`
+	File   string         `json:"file,omitempty"`   // that Faults are of
+	Faults []disdel.Fault `json:"faults,omitempty"` // everything that is wrong with a job file
+}
+
+// Event is an event of a job as server-sent events have it.
+type Event struct {
+	Number int             `json:"number"`
+	Job    disdel.JobID    `json:"job"`
+	Kind   string          `json:"kind"` // planned, queued, roundEnded, ...
+	Text   string          `json:"text"` // a few words for a person
+	What   json.RawMessage `json:"what"`
+}
+
+// Reset comes before the events of a job that a client has not followed so far, whatever he has seen.
+const Reset = "reset"
+
+// Ask is what somebody wants to become of a job.
+type Ask struct {
+	Cause string `json:"cause,omitempty"`
+}
+
+// State is an answer of one word.
+type State struct {
+	Status string `json:"status"`
+}
+
+// JobList is records, newest first.
+type JobList struct {
+	Jobs []disdel.Record `json:"jobs"`
+}
+
+// Runner is who has a job, as far as that is known.
+type Runner struct {
+	Runs  bool   `json:"runs"`
+	By    string `json:"by,omitempty"`
+	Known bool   `json:"known"`
+}
+
+// LogList is the logs of a job's activations that failed.
+type LogList struct {
+	Logs []jobtext.Log `json:"logs"`
+}
+
+// Source is a public data set to add.
+type Source struct {
+	Source    string `json:"source"`
+	Overwrite bool   `json:"overwrite,omitempty"`
+}
+
+// DatasetList is the data sets there are.
+type DatasetList struct {
+	Datasets []datasettext.Set `json:"datasets"`
+}
+
+// ModelList is the models trained so far.
+type ModelList struct {
+	Models []modelstore.Model `json:"models"`
+}

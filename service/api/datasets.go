@@ -1,0 +1,83 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"strconv"
+
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/wire"
+)
+
+// mostRows is how many rows of a data set are shown at once.
+const mostRows = 1000
+
+func listData(c *call) (int, any, error) {
+	store, err := c.Service.Datasets(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	list, err := store.List(c.Context())
+	if err != nil && len(list) == 0 {
+		return 0, nil, err
+	}
+	out := wire.DatasetList{Datasets: []datasettext.Set{}} // those that are damaged hide no other one
+	for _, m := range list {
+		out.Datasets = append(out.Datasets, datasettext.Describe(m))
+	}
+	return http.StatusOK, out, nil
+}
+
+// addData adds a public data set by its name.
+func addData(c *call) (int, any, error) {
+	var in wire.Source
+	if err := c.read(&in); err != nil {
+		return 0, nil, err
+	}
+	m, err := c.Service.AddKnown(c.Context(), in.Source, in.Overwrite)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusCreated, datasettext.Describe(m), nil
+}
+
+func showData(c *call) (int, any, error) {
+	store, err := c.Service.Datasets(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	m, err := store.Manifest(c.Context(), c.PathValue("name"))
+	return http.StatusOK, datasettext.Describe(m), err
+}
+
+// sampleData answers with held-out rows, as infer takes them.
+func sampleData(c *call) (int, any, error) {
+	v := c.URL.Query()
+	var rows []int
+	for _, text := range v["row"] {
+		n, err := strconv.Atoi(text)
+		if err != nil || len(rows) >= mostRows {
+			return 0, nil, invalid("row is the number of a held-out row; "+strconv.Itoa(mostRows)+" may be asked for at once", err)
+		}
+		rows = append(rows, n)
+	}
+	if len(rows) == 0 {
+		rows = []int{0}
+	}
+	seed, err := strconv.ParseInt(cmp.Or(v.Get("seed"), "1"), 10, 64)
+	if err != nil {
+		return 0, nil, invalid("seed is a number", err)
+	}
+	store, err := c.Service.Datasets(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	doc, err := store.Sample(c.Context(), c.PathValue("name"), rows, seed)
+	return http.StatusOK, doc, err
+}
+
+func removeData(c *call) (int, any, error) {
+	removed, err := client.Local(c.Service).Data.Remove(c.Context(), c.PathValue("name"))
+	return http.StatusOK, removed, err
+}

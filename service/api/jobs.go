@@ -1,0 +1,235 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service"
+)
+
+// mostJobs bounds a list.
+const mostJobs = 1000
+
+func listJobs(c *call) (int, any, error) {
+	v := c.URL.Query()
+	q := history.Query{Model: v.Get("model"), Dataset: v.Get("dataset"), Limit: 20}
+	if text := v.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > mostJobs {
+			return 0, nil, invalid("limit is a number from 1 to 1000", nil)
+		}
+		q.Limit = n
+	}
+	if text := v.Get("status"); text != "" {
+		if q.Status.UnmarshalText([]byte(text)); q.Status == disdel.StatusUnknown { //nolint:errcheck // the zero value tells
+			return 0, nil, invalid("there is no such status", nil)
+		}
+	}
+	if text := v.Get("since"); text != "" {
+		since, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return 0, nil, invalid("since is a moment such as 2026-11-22T08:00:00Z", err)
+		}
+		q.Since = since
+	}
+	h, err := c.Service.History(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	list, err := h.List(c.Context(), q)
+	return http.StatusOK, wire.JobList{Jobs: append([]disdel.Record{}, list...)}, err
+}
+
+func runner(c *call) (int, any, error) {
+	_, body, err := c.record(http.StatusOK, c.PathValue("job"))
+	if err != nil {
+		return 0, nil, err
+	}
+	who, runs, err := c.Service.Runner(c.Context(), body.(disdel.Record).ID)
+	return http.StatusOK, wire.Runner{Runs: runs, By: who.Text, Known: who.Known}, err
+}
+
+// request is a submission as a service takes it. Files that a job file names are the client's, and not read here.
+func (c *call) request() (req service.Request, s wire.Submission, err error) {
+	if err := c.read(&s); err != nil {
+		return req, s, err
+	}
+	file, err := jobfile.ParseWith(cmp.Or(s.Name, "job"), []byte(s.File), s.Sets, func(string) ([]byte, error) { return nil, os.ErrNotExist })
+	if err == nil && file.Job.Model.Custom != "" {
+		err = &disdel.Error{
+			Kind: disdel.Denied, Op: "submit job", Msg: "this server runs no programs of its clients",
+			Hint: "name a network or layers in the job file",
+		}
+	}
+	return service.Request{
+		Job: file.Job, Source: service.Source{Name: file.Name, Locate: file.Locate}, Priority: s.Priority,
+		Key: c.Header.Get("Idempotency-Key"), Origin: cmp.Or(s.Origin, &disdel.Origin{Command: "submit", Sets: s.Sets}),
+		Options: s.Options(),
+	}, s, err
+}
+
+func submitJob(c *call) (int, any, error) {
+	if err := c.draining(); err != nil {
+		return 0, nil, err
+	}
+	req, _, err := c.request()
+	if err != nil {
+		return 0, nil, err
+	}
+	run, err := c.Service.Submit(c.Context(), req)
+	if err != nil {
+		return 0, nil, err
+	}
+	return c.record(http.StatusCreated, string(run.ID()))
+}
+
+// record answers with a job's record.
+func (c *call) record(status int, job string) (int, any, error) {
+	h, err := c.Service.History(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	id, err := h.Resolve(c.Context(), job)
+	if err != nil {
+		return 0, nil, err
+	}
+	rec, err := h.Get(c.Context(), id)
+	return status, rec, err
+}
+
+func showJob(c *call) (int, any, error) { return c.record(http.StatusOK, c.PathValue("job")) }
+
+func logs(c *call) (int, any, error) {
+	_, body, err := c.record(http.StatusOK, c.PathValue("job"))
+	if err != nil {
+		return 0, nil, err
+	}
+	rec := body.(disdel.Record)
+	return http.StatusOK, wire.LogList{Logs: jobtext.Logs(&rec)}, nil
+}
+
+// mostWait bounds one wait: who waits longer asks again.
+const mostWait = 10 * time.Minute
+
+func wait(c *call) (int, any, error) {
+	d, err := time.ParseDuration(cmp.Or(c.URL.Query().Get("timeout"), "1m"))
+	if err != nil || d < 0 || d > mostWait {
+		return 0, nil, invalid("timeout is a time of at most 10m, such as 30s", err)
+	}
+	open, end := c.lasting()
+	defer end()
+	ctx, stop := context.WithTimeout(open, d)
+	defer stop()
+	run, err := c.Service.Watch(ctx, c.PathValue("job"))
+	if err != nil {
+		return 0, nil, err
+	}
+	http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(d + readWithin)) //nolint:errcheck // there is none then
+	rec, err := run.Wait(ctx)
+	if err != nil {
+		err = cmp.Or(c.draining(), err)
+	}
+	return http.StatusOK, rec, err
+}
+
+func reportJob(c *call) (int, any, error) {
+	_, body, err := c.record(http.StatusOK, c.PathValue("job"))
+	if err != nil {
+		return 0, nil, err
+	}
+	rec := body.(disdel.Record)
+	r := report.New(&rec, time.Now())
+	spec, _ := jobfile.Print(rec.Job) // a record of another version may hold what no job file can
+	switch format := cmp.Or(c.URL.Query().Get("format"), "json"); format {
+	case "json":
+		return http.StatusOK, r, nil
+	case "html":
+		c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		c.w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+		r.HTML(c.w, spec) //nolint:errcheck // the client went away
+	case "md":
+		c.w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+		r.Markdown(c.w, spec) //nolint:errcheck // the client went away
+	default:
+		return 0, nil, invalid("format is json, html or md", nil)
+	}
+	return 0, nil, nil
+}
+
+// mostCause bounds what is said of why a job is to stop.
+const mostCause = 500
+
+func stopAs(to disdel.Status) func(*call) (int, any, error) {
+	return func(c *call) (int, any, error) {
+		var said wire.Ask
+		if err := c.read(&said); err != nil {
+			return 0, nil, err
+		}
+		if len(said.Cause) > mostCause {
+			return 0, nil, invalid("the cause is too long", nil)
+		}
+		if err := c.Service.Ask(c.Context(), c.PathValue("job"), to, cmp.Or(said.Cause, "asked for over HTTP")); err != nil {
+			return 0, nil, err
+		}
+		return http.StatusAccepted, wire.State{Status: "asked"}, nil
+	}
+}
+
+func resume(c *call) (int, any, error) {
+	if err := c.draining(); err != nil {
+		return 0, nil, err
+	}
+	var s wire.Submission
+	if err := c.read(&s); err != nil {
+		return 0, nil, err
+	}
+	run, err := c.Service.Resume(c.Context(), service.ResumeRequest{
+		Job: c.PathValue("job"), Sets: s.Sets, Options: s.Options(), Origin: s.Origin,
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	return c.record(http.StatusCreated, string(run.ID()))
+}
+
+func estimate(c *call) (int, any, error) {
+	req, s, err := c.request()
+	if err != nil {
+		return 0, nil, err
+	}
+	q := service.Questions{Explain: s.Explain}
+	if more := s.Questions; more != nil {
+		q.MaxMemory, q.Grid, q.Against = more.MaxMemory, more.Grid, cmp.Or(more.Against, scheduler.AgainstCost)
+	}
+	if g := q.Grid; g != nil && len(g.Workers)*len(g.Batches) > mostCells {
+		return 0, nil, invalid("the grid has too many points", nil)
+	}
+	found, err := c.Service.Estimate(c.Context(), req, q)
+	return http.StatusOK, found, err
+}
+
+// mostCells bounds a grid of other workers and batches.
+const mostCells = 1000
+
+// check says everything that is wrong with a job.
+func check(c *call) (int, any, error) {
+	req, _, err := c.request()
+	if err != nil {
+		return 0, nil, err
+	}
+	if _, err := c.Service.Check(c.Context(), req); err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, wire.State{Status: "valid"}, nil
+}

@@ -1,0 +1,162 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/service"
+)
+
+// A tenant reads the figures of its own jobs, by our names and by KubeML's; the operator everybody's, and the process'.
+func TestMetrics(t *testing.T) {
+	h := newHouse(t, Config{})
+	id := string(h.submitted("training.epochs=100").ID)
+	run, ok := h.s.Run(disdel.JobID(id))
+	if !ok {
+		t.Fatal("nobody runs the job")
+	}
+	rounds := 0
+	for e := range run.Events() {
+		if service.NameOf(e.What) == "roundEnded" {
+			if rounds++; rounds == 2 {
+				break
+			}
+		}
+	}
+	_, during := h.ask("ann read", "GET", "/metrics", nil)
+	run.Cancel(errors.New("enough"))
+	<-run.Done()
+	_, after := h.ask(operator, "GET", "/metrics", nil)
+	_, bobs := h.ask("bob read", "GET", "/metrics", nil)
+	line := regexp.MustCompile(`^(# (HELP|TYPE) \S+ .+|[a-z_]+(\{([a-z_]+="([^"\\]|\\.)*",?)*\})? [-+0-9.eInfNa]+)$`)
+	for text := range strings.Lines(string(during) + string(after)) {
+		if !line.MatchString(strings.TrimSuffix(text, "\n")) {
+			t.Errorf("Prometheus cannot read %q", text)
+		}
+	}
+	for _, want := range []string{
+		`disdel_jobs_running{tenant="ann"} 1`, `disdel_jobs_submitted_total{tenant="ann"} 1`,
+		`disdel_job_workers{tenant="ann",job="` + id + `",name="small"} 2`, `kubeml_job_parallelism{jobid="` + id + `"} 2`,
+		`kubeml_job_running_total{type="train"} 1`, `kubeml_job_train_loss{jobid="` + id + `"} `,
+		`kubeml_job_validation_accuracy{jobid="` + id + `"} `, `kubeml_job_epoch_duration_seconds{jobid="` + id + `"} `,
+		`disdel_activations_total{tenant="ann",task="train",outcome="success"} `, `disdel_cold_starts_total{tenant="ann",task="train"} `,
+		`disdel_job_wait_seconds_count{tenant="ann"} 1`,
+	} {
+		if !bytes.Contains(during, []byte(want)) {
+			t.Errorf("no %s in\n%s", want, during)
+		}
+	}
+	for _, want := range []string{
+		`disdel_jobs_running{tenant="ann"} 0`, `disdel_jobs_ended_total{tenant="ann",status="canceled"} 1`,
+		`disdel_http_requests_total{route="POST /api/v1/jobs",code="201"} 1`, `process_resident_memory_bytes `,
+	} {
+		if !bytes.Contains(after, []byte(want)) {
+			t.Errorf("no %s in\n%s", want, after)
+		}
+	}
+	if bytes.Contains(after, []byte("jobid=")) {
+		t.Error("figures of a job that has ended stay")
+	}
+	if bytes.Contains(bobs, []byte("ann")) || bytes.Contains(during, []byte("process_")) {
+		t.Errorf("a tenant reads what is not its own:\n%s", bobs)
+	}
+}
+
+// idx is an IDX file of bytes.
+func idx(values []byte, sides ...int) []byte {
+	out := []byte{0, 0, 8, byte(len(sides))}
+	for _, n := range sides {
+		out = binary.BigEndian.AppendUint32(out, uint32(n))
+	}
+	return append(out, values...)
+}
+
+// form is the request that adds a data set of files.
+func (h *house) form(name string, fields map[string]string, files map[string][]byte) (int, []byte) {
+	h.t.Helper()
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	for k, v := range fields {
+		if err := w.WriteField(k, v); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	for k, v := range files {
+		part, err := w.CreateFormFile(k, k)
+		if err == nil {
+			_, err = part.Write(v)
+		}
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	w.Close()
+	r, err := http.NewRequestWithContext(h.t.Context(), "PUT", h.URL+"/api/v1/datasets/"+name, &body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+h.tokens["ann admin"])
+	r.Header.Set("Content-Type", w.FormDataContentType())
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.check("PUT", "/api/v1/datasets/"+name, res, data)
+	return res.StatusCode, data
+}
+
+// A data set comes as the parts of a form, packed or not, and is bounded as it comes and unpacked.
+func TestUploadsAreBounded(t *testing.T) {
+	h := newHouse(t, Config{MaxUpload: 20_000})
+	labels := make([]byte, 60)
+	for i := range labels {
+		labels[i] = byte(i % 2)
+	}
+	images := idx(make([]byte, 60*64), 60, 8, 8)
+	packed := func(data []byte) []byte {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		z.Write(data)
+		z.Close()
+		return out.Bytes()
+	}
+	both := map[string][]byte{"images": packed(images), "labels": idx(labels, 60)}
+	status, data := h.form("pets", map[string]string{"classes": "cat,dog"}, both)
+	if status != 201 || !bytes.Contains(data, []byte(`"classNames":["cat","dog"]`)) {
+		t.Fatalf("%d %s", status, data)
+	}
+	status, data = h.ask("ann read", "GET", "/api/v1/datasets/pets/sample?row=3&row=1", nil)
+	if status != 200 || !bytes.Contains(data, []byte(`"shape":[1,8,8]`)) {
+		t.Errorf("%d %.200s", status, data)
+	}
+	for name, c := range map[string]struct {
+		status int
+		text   string
+		files  map[string][]byte
+	}{
+		"too large as it comes":   {422, "too large", map[string][]byte{"images": idx(make([]byte, 30_000), 30_000)}},
+		"too large when unpacked": {422, "too large", map[string][]byte{"images": packed(idx(make([]byte, 90_000), 90_000))}},
+		"no labels":               {400, "go together", map[string][]byte{"images": images}},
+		"no IDX":                  {422, "it is text", map[string][]byte{"images": []byte("a,b"), "labels": labels}},
+		"another part":            {400, "no part", map[string][]byte{"pictures": images}},
+		"other data":              {409, "another data set", map[string][]byte{"images": idx(make([]byte, 60*16), 60, 4, 4), "labels": idx(labels, 60)}},
+	} {
+		if status, data := h.form("pets", nil, c.files); status != c.status || !bytes.Contains(data, []byte(c.text)) {
+			t.Errorf("%s: %d %s", name, status, data)
+		}
+	}
+}

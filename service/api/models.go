@@ -1,0 +1,65 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/wire"
+)
+
+func listModels(c *call) (int, any, error) {
+	store, err := c.Service.Models(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	list, err := store.List(c.Context())
+	if err != nil && len(list) == 0 {
+		return 0, nil, err
+	}
+	return http.StatusOK, wire.ModelList{Models: append([]modelstore.Model{}, list...)}, nil // those that are damaged hide no other one
+}
+
+func showModel(c *call) (int, any, error) {
+	store, err := c.Service.Models(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	m, err := store.Get(c.Context(), c.PathValue("model"))
+	return http.StatusOK, m, err
+}
+
+// weights sends a model's weights as safetensors.
+func weights(c *call) (int, any, error) {
+	store, err := c.Service.Models(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	m, err := store.Get(c.Context(), c.PathValue("model"))
+	if err != nil {
+		return 0, nil, err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Length", strconv.FormatInt(int64(m.Size), 10))
+	if err := store.CopyWeights(c.Context(), c.w, m.Path, m.Checksum); err != nil {
+		panic(http.ErrAbortHandler) // what was sent is not all, and has to look like it
+	}
+	return 0, nil, nil
+}
+
+// infer answers for rows that come as JSON or .npy.
+func infer(c *call) (int, any, error) {
+	body, err := io.ReadAll(c.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	m, err := c.Service.Trained(c.Context(), c.PathValue("model"))
+	if err != nil {
+		return 0, nil, err
+	}
+	doc, err := modeltext.Answer(c.Context(), c.Service, m, "inputs", body)
+	return http.StatusOK, doc, err
+}

@@ -1,0 +1,164 @@
+package api
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/datasettext"
+)
+
+// uploadData adds a data set of files in the format IDX that come as parts of a form: images, labels, and perhaps
+// test-images and test-labels, behind the fields layout, classes and overwrite.
+func uploadData(c *call) (int, any, error) {
+	up, err := c.upload()
+	if err != nil {
+		return 0, nil, err
+	}
+	parts, err := up.parts()
+	if err != nil {
+		return 0, nil, err
+	}
+	in, err := parts.Input(c.PathValue("name"))
+	if err != nil {
+		return 0, nil, err
+	}
+	store, err := c.Service.Datasets(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	m, err := store.Add(c.Context(), in, up.fields["overwrite"] == "true")
+	if err != nil {
+		return 0, nil, err
+	}
+	doc := datasettext.Describe(m)
+	doc.Warnings = dataset.Doubts(&in, &m, parts.Layout != "")
+	return http.StatusCreated, doc, nil
+}
+
+// upload is a form that has been read.
+type upload struct {
+	fields map[string]string
+	files  map[string]*dataset.IDX
+}
+
+// mostFields bounds what a form may say beside its files.
+const mostFields = 64 << 10
+
+// upload reads the form of a request. Its files are read as they come, and never kept as they are; packed or not, they
+// may have MaxUpload together.
+func (c *call) upload() (up upload, err error) {
+	form, err := c.MultipartReader()
+	if err != nil {
+		return up, invalid("files come as multipart/form-data", err)
+	}
+	up = upload{fields: map[string]string{}, files: map[string]*dataset.IDX{}}
+	left := c.server.MaxUpload
+	for {
+		part, err := form.NextPart()
+		if errors.Is(err, io.EOF) {
+			return up, nil
+		}
+		if err == nil {
+			err = up.take(part, &left)
+		}
+		if err != nil {
+			return up, err
+		}
+	}
+}
+
+// take reads one part.
+func (up *upload) take(part *multipart.Part, left *int64) error {
+	switch name := part.FormName(); name {
+	case "layout", "classes", "overwrite":
+		text, err := io.ReadAll(io.LimitReader(part, mostFields))
+		up.fields[name] = string(text)
+		return err
+	case "images", "labels", "test-images", "test-labels":
+		x, err := readIDX(part, left)
+		up.files[name] = &x
+		return named(name, err)
+	default:
+		return invalid(fmt.Sprintf("a form of a data set has no part %.40q", name), nil)
+	}
+}
+
+// named tells of which file an error is.
+func named(file string, err error) error {
+	var known *disdel.Error
+	if !errors.As(err, &known) {
+		return err
+	}
+	told := *known
+	told.Op = "read " + file
+	return &told
+}
+
+// readIDX reads a file of at most so many bytes once it is unpacked.
+func readIDX(r io.Reader, left *int64) (dataset.IDX, error) {
+	in := bufio.NewReader(r)
+	var plain io.Reader = in
+	if head, err := in.Peek(2); err == nil && head[0] == 0x1f && head[1] == 0x8b {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return dataset.IDX{}, invalid("it is no gzip", err)
+		}
+		plain = z
+	}
+	bounded := &bounded{r: plain, left: left}
+	x, err := dataset.ReadIDX(bounded)
+	if bounded.over {
+		return x, &disdel.Error{
+			Kind: disdel.OverLimit, Op: "read file", Msg: "the files of the data set are too large for this server",
+			Hint: "whoever runs it may add them with disdel dataset add",
+		}
+	}
+	return x, err
+}
+
+// bounded reads until nothing is left of what may be read.
+type bounded struct {
+	r    io.Reader
+	left *int64
+	over bool
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	var long *http.MaxBytesError
+	if *b.left -= int64(n); *b.left < 0 || errors.As(err, &long) {
+		b.over = true
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// parts is the data set of a form.
+func (up *upload) parts() (p dataset.Parts, err error) {
+	if names := up.fields["classes"]; names != "" {
+		p.ClassNames = strings.Split(names, ",")
+	}
+	switch p.Layout = dataset.Layout(strings.ToLower(up.fields["layout"])); p.Layout {
+	case "", dataset.CHW, dataset.HWC:
+	default:
+		return p, invalid("layout is chw or hwc", nil)
+	}
+	images, labels := up.files["images"], up.files["labels"]
+	if images == nil || labels == nil {
+		return p, invalid("images and labels go together", nil)
+	}
+	p.Images, p.Labels = *images, *labels
+	if p.TestImages, p.TestLabels = up.files["test-images"], up.files["test-labels"]; (p.TestImages == nil) !=
+		(p.TestLabels == nil) {
+		return p, invalid("test-images and test-labels go together", nil)
+	}
+	return p, nil
+}
