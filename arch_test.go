@@ -89,7 +89,7 @@ var house = map[string][]string{
 	"internal/sealed":        {},
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
 	"internal/transcripts":   {}, // of tests and bench
-	"internal/wire": {"internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service"},
+	"internal/wire":          {"internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service"},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "controller", "controller/jobfile", "controller/simulate", "dataset", "estimator",

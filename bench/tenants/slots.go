@@ -21,13 +21,13 @@ type slots struct {
 // feels it evenly.
 const slotPeriod = 20_000
 
-// slotFiles are where containers' groups have their bound, for control groups of version 1 and 2, and what to write.
+// slotFiles are the bounds of a container's group, by the folder that platforms' groups are in, for control groups of
+// version 1 and 2.
 func slotFiles(millicores int) map[string][]string {
-	me := "disdel-" + strconv.Itoa(os.Getpid()) + "-*"
 	quota, period := strconv.Itoa(slotPeriod*millicores/1000), strconv.Itoa(slotPeriod)
 	return map[string][]string{
-		filepath.Join("/sys/fs/cgroup/cpu", me, "c-*"): {"cpu.cfs_period_us", period, "cpu.cfs_quota_us", quota},
-		filepath.Join("/sys/fs/cgroup", me, "c-*"):     {"cpu.max", quota + " " + period},
+		"/sys/fs/cgroup/cpu": {"cpu.cfs_period_us", period, "cpu.cfs_quota_us", quota},
+		"/sys/fs/cgroup":     {"cpu.max", quota + " " + period},
 	}
 }
 
@@ -37,12 +37,19 @@ var errNoSlots = errors.New("control groups of processors cannot be written here
 // openSlots begins to look.
 func openSlots(millicores int) *slots {
 	s := &slots{stop: make(chan struct{}), seen: map[string]bool{}}
-	files := slotFiles(millicores)
+	files, groups := slotFiles(millicores), map[string][]string{}
 	s.done.Go(func() {
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			s.bound(files)
+			for folder, write := range files {
+				if len(groups[folder]) == 0 { // the pattern is well-formed
+					groups[folder], _ = filepath.Glob(filepath.Join(folder, "disdel-"+strconv.Itoa(os.Getpid())+"-*"))
+				}
+				for _, group := range groups[folder] {
+					s.bound(group, write)
+				}
+			}
 			select {
 			case <-s.stop:
 				return
@@ -53,16 +60,16 @@ func openSlots(millicores int) *slots {
 	return s
 }
 
-func (s *slots) bound(files map[string][]string) {
-	for pattern, write := range files {
-		found, _ := filepath.Glob(pattern) // the pattern is well-formed
-		for _, dir := range found {
-			if s.seen[dir] {
-				continue
-			}
-			for i := 0; i < len(write); i += 2 {
-				s.seen[dir] = os.WriteFile(filepath.Join(dir, write[i]), []byte(write[i+1]), 0) == nil
-			}
+// bound bounds the containers of a platform that are new.
+func (s *slots) bound(group string, write []string) {
+	list, _ := os.ReadDir(group) // one that is gone has none
+	for _, e := range list {
+		dir := filepath.Join(group, e.Name())
+		if !e.IsDir() || s.seen[dir] {
+			continue
+		}
+		for i := 0; i < len(write); i += 2 {
+			s.seen[dir] = os.WriteFile(filepath.Join(dir, write[i]), []byte(write[i+1]), 0) == nil
 		}
 	}
 }
