@@ -176,8 +176,11 @@ func tell(name string, o outcome) {
 	figure(name+"_reserved_over_resident", o.Pool.ReservedGBs/max(1e-9, o.Pool.ResidentGBs), "over the whole time")
 	figure(name+"_cold", o.ColdShare(), "of activations")
 	for i := range o.Jobs {
-		if r := &o.Jobs[i]; r.Status != disdel.StatusSucceeded {
-			fmt.Fprintf(os.Stderr, "bench: %s: %s %v: %v\n", name, r.Name, r.Status, r.Failure)
+		r := &o.Jobs[i]
+		fmt.Fprintf(os.Stderr, "bench: %s: %-16s %v, %v from %6.2f to %6.2f s, %d of %d cold\n", name, r.Name, r.Status, r.Room,
+			r.Started.Seconds(), r.Ended.Seconds(), r.Cold, r.Activations)
+		if r.Failure != nil {
+			fmt.Fprintln(os.Stderr, "bench:   ", r.Failure)
 		}
 	}
 }
