@@ -58,7 +58,7 @@ var house = map[string][]string{
 	"internal/blobs":      {},
 	"internal/client": {
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/datasettext", "internal/files",
-		"internal/modelstore", "internal/modeltext", "internal/wire", "service",
+		"internal/modelstore", "internal/modeltext", "internal/wire", "service", "service/batch",
 	},
 	"internal/commandline": {
 		"controller/jobfile", "dataset", "internal/addresses", "internal/files", "internal/nearest", "internal/plot",

@@ -119,7 +119,7 @@ func everybody() (sum time.Duration) {
 // halfCore is the slot of a container where processors are divided: four containers fill a machine of two.
 const halfCore = 500
 
-// batches measures real batches: eight mixed jobs in both ways, and eight small jobs in half of the room that they take.
+// batches measures real batches: eight small jobs in half of the room that they take, and eight mixed jobs in both ways.
 func batches(ctx context.Context, shrink int) error {
 	fmt.Printf("figure load_average_5m %.2f at the beginning\n", load())
 	if err := small(ctx); err != nil {
@@ -177,8 +177,8 @@ func tell(name string, o outcome) {
 	figure(name+"_cold", o.ColdShare(), "of activations")
 	for i := range o.Jobs {
 		r := &o.Jobs[i]
-		fmt.Fprintf(os.Stderr, "bench: %s: %-16s %v, %v from %6.2f to %6.2f s, %d of %d cold\n", name, r.Name, r.Status, r.Room,
-			r.Started.Seconds(), r.Ended.Seconds(), r.Cold, r.Activations)
+		fmt.Fprintf(os.Stderr, "bench: %s: %-16s %v, %v from %6.2f to %6.2f s, %d of %d cold\n", name, r.Name, r.Status,
+			r.Room, r.Started.Seconds(), r.Ended.Seconds(), r.Cold, r.Activations)
 		if r.Failure != nil {
 			fmt.Fprintln(os.Stderr, "bench:   ", r.Failure)
 		}

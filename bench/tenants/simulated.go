@@ -45,7 +45,8 @@ func simulated(ctx context.Context, list []task, ran outcome) error {
 		return err
 	}
 	if len(r.Stuck)+r.Failed+r.Refused > 0 {
-		return fmt.Errorf("of the simulated batch %d jobs are stuck, %d failed and %d are refused", len(r.Stuck), r.Failed, r.Refused)
+		return fmt.Errorf("of the simulated batch %d jobs are stuck, %d failed and %d are refused", len(r.Stuck), r.Failed,
+			r.Refused)
 	}
 	figure("batch8_apart_s", apart, "s one after another")
 	figure("batch8_simulated_s", r.Makespan.Seconds(), "s")

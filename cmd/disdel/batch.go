@@ -12,7 +12,6 @@ import (
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/batch"
 )
 
@@ -35,23 +34,25 @@ func batchCommand(u *ui) *cli.Command {
 			if c.NArg() == 0 {
 				return commandline.Operands(c, 1, 1)
 			}
-			by, err := batch.ParseMeasure(c.String("by"))
-			halving, wrong := batch.ParseHalving(c.Int("halving"), c.Int("halving-from"))
+			cfg, err := batch.ParseConfig(c.String("by"), c.Int("halving"), c.Int("halving-from"))
 			network, bad := describe(c)
-			if err := cmp.Or(err, wrong, bad); err != nil {
+			if err := cmp.Or(err, bad); err != nil {
 				return err
 			}
-			like := source{}.request(c)
+			like, files := source{}.request(c), []batch.File{}
 			like.Job.Model.Description = network
-			jobs, texts, faults := readBatch(c, u, like)
+			for _, name := range c.Args().Slice() {
+				text, err := readInput(u, name)
+				files = append(files, batch.File{Name: name, Text: text, Open: filesBeside(name), Err: err})
+			}
+			jobs, faults := batch.Read(files, overrides(c), like)
 			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
-				place := batch.Place{Check: at.Jobs.Check, Estimate: at.Jobs.Estimate}
-				place.Submit = func(ctx context.Context, req service.Request) (batch.Run, error) { return at.Jobs.Submit(ctx, req) }
-				if err := jobtext.FailAll(u, "run batch", batch.Check(ctx, place, jobs, faults...), texts); err != nil {
+				if err := jobtext.FailAll(u, "run batch", batch.Check(ctx, at.Place(), jobs, faults...), files); err != nil {
 					return err
 				}
 				table := jobtext.NewBatchTable(u)
-				sum, err := batch.Start(ctx, place, batch.Config{Jobs: jobs, By: by, Halving: halving, Observe: table.Follow})
+				cfg.Jobs, cfg.Observe = jobs, table.Follow
+				sum, err := batch.Start(ctx, at.Place(), cfg)
 				table.Done()
 				if name := c.String("html"); name != "" {
 					if bad := createPage(name, jobtext.BatchPage(sum).HTML); bad == nil {
@@ -64,22 +65,4 @@ func batchCommand(u *ui) *cli.Command {
 			})
 		},
 	}
-}
-
-// readBatch reads the jobs of all files, and what is wrong with any.
-func readBatch(c *cli.Context, u *ui, like service.Request) ([]batch.Job, map[string][]byte, []error) {
-	var files []batch.File
-	var wrong []error
-	texts := map[string][]byte{}
-	for _, name := range c.Args().Slice() {
-		text, err := readInput(u, name)
-		if err != nil {
-			wrong = append(wrong, err)
-			continue
-		}
-		texts[name] = text
-		files = append(files, batch.File{Name: name, Text: text, Open: filesBeside(name)})
-	}
-	jobs, faults := batch.Read(files, overrides(c), like)
-	return jobs, texts, append(wrong, faults...)
 }

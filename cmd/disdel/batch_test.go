@@ -21,8 +21,8 @@ func TestCtrlCCancelsAWholeBatch(t *testing.T) {
 	if err := os.WriteFile(file, []byte(longJob), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd, out, _ := d.command("batch", file, "--set", "matrix={training.batchSize: [32, 64, 128]}", "--pool-memory", "600MB",
-		"-o", "json")
+	cmd, out, _ := d.command("batch", file, "--set", "matrix={training.batchSize: [32, 64, 128]}",
+		"--pool-memory", "600MB", "-o", "json")
 	cmd.Stderr = nil
 	errs, err := cmd.StderrPipe()
 	if err == nil {

@@ -20,8 +20,8 @@ type Choice struct {
 	Value string `json:"value"` // as the file has it
 }
 
-// ParseMany reads the jobs of a file: one, one in each of its YAML documents, and where a document has a matrix, one for
-// each combination of its values:
+// ParseMany reads the jobs of a file: one, one in each of its YAML documents, and where a document has a matrix, one
+// for each combination of its values:
 //
 //	matrix: {training.batchSize: [32, 64], training.optimizer.adam.learningRate: [0.001, 0.003]}
 //

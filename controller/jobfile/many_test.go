@@ -47,7 +47,8 @@ func parseMany(t *testing.T, text string, sets ...string) []File {
 
 // A job of a matrix is the one that a file with its values is.
 func TestAMatrixMeansWhatItsValuesMean(t *testing.T) {
-	got := parseMany(t, smallest+"matrix: {training.epochs: [1, 7], distribution.sync.every: [4], model.init: [{seed: 3}]}\n")
+	got := parseMany(t, smallest+
+		"matrix: {training.epochs: [1, 7], distribution.sync.every: [4], model.init: [{seed: 3}]}\n")
 	if len(got) != 2 {
 		t.Fatalf("%d jobs", len(got))
 	}
@@ -168,7 +169,8 @@ func TestAFileMakesNotTooManyJobs(t *testing.T) {
 			t.Errorf("%d jobs, %v", len(files), err)
 		}
 	}
-	if n := len(parseMany(t, smallest+"matrix: {training.epochs: ["+long+"], training.batchSize: [1,2,3,4,5,6,7,8,9,10]}\n")); n != 1000 {
+	most := smallest + "matrix: {training.epochs: [" + long + "], training.batchSize: [1,2,3,4,5,6,7,8,9,10]}\n"
+	if n := len(parseMany(t, most)); n != 1000 {
 		t.Errorf("%d jobs", n)
 	}
 }

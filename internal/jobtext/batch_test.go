@@ -27,7 +27,8 @@ func batchRow(i int, status disdel.Status, accuracy float64) batch.Row {
 		for round := range 2 {
 			r.Rounds = round + 1
 			r.Curve = append(r.Curve, batch.Point{
-				Epochs: round + 1, TrainLoss: 1 - accuracy/2, Loss: new(1 - accuracy), Accuracy: new(accuracy - 0.1*float64(1-round)),
+				Epochs: round + 1, TrainLoss: 1 - accuracy/2, Loss: new(1 - accuracy),
+				Accuracy: new(accuracy - 0.1*float64(1-round)),
 			})
 		}
 	}
@@ -47,7 +48,8 @@ func viewOf(rows ...batch.Row) *batch.View {
 func TestTheTableOfABatchLeavesNoStaleLines(t *testing.T) {
 	var rows []batch.Row
 	for i := range 12 {
-		rows = append(rows, batchRow(i, []disdel.Status{disdel.StatusSucceeded, disdel.StatusRunning, disdel.StatusQueued}[i%3], 0.9))
+		states := []disdel.Status{disdel.StatusSucceeded, disdel.StatusRunning, disdel.StatusQueued}
+		rows = append(rows, batchRow(i, states[i%3], 0.9))
 	}
 	for _, columns := range []int{20, 40, 80, 200} {
 		for _, height := range []int{6, 10, 30} {
@@ -91,8 +93,8 @@ func TestABatchIsToldInLines(t *testing.T) {
 	}
 	want := `digits-1 (batchSize 16)  queued as job-00000000000000000000000000
 digits-1 (batchSize 16)  starts after 0.9 s in the queue
-digits-1 (batchSize 16)  stopped after 3.0 s  2 epochs  train loss 0.5500  held-out loss 0.1000  accuracy 0.9000  it fell behind
-`
+digits-1 (batchSize 16)  stopped after 3.0 s  2 epochs  train loss 0.5500  held-out loss 0.1000  ` +
+		"accuracy 0.9000  it fell behind\n"
 	if out.String() != want {
 		t.Errorf("%s", &out)
 	}
@@ -103,7 +105,9 @@ func batchSummary() *batch.Summary {
 	behind.Behind = "it fell behind"
 	failed := batchRow(2, disdel.StatusFailed, 0.4)
 	failed.Failure = &disdel.Error{Kind: disdel.OOM, Msg: "it used 130 MB", Hint: "--set resources.memory=200MB"}
-	refused := batch.Row{Name: "<b>large</b>", Status: disdel.StatusFailed, Refused: true, Submitted: after(1), Ended: after(1)}
+	refused := batch.Row{
+		Name: "<b>large</b>", Status: disdel.StatusFailed, Refused: true, Submitted: after(1), Ended: after(1),
+	}
 	refused.Failure, refused.Tenant = &disdel.Error{Kind: disdel.OverLimit, Msg: "it would wait for ever"}, "alice"
 	best := batchRow(0, disdel.StatusSucceeded, 0.9)
 	best.Model = "digits-1:v1"

@@ -87,8 +87,8 @@ func (t *BatchTable) lines(v *batch.View) []string {
 	if height > 0 && len(rows) > height-4 {
 		slices.SortStableFunc(rows, func(a, b batch.Row) int { return standing(&a) - standing(&b) })
 	}
-	cells := [][]string{append(append([]string{"JOB"}, choiceNames(rows)...), "STATUS", "ROUND", "LOSS", "ACCURACY", "WAITED",
-		"TIME", "POOL")}
+	cells := [][]string{append(append([]string{"JOB"}, choiceNames(rows)...), "STATUS", "ROUND", "LOSS", "ACCURACY",
+		"WAITED", "TIME", "POOL")}
 	for i := range rows {
 		r := &rows[i]
 		p, ok := r.Result()

@@ -7,15 +7,20 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service/batch"
 )
 
 // FailAll tells all that is wrong with several files at once, with the lines of their texts, and returns what the
 // program ends with: nil where nothing is wrong. With -o json and yaml the problems are a list on standard output.
-func FailAll(u *terminal.UI, op string, wrong []error, texts map[string][]byte) error {
+func FailAll(u *terminal.UI, op string, wrong []error, files []batch.File) error {
 	if len(wrong) == 0 {
 		return nil
 	}
 	var list []Problem
+	texts := map[string][]byte{}
+	for _, f := range files {
+		texts[f.Name] = f.Text
+	}
 	for _, err := range wrong {
 		var faults *disdel.Faults
 		name := ""

@@ -43,7 +43,9 @@ func queuedText(q service.Queued) string {
 
 // NewFollower is one that has seen nothing.
 func NewFollower(u *terminal.UI) *Follower {
-	return &Follower{picture: picture{ui: u}, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}, said: map[string]string{}}
+	return &Follower{
+		picture: picture{ui: u}, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}, said: map[string]string{},
+	}
 }
 
 // Follow takes what happened next; it is called from one goroutine.

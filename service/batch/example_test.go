@@ -60,7 +60,9 @@ func ExampleStart() {
 
 // Of a job that was evaluated the best round counts if its model is of that one.
 func ExampleRow_Result() {
-	r := batch.Row{Curve: []batch.Point{{Epochs: 1, TrainLoss: 0.5, Accuracy: new(0.8)}, {Epochs: 2, TrainLoss: 0.4, Accuracy: new(0.7)}}}
+	r := batch.Row{Curve: []batch.Point{
+		{Epochs: 1, TrainLoss: 0.5, Accuracy: new(0.8)}, {Epochs: 2, TrainLoss: 0.4, Accuracy: new(0.7)},
+	}}
 	p, ok := r.Result()
 	fmt.Println(*p.Accuracy, p.Epochs, ok)
 	r.Kept = &disdel.Best{Round: 0, Accuracy: 0.8}
@@ -79,4 +81,17 @@ func ExampleSummary_Err() {
 	err := s.Err()
 	fmt.Println(err, errors.Is(err, disdel.OOM))
 	// Output: run batch: 1 of 2 jobs failed; large: it was too large true
+}
+
+func ExampleParseConfig() {
+	cfg, err := batch.ParseConfig("loss", 3, 0)
+	fmt.Println(cfg.By, cfg.Halving.Factor, err)
+	_, err = batch.ParseConfig("luck", 0, 0)
+	fmt.Println(err)
+	_, err = batch.ParseConfig("", 1, 0)
+	fmt.Println(err)
+	// Output:
+	// loss 3 <nil>
+	// jobs are not compared by "luck"
+	// halving with a factor of 1 from epoch 0 on is none
 }

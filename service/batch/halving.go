@@ -16,8 +16,8 @@ type Halving struct {
 	From   int // epochs; 0: 1
 }
 
-// ParseHalving is a Halving of two numbers as people give them. It returns Invalid for what is none.
-func ParseHalving(factor, from int) (Halving, error) {
+// parseHalving is a Halving of two numbers as people give them. It returns Invalid for what is none.
+func parseHalving(factor, from int) (Halving, error) {
 	if factor == 0 && from == 0 || factor >= 2 && from >= 0 {
 		return Halving{factor, from}, nil
 	}

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -94,26 +93,6 @@ func TestWhoIsNotCompared(t *testing.T) {
 	if out := append(c.reached(0, 9, at(4, 0.9)), c.reached(1, 9, at(4, 0.1))...); len(out) > 0 {
 		t.Errorf("%v is stopped without halving", out)
 	}
-}
-
-func ExampleParseHalving() {
-	h, err := ParseHalving(3, 0)
-	fmt.Println(h.Factor, err)
-	_, err = ParseHalving(1, 0)
-	fmt.Println(err)
-	// Output:
-	// 3 <nil>
-	// halving with a factor of 1 from epoch 0 on is none
-}
-
-func ExampleParseMeasure() {
-	m, err := ParseMeasure("loss")
-	fmt.Println(m, err)
-	_, err = ParseMeasure("luck")
-	fmt.Println(err)
-	// Output:
-	// loss <nil>
-	// jobs are not compared by "luck"
 }
 
 // What is not known is worse than anything that is.

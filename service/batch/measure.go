@@ -11,14 +11,15 @@ import (
 // Measure is what jobs are compared by.
 type Measure string
 
-// The measures. Where they are equal, or a job was not evaluated, the held-out loss decides, and then the training loss.
+// The measures. Where they are equal, or a job was not evaluated, the held-out loss decides, and then the training
+// loss.
 const (
 	ByAccuracy Measure = "accuracy" // held out, the higher the better
 	ByLoss     Measure = "loss"     // held out, the lower the better
 )
 
-// ParseMeasure reads a measure's name; "" is accuracy. It returns Invalid for one that there is not.
-func ParseMeasure(name string) (Measure, error) {
+// parseMeasure reads a measure's name; "" is accuracy. It returns Invalid for one that there is not.
+func parseMeasure(name string) (Measure, error) {
 	switch m := Measure(cmp.Or(name, string(ByAccuracy))); m {
 	case ByAccuracy, ByLoss:
 		return m, nil

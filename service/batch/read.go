@@ -17,13 +17,18 @@ type File struct {
 	Name string // as messages call it
 	Text []byte
 	Open func(file string) ([]byte, error) // reads a file that a job names; nil: none can
+	Err  error                             // why it could not be read; nil: it was
 }
 
 // Read makes jobs of files, in their order. Each set is PATH=VALUE and changes every job. Requests are like the one
-// given, but for their job and where it was read from. The faults are an error for each file that has any; its jobs come
-// back all the same, so that Check finds what else is wrong.
+// given, but for their job and where it was read from. The faults are an error for each file that has any; its jobs
+// come back all the same, so that Check finds what else is wrong.
 func Read(files []File, sets []string, like service.Request) (jobs []Job, faults []error) {
 	for _, f := range files {
+		if f.Err != nil {
+			faults = append(faults, f.Err)
+			continue
+		}
 		list, err := jobfile.ParseMany(f.Name, f.Text, sets, f.Open)
 		if err != nil {
 			faults = append(faults, err)

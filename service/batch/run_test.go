@@ -61,13 +61,15 @@ func read(t testing.TB, text string, sets ...string) []Job {
 // the way stops no other, and neither does one that is refused.
 func TestABatchRunsInOneQueue(t *testing.T) {
 	s := opened(t, t.TempDir())
-	list := read(t, smallJob+"matrix: {training.epochs: [1, 2]}\n---\n"+smallJob+"reliability: {deadline: 1s}\n"+
-		"matrix: {training.epochs: [1000]}\n---\n"+smallJob+"resources: {memory: 900MB}\n")
+	list := read(t, smallJob+"matrix: {training.epochs: [1, 2]}\n---\n"+
+		smallJob+"reliability: {deadline: 1s}\nmatrix: {training.epochs: [1000]}\n---\n"+smallJob+"resources: {memory: 900MB}\n")
 	if wrong := Check(t.Context(), In(s), list[:3]); len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
 	waited := 0
-	sum, err := Start(t.Context(), In(s), Config{Jobs: list, Observe: func(v *View) { waited = max(waited, v.Now.Waiting) }})
+	sum, err := Start(t.Context(), In(s), Config{Jobs: list, Observe: func(v *View) {
+		waited = max(waited, v.Now.Waiting)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +144,8 @@ func TestACheckTellsAllThatIsWrong(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s:%d %s", f.File, one.Line, one.Path))
 		}
 	}
-	if text := strings.Join(got, ", "); text != "bad.yaml:6 training.batchSize, bad.yaml:7 data.source, other.yaml:4 model.name" {
+	const want = "bad.yaml:6 training.batchSize, bad.yaml:7 data.source, other.yaml:4 model.name"
+	if text := strings.Join(got, ", "); text != want {
 		t.Errorf("%s", text)
 	}
 	wrong = Check(t.Context(), In(s), read(t, smallJob+"distribution: {workers: 12}\n---\n"+smallJob))
