@@ -181,3 +181,30 @@ func TestACertificateOfAnotherAuthorityIsDenied(t *testing.T) {
 		t.Error("plain text to a TLS port")
 	}
 }
+
+// A server that does not take a user repeats the command in what it says of it, password and all: that goes no further.
+func TestARefusedUserIsNotToldWithItsPassword(t *testing.T) {
+	embedded, err := StartEmbedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer embedded.Close()
+	limited := plainRedis(t)
+	grant(t, limited, "mine")
+	u, _ := url.Parse(limited)
+	u.User = url.UserPassword("tenant", "word")
+	for name, at := range map[string]disdel.Store{
+		"one without users":      {URLs: []string{embedded.URL()}},
+		"one whose user may not": {URLs: []string{u.String()}, Prefix: "mine"},
+	} {
+		s, err := Open(ctx, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.AddUser(ctx, "ann", "CANARYpw", "disdel:ann")
+		if disdel.KindOf(err) != disdel.Denied || strings.Contains(err.Error(), "CANARY") {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.Close()
+	}
+}

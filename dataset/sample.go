@@ -15,8 +15,8 @@ type Sampled struct {
 	Labels []int32     `json:"labels"`
 }
 
-// Sample reads held-out rows of a data set, by their numbers; of one that has none of its own, those of a split into four
-// fifths and one by a seed. It returns NotFound, and Invalid for rows that are not there.
+// Sample reads held-out rows of a data set, by their numbers; of one that has none of its own, those of a split into
+// four fifths and one by a seed. It returns NotFound, and Invalid for rows that are not there.
 func (s *Store) Sample(ctx context.Context, name string, rows []int, seed int64) (doc Sampled, err error) {
 	m, err := s.Manifest(ctx, name)
 	if err != nil {

@@ -73,7 +73,8 @@ func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 	if err := checkLease(l.Job); err != nil {
 		return l, err
 	}
-	revision, err := s.db.Put(ctx, leasePrefix+string(l.Job), leaseDocument{l.revision, l.Owner, l.Data, l.Expires, l.Wish})
+	d := leaseDocument{l.revision, l.Owner, l.Data, l.Expires, l.Wish}
+	revision, err := s.db.Put(ctx, leasePrefix+string(l.Job), d)
 	if err != nil {
 		return l, wrap(err, "take lease", string(l.Job))
 	}

@@ -63,8 +63,8 @@ func (s *Store) Note(ctx context.Context, kind, name string) (Note, error) {
 	return n, nil
 }
 
-// WriteNote writes the next state of a note: that of one that was read, or a new one. It returns Conflict where somebody
-// else wrote meanwhile, and the note to go on with.
+// WriteNote writes the next state of a note: that of one that was read, or a new one. It returns Conflict where
+// somebody else wrote meanwhile, and the note to go on with.
 func (s *Store) WriteNote(ctx context.Context, n Note) (Note, error) {
 	id, err := n.id()
 	if err != nil {

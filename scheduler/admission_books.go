@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Books is what an Admission has entered, as a document: where several processes share a platform, each decides with the
-// books that the one before it left.
+// Books is what an Admission has entered, as a document: where several processes share a platform, each decides with
+// the books that the one before it left.
 type Books struct {
 	Jobs  []Demand           `json:"jobs"`               // that wait or hold something (Demand.Held), by their ids
 	Spent map[string]float64 `json:"spentGBs,omitempty"` // by tenants whose jobs have ended

@@ -13,7 +13,8 @@ import (
 )
 
 // reopened is an Admission that goes on with another one's books, which were written down between them.
-func reopened(t *rapid.T, a *scheduler.Admission, by scheduler.Allocator, whole scheduler.Capacity) *scheduler.Admission {
+func reopened(t *rapid.T, a *scheduler.Admission, by scheduler.Allocator, whole scheduler.Capacity,
+) *scheduler.Admission {
 	text, err := json.Marshal(a.Books())
 	var kept scheduler.Books
 	if err == nil {
@@ -32,8 +33,8 @@ func reopened(t *rapid.T, a *scheduler.Admission, by scheduler.Allocator, whole 
 // Books that change hands before everything that happens lead to the decisions of one who keeps them all the time.
 func TestBooksMayChangeHands(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		by := rapid.SampledFrom([]scheduler.Allocator{scheduler.Gangs{Unused: 5 * second}, scheduler.FIFO{Unused: 5 * second}}).
-			Draw(t, "by")
+		all := []scheduler.Allocator{scheduler.Gangs{Unused: 5 * second}, scheduler.FIFO{Unused: 5 * second}}
+		by := rapid.SampledFrom(all).Draw(t, "by")
 		whole := slots(6)
 		one := scheduler.NewAdmission(by, whole)
 		many := scheduler.NewAdmission(by, whole)

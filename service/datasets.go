@@ -23,9 +23,10 @@ func (s *Service) AddDigits(ctx context.Context) error {
 	return err
 }
 
-// AddKnown adds a public data set by its name: its files come from an installed package, else from their public address,
-// and are checked against pinned checksums. It returns Invalid for a name that is not known, Conflict where there is
-// another data set of the name that is not to be replaced, and Unavailable where the files are nowhere to be had.
+// AddKnown adds a public data set by its name: its files come from an installed package, else from their public
+// address, and are checked against pinned checksums. It returns Invalid for a name that is not known, Conflict where
+// there is another data set of the name that is not to be replaced, and Unavailable where the files are nowhere to be
+// had.
 func (s *Service) AddKnown(ctx context.Context, name string, overwrite bool) (m dataset.Manifest, err error) {
 	store, err := s.Datasets(ctx)
 	if err != nil {

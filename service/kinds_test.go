@@ -19,22 +19,32 @@ func TestEventsAreReadAsTheyWere(t *testing.T) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	loss := 0.25
 	unread := maps.Clone(kinds)
-	inv := disdel.Invocation{ID: "train/0", Task: disdel.TaskTrain, Member: 1, Round: 2, Limits: disdel.Limits{Memory: disdel.GB}}
+	inv := disdel.Invocation{
+		ID: "train/0", Task: disdel.TaskTrain, Member: 1, Round: 2, Limits: disdel.Limits{Memory: disdel.GB},
+	}
+	one, two := disdel.Quantity{Count: 1}, disdel.Quantity{Count: 2}
 	rec := disdel.Record{
 		ID: "job-x", Status: disdel.StatusRunning, Created: at, Plan: disdel.Plan{Workers: 2, Rounds: 3},
 		Transitions: []disdel.Transition{{To: disdel.StatusQueued, At: at, Cause: "submitted"}},
 	}
 	for _, what := range []Happening{
-		Noted{"text"}, Probed{estimator.Rate{RowsPerSecond: 5}}, Resumed{Round: 1, Rounds: 2}, Planned{rec},
-		Queued{Ahead: 3, Why: "why"}, Admitted{Room: scheduler.Capacity{Memory: disdel.GB}, Waited: time.Second},
-		Invoked{inv}, Ended{disdel.Activation{ID: "a", Invocation: inv, Outcome: disdel.OutcomeTimeout, Start: at, End: at}},
+		Noted{"text"},
+		Probed{estimator.Rate{RowsPerSecond: 5}},
+		Resumed{Round: 1, Rounds: 2},
+		Planned{rec},
+		Queued{Ahead: 3, Why: "why"},
+		Admitted{Room: scheduler.Capacity{Memory: disdel.GB}, Waited: time.Second},
+		Invoked{inv},
+		Ended{disdel.Activation{ID: "a", Invocation: inv, Outcome: disdel.OutcomeTimeout, Start: at, End: at}},
 		Progress{Actions: []disdel.Progress{{Task: disdel.TaskTrain, Member: 1, UnixMs: 5}}},
 		StageBegan{disdel.Stage{First: 2, Rounds: 3}},
 		RoundEnded{disdel.Round{Round: 1, TrainLoss: 0.5, Loss: &loss, Accuracy: &loss}},
-		Adjusted{disdel.Adjustment{Field: "memory", Task: disdel.TaskTrain, From: disdel.Quantity{Count: 1}, To: disdel.Quantity{Count: 2}}},
-		Forecast{disdel.Forecast{Samples: 2}}, Outage{controller.Outage{For: time.Second, Over: true}},
+		Adjusted{disdel.Adjustment{Field: "memory", Task: disdel.TaskTrain, From: one, To: two}},
+		Forecast{disdel.Forecast{Samples: 2}},
+		Outage{controller.Outage{For: time.Second, Over: true}},
 		Waiting{controller.Waiting{Invocations: []disdel.Invocation{inv}, For: time.Minute}},
-		Pruned{Models: []string{"m:v1"}, Keep: 2}, Finished{rec},
+		Pruned{Models: []string{"m:v1"}, Keep: 2},
+		Finished{rec},
 	} {
 		text, err := json.Marshal(what)
 		if err != nil {

@@ -14,8 +14,9 @@ import (
 
 // ledger is what a pool's note says: the books of its admission, and which process each job in them is of.
 type ledger struct {
-	Pool   disdel.Bytes            `json:"poolBytes"` // as it was when the first of those that hold something came; 0: not known
-	Owners map[disdel.JobID]string `json:"owners"`    // the tokens of their sessions
+	// Pool is the memory as it was when the first of those that hold something came; 0: not known.
+	Pool   disdel.Bytes            `json:"poolBytes"`
+	Owners map[disdel.JobID]string `json:"owners"` // the tokens of their sessions
 	Books  scheduler.Books         `json:"books"`
 }
 

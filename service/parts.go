@@ -182,11 +182,15 @@ func (s *core) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.P
 	}
 	ctx, stop := context.WithTimeout(ctx, beatsWait)
 	defer stop()
-	board, err := s.openBoard(ctx)
+	tenant := ""
+	if r, ok := s.has(inv.Job); ok {
+		tenant = r.tenant
+	}
+	own, err := s.of(tenant).ownPlace(ctx)
 	if err != nil {
 		return nil
 	}
-	all, err := board.Progress(ctx, inv.Job)
+	all, err := own.board.Progress(ctx, inv.Job)
 	if err != nil {
 		return nil
 	}

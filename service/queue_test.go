@@ -40,7 +40,8 @@ func pooled(t testing.TB, home string, pool disdel.Bytes, takeOver bool) *Servic
 	return s
 }
 
-// Two processes of one home share one pool: the second job waits where its gang does not fit, is told so, and both pass.
+// Two processes of one home share one pool: the second job waits where its gang does not fit, is told so, and both
+// pass.
 func TestTwoServicesShareAPool(t *testing.T) {
 	home := t.TempDir()
 	const pool = 600 * disdel.MB // the gang of one has 512: two train actions, an aggregation and an evaluation
@@ -78,8 +79,8 @@ func TestTwoServicesShareAPool(t *testing.T) {
 	}
 }
 
-// A pool that cannot keep all containers of a job grants them for a round: a more urgent job goes on in between, and the
-// first one after it.
+// A pool that cannot keep all containers of a job grants them for a round: a more urgent job goes on in between, and
+// the first one after it.
 func TestJobsTakeTurnsByRounds(t *testing.T) {
 	const pool = 400 * disdel.MB // a round takes 384: two train actions and an aggregation; the evaluation is another 128
 	s := pooled(t, t.TempDir(), pool, false)

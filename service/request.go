@@ -72,9 +72,10 @@ func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, 
 	return p.resolve(ctx, req.Job, req.Source)
 }
 
-// Submit plans a job and runs it, as soon as its gang has room. It returns once the job is acknowledged, its record being
-// durable; until then ctx cancels it. It returns Invalid, as *disdel.Faults where the job itself is wrong, OverLimit for
-// a job that does not fit or never will, Conflict for a Key that means another job, NoSpace, and what servers answer.
+// Submit plans a job and runs it, as soon as its gang has room. It returns once the job is acknowledged, its record
+// being durable; until then ctx cancels it. It returns Invalid, as *disdel.Faults where the job itself is wrong,
+// OverLimit for a job that does not fit or never will, Conflict for a Key that means another job, NoSpace, and what
+// servers answer.
 func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	id, there, err := s.meant(ctx, req)
 	if err != nil || there != nil {

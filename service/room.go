@@ -20,7 +20,11 @@ func (p *preparation) room(ctx context.Context, spec controller.Spec, g *model.G
 	if err := p.diskRoom(spec, g); err != nil {
 		return err
 	}
-	servers, err := p.parts.Board.Capacity(ctx)
+	all, err := p.openBoard(ctx) // a tenant's own user may not ask
+	if err != nil {
+		return err
+	}
+	servers, err := all.Capacity(ctx)
 	if err != nil {
 		return err
 	}

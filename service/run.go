@@ -72,8 +72,8 @@ func (r *Run) obey(w *history.Wish) {
 func (r *Run) Done() <-chan struct{} { return r.done }
 
 // Wait returns the job's record once it has ended, or is paused. That the job failed is no error: its record says so.
-// Errors are those of ctx, and of a history that did not take the record where Home could not keep it either; the record
-// is whole then too.
+// Errors are those of ctx, and of a history that did not take the record where Home could not keep it either; the
+// record is whole then too.
 func (r *Run) Wait(ctx context.Context) (disdel.Record, error) {
 	select {
 	case <-r.done:

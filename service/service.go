@@ -25,6 +25,7 @@ type Service struct {
 
 	data   part[*dataset.Store]
 	models part[*modelstore.Store]
+	place  part[place]
 }
 
 // core is what a Service and its tenants have in common.
@@ -59,9 +60,9 @@ type core struct {
 // errClosed is the cause of the end of jobs whose Service was closed.
 var errClosed = errors.New("the service was closed")
 
-// Close stops the jobs that it has, waits until they have ended, and ends everything that the Service opened, the newest
-// first. Jobs are canceled; those of a Service that takes over go back to the queue, where the next one finds them. It
-// may be called again.
+// Close stops the jobs that it has, waits until they have ended, and ends everything that the Service opened, the
+// newest first. Jobs are canceled; those of a Service that takes over go back to the queue, where the next one finds
+// them. It may be called again.
 func (s *core) Close() error {
 	s.closing()
 	s.mu.Lock()
@@ -172,8 +173,11 @@ func (s *Service) Parts(ctx context.Context) (p Parts, err error) {
 		func() (err error) { p.Data, err = s.Datasets(ctx); return err },
 		func() (err error) { p.Models, err = s.Models(ctx); return err },
 		func() (err error) { p.History, err = s.History(ctx); return err },
-		func() (err error) { p.Store, err = s.sharedStore(); return err },
-		func() (err error) { p.Board, err = s.openBoard(ctx); return err },
+		func() error {
+			own, err := s.ownPlace(ctx)
+			p.Store, p.Board = own.store, own.board
+			return err
+		},
 		func() error {
 			w, err := s.openWhisk(ctx)
 			p.Executor, p.Pool, p.Enforcement = w.executor, w.pool, w.enforces
@@ -202,7 +206,7 @@ func (s *Service) Ready(ctx context.Context) error {
 	if _, err = p.History.List(ctx, history.Query{Limit: 1}); err != nil {
 		return err
 	}
-	if _, err = p.Board.Capacity(ctx); err != nil {
+	if _, err = p.Board.Progress(ctx, newJobID()); err != nil {
 		return err
 	}
 	_, err = p.Executor.Limits(ctx)

@@ -11,8 +11,8 @@ import (
 )
 
 // session is this Service as other processes see it: a note that is renewed for as long as it lives, and with it the
-// leases of all its jobs. Beside that it looks whether somebody asks something of a job of its own, has taken one, or is
-// no more.
+// leases of all its jobs. Beside that it looks whether somebody asks something of a job of its own, has taken one, or
+// is no more.
 type session struct {
 	s       *core
 	history *history.Store

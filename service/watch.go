@@ -13,8 +13,8 @@ import (
 // watchEvery is how often the record of a job that another process has is looked at.
 const watchEvery = time.Second
 
-// Watch looks at a job, whoever runs it: JOB is an id, the start of one, a job's name or @last. A job of this Service is
-// its Run; of one that another process has, or that has ended, what its record tells becomes events, and Cancel and
+// Watch looks at a job, whoever runs it: JOB is an id, the start of one, a job's name or @last. A job of this Service
+// is its Run; of one that another process has, or that has ended, what its record tells becomes events, and Cancel and
 // Pause ask whoever runs it. It ends with ctx where it is only looked at. It returns NotFound.
 func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 	h, err := s.History(ctx)

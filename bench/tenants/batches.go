@@ -42,15 +42,15 @@ func plain() way {
 // planned is as disdel does it where nobody says otherwise.
 func planned() way { return way{name: "disdel", admission: "gang", pool: pool} }
 
-// outcome is what a batch came to.
-type outcome struct {
+// measured is what a batch came to.
+type measured struct {
 	*batch.Summary
 	alone []*batch.Summary // of jobs that ran one after another
 	cpu   time.Duration    // of processors, by this process and all containers
 }
 
 // run runs jobs in a way, in a home of their own.
-func (w way) run(ctx context.Context, list []task) (out outcome, err error) {
+func (w way) run(ctx context.Context, list []task) (out measured, err error) {
 	before := everybody()
 	home, err := os.MkdirTemp("", "disdel-bench-")
 	if err != nil {
@@ -75,7 +75,7 @@ func (w way) run(ctx context.Context, list []task) (out outcome, err error) {
 	return out, err
 }
 
-func (w way) runOn(ctx context.Context, s *service.Service, list []task, out *outcome) (err error) {
+func (w way) runOn(ctx context.Context, s *service.Service, list []task, out *measured) (err error) {
 	data, err := s.Datasets(ctx)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func compare(ctx context.Context, list []task, slot int) error {
 	if slot == 0 {
 		prefix = "batch8_shared_"
 	}
-	var by [2]outcome
+	var by [2]measured
 	for i, w := range []way{plain(), planned()} {
 		w.slot = slot
 		if slot > 0 { // half a processor has no use for a second thread
@@ -168,7 +168,7 @@ func compare(ctx context.Context, list []task, slot int) error {
 }
 
 // tell prints what a batch came to.
-func tell(name string, o outcome) {
+func tell(name string, o measured) {
 	figure(name+"_s", o.Makespan.Seconds(), "s")
 	figure(name+"_cpu_s", o.cpu.Seconds(), "s of processors")
 	figure(name+"_mean_s", (o.Waited + o.Ran).Seconds(), "s from submit to end")

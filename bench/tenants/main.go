@@ -10,34 +10,51 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel/service"
 )
 
 func main() {
-	if served, err := service.ServeActions(context.Background(), os.Args); served { // a container of the batches' platform
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	if served, err := service.ServeActions(ctx, os.Args); served { // a container of an embedded platform
 		if err != nil {
 			end(err)
 		}
 		return
 	}
-	parts := flag.String("parts", "batches,stuck,large", "what is measured")
+	if len(os.Args) == 3 && os.Args[1] == servedBy {
+		if err := serveHome(ctx, os.Args[2]); err != nil {
+			end(err)
+		}
+		return
+	}
+	parts := flag.String("parts", "batches,stuck,large,served,takeover", "what is measured")
 	jobs := flag.Int("jobs", 100_000, "jobs of the large trace; the small one has a hundredth of them")
 	shrink := flag.Int("shrink", 1, "divide the rows of the batches' jobs by this, to look whether all of it works")
 	seeds := flag.Int("seeds", 200, "seeds of the figures of jobs that stop each other")
+	small := flag.Int("served", 1000, "small jobs that are submitted to a server")
+	kills := flag.Int("kills", 50, "times that one of two servers is killed")
 	flag.Parse()
 	debug.SetGCPercent(200) // memory is not what is measured
 	for part := range strings.SplitSeq(*parts, ",") {
 		var err error
 		switch part {
 		case "batches":
-			err = batches(context.Background(), *shrink)
+			err = batches(ctx, *shrink)
 		case "stuck":
 			err = stuck(*seeds)
 		case "large":
 			err = large(*jobs)
+		case "served":
+			err = served(ctx, *small)
+		case "takeover":
+			err = takeover(ctx, *kills)
 		default:
 			err = fmt.Errorf("there is no part %q", part)
 		}

@@ -18,7 +18,7 @@ import (
 
 // simulated holds the simulator against a batch that was run. Each job runs alone first, which is what the simulator
 // knows of it: how long its work takes on an idle machine. What eight of them come to on one pool is its own.
-func simulated(ctx context.Context, list []task, ran outcome) error {
+func simulated(ctx context.Context, list []task, ran measured) error {
 	w := planned()
 	w.name, w.apart = "apart", true
 	alone, err := w.run(ctx, list)

@@ -53,8 +53,8 @@ func showContexts(u *ui, known client.Contexts) error {
 func contextAdd(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "keep a server under a name, with the token for it", ArgsUsage: "NAME",
-		Description: "The address is that of --server. The token is read from --token-file, - being standard input, or from\n" +
-			"DISDEL_TOKEN, and kept in the home folder for nobody else to read.",
+		Description: "The address is that of --server. The token is read from --token-file, - being standard input, or\n" +
+			"from DISDEL_TOKEN, and kept in the home folder for nobody else to read.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "token-file", TakesFile: true, Usage: "`FILE` with the token"},
 			&cli.BoolFlag{Name: "insecure", Usage: "send the token to another machine although nothing is encrypted"},

@@ -26,7 +26,9 @@ func historyCommand(u *ui) *cli.Command {
 			&cli.IntFlag{Name: "limit", Usage: "`NUMBER` of jobs", Value: 20},
 			&cli.StringFlag{Name: "model", Usage: "jobs of this network or output model `NAME`"},
 			&cli.StringFlag{Name: "dataset", Usage: "jobs on this data set `NAME`"},
-			&cli.StringFlag{Name: "status", Usage: "jobs in this `STATE`: queued, running, paused, succeeded, failed or canceled"},
+			&cli.StringFlag{
+				Name: "status", Usage: "jobs in this `STATE`: queued, running, paused, succeeded, failed or canceled",
+			},
 			&cli.StringFlag{Name: "since", Usage: "jobs of the last `TIME`, such as 90m, 12h, 7d or 2w"},
 		},
 		Subcommands: []*cli.Command{historyShow(u), historyRepair(u)},

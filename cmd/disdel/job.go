@@ -339,9 +339,8 @@ func resumed(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*dis
 	}
 	return follow(c, u, func(told func(service.Event)) (client.Run, error) {
 		return jobs.Resume(ctx, service.ResumeRequest{
-			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network, Origin: commandline.Origin(c, overrides(c)),
-			Options:   options(c),
-			Preparing: told,
+			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network,
+			Origin: commandline.Origin(c, overrides(c)), Options: options(c), Preparing: told,
 		})
 	})
 }

@@ -35,10 +35,12 @@ type serving struct {
 func serveCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "queue and run jobs for others, over HTTP", ArgsUsage: " ",
-		Description: "Serves /api/v1 (described at /openapi.json) until Ctrl-C, and goes on with jobs of this home whose process is\n" +
-			"no more. Jobs that run when it ends go back to the queue, and the next one goes on with them. The token of who\n" +
-			"runs it is in server.token in the home folder; others have theirs from disdel tenant create.\n\n" +
-			"   disdel serve\n   disdel serve --listen 0.0.0.0:7070 --tls-cert c.pem --tls-key k.pem --host-name train.example",
+		Description: "Serves /api/v1 (described at /openapi.json) until Ctrl-C, and goes on with jobs of this home whose\n" +
+			"process is no more. Jobs that run when it ends go back to the queue, and the next one goes on with\n" +
+			"them. The token of who runs it is in server.token in the home folder; others have theirs from disdel\n" +
+			"tenant create.\n\n" +
+			"   disdel serve\n" +
+			"   disdel serve --listen 0.0.0.0:7070 --tls-cert c.pem --tls-key k.pem --host-name train.example",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:7070", Usage: "`ADDRESS` to listen on"},
 			&cli.StringSliceFlag{Name: "host-name", Usage: "`NAME` that clients may call the server by (repeatable)"},

@@ -139,7 +139,8 @@ func TestAServerSaysWhatTheProcessSays(t *testing.T) {
 	good := write("good.yaml", smallJob)
 	bad := write("bad.yaml", strings.Replace(smallJob, "digits,", "letters,", 1))
 	// Without a server a job has the whole machine for itself: what is computed is the same, and what is measured is not.
-	numbers := regexp.MustCompile(`[0-9.]+ (s|ms|MB|GB-s)\b|job-[0-9a-z]+|:v[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][^ "]+| +`)
+	numbers := regexp.MustCompile(`[0-9.]+ (s|ms|MB|GB-s)\b|job-[0-9a-z]+|:v[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][^ "]+` +
+		`| +`)
 	plain := func(s string) string {
 		return numbers.ReplaceAllString(strings.ReplaceAll(s, " --server "+url, ""), " # ")
 	}
@@ -150,7 +151,8 @@ func TestAServerSaysWhatTheProcessSays(t *testing.T) {
 		if rough {
 			out, errs, far, complaints = plain(out), plain(errs), plain(far), plain(complaints)
 		}
-		if complaints = strings.ReplaceAll(complaints, " --server "+url, ""); out != far || errs != complaints || code != exit {
+		complaints = strings.ReplaceAll(complaints, " --server "+url, "")
+		if out != far || errs != complaints || code != exit {
 			t.Errorf("%v: here %d\n%s%s\nfrom the server %d\n%s%s", args, code, out, errs, exit, far, complaints)
 		}
 		return out

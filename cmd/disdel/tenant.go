@@ -32,7 +32,9 @@ func tenantCreate(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "create", Usage: "make a token for a tenant, which is shown once", ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "role", Value: string(service.RoleSubmit), Usage: "`ROLE` of the token: read, submit or admin"},
+			&cli.StringFlag{
+				Name: "role", Value: string(service.RoleSubmit), Usage: "`ROLE` of the token: read, submit or admin",
+			},
 		}, commandline.QuotaFlags...),
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {

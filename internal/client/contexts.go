@@ -35,7 +35,8 @@ var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func contextsFile(home string) string { return filepath.Join(home, "contexts.json") }
 
-// ReadContexts reads what a home knows; nothing where it has no file. It returns Denied for a file that others may read.
+// ReadContexts reads what a home knows; nothing where it has no file. It returns Denied for a file that others may
+// read.
 func ReadContexts(home string) (c Contexts, err error) {
 	path := contextsFile(home)
 	info, err := os.Stat(path)

@@ -45,7 +45,9 @@ func (l localJobs) Ask(ctx context.Context, job string, to disdel.Status, cause 
 	return l.s.Ask(ctx, job, to, cause)
 }
 
-func (l localJobs) Estimate(ctx context.Context, req service.Request, q service.Questions) (*service.Estimation, error) {
+func (l localJobs) Estimate(ctx context.Context, req service.Request, q service.Questions) (*service.Estimation,
+	error,
+) {
 	return l.s.Estimate(ctx, req, q)
 }
 

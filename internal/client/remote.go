@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -74,20 +75,19 @@ func (r *remote) send(ctx context.Context, q request) (*http.Response, error) {
 		}
 		body, kind = bytes.NewReader(text), "application/json"
 	}
-	address := r.base + "/api/v1"
+	var address strings.Builder
+	address.WriteString(r.base + "/api/v1")
 	for _, part := range q.path {
-		address += "/" + url.PathEscape(part)
+		address.WriteString("/" + url.PathEscape(part))
 	}
 	if len(q.query) > 0 {
-		address += "?" + q.query.Encode()
+		address.WriteString("?" + q.query.Encode())
 	}
-	req, err := http.NewRequestWithContext(ctx, q.method, address, body)
+	req, err := http.NewRequestWithContext(ctx, q.method, address.String(), body)
 	if err != nil {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "ask server", Err: err}
 	}
-	for name, values := range q.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, q.header)
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
 	}

@@ -130,7 +130,8 @@ func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.File
 // write writes the form of a data set.
 func write(form *multipart.Writer, from dataset.Files, open map[string]*os.File, overwrite bool) error {
 	for field, value := range map[string]string{
-		"layout": string(from.Layout), "classes": strings.Join(from.ClassNames, ","), "overwrite": strconv.FormatBool(overwrite),
+		"layout": string(from.Layout), "classes": strings.Join(from.ClassNames, ","),
+		"overwrite": strconv.FormatBool(overwrite),
 	} {
 		if value == "" {
 			continue

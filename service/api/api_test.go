@@ -171,10 +171,12 @@ func matches(pattern, path string) bool {
 // submitted is the record of a job that ann submits and that has ended.
 func (h *house) submitted(sets ...string) disdel.Record {
 	h.t.Helper()
-	if status, data := h.ask("ann admin", "POST", "/api/v1/datasets", map[string]string{"source": "digits"}); status != 201 {
+	digits := wire.Source{Source: "digits"}
+	if status, data := h.ask("ann admin", "POST", "/api/v1/datasets", digits); status != 201 {
 		h.t.Fatalf("%d %s", status, data)
 	}
-	status, data := h.ask("ann submit", "POST", "/api/v1/jobs", wire.Submission{File: job, Sets: sets}, "Idempotency-Key", "k")
+	asked := wire.Submission{File: job, Sets: sets}
+	status, data := h.ask("ann submit", "POST", "/api/v1/jobs", asked, "Idempotency-Key", "k")
 	var rec disdel.Record
 	if err := json.Unmarshal(data, &rec); err != nil || status != 201 {
 		h.t.Fatalf("%d %s, %v", status, data, err)
@@ -220,17 +222,18 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		rec.Tenant != "ann" {
 		t.Fatalf("%d %s, %v", status, data, err)
 	}
-	if status, data := h.ask("ann submit", "POST", "/api/v1/jobs", wire.Submission{File: job}, "Idempotency-Key", "k"); status !=
-		201 || !bytes.Contains(data, []byte(id)) {
+	status, data = h.ask("ann submit", "POST", "/api/v1/jobs", wire.Submission{File: job}, "Idempotency-Key", "k")
+	if status != 201 || !bytes.Contains(data, []byte(id)) {
 		t.Errorf("submitted again: %d %.200s", status, data)
 	}
 	model, row := rec.Model.Name, [][]float32{make([]float32, 64)}
 	paths := map[string]any{
 		"GET /api/v1/jobs/{job}": nil, "GET /api/v1/jobs/{job}/events": nil, "GET /api/v1/jobs/{job}/logs": nil,
 		"GET /api/v1/jobs/{job}/wait": nil, "GET /api/v1/jobs/{job}/report": nil, "GET /api/v1/jobs/{job}/runner": nil,
-		"GET /api/v1/history/{job}": nil, "GET /api/v1/datasets/{name}/sample": nil, "GET /api/v1/models/{model}/weights": nil,
-		"PUT /api/v1/datasets/{name}": nil, // has nothing that is another's, and is no form here
-		"GET /api/v1/datasets/{name}": nil, "GET /api/v1/models/{model}": nil,
+		"GET /api/v1/history/{job}": nil, "GET /api/v1/datasets/{name}/sample": nil,
+		"GET /api/v1/models/{model}/weights": nil,
+		"PUT /api/v1/datasets/{name}":        nil, // has nothing that is another's, and is no form here
+		"GET /api/v1/datasets/{name}":        nil, "GET /api/v1/models/{model}": nil,
 		"POST /api/v1/models/{model}/infer": map[string]any{"inputs": row},
 		"POST /api/v1/jobs/{job}/cancel":    nil, "POST /api/v1/jobs/{job}/pause": nil,
 		"POST /api/v1/jobs/{job}/resume": wire.Submission{}, "POST /api/v1/jobs/{job}/retry": wire.Submission{},
@@ -266,7 +269,8 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		t.Error("the matrix has what is no route")
 	}
 	for path, empty := range map[string]string{
-		"/api/v1/jobs": `"jobs":[]`, "/api/v1/history": `"jobs":[]`, "/api/v1/models": `"models":[]`, "/api/v1/datasets": `"datasets":[]`,
+		"/api/v1/jobs": `"jobs":[]`, "/api/v1/history": `"jobs":[]`,
+		"/api/v1/models": `"models":[]`, "/api/v1/datasets": `"datasets":[]`,
 	} {
 		if _, data := h.ask("bob read", "GET", path, nil); !bytes.Contains(data, []byte(empty)) {
 			t.Errorf("bob sees %s", data)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -58,7 +59,7 @@ func sampleData(c *call) (int, any, error) {
 	for _, text := range v["row"] {
 		n, err := strconv.Atoi(text)
 		if err != nil || len(rows) >= mostRows {
-			return 0, nil, invalid("row is the number of a held-out row; "+strconv.Itoa(mostRows)+" may be asked for at once", err)
+			return 0, nil, invalid(fmt.Sprintf("row is the number of a held-out row; at most %d at once", mostRows), err)
 		}
 		rows = append(rows, n)
 	}

@@ -65,7 +65,8 @@ func (c *call) request() (req service.Request, s wire.Submission, err error) {
 	if err := c.read(&s); err != nil {
 		return req, s, err
 	}
-	file, err := jobfile.ParseWith(cmp.Or(s.Name, "job"), []byte(s.File), s.Sets, func(string) ([]byte, error) { return nil, os.ErrNotExist })
+	none := func(string) ([]byte, error) { return nil, os.ErrNotExist }
+	file, err := jobfile.ParseWith(cmp.Or(s.Name, "job"), []byte(s.File), s.Sets, none)
 	if err == nil && file.Job.Model.Custom != "" {
 		err = &disdel.Error{
 			Kind: disdel.Denied, Op: "submit job", Msg: "this server runs no programs of its clients",
@@ -135,7 +136,8 @@ func wait(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(d + readWithin)) //nolint:errcheck // there is none then
+	out := http.NewResponseController(c.w)
+	out.SetWriteDeadline(time.Now().Add(d + readWithin)) //nolint:errcheck // there is none then
 	rec, err := run.Wait(ctx)
 	if err != nil {
 		err = cmp.Or(c.draining(), err)

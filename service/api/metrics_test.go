@@ -48,7 +48,8 @@ func TestMetrics(t *testing.T) {
 		`disdel_job_workers{tenant="ann",job="` + id + `",name="small"} 2`, `kubeml_job_parallelism{jobid="` + id + `"} 2`,
 		`kubeml_job_running_total{type="train"} 1`, `kubeml_job_train_loss{jobid="` + id + `"} `,
 		`kubeml_job_validation_accuracy{jobid="` + id + `"} `, `kubeml_job_epoch_duration_seconds{jobid="` + id + `"} `,
-		`disdel_activations_total{tenant="ann",task="train",outcome="success"} `, `disdel_cold_starts_total{tenant="ann",task="train"} `,
+		`disdel_activations_total{tenant="ann",task="train",outcome="success"} `,
+		`disdel_cold_starts_total{tenant="ann",task="train"} `,
 		`disdel_job_wait_seconds_count{tenant="ann"} 1`,
 	} {
 		if !bytes.Contains(during, []byte(want)) {
@@ -151,9 +152,11 @@ func TestUploadsAreBounded(t *testing.T) {
 		"too large as it comes":   {422, "too large", map[string][]byte{"images": idx(make([]byte, 30_000), 30_000)}},
 		"too large when unpacked": {422, "too large", map[string][]byte{"images": packed(idx(make([]byte, 90_000), 90_000))}},
 		"no labels":               {400, "go together", map[string][]byte{"images": images}},
-		"no IDX":                  {422, "it is text", map[string][]byte{"images": []byte("a,b"), "labels": labels}},
+		"no IDX":                  {422, "it is text", map[string][]byte{"images": []byte("a,b"), "labels": idx(labels, 60)}},
 		"another part":            {400, "no part", map[string][]byte{"pictures": images}},
-		"other data":              {409, "another data set", map[string][]byte{"images": idx(make([]byte, 60*16), 60, 4, 4), "labels": idx(labels, 60)}},
+		"other data": {409, "another data set", map[string][]byte{
+			"images": idx(make([]byte, 60*16), 60, 4, 4), "labels": idx(labels, 60),
+		}},
 	} {
 		if status, data := h.form("pets", nil, c.files); status != c.status || !bytes.Contains(data, []byte(c.text)) {
 			t.Errorf("%s: %d %s", name, status, data)

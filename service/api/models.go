@@ -19,7 +19,8 @@ func listModels(c *call) (int, any, error) {
 	if err != nil && len(list) == 0 {
 		return 0, nil, err
 	}
-	return http.StatusOK, wire.ModelList{Models: append([]modelstore.Model{}, list...)}, nil // those that are damaged hide no other one
+	// Those that are damaged hide no other one.
+	return http.StatusOK, wire.ModelList{Models: append([]modelstore.Model{}, list...)}, nil
 }
 
 func showModel(c *call) (int, any, error) {

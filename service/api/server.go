@@ -217,8 +217,8 @@ func (p *pace) take(tenant string, now time.Time) bool {
 	return p.seen[tenant] <= p.most
 }
 
-// Serve serves at a listener until ctx ends. Then it takes no more jobs, ends what clients only wait for, and lets other
-// requests come to their end for as long as drain says.
+// Serve serves at a listener until ctx ends. Then it takes no more jobs, ends what clients only wait for, and lets
+// other requests come to their end for as long as drain says.
 func Serve(ctx context.Context, l net.Listener, cfg Config, drain time.Duration) error {
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
