@@ -83,6 +83,6 @@ bench-deploy: build ## figures of the action runtime's image and of a container'
 	bin/bench-deploy
 
 .PHONY: bench-tenants
-bench-tenants: ## figures of many jobs of many tenants: who stops whom, and how fast 100,000 are simulated
+bench-tenants: ## figures of many jobs of many tenants: real batches, who stops whom, how fast 100,000 are simulated (PARTS=batches: those alone)
 	$(BUILD) -o bin/bench-tenants ./bench/tenants
-	bin/bench-tenants
+	bin/bench-tenants $(if $(PARTS),-parts $(PARTS))

@@ -58,7 +58,7 @@ var house = map[string][]string{
 	"internal/blobs":      {},
 	"internal/client": {
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/datasettext", "internal/files",
-		"internal/modelstore", "internal/modeltext", "internal/wire", "service",
+		"internal/modelstore", "internal/modeltext", "internal/wire", "service", "service/batch",
 	},
 	"internal/commandline": {
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/files", "internal/nearest", "internal/plot",
@@ -69,10 +69,13 @@ var house = map[string][]string{
 		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
 		"scheduler", "service",
 	},
-	"internal/exposition":    {},
-	"internal/faults":        {"internal/safetensors"},
-	"internal/files":         {},
-	"internal/jobtext":       {"controller", "controller/simulate", "internal/terminal", "service"},
+	"internal/exposition": {},
+	"internal/faults":     {"internal/safetensors"},
+	"internal/files":      {},
+	"internal/jobtext": {
+		"controller", "controller/jobfile", "controller/simulate", "internal/plot", "internal/report", "internal/terminal",
+		"service", "service/batch",
+	},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
 	"scheduler/sim":          {"scheduler"},
@@ -93,13 +96,15 @@ var house = map[string][]string{
 		"executor", "history", "history/couchlite", "internal/...", "model", "platform", "runtime/engine/backends",
 		"scheduler", "scheduler/sim",
 	},
+	// Many jobs as one experiment: a caller of service like any other.
+	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
 	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service"},
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "service/api", "deploy/image", "controller/jobfile", "internal/...", "actions/serve", "aggregator",
-		"dataset",
+		"service", "service/api", "service/batch", "deploy/image", "controller/jobfile", "internal/...", "actions/serve",
+		"aggregator", "dataset",
 		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/kernel", "scheduler",
 		"scheduler/sim",
 	},

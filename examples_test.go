@@ -25,6 +25,7 @@ var documented = []string{
 	"runtime/engine",
 	"scheduler",
 	"service",
+	"service/batch",
 }
 
 func TestEveryPublicEntryHasAnExample(t *testing.T) {

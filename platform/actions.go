@@ -392,5 +392,8 @@ func (p *Platform) deleteAction(q *request) (int, any, error) {
 		}
 		return t.dropAction(key)
 	})
+	if err == nil {
+		p.pool.forget(a)
+	}
 	return 200, a, err
 }

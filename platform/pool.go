@@ -168,6 +168,21 @@ func (p *pool) evict(need disdel.Bytes) bool {
 	return true
 }
 
+// forget removes the idle containers of an action that is no more: nobody can ask for them again, and where room is short
+// the newest of them would push out containers that somebody will ask for.
+func (p *pool) forget(a *action) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = slices.DeleteFunc(p.free, func(c *container) bool {
+		if !sameAction(c.action, a) {
+			return false
+		}
+		p.remove(c)
+		return true
+	})
+	p.dispatch()
+}
+
 func (p *pool) remove(c *container) {
 	p.used -= c.memory
 	p.done.Go(c.kill)

@@ -159,3 +159,27 @@ func TestTheWatchOfAStoppedContainerSleeps(t *testing.T) {
 		t.Errorf("once it goes on, its memory is not looked at: %v", got)
 	}
 }
+
+// An action that is deleted leaves no container behind: its memory is free for those that are asked for.
+func TestADeletedActionsContainersGo(t *testing.T) {
+	p := start(t, func(c *Config) { c.PoolMemory = 256 * disdel.MB })
+	body := fmt.Sprintf(`{"exec":{"kind":%q,"code":"x","main":"echo"},"limits":{"memory":128}}`, disdel.RuntimeKind)
+	for _, name := range []string{"kept", "deleted", "later"} {
+		if status, got := call(t, p, "PUT", ns+"/actions/"+name, body); status != 200 {
+			t.Fatal(got)
+		}
+	}
+	kept, _ := pidOf(t, p, "kept")
+	pidOf(t, p, "deleted")
+	if s := p.Status(); s.Ready != 2 {
+		t.Fatalf("%+v", s)
+	}
+	call(t, p, "DELETE", ns+"/actions/deleted", "")
+	if s := p.Status(); s.Ready != 1 || s.Used != 128*disdel.MB {
+		t.Errorf("%+v", s)
+	}
+	pidOf(t, p, "later")
+	if pid, warm := pidOf(t, p, "kept"); pid != kept || !warm {
+		t.Error("the container of the other action is gone")
+	}
+}

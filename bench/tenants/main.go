@@ -34,8 +34,9 @@ func main() {
 		}
 		return
 	}
-	parts := flag.String("parts", "stuck,large,served,takeover", "what is measured")
+	parts := flag.String("parts", "batches,stuck,large,served,takeover", "what is measured")
 	jobs := flag.Int("jobs", 100_000, "jobs of the large trace; the small one has a hundredth of them")
+	shrink := flag.Int("shrink", 1, "divide the rows of the batches' jobs by this, to look whether all of it works")
 	seeds := flag.Int("seeds", 200, "seeds of the figures of jobs that stop each other")
 	small := flag.Int("served", 1000, "small jobs that are submitted to a server")
 	kills := flag.Int("kills", 50, "times that one of two servers is killed")
@@ -44,6 +45,8 @@ func main() {
 	for part := range strings.SplitSeq(*parts, ",") {
 		var err error
 		switch part {
+		case "batches":
+			err = batches(ctx, *shrink)
 		case "stuck":
 			err = stuck(*seeds)
 		case "large":

@@ -31,9 +31,10 @@ func newApp(u *ui) *cli.App {
 		Before:                    func(c *cli.Context) error { return configure(u, c) },
 	}
 	for _, build := range []func(*ui) *cli.Command{
-		quickstartCommand, submitCommand, resumeCommand, jobCommand, estimateCommand, validateCommand, explainCommand,
-		datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, deployCommand,
-		serveCommand, tenantCommand, contextCommand, simulateCommand, versionCommand, runtimeCommand, helpCommand,
+		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobCommand, estimateCommand, validateCommand,
+		explainCommand, datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, platformCommand,
+		serveCommand, tenantCommand, contextCommand, deployCommand, simulateCommand, versionCommand, runtimeCommand,
+		helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
 	}

@@ -103,11 +103,20 @@ func showReport(u *ui, c *cli.Context, r *report.Report) error {
 	}
 }
 
-// writePage replaces the file: a report is made again as often as one likes.
+// writePage writes a report's page.
 func writePage(u *ui, name string, r *report.Report, spec []byte) error {
+	if err := createPage(name, func(w io.Writer) error { return r.HTML(w, spec) }); err != nil {
+		return err
+	}
+	u.Say("report of %s in %s", r.ID, terminal.Clean(name))
+	return u.Show(pageDocument{r.ID, name}, func(io.Writer) {})
+}
+
+// createPage replaces the file: a page is made again as often as one likes.
+func createPage(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err == nil {
-		if err = r.HTML(f, spec); err == nil {
+		if err = write(f); err == nil {
 			err = f.Close()
 		} else {
 			f.Close() // the first error counts
@@ -119,8 +128,7 @@ func writePage(u *ui, name string, r *report.Report, spec []byte) error {
 			Hint: "name a file in a folder that is there",
 		}
 	}
-	u.Say("report of %s in %s", r.ID, terminal.Clean(name))
-	return u.Show(pageDocument{r.ID, name}, func(io.Writer) {})
+	return nil
 }
 
 // pageDocument is what --html says with -o json.

@@ -102,6 +102,10 @@ func (r *reader) unknown(p place, pattern, path, key string) {
 	if r.full() {
 		return
 	}
+	if pattern == "" && key == matrixKey {
+		r.fault(p, key, "disdel batch runs a job for each of its values", "unknown field")
+		return
+	}
 	near := closestKey(key, childNames(pattern))
 	if near != "" {
 		r.meant[join(path, near)] = true

@@ -13,6 +13,18 @@ import (
 
 // load reads the file's one document. It returns nil where there is nothing to go on with.
 func (r *reader) load(data []byte) *yaml.Node {
+	documents := r.documents(data, 2)
+	if len(documents) == 0 {
+		return nil
+	}
+	if len(documents) > 1 {
+		r.fault(at(&documents[1]), "", "one job a file; disdel batch takes several", "a second document starts here")
+	}
+	return r.flat(documents[0].Content[0])
+}
+
+// documents reads the first documents of a file, most at most. None are left where there is nothing to go on with.
+func (r *reader) documents(data []byte, most int) []yaml.Node {
 	if len(data) > maxFile {
 		r.fault(place{1, 1}, "", "", "the file has %d bytes; a job file has at most %d", len(data), maxFile)
 		return nil
@@ -26,7 +38,7 @@ func (r *reader) load(data []byte) *yaml.Node {
 			n, maxMarks)
 		return nil
 	}
-	documents, err := loadYAML(data)
+	documents, err := loadYAML(data, most)
 	switch {
 	case err != nil:
 		p, msg := describe(err)
@@ -35,11 +47,12 @@ func (r *reader) load(data []byte) *yaml.Node {
 	case len(documents) == 0:
 		r.fault(place{1, 1}, "", "disdel explain lists the fields, examples/lenet-fashion.yaml is a job to start from",
 			"the file is empty")
-		return nil
-	case len(documents) > 1:
-		r.fault(at(&documents[1]), "", "one job a file", "a second document starts here")
 	}
-	root := documents[0].Content[0]
+	return documents
+}
+
+// flat is a document's tree, nil for one that is nested too deep.
+func (r *reader) flat(root *yaml.Node) *yaml.Node {
 	if deep := deeper(root, maxDepth); deep != nil {
 		r.fault(at(deep), "", "", "nested deeper than %d levels", maxDepth)
 		return nil
@@ -59,16 +72,16 @@ func countMarks(data []byte) int {
 	return n
 }
 
-// loadYAML reads the first two documents as trees; aliases are not followed. The recover is for defects of the YAML
-// package, which sees text from outside before anything else does.
-func loadYAML(data []byte) (documents []yaml.Node, err error) {
+// loadYAML reads the first documents as trees, most at most; aliases are not followed. The recover is for defects of the
+// YAML package, which sees text from outside before anything else does.
+func loadYAML(data []byte, most int) (documents []yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the reader gave up: %v", p)
 		}
 	}()
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
-	for err == nil && len(documents) < 2 {
+	for err == nil && len(documents) < most {
 		var n yaml.Node
 		if err = loader.Load(&n); err == nil {
 			documents = append(documents, n)

@@ -26,6 +26,10 @@ type File struct {
 	Source []byte     // the text, for Render
 	Job    disdel.Job // with every default filled in
 
+	// ParseMany says of each job of a file what its matrix gave it, in the matrix's order, and what is wrong with it alone.
+	Choices []Choice
+	Faults  []disdel.Fault
+
 	places map[string]place
 }
 
@@ -47,7 +51,7 @@ func Parse(name string, data []byte, sets []string) (File, error) {
 // ParseWith is Parse for jobs that may name a file of Keras: open returns the content of the file that model.keras
 // gives. The network ends up in Job.Model.Layers, as if the job file had listed it, and Job.Model.Keras is empty.
 func ParseWith(name string, data []byte, sets []string, open func(file string) ([]byte, error)) (File, error) {
-	r := &reader{open: open, places: map[string]place{"": {1, 1}}, failed: map[string]bool{}, meant: map[string]bool{}}
+	r := newReader(open)
 	file := File{Name: name, Source: data, places: r.places}
 	if root := r.load(data); root != nil {
 		for _, set := range sets {
@@ -98,6 +102,10 @@ type reader struct {
 	failed map[string]bool // paths with a fault
 	open   func(file string) ([]byte, error)
 	meant  map[string]bool // fields that a misspelt key probably means: not missing as well
+}
+
+func newReader(open func(file string) ([]byte, error)) *reader {
+	return &reader{open: open, places: map[string]place{"": {1, 1}}, failed: map[string]bool{}, meant: map[string]bool{}}
 }
 
 // full says whether there are enough faults to give up looking closely, and counts one more if so.

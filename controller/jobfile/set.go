@@ -32,7 +32,12 @@ func (r *reader) override(root *yaml.Node, set string) {
 		r.fault(place{}, shown, "", "the value is not YAML: %s", msg)
 		return
 	}
-	node, passed := root, ""
+	r.put(root, path, value, place{})
+}
+
+// put puts a value at a path of the tree. What it adds around the value is where the value is said to be.
+func (r *reader) put(root *yaml.Node, path string, value *yaml.Node, where place) {
+	node, passed, msg := root, "", ""
 	for _, name := range steps(path) {
 		if f := find(passed); f != nil && f.form == syncMode && node.Kind == yaml.ScalarNode {
 			*node = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"} // a word gives way to the object
@@ -40,11 +45,11 @@ func (r *reader) override(root *yaml.Node, set string) {
 		passed = join(passed, name)
 		match := step.FindStringSubmatch(name)
 		if match == nil {
-			r.fault(place{}, shown, "write --set training.batchSize=32", "%s is no field", quote(name))
+			r.fault(where, shorten(path), "write --set training.batchSize=32", "%s is no field", quote(name))
 			return
 		}
-		if node, msg = descend(node, match[1], match[2]); msg != "" {
-			r.fault(place{}, shown, "", "%s", msg)
+		if node, msg = descend(node, match[1], match[2], where); msg != "" {
+			r.fault(where, shorten(path), "", "%s", msg)
 			return
 		}
 	}
@@ -83,7 +88,7 @@ func setValue(source string) (*yaml.Node, string) {
 	if _, msg := firstBadText([]byte(source)); msg != "" {
 		return nil, msg
 	}
-	documents, err := loadYAML([]byte(source))
+	documents, err := loadYAML([]byte(source), 2)
 	switch {
 	case err != nil:
 		_, msg := describe(err)
@@ -109,14 +114,14 @@ func unplace(n *yaml.Node) {
 }
 
 // descend goes to a key and the items below it, adding the key where it is not there. msg says why it could not.
-func descend(n *yaml.Node, key, items string) (next *yaml.Node, msg string) {
+func descend(n *yaml.Node, key, items string, where place) (next *yaml.Node, msg string) {
 	if isNull(n) {
-		*n = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		*n = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: where.line, Column: where.column}
 	}
 	if n.Kind != yaml.MappingNode {
 		return nil, quote(key) + " is looked for in " + found(n)
 	}
-	next = entry(n, key)
+	next = entry(n, key, where)
 	for index := range strings.SplitSeq(strings.Trim(items, "[]"), "][") {
 		i, err := strconv.Atoi(index)
 		if err != nil {
@@ -131,13 +136,16 @@ func descend(n *yaml.Node, key, items string) (next *yaml.Node, msg string) {
 }
 
 // entry returns the value of a key of an object; a new one is null.
-func entry(n *yaml.Node, key string) *yaml.Node {
+func entry(n *yaml.Node, key string, where place) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key && n.Content[i].Kind == yaml.ScalarNode {
 			return n.Content[i+1]
 		}
 	}
-	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
-	n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value)
+	made := func(tag, text string) *yaml.Node {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text, Line: where.line, Column: where.column}
+	}
+	value := made("!!null", "")
+	n.Content = append(n.Content, made("!!str", key), value)
 	return value
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
@@ -16,10 +15,9 @@ import (
 
 // Follower shows a job while it runs: a line a round that stays, and on a terminal a line an action that is rewritten.
 type Follower struct {
-	ui    *terminal.UI
+	picture
 	plan  disdel.Plan
-	total int   // rounds
-	shown []int // widths of the lines that the next picture replaces
+	total int // rounds
 	last  time.Time
 	said  map[string]string // where lines stay: the newest of each action
 
@@ -45,7 +43,9 @@ func queuedText(q service.Queued) string {
 
 // NewFollower is one that has seen nothing.
 func NewFollower(u *terminal.UI) *Follower {
-	return &Follower{ui: u, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}, said: map[string]string{}}
+	return &Follower{
+		picture: picture{ui: u}, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}, said: map[string]string{},
+	}
 }
 
 // Follow takes what happened next; it is called from one goroutine.
@@ -176,26 +176,13 @@ func (f *Follower) progress(list []disdel.Progress) {
 	}
 }
 
-// draw shows a line an action, as many as the terminal has room for, none wider than it is: one that wrapped could not
-// be taken back.
+// draw shows a line an action, as many as the terminal has room for.
 func (f *Follower) draw(list []disdel.Progress) {
-	columns, rows := f.ui.Size()
-	room := len(list)
-	if rows > 0 {
-		room = min(room, max(1, rows-2))
+	lines := make([]string, len(list))
+	for i, p := range list {
+		lines[i] = "  " + f.progressLine(p)
 	}
-	lines := make([]string, 0, room)
-	for _, p := range list[:room] {
-		lines = append(lines, "  "+f.progressLine(p))
-	}
-	if left := len(list) - room; left > 0 {
-		lines[room-1] = fmt.Sprintf("  and %d more", left+1)
-	}
-	for _, line := range lines {
-		line = terminal.Cut(line, columns)
-		fmt.Fprintln(f.ui.Err, line)
-		f.shown = append(f.shown, utf8.RuneCountInString(line))
-	}
+	f.show(lines)
 }
 
 func (f *Follower) progressLine(p disdel.Progress) string {
@@ -225,24 +212,6 @@ func (f *Follower) legText(worker int) string {
 	default:
 		return ""
 	}
-}
-
-// erase takes back the lines of the last picture. A terminal that has become narrower since has wrapped them.
-func (f *Follower) erase() {
-	rows, columns := 0, 0
-	if len(f.shown) > 0 {
-		columns, _ = f.ui.Size()
-	}
-	for _, width := range f.shown {
-		rows++
-		if columns > 0 && width > columns {
-			rows += (width - 1) / columns
-		}
-	}
-	if rows > 0 {
-		fmt.Fprintf(f.ui.Err, "\x1b[%dA\x1b[J", rows)
-	}
-	f.shown = f.shown[:0]
 }
 
 // Done takes the last picture back.

@@ -41,7 +41,7 @@ func (r *Report) sections(a *disdel.Activation) []section {
 }
 
 // gantt is who did what when.
-func (r *Report) gantt() *figure {
+func (r *Report) gantt() *Figure {
 	c, end := r.clock()
 	rows := r.Actions[:min(len(r.Actions), mostRows)]
 	if end == 0 || len(rows) == 0 {
@@ -62,7 +62,7 @@ func (r *Report) gantt() *figure {
 	for _, a := range bars {
 		g.Bars = append(g.Bars, r.bar(a, c, row[a.Slot().Name()], seen))
 	}
-	f := &figure{Title: g.Title, SVG: trusted(g.SVG()), Legend: ganttLegend(seen)}
+	f := &Figure{Title: g.Title, SVG: trusted(g.SVG()), Legend: ganttLegend(seen)}
 	if n := len(r.Actions) - len(rows); n > 0 {
 		f.Note = fmt.Sprintf("The first %d actions are shown, %d are not. ", mostRows, n)
 	}

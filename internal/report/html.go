@@ -51,25 +51,25 @@ type view struct {
 	Plan        string
 	Stopped     string
 	State       string
-	Tiles       []tile
+	Tiles       []Tile
 	Facts       []string
-	FailurePlot []figure
+	FailurePlot []Figure
 	Adjusted    []string
 	Stages      []string
 	Notes       []string
 	Hints       []string
 	Forecasts   []string
-	Figures     []figure
-	Tables      []pageTable
+	Figures     []Figure
+	Tables      []Table
 	Checksums   []string
 	Spec        string
 }
 
-// tile is one figure of the headline.
-type tile struct{ Name, Value, More string }
+// Tile is one figure of the headline.
+type Tile struct{ Name, Value, More string }
 
-// pageTable is a table with its caption; the first cell of a row is its head.
-type pageTable struct {
+// Table is a table with its caption; the first cell of a row is its head.
+type Table struct {
 	Caption string
 	Head    []string
 	Rows    [][]string
@@ -90,7 +90,7 @@ func (r *Report) HTML(w io.Writer, spec []byte) error {
 		v.Facts = r.Failure.facts()
 	}
 	if f := r.failurePlot(); f != nil {
-		v.FailurePlot = []figure{*f}
+		v.FailurePlot = []Figure{*f}
 	}
 	if r.Forecast != nil {
 		v.Forecasts = r.Forecast.forecastText(r.Duration, r.CostGBs)
@@ -103,26 +103,26 @@ func (r *Report) HTML(w io.Writer, spec []byte) error {
 	return err
 }
 
-func (r *Report) tiles() []tile {
-	var out []tile
+func (r *Report) tiles() []Tile {
+	var out []Tile
 	if r.Duration > 0 {
-		out = append(out, tile{"time", span(r.Duration), ""})
+		out = append(out, Tile{"time", span(r.Duration), ""})
 	}
 	if r.CostGBs > 0 {
 		more := ""
 		if r.EvaluationGBs > 0 {
 			more = fmt.Sprintf("and %.2f for evaluations", r.EvaluationGBs)
 		}
-		out = append(out, tile{"cost", fmt.Sprintf("%.2f GB-s", r.CostGBs), more})
+		out = append(out, Tile{"cost", fmt.Sprintf("%.2f GB-s", r.CostGBs), more})
 	}
 	if r.Accuracy != nil {
-		out = append(out, tile{
+		out = append(out, Tile{
 			"accuracy", fmt.Sprintf("%.4f", *r.Accuracy),
 			fmt.Sprintf("best %.4f, round %d", r.Best.Accuracy, r.Best.Round+1),
 		})
 	}
 	if r.record.Plan.Rounds > 0 {
-		out = append(out, tile{"rounds", fmt.Sprintf("%d of %d", r.done(), r.record.Plan.Rounds), ""})
+		out = append(out, Tile{"rounds", fmt.Sprintf("%d of %d", r.done(), r.record.Plan.Rounds), ""})
 	}
 	for _, a := range r.Actions {
 		if a.Task == disdel.TaskTrain && a.Peak > 0 {
@@ -133,20 +133,20 @@ func (r *Report) tiles() []tile {
 }
 
 // peakTile is the highest peak of a train action beside its limit.
-func (r *Report) peakTile() tile {
+func (r *Report) peakTile() Tile {
 	var top Action
 	for _, a := range r.Actions {
 		if a.Task == disdel.TaskTrain && a.Peak > top.Peak {
 			top = a
 		}
 	}
-	return tile{"peak memory", top.Peak.String(), fmt.Sprintf("limit %v, expected %v", top.Limit, top.Estimate)}
+	return Tile{"peak memory", top.Peak.String(), fmt.Sprintf("limit %v, expected %v", top.Limit, top.Estimate)}
 }
 
-func (r *Report) tables() []pageTable {
-	out := []pageTable{{"Actions: memory expected and measured, and time", actionHead, actionRows(r.Actions)}}
+func (r *Report) tables() []Table {
+	out := []Table{{"Actions: memory expected and measured, and time", actionHead, actionRows(r.Actions)}}
 	if len(r.Rounds) > 0 {
-		out = append(out, pageTable{"Rounds", roundHead, roundTable(r.Rounds)})
+		out = append(out, Table{"Rounds", roundHead, roundTable(r.Rounds)})
 	}
 	if len(r.record.Activations) > 0 {
 		out = append(out, r.activationTable())
@@ -157,9 +157,9 @@ func (r *Report) tables() []pageTable {
 const mostActivations = 1000
 
 // activationTable is the Gantt chart in figures.
-func (r *Report) activationTable() pageTable {
+func (r *Report) activationTable() Table {
 	list := thin(r.record.Activations, mostActivations)
-	t := pageTable{
+	t := Table{
 		Caption: "Activations",
 		Head:    []string{"ACTION", "ROUND", "ATTEMPT", "START", "QUEUE", "COLD", "TIME", "PEAK", "LIMIT", "OUTCOME"},
 	}

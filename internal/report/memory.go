@@ -14,7 +14,7 @@ import (
 func mb(b disdel.Bytes) float64 { return float64(b) / float64(disdel.MB) }
 
 // memoryPlot is the memory of the train actions over time, under their limits and on their estimate.
-func (r *Report) memoryPlot() *figure {
+func (r *Report) memoryPlot() *Figure {
 	c, end := r.clock()
 	p := &plot.Lines{Title: "Memory of the train actions", XName: c.name, YName: "MB", To: end}
 	lines, left := r.memoryLines(c)
@@ -133,7 +133,7 @@ func (r *Report) limitLines(c clock) (out []plot.Series, top float64) {
 }
 
 // failurePlot is the memory of the activation that the job ended for, against its limit.
-func (r *Report) failurePlot() *figure {
+func (r *Report) failurePlot() *Figure {
 	f := r.Failure
 	if f == nil || f.activation == nil || len(f.Beats) < 2 {
 		return nil

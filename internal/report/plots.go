@@ -18,7 +18,7 @@ const (
 )
 
 // Figure is a plot with its title, legend and what it leaves out.
-type figure struct {
+type Figure struct {
 	Title  string
 	Note   string
 	Legend []plot.Key
@@ -26,9 +26,9 @@ type figure struct {
 }
 
 // figures are the plots that the record has the figures for.
-func (r *Report) figures() []figure {
-	var out []figure
-	for _, f := range []*figure{r.lossPlot(), r.accuracyPlot(), r.memoryPlot(), r.gantt()} {
+func (r *Report) figures() []Figure {
+	var out []Figure
+	for _, f := range []*Figure{r.lossPlot(), r.accuracyPlot(), r.memoryPlot(), r.gantt()} {
 		if f != nil {
 			out = append(out, *f)
 		}
@@ -36,8 +36,8 @@ func (r *Report) figures() []figure {
 	return out
 }
 
-func figureOf(l *plot.Lines, note string) *figure {
-	return &figure{Title: l.Title, Note: note, SVG: trusted(l.SVG()), Legend: l.Legend()}
+func figureOf(l *plot.Lines, note string) *Figure {
+	return &Figure{Title: l.Title, Note: note, SVG: trusted(l.SVG()), Legend: l.Legend()}
 }
 
 // trusted marks a picture as HTML: package plot escapes every text and attribute.
@@ -65,7 +65,7 @@ func (r *Report) curve(name, class string, of func(*disdel.Round) *float64) (plo
 	return s, most
 }
 
-func (r *Report) lossPlot() *figure {
+func (r *Report) lossPlot() *Figure {
 	train, a := r.curve("training loss", "s0", func(v *disdel.Round) *float64 { return &v.TrainLoss })
 	heldOut, b := r.curve("held-out loss", "s1", func(v *disdel.Round) *float64 { return v.Loss })
 	if train.Empty() {
@@ -81,7 +81,7 @@ func (r *Report) lossPlot() *figure {
 	return figureOf(p, "")
 }
 
-func (r *Report) accuracyPlot() *figure {
+func (r *Report) accuracyPlot() *Figure {
 	s, _ := r.curve("held-out accuracy", "s2", func(v *disdel.Round) *float64 { return v.Accuracy })
 	if s.Empty() {
 		return nil

@@ -1,0 +1,109 @@
+package batch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// Halving stops jobs that fall behind, by successive halving: after From epochs one job in Factor goes on, after Factor
+// times as many epochs one in Factor of these, and so on; at least one always does. Nobody waits for the others: a job
+// trains on until it is sure that it is not among those that go on, which is when as many have been better after the
+// same epochs.
+type Halving struct {
+	Factor int // at least 2; 0: no job is stopped early
+	From   int // epochs; 0: 1
+}
+
+// parseHalving is a Halving of two numbers as people give them. It returns Invalid for what is none.
+func parseHalving(factor, from int) (Halving, error) {
+	if factor == 0 && from == 0 || factor >= 2 && from >= 0 {
+		return Halving{factor, from}, nil
+	}
+	e := &disdel.Error{
+		Kind: disdel.Invalid, Msg: fmt.Sprintf("halving with a factor of %d from epoch %d on is none", factor, from),
+		Hint: "the factor is at least 2, and the first comparison is after 1 epoch or more",
+	}
+	return Halving{}, e
+}
+
+// contest is the Halving of a batch on its way. It is pure.
+type contest struct {
+	Halving
+	by    Measure
+	jobs  int // of the batch
+	rungs []map[int]Point
+	out   map[int]bool // jobs that were stopped, or that failed: they keep nobody else from going on
+}
+
+func newContest(h Halving, by Measure, jobs int) *contest {
+	h.From = max(1, h.From)
+	return &contest{Halving: h, by: by, jobs: jobs, out: map[int]bool{}}
+}
+
+// beaten is a job that does not go on.
+type beaten struct {
+	job int
+	why string
+}
+
+// reached takes how good a job is now, of so many epochs, and returns the jobs that are stopped for it.
+func (c *contest) reached(job, epochs int, p Point) (stop []beaten) {
+	if c.Factor == 0 || c.out[job] {
+		return nil
+	}
+	for rung, at := 0, c.From; at <= p.Epochs && at < epochs; rung, at = rung+1, at*c.Factor {
+		if rung == len(c.rungs) {
+			c.rungs = append(c.rungs, map[int]Point{})
+		}
+		if _, was := c.rungs[rung][job]; was {
+			continue
+		}
+		c.rungs[rung][job] = p
+		stop = append(stop, c.behind(rung, at)...)
+	}
+	return stop
+}
+
+// leaves takes out a job that failed: it beats nobody.
+func (c *contest) leaves(job int) { c.out[job] = true }
+
+// behind takes those out that have as many before them at a rung as go on.
+func (c *contest) behind(rung, at int) (stop []beaten) {
+	var list []int
+	for job := range c.rungs[rung] {
+		if !c.out[job] {
+			list = append(list, job)
+		}
+	}
+	slices.SortFunc(list, func(a, b int) int {
+		if order := c.by.compare(c.rungs[rung][a], c.rungs[rung][b]); order != 0 {
+			return order
+		}
+		return a - b
+	})
+	on := c.goOn(rung)
+	for _, job := range list[min(on, len(list)):] {
+		c.out[job] = true
+		stop = append(stop, beaten{job, fmt.Sprintf("it fell behind: after %s %d of %d jobs go on, and as many were better",
+			counted(at, "epoch"), on, c.jobs)})
+	}
+	return stop
+}
+
+// goOn is how many jobs go on after a rung.
+func (c *contest) goOn(rung int) int {
+	n := c.jobs
+	for range rung + 1 {
+		n = (n + c.Factor - 1) / c.Factor
+	}
+	return max(1, n)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,134 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/service"
+)
+
+// File is a job file: one job, several documents, or a matrix.
+type File struct {
+	Name string // as messages call it
+	Text []byte
+	Open func(file string) ([]byte, error) // reads a file that a job names; nil: none can
+	Err  error                             // why it could not be read; nil: it was
+}
+
+// Read makes jobs of files, in their order. Each set is PATH=VALUE and changes every job. Requests are like the one
+// given, but for their job and where it was read from. The faults are an error for each file that has any; its jobs
+// come back all the same, so that Check finds what else is wrong.
+func Read(files []File, sets []string, like service.Request) (jobs []Job, faults []error) {
+	for _, f := range files {
+		if f.Err != nil {
+			faults = append(faults, f.Err)
+			continue
+		}
+		list, err := jobfile.ParseMany(f.Name, f.Text, sets, f.Open)
+		if err != nil {
+			faults = append(faults, err)
+		}
+		for _, one := range list {
+			j := Job{Request: like, Choices: one.Choices}
+			one.Job.Model.Description = like.Job.Model.Description
+			j.Request.Job = one.Job
+			j.Request.Source = service.Source{Name: f.Name, Locate: one.Locate, Faults: one.Faults}
+			j.Request.Origin = originOf(like.Origin, f.Name, len(list) == 1 && len(one.Choices) == 0)
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, faults
+}
+
+// originOf is how a job was submitted, as far as it can be submitted so again: one of several in a file has no file of
+// its own.
+func originOf(like *disdel.Origin, file string, alone bool) *disdel.Origin {
+	if like == nil {
+		return nil
+	}
+	o := *like
+	o.Command, o.File = "submit", ""
+	if alone && file != "-" {
+		if whole, err := filepath.Abs(file); err == nil {
+			o.File = whole
+		}
+	}
+	return &o
+}
+
+// Check returns all that is wrong with jobs before any of them runs, with the faults that Read found: an error for each
+// file, and one for each job that cannot be planned. Where something is wrong with a file nothing but data sets is
+// asked.
+func Check(ctx context.Context, at Place, jobs []Job, faults ...error) []error {
+	c := checking{files: map[string]*disdel.Faults{}, told: map[string]bool{}}
+	for _, err := range faults {
+		c.add(err)
+	}
+	for i := range jobs {
+		c.add(at.Check(ctx, jobs[i].Request))
+	}
+	if len(c.list) > 0 {
+		return c.list
+	}
+	for i := range jobs {
+		_, err := at.Estimate(ctx, jobs[i].Request, service.Questions{})
+		switch disdel.KindOf(err) {
+		case disdel.Unavailable, disdel.Denied, disdel.Canceled: // of every job
+			return append(c.list, err)
+		}
+		c.add(named(err, jobs[i].Request.Job.Metadata.Name))
+	}
+	return c.list
+}
+
+// named is an error of a plan that says whose it is.
+func named(err error, job string) error {
+	var e *disdel.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	out := *e
+	out.Op, out.Job = "plan "+job, ""
+	return &out
+}
+
+// checking gathers what is wrong, each once.
+type checking struct {
+	files map[string]*disdel.Faults
+	told  map[string]bool
+	list  []error
+}
+
+func (c *checking) add(err error) {
+	var found *disdel.Faults
+	switch {
+	case err == nil:
+	case errors.As(err, &found):
+		c.addFaults(found)
+	case !c.told[err.Error()]:
+		c.told[err.Error()] = true
+		c.list = append(c.list, err)
+	}
+}
+
+// addFaults adds those of a file that are new, in the order of its lines.
+func (c *checking) addFaults(found *disdel.Faults) {
+	all := c.files[found.File]
+	if all == nil {
+		all = &disdel.Faults{File: found.File}
+		c.files[found.File], c.list = all, append(c.list, all)
+	}
+	for _, f := range found.Faults {
+		if !slices.Contains(all.Faults, f) {
+			all.Faults = append(all.Faults, f)
+		}
+	}
+	slices.SortStableFunc(all.Faults, func(a, b disdel.Fault) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
+}
