@@ -7,11 +7,16 @@ import (
 	"time"
 )
 
-func (p *Platform) initBody(run *running) any {
+// initBody is the body of /init. Where several activations may share the container, it says how many: OpenWhisk does
+// not, and no runtime of its own minds.
+func (p *Platform) initBody(run *running, room int) any {
 	a := run.action
 	value := map[string]any{"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "env": p.initEnv(run)}
 	if a.Exec.Code != "" { // an image may bring its own
 		value["code"] = a.Exec.Code
+	}
+	if room > 1 {
+		value["concurrency"] = room
 	}
 	return map[string]any{"value": value}
 }

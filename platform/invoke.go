@@ -25,23 +25,20 @@ func (p *Platform) attempt(run *running) *activation {
 		return p.record(run, nil, ending{status: statusDeveloper, text: textImageMissing(run.action.Exec.Image)})
 	}
 	for try := 0; ; try++ {
-		c, err := p.pool.acquire(p.work, run.action)
-		if err != nil {
+		s, err := p.pool.acquire(p.work, run.action)
+		switch {
+		case err != nil:
+			return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
+		case s.failed != nil:
+			return p.record(run, nil, *s.failed)
+		}
+		if err := p.furnish(s); err != nil {
 			return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
 		}
-		if c == nil {
-			if c, err = p.startContainer(p.cfg.sizeOf(run.action)); err != nil {
-				p.pool.discard(run.action)
-				return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
-			}
-			c.action = run.action
-		}
-		end := p.runIn(c, run)
-		rec := p.record(run, c, end)
-		if end.keep() && p.work.Err() == nil {
-			p.pool.release(c)
-		} else {
-			c.kill()
+		end := p.runIn(s, run)
+		rec := p.record(run, s, end)
+		if p.pool.leave(s, end.keep() && p.work.Err() == nil) {
+			s.container.kill()
 			p.pool.discard(run.action)
 		}
 		if end.reschedule && try < maxReschedules {
@@ -49,6 +46,22 @@ func (p *Platform) attempt(run *running) *activation {
 		}
 		return rec
 	}
+}
+
+// furnish starts the container of a place that has none yet.
+func (p *Platform) furnish(s *seat) error {
+	if s.container != nil {
+		return nil
+	}
+	c, err := p.startContainer(p.cfg.sizeOf(s.action))
+	if err != nil {
+		p.pool.unopened(s, &ending{status: statusInternal, text: textStartFailed})
+		p.pool.discard(s.action)
+		return err
+	}
+	c.action = s.action
+	p.pool.started(s, c)
+	return nil
 }
 
 // ending is how an activation ended.
@@ -70,23 +83,29 @@ type ending struct {
 // keep tells whether the container may serve again: OpenWhisk destroys it after a developer or an internal error.
 func (e *ending) keep() bool { return e.status == statusSuccess || e.status == statusApplication }
 
-func (p *Platform) runIn(c *container, run *running) (end ending) {
-	c.logs.begin(run.action.Limits.Logs)
+func (p *Platform) runIn(s *seat, run *running) (end ending) {
+	c := s.container
+	journal := c.logs.begin(run.id, run.action.Limits.Logs)
 	defer func() {
 		end.end = time.Now()
-		end.logs = c.collect(&end)
+		end.logs = c.collect(journal, &end)
+		p.pool.unopened(s, &end)
 		p.dwell(&end)
 	}()
 	end.start = time.Now()
 	limit := time.Duration(run.action.Limits.Timeout) * time.Millisecond
 	if !c.initialized {
 		end.cold = true
-		got, err := c.post(p.work, "/init", p.initBody(run), limit)
+		if s.room > 1 {
+			c.logs.share()
+		}
+		got, err := c.post(p.work, "/init", p.initBody(run, s.room), limit)
 		end.initTime = time.Since(end.start)
 		if done := p.initEnding(c, got, err, limit, &end); done {
 			return end
 		}
 		c.initialized = true
+		p.pool.opened(s)
 	}
 	got, err := c.post(p.work, "/run", p.runBody(run, limit), limit)
 	p.runEnding(c, got, err, limit, &end)
