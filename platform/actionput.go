@@ -66,6 +66,9 @@ func (p *Platform) putAction(q *request) (int, any, error) {
 		}
 		return t.putAction(out)
 	})
+	if err == nil && body.Exec != nil {
+		p.advise(out)
+	}
 	return 200, out, err
 }
 
