@@ -58,6 +58,7 @@ func (e *execPut) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(fields["kind"], &e.Kind) != nil || e.Kind == "" {
 		return wrong("'kind' must be a string defined in 'exec'")
 	}
+	e.Kind = strings.ToLower(strings.TrimSpace(e.Kind))
 	switch e.Kind {
 	case sequenceKind:
 		if json.Unmarshal(fields["components"], &e.Components) != nil {
