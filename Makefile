@@ -70,6 +70,10 @@ bench-platform: build ## figures of disdel platform up, as clients in another pr
 serverless: build ## deploy, invoke, logs and remove by the serverless framework (npm), on the embedded OpenWhisk
 	scripts/serverless.sh
 
+.PHONY: suites
+suites: deps build ## what others test their clients of OpenWhisk with, on the embedded one: how many cases pass (ONLY=cases, wskdeploy, serverless)
+	scripts/suites.sh
+
 .PHONY: bench-aggregator
 bench-aggregator: deps build ## figures of aggregation against a redis-server on loopback, of whole jobs, and of jobs under faults
 	$(BUILD) -o bin/bench-aggregator ./bench/aggregator

@@ -45,10 +45,11 @@ type activation struct {
 	memory       int        // MB, of the action or a sequence's largest component
 }
 
-// record makes the record of an ended activation. Two annotations are ours: peakMemory, in bytes, since OpenWhisk
-// measures nothing, and memoryKill, whether the container died for memory, which OpenWhisk on Docker alone tells, by
-// its text.
-func (p *Platform) record(run *running, c *container, e ending) *activation {
+// record makes the record of an ended activation. Three annotations are ours: peakMemory, in bytes, since OpenWhisk
+// measures nothing; memoryKill, whether the container died for memory, which OpenWhisk on Docker alone tells, by its
+// text; and sharedWith, how many others were in the container at once. What such a container held is no activation's,
+// so that those have no peakMemory.
+func (p *Platform) record(run *running, s *seat, e ending) *activation {
 	a := run.action
 	if e.start.IsZero() {
 		e.start, e.end = run.received, run.received
@@ -73,9 +74,7 @@ func (p *Platform) record(run *running, c *container, e ending) *activation {
 	if e.cold {
 		rec.Annotations = append(rec.Annotations, kv("initTime", e.initTime.Milliseconds()))
 	}
-	if c != nil && !p.cfg.NoEvidence {
-		rec.Annotations = append(rec.Annotations, kv("peakMemory", c.peak()))
-	}
+	rec.Annotations = append(rec.Annotations, p.measured(s)...)
 	if e.died && p.cfg.saysMemory() {
 		rec.Annotations = append(rec.Annotations, kv("memoryKill", e.text == textMemoryExhausted))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -78,7 +79,7 @@ func (c *composition) component(name, params json.RawMessage) json.RawMessage {
 	var text string
 	path, err := pathName{}, json.Unmarshal(name, &text)
 	if err == nil {
-		path, err = parsePath(text, c.run.user.Name)
+		path, err = parsePath(qualified(text), c.run.user.Name)
 	}
 	switch {
 	case err != nil:
@@ -86,7 +87,7 @@ func (c *composition) component(name, params json.RawMessage) json.RawMessage {
 	case c.left <= 0:
 		return errorResult(textCompositionLong)
 	}
-	step, err := c.p.startComponent(c.run, text, params)
+	step, err := c.p.startComponent(c.run, qualified(text), params)
 	var pr problem
 	if errors.As(err, &pr) && pr.status == 403 {
 		return errorResult(textComponentDenied(path.key()))
@@ -98,6 +99,15 @@ func (c *composition) component(name, params json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return c.out.last.Result
+}
+
+// qualified is the full name of the action that a conductor names: without a slash before it, one or two parts are of
+// the user's own namespace (FullyQualifiedEntityName.resolveName).
+func qualified(name string) string {
+	if strings.HasPrefix(name, "/") || strings.Count(name, "/") > 1 {
+		return name
+	}
+	return "/_/" + name
 }
 
 // carryOut runs a step and counts it; false where the platform could not take it on.

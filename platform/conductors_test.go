@@ -8,14 +8,16 @@ import (
 	"testing"
 )
 
-// conduct is what a conductor of two steps says: the second names what is no action.
+// conduct is what a conductor of three steps says: the second names what is no action, the third what is not there.
 func conduct(params map[string]any) (int, string) {
 	seen, _ := json.Marshal(params)
 	switch params["$step"] {
 	case nil:
 		return 200, `{"action":"/_/told","params":{"n":1},"state":{"$step":1}}`
 	case 1.0:
-		return 200, fmt.Sprintf(`{"action":"missing","params":{},"state":{"$step":2,"seen":%s}}`, seen)
+		return 200, fmt.Sprintf(`{"action":"/missing","params":{},"state":{"$step":2,"seen":%s}}`, seen)
+	case 2.0:
+		return 200, fmt.Sprintf(`{"action":"missing","params":{},"state":{"$step":3,"seen":%s}}`, seen)
 	default:
 		return 200, fmt.Sprintf(`{"params":{"ended":%s}}`, seen)
 	}
@@ -45,8 +47,8 @@ func TestConductorsRunCompositions(t *testing.T) {
 	got := must(t, p, "POST", "_/actions/conduct-two?blocking=true", `{"first":true}`)
 	result, _ := json.Marshal(got.at("response.result"))
 	for _, want := range []string{
-		`"$step":2`,
-		`Failed to parse action name from json value \"missing\" during composition.`, `"told":{"n":1}`,
+		`"$step":3`, `Failed to parse action name from json value \"/missing\" during composition.`, `"told":{"n":1}`,
+		`Failed to resolve action with name 'guest/missing' during composition.`,
 	} {
 		if !strings.Contains(string(result), want) {
 			t.Errorf("%s, want %s in it", result, want)
@@ -56,12 +58,12 @@ func TestConductorsRunCompositions(t *testing.T) {
 		t.Errorf("annotations of %s", got.body)
 	}
 	ids, _ := got.at("logs").([]any)
-	if len(ids) != 4 { // three turns and one component
+	if len(ids) != 5 { // four turns and one component
 		t.Fatalf("logs %v", ids)
 	}
 	for i, id := range ids {
 		rec := must(t, p, "GET", fmt.Sprintf("_/activations/%v", id), "")
-		name := []string{"conduct-two", "told", "conduct-two", "conduct-two"}[i]
+		name := []string{"conduct-two", "told", "conduct-two", "conduct-two", "conduct-two"}[i]
 		if rec.at("name") != name || rec.at("cause") != got.at("activationId") || rec.noted("causedBy") != "sequence" {
 			t.Errorf("part %d is %s", i, rec.body)
 		}

@@ -30,12 +30,19 @@ type Limits struct {
 
 // Kind is how containers of an OpenWhisk kind are started. In an argument "{listen}" becomes the address to serve on,
 // as `disdel runtime --listen` takes it.
+//
+// With __OW_ALLOW_CONCURRENT=true in Env a container runs as many activations at once as their action's limit
+// "concurrency" allows: its program serves that many /run together, and /init tells it how many as value.concurrency. A
+// line that it prints may begin with a zero byte, the activation's id and a zero byte: then it is that activation's
+// alone.
 type Kind struct {
 	Command []string
 	Env     []string
 	// Says is what runs, such as Python 3.11.7, where the name does not tell it: clients read it in the place of an image.
 	Says    string
 	Default bool // of its family, the part before the colon; where none is, the last by name
+	// Unlisted kinds are for images alone: no action names them, and nobody is told of them.
+	Unlisted bool
 	// OwnUser has each container run as a user of its own, who owns nothing on the machine, where the platform runs as
 	// root and the program may be started by every user. It is for kinds that run what others wrote.
 	OwnUser bool

@@ -35,9 +35,12 @@ type container struct {
 	fence       fence
 	guard       *guard
 	initialized bool
-	paused      bool // under the pool's lock
+	paused      bool // under the pool's lock, as what follows
 	lastUsed    time.Time
-	exited      *once // closed when the process has ended and was waited for
+	seats       []*seat // of the activations that are in it
+	spent       bool    // takes no more: it failed one
+	mixed       bool    // several activations were in it at once
+	exited      *once   // closed when the process has ended and was waited for
 	watched     sync.WaitGroup
 	stopped     atomic.Bool   // as paused, for the watch
 	stirred     chan struct{} // signals that stopped changed

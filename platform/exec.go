@@ -58,6 +58,7 @@ func (e *execPut) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(fields["kind"], &e.Kind) != nil || e.Kind == "" {
 		return wrong("'kind' must be a string defined in 'exec'")
 	}
+	e.Kind = strings.ToLower(strings.TrimSpace(e.Kind))
 	switch e.Kind {
 	case sequenceKind:
 		if json.Unmarshal(fields["components"], &e.Components) != nil {
@@ -92,7 +93,11 @@ func family(kind string) string {
 	return name
 }
 
-func (p *Platform) kindNames() []string { return slices.Sorted(maps.Keys(p.cfg.Kinds)) }
+// kindNames are the kinds that an action may name.
+func (p *Platform) kindNames() []string {
+	unlisted := func(name string) bool { return p.cfg.Kinds[name].Unlisted }
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.cfg.Kinds)), unlisted)
+}
 
 // runsAs is the kind whose containers run an action: its own, or the one that stands for its image. false where the
 // image is none of this platform's, as where a cluster cannot pull it.
@@ -132,7 +137,7 @@ func (p *Platform) newExec(e execSpec) (execSpec, error) {
 		return execSpec{Kind: sequenceKind, Components: e.Components}, nil
 	}
 	e.Kind, e.Components = p.resolveKind(e.Kind), nil
-	if _, ok := p.cfg.Kinds[e.Kind]; !ok && e.Kind != blackbox {
+	if !slices.Contains(p.kindNames(), e.Kind) && e.Kind != blackbox {
 		return e, problem{400, textKind(e.Kind, p.kindNames())}
 	}
 	if !e.coded && e.Image == "" {

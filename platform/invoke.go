@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 	"unicode/utf16"
@@ -27,23 +25,20 @@ func (p *Platform) attempt(run *running) *activation {
 		return p.record(run, nil, ending{status: statusDeveloper, text: textImageMissing(run.action.Exec.Image)})
 	}
 	for try := 0; ; try++ {
-		c, err := p.pool.acquire(p.work, run.action)
-		if err != nil {
+		s, err := p.pool.acquire(p.work, run.action)
+		switch {
+		case err != nil:
+			return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
+		case s.failed != nil:
+			return p.record(run, nil, *s.failed)
+		}
+		if err := p.furnish(s); err != nil {
 			return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
 		}
-		if c == nil {
-			if c, err = p.startContainer(p.cfg.sizeOf(run.action)); err != nil {
-				p.pool.discard(run.action)
-				return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
-			}
-			c.action = run.action
-		}
-		end := p.runIn(c, run)
-		rec := p.record(run, c, end)
-		if end.keep() && p.work.Err() == nil {
-			p.pool.release(c)
-		} else {
-			c.kill()
+		end := p.runIn(s, run)
+		rec := p.record(run, s, end)
+		if p.pool.leave(s, end.keep() && p.work.Err() == nil) {
+			s.container.kill()
 			p.pool.discard(run.action)
 		}
 		if end.reschedule && try < maxReschedules {
@@ -51,6 +46,22 @@ func (p *Platform) attempt(run *running) *activation {
 		}
 		return rec
 	}
+}
+
+// furnish starts the container of a place that has none yet.
+func (p *Platform) furnish(s *seat) error {
+	if s.container != nil {
+		return nil
+	}
+	c, err := p.startContainer(p.cfg.sizeOf(s.action))
+	if err != nil {
+		p.pool.unopened(s, &ending{status: statusInternal, text: textStartFailed})
+		p.pool.discard(s.action)
+		return err
+	}
+	c.action = s.action
+	p.pool.started(s, c)
+	return nil
 }
 
 // ending is how an activation ended.
@@ -72,23 +83,29 @@ type ending struct {
 // keep tells whether the container may serve again: OpenWhisk destroys it after a developer or an internal error.
 func (e *ending) keep() bool { return e.status == statusSuccess || e.status == statusApplication }
 
-func (p *Platform) runIn(c *container, run *running) (end ending) {
-	c.logs.begin(run.action.Limits.Logs)
+func (p *Platform) runIn(s *seat, run *running) (end ending) {
+	c := s.container
+	journal := c.logs.begin(run.id, run.action.Limits.Logs)
 	defer func() {
 		end.end = time.Now()
-		end.logs = c.collect(&end)
+		end.logs = c.collect(journal, &end)
+		p.pool.unopened(s, &end)
 		p.dwell(&end)
 	}()
 	end.start = time.Now()
 	limit := time.Duration(run.action.Limits.Timeout) * time.Millisecond
 	if !c.initialized {
 		end.cold = true
-		got, err := c.post(p.work, "/init", p.initBody(run), limit)
+		if s.room > 1 {
+			c.logs.share()
+		}
+		got, err := c.post(p.work, "/init", p.initBody(run, s.room), limit)
 		end.initTime = time.Since(end.start)
 		if done := p.initEnding(c, got, err, limit, &end); done {
 			return end
 		}
 		c.initialized = true
+		p.pool.opened(s)
 	}
 	got, err := c.post(p.work, "/run", p.runBody(run, limit), limit)
 	p.runEnding(c, got, err, limit, &end)
@@ -194,78 +211,6 @@ func (p *Platform) death(c *container, otherwise string) string {
 		return textMemoryExhausted
 	}
 	return otherwise
-}
-
-func (p *Platform) initBody(run *running) any {
-	a := run.action
-	value := map[string]any{"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "env": p.initEnv(run)}
-	if a.Exec.Code != "" { // an image may bring its own
-		value["code"] = a.Exec.Code
-	}
-	return map[string]any{"value": value}
-}
-
-// initEnv is the environment that /init hands over, as the invoker fills it.
-func (p *Platform) initEnv(run *running) map[string]string {
-	a := run.action
-	env := map[string]string{
-		"__OW_NAMESPACE": run.user.Name, "__OW_ACTION_NAME": "/" + a.path(), "__OW_ACTION_VERSION": a.Version,
-		"__OW_ACTIVATION_ID":  run.id,
-		"__OW_TRANSACTION_ID": run.id, "__OW_DEADLINE": deadlineText(time.Duration(a.Limits.Timeout) * time.Millisecond),
-	}
-	for _, v := range a.Parameters {
-		if v.Init {
-			env[v.Key] = environmentText(v.Value)
-		}
-	}
-	if wantsKey(a) {
-		env["__OW_API_KEY"] = run.user.Key
-	}
-	return env
-}
-
-// environmentText is a parameter's value in the environment: a string as it is, anything else as JSON.
-func environmentText(v json.RawMessage) string {
-	var text string
-	if json.Unmarshal(v, &text) == nil {
-		return text
-	}
-	return string(v)
-}
-
-// wantsKey tells whether the action asked for the namespace's key by its annotation: any JSON that is not false, null,
-// zero or empty.
-func wantsKey(a *action) bool {
-	for _, v := range a.Annotations {
-		if v.Key == "provide-api-key" {
-			return !slices.Contains([]string{"", "false", "null", "0", `""`}, string(v.Value))
-		}
-	}
-	return false
-}
-
-func mainOf(a *action) string {
-	if a.Exec.Main == "" {
-		return "main"
-	}
-	return a.Exec.Main
-}
-
-func (p *Platform) runBody(run *running, limit time.Duration) any {
-	body := map[string]any{
-		"value": run.params, "namespace": run.user.Name, "action_name": "/" + run.action.path(),
-		"action_version": run.action.Version,
-		"activation_id":  run.id, "transaction_id": run.id, "deadline": deadlineText(limit),
-	}
-	if wantsKey(run.action) {
-		body["api_key"] = run.user.Key
-	}
-	return body
-}
-
-// deadlineText is epoch milliseconds as a string: what the invoker sends, whatever the documents say.
-func deadlineText(limit time.Duration) string {
-	return strconv.FormatInt(time.Now().Add(limit).UnixMilli(), 10)
 }
 
 // once closes a channel at most once.

@@ -31,6 +31,7 @@ type language struct {
 	family, title, program string
 	ask                    []string // has it print its true path and its version
 	run                    []string // what follows the path
+	env                    []string
 	// names are those of OpenWhisk's own kinds of the family, which stand for what the machine has.
 	names []string
 }
@@ -45,6 +46,7 @@ var languages = []language{
 		family: "nodejs", title: "Node.js", program: "node",
 		ask: []string{"-e", "console.log(process.execPath, process.versions.node)"},
 		run: []string{"-e", launchNode, archiveNode, "{listen}"}, names: []string{"14", "16", "18", "20"},
+		env: []string{allowConcurrent + "=true"},
 	},
 }
 
@@ -59,15 +61,35 @@ func DefaultKinds(disdelBinary string) map[string]Kind {
 		if path == "" {
 			continue
 		}
-		kind := Kind{Command: append([]string{path}, s.run...), OwnUser: true, Says: s.title + " " + version}
+		kind := Kind{Command: append([]string{path}, s.run...), Env: s.env, OwnUser: true, Says: s.title + " " + version}
 		for _, name := range s.names {
 			kinds[s.family+":"+name] = kind
+		}
+		if s.family == "python" {
+			native := kind
+			native.Command = append([]string{path, "-c", launchPython, "native"}, s.run[2:]...)
+			native.Unlisted, native.Says = true, "programs"
+			kinds[nativeKind] = native
 		}
 		major, _, _ := strings.Cut(version, ".")
 		kind.Default = true
 		kinds[s.family+":"+major] = kind
 	}
 	return kinds
+}
+
+// nativeKind runs actions that are programs of their own. Python carries them out.
+const nativeKind = "native:1"
+
+// DefaultImages are the container images that one of the kinds stands for: that of native actions.
+func DefaultImages(kinds map[string]Kind) map[string]string {
+	images := map[string]string{}
+	if _, ok := kinds[nativeKind]; ok {
+		for _, tag := range []string{"", ":latest", ":nightly"} {
+			images["openwhisk/dockerskeleton"+tag] = nativeKind
+		}
+	}
+	return images
 }
 
 // AddNodeModules lets actions of Node.js require the packages of a folder that npm installed into, such as openwhisk.

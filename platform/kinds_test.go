@@ -130,7 +130,7 @@ func TestLaunchersKeepTheContractsCorners(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.kill()
-			c.logs.begin(1)
+			c.logs.begin("it", 1)
 			for i, s := range []struct {
 				path, code string
 				want       int
@@ -214,5 +214,44 @@ func TestOpenFilesAreBounded(t *testing.T) {
 	got := must(t, p, "POST", "_/actions/opens?blocking=true&result=true", `{}`)
 	if n, _ := got.at("n").(float64); n < 900 || n > maxDescriptors || got.at("why") != 24.0 {
 		t.Errorf("%s", got.body)
+	}
+}
+
+// Native actions are programs: what OpenWhisk runs in its image dockerskeleton runs here by a kind that nobody can
+// name.
+func TestNativeActions(t *testing.T) {
+	kinds := DefaultKinds(os.Args[0])
+	images := DefaultImages(kinds)
+	if len(images) == 0 {
+		t.Skip("this machine has no Python")
+	}
+	p := start(t, func(c *Config) { c.Kinds, c.Images = kinds, images })
+	large := strings.Repeat("x", 200_000)
+	exec := inArchive{"exec", "#!/bin/sh\necho to the log\necho to stderr >&2\n. ./rest.sh\n", 0o755}
+	rest := inArchive{"rest.sh", `printf '{"given": %s, "name": "%s"}' "$1" "$__OW_ACTION_NAME"`, 0}
+	for _, c := range []struct{ name, code, args, status, want, log string }{
+		{"script", "#!/bin/sh\necho first\necho \"{\\\"a\\\": 1}\"\n", `{}`, statusSuccess, `{"a":1}`, "stdout: first"},
+		{"zipped", archive(t, exec, rest), `{"x":"ü"}`, statusSuccess, `"name":"/guest/zipped"`, "stderr: to stderr"},
+		{"large", "#!/bin/sh\nprintf '{\"n\": %d}' $(wc -c)", `{"x":"` + large + `"}`, statusSuccess, `{"n":2000`, ""},
+		{"text", "#!/bin/sh\necho no object\n", `{}`, statusDeveloper, "did not return a dictionary", "stdout: no object"},
+		{"silent", "#!/bin/sh\nexit 1\n", `{}`, statusDeveloper, "did not return a dictionary", ""},
+		{"without", archive(t, rest), `{}`, statusDeveloper, "does not include exec", ""},
+	} {
+		body, _ := json.Marshal(map[string]any{"exec": map[string]any{
+			"kind": "blackbox", "image": "openwhisk/dockerskeleton", "code": c.code,
+		}})
+		must(t, p, "PUT", "_/actions/"+c.name, string(body))
+		made := ask(t, p, p.AuthKey(), "POST", ns+"/actions/"+c.name+"?blocking=true", c.args)
+		got := await(t, p, made.header.Get("x-openwhisk-activation-id"))
+		status, result := responseOf(got)
+		text, _ := json.Marshal(result)
+		logs := fmt.Sprint(got["logs"])
+		if status != c.status || !strings.Contains(string(text), c.want) || !strings.Contains(logs, c.log) {
+			t.Errorf("%s: %s %.300s %s", c.name, status, text, logs)
+		}
+	}
+	got := ask(t, p, p.AuthKey(), "PUT", ns+"/actions/x", `{"exec":{"kind":"native:1","code":"x"}}`)
+	if got.status != 400 || strings.Contains(got.text(), "'native:1',") {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 }

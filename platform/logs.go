@@ -16,69 +16,116 @@ const sentinel = "XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX"
 // sentinelWait is how long the end of the log is waited for after the answer has come, as the invoker does.
 const sentinelWait = 2 * time.Second
 
-// logs collects what a container prints, activation by activation.
+// logs collects what a container prints, activation by activation. Where several run in it at once, a line that says
+// whose it is goes to that one alone, and any other to all of them: nobody can tell.
 type logs struct {
-	mu        sync.Mutex
+	mu      sync.Mutex
+	open    []*journal // of the activations that run in it
+	marked  bool       // lines may begin with whose they are
+	ends    int        // sentinels that were printed while several ran, and that none of them has claimed
+	tail    []string   // the last lines of all, to find a reason for a death
+	streams []*lineWriter
+}
+
+func newLogs() *logs { return &logs{} }
+
+// journal is one activation's log.
+type journal struct {
+	id        string
 	lines     []string
 	size, max int
 	cut       bool
-	ends      int // sentinels seen in this activation
+	ends      int  // sentinels that are its own
+	mixed     bool // has lines that may be another activation's
 	changed   chan struct{}
-	tail      []string // the last lines of all, to find a reason for a death
-	streams   []*lineWriter
 }
 
-func newLogs() *logs { return &logs{changed: make(chan struct{}, 1)} }
+// ofActivation begins a line of a container that several activations may share: the activation's id follows, and the
+// same byte again.
+const ofActivation = "\x00"
 
 // logLine is OpenWhisk's form (DockerToActivationLogStore).
 func logLine(at time.Time, stream, text string) string {
 	return fmt.Sprintf("%-30s %s: %s", at.UTC().Format("2006-01-02T15:04:05.000000000Z"), stream, text)
 }
 
-func (l *logs) begin(limitMB int) {
+// share tells that lines say whose they are.
+func (l *logs) share() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lines, l.size, l.max, l.cut, l.ends = nil, 0, limitMB<<20, false, 0
+	l.marked = true
 }
 
-// finish returns the activation's lines, and whether they are all: where the activation went well, it first waits for
+// begin opens an activation's log.
+func (l *logs) begin(id string, limitMB int) *journal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) == 0 {
+		l.ends = 0
+	}
+	j := &journal{id: id, max: limitMB << 20, changed: make(chan struct{}, 1)}
+	l.open = append(l.open, j)
+	return j
+}
+
+// finish closes an activation's log and tells whether it is whole: where the activation went well, it first waits for
 // both sentinels.
-func (l *logs) finish(wait bool) (lines []string, complete bool) {
+func (l *logs) finish(j *journal, wait bool) (complete bool) {
 	timeout := time.NewTimer(sentinelWait)
 	defer timeout.Stop()
 	for wait {
-		l.mu.Lock()
-		complete = l.ends >= 2
-		l.mu.Unlock()
-		if complete {
+		if complete = l.ended(j); complete {
 			break
 		}
 		select {
-		case <-l.changed:
+		case <-j.changed:
 		case <-timeout.C:
 			wait = false
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range l.streams { // what a dying process left unended
-		w.flush()
+	if len(l.open) == 1 {
+		for _, w := range l.streams { // what a dying process left unended
+			w.flush()
+		}
 	}
-	// a dying process may still print: what it adds shall not be where the caller adds
-	return slices.Clip(l.lines), complete
+	l.open = slices.DeleteFunc(l.open, func(other *journal) bool { return other == j })
+	return complete
 }
+
+// ended tells whether both of an activation's sentinels were seen. Those that do not say whose they are count for
+// whoever asks: an activation is asked for once its answer is there, before which it has printed its own.
+func (l *logs) ended(j *journal) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	missing := sentinels - j.ends
+	if missing > l.ends {
+		return false
+	}
+	l.ends -= max(0, missing)
+	return true
+}
+
+// sentinels of an activation: one on each stream.
+const sentinels = 2
 
 // blackbox is the kind of images that others made: nothing waits for their sentinels (ExecManifest.scala,
 // sentinelledLogs).
 const blackbox = "blackbox"
 
 // collect is an activation's log, with what OpenWhisk appends to it. An action with a log limit of 0 has none.
-func (c *container) collect(end *ending) []string {
+func (c *container) collect(j *journal, end *ending) []string {
 	managed := c.kind != blackbox
-	lines, complete := c.logs.finish(end.keep() && managed)
-	switch {
-	case c.action.Limits.Logs == 0:
+	complete := c.logs.finish(j, end.keep() && managed)
+	if c.action.Limits.Logs == 0 {
 		return nil
+	}
+	lines := j.lines // nothing is added any more
+	if j.mixed {
+		lines = append(lines, logLine(time.Now(), "stderr", textLogsMixed))
+	}
+	switch {
 	case !end.keep():
 		return append(lines, logLine(time.Now(), "stderr", textLogsIncomplete))
 	case managed && !complete:
@@ -88,34 +135,69 @@ func (c *container) collect(end *ending) []string {
 	}
 }
 
-// add takes a line; the caller holds the lock. An activation may print without ending its last line: the sentinel then
-// follows on it.
-func (l *logs) add(stream, text string) {
+// add takes a line of an activation, "" for one that does not say whose it is; the caller holds the lock. An activation
+// may print without ending its last line: the sentinel then follows on it.
+func (l *logs) add(stream, owner, text string) {
 	text, ended := strings.CutSuffix(text, sentinel)
 	if text != "" || !ended {
-		l.keep(stream, text)
+		l.keep(stream, owner, text)
 	}
 	if ended {
+		l.end(owner)
+	}
+}
+
+// end counts a sentinel.
+func (l *logs) end(owner string) {
+	own := l.of(owner)
+	switch {
+	case len(own) == 1:
+		own[0].ends++
+	case owner == "" && len(own) > 1:
 		l.ends++
+	}
+	for _, j := range own {
 		select {
-		case l.changed <- struct{}{}:
+		case j.changed <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// keep files a line, up to the limit.
-func (l *logs) keep(stream, text string) {
+// of are the logs that a line belongs into: its activation's if it still runs, or those of all that run.
+func (l *logs) of(owner string) []*journal {
+	if owner == "" {
+		return l.open
+	}
+	for i, j := range l.open {
+		if j.id == owner {
+			return l.open[i : i+1]
+		}
+	}
+	return nil
+}
+
+// keep files a line.
+func (l *logs) keep(stream, owner, text string) {
 	const most = 50
 	if l.tail = append(l.tail, text); len(l.tail) > most {
 		l.tail = l.tail[1:]
 	}
+	own := l.of(owner)
+	for _, j := range own {
+		j.mixed = j.mixed || len(own) > 1
+		j.keep(stream, text)
+	}
+}
+
+// keep adds a line, up to the limit.
+func (j *journal) keep(stream, text string) {
 	line := logLine(time.Now(), stream, text)
-	if l.size += len(line); l.size <= l.max {
-		l.lines = append(l.lines, line)
-	} else if !l.cut {
-		l.cut = true
-		l.lines = append(l.lines, logLine(time.Now(), "stderr", textLogsTruncated(l.max)))
+	if j.size += len(line); j.size <= j.max {
+		j.lines = append(j.lines, line)
+	} else if !j.cut {
+		j.cut = true
+		j.lines = append(j.lines, logLine(time.Now(), "stderr", textLogsTruncated(j.max)))
 	}
 }
 
@@ -142,9 +224,11 @@ func (l *logs) stream(name string) io.Writer {
 
 // lineWriter cuts a stream into lines; one that is too long is cut as well.
 type lineWriter struct {
-	logs *logs
-	name string
-	part []byte
+	logs  *logs
+	name  string
+	part  []byte
+	owner string // of a line of which a part was taken already
+	begun bool   // as well
 }
 
 const maxLine = 64 << 10
@@ -157,18 +241,42 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 		line, rest, ended := bytes.Cut(p, []byte{'\n'})
 		w.part, p = append(w.part, line...), rest
 		if ended {
-			w.logs.add(w.name, string(w.part))
-			w.part = w.part[:0]
+			w.take()
+			w.begun = false
 		} else if len(w.part) >= maxLine {
-			w.flush()
+			w.take()
 		}
 	}
 	return n, nil
 }
 
+// take hands on what there is of a line.
+func (w *lineWriter) take() {
+	text := string(w.part)
+	w.part = w.part[:0]
+	if !w.begun {
+		w.owner = ""
+		if w.logs.marked {
+			w.owner, text = ownerOf(text)
+		}
+	}
+	w.begun = true
+	w.logs.add(w.name, w.owner, text)
+}
+
 func (w *lineWriter) flush() {
 	if len(w.part) > 0 {
-		w.logs.add(w.name, string(w.part))
-		w.part = w.part[:0]
+		w.take()
 	}
+	w.begun = false
+}
+
+// ownerOf reads whose a line is.
+func ownerOf(line string) (id, text string) {
+	if rest, ok := strings.CutPrefix(line, ofActivation); ok {
+		if id, text, ok := strings.Cut(rest, ofActivation); ok {
+			return id, text
+		}
+	}
+	return "", line
 }

@@ -16,6 +16,7 @@ import (
 // too.
 type pool struct {
 	sizeOf      func(*action) size // what an action needs of a container
+	roomOf      func(*action) int  // how many activations may share one
 	total       disdel.Bytes
 	idle, grace time.Duration
 	stock       []Prewarm
@@ -23,9 +24,11 @@ type pool struct {
 
 	mu        sync.Mutex
 	used      disdel.Bytes
-	busy      int
+	busy      int          // containers in use, or started for one
 	free      []*container // idle, least recently used first
 	prewarmed []*container
+	shared    []*container // in use, with or without a place for another of their action
+	openings  []*opening
 	coming    map[size]int // prewarmed ones that are being started
 	barred    bool         // a prewarmed one could not be started: no further try before the next sweep
 	queue     []*waiter
@@ -49,29 +52,29 @@ func memoryOf(a *action) disdel.Bytes { return disdel.Bytes(a.Limits.Memory) * d
 
 type waiter struct {
 	action *action
-	got    chan *container // one value; nil: start one, the memory is reserved
+	got    chan *seat // one value
 }
 
 func newPool(cfg *Config, begin func(size) (*container, error)) *pool {
 	p := &pool{
 		total: cfg.PoolMemory, idle: cfg.Idle, grace: cfg.PauseGrace, stock: cfg.Prewarm, begin: begin, sizeOf: cfg.sizeOf,
-		coming: map[size]int{}, stop: newOnce(),
+		roomOf: cfg.roomOf, coming: map[size]int{}, stop: newOnce(),
 	}
 	p.done.Add(1)
 	go p.sweep()
 	return p
 }
 
-// acquire waits for a container for a: a warm or prewarmed one, or nil for memory to start one with.
-func (p *pool) acquire(ctx context.Context, a *action) (*container, error) {
-	w := &waiter{action: a, got: make(chan *container, 1)}
+// acquire waits for a place for a: in a warm or prewarmed container, or in one to start.
+func (p *pool) acquire(ctx context.Context, a *action) (*seat, error) {
+	w := &waiter{action: a, got: make(chan *seat, 1)}
 	p.mu.Lock()
 	p.queue = append(p.queue, w)
 	p.dispatch()
 	p.mu.Unlock()
 	select {
-	case c := <-w.got:
-		return c, nil
+	case s := <-w.got:
+		return s, nil
 	case <-ctx.Done():
 		p.withdraw(w)
 		return nil, ctx.Err()
@@ -82,31 +85,37 @@ func (p *pool) acquire(ctx context.Context, a *action) (*container, error) {
 func (p *pool) withdraw(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.dispatch()
 	if i := slices.Index(p.queue, w); i >= 0 {
 		p.queue = slices.Delete(p.queue, i, i+1)
-	} else {
+		return
+	}
+	if p.leaveOpenings(w) {
+		return
+	}
+	switch s := <-w.got; {
+	case s.failed != nil:
+	case s.container == nil:
+		p.fail(s, nil)
+		p.used -= memoryOf(w.action)
 		p.busy--
-		if c := <-w.got; c != nil {
-			p.remove(c)
-		} else {
-			p.used -= memoryOf(w.action)
+	default:
+		p.fail(s, nil)
+		if p.vacate(s, false) {
+			p.remove(s.container)
+			p.busy--
 		}
 	}
-	p.dispatch()
 }
 
 // dispatch serves the head of the queue for as long as it can be served; the caller holds the lock.
 func (p *pool) dispatch() {
 	p.bury()
 	for len(p.queue) > 0 {
-		w := p.queue[0]
-		c, ok := p.place(w.action)
-		if !ok {
+		if !p.place(p.queue[0]) {
 			return
 		}
 		p.queue = p.queue[1:]
-		p.busy++
-		w.got <- c
 	}
 	p.refill()
 }
@@ -124,21 +133,32 @@ func (p *pool) bury() {
 	p.prewarmed = slices.DeleteFunc(p.prewarmed, dead)
 }
 
-func (p *pool) place(a *action) (*container, bool) {
+// place serves a waiter, if it can be served.
+func (p *pool) place(w *waiter) bool {
+	a := w.action
+	if p.join(w) {
+		return true
+	}
 	if c := takeLast(&p.free, func(c *container) bool { return sameAction(c.action, a) }); c != nil {
 		c.resume()
-		return c, true
+		p.busy++
+		p.seat(w, c)
+		return true
 	}
 	if c := takeLast(&p.prewarmed, func(c *container) bool { return c.size == p.sizeOf(a) }); c != nil {
 		c.action = a
-		return c, true
+		p.busy++
+		p.openFor(w, c)
+		return true
 	}
 	need := memoryOf(a)
 	if !p.evict(need) {
-		return nil, false
+		return false
 	}
 	p.used += need
-	return nil, true
+	p.busy++
+	p.openFor(w, nil)
+	return true
 }
 
 // takeLast takes the last container that fits out of the list.
@@ -188,18 +208,35 @@ func (p *pool) remove(c *container) {
 	p.done.Go(c.kill)
 }
 
-// release gives a container back, warm.
-func (p *pool) release(c *container) {
+// leave gives a place back. It tells whether the container has to be ended by who left it, which discard is told after:
+// one that failed an activation takes no others, and goes with the last that is in it (ContainerProxy.scala).
+func (p *pool) leave(s *seat, keep bool) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.dispatch()
+	return p.vacate(s, keep)
+}
+
+// vacate is leave; the caller holds the lock.
+func (p *pool) vacate(s *seat, keep bool) (last bool) {
+	c := s.container
+	c.seats = slices.DeleteFunc(c.seats, func(other *seat) bool { return other == s })
+	c.spent = c.spent || !keep
+	if len(c.seats) > 0 {
+		return false
+	}
+	p.shared = slices.DeleteFunc(p.shared, func(other *container) bool { return other == c })
+	if c.spent {
+		return true
+	}
 	c.lastUsed = time.Now()
 	p.busy--
 	if p.closed {
 		p.remove(c)
-		return
+	} else {
+		p.free = append(p.free, c)
 	}
-	p.free = append(p.free, c)
-	p.dispatch()
+	return false
 }
 
 // discard gives back the memory of a container that is gone or never came to be.

@@ -1,11 +1,8 @@
 package platform
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,9 +15,6 @@ type problem struct {
 	status int
 	text   string
 }
-
-// plain is a body that is text, not JSON.
-type plain string
 
 // wrong is what OpenWhisk says of a part of a body that is not as it should be, in its words.
 type wrong string
@@ -45,89 +39,6 @@ type answer struct {
 }
 
 type handler func(*request) (int, any, error)
-
-// route is what a path answers, by method.
-type route struct {
-	path    string
-	methods map[string]handler
-	open    bool // to everyone, without a key
-	anyType bool // whatever types of answers its client takes
-	shared  bool // to other namespaces, which may read and invoke what is public
-}
-
-// routes is the API. A path that ends in {$} is a list's with the slash that OpenWhisk lets it have.
-func (p *Platform) routes() []route {
-	const ns = "/api/v1/namespaces/{ns}"
-	item := func(get, put, remove, post handler) map[string]handler {
-		return map[string]handler{"GET": get, "PUT": put, "DELETE": remove, "POST": post}
-	}
-	list := func(f handler) map[string]handler { return map[string]handler{"GET": f} }
-	out := []route{
-		{path: "/{$}", methods: list(p.info), open: true},
-		{path: "/ping", methods: list(func(*request) (int, any, error) { return 200, plain("pong"), nil }), open: true},
-		{path: "/metrics", methods: list(p.metrics), open: true, anyType: true},
-		{path: "/api/v1/api-docs", methods: list(p.apiDocs), open: true},
-		{path: "/api/v1", methods: list(p.apiInfo), open: true},
-		{path: "/api/v1/{$}", methods: list(p.apiInfo), open: true},
-		{path: ns + "/limits", methods: list(p.userLimits)},
-		{
-			path: ns + "/packages/{name}", methods: item(p.getPackage, p.putPackage, p.deletePackage, p.refreshPackages),
-			shared: true,
-		},
-		{path: ns + "/actions/{name}", methods: item(p.getAction, p.putAction, p.deleteAction, p.invoke)},
-		{path: ns + "/actions/{pkg}/{$}", methods: list(p.listActions), shared: true},
-		{path: ns + "/actions/{pkg}/{name}", methods: item(p.getAction, p.putAction, p.deleteAction, p.invoke), shared: true},
-		{path: ns + "/triggers/{name}", methods: item(p.getTrigger, p.putTrigger, p.deleteTrigger, p.fire)},
-		{path: ns + "/rules/{name}", methods: item(p.getRule, p.putRule, p.deleteRule, p.setRule)},
-		{path: ns + "/activations/{id}", methods: list(p.getActivation)},
-		{path: ns + "/activations/{id}/logs", methods: list(p.getActivationLogs)},
-		{path: ns + "/activations/{id}/result", methods: list(p.getActivationResult)},
-	}
-	for path, f := range map[string]handler{
-		"/api/v1/namespaces": p.listNamespaces, ns + "/packages": p.listPackages, ns + "/actions": p.listActions,
-		ns + "/triggers": p.listTriggers, ns + "/rules": p.listRules, ns + "/activations": p.listActivations,
-	} {
-		shared := path == ns+"/packages"
-		out = append(out, route{path: path, methods: list(f), shared: shared},
-			route{path: path + "/{$}", methods: list(f), shared: shared})
-	}
-	return out
-}
-
-// Handler is the REST API, behind a gate that keeps web pages out.
-func (p *Platform) Handler() http.Handler {
-	mux := http.NewServeMux()
-	for _, rt := range p.routes() {
-		mux.HandleFunc(rt.path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, p.dispatch(&rt, w)) })
-	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		p.serve(w, r, func(*http.Request) (int, any, error) { return nowhere(w, r) })
-	})
-	return p.gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isWeb(r) {
-			p.web(w, r)
-		} else {
-			mux.ServeHTTP(w, r)
-		}
-	}))
-}
-
-// nowhere answers paths that there are not. Outside of the API the real one knows preflights everywhere, and nothing
-// else.
-func nowhere(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	if r.URL.Path == "/api/v1" || strings.HasPrefix(r.URL.Path, "/api/v1/") {
-		return 0, nil, problem{404, textNoRoute}
-	}
-	if r.Method == http.MethodOptions {
-		return 200, plain("OK"), nil
-	}
-	return 0, nil, notAllowed(w, "OPTIONS")
-}
-
-func notAllowed(w http.ResponseWriter, allowed string) error {
-	w.Header().Set("Allow", allowed)
-	return problem{405, textMethods(allowed)}
-}
 
 // acceptsJSON tells whether a client takes the only representation that there is.
 func acceptsJSON(r *http.Request) bool {
@@ -265,80 +176,6 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	}
 	writeJSON(w, status, body)
 	p.cfg.Logger.WithField("status", status).WithField("request", r.Method+" "+r.URL.Path).Trace("served")
-}
-
-// writeJSON sends a body, if there is one.
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	if body == nil {
-		w.WriteHeader(status)
-		return
-	}
-	if text, ok := body.(plain); ok {
-		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-		w.WriteHeader(status)
-		io.WriteString(w, string(text)) //nolint:errcheck // the client went away
-		return
-	}
-	if made, ok := body.(webPage); ok {
-		made.write(w, status)
-		return
-	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		status, data = 500, []byte(`{"error":"`+textInternal+`"}`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(data) //nolint:errcheck // the client went away
-}
-
-// readBody reads a bounded body without the blanks around it.
-func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
-	if disdel.Bytes(r.ContentLength) > limit {
-		return nil, problem{413, textTooLarge("Request", r.ContentLength, limit)}
-	}
-	data, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
-	if err != nil {
-		return nil, problem{400, textMalformed(err.Error())}
-	}
-	if disdel.Bytes(len(data)) > limit {
-		return nil, problem{413, textTooLarge("Request", max(r.ContentLength, int64(len(data))), limit)}
-	}
-	return bytes.TrimSpace(data), nil
-}
-
-// restAtMost bounds what is read of a body that was refused: more than any client of OpenWhisk may send.
-const restAtMost = 64 << 20
-
-// readRest reads what a refusal left of a body. A connection that is closed before all was read is reset, and a client
-// that still sends then loses the answer. A client that asked first sends nothing once it has the answer.
-func readRest(r *http.Request) {
-	if r.Header.Get("Expect") == "" {
-		io.CopyN(io.Discard, r.Body, restAtMost) //nolint:errcheck // what cannot be read is not missed
-	}
-}
-
-// readJSON reads a bounded body.
-func readJSON(r *http.Request, limit disdel.Bytes, v any) error {
-	data, err := readBody(r, limit)
-	if err != nil {
-		return err
-	}
-	return parseJSON(data, v)
-}
-
-// parseJSON reads a document. What is wrong with it is said as spray-json says it, which OpenWhisk reads with.
-func parseJSON(data []byte, v any) error {
-	err := json.Unmarshal(data, v)
-	var syntax *json.SyntaxError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &syntax):
-		return problem{400, textMalformed(textSyntax(data, syntax))}
-	default:
-		return problem{400, textMalformed(err.Error())}
-	}
 }
 
 func flag(r *http.Request, name string) bool {

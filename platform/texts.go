@@ -71,6 +71,9 @@ func textImageMissing(image string) string {
 // textLost is ours: no other OpenWhisk ever answers for an activation that it lost.
 const textLost = "The platform was ended while the action ran or waited, and started again. What it did is not known."
 
+// textLogsMixed is ours: OpenWhisk keeps no logs of activations that share a container.
+const textLogsMixed = "Several activations ran in this container at once: of the lines above, some may be another's."
+
 // textCannotWrite is ours as well.
 func textCannotWrite(why error) string {
 	return fmt.Sprintf("The platform cannot write to its data folder (%v) and accepts nothing new until it can.", why)

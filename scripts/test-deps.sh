@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs what the tests need and a fresh machine may lack: redis-server and Fashion-MNIST from Debian, pouchdb-server (a
-# CouchDB-wire server that others wrote) and openwhisk (a client) from npm, the clients wsk and wskdeploy from Go modules of
+# CouchDB-wire server that others wrote), openwhisk (a client) and openwhisk-composer from npm, the clients wsk and wskdeploy from Go modules of
 # their own. What is there already is left alone. Needs apt only for what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 POUCHDB_SERVER=4.2.0
 OPENWHISK_JS=3.21.9
+COMPOSER=0.12.0
 cache=.cache
 mkdir -p "$cache"
 
@@ -42,6 +43,15 @@ fi
 if ! grep -qs "\"version\": \"$OPENWHISK_JS\"" "$cache/npm/node_modules/openwhisk/package.json"; then
   echo "installing: openwhisk $OPENWHISK_JS"
   npm install --silent --no-audit --no-fund --prefix "$cache/npm" "openwhisk@$OPENWHISK_JS" >"$cache/npm.log" 2>&1 ||
+    { cat "$cache/npm.log" >&2; exit 1; }
+fi
+
+# Apart from the others: the containers of its compositions are to find what it needs and nothing else, which in OpenWhisk's
+# image are redis and uuid as well.
+if ! grep -qs "\"version\": \"$COMPOSER\"" "$cache/composer/node_modules/openwhisk-composer/package.json"; then
+  echo "installing: openwhisk-composer $COMPOSER"
+  npm install --silent --no-audit --no-fund --prefix "$cache/composer" "openwhisk-composer@$COMPOSER" \
+    redis@3.1.2 uuid@8.3.2 >"$cache/npm.log" 2>&1 ||
     { cat "$cache/npm.log" >&2; exit 1; }
 fi
 

@@ -37,6 +37,7 @@ func bench(program, only string, activations int) error {
 	}{
 		{"idle", func() error { return with(program, "", (*server).idle, (*server).cold) }},
 		{"paused", func() error { return with(program, self, (*server).paused) }},
+		{"crowd", func() error { return crowd(program, self) }},
 		{"replay", func() error { return replay(program, self) }},
 		{"speed", func() error { return with(program, self, (*server).warm, (*server).throughput, list) }},
 	} {

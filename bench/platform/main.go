@@ -21,7 +21,7 @@ import (
 
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
-	only := flag.String("only", "", "idle, paused, replay or speed: those figures alone")
+	only := flag.String("only", "", "idle, paused, crowd, replay or speed: those figures alone")
 	activations := flag.Int("activations", 100_000, "stored activations for list_ms")
 	flag.Parse()
 	err := errors.New("usage: platform runtime --listen ADDRESS")
@@ -37,14 +37,39 @@ func main() {
 	}
 }
 
-// noop is an action that does nothing, for as long as its platform lets it live.
+// noop is an action that does nothing, or ends as the crowd's do, for as long as its platform lets it live.
 func noop(address string) error {
 	l, err := runtime.Listen(address)
 	if err != nil {
 		return err
 	}
 	nothing := func(context.Context, json.RawMessage) (any, error) { return map[string]bool{"done": true}, nil }
-	return runtime.New(map[disdel.Task]runtime.Handler{"noop": nothing}, runtime.Config{}).Serve(context.Background(), l)
+	handlers := map[disdel.Task]runtime.Handler{"noop": nothing, endsWell: answer, endsBadly: refuse, endsDead: die}
+	return runtime.New(handlers, runtime.Config{}).Serve(context.Background(), l)
+}
+
+// answer prints and answers the number that it is given.
+func answer(_ context.Context, params json.RawMessage) (any, error) {
+	var in struct{ Number int }
+	err := json.Unmarshal(params, &in)
+	fmt.Println("number", in.Number)
+	return map[string]int{"number": in.Number}, err
+}
+
+// refuse fails with the number that it is given.
+func refuse(_ context.Context, params json.RawMessage) (any, error) {
+	var in struct{ Number int }
+	err := json.Unmarshal(params, &in)
+	if err == nil {
+		err = &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("number %d", in.Number)}
+	}
+	return nil, err
+}
+
+// die ends the container.
+func die(context.Context, json.RawMessage) (any, error) {
+	os.Exit(1)
+	return nil, nil
 }
 
 func figure(name string, value float64, unit string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/disdel/disdel/internal/localplatform"
 )
 
 const (
@@ -52,13 +55,37 @@ func (s *server) paused() error {
 }
 
 func (s *server) pausedNow() (int, error) {
+	pool, err := s.pool()
+	return pool.Paused, err
+}
+
+// pool is what the platform's container pool holds.
+func (s *server) pool() (localplatform.Pool, error) {
 	out, err := s.command("platform", "status", "-o", "json").Output()
 	if err != nil {
-		return 0, err
+		return localplatform.Pool{}, err
 	}
-	var status struct{ Pool struct{ Paused int } }
+	var status struct{ Pool localplatform.Pool }
 	err = json.Unmarshal(out, &status)
-	return status.Pool.Paused, err
+	return status.Pool, err
+}
+
+// children are the processes that the platform started.
+func (s *server) children() (out []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well-formed
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+		const state, parent = 0, 1
+		if len(fields) > parent && fields[parent] == strconv.Itoa(s.pid) && fields[state] != "Z" {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			out = append(out, pid)
+		}
+	}
+	return out
 }
 
 // processorTime is what the platform and its children took so far.

@@ -26,7 +26,7 @@ type server struct {
 }
 
 // start starts a platform in the background. action is the program of the containers, "" for disdel itself.
-func start(program, action string) (*server, error) {
+func start(program, action string, more ...string) (*server, error) {
 	home, err := os.MkdirTemp("", "disdel-bench-")
 	if err != nil {
 		return nil, err
@@ -36,6 +36,7 @@ func start(program, action string) (*server, error) {
 		"platform", "up", "--detach", "--port", "0", "--pool-memory", "64GB", "--per-minute", "10000000",
 		"--concurrent", "1000",
 	}
+	args = append(args, more...) // of a flag that is said twice the last counts
 	if action != "" {
 		args = append(args, "--action", action)
 	}

@@ -57,6 +57,10 @@ func platformUp(u *ui) *cli.Command {
 				Name: "concurrent", Value: localplatform.Concurrent,
 				Usage: "`NUMBER` of invocations at once (OpenWhisk: 30)",
 			},
+			&cli.IntFlag{
+				Name: "action-concurrency", Value: 1,
+				Usage: "the largest `NUMBER` of activations at once in one container that an action may allow (Node.js alone)",
+			},
 			&cli.StringFlag{
 				Name: "like",
 				Usage: "behave like `NAME`, to hold clients against it: openwhisk, standalone or kubernetes, or single parts as " +

@@ -49,6 +49,8 @@ func checkPlatform(c *cli.Context) error {
 		return bad(fmt.Sprintf("there is no port %d", port), "use --port with 1 to 65535, or 0 for any that is free")
 	case c.Int("per-minute") <= 0 || c.Int("concurrent") <= 0:
 		return bad("--per-minute and --concurrent must be at least 1", "disdel platform up --help")
+	case c.Int("action-concurrency") <= 0:
+		return bad("--action-concurrency must be at least 1", "disdel platform up --help")
 	case c.Bool("guest-key") && !addresses.Loopback(host):
 		return bad("the guest key is known to everyone, who could run programs on this machine through "+host,
 			"leave --guest-key out, or --host")
@@ -161,9 +163,11 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 	}
 	cfg.Hosts, cfg.Origins = hosts(c), c.StringSlice("allow-origin")
 	cfg.Kinds = platform.DefaultKinds(cfg.Kinds[disdel.RuntimeKind].Command[0])
+	cfg.Images = platform.DefaultImages(cfg.Kinds)
 	if err := readContainers(c, &cfg); err != nil {
 		return cfg, err
 	}
+	cfg.Limits.Concurrency.Max = c.Int("action-concurrency")
 	cfg.Limits.FiresPerMinute = c.Int("per-minute")
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = c.Int("per-minute"), c.Int("concurrent")
 	return cfg, nil

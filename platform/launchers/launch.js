@@ -1,12 +1,13 @@
 // Serves OpenWhisk's /init and /run for one JavaScript action, on "unix:PATH" or "HOST:PORT", its last argument. The one
 // before it is the text of archive.js. As OpenWhisk's own runtime does, it answers a rejected promise with {"error": ...} and
-// 200, and a thrown error with 502.
+// 200, and a thrown error with 502. Where /init allows it, several activations run at once.
 'use strict'
 const fs = require('fs')
 const http = require('http')
 const path = require('path')
 const Module = require('module')
 const url = require('url')
+const { AsyncLocalStorage } = require('async_hooks')
 
 const SENTINEL = 'XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX'
 const NO_RESULT = 'The action did not return a dictionary or array.'
@@ -70,6 +71,7 @@ async function init (value) {
   }
   if (!value.code) return [403, { error: 'Missing main/no code to execute.' }]
   Object.assign(process.env, value.env)
+  if (value.concurrency > 1) share()
   try {
     action = await load(value, value.main || 'main')
     return [200, { OK: true }]
@@ -108,7 +110,45 @@ async function run (request) {
   return [200, result]
 }
 
+// Where several activations run at once, each line begins with the id of the one that printed it. What is told of a
+// request in the environment is that of the last one that came, as in OpenWhisk.
+const MARK = '\0'
+const LONGEST = 1 << 16
+let running // the log of the activation that the code at hand runs for
+
+function share () {
+  running = new AsyncLocalStorage()
+  for (const stream of [process.stdout, process.stderr]) {
+    const write = stream.write.bind(stream)
+    stream.write = (data, encoding, done) => {
+      const log = running.getStore()
+      if (!log) return write(data, encoding, done)
+      if (typeof encoding === 'function') [encoding, done] = [undefined, encoding]
+      const text = typeof data === 'string' ? data : Buffer.from(data).toString()
+      const lines = ((log.parts.get(stream) || '') + text).split('\n')
+      if (lines[lines.length - 1].length > LONGEST) lines.push('')
+      log.parts.set(stream, lines.pop())
+      return write(lines.map(line => MARK + log.id + MARK + line + '\n').join(''), done)
+    }
+  }
+}
+
+// within runs f as an activation of its own.
+function within (id, f) {
+  return running ? running.run({ id, parts: new Map() }, f) : f()
+}
+
+// finish ends what an activation left of a line.
+function finish () {
+  const log = running && running.getStore()
+  if (!log) return
+  for (const [stream, rest] of log.parts) {
+    if (rest) stream.write('\n')
+  }
+}
+
 function end () {
+  finish()
   process.stdout.write(SENTINEL + '\n')
   process.stderr.write(SENTINEL + '\n')
 }
@@ -120,9 +160,11 @@ async function answer (path, request) {
     return done
   }
   if (path !== '/run') return [404, { error: 'there is only /init and /run' }]
-  const done = await run(request)
-  end()
-  return done
+  return within(request.activation_id, async () => {
+    const done = await run(request)
+    end()
+    return done
+  })
 }
 
 function written ([status, value]) {

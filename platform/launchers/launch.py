@@ -1,5 +1,5 @@
 """Serves OpenWhisk's /init and /run for one Python action, on "unix:PATH" or "HOST:PORT", its last argument. The one
-before it is the text of archive.py.
+before it is the text of archive.py, and the first one, where there are three, "native": then the action is a program.
 
 One request at a time, in the main thread: an action may want signals. What an action raises becomes {"error": text} with
 200, as OpenWhisk's Python runtime answers it; the platform makes an application error of that.
@@ -7,15 +7,19 @@ One request at a time, in the main thread: an action may want signals. What an a
 
 import base64
 import binascii
+import io
 import json
 import os
 import socketserver
+import subprocess
 import sys
 import traceback
 import types
 from http.server import BaseHTTPRequestHandler
 
 SENTINEL = "XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX"
+NATIVE = len(sys.argv) > 3
+LONGEST_ARGUMENT = 1 << 17  # of the kernel
 NO_RESULT = "The action did not return a dictionary or array."
 action = None
 
@@ -36,6 +40,38 @@ def source(value):
         return text.read(), file
 
 
+def program(value):
+    """A function that runs an action's program: a text of its own, or the file exec of an archive. It gets its arguments as
+    JSON, in its first argument, if they are short enough for one, and to read; the last line that it prints is its result."""
+    data = base64.b64decode(value["code"]) if value.get("binary") else value["code"].encode()
+    if data[:2] == b"PK":
+        folder = archive().unpack(io.BytesIO(data), "action")
+    else:
+        folder = os.path.join(os.getcwd(), "action")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "exec"), "wb") as text:
+            text.write(data)
+    file = os.path.join(folder, "exec")
+    if not os.path.isfile(file):
+        raise ValueError("Zip file does not include exec at the root.")
+    os.chmod(file, 0o755)
+
+    def call(args):
+        given = json.dumps(args)
+        command = [file, given] if len(given) < LONGEST_ARGUMENT else [file]
+        done = subprocess.run(command, input=given.encode(), stdout=subprocess.PIPE, cwd=folder)
+        lines = done.stdout.decode("utf-8", "replace").rstrip("\n").split("\n")
+        try:
+            result = json.loads(lines[-1])
+        except ValueError:
+            result = None
+        for line in lines if result is None else lines[:-1]:
+            print(line)
+        return result
+
+    return call
+
+
 def archive():
     """The module that unpacks archives. Most actions do not need it, so that its text is an argument and imports little."""
     module = types.ModuleType("archive")
@@ -53,6 +89,9 @@ def init(value):
         return 403, {"error": "Missing main/no code to execute."}
     os.environ.update({k: str(v) for k, v in value.get("env", {}).items()})
     try:
+        if NATIVE:
+            action = program(value)
+            return 200, {"ok": True}
         text, file = source(value)
     except ValueError as problem:
         print(problem, file=sys.stderr)

@@ -1,0 +1,38 @@
+package platform
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+)
+
+// Whoever runs the platform learns when an action is made what its invocations will end with; clients do not, as with
+// OpenWhisk.
+func TestTheLogTellsOfActionsThatCannotRun(t *testing.T) {
+	log, hook := logtest.NewNullLogger()
+	log.SetLevel(logrus.WarnLevel)
+	p := start(t, func(c *Config) {
+		c.Kinds["nodejs:20"], c.Kinds["python:3"] = c.Kinds["disdel:1"], c.Kinds["disdel:1"]
+		c.Logger = log
+	})
+	index := archive(t, inArchive{"index.js", "exports.main = () => ({})", 0})
+	for _, c := range []struct{ name, exec, want string }{
+		{"fine", `"kind":"nodejs:20","code":"` + index + `"`, ""},
+		{"one-file", `"kind":"python:3","code":"def main(a): return {}"`, ""},
+		{"image", `"kind":"blackbox","image":"x/y"`, "no kind of this platform runs its image x/y"},
+		{"other", `"kind":"python:3","code":"` + index + `"`, "none of the files that it could begin with"},
+		{"cut", `"kind":"nodejs:20","code":"` + index[:len(index)/8*4] + `"`, "its archive cannot be read"},
+	} {
+		hook.Reset()
+		must(t, p, "PUT", "_/actions/"+c.name, `{"exec":{`+c.exec+`}}`)
+		said := ""
+		for _, entry := range hook.AllEntries() {
+			said += entry.Data["action"].(string) + ": " + entry.Data[logrus.ErrorKey].(error).Error()
+		}
+		if c.want == "" && said != "" || !strings.Contains(said, c.want) || c.want != "" && !strings.HasPrefix(said, "guest/"+c.name) {
+			t.Errorf("%s: the log says %q", c.name, said)
+		}
+	}
+}

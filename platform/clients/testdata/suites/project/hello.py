@@ -1,0 +1,2 @@
+def main(args):
+    return {"greeting": "hello, " + args.get("name", "you")}

@@ -1,0 +1,89 @@
+package platform
+
+import (
+	"net/http"
+	"strings"
+)
+
+// route is what a path answers, by method.
+type route struct {
+	path    string
+	methods map[string]handler
+	open    bool // to everyone, without a key
+	anyType bool // whatever types of answers its client takes
+	shared  bool // to other namespaces, which may read and invoke what is public
+}
+
+// routes is the API. A path that ends in {$} is a list's with the slash that OpenWhisk lets it have.
+func (p *Platform) routes() []route {
+	const ns = "/api/v1/namespaces/{ns}"
+	item := func(get, put, remove, post handler) map[string]handler {
+		return map[string]handler{"GET": get, "PUT": put, "DELETE": remove, "POST": post}
+	}
+	list := func(f handler) map[string]handler { return map[string]handler{"GET": f} }
+	out := []route{
+		{path: "/{$}", methods: list(p.info), open: true},
+		{path: "/ping", methods: list(func(*request) (int, any, error) { return 200, plain("pong"), nil }), open: true},
+		{path: "/metrics", methods: list(p.metrics), open: true, anyType: true},
+		{path: "/api/v1/api-docs", methods: list(p.apiDocs), open: true},
+		{path: "/api/v1", methods: list(p.apiInfo), open: true},
+		{path: "/api/v1/{$}", methods: list(p.apiInfo), open: true},
+		{path: ns + "/limits", methods: list(p.userLimits)},
+		{
+			path: ns + "/packages/{name}", methods: item(p.getPackage, p.putPackage, p.deletePackage, p.refreshPackages),
+			shared: true,
+		},
+		{path: ns + "/actions/{name}", methods: item(p.getAction, p.putAction, p.deleteAction, p.invoke)},
+		{path: ns + "/actions/{pkg}/{$}", methods: list(p.listActions), shared: true},
+		{path: ns + "/actions/{pkg}/{name}", methods: item(p.getAction, p.putAction, p.deleteAction, p.invoke), shared: true},
+		{path: ns + "/triggers/{name}", methods: item(p.getTrigger, p.putTrigger, p.deleteTrigger, p.fire)},
+		{path: ns + "/rules/{name}", methods: item(p.getRule, p.putRule, p.deleteRule, p.setRule)},
+		{path: ns + "/activations/{id}", methods: list(p.getActivation)},
+		{path: ns + "/activations/{id}/logs", methods: list(p.getActivationLogs)},
+		{path: ns + "/activations/{id}/result", methods: list(p.getActivationResult)},
+	}
+	for path, f := range map[string]handler{
+		"/api/v1/namespaces": p.listNamespaces, ns + "/packages": p.listPackages, ns + "/actions": p.listActions,
+		ns + "/triggers": p.listTriggers, ns + "/rules": p.listRules, ns + "/activations": p.listActivations,
+	} {
+		shared := path == ns+"/packages"
+		out = append(out, route{path: path, methods: list(f), shared: shared},
+			route{path: path + "/{$}", methods: list(f), shared: shared})
+	}
+	return out
+}
+
+// Handler is the REST API, behind a gate that keeps web pages out.
+func (p *Platform) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, rt := range p.routes() {
+		mux.HandleFunc(rt.path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, p.dispatch(&rt, w)) })
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		p.serve(w, r, func(*http.Request) (int, any, error) { return nowhere(w, r) })
+	})
+	return p.gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isWeb(r) {
+			p.web(w, r)
+		} else {
+			mux.ServeHTTP(w, r)
+		}
+	}))
+}
+
+// nowhere answers paths that there are not. Outside of the API the real one knows preflights everywhere, and nothing
+// else.
+func nowhere(w http.ResponseWriter, r *http.Request) (int, any, error) {
+	if r.URL.Path == "/api/v1" || strings.HasPrefix(r.URL.Path, "/api/v1/") {
+		return 0, nil, problem{404, textNoRoute}
+	}
+	if r.Method == http.MethodOptions {
+		return 200, plain("OK"), nil
+	}
+	return 0, nil, notAllowed(w, "OPTIONS")
+}
+
+func notAllowed(w http.ResponseWriter, allowed string) error {
+	w.Header().Set("Allow", allowed)
+	return problem{405, textMethods(allowed)}
+}
