@@ -166,7 +166,8 @@ func (s *session) state(ctx context.Context, req disdel.TrainRequest,
 func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string, shapes disdel.Weights,
 	read func(i int) []float32,
 ) error {
-	return s.store.WriteState(ctx, id, s.claim, map[string]string{noteKey: text}, shapes, read)
+	return s.store.WriteState(ctx, id, s.claim, map[string]string{noteKey: text},
+		aggregator.StateSource{Tensors: shapes, Read: read})
 }
 
 // checkpointState writes the state that a worker goes on with beside the reference that it goes on from, array by

@@ -130,8 +130,8 @@ func ExampleStore_WriteState() {
 	must(err)
 	arrays := [][]float32{{1, 2}, {3}}
 	tensors := disdel.Weights{{Name: "a", Shape: []int{2}}, {Name: "b", Shape: []int{1}}}
-	must(s.WriteState(ctx, id, claim, map[string]string{"batch": "17"}, tensors,
-		func(i int) []float32 { return arrays[i] }))
+	must(s.WriteState(ctx, id, claim, map[string]string{"batch": "17"},
+		aggregator.StateSource{Tensors: tensors, Read: func(i int) []float32 { return arrays[i] }}))
 	must(s.ReadState(ctx, id, func(meta map[string]string) (func(disdel.Tensor) error, error) {
 		fmt.Println("at batch", meta["batch"])
 		return func(t disdel.Tensor) error {

@@ -87,7 +87,7 @@ func statesGoTensorByTensor(t *testing.T, s *place) {
 		sent, buffer := moments(3), make([]float32, 100)
 		read := func(i int) []float32 { return append(buffer[:0], sent[i].Data...) } // the one before is gone
 		meta := map[string]string{"batch": "2"}
-		if err := s.WriteState(ctx, c.ID, c, meta, bare(sent), read); err != nil {
+		if err := s.WriteState(ctx, c.ID, c, meta, StateSource{bare(sent), read}); err != nil {
 			t.Fatal(err)
 		}
 		_, whole, err := s.State(ctx, c.ID, sent)
@@ -116,9 +116,9 @@ func statesGoTensorByTensor(t *testing.T, s *place) {
 		bad := func(i int) []float32 {
 			return append([]float32{float32(math.NaN())}, sent[i].Data...)[:len(sent[i].Data)]
 		}
-		want(t, disdel.Diverged, s.WriteState(ctx, c.ID, c, meta, bare(sent), bad))
+		want(t, disdel.Diverged, s.WriteState(ctx, c.ID, c, meta, StateSource{bare(sent), bad}))
 		short := func(i int) []float32 { return sent[i].Data[:len(sent[i].Data)/2] }
-		want(t, disdel.Invalid, s.WriteState(ctx, c.ID, c, meta, bare(sent), short))
+		want(t, disdel.Invalid, s.WriteState(ctx, c.ID, c, meta, StateSource{bare(sent), short}))
 	}
 	want(t, disdel.NotFound, s.ReadState(ctx, update(99, 1).ID, nil))
 }

@@ -213,6 +213,9 @@ func TestWhatAWorkerCarriesCounts(t *testing.T) {
 		"keep in files": {func(in *Input) { in.Moments, in.Checkpoints = disdel.StateKeep, true }, [3]float64{}},
 		"int8":          {func(in *Input) { in.Wire = disdel.WireInt8 }, [3]float64{2.27, 0, 0}},
 		"bfloat16":      {func(in *Input) { in.Wire = disdel.WireBfloat16 }, [3]float64{2.5, 0, 0}},
+		"significant": { // as if everything were significant
+			func(in *Input) { in.Wire = disdel.WireSignificant }, [3]float64{3.375, 0, 0},
+		},
 		"bfloat16 average": {
 			func(in *Input) { in.Wire, in.Moments = disdel.WireBfloat16, disdel.StateAverage },
 			[3]float64{9.5, 2, 2},

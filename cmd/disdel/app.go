@@ -32,7 +32,7 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, resumeCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
-		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, simulateCommand, versionCommand,
+		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, deployCommand, simulateCommand, versionCommand,
 		runtimeCommand, helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))

@@ -100,30 +100,7 @@ type convolution struct {
 }
 
 func (o *Ops) conv(x, w, bias *gorgonia.Node, out tensor.Shape, k plan.Conv) (*gorgonia.Node, error) {
-	c := &convolution{o, k, out[0]}
-	inputs := gorgonia.Nodes{x, w}
-	grads := []compute{
-		func(d []float32, v [][]float32) { c.dataGradient(d, v[1], v[len(v)-1]) },
-		func(d []float32, v [][]float32) { c.weightGradient(d, v[0], v[len(v)-1]) },
-	}
-	if bias != nil {
-		inputs = append(inputs, bias)
-		grads = append(grads, func(d []float32, v [][]float32) { channelSums(d, v[len(v)-1], k.OH*k.OW) })
-	}
-	return o.apply("conv", out, c.forward, func() []compute { return grads }, inputs...)
-}
-
-// channelSums adds up dy, [rows channels pixels], over rows and pixels, in float64.
-func channelSums(d, dy []float32, pixels int) {
-	sums := make([]float64, len(d))
-	for i := 0; i < len(dy); i += pixels {
-		for _, v := range dy[i : i+pixels] {
-			sums[i/pixels%len(d)] += float64(v)
-		}
-	}
-	for i, s := range sums {
-		d[i] = float32(s)
-	}
+	return o.layer("conv", out, &convolution{o, k, out[0]}, x, w, bias)
 }
 
 // importWeights converts from PyTorch's layout; filters that pad a block are zero.
@@ -133,7 +110,7 @@ func (c *convolution) importWeights(dst, src []float32) {
 }
 
 func (c *convolution) forward(y []float32, v [][]float32) {
-	x, out, weights := c.work.take(c.In.Len()), c.work.take(c.Out().Len()), c.work.take(c.WeightLen())
+	m, weights := c.images(c.rows, c.In, c.Out()), c.work.take(c.WeightLen())
 	c.importWeights(weights, v[1])
 	var bias []float32
 	if len(v) > 2 {
@@ -142,40 +119,17 @@ func (c *convolution) forward(y []float32, v [][]float32) {
 			bias[c.BiasAt(k)] = b
 		}
 	}
-	c.run(func(w *kernel.Worker) {
-		w.Import(x, c.In, plan.Border{}, v[0], c.rows)
-		w.Sync()
-		w.Forward(&c.Conv, x, weights, bias, out)
-		c.export(w, y, out, c.Out(), c.rows)
-	})
-}
-
-// export has one worker write a result; the others have done their share.
-func (o *Ops) export(w *kernel.Worker, dst, src []float32, im plan.Image, rows int) {
-	if w.ID == 0 {
-		w.Export(dst, src, im, rows)
-	}
+	m.forward(v[0], y, func(w *kernel.Worker) { w.Forward(&c.Conv, m.x, weights, bias, m.y) })
 }
 
 func (c *convolution) dataGradient(d, weights, dy []float32) {
-	in, out, wi := c.work.take(c.In.Len()), c.work.take(c.Out().Len()), c.work.take(c.WeightLen())
+	m, wi := c.images(c.rows, c.In, c.Out()), c.work.take(c.WeightLen())
 	c.importWeights(wi, weights)
-	c.run(func(w *kernel.Worker) {
-		w.Import(out, c.Out(), plan.Border{}, dy, c.rows)
-		w.Sync()
-		w.BackData(&c.Conv, out, wi, in, false)
-		c.export(w, d, in, c.In, c.rows)
-	})
+	m.back(dy, d, func(w *kernel.Worker) { w.BackData(&c.Conv, m.y, wi, m.x, false) })
 }
 
 func (c *convolution) weightGradient(d, x, dy []float32) {
-	in, out, wi := c.work.take(c.In.Len()), c.work.take(c.Out().Len()), c.work.take(c.WeightLen())
-	scratch := c.work.take(c.ScratchLen())
-	c.run(func(w *kernel.Worker) {
-		w.Import(in, c.In, plan.Border{}, x, c.rows)
-		w.Import(out, c.Out(), plan.Border{}, dy, c.rows)
-		w.Sync()
-		w.BackWeights(&c.Conv, in, out, wi, scratch)
-	})
+	m, wi, scratch := c.images(c.rows, c.In, c.Out()), c.work.take(c.WeightLen()), c.work.take(c.ScratchLen())
+	m.both(x, dy, func(w *kernel.Worker) { w.BackWeights(&c.Conv, m.x, m.y, wi, scratch) })
 	c.Each(func(there, here int) { d[there] = wi[here] })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
 )
 
 // perceptron is a user's graph: a hidden layer of gorgonia's own operations, batch norm of ours.
@@ -119,12 +120,12 @@ func TestAUsersGraphTrains(t *testing.T) {
 	}
 	for step := range 60 {
 		x, y := rows([]int{9, 4}[step%2])
-		if _, err := train(e, x, y); err != nil {
+		if _, err := enginetest.Train(e, x, y); err != nil {
 			t.Fatal(err)
 		}
 	}
 	x, y := rows(9)
-	loss, correct, err := evaluate(e, x, y)
+	loss, correct, err := enginetest.Evaluate(e, x, y)
 	if err != nil || correct != 9 || loss > 9*0.05 {
 		t.Errorf("%d of 9 right, loss %v; %v", correct, loss, err)
 	}
@@ -168,7 +169,7 @@ func TestUnfitGraphsAreRefused(t *testing.T) {
 	} {
 		e, err := FromGraph(n, engine.Spec{BatchSize: 3, Training: true})
 		if err == nil && name == "other names" {
-			_, _, err = evaluate(e, make([]float32, 8), make([]int32, 2))
+			_, _, err = enginetest.Evaluate(e, make([]float32, 8), make([]int32, 2))
 		}
 		if !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)

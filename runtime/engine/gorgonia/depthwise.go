@@ -18,17 +18,7 @@ type channelwise struct {
 func (o *Ops) depthwise(x, w, bias *gorgonia.Node, g plan.Pool) (*gorgonia.Node, error) {
 	c := &channelwise{o, g, x.Shape()[0]}
 	o.window(g.KH * g.KW)
-	inputs := gorgonia.Nodes{x, w}
-	grads := []compute{
-		func(d []float32, v [][]float32) { c.dataGradient(d, v[1], v[len(v)-1]) },
-		func(d []float32, v [][]float32) { c.weightGradient(d, v[0], v[len(v)-1]) },
-	}
-	if bias != nil {
-		inputs = append(inputs, bias)
-		grads = append(grads, func(d []float32, v [][]float32) { channelSums(d, v[len(v)-1], g.OH*g.OW) })
-	}
-	out := tensor.Shape{c.rows, g.In.C, g.OH, g.OW}
-	return o.apply("depthwise", out, c.forward, func() []compute { return grads }, inputs...)
+	return o.layer("depthwise", tensor.Shape{c.rows, g.In.C, g.OH, g.OW}, c, x, w, bias)
 }
 
 // tapsFirst writes weights [channels taps] as [taps channels], the kernels' layout; transpose goes back.
@@ -39,13 +29,8 @@ func (c *channelwise) tapsFirst(src []float32) []float32 {
 }
 
 func (c *channelwise) forward(y []float32, v [][]float32) {
-	x, out, weights := c.work.take(c.In.Len()), c.work.take(c.Out().Len()), c.tapsFirst(v[1])
-	c.run(func(w *kernel.Worker) {
-		w.Import(x, c.In, plan.Border{}, v[0], c.rows)
-		w.Sync()
-		w.DepthwiseForward(&c.Pool, x, weights, out)
-		c.export(w, y, out, c.Out(), c.rows)
-	})
+	m, weights := c.images(c.rows, c.In, c.Out()), c.tapsFirst(v[1])
+	m.forward(v[0], y, func(w *kernel.Worker) { w.DepthwiseForward(&c.Pool, m.x, weights, m.y) })
 	if len(v) < 3 {
 		return
 	}
@@ -56,24 +41,13 @@ func (c *channelwise) forward(y []float32, v [][]float32) {
 }
 
 func (c *channelwise) dataGradient(d, weights, dy []float32) {
-	in, out, wi := c.work.take(c.In.Len()), c.work.take(c.Out().Len()), c.tapsFirst(weights)
-	c.run(func(w *kernel.Worker) {
-		w.Import(out, c.Out(), plan.Border{}, dy, c.rows)
-		w.Sync()
-		w.DepthwiseBackData(&c.Pool, out, wi, in, false)
-		c.export(w, d, in, c.In, c.rows)
-	})
+	m, wi := c.images(c.rows, c.In, c.Out()), c.tapsFirst(weights)
+	m.back(dy, d, func(w *kernel.Worker) { w.DepthwiseBackData(&c.Pool, m.y, wi, m.x, false) })
 }
 
 func (c *channelwise) weightGradient(d, x, dy []float32) {
-	in, out, wi := c.work.take(c.In.Len()), c.work.take(c.Out().Len()), c.work.take(len(d))
-	sums := c.work.take(c.In.C * 16)
-	c.run(func(w *kernel.Worker) {
-		w.Import(in, c.In, plan.Border{}, x, c.rows)
-		w.Import(out, c.Out(), plan.Border{}, dy, c.rows)
-		w.Sync()
-		w.DepthwiseBackWeights(&c.Pool, in, out, wi, sums)
-	})
+	m, wi, sums := c.images(c.rows, c.In, c.Out()), c.work.take(len(d)), c.work.take(c.In.C*16)
+	m.both(x, dy, func(w *kernel.Worker) { w.DepthwiseBackWeights(&c.Pool, m.x, m.y, wi, sums) })
 	transpose(d, wi, c.KH*c.KW, c.In.C)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
@@ -15,7 +16,7 @@ func compare(t *testing.T, g *model.Graph, cfg engine.Spec, bound float64) {
 	t.Helper()
 	cfg.BatchSize, cfg.Training = 5, true
 	oracle := make1(t, g, cfg)
-	e, err := native.New(on(g, cfg))
+	e, err := native.New(enginetest.On(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +29,11 @@ func compare(t *testing.T, g *model.Graph, cfg engine.Spec, bound float64) {
 	}
 	for step, rows := range []int{5, 5, 3, 1, 4} {
 		x, y := batch(g, rows, g.Output().Len(), uint64(step))
-		want, err := train(oracle, x, y)
+		want, err := enginetest.Train(oracle, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := train(e, x, y)
+		got, err := enginetest.Train(e, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,20 +45,20 @@ func compare(t *testing.T, g *model.Graph, cfg engine.Spec, bound float64) {
 		closeTo(t, w.Name, engine.Weights(e)[i].Data, w.Data, bound)
 	}
 	x, y := batch(g, 4, g.Output().Len(), 99)
-	want, err := predict(oracle, x, 4)
+	want, err := enginetest.Predict(oracle, x, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := predict(e, x, 4)
+	got, err := enginetest.Predict(e, x, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeTo(t, "prediction", got, want, bound)
-	a, n, err := evaluate(oracle, x, y)
+	a, n, err := enginetest.Evaluate(oracle, x, y)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, m, err := evaluate(e, x, y)
+	b, m, err := enginetest.Evaluate(e, x, y)
 	if err != nil || math.Abs(a-b) > bound*(1+a) || n != m {
 		t.Errorf("evaluation: the engine says %v and %d right, gorgonia %v and %d; %v", b, m, a, n, err)
 	}
@@ -108,13 +109,13 @@ func TestOptimizerStatesAreTheEngines(t *testing.T) {
 	g := oddGraph(t, odd["conv"], model.OpSoftmax)
 	cfg := engine.Spec{BatchSize: 5, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Training: true}
 	from, to := make1(t, g, cfg), make1(t, g, cfg)
-	e, err := native.New(on(g, cfg))
+	e, err := native.New(enginetest.On(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
 	x, y := batch(g, 5, 3, 1)
-	if _, err := train(from, x, y); err != nil {
+	if _, err := enginetest.Train(from, x, y); err != nil {
 		t.Fatal(err)
 	}
 	state := engine.Moments(from)
@@ -129,7 +130,7 @@ func TestOptimizerStatesAreTheEngines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range []*Engine{from, to} {
-		if _, err := train(e, x, y); err != nil {
+		if _, err := enginetest.Train(e, x, y); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,7 +156,7 @@ func TestTheEngineAgreesOnNetworks(t *testing.T) {
 			}
 			cfg := engine.Spec{BatchSize: 4, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01}}, Training: true}
 			oracle := make1(t, g, cfg)
-			e, err := native.New(on(g, cfg))
+			e, err := native.New(enginetest.On(g, cfg))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,11 +166,11 @@ func TestTheEngineAgreesOnNetworks(t *testing.T) {
 			}
 			x, y := batch(g, 4, 4, 3)
 			for step := range 3 {
-				want, err := train(oracle, x, y)
+				want, err := enginetest.Train(oracle, x, y)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := train(e, x, y)
+				got, err := enginetest.Train(e, x, y)
 				if err != nil || math.Abs(got-want) > 5e-3*(1+want) {
 					t.Fatalf("step %d: the engine's loss is %v, gorgonia's %v; %v", step, got, want, err)
 				}

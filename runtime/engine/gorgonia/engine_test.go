@@ -11,6 +11,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
 )
 
 func graph(t testing.TB, input []int, classes int, layers ...disdel.Layer) *model.Graph {
@@ -24,7 +25,7 @@ func graph(t testing.TB, input []int, classes int, layers ...disdel.Layer) *mode
 
 func make1(t testing.TB, g *model.Graph, cfg engine.Spec) *Engine {
 	t.Helper()
-	e, err := New(on(g, cfg))
+	e, err := New(enginetest.On(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 	x, y := batch(g, rows, 3, 11)
 	e := make1(t, g, engine.Spec{BatchSize: 5, Optimizer: sgd1, Loss: loss, Training: true})
 	before := engine.Weights(e)
-	if _, err := train(e, x, y); err != nil {
+	if _, err := enginetest.Train(e, x, y); err != nil {
 		t.Fatal(err)
 	}
 	after := engine.Weights(e)
@@ -114,7 +115,7 @@ func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 		if err := engine.SetWeights(e, w); err != nil {
 			t.Fatal(err)
 		}
-		sum, _, err := evaluate(e, x, y)
+		sum, _, err := enginetest.Evaluate(e, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +147,7 @@ func TestStepsWithTheSameSeedGiveTheSameBits(t *testing.T) {
 		})
 		for i := range 5 {
 			x, y := batch(g, 8, 3, uint64(i))
-			if _, err := train(e, x, y); err != nil {
+			if _, err := enginetest.Train(e, x, y); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -176,7 +177,7 @@ func TestTrainingLearnsAnEasyTask(t *testing.T) {
 	}
 	var first, last float64
 	for i := range 60 {
-		loss, err := train(e, x, y)
+		loss, err := enginetest.Train(e, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +189,7 @@ func TestTrainingLearnsAnEasyTask(t *testing.T) {
 	if last > first/10 {
 		t.Errorf("the loss went from %.4f to %.4f", first, last)
 	}
-	_, correct, err := evaluate(e, x, y)
+	_, correct, err := enginetest.Evaluate(e, x, y)
 	if err != nil || correct != 16 {
 		t.Errorf("%d of 16 rows right, %v", correct, err)
 	}
@@ -261,13 +262,13 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		err  error
 		want disdel.Kind
 	}{
-		"too many rows": {second(train(e, make([]float32, 5*16), make([]int32, 5))), disdel.Invalid},
-		"no rows":       {second(train(e, nil, nil)), disdel.Invalid},
-		"few values":    {second(train(e, x[:17], y)), disdel.Invalid},
-		"label":         {second(train(e, x, []int32{0, 1, 2, 3})), disdel.Invalid},
+		"too many rows": {second(enginetest.Train(e, make([]float32, 5*16), make([]int32, 5))), disdel.Invalid},
+		"no rows":       {second(enginetest.Train(e, nil, nil)), disdel.Invalid},
+		"few values":    {second(enginetest.Train(e, x[:17], y)), disdel.Invalid},
+		"label":         {second(enginetest.Train(e, x, []int32{0, 1, 2, 3})), disdel.Invalid},
 		"NaN weight":    {engine.SetWeights(e, bad), disdel.Diverged},
 		"few weights":   {engine.SetWeights(e, bad[:1]), disdel.Corrupt},
-		"NaN input":     {second(train(e, append([]float32{float32(math.Inf(1))}, x[1:]...), y)), disdel.Diverged},
+		"NaN input":     {second(enginetest.Train(e, append([]float32{float32(math.Inf(1))}, x[1:]...), y)), disdel.Diverged},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, c.err, c.want)

@@ -6,6 +6,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
@@ -24,7 +25,7 @@ func TestBackendsStartFromTheSameWeights(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, want, engine.Weights(a))
-		b, err := native.New(on(g, engine.Spec{BatchSize: 2}))
+		b, err := native.New(enginetest.On(g, engine.Spec{BatchSize: 2}))
 		if err != nil {
 			t.Fatal(err)
 		}

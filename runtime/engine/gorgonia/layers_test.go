@@ -8,6 +8,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
 )
 
 // odd are networks of one layer each between a convolution, so that its data gradient counts, and a dense layer. Sizes
@@ -152,7 +153,7 @@ func trainingGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 	before := spread(engine.Weights(e))
 	at := func(rate float64) float64 {
 		e.SetRate(rate)
-		loss, err := train(e, x, y)
+		loss, err := enginetest.Train(e, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +222,7 @@ func TestRunningStatisticsFollowTheBatches(t *testing.T) {
 				mean[c] += 0.3 * (m - mean[c])
 				variance[c] += 0.3 * (v - variance[c])
 			}
-			if _, err := train(e, x, y); err != nil {
+			if _, err := enginetest.Train(e, x, y); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -259,7 +260,7 @@ func TestAFailedStepChangesNothing(t *testing.T) {
 		x, y := batch(g, 4, 3, 1)
 		x[3] = float32(math.NaN())
 		before := engine.Weights(e)
-		if _, err := train(e, x, y); !errors.Is(err, disdel.Diverged) {
+		if _, err := enginetest.Train(e, x, y); !errors.Is(err, disdel.Diverged) {
 			t.Fatalf("got %v, want Diverged", err)
 		}
 		same(t, before, engine.Weights(e))
@@ -287,13 +288,13 @@ func TestEvaluationDoesNotDependOnTheBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		x, y := batch(g, 7, 3, 2)
-		whole, _, err := evaluate(e, x, y)
+		whole, _, err := enginetest.Evaluate(e, x, y)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var parts float64
 		for _, r := range [][2]int{{0, 1}, {1, 4}, {4, 6}, {6, 7}} {
-			loss, _, err := evaluate(e, x[r[0]*70:r[1]*70], y[r[0]:r[1]])
+			loss, _, err := enginetest.Evaluate(e, x[r[0]*70:r[1]*70], y[r[0]:r[1]])
 			if err != nil {
 				t.Fatal(err)
 			}

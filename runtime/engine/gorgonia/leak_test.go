@@ -7,6 +7,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
 )
 
 // A warm container that changes workers makes engine after engine: what a closed one held is given back.
@@ -18,11 +19,11 @@ func TestClosedEnginesLeaveNothing(t *testing.T) {
 	x, y := batch(g, 32, 10, 1)
 	live := func(engines int) uint64 {
 		for range engines {
-			e, err := New(on(g, engine.Spec{BatchSize: 32, Optimizer: sgd1, Training: true}))
+			e, err := New(enginetest.On(g, engine.Spec{BatchSize: 32, Optimizer: sgd1, Training: true}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := train(e, x, y); err != nil {
+			if _, err := enginetest.Train(e, x, y); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Close(); err != nil {

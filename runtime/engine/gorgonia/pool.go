@@ -92,13 +92,8 @@ func (p *pooling) shape() tensor.Shape { return tensor.Shape{p.rows, p.In.C, p.O
 
 func (p *pooling) forward(f func(w *kernel.Worker, g *plan.Pool, x, y []float32)) compute {
 	return func(y []float32, v [][]float32) {
-		x, out := p.work.take(p.In.Len()), p.work.take(p.Out().Len())
-		p.run(func(w *kernel.Worker) {
-			w.Import(x, p.In, plan.Border{}, v[0], p.rows)
-			w.Sync()
-			f(w, &p.Pool, x, out)
-			p.export(w, y, out, p.Out(), p.rows)
-		})
+		m := p.images(p.rows, p.In, p.Out())
+		m.forward(v[0], y, func(w *kernel.Worker) { f(w, &p.Pool, m.x, m.y) })
 	}
 }
 

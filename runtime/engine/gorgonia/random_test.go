@@ -10,6 +10,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
@@ -147,7 +148,7 @@ func TestRandomNetworksTrainAlike(t *testing.T) {
 	for seed := range uint64(networks) {
 		g, loss := randomGraph(t, seed)
 		cfg := engine.Spec{BatchSize: 6, Optimizer: sgd1, Loss: loss, Training: true}
-		oracle, err := New(on(g, cfg))
+		oracle, err := New(enginetest.On(g, cfg))
 		if errors.Is(err, disdel.Invalid) {
 			refused++
 			continue
@@ -155,7 +156,7 @@ func TestRandomNetworksTrainAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mine, err := native.New(on(g, cfg))
+		mine, err := native.New(enginetest.On(g, cfg))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +179,7 @@ func stepAlike(t *testing.T, seed uint64, g *model.Graph, oracle *Engine, mine *
 		if err := engine.SetWeights(e, start); err != nil {
 			t.Fatal(err)
 		}
-		loss, err := train(e, x, y)
+		loss, err := enginetest.Train(e, x, y)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -224,8 +225,8 @@ func TestANetworkWithoutWeightsHasALoss(t *testing.T) {
 	}
 	e := make1(t, g, engine.Spec{BatchSize: 3, Optimizer: sgd1, Training: true})
 	x, y := batch(g, 3, 4, 1)
-	loss, err := train(e, x, y)
-	sum, _, err2 := evaluate(e, x, y)
+	loss, err := enginetest.Train(e, x, y)
+	sum, _, err2 := enginetest.Evaluate(e, x, y)
 	if err != nil || err2 != nil || math.Abs(loss-sum/3) > 1e-5 {
 		t.Errorf("a step's loss is %v, the evaluation's %v; %v, %v", loss, sum/3, err, err2)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
@@ -39,7 +40,7 @@ func graphOf(t *testing.T, input model.Shape, build func(b *model.Builder)) *mod
 
 func engineOf(t *testing.T, g *model.Graph, cfg engine.Spec) *Engine {
 	t.Helper()
-	e, err := New(on(g, cfg))
+	e, err := New(enginetest.On(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,13 +93,13 @@ func TestANetworkWithoutWeightsHasALoss(t *testing.T) {
 					})
 					x, y := someRows(g, 5, 1)
 					for range 2 {
-						loss, err := train(e, x, y)
-						sum, _, err2 := evaluate(e, x, y)
+						loss, err := enginetest.Train(e, x, y)
+						sum, _, err2 := enginetest.Evaluate(e, x, y)
 						if err != nil || err2 != nil || !(loss > 0) || math.Abs(loss-sum/5) > 1e-6 {
 							t.Errorf("a step's loss is %v, the evaluation's %v; %v, %v", loss, sum/5, err, err2)
 						}
 					}
-					if p, err := predict(e, x, 5); err != nil || len(p) != 30 {
+					if p, err := enginetest.Predict(e, x, 5); err != nil || len(p) != 30 {
 						t.Errorf("%d outputs, %v", len(p), err)
 					}
 				}
@@ -124,7 +125,7 @@ func TestInputsThatAreNotFiniteChangeNoWeight(t *testing.T) {
 				for _, at := range []int{0, 110, 111, 112, 224} {
 					x, y := someRows(g, 3, 1)
 					x[at] = float32(v)
-					if _, err := train(e, x, y); !errors.Is(err, disdel.Diverged) {
+					if _, err := enginetest.Train(e, x, y); !errors.Is(err, disdel.Diverged) {
 						t.Fatalf("%v at %d behind %v: %v", v, at, op, err)
 					}
 					if !slices.EqualFunc(before, engine.Weights(e),
@@ -135,7 +136,7 @@ func TestInputsThatAreNotFiniteChangeNoWeight(t *testing.T) {
 			}
 			x, y := someRows(g, 3, 1)
 			x[7], x[200] = 1e30, -1e30
-			if _, err := train(e, x, y); op != model.OpReLU && err != nil {
+			if _, err := enginetest.Train(e, x, y); op != model.OpReLU && err != nil {
 				t.Errorf("1e30 behind %v: %v", op, err)
 			}
 		}
@@ -168,11 +169,11 @@ func TestASumIsTheSameForInferenceAsForTraining(t *testing.T) {
 			trains, infers := engineOf(t, g, engine.Spec{BatchSize: 4, Optimizer: sgd, Training: true}),
 				engineOf(t, g, engine.Spec{BatchSize: 4})
 			x, _ := someRows(g, 4, 9)
-			a, err := predict(trains, x, 4)
+			a, err := enginetest.Predict(trains, x, 4)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := predict(infers, x, 4)
+			b, err := enginetest.Predict(infers, x, 4)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newEngine(t testing.TB, g *model.Graph, cfg engine.Spec) *Engine {
 	t.Helper()
-	e, err := New(on(g, cfg))
+	e, err := New(enginetest.On(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func trainLoss(t *testing.T, g *model.Graph, loss string, w disdel.Weights, x []
 	if err := engine.SetWeights(e, w); err != nil {
 		t.Fatal(err)
 	}
-	v, err := train(e, x, y)
+	v, err := enginetest.Train(e, x, y)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func checkGradient(t *testing.T, g *model.Graph, loss string, rows int) {
 	x, y := batch(g, rows, 11)
 	e := initialized(t, g, engine.Spec{BatchSize: 16, Optimizer: sgd1, Loss: loss, Training: true})
 	before := engine.Weights(e)
-	if _, err := train(e, x, y); err != nil {
+	if _, err := enginetest.Train(e, x, y); err != nil {
 		t.Fatal(err)
 	}
 	after := engine.Weights(e)
@@ -280,7 +281,7 @@ func TestClippingBoundsTheNorm(t *testing.T) {
 		e := initialized(t, g, engine.Spec{BatchSize: 16, Optimizer: sgd1, ClipNorm: clip, Training: true})
 		before := engine.Weights(e)
 		x, y := batch(g, 16, 2)
-		if _, err := train(e, x, y); err != nil {
+		if _, err := enginetest.Train(e, x, y); err != nil {
 			t.Fatal(err)
 		}
 		after := engine.Weights(e)
@@ -325,7 +326,7 @@ func run(t *testing.T, g *model.Graph, cfg engine.Spec, rows ...int) disdel.Weig
 	e := initialized(t, g, cfg)
 	for i, n := range rows {
 		x, y := batch(g, n, uint64(i))
-		if _, err := train(e, x, y); err != nil {
+		if _, err := enginetest.Train(e, x, y); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -393,7 +394,7 @@ func TestSplittingABatchChangesNothing(t *testing.T) {
 		gradient := func(x []float32, y []int32) disdel.Weights {
 			e := initialized(t, g, engine.Spec{BatchSize: 40, Optimizer: sgd1, Training: true})
 			before := engine.Weights(e)
-			if _, err := train(e, x, y); err != nil {
+			if _, err := enginetest.Train(e, x, y); err != nil {
 				r.Fatal(err)
 			}
 			after := engine.Weights(e)
@@ -422,13 +423,13 @@ func TestRowsAreIndependentInEvaluation(t *testing.T) {
 		g := build(t, name, f)
 		e := initialized(t, g, engine.Spec{BatchSize: 20})
 		x, y := batch(g, 20, 3)
-		all, err := predict(e, x, 20)
+		all, err := enginetest.Predict(e, x, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		size, classes := g.Input().Len(), g.Output().Len()
 		for _, r := range []int{0, 17} {
-			one, err := predict(e, x[r*size:(r+1)*size], 1)
+			one, err := enginetest.Predict(e, x[r*size:(r+1)*size], 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -437,15 +438,15 @@ func TestRowsAreIndependentInEvaluation(t *testing.T) {
 			}
 		}
 		trainer := initialized(t, g, engine.Spec{BatchSize: 20, Training: true, Optimizer: sgd1})
-		again, err := predict(trainer, x, 20)
+		again, err := enginetest.Predict(trainer, x, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(all, again) {
 			t.Errorf("%s: an engine for training predicts otherwise", name)
 		}
-		a, _, err1 := evaluate(e, x, y)
-		b, _, err2 := evaluate(trainer, x, y)
+		a, _, err1 := enginetest.Evaluate(e, x, y)
+		b, _, err2 := enginetest.Evaluate(trainer, x, y)
 		if a != b || err1 != nil || err2 != nil {
 			t.Errorf("%s: losses %v and %v, %v, %v", name, a, b, err1, err2)
 		}
@@ -481,7 +482,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 func TestThePlanIsTheMemory(t *testing.T) {
 	g := testNetwork(t, "lenet5")
 	cfg := engine.Spec{BatchSize: 64, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{}}}
-	p, err := PlanOf(on(g, cfg))
+	p, err := PlanOf(enginetest.On(g, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -490,7 +491,7 @@ func TestThePlanIsTheMemory(t *testing.T) {
 		t.Errorf("%d values, planned %d", len(e.mem.values), p.Len)
 	}
 	cfg.Memory = p.Bytes() - 1
-	if _, err := New(on(g, cfg)); !errors.Is(err, disdel.OOM) {
+	if _, err := New(enginetest.On(g, cfg)); !errors.Is(err, disdel.OOM) {
 		t.Errorf("a byte too little: %v", err)
 	}
 }
@@ -508,7 +509,7 @@ func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
 	}
 	e := newEngine(t, g, engine.Spec{BatchSize: 32, Training: true, Optimizer: sgd1, Seed: 5})
 	l := &e.layers[1]
-	if _, err := train(e, x, make([]int32, 32)); err != nil {
+	if _, err := enginetest.Train(e, x, make([]int32, 32)); err != nil {
 		t.Fatal(err)
 	}
 	var sum, zeros float64
@@ -523,13 +524,13 @@ func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
 		t.Errorf("mean %.3f, dropped %.3f", sum/n, zeros/n)
 	}
 	first := slices.Clone(l.out)
-	if _, err := train(e, x, make([]int32, 32)); err != nil {
+	if _, err := enginetest.Train(e, x, make([]int32, 32)); err != nil {
 		t.Fatal(err)
 	}
 	if slices.Equal(first, l.out) {
 		t.Error("two steps drop the same values")
 	}
-	if _, err := predict(e, x, 32); err != nil {
+	if _, err := enginetest.Predict(e, x, 32); err != nil {
 		t.Fatal(err)
 	}
 	if slices.Max(l.out) != 1 || slices.Min(l.out) != 1 {
@@ -555,7 +556,7 @@ func TestWeightsAndStateComeBackAsTheyWent(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := train(e, x, y); err != nil {
+			if _, err := enginetest.Train(e, x, y); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -570,7 +571,7 @@ func TestArraysAreTheState(t *testing.T) {
 		cfg := engine.Spec{BatchSize: 8, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}}
 		e, other := initialized(t, g, cfg), newEngine(t, g, cfg)
 		x, y := batch(g, 8, 1)
-		if _, err := train(e, x, y); err != nil {
+		if _, err := enginetest.Train(e, x, y); err != nil {
 			t.Fatal(err)
 		}
 		to := other.State()
@@ -614,16 +615,16 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		err  error
 		kind disdel.Kind
 	}{
-		"short input":    {second(train(e, x[1:], y)), disdel.Invalid},
-		"too many rows":  {second(train(e, append(x, x...), append(y, y...))), disdel.Invalid},
-		"no rows":        {second(train(e, nil, nil)), disdel.Invalid},
-		"label":          {second(train(e, x, []int32{0, 1, 2, 10})), disdel.Invalid},
-		"infinite input": {second(train(e, huge, y)), disdel.Diverged},
+		"short input":    {second(enginetest.Train(e, x[1:], y)), disdel.Invalid},
+		"too many rows":  {second(enginetest.Train(e, append(x, x...), append(y, y...))), disdel.Invalid},
+		"no rows":        {second(enginetest.Train(e, nil, nil)), disdel.Invalid},
+		"label":          {second(enginetest.Train(e, x, []int32{0, 1, 2, 10})), disdel.Invalid},
+		"infinite input": {second(enginetest.Train(e, huge, y)), disdel.Diverged},
 		"nan weights":    {engine.SetWeights(e, w), disdel.Diverged},
 		"fewer weights":  {engine.SetWeights(e, w[1:]), disdel.Corrupt},
 		"other state":    {engine.SetMoments(e, w), disdel.Corrupt},
-		"batch":          {second3(New(on(g, engine.Spec{}))), disdel.Invalid},
-		"loss":           {second3(New(on(g, engine.Spec{BatchSize: 1, Loss: "hinge"}))), disdel.Invalid},
+		"batch":          {second3(New(enginetest.On(g, engine.Spec{}))), disdel.Invalid},
+		"loss":           {second3(New(enginetest.On(g, engine.Spec{BatchSize: 1, Loss: "hinge"}))), disdel.Invalid},
 	} {
 		if !errors.Is(c.err, c.kind) {
 			t.Errorf("%s: %v, want %v", name, c.err, c.kind)
@@ -631,7 +632,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	}
 	sameBits(t, "after refusals", before, engine.Weights(e))
 	t.Setenv(kernel.Variable, "mmx")
-	if _, err := New(on(g, engine.Spec{BatchSize: 1})); !errors.Is(err, disdel.Invalid) {
+	if _, err := New(enginetest.On(g, engine.Spec{BatchSize: 1})); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("unknown kernels: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
@@ -181,7 +182,7 @@ func replay(t *testing.T, network, optimizer string, losses []float64) {
 	worst := 0.0
 	for s, want := range losses {
 		x, y := namedBatch(s, g.Input())
-		got, err := train(e, x, y)
+		got, err := enginetest.Train(e, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}

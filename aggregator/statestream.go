@@ -9,19 +9,24 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// WriteState is PutState for a worker that has no room for a copy of its state: tensors has names and shapes alone, and
-// read gives the values of tensor i, good until it is called again. It asks for a tensor more than once. It holds a few
-// columns.
+// StateSource is a state whose tensors are made one at a time.
+type StateSource struct {
+	Tensors disdel.Weights        // their names and shapes; they have no data
+	Read    func(i int) []float32 // the values of tensor i, good until it is called again
+}
+
+// WriteState is PutState for a worker that has no room for a copy of its state. It reads a tensor more than once, and
+// holds a few columns.
 func (s *Store) WriteState(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string,
-	tensors disdel.Weights, read func(i int) []float32,
+	from StateSource,
 ) error {
 	h := &head{
 		kind: kindState, id: id, attempt: c.Attempt, fence: c.Fence, samples: 1,
 		wire: disdel.WireFloat32, codec: float32s{},
-		layout: newLayout(tensors, s.column), meta: meta,
+		layout: newLayout(from.Tensors, s.column), meta: meta,
 	}
-	for i, t := range tensors {
-		values := read(i)
+	for i, t := range from.Tensors {
+		values := from.Read(i)
 		if n := h.layout.starts[i+1] - h.layout.starts[i]; len(values) != n {
 			return &disdel.Error{
 				Kind: disdel.Invalid, Op: "write state", Job: id.Job,
@@ -32,7 +37,7 @@ func (s *Store) WriteState(ctx context.Context, id disdel.UpdateID, c Claim, met
 			return nonFinite(kindState, id, fmt.Sprintf("value %d of %s", k, t.Name))
 		}
 	}
-	r := borrowed{layout: h.layout, read: read, at: -1}
+	r := borrowed{layout: h.layout, read: from.Read, at: -1}
 	columns := func(dst []byte, values []float32, k int) []byte {
 		return appendFloats(dst[:0], r.gather(values, k))
 	}
