@@ -246,11 +246,9 @@ func (f group) killed() bool {
 	return false
 }
 
-// peak leaves out the cache of files that is there now: the kernel counts it for who reads a file first, and takes it
-// back before it kills.
-func (f group) peak() disdel.Bytes {
+func (f group) mark() disdel.Bytes {
 	if n := numbersIn(filepath.Join(f.dirs[0], f.peaks)); len(n) == 1 {
-		return max(1, disdel.Bytes(n[0])-f.cache())
+		return disdel.Bytes(n[0])
 	}
 	return 0
 }

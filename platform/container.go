@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -28,7 +29,6 @@ type container struct {
 	action      *action // nil while prewarmed
 	dir         string  // working folder, with the socket
 	cmd         *exec.Cmd
-	client      *http.Client
 	most        int64 // of an answer that is read: one byte more than counts
 	door        door
 	logs        *logs
@@ -46,7 +46,8 @@ type container struct {
 	stirred     chan struct{} // signals that stopped changed
 
 	mu      sync.Mutex
-	top     disdel.Bytes // high-water mark of resident memory
+	top     disdel.Bytes // the most memory that it had
+	mark    disdel.Bytes // the kernel's mark that top was made of
 	overrun bool         // the watch killed it for memory
 	spilled bool         // the watch killed it for its folder
 }
@@ -109,13 +110,6 @@ func (p *Platform) launch(s size) (*container, error) {
 		nil) //nolint:errcheck // it may be gone: /init says so
 	c.guard = p.guard
 	c.guard.tell("+", c.cmd.Process.Pid)
-	c.client = &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true, // the invoker does not reuse connections either
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", c.door.dial)
-		},
-	}}
 	c.watched.Add(2)
 	go c.reap()
 	go c.watch(disdel.Bytes(p.cfg.FolderMB) * disdel.MB)
@@ -206,7 +200,6 @@ func (c *container) kill() {
 		}
 	}
 	c.guard.tell("-", c.cmd.Process.Pid)
-	c.client.CloseIdleConnections()
 	c.door.close()
 	c.fence.remove()
 	os.RemoveAll(c.dir) //nolint:errcheck // the platform's root goes as a whole at the end
@@ -256,15 +249,25 @@ func ended(ctx context.Context) error {
 	return errDied
 }
 
+// try sends a request by a connection of its own, in this goroutine: an http.Client would wake three others.
 func (c *container) try(ctx context.Context, path string, data []byte) (reply, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://container"+path, bytes.NewReader(data))
 	if err != nil {
 		return reply{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := c.client.Do(req)
+	req.Close = true // the invoker does not reuse connections either
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", c.door.dial)
 	if err != nil {
 		return reply{}, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })() // what is waited for fails then
+	sent := req.Write(conn)
+	res, err := http.ReadResponse(bufio.NewReader(conn), req) // it may answer a request that it does not read
+	if err != nil {
+		return reply{}, errors.Join(sent, err)
 	}
 	defer res.Body.Close()
 	if res.ContentLength < 0 { // ApacheBlockingContainerClient takes an unknown length for no response

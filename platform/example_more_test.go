@@ -53,3 +53,10 @@ func ExampleRandomKey() {
 	// 36 64 true
 	// another every time: true
 }
+
+// Native actions, which OpenWhisk runs in an image of its own, are run by a kind that no action names.
+func ExampleDefaultImages() {
+	kinds := map[string]platform.Kind{"native:1": {Command: []string{"program", "{listen}"}, Unlisted: true}}
+	fmt.Println(platform.DefaultImages(kinds)["openwhisk/dockerskeleton"])
+	// Output: native:1
+}

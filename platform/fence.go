@@ -36,8 +36,10 @@ type fence interface {
 	exact() bool
 	// killed tells whether the kernel ended a process in it for memory.
 	killed() bool
-	// peak is the most memory that the kernel counted, 0 where it does not count.
-	peak() disdel.Bytes
+	// mark is the most memory that the kernel counted, 0 where it does not count.
+	mark() disdel.Bytes
+	// cache is what of it is the pages of files that are there now, which the kernel takes back before it kills.
+	cache() disdel.Bytes
 	// remove ends what still runs inside.
 	remove()
 }
@@ -75,7 +77,8 @@ type rlimit struct{ limit disdel.Bytes }
 func (rlimit) enter(*syscall.SysProcAttr, int) func() { return func() {} }
 func (rlimit) exact() bool                            { return false }
 func (rlimit) killed() bool                           { return false }
-func (rlimit) peak() disdel.Bytes                     { return 0 }
+func (rlimit) mark() disdel.Bytes                     { return 0 }
+func (rlimit) cache() disdel.Bytes                    { return 0 }
 func (rlimit) remove()                                {}
 
 func (r rlimit) took(pid int) {

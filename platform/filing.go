@@ -23,23 +23,25 @@ func (f *filings) file(s *store, a *activation) error {
 	first := !f.writing
 	f.writing = true
 	f.mu.Unlock()
-	if first {
-		go f.write(s) // not here: who is first would wait for everyone after
+	if first && f.write(s) { // those who came meanwhile are not waited for
+		go func() {
+			for f.write(s) {
+			}
+		}()
 	}
 	return <-mine.done
 }
 
-func (f *filings) write(s *store) {
-	for {
-		f.mu.Lock()
-		batch := f.waiting
-		f.waiting, f.writing = nil, len(batch) > 0
-		f.mu.Unlock()
-		if len(batch) == 0 {
-			return
-		}
+// write writes those that wait, and tells whether there were any.
+func (f *filings) write(s *store) bool {
+	f.mu.Lock()
+	batch := f.waiting
+	f.waiting, f.writing = nil, len(batch) > 0
+	f.mu.Unlock()
+	if len(batch) > 0 {
 		writeFilings(s, batch)
 	}
+	return len(batch) > 0
 }
 
 // writeFilings writes a batch as one; if that cannot be, one by one, so that each gets the error that is its own.

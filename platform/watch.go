@@ -92,11 +92,17 @@ func (c *container) raise(peak disdel.Bytes) {
 	c.mu.Unlock()
 }
 
-// peak is the most memory that the container had: what the kernel counted for all of it, page cache included, else the
-// resident memory that was seen.
+// peak is the most memory that the container had: what the kernel counted for all of it, without the cache of files,
+// which it counts for who reads a file first; else the resident memory that was seen. How much is cache costs more to
+// ask than all else after a short activation: it is asked when the mark has risen.
 func (c *container) peak() disdel.Bytes {
-	if counted := c.fence.peak(); counted > 0 {
-		return counted
+	if mark := c.fence.mark(); mark > 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if mark != c.mark {
+			c.mark, c.top = mark, max(1, mark-c.fence.cache())
+		}
+		return c.top
 	}
 	_, peak := residentOf(c.cmd.Process.Pid)
 	c.raise(peak)

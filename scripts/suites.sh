@@ -16,23 +16,33 @@ cases() {
   grep -E '^ +--- FAIL' "$work/cases" || true
 }
 
+# What of theirs cannot pass here.
+gateway="TestApiGateway|TestApiGatewayWithParams|TestExportApi|TestRequireWhiskAuthAnnotation"
+languages="TestJarAction|TestPackagesInManifest|TestExplicitRuntimes|TestHelloWorld"
+
 # Their tests look for their own folder below GOPATH, and for wskdeploy in PATH.
 wskdeploy() {
-  local module="github.com/apache/openwhisk-wskdeploy" from modules
+  local module="github.com/apache/openwhisk-wskdeploy" from modules cache
   from=$(cd platform/clients/wskdeploy && GOWORK=off go list -mod=readonly -m -f '{{.Dir}}' "$module")
-  modules=$(go env GOMODCACHE)
+  modules=$(go env GOMODCACHE) cache=$(go env GOCACHE) # which HOME and GOPATH would else move
   mkdir -p "$work/go/src/$module"
   cp -r "$from/." "$work/go/src/$module"
   chmod -R u+w "$work/go"
   "$program" --home "$work/home" platform up --detach --port 0 --catalog --per-minute 100000 --wskprops "$work/.wskprops" >/dev/null 2>&1
   sed -i 's/^NAMESPACE=.*/NAMESPACE=guest/' "$work/.wskprops"
+  sed -n 's/^AUTH=//p' "$work/.wskprops" >"$work/auth" # one of the tests reads what a checkout of OpenWhisk has
+  sed -n "s|^APIHOST=\(.*\)://\(.*\):\(.*\)|whisk.api.host.proto=\1\nwhisk.api.host.name=\2\nwhisk.api.host.port=\3\ntesting.auth=$work/auth|p" \
+    "$work/.wskprops" >"$work/whisk.properties"
   (
     cd "$work/go/src/$module"
-    export HOME="$work" GOPATH="$work/go" GOMODCACHE="$modules" GOFLAGS=-mod=mod GOWORK=off WSK_CONFIG_FILE="$work/.wskprops"
-    PATH="$OLDPWD/.cache/bin:$PATH" go test -count=1 -tags=integration -p 1 -timeout 10m -v ./tests/src/integration/... >"$work/wskdeploy" 2>&1
+    export HOME="$work" GOPATH="$work/go" GOMODCACHE="$modules" GOCACHE="$cache" GOFLAGS=-mod=mod GOWORK=off
+    export WSK_CONFIG_FILE="$work/.wskprops" OPENWHISK_HOME="$work"
+    PATH="$OLDPWD/.cache/bin:$PATH" go test -vet=off -count=1 -tags=integration -p 1 -timeout 10m -v ./tests/src/integration/... >"$work/wskdeploy" 2>&1
   ) || true
   echo "suite wskdeploy: $(grep -c '^--- PASS' "$work/wskdeploy") of $(grep -cE '^--- (PASS|FAIL)' "$work/wskdeploy")"
-  grep -E '^--- FAIL' "$work/wskdeploy" || true
+  grep -E '^--- FAIL' "$work/wskdeploy" | grep -vE ": ($gateway|$languages) " && failed=1
+  grep -E "^--- FAIL: ($gateway) " "$work/wskdeploy" | sed 's/$/: there is no API gateway/' || true
+  grep -E "^--- FAIL: ($languages) " "$work/wskdeploy" | sed 's/$/: there are no other languages/' || true
 }
 
 serverless() {

@@ -22,16 +22,31 @@ const (
 	calls        = 50 // of each client
 	crowdedPool  = "768MB"
 	crowdMemory  = 128 // MB of an action: six containers for two hundred clients
-	crowdActions = 8   // more than there are containers, so that they push each other out
 	settleWithin = time.Minute
 )
 
-// How the actions of the crowd end.
+// The crowd's task, and how its activations end.
 const (
+	crowdTask = "crowd"
 	endsWell  = "answer"
 	endsBadly = "refuse"
 	endsDead  = "die"
 )
+
+// crowdAction is the action of activation n: one in ten is of another, so that their containers push each other out.
+func crowdAction(n int) string { return fmt.Sprintf("crowd%d", min(1, n%10)) }
+
+// crowdEnd is how activation n is to end. A death costs a start, so that they are few.
+func crowdEnd(n int) string {
+	switch {
+	case n%10 == 5:
+		return endsBadly
+	case n%40 == 3:
+		return endsDead
+	default:
+		return endsWell
+	}
+}
 
 // crowd takes the figures of a platform whose pool is too small for its clients.
 func crowd(program, action string) error {
@@ -49,8 +64,8 @@ func (s *server) crowded() error {
 	if err != nil {
 		return err
 	}
-	for i := range crowdActions {
-		if err := create(c, crowdAction(i), crowdEnd(i)); err != nil {
+	for i := range 2 {
+		if err := create(c, crowdAction(i), crowdTask); err != nil {
 			return err
 		}
 	}
@@ -75,26 +90,9 @@ func (s *server) crowded() error {
 	return s.leaks()
 }
 
-func crowdAction(n int) string { return fmt.Sprintf("crowd%d", n%crowdActions) }
-
-func crowdEnd(n int) string {
-	switch n % crowdActions {
-	case 0:
-		return endsBadly
-	case 1:
-		return endsDead
-	default:
-		return endsWell
-	}
-}
-
 // oneOfACrowd invokes an action with a number of its own and looks for it in the result, the record and the log.
 func (s *server) oneOfACrowd(c *whisk.Client, n int, lost, wrong *atomic.Int64) error {
-	kind := n
-	if crowdEnd(n) == endsDead && n/crowdActions%4 != 0 { // each death costs a start
-		kind = 2
-	}
-	_, res, err := c.Actions.Invoke(crowdAction(kind), map[string]any{"number": n}, true, false)
+	_, res, err := c.Actions.Invoke(crowdAction(n), map[string]any{"number": n, "end": crowdEnd(n)}, true, false)
 	if res == nil {
 		return fmt.Errorf("invoke: %w", err)
 	}
@@ -103,9 +101,9 @@ func (s *server) oneOfACrowd(c *whisk.Client, n int, lost, wrong *atomic.Int64) 
 		lost.Add(1)
 		return nil
 	}
-	if !isOf(record, kind, n) {
+	if !isOf(record, n) {
 		wrong.Add(1)
-		fmt.Fprintf(os.Stderr, "bench: %s %d: %s %v %q\n", crowdEnd(kind), n, record.Response.Status, record.Response.Result,
+		fmt.Fprintf(os.Stderr, "bench: %s %d: %s %v %q\n", crowdEnd(n), n, record.Response.Status, record.Response.Result,
 			record.Logs)
 	}
 	return nil
@@ -124,15 +122,15 @@ func await(c *whisk.Client, id string) (*whisk.Activation, error) {
 	}
 }
 
-// isOf tells whether a record is that of number n, as the action that it was given to ends.
-func isOf(record *whisk.Activation, kind, n int) bool {
+// isOf tells whether a record is that of activation n.
+func isOf(record *whisk.Activation, n int) bool {
 	text, err := json.Marshal(record.Response.Result)
 	if err != nil {
 		return false
 	}
 	own := fmt.Sprintf(`"number":%d`, n)
 	log := strings.Join(record.Logs, "\n")
-	switch crowdEnd(kind) {
+	switch crowdEnd(n) {
 	case endsWell:
 		return record.Response.Success && strings.Contains(string(text), own) && strings.Count(log, "number ") == 1 &&
 			strings.HasSuffix(log, fmt.Sprintf("number %d", n))

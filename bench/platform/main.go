@@ -37,39 +37,34 @@ func main() {
 	}
 }
 
-// noop is an action that does nothing, or ends as the crowd's do, for as long as its platform lets it live.
+// noop is an action that does nothing, or does as the crowd does, for as long as its platform lets it live.
 func noop(address string) error {
 	l, err := runtime.Listen(address)
 	if err != nil {
 		return err
 	}
 	nothing := func(context.Context, json.RawMessage) (any, error) { return map[string]bool{"done": true}, nil }
-	handlers := map[disdel.Task]runtime.Handler{"noop": nothing, endsWell: answer, endsBadly: refuse, endsDead: die}
+	handlers := map[disdel.Task]runtime.Handler{"noop": nothing, crowdTask: inACrowd}
 	return runtime.New(handlers, runtime.Config{}).Serve(context.Background(), l)
 }
 
-// answer prints and answers the number that it is given.
-func answer(_ context.Context, params json.RawMessage) (any, error) {
-	var in struct{ Number int }
-	err := json.Unmarshal(params, &in)
-	fmt.Println("number", in.Number)
-	return map[string]int{"number": in.Number}, err
-}
-
-// refuse fails with the number that it is given.
-func refuse(_ context.Context, params json.RawMessage) (any, error) {
-	var in struct{ Number int }
-	err := json.Unmarshal(params, &in)
-	if err == nil {
-		err = &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("number %d", in.Number)}
+// inACrowd prints its number, and ends as it is told to.
+func inACrowd(_ context.Context, params json.RawMessage) (any, error) {
+	var in struct {
+		Number int
+		End    string
 	}
-	return nil, err
-}
-
-// die ends the container.
-func die(context.Context, json.RawMessage) (any, error) {
-	os.Exit(1)
-	return nil, nil
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, err
+	}
+	fmt.Println("number", in.Number)
+	switch in.End {
+	case endsBadly:
+		return nil, &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("number %d", in.Number)}
+	case endsDead:
+		os.Exit(1)
+	}
+	return map[string]int{"number": in.Number}, nil
 }
 
 func figure(name string, value float64, unit string) {

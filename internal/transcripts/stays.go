@@ -9,6 +9,7 @@ var Stays = map[string]string{
 	"create kind family":  aSet,
 	"record raises":       asArgument,
 	"record syntax":       asArgument,
+	"run disdel kind":     ofThen,
 }
 
 // OfTheRuntime are differences that are there where the kind disdel:1 is not disdel's own runtime.
@@ -26,4 +27,5 @@ const (
 	aSet       = "the kinds come in the order of a hash there, and of the alphabet here"
 	asArgument = "the launcher is a file there and an argument here, which tracebacks show"
 	notDisdel  = "the container is no runtime of disdel"
+	ofThen     = "the request is an earlier disdel's, whose fields had other names"
 )
