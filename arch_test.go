@@ -61,8 +61,8 @@ var house = map[string][]string{
 		"internal/modelstore", "internal/modeltext", "internal/wire", "service", "service/batch",
 	},
 	"internal/commandline": {
-		"controller/jobfile", "dataset", "internal/addresses", "internal/files", "internal/nearest", "internal/plot",
-		"internal/report", "internal/terminal", "scheduler", "service",
+		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/files", "internal/nearest", "internal/plot",
+		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
 	},
 	"internal/datasettext": {"dataset", "internal/terminal", "model"},
 	"internal/estimatetext": {

@@ -59,7 +59,11 @@ func (w way) run(ctx context.Context, list []task) (out measured, err error) {
 	defer os.RemoveAll(home)
 	if w.slot > 0 {
 		s := openSlots(w.slot)
-		defer func() { err = errors.Join(err, s.close()) }()
+		defer func() {
+			if bad := s.close(); err == nil {
+				err = bad
+			}
+		}()
 	}
 	log := logrus.New()
 	log.SetLevel(logrus.ErrorLevel)

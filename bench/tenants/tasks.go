@@ -30,7 +30,7 @@ func mixed(shrink int) []task {
 		{"mobilenet-grey", "mobilenetv1", grey, 1600, 64, 2},
 		{"resnet20", "resnet20-cifar", colour, 2048, 64, 3},
 		{"resnet32", "resnet32-cifar", colour, 1280, 64, 3},
-		{"vgg16", "vgg16-cifar-adaptive", colour, 192, 32, 1},
+		{"vgg16", "vgg16-cifar", colour, 256, 32, 1},
 		{"resnet18", "resnet18", colour, 2048, 64, 1},
 		{"lenet5", "lenet5", []int{1, 28, 28}, 20_000, 64, 5},
 		{"lenet5-large", "lenet5", []int{1, 28, 28}, 30_000, 256, 4},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -36,7 +35,7 @@ func historyCommand(u *ui) *cli.Command {
 			if c.NArg() > 0 {
 				return commandline.NeedSubcommand(c)
 			}
-			q, err := historyQuery(c)
+			q, err := commandline.HistoryQuery(c)
 			if err != nil {
 				return err
 			}
@@ -64,29 +63,6 @@ func standing(ctx context.Context, c *cli.Context, records client.Records) func(
 		}
 		return r.Status.String()
 	}
-}
-
-func historyQuery(c *cli.Context) (history.Query, error) {
-	q := history.Query{Limit: c.Int("limit"), Model: c.String("model"), Dataset: c.String("dataset")}
-	if text := c.String("since"); text != "" {
-		d, err := commandline.ParseAgo(text)
-		if err != nil {
-			return q, err
-		}
-		q.Since = time.Now().Add(-d)
-	}
-	if text := c.String("status"); text != "" {
-		if q.Status.UnmarshalText([]byte(text)); q.Status == disdel.StatusUnknown { //nolint:errcheck // the zero value tells
-			return q, &disdel.Error{
-				Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no state %q", text),
-				Hint: "use queued, running, paused, succeeded, failed or canceled",
-			}
-		}
-	}
-	if q.Limit < 1 {
-		return q, &disdel.Error{Kind: disdel.Invalid, Msg: "--limit must be at least 1"}
-	}
-	return q, nil
 }
 
 func historyShow(u *ui) *cli.Command {

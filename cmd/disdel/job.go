@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -176,43 +175,7 @@ func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (client.
 
 // show prints what came of a job.
 func show(c *cli.Context, u *ui, rec *disdel.Record, notes []string) error {
-	u.Say("")
-	if err := u.Show(rec, func(w io.Writer) { jobtext.PrintRecord(w, rec) }); err != nil {
-		return err
-	}
-	for _, text := range rec.Warnings {
-		if u.Format != "table" { // which has them
-			u.Say("warning: %s", text)
-		}
-	}
-	for _, note := range notes {
-		u.Say("%s", note)
-	}
-	if rec.Status == disdel.StatusSucceeded {
-		return nil
-	}
-	if u.Format != "table" { // an error is the last line of what programs read
-		u.Say("next:  %s %s", terminal.Program(), afterwards(rec))
-		return failure(rec)
-	}
-	u.Fail(failure(rec))
-	u.Say("next:  %s %s%s", terminal.Program(), afterwards(rec), commandline.WhereRecordsAre(c))
-	return terminal.Reported(failure(rec))
-}
-
-// afterwards is the command that is next for a job that did not succeed: what was only stopped goes on.
-func afterwards(r *disdel.Record) string {
-	if r.Status == disdel.StatusCanceled || r.Failure != nil && r.Failure.Code == disdel.CodeUnreachable {
-		return "resume " + string(r.ID)
-	}
-	return "report " + string(r.ID)
-}
-
-func failure(r *disdel.Record) error {
-	if r.Failure != nil {
-		return r.Failure
-	}
-	return &disdel.Error{Kind: disdel.Internal, Op: "run job", Job: r.ID, Msg: "the job ended as " + r.Status.String()}
+	return jobtext.ShowOutcome(u, rec, notes, commandline.WhereRecordsAre(c))
 }
 
 // submitted submits a job and follows it.
@@ -227,10 +190,7 @@ func submitted(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src
 
 // sayModel names the commands that are next for a job that passed.
 func sayModel(c *cli.Context, u *ui, rec *disdel.Record) {
-	if rec.Model != nil {
-		u.Say("next:  %[1]s history show %[2]s%[5]s\n       %[1]s model show %[3]s:v%[4]d%[5]s", terminal.Program(), rec.ID,
-			rec.Model.Name, rec.Model.Version, commandline.WhereRecordsAre(c))
-	}
+	jobtext.SayModel(u, rec, commandline.WhereRecordsAre(c))
 }
 
 func submitCommand(u *ui) *cli.Command {
