@@ -87,6 +87,6 @@ bench-deploy: build ## figures of the action runtime's image and of a container'
 	bin/bench-deploy
 
 .PHONY: bench-tenants
-bench-tenants: ## figures of many jobs of many tenants: real batches, who stops whom, how fast 100,000 are simulated (PARTS=batches: those alone)
+bench-tenants: ## figures of many jobs of many tenants: real batches, who stops whom, how fast 100,000 are simulated (PARTS=small,batches: those alone)
 	$(BUILD) -o bin/bench-tenants ./bench/tenants
 	bin/bench-tenants $(if $(PARTS),-parts $(PARTS))

@@ -59,7 +59,11 @@ func (w way) run(ctx context.Context, list []task) (out measured, err error) {
 	defer os.RemoveAll(home)
 	if w.slot > 0 {
 		s := openSlots(w.slot)
-		defer func() { err = errors.Join(err, s.close()) }()
+		defer func() {
+			if bad := s.close(); err == nil {
+				err = bad
+			}
+		}()
 	}
 	log := logrus.New()
 	log.SetLevel(logrus.ErrorLevel)
@@ -119,12 +123,9 @@ func everybody() (sum time.Duration) {
 // halfCore is the slot of a container where processors are divided: four containers fill a machine of two.
 const halfCore = 500
 
-// batches measures real batches: eight small jobs in half of the room that they take, and eight mixed jobs in both ways.
+// batches measures a real batch of eight mixed jobs in both ways, with processors divided and shared.
 func batches(ctx context.Context, shrink int) error {
-	fmt.Printf("figure load_average_5m %.2f at the beginning\n", load())
-	if err := small(ctx); err != nil {
-		return err
-	}
+	figure("load_average_5m", load(), "before the batch of eight")
 	for _, divided := range []int{halfCore, 0} {
 		if err := compare(ctx, mixed(shrink), divided); err != nil && !errors.Is(err, errNoSlots) {
 			return err

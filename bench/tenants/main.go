@@ -34,17 +34,19 @@ func main() {
 		}
 		return
 	}
-	parts := flag.String("parts", "batches,stuck,large,served,takeover", "what is measured")
+	parts := flag.String("parts", "small,batches,stuck,large,served,takeover", "what is measured")
 	jobs := flag.Int("jobs", 100_000, "jobs of the large trace; the small one has a hundredth of them")
 	shrink := flag.Int("shrink", 1, "divide the rows of the batches' jobs by this, to look whether all of it works")
 	seeds := flag.Int("seeds", 200, "seeds of the figures of jobs that stop each other")
-	small := flag.Int("served", 1000, "small jobs that are submitted to a server")
+	submits := flag.Int("served", 1000, "small jobs that are submitted to a server")
 	kills := flag.Int("kills", 50, "times that one of two servers is killed")
 	flag.Parse()
 	debug.SetGCPercent(200) // memory is not what is measured
 	for part := range strings.SplitSeq(*parts, ",") {
 		var err error
 		switch part {
+		case "small":
+			err = small(ctx)
 		case "batches":
 			err = batches(ctx, *shrink)
 		case "stuck":
@@ -52,7 +54,7 @@ func main() {
 		case "large":
 			err = large(*jobs)
 		case "served":
-			err = served(ctx, *small)
+			err = served(ctx, *submits)
 		case "takeover":
 			err = takeover(ctx, *kills)
 		default:

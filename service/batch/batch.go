@@ -34,8 +34,8 @@ type View struct {
 	Pool disdel.Bytes // of the platform; 0: not known
 }
 
-// ParseConfig is how jobs are compared and stopped early, as people give it: a measure, and a Halving of two numbers. It
-// returns Invalid for what is none.
+// ParseConfig is how jobs are compared and stopped early, as people give it: a measure, and a Halving of two numbers.
+// It returns Invalid for what is none.
 func ParseConfig(by string, factor, from int) (cfg Config, err error) {
 	if cfg.By, err = parseMeasure(by); err == nil {
 		cfg.Halving, err = parseHalving(factor, from)
@@ -79,7 +79,8 @@ func In(s *service.Service) Place {
 }
 
 // Start submits all jobs, one after another, and waits until all have ended. What became of each is in the Summary,
-// also where a job failed, which is no error. The error is Canceled where ctx ended the batch: every job is cancelled then.
+// also where a job failed, which is no error. The error is Canceled where ctx ended the batch: every job is cancelled
+// then.
 func Start(ctx context.Context, at Place, cfg Config) (*Summary, error) {
 	b := newBoard(cfg)
 	var followers sync.WaitGroup

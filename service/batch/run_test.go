@@ -62,7 +62,8 @@ func read(t testing.TB, text string, sets ...string) []Job {
 func TestABatchRunsInOneQueue(t *testing.T) {
 	s := opened(t, t.TempDir())
 	list := read(t, smallJob+"matrix: {training.epochs: [1, 2]}\n---\n"+
-		smallJob+"reliability: {deadline: 1s}\nmatrix: {training.epochs: [1000]}\n---\n"+smallJob+"resources: {memory: 900MB}\n")
+		smallJob+"reliability: {deadline: 1s}\nmatrix: {training.epochs: [1000]}\n---\n"+
+		smallJob+"resources: {memory: 900MB}\n")
 	if wrong := Check(t.Context(), In(s), list[:3]); len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
