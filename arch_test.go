@@ -66,6 +66,9 @@ var house = map[string][]string{
 	"internal/faults":        {"internal/safetensors"},
 	"internal/files":         {},
 	"internal/jobtext":       {"controller", "controller/simulate", "internal/terminal", "service"},
+	"internal/labtext": {
+		"controller/simulate", "internal/estimatetext", "internal/jobtext", "internal/plot", "internal/terminal",
+	},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
 	"scheduler/sim":          {"scheduler"},
@@ -99,6 +102,7 @@ var house = map[string][]string{
 	"bench/faults":     {"..."},
 	"bench/estimator":  {"..."},
 	"bench/platform":   {"..."},
+	"bench/policies":   {"..."},
 	"bench/tenants":    {"..."},
 }
 
