@@ -76,6 +76,11 @@ bench-aggregator: deps build ## figures of aggregation against a redis-server on
 	bin/bench-aggregator
 	bin/bench-faults
 
+.PHONY: bench-policies
+bench-policies: ## figures of policies beside the best fixed number of workers, all simulated
+	$(BUILD) -o bin/bench-policies ./bench/policies
+	bin/bench-policies
+
 .PHONY: bench-tenants
 bench-tenants: ## figures of many jobs of many tenants: who stops whom, and how fast 100,000 are simulated
 	$(BUILD) -o bin/bench-tenants ./bench/tenants
