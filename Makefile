@@ -12,9 +12,10 @@ help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
-build: ## bin/disdel, one static file
+build: ## bin/disdel and bin/disdel-runtime, the action runtime alone: static files
 	$(BUILD) -o bin/disdel ./cmd/disdel
-	scripts/check-static.sh bin/disdel
+	$(BUILD) -trimpath -o bin/disdel-runtime ./cmd/disdel-runtime
+	scripts/check-static.sh bin/disdel bin/disdel-runtime
 
 .PHONY: deps
 deps: ## what the tests need (Debian and npm packages)
@@ -80,6 +81,11 @@ bench-aggregator: deps build ## figures of aggregation against a redis-server on
 bench-policies: ## figures of policies beside the best fixed number of workers, all simulated
 	$(BUILD) -o bin/bench-policies ./bench/policies
 	bin/bench-policies
+
+.PHONY: bench-deploy
+bench-deploy: build ## figures of the action runtime's image and of a container's start
+	$(BUILD) -o bin/bench-deploy ./bench/deploy
+	bin/bench-deploy
 
 .PHONY: bench-tenants
 bench-tenants: ## figures of many jobs of many tenants: who stops whom, and how fast 100,000 are simulated

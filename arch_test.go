@@ -91,10 +91,14 @@ var house = map[string][]string{
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset",
+		"service", "deploy/image", "controller/jobfile", "internal/...", "actions/serve", "aggregator", "dataset",
 		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/kernel", "scheduler",
 		"scheduler/sim",
 	},
+	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.
+	"cmd/disdel-runtime": {"actions/serve", "aggregator", "runtime/engine", "runtime/engine/native"},
+
+	"deploy/image":     {},
 	"examples/embed":   {"controller/jobfile", "service"},
 	"bench":            {"..."},
 	"bench/aggregator": {"..."},
@@ -103,23 +107,25 @@ var house = map[string][]string{
 	"bench/estimator":  {"..."},
 	"bench/platform":   {"..."},
 	"bench/policies":   {"..."},
+	"bench/deploy":     {"..."},
 	"bench/tenants":    {"..."},
 }
 
 // owners is where a third party's packages may be imported; those not listed are free.
 var owners = map[string][]string{
-	"github.com/apache/openwhisk-client-go": {"executor", "bench/platform"},
-	"github.com/redis/go-redis":             {"aggregator", "bench/aggregator"},
-	"github.com/alicebob/miniredis":         {"aggregator"},
-	"github.com/go-kivik/kivik":             {"history"},
-	"go.etcd.io/bbolt":                      {"history/couchlite", "platform"},
-	"gocloud.dev":                           {"dataset", "internal/blobs", "internal/modelstore"},
-	"gorgonia.org":                          {"runtime/engine/gorgonia", "examples/gorgonia"},
-	"github.com/urfave/cli":                 {"cmd/disdel", "internal/commandline"},
-	"gonum.org/v1/plot":                     {"internal/plot"},
-	"codeberg.org/go-fonts":                 {"internal/plot"},
-	"golang.org/x/image":                    {"internal/plot"},
-	"go.yaml.in/yaml":                       {"controller/jobfile", "cmd/disdel", "internal/terminal"},
+	"github.com/apache/openwhisk-client-go":  {"executor", "bench/platform"},
+	"github.com/redis/go-redis":              {"aggregator", "bench/aggregator"},
+	"github.com/alicebob/miniredis":          {"aggregator"},
+	"github.com/go-kivik/kivik":              {"history"},
+	"go.etcd.io/bbolt":                       {"history/couchlite", "platform"},
+	"github.com/google/go-containerregistry": {"deploy/image"},
+	"github.com/aws":                         {"internal/blobs"},
+	"gorgonia.org":                           {"runtime/engine/gorgonia", "examples/gorgonia"},
+	"github.com/urfave/cli":                  {"cmd/disdel", "internal/commandline"},
+	"gonum.org/v1/plot":                      {"internal/plot"},
+	"codeberg.org/go-fonts":                  {"internal/plot"},
+	"golang.org/x/image":                     {"internal/plot"},
+	"go.yaml.in/yaml":                        {"controller/jobfile", "cmd/disdel", "internal/terminal"},
 }
 
 type importEdge struct{ from, file, path string }

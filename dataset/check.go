@@ -3,15 +3,11 @@ package dataset
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
-
-	"gocloud.dev/blob"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -180,15 +176,6 @@ func unfilled(name string, got, want int) error {
 	}
 }
 
-// readUpTo reads all of r, but not more than most bytes and one.
-func readUpTo(r io.Reader, most int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, most+1))
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return data, err
-}
-
 // checkSizes holds the chunks that are there against the manifest, by their sizes alone and before memory is taken for
 // as many rows as the manifest says.
 func (s *Store) checkSizes(ctx context.Context, m *Manifest) error {
@@ -223,20 +210,12 @@ func (s *Store) checkSizes(ctx context.Context, m *Manifest) error {
 func (s *Store) sizes(ctx context.Context, name string) (func(key string) (disdel.Bytes, error), error) {
 	if s.folder != "" {
 		return func(key string) (disdel.Bytes, error) {
-			a, err := s.bucket.Attributes(ctx, key)
-			if err != nil {
-				return 0, blobs.Wrap(err, "read chunk", key)
-			}
-			return disdel.Bytes(a.Size), nil
+			size, err := s.bucket.Size(ctx, key)
+			return disdel.Bytes(size), blobs.Wrap(err, "read chunk", key)
 		}, nil
 	}
 	there := map[string]disdel.Bytes{}
-	it := s.bucket.List(&blob.ListOptions{Prefix: name + "/"})
-	for {
-		obj, err := it.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for obj, err := range s.bucket.List(ctx, name+"/") {
 		if err != nil {
 			return nil, blobs.Wrap(err, "list data set", name)
 		}

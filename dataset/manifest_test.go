@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
 )
 
 func memory(t testing.TB) *Store {
@@ -28,7 +29,7 @@ func memory(t testing.TB) *Store {
 func plant(t testing.TB, s *Store, name string, data []byte) {
 	t.Helper()
 	_ = s.bucket.Delete(ctx, sumKey(name))
-	if err := s.bucket.WriteAll(ctx, manifestKey(name), data, nil); err != nil {
+	if err := blobs.WriteAll(ctx, s.bucket, manifestKey(name), data); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -141,7 +142,7 @@ func TestEditedAndSwappedManifestsAreRefused(t *testing.T) {
 		"a space": append(m.encode(), ' '),
 		"swapped": twin.encode(),
 	} {
-		if err := s.bucket.WriteAll(ctx, manifestKey("a"), data, nil); err != nil {
+		if err := blobs.WriteAll(ctx, s.bucket, manifestKey("a"), data); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Manifest(ctx, "a"); !errors.Is(err, disdel.Corrupt) ||
@@ -153,7 +154,7 @@ func TestEditedAndSwappedManifestsAreRefused(t *testing.T) {
 	for i := range m.encode() {
 		data := m.encode()
 		data[i] ^= 1
-		if err := s.bucket.WriteAll(ctx, manifestKey("a"), data, nil); err != nil {
+		if err := blobs.WriteAll(ctx, s.bucket, manifestKey("a"), data); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Manifest(ctx, "a"); !errors.Is(err, disdel.Corrupt) {
@@ -187,14 +188,14 @@ func TestShardsAreFilledOrRefused(t *testing.T) {
 		}
 		ref := disdel.DataRef{Name: "a", Checksum: m.Checksum(), Split: split}
 		key := m.Train.Chunks[0].Key
-		good, err := s.bucket.ReadAll(ctx, key)
+		good, err := blobs.ReadAll(ctx, s.bucket, key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, breaks := range map[string]func() error{
 			"missing": func() error { return s.bucket.Delete(ctx, key) },
-			"shorter": func() error { return s.bucket.WriteAll(ctx, key, good[:len(good)-8], nil) },
-			"longer":  func() error { return s.bucket.WriteAll(ctx, key, append(slices.Clone(good), 0), nil) },
+			"shorter": func() error { return blobs.WriteAll(ctx, s.bucket, key, good[:len(good)-8]) },
+			"longer":  func() error { return blobs.WriteAll(ctx, s.bucket, key, append(slices.Clone(good), 0)) },
 		} {
 			if err := breaks(); err != nil {
 				t.Fatal(err)
@@ -204,7 +205,7 @@ func TestShardsAreFilledOrRefused(t *testing.T) {
 				t.Errorf("%s: %v, want Corrupt that names the chunk", name, err)
 			}
 		}
-		if err := s.bucket.WriteAll(ctx, key, good, nil); err != nil {
+		if err := blobs.WriteAll(ctx, s.bucket, key, good); err != nil {
 			t.Fatal(err)
 		}
 		// A chunk whose checksum is right, of other rows than the manifest says.
@@ -221,7 +222,7 @@ func TestShardsAreFilledOrRefused(t *testing.T) {
 				other.Shape = []int{2, 2, 1}
 			}
 			file := chunkOf(t, &other)
-			if err := s.bucket.WriteAll(ctx, key, file, nil); err != nil {
+			if err := blobs.WriteAll(ctx, s.bucket, key, file); err != nil {
 				t.Fatal(err)
 			}
 			lie := m
@@ -400,7 +401,7 @@ func FuzzManifest(f *testing.F) {
 			plant(t, s, "a", data)
 			in := someInput("a", 9, 3)
 			for part, x := range map[string]*Samples{"train": &in.Train, "test": in.Test} {
-				if err := s.bucket.WriteAll(ctx, chunkKey("a", part, 0), chunkOf(t, x), nil); err != nil {
+				if err := blobs.WriteAll(ctx, s.bucket, chunkKey("a", part, 0), chunkOf(t, x)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -197,7 +197,7 @@ type chunkReader struct {
 
 // read fills the memory with a chunk's file.
 func (r *chunkReader) read(ctx context.Context, c Chunk) ([]byte, error) {
-	in, err := r.s.bucket.NewReader(ctx, c.Key, nil)
+	in, err := r.s.bucket.NewReader(ctx, c.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,6 @@ import (
 	"sort"
 	"strings"
 
-	"gocloud.dev/blob"
-
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/internal/safetensors"
@@ -23,7 +21,7 @@ import (
 
 // Store is the data sets on a blob URL. It is safe for concurrent use.
 type Store struct {
-	bucket *blob.Bucket
+	bucket blobs.Bucket
 	folder string // see blobs.Folder
 }
 
@@ -37,8 +35,8 @@ func OpenStore(ctx context.Context, url string) (*Store, error) {
 	return &Store{bucket: b, folder: blobs.Folder(url)}, nil
 }
 
-// Close frees the bucket.
-func (s *Store) Close() error { return s.bucket.Close() }
+// Close frees what the store holds, which is nothing as yet.
+func (s *Store) Close() error { return nil }
 
 func manifestKey(name string) string { return path.Join(name, "manifest.json") }
 
@@ -148,7 +146,7 @@ func (s *Store) endAdd(ctx context.Context, m *Manifest) error {
 		key  string
 		data []byte
 	}{{manifestKey(m.Name), m.encode()}, {sumKey(m.Name), []byte(m.Checksum() + "\n")}} {
-		if err := s.bucket.WriteAll(ctx, w.key, w.data, nil); err != nil {
+		if err := blobs.WriteAll(ctx, s.bucket, w.key, w.data); err != nil {
 			return blobs.Wrap(err, "write manifest", w.key)
 		}
 	}
@@ -239,7 +237,7 @@ func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chun
 			Checksum: checksum(data),
 		}
 		if !dry {
-			if err := s.bucket.WriteAll(ctx, c.Key, data, nil); err != nil {
+			if err := blobs.WriteAll(ctx, s.bucket, c.Key, data); err != nil {
 				return p, blobs.Wrap(err, "write chunk", c.Key)
 			}
 		}
@@ -309,25 +307,14 @@ func missing(name string) error {
 
 // readKey reads a manifest or its checksum, and not more than a manifest can have.
 func (s *Store) readKey(ctx context.Context, key string) ([]byte, error) {
-	r, err := s.bucket.NewReader(ctx, key, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return readUpTo(r, largestManifest)
+	return blobs.ReadUpTo(ctx, s.bucket, key, largestManifest)
 }
 
 // List returns every data set by name. Those that cannot be read are left out and named by the error beside the others.
 func (s *Store) List(ctx context.Context) ([]Manifest, error) {
 	var out []Manifest
 	var faults []error
-	it := s.bucket.List(nil)
-	for {
-		obj, err := it.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
-			return out, errors.Join(faults...)
-		}
+	for obj, err := range s.bucket.List(ctx, "") {
 		if err != nil {
 			return nil, blobs.Wrap(err, "list data sets", "")
 		}
@@ -344,6 +331,8 @@ func (s *Store) List(ctx context.Context) ([]Manifest, error) {
 			faults = append(faults, err)
 		}
 	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out, errors.Join(faults...)
 }
 
 // Removed is what Remove took away.
@@ -394,12 +383,7 @@ var chunkForm = regexp.MustCompile(`^(train|test)-\d{5,}\.safetensors$`)
 
 // listOwn lists the keys that belong to a data set of that name, and what they hold.
 func (s *Store) listOwn(ctx context.Context, name string) (keys []string, size disdel.Bytes, err error) {
-	it := s.bucket.List(&blob.ListOptions{Prefix: name + "/"})
-	for {
-		obj, err := it.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return keys, size, nil
-		}
+	for obj, err := range s.bucket.List(ctx, name+"/") {
 		if err != nil {
 			return nil, 0, blobs.Wrap(err, "list data set", name)
 		}
@@ -408,6 +392,7 @@ func (s *Store) listOwn(ctx context.Context, name string) (keys []string, size d
 			keys, size = append(keys, obj.Key), size+disdel.Bytes(obj.Size)
 		}
 	}
+	return keys, size, nil
 }
 
 func (s *Store) keys(ctx context.Context, name string) ([]string, error) {

@@ -3,7 +3,6 @@ package custom
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -43,7 +42,7 @@ func run(ctx context.Context, args []string, out io.Writer, n gorgonia.Network) 
 		}
 		return json.NewEncoder(out).Encode(d)
 	case len(args) > 0 && args[0] == "runtime":
-		address, err := listenFlag(args[1:])
+		address, err := serve.ReadAddress(args[1:])
 		if err != nil {
 			return err
 		}
@@ -56,18 +55,4 @@ func run(ctx context.Context, args []string, out io.Writer, n gorgonia.Network) 
 				n.Name),
 		}
 	}
-}
-
-// listenFlag reads --listen as `disdel runtime` has it.
-func listenFlag(args []string) (string, error) {
-	flags := flag.NewFlagSet("runtime", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	address := flags.String("listen", serve.DefaultAddress, "")
-	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
-		return "", &disdel.Error{
-			Kind: disdel.Invalid, Op: "start action",
-			Msg: fmt.Sprintf("runtime takes --listen ADDRESS, not %q", args), Err: err,
-		}
-	}
-	return *address, nil
 }

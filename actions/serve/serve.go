@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
+	"io"
 	"runtime/debug"
 
 	"github.com/disdel/disdel"
@@ -14,6 +17,21 @@ import (
 
 // DefaultAddress is where OpenWhisk looks for a container's runtime.
 const DefaultAddress = ":8080"
+
+// ReadAddress reads the arguments of a program that serves actions: --listen ADDRESS, or nothing for DefaultAddress. It
+// returns Invalid for others.
+func ReadAddress(args []string) (string, error) {
+	flags := flag.NewFlagSet("runtime", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	address := flags.String("listen", DefaultAddress, "")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "start action",
+			Msg: fmt.Sprintf("runtime takes --listen ADDRESS, not %q", args), Err: err,
+		}
+	}
+	return *address, nil
+}
 
 // collectEvery is the collector's target for actions: memory is what they are billed and killed for.
 const collectEvery = 40

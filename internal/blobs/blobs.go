@@ -1,48 +1,69 @@
-// Package blobs opens the buckets that data sets and models live in: file:// folders, mem:// for tests, s3:// in
-// production. It only opens: what is kept there, and under which keys, is the business of dataset and modelstore.
+// Package blobs is the buckets that data sets and models live in: file:// folders, mem:// for tests, s3:// in
+// production. What is kept there, and under which keys, is the business of dataset and modelstore.
 //
-// Files are written whole or not at all (a temporary file beside the target, then a rename), without metadata files and
-// without leftovers in the system's temporary folder.
+// Keys are slash-separated relative paths. Invariant: a key's content is replaced whole or not at all; who reads
+// meanwhile has the old or the new.
 package blobs
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
+	"iter"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 
-	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/fileblob" // file://
-	_ "gocloud.dev/blob/memblob"  // mem://
-	_ "gocloud.dev/blob/s3blob"   // s3://
-	"gocloud.dev/gcerrors"
-
 	"github.com/disdel/disdel"
 )
 
-// Open opens the bucket at a blob URL; a file:// folder is created if it is missing. It returns Invalid for a URL that
-// is none, and Unavailable for a bucket that cannot be opened.
-func Open(ctx context.Context, address string) (*blob.Bucket, error) {
+// Object is a key of a bucket and how many bytes it has.
+type Object struct {
+	Key  string
+	Size int64
+}
+
+// Reader reads one key's content of Size bytes.
+type Reader interface {
+	io.ReadCloser
+	Size() int64
+}
+
+// Bucket is a place of keys and contents. It is safe for concurrent use. Its errors are what Wrap understands.
+type Bucket interface {
+	// NewReader begins to read a key.
+	NewReader(ctx context.Context, key string) (Reader, error)
+	// NewWriter begins to write a key, which has its new content when Close returns nil. Where ctx has ended by then,
+	// nothing is written.
+	NewWriter(ctx context.Context, key string) (io.WriteCloser, error)
+	// Create writes a key that must not exist yet: of several that write it at once one succeeds, and the others get
+	// Conflict from Wrap.
+	Create(ctx context.Context, key string, data []byte) error
+	// Size is how many bytes a key has.
+	Size(ctx context.Context, key string) (int64, error)
+	// Delete removes a key. Of one that is not there it returns NotFound or nothing.
+	Delete(ctx context.Context, key string) error
+	// List goes through the keys that begin with prefix. It ends with the first error.
+	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
+	// Folders lists what stands between prefix and the next slash of the keys that begin with prefix and have one,
+	// each once.
+	Folders(ctx context.Context, prefix string) ([]string, error)
+}
+
+// Open opens the bucket at a blob URL; a file:// folder is created if it is missing. With the option prefix every key
+// begins with it. It returns Invalid for a URL that is none, and Unavailable for a bucket that cannot be opened.
+func Open(ctx context.Context, address string) (Bucket, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "open bucket", Msg: "\"" + disdel.Redacted(address) + "\" is no blob URL",
-			Hint: "write file:///folder or s3://bucket?region=REGION",
+			Hint: addressHint,
 		}
 	}
-	if u.Scheme == "file" {
-		q := u.Query()
-		for _, option := range []string{"create_dir", "no_tmp_dir"} {
-			q.Set(option, "true")
-		}
-		q.Set("metadata", "skip")
-		u.RawQuery = q.Encode()
-	}
-	b, err := blob.OpenBucket(ctx, u.String())
+	b, err := open(ctx, u)
 	if err != nil {
 		return nil, &disdel.Error{
 			Kind: disdel.Unavailable, Op: "open bucket", Msg: disdel.Redacted(address), Err: withoutPassword(err, u),
@@ -50,6 +71,21 @@ func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 		}
 	}
 	return b, nil
+}
+
+const addressHint = "write file:///folder or s3://bucket?region=REGION"
+
+func open(ctx context.Context, u *url.URL) (Bucket, error) {
+	switch u.Scheme {
+	case "file":
+		return openFolder(filepath.Join(filepath.FromSlash(u.Path), filepath.FromSlash(u.Query().Get("prefix"))))
+	case "mem":
+		return newMemory(), nil
+	case "s3":
+		return openS3(ctx, u)
+	default:
+		return nil, errors.New("there are no buckets of " + u.Scheme + "://; " + addressHint)
+	}
 }
 
 // withoutPassword is a cause that does not repeat who signs in at an address.
@@ -60,33 +96,64 @@ func withoutPassword(err error, u *url.URL) error {
 	return errors.New(strings.ReplaceAll(err.Error(), u.User.String(), "xxxxx"))
 }
 
-// Wrap turns a bucket's error about key into an Error: NotFound, Denied, Conflict (the key exists already) or
-// Unavailable.
+// ReadAll reads a key into memory of its size: what grows on the way takes twice as much.
+func ReadAll(ctx context.Context, b Bucket, key string) ([]byte, error) {
+	r, err := b.NewReader(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data := make([]byte, r.Size())
+	_, err = io.ReadFull(r, data)
+	return data, err
+}
+
+// ReadUpTo reads a key, but not more than most bytes and one.
+func ReadUpTo(ctx context.Context, b Bucket, key string, most int64) ([]byte, error) {
+	r, err := b.NewReader(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, most+1))
+}
+
+// WriteAll replaces a key's content.
+func WriteAll(ctx context.Context, b Bucket, key string, data []byte) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	w, err := b.NewWriter(ctx, key)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(w, bytes.NewReader(data)); err != nil {
+		stop() // nothing of it shall be there
+	}
+	return errors.Join(err, w.Close())
+}
+
+// Wrap turns a bucket's error about key into an Error: NotFound, Denied, Conflict (the key exists already), Canceled,
+// NoSpace or Unavailable.
 func Wrap(err error, op, key string) error {
 	if err == nil {
 		return nil
 	}
-	kind := disdel.Unavailable
-	switch gcerrors.Code(err) {
-	case gcerrors.NotFound:
-		kind = disdel.NotFound
-	case gcerrors.PermissionDenied:
-		kind = disdel.Denied
-	case gcerrors.FailedPrecondition, gcerrors.AlreadyExists:
-		kind = disdel.Conflict
-	case gcerrors.Canceled:
-		kind = disdel.Canceled
+	e := &disdel.Error{Kind: disdel.Unavailable, Op: op, Msg: key, Err: err}
+	switch {
+	case errors.Is(err, context.Canceled):
+		e.Kind = disdel.Canceled
+	case errors.Is(err, fs.ErrNotExist):
+		e.Kind = disdel.NotFound
+	case errors.Is(err, fs.ErrPermission):
+		e.Kind = disdel.Denied
+	case errors.Is(err, fs.ErrExist):
+		e.Kind = disdel.Conflict
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		e.Kind, e.Hint = disdel.NoSpace,
+			"the disk is full: free some space, or name a folder on another disk with --home or --storage"
 	}
-	if full(err) {
-		return &disdel.Error{Kind: disdel.NoSpace, Op: op, Msg: key, Err: err, Hint: fullHint}
-	}
-	return &disdel.Error{Kind: kind, Op: op, Msg: key, Err: err}
+	return e
 }
-
-// full tells whether the disk behind a folder is.
-func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
-
-const fullHint = "the disk is full: free some space, or name a folder on another disk with --home or --storage"
 
 // Folder is the folder behind a file:// URL, "" for every other bucket.
 func Folder(address string) string {
@@ -95,44 +162,4 @@ func Folder(address string) string {
 		return ""
 	}
 	return filepath.FromSlash(u.Path)
-}
-
-// Create writes a key that must not exist yet; of several that write it at once one succeeds and the others get
-// Conflict. In a folder (see Folder) that takes a hard link: gocloud's own check looks first and renames later, and the
-// last wins.
-func Create(ctx context.Context, b *blob.Bucket, folder, key string, data []byte) error {
-	if folder == "" {
-		return Wrap(b.WriteAll(ctx, key, data, &blob.WriterOptions{IfNotExist: true}), "create", key)
-	}
-	target := filepath.Join(folder, filepath.FromSlash(key))
-	err := link(target, data)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return &disdel.Error{Kind: disdel.Conflict, Op: "create", Msg: key, Err: err}
-	case full(err):
-		return &disdel.Error{Kind: disdel.NoSpace, Op: "create", Msg: key, Err: err, Hint: fullHint}
-	case err != nil:
-		return &disdel.Error{
-			Kind: disdel.Unavailable, Op: "create", Msg: key, Err: err,
-			Hint: "check that the folder is writable",
-		}
-	}
-	return nil
-}
-
-// link writes a temporary file beside target and gives it target's name unless something has that name.
-func link(target string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(target), 0o777); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(target), "*.tmp")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), target)
 }

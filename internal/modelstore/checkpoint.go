@@ -3,7 +3,6 @@ package modelstore
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"gocloud.dev/blob"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -45,18 +42,18 @@ func (s *Store) WriteCheckpointOf(ctx context.Context, key, note string, shapes 
 	if err != nil {
 		return "", 0, err
 	}
-	return checksum, size, blobs.Wrap(s.bucket.WriteAll(ctx, key+sumSuffix, []byte(checksum), nil), "write checkpoint",
+	return checksum, size, blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key+sumSuffix, []byte(checksum)), "write checkpoint",
 		key)
 }
 
 // ReadCheckpoint reads what WriteCheckpoint wrote. It returns NotFound for a key that was never finished and Corrupt
 // for a damaged file.
 func (s *Store) ReadCheckpoint(ctx context.Context, key string) (note string, w disdel.Weights, err error) {
-	want, err := s.bucket.ReadAll(ctx, key+sumSuffix)
+	want, err := blobs.ReadAll(ctx, s.bucket, key+sumSuffix)
 	if err != nil {
 		return "", nil, blobs.Wrap(err, "read checkpoint", key)
 	}
-	data, err := s.readAll(ctx, key)
+	data, err := blobs.ReadAll(ctx, s.bucket, key)
 	if err != nil {
 		return "", nil, blobs.Wrap(err, "read checkpoint", key)
 	}
@@ -85,11 +82,11 @@ func notThatCheckpoint(key, got string, want []byte) error {
 func (s *Store) ReadCheckpointTo(ctx context.Context, key string,
 	begin func(note string) (take func(disdel.Tensor) error, err error),
 ) error {
-	want, err := s.bucket.ReadAll(ctx, key+sumSuffix)
+	want, err := blobs.ReadAll(ctx, s.bucket, key+sumSuffix)
 	if err != nil {
 		return blobs.Wrap(err, "read checkpoint", key)
 	}
-	r, err := s.bucket.NewReader(ctx, key, nil)
+	r, err := s.bucket.NewReader(ctx, key)
 	if err != nil {
 		return blobs.Wrap(err, "read checkpoint", key)
 	}
@@ -145,12 +142,7 @@ func (s *Store) damaged(ctx context.Context, folder string) (string, error) {
 	if _, _, err := s.ReadCheckpoint(ctx, reference); err != nil {
 		return reference, err
 	}
-	list := s.bucket.List(&blob.ListOptions{Prefix: folder + "/"})
-	for {
-		o, err := list.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return reference, nil
-		}
+	for o, err := range s.bucket.List(ctx, folder+"/") {
 		if err != nil {
 			return folder, blobs.Wrap(err, "list checkpoint", folder)
 		}
@@ -161,41 +153,39 @@ func (s *Store) damaged(ctx context.Context, folder string) (string, error) {
 			return o.Key, err
 		}
 	}
+	return reference, nil
 }
 
 func (s *Store) checkpoint(ctx context.Context, round int, key string, passed []string) (disdel.Checkpoint, []string,
 	error,
 ) {
-	sum, err := s.bucket.ReadAll(ctx, key+sumSuffix)
+	sum, err := blobs.ReadAll(ctx, s.bucket, key+sumSuffix)
 	if err != nil {
 		return disdel.Checkpoint{}, passed, blobs.Wrap(err, "read checkpoint", key)
 	}
-	a, err := s.bucket.Attributes(ctx, key)
+	size, err := s.bucket.Size(ctx, key)
 	if err != nil {
 		return disdel.Checkpoint{}, passed, blobs.Wrap(err, "read checkpoint", key)
 	}
-	return disdel.Checkpoint{Round: round, Path: key, Checksum: string(sum), Size: disdel.Bytes(a.Size)}, passed, nil
+	return disdel.Checkpoint{Round: round, Path: key, Checksum: string(sum), Size: disdel.Bytes(size)}, passed, nil
 }
 
 func roundFolder(round int) string { return fmt.Sprintf("%06d", round) }
 
 // rounds are those that have a folder, oldest first.
 func (s *Store) rounds(ctx context.Context, folder string) ([]int, error) {
+	names, err := s.bucket.Folders(ctx, folder+"/")
+	if err != nil {
+		return nil, blobs.Wrap(err, "list checkpoints", folder)
+	}
 	var out []int
-	list := s.bucket.List(&blob.ListOptions{Prefix: folder + "/", Delimiter: "/"})
-	for {
-		o, err := list.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			slices.Sort(out)
-			return out, nil
-		}
-		if err != nil {
-			return nil, blobs.Wrap(err, "list checkpoints", folder)
-		}
-		if r, err := strconv.Atoi(path.Base(strings.TrimSuffix(o.Key, "/"))); err == nil && o.IsDir {
+	for _, name := range names {
+		if r, err := strconv.Atoi(name); err == nil {
 			out = append(out, r)
 		}
 	}
+	slices.Sort(out)
+	return out, nil
 }
 
 // PruneCheckpoints deletes all below a folder but the newest keep rounds.
@@ -214,12 +204,7 @@ func (s *Store) PruneCheckpoints(ctx context.Context, folder string, keep int) e
 
 // Discard deletes everything below a folder. What is gone already is no error: two may be at it.
 func (s *Store) Discard(ctx context.Context, folder string) error {
-	list := s.bucket.List(&blob.ListOptions{Prefix: folder + "/"})
-	for {
-		o, err := list.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return s.removeFolder(folder)
-		}
+	for o, err := range s.bucket.List(ctx, folder+"/") {
 		if err != nil {
 			return blobs.Wrap(err, "discard", folder)
 		}
@@ -228,6 +213,7 @@ func (s *Store) Discard(ctx context.Context, folder string) error {
 			return err
 		}
 	}
+	return s.removeFolder(folder)
 }
 
 // removeFolder removes the folders that a bucket on files leaves behind.

@@ -35,9 +35,9 @@ func (s *Store) Revise(ctx context.Context, m Model) error {
 	if err != nil && disdel.KindOf(err) != disdel.NotFound {
 		return err
 	}
-	if err := s.bucket.WriteAll(ctx, key, data, nil); err != nil {
+	if err := blobs.WriteAll(ctx, s.bucket, key, data); err != nil {
 		return blobs.Wrap(err, "describe model", key)
 	}
 	sum := sha256.Sum256(data)
-	return blobs.Wrap(s.bucket.WriteAll(ctx, key+sumSuffix, []byte(checksum(sum[:])+"\n"), nil), "describe model", key)
+	return blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key+sumSuffix, []byte(checksum(sum[:])+"\n")), "describe model", key)
 }

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"gocloud.dev/blob"
-
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/internal/safetensors"
@@ -53,7 +51,7 @@ func (m *Model) Ref() string { return fmt.Sprintf("%s:v%d", m.Name, m.Version) }
 
 // Store is a bucket of models. It is safe for concurrent use.
 type Store struct {
-	bucket *blob.Bucket
+	bucket blobs.Bucket
 	folder string // see blobs.Folder
 }
 
@@ -66,8 +64,8 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	return &Store{bucket: b, folder: blobs.Folder(url)}, nil
 }
 
-// Close frees the bucket.
-func (s *Store) Close() error { return s.bucket.Close() }
+// Close frees what the store holds, which is nothing as yet.
+func (s *Store) Close() error { return nil }
 
 // WeightsPath is where a job's final weights go.
 func WeightsPath(name string, job disdel.JobID) string {
@@ -76,13 +74,6 @@ func WeightsPath(name string, job disdel.JobID) string {
 
 func descriptionPath(name string, version int) string {
 	return fmt.Sprintf("models/%s/v%05d.json", name, version)
-}
-
-// large is the options of whatever is written large. Without a content type the writer would keep what comes until it
-// has 512 bytes to guess one by, and a network of few layers has a shorter header: its first array, often all there is,
-// was held once more. A bucket on S3 takes a file in parts; one at a time is what fits beside weights.
-func large() *blob.WriterOptions {
-	return &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: 5 << 20, MaxConcurrency: 1}
 }
 
 // WriteWeights writes weights as safetensors and returns the file's sha256 ("sha256:" and hex) and size. Writing the
@@ -99,7 +90,7 @@ func (s *Store) writeArrays(ctx context.Context, key string, shapes disdel.Weigh
 ) (string, disdel.Bytes, error) {
 	ctx, stop := context.WithCancel(ctx) // a writer whose context has ended leaves nothing
 	defer stop()
-	out, err := s.bucket.NewWriter(ctx, key, large())
+	out, err := s.bucket.NewWriter(ctx, key)
 	if err != nil {
 		return "", 0, blobs.Wrap(err, "write weights", key)
 	}
@@ -125,7 +116,7 @@ func checksum(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 // ReadWeights reads weights and refuses a file whose sha256 is not want (Corrupt). They are views of one array, which
 // is all that is held: that of the file.
 func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weights, error) {
-	data, err := s.readAll(ctx, key)
+	data, err := blobs.ReadAll(ctx, s.bucket, key)
 	if err != nil {
 		return nil, blobs.Wrap(err, "read weights", key)
 	}
@@ -140,21 +131,9 @@ func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weigh
 	return safetensors.ToWeights(f)
 }
 
-// readAll reads a key into memory of its size: what grows on the way takes twice as much.
-func (s *Store) readAll(ctx context.Context, key string) ([]byte, error) {
-	r, err := s.bucket.NewReader(ctx, key, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	data := make([]byte, r.Size())
-	_, err = io.ReadFull(r, data)
-	return data, err
-}
-
 // CopyWeights copies the file of weights as it is and returns Corrupt if its sha256 is not want.
 func (s *Store) CopyWeights(ctx context.Context, w io.Writer, key, want string) error {
-	r, err := s.bucket.NewReader(ctx, key, nil)
+	r, err := s.bucket.NewReader(ctx, key)
 	if err != nil {
 		return blobs.Wrap(err, "read weights", key)
 	}
@@ -203,11 +182,11 @@ func (s *Store) describe(ctx context.Context, m Model) error {
 		return &disdel.Error{Kind: disdel.Internal, Op: "describe model", Msg: m.Name, Err: err}
 	}
 	key := descriptionPath(m.Name, m.Version)
-	if err := blobs.Create(ctx, s.bucket, s.folder, key, data); err != nil {
+	if err := blobs.Wrap(s.bucket.Create(ctx, key, data), "create", key); err != nil {
 		return err
 	}
 	sum := sha256.Sum256(data)
-	return blobs.Wrap(s.bucket.WriteAll(ctx, key+sumSuffix, []byte(checksum(sum[:])+"\n"), nil), "describe model", key)
+	return blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key+sumSuffix, []byte(checksum(sum[:])+"\n")), "describe model", key)
 }
 
 // Get finds NAME (its newest version that learned something, see newest) or NAME:vN. It returns NotFound with the
@@ -290,11 +269,11 @@ func parseRef(ref string) (name string, version int, err error) {
 // disdel.
 func (s *Store) read(ctx context.Context, name string, version int) (Model, error) {
 	key := descriptionPath(name, version)
-	data, err := s.readUpTo(ctx, key, largestDescription)
+	data, err := blobs.ReadUpTo(ctx, s.bucket, key, largestDescription)
 	if err != nil {
 		return Model{}, blobs.Wrap(err, "read model", key)
 	}
-	want, err := s.readUpTo(ctx, key+sumSuffix, largestDescription)
+	want, err := blobs.ReadUpTo(ctx, s.bucket, key+sumSuffix, largestDescription)
 	if err = blobs.Wrap(err, "read model", key); err != nil && disdel.KindOf(err) != disdel.NotFound {
 		return Model{}, err
 	}
@@ -302,16 +281,6 @@ func (s *Store) read(ctx context.Context, name string, version int) (Model, erro
 		return Model{}, broken(name, version, nil, "its checksum is not the one beside it")
 	}
 	return readDescription(name, version, data)
-}
-
-// readUpTo reads a key, but not more than most bytes and one.
-func (s *Store) readUpTo(ctx context.Context, key string, most int64) ([]byte, error) {
-	r, err := s.bucket.NewReader(ctx, key, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return io.ReadAll(io.LimitReader(r, most+1))
 }
 
 // versions lists a name's versions, oldest first.
@@ -342,9 +311,6 @@ func (s *Store) List(ctx context.Context) ([]Model, error) {
 // each calls f for the descriptions under prefix; other files are none of ours.
 func (s *Store) each(ctx context.Context, prefix string, f func(name string, version int)) error {
 	keys, err := s.keys(ctx, prefix)
-	for tries := 0; disdel.KindOf(err) == disdel.NotFound && tries < listTries; tries++ {
-		keys, err = s.keys(ctx, prefix)
-	}
 	if err != nil {
 		return err
 	}
@@ -360,19 +326,10 @@ func (s *Store) each(ctx context.Context, prefix string, f func(name string, ver
 	return nil
 }
 
-// listTries bounds how often a listing starts again. A folder is listed name by name, and a description that is just
-// being written has a temporary name that is gone a moment later; the listing then fails with NotFound.
-const listTries = 100
-
 // keys lists the descriptions under prefix.
 func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
 	var out []string
-	it := s.bucket.List(&blob.ListOptions{Prefix: prefix})
-	for {
-		obj, err := it.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
+	for obj, err := range s.bucket.List(ctx, prefix) {
 		if err != nil {
 			return nil, blobs.Wrap(err, "list models", prefix)
 		}
@@ -380,4 +337,5 @@ func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
 			out = append(out, obj.Key)
 		}
 	}
+	return out, nil
 }

@@ -1,0 +1,120 @@
+// Command deploy measures the action runtime as a cluster sees it: what a node pulls, how soon a container answers, and
+// what it holds before its first action.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel/deploy/image"
+)
+
+func main() {
+	program := flag.String("program", "bin/disdel-runtime", "the built runtime")
+	certificates := flag.String("certificates", image.SystemCertificates, "authorities in PEM")
+	runs := flag.Int("runs", 21, "starts, of which the median counts")
+	flag.Parse()
+	if err := measure(*program, *certificates, *runs); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func figure(name string, value float64, unit string) {
+	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
+}
+
+func measure(program, certificates string, runs int) error {
+	folder, err := os.MkdirTemp("", "bench-deploy-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	made, err := image.Make(context.Background(), image.Options{Program: program, Certificates: certificates},
+		image.Target{Layout: filepath.Join(folder, "layout")})
+	if err != nil {
+		return err
+	}
+	figure("image_mb", float64(made.Size)/1e6, "MB")
+	figure("image_pull_mb", float64(made.Compressed)/1e6, "MB")
+	var starts, held []float64
+	for i := range runs {
+		took, rss, err := start(program, filepath.Join(folder, strconv.Itoa(i)))
+		if err != nil {
+			return err
+		}
+		starts, held = append(starts, took.Seconds()*1e3), append(held, rss)
+	}
+	slices.Sort(starts)
+	slices.Sort(held)
+	figure("runtime_start_ms", starts[runs/2], "ms")
+	figure("runtime_idle_rss_mb", held[runs/2], "MB")
+	return nil
+}
+
+// start runs a container's process until /init is answered, and tells how long that took and what it then holds.
+func start(program, socket string) (time.Duration, float64, error) {
+	begun := time.Now()
+	cmd := exec.Command(program, "--listen", "unix:"+socket)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		cmd.Process.Kill() //nolint:errcheck // it may have ended
+		cmd.Wait()         //nolint:errcheck // killed
+	}()
+	client := http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	defer client.CloseIdleConnections()
+	for {
+		body := strings.NewReader(`{"value":{"name":"train","main":"train","code":"disdel"}}`)
+		answer, err := client.Post("http://runtime/init", "application/json", body)
+		switch {
+		case err != nil && time.Since(begun) < time.Minute:
+			time.Sleep(200 * time.Microsecond) // another process, which has not opened its socket yet
+			continue
+		case err != nil:
+			return 0, 0, err
+		}
+		took := time.Since(begun)
+		io.Copy(io.Discard, answer.Body) //nolint:errcheck // only its status counts
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return 0, 0, errors.New("init: " + answer.Status)
+		}
+		rss, err := residentMB(cmd.Process.Pid)
+		return took, rss, err
+	}
+}
+
+// residentMB is VmRSS of a process.
+func residentMB(pid int) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(status) {
+		if text, ok := strings.CutPrefix(string(line), "VmRSS:"); ok {
+			kb, err := strconv.ParseFloat(strings.Fields(text)[0], 64)
+			return kb * 1024 / 1e6, err
+		}
+	}
+	return 0, errors.New("no VmRSS")
+}
