@@ -63,9 +63,9 @@ var house = map[string][]string{
 		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
 		"scheduler", "service",
 	},
-	"internal/faults":        {"internal/safetensors"},
-	"internal/files":         {},
-	"internal/jobtext":       {"controller", "controller/simulate", "internal/terminal", "service"},
+	"internal/faults":  {"internal/safetensors"},
+	"internal/files":   {},
+	"internal/jobtext": {"controller", "controller/simulate", "internal/terminal", "service"},
 	"internal/labtext": {
 		"controller/simulate", "internal/estimatetext", "internal/jobtext", "internal/plot", "internal/terminal",
 	},

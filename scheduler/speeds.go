@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/disdel/disdel"
 )
@@ -193,14 +194,12 @@ func (s *speeds) measured(all []timed) []timed {
 
 // goes says what was measured, and how the job goes on.
 func (s *speeds) goes(to timed, more string) choice {
-	var text string
-	for i, w := range s.numbers() {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf("%s with %d", disdel.Millis(s.mean[w]).Text(), w)
+	var times []string
+	for _, w := range s.numbers() {
+		times = append(times, fmt.Sprintf("%s with %d", disdel.Millis(s.mean[w]).Text(), w))
 	}
-	return choice{to.workers, to.time, fmt.Sprintf("1,000 rows take %s%s: %s", text, more, crew(to.workers))}
+	why := fmt.Sprintf("1,000 rows take %s%s: %s", strings.Join(times, ", "), more, crew(to.workers))
+	return choice{to.workers, to.time, why}
 }
 
 // second is the second number to be measured: twice the first, or half of it where there may be no more.

@@ -19,7 +19,10 @@ const (
 // seeds, and of these medians the worst.
 func laws(seeds uint64) {
 	policies := []scheduler.Policy{
-		scheduler.Elastic{}, scheduler.KubeML{}, scheduler.Coach{}, scheduler.CoachPublished{},
+		scheduler.Elastic{},
+		scheduler.KubeML{},
+		scheduler.Coach{},
+		scheduler.CoachPublished{},
 		scheduler.Auto{},
 	}
 	for _, p := range policies {
