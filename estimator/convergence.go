@@ -319,8 +319,8 @@ func (s *floorSearch) line(floor float64, weights []float64) LossCurve {
 }
 
 // enough is the error up to which a curve fits nearly as well as the best: nine times in ten the true one's is below,
-// by Student's t with n - 3 degrees of freedom, and more, since three parameters are looked for at once. What losses are off is told by their median, since outliers do
-// not count in the error.
+// by Student's t with n - 3 degrees of freedom, and more, since three parameters are looked for at once. What losses
+// are off is told by their median, since outliers do not count in the error.
 func (s *floorSearch) enough(best fit) float64 {
 	off := make([]float64, len(s.points))
 	for i, p := range s.points {

@@ -23,8 +23,8 @@ func cloud() sim.Config {
 	return sim.Config{Invokers: 2, Memory: 32 * disdel.GB, Processors: 16, Cold: 500 * ms, Warm: 10 * ms}
 }
 
-// tuned are four jobs of twelve workers, who average their weights four times an epoch, and whose loss flattens: two that wait for their updates most of the time, one that
-// does so half of it, and one that computes.
+// tuned are four jobs of twelve workers, who average their weights four times an epoch, and whose loss flattens: two
+// that wait for their updates most of the time, one that does so half of it, and one that computes.
 func tuned() []sim.Job {
 	base := sim.Job{
 		Network: "lenet5", Input: []int{1, 28, 28}, Classes: 10, Rows: 12000, HeldOut: 200, BatchSize: 50, Epochs: 40,

@@ -32,8 +32,8 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, resumeCommand, estimateCommand, validateCommand, explainCommand, datasetCommand,
-		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, deployCommand, simulateCommand, labCommand,
-		versionCommand, runtimeCommand, helpCommand,
+		historyCommand, reportCommand, modelCommand, inferCommand, platformCommand, deployCommand, simulateCommand,
+		labCommand, versionCommand, runtimeCommand, helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
 	}
