@@ -81,6 +81,11 @@ bench-aggregator: deps build ## figures of aggregation against a redis-server on
 	bin/bench-aggregator
 	bin/bench-faults
 
+.PHONY: bench-policies
+bench-policies: ## figures of policies beside the best fixed number of workers, all simulated
+	$(BUILD) -o bin/bench-policies ./bench/policies
+	bin/bench-policies
+
 .PHONY: bench-deploy
 bench-deploy: build ## figures of the action runtime's image and of a container's start
 	$(BUILD) -o bin/bench-deploy ./bench/deploy

@@ -76,6 +76,9 @@ var house = map[string][]string{
 		"controller", "controller/jobfile", "controller/simulate", "internal/plot", "internal/report", "internal/terminal",
 		"service", "service/batch",
 	},
+	"internal/labtext": {
+		"controller/simulate", "internal/estimatetext", "internal/jobtext", "internal/plot", "internal/terminal",
+	},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
 	"scheduler":              {"estimator", "model"},
 	"scheduler/sim":          {"scheduler"},
@@ -119,6 +122,7 @@ var house = map[string][]string{
 	"bench/faults":     {"..."},
 	"bench/estimator":  {"..."},
 	"bench/platform":   {"..."},
+	"bench/policies":   {"..."},
 	"bench/deploy":     {"..."},
 	"bench/tenants":    {"..."},
 }

@@ -159,15 +159,21 @@ func (m *Manager) ask(b disdel.Boundary, round int, f *scheduler.Failure) disdel
 
 // consult has one policy decide.
 func (m *Manager) consult(b disdel.Boundary, round int, p scheduler.Policy, f *scheduler.Failure) disdel.Decision {
-	said := scheduler.Ask(p, scheduler.Input{
-		Boundary: b, Seen: m.course.seen, Now: m.setting(), Bounds: scheduler.BoundsOf(m.spec.Job, m.spec.Plan),
-		Goal: m.goal(), Seed: scheduler.Seed(m.spec.ID, round), Failure: f,
-	})
+	said := scheduler.Ask(p, m.sight(b, round, f))
 	said.Round = round
 	if f != nil {
 		said.Invocation = f.Activation.Invocation.ID
 	}
 	return said
+}
+
+// sight is what a policy sees.
+func (m *Manager) sight(b disdel.Boundary, round int, f *scheduler.Failure) scheduler.Input {
+	return scheduler.Input{
+		Boundary: b, Seen: m.course.seen, Past: m.spec.Past, Now: m.setting(),
+		Bounds: scheduler.BoundsOf(m.spec.Job, m.spec.Plan), Goal: m.goal(), Seed: scheduler.Seed(m.spec.ID, round),
+		Failure: f,
+	}
 }
 
 // goal is what is left for the job to come to.
@@ -193,6 +199,9 @@ func (m *Manager) change(d disdel.Decision, round int, at disdel.Position) ([]Or
 	}
 	wanted := scheduler.Apply(m.spec.Job, d.Next, d.BatchSize)
 	plan, err := m.spec.Replan(wanted)
+	if err == nil && !d.Changed {
+		err = scheduler.Shield(m.sight(d.Boundary, round, nil), m.spec.Plan, plan)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,8 @@ type Spec struct {
 	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked for.
 	// nil: plans are not made anew. It is pure.
 	Replan func(disdel.Job) (disdel.Plan, error)
-	Policy scheduler.Policy // nil: the one that the job names
+	Policy scheduler.Policy     // nil: the one that the job names
+	Past   []disdel.Observation // of earlier jobs of this kind, for the policy
 
 	// Of a job that is taken up again.
 	From    *disdel.Checkpoint // where it goes on; nil: from the start

@@ -5,8 +5,13 @@ import "github.com/disdel/disdel"
 // epoch is what was seen of an epoch, in however many rounds.
 type epoch struct {
 	workers   int
+	until     float64 // epochs that were trained when it had ended
 	duration  disdel.Millis
 	rows      int
+	compute   disdel.Millis // of the slowest workers of its rounds
+	reduce    disdel.Millis // of their aggregations
+	rounds    int
+	cost      float64 // GB-s
 	losses    float64 // of its rounds, each times its rows
 	disturbed bool    // a container started cold, or a worker failed, so that its time says little
 }
@@ -26,12 +31,14 @@ func epochs(seen []disdel.Observation) []epoch {
 	for _, o := range seen {
 		e.workers = o.Setting.Workers
 		e.duration, e.rows = e.duration+o.Duration, e.rows+o.Rows
+		e.compute, e.cost = e.compute+o.Compute, e.cost+o.Cost
+		e.reduce, e.rounds = e.reduce+o.Reduce, e.rounds+1
 		e.losses += o.Loss * float64(o.Rows)
 		e.disturbed = e.disturbed || o.Cold > 0 || o.Retried > 0 || o.Missing > 0
 		if o.Epoch != float64(int(o.Epoch)) {
 			continue // in the middle of one
 		}
-		if e.duration > 0 {
+		if e.until = o.Epoch; e.duration > 0 {
 			out = append(out, e)
 		}
 		e = epoch{}

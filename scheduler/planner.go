@@ -149,13 +149,14 @@ func (b *planBuilder) policy() error {
 	}
 	in := Input{
 		Boundary: disdel.BoundaryStart, Bounds: bounds(b.Job, b.Data.Train, b.Platform, b.train.Total), Seed: Seed(b.ID, 0),
+		Past: PastOf(b.History, b.Job, b.Data),
 		Now: disdel.Setting{
 			Workers: b.plan.Workers, Memory: b.Job.Resources.Memory,
 			FanIn: b.Job.Distribution.Aggregation.FanIn,
 		},
 		Goal: Goal{
 			EarlyStop: b.Job.Training.EarlyStop, Epochs: float64(b.Job.Training.Epochs),
-			Cost: b.Job.Resources.MaxCost,
+			Cost: b.Job.Resources.MaxCost, Deadline: disdel.Millis(b.Job.Reliability.Deadline),
 		},
 	}
 	if b.Job.Distribution.Workers == 0 {
@@ -163,7 +164,9 @@ func (b *planBuilder) policy() error {
 		if n := d.Next.Workers; n != b.plan.Workers {
 			b.plan.Workers, b.train = n, b.estimate(n)
 		}
-		b.plan.Reasons = append(b.plan.Reasons, d.Reasons...)
+		if b.plan.Reasons = append(b.plan.Reasons, d.Reasons...); d.Why != "" {
+			b.because("policy %s: %s", p.Name(), d.Why)
+		}
 	}
 	b.because("policy %s: begins with %d workers, and chooses from %d to %d (%s) at the end of every epoch",
 		p.Name(), b.plan.Workers, in.Bounds.Least, in.Bounds.Most, in.Bounds.Whose)

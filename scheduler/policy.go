@@ -26,6 +26,7 @@ type Policy interface {
 type Input struct {
 	Boundary disdel.Boundary      // where it is asked: only start, epoch and failure may change workers and memory
 	Seen     []disdel.Observation // rounds of this job, oldest first; empty at its start
+	Past     []disdel.Observation // rounds of earlier jobs of this kind, oldest first
 	Now      disdel.Setting       // that runs
 	Bounds   Bounds
 	Goal     Goal
@@ -46,6 +47,7 @@ type Bounds struct {
 	Batches       int          // whole batches of the data: with more workers a shard would not fill one
 	LeastMemory   disdel.Bytes // of a train action
 	HighestMemory disdel.Bytes // the same; 0: not known
+	Processors    int          // that all actions share; 0: not known
 }
 
 // Goal is what the job is to come to, and with what.
@@ -57,7 +59,11 @@ type Goal struct {
 }
 
 // Policies are those that a job file can name.
-func Policies() []Policy { return []Policy{Static{}, KubeML{}, Elastic{}, Plateau{}} }
+func Policies() []Policy {
+	return []Policy{
+		Static{}, KubeML{}, Elastic{}, Plateau{}, Coach{}, CoachPublished{}, MLLess{}, MLLessPublished{}, Auto{},
+	}
+}
 
 // PolicyNames are their names.
 func PolicyNames() []string {
@@ -108,6 +114,7 @@ func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Byt
 	batches := max(1, rows/max(1, job.Training.BatchSize))
 	b := Bounds{
 		Most: batches, Whose: "one batch a worker", Batches: batches, LeastMemory: p.MinMemory, HighestMemory: p.MaxMemory,
+		Processors: p.Processors,
 	}
 	lower := func(most int, whose string) {
 		if most > 0 && most < b.Most {

@@ -184,6 +184,7 @@ func (p *preparation) planned(r controller.Resolved, in scheduler.PlanInput) (co
 	}
 	return controller.Spec{
 		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Store: p.parts.Store, Threads: plan.Threads,
+		Past: scheduler.PastOf(in.History, r.Job, r.Data),
 		Data: disdel.DataRef{
 			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum,
 			Split: r.Job.Data.Split,

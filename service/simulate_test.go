@@ -21,6 +21,22 @@ func ExampleSimulate() {
 	// Output: 16 succeeded, 0 wait for ever <nil>
 }
 
+func ExampleCompare() {
+	jobs := sim.Generate(sim.Draw{Jobs: 1, Seed: 1})
+	jobs[0].Epochs, jobs[0].MaxWorkers = 8, 8
+	cloud := sim.Config{Invokers: 2, Memory: 8 * disdel.GB, Processors: 8}
+	lab, err := service.Compare(service.Simulation{Cloud: cloud}, jobs, []string{"static", "coach"})
+	for _, s := range lab.Policies {
+		fmt.Println(s.Policy, s.Succeeded, s.Time >= 1)
+	}
+	fmt.Println(err)
+	// Output:
+	// best fixed 1 true
+	// static 1 true
+	// coach 1 true
+	// <nil>
+}
+
 func TestASimulationNamesWhatThereIs(t *testing.T) {
 	for _, s := range []service.Simulation{{Admission: "luck"}, {Estimator: "luck"}} {
 		if _, err := service.Simulate(s, nil); !errors.Is(err, disdel.Invalid) {

@@ -3,9 +3,12 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/scheduler/sim"
 )
 
@@ -29,10 +32,11 @@ func (j *job) work(inv disdel.Invocation) work {
 	if slower == 0 {
 		slower = 1
 	}
+	plan := j.planOf(inv)
 	switch inv.Task {
 	case disdel.TaskTrain:
-		w.Threads, w.rows = max(1, j.spec.Threads), j.rows(inv)
-		whole := times(j.line.PerThousand, float64(w.rows)/1000/float64(w.Threads))
+		w.Threads, w.rows = max(1, j.threads(plan)), j.rows(inv)
+		whole := j.line.Round + times(j.line.PerThousand, float64(w.rows)/1000/float64(w.Threads))
 		if left, ok := j.left[shareOf(inv)]; ok {
 			whole = left
 		}
@@ -40,11 +44,32 @@ func (j *job) work(inv disdel.Invocation) work {
 		w.left = whole - w.Work
 	case disdel.TaskAggregate:
 		w.Work = j.line.Aggregate
+		if l := inv.Level - 1; l >= 0 && l < len(plan.Levels) && inv.Member < len(plan.Levels[l].Clusters) {
+			w.Work += times(j.line.EachUpdate, float64(len(plan.Levels[l].Clusters[inv.Member])))
+		}
 	default:
 		w.Work, w.rows = j.line.Evaluate, j.line.HeldOut
 	}
-	w.Work, w.Load = times(w.Work, slower), j.line.Load
+	w.Work, w.Load = times(w.Work, slower*j.luck(inv)), j.line.Load
 	return w
+}
+
+// threads are those of a train action of a plan.
+func (j *job) threads(plan disdel.Plan) int {
+	if plan.Threads > 0 {
+		return plan.Threads
+	}
+	return j.spec.Threads
+}
+
+// luck is how much slower than usual an activation is: lognormal, the same for the same activation.
+func (j *job) luck(inv disdel.Invocation) float64 {
+	if j.line.Noise == 0 {
+		return 1
+	}
+	place := uint64(inv.Attempt)<<40 | uint64(inv.Level)<<32 | uint64(inv.Member)
+	lot := rand.New(rand.NewPCG(scheduler.Seed(j.ID, inv.Round), place))
+	return math.Exp(j.line.Noise * lot.NormFloat64())
 }
 
 func times(d disdel.Millis, by float64) disdel.Millis { return disdel.Millis(float64(d) * by) }
@@ -56,7 +81,7 @@ func shareOf(inv disdel.Invocation) share { return share{inv.Round, inv.Member} 
 
 // rows are those that a worker trains in a round, each epoch's counted.
 func (j *job) rows(inv disdel.Invocation) int {
-	shard := j.spec.Plan.Shards[inv.Member].Len()
+	shard := j.planOf(inv).Shards[inv.Member].Len()
 	if inv.Span == nil {
 		return shard
 	}
@@ -66,11 +91,27 @@ func (j *job) rows(inv disdel.Invocation) int {
 	return shard * max(1, inv.Span.Epochs)
 }
 
+// loss is that of training at the end of an invocation's part of it.
+func (j *job) loss(inv disdel.Invocation) float64 {
+	if inv.Span == nil {
+		return j.line.Losses.At(float64(inv.Round + 1))
+	}
+	at := float64(inv.Span.Epoch + inv.Span.Epochs)
+	if n := inv.Span.Batches; n > 0 && inv.Task == disdel.TaskTrain {
+		batches := max(1, (j.planOf(inv).Shards[inv.Member].Len()+j.line.BatchSize-1)/j.line.BatchSize)
+		at = float64(inv.Span.Epoch) + float64(inv.Span.Batch+n)/float64(batches)
+	}
+	return j.line.Losses.At(at)
+}
+
 // activation is what became of an invocation.
 func (j *job) activation(inv disdel.Invocation, w work, r sim.Reply) disdel.Activation {
 	a := disdel.Activation{
 		Invocation: inv, Outcome: disdel.OutcomeSuccess, Duration: r.Duration, WaitTime: r.Wait, Cold: r.Cold,
 		Start: moment(r.Start), End: moment(r.Start + r.Duration), Rows: w.rows, Peak: inv.Likely,
+	}
+	if inv.Task == disdel.TaskTrain {
+		a.Phases = map[string]disdel.Millis{"compute": max(0, r.Duration-j.line.Round)}
 	}
 	j.Activations++
 	if r.Cold {
@@ -112,12 +153,12 @@ func (j *job) result(inv disdel.Invocation, w work) []byte {
 		if w.left > 0 { // legs that come no further are a timeout
 			batch = inv.Leg + 1
 		}
-		return fmt.Appendf(nil, `{"loss":1,"samples":%d,"rows":%d,"epochs":1,"paused":%t,"batch":%d}`,
-			j.spec.Plan.Shards[inv.Member].Len(), w.rows, w.left > 0, batch)
+		return fmt.Appendf(nil, `{"loss":%g,"samples":%d,"rows":%d,"epochs":1,"paused":%t,"batch":%d}`,
+			j.loss(inv), j.planOf(inv).Shards[inv.Member].Len(), w.rows, w.left > 0, batch)
 	case disdel.TaskAggregate:
 		return []byte(`{"weight":1}`)
 	default:
-		out, _ := json.Marshal(disdel.EvaluateResult{Loss: 1, Accuracy: 0.5, Samples: w.rows}) // plain data
+		out, _ := json.Marshal(disdel.EvaluateResult{Loss: j.loss(inv), Accuracy: 0.5, Samples: w.rows}) // plain data
 		return out
 	}
 }

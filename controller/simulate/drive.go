@@ -9,11 +9,11 @@ import (
 
 func started() controller.Event { return controller.StartedEvent{} }
 
-func ended(a disdel.Activation, at disdel.Millis) controller.Event {
+func ended(a disdel.Activation, at controller.Moment) controller.Event {
 	if a.Outcome == disdel.OutcomeThrottled {
-		return controller.RefusedEvent{Moment: controller.Moment{At: at}, Activation: a}
+		return controller.RefusedEvent{Moment: at, Activation: a}
 	}
-	return controller.EndedEvent{Moment: controller.Moment{At: at}, Activation: a}
+	return controller.EndedEvent{Moment: at, Activation: a}
 }
 
 // happens tells the manager what happened, and does what it asks for. What it has recorded or stored is left out.
@@ -33,8 +33,18 @@ func (j *job) happens(e controller.Event) {
 		case controller.FinishOrder:
 			j.finish(o.Status, o.Failure)
 			return
-		case controller.AdjustOrder, controller.DecisionOrder, controller.StageOrder, controller.CheckpointOrder,
-			controller.ForgetOrder, controller.SweepOrder, controller.RoundOrder, controller.BestOrder:
+		case controller.StageOrder:
+			if j.stages == nil {
+				j.stages = map[int]disdel.Plan{}
+			}
+			j.stages[o.Number] = o.Plan
+		case controller.DecisionOrder:
+			j.course.decided(o.Decision)
+		case controller.RoundOrder:
+			j.course.round(o.Round, j.run.clock.Now()-j.Started)
+			j.TrainLoss = o.Round.TrainLoss
+		case controller.AdjustOrder, controller.CheckpointOrder, controller.ForgetOrder, controller.SweepOrder,
+			controller.BestOrder:
 		}
 	}
 }
@@ -42,7 +52,11 @@ func (j *job) happens(e controller.Event) {
 // rings tells the manager of an alarm whose time has come.
 func (j *job) rings(number int) {
 	if !j.over {
-		at := controller.Moment{At: j.run.clock.Now() - j.Started}
-		j.happens(controller.AlarmEvent{Moment: at, Number: number})
+		j.happens(controller.AlarmEvent{Moment: j.moment(), Number: number})
 	}
+}
+
+// moment is what the manager is told of time and cost.
+func (j *job) moment() controller.Moment {
+	return controller.Moment{At: j.run.clock.Now() - j.Started, Spent: j.CostGBs}
 }

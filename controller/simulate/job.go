@@ -23,6 +23,8 @@ type job struct {
 	left    map[share]disdel.Millis // work of a round that an attempt of several legs has before it
 	alarm   *sim.Alarm
 	over    bool
+	stages  map[int]disdel.Plan // of those that were begun while it ran, by their numbers
+	course  course
 }
 
 func (j *job) refuse(err error) {
@@ -34,10 +36,29 @@ func (j *job) refuse(err error) {
 func (j *job) prepare(plan disdel.Plan) {
 	j.left = map[share]disdel.Millis{}
 	j.spec = controller.Spec{
-		ID: j.ID, Job: j.kind.job, Plan: plan, Threads: plan.Threads,
+		ID: j.ID, Job: j.kind.input.Job, Plan: plan, Threads: plan.Threads,
 		Network: disdel.Network{Name: j.line.Network, Input: j.line.Input, Classes: j.line.Classes},
 	}
+	if j.line.Policy != "" {
+		j.spec.Replan = func(job disdel.Job) (disdel.Plan, error) {
+			in := j.kind.input
+			in.ID, in.Job, in.Decided = j.ID, job, true
+			return scheduler.NewPlan(in)
+		}
+	}
+	if told := j.run.cfg.Told; told > 0 && told != 1 {
+		p, _ := scheduler.PolicyOf(j.spec.Job) // the planner has refused one that nobody has
+		j.spec.Policy = misled{p, told}
+	}
 	j.manager = controller.NewManager(j.spec)
+}
+
+// planOf is the plan that an invocation was made by.
+func (j *job) planOf(inv disdel.Invocation) disdel.Plan {
+	if p, ok := j.stages[inv.Stage]; ok {
+		return p
+	}
+	return j.spec.Plan
 }
 
 // granted begins a job, or the round that it asked for.
@@ -95,7 +116,7 @@ func (j *job) call(inv disdel.Invocation) {
 			return
 		}
 		if a := j.activation(inv, w, r); !j.over {
-			j.happens(ended(a, j.run.clock.Now()-j.Started))
+			j.happens(ended(a, j.moment()))
 		}
 	})
 }
@@ -104,10 +125,11 @@ func (j *job) call(inv disdel.Invocation) {
 func (j *job) finish(status disdel.Status, failure *disdel.Error) {
 	now := j.run.clock.Now()
 	j.Status, j.Failure, j.Ended, j.over = status, failure, now, true
+	j.Course, j.Expected = j.course.crews, j.course.expected
 	j.run.clock.Cancel(j.alarm)
 	if status == disdel.StatusSucceeded {
 		j.kind.ended(now - j.Started)
 	}
 	j.giveBack()
-	j.manager, j.spec, j.left = nil, controller.Spec{}, nil
+	j.manager, j.spec, j.left, j.stages = nil, controller.Spec{}, nil, nil
 }

@@ -22,10 +22,10 @@ type planner struct {
 
 // kind is jobs that are planned alike, and how long those took that have ended.
 type kind struct {
-	job  disdel.Job
-	plan disdel.Plan
-	err  error
-	took []disdel.Millis // while they held their gang
+	input scheduler.PlanInput
+	plan  disdel.Plan
+	err   error
+	took  []disdel.Millis // while they held their gang
 }
 
 // plan is that of a job, with a forecast by those of its kind that have ended.
@@ -36,7 +36,10 @@ func (p *planner) plan(line *sim.Job) (disdel.Plan, *kind, error) {
 	k := p.kinds[key]
 	if k == nil {
 		k = &kind{}
-		k.job, k.plan, k.err = p.fresh(line)
+		k.input, k.err = p.input(line)
+		if k.err == nil {
+			k.plan, k.err = scheduler.NewPlan(k.input)
+		}
 		p.kinds[key] = k
 	}
 	if k.err != nil {
@@ -51,37 +54,42 @@ func (p *planner) plan(line *sim.Job) (disdel.Plan, *kind, error) {
 	return plan, k, nil
 }
 
-// fresh plans a job that none of its kind came before.
-func (p *planner) fresh(line *sim.Job) (disdel.Job, disdel.Plan, error) {
-	var job disdel.Job
-	t := &job.Training
-	t.Epochs, t.BatchSize, t.Loss, t.ValidateEvery = line.Epochs, line.BatchSize, "crossEntropy", 1
-	t.Optimizer.Adam = &disdel.Adam{LearningRate: 0.001}
-	job.Resources.Memory, job.Distribution.Workers = line.Memory, line.Workers
-	job.Distribution.Sync = line.Sync
-	if job.Distribution.Sync == "" {
-		job.Distribution.Sync = disdel.SyncEpoch
-	}
+// input is what a job is planned by.
+func (p *planner) input(line *sim.Job) (scheduler.PlanInput, error) {
+	job := jobOf(line)
 	if err := controller.CheckPlatform(job, p.limits); err != nil {
-		return job, disdel.Plan{}, err
+		return scheduler.PlanInput{}, err
 	}
 	g, err := model.Build(disdel.Network{Name: line.Network, Input: line.Input, Classes: line.Classes})
 	if err != nil {
-		return job, disdel.Plan{}, err
+		return scheduler.PlanInput{}, err
 	}
 	bytes := 4 // a row as stored: float32
 	for _, side := range line.Input {
 		bytes *= side
 	}
-	plan, err := scheduler.NewPlan(scheduler.PlanInput{
+	return scheduler.PlanInput{
 		ID: line.ID, Job: job, Graph: g, Platform: p.limits, Estimator: p.by, Threads: p.threads,
 		Processors: p.limits.Processors,
 		Data: disdel.DataInfo{
 			Name: line.Network, Train: line.Rows, HeldOut: line.HeldOut, Sample: line.Input, Classes: line.Classes,
 			SampleSize: disdel.Bytes(bytes),
 		},
-	})
-	return job, plan, err
+	}, nil
+}
+
+// jobOf is the job file that a line of a trace stands for.
+func jobOf(line *sim.Job) disdel.Job {
+	var job disdel.Job
+	t, d := &job.Training, &job.Distribution
+	t.Epochs, t.BatchSize, t.Loss, t.ValidateEvery = line.Epochs, line.BatchSize, "crossEntropy", 1
+	t.Optimizer.Adam = &disdel.Adam{LearningRate: 0.001}
+	job.Resources.Memory, job.Resources.MaxCost = line.Memory, line.MaxCost
+	d.Workers, d.Policy, d.MinWorkers, d.MaxWorkers = line.Workers, line.Policy, line.MinWorkers, line.MaxWorkers
+	if d.Sync = line.Sync; d.Sync == "" {
+		d.Sync = disdel.SyncEpoch
+	}
+	return job
 }
 
 // threads are those of a train action where so many run at once. On one host they share its processors; on several

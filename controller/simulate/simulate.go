@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -17,6 +18,7 @@ type Config struct {
 	Quotas    map[string]scheduler.Quota // of tenants; those without one have no bound
 	Share     float64                    // jobs that a processor is promised to, as admission counts it; 0: 2
 	Settle    disdel.Millis              // least time between decisions while jobs wait; 0: whatever happens is decided
+	Told      float64                    // what policies are told of other numbers of workers, over true times; 0: 1
 	Clock     func() time.Duration       // of the machine, by which decisions are timed; nil: they are not
 }
 
@@ -36,6 +38,10 @@ type Outcome struct {
 	Cold        int           `json:"cold,omitempty"`   // of them
 	Failed      int           `json:"failed,omitempty"` // of them, and invocations that were refused
 	CostGBs     float64       `json:"costGBs,omitempty"`
+	TrainLoss   float64       `json:"trainLoss,omitempty"` // of the last round
+	// Of a job with a policy: how many workers it had from when on, and what the policy expected of epochs.
+	Course   []Crew     `json:"course,omitempty"`
+	Expected []Expected `json:"expected,omitempty"`
 }
 
 // Result is a trace that has come to its end.
@@ -102,6 +108,13 @@ func newRun(cfg Config, jobs []sim.Job) (*run, error) {
 	r.cloud = sim.NewCloud(&r.clock, cfg.Cloud)
 	r.planner = planner{by: cfg.Estimator, cloud: cfg.Cloud, limits: r.cloud.Limits(), kinds: map[string]*kind{}}
 	if cfg.Admission != scheduler.AdmissionGreedy {
+		if i := slices.IndexFunc(jobs, func(j sim.Job) bool { return j.Policy != "" }); i >= 0 {
+			return nil, &disdel.Error{
+				Kind: disdel.Invalid, Op: "simulate", Job: jobs[i].ID,
+				Msg:  "a job whose workers change asks for no gang: its trace is simulated with admission greedy alone",
+				Hint: "--admission greedy",
+			}
+		}
 		whole := scheduler.CapacityOf(r.cloud.Limits())
 		if share := cfg.Share; whole.Millicores < scheduler.Unbounded {
 			if share <= 0 {

@@ -20,8 +20,13 @@ func WritePlot(e *service.Estimation, name string, format plot.Format) error {
 	if (whatIf{e.WhatIf}).timed() {
 		chart = timeChart(e)
 	}
+	return WriteChart(chart, name, format)
+}
+
+// WriteChart draws a chart to a file. It returns Invalid where that cannot be written.
+func WriteChart(c plot.Chart, name string, format plot.Format) error {
 	var b bytes.Buffer
-	if err := chart.Write(&b, format); err != nil {
+	if err := c.Write(&b, format); err != nil {
 		return err
 	}
 	if err := os.WriteFile(name, b.Bytes(), 0o644); err != nil {

@@ -67,3 +67,11 @@ func ExampleRead() {
 	fmt.Println(len(jobs), err)
 	// Output: 0 read trace: line 3: rows, batchSize and epochs are at least 1
 }
+
+// Forty epochs of a law under which each worker more makes the merge longer.
+func ExampleLaw() {
+	law := sim.Laws()[0]
+	coach, best := law.Play(scheduler.Coach{}, 2, 64, 40, 1), law.BestFixed(64, 40, 1)
+	fmt.Println(law.Name, coach.Seconds < 1.1*best.Seconds, best.Workers[0])
+	// Output: merge true 10
+}

@@ -33,6 +33,31 @@ type Job struct {
 	Evaluate    disdel.Millis `json:"evaluateMs,omitempty"`  // of one evaluation
 	Load        disdel.Millis `json:"loadMs,omitempty"`      // of a new container, before its first work
 	Slower      float64       `json:"slower,omitempty"`      // all of these, times this; 0: 1
+
+	// What matters to policies. Times are the law's: a round is fixed + work / workers + each * workers.
+	Policy     string        `json:"policy,omitempty"` // "": static
+	MinWorkers int           `json:"minWorkers,omitempty"`
+	MaxWorkers int           `json:"maxWorkers,omitempty"`
+	MaxCost    float64       `json:"maxCostGBs,omitempty"`
+	Round      disdel.Millis `json:"roundMs,omitempty"`      // of every train action, whatever it trains
+	EachUpdate disdel.Millis `json:"eachUpdateMs,omitempty"` // of an aggregation, for each update that it reads
+	Noise      float64       `json:"noise,omitempty"`        // deviation of the logarithm of an activation's time
+	Losses     Losses        `json:"losses,omitzero"`        // of training; none: 1 all the time
+}
+
+// Losses is how a job's loss falls: Floor + 1/(Rate x + 1/(First - Floor)) after x epochs.
+type Losses struct {
+	First float64 `json:"first"`
+	Floor float64 `json:"floor"`
+	Rate  float64 `json:"rate"`
+}
+
+// At is the loss after so many epochs.
+func (l Losses) At(epoch float64) float64 {
+	if l.First <= l.Floor {
+		return 1
+	}
+	return l.Floor + 1/(l.Rate*epoch+1/(l.First-l.Floor))
 }
 
 // check says what cannot be of a line.
@@ -48,6 +73,10 @@ func (j *Job) check() string {
 		return "rows, batchSize and epochs are at least 1"
 	case j.HeldOut < 0 || j.Workers < 0 || j.Memory < 0 || j.Slower < 0:
 		return "heldOut, workers, memoryBytes and slower are not below 0"
+	case j.MinWorkers < 0 || j.MaxWorkers < 0 || j.MaxCost < 0 || j.Round < 0 || j.EachUpdate < 0 || j.Noise < 0:
+		return "minWorkers, maxWorkers, maxCostGBs, roundMs, eachUpdateMs and noise are not below 0"
+	case j.Losses.Rate < 0 || j.Losses.Floor < 0:
+		return "rate and floor of losses are not below 0"
 	case j.At < 0 || j.PerThousand < 0 || j.Aggregate < 0 || j.Evaluate < 0 || j.Load < 0:
 		return "times are not below 0"
 	default:

@@ -1,0 +1,32 @@
+// Command policies measures what policies come to in virtual time, and prints lines of the form
+//
+//	figure NAME VALUE UNIT
+//
+// It judges nothing. All of its figures are simulated: of laws of an epoch's time, and of jobs on a cloud that is not
+// there. Seeds are fixed, so that two runs print the same.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	seeds := flag.Uint64("seeds", 20, "seeds of each figure")
+	flag.Parse()
+	laws(*seeds)
+	convergence(*seeds)
+	err := tuner(*seeds)
+	if err == nil {
+		err = lab()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func figure(name string, value float64, unit string) {
+	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
+}

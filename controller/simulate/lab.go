@@ -1,0 +1,178 @@
+package simulate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/scheduler/sim"
+)
+
+// Lab is the same jobs under several policies, each job alone on the cloud, and beside them the best fixed number of
+// workers, which nobody knows beforehand.
+type Lab struct {
+	Trials   []Trial    `json:"trials"`   // in the order of the jobs, and then of the policies
+	Policies []Standing `json:"policies"` // all jobs together
+}
+
+// Trial is a job under a policy.
+type Trial struct {
+	Job      disdel.JobID  `json:"job"`
+	Policy   string        `json:"policy"`
+	Status   disdel.Status `json:"status"`
+	Why      string        `json:"why,omitempty"` // it was refused, or failed
+	Took     disdel.Millis `json:"tookMs"`
+	CostGBs  float64       `json:"costGBs"` // by use
+	Loss     float64       `json:"trainLoss"`
+	Course   []Crew        `json:"course"`
+	Time     float64       `json:"timeRatio"` // over that of the best fixed number of workers
+	Cost     float64       `json:"costRatio"` // the same
+	Forecast float64       `json:"expectError"`
+	Expected []Expected    `json:"expected,omitempty"`
+}
+
+// Standing is what a policy comes to: means over jobs of ratios (geometric) to the best fixed number of workers, and the
+// worst of them.
+type Standing struct {
+	Policy    string  `json:"policy"`
+	Succeeded int     `json:"succeeded"`
+	Time      float64 `json:"timeRatio"`
+	Cost      float64 `json:"costRatio"`
+	WorstTime float64 `json:"worstTimeRatio"`
+	WorstCost float64 `json:"worstCostRatio"`
+	Perf      float64 `json:"perfRatio"`   // of one over time times cost (MLLess, Eq. 4)
+	Forecast  float64 `json:"expectError"` // median of |took / expected - 1|; 0: it expected nothing
+}
+
+// Fixed is the name that the best fixed number of workers has among policies.
+const Fixed = "best fixed"
+
+// Compare runs the jobs of a trace under each policy, told true times or Config.Told times them. It returns Invalid for
+// a policy that nobody has.
+func Compare(cfg Config, jobs []sim.Job, policies []string) (Lab, error) {
+	for _, name := range policies {
+		var job disdel.Job
+		job.Distribution.Policy = name
+		if _, err := scheduler.PolicyOf(job); err != nil {
+			return Lab{}, err
+		}
+	}
+	cfg.Admission = scheduler.AdmissionGreedy
+	var out Lab
+	for _, line := range jobs {
+		line.At = 0
+		best, err := bestFixed(cfg, line)
+		if err != nil {
+			return Lab{}, err
+		}
+		out.Trials = append(out.Trials, best)
+		for _, name := range policies {
+			line.Policy = name
+			trial, err := try(cfg, line, name)
+			if err != nil {
+				return Lab{}, err
+			}
+			trial.against(best)
+			out.Trials = append(out.Trials, trial)
+		}
+	}
+	for _, name := range slices.Concat([]string{Fixed}, policies) {
+		out.Policies = append(out.Policies, out.standing(name))
+	}
+	return out, nil
+}
+
+// mostFixed is up to how many workers fixed numbers are tried, where the job has no bound.
+const mostFixed = 32
+
+// bestFixed is the shortest that a job takes with a number of workers that stays.
+func bestFixed(cfg Config, line sim.Job) (Trial, error) {
+	var best Trial
+	line.Policy = disdel.PolicyStatic
+	most := min(cmp.Or(line.MaxWorkers, mostFixed), max(1, line.Rows/line.BatchSize))
+	for n := max(1, line.MinWorkers); n <= most; n++ {
+		line.Workers = n
+		t, err := try(cfg, line, Fixed)
+		if err != nil {
+			return best, err
+		}
+		t.Course = []Crew{{Workers: n}}
+		if better := t.Status == disdel.StatusSucceeded; better && (best.Job == "" || t.Took < best.Took) {
+			best = t
+		}
+	}
+	if best.Job == "" { // none runs: the reason is that of one worker
+		line.Workers = 1
+		return try(cfg, line, Fixed)
+	}
+	best.against(best)
+	return best, nil
+}
+
+// try runs one job alone.
+func try(cfg Config, line sim.Job, name string) (Trial, error) {
+	r, err := Run(cfg, []sim.Job{line})
+	if err != nil {
+		return Trial{}, err
+	}
+	o := r.Jobs[0]
+	t := Trial{
+		Job: o.ID, Policy: name, Status: o.Status, Took: o.Ended - o.Started, CostGBs: o.CostGBs, Loss: o.TrainLoss,
+		Course: o.Course, Expected: o.Expected,
+	}
+	for _, why := range []*disdel.Error{o.Refused, o.Failure} {
+		if why != nil {
+			t.Why = why.Msg
+		}
+	}
+	if len(t.Course) == 0 && o.Workers > 0 {
+		t.Course = []Crew{{Workers: o.Workers}}
+	}
+	t.Forecast = expectError(o.Expected)
+	return t, nil
+}
+
+// against sets the ratios of a trial that succeeded.
+func (t *Trial) against(best Trial) {
+	if t.Status == disdel.StatusSucceeded && best.Took > 0 && best.CostGBs > 0 {
+		t.Time, t.Cost = float64(t.Took)/float64(best.Took), t.CostGBs/best.CostGBs
+	}
+}
+
+// expectError is the median of how far epochs were from what was expected of them, as a share of it.
+func expectError(all []Expected) float64 {
+	var off []float64
+	for _, e := range all {
+		off = append(off, math.Abs(float64(e.Took)/float64(e.PerThousand)-1))
+	}
+	if len(off) == 0 {
+		return 0
+	}
+	slices.Sort(off)
+	return off[len(off)/2]
+}
+
+// standing sums up the trials of a policy.
+func (l *Lab) standing(policy string) Standing {
+	s := Standing{Policy: policy}
+	var logTime, logCost float64
+	var all []Expected
+	for _, t := range l.Trials {
+		if t.Policy != policy || t.Time == 0 {
+			continue
+		}
+		s.Succeeded++
+		logTime, logCost = logTime+math.Log(t.Time), logCost+math.Log(t.Cost)
+		s.WorstTime, s.WorstCost = max(s.WorstTime, t.Time), max(s.WorstCost, t.Cost)
+		all = append(all, t.Expected...)
+	}
+	if s.Succeeded > 0 {
+		n := float64(s.Succeeded)
+		s.Time, s.Cost = math.Exp(logTime/n), math.Exp(logCost/n)
+		s.Perf = 1 / (s.Time * s.Cost)
+	}
+	s.Forecast = expectError(all)
+	return s
+}

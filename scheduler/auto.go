@@ -1,0 +1,67 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// Auto takes the fewest workers that do what the user asks for: the fewest that come to the end before the job's
+// deadline, at the least cost, or, without a deadline, the fewest with which an epoch takes at most five per cent
+// longer than with the best number that is known. It goes by jobs of the same kind that ran before, else by this one's
+// first epochs: its probes, which may lose a tenth of its time. It begins with no more workers than there are
+// processors.
+type Auto struct{}
+
+const (
+	autoSlower = 1.05 // times the best: what fewer workers may cost in time
+	autoSpare  = 0.9  // of the deadline: what is planned to fill it
+)
+
+// Name is the word of job files.
+func (Auto) Name() string { return "auto" }
+
+// Meaning is what explain says.
+func (Auto) Meaning() string {
+	return "takes the fewest that keep the deadline, or that are as fast as the best but for 5 %"
+}
+
+// Decide begins with what earlier jobs tell, and goes on by what this one's epochs do.
+func (a Auto) Decide(in Input) disdel.Decision {
+	out := unchanged(in)
+	s := speedsOf(in)
+	best := func(all []timed) timed { return a.best(s, in, all) }
+	switch {
+	case in.Boundary == disdel.BoundaryEpoch:
+		return s.choose(in, best).decision(out)
+	case in.Boundary != disdel.BoundaryStart:
+		return out
+	}
+	if len(s.mean) > 1 {
+		c := s.goes(best(s.measured(s.candidates())), " in earlier jobs")
+		return c.decision(out)
+	}
+	if n := in.Bounds.Processors; n > 0 && out.Next.Workers > n {
+		out.Next.Workers = n
+		out.Why = fmt.Sprintf("as many as there are processors: %s", crew(n))
+	}
+	return out
+}
+
+// best is the fewest of those that do.
+func (Auto) best(s *speeds, in Input, all []timed) timed {
+	all = s.payable(in, all)
+	left, epochs := float64(in.Goal.Deadline), in.Goal.Epochs
+	if left > 0 && epochs > 0 && s.rows > 0 {
+		each := autoSpare * left / epochs / s.rows * 1000 // that 1,000 rows may take
+		intime := slices.DeleteFunc(slices.Clone(all), func(t timed) bool { return t.time > each })
+		if len(intime) > 0 {
+			return slices.MinFunc(intime, by(func(t timed) float64 { return t.time * float64(t.workers) }))
+		}
+	}
+	fastest := slices.MinFunc(all, by(func(t timed) float64 { return t.time }))
+	near := slices.DeleteFunc(slices.Clone(all), func(t timed) bool { return t.time > autoSlower*fastest.time })
+	return slices.MinFunc(near, func(a, b timed) int { return cmp.Compare(a.workers, b.workers) })
+}

@@ -1,0 +1,205 @@
+package scheduler
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+)
+
+// MLLess lets workers go once the loss is past its knee, as MLLess' scale-in does (its section 4.2), one at the end of
+// each epoch, while that pays: the loss that is expected after as long a time must not be more than five per cent
+// worse, and speed per cost (Eq. 4: one over time times cost) must not fall. The published rule looks at neither the
+// second nor at what it had done: in a job that computes most of its time, each worker less makes the job dearer. So
+// whether one may go is told beforehand by the part of an epoch that workers share, and afterwards by what was measured:
+// the job goes back for good where that was worse.
+type MLLess struct{}
+
+// What mlless goes by.
+const (
+	mllessFlat   = 0.02 // of the loss: an epoch in which it falls less is past the knee
+	mllessCount  = 2    // of these in a row
+	mllessLeast  = 3    // epochs before there can be a knee
+	mllessSpan   = 0.5  // weight of the newest loss in a running mean
+	mllessWorse  = 0.05 // S, of the loss that is expected with all workers
+	mllessSlower = 1.03 // times the product of time and cost: more is worse than before
+)
+
+// Name is the word of job files.
+func (MLLess) Name() string { return "mlless" }
+
+// Meaning is what explain says.
+func (MLLess) Meaning() string {
+	return "lets one go at the end of each epoch once the loss has flattened, while that costs little progress"
+}
+
+// Decide goes through the epochs so far.
+func (MLLess) Decide(in Input) disdel.Decision {
+	out := unchanged(in)
+	if in.Boundary != disdel.BoundaryEpoch {
+		return out
+	}
+	r := retreat{bounds: in.Bounds, next: in.Now.Workers}
+	all := epochs(in.Seen)
+	for i, e := range all {
+		r.see(e, i == len(all)-1)
+	}
+	out.Next.Workers, out.Why = r.next, r.why
+	return out
+}
+
+// retreat is a job on its way to fewer workers.
+type retreat struct {
+	bounds Bounds
+	points []estimator.LossPoint
+	flat   int  // epochs in a row in which the loss hardly fell
+	knee   bool // it is passed
+
+	best    measure // the least time times cost since the knee; zero: none was measured
+	first   measure // of the number that the job had at the knee
+	done    bool    // no more may go
+	repeats bool
+
+	next int
+	why  string
+}
+
+// measure is a number of workers and what an epoch took with it.
+type measure struct {
+	workers int
+	time    float64 // of 1,000 rows
+	shared  float64 // the part of it, 0 to 1, that more workers share
+	cost    float64 // by use, of as many rows; workers times time where that is not known
+}
+
+// price is time times cost, of which Perf/$ is one over.
+func (m measure) price() float64 { return m.cost * m.time }
+
+// shared is the part of an epoch that more workers share: computing, and where an epoch has several rounds all of each
+// but its aggregation, since with more workers there are fewer rounds.
+func shared(e epoch) float64 {
+	part := float64(e.compute)
+	if e.rounds > 1 {
+		part = float64(e.duration - e.reduce)
+	}
+	if part <= 0 || e.duration <= 0 {
+		return 1
+	}
+	return min(1, part/float64(e.duration))
+}
+
+// without is what it would be with one worker less: what was shared costs the others as much more, and the rest is
+// saved. That is the best that can be; what comes of it is measured.
+func (m measure) without() measure {
+	n := m.workers - 1
+	return measure{
+		n, m.time * (1 + m.shared/float64(max(1, n))), m.shared, m.cost * (1 - (1-m.shared)/float64(m.workers)),
+	}
+}
+
+// see takes an epoch. What followed of earlier ones than the newest is seen in the next one's workers.
+func (r *retreat) see(e epoch, newest bool) {
+	r.next = e.workers
+	r.points = append(r.points, estimator.LossPoint{Epoch: e.until, Loss: e.meanLoss()})
+	if !r.knee {
+		r.findKnee()
+	}
+	m := measure{e.workers, float64(e.each()), shared(e), float64(e.each()) * float64(e.workers)}
+	if e.cost > 0 {
+		m.cost = e.cost / float64(max(1, e.rows))
+	}
+	switch {
+	case !r.knee:
+		r.why = fmt.Sprintf("train loss %.4f, which falls: %s", e.meanLoss(), crew(r.next))
+	case e.disturbed && !r.repeats:
+		r.repeats, r.why = true, "a container started cold or a worker failed: the same is measured once more"
+		return
+	case r.done:
+		r.why = fmt.Sprintf("no more may go: %s", crew(r.next))
+	default:
+		r.passed(m, newest)
+	}
+	r.repeats = false
+}
+
+// findKnee looks whether the newest losses are flat: by their running means, forward and back.
+func (r *retreat) findKnee() {
+	n := len(r.points)
+	if n < mllessLeast {
+		return
+	}
+	losses := make([]float64, n)
+	for i, p := range r.points {
+		losses[i] = p.Loss
+	}
+	s := smooth(losses)
+	r.flat = 0
+	for i := n - 1; i > 0 && s[i-1]-s[i] < mllessFlat*s[i-1]; i-- {
+		r.flat++
+	}
+	r.knee = r.flat >= mllessCount
+}
+
+// smooth is the mean of a running mean forward and one back.
+func smooth(v []float64) []float64 {
+	out := make([]float64, len(v))
+	run := v[0]
+	for i, x := range v {
+		run = (1-mllessSpan)*run + mllessSpan*x
+		out[i] = run / 2
+	}
+	run = v[len(v)-1]
+	for i := len(v) - 1; i >= 0; i-- {
+		run = (1-mllessSpan)*run + mllessSpan*v[i]
+		out[i] += run / 2
+	}
+	return out
+}
+
+// passed is an epoch after the knee.
+func (r *retreat) passed(m measure, newest bool) {
+	if r.first.workers == 0 {
+		r.first = m
+	}
+	if r.best.workers == 0 || m.price() < r.best.price() {
+		r.best = m
+	}
+	if was := r.best; m.workers < was.workers && m.price() > mllessSlower*was.price() {
+		r.done, r.next = true, was.workers
+		r.why = fmt.Sprintf("time times cost rose by %.0f %%: back to %s, and no more may go",
+			100*(m.price()/was.price()-1), crew(r.next))
+		return
+	}
+	less, worse := m.without(), 0.0
+	if newest {
+		worse = r.worse(less)
+	}
+	switch {
+	case less.workers < r.bounds.Least:
+		r.why = fmt.Sprintf("past the knee, with as few as there may be: %s", crew(m.workers))
+	case less.price() > m.price():
+		r.done = true
+		r.why = fmt.Sprintf("past the knee, and workers share %.0f %% of an epoch: with one less time times cost would rise "+
+			"by %.0f %%", 100*m.shared, 100*(less.price()/m.price()-1))
+	case worse >= mllessWorse:
+		r.why = fmt.Sprintf("past the knee: with %s the loss would be %.1f %% worse after as long", crew(less.workers),
+			100*worse)
+	default:
+		r.next = less.workers
+		r.why = fmt.Sprintf("past the knee: with %s the loss is %.1f %% worse after as long, and time times cost %.0f %% less",
+			crew(less.workers), 100*max(0, worse), 100*(1-less.price()/m.price()))
+	}
+}
+
+// worse is how much higher the loss is expected to be, after the time of an epoch with the workers of the knee, than it
+// would be with these (MLLess, Eq. 1, with the sign of its text and its code: as printed it would let workers go where
+// that is worse).
+func (r *retreat) worse(less measure) float64 {
+	c, ok := estimator.FitLosses(r.points)
+	if !ok {
+		return 0
+	}
+	now := r.points[len(r.points)-1].Epoch
+	all, fewer := c.At(now+1), c.At(now+r.first.time/less.time)
+	return (fewer - all) / all
+}

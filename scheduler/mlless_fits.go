@@ -1,0 +1,136 @@
+package scheduler
+
+import (
+	"math"
+	"slices"
+)
+
+// reference is MLLess' L_P(t) = 1/(a t^b + c) + d, fitted to the losses of steps 1, 2, ...
+func reference(losses []float64) func(float64) float64 {
+	b := golden(0.2, 3, func(b float64) float64 { return bestFloor(losses, b).off })
+	f := bestFloor(losses, b)
+	return f.at
+}
+
+// recent is MLLess' l_p(t) = 1/(a t^2 + b t + c) + d, for losses since a worker left, whose steps count from 1.
+func recent(losses []float64) func(float64) float64 {
+	f := bestFloor(losses, 2, 1)
+	return f.at
+}
+
+// powers is 1/(sum of factor t^power, and a constant) + floor.
+type powers struct {
+	power, factor []float64 // the last power is 0
+	floor, off    float64   // off is the sum of squares of the losses
+}
+
+func (p powers) at(t float64) float64 {
+	sum := 0.0
+	for i, b := range p.power {
+		sum += p.factor[i] * math.Pow(t, b)
+	}
+	if sum <= 0 {
+		return p.floor
+	}
+	return p.floor + 1/sum
+}
+
+// bestFloor finds floor and factors for the given powers: the floor by a golden section below the least loss, the
+// factors by non-negative least squares.
+func bestFloor(losses []float64, power ...float64) powers {
+	f := powerFit{losses: losses, power: append(slices.Clone(power), 0)}
+	for i := range losses {
+		row := make([]float64, len(f.power))
+		for j, p := range f.power {
+			row[j] = math.Pow(float64(i+1), p)
+		}
+		f.rows = append(f.rows, row)
+	}
+	least := slices.Min(losses)
+	return f.fit(golden(min(0, least-1), least, func(floor float64) float64 { return f.fit(floor).off }))
+}
+
+// powerFit is losses of steps 1, 2, ... and the powers of these.
+type powerFit struct {
+	losses, power []float64
+	rows          [][]float64 // by step, of each power
+}
+
+// fit is the non-negative fit for a floor: of all sets of terms the one with the least squares whose factors are not
+// below 0. 1/(loss - floor) is linear in them, and weights of (loss - floor)^4 make its squares those of the losses.
+func (f *powerFit) fit(floor float64) powers {
+	best := powers{floor: floor, off: math.Inf(1)}
+	for set := 1; set < 1<<len(f.power); set++ {
+		var terms []int
+		var power []float64
+		for i, p := range f.power {
+			if set&(1<<i) != 0 {
+				terms, power = append(terms, i), append(power, p)
+			}
+		}
+		factors, ok := f.factors(terms, floor)
+		if !ok {
+			continue
+		}
+		if off := f.off(terms, factors, floor); off < best.off {
+			best = powers{power, factors, floor, off}
+		}
+	}
+	return best
+}
+
+// off is the sum of squares of the losses.
+func (f *powerFit) off(terms []int, factors []float64, floor float64) (sum float64) {
+	for k, l := range f.losses {
+		y := 0.0
+		for i, term := range terms {
+			y += factors[i] * f.rows[k][term]
+		}
+		d := l - floor
+		if y > 0 {
+			d -= 1 / y
+		}
+		sum += d * d
+	}
+	return sum
+}
+
+func (f *powerFit) factors(terms []int, floor float64) ([]float64, bool) {
+	n := len(terms)
+	a := make([][]float64, n)
+	for i := range a {
+		a[i] = make([]float64, n+1)
+	}
+	for k, l := range f.losses {
+		above := max(l-floor, 1e-9)
+		w := above * above * above * above
+		for i, p := range terms {
+			x := w * f.rows[k][p]
+			for j, q := range terms {
+				a[i][j] += x * f.rows[k][q]
+			}
+			a[i][n] += x / above
+		}
+	}
+	x, ok := solve(a)
+	return x, ok && !slices.ContainsFunc(x, func(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) })
+}
+
+// golden is where f is least between two places, by a golden section of 32 steps.
+func golden(low, high float64, f func(float64) float64) float64 {
+	const share = 0.6180339887498949
+	a, b := high-share*(high-low), low+share*(high-low)
+	fa, fb := f(a), f(b)
+	for range 32 {
+		if fa <= fb {
+			high, b, fb = b, a, fa
+			a = high - share*(high-low)
+			fa = f(a)
+		} else {
+			low, a, fa = a, b, fb
+			b = low + share*(high-low)
+			fb = f(b)
+		}
+	}
+	return (low + high) / 2
+}

@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
+)
+
+// Law is how long an epoch of 1,000 rows takes with so many workers: what policies that go by times are held against
+// each other on, without a cloud.
+type Law struct {
+	Name string
+	// Seconds is the time of an epoch, from 0, and what of it was the start of containers; news is how many workers have
+	// come for it.
+	Seconds func(workers, epoch, news int, lot *rand.Rand) (took, cold float64)
+}
+
+// Laws are six that policies have to get on with: a merge that grows with the workers, two processors, containers that
+// start cold, an epoch that something else slows down, a platform that becomes slower half way, and stragglers.
+func Laws() []Law {
+	amdahl := func(w int) float64 { return 100/float64(w) + float64(w) }
+	cores := func(w int) float64 { return 100/float64(min(w, 2)) + 0.5*float64(w) }
+	return []Law{
+		{"merge", func(w, _, _ int, _ *rand.Rand) (float64, float64) { return amdahl(w), 0 }},
+		{"cores", func(w, _, _ int, _ *rand.Rand) (float64, float64) { return cores(w), 0 }},
+		{"cold", func(w, _, news int, _ *rand.Rand) (float64, float64) {
+			if news > 0 {
+				return amdahl(w) + 3, 3
+			}
+			return amdahl(w), 0
+		}},
+		{"spike", func(w, _, _ int, lot *rand.Rand) (float64, float64) {
+			if lot.IntN(10) == 0 {
+				return 2 * amdahl(w), 0
+			}
+			return amdahl(w), 0
+		}},
+		{"drift", func(w, epoch, _ int, _ *rand.Rand) (float64, float64) {
+			if epoch >= 20 {
+				return 1.5 * cores(w), 0
+			}
+			return cores(w), 0
+		}},
+		{"straggler", func(w, _, _ int, lot *rand.Rand) (float64, float64) {
+			slowest := 0.0
+			for range w {
+				slowest = max(slowest, math.Exp(0.1*lot.NormFloat64()))
+			}
+			return 100/float64(w)*slowest + float64(w), 0
+		}},
+	}
+}
+
+// Played is what a job of some epochs came to under a policy.
+type Played struct {
+	Seconds   float64
+	Cost      float64 // workers times seconds
+	Workers   []int   // of each epoch
+	Reversals int     // times that more workers followed fewer, or the other way round
+}
+
+// Play runs so many epochs of the law under a policy, from some workers to at most most.
+func (l Law) Play(p scheduler.Policy, start, most, epochs int, seed uint64) Played {
+	lot := rand.New(rand.NewPCG(seed, 16))
+	in := scheduler.Input{Boundary: disdel.BoundaryEpoch, Now: disdel.Setting{Workers: start}}
+	in.Bounds = scheduler.Bounds{Least: 1, Most: most, Batches: most, Whose: "one batch a worker"}
+	var out Played
+	before, way := start, 0
+	for e := range epochs {
+		n := in.Now.Workers
+		took, cold := l.Seconds(n, e, n-before, lot)
+		out.Seconds, out.Cost = out.Seconds+took, out.Cost+took*float64(n)
+		out.Workers = append(out.Workers, n)
+		if n != before {
+			if way*(n-before) < 0 {
+				out.Reversals++
+			}
+			way = n - before
+		}
+		in.Seen = append(in.Seen, disdel.Observation{
+			Round: e, Setting: in.Now, Rows: 1000, Epoch: float64(e + 1), Duration: seconds(took), Cold: seconds(cold),
+			Cost: took * float64(n),
+		})
+		in.Goal.Epochs = float64(epochs - e - 1)
+		before, in.Now = n, scheduler.Ask(p, in).Next
+	}
+	return out
+}
+
+func seconds(s float64) disdel.Millis { return disdel.Millis(s * float64(time.Second)) }
+
+// BestFixed is what the fixed number of workers comes to that takes the least time.
+func (l Law) BestFixed(most, epochs int, seed uint64) Played {
+	var best Played
+	for n := 1; n <= most; n++ {
+		if p := l.Play(scheduler.Static{}, n, most, epochs, seed); n == 1 || p.Seconds < best.Seconds {
+			best = p
+		}
+	}
+	return best
+}
