@@ -14,29 +14,31 @@ func NameOf(what Happening) string {
 	return strings.ToLower(name[:1]) + name[1:]
 }
 
-// kinds reads each kind of event.
-var kinds = readers(
-	read[Noted], read[Probed], read[Resumed], read[Planned], read[Queued], read[Admitted], read[Invoked], read[Ended],
-	read[Progress], read[StageBegan], read[RoundEnded], read[Adjusted], read[Forecast], read[Outage], read[Waiting],
-	read[Pruned], read[Finished],
-)
-
-type reader func(data []byte) (Happening, error)
+// kinds reads each kind of event, by its name. Nothing is worked out for it when a program begins: each container is one.
+var kinds = map[string]func(data []byte) (Happening, error){
+	"noted":      read[Noted],
+	"probed":     read[Probed],
+	"resumed":    read[Resumed],
+	"planned":    read[Planned],
+	"queued":     read[Queued],
+	"admitted":   read[Admitted],
+	"invoked":    read[Invoked],
+	"ended":      read[Ended],
+	"progress":   read[Progress],
+	"stageBegan": read[StageBegan],
+	"roundEnded": read[RoundEnded],
+	"adjusted":   read[Adjusted],
+	"forecast":   read[Forecast],
+	"outage":     read[Outage],
+	"waiting":    read[Waiting],
+	"pruned":     read[Pruned],
+	"finished":   read[Finished],
+}
 
 func read[T Happening](data []byte) (Happening, error) {
 	var v T
 	err := json.Unmarshal(data, &v)
 	return v, err
-}
-
-// readers are those of each kind, by its name.
-func readers(all ...reader) map[string]reader {
-	out := map[string]reader{}
-	for _, r := range all {
-		zero, _ := r([]byte("{}")) // every kind is an object
-		out[NameOf(zero)] = r
-	}
-	return out
 }
 
 // ReadHappening reads what an event tells from the JSON that it was written as. It returns Invalid for a kind that

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -170,6 +171,10 @@ type recorder struct {
 	own   *ownership
 	to    *history.Store
 	story *story
+
+	// queued is set where the job's record is durable already, as queued: that a history is away when it begins to run
+	// costs it nothing then. nil: it is not.
+	queued *atomic.Bool
 }
 
 // Save writes a record, with what the service knows of the job.
@@ -178,7 +183,11 @@ func (r recorder) Save(ctx context.Context, rec *disdel.Record) error {
 		return err
 	}
 	told := r.story.of(*rec)
-	return r.to.Save(ctx, &told)
+	err := r.to.Save(ctx, &told)
+	if first := r.queued != nil && r.queued.Swap(false); first && disdel.KindOf(err) == disdel.Unavailable {
+		return nil
+	}
+	return err
 }
 
 // Runner is who runs a job, as far as that is known.

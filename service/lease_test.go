@@ -176,7 +176,7 @@ func TestALeaseHoldsUntilItIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := disdel.Record{APIVersion: disdel.APIVersion, ID: someJob}
-	if err := (recorder{own, h, r.story}).Save(t.Context(), &rec); err != nil || ctx.Err() != nil {
+	if err := (recorder{own: own, to: h, story: r.story}).Save(t.Context(), &rec); err != nil || ctx.Err() != nil {
 		t.Errorf("%v, %v", err, context.Cause(ctx))
 	}
 	until(t, "another owner", func() bool {
@@ -191,7 +191,7 @@ func TestALeaseHoldsUntilItIsTaken(t *testing.T) {
 	if err := context.Cause(ctx); !errors.Is(err, disdel.Conflict) {
 		t.Errorf("cancelled for %v", err)
 	}
-	if err := (recorder{own, h, r.story}).Save(t.Context(), &rec); !errors.Is(err, disdel.Conflict) {
+	if err := (recorder{own: own, to: h, story: r.story}).Save(t.Context(), &rec); !errors.Is(err, disdel.Conflict) {
 		t.Errorf("saved: %v", err)
 	}
 	own.end(t.Context())

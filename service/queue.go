@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -44,6 +45,7 @@ type turn struct {
 const (
 	lookEvery  = 250 * time.Millisecond
 	mostWrites = 50
+	blindFor   = 3 * time.Second // a history is away for as long before a process decides for its own jobs alone
 )
 
 func newQueue(s *core, by scheduler.Allocator) *queue {
@@ -153,8 +155,15 @@ func (q *queue) wake() {
 func (q *queue) look() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+	seen := time.Now()
 	for {
-		if err := q.settle(q.s.ctx); err != nil && q.s.ctx.Err() == nil {
+		err := q.settle(q.s.ctx)
+		if err == nil {
+			seen = time.Now()
+		} else if time.Since(seen) > blindFor {
+			err = errors.Join(err, q.alone(q.s.ctx))
+		}
+		if err != nil && q.s.ctx.Err() == nil {
 			q.s.log.WithError(err).Debug("the queue could not be looked at")
 		}
 		q.mu.Lock()
@@ -203,6 +212,26 @@ func (q *queue) settle(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// alone decides for the jobs of this process without the ledger: a history that is away costs a job nothing, and the
+// platform makes those wait that other processes are faster than.
+func (q *queue) alone(ctx context.Context) error {
+	w, err := q.s.openWhisk(ctx)
+	if err != nil {
+		return err
+	}
+	limits, err := w.executor.Limits(ctx)
+	if err != nil {
+		return err
+	}
+	limits.Pool = w.pool
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := readLedger(history.Note{})
+	books := q.open(&l, capacity(limits), map[string]bool{q.s.token: true})
+	q.tell(books, l.decide(books, q.s.token, sinceEpoch(time.Now())))
+	return nil
 }
 
 // try is one look at the ledger. It returns Conflict where another process was faster.

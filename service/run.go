@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -193,7 +194,7 @@ func (p *preparation) neverRan(ctx context.Context, r *Run, why error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer stop()
 	rec = r.story.of(rec)
-	if r.err = (recorder{r.own, p.parts.History, r.story}).Save(ctx, &rec); r.err != nil && r.own.held() == nil {
+	if r.err = (recorder{own: r.own, to: p.parts.History, story: r.story}).Save(ctx, &rec); r.err != nil && r.own.held() == nil {
 		r.err = p.keep(&rec, r.err)
 	}
 	r.rec = &rec
@@ -220,9 +221,12 @@ func (s *core) leave(r *Run) {
 
 // controller is one job's: it tells the job's journal, saves what it owns, and keeps its model.
 func (p *preparation) controller(r *Run, platform controller.Invoker) *controller.Controller {
+	queued := &atomic.Bool{}
+	queued.Store(true)
 	return controller.New(controller.Config{
-		Invoker: platform, Recorder: recorder{r.own, p.parts.History, r.story}, Board: p.parts.Board, Log: p.log,
-		Shelf: &shelf{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
+		Invoker: platform, Board: p.parts.Board, Log: p.log,
+		Recorder: recorder{own: r.own, to: p.parts.History, story: r.story, queued: queued},
+		Shelf:    &shelf{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
 		Observe: func(n controller.Notice) {
 			if n.Planned == nil { // that was told when the job was acknowledged
 				r.journal.add(happeningOf(n))

@@ -201,5 +201,5 @@ func (s *Service) askOnce(ctx context.Context, h *history.Store, id disdel.JobID
 	if w.To == disdel.StatusCanceled {
 		rec.Ended, rec.Failure = time.Now(), &disdel.Error{Kind: disdel.Canceled, Op: "run job", Msg: w.Cause, Job: id}
 	}
-	return recorder{own, h, told}.Save(ctx, &rec)
+	return recorder{own: own, to: h, story: told}.Save(ctx, &rec)
 }
