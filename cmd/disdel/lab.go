@@ -12,7 +12,7 @@ import (
 )
 
 func labCommand(u *ui) *cli.Command {
-	where := slices.DeleteFunc(simulateCommand(u).Flags, func(f cli.Flag) bool {
+	where := slices.DeleteFunc(slices.Clone(commandline.SimulationFlags), func(f cli.Flag) bool {
 		return slices.Contains([]string{"admission", "print"}, f.Names()[0])
 	})
 	return &cli.Command{
@@ -26,11 +26,11 @@ func labCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			jobs, err := traceOf(c, u)
+			jobs, err := commandline.Trace(c, u.In)
 			if err != nil {
 				return err
 			}
-			cloud, err := cloudOf(c)
+			cloud, err := commandline.Cloud(c)
 			if err != nil {
 				return err
 			}
