@@ -16,6 +16,10 @@ const sentinel = "XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX"
 // sentinelWait is how long the end of the log is waited for after the answer has come, as the invoker does.
 const sentinelWait = 2 * time.Second
 
+// failureWait is that of an activation whose container answered with a failure: runtimes end their log before they
+// answer, so that it is only a matter of reading; a runtime that prints no end then costs little.
+const failureWait = 250 * time.Millisecond
+
 // logs collects what a container prints, activation by activation. Where several run in it at once, a line that says
 // whose it is goes to that one alone, and any other to all of them: nobody can tell.
 type logs struct {
@@ -68,19 +72,19 @@ func (l *logs) begin(id string, limitMB int) *journal {
 	return j
 }
 
-// finish closes an activation's log and tells whether it is whole: where the activation went well, it first waits for
-// both sentinels.
-func (l *logs) finish(j *journal, wait bool) (complete bool) {
-	timeout := time.NewTimer(sentinelWait)
+// finish closes an activation's log and tells whether it is whole: it first waits for both sentinels, 0 meaning that it
+// does not.
+func (l *logs) finish(j *journal, wait time.Duration) (complete bool) {
+	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
-	for wait {
+	for wait > 0 {
 		if complete = l.ended(j); complete {
 			break
 		}
 		select {
 		case <-j.changed:
 		case <-timeout.C:
-			wait = false
+			wait = 0
 		}
 	}
 	l.mu.Lock()
@@ -117,7 +121,7 @@ const blackbox = "blackbox"
 // collect is an activation's log, with what OpenWhisk appends to it. An action with a log limit of 0 has none.
 func (c *container) collect(j *journal, end *ending) []string {
 	managed := c.kind != blackbox
-	complete := c.logs.finish(j, end.keep() && managed)
+	complete := c.logs.finish(j, end.logWait(managed))
 	if c.action.Limits.Logs == 0 {
 		return nil
 	}
@@ -132,6 +136,20 @@ func (c *container) collect(j *journal, end *ending) []string {
 		return append(lines, logLine(time.Now(), "stderr", textLogsMissing))
 	default:
 		return lines
+	}
+}
+
+// logWait is how long the rest of a log is waited for; a process that died, or is to be killed, prints nothing any more.
+func (e *ending) logWait(managed bool) time.Duration {
+	switch {
+	case !managed:
+		return 0
+	case e.keep():
+		return sentinelWait
+	case e.size > 0 && !e.timedOut && !e.died:
+		return failureWait
+	default:
+		return 0
 	}
 }
 

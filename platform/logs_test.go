@@ -25,7 +25,7 @@ func TestALogThatWasTakenDoesNotChange(t *testing.T) {
 	for range 5 { // leaves room behind the lines
 		fmt.Fprintln(out, "said")
 	}
-	l.finish(j, false)
+	l.finish(j, 0)
 	record := append(j.lines, "the platform's own line")
 	fmt.Fprintln(out, "too late")
 	if got := record[len(record)-1]; got != "the platform's own line" {
@@ -48,7 +48,7 @@ func TestSharedContainersLogsAreToldApart(t *testing.T) {
 	if a.texts() != "one|of whom?" || b.texts() != "two|of whom?" || !a.mixed || !b.mixed {
 		t.Errorf("a %+v, b %+v", a, b)
 	}
-	l.finish(a, false)
+	l.finish(a, 0)
 	io.WriteString(out, "\x00a\x00late\nof b alone\n")
 	if a.texts() != "one|of whom?" || b.texts() != "two|of whom?|of b alone" {
 		t.Errorf("a %+v, b %+v", a, b)
@@ -72,13 +72,13 @@ func TestSentinelsOfSharedContainersAreCounted(t *testing.T) {
 		t.Error("one of four sentinels ends a log")
 	}
 	fmt.Fprintln(out, sentinel)
-	if !l.finish(a, true) || l.ended(b) {
+	if !l.finish(a, sentinelWait) || l.ended(b) {
 		t.Error("two of four sentinels end one log, not two")
 	}
 	fmt.Fprintln(out, "of b")
 	fmt.Fprintln(out, sentinel)
 	fmt.Fprintln(out, sentinel)
-	if !l.finish(b, true) || b.texts() != "of b" {
+	if !l.finish(b, sentinelWait) || b.texts() != "of b" {
 		t.Errorf("%+v", b)
 	}
 	c := l.begin("c", 1)
