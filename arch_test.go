@@ -61,7 +61,8 @@ var house = map[string][]string{
 		"internal/modelstore", "internal/modeltext", "internal/wire", "service", "service/batch",
 	},
 	"internal/commandline": {
-		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/files", "internal/nearest", "internal/plot",
+		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/files", "internal/nearest",
+		"internal/plot",
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
 	},
 	"internal/datasettext": {"dataset", "internal/terminal", "model"},

@@ -147,8 +147,10 @@ func TestAnswersToInvoke(t *testing.T) {
 
 func TestWaitPollsUntilThereIsARecord(t *testing.T) {
 	missing := answerOf{404, `{"error":"The requested resource does not exist.","code":"x"}`}
-	record := answerOf{200, `{"activationId":"` + id + `","start":1000,"end":3500,"duration":2500,"response":{"status":"success","success":true,"result":{"loss":0.5,"usage":{"peakBytes":1048576}}},
-		"logs":[],"annotations":[{"key":"timeout","value":false},{"key":"initTime","value":12},{"key":"waitTime","value":34},{"key":"peakMemory","value":2097152}]}`}
+	record := answerOf{200, `{"activationId":"` + id + `","start":1000,"end":3500,"duration":2500,
+		"response":{"status":"success","success":true,"result":{"loss":0.5,"usage":{"peakBytes":1048576}}},
+		"logs":[],"annotations":[{"key":"timeout","value":false},{"key":"initTime","value":12},
+		{"key":"waitTime","value":34},{"key":"peakMemory","value":2097152}]}`}
 	e, _ := scripted(t, missing, missing, missing, record)
 	a, err := e.Wait(context.Background(), inv, id)
 	if err != nil || a.Outcome != disdel.OutcomeSuccess || !a.Cold || a.Peak != 2*disdel.MB ||

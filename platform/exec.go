@@ -86,7 +86,8 @@ func (e *execPut) UnmarshalJSON(data []byte) error {
 }
 
 // imageName is a container image: an optional registry, lower-case path parts, an optional tag.
-var imageName = regexp.MustCompile(`^([\w.-]+(:\d+)?/)?[a-z0-9]+([._/-][a-z0-9]+)*(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+var imageName = regexp.MustCompile(`^([\w.-]+(:\d+)?/)?` +
+	`[a-z0-9]+([._/-][a-z0-9]+)*(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
 
 func family(kind string) string {
 	name, _, _ := strings.Cut(kind, ":")

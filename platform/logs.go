@@ -139,7 +139,8 @@ func (c *container) collect(j *journal, end *ending) []string {
 	}
 }
 
-// logWait is how long the rest of a log is waited for; a process that died, or is to be killed, prints nothing any more.
+// logWait is how long the rest of a log is waited for; a process that died, or is to be killed, prints nothing any
+// more.
 func (e *ending) logWait(managed bool) time.Duration {
 	switch {
 	case !managed:

@@ -188,8 +188,8 @@ func (p *pool) evict(need disdel.Bytes) bool {
 	return true
 }
 
-// forget removes the idle containers of an action that is no more: nobody can ask for them again, and where room is short
-// the newest of them would push out containers that somebody will ask for.
+// forget removes the idle containers of an action that is no more: nobody can ask for them again, and where room is
+// short the newest of them would push out containers that somebody will ask for.
 func (p *pool) forget(a *action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

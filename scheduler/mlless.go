@@ -11,8 +11,8 @@ import (
 // each epoch, while that pays: the loss that is expected after as long a time must not be more than five per cent
 // worse, and speed per cost (Eq. 4: one over time times cost) must not fall. The published rule looks at neither the
 // second nor at what it had done: in a job that computes most of its time, each worker less makes the job dearer. So
-// whether one may go is told beforehand by the part of an epoch that workers share, and afterwards by what was measured:
-// the job goes back for good where that was worse.
+// whether one may go is told beforehand by the part of an epoch that workers share, and afterwards by what was
+// measured: the job goes back for good where that was worse.
 type MLLess struct{}
 
 // What mlless goes by.
@@ -186,7 +186,8 @@ func (r *retreat) passed(m measure, newest bool) {
 			100*worse)
 	default:
 		r.next = less.workers
-		r.why = fmt.Sprintf("past the knee: with %s the loss is %.1f %% worse after as long, and time times cost %.0f %% less",
+		r.why = fmt.Sprintf("past the knee: with %s the loss is %.1f %% worse after as long, "+
+			"and time times cost %.0f %% less",
 			crew(less.workers), 100*max(0, worse), 100*(1-less.price()/m.price()))
 	}
 }

@@ -161,7 +161,8 @@ func told(t *testing.T, in Input, words []string, o map[string]float64) Input {
 	}
 	seen := disdel.Observation{
 		Round: len(in.Seen), Setting: in.Now, Rows: 1000, Duration: scriptSeconds(t, words),
-		Compute: disdel.Millis(o["compute"] * 1e9), Cost: o["cost"], Cold: disdel.Millis(o["cold"] * 1e9), Retried: int(o["retried"]), Epoch: float64(int(before) + 1),
+		Compute: disdel.Millis(o["compute"] * 1e9), Cost: o["cost"], Cold: disdel.Millis(o["cold"] * 1e9),
+		Retried: int(o["retried"]), Epoch: float64(int(before) + 1),
 		Loss: o["loss"],
 	}
 	if rows := int(o["rows"]); rows > 0 {
@@ -284,8 +285,8 @@ func ExampleAsk() {
 	// [workers: 4 instead of 5, by distribution.maxWorkers]
 }
 
-// MLLess' Fig. 4b: its reference curve is recovered from losses with noise of 2 %, and 200 steps on what it foretells is
-// within 1.5 % of it (Fig. 4c).
+// MLLess' Fig. 4b: its reference curve is recovered from losses with noise of 2 %, and 200 steps on what it foretells
+// is within 1.5 % of it (Fig. 4c).
 func TestPaperFigure4(t *testing.T) {
 	paper := func(x float64) float64 { return 1/(0.05*math.Pow(x, 1.58)+0.58) + 0.49 }
 	lot := rand.New(rand.NewPCG(4, 2))
@@ -301,7 +302,8 @@ func TestPaperFigure4(t *testing.T) {
 	}
 }
 
-// What the law is fitted to is found again, whatever terms it has, and two numbers of workers say no more than two terms.
+// What the law is fitted to is found again, whatever terms it has, and two numbers of workers say no more than two
+// terms.
 func TestSpeedLawsAreFoundAgain(t *testing.T) {
 	for _, want := range []speedLaw{{5, 100, 1}, {0, 100, 1}, {20, 60, 0}, {0, 80, 0}, {7, 0, 0}} {
 		var at []timed

@@ -30,7 +30,8 @@ func Shield(in Input, now, next disdel.Plan) error {
 		return nil
 	}
 	if now.Parallel >= now.Workers && next.Parallel < next.Workers {
-		return shielded("fewer distribution.maxWorkers", "%d train actions would run %d at a time, and now all %d run at once",
+		return shielded("fewer distribution.maxWorkers",
+			"%d train actions would run %d at a time, and now all %d run at once",
 			next.Workers, next.Parallel, now.Workers)
 	}
 	return shieldBudget(in, now, next)

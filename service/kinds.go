@@ -14,7 +14,8 @@ func NameOf(what Happening) string {
 	return strings.ToLower(name[:1]) + name[1:]
 }
 
-// kinds reads each kind of event, by its name. Nothing is worked out for it when a program begins: each container is one.
+// kinds reads each kind of event, by its name. Nothing is worked out for it when a program begins: each container is
+// one.
 var kinds = map[string]func(data []byte) (Happening, error){
 	"noted":      read[Noted],
 	"probed":     read[Probed],

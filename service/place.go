@@ -72,8 +72,8 @@ func (s *Service) tenantStore(ctx context.Context, all disdel.Store, board *aggr
 	return own, nil
 }
 
-// userPassword is the password of a tenant's user: the same for all who know those of the servers, and of no use to find
-// these out. False where the servers ask for none.
+// userPassword is the password of a tenant's user: the same for all who know those of the servers, and of no use to
+// find these out. False where the servers ask for none.
 func userPassword(all disdel.Store, prefix string) (string, bool) {
 	var known []string
 	for _, address := range all.URLs {

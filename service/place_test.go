@@ -88,7 +88,8 @@ func TestTenantsHaveUsersOfTheirOwnOnRedis(t *testing.T) {
 			t.Errorf("%s, with ann's user: %v", what, err)
 		}
 	}
-	again, err := Open(t.Context(), Config{Home: t.TempDir(), Redis: []string{address}}) // another server of the same Redis
+	// Another server of the same Redis.
+	again, err := Open(t.Context(), Config{Home: t.TempDir(), Redis: []string{address}})
 	if err != nil {
 		t.Fatal(err)
 	}

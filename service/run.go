@@ -194,7 +194,8 @@ func (p *preparation) neverRan(ctx context.Context, r *Run, why error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer stop()
 	rec = r.story.of(rec)
-	if r.err = (recorder{own: r.own, to: p.parts.History, story: r.story}).Save(ctx, &rec); r.err != nil && r.own.held() == nil {
+	r.err = (recorder{own: r.own, to: p.parts.History, story: r.story}).Save(ctx, &rec)
+	if r.err != nil && r.own.held() == nil {
 		r.err = p.keep(&rec, r.err)
 	}
 	r.rec = &rec

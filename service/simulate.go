@@ -14,7 +14,7 @@ type Simulation struct {
 	Admission string                     `json:"admission"`        // gang, fifo, greedy or ganglike; "": gang
 	Estimator string                     `json:"estimator"`        // method that estimates memory; "": planned
 	Quotas    map[string]scheduler.Quota `json:"quotas,omitempty"` // of tenants
-	Told      float64                    `json:"told,omitempty"`   // of Compare: an error of what policies are told; 0: none
+	Told      float64                    `json:"told,omitempty"`   // of Compare: error of what policies are told; 0: none
 }
 
 // Simulate runs the jobs of a trace in virtual time, with the planner, the managers and the admission that real jobs
@@ -29,8 +29,8 @@ func Simulate(s Simulation, jobs []sim.Job) (simulate.Result, error) {
 }
 
 // Compare runs the jobs of a trace in virtual time under each of the policies, each job alone on the cloud of the
-// simulation, and holds them against the best fixed number of workers; Admission and Quotas are not used. With Told, policies are told
-// times of other numbers of workers than a job began with that are wrong by that factor. It returns
+// simulation, and holds them against the best fixed number of workers; Admission and Quotas are not used. With Told,
+// policies are told times of other numbers of workers than a job began with that are wrong by that factor. It returns
 // Invalid for a policy or an estimator that nobody has.
 func Compare(s Simulation, jobs []sim.Job, policies []string) (simulate.Lab, error) {
 	by, err := estimator.New(backends.Standard(nil), s.Estimator, estimator.DefaultRisk, nil)

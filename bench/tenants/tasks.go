@@ -22,7 +22,8 @@ type task struct {
 const held = 64
 
 // mixed are eight jobs of eight users, of some three seconds of a core each, such that most of their time is computing
-// and not the moving of weights, and that no gang is more than about a third of the pool, as in the paper. Their rows are divided by shrink.
+// and not the moving of weights, and that no gang is more than about a third of the pool, as in the paper. Their rows
+// are divided by shrink.
 func mixed(shrink int) []task {
 	colour, grey := []int{3, 32, 32}, []int{1, 32, 32}
 	list := []task{

@@ -4,8 +4,8 @@
 //	disdel-runtime [--listen :PORT|tcp:HOST:PORT|unix:/PATH]
 //
 // It does what `disdel runtime` does with a third of the size, and without the backend gorgonia, which is for networks
-// of a program's own: those bring their own program (package actions/custom). Arguments may begin with the word runtime,
-// as a platform that starts programs of either kind has it.
+// of a program's own: those bring their own program (package actions/custom). Arguments may begin with the word
+// runtime, as a platform that starts programs of either kind has it.
 package main
 
 import (

@@ -72,8 +72,8 @@ func countMarks(data []byte) int {
 	return n
 }
 
-// loadYAML reads the first documents as trees, most at most; aliases are not followed. The recover is for defects of the
-// YAML package, which sees text from outside before anything else does.
+// loadYAML reads the first documents as trees, most at most; aliases are not followed. The recover is for defects of
+// the YAML package, which sees text from outside before anything else does.
 func loadYAML(data []byte, most int) (documents []yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -26,7 +26,8 @@ type File struct {
 	Source []byte     // the text, for Render
 	Job    disdel.Job // with every default filled in
 
-	// ParseMany says of each job of a file what its matrix gave it, in the matrix's order, and what is wrong with it alone.
+	// ParseMany says of each job of a file what its matrix gave it, in the matrix's order, and what is wrong with it
+	// alone.
 	Choices []Choice
 	Faults  []disdel.Fault
 

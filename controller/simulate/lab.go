@@ -33,8 +33,8 @@ type Trial struct {
 	Expected []Expected    `json:"expected,omitempty"`
 }
 
-// Standing is what a policy comes to: means over jobs of ratios (geometric) to the best fixed number of workers, and the
-// worst of them.
+// Standing is what a policy comes to: means over jobs of ratios (geometric) to the best fixed number of workers, and
+// the worst of them.
 type Standing struct {
 	Policy    string  `json:"policy"`
 	Succeeded int     `json:"succeeded"`

@@ -27,8 +27,8 @@ func roomy() simulate.Config {
 	return cfg
 }
 
-// The workers of a simulated job change as its policy says, all its rows are trained once an epoch whoever is there, its
-// loss is the trace's, and it comes to the same twice.
+// The workers of a simulated job change as its policy says, all its rows are trained once an epoch whoever is there,
+// its loss is the trace's, and it comes to the same twice.
 func TestASimulatedJobFollowsItsPolicy(t *testing.T) {
 	for _, policy := range scheduler.PolicyNames() {
 		j := merging("job-a", policy)

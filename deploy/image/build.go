@@ -179,5 +179,6 @@ func layerOf(files []entry) (v1.Layer, error) {
 	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(packed.Bytes())), nil
-	}, tarball.WithCompressedCaching, tarball.WithCompressionLevel(gzip.DefaultCompression), tarball.WithMediaType(types.OCILayer))
+	}, tarball.WithCompressedCaching, tarball.WithCompressionLevel(gzip.DefaultCompression),
+		tarball.WithMediaType(types.OCILayer))
 }

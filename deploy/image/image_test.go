@@ -114,7 +114,8 @@ func TestAnImageSaysWhatItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.OS != "linux" || c.Config.User != "65532:65532" || !slices.Equal(c.Config.Entrypoint, []string{"/disdel-runtime"}) ||
+	if c.OS != "linux" || c.Config.User != "65532:65532" ||
+		!slices.Equal(c.Config.Entrypoint, []string{"/disdel-runtime"}) ||
 		c.Config.Labels["org.opencontainers.image.version"] != "v1" ||
 		c.Config.Labels["org.opencontainers.image.revision"] != "abc" {
 		t.Errorf("%+v", c.Config)
@@ -264,12 +265,13 @@ func TestRegistriesThatTakeNone(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 	}))
 	defer closed.Close()
-	if err := Push(t.Context(), strings.TrimPrefix(closed.URL, "http://")+"/a:v1", image); disdel.KindOf(err) != disdel.Denied {
+	reference := strings.TrimPrefix(closed.URL, "http://") + "/a:v1"
+	if err := Push(t.Context(), reference, image); disdel.KindOf(err) != disdel.Denied {
 		t.Error(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := Push(ctx, strings.TrimPrefix(closed.URL, "http://")+"/a:v1", image); disdel.KindOf(err) != disdel.Canceled {
+	if err := Push(ctx, reference, image); disdel.KindOf(err) != disdel.Canceled {
 		t.Error(err)
 	}
 	for _, reference := range []string{"a", "host:1/a", "host/a:latest", "Host/A B:v1", "a:", ""} {

@@ -73,7 +73,8 @@ func Make(ctx context.Context, o Options, to Target) (Made, error) {
 	case to.Layout != "" && to.Tar != "":
 		return Made{}, target("--layout and --tar are two targets", "make two images; they are the same bits")
 	case to.Reference == "" && to.Layout == "":
-		return Made{}, target("nothing says where the image goes", "disdel deploy image REGISTRY/NAME:TAG, or --layout FOLDER")
+		return Made{}, target("nothing says where the image goes",
+			"disdel deploy image REGISTRY/NAME:TAG, or --layout FOLDER")
 	}
 	image, err := Build(o)
 	if err != nil {

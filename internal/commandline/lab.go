@@ -39,7 +39,9 @@ type LabQuestions struct {
 
 // ReadLabQuestions reads the flags. It returns Invalid for a policy and for a kind of picture that there is not.
 func ReadLabQuestions(c *cli.Context) (LabQuestions, error) {
-	q := LabQuestions{Policies: scheduler.PolicyNames(), Most: c.Int("max-workers"), Plot: c.String("plot"), Told: c.Float64("told")}
+	q := LabQuestions{
+		Policies: scheduler.PolicyNames(), Most: c.Int("max-workers"), Plot: c.String("plot"), Told: c.Float64("told"),
+	}
 	if !c.IsSet("max-workers") {
 		q.Most = defaultMost
 	}

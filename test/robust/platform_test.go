@@ -73,7 +73,8 @@ func (u *unreliable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/actions/") && u.drawn(8):
 		u.count(&u.refused)
 		w.WriteHeader(http.StatusTooManyRequests)
-		io.WriteString(w, `{"error":"Too many concurrent requests in flight (count: 31, allowed: 30).","code":"1"}`) //nolint:errcheck
+		io.WriteString(w, //nolint:errcheck // the client may be gone
+			`{"error":"Too many concurrent requests in flight (count: 31, allowed: 30).","code":"1"}`)
 	case r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/actions/") && u.drawn(8):
 		u.count(&u.broken)
 		u.forward.ServeHTTP(discard{http.Header{}}, r) // the platform has accepted it, and nobody hears
