@@ -127,9 +127,11 @@ func WriteAll(ctx context.Context, b Bucket, key string, data []byte) error {
 		return err
 	}
 	if _, err = io.Copy(w, bytes.NewReader(data)); err != nil {
-		stop() // nothing of it shall be there
+		stop()    // nothing of it shall be there
+		w.Close() //nolint:errcheck // that it was given up says nothing
+		return err
 	}
-	return errors.Join(err, w.Close())
+	return w.Close()
 }
 
 // Wrap turns a bucket's error about key into an Error: NotFound, Denied, Conflict (the key exists already), Canceled,
@@ -140,8 +142,6 @@ func Wrap(err error, op, key string) error {
 	}
 	e := &disdel.Error{Kind: disdel.Unavailable, Op: op, Msg: key, Err: err}
 	switch {
-	case errors.Is(err, context.Canceled):
-		e.Kind = disdel.Canceled
 	case errors.Is(err, fs.ErrNotExist):
 		e.Kind = disdel.NotFound
 	case errors.Is(err, fs.ErrPermission):
@@ -151,6 +151,8 @@ func Wrap(err error, op, key string) error {
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		e.Kind, e.Hint = disdel.NoSpace,
 			"the disk is full: free some space, or name a folder on another disk with --home or --storage"
+	case errors.Is(err, context.Canceled): // last: what failed has others give up
+		e.Kind = disdel.Canceled
 	}
 	return e
 }

@@ -341,6 +341,11 @@ func TestWrapTellsKinds(t *testing.T) {
 			t.Errorf("%v: %v, not %v", err, got, want)
 		}
 	}
+	// A write that failed is given up, and the reason is what failed.
+	both := errors.Join(&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, context.Canceled)
+	if got := disdel.KindOf(Wrap(both, "write", "key")); got != disdel.NoSpace {
+		t.Error(got)
+	}
 	if Wrap(nil, "write", "key") != nil {
 		t.Error("no error became one")
 	}

@@ -97,8 +97,11 @@ func (s *Store) writeArrays(ctx context.Context, key string, shapes disdel.Weigh
 	sum, size := sha256.New(), new(counter)
 	if err = safetensors.WriteWeights(io.MultiWriter(out, sum, size), shapes, meta, read); err != nil {
 		stop()
+		out.Close() //nolint:errcheck // that it was given up says nothing
+	} else {
+		err = out.Close()
 	}
-	if err = errors.Join(err, out.Close()); err != nil {
+	if err != nil {
 		return "", 0, blobs.Wrap(err, "write weights", key)
 	}
 	return checksum(sum.Sum(nil)), disdel.Bytes(*size), nil
