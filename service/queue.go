@@ -196,17 +196,12 @@ func (q *queue) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w, err := q.s.openWhisk(ctx)
+	pool, err := q.capacity(ctx)
 	if err != nil {
 		return err
 	}
-	limits, err := w.executor.Limits(ctx)
-	if err != nil {
-		return err
-	}
-	limits.Pool = w.pool
 	for range mostWrites {
-		err = q.try(ctx, h, capacity(limits))
+		err = q.try(ctx, h, pool)
 		if disdel.KindOf(err) != disdel.Conflict {
 			return err
 		}
@@ -214,22 +209,28 @@ func (q *queue) settle(ctx context.Context) error {
 	return err
 }
 
+// capacity is what the platform's pool has for all jobs.
+func (q *queue) capacity(ctx context.Context) (scheduler.Capacity, error) {
+	w, err := q.s.openWhisk(ctx)
+	if err != nil {
+		return scheduler.Capacity{}, err
+	}
+	limits, err := w.executor.Limits(ctx)
+	limits.Pool = w.pool
+	return capacity(limits), err
+}
+
 // alone decides for the jobs of this process without the ledger: a history that is away costs a job nothing, and the
 // platform makes those wait that other processes are faster than.
 func (q *queue) alone(ctx context.Context) error {
-	w, err := q.s.openWhisk(ctx)
+	pool, err := q.capacity(ctx)
 	if err != nil {
 		return err
 	}
-	limits, err := w.executor.Limits(ctx)
-	if err != nil {
-		return err
-	}
-	limits.Pool = w.pool
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := readLedger(history.Note{})
-	books := q.open(&l, capacity(limits), map[string]bool{q.s.token: true})
+	books := q.open(&l, pool, map[string]bool{q.s.token: true})
 	q.tell(books, l.decide(books, q.s.token, sinceEpoch(time.Now())))
 	return nil
 }

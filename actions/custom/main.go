@@ -23,11 +23,7 @@ func Main(n gorgonia.Network) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, n); err != nil {
-		e := disdel.AsError(err)
-		fmt.Fprintf(os.Stderr, "error: %v\n", e)
-		if e.Hint != "" {
-			fmt.Fprintf(os.Stderr, " hint: %s\n", e.Hint)
-		}
+		serve.Tell(os.Stderr, err)
 		return 1
 	}
 	return 0

@@ -33,6 +33,15 @@ func ReadAddress(args []string) (string, error) {
 	return *address, nil
 }
 
+// Tell writes why a program that serves actions ended, and what to do about it.
+func Tell(w io.Writer, err error) {
+	e := disdel.AsError(err)
+	fmt.Fprintf(w, "error: %v\n", e)
+	if e.Hint != "" {
+		fmt.Fprintf(w, " hint: %s\n", e.Hint)
+	}
+}
+
 // collectEvery is the collector's target for actions: memory is what they are billed and killed for.
 const collectEvery = 40
 

@@ -33,11 +33,7 @@ func main() {
 	if err == nil {
 		return
 	}
-	e := disdel.AsError(err)
-	fmt.Fprintf(os.Stderr, "error: %v\n", e)
-	if e.Hint != "" {
-		fmt.Fprintf(os.Stderr, " hint: %s\n", e.Hint)
-	}
+	serve.Tell(os.Stderr, err)
 	os.Exit(1)
 }
 

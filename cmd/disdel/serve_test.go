@@ -11,22 +11,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // said waits until a process has written something that matches, and returns its first group.
-func said(t *testing.T, file string, what string) string {
-	t.Helper()
-	for range 3000 {
-		text, _ := os.ReadFile(file)
-		if found := regexp.MustCompile(what).FindStringSubmatch(string(text)); found != nil {
-			return found[len(found)-1]
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	text, _ := os.ReadFile(file)
-	t.Fatalf("nothing matches %s in\n%s", what, text)
-	return ""
+func (d *tool) said(file, what string) string {
+	d.t.Helper()
+	form := regexp.MustCompile(what)
+	var found []string
+	d.until(what+" in "+file, func() bool {
+		text, _ := os.ReadFile(file) // nothing yet
+		found = form.FindStringSubmatch(string(text))
+		return found != nil
+	})
+	return found[len(found)-1]
 }
 
 // background starts the program with its messages in a file.
@@ -64,14 +61,14 @@ func TestTheSecondSubmitWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, text := d.background("submit", file, "--pool-memory", "600MB")
-	said(t, text, `(?m)^queued (.*)$`)
+	d.said(text, `(?m)^queued (.*)$`)
 	if shown, _, _ := d.run("history", "-o", "json"); !strings.Contains(shown, `"status": "queued"`) {
 		t.Errorf("the history says %.200s", shown)
 	}
 	first.Process.Signal(os.Interrupt)
 	first.Wait()
 	if err := second.Wait(); err != nil {
-		t.Errorf("%v: %s", err, said(t, text, `(?s)(.*)`))
+		t.Errorf("%v: %s", err, d.said(text, `(?s)(.*)`))
 	}
 	d.nothingStays()
 }
@@ -84,7 +81,7 @@ func TestTheJobsOfAKilledServerAreFinished(t *testing.T) {
 	}
 	serve := func() (*exec.Cmd, string) {
 		cmd, text := d.background("--pool-memory", "600MB", "serve", "--listen", "127.0.0.1:0")
-		return cmd, said(t, text, `serves (http://\S+)`)
+		return cmd, d.said(text, `serves (http://\S+)`)
 	}
 	ask := func(method, url, body string) (out struct{ ID, Status string }) {
 		t.Helper()
@@ -128,7 +125,7 @@ func TestTheJobsOfAKilledServerAreFinished(t *testing.T) {
 func TestAServerSaysWhatTheProcessSays(t *testing.T) {
 	d := build(t)
 	_, text := d.background("serve", "--listen", "127.0.0.1:0")
-	url := said(t, text, `serves (http://\S+)`)
+	url := d.said(text, `serves (http://\S+)`)
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

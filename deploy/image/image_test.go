@@ -192,10 +192,14 @@ func TestAnUnpackedImageServesActions(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
 	defer func() {
 		cmd.Process.Kill() //nolint:errcheck // it may have ended
-		cmd.Wait()         //nolint:errcheck // killed
+		<-ended
 	}()
+	again := time.NewTicker(5 * time.Millisecond) // another process, which has not opened its socket yet
+	defer again.Stop()
 	client := http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(root, "tmp", "socket"))
@@ -203,15 +207,16 @@ func TestAnUnpackedImageServesActions(t *testing.T) {
 		DisableKeepAlives: true,
 	}}
 	post := func(path, body string) (int, map[string]any) {
-		deadline := time.Now().Add(time.Minute)
 		for {
 			answer, err := client.Post("http://runtime"+path, "application/json", strings.NewReader(body))
-			if err != nil && time.Now().Before(deadline) {
-				time.Sleep(5 * time.Millisecond) // it is another process, which has not opened its socket yet
-				continue
-			}
 			if err != nil {
-				t.Fatal(err)
+				select {
+				case <-again.C:
+					continue
+				case why := <-ended:
+					ended <- why
+					t.Fatalf("it ended: %v; %v", why, err)
+				}
 			}
 			defer answer.Body.Close()
 			var got map[string]any

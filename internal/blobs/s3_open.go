@@ -30,9 +30,9 @@ type s3Settings struct {
 	requestChecksums aws.RequestChecksumCalculation
 }
 
-// text and flag are the options that an s3:// URL may have.
+// textOptions and flagOptions are the options that an s3:// URL may have.
 var (
-	text = map[string]func(*s3Settings, string){
+	textOptions = map[string]func(*s3Settings, string){
 		"prefix":   func(s *s3Settings, v string) { s.prefix = v },
 		"region":   func(s *s3Settings, v string) { s.load = append(s.load, config.WithRegion(v)) },
 		"profile":  func(s *s3Settings, v string) { s.load = append(s.load, config.WithSharedConfigProfile(v)) },
@@ -42,7 +42,7 @@ var (
 		"kmskeyid": func(s *s3Settings, v string) { s.key = v },
 		"awssdk":   func(*s3Settings, string) {}, // there is one SDK
 	}
-	flag = map[string]func(*s3Settings, bool){
+	flagOptions = map[string]func(*s3Settings, bool){
 		"use_path_style":   pathStyle,
 		"s3ForcePathStyle": pathStyle,
 		"accelerate": func(s *s3Settings, v bool) {
@@ -78,11 +78,11 @@ func readS3(options url.Values) (*s3Settings, error) {
 	s := &s3Settings{}
 	for name, values := range options {
 		value := values[0]
-		if set, ok := text[name]; ok {
+		if set, ok := textOptions[name]; ok {
 			set(s, value)
 			continue
 		}
-		if set, ok := flag[name]; ok {
+		if set, ok := flagOptions[name]; ok {
 			yes, err := strconv.ParseBool(value)
 			if err != nil {
 				return nil, fmt.Errorf("%s=%s: it is true or false", name, value)
@@ -117,7 +117,7 @@ func (s *s3Settings) checksums(name, value string) error {
 		}
 		s.load = append(s.load, config.WithResponseChecksumValidation(validation))
 	default:
-		known := slices.Concat(slices.Collect(maps.Keys(text)), slices.Collect(maps.Keys(flag)))
+		known := slices.Concat(slices.Collect(maps.Keys(textOptions)), slices.Collect(maps.Keys(flagOptions)))
 		slices.Sort(known)
 		return fmt.Errorf("unknown option %q; there are %s, request_checksum_calculation and response_checksum_validation",
 			name, strings.Join(known, ", "))
