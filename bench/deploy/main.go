@@ -1,5 +1,6 @@
 // Command deploy measures the action runtime as a cluster sees it: what a node pulls, how soon a container answers, and
-// what it holds before its first action.
+// what it holds before its first action; how long a plan waits for what a large history knows; and how long disdel
+// verify takes on a platform of this machine.
 package main
 
 import (
@@ -26,8 +27,17 @@ func main() {
 	program := flag.String("program", "bin/disdel-runtime", "the built runtime")
 	certificates := flag.String("certificates", image.SystemCertificates, "authorities in PEM")
 	runs := flag.Int("runs", 21, "starts, of which the median counts")
+	whole := flag.String("disdel", "bin/disdel", "the built command line, which is verified")
+	records := flag.Int("records", 100_000, "records of the history that is asked; 0: none is")
 	flag.Parse()
-	if err := measure(*program, *certificates, *runs); err != nil {
+	err := measure(*program, *certificates, *runs)
+	if err == nil && *records > 0 {
+		err = ask(context.Background(), *records)
+	}
+	if err == nil {
+		err = verified(context.Background(), *whole)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
