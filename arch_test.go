@@ -64,8 +64,10 @@ var house = map[string][]string{
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/files", "internal/nearest",
 		"internal/plot",
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
+		"internal/client", "internal/jobtext", "internal/localplatform",
 	},
-	"internal/datasettext": {"dataset", "internal/terminal", "model"},
+	"internal/clusterfacts": {"internal/files"},
+	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
 	"internal/estimatetext": {
 		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
 		"scheduler", "service",
@@ -94,6 +96,7 @@ var house = map[string][]string{
 	"internal/secret":        {},
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
 	"internal/transcripts":   {}, // of tests and bench
+	"internal/version":       {"internal/terminal", "runtime/engine/native/kernel"},
 	"internal/wire":          {"internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service"},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
@@ -108,15 +111,19 @@ var house = map[string][]string{
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "service/api", "service/batch", "deploy/image", "controller/jobfile", "internal/...", "actions/serve",
+		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...", "actions/serve",
 		"aggregator", "dataset",
-		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/kernel", "scheduler",
+		"estimator", "history", "history/couchlite", "model", "platform", "scheduler",
 		"scheduler/sim",
 	},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.
 	"cmd/disdel-runtime": {"actions/serve", "aggregator", "runtime/engine", "runtime/engine/native"},
 
+	// The package of actions is the executor's side of OpenWhisk; checks of a cluster are callers of service.
+	"deploy":           {"executor"},
 	"deploy/image":     {},
+	"deploy/doctor":    {"executor", "internal/clusterfacts", "service"},
+	"deploy/verify":    {"controller/jobfile", "executor", "service"},
 	"examples/embed":   {"controller/jobfile", "service"},
 	"bench":            {"..."},
 	"bench/aggregator": {"..."},
@@ -143,7 +150,7 @@ var owners = map[string][]string{
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},
 	"golang.org/x/image":                     {"internal/plot"},
-	"go.yaml.in/yaml":                        {"controller/jobfile", "cmd/disdel", "internal/terminal"},
+	"go.yaml.in/yaml":                        {"controller/jobfile", "cmd/disdel", "deploy", "internal/terminal"},
 }
 
 type importEdge struct{ from, file, path string }

@@ -241,6 +241,9 @@ func (p *preparation) planInput(ctx context.Context, r controller.Resolved) (in 
 	if err != nil {
 		return in, err
 	}
+	if f := p.facts(); !p.embedded() { // the namespace's own quotas, where an admin has set them apart
+		limits.PerMinute, limits.Concurrent = cmp.Or(f.PerMinute, limits.PerMinute), cmp.Or(f.Concurrent, limits.Concurrent)
+	}
 	if err := controller.CheckPlatform(r.Job, limits); err != nil {
 		return in, err
 	}
@@ -276,7 +279,8 @@ func (p *preparation) estimator(job disdel.Job, past []disdel.Record) (estimator
 }
 
 // processors is what the job's actions share: those of this machine for an embedded platform; those that a platform of
-// disdel tells of, or that containers of the newest job there have found, for another. 0 where neither is known.
+// disdel tells of, that containers of the newest job there have found, or that were found out by probing, for another.
+// 0 where none is known.
 func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 	if s.embedded() {
 		return localplatform.Processors()
@@ -289,14 +293,14 @@ func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 			return p.Found
 		}
 	}
-	return 0
+	return s.facts().Shared()
 }
 
 const (
 	unknownProcessors = "how many processors the platform has is not known before a first job has run there; " +
-		"--set resources.threads=N"
+		"disdel doctor finds out, or --set resources.threads=N"
 	unknownPool = "the memory of the platform's pool is not known: an action larger than that would wait for ever; " +
-		"--pool-memory SIZE"
+		"disdel doctor finds out, or --pool-memory SIZE"
 )
 
 // unknown says what is taken for granted of a platform that does not tell of itself, a sentence each.
