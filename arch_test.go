@@ -122,6 +122,8 @@ var house = map[string][]string{
 	"bench/engine":     {"..."},
 	"bench/faults":     {"..."},
 	"bench/estimator":  {"..."},
+	"bench/paper":      {"..."},
+	"bench/papers":     {},
 	"bench/platform":   {"..."},
 	"bench/policies":   {"..."},
 	"bench/deploy":     {"..."},
