@@ -34,7 +34,8 @@ func TestAWorkersBatchIsWhatItIsSetTo(t *testing.T) {
 		if same := training.WithWorkerBatch(training.WorkerBatch(workers), workers); !same.SameBatch(training) {
 			t.Errorf("%v became %v", training.JobBatch(), same.JobBatch())
 		}
-		if got := training.WithWorkerBatch(rows, workers); got.WorkerBatch(workers) != rows || got.Shared() != training.Shared() {
+		if got := training.WithWorkerBatch(rows, workers); got.WorkerBatch(workers) != rows ||
+			got.Shared() != training.Shared() {
 			t.Errorf("%d rows each of %d workers became %d", rows, workers, got.WorkerBatch(workers))
 		}
 		all := rapid.IntRange(training.JobBatch(), 5000).Draw(t, "of the data")

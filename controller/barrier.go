@@ -137,7 +137,8 @@ func (b *barrier) reached() bool {
 	return len(b.outstanding()) == 0
 }
 
-// sum puts what the workers came to into their round: the means over them, weighted by their samples, and who is missing.
+// sum puts what the workers came to into their round: the means over them, weighted by their samples, and who is
+// missing.
 // It goes by workers in their order: the same bits whatever ended first.
 func (b *barrier) sum(round *disdel.Round) {
 	loss, first, right := mean{}, mean{}, mean{known: true}

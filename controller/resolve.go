@@ -32,7 +32,8 @@ type Locator func(path string) (line, column int)
 func Resolve(ctx context.Context, job disdel.Job, data *dataset.Store, file string, locate Locator,
 	earlier []disdel.Fault,
 ) (Resolved, error) {
-	job.Training = job.Training.Resized(job.Training.JobBatch()) // a program may have said it in one of the two fields alone
+	// a program may have said it in one of the two fields alone
+	job.Training = job.Training.Resized(job.Training.JobBatch())
 	r := resolver{Resolved: Resolved{Job: job}, locate: locate, faults: earlier}
 	if err := r.data(ctx, data); err != nil {
 		return r.Resolved, err

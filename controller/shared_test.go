@@ -36,7 +36,8 @@ func batchOf(t *testing.T, o Order) int {
 	return r.BatchSize
 }
 
-// A worker is asked for its share; at the ceiling of memory the share is halved, and with it the job's batch, which stays
+// A worker is asked for its share; at the ceiling of memory the share is halved, and with it the job's batch, which
+// stays
 // so: the record's stage and what is planned after it go by it.
 func TestARemedyHalvesTheShareOfABatch(t *testing.T) {
 	spec := sharing(3, 2, 60)

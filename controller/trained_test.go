@@ -7,7 +7,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// The accuracy of a round's training rows is the mean over the workers, weighted by their samples, of the last epoch that
+// The accuracy of a round's training rows is the mean over the workers, weighted by their samples, of the last epoch
+// that
 // each trained; it is not told where a worker of an earlier version did not count it.
 func TestTrainingAccuracyIsTheMeanOverTheWorkers(t *testing.T) {
 	two := disdel.Plan{Workers: 2, Levels: []disdel.Level{{Clusters: [][]int{{0, 1}}}}}
@@ -25,7 +26,8 @@ func TestTrainingAccuracyIsTheMeanOverTheWorkers(t *testing.T) {
 	if r.TrainAccuracy == nil || math.Abs(*r.TrainAccuracy-(0.6*30+0.4*10)/40) > 1e-12 {
 		t.Errorf("training accuracy %v", r.TrainAccuracy)
 	}
-	if len(r.Trained) != 2 || math.Abs(*r.Trained[0].Accuracy-(0.2*30+0.4*10)/40) > 1e-12 || *r.Trained[1].Accuracy != 0.6 ||
+	if len(r.Trained) != 2 || math.Abs(*r.Trained[0].Accuracy-(0.2*30+0.4*10)/40) > 1e-12 ||
+		*r.Trained[1].Accuracy != 0.6 ||
 		r.Trained[0].Loss != (4*30+3*10)/40.0 || r.Trained[1].Loss != 2 || r.Trained[1].Epoch != 2 {
 		t.Errorf("by epoch %+v", r.Trained)
 	}

@@ -56,7 +56,8 @@ const (
 // ReadCIFAR reads a folder with the files of CIFAR's binary version, as its archive unpacks to: data_batch_1.bin and so
 // on with test_batch.bin, or train.bin with test.bin. Held-out rows are those of the test file, where there is one; the
 // classes have the names of the folder's list of them, where that is there. Pixels are kept as 0..1 from 0..255. It
-// returns Invalid for a folder without the files, and Corrupt for files that are no whole number of rows or name a class
+// returns Invalid for a folder without the files, and Corrupt for files that are no whole number of rows or name a
+// class
 // that there is not.
 func ReadCIFAR(name, folder string, format Format) (Input, error) {
 	set, ok := cifars[format]

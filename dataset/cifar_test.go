@@ -39,7 +39,8 @@ func TestCIFARIsReadAsItIsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(in.Train.Labels, in.Train.Shape, in.Classes, in.ClassNames); got != "[3 9 0] [3 32 32] 10 [a b c d e f g h i j]" {
+	if got := fmt.Sprint(in.Train.Labels, in.Train.Shape, in.Classes, in.ClassNames); got != "[3 9 0] [3 32 32] 10 [a "+
+		"b c d e f g h i j]" {
 		t.Error(got)
 	}
 	for row, want := range [][]byte{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}} {
@@ -60,7 +61,8 @@ func TestCIFARIsReadAsItIsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, hundred, "train.bin", packed.Bytes())
-	if in, err = ReadCIFAR("small", hundred, FormatCIFAR100); err != nil || in.Train.Labels[0] != 99 || in.Classes != 100 ||
+	if in, err = ReadCIFAR("small", hundred, FormatCIFAR100); err != nil || in.Train.Labels[0] != 99 ||
+		in.Classes != 100 ||
 		in.Test != nil || in.ClassNames != nil {
 		t.Errorf("%+v, %v", in, err)
 	}

@@ -31,7 +31,8 @@ func ExampleStore_ReadTrain_resized() {
 		fmt.Println(err)
 		return
 	}
-	shard, err := store.ReadTrain(ctx, disdel.DataRef{Name: "dots", Checksum: m.Checksum(), Resize: 3}, disdel.RowRange{End: 1})
+	shard, err := store.ReadTrain(ctx, disdel.DataRef{Name: "dots", Checksum: m.Checksum(), Resize: 3},
+		disdel.RowRange{End: 1})
 	if err != nil {
 		fmt.Println(err)
 		return

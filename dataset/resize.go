@@ -7,8 +7,10 @@ import (
 )
 
 // resizing makes images of another size, bilinear: a pixel of the new image is the mean of the four of the old one that
-// its centre lies between, by their distances (half-pixel centres, no antialiasing; what PyTorch's interpolate does with
-// align_corners=False, and TensorFlow 2's tf.image.resize). It rounds after every operation, so that all machines come to
+// its centre lies between, by their distances (half-pixel centres, no antialiasing; what PyTorch's interpolate does
+// with
+// align_corners=False, and TensorFlow 2's tf.image.resize). It rounds after every operation, so that all machines
+// come to
 // the same bits.
 type resizing struct {
 	channels, height, width, side int

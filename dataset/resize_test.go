@@ -11,7 +11,8 @@ import (
 )
 
 // By hand: two pixels become four whose centres lie at -0.25, 0.25, 0.75 and 1.25 of the old ones', the first and the
-// last beyond the edge, which they take (PyTorch 2's interpolate and TensorFlow 2's tf.image.resize give the same). Four
+// last beyond the edge, which they take (PyTorch 2's interpolate and TensorFlow 2's tf.image.resize give the same).
+// Four
 // become two: each lies half-way between two.
 func TestImagesAreResizedBetweenTheCentresOfPixels(t *testing.T) {
 	for _, c := range []struct {
@@ -61,7 +62,8 @@ func TestResizingStaysWithinTheImage(t *testing.T) {
 	})
 }
 
-// A shard that is read resized has batches of that size, of the same rows and labels; its memory is the stored rows' and
+// A shard that is read resized has batches of that size, of the same rows and labels; its memory is the stored rows'
+// and
 // one image's.
 func TestAShardIsReadResized(t *testing.T) {
 	ctx := context.Background()
@@ -69,7 +71,10 @@ func TestAShardIsReadResized(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Name: "two", Train: Samples{Shape: []int{1, 2, 2}, U8: []byte{0, 2, 4, 6, 10, 10, 10, 10}, Labels: []int32{0, 1}}}
+	in := Input{Name: "two", Train: Samples{
+		Shape: []int{1, 2, 2}, U8: []byte{0, 2, 4, 6, 10, 10, 10, 10},
+		Labels: []int32{0, 1},
+	}}
 	m, err := s.Add(ctx, in, false)
 	if err != nil {
 		t.Fatal(err)

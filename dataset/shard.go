@@ -44,7 +44,8 @@ func (s *Shard) Size() disdel.Bytes {
 	return n
 }
 
-// Batch writes rows into x, [len(rows) SampleLen], scaled as the manifest says and resized where that was asked for, and
+// Batch writes rows into x, [len(rows) SampleLen], scaled as the manifest says and resized where that was asked for,
+// and
 // their labels into labels. Both must be long enough. Only one goroutine may call it where rows are resized.
 func (s *Shard) Batch(rows []int32, x []float32, labels []int32) {
 	n := s.SampleLen()

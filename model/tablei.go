@@ -1,8 +1,10 @@
 package model
 
 // TableI is what DiSDeL's Table I counts of a network, as it is printed: the parameters of its convolutions and dense
-// layers, each with a bias, and for one sample the outputs of them. A depthwise-separable layer is one layer of it: c s^2
-// + c f + f parameters, and the outputs of its pointwise half alone. Batch norms do not occur in it. What a custom network
+// layers, each with a bias, and for one sample the outputs of them. A depthwise-separable layer is one layer of it: c
+// s^2
+// + c f + f parameters, and the outputs of its pointwise half alone. Batch norms do not occur in it. What a custom
+// network
 // says of itself is taken as it is.
 //
 // Count counts what is there instead: no bias before a batch norm, batch norms' own parameters, and both halves of a

@@ -9,7 +9,8 @@ import (
 )
 
 // CPUScaling is how many thousandths of a processor a container may use at most, as OpenWhisk's Kubernetes factory has
-// it (kubernetes.cpu-scaling): Millicpus for each whole Memory of its limit, no less than Millicpus and no more than Most.
+// it (kubernetes.cpu-scaling): Millicpus for each whole Memory of its limit, no less than Millicpus and no more than
+// Most.
 // It is a quota: a container gets no more even where processors are idle. The zero value sets none, and containers
 // share the processors in proportion to their memory.
 type CPUScaling struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// The numbers are those of WhiskPodBuilder.calculateCpu with OpenWhisk's example of kubernetes.cpu-scaling: whole units of
+// The numbers are those of WhiskPodBuilder.calculateCpu with OpenWhisk's example of kubernetes.cpu-scaling: whole
+// units of
 // memory, at least one of them, and no more than the most.
 func ExampleParseCPUScaling() {
 	s, err := ParseCPUScaling("300/256MB:4000")
@@ -27,7 +28,10 @@ func ExampleParseCPUScaling() {
 }
 
 func TestAQuotaThatCannotBeIsRefused(t *testing.T) {
-	for _, text := range []string{"", "300", "/256MB", "x/256MB", "300/x", "300/256MB:x", "300/256MB:200", "9/256MB", "300/1KB", "-1/256MB"} {
+	for _, text := range []string{
+		"", "300", "/256MB", "x/256MB", "300/x", "300/256MB:x", "300/256MB:200", "9/256MB",
+		"300/1KB", "-1/256MB",
+	} {
 		if s, err := ParseCPUScaling(text); disdel.KindOf(err) != disdel.Invalid {
 			t.Errorf("%q is %+v, %v", text, s, err)
 		}

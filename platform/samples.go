@@ -53,7 +53,8 @@ func (p *Platform) lives(c *container) {
 	}
 }
 
-// resident is the memory that a container holds: what the kernel counts for it, without the cache of files, or else what
+// resident is the memory that a container holds: what the kernel counts for it, without the cache of files, or else
+// what
 // its processes say.
 func (c *container) resident() disdel.Bytes {
 	if !c.alive() {

@@ -106,7 +106,10 @@ func TestWhatIfKnowsSharedBatches(t *testing.T) {
 			t.Errorf("%d workers share %d rows: %d each, %q", c.Workers, c.BatchSize, c.Each, c.Note)
 		}
 	}
-	if i := slices.IndexFunc(cells, func(c Cell) bool { return c.Workers == 4 && c.BatchSize == 128 }); cells[i].Memory.Likely >=
+	if i := slices.IndexFunc(cells, func(c Cell) bool {
+		return c.Workers == 4 &&
+			c.BatchSize == 128
+	}); cells[i].Memory.Likely >=
 		cells[slices.IndexFunc(cells, func(c Cell) bool { return c.Workers == 2 && c.BatchSize == 128 })].Memory.Likely {
 		t.Error("more workers need no less of a batch that they share")
 	}
@@ -124,7 +127,8 @@ func TestWhatIfKnowsSharedBatches(t *testing.T) {
 	}
 }
 
-// The container rule goes on where more workers make a shared batch fit that one alone does not, and stops where it never
+// The container rule goes on where more workers make a shared batch fit that one alone does not, and stops where it
+// never
 // does.
 func TestTheContainerRuleDividesASharedBatch(t *testing.T) {
 	in := split(planInput(t), 2048)

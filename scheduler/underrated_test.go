@@ -31,7 +31,10 @@ func TestALessonHoldsForTheSameNetwork(t *testing.T) {
 		"another batch":   {func(r *disdel.Record) { r.Job.Training.BatchSize = 8; r.Data.Checksum = "other" }, true},
 		"other workers":   {func(r *disdel.Record) { r.Plan.Workers = 7 }, true},
 		"another network": {func(r *disdel.Record) { r.Job.Model.Name = "mlp"; r.Data.Checksum = "other" }, false},
-		"another method":  {func(r *disdel.Record) { r.Plan.Actions[0].Estimate.Method = "paper"; r.Plan.Workers = 7 }, false},
+		"another method": {
+			func(r *disdel.Record) { r.Plan.Actions[0].Estimate.Method = "paper"; r.Plan.Workers = 7 },
+			false,
+		},
 		"a limit below the estimate": {func(r *disdel.Record) {
 			r.Activations[0].Limits.Memory, r.Plan.Workers = train.Estimate.Total/2, 7
 		}, false},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -38,12 +39,7 @@ func (b *bench) with(ctx context.Context, name string, at bounds, do func(r *rig
 
 // runs tells whether an engine's baselines are run.
 func (b *bench) runs(engine string) bool {
-	for _, e := range b.engines {
-		if e == engine {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(b.engines, engine)
 }
 
 // sources are those that all experiments share.
@@ -70,8 +66,10 @@ func thin(all []platform.Sample) []platform.Sample {
 
 // figure1 trains MobileNet in one container under the longest times that platforms allow, and by disdel under the same.
 func (b *bench) figure1(ctx context.Context) error {
-	b.page.section("Figure 1: platforms' time limits", "MobileNetV1 on images of CIFAR's shape in one container, ended at the "+
-		"platform's limit (300 s / 60), and by disdel under the same limit, whose actions store their state before it and go on.")
+	b.page.section("Figure 1: platforms' time limits", "MobileNetV1 on images of CIFAR's shape in one container, ended "+
+		"at the "+
+		"platform's limit (300 s / 60), and by disdel under the same limit, whose actions store their state before it and "+
+		"go on.")
 	rows := [][]string{{"batch", "epochs", "one container", "disdel", "disdel's activations that failed"}}
 	killed, failed, jobs := 0, 0, 0
 	limit := 300 * time.Second / timeScale
@@ -159,10 +157,13 @@ func steps() estimator.FixedStep {
 // printed2 is what Fig. 2 prints: attempts and seconds lost, by batch.
 var printed2 = map[int][2]float64{64: {7, 5400}, 128: {5, 2640}, 256: {4, 1620}, 512: {4, 1620}}
 
-// figure2 trains with a timeout that grows by fixed steps until the job passes, from the start each time, and by disdel.
+// figure2 trains with a timeout that grows by fixed steps until the job passes, from the start each time, and by
+// disdel.
 func (b *bench) figure2(ctx context.Context) error {
-	b.page.section("Figure 2: fixed-step retries", "MobileNetV1, one container, from the start again with 240 s / 60 more after "+
-		"every failure; rows are chosen so that the job of batch 64 takes what the paper's took (1,740 s / 60) in one container, "+
+	b.page.section("Figure 2: fixed-step retries", "MobileNetV1, one container, from the start again with 240 s / 60 "+
+		"more after "+
+		"every failure; rows are chosen so that the job of batch 64 takes what the paper's took (1,740 s / 60) in one "+
+		"container, "+
 		"and are the same for all batches. disdel was told of no limit but the platform's.")
 	rows := [][]string{{"batch", "printed: attempts, s lost", "attempts", "s lost", "disdel: attempts", "disdel: s lost"}}
 	attempts, lost := 0.0, 0.0
@@ -240,8 +241,10 @@ func (b *bench) retried(ctx context.Context, r *rig, t task) (attempts int, lost
 
 // figure3 measures the memory of an action over batches, beside its estimate and the paper's.
 func (b *bench) figure3(ctx context.Context) error {
-	b.page.section("Figure 3: memory over batches", "MobileNetV1 on images of CIFAR's shape; the peak of a container that trains "+
-		"two batches, the planner's estimate for it with the interval of nine cases in ten, its limit, and the paper's Eq. 1 to 5.")
+	b.page.section("Figure 3: memory over batches", "MobileNetV1 on images of CIFAR's shape; the peak of a container "+
+		"that trains "+
+		"two batches, the planner's estimate for it with the interval of nine cases in ten, its limit, and the paper's "+
+		"Eq. 1 to 5.")
 	rows := [][]string{{"batch", "peak MB", "estimate MB", "limit MB", "paper's estimate MB"}}
 	var errs []float64
 	inside, all := 0, 0
@@ -266,7 +269,8 @@ func (b *bench) figure3(ctx context.Context) error {
 			}
 			errs = append(errs, 100*math.Abs(float64(o.Action-e.Likely))/float64(o.Action))
 			rows = append(rows, []string{
-				fmt.Sprint(batch), megabytes(o.Action), fmt.Sprintf("%s (%s to %s)", megabytes(e.Likely), megabytes(e.Low), megabytes(e.High)),
+				fmt.Sprint(batch), megabytes(o.Action), fmt.Sprintf("%s (%s to %s)", megabytes(e.Likely), megabytes(e.Low),
+					megabytes(e.High)),
 				megabytes(limit), megabytes(paper.Total),
 			})
 			measured.Points = append(measured.Points, at(float64(batch), mb(o.Action)))
@@ -282,7 +286,8 @@ func (b *bench) figure3(ctx context.Context) error {
 	b.page.table(rows)
 	b.page.figure("fig3_inside", float64(inside)/float64(all), "x")
 	b.page.figure("fig3_error_pct", median(errs), "%")
-	b.page.claims("3: memory grows with the batch", "a curve, without an error", fmt.Sprintf("estimates off by %.1f %% in the "+
+	b.page.claims("3: memory grows with the batch", "a curve, without an error", fmt.Sprintf("estimates off by %.1f %% "+
+		"in the "+
 		"median, %d of %d peaks inside their limits", median(errs), inside, all), judged(median(errs), 5))
 	return b.chart("fig3.svg", plot.Chart{
 		Title: "Figure 3: memory of an action over batches", X: plot.Axis{Name: "rows of a batch", Whole: true},

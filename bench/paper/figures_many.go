@@ -18,7 +18,8 @@ import (
 
 // figure10 is accuracy by epoch, from the same seed in every environment.
 func (b *bench) figure10(ctx context.Context) error {
-	b.page.section("Figure 10: accuracy by epoch", "Share of training rows that were right as each step saw them, and of held-out "+
+	b.page.section("Figure 10: accuracy by epoch", "Share of training rows that were right as each step saw them, and "+
+		"of held-out "+
 		"rows at the end, from the same seed. With several workers each sees a part of the rows.")
 	envs := []string{envBare, envEpoch, envEnd}
 	rows := [][]string{{"job", "environment", "training, last epoch", "held-out"}}
@@ -57,7 +58,8 @@ func (b *bench) figure10(ctx context.Context) error {
 	b.page.figure("fig10_gap_points", gap, "points")
 	b.page.figure("fig10_mnist", best, "x")
 	b.page.claims("10: accuracy", "98.7 % (VGG-16, CIFAR10), bare metal 98.0 %",
-		fmt.Sprintf("held-out %.2f points over bare metal's at worst; LeNet-5 on %s %.4f", gap, b.sources().notes["mnist"], best),
+		fmt.Sprintf("held-out %.2f points over bare metal's at worst; LeNet-5 on %s %.4f", gap, b.sources().notes["mnist"],
+			best),
 		pair(judged(-gap, 0.5), judged(0.987, best)))
 	return b.chart("fig10.svg", plot.Chart{
 		Title: "Figure 10: accuracy of training rows", X: plot.Axis{Name: "epoch", Whole: true},
@@ -75,7 +77,8 @@ func curveOf(name string, seen []float64) plot.Line {
 
 // figure11 runs four actions in a pool that holds two of them, then in one that holds all.
 func (b *bench) figure11(ctx context.Context) error {
-	b.page.section("Figure 11: a pool of twice the memory", "ResNet-152 on images of DMLAB's shape, four actions, each of which "+
+	b.page.section("Figure 11: a pool of twice the memory", "ResNet-152 on images of DMLAB's shape, four actions, each "+
+		"of which "+
 		"takes 0.46 of the smaller pool; every container has a quota of half a processor, where this machine keeps quotas.")
 	slots := 1000 * threads() / 4
 	walls := map[disdel.Bytes][]float64{}
@@ -135,7 +138,8 @@ func together(o outcome, word string) (most int) {
 	for i, a := range o.Activations {
 		n := 0
 		for j, other := range o.Activations {
-			if strings.Contains(a.Name, word) && strings.Contains(other.Name, word) && (i == j || other.Start <= a.Start && a.Start < other.End) {
+			if strings.Contains(a.Name, word) && strings.Contains(other.Name, word) && (i == j || other.Start <= a.Start &&
+				a.Start < other.End) {
 				n++
 			}
 		}
@@ -154,10 +158,14 @@ type batch struct {
 
 // figure12 sends eight jobs at once.
 func (b *bench) figure12(ctx context.Context) error {
-	b.page.section("Figure 12: eight jobs at once", "In one pool of 190 GB / 35, every job as it comes. Reserved and resident "+
+	b.page.section("Figure 12: eight jobs at once", "In one pool of 190 GB / 35, every job as it comes. Reserved and "+
+		"resident "+
 		"memory are the pool's over time.")
 	envs := []string{envMax, envBare, envEnd, envEpoch}
-	rows := [][]string{{"environment", "turn", "until all had ended", "mean job", "activations that failed", "reserved over resident"}}
+	rows := [][]string{{
+		"environment", "turn", "until all had ended", "mean job", "activations that failed",
+		"reserved over resident",
+	}}
 	spans := map[string][]float64{}
 	failures := 0
 	shares := map[string][]float64{}
@@ -203,18 +211,20 @@ func (b *bench) figure12(ctx context.Context) error {
 	b.page.claims("12: failures", "0", fmt.Sprint(failures), judged(float64(failures), 0))
 	b.real = median(spans[envEnd])
 	return b.chart("fig12.svg", plot.Chart{
-		Title: "Figure 12: memory that the pool held", X: plot.Axis{Name: "time (s)"}, Y: plot.Axis{Name: "resident memory (MB)"},
+		Title: "Figure 12: memory that the pool held", X: plot.Axis{Name: "time (s)"}, Y: plot.Axis{Name: "resident " +
+			"memory (MB)"},
 		Lines: drawn(lines),
 	})
 }
 
-// alone runs those jobs of the batch one by one of which figure 8 has not told how fast they are: the simulator's check goes
+// alone runs those jobs of the batch one by one of which figure 8 has not told how fast they are: the simulator's
+// check goes
 // by that.
 func (b *bench) alone(ctx context.Context) error {
 	var unknown []task
-	for _, t := range eight() {
-		if each, _ := b.speedOf(t.shrunk(b.shrink)); each == 0 {
-			unknown = append(unknown, t.shrunk(b.shrink))
+	for _, t := range b.chosen(eight()) {
+		if each, _ := b.speedOf(t); each == 0 {
+			unknown = append(unknown, t)
 		}
 	}
 	if len(unknown) == 0 {
@@ -236,8 +246,8 @@ func (b *bench) alone(ctx context.Context) error {
 func (b *bench) eightAtOnce(ctx context.Context, env string, turn int) (out batch, err error) {
 	name := fmt.Sprintf("figure 12, %s, turn %d", env, turn+1)
 	err = b.with(ctx, name, bounds{pool: batchPool, timeout: 30 * time.Minute}, func(r *rig) error {
-		for _, t := range eight() { // the data is there before the jobs are
-			if err := r.sources.add(ctx, r.parts.Data, t.shrunk(b.shrink)); err != nil {
+		for _, t := range b.chosen(eight()) { // the data is there before the jobs are
+			if err := r.sources.add(ctx, r.parts.Data, t); err != nil {
 				return err
 			}
 		}
@@ -259,17 +269,19 @@ func (b *bench) eightAtOnce(ctx context.Context, env string, turn int) (out batc
 
 // all runs the batch's jobs at once.
 func (b *bench) all(ctx context.Context, r *rig, env string, turn int) ([]outcome, error) {
-	list := eight()
+	list := b.chosen(eight())
 	jobs, faults := make([]outcome, len(list)), make([]error, len(list))
 	var wait sync.WaitGroup
 	var ids sync.Mutex
 	for i, t := range list {
-		t = t.shrunk(b.shrink)
 		wait.Go(func() {
 			switch env {
 			case envMax:
 				ids.Lock() // of the jobs
-				p := plainly{task: t, limits: disdel.Limits{Memory: largestAction, Timeout: disdel.Millis(30 * time.Minute)}, seed: b.seed}
+				p := plainly{
+					task: t, limits: disdel.Limits{Memory: largestAction, Timeout: disdel.Millis(30 * time.Minute)},
+					seed: b.seed,
+				}
 				inv, err := r.invocation(ctx, p)
 				ids.Unlock()
 				if err == nil {

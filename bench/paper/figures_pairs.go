@@ -75,8 +75,7 @@ func (b *bench) figure8(ctx context.Context) error {
 	err := b.with(ctx, "figures 7, 8 and 9", bounds{pool: doubledPool}, func(r *rig) (err error) {
 		limits := map[string]disdel.Bytes{}
 		turns, err = b.turns(func(n int) error {
-			for _, t := range pairs() {
-				t = t.shrunk(b.shrink)
+			for _, t := range b.chosen(pairs()) {
 				for _, env := range b.environments() {
 					o, err := b.once(ctx, r, env, t, n, limits)
 					if err != nil {
@@ -93,7 +92,8 @@ func (b *bench) figure8(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.page.section("Figures 7 and 8: eight pairs of a network and a data set", fmt.Sprintf("Adam, a batch of 64 that disdel's "+
+	b.page.section("Figures 7 and 8: eight pairs of a network and a data set", fmt.Sprintf("Adam, a batch of 64 that "+
+		"disdel's "+
 		"workers share; %d turns. Time in seconds and memory in MB, means over the turns.", turns))
 	b.pairsTable(all)
 	b.figure7(all)
@@ -131,12 +131,9 @@ func (b *bench) once(ctx context.Context, r *rig, env string, t task, turn int,
 
 // pairsTable writes every pair's times and peaks.
 func (b *bench) pairsTable(all table8) {
-	head := []string{"job"}
-	for _, env := range b.environments() {
-		head = append(head, env)
-	}
+	head := append([]string{"job"}, b.environments()...)
 	rows := [][]string{head}
-	for _, t := range pairs() {
+	for _, t := range b.chosen(pairs()) {
 		row := []string{fmt.Sprintf("%s %s, %s", t.id, t.network, t.data)}
 		for _, env := range b.environments() {
 			runs := all[env][t.id]
@@ -168,7 +165,10 @@ func (b *bench) bases() [][2]string {
 // figure7 is the memory of an action, and of all at once, over one container's.
 func (b *bench) figure7(all table8) {
 	printed := map[string][2]string{
-		"default": {"-44 % an action, +8.9 % at once (ResNet50, CIFAR10)", "0.56 1.089"}, "baremetal": {"-39 %, +11.5 %", "0.61 1.115"},
+		"default": {"-44 % an action, +8.9 % at once (ResNet50, CIFAR10)", "0.56 1.089"}, "baremetal": {
+			"-39 %, +11.5 %",
+			"0.61 1.115",
+		},
 	}
 	for _, base := range b.bases() {
 		one, sum := all.over(envEnd, base[0], action, b.seed), all.over(envEnd, base[0], atOnce, b.seed)
@@ -223,7 +223,8 @@ func (b *bench) figure9(all table8, idle disdel.Bytes) {
 	for _, env := range b.environments() {
 		var peak, prepared, started []float64
 		for _, o := range all[env]["J1"] {
-			peak, prepared, started = append(peak, mb(o.Action)), append(prepared, mb(o.Prepared)), append(started, mb(o.Started))
+			peak, prepared, started = append(peak, mb(o.Action)), append(prepared, mb(o.Prepared)), append(started,
+				mb(o.Started))
 		}
 		row := []string{env, megabytesOr(started), megabytesOr(prepared), megabytesOr(peak)}
 		if env != envBare && env != envBareTF && env != envDefaultTF {
@@ -231,7 +232,8 @@ func (b *bench) figure9(all table8, idle disdel.Bytes) {
 		}
 		rows = append(rows, row)
 	}
-	b.page.section("Figure 9: memory of InceptionV3 on MNIST in phases", "MB of one action or process. Before the job a container "+
+	b.page.section("Figure 9: memory of InceptionV3 on MNIST in phases", "MB of one action or process. Before the job "+
+		"a container "+
 		"of disdel has a runtime that serves; the paper's has TensorFlow, about 280 MB.")
 	b.page.table(rows)
 	b.page.figure("fig9_started_mb", mb(idle), "MB")
@@ -250,7 +252,7 @@ func (b *bench) bars8(all table8) error {
 	var lines []plot.Line
 	for _, env := range b.environments() {
 		l := plot.Line{Name: env}
-		for i, t := range pairs() {
+		for i, t := range b.chosen(pairs()) {
 			var v []float64
 			for _, o := range all[env][t.id] {
 				v = append(v, o.Wall)

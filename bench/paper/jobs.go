@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
@@ -47,6 +48,16 @@ func pairs() []task {
 		{id: "J7", network: "vgg16-cifar", data: "mnist", resize: 32, rows: 1024, epochs: 2, batch: 64},
 		{id: "J8", network: "vgg16-cifar", data: "cifar", rows: 1024, epochs: 2, batch: 64},
 	}
+}
+
+// chosen is the tasks whose names contain what -jobs says, smaller as -shrink says.
+func (b *bench) chosen(list []task) (out []task) {
+	for _, t := range list {
+		if strings.Contains(t.id, b.only) {
+			out = append(out, t.shrunk(b.shrink))
+		}
+	}
+	return out
 }
 
 // mobile is the motivation's network (Fig. 1 to 3).

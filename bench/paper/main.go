@@ -55,6 +55,7 @@ type bench struct {
 	budget  time.Duration // of each figure
 	shrink  int           // rows of every job are divided by it, to look whether all of it works
 	engines []string      // whose baselines are run beside disdel: disdel, tensorflow
+	only    string        // part of the names of the pairs that run
 	python  string        // an interpreter with TensorFlow
 	cifar   string        // folder of CIFAR-10's binary version; "": images like its own are made up
 	seed    int64
@@ -97,6 +98,7 @@ func parse(args []string) (*bench, error) {
 	f.DurationVar(&b.budget, "budget", 12*time.Minute, "time after which a figure begins no further turn")
 	f.IntVar(&b.shrink, "shrink", 1, "divide the rows of all jobs by this, to look whether all of it works")
 	engine := f.String("engine", "disdel", "whose baselines: disdel, tensorflow or both")
+	f.StringVar(&b.only, "jobs", "", "run only those of the eight pairs whose names contain this, such as J7")
 	f.StringVar(&b.python, "tensorflow", ".cache/bench/tensorflow/bin/python", "a Python interpreter with TensorFlow")
 	f.StringVar(&b.cifar, "cifar", "", "`FOLDER` of CIFAR-10's binary version")
 	f.Int64Var(&b.seed, "seed", 1, "of all jobs")

@@ -33,7 +33,8 @@ type outcome struct {
 	Sum         disdel.Bytes `json:"sumBytes"`                // of all train actions that ran at once
 	Started     disdel.Bytes `json:"startedBytes,omitempty"`  // resident before anything of the job was there
 	Prepared    disdel.Bytes `json:"preparedBytes,omitempty"` // when the data and the network were
-	Prepare     float64      `json:"prepareS"`                // reading data and building the network, the slowest action's
+	// reading data and building the network, the slowest action's
+	Prepare     float64      `json:"prepareS"`
 	Compute     float64      `json:"computeS"`
 	Failed      int          `json:"failed"`            // activations
 	Lost        float64      `json:"lostS"`             // that they ran

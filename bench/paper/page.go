@@ -153,19 +153,24 @@ func at(x, y float64) plot.Point {
 // text is the whole page.
 func (p *page) text() string {
 	var head strings.Builder
-	head.WriteString("# The DiSDeL paper's experiments, here\n\nThis page was written by `make bench-paper`, and its numbers " +
+	head.WriteString("# The DiSDeL paper's experiments, here\n\nThis page was written by `make bench-paper`, and its " +
+		"numbers " +
 		"are of one run of it. Only ratios are held against the paper: seconds and bytes of this machine are never scaled " +
 		"back up.\n\n")
 	fmt.Fprintf(&head, "- Machine: %s; load when it ended: %s.\n- Command: `%s`, begun %s.\n", p.raw.Machine, load(),
 		strings.Join(p.raw.Command, " "), p.raw.Began.Format(time.DateTime+" MST"))
-	fmt.Fprintf(&head, "- Scale: memory of pools and of the largest action by 1/%d (70 GB is %v), times of the platform by "+
+	fmt.Fprintf(&head, "- Scale: memory of pools and of the largest action by 1/%d (70 GB is %v), times of the "+
+		"platform by "+
 		"1/%d (120 minutes are 2), rows and epochs as the tables say; one machine for each of the paper's servers.\n",
 		memoryScale, largestAction, timeScale)
-	head.WriteString("- Emulated: OpenWhisk is the embedded platform, whose containers are processes under control groups; " +
-		"*default* is one container with our own engine, *baremetal* one process of it with all processors; with TensorFlow " +
+	head.WriteString("- Emulated: OpenWhisk is the embedded platform, whose containers are processes under control " +
+		"groups; " +
+		"*default* is one container with our own engine, *baremetal* one process of it with all processors; with " +
+		"TensorFlow " +
 		"both are TensorFlow's. The embedded Redis and CouchDB stand for servers.\n" +
 		"- *default* and *baremetal* pay for no aggregation and no evaluation, *disdel* for both: its times are those of " +
-		"`disdel submit`, to the model's being stored.\n- Intervals hold nine of ten resamples of the turns (bootstrap); of " +
+		"`disdel submit`, to the model's being stored.\n- Intervals hold nine of ten resamples of the turns (bootstrap); " +
+		"of " +
 		"one turn they are the value.\n\n| figure | printed by the paper | measured here | beaten |\n|---|---|---|---|\n")
 	for _, c := range p.claim {
 		fmt.Fprintf(&head, "| %s | %s | %s | %s |\n", c.figure, c.printed, c.here, c.beats)

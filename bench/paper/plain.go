@@ -12,7 +12,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// plainly is a job on default serverless: one train invocation of all of it, by the executor alone. There is no manager,
+// plainly is a job on default serverless: one train invocation of all of it, by the executor alone. There is no
+// manager,
 // no aggregation, no leg, no retry and no evaluation; what its weights come to lies in the store.
 type plainly struct {
 	task    task
@@ -116,8 +117,9 @@ func (r *rig) invocation(ctx context.Context, p plainly) (inv disdel.Invocation,
 	id := r.next()
 	t := job.Training
 	req := disdel.TrainRequest{
-		Job: id, Attempt: 1, Network: known.Network, Data: r.dataRef(known.Data, job), Shard: disdel.RowRange{End: known.Data.Train},
-		Span: disdel.Span{Epochs: t.Epochs}, JobEpochs: t.Epochs, BatchSize: t.JobBatch(), Optimizer: t.Optimizer,
+		Job: id, Attempt: 1, Network: known.Network, Data: r.dataRef(known.Data, job),
+		Shard: disdel.RowRange{End: known.Data.Train},
+		Span:  disdel.Span{Epochs: t.Epochs}, JobEpochs: t.Epochs, BatchSize: t.JobBatch(), Optimizer: t.Optimizer,
 		Loss: t.Loss, Threads: threads(), Store: r.parts.Store, Memory: p.limits.Memory, Estimate: p.limits.Memory,
 	}
 	if p.batches > 0 {

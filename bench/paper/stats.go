@@ -39,7 +39,8 @@ type interval struct {
 const resamples = 2000
 
 // ratio is the mean over the jobs of ours over theirs, each by turns: ours[job][turn]. Environments ran in turns, so a
-// turn is drawn as a whole, of all jobs and both environments (the bootstrap over turns). Of one turn the interval is the
+// turn is drawn as a whole, of all jobs and both environments (the bootstrap over turns). Of one turn the interval is
+// the
 // value.
 func ratio(ours, theirs [][]float64, seed uint64) interval {
 	turns := math.MaxInt

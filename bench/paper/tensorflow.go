@@ -42,7 +42,8 @@ func (r *rig) tfArguments(ctx context.Context, t task, seed int64, devices int) 
 	peer, err := filepath.Abs(peerFolder)
 	return map[string]any{
 		"peer": peer, "rows": file, "count": rows.Len(), "sample": rows.Shape, "resize": t.resize, "network": t.network,
-		"classes": max(in.Classes, 1), "batch": t.batch, "epochs": t.epochs, "seed": seed, "threads": max(1, threads()/devices),
+		"classes": max(in.Classes, 1), "batch": t.batch, "epochs": t.epochs, "seed": seed, "threads": max(1,
+			threads()/devices),
 		"devices": devices,
 	}, err
 }

@@ -1,5 +1,6 @@
 // Command papers runs the benches that measure what other systems' papers claim, and puts their headline figures on one
-// page: system, claim, what makes the comparison fair, and what came of it here. A bench that is not built, or fails, has a
+// page: system, claim, what makes the comparison fair, and what came of it here. A bench that is not built, or fails,
+// has a
 // dash.
 package main
 
@@ -25,31 +26,51 @@ type headline struct {
 
 // headlines are the systems' own claims, beside figures of the benches that measure them.
 var headlines = []headline{
-	{"DiSDeL", "-46 % of the time of one container", "one container of the same engine, mean of eight pairs", "paper", []string{"fig8_time_default"}},
-	{"DiSDeL", "-44 % of the memory of an action", "the same runs", "paper", []string{"fig7_action_default"}},
-	{"DiSDeL", "-55 % for a batch of eight", "eight containers at the largest limit, one pool", "paper", []string{"fig12_default"}},
-	{"DiSDeL", "0.60 from 4 to 8 servers", "simulated, calibrated on Fig. 8", "papersim", []string{"fig13_8over4"}},
-	{"DiSDeL", "no failures", "the same batch", "paper", []string{"fig12_failures"}},
-	{"KubeML", "workers by the epoch, faster than a fixed number", "time and cost over the best fixed number, worst of six laws, " +
-		"simulated; its published rule beside ours", "policies", []string{"elastic_time", "kubeml_time", "elastic_cost", "kubeml_cost"}},
-	{"KubeML", "weights by one key for each layer", "eight updates averaged, over its way", "aggregator", []string{"vs_kubeml"}},
-	{"Coach", "epochs that remain, from a fit of the loss", "relative error at half-way, simulated", "policies", []string{"convergence_law_half"}},
 	{
-		"Coach", "workers by marginal utility", "time and cost over the best fixed number, simulated; the published rule beside", "policies",
+		"DiSDeL", "-46 % of the time of one container", "one container of the same engine, mean of eight pairs", "paper",
+		[]string{"fig8_time_default"},
+	},
+	{"DiSDeL", "-44 % of the memory of an action", "the same runs", "paper", []string{"fig7_action_default"}},
+	{
+		"DiSDeL", "-55 % for a batch of eight", "eight containers at the largest limit, one pool", "paper",
+		[]string{"fig12_default"},
+	},
+	{"DiSDeL", "0.60 from 4 to 8 servers", "simulated, calibrated on Fig. 8", "paper", []string{"fig13_8over4"}},
+	{"DiSDeL", "no failures", "the same batch", "paper", []string{"fig12_failures"}},
+	{"KubeML", "workers by the epoch, faster than a fixed number", "time and cost over the best fixed number, worst of " +
+		"six laws, " +
+		"simulated; its published rule beside ours", "policies", []string{
+		"elastic_time", "kubeml_time", "elastic_cost",
+		"kubeml_cost",
+	}},
+	{
+		"KubeML", "weights by one key for each layer", "eight updates averaged, over its way", "aggregator",
+		[]string{"vs_kubeml"},
+	},
+	{
+		"Coach", "epochs that remain, from a fit of the loss", "relative error at half-way, simulated", "policies",
+		[]string{"convergence_law_half"},
+	},
+	{
+		"Coach", "workers by marginal utility", "time and cost over the best fixed number, simulated; the published rule " +
+			"beside", "policies",
 		[]string{"coach_time", "coach-published_time", "coach_cost", "coach-published_cost"},
 	},
-	{"MLLess", "scale-in raises Perf/$", "Perf/$ over no tuner, best job and worst run, simulated", "policies", []string{"mlless_best", "mlless_worst"}},
+	{
+		"MLLess", "scale-in raises Perf/$", "Perf/$ over no tuner, best job and worst run, simulated", "policies",
+		[]string{"mlless_best", "mlless_worst"},
+	},
 	{"SIREN", "workers and memory for every epoch, learned", "not measured yet", "", nil},
 }
 
 // benches are the commands that print figures, by the name that headlines have for them.
 var benches = map[string][]string{
-	"paper": {"bin/bench-paper", "-figures", "8,12"}, "papersim": {"bin/bench-paper", "-figures", "sim"},
+	"paper":    {"bin/bench-paper"},
 	"policies": {"bin/bench-policies"}, "aggregator": {"bin/bench-aggregator"},
 }
 
 func main() {
-	only := flag.String("benches", "paper,papersim,policies,aggregator", "benches to run; the others' figures are dashes")
+	only := flag.String("benches", "paper,policies,aggregator", "benches to run; the others' figures are dashes")
 	out := flag.String("out", "docs/bench-paper/papers.md", "`FILE` of the page")
 	flag.Parse()
 	figures := map[string]map[string]string{}
@@ -93,7 +114,8 @@ func read(text string) map[string]string {
 // page is the table.
 func page(figures map[string]map[string]string) string {
 	var b strings.Builder
-	b.WriteString("# Headlines of the papers, here\n\nWritten by `make bench-papers`. A dash: the bench was not run, or has no such " +
+	b.WriteString("# Headlines of the papers, here\n\nWritten by `make bench-papers`. A dash: the bench was not run, " +
+		"or has no such " +
 		"figure yet.\n\n| system | its claim | what is measured | here |\n|---|---|---|---|\n")
 	for _, h := range headlines {
 		var here []string

@@ -47,7 +47,8 @@ func TestABatchIsTheWorkersOrTheJobs(t *testing.T) {
 			t.Errorf("%q came back as %+v, %v", text, again.Job.Training.Batch, err)
 		}
 	}
-	file, err := Parse("job.yaml", fmt.Appendf(nil, batchless, ", batch: {size: 48, of: job}"), []string{"training.batch.size=16"})
+	file, err := Parse("job.yaml", fmt.Appendf(nil, batchless, ", batch: {size: 48, of: job}"),
+		[]string{"training.batch.size=16"})
 	if err != nil || file.Job.Training.JobBatch() != 16 || !file.Job.Training.Shared() {
 		t.Errorf("--set: %+v, %v", file.Job.Training.Batch, err)
 	}
@@ -65,11 +66,13 @@ func TestABatchThatIsNoneIsRefused(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	_, err := Parse("job.yaml", []byte(strings.Replace(fmt.Sprintf(batchless, ""), "digits}\nt", "digits, resize: 0}\nt", 1)), nil)
+	_, err := Parse("job.yaml", []byte(strings.Replace(fmt.Sprintf(batchless, ""), "digits}\nt",
+		"digits, resize: 0}\nt", 1)), nil)
 	if err == nil || !strings.Contains(err.Error(), "data.resize") {
 		t.Errorf("a size of 0: %v", err)
 	}
-	file, err := Parse("job.yaml", []byte(strings.Replace(fmt.Sprintf(batchless, ""), "digits}\nt", "digits, resize: 75}\nt", 1)), nil)
+	file, err := Parse("job.yaml", []byte(strings.Replace(fmt.Sprintf(batchless, ""), "digits}\nt",
+		"digits, resize: 75}\nt", 1)), nil)
 	if err != nil || file.Job.Data.Resize != 75 {
 		t.Errorf("%d, %v", file.Job.Data.Resize, err)
 	}

@@ -19,8 +19,9 @@ func Exercise(t *testing.T, b engine.Backend) {
 	for name, promise := range map[string]func(*testing.T, engine.Backend){
 		"first weights": firstWeights, "gradients": gradients, "determinism": determinism, "rates": rates,
 		"clipping": clipping,
-		"state":    state, "parts of arrays": parts, "reset": reset, "evaluation": evaluation, "counting": counting, "refusals": refusals,
-		"batches": batches, "footprint": footprints, "memory": memory,
+		"state":    state, "parts of arrays": parts, "reset": reset, "evaluation": evaluation, "counting": counting,
+		"refusals": refusals,
+		"batches":  batches, "footprint": footprints, "memory": memory,
 	} {
 		t.Run(name, func(t *testing.T) { promise(t, b) })
 	}
