@@ -130,6 +130,8 @@ var house = map[string][]string{
 	"bench/engine":     {"..."},
 	"bench/faults":     {"..."},
 	"bench/estimator":  {"..."},
+	"bench/paper":      {"..."},
+	"bench/papers":     {},
 	"bench/platform":   {"..."},
 	"bench/policies":   {"..."},
 	"bench/deploy":     {"..."},

@@ -38,9 +38,9 @@ func Dense(rows int, x []float32, classes []int32) Batch {
 
 // Fill makes b these rows of the shard, in this order. It allocates only where b has no memory for so many.
 func (s *Shard) Fill(b *Batch, rows []int32) {
-	n := len(rows)
-	b.Input.Rows, b.Input.Columns = n, s.sample
-	b.Input.Values = sized(b.Input.Values, n*s.sample)
+	n, columns := len(rows), s.SampleLen()
+	b.Input.Rows, b.Input.Columns = n, columns
+	b.Input.Values = sized(b.Input.Values, n*columns)
 	b.Target.Classes = sized(b.Target.Classes, n)
 	s.Batch(rows, b.Input.Values, b.Target.Classes)
 }
