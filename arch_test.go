@@ -27,7 +27,7 @@ var house = map[string][]string{
 	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
 	"executor":                   {"internal/..."},
 	"aggregator":                 {"internal/safetensors"},
-	"runtime":                    {},
+	"runtime":                    {"internal/secret"},
 	"runtime/engine/footprint":   {"model"},
 	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
 	"runtime/engine/enginetest":  {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
@@ -93,6 +93,7 @@ var house = map[string][]string{
 	"internal/process":       {},
 	"internal/safetensors":   {},
 	"internal/sealed":        {},
+	"internal/secret":        {},
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
 	"internal/transcripts":   {}, // of tests and bench
 	"internal/version":       {"internal/terminal", "runtime/engine/native/kernel"},

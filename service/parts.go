@@ -105,16 +105,21 @@ func (s *core) openBoard(ctx context.Context) (*aggregator.Store, error) {
 	})
 }
 
+// lookOften is the longest time between looks at an activation on a platform of this process, which cost little: what
+// comes after it waits for that.
+const lookOften = 100 * time.Millisecond
+
 // openWhisk is the OpenWhisk of Config, or an embedded one.
 func (s *core) openWhisk(ctx context.Context) (worksOn, error) {
 	return s.invoker.get(func() (w worksOn, err error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
 			APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
-			Beats: s.beats,
+			Beats: s.beats, Seal: true,
 		}
 		w.pool = s.cfg.Pool
 		if s.embedded() {
+			cfg.PollEvery = lookOften
 			p, err := s.startPlatform(&w.pool)
 			if err != nil {
 				return w, err
