@@ -150,7 +150,8 @@ type Network struct {
 	Name    string         `json:"name,omitempty"` // of the zoo
 	Layers  []Layer        `json:"layers,omitempty"`
 	Custom  *CustomNetwork `json:"custom,omitempty"` // computed by the action's own binary
-	Input   []int          `json:"input"`            // [channels height width]
+	Sparse  *SparseNetwork `json:"sparse,omitempty"` // of a model of sparse rows, which Name names
+	Input   []int          `json:"input"`            // [channels height width]; of sparse rows [columns]
 	Classes int            `json:"classes"`          // outputs
 	Init    Init           `json:"init"`
 }
@@ -323,7 +324,8 @@ type EvaluateResult struct {
 	Loss     float64 `json:"loss"`
 	Accuracy float64 `json:"accuracy"` // share of rows whose largest output is the label
 	Samples  int     `json:"samples"`
-	Usage    Usage   `json:"usage"`
+	Scores
+	Usage Usage `json:"usage"`
 }
 
 // InferRequest is the parameter of an infer action.
@@ -332,7 +334,8 @@ type InferRequest struct {
 	WeightsKey string      `json:"path"`
 	Checksum   string      `json:"checksum"`
 	Network    Network     `json:"network"`
-	Inputs     [][]float32 `json:"inputs"` // rows of channels x height x width values
+	Inputs     [][]float32 `json:"inputs"`           // rows of channels x height x width values
+	Sparse     *SparseAsk  `json:"sparse,omitempty"` // what is asked of a model of sparse rows, instead of Inputs
 	Backend    string      `json:"backend,omitempty"`
 	Memory     Bytes       `json:"limitBytes"`
 	Estimate   Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
@@ -343,6 +346,9 @@ type InferResult struct {
 	Classes       []int       `json:"classes"`
 	Probabilities [][]float32 `json:"probabilities"`
 	Usage         Usage       `json:"usage"`
+
+	Predictions     []float32     `json:"predictions,omitempty"`     // by row, of a model of sparse rows
+	Recommendations []Recommended `json:"recommendations,omitempty"` // by user who was asked for
 }
 
 // Progress is what a running action tells through the store.
