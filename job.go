@@ -43,6 +43,7 @@ type Model struct {
 	Keras  string  `json:"keras,omitempty"`
 	Layers []Layer `json:"layers,omitempty"`
 	Custom string  `json:"custom,omitempty"` // a network of the action's own binary
+	Rank   int     `json:"rank,omitempty"`   // of pmf: factors of each user and item
 	Init   Init    `json:"init"`
 
 	Description *CustomNetwork `json:"-"` // of Custom, as the binary gave it
@@ -262,7 +263,7 @@ type Training struct {
 	Epochs        int        `json:"epochs"`
 	BatchSize     int        `json:"batchSize"`
 	Optimizer     Optimizer  `json:"optimizer"`
-	Loss          string     `json:"loss"` // crossEntropy, binaryCrossEntropy or mse
+	Loss          string     `json:"loss"` // crossEntropy, binaryCrossEntropy or mse; of sparse rows squared or logistic
 	Schedule      *Schedule  `json:"schedule,omitempty"`
 	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
 	EarlyStop     *EarlyStop `json:"earlyStop,omitempty"`

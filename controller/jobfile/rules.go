@@ -60,6 +60,7 @@ func (f *field) setDefault(v reflect.Value) {
 // finish fills in the defaults that depend on other fields and checks the rules between fields.
 func (r *reader) finish(job *disdel.Job) {
 	r.model(&job.Model)
+	r.sparse(job)
 	r.optimizer(&job.Training.Optimizer)
 	r.exactlyOne("training.schedule", "write cosine: {}")
 	r.earlyStop(job.Training.EarlyStop)
