@@ -166,8 +166,8 @@ func (t *trainer) epoch(ctx context.Context) error {
 	first, end, batches := t.roundBatches()
 	n, size := t.shard.Len(), t.batch()
 	t.order = dataset.Order(t.order, t.req.Network.Init.Seed, epoch, t.req.Worker, n)
-	if t.input.Input.Values == nil {
-		t.input = dataset.NewBatch(size, t.shard.SampleLen())
+	if t.input.Input.Columns == 0 {
+		t.input = t.shard.NewBatch(size)
 	}
 	t.at.batch = max(t.at.batch, first)
 	for t.at.batch < end {

@@ -112,10 +112,19 @@ func (r *resolver) network() {
 		Name: m.Name, Layers: m.Layers, Custom: m.Description, Input: r.Resolved.Data.Sample,
 		Classes: r.Resolved.Data.Classes, Init: m.Init,
 	}
+	if sparse, ok := model.FindSparse(m.Name); ok {
+		r.sparse(sparse)
+		return
+	}
+	if r.found && r.Resolved.Data.Sparse != nil {
+		r.fault("model", "write name: logistic, linear or pmf", "the rows of %s are sparse, and networks take dense ones",
+			r.Resolved.Data.Name)
+		return
+	}
 	if m.Name != "" {
 		entry, ok := model.Find(m.Name)
 		if !ok {
-			r.fault("model.name", "disdel model list", "there is no network %q%s", m.Name, didYouMean(model.Nearest(m.Name)))
+			r.fault("model.name", "disdel model list", "there is no network %q%s", m.Name, didYouMean(cmp.Or(model.Nearest(m.Name), model.NearestSparse(m.Name))))
 			return
 		}
 		if !r.found {
@@ -210,6 +219,7 @@ func (r *resolver) fit() {
 	if r.Graph == nil {
 		return
 	}
+	r.fitSparse()
 	binary := t.Loss == "binaryCrossEntropy"
 	if (t.Loss == "crossEntropy" || binary) && r.Graph.Output().Len() != d.Classes {
 		r.fault("model", fmt.Sprintf("write units: %d in its last dense layer", d.Classes),

@@ -28,6 +28,9 @@ type Inference struct {
 	Classes       []int               // of each row, the most probable one
 	Probabilities [][]float32         // [rows classes]
 	Actions       []disdel.Activation // that worked it out
+
+	Predictions     []float32            // of each row, of a model of sparse rows
+	Recommendations []disdel.Recommended // of each user who was asked for
 }
 
 // muchBetter is how much accuracy is worth a word.
@@ -75,13 +78,27 @@ const bytesPerValue = 16
 // Infer classifies rows, each of the length of the model's input, with values scaled as in training: it runs infer
 // actions, as many rows each as the platform takes. It returns OverLimit for a model that no action of the platform can
 // hold, and the failure of an action; what was worked out by then is returned with it.
-func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out Inference, err error) {
+func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (Inference, error) {
+	step := max(1, maxParameters/bytesPerValue/t.Graph.Input().Len())
+	var parts []asking
+	for start := 0; start < len(rows); start += step {
+		some := rows[start:min(start+step, len(rows))]
+		parts = append(parts, func(req *disdel.InferRequest) { req.Inputs = some })
+	}
+	return s.answers(ctx, t, len(rows), parts)
+}
+
+// asking sets what one action is asked.
+type asking func(req *disdel.InferRequest)
+
+// answers asks a model part by part, an action each.
+func (s *Service) answers(ctx context.Context, t *Trained, rows int, parts []asking) (out Inference, err error) {
 	defer s.tally.inferring(s.whose())()
 	w, err := s.openWhisk(ctx)
 	if err != nil {
 		return out, err
 	}
-	q, err := s.question(ctx, w.executor, t, len(rows))
+	q, err := s.question(ctx, w.executor, t, rows)
 	if err != nil {
 		return out, err
 	}
@@ -91,10 +108,9 @@ func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out 
 		return out, err
 	}
 	defer w.executor.Remove(context.WithoutCancel(ctx), pkg) //nolint:errcheck // the answer is there
-	step := max(1, maxParameters/bytesPerValue/t.Graph.Input().Len())
-	for start := 0; start < len(rows); start += step {
-		q.Inputs = rows[start:min(start+step, len(rows))]
-		if err := q.ask(ctx, w.executor, start/step, &out); err != nil {
+	for n, set := range parts {
+		set(&q.InferRequest)
+		if err := q.ask(ctx, w.executor, n, &out); err != nil {
 			return out, err
 		}
 	}
@@ -114,7 +130,7 @@ func (s *Service) question(ctx context.Context, e *executor.Executor, t *Trained
 		return q, err
 	}
 	estimate := estimator.Planned(backends.Standard(nil)).Evaluate(estimator.Input{
-		Graph: t.Graph, BatchSize: min(64, rows), Rows: rows, SampleBytes: disdel.Bytes(4 * t.Graph.Input().Len()),
+		Graph: t.Graph, BatchSize: min(64, rows), Rows: rows, SampleBytes: rowBytes(t),
 	})
 	memory := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)
 	if memory > limits.MaxMemory {
@@ -162,5 +178,7 @@ func (q *question) ask(ctx context.Context, e *executor.Executor, n int, out *In
 	}
 	out.Classes = append(out.Classes, res.Classes...)
 	out.Probabilities = append(out.Probabilities, res.Probabilities...)
+	out.Predictions = append(out.Predictions, res.Predictions...)
+	out.Recommendations = append(out.Recommendations, res.Recommendations...)
 	return nil
 }
