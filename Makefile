@@ -86,6 +86,12 @@ bench-policies: ## figures of policies beside the best fixed number of workers, 
 	$(BUILD) -o bin/bench-policies ./bench/policies
 	bin/bench-policies
 
+.PHONY: bench-exchange
+bench-exchange: ## figures of sparse models, and of exchange after every step in virtual time; MovieLens-100K where it can be fetched
+	-scripts/movielens.sh
+	$(BUILD) -o bin/bench-exchange ./bench/exchange
+	bin/bench-exchange
+
 .PHONY: bench-deploy
 bench-deploy: build ## figures of the action runtime's image and of a container's start
 	$(BUILD) -o bin/bench-deploy ./bench/deploy
