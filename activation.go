@@ -335,10 +335,17 @@ type InferRequest struct {
 	Checksum   string      `json:"checksum"`
 	Network    Network     `json:"network"`
 	Inputs     [][]float32 `json:"inputs"`           // rows of channels x height x width values
-	Sparse     *SparseAsk  `json:"sparse,omitempty"` // what is asked of a model of sparse rows, instead of Inputs
+	Rows       *RowsRef    `json:"rows,omitempty"`   // in the place of Inputs, where those are more than a request may be
+	Sparse     *SparseAsk  `json:"sparse,omitempty"` // what is asked of a model of sparse rows, in the place of both
 	Backend    string      `json:"backend,omitempty"`
 	Memory     Bytes       `json:"limitBytes"`
 	Estimate   Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
+}
+
+// RowsRef is rows of inputs beside the models: float32, little-endian, one after another.
+type RowsRef struct {
+	Key      string `json:"path"`
+	Checksum string `json:"checksum"`
 }
 
 // InferResult is what an infer action answers.

@@ -110,6 +110,8 @@ type Forecast struct {
 	// jobs of just this shape are among them; else it is extrapolated
 	Measured bool   `json:"measured,omitempty"`
 	Note     string `json:"note,omitempty"` // why times are less certain than usual; "": they are not
+	// when the job comes to its goal; nil where it has none, or nothing is known
+	Goal *GoalForecast `json:"goal,omitempty"`
 }
 
 // Plan is how a job will run: what each action gets and how updates flow up the tree.

@@ -267,6 +267,7 @@ type Training struct {
 	Schedule      *Schedule  `json:"schedule,omitempty"`
 	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
 	EarlyStop     *EarlyStop `json:"earlyStop,omitempty"`
+	Goal          *Goal      `json:"goal,omitempty"`
 	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
 	Backend       string     `json:"backend,omitempty"`
 }
@@ -379,6 +380,8 @@ type EarlyStop struct {
 	// Keep says whose weights the model gets: KeepBest those of the best evaluation by Metric, KeepLast those of the last
 	// round. "" is KeepLast, as it was before there was a choice; a job file's default is KeepBest.
 	Keep string `json:"keep,omitempty"`
+	// Held is for how many evaluations in a row Target has to be reached; 0: one. A job file says it by its goal.
+	Held int `json:"-"`
 }
 
 // The metrics of EarlyStop, and whose weights it keeps.

@@ -161,6 +161,19 @@ func (s *Stage) Span(round int) Span {
 	return out
 }
 
+// Until is how many epochs are trained when a round of the stage has ended. The last round of an epoch ends it.
+func (s *Stage) Until(round int) float64 {
+	span := s.Span(round)
+	if span.Batches == 0 {
+		return float64(span.Epoch + span.Epochs)
+	}
+	share := float64(span.Batch+span.Batches) / float64(max(1, s.Batches()))
+	return float64(span.Epoch) + min(share, inEpoch)
+}
+
+// inEpoch is the most of an epoch that a round in the middle of it can come to.
+const inEpoch = 0.999
+
 // begun is how many rounds the epoch has left that the stage begins in.
 func (s *Stage) begun() int {
 	if s.From.Batch == 0 {
@@ -232,6 +245,12 @@ func (r *Record) Staged() []Stage {
 
 // StageOf is the stage that an invocation of the job was made in.
 func (r *Record) StageOf(i *Invocation) Stage { return r.stage(i.Stage) }
+
+// EpochsAfter is how many epochs the job had trained when a round of it had ended.
+func (r *Record) EpochsAfter(round Round) float64 {
+	s := r.stage(round.Stage)
+	return s.Until(round.Round)
+}
 
 func (r *Record) stage(number int) Stage {
 	all := r.Staged()

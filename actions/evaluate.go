@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -105,14 +106,27 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	if err != nil {
 		return res, err
 	}
-	e, err := h.built.get(req.Backend, req.Network, engine.Spec{
-		Graph: g, BatchSize: inferRows(&req), Memory: req.Memory,
+	var e engine.Engine
+	var in inputs
+	err = c.phase("load", func() (err error) {
+		store, err := modelstore.Open(ctx, req.Models)
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		if in, err = readInputs(ctx, store, req); err != nil {
+			return err
+		}
+		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
+			Graph: g, BatchSize: inferRows(&req, in.rows), Memory: req.Memory,
+		})
+		if err != nil {
+			return err
+		}
+		h.limitHeap(req.Memory, req.Estimate, slab(e))
+		return loadModel(ctx, e, store, req)
 	})
 	if err != nil {
-		return res, err
-	}
-	h.limitHeap(req.Memory, req.Estimate, slab(e))
-	if err := c.phase("load", func() error { return loadModel(ctx, e, req) }); err != nil {
 		return res, err
 	}
 	err = c.phase("compute", func() (err error) {
@@ -120,7 +134,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 			res, err = answerSparse(e, req)
 			return err
 		}
-		res, err = predict(e, req)
+		res, err = predict(e, in)
 		return err
 	})
 	res.Usage = c.usage()
@@ -130,12 +144,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 // inferBatch bounds an infer action's memory whatever number of inputs it is given.
 const inferBatch = 64
 
-func loadModel(ctx context.Context, e engine.Engine, req disdel.InferRequest) error {
-	store, err := modelstore.Open(ctx, req.Models)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
+func loadModel(ctx context.Context, e engine.Engine, store *modelstore.Store, req disdel.InferRequest) error {
 	w, err := store.ReadWeights(ctx, req.WeightsKey, req.Checksum)
 	if err != nil {
 		return err
@@ -144,18 +153,34 @@ func loadModel(ctx context.Context, e engine.Engine, req disdel.InferRequest) er
 	return engine.SetWeights(e, w)
 }
 
-func predict(e engine.Engine, req disdel.InferRequest) (res disdel.InferResult, err error) {
+// inputs are rows that a model is asked about.
+type inputs struct {
+	rows, sample int
+	values       func(to []float32, start, end int) []float32 // appends those of some rows
+}
+
+// readInputs takes the rows of a request, or those that it names.
+func readInputs(ctx context.Context, store *modelstore.Store, req disdel.InferRequest) (in inputs, err error) {
 	sample := model.Shape(req.Network.Input).Len()
-	for start := 0; start < len(req.Inputs); start += inferBatch {
-		rows := req.Inputs[start:min(start+inferBatch, len(req.Inputs))]
-		x := make([]float32, 0, len(rows)*sample)
-		for _, r := range rows {
-			if len(r) != sample {
-				return res, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input does not fit the network's input"}
-			}
-			x = append(x, r...)
+	if req.Rows != nil {
+		rows, err := store.ReadRows(ctx, req.Rows.Key, req.Rows.Checksum, sample)
+		return inputs{rows.Len(), sample, rows.Append}, err
+	}
+	for _, r := range req.Inputs {
+		if len(r) != sample {
+			return in, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input does not fit the network's input"}
 		}
-		p, err := e.Predict(dataset.Dense(len(rows), x, nil))
+	}
+	return inputs{len(req.Inputs), sample, func(to []float32, start, end int) []float32 {
+		return append(to, slices.Concat(req.Inputs[start:end]...)...)
+	}}, nil
+}
+
+func predict(e engine.Engine, in inputs) (res disdel.InferResult, err error) {
+	x := make([]float32, 0, min(in.rows, inferBatch)*in.sample)
+	for start := 0; start < in.rows; start += inferBatch {
+		end := min(start+inferBatch, in.rows)
+		p, err := e.Predict(dataset.Dense(end-start, in.values(x[:0], start, end), nil))
 		if err != nil {
 			return res, err
 		}

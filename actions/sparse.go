@@ -72,9 +72,8 @@ func (r *ranked) auc() float64 {
 	return pairs / (below * positives)
 }
 
-// inferRows is how many rows the engine of an infer action takes at once.
-func inferRows(req *disdel.InferRequest) int {
-	n := len(req.Inputs)
+// inferRows is how many rows the engine of an infer action takes at once, of n dense ones or of what is asked else.
+func inferRows(req *disdel.InferRequest, n int) int {
 	if s := req.Sparse; s != nil {
 		n = len(s.Rows)
 		if len(s.Users) > 0 {

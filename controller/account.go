@@ -99,6 +99,7 @@ func (r *run) roundOver(round disdel.Round) {
 		r.rec.Accuracy = *round.Accuracy
 	}
 	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
+		f.Goal = estimator.GoalAhead(r.rec, f)
 		r.observe(Notice{Forecast: f})
 	}
 	r.observe(Notice{Round: &round})

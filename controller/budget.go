@@ -7,12 +7,13 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// budget keeps a job within resources.maxCost. It is looked at before every round, attempt and leg: what is spent by
+// budget keeps a job within what it may cost. It is looked at before every round, attempt and leg: what is spent by
 // then and what is about to begin are not above it, or the job stops there, to be resumed with more. What runs when the
 // budget is reached ends as usual, and a round that is trained is aggregated, so that what was paid for is kept; no
 // evaluation begins any more.
 type budget struct {
 	most  float64 // GB-s; 0: none
+	field string  // that says so
 	spent float64 // GB-s, see estimator.Bill.Spent
 	rate  float64 // GB-s a second
 	began float64 // spent when the round began
@@ -63,7 +64,7 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 			return append(orders[:i:i],
 				m.within(m.unevaluated(m.overBudget("another evaluation", cost)), disdel.Activation{})...)
 		}
-		m.stopped = "resources.maxCost is used up"
+		m.stopped = m.budget.field + " is used up"
 		return append(orders[:i:i], m.finish(disdel.StatusFailed, m.overBudget(what, cost))...)
 	}
 	return orders
@@ -103,9 +104,8 @@ func (m *Manager) overBudget(what string, cost float64) *disdel.Error {
 	}
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Op: "run job", Job: m.spec.ID,
-		Msg: fmt.Sprintf("the job has spent %.3g GB-s, %s, and resources.maxCost is %.4g GB-s; %s", b.spent, next, b.most,
-			rest),
-		Hint: fmt.Sprintf("disdel resume %s --set resources.maxCost=%sGB-s", m.spec.ID, scheduler.RoundedUp(enough)),
+		Msg:  fmt.Sprintf("the job has spent %.3g GB-s, %s, and %s is %.4g GB-s; %s", b.spent, next, b.field, b.most, rest),
+		Hint: fmt.Sprintf("disdel resume %s --set %s=%sGB-s", m.spec.ID, b.field, scheduler.RoundedUp(enough)),
 	}
 }
 

@@ -179,10 +179,10 @@ func (m *Manager) sight(b disdel.Boundary, round int, f *scheduler.Failure) sche
 // goal is what is left for the job to come to.
 func (m *Manager) goal() scheduler.Goal {
 	g := scheduler.Goal{
-		EarlyStop: m.spec.Job.Training.EarlyStop, Epochs: float64(m.spec.Job.Training.Epochs - m.spec.span(m.round+1).Epoch),
+		EarlyStop: m.spec.Job.Training.Stop(), Epochs: float64(m.spec.Job.Training.Epochs - m.spec.span(m.round+1).Epoch),
 	}
-	if d := disdel.Millis(m.spec.Job.Reliability.Deadline); d > 0 {
-		g.Deadline = max(0, d-m.watch.now)
+	if d, _ := m.spec.Job.TimeLimit(); d > 0 {
+		g.Deadline = max(0, disdel.Millis(d)-m.watch.now)
 	}
 	if m.budget.most > 0 {
 		g.Cost = max(0, m.budget.most-m.budget.spent)

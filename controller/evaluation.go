@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/disdel/disdel"
 )
@@ -22,7 +23,7 @@ type evaluations struct {
 // weights are still there.
 func newEvaluations(spec Spec) evaluations {
 	v := evaluations{patience: patience{best: math.Inf(1)}, bestValue: math.Inf(1)}
-	stop := spec.Job.Training.EarlyStop
+	stop := spec.Job.Training.Stop()
 	for _, r := range spec.Done {
 		if r.Loss != nil {
 			v.patience.watch(r.Round, stop.Value(*r.Loss, orZero(r.Accuracy)))
@@ -69,6 +70,18 @@ func (p *patience) watch(round int, value float64) {
 		return
 	}
 	p.without++
+}
+
+// held is for how many evaluations in a row, the newest among them, the target of e has been reached.
+func (p *patience) held(e *disdel.EarlyStop) (n int) {
+	target := e.Value(e.Target, e.Target)
+	for _, l := range slices.Backward(p.list) {
+		if !(l.value <= target) { // which a loss that is no number is not
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // of is the newest value, if it is that of a round.
@@ -126,7 +139,7 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 		seen.HeldOut, seen.Accuracy = round.Loss, round.Accuracy
 		round.Observed = &seen
 	}
-	v, value := &m.evaluations, m.spec.Job.Training.EarlyStop.Value(r.Loss, r.Accuracy)
+	v, value := &m.evaluations, m.spec.Job.Training.Stop().Value(r.Loss, r.Accuracy)
 	v.patience.watch(m.round, value)
 	if !m.spec.keepsBest() || !(value < v.bestValue) {
 		return m.endRound(round)
@@ -172,11 +185,16 @@ func (m *Manager) enough() string {
 	if !m.spec.stopsByEvaluations() || !evaluated {
 		return ""
 	}
-	e, name, without := m.spec.Job.Training.EarlyStop, "held-out loss", m.evaluations.patience.without
+	e, name, without := m.spec.Job.Training.Stop(), "held-out loss", m.evaluations.patience.without
 	if e.Metric == disdel.MetricAccuracy {
 		name = "held-out accuracy"
 	}
 	switch {
+	case e.Held > 1:
+		if m.evaluations.patience.held(e) < e.Held {
+			return ""
+		}
+		return fmt.Sprintf("the goal %v has held for %d evaluations in a row", m.spec.Job.Training.Goal, e.Held)
 	case e.Target > 0 && e.Metric == disdel.MetricAccuracy && -newest >= e.Target:
 		return fmt.Sprintf("the held-out accuracy is at least %g", e.Target)
 	case e.Target > 0 && e.Metric != disdel.MetricAccuracy && newest <= e.Target:

@@ -45,7 +45,7 @@ func NewManager(spec Spec) *Manager {
 	m := &Manager{
 		spec: spec, course: newCourse(spec), attempts: newAttempts(), evaluations: newEvaluations(spec), saved: spec.From,
 	}
-	m.budget.most = spec.Job.Resources.MaxCost
+	m.budget.most, m.budget.field = spec.Job.Budget()
 	m.reset(0)
 	return m
 }

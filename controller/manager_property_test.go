@@ -149,6 +149,9 @@ func newWorld(t *rapid.T) *world {
 		{Metric: "valLoss", Patience: 1},
 		{Metric: "accuracy", Patience: 2, Keep: "best"},
 	}[number("earlyStop", 0, 3)]
+	if number("goal", 0, 3) == 0 {
+		job.Training.EarlyStop, job.Training.Goal = nil, &disdel.Goal{Accuracy: 0.5}
+	}
 	job.Distribution.Missing = disdel.Missing{
 		Policy: []disdel.MissingPolicy{
 			disdel.MissingRetry, disdel.MissingWait,

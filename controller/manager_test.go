@@ -129,6 +129,9 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	if v, ok := o["valTarget"]; ok {
 		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricValLoss, Target: v, Patience: int(o["patience"])}
 	}
+	if v, ok := o["goal"]; ok {
+		job.Training.Goal = &disdel.Goal{Accuracy: v}
+	}
 	if o["keepBest"] != 0 {
 		job.Training.EarlyStop.Keep = disdel.KeepBest
 	}

@@ -108,8 +108,8 @@ func (r *run) lookAtQuiet() {
 
 // endsAt is when the job's own deadline passes; zero: it has none.
 func (r *run) endsAt() time.Time {
-	if d := time.Duration(r.spec.Job.Reliability.Deadline); d > 0 {
-		return r.began.Add(d)
+	if d, _ := r.spec.Job.TimeLimit(); d > 0 {
+		return r.began.Add(time.Duration(d))
 	}
 	return time.Time{}
 }

@@ -182,18 +182,18 @@ func CheckpointFolder(id disdel.JobID) string { return path.Join("checkpoints", 
 
 // keepsBest tells whether the model gets the weights of the best evaluation.
 func (s *Spec) keepsBest() bool {
-	return s.stopsByEvaluations() && s.Job.Training.EarlyStop.Keep == disdel.KeepBest
+	return s.stopsByEvaluations() && s.Job.Training.Stop().Keep == disdel.KeepBest
 }
 
 // stopsByEvaluations tells whether the job stops by what held-out rows say.
 func (s *Spec) stopsByEvaluations() bool {
-	e := s.Job.Training.EarlyStop
+	e := s.Job.Training.Stop()
 	return e != nil && e.Metric != disdel.MetricLoss && s.Plan.HeldOut > 0
 }
 
 // target is DiSDeL's epsilon: 0 where the job has none.
 func (s *Spec) target() float64 {
-	if e := s.Job.Training.EarlyStop; e != nil && e.Metric == "loss" {
+	if e := s.Job.Training.Stop(); e != nil && e.Metric == disdel.MetricLoss {
 		return e.Target
 	}
 	return 0

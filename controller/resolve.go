@@ -216,6 +216,9 @@ func (r *resolver) fit() {
 		r.fault("training.earlyStop.metric", "raise data.split.validation", "%s needs held-out rows, and there are none",
 			e.Metric)
 	}
+	if t.Goal != nil && d.HeldOut == 0 {
+		r.fault("training.goal", "raise data.split.validation", "a goal needs held-out rows, and there are none")
+	}
 	if r.Graph == nil {
 		return
 	}

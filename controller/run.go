@@ -174,23 +174,24 @@ func (r *run) loop(ctx, work context.Context) {
 }
 
 func (r *run) deadline() *time.Timer {
-	d := time.Duration(r.spec.Job.Reliability.Deadline)
+	d, _ := r.spec.Job.TimeLimit()
 	if d <= 0 {
 		t := time.NewTimer(time.Hour)
 		t.Stop()
 		return t
 	}
-	return time.NewTimer(d)
+	return time.NewTimer(time.Duration(d))
 }
 
 func (r *run) pastDeadline() *disdel.Error {
 	if o, down := r.c.cfg.Invoker.Outage(); down {
 		return r.goneFor(o)
 	}
+	d, field := r.spec.Job.TimeLimit()
 	return &disdel.Error{
 		Kind: disdel.Timeout, Code: disdel.CodeDeadline, Op: "run job", Job: r.spec.ID,
-		Msg:  "the job's deadline of " + r.spec.Job.Reliability.Deadline.String() + " has passed",
-		Hint: "raise reliability.deadline, or lower training.epochs",
+		Msg:  "the job's deadline of " + d.String() + " has passed",
+		Hint: "raise " + field + ", or lower training.epochs",
 	}
 }
 

@@ -22,6 +22,9 @@ func verdict(r *disdel.Record) (learned *bool, warnings []string) {
 		warnings = append(warnings,
 			fmt.Sprintf("not evaluated: %s; disdel resume %s repeats the evaluation alone", e.Msg, r.ID))
 	}
+	if missed := missedGoal(r); missed != "" {
+		warnings = append(warnings, missed)
+	}
 	against := against(r)
 	switch {
 	case against.chance != "":
@@ -44,6 +47,39 @@ func sentence(what, first, second string) string {
 		return what + first
 	}
 	return what + first + "; " + second
+}
+
+// missedGoal says that a job with a goal has trained all its epochs and not come to it, "" for any other.
+func missedGoal(r *disdel.Record) string {
+	g := r.Job.Training.Goal
+	if g == nil {
+		return ""
+	}
+	row, best, at := 0, math.Inf(1), 0
+	_, enough := g.Gap(0, 0)
+	for _, round := range r.Rounds {
+		if round.Loss == nil || round.Accuracy == nil {
+			continue
+		}
+		gap, _ := g.Gap(*round.Loss, *round.Accuracy)
+		if row++; !(gap <= enough) {
+			row = 0
+		}
+		if gap < best {
+			best, at = gap, round.Round
+		}
+	}
+	switch {
+	case row >= disdel.GoalHeld:
+		return ""
+	case math.IsInf(best, 1):
+		return fmt.Sprintf("the goal %v was not reached: no round was evaluated", g)
+	case best <= enough:
+		return fmt.Sprintf("the goal %v did not hold for %d evaluations in a row; the best was %s in round %d", g,
+			disdel.GoalHeld, g.Text(best), at+1)
+	default:
+		return fmt.Sprintf("the goal %v was not reached: the best evaluation was %s in round %d", g, g.Text(best), at+1)
+	}
 }
 
 // evidence is what the rounds say of a job.

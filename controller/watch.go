@@ -68,15 +68,11 @@ func (w *watch) of(worker int) *part {
 
 // observed is the round as a policy sees it.
 func (m *Manager) observed(r disdel.Round) *disdel.Observation {
-	w, span := &m.watch, m.spec.span(m.round)
+	w := &m.watch
 	o := disdel.Observation{
 		Round: m.round, Setting: m.setting(), Duration: w.took, Loss: r.TrainLoss, Peak: w.peak, Cold: w.cold,
 		Cost: max(0, m.budget.spent-m.budget.began), Retried: w.failed, Missing: len(r.Missing),
-		Epoch: float64(span.Epoch + span.Epochs),
-	}
-	if span.Batches > 0 {
-		share := float64(span.Batch+span.Batches) / float64(max(1, m.spec.Stage.Batches()))
-		o.Epoch = float64(span.Epoch) + min(share, 0.999)
+		Epoch: m.spec.Stage.Until(m.round),
 	}
 	var slowest disdel.Millis
 	for worker := range m.spec.Plan.Workers {

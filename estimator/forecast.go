@@ -27,7 +27,7 @@ func (t *timer) forecast() {
 	}
 	held := committed(p)
 	low, high := seconds/c.width, seconds*c.width
-	if stop := t.in.Job.Training.EarlyStop; stop != nil {
+	if stop := t.in.Job.Training.Stop(); stop != nil {
 		low /= float64(max(1, p.Rounds))
 		t.because("forecast: with all epochs; training may stop before")
 	}
@@ -37,6 +37,7 @@ func (t *timer) forecast() {
 		Source:   t.all[disdel.TaskTrain].group.source, Samples: t.all[disdel.TaskTrain].whole.samples,
 		Jobs: c.jobs, Measured: c.measured, Note: busyNote(p.Platform),
 	}
+	t.out.Forecast.Goal = t.goal(seconds, c.width, held)
 }
 
 // busyNote says that other programs use the machine, "" where they do not.

@@ -197,7 +197,7 @@ func (t *timer) timeouts() {
 	p := t.in.Plan.Platform
 	rest, source := p.MaxTimeout, disdel.SourcePlatform
 	train, measured := t.all[disdel.TaskTrain]
-	if cost := t.in.Job.Resources.MaxCost; !measured && cost > 0 && t.in.Plan.Workers > 0 {
+	if cost, _ := t.in.Job.Budget(); !measured && cost > 0 && t.in.Plan.Workers > 0 {
 		held := float64(memoryOf(t.in.Plan)) / float64(disdel.GB)
 		rounds := max(1, t.in.Plan.Rounds)
 		rest, source = clamp(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, p), disdel.SourceCost

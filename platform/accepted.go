@@ -2,6 +2,7 @@ package platform
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -12,39 +13,47 @@ import (
 	"sync"
 )
 
-// accepted is a file of the activations that were accepted and have no record yet: a line when one is accepted, a line
-// when its record is kept. A platform that was killed leaves it, and the next one on the same data answers for what is
-// open in it, so that no client waits for a record that cannot come. It is not synced: it outlives the process, which
-// is what it is for, and costs an invocation a few microseconds. What a machine that lost power lost, its clients find
-// out by their own patience.
+// accepted is a file of the activations that were accepted and have no record on the disk yet: a line when one is
+// accepted, a line when it has ended, with its record, and a line when that record is kept. A platform that was killed
+// leaves it, and the next one on the same data answers for what is open in it, so that no client waits for a record
+// that cannot come, and no answer is without its record. It is not synced: it outlives the process, which is what it is
+// for, and costs an invocation a few microseconds. What a machine that lost power lost, its clients find out by their
+// own patience.
 type accepted struct {
 	path string
 	mu   sync.Mutex
 	file *os.File
-	open map[string]json.RawMessage // lines of what has no record, by id
+	open map[string]json.RawMessage // lines of what has no record on the disk, by id
 	size int64
 }
 
-// acceptedLine is a line: the record that an activation gets if nothing more is heard of it, or the id of one that has
-// its own.
+// acceptedLine is a line: the record that an activation gets if nothing more is heard of it, the record that it got, or
+// the id of one whose record is kept.
 type acceptedLine struct {
 	Lost  *activation `json:"lost,omitempty"`
+	Ended *activation `json:"ended,omitempty"`
 	Filed string      `json:"filed,omitempty"`
+}
+
+// leftOpen is what an earlier platform left without a record on the disk, by start.
+type leftOpen struct {
+	ended []*activation // with the records that were answered
+	lost  []*activation // of which nothing more was heard
 }
 
 // smallAccepted is up to where the file may grow before it is begun anew.
 const smallAccepted = 1 << 20
 
 // openAccepted opens the file in dir and returns what an earlier platform left open in it.
-func openAccepted(dir string) (*accepted, []*activation, error) {
+func openAccepted(dir string) (*accepted, leftOpen, error) {
 	path := filepath.Join(dir, "accepted.jsonl")
 	left, err := readAccepted(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, leftOpen{}, err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, nil, err
+		return nil, leftOpen{}, err
 	}
 	a := &accepted{path: path, file: f, open: map[string]json.RawMessage{}}
 	if info, err := f.Stat(); err == nil {
@@ -54,23 +63,38 @@ func openAccepted(dir string) (*accepted, []*activation, error) {
 }
 
 // readAccepted reads what is open in a file. A line that was cut off, or is none of ours, is passed over.
-func readAccepted(path string) ([]*activation, error) {
+func readAccepted(path string) (leftOpen, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return leftOpen{}, nil
 	}
-	open := map[string]*activation{}
+	lost, ended := map[string]*activation{}, map[string]*activation{}
 	for line := range bytes.Lines(data) {
 		var v acceptedLine
 		if json.Unmarshal(line, &v) != nil {
 			continue
 		}
-		delete(open, v.Filed)
-		if v.Lost != nil && activationID.MatchString(v.Lost.ActivationID) && v.Lost.Namespace != "" {
-			open[v.Lost.ActivationID] = v.Lost
+		switch {
+		case v.Lost.ours():
+			lost[v.Lost.ActivationID] = v.Lost
+		case v.Ended.ours():
+			ended[v.Ended.ActivationID] = v.Ended
+			delete(lost, v.Ended.ActivationID)
+		default:
+			delete(lost, v.Filed)
+			delete(ended, v.Filed)
 		}
 	}
-	return slices.SortedFunc(maps.Values(open), func(a, b *activation) int { return int(a.Start - b.Start) }), err
+	return leftOpen{byStart(ended), byStart(lost)}, err
+}
+
+// ours tells whether a record that was read can be one that was written.
+func (a *activation) ours() bool {
+	return a != nil && activationID.MatchString(a.ActivationID) && a.Namespace != ""
+}
+
+func byStart(records map[string]*activation) []*activation {
+	return slices.SortedFunc(maps.Values(records), func(a, b *activation) int { return cmp.Compare(a.Start, b.Start) })
 }
 
 // add is called before an activation is acknowledged.
@@ -78,7 +102,17 @@ func (a *accepted) add(lost *activation) error {
 	if a == nil {
 		return nil
 	}
-	line, err := json.Marshal(acceptedLine{Lost: lost})
+	return a.note(lost.ActivationID, acceptedLine{Lost: lost})
+}
+
+// ended is called before an activation's record is answered, if that is not on the disk yet.
+func (a *accepted) ended(record *activation) error {
+	return a.note(record.ActivationID, acceptedLine{Ended: record})
+}
+
+// note writes a line that stays open until its record is kept.
+func (a *accepted) note(id string, v acceptedLine) error {
+	line, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
@@ -87,7 +121,7 @@ func (a *accepted) add(lost *activation) error {
 	if err := a.write(line); err != nil {
 		return err
 	}
-	a.open[lost.ActivationID] = line
+	a.open[id] = line
 	return nil
 }
 
@@ -173,14 +207,14 @@ func (run *running) lost() *activation {
 	}
 }
 
-// answerForLost files the records of activations that an earlier platform accepted and never ended.
-func (p *Platform) answerForLost(left []*activation) error {
+// answerForLost files the records of activations that an earlier platform accepted and did not file.
+func (p *Platform) answerForLost(left leftOpen) error {
 	if p.accepted == nil {
 		return nil
 	}
 	err := p.store.update(func(t tx) error {
-		for _, a := range left {
-			if t.of(records).Get([]byte(a.Namespace+"\x00"+a.ActivationID)) != nil {
+		for _, a := range slices.Concat(left.ended, left.lost) {
+			if t.has(a) {
 				continue // it was killed between the record and the line
 			}
 			if err := p.store.fileIn(t, a); err != nil {
@@ -192,9 +226,9 @@ func (p *Platform) answerForLost(left []*activation) error {
 	if err == nil {
 		err = p.accepted.forget()
 	}
-	if len(left) > 0 && err == nil {
+	if len(left.lost) > 0 && err == nil {
 		p.cfg.Logger.WithField("activations",
-			len(left)).Warn("an earlier platform was ended with activations under way: their records say so")
+			len(left.lost)).Warn("an earlier platform was ended with activations under way: their records say so")
 	}
 	return err
 }

@@ -111,8 +111,8 @@ func TestTheFileOfAcceptedActivationsStaysSmall(t *testing.T) {
 		info.Size() != a.size {
 		t.Errorf("%v, %v, and it thinks %d", info.Size(), err, a.size)
 	}
-	if left, err := readAccepted(filepath.Join(dir, "accepted.jsonl")); err != nil || len(left) != 1 ||
-		left[0].ActivationID != kept.ActivationID {
+	if left, err := readAccepted(filepath.Join(dir, "accepted.jsonl")); err != nil || len(left.lost) != 1 ||
+		left.lost[0].ActivationID != kept.ActivationID {
 		t.Errorf("open are %v, %v", left, err)
 	}
 }

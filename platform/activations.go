@@ -172,9 +172,9 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 		return p.countActivations(q, &ask)
 	}
 	out := []any{}
-	err = p.store.view(func(t tx) error {
+	err = p.viewRecords(q.ns, func(t tx, waiting []*activation) error {
 		var failed error
-		err := p.newest(t, q.ns, ask.since, ask.upto, func(s *summary, kept *activation) bool {
+		err := t.newestWith(waiting, q.ns, &ask, func(s *summary, kept *activation) bool {
 			if !s.is(ask.name) {
 				return true
 			}
@@ -200,10 +200,15 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 	return 200, out, err
 }
 
-// newest walks a namespace's summaries, the newest first, with those that could not be written, which come as a whole.
-func (p *Platform) newest(t tx, ns string, since, upto int64, f func(s *summary, unwritten *activation) bool) error {
-	waiting := slices.DeleteFunc(p.unfiled.newest(ns),
-		func(a *activation) bool { return a.Start < since || a.Start > upto })
+// viewRecords reads a namespace's records: those on the disk, and those that are not there, the newest first.
+func (p *Platform) viewRecords(ns string, f func(t tx, waiting []*activation) error) error {
+	waiting := p.unfiled.newest(ns) // before the disk is looked at: what gets there meanwhile is seen there
+	return p.store.view(func(t tx) error { return f(t, slices.DeleteFunc(waiting, t.has)) })
+}
+
+// newestWith walks a namespace's summaries, the newest first, with those that wait to be written, which come as a whole.
+func (t tx) newestWith(waiting []*activation, ns string, ask *query, f func(s *summary, whole *activation) bool) error {
+	waiting = slices.DeleteFunc(waiting, func(a *activation) bool { return a.Start < ask.since || a.Start > ask.upto })
 	goOn := true
 	before := func(start int64) bool { // those that come before it
 		for goOn && len(waiting) > 0 && waiting[0].Start >= start {
@@ -212,7 +217,7 @@ func (p *Platform) newest(t tx, ns string, since, upto int64, f func(s *summary,
 		}
 		return goOn
 	}
-	err := t.newest(ns, since, upto, func(s *summary) bool {
+	err := t.newest(ns, ask.since, ask.upto, func(s *summary) bool {
 		goOn = before(s.Start) && f(s, nil)
 		return goOn
 	})
@@ -222,12 +227,12 @@ func (p *Platform) newest(t tx, ns string, since, upto int64, f func(s *summary,
 
 func (p *Platform) countActivations(q *request, ask *query) (int, any, error) {
 	n := 0
-	err := p.store.view(func(t tx) error {
+	err := p.viewRecords(q.ns, func(t tx, waiting []*activation) error {
 		if ask.name == "" && ask.since == 0 && ask.upto == math.MaxInt64 {
-			n = t.count(q.ns) + len(p.unfiled.newest(q.ns))
+			n = t.count(q.ns) + len(waiting)
 			return nil
 		}
-		return p.newest(t, q.ns, ask.since, ask.upto, func(s *summary, _ *activation) bool {
+		return t.newestWith(waiting, q.ns, ask, func(s *summary, _ *activation) bool {
 			if s.is(ask.name) {
 				n++
 			}

@@ -69,7 +69,7 @@ func New(cfg Config) (*Platform, error) {
 	}
 	state.most = cfg.ActivationBytes
 	var took *accepted
-	var left []*activation
+	var left leftOpen
 	if cfg.DataDir != "" {
 		if took, left, err = openAccepted(dir); err != nil {
 			state.close() //nolint:errcheck // the first error is the one to tell

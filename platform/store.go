@@ -202,6 +202,11 @@ func (s *store) fileIn(t tx, a *activation) error {
 	return s.prune(t, a.Namespace, n+1, size+len(data)+len(summary))
 }
 
+// has tells whether an activation's record is on the disk.
+func (t tx) has(a *activation) bool {
+	return t.of(records).Get([]byte(a.Namespace+"\x00"+a.ActivationID)) != nil
+}
+
 func (t tx) count(ns string) int {
 	n, _ := t.counted(ns)
 	return n

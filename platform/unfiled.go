@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -8,12 +9,14 @@ import (
 	"time"
 )
 
-// unfiled are the records that could not be written, as of a disk that is full: they are answered from memory and
-// written when there is room again. Until then nothing new is accepted, so that they are no more than what was under
-// way.
+// unfiled are the records that are not on the disk: those on their way there, which were answered already, as OpenWhisk
+// answers before it stores, and those that could not be written, as on a disk that is full. Both are read from memory.
+// The latter are written when there is room again; until then nothing new is accepted, so that they are no more than
+// what was under way.
 type unfiled struct {
 	mu      sync.Mutex
-	list    []*activation
+	coming  []*activation // on their way to the disk
+	list    []*activation // could not be written
 	why     error
 	retries bool // a goroutine tries again
 }
@@ -21,19 +24,48 @@ type unfiled struct {
 // tryAgain is the time between two tries to write what could not be written.
 const tryAgain = time.Second
 
-// keep files a record, or remembers it and sees to it that it is filed later.
+// mostComing is how many records may be on their way to the disk before who ends next waits for its own.
+const mostComing = 1000
+
+// keep sees to it that a record outlives the platform, and that it can be read from now on. One that is in the file of
+// accepted activations does: a disk's sync, which is most of a short activation's time, is not waited for then.
 func (p *Platform) keep(record *activation) {
+	if p.accepted != nil && p.unfiled.announce(record) {
+		if p.accepted.ended(record) == nil {
+			p.flying.Go(func() { p.write(record) })
+			return
+		}
+	}
+	p.write(record)
+}
+
+// announce lets a record be read that is about to be written. It is false where too many are.
+func (u *unfiled) announce(record *activation) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.coming) >= mostComing {
+		return false
+	}
+	u.coming = append(u.coming, record)
+	return true
+}
+
+// write files a record, or remembers it and sees to it that it is filed later.
+func (p *Platform) write(record *activation) {
 	err := p.store.file(record)
 	if err == nil {
 		p.accepted.filed(record.ActivationID)
+	}
+	u := &p.unfiled
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.coming = slices.DeleteFunc(u.coming, func(a *activation) bool { return a == record })
+	if err == nil {
 		return
 	}
 	p.cfg.Logger.WithError(err).WithField("activation",
 		record.ActivationID).Error("an activation's record could not be written: it is kept in memory, and nothing new is " +
 		"accepted")
-	u := &p.unfiled
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	u.list, u.why = append(u.list, record), err
 	if !u.retries {
 		u.retries = true
@@ -68,11 +100,11 @@ func (p *Platform) refile() {
 	}
 }
 
-// of is the record of an activation that could not be written, nil if there is none.
+// of is the record of an activation that is not on the disk, nil if there is none.
 func (u *unfiled) of(ns, id string) *activation {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, a := range u.list {
+	for _, a := range slices.Concat(u.coming, u.list) {
 		if a.Namespace == ns && a.ActivationID == id {
 			return a
 		}
@@ -85,12 +117,12 @@ func (u *unfiled) newest(ns string) []*activation {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var out []*activation
-	for _, a := range u.list {
+	for _, a := range slices.Concat(u.coming, u.list) {
 		if a.Namespace == ns {
 			out = append(out, a)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *activation) int { return int(b.Start - a.Start) })
+	slices.SortStableFunc(out, func(a, b *activation) int { return cmp.Compare(b.Start, a.Start) })
 	return out
 }
 

@@ -16,10 +16,10 @@ func RoundedUp(cost float64) string {
 	return fmt.Sprintf("%.4g", math.Ceil(cost/step)*step)
 }
 
-// CheckBudget refuses a plan whose likely cost, or the least that it can cost, is above resources.maxCost (OverLimit).
+// CheckBudget refuses a plan whose likely cost, or the least that it can cost, is above what the job may (OverLimit).
 // What nothing is known of passes: the job is watched while it runs.
 func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
-	most := job.Resources.MaxCost
+	most, field := job.Budget()
 	if most <= 0 {
 		return nil
 	}
@@ -38,8 +38,8 @@ func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	}
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job", Job: id,
-		Msg:  fmt.Sprintf("%s, and resources.maxCost is %.4g GB-s", text, most),
-		Hint: fmt.Sprintf("--set resources.maxCost=%sGB-s, or fewer training.epochs", RoundedUp(enough)),
+		Msg:  fmt.Sprintf("%s, and %s is %.4g GB-s", text, field, most),
+		Hint: fmt.Sprintf("--set %s=%sGB-s, or fewer training.epochs", field, RoundedUp(enough)),
 	}
 }
 

@@ -30,6 +30,8 @@ type PlanInput struct {
 	Decided bool
 
 	timing func(estimator.TimingInput) estimator.Timing // nil: estimator.TimingOf; others are for tests
+	// the plan is looked at beside others: nothing is held against what the job may take
+	looking bool
 }
 
 // NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by
@@ -37,16 +39,34 @@ type PlanInput struct {
 // that cannot fit.
 func NewPlan(in PlanInput) (disdel.Plan, error) {
 	b := planBuilder{PlanInput: in}
+	if err := b.build(); err != nil {
+		return disdel.Plan{}, err
+	}
+	return b.plan, nil
+}
+
+func (b *planBuilder) build() error {
 	if b.timing == nil {
 		b.timing = estimator.TimingOf
 	}
-	steps := []func() error{b.workers, b.actions, b.tree, b.rounds, b.timeouts, b.bound}
-	for _, step := range steps {
+	for _, step := range []func() error{b.workers, b.actions, b.tree, b.rounds, b.timeouts, b.bound, b.affordable} {
 		if err := step(); err != nil {
-			return disdel.Plan{}, err
+			return err
 		}
 	}
-	return b.plan, nil
+	return nil
+}
+
+// affordable refuses what the job may not take.
+func (b *planBuilder) affordable() error {
+	switch f := b.plan.Forecast; {
+	case b.looking:
+		return nil
+	case f != nil && f.Goal != nil && !b.Decided:
+		return b.goal()
+	default:
+		return CheckBudget(b.ID, b.Job, b.plan)
+	}
 }
 
 // Package is the OpenWhisk package of a job.
@@ -155,10 +175,12 @@ func (b *planBuilder) policy() error {
 			FanIn: b.Job.Distribution.Aggregation.FanIn,
 		},
 		Goal: Goal{
-			EarlyStop: b.Job.Training.EarlyStop, Epochs: float64(b.Job.Training.Epochs),
-			Cost: b.Job.Resources.MaxCost, Deadline: disdel.Millis(b.Job.Reliability.Deadline),
+			EarlyStop: b.Job.Training.Stop(), Epochs: float64(b.Job.Training.Epochs),
 		},
 	}
+	in.Goal.Cost, _ = b.Job.Budget()
+	within, _ := b.Job.TimeLimit()
+	in.Goal.Deadline = disdel.Millis(within)
 	if b.Job.Distribution.Workers == 0 {
 		d := Ask(p, in)
 		if n := d.Next.Workers; n != b.plan.Workers {
@@ -394,7 +416,7 @@ func (b *planBuilder) timeouts() error {
 	b.plan.Reasons = append(b.plan.Reasons, t.Reasons...)
 	train, _ := b.plan.Action(disdel.TaskTrain)
 	b.because("timeout: %v for a train action, from %s", train.Limits.Timeout, t.Source)
-	return CheckBudget(b.ID, b.Job, b.plan)
+	return nil
 }
 
 // bound is Eq. 6 with every action at its limits and every leg and wave of every round at its timeout, and what as many

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
@@ -69,62 +72,99 @@ func (t *Trained) Read(name string, data []byte) (Inputs, error) {
 // Doubt says that rows are far from what the model has seen, "" if they are not or nothing is known.
 func (t *Trained) Doubt(rows [][]float32) string { return outOfRange(rows, t.Inputs) }
 
-// maxParameters keeps an invocation's JSON below OpenWhisk's 1 MB, with room for the other fields.
-const maxParameters = 900 << 10
+// What keeps invocations and their answers below OpenWhisk's 1 MB, with room for the other fields.
+const (
+	maxParameters = 900 << 10
+	maxAnswer     = 900 << 10
+	bytesPerValue = 16 // the most that a float32 takes in JSON with its comma
+	bytesPerClass = 24 // the most that a class' number takes
+)
 
-// bytesPerValue is the most that a float32 takes in JSON with its comma.
-const bytesPerValue = 16
+// maxInputs is the most of inputs that one action reads from the blob store.
+const maxInputs = 32 << 20
 
-// Infer classifies rows, each of the length of the model's input, with values scaled as in training: it runs infer
-// actions, as many rows each as the platform takes. It returns OverLimit for a model that no action of the platform can
-// hold, and the failure of an action; what was worked out by then is returned with it.
-func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (Inference, error) {
-	step := max(1, maxParameters/bytesPerValue/t.Graph.Input().Len())
-	var parts []asking
-	for start := 0; start < len(rows); start += step {
-		some := rows[start:min(start+step, len(rows))]
-		parts = append(parts, func(req *disdel.InferRequest) { req.Inputs = some })
-	}
-	return s.answers(ctx, t, len(rows), parts)
-}
+// inferAtOnce is how many infer actions run side by side at most: what they share is the machine, and a job may run.
+const inferAtOnce = 4
 
-// asking sets what one action is asked.
-type asking func(req *disdel.InferRequest)
-
-// answers asks a model part by part, an action each.
-func (s *Service) answers(ctx context.Context, t *Trained, rows int, parts []asking) (out Inference, err error) {
-	defer s.tally.inferring(s.whose())()
-	w, err := s.openWhisk(ctx)
+// Infer classifies rows, each of the length of the model's input, with values scaled as in training. A few go to an
+// infer action with the request; more are put beside the models, in parts whose answers the platform takes, each for an
+// action of its own, and taken away afterwards. It returns OverLimit for a model that no action of the platform can
+// hold, and the failure of an action.
+func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out Inference, err error) {
+	size := t.Graph.Input().Len()
+	inline := len(rows) <= max(1, maxParameters/bytesPerValue/size)
+	step := max(1, min(maxAnswer/(bytesPerClass+bytesPerValue*t.Graph.Output().Len()), maxInputs/4/size))
+	q, end, err := s.question(ctx, t, min(step, len(rows)))
 	if err != nil {
 		return out, err
 	}
-	q, err := s.question(ctx, w.executor, t, rows)
-	if err != nil {
-		return out, err
-	}
-	pkg := scheduler.Package(newJobID())
-	q.plan.Name = disdel.ActionName(pkg + "/infer")
-	if err := w.executor.Prepare(ctx, pkg, []disdel.ActionPlan{q.plan}); err != nil {
-		return out, err
-	}
-	defer w.executor.Remove(context.WithoutCancel(ctx), pkg) //nolint:errcheck // the answer is there
-	for n, set := range parts {
-		set(&q.InferRequest)
-		if err := q.ask(ctx, w.executor, n, &out); err != nil {
+	defer end()
+	if !inline {
+		models, err := s.Models(ctx)
+		if err != nil {
 			return out, err
 		}
+		q.shelf, q.folder = models, path.Join("inputs", q.pkg)
+		defer models.Discard(context.WithoutCancel(ctx), q.folder) //nolint:errcheck // the answer is there
 	}
-	return out, nil
+	parts := make([]Inference, (len(rows)+step-1)/step)
+	g, work := errgroup.WithContext(ctx)
+	g.SetLimit(q.atOnce)
+	for i := range parts {
+		g.Go(func() error {
+			return q.ask(work, i, rows[i*step:min((i+1)*step, len(rows))], &parts[i])
+		})
+	}
+	err = g.Wait()
+	for _, p := range parts { // in the order of the rows
+		out.Classes, out.Probabilities = append(out.Classes, p.Classes...), append(out.Probabilities, p.Probabilities...)
+		out.Actions = append(out.Actions, p.Actions...)
+	}
+	if err != nil { // what is there is not that of the first rows alone
+		out.Classes, out.Probabilities = nil, nil
+	}
+	return out, err
 }
 
 // question is a request to a model, and the action that answers it.
 type question struct {
-	disdel.InferRequest
-	plan disdel.ActionPlan
+	executor *executor.Executor
+	pkg      string
+	request  disdel.InferRequest
+	plan     disdel.ActionPlan
+	atOnce   int
+	shelf    *modelstore.Store // where rows are put that are too many for a request; nil: they go with it
+	folder   string
 }
 
-// question plans an action that answers for so many rows.
-func (s *Service) question(ctx context.Context, e *executor.Executor, t *Trained, rows int) (q question, err error) {
+// question makes an action that answers for so many rows; end takes it away.
+func (s *Service) question(ctx context.Context, t *Trained, rows int) (q question, end func(), err error) {
+	finished := s.tally.inferring(s.whose())
+	defer func() {
+		if err != nil {
+			finished()
+		}
+	}()
+	w, err := s.openWhisk(ctx)
+	if err != nil {
+		return q, nil, err
+	}
+	if q, err = s.planned(ctx, w.executor, t, rows); err != nil {
+		return q, nil, err
+	}
+	q.executor, q.pkg = w.executor, scheduler.Package(newJobID())
+	q.plan.Name = disdel.ActionName(q.pkg + "/infer")
+	if err := q.executor.Prepare(ctx, q.pkg, []disdel.ActionPlan{q.plan}); err != nil {
+		return q, nil, err
+	}
+	return q, func() {
+		q.executor.Remove(context.WithoutCancel(ctx), q.pkg) //nolint:errcheck // the answer is there
+		finished()
+	}, nil
+}
+
+// planned is a question with its action's limits.
+func (s *Service) planned(ctx context.Context, e *executor.Executor, t *Trained, rows int) (q question, err error) {
 	limits, err := e.Limits(ctx)
 	if err != nil {
 		return q, err
@@ -142,43 +182,68 @@ func (s *Service) question(ctx context.Context, e *executor.Executor, t *Trained
 	q.plan = disdel.ActionPlan{
 		Task: disdel.TaskInfer, Estimate: estimate, Limits: disdel.Limits{Memory: memory, Timeout: limits.MaxTimeout},
 	}
-	q.InferRequest = disdel.InferRequest{
+	q.atOnce = inferAtOnce
+	if limits.Pool > 0 {
+		q.atOnce = max(1, min(q.atOnce, int(limits.Pool/memory)))
+	}
+	q.request = disdel.InferRequest{
 		Models: s.storage("models"), WeightsKey: t.Path, Checksum: t.Checksum, Network: t.Network, Memory: memory,
 		Estimate: estimate.Total,
 	}
 	return q, nil
 }
 
-// ask runs one action.
-func (q *question) ask(ctx context.Context, e *executor.Executor, n int, out *Inference) error {
-	params, err := json.Marshal(q.InferRequest)
+// ask runs one action for some of the rows.
+func (q *question) ask(ctx context.Context, n int, rows [][]float32, out *Inference) error {
+	request := q.request
+	if request.Inputs = rows; q.shelf != nil {
+		key := path.Join(q.folder, fmt.Sprintf("%06d.f32", n))
+		sha, err := q.shelf.WriteRows(ctx, key, rows)
+		if err != nil {
+			return err
+		}
+		request.Inputs, request.Rows = nil, &disdel.RowsRef{Key: key, Checksum: sha}
+	}
+	res, err := q.run(ctx, n, request, out)
 	if err != nil {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input is no number", Err: err}
+		return err
+	}
+	if len(res.Classes) != len(rows) || len(res.Probabilities) != len(rows) {
+		return &disdel.Error{
+			Kind: disdel.Internal, Op: "infer",
+			Msg: fmt.Sprintf("an action was asked about %d rows, and answered for %d", len(rows), len(res.Classes)),
+		}
+	}
+	out.Classes, out.Probabilities = res.Classes, res.Probabilities
+	return nil
+}
+
+// run runs one action for a request, and adds it to those of an inference.
+func (q *question) run(ctx context.Context, n int, request disdel.InferRequest, out *Inference) (res disdel.InferResult,
+	err error,
+) {
+	params, err := json.Marshal(request)
+	if err != nil {
+		return res, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input is no number", Err: err}
 	}
 	inv := disdel.Invocation{
 		ID: fmt.Sprintf("infer/%d", n), Task: disdel.TaskInfer, Action: q.plan.Name, Member: n, Attempt: 1,
-		Limits:   q.plan.Limits,
-		Estimate: q.plan.Estimate.Total, Params: params,
+		Limits: q.plan.Limits, Estimate: q.plan.Estimate.Total, Params: params,
 	}
-	id, err := e.Invoke(ctx, inv)
+	id, err := q.executor.Invoke(ctx, inv)
 	if err != nil {
-		return err
+		return res, err
 	}
-	a, err := e.Wait(ctx, inv, id)
+	a, err := q.executor.Wait(ctx, inv, id)
 	if err != nil {
-		return err
+		return res, err
 	}
 	out.Actions = append(out.Actions, a)
 	if a.Outcome != disdel.OutcomeSuccess {
-		return a.Failure
+		return res, a.Failure
 	}
-	var res disdel.InferResult
 	if err := json.Unmarshal(a.Result, &res); err != nil {
-		return &disdel.Error{Kind: disdel.Internal, Op: "infer", Err: err}
+		return res, &disdel.Error{Kind: disdel.Internal, Op: "infer", Err: err}
 	}
-	out.Classes = append(out.Classes, res.Classes...)
-	out.Probabilities = append(out.Probabilities, res.Probabilities...)
-	out.Predictions = append(out.Predictions, res.Predictions...)
-	out.Recommendations = append(out.Recommendations, res.Recommendations...)
-	return nil
+	return res, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/disdel/disdel"
 )
@@ -78,22 +79,33 @@ const (
 	usersAtOnce   = 100 // of one action
 )
 
-// InferSparse asks a model of sparse rows: it runs infer actions, as many rows or users each as the platform takes. Its
-// errors are those of Infer.
-func (s *Service) InferSparse(ctx context.Context, t *Trained, ask disdel.SparseAsk) (Inference, error) {
-	var parts []asking
-	add := func(part disdel.SparseAsk) {
-		part.Top = ask.Top
-		parts = append(parts, func(req *disdel.InferRequest) { req.Sparse = &part })
-	}
+// InferSparse asks a model of sparse rows: it runs infer actions one after another, as many rows or users each as the
+// platform takes. Its errors are those of Infer.
+func (s *Service) InferSparse(ctx context.Context, t *Trained, ask disdel.SparseAsk) (out Inference, err error) {
+	var parts []disdel.SparseAsk
 	step := max(1, maxParameters/(bytesPerRow+bytesPerEntry*t.Network.Sparse.Most))
-	for start := 0; start < len(ask.Rows); start += step {
-		add(disdel.SparseAsk{Rows: ask.Rows[start:min(start+step, len(ask.Rows))]})
+	for rows := range slices.Chunk(ask.Rows, step) {
+		parts = append(parts, disdel.SparseAsk{Rows: rows})
 	}
-	for start := 0; start < len(ask.Users); start += usersAtOnce {
-		add(disdel.SparseAsk{Users: ask.Users[start:min(start+usersAtOnce, len(ask.Users))]})
+	for users := range slices.Chunk(ask.Users, usersAtOnce) {
+		parts = append(parts, disdel.SparseAsk{Users: users, Top: ask.Top})
 	}
-	return s.answers(ctx, t, max(len(ask.Rows), min(len(ask.Users), usersAtOnce)*inferItems), parts)
+	q, end, err := s.question(ctx, t, max(min(step, len(ask.Rows)), inferItems))
+	if err != nil {
+		return out, err
+	}
+	defer end()
+	for n, part := range parts {
+		request := q.request
+		request.Sparse = &part
+		res, err := q.run(ctx, n, request, &out)
+		if err != nil {
+			return out, err
+		}
+		out.Predictions = append(out.Predictions, res.Predictions...)
+		out.Recommendations = append(out.Recommendations, res.Recommendations...)
+	}
+	return out, nil
 }
 
 // inferItems is as many rows as an action needs room for by what it ranks for a user.

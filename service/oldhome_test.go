@@ -100,6 +100,8 @@ func TestAHomeOfTheVersionBeforeIsReadAndGoesOn(t *testing.T) {
 		t.Errorf("the old model says %v, %v", said.Probabilities, err)
 	}
 
+	askMany(t, s, m)
+
 	run, err := s.Resume(ctx, ResumeRequest{Job: "interrupted"})
 	if err != nil {
 		t.Fatal(err)

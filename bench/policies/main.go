@@ -14,16 +14,26 @@ import (
 
 func main() {
 	seeds := flag.Uint64("seeds", 20, "seeds of each figure")
+	only := flag.String("only", "", "laws, convergence, tuner, lab or budgets alone")
 	flag.Parse()
-	laws(*seeds)
-	convergence(*seeds)
-	err := tuner(*seeds)
-	if err == nil {
-		err = lab()
+	parts := []struct {
+		name string
+		run  func() error
+	}{
+		{"laws", func() error { laws(*seeds); return nil }},
+		{"convergence", func() error { convergence(*seeds); return nil }},
+		{"tuner", func() error { return tuner(*seeds) }},
+		{"lab", lab},
+		{"budgets", budgets},
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+	for _, p := range parts {
+		if *only != "" && *only != p.name {
+			continue
+		}
+		if err := p.run(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
 	}
 }
 

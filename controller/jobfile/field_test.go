@@ -90,6 +90,8 @@ func withField(path, value string) (text string, sets []string) {
 		sets = append(sets, "training.earlyStop.metric=loss")
 	case path == "training.earlyStop.patience", path == "training.earlyStop.metric", path == "training.earlyStop.keep":
 		sets = append(sets, "training.earlyStop={metric: valLoss, patience: 1}")
+	case path == "training.goal.within", path == "training.goal.cost":
+		sets = append(sets, "training.goal.loss=1")
 	case strings.HasPrefix(path, "training.optimizer.sgd."):
 		sets = append(sets, "training.optimizer.sgd={learningRate: 1}")
 		if path == "training.optimizer.sgd.nesterov" {

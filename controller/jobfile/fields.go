@@ -341,6 +341,28 @@ var taskFields = []field{
 			"best writes the weights after every evaluation that is the best so far.",
 	},
 	{
+		path: "training.goal", form: object, example: "{accuracy: 0.9, within: 10m}",
+		meaning: "What the job is to come to on held-out rows, and within what: exactly one of accuracy and loss. It ends " +
+			"once that has held for three evaluations in a row; what no plan is likely to reach is refused before anything " +
+			"is spent.",
+	},
+	{
+		path: "training.goal.accuracy", form: number, above: new(float64(0)), max: new(float64(1)), example: "0.9",
+		meaning: "Least accuracy on held-out rows.",
+	},
+	{
+		path: "training.goal.loss", form: number, above: new(float64(0)), example: "0.3",
+		meaning: "Highest loss on held-out rows.",
+	},
+	{
+		path: "training.goal.within", form: duration, above: new(float64(0)), defBy: "any time", example: "10m",
+		meaning: "Time that the goal may take, kept to as reliability.deadline is; the shorter one counts.",
+	},
+	{
+		path: "training.goal.cost", form: cost, above: new(float64(0)), defBy: "any cost", example: "50GB-s",
+		meaning: "What the goal may cost, kept to as resources.maxCost is; the lower one counts.",
+	},
+	{
 		path: "training.validateEvery", form: integer, min: new(float64(0)), def: "1", example: "1",
 		meaning: "Rounds between evaluations of the held-out rows; 0 evaluates only at the end.",
 	},

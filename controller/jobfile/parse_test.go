@@ -248,6 +248,13 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 			},
 		},
 		{
+			"a goal",
+			strings.Replace(smallest, "epochs: 3", "epochs: 3, goal: {accuracy: 0.9, within: 10m, cost: 50 GB-s}", 1),
+			func(j *disdel.Job) {
+				j.Training.Goal = &disdel.Goal{Accuracy: 0.9, Within: disdel.Duration(10 * time.Minute), Cost: 50}
+			},
+		},
+		{
 			"a name of digits in quotes", strings.Replace(smallest, "name: digits", `name: "7"`, 1),
 			func(j *disdel.Job) { j.Metadata.Name, j.Output.Model = "7", "7" },
 		},

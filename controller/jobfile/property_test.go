@@ -38,6 +38,9 @@ func anyJob(t *rapid.T) disdel.Job {
 		job.Training.Optimizer.SGD == nil {
 		a.Moments = disdel.StateKeep
 	}
+	if job.Training.Goal != nil && job.Distribution.Sync == disdel.SyncEnd {
+		job.Distribution.Sync = disdel.SyncEpoch
+	}
 	if rapid.Bool().Draw(t, "checked") {
 		job.Data.Checksum = "sha256:" + rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "checksum")
 	}
@@ -148,7 +151,7 @@ func anyTraining(t *rapid.T) disdel.Training {
 	if rapid.Bool().Draw(t, "clip") {
 		tr.ClipNorm = positive.Draw(t, "norm")
 	}
-	switch rapid.IntRange(0, 2).Draw(t, "stop") {
+	switch rapid.IntRange(0, 3).Draw(t, "stop") {
 	case 1:
 		tr.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: positive.Draw(t, "target")}
 	case 2:
@@ -158,6 +161,15 @@ func anyTraining(t *rapid.T) disdel.Training {
 			Keep:     rapid.SampledFrom([]string{disdel.KeepBest, disdel.KeepLast}).Draw(t, "keep"),
 			Target:   rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "target"),
 		}
+	case 3:
+		tr.Goal = &disdel.Goal{
+			Within: disdel.Duration(rapid.Int64Range(0, 1e15).Draw(t, "within")),
+			Cost:   rapid.SampledFrom([]float64{0, 0.5, 1e6}).Draw(t, "cost"),
+		}
+		if tr.Goal.Loss = rapid.SampledFrom([]float64{0, 0.5, 3}).Draw(t, "loss"); tr.Goal.Loss == 0 {
+			tr.Goal.Accuracy = 0.9
+		}
+		tr.ValidateEvery = max(1, tr.ValidateEvery)
 	}
 	return tr
 }

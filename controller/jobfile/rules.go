@@ -64,6 +64,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.optimizer(&job.Training.Optimizer)
 	r.exactlyOne("training.schedule", "write cosine: {}")
 	r.earlyStop(job.Training.EarlyStop)
+	r.goal(job)
 	r.split(&job.Data.Split, job.Model.Init.Seed)
 	r.bounds(job)
 	r.backoff(job.Reliability.Retries.Backoff)
@@ -176,6 +177,31 @@ func (r *reader) earlyStop(e *disdel.EarlyStop) {
 	}
 	if !r.given(keep) {
 		e.Keep = disdel.KeepBest
+	}
+}
+
+// goal checks that there are evaluations enough to see a goal held, and nothing else that ends the training.
+func (r *reader) goal(job *disdel.Job) {
+	const path, accuracy, loss = "training.goal", "training.goal.accuracy", "training.goal.loss"
+	const every, sync, stop = "training.validateEvery", "distribution.sync", "training.earlyStop"
+	if job.Training.Goal == nil || !r.sound(path) {
+		return
+	}
+	switch {
+	case r.given(accuracy) && r.given(loss):
+		r.fault(r.places[path], path, "take one out", "give exactly one of accuracy and loss")
+	case !r.given(accuracy) && !r.given(loss) && !r.failedBelow(path):
+		r.fault(r.places[path], path, "write accuracy: 0.9", "give exactly one of accuracy and loss")
+	}
+	if r.given(stop) {
+		r.fault(r.places[stop], stop, "take one of them out", "does not go with training.goal, which ends the training too")
+	}
+	if job.Training.ValidateEvery == 0 && r.sound(every) {
+		r.fault(r.places[every], every, "write validateEvery: 1", "a goal is looked for in evaluations during the training")
+	}
+	if job.Distribution.Sync == disdel.SyncEnd && r.sound(sync) {
+		r.fault(r.places[sync], sync, "write sync: epoch", "a goal has to hold for %d evaluations, and sync: end makes one",
+			disdel.GoalHeld)
 	}
 }
 

@@ -22,6 +22,7 @@ var otherWords = map[string]string{
 	"training.optimizer.adamw":           "learning rate lr",
 	"training.schedule":                  "learning rate lr decay annealing",
 	"training.earlyStop":                 "convergence target accuracy overfitting",
+	"training.goal":                      "convergence target accuracy deadline budget time to accuracy",
 	"training.validateEvery":             "evaluation held-out accuracy",
 	"training.clipNorm":                  "gradient clipping exploding",
 	"model.init":                         "weights initialisation initialization random",

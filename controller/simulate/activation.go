@@ -118,6 +118,9 @@ func (j *job) activation(inv disdel.Invocation, w work, r sim.Reply) disdel.Acti
 		j.Cold++
 	}
 	j.CostGBs += a.HeldGBs()
+	if j.over { // nobody waits for it any more
+		return a
+	}
 	switch {
 	case r.Throttled:
 		a.Outcome, a.Failure = disdel.OutcomeThrottled, &disdel.Error{

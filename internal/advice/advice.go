@@ -178,13 +178,13 @@ func (w *worker) byKind() Advice {
 	case disdel.Lost, disdel.Unavailable, disdel.Internal:
 		return submitUnchanged("the platform or a store was to blame, not the job: the same job passes once they are well")
 	case disdel.OverLimit:
-		if _, value, ok := strings.Cut(w.record.Failure.Hint, "--set resources.maxCost="); ok {
+		most, field := w.record.Job.Budget()
+		if _, value, ok := strings.Cut(w.record.Failure.Hint, "--set "+field+"="); ok {
 			value, _, _ = strings.Cut(value, " ")
-			return with("the job stopped before it cost more than resources.maxCost; what is left needs more",
-				set("resources.maxCost", value))
+			return with("the job stopped before it cost more than "+field+"; what is left needs more", set(field, value))
 		}
-		if w.record.Job.Resources.MaxCost > 0 {
-			return submitUnchanged("the job would have cost more than resources.maxCost") // withinBudget says how much
+		if most > 0 {
+			return submitUnchanged("the job would have cost more than %s", field) // withinBudget says how much
 		}
 	}
 	return none("the record has no measurement that a change could be worked out from")
@@ -224,12 +224,12 @@ func (w *worker) smallerSteps() Advice {
 	return out
 }
 
-// withinBudget raises resources.maxCost where the job, with what is advised, would cost more: as far as its rounds, its
+// withinBudget raises what the job may cost where the job, with what is advised, would cost more: as far as its rounds, its
 // forecast and what it has spent tell.
 func (w *worker) withinBudget(out *Advice) {
 	r := w.record
-	most := r.Job.Resources.MaxCost
-	known := slices.ContainsFunc(out.Sets, func(s string) bool { return strings.HasPrefix(s, "resources.maxCost=") })
+	most, field := r.Job.Budget()
+	known := slices.ContainsFunc(out.Sets, func(s string) bool { return strings.HasPrefix(s, field+"=") })
 	if most <= 0 || known || r.Status == disdel.StatusCanceled {
 		return
 	}
@@ -244,6 +244,6 @@ func (w *worker) withinBudget(out *Advice) {
 	if whole <= most {
 		return
 	}
-	out.Why += fmt.Sprintf("; it may cost up to %.4g GB-s in all, and resources.maxCost is %.4g", whole, most)
-	out.Sets = append(out.Sets, set("resources.maxCost", fmt.Sprintf("%.0fGB-s", math.Ceil(whole))))
+	out.Why += fmt.Sprintf("; it may cost up to %.4g GB-s in all, and %s is %.4g", whole, field, most)
+	out.Sets = append(out.Sets, set(field, fmt.Sprintf("%.0fGB-s", math.Ceil(whole))))
 }

@@ -20,8 +20,8 @@ func (w *worker) moreTime() Advice {
 	most := r.Plan.Platform.MaxTimeout
 	if most == 0 || need <= most {
 		sets := []string{set("resources.timeout", time.Duration(need))}
-		if d := disdel.Millis(r.Job.Reliability.Deadline); d > 0 && d <= 2*need {
-			sets = append(sets, set("reliability.deadline", time.Duration(d+2*need)))
+		if most, field := r.Job.TimeLimit(); most > 0 && disdel.Millis(most) <= 2*need {
+			sets = append(sets, set(field, time.Duration(disdel.Millis(most)+2*need)))
 		}
 		return with(fmt.Sprintf("%v should do: %s", time.Duration(need), why), sets...)
 	}
@@ -71,7 +71,8 @@ func (w *worker) placed() disdel.Activation {
 // moreDeadline gives the whole job the time that its rounds lead to.
 func (w *worker) moreDeadline() Advice {
 	r := w.record
-	have := time.Duration(r.Job.Reliability.Deadline)
+	most, field := r.Job.TimeLimit()
+	have := time.Duration(most)
 	if have <= 0 {
 		return submitUnchanged("the record has no deadline to raise")
 	}
@@ -91,5 +92,5 @@ func (w *worker) moreDeadline() Advice {
 		why = fmt.Sprintf("%d of %d rounds took %v, so all take %v; with a quarter to spare that is %v",
 			done, all, disdel.Millis(took).Text(), disdel.Millis(whole).Text(), need)
 	}
-	return with(why, set("reliability.deadline", max(need, have+time.Second)))
+	return with(why, set(field, max(need, have+time.Second)))
 }

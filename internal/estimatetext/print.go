@@ -120,9 +120,26 @@ func printForecast(w io.Writer, f *disdel.Forecast) {
 	if f.Note != "" {
 		paragraph(w, "", "%s", f.Note)
 	}
+	if f.Goal != nil {
+		paragraph(w, "goal", "%s", goalText(f.Goal))
+	}
 	if f.Duration.Low > 0 && f.Duration.High > wideInterval*f.Duration.Low {
 		paragraph(w, "", "--probe narrows the interval in a few seconds")
 	}
+}
+
+// goalText is when a job is expected to come to its goal, in what time and for how much.
+func goalText(g *disdel.GoalForecast) string {
+	text := g.String()
+	if g.Epochs.Likely > 0 {
+		unit := jobtext.TimeUnit(g.Duration.Likely)
+		text += fmt.Sprintf(": likely in %s %s, for %s GB-s", unit.Text(g.Duration.Likely), unit.Name,
+			jobtext.Decimal(g.Cost.Likely))
+	}
+	if g.Jobs > 0 {
+		text += fmt.Sprintf(" (%d of %d earlier jobs came to it)", g.Reached, g.Jobs)
+	}
+	return text
 }
 
 // wideInterval is an interval that says too little to plan by.

@@ -117,6 +117,9 @@ func (f *Follower) etaText(r disdel.Round) string {
 	if f.eta == nil || r.Round+1 >= f.total {
 		return ""
 	}
+	if g := f.eta.Goal; g != nil {
+		return "  " + g.String()
+	}
 	return "  eta " + roughly(time.Duration(f.eta.Duration.Likely))
 }
 

@@ -269,7 +269,11 @@ func (c *Compared) forecastText(actual disdel.Millis, cost float64) []string {
 	if c.CostErrorPct != nil {
 		spent += fmt.Sprintf("; it was %.2f: %s", cost, againstForecast(cost, g.Low, g.Likely, g.High, "more", "less"))
 	}
-	return []string{time, spent, fmt.Sprintf("from %s, %s", c.Source, many(c.Samples, "measured activation"))}
+	out := []string{time, spent, fmt.Sprintf("from %s, %s", c.Source, many(c.Samples, "measured activation"))}
+	if c.Goal != nil {
+		out = append(out, c.Goal.String())
+	}
+	return out
 }
 
 // againstForecast says how what came is to a forecast: "1.8 times the likely one, within the interval".

@@ -1,0 +1,195 @@
+package estimator
+
+import (
+	"math"
+	"reflect"
+
+	"github.com/disdel/disdel"
+)
+
+// goalPrior is the spread of the logarithm of the epochs that jobs of the same network, data, batch and optimiser take
+// to the same goal, before anything is measured; goalOther that where another number of workers, or another way to
+// average, is among the differences.
+const (
+	goalPrior = 0.2
+	goalOther = 0.35
+)
+
+// mostGoalJobs are looked through for a goal, the newest first.
+const mostGoalJobs = 20
+
+// way is what earlier jobs say of the epochs to a goal.
+type way struct {
+	epochs  []measured // of those that came to it, or would have
+	tried   int        // jobs that were long enough to say anything
+	longest float64    // epochs of those that did not
+	prior   float64
+}
+
+// goal forecasts when the job comes to its goal; nil where it has none, or no earlier job says anything.
+func (t *timer) goal(seconds, width, held float64) *disdel.GoalForecast {
+	g := t.in.Job.Training.Goal
+	if g == nil || t.in.Job.Training.Epochs == 0 {
+		return nil
+	}
+	w := wayTo(*g, t.in)
+	if w.tried == 0 {
+		return nil
+	}
+	out := &disdel.GoalForecast{
+		Goal: g.String(), Jobs: w.tried, Reached: len(w.epochs), MayNever: len(w.epochs) < w.tried,
+	}
+	each := seconds / float64(t.in.Job.Training.Epochs)
+	if len(w.epochs) == 0 {
+		out.Epochs.Low = w.longest
+		out.Duration.Low, out.Cost.Low = millisOf(each/width*w.longest), each/width*w.longest*held
+		t.because("goal: %v in none of %s, of up to %.3g epochs", g, plural(w.tried, "earlier job"), w.longest)
+		return out
+	}
+	s := spreadOf(w.epochs, w.prior)
+	off := math.Log(s.factor(s.jobs, oneInTwenty))
+	spreadOut(out, s.likely, off, each*held, each, math.Log(width))
+	t.because("goal: %v after about %.3g epochs, by %d of %s", g, s.likely, len(w.epochs), plural(w.tried, "earlier job"))
+	return out
+}
+
+// spreadOut fills in what epochs, of a logarithm that is off by so much, take and cost, where each of them is off as
+// well.
+func spreadOut(out *disdel.GoalForecast, epochs, off, cost, seconds, each float64) {
+	both := math.Exp(math.Hypot(off, each)) // independent of each other
+	own := math.Exp(off)
+	out.Epochs = disdel.Interval[float64]{Low: epochs / own, Likely: epochs, High: epochs * own}
+	out.Cost = disdel.Interval[float64]{Low: epochs * cost / both, Likely: epochs * cost, High: epochs * cost * both}
+	out.Duration = disdel.Interval[disdel.Millis]{
+		Low: millisOf(epochs * seconds / both), Likely: millisOf(epochs * seconds), High: millisOf(epochs * seconds * both),
+	}
+	if out.MayNever {
+		out.Epochs.High, out.Cost.High, out.Duration.High = 0, 0, 0
+	}
+}
+
+// wayTo looks for the jobs that say the most: the same number of workers and way to average before any others.
+func wayTo(g disdel.Goal, in TimingInput) way {
+	same, any := way{prior: goalPrior}, way{prior: goalOther}
+	for i := range in.Past {
+		r := &in.Past[i]
+		if !sameLearning(in, r) || any.tried == mostGoalJobs {
+			continue
+		}
+		epochs, reached, long := epochsTo(g, r)
+		if !reached && !long {
+			continue
+		}
+		any.add(r.ID, epochs, reached)
+		if r.Plan.Workers == in.Plan.Workers && r.Job.Distribution.Sync == in.Job.Distribution.Sync {
+			same.add(r.ID, epochs, reached)
+		}
+	}
+	if same.tried > 0 {
+		return same
+	}
+	return any
+}
+
+func (w *way) add(id disdel.JobID, epochs float64, reached bool) {
+	w.tried++
+	if reached {
+		w.epochs = append(w.epochs, measured{id, epochs})
+		return
+	}
+	w.longest = max(w.longest, epochs)
+}
+
+// sameLearning is what makes two jobs learn alike: all but seeds, and how the work is spread.
+func sameLearning(in TimingInput, r *disdel.Record) bool {
+	a, b := in.Job.Training, r.Job.Training
+	return sameNetwork(in, r) && sameData(in, r) && a.BatchSize == b.BatchSize && a.Loss == b.Loss &&
+		a.ClipNorm == b.ClipNorm && reflect.DeepEqual(a.Optimizer, b.Optimizer) && reflect.DeepEqual(a.Schedule, b.Schedule)
+}
+
+// gaps are a job's evaluations, as gaps to what is perfect, and the epochs from one to the next.
+func gaps(g disdel.Goal, r *disdel.Record) (points []LossPoint, step float64) {
+	for _, round := range r.Rounds {
+		if round.Loss == nil || round.Accuracy == nil {
+			continue
+		}
+		gap, _ := g.Gap(*round.Loss, *round.Accuracy)
+		points = append(points, LossPoint{r.EpochsAfter(round), gap})
+	}
+	if n := len(points); n > 1 {
+		step = (points[n-1].Epoch - points[0].Epoch) / float64(n-1)
+	}
+	return points, step
+}
+
+// leastEvaluations are fewer than which a job that did not come to a goal says nothing of it.
+const leastEvaluations = leastPoints + disdel.GoalHeld
+
+// epochsTo is after how many epochs a job had come to a goal, or would have by the curve of its evaluations. Where it
+// would not, epochs is how many it had; long is false for a job that was too short to say so.
+func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bool) {
+	points, step := gaps(g, r)
+	_, enough := g.Gap(0, 0)
+	row := 0
+	for _, p := range points {
+		if row++; !(p.Loss <= enough) { // which a loss that is no number is not
+			row = 0
+		}
+		if row == disdel.GoalHeld {
+			return p.Epoch, true, true
+		}
+	}
+	if len(points) < leastEvaluations {
+		return 0, false, false
+	}
+	last := points[len(points)-1].Epoch
+	if c, ok := Converge(points, enough); ok && !math.IsInf(c.Epochs.Likely, 0) && !c.MayNever() {
+		return c.Epochs.Likely + (disdel.GoalHeld-1)*step, true, true
+	}
+	return last, false, true
+}
+
+// GoalAhead forecasts when a running job comes to its goal, by its own evaluations, and by what was forecast when it
+// was planned before there are enough of them. left is what is left of the job with all its epochs. It is nil where the
+// job has no goal, or nothing is known. It is pure.
+func GoalAhead(r *disdel.Record, left *disdel.Forecast) *disdel.GoalForecast {
+	g := r.Job.Training.Goal
+	if g == nil || left == nil || len(r.Rounds) == 0 {
+		return nil
+	}
+	points, step := gaps(*g, r)
+	_, enough := g.Gap(0, 0)
+	c, ok := Converge(points, enough)
+	if !ok {
+		if r.Plan.Forecast == nil {
+			return nil
+		}
+		return r.Plan.Forecast.Goal
+	}
+	out := &disdel.GoalForecast{Goal: g.String(), MayNever: c.MayNever()}
+	more := (disdel.GoalHeld - 1) * step
+	done := r.EpochsAfter(r.Rounds[len(r.Rounds)-1])
+	ahead := max(1e-9, float64(r.Job.Training.Epochs)-done)
+	for _, v := range []struct {
+		at     float64
+		epochs *float64
+		took   *disdel.Millis
+		cost   *float64
+	}{
+		{c.Epochs.Low, &out.Epochs.Low, &out.Duration.Low, &out.Cost.Low},
+		{c.Epochs.Likely, &out.Epochs.Likely, &out.Duration.Likely, &out.Cost.Likely},
+		{c.Epochs.High, &out.Epochs.High, &out.Duration.High, &out.Cost.High},
+	} {
+		if math.IsInf(v.at, 0) {
+			continue
+		}
+		share := max(0, v.at+more-done) / ahead
+		*v.epochs = max(v.at+more, done)
+		*v.took = disdel.Millis(share * float64(left.Duration.Likely))
+		*v.cost = share * left.Cost.Likely
+	}
+	if c.Never() {
+		out.Epochs.Low = done
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package disdel
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Goal is what a job is to come to on its held-out rows, and within what. The job ends once that has held for GoalHeld
+// evaluations in a row. Exactly one of Accuracy and Loss is above 0.
+type Goal struct {
+	Accuracy float64  `json:"accuracy,omitempty"` // at least
+	Loss     float64  `json:"loss,omitempty"`     // at most
+	Within   Duration `json:"within,omitempty"`   // 0: any time
+	Cost     float64  `json:"cost,omitempty"`     // GB-s; 0: any
+}
+
+// GoalHeld is for how many evaluations in a row a goal has to hold: a single one may be luck.
+const GoalHeld = 3
+
+// String is "accuracy 0.95" or "loss 0.3".
+func (g Goal) String() string {
+	if g.Accuracy > 0 {
+		return MetricAccuracy + " " + strconv.FormatFloat(g.Accuracy, 'g', -1, 64)
+	}
+	return "loss " + strconv.FormatFloat(g.Loss, 'g', -1, 64)
+}
+
+// Gap is how far an evaluation is from perfect, and how far it may be for the goal: 1 less the accuracy, or the loss.
+func (g Goal) Gap(loss, accuracy float64) (gap, enough float64) {
+	if g.Accuracy > 0 {
+		return 1 - accuracy, 1 - g.Accuracy
+	}
+	return loss, g.Loss
+}
+
+// Text is a gap as the goal has it: "accuracy 0.93", "loss 0.41".
+func (g Goal) Text(gap float64) string {
+	if g.Accuracy > 0 {
+		return fmt.Sprintf("%s %.4f", MetricAccuracy, 1-gap)
+	}
+	return fmt.Sprintf("loss %.4g", gap)
+}
+
+// Stop is what ends a training before its last epoch, nil where nothing does: its EarlyStop, or that of its Goal.
+func (t Training) Stop() *EarlyStop {
+	switch g := t.Goal; {
+	case g == nil:
+		return t.EarlyStop
+	case g.Accuracy > 0:
+		return &EarlyStop{Metric: MetricAccuracy, Target: g.Accuracy, Keep: KeepBest, Held: GoalHeld}
+	default:
+		return &EarlyStop{Metric: MetricValLoss, Target: g.Loss, Keep: KeepBest, Held: GoalHeld}
+	}
+}
+
+// Budget is what a job may cost in all, GB-s, and the field that says so: the lower one of resources.maxCost and its
+// goal's. 0: no bound.
+func (j Job) Budget() (most float64, field string) {
+	most, field = j.Resources.MaxCost, "resources.maxCost"
+	if g := j.Training.Goal; g != nil && g.Cost > 0 && (most == 0 || g.Cost < most) {
+		return g.Cost, "training.goal.cost"
+	}
+	return most, field
+}
+
+// TimeLimit is what a job may take in all, and the field that says so: the shorter one of reliability.deadline and its
+// goal's. 0: no bound.
+func (j Job) TimeLimit() (most Duration, field string) {
+	most, field = j.Reliability.Deadline, "reliability.deadline"
+	if g := j.Training.Goal; g != nil && g.Within > 0 && (most == 0 || g.Within < most) {
+		return g.Within, "training.goal.within"
+	}
+	return most, field
+}
+
+// GoalForecast is when a job is expected to come to its goal. With MayNever nothing says that it does: High is not
+// known then, and where nothing of the kind has come to it, neither is Likely; both are 0.
+type GoalForecast struct {
+	Goal     string            `json:"goal"`
+	Epochs   Interval[float64] `json:"epochs"` // from the job's start on
+	Duration Interval[Millis]  `json:"durationMs"`
+	Cost     Interval[float64] `json:"costGBs"`
+	Jobs     int               `json:"jobs,omitempty"`    // earlier ones that it goes by; 0: the job's own evaluations
+	Reached  int               `json:"reached,omitempty"` // of them, or would have
+	MayNever bool              `json:"mayNever,omitempty"`
+}
+
+// String is "accuracy 0.95 after about 12 epochs (9 to 20)".
+func (f GoalForecast) String() string {
+	e := f.Epochs
+	switch {
+	case f.MayNever && e.Likely == 0:
+		return fmt.Sprintf("%s is not expected: %.3g epochs were not enough", f.Goal, e.Low)
+	case f.MayNever:
+		return fmt.Sprintf("%s after about %.3g epochs (%.3g or more), or never", f.Goal, e.Likely, e.Low)
+	default:
+		return fmt.Sprintf("%s after about %.3g epochs (%.3g to %.3g)", f.Goal, e.Likely, e.Low, e.High)
+	}
+}
