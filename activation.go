@@ -226,6 +226,10 @@ type TrainRequest struct {
 	Store               Store  `json:"store"`
 	Memory              Bytes  `json:"limitBytes"`
 	Estimate            Bytes  `json:"estimateBytes"` // what the collector is to keep the process within
+
+	Exchange *Exchange `json:"exchange,omitempty"` // nil: nothing is exchanged inside the round
+	Members  int       `json:"gang,omitempty"`     // workers that exchange
+	Steps    int       `json:"steps,omitempty"`    // of the round, on the worker that has most
 }
 
 // ID names the update that the request asks for.

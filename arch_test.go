@@ -48,7 +48,7 @@ var house = map[string][]string{
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
 	},
 	"actions": {
-		"runtime/engine", "runtime/engine/footprint", "aggregator", "dataset", "model",
+		"runtime/engine", "runtime/engine/footprint", "aggregator", "aggregator/exchange", "dataset", "model",
 		"internal/modelstore",
 	},
 	"actions/serve":       {"actions", "runtime", "runtime/engine"},

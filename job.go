@@ -410,6 +410,7 @@ type Distribution struct {
 	Sync        Sync        `json:"sync"`
 	Aggregation Aggregation `json:"aggregation"`
 	Missing     Missing     `json:"missing"`
+	Exchange    *Exchange   `json:"exchange,omitempty"` // inside a round; nil: updates are averaged when it ends
 }
 
 // The policies of a job file.

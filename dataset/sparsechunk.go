@@ -58,17 +58,17 @@ func (r *chunkReader) nextSparse(ctx context.Context, c Chunk) (*sparseChunk, er
 }
 
 // fault says what is wrong with the rows of a chunk, "" if nothing is.
-func (s *sparseChunk) fault(c Chunk, columns int) string {
-	if s.start(0) != 0 || s.start(c.Rows) != c.Entries {
+func (c *sparseChunk) fault(of Chunk, columns int) string {
+	if c.start(0) != 0 || c.start(of.Rows) != of.Entries {
 		return "its rows do not begin and end where its entries do"
 	}
-	for i := range c.Rows {
-		if s.start(i) > s.start(i+1) {
+	for i := range of.Rows {
+		if c.start(i) > c.start(i+1) {
 			return fmt.Sprintf("its row %d ends before it begins", i)
 		}
 	}
-	for i := range c.Entries {
-		if v := binary.LittleEndian.Uint32(s.index[4*i:]); uint64(v) >= uint64(columns) {
+	for i := range of.Entries {
+		if v := binary.LittleEndian.Uint32(c.index[4*i:]); uint64(v) >= uint64(columns) {
 			return fmt.Sprintf("its entry %d is in column %d of %d", i, int32(v), columns)
 		}
 	}

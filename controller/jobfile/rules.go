@@ -70,6 +70,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.backoff(job.Reliability.Retries.Backoff)
 	r.moments(job)
 	r.policy(job.Distribution)
+	r.exchange(job)
 	if !r.given("output.model") {
 		job.Output.Model = job.Metadata.Name
 	}
