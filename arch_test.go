@@ -29,7 +29,7 @@ var house = map[string][]string{
 	"executor":                   {"internal/..."},
 	"aggregator":                 {"internal/safetensors"},
 	"aggregator/exchange":        {},
-	"runtime":                    {},
+	"runtime":                    {"internal/secret"},
 	"runtime/engine/footprint":   {"model"},
 	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
 	"runtime/engine/enginetest":  {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
@@ -70,8 +70,10 @@ var house = map[string][]string{
 		"controller/jobfile", "dataset", "dataset/sparse", "history", "internal/addresses", "internal/files",
 		"internal/nearest", "internal/plot",
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
+		"internal/client", "internal/jobtext", "internal/localplatform",
 	},
-	"internal/datasettext": {"dataset", "internal/terminal", "model"},
+	"internal/clusterfacts": {"internal/files"},
+	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
 	"internal/estimatetext": {
 		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
 		"scheduler", "service",
@@ -97,8 +99,10 @@ var house = map[string][]string{
 	"internal/process":       {},
 	"internal/safetensors":   {},
 	"internal/sealed":        {},
+	"internal/secret":        {},
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
 	"internal/transcripts":   {}, // of tests and bench
+	"internal/version":       {"internal/terminal", "runtime/engine/native/kernel"},
 	"internal/wire":          {"internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service"},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
@@ -113,9 +117,9 @@ var house = map[string][]string{
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "service/api", "service/batch", "deploy/image", "controller/jobfile", "internal/...", "actions/serve",
+		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...", "actions/serve",
 		"aggregator", "dataset",
-		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/kernel", "scheduler",
+		"estimator", "history", "history/couchlite", "model", "platform", "scheduler",
 		"scheduler/sim",
 	},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.
@@ -123,7 +127,11 @@ var house = map[string][]string{
 		"actions/serve", "aggregator", "runtime/engine", "runtime/engine/native", "runtime/engine/sparse",
 	},
 
+	// The package of actions is the executor's side of OpenWhisk; checks of a cluster are callers of service.
+	"deploy":           {"executor"},
 	"deploy/image":     {},
+	"deploy/doctor":    {"executor", "internal/clusterfacts", "service"},
+	"deploy/verify":    {"controller/jobfile", "executor", "service"},
 	"examples/embed":   {"controller/jobfile", "service"},
 	"bench":            {"..."},
 	"bench/aggregator": {"..."},
@@ -151,7 +159,7 @@ var owners = map[string][]string{
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},
 	"golang.org/x/image":                     {"internal/plot"},
-	"go.yaml.in/yaml":                        {"controller/jobfile", "cmd/disdel", "internal/terminal"},
+	"go.yaml.in/yaml":                        {"controller/jobfile", "cmd/disdel", "deploy", "internal/terminal"},
 }
 
 type importEdge struct{ from, file, path string }

@@ -19,6 +19,7 @@ type PlatformLimits struct {
 	MaxDevice  Bytes  `json:"maxDeviceBytes,omitempty"`  // of an accelerator, that an action can have; 0: there is none
 	Pool       Bytes  `json:"poolBytes"`                 // memory of all containers together; 0: unknown
 	Processors int    `json:"processors,omitempty"`      // that all containers share; 0: unknown
+	Millicores int    `json:"millicores,omitempty"`      // most thousandths of one that an action may use; 0: no bound known
 	Host       string `json:"host,omitempty"`            // address of an OpenWhisk that is not the embedded one
 	Found      int    `json:"processorsFound,omitempty"` // most that a container of the job has found; 0: unknown
 	// Busy is how many threads of other programs wanted those processors when the job was planned; 0: none, or unknown.

@@ -36,6 +36,7 @@ const (
 	TaskAggregate Task = "aggregate"
 	TaskEvaluate  Task = "evaluate"
 	TaskInfer     Task = "infer"
+	TaskProbe     Task = "probe" // looks at its own container; no job has one
 )
 
 // RuntimeKind is the OpenWhisk kind of disdel's own action runtime: the embedded platform starts this binary for it.

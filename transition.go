@@ -17,6 +17,7 @@ type Planning struct {
 	Estimator string   `json:"estimator,omitempty"` // method that estimates memory
 	Risk      *float64 `json:"risk,omitempty"`      // accepted chance that an action is ended for memory
 	Probe     bool     `json:"probe,omitempty"`
+	Beside    int      `json:"beside,omitempty"` // jobs that were submitted with it, of a batch
 }
 
 // becomes is what a job in a state may become: the page docs/jobs.md says when. What has ended, and what is paused, is

@@ -23,8 +23,9 @@ type Host struct {
 	probe   Probe
 	now     func() time.Time
 	warm    bool
-	found   int  // processors of the container, before actions choose their threads
-	relaxed bool // the action is small and its limit far above its estimate, so that the collector may take its time
+	found   int          // processors of the container, before actions choose their threads
+	limit   disdel.Bytes // of the container's memory, see Within
+	relaxed bool         // the action is small and its limit far above its estimate, so that the collector may take its time
 	shard   shardCache
 	built   engineCache
 	store   storeCache
@@ -35,6 +36,9 @@ func NewHost(probe Probe, backends engine.Table) *Host {
 	return &Host{probe: probe, now: time.Now, found: runtime.GOMAXPROCS(0), built: engineCache{backends: backends}}
 }
 
+// Within tells the host the memory limit of its container, 0 for none, which a probe asks for.
+func (h *Host) Within(limit disdel.Bytes) { h.limit = limit }
+
 // Handlers is the table of tasks.
 func (h *Host) Handlers() map[disdel.Task]Handler {
 	return map[disdel.Task]Handler{
@@ -42,6 +46,7 @@ func (h *Host) Handlers() map[disdel.Task]Handler {
 		disdel.TaskAggregate: handle(h, h.aggregate),
 		disdel.TaskEvaluate:  handle(h, h.evaluate),
 		disdel.TaskInfer:     handle(h, h.infer),
+		disdel.TaskProbe:     handle(h, h.look),
 	}
 }
 

@@ -18,6 +18,7 @@ type sample struct {
 	planned  float64    // bytes
 	terms    [3]float64 // of them: parameters, activations, weights on their way; zeros: unknown
 	residual float64    // logarithm of measured over planned
+	kind     int        // the same for samples that are the same
 }
 
 // termsOf tells plans of the same size apart: a job file's own layers have no name.
@@ -57,6 +58,15 @@ func (e Estimator) samples(past []disdel.Record) []sample {
 				engine:   e.computes(r.Job.Training.Backend, r.Job.Model.Custom != ""),
 				residual: math.Log(median(peaks) / planned),
 			})
+		}
+	}
+	for i := range out {
+		out[i].kind = i
+		for k := range out[:i] {
+			if s := &out[k]; s.task == out[i].task && s.engine == out[i].engine && s.same(&out[i]) {
+				out[i].kind = s.kind
+				break
+			}
 		}
 	}
 	return out
@@ -114,18 +124,22 @@ type group struct {
 	pull  float64 // jobs that what is known without the group stands for
 	rest  float64 // of the spread, that no number of jobs takes away
 	sure  bool    // what jobs of it agree on is believed however far it is from the plan
+	kinds bool    // a kind of jobs is one witness, however many ran: another network has less in common with them
 	has   func(like, s *sample) bool
 }
 
 // groups, the widest first. Jobs of the same kind differ by nothing that the plan sees, so one of them says almost all.
 var groups = []group{
 	{
-		name: "jobs of this size", least: 5, pull: 8, rest: 0.9,
+		name: "kinds of jobs of this size", least: 5, pull: 8, rest: 0.9, kinds: true,
 		has: func(like, s *sample) bool { return math.Abs(math.Log(s.planned/like.planned)) < math.Ln2 },
 	},
-	{name: "jobs of this family of networks", least: 4, pull: 4, rest: 0.8, has: func(like, s *sample) bool {
-		return like.network != layered && familyOf(s.network) == familyOf(like.network)
-	}},
+	{
+		name: "kinds of jobs of this family of networks", least: 4, pull: 4, rest: 0.8, kinds: true,
+		has: func(like, s *sample) bool {
+			return like.network != layered && familyOf(s.network) == familyOf(like.network)
+		},
+	},
 	{
 		name: "jobs of this network", least: 3, pull: 2, rest: 0.7,
 		has: func(like, s *sample) bool { return like.network != layered && s.network == like.network },
@@ -171,7 +185,8 @@ func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 	}
 	if l.jobs == 0 {
 		n.Notes = append(n.Notes,
-			fmt.Sprintf("nothing learned: of %d jobs of this size with measured peaks it takes %d", closest, groups[0].least))
+			fmt.Sprintf("nothing learned: of %d kinds of jobs of this size with measured peaks it takes %d", closest,
+				groups[0].least))
 		return n
 	}
 	planned := n.Likely
@@ -181,13 +196,21 @@ func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 	return n
 }
 
-// residuals are those of a group's members, sorted.
+// residuals are those of a group's members, or the median of each kind of them, sorted.
 func (e Estimator) residuals(g group, like *sample) []float64 {
-	var out []float64
+	of := map[int][]float64{}
 	for i := range e.past {
 		if s := &e.past[i]; s.task == like.task && s.engine == like.engine && g.has(like, s) {
-			out = append(out, s.residual)
+			who := i
+			if g.kinds {
+				who = s.kind
+			}
+			of[who] = append(of[who], s.residual)
 		}
+	}
+	out := make([]float64, 0, len(of))
+	for _, r := range of {
+		out = append(out, median(r))
 	}
 	slices.Sort(out)
 	return out

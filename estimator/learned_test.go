@@ -119,21 +119,39 @@ func TestTheNearestGroupSpeaks(t *testing.T) {
 	}
 	in := Input{Graph: g, BatchSize: 32, Rows: 100, SampleBytes: 3072, Epochs: 1, Optimizer: adam}
 	likely := planned.Train(in).Likely
-	size := repeat(50, ran("vgg16-cifar", likely, 0.9))
-	for i := range size {
-		size[i].Plan.Actions[0].Estimate.Likely = likely * 5 / 4
+	var past, family []disdel.Record
+	for i := range 50 { // each of a kind of its own
+		larger := math.Pow(1.011, float64(i))
+		past = append(past, ran("vgg16-cifar", disdel.Bytes(0.8*larger*float64(likely)), 0.72))
+		family = append(family, ran("resnet18", disdel.Bytes(3*larger*float64(likely)), 1.1))
 	}
-	family := repeat(50, ran("resnet18", 3*likely, 1.1))
 	network := repeat(50, ran("resnet34", 5*likely, 1.2))
-	past := size
 	for _, c := range []struct {
 		more []disdel.Record
 		want float64
-	}{{nil, 0.9 * 4 / 5}, {family, 1.1}, {network, 1.2}} {
+	}{{nil, 0.72}, {family, 1.1}, {network, 1.2}} {
 		past = append(past, c.more...)
 		if e := learn(t, in, past...); math.Abs(e.Ratio-c.want) > 0.06 {
 			t.Errorf("ratio %.3f after %d records, want about %.2f", e.Ratio, len(past), c.want)
 		}
+	}
+}
+
+// However many jobs of one kind ran, they are one witness of what another network needs: a thousand tiny ones of somebody
+// else had taken an eighth off the estimate of a network of the same size.
+func TestManyOfAKindAreOneWitness(t *testing.T) {
+	in := lenetJob(t)
+	plan := planned.Train(in)
+	past := repeat(100, ran("mlp", plan.Likely*9/10, 0.85))
+	for i := range 3 {
+		past = append(past, ran("mlp", plan.Likely*disdel.Bytes(11+i)/10, 1))
+	}
+	if e := learn(t, in, past...); e.Ratio != 0 || e.Likely != plan.Likely {
+		t.Errorf("four kinds of jobs teach a ratio of %.3f", e.Ratio)
+	}
+	past = append(past, ran("mlp", plan.Likely*3/2, 1))
+	if e := learn(t, in, past...); math.Abs(e.Ratio-1) > 0.01 {
+		t.Errorf("of five kinds, one of which had a hundred jobs, a ratio of %.3f", e.Ratio)
 	}
 }
 

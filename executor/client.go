@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/secret"
 )
 
 // Config is where the platform is and how it is asked.
@@ -32,6 +33,9 @@ type Config struct {
 	// Beats gives the heartbeats of an invocation's slot, oldest first, once it has failed or was lost: the evidence of
 	// how it ended. Those of earlier attempts may be among them. nil: none are known.
 	Beats func(ctx context.Context, inv disdel.Invocation) []disdel.Progress
+	// Seal has passwords in what activations are given sealed, with a key that each action gets in its code: parameters
+	// lie in OpenWhisk's queue in clear. It takes an action runtime of this version.
+	Seal bool
 }
 
 // Executor runs actions on one OpenWhisk namespace. It is safe for concurrent use.
@@ -41,6 +45,7 @@ type Executor struct {
 	health    health
 	pace      pace
 	probes    probes
+	key       secret.Key // zero: nothing is sealed
 }
 
 // New returns an Executor. It returns Invalid without host, key or logger; nothing is asked of the server yet.
@@ -63,7 +68,11 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.MostQueue == 0 {
 		cfg.MostQueue = mostQueue
 	}
-	return &Executor{cfg: cfg, transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}}, nil
+	e := &Executor{cfg: cfg, transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}}
+	if cfg.Seal {
+		e.key = secret.NewKey()
+	}
+	return e, nil
 }
 
 // checkAddress refuses an address with a user or a password in it: they would stand in every message, and the key has a

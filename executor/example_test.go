@@ -96,3 +96,32 @@ func ExampleClassify() {
 	// outOfMemory 252 MB false
 	// developerError 60.0 MB false
 }
+
+// A package that stays is read with what its actions are and may have.
+func ExampleExecutor_Deployment() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.Contains(r.URL.Path, "/packages/") {
+			io.WriteString(w, `{"name": "disdel", "actions": [{"name": "train"}]}`)
+			return
+		}
+		io.WriteString(w, `{"name": "train", "version": "0.0.3", "exec": {"kind": "disdel:1", "main": "train", "code": "disdel"},
+			"limits": {"memory": 512, "timeout": 300000, "logs": 1}, "annotations": [{"key": "description", "value": "trains"}]}`)
+	}))
+	defer server.Close()
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	e, err := executor.New(executor.Config{APIHost: server.URL, AuthKey: "user:key", Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer e.Close()
+	d, err := e.Deployment(context.Background(), "disdel")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, a := range d.Actions {
+		fmt.Println(a.Name, a.Version, a.Kind, a.Memory, a.Timeout, a.Annotations["description"])
+	}
+	// Output: train 0.0.3 disdel:1 512 MB 5m0s trains
+}

@@ -87,6 +87,9 @@ func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.Act
 // action is an ActionPlan as OpenWhisk takes it: of our own kind, or a container image.
 func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
 	memory, timeout, code := a.Limits.Memory.MB(), int(time.Duration(a.Limits.Timeout).Milliseconds()), "disdel"
+	if e.cfg.Seal {
+		code = e.key.Of(a.Name).Code()
+	}
 	x := &whisk.Exec{Kind: disdel.RuntimeKind, Code: &code, Main: string(a.Task)}
 	if e.cfg.Image != "" {
 		x = &whisk.Exec{Kind: "blackbox", Image: e.cfg.Image, Main: string(a.Task), Code: &code}
@@ -99,16 +102,28 @@ func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
 // may keep it from its turn. Whoever has the id waits for the activation with Wait, which gives its place back. An
 // action that is not there is NotFound.
 func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
-	if err := e.pace.enter(ctx); err != nil {
+	params, err := e.sealed(inv)
+	if err == nil {
+		err = e.pace.enter(ctx)
+	}
+	if err != nil {
 		return "", err
 	}
 	id, err := withRetries(ctx, e, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
-		return e.invoke(ctx, inv.ID, inv.Action, inv.Params)
+		return e.invoke(ctx, inv.ID, inv.Action, params)
 	})
 	if err != nil {
 		e.pace.leave()
 	}
 	return id, err
+}
+
+// sealed is the parameters of an invocation as OpenWhisk gets them.
+func (e *Executor) sealed(inv disdel.Invocation) (json.RawMessage, error) {
+	if !e.cfg.Seal {
+		return inv.Params, nil
+	}
+	return e.key.Of(inv.Action).Seal(inv.Params)
 }
 
 // invoke asks once.

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/secret"
 	"github.com/disdel/disdel/platform"
 )
 
@@ -102,6 +103,35 @@ func TestRequestsAreOpenWhisks(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, w.asked); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// With Seal nothing that OpenWhisk is sent with an invocation has the password in clear; the action's code opens it.
+func TestParametersAreSealed(t *testing.T) {
+	e, w := scripted(t, answerOf{200, `{}`})
+	e.cfg.Seal, e.key = true, secret.NewKey()
+	plan := []disdel.ActionPlan{{Task: disdel.TaskTrain, Name: "pkg/train", Limits: inv.Limits}}
+	if err := e.Prepare(t.Context(), "pkg", plan); err != nil {
+		t.Fatal(err)
+	}
+	w.answers = []answerOf{{202, `{"activationId":"` + id + `"}`}}
+	with := inv
+	with.Params = json.RawMessage(`{"round":1,"store":{"url":"redis://:CANARY@host:1/0"}}`)
+	if _, err := e.Invoke(t.Context(), with); err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(w.asked, "\n"); strings.Contains(all, "CANARY") {
+		t.Fatal(all)
+	}
+	var created struct{ Exec struct{ Code string } }
+	_, body, _ := strings.Cut(w.asked[1], "overwrite=true ")
+	if err := json.Unmarshal([]byte(body), &created); err != nil {
+		t.Fatal(err)
+	}
+	key, ok := secret.FromCode(created.Exec.Code)
+	_, sent, _ := strings.Cut(w.asked[2], "result=false ")
+	if opened, err := key.Open(json.RawMessage(sent)); !ok || err != nil || !strings.Contains(string(opened), "CANARY") {
+		t.Errorf("%s, %v", opened, err)
 	}
 }
 

@@ -97,6 +97,11 @@ func stay(to *http.Request, _ []*http.Request) error {
 	}
 }
 
+// design is the design document that the indexes are in. Whoever changes them gives it the next number: disdel-2 after
+// disdel. Two versions of this program that share a history then have theirs each, where one document would be made anew
+// by turns, and all its indexes with it.
+const design = "disdel"
+
 // indexes are what the queries below go by. CouchDB lists documents with all the fields alone, so that a job of layers,
 // which has no network's name, is in the first but not in the second; the embedded history knows of every document
 // which fields it has.
@@ -135,7 +140,7 @@ func (s *Store) prepare(ctx context.Context, name string) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(indexes)) {
-		if err := s.db.CreateIndex(ctx, "disdel", name, map[string]any{"fields": indexes[name]}); err != nil {
+		if err := s.db.CreateIndex(ctx, design, name, map[string]any{"fields": indexes[name]}); err != nil {
 			if kivik.HTTPStatus(err) == couchlite.StatusDamaged || ctx.Err() != nil {
 				return err
 			}

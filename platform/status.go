@@ -10,6 +10,7 @@ type Status struct {
 	Prewarmed int // started, of no action yet
 	Queued    int // activations that wait
 	Used      disdel.Bytes
+	Busy      disdel.Bytes // of Used, by containers that serve an activation, or start for one
 	Memory    disdel.Bytes // of the pool
 }
 
@@ -19,8 +20,17 @@ func (p *Platform) Status() Status { return p.pool.status() }
 func (p *pool) status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Status{Running: p.busy, Prewarmed: len(p.prewarmed), Queued: len(p.queue), Used: p.used, Memory: p.total}
+	s := Status{
+		Running: p.busy, Prewarmed: len(p.prewarmed), Queued: len(p.queue), Used: p.used, Busy: p.used, Memory: p.total,
+	}
+	for _, c := range p.prewarmed {
+		s.Busy -= c.memory
+	}
+	for size, n := range p.coming {
+		s.Busy -= disdel.Bytes(n) * size.memory
+	}
 	for _, c := range p.free {
+		s.Busy -= c.memory
 		if c.paused {
 			s.Paused++
 		} else {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/secret"
 )
 
 // Handler answers one activation: params are the activation's, the result becomes its response. ctx ends at the
@@ -163,6 +164,7 @@ type initRequest struct {
 	Value struct {
 		Name string            `json:"name"`
 		Main string            `json:"main"`
+		Code string            `json:"code"` // what opens sealed parameters; of kinds with code of their own, that
 		Env  map[string]string `json:"env"`
 	} `json:"value"`
 }
@@ -190,8 +192,22 @@ func (s *Server) init(w http.ResponseWriter, body []byte) {
 		answer(w, http.StatusBadRequest, failure(fmt.Sprintf("the environment cannot be set: %v", err)))
 		return
 	}
+	if key, given := secret.FromCode(req.Value.Code); given {
+		h = opening(key, h)
+	}
 	s.task, s.handler = disdel.Task(req.Value.Main), h
 	answer(w, http.StatusOK, map[string]any{"ok": true})
+}
+
+// opening is a handler of parameters that were sealed.
+func opening(key secret.Key, h Handler) Handler {
+	return func(ctx context.Context, params json.RawMessage) (any, error) {
+		opened, err := key.Open(params)
+		if err != nil {
+			return nil, err
+		}
+		return h(ctx, opened)
+	}
 }
 
 type runRequest struct {

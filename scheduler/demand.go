@@ -7,8 +7,8 @@ import (
 )
 
 // DemandOf is what a planned job asks of a platform that has whole: its gang, for how long it keeps it, how long that
-// takes and what it costs; and a sentence for the plan that says so. Whose job it is, its priority and its arrival are
-// for the caller to add.
+// takes (by its forecast, or, where there is none, by its timeouts) and what it costs; and a sentence for the plan that
+// says so. Whose job it is, its priority and its arrival are for the caller to add.
 //
 // A job keeps its containers for its life where the platform holds all of them, so that every round after the first
 // finds them warm. Where it does not, what a round needs at once is granted for a round: all train actions and the
@@ -33,11 +33,30 @@ func DemandOf(id disdel.JobID, plan disdel.Plan, whole Capacity) (Demand, string
 	}
 	if f := plan.Forecast; f != nil {
 		d.Takes, d.Cost = f.Duration, f.Cost.Likely
-		if d.Keep == KeepRound {
-			d.Takes = perRound(f.Duration, plan.Rounds)
-		}
+	} else {
+		d.Takes = longest(plan)
+	}
+	if d.Keep == KeepRound {
+		d.Takes = perRound(d.Takes, plan.Rounds)
 	}
 	return d, why
+}
+
+// longest is how long a job takes of which nothing is known but what its plan allows: every activation its timeout. A
+// first batch in a new home is back-filled by that.
+func longest(plan disdel.Plan) disdel.Interval[disdel.Millis] {
+	timeout := func(task disdel.Task) disdel.Millis {
+		a, _ := plan.Action(task)
+		return a.Limits.Timeout
+	}
+	waves := (plan.Workers + max(1, plan.Parallel) - 1) / max(1, plan.Parallel)
+	round := disdel.Millis(max(1, plan.Legs)*max(1, waves)) * timeout(disdel.TaskTrain)
+	round += disdel.Millis(len(plan.Levels)) * timeout(disdel.TaskAggregate)
+	if plan.HeldOut > 0 {
+		round += timeout(disdel.TaskEvaluate)
+	}
+	all := disdel.Millis(max(1, plan.Rounds)) * round
+	return disdel.Interval[disdel.Millis]{Likely: all, High: all}
 }
 
 func perRound(whole disdel.Interval[disdel.Millis], rounds int) disdel.Interval[disdel.Millis] {

@@ -107,9 +107,9 @@ const mostOthers = 64
 func (b *planBuilder) beyond(l *lacking, others []planBuilder) error {
 	g := b.plan.Forecast.Goal
 	least, of := l.need(g), b.plan.Workers
-	looked := []string{fmt.Sprint(b.plan.Workers)}
+	looked := []int{of}
 	for _, o := range others {
-		looked = append(looked, fmt.Sprint(o.plan.Workers))
+		looked = append(looked, o.plan.Workers)
 		if n := l.need(o.plan.Forecast.Goal); n < least {
 			least, of = n, o.plan.Workers
 		}
@@ -118,7 +118,9 @@ func (b *planBuilder) beyond(l *lacking, others []planBuilder) error {
 		countOf(g.Jobs, "earlier job"), l.text(l.need(g)), countOf(b.plan.Workers, "worker"), l.field, l.has)
 	hint := fmt.Sprintf("--set %s=%s", l.field, l.set(least*(1+spareGoal)))
 	if len(others) > 0 {
-		msg += fmt.Sprintf("; of %s workers %d take the least, %s", strings.Join(looked, ", "), of, l.text(least))
+		slices.Sort(looked)
+		each := strings.Trim(fmt.Sprint(looked), "[]")
+		msg += fmt.Sprintf("; of %s workers %d take the least, %s", strings.ReplaceAll(each, " ", ", "), of, l.text(least))
 	}
 	if of != b.plan.Workers && b.Job.Distribution.Workers > 0 {
 		hint = fmt.Sprintf("--set distribution.workers=%d, and %s", of, hint)

@@ -25,6 +25,7 @@ type PlanInput struct {
 
 	Estimator  estimator.Estimator // of memory, by what the program's backends take
 	Processors int                 // that the job's actions share; 0: one for each action
+	Beside     int                 // jobs that were submitted with this one, and want the processors too
 	Unknown    string              // why Processors are not known, and what helps
 	// the job's setting is what was decided while it ran: its policy is not asked, nor its file quoted
 	Decided bool
@@ -76,6 +77,7 @@ type planBuilder struct {
 	PlanInput
 	plan  disdel.Plan
 	train disdel.Estimate
+	side  int // jobs that share the processors, this one among them; 0: that has not been looked at yet
 }
 
 func (b *planBuilder) because(format string, args ...any) {
@@ -84,7 +86,7 @@ func (b *planBuilder) because(format string, args ...any) {
 
 func (b *planBuilder) input(rows, actions int) estimator.Input {
 	t, a := b.Job.Training, b.Job.Distribution.Aggregation
-	threads := b.Processors / max(actions, 1)
+	threads := b.Processors / (max(actions, 1) * max(b.side, 1))
 	if n := b.Job.Resources.Threads; n > 0 {
 		threads = n
 	}
@@ -131,16 +133,17 @@ func (b *planBuilder) ceiling() (disdel.Bytes, string) {
 // workers decides how many train actions run, and what each holds.
 func (b *planBuilder) workers() error {
 	limit, who := b.ceiling()
+	b.side = b.sideBySide(1)
 	known := b.known()
 	switch n := b.Job.Distribution.Workers; {
 	case n > 0 && b.Decided:
-		b.plan.Workers, b.train = n, b.estimate(n)
+		b.take(n)
 		b.because("workers: %d, as decided while the job ran", n)
 	case n > 0:
-		b.plan.Workers, b.train = n, b.estimate(n)
+		b.take(n)
 		b.because("workers: %d, as the job file says", n)
 	case known != nil:
-		b.plan.Workers, b.train = known.Plan.Workers, b.estimate(known.Plan.Workers)
+		b.take(known.Plan.Workers)
 		b.because("workers: %d, as in %s, the last job of this kind that succeeded", b.plan.Workers, known.ID)
 	default:
 		n, e, steps, err := estimator.ContainerRule(limit, b.maxWorkers(), b.estimate)
@@ -149,6 +152,7 @@ func (b *planBuilder) workers() error {
 		}
 		b.plan.Workers, b.train = n, e
 		b.plan.Reasons = append(b.plan.Reasons, steps...)
+		b.fairShare(limit)
 	}
 	if err := b.policy(); err != nil {
 		return err
@@ -159,6 +163,12 @@ func (b *planBuilder) workers() error {
 	b.plan.Shards = Shards(b.Data.Train, b.plan.Workers)
 	b.plan.HeldOut = b.Data.HeldOut
 	return nil
+}
+
+// take has the job begin with so many workers.
+func (b *planBuilder) take(workers int) {
+	b.side = b.sideBySide(workers)
+	b.plan.Workers, b.train = workers, b.estimate(workers)
 }
 
 // policy asks a job's policy what it begins with, where the job file does not say it.
@@ -184,7 +194,7 @@ func (b *planBuilder) policy() error {
 	if b.Job.Distribution.Workers == 0 {
 		d := Ask(p, in)
 		if n := d.Next.Workers; n != b.plan.Workers {
-			b.plan.Workers, b.train = n, b.estimate(n)
+			b.take(n)
 		}
 		if b.plan.Reasons = append(b.plan.Reasons, d.Reasons...); d.Why != "" {
 			b.because("policy %s: %s", p.Name(), d.Why)
@@ -204,7 +214,7 @@ func (b *planBuilder) maxWorkers() int {
 func (b *planBuilder) known() *disdel.Record {
 	limit, _ := b.ceiling()
 	i := slices.IndexFunc(b.History, func(r disdel.Record) bool {
-		return r.Status == disdel.StatusSucceeded && r.Data.Checksum == b.Data.Checksum &&
+		return r.Status == disdel.StatusSucceeded && r.Data.Checksum == b.Data.Checksum && besideOf(&r) == b.Beside &&
 			r.Job.Distribution.Workers == 0 && b.estimate(r.Plan.Workers).Total <= limit
 	})
 	if i < 0 {
@@ -246,6 +256,7 @@ func (b *planBuilder) actions() error {
 	limit, who := b.ceiling()
 	b.plan.Platform = b.Platform
 	b.plan.Platform.Processors = b.Processors
+	b.plan.Platform.Busy = max(b.Platform.Busy, b.want(b.side-1, b.plan.Workers))
 	estimates := []struct {
 		task disdel.Task
 		e    disdel.Estimate
@@ -405,7 +416,7 @@ func (b *planBuilder) timeouts() error {
 		past = b.History
 	}
 	if b.Threads != nil {
-		b.plan.Threads = b.Threads(b.plan.Parallel)
+		b.plan.Threads = b.Threads(b.plan.Parallel * b.side)
 	}
 	if n := b.Job.Resources.Threads; n > 0 {
 		b.plan.Threads = n

@@ -57,13 +57,14 @@ fi
 
 scripts/movielens.sh || echo "MovieLens-100K could not be fetched: its test is skipped" >&2
 
-# client NAME MODULE builds a client of platform/clients/NAME, at the versions of its go.mod and go.sum, where they changed.
+# client FOLDER/NAME MODULE builds what a module of its own has, at the versions of its go.mod and go.sum, where they changed.
 client() {
-  local module="platform/clients/$1" program="$cache/bin/$1"
+  local module="$1" program="$cache/bin/${1##*/}"
   if [ -x "$program" ] && [ ! "$module/go.mod" -nt "$program" ]; then return; fi
-  echo "building: $1"
+  echo "building: ${1##*/}"
   mkdir -p "$cache/bin"
   (cd "$module" && GOWORK=off go build -mod=readonly -o "$OLDPWD/$program" "$2")
 }
-client wsk github.com/sciabarracom/openwhisk-cli
-client wskdeploy github.com/apache/openwhisk-wskdeploy
+client platform/clients/wsk github.com/sciabarracom/openwhisk-cli
+client platform/clients/wskdeploy github.com/apache/openwhisk-wskdeploy
+client deploy/cluster/kubecheck .

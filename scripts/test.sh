@@ -2,16 +2,18 @@
 # Runs every test. The race detector covers every package with concurrency of its own. It makes plain Go kernels a hundred times
 # slower and gorgonia twenty times: runtime/engine/native, whose threads it is there for, is raced with -short, its fastest kernels
 # alone, and runs whole without it. cmd/disdel and examples/embed stay out: what they do at once is the other packages', and their
-# actions are processes of the built program, which the detector does not see.
+# actions are processes of the built program, which the detector does not see. So do checks of clusters (deploy), whose containers
+# are the test's own program, held to their memory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export DISDEL_TEST_POUCHDB="$PWD/.cache/npm/node_modules/.bin/pouchdb-server"
 export DISDEL_TEST_WSK="$PWD/.cache/bin/wsk" DISDEL_TEST_WSKDEPLOY="$PWD/.cache/bin/wskdeploy"
 export DISDEL_TEST_OPENWHISK_JS="$PWD/.cache/npm/node_modules/openwhisk"
+export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 
-heavy='/(runtime/engine/native|cmd/disdel|examples/embed|estimator|model)$'
+heavy='/(runtime/engine/native|cmd/disdel|examples/embed|estimator|model|deploy(/doctor|/verify)?)$'
 packages=$(go list ./...)
 raced=$(grep -vE "$heavy" <<<"$packages")
 plain=$(grep -E "$heavy" <<<"$packages")

@@ -55,6 +55,11 @@ type Config struct {
 	ActionMemory  disdel.Bytes
 	ActionTimeout time.Duration
 
+	// ActionMillicores is the most thousandths of a processor that the platform lets an action use, as OpenWhisk's
+	// kubernetes.cpu-scaling does: jobs of a batch begin with more workers where each has little. 0: nobody knows of a
+	// bound.
+	ActionMillicores int
+
 	// Tune changes the settings of the embedded platform before it starts. nil: they stay.
 	Tune func(*platform.Config)
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/scheduler"
 )
@@ -18,6 +19,7 @@ type Questions struct {
 	MaxMemory disdel.Bytes    // the largest batch and the fewest workers that fit actions of so much; 0: not asked
 	Grid      *scheduler.Grid // other workers and batches; nil: not asked
 	Against   scheduler.Objective
+	Admit     bool // whether it would be taken: the store, the disk, the pool and the tenant's quota have room for it
 }
 
 func (q Questions) any() bool { return q.Explain || q.MaxMemory > 0 || q.Grid != nil }
@@ -47,7 +49,8 @@ type WhatIf struct {
 
 // Estimate works out what a job will need, without running it; with Options.Probe it trains for two seconds. A job that
 // cannot be planned can be asked about all the same. It returns Invalid, as *disdel.Faults where the job itself is
-// wrong, and, where nothing but the plan is asked for, OverLimit for a job that does not fit.
+// wrong; where nothing but the plan is asked for, OverLimit for a job that does not fit; and with Questions.Admit what
+// a submit would be refused with.
 func (s *Service) Estimate(ctx context.Context, req Request, q Questions) (*Estimation, error) {
 	p, err := s.preparing(ctx, newJobID(), req.Options, req.Preparing)
 	if err != nil {
@@ -61,7 +64,20 @@ func (s *Service) Estimate(ctx context.Context, req Request, q Questions) (*Esti
 	if err != nil {
 		return nil, err
 	}
-	return answers(in, q)
+	out, err := answers(in, q)
+	if err == nil && q.Admit && out.Plan != nil {
+		err = p.wouldTake(ctx, r, in)
+	}
+	return out, err
+}
+
+// wouldTake returns what a submit of a job with a plan would be refused with.
+func (p *preparation) wouldTake(ctx context.Context, r controller.Resolved, in scheduler.PlanInput) error {
+	spec, err := p.planned(r, in)
+	if err != nil {
+		return err
+	}
+	return p.fits(ctx, &spec, r)
 }
 
 func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {

@@ -100,14 +100,19 @@ func (q *queue) open(l *ledger, whole scheduler.Capacity, lives map[string]bool)
 }
 
 // decide has the books decide, with the pool as it was for those that came first: one that is made of what is free of a
-// machine is smaller for whoever comes later.
-func (l *ledger) decide(books *scheduler.Admission, token string, now disdel.Millis) map[disdel.JobID]scheduler.Grant {
+// machine is smaller for whoever comes later. Of the pool so much is at work, others' work too.
+func (l *ledger) decide(books *scheduler.Admission, token string, now disdel.Millis, busy disdel.Bytes,
+) map[disdel.JobID]scheduler.Grant {
 	books.Expire(now)
+	others := beyond(busy, books)
 	switch whole := books.Capacity().Memory; {
 	case books.Holding() == 0:
 		l.Pool = bounded(whole)
 	case l.Pool > 0 && bounded(whole) > 0:
-		books.Others(scheduler.Capacity{Memory: whole - l.Pool})
+		others += whole - l.Pool
+	}
+	if others != 0 {
+		books.Others(scheduler.Capacity{Memory: others})
 	}
 	decided := map[disdel.JobID]scheduler.Grant{}
 	for _, g := range books.Decide(now) {

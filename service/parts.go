@@ -11,6 +11,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/clusterfacts"
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
@@ -104,16 +105,21 @@ func (s *core) openBoard(ctx context.Context) (*aggregator.Store, error) {
 	})
 }
 
+// lookOften is the longest time between looks at an activation on a platform of this process, which cost little: what
+// comes after it waits for that.
+const lookOften = 100 * time.Millisecond
+
 // openWhisk is the OpenWhisk of Config, or an embedded one.
 func (s *core) openWhisk(ctx context.Context) (worksOn, error) {
 	return s.invoker.get(func() (w worksOn, err error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
 			APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
-			Beats: s.beats,
+			Beats: s.beats, Seal: true,
 		}
 		w.pool = s.cfg.Pool
 		if s.embedded() {
+			cfg.PollEvery = lookOften
 			p, err := s.startPlatform(&w.pool)
 			if err != nil {
 				return w, err
@@ -146,8 +152,8 @@ func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 	return p, p.Start()
 }
 
-// poolOf is the memory of another platform's pool: what Config says, or what a platform of disdel tells; 0 where nobody
-// does.
+// poolOf is the memory of another platform's pool: what Config says, what a platform of disdel tells, or what was found
+// out by probing; 0 where nobody knows.
 func (s *core) poolOf(ctx context.Context) disdel.Bytes {
 	if s.cfg.Pool > 0 {
 		return s.cfg.Pool
@@ -155,7 +161,16 @@ func (s *core) poolOf(ctx context.Context) disdel.Bytes {
 	if told := s.told(ctx); told != nil {
 		return told.Pool.Bytes
 	}
-	return 0
+	return s.facts().Pool
+}
+
+// facts is what was found out about the platform of Config, zeros where nobody has looked.
+func (s *core) facts() clusterfacts.Facts {
+	f, _, err := clusterfacts.Read(s.cfg.Home, s.cfg.OpenWhisk.Host)
+	if err != nil {
+		s.log.WithError(err).Warn("what is known of the cluster cannot be read")
+	}
+	return f
 }
 
 // told is what the platform of Config tells of itself, nil where it is none of disdel's.

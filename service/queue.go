@@ -46,6 +46,7 @@ const (
 	lookEvery  = 250 * time.Millisecond
 	mostWrites = 50
 	blindFor   = 3 * time.Second // a history is away for as long before a process decides for its own jobs alone
+	lookShare  = 4               // looks take one part in so many and one of the time: a long line makes them long
 )
 
 func newQueue(s *core, by scheduler.Allocator) *queue {
@@ -133,8 +134,12 @@ func (q *queue) leave(id disdel.JobID, cost float64) {
 	if there {
 		q.costs[id] = cost
 	}
+	looking := q.looking
+	if looking {
+		q.wake() // whoever looks for those that wait enters it
+	}
 	q.mu.Unlock()
-	if !there {
+	if !there || looking {
 		return
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(q.s.ctx), releaseWithin)
@@ -157,7 +162,9 @@ func (q *queue) look() {
 	defer tick.Stop()
 	seen := time.Now()
 	for {
+		began := time.Now()
 		err := q.settle(q.s.ctx)
+		took := time.Since(began)
 		if err == nil {
 			seen = time.Now()
 		} else if time.Since(seen) > blindFor {
@@ -167,16 +174,27 @@ func (q *queue) look() {
 			q.s.log.WithError(err).Debug("the queue could not be looked at")
 		}
 		q.mu.Lock()
-		if !q.waiting() {
+		if !q.waiting() && len(q.kick) == 0 { // who leaves relies on one more look
 			q.looking = false
 			q.mu.Unlock()
 			return
 		}
 		q.mu.Unlock()
+		q.rest(lookShare * took)
 		select {
 		case <-q.kick:
 		case <-tick.C:
 		}
+	}
+}
+
+// rest waits between two looks, at most until one is due anyway.
+func (q *queue) rest(d time.Duration) {
+	t := time.NewTimer(min(d, lookEvery))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-q.s.open.Done(): // those that wait are about to leave
 	}
 }
 
@@ -231,7 +249,7 @@ func (q *queue) alone(ctx context.Context) error {
 	defer q.mu.Unlock()
 	l := readLedger(history.Note{})
 	books := q.open(&l, pool, map[string]bool{q.s.token: true})
-	q.tell(books, l.decide(books, q.s.token, sinceEpoch(time.Now())))
+	q.tell(books, l.decide(books, q.s.token, sinceEpoch(time.Now()), 0))
 	return nil
 }
 
@@ -246,6 +264,7 @@ func (q *queue) try(ctx context.Context, h *history.Store, whole scheduler.Capac
 	if err != nil {
 		return err
 	}
+	busy := q.s.atWork(ctx)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	entered := make([]disdel.JobID, 0, len(q.costs))
@@ -253,7 +272,7 @@ func (q *queue) try(ctx context.Context, h *history.Store, whole scheduler.Capac
 		entered = append(entered, job)
 	}
 	books := q.open(&l, whole, lives)
-	decided := l.decide(books, q.s.token, sinceEpoch(time.Now()))
+	decided := l.decide(books, q.s.token, sinceEpoch(time.Now()), busy)
 	value, err := json.Marshal(l)
 	if err != nil {
 		return err

@@ -141,6 +141,13 @@ func TestATenantsCostIsBounded(t *testing.T) {
 	if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "quota of tenant ann") {
 		t.Errorf("a job beyond the quota: %v", err)
 	}
+	_, err = ann.Estimate(t.Context(), Request{Job: small(t)}, Questions{Admit: true})
+	if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "quota of tenant ann") {
+		t.Errorf("asked whether it would be taken: %v", err)
+	}
+	if _, err = ann.Estimate(t.Context(), Request{Job: small(t)}, Questions{}); err != nil {
+		t.Errorf("its plan: %v", err)
+	}
 	if run, err = s.Submit(t.Context(), Request{Job: small(t)}); err != nil {
 		t.Fatalf("another's job: %v", err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/scheduler"
 )
@@ -49,6 +48,7 @@ type Options struct {
 	Estimator string   // method that estimates memory, see package estimator; "": planned
 	Risk      *float64 // accepted chance that an action is ended for memory; nil: the job's, or the estimator's own
 	Probe     bool     // where no earlier job tells how long this one takes, train for two seconds to find out
+	Beside    int      // jobs that are submitted with this one, of a batch: they share the platform's processors
 }
 
 // preparation is a job on its way to a run.
@@ -118,15 +118,20 @@ func (p *preparation) fitting(ctx context.Context, r controller.Resolved) (contr
 	if err != nil {
 		return spec, err
 	}
-	if err := p.room(ctx, spec, r.Graph); err != nil {
-		return spec, err
+	return spec, p.fits(ctx, &spec, r)
+}
+
+// fits returns what a job with a plan is refused with for want of room.
+func (p *preparation) fits(ctx context.Context, spec *controller.Spec, r controller.Resolved) error {
+	if err := p.room(ctx, *spec, r.Graph); err != nil {
+		return err
 	}
-	return spec, p.everFits(ctx, &spec)
+	return p.everFits(ctx, spec)
 }
 
 // planning is what another process has to know of the options, nil where they say nothing.
 func (o Options) planning() *disdel.Planning {
-	p := disdel.Planning{Estimator: o.Estimator, Risk: o.Risk, Probe: o.Probe}
+	p := disdel.Planning{Estimator: o.Estimator, Risk: o.Risk, Probe: o.Probe, Beside: o.Beside}
 	if p == (disdel.Planning{}) {
 		return nil
 	}
@@ -138,7 +143,7 @@ func optionsOf(p *disdel.Planning) Options {
 	if p == nil {
 		return Options{}
 	}
-	return Options{Estimator: p.Estimator, Risk: p.Risk, Probe: p.Probe}
+	return Options{Estimator: p.Estimator, Risk: p.Risk, Probe: p.Probe, Beside: p.Beside}
 }
 
 // preparing opens what a job needs.
@@ -231,30 +236,29 @@ const pastRecords = 200
 // planInput is what a resolved job's plan is made of on the platform at hand.
 func (p *preparation) planInput(ctx context.Context, r controller.Resolved) (in scheduler.PlanInput, err error) {
 	limits, err := p.parts.Executor.Limits(ctx)
-	limits.Pool, limits.Host = p.parts.Pool, p.cfg.OpenWhisk.Host // its API does not tell
+	// its API does not tell
+	limits.Pool, limits.Host, limits.Millicores = p.parts.Pool, p.cfg.OpenWhisk.Host, p.cfg.ActionMillicores
 	if err != nil {
 		return in, err
+	}
+	if f := p.facts(); !p.embedded() { // the namespace's own quotas, where an admin has set them apart
+		limits.PerMinute, limits.Concurrent = cmp.Or(f.PerMinute, limits.PerMinute), cmp.Or(f.Concurrent, limits.Concurrent)
 	}
 	if err := controller.CheckPlatform(r.Job, limits); err != nil {
 		return in, err
 	}
-	similar, err := p.parts.History.Similar(ctx, r.Job)
+	past, err := p.pastOf(ctx, r.Job)
 	if err != nil {
 		return in, err
 	}
-	past, err := p.parts.History.Recent(ctx, pastRecords)
-	if err != nil {
-		return in, err
+	if len(past.all) > 0 && p.embedded() { // without a past there is no forecast to correct
+		limits.Busy = p.load.now(ctx)
 	}
-	past = together(past, similar)
-	if len(past) > 0 && p.embedded() { // without a past there is no forecast to correct
-		limits.Busy = platform.Busy(ctx)
-	}
-	by, err := p.estimator(r.Job, past)
-	processors := p.processors(ctx, past)
+	by, err := p.estimator(r.Job, past.all)
+	processors := p.processors(ctx, past.all)
 	in = scheduler.PlanInput{
-		ID: p.id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: similar, Past: past,
-		Estimator: by, Processors: processors,
+		ID: p.id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past.similar, Past: past.all,
+		Estimator: by, Processors: processors, Beside: p.Beside,
 		Threads: func(parallel int) int { return threads(processors, parallel) },
 	}
 	if processors == 0 && !p.embedded() {
@@ -275,7 +279,8 @@ func (p *preparation) estimator(job disdel.Job, past []disdel.Record) (estimator
 }
 
 // processors is what the job's actions share: those of this machine for an embedded platform; those that a platform of
-// disdel tells of, or that containers of the newest job there have found, for another. 0 where neither is known.
+// disdel tells of, that containers of the newest job there have found, or that were found out by probing, for another.
+// 0 where none is known.
 func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 	if s.embedded() {
 		return localplatform.Processors()
@@ -288,14 +293,14 @@ func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 			return p.Found
 		}
 	}
-	return 0
+	return s.facts().Shared()
 }
 
 const (
 	unknownProcessors = "how many processors the platform has is not known before a first job has run there; " +
-		"--set resources.threads=N"
+		"disdel doctor finds out, or --set resources.threads=N"
 	unknownPool = "the memory of the platform's pool is not known: an action larger than that would wait for ever; " +
-		"--pool-memory SIZE"
+		"disdel doctor finds out, or --pool-memory SIZE"
 )
 
 // unknown says what is taken for granted of a platform that does not tell of itself, a sentence each.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/files"
@@ -32,7 +33,9 @@ func (s *core) reserve(id disdel.JobID) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nothing, s.noRoom(id, err)
 	}
-	s.tidy()
+	if s.tidyDue() {
+		s.tidy()
+	}
 	f, err := files.Lock(path)
 	if err != nil {
 		return nothing, s.noRoom(id, err)
@@ -56,6 +59,20 @@ func (s *core) noRoom(id disdel.JobID, err error) error {
 			s.cfg.Home, files.Free(s.cfg.Home), disdel.Bytes(reserveSize)),
 		Hint: "free some space, or name a folder on another disk with --home",
 	}
+}
+
+// tidyEvery is the time between looks for what killed processes left: each job of many would look at those of all
+// others.
+const tidyEvery = time.Minute
+
+func (s *core) tidyDue() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.tidied.IsZero() && time.Since(s.tidied) < tidyEvery {
+		return false
+	}
+	s.tidied = time.Now()
+	return true
 }
 
 // tidy removes what processes that were killed left behind: reserves that nobody has locked, and the marks of running

@@ -36,6 +36,9 @@ type core struct {
 	leaseFor time.Duration // how long a session is to be believed
 	queue    *queue
 	tally    *tally
+	load     load
+	crowd    crowd
+	pasts    pasts
 	planners chan struct{}   // whoever plans a job that was taken over puts something in meanwhile
 	open     context.Context // ends when Close begins
 	closing  context.CancelFunc
@@ -54,6 +57,7 @@ type core struct {
 	ends    []func() error        // guarded by mu: of what was opened, the newest last
 	runs    map[disdel.JobID]*Run // guarded by mu: those that have not ended
 	tenants map[string]*Service   // guarded by mu
+	tidied  time.Time             // guarded by mu: when what others left behind was looked for last
 	flying  sync.WaitGroup        // of runs
 }
 

@@ -34,6 +34,10 @@ func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network,
 		Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
 	}
 	m.Labels, m.Inputs = s.seen(ctx, r.Data)
+	if v := s.made(ctx, r); v > 0 {
+		m.APIVersion, m.Version = disdel.APIVersion, v
+		return m.ModelRef, s.store.Revise(ctx, m)
+	}
 	m, err := s.store.Commit(ctx, m)
 	if err != nil {
 		return m.ModelRef, err
@@ -50,6 +54,21 @@ func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network,
 		s.journal.add(Pruned{refs, r.Job.Output.Keep})
 	}
 	return m.ModelRef, nil
+}
+
+// made is the version that a job has made already, 0 where it has none: a process may end between a model and the
+// record that names it, and whoever takes the job over writes the weights again, to the same place.
+func (s *shelf) made(ctx context.Context, r *disdel.Record) int {
+	if r.Resumes == 0 {
+		return 0
+	}
+	list, _ := s.store.Versions(ctx, r.Job.Output.Model) // those that cannot be read are nobody's
+	for i := range list {
+		if list[i].Job == r.ID {
+			return list[i].Version
+		}
+	}
+	return 0
 }
 
 // revise adds to a version what an evaluation found out after it was made. Its weights were written again, to the same

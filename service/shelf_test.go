@@ -1,10 +1,54 @@
 package service
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/modelstore"
 )
+
+// A job whose process ended between its model and its record makes no second version when it is taken up: the one that
+// is there is described anew. Another job's version is another one.
+func TestAJobMakesOneVersion(t *testing.T) {
+	home := "file://" + t.TempDir()
+	models, err := modelstore.Open(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer models.Close()
+	data, err := dataset.OpenStore(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	s := &shelf{store: models, data: data}
+	commit := func(id disdel.JobID, resumes int, checksum string) int {
+		t.Helper()
+		r := &disdel.Record{ID: id, Resumes: resumes}
+		r.Job.Output.Model, r.Job.Output.Keep = "m", 10
+		network := disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}
+		ref, err := s.Commit(t.Context(), r, network, disdel.ModelRef{
+			Name: "m", Checksum: "sha256:" + strings.Repeat(checksum, 64), Path: modelstore.WeightsPath("m", id),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ref.Version
+	}
+	commit("job-1", 0, "1")
+	if v := commit("job-2", 1, "2"); v != 2 {
+		t.Errorf("a job that was taken up before it had a model made version %d", v)
+	}
+	if v := commit("job-1", 1, "3"); v != 1 {
+		t.Errorf("taken up after its model it made version %d", v)
+	}
+	m, err := models.Get(t.Context(), "m:v1")
+	if err != nil || m.Checksum != "sha256:"+strings.Repeat("3", 64) {
+		t.Errorf("%+v, %v", m.ModelRef, err)
+	}
+}
 
 // A model's epochs are those of its job: rounds may be parts of an epoch, and rounds before a resume be missing in the
 // record.

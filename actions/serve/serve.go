@@ -59,6 +59,8 @@ func Serve(ctx context.Context, address string, h *actions.Host) error {
 	if err != nil {
 		return err
 	}
-	err = owruntime.New(handlers, owruntime.Config{Limit: owruntime.ContainerLimit()}).Serve(ctx, l)
+	limit := owruntime.ContainerLimit()
+	h.Within(limit)
+	err = owruntime.New(handlers, owruntime.Config{Limit: limit}).Serve(ctx, l)
 	return errors.Join(err, h.Close())
 }

@@ -1,5 +1,6 @@
 // Command deploy measures the action runtime as a cluster sees it: what a node pulls, how soon a container answers, and
-// what it holds before its first action.
+// what it holds before its first action; how long a plan waits for what a large history knows; and how long disdel
+// verify takes on a platform of this machine.
 package main
 
 import (
@@ -26,8 +27,17 @@ func main() {
 	program := flag.String("program", "bin/disdel-runtime", "the built runtime")
 	certificates := flag.String("certificates", image.SystemCertificates, "authorities in PEM")
 	runs := flag.Int("runs", 21, "starts, of which the median counts")
+	whole := flag.String("disdel", "bin/disdel", "the built command line, which is verified")
+	records := flag.Int("records", 100_000, "records of the history that is asked; 0: none is")
 	flag.Parse()
-	if err := measure(*program, *certificates, *runs); err != nil {
+	err := measure(*program, *certificates, *runs)
+	if err == nil && *records > 0 {
+		err = ask(context.Background(), *records)
+	}
+	if err == nil {
+		err = verified(context.Background(), *whole)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -50,28 +60,34 @@ func measure(program, certificates string, runs int) error {
 	}
 	figure("image_mb", float64(made.Size)/1e6, "MB")
 	figure("image_pull_mb", float64(made.Compressed)/1e6, "MB")
-	var starts, held []float64
+	var starts, held, own []float64
 	for i := range runs {
 		took, rss, err := start(program, filepath.Join(folder, strconv.Itoa(i)))
 		if err != nil {
 			return err
 		}
-		starts, held = append(starts, took.Seconds()*1e3), append(held, rss)
+		starts, held, own = append(starts, took.Seconds()*1e3), append(held, rss.all), append(own, rss.own)
 	}
 	slices.Sort(starts)
 	slices.Sort(held)
+	slices.Sort(own)
 	figure("runtime_start_ms", starts[runs/2], "ms")
 	figure("runtime_idle_rss_mb", held[runs/2], "MB")
+	figure("runtime_idle_own_mb", own[runs/2], "MB")
 	return nil
 }
 
+// resident is what a process holds, in MB: all that is mapped, and what is its own. The rest is pages of its program,
+// which the kernel shares among all containers of a machine and takes back when memory is short.
+type resident struct{ all, own float64 }
+
 // start runs a container's process until /init is answered, and tells how long that took and what it then holds.
-func start(program, socket string) (time.Duration, float64, error) {
+func start(program, socket string) (time.Duration, resident, error) {
 	begun := time.Now()
 	cmd := exec.Command(program, "--listen", "unix:"+socket)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
-		return 0, 0, err
+		return 0, resident{}, err
 	}
 	defer func() {
 		cmd.Process.Kill() //nolint:errcheck // it may have ended
@@ -91,30 +107,35 @@ func start(program, socket string) (time.Duration, float64, error) {
 			time.Sleep(200 * time.Microsecond) // another process, which has not opened its socket yet
 			continue
 		case err != nil:
-			return 0, 0, err
+			return 0, resident{}, err
 		}
 		took := time.Since(begun)
 		io.Copy(io.Discard, answer.Body) //nolint:errcheck // only its status counts
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusOK {
-			return 0, 0, errors.New("init: " + answer.Status)
+			return 0, resident{}, errors.New("init: " + answer.Status)
 		}
 		rss, err := residentMB(cmd.Process.Pid)
 		return took, rss, err
 	}
 }
 
-// residentMB is VmRSS of a process.
-func residentMB(pid int) (float64, error) {
+// residentMB reads what a process holds.
+func residentMB(pid int) (r resident, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, err
+		return r, err
 	}
-	for line := range bytes.Lines(status) {
-		if text, ok := strings.CutPrefix(string(line), "VmRSS:"); ok {
-			kb, err := strconv.ParseFloat(strings.Fields(text)[0], 64)
-			return kb * 1024 / 1e6, err
+	for name, into := range map[string]*float64{"VmRSS:": &r.all, "RssAnon:": &r.own} {
+		_, rest, there := bytes.Cut(status, []byte(name))
+		if !there {
+			return r, errors.New("no " + name)
 		}
+		kb, err := strconv.ParseFloat(string(bytes.Fields(rest)[0]), 64)
+		if err != nil {
+			return r, err
+		}
+		*into = kb * 1024 / 1e6
 	}
-	return 0, errors.New("no VmRSS")
+	return r, nil
 }

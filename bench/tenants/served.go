@@ -295,6 +295,10 @@ func takeover(ctx context.Context, kills int) error {
 				if !rec.Status.Unfinished() || owned(rec, killed) {
 					break
 				}
+				if time.Since(killed) > mostTakeover {
+					fmt.Fprintf(os.Stderr, "bench: nobody took %s over: %+v\n", one.id, rec.Transitions)
+					break
+				}
 				time.Sleep(50 * time.Millisecond)
 			}
 			took = append(took, time.Since(killed))
@@ -314,6 +318,9 @@ func takeover(ctx context.Context, kills int) error {
 	figure("takeover_s", percentile(took, 1)/1000, "s, the longest")
 	return nil
 }
+
+// mostTakeover is how long a job is waited for that nobody takes over.
+const mostTakeover = time.Minute
 
 // owned tells whether a job was queued by another server since a moment.
 func owned(rec disdel.Record, since time.Time) bool {

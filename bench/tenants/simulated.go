@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 )
 
 // simulated holds the simulator against a batch that was run. Each job runs alone first, which is what the simulator
-// knows of it: how long its work takes on an idle machine. What eight of them come to on one pool is its own.
+// knows of it: how long it takes on an idle machine, and how long processors compute for it, in all processes. What
+// eight of them come to on one pool is its own.
 func simulated(ctx context.Context, list []task, ran measured) error {
 	w := planned()
 	w.name, w.apart = "apart", true
@@ -30,17 +32,17 @@ func simulated(ctx context.Context, list []task, ran measured) error {
 	var jobs []sim.Job
 	apart := 0.0
 	for i, t := range list {
-		one := alone.alone[i].Jobs[0]
-		apart += one.Ran(one.Ended).Seconds()
-		j := t.simulated()
-		if err := calibrate(&j, one.Ran(one.Ended)); err != nil {
+		one := alone.alone[i]
+		apart += one.took.Seconds()
+		j := t.simulated(one.cpu)
+		if err := calibrate(&j, len(list), one.took); err != nil {
 			return err
 		}
 		at := slices.IndexFunc(ran.Jobs, func(r batch.Row) bool { return r.Name == t.name })
 		j.At = ran.Jobs[at].Submitted
 		jobs = append(jobs, j)
 	}
-	r, err := simulate.Run(machine(), jobs)
+	r, err := simulate.Run(machine(len(list)), jobs)
 	if err != nil {
 		return err
 	}
@@ -59,33 +61,45 @@ func simulated(ctx context.Context, list []task, ran measured) error {
 	return nil
 }
 
-// machine is this one, simulated.
-func machine() simulate.Config {
+// machine is this one, simulated, for jobs of a batch of so many.
+func machine(jobs int) simulate.Config {
 	return simulate.Config{
 		Cloud: sim.Config{
-			Memory: pool, Processors: 2, Cold: disdel.Millis(30 * time.Millisecond), Warm: disdel.Millis(5 * time.Millisecond),
+			Memory: pool, Processors: runtime.NumCPU(), Cold: disdel.Millis(30 * time.Millisecond),
+			Warm: disdel.Millis(5 * time.Millisecond),
 		},
 		Estimator: estimator.Planned(backends.Standard(nil)),
+		Beside:    jobs - 1,
 		Share:     1000, // the service lets jobs share processors as they are
 	}
 }
 
-// simulated is a task as the simulator has it, at a speed that calibrate finds.
-func (t task) simulated() sim.Job {
+// What an aggregation and an evaluation of these jobs compute, beside which their training is long.
+const (
+	aggregates = 20 * time.Millisecond
+	evaluates  = 20 * time.Millisecond
+)
+
+// simulated is a task as the simulator has it, if so much is computed for it; calibrate finds what its containers wait
+// for beside that.
+func (t task) simulated(cpu time.Duration) sim.Job {
+	training := cpu - time.Duration(t.epochs)*(aggregates+evaluates)
+	thousands := float64(t.rows*t.epochs) / 1000
 	return sim.Job{
 		ID: disdel.JobID("sim-" + t.name), Network: t.network, Input: t.input, Classes: classes, Rows: t.rows, HeldOut: held,
-		BatchSize: t.batch, Epochs: t.epochs, PerThousand: disdel.Millis(time.Second),
-		Aggregate: disdel.Millis(20 * time.Millisecond), Evaluate: disdel.Millis(20 * time.Millisecond),
-		Load: disdel.Millis(30 * time.Millisecond),
+		BatchSize: t.batch, Epochs: t.epochs,
+		PerThousand: disdel.Millis(max(float64(time.Microsecond), float64(training)/thousands)),
+		Aggregate:   disdel.Millis(aggregates), Evaluate: disdel.Millis(evaluates),
 	}
 }
 
-// calibrate finds how long a thousand rows of a job take, if it takes so long alone.
-func calibrate(j *sim.Job, took disdel.Millis) error {
-	low, high := disdel.Millis(0), disdel.Millis(10*time.Minute)
+// calibrate finds how long the first work of every container waits, so that a job takes so long alone, planned as one
+// of a batch. One that computes longer than that, on several processors, does not wait.
+func calibrate(j *sim.Job, batch int, took disdel.Millis) error {
+	low, high := disdel.Millis(0), took
 	for high-low > disdel.Millis(100*time.Microsecond) {
-		j.PerThousand = (low + high) / 2
-		r, err := simulate.Run(machine(), []sim.Job{*j})
+		j.Load = (low + high) / 2
+		r, err := simulate.Run(machine(batch), []sim.Job{*j})
 		if err != nil {
 			return err
 		}
@@ -93,9 +107,9 @@ func calibrate(j *sim.Job, took disdel.Millis) error {
 			return fmt.Errorf("%s alone: %+v", j.ID, r.Jobs)
 		}
 		if r.Makespan < took {
-			low = j.PerThousand
+			low = j.Load
 		} else {
-			high = j.PerThousand
+			high = j.Load
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ type task struct {
 // held is the rows that are evaluated after every round.
 const held = 64
 
-// mixed are eight jobs of eight users, of some three seconds of a core each, such that most of their time is computing
+// mixed are eight jobs of eight users, of some twelve seconds of a core each, such that most of their time is computing
 // and not the moving of weights, and that no gang is more than about a third of the pool, as in the paper. Their rows
 // are divided by shrink.
 func mixed(shrink int) []task {
@@ -29,12 +29,12 @@ func mixed(shrink int) []task {
 	list := []task{
 		{"mobilenet-colour", "mobilenetv1", colour, 1600, 64, 2},
 		{"mobilenet-grey", "mobilenetv1", grey, 1600, 64, 2},
-		{"resnet20", "resnet20-cifar", colour, 2048, 64, 3},
-		{"resnet32", "resnet32-cifar", colour, 1280, 64, 3},
-		{"resnet34", "resnet34", colour, 1024, 32, 1},
-		{"resnet18", "resnet18", colour, 2048, 64, 1},
-		{"lenet5", "lenet5", []int{1, 28, 28}, 20_000, 64, 5},
-		{"lenet5-large", "lenet5", []int{1, 28, 28}, 30_000, 256, 4},
+		{"resnet20", "resnet20-cifar", colour, 768, 64, 3},
+		{"resnet32", "resnet32-cifar", colour, 448, 64, 3},
+		{"resnet34", "resnet34", colour, 800, 32, 1},
+		{"resnet18", "resnet18", colour, 1344, 64, 1},
+		{"lenet5", "lenet5", []int{1, 28, 28}, 18_000, 64, 5},
+		{"lenet5-large", "lenet5", []int{1, 28, 28}, 24_000, 256, 4},
 	}
 	for i := range list {
 		list[i].rows = max(2*list[i].batch, list[i].rows/shrink)

@@ -33,7 +33,7 @@ func newApp(u *ui) *cli.App {
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobCommand, estimateCommand, validateCommand,
 		explainCommand, datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, platformCommand,
-		serveCommand, tenantCommand, contextCommand, deployCommand, simulateCommand, labCommand, versionCommand,
+		serveCommand, tenantCommand, contextCommand, deployCommand, doctorCommand, verifyCommand, simulateCommand, labCommand, versionCommand,
 		runtimeCommand, helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
@@ -73,7 +73,7 @@ func globalFlags() []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name: "context", EnvVars: []string{"DISDEL_CONTEXT"},
-			Usage: "`NAME` of the server to use, see disdel context; local: none (default: the current one)",
+			Usage: "`NAME` of the server or cluster to use, see disdel context; local: none (default: the current one)",
 		},
 		&cli.StringFlag{
 			Name: "storage", EnvVars: []string{"DISDEL_STORAGE"},
@@ -130,5 +130,11 @@ func configure(u *ui, c *cli.Context) error {
 	}
 	u.Quiet = c.Bool("quiet")
 	u.Live = u.Live && !c.Bool("plain") && !u.Quiet && os.Getenv("TERM") != "dumb"
-	return nil
+	folder, err := homeFolder(c)
+	if err != nil {
+		return nil // a command that needs one says so
+	}
+	return commandline.EnterContext(c, u, folder)
 }
+
+func contextCommand(u *ui) *cli.Command { return commandline.Contexts{UI: u, Home: home}.Command() }

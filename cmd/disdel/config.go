@@ -137,8 +137,8 @@ func newLog(c *cli.Context, w io.Writer) *logrus.Logger {
 	return log
 }
 
-// home is the folder that everything of this user lives in.
-func home(c *cli.Context) (string, error) {
+// homeFolder is where everything of this user lives, whether or not it is there.
+func homeFolder(c *cli.Context) (string, error) {
 	dir := c.String("home")
 	if dir == "" {
 		if dir = os.Getenv("XDG_DATA_HOME"); dir != "" {
@@ -155,7 +155,16 @@ func home(c *cli.Context) (string, error) {
 		}
 		dir = filepath.Join(user, ".local", "share", "disdel")
 	}
-	dir, err := filepath.Abs(dir)
+	return filepath.Abs(dir)
+}
+
+// home is the folder that everything of this user lives in. It is made if it is missing.
+func home(c *cli.Context) (string, error) {
+	dir, err := homeFolder(c)
+	var said *disdel.Error
+	if errors.As(err, &said) {
+		return "", err
+	}
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
 	}
@@ -166,4 +175,15 @@ func home(c *cli.Context) (string, error) {
 		}
 	}
 	return dir, nil
+}
+
+// server is the server that the command line and the home's contexts mean, nil for none.
+func server(c *cli.Context) (*client.Server, error) {
+	dir, err := home(c)
+	if err != nil {
+		return nil, err
+	}
+	return client.Choose(client.Chosen{
+		Home: dir, Server: c.String("server"), Context: c.String("context"), Token: os.Getenv(commandline.TokenVariable),
+	})
 }

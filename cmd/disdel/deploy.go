@@ -1,21 +1,87 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"io"
 	"os"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/deploy"
 	"github.com/disdel/disdel/deploy/image"
+	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/service"
 )
 
 func deployCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "deploy", Usage: "bring the action runtime to a cluster",
-		Subcommands: []*cli.Command{deployImage(u)},
-		Action:      commandline.NeedSubcommand,
+		Name: "deploy", Usage: "bring the action runtime and the package of its actions to a cluster",
+		Subcommands: []*cli.Command{
+			deployImage(u),
+			deployPackage(u, "up", "create the package and its actions, or change what differs", true, deploy.Cluster.Up),
+			deployPackage(u, "preview", "say what up would change, and change nothing", false, deploy.Cluster.Preview),
+			deployPackage(u, "status", "say how the package differs from the manifest", false, deploy.Cluster.Preview),
+			deployPackage(u, "down", "remove the package's actions, and the package", true, deploy.Cluster.Down),
+		},
+		Action: commandline.NeedSubcommand,
 	}
+}
+
+// deployPackage is one of the commands about the package.
+func deployPackage(u *ui, name, usage string, done bool,
+	carryOut func(deploy.Cluster, context.Context, executor.Deployment) (deploy.Plan, error),
+) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, ArgsUsage: " ",
+		Description: "The package is that of deploy/manifest.yaml, which wskdeploy takes too: train, aggregate, evaluate and\n" +
+			"infer, to be invoked by anybody who has the key. Jobs have no need of it.\n\n" +
+			"   disdel deploy " + name + " --apihost https://whisk.example\n" +
+			"   disdel deploy " + name + " --context prod --image registry.example/team/disdel:1.0",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "manifest", TakesFile: true, Usage: "`FILE` in place of disdel's own manifest"},
+			&cli.StringFlag{Name: "package", Usage: "`NAME` of the package there (default: the manifest's, disdel)"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 0, 0); err != nil {
+				return err
+			}
+			text, err := deploy.Standard(), error(nil)
+			if file := c.String("manifest"); file != "" {
+				if text, err = files.Read(file); err != nil {
+					return err
+				}
+			}
+			wanted, err := deploy.Read(cmp.Or(c.String("manifest"), "manifest.yaml"), text,
+				deploy.Options{Package: c.String("package"), Image: c.String("image")})
+			if err != nil {
+				return err
+			}
+			return onCluster(c, u, actions, func(ctx context.Context, s *service.Service) error {
+				e, err := s.Executor(ctx)
+				if err != nil {
+					return err
+				}
+				plan, err := carryOut(deploy.Cluster{Executor: e, Host: disdel.Redacted(c.String("apihost"))}, ctx, wanted)
+				if err == nil || plan.Changed() > 0 {
+					u.Say("%s", plan.Says(done))
+					err = cmp.Or(err, u.Show(plan, plan.Print))
+				}
+				return err
+			})
+		},
+	}
+}
+
+// onCluster is withService for what is about a cluster alone.
+func onCluster(c *cli.Context, u *ui, needs need, f func(ctx context.Context, s *service.Service) error) error {
+	if c.String("apihost") == "" {
+		return commandline.NeedsFlag(c, "--apihost URL or --context NAME")
+	}
+	return withService(c, u, needs, f)
 }
 
 func deployImage(u *ui) *cli.Command {

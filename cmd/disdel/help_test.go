@@ -10,6 +10,7 @@ import (
 
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/internal/version"
 )
 
 // typed runs a command line in this process.
@@ -135,7 +136,7 @@ func TestTheVersionIsTold(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s%s", line, code, out, errs)
 		}
 	}
-	var d versionDocument
+	var d version.Document
 	if out, _, _ := typed(t, "version", "-o", "json"); json.Unmarshal([]byte(out), &d) != nil || d != self() {
 		t.Errorf("%+v", d)
 	}

@@ -75,6 +75,10 @@ func platformUp(u *ui) *cli.Command {
 				Name:  "prewarm",
 				Usage: "keep started containers ready: `KIND@MEMORY=COUNT`, such as nodejs:20@256MB=2",
 			},
+			&cli.StringSliceFlag{
+				Name:  "action-env",
+				Usage: "`NAME` of a variable of this process that every container finds in its own, such as AWS_ACCESS_KEY_ID",
+			},
 			&cli.StringFlag{
 				Name: "node-modules", TakesFile: true,
 				Usage: "`FOLDER` that `npm install --prefix FOLDER openwhisk` has put packages into, for actions of Node.js",

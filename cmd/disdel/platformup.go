@@ -180,6 +180,7 @@ func readContainers(c *cli.Context, cfg *platform.Config) error {
 			return err
 		}
 	}
+	localplatform.PassOn(cfg.Kinds, c.StringSlice("action-env"))
 	for _, text := range c.StringSlice("prewarm") {
 		w, err := platform.ParsePrewarm(text)
 		if err != nil {

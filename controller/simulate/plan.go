@@ -17,6 +17,7 @@ type planner struct {
 	by     estimator.Estimator
 	cloud  sim.Config
 	limits disdel.PlatformLimits
+	beside int // jobs of a batch
 	kinds  map[string]*kind
 }
 
@@ -70,7 +71,7 @@ func (p *planner) input(line *sim.Job) (scheduler.PlanInput, error) {
 	}
 	return scheduler.PlanInput{
 		ID: line.ID, Job: job, Graph: g, Platform: p.limits, Estimator: p.by, Threads: p.threads,
-		Processors: p.limits.Processors,
+		Processors: p.limits.Processors, Beside: p.beside,
 		Data: disdel.DataInfo{
 			Name: line.Network, Train: line.Rows, HeldOut: line.HeldOut, Sample: line.Input, Classes: line.Classes,
 			SampleSize: disdel.Bytes(bytes),

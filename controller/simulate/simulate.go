@@ -17,6 +17,7 @@ type Config struct {
 	Estimator estimator.Estimator
 	Quotas    map[string]scheduler.Quota // of tenants; those without one have no bound
 	Share     float64                    // jobs that a processor is promised to, as admission counts it; 0: 2
+	Beside    int                        // jobs of a batch that each job is planned as one of, beside itself
 	Settle    disdel.Millis              // least time between decisions while jobs wait; 0: whatever happens is decided
 	Told      float64                    // what policies are told of other numbers of workers, over true times; 0: 1
 	Clock     func() time.Duration       // of the machine, by which decisions are timed; nil: they are not
@@ -106,7 +107,9 @@ func newRun(cfg Config, jobs []sim.Job) (*run, error) {
 	}
 	r := &run{cfg: cfg, byID: map[disdel.JobID]*job{}}
 	r.cloud = sim.NewCloud(&r.clock, cfg.Cloud)
-	r.planner = planner{by: cfg.Estimator, cloud: cfg.Cloud, limits: r.cloud.Limits(), kinds: map[string]*kind{}}
+	r.planner = planner{
+		by: cfg.Estimator, cloud: cfg.Cloud, limits: r.cloud.Limits(), beside: cfg.Beside, kinds: map[string]*kind{},
+	}
 	if cfg.Admission != scheduler.AdmissionGreedy {
 		if i := slices.IndexFunc(jobs, func(j sim.Job) bool { return j.Policy != "" }); i >= 0 {
 			return nil, &disdel.Error{

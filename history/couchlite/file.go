@@ -34,13 +34,16 @@ func (s *Server) view(f func(*bbolt.Tx) error) error {
 	return s.with(&bbolt.Options{ReadOnly: true}, func(db *bbolt.DB) error { return db.View(f) })
 }
 
-func (s *Server) update(f func(*bbolt.Tx) error) error {
+func (s *Server) update(f func(*bbolt.Tx) error) error { return s.commits.make(f, s.commit) }
+
+// commit writes what changes make of the file, once for all of them.
+func (s *Server) commit(all func(*bbolt.Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.create(); err != nil {
 		return err
 	}
-	err := s.with(&bbolt.Options{NoSync: s.noSync}, func(db *bbolt.DB) error { return db.Update(f) })
+	err := s.with(&bbolt.Options{NoSync: s.noSync}, func(db *bbolt.DB) error { return db.Update(all) })
 	if now, failed := stateOf(s.path); err == nil && failed == nil {
 		// what one wrote oneself is not looked at again: a file of 100,000 records has 1,250 inner pages
 		s.checked.Store(&now)

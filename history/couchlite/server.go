@@ -32,6 +32,7 @@ type Server struct {
 	path     string
 	cfg      Config
 	password string
+	commits  commits
 	mu       sync.RWMutex // many readers of this process, or one writer
 	checked  atomic.Pointer[fileState]
 	noSync   bool // tests alone: what was answered is not on disk yet

@@ -14,12 +14,13 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// Context is a server under a name, and the token for it.
+// Context is a server under a name, and the token for it; or a cluster, which commands of this process work with.
 type Context struct {
-	Name   string `json:"name"`
-	Server string `json:"server"`
-	Token  string `json:"token,omitempty"`
-	Clear  bool   `json:"clear,omitempty"` // see Server.Clear
+	Name    string   `json:"name"`
+	Server  string   `json:"server,omitempty"` // "": Cluster is there
+	Token   string   `json:"token,omitempty"`
+	Clear   bool     `json:"clear,omitempty"` // see Server.Clear
+	Cluster *Cluster `json:"cluster,omitempty"`
 }
 
 // Contexts is the servers that a home knows, and which of them commands go to.
@@ -75,12 +76,21 @@ func (c *Contexts) Add(one Context) error {
 			Hint: "use letters, digits, dots and dashes; " + InProcess + " means no server",
 		}
 	}
-	if _, err := Remote(one.server()); err != nil {
+	if err := one.check(); err != nil {
 		return err
 	}
 	c.List = slices.DeleteFunc(c.List, func(o Context) bool { return o.Name == one.Name })
 	c.List = append(c.List, one)
 	return nil
+}
+
+// check returns Invalid for addresses that are none.
+func (c Context) check() error {
+	if c.Cluster != nil {
+		return c.Cluster.check()
+	}
+	_, err := Remote(c.server())
+	return err
 }
 
 func (c Context) server() Server { return Server{URL: c.Server, Token: c.Token, Clear: c.Clear} }
@@ -118,8 +128,8 @@ type Chosen struct {
 	Token   string // "": that of the context, or on this machine of who runs the server
 }
 
-// Choose is the server that a command goes to, nil for none: the address that was said, else the context, else the
-// current one.
+// Choose is the server that a command goes to, nil for none, as for a cluster's context: the address that was said, else
+// the context, else the current one.
 func Choose(by Chosen) (*Server, error) {
 	known, err := ReadContexts(by.Home)
 	if err != nil {
@@ -142,7 +152,7 @@ func Choose(by Chosen) (*Server, error) {
 		return nil, nil
 	}
 	one, err := known.Find(name)
-	if err != nil {
+	if err != nil || one.Cluster != nil {
 		return nil, err
 	}
 	return one.server().with(by), nil

@@ -31,7 +31,7 @@ func submission(req service.Request) (wire.Submission, error) {
 	text, err := jobfile.Print(req.Job)
 	return wire.Submission{
 		File: string(text), Name: req.Source.Name, Priority: req.Priority, Estimator: req.Estimator, Risk: req.Risk,
-		Probe: req.Probe, Origin: req.Origin,
+		Probe: req.Probe, Beside: req.Beside, Origin: req.Origin,
 	}, err
 }
 
@@ -98,7 +98,7 @@ func (r remoteJobs) Estimate(ctx context.Context, req service.Request, q service
 	if err != nil {
 		return nil, err
 	}
-	s.Explain = q.Explain
+	s.Explain, s.Admit = q.Explain, q.Admit
 	s.Questions = &wire.Questions{MaxMemory: q.MaxMemory, Grid: q.Grid, Against: q.Against}
 	var text []byte
 	if err := r.ask(ctx, request{method: http.MethodPost, path: []string{"estimates"}, body: s}, &text); err != nil {

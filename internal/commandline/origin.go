@@ -108,3 +108,18 @@ func WhereRecordsAre(c *cli.Context) string {
 	}
 	return out.String()
 }
+
+// Environment is the environment of another process of this program that is to work where this command does, whatever
+// was said by flags, by variables or by a context. Its secrets are those of this process's own environment.
+func Environment(c *cli.Context, home string) []string {
+	env := append(os.Environ(), "DISDEL_HOME="+home, "DISDEL_CONTEXT=local")
+	for _, f := range repeated {
+		if f.variable == "" || f.name == "home" || f.name == "context" {
+			continue
+		}
+		if value, ok := valueOf(c, f.name); ok {
+			env = append(env, f.variable+"="+value)
+		}
+	}
+	return env
+}

@@ -27,7 +27,7 @@ func PrintBatch(w io.Writer, s *batch.Summary) {
 	}
 	rows := batchTotals(s)
 	for _, t := range s.Tenants {
-		if len(s.Tenants) > 1 {
+		if len(s.Tenants) > 1 || t.Name != "" {
 			rows = append(rows, []string{"tenant " + cmp.Or(t.Name, "-"), tenantText(&t)})
 		}
 	}

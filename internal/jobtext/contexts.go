@@ -1,6 +1,7 @@
 package jobtext
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -13,17 +14,23 @@ type Contexts struct {
 	Contexts []Context `json:"contexts"`
 }
 
-// Context is a server under a name.
+// Context is a server under a name, or a cluster.
 type Context struct {
-	Name   string `json:"name"`
-	Server string `json:"server"`
-	Token  bool   `json:"token"` // there is one
+	Name    string `json:"name"`
+	Server  string `json:"server"`            // "": it is a cluster
+	Token   bool   `json:"token"`             // there is one
+	APIHost string `json:"apihost,omitempty"` // of a cluster, as what follows
+	Key     bool   `json:"key,omitempty"`     // there is one
+	Image   string `json:"image,omitempty"`
+	Storage string `json:"storage,omitempty"`
+	Redis   string `json:"redis,omitempty"`
+	CouchDB string `json:"couchdb,omitempty"`
 }
 
 // PrintContexts is a table of servers, with a star before the one that commands go to.
 func PrintContexts(w io.Writer, c Contexts) {
 	if len(c.Contexts) == 0 {
-		fmt.Fprintln(w, "no servers yet: disdel context add NAME --server URL")
+		fmt.Fprintln(w, "no servers yet: disdel context add NAME --server URL, or --apihost URL for a cluster")
 		return
 	}
 	rows := [][]string{{"", "NAME", "SERVER", "TOKEN"}}
@@ -32,10 +39,10 @@ func PrintContexts(w io.Writer, c Contexts) {
 		if one.Name == c.Current {
 			star = "*"
 		}
-		if one.Token {
+		if one.Token || one.Key {
 			token = "yes"
 		}
-		rows = append(rows, []string{star, one.Name, one.Server, token})
+		rows = append(rows, []string{star, one.Name, cmp.Or(one.Server, one.APIHost), token})
 	}
 	terminal.Table(w, rows...)
 }

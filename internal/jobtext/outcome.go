@@ -7,8 +7,8 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// ShowOutcome prints what came of a job, and returns its failure, which is reported then. where is the flags that later
-// commands about the job need too.
+// ShowOutcome prints what came of a job, and returns its failure, which is reported then, or terminal.ErrPaused. where
+// is the flags that later commands about the job need too.
 func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string, where string) error {
 	u.Say("")
 	if err := u.Show(rec, func(w io.Writer) { PrintRecord(w, rec) }); err != nil {
@@ -24,6 +24,11 @@ func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string, where strin
 	}
 	if rec.Status == disdel.StatusSucceeded {
 		return nil
+	}
+	if rec.Status == disdel.StatusPaused && rec.Failure == nil {
+		u.Say("%s is paused, which is no failure", rec.ID)
+		u.Say("next:  %s %s%s", terminal.Program(), afterwards(rec), where)
+		return terminal.Reported(terminal.ErrPaused)
 	}
 	if u.Format != "table" { // an error is the last line of what programs read
 		u.Say("next:  %s %s", terminal.Program(), afterwards(rec))

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,19 @@ func Config(s Settings) (platform.Config, error) {
 		disdel.RuntimeKind: {Command: []string{cmp.Or(s.Program, self), "runtime", "--listen", "{listen}"}},
 	}
 	return cfg, nil
+}
+
+// PassOn has containers of every kind find variables of this process in their own environment, those that are set: the
+// credentials of a blob store above all, which no invocation carries.
+func PassOn(kinds map[string]platform.Kind, variables []string) {
+	for name, kind := range kinds {
+		for _, variable := range variables {
+			if value, ok := os.LookupEnv(variable); ok {
+				kind.Env = append(slices.Clone(kind.Env), variable+"="+value)
+			}
+		}
+		kinds[name] = kind
+	}
 }
 
 // HistoryFile is where the embedded history of a home is.

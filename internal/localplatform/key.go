@@ -22,11 +22,7 @@ func Key(home, apihost string) (string, error) {
 		own["AUTH"] != "" {
 		return own["AUTH"], nil
 	}
-	path := os.Getenv("WSK_CONFIG_FILE")
-	if path == "" {
-		dir, _ := os.UserHomeDir()
-		path = filepath.Join(dir, ".wskprops")
-	}
+	path := WskFile()
 	wsk := ReadProperties(path)
 	key, whose := wsk["AUTH"], wsk["APIHOST"]
 	if key != "" && whose != "" && addresses.SameServer(whose, apihost) {
@@ -43,6 +39,15 @@ func Key(home, apihost string) (string, error) {
 			" into DISDEL_AUTH, or leave --apihost and DISDEL_APIHOST to the server of that file"
 	}
 	return "", out
+}
+
+// WskFile is where wsk keeps what it is set up for.
+func WskFile() string {
+	if path := os.Getenv("WSK_CONFIG_FILE"); path != "" {
+		return path
+	}
+	dir, _ := os.UserHomeDir()
+	return filepath.Join(dir, ".wskprops")
 }
 
 // OwnAddress is an address as `disdel platform up` of the same home told it, where it means that one by another name of

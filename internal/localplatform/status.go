@@ -47,6 +47,7 @@ type Pool struct {
 	Paused    int          `json:"paused"`
 	Prewarmed int          `json:"prewarmed"`
 	Queued    int          `json:"queued"`
+	BusyBytes disdel.Bytes `json:"busyBytes"` // of those used, by containers that have work
 }
 
 // ServeHTTP answers a request.
@@ -69,7 +70,7 @@ func (f *Front) status() Status {
 		UptimeMs: time.Since(f.Started).Milliseconds(), Enforcement: f.Platform.Enforcement(),
 		Confinement: f.Platform.Confinement(),
 		Processors:  Processors(),
-		Pool:        Pool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued},
+		Pool:        Pool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued, p.Busy},
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 // ErrInterrupted is the cause of a context that the user's Ctrl-C ended.
 var ErrInterrupted = errors.New("interrupted")
 
+// ErrPaused is the end of a program that waited for a job which was paused: neither a success nor a failure.
+var ErrPaused = errors.New("the job is paused")
+
 // Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends; a second one ends the process at once.
 // A terminal that is gone must not end a program that was told to ignore that, as nohup does. Nor must a pipe that
 // nobody reads end a job that runs: writing to it fails, and what was to be said is dropped.
@@ -61,6 +64,7 @@ const (
 	ExitConflict    = 6
 	ExitOOM         = 7
 	ExitCanceled    = 8
+	ExitPaused      = 9
 	ExitTimeout     = 124
 	ExitInterrupted = 130
 	ExitPipe        = 141
@@ -83,6 +87,7 @@ var ExitCodes = []exitCode{
 	{ExitConflict, "conflict: somebody else is at it, as of a job that runs already, or what it builds on has changed"},
 	{ExitOOM, "the job ran out of memory"},
 	{ExitCanceled, "somebody cancelled the job"},
+	{ExitPaused, "the job is paused: a resume goes on with it"},
 	{ExitTimeout, "timed out, or past the deadline"},
 	{ExitInterrupted, "interrupted by Ctrl-C, SIGTERM or SIGHUP"},
 	{ExitPipe, "nobody reads standard output any more"},
@@ -121,6 +126,8 @@ func ExitCode(ctx context.Context, err error) int {
 		return ExitInterrupted
 	case errors.Is(err, ErrPipe):
 		return ExitPipe
+	case errors.Is(err, ErrPaused):
+		return ExitPaused
 	}
 	if code, ok := kindExit[disdel.KindOf(err)]; ok {
 		return code

@@ -20,14 +20,16 @@ type Submission struct {
 	Estimator string         `json:"estimator,omitempty"`
 	Risk      *float64       `json:"risk,omitempty"`
 	Probe     bool           `json:"probe,omitempty"`
+	Beside    int            `json:"beside,omitempty"` // jobs that are submitted with it, of a batch
 	Origin    *disdel.Origin `json:"origin,omitempty"`
 	Explain   bool           `json:"explain,omitempty"`   // of an estimate: where the memory goes
+	Admit     bool           `json:"admit,omitempty"`     // of an estimate: whether it would be taken
 	Questions *Questions     `json:"questions,omitempty"` // of an estimate, beside Explain
 }
 
 // Options is how the job is planned.
 func (s *Submission) Options() service.Options {
-	return service.Options{Estimator: s.Estimator, Risk: s.Risk, Probe: s.Probe}
+	return service.Options{Estimator: s.Estimator, Risk: s.Risk, Probe: s.Probe, Beside: s.Beside}
 }
 
 // Questions is what an estimate is asked beyond the plan.

@@ -53,7 +53,13 @@ type house struct {
 
 func newHouse(t *testing.T, cfg Config) *house {
 	t.Helper()
-	s, err := service.Open(t.Context(), service.Config{Home: t.TempDir(), TakeOver: true})
+	return houseOf(t, cfg, service.Config{Home: t.TempDir(), TakeOver: true})
+}
+
+// houseOf is a house of a service of one's own.
+func houseOf(t *testing.T, cfg Config, of service.Config) *house {
+	t.Helper()
+	s, err := service.Open(t.Context(), of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,6 +284,21 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 	}
 	if _, data := h.ask(operator, "GET", "/api/v1/jobs?status=succeeded", nil); !bytes.Contains(data, []byte(id)) {
 		t.Error("the operator does not see the job")
+	}
+}
+
+// A job of a batch says with how many others it comes, and may ask before whether it would be taken.
+func TestAJobOfABatchSaysSo(t *testing.T) {
+	h := newHouse(t, Config{})
+	h.submitted()
+	one := wire.Submission{File: job, Beside: 3, Admit: true}
+	if status, data := h.ask("ann submit", "POST", "/api/v1/estimates", one); status != 200 {
+		t.Errorf("asked before: %d %s", status, data)
+	}
+	status, data := h.ask("ann submit", "POST", "/api/v1/jobs", one)
+	var rec disdel.Record
+	if err := json.Unmarshal(data, &rec); err != nil || status != 201 || rec.Planning == nil || rec.Planning.Beside != 3 {
+		t.Errorf("%d %s, %v", status, data, err)
 	}
 }
 

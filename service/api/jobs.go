@@ -92,7 +92,12 @@ func submitJob(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return c.record(http.StatusCreated, string(run.ID()))
+	h, err := c.Service.History(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	rec, err := h.Get(c.Context(), run.ID())
+	return http.StatusCreated, rec, err
 }
 
 // record answers with a job's record.
@@ -210,7 +215,7 @@ func estimate(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	q := service.Questions{Explain: s.Explain}
+	q := service.Questions{Explain: s.Explain, Admit: s.Admit}
 	if more := s.Questions; more != nil {
 		q.MaxMemory, q.Grid, q.Against = more.MaxMemory, more.Grid, cmp.Or(more.Against, scheduler.AgainstCost)
 	}

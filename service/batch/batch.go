@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"sync"
@@ -14,6 +15,13 @@ import (
 type Job struct {
 	Request service.Request
 	Choices []jobfile.Choice // what a matrix gave it; none: it is of no matrix
+}
+
+// beside is the request of one that is submitted with others, unless it says itself how many these are.
+func (j *Job) beside(others int) service.Request {
+	req := j.Request
+	req.Beside = cmp.Or(req.Beside, others)
+	return req
 }
 
 // Config says what a batch is and how it is run.
@@ -88,7 +96,7 @@ func Start(ctx context.Context, at Place, cfg Config) (*Summary, error) {
 		if ctx.Err() != nil {
 			break
 		}
-		run, err := at.Submit(ctx, cfg.Jobs[i].Request)
+		run, err := at.Submit(ctx, cfg.Jobs[i].beside(len(cfg.Jobs)-1))
 		if err != nil {
 			b.refused(i, err)
 			continue

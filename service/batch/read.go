@@ -62,8 +62,8 @@ func originOf(like *disdel.Origin, file string, alone bool) *disdel.Origin {
 }
 
 // Check returns all that is wrong with jobs before any of them runs, with the faults that Read found: an error for each
-// file, and one for each job that cannot be planned. Where something is wrong with a file nothing but data sets is
-// asked.
+// file, and one for each job that cannot be planned, or would never be taken. Where something is wrong with a file
+// nothing but data sets is asked.
 func Check(ctx context.Context, at Place, jobs []Job, faults ...error) []error {
 	c := checking{files: map[string]*disdel.Faults{}, told: map[string]bool{}}
 	for _, err := range faults {
@@ -76,7 +76,7 @@ func Check(ctx context.Context, at Place, jobs []Job, faults ...error) []error {
 		return c.list
 	}
 	for i := range jobs {
-		_, err := at.Estimate(ctx, jobs[i].Request, service.Questions{})
+		_, err := at.Estimate(ctx, jobs[i].beside(len(jobs)-1), service.Questions{Admit: true})
 		switch disdel.KindOf(err) {
 		case disdel.Unavailable, disdel.Denied, disdel.Canceled: // of every job
 			return append(c.list, err)

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/deploy/doctor"
+	"github.com/disdel/disdel/deploy/verify"
+	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/clusterfacts"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service"
+)
+
+func doctorCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "doctor", Usage: "examine a cluster before a job is sent there, and say what its admin has to change", ArgsUsage: " ",
+		Description: "Invokes actions of its own, some dozens, which look at their containers and are gone afterwards. What it\n" +
+			"finds out of the pool, the processors and the quotas is kept in the home folder, and jobs are planned by it.\n\n" +
+			"   disdel doctor --apihost https://whisk.example --redis rediss://redis.example:6379/0\n" +
+			"   disdel doctor --context prod -o json",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "need-memory", Value: "512MB", Usage: "`SIZE` of the largest action that is to run"},
+			&cli.DurationFlag{Name: "need-timeout", Value: 5 * time.Minute, Usage: "`TIME` that an action is to be allowed"},
+			&cli.IntFlag{Name: "containers", Value: 16, Usage: "`NUMBER` of containers that are asked for at once, at most"},
+			&cli.DurationFlag{Name: "settle", Value: 5 * time.Second, Usage: "`TIME` in which one more container comes, if there is one"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 0, 0); err != nil {
+				return err
+			}
+			memory, err := disdel.ParseBytes(c.String("need-memory"))
+			if err != nil {
+				return err
+			}
+			return onCluster(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
+				cfg, err := doctor.Of(ctx, s, doctor.Config{
+					Host: disdel.Redacted(c.String("apihost")), Most: c.Int("containers"), Settle: c.Duration("settle"),
+					CouchDB: addresses.WithoutPasswords(c.String("couchdb")),
+					Need:    disdel.Limits{Memory: memory, Timeout: disdel.Millis(c.Duration("need-timeout"))},
+					Tell:    func(f doctor.Finding) { u.Say("%s: %s: %s", f.Check, f.State, f.Found) },
+				})
+				if err != nil {
+					return err
+				}
+				report, err := doctor.Examine(ctx, cfg)
+				if err != nil {
+					return err
+				}
+				dir, err := home(c)
+				if err == nil && report.Facts.Processors > 0 {
+					err = clusterfacts.Write(dir, c.String("apihost"), report.Facts)
+				}
+				if err := cmp.Or(err, u.Show(report, report.Print)); err != nil || report.Err() == nil {
+					return err
+				}
+				return terminal.Reported(report.Err())
+			})
+		},
+	}
+}
+
+func verifyCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "verify", Usage: "try on a cluster what jobs rely on, and print a table of what passed", ArgsUsage: " ",
+		Description: "Trains two small jobs, and kills the controller of one of them. Their records, the data set digits and the\n" +
+			"model disdel-verify stay.\n\n   disdel verify --context prod\n   disdel verify --context prod -o json > verify.json",
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 0, 0); err != nil {
+				return err
+			}
+			dir, err := home(c)
+			if err != nil {
+				return err
+			}
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			return onCluster(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
+				report, err := verify.Run(ctx, verify.Config{
+					Service: s, Host: disdel.Redacted(c.String("apihost")), Version: self().Version, Image: c.String("image"),
+					Program: program, Environment: commandline.Environment(c, dir),
+					Begin: func(name string) { u.Say("%s ...", name) },
+				})
+				if err != nil {
+					return err
+				}
+				return cmp.Or(u.Show(report, report.Print), report.Err())
+			})
+		},
+	}
+}

@@ -1,0 +1,110 @@
+package deploy
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/executor"
+)
+
+//go:embed manifest.yaml
+var manifest []byte
+
+// Standard is the manifest of disdel's own actions, deploy/manifest.yaml.
+func Standard() []byte { return slices.Clone(manifest) }
+
+// Actions of a kind that the platform does not know run from an image of this kind.
+const blackbox = "blackbox"
+
+// file is a manifest as wskdeploy reads it, as far as actions of images and kinds go.
+type file struct {
+	Packages map[string]struct {
+		Version     string            `yaml:"version"`
+		Annotations map[string]any    `yaml:"annotations"`
+		Actions     map[string]action `yaml:"actions"`
+	} `yaml:"packages"`
+}
+
+type action struct {
+	Runtime string `yaml:"runtime"`
+	Docker  string `yaml:"docker"`
+	Code    string `yaml:"code"`
+	Main    string `yaml:"main"`
+	Limits  struct {
+		Memory  int64 `yaml:"memorySize"` // MB
+		Timeout int64 `yaml:"timeout"`    // ms
+		Logs    int64 `yaml:"logSize"`    // MB
+	} `yaml:"limits"`
+	Annotations map[string]any `yaml:"annotations"`
+}
+
+// Options change what a manifest says, for one cluster.
+type Options struct {
+	Package string // its name there; "": the manifest's
+	Image   string // container image of every action; "": the kinds that the manifest names
+}
+
+// Read makes of a manifest what is wanted on the platform. It returns Invalid for what it does not understand: other
+// keys than those of an action with code, a kind or an image, and limits.
+func Read(name string, text []byte, o Options) (executor.Deployment, error) {
+	var f file
+	bad := func(msg string, err error) (executor.Deployment, error) {
+		return executor.Deployment{}, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read manifest " + name, Msg: msg, Err: err,
+			Hint: "deploy/manifest.yaml of disdel's source shows the form; wskdeploy takes others too",
+		}
+	}
+	if err := yaml.Load(text, &f, yaml.WithKnownFields()); err != nil {
+		return bad("", err)
+	}
+	if len(f.Packages) != 1 {
+		return bad(fmt.Sprintf("it has %d packages, and one is deployed at a time", len(f.Packages)), nil)
+	}
+	var d executor.Deployment
+	for pkg, p := range f.Packages {
+		d = executor.Deployment{Package: pkg, Annotations: p.Annotations}
+		for _, action := range slices.Sorted(maps.Keys(p.Actions)) {
+			one, why := wanted(action, p.Actions[action], o)
+			if why != "" {
+				return bad(fmt.Sprintf("action %s: %s", action, why), nil)
+			}
+			d.Actions = append(d.Actions, one)
+		}
+	}
+	if o.Package != "" {
+		d.Package = o.Package
+	}
+	return d, nil
+}
+
+// wanted is one action of a manifest, or why it is none.
+func wanted(name string, a action, o Options) (d executor.Deployed, why string) {
+	d = executor.Deployed{
+		Name: name, Kind: a.Runtime, Image: a.Docker, Main: a.Main, Code: a.Code,
+		Memory:      disdel.Bytes(a.Limits.Memory) * disdel.MB,
+		Timeout:     time.Duration(a.Limits.Timeout) * time.Millisecond,
+		Logs:        disdel.Bytes(a.Limits.Logs) * disdel.MB,
+		Annotations: a.Annotations,
+	}
+	if o.Image != "" {
+		d.Image = o.Image
+	}
+	if d.Image != "" {
+		d.Kind = blackbox
+	}
+	switch {
+	case d.Kind == "":
+		return d, "it names no runtime and no docker image"
+	case d.Code == "" && d.Image == "":
+		return d, "it has no code, which an action of a kind needs"
+	case d.Memory < 0 || d.Timeout < 0 || d.Logs < 0:
+		return d, "a limit is below 0"
+	}
+	return d, ""
+}

@@ -1,0 +1,217 @@
+package executor
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/apache/openwhisk-client-go/whisk"
+
+	"github.com/disdel/disdel"
+)
+
+// Deployment is a package of actions that stays, as it is on the platform or as it is wanted there.
+type Deployment struct {
+	Package     string // its name
+	Annotations map[string]any
+	Actions     []Deployed
+}
+
+// Deployed is one action of a Deployment. What is zero is not said: on the way to the platform it stays as the platform
+// has it.
+type Deployed struct {
+	Name        string // in its package
+	Version     string // the platform's, one higher with every change; only read
+	Updated     time.Time
+	Kind        string // of a runtime that the platform knows, or blackbox for Image
+	Image       string
+	Main        string
+	Code        string
+	Memory      disdel.Bytes
+	Timeout     time.Duration
+	Logs        disdel.Bytes
+	Annotations map[string]any
+}
+
+// Deployment reads a package and its actions. It returns NotFound where there is no such package.
+func (e *Executor) Deployment(ctx context.Context, pkg string) (Deployment, error) {
+	d := Deployment{Package: pkg}
+	p, err := withRetries(ctx, e, patience, func() (*whisk.Package, error) {
+		c, err := e.client(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, res, err := c.Packages.Get(pkg)
+		return p, e.wrap(ctx, err, res, "read package", pkg)
+	})
+	if err != nil {
+		return d, err
+	}
+	d.Annotations = annotationsOf(p.Annotations)
+	for _, a := range p.Actions {
+		one, err := e.deployed(ctx, pkg, a.Name)
+		if err != nil {
+			return d, err
+		}
+		d.Actions = append(d.Actions, one)
+	}
+	return d, nil
+}
+
+func (e *Executor) deployed(ctx context.Context, pkg, name string) (Deployed, error) {
+	a, err := withRetries(ctx, e, patience, func() (*whisk.Action, error) {
+		c, err := e.client(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a, res, err := c.Actions.Get(pkg+"/"+name, true)
+		return a, e.wrap(ctx, err, res, "read action", pkg+"/"+name)
+	})
+	if err != nil {
+		return Deployed{}, err
+	}
+	d := Deployed{
+		Name: name, Version: a.Version, Updated: time.UnixMilli(a.Updated), Annotations: annotationsOf(a.Annotations),
+	}
+	if x := a.Exec; x != nil {
+		d.Kind, d.Image, d.Main = x.Kind, x.Image, x.Main
+		if x.Code != nil {
+			d.Code = *x.Code
+		}
+	}
+	if l := a.Limits; l != nil {
+		d.Memory = disdel.Bytes(given(l.Memory)) * disdel.MB
+		d.Timeout = time.Duration(given(l.Timeout)) * time.Millisecond
+		d.Logs = disdel.Bytes(given(l.Logsize)) * disdel.MB
+	}
+	return d, nil
+}
+
+func given(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func annotationsOf(list whisk.KeyValueArr) map[string]any {
+	out := map[string]any{}
+	for _, kv := range list {
+		out[kv.Key] = kv.Value
+	}
+	return out
+}
+
+func keyValues(m map[string]any) (list whisk.KeyValueArr) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, whisk.KeyValue{Key: key, Value: m[key]})
+	}
+	return list
+}
+
+// PutPackage creates a package, or replaces its annotations; its actions stay.
+func (e *Executor) PutPackage(ctx context.Context, pkg string, annotations map[string]any) error {
+	return e.repeated(ctx, "create package", pkg, func(c *whisk.Client) (*http.Response, error) {
+		_, res, err := c.Packages.Insert(&whisk.Package{Name: pkg, Annotations: keyValues(annotations)}, true)
+		return res, err
+	})
+}
+
+// PutAction creates an action of a package, or replaces it. It returns OverLimit for limits that the platform does not
+// allow, Invalid for a kind that it does not know.
+func (e *Executor) PutAction(ctx context.Context, pkg string, d Deployed) error {
+	a := &whisk.Action{
+		Name:        pkg + "/" + d.Name,
+		Exec:        &whisk.Exec{Kind: d.Kind, Image: d.Image, Main: d.Main, Code: &d.Code},
+		Annotations: keyValues(d.Annotations),
+		Limits:      &whisk.Limits{},
+	}
+	if d.Memory > 0 {
+		a.Limits.Memory = new(int(d.Memory / disdel.MB))
+	}
+	if d.Timeout > 0 {
+		a.Limits.Timeout = new(int(d.Timeout.Milliseconds()))
+	}
+	if d.Logs > 0 {
+		a.Limits.Logsize = new(int(d.Logs / disdel.MB))
+	}
+	return e.repeated(ctx, "create action", a.Name, func(c *whisk.Client) (*http.Response, error) {
+		_, res, err := c.Actions.Insert(a, true)
+		return res, err
+	})
+}
+
+// RemoveAction deletes one action of a package. It returns NotFound where it is not there.
+func (e *Executor) RemoveAction(ctx context.Context, pkg, name string) error {
+	return e.repeated(ctx, "remove action", pkg+"/"+name, func(c *whisk.Client) (*http.Response, error) {
+		return c.Actions.Delete(pkg + "/" + name)
+	})
+}
+
+// RemovePackage deletes a package without actions. It returns Conflict where it has some, NotFound where it is not there.
+func (e *Executor) RemovePackage(ctx context.Context, pkg string) error {
+	return e.repeated(ctx, "remove package", pkg, func(c *whisk.Client) (*http.Response, error) {
+		return c.Packages.Delete(pkg)
+	})
+}
+
+// repeated makes a call that has no answer, again while OpenWhisk asks to come later.
+func (e *Executor) repeated(ctx context.Context, op, what string,
+	call func(c *whisk.Client) (*http.Response, error),
+) error {
+	_, err := withRetries(ctx, e, patience, func() (struct{}, error) {
+		c, err := e.client(ctx)
+		if err != nil {
+			return struct{}{}, err
+		}
+		res, err := call(c)
+		return struct{}{}, e.wrap(ctx, err, res, op, what)
+	})
+	return err
+}
+
+// Quotas are what a namespace may ask for, 0 where the platform does not tell.
+type Quotas struct {
+	PerMinute  int `json:"invocationsPerMinute"`
+	Concurrent int `json:"concurrentInvocations"`
+}
+
+// Quotas reads the namespace's own quotas, which an admin may have set apart from those of GET /. It is the first call
+// that the key is looked at for: Denied for a wrong one.
+func (e *Executor) Quotas(ctx context.Context) (q Quotas, err error) {
+	err = e.repeated(ctx, "read the namespace's quotas", e.cfg.Namespace, func(c *whisk.Client) (*http.Response, error) {
+		req, err := c.NewRequest(http.MethodGet, "limits", nil, true)
+		if err != nil {
+			return nil, err
+		}
+		return c.Do(req.WithContext(ctx), &q, true)
+	})
+	if disdel.KindOf(err) == disdel.NotFound { // an older release
+		return Quotas{}, nil
+	}
+	return q, err
+}
+
+// InvokeOnce asks once, whatever the quotas say and however OpenWhisk is: for who wants to know what is refused. It
+// returns Unavailable with the code of the quota that is used up.
+func (e *Executor) InvokeOnce(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
+	return e.invoke(ctx, inv.ID, inv.Action, inv.Params)
+}
+
+// InvokeBlocking has OpenWhisk answer with the record of an activation that ends within seconds, as `wsk action invoke
+// --blocking` does. It is asked once.
+func (e *Executor) InvokeBlocking(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
+	c, err := e.client(ctx)
+	if err != nil {
+		return "", err
+	}
+	result, res, err := c.Actions.Invoke(string(inv.Action), inv.Params, true, false)
+	if err = e.wrap(ctx, err, res, "invoke "+inv.ID, string(inv.Action)); err != nil {
+		return "", err
+	}
+	fields, _ := result.(map[string]any)
+	id, _ := fields["activationId"].(string)
+	return disdel.ActivationID(id), nil
+}

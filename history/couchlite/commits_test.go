@@ -1,0 +1,106 @@
+package couchlite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"go.etcd.io/bbolt"
+)
+
+// Those who come while somebody writes are written together, in the order in which they came; one of them that fails
+// is told so, and leaves the others as they are.
+func TestChangesAreWrittenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all commits
+		var made [][]int
+		var kept []int
+		first := make(chan struct{})
+		commit := func(do func(*bbolt.Tx) error) error {
+			if len(made) == 0 {
+				<-first
+			}
+			made = append(made, nil)
+			before := slices.Clone(kept)
+			err := do(nil)
+			if err != nil {
+				kept = before // as a transaction that is rolled back
+			}
+			return err
+		}
+		bad := errors.New("no")
+		got := make(chan string, 5)
+		for i := range 5 {
+			go func() {
+				err := all.make(func(*bbolt.Tx) error {
+					if i == 3 {
+						return bad
+					}
+					kept = append(kept, i)
+					made[len(made)-1] = append(made[len(made)-1], i)
+					return nil
+				}, commit)
+				got <- fmt.Sprint(i, " ", err)
+			}()
+			synctest.Wait()
+		}
+		close(first)
+		synctest.Wait()
+		close(got)
+		var said []string
+		for text := range got {
+			said = append(said, text)
+		}
+		slices.Sort(said)
+		want := []string{"0 <nil>", "1 <nil>", "2 <nil>", "3 no", "4 <nil>"}
+		if !slices.Equal(said, want) || fmt.Sprint(kept) != "[0 1 2 4]" || fmt.Sprint(made) != "[[0] [1 2] [1 2 4]]" {
+			t.Errorf("%v, kept %v by %v", said, kept, made)
+		}
+	})
+}
+
+// Who comes to a bad end while he writes for others leaves nobody waiting.
+func TestAPanicLeavesNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all commits
+		hold, panics := make(chan struct{}), 0
+		commit := func(do func(*bbolt.Tx) error) error {
+			<-hold
+			if panics++; panics == 2 {
+				panic("the disk is on fire")
+			}
+			return do(nil)
+		}
+		got := make(chan error, 3)
+		for range 3 {
+			go func() {
+				defer func() {
+					if recover() != nil {
+						got <- nil
+					}
+				}()
+				got <- all.make(func(*bbolt.Tx) error { return nil }, commit)
+			}()
+			synctest.Wait()
+		}
+		close(hold)
+		synctest.Wait()
+		if len(got) != 3 {
+			t.Fatalf("%d of 3 came back", len(got))
+		}
+		aborted := 0
+		for range 3 {
+			if errors.Is(<-got, errAborted) {
+				aborted++
+			}
+		}
+		if aborted != 1 {
+			t.Errorf("%d were told that their write was broken off", aborted)
+		}
+		if err := all.make(func(*bbolt.Tx) error { return nil }, commit); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+	})
+}
