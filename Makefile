@@ -92,6 +92,20 @@ bench-exchange: ## figures of sparse models, and of exchange after every step in
 	$(BUILD) -o bin/bench-exchange ./bench/exchange
 	bin/bench-exchange
 
+.PHONY: bench-paper
+bench-paper: build ## the DiSDeL paper's experiments beside its printed numbers (FIGURES=1,2,3,8,10,11,12,sim ENGINE=disdel|tensorflow|both REPEAT=3 CIFAR=folder)
+	scripts/paper-deps.sh "$(or $(ENGINE),disdel)"
+	$(BUILD) -o bin/bench-paper ./bench/paper
+	bin/bench-paper $(if $(FIGURES),-figures $(FIGURES)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(REPEAT),-repeat $(REPEAT)) $(if $(CIFAR),-cifar $(CIFAR))
+
+.PHONY: bench-papers
+bench-papers: build ## headline figures of all papers' benches on one page, docs/bench-paper/papers.md
+	$(BUILD) -o bin/bench-paper ./bench/paper
+	$(BUILD) -o bin/bench-policies ./bench/policies
+	$(BUILD) -o bin/bench-tenants ./bench/tenants
+	$(BUILD) -o bin/bench-aggregator ./bench/aggregator
+	go run ./bench/papers
+
 .PHONY: bench-deploy
 bench-deploy: build ## figures of the action runtime's image and of a container's start
 	$(BUILD) -o bin/bench-deploy ./bench/deploy

@@ -243,12 +243,15 @@ type DataRef struct {
 	Name     string `json:"name"`     // the data set
 	Checksum string `json:"checksum"` // sha256 of its manifest
 	Split    Split  `json:"split"`
+	Resize   int    `json:"resize,omitempty"` // sides that images are resized to; 0: as stored
 }
 
 // TrainResult is what a train action answers.
 type TrainResult struct {
-	Loss        float64   `json:"loss"`   // mean over the last epoch's samples
-	Losses      []float64 `json:"losses"` // by epoch of this round
+	Loss   float64   `json:"loss"`   // mean over the last epoch's samples
+	Losses []float64 `json:"losses"` // by epoch of this round
+	// share of right rows as they were seen, by epoch of this round; nil: not known
+	Accuracies  []float64 `json:"accuracies,omitempty"`
 	Samples     int       `json:"samples"`
 	Epochs      int       `json:"epochs"`
 	Reached     bool      `json:"reached"`           // the target loss

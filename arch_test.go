@@ -117,7 +117,8 @@ var house = map[string][]string{
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...", "actions/serve",
+		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...",
+		"actions/serve",
 		"aggregator", "dataset",
 		"estimator", "history", "history/couchlite", "model", "platform", "scheduler",
 		"scheduler/sim",
@@ -138,6 +139,8 @@ var house = map[string][]string{
 	"bench/engine":     {"..."},
 	"bench/faults":     {"..."},
 	"bench/estimator":  {"..."},
+	"bench/paper":      {"..."},
+	"bench/papers":     {},
 	"bench/platform":   {"..."},
 	"bench/policies":   {"..."},
 	"bench/deploy":     {"..."},

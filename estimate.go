@@ -125,6 +125,8 @@ type Plan struct {
 	Shards   []RowRange     `json:"shards"`                    // by worker
 	Batches  int            `json:"batchesPerRound,omitempty"` // of a round that is shorter than an epoch; 0: whole epochs
 	Threads  int            `json:"threads,omitempty"`         // of a train action; 0: unknown
+	// rows of a worker's step, where the workers share the job's batch; 0: as the job has it
+	BatchSize int `json:"workerBatchSize,omitempty"`
 	// activations that a worker's round is expected to take one after another
 	Legs          int     `json:"legs"`
 	HeldOut       int     `json:"heldOut"`  // rows evaluated

@@ -249,6 +249,7 @@ type Data struct {
 	Source   string `json:"source"` // dataset://NAME
 	Checksum string `json:"checksum,omitempty"`
 	Split    Split  `json:"split"`
+	Resize   int    `json:"resize,omitempty"` // height and width that images are resized to, bilinear; 0: as they are
 }
 
 // Split divides the training rows of a data set that brings no held-out rows of its own.
@@ -261,7 +262,8 @@ type Split struct {
 // Training holds the hyper-parameters.
 type Training struct {
 	Epochs        int        `json:"epochs"`
-	BatchSize     int        `json:"batchSize"`
+	BatchSize     int        `json:"batchSize"`       // rows of a step on every worker; with Batch, of Batch
+	Batch         *Batch     `json:"batch,omitempty"` // nil: BatchSize is every worker's own
 	Optimizer     Optimizer  `json:"optimizer"`
 	Loss          string     `json:"loss"` // crossEntropy, binaryCrossEntropy or mse; of sparse rows squared or logistic
 	Schedule      *Schedule  `json:"schedule,omitempty"`

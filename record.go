@@ -45,21 +45,33 @@ func (s *Status) UnmarshalText(text []byte) error {
 
 // Round is what one round came to.
 type Round struct {
-	Round      int      `json:"round"`
-	TrainLoss  float64  `json:"trainLoss"`          // mean over the workers, weighted by samples
-	Loss       *float64 `json:"loss,omitempty"`     // held-out; nil where this round was not evaluated
-	Accuracy   *float64 `json:"accuracy,omitempty"` // held-out; nil also where targets are numbers
-	Scores              // held-out, of models of sparse rows
-	Duration   Millis   `json:"durationMs"`
-	Missing    []int    `json:"missing,omitempty"`    // workers that the mean was taken without
-	Duplicates int      `json:"duplicates,omitempty"` // results that came twice or too late, and changed nothing
+	Round     int      `json:"round"`
+	TrainLoss float64  `json:"trainLoss"`          // mean over the workers, weighted by samples
+	Loss      *float64 `json:"loss,omitempty"`     // held-out; nil where this round was not evaluated
+	Accuracy  *float64 `json:"accuracy,omitempty"` // held-out; nil also where targets are numbers
+	Scores             // held-out, of models of sparse rows
+	// share of training rows that were right as they were seen in its last epoch; nil where it is not known
+	TrainAccuracy *float64 `json:"trainAccuracy,omitempty"`
+	Duration      Millis   `json:"durationMs"`
+	Missing       []int    `json:"missing,omitempty"`    // workers that the mean was taken without
+	Duplicates    int      `json:"duplicates,omitempty"` // results that came twice or too late, and changed nothing
 
 	// TrainLoss of its first epoch; nil where a round has one epoch
-	FirstLoss    *float64 `json:"firstTrainLoss,omitempty"`
-	NotEvaluated string   `json:"notEvaluated,omitempty"` // why an evaluation that was due was not made
+	FirstLoss *float64 `json:"firstTrainLoss,omitempty"`
+	// what its epochs gave, where it has several
+	Trained      []TrainedEpoch `json:"trained,omitempty"`
+	NotEvaluated string         `json:"notEvaluated,omitempty"` // why an evaluation that was due was not made
 
 	Stage    int          `json:"stage,omitempty"`    // number of its stage among the record's
 	Observed *Observation `json:"observed,omitempty"` // what the job's policy goes by; nil where it looks at nothing
+}
+
+// TrainedEpoch is what the training rows gave in an epoch as they were seen: the mean over the workers that trained it,
+// weighted by their samples, each row under the weights of its own step.
+type TrainedEpoch struct {
+	Epoch    int      `json:"epoch"` // of the job, from 1
+	Loss     float64  `json:"loss"`
+	Accuracy *float64 `json:"accuracy,omitempty"` // share of right rows; nil where it is not known
 }
 
 // Checkpoint is a job's state on the blob store after a round: what a resume starts from.
@@ -108,6 +120,29 @@ type DataInfo struct {
 	SampleSize Bytes  `json:"sampleBytes"`     // of one sample as stored
 	// of a data set of sparse rows; nil: every row has all values
 	Sparse *SparseData `json:"sparse,omitempty"`
+	// sides that samples are resized to as batches are made; 0: they are as stored
+	Resize int `json:"resize,omitempty"`
+}
+
+// Resized is the data set with images of so many rows and columns of pixels; 0 leaves it as it is.
+func (d DataInfo) Resized(side int) DataInfo {
+	if side > 0 && len(d.Sample) == 3 {
+		d.Resize, d.Sample = side, []int{d.Sample[0], side, side}
+	}
+	return d
+}
+
+// Same tells whether two jobs learn from the same rows: the same data set, at the same size.
+func (d DataInfo) Same(other DataInfo) bool {
+	return d.Checksum == other.Checksum && d.Resize == other.Resize
+}
+
+// ResizeBytes is what resizing holds beside the rows: one row as numbers.
+func (d DataInfo) ResizeBytes() Bytes {
+	if d.Resize == 0 {
+		return 0
+	}
+	return 4 * d.SampleSize
 }
 
 // Record is everything about one job: one document explains a run. It is kept in the history store and printed by -o

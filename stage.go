@@ -112,7 +112,7 @@ func (p *Plan) Whole(job Job) Stage {
 		Setting: Setting{
 			Workers: p.Workers, Memory: job.Resources.Memory, FanIn: job.Distribution.Aggregation.FanIn, K: p.Batches,
 		},
-		BatchSize: job.Training.BatchSize, Epochs: p.Epochs,
+		BatchSize: p.WorkerBatch(&job), Epochs: p.Epochs,
 		Shards: p.Shards, Levels: p.Levels, Actions: withoutLayers(p.Actions),
 		Legs: p.Legs, Parallel: p.Parallel, Threads: p.Threads,
 		TimeoutSource: p.TimeoutSource, CostGBs: p.CostGBs, Forecast: p.Forecast, Reasons: p.Reasons,
@@ -219,6 +219,9 @@ func (s *Stage) In(p Plan) Plan {
 	p.Workers, p.Epochs, p.Batches, p.Shards, p.Levels = s.Workers, s.Epochs, s.K, s.Shards, s.Levels
 	p.Actions, p.Legs, p.Parallel, p.Threads = actions, s.Legs, s.Parallel, s.Threads
 	p.TimeoutSource, p.CostGBs, p.Forecast, p.Reasons = s.TimeoutSource, s.CostGBs, s.Forecast, s.Reasons
+	if p.BatchSize > 0 {
+		p.BatchSize = s.BatchSize
+	}
 	return p
 }
 

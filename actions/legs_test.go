@@ -85,6 +85,9 @@ func TestLegsComeToTheSameBits(t *testing.T) {
 				if diff := cmp.Diff(want.Losses, res.Losses); diff != "" {
 					t.Errorf("losses (-whole +legs):\n%s", diff)
 				}
+				if diff := cmp.Diff(want.Accuracies, res.Accuracies); diff != "" || len(res.Accuracies) != 4 {
+					t.Errorf("accuracies (-whole +legs):\n%s", diff)
+				}
 				if diff := cmp.Diff(wantUpdate.Weights, b.fetch(0, h).Weights); diff != "" {
 					t.Errorf("weights differ:\n%.300s", diff)
 				}

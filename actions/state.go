@@ -22,21 +22,27 @@ type position struct {
 	seen   int // rows of the epoch, as far as the round has them
 	sum    float64
 	losses []float64 // by epoch of the round
+
+	right      int       // of the rows seen
+	accuracies []float64 // by epoch of the round
+	blind      bool      // part of the round was trained by a version that did not count them
 }
 
-func (p *position) step(loss float64, rows int) {
+func (p *position) step(m disdel.Metrics) {
 	p.batch++
 	p.done++
-	p.rows += rows
-	p.seen += rows
-	p.sum += loss * float64(rows)
+	p.rows += m.Rows
+	p.seen += m.Rows
+	p.sum += m.Loss * float64(m.Rows)
+	p.right += m.Correct
 }
 
 // endEpoch goes on to the next epoch and returns the mean loss of the last.
 func (p *position) endEpoch() float64 {
 	loss := p.sum / float64(max(p.seen, 1))
 	p.losses = append(p.losses, loss)
-	p.epoch, p.batch, p.seen, p.sum = p.epoch+1, 0, 0, 0
+	p.accuracies = append(p.accuracies, float64(p.right)/float64(max(p.seen, 1)))
+	p.epoch, p.batch, p.seen, p.sum, p.right = p.epoch+1, 0, 0, 0, 0
 	return loss
 }
 
@@ -52,13 +58,20 @@ type note struct {
 	Seen      int
 	Sum       float64
 	Losses    []float64
+
+	Right      *int      `json:",omitempty"` // nil: not counted
+	Accuracies []float64 `json:",omitempty"`
 }
 
 func (t *trainer) note(kept bool) (string, error) {
 	p := t.at
+	var right *int
+	if !p.blind {
+		right = &p.right
+	}
 	text, err := json.Marshal(note{
 		Kept: kept, BatchSize: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
-		Seen: p.seen, Sum: p.sum, Losses: p.losses,
+		Seen: p.seen, Sum: p.sum, Losses: p.losses, Right: right, Accuracies: p.accuracies,
 	})
 	if err != nil {
 		return "", &disdel.Error{
@@ -155,7 +168,10 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 		if mid = !n.Kept; mid {
 			t.at = position{
 				epoch: n.Epoch, batch: n.Next, done: n.Done, rows: n.Rows, seen: n.Seen, sum: n.Sum,
-				losses: n.Losses,
+				losses: n.Losses, accuracies: n.Accuracies, blind: n.Right == nil,
+			}
+			if n.Right != nil {
+				t.at.right = *n.Right
 			}
 		}
 		r.kept = n.Kept

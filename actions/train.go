@@ -157,6 +157,9 @@ func (t *trainer) compute(ctx context.Context) error {
 	if n := len(t.at.losses); n > 0 {
 		t.res.Loss = t.at.losses[n-1]
 	}
+	if !t.at.blind {
+		t.res.Accuracies = t.at.accuracies
+	}
 	return nil
 }
 
@@ -202,7 +205,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 		if err := t.swap.after(ctx); err != nil {
 			return err
 		}
-		t.at.step(m.Loss, len(rows))
+		t.at.step(m)
 		t.res.Rows += len(rows)
 		t.longest = max(t.longest, t.call.host.now().Sub(begun))
 		if err := t.beat(ctx, epoch, batches); err != nil {

@@ -101,7 +101,8 @@ func (t *attempts) goBack(before int) { t.floor, t.replayUntil = t.highest, max(
 func (t *attempts) remedy(a disdel.Activation, job disdel.Job, plan disdel.Plan) scheduler.Remedy {
 	e := t.efforts[a.Slot()]
 	if a.Task == disdel.TaskEvaluate {
-		job.Training.BatchSize = t.evaluationBatch(job)
+		job.Training.BatchSize = t.evaluationBatch(&job, &plan) // its own: workers have no share in it
+		job.Training.Batch, plan.BatchSize = nil, 0
 	}
 	n := scheduler.Attempts{Job: t.retries, Worker: e.counted, Platform: e.platform, Crashes: e.crashes}
 	if t.answered(a) {
@@ -157,9 +158,9 @@ func (t *attempts) raise(task disdel.Task, to disdel.Limits) {
 }
 
 // evaluationBatch is the rows of a batch of evaluations.
-func (t *attempts) evaluationBatch(job disdel.Job) int {
+func (t *attempts) evaluationBatch(job *disdel.Job, plan *disdel.Plan) int {
 	if t.batch > 0 {
 		return t.batch
 	}
-	return job.Training.BatchSize
+	return plan.WorkerBatch(job)
 }

@@ -137,25 +137,80 @@ func (b *barrier) reached() bool {
 	return len(b.outstanding()) == 0
 }
 
-// sum puts what the workers came to into their round: the mean of their losses, weighted by their samples, and who is
+// sum puts what the workers came to into their round: the means over them, weighted by their samples, and who is
 // missing.
+// It goes by workers in their order: the same bits whatever ended first.
 func (b *barrier) sum(round *disdel.Round) {
-	var loss, first, samples float64
+	loss, first, right := mean{}, mean{}, mean{known: true}
 	several := false
-	for w, s := range b.members[0] { // in worker order: the same bits whatever ended first
+	for w, s := range b.members[0] {
 		r := b.results[w]
-		loss += r.Loss * float64(r.Samples)
-		samples += float64(r.Samples)
-		if len(r.Losses) > 0 {
-			first += r.Losses[0] * float64(r.Samples)
-			several = several || len(r.Losses) > 1
+		loss.add(r.Loss, r.Samples)
+		if n := len(r.Losses); n > 0 {
+			first.add(r.Losses[0], r.Samples)
+			several = several || n > 1
+			right.addLast(r.Accuracies, n, r.Samples)
 		}
 		if s == missing {
 			round.Missing = append(round.Missing, w)
 		}
 	}
-	round.TrainLoss = loss / math.Max(samples, 1)
+	round.TrainLoss, round.TrainAccuracy = loss.value(), right.orNil()
 	if several {
-		round.FirstLoss = new(first / math.Max(samples, 1))
+		round.FirstLoss = new(first.sum / math.Max(loss.weight, 1))
+		round.Trained = b.epochs()
 	}
+}
+
+// epochs is what the epochs of a round came to, each over the workers that trained it. Epochs count from the round's
+// first, which is 1.
+func (b *barrier) epochs() (out []disdel.TrainedEpoch) {
+	for e := 0; ; e++ {
+		loss, right := mean{}, mean{known: true}
+		for w := range b.members[0] {
+			r := b.results[w]
+			if e >= len(r.Losses) {
+				continue
+			}
+			loss.add(r.Losses[e], r.Samples)
+			right.addAt(r.Accuracies, e, len(r.Losses), r.Samples)
+		}
+		if loss.weight == 0 {
+			return out
+		}
+		out = append(out, disdel.TrainedEpoch{Epoch: e + 1, Loss: loss.value(), Accuracy: right.orNil()})
+	}
+}
+
+// mean is a weighted mean on its way.
+type mean struct {
+	sum, weight float64
+	known       bool // everybody that was added had a value
+}
+
+func (m *mean) add(v float64, samples int) {
+	m.sum += v * float64(samples)
+	m.weight += float64(samples)
+}
+
+// addLast adds the newest of a worker's values by epoch, of which there have to be n.
+func (m *mean) addLast(values []float64, n, samples int) { m.addAt(values, n-1, n, samples) }
+
+// addAt adds one of a worker's values by epoch, of which there have to be n.
+func (m *mean) addAt(values []float64, at, n, samples int) {
+	if len(values) != n {
+		m.known = false
+		return
+	}
+	m.add(values[at], samples)
+}
+
+func (m *mean) value() float64 { return m.sum / math.Max(m.weight, 1) }
+
+// orNil is the mean, nil where somebody had no value.
+func (m *mean) orNil() *float64 {
+	if !m.known || m.weight == 0 {
+		return nil
+	}
+	return new(m.value())
 }

@@ -24,6 +24,8 @@ type begun struct {
 	number  int
 	plan    disdel.Plan
 	threads int
+	// the job's, with the batch that the stage was planned with
+	training disdel.Training
 }
 
 func newCourse(spec Spec) course {
@@ -32,7 +34,9 @@ func newCourse(spec Spec) course {
 		c.policy, _ = scheduler.PolicyOf(spec.Job) // one that nobody has changes nothing; the planner has refused it
 	}
 	stage := spec.begins()
-	c.stages = []begun{{stage: stage, number: spec.Before, plan: spec.Plan, threads: spec.Threads}}
+	c.stages = []begun{{
+		stage: stage, number: spec.Before, plan: spec.Plan, threads: spec.Threads, training: spec.Job.Training,
+	}}
 	for _, r := range spec.Done {
 		c.saw(r)
 	}
@@ -101,7 +105,7 @@ func (m *Manager) enter(round int) {
 	now := m.course.at(round)
 	m.spec.Plan, m.spec.Threads, m.spec.Before = now.plan, now.threads, now.number
 	m.spec.Plan.Rounds = m.course.rounds()
-	m.spec.Stage, m.spec.Job.Training.BatchSize = &now.stage, now.stage.BatchSize
+	m.spec.Stage, m.spec.Job.Training = &now.stage, now.training
 }
 
 // boundary asks the policy how the job goes on after this round, once: a job that goes back goes the same way again.
@@ -137,7 +141,7 @@ func (m *Manager) setting() disdel.Setting { return m.spec.Stage.Setting }
 
 // changes tells whether a decision begins a stage.
 func (m *Manager) changes(d disdel.Decision) bool {
-	return d.Next != m.setting() || d.BatchSize > 0 && d.BatchSize != m.spec.Job.Training.BatchSize
+	return d.Next != m.setting() || d.BatchSize > 0 && d.BatchSize != m.spec.Stage.BatchSize
 }
 
 // ask has the policy decide about the rounds from one on, or takes what was decided before.
@@ -211,7 +215,10 @@ func (m *Manager) change(d disdel.Decision, round int, at disdel.Position) ([]Or
 	stage.Decision = &d
 	leaving := scheduler.Leaving(m.spec.Job, m.spec.Plan.Workers, plan.Workers)
 	stage.Reasons = slices.Concat(d.Reasons, leaving, plan.Reasons)
-	b := begun{stage: stage, number: m.course.number + 1, plan: scheduler.From(plan, stage), threads: m.spec.Threads}
+	b := begun{
+		stage: stage, number: m.course.number + 1, plan: scheduler.From(plan, stage), threads: m.spec.Threads,
+		training: wanted.Training,
+	}
 	if m.spec.Threads == m.spec.Plan.Threads && plan.Threads > 0 {
 		b.threads = plan.Threads
 	}

@@ -43,7 +43,7 @@ func (m *Manager) invocation(s disdel.Slot, w work) disdel.Invocation {
 		return m.spec.aggregate(w, s.Level, s.Member, members,
 			written{m.final(s), m.from(m.round + 1), m.checkpoint(s)})
 	default:
-		return m.spec.evaluate(w, m.attempts.evaluationBatch(m.spec.Job), m.from(m.round+1))
+		return m.spec.evaluate(w, m.attempts.evaluationBatch(&m.spec.Job, &m.spec.Plan), m.from(m.round+1))
 	}
 }
 

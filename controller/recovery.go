@@ -115,7 +115,7 @@ func (m *Manager) replan(d disdel.Decision, because string) (begun []Order, why 
 // divided is where the round begins with another batch or other workers. Between two epochs that is where it began; in
 // the middle of one the rows that were trained have to be whole batches of the new size, on the same shards.
 func (m *Manager) divided(d disdel.Decision) (at disdel.Position, ok bool) {
-	span, was, batch := m.spec.span(m.round), m.spec.Job.Training.BatchSize, d.BatchSize
+	span, was, batch := m.spec.span(m.round), m.spec.Stage.BatchSize, d.BatchSize
 	at = disdel.Position{Epoch: span.Epoch, Batch: span.Batch}
 	if at.Batch == 0 {
 		return at, true

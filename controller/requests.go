@@ -142,7 +142,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 	req := disdel.TrainRequest{
 		Job: s.ID, Round: w.round, Worker: worker, Attempt: s.claim(w), Leg: w.leg,
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
-		JobEpochs: t.Epochs, BatchSize: t.BatchSize,
+		JobEpochs: t.Epochs, BatchSize: s.Plan.WorkerBatch(&s.Job),
 		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(),
 		Threads: s.Threads, Backend: t.Backend,
 		Wire: a.Wire, Threshold: a.Threshold, Moments: a.Moments, Statistics: a.Statistics,

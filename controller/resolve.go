@@ -32,6 +32,8 @@ type Locator func(path string) (line, column int)
 func Resolve(ctx context.Context, job disdel.Job, data *dataset.Store, file string, locate Locator,
 	earlier []disdel.Fault,
 ) (Resolved, error) {
+	// a program may have said it in one of the two fields alone
+	job.Training = job.Training.Resized(job.Training.JobBatch())
 	r := resolver{Resolved: Resolved{Job: job}, locate: locate, faults: earlier}
 	if err := r.data(ctx, data); err != nil {
 		return r.Resolved, err
@@ -91,7 +93,11 @@ func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 	if want := r.Job.Data.Checksum; want != "" && want != m.Checksum() {
 		r.fault("data.checksum", "", "data set %s has checksum %s", name, m.Checksum())
 	}
-	r.Resolved.Data, r.Labels, r.found = m.Info(r.Job.Data.Split), m.ClassNames, true
+	if r.Job.Data.Resize > 0 && (len(m.Sample) != 3 || m.Sample[1] == 1 && m.Sample[2] > 1) {
+		r.fault("data.resize", "take it out", "the rows of %s are %v, no images", name, m.Sample)
+		return nil
+	}
+	r.Resolved.Data, r.Labels, r.found = m.Info(r.Job.Data.Split).Resized(r.Job.Data.Resize), m.ClassNames, true
 	return nil
 }
 
@@ -205,12 +211,12 @@ func (r *resolver) fit() {
 	switch shard := d.Train / max(workers, 1); {
 	case workers > d.Train:
 		r.fault("distribution.workers", "", "%d workers, and only %d training rows", workers, d.Train)
-	case t.BatchSize > shard:
-		hint := fmt.Sprintf("use at most %d", shard)
-		if most := d.Train / t.BatchSize; workers > 1 && most > 0 {
-			hint = fmt.Sprintf("at most %s with batch %d, or a batch of at most %d", count(most, "worker"), t.BatchSize, shard)
+	case t.WorkerBatch(workers) > shard:
+		hint, rows := fmt.Sprintf("use at most %d", shard), t.WorkerBatch(workers)
+		if most := d.Train / rows; workers > 1 && most > 0 && !t.Shared() {
+			hint = fmt.Sprintf("at most %s with batch %d, or a batch of at most %d", count(most, "worker"), rows, shard)
 		}
-		r.fault("training.batchSize", hint, "%d rows a batch, and the smallest shard has %d", t.BatchSize, shard)
+		r.fault(t.BatchField(), hint, "%d rows a batch, and the smallest shard has %d", rows, shard)
 	}
 	if e := t.EarlyStop; e != nil && e.Metric != disdel.MetricLoss && d.HeldOut == 0 {
 		r.fault("training.earlyStop.metric", "raise data.split.validation", "%s needs held-out rows, and there are none",

@@ -12,6 +12,9 @@ import (
 // Adjusted is the job of a record as its failures left it: with the batch that it was planned again with.
 func Adjusted(r disdel.Record) disdel.Job {
 	job := r.Job
+	if job.Training.Shared() {
+		return job // its stages say what its workers' shares were
+	}
 	for _, a := range r.Adjustments {
 		ofTraining := a.Task == disdel.TaskTrain // an evaluation's own is not the job's
 		if a.Field == disdel.FieldBatchSize && ofTraining && a.From.Count == job.Training.BatchSize {
@@ -100,10 +103,10 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 	if spec.Job.Distribution.Sync == was.Distribution.Sync {
 		next.K = c.in.K
 	}
-	if spec.Job.Training.BatchSize == was.Training.BatchSize {
-		c.job.Training.BatchSize = c.in.BatchSize
+	if spec.Job.Training.SameBatch(was.Training) {
+		c.job.Training = c.job.Training.WithWorkerBatch(c.in.BatchSize, c.in.Workers)
 	}
-	if next != spec.Plan.Whole(spec.Job).Setting || c.job.Training.BatchSize != spec.Job.Training.BatchSize {
+	if next != spec.Plan.Whole(spec.Job).Setting || !c.job.Training.SameBatch(spec.Job.Training) {
 		if err := c.replan(r, spec, next); err != nil {
 			return c, err
 		}
@@ -158,7 +161,7 @@ func goOn(r disdel.Record, spec *Spec, round int) error {
 	if spec.Threads == spec.Plan.Threads && c.plan.Threads > 0 {
 		spec.Threads = c.plan.Threads
 	}
-	spec.Stage, spec.Plan, spec.Job.Training.BatchSize = &c.stage, scheduler.From(c.plan, c.stage), c.stage.BatchSize
+	spec.Stage, spec.Plan, spec.Job.Training = &c.stage, scheduler.From(c.plan, c.stage), c.job.Training
 	if !c.stage.Decision.Changed {
 		spec.Decisions = ahead(r, round)
 	}

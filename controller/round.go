@@ -46,6 +46,9 @@ func (m *Manager) roundSoFar() disdel.Round {
 	}
 	round := disdel.Round{Round: m.round, Duplicates: m.duplicates, Stage: m.spec.Before}
 	m.barrier.sum(&round)
+	for i := range round.Trained {
+		round.Trained[i].Epoch += m.spec.span(m.round).Epoch
+	}
 	if !m.course.still() {
 		round.Observed = m.observed(round)
 	}

@@ -54,9 +54,9 @@ func (s *Shard) Fill(b *Batch, rows []int32) {
 		s.sparse.fill(b, rows, s.sample)
 		return
 	}
-	n := len(rows)
-	b.Input.Rows, b.Input.Columns = n, s.sample
-	b.Input.Values = sized(b.Input.Values, n*s.sample)
+	n, columns := len(rows), s.SampleLen()
+	b.Input.Rows, b.Input.Columns = n, columns
+	b.Input.Values = sized(b.Input.Values, n*columns)
 	b.Target.Classes = sized(b.Target.Classes, n)
 	s.Batch(rows, b.Input.Values, b.Target.Classes)
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// Files is a data set that comes as files in the format IDX, plain or gzip.
+// Files is a data set that comes as files, plain or gzip.
 type Files struct {
-	Images, Labels         string // names of files
+	Format                 Format // "": IDX
+	Images, Labels         string // names of files; of CIFAR Images is the folder of all files, and nothing else is named
 	TestImages, TestLabels string // of held-out rows; both "": none
 	Layout                 Layout // of images with several channels; "": CHW
 	ClassNames             []string
@@ -25,6 +26,13 @@ type Parts struct {
 
 // Input reads the files. It returns Invalid for those that cannot be read, and Corrupt.
 func (f Files) Input(name string) (Input, error) {
+	if f.Format != "" && f.Format != FormatIDX {
+		in, err := ReadCIFAR(name, f.Images, f.Format)
+		if len(f.ClassNames) > 0 {
+			in.ClassNames = f.ClassNames
+		}
+		return in, err
+	}
 	p := Parts{Layout: f.Layout, ClassNames: f.ClassNames}
 	for _, read := range []struct {
 		file string

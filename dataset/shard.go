@@ -20,6 +20,9 @@ type Shard struct {
 	f32           []float32
 	labels        []int32
 	scale, offset float32
+
+	shape []int     // [channels height width] as stored
+	to    *resizing // nil: rows are as stored
 }
 
 // Len is the number of rows.
@@ -31,32 +34,51 @@ func (s *Shard) Len() int {
 }
 
 // SampleLen is the number of values of a row.
-func (s *Shard) SampleLen() int { return s.sample }
+func (s *Shard) SampleLen() int {
+	if s.to != nil {
+		return s.to.len()
+	}
+	return s.sample
+}
 
 // Size is the memory the rows take.
 func (s *Shard) Size() disdel.Bytes {
 	if s.sparse != nil {
 		return s.sparse.size()
 	}
-	return disdel.Bytes(len(s.u8) + 4*len(s.f32) + 4*len(s.labels))
+	n := disdel.Bytes(len(s.u8) + 4*len(s.f32) + 4*len(s.labels))
+	if s.to != nil {
+		n += disdel.Bytes(4 * len(s.to.row))
+	}
+	return n
 }
 
-// Batch writes dense rows into x, [len(rows) sample], scaled as the manifest says, and their labels into labels. Both must be
-// long enough.
+// Batch writes dense rows into x, [len(rows) SampleLen], scaled as the manifest says and resized where that was asked
+// for, and their labels into labels. Both must be long enough. Only one goroutine may call it where rows are resized.
 func (s *Shard) Batch(rows []int32, x []float32, labels []int32) {
+	n := s.SampleLen()
 	for i, row := range rows {
-		r := int(row)
-		dst := x[i*s.sample : (i+1)*s.sample]
-		labels[i] = s.labels[r]
-		if s.u8 != nil {
-			for k, v := range s.u8[r*s.sample : (r+1)*s.sample] {
-				dst[k] = float32(v)*s.scale + s.offset
-			}
+		labels[i] = s.labels[row]
+		dst := x[i*n : (i+1)*n]
+		if s.to == nil {
+			s.scaled(int(row), dst)
 			continue
 		}
-		for k, v := range s.f32[r*s.sample : (r+1)*s.sample] {
-			dst[k] = v*s.scale + s.offset
+		s.scaled(int(row), s.to.row)
+		s.to.resize(dst)
+	}
+}
+
+// scaled writes a row as it is stored, scaled.
+func (s *Shard) scaled(r int, dst []float32) {
+	if s.u8 != nil {
+		for k, v := range s.u8[r*s.sample : (r+1)*s.sample] {
+			dst[k] = float32(v)*s.scale + s.offset
 		}
+		return
+	}
+	for k, v := range s.f32[r*s.sample : (r+1)*s.sample] {
+		dst[k] = v*s.scale + s.offset
 	}
 }
 
@@ -74,9 +96,9 @@ func (s *Store) ReadTrain(ctx context.Context, ref disdel.DataRef, rows disdel.R
 		return s.sparseTrain(ctx, m, ref.Split, rows)
 	}
 	if !d.drawn {
-		return s.contiguous(ctx, m, m.Train, rows)
+		return resized(ref)(s.contiguous(ctx, m, m.Train, rows))
 	}
-	return s.scattered(ctx, m, ref.Split, rows)
+	return resized(ref)(s.scattered(ctx, m, ref.Split, rows))
 }
 
 // ReadHeldOut reads rows of the held-out part, with ReadTrain's errors.
@@ -92,9 +114,10 @@ func (s *Store) ReadHeldOut(ctx context.Context, ref disdel.DataRef, rows disdel
 		return s.sparseHeldOut(ctx, m, d, ref.Split, rows)
 	}
 	if !d.drawn {
-		return s.contiguous(ctx, m, m.Test, rows)
+		return resized(ref)(s.contiguous(ctx, m, m.Test, rows))
 	}
-	return s.scattered(ctx, m, ref.Split, disdel.RowRange{Start: d.train + rows.Start, End: d.train + rows.End})
+	return resized(ref)(s.scattered(ctx, m, ref.Split,
+		disdel.RowRange{Start: d.train + rows.Start, End: d.train + rows.End}))
 }
 
 func outside(name string, rows disdel.RowRange, n int) error {
@@ -132,7 +155,7 @@ func (s *Store) open(ctx context.Context, ref disdel.DataRef) (Manifest, divisio
 }
 
 func (m *Manifest) shard(rows int) *Shard {
-	s := &Shard{sample: m.SampleLen(), labels: make([]int32, rows), scale: m.Scale, offset: m.Offset}
+	s := &Shard{sample: m.SampleLen(), shape: m.Sample, labels: make([]int32, rows), scale: m.Scale, offset: m.Offset}
 	if m.DType == "U8" {
 		s.u8 = make([]byte, rows*s.sample)
 	} else {

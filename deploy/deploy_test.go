@@ -261,8 +261,7 @@ func TestTheManifestDocumentsEveryParameter(t *testing.T) {
 }
 
 func jsonFields(t reflect.Type) (out []string) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" {
 			out = append(out, jsonFields(f.Type)...)

@@ -13,6 +13,23 @@ import (
 func ContainerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate) (containers int,
 	e disdel.Estimate, steps []string, err error,
 ) {
+	return containerRule(limit, most, estimate, func(e disdel.Estimate) bool { return e.Total-e.Shard > limit })
+}
+
+// SharedContainerRule is ContainerRule for containers that share a batch, which shrinks with the shard: what exceeds M
+// without any data may still fit with more of them, up to most.
+func SharedContainerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate) (containers int,
+	e disdel.Estimate, steps []string, err error,
+) {
+	return containerRule(limit, most, estimate, func(e disdel.Estimate) bool {
+		return e.Total-e.Shard > limit && estimate(most).Total > limit
+	})
+}
+
+// containerRule is both; hopeless tells whether what an estimate is above the limit by never shrinks.
+func containerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate,
+	hopeless func(disdel.Estimate) bool,
+) (containers int, e disdel.Estimate, steps []string, err error) {
 	containers = min(2, most)
 	for {
 		e = estimate(containers)
@@ -20,7 +37,7 @@ func ContainerRule(limit disdel.Bytes, most int, estimate func(containers int) d
 			return containers, e, append(steps,
 				fmt.Sprintf("workers: %d need %v each, and %v are allowed", containers, e.Total, limit)), nil
 		}
-		if fixed := e.Total - e.Shard; fixed > limit || containers >= most {
+		if containers >= most || hopeless(e) {
 			return 0, e, steps, overLimit(limit, most, e)
 		}
 		more := int((e.Total - limit + limit - 1) / limit)

@@ -117,7 +117,7 @@ func farOff(a, b TimingInput) (d float64) {
 		}
 		return math.Abs(math.Log2(float64(x) / float64(y)))
 	}
-	d = apart(a.Plan.Workers, b.Plan.Workers) + apart(a.Job.Training.BatchSize, b.Job.Training.BatchSize) +
+	d = apart(a.Plan.Workers, b.Plan.Workers) + apart(a.Plan.WorkerBatch(&a.Job), b.Plan.WorkerBatch(&b.Job)) +
 		apart(a.Plan.Threads, b.Plan.Threads)
 	if memory := apart(int(memoryOf(a.Plan).MB()), int(memoryOf(b.Plan).MB())); memory > math.Log2(1.25) {
 		d += memory / 2

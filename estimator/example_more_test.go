@@ -50,6 +50,20 @@ func ExampleContainerRule() {
 	// Output: 4 containers with 200 MB each <nil>
 }
 
+// Containers that share a batch need less of it the more there are: what never fits by its shard alone may fit so.
+func ExampleSharedContainerRule() {
+	estimate := func(containers int) disdel.Estimate {
+		return disdel.Estimate{Total: 50*disdel.MB + 600*disdel.MB/disdel.Bytes(containers)}
+	}
+	containers, e, _, err := estimator.SharedContainerRule(200*disdel.MB, 8, estimate)
+	fmt.Println(containers, "containers with", e.Total, "each", err)
+	_, _, _, err = estimator.ContainerRule(200*disdel.MB, 8, estimate)
+	fmt.Println(disdel.KindOf(err))
+	// Output:
+	// 4 containers with 200 MB each <nil>
+	// overLimit
+}
+
 // Eq. 6 counts the memory of every training and aggregation action from the first start to the last end, whether or not
 // it ran all that time. Evaluations are counted apart, by what they held.
 func ExampleCost() {

@@ -12,41 +12,44 @@ const (
 		"the paper's margin"
 )
 
-// Paper is Eq. 1 to 5 as printed, kept for comparison, with Table I's activations read as the output's height, width
-// and channels. What Table I does not have, or has otherwise, is counted as it is held: a batch norm's parameters, no
-// bias before one, and both outputs of a depthwise-separable pair, which makes MobileNetV1's activations 1.62 times
-// those of the table. pkg is what our runtime takes, since the paper's image is TensorFlow's; saf is the paper's 256
-// MB.
+// Paper is Eq. 1 to 5 as printed, kept for comparison, on the parameters and outputs of Table I, read as the output's
+// height, width and channels: a depthwise-separable pair is one layer, every layer has a bias, and batch norms do not
+// count. pkg is what our runtime takes, since the paper's image is TensorFlow's; saf is the paper's 256 MB.
 //
 // The paper knows no interval and no risk: the likely peak is what its terms add up to, and the margin is where the
 // peak may still be.
 func Paper(in Input) disdel.Estimate {
-	c := in.Graph.Count()
+	parameters, outputs := tableI(in)
 	return paperSum(disdel.Estimate{
-		Package: calibrated.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * disdel.Bytes(c.Trainable),
-		Parameters:  float * paperParams * disdel.Bytes(c.Trainable),
-		Activations: float * passes * disdel.Bytes(in.BatchSize) * disdel.Bytes(c.ActivationsA),
+		Package: calibrated.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * parameters,
+		Parameters:  float * paperParams * parameters,
+		Activations: float * passes * disdel.Bytes(in.BatchSize) * outputs,
 		Misc:        float * disdel.Bytes(in.Graph.Input().Len()) * disdel.Bytes(in.Epochs), Notes: []string{paperPassNotes},
 	})
 }
 
+// tableI is t_par and t_act of Eq. 3 and 4.
+func tableI(in Input) (parameters, outputs disdel.Bytes) {
+	p, o := in.Graph.TableI()
+	return disdel.Bytes(p), disdel.Bytes(o)
+}
+
 // paperEvaluate is Eq. 1 of an action that keeps weights alone and computes one pass.
 func paperEvaluate(in Input) disdel.Estimate {
-	c := in.Graph.Count()
+	parameters, outputs := tableI(in)
 	return paperSum(disdel.Estimate{
-		Package: calibrated.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * disdel.Bytes(c.Trainable),
-		Parameters:  float * disdel.Bytes(c.Trainable),
-		Activations: float * disdel.Bytes(in.BatchSize) * disdel.Bytes(c.ActivationsA),
+		Package: calibrated.Package, Shard: disdel.Bytes(in.Rows) * in.SampleBytes, Model: float * parameters,
+		Parameters:  float * parameters,
+		Activations: float * disdel.Bytes(in.BatchSize) * outputs,
 		Notes:       []string{paperTaskNotes},
 	})
 }
 
 // paperAggregate is Eq. 1 of an action that holds one update beside the sum.
 func paperAggregate(in Input) disdel.Estimate {
-	c := in.Graph.Count()
-	update := float * disdel.Bytes(c.Trainable)
+	parameters, _ := tableI(in)
 	return paperSum(disdel.Estimate{
-		Package: calibrated.Package, Model: update, Parameters: update,
+		Package: calibrated.Package, Model: float * parameters, Parameters: float * parameters,
 		Notes: []string{paperTaskNotes},
 	})
 }

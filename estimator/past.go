@@ -46,14 +46,14 @@ func sameNetwork(in TimingInput, r *disdel.Record) bool {
 }
 
 func sameData(in TimingInput, r *disdel.Record) bool {
-	return in.Data.Name == r.Data.Name && in.Data.Checksum == r.Data.Checksum
+	return in.Data.Name == r.Data.Name && in.Data.Same(r.Data)
 }
 
 // sameShape is the same batch, workers, threads and memory, which on OpenWhisk gives the share of the processors.
 // Memory a little different, as an estimate that learned makes it, counts as the same.
 func sameShape(in TimingInput, r *disdel.Record) bool {
 	a, b := memoryOf(in.Plan), memoryOf(r.Plan)
-	return in.Job.Training.BatchSize == r.Job.Training.BatchSize && in.Plan.Workers == r.Plan.Workers &&
+	return in.Plan.WorkerBatch(&in.Job) == r.Plan.WorkerBatch(&r.Job) && in.Plan.Workers == r.Plan.Workers &&
 		(in.Plan.Threads == r.Plan.Threads || in.Plan.Threads == 0 || r.Plan.Threads == 0) && a*4 <= b*5 && b*4 <= a*5
 }
 
@@ -76,7 +76,7 @@ type timeScale struct {
 
 // scaleOf tells false where the past job's work is not comparable.
 func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, bool) {
-	s := timeScale{work: 1, units: units(in.Plan, in.Job.Training.BatchSize, in.Data, task), near: sameNetwork(in, r) &&
+	s := timeScale{work: 1, units: units(in.Plan, in.Plan.WorkerBatch(&in.Job), in.Data, task), near: sameNetwork(in, r) &&
 		sameShape(in, r), threads: 1, crowd: 1, load: 1, weights: 1, busy: slowdown(in.Plan, task) / slowdown(r.Plan, task)}
 	if now, then := shardBytes(in.Plan, in.Data), shardBytes(r.Plan, r.Data); now > 0 && then > 0 {
 		s.load = max(now, leastLoad) / max(then, leastLoad)
@@ -233,7 +233,7 @@ func thinned(all []disdel.Activation, task disdel.Task) []disdel.Activation {
 func (s timeScale) sample(r *disdel.Record, a disdel.Activation, seconds float64) timeSample {
 	n := a.Rows
 	if n == 0 || a.Outcome == disdel.OutcomeTimeout {
-		n = units(r.Plan, r.Job.Training.BatchSize, r.Data, a.Task)
+		n = units(r.Plan, r.Plan.WorkerBatch(&r.Job), r.Data, a.Task)
 	}
 	if a.Task == disdel.TaskAggregate {
 		n = members(r.Plan, a)

@@ -246,7 +246,9 @@ func (c calibration) terms(in Input) disdel.Estimate {
 }
 
 // rows is what an action holds of its rows: each with its label.
-func (in Input) rows() disdel.Bytes { return disdel.Bytes(in.Rows) * (in.SampleBytes + label) }
+func (in Input) rows() disdel.Bytes {
+	return disdel.Bytes(in.Rows)*(in.SampleBytes+label) + in.Resizing
+}
 
 // order is the order that a train action goes through its rows in.
 func (in Input) order() disdel.Bytes { return disdel.Bytes(in.Rows) * place }

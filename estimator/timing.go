@@ -121,7 +121,7 @@ func know(in TimingInput, task disdel.Task) (known, bool) {
 			}
 		}
 		if len(samples) > 0 {
-			return knownOf(g, samples, units(in.Plan, in.Job.Training.BatchSize, in.Data, task)), true
+			return knownOf(g, samples, units(in.Plan, in.Plan.WorkerBatch(&in.Job), in.Data, task)), true
 		}
 	}
 	return known{}, false

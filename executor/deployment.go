@@ -197,7 +197,11 @@ func (e *Executor) Quotas(ctx context.Context) (q Quotas, err error) {
 // InvokeOnce asks once, whatever the quotas say and however OpenWhisk is: for who wants to know what is refused. It
 // returns Unavailable with the code of the quota that is used up.
 func (e *Executor) InvokeOnce(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
-	return e.invoke(ctx, inv.ID, inv.Action, inv.Params)
+	params, err := e.sealed(inv)
+	if err != nil {
+		return "", err
+	}
+	return e.invoke(ctx, inv.ID, inv.Action, params)
 }
 
 // InvokeBlocking has OpenWhisk answer with the record of an activation that ends within seconds, as `wsk action invoke

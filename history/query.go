@@ -285,7 +285,7 @@ func (l *lesson) add(r disdel.Record, size int) (more bool) {
 func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, error) {
 	m := job.Model
 	selector := map[string]any{
-		sourceField: equal(job.Data.Source), batchField: equal(job.Training.BatchSize),
+		sourceField: equal(job.Data.Source), batchField: equal(job.Training.JobBatch()),
 		backendField: given(job.Training.Backend, job.Training.Backend == ""), networkField: given(m.Name, m.Name == ""),
 		customField: given(m.Custom, m.Custom == ""), layersField: given(m.Layers, len(m.Layers) == 0),
 	}
@@ -298,7 +298,7 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 
 // sameKind is what the selector of Similar says, on records as they are read.
 func sameKind(a, b *disdel.Job) bool {
-	return a.Data.Source == b.Data.Source && a.Training.BatchSize == b.Training.BatchSize &&
+	return a.Data.Source == b.Data.Source && a.Data.Resize == b.Data.Resize && a.Training.SameBatch(b.Training) &&
 		a.Training.Backend == b.Training.Backend &&
 		a.Model.Name == b.Model.Name && a.Model.Custom == b.Model.Custom && len(a.Model.Layers) == len(b.Model.Layers) &&
 		(len(a.Model.Layers) == 0 || reflect.DeepEqual(a.Model.Layers, b.Model.Layers))

@@ -26,13 +26,14 @@ type groups struct {
 	magic                      int64    // of the file system: a plain folder takes any file, and limits nothing
 	bases                      []string // memory first, processors last
 	limit, swap, events, peaks string   // files
-	share                      string
+	share, current             string
 }
 
 func groupsV2(name string) groups {
 	return groups{
 		version: 2, magic: unix.CGROUP2_SUPER_MAGIC, bases: []string{filepath.Join("/sys/fs/cgroup", name)},
 		limit: "memory.max", swap: "memory.swap.max", events: "memory.events", peaks: "memory.peak", share: "cpu.weight",
+		current: "memory.current",
 	}
 }
 
@@ -44,7 +45,7 @@ func groupsV1(name string) groups {
 			filepath.Join("/sys/fs/cgroup/cpu", name),
 		},
 		limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control",
-		peaks: "memory.max_usage_in_bytes", share: "cpu.shares",
+		peaks: "memory.max_usage_in_bytes", share: "cpu.shares", current: "memory.usage_in_bytes",
 	}
 }
 
@@ -173,7 +174,7 @@ func numbersIn(file string) []int {
 	return out
 }
 
-func (g groups) fence(name string, limit disdel.Bytes, share int) fence {
+func (g groups) fence(name string, limit disdel.Bytes, cpu processing) fence {
 	f := group{groups: g}
 	for _, base := range g.bases {
 		f.dirs = append(f.dirs, filepath.Join(base, name))
@@ -192,7 +193,12 @@ func (g groups) fence(name string, limit disdel.Bytes, share int) fence {
 	f.write(g.swap, swap) // may not be counted here
 	f.write("memory.oom.group", "1")
 	f.write("pids.max", strconv.Itoa(maxProcesses))
-	f.write(g.share, strconv.Itoa(share))
+	f.write(g.share, strconv.Itoa(cpu.share))
+	if cpu.quota > 0 {
+		for _, q := range g.quotas(cpu.quota) {
+			f.write(q[0], q[1]) // New has seen that it can be
+		}
+	}
 	return f
 }
 

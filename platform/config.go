@@ -72,6 +72,7 @@ type Config struct {
 	Prewarm    []Prewarm
 	FolderMB   int           // bound on a container's working folder; 0: none
 	Idle       time.Duration // after which an unused container is removed
+	CPU        CPUScaling    // quota of processors of containers; zero: none, they share by their memory
 	OOM        OOMText
 	Logger     logrus.FieldLogger
 

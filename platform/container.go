@@ -34,6 +34,7 @@ type container struct {
 	logs        *logs
 	fence       fence
 	guard       *guard
+	gone        func() // takes it from the platform's list
 	initialized bool
 	paused      bool // under the pool's lock, as what follows
 	lastUsed    time.Time
@@ -95,7 +96,7 @@ func (p *Platform) launch(s size) (*container, error) {
 			return nil, err
 		}
 	}
-	c.fence = p.fences.fence(filepath.Base(dir), s.memory, sharesOfPool(s.memory, p.cfg.PoolMemory))
+	c.fence = p.fences.fence(filepath.Base(dir), s.memory, p.cfg.processingOf(s.memory))
 	if c.cmd, err = p.spawner.start(c.cmd, c.fence); err != nil {
 		c.fence.remove()
 		c.door.close()
@@ -110,6 +111,7 @@ func (p *Platform) launch(s size) (*container, error) {
 		nil) //nolint:errcheck // it may be gone: /init says so
 	c.guard = p.guard
 	c.guard.tell("+", c.cmd.Process.Pid)
+	p.lives(c)
 	c.watched.Add(2)
 	go c.reap()
 	go c.watch(disdel.Bytes(p.cfg.FolderMB) * disdel.MB)
@@ -200,6 +202,9 @@ func (c *container) kill() {
 		}
 	}
 	c.guard.tell("-", c.cmd.Process.Pid)
+	if c.gone != nil {
+		c.gone()
+	}
 	c.door.close()
 	c.fence.remove()
 	os.RemoveAll(c.dir) //nolint:errcheck // the platform's root goes as a whole at the end

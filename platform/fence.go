@@ -19,8 +19,8 @@ import (
 // exact count, the container's watch on resident memory stands beside it.
 type fencer interface {
 	fmt.Stringer
-	// fence makes the limits that a process will be started in; share is its part of the processors.
-	fence(name string, limit disdel.Bytes, share int) fence
+	// fence makes the limits that a process will be started in, cpu being its part of the processors.
+	fence(name string, limit disdel.Bytes, cpu processing) fence
 	folders() []string // that list the processes in them
 	close()
 }
@@ -38,6 +38,8 @@ type fence interface {
 	killed() bool
 	// mark is the most memory that the kernel counted, 0 where it does not count.
 	mark() disdel.Bytes
+	// now is the memory that the kernel counts now, 0 where it does not count.
+	now() disdel.Bytes
 	// cache is what of it is the pages of files that are there now, which the kernel takes back before it kills.
 	cache() disdel.Bytes
 	// remove ends what still runs inside.
@@ -70,7 +72,7 @@ func (rlimits) String() string {
 func (rlimits) folders() []string { return nil }
 func (rlimits) close()            {}
 
-func (rlimits) fence(_ string, limit disdel.Bytes, _ int) fence { return rlimit{limit} }
+func (rlimits) fence(_ string, limit disdel.Bytes, _ processing) fence { return rlimit{limit} }
 
 type rlimit struct{ limit disdel.Bytes }
 

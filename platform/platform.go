@@ -36,6 +36,9 @@ type Platform struct {
 	tenants  sync.RWMutex
 	users    []*user // the first is the platform's own; read by everyone
 
+	livingMu sync.Mutex
+	living   map[*container]bool // started and not gone
+
 	work     context.Context // of activations
 	stop     context.CancelFunc
 	flying   sync.WaitGroup
@@ -82,8 +85,19 @@ func New(cfg Config) (*Platform, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	p := &Platform{
-		large: make(chan struct{}, largeAtOnce), cfg: cfg, counters: newCounters(), root: root, store: state, accepted: took,
+		large: make(chan struct{}, largeAtOnce), living: map[*container]bool{}, cfg: cfg, counters: newCounters(),
+		root: root, store: state, accepted: took,
 		users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop,
+	}
+	if cfg.CPU != (CPUScaling{}) && !keepsQuotas(p.fences) {
+		p.fences.close()
+		p.spawner.close()
+		stop()
+		errors.Join(state.close(), took.close(), root.remove()) //nolint:errcheck // the first error is the one to tell
+		return nil, &disdel.Error{
+			Kind: disdel.Unavailable, Op: "start platform", Msg: "quotas of processors need control groups of the kernel, and " +
+				"there are none here that may be used", Hint: "leave --cpu-scaling out, or run it as root",
+		}
 	}
 	p.ownUsers = canSwitch() && root.openToUsers()
 	p.guard = newGuard(p.fences.folders())

@@ -4,18 +4,23 @@ import "github.com/disdel/disdel"
 
 // Status is what the container pool holds at one moment.
 type Status struct {
-	Running   int // serve an activation, or start for one
-	Ready     int // idle
-	Paused    int // idle and stopped
-	Prewarmed int // started, of no action yet
-	Queued    int // activations that wait
-	Used      disdel.Bytes
+	Running   int          // serve an activation, or start for one
+	Ready     int          // idle
+	Paused    int          // idle and stopped
+	Prewarmed int          // started, of no action yet
+	Queued    int          // activations that wait
+	Used      disdel.Bytes // reserved for containers: their limits
+	Resident  disdel.Bytes // that they really hold
 	Busy      disdel.Bytes // of Used, by containers that serve an activation, or start for one
 	Memory    disdel.Bytes // of the pool
 }
 
 // Status tells what the container pool holds.
-func (p *Platform) Status() Status { return p.pool.status() }
+func (p *Platform) Status() Status {
+	s := p.pool.status()
+	s.Resident = p.resident()
+	return s
+}
 
 func (p *pool) status() Status {
 	p.mu.Lock()

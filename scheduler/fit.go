@@ -34,9 +34,9 @@ func (f Fit) Fits() bool { return f.Largest != nil }
 func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	s := search{in: in, limit: limit}
 	f := Fit{Limit: limit}
-	f.LeastGiven, _ = s.least(in.Job.Training.BatchSize)
+	f.LeastGiven, _ = s.least(in.Job.Training.JobBatch())
 	f.Least, f.LeastTask = s.least(1)
-	f.Given = s.fewest(in.Job.Training.BatchSize)
+	f.Given = s.fewest(in.Job.Training.JobBatch())
 	if workers > 0 {
 		f.Same = s.point(s.largest(func(int) int { return workers }), workers)
 	}
@@ -52,7 +52,7 @@ type search struct {
 
 // most is the largest number of workers for a batch.
 func (s search) most(batch int) int {
-	n := max(1, s.in.Data.Train/max(batch, 1))
+	n := s.in.Job.Training.Resized(batch).MostWorkers(s.in.Data.Train)
 	if c := s.in.Platform.Concurrent; c > 0 {
 		n = min(n, c)
 	}
@@ -61,11 +61,11 @@ func (s search) most(batch int) int {
 
 // point plans a batch with a number of workers; nil if some action does not fit.
 func (s search) point(batch, workers int) *FitPoint {
-	if batch < 1 || workers < 1 || batch > s.in.Data.Train/workers {
+	in := s.in
+	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), workers
+	if batch < 1 || workers < 1 || in.Job.Training.WorkerBatch(workers) > s.in.Data.Train/workers {
 		return nil
 	}
-	in := s.in
-	in.Job.Training.BatchSize, in.Job.Distribution.Workers = batch, workers
 	in.Job.Resources.Memory, in.Job.Resources.MaxMemory = 0, s.limit
 	p, err := NewPlan(in)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s search) fewest(batch int) *FitPoint {
 // least is the largest limit of the actions that a batch takes with as many workers as it may have.
 func (s search) least(batch int) (disdel.Bytes, disdel.Task) {
 	in := Lift(s.in)
-	in.Job.Training.BatchSize, in.Job.Distribution.Workers = batch, s.most(batch)
+	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), s.most(batch)
 	p, err := NewPlan(in)
 	if err != nil {
 		return 0, ""

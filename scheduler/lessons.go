@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"cmp"
+	"reflect"
+	"slices"
 
 	"github.com/disdel/disdel"
 )
@@ -26,8 +28,47 @@ func (b *planBuilder) passed(task disdel.Task) (least disdel.Limits, by disdel.J
 
 func (b *planBuilder) sameKind(r *disdel.Record) bool {
 	was, is := r.Job.Training, b.Job.Training
-	return r.Data.Checksum == b.Data.Checksum && r.Plan.Workers == b.plan.Workers && was.BatchSize == is.BatchSize &&
+	return r.Data.Same(b.Data) && r.Plan.Workers == b.plan.Workers &&
+		r.Plan.WorkerBatch(&r.Job) == b.plan.WorkerBatch(&b.Job) &&
 		was.Backend == is.Backend && was.Optimizer.Name() == is.Optimizer.Name()
+}
+
+// underrated is how many times the estimate the actions of a task have needed in earlier jobs of the same network where
+// they were killed at what was estimated for them, and the job that needed the most: whatever its data, batch and
+// workers were, it is the estimate of this network that was too low. 1 where none was.
+func (b *planBuilder) underrated(task disdel.Task, method string) (times float64, by disdel.JobID) {
+	past := b.Past
+	if past == nil {
+		past = b.History
+	}
+	times = 1
+	for i := range past {
+		for _, stage := range past[i].ByStage() {
+			a, _ := stage.Plan.Action(task)
+			if !b.sameNetwork(stage) || a.Estimate.Method != method || a.Estimate.Total == 0 || !killedAtEstimate(stage, task) {
+				continue
+			}
+			if n := float64(CameTo(stage, task).Memory) / float64(a.Estimate.Total); n > times {
+				times, by = n, stage.ID
+			}
+		}
+	}
+	return times, by
+}
+
+// sameNetwork is the same network on the same engine, with an optimiser that keeps as much.
+func (b *planBuilder) sameNetwork(r *disdel.Record) bool {
+	was, is := r.Job, b.Job
+	return was.Training.Backend == is.Training.Backend &&
+		was.Training.Optimizer.Moments() == is.Training.Optimizer.Moments() && was.Model.Name == is.Model.Name &&
+		was.Model.Custom == is.Model.Custom && reflect.DeepEqual(was.Model.Layers, is.Model.Layers)
+}
+
+// killedAtEstimate tells whether an action of a task was killed for memory although it had what was estimated for it.
+func killedAtEstimate(r *disdel.Record, task disdel.Task) bool {
+	return slices.ContainsFunc(r.Activations, func(a disdel.Activation) bool {
+		return a.Task == task && a.Outcome == disdel.OutcomeOutOfMemory && a.Estimate > 0 && a.Limits.Memory >= a.Estimate
+	})
 }
 
 // CameTo is the limits that a job had come to for a task: the smallest that passed above those that were too small, or,

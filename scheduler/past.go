@@ -11,8 +11,8 @@ import (
 func PastOf(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []disdel.Observation {
 	var out []disdel.Observation
 	for _, r := range slices.Backward(records) {
-		if r.Status != disdel.StatusSucceeded || r.Data.Checksum != data.Checksum ||
-			r.Job.Training.BatchSize != job.Training.BatchSize {
+		if r.Status != disdel.StatusSucceeded || !r.Data.Same(data) ||
+			!r.Job.Training.SameBatch(job.Training) {
 			continue
 		}
 		var seen []disdel.Observation

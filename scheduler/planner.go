@@ -92,9 +92,9 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 	}
 	return estimator.Input{
 		Threads: threads, Members: b.plan.Workers,
-		Graph: b.Graph, BatchSize: t.BatchSize, Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
-		SampleBytes: b.Data.SampleSize,
-		Epochs:      t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
+		Graph: b.Graph, BatchSize: t.WorkerBatch(b.plan.Workers), Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
+		SampleBytes: b.Data.SampleSize, Resizing: b.Data.ResizeBytes(),
+		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
 		Moments: a.Moments, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 	}
 }
@@ -112,7 +112,9 @@ func (b *planBuilder) part(rows int) int {
 }
 
 func (b *planBuilder) estimate(workers int) disdel.Estimate {
-	return b.Estimator.Train(b.input((b.Data.Train+workers-1)/workers, workers))
+	in := b.input((b.Data.Train+workers-1)/workers, workers)
+	in.BatchSize = b.Job.Training.WorkerBatch(workers)
+	return b.Estimator.Train(in)
 }
 
 // ceiling is the most memory an action of this job may be given, and who said so.
@@ -146,7 +148,11 @@ func (b *planBuilder) workers() error {
 		b.take(known.Plan.Workers)
 		b.because("workers: %d, as in %s, the last job of this kind that succeeded", b.plan.Workers, known.ID)
 	default:
-		n, e, steps, err := estimator.ContainerRule(limit, b.maxWorkers(), b.estimate)
+		rule := estimator.ContainerRule
+		if b.Job.Training.Shared() {
+			rule = estimator.SharedContainerRule
+		}
+		n, e, steps, err := rule(limit, b.maxWorkers(), b.estimate)
 		if err != nil {
 			return err
 		}
@@ -159,6 +165,10 @@ func (b *planBuilder) workers() error {
 	}
 	if b.train.Total > limit {
 		return b.tooBig(limit, who)
+	}
+	if t := b.Job.Training; t.Shared() {
+		b.plan.BatchSize = t.WorkerBatch(b.plan.Workers)
+		b.because("batch: the job's %d rows are %d for each of %d workers", t.JobBatch(), b.plan.BatchSize, b.plan.Workers)
 	}
 	b.plan.Shards = Shards(b.Data.Train, b.plan.Workers)
 	b.plan.HeldOut = b.Data.HeldOut
@@ -205,16 +215,16 @@ func (b *planBuilder) policy() error {
 	return nil
 }
 
-// maxWorkers keeps at least one whole batch in every shard.
+// maxWorkers keeps at least one whole batch in every shard: a row, where the workers share the batch.
 func (b *planBuilder) maxWorkers() int {
-	return max(1, b.Data.Train/b.Job.Training.BatchSize)
+	return b.Job.Training.MostWorkers(b.Data.Train)
 }
 
 // known is Algorithm 1's look into the history: the newest job of this kind that succeeded on a platform like this one.
 func (b *planBuilder) known() *disdel.Record {
 	limit, _ := b.ceiling()
 	i := slices.IndexFunc(b.History, func(r disdel.Record) bool {
-		return r.Status == disdel.StatusSucceeded && r.Data.Checksum == b.Data.Checksum && besideOf(&r) == b.Beside &&
+		return r.Status == disdel.StatusSucceeded && r.Data.Same(b.Data) && besideOf(&r) == b.Beside &&
 			r.Job.Distribution.Workers == 0 && b.estimate(r.Plan.Workers).Total <= limit
 	})
 	if i < 0 {
@@ -285,6 +295,13 @@ func (b *planBuilder) actions() error {
 		if least, id := b.passed(v.task); min(least.Memory, limit) > memory && b.Job.Resources.Memory == 0 {
 			memory = min(least.Memory, limit)
 			b.because("%s memory: at least %v, since less was too little for %s", v.task, memory, id)
+		}
+		if times, id := b.underrated(v.task, v.e.Method); b.Job.Resources.Memory == 0 {
+			if more := min(b.limit(disdel.Bytes(times*float64(v.e.Total))), limit); more > memory {
+				memory = more
+				b.because("%s memory: %.2f times the estimate, since that was too low for %s, a job of the same network",
+					v.task, times, id)
+			}
 		}
 		if v.task == disdel.TaskTrain && b.Job.Resources.Memory > 0 {
 			memory = b.Job.Resources.Memory
@@ -403,7 +420,8 @@ func (b *planBuilder) every(k int) {
 	for _, s := range b.plan.Shards {
 		least = min(least, s.Len())
 	}
-	batches := max(1, (least+b.Job.Training.BatchSize-1)/b.Job.Training.BatchSize)
+	rows := b.plan.WorkerBatch(&b.Job)
+	batches := max(1, (least+rows-1)/rows)
 	per := max(1, batches/k)
 	b.plan.Rounds, b.plan.Batches = b.Job.Training.Epochs*per, k
 	b.because("rounds: %d of %d batches an epoch, %d batches in the last of each", per, k, batches-(per-1)*k)

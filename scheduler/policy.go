@@ -111,7 +111,7 @@ func BoundsOf(job disdel.Job, plan disdel.Plan) Bounds {
 // bounds are those of a job with so many rows, whose train actions get so much memory.
 func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Bytes) Bounds {
 	d := job.Distribution
-	batches := max(1, rows/max(1, job.Training.BatchSize))
+	batches := job.Training.MostWorkers(rows)
 	b := Bounds{
 		Most: batches, Whose: "one batch a worker", Batches: batches, LeastMemory: p.MinMemory, HighestMemory: p.MaxMemory,
 		Processors: p.Processors,

@@ -66,7 +66,7 @@ func (d *decider) moreWorkers(n int, why string) (Remedy, bool) {
 	for _, s := range d.Plan.Shards {
 		rows += s.Len()
 	}
-	n = min(n, rows/max(1, d.Job.Training.BatchSize))
+	n = min(n, d.Job.Training.MostWorkers(rows))
 	if most := d.Job.Distribution.MaxWorkers; most > 0 {
 		n = min(n, most)
 	}
@@ -79,7 +79,7 @@ func (d *decider) moreWorkers(n int, why string) (Remedy, bool) {
 
 // halfBatch plans again with half the batch. An aggregation has none.
 func (d *decider) halfBatch(why string) (Remedy, bool) {
-	batch := d.Job.Training.BatchSize
+	batch := d.Plan.WorkerBatch(&d.Job)
 	if d.a.Task == disdel.TaskAggregate || batch < 2 {
 		return Remedy{}, false
 	}

@@ -77,7 +77,7 @@ func (s search) plain() search {
 // changes are none if the job fits as it is; else a smaller batch, more workers, and plain gradient descent, each
 // alone; where none of them is enough, two or three of them together.
 func (s search) changes(workers int) []Change {
-	batch := s.in.Job.Training.BatchSize
+	batch := s.in.Job.Training.JobBatch()
 	if p := s.point(batch, workers); p != nil {
 		return s.described(p) // only the job file's own limit is above
 	}
@@ -101,7 +101,7 @@ func (s search) changes(workers int) []Change {
 }
 
 func (s search) smallerBatch(by func(int) int, workers int) *FitPoint {
-	return s.point(min(s.in.Job.Training.BatchSize, s.largest(by)), workers)
+	return s.point(min(s.in.Job.Training.JobBatch(), s.largest(by)), workers)
 }
 
 func (s search) described(points ...*FitPoint) []Change { return s.describedFrom(s, points...) }
@@ -124,8 +124,8 @@ func (s search) describedFrom(from search, points ...*FitPoint) []Change {
 
 func (s search) sets(job disdel.Job, p *FitPoint) []string {
 	var out []string
-	if p.BatchSize != job.Training.BatchSize {
-		out = append(out, fmt.Sprintf("training.batchSize=%d", p.BatchSize))
+	if p.BatchSize != job.Training.JobBatch() {
+		out = append(out, fmt.Sprintf("%s=%d", job.Training.BatchField(), p.BatchSize))
 	}
 	if p.Workers != job.Distribution.Workers {
 		out = append(out, fmt.Sprintf("distribution.workers=%d", p.Workers))

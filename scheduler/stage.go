@@ -6,7 +6,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Apply is a job as it is planned under a setting, with batches of so many rows; 0: as they are.
+// Apply is a job as it is planned under a setting, with batches of so many rows on every worker; 0: as they are.
 func Apply(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 	d := &job.Distribution
 	d.Workers, d.Aggregation.FanIn, job.Resources.Memory = s.Workers, s.FanIn, s.Memory
@@ -17,7 +17,7 @@ func Apply(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 		d.Sync = disdel.SyncEpoch
 	}
 	if batch > 0 {
-		job.Training.BatchSize = batch
+		job.Training = job.Training.WithWorkerBatch(batch, s.Workers)
 	}
 	return job
 }

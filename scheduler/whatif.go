@@ -19,7 +19,8 @@ type Grid struct {
 // Cell is a job with one batch and one number of workers: what each train action needs, and what the job takes.
 type Cell struct {
 	Workers   int `json:"workers"`
-	BatchSize int `json:"batchSize"`
+	BatchSize int `json:"batchSize"`                 // of the job, where its workers share it
+	Each      int `json:"workerBatchSize,omitempty"` // then: of each worker
 	// peak of a train action; all 0: unknown, low and high alone 0: no interval
 	Memory   disdel.Interval[disdel.Bytes] `json:"memoryBytes"`
 	Limit    disdel.Bytes                  `json:"limitBytes"` // of a train action; 0: this cell cannot be planned
@@ -58,7 +59,7 @@ const (
 // WhatIf plans the job at every point of the grid, and at its own where the grid leaves that out. Cells come by batch,
 // then by workers; those that cannot be planned say why. Only cells with a forecast can be on the front.
 func WhatIf(in PlanInput, grid Grid, against Objective) []Cell {
-	workers, batch := in.Job.Distribution.Workers, in.Job.Training.BatchSize
+	workers, batch := in.Job.Distribution.Workers, in.Job.Training.JobBatch()
 	if p, err := NewPlan(in); err == nil {
 		workers = p.Workers
 	}
@@ -94,8 +95,12 @@ func orOwn(list []int, own int) []int {
 
 func cell(in PlanInput, workers, batch int) Cell {
 	c := Cell{Workers: workers, BatchSize: batch}
-	in.Job.Distribution.Workers, in.Job.Training.BatchSize = workers, batch
-	if shard := in.Data.Train / workers; shard < batch {
+	in.Job.Distribution.Workers, in.Job.Training = workers, in.Job.Training.Resized(batch)
+	each := in.Job.Training.WorkerBatch(workers)
+	if in.Job.Training.Shared() {
+		c.Each = each
+	}
+	if shard := in.Data.Train / workers; shard < each {
 		c.Note = fmt.Sprintf("the smallest shard has %d rows", shard)
 		return c
 	}

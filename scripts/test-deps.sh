@@ -67,4 +67,4 @@ client() {
 }
 client platform/clients/wsk github.com/sciabarracom/openwhisk-cli
 client platform/clients/wskdeploy github.com/apache/openwhisk-wskdeploy
-client deploy/cluster/kubecheck .
+client deploy/cluster/kubecheck . || echo "kubecheck could not be built: manifests are not held against Kubernetes' types" >&2

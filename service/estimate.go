@@ -132,7 +132,7 @@ func (e *Estimation) Err() error {
 // paperEstimate is what the paper's own equations say of a train action of the plan.
 func paperEstimate(in scheduler.PlanInput, p disdel.Plan) *disdel.Estimate {
 	e := estimator.Paper(estimator.Input{
-		Graph: in.Graph, BatchSize: in.Job.Training.BatchSize, Rows: p.Shards[0].Len(), SampleBytes: in.Data.SampleSize,
+		Graph: in.Graph, BatchSize: p.WorkerBatch(&in.Job), Rows: p.Shards[0].Len(), SampleBytes: in.Data.SampleSize,
 		Epochs: in.Job.Training.Epochs, Optimizer: in.Job.Training.Optimizer,
 	})
 	return &e

@@ -38,8 +38,10 @@ func (p *preparation) pastOf(ctx context.Context, job disdel.Job) (past, error) 
 	if !many {
 		return readPast(ctx, p.parts.History, job)
 	}
-	key, err := json.Marshal([]any{p.whose(), p.tenant == nil, job.Data.Source, job.Training.BatchSize,
-		job.Training.Backend, job.Model})
+	key, err := json.Marshal([]any{
+		p.whose(), p.tenant == nil, job.Data.Source, job.Training.BatchSize,
+		job.Training.Backend, job.Model,
+	})
 	if err != nil {
 		return past{}, err
 	}

@@ -191,7 +191,7 @@ func (p *preparation) planned(r controller.Resolved, in scheduler.PlanInput) (co
 		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Store: p.parts.Store, Threads: plan.Threads,
 		Past: scheduler.PastOf(in.History, r.Job, r.Data),
 		Data: disdel.DataRef{
-			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum,
+			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Resize: r.Data.Resize,
 			Split: r.Job.Data.Split,
 		},
 		Models: p.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, in.ID),

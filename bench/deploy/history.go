@@ -139,15 +139,17 @@ func record(i int) disdel.Record {
 }
 
 func activation(at time.Time, round, member int) disdel.Activation {
-	beats := []disdel.Beat{{At: disdel.Millis(300 * time.Millisecond), Resident: 40 * disdel.MB, Peak: 41 * disdel.MB, Batch: 20, Batches: 45}}
+	beats := []disdel.Beat{{
+		At: disdel.Millis(300 * time.Millisecond), Resident: 40 * disdel.MB, Peak: 41 * disdel.MB, Batch: 20, Batches: 45,
+	}}
 	start := at.Add(time.Duration(round) * time.Second)
 	return disdel.Activation{
 		ID: "0123456789abcdef0123456789abcdef", Outcome: disdel.OutcomeSuccess, Start: start, End: start.Add(time.Second),
 		Duration: disdel.Millis(time.Second), Peak: 41 * disdel.MB, Rows: 718, Beats: beats,
 		Phases: map[string]disdel.Millis{"load": 1e6, "fetch": 2e6, "compute": 9e8, "push": 3e6},
 		Invocation: disdel.Invocation{
-			ID: fmt.Sprintf("round %d/train/%d", round, member), Task: disdel.TaskTrain, Action: "disdel-job/train", Round: round,
-			Member: member, Attempt: 1, Estimate: 50 * disdel.MB, Likely: 42 * disdel.MB,
+			ID: fmt.Sprintf("round %d/train/%d", round, member), Task: disdel.TaskTrain, Action: "disdel-job/train",
+			Round: round, Member: member, Attempt: 1, Estimate: 50 * disdel.MB, Likely: 42 * disdel.MB,
 			Limits: disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(time.Minute)},
 		},
 	}

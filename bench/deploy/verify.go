@@ -27,7 +27,8 @@ func verified(ctx context.Context, program string) error {
 		}
 		return out.String(), nil
 	}
-	if _, err := run("platform", "up", "--detach", "--port", "0", "--concurrent", "30", "--pool-memory", "1GB"); err != nil {
+	_, err = run("platform", "up", "--detach", "--port", "0", "--concurrent", "30", "--pool-memory", "1GB")
+	if err != nil {
 		return err
 	}
 	defer run("platform", "down") //nolint:errcheck // the figures are printed

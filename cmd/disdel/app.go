@@ -33,7 +33,8 @@ func newApp(u *ui) *cli.App {
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobCommand, estimateCommand, validateCommand,
 		explainCommand, datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, platformCommand,
-		serveCommand, tenantCommand, contextCommand, deployCommand, doctorCommand, verifyCommand, simulateCommand, labCommand, versionCommand,
+		serveCommand, tenantCommand, contextCommand, deployCommand, doctorCommand, verifyCommand, simulateCommand,
+		labCommand, versionCommand,
 		runtimeCommand, helpCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))

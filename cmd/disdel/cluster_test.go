@@ -41,8 +41,8 @@ func TestEverythingAsOnACluster(t *testing.T) {
 		"AWS_SECRET_ACCESS_KEY")
 	t.Setenv("DISDEL_REDIS_PASSWORD", "served")
 	t.Setenv("DISDEL_COUCHDB_PASSWORD", "written")
-	out := succeed(d, "context", "import-wskprops", "prod", "--file", localplatform.PropertiesFile(cluster.home), "--redis", redis,
-		"--redis-ca", authority, "--couchdb", history, "--storage", storage)
+	out := succeed(d, "context", "import-wskprops", "prod", "--file", localplatform.PropertiesFile(cluster.home),
+		"--redis", redis, "--redis-ca", authority, "--couchdb", history, "--storage", storage)
 	os.Unsetenv("DISDEL_REDIS_PASSWORD")
 	os.Unsetenv("DISDEL_COUCHDB_PASSWORD")
 	key := localplatform.ReadProperties(localplatform.PropertiesFile(cluster.home))["AUTH"]
@@ -56,7 +56,7 @@ func TestEverythingAsOnACluster(t *testing.T) {
 	var examined struct {
 		Findings []struct{ Check, State, Found string }
 	}
-	read(t, succeed(d, "doctor", "-o", "json", "--settle", "3s"), &examined)
+	read(t, succeed(d, "doctor", "-o", "json", "--settle", "10s"), &examined)
 	if len(examined.Findings) != 14 {
 		t.Errorf("%+v", examined)
 	}
@@ -133,8 +133,9 @@ func invokeTrain(t *testing.T, d *tool, host, redis, authority, storage string) 
 			"url": storage + "&prefix=datasets/", "name": "digits", "checksum": data.Checksum,
 			"split": map[string]any{"train": 0.8, "validation": 0.2, "seed": 1},
 		},
-		"shard": map[string]int{"start": 0, "end": 320}, "optimizer": map[string]any{"sgd": map[string]any{"learningRate": 0.1}},
-		"loss": "crossEntropy", "limitBytes": 512 << 20,
+		"shard":     map[string]int{"start": 0, "end": 320},
+		"optimizer": map[string]any{"sgd": map[string]any{"learningRate": 0.1}},
+		"loss":      "crossEntropy", "limitBytes": 512 << 20,
 		"store": map[string]any{
 			"url": strings.Replace(redis, "disdel-serve@", "disdel:worked@", 1), "prefix": "disdel", "ca": string(ca),
 		},
@@ -197,7 +198,8 @@ func secureRedis(t *testing.T) (address, authority string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replace := strings.NewReplacer(">SERVE-PASSWORD", ">served", ">PASSWORD", ">worked", "/tls/", folder+"/", "/etc/redis/", folder+"/",
+	replace := strings.NewReplacer(">SERVE-PASSWORD", ">served", ">PASSWORD", ">worked", "/tls/", folder+"/",
+		"/etc/redis/", folder+"/",
 		"tls-port 6379", "tls-port "+port+"\nbind 127.0.0.1")
 	for name, text := range map[string][]byte{"users.acl": acl, "redis.conf": conf} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(replace.Replace(string(text))), 0o600); err != nil {
@@ -220,10 +222,12 @@ func lockedHistory(t *testing.T) (address string) {
 		t.Skip("pouchdb-server is not installed; scripts/test-deps.sh installs it")
 	}
 	folder, port := t.TempDir(), unusedPort(t)
-	if err := os.WriteFile(filepath.Join(folder, "config.json"), []byte(`{"admins": {"disdel": "written"}}`), 0o600); err != nil {
+	admins := []byte(`{"admins": {"disdel": "written"}}`)
+	if err := os.WriteFile(filepath.Join(folder, "config.json"), admins, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	background(t, folder, program, "--port", port, "--host", "127.0.0.1", "--in-memory", "--no-stdout-logs", "--config", "config.json")
+	background(t, folder, program, "--port", port, "--host", "127.0.0.1", "--in-memory", "--no-stdout-logs",
+		"--config", "config.json")
 	awaitPort(t, port)
 	return "http://disdel@127.0.0.1:" + port
 }

@@ -26,8 +26,9 @@ func datasetAdd(u *ui) *cli.Command {
 			"   disdel dataset add fashion-mnist\n" +
 			"   disdel dataset add letters --images train-images.gz --labels train-labels.gz",
 		Flags: append(commandline.SparseFlags(), []cli.Flag{
-			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of --images and --labels: idx", Value: "idx"},
-			&cli.StringFlag{Name: "images", Usage: "`FILE` of training images or features, plain or gzip"},
+			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of --images: idx, cifar10 or cifar100", Value: "idx"},
+			&cli.StringFlag{Name: "images", Usage: "`FILE` of training images or features, plain or gzip; of cifar10 and " +
+				"cifar100 the folder of all files"},
 			&cli.StringFlag{Name: "labels", Usage: "`FILE` of training labels"},
 			&cli.StringFlag{Name: "test-images", Usage: "`FILE` of held-out images"},
 			&cli.StringFlag{Name: "test-labels", Usage: "`FILE` of held-out labels"},

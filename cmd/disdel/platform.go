@@ -62,6 +62,10 @@ func platformUp(u *ui) *cli.Command {
 				Usage: "the largest `NUMBER` of activations at once in one container that an action may allow (Node.js alone)",
 			},
 			&cli.StringFlag{
+				Name:  "cpu-scaling",
+				Usage: "give containers a quota, `MILLICPUS/MEMORY[:MOST]` as OpenWhisk on Kubernetes: 300/256MB:4000",
+			},
+			&cli.StringFlag{
 				Name: "like",
 				Usage: "behave like `NAME`, to hold clients against it: openwhisk, standalone or kubernetes, or single parts as " +
 					"late-records=3s,refused-init,count-refused,no-evidence,retry-warm",

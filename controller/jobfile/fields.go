@@ -193,6 +193,12 @@ var taskFields = []field{
 		path: "data.split.seed", form: integer, wide: true, defBy: "model.init.seed", example: "1",
 		meaning: "Seed of the draw that tells the shares apart.",
 	},
+	{
+		path: "data.resize", form: integer, min: new(float64(1)), max: new(float64(4096)), defBy: "as they are",
+		example: "75",
+		meaning: "Height and width, in pixels, that images are resized to as batches are made: bilinear, as PyTorch's and " +
+			"TensorFlow's. Networks that need larger images than the data has can learn from it so.",
+	},
 
 	{path: "training", form: object, required: true, example: "{epochs: 5}", meaning: "The hyper-parameters."},
 	{
@@ -202,6 +208,20 @@ var taskFields = []field{
 	{
 		path: "training.batchSize", form: integer, min: new(float64(1)), def: "64", example: "64",
 		meaning: "Rows of one step; at most the rows of the smallest shard. More rows need more memory.",
+	},
+	{
+		path: "training.batch", form: object, example: "{size: 64, of: job}",
+		meaning: "Rows of one step and whose they are, in place of batchSize.",
+	},
+	{
+		path: "training.batch.size", form: integer, min: new(float64(1)), def: "64", example: "64",
+		meaning: "Rows of one step.",
+	},
+	{
+		path: "training.batch.of", form: text, oneOf: []string{string(disdel.BatchOfWorker), string(disdel.BatchOfJob)},
+		def: string(disdel.BatchOfWorker), example: "job",
+		meaning: "worker: every worker takes so many rows a step, as with batchSize. job: the workers share them, each its " +
+			"part rounded up, so that an action needs less memory the more workers there are (DiSDeL's batch splitting).",
 	},
 	{
 		path: "training.optimizer", form: object, def: "{adam: {learningRate: 0.001}}",

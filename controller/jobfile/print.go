@@ -24,6 +24,9 @@ func Print(job disdel.Job) ([]byte, error) {
 	if job.Distribution.Policy == "" {
 		job.Distribution.Policy = disdel.PolicyStatic // the same
 	}
+	if job.Training.Batch != nil {
+		job.Training.BatchSize = 0 // it stands for it
+	}
 	out, err := yaml.Dump(printObject("", reflect.ValueOf(job)))
 	if err != nil {
 		return nil, &disdel.Error{Kind: disdel.Internal, Op: "print job file", Err: err}

@@ -61,6 +61,7 @@ func (f *field) setDefault(v reflect.Value) {
 func (r *reader) finish(job *disdel.Job) {
 	r.model(&job.Model)
 	r.sparse(job)
+	r.batch(&job.Training)
 	r.optimizer(&job.Training.Optimizer)
 	r.exactlyOne("training.schedule", "write cosine: {}")
 	r.earlyStop(job.Training.EarlyStop)
@@ -109,6 +110,21 @@ func (r *reader) layers(faults []disdel.Fault) {
 
 // outer is the path of the object or list around path.
 func outer(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
+
+// batch takes the rows of training.batch, in place of batchSize; those of every worker are the same as batchSize.
+func (r *reader) batch(t *disdel.Training) {
+	const old, path = "training.batchSize", "training.batch"
+	if t.Batch == nil {
+		return
+	}
+	if r.given(old) {
+		r.fault(r.places[path], path, "take one of them out", "does not go with batchSize")
+	}
+	t.BatchSize = t.Batch.Size
+	if t.Batch.Of != disdel.BatchOfJob {
+		t.Batch = nil
+	}
+}
 
 func (r *reader) optimizer(o *disdel.Optimizer) {
 	const path = "training.optimizer"

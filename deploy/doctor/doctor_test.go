@@ -67,7 +67,7 @@ func cluster(t *testing.T, change func(*platform.Config)) doctor.Config {
 	t.Cleanup(func() { board.Close() })
 	return doctor.Config{
 		Executor: invoker(t, p.URL(), p.AuthKey()), Host: p.URL(), Board: board, Store: &store,
-		Models: "file://" + t.TempDir(), Most: 10,
+		Models: "file://" + t.TempDir(), Most: 10, Settle: 10 * time.Second,
 	}
 }
 

@@ -63,13 +63,24 @@ func (w *worker) moreMemory() Advice {
 
 // batch is the batch size that the job had come to when it ended: a retry may have lowered it.
 func (w *worker) batch() int {
-	batch := w.record.Job.Training.BatchSize
+	batch := w.record.Plan.WorkerBatch(&w.record.Job)
 	for _, a := range w.record.Adjustments {
 		if a.Field == disdel.FieldBatchSize && a.Task != disdel.TaskEvaluate && a.To.Count > 0 {
 			batch = a.To.Count
 		}
 	}
 	return batch
+}
+
+// setBatch has every worker take so many rows a step, whoever's batch the job file gives.
+func (w *worker) setBatch(rows int) string {
+	t, workers := w.record.Job.Training, w.record.PlanOf(&w.a.Invocation).Workers
+	return set(t.BatchField(), t.WithWorkerBatch(rows, workers).JobBatch())
+}
+
+// most is how many workers the data is enough for, where each of so many takes a batch of that size.
+func (w *worker) most(batch, workers int) int {
+	return w.record.Job.Training.WithWorkerBatch(batch, workers).MostWorkers(w.record.Data.Train)
 }
 
 // smallerWork finds the largest batch, by halves, whose share of need fits the limit; then the shard. The estimate says
@@ -83,18 +94,18 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 		if batch < 2 {
 			return none("%s; the record does not say what a smaller network or shard would save", why)
 		}
-		return with(why+"; half of the batch needs less", set("training.batchSize", batch/2))
+		return with(why+"; half of the batch needs less", w.setBatch(batch/2))
 	}
 	share := float64(e.Activations+e.Misc) / float64(e.Total)
 	fits := func(saved float64) bool { return float64(need)*(1-saved) <= fill*float64(limit) }
 	for b := batch / 2; b >= 1; b /= 2 {
 		if saved := share * (1 - float64(b)/float64(batch)); fits(saved) {
 			return with(fmt.Sprintf("%s; %.0f %% of the estimate goes with the batch, and %d rows instead of %d need about %v",
-				why, 100*share, b, batch, disdel.Bytes(float64(need)*(1-saved))), set("training.batchSize", b))
+				why, 100*share, b, batch, disdel.Bytes(float64(need)*(1-saved))), w.setBatch(b))
 		}
 	}
 	workers, shard := plan.Workers, float64(e.Shard)/float64(e.Total)
-	for n := 2 * workers; n > 0 && n <= max(1, w.record.Data.Train/max(1, batch)); n *= 2 {
+	for n := 2 * workers; n > 0 && n <= w.most(batch, workers); n *= 2 {
 		if saved := shard * (1 - float64(workers)/float64(n)); fits(saved) {
 			return with(fmt.Sprintf("%s; %.0f %% of the estimate is the shard, and %d workers instead of %d need about %v each",
 				why, 100*shard, n, workers, disdel.Bytes(float64(need)*(1-saved))), set("distribution.workers", n))
@@ -122,7 +133,7 @@ func (w *worker) besideTraining() Advice {
 		return submitUnchanged("%s; the next job of this kind gives it %v, the most that %s allows", sum, most, whose)
 	case task == disdel.TaskEvaluate && w.batch() > 1:
 		return with("it evaluates in batches of the training's size; half of it needs less",
-			set("training.batchSize", w.batch()/2))
+			w.setBatch(w.batch()/2))
 	default:
 		return none("no field of a job sets this action's memory: it takes a smaller network or a platform that allows more")
 	}

@@ -44,7 +44,7 @@ func (w *worker) moreTime() Advice {
 	}
 	if n := plan.Workers; n > 0 {
 		more := int(math.Ceil(float64(n) * float64(need) / float64(most)))
-		if more*max(1, r.Job.Training.BatchSize) <= r.Data.Train || r.Data.Train == 0 {
+		if more <= r.Job.Training.MostWorkers(r.Data.Train) || r.Data.Train == 0 {
 			return with(fmt.Sprintf("%s; a worker of %d has %.0f %% of the rows that one of %d had", over, more,
 				100*float64(n)/float64(more), n),
 				set("distribution.workers", more), set("resources.timeout", time.Duration(most)))

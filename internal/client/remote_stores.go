@@ -93,6 +93,13 @@ func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (
 func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.Files, overwrite bool) (
 	set datasettext.Set, err error,
 ) {
+	if from.Format != "" && from.Format != dataset.FormatIDX {
+		return set, &disdel.Error{
+			Kind: disdel.Invalid, Op: "add data set", Msg: "a server takes files in the format idx",
+			Hint: "who runs it can add the folder there: disdel dataset add " + name + " --format " + string(from.Format) +
+				" --images FOLDER",
+		}
+	}
 	open := map[string]*os.File{}
 	defer func() {
 		for _, f := range open {

@@ -23,8 +23,9 @@ func DataFiles(c *cli.Context) (dataset.Files, error) {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
 	}
 	layout := dataset.Layout(strings.ToLower(c.String("layout")))
+	format := dataset.Format(strings.ToLower(c.String("format")))
 	out := dataset.Files{
-		Images: c.String("images"), Labels: c.String("labels"), TestImages: c.String("test-images"),
+		Format: format, Images: c.String("images"), Labels: c.String("labels"), TestImages: c.String("test-images"),
 		TestLabels: c.String("test-labels"),
 	}
 	if names := c.String("classes"); names != "" {
@@ -33,9 +34,15 @@ func DataFiles(c *cli.Context) (dataset.Files, error) {
 	if c.IsSet("layout") {
 		out.Layout = layout
 	}
-	switch f := c.String("format"); {
-	case !strings.EqualFold(f, "idx"):
-		return out, bad(fmt.Sprintf("format %q is not supported", f), "the one format is idx, and --format may be left out")
+	switch idx := format == dataset.FormatIDX; {
+	case !slices.Contains(dataset.Formats(), string(format)):
+		return out, bad(fmt.Sprintf("format %q is not supported", c.String("format")),
+			"the formats are idx, cifar10 and cifar100")
+	case !idx && (out.Images == "" || out.Labels+out.TestImages+out.TestLabels != "" || c.IsSet("layout")):
+		return out, bad(fmt.Sprintf("format %s takes a folder and nothing else", format),
+			"--images FOLDER, that its binary version unpacks to")
+	case !idx:
+		return out, nil
 	case layout != dataset.CHW && layout != dataset.HWC:
 		return out, bad(fmt.Sprintf("there is no layout %q", layout), "--layout chw or --layout hwc")
 	case out.Images == "" || out.Labels == "":

@@ -155,7 +155,7 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 	fmt.Fprintf(w, "\nat most %d MB an action\n", f.Limit.MB())
 	if !f.Fits() {
 		paragraph(w, "", "nothing fits: %s takes %d MB even with one row a batch; with the job's %[4]d rows the least is "+
-			"%[3]d MB", f.LeastTask, f.Least.MB(), f.LeastGiven.MB(), job.Training.BatchSize)
+			"%[3]d MB", f.LeastTask, f.Least.MB(), f.LeastGiven.MB(), job.Training.JobBatch())
 		return
 	}
 	points := []struct {
@@ -181,13 +181,13 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 	terminal.Table(w, rows...)
 	if f.Given == nil {
 		paragraph(w, "note", "the job's batch of %d needs at least %d MB, whatever the number of workers",
-			job.Training.BatchSize, f.LeastGiven.MB())
+			job.Training.JobBatch(), f.LeastGiven.MB())
 	}
 	fmt.Fprintf(w, "\nlargest batch: %d\n", f.Largest.BatchSize)
 	printActions(w, f.Largest.Plan)
 	printForecast(w, f.Largest.Plan.Forecast)
 	sets := []string{
-		fmt.Sprintf("training.batchSize=%d", f.Largest.BatchSize),
+		fmt.Sprintf("%s=%d", job.Training.BatchField(), f.Largest.BatchSize),
 		fmt.Sprintf("distribution.workers=%d", f.Largest.Workers), fmt.Sprintf("resources.maxMemory=%dMB", f.Limit.MB()),
 	}
 	if job.Resources.Memory > 0 {

@@ -31,6 +31,11 @@ func (v whatIf) note() string {
 	return ""
 }
 
+// shared tells whether the workers of the cells share a batch.
+func (v whatIf) shared() bool {
+	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.Each > 0 })
+}
+
 func (v whatIf) unit() jobtext.Unit {
 	if !v.timed() {
 		return jobtext.Unit{}
@@ -60,6 +65,9 @@ func printWhatIf(w io.Writer, v whatIf, name string) {
 	columns(w, rows)
 	paragraph(w, "note", "low/likely/high: nine of ten cases are between low and high; memory is the peak of one train "+
 		"action")
+	if v.shared() {
+		paragraph(w, "", "batch: rows of the job, and of each of its workers")
+	}
 	if v.timed() {
 		paragraph(w, "", "front: no other line is both faster and of less %s", v.Against)
 		paragraph(w, "", "basis: measured where a job of just these workers and batch ran; else extrapolated from others, "+
@@ -75,7 +83,7 @@ func printWhatIf(w io.Writer, v whatIf, name string) {
 
 // row is the cells of a line. One that cannot be planned ends in its note.
 func row(c scheduler.Cell, u jobtext.Unit) []string {
-	out := []string{fmt.Sprint(c.Workers), fmt.Sprint(c.BatchSize), megabytes(c.Memory)}
+	out := []string{fmt.Sprint(c.Workers), batchText(c), megabytes(c.Memory)}
 	if c.Limit == 0 {
 		return append(out, strings.TrimPrefix(c.Note, "train ")+mark(c, "; "))
 	}
@@ -87,6 +95,14 @@ func row(c scheduler.Cell, u jobtext.Unit) []string {
 			between(jobtext.Decimal(f.Cost.Low), jobtext.Decimal(f.Cost.Likely), jobtext.Decimal(f.Cost.High)), c.Basis())
 	}
 	return append(out, mark(c, ""))
+}
+
+// batchText is a cell's batch, with the share of a worker where they share it.
+func batchText(c scheduler.Cell) string {
+	if c.Each == 0 {
+		return fmt.Sprint(c.BatchSize)
+	}
+	return fmt.Sprintf("%d/%d", c.BatchSize, c.Each)
 }
 
 // mark tells what is special about a cell.

@@ -241,8 +241,8 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 	if network == "" {
 		network = fmt.Sprintf("%d layers", len(r.Job.Model.Layers))
 	}
-	fmt.Fprintf(w, "learn  %s on %s: %d rows, %d held out, batch %d, %s, %s\n",
-		network, terminal.Clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, r.Job.Training.BatchSize,
+	fmt.Fprintf(w, "learn  %s on %s: %d rows, %d held out, batch %s, %s, %s\n",
+		network, terminal.Clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, p.BatchText(&r.Job),
 		terminal.Counted(r.Job.Training.Epochs, "epoch"), r.Job.Training.Optimizer.Name())
 	fmt.Fprintf(w, "plan   %s, %d at once, %s, %s\n", terminal.Counted(p.Workers, "train action"), p.Parallel,
 		RoundsText(p), LevelsText(p.Levels))

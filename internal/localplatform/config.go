@@ -36,6 +36,7 @@ type Settings struct {
 	Pool          disdel.Bytes
 	ActionMemory  disdel.Bytes  // the most that an action may be given; 0: DefaultActionMemory
 	ActionTimeout time.Duration // 0: DefaultActionTimeout
+	CPUScaling    string        // a quota of processors, as platform.ParseCPUScaling reads it; "": none
 	Log           logrus.FieldLogger
 }
 
@@ -51,6 +52,11 @@ func Config(s Settings) (platform.Config, error) {
 	cfg.Limits.Memory.Max = cmp.Or(s.ActionMemory, DefaultActionMemory)
 	cfg.Limits.Timeout.Max = cmp.Or(s.ActionTimeout, DefaultActionTimeout)
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = PerMinute, Concurrent
+	if s.CPUScaling != "" {
+		if cfg.CPU, err = platform.ParseCPUScaling(s.CPUScaling); err != nil {
+			return cfg, err
+		}
+	}
 	cfg.Hidden = secrets(s.Home)
 	cfg.Kinds = map[string]platform.Kind{
 		disdel.RuntimeKind: {Command: []string{cmp.Or(s.Program, self), "runtime", "--listen", "{listen}"}},

@@ -48,6 +48,8 @@ type Pool struct {
 	Prewarmed int          `json:"prewarmed"`
 	Queued    int          `json:"queued"`
 	BusyBytes disdel.Bytes `json:"busyBytes"` // of those used, by containers that have work
+
+	ResidentBytes disdel.Bytes `json:"residentBytes"` // that containers really hold of what is used
 }
 
 // ServeHTTP answers a request.
@@ -70,7 +72,7 @@ func (f *Front) status() Status {
 		UptimeMs: time.Since(f.Started).Milliseconds(), Enforcement: f.Platform.Enforcement(),
 		Confinement: f.Platform.Confinement(),
 		Processors:  Processors(),
-		Pool:        Pool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued, p.Busy},
+		Pool:        Pool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued, p.Busy, p.Resident},
 	}
 }
 

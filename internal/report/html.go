@@ -146,7 +146,7 @@ func (r *Report) peakTile() Tile {
 func (r *Report) tables() []Table {
 	out := []Table{{"Actions: memory expected and measured, and time", actionHead, actionRows(r.Actions)}}
 	if len(r.Rounds) > 0 {
-		out = append(out, Table{"Rounds", roundHead, roundTable(r.Rounds)})
+		out = append(out, Table{"Rounds", roundHead(r.Rounds), roundTable(r.Rounds)})
 	}
 	if len(r.record.Activations) > 0 {
 		out = append(out, r.activationTable())

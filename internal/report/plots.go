@@ -28,7 +28,7 @@ type Figure struct {
 // figures are the plots that the record has the figures for.
 func (r *Report) figures() []Figure {
 	var out []Figure
-	for _, f := range []*Figure{r.lossPlot(), r.accuracyPlot(), r.memoryPlot(), r.gantt()} {
+	for _, f := range []*Figure{r.lossPlot(), r.accuracyPlot(), r.epochPlot(), r.memoryPlot(), r.gantt()} {
 		if f != nil {
 			out = append(out, *f)
 		}
@@ -89,7 +89,36 @@ func (r *Report) accuracyPlot() *Figure {
 	p := r.roundPlot("Accuracy by round", "share of held-out rows", 1)
 	p.Alt = fmt.Sprintf("Accuracy ends at %.4f, best %.4f in round %d", s.Last(), r.Best.Accuracy, r.Best.Round+1)
 	p.Series = []plot.Series{s}
+	seen, _ := r.curve("training accuracy", "s0", func(v *disdel.Round) *float64 { return v.TrainAccuracy })
+	if !seen.Empty() {
+		p.Series = append(p.Series, seen)
+		p.Alt += fmt.Sprintf(", training accuracy at %.4f", seen.Last())
+	}
 	return figureOf(p, "")
+}
+
+// epochPlot is the accuracy of the training rows as they were seen, by epoch, of a job whose rounds have several.
+func (r *Report) epochPlot() *Figure {
+	s := plot.Series{Name: "training accuracy", Class: "s0"}
+	var line []plot.Dot
+	for i := range r.Rounds {
+		for _, e := range r.Rounds[i].Trained {
+			if finite(e.Accuracy) {
+				line = append(line, plot.Dot{
+					X: float64(e.Epoch), Y: *e.Accuracy, Note: fmt.Sprintf("%s in epoch %d: %.4f", s.Name, e.Epoch, *e.Accuracy),
+				})
+			}
+		}
+	}
+	if len(line) < 2 {
+		return nil
+	}
+	s.Pieces = [][]plot.Dot{thin(line, mostPoints)}
+	first, last := line[0].X, line[len(line)-1].X
+	return figureOf(&plot.Lines{
+		Title: "Training accuracy by epoch", XName: "epoch", YName: "share of training rows", From: first, To: last, Top: 1,
+		Whole: true, Series: []plot.Series{s}, Alt: fmt.Sprintf("Training accuracy ends at %.4f", line[len(line)-1].Y),
+	}, "rows as each step saw them, before it")
 }
 
 func (r *Report) roundPlot(title, yName string, top float64) *plot.Lines {

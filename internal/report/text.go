@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
@@ -177,25 +178,42 @@ func (t *textWriter) rounds(list []disdel.Round) {
 		return
 	}
 	fmt.Fprintln(&t.out)
-	t.table(roundHead, roundTable(thin(list, roundRows)))
+	shown := thin(list, roundRows)
+	t.table(roundHead(shown), roundTable(shown))
 	if len(list) > roundRows {
 		t.row("", fmt.Sprintf("%d of %d rounds", roundRows, len(list)))
 	}
 }
 
-var roundHead = []string{"ROUND", "TRAIN LOSS", "LOSS", "ACCURACY", "TIME", "WITHOUT"}
+// roundHead names the columns of roundTable; training accuracy is one where a round knows it.
+func roundHead(list []disdel.Round) []string {
+	head := []string{"ROUND", "TRAIN LOSS", "LOSS", "ACCURACY", "TIME", "WITHOUT"}
+	if knowsTrainAccuracy(list) {
+		head = slices.Insert(head, 2, "TRAIN ACCURACY")
+	}
+	return head
+}
+
+func knowsTrainAccuracy(list []disdel.Round) bool {
+	return slices.ContainsFunc(list, func(r disdel.Round) bool { return r.TrainAccuracy != nil })
+}
 
 func roundTable(list []disdel.Round) [][]string {
 	var rows [][]string
+	known := knowsTrainAccuracy(list)
 	for _, r := range list {
 		without := "-"
 		if len(r.Missing) > 0 {
 			without = workersText(r.Missing)
 		}
-		rows = append(rows, []string{
+		row := []string{
 			fmt.Sprint(r.Round + 1), fmt.Sprintf("%.4f", r.TrainLoss), value(r.Loss),
 			value(r.Accuracy), span(r.Duration), without,
-		})
+		}
+		if known {
+			row = slices.Insert(row, 2, value(r.TrainAccuracy))
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

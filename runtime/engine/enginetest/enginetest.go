@@ -19,8 +19,9 @@ func Exercise(t *testing.T, b engine.Backend) {
 	for name, promise := range map[string]func(*testing.T, engine.Backend){
 		"first weights": firstWeights, "gradients": gradients, "determinism": determinism, "rates": rates,
 		"clipping": clipping,
-		"state":    state, "parts of arrays": parts, "reset": reset, "evaluation": evaluation, "refusals": refusals,
-		"batches": batches, "footprint": footprints, "memory": memory,
+		"state":    state, "parts of arrays": parts, "reset": reset, "evaluation": evaluation, "counting": counting,
+		"refusals": refusals,
+		"batches":  batches, "footprint": footprints, "memory": memory,
 	} {
 		t.Run(name, func(t *testing.T) { promise(t, b) })
 	}
@@ -377,6 +378,29 @@ func evaluation(t *testing.T, b engine.Backend) {
 	steps(t, e, g, 2, 4)
 	steps(t, undisturbed, g, 2, 4)
 	same(t, "steps after an evaluation", everything(undisturbed), everything(e))
+}
+
+// A step counts the rows that were right as it saw them, before it changed anything.
+func counting(t *testing.T, b engine.Backend) {
+	g := network(t, disdel.Layer{Kind: "dense", Units: 20, Activation: "tanh"},
+		disdel.Layer{Kind: "dense", Units: classes, Activation: "softmax"})
+	e := fresh(t, b, engine.Spec{Graph: g, Optimizer: adam, Training: true})
+	right := 0
+	for i := range 12 {
+		x := batch(g, rows, uint64(i%2))
+		want, err := e.Evaluate(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.Step(x)
+		if err != nil || got.Correct != want.Correct {
+			t.Fatalf("step %d counted %d right, an evaluation before it %d: %v", i, got.Correct, want.Correct, err)
+		}
+		right = got.Correct
+	}
+	if right == 0 {
+		t.Error("nothing was learned, and so nothing counted")
+	}
 }
 
 // Batches that do not fit are refused, and nothing has changed.

@@ -216,7 +216,25 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 		restore()
 		return disdel.Metrics{}, err
 	}
-	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss}, nil
+	out, _ := p.out.Data().([]float32) // a copy of the forward pass's output
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: e.correct(out, b.Target.Classes)}, nil
+}
+
+// correct counts the rows of outputs, [rows classes], whose largest value is at their label.
+func (e *Engine) correct(out []float32, labels []int32) (n int) {
+	for i, y := range labels {
+		row := out[i*e.classes : (i+1)*e.classes]
+		best := 0
+		for k, v := range row {
+			if v > row[best] {
+				best = k
+			}
+		}
+		if best == int(y) {
+			n++
+		}
+	}
+	return n
 }
 
 func (e *Engine) step(p *compiled, x []float32, labels []int32) (float64, error) {
@@ -345,21 +363,8 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	if err != nil {
 		return disdel.Metrics{}, err
 	}
-	correct := 0
-	for i, y := range labels {
-		row := out[i*e.classes : (i+1)*e.classes]
-		best := 0
-		for k, v := range row {
-			if v > row[best] {
-				best = k
-			}
-		}
-		if best == int(y) {
-			correct++
-		}
-	}
 	mean, err := c.lossValue(op)
-	return disdel.Metrics{Rows: b.Input.Rows, Loss: mean, Correct: correct}, err
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: mean, Correct: e.correct(out, labels)}, err
 }
 
 // Predict returns the network's output for rows: probabilities where it ends in softmax.

@@ -37,6 +37,8 @@ type Engine struct {
 	mask     []float32 // [lanes], 1 for lanes that hold rows
 	out      []float32 // [rows][outputs]
 	losses   []float64 // [rows]
+	right    []bool    // [rows]: the largest output was at the label
+	correct  int       // rows of the last call with labels that were right
 	loss     float64
 	odd      atomic.Bool // an input is not finite
 	scale    float64     // of gradients
@@ -105,7 +107,7 @@ func (e *Engine) build() {
 	outputs := e.g.Output().Len()
 	e.mask = make([]float32, e.plan.Lanes)
 	e.out = make([]float32, e.spec.BatchSize*outputs)
-	e.losses = make([]float64, e.spec.BatchSize)
+	e.losses, e.right = make([]float64, e.spec.BatchSize), make([]bool, e.spec.BatchSize)
 	e.buildParams()
 	e.norms = make([]float64, len(e.params))
 	e.layers = make([]layer, len(e.g.Nodes))
@@ -214,7 +216,7 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
 		}
 	}
-	return disdel.Metrics{Rows: b.Input.Rows, Loss: e.loss}, nil
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: e.loss, Correct: e.correct}, nil
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -35,13 +35,17 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 		if e.labels != nil {
 			label = int(e.labels[r])
 		}
+		e.right[r] = label >= 0 && largest(row) == label
 		e.losses[r] = rowLoss(e.spec.Loss, row, label, softmax, gradient, 1/float64(e.rows))
 	}
 	w.Sync()
 	if w.ID == 0 {
-		e.loss = 0
-		for _, v := range e.losses[:e.rows] {
+		e.loss, e.correct = 0, 0
+		for i, v := range e.losses[:e.rows] {
 			e.loss += v
+			if e.right[i] {
+				e.correct++
+			}
 		}
 		e.loss /= float64(e.rows)
 	}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/scheduler"
+)
+
+// plainly is a job on default serverless: one train invocation of all of it, by the executor alone. There is no
+// manager,
+// no aggregation, no leg, no retry and no evaluation; what its weights come to lies in the store.
+type plainly struct {
+	task    task
+	limits  disdel.Limits
+	batches int // of the first epoch alone; 0: all epochs
+	seed    int64
+}
+
+// rounding is what a limit that a try has found is rounded up to.
+const rounding = 64 * disdel.MB
+
+// found is the limit that a try finds, which is not charged: of as many rows, but of two batches, whose peak is that of
+// all others.
+func (r *rig) found(ctx context.Context, t task, seed int64) (disdel.Bytes, error) {
+	most := min(largestAction, r.bounds.pool)
+	limits := disdel.Limits{Memory: most, Timeout: disdel.Millis(120 * time.Minute / timeScale)}
+	if r.bounds.timeout > 0 {
+		limits.Timeout = disdel.Millis(r.bounds.timeout)
+	}
+	o, err := r.plain(ctx, envDefault, plainly{task: t, limits: limits, batches: 2, seed: seed}, 0)
+	if err != nil {
+		return 0, err
+	}
+	if !o.Passed {
+		return 0, fmt.Errorf("a try of %s: %s", t.id, o.Why)
+	}
+	return min(most, (o.Action+rounding-1)/rounding*rounding), nil
+}
+
+// plain runs a job on default serverless.
+func (r *rig) plain(ctx context.Context, env string, p plainly, turn int) (outcome, error) {
+	inv, err := r.invocation(ctx, p)
+	if err != nil {
+		return outcome{}, err
+	}
+	return r.invoked(ctx, env, p, turn, inv)
+}
+
+// invoked makes a job's one action, invokes it and waits for its end.
+func (r *rig) invoked(ctx context.Context, env string, p plainly, turn int, inv disdel.Invocation) (outcome, error) {
+	by := r.parts.Executor
+	pkg := scheduler.Package(inv.Job)
+	begun := time.Now()
+	err := by.Prepare(ctx, pkg, []disdel.ActionPlan{{Task: disdel.TaskTrain, Name: inv.Action, Limits: p.limits}})
+	if err != nil {
+		return outcome{}, err
+	}
+	id, err := by.Invoke(ctx, inv)
+	if err != nil {
+		return outcome{}, err
+	}
+	a, err := by.Wait(ctx, inv, id)
+	if err != nil {
+		return outcome{}, err
+	}
+	wall := time.Since(begun)
+	_, swept := r.parts.Board.Sweep(ctx, inv.Job)
+	return r.ended(env, p, turn, a, begun, wall), errors.Join(by.Remove(ctx, pkg), swept)
+}
+
+// ended is what the one activation came to. One that paused before its timeout would have been killed at it.
+func (r *rig) ended(env string, p plainly, turn int, a disdel.Activation, begun time.Time, wall time.Duration) outcome {
+	o := outcome{
+		Environment: env, Job: p.task.id, Turn: turn, Passed: a.Outcome == disdel.OutcomeSuccess, Wall: wall.Seconds(),
+		Action: a.Peak, Sum: a.Peak, Workers: 1, Limit: p.limits.Memory, begun: begun,
+		Prepare: a.Phases["load"].Seconds() + a.Phases["fetch"].Seconds(), Compute: a.Phases["compute"].Seconds(),
+	}
+	from := a.Start.Sub(begun).Seconds()
+	o.Activations = []activation{{p.task.id, from, from + a.Duration.Seconds(), a.Cold}}
+	var res disdel.TrainResult
+	if json.Unmarshal(a.Result, &res) == nil {
+		o.Seen = res.Accuracies
+	}
+	switch {
+	case o.Passed:
+		return o
+	case a.Outcome == disdel.OutcomePaused:
+		o.Why = fmt.Sprintf("killed at its timeout of %v", a.Limits.Timeout)
+	case a.Failure != nil:
+		o.Why = a.Failure.Error()
+	default:
+		o.Why = a.Outcome.String()
+	}
+	o.Failed, o.Lost = 1, a.Duration.Seconds()
+	return o
+}
+
+// invocation is the one of a job.
+func (r *rig) invocation(ctx context.Context, p plainly) (inv disdel.Invocation, err error) {
+	if err := r.sources.add(ctx, r.parts.Data, p.task); err != nil {
+		return inv, err
+	}
+	job, err := p.task.parse(p.seed, disdel.SyncEnd)
+	if err != nil {
+		return inv, err
+	}
+	known, err := controller.Resolve(ctx, job, r.parts.Data, p.task.id, nowhere, nil)
+	if err != nil {
+		return inv, err
+	}
+	id := r.next()
+	t := job.Training
+	req := disdel.TrainRequest{
+		Job: id, Attempt: 1, Network: known.Network, Data: r.dataRef(known.Data, job),
+		Shard: disdel.RowRange{End: known.Data.Train},
+		Span:  disdel.Span{Epochs: t.Epochs}, JobEpochs: t.Epochs, BatchSize: t.JobBatch(), Optimizer: t.Optimizer,
+		Loss: t.Loss, Threads: threads(), Store: r.parts.Store, Memory: p.limits.Memory, Estimate: p.limits.Memory,
+	}
+	if p.batches > 0 {
+		req.Span = disdel.Span{Epochs: 1, Batches: p.batches}
+	}
+	params, err := json.Marshal(req)
+	return disdel.Invocation{
+		ID: "round 0/train/0", Job: id, Task: disdel.TaskTrain, Attempt: 1, Limits: p.limits, Params: params,
+		Action: disdel.ActionName(scheduler.Package(id) + "/train"), Span: &req.Span,
+	}, err
+}
+
+func (r *rig) dataRef(data disdel.DataInfo, job disdel.Job) disdel.DataRef {
+	return disdel.DataRef{
+		URL: r.url("datasets"), Name: data.Name, Checksum: data.Checksum, Split: job.Data.Split, Resize: data.Resize,
+	}
+}
+
+// nowhere is the place of every field of a job that no file has.
+func nowhere(string) (line, column int) { return 0, 0 }

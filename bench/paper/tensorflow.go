@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// peerFolder has the programs of the peers, from the repository's root on.
+const peerFolder = "bench/peer"
+
+// tfResult is what tf_action.py answers.
+type tfResult struct {
+	Import, Prepare, Compute       float64
+	Start, Started, Prepared, Peak disdel.Bytes
+	Seen                           []float64
+	TensorFlow                     string
+}
+
+// tfArguments are those of tf_action.py for a task, whose rows are in a file.
+func (r *rig) tfArguments(ctx context.Context, t task, seed int64, devices int) (map[string]any, error) {
+	in, err := r.sources.of(ctx, t.data, t.rows)
+	if err != nil {
+		return nil, err
+	}
+	rows := first(in.Train, t.rows)
+	file := filepath.Join(r.home, "rows-"+t.dataName())
+	if _, err := os.Stat(file); err != nil {
+		if err := rowsFile(file, rows); err != nil {
+			return nil, err
+		}
+	}
+	peer, err := filepath.Abs(peerFolder)
+	return map[string]any{
+		"peer": peer, "rows": file, "count": rows.Len(), "sample": rows.Shape, "resize": t.resize, "network": t.network,
+		"classes": max(in.Classes, 1), "batch": t.batch, "epochs": t.epochs, "seed": seed, "threads": max(1,
+			threads()/devices),
+		"devices": devices,
+	}, err
+}
+
+// tfDefault runs a job as a Python action with TensorFlow in one container.
+func (r *rig) tfDefault(ctx context.Context, t task, turn int, seed int64) (outcome, error) {
+	code, err := os.ReadFile(filepath.Join(peerFolder, "tf_action.py"))
+	if err != nil {
+		return outcome{}, err
+	}
+	args, err := r.tfArguments(ctx, t, seed, 1)
+	if err != nil {
+		return outcome{}, err
+	}
+	name := string(r.next())
+	memory, timeout := min(largestAction, r.bounds.pool).MB(), (120 * time.Minute / timeScale).Milliseconds()
+	if r.bounds.timeout > 0 {
+		timeout = r.bounds.timeout.Milliseconds()
+	}
+	w := whisk{r.platform.URL(), r.platform.AuthKey()}
+	begun := time.Now()
+	err = w.do(ctx, http.MethodPut, "/actions/"+name+"?overwrite=true", map[string]any{
+		"exec":   map[string]any{"kind": r.python, "code": string(code)},
+		"limits": map[string]any{"memory": memory, "timeout": timeout},
+	}, nil)
+	if err != nil {
+		return outcome{}, err
+	}
+	var id struct{ ActivationID string }
+	if err := w.do(ctx, http.MethodPost, "/actions/"+name, args, &id); err != nil {
+		return outcome{}, err
+	}
+	a, err := w.wait(ctx, id.ActivationID)
+	wall := time.Since(begun)
+	if err != nil {
+		return outcome{}, err
+	}
+	err = w.do(ctx, http.MethodDelete, "/actions/"+name, nil, nil)
+	o := outcome{
+		Environment: envDefaultTF, Job: t.id, Turn: turn, Passed: a.Response.Success, Wall: wall.Seconds(), Workers: 1,
+		Limit: min(largestAction, r.bounds.pool), begun: begun, Why: a.Response.Status,
+	}
+	if !o.Passed {
+		o.Why += ": " + string(a.Response.Result)
+		return o, err
+	}
+	var got tfResult
+	if bad := json.Unmarshal(a.Response.Result, &got); bad != nil {
+		return o, bad
+	}
+	o.Why = ""
+	o.take(got)
+	if p := a.peak(); p > 0 { // as it is counted for all containers
+		o.Action, o.Sum = p, p
+	}
+	return o, err
+}
+
+// tfBare runs a job with TensorFlow in one process, mirrored on as many devices as there are processors.
+func (r *rig) tfBare(ctx context.Context, python string, t task, turn int, seed int64) (outcome, error) {
+	args, err := r.tfArguments(ctx, t, seed, threads())
+	if err != nil {
+		return outcome{}, err
+	}
+	text, err := json.Marshal(args)
+	if err != nil {
+		return outcome{}, err
+	}
+	begun := time.Now()
+	var got tfResult
+	err = call(ctx, &got, python, filepath.Join(peerFolder, "tf_action.py"), string(text))
+	o := outcome{
+		Environment: envBareTF, Job: t.id, Turn: turn, Passed: err == nil, Wall: time.Since(begun).Seconds(), Workers: 1,
+		begun: begun,
+	}
+	o.take(got)
+	return o, err
+}
+
+func (o *outcome) take(got tfResult) {
+	o.Action, o.Sum, o.Started, o.Prepared = got.Peak, got.Peak, got.Started, got.Prepared
+	o.Prepare, o.Compute, o.Seen = got.Import+got.Prepare, got.Compute, got.Seen
+}
+
+// whisk asks an OpenWhisk what the executor does not: actions of other kinds than ours.
+type whisk struct{ host, key string }
+
+// whiskActivation is a record of OpenWhisk's, as far as it is read.
+type whiskActivation struct {
+	Response struct {
+		Success bool
+		Status  string
+		Result  json.RawMessage
+	}
+	Annotations []struct {
+		Key   string
+		Value json.RawMessage
+	}
+}
+
+// peak is the memory that was measured, 0 where it was not.
+func (a *whiskActivation) peak() (n disdel.Bytes) {
+	for _, v := range a.Annotations {
+		if v.Key == "peakMemory" && json.Unmarshal(v.Value, &n) != nil {
+			return 0
+		}
+	}
+	return n
+}
+
+func (w whisk) do(ctx context.Context, method, path string, body, into any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, w.host+"/api/v1/namespaces/_"+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	user, password, _ := strings.Cut(w.key, ":")
+	req.SetBasicAuth(user, password)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode >= http.StatusMultipleChoices {
+		return &disdel.Error{
+			Kind: map[bool]disdel.Kind{true: disdel.NotFound, false: disdel.Invalid}[res.StatusCode == http.StatusNotFound],
+			Op:   method + " " + path, Msg: fmt.Sprintf("%s: %s", res.Status, text),
+		}
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(text, into)
+}
+
+// wait is the record of an activation, once there is one.
+func (w whisk) wait(ctx context.Context, id string) (a whiskActivation, err error) {
+	for {
+		err := w.do(ctx, http.MethodGet, "/activations/"+id, nil, &a)
+		if disdel.KindOf(err) != disdel.NotFound {
+			return a, err
+		}
+		select {
+		case <-ctx.Done():
+			return a, context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
