@@ -137,8 +137,8 @@ func TestTheNearestGroupSpeaks(t *testing.T) {
 	}
 }
 
-// However many jobs of one kind ran, they are one witness of what another network needs: a thousand tiny ones of somebody
-// else had taken an eighth off the estimate of a network of the same size.
+// However many jobs of one kind ran, they are one witness of what another network needs: a thousand tiny ones of
+// somebody else had taken an eighth off the estimate of a network of the same size.
 func TestManyOfAKindAreOneWitness(t *testing.T) {
 	in := lenetJob(t)
 	plan := planned.Train(in)

@@ -150,7 +150,8 @@ func (e *Executor) RemoveAction(ctx context.Context, pkg, name string) error {
 	})
 }
 
-// RemovePackage deletes a package without actions. It returns Conflict where it has some, NotFound where it is not there.
+// RemovePackage deletes a package without actions. It returns Conflict where it has some, NotFound where it is not
+// there.
 func (e *Executor) RemovePackage(ctx context.Context, pkg string) error {
 	return e.repeated(ctx, "remove package", pkg, func(c *whisk.Client) (*http.Response, error) {
 		return c.Packages.Delete(pkg)

@@ -98,8 +98,8 @@ func stay(to *http.Request, _ []*http.Request) error {
 }
 
 // design is the design document that the indexes are in. Whoever changes them gives it the next number: disdel-2 after
-// disdel. Two versions of this program that share a history then have theirs each, where one document would be made anew
-// by turns, and all its indexes with it.
+// disdel. Two versions of this program that share a history then have theirs each, where one document would be made
+// anew by turns, and all its indexes with it.
 const design = "disdel"
 
 // indexes are what the queries below go by. CouchDB lists documents with all the fields alone, so that a job of layers,

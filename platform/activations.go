@@ -206,7 +206,8 @@ func (p *Platform) viewRecords(ns string, f func(t tx, waiting []*activation) er
 	return p.store.view(func(t tx) error { return f(t, slices.DeleteFunc(waiting, t.has)) })
 }
 
-// newestWith walks a namespace's summaries, the newest first, with those that wait to be written, which come as a whole.
+// newestWith walks a namespace's summaries, the newest first, with those that wait to be written, which come as a
+// whole.
 func (t tx) newestWith(waiting []*activation, ns string, ask *query, f func(s *summary, whole *activation) bool) error {
 	waiting = slices.DeleteFunc(waiting, func(a *activation) bool { return a.Start < ask.since || a.Start > ask.upto })
 	goOn := true

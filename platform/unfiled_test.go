@@ -75,7 +75,8 @@ func TestARecordThatReachesTheDiskMeanwhileIsListedOnce(t *testing.T) {
 	if got := must(t, p, "GET", "_/activations?count=true", ""); got.at("activations") != 1.0 {
 		t.Errorf("%s", got.body)
 	}
-	if got := must(t, p, "GET", "_/activations", ""); got.at("0.activationId") != record.ActivationID || got.at("1") != nil {
+	if got := must(t, p, "GET", "_/activations", ""); got.at("0.activationId") != record.ActivationID ||
+		got.at("1") != nil {
 		t.Errorf("%s", got.body)
 	}
 }

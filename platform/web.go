@@ -86,6 +86,7 @@ func (p *Platform) web(w http.ResponseWriter, r *http.Request) {
 			return 0, nil, problem{401, textNoAuth}
 		}
 		call := webCall{Request: timed(w, r), target: &target, caller: caller}
+		defer readRest(call.Request)
 		call.raw = annotatedTrue(found.Annotations, "raw-http")
 		return p.invokeWeb(&call, owner, found)
 	})

@@ -142,8 +142,9 @@ type division struct {
 	slot int    // thousandths of a processor that a container has at most; 0: as many as there are
 }
 
-// divisions are a container with half a processor, four of which fill a machine of two; with an eighth of the machine's,
-// as one of the paper's eight servers has an eighth of the cluster's at most; and with all that there are. Two containers of the largest size fit the pool: where each has a quarter of the machine, those who fill it are
+// divisions are a container with half a processor, four of which fill a machine of two; with an eighth of the
+// machine's, as one of the paper's eight servers has an eighth of the cluster's at most; and with all that there are.
+// Two containers of the largest size fit the pool: where each has a quarter of the machine, those who fill it are
 // faster by half at the very most, whatever they do.
 func divisions() []division {
 	return []division{{"batch8_", 500}, {"batch8_eighth_", 1000 * runtime.NumCPU() / 8}, {"batch8_shared_", 0}}

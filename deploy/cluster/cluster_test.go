@@ -1,5 +1,5 @@
-// Package cluster checks the files that a cluster is set up with: that their keys are those of the charts, that they fit
-// together, and that Redis takes its own.
+// Package cluster checks the files that a cluster is set up with: that their keys are those of the charts, that they
+// fit together, and that Redis takes its own.
 package cluster
 
 import (

@@ -69,8 +69,8 @@ func succeeded(rec *disdel.Record, err error) error {
 	return nil
 }
 
-// Bounds of the case whose controller is killed: batches so small that a round takes a while, and how soon and how often
-// it is looked whether one is over.
+// Bounds of the case whose controller is killed: batches so small that a round takes a while, and how soon and how
+// often it is looked whether one is over.
 const (
 	smallBatch   = 8
 	lookEvery    = 50 * time.Millisecond

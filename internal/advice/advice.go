@@ -224,8 +224,8 @@ func (w *worker) smallerSteps() Advice {
 	return out
 }
 
-// withinBudget raises what the job may cost where the job, with what is advised, would cost more: as far as its rounds, its
-// forecast and what it has spent tell.
+// withinBudget raises what the job may cost where the job, with what is advised, would cost more: as far as its rounds,
+// its forecast and what it has spent tell.
 func (w *worker) withinBudget(out *Advice) {
 	r := w.record
 	most, field := r.Job.Budget()

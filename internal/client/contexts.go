@@ -128,8 +128,8 @@ type Chosen struct {
 	Token   string // "": that of the context, or on this machine of who runs the server
 }
 
-// Choose is the server that a command goes to, nil for none, as for a cluster's context: the address that was said, else
-// the context, else the current one.
+// Choose is the server that a command goes to, nil for none, as for a cluster's context: the address that was said,
+// else the context, else the current one.
 func Choose(by Chosen) (*Server, error) {
 	known, err := ReadContexts(by.Home)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package clusterfacts keeps what `disdel doctor` found out about clusters: what no API tells, and what jobs are planned
-// by afterwards.
+// Package clusterfacts keeps what `disdel doctor` found out about clusters: what no API tells, and what jobs are
+// planned by afterwards.
 //
 // It asks nobody anything; facts of a cluster that was not looked at are zero. They lie in a file of the home folder,
 // one entry for each address of an OpenWhisk. Invariant: the file is whole at any moment, whoever writes.

@@ -23,9 +23,9 @@ var changing = map[string][]string{
 	"deploy": {"up", "down"}, "history": {"repair"},
 }
 
-// EnterContext has a command work with the cluster of the context that was chosen: what neither a flag nor a variable of
-// the environment says is taken from it. A command that changes something says which context that is in. folder is the
-// home folder, which need not be there.
+// EnterContext has a command work with the cluster of the context that was chosen: what neither a flag nor a variable
+// of the environment says is taken from it. A command that changes something says which context that is in. folder is
+// the home folder, which need not be there.
 func EnterContext(c *cli.Context, u *terminal.UI, folder string) error {
 	if slices.Contains(aside, c.Args().First()) {
 		return nil
