@@ -16,7 +16,6 @@ import (
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/modeltext"
-	"github.com/disdel/disdel/model"
 )
 
 func modelCommand(u *ui) *cli.Command {
@@ -104,40 +103,20 @@ func showKeras(c *cli.Context, u *ui, file string) error {
 // showModel prefers a trained model where both exist, unless the flags ask for a network.
 func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models) error {
 	name := c.Args().First()
-	m, err := models.Get(ctx, name)
-	e, isNetwork := model.Find(name)
-	sparse, isSparse := modeltext.SparseNetwork(name)
-	switch {
-	case err == nil && !c.IsSet("input") && !c.IsSet("classes"):
-		return showTrained(c, u, &m)
-	case isSparse && (err == nil || disdel.KindOf(err) == disdel.NotFound):
-		return u.Show(sparse, func(w io.Writer) { modeltext.PrintNetwork(w, sparse) })
-	case !isNetwork && strings.Contains(name, ":"):
-		return err
-	case !isNetwork && disdel.KindOf(err) == disdel.NotFound:
-		hint := "disdel model list"
-		if near := model.Nearest(name); near != "" {
-			hint = "disdel model show " + near
-		}
-		return &disdel.Error{
-			Kind: disdel.NotFound, Op: "show model",
-			Msg: fmt.Sprintf("there is no network or trained model %q", name), Hint: hint,
-		}
-	case !isNetwork:
-		return err
-	}
-	n := disdel.Network{Name: name, Input: e.Input, Classes: e.Classes}
-	if text := c.String("input"); text != "" {
-		if n.Input, err = commandline.Shape(text); err != nil {
-			return err
-		}
-	}
+	var classes *int
 	if c.IsSet("classes") {
-		n.Classes = c.Int("classes")
+		classes = new(c.Int("classes"))
 	}
-	doc, err := modeltext.Build(n, e.Title)
-	if err != nil {
+	m, err := models.Get(ctx, name)
+	doc, unknown := modeltext.Named(name, c.String("input"), classes)
+	isNetwork := disdel.KindOf(unknown) != disdel.NotFound
+	switch {
+	case err == nil && !(isNetwork && (c.IsSet("input") || c.IsSet("classes"))):
+		return showTrained(c, u, &m)
+	case !isNetwork && (strings.Contains(name, ":") || disdel.KindOf(err) != disdel.NotFound):
 		return err
+	case unknown != nil:
+		return unknown
 	}
 	return u.Show(doc, func(w io.Writer) { modeltext.PrintNetwork(w, doc) })
 }
