@@ -165,7 +165,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 // steps is how many steps a span is on the worker that has the most rows.
 func (s *Spec) steps(span disdel.Span) (most int) {
 	for _, rows := range s.Plan.Shards {
-		size := max(1, min(s.Job.Training.BatchSize, rows.Len()))
+		size := max(1, min(s.Plan.WorkerBatch(&s.Job), rows.Len()))
 		batches := (rows.Len() + size - 1) / size
 		n := span.Epochs*batches - min(span.Batch, batches)
 		if span.Batches > 0 {
