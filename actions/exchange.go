@@ -177,8 +177,9 @@ func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, err
 	return deltas, nil
 }
 
-// end makes all members equal: those with fewer batches than others take part in the steps that are left, everybody sends
-// all that is owed, and the engine gets what all have. paused: the deadline came first; the next leg goes on here.
+// end makes all members equal: those with fewer batches than others take part in the steps that are left, everybody
+// sends all that is owed, and the engine gets what all have. paused: the deadline came first; the next leg goes on
+// here.
 func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
 	if x == nil {
 		return false, nil

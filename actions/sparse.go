@@ -107,7 +107,8 @@ func answerSparse(e engine.Engine, req disdel.InferRequest) (res disdel.InferRes
 	return res, nil
 }
 
-// sparseBatch is rows as an engine takes them. Entries of 1 may be left out; where some row has others, all are written.
+// sparseBatch is rows as an engine takes them. Entries of 1 may be left out; where some row has others, all are
+// written.
 func sparseBatch(rows []disdel.SparseRow, n disdel.Network) (b dataset.Batch, err error) {
 	in := &b.Input
 	in.Rows, in.Columns, in.Start = len(rows), n.Input[0], []int32{0}

@@ -24,9 +24,9 @@ var (
 	deltaScript = redis.NewScript(deltaLua)
 )
 
-// CommitDelta stores what the member that has the claim sends of a step (from 1), and tells who waits for it. Once there,
-// a step's delta never changes: the same again changes nothing, as from a later attempt that comes to the same; another
-// one is a Conflict, and so is one under a claim that is lost. Errors are PushUpdate's otherwise.
+// CommitDelta stores what the member that has the claim sends of a step (from 1), and tells who waits for it. Once
+// there, a step's delta never changes: the same again changes nothing, as from a later attempt that comes to the same;
+// another one is a Conflict, and so is one under a claim that is lost. Errors are PushUpdate's otherwise.
 func (s *Store) CommitDelta(ctx context.Context, c Claim, step int, data []byte) error {
 	sum := sha256.Sum256(data)
 	digest, job := hex.EncodeToString(sum[:]), c.ID.Job
@@ -172,8 +172,8 @@ func (d *Deltas) take(values map[string]any) {
 	d.sent[step][member] = sentDelta{digest: text("digest"), entry: text("entry"), bytes: bytes}
 }
 
-// Fetch reads every member's delta of a step that was waited for, in the order of the members. It returns Corrupt, which
-// is counted, for one that is not what its sender committed, and NotFound for one that is gone.
+// Fetch reads every member's delta of a step that was waited for, in the order of the members. It returns Corrupt,
+// which is counted, for one that is not what its sender committed, and NotFound for one that is gone.
 func (d *Deltas) Fetch(ctx context.Context, step int) ([][]byte, error) {
 	out := make([][]byte, d.members)
 	if !d.complete(step) {

@@ -62,8 +62,8 @@ func deltasWakeWhoWaits(t *testing.T, s *place) {
 	}
 }
 
-// A step's delta is what was sent first; a later attempt that comes to the same changes nothing, one whose claim is lost
-// sends nothing.
+// A step's delta is what was sent first; a later attempt that comes to the same changes nothing, one whose claim is
+// lost sends nothing.
 func deltasAreSentOnce(t *testing.T, s *place) {
 	first := claim(t, s, update(0, 1).ID, "a", 1, Claimed)
 	commitDelta(t, s, first, 1, "delta")

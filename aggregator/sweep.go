@@ -48,8 +48,8 @@ func (s *Store) DropRound(ctx context.Context, job disdel.JobID, round int) erro
 		fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))...)
 }
 
-// Forget deletes the updates, claims and deltas of a round that is to be run again in another way: with other shards, say.
-// What is still being made of the round before is refused, because its claim is gone.
+// Forget deletes the updates, claims and deltas of a round that is to be run again in another way: with other shards,
+// say. What is still being made of the round before is refused, because its claim is gone.
 func (s *Store) Forget(ctx context.Context, job disdel.JobID, round int) error {
 	return s.drop(ctx, job, nil, append(deltaPrefixes(round), fmt.Sprintf("update:%d:", round),
 		fmt.Sprintf("work:%d:", round))...)

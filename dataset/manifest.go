@@ -34,8 +34,8 @@ type Part struct {
 	Chunks []Chunk `json:"chunks"`
 }
 
-// Chunk is one safetensors file: x [rows C H W] and y [rows], I32; of sparse rows start [rows+1], index [entries], value
-// [entries] unless all are 1, and y [rows], F32.
+// Chunk is one safetensors file: x [rows C H W] and y [rows], I32; of sparse rows start [rows+1], index [entries],
+// value [entries] unless all are 1, and y [rows], F32.
 type Chunk struct {
 	Key      string       `json:"key"`
 	Rows     int          `json:"rows"`

@@ -81,8 +81,8 @@ func heldBy(t *testing.T, s *Shard, want map[float32]disdel.SparseRow) []float32
 	return targets
 }
 
-// What is stored comes back, to the bit, in shards that divide it: no row twice, none left out, and none of the held-out
-// ones to learn from.
+// What is stored comes back, to the bit, in shards that divide it: no row twice, none left out, and none of the
+// held-out ones to learn from.
 func TestSparseRowsComeBackInShards(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows, entries int

@@ -35,8 +35,8 @@ type SparseInput struct {
 	Bayes func() float64
 }
 
-// AddSparse stores a data set of sparse rows, as Add does one of dense rows, with the same errors; Invalid also for rows
-// that do not fit together and for targets and entries that are not finite.
+// AddSparse stores a data set of sparse rows, as Add does one of dense rows, with the same errors; Invalid also for
+// rows that do not fit together and for targets and entries that are not finite.
 func (s *Store) AddSparse(ctx context.Context, in SparseInput, overwrite bool) (Manifest, error) {
 	if err := checkName(in.Name); err != nil {
 		return Manifest{}, err

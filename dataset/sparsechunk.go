@@ -19,8 +19,8 @@ func (c *sparseChunk) start(row int) int {
 	return int(int32(binary.LittleEndian.Uint32(c.starts[4*row:])))
 }
 
-// nextSparse reads a chunk of sparse rows and refuses it unless its checksum, its shapes and its columns are such as the
-// manifest says. The chunk lasts until the next.
+// nextSparse reads a chunk of sparse rows and refuses it unless its checksum, its shapes and its columns are such as
+// the manifest says. The chunk lasts until the next.
 func (r *chunkReader) nextSparse(ctx context.Context, c Chunk) (*sparseChunk, error) {
 	f, err := r.file(ctx, c)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command exchange measures models of sparse rows, and what exchanging updates after every step would come to, and prints
-// lines of the form
+// Command exchange measures models of sparse rows, and what exchanging updates after every step would come to, and
+// prints lines of the form
 //
 //	figure NAME VALUE UNIT
 //

@@ -11,8 +11,8 @@ import (
 )
 
 // MadeClicks are rows that a seed makes in the form of advertisements' click logs, such as Criteo's: 13 numbers with
-// blanks and 26 categories of which some are common and most are rare, hashed, and a target that is 1 in about a quarter
-// of the rows, drawn by a logistic model. Its own loss on them is the best that any model can come to.
+// blanks and 26 categories of which some are common and most are rare, hashed, and a target that is 1 in about a
+// quarter of the rows, drawn by a logistic model. Its own loss on them is the best that any model can come to.
 type MadeClicks struct {
 	Rows     int
 	Features int // columns that categories are hashed to

@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// MadeRatings are ratings that a seed makes: of a factor model with noise, rounded to 1 to 5. Spread and means are those
-// of MovieLens; how many ratings a user gives is lognormal, how many an item gets is Zipf's.
+// MadeRatings are ratings that a seed makes: of a factor model with noise, rounded to 1 to 5. Spread and means are
+// those of MovieLens; how many ratings a user gives is lognormal, how many an item gets is Zipf's.
 type MadeRatings struct {
 	Users, Items, Ratings int
 	Rank                  int // of the factors behind them; 0: 20

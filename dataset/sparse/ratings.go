@@ -8,9 +8,9 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// Ratings is a file of `user,item,rating[,time]`, a rating a line. The separator is what the first line has: `::`, a tab
-// or a comma, as the files of MovieLens do (u.data, ratings.dat, ratings.csv), or a semicolon; a first line without a
-// number in the place of the rating is a header. Users and items may be called anything.
+// Ratings is a file of `user,item,rating[,time]`, a rating a line. The separator is what the first line has: `::`, a
+// tab or a comma, as the files of MovieLens do (u.data, ratings.dat, ratings.csv), or a semicolon; a first line without
+// a number in the place of the rating is a header. Users and items may be called anything.
 type Ratings struct {
 	Source
 	HeldOut HeldOut

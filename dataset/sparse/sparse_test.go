@@ -294,7 +294,8 @@ func same(a, b []dataset.SparseRow) bool {
 	})
 }
 
-// Made ratings are those that are asked for: as many, no pair twice, spread as MovieLens', and the same by the same seed.
+// Made ratings are those that are asked for: as many, no pair twice, spread as MovieLens', and the same by the same
+// seed.
 func TestMadeRatings(t *testing.T) {
 	users, items, n, _ := sparse.Like("ml-100k")
 	m := sparse.MadeRatings{Users: users, Items: items, Ratings: n, Seed: 5}

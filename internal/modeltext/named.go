@@ -7,9 +7,9 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// Named describes the network of a name: one of the zoo, at an input of channels x height x width ("1x28x28", "" for its
-// own) and with so many outputs (nil for its own), or a model of sparse rows. It returns NotFound for a name that no
-// network has, with the nearest one, and Invalid for what is no shape, or one that the network cannot have.
+// Named describes the network of a name: one of the zoo, at an input of channels x height x width ("1x28x28", "" for
+// its own) and with so many outputs (nil for its own), or a model of sparse rows. It returns NotFound for a name that
+// no network has, with the nearest one, and Invalid for what is no shape, or one that the network cannot have.
 func Named(name, input string, classes *int) (Network, error) {
 	if n, ok := SparseNetwork(name); ok {
 		return n, nil

@@ -61,8 +61,8 @@ func printSparse(w io.Writer, doc Inference) {
 	}
 }
 
-// The sizes at which models of sparse rows are shown without a data set: those of MovieLens-100K, and of MLLess' jobs on
-// Criteo's clicks.
+// The sizes at which models of sparse rows are shown without a data set: those of MovieLens-100K, and of MLLess' jobs
+// on Criteo's clicks.
 const (
 	shownUsers, shownItems = 943, 1682
 	shownColumns           = 100_013

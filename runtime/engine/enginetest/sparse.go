@@ -15,8 +15,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// ExerciseSparse runs every promise against a backend of models of sparse rows: those of Exercise, and that what a batch
-// has no entries for is left alone.
+// ExerciseSparse runs every promise against a backend of models of sparse rows: those of Exercise, and that what a
+// batch has no entries for is left alone.
 func ExerciseSparse(t *testing.T, b engine.Backend) {
 	t.Helper()
 	for name, promise := range map[string]func(*testing.T, engine.Backend, *model.Graph){

@@ -1,6 +1,6 @@
-// Package sparse computes with models of sparse rows: logistic and linear regressions over up to millions of columns, and
-// factorisations of a matrix of ratings. A step reads and changes the rows of weights that its batch has entries for,
-// and nothing else, so that it takes as long as the batch is large, whatever the model's size.
+// Package sparse computes with models of sparse rows: logistic and linear regressions over up to millions of columns,
+// and factorisations of a matrix of ratings. A step reads and changes the rows of weights that its batch has entries
+// for, and nothing else, so that it takes as long as the batch is large, whatever the model's size.
 //
 // The table of backends has it, for every graph with a node of sparse rows; it refuses all others, losses that are not
 // the model's, and batches that do not fit. Invariants: a step allocates nothing; the same weights and batches give the

@@ -95,8 +95,8 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss}, nil
 }
 
-// Evaluate returns the mean loss of a batch's rows and their predictions; of probabilities also how many are on the side
-// of their target. It returns Invalid and Diverged as Step does.
+// Evaluate returns the mean loss of a batch's rows and their predictions; of probabilities also how many are on the
+// side of their target. It returns Invalid and Diverged as Step does.
 func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	const op = "evaluate"
 	if err := e.check(op, &b, true); err != nil {
