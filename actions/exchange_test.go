@@ -232,7 +232,7 @@ func TestAMemberPausesWhileItWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second) // nobody else is there
+	ctx, stop := context.WithTimeout(t.Context(), 8*time.Second) // nobody else is there
 	defer stop()
 	res, err := h.Handlers()[disdel.TaskTrain](ctx, params)
 	if err != nil || !res.(disdel.TrainResult).Paused {
