@@ -92,6 +92,7 @@ var house = map[string][]string{
 	"scheduler":              {"estimator", "model"},
 	"scheduler/sim":          {"scheduler"},
 	"internal/modeltext":     {"internal/jobtext", "internal/modelstore", "internal/terminal", "model", "service"},
+	"internal/mlless":        {"internal/files"},
 	"internal/modelstore":    {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":       {},
 	"internal/report":        {"internal/advice", "internal/plot", "scheduler"},
