@@ -95,8 +95,9 @@ func sirenRow(w *schedule.World, name string, budget float64, seeds uint64) erro
 	var as []float64
 	for seed := range seeds {
 		_, lesson, _ := w.Learn(schedule.Training{Budget: budget, Seed: seed, Scratch: true})
-		if lesson.AsFixed == 0 {
-			lesson.AsFixed = math.MaxInt32
+		if lesson.AsFixed == 0 { // never
+			as = append(as, math.Inf(1))
+			continue
 		}
 		as = append(as, float64(lesson.AsFixed))
 	}
