@@ -69,12 +69,14 @@ var house = map[string][]string{
 	"internal/commandline": {
 		"controller/jobfile", "dataset", "dataset/sparse", "history", "internal/addresses", "internal/files",
 		"internal/nearest", "internal/plot",
+		"controller/simulate",
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
 		"internal/client", "internal/jobtext", "internal/localplatform",
 	},
 	"internal/clusterfacts": {"internal/files"},
 	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
 	"internal/estimatetext": {
+		"controller/simulate",
 		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
 		"scheduler", "service",
 	},
@@ -85,11 +87,13 @@ var house = map[string][]string{
 		"controller", "controller/jobfile", "controller/simulate", "internal/plot", "internal/report", "internal/terminal",
 		"service", "service/batch",
 	},
+	"internal/lab": {"controller/simulate", "internal/client", "service"},
 	"internal/labtext": {
 		"controller/simulate", "internal/estimatetext", "internal/jobtext", "internal/plot", "internal/terminal",
 	},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
-	"scheduler":              {"estimator", "model"},
+	"scheduler":              {"estimator", "model", "scheduler/schedule"},
+	"scheduler/schedule":     {},
 	"scheduler/sim":          {"scheduler"},
 	"internal/modeltext":     {"internal/jobtext", "internal/modelstore", "internal/terminal", "model", "service"},
 	"internal/mlless":        {"internal/files"},
@@ -116,8 +120,8 @@ var house = map[string][]string{
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
 	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service"},
-	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
-	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
+	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have
+	// them; the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
 		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...",
 		"actions/serve",
@@ -136,6 +140,7 @@ var house = map[string][]string{
 	"deploy/doctor":    {"executor", "internal/clusterfacts", "service"},
 	"deploy/verify":    {"controller/jobfile", "executor", "service"},
 	"examples/embed":   {"controller/jobfile", "service"},
+	"examples/policy":  {"scheduler", "scheduler/sim"},
 	"bench":            {"..."},
 	"bench/aggregator": {"..."},
 	"bench/engine":     {"..."},
