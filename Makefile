@@ -87,10 +87,10 @@ bench-policies: ## figures of policies beside the best fixed number of workers, 
 	bin/bench-policies
 
 .PHONY: bench-exchange
-bench-exchange: ## figures of sparse models, and of exchange after every step in virtual time; MovieLens-100K where it can be fetched
+bench-exchange: build ## figures of sparse models and of exchange after every step (PARTS=speed,real,virtual,kills: those alone); MovieLens-100K where it can be fetched
 	-scripts/movielens.sh
 	$(BUILD) -o bin/bench-exchange ./bench/exchange
-	bin/bench-exchange
+	bin/bench-exchange -pythons "$$(scripts/bench-deps.sh --interpreters)" $(if $(PARTS),-parts $(PARTS))
 
 .PHONY: bench-paper
 bench-paper: build ## the DiSDeL paper's experiments beside its printed numbers (FIGURES=1,2,3,8,10,11,12,sim ENGINE=disdel|tensorflow|both REPEAT=3 CIFAR=folder)

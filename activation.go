@@ -273,6 +273,7 @@ type Usage struct {
 	Phases map[string]Millis `json:"phasesMs"`             // load, fetch, compute, push
 	Warm   bool              `json:"warm"`                 // the process had run before
 	Found  int               `json:"processors,omitempty"` // that the container may use; 0: an older runtime
+	Steps  *StepCourse       `json:"steps,omitempty"`      // of a worker that exchanges after each
 }
 
 // AggregateRequest is the parameter of an aggregate action: reduce Members to their mean. Without any, what an earlier

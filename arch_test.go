@@ -96,6 +96,7 @@ var house = map[string][]string{
 	"scheduler/schedule":     {},
 	"scheduler/sim":          {"scheduler"},
 	"internal/modeltext":     {"internal/jobtext", "internal/modelstore", "internal/terminal", "model", "service"},
+	"internal/mlless":        {"internal/files"},
 	"internal/modelstore":    {"internal/blobs", "internal/safetensors"},
 	"internal/nearest":       {},
 	"internal/report":        {"internal/advice", "internal/plot", "scheduler"},
@@ -110,7 +111,8 @@ var house = map[string][]string{
 	"internal/wire":          {"internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service"},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
-		"actions/serve", "aggregator", "controller", "controller/jobfile", "controller/simulate", "dataset", "estimator",
+		"actions/serve", "aggregator", "aggregator/exchange", "controller", "controller/jobfile", "controller/simulate",
+		"dataset", "estimator",
 		"executor", "history", "history/couchlite", "internal/...", "model", "platform", "runtime/engine/backends",
 		"scheduler", "scheduler/sim",
 	},

@@ -62,6 +62,9 @@ type Round struct {
 	Trained      []TrainedEpoch `json:"trained,omitempty"`
 	NotEvaluated string         `json:"notEvaluated,omitempty"` // why an evaluation that was due was not made
 
+	// what its steps came to, where workers exchange after each
+	Steps *StepCourse `json:"steps,omitempty"`
+
 	Stage    int          `json:"stage,omitempty"`    // number of its stage among the record's
 	Observed *Observation `json:"observed,omitempty"` // what the job's policy goes by; nil where it looks at nothing
 }

@@ -3,7 +3,6 @@ package actions
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -21,9 +20,11 @@ type exchanging struct {
 	config  exchange.Config
 	replica *exchange.Replica
 	deltas  *aggregator.Deltas
-	arrays  []engine.Array // weights
-	weights []float32      // all of them, one after another
-	data    []byte         // of the own delta
+	arrays  []engine.Array  // weights
+	weights []float32       // all of them, one after another
+	began   exchange.Vector // of an eager step: what it began with
+	data    []byte          // of the own delta
+	book    *stepBook
 }
 
 // phaseExchange is the time that a worker's steps wait, read, fold and send: part of compute's.
@@ -39,9 +40,10 @@ func (t *trainer) newExchange() *exchanging {
 		t: t, arrays: engine.Of(t.engine.State(), engine.Weight),
 		config: exchange.Config{
 			Members: t.req.Members, Member: t.req.Worker, Threshold: e.Threshold, Slack: e.Slack,
-			Combine: exchange.Combine(e.Combine),
+			Combine: exchange.Combine(e.Combine), Values: e.Values, Eager: e.Order == disdel.OrderEager,
 		},
 		deltas: t.session.store.Deltas(t.req.Job, t.req.Round, t.req.Members),
+		book:   newStepBook(t.call.host.now, t.req.Steps+1),
 	}
 	n := 0
 	for _, a := range x.arrays {
@@ -80,27 +82,49 @@ func (x *exchanging) each(f func(a engine.Array, values []float32, at int) error
 	return nil
 }
 
-// before folds what the next step needs, and has the engine compute with it. paused: the deadline came first.
+// before has the engine compute the next step with what it is to begin with. paused: the deadline came first.
 func (x *exchanging) before(ctx context.Context) (paused bool, err error) {
 	if x == nil {
 		return false, nil
 	}
-	begun := x.t.call.host.now()
-	defer x.took(begun)
-	if paused, err := x.fold(ctx, x.replica.Needed()); paused || err != nil {
+	defer x.took(x.t.call.host.now())
+	x.book.begin()
+	if paused, err := x.prepare(ctx); paused || err != nil {
 		return paused, err
 	}
-	x.replica.Weights(x.weights)
+	defer x.book.lap(&x.book.step.Apply)
 	return false, x.write()
 }
 
+// prepare folds what the next step needs, and writes the weights that it begins with.
+func (x *exchanging) prepare(ctx context.Context) (paused bool, err error) {
+	if paused, err := x.fold(ctx, x.replica.Needed()); paused || err != nil {
+		return paused, err
+	}
+	if x.config.Eager {
+		if err := x.takeAhead(ctx); err != nil {
+			return false, err
+		}
+	}
+	x.replica.Weights(x.weights)
+	return false, nil
+}
+
+// filled notes that the batch is put together.
+func (x *exchanging) filled() {
+	if x != nil {
+		x.book.lap(&x.book.step.Fetch)
+	}
+}
+
 // after sends what the others are to have of the step that was made.
-func (x *exchanging) after(ctx context.Context) error {
+func (x *exchanging) after(ctx context.Context, m disdel.Metrics) error {
 	if x == nil {
 		return nil
 	}
-	begun := x.t.call.host.now()
-	defer x.took(begun)
+	defer x.took(x.t.call.host.now())
+	x.book.lap(&x.book.step.Compute)
+	x.book.trained(m)
 	if err := x.read(); err != nil {
 		return err
 	}
@@ -117,8 +141,16 @@ func (x *exchanging) send(ctx context.Context, of func([]float32) (exchange.Delt
 	if err != nil {
 		return err
 	}
-	x.data = d.Append(x.data[:0])
-	return x.t.session.store.CommitDelta(ctx, x.t.session.claim, x.replica.Made(), x.data)
+	x.data = x.data[:0]
+	if x.config.Eager {
+		x.data = x.began.Append(x.data)
+	}
+	x.data = d.Append(x.data)
+	x.book.lap(&x.book.step.Select)
+	err = x.t.session.store.CommitDelta(ctx, x.t.session.claim, x.replica.Made(), x.data)
+	x.book.lap(&x.book.step.Write)
+	x.book.sent(x.replica.Made(), d.Len(), len(x.data))
+	return err
 }
 
 // errPause says that a worker that waits for others has to end before its deadline.
@@ -136,13 +168,16 @@ func (x *exchanging) fold(ctx context.Context, until int) (paused bool, err erro
 		if err != nil {
 			return false, err
 		}
+		x.book.lap(&x.book.step.Wait)
 		deltas, err := x.fetch(ctx, step)
 		if err != nil {
 			return false, err
 		}
+		x.book.lap(&x.book.step.Read)
 		if err := x.replica.Fold(step, deltas); err != nil {
 			return false, err
 		}
+		x.book.lap(&x.book.step.Apply)
 		x.deltas.Forget(step)
 	}
 	return false, nil
@@ -163,14 +198,24 @@ func (x *exchanging) idle(ctx context.Context) func() error {
 	}
 }
 
+// fetch is everybody's delta of the next step to be folded. Those that are here are not read again.
 func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, error) {
-	data, err := x.deltas.Fetch(ctx, step)
+	deltas, missing := make([]exchange.Delta, x.config.Members), []int(nil)
+	for m := range deltas {
+		var here bool
+		if deltas[m], here = x.replica.Next(m); !here {
+			missing = append(missing, m)
+		}
+	}
+	if len(missing) == 0 {
+		return deltas, nil
+	}
+	data, err := x.deltas.Fetch(ctx, step, missing...)
 	if err != nil {
 		return nil, err
 	}
-	deltas := make([]exchange.Delta, len(data))
-	for m := range data {
-		if deltas[m], err = exchange.Read(data[m], len(x.weights)); err != nil {
+	for _, m := range missing {
+		if deltas[m], err = x.decode(data[m]); err != nil {
 			return nil, err
 		}
 	}
@@ -184,14 +229,14 @@ func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
 	if x == nil {
 		return false, nil
 	}
-	begun := x.t.call.host.now()
-	defer x.took(begun)
-	last := x.t.req.Steps + 1
+	defer x.took(x.t.call.host.now())
+	x.book.begin()
+	last := x.last()
 	for x.replica.Made() < last {
-		if paused, err := x.fold(ctx, x.replica.Needed()); paused || err != nil {
+		if paused, err := x.prepare(ctx); paused || err != nil {
 			return paused, err
 		}
-		x.replica.Weights(x.weights)
+		x.book.lap(&x.book.step.Apply)
 		of := x.replica.Send
 		if x.replica.Made() == last-1 {
 			of = x.replica.Flush
@@ -210,74 +255,10 @@ func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
 	return false, x.write()
 }
 
-// The names of a replica's state beside the engine's, in a worker's state.
-const (
-	exchangeShared = residualPrefix + "exchange.shared"
-	exchangeLocal  = residualPrefix + "exchange.local"
-	exchangeSent   = residualPrefix + "exchange.sent"
-	exchangeAt     = residualPrefix + "exchange.at" // steps made and folded
-)
-
-// state is the replica as arrays of a worker's state.
-func (x *exchanging) state() []array {
-	if x == nil || x.replica == nil {
-		return nil
-	}
-	s := x.replica.State()
-	of := func(name string, data []float32) array {
-		return array{Tensor: disdel.Tensor{Name: name, Shape: []int{len(data)}, Data: data}}
-	}
-	out := []array{
-		of(exchangeShared, s.Shared), of(exchangeLocal, s.Local),
-		of(exchangeAt, []float32{float32(s.Made), float32(s.Folded)}),
-	}
-	if s.Sent != nil {
-		out = append(out, of(exchangeSent, s.Sent))
-	}
-	return out
-}
-
-// recall goes on from a state that was stored, whose arrays it takes out of the trainer's.
-func (x *exchanging) recall(ctx context.Context) (err error) {
+// course is where the time of this activation's steps went, nil where it made none.
+func (x *exchanging) course() *disdel.StepCourse {
 	if x == nil {
 		return nil
 	}
-	var s exchange.State
-	var at []float32
-	kept := x.t.kept[:0:0]
-	for _, v := range x.t.kept {
-		switch v.Name {
-		case exchangeShared:
-			s.Shared = v.Data
-		case exchangeLocal:
-			s.Local = v.Data
-		case exchangeSent:
-			s.Sent = v.Data
-		case exchangeAt:
-			at = v.Data
-		default:
-			kept = append(kept, v)
-		}
-	}
-	x.t.kept = kept
-	if len(at) != 2 || len(s.Shared) != len(x.weights) {
-		return &disdel.Error{
-			Kind: disdel.Corrupt, Op: "read state", Job: x.t.req.Job, Msg: "it has no " + strings.TrimPrefix(exchangeAt, residualPrefix),
-		}
-	}
-	s.Made, s.Folded = int(at[0]), int(at[1])
-	var own []exchange.Delta
-	for step := s.Folded + 1; step <= s.Made; step++ {
-		data, err := x.deltas.Own(ctx, step, x.config.Member)
-		if err != nil {
-			return err
-		}
-		d, err := exchange.Read(data, len(x.weights))
-		if err != nil {
-			return err
-		}
-		own = append(own, d)
-	}
-	x.replica, err = exchange.Resume(x.config, s, own)
-	return err
+	return x.book.done()
 }

@@ -142,6 +142,7 @@ func TestMembersThatAreKilledComeToTheSameBits(t *testing.T) {
 	for name, x := range map[string]disdel.Exchange{
 		"BSP": {Combine: disdel.CombineMean}, "ISP": {Threshold: 0.7, Combine: disdel.CombineSum},
 		"SSP": {Slack: 2, Combine: disdel.CombineMean}, "SSP with the filter": {Slack: 1, Threshold: 0.3, Combine: disdel.CombineSum},
+		"ISP of int8": {Threshold: 0.7, Combine: disdel.CombineSum, Values: disdel.WireInt8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := gang(req, 3, x)
@@ -170,6 +171,28 @@ func TestMembersThatAreKilledComeToTheSameBits(t *testing.T) {
 			}
 			b.forget()
 		})
+	}
+}
+
+// Eager members end with the same bits, and one that is killed makes its steps again as it made them: two runs differ,
+// and no run breaks.
+func TestEagerMembersThatAreKilledEndEqual(t *testing.T) {
+	b := setUp(t)
+	req := b.films()
+	all := gang(req, 3, disdel.Exchange{Slack: 2, Threshold: 0.3, Order: disdel.OrderEager, Combine: disdel.CombineMean})
+	for seed := range 3 {
+		rng := rand.New(rand.NewPCG(uint64(seed), 8))
+		var strikes []strike
+		for range seed {
+			strikes = append(strikes, strike{rng.IntN(3), 1 + rng.IntN(all[0].Steps)})
+		}
+		got := b.together(all, strikes...)
+		for m, w := range got {
+			if !equal(w, got[0]) {
+				t.Errorf("seed %d, %v: member %d delivers other weights than member 0", seed, strikes, m)
+			}
+		}
+		b.forget()
 	}
 }
 

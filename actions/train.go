@@ -42,6 +42,7 @@ func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res
 		}
 	}
 	t.res.Usage = c.usage()
+	t.res.Usage.Steps = t.swap.course()
 	return t.res, nil
 }
 
@@ -200,11 +201,12 @@ func (t *trainer) epoch(ctx context.Context) error {
 		}
 		begun := t.call.host.now()
 		t.shard.Fill(&t.input, rows)
+		t.swap.filled()
 		m, err := t.engine.Step(t.input)
 		if err != nil {
 			return err
 		}
-		if err := t.swap.after(ctx); err != nil {
+		if err := t.swap.after(ctx, m); err != nil {
 			return err
 		}
 		t.at.step(m)

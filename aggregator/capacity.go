@@ -75,6 +75,8 @@ type Need struct {
 	Reference disdel.Bytes // the weights as float32; an aggregation's output has their size
 	Outputs   int          // aggregation actions below the top one, all levels together
 	State     disdel.Bytes // of a worker: moments, statistics, residual; 0: none is kept
+	Deltas    int          // that a round's workers send, all steps together; 0: they exchange nothing inside a round
+	Delta     disdel.Bytes // the most that one has
 }
 
 // A round's values are dropped once the next reference stands: at that moment one round of updates, two references and
@@ -84,6 +86,7 @@ const (
 	referencesHeld = 2
 	statesHeld     = 2
 	storeOverhead  = 1.1
+	deltaKeys      = 1 * disdel.KB   // a delta's keys, its line in the log, and its entries in the index and the table
 	perProcess     = 256 * disdel.KB // what Redis counts for the connections of one process
 )
 
@@ -93,6 +96,7 @@ func (n Need) processes() int { return n.Workers + 2 }
 // Bytes is the most that the job holds at once, all servers together.
 func (n Need) Bytes() disdel.Bytes {
 	round := disdel.Bytes(n.Workers)*n.Update + disdel.Bytes(n.Outputs)*n.Reference
+	round += disdel.Bytes(n.Deltas) * (n.Delta + deltaKeys)
 	all := round + referencesHeld*n.Reference + statesHeld*disdel.Bytes(n.Workers)*n.State
 	return disdel.Bytes(storeOverhead*float64(all)) + disdel.Bytes(n.processes())*perProcess
 }
@@ -100,6 +104,10 @@ func (n Need) Bytes() disdel.Bytes {
 // String is the arithmetic.
 func (n Need) String() string {
 	parts := []string{fmt.Sprintf("%d updates of %v", n.Workers, n.Update)}
+	if n.Deltas > 0 {
+		parts = append(parts, fmt.Sprintf("%d deltas of a round's steps of up to %v and %v of keys", n.Deltas, n.Delta,
+			deltaKeys))
+	}
 	if n.Outputs > 0 {
 		parts = append(parts, fmt.Sprintf("%d averages of %v", n.Outputs, n.Reference))
 	}
@@ -109,6 +117,14 @@ func (n Need) String() string {
 	}
 	return fmt.Sprintf("%s, a tenth more, and %v for the connections of each of %d processes: %v",
 		strings.Join(parts, ", "), perProcess, n.processes(), n.Bytes())
+}
+
+// less says how a job keeps less in the store.
+func (n Need) less() string {
+	if n.Deltas > 0 {
+		return "make rounds shorter (distribution.sync.every), send int8 (distribution.exchange.values)"
+	}
+	return "send updates as int8 (distribution.aggregation.wire)"
 }
 
 // Fits returns OverLimit with the arithmetic if one of the servers, over which values are spread evenly, is too small.
@@ -125,9 +141,8 @@ func (n Need) Fits(servers []Capacity) error {
 		}
 		return &disdel.Error{
 			Kind: disdel.OverLimit, Op: "check store",
-			Msg: fmt.Sprintf("%s%s; Redis at %s has %v free of %v", n, of, c.Server, c.Free(), c.Limit),
-			Hint: fmt.Sprintf("give Redis %v more (maxmemory), add servers, send updates as int8 "+
-				"(distribution.aggregation.wire), or use fewer workers", share-c.Free()),
+			Msg:  fmt.Sprintf("%s%s; Redis at %s has %v free of %v", n, of, c.Server, c.Free(), c.Limit),
+			Hint: fmt.Sprintf("give Redis %v more (maxmemory), add servers, %s, or use fewer workers", share-c.Free(), n.less()),
 		}
 	}
 	return nil

@@ -6,15 +6,10 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/disdel/disdel"
 )
 
 var (
@@ -29,31 +24,16 @@ var (
 // another one is a Conflict, and so is one under a claim that is lost. Errors are PushUpdate's otherwise.
 func (s *Store) CommitDelta(ctx context.Context, c Claim, step int, data []byte) error {
 	sum := sha256.Sum256(data)
-	digest, job := hex.EncodeToString(sum[:]), c.ID.Job
-	token := make([]byte, 8)
-	rand.Read(token)
-	key := fmt.Sprintf("%s:%d:%s", s.keys.delta(c.ID, step), c.Fence, hex.EncodeToString(token))
-	e := entry(key, 1)
-	if err := s.register(ctx, job, e); err != nil {
-		return wrap(err, "send delta", c.ID.String())
-	}
-	at := part(key, 0)
-	if err := patient(s.server(at)).Set(ctx, at, data, keyLife).Err(); err != nil {
-		s.discard(ctx, job, e)
-		return wrap(err, "send delta", c.ID.String())
-	}
-	table, log := s.keys.deltas(job, c.ID.Round), s.keys.log(job, c.ID.Round)
-	keys := []string{s.keys.work(c.ID), table, log, s.keys.counts(job), s.keys.index(job)}
-	verdict, err := deltaScript.Run(ctx, s.client, keys, strconv.FormatUint(c.Fence, 10),
-		fmt.Sprintf("%d:%d", step, c.ID.Member), digest, e, step, c.ID.Member, len(data), seconds(keyLife), entry(table, 0),
-		entry(log, 0)).Text()
+	d := sending{claim: c, step: step, data: data, digest: hex.EncodeToString(sum[:])}
+	d.key, d.parts = s.placeDelta(fmt.Sprintf("%s:%d:", s.keys.delta(c.ID, step), c.Fence), len(data))
+	verdict, err := s.send(ctx, &d)
 	switch {
 	case err != nil:
 		return wrap(err, "send delta", c.ID.String()) // it may be there all the same: leave it to the sweep
 	case verdict == "done":
 		return nil
 	}
-	s.discard(ctx, job, e)
+	s.discard(ctx, c.ID.Job, entry(d.key, d.parts))
 	switch verdict {
 	case "same":
 		return nil
@@ -64,156 +44,105 @@ func (s *Store) CommitDelta(ctx context.Context, c Claim, step int, data []byte)
 	}
 }
 
-// Deltas follows what the members of a round send, in its log. It is for one goroutine.
-type Deltas struct {
-	store   *Store
-	job     disdel.JobID
-	round   int
-	members int
-	last    string              // entry of the log that was read last
-	sent    map[int][]sentDelta // by step: what is there of it, by member
+// sending is a delta on its way to its key.
+type sending struct {
+	claim  Claim
+	step   int
+	digest string
+	key    string
+	parts  int
+	data   []byte
 }
 
-// sentDelta is a delta that was committed.
-type sentDelta struct {
-	digest, entry string // entry "": it was not sent yet
-	bytes         int
+func (d *sending) piece(i int) []byte {
+	return d.data[i*len(d.data)/d.parts : (i+1)*len(d.data)/d.parts]
 }
 
-// Deltas follows a round of so many members from its beginning.
-func (s *Store) Deltas(job disdel.JobID, round, members int) *Deltas {
-	return &Deltas{store: s, job: job, round: round, members: members, last: "0", sent: map[int][]sentDelta{}}
-}
-
-// IdleEvery is how long one read of the log waits, and the time between calls of idle. It is short, so that a wait
-// whose context ends does not hold its connection for long.
-const IdleEvery = 250 * time.Millisecond
-
-// logCount is how many entries of the log are read at once.
-const logCount = 4096
-
-// Wait returns once every member's delta of a step is there. While it waits it calls idle every IdleEvery. It
-// returns what idle does, and the context's cause when that ends first.
-func (d *Deltas) Wait(ctx context.Context, step int, idle func() error) error {
-	return d.wait(ctx, func() bool { return d.complete(step) }, idle)
-}
-
-// Own is what a member has sent of a step. It waits as Wait does, though not for others.
-func (d *Deltas) Own(ctx context.Context, step, member int) ([]byte, error) {
-	sent := func() bool { return d.sent[step] != nil && d.sent[step][member].entry != "" }
-	if err := d.wait(ctx, sent, func() error { return nil }); err != nil {
-		return nil, err
-	}
-	return d.fetch(ctx, step, member)
-}
-
-func (d *Deltas) wait(ctx context.Context, there func() bool, idle func() error) error {
-	for !there() {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		if err := d.read(ctx); err != nil {
-			if deadline, limited := ctx.Deadline(); limited && !time.Now().Before(deadline) {
-				<-ctx.Done() // its connection saw the deadline first
+// send stores a delta's parts, after their entry in the index, and commits it. Where there is one server all of it goes
+// in one message: the script looks whether the part is there, since what comes first in a message may have failed.
+func (s *Store) send(ctx context.Context, d *sending) (verdict string, err error) {
+	var script *redis.Cmd
+	cmds, _ := patient(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.SAdd(ctx, s.keys.index(d.claim.ID.Job), entry(d.key, d.parts))
+		p.Expire(ctx, s.keys.index(d.claim.ID.Job), keyLife)
+		for i := range d.parts {
+			if at := part(d.key, i); s.server(at) == s.client {
+				p.Set(ctx, at, d.piece(i), keyLife)
 			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return wrap(err, "follow deltas", fmt.Sprintf("%s round %d", d.job, d.round))
 		}
-		if there() {
-			break
+		if len(s.servers) == 1 {
+			keys, args := s.commitOf(d)
+			script = deltaScript.EvalSha(ctx, p, keys, args...)
 		}
-		if err := idle(); err != nil {
-			return err
+		return nil
+	})
+	for _, c := range cmds {
+		if err := c.Err(); err != nil && c != redis.Cmder(script) {
+			return "", err
 		}
 	}
-	return nil
+	if err := s.sendParts(ctx, d); err != nil {
+		return "", err
+	}
+	if script == nil || redis.HasErrorPrefix(script.Err(), "NOSCRIPT") {
+		keys, args := s.commitOf(d)
+		script = deltaScript.Run(ctx, s.client, keys, args...)
+	}
+	return script.Text()
 }
 
-// complete tells whether every member's delta of a step has been seen.
-func (d *Deltas) complete(step int) bool {
-	sent := d.sent[step]
-	return len(sent) == d.members && !slices.ContainsFunc(sent, func(s sentDelta) bool { return s.entry == "" })
-}
-
-// read takes what is new in the log, waiting for it for a while.
-func (d *Deltas) read(ctx context.Context) error {
-	streams, err := d.store.client.XRead(ctx, &redis.XReadArgs{
-		Streams: []string{d.store.keys.log(d.job, d.round), d.last}, Count: logCount, Block: IdleEvery,
-	}).Result()
-	if errors.Is(err, redis.Nil) {
+// sendParts stores those parts of a delta that lie on other servers than the first.
+func (s *Store) sendParts(ctx context.Context, d *sending) error {
+	if len(s.servers) == 1 {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	for _, stream := range streams {
-		for _, m := range stream.Messages {
-			d.last = m.ID
-			d.take(m.Values)
+	return eachOf(ctx, d.parts, d.parts, func(ctx context.Context, _, i int) error {
+		at := part(d.key, i)
+		server := s.server(at)
+		if server == s.client {
+			return nil
 		}
-	}
-	return nil
-}
-
-// take notes an entry of the log. What is no entry of ours is passed over: nobody is waited for by it.
-func (d *Deltas) take(values map[string]any) {
-	text := func(name string) string { return fmt.Sprint(values[name]) }
-	step, err1 := strconv.Atoi(text("step"))
-	member, err2 := strconv.Atoi(text("member"))
-	bytes, err3 := strconv.Atoi(text("bytes"))
-	if errors.Join(err1, err2, err3) != nil || step < 1 || member < 0 || member >= d.members {
-		return
-	}
-	if d.sent[step] == nil {
-		d.sent[step] = make([]sentDelta, d.members)
-	}
-	d.sent[step][member] = sentDelta{digest: text("digest"), entry: text("entry"), bytes: bytes}
-}
-
-// Fetch reads every member's delta of a step that was waited for, in the order of the members. It returns Corrupt,
-// which is counted, for one that is not what its sender committed, and NotFound for one that is gone.
-func (d *Deltas) Fetch(ctx context.Context, step int) ([][]byte, error) {
-	out := make([][]byte, d.members)
-	if !d.complete(step) {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "fetch deltas", Job: d.job, Msg: fmt.Sprintf("step %d was not waited for", step),
-		}
-	}
-	err := eachOf(ctx, d.members, min(d.members, depth), func(ctx context.Context, _, m int) (err error) {
-		out[m], err = d.fetch(ctx, step, m)
-		return err
+		return patient(server).Set(ctx, at, d.piece(i), keyLife).Err()
 	})
-	return out, err
 }
 
-func (d *Deltas) fetch(ctx context.Context, step, m int) ([]byte, error) {
-	sent := d.sent[step][m]
-	key, _ := entryKeys(sent.entry)
-	at := part(key, 0)
-	data, err := patient(d.store.server(at)).Get(ctx, at).Bytes()
-	if err != nil {
-		return nil, wrap(err, "fetch delta", fmt.Sprintf("%s round %d step %d of %d", d.job, d.round, step, m))
+// commitOf is what the script is told of a delta.
+func (s *Store) commitOf(d *sending) (keys []string, args []any) {
+	id := d.claim.ID
+	table, log := s.keys.deltas(id.Job, id.Round), s.keys.log(id.Job, id.Round)
+	keys = []string{s.keys.work(id), table, log, s.keys.counts(id.Job), s.keys.index(id.Job)}
+	if len(s.servers) == 1 {
+		keys = append(keys, part(d.key, 0))
 	}
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != sent.digest {
-		return nil, d.store.countDamage(ctx, d.job, &disdel.Error{
-			Kind: disdel.Corrupt, Op: "fetch delta", Job: d.job,
-			Msg: fmt.Sprintf("round %d, step %d of member %d is not what was sent", d.round, step, m),
-		})
+	return keys, []any{
+		strconv.FormatUint(d.claim.Fence, 10), fmt.Sprintf("%d:%d", d.step, id.Member), d.digest, entry(d.key, d.parts),
+		d.step, id.Member, len(d.data), seconds(keyLife), entry(table, 0), entry(log, 0),
 	}
-	return data, nil
 }
 
-// Forget drops what is known of a step that was folded.
-func (d *Deltas) Forget(step int) { delete(d.sent, step) }
+// leastPart is how small a delta is that lies on one server, whole: another round trip would take longer than its
+// bytes.
+const leastPart = 4 << 10
 
-// DropDeltas deletes the deltas of a round, which nobody will fold any more.
-func (s *Store) DropDeltas(ctx context.Context, job disdel.JobID, round int) error {
-	return s.drop(ctx, job, nil, deltaPrefixes(round)...)
-}
+// drawsOfPlaces bounds how long a place on all servers is looked for.
+const drawsOfPlaces = 100
 
-// deltaPrefixes are those of the keys of a round's deltas.
-func deltaPrefixes(round int) []string {
-	return []string{fmt.Sprintf("delta:%d:", round), fmt.Sprintf("deltas:%d:", round), fmt.Sprintf("log:%d:", round)}
+// placeDelta is a key for a delta of so many bytes that nobody else has, and the number of its parts: one on every
+// server, so that all of them serve every delta. Where a part lies follows from its key, and keys are drawn until they
+// fit.
+func (s *Store) placeDelta(prefix string, size int) (key string, parts int) {
+	parts = min(len(s.servers), 1+size/leastPart)
+	token := make([]byte, 8)
+	for range drawsOfPlaces {
+		rand.Read(token)
+		key = prefix + hex.EncodeToString(token)
+		on := map[*redis.Client]bool{}
+		for i := range parts {
+			on[s.server(part(key, i))] = true
+		}
+		if len(on) == parts {
+			break
+		}
+	}
+	return key, parts
 }

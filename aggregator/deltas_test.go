@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/disdel/disdel"
 )
 
@@ -118,6 +120,57 @@ func deltasAreChecked(t *testing.T, s *place) {
 	_, err = d.Fetch(ctx, 2)
 	want(t, disdel.NotFound, err)
 	counted(t, s, Counts{Damaged: 1})
+}
+
+// A large delta lies on all servers, so that all of them serve it; a small one is whole.
+func deltasLieOnAllServers(t *testing.T, s *place) {
+	c := claim(t, s, update(0, 1).ID, "a", 1, Claimed)
+	large := strings.Repeat("0123456789abcdef", 5000)
+	commitDelta(t, s, c, 1, large)
+	commitDelta(t, s, c, 2, "small")
+	on, small := map[*redis.Client]int{}, 0
+	for key, admin := range s.all() {
+		switch {
+		case strings.Contains(key, fmt.Sprintf(":delta:%d:1:", c.ID.Round)):
+			on[admin]++
+		case strings.Contains(key, fmt.Sprintf(":delta:%d:2:", c.ID.Round)):
+			small++
+		}
+	}
+	if len(on) != len(s.admins) || small != 1 {
+		t.Errorf("of %d servers %d have a part of it, and a small one is in %d parts", len(s.admins), len(on), small)
+	}
+	d := s.Deltas("job-1", c.ID.Round, 1)
+	for step, want := range map[int]string{1: large, 2: "small"} {
+		if err := d.Wait(ctx, step, never); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.Fetch(ctx, step, 0); err != nil || string(got[0]) != want {
+			t.Errorf("step %d: %d bytes, %v", step, len(got[0]), err)
+		}
+	}
+}
+
+// Who does not wait sees what has been sent so far, and of each member how far it is.
+func deltasAreLookedFor(t *testing.T, s *place) {
+	one, two := claim(t, s, update(0, 1).ID, "a", 1, Claimed), claim(t, s, update(1, 1).ID, "b", 1, Claimed)
+	d := s.Deltas("job-1", one.ID.Round, 2)
+	for step := range 3 {
+		commitDelta(t, s, two, step+1, fmt.Sprint("two ", step+1))
+	}
+	commitDelta(t, s, one, 1, "one")
+	if err := d.Look(ctx); err != nil || d.Newest(0) != 1 || d.Newest(1) != 3 {
+		t.Errorf("steps %d and %d, %v", d.Newest(0), d.Newest(1), err)
+	}
+	got, err := d.Fetch(ctx, 3, 1)
+	if err != nil || got[0] != nil || string(got[1]) != "two 3" {
+		t.Errorf("%q, %v", got, err)
+	}
+	_, err = d.Fetch(ctx, 3)
+	want(t, disdel.Invalid, err)
+	if err := d.Look(ctx); err != nil {
+		t.Error(err)
+	}
 }
 
 // A round's deltas go with it, and with its being begun anew.

@@ -138,7 +138,8 @@ var promises = map[string]func(*testing.T, *place){
 	"states go tensor by tensor": statesGoTensorByTensor,
 	"deltas go around":           deltasGoAround, "deltas wake who waits": deltasWakeWhoWaits,
 	"deltas are sent once": deltasAreSentOnce, "deltas are checked": deltasAreChecked,
-	"deltas are dropped": deltasAreDropped,
+	"deltas are dropped": deltasAreDropped, "deltas lie on all servers": deltasLieOnAllServers,
+	"deltas are looked for": deltasAreLookedFor,
 }
 
 // The same promises hold on the embedded store, on Redis, on two of them, over TLS, and for a user with rights to

@@ -142,9 +142,10 @@ func (b *barrier) reached() bool {
 // It goes by workers in their order: the same bits whatever ended first.
 func (b *barrier) sum(round *disdel.Round) {
 	loss, first, right := mean{}, mean{}, mean{known: true}
-	several := false
+	several, steps := false, []*disdel.StepCourse(nil)
 	for w, s := range b.members[0] {
 		r := b.results[w]
+		steps = append(steps, r.Usage.Steps)
 		loss.add(r.Loss, r.Samples)
 		if n := len(r.Losses); n > 0 {
 			first.add(r.Losses[0], r.Samples)
@@ -155,7 +156,7 @@ func (b *barrier) sum(round *disdel.Round) {
 			round.Missing = append(round.Missing, w)
 		}
 	}
-	round.TrainLoss, round.TrainAccuracy = loss.value(), right.orNil()
+	round.TrainLoss, round.TrainAccuracy, round.Steps = loss.value(), right.orNil(), stepsOf(steps)
 	if several {
 		round.FirstLoss = new(first.sum / math.Max(loss.weight, 1))
 		round.Trained = b.epochs()

@@ -152,7 +152,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 	}
 	req.Span = s.span(w.round)
 	if x := s.Job.Distribution.Exchange; x != nil {
-		req.Exchange, req.Members, req.Steps = x, s.Plan.Workers, s.steps(req.Span)
+		req.Exchange, req.Members, req.Steps = x, s.Plan.Workers, Steps(&s.Job, &s.Plan, req.Span)
 	}
 	if s.Job.Reliability.CheckpointEvery > 0 {
 		req.SaveEvery = saveEvery
@@ -163,10 +163,10 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 	return req
 }
 
-// steps is how many steps a span is on the worker that has the most rows.
-func (s *Spec) steps(span disdel.Span) (most int) {
-	for _, rows := range s.Plan.Shards {
-		size := max(1, min(s.Plan.WorkerBatch(&s.Job), rows.Len()))
+// Steps is how many steps a span is on the worker that has the most rows.
+func Steps(job *disdel.Job, plan *disdel.Plan, span disdel.Span) (most int) {
+	for _, rows := range plan.Shards {
+		size := max(1, min(plan.WorkerBatch(job), rows.Len()))
 		batches := (rows.Len() + size - 1) / size
 		n := span.Epochs*batches - min(span.Batch, batches)
 		if span.Batches > 0 {

@@ -27,6 +27,7 @@ type Input struct {
 	Moments     disdel.StatePolicy // of the optimiser's moments
 	Wire        disdel.Wire        // of updates
 	Checkpoints bool               // what a worker keeps from round to round is written to files, too
+	Exchange    *disdel.Exchange   // with the Members after every step; nil: nothing is exchanged inside a round
 
 	counts  *model.Counts       // of Graph, once they were asked for
 	engine  footprint.Footprint // of the action's engine

@@ -13,7 +13,7 @@ func (in Input) fitted() bool { return in.engine.Basis == footprint.Fitted }
 func (c calibration) fittedTrain(in Input) disdel.Estimate {
 	e := c.terms(in)
 	e.Shard = disdel.Bytes(in.Rows) * (in.SampleBytes + float) // and its label
-	e.Model = c.fittedMoved(in)
+	e.Model = c.fittedMoved(in) + in.exchanged()
 	return e
 }
 

@@ -184,7 +184,7 @@ func (c calibration) train(in Input) disdel.Estimate {
 		return c.fittedTrain(in)
 	}
 	e := c.planned(in, c.TrainNode)
-	e.Model, e.Shard = c.moved(in), in.rows()+in.order()
+	e.Model, e.Shard = c.moved(in)+in.exchanged(), in.rows()+in.order()
 	return e
 }
 

@@ -106,6 +106,24 @@ func (g *Graph) SparseLoss() string {
 // Probability tells whether the output of the graph's model of sparse rows is one.
 func (g *Graph) Probability() bool { return g.SparseLoss() == disdel.LossLogistic }
 
+// Touched is how many weights a step with so many rows changes at most: of a model of sparse rows those that the rows
+// may have entries for, of a network all.
+func (g *Graph) Touched(rows int) int {
+	s := g.Sparse()
+	switch {
+	case s == nil:
+		n := 0
+		for _, p := range g.Params() {
+			n += p.Len()
+		}
+		return n
+	case s.Users > 0:
+		return (s.Rank + 1) * (min(rows, s.Users) + min(rows, s.Items))
+	default:
+		return min(rows*s.Most, g.Input()[0]) + 1 // and the bias
+	}
+}
+
 // fromSparse builds the graph of a model of sparse rows.
 func fromSparse(n disdel.Network) (*Graph, error) {
 	bad := func(format string, args ...any) (*Graph, error) {

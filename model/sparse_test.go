@@ -63,3 +63,32 @@ func TestModelsOfSparseRowsRefuseWhatDoesNotFit(t *testing.T) {
 		}
 	}
 }
+
+// A step of a model of sparse rows changes what its rows may have entries for, one of a network everything.
+func TestTouchedIsWhatAStepMayChange(t *testing.T) {
+	pmf, _ := model.FindSparse("pmf")
+	logistic, _ := model.FindSparse("logistic")
+	ratings := disdel.DataInfo{
+		Sample: []int{150}, Classes: 1, Train: 1,
+		Sparse: &disdel.SparseData{Entries: 2, Most: 2, Ones: true, Users: 100, Items: 50},
+	}
+	clicks := disdel.DataInfo{Sample: []int{1000}, Classes: 2, Train: 1, Sparse: &disdel.SparseData{Entries: 7, Most: 7}}
+	for name, c := range map[string]struct {
+		n          disdel.Network
+		rows, want int
+	}{
+		"few ratings":  {pmf.Describe(ratings, 4, disdel.Init{}), 10, 5 * 20},
+		"many ratings": {pmf.Describe(ratings, 4, disdel.Init{}), 70, 5 * 120},
+		"few clicks":   {logistic.Describe(clicks, 0, disdel.Init{}), 10, 71},
+		"many clicks":  {logistic.Describe(clicks, 0, disdel.Init{}), 1000, 1001},
+		"a network":    {disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}, 1, 61706},
+	} {
+		g, err := model.Build(c.n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := g.Touched(c.rows); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -96,6 +96,7 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 		SampleBytes: b.Data.SampleSize, Resizing: b.Data.ResizeBytes(),
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Backend: t.Backend,
 		Moments: a.Moments, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
+		Exchange: b.Job.Distribution.Exchange,
 	}
 }
 

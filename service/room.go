@@ -8,6 +8,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/aggregator/exchange"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/internal/files"
@@ -104,5 +105,22 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 		carried = append(carried, weights...) // what rounding lost
 	}
 	n.State = aggregator.WireBytes(carried, disdel.WireFloat32)
+	if x := job.Distribution.Exchange; x != nil && plan.Workers > 1 {
+		n.Deltas = plan.Workers * (roundSteps(&job, &plan) + 1) // and what is owed at its end
+		n.Delta = exchange.Most(g.Touched(plan.WorkerBatch(&job)), weightsOf(g), x.Values)
+	}
+	return n
+}
+
+// roundSteps is how many steps the longest round has.
+func roundSteps(job *disdel.Job, plan *disdel.Plan) int {
+	return controller.Steps(job, plan, disdel.Span{Epochs: max(1, plan.Epochs), Batches: plan.Batches})
+}
+
+// weightsOf is how many weights a network has.
+func weightsOf(g *model.Graph) (n int) {
+	for _, p := range g.Params() {
+		n += model.Shape(p.Shape).Len()
+	}
 	return n
 }

@@ -48,3 +48,38 @@ func TestStoreNeed(t *testing.T) {
 		}
 	}
 }
+
+// What the steps of a round keep in the store is counted before the job: every delta of the longest round, as large as
+// its batch can make it.
+func TestStoreNeedOfSteps(t *testing.T) {
+	pmf, _ := model.FindSparse("pmf")
+	data := disdel.DataInfo{
+		Sample: []int{150}, Classes: 1, Train: 1000,
+		Sparse: &disdel.SparseData{Entries: 2000, Most: 2, Ones: true, Users: 100, Items: 50},
+	}
+	g, err := model.Build(pmf.Describe(data, 4, disdel.Init{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var job disdel.Job
+	job.Training.BatchSize = 30
+	job.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
+	plan := disdel.Plan{
+		Workers: 2, Levels: scheduler.Tree(2, 2), Epochs: 3, Shards: []disdel.RowRange{{End: 500}, {Start: 500, End: 1000}},
+	}
+	if n := storeNeed(job, plan, g); n.Deltas != 0 {
+		t.Errorf("%+v of a job that exchanges nothing inside rounds", n)
+	}
+	job.Distribution.Exchange = &disdel.Exchange{}
+	n := storeNeed(job, plan, g)
+	if steps := 3 * 17; n.Deltas != 2*(steps+1) { // 500 rows are 17 batches of 30; and the flush
+		t.Errorf("%d deltas, want %d", n.Deltas, 2*(steps+1))
+	}
+	if values := disdel.Bytes(60 * 5); n.Delta < 4*values || n.Delta > 6*values {
+		t.Errorf("%v each, of 60 rows of 5 values", n.Delta)
+	}
+	job.Distribution.Exchange.Values = disdel.WireInt8
+	if narrow := storeNeed(job, plan, g).Delta; narrow >= n.Delta/2 {
+		t.Errorf("int8 has %v, float32 %v", narrow, n.Delta)
+	}
+}

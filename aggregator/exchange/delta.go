@@ -11,58 +11,213 @@ import (
 // Delta is what a member sends of a step: changes of some weights, by their indices, which ascend.
 type Delta struct {
 	Index []int32
-	Value []float32 // none is zero
+	Value []float32 // none is zero, and all are as their format has them: see Rounded
+	// Values is the format that the values are written in: float32, also what "" means, bfloat16 or int8.
+	Values disdel.Wire
 }
 
 // Len is how many weights change.
 func (d Delta) Len() int { return len(d.Index) }
 
-// Append writes a delta behind dst: the number of its entries, then each entry's distance from the one before (from
-// index -1 for the first, so that it is never 0) as a varint and its value as a float32, little-endian.
+// The first byte of a delta: the format of its values, and whether its indices are written as rows.
+const (
+	asFloat32 = iota + 1
+	asBfloat16
+	asInt8
+
+	inRows = 0x80
+)
+
+var forms = map[disdel.Wire]byte{
+	"": asFloat32, disdel.WireFloat32: asFloat32, disdel.WireBfloat16: asBfloat16, disdel.WireInt8: asInt8,
+}
+
+// Append writes a delta behind dst. After its first byte and the number of its entries come the indices, in the shorter
+// of two ways: each entry's distance from the one before (from index -1 for the first, so that it is never 0), or,
+// where entries lie side by side as those of a user's factors do, the number of rows, and of each the distance of its
+// first entry and its length. All of these are varints. The values follow: float32 and bfloat16 in 4 and 2 bytes,
+// little-endian; int8 as multiples of a power of two that 4,096 neighbouring weights have in common, its exponent
+// before the first of them.
 func (d Delta) Append(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(d.Index)))
-	before := int32(-1)
-	for k, i := range d.Index {
-		dst = binary.AppendUvarint(dst, uint64(i-before))
-		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(d.Value[k]))
-		before = i
+	form, gaps, rows := forms[d.Values], 0, 0
+	d.eachRow(func(gap, length int) {
+		gaps += varintBytes(gap) + length - 1 // the distance of neighbours is 1
+		rows += varintBytes(gap) + varintBytes(length)
+	})
+	if rows < gaps {
+		dst = binary.AppendUvarint(append(dst, form|inRows), uint64(len(d.Index)))
+		d.eachRow(func(gap, length int) {
+			dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(gap)), uint64(length))
+		})
+	} else {
+		dst = binary.AppendUvarint(append(dst, form), uint64(len(d.Index)))
+		before := int32(-1)
+		for _, i := range d.Index {
+			dst = binary.AppendUvarint(dst, uint64(i-before))
+			before = i
+		}
+	}
+	switch form {
+	case asFloat32:
+		for _, v := range d.Value {
+			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+		}
+	case asBfloat16:
+		for _, v := range d.Value {
+			dst = binary.LittleEndian.AppendUint16(dst, uint16(math.Float32bits(v)>>16))
+		}
+	default:
+		dst = d.appendInt8(dst)
 	}
 	return dst
 }
 
-// Read reads what Append wrote of a delta of n weights. It trusts no byte: it returns Corrupt for entries that do not
-// ascend below n, for values that are zero or not finite, and for bytes that are missing or too many.
+// eachRow calls f for every run of indices without a gap.
+func (d Delta) eachRow(f func(gap, length int)) {
+	before := int32(-1)
+	for k := 0; k < len(d.Index); {
+		end := k + 1
+		for end < len(d.Index) && d.Index[end] == d.Index[end-1]+1 {
+			end++
+		}
+		f(int(d.Index[k]-before), end-k)
+		before, k = d.Index[end-1], end
+	}
+}
+
+func varintBytes(n int) int {
+	return len(binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64), uint64(n)))
+}
+
+// Most is the most bytes that a delta of so many entries takes, of a model of so many weights.
+func Most(entries, weights int, values disdel.Wire) disdel.Bytes {
+	each := map[byte]int{asFloat32: 4, asBfloat16: 2, asInt8: 1}[forms[values]]
+	gap := varintBytes(2 * weights / max(1, entries)) // of gaps that are not all alike some are longer
+	return disdel.Bytes(1 + binary.MaxVarintLen32 + entries*(each+gap) + min(entries, weights/region+1))
+}
+
+// Read reads what Append wrote of a delta of n weights. It trusts no byte: it returns Corrupt for a format that it does
+// not know, for entries that do not ascend below n, for values that are zero or not finite, and for bytes that are
+// missing or too many.
 func Read(data []byte, n int) (Delta, error) {
-	bad := func(format string, args ...any) (Delta, error) {
-		return Delta{}, &disdel.Error{Kind: disdel.Corrupt, Op: "read delta", Msg: fmt.Sprintf(format, args...)}
+	r := reader{data: data, weights: n}
+	d := r.delta()
+	if r.fault == "" && len(r.data) > 0 {
+		r.bad("%d bytes follow its entries", len(r.data))
 	}
-	count, size := binary.Uvarint(data)
-	if size <= 0 || count > uint64(n) || count > uint64(len(data)/leastEntry) {
-		return bad("it says that it has %d entries, of %d weights in %d bytes", count, n, len(data))
-	}
-	data = data[size:]
-	d := Delta{Index: make([]int32, 0, count), Value: make([]float32, 0, count)}
-	before := int64(-1)
-	for k := range count {
-		gap, size := binary.Uvarint(data)
-		if size <= 0 || gap == 0 || gap > uint64(n) || before+int64(gap) >= int64(n) || len(data) < size+valueBytes {
-			return bad("entry %d is %d after %d, of %d weights", k, gap, before, n)
-		}
-		before += int64(gap)
-		v := math.Float32frombits(binary.LittleEndian.Uint32(data[size:]))
-		if v == 0 || v-v != 0 {
-			return bad("entry %d is %v", k, v)
-		}
-		d.Index, d.Value = append(d.Index, int32(before)), append(d.Value, v)
-		data = data[size+valueBytes:]
-	}
-	if len(data) > 0 {
-		return bad("%d bytes follow its entries", len(data))
+	if r.fault != "" {
+		return Delta{}, &disdel.Error{Kind: disdel.Corrupt, Op: "read delta", Msg: r.fault}
 	}
 	return d, nil
 }
 
-const (
-	valueBytes = 4
-	leastEntry = 1 + valueBytes
-)
+// reader reads a delta from the front of its data. The first fault stays, and nothing is read after it.
+type reader struct {
+	data    []byte
+	weights int
+	fault   string
+}
+
+func (r *reader) bad(format string, args ...any) {
+	if r.fault == "" {
+		r.fault, r.data = fmt.Sprintf(format, args...), nil
+	}
+}
+
+func (r *reader) byte() byte {
+	if len(r.data) == 0 {
+		r.bad("it ends too soon")
+		return 0
+	}
+	b := r.data[0]
+	r.data = r.data[1:]
+	return b
+}
+
+// number reads a varint of at least 1 and at most most.
+func (r *reader) number(most int) int {
+	v, size := binary.Uvarint(r.data)
+	if size <= 0 || v == 0 || v > uint64(max(most, 0)) {
+		r.bad("a number is %d, of 1 to %d", v, most)
+		return 0
+	}
+	r.data = r.data[size:]
+	return int(v)
+}
+
+func (r *reader) delta() (d Delta) {
+	head := r.byte()
+	for wire, form := range forms {
+		if wire != "" && form == head&^inRows {
+			d.Values = wire
+		}
+	}
+	count, size := binary.Uvarint(r.data)
+	if d.Values == "" || size <= 0 || count > uint64(r.weights) || count > uint64(len(r.data)) {
+		r.bad("it says that it has %d entries in format %d, of %d weights in %d bytes", count, head, r.weights, len(r.data))
+		return d
+	}
+	r.data = r.data[size:]
+	d.Index = make([]int32, 0, count)
+	if head&inRows != 0 {
+		r.rows(&d, int(count))
+	} else {
+		r.gaps(&d, int(count))
+	}
+	if r.fault == "" {
+		d.Value = make([]float32, count)
+		r.values(&d)
+	}
+	return d
+}
+
+func (r *reader) gaps(d *Delta, count int) {
+	at := -1
+	for range count {
+		at += r.number(r.weights - 1 - at)
+		if r.fault != "" {
+			return
+		}
+		d.Index = append(d.Index, int32(at))
+	}
+}
+
+func (r *reader) rows(d *Delta, count int) {
+	at := -1
+	for len(d.Index) < count && r.fault == "" {
+		at += r.number(r.weights - 1 - at)
+		length := r.number(min(count-len(d.Index), r.weights-at))
+		for range length {
+			d.Index = append(d.Index, int32(at))
+			at++
+		}
+		at-- // the row's last
+	}
+}
+
+func (r *reader) values(d *Delta) {
+	width := map[disdel.Wire]int{disdel.WireFloat32: 4, disdel.WireBfloat16: 2, disdel.WireInt8: 1}[d.Values]
+	if len(r.data) < width*len(d.Value) {
+		r.bad("%d bytes for %d values", len(r.data), len(d.Value))
+		return
+	}
+	switch d.Values {
+	case disdel.WireInt8:
+		r.int8s(d)
+	case disdel.WireBfloat16:
+		for k := range d.Value {
+			d.Value[k] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(r.data[2*k:])) << 16)
+		}
+		r.data = r.data[2*len(d.Value):]
+	default:
+		for k := range d.Value {
+			d.Value[k] = math.Float32frombits(binary.LittleEndian.Uint32(r.data[4*k:]))
+		}
+		r.data = r.data[4*len(d.Value):]
+	}
+	for k, v := range d.Value {
+		if v == 0 || v-v != 0 {
+			r.bad("entry %d is %v", k, v)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package exchange
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/disdel/disdel"
 )
@@ -32,18 +33,24 @@ type Config struct {
 	Slack int
 	// Combine is Mean unless it says Sum.
 	Combine Combine
+	// Values is the format that values are sent in: float32, the default, bfloat16 or int8. What they lose there stays
+	// owed, as what is not significant does; a flush sends float32.
+	Values disdel.Wire
+	// Eager has a member compute also with what others have sent that not everybody has: see Ahead. Two runs differ
+	// then; one whose members note what they had (Vector) comes to the same bits again.
+	Eager bool
 }
 
 // Check returns Invalid for what is no configuration.
 func (c Config) Check() error {
 	if c.Members >= 1 && c.Member >= 0 && c.Member < c.Members && c.Threshold >= 0 && !math.IsInf(c.Threshold, 0) &&
-		c.Slack >= 0 && (c.Combine == "" || c.Combine == Sum || c.Combine == Mean) {
+		c.Slack >= 0 && (c.Combine == "" || c.Combine == Sum || c.Combine == Mean) && forms[c.Values] != 0 {
 		return nil
 	}
 	return &disdel.Error{
 		Kind: disdel.Invalid, Op: "exchange updates",
-		Msg: fmt.Sprintf("member %d of %d, threshold %g, slack %d, combine %q", c.Member, c.Members, c.Threshold, c.Slack,
-			c.Combine),
+		Msg: fmt.Sprintf("member %d of %d, threshold %g, slack %d, combine %q, values %q", c.Member, c.Members, c.Threshold,
+			c.Slack, c.Combine, c.Values),
 	}
 }
 
@@ -55,8 +62,11 @@ type Replica struct {
 	local  []float32 // of the weights, what is not in S
 	sent   []float32 // of local, what others have or will have; nil where a step's deltas are folded before the next
 	own    []Delta   // of the steps that were made and not folded, oldest first
+	room   int       // entries that the next delta may have
 	made   int       // steps
 	folded int       // of them, those that S has of all members
+	ahead  [][]Delta // eager: by member, those of the steps after folded, which S has not; the own ones are in local
+	base   []float32 // eager: S and ahead, as the step began with them
 }
 
 // New starts at weights that are the same on every member. It takes a copy. It returns Invalid as Check does.
@@ -68,8 +78,11 @@ func New(cfg Config, start []float32) (*Replica, error) {
 	if cfg.Combine != Sum {
 		r.scale = 1 / float32(cfg.Members)
 	}
-	if cfg.Slack > 0 && cfg.Members > 1 {
+	if (cfg.Slack > 0 || cfg.Eager) && cfg.Members > 1 {
 		r.sent = make([]float32, len(start))
+	}
+	if cfg.Eager && cfg.Members > 1 {
+		r.ahead, r.base = make([][]Delta, cfg.Members), slices.Clone(r.shared)
 	}
 	return r, nil
 }
@@ -97,8 +110,8 @@ func Resume(cfg Config, s State, own []Delta) (*Replica, error) {
 		cfg.Members > 1 && len(own) != s.Made-s.Folded {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "resume exchange",
-			Msg: fmt.Sprintf("%d and %d of %d weights, %d own deltas of steps %d to %d", len(s.Local), len(s.Sent), len(s.Shared),
-				len(own), s.Folded+1, s.Made),
+			Msg: fmt.Sprintf("%d and %d of %d weights, %d own deltas of steps %d to %d", len(s.Local), len(s.Sent),
+				len(s.Shared), len(own), s.Folded+1, s.Made),
 		}
 	}
 	copy(r.local, s.Local)
@@ -122,16 +135,17 @@ func (r *Replica) Shared() []float32 { return r.shared }
 // Send ends a step that has led to the weights x, and returns what the others are to have of it: the entries of what is
 // owed that are significant. It returns Conflict for a step that was begun without what it needs.
 func (r *Replica) Send(x []float32) (Delta, error) {
-	return r.send(x, r.cfg.Threshold/math.Sqrt(float64(r.made+1)))
+	return r.send(x, r.cfg.Threshold/math.Sqrt(float64(r.made+1)), r.cfg.Values)
 }
 
 // Flush is Send of everything that is owed, however little: the last step of a round. When everybody's flush is folded,
 // Settle makes all members equal.
-func (r *Replica) Flush(x []float32) (Delta, error) { return r.send(x, 0) }
+func (r *Replica) Flush(x []float32) (Delta, error) { return r.send(x, 0, disdel.WireFloat32) }
 
-func (r *Replica) send(x []float32, threshold float64) (d Delta, err error) {
+func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d Delta, err error) {
 	if r.folded < r.Needed() {
-		return d, r.conflict("step %d began with the steps up to %d, and needs those up to %d", r.made+1, r.folded, r.Needed())
+		return d, r.conflict("step %d began with the steps up to %d, and needs those up to %d", r.made+1, r.folded,
+			r.Needed())
 	}
 	if len(x) != len(r.shared) {
 		return d, r.conflict("%d weights, and there are %d", len(x), len(r.shared))
@@ -142,8 +156,13 @@ func (r *Replica) send(x []float32, threshold float64) (d Delta, err error) {
 		r.folded = r.made
 		return d, nil
 	}
+	began := r.shared
+	if r.base != nil {
+		began = r.base
+	}
+	d.Index, d.Value = make([]int32, 0, r.room), make([]float32, 0, r.room)
 	for i, v := range x {
-		local := v - r.shared[i]
+		local := v - began[i]
 		r.local[i] = local
 		owed := local
 		if r.sent != nil {
@@ -154,8 +173,12 @@ func (r *Replica) send(x []float32, threshold float64) (d Delta, err error) {
 			continue
 		}
 		d.Index, d.Value = append(d.Index, int32(i)), append(d.Value, owed)
-		if r.sent != nil {
-			r.sent[i] += owed
+	}
+	r.room = d.Len() + d.Len()/8
+	d = d.Rounded(values)
+	if r.sent != nil {
+		for k, i := range d.Index {
+			r.sent[i] += d.Value[k]
 		}
 	}
 	r.own = append(r.own, d)
@@ -188,13 +211,64 @@ func (r *Replica) Fold(step int, deltas []Delta) error {
 	}
 	r.own = r.own[1:]
 	r.folded = step
+	for m, deltas := range r.ahead {
+		if len(deltas) > 0 {
+			r.ahead[m] = deltas[1:]
+		}
+	}
 	return nil
 }
 
-// Weights writes what the next step computes with into x: S and what is this member's own.
+// Ahead has the steps to come begin with another member's delta of a step that cannot be folded yet. A member's come in
+// the order of its steps. It returns Conflict for any other, and where members are not eager.
+func (r *Replica) Ahead(member, step int, d Delta) error {
+	if r.ahead == nil || member == r.cfg.Member || member < 0 || member >= r.cfg.Members || step != r.Has(member)+1 {
+		return r.conflict("step %d of member %d is ahead of %d folded ones", step, member, r.folded)
+	}
+	r.ahead[member] = append(r.ahead[member], d)
+	return nil
+}
+
+// Next is a member's delta of the next step to be folded, where it is here already: the own one is.
+func (r *Replica) Next(member int) (d Delta, ok bool) {
+	switch {
+	case member == r.cfg.Member && len(r.own) > 0:
+		return r.own[0], true
+	case r.ahead != nil && len(r.ahead[member]) > 0:
+		return r.ahead[member][0], true
+	}
+	return d, false
+}
+
+// Has is the newest step of another member that the next step begins with.
+func (r *Replica) Has(member int) int {
+	if r.ahead == nil {
+		return r.folded
+	}
+	return r.folded + len(r.ahead[member])
+}
+
+// Weights writes what the next step computes with into x: S, what there is ahead of it, and what is this member's own.
 func (r *Replica) Weights(x []float32) {
-	for i, s := range r.shared {
+	began := r.shared
+	if r.base != nil {
+		r.addAhead()
+		began = r.base
+	}
+	for i, s := range began {
 		x[i] = s + r.local[i]
+	}
+}
+
+// addAhead makes base of S and what is ahead of it, in the order of members and steps.
+func (r *Replica) addAhead() {
+	copy(r.base, r.shared)
+	for _, deltas := range r.ahead {
+		for _, d := range deltas {
+			for k, i := range d.Index {
+				r.base[i] += r.scale * d.Value[k]
+			}
+		}
 	}
 }
 
@@ -222,6 +296,7 @@ func (r *Replica) Owed() (sum float64) {
 
 func (r *Replica) conflict(format string, args ...any) error {
 	return &disdel.Error{
-		Kind: disdel.Conflict, Op: fmt.Sprintf("exchange updates of member %d", r.cfg.Member), Msg: fmt.Sprintf(format, args...),
+		Kind: disdel.Conflict, Op: fmt.Sprintf("exchange updates of member %d", r.cfg.Member),
+		Msg: fmt.Sprintf(format, args...),
 	}
 }

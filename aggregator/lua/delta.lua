@@ -1,6 +1,6 @@
 -- Commits a delta that lies where nobody looks for it, and tells everybody who waits for its step. KEYS: work, table of the
--- round's deltas, log of the round, counts, index. ARGV: fence, field of the table, digest, index entry of the delta, step,
--- member, bytes, life of keys in s, table's index entry, log's index entry.
+-- round's deltas, log of the round, counts, index, and the delta's part where it lies on this server. ARGV: fence, field of
+-- the table, digest, index entry of the delta, step, member, bytes, life of keys in s, table's index entry, log's index entry.
 -- Returns 'done', 'same' (the step's delta is there already, and is this one), 'other' (and is another one) or 'stale'
 -- (another attempt has the claim).
 local function refused(verdict, counted)
@@ -21,6 +21,9 @@ if had then
 end
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then
   return refused('stale', 'stale')
+end
+if KEYS[6] and redis.call('EXISTS', KEYS[6]) == 0 then
+  return redis.error_reply('ERR the delta is not there')
 end
 redis.call('HSET', KEYS[2], ARGV[2], ARGV[3] .. ' ' .. ARGV[4])
 redis.call('EXPIRE', KEYS[2], ARGV[8])

@@ -14,8 +14,9 @@ import (
 // speedFor is how long each speed is measured.
 const speedFor = 3 * time.Second
 
-// speed is rows a second of training on one processor, batches and all.
-func speed(films, ads *learning) error {
+// speed is rows a second of training on one processor, batches and all, and over what peers there are.
+func speed(films, ads *learning, pythons []string) error {
+	own := map[string]float64{}
 	for _, c := range []struct {
 		l     *learning
 		batch int
@@ -24,8 +25,10 @@ func speed(films, ads *learning) error {
 		if err != nil {
 			return err
 		}
+		own[fmt.Sprintf("%s_%d", c.l.name, c.batch)] = rows
 		figure(fmt.Sprintf("rows_per_s_%s_%d", c.l.name, c.batch), rows, "rows/s")
 	}
+	ratios(own, peers(pythons))
 	return nil
 }
 
@@ -85,19 +88,29 @@ func significance(films *learning) error {
 	figure("bsp_heldout_loss", bsp.best(), "MSE")
 	figure("bsp_steps", float64(steps), "steps")
 	figure("bsp_bytes_per_step", bsp.sent(steps), "B")
-	for _, v := range []float64{0.1, 0.7, 2} {
-		isp, err := films.train(ctx, pmfTrial(8, v, 0, 1))
+	for _, c := range []struct {
+		name   string
+		v      float64
+		values disdel.Wire
+	}{
+		{"_v0.1", 0.1, disdel.WireFloat32},
+		{"", 0.7, disdel.WireFloat32},
+		{"_int8", 0.7, disdel.WireInt8},
+		{"_v2", 2, disdel.WireFloat32},
+	} {
+		t, name := pmfTrial(8, c.v, 0, 1), c.name
+		t.values = c.values
+		isp, err := films.train(ctx, t)
 		if err != nil {
 			return err
 		}
 		own, ok := isp.reaches(target)
 		if !ok {
-			figure(fmt.Sprintf("isp_heldout_loss_v%g", v), isp.best(), "MSE")
+			figure("isp_heldout_loss"+name, isp.best(), "MSE")
 			continue
 		}
-		name := fmt.Sprintf("_v%g", v)
 		figure("isp_steps"+name, float64(own), "steps")
-		figure("isp_bytes_ratio"+name, isp.sent(own)*float64(own)/(bsp.sent(steps)*float64(steps)), "ratio")
+		figure("virtual_bytes_ratio"+name, isp.sent(own)*float64(own)/(bsp.sent(steps)*float64(steps)), "ratio")
 		figure("isp_over_bsp"+name, plain/server.time(&isp, own), "ratio")
 	}
 	return nil
@@ -105,7 +118,7 @@ func significance(films *learning) error {
 
 // gap is the held-out loss with the filter over that without, in the mean of seeds.
 func gap(films, ads *learning, seeds int) error {
-	ctx := context.Background()
+	ctx, all := context.Background(), 0.0
 	for _, c := range []struct {
 		l     *learning
 		trial func(v float64, seed int64) trial
@@ -128,7 +141,9 @@ func gap(films, ads *learning, seeds int) error {
 		}
 		figure("heldout_gap_"+c.l.name, sum/float64(seeds), "ratio")
 		figure("heldout_gap_worst_"+c.l.name, worst, "ratio")
+		all = max(all, sum/float64(seeds))
 	}
+	figure("heldout_gap", all, "ratio")
 	return nil
 }
 
@@ -160,6 +175,22 @@ func slack(films *learning) error {
 		times[name] = k.time(c, steps)
 	}
 	figure("ssp_over_bsp_48", times["bsp"]/times["ssp"], "ratio")
-	figure("isp_over_ssp_48", times["ssp"]/times["isp"], "ratio")
+	figure("isp_over_ssp", times["ssp"]/times["isp"], "ratio")
+	return nil
+}
+
+// servers is what a second server brings 64 workers in lock-step: deltas lie on both in parts, so that each serves half
+// of every one.
+func servers(films *learning) error {
+	t := pmfTrial(64, 0, 0, 1)
+	t.steps, t.every = 100, 100
+	c, err := films.train(context.Background(), t)
+	if err != nil {
+		return err
+	}
+	one := clock{rate: rateAt(&c, t.workers, 0.8), seed: 1}
+	two := one
+	two.rate *= 2
+	figure("redis2", one.time(&c, t.steps)/two.time(&c, t.steps), "ratio")
 	return nil
 }

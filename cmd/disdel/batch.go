@@ -55,7 +55,7 @@ func batchCommand(u *ui) *cli.Command {
 				sum, err := batch.Start(ctx, at.Place(), cfg)
 				table.Done()
 				if name := c.String("html"); name != "" {
-					if bad := createPage(name, jobtext.BatchPage(sum).HTML); bad == nil {
+					if bad := commandline.CreatePage(name, jobtext.BatchPage(sum).HTML); bad == nil {
 						u.Say("page of the batch in %s", terminal.Clean(name))
 					} else {
 						err = cmp.Or(err, bad)

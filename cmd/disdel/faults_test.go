@@ -48,3 +48,27 @@ func TestFaultsChangeNothing(t *testing.T) {
 		})
 	}
 }
+
+// A worker that is killed while it exchanges updates after every step makes its steps again, to the bit: in lock-step,
+// with the filter, and apart by a slack (make bench-exchange has 200 kills).
+func TestKillsInsideARoundChangeNothing(t *testing.T) {
+	d := build(t)
+	for name, exchange := range map[string]string{
+		"BSP": "{}", "ISP": "{threshold: 0.7, combine: sum, values: int8}", "SSP": "{slack: 2, threshold: 0.3}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig := faults.Seeded(d.path, t.TempDir(), faults.ExchangeJob(2, exchange), 7)
+			rig.Log, rig.Data, rig.Pace = t.Output(), faults.ExchangeData(), 300*time.Millisecond
+			if _, err := rig.Undisturbed(); err != nil {
+				t.Fatal(err)
+			}
+			n, err := rig.KillActions(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n.Faults < 1 || n.Jobs == 0 || n.Lost > 0 || n.Changed > 0 {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}

@@ -30,7 +30,7 @@ func historyCommand(u *ui) *cli.Command {
 			},
 			&cli.StringFlag{Name: "since", Usage: "jobs of the last `TIME`, such as 90m, 12h, 7d or 2w"},
 		},
-		Subcommands: []*cli.Command{historyShow(u), historyRepair(u)},
+		Subcommands: []*cli.Command{historyShow(u), historyExport(u), historyRepair(u)},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
 				return commandline.NeedSubcommand(c)

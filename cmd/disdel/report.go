@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
-	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 )
@@ -105,30 +103,11 @@ func showReport(u *ui, c *cli.Context, r *report.Report) error {
 
 // writePage writes a report's page.
 func writePage(u *ui, name string, r *report.Report, spec []byte) error {
-	if err := createPage(name, func(w io.Writer) error { return r.HTML(w, spec) }); err != nil {
+	if err := commandline.CreatePage(name, func(w io.Writer) error { return r.HTML(w, spec) }); err != nil {
 		return err
 	}
 	u.Say("report of %s in %s", r.ID, terminal.Clean(name))
 	return u.Show(pageDocument{r.ID, name}, func(io.Writer) {})
-}
-
-// createPage replaces the file: a page is made again as often as one likes.
-func createPage(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err == nil {
-		if err = write(f); err == nil {
-			err = f.Close()
-		} else {
-			f.Close() // the first error counts
-		}
-	}
-	if err != nil {
-		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "write report", Msg: name, Err: files.Plain(err),
-			Hint: "name a file in a folder that is there",
-		}
-	}
-	return nil
 }
 
 // pageDocument is what --html says with -o json.

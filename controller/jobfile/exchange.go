@@ -19,7 +19,6 @@ func (r *reader) exchange(job *disdel.Job) {
 		"what is exchanged has its own threshold")
 	not(d.Missing.Policy == disdel.MissingProceed, "distribution.missing.policy", "write policy: retry",
 		"all workers wait for the one that is missing")
-	not(d.Policy != disdel.PolicyStatic, "distribution.policy", "write policy: static", "its workers are a gang")
 	not(stop != nil && stop.Metric == disdel.MetricLoss, "training.earlyStop.metric", "write metric: valLoss",
 		"each worker has a training loss of its own")
 }

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -22,7 +24,8 @@ import (
 type Rig struct {
 	Program string        // the built disdel
 	Dir     string        // of the homes; those of jobs that were lost or changed stay
-	Job     []byte        // the job file: Job's
+	Job     []byte        // the job file: Job's, or ExchangeJob's
+	Data    []string      // the command that adds the job's data set; nil: the digits
 	Pace    time.Duration // the longest wait from one fault to the next
 	PerJob  int           // most faults of one job
 	Log     io.Writer     // is told of jobs that were lost or changed
@@ -69,6 +72,32 @@ reliability:
 `, epochs, checkpointEvery)
 }
 
+// ExchangeJob is the file of a job whose workers exchange updates after every step, as exchange says, on ExchangeData. A
+// round is an epoch and has some 80 steps.
+func ExchangeJob(epochs int, exchange string) []byte {
+	return fmt.Appendf(nil, `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: faults}
+model: {name: pmf, rank: 8}
+data: {source: "dataset://films"}
+training:
+  epochs: %d
+  batchSize: 25
+  optimizer: {sgd: {learningRate: 0.2, momentum: 0.8, nesterov: true}}
+distribution:
+  workers: 4
+  exchange: %s
+reliability:
+  checkpointEvery: 2
+  retries: {limit: 1000, perWorker: 1000, backoff: {initial: 20ms, max: 500ms}}
+`, epochs, exchange)
+}
+
+// ExchangeData is the command that adds the data set of ExchangeJob.
+func ExchangeData() []string {
+	return strings.Fields("dataset generate ratings films --users 200 --items 100 --rows 9000 --seed 5")
+}
+
 // Seeded returns a rig whose moments and victims follow from seed.
 func Seeded(program, dir string, job []byte, seed uint64) *Rig {
 	return &Rig{
@@ -105,9 +134,13 @@ func (r *Rig) home() (home, job string, err error) {
 	if err := os.WriteFile(job, r.Job, 0o644); err != nil {
 		return "", "", err
 	}
-	out, err := r.command(home, "dataset", "add", "digits", "-q").CombinedOutput()
+	data := r.Data
+	if data == nil {
+		data = []string{"dataset", "add", "digits"}
+	}
+	out, err := r.command(home, append(slices.Clone(data), "-q")...).CombinedOutput()
 	if err != nil {
-		return "", "", fmt.Errorf("dataset add digits: %w: %s", err, out)
+		return "", "", fmt.Errorf("%s: %w: %s", strings.Join(data, " "), err, out)
 	}
 	return home, job, nil
 }

@@ -56,6 +56,7 @@ type view struct {
 	FailurePlot []Figure
 	Adjusted    []string
 	Stages      []string
+	Steps       []string
 	Notes       []string
 	Hints       []string
 	Forecasts   []string
@@ -81,7 +82,8 @@ func (r *Report) HTML(w io.Writer, spec []byte) error {
 	v := view{
 		Report: r, Style: template.CSS(pageStyle), Learns: r.learns(), Plan: r.planText(), Stopped: r.record.Stopped,
 		State: r.Status.String(),
-		Tiles: r.tiles(), Adjusted: r.adjusted(), Stages: r.stages(), Notes: slices.Concat(r.Warnings, r.Troubles.notes()),
+		Tiles: r.tiles(), Adjusted: r.adjusted(), Stages: r.stages(), Steps: r.steps(),
+		Notes:   slices.Concat(r.Warnings, r.Troubles.notes()),
 		Hints:   r.hints(),
 		Figures: r.figures(),
 		Tables:  r.tables(), Checksums: r.checksums(), Spec: string(spec),

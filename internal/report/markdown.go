@@ -31,6 +31,7 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 	}
 	m.list("Adjusted", r.adjusted())
 	m.list("Stages", r.stages())
+	m.list("Steps", r.steps())
 	m.list("Troubles", r.Troubles.notes())
 	if r.Forecast != nil {
 		m.list("Forecast", r.Forecast.forecastText(r.Duration, r.CostGBs))

@@ -28,7 +28,7 @@ type Figure struct {
 // figures are the plots that the record has the figures for.
 func (r *Report) figures() []Figure {
 	var out []Figure
-	for _, f := range []*Figure{r.lossPlot(), r.accuracyPlot(), r.epochPlot(), r.memoryPlot(), r.gantt()} {
+	for _, f := range []*Figure{r.lossPlot(), r.accuracyPlot(), r.epochPlot(), r.stepPlot(), r.memoryPlot(), r.gantt()} {
 		if f != nil {
 			out = append(out, *f)
 		}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// rig runs jobs of four workers through the built program, each worker a process of its own, beside a redis-server.
+type rig struct {
+	program, home, redis string
+	stop                 func()
+}
+
+func newRig(program, movielens string) (*rig, error) {
+	home, err := os.MkdirTemp("", "disdel-exchange-")
+	if err != nil {
+		return nil, err
+	}
+	r := &rig{program: program, home: home}
+	r.redis, r.stop, err = startRedis(home)
+	if err != nil {
+		return r, err
+	}
+	add := []string{"dataset", "generate", "ratings", "films", "--held-out", "0.1"}
+	if _, missing := os.Stat(movielens); missing == nil {
+		add = []string{"dataset", "add", "films", "--ratings", movielens, "--held-out", "0.1"}
+	}
+	_, err = r.run(nil, add...)
+	return r, err
+}
+
+func (r *rig) close() error {
+	r.stop()
+	return os.RemoveAll(r.home)
+}
+
+// startRedis starts a redis-server of the bench's own that keeps nothing on disk.
+func startRedis(dir string) (url string, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", func() {}, err
+	}
+	address := l.Addr().String()
+	l.Close()
+	_, port, _ := net.SplitHostPort(address)
+	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir)
+	if err := cmd.Start(); err != nil {
+		return "", func() {}, err
+	}
+	stop = func() {
+		cmd.Process.Kill() //nolint:errcheck // it is of no use any more
+		cmd.Wait()         //nolint:errcheck // killed
+	}
+	for range 250 {
+		if c, dial := net.Dial("tcp", address); dial == nil {
+			c.Close()
+			return "redis://" + address + "/0", stop, nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	stop()
+	return "", func() {}, errors.New("redis-server does not answer")
+}
+
+func (r *rig) run(in []byte, args ...string) ([]byte, error) {
+	cmd := exec.Command(r.program, args...)
+	cmd.Env = append(os.Environ(), "DISDEL_HOME="+r.home)
+	cmd.Stdin = bytes.NewReader(in)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %v: %w: %s", filepath.Base(r.program), args, err, bytes.TrimSpace(said.Bytes()))
+	}
+	return out, nil
+}
+
+// job is PMF with MLLess' optimiser on four workers, 250 rows a step each.
+func (r *rig) job(threshold float64, sync disdel.Sync, epochs int) (rec disdel.Record, err error) {
+	job := fmt.Sprintf(`apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: films}
+model: {name: pmf, rank: 20}
+data: {source: "dataset://films"}
+training:
+  epochs: %d
+  batchSize: 250
+  optimizer: {sgd: {learningRate: 0.4, momentum: 0.8, nesterov: true}}
+distribution:
+  workers: 4
+  sync: %s
+  aggregation: {optimizer: keep}
+  exchange: {threshold: %g, combine: sum}
+`, epochs, sync, threshold)
+	out, err := r.run([]byte(job), "submit", "-", "-o", "json", "-q", "--redis", r.redis)
+	if err == nil {
+		err = json.Unmarshal(out, &rec)
+	}
+	return rec, err
+}
+
+// measured is what a job's steps came to.
+type measured struct {
+	times   disdel.StepTimes // of a step
+	bytes   float64          // that a worker sends of one
+	values  float64
+	median  float64
+	heldOut []float64 // by round
+	sent    []float64 // bytes of a worker, all rounds up to this one
+}
+
+func measure(rec *disdel.Record) (m measured, err error) {
+	var all disdel.StepCourse
+	sum := 0.0
+	for i := range rec.Rounds {
+		round := &rec.Rounds[i]
+		if round.Steps == nil || round.Loss == nil {
+			return m, fmt.Errorf("round %d of %s says nothing of its steps", i, rec.ID)
+		}
+		m.median += round.Steps.Median / float64(len(rec.Rounds))
+		all.Stretches = append(all.Stretches, round.Steps.Stretches...)
+		for _, s := range round.Steps.Stretches {
+			sum += s.Bytes * float64(s.Steps)
+			m.values += s.Values * float64(s.Steps)
+		}
+		m.heldOut, m.sent = append(m.heldOut, *round.Loss), append(m.sent, sum)
+	}
+	steps := 0
+	for _, s := range all.Stretches {
+		steps += s.Steps
+	}
+	m.values /= float64(max(1, steps))
+	m.times, m.bytes = all.Mean()
+	return m, nil
+}
+
+// own and others are a step's time without and with what is between workers.
+func (m *measured) own() float64 {
+	return m.times.Fetch + m.times.Compute + m.times.Select + m.times.Apply
+}
+
+func (m *measured) others() float64 { return m.times.Write + m.times.Wait + m.times.Read }
+
+// until is the round whose held-out loss was at most target; ok is false where none was.
+func (m *measured) until(target float64) (round int, ok bool) {
+	for i, loss := range m.heldOut {
+		if loss <= target {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// onThisMachine measures steps of four workers, and what the virtual clock would have said of them: what lies between
+// workers takes so long for a step and so long for a byte, both from the jobs that send most and least, and the jobs
+// between them are held against it.
+func onThisMachine(o options) error {
+	r, err := newRig(o.program, o.movielens)
+	if err != nil {
+		return errors.Join(err, r.close())
+	}
+	defer r.close() //nolint:errcheck // a folder of its own
+	runs := map[float64]measured{}
+	for _, v := range []float64{0, 0.1, 0.7, 5} {
+		rec, err := r.job(v, disdel.SyncEpoch, 10)
+		if err != nil {
+			return err
+		}
+		if runs[v], err = measure(&rec); err != nil {
+			return err
+		}
+	}
+	bsp, isp, least := runs[0], runs[0.7], runs[5]
+	figure("step_ms_p50", bsp.median, "ms")
+	figure("step_values", bsp.values, "values")
+	figure("step_ms_p50_isp", isp.median, "ms")
+	for k, part := range bsp.times.Parts() {
+		figure("step_ms_"+disdel.StepParts[k], part, "ms")
+	}
+	best := math.Inf(1)
+	for _, loss := range bsp.heldOut {
+		best = min(best, loss)
+	}
+	target := near * best
+	whole, _ := bsp.until(target)
+	if own, ok := isp.until(target); ok {
+		figure("isp_bytes_ratio", isp.sent[own]/bsp.sent[whole], "ratio")
+		if err := r.overPyTorch(o, target, own+1); err != nil {
+			return err
+		}
+	}
+	perByte := (bsp.others() - least.others()) / (bsp.bytes - least.bytes)
+	worst := 0.0
+	for _, v := range []float64{0.1, 0.7} {
+		m := runs[v]
+		said := m.own() + least.others() + perByte*(m.bytes-least.bytes)
+		worst = max(worst, math.Abs(said/m.times.Total()-1))
+	}
+	figure("clock_us_per_kb", 1e6*perByte, "us/KB")
+	figure("clock_error", worst, "ratio")
+	return nil
+}
+
+// overPyTorch is the time that training takes to come to a held-out loss, in one round of so many epochs, processes
+// that start and all, under that of PyTorch in one process on the same two processors.
+func (r *rig) overPyTorch(o options, target float64, epochs int) error {
+	rec, err := r.job(0.7, disdel.SyncEnd, epochs)
+	if err != nil {
+		return err
+	}
+	ours := rec.Phases.Train.Seconds()
+	figure("s_to_loss", ours, "s")
+	figure("s_to_loss_heldout_over_target", rec.Loss/target, "ratio")
+	if _, missing := os.Stat(o.movielens); missing != nil {
+		return nil
+	}
+	theirs := peers(o.pythons, "--ratings", o.movielens, "--target", fmt.Sprint(target), "--threads", "2")
+	if s := theirs[toLoss]; s > 0 {
+		figure("over_pytorch", s/ours, "ratio")
+	}
+	if s := theirs[denseToLoss]; s > 0 {
+		figure("over_pytorch_dense", s/ours, "ratio")
+	}
+	return nil
+}

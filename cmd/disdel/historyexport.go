@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/mlless"
+)
+
+func historyExport(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "write a job's steps as the files of another program", ArgsUsage: "JOB",
+		Description: "JOB is an id, the start of one, a job's name, or @last.\n\n" +
+			"   disdel history export @last --mlless films",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "mlless", Usage: "write MLLess' files, whose names begin with `PREFIX`"}},
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 1, 1); err != nil {
+				return err
+			}
+			if c.String("mlless") == "" {
+				return commandline.NeedsFlag(c, "--mlless PREFIX")
+			}
+			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
+				r, err := at.Records.Get(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				doc, err := mlless.Write(c.String("mlless"), &r)
+				if err != nil {
+					return err
+				}
+				return u.Show(doc, func(w io.Writer) { fmt.Fprintln(w, strings.Join(doc.Files, "\n")) })
+			})
+		},
+	}
+}
