@@ -24,6 +24,8 @@ type Manifest struct {
 	Offset     float32  `json:"offset"`
 	Train      Part     `json:"train"`
 	Test       Part     `json:"test"` // without rows where the set has no held-out part of its own
+
+	Columns []Column `json:"columns,omitempty"` // of a table: what the values of a row come from
 }
 
 // Part is the rows of one part and the chunks that hold them, in order.
