@@ -17,6 +17,7 @@ command -v redis-server >/dev/null || missing+=(redis-server)
 command -v npm >/dev/null || missing+=(npm)
 command -v node >/dev/null || missing+=(nodejs)
 command -v python3 >/dev/null || missing+=(python3)
+python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 command -v gcc >/dev/null || missing+=(gcc libc6-dev) # the race detector links with cgo
 
 if [ ${#missing[@]} -gt 0 ]; then

@@ -25,3 +25,4 @@ export CGO_ENABLED=0 # as the released program is built
 go test -timeout 5m -run 'Memory|Watch|Transcripts' ./platform # the race detector multiplies memory, so these are left out above
 # shellcheck disable=SC2086
 go test -timeout 15m $plain
+scripts/test-python.sh
