@@ -101,6 +101,8 @@ type table struct {
 	label   int // its column
 	columns []column
 	missing map[string]bool
+	// numbersMiss says that a text that stands for no value begins with a digit.
+	numbersMiss bool
 
 	labels labels
 	rows   int
@@ -113,8 +115,13 @@ type table struct {
 	unknown int // texts of held-out rows that no row to learn from has
 }
 
-// missed says whether a text stands for no value.
-func (t *table) missed(text string) bool { return t.missing[text] }
+// missed says whether a text stands for no value. Most texts are numbers, and few numbers do.
+func (t *table) missed(text string) bool {
+	if text != "" && text[0] >= '0' && text[0] <= '9' && !t.numbersMiss {
+		return false
+	}
+	return t.missing[text]
+}
 
 // shape is that of a row.
 func (t *table) shape() []int {
@@ -138,6 +145,7 @@ func (t *table) begin() error {
 	t.missing = map[string]bool{}
 	for _, text := range append(slices.Clone(usualMissing), t.CSV.Missing...) {
 		t.missing[text] = true
+		t.numbersMiss = t.numbersMiss || text != "" && text[0] >= '0' && text[0] <= '9'
 	}
 	top, err := t.sniff()
 	if err != nil {

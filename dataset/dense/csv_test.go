@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -354,4 +355,23 @@ func ExampleCSV() {
 	// Output:
 	// CSV, separated by commas, with a header; the label is species
 	// [1 1 2] [setosa versicolor]
+}
+
+// Numbers that are read in a short way are those that the long one reads.
+func TestNumbers(t *testing.T) {
+	for _, text := range []string{
+		"0", "-0", "1", "+1", "12.5", "-0.001", ".5", "5.", "123456789012345", "0.1", "3.14159265358979", "-99999999999999.9",
+		"1234567890123456", "1e5", "-1E-3",
+	} {
+		want, err := strconv.ParseFloat(text, 64)
+		got, ok := number(text)
+		if err != nil || !ok || got != want || math.Signbit(got) != math.Signbit(want) {
+			t.Errorf("%s: %v, %v, not %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "-", ".", "1.2.3", "0x1p4", "1_000", "inf", "nan", "1e400", "1e39", "--1", "1,5", "a"} {
+		if v, ok := number(text); ok {
+			t.Errorf("%q is %v", text, v)
+		}
+	}
 }

@@ -133,9 +133,46 @@ func (l *labels) fault() string {
 
 // number reads a number that a data set can keep.
 func number(text string) (float64, bool) {
+	if v, ok := decimal(text); ok {
+		return v, true
+	}
 	if text == "" || text[0] > '9' || strings.ContainsAny(text, "_xXpP") { // Go's own ways to write numbers
 		return 0, false
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	return v, err == nil && math.Abs(v) <= math.MaxFloat32
+}
+
+// tens are the powers of ten that decimal divides by.
+var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+// decimal reads a number as most files have it, without an exponent and of at most 15 digits: both they and the power of
+// ten are exact then, and their quotient is the nearest number (Clinger 1990). ok is false for all others.
+func decimal(text string) (v float64, ok bool) {
+	digits, behind, point, whole := 0, 0, false, uint64(0)
+	rest := text
+	if rest != "" && (rest[0] == '-' || rest[0] == '+') {
+		rest = rest[1:]
+	}
+	for i := range len(rest) {
+		switch c := rest[i]; {
+		case c >= '0' && c <= '9':
+			whole = 10*whole + uint64(c-'0')
+			if digits++; point {
+				behind++
+			}
+		case c == '.' && !point:
+			point = true
+		default:
+			return 0, false
+		}
+	}
+	if digits == 0 || digits >= len(tens) {
+		return 0, false
+	}
+	v = float64(whole) / tens[behind]
+	if text[0] == '-' {
+		v = -v
+	}
+	return v, true
 }

@@ -90,7 +90,7 @@ func when(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format("2006-01-02 15:04:05")
+	return t.UTC().Format("2006-01-02 15:04")
 }
 
 // number is a figure, "" where it is not known.
