@@ -155,6 +155,7 @@ var owners = map[string][]string{
 	"github.com/aws":                         {"internal/blobs"},
 	"gorgonia.org":                           {"runtime/engine/gorgonia", "examples/gorgonia"},
 	"github.com/urfave/cli":                  {"cmd/disdel", "internal/commandline"},
+	"github.com/chromedp":                    {}, // tests alone
 	"github.com/cpuguy83/go-md2man":          {"internal/commandline"},
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},

@@ -20,6 +20,9 @@ var pagesText string
 //go:embed app.js
 var script string
 
+//go:embed icon.svg
+var icon string
+
 //go:embed style.css
 var ownStyle string
 

@@ -39,6 +39,7 @@ func Handler(cfg Config) http.Handler {
 	s := &site{Config: cfg, sessions: newSessions(cfg.Enter), boards: boards{all: map[*service.Service]*board{}}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ui/app.js", asset("text/javascript; charset=utf-8", script))
+	mux.HandleFunc("GET /ui/icon.svg", asset("image/svg+xml", icon))
 	mux.HandleFunc("GET /ui/style.css", asset("text/css; charset=utf-8", style()))
 	mux.HandleFunc("GET /ui/login", s.loginPage)
 	mux.HandleFunc("POST /ui/login", s.login)
