@@ -46,6 +46,12 @@ func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set da
 		}
 		return data.AddDense(ctx, in, c.Bool("overwrite"))
 	}
+	if in, named, err := commandline.SparseRows(c, name); named {
+		if err != nil {
+			return set, err
+		}
+		return data.AddSparse(ctx, in, c.Bool("overwrite"))
+	}
 	if !commandline.NamesDataFiles(c) {
 		if r, ok := dataset.FindRecipe(name); ok {
 			u.Say("reading %s", r.Title)

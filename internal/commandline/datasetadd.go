@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -25,8 +26,7 @@ func AddDescription() string {
 
 // AddFlags are the flags of `dataset add`.
 func AddFlags() []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "csv", Usage: "`FILE` of rows with a label each, plain or gzip"},
+	return slices.Concat(SparseFlags(), []cli.Flag{
 		&cli.StringFlag{
 			Name: "format",
 			Usage: "`FORMAT` of --images: idx, npy, pictures, cifar10 or cifar100; without it what " +
@@ -46,5 +46,5 @@ func AddFlags() []cli.Flag {
 		},
 		&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in the order of their labels: cat,dog"},
 		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
-	}, DenseFlags()...)
+	}, DenseFlags())
 }

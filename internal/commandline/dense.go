@@ -105,7 +105,8 @@ func alone(c *cli.Context, with string, others ...string) error {
 }
 
 func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
-	if err := alone(c, "--csv", "images", "labels", "test-images", "test-labels", "npz", "format", "layout", "classes",
+	if err := alone(c, "--csv", "images", "labels", "test-images", "test-labels", "npz", "libsvm", "ratings", "held-out",
+		"format", "layout", "classes",
 		"size",
 		"gray"); err != nil {
 		return in, err
