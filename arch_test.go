@@ -22,6 +22,7 @@ var house = map[string][]string{
 	"runtime/engine/native/plan": {"model"},
 	"estimator":                  {"model", "runtime/engine/footprint", "internal/nearest"},
 	"dataset":                    {"internal/..."},
+	"dataset/dense":              {"dataset", "internal/files"},
 	"dataset/sparse":             {"dataset", "internal/files"},
 	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/nearest", "internal/advice"},
 	"controller/jobfile":         {"internal/nearest", "model", "scheduler"},
@@ -62,16 +63,18 @@ var house = map[string][]string{
 	"internal/addresses":  {},
 	"internal/advice":     {"scheduler"},
 	"internal/blobs":      {},
+	"internal/comparison": {"internal/plot", "internal/report", "internal/terminal"},
+	"internal/export":     {},
 	"internal/client": {
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/datasettext", "internal/files",
 		"internal/modelstore", "internal/modeltext", "internal/wire", "service", "service/batch",
 	},
 	"internal/commandline": {
-		"controller/jobfile", "dataset", "dataset/sparse", "history", "internal/addresses", "internal/files",
+		"controller/jobfile", "dataset", "dataset/dense", "dataset/sparse", "history", "internal/addresses", "internal/files",
 		"internal/nearest", "internal/plot",
 		"controller/simulate",
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
-		"internal/client", "internal/jobtext", "internal/localplatform",
+		"internal/client", "internal/comparison", "internal/export", "internal/jobtext", "internal/localplatform",
 	},
 	"internal/clusterfacts": {"internal/files"},
 	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
@@ -119,9 +122,11 @@ var house = map[string][]string{
 	// Many jobs as one experiment: a caller of service like any other.
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
-	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service"},
-	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have
-	// them; the platform is served to others; and the same program is the action runtime, whose kernels it names.
+	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/web"},
+	// The same for a browser, mounted by service/api.
+	"service/web": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service"},
+	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
+	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
 		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...",
 		"actions/serve",
@@ -166,9 +171,11 @@ var owners = map[string][]string{
 	"github.com/aws":                         {"internal/blobs"},
 	"gorgonia.org":                           {"runtime/engine/gorgonia", "examples/gorgonia"},
 	"github.com/urfave/cli":                  {"cmd/disdel", "internal/commandline"},
+	"github.com/chromedp":                    {}, // tests alone
+	"github.com/cpuguy83/go-md2man":          {"internal/commandline"},
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},
-	"golang.org/x/image":                     {"internal/plot"},
+	"golang.org/x/image":                     {"dataset/dense", "internal/plot"},
 	"go.yaml.in/yaml":                        {"controller/jobfile", "cmd/disdel", "deploy", "internal/terminal"},
 }
 

@@ -18,11 +18,16 @@ func Doubts(in *Input, m *Manifest, layoutGiven bool) (list []string) {
 			"channels, "+
 			"add --layout hwc --overwrite", c, h, w, c, h, w))
 	}
-	if info := m.Info(disdel.Split{Train: 0.8, Validation: 0.2}); info.HeldOut == 0 {
-		list = append(list, "none of its rows will be held out, so that no accuracy will be known")
+	if info := m.Info(usualSplit); info.HeldOut == 0 {
+		list = append(list, noneHeldOut)
 	}
 	return list
 }
+
+// usualSplit is the one of a job that says none.
+var usualSplit = disdel.Split{Train: 0.8, Validation: 0.2}
+
+const noneHeldOut = "none of its rows will be held out, so that no accuracy will be known"
 
 // isChannels says whether a side is a usual number of channels.
 func isChannels(n int) bool { return n == 1 || n == 3 || n == 4 }
@@ -33,12 +38,21 @@ func labelDoubts(labels []int32, classes int) string {
 	for _, y := range labels {
 		rows[y]++
 	}
+	return classDoubts(rows, true)
+}
+
+// classDoubts is labelDoubts of so many rows for each class. Numbered: the classes are what labels count up to.
+func classDoubts(rows []int, numbered bool) string {
+	all := 0
+	for _, n := range rows {
+		all += n
+	}
 	var single, none []int
 	for k, n := range rows {
 		switch {
 		case n == 0:
 			none = append(none, k)
-		case n == 1 && len(labels) > classes:
+		case n == 1 && all > len(rows):
 			single = append(single, k)
 		}
 	}
@@ -53,8 +67,8 @@ func labelDoubts(labels []int32, classes int) string {
 	if text == "" {
 		return ""
 	}
-	if len(none) > 0 {
-		text += fmt.Sprintf("; labels are whole numbers from 0, and the largest makes %d classes", classes)
+	if len(none) > 0 && numbered {
+		text += fmt.Sprintf("; labels are whole numbers from 0, and the largest makes %d classes", len(rows))
 	}
 	return text
 }

@@ -86,7 +86,7 @@ func readFile(name string) (IDX, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return fail(disdel.Invalid, "it is a folder", "name one IDX file; folders of pictures are not read", nil)
+		return fail(disdel.Invalid, "it is a folder", "name one IDX file", nil)
 	}
 	x, err := ReadIDX(f)
 	if err != nil {

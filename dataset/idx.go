@@ -104,15 +104,15 @@ func notIDX(head []byte) error {
 	case len(head) == 0:
 		e.Msg = "it is empty"
 	case is("\x93NUM"):
-		e.Msg, e.Hint = "it is a NumPy array (.npy)", write+"; in NumPy x.astype('>f4').tobytes() gives the values"
+		e.Msg, e.Hint = "it is a NumPy array (.npy)", "leave out --format, or say --format npy"
 	case is("PK"):
-		e.Msg, e.Hint = "it is a zip archive, perhaps .npz", write
+		e.Msg, e.Hint = "it is a zip archive, perhaps .npz", "--npz FILE reads one"
 	case is("\x89PNG"), is("\xff\xd8"), is("GIF8"):
-		e.Msg, e.Hint = "it is a picture", "give all pictures in one IDX file: "+write
+		e.Msg, e.Hint = "it is a picture", "--images FOLDER reads a folder with a folder of pictures for each class"
 	case is("\x89HDF"):
 		e.Msg, e.Hint = "it is an HDF5 file", write
 	case text(head):
-		e.Msg, e.Hint = fmt.Sprintf("it is text: it starts with %q", head), write
+		e.Msg, e.Hint = fmt.Sprintf("it is text: it starts with %q", head), "--csv FILE reads a table"
 	case len(head) == 4 && head[0] == 0 && head[1] == 0 && idxTypes[head[2]] != "":
 		e.Msg, e.Hint = "it holds "+idxTypes[head[2]], "give unsigned bytes (type 8) or 32-bit floats (type 13)"
 	case len(head) == 4 && head[0] == 0 && head[1] == 0 && (head[2] == idxBytes || head[2] == idxFloats):

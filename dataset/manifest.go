@@ -25,7 +25,8 @@ type Manifest struct {
 	Train      Part     `json:"train"`
 	Test       Part     `json:"test"` // without rows where the set has no held-out part of its own
 
-	Sparse *disdel.SparseData `json:"sparse,omitempty"` // of sparse rows
+	Columns []Column           `json:"columns,omitempty"` // of a table: what the values of a row come from
+	Sparse  *disdel.SparseData `json:"sparse,omitempty"`  // of sparse rows
 }
 
 // Part is the rows of one part and the chunks that hold them, in order.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need and a fresh machine may lack: redis-server and Fashion-MNIST from Debian, pouchdb-server (a
+# Installs what the tests need and a fresh machine may lack: redis-server, Chromium and Fashion-MNIST from Debian, pouchdb-server (a
 # CouchDB-wire server that others wrote), openwhisk (a client) and openwhisk-composer from npm, the clients wsk and wskdeploy from Go modules of
 # their own. What is there already is left alone. Needs apt only for what is missing.
 set -euo pipefail
@@ -17,6 +17,8 @@ command -v redis-server >/dev/null || missing+=(redis-server)
 command -v npm >/dev/null || missing+=(npm)
 command -v node >/dev/null || missing+=(nodejs)
 command -v python3 >/dev/null || missing+=(python3)
+python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
+command -v chromium >/dev/null || missing+=(chromium)
 command -v gcc >/dev/null || missing+=(gcc libc6-dev) # the race detector links with cgo
 
 if [ ${#missing[@]} -gt 0 ]; then

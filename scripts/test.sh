@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 export DISDEL_TEST_POUCHDB="$PWD/.cache/npm/node_modules/.bin/pouchdb-server"
 export DISDEL_TEST_WSK="$PWD/.cache/bin/wsk" DISDEL_TEST_WSKDEPLOY="$PWD/.cache/bin/wskdeploy"
 export DISDEL_TEST_OPENWHISK_JS="$PWD/.cache/npm/node_modules/openwhisk"
+export DISDEL_TEST_CHROMIUM="$(command -v chromium || true)"
 export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 
@@ -25,3 +26,4 @@ export CGO_ENABLED=0 # as the released program is built
 go test -timeout 5m -run 'Memory|Watch|Transcripts' ./platform # the race detector multiplies memory, so these are left out above
 # shellcheck disable=SC2086
 go test -timeout 15m $plain
+scripts/test-python.sh

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/localplatform"
 )
@@ -33,13 +35,14 @@ func newApp(u *ui) *cli.App {
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobCommand, estimateCommand, validateCommand,
 		explainCommand, datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, evaluateCommand,
-		platformCommand,
-		serveCommand, tenantCommand, contextCommand, deployCommand, doctorCommand, verifyCommand, simulateCommand,
-		labCommand, versionCommand,
-		runtimeCommand, helpCommand,
+		platformCommand, serveCommand, pageCommand, tenantCommand, contextCommand, deployCommand, doctorCommand,
+		verifyCommand, simulateCommand, labCommand, commandline.CompletionCommand, commandline.ManualCommand,
+		versionCommand, runtimeCommand, helpCommand, commandline.CompleteCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
 	}
+	app.Commands = append(app.Commands, commandline.CompareCommand(u, reading(u, records)),
+		commandline.ExportCommand(u, reading(u, records)))
 	app.Action = func(c *cli.Context) error {
 		if c.NArg() == 0 {
 			return commandline.ErrWantsHelp
@@ -137,6 +140,13 @@ func configure(u *ui, c *cli.Context) error {
 		return nil // a command that needs one says so
 	}
 	return commandline.EnterContext(c, u, folder)
+}
+
+// reading is what commands of package commandline read with.
+func reading(u *ui, what need) commandline.Reading {
+	return func(c *cli.Context, act func(context.Context, client.Client) error) error {
+		return withClient(c, u, what, act)
+	}
 }
 
 func contextCommand(u *ui) *cli.Command { return commandline.Contexts{UI: u, Home: home}.Command() }

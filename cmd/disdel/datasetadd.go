@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,29 +15,7 @@ import (
 func datasetAdd(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add a data set by name, or from files", ArgsUsage: "NAME",
-		Description: "Known names: " + strings.Join(dataset.Known(), ", ") +
-			". Their files come from an installed package, else from their public\n" +
-			"address, and are checked against pinned checksums.\n\n" +
-			"Files are IDX, plain or gzip, of unsigned bytes (kept as 0..1 from 0..255) or of 32-bit floats (kept as they " +
-			"are):\n" +
-			"[rows features], [rows height width] or [rows channels height width]; --layout hwc reads [rows height width " +
-			"channels].\n\n" +
-			"   disdel dataset add fashion-mnist\n" +
-			"   disdel dataset add letters --images train-images.gz --labels train-labels.gz",
-		Flags: append(commandline.SparseFlags(), []cli.Flag{
-			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of --images: idx, cifar10 or cifar100", Value: "idx"},
-			&cli.StringFlag{Name: "images", Usage: "`FILE` of training images or features, plain or gzip; of cifar10 and " +
-				"cifar100 the folder of all files"},
-			&cli.StringFlag{Name: "labels", Usage: "`FILE` of training labels"},
-			&cli.StringFlag{Name: "test-images", Usage: "`FILE` of held-out images"},
-			&cli.StringFlag{Name: "test-labels", Usage: "`FILE` of held-out labels"},
-			&cli.StringFlag{
-				Name: "layout", Usage: "`LAYOUT` of images with several channels: chw or hwc",
-				Value: string(dataset.CHW),
-			},
-			&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in the order of their labels: cat,dog"},
-			&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
-		}...),
+		Description: commandline.AddDescription(), Flags: commandline.AddFlags(),
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
@@ -57,12 +34,18 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 	for _, w := range doc.Warnings {
 		u.Say("warning: %s", w)
 	}
-	return u.Show(doc, func(w io.Writer) { datasettext.PrintSets(w, doc.Manifest) })
+	return u.Show(doc, func(w io.Writer) { datasettext.PrintAdded(w, doc) })
 }
 
 // added adds the data set that the command line names.
 func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set datasettext.Set, err error) {
 	name := c.Args().First()
+	if in, named, err := commandline.DenseRows(c, name); named {
+		if err != nil {
+			return set, err
+		}
+		return data.AddDense(ctx, in, c.Bool("overwrite"))
+	}
 	if in, named, err := commandline.SparseRows(c, name); named {
 		if err != nil {
 			return set, err

@@ -29,14 +29,14 @@ var queueFlags = []cli.Flag{
 // serving is what serve says with -o json, once it serves.
 type serving struct {
 	URL  string `json:"url"`
-	Home string `json:"home"`
+	Home string `json:"home,omitempty"`
 }
 
 func serveCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "queue and run jobs for others, over HTTP", ArgsUsage: " ",
-		Description: "Serves /api/v1 (described at /openapi.json) until Ctrl-C, and goes on with jobs of this home whose\n" +
-			"process is no more. Jobs that run when it ends go back to the queue, and the next one goes on with\n" +
+		Description: "Serves /api/v1 (described at /openapi.json) and a page at /ui until Ctrl-C, and goes on with jobs of\n" +
+			"this home whose process is no more. Jobs that run when it ends go back to the queue, and the next one goes on with\n" +
 			"them. The token of who runs it is in server.token in the home folder; others have theirs from disdel\n" +
 			"tenant create.\n\n" +
 			"   disdel serve\n" +

@@ -175,7 +175,25 @@ func (l localData) AddFiles(ctx context.Context, name string, files dataset.File
 	return AddFiles(ctx, l.s, name, files, overwrite)
 }
 
-func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (set datasettext.Set, err error) {
+func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (set datasettext.Set,
+	err error,
+) {
+	store, err := l.s.Datasets(ctx)
+	if err != nil {
+		return set, err
+	}
+	m, err := store.AddDense(ctx, in, overwrite)
+	if err != nil {
+		return set, err
+	}
+	set = datasettext.Describe(m)
+	set.Warnings, set.Understood = in.Understood.Doubts(&m), &in.Understood
+	return set, nil
+}
+
+func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (set datasettext.Set,
+	err error,
+) {
 	store, err := l.s.Datasets(ctx)
 	if err != nil {
 		return set, err

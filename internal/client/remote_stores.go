@@ -141,6 +141,14 @@ func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.File
 	return set, err
 }
 
+// AddDense refuses: servers take arrays in the format idx.
+func (r remoteData) AddDense(_ context.Context, in dataset.DenseInput, _ bool) (set datasettext.Set, err error) {
+	return set, &disdel.Error{
+		Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: "a server takes files in the format idx",
+		Hint: "run the command where the server keeps its data sets, with its --home or --data",
+	}
+}
+
 // AddSparse refuses: servers take files of dense rows.
 func (r remoteData) AddSparse(_ context.Context, in dataset.SparseInput, _ bool) (set datasettext.Set, err error) {
 	return set, &disdel.Error{

@@ -13,7 +13,10 @@ import (
 
 // NamesDataFiles says whether the user names files, not one of the known data sets.
 func NamesDataFiles(c *cli.Context) bool {
-	return slices.ContainsFunc([]string{"format", "images", "labels", "test-images", "test-labels", "layout", "classes"},
+	return slices.ContainsFunc([]string{
+		"format", "images", "labels", "test-images", "test-labels", "layout", "classes",
+		"npz",
+	},
 		c.IsSet)
 }
 
@@ -37,7 +40,7 @@ func DataFiles(c *cli.Context) (dataset.Files, error) {
 	switch idx := format == dataset.FormatIDX; {
 	case !slices.Contains(dataset.Formats(), string(format)):
 		return out, bad(fmt.Sprintf("format %q is not supported", c.String("format")),
-			"the formats are idx, cifar10 and cifar100")
+			"the formats are idx, npy, pictures, cifar10 and cifar100")
 	case !idx && (out.Images == "" || out.Labels+out.TestImages+out.TestLabels != "" || c.IsSet("layout")):
 		return out, bad(fmt.Sprintf("format %s takes a folder and nothing else", format),
 			"--images FOLDER, that its binary version unpacks to")

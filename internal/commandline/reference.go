@@ -66,7 +66,8 @@ func writeFlags(out *strings.Builder, flags []flagDocument) {
 		for _, name := range f.Variables {
 			variables = append(variables, "`"+name+"`")
 		}
-		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", strings.Join(names, ", "), cell(f.Usage), cell(strings.Trim(f.Default, `"`)),
+		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", strings.Join(names, ", "), cell(f.Usage),
+			cell(strings.Trim(f.Default, `"`)),
 			strings.Join(variables, ", "))
 	}
 }

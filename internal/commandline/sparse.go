@@ -20,8 +20,14 @@ var sparseFiles = []string{"libsvm", "csv", "ratings"}
 // heldOutFlags say which rows are held out for good.
 func heldOutFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.Float64Flag{Name: "held-out", Usage: "`SHARE` of sparse rows that no job learns from; without it jobs draw their own"},
-		&cli.StringFlag{Name: "held-out-by", Usage: "hold out a share of all rows, or of each `WHOSE` ratings: row or user", Value: "row"},
+		&cli.Float64Flag{
+			Name:  "held-out",
+			Usage: "`SHARE` of sparse rows that no job learns from; without it jobs draw their own",
+		},
+		&cli.StringFlag{
+			Name: "held-out-by", Usage: "hold out a share of all rows, or of each `WHOSE` ratings: row or user",
+			Value: "row",
+		},
 		&cli.Int64Flag{Name: "seed", Usage: "`SEED` of what is drawn", Value: 1},
 	}
 }
@@ -30,9 +36,15 @@ func heldOutFlags() []cli.Flag {
 func SparseFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "libsvm", Usage: "`FILE` of sparse rows in LIBSVM's format, plain or gzip"},
-		&cli.StringFlag{Name: "csv", Usage: "`FILE` of rows as --schema says, plain or gzip"},
+		&cli.StringFlag{
+			Name:  "csv",
+			Usage: "`FILE` of rows with a label each, plain or gzip; of sparse rows, as --schema says",
+		},
 		&cli.StringFlag{Name: "schema", Usage: "`FILE` of JSON that says what the fields of --csv are"},
-		&cli.StringFlag{Name: "ratings", Usage: "`FILE` of user, item, rating and time, as MovieLens has them, plain or gzip"},
+		&cli.StringFlag{
+			Name:  "ratings",
+			Usage: "`FILE` of user, item, rating and time, as MovieLens has them, plain or gzip",
+		},
 		&cli.IntFlag{Name: "columns", Usage: "`NUMBER` of columns of --libsvm, where there are more than the file has"},
 	}, heldOutFlags()...)
 }
@@ -101,7 +113,10 @@ func csvRows(c *cli.Context, from sparse.Source, held sparse.HeldOut, name strin
 // GenerateFlags are the flags of `dataset generate`.
 func GenerateFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "like", Usage: "ratings: as many as `SET` has: ml-100k, ml-1m, ml-10m or ml-20m", Value: "ml-100k"},
+		&cli.StringFlag{
+			Name: "like", Usage: "ratings: as many as `SET` has: ml-100k, ml-1m, ml-10m or ml-20m",
+			Value: "ml-100k",
+		},
 		&cli.IntFlag{Name: "users", Usage: "ratings: `NUMBER` of users"},
 		&cli.IntFlag{Name: "items", Usage: "ratings: `NUMBER` of items"},
 		&cli.IntFlag{Name: "rows", Usage: "`NUMBER` of ratings or clicks; clicks: 100000 without it"},

@@ -16,6 +16,8 @@ type Set struct {
 	dataset.Manifest
 	Checksum string   `json:"checksum"`
 	Warnings []string `json:"warnings,omitempty"` // of dataset add
+	// Understood is what dataset add took the files for, where their format does not say it.
+	Understood *dataset.Understood `json:"understood,omitempty"`
 }
 
 // Describe describes a data set.
@@ -42,6 +44,7 @@ func PrintSets(w io.Writer, list ...dataset.Manifest) {
 // PrintSet is a data set with its licence, its checksum and its classes.
 func PrintSet(w io.Writer, m dataset.Manifest) {
 	PrintSets(w, m)
+	printColumns(w, m.Columns)
 	printSparse(w, m)
 	fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", terminal.OneLine(m.License), m.Checksum(),
 		terminal.OneLine(strings.Join(m.ClassNames, ", ")))

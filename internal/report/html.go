@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/plot"
 )
 
 //go:embed page.gohtml
@@ -76,9 +77,41 @@ type Table struct {
 	Rows    [][]string
 }
 
+// WriteFigure writes a plot with its title and its legend, for a page that has Style among its style sheets.
+func WriteFigure(w io.Writer, f Figure) error {
+	var out bytes.Buffer
+	if err := page.ExecuteTemplate(&out, "figure", f); err != nil {
+		return &disdel.Error{Kind: disdel.Internal, Op: "write figure", Err: err}
+	}
+	_, err := io.WriteString(w, clean(out.String()))
+	return err
+}
+
+// FigureOf is a chart as a figure.
+func FigureOf(l *plot.Lines, note string) Figure { return *figureOf(l, note) }
+
 // HTML writes the report as one page that needs no other file, no network and no script. spec is the job's file, to be
 // shown.
 func (r *Report) HTML(w io.Writer, spec []byte) error {
+	return r.write(w, "page", r.view(spec))
+}
+
+// Fragment writes what HTML has in the body of its page, for a page that has Style among its style sheets.
+func (r *Report) Fragment(w io.Writer, spec []byte) error {
+	v := r.view(spec)
+	for _, part := range []string{"head", "sections"} {
+		if err := r.write(w, part, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Style is the style sheet of Fragment and Figure.
+func Style() string { return pageStyle }
+
+// view is the report as templates take it.
+func (r *Report) view(spec []byte) view {
 	v := view{
 		Report: r, Style: template.CSS(pageStyle), Learns: r.learns(), Plan: r.planText(), Stopped: r.record.Stopped,
 		State: r.Status.String(),
@@ -97,8 +130,13 @@ func (r *Report) HTML(w io.Writer, spec []byte) error {
 	if r.Forecast != nil {
 		v.Forecasts = r.Forecast.forecastText(r.Duration, r.CostGBs)
 	}
+	return v
+}
+
+// write writes one template.
+func (r *Report) write(w io.Writer, name string, v view) error {
 	var out bytes.Buffer
-	if err := page.Execute(&out, v); err != nil {
+	if err := page.ExecuteTemplate(&out, name, v); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "write report", Job: r.ID, Err: err}
 	}
 	_, err := io.WriteString(w, clean(out.String()))

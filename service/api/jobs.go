@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"strconv"
@@ -139,6 +140,11 @@ func wait(c *call) (int, any, error) {
 	out := http.NewResponseController(c.w)
 	out.SetWriteDeadline(time.Now().Add(d + readWithin)) //nolint:errcheck // there is none then
 	rec, err := run.Wait(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = &disdel.Error{
+			Kind: disdel.Timeout, Op: "wait for job", Job: run.ID(), Msg: "it has not ended yet", Hint: "ask again",
+		}
+	}
 	if err != nil {
 		err = cmp.Or(c.draining(), err)
 	}

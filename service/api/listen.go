@@ -66,15 +66,20 @@ func Listen(address, certificate, key string, insecure bool) (*Listener, error) 
 	return &Listener{l, secure}, nil
 }
 
+// Key is a text that nobody guesses.
+func Key() string {
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	return hex.EncodeToString(secret)
+}
+
 // OperatorToken is the token of who runs a server of a home, in a file that nobody else may read; it is made where it
 // is missing. It returns Denied for a file that others may read.
 func OperatorToken(home string) (string, error) {
 	path := filepath.Join(home, "server.token")
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		secret := make([]byte, 32)
-		rand.Read(secret)
-		token := hex.EncodeToString(secret)
+		token := Key()
 		return token, files.WriteWhole(path, ".token-*", []byte(token+"\n"))
 	}
 	if err != nil {

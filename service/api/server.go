@@ -17,6 +17,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/exposition"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/web"
 )
 
 // Config is what a server works with.
@@ -38,6 +39,9 @@ type Config struct {
 
 	// MaxUpload is how long the files of a data set may be together, as they come and unpacked. 0: 256 MiB.
 	MaxUpload int64
+
+	// Enter is a key that signs the operator in on the page, once: of who opens it himself. "": there is none.
+	Enter string
 
 	Log logrus.FieldLogger // nil: nobody reads it
 }
@@ -87,6 +91,8 @@ func (s *server) handler() http.Handler {
 			s.serve(seen, q, r)
 		})
 	}
+	mux.Handle(web.Root, web.Handler(web.Config{Sign: s.sign, Enter: s.Enter, Token: s.Operator, Drains: s.drains}))
+	mux.Handle("GET /{$}", http.RedirectHandler(web.Root, http.StatusSeeOther))
 	mux.HandleFunc("/", func(w http.ResponseWriter, q *http.Request) {
 		fail(w, &disdel.Error{Kind: disdel.NotFound, Op: "find route", Msg: "there is no " + q.Method + " " + q.URL.Path})
 	})
@@ -191,10 +197,32 @@ func (s *server) whose(ctx context.Context, r *http.Request) (string, service.Ro
 			Hint: "send Authorization: Bearer TOKEN; disdel tenant create NAME makes one",
 		}
 	}
+	return s.owner(ctx, token)
+}
+
+// owner is the tenant that a token is of, "" for the operator.
+func (s *server) owner(ctx context.Context, token string) (string, service.Role, error) {
 	if service.SameToken(token, s.Operator) {
 		return "", service.RoleAdmin, nil
 	}
 	return s.Service.Identify(ctx, token)
+}
+
+// sign is the service that a token opens on the page.
+func (s *server) sign(ctx context.Context, token string) (*service.Service, service.Role, error) {
+	tenant, role, err := s.owner(ctx, token)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case !s.pace.take(tenant, time.Now()):
+		return nil, "", &disdel.Error{
+			Kind: disdel.Unavailable, Op: "count requests", Msg: "too many requests in this minute", Hint: "wait a minute",
+		}
+	case tenant == "":
+		return s.Service, role, nil
+	default:
+		return s.Service.Tenant(tenant), role, nil
+	}
 }
 
 // pace counts the requests of each tenant in the minute that runs.

@@ -1,4 +1,4 @@
-package main
+package commandline
 
 import (
 	"context"
@@ -11,10 +11,11 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
-func modelExport(u *ui) *cli.Command {
+// ModelExportCommand writes a model's weights.
+func ModelExportCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "write a trained model's weights as safetensors", ArgsUsage: "NAME",
 		Description: "NAME is a trained model: NAME for its newest version, NAME:vN for one. Names and layouts are " +
@@ -22,19 +23,20 @@ func modelExport(u *ui) *cli.Command {
 			"   (docs/interchange.md).\n\n   disdel model export digits-cnn --output digits.safetensors",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "output", Usage: "`FILE` to write, which must not exist"}},
 		Action: func(c *cli.Context) error {
-			if err := commandline.Operands(c, 1, 1); err != nil {
+			if err := Operands(c, 1, 1); err != nil {
 				return err
 			}
 			if c.String("output") == "" {
-				return commandline.NeedsFlag(c, "--output FILE")
+				return NeedsFlag(c, "--output FILE")
 			}
-			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+			return from(c, func(ctx context.Context, at client.Client) error {
 				return exportModel(ctx, u, at.Models, c.Args().First(), c.String("output"))
 			})
 		},
 	}
 }
 
+// exportDocument is what `model export` says with -o json.
 type exportDocument struct {
 	Model    string       `json:"model"`
 	File     string       `json:"file"`
@@ -42,7 +44,7 @@ type exportDocument struct {
 	Checksum string       `json:"checksum"`
 }
 
-func exportModel(ctx context.Context, u *ui, models client.Models, name, output string) error {
+func exportModel(ctx context.Context, u *terminal.UI, models client.Models, name, output string) error {
 	m, err := models.Get(ctx, name)
 	if err != nil {
 		return err

@@ -1,0 +1,42 @@
+"""A client of ``disdel serve``: jobs, their curves and events, and the models that they trained.
+
+It speaks the HTTP API that the server describes at ``/openapi.json`` and needs nothing but the standard library.
+:class:`Client` is where to begin.
+"""
+
+from ._client import Client, Event
+from ._errors import (
+    Conflict,
+    Denied,
+    DisdelError,
+    Fault,
+    Invalid,
+    JobFailed,
+    NotFound,
+    OverLimit,
+    Unavailable,
+    WaitTimeout,
+)
+from ._job import Job
+from ._weights import Tensor, Weights, read_safetensors
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Client",
+    "Conflict",
+    "Denied",
+    "DisdelError",
+    "Event",
+    "Fault",
+    "Invalid",
+    "Job",
+    "JobFailed",
+    "NotFound",
+    "OverLimit",
+    "Tensor",
+    "Unavailable",
+    "WaitTimeout",
+    "Weights",
+    "read_safetensors",
+]

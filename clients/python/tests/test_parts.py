@@ -1,0 +1,81 @@
+"""The readers of streams and of weights, by themselves."""
+
+import json
+import struct
+from typing import Any, Dict, Tuple
+
+import pytest
+
+import disdel
+from disdel._transport import server_events
+
+
+def test_a_stream_of_events() -> None:
+    text = (
+        b": still here\n\nid: a.1\nevent: planned\ndata: one\ndata: two\n\n"
+        b"data:three\r\n\r\nid: a.2\nevent: empty\n\nid: a.3\ndata: not whole\n"
+    )
+    events = [(e.id, e.kind, e.data) for e in server_events(iter(text.splitlines(keepends=True)))]
+    assert events == [("a.1", "planned", "one\ntwo"), ("a.1", "message", "three")]
+
+
+def file(header: Any, data: bytes = b"") -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def entry(dtype: str, shape: Tuple[Any, ...], begin: int, end: int) -> Dict[str, Any]:
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+
+
+def test_values_of_all_types() -> None:
+    for dtype, data, values in [
+        ("F32", struct.pack("<2f", 1.5, -2), [1.5, -2]),
+        ("F64", struct.pack("<2d", 1.5, -2), [1.5, -2]),
+        ("F16", struct.pack("<2e", 1.5, -2), [1.5, -2]),
+        ("BF16", b"\xc0\x3f\x00\xc0", [1.5, -2]),
+        ("I64", struct.pack("<2q", 1, -2), [1, -2]),
+        ("U8", b"\x01\xff", [1, 255]),
+        ("BOOL", b"\x01\x00", [True, False]),
+    ]:
+        weights = disdel.read_safetensors(file({"x": entry(dtype, (2, 1), 0, len(data))}, data))
+        assert weights["x"].values() == values and weights["x"].shape == (2, 1)
+        numpy = pytest.importorskip("numpy")
+        array = weights.numpy()["x"]
+        assert array.shape == (2, 1) and numpy.array_equal(array.ravel(), numpy.array(values))
+
+
+def test_names_order_and_metadata() -> None:
+    header = {"__metadata__": {"a": "b"}, "y": entry("U8", (1,), 2, 3), "x": entry("U8", (2,), 0, 2)}
+    weights = disdel.read_safetensors(file(header, b"\x01\x02\x03"))
+    assert list(weights) == ["x", "y"] and weights.metadata == {"a": "b"} and "x [2]" in repr(weights)
+    assert weights["y"].values() == [3] and len(weights) == 2
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x00" * 7,
+        struct.pack("<Q", 1 << 40),
+        file(b"[]"),
+        file(b"{"),
+        file(b"[" * 100_000),
+        file({"x": 1}),
+        file({"x": {"dtype": "F32"}}),
+        file({"x": entry("F31", (1,), 0, 4)}, b"1234"),
+        file({"x": entry("F32", (1.0,), 0, 4)}, b"1234"),
+        file({"x": entry("F32", (-1,), 0, 4)}, b"1234"),
+        file({"x": entry("F32", (True,), 0, 4)}, b"1234"),
+        file({"x": entry("F32", (2,), 0, 4)}, b"1234"),
+        file({"x": entry("F32", (1,), 0, 4)}, b"123"),
+        file({"x": entry("F32", (1,), 0, 4)}, b"12345"),
+        file({"x": entry("U8", (1,), 0, 1), "y": entry("U8", (1,), 0, 1)}, b"1"),
+        file({"x": entry("U8", (1,), 1, 2)}, b"12"),
+        file(b'{"x": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}, "x": {}}'),
+        file({"__metadata__": {"a": 1}}),
+    ],
+)
+def test_damaged_files_are_refused(data: bytes) -> None:
+    with pytest.raises(disdel.DisdelError, match="read weights"):
+        disdel.read_safetensors(data)

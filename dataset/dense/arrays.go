@@ -1,0 +1,333 @@
+package dense
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+)
+
+// Arrays is NumPy arrays: data, [rows features], [rows H W] or [rows C H W], and labels, [rows] or [rows 1], numbers or
+// texts. Bytes, and whole numbers from 0 to 255, are kept as 0..1; others as they are.
+type Arrays struct {
+	Images, Labels         Source
+	TestImages, TestLabels Source // of held-out rows; without Open: there are none
+	Layout                 dataset.Layout
+	ClassNames             []string // of whole numbers from 0; nil: their numbers, or the texts themselves
+}
+
+// archiveNames are the names that the arrays of an archive have in most files: data, labels, and the held-out ones.
+var archiveNames = [][4]string{
+	{"x_train", "y_train", "x_test", "y_test"}, // Keras
+	{"X_train", "y_train", "X_test", "y_test"},
+	{"train_images", "train_labels", "test_images", "test_labels"}, // MedMNIST
+	{"x", "y", "x_test", "y_test"},
+	{"X", "y", "X_test", "y_test"},
+	{"images", "labels", "test_images", "test_labels"},
+	{"data", "target", "test_data", "test_target"},
+	{"data", "labels", "test_data", "test_labels"},
+	{"arr_0", "arr_1", "arr_2", "arr_3"}, // numpy.savez(file, x, y)
+}
+
+// Archive is the arrays of a .npz file, by the names that they usually have. It returns Invalid where there is none of
+// them, with the names that there are.
+func Archive(file string) (a Arrays, err error) {
+	there, err := archive(file)
+	if err != nil {
+		return a, err
+	}
+	for _, names := range archiveNames {
+		images, labels := there[names[0]], there[names[1]]
+		if images.Open == nil || labels.Open == nil {
+			continue
+		}
+		a = Arrays{Images: images, Labels: labels}
+		if there[names[2]].Open != nil && there[names[3]].Open != nil {
+			a.TestImages, a.TestLabels = there[names[2]], there[names[3]]
+		}
+		return a, nil
+	}
+	return a, &disdel.Error{
+		Kind: disdel.Invalid, Op: "read " + file,
+		Msg: "it has the arrays " + strings.Join(slices.Sorted(maps.Keys(there)), ", ") +
+			", and none that are data and labels by their names",
+		Hint: "call them x_train, y_train, x_test and y_test, or x and y: numpy.savez(FILE, x=x, y=y)",
+	}
+}
+
+// Input reads the arrays once, to find out what values they have. It returns Invalid, or *disdel.Faults with the rows.
+func (s Arrays) Input(name string) (in dataset.DenseInput, err error) {
+	p := &pairs{Arrays: s, labels: newLabels()}
+	if err := p.begin(); err != nil {
+		return in, err
+	}
+	if err := p.learn(); err != nil {
+		return in, err
+	}
+	if why := p.labels.name(s.ClassNames); why != "" {
+		return in, p.parts[0].y.bad("%s", why)
+	}
+	in = dataset.DenseInput{
+		Name: name, Title: "Arrays of " + base(s.Images.Name), Shape: p.shape(), Classes: len(p.labels.names),
+		ClassNames: p.labels.classNames(), Bytes: p.inBytes(), Each: p.each,
+	}
+	in.Understood = p.understood(&in)
+	return in, nil
+}
+
+// pairs is arrays of data and labels that are being read.
+type pairs struct {
+	Arrays
+	parts   []*pair // to learn from, and perhaps held out
+	labels  *labels
+	low     float64
+	high    float64
+	whole   bool // all values are whole numbers
+	example dataset.Example
+}
+
+// pair is the data of a part, and their labels.
+type pair struct{ x, y *array }
+
+func (p *pairs) begin() error {
+	p.low, p.high, p.whole = math.Inf(1), math.Inf(-1), true
+	for _, from := range [][2]Source{{p.Images, p.Labels}, {p.TestImages, p.TestLabels}} {
+		if from[0].Open == nil {
+			continue
+		}
+		x, err := readArray(from[0])
+		if err != nil {
+			return err
+		}
+		y, err := readArray(from[1])
+		if err != nil {
+			return err
+		}
+		one := &pair{x, y}
+		if err := one.check(); err != nil {
+			return err
+		}
+		p.parts = append(p.parts, one)
+	}
+	if len(p.parts) > 1 {
+		if a, b := p.parts[0].x, p.parts[1].x; !slices.Equal(a.shape[1:], b.shape[1:]) {
+			return b.bad("its rows are %v, and those to learn from %v", b.shape[1:], a.shape[1:])
+		}
+	}
+	return nil
+}
+
+func (p *pair) check() error {
+	switch {
+	case len(p.x.shape) < 2:
+		return p.x.bad("data are [rows features], [rows H W] or [rows C H W], and these are %v; perhaps the two files were "+
+			"swapped",
+			p.x.shape)
+	case strings.ContainsRune("US", rune(p.x.kind)):
+		return p.x.bad("data are numbers, and these are texts")
+	case p.y.rowLen() != 1:
+		return p.y.bad("labels are [rows], and these are %v; of a row's outputs, numpy.argmax(y, axis=1) is the label",
+			p.y.shape)
+	case p.x.shape[0] != p.y.shape[0]:
+		return p.y.bad("it has %d labels, and there are %d rows", p.y.shape[0], p.x.shape[0])
+	case p.x.rowLen() > mostValues:
+		return p.x.bad("a row has %d values, and %d are the most", p.x.rowLen(), mostValues)
+	default:
+		return nil
+	}
+}
+
+// shape is that of a row, [channels height width].
+func (p *pairs) shape() []int {
+	s := p.parts[0].x.shape[1:]
+	switch {
+	case len(s) == 1:
+		return []int{1, 1, s[0]}
+	case len(s) == 2:
+		return []int{1, s[0], s[1]}
+	case p.Layout == dataset.HWC:
+		return []int{s[2], s[0], s[1]}
+	default:
+		return slices.Clone(s)
+	}
+}
+
+// inBytes says whether values are kept in a byte each.
+func (p *pairs) inBytes() bool {
+	x := p.parts[0].x
+	return x.kind == 'u' && x.size == 1 || x.kind != 'f' && p.low >= 0 && p.high <= math.MaxUint8 && p.high > 1
+}
+
+// learn reads all rows for what has to be known of them.
+func (p *pairs) learn() error {
+	for i, one := range p.parts {
+		wrong := &faults{file: one.x.Name}
+		err := one.rows(func(row int, x, y []byte) error {
+			if i == 0 && row == 0 {
+				p.example = one.example(x, y)
+			}
+			p.look(one, row, x, wrong)
+			if text := one.y.text(y); i == 0 {
+				p.labels.add(text)
+			} else if _, ok := p.labels.of(text); !ok {
+				wrong.add(disdel.Fault{
+					Path: fmt.Sprintf("row %d", row),
+					Msg:  fmt.Sprintf("no row to learn from has the label %.40q", text),
+				})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			p.labels.close()
+			if why := p.labels.fault(); why != "" {
+				wrong.add(disdel.Fault{Path: "labels", Msg: why})
+			}
+		}
+		if err := wrong.err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look takes the values of a row into account.
+func (p *pairs) look(one *pair, row int, x []byte, wrong *faults) {
+	if one.x.kind == 'u' && one.x.size == 1 {
+		return // they are bytes
+	}
+	for at := 0; at < len(x); at += one.x.size {
+		v := one.x.value(x[at:])
+		if math.IsNaN(v) || math.Abs(v) > math.MaxFloat32 {
+			wrong.add(disdel.Fault{
+				Path: fmt.Sprintf("row %d", row),
+				Msg:  fmt.Sprintf("its value %d is %g, which is nothing to learn from", at/one.x.size, v),
+			})
+			return
+		}
+		p.low, p.high = min(p.low, v), max(p.high, v)
+		p.whole = p.whole && v == math.Trunc(v)
+	}
+}
+
+// rows calls f with every row and its label.
+func (p *pair) rows(f func(row int, x, y []byte) error) error {
+	x, err := p.x.open()
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	y, err := p.y.open()
+	if err != nil {
+		return err
+	}
+	defer y.close()
+	for row := range p.x.shape[0] {
+		data, err := x.next()
+		if err != nil {
+			return err
+		}
+		label, err := y.next()
+		if err != nil {
+			return err
+		}
+		if err := f(row, data, label); err != nil {
+			return err
+		}
+	}
+	if err := x.end(); err != nil {
+		return err
+	}
+	return y.end()
+}
+
+func (p *pair) example(x, y []byte) dataset.Example {
+	e := dataset.Example{Place: "row 0", Class: p.y.text(y)}
+	for at := 0; at < len(x); at += p.x.size {
+		if len(e.Values) == mostShown {
+			e.More = len(x)/p.x.size - mostShown
+			break
+		}
+		e.Values = append(e.Values, fmt.Sprintf("%.4g", p.x.value(x[at:])))
+	}
+	return e
+}
+
+// each gives the rows.
+func (p *pairs) each(yield func(dataset.DenseRow) error) error {
+	shape, bytes := p.shape(), p.inBytes()
+	n := product(shape)
+	row := dataset.DenseRow{}
+	values, raw := make([]float32, n), make([]byte, n)
+	order := places(shape, p.Layout == dataset.HWC && len(p.parts[0].x.shape) == mostRank)
+	for i, one := range p.parts {
+		row.HeldOut = i == 1
+		err := one.rows(func(_ int, x, y []byte) error {
+			row.Label, _ = p.labels.of(one.y.text(y))
+			for k := range n {
+				v := one.x.value(x[k*one.x.size:])
+				if bytes {
+					raw[order(k)] = byte(v)
+				} else {
+					values[order(k)] = float32(v)
+				}
+			}
+			if bytes {
+				row.Bytes = raw
+			} else {
+				row.Values = values
+			}
+			return yield(row)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// places is where value k of a row in a file goes: channels come first here.
+func places(shape []int, channelsLast bool) func(k int) int {
+	if !channelsLast {
+		return func(k int) int { return k }
+	}
+	channels, pixels := shape[0], shape[1]*shape[2]
+	return func(k int) int { return k%channels*pixels + k/channels }
+}
+
+// understood is what the arrays were taken for.
+func (p *pairs) understood(in *dataset.DenseInput) dataset.Understood {
+	x := p.parts[0].x
+	u := dataset.Understood{
+		Kind: fmt.Sprintf("NumPy array of shape %v", x.shape), Rows: x.shape[0], Classes: p.labels.counts(),
+		Values: "numbers as they are", Example: p.example,
+	}
+	if in.Bytes {
+		u.Values = "bytes, as 0..1 from 0..255"
+	}
+	if len(p.parts) > 1 {
+		u.HeldOut = p.parts[1].x.shape[0]
+	}
+	if s := x.shape; len(s) == mostRank && p.Layout == "" && isChannels(s[3]) && !isChannels(s[1]) {
+		u.Notes = append(u.Notes,
+			fmt.Sprintf("images are read as %d channels of %dx%d pixels; if they are %dx%d pixels of %d "+
+				"channels, add --layout hwc --overwrite", s[1], s[2], s[3], s[1], s[2], s[3]))
+	}
+	if !in.Bytes && p.high > mostUsual {
+		u.Notes = append(u.Notes,
+			fmt.Sprintf("values are %.4g to %.4g and kept as they are; networks learn best from about -1 to 1",
+				p.low, p.high))
+	}
+	return u
+}
+
+// mostUsual is a value that no one scaled.
+const mostUsual = 50
+
+func isChannels(n int) bool { return n == 1 || n == 3 || n == 4 }

@@ -1,0 +1,178 @@
+package dense
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel/dataset"
+)
+
+// labels is the different texts in the place of a label, and how often each was there.
+type labels struct {
+	rows  map[string]int
+	class map[string]int32 // once it is closed
+	names []string         // of the classes in their order
+	plain bool             // they are 0, 1, 2 ... without a gap, and need no names
+	over  bool             // there are more than mostClasses
+}
+
+// mostClasses is how many different labels are taken for classes: more of them are numbers to be predicted, or names.
+const mostClasses = 10_000
+
+func newLabels() *labels { return &labels{rows: map[string]int{}} }
+
+// add counts a label. Numbers that are written in several ways are one.
+func (l *labels) add(text string) {
+	if l.over {
+		return
+	}
+	if _, ok := l.rows[text]; !ok {
+		text = strings.Clone(canonical(text))
+		l.over = len(l.rows) >= mostClasses && l.rows[text] == 0
+	}
+	l.rows[text]++
+}
+
+// canonical is the usual way to write a number, and a text as it is.
+func canonical(text string) string {
+	if v, ok := number(text); ok {
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return text
+}
+
+// close numbers the classes: numbers by their value, then texts by the alphabet.
+func (l *labels) close() {
+	for text := range l.rows {
+		l.names = append(l.names, text)
+	}
+	slices.SortFunc(l.names, naturally)
+	l.class, l.plain = map[string]int32{}, true
+	for i, text := range l.names {
+		l.class[text] = int32(i)
+		l.plain = l.plain && text == strconv.Itoa(i)
+	}
+}
+
+// name gives the classes names, in the order of their numbers from 0; why says where a label is no such number. Without
+// names nothing changes.
+func (l *labels) name(names []string) (why string) {
+	if len(names) == 0 {
+		return ""
+	}
+	rows := map[string]int{}
+	for text, n := range l.rows {
+		v, ok := number(text)
+		if !ok || v < 0 || v != math.Trunc(v) || v >= float64(len(names)) {
+			return fmt.Sprintf("there are names for %d classes, and a label is %.40q", len(names), text)
+		}
+		l.class[text] = int32(v)
+		rows[names[int(v)]] += n
+	}
+	l.names, l.rows, l.plain = names, rows, false
+	return ""
+}
+
+// naturally orders numbers by their value and before texts, which are ordered by the alphabet.
+func naturally(a, b string) int {
+	x, isX := number(a)
+	y, isY := number(b)
+	switch {
+	case isX && isY:
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
+	case isX != isY && isX:
+		return -1
+	case isX != isY:
+		return 1
+	default:
+		return cmp.Compare(a, b)
+	}
+}
+
+// of is the class of a label.
+func (l *labels) of(text string) (int32, bool) {
+	k, ok := l.class[text]
+	if !ok {
+		k, ok = l.class[canonical(text)]
+	}
+	return k, ok
+}
+
+// classNames is nil where labels say no more than the classes' numbers.
+func (l *labels) classNames() []string {
+	if l.plain {
+		return nil
+	}
+	return l.names
+}
+
+// counts is how many rows each class has.
+func (l *labels) counts() []dataset.ClassRows {
+	out := make([]dataset.ClassRows, len(l.names))
+	for i, text := range l.names {
+		out[i] = dataset.ClassRows{Name: text, Rows: l.rows[text]}
+	}
+	return out
+}
+
+// fault says why the labels are no classes, "" if they are.
+func (l *labels) fault() string {
+	switch {
+	case l.over:
+		return fmt.Sprintf("it has more than %d different values, which are no classes", mostClasses)
+	case len(l.names) == 1:
+		return fmt.Sprintf("it is %.40q in all rows, and there is nothing to tell apart", l.names[0])
+	default:
+		return ""
+	}
+}
+
+// number reads a number that a data set can keep.
+func number(text string) (float64, bool) {
+	if v, ok := decimal(text); ok {
+		return v, true
+	}
+	if text == "" || text[0] > '9' || strings.ContainsAny(text, "_xXpP") { // Go's own ways to write numbers
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	return v, err == nil && math.Abs(v) <= math.MaxFloat32
+}
+
+// tens are the powers of ten that decimal divides by.
+var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+// decimal reads a number as most files have it, without an exponent and of at most 15 digits: both they and the power of
+// ten are exact then, and their quotient is the nearest number (Clinger 1990). ok is false for all others.
+func decimal(text string) (v float64, ok bool) {
+	digits, behind, point, whole := 0, 0, false, uint64(0)
+	rest := text
+	if rest != "" && (rest[0] == '-' || rest[0] == '+') {
+		rest = rest[1:]
+	}
+	for i := range len(rest) {
+		switch c := rest[i]; {
+		case c >= '0' && c <= '9':
+			whole = 10*whole + uint64(c-'0')
+			if digits++; point {
+				behind++
+			}
+		case c == '.' && !point:
+			point = true
+		default:
+			return 0, false
+		}
+	}
+	if digits == 0 || digits >= len(tens) {
+		return 0, false
+	}
+	v = float64(whole) / tens[behind]
+	if text[0] == '-' {
+		v = -v
+	}
+	return v, true
+}

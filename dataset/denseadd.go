@@ -1,0 +1,212 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
+	"github.com/disdel/disdel/internal/safetensors"
+)
+
+// DenseRow is a row on its way into a data set. It is good until the next one.
+type DenseRow struct {
+	Bytes   []byte    // its values, where the data set keeps bytes
+	Values  []float32 // else these
+	Label   int32
+	HeldOut bool // it is of the part that is evaluated, and never learned from
+}
+
+// DenseInput is a data set of dense rows to add. Rows are read as a stream: of as many as there are, a chunk of each
+// part is in memory.
+type DenseInput struct {
+	Name, Title, License string
+	Shape                []int // [channels height width]
+	Classes              int
+	ClassNames           []string
+	Bytes                bool     // rows have Bytes, kept as 0..1 from 0..255
+	Columns              []Column // what the values of a row come from; nil: they have no names
+	// Each gives the rows one after the other, the same ones whenever it is called. It returns what yield returns.
+	Each func(yield func(DenseRow) error) error
+	// Understood is what the reader took the files for.
+	Understood Understood
+}
+
+// AddDense stores a data set of dense rows that come as a stream, as Add does one in memory, with the same errors. Who
+// is interrupted, or whose rows turn out to be wrong, has added nothing and changed nothing.
+func (s *Store) AddDense(ctx context.Context, in DenseInput, overwrite bool) (Manifest, error) {
+	if err := in.check(); err != nil {
+		return Manifest{}, err
+	}
+	old, err := s.Manifest(ctx, in.Name)
+	kind := disdel.KindOf(err)
+	if err != nil && kind != disdel.NotFound && kind != disdel.Corrupt {
+		return Manifest{}, err
+	}
+	if kind != disdel.NotFound { // see whether anything is to be done, and whether it can be
+		m, err := s.writeDense(ctx, &in, true)
+		switch {
+		case err != nil:
+			return m, err
+		case kind == disdel.UnknownKind && old.Checksum() == m.Checksum():
+			return m, nil
+		case !overwrite:
+			return m, taken(in.Name, kind == disdel.UnknownKind)
+		}
+		if err := s.beginAdd(ctx, in.Name); err != nil {
+			return m, err
+		}
+	}
+	m, err := s.writeDense(ctx, &in, false)
+	if err != nil {
+		if kind == disdel.NotFound { // chunks without a manifest would be nobody's
+			_ = s.forget(context.WithoutCancel(ctx), in.Name) // the next one of that name would replace what is left
+		}
+		return m, err
+	}
+	return m, s.endAdd(ctx, &m)
+}
+
+// forget takes away the chunks of a data set that came to nothing.
+func (s *Store) forget(ctx context.Context, name string) error {
+	keys, err := s.keys(ctx, name)
+	if err != nil {
+		return err
+	}
+	return s.delete(ctx, keys)
+}
+
+// writeDense writes the chunks, or with dry only works out what they would be, and returns the manifest.
+func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manifest, error) {
+	m := Manifest{
+		APIVersion: disdel.APIVersion, Name: in.Name, Title: in.Title, License: in.License, Sample: in.Shape,
+		Classes: in.Classes, ClassNames: in.ClassNames, DType: "F32", Scale: 1, Columns: in.Columns,
+	}
+	if in.Bytes {
+		m.DType, m.Scale = "U8", 1.0/255
+	}
+	step := rowsOfChunk(int(m.SampleSize()))
+	train := &denseWriter{s: s, in: in, part: "train", dry: dry, step: step, sample: m.SampleLen()}
+	test := &denseWriter{s: s, in: in, part: "test", dry: dry, step: step, sample: m.SampleLen()}
+	err := in.Each(func(row DenseRow) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if row.HeldOut {
+			return test.add(ctx, row)
+		}
+		return train.add(ctx, row)
+	})
+	for _, w := range []*denseWriter{train, test} {
+		if err == nil {
+			err = w.flush(ctx)
+		}
+	}
+	m.Train, m.Test = train.done, test.done
+	if err == nil && m.Train.Rows == 0 {
+		err = in.bad("it has no rows to learn from")
+	}
+	return m, err
+}
+
+func (in *DenseInput) check() error {
+	if err := checkName(in.Name); err != nil {
+		return err
+	}
+	switch {
+	case len(in.Shape) != 3 || !bounded(in.Shape, largestSample):
+		return in.bad("rows of shape %v, and they are [channels height width]", in.Shape)
+	case in.Classes < 1 || in.Classes > largestClasses || len(in.ClassNames) > in.Classes:
+		return in.bad("%d classes and %d names of them", in.Classes, len(in.ClassNames))
+	default:
+		return nil
+	}
+}
+
+func (in *DenseInput) bad(format string, args ...any) error {
+	return &disdel.Error{Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: fmt.Sprintf(format, args...)}
+}
+
+// denseWriter makes the chunks of a part.
+type denseWriter struct {
+	s            *Store
+	in           *DenseInput
+	part         string
+	dry          bool
+	step, sample int // rows of a full chunk, values of a row
+
+	done           Part
+	rows           int // of the chunk being made
+	values, labels []byte
+	file           bytes.Buffer
+}
+
+// add takes a row, and writes the chunk that is full with it.
+func (w *denseWriter) add(ctx context.Context, row DenseRow) error {
+	if err := w.check(row); err != nil {
+		return err
+	}
+	w.values = append(w.values, row.Bytes...)
+	for _, v := range row.Values {
+		w.values = binary.LittleEndian.AppendUint32(w.values, math.Float32bits(v))
+	}
+	w.labels = binary.LittleEndian.AppendUint32(w.labels, uint32(row.Label))
+	if w.rows++; w.rows < w.step {
+		return nil
+	}
+	return w.flush(ctx)
+}
+
+func (w *denseWriter) check(row DenseRow) error {
+	values, other := len(row.Values), len(row.Bytes)
+	if w.in.Bytes {
+		values, other = other, values
+	}
+	at := w.done.Rows + w.rows
+	if values != w.sample || other != 0 {
+		return w.in.bad("row %d has %d values, and shape %v needs %d", at, values, w.in.Shape, w.sample)
+	}
+	if row.Label < 0 || int(row.Label) >= w.in.Classes {
+		return w.in.bad("the label of row %d is %d, and there are %d classes", at, row.Label, w.in.Classes)
+	}
+	if i := slices.IndexFunc(row.Values, func(v float32) bool { return !finite(v) }); i >= 0 {
+		return w.in.bad("row %d holds %g, which is no value to learn from", at, row.Values[i])
+	}
+	return nil
+}
+
+// flush writes the chunk that was being made, if there is any row in it.
+func (w *denseWriter) flush(ctx context.Context) error {
+	if w.rows == 0 {
+		return nil
+	}
+	x := safetensors.Tensor{
+		Name: "x", DType: safetensors.F32, Shape: append([]int{w.rows}, w.in.Shape...), Data: w.values,
+	}
+	if w.in.Bytes {
+		x.DType = safetensors.U8
+	}
+	y := safetensors.Tensor{Name: "y", DType: safetensors.I32, Shape: []int{w.rows}, Data: w.labels}
+	w.file.Reset()
+	if err := safetensors.Write(&w.file, safetensors.File{Tensors: []safetensors.Tensor{x, y}}); err != nil {
+		return err
+	}
+	data := w.file.Bytes()
+	c := Chunk{
+		Key: chunkKey(w.in.Name, w.part, len(w.done.Chunks)), Rows: w.rows, Size: disdel.Bytes(len(data)),
+		Checksum: checksum(data),
+	}
+	if !w.dry {
+		if err := blobs.WriteAll(ctx, w.s.bucket, c.Key, data); err != nil {
+			return blobs.Wrap(err, "write chunk", c.Key)
+		}
+	}
+	w.done.Chunks = append(w.done.Chunks, c)
+	w.done.Rows += w.rows
+	w.rows, w.values, w.labels = 0, w.values[:0], w.labels[:0]
+	return nil
+}

@@ -1,0 +1,50 @@
+package commandline
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel/dataset"
+)
+
+// AddDescription says what `dataset add` takes.
+func AddDescription() string {
+	return "Known names: " + strings.Join(dataset.Known(), ", ") +
+		". Their files come from an installed package, else from their public\n" +
+		"address, and are checked against pinned checksums.\n\n" +
+		"--csv is a table: types, header, label and missing values are found out and said. --images is arrays, of\n" +
+		"NumPy or IDX, or a folder with a folder of PNG and JPEG files for each class. Bytes are kept as 0..1 from\n" +
+		"0..255, other numbers of arrays as they are: [rows features], [rows height width] or [rows channels height\n" +
+		"width]; --layout hwc reads [rows height width channels].\n\n" +
+		"   disdel dataset add fashion-mnist\n" +
+		"   disdel dataset add flowers --csv iris.csv --label species\n" +
+		"   disdel dataset add pets --images pictures --size 32x32\n" +
+		"   disdel dataset add letters --images train-images.gz --labels train-labels.gz"
+}
+
+// AddFlags are the flags of `dataset add`.
+func AddFlags() []cli.Flag {
+	return slices.Concat(SparseFlags(), []cli.Flag{
+		&cli.StringFlag{
+			Name: "format",
+			Usage: "`FORMAT` of --images: idx, npy, pictures, cifar10 or cifar100; without it what " +
+				"they are, idx or npy, or of a folder pictures", Value: "idx",
+		},
+		&cli.StringFlag{
+			Name: "images",
+			Usage: "`FILE` of training images or features, plain or gzip; the folder of pictures; of " +
+				"cifar10 and cifar100 the folder of all files",
+		},
+		&cli.StringFlag{Name: "labels", Usage: "`FILE` of training labels"},
+		&cli.StringFlag{Name: "test-images", Usage: "`FILE` of held-out images, or the folder of held-out pictures"},
+		&cli.StringFlag{Name: "test-labels", Usage: "`FILE` of held-out labels"},
+		&cli.StringFlag{
+			Name: "layout", Usage: "`LAYOUT` of images with several channels: chw or hwc",
+			Value: string(dataset.CHW),
+		},
+		&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in the order of their labels: cat,dog"},
+		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
+	}, DenseFlags())
+}

@@ -1,0 +1,57 @@
+package commandline
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// CompletionCommand prints what a shell completes words by.
+func CompletionCommand(u *terminal.UI) *cli.Command {
+	return &cli.Command{
+		Name: "completion", Usage: "print what makes a shell complete commands and flags",
+		ArgsUsage: "bash|zsh|fish|powershell",
+		Description: "   source <(disdel completion bash)\n" +
+			"   disdel completion fish > ~/.config/fish/completions/disdel.fish",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 1, 1); err != nil {
+				return err
+			}
+			text, err := Script(c.Args().First())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(u.Out, text)
+			return terminal.Unwritten(err)
+		},
+	}
+}
+
+// CompleteCommand is what those scripts ask.
+func CompleteCommand(u *terminal.UI) *cli.Command {
+	return &cli.Command{
+		Name: Complete, Hidden: true, Usage: "print what a word may become",
+		Action: func(c *cli.Context) error {
+			for _, found := range Candidates(c.App, c.Args().Slice()) {
+				fmt.Fprintf(u.Out, "%s\t%s\n", found.Word, found.Meaning)
+			}
+			return nil
+		},
+	}
+}
+
+// ManualCommand prints the page of man.
+func ManualCommand(u *terminal.UI) *cli.Command {
+	return &cli.Command{
+		Name: "man", Usage: "print every command as a page of man", Description: "   disdel man | man -l -",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 0, 0); err != nil {
+				return err
+			}
+			_, err := u.Out.Write(Manual(c.App))
+			return terminal.Unwritten(err)
+		},
+	}
+}

@@ -1,0 +1,170 @@
+package comparison
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+)
+
+// Comparison is several jobs side by side. It is the document of -o json.
+type Comparison struct {
+	APIVersion string       `json:"apiVersion"`
+	Jobs       []Entry      `json:"jobs"`
+	Differs    []Difference `json:"differs"` // fields of the jobs that are not the same in all, by their paths
+	Curves     []Curve      `json:"curves"`  // of each job
+}
+
+// Entry is what came of a job.
+type Entry struct {
+	ID       disdel.JobID  `json:"id"`
+	Name     string        `json:"name"`
+	Status   disdel.Status `json:"status"`
+	Model    string        `json:"model,omitempty"`    // NAME:vN
+	Accuracy *float64      `json:"accuracy,omitempty"` // held-out, last evaluation; nil: none was made
+	Best     *float64      `json:"best,omitempty"`     // the highest of all evaluations
+	Loss     *float64      `json:"loss,omitempty"`     // held-out, last evaluation
+	Train    *float64      `json:"trainLoss,omitempty"`
+	Rounds   int           `json:"rounds"` // that are over
+	Workers  int           `json:"workers"`
+	Duration disdel.Millis `json:"durationMs"` // 0: it has not ended
+	CostGBs  float64       `json:"costGBs"`
+	Peak     disdel.Bytes  `json:"peakBytes"`  // the highest of its train actions; 0: not known
+	Limit    disdel.Bytes  `json:"limitBytes"` // of a train action
+	Labels   string        `json:"labels,omitempty"`
+}
+
+// Difference is a field that is not the same in all jobs.
+type Difference struct {
+	Path   string   `json:"path"`   // as --set has it: training.batchSize
+	Values []string `json:"values"` // by job; "": the job has no such field
+}
+
+// Curve is the rounds of a job, by round; nil where a round has no such figure.
+type Curve struct {
+	Job       disdel.JobID `json:"job"`
+	Name      string       `json:"name"`
+	Round     []int        `json:"round"` // from 1
+	TrainLoss []*float64   `json:"trainLoss"`
+	Loss      []*float64   `json:"loss"`
+	Accuracy  []*float64   `json:"accuracy"`
+}
+
+// Of compares jobs, in their order. The records are not changed.
+func Of(list []disdel.Record) Comparison {
+	out := Comparison{APIVersion: disdel.APIVersion, Jobs: []Entry{}, Curves: []Curve{}}
+	fields := make([]map[string]string, len(list))
+	for i := range list {
+		out.Jobs = append(out.Jobs, EntryOf(&list[i]))
+		out.Curves = append(out.Curves, curve(&list[i]))
+		fields[i] = settings(&list[i])
+	}
+	out.Differs = differences(fields)
+	return out
+}
+
+// EntryOf is what came of a job, as far as it is known.
+func EntryOf(r *disdel.Record) Entry {
+	e := Entry{
+		ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Rounds: len(r.Rounds), Workers: r.Plan.Workers,
+		CostGBs:  r.CostGBs,
+		Duration: r.Phases.Total,
+	}
+	if r.Model != nil {
+		e.Model = fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version)
+	}
+	if e.Duration == 0 && !r.Ended.IsZero() {
+		e.Duration = disdel.Millis(max(0, r.Ended.Sub(r.Created)))
+	}
+	for i := range r.Rounds {
+		v := &r.Rounds[i]
+		e.Train = &v.TrainLoss
+		if v.Loss != nil {
+			e.Loss = v.Loss
+		}
+		if v.Accuracy != nil {
+			e.Accuracy = v.Accuracy
+			if e.Best == nil || *v.Accuracy > *e.Best {
+				e.Best = v.Accuracy
+			}
+		}
+	}
+	for i := range r.Activations {
+		if a := &r.Activations[i]; a.Task == disdel.TaskTrain {
+			e.Peak = max(e.Peak, a.Peak)
+		}
+	}
+	if train, ok := r.Plan.Action(disdel.TaskTrain); ok {
+		e.Limit = train.Limits.Memory
+	}
+	var labels []string
+	for _, key := range slices.Sorted(maps.Keys(r.Job.Metadata.Labels)) {
+		labels = append(labels, key+"="+r.Job.Metadata.Labels[key])
+	}
+	e.Labels = strings.Join(labels, " ")
+	return e
+}
+
+func curve(r *disdel.Record) Curve {
+	c := Curve{
+		Job: r.ID, Name: r.Job.Metadata.Name, Round: []int{}, TrainLoss: []*float64{}, Loss: []*float64{},
+		Accuracy: []*float64{},
+	}
+	for i := range r.Rounds {
+		v := &r.Rounds[i]
+		c.Round = append(c.Round, v.Round+1)
+		c.TrainLoss, c.Loss, c.Accuracy = append(c.TrainLoss, &v.TrainLoss), append(c.Loss, v.Loss),
+			append(c.Accuracy, v.Accuracy)
+	}
+	return c
+}
+
+// settings is everything that was said of a job, by the paths of its fields, and what its data were.
+func settings(r *disdel.Record) map[string]string {
+	out := map[string]string{"data.checksum": r.Data.Checksum, "plan.workers": fmt.Sprint(r.Plan.Workers)}
+	var tree any
+	text, err := json.Marshal(r.Job)
+	if err == nil && json.Unmarshal(text, &tree) == nil { // a job is plain data
+		flatten("", tree, out)
+	}
+	delete(out, "apiVersion")
+	delete(out, "kind")
+	return out
+}
+
+func flatten(path string, v any, out map[string]string) {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		if text, err := json.Marshal(v); err == nil && v != nil {
+			out[path] = strings.Trim(string(text), `"`)
+		}
+		return
+	}
+	for name, value := range fields {
+		flatten(strings.TrimPrefix(path+"."+name, "."), value, out)
+	}
+}
+
+// differences are the fields that are not the same in all.
+func differences(fields []map[string]string) []Difference {
+	paths := map[string]bool{}
+	for _, f := range fields {
+		for p := range f {
+			paths[p] = true
+		}
+	}
+	out := []Difference{}
+	for _, p := range slices.Sorted(maps.Keys(paths)) {
+		d := Difference{Path: p}
+		for _, f := range fields {
+			d.Values = append(d.Values, f[p])
+		}
+		if slices.ContainsFunc(d.Values, func(v string) bool { return v != d.Values[0] }) {
+			out = append(out, d)
+		}
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package comparison
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// Print writes the jobs as columns: what came of them, then what is different about them.
+func (c *Comparison) Print(w io.Writer) {
+	head := []string{""}
+	for i := range c.Jobs {
+		head = append(head, fmt.Sprintf("%d %s", i+1, c.Jobs[i].Name))
+	}
+	rows := [][]string{head}
+	for _, line := range Lines {
+		row := []string{line.Name}
+		for i := range c.Jobs {
+			row = append(row, line.Text(&c.Jobs[i]))
+		}
+		rows = append(rows, row)
+	}
+	terminal.Table(w, rows...)
+	fmt.Fprintln(w)
+	if len(c.Differs) == 0 {
+		fmt.Fprintln(w, "nothing is different about them")
+		return
+	}
+	head[0] = "DIFFERENT"
+	rows = [][]string{head}
+	for _, d := range c.Differs {
+		rows = append(rows, append([]string{d.Path}, shown(d.Values)...))
+	}
+	terminal.Table(w, rows...)
+}
+
+// mostText is how much of a value is shown.
+const mostText = 40
+
+func shown(values []string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		if out[i] = terminal.Cut(terminal.OneLine(v), mostText); v == "" {
+			out[i] = "-"
+		}
+	}
+	return out
+}
+
+// Line is one figure of all jobs.
+type Line struct {
+	Name string
+	Text func(*Entry) string
+}
+
+// Lines is what is told of each job, from top to bottom.
+var Lines = []Line{
+	{"id", func(e *Entry) string { return string(e.ID) }},
+	{"status", func(e *Entry) string { return e.Status.String() }},
+	{"accuracy", func(e *Entry) string { return figure(e.Accuracy) }},
+	{"best", func(e *Entry) string { return figure(e.Best) }},
+	{"loss", func(e *Entry) string { return figure(e.Loss) }},
+	{"train loss", func(e *Entry) string { return figure(e.Train) }},
+	{"rounds", func(e *Entry) string { return fmt.Sprint(e.Rounds) }},
+	{"workers", func(e *Entry) string { return fmt.Sprint(e.Workers) }},
+	{"time", func(e *Entry) string { return given(e.Duration > 0, e.Duration.Text()) }},
+	{"cost GB-s", func(e *Entry) string { return fmt.Sprintf("%.2f", e.CostGBs) }},
+	{"peak of limit", func(e *Entry) string { return given(e.Peak > 0, memory(e.Peak, e.Limit)) }},
+	{"model", func(e *Entry) string { return given(e.Model != "", e.Model) }},
+	{"labels", func(e *Entry) string { return given(e.Labels != "", e.Labels) }},
+}
+
+func memory(peak, limit disdel.Bytes) string { return fmt.Sprintf("%v of %v", peak, limit) }
+
+func given(known bool, text string) string {
+	if !known {
+		return "-"
+	}
+	return text
+}
+
+func figure(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f", *v)
+}

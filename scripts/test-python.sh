@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Tests clients/python as somebody has it who installs it: built into a wheel, in a virtual environment of its own, against the
+# program at $1 (without it one is built). mypy reads its types. The tools are pinned; their environment is kept under .cache.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+TOOLS=(pytest==9.0.2 numpy==2.3.5 mypy==1.19.1 flit_core==3.12.0)
+venv=.cache/python
+want="${TOOLS[*]} $(python3 -V)"
+
+if [ "$(cat "$venv/.done" 2>/dev/null)" != "$want" ]; then
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install -q --disable-pip-version-check "${TOOLS[@]}"
+  echo "$want" >"$venv/.done"
+fi
+
+program="${1:-}"
+if [ -z "$program" ]; then
+  program=.cache/bin/disdel
+  CGO_ENABLED=0 go build -o "$program" ./cmd/disdel
+fi
+# A fresh one beside the tools': what is tested is what is installed, not the folder that it comes from.
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+cp -r clients/python "$fresh/source"
+"$venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-build-isolation --target "$fresh/installed" "$fresh/source"
+export PYTHONPATH="$fresh/installed" PYTHONDONTWRITEBYTECODE=1 DISDEL_BIN="$PWD/$program"
+case "$program" in /*) DISDEL_BIN="$program" ;; esac
+(cd "$fresh/source" && "$OLDPWD/$venv/bin/mypy" --no-incremental --cache-dir=/dev/null src tests &&
+  rm -rf src && "$OLDPWD/$venv/bin/pytest" -q -p no:cacheprovider)

@@ -1,0 +1,108 @@
+// Keeps a page as it is on the server: when the server says that something has happened, the page is asked for anew, and
+// what is different is put in its place. What the user has marked, typed, opened or scrolled stays.
+"use strict";
+(() => {
+  const main = document.getElementById("main");
+  const state = document.getElementById("state");
+  const say = (text) => { if (state && state.textContent !== text) state.textContent = text; };
+
+  // key tells which child is which across two versions of a page.
+  const key = (node) => node.nodeType === 1 ? node.id || node.dataset.key || "" : "";
+  const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
+
+  // patch makes an element what another one is, and keeps all of it that can stay.
+  function patch(old, now) {
+    if (old.nodeType !== 1) {
+      if (old.data !== now.data) old.data = now.data;
+      return;
+    }
+    if (old.dataset.keep !== undefined) return;
+    for (const { name, value } of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    for (const { name } of [...old.attributes]) {
+      if (!now.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
+    }
+    if (old.nodeName === "INPUT" || old.nodeName === "SELECT") return;
+    const keyed = new Map();
+    for (const child of old.childNodes) if (key(child)) keyed.set(key(child), child);
+    let at = old.firstChild;
+    for (const child of [...now.childNodes]) {
+      let found = at && alike(at, child) ? at : keyed.get(key(child));
+      if (found && !alike(found, child)) found = undefined;
+      if (!found) {
+        old.insertBefore(document.importNode(child, true), at);
+        continue;
+      }
+      if (found === at) at = at.nextSibling; else old.insertBefore(found, at);
+      patch(found, child);
+    }
+    while (at) {
+      const next = at.nextSibling;
+      at.remove();
+      at = next;
+    }
+  }
+
+  // filter hides the rows of a table that lack a word.
+  const field = document.querySelector("[data-filter]");
+  function filter() {
+    if (!field) return;
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of document.getElementById(field.dataset.filter).tBodies[0].rows) {
+      const text = row.textContent.toLowerCase() + " " + (row.dataset.key || "").toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+    }
+  }
+  if (field) field.addEventListener("input", filter);
+
+  // refresh asks for the page anew: one request at a time, and no faster than the server answers.
+  let asking = false, again = false;
+  async function refresh() {
+    if (asking) { again = true; return; }
+    asking = true;
+    const began = performance.now();
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin" });
+      if (answer.status === 401) { location.href = "/ui/login"; return; }
+      if (answer.ok) {
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        patch(main, page.getElementById("main"));
+        filter();
+      }
+    } catch { say("the server does not answer"); }
+    setTimeout(() => {
+      asking = false;
+      if (again) { again = false; refresh(); }
+    }, performance.now() - began);
+  }
+
+  // progress shows how far the actions of a job are that run.
+  function progress(actions) {
+    const now = document.getElementById("now");
+    if (!now) return;
+    const table = document.createElement("table");
+    table.createCaption().textContent = "At work now";
+    const cells = (row, kind, list) => list.forEach((text) => {
+      const cell = document.createElement(kind);
+      if (kind === "th") cell.scope = "col";
+      cell.textContent = text;
+      row.append(cell);
+    });
+    cells(table.createTHead().insertRow(), "th", ["Action", "Round", "Epoch", "Batch", "Loss", "Memory", "Peak"]);
+    const body = table.createTBody();
+    for (const a of actions) {
+      cells(body.insertRow(), "td", [`${a.task} ${a.member}`, a.round, a.epoch, `${a.batch} of ${a.batches}`, a.loss, a.resident, a.peak]);
+    }
+    now.replaceChildren(table);
+  }
+
+  if (main && main.dataset.live) {
+    const stream = new EventSource(main.dataset.live);
+    let open = false;
+    stream.addEventListener("open", () => { say("live"); if (open) refresh(); open = true; });
+    stream.addEventListener("error", () => say("connecting"));
+    stream.addEventListener("changed", refresh);
+    stream.addEventListener("progress", (event) => progress(JSON.parse(event.data)));
+    stream.addEventListener("over", () => { stream.close(); say(""); refresh(); });
+    addEventListener("pagehide", () => stream.close());
+  }
+})();

@@ -1,0 +1,186 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	browserpage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/disdel/disdel"
+)
+
+// chromium is a browser without a window, with everything that it complains of.
+type chromium struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu         sync.Mutex
+	complaints []string // guarded by mu
+}
+
+func newChromium(t *testing.T) *chromium {
+	t.Helper()
+	path := os.Getenv("DISDEL_TEST_CHROMIUM")
+	if path == "" {
+		t.Skip("DISDEL_TEST_CHROMIUM names no browser")
+	}
+	// A browser of a busy machine may take its time. It is ended in order, which the end of the test's own context is not.
+	limited, stop := context.WithTimeout(context.Background(), 3*time.Minute)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.WSURLReadTimeout(2*time.Minute))
+	all, end := chromedp.NewExecAllocator(limited, options...)
+	ctx, quit := chromedp.NewContext(all)
+	c := &chromium{t: t, ctx: ctx}
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Error(err)
+		}
+		quit()
+		end()
+		stop()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.complaints) > 0 {
+			t.Errorf("the browser complains: %q", c.complaints)
+		}
+	})
+	if err := chromedp.Listen(ctx, c.hear); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// hear notes what no page may do: errors of scripts, what the policy forbids, dialogs.
+func (c *chromium) hear(event any) {
+	said := ""
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		said = fmt.Sprintf("%s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception)
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError {
+			said = e.Entry.Text
+		}
+	case *browserpage.EventJavascriptDialogOpening:
+		said = "a dialog: " + e.Message
+	}
+	if said != "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.complaints = append(c.complaints, said)
+	}
+}
+
+func (c *chromium) do(actions ...chromedp.Action[chromedp.Void]) {
+	c.t.Helper()
+	if err := chromedp.Do(c.ctx, actions...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// is tells what an expression comes to.
+func (c *chromium) is(expression string) bool {
+	c.t.Helper()
+	yes, err := chromedp.Run(c.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+	if err != nil {
+		c.t.Fatalf("%s: %v", expression, err)
+	}
+	return yes
+}
+
+// until waits for an expression to be true. The policy keeps the browser from waiting for it itself, which takes a
+// script of its own in the page.
+func (c *chromium) until(expression string) {
+	c.t.Helper()
+	for end := time.Now().Add(time.Minute); !c.is(expression); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			text, err := chromedp.Run(c.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+			c.t.Fatalf("never %s: %v\n%s", expression, err, text)
+		}
+	}
+}
+
+// prefers has the browser say that its user prefers light or dark.
+func (c *chromium) prefers(scheme string) {
+	c.t.Helper()
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}
+	if _, err := chromedp.Call(c.ctx, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// What only a browser can tell: the policy lets the page's own script and style work, a list and a job change in place
+// while somebody filters and marks, hostile texts are texts, and a phone shows every page without scrolling sideways.
+func TestInABrowser(t *testing.T) {
+	h := newHouse(t)
+	c := newChromium(t) // which ends before the server, and with it the streams that it reads
+	live, other, bad := job("ann", "live", 1), job("ann", "other", 2), hostileJob("ann", 3)
+	live.Status = disdel.StatusRunning
+	h.save(live, other, bad)
+	c.do(
+		chromedp.Navigate(h.URL+"/ui/"),
+		chromedp.WaitVisible("#token"),
+		chromedp.SendKeys("#token", "ann submit\r"),
+		chromedp.WaitVisible("#jobs"),
+	)
+	c.until(`document.getElementById("state").textContent === "live"`)
+
+	// Somebody filters and marks; then the job goes on.
+	row := fmt.Sprintf("document.querySelector('tr[data-key=%q]')", live.ID)
+	c.do(
+		chromedp.SendKeys("#q", "live"),
+		chromedp.Click(fmt.Sprintf("tr[data-key=%q] input", live.ID)),
+	)
+	c.is(row + ".same = true")
+	c.until(`[...document.querySelectorAll("#jobs tbody tr")].filter((row) => !row.hidden).length === 1`)
+	live.Status = disdel.StatusSucceeded
+	h.save(live)
+	c.until(row + `.textContent.includes("succeeded")`)
+	if !c.is(row + `.same && ` + row + `.querySelector("input").checked && document.getElementById("q").value === "live" &&
+		[...document.querySelectorAll("#jobs tbody tr")].filter((row) => !row.hidden).length === 1`) {
+		t.Error("what was marked, typed or hidden did not stay")
+	}
+
+	// A job's page follows the job to its end.
+	live.Status = disdel.StatusRunning
+	h.save(live)
+	c.do(chromedp.Navigate(h.URL+jobAddress(live.ID)), chromedp.WaitVisible("#job"))
+	c.until(`document.getElementById("state").textContent === "live"`)
+	live.Status = disdel.StatusSucceeded
+	h.save(live)
+	c.until(`document.querySelector("h1").textContent.includes("succeeded") && !document.querySelector(".danger")`)
+
+	ids := []string{string(live.ID), string(bad.ID)}
+	for _, path := range []string{
+		"/ui/jobs", "/ui/models", "/ui/datasets", "/ui/pool", "/ui/jobs/" + ids[0], "/ui/jobs/" + ids[1],
+		"/ui/compare?job=" + strings.Join(ids, "&job="),
+	} {
+		c.do(
+			chromedp.EmulateViewport(400, 800),
+			chromedp.Navigate(h.URL+path), chromedp.WaitReady("#main"),
+		)
+		if !c.is("document.documentElement.scrollWidth <= 400") {
+			t.Errorf("%s is wider than a phone", path)
+		}
+		for scheme, white := range map[string]bool{"light": true, "dark": false} {
+			c.prefers(scheme)
+			if got := c.is(`getComputedStyle(document.body).backgroundColor === "rgb(255, 255, 255)"`); got != white {
+				t.Errorf("%s in %s: it is white: %v", path, scheme, got)
+			}
+		}
+	}
+	// The keyboard comes to the content first.
+	c.do(chromedp.Navigate(h.URL+"/ui/jobs"), chromedp.WaitVisible("#jobs"), chromedp.KeyEvent("\t"))
+	if !c.is(`document.activeElement.getAttribute("href") === "#main"`) {
+		t.Error("the first stop of the keyboard is not the link to the content")
+	}
+}

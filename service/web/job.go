@@ -1,0 +1,105 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/comparison"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/report"
+)
+
+// oneJob is the page of a job.
+type oneJob struct {
+	ID      disdel.JobID
+	Running bool
+	Report  template.HTML
+	Logs    []jobtext.Log
+}
+
+func jobPage(v *visit) error {
+	rec, err := v.record(v.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	spec, _ := jobfile.Print(rec.Job) // a record of another version may hold what no job file can
+	var out bytes.Buffer
+	if err := report.New(&rec, time.Now()).Fragment(&out, spec); err != nil {
+		return err
+	}
+	page := oneJob{
+		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: jobtext.Logs(&rec),
+		Report: template.HTML(out.String()), //nolint:gosec // a template wrote it, which escapes
+	}
+	what := view{Title: rec.Job.Metadata.Name + ", " + rec.Status.String(), Here: "Jobs", Body: page}
+	if page.Running || rec.Status == disdel.StatusPaused {
+		what.Live = Root + "live/" + strings.TrimPrefix(jobAddress(rec.ID), Root)
+	}
+	v.write(http.StatusOK, "job", what)
+	return nil
+}
+
+// record is a job's, by its id, the start of one, a name or @last.
+func (v *visit) record(job string) (rec disdel.Record, err error) {
+	h, err := v.s.History(v.Context())
+	if err != nil {
+		return rec, err
+	}
+	id, err := h.Resolve(v.Context(), job)
+	if err != nil {
+		return rec, err
+	}
+	return h.Get(v.Context(), id)
+}
+
+// compared is the page of jobs beside each other.
+type compared struct {
+	comparison.Comparison
+	Figures []report.Figure
+	Lines   []line
+}
+
+// line is one figure of all jobs.
+type line struct {
+	Name   string
+	Values []string
+}
+
+// mostCompared is how many jobs are held against each other at once.
+const mostCompared = 100
+
+func comparePage(v *visit) error {
+	names := v.URL.Query()["job"]
+	if len(names) < 2 || len(names) > mostCompared {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "compare jobs",
+			Msg:  fmt.Sprintf("%d jobs are marked, and it takes 2 to %d", len(names), mostCompared),
+			Hint: "mark them in the list of jobs",
+		}
+	}
+	var list []disdel.Record
+	for _, name := range names {
+		rec, err := v.record(name)
+		if err != nil {
+			return err
+		}
+		list = append(list, rec)
+	}
+	page := compared{Comparison: comparison.Of(list)}
+	page.Figures = page.Comparison.Figures()
+	for _, l := range comparison.Lines {
+		one := line{Name: l.Name}
+		for i := range page.Jobs {
+			one.Values = append(one.Values, l.Text(&page.Jobs[i]))
+		}
+		page.Lines = append(page.Lines, one)
+	}
+	v.write(http.StatusOK, "compare", view{Title: "Comparison", Here: "Jobs", Body: page})
+	return nil
+}

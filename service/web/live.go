@@ -1,0 +1,307 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/service"
+)
+
+// How often a page is told at most that something has happened, how often the list of jobs is looked at, and how often
+// a line without meaning keeps a quiet connection.
+const (
+	tellEvery = 150 * time.Millisecond
+	lookEvery = 500 * time.Millisecond
+	heartbeat = 15 * time.Second
+)
+
+// stream is server-sent events to a browser.
+type stream struct {
+	w   http.ResponseWriter
+	out *http.ResponseController
+}
+
+func (v *visit) stream() *stream {
+	v.w.Header().Set("Content-Type", "text/event-stream")
+	v.w.WriteHeader(http.StatusOK)
+	return &stream{v.w, http.NewResponseController(v.w)}
+}
+
+func (s *stream) send(kind string, data any) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	return s.line("event: %s\ndata: %s\n\n", kind, text)
+}
+
+func (s *stream) line(format string, args ...any) error {
+	s.out.SetWriteDeadline(time.Now().Add(slow)) //nolint:errcheck // there is none then
+	if _, err := fmt.Fprintf(s.w, format, args...); err != nil {
+		return err
+	}
+	return s.out.Flush()
+}
+
+// lasting ends when the browser goes away, or the server is about to end.
+func (v *visit) lasting() (context.Context, func()) {
+	ctx, stop := context.WithCancel(v.Context())
+	unlink := context.AfterFunc(v.site.Drains, stop)
+	return ctx, func() { unlink(); stop() }
+}
+
+// action is how far an action of a job is, as its page shows it while it runs.
+type action struct {
+	Task     string `json:"task"`
+	Member   int    `json:"member"`
+	Round    int    `json:"round"`
+	Epoch    int    `json:"epoch"`
+	Batch    int    `json:"batch"`
+	Batches  int    `json:"batches"`
+	Loss     string `json:"loss"`
+	Resident string `json:"resident"`
+	Peak     string `json:"peak"`
+}
+
+func actionsOf(p service.Progress) []action {
+	out := []action{}
+	for _, a := range p.Actions {
+		out = append(out, action{
+			Task: string(a.Task), Member: a.Member, Round: a.Round + 1, Epoch: a.Epoch, Batch: a.Batch, Batches: a.Batches,
+			Loss: fmt.Sprintf("%.4f", a.Loss), Resident: a.Resident.String(), Peak: a.Peak.String(),
+		})
+	}
+	return out
+}
+
+// liveJob tells a job's page that something has happened to it, and how far its actions are.
+func liveJob(v *visit) error {
+	ctx, stop := v.lasting()
+	defer stop()
+	run, err := v.s.Watch(ctx, v.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	news := &news{changed: make(chan struct{}, 1)}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for e := range run.EventsAfter(ctx, 0) {
+			news.add(e)
+		}
+	}()
+	defer func() { stop(); <-over }()
+	out := v.stream()
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-news.changed:
+			if news.tell(out) != nil {
+				return nil
+			}
+			pause.Reset(tellEvery)
+			<-pause.C
+		case <-over:
+			news.tell(out)             //nolint:errcheck // the browser went away
+			out.send("over", run.ID()) //nolint:errcheck // the same
+			return nil
+		case <-beat.C:
+			if out.line(": still here\n\n") != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// news is what has happened since a browser was told last.
+type news struct {
+	changed chan struct{}
+
+	mu       sync.Mutex
+	happened string            // guarded by mu: the newest event's text, "" for none
+	progress *service.Progress // guarded by mu: the newest picture, nil for none
+}
+
+func (n *news) add(e service.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p, ok := e.What.(service.Progress); ok {
+		n.progress = &p
+	} else {
+		n.happened = e.What.String()
+	}
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (n *news) tell(out *stream) error {
+	n.mu.Lock()
+	happened, progress := n.happened, n.progress
+	n.happened, n.progress = "", nil
+	n.mu.Unlock()
+	if progress != nil {
+		if err := out.send("progress", actionsOf(*progress)); err != nil {
+			return err
+		}
+	}
+	if happened != "" {
+		return out.send("changed", happened)
+	}
+	return nil
+}
+
+// boards are what tells lists of jobs that they have changed, one for each tenant whose list somebody looks at.
+type boards struct {
+	mu  sync.Mutex
+	all map[*service.Service]*board // guarded by mu
+}
+
+// board looks at the jobs of a tenant for all of his pages at once.
+type board struct {
+	readers int // guarded by the boards' mu
+	stop    context.CancelFunc
+	over    chan struct{}
+
+	mu      sync.Mutex
+	changed chan struct{} // guarded by mu: closed with the next change
+}
+
+// join begins to look, unless somebody does.
+func (b *boards) join(s *service.Service) *board {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.all[s]
+	if one == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		one = &board{stop: stop, over: make(chan struct{}), changed: make(chan struct{})}
+		b.all[s] = one
+		go one.look(ctx, s)
+	}
+	one.readers++
+	return one
+}
+
+// leave ends the look with its last reader.
+func (b *boards) leave(s *service.Service, one *board) {
+	b.mu.Lock()
+	one.readers--
+	last := one.readers == 0
+	if last {
+		delete(b.all, s)
+	}
+	b.mu.Unlock()
+	if last {
+		one.stop()
+		<-one.over
+	}
+}
+
+// seen is what a list would show otherwise if it changed.
+type seen struct {
+	id     disdel.JobID
+	status disdel.Status
+	rounds int
+	model  bool
+}
+
+func (b *board) look(ctx context.Context, s *service.Service) {
+	defer close(b.over)
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var before []seen
+	for first := true; ; first = false {
+		if now, err := newest(ctx, s); err == nil {
+			if !first && !same(before, now) {
+				b.wake()
+			}
+			before = now
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// mostWatched is how many jobs are looked at: those that run are among the newest.
+const mostWatched = 50
+
+func newest(ctx context.Context, s *service.Service) ([]seen, error) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := h.List(ctx, history.Query{Limit: mostWatched})
+	out := make([]seen, len(list))
+	for i := range list {
+		out[i] = seen{list[i].ID, list[i].Status, len(list[i].Rounds), list[i].Model != nil}
+	}
+	return out, err
+}
+
+func same(a, b []seen) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *board) wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+func (b *board) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changed
+}
+
+// liveJobs tells a list of jobs that it has changed.
+func liveJobs(v *visit) error {
+	ctx, stop := v.lasting()
+	defer stop()
+	b := v.site.boards.join(v.s)
+	defer v.site.boards.leave(v.s, b)
+	out := v.stream()
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	next := b.next()
+	if out.line(": here\n\n") != nil {
+		return nil
+	}
+	for {
+		select {
+		case <-next:
+			next = b.next()
+			if out.send("changed", "jobs") != nil {
+				return nil
+			}
+		case <-beat.C:
+			if out.line(": still here\n\n") != nil {
+				return nil
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

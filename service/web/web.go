@@ -1,0 +1,184 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/service"
+)
+
+// Config is what the pages work with.
+type Config struct {
+	// Sign is the Service that a token opens, and what it allows. It returns Denied for one that is none.
+	Sign func(ctx context.Context, token string) (*service.Service, service.Role, error)
+
+	// Enter is a key that signs in once, without a token: of a page that its own program opens. "": there is none.
+	Enter string
+	// Token is what Enter signs in with.
+	Token string
+
+	Drains context.Context // what a page waits for ends with it; nil: never
+}
+
+// Root is where the pages are.
+const Root = "/ui/"
+
+// policy is what a browser may do with a page: what comes from this server, and no script in the page itself.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Handler serves the pages below Root. Requests that other sites make, and those for other hosts, are for who mounts it
+// to refuse.
+func Handler(cfg Config) http.Handler {
+	if cfg.Drains == nil {
+		cfg.Drains = context.Background()
+	}
+	s := &site{Config: cfg, sessions: newSessions(cfg.Enter), boards: boards{all: map[*service.Service]*board{}}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ui/app.js", asset("text/javascript; charset=utf-8", script))
+	mux.HandleFunc("GET /ui/icon.svg", asset("image/svg+xml", icon))
+	mux.HandleFunc("GET /ui/style.css", asset("text/css; charset=utf-8", style()))
+	mux.HandleFunc("GET /ui/login", s.loginPage)
+	mux.HandleFunc("POST /ui/login", s.login)
+	mux.HandleFunc("GET /ui/enter", s.enter)
+	mux.HandleFunc("POST /ui/logout", s.logout)
+	for pattern, p := range map[string]page{
+		"GET /ui/{$}":                   {service.RoleRead, toJobs},
+		"GET /ui/jobs":                  {service.RoleRead, jobsPage},
+		"GET /ui/jobs/{job}":            {service.RoleRead, jobPage},
+		"POST /ui/jobs/{job}/cancel":    {service.RoleSubmit, ask(disdel.StatusCanceled)},
+		"POST /ui/jobs/{job}/pause":     {service.RoleSubmit, ask(disdel.StatusPaused)},
+		"GET /ui/compare":               {service.RoleRead, comparePage},
+		"GET /ui/models":                {service.RoleRead, modelsPage},
+		"GET /ui/datasets":              {service.RoleRead, datasetsPage},
+		"GET /ui/pool":                  {service.RoleRead, poolPage},
+		"GET /ui/live/jobs":             {service.RoleRead, liveJobs},
+		"GET /ui/live/jobs/{job}":       {service.RoleRead, liveJob},
+		"GET " + Root + "{anything...}": {service.RoleRead, nowhere},
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, p) })
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// page is what the site does for a role.
+type page struct {
+	role service.Role
+	show func(v *visit) error
+}
+
+// site is the pages of a server.
+type site struct {
+	Config
+	sessions *sessions
+	boards   boards
+}
+
+// visit is one request of somebody who is signed in.
+type visit struct {
+	*http.Request
+	w    http.ResponseWriter
+	site *site
+	s    *service.Service
+	role service.Role
+}
+
+// serve answers a request of somebody who is signed in, and sends others to where they can.
+func (s *site) serve(w http.ResponseWriter, r *http.Request, p page) {
+	token, ok := s.sessions.token(r)
+	if !ok {
+		s.away(w, r)
+		return
+	}
+	own, role, err := s.Sign(r.Context(), token)
+	if disdel.KindOf(err) == disdel.Denied {
+		s.sessions.end(w, r)
+		s.away(w, r)
+		return
+	}
+	v := &visit{Request: r, w: w, site: s, s: own, role: role}
+	if err == nil && !role.Allows(p.role) {
+		err = &disdel.Error{
+			Kind: disdel.Denied, Op: "sign in", Msg: "your token looks and nothing else", Hint: "it takes the role " +
+				string(p.role),
+		}
+	}
+	if err == nil {
+		err = p.show(v)
+	}
+	if err != nil {
+		v.fail(err)
+	}
+}
+
+// away sends somebody to the page for signing in, and tells a script that it has to.
+func (s *site) away(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Sec-Fetch-Dest") == "empty" || r.Header.Get("Accept") == "text/event-stream" {
+		http.Error(w, "signed out", http.StatusUnauthorized)
+		return
+	}
+	http.Redirect(w, r, Root+"login", http.StatusSeeOther)
+}
+
+func asset(kind, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.Write([]byte(text)) //nolint:errcheck // the browser went away
+	}
+}
+
+func toJobs(v *visit) error {
+	http.Redirect(v.w, v.Request, Root+"jobs", http.StatusSeeOther)
+	return nil
+}
+
+func nowhere(v *visit) error {
+	return &disdel.Error{Kind: disdel.NotFound, Op: "find page", Msg: "there is no such page"}
+}
+
+// mostCause bounds what is read of a form.
+const mostForm = 64 << 10
+
+// ask has a job become something else, and shows it again.
+func ask(to disdel.Status) func(v *visit) error {
+	return func(v *visit) error {
+		job := v.PathValue("job")
+		if err := v.s.Ask(v.Context(), job, to, "asked for on the page"); err != nil {
+			return err
+		}
+		http.Redirect(v.w, v.Request, jobAddress(disdel.JobID(job)), http.StatusSeeOther)
+		return nil
+	}
+}
+
+// statuses are the kinds of errors as HTTP has them; others are the server's own.
+var statuses = map[disdel.Kind]int{
+	disdel.Invalid: http.StatusBadRequest, disdel.NotFound: http.StatusNotFound, disdel.Denied: http.StatusForbidden,
+	disdel.Conflict: http.StatusConflict, disdel.Unavailable: http.StatusServiceUnavailable,
+}
+
+// fail shows what went wrong.
+func (v *visit) fail(err error) {
+	if errors.Is(err, context.Canceled) && v.Context().Err() != nil {
+		return // nobody is there any more
+	}
+	status, known := statuses[disdel.KindOf(err)]
+	if !known {
+		status = http.StatusInternalServerError
+	}
+	v.write(status, "failure", view{Title: "Not shown", Body: disdel.AsError(err)})
+}
+
+// slow is how long a browser may take to read a part of a stream.
+const slow = 20 * time.Second
