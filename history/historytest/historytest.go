@@ -119,6 +119,21 @@ func lists(t *testing.T, s *history.Store) {
 			t.Fatalf("record %d is %s", i, r.ID)
 		}
 	}
+	paged := 0
+	for page := (history.Query{Limit: 50}); ; paged += page.Limit {
+		got, err := s.List(ctx, page)
+		if err != nil || len(got) > 0 && got[0].ID != all[paged].ID {
+			t.Fatalf("page from %d: %v", paged, err)
+		}
+		if len(got) < page.Limit {
+			paged += len(got)
+			break
+		}
+		page.Before = got[len(got)-1].ID
+	}
+	if paged != n {
+		t.Errorf("%d records page by page", paged)
+	}
 	for _, c := range []struct {
 		q    history.Query
 		want int
