@@ -18,8 +18,9 @@ var aside = []string{
 // changing is the commands that change something where the context leads, with those of their subcommands that do; none
 // for a command that has none.
 var changing = map[string][]string{
-	"quickstart": nil, "submit": nil, "batch": nil, "resume": nil, "infer": nil, "serve": nil, "doctor": nil, "verify": nil,
-	"job": {"cancel", "pause", "stop"}, "dataset": {"add", "remove"}, "tenant": {"create", "delete", "quota", "token"},
+	"quickstart": nil, "submit": nil, "batch": nil, "resume": nil, "infer": nil, "serve": nil, "doctor": nil,
+	"verify": nil,
+	"job":    {"cancel", "pause", "stop"}, "dataset": {"add", "remove"}, "tenant": {"create", "delete", "quota", "token"},
 	"deploy": {"up", "down"}, "history": {"repair"},
 }
 
