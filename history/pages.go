@@ -30,10 +30,9 @@ const pageRows = 500
 // order is the fields that a query goes by, newest first; nil: the id alone.
 type order []string
 
-// search is which records are looked for: rows of a view where the server has it, else what a selector leaves.
+// search is which records are looked for: rows of the view where the server has it, else what a selector leaves.
 type search struct {
-	view   string                     // "": none is needed
-	key    []any                      // with which the rows' keys begin; an id ends them
+	key    []any                      // with which the rows' keys begin; an id ends them. nil: no view is needed
 	keeps  func(json.RawMessage) bool // of a row's value, whose document is wanted; nil: the value is the document
 	before string                     // ids below this one; "": all
 

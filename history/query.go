@@ -22,7 +22,7 @@ type Query struct {
 	Status  disdel.Status
 }
 
-// conditions is what a list is narrowed by, as rows of listsView have it, that which leaves out most first.
+// conditions is what a list is narrowed by, as rows of the view have it, that which leaves out most first.
 func (q *Query) conditions() (out [][2]string) {
 	status := ""
 	if q.Status != disdel.StatusUnknown {
@@ -61,7 +61,7 @@ func given(value any, empty bool) map[string]any {
 	return equal(value)
 }
 
-// listed is the value of a row of listsView.
+// listed is the value of a row that lists go by.
 type listed struct {
 	Status  string   `json:"status"`
 	Dataset string   `json:"dataset"`
@@ -86,9 +86,9 @@ func (s *Store) searchFor(q *Query) search {
 	all := q.conditions()
 	switch {
 	case len(all) > 0:
-		found.view, found.key = listsView, []any{s.scope(), all[0][0], all[0][1]}
+		found.key = []any{all[0][0], s.scope(), all[0][1]}
 	case s.scope() != nil:
-		found.view, found.key = listsView, []any{s.scope(), "any", ""}
+		found.key = []any{"any", s.scope(), ""}
 	default:
 		return found
 	}
@@ -102,7 +102,7 @@ func (s *Store) searchFor(q *Query) search {
 	return found
 }
 
-// scope is the first part of a view's keys: the tenant whose records are asked for, nil for everybody's. Those of
+// scope is the second part of the view's keys: the tenant whose records are asked for, nil for everybody's. Those of
 // nobody are among everybody's.
 func (s *Store) scope() any {
 	if s.tenant == nil || *s.tenant == "" {

@@ -40,9 +40,8 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 	m := job.Model
 	batch := job.Training.JobBatch()
 	alike := search{
-		view: kindsView,
-		key:  []any{s.scope(), job.Data.Source, batch, job.Training.Backend, m.Name, m.Custom, len(m.Layers)},
-		by:   order{sourceField, batchField},
+		key: []any{"kind", s.scope(), job.Data.Source, batch, job.Training.Backend, m.Name, m.Custom, len(m.Layers)},
+		by:  order{sourceField, batchField},
 		selector: map[string]any{
 			sourceField: equal(job.Data.Source), batchField: equal(batch),
 			backendField: given(job.Training.Backend, job.Training.Backend == ""), networkField: given(m.Name, m.Name == ""),

@@ -44,7 +44,7 @@ type Store struct {
 	http   *http.Client
 	db     *kivik.DB
 	tenant *string // whose records alone are seen; nil: everybody's
-	views  *views
+	view   *view
 }
 
 // Of is the same history as a tenant sees it: records of others are not there. It ends with the Store that it is of.
@@ -75,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Database == "" {
 		cfg.Database = Database
 	}
-	s := &Store{log: cfg.Logger, views: &views{patience: cmp.Or(cfg.Patience, viewPatience)}, http: &http.Client{
+	s := &Store{log: cfg.Logger, view: &view{patience: cmp.Or(cfg.Patience, viewPatience)}, http: &http.Client{
 		Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},
 		CheckRedirect: stay,
 	}}

@@ -50,7 +50,7 @@ func (s server) ask(ctx context.Context, n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	if _, err := h.Similar(ctx, record(0).Job); err != nil { // makes the views
+	if _, err := h.Similar(ctx, record(0).Job); err != nil { // makes the view
 		return err
 	}
 	if err := h.Fill(n, record); err != nil {
@@ -60,7 +60,7 @@ func (s server) ask(ctx context.Context, n int) (err error) {
 	if err := h.Settle(ctx); err != nil {
 		return err
 	}
-	figure(fmt.Sprintf("views_%s%dk_s", s.name, n/1000), time.Since(begun).Seconds(), "s")
+	figure(fmt.Sprintf("view_%s%dk_s", s.name, n/1000), time.Since(begun).Seconds(), "s")
 	for _, q := range questions(ctx, h) {
 		took, err := median(q.ask)
 		if err != nil {

@@ -129,22 +129,19 @@ func (h *History) Fill(n int, record func(i int) disdel.Record) error {
 	return nil
 }
 
-// Settle waits until the views of package history have all that was written, for which a history itself does not wait.
-// A server without views has none to wait for.
+// Settle waits until the view of package history has all that was written, for which a history itself does not wait. A
+// server without views has none to wait for.
 func (h *History) Settle(ctx context.Context) error {
-	for _, view := range []string{"kinds", "lists"} {
-		address := h.URL + "/" + history.Database + "/_design/disdel-views/_view/" + view + "?limit=1"
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-		if err != nil {
-			return err
-		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		res.Body.Close()
+	address := h.URL + "/" + history.Database + "/_design/disdel-view/_view/records?limit=1"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
 	}
-	return nil
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
 }
 
 // NewID is the id of a job that begins at a time.

@@ -176,7 +176,7 @@ func TestListsByViewsAreListsBySelectors(t *testing.T) {
 // Who may make no views is served by selectors, and does not ask again.
 func TestAUserWithoutTheRightToMakeViews(t *testing.T) {
 	x := watched{instead: func(w http.ResponseWriter, r *http.Request) bool {
-		made := r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/_design/disdel-views")
+		made := r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/_design/disdel-view")
 		if made {
 			http.Error(w, `{"error":"forbidden","reason":"You are not a db or server admin."}`, http.StatusForbidden)
 		}
