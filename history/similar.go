@@ -13,7 +13,7 @@ import (
 const (
 	similarLimit  = 100
 	enoughJobs    = 20
-	enoughSimilar = 1 << 18
+	enoughSimilar = 1 << 17
 	enoughRecent  = 1 << 19
 )
 
