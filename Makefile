@@ -86,6 +86,12 @@ bench-policies: ## figures of policies beside the best fixed number of workers, 
 	$(BUILD) -o bin/bench-policies ./bench/policies
 	bin/bench-policies
 
+.PHONY: bench-exchange
+bench-exchange: ## figures of sparse models, and of exchange after every step in virtual time; MovieLens-100K where it can be fetched
+	-scripts/movielens.sh
+	$(BUILD) -o bin/bench-exchange ./bench/exchange
+	bin/bench-exchange
+
 .PHONY: bench-paper
 bench-paper: build ## the DiSDeL paper's experiments beside its printed numbers (FIGURES=1,2,3,8,10,11,12,sim ENGINE=disdel|tensorflow|both REPEAT=3 CIFAR=folder)
 	scripts/paper-deps.sh "$(or $(ENGINE),disdel)"

@@ -150,7 +150,8 @@ type Network struct {
 	Name    string         `json:"name,omitempty"` // of the zoo
 	Layers  []Layer        `json:"layers,omitempty"`
 	Custom  *CustomNetwork `json:"custom,omitempty"` // computed by the action's own binary
-	Input   []int          `json:"input"`            // [channels height width]
+	Sparse  *SparseNetwork `json:"sparse,omitempty"` // of a model of sparse rows, which Name names
+	Input   []int          `json:"input"`            // [channels height width]; of sparse rows [columns]
 	Classes int            `json:"classes"`          // outputs
 	Init    Init           `json:"init"`
 }
@@ -225,6 +226,10 @@ type TrainRequest struct {
 	Store               Store  `json:"store"`
 	Memory              Bytes  `json:"limitBytes"`
 	Estimate            Bytes  `json:"estimateBytes"` // what the collector is to keep the process within
+
+	Exchange *Exchange `json:"exchange,omitempty"` // nil: nothing is exchanged inside the round
+	Members  int       `json:"gang,omitempty"`     // workers that exchange
+	Steps    int       `json:"steps,omitempty"`    // of the round, on the worker that has most
 }
 
 // ID names the update that the request asks for.
@@ -326,7 +331,8 @@ type EvaluateResult struct {
 	Loss     float64 `json:"loss"`
 	Accuracy float64 `json:"accuracy"` // share of rows whose largest output is the label
 	Samples  int     `json:"samples"`
-	Usage    Usage   `json:"usage"`
+	Scores
+	Usage Usage `json:"usage"`
 }
 
 // InferRequest is the parameter of an infer action.
@@ -335,8 +341,9 @@ type InferRequest struct {
 	WeightsKey string      `json:"path"`
 	Checksum   string      `json:"checksum"`
 	Network    Network     `json:"network"`
-	Inputs     [][]float32 `json:"inputs"`         // rows of channels x height x width values
-	Rows       *RowsRef    `json:"rows,omitempty"` // in the place of Inputs, where those are more than a request may be
+	Inputs     [][]float32 `json:"inputs"`           // rows of channels x height x width values
+	Rows       *RowsRef    `json:"rows,omitempty"`   // in the place of Inputs, where those are more than a request may be
+	Sparse     *SparseAsk  `json:"sparse,omitempty"` // what is asked of a model of sparse rows, in the place of both
 	Backend    string      `json:"backend,omitempty"`
 	Memory     Bytes       `json:"limitBytes"`
 	Estimate   Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
@@ -353,6 +360,9 @@ type InferResult struct {
 	Classes       []int       `json:"classes"`
 	Probabilities [][]float32 `json:"probabilities"`
 	Usage         Usage       `json:"usage"`
+
+	Predictions     []float32     `json:"predictions,omitempty"`     // by row, of a model of sparse rows
+	Recommendations []Recommended `json:"recommendations,omitempty"` // by user who was asked for
 }
 
 // Progress is what a running action tells through the store.

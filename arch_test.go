@@ -22,19 +22,25 @@ var house = map[string][]string{
 	"runtime/engine/native/plan": {"model"},
 	"estimator":                  {"model", "runtime/engine/footprint", "internal/nearest"},
 	"dataset":                    {"internal/..."},
+	"dataset/sparse":             {"dataset", "internal/files"},
 	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/nearest", "internal/advice"},
 	"controller/jobfile":         {"internal/nearest", "model", "scheduler"},
 	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
 	"executor":                   {"internal/..."},
 	"aggregator":                 {"internal/safetensors"},
 	"aggregator/embedded":        {},
+	"aggregator/exchange":        {},
 	"runtime":                    {"internal/secret"},
 	"runtime/engine/footprint":   {"model"},
 	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
 	"runtime/engine/enginetest":  {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
-	"runtime/engine/backends":    {"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia"},
+	"runtime/engine/backends": {
+		"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia", "runtime/engine/sparse",
+	},
+	"runtime/engine/slab":   {},
+	"runtime/engine/sparse": {"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab"},
 	"runtime/engine/native": {
-		"model", "dataset", "runtime/engine", "runtime/engine/footprint",
+		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
 	},
 	"runtime/engine/native/kernel": {"runtime/engine/native/plan"},
@@ -43,7 +49,7 @@ var house = map[string][]string{
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
 	},
 	"actions": {
-		"runtime/engine", "runtime/engine/footprint", "aggregator", "dataset", "model",
+		"runtime/engine", "runtime/engine/footprint", "aggregator", "aggregator/exchange", "dataset", "model",
 		"internal/modelstore",
 	},
 	"actions/serve":       {"actions", "runtime", "runtime/engine"},
@@ -62,8 +68,8 @@ var house = map[string][]string{
 		"internal/keyring", "internal/modelstore", "internal/modeltext", "internal/wire", "service", "service/batch",
 	},
 	"internal/commandline": {
-		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/files", "internal/nearest",
-		"internal/plot",
+		"controller/jobfile", "dataset", "dataset/sparse", "history", "internal/addresses", "internal/files",
+		"internal/nearest", "internal/plot",
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
 		"internal/client", "internal/jobtext", "internal/localplatform",
 	},
@@ -120,7 +126,9 @@ var house = map[string][]string{
 		"scheduler/sim",
 	},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.
-	"cmd/disdel-runtime": {"actions/serve", "aggregator", "runtime/engine", "runtime/engine/native"},
+	"cmd/disdel-runtime": {
+		"actions/serve", "aggregator", "runtime/engine", "runtime/engine/native", "runtime/engine/sparse",
+	},
 
 	// The package of actions is the executor's side of OpenWhisk; checks of a cluster are callers of service.
 	"deploy":            {"executor"},
@@ -140,6 +148,7 @@ var house = map[string][]string{
 	"bench/platform":    {"..."},
 	"bench/policies":    {"..."},
 	"bench/deploy":      {"..."},
+	"bench/exchange":    {"..."},
 	"bench/tenants":     {"..."},
 }
 

@@ -5,7 +5,8 @@ package disdel
 const (
 	BackendNative   = "native"   // the engine with its static plan; also what "" means
 	BackendGorgonia = "gorgonia" // gorgonia's expression graphs; also of an action's own networks
+	BackendSparse   = "sparse"   // of models of sparse rows, which no other computes; also what "" means for them
 )
 
 // Backends are the names that a job file may have.
-func Backends() []string { return []string{BackendNative, BackendGorgonia} }
+func Backends() []string { return []string{BackendNative, BackendGorgonia, BackendSparse} }

@@ -43,6 +43,7 @@ type Model struct {
 	Keras  string  `json:"keras,omitempty"`
 	Layers []Layer `json:"layers,omitempty"`
 	Custom string  `json:"custom,omitempty"` // a network of the action's own binary
+	Rank   int     `json:"rank,omitempty"`   // of pmf: factors of each user and item
 	Init   Init    `json:"init"`
 
 	Description *CustomNetwork `json:"-"` // of Custom, as the binary gave it
@@ -264,7 +265,7 @@ type Training struct {
 	BatchSize     int        `json:"batchSize"`       // rows of a step on every worker; with Batch, of Batch
 	Batch         *Batch     `json:"batch,omitempty"` // nil: BatchSize is every worker's own
 	Optimizer     Optimizer  `json:"optimizer"`
-	Loss          string     `json:"loss"` // crossEntropy, binaryCrossEntropy or mse
+	Loss          string     `json:"loss"` // crossEntropy, binaryCrossEntropy or mse; of sparse rows squared or logistic
 	Schedule      *Schedule  `json:"schedule,omitempty"`
 	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
 	EarlyStop     *EarlyStop `json:"earlyStop,omitempty"`
@@ -411,6 +412,7 @@ type Distribution struct {
 	Sync        Sync        `json:"sync"`
 	Aggregation Aggregation `json:"aggregation"`
 	Missing     Missing     `json:"missing"`
+	Exchange    *Exchange   `json:"exchange,omitempty"` // inside a round; nil: updates are averaged when it ends
 }
 
 // The policies of a job file.

@@ -6,4 +6,7 @@ type Metrics struct {
 	Rows    int     // of the batch
 	Loss    float64 // the mean over the rows, always; of a training step it is that before the step
 	Correct int     // rows whose largest output is at their class; of a training step before the step, as Loss is
+
+	// Scores are the predictions of an evaluation by row, of models of sparse rows. They are good until the next call.
+	Scores []float32
 }

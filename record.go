@@ -48,7 +48,8 @@ type Round struct {
 	Round     int      `json:"round"`
 	TrainLoss float64  `json:"trainLoss"`          // mean over the workers, weighted by samples
 	Loss      *float64 `json:"loss,omitempty"`     // held-out; nil where this round was not evaluated
-	Accuracy  *float64 `json:"accuracy,omitempty"` // held-out
+	Accuracy  *float64 `json:"accuracy,omitempty"` // held-out; nil also where targets are numbers
+	Scores             // held-out, of models of sparse rows
 	// share of training rows that were right as they were seen in its last epoch; nil where it is not known
 	TrainAccuracy *float64 `json:"trainAccuracy,omitempty"`
 	Duration      Millis   `json:"durationMs"`
@@ -95,6 +96,7 @@ type Best struct {
 	Accuracy float64 `json:"accuracy"`
 	Checksum string  `json:"checksum"` // of the weights' file
 	Size     Bytes   `json:"sizeBytes"`
+	Scores
 }
 
 // ModelRef names a stored model.
@@ -113,9 +115,11 @@ type DataInfo struct {
 	Train      int    `json:"train"`    // rows
 	HeldOut    int    `json:"heldOut"`
 	Drawn      bool   `json:"drawn,omitempty"` // rows of both are drawn by lot from all
-	Sample     []int  `json:"sample"`          // [channels height width]
-	Classes    int    `json:"classes"`
-	SampleSize Bytes  `json:"sampleBytes"` // of one sample as stored
+	Sample     []int  `json:"sample"`          // [channels height width]; of sparse rows [columns]
+	Classes    int    `json:"classes"`         // 1: targets are numbers
+	SampleSize Bytes  `json:"sampleBytes"`     // of one sample as stored
+	// of a data set of sparse rows; nil: every row has all values
+	Sparse *SparseData `json:"sparse,omitempty"`
 	// sides that samples are resized to as batches are made; 0: they are as stored
 	Resize int `json:"resize,omitempty"`
 }
@@ -159,7 +163,8 @@ type Record struct {
 	Phases   Phases  `json:"phases"`
 	Accuracy float64 `json:"accuracy"` // held-out, last evaluation, or the model's where the best is kept
 	Loss     float64 `json:"loss"`     // the same
-	CostGBs  float64 `json:"costGBs"`  // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
+	Scores           // the same
+	CostGBs  float64 `json:"costGBs"` // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
 	// EvaluationGBs is what evaluations held, limits times durations, GB-s. Records from before it have evaluations in
 	// CostGBs.
 	EvaluationGBs float64      `json:"evaluationGBs,omitempty"`

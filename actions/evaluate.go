@@ -71,7 +71,8 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	shard *dataset.Shard,
 ) (res disdel.EvaluateResult, err error) {
 	n, batch := shard.Len(), min(req.BatchSize, shard.Len())
-	input, rows := dataset.NewBatch(batch, shard.SampleLen()), make([]int32, batch)
+	input, rows := shard.NewBatch(batch), make([]int32, batch)
+	ranked := rankedFor(req, n)
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: (n + batch - 1) / max(batch, 1)}
 	var lossSum float64
 	var correct int
@@ -87,12 +88,15 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 		}
 		lossSum += m.Loss * float64(m.Rows)
 		correct += m.Correct
+		ranked.add(m.Scores, input.Target.Values)
 		state.Batch++
 		if err := p.beat(ctx, state); err != nil {
 			return res, err
 		}
 	}
-	return disdel.EvaluateResult{Loss: lossSum / float64(n), Accuracy: float64(correct) / float64(n), Samples: n}, nil
+	res = disdel.EvaluateResult{Loss: lossSum / float64(n), Accuracy: float64(correct) / float64(n), Samples: n}
+	res.Scores = ranked.scores(req, res.Loss)
+	return res, nil
 }
 
 // infer answers class and probabilities of every input under a stored model.
@@ -114,7 +118,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 			return err
 		}
 		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
-			Graph: g, BatchSize: max(1, min(in.rows, inferBatch)), Memory: req.Memory,
+			Graph: g, BatchSize: inferRows(&req, in.rows), Memory: req.Memory,
 		})
 		if err != nil {
 			return err
@@ -126,6 +130,10 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 		return res, err
 	}
 	err = c.phase("compute", func() (err error) {
+		if req.Sparse != nil {
+			res, err = answerSparse(e, req)
+			return err
+		}
 		res, err = predict(e, in)
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 )
@@ -253,13 +254,9 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 		return t.probed(), nil
 	}
 	now := t.call.host.now()
-	deadline, limited := ctx.Deadline()
-	if limited && !(last && t.at.epoch+1 == t.req.Epochs) {
-		reserve := 2*t.longest + max(3*t.fetched, 2*t.storing) + deadline.Sub(t.start)/20
-		if deadline.Sub(now) < reserve {
-			t.res.Paused = true
-			return true, t.save(ctx)
-		}
+	if t.near(ctx) && !(last && t.at.epoch+1 == t.req.Epochs) {
+		t.res.Paused = true
+		return true, t.save(ctx)
 	}
 	if every := time.Duration(t.req.SaveEvery); every > 0 && now.Sub(t.saved) >= max(every, saveShare*t.storing) {
 		// a store without room for it costs only what a failure would
@@ -268,6 +265,16 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 		}
 	}
 	return false, nil
+}
+
+// near tells whether the deadline is so near that a worker has to store its state and end.
+func (t *trainer) near(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	reserve := 2*t.longest + max(3*t.fetched, 2*t.storing) + deadline.Sub(t.start)/20
+	if t.swap != nil { // it looks at the time so often while it waits for others
+		reserve += 2 * aggregator.IdleEvery
+	}
+	return limited && deadline.Sub(t.call.host.now()) < reserve
 }
 
 // saveShare is how many times as long as it took to store its state a worker trains before it does so again: over a
@@ -298,6 +305,7 @@ func (t *trainer) probed() bool {
 func (t *trainer) save(ctx context.Context) error {
 	all := t.arrays(func(engine.Role) bool { return true })
 	defer t.call.host.free() // what it went through would be there still when the update is copied, which takes as much
+	all = append(all, t.swap.state()...)
 	return t.store(ctx, t.req.ID(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))
 }
 

@@ -58,6 +58,7 @@ type trainer struct {
 	order   []int32 // of the epoch's rows
 	input   dataset.Batch
 	at      position
+	swap    *exchanging    // with the others, after every step; nil: nothing
 	kept    disdel.Weights // of the round before: see carried
 	own     bool           // the optimiser has the state that this worker stored
 	ref     disdel.Weights // that updates are differences to; nil: updates are weights
@@ -105,10 +106,22 @@ func (t *trainer) fetch(ctx context.Context) error {
 	start := t.call.host.now()
 	defer func() { t.fetched = t.call.host.now().Sub(start) }()
 	defer t.call.host.free()
+	t.swap = t.newExchange()
 	mid, err := t.recall(ctx)
-	if err != nil || mid {
+	if err != nil {
 		return err
 	}
+	if mid {
+		return t.swap.recall(ctx)
+	}
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	return t.swap.start()
+}
+
+// begin sets the weights and the state that the round starts from.
+func (t *trainer) begin(ctx context.Context) error {
 	if t.req.Round == 0 {
 		if err := t.engine.Init(t.req.Network.Init); err != nil {
 			return err
@@ -131,6 +144,11 @@ func (t *trainer) compute(ctx context.Context) error {
 	t.saved = t.call.host.now()
 	for t.at.epoch < t.req.Epochs && !t.res.Reached && !t.res.Paused {
 		if err := t.epoch(ctx); err != nil {
+			return err
+		}
+	}
+	if !t.res.Paused {
+		if _, err := t.swap.end(ctx); err != nil {
 			return err
 		}
 	}
@@ -169,16 +187,22 @@ func (t *trainer) epoch(ctx context.Context) error {
 	first, end, batches := t.roundBatches()
 	n, size := t.shard.Len(), t.batch()
 	t.order = dataset.Order(t.order, t.req.Network.Init.Seed, epoch, t.req.Worker, n)
-	if t.input.Input.Values == nil {
-		t.input = dataset.NewBatch(size, t.shard.SampleLen())
+	if t.input.Input.Columns == 0 {
+		t.input = t.shard.NewBatch(size)
 	}
 	t.at.batch = max(t.at.batch, first)
 	for t.at.batch < end {
 		rows := t.order[t.at.batch*size : min((t.at.batch+1)*size, n)]
+		if paused, err := t.swap.before(ctx); paused || err != nil {
+			return err
+		}
 		begun := t.call.host.now()
 		t.shard.Fill(&t.input, rows)
 		m, err := t.engine.Step(t.input)
 		if err != nil {
+			return err
+		}
+		if err := t.swap.after(ctx); err != nil {
 			return err
 		}
 		t.at.step(m)

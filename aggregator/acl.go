@@ -7,6 +7,7 @@ import "strings"
 var commands = []string{
 	"hello", "auth", "ping", "select", "get", "set", "getrange", "exists", "expire", "rename", "unlink", "time",
 	"hset", "hget", "hmget", "hgetall", "hincrby", "sadd", "srem", "smembers", "eval", "evalsha",
+	"xadd", "xread",
 }
 
 // ACL is the rule of Redis' ACL SETUSER or of an ACL file's line, after the user's name and password, that lets a user

@@ -161,3 +161,21 @@ func ExampleStore_Counts() {
 	fmt.Printf("%v, %+v, %v\n", state, counts, err)
 	// Output: committed, {Duplicates:1 Stale:0 Damaged:0}, <nil>
 }
+
+// Workers that exchange updates inside a round send a delta of every step, and wait for those of all.
+func ExampleDeltas() {
+	ctx := context.Background()
+	s, stop := open(ctx)
+	defer stop()
+	for member, text := range []string{"one", "two"} {
+		claim, _, err := s.Claim(ctx, disdel.UpdateID{Job: "job-1", Member: member}, "worker", 1)
+		must(err)
+		must(s.CommitDelta(ctx, claim, 1, []byte(text)))
+	}
+	d := s.Deltas("job-1", 0, 2)
+	must(d.Wait(ctx, 1, func() error { return nil }))
+	all, err := d.Fetch(ctx, 1)
+	must(err)
+	fmt.Printf("%s\n", all)
+	// Output: [one two]
+}

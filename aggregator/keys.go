@@ -50,6 +50,21 @@ func (k keys) references(job disdel.JobID) string { return k.job(job) + ":refere
 // states is where the parts of every committed state lie, as index entries, by round and member.
 func (k keys) states(job disdel.JobID) string { return k.job(job) + ":states" }
 
+// delta is what a member sends of a step; a claim's fence and a token follow.
+func (k keys) delta(id disdel.UpdateID, step int) string {
+	return fmt.Sprintf("%s:delta:%d:%d:%d", k.job(id.Job), id.Round, step, id.Member)
+}
+
+// deltas is the digest and the index entry of every committed delta of a round, by step and member.
+func (k keys) deltas(job disdel.JobID, round int) string {
+	return fmt.Sprintf("%s:deltas:%d:", k.job(job), round)
+}
+
+// log is the stream that tells of every committed delta of a round.
+func (k keys) log(job disdel.JobID, round int) string {
+	return fmt.Sprintf("%s:log:%d:", k.job(job), round)
+}
+
 func (k keys) counts(job disdel.JobID) string { return k.job(job) + ":counts" }
 
 // index is the set of all values and claims of a job, so that a sweep needs no scan of the server.

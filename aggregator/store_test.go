@@ -137,6 +137,9 @@ var promises = map[string]func(*testing.T, *place){
 	"a claim that is lost ends the work": holdsEnd, "states are one per worker and round": statesAreReplaced,
 	"states need the claim":      statesNeedClaims,
 	"states go tensor by tensor": statesGoTensorByTensor,
+	"deltas go around":           deltasGoAround, "deltas wake who waits": deltasWakeWhoWaits,
+	"deltas are sent once": deltasAreSentOnce, "deltas are checked": deltasAreChecked,
+	"deltas are dropped": deltasAreDropped,
 }
 
 // The same promises hold on the embedded store, on Redis, on two of them, over TLS, and for a user with rights to

@@ -44,14 +44,15 @@ func (s *Store) Cancel(ctx context.Context, job disdel.JobID) error {
 // DropRound deletes the updates, claims and states of a round and the reference it started from: what no later action
 // will read. Heartbeats go with them, so that they do not pile up; what still runs sends its next one soon.
 func (s *Store) DropRound(ctx context.Context, job disdel.JobID, round int) error {
-	return s.drop(ctx, job, []string{s.keys.progress(job)}, fmt.Sprintf("update:%d:", round),
-		fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))
+	return s.drop(ctx, job, []string{s.keys.progress(job)}, append(deltaPrefixes(round), fmt.Sprintf("update:%d:", round),
+		fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))...)
 }
 
-// Forget deletes the updates and claims of a round that is to be run again in another way: with other shards, say.
-// What is still being made of the round before is refused, because its claim is gone.
+// Forget deletes the updates, claims and deltas of a round that is to be run again in another way: with other shards,
+// say. What is still being made of the round before is refused, because its claim is gone.
 func (s *Store) Forget(ctx context.Context, job disdel.JobID, round int) error {
-	return s.drop(ctx, job, nil, fmt.Sprintf("update:%d:", round), fmt.Sprintf("work:%d:", round))
+	return s.drop(ctx, job, nil, append(deltaPrefixes(round), fmt.Sprintf("update:%d:", round),
+		fmt.Sprintf("work:%d:", round))...)
 }
 
 // drop deletes the values of a job whose keys begin so, and some keys more.

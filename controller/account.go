@@ -92,8 +92,11 @@ func (r *run) roundOver(round disdel.Round) {
 	round.Duration = disdel.Millis(now.Sub(r.roundStart))
 	r.roundStart = now
 	r.keepRound(round)
+	if round.Loss != nil {
+		r.rec.Loss, r.rec.Scores = *round.Loss, round.Scores
+	}
 	if round.Accuracy != nil {
-		r.rec.Accuracy, r.rec.Loss = *round.Accuracy, *round.Loss
+		r.rec.Accuracy = *round.Accuracy
 	}
 	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
 		f.Goal = estimator.GoalAhead(r.rec, f)

@@ -25,14 +25,22 @@ func newEvaluations(spec Spec) evaluations {
 	v := evaluations{patience: patience{best: math.Inf(1)}, bestValue: math.Inf(1)}
 	stop := spec.Job.Training.Stop()
 	for _, r := range spec.Done {
-		if r.Loss != nil && r.Accuracy != nil {
-			v.patience.watch(r.Round, stop.Value(*r.Loss, *r.Accuracy))
+		if r.Loss != nil {
+			v.patience.watch(r.Round, stop.Value(*r.Loss, orZero(r.Accuracy)))
 		}
 	}
 	if b := spec.Best; b != nil && spec.keepsBest() {
 		v.best, v.bestValue = b, stop.Value(b.Loss, b.Accuracy)
 	}
 	return v
+}
+
+// orZero is an accuracy, 0 where targets have none.
+func orZero(accuracy *float64) float64 {
+	if accuracy == nil {
+		return 0
+	}
+	return *accuracy
 }
 
 // forget takes back the evaluations of a round and those after it, which will be made again.
@@ -122,7 +130,10 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 		return m.fail(badResult(a, err))
 	}
 	round := m.roundSoFar()
-	round.Loss, round.Accuracy, round.NotEvaluated = &r.Loss, &r.Accuracy, ""
+	round.Loss, round.Scores, round.NotEvaluated = &r.Loss, r.Scores, ""
+	if m.spec.Network.Sparse == nil || m.spec.Network.Classes > 1 { // numbers are near or far, and never right
+		round.Accuracy = &r.Accuracy
+	}
 	if o := round.Observed; o != nil {
 		seen := *o
 		seen.HeldOut, seen.Accuracy = round.Loss, round.Accuracy
@@ -133,7 +144,8 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 	if !m.spec.keepsBest() || !(value < v.bestValue) {
 		return m.endRound(round)
 	}
-	v.bestValue, v.better = value, &disdel.Best{Round: m.round, Loss: r.Loss, Accuracy: r.Accuracy}
+	v.bestValue, v.better = value,
+		&disdel.Best{Round: m.round, Loss: r.Loss, Accuracy: r.Accuracy, Scores: r.Scores}
 	return append(m.roundOrder(round), m.write()...)
 }
 

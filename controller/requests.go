@@ -150,6 +150,9 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Estimate: estimate(limits, action),
 	}
 	req.Span = s.span(w.round)
+	if x := s.Job.Distribution.Exchange; x != nil {
+		req.Exchange, req.Members, req.Steps = x, s.Plan.Workers, s.steps(req.Span)
+	}
 	if s.Job.Reliability.CheckpointEvery > 0 {
 		req.SaveEvery = saveEvery
 	}
@@ -157,6 +160,20 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		req.StateCheckpoint = s.checkpoint(w.round+1, fmt.Sprintf("worker-%d", worker)) // where actions.WorkerState has it
 	}
 	return req
+}
+
+// steps is how many steps a span is on the worker that has the most rows.
+func (s *Spec) steps(span disdel.Span) (most int) {
+	for _, rows := range s.Plan.Shards {
+		size := max(1, min(s.Plan.WorkerBatch(&s.Job), rows.Len()))
+		batches := (rows.Len() + size - 1) / size
+		n := span.Epochs*batches - min(span.Batch, batches)
+		if span.Batches > 0 {
+			n = min(n, span.Batches)
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 func (s *Spec) firstRound() int {

@@ -93,7 +93,7 @@ func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 	if want := r.Job.Data.Checksum; want != "" && want != m.Checksum() {
 		r.fault("data.checksum", "", "data set %s has checksum %s", name, m.Checksum())
 	}
-	if m.Sample[1] == 1 && m.Sample[2] > 1 && r.Job.Data.Resize > 0 {
+	if r.Job.Data.Resize > 0 && (len(m.Sample) != 3 || m.Sample[1] == 1 && m.Sample[2] > 1) {
 		r.fault("data.resize", "take it out", "the rows of %s are %v, no images", name, m.Sample)
 		return nil
 	}
@@ -118,10 +118,19 @@ func (r *resolver) network() {
 		Name: m.Name, Layers: m.Layers, Custom: m.Description, Input: r.Resolved.Data.Sample,
 		Classes: r.Resolved.Data.Classes, Init: m.Init,
 	}
+	if sparse, ok := model.FindSparse(m.Name); ok {
+		r.sparse(sparse)
+		return
+	}
+	if r.found && r.Resolved.Data.Sparse != nil {
+		r.fault("model", "write name: logistic, linear or pmf", "the rows of %s are sparse, and networks take dense ones",
+			r.Resolved.Data.Name)
+		return
+	}
 	if m.Name != "" {
 		entry, ok := model.Find(m.Name)
 		if !ok {
-			r.fault("model.name", "disdel model list", "there is no network %q%s", m.Name, didYouMean(model.Nearest(m.Name)))
+			r.fault("model.name", "disdel model list", "there is no network %q%s", m.Name, didYouMean(cmp.Or(model.Nearest(m.Name), model.NearestSparse(m.Name))))
 			return
 		}
 		if !r.found {
@@ -219,6 +228,7 @@ func (r *resolver) fit() {
 	if r.Graph == nil {
 		return
 	}
+	r.fitSparse()
 	binary := t.Loss == "binaryCrossEntropy"
 	if (t.Loss == "crossEntropy" || binary) && r.Graph.Output().Len() != d.Classes {
 		r.fault("model", fmt.Sprintf("write units: %d in its last dense layer", d.Classes),

@@ -25,9 +25,9 @@ func (m *Manager) begin() []Order {
 	m.reset(round.Round)
 	m.last, m.resumed, m.stopped = over, &round, m.spec.Stopped
 	switch {
-	case over && round.Accuracy != nil:
+	case over && round.Loss != nil:
 		return m.next()
-	case over, i >= 0 && round.Accuracy == nil && round.NotEvaluated == "" && m.evaluationDue():
+	case over, i >= 0 && round.Loss == nil && round.NotEvaluated == "" && m.evaluationDue():
 		return m.measure()
 	default:
 		return m.next()

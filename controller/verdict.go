@@ -97,7 +97,8 @@ func against(r *disdel.Record) (e evidence) {
 		return e
 	}
 	last := rounds[len(rounds)-1]
-	if classes, rows := r.Data.Classes, r.Plan.HeldOut; last.Accuracy != nil && canTell(rows, classes) {
+	if classes, rows := r.Data.Classes, r.Plan.HeldOut; last.Accuracy != nil && r.Data.Sparse == nil &&
+		canTell(rows, classes) {
 		right := int(math.Round(*last.Accuracy * float64(rows)))
 		if e.accurate = tail(rows, right, classes) <= luck; !e.accurate {
 			e.chance = fmt.Sprintf("accuracy %.4f is within what guessing gets of %d classes (up to %.4f of %d rows in 99 of "+
@@ -106,7 +107,11 @@ func against(r *disdel.Record) (e evidence) {
 		}
 	}
 	guess := math.Inf(1)
-	if r.Job.Training.Loss == "crossEntropy" && r.Data.Classes > 1 {
+	switch d := r.Data.Sparse; {
+	case d != nil:
+		guess = d.Guess(r.Job.Training.Loss)
+		e.sparse(last, guess)
+	case r.Job.Training.Loss == "crossEntropy" && r.Data.Classes > 1:
 		guess = math.Log(float64(r.Data.Classes))
 	}
 	e.worse = last.TrainLoss > meanGuess*guess
@@ -123,6 +128,18 @@ func against(r *disdel.Record) (e evidence) {
 		e.fell = true
 	}
 	return e
+}
+
+// sparse is what the held-out loss of a model of sparse rows says. Its targets may be mostly of one class, which
+// guessing gets right; a loss below that of who knows how many are of each is no luck.
+func (e *evidence) sparse(last disdel.Round, guess float64) {
+	switch {
+	case last.Loss == nil:
+	case *last.Loss < guess:
+		e.accurate = true
+	default:
+		e.chance = fmt.Sprintf("the held-out loss %.4g is no better than the %.4g of one guess for all rows", *last.Loss, guess)
+	}
 }
 
 // ofModel is the rounds up to the one whose weights the model has.

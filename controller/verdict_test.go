@@ -98,3 +98,33 @@ func TestGuessesAreBinomial(t *testing.T) {
 		t.Errorf("up to %v by luck", got)
 	}
 }
+
+// Of sparse rows the held-out loss tells, against that of one guess for all rows: most clicks are none, and saying so
+// each time is mostly right.
+func TestSparseRowsAreJudgedByTheirLoss(t *testing.T) {
+	job := func(loss string, heldOut float64) *disdel.Record {
+		r := judged(2, 10000, 0.744, 0.6, 0.55)
+		r.Job.Training.Loss = loss
+		r.Data.Sparse = &disdel.SparseData{Mean: 0.256, Deviation: 1.1}
+		r.Rounds[1].Loss = &heldOut
+		if loss == disdel.LossSquared {
+			r.Data.Classes, r.Rounds[1].Accuracy = 1, nil
+		}
+		return r
+	}
+	for name, c := range map[string]struct {
+		r       *disdel.Record
+		learned bool
+		says    string
+	}{
+		"clicks":             {job(disdel.LossLogistic, 0.52), true, ""},
+		"no better clicks":   {job(disdel.LossLogistic, 0.57), false, "the held-out loss 0.57 is no better than the 0.5688 of one guess"},
+		"ratings":            {job(disdel.LossSquared, 0.9), true, ""},
+		"ratings, no better": {job(disdel.LossSquared, 1.22), false, "no better than the 1.21 of one guess"},
+	} {
+		learned, warnings := verdict(c.r)
+		if learned == nil || *learned != c.learned || !strings.Contains(strings.Join(warnings, " "), c.says) {
+			t.Errorf("%s: learned %v, %v; want %v, %q", name, learned, warnings, c.learned, c.says)
+		}
+	}
+}

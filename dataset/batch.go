@@ -1,11 +1,14 @@
 package dataset
 
-// Matrix is rows of values, one after the other. All are dense so far. Sparse rows will bring the columns of their
-// values along (CSR) in fields that are nil in dense ones.
+// Matrix is rows of values, one after the other: all values of dense rows, or of sparse ones those that are not zero
+// (CSR), with their columns in fields that are nil in dense ones.
 type Matrix struct {
 	Rows    int
-	Columns int       // values of a dense row: a sample, [channels height width] or [units]
-	Values  []float32 // [Rows Columns]
+	Columns int       // values of a dense row: a sample, [channels height width] or [units]; what a sparse one could have
+	Values  []float32 // [Rows Columns]; of sparse rows [len(Index)], or nil where all are 1
+
+	Start []int32 // of sparse rows, [Rows+1]: row i has the entries from Start[i] to Start[i+1]
+	Index []int32 // of sparse rows: the column of each entry, from 0
 }
 
 // Row is the values of a row. It is no copy.
@@ -13,7 +16,8 @@ func (m Matrix) Row(i int) []float32 { return m.Values[i*m.Columns : (i+1)*m.Col
 
 // Target is what the rows of a batch are to come to.
 type Target struct {
-	Classes []int32 // by row; nil where nothing is asked of the rows but an output
+	Classes []int32   // by row; nil where nothing is asked of the rows but an output
+	Values  []float32 // by row, of sparse rows, whose targets are numbers; nil likewise
 }
 
 // Batch is rows that an engine computes on at once, and what they are to come to. An engine reads it during the call
@@ -36,8 +40,20 @@ func Dense(rows int, x []float32, classes []int32) Batch {
 	return Batch{Input: Matrix{Rows: rows, Columns: len(x) / max(rows, 1), Values: x}, Target: Target{Classes: classes}}
 }
 
+// NewBatch has memory for as many rows of the shard. It holds no rows yet.
+func (s *Shard) NewBatch(rows int) Batch {
+	if s.sparse != nil {
+		return s.sparse.newBatch(rows, s.sample)
+	}
+	return NewBatch(rows, s.sample)
+}
+
 // Fill makes b these rows of the shard, in this order. It allocates only where b has no memory for so many.
 func (s *Shard) Fill(b *Batch, rows []int32) {
+	if s.sparse != nil {
+		s.sparse.fill(b, rows, s.sample)
+		return
+	}
 	n, columns := len(rows), s.SampleLen()
 	b.Input.Rows, b.Input.Columns = n, columns
 	b.Input.Values = sized(b.Input.Values, n*columns)

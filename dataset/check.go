@@ -80,12 +80,15 @@ func (m *Manifest) faults(name string) (list []string) {
 	}
 	fault(m.APIVersion != apiVersion, "apiVersion is %.40q, and this program knows %s", m.APIVersion, apiVersion)
 	fault(m.Name != name, "it is that of %.80q", m.Name)
-	fault(m.DType != "U8" && m.DType != "F32", "dtype is %.20q, neither U8 nor F32", m.DType)
+	fault(m.DType != "U8" && m.DType != "F32" && m.DType != sparseType, "dtype is %.20q, neither U8 nor F32", m.DType)
 	fault(m.Classes < 1 || m.Classes > largestClasses, "classes is %d", m.Classes)
 	fault(len(m.ClassNames) > m.Classes, "%d class names for %d classes", len(m.ClassNames), m.Classes)
 	fault(!finite(m.Scale) || m.Scale == 0 || !finite(m.Offset), "scale is %g and offset %g", m.Scale, m.Offset)
 	fault(m.Train.Rows < 1, "train.rows is %d", m.Train.Rows)
 	sample := len(m.Sample) == 3 && bounded(m.Sample, largestSample)
+	if m.DType == sparseType || m.Sparse != nil {
+		sample = m.sparseFaults(fault)
+	}
 	fault(!sample, "sample is %v, not [channels height width]", m.Sample[:min(len(m.Sample), 4)])
 	if sample && len(list) == 0 { // the sizes of chunks follow from these
 		list = append(m.partFaults("train", &m.Train), m.partFaults("test", &m.Test)...)
@@ -100,7 +103,7 @@ func (m *Manifest) partFaults(part string, p *Part) (list []string) {
 	}
 	rows := 0
 	for i, c := range p.Chunks {
-		switch least := m.chunkSize(c.Rows); {
+		switch least := m.chunkSize(c); {
 		case c.Key != chunkKey(m.Name, part, i):
 			list = append(list, fmt.Sprintf("chunk %d of %s is %.120q, not %s", i, part, c.Key, chunkKey(m.Name, part, i)))
 		case c.Rows < 1 || c.Rows > p.Rows-rows:
@@ -120,8 +123,12 @@ func (m *Manifest) partFaults(part string, p *Part) (list []string) {
 	return list
 }
 
-// chunkSize is what the values and labels of so many rows take, for as many as a part can have.
-func (m *Manifest) chunkSize(rows int) disdel.Bytes {
+// chunkSize is what the values and labels of a chunk's rows take, for as many as a part can have.
+func (m *Manifest) chunkSize(c Chunk) disdel.Bytes {
+	if m.Sparse != nil {
+		return m.sparseChunkSize(c)
+	}
+	rows := c.Rows
 	if rows < 0 || rows > largestPart || float64(rows)*float64(m.SampleSize()+4) > 1<<60 {
 		return 1 << 60
 	}

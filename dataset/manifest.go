@@ -17,14 +17,16 @@ type Manifest struct {
 	Name       string   `json:"name"` // a DNS label
 	Title      string   `json:"title,omitempty"`
 	License    string   `json:"license,omitempty"` // with the attribution it asks for
-	Sample     []int    `json:"sample"`            // [channels height width]
+	Sample     []int    `json:"sample"`            // [channels height width]; of sparse rows [columns]
 	Classes    int      `json:"classes"`
 	ClassNames []string `json:"classNames,omitempty"`
-	DType      string   `json:"dtype"` // of a stored value: U8 or F32
+	DType      string   `json:"dtype"` // of a stored value: U8 or F32; CSR: rows are sparse
 	Scale      float32  `json:"scale"` // an input is stored x scale + offset
 	Offset     float32  `json:"offset"`
 	Train      Part     `json:"train"`
 	Test       Part     `json:"test"` // without rows where the set has no held-out part of its own
+
+	Sparse *disdel.SparseData `json:"sparse,omitempty"` // of sparse rows
 }
 
 // Part is the rows of one part and the chunks that hold them, in order.
@@ -33,10 +35,12 @@ type Part struct {
 	Chunks []Chunk `json:"chunks"`
 }
 
-// Chunk is one safetensors file: x [rows C H W] and y [rows], I32.
+// Chunk is one safetensors file: x [rows C H W] and y [rows], I32; of sparse rows start [rows+1], index [entries],
+// value [entries] unless all are 1, and y [rows], F32.
 type Chunk struct {
 	Key      string       `json:"key"`
 	Rows     int          `json:"rows"`
+	Entries  int          `json:"entries,omitempty"` // of sparse rows
 	Size     disdel.Bytes `json:"sizeBytes"`
 	Checksum string       `json:"checksum"` // sha256 of the file
 }
@@ -69,6 +73,9 @@ func (m *Manifest) SampleLen() int {
 
 // SampleSize is the bytes of one stored sample without its label.
 func (m *Manifest) SampleSize() disdel.Bytes {
+	if m.Sparse != nil {
+		return m.sparseSize()
+	}
 	if m.DType == "U8" {
 		return disdel.Bytes(m.SampleLen())
 	}
@@ -137,8 +144,8 @@ func invert(order []int32) {
 func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	d := m.divide(s)
 	return disdel.DataInfo{
-		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut, Drawn: d.drawn,
-		Sample: m.Sample, Classes: m.Classes, SampleSize: m.SampleSize(),
+		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut, Drawn: d.drawn || m.Sparse != nil,
+		Sample: m.Sample, Classes: m.Classes, SampleSize: m.SampleSize(), Sparse: m.Sparse,
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 // Range is from the least to the greatest input among the first rows of the training part, those of its first chunk:
 // enough to tell values of 0 to 255 from values of 0 to 1.
 func (s *Store) Range(ctx context.Context, m Manifest) (low, high float32, err error) {
+	if m.Sparse != nil {
+		return 0, 0, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + m.Name, Msg: "its rows are sparse"}
+	}
 	if len(m.Train.Chunks) == 0 {
 		return 0, 0, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + m.Name, Msg: "it has no training rows"}
 	}

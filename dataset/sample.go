@@ -11,8 +11,11 @@ import (
 // Sampled is rows as `infer --input` reads them, with the labels for who wants to compare.
 type Sampled struct {
 	Shape  []int       `json:"shape"`
-	Inputs [][]float32 `json:"inputs"`
-	Labels []int32     `json:"labels"`
+	Inputs [][]float32 `json:"inputs,omitempty"`
+	Labels []int32     `json:"labels,omitempty"`
+
+	Rows    []disdel.SparseRow `json:"rows,omitempty"` // sparse ones, and their targets
+	Targets []float32          `json:"targets,omitempty"`
 }
 
 // Sample reads held-out rows of a data set, by their numbers; of one that has none of its own, those of a split into
@@ -40,6 +43,9 @@ func (s *Store) Sample(ctx context.Context, name string, rows []int, seed int64)
 		disdel.RowRange{End: info.HeldOut})
 	if err != nil {
 		return doc, err
+	}
+	if shard.sparse != nil {
+		return shard.sparse.sample(m.Sample, rows), nil
 	}
 	doc = Sampled{Shape: m.Sample, Labels: make([]int32, len(rows))}
 	x := make([]float32, len(rows)*shard.SampleLen())

@@ -15,6 +15,7 @@ import (
 // Shard is rows in memory in their stored type: an 8-bit image takes a byte a pixel until its batch comes.
 type Shard struct {
 	sample        int
+	sparse        *sparseRows // instead of the others; nil: rows are dense
 	u8            []byte
 	f32           []float32
 	labels        []int32
@@ -25,7 +26,12 @@ type Shard struct {
 }
 
 // Len is the number of rows.
-func (s *Shard) Len() int { return len(s.labels) }
+func (s *Shard) Len() int {
+	if s.sparse != nil {
+		return len(s.sparse.target)
+	}
+	return len(s.labels)
+}
 
 // SampleLen is the number of values of a row.
 func (s *Shard) SampleLen() int {
@@ -37,6 +43,9 @@ func (s *Shard) SampleLen() int {
 
 // Size is the memory the rows take.
 func (s *Shard) Size() disdel.Bytes {
+	if s.sparse != nil {
+		return s.sparse.size()
+	}
 	n := disdel.Bytes(len(s.u8) + 4*len(s.f32) + 4*len(s.labels))
 	if s.to != nil {
 		n += disdel.Bytes(4 * len(s.to.row))
@@ -44,9 +53,8 @@ func (s *Shard) Size() disdel.Bytes {
 	return n
 }
 
-// Batch writes rows into x, [len(rows) SampleLen], scaled as the manifest says and resized where that was asked for,
-// and
-// their labels into labels. Both must be long enough. Only one goroutine may call it where rows are resized.
+// Batch writes dense rows into x, [len(rows) SampleLen], scaled as the manifest says and resized where that was asked
+// for, and their labels into labels. Both must be long enough. Only one goroutine may call it where rows are resized.
 func (s *Shard) Batch(rows []int32, x []float32, labels []int32) {
 	n := s.SampleLen()
 	for i, row := range rows {
@@ -84,6 +92,9 @@ func (s *Store) ReadTrain(ctx context.Context, ref disdel.DataRef, rows disdel.R
 	if rows.Start < 0 || rows.End > d.train || rows.Start > rows.End {
 		return nil, outside(ref.Name, rows, d.train)
 	}
+	if m.Sparse != nil {
+		return s.sparseTrain(ctx, m, ref.Split, rows)
+	}
 	if !d.drawn {
 		return resized(ref)(s.contiguous(ctx, m, m.Train, rows))
 	}
@@ -98,6 +109,9 @@ func (s *Store) ReadHeldOut(ctx context.Context, ref disdel.DataRef, rows disdel
 	}
 	if rows.Start < 0 || rows.End > d.heldOut || rows.Start > rows.End {
 		return nil, outside(ref.Name, rows, d.heldOut)
+	}
+	if m.Sparse != nil {
+		return s.sparseHeldOut(ctx, m, d, ref.Split, rows)
 	}
 	if !d.drawn {
 		return resized(ref)(s.contiguous(ctx, m, m.Test, rows))
@@ -235,24 +249,32 @@ func (r *chunkReader) read(ctx context.Context, c Chunk) ([]byte, error) {
 	return data, err
 }
 
-// next reads a chunk and refuses it unless its checksum and its shapes are the manifest's. The chunk lasts until the
+// file reads a chunk and refuses it unless its checksum is the manifest's. The file lasts until the next.
+func (r *chunkReader) file(ctx context.Context, c Chunk) (safetensors.File, error) {
+	data, err := r.read(ctx, c)
+	if err != nil {
+		return safetensors.File{}, blobs.Wrap(err, "read chunk", c.Key)
+	}
+	if checksum(data) != c.Checksum {
+		return safetensors.File{}, r.damaged(c, "its checksum is not the manifest's")
+	}
+	return safetensors.Parse(data)
+}
+
+// damaged is the error of a chunk that is not what the manifest says.
+func (r *chunkReader) damaged(c Chunk, why string) error {
+	return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: rebuildHint(r.m.Name)}
+}
+
+// next reads a chunk of dense rows and refuses it unless its shapes, too, are the manifest's. The chunk lasts until the
 // next.
 func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 	m := &r.m
-	data, err := r.read(ctx, c)
-	if err != nil {
-		return nil, blobs.Wrap(err, "read chunk", c.Key)
-	}
-	damaged := func(why string) error {
-		return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: rebuildHint(m.Name)}
-	}
-	if checksum(data) != c.Checksum {
-		return nil, damaged("its checksum is not the manifest's")
-	}
-	f, err := safetensors.Parse(data)
+	f, err := r.file(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	damaged := func(why string) error { return r.damaged(c, why) }
 	if len(f.Tensors) != 2 || f.Tensors[0].Name != "x" || f.Tensors[1].Name != "y" {
 		return nil, damaged("it does not hold x and y")
 	}

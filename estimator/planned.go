@@ -195,7 +195,7 @@ func (c calibration) evaluate(in Input) disdel.Estimate {
 	}
 	e := c.planned(in, c.EvaluateNode)
 	w := in.carried()
-	e.Model, e.Shard = w+c.Fetch.of(w), in.rows()
+	e.Model, e.Shard = w+c.Fetch.of(w), in.rows()+in.ranked()
 	// a batch comes when the weights are in their places, and what they came in is given back
 	e.Misc = max(0, e.Misc-e.Model)
 	return e
@@ -254,6 +254,14 @@ func (in Input) rows() disdel.Bytes {
 func (in Input) order() disdel.Bytes { return disdel.Bytes(in.Rows) * place }
 
 const label, place = 4, 4 // bytes
+
+// ranked is the predictions that an evaluation of probabilities keeps, to rank them at its end.
+func (in Input) ranked() disdel.Bytes {
+	if !in.Graph.Probability() {
+		return 0
+	}
+	return disdel.Bytes(in.Rows) * place
+}
 
 // reading is what an action holds while it reads its rows, beside its package: they come a chunk at a time, before the
 // engine is made. Of rows drawn by lot each of the data set has a place.

@@ -106,7 +106,7 @@ func stay(to *http.Request, _ []*http.Request) error {
 // design is the design document that the indexes are in. Whoever changes them gives it the next number: disdel-2 after
 // disdel. Two versions of this program that share a history then have theirs each, where one document would be made
 // anew by turns, and all its indexes with it.
-const design = "disdel"
+const design = "disdel-2"
 
 // indexes are what the queries below go by. CouchDB lists documents with all the fields alone, so that a job of layers,
 // which has no network's name, is in the first but not in the second; the embedded history knows of every document
@@ -115,6 +115,7 @@ var indexes = map[string][]string{
 	"kind":  {sourceField, batchField, "_id"},
 	"exact": {sourceField, batchField, backendField, networkField, customField, layersField, "_id"},
 	"name":  {nameField, "_id"},
+	"whose": {tenantField, "_id"},
 	"lists": {statusField, datasetField, networkField, outputField, "_id"},
 }
 

@@ -3,6 +3,7 @@ package model
 var opNames = [...]string{
 	"unknown", "input", "conv", "dense", "batchNorm", "relu", "relu6", "sigmoid", "tanh", "softmax", "maxPool", "avgPool",
 	"adaptiveAvgPool", "globalAvgPool", "dropout", "flatten", "add", "concat", "downsample", "custom",
+	linearNode, factorsNode,
 }
 
 // String is the name of the op in reports; where users write layers, it is theirs.
@@ -31,6 +32,10 @@ func (g *Graph) nodeParams(i int) []Param {
 	switch n.Op {
 	case OpCustom:
 		return customParams(i, n)
+	case OpFactors:
+		return factorParams(i, n.Sparse)
+	case OpLinear:
+		out = []Param{param("weight", true, 1, g.in(n)[0])}
 	case OpConv:
 		out = []Param{param("weight", true, n.Filters, g.in(n)[0]/n.Groups, n.Kernel.H, n.Kernel.W)}
 	case OpDense:
@@ -84,7 +89,7 @@ type Counts struct {
 func weighs(o Op) bool {
 	switch o {
 	case OpConv, OpDense, OpBatchNorm, OpMaxPool, OpAvgPool, OpAdaptiveAvgPool, OpGlobalAvgPool, OpAdd, OpConcat,
-		OpSigmoid, OpTanh, OpCustom:
+		OpSigmoid, OpTanh, OpCustom, OpLinear, OpFactors:
 		return true
 	default:
 		return false
@@ -131,6 +136,10 @@ func (g *Graph) macs(n *Node) int64 {
 		return int64(n.Out.Len()) * int64(g.in(n)[0]/n.Groups*n.Kernel.H*n.Kernel.W)
 	case OpDense:
 		return int64(n.Units) * int64(g.in(n)[0])
+	case OpLinear: // of a row's entries
+		return int64(n.Sparse.Mean)
+	case OpFactors:
+		return int64(n.Sparse.Rank)
 	default:
 		return 0
 	}

@@ -14,7 +14,7 @@ func (g *Graph) Custom() *disdel.CustomNetwork { return g.Nodes[len(g.Nodes)-1].
 func (g *Graph) Fill(p Param) (value float32, ok bool) {
 	c := g.Custom()
 	if c == nil {
-		return 0, false
+		return 0, g.Nodes[p.Node].Op == OpLinear // the loss is convex: there is no better start than none
 	}
 	for _, q := range c.Params {
 		if q.Name == p.Name && q.Fill != nil {

@@ -164,3 +164,26 @@ func ExampleWindow_SamePad() {
 	fmt.Printf("%+v\n", w.Pad)
 	// Output: {Top:0 Bottom:1 Left:0 Right:1}
 }
+
+func ExampleSparseModel_Describe() {
+	fmt.Println(len(model.SparseModels()), "models of sparse rows; pfm is probably", model.NearestSparse("pfm"))
+	m, _ := model.FindSparse("pmf")
+	network := m.Describe(disdel.DataInfo{
+		Sample: []int{943 + 1682}, Classes: 1, Train: 90_000, HeldOut: 10_000,
+		Sparse: &disdel.SparseData{Entries: 200_000, Most: 2, Ones: true, Users: 943, Items: 1682, Mean: 3.53},
+	}, 0, disdel.Init{Seed: 42})
+	g, err := model.Build(network)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, p := range g.Params() {
+		fmt.Println(p.Name, p.Shape)
+	}
+	// Output:
+	// 3 models of sparse rows; pfm is probably pmf
+	// users.weight [943 20]
+	// users.bias [943]
+	// items.weight [1682 20]
+	// items.bias [1682]
+}

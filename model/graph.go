@@ -55,6 +55,8 @@ const (
 	OpConcat     // along channels
 	OpDownsample // every Stride-th pixel, channels padded with zeros on both sides to Filters: ResNet's option A
 	OpCustom     // Custom: a whole network that only an action's own binary computes
+	OpLinear     // Sparse: the sum of a sparse row's entries, each times the weight of its column, and a bias
+	OpFactors    // Sparse: product of a user's factors and an item's, and the biases of both
 )
 
 // Sides is a value for height and one for width.
@@ -83,6 +85,7 @@ type Node struct {
 	NoScale  bool    // batch norm without weight, as a weight of 1
 	NoCenter bool    // batch norm without bias, as a bias of 0
 	Custom   *disdel.CustomNetwork
+	Sparse   *disdel.SparseNetwork
 	CountPad bool // average pool divides by the whole window: PyTorch's count_include_pad; Keras leaves padding out
 }
 

@@ -128,6 +128,9 @@ func Build(n disdel.Network) (*Graph, error) {
 	if n.Custom != nil {
 		return fromCustom(n)
 	}
+	if n.Sparse != nil {
+		return fromSparse(n)
+	}
 	if n.Name == "" {
 		return fromLayers(n)
 	}

@@ -371,7 +371,22 @@ func (b *planBuilder) rounds() error {
 		b.every(k)
 	}
 	b.atOnce()
-	return nil
+	return b.gang()
+}
+
+// gang refuses a job whose workers wait for each other inside a round, where not all of them run at once.
+func (b *planBuilder) gang() error {
+	p := &b.plan
+	if b.Job.Distribution.Exchange == nil || p.Parallel >= p.Workers {
+		return nil
+	}
+	train, _ := p.Action(disdel.TaskTrain)
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+		Msg: fmt.Sprintf("%d workers that exchange updates wait for each other, and %d run at once: %v each, the pool has %v, and "+
+			"%d activations run at once", p.Workers, p.Parallel, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent),
+		Hint: fmt.Sprintf("--set distribution.workers=%d, or leave distribution.exchange out", max(1, p.Parallel)),
+	}
 }
 
 // atOnce is how many train actions run side by side: as many as the pool, the platform's concurrency and an

@@ -31,6 +31,9 @@ type Inference struct {
 	Classes       []int               // of each row, the most probable one
 	Probabilities [][]float32         // [rows classes]
 	Actions       []disdel.Activation // that worked it out
+
+	Predictions     []float32            // of each row, of a model of sparse rows
+	Recommendations []disdel.Recommended // of each user who was asked for
 }
 
 // muchBetter is how much accuracy is worth a word.
@@ -88,30 +91,20 @@ const inferAtOnce = 4
 // action of its own, and taken away afterwards. It returns OverLimit for a model that no action of the platform can
 // hold, and the failure of an action.
 func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out Inference, err error) {
-	defer s.tally.inferring(s.whose())()
-	w, err := s.openWhisk(ctx)
-	if err != nil {
-		return out, err
-	}
 	size := t.Graph.Input().Len()
 	inline := len(rows) <= max(1, maxParameters/bytesPerValue/size)
 	step := max(1, min(maxAnswer/(bytesPerClass+bytesPerValue*t.Graph.Output().Len()), maxInputs/4/size))
-	q, err := s.question(ctx, w.executor, t, min(step, len(rows)))
+	q, end, err := s.question(ctx, t, min(step, len(rows)))
 	if err != nil {
 		return out, err
 	}
-	pkg := scheduler.Package(newJobID())
-	q.plan.Name = disdel.ActionName(pkg + "/infer")
-	if err := w.executor.Prepare(ctx, pkg, []disdel.ActionPlan{q.plan}); err != nil {
-		return out, err
-	}
-	defer w.executor.Remove(context.WithoutCancel(ctx), pkg) //nolint:errcheck // the answer is there
+	defer end()
 	if !inline {
 		models, err := s.Models(ctx)
 		if err != nil {
 			return out, err
 		}
-		q.shelf, q.folder = models, path.Join("inputs", pkg)
+		q.shelf, q.folder = models, path.Join("inputs", q.pkg)
 		defer models.Discard(context.WithoutCancel(ctx), q.folder) //nolint:errcheck // the answer is there
 	}
 	parts := make([]Inference, (len(rows)+step-1)/step)
@@ -119,7 +112,7 @@ func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out 
 	g.SetLimit(q.atOnce)
 	for i := range parts {
 		g.Go(func() error {
-			return q.ask(work, w.executor, i, rows[i*step:min((i+1)*step, len(rows))], &parts[i])
+			return q.ask(work, i, rows[i*step:min((i+1)*step, len(rows))], &parts[i])
 		})
 	}
 	err = g.Wait()
@@ -135,21 +128,49 @@ func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out 
 
 // question is a request to a model, and the action that answers it.
 type question struct {
-	request disdel.InferRequest
-	plan    disdel.ActionPlan
-	atOnce  int
-	shelf   *modelstore.Store // where rows are put that are too many for a request; nil: they go with it
-	folder  string
+	executor *executor.Executor
+	pkg      string
+	request  disdel.InferRequest
+	plan     disdel.ActionPlan
+	atOnce   int
+	shelf    *modelstore.Store // where rows are put that are too many for a request; nil: they go with it
+	folder   string
 }
 
-// question plans an action that answers for so many rows.
-func (s *Service) question(ctx context.Context, e *executor.Executor, t *Trained, rows int) (q question, err error) {
+// question makes an action that answers for so many rows; end takes it away.
+func (s *Service) question(ctx context.Context, t *Trained, rows int) (q question, end func(), err error) {
+	finished := s.tally.inferring(s.whose())
+	defer func() {
+		if err != nil {
+			finished()
+		}
+	}()
+	w, err := s.openWhisk(ctx)
+	if err != nil {
+		return q, nil, err
+	}
+	if q, err = s.planned(ctx, w.executor, t, rows); err != nil {
+		return q, nil, err
+	}
+	q.executor, q.pkg = w.executor, scheduler.Package(newJobID())
+	q.plan.Name = disdel.ActionName(q.pkg + "/infer")
+	if err := q.executor.Prepare(ctx, q.pkg, []disdel.ActionPlan{q.plan}); err != nil {
+		return q, nil, err
+	}
+	return q, func() {
+		q.executor.Remove(context.WithoutCancel(ctx), q.pkg) //nolint:errcheck // the answer is there
+		finished()
+	}, nil
+}
+
+// planned is a question with its action's limits.
+func (s *Service) planned(ctx context.Context, e *executor.Executor, t *Trained, rows int) (q question, err error) {
 	limits, err := e.Limits(ctx)
 	if err != nil {
 		return q, err
 	}
 	estimate := estimator.Planned(backends.Standard(nil)).Evaluate(estimator.Input{
-		Graph: t.Graph, BatchSize: min(64, rows), Rows: rows, SampleBytes: disdel.Bytes(4 * t.Graph.Input().Len()),
+		Graph: t.Graph, BatchSize: min(64, rows), Rows: rows, SampleBytes: rowBytes(t),
 	})
 	memory := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)
 	if memory > limits.MaxMemory {
@@ -173,7 +194,7 @@ func (s *Service) question(ctx context.Context, e *executor.Executor, t *Trained
 }
 
 // ask runs one action for some of the rows.
-func (q *question) ask(ctx context.Context, e *executor.Executor, n int, rows [][]float32, out *Inference) error {
+func (q *question) ask(ctx context.Context, n int, rows [][]float32, out *Inference) error {
 	request := q.request
 	if request.Inputs = rows; q.shelf != nil {
 		key := path.Join(q.folder, fmt.Sprintf("%06d.f32", n))
@@ -183,29 +204,9 @@ func (q *question) ask(ctx context.Context, e *executor.Executor, n int, rows []
 		}
 		request.Inputs, request.Rows = nil, &disdel.RowsRef{Key: key, Checksum: sha}
 	}
-	params, err := json.Marshal(request)
-	if err != nil {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input is no number", Err: err}
-	}
-	inv := disdel.Invocation{
-		ID: fmt.Sprintf("infer/%d", n), Task: disdel.TaskInfer, Action: q.plan.Name, Member: n, Attempt: 1,
-		Limits: q.plan.Limits, Estimate: q.plan.Estimate.Total, Params: params,
-	}
-	id, err := e.Invoke(ctx, inv)
+	res, err := q.run(ctx, n, request, out)
 	if err != nil {
 		return err
-	}
-	a, err := e.Wait(ctx, inv, id)
-	if err != nil {
-		return err
-	}
-	out.Actions = append(out.Actions, a)
-	if a.Outcome != disdel.OutcomeSuccess {
-		return a.Failure
-	}
-	var res disdel.InferResult
-	if err := json.Unmarshal(a.Result, &res); err != nil {
-		return &disdel.Error{Kind: disdel.Internal, Op: "infer", Err: err}
 	}
 	if len(res.Classes) != len(rows) || len(res.Probabilities) != len(rows) {
 		return &disdel.Error{
@@ -215,4 +216,34 @@ func (q *question) ask(ctx context.Context, e *executor.Executor, n int, rows []
 	}
 	out.Classes, out.Probabilities = res.Classes, res.Probabilities
 	return nil
+}
+
+// run runs one action for a request, and adds it to those of an inference.
+func (q *question) run(ctx context.Context, n int, request disdel.InferRequest, out *Inference) (res disdel.InferResult,
+	err error,
+) {
+	params, err := json.Marshal(request)
+	if err != nil {
+		return res, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input is no number", Err: err}
+	}
+	inv := disdel.Invocation{
+		ID: fmt.Sprintf("infer/%d", n), Task: disdel.TaskInfer, Action: q.plan.Name, Member: n, Attempt: 1,
+		Limits: q.plan.Limits, Estimate: q.plan.Estimate.Total, Params: params,
+	}
+	id, err := q.executor.Invoke(ctx, inv)
+	if err != nil {
+		return res, err
+	}
+	a, err := q.executor.Wait(ctx, inv, id)
+	if err != nil {
+		return res, err
+	}
+	out.Actions = append(out.Actions, a)
+	if a.Outcome != disdel.OutcomeSuccess {
+		return res, a.Failure
+	}
+	if err := json.Unmarshal(a.Result, &res); err != nil {
+		return res, &disdel.Error{Kind: disdel.Internal, Op: "infer", Err: err}
+	}
+	return res, nil
 }

@@ -18,15 +18,18 @@ type past struct {
 }
 
 // pasts keeps them for a while where a Service has many jobs: to read some fifty records takes longer than everything
-// else of a submit, and jobs that come together learn the same from them.
+// else of a submit, and jobs that come together learn the same from them. One that is no longer new is read anew beside
+// the submits, one at a time: were each to read its own, all tenants' would fall due together.
 type pasts struct {
-	mu   sync.Mutex
-	kept map[string]past // guarded by mu: by tenant and kind
+	mu      sync.Mutex
+	kept    map[string]past // guarded by mu: by tenant and kind
+	reading bool            // guarded by mu: one of them is being read anew
 }
 
 const (
 	manyJobs = 16               // of a Service, from which on a past is kept
-	pastFor  = 10 * time.Second // for as long
+	pastFor  = 10 * time.Second // after which it is read anew
+	pastMost = time.Minute      // after which a submit waits for that
 	mostKept = 64
 )
 
@@ -45,18 +48,37 @@ func (p *preparation) pastOf(ctx context.Context, job disdel.Job) (past, error) 
 	if err != nil {
 		return past{}, err
 	}
-	return p.pasts.get(string(key), func() (past, error) { return readPast(ctx, p.parts.History, job) })
+	read := func(ctx context.Context) (past, error) { return readPast(ctx, p.parts.History, job) }
+	return p.pasts.get(ctx, string(key), read, p.beside)
 }
 
-// get is what is kept under a key, or what read gives.
-func (k *pasts) get(key string, read func() (past, error)) (past, error) {
+// get is what is kept under a key, or what read gives; beside runs something that the caller does not wait for.
+func (k *pasts) get(ctx context.Context, key string, read func(context.Context) (past, error),
+	beside func(func(context.Context)),
+) (past, error) {
 	k.mu.Lock()
 	out, there := k.kept[key]
+	age := time.Since(out.read)
+	anew := there && age >= pastFor && age < pastMost && !k.reading
+	k.reading = k.reading || anew
 	k.mu.Unlock()
-	if there && time.Since(out.read) < pastFor {
+	if anew {
+		beside(func(ctx context.Context) {
+			k.read(ctx, key, read) //nolint:errcheck // the older one stays, until a submit has to wait
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.reading = false
+		})
+	}
+	if there && age < pastMost {
 		return out, nil
 	}
-	out, err := read()
+	return k.read(ctx, key, read)
+}
+
+// read keeps what read gives.
+func (k *pasts) read(ctx context.Context, key string, read func(context.Context) (past, error)) (past, error) {
+	out, err := read(ctx)
 	if err != nil {
 		return out, err
 	}

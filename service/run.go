@@ -30,6 +30,9 @@ type Run struct {
 // ID is the job's.
 func (r *Run) ID() disdel.JobID { return r.id }
 
+// Submitted is the job's record as it was acknowledged, or found, with what has become of the job since.
+func (r *Run) Submitted() disdel.Record { return r.story.queued() }
+
 // Events is everything that happens to the job, from its first event on, those that came before the call too; it ends
 // with the job. An onlooker never holds the job up: who is slow or late reads what was kept for him, which is all but
 // pictures of progress that newer ones replaced, and the oldest invocations of a very long job. Each call reads for

@@ -58,7 +58,7 @@ type core struct {
 	runs    map[disdel.JobID]*Run // guarded by mu: those that have not ended
 	tenants map[string]*Service   // guarded by mu
 	tidied  time.Time             // guarded by mu: when what others left behind was looked for last
-	flying  sync.WaitGroup        // of runs
+	flying  sync.WaitGroup        // of runs, and of what is done beside them
 }
 
 // errClosed is the cause of the end of jobs whose Service was closed.
@@ -89,6 +89,20 @@ func (s *core) Close() error {
 	}
 	s.ends = nil
 	return err
+}
+
+// beside runs f for as long as it may take to look something up, unless the Service is being closed, which waits for it.
+func (s *core) beside(f func(ctx context.Context)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.flying.Go(func() {
+		ctx, stop := context.WithTimeout(s.ctx, releaseWithin)
+		defer stop()
+		f(ctx)
+	})
 }
 
 // atEnd has f called when the Service ends.

@@ -29,6 +29,7 @@ func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network,
 	}
 	m := modelstore.Model{
 		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
+		Scores: r.Scores,
 		Epochs: epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings,
 		Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
 	}
@@ -77,6 +78,7 @@ func (s *shelf) revise(ctx context.Context, r *disdel.Record) error {
 	if err != nil {
 		return err
 	}
+	m.Scores = r.Scores
 	m.Accuracy, m.Loss, m.Learned, m.Warnings, m.Evaluated = r.Accuracy, r.Loss, r.Learned, r.Warnings,
 		new(r.Unevaluated == nil)
 	return s.store.Revise(ctx, m)

@@ -47,6 +47,9 @@ func (r RoundEnded) String() string {
 	if r.Accuracy != nil {
 		text += fmt.Sprintf(", accuracy %.4f", *r.Accuracy)
 	}
+	if s := r.Scores.Text(); s != "" {
+		text += ", " + s
+	}
 	return text
 }
 
@@ -73,7 +76,11 @@ func (p Pruned) String() string { return "removed " + strings.Join(p.Models, ", 
 
 func (f Finished) String() string {
 	text := "finished: " + f.Status.String()
-	if f.Status == disdel.StatusSucceeded {
+	switch {
+	case f.Status != disdel.StatusSucceeded:
+	case f.Scores.Text() != "":
+		text += ", " + f.Scores.Text()
+	default:
 		text += fmt.Sprintf(", accuracy %.4f", f.Accuracy)
 	}
 	return text

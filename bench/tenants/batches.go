@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +30,8 @@ type way struct {
 	admission string
 	pool      disdel.Bytes
 	sets      []string
-	slot      int  // thousandths of a processor that a container has at most; 0: as many as there are
-	apart     bool // one job after another, each alone
+	slot      int // thousandths of a processor that a container has at most; 0: as many as there are
+	apart     int // so many jobs at a time, in the order of the list; 0: all
 }
 
 // plain is OpenWhisk without disdel's planning: a job is one container with the largest memory that there is, all its
@@ -47,14 +48,14 @@ func planned() way { return way{name: "disdel", admission: "gang", pool: pool} }
 // measured is what a batch came to.
 type measured struct {
 	*batch.Summary
-	alone []single      // of jobs that ran one after another
+	parts []part        // of jobs that did not run all at once
 	cpu   time.Duration // of processors, by this process and all containers
 }
 
-// single is what one job came to alone.
-type single struct {
-	took disdel.Millis // from its gang to its end
-	cpu  time.Duration
+// part is what the jobs that ran at a time came to.
+type part struct {
+	took []disdel.Millis // of each, from its gang to its end
+	cpu  time.Duration   // of all
 }
 
 // run runs jobs in a way, in a home of their own.
@@ -104,20 +105,25 @@ func (w way) runOn(ctx context.Context, s *service.Service, list []task, out *me
 	if wrong := batch.Check(ctx, batch.In(s), jobs, faults...); len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
-	if !w.apart {
+	if w.apart == 0 {
 		out.Summary, err = batch.Start(ctx, batch.In(s), batch.Config{Jobs: jobs})
 		return err
 	}
 	for i := range jobs {
 		jobs[i].Request.Beside = len(jobs) - 1 // planned as in the batch: the work is to be the same
+	}
+	for some := range slices.Chunk(jobs, w.apart) {
 		before := everybody()
-		one, err := batch.Start(ctx, batch.In(s), batch.Config{Jobs: jobs[i : i+1]})
+		sum, err := batch.Start(ctx, batch.In(s), batch.Config{Jobs: some})
 		if err != nil {
 			return err
 		}
 		time.Sleep(reaped)
-		row := &one.Jobs[0]
-		out.alone = append(out.alone, single{row.Ran(row.Ended), everybody() - before})
+		one := part{cpu: everybody() - before}
+		for i := range sum.Jobs {
+			one.took = append(one.took, sum.Jobs[i].Ran(sum.Jobs[i].Ended))
+		}
+		out.parts = append(out.parts, one)
 	}
 	return nil
 }
@@ -229,7 +235,7 @@ func small(ctx context.Context) error {
 	tell("small", at)
 	figure("cold_share", at.ColdShare(), "of activations")
 	figure("cold_failures", float64(troubles(at.Summary)), "jobs and activations")
-	w.apart = true
+	w.apart = 1
 	alone, err := w.run(ctx, list)
 	if err != nil {
 		return err

@@ -18,31 +18,40 @@ import (
 )
 
 // simulated holds the simulator against a batch that was run. Each job runs alone first, which is what the simulator
-// knows of it: how long it takes on an idle machine, and how long processors compute for it, in all processes. What
-// eight of them come to on one pool is its own.
+// knows of it: how long it takes on an idle machine, and how long processors compute for it, in all processes. Then they
+// run in pairs, which tells how much this machine's processors slow each other down. What eight of them come to on one
+// pool is its own.
 func simulated(ctx context.Context, list []task, ran measured) error {
 	w := planned()
-	w.name, w.apart = "apart", true
+	w.name, w.apart = "apart", 1
 	alone, err := w.run(ctx, list)
 	if err != nil {
 		return err
 	}
+	w.name, w.apart = "pairs", 2
+	pairs, err := w.run(ctx, list)
+	if err != nil {
+		return err
+	}
+	m := machine(len(list))
+	m.Cloud.Crowding = crowding(alone.parts, pairs.parts)
+	figure("batch8_crowding", m.Cloud.Crowding, "of a thread's time alone, when all processors are busy")
 	figure("batch8_apart_cpu_s", alone.cpu.Seconds(), "s of processors")
 	figure("batch8_cpu_ratio", ran.cpu.Seconds()/alone.cpu.Seconds(), "of one after another")
 	var jobs []sim.Job
 	apart := 0.0
 	for i, t := range list {
-		one := alone.alone[i]
-		apart += one.took.Seconds()
+		one := alone.parts[i]
+		apart += one.took[0].Seconds()
 		j := t.simulated(one.cpu)
-		if err := calibrate(&j, len(list), one.took); err != nil {
+		if err := calibrate(m, &j, one.took[0]); err != nil {
 			return err
 		}
 		at := slices.IndexFunc(ran.Jobs, func(r batch.Row) bool { return r.Name == t.name })
 		j.At = ran.Jobs[at].Submitted
 		jobs = append(jobs, j)
 	}
-	r, err := simulate.Run(machine(len(list)), jobs)
+	r, err := simulate.Run(m, jobs)
 	if err != nil {
 		return err
 	}
@@ -59,6 +68,31 @@ func simulated(ctx context.Context, list []task, ran measured) error {
 			o.Ended.Seconds(), ran.Jobs[at].Started.Seconds(), ran.Jobs[at].Ended.Seconds())
 	}
 	return nil
+}
+
+// alone holds the simulator against one batch, and leaves out what others would come to.
+func alone(ctx context.Context, shrink int) error {
+	list := mixed(shrink)
+	ran, err := planned().run(ctx, list)
+	if err != nil {
+		return err
+	}
+	tell("batch8_shared_disdel", ran)
+	return simulated(ctx, list, ran)
+}
+
+// crowding is how much more processors compute for jobs in pairs than for each of them alone, of what they compute while
+// both are there.
+func crowding(alone, pairs []part) float64 {
+	var single, both, more time.Duration
+	for i, p := range pairs {
+		cpu := alone[2*i].cpu + alone[2*i+1].cpu
+		together := 2 * min(p.took[0], p.took[1])
+		single += cpu
+		both += time.Duration(float64(cpu) * float64(together) / float64(p.took[0]+p.took[1]))
+		more += p.cpu
+	}
+	return max(0, float64(more-single)/float64(max(1, both)))
 }
 
 // machine is this one, simulated, for jobs of a batch of so many.
@@ -95,11 +129,11 @@ func (t task) simulated(cpu time.Duration) sim.Job {
 
 // calibrate finds how long the first work of every container waits, so that a job takes so long alone, planned as one
 // of a batch. One that computes longer than that, on several processors, does not wait.
-func calibrate(j *sim.Job, batch int, took disdel.Millis) error {
+func calibrate(m simulate.Config, j *sim.Job, took disdel.Millis) error {
 	low, high := disdel.Millis(0), took
 	for high-low > disdel.Millis(100*time.Microsecond) {
 		j.Load = (low + high) / 2
-		r, err := simulate.Run(machine(batch), []sim.Job{*j})
+		r, err := simulate.Run(m, []sim.Job{*j})
 		if err != nil {
 			return err
 		}

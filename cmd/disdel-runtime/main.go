@@ -1,5 +1,6 @@
 // Command disdel-runtime is the action runtime alone, the entry point of a container image: OpenWhisk's /init and /run
-// for train, aggregate, evaluate and infer, computed by the native engine.
+// for train, aggregate, evaluate and infer, computed by the native engine, and of
+// models of sparse rows by theirs.
 //
 //	disdel-runtime [--listen :PORT|tcp:HOST:PORT|unix:/PATH]
 //
@@ -21,6 +22,7 @@ import (
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine/sparse"
 )
 
 // release is the version, set when the program is built.
@@ -51,6 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	aggregator.Quiet()
 	return serve.Serve(ctx, address, serve.NewHost(engine.Table{
-		Backends: []engine.Backend{native.Backend{}}, Custom: disdel.BackendGorgonia,
+		Backends: []engine.Backend{native.Backend{}, sparse.Backend{}}, Custom: disdel.BackendGorgonia,
+		Sparse: disdel.BackendSparse,
 	}))
 }

@@ -131,7 +131,7 @@ func configure(u *ui, c *cli.Context) error {
 	}
 	u.Quiet = c.Bool("quiet")
 	u.Live = u.Live && !c.Bool("plain") && !u.Quiet && os.Getenv("TERM") != "dumb"
-	folder, err := homeFolder(c)
+	folder, err := commandline.HomeFolder(c)
 	if err != nil {
 		return nil // a command that needs one says so
 	}

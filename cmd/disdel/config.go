@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v2"
@@ -137,45 +136,8 @@ func newLog(c *cli.Context, w io.Writer) *logrus.Logger {
 	return log
 }
 
-// homeFolder is where everything of this user lives, whether or not it is there.
-func homeFolder(c *cli.Context) (string, error) {
-	dir := c.String("home")
-	if dir == "" {
-		if dir = os.Getenv("XDG_DATA_HOME"); dir != "" {
-			dir = filepath.Join(dir, "disdel")
-		}
-	}
-	if dir == "" {
-		user, err := os.UserHomeDir()
-		if err != nil {
-			return "", &disdel.Error{
-				Kind: disdel.Invalid, Op: "find the home folder", Err: err,
-				Hint: "name a folder with --home",
-			}
-		}
-		dir = filepath.Join(user, ".local", "share", "disdel")
-	}
-	return filepath.Abs(dir)
-}
-
-// home is the folder that everything of this user lives in. It is made if it is missing.
-func home(c *cli.Context) (string, error) {
-	dir, err := homeFolder(c)
-	var said *disdel.Error
-	if errors.As(err, &said) {
-		return "", err
-	}
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
-	if err != nil {
-		return "", &disdel.Error{
-			Kind: disdel.Invalid, Op: "make the home folder", Err: err,
-			Hint: "name a folder you can write to with --home",
-		}
-	}
-	return dir, nil
-}
+// home is the folder that everything of this user lives in.
+func home(c *cli.Context) (string, error) { return commandline.Home(c) }
 
 // server is the server that the command line and the home's contexts mean, nil for none.
 func server(c *cli.Context) (*client.Server, error) {

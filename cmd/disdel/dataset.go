@@ -16,9 +16,11 @@ import (
 
 func datasetCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "dataset", Usage: "add, list, show, sample and remove data sets",
-		Subcommands: []*cli.Command{datasetAdd(u), datasetList(u), datasetShow(u), datasetSample(u), datasetRemove(u)},
-		Action:      commandline.NeedSubcommand,
+		Name: "dataset", Usage: "add, generate, list, show, sample and remove data sets",
+		Subcommands: []*cli.Command{
+			datasetAdd(u), datasetGenerate(u), datasetList(u), datasetShow(u), datasetSample(u), datasetRemove(u),
+		},
+		Action: commandline.NeedSubcommand,
 	}
 }
 

@@ -25,7 +25,7 @@ func datasetAdd(u *ui) *cli.Command {
 			"channels].\n\n" +
 			"   disdel dataset add fashion-mnist\n" +
 			"   disdel dataset add letters --images train-images.gz --labels train-labels.gz",
-		Flags: []cli.Flag{
+		Flags: append(commandline.SparseFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of --images: idx, cifar10 or cifar100", Value: "idx"},
 			&cli.StringFlag{Name: "images", Usage: "`FILE` of training images or features, plain or gzip; of cifar10 and " +
 				"cifar100 the folder of all files"},
@@ -38,7 +38,7 @@ func datasetAdd(u *ui) *cli.Command {
 			},
 			&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in the order of their labels: cat,dog"},
 			&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
-		},
+		}...),
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
@@ -63,6 +63,12 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 // added adds the data set that the command line names.
 func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set datasettext.Set, err error) {
 	name := c.Args().First()
+	if in, named, err := commandline.SparseRows(c, name); named {
+		if err != nil {
+			return set, err
+		}
+		return data.AddSparse(ctx, in, c.Bool("overwrite"))
+	}
 	if !commandline.NamesDataFiles(c) {
 		if r, ok := dataset.FindRecipe(name); ok {
 			u.Say("reading %s", r.Title)

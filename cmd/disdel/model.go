@@ -16,7 +16,6 @@ import (
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/modeltext"
-	"github.com/disdel/disdel/model"
 )
 
 func modelCommand(u *ui) *cli.Command {
@@ -35,15 +34,11 @@ func modelList(u *ui) *cli.Command {
 				return err
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
-				doc := modeltext.List{Models: []modelstore.Model{}}
-				for _, e := range model.Zoo() {
-					n, err := modeltext.Build(disdel.Network{Name: e.Name, Input: e.Input, Classes: e.Classes}, e.Title)
-					if err != nil {
-						return err
-					}
-					n.Layers = nil
-					doc.Networks = append(doc.Networks, n)
+				networks, err := modeltext.Networks()
+				if err != nil {
+					return err
 				}
+				doc := modeltext.List{Networks: networks, Models: []modelstore.Model{}}
 				trained, faults := at.Models.List(ctx)
 				doc.Models = append(doc.Models, trained...)
 				return errors.Join(u.Show(doc, func(w io.Writer) { modeltext.PrintList(w, doc) }), faults)
@@ -98,68 +93,32 @@ func showKeras(c *cli.Context, u *ui, file string) error {
 	if err != nil {
 		return err
 	}
-	g, err := model.FromKeras(text)
-	var faults *disdel.Faults
-	if errors.As(err, &faults) {
-		for i := range faults.Faults { // a layer has no line
-			faults.Faults[i].Path = file + ": layer " + faults.Faults[i].Path
-		}
-	}
+	doc, err := modeltext.OfKeras(text, file)
 	if err != nil {
 		return err
 	}
-	doc := modeltext.Describe(g, file, "Network of Keras")
 	return u.Show(doc, func(w io.Writer) { modeltext.PrintNetwork(w, doc) })
 }
 
 // showModel prefers a trained model where both exist, unless the flags ask for a network.
 func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models) error {
 	name := c.Args().First()
-	m, err := models.Get(ctx, name)
-	e, isNetwork := model.Find(name)
-	switch {
-	case err == nil && !c.IsSet("input") && !c.IsSet("classes"):
-		return showTrained(c, u, &m)
-	case !isNetwork && strings.Contains(name, ":"):
-		return err
-	case !isNetwork && disdel.KindOf(err) == disdel.NotFound:
-		hint := "disdel model list"
-		if near := model.Nearest(name); near != "" {
-			hint = "disdel model show " + near
-		}
-		return &disdel.Error{
-			Kind: disdel.NotFound, Op: "show model",
-			Msg: fmt.Sprintf("there is no network or trained model %q", name), Hint: hint,
-		}
-	case !isNetwork:
-		return err
-	}
-	n := disdel.Network{Name: name, Input: e.Input, Classes: e.Classes}
-	if text := c.String("input"); text != "" {
-		if n.Input, err = parseShape(text); err != nil {
-			return err
-		}
-	}
+	var classes *int
 	if c.IsSet("classes") {
-		n.Classes = c.Int("classes")
+		classes = new(c.Int("classes"))
 	}
-	doc, err := modeltext.Build(n, e.Title)
-	if err != nil {
+	m, err := models.Get(ctx, name)
+	doc, unknown := modeltext.Named(name, c.String("input"), classes)
+	isNetwork := disdel.KindOf(unknown) != disdel.NotFound
+	switch {
+	case err == nil && !(isNetwork && (c.IsSet("input") || c.IsSet("classes"))):
+		return showTrained(c, u, &m)
+	case !isNetwork && (strings.Contains(name, ":") || disdel.KindOf(err) != disdel.NotFound):
 		return err
+	case unknown != nil:
+		return unknown
 	}
 	return u.Show(doc, func(w io.Writer) { modeltext.PrintNetwork(w, doc) })
-}
-
-func parseShape(text string) ([]int, error) {
-	var c, h, w int
-	if n, err := fmt.Sscanf(text, "%dx%dx%d", &c, &h, &w); err != nil || n != 3 ||
-		fmt.Sprintf("%dx%dx%d", c, h, w) != text {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Msg: fmt.Sprintf("%q is no shape", text),
-			Hint: "write channels x height x width: 1x28x28",
-		}
-	}
-	return []int{c, h, w}, nil
 }
 
 func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {

@@ -82,6 +82,8 @@ func withField(path, value string) (text string, sets []string) {
 			sets = append(sets, "model.layers=[{"+kind+": {}}]")
 			path = "model.layers[0]." + kind + "." + option
 		}
+	case path == "model.rank":
+		base = strings.Replace(smallest, "name: lenet5", "name: pmf", 1)
 	case path == "model.custom":
 		base = strings.Replace(smallest, "name: lenet5", "init: {}", 1)
 	case path == "training.earlyStop.target":
@@ -101,6 +103,8 @@ func withField(path, value string) (text string, sets []string) {
 		sets = append(sets, "training.schedule.step={every: 1, factor: 1}")
 	case strings.HasPrefix(path, "training.schedule.cosine."):
 		sets = append(sets, "training.schedule.cosine={}")
+	case strings.HasPrefix(path, "distribution.exchange."):
+		sets = append(sets, "distribution.exchange={}")
 	case path == "data.split.train":
 		sets = append(sets, "data.split.validation=0.2")
 	}

@@ -58,7 +58,7 @@ var taskFields = []field{
 	},
 	{
 		path: "model.name", form: text, pattern: shortText, looks: "1 to 63 characters", example: "lenet5",
-		meaning: "A network of the zoo; `disdel model list` names them.",
+		meaning: "A network of the zoo, or logistic, linear or pmf for sparse rows; `disdel model list` names them.",
 	},
 	{
 		path: "model.keras", form: text, pattern: fileForm, looks: "the name of a file", example: "my.json",
@@ -68,6 +68,11 @@ var taskFields = []field{
 		path: "model.custom", form: text, pattern: shortText, looks: "1 to 63 characters", example: "digits-dense",
 		meaning: "A network that only your own action binary has, such as a gorgonia graph; `disdel submit --action FILE` " +
 			"names the binary.",
+	},
+	{
+		path: "model.rank", form: integer, min: new(float64(1)), max: new(float64(1024)), defBy: "20, with name: pmf",
+		example: "20",
+		meaning: "With name: pmf: factors of each user and item. Other models have none.",
 	},
 	{path: "model.file", form: text, later: true, meaning: "A network written by another program."},
 	{
@@ -293,10 +298,11 @@ var taskFields = []field{
 		meaning: "Share of the weights, times the learning rate, that every step takes off; PyTorch's default.",
 	},
 	{
-		path: "training.loss", form: text, oneOf: []string{"crossEntropy", "binaryCrossEntropy", "mse"}, def: "crossEntropy",
+		path: "training.loss", form: text, def: "crossEntropy",
+		oneOf:   []string{"crossEntropy", "binaryCrossEntropy", "mse", disdel.LossSquared, disdel.LossLogistic},
 		example: "crossEntropy",
 		meaning: "What training makes small: crossEntropy of classes, binaryCrossEntropy of every output as a probability, " +
-			"or mse (mean squared error).",
+			"or mse (mean squared error). Models of sparse rows have their own: squared of linear and pmf, logistic of logistic.",
 	},
 	{
 		path: "training.schedule", form: object, example: "{step: {every: 10, factor: 0.1}}",
@@ -384,6 +390,6 @@ var taskFields = []field{
 		path: "training.backend", form: text, oneOf: disdel.Backends(), def: disdel.BackendNative,
 		example: disdel.BackendGorgonia,
 		meaning: "Engine that trains: native executes a static plan; gorgonia, an expression graph, is slower and takes " +
-			"more memory.",
+			"more memory; sparse is that of models of sparse rows, and theirs by default.",
 	},
 }

@@ -108,6 +108,35 @@ var runFields = []field{
 			"use it.",
 	},
 
+	{
+		path: "distribution.exchange", form: object, example: "{threshold: 0.7}",
+		meaning: "Has the workers exchange their updates after every step, inside a round; without it they are averaged when it " +
+			"ends. All of them must run at once.",
+	},
+	{
+		path: "distribution.exchange.threshold", form: number, min: new(float64(0)), def: "0", example: "0.7",
+		meaning: "A weight's change is sent once it is more than threshold / sqrt(t) of the weight, t being the round's step " +
+			"(MLLess' significance filter), and kept until then. 0 sends every change.",
+	},
+	{
+		path: "distribution.exchange.slack", form: integer, min: new(float64(0)), max: new(float64(1000)), def: "0", example: "3",
+		meaning: "Steps that workers may be apart: a step begins with everybody's updates up to so many steps before the last.",
+	},
+	{
+		path: "distribution.exchange.order", form: text, oneOf: []string{disdel.OrderFixed}, def: disdel.OrderFixed,
+		example: disdel.OrderFixed,
+		meaning: "Order in which updates are added: by step and worker, so that every run comes to the same bits.",
+	},
+	{
+		path: "distribution.exchange.combine", form: text, oneOf: []string{disdel.CombineMean, disdel.CombineSum},
+		def: disdel.CombineMean, example: disdel.CombineSum,
+		meaning: "Whether a step is the mean of the workers' updates, as if they had computed on one batch, or their sum, as MLLess has it.",
+	},
+	{
+		path: "distribution.exchange.batches", form: text, oneOf: []string{disdel.BatchesShard}, def: disdel.BatchesShard,
+		example: disdel.BatchesShard, meaning: "Whose rows a worker takes: those of its own shard.",
+	},
+
 	{path: "resources", form: object, example: "{maxMemory: 512MB}", meaning: "What the job may use."},
 	{
 		path: "resources.memory", form: size, auto: true, above: new(float64(0)), def: "auto", example: "256MB",

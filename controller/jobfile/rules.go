@@ -60,6 +60,7 @@ func (f *field) setDefault(v reflect.Value) {
 // finish fills in the defaults that depend on other fields and checks the rules between fields.
 func (r *reader) finish(job *disdel.Job) {
 	r.model(&job.Model)
+	r.sparse(job)
 	r.batch(&job.Training)
 	r.optimizer(&job.Training.Optimizer)
 	r.exactlyOne("training.schedule", "write cosine: {}")
@@ -70,6 +71,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.backoff(job.Reliability.Retries.Backoff)
 	r.moments(job)
 	r.policy(job.Distribution)
+	r.exchange(job)
 	if !r.given("output.model") {
 		job.Output.Model = job.Metadata.Name
 	}

@@ -76,6 +76,8 @@ type Data interface {
 	AddKnown(ctx context.Context, name string, overwrite bool) (datasettext.Set, error)
 	// AddFiles adds a data set of files, and says what is probably not meant.
 	AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (datasettext.Set, error)
+	// AddSparse adds a data set of sparse rows, which are read here.
+	AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (datasettext.Set, error)
 	// Remove takes a data set away that no running job reads.
 	Remove(ctx context.Context, name string) (dataset.Removed, error)
 }

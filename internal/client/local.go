@@ -167,6 +167,18 @@ func (l localData) AddFiles(ctx context.Context, name string, files dataset.File
 	return AddFiles(ctx, l.s, name, files, overwrite)
 }
 
+func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (set datasettext.Set, err error) {
+	store, err := l.s.Datasets(ctx)
+	if err != nil {
+		return set, err
+	}
+	m, err := store.AddSparse(ctx, in, overwrite)
+	if err != nil {
+		return set, err
+	}
+	return datasettext.Describe(m), nil
+}
+
 // AddFiles adds a data set of files to a service, and says what is probably not meant.
 func AddFiles(ctx context.Context, s *service.Service, name string, files dataset.Files, overwrite bool) (
 	set datasettext.Set, err error,

@@ -134,6 +134,14 @@ func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.File
 	return set, err
 }
 
+// AddSparse refuses: servers take files of dense rows.
+func (r remoteData) AddSparse(_ context.Context, in dataset.SparseInput, _ bool) (set datasettext.Set, err error) {
+	return set, &disdel.Error{
+		Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: "a server takes no sparse rows",
+		Hint: "run the command where the server keeps its data sets, with its --home or --data",
+	}
+}
+
 // write writes the form of a data set.
 func write(form *multipart.Writer, from dataset.Files, open map[string]*os.File, overwrite bool) error {
 	for field, value := range map[string]string{

@@ -140,8 +140,14 @@ func roughly(d time.Duration) string {
 // RoundLine is the line of a round of so many.
 func RoundLine(r disdel.Round, total int) string {
 	line := fmt.Sprintf("round %*d/%d  train loss %.4f", len(fmt.Sprint(total)), r.Round+1, total, r.TrainLoss)
+	if r.Loss != nil {
+		line += fmt.Sprintf("  held-out loss %.4f", *r.Loss)
+	}
 	if r.Accuracy != nil {
-		line += fmt.Sprintf("  held-out loss %.4f  accuracy %.4f", *r.Loss, *r.Accuracy)
+		line += fmt.Sprintf("  accuracy %.4f", *r.Accuracy)
+	}
+	if s := r.Scores.Text(); s != "" {
+		line += "  " + s
 	}
 	if r.NotEvaluated != "" {
 		line += "  not evaluated"

@@ -115,6 +115,9 @@ func actionTable(list []usedBy) [][]string {
 // accuracyText is what held-out rows said of a job's model, or why they said nothing.
 func accuracyText(r *disdel.Record) string {
 	accuracy, loss, ok := HeldOut(r)
+	if ok && r.Data.Sparse != nil {
+		return sparseText(r, accuracy, loss)
+	}
 	switch {
 	case ok && r.Best != nil:
 		return fmt.Sprintf("%.4f held out   loss %.4f, the best, of round %d", accuracy, loss, r.Best.Round+1)
@@ -127,12 +130,29 @@ func accuracyText(r *disdel.Record) string {
 	}
 }
 
+// sparseText is what held-out rows said of a model of sparse rows.
+func sparseText(r *disdel.Record, accuracy, loss float64) string {
+	text := r.Scores.Text() + " held out"
+	if r.Data.Classes > 1 {
+		text = fmt.Sprintf("%.4f held out   %s", accuracy, r.Scores.Text())
+	}
+	text += fmt.Sprintf("   loss %.4f", loss)
+	if r.Best != nil {
+		text += fmt.Sprintf(", the best, of round %d", r.Best.Round+1)
+	}
+	return text
+}
+
 // HeldOut is the last evaluation of a job, or that of its model where the best is kept; ok is false where there was
 // none.
 func HeldOut(r *disdel.Record) (accuracy, loss float64, ok bool) {
 	for i := range r.Rounds {
-		if a, l := r.Rounds[i].Accuracy, r.Rounds[i].Loss; a != nil && l != nil {
-			accuracy, loss, ok = *a, *l, true
+		a, l := r.Rounds[i].Accuracy, r.Rounds[i].Loss
+		if l != nil {
+			accuracy, loss, ok = 0, *l, true
+		}
+		if a != nil {
+			accuracy = *a
 		}
 	}
 	if r.Best != nil {

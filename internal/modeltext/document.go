@@ -1,6 +1,8 @@
 package modeltext
 
 import (
+	"errors"
+
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
@@ -32,6 +34,38 @@ func Build(n disdel.Network, title string) (Network, error) {
 		return Network{}, err
 	}
 	return Describe(g, n.Name, title), nil
+}
+
+// Networks describes the zoo and the models of sparse rows, without their layers.
+func Networks() (list []Network, err error) {
+	for _, e := range model.Zoo() {
+		n, err := Build(disdel.Network{Name: e.Name, Input: e.Input, Classes: e.Classes}, e.Title)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, n)
+	}
+	sparse, err := SparseNetworks()
+	list = append(list, sparse...)
+	for i := range list {
+		list[i].Layers = nil
+	}
+	return list, err
+}
+
+// OfKeras describes the network of a file that Keras wrote. It returns *disdel.Faults for what it cannot read.
+func OfKeras(text []byte, file string) (Network, error) {
+	g, err := model.FromKeras(text)
+	var faults *disdel.Faults
+	if errors.As(err, &faults) {
+		for i := range faults.Faults { // a layer has no line
+			faults.Faults[i].Path = file + ": layer " + faults.Faults[i].Path
+		}
+	}
+	if err != nil {
+		return Network{}, err
+	}
+	return Describe(g, file, "Network of Keras"), nil
 }
 
 // Describe describes a graph.

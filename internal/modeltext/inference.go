@@ -22,10 +22,18 @@ type Inference struct {
 	Probabilities [][]float32         `json:"probabilities"`
 	Warnings      []string            `json:"warnings,omitempty"`
 	Actions       []disdel.Activation `json:"actions"`
+
+	// Of a model of sparse rows, instead of classes: a prediction for each row, or items for each user.
+	Predictions     []float32            `json:"predictions,omitempty"`
+	Targets         []float32            `json:"targets,omitempty"` // as the input has them
+	Recommendations []disdel.Recommended `json:"recommendations,omitempty"`
 }
 
 // Answer has a model of a service answer for the rows of a file.
 func Answer(ctx context.Context, s *service.Service, m *service.Trained, file string, text []byte) (Inference, error) {
+	if m.Network.Sparse != nil {
+		return answerSparse(ctx, s, m, file, text)
+	}
 	inputs, err := m.Read(file, text)
 	if err != nil {
 		return Inference{}, err
@@ -44,6 +52,9 @@ func Answer(ctx context.Context, s *service.Service, m *service.Trained, file st
 func Measured(m *modelstore.Model) string {
 	if m.Data.HeldOut == 0 {
 		return m.Ref() + ", accuracy unknown: nothing was held out"
+	}
+	if m.Network.Sparse != nil {
+		return fmt.Sprintf("%s, %s held out", m.Ref(), m.Scores.Text())
 	}
 	return fmt.Sprintf("%s, accuracy %.4f held out", m.Ref(), m.Accuracy)
 }
@@ -82,6 +93,10 @@ func className(names []string, k int) string {
 
 // PrintInference is a table of answers, a row each.
 func PrintInference(w io.Writer, doc Inference) {
+	if doc.Predictions != nil || doc.Recommendations != nil {
+		printSparse(w, doc)
+		return
+	}
 	head := []string{"INPUT", "CLASS", "NAME"}
 	if doc.Labels != nil {
 		head = append(head, "LABEL")

@@ -31,7 +31,7 @@ func PrintList(w io.Writer, doc List) {
 	for i := range doc.Models {
 		m := &doc.Models[i]
 		rows = append(rows, []string{
-			m.Ref(), networkName(m.Network), m.Data.Name, jobtext.Decimals(m.Accuracy, evaluated(m)),
+			m.Ref(), networkName(m.Network), m.Data.Name, jobtext.Decimals(m.Accuracy, evaluated(m) && m.Network.Classes > 1),
 			jobtext.Decimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})
@@ -115,6 +115,10 @@ func evaluated(m *modelstore.Model) bool {
 
 func modelAccuracy(m *modelstore.Model) string {
 	switch {
+	case evaluated(m) && m.Network.Sparse != nil && m.Network.Classes == 1:
+		return fmt.Sprintf("- of numbers; %s held out, loss %.4f", m.Scores.Text(), m.Loss)
+	case evaluated(m) && m.Network.Sparse != nil:
+		return fmt.Sprintf("%.4f held out, %s, loss %.4f", m.Accuracy, m.Scores.Text(), m.Loss)
 	case evaluated(m):
 		return fmt.Sprintf("%.4f held out, loss %.4f", m.Accuracy, m.Loss)
 	case m.Data.HeldOut == 0:

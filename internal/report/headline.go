@@ -30,6 +30,9 @@ func (r *Report) headline() string {
 	if r.Accuracy != nil {
 		parts = append(parts, r.accuracyText())
 	}
+	if s := r.record.Scores.Text(); s != "" {
+		parts = append(parts, s)
+	}
 	if r.Status == disdel.StatusRunning || r.Status == disdel.StatusFailed || r.Status == disdel.StatusCanceled {
 		parts = append(parts, fmt.Sprintf("%d of %s done", r.done(), many(r.record.Plan.Rounds, "round")))
 	}

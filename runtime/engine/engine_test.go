@@ -74,7 +74,7 @@ func Example() {
 func ExampleArray() {
 	table := backends.Standard(nil)
 	var engines []engine.Engine
-	for _, name := range table.Names() {
+	for _, name := range []string{disdel.BackendNative, disdel.BackendGorgonia} {
 		backend, err := table.Find(name, graph(digits))
 		if err != nil {
 			fmt.Println(err)
@@ -136,7 +136,7 @@ func ExampleTable_Find() {
 	fmt.Println(backend.Supports(graph(own)))
 	// Output:
 	// make engine: there is no backend "cuda"
-	// use native or gorgonia: --backend NAME
+	// use native or gorgonia or sparse: --backend NAME
 	// gorgonia <nil>
 	// make engine: this binary has no network "mine"
 }

@@ -44,6 +44,9 @@ func (d *Draws) Of(p model.Param) func() float32 {
 	if v, ok := d.g.Fill(p); ok {
 		return func() float32 { return v }
 	}
+	if deviation, ok := d.g.Spread(p); ok {
+		return func() float32 { return float32(deviation * d.rng.NormFloat64()) }
+	}
 	switch {
 	case len(p.Shape) > 1:
 		bound := initBound(p.Shape, d.scheme)

@@ -12,6 +12,7 @@ import (
 type Table struct {
 	Backends []Backend // the first computes what asks for none by name
 	Custom   string    // the name of the one that computes networks of a program's own, whatever is asked for
+	Sparse   string    // the name of the one that computes models of sparse rows where none is asked for
 }
 
 // Names are the backends' names, in the table's order.
@@ -39,6 +40,9 @@ func (t Table) Name(asked string, custom bool) string {
 // Find returns the backend that computes a network. It returns Invalid for a name that the table has not.
 func (t Table) Find(asked string, g *model.Graph) (Backend, error) {
 	name := t.Name(asked, g.Custom() != nil)
+	if asked == "" && g.Sparse() != nil {
+		name = t.Sparse
+	}
 	for _, b := range t.Backends {
 		if b.Name() == name {
 			return b, nil

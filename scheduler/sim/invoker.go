@@ -159,9 +159,11 @@ func (v *invoker) advance() {
 	v.at = now
 }
 
-// rate is what each thread gets of a processor.
+// rate is what each thread gets of a processor that nothing else disturbs.
 func (v *invoker) rate() float64 {
-	return math.Min(1, float64(v.cloud.cfg.Processors)/float64(max(1, v.demand)))
+	all, busy := float64(v.cloud.cfg.Processors), float64(max(1, v.demand))
+	others := (min(busy, all) - 1) / max(1, all-1) // of the other processors, how much is busy
+	return min(1, all/busy) / (1 + v.cloud.cfg.Crowding*others)
 }
 
 // next has the clock come by when the next activity has got all that it needs.

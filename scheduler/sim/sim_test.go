@@ -86,6 +86,20 @@ func TestProcessorsAreShared(t *testing.T) {
 	}
 }
 
+// Activations on the processors of one host slow each other down, as many as are at work, and not one that is alone.
+func TestBusyProcessorsSlowEachOtherDown(t *testing.T) {
+	cfg := sim.Config{Memory: 4 * disdel.MB, Processors: 3, Crowding: 0.5}
+	got, _ := calls(cfg, []disdel.Millis{0, 0, 2000 * ms}, []sim.Call{
+		call("one", disdel.MB, 400*ms), call("two", disdel.MB, 600*ms), call("alone", disdel.MB, 100*ms),
+	})
+	// Two of three take 1.25 times as long: one ends at 500 ms, and two has 200 ms left that it computes alone.
+	for i, want := range []disdel.Millis{500 * ms, 700 * ms, 2100 * ms} {
+		if d := got[i].done - want; d < -ms || d > ms {
+			t.Errorf("call %d ends at %v, want %v", i, got[i].done, want)
+		}
+	}
+}
+
 // What takes too long is ended, and its container with it. A namespace has so many in flight, and so many a minute.
 func TestLimitsAreKept(t *testing.T) {
 	slow := call("slow", disdel.MB, 500*ms)

@@ -1,5 +1,5 @@
-// Package backends is the table of the backends that disdel brings: native, which computes what asks for none, and
-// gorgonia, which also computes networks of a program's own.
+// Package backends is the table of the backends that disdel brings: native, which computes what asks for none,
+// gorgonia, which also computes networks of a program's own, and sparse, of models of sparse rows.
 //
 // Main programs make one and pass it down: to the host of their actions, and to the estimator, which asks the backends
 // for their footprints. It refuses nothing. Invariant: its names are those that a job file may have, in their order.
@@ -10,12 +10,13 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/gorgonia"
 	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine/sparse"
 )
 
 // Standard is the table of a program; own is its own network, nil where it has none.
 func Standard(own *gorgonia.Network) engine.Table {
 	return engine.Table{
-		Backends: []engine.Backend{native.Backend{}, gorgonia.Backend{Own: own}},
-		Custom:   disdel.BackendGorgonia,
+		Backends: []engine.Backend{native.Backend{}, gorgonia.Backend{Own: own}, sparse.Backend{}},
+		Custom:   disdel.BackendGorgonia, Sparse: disdel.BackendSparse,
 	}
 }

@@ -19,6 +19,9 @@ func (Backend) Name() string { return disdel.BackendGorgonia }
 
 // Supports implements engine.Backend: every network of the model package, and the program's own as it was described.
 func (b Backend) Supports(g *model.Graph) error {
+	if err := takesDense(g); err != nil {
+		return err
+	}
 	asked := g.Custom()
 	if asked == nil {
 		return nil
@@ -32,6 +35,18 @@ func (b Backend) Supports(g *model.Graph) error {
 	}
 	defer e.Close()
 	return e.sameAs(asked)
+}
+
+// takesDense refuses models of sparse rows.
+func takesDense(g *model.Graph) error {
+	if g.Sparse() == nil {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "make engine",
+		Msg:  fmt.Sprintf("%s takes sparse rows, and this backend takes dense ones", g.Name),
+		Hint: "leave training.backend out",
+	}
 }
 
 // owns refuses a network that the program has not.
@@ -53,6 +68,9 @@ func (b Backend) owns(asked *disdel.CustomNetwork) error {
 
 // New implements engine.Backend.
 func (b Backend) New(s engine.Spec) (engine.Engine, error) {
+	if err := takesDense(s.Graph); err != nil {
+		return nil, err
+	}
 	if asked := s.Graph.Custom(); asked != nil {
 		return b.own(asked, s)
 	}
@@ -83,6 +101,9 @@ func (Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
 	if s.BatchSize < 1 {
 		return engine.Footprint{},
 			&disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.BatchSize)}
+	}
+	if err := takesDense(s.Graph); err != nil {
+		return engine.Footprint{}, err
 	}
 	return footprintOf(s), nil
 }

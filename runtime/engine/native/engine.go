@@ -11,6 +11,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
+	"github.com/disdel/disdel/runtime/engine/slab"
 )
 
 // Engine computes with one network. It is for one goroutine.
@@ -18,7 +19,7 @@ type Engine struct {
 	g      *model.Graph
 	spec   engine.Spec
 	plan   *plan.Plan
-	mem    *slab
+	mem    *slab.Slab
 	team   *kernel.Team
 	layers []layer
 	params []param
@@ -73,7 +74,7 @@ func New(s engine.Spec) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	mem, err := newSlab(p.Len)
+	mem, err := slab.New(p.Len)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (e *Engine) Plan() *plan.Plan { return e.plan }
 func (e *Engine) Kernels() string { return e.team.Kernels() }
 
 // Close frees the engine's memory; it must not be used afterwards.
-func (e *Engine) Close() error { return e.mem.free() }
+func (e *Engine) Close() error { return e.mem.Free() }
 
 // Footprint is the engine's memory by category.
 func (e *Engine) Footprint() engine.Footprint { return footprintOf(e.plan) }

@@ -487,8 +487,8 @@ func TestThePlanIsTheMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := newEngine(t, g, cfg)
-	if len(e.mem.values) != p.Len {
-		t.Errorf("%d values, planned %d", len(e.mem.values), p.Len)
+	if len(e.mem.Values()) != p.Len {
+		t.Errorf("%d values, planned %d", len(e.mem.Values()), p.Len)
 	}
 	cfg.Memory = p.Bytes() - 1
 	if _, err := New(enginetest.On(g, cfg)); !errors.Is(err, disdel.OOM) {

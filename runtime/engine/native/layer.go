@@ -30,7 +30,7 @@ func (e *Engine) region(r plan.Region) []float32 {
 	if r.Len == 0 {
 		return nil
 	}
-	return e.mem.values[r.Offset : r.Offset+r.Len]
+	return e.mem.Values()[r.Offset : r.Offset+r.Len]
 }
 
 func (e *Engine) layer(i int) layer {

@@ -142,7 +142,13 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 
 // Supports returns Invalid for a network that only an action's own binary computes.
 func Supports(g *model.Graph) error {
-	if g.Custom() == nil {
+	switch {
+	case g.Sparse() != nil:
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "plan network " + g.Name, Msg: "it takes sparse rows, and this backend takes dense ones",
+			Hint: "leave training.backend out",
+		}
+	case g.Custom() == nil:
 		return nil
 	}
 	return &disdel.Error{

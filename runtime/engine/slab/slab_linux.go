@@ -1,4 +1,4 @@
-package native
+package slab
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// slab is memory outside the Go heap: the collector neither scans nor counts it, and freeing gives it back at once.
-type slab struct {
+// Slab is memory outside the Go heap: the collector neither scans nor counts it, and freeing gives it back at once.
+type Slab struct {
 	mapped []byte
 	values []float32
 }
@@ -22,9 +22,10 @@ const (
 	floatSize = 4
 )
 
-// newSlab maps n zero values and touches every page, so that memory that is not there is missed now, not in the middle
-// of a step, and a process's resident memory is the plan's from the start.
-func newSlab(n int) (*slab, error) {
+// New maps n zero values and touches every page, so that memory that is not there is missed now, not in the middle
+// of a step, and a process's resident memory is the plan's from the start. It returns Unavailable where the system has
+// not that much.
+func New(n int) (*Slab, error) {
 	size := (n*floatSize + page - 1) / page * page
 	extra := 0
 	if size >= hugeFrom {
@@ -39,7 +40,7 @@ func newSlab(n int) (*slab, error) {
 			Hint: "lower training.batchSize or raise the memory limit",
 		}
 	}
-	s := &slab{mapped: mapped}
+	s := &Slab{mapped: mapped}
 	start := 0
 	if extra > 0 {
 		start = int(-uintptr(unsafe.Pointer(&mapped[0])) % hugePage)
@@ -56,7 +57,8 @@ func newSlab(n int) (*slab, error) {
 	return s, nil
 }
 
-func (s *slab) free() error {
+// Free gives the memory back; nothing of it must be used afterwards.
+func (s *Slab) Free() error {
 	if s.mapped == nil {
 		return nil
 	}

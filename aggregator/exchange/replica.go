@@ -1,0 +1,227 @@
+package exchange
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/disdel/disdel"
+)
+
+// Combine says what becomes of the updates of a step's members.
+type Combine string
+
+// The ways to combine.
+const (
+	// Sum adds them whole, as MLLess does: as many members move as many times as far as one.
+	Sum Combine = "sum"
+	// Mean adds the mean of them, as if all had computed on one batch; also what "" means.
+	Mean Combine = "mean"
+)
+
+// Config is what the members of a round agree on, and which of them a replica is.
+type Config struct {
+	// Members is how many exchange, at least 1. One member alone exchanges nothing, and is plain training to the bit.
+	Members int
+	// Member is this one, from 0.
+	Member int
+	// Threshold is v of the filter: at step t an entry that is owed is sent once it is more than v / sqrt(t) of its
+	// weight. 0, the default, sends everything.
+	Threshold float64
+	// Slack is how many steps members may be apart: a step t begins with everybody's steps up to t - Slack - 1. 0, the
+	// default, is lock-step.
+	Slack int
+	// Combine is Mean unless it says Sum.
+	Combine Combine
+}
+
+// Check returns Invalid for what is no configuration.
+func (c Config) Check() error {
+	if c.Members >= 1 && c.Member >= 0 && c.Member < c.Members && c.Threshold >= 0 && !math.IsInf(c.Threshold, 0) &&
+		c.Slack >= 0 && (c.Combine == "" || c.Combine == Sum || c.Combine == Mean) {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "exchange updates",
+		Msg: fmt.Sprintf("member %d of %d, threshold %g, slack %d, combine %q", c.Member, c.Members, c.Threshold, c.Slack,
+			c.Combine),
+	}
+}
+
+// Replica is one member's weights in a round. It is for one goroutine.
+type Replica struct {
+	cfg    Config
+	scale  float32   // of an update that is added to S
+	shared []float32 // S
+	local  []float32 // of the weights, what is not in S
+	sent   []float32 // of local, what others have or will have; nil where a step's deltas are folded before the next
+	own    []Delta   // of the steps that were made and not folded, oldest first
+	made   int       // steps
+	folded int       // of them, those that S has of all members
+}
+
+// New starts at weights that are the same on every member. It takes a copy. It returns Invalid as Check does.
+func New(cfg Config, start []float32) (*Replica, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	r := &Replica{cfg: cfg, scale: 1, shared: append([]float32(nil), start...), local: make([]float32, len(start))}
+	if cfg.Combine != Sum {
+		r.scale = 1 / float32(cfg.Members)
+	}
+	if cfg.Slack > 0 && cfg.Members > 1 {
+		r.sent = make([]float32, len(start))
+	}
+	return r, nil
+}
+
+// State is all that a replica is besides its configuration, for one that goes on elsewhere. The own deltas of the steps
+// after Folded, which everybody has, are not in it.
+type State struct {
+	Shared, Local, Sent []float32 // Sent: nil where there is no slack
+	Made, Folded        int
+}
+
+// State is a view of the replica, good until its next step or fold.
+func (r *Replica) State() State {
+	return State{Shared: r.shared, Local: r.local, Sent: r.sent, Made: r.made, Folded: r.folded}
+}
+
+// Resume is a replica that goes on where another one was, to the same bits. It takes a copy; own are the deltas that it
+// sent of the steps after Folded. It returns Invalid for what does not fit together.
+func Resume(cfg Config, s State, own []Delta) (*Replica, error) {
+	r, err := New(cfg, s.Shared)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Local) != len(s.Shared) || len(s.Sent) != len(r.sent) || s.Folded < 0 || s.Made < s.Folded ||
+		cfg.Members > 1 && len(own) != s.Made-s.Folded {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "resume exchange",
+			Msg: fmt.Sprintf("%d and %d of %d weights, %d own deltas of steps %d to %d", len(s.Local), len(s.Sent), len(s.Shared),
+				len(own), s.Folded+1, s.Made),
+		}
+	}
+	copy(r.local, s.Local)
+	copy(r.sent, s.Sent)
+	r.own, r.made, r.folded = append(r.own, own...), s.Made, s.Folded
+	return r, nil
+}
+
+// Made is how many steps this member has made, and Folded how many of them S has of all members.
+func (r *Replica) Made() int { return r.made }
+
+// Folded is how many steps S has of all members.
+func (r *Replica) Folded() int { return r.folded }
+
+// Needed is up to which step everybody's deltas have to be folded before the next step may begin.
+func (r *Replica) Needed() int { return max(0, r.made-r.cfg.Slack) }
+
+// Shared is S, which must not be changed. It is good until the next fold.
+func (r *Replica) Shared() []float32 { return r.shared }
+
+// Send ends a step that has led to the weights x, and returns what the others are to have of it: the entries of what is
+// owed that are significant. It returns Conflict for a step that was begun without what it needs.
+func (r *Replica) Send(x []float32) (Delta, error) {
+	return r.send(x, r.cfg.Threshold/math.Sqrt(float64(r.made+1)))
+}
+
+// Flush is Send of everything that is owed, however little: the last step of a round. When everybody's flush is folded,
+// Settle makes all members equal.
+func (r *Replica) Flush(x []float32) (Delta, error) { return r.send(x, 0) }
+
+func (r *Replica) send(x []float32, threshold float64) (d Delta, err error) {
+	if r.folded < r.Needed() {
+		return d, r.conflict("step %d began with the steps up to %d, and needs those up to %d", r.made+1, r.folded, r.Needed())
+	}
+	if len(x) != len(r.shared) {
+		return d, r.conflict("%d weights, and there are %d", len(x), len(r.shared))
+	}
+	r.made++
+	if r.cfg.Members == 1 {
+		copy(r.shared, x)
+		r.folded = r.made
+		return d, nil
+	}
+	for i, v := range x {
+		local := v - r.shared[i]
+		r.local[i] = local
+		owed := local
+		if r.sent != nil {
+			owed -= r.sent[i]
+		}
+		// A product, not the quotient: where the weight is 0 anything but 0 goes, and a sum of 0 never does.
+		if owed == 0 || math.Abs(float64(owed)) <= threshold*math.Abs(float64(v)) {
+			continue
+		}
+		d.Index, d.Value = append(d.Index, int32(i)), append(d.Value, owed)
+		if r.sent != nil {
+			r.sent[i] += owed
+		}
+	}
+	r.own = append(r.own, d)
+	return d, nil
+}
+
+// Fold adds everybody's deltas of a step to S, this member's own among them, in the order of the members. Steps are
+// folded in their order. It returns Conflict for another step than the next, for one that this member has not made, and
+// for other deltas than one of each member.
+func (r *Replica) Fold(step int, deltas []Delta) error {
+	switch {
+	case step != r.folded+1 || step > r.made:
+		return r.conflict("step %d is to be folded after %d of %d", step, r.folded, r.made)
+	case len(deltas) != r.cfg.Members:
+		return r.conflict("%d deltas of %d members", len(deltas), r.cfg.Members)
+	case len(deltas[r.cfg.Member].Index) != len(r.own[0].Index):
+		return r.conflict("the own delta of step %d has %d entries, not %d", step, len(deltas[r.cfg.Member].Index),
+			len(r.own[0].Index))
+	}
+	for _, d := range deltas {
+		for k, i := range d.Index {
+			r.shared[i] += r.scale * d.Value[k]
+		}
+	}
+	for k, i := range r.own[0].Index {
+		r.local[i] -= r.own[0].Value[k]
+		if r.sent != nil {
+			r.sent[i] -= r.own[0].Value[k]
+		}
+	}
+	r.own = r.own[1:]
+	r.folded = step
+	return nil
+}
+
+// Weights writes what the next step computes with into x: S and what is this member's own.
+func (r *Replica) Weights(x []float32) {
+	for i, s := range r.shared {
+		x[i] = s + r.local[i]
+	}
+}
+
+// Settle ends a round after everybody's flush has been folded: the weights are S. What rounding has left of own updates
+// is forgotten. It returns Conflict before that.
+func (r *Replica) Settle() error {
+	if r.folded != r.made {
+		return r.conflict("%d of %d steps are folded", r.folded, r.made)
+	}
+	clear(r.local)
+	clear(r.sent)
+	return nil
+}
+
+// Owed is what of this member's updates nobody else has or will have, summed up by its absolute values.
+func (r *Replica) Owed() (sum float64) {
+	for i, v := range r.local {
+		if r.sent != nil {
+			v -= r.sent[i]
+		}
+		sum += math.Abs(float64(v))
+	}
+	return sum
+}
+
+func (r *Replica) conflict(format string, args ...any) error {
+	return &disdel.Error{
+		Kind: disdel.Conflict, Op: fmt.Sprintf("exchange updates of member %d", r.cfg.Member), Msg: fmt.Sprintf(format, args...),
+	}
+}

@@ -1,0 +1,31 @@
+-- Commits a delta that lies where nobody looks for it, and tells everybody who waits for its step. KEYS: work, table of the
+-- round's deltas, log of the round, counts, index. ARGV: fence, field of the table, digest, index entry of the delta, step,
+-- member, bytes, life of keys in s, table's index entry, log's index entry.
+-- Returns 'done', 'same' (the step's delta is there already, and is this one), 'other' (and is another one) or 'stale'
+-- (another attempt has the claim).
+local function refused(verdict, counted)
+  redis.call('HINCRBY', KEYS[4], counted, 1)
+  redis.call('EXPIRE', KEYS[4], ARGV[8])
+  return verdict
+end
+
+local had = redis.call('HGET', KEYS[2], ARGV[2])
+if had then
+  if had == ARGV[3] .. ' ' .. ARGV[4] then
+    return 'done' -- this very delivery, whose reply was lost
+  end
+  if string.sub(had, 1, #ARGV[3]) == ARGV[3] then
+    return refused('same', 'duplicates')
+  end
+  return refused('other', 'duplicates')
+end
+if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then
+  return refused('stale', 'stale')
+end
+redis.call('HSET', KEYS[2], ARGV[2], ARGV[3] .. ' ' .. ARGV[4])
+redis.call('EXPIRE', KEYS[2], ARGV[8])
+redis.call('XADD', KEYS[3], '*', 'step', ARGV[5], 'member', ARGV[6], 'digest', ARGV[3], 'entry', ARGV[4], 'bytes', ARGV[7])
+redis.call('EXPIRE', KEYS[3], ARGV[8])
+redis.call('SADD', KEYS[5], ARGV[9], ARGV[10])
+redis.call('EXPIRE', KEYS[5], ARGV[8])
+return 'done'

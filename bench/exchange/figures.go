@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/sparse"
+)
+
+// speedFor is how long each speed is measured.
+const speedFor = 3 * time.Second
+
+// speed is rows a second of training on one processor, batches and all.
+func speed(films, ads *learning) error {
+	for _, c := range []struct {
+		l     *learning
+		batch int
+	}{{films, 250}, {films, 6250}, {ads, 125}, {ads, 6250}} {
+		rows, err := c.l.rowsPerSecond(c.batch)
+		if err != nil {
+			return err
+		}
+		figure(fmt.Sprintf("rows_per_s_%s_%d", c.l.name, c.batch), rows, "rows/s")
+	}
+	return nil
+}
+
+func (l *learning) rowsPerSecond(batch int) (float64, error) {
+	shard, err := l.shard(context.Background(), 0, 1)
+	if err != nil {
+		return 0, err
+	}
+	e, err := sparse.Backend{}.New(engine.Spec{Graph: l.graph, BatchSize: batch, Training: true, Optimizer: l.optimizer})
+	if err != nil {
+		return 0, err
+	}
+	defer e.Close()
+	if err := e.Init(disdel.Init{Seed: 1}); err != nil {
+		return 0, err
+	}
+	b, order, rows, start := shard.NewBatch(batch), []int32(nil), 0, time.Now()
+	for epoch := 0; time.Since(start) < speedFor; epoch++ {
+		order = dataset.Order(order, 1, epoch, 0, shard.Len())
+		for at := 0; at+batch <= len(order); at += batch {
+			shard.Fill(&b, order[at:at+batch])
+			if _, err := e.Step(b); err != nil {
+				return 0, err
+			}
+			rows += batch
+		}
+	}
+	return float64(rows) / time.Since(start).Seconds(), nil
+}
+
+// The trials of MLLess' size: 8 workers, 2,000 rows a step in all.
+func pmfTrial(workers int, threshold float64, slack int, seed int64) trial {
+	return trial{
+		workers: workers, batch: 2000 / workers, threshold: threshold, slack: slack, steps: 600, seed: seed, every: 5,
+		rate: 0.4 * 8 / float64(workers),
+	}
+}
+
+func logisticTrial(threshold float64, seed int64) trial {
+	return trial{workers: 8, batch: 125, threshold: threshold, steps: 600, seed: seed, every: 10}
+}
+
+// near is how near to the best held-out loss of bulk synchronous training a target is.
+const near = 1.01
+
+// significance is what the filter saves: bytes, and time where a step is four fifths communication.
+func significance(films *learning) error {
+	ctx := context.Background()
+	bsp, err := films.train(ctx, pmfTrial(8, 0, 0, 1))
+	if err != nil {
+		return err
+	}
+	target := near * bsp.best()
+	steps, _ := bsp.reaches(target)
+	server := clock{rate: rateAt(&bsp, 8, 0.8), seed: 1}
+	plain := server.time(&bsp, steps)
+	figure("bsp_heldout_loss", bsp.best(), "MSE")
+	figure("bsp_steps", float64(steps), "steps")
+	figure("bsp_bytes_per_step", bsp.sent(steps), "B")
+	for _, v := range []float64{0.1, 0.7, 2} {
+		isp, err := films.train(ctx, pmfTrial(8, v, 0, 1))
+		if err != nil {
+			return err
+		}
+		own, ok := isp.reaches(target)
+		if !ok {
+			figure(fmt.Sprintf("isp_heldout_loss_v%g", v), isp.best(), "MSE")
+			continue
+		}
+		name := fmt.Sprintf("_v%g", v)
+		figure("isp_steps"+name, float64(own), "steps")
+		figure("isp_bytes_ratio"+name, isp.sent(own)*float64(own)/(bsp.sent(steps)*float64(steps)), "ratio")
+		figure("isp_over_bsp"+name, plain/server.time(&isp, own), "ratio")
+	}
+	return nil
+}
+
+// gap is the held-out loss with the filter over that without, in the mean of seeds.
+func gap(films, ads *learning, seeds int) error {
+	ctx := context.Background()
+	for _, c := range []struct {
+		l     *learning
+		trial func(v float64, seed int64) trial
+	}{
+		{films, func(v float64, seed int64) trial { return pmfTrial(8, v, 0, seed) }},
+		{ads, logisticTrial},
+	} {
+		sum, worst := 0.0, 0.0
+		for seed := range seeds {
+			plain, err := c.l.train(ctx, c.trial(0, int64(seed+1)))
+			if err != nil {
+				return err
+			}
+			filtered, err := c.l.train(ctx, c.trial(0.7, int64(seed+1)))
+			if err != nil {
+				return err
+			}
+			ratio := filtered.best() / plain.best()
+			sum, worst = sum+ratio, max(worst, ratio)
+		}
+		figure("heldout_gap_"+c.l.name, sum/float64(seeds), "ratio")
+		figure("heldout_gap_worst_"+c.l.name, worst, "ratio")
+	}
+	return nil
+}
+
+// slack is what it brings not to wait for stragglers: 48 workers, a slack of 3.
+func slack(films *learning) error {
+	ctx := context.Background()
+	const workers, apart, spread = 48, 3, 0.2
+	bsp, err := films.train(ctx, pmfTrial(workers, 0, 0, 1))
+	if err != nil {
+		return err
+	}
+	ssp, err := films.train(ctx, pmfTrial(workers, 0, apart, 1))
+	if err != nil {
+		return err
+	}
+	isp, err := films.train(ctx, pmfTrial(workers, 0.7, 0, 1))
+	if err != nil {
+		return err
+	}
+	target := near * max(bsp.best(), ssp.best(), isp.best())
+	at := clock{rate: rateAt(&bsp, workers, 0.8), spread: spread, seed: 1}
+	times := map[string]float64{}
+	for name, c := range map[string]*course{"bsp": &bsp, "ssp": &ssp, "isp": &isp} {
+		steps, _ := c.reaches(target)
+		k := at
+		if name == "ssp" {
+			k.slack = apart
+		}
+		times[name] = k.time(c, steps)
+	}
+	figure("ssp_over_bsp_48", times["bsp"]/times["ssp"], "ratio")
+	figure("isp_over_ssp_48", times["ssp"]/times["isp"], "ratio")
+	return nil
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/datasettext"
+)
+
+func datasetGenerate(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "generate", Usage: "make ratings or clicks by a seed, as a data set of sparse rows", ArgsUsage: "ratings|clicks NAME",
+		Description: "   disdel dataset generate ratings films --like ml-1m\n   disdel dataset generate clicks ads --rows 200000",
+		Flags:       commandline.GenerateFlags(),
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 2, 2); err != nil {
+				return err
+			}
+			in, err := commandline.MadeRows(c)
+			if err != nil {
+				return err
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				set, err := at.Data.AddSparse(ctx, in, c.Bool("overwrite"))
+				if err != nil {
+					return err
+				}
+				return u.Show(set, func(w io.Writer) { datasettext.PrintSet(w, set.Manifest) })
+			})
+		},
+	}
+}

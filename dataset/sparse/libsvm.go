@@ -1,0 +1,135 @@
+package sparse
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/disdel/disdel/dataset"
+)
+
+// Libsvm is rows in the format of LIBSVM and SVMlight: a line for each, `TARGET COLUMN:VALUE ...`, columns ascending,
+// with an optional `qid:N` that is passed over and an optional comment after #.
+type Libsvm struct {
+	Source
+	// Columns are how many there are, and more than the file has; 0: those of the file. Columns are counted from 1, as
+	// LIBSVM does, unless the file has a column 0.
+	Columns int
+	HeldOut HeldOut
+}
+
+// Input reads the file once for its sums. It returns Invalid for a line that cannot be read.
+func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
+	if err := l.HeldOut.check(); err != nil {
+		return in, err
+	}
+	first, last, ones := int32(math.MaxInt32), int32(-1), true
+	var seen labels
+	err = l.rows(func(line int, row *libsvmRow) error {
+		seen.add(row.label)
+		if n := len(row.index); n > 0 {
+			first, last = min(first, row.index[0]), max(last, row.index[n-1])
+		}
+		for _, v := range row.value {
+			ones = ones && v == 1
+		}
+		return nil
+	})
+	if err != nil {
+		return in, err
+	}
+	seen.close()
+	base := int32(1)
+	if first == 0 {
+		base = 0
+	}
+	columns := int(last-base) + 1
+	if l.Columns > 0 {
+		columns = l.Columns
+	}
+	in = dataset.SparseInput{
+		Name: name, Title: "Rows of " + fileName(l.Name), Classes: seen.classes(), ClassNames: seen.lowest, Columns: max(columns, 1),
+		Ones: ones,
+	}
+	in.Each = func(yield func(dataset.SparseRow) error) error {
+		held := l.HeldOut.picker(0)
+		return l.rows(func(line int, row *libsvmRow) error {
+			target, ok := seen.target(row.label)
+			if !ok {
+				return l.bad(line, "the target %.40q is no number", row.label)
+			}
+			for k := range row.index {
+				row.index[k] -= base
+			}
+			out := dataset.SparseRow{Index: row.index, Target: target, HeldOut: held.next(0)}
+			if !ones {
+				out.Value = row.value
+			}
+			return yield(out)
+		})
+	}
+	return in, nil
+}
+
+// libsvmRow is one line. It is good until the next.
+type libsvmRow struct {
+	label []byte
+	index []int32
+	value []float32
+}
+
+func (l Libsvm) rows(f func(line int, row *libsvmRow) error) error {
+	var row libsvmRow
+	return l.lines(func(number int, line []byte) error {
+		if at := bytes.IndexByte(line, '#'); at >= 0 {
+			line = line[:at]
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			return nil
+		}
+		if err := l.parse(&row, number, line); err != nil {
+			return err
+		}
+		return f(number, &row)
+	})
+}
+
+func (l Libsvm) parse(row *libsvmRow, at int, line []byte) error {
+	row.index, row.value = row.index[:0], row.value[:0]
+	row.label, line = field(line)
+	before := int64(-1)
+	for {
+		var entry []byte
+		if entry, line = field(line); len(entry) == 0 {
+			return nil
+		}
+		key, text, ok := bytes.Cut(entry, []byte(":"))
+		if !ok {
+			return l.bad(at, "%.40q is no COLUMN:VALUE", entry)
+		}
+		if string(key) == "qid" {
+			continue
+		}
+		column, err := strconv.ParseInt(string(key), 10, 32)
+		if err != nil || column < 0 || column == math.MaxInt32 {
+			return l.bad(at, "%.40q is no column", key)
+		}
+		if column <= before {
+			return l.bad(at, "column %d comes after %d, and columns ascend", column, before)
+		}
+		v, ok := number(text)
+		if !ok {
+			return l.bad(at, "%.40q is no value", text)
+		}
+		row.index, row.value, before = append(row.index, int32(column)), append(row.value, v), column
+	}
+}
+
+// field is the first word of a line, and what follows it.
+func field(line []byte) (word, rest []byte) {
+	line = bytes.TrimLeft(line, " \t")
+	if end := bytes.IndexAny(line, " \t"); end >= 0 {
+		return line[:end], line[end:]
+	}
+	return line, nil
+}

@@ -1,0 +1,117 @@
+package sparse
+
+import (
+	"bytes"
+	"math"
+	"path/filepath"
+
+	"github.com/disdel/disdel/dataset"
+)
+
+// Ratings is a file of `user,item,rating[,time]`, a rating a line. The separator is what the first line has: `::`, a
+// tab or a comma, as the files of MovieLens do (u.data, ratings.dat, ratings.csv), or a semicolon; a first line without
+// a number in the place of the rating is a header. Users and items may be called anything.
+type Ratings struct {
+	Source
+	HeldOut HeldOut
+}
+
+// Input reads the file once to count users and items, which get numbers in the order that they come in. It returns
+// Invalid for a line that cannot be read.
+func (r Ratings) Input(name string) (in dataset.SparseInput, err error) {
+	if err := r.HeldOut.check(); err != nil {
+		return in, err
+	}
+	users, items := map[string]int32{}, map[string]int32{}
+	err = r.rows(func(line int, row rating) error {
+		count(users, row.user)
+		count(items, row.item)
+		if len(users)+len(items) >= math.MaxInt32 {
+			return r.bad(line, "there are more users and items than can be counted")
+		}
+		return nil
+	})
+	if err != nil {
+		return in, err
+	}
+	in = dataset.SparseInput{
+		Name: name, Title: "Ratings of " + fileName(r.Name), Classes: 1, Ones: true, Users: len(users), Items: len(items),
+		Columns: len(users) + len(items),
+	}
+	first := int32(len(users))
+	in.Each = func(yield func(dataset.SparseRow) error) error {
+		held := r.HeldOut.picker(len(users))
+		index := make([]int32, 2)
+		return r.rows(func(line int, row rating) error {
+			user, known := users[string(row.user)]
+			item, too := items[string(row.item)]
+			if !known || !too {
+				return r.bad(line, "the file has changed while it was read")
+			}
+			index[0], index[1] = user, first+item
+			return yield(dataset.SparseRow{Index: index, Target: row.value, HeldOut: held.next(int(user))})
+		})
+	}
+	return in, nil
+}
+
+// count gives a name the next number, unless it has one.
+func count(of map[string]int32, name []byte) {
+	if _, known := of[string(name)]; !known {
+		of[string(name)] = int32(len(of))
+	}
+}
+
+// rating is one line. It is good until the next.
+type rating struct {
+	user, item []byte
+	value      float32
+}
+
+func (r Ratings) rows(f func(line int, row rating) error) error {
+	var separator []byte
+	begun := false
+	return r.lines(func(at int, line []byte) error {
+		if !begun {
+			separator = separatorOf(line)
+		}
+		user, rest, _ := bytes.Cut(line, separator)
+		item, rest, two := bytes.Cut(rest, separator)
+		text, _, _ := bytes.Cut(rest, separator)
+		v, ok := number(bytes.TrimSpace(text))
+		header := !begun && !ok && two
+		begun = true
+		user, item = plain(user), plain(item)
+		switch {
+		case header:
+			return nil
+		case !two || len(user) == 0 || len(item) == 0:
+			return r.bad(at, "%.60q is no user, item and rating", line)
+		case !ok:
+			return r.bad(at, "the rating %.40q is no number", text)
+		}
+		return f(at, rating{user, item, v})
+	})
+}
+
+// separatorOf is what stands between the fields of a line.
+func separatorOf(line []byte) []byte {
+	for _, s := range []string{"::", "\t", ",", ";"} {
+		if bytes.Contains(line, []byte(s)) {
+			return []byte(s)
+		}
+	}
+	return []byte(" ")
+}
+
+// plain is a field without blanks and quotes around it.
+func plain(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	if n := len(text); n > 1 && text[0] == '"' && text[n-1] == '"' {
+		return text[1 : n-1]
+	}
+	return text
+}
+
+// fileName is a file's name without its folder.
+func fileName(name string) string { return filepath.Base(name) }

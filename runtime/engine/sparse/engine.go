@@ -1,0 +1,139 @@
+package sparse
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/slab"
+)
+
+// Engine computes with one model of sparse rows. It is for one goroutine, and computes in it: a step takes less than
+// handing it to others would.
+type Engine struct {
+	g      *model.Graph
+	net    *disdel.SparseNetwork
+	layout layout
+	mem    *slab.Slab
+	// tables are the weights: of columns and the bias, or of users and of items, each with its bias in the last column.
+	tables []table
+
+	probability bool    // predictions are probabilities, and the loss is logistic
+	offset      float32 // of predictions
+	rate        float64 // learning rate
+	steps       int     // since the moments were reset
+	out         []float32
+}
+
+// newEngine makes an engine by a layout that its spec was checked for.
+func newEngine(s engine.Spec, l layout) (*Engine, error) {
+	if s.Memory > 0 && l.bytes() > s.Memory {
+		return nil, &disdel.Error{
+			Kind: disdel.OOM, Op: "make engine",
+			Msg: fmt.Sprintf("model %s with a batch of %d needs %v, and the action has %v",
+				s.Graph.Name, s.BatchSize, l.bytes(), s.Memory),
+			Hint: "lower training.batchSize or model.rank, or raise the memory limit",
+		}
+	}
+	mem, err := slab.New(l.len())
+	if err != nil {
+		return nil, err
+	}
+	n := s.Graph.Sparse()
+	e := &Engine{
+		g: s.Graph, net: n, layout: l, mem: mem, probability: s.Graph.Probability(), offset: float32(n.Offset),
+		rate: s.Optimizer.Rate(), out: make([]float32, s.BatchSize),
+	}
+	at := 0
+	for _, shape := range l.tables {
+		var t table
+		t, at = newTable(shape, s.Optimizer.Moments(), mem, at)
+		e.tables = append(e.tables, t)
+	}
+	return e, nil
+}
+
+// Close frees the engine's memory; it must not be used afterwards.
+func (e *Engine) Close() error { return e.mem.Free() }
+
+// Footprint is the engine's memory by category.
+func (e *Engine) Footprint() engine.Footprint { return e.layout.footprint() }
+
+// SetRate sets the learning rate of the steps to come.
+func (e *Engine) SetRate(rate float64) { e.rate = rate }
+
+// SetSeed does nothing: nothing of a step is drawn by lot.
+func (e *Engine) SetSeed(int64) {}
+
+// Step trains on one batch and returns the mean loss of its rows before the step. It allocates nothing. It returns
+// Invalid for a batch that does not fit and Diverged for an entry, a target, a loss or a gradient that is not finite;
+// then nothing was changed.
+func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
+	const op = "train"
+	if err := e.check(op, &b, true); err != nil {
+		return disdel.Metrics{}, err
+	}
+	if !e.layout.spec.Training {
+		return disdel.Metrics{}, &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: "the engine was made for inference"}
+	}
+	for i := range e.tables {
+		e.tables[i].n = 0
+	}
+	loss := e.pass(&b, true) / float64(b.Input.Rows)
+	norm := e.squaredNorm()
+	if !finite(loss) || !finite(norm) {
+		return disdel.Metrics{}, &disdel.Error{
+			Kind: disdel.Diverged, Op: op, Msg: fmt.Sprintf("the loss is %v, and the gradient's length %v", loss, math.Sqrt(norm)),
+			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
+		}
+	}
+	e.steps++
+	e.update(norm)
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss}, nil
+}
+
+// Evaluate returns the mean loss of a batch's rows and their predictions; of probabilities also how many are on the
+// side of their target. It returns Invalid and Diverged as Step does.
+func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
+	const op = "evaluate"
+	if err := e.check(op, &b, true); err != nil {
+		return disdel.Metrics{}, err
+	}
+	m := disdel.Metrics{Rows: b.Input.Rows, Loss: e.pass(&b, false) / float64(b.Input.Rows), Scores: e.out[:b.Input.Rows]}
+	if !finite(m.Loss) {
+		return disdel.Metrics{}, &disdel.Error{Kind: disdel.Diverged, Op: op, Msg: fmt.Sprintf("the loss is %v", m.Loss)}
+	}
+	if e.probability {
+		for i, y := range b.Target.Values {
+			if (m.Scores[i] >= 0.5) == (y >= 0.5) {
+				m.Correct++
+			}
+		}
+	}
+	return m, nil
+}
+
+// Predict returns the model's prediction for each row of a batch, [rows 1]: a probability of a logistic regression.
+func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
+	if err := e.check("predict", &b, false); err != nil {
+		return dataset.Matrix{}, err
+	}
+	b.Target.Values = nil
+	e.pass(&b, false)
+	rows := b.Input.Rows
+	return dataset.Matrix{Rows: rows, Columns: 1, Values: append([]float32(nil), e.out[:rows]...)}, nil
+}
+
+// pass predicts every row and returns the sum of their losses, 0 without targets. With gradient set it also adds up the
+// gradient of the mean loss.
+func (e *Engine) pass(b *dataset.Batch, gradient bool) float64 {
+	if e.net.Users > 0 {
+		return e.factors(b, gradient)
+	}
+	return e.linear(b, gradient)
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

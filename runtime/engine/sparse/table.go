@@ -1,0 +1,100 @@
+package sparse
+
+import "github.com/disdel/disdel/runtime/engine/slab"
+
+// table is rows of weights of which a step touches few. The gradients of those lie close together, in the order that
+// they were touched first; slot leads from a row to its gradient. A slot counts only where touched leads back to the
+// row, so that nothing has to be cleared between steps (Briggs and Torczon 1993).
+type table struct {
+	rows, width int
+	value       []float32    // [rows width]
+	moments     [2][]float32 // the same; those that the optimiser has
+	slot        []int32      // [rows]
+	touched     []int32      // rows, of which the first n are of this step
+	n           int
+	grad        []float32 // [len(touched) width]
+}
+
+// newTable takes the table's part of a slab, from at on, and returns where the next part begins.
+func newTable(s tableShape, moments int, mem *slab.Slab, at int) (t table, next int) {
+	t = table{rows: s.rows, width: s.width}
+	floats := func(n int) []float32 {
+		at += n
+		return mem.Values()[at-n : at : at]
+	}
+	ints := func(n int) []int32 {
+		at += n
+		return mem.Int32s(at-n, n)
+	}
+	t.value = floats(s.rows * s.width)
+	if s.most == 0 {
+		return t, at
+	}
+	for m := range moments {
+		t.moments[m] = floats(s.rows * s.width)
+	}
+	t.slot, t.touched, t.grad = ints(s.rows), ints(s.most), floats(s.most*s.width)
+	return t, at
+}
+
+// row is the weights of a row.
+func (t *table) row(i int32) []float32 {
+	from := int(i) * t.width
+	return t.value[from : from+t.width : from+t.width]
+}
+
+// touch is the gradient of a row, which is zero where the step has not touched it before.
+func (t *table) touch(row int32) []float32 {
+	s := t.place(row)
+	from := s * t.width
+	return t.grad[from : from+t.width : from+t.width]
+}
+
+// place is where among the touched rows a row is.
+func (t *table) place(row int32) int {
+	s := uint(uint32(t.slot[row]))
+	if s < uint(t.n) && t.touched[s] == row {
+		return int(s)
+	}
+	n := t.n
+	t.slot[row], t.touched[n] = int32(n), row
+	t.n++
+	clear(t.grad[n*t.width : (n+1)*t.width])
+	return n
+}
+
+// view is an array of the state: some columns of a table, as engine.Values. The table's rows are the array's, in their
+// order.
+type view struct {
+	values []float32 // of the table: weights or a moment
+	stride int       // from a row to the next
+	column int       // the first of the array's
+	width  int       // of the array's
+}
+
+// ReadAt implements engine.Values.
+func (v view) ReadAt(dst []float32, at int) {
+	v.runs(len(dst), at, func(from int, run []float32) { copy(dst[from:], run) })
+}
+
+// WriteAt implements engine.Values.
+func (v view) WriteAt(src []float32, at int) {
+	v.runs(len(src), at, func(from int, run []float32) { copy(run, src[from:]) })
+}
+
+// runs calls f for n values from at on, piece by piece: from is the index of a piece's first among them.
+func (v view) runs(n, at int, f func(from int, run []float32)) {
+	if v.stride == v.width { // all of it is one piece
+		if n > 0 {
+			f(0, v.values[at:at+n])
+		}
+		return
+	}
+	for from := 0; from < n; {
+		row, column := at/v.width, at%v.width
+		k := min(v.width-column, n-from)
+		start := row*v.stride + v.column + column
+		f(from, v.values[start:start+k])
+		from, at = from+k, at+k
+	}
+}
