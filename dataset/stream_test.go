@@ -19,8 +19,8 @@ import (
 	"github.com/disdel/disdel/internal/blobs"
 )
 
-// A shard whose rows are drawn by lot from a data set of 1 GB on S3 is read, as an action reads its own, in the memory of
-// the shard and a chunk: 256 chunks of 4 MB, which the server has once and answers for every name.
+// A shard whose rows are drawn by lot from a data set of 1 GB on S3 is read, as an action reads its own, in the memory
+// of the shard and a chunk: 256 chunks of 4 MB, which the server has once and answers for every name.
 func TestALargeDataSetIsReadInBoundedMemory(t *testing.T) {
 	const (
 		chunks = 256

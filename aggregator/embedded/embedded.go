@@ -1,6 +1,6 @@
-// Package embedded is a Redis in this process for people who have none. What uses it does not know: it is reached by its
-// address, as any other. It is a package of its own so that a container's program, which never starts one, has none of
-// it.
+// Package embedded is a Redis in this process for people who have none. What uses it does not know: it is reached by
+// its address, as any other. It is a package of its own so that a container's program, which never starts one, has
+// none of it.
 package embedded
 
 import (
