@@ -20,6 +20,8 @@ type Invocation struct {
 	Estimate Bytes `json:"estimateBytes"` // what the limit was set from
 	Likely   Bytes `json:"likelyBytes"`   // expected peak
 	Job      JobID `json:"-"`
+	// after which it ends by itself, so that the job keeps to its budget; 0: no bound but the timeout
+	Hold Millis `json:"holdMs,omitempty"`
 	// of a train action: what its heartbeats count from; records have it of failures
 	Span   *Span           `json:"stretch,omitempty"`
 	Params json.RawMessage `json:"-"` // the request below that goes with Task
@@ -219,7 +221,9 @@ type TrainRequest struct {
 	Moments    StatePolicy `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
 	Statistics StatePolicy `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
 	SaveEvery  Millis      `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none
-	Models     string      `json:"models,omitempty"`      // blob URL of the two below
+	// after which the budget of the job holds no more: it stores its state and pauses before; 0: no bound
+	Hold   Millis `json:"holdMs,omitempty"`
+	Models string `json:"models,omitempty"` // blob URL of the two below
 	// checkpoint of this round's reference, for a store that lost it
 	ReferenceCheckpoint string `json:"from,omitempty"`
 	StateCheckpoint     string `json:"checkpoint,omitempty"` // where the worker's own state goes; "": nowhere
@@ -293,6 +297,7 @@ type AggregateRequest struct {
 	Wire           Wire       `json:"wire,omitempty"`     // "": float32
 	Averaged       *Optimizer `json:"averaged,omitempty"` // whose moments are averaged too; nil: none
 	Network        Network    `json:"network"`
+	Hold           Millis     `json:"holdMs,omitempty"` // after which the budget holds no more, and it fails; 0: no bound
 }
 
 // AggregateResult is what an aggregate action answers.
@@ -318,6 +323,7 @@ type EvaluateRequest struct {
 	Threads   int        `json:"threads"`
 	Backend   string     `json:"backend,omitempty"`
 	Averaged  *Optimizer `json:"averaged,omitempty"` // whose moments stand in the reference too; nil: none
+	Hold      Millis     `json:"holdMs,omitempty"`   // after which the budget holds no more, and it fails; 0: no bound
 	Models    string     `json:"models,omitempty"`   // blob URL of the next
 	// checkpoint of the same weights, for a store that lost them
 	ReferenceCheckpoint string `json:"from,omitempty"`

@@ -70,12 +70,14 @@ var house = map[string][]string{
 	"internal/commandline": {
 		"controller/jobfile", "dataset", "dataset/sparse", "history", "internal/addresses", "internal/files",
 		"internal/nearest", "internal/plot",
+		"controller/simulate",
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
 		"internal/client", "internal/jobtext", "internal/localplatform",
 	},
 	"internal/clusterfacts": {"internal/files"},
 	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
 	"internal/estimatetext": {
+		"controller/simulate",
 		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
 		"scheduler", "service",
 	},
@@ -86,11 +88,13 @@ var house = map[string][]string{
 		"controller", "controller/jobfile", "controller/simulate", "internal/plot", "internal/report", "internal/terminal",
 		"service", "service/batch",
 	},
+	"internal/lab": {"controller/simulate", "internal/client", "service"},
 	"internal/labtext": {
 		"controller/simulate", "internal/estimatetext", "internal/jobtext", "internal/plot", "internal/terminal",
 	},
 	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
-	"scheduler":              {"estimator", "model"},
+	"scheduler":              {"estimator", "model", "scheduler/schedule"},
+	"scheduler/schedule":     {},
 	"scheduler/sim":          {"scheduler"},
 	"internal/modeltext":     {"internal/jobtext", "internal/modelstore", "internal/terminal", "model", "service"},
 	"internal/modelstore":    {"internal/blobs", "internal/safetensors"},
@@ -108,16 +112,16 @@ var house = map[string][]string{
 	"internal/wire":          {"internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service"},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
-		"actions/serve", "aggregator", "aggregator/embedded", "controller", "controller/jobfile", "controller/simulate", "dataset", "estimator",
-		"executor", "history", "history/couchlite", "internal/...", "model", "platform", "runtime/engine/backends",
+		"actions/serve", "aggregator", "aggregator/embedded", "controller", "controller/jobfile", "controller/simulate",
+		"dataset", "estimator", "executor", "history", "history/couchlite", "internal/...", "model", "platform", "runtime/engine/backends",
 		"scheduler", "scheduler/sim",
 	},
 	// Many jobs as one experiment: a caller of service like any other.
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
 	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service"},
-	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
-	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
+	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have
+	// them; the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
 		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...",
 		"actions/serve",
@@ -150,6 +154,7 @@ var house = map[string][]string{
 	"bench/deploy":      {"..."},
 	"bench/exchange":    {"..."},
 	"bench/tenants":     {"..."},
+	"examples/policy":   {"scheduler", "scheduler/sim"},
 }
 
 // owners is where a third party's packages may be imported; those not listed are free.

@@ -103,9 +103,10 @@ const (
 // Forecast is what a job is expected to take, before it starts or of what is left of it.
 type Forecast struct {
 	Duration Interval[Millis]  `json:"durationMs"`
-	Cost     Interval[float64] `json:"costGBs"`
-	Source   Source            `json:"source"`  // SourceHistory, SourceSimilar, SourceProbe or SourceOwn
-	Samples  int               `json:"samples"` // measured activations behind it
+	Cost     Interval[float64] `json:"costGBs"`          // DiSDeL's Eq. 6
+	Used     Interval[float64] `json:"usedGBs,omitzero"` // by use; zero in records of earlier versions
+	Source   Source            `json:"source"`           // SourceHistory, SourceSimilar, SourceProbe or SourceOwn
+	Samples  int               `json:"samples"`          // measured activations behind it
 	// of the same network and data whose whole durations it was corrected by
 	Jobs int `json:"jobs,omitempty"`
 	// jobs of just this shape are among them; else it is extrapolated
@@ -113,6 +114,14 @@ type Forecast struct {
 	Note     string `json:"note,omitempty"` // why times are less certain than usual; "": they are not
 	// when the job comes to its goal; nil where it has none, or nothing is known
 	Goal *GoalForecast `json:"goal,omitempty"`
+}
+
+// ByUse is the cost by use, and Eq. 6, which is not below it, in forecasts of earlier versions.
+func (f *Forecast) ByUse() Interval[float64] {
+	if f.Used.Likely > 0 {
+		return f.Used
+	}
+	return f.Cost
 }
 
 // Plan is how a job will run: what each action gets and how updates flow up the tree.

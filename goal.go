@@ -11,7 +11,7 @@ type Goal struct {
 	Accuracy float64  `json:"accuracy,omitempty"` // at least
 	Loss     float64  `json:"loss,omitempty"`     // at most
 	Within   Duration `json:"within,omitempty"`   // 0: any time
-	Cost     float64  `json:"cost,omitempty"`     // GB-s; 0: any
+	Cost     float64  `json:"cost,omitempty"`     // GB-s by use; 0: any
 }
 
 // GoalHeld is for how many evaluations in a row a goal has to hold: a single one may be luck.
@@ -53,8 +53,8 @@ func (t Training) Stop() *EarlyStop {
 	}
 }
 
-// Budget is what a job may cost in all, GB-s, and the field that says so: the lower one of resources.maxCost and its
-// goal's. 0: no bound.
+// Budget is what a job may cost in all by use, GB-s, and the field that says so: the lower one of resources.maxCost
+// and its goal's. 0: no bound.
 func (j Job) Budget() (most float64, field string) {
 	most, field = j.Resources.MaxCost, "resources.maxCost"
 	if g := j.Training.Goal; g != nil && g.Cost > 0 && (most == 0 || g.Cost < most) {
@@ -80,9 +80,18 @@ type GoalForecast struct {
 	Epochs   Interval[float64] `json:"epochs"` // from the job's start on
 	Duration Interval[Millis]  `json:"durationMs"`
 	Cost     Interval[float64] `json:"costGBs"`
+	Used     Interval[float64] `json:"usedGBs,omitzero"`  // by use; zero in records of earlier versions
 	Jobs     int               `json:"jobs,omitempty"`    // earlier ones that it goes by; 0: the job's own evaluations
 	Reached  int               `json:"reached,omitempty"` // of them, or would have
 	MayNever bool              `json:"mayNever,omitempty"`
+}
+
+// ByUse is the cost by use, and Eq. 6, which is not below it, in forecasts of earlier versions.
+func (f *GoalForecast) ByUse() Interval[float64] {
+	if f.Used != (Interval[float64]{}) {
+		return f.Used
+	}
+	return f.Cost
 }
 
 // String is "accuracy 0.95 after about 12 epochs (9 to 20)".

@@ -379,8 +379,8 @@ type EarlyStop struct {
 	Metric   string  `json:"metric"`
 	Target   float64 `json:"target,omitempty"`
 	Patience int     `json:"patience,omitempty"`
-	// Keep says whose weights the model gets: KeepBest those of the best evaluation by Metric, KeepLast those of the last
-	// round. "" is KeepLast, as it was before there was a choice; a job file's default is KeepBest.
+	// Keep says whose weights the model gets: KeepBest those of the best evaluation by Metric, KeepLast those of the
+	// last round. "" is KeepLast, as it was before there was a choice; a job file's default is KeepBest.
 	Keep string `json:"keep,omitempty"`
 	// Held is for how many evaluations in a row Target has to be reached; 0: one. A job file says it by its goal.
 	Held int `json:"-"`
@@ -465,9 +465,13 @@ type Resources struct {
 	MaxMemory Bytes    `json:"maxMemory"`         // ceiling for auto; 0: the platform's maximum
 	Timeout   Duration `json:"timeout"`           // per action; 0: auto
 	Threads   int      `json:"threads,omitempty"` // of a train action; 0: auto
-	// GB-s for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
+	// GB-s by use for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
 	MaxCost float64 `json:"maxCost"`
+	Price   float64 `json:"price,omitempty"` // money for a GB-s; 0: unknown
 }
+
+// Money is what GB-s by use cost, in the money that Price is in; ok is false where there is no price.
+func (r Resources) Money(gbs float64) (money float64, ok bool) { return gbs * r.Price, r.Price > 0 }
 
 // Reliability bounds the job as a whole.
 type Reliability struct {

@@ -167,16 +167,19 @@ type Record struct {
 	CostGBs  float64 `json:"costGBs"` // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
 	// EvaluationGBs is what evaluations held, limits times durations, GB-s. Records from before it have evaluations in
 	// CostGBs.
-	EvaluationGBs float64      `json:"evaluationGBs,omitempty"`
-	Stopped       string       `json:"stopped,omitempty"` // why training ended before its last epoch
-	Adjustments   []Adjustment `json:"adjustments,omitempty"`
-	Losses        Losses       `json:"losses"`
-	Checkpoint    *Checkpoint  `json:"checkpoint,omitempty"` // the newest
-	Resumes       int          `json:"resumes,omitempty"`    // times that the job was taken up again
-	Model         *ModelRef    `json:"model,omitempty"`
-	Failure       *Error       `json:"failure,omitempty"`
-	Origin        *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
-	Outages       []Outage     `json:"outages,omitempty"`
+	EvaluationGBs float64 `json:"evaluationGBs,omitempty"`
+	// UsedGBs is the cost by use: what all activations held, limits times durations, whatever became of them, GB-s. It
+	// is what a platform bills, and what budgets go by. 0 in records of earlier versions.
+	UsedGBs     float64      `json:"usedGBs,omitempty"`
+	Stopped     string       `json:"stopped,omitempty"` // why training ended before its last epoch
+	Adjustments []Adjustment `json:"adjustments,omitempty"`
+	Losses      Losses       `json:"losses"`
+	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"` // the newest
+	Resumes     int          `json:"resumes,omitempty"`    // times that the job was taken up again
+	Model       *ModelRef    `json:"model,omitempty"`
+	Failure     *Error       `json:"failure,omitempty"`
+	Origin      *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
+	Outages     []Outage     `json:"outages,omitempty"`
 
 	// every one that was begun, oldest first; none in records of earlier versions
 	Stages []Stage `json:"stages,omitempty"`
@@ -194,6 +197,24 @@ type Record struct {
 	Key         string       `json:"key,omitempty"`         // that it was submitted with, so that a repeat means this job
 	Planning    *Planning    `json:"planning,omitempty"`    // nil: as every job is planned
 	Transitions []Transition `json:"transitions,omitempty"` // oldest first; none in records of earlier versions
+}
+
+// ByUse is the cost by use of a job so far, GB-s. Of records of earlier versions, which do not say it, it is what their
+// activations held, those that a long job's record leaves out taken for as costly as the others, and, where there are
+// none, Eq. 6 with the evaluations, which it is not above.
+func (r *Record) ByUse() float64 {
+	n := len(r.Activations)
+	switch {
+	case r.UsedGBs > 0:
+		return r.UsedGBs
+	case n == 0:
+		return r.CostGBs + r.EvaluationGBs
+	}
+	held := 0.0
+	for i := range r.Activations {
+		held += r.Activations[i].HeldGBs()
+	}
+	return held * float64(n+r.Omitted) / float64(n)
 }
 
 // Outage is a time in which OpenWhisk did not answer.

@@ -15,6 +15,8 @@ import (
 func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult,
 	err error,
 ) {
+	ctx, over := within(ctx, req.Hold)
+	defer over()
 	h.limitHeap(req.Memory, req.Estimate, 0)
 	setThreads(1)
 	id := disdel.UpdateID{Job: req.Job, Round: req.Round, Level: req.Level, Member: req.Cluster}

@@ -16,6 +16,9 @@ import (
 func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult,
 	err error,
 ) {
+	ctx, over := within(ctx, req.Hold)
+	defer over()
+	defer func() { err = causeOf(ctx, err) }()
 	h.limitHeap(req.Memory, req.Estimate, 0)
 	setThreads(1)
 	store, err := h.store.open(ctx, req.Store)

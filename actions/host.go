@@ -78,6 +78,18 @@ func handle[Req, Res any](h *Host, task func(context.Context, *call, Req) (Res, 
 	}
 }
 
+// within bounds a task by what the budget of its job holds; 0 bounds nothing. A train action sees that deadline as it
+// sees its timeout's, and stores its state before; others fail with CodeOverBudget.
+func within(ctx context.Context, hold disdel.Millis) (context.Context, context.CancelFunc) {
+	if hold <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, time.Duration(hold), &disdel.Error{
+		Kind: disdel.Timeout, Code: disdel.CodeOverBudget, Op: "run action",
+		Msg: "the job's budget holds no more of it after " + hold.String(),
+	})
+}
+
 // call is one request being answered.
 type call struct {
 	host   *Host

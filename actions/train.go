@@ -21,6 +21,8 @@ func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res
 	h.limitHeap(req.Memory, req.Estimate, 0)
 	setThreads(1)
 	start := h.now()
+	ctx, over := within(ctx, req.Hold)
+	defer over()
 	ctx, s, err := h.begin(ctx, c, req.Store, req.ID(), req.Attempt)
 	if err != nil {
 		return res, err

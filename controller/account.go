@@ -29,11 +29,10 @@ func (r *run) account(e Event) Event {
 
 // now is the time and the bill.
 func (r *run) now() Moment {
-	now := r.c.cfg.Now()
-	return Moment{At: disdel.Millis(now.Sub(r.began)), Spent: r.cost.Spent(now), Rate: r.cost.Rate()}
+	return Moment{At: disdel.Millis(r.c.cfg.Now().Sub(r.began)), Spent: r.cost.Used}
 }
 
-// ended adds an ended invocation to the record, and returns it with its heartbeats. The rate is that of before its end.
+// ended adds an ended invocation to the record, and returns it with its heartbeats.
 func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
 	now := r.now()
 	a.Beats = r.beats(a)
@@ -45,12 +44,17 @@ func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
 	}
 	r.wrote(a)
 	r.learned(&a)
-	r.cost.Ended(a, r.c.cfg.Now())
-	now.Spent = r.cost.Spent(r.c.cfg.Now())
-	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.Total(), r.cost.Evaluations
+	r.cost.Add(a)
+	now.Spent = r.cost.Used
+	r.billed()
 	r.ledger.add(r.rec, a)
 	r.observe(Notice{Ended: &a})
 	return out, now
+}
+
+// billed has the record say what the job has cost.
+func (r *run) billed() {
+	r.rec.CostGBs, r.rec.EvaluationGBs, r.rec.UsedGBs = r.cost.Total(), r.cost.Evaluations, r.cost.Used
 }
 
 // learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept,
@@ -99,6 +103,7 @@ func (r *run) roundOver(round disdel.Round) {
 		r.rec.Accuracy = *round.Accuracy
 	}
 	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
+		f.Used = estimator.UsedAhead(r.rec, f)
 		f.Goal = estimator.GoalAhead(r.rec, f)
 		r.observe(Notice{Forecast: f})
 	}

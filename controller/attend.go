@@ -17,7 +17,6 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
 	r.invoked(inv, r.c.cfg.Now().Add(after))
-	r.cost.Invoked(inv, r.c.cfg.Now().Add(after))
 	r.running.Go(func() {
 		e := r.attend(work, inv, after)
 		r.events <- e

@@ -25,7 +25,7 @@ func lasting(d time.Duration) func(context.Context, disdel.Invocation) (disdel.A
 }
 
 // budgeted is a job of one worker whose train and aggregate actions hold 1 GB each: a round of two activations of one
-// second costs 4 GB-s by Eq. 6.
+// second costs 2 GB-s by use.
 func budgeted(rounds int, most float64) Spec {
 	spec := runSpec(1, rounds)
 	spec.Job.Resources.MaxCost = most
@@ -44,32 +44,32 @@ func budgeted(rounds int, most float64) Spec {
 func TestAJobStopsBeforeItsBudgetIsUsedUp(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		s.end = lasting(time.Second)
-		rec, err := s.controller().Run(t.Context(), budgeted(12, 14), disdel.DataInfo{})
+		rec, err := s.controller().Run(t.Context(), budgeted(12, 7), disdel.DataInfo{})
 		if err != nil || rec.Status != disdel.StatusFailed || !errors.Is(rec.Failure, disdel.OverLimit) {
 			t.Fatalf("%v: %v, %v", rec.Status, rec.Failure, err)
 		}
-		if len(rec.Rounds) != 3 || rec.CostGBs > 14 {
-			t.Errorf("%d rounds for %g GB-s", len(rec.Rounds), rec.CostGBs)
+		if len(rec.Rounds) != 3 || rec.UsedGBs != 6 || rec.CostGBs != 12 {
+			t.Errorf("%d rounds for %g GB-s by use, %g by Eq. 6", len(rec.Rounds), rec.UsedGBs, rec.CostGBs)
 		}
 		for _, want := range []string{
-			"has spent 12 GB-s", "round 4 of 12 would take about 4 more",
-			"resources.maxCost is 14 GB-s", "what is left would cost about 48 GB-s",
+			"has spent 6 GB-s", "round 4 of 12 would take about 2 more",
+			"resources.maxCost is 7 GB-s", "what is left would cost about 24 GB-s",
 		} {
 			if !strings.Contains(rec.Failure.Msg, want) { // no checkpoint was written: all rounds are left
 				t.Errorf("%q lacks %q", rec.Failure.Msg, want)
 			}
 		}
-		if rec.Failure.Hint != "disdel resume job-1 --set resources.maxCost=72GB-s" {
+		if rec.Failure.Hint != "disdel resume job-1 --set resources.maxCost=36GB-s" {
 			t.Errorf("hint %q", rec.Failure.Hint)
 		}
 		if rec.Stopped == "" {
 			t.Error("the record does not say why it stopped")
 		}
-		spec := budgeted(12, 72)
+		spec := budgeted(12, 36)
 		spec.From, spec.Done, spec.Resumes = &disdel.Checkpoint{Round: 3, Path: "p"}, rec.Rounds, 1
 		if rec, err = s.controller().Resume(t.Context(), spec, *rec); err != nil || rec.Status != disdel.StatusSucceeded ||
-			rec.CostGBs > 72 {
-			t.Errorf("%v for %g GB-s: %v, %v", rec.Status, rec.CostGBs, rec.Failure, err)
+			rec.UsedGBs > 36 {
+			t.Errorf("%v for %g GB-s: %v, %v", rec.Status, rec.UsedGBs, rec.Failure, err)
 		}
 	})
 }
@@ -90,41 +90,96 @@ func TestAResumeDoesNotSpendABudgetAgain(t *testing.T) {
 	})
 }
 
-// What runs when a budget is reached ends, and its work is aggregated: the job is over its budget by no more than that.
-// Attempts and legs are not begun.
-func TestABudgetIsPassedByWhatRunsAlone(t *testing.T) {
+// heeding is an action that takes so long, and ends as real ones do where the budget holds it for less: a train action
+// paused, any other failed.
+func heeding(d time.Duration) func(context.Context, disdel.Invocation) (disdel.Activation, error) {
+	return func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+		if inv.Hold == 0 || inv.Hold >= disdel.Millis(d) {
+			return lasting(d)(ctx, inv)
+		}
+		a, err := lasting(time.Duration(inv.Hold))(ctx, inv)
+		if inv.Task == disdel.TaskTrain {
+			a.Outcome = disdel.OutcomePaused
+			a.Result, _ = json.Marshal(disdel.TrainResult{Paused: true, BatchesDone: inv.Leg + 1})
+			return a, err
+		}
+		a.Outcome, a.Result = disdel.OutcomeTimeout, nil
+		a.Failure = &disdel.Error{Kind: disdel.Timeout, Code: disdel.CodeOverBudget}
+		return a, err
+	}
+}
+
+// Whatever a job does, it does not come above its budget: what begins is told how long the budget holds it, legs and
+// attempts that it does not hold are not begun, and nobody asks a policy about an action that the budget ended.
+func TestNothingPassesABudget(t *testing.T) {
+	crash := func(outcome disdel.Outcome) func(context.Context, disdel.Invocation) (disdel.Activation, error) {
+		return func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			a, err := lasting(300*time.Millisecond)(ctx, inv)
+			a.Outcome, a.Result, a.Peak = outcome, nil, disdel.MB
+			a.Failure = &disdel.Error{Kind: disdel.Crashed}
+			return a, err
+		}
+	}
+	slowMean := func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+		if inv.Task == disdel.TaskTrain {
+			return heeding(100*time.Millisecond)(ctx, inv)
+		}
+		return heeding(time.Minute)(ctx, inv)
+	}
 	for name, c := range map[string]struct {
-		outcome disdel.Outcome
-		result  any
-		runs    int
-		says    string
+		end  func(context.Context, disdel.Invocation) (disdel.Activation, error)
+		says string
 	}{
-		"a first round": {disdel.OutcomeSuccess, disdel.TrainResult{Loss: 1, Samples: 1}, 2, "round 2 of 12"},
-		"an attempt":    {disdel.OutcomeDeveloperError, nil, 1, "another attempt"},
-		"a timeout":     {disdel.OutcomeTimeout, nil, 1, "another attempt"},
-		"a leg":         {disdel.OutcomePaused, disdel.TrainResult{Paused: true, BatchesDone: 1}, 1, "leg 2 of worker 0"},
+		"training":    {heeding(time.Second), " of worker 0 is next"},
+		"aggregation": {slowMean, "the aggregate action of round 1 is next"},
+		"an attempt":  {crash(disdel.OutcomeDeveloperError), "another attempt would take about 0.3 more"},
+		"a timeout":   {crash(disdel.OutcomeTimeout), "another attempt would take about"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, s *surroundings) {
-				s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
-					a, err := lasting(time.Second)(ctx, inv)
-					if inv.Task != disdel.TaskTrain {
-						return a, err
-					}
-					a.Outcome = c.outcome
-					if a.Result, _ = json.Marshal(c.result); c.outcome.Failed() {
-						a.Result, a.Failure, a.Peak = nil, &disdel.Error{Kind: disdel.Crashed}, disdel.MB
-					}
-					return a, err
-				}
-				rec, err := s.controller().Run(t.Context(), budgeted(12, 0.5), disdel.DataInfo{})
+				s.end = c.end
+				rec, err := s.controller().Run(t.Context(), budgeted(12, 0.7), disdel.DataInfo{})
 				if err != nil || !errors.Is(rec.Failure, disdel.OverLimit) || !strings.Contains(rec.Failure.Msg, c.says) {
 					t.Fatalf("%v: %v, %v", rec.Status, rec.Failure, err)
 				}
-				if len(rec.Activations) != c.runs {
-					t.Errorf("%d activations", len(rec.Activations))
+				if rec.UsedGBs > 0.7 || len(rec.Activations) == 0 {
+					t.Errorf("%g GB-s by use, %d activations", rec.UsedGBs, len(rec.Activations))
 				}
 			})
 		})
 	}
+}
+
+// A round whose first workers end early leaves what they did not use to those that need more: they go on in further
+// legs.
+func TestWhatIsLeftIsGivenToLegs(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			switch {
+			case inv.Task != disdel.TaskTrain || inv.Member == 0:
+				return heeding(100*time.Millisecond)(ctx, inv)
+			case inv.Leg == 0:
+				return heeding(time.Minute)(ctx, inv)
+			default:
+				return heeding(200*time.Millisecond)(ctx, inv)
+			}
+		}
+		spec := runSpec(2, 1)
+		spec.Job.Resources.MaxCost = 6
+		one := budgeted(1, 6)
+		spec.Plan.Platform, spec.Plan.Actions = one.Plan.Platform, one.Plan.Actions
+		rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded || rec.UsedGBs > 6 {
+			t.Fatalf("%v for %g GB-s: %v, %v", rec.Status, rec.UsedGBs, rec.Failure, err)
+		}
+		legs := 0
+		for _, a := range rec.Activations {
+			if a.Leg > 0 {
+				legs++
+			}
+		}
+		if legs == 0 {
+			t.Error("no leg was made")
+		}
+	})
 }

@@ -24,7 +24,7 @@ func (r *run) close(ctx context.Context) error {
 		return err
 	})
 	r.rec.Ended = r.c.cfg.Now()
-	r.rec.CostGBs, r.rec.EvaluationGBs = r.cost.Total(), r.cost.Evaluations
+	r.billed()
 	r.rec.Losses = estimator.LossesOf(r.rec.Activations)
 	r.commitModel(ctx)
 	r.advise()

@@ -118,7 +118,7 @@ func (m *Manager) measure() []Order {
 	case !m.evaluationDue():
 		return m.endRound(m.roundSoFar())
 	case m.budget.used():
-		return m.unevaluated(m.overBudget("the evaluation", 0))
+		return m.unevaluated(m.overBudget(step{what: "the evaluation"}))
 	default:
 		return []Order{m.invoke(disdel.Slot{Task: disdel.TaskEvaluate})}
 	}

@@ -13,8 +13,7 @@ type Event interface {
 // Moment is what the loop knows of the job when something happens. What it does not know is zero.
 type Moment struct {
 	At    disdel.Millis // since the controller took the job up
-	Spent float64       // GB-s so far, with what runs and evaluations
-	Rate  float64       // GB-s that a second costs now
+	Spent float64       // GB-s by use of what has ended, runs of the job before this one too
 }
 
 // StartedEvent says that the job's package and its actions exist.

@@ -8,24 +8,31 @@ import (
 )
 
 // invoke makes the next attempt of a slot.
-func (m *Manager) invoke(s disdel.Slot) InvokeOrder { return m.order(s, m.attempts.next(s, m.round)) }
+func (m *Manager) invoke(s disdel.Slot) InvokeOrder {
+	return m.order(s, m.attempts.next(s, m.round), alone)
+}
 
 func (m *Manager) invokeAll(slots []disdel.Slot) []Order {
 	out := make([]Order, len(slots))
 	for i, s := range slots {
-		out[i] = m.invoke(s)
+		out[i] = m.order(s, m.attempts.next(s, m.round), len(slots)-i)
 	}
 	return out
 }
 
-// order waits for the end of an invocation of s from now on.
-func (m *Manager) order(s disdel.Slot, e effort) InvokeOrder {
+// order waits for the end of an invocation of s from now on, with which so many are made that were not yet, it among
+// them.
+func (m *Manager) order(s disdel.Slot, e effort, beside int) InvokeOrder {
 	w := work{round: m.round, attempt: e.attempt, leg: e.leg, limits: m.attempts.limits[s.Task]}
+	limits, _ := m.spec.limits(s.Task, w)
+	may := m.budget.share(s.Task, m.among(s, beside))
+	w.hold = m.budget.hold(limits, may)
 	inv := m.invocation(s, w)
 	inv.ID = invocationID(w, s)
 	if m.publish {
 		inv.ID += Written
 	}
+	m.budget.begins(inv, may)
 	m.attempts.await(s, e, inv.ID)
 	return InvokeOrder{Invocation: inv}
 }
@@ -89,7 +96,7 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	m.watch.trained(a.Member, r)
 	e, stalled := m.attempts.nextLeg(a.Slot(), r.BatchesDone)
 	if !stalled {
-		return []Order{m.order(a.Slot(), e)}
+		return []Order{m.order(a.Slot(), e, alone)}
 	}
 	a.Outcome = disdel.OutcomeTimeout
 	a.Failure = &disdel.Error{

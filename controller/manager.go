@@ -44,8 +44,8 @@ type Manager struct {
 func NewManager(spec Spec) *Manager {
 	m := &Manager{
 		spec: spec, course: newCourse(spec), attempts: newAttempts(), evaluations: newEvaluations(spec), saved: spec.From,
+		budget: newBudget(spec.Job),
 	}
-	m.budget.most, m.budget.field = spec.Job.Budget()
 	m.reset(0)
 	return m
 }
@@ -103,6 +103,7 @@ func (m *Manager) activationEnded(a disdel.Activation) []Order {
 	if a.Task == "" { // the package could not be made
 		return m.fail(explained(a, ""))
 	}
+	m.budget.over(a)
 	if !m.attempts.awaits(a) {
 		m.duplicates++ // a late duplicate, or one that another attempt has taken the place of, changes nothing
 		return nil

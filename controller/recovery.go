@@ -15,6 +15,8 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 		return m.fail(explained(a, ""))
 	case a.FailureCode() == disdel.CodeUnreachable: // it was waited for as long as anything is
 		return m.fail(explained(a, ""))
+	case a.FailureCode() == disdel.CodeOverBudget: // the budget held no more of it
+		return m.outOfBudget(s)
 	case scheduler.LostUpdate(a) && !m.publish:
 		return m.restartRound(a)
 	case scheduler.LostReference(a):
@@ -35,6 +37,14 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	default:
 		return m.fail(explained(a, r.Why))
 	}
+}
+
+// outOfBudget goes on after an action that the budget ended: without an evaluation, and with nothing else.
+func (m *Manager) outOfBudget(s disdel.Slot) []Order {
+	if s.Task == disdel.TaskEvaluate {
+		return m.unevaluated(m.overBudget(step{what: "the evaluation"}))
+	}
+	return m.broke(step{what: fmt.Sprintf("the %s action of round %d", s.Task, m.round+1)})
 }
 
 // explained names the invocation that failed in its failure, and says why it was not tried again.

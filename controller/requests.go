@@ -24,8 +24,8 @@ type Spec struct {
 	Threads int    // of a train action
 	Origin  *disdel.Origin
 
-	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked for.
-	// nil: plans are not made anew. It is pure.
+	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked
+	// for. nil: plans are not made anew. It is pure.
 	Replan func(disdel.Job) (disdel.Plan, error)
 	Policy scheduler.Policy     // nil: the one that the job names
 	Past   []disdel.Observation // of earlier jobs of this kind, for the policy
@@ -54,6 +54,7 @@ func (s *Spec) span(round int) disdel.Span {
 type work struct {
 	round, attempt, leg int
 	limits              disdel.Limits // zero: the plan's
+	hold                disdel.Millis // by the budget; 0: for as long as the timeout
 }
 
 // attemptsPerRun keeps the attempts of a job that was taken up again above those of the controller that died.
@@ -104,7 +105,7 @@ func (s *Spec) invocation(at disdel.Slot, w work, params any) disdel.Invocation 
 	return disdel.Invocation{
 		ID: invocationID(w, at), Job: s.ID, Task: at.Task, Action: actionName(action, limits),
 		Round: w.round, Level: at.Level, Member: at.Member, Attempt: w.attempt, Leg: w.leg, Stage: s.Before,
-		Limits: limits, Estimate: action.Estimate.Total, Likely: action.Estimate.Likely, Params: body, Queue: s.queue(limits),
+		Limits: limits, Hold: w.hold, Estimate: action.Estimate.Total, Likely: action.Estimate.Likely, Params: body, Queue: s.queue(limits),
 	}
 }
 
@@ -147,7 +148,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Threads: s.Threads, Backend: t.Backend,
 		Wire: a.Wire, Threshold: a.Threshold, Moments: a.Moments, Statistics: a.Statistics,
 		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory,
-		Estimate: estimate(limits, action),
+		Estimate: estimate(limits, action), Hold: w.hold,
 	}
 	req.Span = s.span(w.round)
 	if x := s.Job.Distribution.Exchange; x != nil {
@@ -231,7 +232,7 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, to written)
 	req := disdel.AggregateRequest{
 		Job: s.ID, Round: w.round, Level: height, Cluster: cluster, Attempt: s.claim(w),
 		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
-		Network: s.Network, Wire: a.Wire,
+		Network: s.Network, Wire: a.Wire, Hold: w.hold,
 	}
 	req.Averaged = s.averaged()
 	for _, m := range members {
@@ -262,6 +263,6 @@ func (s *Spec) evaluate(w work, batch int, from string) disdel.Invocation {
 		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.RowRange{End: s.Plan.HeldOut},
 		BatchSize: batch, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend,
 		Averaged: s.averaged(), Models: s.Models, ReferenceCheckpoint: from,
-		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
+		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Hold: w.hold,
 	})
 }

@@ -54,7 +54,7 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 		manager: NewManager(spec), previousPhases: rec.Phases,
 		cost: estimator.Bill{
 			Before:      cmp.Or(rec.CostGBs, estimator.Cost(rec.Activations)),
-			Evaluations: rec.EvaluationGBs,
+			Evaluations: rec.EvaluationGBs, Used: rec.ByUse(),
 		},
 		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{},
 		watched:  map[disdel.Slot]*watched{},
@@ -112,7 +112,7 @@ func (r *run) execute(ctx context.Context) {
 	defer noMore()
 	r.delays, r.stopAlarm = delays, func() {}
 	r.began = r.c.cfg.Now()
-	first := Event(StartedEvent{Moment{Spent: r.cost.Spent(r.began)}})
+	first := Event(StartedEvent{Moment{Spent: r.cost.Used}})
 	if err := r.ready(ctx); err != nil {
 		first = refused(disdel.Invocation{}, err)
 	}

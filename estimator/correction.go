@@ -28,10 +28,26 @@ const (
 	strangeDoubt = 0.05 // for each doubling of the nearest earlier job's time
 )
 
-// correction compares every whole job of the pool with the sum that the pool makes of its own plan. Nearer jobs count
+// gauge is a measure of whole jobs: what a record says that one came to, and what a pool expects of it.
+type gauge struct {
+	took     func(*disdel.Record) float64
+	expected func(own TimingInput, legs int) float64
+	seconds  float64 // that the job to come takes
+}
+
+// correction is that of a job's duration, whose parts come to so much.
+func (w *pool) correction(in TimingInput, sum float64) correction {
+	return w.compare(in, sum, gauge{
+		func(r *disdel.Record) float64 { return r.Phases.Total.Seconds() },
+		func(own TimingInput, legs int) float64 { return w.sum(own, legs).total() },
+		sum,
+	})
+}
+
+// compare compares every whole job of the pool with the sum that the pool makes of its own plan. Nearer jobs count
 // more: by workers, batch, threads, length, and other programs' load (Shepard's weights, so that shapes between two
 // measured ones lie between them). The spread is a Student's t blend of the group's prior with what was measured.
-func (w *pool) correction(in TimingInput, sum float64) correction {
+func (w *pool) compare(in TimingInput, sum float64, by gauge) correction {
 	c := correction{factor: 1}
 	var logs, weights []float64
 	nearest := math.Inf(1)
@@ -40,15 +56,15 @@ func (w *pool) correction(in TimingInput, sum float64) correction {
 		if !ok || !w.same {
 			continue
 		}
-		expected := w.sum(own, r.Plan.Legs).total()
-		if expected <= 0 || sum <= 0 {
+		expected, took := by.expected(own, r.Plan.Legs), by.took(r)
+		if expected <= 0 || sum <= 0 || took <= 0 {
 			continue
 		}
 		length := math.Abs(math.Log2(expected / sum))
 		shape := farOff(in, own)
 		load := math.Abs(math.Log2(slowdown(in.Plan, disdel.TaskTrain) / slowdown(r.Plan, disdel.TaskTrain)))
 		d := shape + length/4 + load
-		logs = append(logs, math.Log(r.Phases.Total.Seconds()/expected))
+		logs = append(logs, math.Log(took/expected))
 		weights = append(weights, math.Exp2(-float64(i)/fadedAfter)/(1/ownWeight+d*d))
 		nearest = min(nearest, length)
 		c.measured = c.measured || shape == 0
@@ -58,7 +74,7 @@ func (w *pool) correction(in TimingInput, sum float64) correction {
 	c.factor = math.Exp(mean)
 	sigma := math.Sqrt((priorWeight*w.group.prior*w.group.prior + count*variance) / (priorWeight + count))
 	doubts := []float64{
-		leastJitter / max(sum*c.factor, leastDuration),
+		leastJitter / max(by.seconds*c.factor, leastDuration),
 		busyDoubt * math.Log(slowdown(in.Plan, disdel.TaskTrain)),
 	}
 	if c.jobs > 0 {

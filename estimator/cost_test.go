@@ -50,9 +50,24 @@ func TestEvaluationsAreNoPartOfEquationSix(t *testing.T) {
 	if got := all.Evaluations; got != 2*0.5 {
 		t.Errorf("evaluations %g", got)
 	}
+	if got := all.Used; got != 6*0.5 {
+		t.Errorf("by use %g", got)
+	}
+}
+
+// Cost by use is never above Eq. 6 and the evaluations together, and one that waits for the others costs nothing by it.
+func TestCostByUseIsWhatWasHeld(t *testing.T) {
+	one := func(member int, seconds float64) disdel.Activation {
+		start := time.Unix(100, 0)
+		return disdel.Activation{
+			Invocation: disdel.Invocation{Task: disdel.TaskTrain, Member: member, Limits: disdel.Limits{Memory: disdel.GB}},
+			Start:      start, End: start.Add(time.Duration(seconds * 1e9)), Duration: disdel.Millis(seconds * 1e9),
+		}
+	}
 	var b Bill
-	b.Invoked(list[0].Invocation, start)
-	if got := b.Spent(start.Add(2 * time.Second)); got != 1 {
-		t.Errorf("an action that has run for two seconds has spent %g", got)
+	b.Add(one(0, 4))
+	b.Add(one(1, 1))
+	if b.Used != 5 || b.Total() != 8 {
+		t.Errorf("%g by use, %g by Eq. 6", b.Used, b.Total())
 	}
 }

@@ -79,20 +79,17 @@ func ExampleCost() {
 	// held: 6.0 GB-s
 }
 
-// While a job runs, its bill grows with what runs now.
+// Two costs under two names: Eq. 6 counts a worker for as long as the job runs, the cost by use for as long as it ran.
 func ExampleBill() {
 	var b estimator.Bill
-	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
-	train := ran(disdel.TaskTrain, 0, 0, 10, disdel.OutcomeSuccess)
-	b.Invoked(train.Invocation, now)
-	fmt.Printf("after 4 s %.1f GB-s, and %.2f more every second\n", b.Spent(now.Add(4*time.Second)), b.Rate())
-	b.Ended(train, now.Add(10*time.Second))
-	evaluation := ran(disdel.TaskEvaluate, 0, 10, 12, disdel.OutcomeSuccess)
-	b.Add(evaluation)
-	fmt.Printf("at the end %.1f GB-s by Eq. 6, and %.1f GB-s of evaluations\n", b.Total(), b.Evaluations)
+	b.Add(ran(disdel.TaskTrain, 0, 0, 10, disdel.OutcomeSuccess))
+	b.Add(ran(disdel.TaskTrain, 1, 0, 2, disdel.OutcomeSuccess))
+	b.Add(ran(disdel.TaskEvaluate, 0, 10, 12, disdel.OutcomeSuccess))
+	fmt.Printf("%.1f GB-s by Eq. 6, and %.1f GB-s of evaluations\n", b.Total(), b.Evaluations)
+	fmt.Printf("%.1f GB-s by use\n", b.Used)
 	// Output:
-	// after 4 s 1.0 GB-s, and 0.25 more every second
-	// at the end 2.5 GB-s by Eq. 6, and 0.5 GB-s of evaluations
+	// 5.0 GB-s by Eq. 6, and 0.5 GB-s of evaluations
+	// 3.5 GB-s by use
 }
 
 // What the attempts that failed cost.
@@ -157,4 +154,13 @@ func ExampleRemaining() {
 	left := estimator.Remaining(planned(), rounds, done, 20_000*millisecond)
 	fmt.Println(left.Duration.Likely, "more, by", left.Source)
 	// Output: 10s more, by this job
+}
+
+// A job whose rounds have cost 4 GB-s in 10 s is taken to go on like that.
+func ExampleUsedAhead() {
+	second := disdel.Millis(time.Second)
+	rec := disdel.Record{UsedGBs: 4, Rounds: []disdel.Round{{Duration: 10 * second}}}
+	left := disdel.Forecast{Duration: disdel.Interval[disdel.Millis]{Low: 15 * second, Likely: 20 * second, High: 30 * second}}
+	fmt.Println(estimator.UsedAhead(&rec, &left))
+	// Output: {6 8 12}
 }

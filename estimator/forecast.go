@@ -27,17 +27,23 @@ func (t *timer) forecast() {
 	}
 	held := committed(p)
 	low, high := seconds/c.width, seconds*c.width
+	use := pool.use(t.in, t.out.Legs)
+	by := pool.compare(t.in, use, gauge{(*disdel.Record).ByUse, pool.use, whole.total()})
+	use *= by.factor
+	lowUse, highUse := use/by.width, use*by.width
 	if stop := t.in.Job.Training.Stop(); stop != nil {
 		low /= float64(max(1, p.Rounds))
+		lowUse /= float64(max(1, p.Rounds))
 		t.because("forecast: with all epochs; training may stop before")
 	}
 	t.out.Forecast = &disdel.Forecast{
 		Duration: disdel.Interval[disdel.Millis]{Low: millisOf(low), Likely: millisOf(seconds), High: millisOf(high)},
 		Cost:     disdel.Interval[float64]{Low: low * held, Likely: seconds * held, High: high * held},
+		Used:     disdel.Interval[float64]{Low: lowUse, Likely: use, High: highUse},
 		Source:   t.all[disdel.TaskTrain].group.source, Samples: t.all[disdel.TaskTrain].whole.samples,
 		Jobs: c.jobs, Measured: c.measured, Note: busyNote(p.Platform),
 	}
-	t.out.Forecast.Goal = t.goal(seconds, c.width, held)
+	t.out.Forecast.Goal = t.goal(takes{seconds, c.width, held, use / max(seconds, leastDuration)})
 }
 
 // busyNote says that other programs use the machine, "" where they do not.
@@ -67,18 +73,37 @@ func (t *timer) quota(trained float64) float64 {
 func committed(p disdel.Plan) float64 {
 	var sum disdel.Bytes
 	for _, a := range p.Actions {
-		n := 0
-		switch a.Task {
-		case disdel.TaskTrain:
-			n = p.Workers
-		case disdel.TaskAggregate:
-			for _, l := range p.Levels {
-				n += len(l.Clusters)
-			}
-		}
-		sum += disdel.Bytes(n) * a.Limits.Memory
+		sum += disdel.Bytes(actions(p, a.Task)) * a.Limits.Memory
 	}
 	return sum.Gigabytes()
+}
+
+// actions is how many actions of a task Eq. 6 counts for a plan.
+func actions(p disdel.Plan, task disdel.Task) (n int) {
+	switch task {
+	case disdel.TaskTrain:
+		return p.Workers
+	case disdel.TaskAggregate:
+		for _, l := range p.Levels {
+			n += len(l.Clusters)
+		}
+	}
+	return n
+}
+
+// UsedAhead is what is left of a running job by use, where so much time is: as much a second as its rounds so far.
+func UsedAhead(r *disdel.Record, left *disdel.Forecast) disdel.Interval[float64] {
+	var took disdel.Millis
+	for _, round := range r.Rounds {
+		took += round.Duration
+	}
+	if took <= 0 {
+		return disdel.Interval[float64]{}
+	}
+	each, d := r.ByUse()/took.Seconds(), left.Duration
+	return disdel.Interval[float64]{
+		Low: each * d.Low.Seconds(), Likely: each * d.Likely.Seconds(), High: each * d.High.Seconds(),
+	}
 }
 
 // historyWeight is how many of the job's own rounds the forecast that it started with counts for, by source: what was
@@ -139,13 +164,18 @@ func beforeFirst(f *disdel.Forecast, elapsed disdel.Millis) *disdel.Forecast {
 	}
 	out := *f
 	for _, v := range []struct {
-		time *disdel.Millis
-		cost *float64
-	}{{&out.Duration.Low, &out.Cost.Low}, {&out.Duration.Likely, &out.Cost.Likely}, {&out.Duration.High, &out.Cost.High}} {
+		time       *disdel.Millis
+		cost, used *float64
+	}{
+		{&out.Duration.Low, &out.Cost.Low, &out.Used.Low},
+		{&out.Duration.Likely, &out.Cost.Likely, &out.Used.Likely},
+		{&out.Duration.High, &out.Cost.High, &out.Used.High},
+	} {
 		was := *v.time
 		*v.time = max(0, was-elapsed)
 		if was > 0 {
 			*v.cost *= float64(*v.time) / float64(was)
+			*v.used *= float64(*v.time) / float64(was)
 		}
 	}
 	return &out

@@ -26,8 +26,15 @@ type way struct {
 	prior   float64
 }
 
+// takes is what a job takes in all its epochs.
+type takes struct {
+	seconds, width float64 // and by which factor that may be off
+	held           float64 // GB that Eq. 6 sums
+	rate           float64 // GB-s by use, a second
+}
+
 // goal forecasts when the job comes to its goal; nil where it has none, or no earlier job says anything.
-func (t *timer) goal(seconds, width, held float64) *disdel.GoalForecast {
+func (t *timer) goal(whole takes) *disdel.GoalForecast {
 	g := t.in.Job.Training.Goal
 	if g == nil || t.in.Job.Training.Epochs == 0 {
 		return nil
@@ -39,32 +46,37 @@ func (t *timer) goal(seconds, width, held float64) *disdel.GoalForecast {
 	out := &disdel.GoalForecast{
 		Goal: g.String(), Jobs: w.tried, Reached: len(w.epochs), MayNever: len(w.epochs) < w.tried,
 	}
-	each := seconds / float64(t.in.Job.Training.Epochs)
+	each := whole
+	each.seconds /= float64(t.in.Job.Training.Epochs)
 	if len(w.epochs) == 0 {
 		out.Epochs.Low = w.longest
-		out.Duration.Low, out.Cost.Low = millisOf(each/width*w.longest), each/width*w.longest*held
+		least := each.seconds / whole.width * w.longest
+		out.Duration.Low, out.Cost.Low, out.Used.Low = millisOf(least), least*whole.held, least*whole.rate
 		t.because("goal: %v in none of %s, of up to %.3g epochs", g, plural(w.tried, "earlier job"), w.longest)
 		return out
 	}
 	s := spreadOf(w.epochs, w.prior)
 	off := math.Log(s.factor(s.jobs, oneInTwenty))
-	spreadOut(out, s.likely, off, each*held, each, math.Log(width))
+	spreadOut(out, s.likely, off, each)
 	t.because("goal: %v after about %.3g epochs, by %d of %s", g, s.likely, len(w.epochs), plural(w.tried, "earlier job"))
 	return out
 }
 
 // spreadOut fills in what epochs, of a logarithm that is off by so much, take and cost, where each of them is off as
 // well.
-func spreadOut(out *disdel.GoalForecast, epochs, off, cost, seconds, each float64) {
-	both := math.Exp(math.Hypot(off, each)) // independent of each other
-	own := math.Exp(off)
-	out.Epochs = disdel.Interval[float64]{Low: epochs / own, Likely: epochs, High: epochs * own}
-	out.Cost = disdel.Interval[float64]{Low: epochs * cost / both, Likely: epochs * cost, High: epochs * cost * both}
+func spreadOut(out *disdel.GoalForecast, epochs, off float64, each takes) {
+	both := math.Exp(math.Hypot(off, math.Log(each.width))) // independent of each other
+	around := func(likely, factor float64) disdel.Interval[float64] {
+		return disdel.Interval[float64]{Low: likely / factor, Likely: likely, High: likely * factor}
+	}
+	seconds := around(epochs*each.seconds, both)
+	out.Epochs = around(epochs, math.Exp(off))
+	out.Cost, out.Used = around(seconds.Likely*each.held, both), around(seconds.Likely*each.rate, both)
 	out.Duration = disdel.Interval[disdel.Millis]{
-		Low: millisOf(epochs * seconds / both), Likely: millisOf(epochs * seconds), High: millisOf(epochs * seconds * both),
+		Low: millisOf(seconds.Low), Likely: millisOf(seconds.Likely), High: millisOf(seconds.High),
 	}
 	if out.MayNever {
-		out.Epochs.High, out.Cost.High, out.Duration.High = 0, 0, 0
+		out.Epochs.High, out.Cost.High, out.Used.High, out.Duration.High = 0, 0, 0, 0
 	}
 }
 
@@ -171,14 +183,14 @@ func GoalAhead(r *disdel.Record, left *disdel.Forecast) *disdel.GoalForecast {
 	done := r.EpochsAfter(r.Rounds[len(r.Rounds)-1])
 	ahead := max(1e-9, float64(r.Job.Training.Epochs)-done)
 	for _, v := range []struct {
-		at     float64
-		epochs *float64
-		took   *disdel.Millis
-		cost   *float64
+		at         float64
+		epochs     *float64
+		took       *disdel.Millis
+		cost, used *float64
 	}{
-		{c.Epochs.Low, &out.Epochs.Low, &out.Duration.Low, &out.Cost.Low},
-		{c.Epochs.Likely, &out.Epochs.Likely, &out.Duration.Likely, &out.Cost.Likely},
-		{c.Epochs.High, &out.Epochs.High, &out.Duration.High, &out.Cost.High},
+		{c.Epochs.Low, &out.Epochs.Low, &out.Duration.Low, &out.Cost.Low, &out.Used.Low},
+		{c.Epochs.Likely, &out.Epochs.Likely, &out.Duration.Likely, &out.Cost.Likely, &out.Used.Likely},
+		{c.Epochs.High, &out.Epochs.High, &out.Duration.High, &out.Cost.High, &out.Used.High},
 	} {
 		if math.IsInf(v.at, 0) {
 			continue
@@ -186,7 +198,7 @@ func GoalAhead(r *disdel.Record, left *disdel.Forecast) *disdel.GoalForecast {
 		share := max(0, v.at+more-done) / ahead
 		*v.epochs = max(v.at+more, done)
 		*v.took = disdel.Millis(share * float64(left.Duration.Likely))
-		*v.cost = share * left.Cost.Likely
+		*v.cost, *v.used = share*left.Cost.Likely, share*left.Used.Likely
 	}
 	if c.Never() {
 		out.Epochs.Low = done

@@ -41,6 +41,45 @@ func (w *pool) sum(in TimingInput, legs int) parts {
 	return out
 }
 
+// use is the cost by use of a job by what is known of its tasks, GB-s: every action's memory for as long as it runs.
+// What waits for room, or for the others, holds nothing.
+func (w *pool) use(in TimingInput, legs int) (gbs float64) {
+	all := w.known(in)
+	p, rounds := in.Plan, float64(max(1, in.Plan.Rounds))
+	train, updates := all[disdel.TaskTrain], 0
+	for _, l := range p.Levels {
+		for _, c := range l.Clusters {
+			updates += len(c)
+		}
+	}
+	aggregate, ok := all[disdel.TaskAggregate]
+	if !ok {
+		aggregate = known{cold: train.cold, warm: train.warm}
+	}
+	pieces := float64(max(1, legs)) * rounds
+	workers, clusters := float64(p.Workers), float64(actions(p, disdel.TaskAggregate))
+	seconds := map[disdel.Task]float64{
+		disdel.TaskTrain:     workers*(train.cold+train.warm*(pieces-1)) + train.each*allRows(in),
+		disdel.TaskAggregate: clusters*(aggregate.cold+aggregate.warm*(rounds-1)) + rounds*aggregate.each*float64(updates),
+		disdel.TaskEvaluate:  evaluations(in, all, int(rounds)),
+	}
+	for _, a := range p.Actions {
+		gbs += seconds[a.Task] * a.Limits.Memory.Gigabytes()
+	}
+	return gbs
+}
+
+// allRows is how many rows all workers train in the whole job.
+func allRows(in TimingInput) (rows float64) {
+	for _, s := range in.Plan.Shards {
+		rows += float64(s.Len())
+	}
+	if rows == 0 {
+		return rowsOf(in) * float64(in.Plan.Workers)
+	}
+	return rows * float64(max(1, in.Job.Training.Epochs))
+}
+
 // rowsOf is how many rows the largest shard's worker trains in the whole job.
 func rowsOf(in TimingInput) float64 {
 	p := in.Plan

@@ -16,8 +16,8 @@ func RoundedUp(cost float64) string {
 	return fmt.Sprintf("%.4g", math.Ceil(cost/step)*step)
 }
 
-// CheckBudget refuses a plan whose likely cost, or the least that it can cost, is above what the job may (OverLimit).
-// What nothing is known of passes: the job is watched while it runs.
+// CheckBudget refuses a plan whose likely cost by use, or the least that it can cost, is above what the job may
+// (OverLimit). What nothing is known of passes: the job is watched while it runs.
 func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	most, field := job.Budget()
 	if most <= 0 {
@@ -26,10 +26,10 @@ func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	text, enough := "", 0.0
 	least := leastCost(plan)
 	switch f := plan.Forecast; {
-	case f != nil && f.Cost.Likely > most:
-		text = fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s)", f.Cost.Likely, f.Cost.Low,
-			f.Cost.High, f.Source)
-		enough = f.Cost.High
+	case f != nil && expected(job, f) > most:
+		c := f.ByUse()
+		text = fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s)", c.Likely, c.Low, c.High, f.Source)
+		enough = c.High
 	case least > most:
 		text = fmt.Sprintf("the job costs %.4g GB-s at the least: no activation takes less than a millisecond", least)
 		enough = 10 * least
@@ -43,17 +43,26 @@ func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	}
 }
 
-// leastCost is Eq. 6 with every activation as short as OpenWhisk counts: what no job can be below.
+// expected is what a job that is forecast so has to cost at the least to be refused: the likely cost of all its epochs.
+// One with a goal may come to it long before, and nobody knows when.
+func expected(job disdel.Job, f *disdel.Forecast) float64 {
+	if job.Training.Goal != nil {
+		return f.ByUse().Low
+	}
+	return f.ByUse().Likely
+}
+
+// leastCost is the cost by use with every activation as short as OpenWhisk counts: what no job can be below.
 func leastCost(plan disdel.Plan) float64 {
 	const shortest = 0.001 // s
 	var memory disdel.Bytes
 	for _, a := range plan.Actions {
 		memory += disdel.Bytes(actionsOf(plan, a.Task)) * a.Limits.Memory
 	}
-	return shortest * float64(max(1, plan.Rounds)*(1+len(plan.Levels))) * memory.Gigabytes()
+	return shortest * float64(max(1, plan.Rounds)) * memory.Gigabytes()
 }
 
-// actionsOf is how many actions of a task Eq. 6 counts.
+// actionsOf is how many actions of a task train and aggregate in a round.
 func actionsOf(plan disdel.Plan, task disdel.Task) (n int) {
 	switch task {
 	case disdel.TaskTrain:

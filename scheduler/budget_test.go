@@ -16,12 +16,12 @@ func TestAPlanThatCannotFitItsBudgetIsRefused(t *testing.T) {
 		{Task: disdel.TaskAggregate, Limits: disdel.Limits{Memory: disdel.GB}},
 	}}
 	job := disdel.Job{}
-	job.Resources.MaxCost = 0.5 // 1,000 rounds of a train and an aggregation of 1 ms, 2 GB: 4 GB-s
+	job.Resources.MaxCost = 0.5 // 1,000 rounds of a train and an aggregation of 1 ms, 1 GB each: 2 GB-s
 	if err := CheckBudget("job-1", job, plan); !errors.Is(err, disdel.OverLimit) ||
-		!strings.Contains(err.Error(), "4 GB-s at the least") {
+		!strings.Contains(err.Error(), "2 GB-s at the least") {
 		t.Errorf("%v", err)
 	}
-	job.Resources.MaxCost = 4
+	job.Resources.MaxCost = 2
 	if err := CheckBudget("job-1", job, plan); err != nil {
 		t.Errorf("%v", err)
 	}

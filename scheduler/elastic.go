@@ -6,10 +6,12 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Elastic adds workers while 1,000 rows take less time for it, and keeps the number that was best. It goes by the
-// whole of a round (compute, waiting, aggregation). An epoch in which a container started cold or a worker failed is
-// measured once more, a number that measured worse is not tried again, and where the best has become slower twice in a
-// row, what was measured is forgotten.
+// Elastic adds workers while 1,000 rows take less time for it, and keeps the number that was best: twice as many at
+// first and after each clear gain, else one more. It goes by the whole of a round (compute, waiting, aggregation). An
+// epoch in which a worker failed is measured once more, one in which a container started cold as well, unless it
+// gains clearly without that start; and so is a larger number that measured worse, since one epoch may be slow for
+// any reason: a second time, and it is not tried again. Where the best has become slower twice in a row, what was
+// measured is forgotten.
 type Elastic struct{}
 
 // What elastic goes by. policy_test.go has the laws that it was tried on.
@@ -53,7 +55,8 @@ type climb struct {
 	best   int           // workers; 0: nothing was measured
 	time   disdel.Millis // of 1,000 rows with them
 	worse  map[int]bool  // numbers that measured worse
-	extra  bool          // the newest epoch was disturbed, and is measured once more
+	extra  bool          // the newest epoch is measured once more
+	doubt  disdel.Millis // its time, where nothing disturbed it; 0: something did
 	slow   int           // epochs in a row in which the best number was slower than it had been
 
 	next   int
@@ -64,22 +67,35 @@ type climb struct {
 func (s *climb) see(e epoch) {
 	t := e.each()
 	if e.disturbed && !s.extra {
-		s.extra, s.next, s.expect = true, e.workers, t
-		s.why = "a container started cold or a worker failed: the same is measured once more"
-		return
+		gains := s.best > 0 && e.workers > s.best && float64(e.started()) <= elasticDouble*float64(s.time)
+		if e.failed || !gains {
+			s.again(e.workers, t, "a container started cold or a worker failed")
+			s.doubt = 0
+			return
+		}
+		t = e.started()
 	}
-	s.extra = false
+	second := s.extra
+	if s.extra = false; second && s.doubt > 0 {
+		t = min(t, s.doubt)
+	}
 	switch {
 	case s.best == 0:
 		s.found(e.workers, t)
-		s.try(e.workers+1, "%s for 1,000 rows with %s", t.Text(), crew(e.workers))
+		s.try(2*e.workers, "%s for 1,000 rows with %s", t.Text(), crew(e.workers))
 	case e.workers > s.best:
-		s.more(e.workers, t)
+		s.more(e.workers, t, second)
 	case e.workers == s.best:
 		s.measureBest(t)
 	default:
 		s.fewer(e.workers, t)
 	}
+}
+
+// again measures the same once more.
+func (s *climb) again(workers int, t disdel.Millis, why string) {
+	s.extra, s.doubt, s.next, s.expect = true, t, workers, t
+	s.why = why + ": the same is measured once more"
 }
 
 func (s *climb) found(workers int, t disdel.Millis) {
@@ -105,8 +121,8 @@ func (s *climb) stay(why string, args ...any) {
 	s.why = fmt.Sprintf(why, args...) + fmt.Sprintf(": %s it is", crew(s.best))
 }
 
-// more holds a larger number against the best.
-func (s *climb) more(workers int, t disdel.Millis) {
+// more holds a larger number against the best; second: it was measured before, just now.
+func (s *climb) more(workers int, t disdel.Millis, second bool) {
 	was, before := s.best, s.time
 	switch {
 	case float64(t) <= elasticDouble*float64(before):
@@ -115,6 +131,8 @@ func (s *climb) more(workers int, t disdel.Millis) {
 	case float64(t) <= elasticPays*float64(before):
 		s.found(workers, t)
 		s.try(workers+1, "%s for 1,000 rows with %s, %s with %d", t.Text(), crew(workers), before.Text(), was)
+	case !second:
+		s.again(workers, t, fmt.Sprintf("%s for 1,000 rows with %s, %s with %d", t.Text(), crew(workers), before.Text(), was))
 	default:
 		s.worse[workers] = true
 		s.stay("%s for 1,000 rows with %s, %s with %d", t.Text(), crew(workers), before.Text(), was)

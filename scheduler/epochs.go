@@ -14,6 +14,13 @@ type epoch struct {
 	cost      float64 // GB-s
 	losses    float64 // of its rounds, each times its rows
 	disturbed bool    // a container started cold, or a worker failed, so that its time says little
+	failed    bool    // a worker did
+	cold      disdel.Millis
+}
+
+// started is the time of 1,000 rows without that of the containers that started cold in it.
+func (e epoch) started() disdel.Millis {
+	return disdel.Observation{Duration: max(0, e.duration-e.cold), Rows: e.rows}.PerThousand()
 }
 
 // each is the time of 1,000 rows.
@@ -34,7 +41,8 @@ func epochs(seen []disdel.Observation) []epoch {
 		e.compute, e.cost = e.compute+o.Compute, e.cost+o.Cost
 		e.reduce, e.rounds = e.reduce+o.Reduce, e.rounds+1
 		e.losses += o.Loss * float64(o.Rows)
-		e.disturbed = e.disturbed || o.Cold > 0 || o.Retried > 0 || o.Missing > 0
+		e.failed = e.failed || o.Retried > 0 || o.Missing > 0
+		e.disturbed, e.cold = e.disturbed || e.failed || o.Cold > 0, e.cold+o.Cold
 		if o.Epoch != float64(int(o.Epoch)) {
 			continue // in the middle of one
 		}

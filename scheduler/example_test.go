@@ -315,9 +315,9 @@ func ExamplePlateau() {
 func ExampleElastic() {
 	epochs(scheduler.Elastic{}, 12, 9, 9)
 	// Output:
-	// 3 workers: 12.0 s for 1,000 rows with 2 workers: next with 3 workers
-	// 6 workers: 9.00 s for 1,000 rows with 3 workers, 12.0 s with 2: next with 6 workers
-	// 3 workers: 9.00 s for 1,000 rows with 6 workers, 9.00 s with 3: 3 workers it is
+	// 4 workers: 12.0 s for 1,000 rows with 2 workers: next with 4 workers
+	// 8 workers: 9.00 s for 1,000 rows with 4 workers, 12.0 s with 2: next with 8 workers
+	// 8 workers: 9.00 s for 1,000 rows with 8 workers, 9.00 s with 4: the same is measured once more
 }
 
 // A decision changes a job, which is planned again, and the plan goes on where the stages before it end.

@@ -9,8 +9,8 @@ import (
 )
 
 // goal holds a plan against the job's goal and what that may take, by what earlier jobs took to it. Where the workers
-// are not the user's, the fewest are taken that keep to it; where no number of them does, the job is refused with the
-// arithmetic (OverLimit), before anything is spent.
+// are not the user's, the fewest are taken that are likely to keep to it, or, where none is, the fewest that may; where
+// the low end of every forecast is above, the job is refused with the arithmetic (OverLimit), before anything is spent.
 func (b *planBuilder) goal() error {
 	g := b.plan.Forecast.Goal
 	epochs := b.Job.Training.Epochs
@@ -25,20 +25,47 @@ func (b *planBuilder) goal() error {
 			max(g.Epochs.Low, g.Epochs.High), countOf(g.Jobs, "earlier job"), epochs),
 			fmt.Sprintf("--set training.epochs=%.0f", max(g.Epochs.Likely, g.Epochs.High)+1))
 	}
-	lack := b.lack(&b.plan)
+	lack := b.lack(&b.plan, likely)
 	if lack == nil {
 		return nil
 	}
 	others := b.others()
-	if i := slices.IndexFunc(others, func(o planBuilder) bool { return b.lack(&o.plan) == nil }); i >= 0 && b.free() {
+	for _, c := range []struct {
+		end  forecastEnd
+		does string
+	}{{likely, "are likely to"}, {low, "may"}} {
+		if c.end == low && b.lack(&b.plan, low) == nil {
+			b.because("%s is likely to take more than %s allows, and may take less", g.Goal, lack.field)
+			return nil
+		}
+		i := slices.IndexFunc(others, func(o planBuilder) bool { return b.lack(&o.plan, c.end) == nil })
+		if i < 0 || !b.free() {
+			continue
+		}
 		o := others[i]
 		reasons := slices.Concat(b.plan.Reasons, o.plan.Reasons)
 		b.plan, b.train = o.plan, o.train
 		b.plan.Reasons = reasons
-		b.because("workers: %d, the fewest that are likely to come to %s within %s", b.plan.Workers, g.Goal, lack.field)
+		b.because("workers: %d, the fewest that %s come to %s within %s", b.plan.Workers, c.does, g.Goal, lack.field)
 		return nil
 	}
 	return b.beyond(lack, others)
+}
+
+// forecastEnd is one of a forecast's.
+type forecastEnd int
+
+const (
+	likely forecastEnd = iota
+	low
+)
+
+// endOf is that end of an interval.
+func endOf[T any](e forecastEnd, v disdel.Interval[T]) T {
+	if e == low {
+		return v.Low
+	}
+	return v.Likely
 }
 
 // free tells whether the number of workers is the planner's to choose.
@@ -56,23 +83,23 @@ type lacking struct {
 	set   func(float64) string // as --set takes it
 }
 
-// lack is the bound that a plan does not keep to; nil: it keeps to all.
-func (b *planBuilder) lack(p *disdel.Plan) *lacking {
+// lack is the bound that a plan does not keep to by that end of its forecast; nil: it keeps to all.
+func (b *planBuilder) lack(p *disdel.Plan, e forecastEnd) *lacking {
 	if p.Forecast == nil || p.Forecast.Goal == nil {
 		return nil
 	}
 	g := p.Forecast.Goal
 	most, whose := b.Job.Budget()
-	if most > 0 && g.Cost.Likely > most {
+	if most > 0 && endOf(e, g.ByUse()) > most {
 		return &lacking{
 			field: whose, has: fmt.Sprintf("%.4g GB-s", most),
-			need: func(g *disdel.GoalForecast) float64 { return g.Cost.Likely },
+			need: func(g *disdel.GoalForecast) float64 { return g.ByUse().Likely },
 			text: func(v float64) string { return fmt.Sprintf("%.4g GB-s", v) },
 			set:  func(v float64) string { return RoundedUp(v) + "GB-s" },
 		}
 	}
 	within, whose := b.Job.TimeLimit()
-	if within > 0 && g.Duration.Likely > disdel.Millis(within) {
+	if within > 0 && endOf(e, g.Duration) > disdel.Millis(within) {
 		return &lacking{
 			field: whose, has: within.String(),
 			need: func(g *disdel.GoalForecast) float64 { return float64(g.Duration.Likely) },

@@ -23,6 +23,7 @@ func withGoal(t *testing.T, g disdel.Goal, forecast disdel.GoalForecast) PlanInp
 		f.Goal, f.Jobs, f.Reached = g.String(), 3, 3
 		f.Duration.Likely = disdel.Millis(f.Epochs.Likely * each * float64(time.Second))
 		f.Cost.Likely = f.Epochs.Likely * each * float64(ti.Plan.Workers)
+		f.Duration.Low, f.Cost.Low = f.Duration.Likely*8/10, f.Cost.Likely*0.8
 		out.Forecast = &disdel.Forecast{
 			Goal: &f, Source: disdel.SourceHistory,
 			Cost: disdel.Interval[float64]{Likely: 20 * each * float64(ti.Plan.Workers)},
@@ -71,10 +72,10 @@ func TestAGoalOutOfReachIsRefused(t *testing.T) {
 		hint     string
 	}{
 		"cost": {
-			disdel.Goal{Loss: 0.2, Cost: 100},
-			tenEpochs, 20, // one worker takes 110 GB-s
+			disdel.Goal{Loss: 0.2, Cost: 80},
+			tenEpochs, 20, // one worker takes 110 GB-s, 88 at the least
 			[]string{
-				"loss 0.2 takes about 10 epochs", "120 GB-s with 2 workers", "training.goal.cost is 100 GB-s",
+				"loss 0.2 takes about 10 epochs", "120 GB-s with 2 workers", "training.goal.cost is 80 GB-s",
 				"1 take the least, 110 GB-s",
 			},
 			"--set training.goal.cost=140GB-s",
@@ -116,6 +117,22 @@ func TestAGoalOutOfReachIsRefused(t *testing.T) {
 	in.Job.Training.Epochs = 60
 	if _, err := NewPlan(in); err != nil { // three times as long as any that tried
 		t.Error(err)
+	}
+}
+
+// A goal that may be come to within its bounds is tried, though that is not likely.
+func TestAGoalThatMayBeReachedIsTried(t *testing.T) {
+	in := withGoal(t, disdel.Goal{Loss: 0.2, Cost: 100}, tenEpochs) // one worker: 110 GB-s, 88 to begin with
+	p, err := NewPlan(in)
+	if why := strings.Join(p.Reasons, "\n"); err != nil || p.Workers != 2 ||
+		!strings.Contains(why, "loss 0.2 is likely to take more than training.goal.cost allows, and may take less") {
+		t.Errorf("%d workers, %v: %s", p.Workers, err, why)
+	}
+	in = withGoal(t, disdel.Goal{Loss: 0.2, Cost: 90}, tenEpochs)
+	p, err = NewPlan(in)
+	if why := strings.Join(p.Reasons, "\n"); err != nil || p.Workers != 1 ||
+		!strings.Contains(why, "workers: 1, the fewest that may come to loss 0.2 within training.goal.cost") {
+		t.Errorf("%d workers, %v: %s", p.Workers, err, why)
 	}
 }
 

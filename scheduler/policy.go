@@ -61,7 +61,17 @@ type Goal struct {
 // Policies are those that a job file can name.
 func Policies() []Policy {
 	return []Policy{
-		Static{}, KubeML{}, Elastic{}, Plateau{}, Coach{}, CoachPublished{}, MLLess{}, MLLessPublished{}, Auto{},
+		Static{},
+		KubeML{},
+		Elastic{},
+		Plateau{},
+		Coach{},
+		CoachPublished{},
+		MLLess{},
+		MLLessPublished{},
+		Auto{},
+		Path{},
+		&Siren{},
 	}
 }
 

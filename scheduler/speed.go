@@ -45,6 +45,21 @@ func fitSpeed(at []timed) (law speedLaw, ok bool) {
 	return law, ok
 }
 
+// FitLaw is the law T(w) = fixed + work / w + each w of an epoch's time, s, by numbers of workers of which it is
+// known. With one number alone all of it is work; ok is false where there is none.
+func FitLaw(seconds map[int]float64) (fixed, work, each float64, ok bool) {
+	var at []timed
+	for w, t := range seconds {
+		at = append(at, timed{w, t})
+	}
+	slices.SortFunc(at, func(a, b timed) int { return a.workers - b.workers })
+	if len(at) == 1 {
+		return 0, at[0].time * float64(at[0].workers), 0, true
+	}
+	law, ok := fitSpeed(at)
+	return law.fixed, law.work, law.each, ok
+}
+
 func distinct(at []timed) int {
 	seen := map[int]bool{}
 	for _, t := range at {

@@ -33,6 +33,8 @@ func From(plan disdel.Plan, stage disdel.Stage) disdel.Plan {
 		times := func(m disdel.Millis) disdel.Millis { return disdel.Millis(by * float64(m)) }
 		scaled.Duration = disdel.Interval[disdel.Millis]{Low: times(d.Low), Likely: times(d.Likely), High: times(d.High)}
 		scaled.Cost = disdel.Interval[float64]{Low: by * c.Low, Likely: by * c.Likely, High: by * c.High}
+		u := f.Used
+		scaled.Used = disdel.Interval[float64]{Low: by * u.Low, Likely: by * u.Likely, High: by * u.High}
 		plan.Forecast = &scaled
 	}
 	plan.Rounds = rounds

@@ -9,6 +9,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/controller/simulate"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/scheduler"
 )
@@ -19,10 +20,13 @@ type Questions struct {
 	MaxMemory disdel.Bytes    // the largest batch and the fewest workers that fit actions of so much; 0: not asked
 	Grid      *scheduler.Grid // other workers and batches; nil: not asked
 	Against   scheduler.Objective
-	Admit     bool // whether it would be taken: the store, the disk, the pool and the tenant's quota have room for it
+	Policies  []string // what the job takes under each of them, in virtual time; none: not asked
+	Admit     bool     // whether it would be taken: the store, the disk, the pool and the tenant's quota have room for it
 }
 
-func (q Questions) any() bool { return q.Explain || q.MaxMemory > 0 || q.Grid != nil }
+func (q Questions) any() bool {
+	return q.Explain || q.MaxMemory > 0 || q.Grid != nil || len(q.Policies) > 0
+}
 
 // Estimation is what Estimate says. A job that cannot be planned has no plan; why is in Refused.
 type Estimation struct {
@@ -35,6 +39,7 @@ type Estimation struct {
 	Explain    *Explanation     `json:"explain,omitempty"`
 	Fit        *scheduler.Fit   `json:"fit,omitempty"`
 	WhatIf     *WhatIf          `json:"whatIf,omitempty"`
+	Policies   *simulate.Lab    `json:"policies,omitempty"`
 
 	asked Questions
 }
@@ -106,6 +111,14 @@ func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
 		out.WhatIf = &WhatIf{
 			Against: q.Against, Ceiling: ceiling, Whose: whose,
 			Cells: scheduler.WhatIf(in, *q.Grid, q.Against),
+		}
+	}
+	if len(q.Policies) > 0 && out.Plan != nil {
+		if err := checkPolicies(q.Policies); err != nil {
+			return nil, err
+		}
+		if out.Policies, err = underPolicies(in, p, q.Policies); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil

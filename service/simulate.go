@@ -15,6 +15,7 @@ type Simulation struct {
 	Estimator string                     `json:"estimator"`        // method that estimates memory; "": planned
 	Quotas    map[string]scheduler.Quota `json:"quotas,omitempty"` // of tenants
 	Told      float64                    `json:"told,omitempty"`   // of Compare: error of what policies are told; 0: none
+	Errors    simulate.Errors            `json:"-"`                // of Compare: whose regrets are asked for
 }
 
 // Simulate runs the jobs of a trace in virtual time, with the planner, the managers and the admission that real jobs
@@ -37,5 +38,10 @@ func Compare(s Simulation, jobs []sim.Job, policies []string) (simulate.Lab, err
 	if err != nil {
 		return simulate.Lab{}, err
 	}
-	return simulate.Compare(simulate.Config{Cloud: s.Cloud, Estimator: by, Told: s.Told}, jobs, policies)
+	cfg := simulate.Config{Cloud: s.Cloud, Estimator: by, Told: s.Told}
+	lab, err := simulate.Compare(cfg, jobs, policies)
+	if err == nil {
+		err = lab.Regrets(cfg, jobs, policies, s.Errors)
+	}
+	return lab, err
 }

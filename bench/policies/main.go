@@ -2,8 +2,8 @@
 //
 //	figure NAME VALUE UNIT
 //
-// It judges nothing. All of its figures are simulated: of laws of an epoch's time, and of jobs on a cloud that is not
-// there. Seeds are fixed, so that two runs print the same.
+// It judges nothing. Its figures are simulated, of laws of an epoch's time and of jobs on a cloud that is not there;
+// the losses of -only trained alone are of networks that it trains. Seeds are fixed, so that two runs print the same.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 
 func main() {
 	seeds := flag.Uint64("seeds", 20, "seeds of each figure")
-	only := flag.String("only", "", "laws, convergence, tuner, lab or budgets alone")
+	only := flag.String("only", "", "laws, convergence, trained, tuner, siren, lab, budgets or goals alone")
 	flag.Parse()
 	parts := []struct {
 		name string
@@ -22,9 +22,12 @@ func main() {
 	}{
 		{"laws", func() error { laws(*seeds); return nil }},
 		{"convergence", func() error { convergence(*seeds); return nil }},
+		{"trained", trained},
 		{"tuner", func() error { return tuner(*seeds) }},
+		{"siren", func() error { return sirens(*seeds) }},
 		{"lab", lab},
 		{"budgets", budgets},
+		{"goals", goals},
 	}
 	for _, p := range parts {
 		if *only != "" && *only != p.name {

@@ -32,7 +32,8 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobCommand, estimateCommand, validateCommand,
-		explainCommand, datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, platformCommand,
+		explainCommand, datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, evaluateCommand,
+		platformCommand,
 		serveCommand, tenantCommand, contextCommand, deployCommand, doctorCommand, verifyCommand, simulateCommand,
 		labCommand, versionCommand,
 		runtimeCommand, helpCommand,

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"io"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
+	"github.com/disdel/disdel/internal/lab"
 	"github.com/disdel/disdel/internal/labtext"
 	"github.com/disdel/disdel/service"
 )
@@ -17,36 +20,53 @@ func labCommand(u *ui) *cli.Command {
 	})
 	return &cli.Command{
 		Name: "lab", Usage: "run jobs under several policies in virtual time, beside the best fixed number of workers",
-		ArgsUsage: "[TRACE]", Flags: append(commandline.LabFlags(), where...),
-		Description: "TRACE is as disdel simulate has it; each job runs alone.\n\n" +
-			"   disdel lab --generate 5 --policies elastic,coach,auto\n" +
-			"   disdel lab trace.jsonl --hosts 2 --processors 16 --plot workers.svg",
+		ArgsUsage: "[TRACE | FILE...]", Flags: slices.Concat(commandline.LabFlags(), where, []cli.Flag{setFlag, probeFlag}),
+		Description: labtext.Description,
 		Action: func(c *cli.Context) error {
 			q, err := commandline.ReadLabQuestions(c)
 			if err != nil {
 				return err
 			}
-			jobs, err := commandline.Trace(c, u.In)
-			if err != nil {
-				return err
-			}
-			cloud, err := commandline.Cloud(c)
-			if err != nil {
-				return err
-			}
-			for i := range jobs {
-				if n := &jobs[i].MaxWorkers; *n == 0 || *n > q.Most {
-					*n = q.Most
-				}
-			}
-			lab, err := service.Compare(service.Simulation{Cloud: cloud, Told: q.Told}, jobs, q.Policies)
+			found, err := labOf(c, u, q)
 			if err == nil && q.Plot != "" {
-				err = labtext.WritePlot(lab, q.Plot, q.Format)
+				err = labtext.WritePlot(found, q.Plot, q.Format)
 			}
 			if err != nil {
 				return err
 			}
-			return u.Show(lab, func(w io.Writer) { labtext.Print(w, lab) })
+			return u.Show(found, func(w io.Writer) { labtext.Print(w, found) })
 		},
 	}
+}
+
+// labOf runs the jobs of a trace, or those of job files.
+func labOf(c *cli.Context, u *ui, q commandline.LabQuestions) (found lab.Lab, err error) {
+	if len(q.Files) == 0 {
+		jobs, err := commandline.Trace(c, u.In)
+		if err != nil {
+			return found, err
+		}
+		cloud, err := commandline.Cloud(c)
+		if err != nil {
+			return found, err
+		}
+		return service.Compare(service.Simulation{Cloud: cloud, Told: q.Told, Errors: q.Errors}, q.Bounded(jobs), q.Policies)
+	}
+	var jobs []service.Request
+	for _, name := range q.Files {
+		src, err := readJob(c, u, name)
+		if err != nil {
+			return found, err
+		}
+		jobs = append(jobs, src.request(c))
+	}
+	err = withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+		if found, err = lab.Simulated(ctx, at.Jobs, jobs, q.Policies); err != nil || !q.Run {
+			return err
+		}
+		trials, err := lab.Run(ctx, at.Jobs, jobs, q.Policies, func(t lab.Trial) { u.Say("%s", labtext.Ended(t)) })
+		found.Ran(trials)
+		return err
+	})
+	return found, err
 }

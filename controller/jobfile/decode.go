@@ -56,6 +56,9 @@ func (r *reader) object(n *yaml.Node, pattern, path string, v reflect.Value) {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
+	if pattern == outer(policyPath) {
+		n = spreadPolicy(n)
+	}
 	r.keys(n, path, func(key string, k, value *yaml.Node) {
 		f, at := child(pattern, key), join(path, key)
 		switch {

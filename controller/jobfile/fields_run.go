@@ -35,8 +35,9 @@ var runFields = []field{
 	},
 	{
 		path: "distribution.policy", form: text, def: disdel.PolicyStatic, example: "elastic",
-		oneOf:   scheduler.PolicyNames(),
-		meaning: "How the workers change while the job runs: " + policies() + ".",
+		oneOf: scheduler.PolicyNames(),
+		meaning: "How the workers change while the job runs: " + policies() + ". {name: coach, min: 2, max: 8} says " +
+			"minWorkers and maxWorkers with it.",
 	},
 	{
 		path: "distribution.minWorkers", form: integer, min: new(float64(1)), defBy: "1", example: "2",
@@ -161,9 +162,13 @@ var runFields = []field{
 	},
 	{
 		path: "resources.maxCost", form: cost, above: new(float64(0)), defBy: "none", example: "50GB-s",
-		meaning: "Most that the whole job may cost; one GB-s is 1,024 MB held for a second. A higher forecast is refused, " +
-			"and a job that comes " +
-			"to it stops at its newest checkpoint, to be resumed with more.",
+		meaning: "Most that the whole job may cost by use; one GB-s is 1,024 MB held for a second. A higher forecast is " +
+			"refused, and a job that comes to it stops at its newest checkpoint, to be resumed with more. Actions are told how " +
+			"long it holds them.",
+	},
+	{
+		path: "resources.price", form: number, above: new(float64(0)), defBy: "none", example: "0.0000167",
+		meaning: "Money that one GB-s costs, in whatever money; costs by use are told in it too.",
 	},
 	{
 		path: "resources.risk", form: number, above: new(float64(0)), max: new(0.05), def: "0.001", example: "0.001",

@@ -620,3 +620,29 @@ func TestFaultsOfAKerasFileStandWhereTheJobNamesIt(t *testing.T) {
 		}
 	}
 }
+
+// A policy may say its bounds with its name; what is wrong there has its own place.
+func TestAPolicyWithItsBounds(t *testing.T) {
+	parse := func(policy string) (disdel.Distribution, error) {
+		f, err := Parse("job.yaml", []byte(smallest+"distribution: {"+policy+"}\n"), nil)
+		return f.Job.Distribution, err
+	}
+	want, err := parse("policy: coach, minWorkers: 2, maxWorkers: 8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := parse("policy: {name: coach, min: 2, max: 8}"); err != nil || got != want {
+		t.Errorf("%+v: %v, want %+v", got, err, want)
+	}
+	for policy, says := range map[string]string{
+		"policy: {name: luck}":                          "distribution.policy",
+		"policy: {name: coach, most: 8}":                "distribution.policy",
+		"policy: {name: coach, max: 0}":                 "distribution.maxWorkers",
+		"policy: {name: coach, max: 8}, maxWorkers: 8":  "given twice",
+		"policy: {name: coach, min: 2, max: 8, min: 3}": "distribution",
+	} {
+		if _, err := parse(policy); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", policy, err, says)
+		}
+	}
+}

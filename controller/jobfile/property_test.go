@@ -222,7 +222,7 @@ func anyResources(t *rapid.T) disdel.Resources {
 		Risk:    rapid.Float64Range(1e-300, 0.05).Draw(t, "risk"),
 		Memory:  disdel.Bytes(rapid.Int64Range(0, 1<<50).Draw(t, "memory")),
 		Timeout: disdel.Duration(rapid.Int64Range(0, int64(300*time.Hour)).Draw(t, "timeout")),
-		MaxCost: rapid.Float64Range(0, 1e12).Draw(t, "cost"),
+		MaxCost: rapid.Float64Range(0, 1e12).Draw(t, "cost"), Price: rapid.Float64Range(0, 1e3).Draw(t, "price"),
 	}
 	if rapid.Bool().Draw(t, "ceiling") {
 		r.MaxMemory = r.Memory + disdel.Bytes(rapid.Int64Range(1, 1<<40).Draw(t, "more"))

@@ -73,7 +73,9 @@ func (f *field) schema() schemaNode {
 	case list:
 		s = layersSchema(child(f.path+"[]", ""))
 	case text:
-		s = f.textSchema()
+		if s = f.textSchema(); f.path == policyPath {
+			s = f.policySchema()
+		}
 	case syncMode:
 		s = f.syncSchema()
 	case boolean, sides, padding, names, shape:

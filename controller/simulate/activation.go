@@ -26,7 +26,7 @@ const legShare = 0.8
 func (j *job) work(inv disdel.Invocation) work {
 	w := work{Call: sim.Call{
 		Namespace: j.line.Tenant, Action: string(inv.Action), Memory: inv.Limits.Memory, Timeout: inv.Limits.Timeout,
-		Threads: 1,
+		Hold: inv.Hold, Threads: 1,
 	}}
 	slower := j.line.Slower
 	if slower == 0 {
@@ -131,6 +131,14 @@ func (j *job) activation(inv disdel.Invocation, w work, r sim.Reply) disdel.Acti
 		a.Outcome, a.Failure = disdel.OutcomeTimeout, &disdel.Error{
 			Kind: disdel.Timeout, Op: string(inv.Task), Msg: "it ran for as long as it may",
 		}
+	case r.Held && inv.Task != disdel.TaskTrain:
+		a.Outcome, a.Failure = disdel.OutcomeTimeout, &disdel.Error{
+			Kind: disdel.Timeout, Code: disdel.CodeOverBudget, Op: string(inv.Task), Msg: "the budget holds no more of it",
+		}
+	case r.Held:
+		w.left += r.Left
+		j.left[shareOf(inv)] = w.left
+		a.Outcome = disdel.OutcomePaused
 	case inv.Task == disdel.TaskTrain && w.left > 0:
 		j.left[shareOf(inv)] = w.left
 		a.Outcome = disdel.OutcomePaused

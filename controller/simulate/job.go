@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -46,9 +47,9 @@ func (j *job) prepare(plan disdel.Plan) {
 			return scheduler.NewPlan(in)
 		}
 	}
-	if told := j.run.cfg.Told; told > 0 && told != 1 {
+	if told := cmp.Or(j.run.cfg.Told, 1); told != 1 || j.run.cfg.ToldNoise > 0 {
 		p, _ := scheduler.PolicyOf(j.spec.Job) // the planner has refused one that nobody has
-		j.spec.Policy = misled{p, told}
+		j.spec.Policy = misled{p, told, j.run.cfg.ToldNoise, j.ID}
 	}
 	j.manager = controller.NewManager(j.spec)
 }

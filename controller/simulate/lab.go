@@ -15,6 +15,11 @@ import (
 type Lab struct {
 	Trials   []Trial    `json:"trials"`   // in the order of the jobs, and then of the policies
 	Policies []Standing `json:"policies"` // all jobs together
+	Regret   []Regret   `json:"regret,omitempty"`
+	// the same jobs as they really ran, whose ratios are to those of the policy static; nil: they did not
+	Run *Lab `json:"run,omitempty"`
+	// median of |simulated / run - 1| of the trials that ran, in per cent; 0: none did
+	SimError float64 `json:"simErrorPct,omitempty"`
 }
 
 // Trial is a job under a policy.
@@ -138,6 +143,52 @@ func try(cfg Config, line sim.Job, name string) (Trial, error) {
 func (t *Trial) against(best Trial) {
 	if t.Status == disdel.StatusSucceeded && best.Took > 0 && best.CostGBs > 0 {
 		t.Time, t.Cost = float64(t.Took)/float64(best.Took), t.CostGBs/best.CostGBs
+	}
+}
+
+// Ran adds the trials of jobs that really ran, and says how far their simulation was from them. Their ratios are set to
+// those of the policy static.
+func (l *Lab) Ran(trials []Trial) {
+	run := &Lab{}
+	base := map[disdel.JobID]Trial{}
+	for _, t := range trials {
+		if t.Policy == disdel.PolicyStatic {
+			base[t.Job] = t
+		}
+	}
+	var names []string
+	var off []float64
+	for _, t := range trials {
+		t.against(base[t.Job])
+		run.Trials = append(run.Trials, t)
+		if !slices.Contains(names, t.Policy) {
+			names = append(names, t.Policy)
+		}
+		i := slices.IndexFunc(l.Trials, func(s Trial) bool { return s.Job == t.Job && s.Policy == t.Policy })
+		if i >= 0 && t.Status == disdel.StatusSucceeded && l.Trials[i].Status == t.Status && t.Took > 0 {
+			off = append(off, 100*math.Abs(float64(l.Trials[i].Took)/float64(t.Took)-1))
+		}
+	}
+	for _, name := range names {
+		run.Policies = append(run.Policies, run.standing(name))
+	}
+	l.Run = run
+	if len(off) > 0 {
+		slices.Sort(off)
+		l.SimError = (off[(len(off)-1)/2] + off[len(off)/2]) / 2
+	}
+}
+
+// Add adds the trials of another lab, of other jobs under the same policies.
+func (l *Lab) Add(other Lab) {
+	names := map[string]bool{}
+	l.Trials = append(l.Trials, other.Trials...)
+	l.Policies = nil
+	for _, t := range l.Trials {
+		if !names[t.Policy] {
+			names[t.Policy] = true
+			l.Policies = append(l.Policies, l.standing(t.Policy))
+		}
 	}
 }
 

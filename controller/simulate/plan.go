@@ -19,6 +19,7 @@ type planner struct {
 	limits disdel.PlatformLimits
 	beside int // jobs of a batch
 	kinds  map[string]*kind
+	inputs map[disdel.JobID]scheduler.PlanInput
 }
 
 // kind is jobs that are planned alike, and how long those took that have ended.
@@ -33,6 +34,9 @@ type kind struct {
 func (p *planner) plan(line *sim.Job) (disdel.Plan, *kind, error) {
 	alike := *line
 	alike.ID, alike.At, alike.Tenant, alike.Priority, alike.Slower = "", 0, "", 0, 0
+	if _, own := p.inputs[line.ID]; own {
+		alike.ID = line.ID
+	}
 	key := fmt.Sprint(alike)
 	k := p.kinds[key]
 	if k == nil {
@@ -57,6 +61,9 @@ func (p *planner) plan(line *sim.Job) (disdel.Plan, *kind, error) {
 
 // input is what a job is planned by.
 func (p *planner) input(line *sim.Job) (scheduler.PlanInput, error) {
+	if in, own := p.inputs[line.ID]; own {
+		return rehearsed(in, line), nil
+	}
 	job := jobOf(line)
 	if err := controller.CheckPlatform(job, p.limits); err != nil {
 		return scheduler.PlanInput{}, err
@@ -77,6 +84,16 @@ func (p *planner) input(line *sim.Job) (scheduler.PlanInput, error) {
 			SampleSize: disdel.Bytes(bytes),
 		},
 	}, nil
+}
+
+// rehearsed is what a real job is planned by for a simulation: with the workers and the policy of a line, without a
+// past, since its times are the line's, and without what its losses would end, which nobody knows.
+func rehearsed(in scheduler.PlanInput, line *sim.Job) scheduler.PlanInput {
+	d := &in.Job.Distribution
+	d.Workers, d.Policy, d.MinWorkers, d.MaxWorkers = line.Workers, line.Policy, line.MinWorkers, line.MaxWorkers
+	in.Job.Training.EarlyStop, in.Job.Training.Goal, in.Job.Resources.Threads = nil, nil, 0
+	in.Past, in.History, in.Rate, in.Threads = nil, nil, nil, nil
+	return in
 }
 
 // jobOf is the job file that a line of a trace stands for.

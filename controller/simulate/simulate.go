@@ -20,7 +20,10 @@ type Config struct {
 	Beside    int                        // jobs of a batch that each job is planned as one of, beside itself
 	Settle    disdel.Millis              // least time between decisions while jobs wait; 0: whatever happens is decided
 	Told      float64                    // what policies are told of other numbers of workers, over true times; 0: 1
+	ToldNoise float64                    // deviation of the logarithm of what they are told, besides
 	Clock     func() time.Duration       // of the machine, by which decisions are timed; nil: they are not
+	// of jobs that are planned as they really are, job files and not lines of a trace alone; nil: of none
+	Inputs map[disdel.JobID]scheduler.PlanInput
 }
 
 // Outcome is what became of one job.
@@ -109,6 +112,7 @@ func newRun(cfg Config, jobs []sim.Job) (*run, error) {
 	r.cloud = sim.NewCloud(&r.clock, cfg.Cloud)
 	r.planner = planner{
 		by: cfg.Estimator, cloud: cfg.Cloud, limits: r.cloud.Limits(), beside: cfg.Beside, kinds: map[string]*kind{},
+		inputs: cfg.Inputs,
 	}
 	if cfg.Admission != scheduler.AdmissionGreedy {
 		if i := slices.IndexFunc(jobs, func(j sim.Job) bool { return j.Policy != "" }); i >= 0 {

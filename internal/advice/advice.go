@@ -233,12 +233,13 @@ func (w *worker) withinBudget(out *Advice) {
 	if most <= 0 || known || r.Status == disdel.StatusCanceled {
 		return
 	}
-	whole := 2 * r.CostGBs
+	spent := r.ByUse()
+	whole := 2 * spent
 	if done, all := len(r.Rounds), r.Plan.Rounds; done > 0 && all > done {
-		whole = math.Max(whole, r.CostGBs*float64(all)/float64(done))
+		whole = math.Max(whole, spent*float64(all)/float64(done))
 	}
 	if f := r.Plan.Forecast; f != nil {
-		whole = math.Max(whole, f.Cost.High)
+		whole = math.Max(whole, f.ByUse().High)
 	}
 	whole *= headroom
 	if whole <= most {

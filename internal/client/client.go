@@ -64,6 +64,8 @@ type Models interface {
 	CopyWeights(ctx context.Context, w io.Writer, m *modelstore.Model) error
 	// Answer classifies the rows of a file. What was found out before an error comes with it.
 	Answer(ctx context.Context, ref, file string, text []byte) (modeltext.Inference, modelstore.Model, error)
+	// Judge holds what a model says of a data set's rows against their labels.
+	Judge(ctx context.Context, ref, dataset string) (service.Judgement, error)
 }
 
 // Data is data sets.

@@ -119,6 +119,14 @@ func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) 
 	return doc, t.Model, err
 }
 
+func (l localModels) Judge(ctx context.Context, ref, dataset string) (j service.Judgement, err error) {
+	t, err := l.s.Trained(ctx, ref)
+	if err != nil {
+		return j, err
+	}
+	return l.s.Judge(ctx, t, dataset)
+}
+
 type localData struct{ s *service.Service }
 
 func (l localData) List(ctx context.Context) (out []datasettext.Set, err error) {

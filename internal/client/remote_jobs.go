@@ -99,7 +99,7 @@ func (r remoteJobs) Estimate(ctx context.Context, req service.Request, q service
 		return nil, err
 	}
 	s.Explain, s.Admit = q.Explain, q.Admit
-	s.Questions = &wire.Questions{MaxMemory: q.MaxMemory, Grid: q.Grid, Against: q.Against}
+	s.Questions = &wire.Questions{MaxMemory: q.MaxMemory, Grid: q.Grid, Against: q.Against, Policies: q.Policies}
 	var text []byte
 	if err := r.ask(ctx, request{method: http.MethodPost, path: []string{"estimates"}, body: s}, &text); err != nil {
 		return nil, placed(err, req.Source)

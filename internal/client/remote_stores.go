@@ -19,6 +19,7 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/modeltext"
 	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/service"
 )
 
 type remoteModels struct{ *remote }
@@ -58,6 +59,12 @@ func (r remoteModels) Answer(ctx context.Context, ref, _ string, text []byte) (d
 		header: http.Header{"Content-Type": {"application/octet-stream"}},
 	}, &doc)
 	return doc, m, err
+}
+
+func (r remoteModels) Judge(ctx context.Context, ref, dataset string) (j service.Judgement, err error) {
+	return j, r.ask(ctx, request{
+		method: http.MethodPost, path: []string{"models", ref, "evaluate"}, query: url.Values{"dataset": {dataset}},
+	}, &j)
 }
 
 type remoteData struct{ *remote }

@@ -3,13 +3,16 @@ package commandline
 import (
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/simulate"
 	"github.com/disdel/disdel/internal/plot"
 	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/scheduler/sim"
 )
 
 // LabFlags are those of disdel lab, beside the ones that say where jobs come from and what they run on.
@@ -24,6 +27,11 @@ func LabFlags() []cli.Flag {
 			Name: "told", Value: 1,
 			Usage: "`FACTOR` by which policies are told wrong times of numbers of workers that a job did not begin with",
 		},
+		&cli.StringFlag{
+			Name: "errors", Usage: "`ERRORS` in what policies are told, whose regrets are shown: factors, and noise:DEVIATION " +
+				"(.25,.5,2,4,noise:.2)",
+		},
+		&cli.BoolFlag{Name: "run", Usage: "run the jobs of FILE under each policy too, one after another"},
 		&cli.StringFlag{Name: "plot", Usage: "draw the first job's workers over its time to `FILE`.svg or FILE.png"},
 	}
 }
@@ -35,6 +43,19 @@ type LabQuestions struct {
 	Told     float64     // factor of the times that policies are told
 	Plot     string      // file of the picture; "": none
 	Format   plot.Format // of it
+	Errors   simulate.Errors
+	Files    []string // of jobs; none: a trace is asked for
+	Run      bool
+}
+
+// Bounded are jobs whose policies choose no more workers than that.
+func (q LabQuestions) Bounded(jobs []sim.Job) []sim.Job {
+	for i := range jobs {
+		if n := &jobs[i].MaxWorkers; *n == 0 || *n > q.Most {
+			*n = q.Most
+		}
+	}
+	return jobs
 }
 
 // ReadLabQuestions reads the flags. It returns Invalid for a policy and for a kind of picture that there is not.
@@ -60,6 +81,9 @@ func ReadLabQuestions(c *cli.Context) (LabQuestions, error) {
 				strings.Join(scheduler.PolicyNames(), ","))
 		}
 	}
+	if err := q.jobs(c); err != nil {
+		return q, err
+	}
 	if q.Plot == "" {
 		return q, nil
 	}
@@ -68,6 +92,45 @@ func ReadLabQuestions(c *cli.Context) (LabQuestions, error) {
 		return q, wrong("--plot: the name says no format", "write a name that ends in .svg or .png")
 	}
 	return q, nil
+}
+
+// jobs reads which jobs are asked about: files that end in .yaml or .yml are job files.
+func (q *LabQuestions) jobs(c *cli.Context) error {
+	for _, name := range c.Args().Slice() {
+		if end := strings.ToLower(filepath.Ext(name)); end == ".yaml" || end == ".yml" {
+			q.Files = append(q.Files, name)
+		}
+	}
+	q.Run = c.Bool("run")
+	switch {
+	case q.Run && len(q.Files) == 0:
+		return wrong("--run: only jobs of files can be run", "disdel lab job.yaml --run")
+	case len(q.Files) > 0 && len(q.Files) < c.NArg():
+		return wrong("job files and traces do not go together", "name files that end in .yaml, or one trace")
+	case len(q.Files) > 0 && (c.IsSet("errors") || c.IsSet("told")):
+		return wrong("--errors and --told are for traces", "disdel simulate --generate 5 --print > trace.jsonl")
+	}
+	return q.errors(c.String("errors"))
+}
+
+// errors reads those whose regrets are asked for.
+func (q *LabQuestions) errors(text string) error {
+	if text == "" {
+		return nil
+	}
+	for piece := range strings.SplitSeq(text, ",") {
+		number, noise := strings.CutPrefix(strings.TrimSpace(piece), "noise:")
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(v > 0 && v <= mostTold) {
+			return wrong("--errors: \""+piece+"\" is no factor above 0 and at most 100", "--errors .25,.5,2,4,noise:.2")
+		}
+		if noise {
+			q.Errors.Noises = append(q.Errors.Noises, v)
+		} else {
+			q.Errors.Factors = append(q.Errors.Factors, v)
+		}
+	}
+	return nil
 }
 
 const (

@@ -27,7 +27,7 @@ var QuestionFlags = []cli.Flag{
 	&cli.StringFlag{Name: "max-memory", Usage: "find the largest batch and the fewest workers that fit actions of `SIZE`"},
 	&cli.StringSliceFlag{
 		Name:  "what-if",
-		Usage: "compare `GRID`: workers=1..8, batch=32,64 or both, with a comma between (repeatable)",
+		Usage: "compare `GRID`: workers=1..8, batch=32,64 or both, with a comma between, or policy=all (repeatable)",
 	},
 	&cli.StringFlag{
 		Name: "against", Value: string(scheduler.AgainstCost),
@@ -45,7 +45,9 @@ type Questions struct {
 }
 
 // Plain tells whether the plan itself is to be shown.
-func (q Questions) Plain() bool { return q.Explain || q.Layers || q.MaxMemory == 0 && q.Grid == nil }
+func (q Questions) Plain() bool {
+	return q.Explain || q.Layers || q.MaxMemory == 0 && q.Grid == nil && len(q.Policies) == 0
+}
 
 // ReadQuestions reads the flags. Everything that is wrong with them comes back at once, as *disdel.Faults.
 func ReadQuestions(c *cli.Context) (Questions, error) {
@@ -57,9 +59,9 @@ func ReadQuestions(c *cli.Context) (Questions, error) {
 	if c.IsSet("what-if") {
 		r.whatIf(c.StringSlice("what-if"))
 	}
-	r.axis(c.String("against"), c.IsSet("against"), c.IsSet("what-if"))
+	r.axis(c.String("against"), c.IsSet("against"), r.Grid != nil)
 	if c.IsSet("plot") {
-		r.picture(c.String("plot"), c.IsSet("what-if"))
+		r.picture(c.String("plot"), r.Grid != nil)
 	}
 	if len(r.faults) > 0 {
 		return r.Questions, &disdel.Faults{Faults: r.faults}
@@ -115,6 +117,10 @@ const gridHint = "write workers=1..8, batch=32,64,128 or both with a comma betwe
 
 // whatIf reads the values of --what-if: names with lists, of which every comma begins another number or another name.
 func (r *questionReader) whatIf(values []string) {
+	values = r.policies(values)
+	if len(values) == 0 {
+		return
+	}
 	var g scheduler.Grid
 	lists := map[string]*[]int{"workers": &g.Workers, "batch": &g.Batches}
 	for _, value := range values {
@@ -144,6 +150,27 @@ func (r *questionReader) whatIf(values []string) {
 		r.fault("what-if", "take fewer numbers", "%d combinations are too many: at most %d", n, maxCells)
 	}
 	r.Grid = &g
+}
+
+// policies takes the values that are about policies: policy=all, or some of them.
+func (r *questionReader) policies(values []string) (others []string) {
+	for _, value := range values {
+		text, of := strings.CutPrefix(strings.TrimSpace(value), "policy=")
+		switch {
+		case !of:
+			others = append(others, value)
+		case text == "all":
+			r.Policies = scheduler.PolicyNames()
+		default:
+			r.Policies = append(r.Policies, strings.Split(text, ",")...)
+		}
+	}
+	for _, name := range r.Policies {
+		if !slices.Contains(scheduler.PolicyNames(), name) {
+			r.fault("what-if", "policy=all, or some of "+strings.Join(scheduler.PolicyNames(), ","), "there is no policy %q", name)
+		}
+	}
+	return others
 }
 
 func (r *questionReader) noDimension(name string) {

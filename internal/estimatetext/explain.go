@@ -185,7 +185,7 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 	}
 	fmt.Fprintf(w, "\nlargest batch: %d\n", f.Largest.BatchSize)
 	printActions(w, f.Largest.Plan)
-	printForecast(w, f.Largest.Plan.Forecast)
+	printForecast(w, f.Largest.Plan.Forecast, job.Resources)
 	sets := []string{
 		fmt.Sprintf("%s=%d", job.Training.BatchField(), f.Largest.BatchSize),
 		fmt.Sprintf("distribution.workers=%d", f.Largest.Workers), fmt.Sprintf("resources.maxMemory=%dMB", f.Limit.MB()),

@@ -60,6 +60,9 @@ func Print(w io.Writer, e *service.Estimation, show Show) {
 	if e.WhatIf != nil {
 		printWhatIf(w, whatIf{e.WhatIf}, show.File)
 	}
+	if e.Policies != nil {
+		printPolicies(w, e.Policies, e.Job.Resources)
+	}
 }
 
 // printActions writes the actions of a plan and what each gets.
@@ -91,7 +94,7 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 		paragraph(w, "why", "%s", why)
 	}
 	printPeak(w, t)
-	printForecast(w, p.Forecast)
+	printForecast(w, p.Forecast, e.Job.Resources)
 	paragraph(w, "cost", "at most %.1f GB-s, every action at its limits", p.CostGBs)
 }
 
@@ -108,7 +111,18 @@ func printPeak(w io.Writer, e disdel.Estimate) {
 	paragraph(w, "peak", "%s (%s)", text, e.Method)
 }
 
-func printForecast(w io.Writer, f *disdel.Forecast) {
+// moneyText is a cost by use at a price, "" where there is none.
+func moneyText(gbs disdel.Interval[float64], price disdel.Resources) string {
+	likely, ok := price.Money(gbs.Likely)
+	if !ok {
+		return ""
+	}
+	low, _ := price.Money(gbs.Low)
+	high, _ := price.Money(gbs.High)
+	return fmt.Sprintf(": %.3g, %.3g to %.3g at %.3g a GB-s", likely, low, high, price.Price)
+}
+
+func printForecast(w io.Writer, f *disdel.Forecast, price disdel.Resources) {
 	if f == nil {
 		return
 	}
@@ -117,6 +131,10 @@ func printForecast(w io.Writer, f *disdel.Forecast) {
 		unit.Text(f.Duration.Likely), unit.Name,
 		unit.Text(f.Duration.Low), unit.Text(f.Duration.High), jobtext.Decimal(f.Cost.Likely), jobtext.Decimal(f.Cost.Low),
 		jobtext.Decimal(f.Cost.High), jobtext.Basis(f), f.Samples)
+	if u := f.Used; u.Likely > 0 {
+		paragraph(w, "", "by use %s GB-s, %s to %s%s", jobtext.Decimal(u.Likely), jobtext.Decimal(u.Low),
+			jobtext.Decimal(u.High), moneyText(u, price))
+	}
 	if f.Note != "" {
 		paragraph(w, "", "%s", f.Note)
 	}
@@ -134,7 +152,7 @@ func goalText(g *disdel.GoalForecast) string {
 	if g.Epochs.Likely > 0 {
 		unit := jobtext.TimeUnit(g.Duration.Likely)
 		text += fmt.Sprintf(": likely in %s %s, for %s GB-s", unit.Text(g.Duration.Likely), unit.Name,
-			jobtext.Decimal(g.Cost.Likely))
+			jobtext.Decimal(g.ByUse().Likely))
 	}
 	if g.Jobs > 0 {
 		text += fmt.Sprintf(" (%d of %d earlier jobs came to it)", g.Reached, g.Jobs)

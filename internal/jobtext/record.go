@@ -72,6 +72,7 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", Seconds(p.Total), Seconds(p.Prepare),
 		Seconds(p.Train), Seconds(p.Aggregate), Seconds(p.Evaluate))
 	fmt.Fprintf(w, "cost      %.2f GB-s%s\n", r.CostGBs, evaluationText(r))
+	fmt.Fprintf(w, "          by use %.2f GB-s%s\n", r.ByUse(), moneyText(r))
 	if f := r.Plan.Forecast; f != nil {
 		fmt.Fprintf(w, "forecast  %s; %s\n", timeText(f.Duration), costText(f.Cost))
 	}
@@ -169,6 +170,14 @@ func evaluationText(r *disdel.Record) string {
 		return ""
 	}
 	return fmt.Sprintf(", and evaluations %.2f GB-s", r.EvaluationGBs)
+}
+
+func moneyText(r *disdel.Record) string {
+	money, ok := r.Job.Resources.Money(r.ByUse())
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(", %.3g at %.3g a GB-s", money, r.Job.Resources.Price)
 }
 
 // Decimals is a value of a table, "-" where there is none.

@@ -3,9 +3,11 @@ package labtext
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/simulate"
+	"github.com/disdel/disdel/internal/estimatetext"
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/terminal"
 )
@@ -39,6 +41,60 @@ func Print(w io.Writer, l simulate.Lab) {
 		})
 	}
 	terminal.Table(w, rows...)
+	printRegret(w, l.Regret)
+	if l.Run != nil {
+		printRun(w, l)
+	}
+}
+
+// printRegret is what errors in what policies are told cost them: a line a policy, a column an error.
+func printRegret(w io.Writer, all []simulate.Regret) {
+	if len(all) == 0 {
+		return
+	}
+	head, rows, at := []string{"TIME WITH ERRORS"}, [][]string{}, map[string]int{}
+	for _, r := range all {
+		name := fmt.Sprintf("x %g", r.Told)
+		if r.Noise > 0 {
+			name = fmt.Sprintf("noise %g", r.Noise)
+		}
+		column := slices.Index(head, name)
+		if column < 0 {
+			column, head = len(head), append(head, name)
+		}
+		row, known := at[r.Policy]
+		if !known {
+			row = len(rows)
+			at[r.Policy], rows = row, append(rows, []string{r.Policy})
+		}
+		for len(rows[row]) < column {
+			rows[row] = append(rows[row], "-")
+		}
+		rows[row] = append(rows[row], fmt.Sprintf("%.2f", r.Time))
+	}
+	fmt.Fprintln(w)
+	terminal.Table(w, append([][]string{head}, rows...)...)
+}
+
+// printRun is the same jobs as they really ran.
+func printRun(w io.Writer, l simulate.Lab) {
+	fmt.Fprintln(w)
+	rows := [][]string{{"JOB, AS IT RAN", "POLICY", "TIME", "BY USE", "TIMES STATIC", "COSTS STATIC", "LOSS", "WORKERS"}}
+	for i := range l.Run.Trials {
+		rows = append(rows, trialRow(&l.Run.Trials[i]))
+	}
+	terminal.Table(w, terminal.Fitted(w, rows, "LOSS", "COSTS STATIC")...)
+	if l.SimError > 0 {
+		fmt.Fprintf(w, "\nsimulated times are %.0f %% off in the median\n", l.SimError)
+	}
+}
+
+// Ended is a trial that has run, in a line.
+func Ended(t simulate.Trial) string {
+	if t.Status != disdel.StatusSucceeded {
+		return fmt.Sprintf("%s under %s: %v: %s", t.Job, t.Policy, t.Status, terminal.Clean(t.Why))
+	}
+	return fmt.Sprintf("%s under %s: %s, %.4g GB-s by use", t.Job, t.Policy, jobtext.Seconds(t.Took), t.CostGBs)
 }
 
 func trialRow(t *simulate.Trial) []string {
@@ -47,22 +103,6 @@ func trialRow(t *simulate.Trial) []string {
 	}
 	return []string{
 		string(t.Job), t.Policy, jobtext.Seconds(t.Took), fmt.Sprintf("%.4g GB-s", t.CostGBs), fmt.Sprintf("%.2f", t.Time),
-		fmt.Sprintf("%.2f", t.Cost), fmt.Sprintf("%.4f", t.Loss), crews(t.Course),
+		fmt.Sprintf("%.2f", t.Cost), fmt.Sprintf("%.4f", t.Loss), estimatetext.CrewsText(t.Course),
 	}
-}
-
-// crews is the numbers of workers in their order: "2 3 6 3".
-func crews(course []simulate.Crew) string {
-	const most = 12
-	text := ""
-	for i, c := range course {
-		if i == most {
-			return text + " ..."
-		}
-		if i > 0 {
-			text += " "
-		}
-		text += fmt.Sprint(c.Workers)
-	}
-	return text
 }

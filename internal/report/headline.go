@@ -269,6 +269,9 @@ func (c *Compared) forecastText(actual disdel.Millis, cost float64) []string {
 	if c.CostErrorPct != nil {
 		spent += fmt.Sprintf("; it was %.2f: %s", cost, againstForecast(cost, g.Low, g.Likely, g.High, "more", "less"))
 	}
+	if u := c.Used; u.Likely > 0 {
+		spent += fmt.Sprintf("; by use %.2f to %.2f, likely %.2f", u.Low, u.High, u.Likely)
+	}
 	out := []string{time, spent, fmt.Sprintf("from %s, %s", c.Source, many(c.Samples, "measured activation"))}
 	if c.Goal != nil {
 		out = append(out, c.Goal.String())

@@ -115,6 +115,13 @@ func (r *Report) tiles() []Tile {
 		}
 		out = append(out, Tile{"cost", fmt.Sprintf("%.2f GB-s", r.CostGBs), more})
 	}
+	if c := r.Use; c != nil {
+		more := ""
+		if c.Money != nil {
+			more = fmt.Sprintf("%.3g at %.3g a GB-s", *c.Money, r.Job.Resources.Price)
+		}
+		out = append(out, Tile{"cost by use", fmt.Sprintf("%.2f GB-s", c.UsedGBs), more})
+	}
 	if r.Accuracy != nil {
 		out = append(out, Tile{
 			"accuracy", fmt.Sprintf("%.4f", *r.Accuracy),

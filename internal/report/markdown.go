@@ -35,6 +35,7 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 	if r.Forecast != nil {
 		m.list("Forecast", r.Forecast.forecastText(r.Duration, r.CostGBs))
 	}
+	m.list("Cost", r.byUse())
 	m.list("What could be smaller", r.Savings)
 	m.table("Actions", actionHead, actionRows(r.Actions))
 	m.table("Rounds", roundHead(r.Rounds), roundTable(r.Rounds))

@@ -34,7 +34,10 @@ type Report struct {
 	EvaluationGBs float64      `json:"evaluationGBs,omitempty"` // see disdel.Record, as the next ones
 	Learned       *bool        `json:"learned,omitempty"`
 	Warnings      []string     `json:"warnings,omitempty"`
-	Kept          *disdel.Best `json:"kept,omitempty"` // whose weights the model has; nil: the last round's
+	Kept          *disdel.Best `json:"kept,omitempty"`  // whose weights the model has; nil: the last round's
+	Use           *Costs       `json:"byUse,omitempty"` // nil: nothing ran
+	// what training would have taken under the plan that the job began with; nil: it had no other
+	Static *disdel.Counterfactual `json:"static,omitempty"`
 
 	record *disdel.Record
 	now    time.Time
@@ -75,6 +78,7 @@ func New(r *disdel.Record, now time.Time) *Report {
 		EvaluationGBs: r.EvaluationGBs, Learned: r.Learned, Warnings: r.Warnings, Kept: r.Best,
 	}
 	out.Duration = out.elapsed()
+	out.Use, out.Static = costs(r, out.Duration), r.Unchanged()
 	out.evaluations()
 	out.Forecast = out.compared()
 	out.Failure = out.failure()

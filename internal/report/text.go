@@ -41,6 +41,7 @@ func (r *Report) Text(w io.Writer) error {
 	if r.Forecast != nil {
 		t.list("forecast", r.Forecast.forecastText(r.Duration, r.CostGBs))
 	}
+	t.list("cost", r.byUse())
 	t.list("smaller", r.Savings)
 	t.actions(r.Actions)
 	t.rounds(r.Rounds)

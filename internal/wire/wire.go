@@ -37,6 +37,7 @@ type Questions struct {
 	MaxMemory disdel.Bytes        `json:"maxMemoryBytes,omitempty"`
 	Grid      *scheduler.Grid     `json:"grid,omitempty"`
 	Against   scheduler.Objective `json:"against,omitempty"`
+	Policies  []string            `json:"policies,omitempty"`
 }
 
 // Failure is the answer of a request that failed.

@@ -32,12 +32,15 @@ type Call struct {
 	Work      disdel.Millis // with all its threads on processors of their own
 	Load      disdel.Millis // more of it in a new container
 	Timeout   disdel.Millis // it is ended then; 0: never
+	Hold      disdel.Millis // it ends itself then, done or not; 0: it does not
 }
 
 // Reply is what became of a Call.
 type Reply struct {
 	Throttled bool // it was refused: too many are in flight, or came in this minute
 	TimedOut  bool
+	Held      bool          // it ended itself by its Hold
+	Left      disdel.Millis // then: of its work
 	Cold      bool
 	Start     disdel.Millis // of Call in its container
 	Wait      disdel.Millis // before it, for room and for the container

@@ -53,8 +53,17 @@ type activity struct {
 	due   float64 // by the invoker's served time
 	place int     // in running; -1: it is not there
 	over  bool
-	alarm *Alarm // at its timeout
+	alarm *Alarm // at its timeout, or its hold
 }
+
+// ending is how an activity ends.
+type ending uint8
+
+const (
+	done     ending = iota
+	timedOut        // the platform ends it
+	held            // it ends itself before it is done
+)
 
 // take has a call wait for its turn.
 func (v *invoker) take(a *activity) {
@@ -137,11 +146,14 @@ func (v *invoker) start(a *activity) {
 	a.place = -1
 	v.cloud.clock.After(wait, func() {
 		a.start = v.cloud.clock.Now()
-		if a.Timeout > 0 {
-			a.alarm = v.cloud.clock.After(a.Timeout, func() { v.end(a, true) })
+		switch {
+		case a.Hold > 0 && (a.Timeout == 0 || a.Hold < a.Timeout):
+			a.alarm = v.cloud.clock.After(a.Hold, func() { v.end(a, held) })
+		case a.Timeout > 0:
+			a.alarm = v.cloud.clock.After(a.Timeout, func() { v.end(a, timedOut) })
 		}
 		if a.Threads == 0 || v.cloud.cfg.Processors == 0 {
-			v.cloud.clock.After(a.Work, func() { v.end(a, false) })
+			v.cloud.clock.After(a.Work, func() { v.end(a, done) })
 			return
 		}
 		v.advance()
@@ -177,30 +189,32 @@ func (v *invoker) next() {
 		v.advance()
 		const rounding = 1 // ns
 		for len(v.running) > 0 && v.running[0].due <= v.served+rounding {
-			v.end(v.running[0], false)
+			v.end(v.running[0], done)
 		}
 		v.next()
 	})
 }
 
 // end ends an activity, whose container is idle from now on, or gone where it had to be stopped.
-func (v *invoker) end(a *activity, timeout bool) {
+func (v *invoker) end(a *activity, how ending) {
 	if a.over {
 		return
 	}
 	a.over = true
 	v.cloud.clock.Cancel(a.alarm)
+	now := v.cloud.clock.Now()
+	left := max(0, a.Work-(now-a.start))
 	if a.place >= 0 {
 		v.advance()
+		left = disdel.Millis(max(0, a.due-v.served))
 		heap.Remove(&v.running, a.place)
-		if v.demand -= a.Threads; timeout {
+		if v.demand -= a.Threads; how != done {
 			v.next()
 		}
 	}
-	now := v.cloud.clock.Now()
 	v.cloud.BusyGBs += disdel.GBSeconds(a.Memory, now-a.start)
 	box := a.box
-	if timeout {
+	if how == timedOut {
 		v.free += box.memory
 		v.cloud.containers--
 		v.cloud.TimedOut++
@@ -210,7 +224,11 @@ func (v *invoker) end(a *activity, timeout bool) {
 		v.warm[box.action] = append(v.warm[box.action], box)
 		v.rest(box)
 	}
-	a.done(Reply{TimedOut: timeout, Cold: a.cold, Start: a.start, Wait: a.start - a.asked, Duration: now - a.start})
+	r := Reply{TimedOut: how == timedOut, Cold: a.cold, Start: a.start, Wait: a.start - a.asked, Duration: now - a.start}
+	if how == held {
+		r.Held, r.Left = true, left
+	}
+	a.done(r)
 	v.serve()
 }
 

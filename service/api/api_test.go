@@ -240,8 +240,9 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		"GET /api/v1/models/{model}/weights": nil,
 		"PUT /api/v1/datasets/{name}":        nil, // has nothing that is another's, and is no form here
 		"GET /api/v1/datasets/{name}":        nil, "GET /api/v1/models/{model}": nil,
-		"POST /api/v1/models/{model}/infer": map[string]any{"inputs": row},
-		"POST /api/v1/jobs/{job}/cancel":    nil, "POST /api/v1/jobs/{job}/pause": nil,
+		"POST /api/v1/models/{model}/infer":    map[string]any{"inputs": row},
+		"POST /api/v1/models/{model}/evaluate": nil,
+		"POST /api/v1/jobs/{job}/cancel":       nil, "POST /api/v1/jobs/{job}/pause": nil,
 		"POST /api/v1/jobs/{job}/resume": wire.Submission{}, "POST /api/v1/jobs/{job}/retry": wire.Submission{},
 		"DELETE /api/v1/datasets/{name}": nil,
 	}

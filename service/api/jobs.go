@@ -216,6 +216,7 @@ func estimate(c *call) (int, any, error) {
 	q := service.Questions{Explain: s.Explain, Admit: s.Admit}
 	if more := s.Questions; more != nil {
 		q.MaxMemory, q.Grid, q.Against = more.MaxMemory, more.Grid, cmp.Or(more.Against, scheduler.AgainstCost)
+		q.Policies = more.Policies
 	}
 	if g := q.Grid; g != nil && len(g.Workers)*len(g.Batches) > mostCells {
 		return 0, nil, invalid("the grid has too many points", nil)

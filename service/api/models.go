@@ -64,3 +64,13 @@ func infer(c *call) (int, any, error) {
 	doc, err := modeltext.Answer(c.Context(), c.Service, m, "inputs", body)
 	return http.StatusOK, doc, err
 }
+
+// evaluate holds what a model says of a data set's rows against their labels.
+func evaluate(c *call) (int, any, error) {
+	m, err := c.Service.Trained(c.Context(), c.PathValue("model"))
+	if err != nil {
+		return 0, nil, err
+	}
+	j, err := c.Service.Judge(c.Context(), m, c.URL.Query().Get("dataset"))
+	return http.StatusOK, j, err
+}

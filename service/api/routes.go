@@ -57,6 +57,7 @@ var routes = []route{
 	{method: "GET", path: "/api/v1/models/{model}", role: service.RoleRead, answer: showModel},
 	{method: "GET", path: "/api/v1/models/{model}/weights", role: service.RoleRead, answer: weights},
 	{method: "POST", path: "/api/v1/models/{model}/infer", role: service.RoleSubmit, answer: infer},
+	{method: "POST", path: "/api/v1/models/{model}/evaluate", role: service.RoleSubmit, answer: evaluate},
 }
 
 func alive(*call) (int, any, error) { return http.StatusOK, wire.State{Status: "ok"}, nil }

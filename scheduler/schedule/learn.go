@@ -1,0 +1,257 @@
+package schedule
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// The training, where nothing else is said.
+const (
+	iterations = 200
+	episodes   = 8 // of an iteration
+)
+
+// Reward is what a course is worth. A success loses its time, in units of what the best fixed choice takes, and wins
+// Prize. A failure loses Prize times a half and what it lacks, and at least one and a half such times: with the reward
+// that SIREN prints, once all episodes fail, burning the budget sooner pays, and learning ends there.
+type Reward struct {
+	Unit  float64 // s
+	Prize float64 // 0: 4, by which a success of up to seven units is above any failure
+}
+
+const (
+	prize      = 4
+	leastFault = 1.5 // units that a failure is charged at the least
+)
+
+// Of is the sum of a course's rewards from each of its epochs on.
+func (r Reward) Of(w *World, c Course) []float64 {
+	p := r.Prize
+	if p == 0 {
+		p = prize
+	}
+	out := make([]float64, len(c.Epochs))
+	if len(out) == 0 {
+		return out
+	}
+	end := p
+	if !c.Reached {
+		end = -p*(0.5+w.lacks(len(c.Epochs), c.Loss)) - max(0, leastFault-c.Seconds/r.Unit)
+	}
+	for i := len(out) - 1; i >= 0; i-- {
+		end -= c.Epochs[i].Took / r.Unit
+		out[i] = end
+	}
+	return out
+}
+
+// Whole is the reward of a whole course.
+func (r Reward) Whole(w *World, c Course) float64 {
+	if len(c.Epochs) == 0 {
+		return math.Inf(-1)
+	}
+	return r.Of(w, c)[0]
+}
+
+// Lesson is how training went: after each iteration the share of episodes that came to their end, and their mean time.
+type Lesson struct {
+	Reached []float64
+	Return  []float64
+	// the first iteration after which the network, without noise, is as fast as the best fixed choice, from 1; 0: none
+	AsFixed int
+}
+
+// Training is how a network is trained.
+type Training struct {
+	Budget  float64 // GB-s; 0: none
+	Seed    uint64
+	Scratch bool // from a network that knows the best fixed choice alone, and not from the best path
+}
+
+// Learn trains a network in a world by REINFORCE. It begins where Search ends: a network that chooses as the path does
+// is what learning improves on, and the best one of all iterations is kept, so that it is no slower than the path
+// without noise. ok is false where no fixed choice comes to the end.
+func (w *World) Learn(t Training) (n *Net, lesson Lesson, ok bool) {
+	fixed, base, ok := w.Best(t.Budget)
+	if !ok {
+		return nil, lesson, false
+	}
+	lot := rand.New(rand.NewPCG(t.Seed, 16))
+	n = w.begin(t, fixed, base, lot)
+	reward, step := Reward{Unit: base.Seconds}, newAdam()
+	best := *n
+	value := reward.Whole(w, w.Run(n.Greedy(), t.Budget, nil))
+	for i := range iterations {
+		share, mean := w.iterate(n, t.Budget, reward, step, lot)
+		lesson.Reached, lesson.Return = append(lesson.Reached, share), append(lesson.Return, mean)
+		greedy := w.Run(n.Greedy(), t.Budget, nil)
+		if lesson.AsFixed == 0 && greedy.Reached && greedy.Seconds <= base.Seconds {
+			lesson.AsFixed = i + 1
+		}
+		if v := reward.Whole(w, greedy); v > value {
+			value = v
+			best = Net{Weights: append([]float64(nil), n.Weights...), Scale: n.Scale}
+		}
+	}
+	return &best, lesson, true
+}
+
+// begin is the network that training begins with.
+func (w *World) begin(t Training, fixed Choice, base Course, lot *rand.Rand) *Net {
+	n := &Net{
+		Weights: make([]float64, weights),
+		Scale:   Scale{Seconds: base.Seconds / 30, Loss: w.First},
+	}
+	for i := range hidden * (features + 1) {
+		n.Weights[i] = lot.NormFloat64() / math.Sqrt(features)
+	}
+	for i := hidden * (features + 1); i < weights; i++ {
+		n.Weights[i] = 0.01 * lot.NormFloat64()
+	}
+	// From nothing, first episodes have to succeed now and then: half the workers. Around a path there is less to find.
+	about, deviations := [2]float64{math.Log2(float64(fixed.Workers)) - 1, math.Log2(fixed.Memory)}, [2]float64{-0.7, -1.2}
+	if !t.Scratch {
+		deviations = [2]float64{-2, -2.5}
+	}
+	for k := range 2 {
+		n.bias(k, about[k])
+		n.bias(2+k, deviations[k])
+	}
+	if t.Scratch {
+		return n
+	}
+	path, _, _ := w.Search(t.Budget) // where a fixed choice comes to the end, a path does
+	n.follow(w, path, t.Budget, lot)
+	return n
+}
+
+// bias sets that of an output.
+func (n *Net) bias(output int, to float64) {
+	n.Weights[hidden*(features+1)+output*(hidden+1)+hidden] = to
+}
+
+// iterate runs episodes and takes one step. It returns the share that came to their end, and the mean reward.
+func (w *World) iterate(n *Net, budget float64, reward Reward, step *adam, lot *rand.Rand) (share, mean float64) {
+	var all []played
+	for range episodes {
+		p := w.play(n, budget, lot)
+		if p.returns = reward.Of(w, p.course); p.course.Reached {
+			share += 1.0 / episodes
+		}
+		mean += p.returns[0] / episodes
+		all = append(all, p)
+	}
+	step.climb(n.Weights, n.direction(all))
+	return share, mean
+}
+
+// played is an episode: what was chosen before rounding, and what it returned from each epoch on.
+type played struct {
+	course  Course
+	actions [][2]float64
+	returns []float64
+}
+
+func (w *World) play(n *Net, budget float64, lot *rand.Rand) played {
+	var p played
+	p.course = w.Run(func(s State) Choice {
+		c, a := n.sample(s, lot)
+		p.actions = append(p.actions, a)
+		return c
+	}, budget, lot)
+	return p
+}
+
+// direction is the gradient of what episodes return: each epoch's return is held against the mean of those that got as
+// far.
+func (n *Net) direction(all []played) []float64 {
+	var baseline, count []float64
+	for _, p := range all {
+		for t, g := range p.returns {
+			if t == len(baseline) {
+				baseline, count = append(baseline, 0), append(count, 0)
+			}
+			baseline[t], count[t] = baseline[t]+g, count[t]+1
+		}
+	}
+	var squares, of float64
+	for _, p := range all {
+		for t, g := range p.returns {
+			d := g - baseline[t]/count[t]
+			squares, of = squares+d*d, of+1
+		}
+	}
+	sd := max(1e-9, math.Sqrt(squares/max(1, of)))
+	out := make([]float64, weights)
+	for _, p := range all {
+		for t, g := range p.returns {
+			n.gradient(out, p.course.Epochs[t].State, p.actions[t], (g-baseline[t]/count[t])/sd/float64(len(all)))
+		}
+	}
+	return out
+}
+
+// follow has the outputs' means be those of a path, by least squares over states that jobs along it, and somewhat
+// beside it, come through.
+func (n *Net) follow(w *World, p Path, budget float64, lot *rand.Rand) {
+	const runs, beside, ridge = 12, 0.15, 1e-6
+	var a [hidden + 1][hidden + 1]float64
+	var b [2][hidden + 1]float64
+	for range runs {
+		along := func(s State) Choice {
+			c := p.At(w.progress(s))
+			c.Workers = int(math.Round(float64(c.Workers) * math.Exp(beside*lot.NormFloat64())))
+			return c
+		}
+		for _, e := range w.Run(along, budget, lot).Epochs {
+			to := w.Clip(p.At(w.progress(e.State)))
+			h := hiddenOf(n.Weights, n.features(e.State))
+			row := append(h[:], 1)
+			target := [2]float64{math.Log2(float64(to.Workers)), math.Log2(to.Memory)}
+			for i, u := range row {
+				for j, v := range row {
+					a[i][j] += u * v
+				}
+				for k := range b {
+					b[k][i] += u * target[k]
+				}
+			}
+		}
+	}
+	for i := range a {
+		a[i][i] += ridge
+	}
+	for k := range b {
+		x := solve(a, b[k])
+		copy(n.Weights[hidden*(features+1)+k*(hidden+1):], x[:])
+	}
+}
+
+// solve is the x of a x = b, by elimination with pivots. a is positive definite.
+func solve(a [hidden + 1][hidden + 1]float64, b [hidden + 1]float64) (x [hidden + 1]float64) {
+	n := len(b)
+	for i := range n {
+		p := i
+		for r := i + 1; r < n; r++ {
+			if math.Abs(a[r][i]) > math.Abs(a[p][i]) {
+				p = r
+			}
+		}
+		a[i], a[p], b[i], b[p] = a[p], a[i], b[p], b[i]
+		for r := i + 1; r < n; r++ {
+			f := a[r][i] / a[i][i]
+			for c := i; c < n; c++ {
+				a[r][c] -= f * a[i][c]
+			}
+			b[r] -= f * b[i]
+		}
+	}
+	for i := n - 1; i >= 0; i-- {
+		x[i] = b[i]
+		for c := i + 1; c < n; c++ {
+			x[i] -= a[i][c] * x[c]
+		}
+		x[i] /= a[i][i]
+	}
+	return x
+}

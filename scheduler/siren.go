@@ -1,0 +1,161 @@
+package scheduler
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler/schedule"
+)
+
+// Siren asks a policy network how many workers the next epoch is to have (SIREN, INFOCOM 2019): one that is trained
+// by REINFORCE in a simulated cloud, which is made of the first numbers of workers that were measured, and that has
+// learned from every earlier job of the kind since. Of what it thinks of an epoch one number is drawn, by the job and
+// the round. Where it is no faster than the best fixed number of workers in that cloud, that one is taken.
+//
+// Nothing of it is kept in a file: it is trained from what was seen, the same each time, and once a job: a Siren is for
+// one job. What makes ours differ from the paper is in package schedule: the reward, and where training begins.
+type Siren struct {
+	trained *sirenNet // of this job, once it is
+}
+
+// sirenNet is a network and the world that it was trained in.
+type sirenNet struct {
+	seen   int // observations of the job that it is made of
+	past   int // and of earlier ones
+	net    *schedule.Net
+	world  *schedule.World
+	fixed  schedule.Choice
+	budget float64 // GB-s left when it was
+	before float64 // epochs trained by then
+	slower bool    // than the best fixed choice
+}
+
+// sirenSeed is what training draws from: jobs of a kind are to learn alike.
+const sirenSeed = 16
+
+// mostLessons is how many earlier jobs it learns from, the newest.
+const mostLessons = 20
+
+// Name is the word of job files.
+func (*Siren) Name() string { return "siren" }
+
+// Meaning is what explain says.
+func (*Siren) Meaning() string {
+	return "does as a network says that is trained in a simulated cloud, and goes on learning from job to job"
+}
+
+// Decide trains the network once two numbers of workers are known, and asks it from then on.
+func (p *Siren) Decide(in Input) disdel.Decision {
+	s := speedsOf(in)
+	asked := ""
+	out := s.scheduled(in, func(all []timed) timed {
+		n := p.of(in)
+		if n == nil {
+			return at(all, s.now)
+		}
+		c, why := n.choose(in)
+		asked = why
+		return at(all, c.Workers)
+	})
+	if asked != "" {
+		out.Why += "; " + asked
+	}
+	return out
+}
+
+// of is the job's network: trained in the world as it was known when two numbers of workers were, first.
+func (p *Siren) of(in Input) *sirenNet {
+	first := sirenPrefix(in)
+	if first < 0 {
+		return nil
+	}
+	if p.trained == nil || p.trained.seen != first || p.trained.past != len(in.Past) {
+		p.trained = trainSiren(in, first)
+	}
+	return p.trained
+}
+
+// sirenPrefix is how many observations of the job it takes for two numbers of workers to be known; -1: there are not.
+func sirenPrefix(in Input) int {
+	for n := 0; n <= len(in.Seen); n++ {
+		part := in
+		part.Seen = in.Seen[:n]
+		if len(speedsOf(part).mean) > 1 {
+			return n
+		}
+	}
+	return -1
+}
+
+// trainSiren trains a network in the world as it was then, and has it learn from earlier jobs.
+func trainSiren(in Input, first int) *sirenNet {
+	then := in
+	then.Seen = in.Seen[:first]
+	for _, e := range epochs(in.Seen[first:]) { // what was left then
+		then.Goal.Epochs++
+		if then.Goal.Cost > 0 {
+			then.Goal.Cost += e.cost
+		}
+	}
+	s := speedsOf(then)
+	w := s.world(then, s.candidates())
+	n := &sirenNet{seen: first, past: len(in.Past), world: w, budget: then.Goal.Cost, slower: true}
+	if all := epochs(then.Seen); len(all) > 0 {
+		n.before = all[len(all)-1].until
+	}
+	var base schedule.Course
+	var ok bool
+	if n.fixed, base, ok = w.Best(n.budget); !ok {
+		n.fixed, _, _ = w.Cheapest()
+		return n
+	}
+	n.net, _, _ = w.Learn(schedule.Training{Budget: n.budget, Seed: sirenSeed})
+	lessons := sirenLessons(in.Past, w)
+	for _, job := range lessons[max(0, len(lessons)-mostLessons):] {
+		n.net = n.net.Improve(w, job, 0)
+	}
+	got := w.Run(n.net.Greedy(), n.budget, nil)
+	n.slower = !got.Reached || got.Seconds > base.Seconds
+	return n
+}
+
+// sirenLessons are earlier jobs as a network learns from them: a job begins where epochs begin anew.
+func sirenLessons(past []disdel.Observation, w *schedule.World) []schedule.Course {
+	var out []schedule.Course
+	until := 0.0
+	for _, e := range epochs(past) {
+		if len(out) == 0 || e.until <= until {
+			out = append(out, schedule.Course{Reached: true})
+		}
+		until = e.until
+		job := &out[len(out)-1]
+		c := w.Clip(schedule.Choice{Workers: e.workers})
+		took := e.duration.Seconds()
+		state := schedule.State{Loss: 1}
+		if n := len(job.Epochs); n > 0 {
+			before := job.Epochs[n-1]
+			state = schedule.State{Epoch: n, Loss: 1, Seconds: before.Took}
+		}
+		job.Epochs = append(job.Epochs, schedule.Epoch{State: state, Choice: c, Took: took, Spent: e.cost, Came: 1})
+		job.Seconds, job.Cost = job.Seconds+took, job.Cost+e.cost
+	}
+	return out
+}
+
+// choose draws what the network thinks of the next epoch.
+func (n *sirenNet) choose(in Input) (schedule.Choice, string) {
+	if n.net == nil || n.slower {
+		return n.fixed, fmt.Sprintf("the network knows nothing faster than %s throughout", crew(n.fixed.Workers))
+	}
+	state := schedule.State{Loss: 1, Left: in.Goal.Cost, Budget: n.budget}
+	if all := epochs(in.Seen); len(all) > 0 {
+		last := all[len(all)-1]
+		if state.Epoch = int(last.until - n.before); state.Epoch > 0 {
+			state.Seconds = last.duration.Seconds()
+		}
+	}
+	c := n.net.Sample(rand.New(rand.NewPCG(in.Seed, sirenSeed)))(state)
+	c = n.world.Clip(c)
+	return c, fmt.Sprintf("the network drew %d", c.Workers)
+}
