@@ -107,9 +107,9 @@ bench-papers: build ## headline figures of all papers' benches on one page, docs
 	go run ./bench/papers
 
 .PHONY: bench-deploy
-bench-deploy: build ## figures of the action runtime's image and of a container's start
+bench-deploy: deps build ## figures of the image, of a container's start, of a history of 100,000 records and of verify (PARTS=image,verify: those alone)
 	$(BUILD) -o bin/bench-deploy ./bench/deploy
-	bin/bench-deploy
+	bin/bench-deploy $(if $(PARTS),-parts $(PARTS))
 
 .PHONY: bench-tenants
 bench-tenants: ## figures of many jobs of many tenants: real batches, who stops whom, how fast 100,000 are simulated (PARTS=small,batches: those alone)

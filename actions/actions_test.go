@@ -12,6 +12,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/aggregator/embedded"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
@@ -55,7 +56,7 @@ func setUp(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b.data.Checksum = m.Checksum()
-	redis, err := aggregator.StartEmbedded()
+	redis, err := embedded.Start()
 	if err != nil {
 		t.Fatal(err)
 	}

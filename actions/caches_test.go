@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/aggregator/embedded"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
@@ -37,7 +37,7 @@ func TestAWarmHostKeepsItsStore(t *testing.T) {
 		t.Error("a failed activation left its connections")
 	}
 	train(3)
-	redis, err := aggregator.StartEmbedded()
+	redis, err := embedded.Start()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	own "github.com/disdel/disdel/aggregator/embedded"
 )
 
 func TestNeedIsTheSumOfWhatIsHeld(t *testing.T) {
@@ -61,7 +62,7 @@ func TestAJobThatDoesNotFitIsRefusedWithTheArithmetic(t *testing.T) {
 // What the store says it has is what it refuses to go beyond, embedded as on Redis.
 func TestAFullStoreRefusesByName(t *testing.T) {
 	const limit = 16 << 20
-	e, err := StartEmbeddedWithin(limit)
+	e, err := own.StartWithin(limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,21 +102,6 @@ func TestAFullStoreRefusesByName(t *testing.T) {
 				t.Error("the sweep made no room")
 			}
 		})
-	}
-}
-
-func TestEmbeddedForgetsWhatExpired(t *testing.T) {
-	e, err := StartEmbedded()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	s := enter(t, serverUnderTest{disdel.Store{URLs: []string{e.URL()}}, nil}, "expired")
-	push(t, s, update(0, 1))
-	e.server.FastForward(2 * keyLife)
-	e.budget.forget(e.server.Exists)
-	if e.budget.used != 0 || len(e.budget.sizes) != 0 {
-		t.Errorf("%d bytes of %v", e.budget.used, e.budget.sizes)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/aggregator/embedded"
 )
 
 // A program that prints its own errors keeps the client of Redis from printing them too.
@@ -18,9 +19,9 @@ func ExampleQuiet() {
 }
 
 // A store in this process that holds no more than so much, as Redis does at maxmemory.
-func ExampleEmbedded() {
+func ExampleStore_Capacity() {
 	ctx := context.Background()
-	redis, err := aggregator.StartEmbeddedWithin(disdel.MB)
+	redis, err := embedded.StartWithin(disdel.MB)
 	must(err)
 	defer redis.Close()
 	s, err := aggregator.Open(ctx, disdel.Store{URLs: []string{redis.URL()}})

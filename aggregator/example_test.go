@@ -8,6 +8,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/aggregator/embedded"
 )
 
 // one is weights of a single array.
@@ -24,7 +25,7 @@ func must(err error) {
 
 // open is a store on a Redis of its own, in this process.
 func open(ctx context.Context) (s *aggregator.Store, stop func()) {
-	redis, err := aggregator.StartEmbedded()
+	redis, err := embedded.Start()
 	must(err)
 	s, err = aggregator.Open(ctx, disdel.Store{URLs: []string{redis.URL()}})
 	must(err)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/disdel/disdel"
+	own "github.com/disdel/disdel/aggregator/embedded"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -91,7 +92,7 @@ func twoServers(t *testing.T) serverUnderTest {
 
 func embedded(t *testing.T) serverUnderTest {
 	t.Helper()
-	e, err := StartEmbedded()
+	e, err := own.Start()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/disdel/disdel"
+	own "github.com/disdel/disdel/aggregator/embedded"
 )
 
 // tenant is a user who may do what ACL says, on keys that start with "t".
@@ -184,7 +185,7 @@ func TestACertificateOfAnotherAuthorityIsDenied(t *testing.T) {
 
 // A server that does not take a user repeats the command in what it says of it, password and all: that goes no further.
 func TestARefusedUserIsNotToldWithItsPassword(t *testing.T) {
-	embedded, err := StartEmbedded()
+	embedded, err := own.Start()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,22 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-	"github.com/sirupsen/logrus"
-
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/history/couchlite"
+	"github.com/disdel/disdel/bench/histories"
 )
 
 // historySizes are how many records a history has when it is measured.
@@ -47,21 +40,20 @@ func (b *bencher) histories(like disdel.Record, most int) error {
 }
 
 func (b *bencher) historyOf(home, name string, n int, like disdel.Record) error {
-	server, err := couchlite.Open(filepath.Join(home, "history.db"), couchlite.Config{})
-	if err == nil {
-		err = server.Start()
-	}
-	if err != nil {
-		return err
-	}
-	defer server.Close()
 	ctx := context.Background()
-	h, err := history.Open(ctx, history.Config{URL: server.URL(), Logger: logrus.New()})
+	h, err := histories.Embedded(ctx, home)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	if err := fill(server.URL(), n, like); err != nil {
+	first := time.Now().Add(-time.Duration(n) * time.Minute)
+	copied := func(i int) disdel.Record { // a minute apart, and until now
+		r := like
+		r.Created = first.Add(time.Duration(i) * time.Minute)
+		r.ID = histories.NewID(r.Created)
+		return r
+	}
+	if err := h.Fill(n, copied); err != nil {
 		return err
 	}
 	questions := []struct {
@@ -78,7 +70,7 @@ func (b *bencher) historyOf(home, name string, n int, like disdel.Record) error 
 			return err
 		}},
 		{"save", func() error {
-			like.ID = newID(time.Now())
+			like.ID = histories.NewID(time.Now())
 			return h.Save(ctx, &like)
 		}},
 	}
@@ -100,43 +92,6 @@ func (b *bencher) ask(home string, args ...string) error {
 	cmd := exec.Command(b.program, append(args, "-q", "--home", home)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%v: %w: %s", args, err, out)
-	}
-	return nil
-}
-
-func newID(at time.Time) disdel.JobID {
-	id := ulid.MustNew(ulid.Timestamp(at), ulid.DefaultEntropy())
-	return disdel.JobID("job-" + string(bytes.ToLower([]byte(id.String()))))
-}
-
-// fillAtOnce is how many records go in one request.
-const fillAtOnce = 200
-
-// fill writes copies of a record, a minute apart and until now.
-func fill(address string, n int, like disdel.Record) error {
-	first := time.Now().Add(-time.Duration(n) * time.Minute)
-	for from := 0; from < n; from += fillAtOnce {
-		var docs []any
-		for i := from; i < min(from+fillAtOnce, n); i++ {
-			like.Created = first.Add(time.Duration(i) * time.Minute)
-			like.ID = newID(like.Created)
-			docs = append(docs, struct {
-				Key disdel.JobID `json:"_id"`
-				disdel.Record
-			}{like.ID, like})
-		}
-		body, err := json.Marshal(map[string]any{"docs": docs})
-		if err != nil {
-			return err
-		}
-		res, err := http.Post(address+"/disdel_history/_bulk_docs", "application/json", bytes.NewReader(body))
-		if err != nil {
-			return err
-		}
-		res.Body.Close()
-		if res.StatusCode != http.StatusCreated {
-			return fmt.Errorf("writing records: %s", res.Status)
-		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -26,7 +27,9 @@ const (
 // apiVersion is the only form of a manifest there has been so far.
 const apiVersion = disdel.APIVersion
 
-var sumForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var sumForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+})
 
 // readManifest reads a manifest and refuses as Corrupt what Add could not have written under that name: whatever its
 // numbers say is believed afterwards, by the plan and by every action.
@@ -109,7 +112,7 @@ func (m *Manifest) partFaults(part string, p *Part) (list []string) {
 			return list
 		case c.Size < least || c.Size > least+largestHeader:
 			list = append(list, fmt.Sprintf("%s has %d bytes, and %d rows take about %d", c.Key, c.Size, c.Rows, least))
-		case !sumForm.MatchString(c.Checksum):
+		case !sumForm().MatchString(c.Checksum):
 			list = append(list, fmt.Sprintf("%s has checksum %.80q", c.Key, c.Checksum))
 		}
 		rows += c.Rows

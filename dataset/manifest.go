@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"regexp"
+	"sync"
 
 	"github.com/disdel/disdel"
 )
@@ -155,10 +156,12 @@ func Order(order []int32, seed int64, epoch, worker, n int) []int32 {
 	return shuffled(rand.New(rand.NewPCG(uint64(seed), uint64(epoch)<<32|uint64(worker))), order, n)
 }
 
-var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var label = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+})
 
 func checkName(name string) error {
-	if label.MatchString(name) {
+	if label().MatchString(name) {
 		return nil
 	}
 	return &disdel.Error{

@@ -7,13 +7,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // maxNPY bounds the values of an array read from a .npy file.
 const maxNPY = 64 << 20
 
-var npyHeader = regexp.MustCompile(`^\{'descr': '([<|=]?[a-z]\d+)', 'fortran_order': (True|False), 'shape': \(([0-9, ` +
-	`]*)\),? *\}\s*$`)
+var npyHeader = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\{'descr': '([<|=]?[a-z]\d+)', 'fortran_order': (True|False), 'shape': \(([0-9, ` +
+		`]*)\),? *\}\s*$`)
+})
 
 // ReadNPY reads a NumPy array of float32, float64, uint8, int32 or int64, in C or Fortran order, as float32 values in C
 // order with its shape. It returns Corrupt for anything else, for big-endian values, and for data that does not fill
@@ -27,7 +30,7 @@ func ReadNPY(r io.Reader) (values []float32, shape []int, err error) {
 	if _, err := io.ReadFull(r, text); err != nil {
 		return nil, nil, damaged("npy file", "it ends in its header")
 	}
-	m := npyHeader.FindStringSubmatch(string(text))
+	m := npyHeader().FindStringSubmatch(string(text))
 	if m == nil {
 		return nil, nil, damaged("npy file", "its header is %.80q; it must hold plain little-endian numbers", text)
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -379,7 +380,9 @@ func rank(name, key string) int {
 	}
 }
 
-var chunkForm = regexp.MustCompile(`^(train|test)-\d{5,}\.safetensors$`)
+var chunkForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(train|test)-\d{5,}\.safetensors$`)
+})
 
 // listOwn lists the keys that belong to a data set of that name, and what they hold.
 func (s *Store) listOwn(ctx context.Context, name string) (keys []string, size disdel.Bytes, err error) {
@@ -388,7 +391,7 @@ func (s *Store) listOwn(ctx context.Context, name string) (keys []string, size d
 			return nil, 0, blobs.Wrap(err, "list data set", name)
 		}
 		file := strings.TrimPrefix(obj.Key, name+"/")
-		if rank(name, obj.Key) < 2 || chunkForm.MatchString(file) {
+		if rank(name, obj.Key) < 2 || chunkForm().MatchString(file) {
 			keys, size = append(keys, obj.Key), size+disdel.Bytes(obj.Size)
 		}
 	}

@@ -13,9 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/aggregator/embedded"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/deploy"
+	"github.com/disdel/disdel/deploy/deploytest"
 	"github.com/disdel/disdel/platform"
 )
 
@@ -57,7 +58,7 @@ func (x tool) run(args ...string) string {
 
 // wskdeploy deploys the manifest as it is, and what it has deployed is what `deploy up` would.
 func TestWskdeployDeploysTheSameManifest(t *testing.T) {
-	p := start(t, nil)
+	p := deploytest.Platform(t, nil)
 	x := newTool(t, "DISDEL_TEST_WSKDEPLOY", p)
 	file := filepath.Join(x.folder, "manifest.yaml")
 	if err := os.WriteFile(file, deploy.Standard(), 0o600); err != nil {
@@ -82,14 +83,14 @@ var example = regexp.MustCompile("(?s)\n`([a-z0-9-]+\\.json)`[^\n]*:\n\n```json\
 // The round of docs/deploying.md that wsk carries out is a round: two train actions, their mean, an evaluation and an
 // answer, all with the parameters that the page has.
 func TestARoundWithoutAController(t *testing.T) {
-	p := start(t, nil)
+	p := deploytest.Platform(t, nil)
 	x := newTool(t, "DISDEL_TEST_WSK", p)
 	c := cluster(t, p, p.AuthKey())
 	if _, err := c.Up(t.Context(), standard(t)); err != nil {
 		t.Fatal(err)
 	}
 	checksum := addDigits(t, x.folder)
-	redis, err := aggregator.StartEmbedded()
+	redis, err := embedded.Start()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package deploy_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
 	"slices"
@@ -12,61 +11,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/deploy"
+	"github.com/disdel/disdel/deploy/deploytest"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/platform"
-	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-// The test binary is the containers' program too.
 func TestMain(m *testing.M) {
-	if at := slices.Index(os.Args, "--listen"); len(os.Args) > 2 && os.Args[1] == "runtime" && at > 0 {
-		if err := serve.Serve(context.Background(), os.Args[at+1], serve.NewHost(backends.Standard(nil))); err != nil {
-			os.Exit(1)
-		}
-		return
+	if !deploytest.Served() {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
-}
-
-// start is an OpenWhisk of this test.
-func start(t *testing.T, change func(*platform.Config)) *platform.Platform {
-	t.Helper()
-	cfg := platform.DefaultConfig()
-	cfg.TempDir = t.TempDir()
-	cfg.PoolMemory = 2 * disdel.GB
-	cfg.Limits.InvocationsPerMinute = 6000
-	cfg.Kinds = map[string]platform.Kind{
-		disdel.RuntimeKind: {Command: []string{os.Args[0], "runtime", "--listen", "{listen}"}},
-	}
-	if change != nil {
-		change(&cfg)
-	}
-	p, err := platform.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close(context.Background()) })
-	return p
 }
 
 func cluster(t *testing.T, p *platform.Platform, key string) deploy.Cluster {
 	t.Helper()
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	e, err := executor.New(executor.Config{APIHost: p.URL(), AuthKey: key, Logger: log, Patience: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return deploy.Cluster{Executor: e, Host: p.URL()}
+	return deploy.Cluster{Executor: deploytest.Executor(t, p.URL(), key, time.Second), Host: p.URL()}
 }
 
 func standard(t *testing.T) executor.Deployment {
@@ -114,7 +75,7 @@ func ExampleRead() {
 
 // A preview does nothing; up does what it says, and once: the second one touches nothing.
 func TestUpIsWhatPreviewSays(t *testing.T) {
-	p := start(t, nil)
+	p := deploytest.Platform(t, nil)
 	c, wanted := cluster(t, p, p.AuthKey()), standard(t)
 	step := func(what string, do func(context.Context, executor.Deployment) (deploy.Plan, error),
 		wanted executor.Deployment, want map[string]string,
@@ -168,7 +129,7 @@ func TestUpIsWhatPreviewSays(t *testing.T) {
 
 // What others have put into the package stays there, and is told.
 func TestActionsOfOthersAreLeftAlone(t *testing.T) {
-	p := start(t, nil)
+	p := deploytest.Platform(t, nil)
 	c, wanted := cluster(t, p, p.AuthKey()), standard(t)
 	if _, err := c.Up(t.Context(), wanted); err != nil {
 		t.Fatal(err)
@@ -196,7 +157,7 @@ func TestActionsOfOthersAreLeftAlone(t *testing.T) {
 
 // What cannot be deployed is refused before anything is changed, with the admin's key.
 func TestRefusalsComeBeforeChanges(t *testing.T) {
-	p := start(t, func(c *platform.Config) { c.Limits.Memory.Max = 256 * disdel.MB })
+	p := deploytest.Platform(t, func(c *platform.Config) { c.Limits.Memory.Max = 256 * disdel.MB })
 	c := cluster(t, p, p.AuthKey())
 	_, err := c.Up(t.Context(), standard(t))
 	e := disdel.AsError(err)
@@ -210,7 +171,7 @@ func TestRefusalsComeBeforeChanges(t *testing.T) {
 	if disdel.KindOf(err) != disdel.OverLimit && disdel.KindOf(err) != disdel.Denied {
 		t.Errorf("%v", err)
 	}
-	unknown := start(t, func(c *platform.Config) {
+	unknown := deploytest.Platform(t, func(c *platform.Config) {
 		c.Kinds = map[string]platform.Kind{"other:1": c.Kinds[disdel.RuntimeKind]}
 	})
 	_, err = cluster(t, unknown, unknown.AuthKey()).Up(t.Context(), standard(t))

@@ -27,12 +27,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var databases atomic.Int32
 
-// opener opens a database of its own on the server at address.
-func opener(address string) func(t *testing.T) *history.Store {
+// opener opens a database of its own on the server at address, with views that may be as slow as the machine is busy.
+func opener(address string) func(t *testing.T) *history.Store { return hasty(address, time.Minute) }
+
+// hasty is opener with so much patience for views.
+func hasty(address string, patience time.Duration) func(t *testing.T) *history.Store {
 	return func(t *testing.T) *history.Store {
 		t.Helper()
 		name := fmt.Sprintf("history_%d_%d", os.Getpid(), databases.Add(1))
-		s, err := history.Open(context.Background(), history.Config{URL: address, Database: name, Logger: logrus.New()})
+		s, err := history.Open(context.Background(), history.Config{
+			URL: address, Database: name, Logger: logrus.New(), Patience: patience,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,10 @@ type Config struct {
 	URL      string             // http(s)://user:password@host:port
 	Database string             // empty: Database
 	Logger   logrus.FieldLogger // nil: nobody reads it
+
+	// Patience is how long a query waits for a view, which a server builds when it is first asked, before it does
+	// without. 0: two seconds.
+	Patience time.Duration
 }
 
 // Database is the one that records are in.
@@ -39,6 +44,7 @@ type Store struct {
 	http   *http.Client
 	db     *kivik.DB
 	tenant *string // whose records alone are seen; nil: everybody's
+	view   *view
 }
 
 // Of is the same history as a tenant sees it: records of others are not there. It ends with the Store that it is of.
@@ -69,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Database == "" {
 		cfg.Database = Database
 	}
-	s := &Store{log: cfg.Logger, http: &http.Client{
+	s := &Store{log: cfg.Logger, view: &view{patience: cmp.Or(cfg.Patience, viewPatience)}, http: &http.Client{
 		Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},
 		CheckRedirect: stay,
 	}}
@@ -226,16 +232,19 @@ func (s *Store) Save(ctx context.Context, r *disdel.Record) error {
 
 func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any) error {
 	old := map[string]any{}
-	err := s.scan(ctx, r.ID, &old)
+	err := s.scan(ctx, r.ID, &old, withConflicts)
+	apart := revisions(old[conflictsField])
 	switch {
 	case err == nil:
 		if v := old["apiVersion"]; v != disdel.APIVersion {
 			return newer(string(r.ID), v)
 		}
 		rev := old["_rev"]
-		delete(old, "_rev")
-		delete(old, "_id")
+		for _, of := range []string{"_rev", "_id", conflictsField} {
+			delete(old, of)
+		}
 		if reflect.DeepEqual(old, body) {
+			s.drop(ctx, r.ID, apart)
 			return nil
 		}
 		body["_rev"] = rev
@@ -243,13 +252,15 @@ func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any)
 	case kivik.HTTPStatus(err) != http.StatusNotFound:
 		return wrap(err, "save record", string(r.ID))
 	}
-	_, err = s.db.Put(ctx, string(r.ID), body)
+	if _, err = s.db.Put(ctx, string(r.ID), body); err == nil {
+		s.drop(ctx, r.ID, apart)
+	}
 	return wrap(err, "save record", string(r.ID))
 }
 
 // scan reads one document. kivik leaves the response open after a scan.
-func (s *Store) scan(ctx context.Context, id disdel.JobID, v any) error {
-	doc := s.db.Get(ctx, string(id))
+func (s *Store) scan(ctx context.Context, id disdel.JobID, v any, how ...kivik.Option) error {
+	doc := s.db.Get(ctx, string(id), how...)
 	return errors.Join(doc.ScanDoc(v), doc.Close())
 }
 
@@ -277,11 +288,14 @@ func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error)
 		return disdel.Record{}, noJob(id)
 	}
 	var raw json.RawMessage
-	if err := s.scan(ctx, id, &raw); err != nil {
+	if err := s.scan(ctx, id, &raw, withConflicts); err != nil {
 		err = wrap(err, "read record", "there is no job "+string(id))
 		return disdel.Record{}, err
 	}
 	r, err := decode(raw)
+	if err == nil {
+		r = s.furthest(ctx, r, raw)
+	}
 	if err == nil && !s.sees(&r) {
 		return disdel.Record{}, noJob(id)
 	}
@@ -327,14 +341,16 @@ func unreadable(raw json.RawMessage, err error) error {
 // Delete removes a record. It returns NotFound.
 func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 	var doc struct {
-		Rev    string `json:"_rev"`
-		Tenant string `json:"tenant"`
+		Rev    string   `json:"_rev"`
+		Tenant string   `json:"tenant"`
+		Apart  []string `json:"_conflicts"`
 	}
-	err := s.scan(ctx, id, &doc) // PouchDB's server answers HEAD with an ETag that is no revision
+	err := s.scan(ctx, id, &doc, withConflicts) // PouchDB's server answers HEAD with an ETag that is no revision
 	if err == nil && !s.sees(&disdel.Record{Tenant: doc.Tenant}) {
 		return noJob(id)
 	}
 	if err == nil {
+		s.drop(ctx, id, doc.Apart) // one that stayed would be shown in the place of what is deleted
 		_, err = s.db.Delete(ctx, string(id), doc.Rev)
 	}
 	return wrap(err, "delete record", string(id))

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/nearest"
@@ -46,8 +47,11 @@ func fewFaults(list []disdel.Fault) []disdel.Fault {
 	})
 }
 
-// layerForm is the form of names: they become keys of stored weights.
-var layerForm = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_./]{0,99}$`)
+// layerForm is the form of names: they become keys of stored weights. It is made when it is first needed, which the start
+// of a container does not wait for.
+var layerForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_./]{0,99}$`)
+})
 
 type layerChecker struct {
 	faults []disdel.Fault
@@ -87,7 +91,7 @@ func (c *layerChecker) layer(at string, i int, layers []disdel.Layer) {
 // names checks what a layer is called and whose output it takes.
 func (c *layerChecker) names(at string, i int, kind layerKind, l *disdel.Layer) {
 	switch name := layerName(i, l); {
-	case !layerForm.MatchString(name):
+	case !layerForm().MatchString(name):
 		c.fault(at+".name", "", "a name has letters, digits and _ - . /, at most 100, the first a letter, digit or _")
 	case c.known[name]:
 		c.fault(at+".name", "", "the name %q is taken", name)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/aggregator/embedded"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/history"
@@ -81,7 +82,7 @@ func (s *core) sharedStore() (disdel.Store, error) {
 			out.URLs = r
 			return out, nil
 		}
-		e, err := aggregator.StartEmbedded()
+		e, err := embedded.Start()
 		if err != nil {
 			return out, err
 		}

@@ -1,108 +1,114 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-	"github.com/sirupsen/logrus"
-
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/histories"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/history/couchlite"
 )
 
 // asked is how often each question is asked; the median counts.
-const asked = 11
+const asked = 21
 
-// ask measures what plans and lists wait for in an embedded history of n records: jobs of a hundred kinds.
-func ask(ctx context.Context, n int) (err error) {
+// server is where a history is measured.
+type server struct {
+	name string // what its figures have in theirs
+	open func(ctx context.Context, folder string) (*histories.History, error)
+}
+
+// ask measures what plans and lists wait for in histories of n records, jobs of a hundred kinds: on a server of
+// CouchDB's protocol that others wrote, where pouchdb names it, and on the embedded one.
+func ask(ctx context.Context, n int, pouchdb string) error {
+	servers := []server{{"embedded_", histories.Embedded}}
+	if pouchdb != "" {
+		servers = append(servers, server{"", func(ctx context.Context, folder string) (*histories.History, error) {
+			return histories.PouchDB(ctx, pouchdb, folder)
+		}})
+	}
+	for _, s := range servers {
+		if err := s.ask(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s server) ask(ctx context.Context, n int) (err error) {
 	folder, err := os.MkdirTemp("", "bench-deploy-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	server, err := couchlite.Open(filepath.Join(folder, "history.db"), couchlite.Config{})
-	if err == nil {
-		err = server.Start()
-	}
+	h, err := s.open(ctx, folder)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	h, err := history.Open(ctx, history.Config{URL: server.URL(), Logger: logrus.New()})
-	if err != nil {
+	defer func() { err = errors.Join(err, h.Close()) }()
+	if _, err := h.Similar(ctx, record(0).Job); err != nil { // makes the view
 		return err
 	}
-	defer h.Close()
-	if err := fill(server.URL(), n); err != nil {
+	if err := h.Fill(n, record); err != nil {
 		return err
 	}
-	like := record(0)
-	for _, q := range []struct {
-		name string
-		ask  func() error
-	}{
-		{"similar", func() error {
-			found, err := h.Similar(ctx, like.Job)
-			if err == nil && len(found) == 0 {
-				err = errors.New("no similar job was found")
-			}
-			return err
-		}},
-		{"list", func() error { _, err := h.List(ctx, history.Query{}); return err }},
-		{"list_failed", func() error { _, err := h.List(ctx, history.Query{Status: disdel.StatusFailed}); return err }},
-	} {
-		var times []float64
-		for range asked {
-			begun := time.Now()
-			if err := q.ask(); err != nil {
-				return err
-			}
-			times = append(times, time.Since(begun).Seconds()*1e3)
+	begun := time.Now()
+	if err := h.Settle(ctx); err != nil {
+		return err
+	}
+	figure(fmt.Sprintf("view_%s%dk_s", s.name, n/1000), time.Since(begun).Seconds(), "s")
+	for _, q := range questions(ctx, h) {
+		took, err := median(q.ask)
+		if err != nil {
+			return fmt.Errorf("%s: %w", q.name, err)
 		}
-		slices.Sort(times)
-		figure(fmt.Sprintf("%s_%dk_ms", q.name, n/1000), times[asked/2], "ms")
+		figure(fmt.Sprintf("%s_%s%dk_ms", q.name, s.name, n/1000), took, "ms")
 	}
 	return nil
 }
 
-// fillAtOnce is how many records go in one request.
-const fillAtOnce = 500
-
-func fill(address string, n int) error {
-	for from := 0; from < n; from += fillAtOnce {
-		var docs []any
-		for i := from; i < min(from+fillAtOnce, n); i++ {
-			r := record(i)
-			docs = append(docs, struct {
-				Key disdel.JobID `json:"_id"`
-				disdel.Record
-			}{r.ID, r})
+// median is how long a question takes, ms.
+func median(ask func() error) (float64, error) {
+	var times []float64
+	for range asked {
+		begun := time.Now()
+		if err := ask(); err != nil {
+			return 0, err
 		}
-		body, err := json.Marshal(map[string]any{"docs": docs})
-		if err != nil {
-			return err
-		}
-		res, err := http.Post(address+"/"+history.Database+"/_bulk_docs", "application/json", bytes.NewReader(body))
-		if err != nil {
-			return err
-		}
-		res.Body.Close()
-		if res.StatusCode != http.StatusCreated {
-			return errors.New("writing records: " + res.Status)
-		}
+		times = append(times, time.Since(begun).Seconds()*1e3)
 	}
-	return nil
+	slices.Sort(times)
+	return times[asked/2], nil
+}
+
+type question struct {
+	name string
+	ask  func() error
+}
+
+// questions are what plans and lists ask. Each is answered by some records.
+func questions(ctx context.Context, h *histories.History) []question {
+	some := func(found []disdel.Record, err error) error {
+		if err == nil && len(found) == 0 {
+			err = errors.New("no record was found")
+		}
+		return err
+	}
+	like := record(0)
+	list := func(q history.Query) func() error {
+		return func() error { return some(h.List(ctx, q)) }
+	}
+	return []question{
+		{"similar", func() error { return some(h.Similar(ctx, like.Job)) }},
+		{"recent", func() error { return some(h.Recent(ctx, 200)) }},
+		{"list", list(history.Query{})},
+		{"list_failed", list(history.Query{Status: disdel.StatusFailed})},
+		{"list_model", list(history.Query{Model: like.Job.Model.Name, Dataset: like.Data.Name})},
+	}
 }
 
 // The shape of a record: that of a job of ten rounds and two workers, some ten KB.
@@ -115,10 +121,9 @@ const (
 // record is the i-th one, a minute after the one before it.
 func record(i int) disdel.Record {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Minute)
-	id := strings.ToLower(ulid.MustNew(ulid.Timestamp(at), ulid.DefaultEntropy()).String())
 	loss, accuracy := 0.25, 0.95
 	r := disdel.Record{
-		APIVersion: disdel.APIVersion, ID: disdel.JobID("job-" + id), Status: disdel.StatusSucceeded, Created: at,
+		APIVersion: disdel.APIVersion, ID: histories.NewID(at), Status: disdel.StatusSucceeded, Created: at,
 		Ended: at.Add(10 * time.Second), Accuracy: accuracy, Loss: loss, CostGBs: 4,
 	}
 	if i%failed == failed-1 {

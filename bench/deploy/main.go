@@ -28,14 +28,24 @@ func main() {
 	certificates := flag.String("certificates", image.SystemCertificates, "authorities in PEM")
 	runs := flag.Int("runs", 21, "starts, of which the median counts")
 	whole := flag.String("disdel", "bin/disdel", "the built command line, which is verified")
-	records := flag.Int("records", 100_000, "records of the history that is asked; 0: none is")
+	records := flag.Int("records", 100_000, "records of the histories that are asked; 0: none is")
+	pouchdb := flag.String("pouchdb", ".cache/npm/node_modules/.bin/pouchdb-server",
+		"a server of CouchDB's protocol; empty: none")
+	parts := flag.String("parts", "image,cold,verify,history", "what is measured")
 	flag.Parse()
-	err := measure(*program, *certificates, *runs)
-	if err == nil && *records > 0 {
-		err = ask(context.Background(), *records)
-	}
-	if err == nil {
-		err = verified(context.Background(), *whole)
+	err := error(nil)
+	for part := range strings.SplitSeq(*parts, ",") {
+		switch {
+		case err != nil:
+		case part == "image":
+			err = measure(*program, *certificates, *runs)
+		case part == "history" && *records > 0:
+			err = ask(context.Background(), *records, *pouchdb)
+		case part == "cold":
+			err = cold(context.Background(), *whole, *program)
+		case part == "verify":
+			err = verified(context.Background(), *whole)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -62,7 +72,7 @@ func measure(program, certificates string, runs int) error {
 	figure("image_pull_mb", float64(made.Compressed)/1e6, "MB")
 	var starts, held, own []float64
 	for i := range runs {
-		took, rss, err := start(program, filepath.Join(folder, strconv.Itoa(i)))
+		took, rss, err := answers(program, filepath.Join(folder, strconv.Itoa(i)))
 		if err != nil {
 			return err
 		}
@@ -81,8 +91,8 @@ func measure(program, certificates string, runs int) error {
 // which the kernel shares among all containers of a machine and takes back when memory is short.
 type resident struct{ all, own float64 }
 
-// start runs a container's process until /init is answered, and tells how long that took and what it then holds.
-func start(program, socket string) (time.Duration, resident, error) {
+// answers runs a container's process until /init is answered, and tells how long that took and what it then holds.
+func answers(program, socket string) (time.Duration, resident, error) {
 	begun := time.Now()
 	cmd := exec.Command(program, "--listen", "unix:"+socket)
 	cmd.Stderr = os.Stderr

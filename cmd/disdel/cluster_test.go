@@ -77,6 +77,13 @@ func TestEverythingAsOnACluster(t *testing.T) {
 	if job.Status != "succeeded" {
 		t.Errorf("%+v", job)
 	}
+	file := filepath.Join(t.TempDir(), "job.yaml")
+	if err := os.WriteFile(file, []byte(clusterJob), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if job = parse(t, succeed(d, "submit", file, "-o", "json")); job.Status != "succeeded" {
+		t.Errorf("%+v", job)
+	}
 	var verified struct {
 		Grade string
 		Cases []struct{ Name, State, Detail string }
@@ -92,6 +99,15 @@ func TestEverythingAsOnACluster(t *testing.T) {
 	}
 	succeed(d, "deploy", "down")
 }
+
+const clusterJob = `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: on-a-cluster}
+model: {name: digits-cnn}
+data: {source: "dataset://digits", split: {train: 0.8, validation: 0.2, seed: 1}}
+training: {epochs: 1, batchSize: 64, optimizer: {adam: {learningRate: 0.002}}}
+distribution: {workers: 2, sync: epoch}
+`
 
 func succeed(d *tool, args ...string) string {
 	d.t.Helper()

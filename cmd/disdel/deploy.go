@@ -37,8 +37,8 @@ func deployPackage(u *ui, name, usage string, done bool,
 ) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: " ",
-		Description: "The package is that of deploy/manifest.yaml, which wskdeploy takes too: train, aggregate, evaluate and\n" +
-			"infer, to be invoked by anybody who has the key. Jobs have no need of it.\n\n" +
+		Description: "The package is that of deploy/manifest.yaml, which wskdeploy takes too: train, aggregate,\n" +
+			"evaluate and infer, to be invoked by anybody who has the key. Jobs have no need of it.\n\n" +
 			"   disdel deploy " + name + " --apihost https://whisk.example\n" +
 			"   disdel deploy " + name + " --context prod --image registry.example/team/disdel:1.0",
 		Flags: []cli.Flag{

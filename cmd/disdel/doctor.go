@@ -20,16 +20,20 @@ import (
 
 func doctorCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "doctor", Usage: "examine a cluster before a job is sent there, and say what its admin has to change", ArgsUsage: " ",
-		Description: "Invokes actions of its own, some dozens, which look at their containers and are gone afterwards. What it\n" +
-			"finds out of the pool, the processors and the quotas is kept in the home folder, and jobs are planned by it.\n\n" +
+		Name: "doctor", ArgsUsage: " ",
+		Usage: "examine a cluster before a job is sent there, and say what its admin has to change",
+		Description: "Invokes actions of its own, some dozens, which look at their containers and are gone\n" +
+			"afterwards. What it finds out of the pool, the processors and the quotas is kept in the home\n" +
+			"folder, and jobs are planned by it.\n\n" +
 			"   disdel doctor --apihost https://whisk.example --redis rediss://redis.example:6379/0\n" +
 			"   disdel doctor --context prod -o json",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "need-memory", Value: "512MB", Usage: "`SIZE` of the largest action that is to run"},
 			&cli.DurationFlag{Name: "need-timeout", Value: 5 * time.Minute, Usage: "`TIME` that an action is to be allowed"},
 			&cli.IntFlag{Name: "containers", Value: 16, Usage: "`NUMBER` of containers that are asked for at once, at most"},
-			&cli.DurationFlag{Name: "settle", Value: 5 * time.Second, Usage: "`TIME` in which one more container comes, if there is one"},
+			&cli.DurationFlag{
+				Name: "settle", Value: 5 * time.Second, Usage: "`TIME` in which one more container comes, if there is one",
+			},
 		},
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
@@ -69,8 +73,9 @@ func doctorCommand(u *ui) *cli.Command {
 func verifyCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "verify", Usage: "try on a cluster what jobs rely on, and print a table of what passed", ArgsUsage: " ",
-		Description: "Trains two small jobs, and kills the controller of one of them. Their records, the data set digits and the\n" +
-			"model disdel-verify stay.\n\n   disdel verify --context prod\n   disdel verify --context prod -o json > verify.json",
+		Description: "Trains two small jobs, and kills the controller of one of them. Their records, the data set\n" +
+			"digits and the model disdel-verify stay.\n\n" +
+			"   disdel verify --context prod\n   disdel verify --context prod -o json > verify.json",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err

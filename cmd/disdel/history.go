@@ -28,6 +28,7 @@ func historyCommand(u *ui) *cli.Command {
 			&cli.StringFlag{
 				Name: "status", Usage: "jobs in this `STATE`: queued, running, paused, succeeded, failed or canceled",
 			},
+			&cli.StringFlag{Name: "before", Usage: "jobs older than that of this `ID`: the next page"},
 			&cli.StringFlag{Name: "since", Usage: "jobs of the last `TIME`, such as 90m, 12h, 7d or 2w"},
 		},
 		Subcommands: []*cli.Command{historyShow(u), historyExport(u), historyRepair(u)},
@@ -44,24 +45,9 @@ func historyCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(list, func(w io.Writer) { jobtext.PrintHistory(w, list, standing(ctx, c, at.Records)) })
+				return u.Show(list, func(w io.Writer) { jobtext.PrintHistory(w, list, commandline.Standing(ctx, c, at.Records)) })
 			})
 		},
-	}
-}
-
-// standing says where a job stands. Of one that its record says runs, its lease knows better; in a history that others
-// share there may be jobs of versions before leases.
-func standing(ctx context.Context, c *cli.Context, records client.Records) func(*disdel.Record) string {
-	return func(r *disdel.Record) string {
-		if !r.Status.Unfinished() {
-			return r.Status.String()
-		}
-		who, runs, err := records.Runner(ctx, r.ID)
-		if err == nil && !runs && (who.Known || c.String("couchdb") == "") {
-			return "stopped (resume)"
-		}
-		return r.Status.String()
 	}
 }
 

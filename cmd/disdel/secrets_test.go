@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/aggregator/embedded"
 	"github.com/disdel/disdel/history/couchlite"
 )
 
@@ -85,7 +85,7 @@ func saysNothing(t *testing.T, where, text string) {
 // reports, the home folder or the command lines of the processes that it started.
 func TestAJobLeavesNoPasswordAnywhere(t *testing.T) {
 	d := build(t)
-	redis, err := aggregator.StartEmbedded()
+	redis, err := embedded.Start()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -346,6 +347,8 @@ func TestRedisTakesItsUsers(t *testing.T) {
 			t.Errorf("%s: %v", who, err)
 		}
 	}
+	refusedTo(t, port, "disdel", "worked")
+	refusedTo(t, port, "disdel-serve", "served")
 	err = server.AddUser(t.Context(), "disdel-tenant-ann", "word", "disdel:tenant-ann")
 	if err != nil {
 		t.Errorf("disdel-serve: %v", err)
@@ -361,6 +364,44 @@ func TestRedisTakesItsUsers(t *testing.T) {
 	}
 	if text, _ := os.ReadFile("redis/users.acl"); !strings.Contains(string(text), aggregator.ACL("disdel")+"\n") {
 		t.Errorf("users.acl does not have the rule\n%s", aggregator.ACL("disdel"))
+	}
+}
+
+// refusals are what nobody but an admin may do, on keys of jobs' prefix or others'.
+var refusals = []string{
+	"FLUSHALL", "KEYS *", "SCAN 0", "CONFIG GET maxmemory", "SHUTDOWN NOSAVE", "MONITOR", "CLIENT LIST",
+	"ACL LIST", "ACL DELUSER disdel", "SET other 1", "GET other", "RENAME disdel:a other", "SUBSCRIBE disdel:a",
+	`EVAL "return redis.call('GET','other')" 0`, "MODULE LIST", "REPLICAOF NO ONE", "SAVE",
+}
+
+// refusedTo has a user try what is refused, on a connection of his own.
+func refusedTo(t *testing.T, port, user, password string) {
+	t.Helper()
+	c, err := net.Dial("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	answers := bufio.NewReader(c)
+	ask := func(command string) string {
+		fmt.Fprintf(c, "%s\r\n", command)
+		line, err := answers.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%s: %v", command, err)
+		}
+		return strings.TrimSpace(line)
+	}
+	if got := ask("AUTH " + user + " " + password); got != "+OK" {
+		t.Fatal(got)
+	}
+	if got := ask("SET disdel:a 1"); got != "+OK" {
+		t.Errorf("%s may not do what jobs need: %s", user, got)
+	}
+	for _, command := range refusals {
+		got := ask(command)
+		if !strings.HasPrefix(got, "-NOPERM") && !strings.Contains(got, "can't access at least one of the keys") {
+			t.Errorf("%s: %s: %s", user, command, got)
+		}
 	}
 }
 

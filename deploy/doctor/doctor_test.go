@@ -1,60 +1,38 @@
 package doctor_test
 
 import (
-	"context"
 	"errors"
-	"io"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/aggregator/embedded"
+	"github.com/disdel/disdel/deploy/deploytest"
 	"github.com/disdel/disdel/deploy/doctor"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/platform"
-	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-// The test binary is the containers' program too.
 func TestMain(m *testing.M) {
-	if at := slices.Index(os.Args, "--listen"); len(os.Args) > 2 && os.Args[1] == "runtime" && at > 0 {
-		if err := serve.Serve(context.Background(), os.Args[at+1], serve.NewHost(backends.Standard(nil))); err != nil {
-			os.Exit(1)
-		}
-		return
+	if !deploytest.Served() {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
 }
 
 // cluster is an OpenWhisk of this test with a Redis beside it, as a doctor examines them.
 func cluster(t *testing.T, change func(*platform.Config)) doctor.Config {
 	t.Helper()
-	cfg := platform.DefaultConfig()
-	cfg.TempDir = t.TempDir()
-	cfg.PoolMemory = disdel.GB
-	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = 6000, 300
-	cfg.Kinds = map[string]platform.Kind{
-		disdel.RuntimeKind: {Command: []string{os.Args[0], "runtime", "--listen", "{listen}"}},
-	}
-	if change != nil {
-		change(&cfg)
-	}
-	p, err := platform.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close(context.Background()) })
-	redis, err := aggregator.StartEmbedded()
+	p := deploytest.Platform(t, func(c *platform.Config) {
+		if c.PoolMemory = disdel.GB; change != nil {
+			change(c)
+		}
+	})
+	redis, err := embedded.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,16 +51,7 @@ func cluster(t *testing.T, change func(*platform.Config)) doctor.Config {
 
 func invoker(t *testing.T, host, key string) *executor.Executor {
 	t.Helper()
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	e, err := executor.New(executor.Config{
-		APIHost: host, AuthKey: key, Logger: log, Patience: 200 * time.Millisecond, PollEvery: 20 * time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return e
+	return deploytest.Executor(t, host, key, 200*time.Millisecond)
 }
 
 // examine is a report, and the state of each check.

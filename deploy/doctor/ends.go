@@ -28,7 +28,8 @@ func (d *doctor) largest(ctx context.Context) bool {
 	f := Finding{Check: CheckMemory, State: Good, Found: fmt.Sprintf("an action of %v runs", memory)}
 	if memory < d.limits.MaxMemory {
 		f.State = Note
-		f.Means = fmt.Sprintf("%v are allowed, and were not tried: nothing says that a machine holds them", d.limits.MaxMemory)
+		f.Means = fmt.Sprintf("%v are allowed, and were not tried: nothing says that a machine holds them",
+			d.limits.MaxMemory)
 	}
 	if res.Limit > 0 && res.Limit < memory {
 		f.State = Warning
@@ -58,7 +59,8 @@ func (d *doctor) longest(ctx context.Context) bool {
 		f.Value = fmt.Sprintf("%ds", int(time.Duration(want).Seconds()))
 	case res.Left > 0 && res.Left+short < want:
 		f.State = Warning
-		f.Found = fmt.Sprintf("a container is given %v of %v", time.Duration(res.Left).Round(time.Second), time.Duration(want))
+		f.Found = fmt.Sprintf("a container is given %v of %v", time.Duration(res.Left).Round(time.Second),
+			time.Duration(want))
 		f.Means = "work that is planned for the longer time is paused and goes on in legs"
 	}
 	d.found(f)

@@ -129,8 +129,8 @@ func (d *doctor) poolFinding() Finding {
 	f := Finding{
 		Check: CheckPool, State: Good,
 		Found: fmt.Sprintf("%v of containers ran at once on %d machines", facts.Pool, max(1, facts.Nodes)),
-		Means: "gangs of jobs are made to fit into it, without what others held meanwhile; it is kept for this cluster, and " +
-			"--pool-memory says otherwise",
+		Means: "gangs of jobs are made to fit into it, without what others held meanwhile; it is kept for this cluster, " +
+			"and --pool-memory says otherwise",
 	}
 	if facts.Nodes == 1 {
 		f.Found = fmt.Sprintf("%v of containers ran at once on one machine", facts.Pool)
@@ -140,8 +140,8 @@ func (d *doctor) poolFinding() Finding {
 	}
 	if most := d.largestNode(); !facts.AtLeast && most < d.limits.MaxMemory {
 		f.State, f.Kind = Warning, disdel.OverLimit
-		f.Means = fmt.Sprintf("an action of more than %v that no pool holds waits for ever, and everything behind it: the "+
-			"platform allows %v", most, d.limits.MaxMemory)
+		f.Means = fmt.Sprintf("an action of more than %v that no pool holds waits for ever, and everything behind it: "+
+			"the platform allows %v", most, d.limits.MaxMemory)
 		f.Fix = "the admin gives every invoker at least what one action may have, or allows an action no more than that"
 		f.Key, f.Value = "whisk.containerPool.userMemory", fmt.Sprintf("%dm or more", d.limits.MaxMemory.MB())
 		if d.Need.Memory > most {

@@ -110,7 +110,8 @@ func (r *run) killAndResume(ctx context.Context, rounds int) (string, error) {
 		return "", err
 	}
 	if rec.Resumes == 0 || len(rec.Rounds) != rounds {
-		return "", fmt.Errorf("job %s was resumed %d times, and has %d of %d rounds", id, rec.Resumes, len(rec.Rounds), rounds)
+		return "", fmt.Errorf("job %s was resumed %d times, and has %d of %d rounds", id, rec.Resumes,
+			len(rec.Rounds), rounds)
 	}
 	return fmt.Sprintf("killed after round %d of %d, resumed and finished", seen, rounds), nil
 }

@@ -132,7 +132,9 @@ func (r *run) action(ctx context.Context, name string, timeout disdel.Millis) (d
 }
 
 // invoke runs a probe to its end.
-func (r *run) invoke(ctx context.Context, inv disdel.Invocation, ask disdel.ProbeRequest) (a disdel.Activation, err error) {
+func (r *run) invoke(ctx context.Context, inv disdel.Invocation, ask disdel.ProbeRequest) (
+	a disdel.Activation, err error,
+) {
 	ask.Memory = inv.Limits.Memory
 	if inv.Params, err = json.Marshal(ask); err != nil {
 		return a, err

@@ -2,34 +2,28 @@ package verify_test
 
 import (
 	"context"
-	"io"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/deploy/deploytest"
 	"github.com/disdel/disdel/deploy/verify"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/service"
 )
 
 // The test binary is the containers' program, and the process whose controller is killed.
 func TestMain(m *testing.M) {
-	ctx := context.Background()
-	if served, err := service.ServeActions(ctx, os.Args); served {
-		if err != nil {
-			os.Exit(1)
-		}
+	if deploytest.Served() {
 		return
 	}
 	if len(os.Args) > 2 && os.Args[1] == "submit" {
-		if err := submit(ctx, os.Args[2]); err != nil {
+		if err := submit(context.Background(), os.Args[2]); err != nil {
 			os.Stderr.WriteString(err.Error())
 			os.Exit(1)
 		}
@@ -65,27 +59,14 @@ func config(home, host, key string) service.Config {
 	return service.Config{Home: home, OpenWhisk: service.OpenWhisk{Host: host, Key: key}, Pool: 2 * disdel.GB}
 }
 
-// start is an OpenWhisk of this test, as `disdel platform up` has it.
-func start(t *testing.T, change func(*platform.Config)) *platform.Platform {
+// start is an OpenWhisk of this test that takes so many activations at once.
+func start(t *testing.T, atOnce int, change func(*platform.Config)) *platform.Platform {
 	t.Helper()
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	cfg, err := localplatform.Config(localplatform.Settings{Home: t.TempDir(), Pool: 2 * disdel.GB, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.TempDir = t.TempDir()
-	cfg.Limits.ConcurrentInvocations = 8
-	change(&cfg)
-	p, err := platform.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close(context.Background()) })
-	return p
+	return deploytest.Platform(t, func(c *platform.Config) {
+		if c.Limits.ConcurrentInvocations = atOnce; change != nil {
+			change(c)
+		}
+	})
 }
 
 func run(t *testing.T, p *platform.Platform) (verify.Report, map[string]string) {
@@ -115,7 +96,7 @@ func TestAWholeCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains")
 	}
-	report, states := run(t, start(t, func(*platform.Config) {}))
+	report, states := run(t, start(t, 8, nil))
 	want := map[string]string{
 		"protocol": "passed", "limits": "passed", "out of memory": "passed", "timeout": "passed", "throttle": "passed",
 		"lost container": "passed", "small job": "passed", "killed controller": "passed",
@@ -127,9 +108,8 @@ func TestAWholeCluster(t *testing.T) {
 
 // What a cluster lacks is a case that failed, and the grade says how bad that is.
 func TestAClusterWithoutTheRuntime(t *testing.T) {
-	report, states := run(t, start(t, func(c *platform.Config) {
+	report, states := run(t, start(t, 300, func(c *platform.Config) {
 		c.Kinds = map[string]platform.Kind{"other:1": c.Kinds[disdel.RuntimeKind]}
-		c.Limits.ConcurrentInvocations = 300
 	}))
 	if report.Grade != verify.GradeUnusable || states["protocol"] != "failed" || states["small job"] != "failed" ||
 		states["throttle"] != "skipped" || disdel.KindOf(report.Err()) != disdel.Unavailable {

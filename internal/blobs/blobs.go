@@ -104,8 +104,22 @@ func ReadAll(ctx context.Context, b Bucket, key string) ([]byte, error) {
 	}
 	defer r.Close()
 	data := make([]byte, r.Size())
-	_, err = io.ReadFull(r, data)
+	if _, err = io.ReadFull(r, data); err == nil {
+		err = ended(r)
+	}
 	return data, err
+}
+
+// ended reads the end of what was read whole: it is there that S3's checksum is held against the content.
+func ended(r io.Reader) error {
+	switch _, err := io.ReadFull(r, make([]byte, 1)); {
+	case err == nil:
+		return errors.New("there is more of it than was said")
+	case errors.Is(err, io.EOF):
+		return nil
+	default:
+		return err
+	}
 }
 
 // ReadUpTo reads a key, but not more than most bytes and one.

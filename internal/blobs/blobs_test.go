@@ -3,8 +3,11 @@ package blobs
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -378,5 +381,76 @@ func TestS3Answers(t *testing.T) {
 	}
 	if _, err := ReadAll(t.Context(), b, "denied"); disdel.KindOf(Wrap(err, "read", "denied")) != disdel.Denied {
 		t.Error(err)
+	}
+}
+
+// What S3 has is what was sent, and what is read is what S3 has: both sides say a checksum, and another content than
+// that is refused.
+func TestS3ChecksumsAreSentAndHeld(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	var sent atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			if r.Header.Get("X-Amz-Trailer") != "" || r.Header.Get("X-Amz-Checksum-Crc32") != "" {
+				sent.Add(1)
+			}
+			io.Copy(io.Discard, r.Body) //nolint:errcheck // a test's
+			return
+		}
+		sum := crc32.ChecksumIEEE([]byte("content"))
+		w.Header().Set("X-Amz-Checksum-Crc32", base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum)))
+		if strings.HasSuffix(r.URL.Path, "damaged") {
+			fmt.Fprint(w, "c0ntent")
+			return
+		}
+		fmt.Fprint(w, "content")
+	}))
+	defer server.Close()
+	b, err := Open(t.Context(), "s3://sets?region=x&use_path_style=true&endpoint="+server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteAll(t.Context(), b, "key", []byte("content")); err != nil || sent.Load() != 1 {
+		t.Errorf("%v, %d checksums", err, sent.Load())
+	}
+	if data, err := ReadAll(t.Context(), b, "whole"); string(data) != "content" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := ReadAll(t.Context(), b, "damaged"); err == nil {
+		t.Error("damaged content was read")
+	}
+}
+
+// A part of a file that S3 could not take is sent again, and the file is whole.
+func TestAPartIsSentAgain(t *testing.T) {
+	address := addresses(t)["s3"]
+	backend, _, _ := strings.Cut(address[strings.Index(address, "endpoint=")+len("endpoint="):], "&")
+	to, err := url.Parse(backend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := httputil.NewSingleHostReverseProxy(to)
+	var refused atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("partNumber") == "2" && refused.Add(1) == 1 {
+			io.Copy(io.Discard, r.Body) //nolint:errcheck // a test's
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		through.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	b, err := Open(t.Context(), strings.Replace(address, backend, server.URL, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := bytes.Repeat([]byte("0123456789abcdef"), 3*partSize/16)
+	if err := WriteAll(t.Context(), b, "large", want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadAll(t.Context(), b, "large"); !bytes.Equal(got, want) || err != nil || refused.Load() != 2 {
+		t.Errorf("%d bytes, %v, part 2 came %d times", len(got), err, refused.Load())
 	}
 }

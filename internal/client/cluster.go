@@ -94,5 +94,8 @@ func ChooseCluster(by Chosen) (name string, c *Cluster, err error) {
 		return "", nil, nil
 	}
 	one, err := known.Find(name)
+	if err == nil && one.Cluster != nil {
+		one, err = one.whole(by.Home)
+	}
 	return name, one.Cluster, err
 }

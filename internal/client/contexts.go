@@ -12,6 +12,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/keyring"
 )
 
 // Context is a server under a name, and the token for it; or a cluster, which commands of this process work with.
@@ -21,6 +22,7 @@ type Context struct {
 	Token   string   `json:"token,omitempty"`
 	Clear   bool     `json:"clear,omitempty"` // see Server.Clear
 	Cluster *Cluster `json:"cluster,omitempty"`
+	Keyring bool     `json:"keyring,omitempty"` // its secrets are in the session's keyring, and not here
 }
 
 // Contexts is the servers that a home knows, and which of them commands go to.
@@ -108,9 +110,13 @@ func (c *Contexts) Find(name string) (Context, error) {
 	}
 }
 
-// Remove forgets a server. It returns NotFound.
-func (c *Contexts) Remove(name string) error {
-	if _, err := c.Find(name); err != nil {
+// Remove forgets a server, and its secrets with it. It returns NotFound.
+func (c *Contexts) Remove(home, name string) error {
+	one, err := c.Find(name)
+	if err == nil && one.Keyring {
+		err = keyring.Forget(account(home, name))
+	}
+	if err != nil {
 		return err
 	}
 	c.List = slices.DeleteFunc(c.List, func(o Context) bool { return o.Name == name })
@@ -138,9 +144,13 @@ func Choose(by Chosen) (*Server, error) {
 	if by.Server != "" {
 		at := Server{URL: by.Server}
 		for _, one := range known.List {
-			if one.Server == by.Server {
-				at = one.server()
+			if one.Server != by.Server {
+				continue
 			}
+			if one, err = one.whole(by.Home); err != nil {
+				return nil, err
+			}
+			at = one.server()
 		}
 		return at.with(by), nil
 	}
@@ -152,6 +162,9 @@ func Choose(by Chosen) (*Server, error) {
 		return nil, nil
 	}
 	one, err := known.Find(name)
+	if err == nil && one.Cluster == nil {
+		one, err = one.whole(by.Home)
+	}
 	if err != nil || one.Cluster != nil {
 		return nil, err
 	}

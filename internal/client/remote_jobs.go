@@ -119,7 +119,7 @@ type remoteRecords struct{ *remote }
 
 func (r remoteRecords) List(ctx context.Context, q history.Query) ([]disdel.Record, error) {
 	v := url.Values{}
-	for name, value := range map[string]string{"model": q.Model, "dataset": q.Dataset} {
+	for name, value := range map[string]string{"model": q.Model, "dataset": q.Dataset, "before": string(q.Before)} {
 		if value != "" {
 			v.Set(name, value)
 		}

@@ -36,14 +36,14 @@ func (x Contexts) Command() *cli.Command {
 }
 
 // change runs f with what the home knows, keeps that, and shows what it came to.
-func (x Contexts) change(c *cli.Context, f func(known *client.Contexts) error) error {
+func (x Contexts) change(c *cli.Context, f func(home string, known *client.Contexts) error) error {
 	dir, err := x.Home(c)
 	if err != nil {
 		return err
 	}
 	known, err := client.ReadContexts(dir)
 	if err == nil {
-		err = f(&known)
+		err = f(dir, &known)
 	}
 	if err == nil {
 		err = known.Write(dir)
@@ -58,9 +58,11 @@ func (x Contexts) change(c *cli.Context, f func(known *client.Contexts) error) e
 func (x Contexts) show(known client.Contexts) error {
 	doc := jobtext.Contexts{Current: known.Current, Contexts: []jobtext.Context{}}
 	for _, one := range known.List {
-		shown := jobtext.Context{Name: one.Name, Server: one.Server, Token: one.Token != ""}
+		shown := jobtext.Context{
+			Name: one.Name, Server: one.Server, Token: one.Token != "" || one.Keyring && one.Server != "", Keyring: one.Keyring,
+		}
 		if at := one.Cluster; at != nil {
-			shown.APIHost, shown.Key, shown.Image, shown.Storage = at.APIHost, at.Key != "", at.Image, at.Storage
+			shown.APIHost, shown.Key, shown.Image, shown.Storage = at.APIHost, at.Key != "" || one.Keyring, at.Image, at.Storage
 			shown.Redis, shown.CouchDB = addresses.WithoutPasswords(at.Redis), addresses.WithoutPasswords(at.CouchDB)
 		}
 		doc.Contexts = append(doc.Contexts, shown)
@@ -71,14 +73,16 @@ func (x Contexts) show(known client.Contexts) error {
 func (x Contexts) add() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "keep a server or a cluster under a name, with the secrets for it", ArgsUsage: "NAME",
-		Description: "A server's address is that of --server. Its token is read from --token-file, - being standard input,\n" +
-			"or from DISDEL_TOKEN. A cluster's addresses are those of --apihost, --redis, --couchdb, --storage and so\n" +
-			"on. Its key is read from --key-file or DISDEL_AUTH, passwords from DISDEL_REDIS_PASSWORD and\n" +
-			"DISDEL_COUCHDB_PASSWORD: no argument takes a secret. All is kept in the home folder for nobody else to read.",
+		Description: "A server's address is that of --server. Its token is read from --token-file, - being standard\n" +
+			"input, or from DISDEL_TOKEN. A cluster's addresses are those of --apihost, --redis, --couchdb,\n" +
+			"--storage and so on. Its key is read from --key-file or DISDEL_AUTH, passwords from\n" +
+			"DISDEL_REDIS_PASSWORD and DISDEL_COUCHDB_PASSWORD: no argument takes a secret. All is kept in the home\n" +
+			"folder for nobody else to read, or, with --keyring, secrets in the keyring of the session.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "token-file", TakesFile: true, Usage: "`FILE` with the token"},
 			&cli.StringFlag{Name: "key-file", TakesFile: true, Usage: "`FILE` with the key of --apihost"},
 			&cli.BoolFlag{Name: "insecure", Usage: "send the token to another machine although nothing is encrypted"},
+			keyringFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 1, 1); err != nil {
@@ -98,8 +102,24 @@ func (x Contexts) add() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return x.change(c, func(known *client.Contexts) error { return known.Add(one) })
+			return x.change(c, adding(c, one))
 		},
+	}
+}
+
+func keyringFlag() cli.Flag {
+	return &cli.BoolFlag{
+		Name: "keyring", Usage: "keep the secrets in the keyring of the session, and not in the home folder",
+	}
+}
+
+// adding keeps a context, and its secrets where the command line has them kept.
+func adding(c *cli.Context, one client.Context) func(home string, known *client.Contexts) error {
+	return func(home string, known *client.Contexts) error {
+		if c.Bool("keyring") {
+			return known.AddToKeyring(home, one)
+		}
+		return known.Add(one)
 	}
 }
 
@@ -136,9 +156,12 @@ func (x Contexts) secret(c *cli.Context, flag, variable string) (string, error) 
 func (x Contexts) importProperties() *cli.Command {
 	return &cli.Command{
 		Name: "import-wskprops", Usage: "keep the OpenWhisk that wsk is set up for, with its key", ArgsUsage: "[NAME]",
-		Description: "Reads --file, WSK_CONFIG_FILE or ~/.wskprops, which stays as it is. NAME is wsk where none is given.\n" +
-			"What is said of --redis, --couchdb, --storage and --image is kept with it.",
-		Flags: []cli.Flag{&cli.StringFlag{Name: "file", TakesFile: true, Usage: "`FILE` as wsk writes it"}},
+		Description: "Reads --file, WSK_CONFIG_FILE or ~/.wskprops, which stays as it is. NAME is wsk where none is\n" +
+			"given. What is said of --redis, --couchdb, --storage and --image is kept with it.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "file", TakesFile: true, Usage: "`FILE` as wsk writes it"},
+			keyringFlag(),
+		},
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 0, 1); err != nil {
 				return err
@@ -163,9 +186,7 @@ func (x Contexts) importProperties() *cli.Command {
 			if name == "" {
 				name = "wsk"
 			}
-			return x.change(c, func(known *client.Contexts) error {
-				return known.Add(client.Context{Name: name, Cluster: at})
-			})
+			return x.change(c, adding(c, client.Context{Name: name, Cluster: at}))
 		},
 	}
 }
@@ -177,7 +198,7 @@ func (x Contexts) use() *cli.Command {
 			if err := Operands(c, 1, 1); err != nil {
 				return err
 			}
-			return x.change(c, func(known *client.Contexts) error {
+			return x.change(c, func(_ string, known *client.Contexts) error {
 				if known.Current = c.Args().First(); known.Current == client.InProcess {
 					known.Current = ""
 					return nil
@@ -217,7 +238,9 @@ func (x Contexts) remove() *cli.Command {
 			if err := Operands(c, 1, 1); err != nil {
 				return err
 			}
-			return x.change(c, func(known *client.Contexts) error { return known.Remove(c.Args().First()) })
+			return x.change(c, func(home string, known *client.Contexts) error {
+				return known.Remove(home, c.Args().First())
+			})
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/client"
 )
 
 // HistoryQuery is what the flags of history ask for.
@@ -28,8 +30,29 @@ func HistoryQuery(c *cli.Context) (history.Query, error) {
 			}
 		}
 	}
+	if q.Before = disdel.JobID(c.String("before")); q.Before != "" && !q.Before.Valid() {
+		return q, &disdel.Error{
+			Kind: disdel.Invalid, Msg: fmt.Sprintf("--before %.80q is no job's id", c.String("before")),
+			Hint: "give it the last id of the list before",
+		}
+	}
 	if q.Limit < 1 {
 		return q, &disdel.Error{Kind: disdel.Invalid, Msg: "--limit must be at least 1"}
 	}
 	return q, nil
+}
+
+// Standing says where a job stands. Of one that its record says runs, its lease knows better; in a history that others
+// share there may be jobs of versions before leases.
+func Standing(ctx context.Context, c *cli.Context, records client.Records) func(*disdel.Record) string {
+	return func(r *disdel.Record) string {
+		if !r.Status.Unfinished() {
+			return r.Status.String()
+		}
+		who, runs, err := records.Runner(ctx, r.ID)
+		if err == nil && !runs && (who.Known || c.String("couchdb") == "") {
+			return "stopped (resume)"
+		}
+		return r.Status.String()
+	}
 }

@@ -25,6 +25,7 @@ type Context struct {
 	Storage string `json:"storage,omitempty"`
 	Redis   string `json:"redis,omitempty"`
 	CouchDB string `json:"couchdb,omitempty"`
+	Keyring bool   `json:"keyring,omitempty"` // its secrets are in the session's keyring
 }
 
 // PrintContexts is a table of servers, with a star before the one that commands go to.
@@ -39,7 +40,10 @@ func PrintContexts(w io.Writer, c Contexts) {
 		if one.Name == c.Current {
 			star = "*"
 		}
-		if one.Token || one.Key {
+		switch {
+		case one.Keyring:
+			token = "keyring"
+		case one.Token || one.Key:
 			token = "yes"
 		}
 		rows = append(rows, []string{star, one.Name, cmp.Or(one.Server, one.APIHost), token})

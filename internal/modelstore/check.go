@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/disdel/disdel"
 )
@@ -19,9 +20,15 @@ const (
 )
 
 var (
-	nameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	sumForm  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	keyForm  = regexp.MustCompile(`^models/([a-z0-9][-a-z0-9]*)/v(\d{5,9})\.json$`)
+	nameForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	})
+	sumForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	})
+	keyForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^models/([a-z0-9][-a-z0-9]*)/v(\d{5,9})\.json$`)
+	})
 )
 
 // readDescription reads a description and refuses as Corrupt what Commit could not have written under that name and
@@ -66,7 +73,7 @@ func (m *Model) faults(name string, version int) (list []string) {
 	fault(path.Dir(m.Path) != folder || path.Clean(m.Path) != m.Path || path.Ext(m.Path) != ".safetensors" ||
 		strings.Contains(m.Path, "\\"),
 		"its weights are %.120q, not in %s", m.Path, folder)
-	fault(!sumForm.MatchString(m.Checksum), "its weights have checksum %.80q", m.Checksum)
+	fault(!sumForm().MatchString(m.Checksum), "its weights have checksum %.80q", m.Checksum)
 	fault(m.Size < 0, "its weights have %d bytes", m.Size)
 	fault(!sides(m.Network.Input), "network.input is %v", m.Network.Input[:min(len(m.Network.Input), 4)])
 	fault(m.Network.Classes < 1 || m.Network.Classes > largestClasses, "network.classes is %d", m.Network.Classes)

@@ -260,7 +260,7 @@ func parseRef(ref string) (name string, version int, err error) {
 	if ok {
 		version, err = strconv.Atoi(strings.TrimPrefix(v, "v"))
 	}
-	if err != nil || ok && version < 1 || !nameForm.MatchString(name) {
+	if err != nil || ok && version < 1 || !nameForm().MatchString(name) {
 		return "", 0, &disdel.Error{
 			Kind: disdel.Invalid, Op: "find model", Msg: fmt.Sprintf("%q is no model", ref),
 			Hint: "write NAME or NAME:vN; disdel model list",
@@ -319,8 +319,8 @@ func (s *Store) each(ctx context.Context, prefix string, f func(name string, ver
 		return err
 	}
 	for _, key := range keys {
-		part := keyForm.FindStringSubmatch(key)
-		if part == nil || !nameForm.MatchString(part[1]) {
+		part := keyForm().FindStringSubmatch(key)
+		if part == nil || !nameForm().MatchString(part[1]) {
 			continue
 		}
 		if version, err := strconv.Atoi(part[2]); err == nil && version > 0 && descriptionPath(part[1], version) == key {

@@ -286,6 +286,13 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 	if _, data := h.ask(operator, "GET", "/api/v1/jobs?status=succeeded", nil); !bytes.Contains(data, []byte(id)) {
 		t.Error("the operator does not see the job")
 	}
+	_, data = h.ask(operator, "GET", "/api/v1/jobs?before="+string(id), nil)
+	if bytes.Contains(data, []byte(id)) || !bytes.Contains(data, []byte(`"jobs":[`)) {
+		t.Errorf("older than the job is the job: %.200s", data)
+	}
+	if status, _ := h.ask(operator, "GET", "/api/v1/jobs?before=nothing", nil); status != 400 {
+		t.Errorf("before no job: %d", status)
+	}
 }
 
 // A job of a batch says with how many others it comes, and may ask before whether it would be taken.

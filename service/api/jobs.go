@@ -44,6 +44,9 @@ func listJobs(c *call) (int, any, error) {
 		}
 		q.Since = since
 	}
+	if q.Before = disdel.JobID(v.Get("before")); q.Before != "" && !q.Before.Valid() {
+		return 0, nil, invalid("before is the id of a job", nil)
+	}
 	h, err := c.Service.History(c.Context())
 	if err != nil {
 		return 0, nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/aggregator/embedded"
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/service"
@@ -93,7 +93,7 @@ func overheard(t *testing.T, home string, all *heard) (address, key string) {
 // Tokens of tenants, the operator's and the passwords of Redis are nowhere once they were used: not in logs, records,
 // events, reports, metrics, parameters and records of activations, the home, or the command lines of processes.
 func TestNoSecretIsSaidAnywhere(t *testing.T) {
-	redis, err := aggregator.StartEmbedded()
+	redis, err := embedded.Start()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,7 @@
-package aggregator
+// Package embedded is a Redis in this process for people who have none. What uses it does not know: it is reached by
+// its address, as any other. It is a package of its own so that a container's program, which never starts one, has
+// none of it.
+package embedded
 
 import (
 	"crypto/rand"
@@ -12,9 +15,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Embedded is a Redis in this process for people who have none: miniredis on a loopback port with a random password.
-// It keeps no file and knows no ACL; a budget of bytes stands for maxmemory.
-type Embedded struct {
+// Redis is miniredis on a loopback port with a random password. It keeps no file and knows no ACL; a budget of bytes
+// stands for maxmemory.
+type Redis struct {
 	server   *miniredis.Miniredis
 	budget   *budget
 	password string
@@ -22,15 +25,15 @@ type Embedded struct {
 	done     sync.WaitGroup
 }
 
-// StartEmbedded starts the embedded store with half of the machine's memory as its budget. It returns Unavailable if no
-// loopback port can be had.
-func StartEmbedded() (*Embedded, error) { return StartEmbeddedWithin(halfOfMemory()) }
+// Start starts one with half of the machine's memory as its budget. It returns Unavailable if no loopback port can be
+// had.
+func Start() (*Redis, error) { return StartWithin(halfOfMemory()) }
 
-// StartEmbeddedWithin starts an embedded store that refuses to hold more than limit, as Redis does at maxmemory.
-func StartEmbeddedWithin(limit disdel.Bytes) (*Embedded, error) {
+// StartWithin starts one that refuses to hold more than limit, as Redis does at maxmemory.
+func StartWithin(limit disdel.Bytes) (*Redis, error) {
 	secret := make([]byte, 16)
 	rand.Read(secret)
-	e := &Embedded{
+	e := &Redis{
 		server: miniredis.NewMiniRedis(), budget: &budget{limit: limit, sizes: map[string]disdel.Bytes{}},
 		password: hex.EncodeToString(secret), stop: make(chan struct{}),
 	}
@@ -44,7 +47,7 @@ func StartEmbeddedWithin(limit disdel.Bytes) (*Embedded, error) {
 }
 
 // tick moves miniredis' clock, which stands still on its own, so that keys expire.
-func (e *Embedded) tick() {
+func (e *Redis) tick() {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
 	for {
@@ -59,13 +62,13 @@ func (e *Embedded) tick() {
 }
 
 // URL is the address with its password.
-func (e *Embedded) URL() string {
+func (e *Redis) URL() string {
 	u := url.URL{Scheme: "redis", User: url.UserPassword("", e.password), Host: e.server.Addr(), Path: "/0"}
 	return u.String()
 }
 
 // Close ends the store; what it held is gone.
-func (e *Embedded) Close() error {
+func (e *Redis) Close() error {
 	close(e.stop)
 	e.done.Wait()
 	e.server.Close()

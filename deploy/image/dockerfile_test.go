@@ -1,0 +1,48 @@
+package image
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a container engine builds of the Dockerfile is what Build makes: nobody here runs one, so lines are compared.
+func TestTheDockerfileMakesTheSameImage(t *testing.T) {
+	text, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, last, _ := strings.Cut(string(text), "FROM scratch\n")
+	lines := strings.Split(strings.ReplaceAll(last, " \\\n ", ""), "\n")
+	config, err := plainImage.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Config
+	want := []string{
+		"USER " + c.User, "ENV " + strings.Join(c.Env, " "), fmt.Sprintf("ENTRYPOINT [%q]", c.Entrypoint[0]),
+		"COPY --from=build " + certificatesPath + " " + certificatesPath, "COPY --from=build /disdel-runtime " + programPath,
+		"COPY --from=build /root-of-image/tmp /tmp",
+	}
+	for port := range c.ExposedPorts {
+		want = append(want, "EXPOSE "+strings.TrimSuffix(port, "/tcp"))
+	}
+	for _, line := range want {
+		if !slices.Contains(lines, line) {
+			t.Errorf("the Dockerfile lacks %q", line)
+		}
+	}
+	at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "LABEL ") })
+	for label := range c.Labels {
+		if !strings.Contains(label, "description") && (at < 0 || !strings.Contains(lines[at], label+"=")) {
+			t.Errorf("the Dockerfile has no label %s", label)
+		}
+	}
+	for _, build := range []string{"CGO_ENABLED=0", "-trimpath", `"-s -w -X main.release=$VERSION"`} {
+		if !strings.Contains(string(text), build) {
+			t.Errorf("the Dockerfile builds without %s", build)
+		}
+	}
+}

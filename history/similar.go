@@ -1,0 +1,76 @@
+package history
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/disdel/disdel"
+)
+
+// A plan looks at no more records than these: as many jobs, or as many bytes of them if there are enough jobs by then.
+// The record of a job of many rounds is long, and tells as much as those of many short jobs; that of the thirtieth job
+// of a kind tells next to nothing that the others did not.
+const (
+	similarLimit  = 100
+	enoughJobs    = 20
+	enoughSimilar = 1 << 17
+	enoughRecent  = 1 << 19
+)
+
+// lesson gathers records until there are enough of them.
+type lesson struct {
+	records []disdel.Record
+	limit   int
+	enough  int // bytes
+	size    int
+}
+
+// add takes a record, and tells how many more are likely to be enough.
+func (l *lesson) add(r disdel.Record, size int) (more int) {
+	l.records, l.size = append(l.records, r), l.size+size
+	n := len(l.records)
+	each := max(1, l.size/n)
+	return max(0, min(l.limit-n, max(enoughJobs-n, (l.enough-l.size+each-1)/each)))
+}
+
+// Similar returns the newest records of the same network, data set, batch size and backend, newest first: one backend's
+// durations say nothing of the other's. They may lack what no plan looks at: logs, evidence, transitions, decisions,
+// and the heartbeats of activations that passed.
+func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, error) {
+	m := job.Model
+	batch := job.Training.JobBatch()
+	alike := search{
+		key: []any{"kind", s.scope(), job.Data.Source, batch, job.Training.Backend, m.Name, m.Custom, len(m.Layers)},
+		by:  order{sourceField, batchField},
+		selector: map[string]any{
+			sourceField: equal(job.Data.Source), batchField: equal(batch),
+			backendField: given(job.Training.Backend, job.Training.Backend == ""), networkField: given(m.Name, m.Name == ""),
+			customField: given(m.Custom, m.Custom == ""), layersField: given(m.Layers, len(m.Layers) == 0),
+		},
+	}
+	l := lesson{limit: similarLimit, enough: enoughSimilar}
+	more := enoughJobs
+	err := s.each(ctx, alike, enoughJobs, func(r disdel.Record, size int) int {
+		if sameKind(&r.Job, &job) {
+			more = l.add(r, size)
+		}
+		return more
+	})
+	return l.records, err
+}
+
+// sameKind is what the selector of Similar says, on records as they are read.
+func sameKind(a, b *disdel.Job) bool {
+	return a.Data.Source == b.Data.Source && a.Data.Resize == b.Data.Resize && a.Training.SameBatch(b.Training) &&
+		a.Training.Backend == b.Training.Backend &&
+		a.Model.Name == b.Model.Name && a.Model.Custom == b.Model.Custom && len(a.Model.Layers) == len(b.Model.Layers) &&
+		(len(a.Model.Layers) == 0 || reflect.DeepEqual(a.Model.Layers, b.Model.Layers))
+}
+
+// Recent returns the newest records of jobs of any kind, newest first: what estimates and forecasts learn from where no
+// job of the same kind has run.
+func (s *Store) Recent(ctx context.Context, limit int) ([]disdel.Record, error) {
+	l := lesson{limit: limit, enough: enoughRecent}
+	err := s.each(ctx, s.searchFor(&Query{}), min(limit, enoughJobs), l.add)
+	return l.records, err
+}
