@@ -52,3 +52,31 @@ func infer(ctx context.Context, c *cli.Context, u *ui, models client.Models) err
 	}
 	return u.Show(doc, func(w io.Writer) { modeltext.PrintInference(w, doc) })
 }
+
+func evaluateCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "evaluate", Usage: "hold what a trained model says of a data set against its labels", ArgsUsage: "MODEL",
+		Description: "MODEL is as for infer. Judged is what is held out of the data set, or all of it where nothing is: accuracy, " +
+			"loss,\nprecision and recall of every class, and which class is taken for which.\n\n" +
+			"   disdel evaluate digits-cnn --dataset digits",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "dataset", Usage: "`NAME` of the data set"}, actionFlag},
+		Action: func(c *cli.Context) error {
+			if err := commandline.Operands(c, 1, 1); err != nil {
+				return err
+			}
+			if c.String("dataset") == "" {
+				return commandline.NeedsFlag(c, "--dataset NAME")
+			}
+			return withClient(c, u, storage|actions, func(ctx context.Context, at client.Client) error {
+				j, err := at.Models.Judge(ctx, c.Args().First(), c.String("dataset"))
+				if err != nil {
+					return err
+				}
+				for _, w := range j.Warnings {
+					u.Say("warning: %s", w)
+				}
+				return u.Show(j, func(w io.Writer) { modeltext.PrintJudgement(w, j) })
+			})
+		},
+	}
+}
