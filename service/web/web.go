@@ -147,7 +147,7 @@ func nowhere(v *visit) error {
 	return &disdel.Error{Kind: disdel.NotFound, Op: "find page", Msg: "there is no such page"}
 }
 
-// mostCause bounds what is read of a form.
+// mostForm bounds what is read of a form.
 const mostForm = 64 << 10
 
 // ask has a job become something else, and shows it again.
