@@ -3,7 +3,7 @@
 # slower and gorgonia twenty times: runtime/engine/native, whose threads it is there for, is raced with -short, its fastest kernels
 # alone, and runs whole without it. cmd/disdel and examples/embed stay out: what they do at once is the other packages', and their
 # actions are processes of the built program, which the detector does not see. So do checks of clusters (deploy), whose containers
-# are the test's own program, held to their memory.
+# are the test's own program, held to their memory. Packages that compute long and start nothing gain nothing by it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,8 @@ export DISDEL_TEST_CHROMIUM="$(command -v chromium || true)"
 export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 
-heavy='/(runtime/engine/native|cmd/disdel|examples/embed|estimator|model|deploy(/doctor|/verify)?)$'
+heavy='/(runtime/engine/native|cmd/disdel|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
+'/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image)$'
 packages=$(go list ./...)
 raced=$(grep -vE "$heavy" <<<"$packages")
 plain=$(grep -E "$heavy" <<<"$packages")
