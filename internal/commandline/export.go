@@ -31,6 +31,12 @@ func exportJobs(c *cli.Context, u *terminal.UI, list []disdel.Record) error {
 		}
 	case format.Folder() && output == "":
 		return NeedsFlag(c, "--output FOLDER")
+	case output == "" && u.Format != "table":
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export jobs",
+			Msg:  fmt.Sprintf("--to %s and -o %s are two formats for one output", format, u.Format),
+			Hint: "leave -o out, or name a file with --output",
+		}
 	case output == "":
 		return terminal.Unwritten(export.Text(u.Out, format, list))
 	}

@@ -2,6 +2,7 @@ package commandline
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/urfave/cli/v2"
 
@@ -23,8 +24,7 @@ func CompletionCommand(u *terminal.UI) *cli.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(u.Out, text)
-			return terminal.Unwritten(err)
+			return showText(u, text)
 		},
 	}
 }
@@ -50,8 +50,16 @@ func ManualCommand(u *terminal.UI) *cli.Command {
 			if err := Operands(c, 0, 0); err != nil {
 				return err
 			}
-			_, err := u.Out.Write(Manual(c.App))
-			return terminal.Unwritten(err)
+			return showText(u, string(Manual(c.App)))
 		},
 	}
+}
+
+// showText prints what is a text of its own, which documents hold as one.
+func showText(u *terminal.UI, text string) error {
+	return u.Show(struct {
+		Text string `json:"text"`
+	}{text}, func(w io.Writer) {
+		fmt.Fprint(w, text)
+	})
 }
