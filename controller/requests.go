@@ -105,7 +105,8 @@ func (s *Spec) invocation(at disdel.Slot, w work, params any) disdel.Invocation 
 	return disdel.Invocation{
 		ID: invocationID(w, at), Job: s.ID, Task: at.Task, Action: actionName(action, limits),
 		Round: w.round, Level: at.Level, Member: at.Member, Attempt: w.attempt, Leg: w.leg, Stage: s.Before,
-		Limits: limits, Hold: w.hold, Estimate: action.Estimate.Total, Likely: action.Estimate.Likely, Params: body, Queue: s.queue(limits),
+		Limits: limits, Hold: w.hold, Estimate: action.Estimate.Total, Likely: action.Estimate.Likely,
+		Params: body, Queue: s.queue(limits),
 	}
 }
 

@@ -42,42 +42,7 @@ func (s *Store) AddDense(ctx context.Context, in DenseInput, overwrite bool) (Ma
 	if err := in.check(); err != nil {
 		return Manifest{}, err
 	}
-	old, err := s.Manifest(ctx, in.Name)
-	kind := disdel.KindOf(err)
-	if err != nil && kind != disdel.NotFound && kind != disdel.Corrupt {
-		return Manifest{}, err
-	}
-	if kind != disdel.NotFound { // see whether anything is to be done, and whether it can be
-		m, err := s.writeDense(ctx, &in, true)
-		switch {
-		case err != nil:
-			return m, err
-		case kind == disdel.UnknownKind && old.Checksum() == m.Checksum():
-			return m, nil
-		case !overwrite:
-			return m, taken(in.Name, kind == disdel.UnknownKind)
-		}
-		if err := s.beginAdd(ctx, in.Name); err != nil {
-			return m, err
-		}
-	}
-	m, err := s.writeDense(ctx, &in, false)
-	if err != nil {
-		if kind == disdel.NotFound { // chunks without a manifest would be nobody's
-			_ = s.forget(context.WithoutCancel(ctx), in.Name) // the next one of that name would replace what is left
-		}
-		return m, err
-	}
-	return m, s.endAdd(ctx, &m)
-}
-
-// forget takes away the chunks of a data set that came to nothing.
-func (s *Store) forget(ctx context.Context, name string) error {
-	keys, err := s.keys(ctx, name)
-	if err != nil {
-		return err
-	}
-	return s.delete(ctx, keys)
+	return s.addStream(ctx, in.Name, overwrite, func(dry bool) (Manifest, error) { return s.writeDense(ctx, &in, dry) })
 }
 
 // writeDense writes the chunks, or with dry only works out what they would be, and returns the manifest.

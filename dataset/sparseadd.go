@@ -35,36 +35,13 @@ type SparseInput struct {
 	Bayes func() float64
 }
 
-// AddSparse stores a data set of sparse rows, as Add does one of dense rows, with the same errors; Invalid also for
-// rows that do not fit together and for targets and entries that are not finite.
+// AddSparse stores a data set of sparse rows, as AddDense does one of dense rows, with the same errors; Invalid also
+// for rows that do not fit together and for targets and entries that are not finite.
 func (s *Store) AddSparse(ctx context.Context, in SparseInput, overwrite bool) (Manifest, error) {
 	if err := checkName(in.Name); err != nil {
 		return Manifest{}, err
 	}
-	old, err := s.Manifest(ctx, in.Name)
-	kind := disdel.KindOf(err)
-	if err != nil && kind != disdel.NotFound && kind != disdel.Corrupt {
-		return Manifest{}, err
-	}
-	if kind != disdel.NotFound { // see whether anything is to be done
-		m, err := s.writeSparse(ctx, in, true)
-		switch {
-		case err != nil:
-			return m, err
-		case kind == disdel.UnknownKind && old.Checksum() == m.Checksum():
-			return m, nil
-		case !overwrite:
-			return m, taken(in.Name, kind == disdel.UnknownKind)
-		}
-	}
-	if err := s.beginAdd(ctx, in.Name); err != nil {
-		return Manifest{}, err
-	}
-	m, err := s.writeSparse(ctx, in, false)
-	if err != nil {
-		return m, err
-	}
-	return m, s.endAdd(ctx, &m)
+	return s.addStream(ctx, in.Name, overwrite, func(dry bool) (Manifest, error) { return s.writeSparse(ctx, in, dry) })
 }
 
 // writeSparse writes the chunks, or with dry only works out what they would be, and returns the manifest.

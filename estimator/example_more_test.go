@@ -160,7 +160,8 @@ func ExampleRemaining() {
 func ExampleUsedAhead() {
 	second := disdel.Millis(time.Second)
 	rec := disdel.Record{UsedGBs: 4, Rounds: []disdel.Round{{Duration: 10 * second}}}
-	left := disdel.Forecast{Duration: disdel.Interval[disdel.Millis]{Low: 15 * second, Likely: 20 * second, High: 30 * second}}
+	duration := disdel.Interval[disdel.Millis]{Low: 15 * second, Likely: 20 * second, High: 30 * second}
+	left := disdel.Forecast{Duration: duration}
 	fmt.Println(estimator.UsedAhead(&rec, &left))
 	// Output: {6 8 12}
 }

@@ -19,7 +19,8 @@ func TestExchangeIsPartOfTheEstimate(t *testing.T) {
 		in.Exchange = &x
 		return e.Train(in).Model - plain.Model
 	}
-	fixed, slack, eager := more(disdel.Exchange{}), more(disdel.Exchange{Slack: 2}), more(disdel.Exchange{Order: disdel.OrderEager})
+	fixed, slack := more(disdel.Exchange{}), more(disdel.Exchange{Slack: 2})
+	eager := more(disdel.Exchange{Order: disdel.OrderEager})
 	if want := 3*weights + 2*weights + 2*4*17*weights/4; fixed != want {
 		t.Errorf("%v more in lock-step, want %v", fixed, want)
 	}

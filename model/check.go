@@ -47,8 +47,8 @@ func fewFaults(list []disdel.Fault) []disdel.Fault {
 	})
 }
 
-// layerForm is the form of names: they become keys of stored weights. It is made when it is first needed, which the start
-// of a container does not wait for.
+// layerForm is the form of names: they become keys of stored weights. It is made when it is first needed, which the
+// start of a container does not wait for.
 var layerForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_./]{0,99}$`)
 })

@@ -39,8 +39,8 @@ type ClassJudgement struct {
 const judgedAtOnce = 16 << 20
 
 // Judge has infer actions classify what is held out of a data set, or all of its rows where it holds none out, and
-// holds the answers against the labels. Of the data set that a model has held out rows of by lot, it judges those of the
-// model's own job. It returns NotFound for a data set, Invalid for one whose rows the model does not take, and the
+// holds the answers against the labels. Of the data set that a model has held out rows of by lot, it judges those of
+// the model's own job. It returns NotFound for a data set, Invalid for one whose rows the model does not take, and the
 // failure of an action.
 func (s *Service) Judge(ctx context.Context, t *Trained, name string) (j Judgement, err error) {
 	j = Judgement{Model: t.Ref(), Dataset: name}
@@ -95,7 +95,8 @@ func (s *Service) judged(ctx context.Context, store *dataset.Store, t *Trained, 
 		}
 		rec, err := h.Get(ctx, t.Job)
 		if err != nil {
-			j.Warnings = append(j.Warnings, fmt.Sprintf("the job of %s is not known any more, nor which rows it held out", t.Ref()))
+			j.Warnings = append(j.Warnings,
+				fmt.Sprintf("the job of %s is not known any more, nor which rows it held out", t.Ref()))
 		} else {
 			ref.Split = rec.Job.Data.Split
 		}

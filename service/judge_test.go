@@ -17,9 +17,10 @@ func judge(t *testing.T, s *Service, m *Trained) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !j.HeldOut || j.Rows != m.Data.HeldOut || math.Abs(j.Accuracy-m.Accuracy) > 1e-9 || math.Abs(j.Loss-m.Loss) > 1e-4 {
-		t.Errorf("judged %d rows %v, accuracy %v and loss %v, where the job of %d found %v and %v", j.Rows, j.HeldOut, j.Accuracy,
-			j.Loss, m.Data.HeldOut, m.Accuracy, m.Loss)
+	if !j.HeldOut || j.Rows != m.Data.HeldOut ||
+		math.Abs(j.Accuracy-m.Accuracy) > 1e-9 || math.Abs(j.Loss-m.Loss) > 1e-4 {
+		t.Errorf("judged %d rows %v, accuracy %v and loss %v, where the job of %d found %v and %v", j.Rows, j.HeldOut,
+			j.Accuracy, j.Loss, m.Data.HeldOut, m.Accuracy, m.Loss)
 	}
 	rows, right := 0, 0
 	for k, c := range j.Classes {

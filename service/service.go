@@ -91,7 +91,8 @@ func (s *core) Close() error {
 	return err
 }
 
-// beside runs f for as long as it may take to look something up, unless the Service is being closed, which waits for it.
+// beside runs f for as long as it may take to look something up. A Service that is being closed waits for it, and
+// begins no other.
 func (s *core) beside(f func(ctx context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -139,7 +139,9 @@ func FuzzRead(f *testing.F) {
 
 // Neighbouring weights cost a byte each as int8, and two for the row that they make.
 func ExampleDelta_Rounded() {
-	d := exchange.Delta{Index: []int32{40, 41, 42, 43, 90}, Value: []float32{0.5, -1, 0.26, 0.001, 0.75}}.Rounded(disdel.WireInt8)
+	d := exchange.Delta{
+		Index: []int32{40, 41, 42, 43, 90}, Value: []float32{0.5, -1, 0.26, 0.001, 0.75},
+	}.Rounded(disdel.WireInt8)
 	data := d.Append(nil)
 	read, err := exchange.Read(data, 100)
 	if err != nil {

@@ -71,8 +71,9 @@ func TestEagerMembersEndEqualAndCanBeReplayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := exchange.Config{
 			Members: rapid.IntRange(2, 4).Draw(t, "members"), Threshold: rapid.SampledFrom([]float64{0, 0.7}).Draw(t, "v"),
-			Slack: rapid.IntRange(0, 3).Draw(t, "slack"), Combine: rapid.SampledFrom([]exchange.Combine{exchange.Sum, exchange.Mean}).Draw(t, "combine"),
-			Values: rapid.SampledFrom(values).Draw(t, "values"), Eager: true,
+			Slack:   rapid.IntRange(0, 3).Draw(t, "slack"),
+			Combine: rapid.SampledFrom([]exchange.Combine{exchange.Sum, exchange.Mean}).Draw(t, "combine"),
+			Values:  rapid.SampledFrom(values).Draw(t, "values"), Eager: true,
 		}
 		const steps = 8
 		seed := rapid.Uint64Range(0, 1000).Draw(t, "seed")

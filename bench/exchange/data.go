@@ -29,7 +29,7 @@ func loadRatings(ctx context.Context, file string) (*learning, error) {
 	users, items, n, _ := sparse.Like("ml-100k")
 	in, err := sparse.MadeRatings{Users: users, Items: items, Ratings: n, Seed: 1, HeldOut: held}.Input("films")
 	if _, missing := os.Stat(file); missing == nil {
-		in, err = sparse.Ratings{Source: sparse.File(file), HeldOut: held}.Input("films")
+		in, err = sparse.Ratings{Source: dataset.FileSource(file), HeldOut: held}.Input("films")
 		fmt.Println("ratings: MovieLens-100K")
 	} else {
 		fmt.Println("ratings: made ones of MovieLens-100K's size")

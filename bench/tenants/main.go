@@ -34,7 +34,8 @@ func main() {
 		}
 		return
 	}
-	parts := flag.String("parts", "small,batches,stuck,large,served,takeover", "what is measured; simulated: of the batches, how far the simulator is off")
+	parts := flag.String("parts", "small,batches,stuck,large,served,takeover",
+		"what is measured; simulated: of the batches, how far the simulator is off")
 	jobs := flag.Int("jobs", 100_000, "jobs of the large trace; the small one has a hundredth of them")
 	shrink := flag.Int("shrink", 1, "divide the rows of the batches' jobs by this, to look whether all of it works")
 	seeds := flag.Int("seeds", 200, "seeds of the figures of jobs that stop each other")

@@ -18,9 +18,9 @@ import (
 )
 
 // simulated holds the simulator against a batch that was run. Each job runs alone first, which is what the simulator
-// knows of it: how long it takes on an idle machine, and how long processors compute for it, in all processes. Then they
-// run in pairs, which tells how much this machine's processors slow each other down. What eight of them come to on one
-// pool is its own.
+// knows of it: how long it takes on an idle machine, and how long processors compute for it, in all processes. Then
+// they run in pairs, which tells how much this machine's processors slow each other down. What eight of them come to on
+// one pool is its own.
 func simulated(ctx context.Context, list []task, ran measured) error {
 	w := planned()
 	w.name, w.apart = "apart", 1
@@ -81,8 +81,8 @@ func alone(ctx context.Context, shrink int) error {
 	return simulated(ctx, list, ran)
 }
 
-// crowding is how much more processors compute for jobs in pairs than for each of them alone, of what they compute while
-// both are there.
+// crowding is how much more processors compute for jobs in pairs than for each of them alone, of what they compute
+// while both are there.
 func crowding(alone, pairs []part) float64 {
 	var single, both, more time.Duration
 	for i, p := range pairs {

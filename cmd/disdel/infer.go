@@ -56,8 +56,8 @@ func infer(ctx context.Context, c *cli.Context, u *ui, models client.Models) err
 func evaluateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "evaluate", Usage: "hold what a trained model says of a data set against its labels", ArgsUsage: "MODEL",
-		Description: "MODEL is as for infer. Judged is what is held out of the data set, or all of it where nothing is: accuracy, " +
-			"loss,\nprecision and recall of every class, and which class is taken for which.\n\n" +
+		Description: "MODEL is as for infer. Judged is what is held out of the data set, or all of it where nothing is: " +
+			"accuracy, loss,\nprecision and recall of every class, and which class is taken for which.\n\n" +
 			"   disdel evaluate digits-cnn --dataset digits",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "dataset", Usage: "`NAME` of the data set"}, actionFlag},
 		Action: func(c *cli.Context) error {

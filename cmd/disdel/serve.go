@@ -35,10 +35,10 @@ type serving struct {
 func serveCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "queue and run jobs for others, over HTTP", ArgsUsage: " ",
-		Description: "Serves /api/v1 (described at /openapi.json) and a page at /ui until Ctrl-C, and goes on with jobs of\n" +
-			"this home whose process is no more. Jobs that run when it ends go back to the queue, and the next one goes on with\n" +
-			"them. The token of who runs it is in server.token in the home folder; others have theirs from disdel\n" +
-			"tenant create.\n\n" +
+		Description: "Serves /api/v1 (described at /openapi.json) and a page at /ui until Ctrl-C, and goes on " +
+			"with jobs of\nthis home whose process is no more. Jobs that run when it ends go back to the queue, and the next " +
+			"one goes on with\nthem. The token of who runs it is in server.token in the home folder; others " +
+			"have theirs from disdel\ntenant create.\n\n" +
 			"   disdel serve\n" +
 			"   disdel serve --listen 0.0.0.0:7070 --tls-cert c.pem --tls-key k.pem --host-name train.example",
 		Flags: []cli.Flag{

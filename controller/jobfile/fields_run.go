@@ -175,8 +175,8 @@ var runFields = []field{
 	{
 		path: "resources.maxCost", form: cost, above: new(float64(0)), defBy: "none", example: "50GB-s",
 		meaning: "Most that the whole job may cost by use; one GB-s is 1,024 MB held for a second. A higher forecast is " +
-			"refused, and a job that comes to it stops at its newest checkpoint, to be resumed with more. Actions are told how " +
-			"long it holds them.",
+			"refused, and a job that comes to it stops at its newest checkpoint, to be resumed with more. Actions are told " +
+			"how long it holds them.",
 	},
 	{
 		path: "resources.price", form: number, above: new(float64(0)), defBy: "none", example: "0.0000167",

@@ -14,11 +14,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 )
 
 // array is a NumPy array of a file that is read row by row.
 type array struct {
-	Source
+	dataset.Source
 	shape []int
 	kind  byte // u, i, f: numbers; b: true or false; U, S: texts
 	size  int  // bytes of a value
@@ -36,7 +37,7 @@ const (
 )
 
 // readArray reads the header of a .npy file.
-func readArray(from Source) (*array, error) {
+func readArray(from dataset.Source) (*array, error) {
 	a := &array{Source: from}
 	in, err := from.Open()
 	if err != nil {
@@ -310,7 +311,7 @@ func (a *array) text(b []byte) string {
 }
 
 // archive is the arrays of a .npz file, by name.
-func archive(file string) (map[string]Source, error) {
+func archive(file string) (map[string]dataset.Source, error) {
 	z, err := zip.OpenReader(file)
 	if err != nil {
 		return nil, &disdel.Error{
@@ -319,13 +320,13 @@ func archive(file string) (map[string]Source, error) {
 		}
 	}
 	defer z.Close()
-	out := map[string]Source{}
+	out := map[string]dataset.Source{}
 	for _, entry := range z.File {
 		name, ok := strings.CutSuffix(entry.Name, ".npy")
 		if !ok || len(out) >= mostArrays {
 			continue
 		}
-		out[name] = Source{
+		out[name] = dataset.Source{
 			Name: file + ": " + name,
 			Open: func() (io.ReadCloser, error) { return openEntry(file, entry.Name) },
 		}
@@ -347,5 +348,8 @@ func openEntry(file, name string) (io.ReadCloser, error) {
 		z.Close() //nolint:errcheck // nothing was written
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + file, Msg: name, Err: plain(err)}
 	}
-	return reading{in, z}, nil
+	return struct {
+		io.Reader
+		io.Closer
+	}{in, z}, nil
 }

@@ -14,8 +14,8 @@ import (
 // Arrays is NumPy arrays: data, [rows features], [rows H W] or [rows C H W], and labels, [rows] or [rows 1], numbers or
 // texts. Bytes, and whole numbers from 0 to 255, are kept as 0..1; others as they are.
 type Arrays struct {
-	Images, Labels         Source
-	TestImages, TestLabels Source // of held-out rows; without Open: there are none
+	Images, Labels         dataset.Source
+	TestImages, TestLabels dataset.Source // of held-out rows; without Open: there are none
 	Layout                 dataset.Layout
 	ClassNames             []string // of whole numbers from 0; nil: their numbers, or the texts themselves
 }
@@ -95,7 +95,7 @@ type pair struct{ x, y *array }
 
 func (p *pairs) begin() error {
 	p.low, p.high, p.whole = math.Inf(1), math.Inf(-1), true
-	for _, from := range [][2]Source{{p.Images, p.Labels}, {p.TestImages, p.TestLabels}} {
+	for _, from := range [][2]dataset.Source{{p.Images, p.Labels}, {p.TestImages, p.TestLabels}} {
 		if from[0].Open == nil {
 			continue
 		}

@@ -37,7 +37,7 @@ func bytesOf(order binary.ByteOrder, values any) []byte {
 // Arrays of all types that NumPy writes come to the same rows.
 func TestArraysOfAllTypes(t *testing.T) {
 	little, big := binary.LittleEndian, binary.BigEndian
-	labels := Text("y", npy("<i8", "False", "2,", bytesOf(little, []int64{0, 1})))
+	labels := dataset.TextSource("y", npy("<i8", "False", "2,", bytesOf(little, []int64{0, 1})))
 	for name, c := range map[string]struct {
 		x, y  string
 		shape []int
@@ -85,9 +85,9 @@ func TestArraysOfAllTypes(t *testing.T) {
 			first: kept{Bytes: []byte{1, 2, 3}},
 		},
 	} {
-		from := Arrays{Images: Text("x", c.x), Labels: labels}
+		from := Arrays{Images: dataset.TextSource("x", c.x), Labels: labels}
 		if c.y != "" {
-			from.Labels = Text("y", c.y)
+			from.Labels = dataset.TextSource("y", c.y)
 		}
 		in, err := from.Input("a")
 		if err != nil {
@@ -105,8 +105,8 @@ func TestArraysOfAllTypes(t *testing.T) {
 
 // Channels come first, whichever way the file has them.
 func TestArraysOfImagesWithChannelsLast(t *testing.T) {
-	x := Text("x", npy("|u1", "False", "2, 1, 2, 3", []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}))
-	y := Text("y", npy("|u1", "False", "2,", []byte{0, 1}))
+	x := dataset.TextSource("x", npy("|u1", "False", "2, 1, 2, 3", []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}))
+	y := dataset.TextSource("y", npy("|u1", "False", "2,", []byte{0, 1}))
 	in, err := Arrays{Images: x, Labels: y, Layout: dataset.HWC}.Input("a")
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,8 @@ func TestArraysOfImagesWithChannelsLast(t *testing.T) {
 		!slices.Equal(got, []byte{1, 4, 2, 5, 3, 6}) {
 		t.Errorf("%v %v", in.Shape, got)
 	}
-	in, err = Arrays{Images: Text("x", npy("|u1", "False", "2, 5, 5, 3", make([]byte, 150))), Labels: y}.Input("a")
+	x = dataset.TextSource("x", npy("|u1", "False", "2, 5, 5, 3", make([]byte, 150)))
+	in, err = Arrays{Images: x, Labels: y}.Input("a")
 	if err != nil || len(in.Understood.Notes) != 1 || !strings.Contains(in.Understood.Notes[0], "--layout hwc") {
 		t.Errorf("%v %+v", err, in.Understood)
 	}
@@ -123,8 +124,8 @@ func TestArraysOfImagesWithChannelsLast(t *testing.T) {
 
 // Classes have the names that are given for the numbers of labels.
 func TestArraysWithNamesOfClasses(t *testing.T) {
-	x := Text("x", npy("|u1", "False", "2, 1", []byte{1, 2}))
-	y := Text("y", npy("|u1", "False", "2,", []byte{2, 1}))
+	x := dataset.TextSource("x", npy("|u1", "False", "2, 1", []byte{1, 2}))
+	y := dataset.TextSource("y", npy("|u1", "False", "2,", []byte{2, 1}))
 	in, err := Arrays{Images: x, Labels: y, ClassNames: []string{"a", "b", "c"}}.Input("a")
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +168,7 @@ func TestFaultsOfArrays(t *testing.T) {
 		"an odd type":        {npy("<f3", "False", "2, 1", nil), labels, "not read"},
 		"an order of nobody": {npy("", "False", "2, 1", nil), labels, "not read"},
 	} {
-		_, err := Arrays{Images: Text("x", c.x), Labels: Text("y", c.y)}.Input("a")
+		_, err := Arrays{Images: dataset.TextSource("x", c.x), Labels: dataset.TextSource("y", c.y)}.Input("a")
 		if got := told(err); disdel.KindOf(err) != disdel.Invalid || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -225,11 +226,11 @@ func TestArchives(t *testing.T) {
 
 // Whatever bytes come for data, reading them ends with rows or with an error of the user's.
 func FuzzArrays(f *testing.F) {
-	y := Text("y", npy("|u1", "False", "2,", []byte{0, 1}))
+	y := dataset.TextSource("y", npy("|u1", "False", "2,", []byte{0, 1}))
 	f.Add(npy("<f4", "False", "2, 3", make([]byte, 24)))
 	f.Add(npy("<f2", "True", "2, 1, 1", make([]byte, 4)))
 	f.Fuzz(func(t *testing.T, text string) {
-		in, err := Arrays{Images: Text("x", text), Labels: y}.Input("a")
+		in, err := Arrays{Images: dataset.TextSource("x", text), Labels: y}.Input("a")
 		if err == nil {
 			err = in.Each(func(dataset.DenseRow) error { return nil })
 		}
@@ -240,8 +241,8 @@ func FuzzArrays(f *testing.F) {
 }
 
 func ExampleArrays() {
-	x := Text("x.npy", npy("|u1", "False", "2, 2, 2", []byte{0, 255, 0, 255, 9, 8, 7, 6}))
-	y := Text("y.npy", npy("|u1", "False", "2,", []byte{1, 0}))
+	x := dataset.TextSource("x.npy", npy("|u1", "False", "2, 2, 2", []byte{0, 255, 0, 255, 9, 8, 7, 6}))
+	y := dataset.TextSource("y.npy", npy("|u1", "False", "2,", []byte{1, 0}))
 	in, err := Arrays{Images: x, Labels: y}.Input("stripes")
 	if err != nil {
 		fmt.Println(err)

@@ -54,7 +54,9 @@ Tom,32,male,20,no
 
 // What is in a table is found out: the header, numbers with their means, categories, missing values, classes.
 func TestATableIsUnderstood(t *testing.T) {
-	in, err := CSV{Source: Text("people.csv", people), Skip: []string{"name"}, Label: "survived"}.Input("people")
+	in, err := CSV{
+		Source: dataset.TextSource("people.csv", people), Skip: []string{"name"}, Label: "survived",
+	}.Input("people")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,52 +99,58 @@ func TestTablesAreWrittenInManyWays(t *testing.T) {
 		first kept
 	}{
 		"no header, label last, numbers from 0": {
-			CSV{Source: Text("a", "0,10,0\n2,30,1\n"), Scale: Range}, []int{1, 1, 2}, nil, kept{Values: []float32{0, 0}},
+			CSV{Source: dataset.TextSource("a", "0,10,0\n2,30,1\n"), Scale: Range},
+			[]int{1, 1, 2},
+			nil,
+			kept{Values: []float32{0, 0}},
 		},
 		"semicolons and a label by its usual name": {
-			CSV{Source: Text("a", "Label;a;b\nx;1;2\ny;3;4\n"), Scale: AsIs},
+			CSV{Source: dataset.TextSource("a", "Label;a;b\nx;1;2\ny;3;4\n"), Scale: AsIs},
 			[]int{1, 1, 2},
 			[]string{"x", "y"},
 			kept{Values: []float32{1, 2}},
 		},
 		"tabs, and nothing between two of them": {
-			CSV{Source: Text("a", "a\tb\ty\n5\t\t1\n3\t7\t-1\n"), Scale: AsIs},
+			CSV{Source: dataset.TextSource("a", "a\tb\ty\n5\t\t1\n3\t7\t-1\n"), Scale: AsIs},
 			[]int{1, 1, 2},
 			[]string{"-1", "1"},
 			kept{Values: []float32{5, 7}, Label: 1},
 		},
 		"a byte order mark, spaces, and the ends of lines of another system": {
-			CSV{Source: Text("a", "\xef\xbb\xbfa, y\r\n1 , p\r\n2, q\r\n"), Label: "y", Scale: AsIs},
+			CSV{Source: dataset.TextSource("a", "\xef\xbb\xbfa, y\r\n1 , p\r\n2, q\r\n"), Label: "y", Scale: AsIs},
 			[]int{1, 1, 1},
 			[]string{"p", "q"},
 			kept{Values: []float32{1}},
 		},
 		"a line in a field": {
-			CSV{Source: Text("a", "a,note,y\n1,\"two\nlines\",0\n2,\"one\",1\n"), Scale: AsIs},
+			CSV{Source: dataset.TextSource("a", "a,note,y\n1,\"two\nlines\",0\n2,\"one\",1\n"), Scale: AsIs},
 			[]int{1, 1, 3},
 			nil,
 			kept{Values: []float32{1, 0, 1}},
 		},
 		"texts alone under names": {
-			CSV{Source: Text("a", "color,size,y\nred,big,no\nblue,big,yes\nred,small,yes\n")},
+			CSV{Source: dataset.TextSource("a", "color,size,y\nred,big,no\nblue,big,yes\nred,small,yes\n")},
 			[]int{1, 1, 4},
 			[]string{"no", "yes"},
 			kept{Values: []float32{0, 1, 1, 0}},
 		},
 		"pixels": {
-			CSV{Source: Text("a", "y,p1,p2,p3,p4\n3,0,255,7,1\n4,1,2,3,4\n"), Shape: []int{1, 2, 2}},
+			CSV{Source: dataset.TextSource("a", "y,p1,p2,p3,p4\n3,0,255,7,1\n4,1,2,3,4\n"), Shape: []int{1, 2, 2}},
 			[]int{1, 2, 2},
 			[]string{"3", "4"},
 			kept{Bytes: []byte{0, 255, 7, 1}},
 		},
 		"classes in the order of their numbers": {
-			CSV{Source: Text("a", "1,10\n2,9\n3,2\n4,10\n"), Scale: AsIs},
+			CSV{Source: dataset.TextSource("a", "1,10\n2,9\n3,2\n4,10\n"), Scale: AsIs},
 			[]int{1, 1, 1},
 			[]string{"2", "9", "10"},
 			kept{Values: []float32{1}, Label: 2},
 		},
 		"numbers of a label in two ways": {
-			CSV{Source: Text("a", "1,1.0\n2,0\n3,1\n"), Scale: AsIs}, []int{1, 1, 1}, nil, kept{Values: []float32{1}, Label: 1},
+			CSV{Source: dataset.TextSource("a", "1,1.0\n2,0\n3,1\n"), Scale: AsIs},
+			[]int{1, 1, 1},
+			nil,
+			kept{Values: []float32{1}, Label: 1},
 		},
 	} {
 		in, err := c.csv.Input("a")
@@ -217,7 +225,7 @@ func TestFaultsOfATable(t *testing.T) {
 		"nothing":       {"", CSV{}, []string{"it is empty"}},
 		"one column":    {"1\n2\n", CSV{}, []string{"a single column"}},
 	} {
-		c.csv.Source = Text("f", c.text)
+		c.csv.Source = dataset.TextSource("f", c.text)
 		_, err := c.csv.Input("a")
 		got := told(err)
 		if disdel.KindOf(err) != disdel.Invalid {
@@ -234,7 +242,7 @@ func TestFaultsOfATable(t *testing.T) {
 // However much is wrong, what is said of it has a bound.
 func TestFaultsHaveABound(t *testing.T) {
 	text := "a,y\n" + strings.Repeat("1,2,3\n", 10_000)
-	_, err := CSV{Source: Text("f", text)}.Input("a")
+	_, err := CSV{Source: dataset.TextSource("f", text)}.Input("a")
 	var wrong *disdel.Faults
 	if !errors.As(err, &wrong) || len(wrong.Faults) != mostFaults+1 {
 		t.Errorf("%v", err)
@@ -260,7 +268,7 @@ func (e *endless) Close() error { return nil }
 // A row has a bound, too: a quote that is not closed is found before it takes all memory.
 func TestARowHasABound(t *testing.T) {
 	var opened []*endless
-	from := Source{Name: "f", Open: func() (io.ReadCloser, error) {
+	from := dataset.Source{Name: "f", Open: func() (io.ReadCloser, error) {
 		opened = append(opened, &endless{})
 		return opened[len(opened)-1], nil
 	}}
@@ -278,8 +286,8 @@ func TestARowHasABound(t *testing.T) {
 // Held-out rows of their own are kept by what the rows to learn from say, and refused where these have no such class.
 func TestHeldOutRowsOfATable(t *testing.T) {
 	train := "a,b,y\n0,u,p\n10,v,q\n"
-	test := Text("test", "a,b,y\n20,w,q\n")
-	in, err := CSV{Source: Text("f", train), Test: &test, Scale: Range}.Input("a")
+	test := dataset.TextSource("test", "a,b,y\n20,w,q\n")
+	in, err := CSV{Source: dataset.TextSource("f", train), Test: &test, Scale: Range}.Input("a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,8 +299,8 @@ func TestHeldOutRowsOfATable(t *testing.T) {
 	if u := in.Understood; u.HeldOut != 1 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "1 texts") {
 		t.Errorf("%+v", u)
 	}
-	bad := Text("test", "a,b,y\n20,w,r\nx,u,p\n")
-	_, err = CSV{Source: Text("f", train), Test: &bad}.Input("a")
+	bad := dataset.TextSource("test", "a,b,y\n20,w,r\nx,u,p\n")
+	_, err = CSV{Source: dataset.TextSource("f", train), Test: &bad}.Input("a")
 	for _, want := range []string{`test:2:3: y: no row to learn from has the label "r"`, `test:3:1: a: "x" is no number`} {
 		if got := told(err); !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
@@ -306,7 +314,7 @@ func FuzzCSV(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		in, err := CSV{Source: Text("f", text)}.Input("a")
+		in, err := CSV{Source: dataset.TextSource("f", text)}.Input("a")
 		if err != nil {
 			if kind := disdel.KindOf(err); kind != disdel.Invalid && kind != disdel.Corrupt {
 				t.Fatal(err)
@@ -332,11 +340,11 @@ func TestFiles(t *testing.T) {
 	if err := os.WriteFile(name, []byte(people), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (CSV{Source: File(name), Skip: []string{"1"}}).Input("a"); err != nil {
+	if _, err := (CSV{Source: dataset.FileSource(name), Skip: []string{"1"}}).Input("a"); err != nil {
 		t.Error(err)
 	}
 	for _, none := range []string{name + "x", filepath.Dir(name)} {
-		_, err := CSV{Source: File(none)}.Input("a")
+		_, err := CSV{Source: dataset.FileSource(none)}.Input("a")
 		if disdel.KindOf(err) != disdel.Invalid {
 			t.Errorf("%s: %v", none, err)
 		}
@@ -344,7 +352,7 @@ func TestFiles(t *testing.T) {
 }
 
 func ExampleCSV() {
-	in, err := CSV{Source: Text("flowers.csv",
+	in, err := CSV{Source: dataset.TextSource("flowers.csv",
 		"length,width,species\n5.1,3.5,setosa\n7.0,3.2,versicolor\n")}.Input("flowers")
 	if err != nil {
 		fmt.Println(err)
@@ -369,7 +377,9 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%s: %v, %v, not %v", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"", "-", ".", "1.2.3", "0x1p4", "1_000", "inf", "nan", "1e400", "1e39", "--1", "1,5", "a"} {
+	for _, text := range []string{
+		"", "-", ".", "1.2.3", "0x1p4", "1_000", "inf", "nan", "1e400", "1e39", "--1", "1,5", "a",
+	} {
 		if v, ok := number(text); ok {
 			t.Errorf("%q is %v", text, v)
 		}

@@ -146,8 +146,8 @@ func number(text string) (float64, bool) {
 // tens are the powers of ten that decimal divides by.
 var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// decimal reads a number as most files have it, without an exponent and of at most 15 digits: both they and the power of
-// ten are exact then, and their quotient is the nearest number (Clinger 1990). ok is false for all others.
+// decimal reads a number as most files have it, without an exponent and of at most 15 digits: both they and the power
+// of ten are exact then, and their quotient is the nearest number (Clinger 1990). ok is false for all others.
 func decimal(text string) (v float64, ok bool) {
 	digits, behind, point, whole := 0, 0, false, uint64(0)
 	rest := text

@@ -142,7 +142,7 @@ func (t *table) each(yield func(dataset.DenseRow) error) error {
 	return t.part(*t.Test, true, yield)
 }
 
-func (t *table) part(from Source, heldOut bool, yield func(dataset.DenseRow) error) error {
+func (t *table) part(from dataset.Source, heldOut bool, yield func(dataset.DenseRow) error) error {
 	wrong := &faults{file: from.Name}
 	values, row := make([]float32, 0, t.width()), dataset.DenseRow{HeldOut: heldOut}
 	err := t.lines(from, wrong, func(line int, record []string) error {

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 )
 
 // longestRecord is how long a row of a file may be: a quote that is never closed is not to take all memory.
@@ -57,7 +58,7 @@ func (r *reader) next() (line int, record []string, err error) {
 const byteOrderMark = "\xef\xbb\xbf"
 
 // open opens a source of text.
-func (t *table) open(from Source) (*reader, []byte, error) {
+func (t *table) open(from dataset.Source) (*reader, []byte, error) {
 	file, err := from.Open()
 	if err != nil {
 		return nil, nil, err
@@ -188,7 +189,7 @@ func (t *table) hasHeader(top [][]string) bool {
 }
 
 // broken is the error of a file that is no CSV from a line on.
-func (t *table) broken(from Source, err error) error {
+func (t *table) broken(from dataset.Source, err error) error {
 	var where *csv.ParseError
 	if errors.As(err, &where) {
 		return &disdel.Faults{File: from.Name, Faults: []disdel.Fault{{
@@ -201,7 +202,7 @@ func (t *table) broken(from Source, err error) error {
 
 // lines calls f with every record behind the header, and its line. A record of another number of columns is a fault,
 // and goes to nobody.
-func (t *table) lines(from Source, wrong *faults, f func(line int, record []string) error) error {
+func (t *table) lines(from dataset.Source, wrong *faults, f func(line int, record []string) error) error {
 	in, _, err := t.open(from)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 // CSV is rows of a CSV file, as a Schema says. The columns of the data set are the numbers in the schema's order, then
 // for each of them whether it is missing, then those that categories are hashed to.
 type CSV struct {
-	Source
+	dataset.Source
 	Schema  Schema
 	HeldOut HeldOut
 }
@@ -78,7 +78,7 @@ func (t *table) learn() error {
 			switch f.Kind {
 			case Target:
 				if t.missing(text) {
-					return t.bad(line, "its target is missing")
+					return bad(t.Source, line, "its target is missing")
 				}
 				t.labels.add([]byte(text))
 			case Number:
@@ -129,7 +129,7 @@ func (t *table) row(row *dataset.SparseRow, line int, record []string) error {
 		case Target:
 			v, ok := t.labels.target([]byte(text))
 			if !ok {
-				return t.bad(line, "the target %.40q is no number", text)
+				return bad(t.Source, line, "the target %.40q is no number", text)
 			}
 			row.Target = v
 		case Number:
@@ -182,7 +182,8 @@ func (t *table) number(line int, f Field, text string) (*float64, error) {
 	}
 	v, ok := number([]byte(text))
 	if !ok {
-		return nil, t.bad(line, "the %s %.40q is no number; add it to the schema's missing if it stands for none", f.Name, text)
+		return nil, bad(t.Source, line, "the %s %.40q is no number; add it to the schema's missing if it stands for none",
+			f.Name, text)
 	}
 	x := float64(v)
 	return &x, nil
@@ -219,7 +220,7 @@ func (t *table) lines(f func(line int, record []string) error) error {
 			}
 		}
 		if last := slices.Max(t.places); len(record) <= last || !t.Schema.Header && len(record) != len(t.fields) {
-			return t.bad(line, "it has %d fields, and the schema %d", len(record), len(t.fields))
+			return bad(t.Source, line, "it has %d fields, and the schema %d", len(record), len(t.fields))
 		}
 		if err := f(line, record); err != nil {
 			return err
@@ -236,7 +237,7 @@ func (t *table) place(line int, record []string) error {
 			continue
 		}
 		if t.places[i] = slices.Index(record, f.Name); t.places[i] < 0 {
-			return t.bad(line, "the header has no field %q", f.Name)
+			return bad(t.Source, line, "the header has no field %q", f.Name)
 		}
 	}
 	return nil

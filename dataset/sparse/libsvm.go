@@ -11,7 +11,7 @@ import (
 // Libsvm is rows in the format of LIBSVM and SVMlight: a line for each, `TARGET COLUMN:VALUE ...`, columns ascending,
 // with an optional `qid:N` that is passed over and an optional comment after #.
 type Libsvm struct {
-	Source
+	dataset.Source
 	// Columns are how many there are, and more than the file has; 0: those of the file. Columns are counted from 1, as
 	// LIBSVM does, unless the file has a column 0.
 	Columns int
@@ -56,7 +56,7 @@ func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
 		return l.rows(func(line int, row *libsvmRow) error {
 			target, ok := seen.target(row.label)
 			if !ok {
-				return l.bad(line, "the target %.40q is no number", row.label)
+				return bad(l.Source, line, "the target %.40q is no number", row.label)
 			}
 			for k := range row.index {
 				row.index[k] -= base
@@ -80,7 +80,7 @@ type libsvmRow struct {
 
 func (l Libsvm) rows(f func(line int, row *libsvmRow) error) error {
 	var row libsvmRow
-	return l.lines(func(number int, line []byte) error {
+	return lines(l.Source, func(number int, line []byte) error {
 		if at := bytes.IndexByte(line, '#'); at >= 0 {
 			line = line[:at]
 		}
@@ -105,21 +105,21 @@ func (l Libsvm) parse(row *libsvmRow, at int, line []byte) error {
 		}
 		key, text, ok := bytes.Cut(entry, []byte(":"))
 		if !ok {
-			return l.bad(at, "%.40q is no COLUMN:VALUE", entry)
+			return bad(l.Source, at, "%.40q is no COLUMN:VALUE", entry)
 		}
 		if string(key) == "qid" {
 			continue
 		}
 		column, err := strconv.ParseInt(string(key), 10, 32)
 		if err != nil || column < 0 || column == math.MaxInt32 {
-			return l.bad(at, "%.40q is no column", key)
+			return bad(l.Source, at, "%.40q is no column", key)
 		}
 		if column <= before {
-			return l.bad(at, "column %d comes after %d, and columns ascend", column, before)
+			return bad(l.Source, at, "column %d comes after %d, and columns ascend", column, before)
 		}
 		v, ok := number(text)
 		if !ok {
-			return l.bad(at, "%.40q is no value", text)
+			return bad(l.Source, at, "%.40q is no value", text)
 		}
 		row.index, row.value, before = append(row.index, int32(column)), append(row.value, v), column
 	}

@@ -12,7 +12,7 @@ import (
 // tab or a comma, as the files of MovieLens do (u.data, ratings.dat, ratings.csv), or a semicolon; a first line without
 // a number in the place of the rating is a header. Users and items may be called anything.
 type Ratings struct {
-	Source
+	dataset.Source
 	HeldOut HeldOut
 }
 
@@ -27,7 +27,7 @@ func (r Ratings) Input(name string) (in dataset.SparseInput, err error) {
 		count(users, row.user)
 		count(items, row.item)
 		if len(users)+len(items) >= math.MaxInt32 {
-			return r.bad(line, "there are more users and items than can be counted")
+			return bad(r.Source, line, "there are more users and items than can be counted")
 		}
 		return nil
 	})
@@ -46,7 +46,7 @@ func (r Ratings) Input(name string) (in dataset.SparseInput, err error) {
 			user, known := users[string(row.user)]
 			item, too := items[string(row.item)]
 			if !known || !too {
-				return r.bad(line, "the file has changed while it was read")
+				return bad(r.Source, line, "the file has changed while it was read")
 			}
 			index[0], index[1] = user, first+item
 			return yield(dataset.SparseRow{Index: index, Target: row.value, HeldOut: held.next(int(user))})
@@ -71,7 +71,7 @@ type rating struct {
 func (r Ratings) rows(f func(line int, row rating) error) error {
 	var separator []byte
 	begun := false
-	return r.lines(func(at int, line []byte) error {
+	return lines(r.Source, func(at int, line []byte) error {
 		if !begun {
 			separator = separatorOf(line)
 		}
@@ -86,9 +86,9 @@ func (r Ratings) rows(f func(line int, row rating) error) error {
 		case header:
 			return nil
 		case !two || len(user) == 0 || len(item) == 0:
-			return r.bad(at, "%.60q is no user, item and rating", line)
+			return bad(r.Source, at, "%.60q is no user, item and rating", line)
 		case !ok:
-			return r.bad(at, "the rating %.40q is no number", text)
+			return bad(r.Source, at, "the rating %.40q is no number", text)
 		}
 		return f(at, rating{user, item, v})
 	})

@@ -64,7 +64,7 @@ func TestLibsvmFiles(t *testing.T) {
 		},
 		"a row without entries": {"1\n2 1:2\n", 1, 2, false, []dataset.SparseRow{row(0, nil), row(1, []int32{0}, 2)}},
 	} {
-		in, err := sparse.Libsvm{Source: sparse.Text(name, c.text)}.Input("rows")
+		in, err := sparse.Libsvm{Source: dataset.TextSource(name, c.text)}.Input("rows")
 		got := read(t, in, err)
 		if in.Columns != c.columns || in.Classes != c.classes || in.Ones != c.ones {
 			t.Errorf("%s: %d columns, %d classes, ones %v", name, in.Columns, in.Classes, in.Ones)
@@ -93,7 +93,7 @@ func TestRatingsInMovieLensLayouts(t *testing.T) {
 		"without times": "196;242;3\n186;242;5\n196;51;1.5\n22;377;2\n",
 		"names":         "\"anna\",\"Heat\",3\n\"bob\",\"Heat\",5\n\"anna\",\"Alien\",1.5\n\"eve\",\"Big\",2\n",
 	} {
-		in, err := sparse.Ratings{Source: sparse.Text(name, text)}.Input("films")
+		in, err := sparse.Ratings{Source: dataset.TextSource(name, text)}.Input("films")
 		got := read(t, in, err)
 		if diff := cmp.Diff(want, got); diff != "" || in.Users != 3 || in.Items != 3 || in.Columns != 6 || in.Classes != 1 {
 			t.Errorf("%s: %d users, %d items: %s", name, in.Users, in.Items, diff)
@@ -111,7 +111,7 @@ func TestCSVByASchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := "id,site,price,age,clicked\n1,a.org,10,20,no\n2,b.org,NA,40,yes\n3,,30,,no\n4,a.org,20,30,yes\n"
-	in, err := sparse.CSV{Source: sparse.Text("clicks.csv", text), Schema: s}.Input("clicks")
+	in, err := sparse.CSV{Source: dataset.TextSource("clicks.csv", text), Schema: s}.Input("clicks")
 	got := read(t, in, err)
 	// Ages 20, 40, 30 have mean 30 and deviation sqrt(200/3); prices go from 10 to 30. Columns 2 and 3 say that age or
 	// price is missing, and sites are hashed behind them.
@@ -140,7 +140,7 @@ func TestFieldsAlikeAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := "0\t1\t\tskipped\tx\ty\tx\n1\t\t3\tskipped\t\ty\tz\n0\t4\t5\tskipped\tx\ty\tx\n"
-	in, err := sparse.CSV{Source: sparse.Text("day.tsv", text), Schema: s}.Input("clicks")
+	in, err := sparse.CSV{Source: dataset.TextSource("day.tsv", text), Schema: s}.Input("clicks")
 	got := read(t, in, err)
 	if in.Columns != 54 || in.Classes != 2 || len(got) != 3 {
 		t.Fatalf("%d columns, %d classes, %d rows", in.Columns, in.Classes, len(got))
@@ -166,14 +166,14 @@ func TestFieldsAlikeAreCounted(t *testing.T) {
 // What cannot be read is refused with its line, and never guessed.
 func TestFaultsNameTheirLine(t *testing.T) {
 	libsvm := func(text string) error {
-		in, err := sparse.Libsvm{Source: sparse.Text("f", text)}.Input("rows")
+		in, err := sparse.Libsvm{Source: dataset.TextSource("f", text)}.Input("rows")
 		if err == nil {
 			err = in.Each(func(dataset.SparseRow) error { return nil })
 		}
 		return err
 	}
 	ratings := func(text string) error {
-		_, err := sparse.Ratings{Source: sparse.Text("f", text)}.Input("rows")
+		_, err := sparse.Ratings{Source: dataset.TextSource("f", text)}.Input("rows")
 		return err
 	}
 	csv := func(text string) error {
@@ -181,7 +181,7 @@ func TestFaultsNameTheirLine(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = sparse.CSV{Source: sparse.Text("f", text), Schema: s}.Input("rows")
+		_, err = sparse.CSV{Source: dataset.TextSource("f", text), Schema: s}.Input("rows")
 		return err
 	}
 	head := "clicked,age,price,site\n"
@@ -220,7 +220,7 @@ func TestFaultsNameTheirLine(t *testing.T) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
-	all := sparse.Ratings{Source: sparse.Text("f", "1,2,3\n"), HeldOut: sparse.HeldOut{Share: 1}}
+	all := sparse.Ratings{Source: dataset.TextSource("f", "1,2,3\n"), HeldOut: sparse.HeldOut{Share: 1}}
 	if _, err := all.Input("rows"); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("all rows are held out: %v", err)
 	}
@@ -239,13 +239,13 @@ func TestPackedFilesAreRead(t *testing.T) {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		in, err := sparse.Ratings{Source: sparse.File(file)}.Input("films")
+		in, err := sparse.Ratings{Source: dataset.FileSource(file)}.Input("films")
 		if got := read(t, in, err); len(got) != 2 {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	for _, name := range []string{filepath.Join(dir, "none"), dir} {
-		if _, err := (sparse.Ratings{Source: sparse.File(name)}).Input("films"); !errors.Is(err, disdel.Invalid) {
+		if _, err := (sparse.Ratings{Source: dataset.FileSource(name)}).Input("films"); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -261,7 +261,7 @@ func TestSharesAreHeldOut(t *testing.T) {
 	}
 	for _, seed := range []int64{1, 2} {
 		byUser := sparse.HeldOut{Share: 0.2, ByUser: true, Seed: seed}
-		in, err := sparse.Ratings{Source: sparse.Text("f", text.String()), HeldOut: byUser}.Input("films")
+		in, err := sparse.Ratings{Source: dataset.TextSource("f", text.String()), HeldOut: byUser}.Input("films")
 		all, held := map[int32]int{}, map[int32]int{}
 		for _, r := range read(t, in, err) {
 			all[r.Index[0]]++
@@ -274,7 +274,9 @@ func TestSharesAreHeldOut(t *testing.T) {
 				t.Errorf("user %d: %d of %d ratings are held out", u, held[u], n)
 			}
 		}
-		in, err = sparse.Ratings{Source: sparse.Text("f", text.String()), HeldOut: sparse.HeldOut{Share: 0.2, Seed: seed}}.Input("films")
+		in, err = sparse.Ratings{
+			Source: dataset.TextSource("f", text.String()), HeldOut: sparse.HeldOut{Share: 0.2, Seed: seed},
+		}.Input("films")
 		rows, n := read(t, in, err), 0
 		for _, r := range rows {
 			if r.HeldOut {
@@ -384,7 +386,7 @@ func FuzzReaders(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		from := sparse.Text("f", text)
+		from := dataset.TextSource("f", text)
 		store, err := dataset.OpenStore(t.Context(), "mem://")
 		if err != nil {
 			t.Fatal(err)
@@ -410,7 +412,8 @@ func stored(t *testing.T, store *dataset.Store, in dataset.SparseInput, err erro
 }
 
 func ExampleRatings() {
-	in, err := sparse.Ratings{Source: sparse.Text("ratings.csv", "user,film,rating\nanna,Heat,5\nbob,Heat,2\n")}.Input("films")
+	text := dataset.TextSource("ratings.csv", "user,film,rating\nanna,Heat,5\nbob,Heat,2\n")
+	in, err := sparse.Ratings{Source: text}.Input("films")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -428,7 +431,7 @@ func ExampleRatings() {
 }
 
 func ExampleLibsvm() {
-	in, err := sparse.Libsvm{Source: sparse.Text("a.svm", "+1 1:0.5 4:2\n-1 2:1\n")}.Input("rows")
+	in, err := sparse.Libsvm{Source: dataset.TextSource("a.svm", "+1 1:0.5 4:2\n-1 2:1\n")}.Input("rows")
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -37,8 +37,8 @@ func account(home, name string) string {
 	return name + " of " + home
 }
 
-// AddToKeyring is Add for a context whose secrets go into the keyring of this session. It returns what Add does, Invalid
-// for a context without secrets, and Unavailable where there is no keyring.
+// AddToKeyring is Add for a context whose secrets go into the keyring of this session. It returns what Add does,
+// Invalid for a context without secrets, and Unavailable where there is no keyring.
 func (c *Contexts) AddToKeyring(home string, one Context) error {
 	if err := c.Add(one); err != nil {
 		return err

@@ -54,7 +54,7 @@ func DenseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, 
 		in, err = denseArchive(c, name)
 	case images == "npy":
 		in, err = arrays(c, dense.Arrays{
-			Images: dense.File(c.String("images")), Labels: dense.File(c.String("labels")),
+			Images: dataset.FileSource(c.String("images")), Labels: dataset.FileSource(c.String("labels")),
 		}, name)
 	case images == "pictures":
 		in, err = densePictures(c, name)
@@ -82,7 +82,7 @@ func kindOf(c *cli.Context) string {
 	} else if info.IsDir() {
 		return "pictures"
 	}
-	in, err := dense.File(path).Open()
+	in, err := dataset.FileSource(path).Open()
 	if err != nil {
 		return ""
 	}
@@ -112,11 +112,11 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		return in, err
 	}
 	table := dense.CSV{
-		Source: dense.File(c.String("csv")), Header: dense.Header(c.String("header")), Label: c.String("label"),
+		Source: dataset.FileSource(c.String("csv")), Header: dense.Header(c.String("header")), Label: c.String("label"),
 		Skip: list(c.String("skip")), Missing: list(c.String("missing")), Scale: dense.Scale(c.String("scale")),
 	}
 	if file := c.String("test-csv"); file != "" {
-		test := dense.File(file)
+		test := dataset.FileSource(file)
 		table.Test = &test
 	}
 	switch text := c.String("separator"); {
@@ -158,7 +158,7 @@ func arrays(c *cli.Context, from dense.Arrays, name string) (in dataset.DenseInp
 		return in, badFlags("--test-images and --test-labels go together", "give both, or neither")
 	}
 	if images != "" {
-		from.TestImages, from.TestLabels = dense.File(images), dense.File(labels)
+		from.TestImages, from.TestLabels = dataset.FileSource(images), dataset.FileSource(labels)
 	}
 	if c.IsSet("layout") {
 		from.Layout = dataset.Layout(strings.ToLower(c.String("layout")))

@@ -167,7 +167,8 @@ func (r *questionReader) policies(values []string) (others []string) {
 	}
 	for _, name := range r.Policies {
 		if !slices.Contains(scheduler.PolicyNames(), name) {
-			r.fault("what-if", "policy=all, or some of "+strings.Join(scheduler.PolicyNames(), ","), "there is no policy %q", name)
+			r.fault("what-if", "policy=all, or some of "+strings.Join(scheduler.PolicyNames(), ","),
+				"there is no policy %q", name)
 		}
 	}
 	return others

@@ -82,7 +82,7 @@ func SparseRows(c *cli.Context, name string) (in dataset.SparseInput, named bool
 	case held.ByUser && !c.IsSet("ratings"):
 		return bad("only ratings have users", "--held-out-by row")
 	}
-	from := sparse.File(c.String(given[0]))
+	from := dataset.FileSource(c.String(given[0]))
 	switch given[0] {
 	case "libsvm":
 		in, err = sparse.Libsvm{Source: from, Columns: c.Int("columns"), HeldOut: held}.Input(name)
@@ -94,7 +94,9 @@ func SparseRows(c *cli.Context, name string) (in dataset.SparseInput, named bool
 	return in, true, err
 }
 
-func csvRows(c *cli.Context, from sparse.Source, held sparse.HeldOut, name string) (in dataset.SparseInput, err error) {
+func csvRows(c *cli.Context, from dataset.Source, held sparse.HeldOut, name string) (
+	in dataset.SparseInput, err error,
+) {
 	file := c.String("schema")
 	f, err := os.Open(file)
 	if err != nil {

@@ -72,8 +72,8 @@ reliability:
 `, epochs, checkpointEvery)
 }
 
-// ExchangeJob is the file of a job whose workers exchange updates after every step, as exchange says, on ExchangeData. A
-// round is an epoch and has some 80 steps.
+// ExchangeJob is the file of a job whose workers exchange updates after every step, as exchange says, on ExchangeData.
+// A round is an epoch and has some 80 steps.
 func ExchangeJob(epochs int, exchange string) []byte {
 	return fmt.Appendf(nil, `apiVersion: disdel/v1
 kind: TrainingJob

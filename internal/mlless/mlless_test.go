@@ -65,7 +65,8 @@ func TestAJobIsWrittenAsMLLessWritesIt(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, want)
 		}
 	}
-	if _, err := mlless.Write(prefix, record()); !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "run.json") {
+	if _, err := mlless.Write(prefix, record()); !errors.Is(err, disdel.Invalid) ||
+		!strings.Contains(err.Error(), "run.json") {
 		t.Errorf("over files that are there: %v", err)
 	}
 }

@@ -32,7 +32,8 @@ func TestStepsAreTold(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, said)
 		}
 	}
-	if page := html(t, r); !strings.Contains(page, "Time of a step") || !strings.Contains(page, "Updates after every step") {
+	if page := html(t, r); !strings.Contains(page, "Time of a step") ||
+		!strings.Contains(page, "Updates after every step") {
 		t.Error("the page has no plot of steps, or no words")
 	}
 	if !strings.Contains(markdown(t, r), "a step takes 2.00 ms") {

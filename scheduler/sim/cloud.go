@@ -14,7 +14,8 @@ type Config struct {
 	Memory     disdel.Bytes `json:"memoryBytes"` // of the containers of each host
 	Processors int          `json:"processors"`  // of each host; 0: as many as anybody wants
 	// Crowding is how much longer a thread computes while all processors of a host are busy, of what it takes alone on
-	// one: they share caches, memory and often cores. In between it grows with the processors that are busy. 0: not at all.
+	// one: they share caches, memory and often cores. In between it grows with the processors that are busy. 0: not at
+	// all.
 	Crowding   float64       `json:"crowding,omitempty"`
 	Concurrent int           `json:"concurrent,omitempty"` // invocations in flight of a namespace; 0: any
 	PerMinute  int           `json:"perMinute,omitempty"`  // invocations of a minute of a namespace; 0: any

@@ -24,7 +24,8 @@ func movieLens(t *testing.T) (*dataset.Store, dataset.Manifest) {
 	if _, err := os.Stat(file); err != nil {
 		t.Skip("there is no MovieLens-100K here: scripts/movielens.sh")
 	}
-	in, err := rows.Ratings{Source: rows.File(file), HeldOut: rows.HeldOut{Share: 0.1, ByUser: true, Seed: 1}}.Input("films")
+	held := rows.HeldOut{Share: 0.1, ByUser: true, Seed: 1}
+	in, err := rows.Ratings{Source: dataset.FileSource(file), HeldOut: held}.Input("films")
 	if err != nil {
 		t.Fatal(err)
 	}
