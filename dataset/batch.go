@@ -9,6 +9,9 @@ type Matrix struct {
 
 	Start []int32 // of sparse rows, [Rows+1]: row i has the entries from Start[i] to Start[i+1]
 	Index []int32 // of sparse rows: the column of each entry, from 0
+	// Checked says of sparse rows that all columns are below Columns, and all values finite: who made them has looked,
+	// once, so that not every step has to.
+	Checked bool
 }
 
 // Row is the values of a row. It is no copy.

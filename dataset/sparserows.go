@@ -17,6 +17,8 @@ type sparseRows struct {
 	index      []int32
 	value      []float32 // nil: every entry is 1
 	target     []float32 // by row
+	most       int32     // of the columns
+	odd        bool      // a column is below 0, or a value not finite
 }
 
 // The bytes of a sparse row in memory without its target, and of an entry; in a file a row has one place, not two.
@@ -67,6 +69,20 @@ func (s *sparseRows) set(to int, c *sparseChunk, row int) {
 	}
 	s.end[to] = int32(len(s.index))
 	s.target[to] = float32At(c.target, row)
+	s.look(int(s.begin[to]))
+}
+
+// look looks at the entries from one on.
+func (s *sparseRows) look(from int) {
+	for _, c := range s.index[from:] {
+		s.most, s.odd = max(s.most, c), s.odd || c < 0
+	}
+	if s.value == nil {
+		return
+	}
+	for _, v := range s.value[from:] {
+		s.odd = s.odd || v-v != 0
+	}
 }
 
 func (s *sparseRows) newBatch(rows, columns int) Batch {
@@ -83,7 +99,7 @@ func (s *sparseRows) fill(b *Batch, rows []int32, columns int) {
 		n += int(s.end[r] - s.begin[r])
 	}
 	in := &b.Input
-	in.Rows, in.Columns = len(rows), columns
+	in.Rows, in.Columns, in.Checked = len(rows), columns, !s.odd && int(s.most) < columns
 	in.Start = sized(in.Start, len(rows)+1)
 	in.Index = roomy(in.Index, n)
 	values := in.Values

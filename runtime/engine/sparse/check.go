@@ -29,10 +29,11 @@ func (e *Engine) check(op string, b *dataset.Batch, targets bool) error {
 			return bad("row %d ends before it begins", r)
 		}
 	}
-	if err := e.checkColumns(bad, in); err != nil {
+	checked := in.Checked && in.Columns == e.g.Input()[0]
+	if err := e.checkColumns(bad, in, checked); err != nil {
 		return err
 	}
-	if allFinite(in.Values) && (!targets || allFinite(b.Target.Values)) {
+	if (checked || allFinite(in.Values)) && (!targets || allFinite(b.Target.Values)) {
 		return e.checkTargets(bad, b, targets)
 	}
 	return &disdel.Error{
@@ -41,11 +42,13 @@ func (e *Engine) check(op string, b *dataset.Batch, targets bool) error {
 	}
 }
 
-func (e *Engine) checkColumns(bad func(string, ...any) error, in *dataset.Matrix) error {
+func (e *Engine) checkColumns(bad func(string, ...any) error, in *dataset.Matrix, checked bool) error {
 	columns := uint32(e.g.Input()[0])
-	for _, c := range in.Index {
-		if uint32(c) >= columns {
-			return bad("column %d of %d", c, columns)
+	if !checked {
+		for _, c := range in.Index {
+			if uint32(c) >= columns {
+				return bad("column %d of %d", c, columns)
+			}
 		}
 	}
 	if e.net.Users == 0 {

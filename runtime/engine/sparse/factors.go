@@ -13,7 +13,9 @@ func (e *Engine) factors(b *dataset.Batch, gradient bool) (loss float64) {
 		user, item := in.Index[2*r], in.Index[2*r+1]-firstItem
 		u, v := users.row(user), items.row(item)
 		sum := float64(e.offset + u[rank] + v[rank] + dot(u[:rank], v[:rank]))
-		e.out[r] = e.predicted(sum)
+		if !gradient {
+			e.out[r] = e.predicted(sum)
+		}
 		if targets == nil {
 			continue
 		}

@@ -1,6 +1,10 @@
 package sparse
 
-import "github.com/disdel/disdel/dataset"
+import (
+	"math"
+
+	"github.com/disdel/disdel/dataset"
+)
 
 // linear is pass for weights of columns.
 func (e *Engine) linear(b *dataset.Batch, gradient bool) (loss float64) {
@@ -16,7 +20,9 @@ func (e *Engine) linear(b *dataset.Batch, gradient bool) (loss float64) {
 			values = in.Values[in.Start[r]:in.Start[r+1]]
 		}
 		sum := intercept + weighed(w, index, values)
-		e.out[r] = e.predicted(sum)
+		if !gradient {
+			e.out[r] = e.predicted(sum)
+		}
 		if targets == nil {
 			continue
 		}
@@ -29,7 +35,7 @@ func (e *Engine) linear(b *dataset.Batch, gradient bool) (loss float64) {
 		}
 	}
 	if gradient {
-		bias.touch(0)[0] = float32(slopes)
+		bias.addOnes([]int32{0}, float32(slopes))
 	}
 	return loss
 }
@@ -63,20 +69,40 @@ func weighed(w []float32, index []int32, values []float32) float64 {
 	return (a + b) + (c + d)
 }
 
-// add adds a row's entries, each times slope, to the gradients of their columns, in a table of width 1. It is touch for
-// each of them, in one loop.
+// add adds a row's entries, each times slope, to the gradients of their columns, in a table of width 1. values are nil
+// where all of them are 1.
 func (t *table) add(index []int32, values []float32, slope float32) {
-	slot, touched, grad, n := t.slot, t.touched, t.grad, t.n
+	if values == nil {
+		t.addOnes(index, slope)
+		return
+	}
+	slot, marks, n := t.slot, t.marks, t.n
+	values = values[:len(index)]
 	for k, c := range index {
-		v := slope
-		if values != nil {
-			v *= values[k]
+		v := slope * values[k]
+		if s := uint(uint32(slot[c])); s < uint(n) {
+			if m := marks[2*s : 2*s+2 : 2*s+2]; m[0] == c {
+				m[1] = int32(math.Float32bits(math.Float32frombits(uint32(m[1])) + v))
+				continue
+			}
 		}
-		if s := uint(uint32(slot[c])); s < uint(n) && touched[s] == c {
-			grad[s] += v
-			continue
+		slot[c], marks[2*n], marks[2*n+1] = int32(n), c, int32(math.Float32bits(v))
+		n++
+	}
+	t.n = n
+}
+
+// addOnes is add of entries that are all 1.
+func (t *table) addOnes(index []int32, slope float32) {
+	slot, marks, n := t.slot, t.marks, t.n
+	for _, c := range index {
+		if s := uint(uint32(slot[c])); s < uint(n) {
+			if m := marks[2*s : 2*s+2 : 2*s+2]; m[0] == c {
+				m[1] = int32(math.Float32bits(math.Float32frombits(uint32(m[1])) + slope))
+				continue
+			}
 		}
-		slot[c], touched[n], grad[n] = int32(n), c, v
+		slot[c], marks[2*n], marks[2*n+1] = int32(n), c, int32(math.Float32bits(slope))
 		n++
 	}
 	t.n = n

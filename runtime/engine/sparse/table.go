@@ -1,10 +1,17 @@
 package sparse
 
-import "github.com/disdel/disdel/runtime/engine/slab"
+import (
+	"math"
+
+	"github.com/disdel/disdel/runtime/engine/slab"
+)
 
 // table is rows of weights of which a step touches few. The gradients of those lie close together, in the order that
 // they were touched first; slot leads from a row to its gradient. A slot counts only where touched leads back to the
 // row, so that nothing has to be cleared between steps (Briggs and Torczon 1993).
+//
+// In a table of width 1 a row and its gradient lie side by side, in marks: who finds the one has the other in the same
+// line of the cache, and a step of a regression is little else than that.
 type table struct {
 	rows, width int
 	value       []float32    // [rows width]
@@ -13,6 +20,7 @@ type table struct {
 	touched     []int32      // rows, of which the first n are of this step
 	n           int
 	grad        []float32 // [len(touched) width]
+	marks       []int32   // of width 1, instead of touched and grad: a row, then the bits of its gradient
 }
 
 // newTable takes the table's part of a slab, from at on, and returns where the next part begins.
@@ -33,8 +41,18 @@ func newTable(s tableShape, moments int, mem *slab.Slab, at int) (t table, next 
 	for m := range moments {
 		t.moments[m] = floats(s.rows * s.width)
 	}
-	t.slot, t.touched, t.grad = ints(s.rows), ints(s.most), floats(s.most*s.width)
+	t.slot = ints(s.rows)
+	if s.width == 1 {
+		t.marks = ints(2 * s.most)
+		return t, at
+	}
+	t.touched, t.grad = ints(s.most), floats(s.most*s.width)
 	return t, at
+}
+
+// mark is which row was touched i-th in a table of width 1, and its gradient.
+func (t *table) mark(i int) (row int32, grad float32) {
+	return t.marks[2*i], math.Float32frombits(uint32(t.marks[2*i+1]))
 }
 
 // row is the weights of a row.
@@ -43,7 +61,7 @@ func (t *table) row(i int32) []float32 {
 	return t.value[from : from+t.width : from+t.width]
 }
 
-// touch is the gradient of a row, which is zero where the step has not touched it before.
+// touch is the gradient of a row, which is zero where the step has not touched it before. Tables of width 1 have add.
 func (t *table) touch(row int32) []float32 {
 	s := t.place(row)
 	from := s * t.width
@@ -74,11 +92,27 @@ type view struct {
 
 // ReadAt implements engine.Values.
 func (v view) ReadAt(dst []float32, at int) {
+	if v.width == 1 && v.stride > 1 { // a column: a call for each value would take longer than all else
+		place := at*v.stride + v.column
+		for i := range dst {
+			dst[i] = v.values[place]
+			place += v.stride
+		}
+		return
+	}
 	v.runs(len(dst), at, func(from int, run []float32) { copy(dst[from:], run) })
 }
 
 // WriteAt implements engine.Values.
 func (v view) WriteAt(src []float32, at int) {
+	if v.width == 1 && v.stride > 1 {
+		place := at*v.stride + v.column
+		for _, x := range src {
+			v.values[place] = x
+			place += v.stride
+		}
+		return
+	}
 	v.runs(len(src), at, func(from int, run []float32) { copy(run, src[from:]) })
 }
 
@@ -90,11 +124,10 @@ func (v view) runs(n, at int, f func(from int, run []float32)) {
 		}
 		return
 	}
+	start, column := at/v.width*v.stride+v.column, at%v.width
 	for from := 0; from < n; {
-		row, column := at/v.width, at%v.width
 		k := min(v.width-column, n-from)
-		start := row*v.stride + v.column + column
-		f(from, v.values[start:start+k])
-		from, at = from+k, at+k
+		f(from, v.values[start+column:start+column+k])
+		from, start, column = from+k, start+v.stride, 0
 	}
 }

@@ -12,9 +12,21 @@ import (
 func (e *Engine) squaredNorm() (sum float64) {
 	for i := range e.tables {
 		t := &e.tables[i]
+		if t.width == 1 {
+			sum += t.markedNorm()
+			continue
+		}
 		for _, g := range t.grad[:t.n*t.width] {
 			sum += float64(g) * float64(g)
 		}
+	}
+	return sum
+}
+
+func (t *table) markedNorm() (sum float64) {
+	for i := range t.n {
+		_, g := t.mark(i)
+		sum += float64(g) * float64(g)
 	}
 	return sum
 }
@@ -57,6 +69,10 @@ func (e *Engine) sgd(o *disdel.SGD, scale float32) sgd {
 }
 
 func (s sgd) update(t *table) {
+	if t.width == 1 {
+		s.marked(t)
+		return
+	}
 	for i, row := range t.touched[:t.n] {
 		x, g := t.row(row), t.grad[i*t.width:(i+1)*t.width]
 		if s.momentum == 0 {
@@ -65,6 +81,26 @@ func (s sgd) update(t *table) {
 		}
 		from := int(row) * t.width
 		s.withVelocity(x, g, t.moments[0][from:from+t.width])
+	}
+}
+
+// marked is update of a table of width 1.
+func (s sgd) marked(t *table) {
+	x, velocity := t.value, t.moments[0]
+	for i := range t.n {
+		row, g := t.mark(i)
+		w := x[row]
+		slope := s.scale*g + s.decay*w
+		if s.momentum == 0 {
+			x[row] = w - s.rate*slope
+			continue
+		}
+		v := s.momentum*velocity[row] + slope
+		velocity[row] = v
+		if s.nesterov {
+			v = slope + s.momentum*v
+		}
+		x[row] = w - s.rate*v
 	}
 }
 
@@ -108,6 +144,10 @@ func (e *Engine) adam(o *disdel.Adam, scale float64) adam {
 }
 
 func (a adam) update(t *table) {
+	if t.width == 1 {
+		a.marked(t)
+		return
+	}
 	for i, row := range t.touched[:t.n] {
 		from := int(row) * t.width
 		a.row(t.row(row), t.grad[i*t.width:(i+1)*t.width], t.moments[0][from:from+t.width],
@@ -115,15 +155,28 @@ func (a adam) update(t *table) {
 	}
 }
 
+// marked is update of a table of width 1.
+func (a adam) marked(t *table) {
+	x, mean, square := t.value, t.moments[0], t.moments[1]
+	for i := range t.n {
+		row, g := t.mark(i)
+		x[row], mean[row], square[row] = a.one(x[row], g, mean[row], square[row])
+	}
+}
+
 func (a adam) row(x, g, mean, square []float32) {
 	g, mean, square = g[:len(x)], mean[:len(x)], square[:len(x)]
 	for k, w := range x {
-		slope := a.scale*g[k] + a.decay*w
-		m := a.beta1*mean[k] + (1-a.beta1)*slope
-		v := a.beta2*square[k] + (1-a.beta2)*slope*slope
-		mean[k], square[k] = m, v
-		x[k] = a.keep*w - a.rate*m/(float32(math.Sqrt(float64(v*a.unbias)))+a.epsilon)
+		x[k], mean[k], square[k] = a.one(w, g[k], mean[k], square[k])
 	}
+}
+
+// one is the step of one weight w with gradient g.
+func (a *adam) one(w, g, mean, square float32) (x, m, v float32) {
+	slope := a.scale*g + a.decay*w
+	m = a.beta1*mean + (1-a.beta1)*slope
+	v = a.beta2*square + (1-a.beta2)*slope*slope
+	return a.keep*w - a.rate*m/(float32(math.Sqrt(float64(v*a.unbias)))+a.epsilon), m, v
 }
 
 // Reset puts the arrays of a role back to what they are before the first step. There are no statistics. It returns
