@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
+	"slices"
 
 	"github.com/disdel/disdel"
 )
@@ -59,8 +61,10 @@ func (d Delta) Append(dst []byte) []byte {
 	}
 	switch form {
 	case asFloat32:
-		for _, v := range d.Value {
-			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+		at := len(dst)
+		dst = slices.Grow(dst, 4*len(d.Value))[:at+4*len(d.Value)]
+		for k, v := range d.Value {
+			binary.LittleEndian.PutUint32(dst[at+4*k:], math.Float32bits(v))
 		}
 	case asBfloat16:
 		for _, v := range d.Value {
@@ -85,9 +89,7 @@ func (d Delta) eachRow(f func(gap, length int)) {
 	}
 }
 
-func varintBytes(n int) int {
-	return len(binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64), uint64(n)))
-}
+func varintBytes(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
 // Most is the most bytes that a delta of so many entries takes, of a model of so many weights.
 func Most(entries, weights int, values disdel.Wire) disdel.Bytes {
@@ -99,9 +101,12 @@ func Most(entries, weights int, values disdel.Wire) disdel.Bytes {
 // Read reads what Append wrote of a delta of n weights. It trusts no byte: it returns Corrupt for a format that it does
 // not know, for entries that do not ascend below n, for values that are zero or not finite, and for bytes that are
 // missing or too many.
-func Read(data []byte, n int) (Delta, error) {
+func Read(data []byte, n int) (Delta, error) { return Delta{}.Read(data, n) }
+
+// Read is Read into the memory of d, where that is enough.
+func (d Delta) Read(data []byte, n int) (Delta, error) {
 	r := reader{data: data, weights: n}
-	d := r.delta()
+	d = r.delta(d)
 	if r.fault == "" && len(r.data) > 0 {
 		r.bad("%d bytes follow its entries", len(r.data))
 	}
@@ -136,6 +141,11 @@ func (r *reader) byte() byte {
 
 // number reads a varint of at least 1 and at most most.
 func (r *reader) number(most int) int {
+	if len(r.data) > 0 && r.data[0]-1 < 0x7f && int(r.data[0]) <= most { // one byte, as most are
+		v := int(r.data[0])
+		r.data = r.data[1:]
+		return v
+	}
 	v, size := binary.Uvarint(r.data)
 	if size <= 0 || v == 0 || v > uint64(max(most, 0)) {
 		r.bad("a number is %d, of 1 to %d", v, most)
@@ -145,7 +155,7 @@ func (r *reader) number(most int) int {
 	return int(v)
 }
 
-func (r *reader) delta() (d Delta) {
+func (r *reader) delta(into Delta) (d Delta) {
 	head := r.byte()
 	for wire, form := range forms {
 		if wire != "" && form == head&^inRows {
@@ -158,14 +168,17 @@ func (r *reader) delta() (d Delta) {
 		return d
 	}
 	r.data = r.data[size:]
-	d.Index = make([]int32, 0, count)
+	d.Index = slices.Grow(into.Index[:0], int(count))
+	if d.Index == nil {
+		d.Index = []int32{}
+	}
 	if head&inRows != 0 {
 		r.rows(&d, int(count))
 	} else {
 		r.gaps(&d, int(count))
 	}
 	if r.fault == "" {
-		d.Value = make([]float32, count)
+		d.Value = slices.Grow(into.Value[:0], int(count))[:count]
 		r.values(&d)
 	}
 	return d
@@ -187,11 +200,12 @@ func (r *reader) rows(d *Delta, count int) {
 	for len(d.Index) < count && r.fault == "" {
 		at += r.number(r.weights - 1 - at)
 		length := r.number(min(count-len(d.Index), r.weights-at))
-		for range length {
-			d.Index = append(d.Index, int32(at))
-			at++
+		from := len(d.Index)
+		d.Index = d.Index[:from+length]
+		for k := range d.Index[from:] {
+			d.Index[from+k] = int32(at + k)
 		}
-		at-- // the row's last
+		at += length - 1 // the row's last
 	}
 }
 

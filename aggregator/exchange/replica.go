@@ -57,7 +57,8 @@ func (c Config) Check() error {
 // Replica is one member's weights in a round. It is for one goroutine.
 type Replica struct {
 	cfg    Config
-	scale  float32   // of an update that is added to S
+	last   []int     // by member: the step after which it leaves; 0: it stays
+	scale  float32   // of an update that is added to S, while nobody has left
 	shared []float32 // S
 	local  []float32 // of the weights, what is not in S
 	sent   []float32 // of local, what others have or will have; nil where a step's deltas are folded before the next
@@ -67,6 +68,7 @@ type Replica struct {
 	folded int       // of them, those that S has of all members
 	ahead  [][]Delta // eager: by member, those of the steps after folded, which S has not; the own ones are in local
 	base   []float32 // eager: S and ahead, as the step began with them
+	spare  []Delta   // whose memory is to be used again
 }
 
 // New starts at weights that are the same on every member. It takes a copy. It returns Invalid as Check does.
@@ -74,7 +76,10 @@ func New(cfg Config, start []float32) (*Replica, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	r := &Replica{cfg: cfg, scale: 1, shared: append([]float32(nil), start...), local: make([]float32, len(start))}
+	r := &Replica{
+		cfg: cfg, last: make([]int, cfg.Members), scale: 1,
+		shared: append([]float32(nil), start...), local: make([]float32, len(start)),
+	}
 	if cfg.Combine != Sum {
 		r.scale = 1 / float32(cfg.Members)
 	}
@@ -106,8 +111,8 @@ func Resume(cfg Config, s State, own []Delta) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.Local) != len(s.Shared) || len(s.Sent) != len(r.sent) || s.Folded < 0 || s.Made < s.Folded ||
-		cfg.Members > 1 && len(own) != s.Made-s.Folded {
+	if len(s.Local) != len(s.Shared) || len(s.Sent) != len(r.sent) || s.Folded < 0 || s.Made < 0 ||
+		cfg.Members > 1 && len(own) != max(0, s.Made-s.Folded) {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "resume exchange",
 			Msg: fmt.Sprintf("%d and %d of %d weights, %d own deltas of steps %d to %d", len(s.Local), len(s.Sent),
@@ -132,120 +137,65 @@ func (r *Replica) Needed() int { return max(0, r.made-r.cfg.Slack) }
 // Shared is S, which must not be changed. It is good until the next fold.
 func (r *Replica) Shared() []float32 { return r.shared }
 
-// Send ends a step that has led to the weights x, and returns what the others are to have of it: the entries of what is
-// owed that are significant. It returns Conflict for a step that was begun without what it needs.
-func (r *Replica) Send(x []float32) (Delta, error) {
-	return r.send(x, r.cfg.Threshold/math.Sqrt(float64(r.made+1)), r.cfg.Values)
-}
-
-// Flush is Send of everything that is owed, however little: the last step of a round. When everybody's flush is folded,
-// Settle makes all members equal.
-func (r *Replica) Flush(x []float32) (Delta, error) { return r.send(x, 0, disdel.WireFloat32) }
-
-func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d Delta, err error) {
-	if r.folded < r.Needed() {
-		return d, r.conflict("step %d began with the steps up to %d, and needs those up to %d", r.made+1, r.folded,
-			r.Needed())
-	}
-	if len(x) != len(r.shared) {
-		return d, r.conflict("%d weights, and there are %d", len(x), len(r.shared))
-	}
-	r.made++
-	if r.cfg.Members == 1 {
-		copy(r.shared, x)
-		r.folded = r.made
-		return d, nil
-	}
-	began := r.shared
-	if r.base != nil {
-		began = r.base
-	}
-	d.Index, d.Value = make([]int32, 0, r.room), make([]float32, 0, r.room)
-	for i, v := range x {
-		local := v - began[i]
-		r.local[i] = local
-		owed := local
-		if r.sent != nil {
-			owed -= r.sent[i]
-		}
-		// A product, not the quotient: where the weight is 0 anything but 0 goes, and a sum of 0 never does.
-		if owed == 0 || math.Abs(float64(owed)) <= threshold*math.Abs(float64(v)) {
-			continue
-		}
-		d.Index, d.Value = append(d.Index, int32(i)), append(d.Value, owed)
-	}
-	r.room = d.Len() + d.Len()/8
-	d = d.Rounded(values)
-	if r.sent != nil {
-		for k, i := range d.Index {
-			r.sent[i] += d.Value[k]
-		}
-	}
-	r.own = append(r.own, d)
-	return d, nil
-}
-
-// Fold adds everybody's deltas of a step to S, this member's own among them, in the order of the members. Steps are
-// folded in their order. It returns Conflict for another step than the next, for one that this member has not made, and
-// for other deltas than one of each member.
+// Fold adds everybody's deltas of a step to S, this member's own among them, in the order of the members; who has left
+// has one without entries. Steps are folded in their order. It returns Conflict for another step than the next, for one
+// that this member has not made, and for other deltas than one of each member.
 func (r *Replica) Fold(step int, deltas []Delta) error {
-	switch {
-	case step != r.folded+1 || step > r.made:
-		return r.conflict("step %d is to be folded after %d of %d", step, r.folded, r.made)
-	case len(deltas) != r.cfg.Members:
-		return r.conflict("%d deltas of %d members", len(deltas), r.cfg.Members)
-	case len(deltas[r.cfg.Member].Index) != len(r.own[0].Index):
-		return r.conflict("the own delta of step %d has %d entries, not %d", step, len(deltas[r.cfg.Member].Index),
-			len(r.own[0].Index))
+	if err := r.foldable(step, deltas); err != nil {
+		return err
 	}
+	scale := r.of(step)
 	for _, d := range deltas {
-		for k, i := range d.Index {
-			r.shared[i] += r.scale * d.Value[k]
-		}
+		r.add(r.shared, d, scale)
 	}
-	for k, i := range r.own[0].Index {
-		r.local[i] -= r.own[0].Value[k]
-		if r.sent != nil {
-			r.sent[i] -= r.own[0].Value[k]
+	if step <= r.made {
+		own := r.own[0]
+		for k, i := range own.Index {
+			r.local[i] -= own.Value[k]
+			if r.sent != nil {
+				r.sent[i] -= own.Value[k]
+			}
 		}
+		r.own = slices.Delete(r.own, 0, 1) // where it lies, so that there is room for the next one
 	}
-	r.own = r.own[1:]
 	r.folded = step
 	for m, deltas := range r.ahead {
 		if len(deltas) > 0 {
-			r.ahead[m] = deltas[1:]
+			r.ahead[m] = slices.Delete(deltas, 0, 1)
 		}
 	}
 	return nil
 }
 
-// Ahead has the steps to come begin with another member's delta of a step that cannot be folded yet. A member's come in
-// the order of its steps. It returns Conflict for any other, and where members are not eager.
-func (r *Replica) Ahead(member, step int, d Delta) error {
-	if r.ahead == nil || member == r.cfg.Member || member < 0 || member >= r.cfg.Members || step != r.Has(member)+1 {
-		return r.conflict("step %d of member %d is ahead of %d folded ones", step, member, r.folded)
+func (r *Replica) foldable(step int, deltas []Delta) error {
+	there := r.There(r.cfg.Member, step)
+	switch {
+	case step != r.folded+1 || there && step > r.made:
+		return r.conflict("step %d is to be folded after %d of %d", step, r.folded, r.made)
+	case len(deltas) != r.cfg.Members:
+		return r.conflict("%d deltas of %d members", len(deltas), r.cfg.Members)
 	}
-	r.ahead[member] = append(r.ahead[member], d)
+	own := 0
+	if there {
+		own = len(r.own[0].Index)
+	}
+	for m, d := range deltas {
+		switch {
+		case m == r.cfg.Member && len(d.Index) != own:
+			return r.conflict("the own delta of step %d has %d entries, not %d", step, len(d.Index), own)
+		case len(d.Index) > 0 && !r.There(m, step):
+			return r.conflict("member %d has left, and sends %d entries of step %d", m, len(d.Index), step)
+		}
+	}
 	return nil
 }
 
-// Next is a member's delta of the next step to be folded, where it is here already: the own one is.
-func (r *Replica) Next(member int) (d Delta, ok bool) {
-	switch {
-	case member == r.cfg.Member && len(r.own) > 0:
-		return r.own[0], true
-	case r.ahead != nil && len(r.ahead[member]) > 0:
-		return r.ahead[member][0], true
+// add adds a delta, times scale.
+func (r *Replica) add(to []float32, d Delta, scale float32) {
+	values := d.Value[:len(d.Index)]
+	for k, i := range d.Index {
+		to[i] += scale * values[k]
 	}
-	return d, false
-}
-
-// Has is the newest step of another member that the next step begins with.
-func (r *Replica) Has(member int) int {
-	if r.ahead == nil {
-		return r.folded
-	}
-	return r.folded + len(r.ahead[member])
 }
 
 // Weights writes what the next step computes with into x: S, what there is ahead of it, and what is this member's own.
@@ -260,22 +210,10 @@ func (r *Replica) Weights(x []float32) {
 	}
 }
 
-// addAhead makes base of S and what is ahead of it, in the order of members and steps.
-func (r *Replica) addAhead() {
-	copy(r.base, r.shared)
-	for _, deltas := range r.ahead {
-		for _, d := range deltas {
-			for k, i := range d.Index {
-				r.base[i] += r.scale * d.Value[k]
-			}
-		}
-	}
-}
-
 // Settle ends a round after everybody's flush has been folded: the weights are S. What rounding has left of own updates
 // is forgotten. It returns Conflict before that.
 func (r *Replica) Settle() error {
-	if r.folded != r.made {
+	if r.folded < r.made {
 		return r.conflict("%d of %d steps are folded", r.folded, r.made)
 	}
 	clear(r.local)
