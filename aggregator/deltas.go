@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"hash/crc32"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -23,24 +24,29 @@ var (
 // there, a step's delta never changes: the same again changes nothing, as from a later attempt that comes to the same;
 // another one is a Conflict, and so is one under a claim that is lost. Errors are PushUpdate's otherwise.
 func (s *Store) CommitDelta(ctx context.Context, c Claim, step int, data []byte) error {
-	sum := sha256.Sum256(data)
-	d := sending{claim: c, step: step, data: data, digest: hex.EncodeToString(sum[:])}
-	d.key, d.parts = s.placeDelta(fmt.Sprintf("%s:%d:", s.keys.delta(c.ID, step), c.Fence), len(data))
-	verdict, err := s.send(ctx, &d)
+	return s.commitDelta(ctx, &sending{claim: c, step: step, data: data})
+}
+
+func (s *Store) commitDelta(ctx context.Context, d *sending) error {
+	sum := sha256.Sum256(d.data)
+	d.digest = hex.EncodeToString(sum[:])
+	id := d.claim.ID
+	d.key, d.parts = s.placeDelta(fmt.Sprintf("%s:%d:", s.keys.delta(id, d.step), d.claim.Fence), len(d.data))
+	verdict, err := s.send(ctx, d)
 	switch {
 	case err != nil:
-		return wrap(err, "send delta", c.ID.String()) // it may be there all the same: leave it to the sweep
+		return wrap(err, "send delta", id.String()) // it may be there all the same: leave it to the sweep
 	case verdict == "done":
 		return nil
 	}
-	s.discard(ctx, c.ID.Job, entry(d.key, d.parts))
+	s.discard(ctx, id.Job, entry(d.key, d.parts))
 	switch verdict {
 	case "same":
 		return nil
 	case "other":
-		return conflict("send delta of step "+strconv.Itoa(step), c.ID, "another one was sent before")
+		return conflict("send delta of step "+strconv.Itoa(d.step), id, "another one was sent before")
 	default:
-		return conflict("send delta of step "+strconv.Itoa(step), c.ID, "another attempt has taken over")
+		return conflict("send delta of step "+strconv.Itoa(d.step), id, "another attempt has taken over")
 	}
 }
 
@@ -48,6 +54,8 @@ func (s *Store) CommitDelta(ctx context.Context, c Claim, step int, data []byte)
 type sending struct {
 	claim  Claim
 	step   int
+	last   bool    // of its member
+	follow *Deltas // takes what is new in the log by the same message; nil: nobody does
 	digest string
 	key    string
 	parts  int
@@ -62,6 +70,7 @@ func (d *sending) piece(i int) []byte {
 // in one message: the script looks whether the part is there, since what comes first in a message may have failed.
 func (s *Store) send(ctx context.Context, d *sending) (verdict string, err error) {
 	var script *redis.Cmd
+	var news *redis.XStreamSliceCmd
 	cmds, _ := patient(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.SAdd(ctx, s.keys.index(d.claim.ID.Job), entry(d.key, d.parts))
 		p.Expire(ctx, s.keys.index(d.claim.ID.Job), keyLife)
@@ -73,11 +82,19 @@ func (s *Store) send(ctx context.Context, d *sending) (verdict string, err error
 		if len(s.servers) == 1 {
 			keys, args := s.commitOf(d)
 			script = deltaScript.EvalSha(ctx, p, keys, args...)
+			if d.follow != nil {
+				news = d.follow.ask(ctx, p, noWait)
+			}
 		}
 		return nil
 	})
 	for _, c := range cmds {
-		if err := c.Err(); err != nil && c != redis.Cmder(script) {
+		if err := c.Err(); err != nil && c != redis.Cmder(script) && c != redis.Cmder(news) {
+			return "", err
+		}
+	}
+	if news != nil {
+		if _, err := d.follow.took(news); err != nil {
 			return "", err
 		}
 	}
@@ -116,8 +133,23 @@ func (s *Store) commitOf(d *sending) (keys []string, args []any) {
 	}
 	return keys, []any{
 		strconv.FormatUint(d.claim.Fence, 10), fmt.Sprintf("%d:%d", d.step, id.Member), d.digest, entry(d.key, d.parts),
-		d.step, id.Member, len(d.data), seconds(keyLife), entry(table, 0), entry(log, 0),
+		d.step, id.Member, len(d.data), seconds(keyLife), entry(table, 0), entry(log, 0), flag(d.last),
+		checksum(d.data),
 	}
+}
+
+// checksum is what a delta is held against when it is read, which all members do: its digest, which says whether two
+// attempts came to the same, would take ten times as long.
+func checksum(data []byte) string {
+	return strconv.FormatUint(uint64(crc32.Checksum(data, castagnoli)), 16)
+}
+
+// flag is a truth as scripts have it.
+func flag(is bool) string {
+	if is {
+		return "1"
+	}
+	return ""
 }
 
 // leastPart is how small a delta is that lies on one server, whole: another round trip would take longer than its

@@ -2,8 +2,6 @@ package aggregator
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,20 +21,20 @@ type Deltas struct {
 	members int
 	last    string              // entry of the log that was read last
 	newest  []int               // by member: the newest step that it has sent; it sends them in order
+	ended   []int               // by member: the step that it left after; 0: it stays
 	sent    map[int][]sentDelta // by step: what is there of it, by member
 }
 
 // sentDelta is a delta that was committed.
 type sentDelta struct {
-	digest, entry string // entry "": it was not sent yet
-	bytes         int
+	sum, entry string // entry "": it was not sent yet; nothing: there is none
 }
 
 // Deltas follows a round of so many members from its beginning.
 func (s *Store) Deltas(job disdel.JobID, round, members int) *Deltas {
 	return &Deltas{
 		store: s, job: job, round: round, members: members, last: "0", newest: make([]int, members),
-		sent: map[int][]sentDelta{},
+		ended: make([]int, members), sent: map[int][]sentDelta{},
 	}
 }
 
@@ -51,6 +49,12 @@ const logCount = 4096
 // returns what idle does, and the context's cause when that ends first.
 func (d *Deltas) Wait(ctx context.Context, step int, idle func() error) error {
 	return d.wait(ctx, func() bool { return d.complete(step) }, idle)
+}
+
+// WaitEnd returns once every member has left, with the last step of any. It waits as Wait does.
+func (d *Deltas) WaitEnd(ctx context.Context, idle func() error) (last int, err error) {
+	err = d.wait(ctx, func() bool { return !slices.Contains(d.ended, 0) }, idle)
+	return slices.Max(d.ended), err
 }
 
 // Look takes what has been sent so far, and does not wait.
@@ -69,13 +73,29 @@ func (d *Deltas) Look(ctx context.Context) error {
 // Newest is the newest step of a member that was seen: it has sent all before it, too.
 func (d *Deltas) Newest(member int) int { return d.newest[member] }
 
+// Left is the step that a member has left after, by itself or since it was ended; 0 while nothing is known of that.
+func (d *Deltas) Left(member int) int { return d.ended[member] }
+
+// there tells whether a member takes part in a step, as far as is known.
+func (d *Deltas) there(member, step int) bool { return d.ended[member] == 0 || step <= d.ended[member] }
+
+// Commit is CommitDelta, and takes what has been sent so far by the same message. With last set it is the member's
+// last: nobody waits for it any more.
+func (d *Deltas) Commit(ctx context.Context, c Claim, step int, data []byte, last bool) error {
+	return d.store.commitDelta(ctx, &sending{claim: c, step: step, data: data, last: last, follow: d})
+}
+
 // Own is what a member has sent of a step. It waits as Wait does, though not for others.
 func (d *Deltas) Own(ctx context.Context, step, member int) ([]byte, error) {
 	sent := func() bool { return d.sent[step] != nil && d.sent[step][member].entry != "" }
 	if err := d.wait(ctx, sent, func() error { return nil }); err != nil {
 		return nil, err
 	}
-	return d.fetch(ctx, step, member)
+	data, err := d.Fetch(ctx, step, member)
+	if err != nil {
+		return nil, err
+	}
+	return data[member], nil
 }
 
 func (d *Deltas) wait(ctx context.Context, there func() bool, idle func() error) error {
@@ -102,10 +122,15 @@ func (d *Deltas) wait(ctx context.Context, there func() bool, idle func() error)
 	return nil
 }
 
-// complete tells whether every member's delta of a step has been seen.
+// complete tells whether the delta of a step has been seen of every member that has not left before.
 func (d *Deltas) complete(step int) bool {
 	sent := d.sent[step]
-	return len(sent) == d.members && !slices.ContainsFunc(sent, func(s sentDelta) bool { return s.entry == "" })
+	for m := range d.members {
+		if d.there(m, step) && (sent == nil || sent[m].entry == "") {
+			return false
+		}
+	}
+	return true
 }
 
 // noWait is a read that does not wait.
@@ -113,9 +138,19 @@ const noWait = time.Duration(-1)
 
 // read takes what is new in the log, waiting for it for a while, and returns how many entries that were.
 func (d *Deltas) read(ctx context.Context, wait time.Duration) (n int, err error) {
-	streams, err := d.store.client.XRead(ctx, &redis.XReadArgs{
+	return d.took(d.ask(ctx, d.store.client, wait))
+}
+
+// ask reads what is new in the log, waiting for it for a while.
+func (d *Deltas) ask(ctx context.Context, by redis.StreamCmdable, wait time.Duration) *redis.XStreamSliceCmd {
+	return by.XRead(ctx, &redis.XReadArgs{
 		Streams: []string{d.store.keys.log(d.job, d.round), d.last}, Count: logCount, Block: wait,
-	}).Result()
+	})
+}
+
+// took takes what was asked for, and returns how many entries that were.
+func (d *Deltas) took(news *redis.XStreamSliceCmd) (n int, err error) {
+	streams, err := news.Result()
 	if errors.Is(err, redis.Nil) {
 		return 0, nil
 	}
@@ -136,59 +171,17 @@ func (d *Deltas) take(values map[string]any) {
 	text := func(name string) string { return fmt.Sprint(values[name]) }
 	step, err1 := strconv.Atoi(text("step"))
 	member, err2 := strconv.Atoi(text("member"))
-	bytes, err3 := strconv.Atoi(text("bytes"))
-	if errors.Join(err1, err2, err3) != nil || step < 1 || member < 0 || member >= d.members {
+	if errors.Join(err1, err2) != nil || step < 1 || member < 0 || member >= d.members {
 		return
 	}
 	if d.sent[step] == nil {
 		d.sent[step] = make([]sentDelta, d.members)
 	}
+	if text("last") == "1" {
+		d.ended[member] = step
+	}
 	d.newest[member] = max(d.newest[member], step)
-	d.sent[step][member] = sentDelta{digest: text("digest"), entry: text("entry"), bytes: bytes}
-}
-
-// Fetch reads the deltas of a step that were waited for, or looked for: those of some members, or of all where none is
-// named. They are in the order of the members, nil for those that were not asked for. It returns Corrupt, which is
-// counted, for one that is not what its sender committed, and NotFound for one that is gone.
-func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, error) {
-	if len(of) == 0 {
-		for m := range d.members {
-			of = append(of, m)
-		}
-	}
-	sent := d.sent[step]
-	if len(sent) == 0 || slices.ContainsFunc(of, func(m int) bool { return sent[m].entry == "" }) {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "fetch deltas", Job: d.job, Msg: fmt.Sprintf("step %d was not waited for", step),
-		}
-	}
-	out := make([][]byte, d.members)
-	err := eachOf(ctx, len(of), min(len(of), depth), func(ctx context.Context, _, k int) (err error) {
-		out[of[k]], err = d.fetch(ctx, step, of[k])
-		return err
-	})
-	return out, err
-}
-
-func (d *Deltas) fetch(ctx context.Context, step, m int) ([]byte, error) {
-	sent := d.sent[step][m]
-	_, at := entryKeys(sent.entry)
-	pieces := make([][]byte, len(at))
-	err := eachOf(ctx, len(at), len(at), func(ctx context.Context, _, i int) (err error) {
-		pieces[i], err = patient(d.store.server(at[i])).Get(ctx, at[i]).Bytes()
-		return err
-	})
-	if err != nil {
-		return nil, wrap(err, "fetch delta", fmt.Sprintf("%s round %d step %d of %d", d.job, d.round, step, m))
-	}
-	data := slices.Concat(pieces...)
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != sent.digest {
-		return nil, d.store.countDamage(ctx, d.job, &disdel.Error{
-			Kind: disdel.Corrupt, Op: "fetch delta", Job: d.job,
-			Msg: fmt.Sprintf("round %d, step %d of member %d is not what was sent", d.round, step, m),
-		})
-	}
-	return data, nil
+	d.sent[step][member] = sentDelta{sum: text("sum"), entry: text("entry")}
 }
 
 // Forget drops what is known of a step that was folded.
@@ -201,5 +194,8 @@ func (s *Store) DropDeltas(ctx context.Context, job disdel.JobID, round int) err
 
 // deltaPrefixes are those of the keys of a round's deltas.
 func deltaPrefixes(round int) []string {
-	return []string{fmt.Sprintf("delta:%d:", round), fmt.Sprintf("deltas:%d:", round), fmt.Sprintf("log:%d:", round)}
+	return []string{
+		fmt.Sprintf("delta:%d:", round), fmt.Sprintf("deltas:%d:", round), fmt.Sprintf("log:%d:", round),
+		fmt.Sprintf("draws:%d:", round),
+	}
 }

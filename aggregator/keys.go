@@ -60,6 +60,11 @@ func (k keys) deltas(job disdel.JobID, round int) string {
 	return fmt.Sprintf("%s:deltas:%d:", k.job(job), round)
 }
 
+// draws is which batch of a round's queue each step of each member has.
+func (k keys) draws(job disdel.JobID, round int) string {
+	return fmt.Sprintf("%s:draws:%d:", k.job(job), round)
+}
+
 // log is the stream that tells of every committed delta of a round.
 func (k keys) log(job disdel.JobID, round int) string {
 	return fmt.Sprintf("%s:log:%d:", k.job(job), round)

@@ -1,0 +1,51 @@
+package aggregator
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/disdel/disdel"
+)
+
+var (
+	//go:embed lua/draw.lua
+	drawLua string
+	//go:embed lua/end.lua
+	endLua string
+
+	drawScript = redis.NewScript(drawLua)
+	endScript  = redis.NewScript(endLua)
+)
+
+// DrawBatch is the batch of a round's queue, from 0 to batches-1, that the member which has the claim takes for a step
+// of its own; ok is false where none is left. Each batch is drawn once, and who asks again for a step, as a later
+// attempt does, is given the same. It returns Conflict under a claim that is lost.
+func (s *Store) DrawBatch(ctx context.Context, c Claim, step, batches int) (batch int, ok bool, err error) {
+	id := c.ID
+	draws := s.keys.draws(id.Job, id.Round)
+	n, err := drawScript.Run(ctx, s.client, []string{s.keys.work(id), draws, s.keys.index(id.Job)},
+		strconv.FormatUint(c.Fence, 10), fmt.Sprintf("%d:%d", step, id.Member), batches, seconds(keyLife), entry(draws, 0),
+	).Int()
+	switch {
+	case err != nil:
+		return 0, false, wrap(err, "draw batch", id.String())
+	case n == -2:
+		return 0, false, conflict("draw batch", id, "another attempt has taken over")
+	}
+	return n, n >= 0, nil
+}
+
+// EndMember has the members of a round that exchange go on without one that will not come: what it has sent stays, what
+// it owes is lost, a batch of the queue that it had and did not send is somebody else's, and an attempt of it that is
+// still under way can send and deliver nothing more. A member that has left, or was ended before, changes nothing.
+func (s *Store) EndMember(ctx context.Context, job disdel.JobID, round, member int) error {
+	work := s.keys.work(disdel.UpdateID{Job: job, Round: round, Member: member})
+	table, log := s.keys.deltas(job, round), s.keys.log(job, round)
+	err := endScript.Run(ctx, s.client, []string{work, table, log, s.keys.draws(job, round), s.keys.index(job)},
+		member, seconds(keyLife), entry(work, 0), entry(table, 0), entry(log, 0)).Err()
+	return wrap(err, "end member", fmt.Sprintf("%s round %d of %d", job, round, member))
+}
