@@ -11,7 +11,7 @@ type Exchange struct {
 	Slack     int     `json:"slack"`   // steps that workers may be apart
 	Order     string  `json:"order"`   // of updates: OrderFixed or OrderEager
 	Combine   string  `json:"combine"` // CombineMean or CombineSum
-	Batches   string  `json:"batches"` // whose rows a worker takes: BatchesShard
+	Batches   string  `json:"batches"` // whose rows a worker takes: BatchesShard or BatchesQueue
 	// Values is the number format of what is sent: WireFloat32, also what "" means, WireBfloat16 or WireInt8. What
 	// rounding loses is sent later.
 	Values Wire `json:"values,omitempty"`
@@ -24,7 +24,11 @@ const (
 	CombineMean  = "mean"  // a step is the mean of the workers' updates
 	CombineSum   = "sum"   // or their sum, as MLLess has it
 	BatchesShard = "shard" // its own
+	BatchesQueue = "queue" // any: each takes the next batch of the round when it has ended one
 )
+
+// Queued tells whether workers take batches from a queue. nil has none.
+func (x *Exchange) Queued() bool { return x != nil && x.Batches == BatchesQueue }
 
 // StepTimes is where the time of a step with exchange went, ms each.
 type StepTimes struct {

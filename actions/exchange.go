@@ -18,12 +18,15 @@ import (
 type exchanging struct {
 	t       *trainer
 	config  exchange.Config
+	queued  bool // batches are drawn from the round's queue
 	replica *exchange.Replica
 	deltas  *aggregator.Deltas
 	arrays  []engine.Array  // weights
 	weights []float32       // all of them, one after another
 	began   exchange.Vector // of an eager step: what it began with
 	data    []byte          // of the own delta
+	folding []exchange.Delta
+	missing []int // members whose deltas are to be read
 	book    *stepBook
 }
 
@@ -42,9 +45,15 @@ func (t *trainer) newExchange() *exchanging {
 			Members: t.req.Members, Member: t.req.Worker, Threshold: e.Threshold, Slack: e.Slack,
 			Combine: exchange.Combine(e.Combine), Values: e.Values, Eager: e.Order == disdel.OrderEager,
 		},
-		deltas: t.session.store.Deltas(t.req.Job, t.req.Round, t.req.Members),
-		book:   newStepBook(t.call.host.now, t.req.Steps+1),
+		deltas:  t.session.store.Deltas(t.req.Job, t.req.Round, t.req.Members),
+		folding: make([]exchange.Delta, t.req.Members),
+		queued:  e.Queued(),
 	}
+	steps := t.req.Steps + 1
+	if x.queued { // of which each takes its part
+		steps = 1 + steps/t.req.Members
+	}
+	x.book = newStepBook(t.call.host.now, steps)
 	n := 0
 	for _, a := range x.arrays {
 		n += a.Len()
@@ -53,10 +62,13 @@ func (t *trainer) newExchange() *exchanging {
 	return x
 }
 
-// start begins at the engine's weights, which are the round's reference.
-func (x *exchanging) start() (err error) {
+// start begins at the engine's weights, which are the round's reference. An earlier attempt may have begun before.
+func (x *exchanging) start(ctx context.Context) (err error) {
 	if x == nil {
 		return nil
+	}
+	if err := x.deltas.Look(ctx); err != nil {
+		return err
 	}
 	if err := x.read(); err != nil {
 		return err
@@ -128,7 +140,7 @@ func (x *exchanging) after(ctx context.Context, m disdel.Metrics) error {
 	if err := x.read(); err != nil {
 		return err
 	}
-	return x.send(ctx, x.replica.Send)
+	return x.send(ctx, x.replica.Send, false)
 }
 
 func (x *exchanging) took(begun time.Time) {
@@ -136,7 +148,8 @@ func (x *exchanging) took(begun time.Time) {
 	c.phases[phaseExchange] += disdel.Millis(c.host.now().Sub(begun))
 }
 
-func (x *exchanging) send(ctx context.Context, of func([]float32) (exchange.Delta, error)) error {
+// send ends a step by what the replica gives of it. last: it is this member's last.
+func (x *exchanging) send(ctx context.Context, of func([]float32) (exchange.Delta, error), last bool) error {
 	d, err := of(x.weights)
 	if err != nil {
 		return err
@@ -147,7 +160,7 @@ func (x *exchanging) send(ctx context.Context, of func([]float32) (exchange.Delt
 	}
 	x.data = d.Append(x.data)
 	x.book.lap(&x.book.step.Select)
-	err = x.t.session.store.CommitDelta(ctx, x.t.session.claim, x.replica.Made(), x.data)
+	err = x.deltas.Commit(ctx, x.t.session.claim, x.replica.Made(), x.data, last)
 	x.book.lap(&x.book.step.Write)
 	x.book.sent(x.replica.Made(), d.Len(), len(x.data))
 	return err
@@ -162,8 +175,7 @@ func (x *exchanging) fold(ctx context.Context, until int) (paused bool, err erro
 		step := x.replica.Folded() + 1
 		err := x.deltas.Wait(ctx, step, x.idle(ctx))
 		if errors.Is(err, errPause) {
-			x.t.res.Paused = true
-			return true, x.t.save(ctx)
+			return true, x.pause(ctx)
 		}
 		if err != nil {
 			return false, err
@@ -177,6 +189,7 @@ func (x *exchanging) fold(ctx context.Context, until int) (paused bool, err erro
 		if err := x.replica.Fold(step, deltas); err != nil {
 			return false, err
 		}
+		x.replica.Recycle(deltas)
 		x.book.lap(&x.book.step.Apply)
 		x.deltas.Forget(step)
 	}
@@ -198,61 +211,32 @@ func (x *exchanging) idle(ctx context.Context) func() error {
 	}
 }
 
-// fetch is everybody's delta of the next step to be folded. Those that are here are not read again.
+// fetch is everybody's delta of the next step to be folded, good until it is called again. Those that are here are not
+// read again, and who has left has sent none.
 func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, error) {
-	deltas, missing := make([]exchange.Delta, x.config.Members), []int(nil)
-	for m := range deltas {
+	x.missing = x.missing[:0]
+	for m := range x.folding {
+		if left := x.deltas.Left(m); left > 0 {
+			x.replica.Left(m, left)
+		}
 		var here bool
-		if deltas[m], here = x.replica.Next(m); !here {
-			missing = append(missing, m)
+		if x.folding[m], here = x.replica.Next(m); !here && x.replica.There(m, step) {
+			x.missing = append(x.missing, m)
 		}
 	}
-	if len(missing) == 0 {
-		return deltas, nil
+	if len(x.missing) == 0 {
+		return x.folding, nil
 	}
-	data, err := x.deltas.Fetch(ctx, step, missing...)
+	data, err := x.deltas.Fetch(ctx, step, x.missing...)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range missing {
-		if deltas[m], err = x.decode(data[m]); err != nil {
+	for _, m := range x.missing {
+		if x.folding[m], err = x.decode(data[m]); err != nil {
 			return nil, err
 		}
 	}
-	return deltas, nil
-}
-
-// end makes all members equal: those with fewer batches than others take part in the steps that are left, everybody
-// sends all that is owed, and the engine gets what all have. paused: the deadline came first; the next leg goes on
-// here.
-func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
-	if x == nil {
-		return false, nil
-	}
-	defer x.took(x.t.call.host.now())
-	x.book.begin()
-	last := x.last()
-	for x.replica.Made() < last {
-		if paused, err := x.prepare(ctx); paused || err != nil {
-			return paused, err
-		}
-		x.book.lap(&x.book.step.Apply)
-		of := x.replica.Send
-		if x.replica.Made() == last-1 {
-			of = x.replica.Flush
-		}
-		if err := x.send(ctx, of); err != nil {
-			return false, err
-		}
-	}
-	if paused, err := x.fold(ctx, last); paused || err != nil {
-		return paused, err
-	}
-	if err := x.replica.Settle(); err != nil {
-		return false, err
-	}
-	x.replica.Weights(x.weights)
-	return false, x.write()
+	return x.folding, nil
 }
 
 // course is where the time of this activation's steps went, nil where it made none.

@@ -2,7 +2,6 @@ package actions
 
 import (
 	"context"
-	"slices"
 
 	"github.com/disdel/disdel/aggregator/exchange"
 )
@@ -28,7 +27,7 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := x.fold(ctx, slices.Min(x.began)); err != nil {
+	if _, err := x.fold(ctx, x.sentByAll()); err != nil {
 		return err
 	}
 	for m, newest := range x.began {
@@ -51,15 +50,33 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 	return nil
 }
 
+// sentByAll is up to which step the next one begins with everybody's deltas. Who has left, as far as the step begins
+// with what it left with, sends no more: what became known later has to change nothing for who makes the step again.
+func (x *exchanging) sentByAll() int {
+	until := x.replica.Made()
+	for m, newest := range x.began {
+		if left := x.deltas.Left(m); left == 0 || left > newest {
+			until = min(until, newest)
+		}
+	}
+	return until
+}
+
 // last is the round's last step, which sends what is still owed.
 func (x *exchanging) last() int { return x.t.req.Steps + 1 }
 
-// decode reads what a member sent of a step.
+// decode reads what a member sent of a step; nil is nothing: it was ended.
 func (x *exchanging) decode(data []byte) (d exchange.Delta, err error) {
+	if data == nil {
+		return d, nil
+	}
 	if x.config.Eager {
 		if _, data, err = exchange.ReadVector(data, x.config.Members, x.last()); err != nil {
 			return d, err
 		}
 	}
-	return exchange.Read(data, len(x.weights))
+	if x.replica != nil {
+		d = x.replica.Spare()
+	}
+	return d.Read(data, len(x.weights))
 }

@@ -72,6 +72,7 @@ func (b *bench) together(all []disdel.TrainRequest, strikes ...strike) []disdel.
 	ctx, stop := context.WithTimeout(b.t.Context(), time.Minute)
 	defer stop()
 	var members sync.WaitGroup
+	like := engine.InitWeights(mustBuild(b.t, b.net), b.net.Init)
 	out := make([]disdel.Weights, len(all))
 	for _, req := range all {
 		var mine []int
@@ -103,7 +104,7 @@ func (b *bench) together(all []disdel.TrainRequest, strikes ...strike) []disdel.
 				kill()
 				watch.Wait()
 				if err == nil {
-					out[req.Worker] = b.delivered(req, engine.Weights(h.built.engine))
+					out[req.Worker] = b.delivered(req, like)
 				}
 				h.Close()
 				if err == nil || !struck {

@@ -120,7 +120,7 @@ func (t *trainer) fetch(ctx context.Context) error {
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
-	return t.swap.start()
+	return t.swap.start(ctx)
 }
 
 // begin sets the weights and the state that the round starts from.
@@ -189,16 +189,27 @@ func (t *trainer) epoch(ctx context.Context) error {
 	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
 	first, end, batches := t.roundBatches()
 	n, size := t.shard.Len(), t.batch()
-	t.order = dataset.Order(t.order, t.req.Network.Init.Seed, epoch, t.req.Worker, n)
+	whose := t.req.Worker
+	if t.req.Exchange.Queued() { // all have the same rows, and one order of them
+		whose = 0
+	}
+	t.order = dataset.Order(t.order, t.req.Network.Init.Seed, epoch, whose, n)
 	if t.input.Input.Columns == 0 {
 		t.input = t.shard.NewBatch(size)
 	}
 	t.at.batch = max(t.at.batch, first)
 	for t.at.batch < end {
-		rows := t.order[t.at.batch*size : min((t.at.batch+1)*size, n)]
 		if paused, err := t.swap.before(ctx); paused || err != nil {
 			return err
 		}
+		batch, ok, err := t.swap.batch(ctx, t.at.batch)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		rows := t.order[batch*size : min((batch+1)*size, n)]
 		begun := t.call.host.now()
 		t.shard.Fill(&t.input, rows)
 		t.swap.filled()
@@ -243,7 +254,7 @@ func (t *trainer) push(ctx context.Context) error {
 		}
 	}
 	update := disdel.Update{
-		ID: t.req.ID(), Samples: float64(t.res.Samples),
+		ID: t.req.ID(), Samples: float64(max(1, t.res.Samples)), // who found the queue empty has everybody's weights
 		Meta: map[string]string{resultKey: string(said)},
 	}
 	if !t.req.Wire.Differences() {

@@ -36,6 +36,8 @@ type Board interface {
 	Cancel(ctx context.Context, job disdel.JobID) error
 	// Forget deletes what was delivered for a round, which is begun anew.
 	Forget(ctx context.Context, job disdel.JobID, round int) error
+	// EndMember has workers that exchange updates inside a round go on without one that will not come.
+	EndMember(ctx context.Context, job disdel.JobID, round, member int) error
 	// Sweep deletes everything the job left.
 	Sweep(ctx context.Context, job disdel.JobID) (int, error)
 }

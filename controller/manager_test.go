@@ -138,6 +138,9 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	if o["wait"] != 0 {
 		job.Distribution.Missing.Policy = disdel.MissingWait
 	}
+	if _, ok := o["exchange"]; ok {
+		job.Distribution.Exchange = &disdel.Exchange{}
+	}
 	if v, ok := o["proceedAfter"]; ok {
 		job.Distribution.Missing = disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(v * 1e9)}
 	}
@@ -346,6 +349,8 @@ func describe(o Order) string {
 		return fmt.Sprintf("adjust %s from %v to %v", o.Adjustment.Field, o.Adjustment.From, o.Adjustment.To)
 	case SweepOrder:
 		return "sweep the store"
+	case EndOrder:
+		return fmt.Sprintf("end worker %d of round %d for those that exchange", o.Worker, o.Round)
 	case ForgetOrder:
 		return fmt.Sprintf("forget what round %d delivered", o.Round)
 	case StageOrder:

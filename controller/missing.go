@@ -26,7 +26,11 @@ func (m *Manager) without(worker int) []Order {
 	next := m.barrier.without(0, worker)
 	m.attempts.close(disdel.Slot{Task: disdel.TaskTrain, Member: worker}) // what it still comes to is too late
 	m.lookAtTarget()
-	return m.invokeAll(next)
+	var orders []Order
+	if m.spec.Job.Distribution.Exchange != nil { // the others wait for what it sends
+		orders = append(orders, EndOrder{m.round, worker})
+	}
+	return append(orders, m.invokeAll(next)...)
 }
 
 // alarm bounds, once a round, the time that those who delivered wait for the others.

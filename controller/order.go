@@ -45,6 +45,9 @@ type CheckpointOrder struct {
 // ForgetOrder has the store forget what was delivered for a round.
 type ForgetOrder struct{ Round int }
 
+// EndOrder has the workers of a round that exchange updates inside it go on without one of them.
+type EndOrder struct{ Round, Worker int }
+
 // SweepOrder has the store forget everything of the job.
 type SweepOrder struct{}
 
@@ -69,6 +72,7 @@ func (DecisionOrder) order()   {}
 func (StageOrder) order()      {}
 func (CheckpointOrder) order() {}
 func (ForgetOrder) order()     {}
+func (EndOrder) order()        {}
 func (SweepOrder) order()      {}
 func (RoundOrder) order()      {}
 func (BestOrder) order()       {}

@@ -265,6 +265,8 @@ func (s *scripted) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network,
 	return w, nil
 }
 
+func (s *scripted) EndMember(context.Context, disdel.JobID, int, int) error { return nil }
+
 func (s *scripted) Forget(context.Context, disdel.JobID, int) error { return nil }
 
 func (s *scripted) Discard(context.Context, string) error { return nil }

@@ -154,6 +154,9 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 	req.Span = s.span(w.round)
 	if x := s.Job.Distribution.Exchange; x != nil {
 		req.Exchange, req.Members, req.Steps = x, s.Plan.Workers, Steps(&s.Job, &s.Plan, req.Span)
+		if x.Queued() {
+			req.Shard = whole(&s.Plan)
+		}
 	}
 	if s.Job.Reliability.CheckpointEvery > 0 {
 		req.SaveEvery = saveEvery
@@ -164,9 +167,18 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 	return req
 }
 
-// Steps is how many steps a span is on the worker that has the most rows.
+// whole is the rows of all workers.
+func whole(plan *disdel.Plan) disdel.RowRange {
+	return disdel.RowRange{Start: plan.Shards[0].Start, End: plan.Shards[len(plan.Shards)-1].End}
+}
+
+// Steps is how many steps a span is on the worker that has the most rows. Of a queue one worker might take all.
 func Steps(job *disdel.Job, plan *disdel.Plan, span disdel.Span) (most int) {
-	for _, rows := range plan.Shards {
+	shards := plan.Shards
+	if job.Distribution.Exchange.Queued() && len(shards) > 0 {
+		shards = []disdel.RowRange{whole(plan)}
+	}
+	for _, rows := range shards {
 		size := max(1, min(plan.WorkerBatch(job), rows.Len()))
 		batches := (rows.Len() + size - 1) / size
 		n := span.Epochs*batches - min(span.Batch, batches)

@@ -219,6 +219,10 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.keepRound(o.Round)
 		case ForgetOrder:
 			r.forget(work, func(ctx context.Context) error { return r.c.cfg.Board.Forget(ctx, r.spec.ID, o.Round) })
+		case EndOrder:
+			r.forget(work, func(ctx context.Context) error {
+				return r.c.cfg.Board.EndMember(ctx, r.spec.ID, o.Round, o.Worker)
+			})
 		case SweepOrder:
 			r.forget(work, func(ctx context.Context) error { _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); return err })
 		case RoundOrder:

@@ -102,7 +102,9 @@ func (s *surroundings) Progress(ctx context.Context, _ disdel.JobID) ([]disdel.P
 	return nil, nil
 }
 
-func (s *surroundings) Cancel(context.Context, disdel.JobID) error      { s.called("cancel"); return nil }
+func (s *surroundings) Cancel(context.Context, disdel.JobID) error              { s.called("cancel"); return nil }
+func (s *surroundings) EndMember(context.Context, disdel.JobID, int, int) error { return nil }
+
 func (s *surroundings) Forget(context.Context, disdel.JobID, int) error { return nil }
 
 func (s *surroundings) Sweep(context.Context, disdel.JobID) (int, error) {

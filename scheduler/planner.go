@@ -113,7 +113,11 @@ func (b *planBuilder) part(rows int) int {
 }
 
 func (b *planBuilder) estimate(workers int) disdel.Estimate {
-	in := b.input((b.Data.Train+workers-1)/workers, workers)
+	rows := (b.Data.Train + workers - 1) / workers
+	if b.Job.Distribution.Exchange.Queued() { // any batch may come to any worker
+		rows = b.Data.Train
+	}
+	in := b.input(rows, workers)
 	in.BatchSize = b.Job.Training.WorkerBatch(workers)
 	return b.Estimator.Train(in)
 }

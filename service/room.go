@@ -107,6 +107,9 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 	n.State = aggregator.WireBytes(carried, disdel.WireFloat32)
 	if x := job.Distribution.Exchange; x != nil && plan.Workers > 1 {
 		n.Deltas = plan.Workers * (roundSteps(&job, &plan) + 1) // and what is owed at its end
+		if x.Queued() {
+			n.Deltas = roundSteps(&job, &plan) + plan.Workers
+		}
 		n.Delta = exchange.Most(g.Touched(plan.WorkerBatch(&job)), weightsOf(g), x.Values)
 	}
 	return n

@@ -17,8 +17,18 @@ func (r *reader) exchange(job *disdel.Job) {
 	d, stop := job.Distribution, job.Training.EarlyStop
 	not(d.Aggregation.Wire != disdel.WireFloat32, "distribution.aggregation.wire", "write wire: float32",
 		"what is exchanged has its own threshold")
-	not(d.Missing.Policy == disdel.MissingProceed, "distribution.missing.policy", "write policy: retry",
-		"all workers wait for the one that is missing")
 	not(stop != nil && stop.Metric == disdel.MetricLoss, "training.earlyStop.metric", "write metric: valLoss",
 		"each worker has a training loss of its own")
+	queue := path + ".batches"
+	if !d.Exchange.Queued() || !r.sound(queue) {
+		return
+	}
+	if d.Exchange.Order != disdel.OrderEager {
+		r.fault(r.places[queue], queue, "write order: eager beside it",
+			"a queue takes order: eager, since who is there first takes the next batch")
+	}
+	if d.Sync != disdel.SyncEpoch {
+		r.fault(r.places[queue], queue, "write distribution.sync: epoch", "a queue has the batches of one epoch, "+
+			"and sync is %v", d.Sync)
+	}
 }

@@ -138,10 +138,11 @@ var runFields = []field{
 			"as MLLess has it.",
 	},
 	{
-		path: "distribution.exchange.batches", form: text, oneOf: []string{disdel.BatchesShard}, def: disdel.BatchesShard,
-		example: disdel.BatchesShard, meaning: "Whose rows a worker takes: those of its own shard.",
+		path: "distribution.exchange.batches", form: text, oneOf: []string{disdel.BatchesShard, disdel.BatchesQueue},
+		def: disdel.BatchesShard, example: disdel.BatchesShard,
+		meaning: "Whose rows a worker takes: shard, its own, or queue, the next batch of the epoch whenever it has ended " +
+			"one, so that nobody waits for a slow worker until the epoch ends. A queue takes order: eager and sync: epoch.",
 	},
-
 	{
 		path: "distribution.exchange.values", form: text,
 		oneOf: []string{string(disdel.WireFloat32), string(disdel.WireBfloat16), string(disdel.WireInt8)},

@@ -43,8 +43,8 @@ func (j *job) happens(e controller.Event) {
 		case controller.RoundOrder:
 			j.course.round(o.Round, j.run.clock.Now()-j.Started)
 			j.TrainLoss = o.Round.TrainLoss
-		case controller.AdjustOrder, controller.CheckpointOrder, controller.ForgetOrder, controller.SweepOrder,
-			controller.BestOrder:
+		case controller.AdjustOrder, controller.CheckpointOrder, controller.ForgetOrder, controller.EndOrder,
+			controller.SweepOrder, controller.BestOrder:
 		}
 	}
 }
