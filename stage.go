@@ -88,9 +88,10 @@ type Observation struct {
 	Fetch    Millis   `json:"fetchMs,omitempty"`
 	Compute  Millis   `json:"computeMs,omitempty"`
 	Push     Millis   `json:"pushMs,omitempty"`
-	Wait     Millis   `json:"waitMs,omitempty"`   // for a container
-	Reduce   Millis   `json:"reduceMs,omitempty"` // aggregation actions, the slowest of each level
-	Cold     Millis   `json:"coldMs,omitempty"`   // the longest start of a container; 0: none started
+	Exchange Millis   `json:"exchangeMs,omitempty"` // part of Compute: updates of steps, sent, waited for and added
+	Wait     Millis   `json:"waitMs,omitempty"`     // for a container
+	Reduce   Millis   `json:"reduceMs,omitempty"`   // aggregation actions, the slowest of each level
+	Cold     Millis   `json:"coldMs,omitempty"`     // the longest start of a container; 0: none started
 	Loss     float64  `json:"trainLoss"`
 	HeldOut  *float64 `json:"loss,omitempty"`
 	Accuracy *float64 `json:"accuracy,omitempty"`

@@ -19,6 +19,7 @@ type watch struct {
 // part is what one worker's round took.
 type part struct {
 	fetch, compute, push, wait disdel.Millis
+	exchange                   disdel.Millis // part of compute
 	rows                       int
 }
 
@@ -45,6 +46,7 @@ func (w *watch) ended(a disdel.Activation) {
 	p.fetch += a.Phases["load"] + a.Phases["fetch"]
 	p.compute += a.Phases["compute"]
 	p.push += a.Phases["push"]
+	p.exchange += a.Phases["exchange"]
 	p.wait += a.WaitTime
 }
 
@@ -81,6 +83,7 @@ func (m *Manager) observed(r disdel.Round) *disdel.Observation {
 		if all := p.fetch + p.compute + p.push + p.wait; all >= slowest {
 			slowest = all
 			o.Fetch, o.Compute, o.Push, o.Wait = p.fetch, p.compute, p.push, p.wait
+			o.Exchange = p.exchange
 		}
 	}
 	for _, d := range w.reduce {

@@ -9,6 +9,7 @@ type epoch struct {
 	duration  disdel.Millis
 	rows      int
 	compute   disdel.Millis // of the slowest workers of its rounds
+	exchange  disdel.Millis // part of compute: with the other workers, after every step
 	reduce    disdel.Millis // of their aggregations
 	rounds    int
 	cost      float64 // GB-s
@@ -39,7 +40,7 @@ func epochs(seen []disdel.Observation) []epoch {
 		e.workers = o.Setting.Workers
 		e.duration, e.rows = e.duration+o.Duration, e.rows+o.Rows
 		e.compute, e.cost = e.compute+o.Compute, e.cost+o.Cost
-		e.reduce, e.rounds = e.reduce+o.Reduce, e.rounds+1
+		e.reduce, e.rounds, e.exchange = e.reduce+o.Reduce, e.rounds+1, e.exchange+o.Exchange
 		e.losses += o.Loss * float64(o.Rows)
 		e.failed = e.failed || o.Retried > 0 || o.Missing > 0
 		e.disturbed, e.cold = e.disturbed || e.failed || o.Cold > 0, e.cold+o.Cold

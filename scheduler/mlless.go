@@ -76,12 +76,14 @@ type measure struct {
 func (m measure) price() float64 { return m.cost * m.time }
 
 // shared is the part of an epoch that more workers share: computing, and where an epoch has several rounds all of each
-// but its aggregation, since with more workers there are fewer rounds.
+// but its aggregation, since with more workers there are fewer rounds. What workers exchange after steps they do not
+// share: with more of them each makes fewer steps, and reads more in each.
 func shared(e epoch) float64 {
 	part := float64(e.compute)
 	if e.rounds > 1 {
 		part = float64(e.duration - e.reduce)
 	}
+	part -= float64(e.exchange)
 	if part <= 0 || e.duration <= 0 {
 		return 1
 	}

@@ -1,0 +1,130 @@
+package scheduler
+
+import "github.com/disdel/disdel/estimator"
+
+// ScaleIn lets workers that exchange updates after every step go while a round runs: MLLess' scale-in (its section 4.2)
+// by steps, with the price of the whole job for a guard. Past the knee of the loss it looks every so many steps whether
+// fewer workers would end the job with less time times cost. It goes by what is the worst that can come of it: that
+// progress in a step goes with the workers, each of which brings a batch. Then fewer of them pay only where a step is
+// mostly waiting for the others' updates, of which there are fewer: the published rule looks at no cost, and lets
+// workers of a job go that computes most of its time.
+//
+// It is pure: equal steps, equal answers. The zero value with Workers set is ready.
+type ScaleIn struct {
+	Workers int     // that there are; Step lowers it
+	Least   int     // that stay; 0: 1
+	Every   int     // steps between decisions; 0: 50
+	Target  float64 // loss that the job is to come to; 0: it is not known, and as many steps are left as were made
+
+	losses   []float64 // running means
+	steepest float64   // that the loss fell in Every steps
+	changed  int       // the step after which Workers changed last
+	own      float64   // of the steps since, added up
+	others   float64
+	counted  int
+	time     float64 // of all steps
+	cost     float64 // worker times time
+}
+
+// StepSeen is a step as ScaleIn sees it.
+type StepSeen struct {
+	Loss   float64 // of the batches of all workers, before it
+	Own    float64 // time of fetching, computing and applying
+	Others float64 // time of sending, waiting and reading
+}
+
+// What ScaleIn goes by.
+const (
+	scaleInEvery  = 50
+	scaleInSpan   = 20.0 // steps of a running mean, as MLLess' code has it
+	scaleInFlat   = 0.2  // of the steepest fall: less is past the knee
+	scaleInSettle = 4    // steps after a change that are not counted, as there
+	scaleInGain   = 0.97 // of time times cost: what is not less than that is no gain
+	scaleInPoints = 40   // losses that a curve is fitted to
+	scaleInMost   = 4.0  // times the steps so far that are thought to be left
+)
+
+// Step takes a step, and returns how many workers are to make the next one. Those that go leave with it.
+func (s *ScaleIn) Step(seen StepSeen) (workers int) {
+	took := seen.Own + seen.Others
+	s.time, s.cost = s.time+took, s.cost+took*float64(s.Workers)
+	smooth := seen.Loss
+	if n := len(s.losses); n > 0 {
+		const alpha = 2 / (scaleInSpan + 1)
+		smooth = alpha*seen.Loss + (1-alpha)*s.losses[n-1]
+	}
+	s.losses = append(s.losses, smooth)
+	since := len(s.losses) - s.changed
+	if since > scaleInSettle {
+		s.own, s.others, s.counted = s.own+seen.Own, s.others+seen.Others, s.counted+1
+	}
+	if s.knee() && since%s.every() == 0 && s.counted > 0 {
+		if n := s.best(); n < s.Workers {
+			s.Workers, s.changed = n, len(s.losses)
+			s.own, s.others, s.counted = 0, 0, 0
+		}
+	}
+	return s.Workers
+}
+
+func (s *ScaleIn) every() int {
+	if s.Every > 0 {
+		return s.Every
+	}
+	return scaleInEvery
+}
+
+// knee tells whether the loss falls by little, held against how it has fallen.
+func (s *ScaleIn) knee() bool {
+	n, every := len(s.losses), s.every()
+	if n <= every {
+		return false
+	}
+	fell := s.losses[n-1-every] - s.losses[n-1]
+	s.steepest = max(s.steepest, fell)
+	return fell < scaleInFlat*s.steepest
+}
+
+// best is the number of workers, down to half of those that there are, with which time times cost of the whole job
+// would be the least: also if a quarter, or four times, as much of it is left as it seems.
+func (s *ScaleIn) best() int {
+	left := s.left()
+	best, least := s.Workers, scaleInGain*s.price(s.Workers, left)
+	for n := s.Workers - 1; n >= max(1, s.Least, (s.Workers+1)/2); n-- {
+		if p := s.price(n, left); p < least && s.price(n, left/4) < s.price(s.Workers, left/4) &&
+			s.price(n, 4*left) < s.price(s.Workers, 4*left) {
+			best, least = n, p
+		}
+	}
+	return best
+}
+
+// price is time times cost of the whole job, if so many workers make what now takes so many steps.
+func (s *ScaleIn) price(workers int, left float64) float64 {
+	now, w := float64(s.Workers), float64(workers)
+	step := s.own / float64(s.counted)
+	if s.Workers > 1 {
+		step += s.others / float64(s.counted) * (w - 1) / (now - 1)
+	}
+	time := left * now / w * step
+	return (s.time + time) * (s.cost + time*w)
+}
+
+// left is how many steps with all workers are thought to be left: until a curve through the losses comes to the target.
+func (s *ScaleIn) left() float64 {
+	made := float64(len(s.losses))
+	if s.Target <= 0 {
+		return made
+	}
+	var points []estimator.LossPoint
+	apart := max(1, len(s.losses)/scaleInPoints)
+	for i := apart - 1; i < len(s.losses); i += apart {
+		points = append(points, estimator.LossPoint{Epoch: float64(i + 1), Loss: s.losses[i]})
+	}
+	most := scaleInMost * made
+	c, ok := estimator.FitLosses(points)
+	if !ok {
+		return most
+	}
+	return min(max(c.Reaches(s.Target)-made, float64(s.every())), most)
+}
