@@ -165,13 +165,22 @@ func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bo
 // was planned before there are enough of them. left is what is left of the job with all its epochs. It is nil where the
 // job has no goal, or nothing is known. It is pure.
 func GoalAhead(r *disdel.Record, left *disdel.Forecast) *disdel.GoalForecast {
+	return GoalAheadLike(r, left, nil)
+}
+
+// GoalAheadLike is GoalAhead with the rounds of earlier jobs of the same kind, oldest first: where enough of them have
+// fallen as the job's own evaluations fall, it goes by how they went on.
+func GoalAheadLike(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
 	g := r.Job.Training.Goal
 	if g == nil || left == nil || len(r.Rounds) == 0 {
 		return nil
 	}
 	points, step := gaps(*g, r)
 	_, enough := g.Gap(0, 0)
-	c, ok := Converge(points, enough)
+	c, ok := ConvergeLike(points, pastGaps(*g, past), enough)
+	if !ok {
+		c, ok = Converge(points, enough)
+	}
 	if !ok {
 		if r.Plan.Forecast == nil {
 			return nil
@@ -204,4 +213,21 @@ func GoalAhead(r *disdel.Record, left *disdel.Forecast) *disdel.GoalForecast {
 		out.Epochs.Low = done
 	}
 	return out
+}
+
+// pastGaps are the evaluations of earlier jobs, as gaps to what is perfect. A job begins where epochs begin anew.
+func pastGaps(g disdel.Goal, past []disdel.Observation) (jobs [][]LossPoint) {
+	until := math.Inf(1)
+	for _, o := range past {
+		if o.HeldOut == nil || o.Accuracy == nil {
+			continue
+		}
+		if o.Epoch <= until {
+			jobs = append(jobs, nil)
+		}
+		until = o.Epoch
+		gap, _ := g.Gap(*o.HeldOut, *o.Accuracy)
+		jobs[len(jobs)-1] = append(jobs[len(jobs)-1], LossPoint{o.Epoch, gap})
+	}
+	return jobs
 }
