@@ -96,6 +96,9 @@ func wave(plan disdel.Plan) Gang {
 func trains(plan disdel.Plan, n int) Gang {
 	train := member(plan, disdel.TaskTrain, n)
 	train.Each.Millicores, train.Each.Concurrent = 1000*max(1, plan.Threads), 1
+	if most := plan.Platform.Millicores; most > 0 {
+		train.Each.Millicores = min(train.Each.Millicores, most)
+	}
 	if most := plan.Platform.Processors; most > 0 { // more threads than there are processors share them
 		train.Each.Millicores = min(train.Each.Millicores, 1000*most/n)
 	}

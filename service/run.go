@@ -135,7 +135,7 @@ func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.C
 	w, err := ready(ctx)
 	var d scheduler.Demand
 	if err == nil {
-		d, _ = p.demand(r.story.queued(), w.plan)
+		d, _ = p.demand(ctx, r.story.queued(), w.plan)
 		err = p.queue.enter(ctx, r, d)
 	}
 	if err == nil {
