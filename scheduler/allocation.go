@@ -90,7 +90,7 @@ type Demand struct {
 	Arrived  disdel.Millis                  `json:"arrivedMs"`          // when it was submitted; kept from round to round
 	Gang     Gang                           `json:"gang"`
 	Keep     Keep                           `json:"keep"`
-	Shares   bool                           `json:"shares,omitempty"` // it may share processors with others; see Sharing
+	Shares   bool                           `json:"shares,omitempty"`  // it may share processors with others; see Sharing
 	Takes    disdel.Interval[disdel.Millis] `json:"takesMs"`           // how long it will hold its gang; High 0: not known
 	Cost     float64                        `json:"costGBs,omitempty"` // that it is likely to come to; 0: not known
 	Quota    Quota                          `json:"quota"`             // of its tenant

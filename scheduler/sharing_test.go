@@ -5,8 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/scheduler/sim"
 )
 
 // processors is a job that asks for so many of them and a megabyte.
@@ -85,4 +88,42 @@ func ExampleSharing() {
 		fmt.Println(g.Job, "is granted", g.Room.Memory, "and shares processors:", g.Room.Millicores == 0)
 	}
 	// Output: short is granted 1.00 MB and shares processors: true
+}
+
+// Whatever comes, nobody waits for ever, nobody has more than there was, and no more than one job at a decision goes
+// without processors of its own, which those of a batch never do.
+func TestSharingLeavesNobodyStuck(t *testing.T) {
+	by := scheduler.Sharing{By: scheduler.Gangs{}}
+	rapid.Check(t, func(t *rapid.T) {
+		n, cores := rapid.IntRange(1, 12).Draw(t, "slots"), rapid.IntRange(1, 4).Draw(t, "processors")
+		list := visits(t, n, 3)
+		for i := range list {
+			list[i].Shares = rapid.Bool().Draw(t, "shares")
+			list[i].Gang[0].Each.Millicores = 1000 * cores / list[i].Gang[0].Count
+		}
+		all := slots(n)
+		all.Millicores = 1000 * cores
+		out := sim.Rehearse(by, all, list, func(s sim.See) {
+			free, shared := s.Free, 0
+			for _, g := range s.Grants {
+				if g.Reserved {
+					continue
+				}
+				if free = free.Minus(g.Room); !free.Holds(scheduler.Capacity{}) {
+					t.Fatalf("at %v %s got more than there was: %v are left", s.Now, g.Job, free)
+				}
+				if g.Room.Millicores > 0 {
+					continue
+				}
+				shared++
+				at := slices.IndexFunc(list, func(v sim.Visit) bool { return v.Job == g.Job })
+				if !list[at].Shares || shared > 1 {
+					t.Fatalf("at %v %s shares processors, the %d. at once", s.Now, g.Job, shared)
+				}
+			}
+		})
+		if len(out.Stuck) > 0 {
+			t.Fatalf("stuck: %v", out.Stuck)
+		}
+	})
 }
