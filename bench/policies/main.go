@@ -2,42 +2,75 @@
 //
 //	figure NAME VALUE UNIT
 //
-// It judges nothing. Its figures are simulated, of laws of an epoch's time and of jobs on a cloud that is not there;
-// the losses of -only trained alone are of networks that it trains. Seeds are fixed, so that two runs print the same.
+// It judges nothing. Without -parts its figures are simulated, of laws of an epoch's time and of jobs on a cloud that is
+// not there; the losses of the part trained alone are of networks that it trains. Seeds are fixed, so that two runs print
+// the same. The parts auto, tta, momentum, speed and sim run jobs through the built program, and take minutes on a quiet
+// machine.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 )
 
 func main() {
 	seeds := flag.Uint64("seeds", 20, "seeds of each figure")
-	only := flag.String("only", "", "laws, convergence, trained, tuner, siren, lab, budgets or goals alone")
+	only := flag.String("only", "", "the same as -parts, for one part")
+	chosen := flag.String("parts", "", "parts to measure, separated by commas; without it all simulated ones")
+	var o options
+	flag.StringVar(&o.program, "program", "bin/disdel", "the built program, of the real parts")
+	flag.IntVar(&o.seeds, "real-seeds", 5, "seeds of the real parts")
 	flag.Parse()
-	parts := []struct {
-		name string
-		run  func() error
-	}{
-		{"laws", func() error { laws(*seeds); return nil }},
-		{"convergence", func() error { convergence(*seeds); return nil }},
-		{"trained", trained},
-		{"tuner", func() error { return tuner(*seeds) }},
-		{"siren", func() error { return sirens(*seeds) }},
-		{"lab", lab},
-		{"budgets", budgets},
-		{"goals", goals},
+	if err := run(o, *seeds, strings.FieldsFunc(*only+","+*chosen, func(r rune) bool { return r == ',' })); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// part is some figures that belong together.
+type part struct {
+	name string
+	real bool // it runs jobs: it is measured only where it is named
+	run  func() error
+}
+
+func run(o options, seeds uint64, chosen []string) (err error) {
+	if o.program, err = filepath.Abs(o.program); err != nil {
+		return err
+	}
+	parts := []part{
+		{"laws", false, func() error { laws(seeds); return nil }},
+		{"convergence", false, func() error { convergence(seeds); return nil }},
+		{"trained", false, trained},
+		{"tuner", false, func() error { return tuner(seeds) }},
+		{"siren", false, func() error { return sirens(seeds) }},
+		{"lab", false, lab},
+		{"budgets", false, budgets},
+		{"goals", false, goals},
+		{"auto", true, func() error { return autos(o) }},
+		{"tta", true, func() error { return timesToAccuracy(o) }},
+		{"momentum", true, func() error { return momentum(o) }},
+		{"speed", true, func() error { return speedError(o) }},
+		{"sim", true, func() error { return simulated(o) }},
+	}
+	for _, name := range chosen {
+		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+			return fmt.Errorf("there is no part %q", name)
+		}
 	}
 	for _, p := range parts {
-		if *only != "" && *only != p.name {
+		if len(chosen) == 0 && p.real || len(chosen) > 0 && !slices.Contains(chosen, p.name) {
 			continue
 		}
 		if err := p.run(); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
+			return err
 		}
 	}
+	return nil
 }
 
 func figure(name string, value float64, unit string) {

@@ -22,43 +22,65 @@ const (
 
 // trained is how far the estimate of the epochs that remain is off, half way to a target, on losses of networks that
 // were really trained: networks, optimisers, rates and batches drawn from a seed. The target is the loss of a later
-// epoch of the same job. Coach's fit on the same losses stands beside it.
+// epoch of the same job. Jobs come one after another, and each estimate goes by those of the same network before it,
+// where three or more are like it; by the fit alone, and by Coach's on the same losses, it stands beside it.
 func trained() error {
 	digits, err := dataset.Digits()
 	if err != nil {
 		return err
 	}
 	lot := rand.New(rand.NewPCG(16, 3))
-	var ours, coach []float64
-	held, silent := 0.0, 0.0
+	var ours, fit, coach score
+	past := map[string][][]estimator.LossPoint{} // of the same network
 	for range trainedJobs {
-		losses, err := losses(digits, lot)
+		name := []string{"mlp", "digits-cnn"}[lot.IntN(2)]
+		losses, err := losses(digits, name, lot)
 		if err != nil {
 			return err
 		}
 		truth, target := reached(losses, 14+lot.IntN(trainedEpochs-14))
 		half := truth / 2
-		var points []estimator.LossPoint
-		for e := range half {
-			points = append(points, estimator.LossPoint{Epoch: float64(e + 1), Loss: losses[e]})
+		all := points(losses)
+		c, ok := estimator.Converge(all[:half], target)
+		fit.add(c, ok, half, truth)
+		if like, found := estimator.ConvergeLike(all[:half], past[name], target); found {
+			c, ok = like, true
 		}
-		left := float64(truth - half)
-		coach = append(coach, math.Abs(coachEpochs(losses[:half], target)-float64(truth))/left)
-		c, ok := estimator.Converge(points, target)
-		if ok && c.Epochs.Low <= float64(truth) && float64(truth) <= c.Epochs.High {
-			held++
-		}
-		if !ok || math.IsInf(c.Epochs.Likely, 1) {
-			silent++
-			continue
-		}
-		ours = append(ours, math.Abs(c.Epochs.Likely-float64(truth))/left)
+		ours.add(c, ok, half, truth)
+		coach.off = append(coach.off, math.Abs(coachEpochs(losses[:half], target)-float64(truth))/float64(truth-half))
+		past[name] = append(past[name], all)
 	}
-	figure("convergence_error_half", median(ours), "of the epochs left")
-	figure("convergence_error_half_coach", median(coach), "of the epochs left")
-	figure("convergence_trained_within", held/trainedJobs, "of 1")
-	figure("convergence_trained_silent", silent/trainedJobs, "of 1")
+	figure("convergence_error_half", median(ours.off), "of the epochs left")
+	figure("convergence_error_half_fit", median(fit.off), "of the epochs left")
+	figure("convergence_error_half_coach", median(coach.off), "of the epochs left")
+	figure("convergence_trained_within", ours.held/trainedJobs, "of 1")
+	figure("convergence_trained_silent", ours.silent/trainedJobs, "of 1")
 	return nil
+}
+
+// score is how estimates have come out.
+type score struct {
+	off          []float64 // share of the epochs left
+	held, silent float64
+}
+
+// add takes an estimate made after so many epochs.
+func (s *score) add(c estimator.Convergence, ok bool, now, truth int) {
+	if ok && c.Epochs.Low <= float64(truth) && float64(truth) <= c.Epochs.High {
+		s.held++
+	}
+	if !ok || math.IsInf(c.Epochs.Likely, 1) {
+		s.silent++
+		return
+	}
+	s.off = append(s.off, math.Abs(c.Epochs.Likely-float64(truth))/float64(truth-now))
+}
+
+func points(losses []float64) (out []estimator.LossPoint) {
+	for e, l := range losses {
+		out = append(out, estimator.LossPoint{Epoch: float64(e + 1), Loss: l})
+	}
+	return out
 }
 
 // reached is the first epoch, from 1, whose loss is that of an epoch or below, and that loss.
@@ -72,9 +94,8 @@ func reached(losses []float64, epoch int) (first int, target float64) {
 	return epoch + 1, target
 }
 
-// losses trains a network that is drawn, and returns the mean training loss of each epoch.
-func losses(in dataset.Input, lot *rand.Rand) ([]float64, error) {
-	name := []string{"mlp", "digits-cnn"}[lot.IntN(2)]
+// losses trains a network as it is drawn, and returns the mean training loss of each epoch.
+func losses(in dataset.Input, name string, lot *rand.Rand) ([]float64, error) {
 	batch := []int{16, 32, 64}[lot.IntN(3)]
 	rate := math.Exp(-6 + 3*lot.Float64())
 	opt := disdel.Optimizer{SGD: &disdel.SGD{LearningRate: rate, Momentum: 0.9 * float64(lot.IntN(2))}}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// rig runs jobs through the built program, each worker a process of its own, in a home of its own.
+type rig struct {
+	program, home string
+}
+
+// options are what a person says of the real parts.
+type options struct {
+	program string
+	seeds   int
+}
+
+func newRig(o options) (*rig, error) {
+	home, err := os.MkdirTemp("", "disdel-policies-")
+	return &rig{program: o.program, home: home}, err
+}
+
+func (r *rig) close() error { return os.RemoveAll(r.home) }
+
+func (r *rig) run(in []byte, args ...string) ([]byte, error) {
+	cmd := exec.Command(r.program, args...)
+	cmd.Env = append(os.Environ(), "DISDEL_HOME="+r.home)
+	cmd.Stdin = bytes.NewReader(in)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %v: %w: %s", filepath.Base(r.program), args, err, bytes.TrimSpace(said.Bytes()))
+	}
+	return out, nil
+}
+
+// trial is a job of the rig's; what is zero is left out.
+type trial struct {
+	name, model string
+	epochs      int
+	batch       int
+	optimizer   string // as a job file has it
+	workers     int    // 0: auto
+	policy      string
+	sync        string
+	moments     string // what becomes of them when a round ends
+	seed        int
+	evaluate    int // rounds from one evaluation to the next
+}
+
+func (r *rig) file(t trial) []byte {
+	workers := "auto"
+	if t.workers > 0 {
+		workers = fmt.Sprint(t.workers)
+	}
+	sync, policy, moments := t.sync, t.policy, t.moments
+	if sync == "" {
+		sync = "epoch"
+	}
+	if policy == "" {
+		policy = disdel.PolicyStatic
+	}
+	if moments == "" {
+		moments = string(disdel.StateReset)
+	}
+	return fmt.Appendf(nil, `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: %s}
+model: {name: %s, init: {seed: %d}}
+data: {source: "dataset://digits", split: {train: 0.8, validation: 0.2, seed: %d}}
+training:
+  epochs: %d
+  batchSize: %d
+  optimizer: %s
+  validateEvery: %d
+distribution:
+  workers: %s
+  policy: %s
+  maxWorkers: 4
+  sync: %s
+  aggregation: {optimizer: %s}
+`, t.name, t.model, t.seed+1, t.seed+1, t.epochs, t.batch, t.optimizer, max(1, t.evaluate), workers, policy, sync,
+		moments)
+}
+
+// job runs a trial and returns its record.
+func (r *rig) job(t trial) (rec disdel.Record, err error) {
+	out, err := r.run(r.file(t), "submit", "-", "-o", "json", "-q")
+	if err == nil {
+		err = json.Unmarshal(out, &rec)
+	}
+	return rec, err
+}
+
+// evaluated is a held-out accuracy, and the time from the first round's start until its round was over.
+type evaluated struct {
+	accuracy float64
+	at       time.Duration
+}
+
+func evaluations(rec *disdel.Record) (out []evaluated) {
+	at := time.Duration(0)
+	for i := range rec.Rounds {
+		at += time.Duration(rec.Rounds[i].Duration)
+		if a := rec.Rounds[i].Accuracy; a != nil {
+			out = append(out, evaluated{*a, at})
+		}
+	}
+	return out
+}
+
+// whole is how long a job's rounds took.
+func whole(rec *disdel.Record) (sum float64) {
+	for i := range rec.Rounds {
+		sum += rec.Rounds[i].Duration.Seconds()
+	}
+	return sum
+}
