@@ -82,12 +82,14 @@ bench-aggregator: deps build ## figures of aggregation against a redis-server on
 	bin/bench-faults
 
 .PHONY: bench-policies
-bench-policies: ## figures of policies beside the best fixed number of workers, all simulated
+bench-policies: build ## figures of policies beside the best fixed number of workers, simulated (PARTS=auto,tta,momentum,speed,sim: real jobs)
 	$(BUILD) -o bin/bench-policies ./bench/policies
-	bin/bench-policies
+	$(BUILD) -o bin/bench-exchange ./bench/exchange
+	bin/bench-policies $(if $(PARTS),-parts $(PARTS))
+	$(if $(PARTS),,bin/bench-exchange -parts tuner)
 
 .PHONY: bench-exchange
-bench-exchange: build ## figures of sparse models and of exchange after every step (PARTS=speed,real,virtual,kills: those alone); MovieLens-100K where it can be fetched
+bench-exchange: build ## figures of sparse models and of exchange after every step (PARTS=speed,real,virtual,hsp,tuner,kills: those alone); MovieLens-100K where it can be fetched
 	-scripts/movielens.sh
 	$(BUILD) -o bin/bench-exchange ./bench/exchange
 	bin/bench-exchange -pythons "$$(scripts/bench-deps.sh --interpreters)" $(if $(PARTS),-parts $(PARTS))

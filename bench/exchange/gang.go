@@ -101,7 +101,7 @@ func (l *learning) train(ctx context.Context, t trial) (c course, err error) {
 					return c, err
 				}
 			}
-			if deltas[m], err = w.step(t, m); err != nil {
+			if deltas[m], _, err = w.step(t, m, w.replica.Send); err != nil {
 				return c, err
 			}
 			bytes[m] = float64(len(deltas[m].Append(nil)))
@@ -140,25 +140,32 @@ func (l *learning) worker(ctx context.Context, t trial, m int, start []float32) 
 	return w, err
 }
 
-// step makes a worker's step, and returns what it sends.
-func (w *worker) step(t trial, m int) (d exchange.Delta, err error) {
-	w.replica.Weights(w.weights)
-	if err := set(w.engine, w.weights); err != nil {
-		return d, err
-	}
+// step makes a worker's step on its next rows, and returns what it sends, as send says, and the loss of the rows.
+func (w *worker) step(t trial, m int, send func([]float32) (exchange.Delta, error)) (exchange.Delta, float64, error) {
 	if w.at+t.batch > len(w.order) {
 		w.order = dataset.Order(w.order, t.seed, w.epoch, m, w.shard.Len())
 		w.at, w.epoch = 0, w.epoch+1
 	}
-	w.shard.Fill(&w.batch, w.order[w.at:w.at+t.batch])
 	w.at += t.batch
-	if _, err := w.engine.Step(w.batch); err != nil {
-		return d, err
+	return w.stepOn(w.order[w.at-t.batch:w.at], send)
+}
+
+// stepOn makes a worker's step on some rows.
+func (w *worker) stepOn(rows []int32, send func([]float32) (exchange.Delta, error)) (exchange.Delta, float64, error) {
+	w.replica.Weights(w.weights)
+	if err := set(w.engine, w.weights); err != nil {
+		return exchange.Delta{}, 0, err
+	}
+	w.shard.Fill(&w.batch, rows)
+	m, err := w.engine.Step(w.batch)
+	if err != nil {
+		return exchange.Delta{}, 0, err
 	}
 	if err := get(w.engine, w.weights); err != nil {
-		return d, err
+		return exchange.Delta{}, 0, err
 	}
-	return w.replica.Send(w.weights)
+	d, err := send(w.weights)
+	return d, m.Loss, err
 }
 
 // evaluateRows is how many rows are evaluated at once.

@@ -23,10 +23,12 @@ import (
 
 func main() {
 	var o options
-	parts := flag.String("parts", "speed,real,virtual,kills", "what to measure, separated by commas")
+	parts := flag.String("parts", "speed,real,virtual,tuner,kills",
+		"what to measure, separated by commas; hsp, of functions that take batches from a queue, has to be named")
 	flag.StringVar(&o.movielens, "movielens", ".cache/movielens/ml-100k.inter",
 		"file of MovieLens-100K; made ratings where it is not there")
 	flag.IntVar(&o.seeds, "seeds", 5, "seeds of figures that are means")
+	flag.IntVar(&o.tunerSeeds, "tuner-seeds", 20, "seeds of each job of the tuner's figures")
 	flag.IntVar(&o.kills, "kills", 200, "kill -9 of workers")
 	pythons := flag.String("pythons", "", "interpreters that have PyTorch, scikit-learn or LightFM, separated by commas")
 	flag.StringVar(&o.program, "program", "bin/disdel", "the built program")
@@ -41,6 +43,7 @@ func main() {
 type options struct {
 	movielens, program string
 	seeds, kills       int
+	tunerSeeds         int
 	pythons            []string
 }
 
@@ -64,6 +67,10 @@ func run(ctx context.Context, o options, parts []string) (err error) {
 			err = onThisMachine(o)
 		case "virtual":
 			err = virtual(films, ads, o.seeds)
+		case "hsp":
+			err = hsp(o.seeds)
+		case "tuner":
+			err = tuner(films, ads, o.tunerSeeds)
 		case "kills":
 			err = killed(o.program, o.kills)
 		default:
