@@ -79,13 +79,20 @@ func (s scale) steps() estimator.FixedStep {
 }
 
 // asLong is the motivation's job with as many rows as have one container compute so long for all of its epochs, by a
-// try of one epoch that is not charged.
-func (b *bench) asLong(ctx context.Context, r *rig, epochs int, want time.Duration) (task, error) {
+// try of one epoch that is not charged, and that no limit of the experiment ends.
+func (b *bench) asLong(ctx context.Context, epochs int, want time.Duration) (task, error) {
 	one := mobile(64, 1)
 	one.rows = triedRows
-	o, err := r.plain(ctx, envDefault, plainly{task: one, limits: r.atMost(largestAction), seed: b.seed}, 0)
-	if err != nil || !o.Passed {
-		return one, errors.Join(err, errors.New(o.Why))
+	var o outcome
+	err := b.with(ctx, bounds{pool: doubledPool}, func(r *rig) (err error) {
+		o, err = r.plain(ctx, envDefault, plainly{task: one, limits: r.atMost(largestAction), seed: b.seed}, 0)
+		return err
+	})
+	if err == nil && !o.Passed {
+		err = errors.New(o.Why)
+	}
+	if err != nil {
+		return one, err
 	}
 	t := mobile(64, epochs)
 	each := o.Compute / float64(one.rows)

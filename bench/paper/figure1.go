@@ -25,12 +25,12 @@ const printed1 = 282 * time.Second
 // figure1 trains MobileNet in one container on a platform with the longest of the limits, and by disdel on one with the
 // shortest. There are as many rows as have two epochs of batch 64 take the time that the paper's took.
 func (b *bench) figure1(ctx context.Context, m *measured) error {
-	var like task
+	like, err := b.asLong(ctx, 2, b.size.time(printed1))
+	if err != nil {
+		return err
+	}
 	longest := b.size.time(platformLimits[len(platformLimits)-1].most)
-	err := b.with(ctx, bounds{pool: doubledPool, timeout: longest}, func(r *rig) (err error) {
-		if like, err = b.asLong(ctx, r, 2, b.size.time(printed1)); err != nil {
-			return err
-		}
+	err = b.with(ctx, bounds{pool: doubledPool, timeout: longest}, func(r *rig) error {
 		return b.motivations(ctx, r, m, like, envMax)
 	})
 	if err != nil {

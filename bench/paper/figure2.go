@@ -18,12 +18,12 @@ const between2 = 1650 * time.Second
 // figure2 trains with a timeout that grows by fixed steps until the job passes, from the start each time, and by
 // disdel.
 func (b *bench) figure2(ctx context.Context, m *measured) error {
+	t, err := b.asLong(ctx, 15, b.size.time(between2))
+	if err != nil {
+		return err
+	}
 	longest := b.size.time(120 * time.Minute)
 	return b.with(ctx, bounds{pool: doubledPool, timeout: longest}, func(r *rig) error {
-		t, err := b.asLong(ctx, r, 15, b.size.time(between2))
-		if err != nil {
-			return err
-		}
 		for _, batch := range []int{64, 128, 256, 512} {
 			t.batch, t.id = batch, fmt.Sprintf("J9-b%d-e15", batch)
 			if err := b.retried(ctx, r, m, t); err != nil {

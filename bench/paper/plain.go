@@ -117,6 +117,10 @@ func (r *rig) ended(env string, p plainly, turn int, a disdel.Activation, begun 
 		o.Why = a.Outcome.String()
 	}
 	o.Failed, o.Lost = 1, a.Duration.Seconds()
+	if a.Outcome == disdel.OutcomePaused {
+		o.Lost = max(o.Lost, a.Limits.Timeout.Seconds())
+		o.Wall += o.Lost - a.Duration.Seconds()
+	}
 	return o
 }
 
