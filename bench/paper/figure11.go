@@ -14,7 +14,7 @@ import (
 // figure11 runs four actions in a pool that holds two of them, and in one that holds all, in turns.
 func (b *bench) figure11(ctx context.Context, m *measured) error {
 	return b.turns(func(n int) error {
-		for _, pool := range []disdel.Bytes{smallPool, doubledPool} {
+		for _, pool := range []disdel.Bytes{widePool, wideDoubled} {
 			err := b.with(ctx, bounds{pool: pool, slots: 1000 * threads() / 4}, func(r *rig) error {
 				o, err := b.wideOnce(ctx, r, n)
 				if err != nil {
@@ -45,7 +45,7 @@ func (b *bench) wideOnce(ctx context.Context, r *rig, turn int) (outcome, error)
 	if err != nil {
 		return outcome{}, err
 	}
-	job.Resources.Memory = smallPool * 46 / 100 / disdel.MB * disdel.MB
+	job.Resources.Memory = widePool * 46 / 100 / disdel.MB * disdel.MB
 	job.Resources.Threads = 1
 	o, err := r.submitJob(ctx, envEnd, t, turn, service.Request{Job: job})
 	if err == nil && !o.Passed {
@@ -70,9 +70,9 @@ func together(o outcome) (most int) {
 }
 
 func (p *page) figure11(m *measured) {
-	p.section("Figure 11: a pool of twice the memory", "ResNet-152 on images of DMLAB's shape, four actions, each of "+
-		"which takes 0.46 of the smaller pool. Every container has a quota of a quarter of the "+
-		"processors, so that four have theirs free, as the paper's have.")
+	p.section("Figure 11: a pool of twice the memory", fmt.Sprintf("Memory / %d. ResNet-152 on images of DMLAB's "+
+		"shape, four actions, each of which takes 0.46 of the smaller pool. Every container has a quota of a quarter of the "+
+		"processors, so that four have theirs free, as the paper's have.", wideScale))
 	rows := [][]string{{"pool", "turn", "train actions at once", "s", "who ran when (s)"}}
 	walls, spans := map[disdel.Bytes][]float64{}, map[disdel.Bytes][]float64{}
 	for _, o := range m.Outcomes {
@@ -83,7 +83,7 @@ func (p *page) figure11(m *measured) {
 	}
 	p.table(rows)
 	over := func(of map[disdel.Bytes][]float64) interval {
-		return ratio([][]float64{of[doubledPool]}, [][]float64{of[smallPool]}, p.seed)
+		return ratio([][]float64{of[wideDoubled]}, [][]float64{of[widePool]}, p.seed)
 	}
 	v, train := over(walls), over(spans)
 	p.ratio("fig11_ratio", v)

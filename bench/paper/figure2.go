@@ -56,7 +56,7 @@ func (b *bench) retried(ctx context.Context, r *rig, m *measured, t task) error 
 
 func (p *page) figure2(m *measured) {
 	size := m.Sittings[0].Scale
-	by := timeScale / float64(size)
+	by := size.times()
 	p.section("Figure 2: fixed-step retries", "MobileNetV1, 15 epochs in one container: from the start again with 240 s "+
 		"(scaled) more after every failure. Rows are as many as have one container take 1,650 s (scaled) for the job of "+
 		"batch 64, and the same for all batches. disdel was told of no limit but the platform's.")

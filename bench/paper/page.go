@@ -177,7 +177,7 @@ figures again, ~-scale~ makes all of it larger or smaller, ~-again~ writes the p
 
 - Scale: memory of pools and of the largest action by 1/%[2]d (70 GB is %[3]v, 140 GB %[4]v, 190 GB %[5]v). At a scale
   of 1 the platforms' times are divided by %[6]d (120 minutes are 2), rows and epochs are those of bench/paper/jobs.go;
-  a sitting's own scale multiplies times and rows. One machine stands for each of the paper's servers.
+  a sitting's own scale multiplies rows, and times down to a half. One machine stands for each of the paper's servers.
 - Emulated: OpenWhisk is the embedded platform, whose containers are processes under control groups. *default* is one
   container with our own engine and all processors, *baremetal* one process of it with all processors; with
   *-tensorflow* both are TensorFlow's (a Python action of the same platform, and one process that mirrors the network on

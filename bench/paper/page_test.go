@@ -51,7 +51,7 @@ func everything() *raw {
 	of := func(all ...outcome) *measured {
 		return &measured{Outcomes: all, Sittings: somewhere(0.01), Data: map[string]string{"mnist": realMNIST}}
 	}
-	eleven := of(pool(smallPool, 10), pool(doubledPool, 6))
+	eleven := of(pool(widePool, 10), pool(wideDoubled, 6))
 	eleven.Pools = map[string][]sample{"pool of 2 GB": {{At: 0, Reserved: disdel.MB}, {At: 1, Reserved: 2 * disdel.MB}}}
 	return &raw{Experiments: map[string]*measured{
 		"fig1": of(passed(envMax, mobile(64, 8), 0, 7, disdel.MB), passed(envEpoch, mobile(64, 8), 0, 9, disdel.MB)),
@@ -65,8 +65,10 @@ func everything() *raw {
 		"fig12": {
 			Sittings: somewhere(0.4),
 			Batches: []batch{
-				{Environment: envEnd, Makespan: 9, Reserved: 1.2}, {Environment: envMax, Makespan: 10},
-				{Environment: envEnd, Turn: 1, Makespan: 9.5}, {Environment: envMax, Turn: 1, Makespan: 10},
+				{Environment: envEnd, Makespan: 9, Reserved: 1.2},
+				{Environment: envMax, Makespan: 10},
+				{Environment: envEnd, Turn: 1, Makespan: 9.5},
+				{Environment: envMax, Turn: 1, Makespan: 10},
 			},
 			Pools: map[string][]sample{envEnd: {{At: 0, Resident: disdel.MB}, {At: 1, Resident: 2 * disdel.MB}}},
 		},
@@ -155,7 +157,7 @@ func TestExperimentsAreChosenByFigures(t *testing.T) {
 	if err != nil || !cmp.Equal(b.only, []string{"fig8", "sim", "fig2"}) || b.tensorflow {
 		t.Fatalf("%+v, %v", b, err)
 	}
-	if got := b.size.time(300 * time.Second); got != 1250*time.Millisecond {
+	if got := b.size.time(300 * time.Second); got != 2500*time.Millisecond {
 		t.Errorf("300 s are %v", got)
 	}
 	if got := b.size.task(pairs()[0]); got.rows != 256 || b.size.task(got).rows != 256 {

@@ -79,7 +79,8 @@ var headlines = []headline{
 	},
 	{
 		"MLLess", "its tuner raises Perf/$", "Perf/$ over no tuner, best job and worst run, simulated; published beside ours",
-		"policies", []string{"tuner_best", "tuner_worst", "tuner_published_best", "tuner_published_worst"},
+		"policies",
+		[]string{"tuner_best", "tuner_worst", "tuner_published_best", "tuner_published_worst"},
 	},
 	{
 		"MLLess", "significant updates and slack are faster than lock-step",
