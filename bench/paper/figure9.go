@@ -55,7 +55,7 @@ func (r *rig) inPhases(o *outcome) {
 	begin, read, n := 0.0, 0.0, 0
 	for _, a := range o.Activations {
 		if a.Train {
-			begin, read, n = max(begin, a.Start), max(read, a.Start+a.Init+o.Prepare), n+1
+			begin, read, n = max(begin, a.Start+a.Init), max(read, a.Start+a.Init+o.Prepare), n+1
 		}
 	}
 	for _, s := range r.since(o.begun) {
