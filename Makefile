@@ -95,18 +95,19 @@ bench-exchange: build ## figures of sparse models and of exchange after every st
 	bin/bench-exchange -pythons "$$(scripts/bench-deps.sh --interpreters)" $(if $(PARTS),-parts $(PARTS))
 
 .PHONY: bench-paper
-bench-paper: build ## the DiSDeL paper's experiments beside its printed numbers (FIGURES=1,2,3,8,10,11,12,sim ENGINE=disdel|tensorflow|both REPEAT=3 CIFAR=folder)
-	scripts/paper-deps.sh "$(or $(ENGINE),disdel)"
+bench-paper: build ## the DiSDeL paper's experiments beside its printed numbers, in about 20 minutes (ONLY=fig2,fig8: those alone; SCALE=1 ENGINE=disdel|both REPEAT=3 BUDGET=20m CIFAR=folder)
+	scripts/paper-deps.sh "$(or $(ENGINE),both)"
 	$(BUILD) -o bin/bench-paper ./bench/paper
-	bin/bench-paper $(if $(FIGURES),-figures $(FIGURES)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(REPEAT),-repeat $(REPEAT)) $(if $(CIFAR),-cifar $(CIFAR))
+	bin/bench-paper $(if $(ONLY),-only $(ONLY)) $(if $(SCALE),-scale $(SCALE)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(REPEAT),-repeat $(REPEAT)) $(if $(BUDGET),-budget $(BUDGET)) $(if $(CIFAR),-cifar $(CIFAR))
 
 .PHONY: bench-papers
-bench-papers: build ## headline figures of all papers' benches on one page, docs/bench-paper/papers.md
+bench-papers: build ## headline figures of all papers' benches on one page, docs/bench-paper/papers.md (KEPT=1: bench-paper's as they were measured before)
 	$(BUILD) -o bin/bench-paper ./bench/paper
 	$(BUILD) -o bin/bench-policies ./bench/policies
-	$(BUILD) -o bin/bench-tenants ./bench/tenants
 	$(BUILD) -o bin/bench-aggregator ./bench/aggregator
-	go run ./bench/papers
+	$(BUILD) -o bin/bench-exchange ./bench/exchange
+	$(BUILD) -o bin/bench-tenants ./bench/tenants
+	go run ./bench/papers $(if $(KEPT),-kept)
 
 .PHONY: bench-deploy
 bench-deploy: deps build ## figures of the image, of a container's start, of a history of 100,000 records and of verify (PARTS=image,verify: those alone)

@@ -42,3 +42,14 @@ func ExampleStore_ReadTrain_resized() {
 	fmt.Println(b.Input.Values)
 	// Output: [0 2 4 4 6 8 8 10 12]
 }
+
+// An image that is asked about becomes as large as those that a network was trained on.
+func ExampleResize() {
+	image, err := dataset.Resize([]float32{0, 4, 8, 12}, []int{1, 2, 2}, 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(image)
+	// Output: [0 2 4 4 6 8 8 10 12]
+}

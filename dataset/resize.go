@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/disdel/disdel"
@@ -8,10 +9,8 @@ import (
 
 // resizing makes images of another size, bilinear: a pixel of the new image is the mean of the four of the old one that
 // its centre lies between, by their distances (half-pixel centres, no antialiasing; what PyTorch's interpolate does
-// with
-// align_corners=False, and TensorFlow 2's tf.image.resize). It rounds after every operation, so that all machines
-// come to
-// the same bits.
+// with align_corners=False, and TensorFlow 2's tf.image.resize). It rounds after every operation, so that all machines
+// come to the same bits.
 type resizing struct {
 	channels, height, width, side int
 	down, right                   []tap     // by row and by column of the new image
@@ -62,6 +61,23 @@ func (z *resizing) resize(out []float32) {
 
 // between is a share of the way from a to b. The conversions keep compilers from fusing the two operations.
 func between(a, b, share float32) float32 { return a + float32(share*float32(b-a)) }
+
+// Resize is an image, [channels height width], with side rows and columns of pixels, [channels side side]: what a job
+// whose data.resize is side trains on. It returns Invalid for what is no image of that shape, and for another side.
+func Resize(image []float32, shape []int, side int) ([]float32, error) {
+	if len(shape) != 3 || min(shape[0], shape[1], shape[2]) < 1 || max(shape[0], shape[1], shape[2]) > largestSide ||
+		len(image) != shape[0]*shape[1]*shape[2] || side < 1 || side > largestSide {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "resize image",
+			Msg: fmt.Sprintf("%d values of shape %v cannot become an image of %d pixels a side", len(image), shape, side),
+		}
+	}
+	z := newResizing(shape, side)
+	copy(z.row, image)
+	out := make([]float32, z.len())
+	z.resize(out)
+	return out, nil
+}
 
 // resized makes the rows of a shard that was read as large as a request for it says.
 func resized(ref disdel.DataRef) func(*Shard, error) (*Shard, error) {

@@ -2,7 +2,9 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -12,8 +14,7 @@ import (
 
 // By hand: two pixels become four whose centres lie at -0.25, 0.25, 0.75 and 1.25 of the old ones', the first and the
 // last beyond the edge, which they take (PyTorch 2's interpolate and TensorFlow 2's tf.image.resize give the same).
-// Four
-// become two: each lies half-way between two.
+// Four become two: each lies half-way between two.
 func TestImagesAreResizedBetweenTheCentresOfPixels(t *testing.T) {
 	for _, c := range []struct {
 		shape     []int
@@ -103,5 +104,21 @@ func TestAShardIsReadResized(t *testing.T) {
 	ref.Resize = -1
 	if _, err := s.ReadTrain(ctx, ref, disdel.RowRange{End: 2}); disdel.KindOf(err) != disdel.Invalid {
 		t.Errorf("a side of -1: %v", err)
+	}
+}
+
+// One image is resized as those of a shard are.
+func TestAnImageIsResizedAlone(t *testing.T) {
+	got, err := Resize([]float32{0, 4, 8, 12}, []int{1, 2, 2}, 3)
+	if want := []float32{0, 2, 4, 4, 6, 8, 8, 10, 12}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	for _, shape := range [][]int{{2, 2}, {1, 2, 3}, {-1, -2, 2}, {0, 2, 2}} {
+		if _, err := Resize([]float32{0, 4, 8, 12}, shape, 3); !errors.Is(err, disdel.Invalid) {
+			t.Errorf("shape %v: %v, want Invalid", shape, err)
+		}
+	}
+	if _, err := Resize([]float32{0, 4, 8, 12}, []int{1, 2, 2}, 1<<20); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("a huge side: %v, want Invalid", err)
 	}
 }

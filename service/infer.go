@@ -64,9 +64,10 @@ func (s *Service) Trained(ctx context.Context, ref string) (*Trained, error) {
 	return t, nil
 }
 
-// Read reads rows for the model from JSON or .npy, see ReadInputs.
+// Read reads rows for the model from JSON or .npy, see ReadInputs. For one whose job resized its images (data.resize)
+// they may be of any size, that of the data set for one: they are resized in the same way.
 func (t *Trained) Read(name string, data []byte) (Inputs, error) {
-	return ReadInputs(name, data, t.Graph.Input())
+	return readInputs(name, data, t.Graph.Input(), t.Data.Resize)
 }
 
 // Doubt says that rows are far from what the model has seen, "" if they are not or nothing is known.

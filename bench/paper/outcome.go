@@ -10,20 +10,29 @@ import (
 
 // The environments. Those of the same engine compute the same network on the same rows from the same seed.
 const (
-	envDefault   = "default"     // one container, its limit found by a try that is not charged
-	envMax       = "default-max" // the same at the largest limit there is
-	envBare      = "baremetal"   // one process with all processors, without platform, store or limit
-	envEnd       = "disdel-end"  // the product, weights averaged once, as the paper has it
-	envEpoch     = "disdel"      // the product, weights averaged after every epoch: its default
-	envPaper     = "disdel-paper"
+	envDefault = "default"      // one container, its limit found by a try that is not charged
+	envSlot    = "default-slot" // the same with half of the processors: what each of disdel's two containers has
+	envMax     = "default-max"  // one container at the largest limit there is
+	envSteps   = "fixed-step"   // one container from the start again with more time, until it passes
+	envBare    = "baremetal"    // one process with all processors, without platform, store or limit
+	envEnd     = "disdel-end"   // the product, weights averaged once, as the paper has it
+	envEpoch   = "disdel"       // the product, weights averaged after every epoch: its default
+	envPaper   = "disdel-paper" // the same as the paper has it, with its estimator
+	// default-max and disdel-end, where each container has a quota of a quarter of the processors
+	envMaxSlots  = "default-max-slots"
+	envEndSlots  = "disdel-end-slots"
 	envDefaultTF = "default-tensorflow"   // a Python action with TensorFlow in one container
-	envBareTF    = "baremetal-tensorflow" // TensorFlow in one process, mirrored on two devices
+	envBareTF    = "baremetal-tensorflow" // TensorFlow in one process, mirrored on a device for each processor
 )
 
 // outcome is what one run of a job came to.
 type outcome struct {
 	Environment string       `json:"environment"`
 	Job         string       `json:"job"`
+	Data        string       `json:"data"`
+	Rows        int          `json:"rows"`
+	Epochs      int          `json:"epochs"`
+	Batch       int          `json:"batch"`
 	Turn        int          `json:"turn"`
 	Beside      int          `json:"beside,omitempty"` // other jobs that ran at the same time
 	Passed      bool         `json:"passed"`
@@ -42,24 +51,52 @@ type outcome struct {
 	HeldOut     *float64     `json:"heldOut,omitempty"` // accuracy
 	Workers     int          `json:"workers,omitempty"`
 	Limit       disdel.Bytes `json:"limitBytes,omitempty"`
-	Activations []activation `json:"activations,omitempty"`
+	Pool        disdel.Bytes `json:"poolBytes,omitempty"`   // of figure 11's
+	Begin       float64      `json:"beginS,omitempty"`      // of TensorFlow: import, and what the first step took longer
+	Expected    *expected    `json:"expected,omitempty"`    // of figure 3's
+	Activations []activation `json:"activations,omitempty"` // of figure 11's
 	begun       time.Time
+}
+
+// expected is what was said of an action's memory before it ran.
+type expected struct {
+	Low    disdel.Bytes `json:"lowBytes"`
+	Likely disdel.Bytes `json:"likelyBytes"`
+	High   disdel.Bytes `json:"highBytes"`
+	Limit  disdel.Bytes `json:"limitBytes"`
+	Paper  disdel.Bytes `json:"paperBytes"` // its Eq. 1 to 5
+}
+
+// outcome is the begin of one of a task's.
+func (t task) outcome(env string, turn int, begun time.Time) outcome {
+	return outcome{
+		Environment: env, Job: t.id, Data: t.data, Rows: t.rows, Epochs: t.epochs, Batch: t.batch, Turn: turn, Workers: 1,
+		begun: begun,
+	}
 }
 
 // activation is one of an outcome's, for a chart of who ran when.
 type activation struct {
 	Name  string  `json:"name"`
+	Train bool    `json:"train,omitempty"`
 	Start float64 `json:"startS"` // after the job's begin
+	Init  float64 `json:"initS,omitempty"`
 	End   float64 `json:"endS"`
 	Cold  bool    `json:"cold,omitempty"`
 }
 
+func activationOf(a *disdel.Activation, begun time.Time) activation {
+	from := a.Start.Sub(begun).Seconds()
+	return activation{
+		a.Invocation.ID, a.Task == disdel.TaskTrain, from, a.InitTime.Seconds(), from + a.Duration.Seconds(), a.Cold,
+	}
+}
+
 // ofRecord is what a job of the service came to.
 func ofRecord(env string, t task, turn int, rec *disdel.Record, begun time.Time, wall time.Duration) outcome {
-	o := outcome{
-		Environment: env, Job: t.id, Turn: turn, Passed: rec.Status == disdel.StatusSucceeded, Wall: wall.Seconds(),
-		Failed: rec.Losses.Attempts, Lost: rec.Losses.Duration.Seconds(), Workers: rec.Plan.Workers, begun: begun,
-	}
+	o := t.outcome(env, turn, begun)
+	o.Passed, o.Wall, o.Workers = rec.Status == disdel.StatusSucceeded, wall.Seconds(), rec.Plan.Workers
+	o.Failed, o.Lost = rec.Losses.Attempts, rec.Losses.Duration.Seconds()
 	if rec.Failure != nil {
 		o.Why = rec.Failure.Error()
 	}
@@ -68,8 +105,7 @@ func ofRecord(env string, t task, turn int, rec *disdel.Record, begun time.Time,
 	peaks, spent := map[int]disdel.Bytes{}, map[int]map[string]float64{}
 	for i := range rec.Activations {
 		a := &rec.Activations[i]
-		from := a.Start.Sub(begun).Seconds()
-		o.Activations = append(o.Activations, activation{a.Invocation.ID, from, from + a.Duration.Seconds(), a.Cold})
+		o.Activations = append(o.Activations, activationOf(a, begun))
 		if a.Task != disdel.TaskTrain {
 			continue
 		}

@@ -2,147 +2,164 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"time"
 
 	"github.com/disdel/disdel/internal/plot"
-	"github.com/disdel/disdel/platform"
 )
 
-// page is what a run of the bench writes down.
+// page is what is written down of all that was measured. It is made of raw alone: the same page for the same
+// measurements, whenever they were taken.
 type page struct {
-	out   strings.Builder
-	claim []claim
-	raw   raw
-}
-
-// raw is every measurement, for who wants to work something else out of it.
-type raw struct {
-	Machine  string                       `json:"machine"`
-	Began    time.Time                    `json:"began"`
-	Command  []string                     `json:"command"`
-	Outcomes []outcome                    `json:"outcomes"`
-	Pools    map[string][]platform.Sample `json:"pools,omitempty"` // what pools held over time, by run
-	Figures  map[string]figureLine        `json:"figures"`
-}
-
-// figureLine is a figure with its interval, where it has one.
-type figureLine struct {
-	Value float64 `json:"value"`
-	Low   float64 `json:"low,omitempty"`
-	High  float64 `json:"high,omitempty"`
-	Unit  string  `json:"unit"`
+	raw     *raw
+	folder  string // of the pictures
+	file    string
+	seed    uint64 // of the resamples
+	body    strings.Builder
+	claims  []claim
+	figures map[string]figureLine
+	lines   []string // for who reads the output instead
+	err     error    // of pictures that could not be written
 }
 
 // claim is a row of the page's first table: what the paper printed, and what was measured here.
 type claim struct {
 	figure, printed, here string
 	beats                 string // yes, no, or why it is not comparable
+	why                   string // what is emulated, and what a no comes from
 }
 
-// begin writes the head: the machine, what is scaled, and what is emulated.
-func (p *page) begin(b *bench) {
-	p.raw = raw{
-		Machine: machine(), Began: time.Now().UTC(), Command: append([]string{"bench-paper"}, os.Args[1:]...),
-		Pools: map[string][]platform.Sample{}, Figures: map[string]figureLine{},
+func newPage(r *raw, folder, file string, seed int64) *page {
+	return &page{raw: r, folder: folder, file: file, seed: uint64(seed), figures: map[string]figureLine{}}
+}
+
+// compose writes the parts of all experiments that were measured.
+func (p *page) compose() {
+	for _, e := range experiments() {
+		m := p.raw.Experiments[e.name]
+		if m == nil {
+			p.section(e.title, "Not measured yet: `bin/bench-paper -only "+e.name+"`.")
+			continue
+		}
+		if last := m.Sittings[len(m.Sittings)-1]; last.Not != "" {
+			p.section(e.title, "Not measured: "+last.Not+".")
+			p.claim(claim{e.name + ": " + e.title, "-", "-", "not comparable", "not run: " + last.Not})
+			continue
+		}
+		e.report(p, m)
+		p.sittings(m)
 	}
-	fmt.Printf("# %s\n# memory / %d, times of the platform / %d, rows / %d more\n", p.raw.Machine, memoryScale, timeScale,
-		b.shrink)
 }
 
-// machine says what this runs on, and what else does.
-func machine() string {
-	model := "unknown processor"
-	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(data)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
+// sittings says when and where an experiment was measured.
+func (p *page) sittings(m *measured) {
+	for _, s := range m.Sittings {
+		fmt.Fprintf(&p.body, "\nMeasured %v.\n", s)
+	}
+	for _, name := range sorted(m.Data) {
+		if strings.HasPrefix(m.Data[name], "made up") && m.uses(name) {
+			fmt.Fprintf(&p.body, "\n`%s` is %s.\n", name, m.Data[name])
 		}
 	}
-	return fmt.Sprintf("%s/%s, %s, %d processors, load %s", runtime.GOOS, runtime.GOARCH, model, threads(), load())
 }
 
-func load() string {
-	data, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
+// uses tells whether an experiment's jobs learned from a data set.
+func (m *measured) uses(data string) bool {
+	for _, o := range m.Outcomes {
+		if o.Data == data {
+			return true
+		}
 	}
-	return strings.Join(strings.Fields(string(data))[:3], " ")
+	return false
 }
 
-// figure prints a figure and keeps it.
+// figure notes a figure without an interval: a count, or what is computed and not measured.
 func (p *page) figure(name string, value float64, unit string) {
-	p.raw.Figures[name] = figureLine{Value: value, Unit: unit}
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return
+	}
+	p.figures[name] = figureLine{Value: value, Unit: unit}
+	p.line("figure %s %.4g %s", name, value, unit)
 }
 
-// ratio prints a figure with the interval that nine of ten resamples lie in.
+// ratio notes a figure with the interval that nine of ten resamples lie in.
 func (p *page) ratio(name string, v interval) {
-	p.raw.Figures[name] = figureLine{v.Value, v.Low, v.High, "x"}
-	fmt.Printf("figure %s %.4g x\nfigure %s_low %.4g x\nfigure %s_high %.4g x\n", name, v.Value, name, v.Low, name, v.High)
+	if !v.known() {
+		return
+	}
+	p.figures[name] = figureLine{v.Value, v.Low, v.High, "x"}
+	p.line("figure %s %.4g x", name, v.Value)
+	p.line("figure %s_low %.4g x", name, v.Low)
+	p.line("figure %s_high %.4g x", name, v.High)
 }
 
-func (v interval) String() string { return fmt.Sprintf("%.3f (%.3f to %.3f)", v.Value, v.Low, v.High) }
-
-// add keeps what a run came to, and tells whoever watches.
-func (p *page) add(o outcome) outcome {
-	p.raw.Outcomes = append(p.raw.Outcomes, o)
-	fmt.Fprintln(os.Stderr, o)
-	return o
+func (p *page) line(format string, args ...any) {
+	p.lines = append(p.lines, fmt.Sprintf(format, args...))
 }
 
-// claims says what the paper printed and what came of it here. beats is "yes", "no", or why the two are not comparable.
-func (p *page) claims(figure, printed, here, beats string) {
-	p.claim = append(p.claim, claim{figure, printed, here, beats})
-}
+// claim says what the paper printed and what came of it here.
+func (p *page) claim(c claim) { p.claims = append(p.claims, c) }
 
 // judged is "yes" where a value is at most a bound, and "no" else.
 func judged(value, most float64) string {
-	if value <= most {
+	switch {
+	case math.IsNaN(value) || math.IsNaN(most):
+		return "not measured"
+	case value <= most:
 		return "yes"
+	default:
+		return "no"
 	}
-	return "no"
 }
 
-// section begins a figure's part of the page.
-func (p *page) section(title, what string) { fmt.Fprintf(&p.out, "\n## %s\n\n%s\n", title, what) }
+// section begins an experiment's part of the page.
+func (p *page) section(title, what string) {
+	fmt.Fprintf(&p.body, "\n## %s\n\n%s\n", strings.ToUpper(title[:1])+title[1:], what)
+}
+
+// say is a paragraph.
+func (p *page) say(format string, args ...any) { fmt.Fprintf(&p.body, "\n"+format+"\n", args...) }
 
 // table writes rows, the first of which is the head.
 func (p *page) table(rows [][]string) {
-	fmt.Fprintln(&p.out)
+	fmt.Fprintln(&p.body)
 	for i, row := range rows {
-		fmt.Fprintf(&p.out, "| %s |\n", strings.Join(row, " | "))
+		fmt.Fprintf(&p.body, "| %s |\n", strings.Join(row, " | "))
 		if i == 0 {
-			fmt.Fprintf(&p.out, "|%s\n", strings.Repeat("---|", len(row)))
+			fmt.Fprintf(&p.body, "|%s\n", strings.Repeat("---|", len(row)))
 		}
 	}
-	fmt.Println("#")
+	p.line("#")
 	for _, row := range rows {
-		fmt.Println("# " + strings.Join(row, "  "))
+		p.line("# %s", strings.Join(row, "  "))
 	}
 }
 
-// chart draws a picture beside the page.
-func (b *bench) chart(file string, c plot.Chart) error {
-	f, err := os.Create(filepath.Join(b.out, file))
+// chart draws a picture into the folder, and puts it on the page. One without lines is left out.
+func (p *page) chart(file string, c plot.Chart) {
+	if len(c.Lines) == 0 || p.folder == "" {
+		return
+	}
+	f, err := os.Create(filepath.Join(p.folder, file))
 	if err != nil {
-		return err
+		p.fail(err)
+		return
 	}
-	if err := c.Write(f, plot.SVG); err != nil {
-		f.Close()
-		return err
-	}
-	folder, err := filepath.Rel(filepath.Dir(b.file), b.out)
+	p.fail(c.Write(f, plot.SVG))
+	p.fail(f.Close())
+	folder, err := filepath.Rel(filepath.Dir(p.file), p.folder)
 	if err != nil {
-		folder = b.out
+		folder = p.folder
 	}
-	fmt.Fprintf(&b.page.out, "\n![%s](%s)\n", c.Title, filepath.ToSlash(filepath.Join(folder, file)))
-	return f.Close()
+	fmt.Fprintf(&p.body, "\n![%s](%s)\n", c.Title, filepath.ToSlash(filepath.Join(folder, file)))
+}
+
+func (p *page) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
 }
 
 // at is a point of a chart without an interval.
@@ -150,30 +167,43 @@ func at(x, y float64) plot.Point {
 	return plot.Point{X: plot.Span{Likely: x}, Y: plot.Span{Likely: y}}
 }
 
+// head is what stands before the experiments.
+const head = `# The DiSDeL paper's experiments, here
+
+This page is written by ~make bench-paper~ (bench/paper) out of [every measurement](%[1]s). Only ratios are held against
+the paper: seconds and bytes of this machine are never scaled back up. ~bin/bench-paper -only fig2,fig8~ measures single
+figures again, ~-scale~ makes all of it larger or smaller, ~-again~ writes the page anew;
+[decision 22](decisions/0022-paper-bench.md) says why the experiments are what they are.
+
+- Scale: memory of pools and of the largest action by 1/%[2]d (70 GB is %[3]v, 140 GB %[4]v, 190 GB %[5]v). At a scale
+  of 1 the platforms' times are divided by %[6]d (120 minutes are 2), rows and epochs are those of bench/paper/jobs.go;
+  a sitting's own scale multiplies rows, and times down to a half. One machine stands for each of the paper's servers.
+- Emulated: OpenWhisk is the embedded platform, whose containers are processes under control groups. *default* is one
+  container with our own engine and all processors, *baremetal* one process of it with all processors; with
+  *-tensorflow* both are TensorFlow's (a Python action of the same platform, and one process that mirrors the network on
+  a device for each processor). The embedded Redis and CouchDB stand for servers. CIFAR and DMLAB are made up unless
+  a folder of them was given: as many values of the same shape, and something to learn.
+- *default* and *baremetal* pay for no aggregation and no evaluation, *disdel* for both: its times are those of
+  ~disdel submit~, to the model's being stored. *disdel* averages weights after every epoch, its default; *disdel-end*
+  once, as the paper has it; *disdel-paper* is the same with the paper's estimator.
+- Environments run in turns, each sitting of a figure on its own. An interval holds nine of ten resamples of turns and
+  pairs (bootstrap); of one run there is none.
+
+`
+
 // text is the whole page.
 func (p *page) text() string {
-	var head strings.Builder
-	head.WriteString("# The DiSDeL paper's experiments, here\n\nThis page was written by `make bench-paper`, and its " +
-		"numbers " +
-		"are of one run of it. Only ratios are held against the paper: seconds and bytes of this machine are never scaled " +
-		"back up.\n\n")
-	fmt.Fprintf(&head, "- Machine: %s; load when it ended: %s.\n- Command: `%s`, begun %s.\n", p.raw.Machine, load(),
-		strings.Join(p.raw.Command, " "), p.raw.Began.Format(time.DateTime+" MST"))
-	fmt.Fprintf(&head, "- Scale: memory of pools and of the largest action by 1/%d (70 GB is %v), times of the "+
-		"platform by "+
-		"1/%d (120 minutes are 2), rows and epochs as the tables say; one machine for each of the paper's servers.\n",
-		memoryScale, largestAction, timeScale)
-	head.WriteString("- Emulated: OpenWhisk is the embedded platform, whose containers are processes under control " +
-		"groups; " +
-		"*default* is one container with our own engine, *baremetal* one process of it with all processors; with " +
-		"TensorFlow " +
-		"both are TensorFlow's. The embedded Redis and CouchDB stand for servers.\n" +
-		"- *default* and *baremetal* pay for no aggregation and no evaluation, *disdel* for both: its times are those of " +
-		"`disdel submit`, to the model's being stored.\n- Intervals hold nine of ten resamples of the turns (bootstrap); " +
-		"of " +
-		"one turn they are the value.\n\n| figure | printed by the paper | measured here | beaten |\n|---|---|---|---|\n")
-	for _, c := range p.claim {
-		fmt.Fprintf(&head, "| %s | %s | %s | %s |\n", c.figure, c.printed, c.here, c.beats)
+	var out strings.Builder
+	link, err := filepath.Rel(filepath.Dir(p.file), filepath.Join(p.folder, "raw.json"))
+	if err != nil {
+		link = "raw.json"
 	}
-	return head.String() + p.out.String()
+	text := fmt.Sprintf(head, filepath.ToSlash(link), memoryScale, largestAction, doubledPool, batchPool, timeScale)
+	out.WriteString(strings.ReplaceAll(text, "~", "`"))
+	out.WriteString("| figure | printed by the paper | measured here | beaten | why, and what is emulated |\n" +
+		"|---|---|---|---|---|\n")
+	for _, c := range p.claims {
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", c.figure, c.printed, c.here, c.beats, c.why)
+	}
+	return out.String() + p.body.String()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,12 +14,12 @@ import (
 )
 
 // plainly is a job on default serverless: one train invocation of all of it, by the executor alone. There is no
-// manager,
-// no aggregation, no leg, no retry and no evaluation; what its weights come to lies in the store.
+// manager, no aggregation, no leg, no retry and no evaluation; what its weights come to lies in the store.
 type plainly struct {
 	task    task
 	limits  disdel.Limits
 	batches int // of the first epoch alone; 0: all epochs
+	threads int // 0: all processors
 	seed    int64
 }
 
@@ -26,21 +27,41 @@ type plainly struct {
 const rounding = 64 * disdel.MB
 
 // found is the limit that a try finds, which is not charged: of as many rows, but of two batches, whose peak is that of
-// all others.
+// all others. There is one try of a job.
 func (r *rig) found(ctx context.Context, t task, seed int64) (disdel.Bytes, error) {
-	most := min(largestAction, r.bounds.pool)
-	limits := disdel.Limits{Memory: most, Timeout: disdel.Millis(120 * time.Minute / timeScale)}
-	if r.bounds.timeout > 0 {
-		limits.Timeout = disdel.Millis(r.bounds.timeout)
+	if limit, ok := r.limits[t.id]; ok {
+		return limit, nil
 	}
-	o, err := r.plain(ctx, envDefault, plainly{task: t, limits: limits, batches: 2, seed: seed}, 0)
+	most := min(largestAction, r.bounds.pool)
+	o, err := r.plain(ctx, envDefault, plainly{task: t, limits: r.atMost(most), batches: 2, seed: seed}, 0)
 	if err != nil {
 		return 0, err
 	}
 	if !o.Passed {
 		return 0, fmt.Errorf("a try of %s: %s", t.id, o.Why)
 	}
-	return min(most, (o.Action+rounding-1)/rounding*rounding), nil
+	r.limits[t.id] = min(most, (o.Action+rounding-1)/rounding*rounding)
+	return r.limits[t.id], nil
+}
+
+// tried is a run within the limit that tries find: one that is killed for memory is another try, and not charged.
+func (r *rig) tried(ctx context.Context, env string, p plainly, turn int) (o outcome, err error) {
+	if p.limits.Memory, err = r.found(ctx, p.task, p.seed); err != nil {
+		return o, err
+	}
+	for {
+		o, err = r.plain(ctx, env, p, turn)
+		if err != nil || o.Passed || p.limits.Memory >= largestAction {
+			return o, err
+		}
+		p.limits.Memory = min(largestAction, p.limits.Memory+rounding)
+		r.limits[p.task.id] = p.limits.Memory
+	}
+}
+
+// atMost is so much memory, and as much time as the platform gives.
+func (r *rig) atMost(memory disdel.Bytes) disdel.Limits {
+	return disdel.Limits{Memory: memory, Timeout: disdel.Millis(cmp.Or(r.bounds.timeout, patient))}
 }
 
 // plain runs a job on default serverless.
@@ -76,13 +97,11 @@ func (r *rig) invoked(ctx context.Context, env string, p plainly, turn int, inv 
 
 // ended is what the one activation came to. One that paused before its timeout would have been killed at it.
 func (r *rig) ended(env string, p plainly, turn int, a disdel.Activation, begun time.Time, wall time.Duration) outcome {
-	o := outcome{
-		Environment: env, Job: p.task.id, Turn: turn, Passed: a.Outcome == disdel.OutcomeSuccess, Wall: wall.Seconds(),
-		Action: a.Peak, Sum: a.Peak, Workers: 1, Limit: p.limits.Memory, begun: begun,
-		Prepare: a.Phases["load"].Seconds() + a.Phases["fetch"].Seconds(), Compute: a.Phases["compute"].Seconds(),
-	}
-	from := a.Start.Sub(begun).Seconds()
-	o.Activations = []activation{{p.task.id, from, from + a.Duration.Seconds(), a.Cold}}
+	o := p.task.outcome(env, turn, begun)
+	o.Passed, o.Wall, o.Limit = a.Outcome == disdel.OutcomeSuccess, wall.Seconds(), p.limits.Memory
+	o.Action, o.Sum = a.Peak, a.Peak
+	o.Prepare, o.Compute = a.Phases["load"].Seconds()+a.Phases["fetch"].Seconds(), a.Phases["compute"].Seconds()
+	o.Activations = []activation{activationOf(&a, begun)}
 	var res disdel.TrainResult
 	if json.Unmarshal(a.Result, &res) == nil {
 		o.Seen = res.Accuracies
@@ -98,6 +117,10 @@ func (r *rig) ended(env string, p plainly, turn int, a disdel.Activation, begun 
 		o.Why = a.Outcome.String()
 	}
 	o.Failed, o.Lost = 1, a.Duration.Seconds()
+	if a.Outcome == disdel.OutcomePaused {
+		o.Lost = max(o.Lost, a.Limits.Timeout.Seconds())
+		o.Wall += o.Lost - a.Duration.Seconds()
+	}
 	return o
 }
 
@@ -120,7 +143,8 @@ func (r *rig) invocation(ctx context.Context, p plainly) (inv disdel.Invocation,
 		Job: id, Attempt: 1, Network: known.Network, Data: r.dataRef(known.Data, job),
 		Shard: disdel.RowRange{End: known.Data.Train},
 		Span:  disdel.Span{Epochs: t.Epochs}, JobEpochs: t.Epochs, BatchSize: t.JobBatch(), Optimizer: t.Optimizer,
-		Loss: t.Loss, Threads: threads(), Store: r.parts.Store, Memory: p.limits.Memory, Estimate: p.limits.Memory,
+		Loss: t.Loss, Threads: cmp.Or(p.threads, threads()), Store: r.parts.Store, Memory: p.limits.Memory,
+		Estimate: p.limits.Memory,
 	}
 	if p.batches > 0 {
 		req.Span = disdel.Span{Epochs: 1, Batches: p.batches}

@@ -16,7 +16,7 @@ func (r *rig) submit(ctx context.Context, env string, t task, turn int, seed int
 	}
 	sync, options := disdel.SyncEpoch, service.Options{}
 	switch env {
-	case envEnd:
+	case envEnd, envEndSlots:
 		sync = disdel.SyncEnd
 	case envPaper:
 		sync, options.Estimator = disdel.SyncEnd, estimator.MethodPaper
@@ -45,7 +45,9 @@ func (r *rig) submitJob(ctx context.Context, env string, t task, turn int, req s
 // refused is a job that does not fit: an outcome, and no error of the bench.
 func refused(env string, t task, turn int, err error) (outcome, error) {
 	if disdel.KindOf(err) == disdel.OverLimit {
-		return outcome{Environment: env, Job: t.id, Turn: turn, Why: err.Error()}, nil
+		o := t.outcome(env, turn, time.Now())
+		o.Why = err.Error()
+		return o, nil
 	}
 	return outcome{}, err
 }

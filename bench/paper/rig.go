@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,9 @@ import (
 // bounds are those of the platform of an experiment.
 type bounds struct {
 	pool    disdel.Bytes
-	timeout time.Duration // the longest; 0: 120 min, scaled
+	timeout time.Duration // the longest of an action; 0: patient
 	slots   int           // thousandths of a processor of each container, as a quota; 0: none
+	every   time.Duration // between looks at the pool; 0: sampleEvery
 }
 
 // rig is everything that the jobs of an experiment need: a platform in this process whose containers are this program,
@@ -37,14 +39,17 @@ type rig struct {
 	sources  *sources
 	python   string // kind of the actions of TensorFlow; "": there is none
 	jobs     int
+	limits   map[string]disdel.Bytes // that tries of jobs have found
 
+	began    time.Time
 	stop     context.CancelFunc
 	sampling sync.WaitGroup
-	mu       sync.Mutex
-	samples  []platform.Sample
+	mu       sync.Mutex // guards what follows
+	samples  []sample
+	watched  map[int]bool // processes without a container
 }
 
-// sampleEvery is the time between looks at the pool.
+// sampleEvery is the time between looks at the pool, where an experiment says no other.
 const sampleEvery = 50 * time.Millisecond
 
 // newRig starts a platform. It returns Unavailable where quotas are asked for that this machine cannot keep.
@@ -53,7 +58,9 @@ func newRig(ctx context.Context, s *sources, b bounds, python string) (*rig, err
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{home: home, bounds: b, sources: s}
+	r := &rig{
+		home: home, bounds: b, sources: s, began: time.Now(), watched: map[int]bool{}, limits: map[string]disdel.Bytes{},
+	}
 	if err := r.open(ctx, python); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
@@ -84,21 +91,18 @@ func (r *rig) open(ctx context.Context, python string) error {
 	}
 	life, stop := context.WithCancel(ctx)
 	r.stop = stop
-	r.sampling.Go(func() { r.platform.Follow(life, sampleEvery, r.sampled) })
+	r.sampling.Go(func() { r.platform.Follow(life, cmp.Or(r.bounds.every, sampleEvery), r.sampled) })
 	return nil
 }
 
 // config is the platform's.
 func (r *rig) config(python string) (platform.Config, error) {
 	cfg, err := localplatform.Config(localplatform.Settings{
-		Home: r.home, Pool: r.bounds.pool, ActionMemory: min(largestAction, r.bounds.pool),
-		ActionTimeout: r.bounds.timeout, Log: quiet(),
+		Home: r.home, Pool: r.bounds.pool, ActionMemory: r.bounds.pool, ActionTimeout: cmp.Or(r.bounds.timeout, patient),
+		Log: quiet(),
 	})
 	if err != nil {
 		return cfg, err
-	}
-	if r.bounds.timeout == 0 {
-		cfg.Limits.Timeout.Max = 120 * time.Minute / timeScale
 	}
 	cfg.Limits.Memory.Min = leastAction
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = 100_000, 1000
@@ -132,23 +136,45 @@ func quiet() *logrus.Logger {
 	return l
 }
 
-func (r *rig) sampled(s platform.Sample) {
+// sampled notes what the pool holds, and what processes beside it do.
+func (r *rig) sampled(at platform.Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	s := sample{
+		At: at.At.Sub(r.began).Seconds(), Reserved: at.Used, Resident: at.Resident, Running: at.Running, Queued: at.Queued,
+	}
+	for pid := range r.watched {
+		now, _ := residentOf(pid)
+		s.Bare += now
+	}
 	r.samples = append(r.samples, s)
 }
 
-// since is the samples from a time on.
-func (r *rig) since(from time.Time) []platform.Sample {
+// since is the samples from a time on, whose times are after it.
+func (r *rig) since(from time.Time) (out []sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []platform.Sample
+	begin := from.Sub(r.began).Seconds()
 	for _, s := range r.samples {
-		if !s.At.Before(from) {
+		if s.At >= begin {
+			s.At -= begin
 			out = append(out, s)
 		}
 	}
 	return out
+}
+
+// watch has the samples count a process without a container, until the function that it returns is called.
+func (r *rig) watch(pid int) (end func()) {
+	set := func(on bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if delete(r.watched, pid); on {
+			r.watched[pid] = true
+		}
+	}
+	set(true)
+	return func() { set(false) }
 }
 
 func (r *rig) close() error {
@@ -173,6 +199,8 @@ func (r *rig) url(folder string) string {
 
 // next is an id of a job that no service gave.
 func (r *rig) next() disdel.JobID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.jobs++
 	return disdel.JobID(fmt.Sprintf("job-%026d", r.jobs))
 }

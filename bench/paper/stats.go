@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -35,12 +36,30 @@ type interval struct {
 	Value, Low, High float64
 }
 
-// resamples is how often turns are drawn anew for an interval.
+var unknown = interval{math.NaN(), math.NaN(), math.NaN()}
+
+func (v interval) known() bool { return !math.IsNaN(v.Value) }
+
+// alone tells whether a value is of one run, which has no interval.
+func (v interval) alone() bool { return v.Low == v.High }
+
+func (v interval) String() string {
+	switch {
+	case !v.known():
+		return "not measured"
+	case v.alone():
+		return fmt.Sprintf("%.3f", v.Value)
+	default:
+		return fmt.Sprintf("%.3f (%.3f to %.3f)", v.Value, v.Low, v.High)
+	}
+}
+
+// resamples is how often turns and jobs are drawn anew for an interval.
 const resamples = 2000
 
 // ratio is the mean over the jobs of ours over theirs, each by turns: ours[job][turn]. Environments ran in turns, so a
-// turn is drawn as a whole, of all jobs and both environments (the bootstrap over turns). Of one turn the interval is
-// the
+// turn is drawn as a whole, of all jobs and both environments; and since the paper's is a mean over pairs that stand
+// for others, the jobs are drawn anew as well (the bootstrap over both). Of one turn of one job the interval is the
 // value.
 func ratio(ours, theirs [][]float64, seed uint64) interval {
 	turns := math.MaxInt
@@ -48,34 +67,43 @@ func ratio(ours, theirs [][]float64, seed uint64) interval {
 		turns = min(turns, len(ours[j]), len(theirs[j]))
 	}
 	if len(ours) == 0 || turns == 0 {
-		return interval{math.NaN(), math.NaN(), math.NaN()}
+		return unknown
 	}
-	of := func(pick []int) float64 {
+	of := func(jobs, pick []int) float64 {
 		sum := 0.0
-		for j := range ours {
+		for _, j := range jobs {
 			var a, b float64
 			for _, t := range pick {
 				a, b = a+ours[j][t], b+theirs[j][t]
 			}
 			sum += a / b
 		}
-		return sum / float64(len(ours))
-	}
-	every := make([]int, turns)
-	for t := range every {
-		every[t] = t
+		return sum / float64(len(jobs))
 	}
 	lot := rand.New(rand.NewPCG(seed, 90))
 	drawn := make([]float64, resamples)
 	for i := range drawn {
-		pick := make([]int, turns)
-		for t := range pick {
-			pick[t] = lot.IntN(turns)
-		}
-		drawn[i] = of(pick)
+		drawn[i] = of(draw(lot, len(ours)), draw(lot, turns))
 	}
 	slices.Sort(drawn)
-	return interval{of(every), drawn[resamples/20], drawn[resamples-1-resamples/20]}
+	return interval{of(upTo(len(ours)), upTo(turns)), drawn[resamples/20], drawn[resamples-1-resamples/20]}
+}
+
+// draw is as many numbers below n, each by lot.
+func draw(lot *rand.Rand, n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = lot.IntN(n)
+	}
+	return out
+}
+
+func upTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 func median(v []float64) float64 {

@@ -10,13 +10,16 @@ func TestARatioIsTheMeanOverJobsAndItsIntervalHoldsIt(t *testing.T) {
 	ours := [][]float64{{1, 2, 3}, {10, 10, 10}}
 	theirs := [][]float64{{2, 4, 6}, {40, 40, 40}}
 	got := ratio(ours, theirs, 1)
-	if got.Value != 0.375 || got.Low != 0.375 || got.High != 0.375 { // every turn has the same ratios
-		t.Errorf("%+v, want 0.375 throughout", got)
+	if got.Value != 0.375 || got.Low != 0.25 || got.High != 0.5 { // every turn has the same ratios, the jobs have not
+		t.Errorf("%+v, want 0.375 between those of the two jobs", got)
+	}
+	if one := ratio(ours[:1], theirs[:1], 1); one != (interval{0.5, 0.5, 0.5}) {
+		t.Errorf("%+v, want 0.5 throughout", one)
 	}
 	theirs[0] = []float64{2, 8, 3}
 	got = ratio(ours, theirs, 1)
-	if got.Low >= got.Value || got.High <= got.Value || got.Low < 0.25/2 || got.High > 0.625 {
-		t.Errorf("%+v: the interval does not hold the value, or is wider than the turns are", got)
+	if got.Low >= got.Value || got.High <= got.Value || got.Low < 0.25 || got.High > 1 {
+		t.Errorf("%+v: the interval does not hold the value, or is wider than turns and jobs are", got)
 	}
 	if again := ratio(ours, theirs, 1); again != got {
 		t.Errorf("the same seed gave %+v and %+v", got, again)

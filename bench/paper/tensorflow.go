@@ -21,6 +21,7 @@ const peerFolder = "bench/peer"
 // tfResult is what tf_action.py answers.
 type tfResult struct {
 	Import, Prepare, Compute       float64
+	First                          float64 // what the first step took longer than those after it on average
 	Start, Started, Prepared, Peak disdel.Bytes
 	Seen                           []float64
 	TensorFlow                     string
@@ -48,8 +49,8 @@ func (r *rig) tfArguments(ctx context.Context, t task, seed int64, devices int) 
 	}, err
 }
 
-// tfDefault runs a job as a Python action with TensorFlow in one container.
-func (r *rig) tfDefault(ctx context.Context, t task, turn int, seed int64) (outcome, error) {
+// tfDefault runs a job as a Python action with TensorFlow in one container of so much memory.
+func (r *rig) tfDefault(ctx context.Context, t task, turn int, seed int64, limits disdel.Limits) (outcome, error) {
 	code, err := os.ReadFile(filepath.Join(peerFolder, "tf_action.py"))
 	if err != nil {
 		return outcome{}, err
@@ -58,48 +59,32 @@ func (r *rig) tfDefault(ctx context.Context, t task, turn int, seed int64) (outc
 	if err != nil {
 		return outcome{}, err
 	}
-	name := string(r.next())
-	memory, timeout := min(largestAction, r.bounds.pool).MB(), (120 * time.Minute / timeScale).Milliseconds()
-	if r.bounds.timeout > 0 {
-		timeout = r.bounds.timeout.Milliseconds()
-	}
+	action := "/actions/" + string(r.next())
 	w := whisk{r.platform.URL(), r.platform.AuthKey()}
-	begun := time.Now()
-	err = w.do(ctx, http.MethodPut, "/actions/"+name+"?overwrite=true", map[string]any{
+	o := t.outcome(envDefaultTF, turn, time.Now())
+	o.Limit = limits.Memory
+	a, err := w.run(ctx, action, map[string]any{
 		"exec":   map[string]any{"kind": r.python, "code": string(code)},
-		"limits": map[string]any{"memory": memory, "timeout": timeout},
-	}, nil)
+		"limits": map[string]any{"memory": limits.Memory.MB(), "timeout": time.Duration(limits.Timeout).Milliseconds()},
+	}, args)
+	o.Wall = time.Since(o.begun).Seconds()
 	if err != nil {
-		return outcome{}, err
-	}
-	var id struct{ ActivationID string }
-	if err := w.do(ctx, http.MethodPost, "/actions/"+name, args, &id); err != nil {
-		return outcome{}, err
-	}
-	a, err := w.wait(ctx, id.ActivationID)
-	wall := time.Since(begun)
-	if err != nil {
-		return outcome{}, err
-	}
-	err = w.do(ctx, http.MethodDelete, "/actions/"+name, nil, nil)
-	o := outcome{
-		Environment: envDefaultTF, Job: t.id, Turn: turn, Passed: a.Response.Success, Wall: wall.Seconds(), Workers: 1,
-		Limit: min(largestAction, r.bounds.pool), begun: begun, Why: a.Response.Status,
-	}
-	if !o.Passed {
-		o.Why += ": " + string(a.Response.Result)
 		return o, err
 	}
-	var got tfResult
-	if bad := json.Unmarshal(a.Response.Result, &got); bad != nil {
-		return o, bad
+	if o.Passed = a.Response.Success; !o.Passed {
+		o.Failed, o.Lost = 1, float64(a.Duration)/1000
+		o.Why = a.Response.Status + ": " + string(a.Response.Result)
+		return o, nil
 	}
-	o.Why = ""
+	var got tfResult
+	if err := json.Unmarshal(a.Response.Result, &got); err != nil {
+		return o, err
+	}
 	o.take(got)
 	if p := a.peak(); p > 0 { // as it is counted for all containers
 		o.Action, o.Sum = p, p
 	}
-	return o, err
+	return o, nil
 }
 
 // tfBare runs a job with TensorFlow in one process, mirrored on as many devices as there are processors.
@@ -112,13 +97,10 @@ func (r *rig) tfBare(ctx context.Context, python string, t task, turn int, seed 
 	if err != nil {
 		return outcome{}, err
 	}
-	begun := time.Now()
+	o := t.outcome(envBareTF, turn, time.Now())
 	var got tfResult
-	err = call(ctx, &got, python, filepath.Join(peerFolder, "tf_action.py"), string(text))
-	o := outcome{
-		Environment: envBareTF, Job: t.id, Turn: turn, Passed: err == nil, Wall: time.Since(begun).Seconds(), Workers: 1,
-		begun: begun,
-	}
+	err = r.call(ctx, &got, python, filepath.Join(peerFolder, "tf_action.py"), string(text))
+	o.Passed, o.Wall = err == nil, time.Since(o.begun).Seconds()
 	o.take(got)
 	return o, err
 }
@@ -126,6 +108,7 @@ func (r *rig) tfBare(ctx context.Context, python string, t task, turn int, seed 
 func (o *outcome) take(got tfResult) {
 	o.Action, o.Sum, o.Started, o.Prepared = got.Peak, got.Peak, got.Started, got.Prepared
 	o.Prepare, o.Compute, o.Seen = got.Import+got.Prepare, got.Compute, got.Seen
+	o.Begin = got.Import + got.First
 }
 
 // whisk asks an OpenWhisk what the executor does not: actions of other kinds than ours.
@@ -133,6 +116,7 @@ type whisk struct{ host, key string }
 
 // whiskActivation is a record of OpenWhisk's, as far as it is read.
 type whiskActivation struct {
+	Duration int64 // ms
 	Response struct {
 		Success bool
 		Status  string
@@ -185,6 +169,21 @@ func (w whisk) do(ctx context.Context, method, path string, body, into any) erro
 		return nil
 	}
 	return json.Unmarshal(text, into)
+}
+
+// run makes an action, invokes it once, waits for its end and takes it away.
+func (w whisk) run(ctx context.Context, action string, what, args map[string]any) (a whiskActivation, err error) {
+	if err := w.do(ctx, http.MethodPut, action+"?overwrite=true", what, nil); err != nil {
+		return a, err
+	}
+	var id struct{ ActivationID string }
+	if err := w.do(ctx, http.MethodPost, action, args, &id); err != nil {
+		return a, err
+	}
+	if a, err = w.wait(ctx, id.ActivationID); err != nil {
+		return a, err
+	}
+	return a, w.do(ctx, http.MethodDelete, action, nil, nil)
 }
 
 // wait is the record of an activation, once there is one.
