@@ -114,6 +114,12 @@ bench-deploy: deps build ## figures of the image, of a container's start, of a h
 	$(BUILD) -o bin/bench-deploy ./bench/deploy
 	bin/bench-deploy $(if $(PARTS),-parts $(PARTS))
 
+.PHONY: bench-daily
+bench-daily: deps build ## figures of daily use: pages, their readers, tables, pictures, exports (PARTS=page,csv: those alone; CSV_MB=2048)
+	scripts/daily-deps.sh
+	$(BUILD) -o bin/bench-daily ./bench/daily
+	bin/bench-daily $(if $(PARTS),-parts $(PARTS)) $(if $(CSV_MB),-csv-mb $(CSV_MB))
+
 .PHONY: bench-tenants
 bench-tenants: ## figures of many jobs of many tenants: real batches, who stops whom, how fast 100,000 are simulated (PARTS=small,batches: those alone)
 	$(BUILD) -o bin/bench-tenants ./bench/tenants

@@ -22,7 +22,7 @@ var house = map[string][]string{
 	"runtime/engine/native/plan": {"model"},
 	"estimator":                  {"model", "runtime/engine/footprint", "internal/nearest"},
 	"dataset":                    {"internal/..."},
-	"dataset/dense":              {"dataset", "internal/files"},
+	"dataset/dense":              {"dataset", "internal/files", "internal/safetensors"},
 	"dataset/sparse":             {"dataset", "internal/files"},
 	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/nearest", "internal/advice"},
 	"controller/jobfile":         {"internal/nearest", "model", "scheduler"},
@@ -76,6 +76,7 @@ var house = map[string][]string{
 		"controller/simulate",
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
 		"internal/client", "internal/comparison", "internal/export", "internal/jobtext", "internal/localplatform",
+		"internal/modelstore", "internal/modeltext", "internal/onnx",
 	},
 	"internal/clusterfacts": {"internal/files"},
 	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
@@ -107,13 +108,15 @@ var house = map[string][]string{
 	"internal/report":        {"internal/advice", "internal/plot", "scheduler"},
 	"internal/plot":          {},
 	"internal/process":       {},
+	"internal/onnx":          {"internal/safetensors", "model"},
+	"internal/onnx/onnxtest": {"dataset", "internal/onnx", "model", "runtime/engine", "runtime/engine/native"}, // of tests
 	"internal/safetensors":   {},
 	"internal/sealed":        {},
 	"internal/secret":        {},
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
 	"internal/transcripts":   {}, // of tests and bench
 	"internal/version":       {"internal/terminal", "runtime/engine/native/kernel"},
-	"internal/wire":          {"internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service"},
+	"internal/wire":          {"history", "internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service"},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
@@ -158,6 +161,7 @@ var house = map[string][]string{
 	"bench/papers":      {},
 	"bench/platform":    {"..."},
 	"bench/policies":    {"..."},
+	"bench/daily":       {"..."},
 	"bench/deploy":      {"..."},
 	"bench/exchange":    {"..."},
 	"bench/tenants":     {"..."},
@@ -176,7 +180,7 @@ var owners = map[string][]string{
 	"github.com/zalando/go-keyring":          {"internal/keyring"},
 	"gorgonia.org":                           {"runtime/engine/gorgonia", "examples/gorgonia"},
 	"github.com/urfave/cli":                  {"cmd/disdel", "internal/commandline"},
-	"github.com/chromedp":                    {}, // tests alone
+	"github.com/chromedp":                    {"bench/daily"}, // and tests
 	"github.com/cpuguy83/go-md2man":          {"internal/commandline"},
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},

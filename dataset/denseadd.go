@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -70,6 +68,9 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 		if err == nil {
 			err = w.flush(ctx)
 		}
+		if late := w.settle(); err == nil {
+			err = late
+		}
 	}
 	m.Train, m.Test = train.done, test.done
 	if err == nil && m.Train.Rows == 0 {
@@ -96,7 +97,7 @@ func (in *DenseInput) bad(format string, args ...any) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: fmt.Sprintf(format, args...)}
 }
 
-// denseWriter makes the chunks of a part.
+// denseWriter makes the chunks of a part. While one is made, the one before it is written.
 type denseWriter struct {
 	s            *Store
 	in           *DenseInput
@@ -104,10 +105,18 @@ type denseWriter struct {
 	dry          bool
 	step, sample int // rows of a full chunk, values of a row
 
-	done           Part
-	rows           int // of the chunk being made
+	done   Part
+	rows   int // of the chunk being made
+	made   denseChunk
+	before denseChunk
+	late   chan error // what becomes of the chunk before; nil: it is written
+}
+
+// denseChunk is a chunk as it is made, and the memory for its file.
+type denseChunk struct {
 	values, labels []byte
 	file           bytes.Buffer
+	Chunk
 }
 
 // add takes a row, and writes the chunk that is full with it.
@@ -115,11 +124,9 @@ func (w *denseWriter) add(ctx context.Context, row DenseRow) error {
 	if err := w.check(row); err != nil {
 		return err
 	}
-	w.values = append(w.values, row.Bytes...)
-	for _, v := range row.Values {
-		w.values = binary.LittleEndian.AppendUint32(w.values, math.Float32bits(v))
-	}
-	w.labels = binary.LittleEndian.AppendUint32(w.labels, uint32(row.Label))
+	w.made.values = append(w.made.values, row.Bytes...)
+	w.made.values = append(w.made.values, safetensors.FromFloat32s("", nil, row.Values).Data...)
+	w.made.labels = binary.LittleEndian.AppendUint32(w.made.labels, uint32(row.Label))
 	if w.rows++; w.rows < w.step {
 		return nil
 	}
@@ -138,40 +145,57 @@ func (w *denseWriter) check(row DenseRow) error {
 	if row.Label < 0 || int(row.Label) >= w.in.Classes {
 		return w.in.bad("the label of row %d is %d, and there are %d classes", at, row.Label, w.in.Classes)
 	}
-	if i := slices.IndexFunc(row.Values, func(v float32) bool { return !finite(v) }); i >= 0 {
-		return w.in.bad("row %d holds %g, which is no value to learn from", at, row.Values[i])
+	for _, v := range row.Values {
+		if v-v != 0 { // as of NaN and of what is infinite; it is asked of every value of a file
+			return w.in.bad("row %d holds %g, which is no value to learn from", at, v)
+		}
 	}
 	return nil
 }
 
-// flush writes the chunk that was being made, if there is any row in it.
+// flush begins to write the chunk that was being made, if there is any row in it.
 func (w *denseWriter) flush(ctx context.Context) error {
-	if w.rows == 0 {
+	if err := w.settle(); err != nil || w.rows == 0 {
+		return err
+	}
+	w.made, w.before = w.before, w.made
+	w.made.values, w.made.labels = w.made.values[:0], w.made.labels[:0]
+	c := &w.before
+	c.Chunk = Chunk{Key: chunkKey(w.in.Name, w.part, len(w.done.Chunks)), Rows: w.rows}
+	w.done.Rows += w.rows
+	w.rows, w.late = 0, make(chan error, 1)
+	go func(late chan<- error) { late <- w.write(ctx, c) }(w.late)
+	return nil
+}
+
+// settle waits for the chunk that is being written.
+func (w *denseWriter) settle() error {
+	if w.late == nil {
 		return nil
 	}
+	err := <-w.late
+	w.late = nil
+	w.done.Chunks = append(w.done.Chunks, w.before.Chunk)
+	return err
+}
+
+// write writes a chunk, and says what it came to.
+func (w *denseWriter) write(ctx context.Context, c *denseChunk) error {
 	x := safetensors.Tensor{
-		Name: "x", DType: safetensors.F32, Shape: append([]int{w.rows}, w.in.Shape...), Data: w.values,
+		Name: "x", DType: safetensors.F32, Shape: append([]int{c.Rows}, w.in.Shape...), Data: c.values,
 	}
 	if w.in.Bytes {
 		x.DType = safetensors.U8
 	}
-	y := safetensors.Tensor{Name: "y", DType: safetensors.I32, Shape: []int{w.rows}, Data: w.labels}
-	w.file.Reset()
-	if err := safetensors.Write(&w.file, safetensors.File{Tensors: []safetensors.Tensor{x, y}}); err != nil {
+	y := safetensors.Tensor{Name: "y", DType: safetensors.I32, Shape: []int{c.Rows}, Data: c.labels}
+	c.file.Reset()
+	if err := safetensors.Write(&c.file, safetensors.File{Tensors: []safetensors.Tensor{x, y}}); err != nil {
 		return err
 	}
-	data := w.file.Bytes()
-	c := Chunk{
-		Key: chunkKey(w.in.Name, w.part, len(w.done.Chunks)), Rows: w.rows, Size: disdel.Bytes(len(data)),
-		Checksum: checksum(data),
+	data := c.file.Bytes()
+	c.Size, c.Checksum = disdel.Bytes(len(data)), checksum(data)
+	if w.dry {
+		return nil
 	}
-	if !w.dry {
-		if err := blobs.WriteAll(ctx, w.s.bucket, c.Key, data); err != nil {
-			return blobs.Wrap(err, "write chunk", c.Key)
-		}
-	}
-	w.done.Chunks = append(w.done.Chunks, c)
-	w.done.Rows += w.rows
-	w.rows, w.values, w.labels = 0, w.values[:0], w.labels[:0]
-	return nil
+	return blobs.Wrap(blobs.WriteAll(ctx, w.s.bucket, c.Key, data), "write chunk", c.Key)
 }

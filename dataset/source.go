@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/internal/files"
 )
 
@@ -19,10 +22,18 @@ type Source struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// FileSource is a file, plain or gzip. Open returns Invalid for one that is not there or is none.
+// FileSource is a file, plain or gzip, or an object of a bucket: s3://BUCKET/KEY, with the options of the bucket behind a
+// question mark. Open returns Invalid for a file that is not there or is none, and what a bucket says.
 func FileSource(name string) Source {
-	return Source{Name: name, Open: func() (io.ReadCloser, error) { return openFile(name) }}
+	if !strings.HasPrefix(name, objectScheme) {
+		return Source{Name: name, Open: func() (io.ReadCloser, error) { return openFile(name) }}
+	}
+	place, _, _ := strings.Cut(name, "?")
+	return Source{Name: place, Open: func() (io.ReadCloser, error) { return openObject(name) }}
 }
+
+// objectScheme begins the names of objects.
+const objectScheme = "s3://"
 
 // TextSource is a text in memory.
 func TextSource(name, text string) Source {
@@ -40,6 +51,34 @@ func openFile(name string) (io.ReadCloser, error) {
 		f.Close() //nolint:errcheck // nothing was written
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Msg: "it is a folder", Hint: "name one file"}
 	}
+	return unpacked(name, f)
+}
+
+// openObject opens an object of a bucket. A bucket whose key is one with slashes is asked for it as it is.
+func openObject(name string) (io.ReadCloser, error) {
+	u, err := url.Parse(name)
+	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") == "" {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + disdel.Redacted(name), Msg: "it names no object",
+			Hint: "write s3://BUCKET/KEY?region=REGION",
+		}
+	}
+	key := strings.TrimPrefix(u.Path, "/")
+	u.Path = ""
+	ctx := context.Background() // who reads no more closes it
+	bucket, err := blobs.Open(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	in, err := bucket.NewReader(ctx, key)
+	if err != nil {
+		return nil, blobs.Wrap(err, "read", objectScheme+u.Host+"/"+key)
+	}
+	return unpacked(name, in)
+}
+
+// unpacked reads through gzip where a file is packed.
+func unpacked(name string, f io.ReadCloser) (io.ReadCloser, error) {
 	in := bufio.NewReaderSize(f, 256<<10)
 	if head, _ := in.Peek(2); !bytes.Equal(head, []byte{0x1f, 0x8b}) {
 		return through{in, f}, nil
@@ -47,7 +86,7 @@ func openFile(name string) (io.ReadCloser, error) {
 	z, err := gzip.NewReader(in)
 	if err != nil {
 		f.Close() //nolint:errcheck // nothing was written
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Err: err}
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + disdel.Redacted(name), Err: err}
 	}
 	return through{z, f}, nil
 }

@@ -30,6 +30,7 @@ const (
 	NotePool    = "pool"    // who waits for a pool's room, and who has some
 	NoteKey     = "key"     // an idempotency key, and the job that it means
 	NoteTenant  = "tenant"  // who may come in, and with which tokens
+	NoteRemark  = "remark"  // what people say of a job
 )
 
 var noteName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,127}$`)

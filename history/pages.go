@@ -38,6 +38,7 @@ type search struct {
 
 	selector map[string]any
 	by       order
+	fields   []string // that are wanted of a document; nil: all
 }
 
 // page is what of a search has been read at once.
@@ -204,11 +205,12 @@ func (s *Store) byIDs(ctx context.Context, ids []string) (map[string]json.RawMes
 
 // selected calls f with the documents that a selector leaves.
 func (s *Store) selected(ctx context.Context, q search, before string, limit int, f documentFunc) error {
-	rows := s.find(ctx, q.selector, q.by, before, limit)
+	rows := s.find(ctx, q, before, limit)
 	// there is no such index: who may only read cannot make one
 	if len(q.by) > 0 && kivik.HTTPStatus(rows.Err()) == http.StatusBadRequest {
 		rows.Close()
-		rows = s.find(ctx, q.selector, nil, before, limit)
+		q.by = nil
+		rows = s.find(ctx, q, before, limit)
 	}
 	for rows.Next() {
 		var raw json.RawMessage
@@ -222,17 +224,19 @@ func (s *Store) selected(ctx context.Context, q search, before string, limit int
 	return wrap(rows.Err(), "list records", "")
 }
 
-func (s *Store) find(ctx context.Context, selector map[string]any, by order, before string,
-	limit int,
-) *kivik.ResultSet {
+func (s *Store) find(ctx context.Context, q search, before string, limit int) *kivik.ResultSet {
 	query := map[string]any{"_id": map[string]any{"$gte": prefix, "$lt": before}}
 	if s.tenant != nil {
 		query[tenantField] = given(*s.tenant, *s.tenant == "")
 	}
-	maps.Copy(query, selector)
+	maps.Copy(query, q.selector)
 	var sort []map[string]string
-	for _, field := range append(slices.Clone(by), "_id") {
+	for _, field := range append(slices.Clone(q.by), "_id") {
 		sort = append(sort, map[string]string{field: "desc"})
 	}
-	return s.db.Find(ctx, map[string]any{"selector": query, "sort": sort, "limit": limit})
+	ask := map[string]any{"selector": query, "sort": sort, "limit": limit}
+	if q.fields != nil {
+		ask["fields"] = q.fields
+	}
+	return s.db.Find(ctx, ask)
 }

@@ -12,9 +12,12 @@ import (
 	"github.com/disdel/disdel"
 )
 
+// usualLimit is how many records are listed where nobody says it.
+const usualLimit = 50
+
 // Query narrows a list; zero fields do not.
 type Query struct {
-	Limit   int // 0: 50
+	Limit   int // 0: usualLimit
 	Since   time.Time
 	Before  disdel.JobID // jobs older than this one: the last of a page asks for the next
 	Model   string       // network of the zoo, or output model
@@ -124,7 +127,7 @@ func olderThan(id disdel.JobID, t time.Time) bool {
 // List returns records, newest first.
 func (s *Store) List(ctx context.Context, q Query) ([]disdel.Record, error) {
 	if q.Limit == 0 {
-		q.Limit = 50
+		q.Limit = usualLimit
 	}
 	out := []disdel.Record{}
 	err := s.each(ctx, s.searchFor(&q), q.Limit, func(r disdel.Record, _ int) (more int) {

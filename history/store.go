@@ -338,7 +338,7 @@ func unreadable(raw json.RawMessage, err error) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read record", Msg: head.ID, Err: err}
 }
 
-// Delete removes a record. It returns NotFound.
+// Delete removes a record, and what was said of its job. It returns NotFound.
 func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 	var doc struct {
 		Rev    string   `json:"_rev"`
@@ -353,5 +353,8 @@ func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 		s.drop(ctx, id, doc.Apart) // one that stayed would be shown in the place of what is deleted
 		_, err = s.db.Delete(ctx, string(id), doc.Rev)
 	}
-	return wrap(err, "delete record", string(id))
+	if err != nil {
+		return wrap(err, "delete record", string(id))
+	}
+	return s.unremark(ctx, id)
 }

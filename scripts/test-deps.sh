@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need and a fresh machine may lack: redis-server, Chromium and Fashion-MNIST from Debian, pouchdb-server (a
-# CouchDB-wire server that others wrote), openwhisk (a client) and openwhisk-composer from npm, the clients wsk and wskdeploy from Go modules of
+# CouchDB-wire server that others wrote), openwhisk (a client), openwhisk-composer and axe-core (which examines pages) from npm, the clients wsk and wskdeploy from Go modules of
 # their own. What is there already is left alone. Needs apt only for what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 POUCHDB_SERVER=4.2.0
 OPENWHISK_JS=3.21.9
 COMPOSER=0.12.0
+AXE=4.14.1
 cache=.cache
 mkdir -p "$cache"
 
@@ -48,6 +49,12 @@ if ! grep -qs "\"version\": \"$OPENWHISK_JS\"" "$cache/npm/node_modules/openwhis
     { cat "$cache/npm.log" >&2; exit 1; }
 fi
 
+if ! grep -qs "\"version\": \"$AXE\"" "$cache/npm/node_modules/axe-core/package.json"; then
+  echo "installing: axe-core $AXE"
+  npm install --silent --no-audit --no-fund --prefix "$cache/npm" "axe-core@$AXE" >"$cache/npm.log" 2>&1 ||
+    { cat "$cache/npm.log" >&2; exit 1; }
+fi
+
 # Apart from the others: the containers of its compositions are to find what it needs and nothing else, which in OpenWhisk's
 # image are redis and uuid as well.
 if ! grep -qs "\"version\": \"$COMPOSER\"" "$cache/composer/node_modules/openwhisk-composer/package.json"; then
@@ -57,6 +64,7 @@ if ! grep -qs "\"version\": \"$COMPOSER\"" "$cache/composer/node_modules/openwhi
     { cat "$cache/npm.log" >&2; exit 1; }
 fi
 
+scripts/daily-deps.sh || echo "onnxruntime could not be installed: its test is skipped" >&2
 scripts/movielens.sh || echo "MovieLens-100K could not be fetched: its test is skipped" >&2
 
 # client FOLDER/NAME MODULE builds what a module of its own has, at the versions of its go.mod and go.sum, where they changed.

@@ -11,11 +11,14 @@ export DISDEL_TEST_POUCHDB="$PWD/.cache/npm/node_modules/.bin/pouchdb-server"
 export DISDEL_TEST_WSK="$PWD/.cache/bin/wsk" DISDEL_TEST_WSKDEPLOY="$PWD/.cache/bin/wskdeploy"
 export DISDEL_TEST_OPENWHISK_JS="$PWD/.cache/npm/node_modules/openwhisk"
 export DISDEL_TEST_CHROMIUM="$(command -v chromium || true)"
+export DISDEL_TEST_AXE="$PWD/.cache/npm/node_modules/axe-core/axe.min.js"
+export DISDEL_TEST_ONNXRUNTIME=""
+[ ! -e .cache/daily/.done ] || DISDEL_TEST_ONNXRUNTIME="$PWD/.cache/daily/bin/python"
 export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 
 heavy='/(runtime/engine/native|cmd/disdel|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
-'/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image)$'
+'/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/onnx)$'
 packages=$(go list ./...)
 raced=$(grep -vE "$heavy" <<<"$packages")
 plain=$(grep -E "$heavy" <<<"$packages")

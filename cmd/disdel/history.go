@@ -21,17 +21,10 @@ func historyCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "history", Usage: "list earlier jobs, or show one",
 		Description: "   disdel history --model lenet5 --limit 5\n   disdel history show @last",
-		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "limit", Usage: "`NUMBER` of jobs", Value: 20},
-			&cli.StringFlag{Name: "model", Usage: "jobs of this network or output model `NAME`"},
-			&cli.StringFlag{Name: "dataset", Usage: "jobs on this data set `NAME`"},
-			&cli.StringFlag{
-				Name: "status", Usage: "jobs in this `STATE`: queued, running, paused, succeeded, failed or canceled",
-			},
-			&cli.StringFlag{Name: "before", Usage: "jobs older than that of this `ID`: the next page"},
-			&cli.StringFlag{Name: "since", Usage: "jobs of the last `TIME`, such as 90m, 12h, 7d or 2w"},
+		Flags:       commandline.HistoryFlags(),
+		Subcommands: []*cli.Command{
+			historyShow(u), historyExport(u), historyRepair(u), commandline.HistoryPruneCommand(u, reading(u, records)),
 		},
-		Subcommands: []*cli.Command{historyShow(u), historyExport(u), historyRepair(u)},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
 				return commandline.NeedSubcommand(c)
@@ -41,7 +34,7 @@ func historyCommand(u *ui) *cli.Command {
 				return err
 			}
 			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
-				list, err := at.Records.List(ctx, q)
+				list, err := commandline.History(ctx, c, at.Records, q)
 				if err != nil {
 					return err
 				}
@@ -66,12 +59,14 @@ func historyShow(u *ui) *cli.Command {
 					return err
 				}
 				who, runs, _ := at.Records.Runner(ctx, r.ID) // where nobody can tell, the record has to do
+				said, _ := at.Records.Remarks(ctx)
 				return u.Show(r, func(w io.Writer) {
 					jobtext.PrintPlan(w, &r)
 					for _, round := range r.Rounds {
 						fmt.Fprintln(w, jobtext.RoundLine(round, r.Plan.Rounds))
 					}
 					jobtext.PrintRecord(w, &r)
+					commandline.PrintRemark(w, said[r.ID])
 					jobtext.PrintFailure(w, &r, c.Bool("logs"))
 					jobtext.PrintNext(w, &r, who, runs)
 				})

@@ -268,7 +268,8 @@ func quickstartNext(c *cli.Context, r *disdel.Record) string {
 
 func resumeCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "resume", Usage: "take a job up again where its newest checkpoint is", ArgsUsage: "JOB",
+		Name: "resume", Aliases: []string{"retry"}, ArgsUsage: "JOB",
+		Usage: "take a job up again where its newest checkpoint is",
 		Description: "JOB is an id, the start of one, a job's name or @last. A job that failed, was stopped or lost its " +
 			"controller goes\n" +
 			"on from its newest whole checkpoint, with the limits that its failures led to, and comes to the same weights as " +

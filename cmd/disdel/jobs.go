@@ -19,11 +19,11 @@ func jobCommand(u *ui) *cli.Command {
 		Name: "job", Usage: "look at a job that runs, wait for it, or stop it",
 		Description: "JOB is an id, the start of one, a job's name or @last; whoever runs it is asked.\n\n" +
 			"   disdel job follow @last\n   disdel job cancel small",
-		Subcommands: []*cli.Command{
+		Subcommands: append([]*cli.Command{
 			jobFollow(u), jobWait(u), jobLogs(u),
 			jobAsk(u, "cancel", "stop a job: its record says canceled", disdel.StatusCanceled),
 			jobAsk(u, "pause", "stop a job for a while: disdel resume goes on with it", disdel.StatusPaused),
-		},
+		}, commandline.RemarkCommands(u, reading(u, records))...),
 		Action: commandline.NeedSubcommand,
 	}
 }

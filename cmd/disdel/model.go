@@ -21,7 +21,7 @@ import (
 func modelCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "model", Usage: "list, show and export networks and trained models",
-		Subcommands: []*cli.Command{modelList(u), modelShow(u), commandline.ModelExportCommand(u, reading(u, storage))},
+		Subcommands: append([]*cli.Command{modelList(u), modelShow(u)}, commandline.ModelCommands(u, reading(u, storage))...),
 		Action:      commandline.NeedSubcommand,
 	}
 }

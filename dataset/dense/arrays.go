@@ -35,11 +35,16 @@ var archiveNames = [][4]string{
 
 // Archive is the arrays of a .npz file, by the names that they usually have. It returns Invalid where there is none of
 // them, with the names that there are.
-func Archive(file string) (a Arrays, err error) {
+func Archive(file string) (Arrays, error) {
 	there, err := archive(file)
 	if err != nil {
-		return a, err
+		return Arrays{}, err
 	}
+	return named(file, there, "numpy.savez(FILE, x=x, y=y)")
+}
+
+// named is the arrays of a file that are data and labels by their names.
+func named(file string, there map[string]dataset.Source, example string) (a Arrays, err error) {
 	for _, names := range archiveNames {
 		images, labels := there[names[0]], there[names[1]]
 		if images.Open == nil || labels.Open == nil {
@@ -55,7 +60,7 @@ func Archive(file string) (a Arrays, err error) {
 		Kind: disdel.Invalid, Op: "read " + file,
 		Msg: "it has the arrays " + strings.Join(slices.Sorted(maps.Keys(there)), ", ") +
 			", and none that are data and labels by their names",
-		Hint: "call them x_train, y_train, x_test and y_test, or x and y: numpy.savez(FILE, x=x, y=y)",
+		Hint: "call them x_train, y_train, x_test and y_test, or x and y: " + example,
 	}
 }
 

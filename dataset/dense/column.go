@@ -16,9 +16,11 @@ type column struct {
 	numbers, texts int
 	squares        float64 // of what numbers are off their mean (Welford 1962)
 	whole          bool    // all numbers are
-	seen           map[string]int
-	tooMany        bool // different texts for a category
+	seen           map[string]bool
+	recent         [16]string // of what was seen, by its last character: most columns have few texts, or far too many
+	tooMany        bool       // different texts for a category
 	odd            []place
+	index          map[string]int // of categories, once they are decided
 }
 
 // place is a text that is no number.
@@ -29,7 +31,8 @@ type place struct {
 
 func newColumn(name string) column {
 	return column{
-		Column: dataset.Column{Name: name, Low: math.Inf(1), High: math.Inf(-1)}, whole: true, seen: map[string]int{},
+		Column: dataset.Column{Name: name, Low: math.Inf(1), High: math.Inf(-1)}, whole: true,
+		seen: map[string]bool{},
 	}
 }
 
@@ -41,34 +44,50 @@ func (c *column) width() int {
 	return c.Width()
 }
 
-// add takes the column's text of a row.
-func (c *column) add(line int, text string, missing bool) {
-	if missing {
+// add takes the column's cell of a row.
+func (c *column) add(line int, x *cell) {
+	if x.kind == aGap {
 		c.Missing++
 		return
 	}
-	if !c.tooMany {
-		if _, ok := c.seen[text]; ok {
-			c.seen[text]++
-		} else if len(c.seen) >= mostCategories {
-			c.tooMany, c.seen = true, nil
-		} else {
-			c.seen[strings.Clone(text)] = 1 // the record's memory is not to be kept
-		}
+	if !c.tooMany && c.recent[ending(x.text)] != x.text {
+		c.see(x.text)
 	}
-	v, ok := number(text)
-	if !ok {
+	if x.kind != aNumber {
 		if c.texts++; len(c.odd) < mostFaults {
-			c.odd = append(c.odd, place{line, strings.Clone(text)})
+			c.odd = append(c.odd, place{line, strings.Clone(x.text)})
 		}
 		return
 	}
+	v := x.value
 	c.numbers++
 	off := v - c.Mean
 	c.Mean += off / float64(c.numbers)
 	c.squares += off * (v - c.Mean)
 	c.Low, c.High = min(c.Low, v), max(c.High, v)
 	c.whole = c.whole && v == math.Trunc(v)
+}
+
+// ending is a number for a text's last character, another one for each digit.
+func ending(text string) int {
+	if text == "" {
+		return 0
+	}
+	return int(text[len(text)-1] & 15)
+}
+
+// see notes a text, as long as there are few.
+func (c *column) see(text string) {
+	switch {
+	case c.seen[text]:
+	case len(c.seen) >= mostCategories:
+		c.tooMany, c.seen = true, nil
+		return
+	default:
+		text = strings.Clone(text) // the block's memory is not to be kept
+		c.seen[text] = true
+	}
+	c.recent[ending(text)] = text
 }
 
 // fewTexts is of how many numbers a text is rather a mistake than a category.
@@ -103,6 +122,10 @@ func (c *column) close(at int, wrong *faults) {
 			c.Categories = append(c.Categories, text)
 		}
 		slices.SortFunc(c.Categories, naturally)
+		c.index = map[string]int{}
+		for k, text := range c.Categories {
+			c.index[text] = k
+		}
 	}
 	if c.Kind != dataset.ColumnNumber {
 		c.Low, c.High, c.Mean = 0, 0, 0
@@ -133,26 +156,19 @@ func (c *column) inBytes() bool {
 	return c.Kind == dataset.ColumnNumber && c.whole && c.Missing == 0 && c.Low >= 0 && c.High <= math.MaxUint8
 }
 
-// write appends the values of a text. ok is false where it is none that the column can have; known is false for a
-// category that no row to learn from has, which is kept as a missing one.
-func (c *column) write(to []float32, text string, missing bool) (values []float32, ok, known bool) {
-	if c.Kind == dataset.ColumnCategory {
+// write appends the values of a cell; a category that is not known is kept as a missing one.
+func (c *column) write(to []float32, x *cell) []float32 {
+	if c.index != nil {
 		at := len(to)
 		to = append(to, make([]float32, len(c.Categories))...)
-		if missing {
-			return to, true, true
+		if x.kind == aNumber {
+			to[at+int(x.value)] = 1
 		}
-		k, found := slices.BinarySearchFunc(c.Categories, text, naturally)
-		if found {
-			to[at+k] = 1
-		}
-		return to, true, found
+		return to
 	}
-	v := c.Mean
-	if !missing {
-		if v, ok = number(text); !ok {
-			return to, false, true
-		}
+	v := x.value
+	if x.kind == aGap {
+		v = c.Mean
 	}
-	return append(to, float32((v-c.Shift)*c.Factor)), true, true
+	return append(to, float32((v-c.Shift)*c.Factor))
 }

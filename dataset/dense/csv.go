@@ -101,26 +101,18 @@ type table struct {
 	label   int // its column
 	columns []column
 	missing map[string]bool
-	// numbersMiss says that a text that stands for no value begins with a digit.
+	// numbersMiss says that a number may stand for no value.
 	numbersMiss bool
 
-	labels labels
-	rows   int
-	tested int
-	bytes  bool
-	first  struct {
+	labels  labels
+	learned int // rows to learn from
+	tested  int
+	bytes   bool
+	first   struct {
 		line   int
 		record []string
 	}
 	unknown int // texts of held-out rows that no row to learn from has
-}
-
-// missed says whether a text stands for no value. Most texts are numbers, and few numbers do.
-func (t *table) missed(text string) bool {
-	if text != "" && text[0] >= '0' && text[0] <= '9' && !t.numbersMiss {
-		return false
-	}
-	return t.missing[text]
 }
 
 // shape is that of a row.
@@ -144,8 +136,8 @@ func (t *table) width() int {
 func (t *table) begin() error {
 	t.missing = map[string]bool{}
 	for _, text := range append(slices.Clone(usualMissing), t.CSV.Missing...) {
-		t.missing[text] = true
-		t.numbersMiss = t.numbersMiss || text != "" && text[0] >= '0' && text[0] <= '9'
+		_, isNumber := number(text)
+		t.missing[text], t.numbersMiss = true, t.numbersMiss || isNumber
 	}
 	top, err := t.sniff()
 	if err != nil {

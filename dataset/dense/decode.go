@@ -1,10 +1,10 @@
 package dense
 
 import (
+	"bytes"
 	"image"
+	"io"
 	"os"
-	"runtime"
-	"sync"
 
 	"golang.org/x/image/draw"
 
@@ -17,95 +17,122 @@ func (f *folder) each(yield func(dataset.DenseRow) error) error {
 	if f.Gray || f.gray {
 		channels = 1
 	}
-	wrong := &faults{file: f.Folder}
-	lot := make([]decoded, 2*runtime.GOMAXPROCS(0))
-	for at := 0; at < len(f.files); at += len(lot) {
-		part := f.files[at:min(at+len(lot), len(f.files))]
-		f.decode(part, lot, channels)
-		for i, p := range part {
-			if lot[i].err != nil {
-				wrong.at(0, 0, p.path, "%v", lot[i].err)
+	wrong, at := &faults{file: f.Folder}, 0
+	err := inOrder(
+		func(d *decoded) bool {
+			if at == len(f.files) {
+				return false
+			}
+			d.picture, d.heldOut = f.files[at], at >= f.train
+			at++
+			return true
+		},
+		func(d *decoded) { d.err = d.read(channels, f.Height, f.Width) },
+		func(d *decoded) error {
+			if d.err != nil {
+				wrong.at(0, 0, d.path, "%v", d.err)
+			}
+			if wrong.full() {
+				return errEnough
 			}
 			if len(wrong.list) > 0 { // nothing is written any more: what follows is read for its faults
-				continue
+				return nil
 			}
-			if err := yield(dataset.DenseRow{Bytes: lot[i].pixels, Label: p.label, HeldOut: at+i >= f.train}); err != nil {
-				return err
-			}
-		}
-		if wrong.full() {
-			break
-		}
+			return yield(dataset.DenseRow{Bytes: d.pixels, Label: d.label, HeldOut: d.heldOut})
+		})
+	if err != nil {
+		return err
 	}
 	return wrong.err()
 }
 
 // decoded is a picture as a row, [channels height width].
 type decoded struct {
-	pixels []byte
-	canvas *image.RGBA
-	err    error
+	picture
+	heldOut bool
+	file    bytes.Buffer
+	png     pngReader
+	pixels  []byte
+	canvas  *image.RGBA
+	err     error
 }
 
-// decode reads some pictures, one on each core at a time.
-func (f *folder) decode(part []picture, lot []decoded, channels int) {
-	var all sync.WaitGroup
-	next := make(chan int)
-	for range min(runtime.GOMAXPROCS(0), len(part)) {
-		all.Go(func() {
-			for i := range next {
-				lot[i].err = lot[i].read(part[i].file, channels, f.Height, f.Width)
-			}
-		})
-	}
-	for i := range part {
-		next <- i
-	}
-	close(next)
-	all.Wait()
-}
+// mostFile is how large the file of a picture may be.
+const mostFile = 1 << 30
 
-// read reads a file into the memory of the one before.
-func (d *decoded) read(file string, channels, height, width int) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return plain(err)
-	}
-	defer in.Close()
-	img, _, err := image.Decode(in)
-	if err != nil {
+// read reads the file into the memory of the one before.
+func (d *decoded) read(channels, height, width int) error {
+	if err := d.load(); err != nil {
 		return err
 	}
 	if d.canvas == nil {
 		d.canvas = image.NewRGBA(image.Rect(0, 0, width, height))
 		d.pixels = make([]byte, channels*height*width)
 	}
-	if g, ok := img.(*image.Gray); ok && channels == 1 && g.Bounds().Dx() == width && g.Bounds().Dy() == height {
-		for y := range height {
-			copy(d.pixels[y*width:(y+1)*width], g.Pix[y*g.Stride:])
-		}
+	if d.png.read(d.file.Bytes(), channels, height, width, d.pixels) {
 		return nil
 	}
-	d.draw(img, channels)
+	img, _, err := image.Decode(bytes.NewReader(d.file.Bytes()))
+	if err != nil {
+		return err
+	}
+	fits := img.Bounds().Dx() == width && img.Bounds().Dy() == height
+	switch p := img.(type) {
+	case *image.Gray:
+		if fits && channels == 1 {
+			for y := range height {
+				copy(d.pixels[y*width:(y+1)*width], p.Pix[y*p.Stride:])
+			}
+			return nil
+		}
+	case *image.RGBA: // most PNG in color: nothing has to be drawn
+		if fits && p.Stride == 4*width && p.Opaque() {
+			d.part(p.Pix, channels)
+			return nil
+		}
+	}
+	d.draw(img)
+	d.part(d.canvas.Pix, channels)
 	return nil
 }
 
-// draw brings a picture to the canvas' size, over white where it is not there at all, and takes its channels apart.
-func (d *decoded) draw(img image.Image, channels int) {
+// load reads the bytes of the file.
+func (d *decoded) load() error {
+	in, err := os.Open(d.picture.file)
+	if err != nil {
+		return plain(err)
+	}
+	defer in.Close()
+	d.file.Reset()
+	if _, err := d.file.ReadFrom(io.LimitReader(in, mostFile)); err != nil {
+		return plain(err)
+	}
+	return nil
+}
+
+// draw brings a picture to the canvas' size, over white where it is not there at all.
+func (d *decoded) draw(img image.Image) {
 	draw.Draw(d.canvas, d.canvas.Bounds(), image.White, image.Point{}, draw.Src)
 	if img.Bounds().Size() == d.canvas.Bounds().Size() {
 		draw.Draw(d.canvas, d.canvas.Bounds(), img, img.Bounds().Min, draw.Over)
 	} else {
 		draw.BiLinear.Scale(d.canvas, d.canvas.Bounds(), img, img.Bounds(), draw.Over, nil)
 	}
-	pix, n := d.canvas.Pix, len(d.canvas.Pix)/4
-	for i := range n {
-		r, g, b := pix[4*i], pix[4*i+1], pix[4*i+2]
-		if channels == 1 {
-			d.pixels[i] = luma(r, g, b)
-			continue
+}
+
+// part takes the channels of pixels apart.
+func (d *decoded) part(pix []byte, channels int) {
+	n := len(pix) / 4
+	if channels == 1 {
+		for i := range n {
+			d.pixels[i] = luma(pix[4*i], pix[4*i+1], pix[4*i+2])
 		}
-		d.pixels[i], d.pixels[n+i], d.pixels[2*n+i] = r, g, b
+		return
+	}
+	red, green, blue := d.pixels[:n], d.pixels[n:2*n], d.pixels[2*n:3*n]
+	for i := range n {
+		p := pix[4*i : 4*i+4]
+		red[i], green[i], blue[i] = p[0], p[1], p[2]
 	}
 }
 

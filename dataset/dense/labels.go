@@ -149,23 +149,24 @@ var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e
 // decimal reads a number as most files have it, without an exponent and of at most 15 digits: both they and the power
 // of ten are exact then, and their quotient is the nearest number (Clinger 1990). ok is false for all others.
 func decimal(text string) (v float64, ok bool) {
-	digits, behind, point, whole := 0, 0, false, uint64(0)
-	rest := text
+	rest, point, whole := text, -1, uint64(0)
 	if rest != "" && (rest[0] == '-' || rest[0] == '+') {
 		rest = rest[1:]
 	}
 	for i := range len(rest) {
-		switch c := rest[i]; {
-		case c >= '0' && c <= '9':
-			whole = 10*whole + uint64(c-'0')
-			if digits++; point {
-				behind++
-			}
-		case c == '.' && !point:
-			point = true
+		switch digit := rest[i] - '0'; {
+		case digit <= 9:
+			whole = 10*whole + uint64(digit)
+		case rest[i] == '.' && point < 0:
+			point = i
 		default:
 			return 0, false
 		}
+	}
+	digits, behind := len(rest), 0
+	if point >= 0 {
+		digits--
+		behind = digits - point
 	}
 	if digits == 0 || digits >= len(tens) {
 		return 0, false

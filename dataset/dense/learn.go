@@ -12,27 +12,27 @@ import (
 // learn reads the rows to learn from, for what has to be known of all of them.
 func (t *table) learn() error {
 	wrong := &faults{file: t.Name}
-	err := t.lines(t.Source, wrong, func(line int, record []string) error {
+	err := t.rows(t.Source, wrong, func(r row) error {
 		if t.first.line == 0 {
-			t.first.line, t.first.record = line, cloned(record)
+			t.first.line, t.first.record = r.line, cloned(r.cells)
 		}
-		t.rows++
+		t.learned++
 		for i := range t.columns {
 			if c := &t.columns[i]; c.passed == "" {
-				c.add(line, record[i], t.missed(record[i]))
+				c.add(r.line, &r.cells[i])
 			}
 		}
-		if text := record[t.label]; t.missed(text) {
-			wrong.at(line, t.label+1, t.names[t.label], "its label is missing")
+		if label := &r.cells[t.label]; label.kind == aGap {
+			wrong.at(r.line, t.label+1, t.names[t.label], "its label is missing")
 		} else {
-			t.labels.add(text)
+			t.labels.add(label.text)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if t.rows == 0 && wrong.err() == nil {
+	if t.learned == 0 && wrong.err() == nil {
 		wrong.at(0, 0, "rows", "there are none")
 	}
 	t.decide(wrong)
@@ -41,10 +41,10 @@ func (t *table) learn() error {
 }
 
 // cloned is a record that lasts.
-func cloned(record []string) []string {
-	out := make([]string, len(record))
-	for i, text := range record {
-		out[i] = strings.Clone(text)
+func cloned(cells []cell) []string {
+	out := make([]string, len(cells))
+	for i := range cells {
+		out[i] = strings.Clone(cells[i].text)
 	}
 	return out
 }
@@ -52,7 +52,7 @@ func cloned(record []string) []string {
 // decide settles what all columns are.
 func (t *table) decide(wrong *faults) {
 	t.labels.close()
-	if why := t.labels.fault(); why != "" && t.rows > 0 {
+	if why := t.labels.fault(); why != "" && t.learned > 0 {
 		wrong.add(disdel.Fault{
 			Path: t.names[t.label], Msg: "the label: " + why, Hint: "name the label's column: --label COLUMN",
 		})
@@ -79,7 +79,7 @@ func (t *table) decide(wrong *faults) {
 	switch {
 	case t.Shape != nil && width != product(t.Shape):
 		wrong.at(0, 0, "columns", "a row has %d values, and shape %v needs %d", width, t.Shape, product(t.Shape))
-	case width == 0 && t.rows > 0 && len(wrong.list) == 0:
+	case width == 0 && t.learned > 0 && len(wrong.list) == 0:
 		wrong.at(0, 0, "columns", "none is left beside the label")
 	case width > mostValues:
 		wrong.at(0, 0, "columns", "a row has %d values, and %d are the most", width, mostValues)
@@ -97,10 +97,11 @@ func product(shape []int) int {
 // test reads the held-out rows for what is wrong with them.
 func (t *table) test() error {
 	wrong := &faults{file: t.Test.Name}
-	err := t.lines(*t.Test, wrong, func(line int, record []string) error {
+	values := make([]float32, 0, t.width())
+	err := t.rows(*t.Test, wrong, func(r row) error {
 		t.tested++
-		if _, why, at := t.row(nil, record); why != "" {
-			wrong.at(line, at+1, t.names[at], "%s", why)
+		if _, why, at := t.values(values, r); why != "" {
+			wrong.at(r.line, at+1, t.names[at], "%s", why)
 		}
 		return nil
 	})
@@ -113,23 +114,22 @@ func (t *table) test() error {
 	return wrong.err()
 }
 
-// row appends the values of a record; why says what is wrong with it, and at in which column.
-func (t *table) row(to []float32, record []string) (values []float32, why string, at int) {
+// values appends what a row comes to; why says what is wrong with it, and at in which column.
+func (t *table) values(to []float32, r row) (values []float32, why string, at int) {
 	for i := range t.columns {
-		c := &t.columns[i]
-		if c.passed != "" {
+		c, x := &t.columns[i], &r.cells[i]
+		switch {
+		case c.passed != "":
 			continue
-		}
-		var ok, known bool
-		if to, ok, known = c.write(to, record[i], t.missed(record[i])); !ok {
-			return to, fmt.Sprintf("%.40q is no number", record[i]), i
-		}
-		if !known {
+		case x.kind == aText:
+			return to, fmt.Sprintf("%.40q is no number", x.text), i
+		case x.kind == aStranger:
 			t.unknown++
 		}
+		to = c.write(to, x)
 	}
-	if _, ok := t.labels.of(record[t.label]); !ok {
-		return to, fmt.Sprintf("no row to learn from has the label %.40q", record[t.label]), t.label
+	if x := &r.cells[t.label]; x.kind != aNumber {
+		return to, fmt.Sprintf("no row to learn from has the label %.40q", x.text), t.label
 	}
 	return to, "", 0
 }
@@ -144,24 +144,24 @@ func (t *table) each(yield func(dataset.DenseRow) error) error {
 
 func (t *table) part(from dataset.Source, heldOut bool, yield func(dataset.DenseRow) error) error {
 	wrong := &faults{file: from.Name}
-	values, row := make([]float32, 0, t.width()), dataset.DenseRow{HeldOut: heldOut}
-	err := t.lines(from, wrong, func(line int, record []string) error {
+	values, out := make([]float32, 0, t.width()), dataset.DenseRow{HeldOut: heldOut}
+	err := t.rows(from, wrong, func(r row) error {
 		var why string
 		var at int
-		if values, why, at = t.row(values[:0], record); why != "" { // it was read before without this
-			wrong.at(line, at+1, t.names[at], "%s; the file has changed meanwhile", why)
+		if values, why, at = t.values(values[:0], r); why != "" { // it was read before without this
+			wrong.at(r.line, at+1, t.names[at], "%s; the file has changed meanwhile", why)
 			return wrong.err()
 		}
-		row.Label, _ = t.labels.of(record[t.label])
+		out.Label = int32(r.cells[t.label].value)
 		if t.bytes {
-			row.Bytes = row.Bytes[:0]
+			out.Bytes = out.Bytes[:0]
 			for _, v := range values {
-				row.Bytes = append(row.Bytes, byte(v))
+				out.Bytes = append(out.Bytes, byte(v))
 			}
 		} else {
-			row.Values = values
+			out.Values = values
 		}
-		return yield(row)
+		return yield(out)
 	})
 	if err == nil {
 		err = wrong.err()

@@ -206,32 +206,57 @@ func (f *folder) part(root string, wrong *faults) error {
 	return nil
 }
 
+// head is the beginning of a file.
+type head struct {
+	picture
+	image.Config
+	err error
+}
+
 // heads looks at the head of every file: its size, and whether it is gray.
 func (f *folder) heads() error {
-	wrong := &faults{file: f.Folder}
+	wrong, at := &faults{file: f.Folder}, 0
 	given := f.Height > 0 && f.Width > 0
-	for _, p := range f.files {
-		head, err := readHead(p.file)
-		switch {
-		case err != nil:
-			wrong.at(0, 0, p.path, "%v", err)
-		case head.Width < 1 || head.Height < 1 || head.Width > mostPixels/head.Height:
-			wrong.at(0, 0, p.path, "a picture of %dx%d pixels is not read", head.Width, head.Height)
-		case f.Height == 0:
-			f.Height, f.Width = head.Height, head.Width
-		case head.Height != f.Height || head.Width != f.Width:
-			f.resized++
-			if !given {
-				wrong.at(0, 0, p.path, "it has %dx%d pixels, and %s %dx%d; bring all to one size: --size %dx%d", head.Width,
-					head.Height, f.files[0].path, f.Width, f.Height, f.Height, f.Width)
+	err := inOrder(
+		func(h *head) bool {
+			if at == len(f.files) {
+				return false
 			}
-		}
-		f.gray = f.gray && err == nil && (head.ColorModel == color.GrayModel || head.ColorModel == color.Gray16Model)
-		if wrong.full() {
-			break
-		}
+			h.picture = f.files[at]
+			at++
+			return true
+		},
+		func(h *head) { h.Config, h.err = readHead(h.file) },
+		func(h *head) error {
+			f.look(h, given, wrong)
+			if wrong.full() {
+				return errEnough
+			}
+			return nil
+		})
+	if err != nil {
+		return err
 	}
 	return wrong.err()
+}
+
+// look takes a head into account.
+func (f *folder) look(h *head, given bool, wrong *faults) {
+	switch {
+	case h.err != nil:
+		wrong.at(0, 0, h.path, "%v", h.err)
+	case h.Width < 1 || h.Height < 1 || h.Width > mostPixels/h.Height:
+		wrong.at(0, 0, h.path, "a picture of %dx%d pixels is not read", h.Width, h.Height)
+	case f.Height == 0:
+		f.Height, f.Width = h.Height, h.Width
+	case h.Height != f.Height || h.Width != f.Width:
+		f.resized++
+		if !given {
+			wrong.at(0, 0, h.path, "it has %dx%d pixels, and %s %dx%d; bring all to one size: --size %dx%d", h.Width,
+				h.Height, f.files[0].path, f.Width, f.Height, f.Height, f.Width)
+		}
+	}
+	f.gray = f.gray && h.err == nil && (h.ColorModel == color.GrayModel || h.ColorModel == color.Gray16Model)
 }
 
 func readHead(file string) (head image.Config, err error) {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -17,10 +15,10 @@ import (
 // longestRecord is how long a row of a file may be: a quote that is never closed is not to take all memory.
 const longestRecord = 16 << 20
 
-// errLong is what a guarded reader ends with.
+// errLong is what is wrong with one that is longer.
 var errLong = errors.New("a row is longer than 16 MB; perhaps a quote is not closed")
 
-// guarded reads as long as somebody resets it in time.
+// guarded reads so many bytes, and then says that there is no end.
 type guarded struct {
 	r    io.Reader
 	left int
@@ -35,85 +33,37 @@ func (g *guarded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reader is a CSV file that is open.
-type reader struct {
-	*csv.Reader
-	guard *guarded
-	file  io.Closer
-}
-
-func (r *reader) Close() error { return r.file.Close() }
-
-// next is the next record and the line it begins at; the record is good until the next.
-func (r *reader) next() (line int, record []string, err error) {
-	r.guard.left = longestRecord
-	if record, err = r.Read(); err != nil {
-		return 0, nil, err
-	}
-	line, _ = r.FieldPos(0)
-	return line, record, nil
-}
-
 // byteOrderMark begins the UTF-8 files of some programs.
 const byteOrderMark = "\xef\xbb\xbf"
-
-// open opens a source of text.
-func (t *table) open(from dataset.Source) (*reader, []byte, error) {
-	file, err := from.Open()
-	if err != nil {
-		return nil, nil, err
-	}
-	guard := &guarded{r: file, left: longestRecord}
-	in := bufio.NewReaderSize(guard, bufferBytes)
-	head, err := in.Peek(sniffBytes)
-	if err != nil && !errors.Is(err, io.EOF) {
-		file.Close() //nolint:errcheck // nothing was written
-		return nil, nil, &disdel.Error{Kind: disdel.Corrupt, Op: "read " + from.Name, Err: err}
-	}
-	if bytes.HasPrefix(head, []byte(byteOrderMark)) {
-		in.Discard(len(byteOrderMark)) //nolint:errcheck // they have been read
-		head = head[len(byteOrderMark):]
-	}
-	r := &reader{Reader: csv.NewReader(in), guard: guard, file: file}
-	r.ReuseRecord, r.FieldsPerRecord = true, -1
-	if t.Separator != 0 {
-		r.separate(t.Separator)
-	}
-	return r, head, nil
-}
-
-// separate says what stands between fields. Where that is no white space, white space before a field is none of it.
-func (r *reader) separate(by rune) {
-	r.Comma, r.TrimLeadingSpace = by, !unicode.IsSpace(by)
-}
 
 // sniffBytes is how much of a file is looked at to tell what it is.
 const sniffBytes = 64 << 10
 
 // sniff finds out how the file is written. It returns the first one or two records.
 func (t *table) sniff() ([][]string, error) {
-	in, head, err := t.open(t.Source)
+	file, err := t.Open()
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
+	defer file.Close()
+	in := bufio.NewReaderSize(&guarded{file, longestRecord}, bufferBytes)
+	head, err := in.Peek(sniffBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, t.broken(t.Source, err)
+	}
+	if bytes.HasPrefix(head, []byte(byteOrderMark)) {
+		in.Discard(len(byteOrderMark)) //nolint:errcheck // they have been read
+		head = head[len(byteOrderMark):]
+	}
 	if why, hint := noText(head); why != "" {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + t.Name, Msg: why, Hint: hint}
 	}
 	if t.Separator == 0 {
 		t.Separator = separator(head)
-		in.separate(t.Separator)
 	}
-	var top [][]string
-	for range 2 {
-		_, record, err := in.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, t.broken(t.Source, err)
-		}
-		top = append(top, trimmed(slices.Clone(record)))
+	top, err := t.top(in)
+	if err != nil {
+		return nil, t.broken(t.Source, err)
 	}
 	if len(top) == 0 || len(top[0]) < 2 {
 		return nil, &disdel.Error{
@@ -125,6 +75,27 @@ func (t *table) sniff() ([][]string, error) {
 	t.header = t.Header == HeaderYes
 	if t.Header == "" {
 		t.header, t.sniffed = t.hasHeader(top), true
+	}
+	return top, nil
+}
+
+// top is the first one or two records.
+func (t *table) top(from io.Reader) (top [][]string, err error) {
+	in := csv.NewReader(from)
+	in.FieldsPerRecord = -1
+	separate(in, t.Separator)
+	for range 2 {
+		texts, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i, text := range texts {
+			texts[i] = trimmed(text)
+		}
+		top = append(top, texts)
 	}
 	return top, nil
 }
@@ -200,42 +171,40 @@ func (t *table) broken(from dataset.Source, err error) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + from.Name, Err: err}
 }
 
-// lines calls f with every record behind the header, and its line. A record of another number of columns is a fault,
-// and goes to nobody.
-func (t *table) lines(from dataset.Source, wrong *faults, f func(line int, record []string) error) error {
-	in, _, err := t.open(from)
+// row is a record whose cells were read. It is good until the next one.
+type row struct {
+	line  int
+	cells []cell
+}
+
+// rows calls f with every record behind the header. One of another number of columns is a fault, and goes to nobody.
+func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) error {
+	file, err := from.Open()
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	for begun := false; ; begun = true {
-		line, record, err := in.next()
-		if errors.Is(err, io.EOF) {
-			return nil
+	defer file.Close()
+	cut, begun := newCutter(file, blockBytes), !t.header
+	return inOrder(func(s *sheet) bool { return cut.next(&s.block) }, t.read, func(s *sheet) error {
+		if s.err != nil {
+			return t.broken(from, s.err)
 		}
-		if err != nil {
-			return t.broken(from, err)
-		}
-		if !begun && t.header {
-			continue
-		}
-		if len(record) != len(t.names) {
-			wrong.at(line, 1, "columns", "it has %d, and the first line %d", len(record), len(t.names))
-			if wrong.full() {
-				return nil
+		for _, r := range s.records {
+			switch {
+			case !begun:
+				begun = true
+				continue
+			case r.width != len(t.names):
+				wrong.at(r.line, 1, "columns", "it has %d, and the first line %d", r.width, len(t.names))
+				if wrong.full() {
+					return errEnough
+				}
+				continue
 			}
-			continue
+			if err := f(row{r.line, s.of(r)}); err != nil {
+				return err
+			}
 		}
-		if err := f(line, trimmed(record)); err != nil {
-			return err
-		}
-	}
-}
-
-// trimmed takes white space from the ends of fields.
-func trimmed(record []string) []string {
-	for i, text := range record {
-		record[i] = strings.TrimSpace(text)
-	}
-	return record
+		return nil
+	})
 }

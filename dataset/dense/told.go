@@ -32,7 +32,7 @@ func (t *table) understood() dataset.Understood {
 		by = fmt.Sprintf("%q", t.Separator)
 	}
 	u := dataset.Understood{
-		Kind: "CSV, separated by " + by + ", without a header", Rows: t.rows, HeldOut: t.tested,
+		Kind: "CSV, separated by " + by + ", without a header", Rows: t.learned, HeldOut: t.tested,
 		Classes: t.labels.counts(), Values: t.kept(),
 	}
 	if t.header {

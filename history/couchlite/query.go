@@ -32,9 +32,6 @@ type listing struct {
 
 func readListing(r *http.Request) (listing, error) {
 	var o listing
-	if r.Method == http.MethodPost {
-		return o, readJSON(r, &o)
-	}
 	fields := map[string]json.RawMessage{}
 	for name, values := range r.URL.Query() {
 		name = strings.NewReplacer("start_key", "startkey", "end_key", "endkey").Replace(name)
@@ -46,6 +43,9 @@ func readListing(r *http.Request) (listing, error) {
 	data, err := json.Marshal(fields)
 	if err != nil || json.Unmarshal(data, &o) != nil {
 		return o, problem{400, "query_parse_error", "Invalid value for a query parameter."}
+	}
+	if r.Method == http.MethodPost { // clients send keys in the body, and all the rest with the address
+		return o, readJSON(r, &o)
 	}
 	return o, nil
 }
@@ -264,6 +264,21 @@ type query struct {
 	Limit    *int                `json:"limit"`
 	Skip     int                 `json:"skip"`
 	Bookmark string              `json:"bookmark"`
+	Fields   []string            `json:"fields"` // that are wanted of a document; none: all
+}
+
+// marks says whether ids and revisions are all that is wanted, which the catalog knows of every document.
+func (q *query) marks() bool {
+	return len(q.Fields) > 0 && !slices.ContainsFunc(q.Fields, func(f string) bool { return f != "_id" && f != "_rev" })
+}
+
+// wanted is what a query wants of a document, as JSON. Of any field but the id and the revision it is the whole
+// document, of which who asks takes what he wants.
+func (q *query) wanted(d stored, id string) []byte {
+	if q.marks() {
+		return stored{Rev: d.Rev}.text(id)
+	}
+	return d.text(id)
 }
 
 // findLimit is what _find returns when no limit is given, as in CouchDB.
@@ -324,12 +339,16 @@ func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 		if passed++; v == yes && ordered && passed <= skip {
 			return true, nil
 		}
+		if v == yes && ordered && q.marks() {
+			texts = append(texts, stored{Rev: e.rev}.text(e.id))
+			return true, nil
+		}
 		d, err := c.document(e)
 		if err != nil {
 			return false, err
 		}
 		if v == yes && ordered {
-			texts = append(texts, d.text(e.id))
+			texts = append(texts, q.wanted(d, e.id))
 			return true, nil
 		}
 		doc, err := d.whole(e.id)
@@ -344,7 +363,7 @@ func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 		case ordered && passed <= skip:
 			return true, nil
 		}
-		texts = append(texts, d.text(e.id))
+		texts = append(texts, q.wanted(d, e.id))
 		docs = append(docs, doc)
 		return true, nil
 	})

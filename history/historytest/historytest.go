@@ -51,6 +51,8 @@ func Exercise(t *testing.T, open func(t *testing.T) *history.Store) {
 		"a lease has one owner":            lease,
 		"a note has one writer at a time":  notes,
 		"a tenant sees its own":            tenants,
+		"a digest reads what is new":       digests,
+		"remarks stay beside the records":  remarks,
 	} {
 		t.Run(promise, func(t *testing.T) { check(t, open(t)) })
 	}

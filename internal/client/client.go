@@ -53,6 +53,12 @@ type Records interface {
 	Get(ctx context.Context, job string) (disdel.Record, error)
 	// Runner tells whether a job is run, and by whom.
 	Runner(ctx context.Context, id disdel.JobID) (who service.Runner, runs bool, err error)
+	// Remarks is what people have said of jobs.
+	Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error)
+	// SetRemark says it anew of one.
+	SetRemark(ctx context.Context, id disdel.JobID, r history.Remark) error
+	// Forget deletes the record of a job that has ended.
+	Forget(ctx context.Context, id disdel.JobID) error
 }
 
 // Models is trained models.
@@ -62,6 +68,10 @@ type Models interface {
 	Get(ctx context.Context, ref string) (modelstore.Model, error)
 	// CopyWeights writes the weights of a model as safetensors.
 	CopyWeights(ctx context.Context, w io.Writer, m *modelstore.Model) error
+	// Tag has NAME:TAG mean a version from now on.
+	Tag(ctx context.Context, ref, tag string) (modelstore.Model, error)
+	// Remove deletes a version that no tag means.
+	Remove(ctx context.Context, ref string) (modelstore.Model, error)
 	// Answer classifies the rows of a file. What was found out before an error comes with it.
 	Answer(ctx context.Context, ref, file string, text []byte) (modeltext.Inference, modelstore.Model, error)
 	// Judge holds what a model says of a data set's rows against their labels.

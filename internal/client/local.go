@@ -82,6 +82,27 @@ func (l localRecords) Runner(ctx context.Context, id disdel.JobID) (service.Runn
 	return l.s.Runner(ctx, id)
 }
 
+func (l localRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error) {
+	h, err := l.s.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.Remarks(ctx)
+}
+
+func (l localRecords) SetRemark(ctx context.Context, id disdel.JobID, r history.Remark) error {
+	h, err := l.s.History(ctx)
+	if err != nil {
+		return err
+	}
+	return h.SetRemark(ctx, id, r)
+}
+
+func (l localRecords) Forget(ctx context.Context, id disdel.JobID) error {
+	_, err := l.s.Forget(ctx, string(id))
+	return err
+}
+
 type localModels struct{ s *service.Service }
 
 func (l localModels) List(ctx context.Context) ([]modelstore.Model, error) {
@@ -106,6 +127,22 @@ func (l localModels) CopyWeights(ctx context.Context, w io.Writer, m *modelstore
 		return err
 	}
 	return store.CopyWeights(ctx, w, m.Path, m.Checksum)
+}
+
+func (l localModels) Tag(ctx context.Context, ref, tag string) (m modelstore.Model, err error) {
+	store, err := l.s.Models(ctx)
+	if err != nil {
+		return m, err
+	}
+	return store.Tag(ctx, ref, tag)
+}
+
+func (l localModels) Remove(ctx context.Context, ref string) (m modelstore.Model, err error) {
+	store, err := l.s.Models(ctx)
+	if err != nil {
+		return m, err
+	}
+	return store.Remove(ctx, ref)
 }
 
 func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) (doc modeltext.Inference,

@@ -148,3 +148,19 @@ func (r remoteRecords) Runner(ctx context.Context, id disdel.JobID) (service.Run
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"jobs", string(id), "runner"}}, &out)
 	return service.Runner{Text: out.By, Known: out.Known}, out.Runs, err
 }
+
+func (r remoteRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error) {
+	var out wire.RemarkList
+	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"remarks"}}, &out)
+	return out.Remarks, err
+}
+
+func (r remoteRecords) SetRemark(ctx context.Context, id disdel.JobID, said history.Remark) error {
+	var out history.Remark
+	return r.ask(ctx, request{method: http.MethodPut, path: []string{"jobs", string(id), "remark"}, body: said}, &out)
+}
+
+func (r remoteRecords) Forget(ctx context.Context, id disdel.JobID) error {
+	var out wire.State
+	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"jobs", string(id)}}, &out)
+}

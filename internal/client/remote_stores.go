@@ -48,6 +48,16 @@ func (r remoteModels) CopyWeights(ctx context.Context, w io.Writer, m *modelstor
 	return err
 }
 
+func (r remoteModels) Tag(ctx context.Context, ref, tag string) (m modelstore.Model, err error) {
+	err = r.ask(ctx, request{method: http.MethodPut, path: []string{"models", ref, "tags", tag}}, &m)
+	return m, err
+}
+
+func (r remoteModels) Remove(ctx context.Context, ref string) (m modelstore.Model, err error) {
+	err = r.ask(ctx, request{method: http.MethodDelete, path: []string{"models", ref}}, &m)
+	return m, err
+}
+
 func (r remoteModels) Answer(ctx context.Context, ref, _ string, text []byte) (doc modeltext.Inference,
 	m modelstore.Model, err error,
 ) {

@@ -15,7 +15,7 @@ import (
 func NamesDataFiles(c *cli.Context) bool {
 	return slices.ContainsFunc([]string{
 		"format", "images", "labels", "test-images", "test-labels", "layout", "classes",
-		"npz",
+		"npz", "safetensors",
 	},
 		c.IsSet)
 }

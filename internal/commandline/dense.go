@@ -38,6 +38,7 @@ func DenseFlags() []cli.Flag {
 		&cli.StringFlag{Name: "scale", Usage: "how numbers of --csv are kept: standard, range or none"},
 		&cli.StringFlag{Name: "shape", Usage: "`CxHxW` of rows of --csv that are images: 1x28x28"},
 		&cli.StringFlag{Name: "npz", Usage: "`FILE` of NumPy arrays x_train, y_train, x_test and y_test, or x and y"},
+		&cli.StringFlag{Name: "safetensors", Usage: "`FILE` of tensors, named as those of --npz"},
 		&cli.StringFlag{Name: "size", Usage: "`HxW` that pictures of a folder are brought to: 32x32"},
 		&cli.BoolFlag{Name: "gray", Usage: "read pictures of a folder in gray"},
 	}
@@ -51,7 +52,9 @@ func DenseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, 
 	case c.IsSet("csv") && !c.IsSet("schema"):
 		in, err = denseCSV(c, name)
 	case c.IsSet("npz"):
-		in, err = denseArchive(c, name)
+		in, err = denseArchive(c, name, "npz", dense.Archive)
+	case c.IsSet("safetensors"):
+		in, err = denseArchive(c, name, "safetensors", dense.Tensors)
 	case images == "npy":
 		in, err = arrays(c, dense.Arrays{
 			Images: dataset.FileSource(c.String("images")), Labels: dataset.FileSource(c.String("labels")),
@@ -77,9 +80,7 @@ func kindOf(c *cli.Context) string {
 		}
 		return ""
 	}
-	if info, err := os.Stat(path); path == "" || err != nil {
-		return ""
-	} else if info.IsDir() {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return "pictures"
 	}
 	in, err := dataset.FileSource(path).Open()
@@ -105,10 +106,8 @@ func alone(c *cli.Context, with string, others ...string) error {
 }
 
 func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
-	if err := alone(c, "--csv", "images", "labels", "test-images", "test-labels", "npz", "libsvm", "ratings", "held-out",
-		"format", "layout", "classes",
-		"size",
-		"gray"); err != nil {
+	if err := alone(c, "--csv", "images", "labels", "test-images", "test-labels", "npz", "safetensors", "libsvm", "ratings",
+		"held-out", "format", "layout", "classes", "size", "gray"); err != nil {
 		return in, err
 	}
 	table := dense.CSV{
@@ -136,12 +135,15 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	return table.Input(name)
 }
 
-func denseArchive(c *cli.Context, name string) (in dataset.DenseInput, err error) {
-	if err := alone(c, "--npz", "images", "labels", "test-images", "test-labels", "csv", "format", "size",
+// denseArchive is the arrays of one file.
+func denseArchive(c *cli.Context, name, flag string, read func(file string) (dense.Arrays, error)) (
+	in dataset.DenseInput, err error,
+) {
+	if err := alone(c, "--"+flag, "images", "labels", "test-images", "test-labels", "csv", "format", "size",
 		"gray"); err != nil {
 		return in, err
 	}
-	from, err := dense.Archive(c.String("npz"))
+	from, err := read(c.String(flag))
 	if err != nil {
 		return in, err
 	}

@@ -27,7 +27,7 @@ func ParseAgo(text string) (time.Duration, error) {
 	}
 	if err != nil || d <= 0 {
 		return 0, &disdel.Error{
-			Kind: disdel.Invalid, Msg: fmt.Sprintf("--since %q is no time that has passed", text),
+			Kind: disdel.Invalid, Msg: fmt.Sprintf("%q is no time that has passed", text),
 			Hint: "write a time such as 90m, 12h, 7d or 2w",
 		}
 	}

@@ -28,7 +28,8 @@ type Entry struct {
 	Best     *float64      `json:"best,omitempty"`     // the highest of all evaluations
 	Loss     *float64      `json:"loss,omitempty"`     // held-out, last evaluation
 	Train    *float64      `json:"trainLoss,omitempty"`
-	Rounds   int           `json:"rounds"` // that are over
+	Trained  *float64      `json:"trainAccuracy,omitempty"` // of the last round, on training rows as they were seen
+	Rounds   int           `json:"rounds"`                  // that are over
 	Workers  int           `json:"workers"`
 	Duration disdel.Millis `json:"durationMs"` // 0: it has not ended
 	CostGBs  float64       `json:"costGBs"`
@@ -53,14 +54,37 @@ type Curve struct {
 	Accuracy  []*float64   `json:"accuracy"`
 }
 
+// Part is what a comparison takes of one job.
+type Part struct {
+	Entry  Entry
+	Curve  Curve
+	fields map[string]string
+}
+
+// PartOf takes it of a record, which is not changed.
+func PartOf(r *disdel.Record) Part { return Part{EntryOf(r), curve(r), settings(r)} }
+
+// Thin is a part with as many points of its curves as a chart shows: who keeps parts for a while has no use for more.
+func (p Part) Thin() Part {
+	p.Curve = p.Curve.thin()
+	return p
+}
+
 // Of compares jobs, in their order. The records are not changed.
 func Of(list []disdel.Record) Comparison {
-	out := Comparison{APIVersion: disdel.APIVersion, Jobs: []Entry{}, Curves: []Curve{}}
-	fields := make([]map[string]string, len(list))
+	parts := make([]Part, len(list))
 	for i := range list {
-		out.Jobs = append(out.Jobs, EntryOf(&list[i]))
-		out.Curves = append(out.Curves, curve(&list[i]))
-		fields[i] = settings(&list[i])
+		parts[i] = PartOf(&list[i])
+	}
+	return From(parts)
+}
+
+// From compares the jobs that parts were taken of, in their order.
+func From(parts []Part) Comparison {
+	out := Comparison{APIVersion: disdel.APIVersion, Jobs: []Entry{}, Curves: []Curve{}}
+	fields := make([]map[string]string, len(parts))
+	for i, p := range parts {
+		out.Jobs, out.Curves, fields[i] = append(out.Jobs, p.Entry), append(out.Curves, p.Curve), p.fields
 	}
 	out.Differs = differences(fields)
 	return out
@@ -81,7 +105,7 @@ func EntryOf(r *disdel.Record) Entry {
 	}
 	for i := range r.Rounds {
 		v := &r.Rounds[i]
-		e.Train = &v.TrainLoss
+		e.Train, e.Trained = &v.TrainLoss, v.TrainAccuracy
 		if v.Loss != nil {
 			e.Loss = v.Loss
 		}
@@ -91,6 +115,9 @@ func EntryOf(r *disdel.Record) Entry {
 				e.Best = v.Accuracy
 			}
 		}
+	}
+	for _, v := range []**float64{&e.Train, &e.Trained, &e.Loss, &e.Accuracy, &e.Best} {
+		*v = copied(*v)
 	}
 	for i := range r.Activations {
 		if a := &r.Activations[i]; a.Task == disdel.TaskTrain {

@@ -2,7 +2,6 @@ package comparison
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/disdel/disdel/internal/plot"
 	"github.com/disdel/disdel/internal/report"
@@ -50,27 +49,22 @@ func (c *Comparison) Figures() []report.Figure {
 func series(k *Curve, number int, values []*float64, p *plot.Lines, grow bool) plot.Series {
 	name := fmt.Sprintf("%d %s", number+1, k.Name)
 	s := plot.Series{Name: name, Class: fmt.Sprintf("s%d", number%colors)}
-	var line []plot.Dot
-	step := max(1, (len(values)+mostPoints-1)/mostPoints)
-	for i, v := range values {
-		if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
-			continue
-		}
+	points := k.points(values)
+	for _, v := range points {
 		if grow {
-			p.Top = max(p.Top, 1.08**v)
+			p.Top = max(p.Top, 1.08*v.y)
 		}
-		p.To = max(p.To, float64(k.Round[i]))
-		if i%step == 0 || i == len(values)-1 {
-			line = append(line, plot.Dot{
-				X: float64(k.Round[i]), Y: *v,
-				Note: fmt.Sprintf("%s in round %d: %.4f", name, k.Round[i], *v),
-			})
-		}
+		p.To = max(p.To, v.x)
+	}
+	var line []plot.Dot
+	for _, v := range thinned(points, mostPoints) {
+		line = append(line, plot.Dot{X: v.x, Y: v.y})
 	}
 	switch {
 	case len(line) > 1:
 		s.Pieces = [][]plot.Dot{line}
 	case len(line) == 1:
+		line[0].Note = fmt.Sprintf("%s in round %g: %.4f", name, line[0].X, line[0].Y)
 		s.Dots = line
 	}
 	return s

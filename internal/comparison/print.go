@@ -62,6 +62,7 @@ var Lines = []Line{
 	{"accuracy", func(e *Entry) string { return figure(e.Accuracy) }},
 	{"best", func(e *Entry) string { return figure(e.Best) }},
 	{"loss", func(e *Entry) string { return figure(e.Loss) }},
+	{"train accuracy", func(e *Entry) string { return figure(e.Trained) }},
 	{"train loss", func(e *Entry) string { return figure(e.Train) }},
 	{"rounds", func(e *Entry) string { return fmt.Sprint(e.Rounds) }},
 	{"workers", func(e *Entry) string { return fmt.Sprint(e.Workers) }},

@@ -25,6 +25,7 @@ func (s *Store) newest(ctx context.Context, name string, versions []int) int {
 
 // Revise describes a version anew: what was found out about it after it was made. Its weights stay as they are.
 func (s *Store) Revise(ctx context.Context, m Model) error {
+	m.Tags = nil // which are files of their own
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "describe model", Msg: m.Name, Err: err}

@@ -39,6 +39,8 @@ type Model struct {
 	Learned   *bool    `json:"learned,omitempty"`   // whether training came to anything; nil: not known
 	Evaluated *bool    `json:"evaluated,omitempty"` // nil: it was, as far as there are held-out rows
 	Warnings  []string `json:"warnings,omitempty"`  // what there is to say against it
+
+	Tags []string `json:"tags,omitempty"` // that mean it, where versions are listed
 }
 
 // Range is from the least to the greatest value of the inputs that a network was trained on, or of a sample of them.
@@ -165,10 +167,13 @@ func (s *Store) Commit(ctx context.Context, m Model) (Model, error) {
 	if err != nil {
 		return m, err
 	}
+	last, err := s.number(ctx, lastKey(m.Name))
+	if err != nil && disdel.KindOf(err) != disdel.NotFound {
+		return m, err
+	}
 	m.APIVersion = disdel.APIVersion
-	m.Version = 1
-	if n := len(versions); n > 0 {
-		m.Version = versions[n-1] + 1
+	for _, v := range append(versions, last) {
+		m.Version = max(m.Version, v+1)
 	}
 	for {
 		err := s.describe(ctx, m)
@@ -181,6 +186,7 @@ func (s *Store) Commit(ctx context.Context, m Model) (Model, error) {
 
 // describe writes a description, then its checksum beside it.
 func (s *Store) describe(ctx context.Context, m Model) error {
+	m.Tags = nil // which are files of their own
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "describe model", Msg: m.Name, Err: err}
@@ -193,10 +199,13 @@ func (s *Store) describe(ctx context.Context, m Model) error {
 	return blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key+sumSuffix, []byte(checksum(sum[:])+"\n")), "describe model", key)
 }
 
-// Get finds NAME (its newest version that learned something, see newest) or NAME:vN. It returns NotFound with the
-// versions there are, and Corrupt for a description that Commit did not write.
+// Get finds NAME (its newest version that learned something, see newest), NAME:vN or NAME:TAG. It returns NotFound with
+// the versions there are, and Corrupt for a description that Commit did not write.
 func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
-	name, version, err := parseRef(ref)
+	name, version, tag, err := parseRef(ref)
+	if err == nil && tag != "" {
+		version, err = s.tagged(ctx, name, tag)
+	}
 	if err != nil {
 		return Model{}, err
 	}
@@ -254,19 +263,28 @@ func listed(versions []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// parseRef splits NAME:vN; version 0 is the newest.
-func parseRef(ref string) (name string, version int, err error) {
-	name, v, ok := strings.Cut(ref, ":")
-	if ok {
-		version, err = strconv.Atoi(strings.TrimPrefix(v, "v"))
+// parseRef splits NAME:vN and NAME:TAG; of NAME alone the version is 0 and the tag "".
+func parseRef(ref string) (name string, version int, tag string, err error) {
+	name, of, named := strings.Cut(ref, ":")
+	switch {
+	case !named:
+	case numbered().MatchString(of):
+		version, err = strconv.Atoi(strings.TrimPrefix(of, "v"))
+		if version < 1 {
+			name = ""
+		}
+	case tagForm().MatchString(of):
+		tag = of
+	default:
+		name = ""
 	}
-	if err != nil || ok && version < 1 || !nameForm().MatchString(name) {
-		return "", 0, &disdel.Error{
+	if err != nil || !nameForm().MatchString(name) {
+		return "", 0, "", &disdel.Error{
 			Kind: disdel.Invalid, Op: "find model", Msg: fmt.Sprintf("%q is no model", ref),
-			Hint: "write NAME or NAME:vN; disdel model list",
+			Hint: "write NAME, NAME:vN or NAME:TAG; disdel model list",
 		}
 	}
-	return name, version, nil
+	return name, version, tag, nil
 }
 
 // read reads and checks the description of a version. One without a checksum beside it is of an earlier version of

@@ -38,10 +38,15 @@ func (s *Store) Versions(ctx context.Context, name string) ([]Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	tags, err := s.tags(ctx, name)
+	if err != nil {
+		return nil, err
+	}
 	var out []Model
 	var faults []error
 	for _, v := range slices.Backward(numbers) {
 		m, err := s.read(ctx, name, v)
+		m.Tags = tags[v]
 		switch disdel.KindOf(err) {
 		case disdel.UnknownKind:
 			out = append(out, m)
@@ -53,9 +58,9 @@ func (s *Store) Versions(ctx context.Context, name string) ([]Model, error) {
 	return out, errors.Join(faults...)
 }
 
-// Prune removes a name's oldest versions so that the newest keep remain and, beside them, the best of all and the one
-// that the name alone means; what cannot be read stays as well. It returns the versions that it removed, oldest first,
-// also where one could not be.
+// Prune removes a name's oldest versions so that the newest keep remain and, beside them, the best of all, the one that
+// the name alone means and those with tags; what cannot be read stays as well. It returns the versions that it removed,
+// oldest first, also where one could not be.
 func (s *Store) Prune(ctx context.Context, name string, keep int) (removed []Model, err error) {
 	numbers, err := s.versions(ctx, name)
 	if err != nil || len(numbers) <= max(keep, 1) {
@@ -67,7 +72,7 @@ func (s *Store) Prune(ctx context.Context, name string, keep int) (removed []Mod
 	meant := s.newest(ctx, name, numbers)
 	for i := range slices.Backward(list) {
 		m := &list[i]
-		if m.Version >= newest || m.Version == best.Version || m.Version == meant {
+		if m.Version >= newest || m.Version == best.Version || m.Version == meant || len(m.Tags) > 0 {
 			continue
 		}
 		if err := s.remove(ctx, m); err != nil && disdel.KindOf(err) != disdel.NotFound {

@@ -31,7 +31,8 @@ func PrintList(w io.Writer, doc List) {
 	for i := range doc.Models {
 		m := &doc.Models[i]
 		rows = append(rows, []string{
-			m.Ref(), networkName(m.Network), m.Data.Name, jobtext.Decimals(m.Accuracy, evaluated(m) && m.Network.Classes > 1),
+			strings.Join(append([]string{m.Ref()}, m.Tags...), " "), networkName(m.Network), m.Data.Name,
+			jobtext.Decimals(m.Accuracy, evaluated(m) && m.Network.Classes > 1),
 			jobtext.Decimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})

@@ -269,6 +269,29 @@ func Read(r io.Reader, size int64, begin func(metadata map[string]string) (take 
 	return nil
 }
 
+// Index reads the header of a file of size bytes: its tensors without their data, and where in the file that of each
+// begins, by name. It returns Corrupt as Parse does.
+func Index(r io.Reader, size int64) (f File, from map[string]int64, err error) {
+	var length [8]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return f, nil, corrupt("%d bytes are too few for a header", size)
+	}
+	n, err := headerSize(length[:], size)
+	if err != nil {
+		return f, nil, err
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return f, nil, corrupt("it ends in its header")
+	}
+	f, offsets, err := parse(text, size-8-int64(n))
+	from = map[string]int64{}
+	for name, o := range offsets {
+		from[name] = 8 + int64(n) + o[0]
+	}
+	return f, from, err
+}
+
 // headerSize reads the length of the header of a file of so many bytes.
 func headerSize(length []byte, size int64) (int, error) {
 	n := binary.LittleEndian.Uint64(length)

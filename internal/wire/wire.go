@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/modelstore"
@@ -79,6 +80,11 @@ type Runner struct {
 	Runs  bool   `json:"runs"`
 	By    string `json:"by,omitempty"`
 	Known bool   `json:"known"`
+}
+
+// RemarkList is what people have said of jobs.
+type RemarkList struct {
+	Remarks map[disdel.JobID]history.Remark `json:"remarks"`
 }
 
 // LogList is the logs of a job's activations that failed.

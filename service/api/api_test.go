@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/service"
 )
@@ -242,11 +243,13 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		"GET /api/v1/datasets/{name}":        nil, "GET /api/v1/models/{model}": nil,
 		"POST /api/v1/models/{model}/infer":    map[string]any{"inputs": row},
 		"POST /api/v1/models/{model}/evaluate": nil,
-		"POST /api/v1/jobs/{job}/cancel":       nil, "POST /api/v1/jobs/{job}/pause": nil,
+		"PUT /api/v1/jobs/{job}/remark":        history.Remark{Tags: []string{"seen"}}, "DELETE /api/v1/jobs/{job}": nil,
+		"PUT /api/v1/models/{model}/tags/{tag}": nil, "DELETE /api/v1/models/{model}": nil,
+		"POST /api/v1/jobs/{job}/cancel": nil, "POST /api/v1/jobs/{job}/pause": nil,
 		"POST /api/v1/jobs/{job}/resume": wire.Submission{}, "POST /api/v1/jobs/{job}/retry": wire.Submission{},
 		"DELETE /api/v1/datasets/{name}": nil,
 	}
-	fill := strings.NewReplacer("{job}", string(id), "{name}", "digits", "{model}", model)
+	fill := strings.NewReplacer("{job}", string(id), "{name}", "digits", "{model}", model, "{tag}", "prod")
 	looked := 0
 	for _, r := range routes {
 		if !strings.Contains(r.path, "{") {
@@ -263,6 +266,9 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		}
 		if status, data := h.ask("bob admin", r.method, fill.Replace(r.path), body); status != theirs {
 			t.Errorf("bob's %s %s: %d %.200s", r.method, r.path, status, data)
+		}
+		if r.method+" "+r.path == "DELETE /api/v1/jobs/{job}" {
+			continue // the job is needed below
 		}
 		own := map[string]int{"POST /api/v1/models/{model}/infer": 200}[r.method+" "+r.path]
 		if r.method == "GET" {
@@ -293,6 +299,17 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 	if status, _ := h.ask(operator, "GET", "/api/v1/jobs?before=nothing", nil); status != 400 {
 		t.Errorf("before no job: %d", status)
 	}
+	if _, data := h.ask("ann read", "GET", "/api/v1/remarks", nil); !bytes.Contains(data, []byte(`"tags":["seen"]`)) {
+		t.Errorf("ann's remarks: %s", data)
+	}
+	if _, data := h.ask("bob read", "GET", "/api/v1/remarks", nil); !bytes.Contains(data, []byte(`"remarks":{}`)) {
+		t.Errorf("bob's remarks: %s", data)
+	}
+	for _, want := range []int{200, 404} {
+		if status, data := h.ask("ann admin", "DELETE", "/api/v1/jobs/"+string(id), nil); status != want {
+			t.Errorf("deleted: %d %s, not %d", status, data, want)
+		}
+	}
 }
 
 // A job of a batch says with how many others it comes, and may ask before whether it would be taken.
@@ -314,7 +331,7 @@ func TestAJobOfABatchSaysSo(t *testing.T) {
 func TestWhatIsRefused(t *testing.T) {
 	h := newHouse(t, Config{PerMinute: 40, MaxBody: 1000})
 	for _, r := range routes {
-		path := strings.NewReplacer("{job}", "x", "{name}", "x", "{model}", "x").Replace(r.path)
+		path := strings.NewReplacer("{job}", "x", "{name}", "x", "{model}", "x", "{tag}", "x").Replace(r.path)
 		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH"} {
 			if r.role == "" || method == "GET" && (path == "/healthz" || path == "/readyz") {
 				continue

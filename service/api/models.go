@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/modeltext"
 	"github.com/disdel/disdel/internal/wire"
@@ -73,4 +74,15 @@ func evaluate(c *call) (int, any, error) {
 	}
 	j, err := c.Service.Judge(c.Context(), m, c.URL.Query().Get("dataset"))
 	return http.StatusOK, j, err
+}
+
+// tagModel has a tag mean a version from now on.
+func tagModel(c *call) (int, any, error) {
+	m, err := client.Local(c.Service).Models.Tag(c.Context(), c.PathValue("model"), c.PathValue("tag"))
+	return http.StatusOK, m, err
+}
+
+func removeModel(c *call) (int, any, error) {
+	m, err := client.Local(c.Service).Models.Remove(c.Context(), c.PathValue("model"))
+	return http.StatusOK, m, err
 }

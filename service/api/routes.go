@@ -43,6 +43,8 @@ var routes = []route{
 	{method: "POST", path: "/api/v1/jobs/{job}/pause", role: service.RoleSubmit, answer: stopAs(disdel.StatusPaused)},
 	{method: "POST", path: "/api/v1/jobs/{job}/resume", role: service.RoleSubmit, answer: resume},
 	{method: "POST", path: "/api/v1/jobs/{job}/retry", role: service.RoleSubmit, answer: resume},
+	{method: "PUT", path: "/api/v1/jobs/{job}/remark", role: service.RoleSubmit, answer: remark},
+	{method: "GET", path: "/api/v1/remarks", role: service.RoleRead, answer: remarks},
 	{method: "GET", path: "/api/v1/history", role: service.RoleRead, answer: listJobs},
 	{method: "GET", path: "/api/v1/history/{job}", role: service.RoleRead, answer: showJob},
 	{method: "POST", path: "/api/v1/estimates", role: service.RoleSubmit, answer: estimate},
@@ -58,6 +60,9 @@ var routes = []route{
 	{method: "GET", path: "/api/v1/models/{model}/weights", role: service.RoleRead, answer: weights},
 	{method: "POST", path: "/api/v1/models/{model}/infer", role: service.RoleSubmit, answer: infer},
 	{method: "POST", path: "/api/v1/models/{model}/evaluate", role: service.RoleSubmit, answer: evaluate},
+	{method: "PUT", path: "/api/v1/models/{model}/tags/{tag}", role: service.RoleSubmit, answer: tagModel},
+	{method: "DELETE", path: "/api/v1/models/{model}", role: service.RoleAdmin, answer: removeModel},
+	{method: "DELETE", path: "/api/v1/jobs/{job}", role: service.RoleAdmin, answer: forget},
 }
 
 func alive(*call) (int, any, error) { return http.StatusOK, wire.State{Status: "ok"}, nil }

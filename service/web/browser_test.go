@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -96,13 +97,21 @@ func (c *chromium) is(expression string) bool {
 	return yes
 }
 
-// until waits for an expression to be true. The policy keeps the browser from waiting for it itself, which takes a
-// script of its own in the page.
+// until waits for an expression to be true: the page looks with every frame, and says when it is. A navigation ends the
+// look, which then begins anew on the page that comes.
 func (c *chromium) until(expression string) {
 	c.t.Helper()
-	for end := time.Now().Add(time.Minute); !c.is(expression); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			text, err := chromedp.Run(c.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+	ctx, stop := context.WithTimeout(c.ctx, time.Minute)
+	defer stop()
+	look := "new Promise((found, fail) => { const look = () => { try { (" + expression +
+		") ? found(true) : requestAnimationFrame(look) } catch (thrown) { fail(thrown) } }; look() })"
+	for {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](look, chromedp.EvalAwaitPromise))
+		if err == nil {
+			return
+		}
+		if _, thrown := errors.AsType[*chromedp.ExceptionError](err); thrown || ctx.Err() != nil {
+			text, _ := chromedp.Run(c.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 			c.t.Fatalf("never %s: %v\n%s", expression, err, text)
 		}
 	}
@@ -116,6 +125,27 @@ func (c *chromium) prefers(scheme string) {
 		emulation.SetEmulatedMediaParams{Features: features}); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// axe is what axe-core finds that keeps people from a page. DevTools put its script in, whatever the page's policy says.
+func (c *chromium) axe() []string {
+	c.t.Helper()
+	file := os.Getenv("DISDEL_TEST_AXE")
+	if file == "" {
+		return nil
+	}
+	script, err := os.ReadFile(file)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	found, err := chromedp.Run(c.ctx, chromedp.Evaluate[[]string](string(script)+`;
+		axe.run(document, { resultTypes: ["violations"] }).then((found) => found.violations
+			.filter((v) => v.impact === "serious" || v.impact === "critical")
+			.map((v) => v.id + ": " + v.help + ": " + v.nodes[0].html.slice(0, 200)))`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return found
 }
 
 // What only a browser can tell: the policy lets the page's own script and style work, a list and a job change in place
@@ -175,6 +205,9 @@ func TestInABrowser(t *testing.T) {
 			c.prefers(scheme)
 			if got := c.is(`getComputedStyle(document.body).backgroundColor === "rgb(255, 255, 255)"`); got != white {
 				t.Errorf("%s in %s: it is white: %v", path, scheme, got)
+			}
+			for _, found := range c.axe() {
+				t.Errorf("%s in %s: axe finds %s", path, scheme, found)
 			}
 		}
 	}

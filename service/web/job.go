@@ -83,15 +83,24 @@ func comparePage(v *visit) error {
 			Hint: "mark them in the list of jobs",
 		}
 	}
-	var list []disdel.Record
-	for _, name := range names {
-		rec, err := v.record(name)
-		if err != nil {
+	h, err := v.s.History(v.Context())
+	if err != nil {
+		return err
+	}
+	ids := make([]disdel.JobID, len(names))
+	for i, name := range names {
+		if ids[i] = disdel.JobID(name); ids[i].Valid() {
+			continue
+		}
+		if ids[i], err = h.Resolve(v.Context(), name); err != nil {
 			return err
 		}
-		list = append(list, rec)
 	}
-	page := compared{Comparison: comparison.Of(list)}
+	list, err := v.site.parts.Get(v.Context(), h, ids)
+	if err != nil {
+		return err
+	}
+	page := compared{Comparison: comparison.From(list)}
 	page.Figures = page.Comparison.Figures()
 	for _, l := range comparison.Lines {
 		one := line{Name: l.Name}

@@ -98,13 +98,14 @@ func jobsPage(v *visit) error {
 	}
 	ask := history.Query{Limit: page.Limit}
 	ask.Status.UnmarshalText([]byte(page.Status)) //nolint:errcheck // of one that there is not, all are shown
-	list, err := h.List(v.Context(), ask)
+	list, err := v.site.rows.List(v.Context(), h, ask)
 	if err != nil {
 		return err
 	}
 	page.All = len(list) < page.Limit
-	for i := range list {
-		if r := rowOf(&list[i]); r.matches(page.Query) {
+	for _, r := range list {
+		if r.matches(page.Query) {
+			r.Took = r.took(time.Now())
 			page.Rows = append(page.Rows, r)
 		}
 	}
@@ -130,15 +131,22 @@ func rowOf(r *disdel.Record) row {
 		Data:    r.Data.Name,
 		Created: r.Created,
 	}
-	if out.Duration > 0 {
-		out.Took = out.Duration.Text()
-	} else if r.Status.Unfinished() && !r.Created.IsZero() {
-		out.Took = disdel.Millis(time.Since(r.Created).Round(time.Second)).Text()
-	}
 	if out.Limit > 0 {
 		out.Share = min(1, float64(out.Peak)/float64(out.Limit))
 	}
 	return out
+}
+
+// took is how long the job took, or has been there so far.
+func (r *row) took(now time.Time) string {
+	switch {
+	case r.Duration > 0:
+		return r.Duration.Text()
+	case r.Status.Unfinished() && !r.Created.IsZero():
+		return disdel.Millis(now.Sub(r.Created).Round(time.Second)).Text()
+	default:
+		return ""
+	}
 }
 
 // shortID is the end of an id, which is what tells jobs apart.

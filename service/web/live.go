@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,11 +14,12 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// How often a page is told at most that something has happened, how often the list of jobs is looked at, and how often
-// a line without meaning keeps a quiet connection.
+// How often a page is told at most that something has happened, how often the list of jobs is looked at, which part of
+// the time that takes at most, and how often a line without meaning keeps a quiet connection.
 const (
-	tellEvery = 150 * time.Millisecond
-	lookEvery = 500 * time.Millisecond
+	tellEvery = 100 * time.Millisecond
+	lookEvery = 100 * time.Millisecond
+	lookShare = 20
 	heartbeat = 15 * time.Second
 )
 
@@ -163,6 +165,8 @@ func (n *news) tell(out *stream) error {
 
 // boards are what tells lists of jobs that they have changed, one for each tenant whose list somebody looks at.
 type boards struct {
+	rows *history.Digest[row]
+
 	mu  sync.Mutex
 	all map[*service.Service]*board // guarded by mu
 }
@@ -186,7 +190,7 @@ func (b *boards) join(s *service.Service) *board {
 		ctx, stop := context.WithCancel(context.Background())
 		one = &board{stop: stop, over: make(chan struct{}), changed: make(chan struct{})}
 		b.all[s] = one
-		go one.look(ctx, s)
+		go one.look(ctx, s, b.rows)
 	}
 	one.readers++
 	return one
@@ -215,20 +219,23 @@ type seen struct {
 	model  bool
 }
 
-func (b *board) look(ctx context.Context, s *service.Service) {
+func (b *board) look(ctx context.Context, s *service.Service, rows *history.Digest[row]) {
 	defer close(b.over)
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
+	again := time.NewTimer(0)
+	defer again.Stop()
+	<-again.C
 	var before []seen
 	for first := true; ; first = false {
-		if now, err := newest(ctx, s); err == nil {
-			if !first && !same(before, now) {
+		began := time.Now()
+		if now, err := newest(ctx, s, rows); err == nil {
+			if !first && !slices.Equal(before, now) {
 				b.wake()
 			}
 			before = now
 		}
+		again.Reset(max(lookEvery, lookShare*time.Since(began)))
 		select {
-		case <-tick.C:
+		case <-again.C:
 		case <-ctx.Done():
 			return
 		}
@@ -238,29 +245,17 @@ func (b *board) look(ctx context.Context, s *service.Service) {
 // mostWatched is how many jobs are looked at: those that run are among the newest.
 const mostWatched = 50
 
-func newest(ctx context.Context, s *service.Service) ([]seen, error) {
+func newest(ctx context.Context, s *service.Service, rows *history.Digest[row]) ([]seen, error) {
 	h, err := s.History(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list, err := h.List(ctx, history.Query{Limit: mostWatched})
+	list, err := rows.List(ctx, h, history.Query{Limit: mostWatched})
 	out := make([]seen, len(list))
 	for i := range list {
-		out[i] = seen{list[i].ID, list[i].Status, len(list[i].Rounds), list[i].Model != nil}
+		out[i] = seen{list[i].ID, list[i].Status, list[i].Rounds, list[i].Model != ""}
 	}
 	return out, err
-}
-
-func same(a, b []seen) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 func (b *board) wake() {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/comparison"
 	"github.com/disdel/disdel/service"
 )
 
@@ -36,7 +38,7 @@ func Handler(cfg Config) http.Handler {
 	if cfg.Drains == nil {
 		cfg.Drains = context.Background()
 	}
-	s := &site{Config: cfg, sessions: newSessions(cfg.Enter), boards: boards{all: map[*service.Service]*board{}}}
+	s := newSite(cfg)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ui/app.js", asset("text/javascript; charset=utf-8", script))
 	mux.HandleFunc("GET /ui/icon.svg", asset("image/svg+xml", icon))
@@ -83,6 +85,23 @@ type site struct {
 	Config
 	sessions *sessions
 	boards   boards
+	rows     *history.Digest[row]             // of lists of jobs
+	parts    *history.Digest[comparison.Part] // of comparisons
+}
+
+// How much is remembered of records: a row takes about 1 kB, the curves of a long job 60 kB.
+const (
+	mostRows  = 20_000
+	mostParts = 500
+)
+
+func newSite(cfg Config) *site {
+	s := &site{
+		Config: cfg, sessions: newSessions(cfg.Enter), rows: history.NewDigest(mostRows, rowOf),
+		parts: history.NewDigest(mostParts, func(r *disdel.Record) comparison.Part { return comparison.PartOf(r).Thin() }),
+	}
+	s.boards = boards{all: map[*service.Service]*board{}, rows: s.rows}
+	return s
 }
 
 // visit is one request of somebody who is signed in.

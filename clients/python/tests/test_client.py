@@ -71,6 +71,28 @@ def test_models_answer(client: disdel.Client, trained: disdel.Job) -> None:
     assert [d["name"] for d in client.datasets()] == ["digits"]
 
 
+def test_a_version_is_promoted(client: disdel.Client, trained: disdel.Job) -> None:
+    assert trained.model is not None
+    name = trained.model.partition(":")[0]
+    client.promote(trained.model)
+    assert client.model(name + ":prod")["job"] == client.model(name + ":best")["job"] == trained.id
+    with pytest.raises(disdel.Conflict, match="prod"):
+        client.remove_model(trained.model)
+    with pytest.raises(disdel.Invalid):
+        client.promote(trained.model, "two words")
+
+
+def test_jobs_are_remarked_on(client: disdel.Client) -> None:
+    job = client.submit(JOB, sets={"metadata.name": "remarked"})
+    client.set_remark(job.id, tags=["paper", "base"], note="the first one")
+    client.wait(job.id, timeout=300).check()
+    assert client.remarks()[job.id] == {"tags": ["base", "paper"], "note": "the first one"}
+    client.forget(job.id)
+    assert job.id not in client.remarks()
+    with pytest.raises(disdel.NotFound):
+        client.job(job.id)
+
+
 def test_everything_wrong_with_a_job_is_told(client: disdel.Client, tmp_path: Path) -> None:
     wrong = {**JOB, "training": {"epochs": 0, "batchSize": -1}, "modle": 1}
     for ask in (client.submit, client.check, client.estimate):

@@ -18,6 +18,7 @@ from ._errors import (
     WaitTimeout,
 )
 from ._job import Job
+from ._torch import from_torch
 from ._weights import Tensor, Weights, read_safetensors
 
 __version__ = "0.1.0"
@@ -38,5 +39,6 @@ __all__ = [
     "Unavailable",
     "WaitTimeout",
     "Weights",
+    "from_torch",
     "read_safetensors",
 ]

@@ -200,6 +200,18 @@ class Client:
         """The report of a job, ``md``, ``html`` or ``json``."""
         return self._at.body("GET", path_of("jobs", ref, "report", format=format)).decode()
 
+    def remarks(self) -> Dict[str, Dict[str, Any]]:
+        """What people have said of jobs, by their ids: ``tags`` and ``note``."""
+        return dict(self._at.json("GET", path_of("remarks"))["remarks"] or {})
+
+    def set_remark(self, ref: str, *, tags: Sequence[str] = (), note: str = "") -> None:
+        """Say anew what there is to say of a job; also while it runs."""
+        self._at.json("PUT", path_of("jobs", ref, "remark"), {"tags": list(tags), "note": note}, again=True)
+
+    def forget(self, ref: str) -> None:
+        """Delete the record of a job that has ended; its model stays. It takes the role ``admin``."""
+        self._at.json("DELETE", path_of("jobs", ref))
+
     # Models
 
     def models(self) -> List[Dict[str, Any]]:
@@ -207,7 +219,7 @@ class Client:
         return list(self._at.json("GET", path_of("models"))["models"] or [])
 
     def model(self, ref: str) -> Dict[str, Any]:
-        """One of them: ``NAME``, its newest version, or ``NAME:vN``."""
+        """One of them: ``NAME``, its newest version, ``NAME:vN``, or ``NAME:TAG``, such as ``NAME:best``."""
         return dict(self._at.json("GET", path_of("models", ref)))
 
     def weights(self, ref: Optional[str]) -> Weights:
@@ -215,6 +227,14 @@ class Client:
         if not ref:
             raise Invalid("there is no model", kind="invalid", hint="wait for the job, and see why it has none: job.check()")
         return read_safetensors(self._at.body("GET", path_of("models", ref, "weights"), timeout=600.0))
+
+    def promote(self, ref: str, tag: str = "prod") -> Dict[str, Any]:
+        """Have ``NAME:TAG`` mean a version from now on."""
+        return dict(self._at.json("PUT", path_of("models", ref, "tags", tag), again=True))
+
+    def remove_model(self, ref: str) -> Dict[str, Any]:
+        """Delete a version that no tag means. It takes the role ``admin``."""
+        return dict(self._at.json("DELETE", path_of("models", ref)))
 
     def infer(self, ref: str, inputs: Sequence[Any]) -> Dict[str, Any]:
         """What a model says of rows, with values scaled as in training: lists of numbers, lists of such lists, or an

@@ -1,0 +1,244 @@
+"""The layers of a PyTorch module, as a job file has them."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from ._errors import Invalid
+
+Layer = Dict[str, Dict[str, Any]]
+
+
+def from_torch(module: Any) -> Dict[str, Any]:
+    """The layers of a PyTorch module, to be a job's ``model``.
+
+    The module is traced (:mod:`torch.fx`), not run. Layers have the names that their weights have in
+    ``module.state_dict()``, so that what was trained goes back::
+
+        job["model"] = disdel.from_torch(net)
+        ...
+        net.load_state_dict(client.weights(done.model).torch(), strict=False)
+
+    ``strict=False`` is for ``num_batches_tracked`` alone. Weights that the module has are not taken over: a job starts
+    from weights that it draws.
+
+    :raises Invalid: for what disdel has no layer for, by its name.
+    """
+    import torch.fx  # type: ignore[import-not-found, unused-ignore]
+
+    graph = torch.fx.symbolic_trace(module).graph
+    return _Walk(dict(module.named_modules())).layers(graph)
+
+
+class _Walk:
+    """A walk through a traced graph."""
+
+    def __init__(self, modules: Dict[str, Any]) -> None:
+        self._modules = modules
+        self._at: Dict[Any, str] = {}  # the layer whose output a node is
+        self._out: List[Layer] = []
+        self._used: Dict[str, Any] = {}
+        self._last = "input"
+
+    def layers(self, graph: Any) -> Dict[str, Any]:
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                if self._at:
+                    raise _refused(node.name, "a network takes one input")
+                self._at[node] = "input"
+            elif node.op == "call_module":
+                self._module(node)
+            elif node.op in ("call_function", "call_method"):
+                self._call(node)
+            elif node.op == "output":
+                if self._at.get(node.args[0]) != self._last:
+                    raise _refused(node.name, "a network gives the output of its last layer")
+            else:
+                raise _refused(node.name, "%s is no layer" % node.op)
+        return {"layers": self._out}
+
+    def _add(self, node: Any, name: str, kind: str, options: Dict[str, Any], inputs: List[Any]) -> None:
+        """A layer; ``from`` says what it takes, unless that is the layer before it."""
+        if name in self._used:
+            raise _refused(name, "its weights are used twice")
+        self._used[name] = node
+        sources = [self._at[i] for i in inputs]
+        said = {"name": name, **options}
+        if sources != [self._last]:
+            said["from"] = sources if len(sources) > 1 else sources[0]
+        self._out.append({kind: said})
+        self._at[node] = self._last = name
+
+    def _module(self, node: Any) -> None:
+        module = self._modules[node.target]
+        found = _MODULES.get(type(module).__name__)
+        if found is None or not type(module).__module__.startswith("torch.nn."):
+            raise _refused(node.target, "there is no layer like %s" % type(module).__name__)
+        made = found(module, node.target)
+        source = _tensor(node.args[0], node)
+        if made is None:  # it passes on what it gets
+            self._at[node] = self._at[source]
+            return
+        kind, options = made
+        # One without weights may come several times, and is then called as the trace calls it.
+        name = node.target if any(True for _ in module.state_dict()) or node.target not in self._used else node.name
+        self._add(node, name, kind, options, [source])
+
+    def _call(self, node: Any) -> None:
+        name = node.target if isinstance(node.target, str) else node.target.__name__
+        kind = _CALLS.get(name)
+        if name in ("size", "getattr", "getitem"):  # of a view, which looks at the number of rows
+            return
+        if kind is None:
+            raise _refused(node.name, "there is no layer like %s" % name)
+        if kind in ("add", "concat"):
+            inputs = list(node.args[0] if kind == "concat" else node.args[:2])
+            if kind == "concat" and _option(node, 1, "dim", 0) != 1:
+                raise _refused(node.name, "only channels are joined, dim=1")
+            self._add(node, node.name, kind, {}, [_tensor(i, node) for i in inputs])
+            return
+        source = _tensor(node.args[0], node)
+        options: Dict[str, Any] = {}
+        if kind == "dropout":
+            options = {"rate": _option(node, 1, "p", 0.5)}
+        elif kind == "softmax" and _option(node, 1, "dim", None) not in (1, -1):
+            raise _refused(node.name, "softmax is over the classes, dim=1")
+        elif name == "flatten" and _option(node, 1, "start_dim", 0) != 1:
+            raise _refused(node.name, "rows stay rows, start_dim=1")
+        elif name in ("view", "reshape") and node.args[-1] != -1:
+            raise _refused(node.name, "a view makes vectors of images: x.view(x.size(0), -1)")
+        elif kind == "globalAvgPool" and _pair(_option(node, 1, "output_size", 0)) != [1, 1]:
+            raise _refused(node.name, "an adaptive pool goes down to one pixel")
+        elif kind == "maxPool":
+            kernel = _option(node, 1, "kernel_size", 1)
+            stride = _option(node, 2, "stride", None) or kernel
+            options = _pool(kernel, stride, _option(node, 3, "padding", 0))
+            if _option(node, 4, "dilation", 1) != 1 or _option(node, 5, "ceil_mode", False):
+                raise _refused(node.name, "neither dilation nor ceil_mode")
+        self._add(node, node.name, kind, options, [source])
+
+
+def _tensor(value: Any, node: Any) -> Any:
+    if not hasattr(value, "op"):
+        raise _refused(node.name, "%r is no output of a layer" % (value,))
+    return value
+
+
+def _option(node: Any, place: int, name: str, default: Any) -> Any:
+    if name in node.kwargs:
+        return node.kwargs[name]
+    return node.args[place] if len(node.args) > place else default
+
+
+def _refused(name: str, why: str) -> Invalid:
+    return Invalid("%s: %s" % (name, why), kind="invalid", hint="docs/layers.md has what there is")
+
+
+def _pair(value: Any) -> List[int]:
+    return [int(v) for v in value] if isinstance(value, (tuple, list)) else [int(value), int(value)]
+
+
+def _padding(value: Any) -> List[int]:
+    height, width = _pair(value)
+    return [height, height, width, width]
+
+
+def _conv(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if m.padding_mode != "zeros" or m.padding == "same":
+        raise _refused(name, "padding is zeros, a number of pixels on each side")
+    padding = [0, 0, 0, 0] if m.padding == "valid" else _padding(m.padding)
+    options = {
+        "filters": m.out_channels,
+        "kernel": _pair(m.kernel_size),
+        "stride": _pair(m.stride),
+        "padding": padding,
+        "dilation": _pair(m.dilation),
+        "groups": m.groups,
+        "bias": m.bias is not None,
+    }
+    return "conv", options
+
+
+def _norm(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if m.momentum is None or not m.track_running_stats:
+        raise _refused(name, "a batch norm has running statistics, and a momentum")
+    return "batchNorm", {"eps": m.eps, "momentum": m.momentum, "scale": m.affine, "center": m.affine}
+
+
+def _pool(kernel: Any, stride: Any, padding: Any) -> Dict[str, Any]:
+    return {"kernel": _pair(kernel), "stride": _pair(stride), "padding": _padding(padding)}
+
+
+def _max_pool(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if _pair(m.dilation) != [1, 1] or m.ceil_mode:
+        raise _refused(name, "neither dilation nor ceil_mode")
+    return "maxPool", _pool(m.kernel_size, m.stride, m.padding)
+
+
+def _avg_pool(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if m.ceil_mode or m.divisor_override or not (m.count_include_pad or _pair(m.padding) == [0, 0]):
+        raise _refused(name, "neither ceil_mode nor a divisor, and padding counts")
+    return "avgPool", _pool(m.kernel_size, m.stride, m.padding)
+
+
+def _adaptive(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if _pair(m.output_size) != [1, 1]:
+        raise _refused(name, "an adaptive pool goes down to one pixel")
+    return "globalAvgPool", {}
+
+
+def _softmax(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if m.dim not in (1, -1):
+        raise _refused(name, "softmax is over the classes, dim=1")
+    return "softmax", {}
+
+
+def _flatten(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if m.start_dim != 1 or m.end_dim != -1:
+        raise _refused(name, "an image becomes a vector, nn.Flatten()")
+    return "flatten", {}
+
+
+def _plain(kind: str) -> Callable[[Any, str], Tuple[str, Dict[str, Any]]]:
+    return lambda m, name: (kind, {})
+
+
+_Made = Optional[Tuple[str, Dict[str, Any]]]
+
+#: What modules are, by their classes.
+_MODULES: Dict[str, Callable[[Any, str], _Made]] = {
+    "Conv2d": _conv,
+    "Linear": lambda m, name: ("dense", {"units": m.out_features, "bias": m.bias is not None}),
+    "BatchNorm1d": _norm,
+    "BatchNorm2d": _norm,
+    "ReLU": _plain("relu"),
+    "ReLU6": _plain("relu6"),
+    "Sigmoid": _plain("sigmoid"),
+    "Tanh": _plain("tanh"),
+    "Softmax": _softmax,
+    "MaxPool2d": _max_pool,
+    "AvgPool2d": _avg_pool,
+    "AdaptiveAvgPool2d": _adaptive,
+    "Flatten": _flatten,
+    "Dropout": lambda m, name: ("dropout", {"rate": m.p}),
+    "Identity": lambda m, name: None,
+}
+
+#: What functions and methods are, by their names.
+_CALLS = {
+    "relu": "relu",
+    "relu6": "relu6",
+    "sigmoid": "sigmoid",
+    "tanh": "tanh",
+    "softmax": "softmax",
+    "flatten": "flatten",
+    "view": "flatten",
+    "reshape": "flatten",
+    "add": "add",
+    "iadd": "add",
+    "cat": "concat",
+    "concat": "concat",
+    "dropout": "dropout",
+    "adaptive_avg_pool2d": "globalAvgPool",
+    "max_pool2d": "maxPool",
+}

@@ -1,0 +1,75 @@
+"""Modules of PyTorch as layers, where PyTorch is there."""
+
+from typing import Any
+
+import pytest
+from conftest import JOB
+
+import disdel
+
+torch: Any = pytest.importorskip("torch")
+
+
+class Residual(torch.nn.Module):  # type: ignore[misc]
+    """Layers in every way that people write them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        nn = torch.nn
+        self.stem = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU())
+        self.left = nn.Conv2d(8, 8, (3, 1), padding=(1, 0), groups=2)
+        self.pool = nn.AvgPool2d(2)
+        self.relu = nn.ReLU()
+        self.same = nn.Identity()
+        self.drop = nn.Dropout(0.25)
+        self.fc = nn.Linear(16 * 2 * 2, 10)
+
+    def forward(self, x: Any) -> Any:
+        x = self.stem(x)
+        x = self.relu(self.left(x) + self.same(x))
+        x = self.relu(self.pool(x))
+        x = torch.cat([x, torch.sigmoid(x)], dim=1)
+        x = torch.nn.functional.max_pool2d(x, 2)
+        return self.fc(self.drop(x.view(x.size(0), -1)))
+
+
+def test_layers_have_the_modules_names() -> None:
+    layers = disdel.from_torch(Residual())["layers"]
+    kinds = [kind for layer in layers for kind in layer]
+    assert kinds == [
+        "conv", "batchNorm", "relu", "conv", "add", "relu", "avgPool", "relu", "sigmoid", "concat", "maxPool", "flatten",
+        "dropout", "dense",
+    ]  # fmt: skip
+    names = [options["name"] for layer in layers for options in layer.values()]
+    assert names[0] == "stem.0" and names[3] == "left" and names[-1] == "fc" and len(set(names)) == len(names)
+    assert layers[4]["add"]["from"] == ["left", "stem.2"]
+    assert layers[3]["conv"]["kernel"] == [3, 1] and layers[3]["conv"]["padding"] == [1, 1, 0, 0]
+
+
+def test_what_was_trained_goes_back(client: disdel.Client) -> None:
+    net = Residual()
+    job = {**JOB, "metadata": {"name": "residual"}, "model": disdel.from_torch(net)}
+    done = client.wait(client.submit(job, sets={"training.epochs": 1}).id, timeout=300).check()
+    sample = client.sample("digits", [0, 1, 2])
+    missing = net.load_state_dict(client.weights(done.model).torch(), strict=False)
+    assert missing.unexpected_keys == [] and all(k.endswith("num_batches_tracked") for k in missing.missing_keys)
+    net.eval()
+    rows = torch.tensor(sample["inputs"], dtype=torch.float32).reshape(3, 1, 8, 8)
+    want = torch.softmax(net(rows), dim=1)
+    assert done.model is not None
+    got = torch.tensor(client.infer(done.model, sample["inputs"])["probabilities"])
+    assert torch.allclose(got, want, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        (lambda: torch.nn.GELU(), "GELU"),
+        (lambda: torch.nn.Conv2d(1, 2, 3, padding_mode="circular"), "zeros"),
+        (lambda: torch.nn.AdaptiveAvgPool2d(3), "one pixel"),
+        (lambda: torch.nn.MaxPool2d(2, ceil_mode=True), "ceil_mode"),
+    ],
+)
+def test_what_is_no_layer_is_named(module: Any, why: str) -> None:
+    with pytest.raises(disdel.Invalid, match=why):
+        disdel.from_torch(torch.nn.Sequential(module()))

@@ -1,0 +1,186 @@
+package dense
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// kind is what stands in a cell.
+type kind uint8
+
+const (
+	aText     kind = iota // which is no number
+	aNumber               // of a category or a label, its own
+	aGap                  // what stands for no value
+	aStranger             // a category that no row to learn from has
+)
+
+// cell is a field of a record.
+type cell struct {
+	text  string
+	value float64 // of aNumber
+	kind  kind
+}
+
+// record is the cells of one row.
+type record struct {
+	line  int
+	first int // of the sheet's cells
+	width int
+}
+
+// sheet is a block that was taken apart.
+type sheet struct {
+	block
+	cells   []cell
+	records []record
+}
+
+// of is the cells of a record.
+func (s *sheet) of(r record) []cell { return s.cells[r.first:][:r.width] }
+
+// split takes a block apart. What is wrong with its quotes becomes its error.
+func (s *sheet) split(separator rune) {
+	s.cells, s.records = s.cells[:0], s.records[:0]
+	plain := bytes.IndexByte(s.text, '"') < 0 && separator < utf8.RuneSelf
+	switch {
+	case s.err != nil && plain:
+	case s.err != nil:
+		if err := s.splitQuoted(separator); errors.Is(err, csv.ErrBareQuote) {
+			s.err = err // the row is that long since the quotes do not pair up
+		}
+	case plain:
+		s.splitPlain(byte(separator))
+	default:
+		s.err = s.splitQuoted(separator)
+	}
+}
+
+// splitPlain takes a block without quotes apart, as encoding/csv does. What it makes strings of is copied once: a
+// string of its own for each cell would take far longer than all the rest.
+func (s *sheet) splitPlain(separator byte) {
+	line := s.line - 1
+	for text := range strings.Lines(string(s.text)) {
+		line++
+		if text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"); text == "" {
+			continue
+		}
+		first := len(s.cells)
+		for {
+			end := 0
+			for end < len(text) && text[end] != separator {
+				end++
+			}
+			s.cells = append(s.cells, cell{text: trimmed(text[:end])})
+			if end == len(text) {
+				break
+			}
+			text = text[end+1:]
+		}
+		s.records = append(s.records, record{line, first, len(s.cells) - first})
+	}
+}
+
+// splitQuoted takes any block apart, and says what is wrong with it, in lines of the whole text.
+func (s *sheet) splitQuoted(separator rune) error {
+	in := csv.NewReader(bytes.NewReader(s.text))
+	in.FieldsPerRecord = -1
+	separate(in, separator)
+	for {
+		texts, err := in.Read()
+		var where *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &where):
+			where.StartLine += s.line - 1
+			where.Line += s.line - 1
+			return where
+		case err != nil:
+			return err
+		}
+		line, _ := in.FieldPos(0)
+		s.records = append(s.records, record{s.line - 1 + line, len(s.cells), len(texts)})
+		for _, text := range texts {
+			s.cells = append(s.cells, cell{text: trimmed(text)})
+		}
+	}
+}
+
+// separate says what stands between fields. Where that is no white space, white space before a field is none of it.
+func separate(in *csv.Reader, by rune) { in.Comma, in.TrimLeadingSpace = by, !unicode.IsSpace(by) }
+
+// trimmed is a field without the white space at its ends, which most have none of.
+func trimmed(text string) string {
+	if n := len(text); n > 0 && (text[0] <= ' ' || text[n-1] <= ' ' || text[0] >= utf8.RuneSelf ||
+		text[n-1] >= utf8.RuneSelf) {
+		return strings.TrimSpace(text)
+	}
+	return text
+}
+
+// read takes a block apart and finds out what its cells are: what they say, or, once the columns are decided, what they
+// come to.
+func (t *table) read(s *sheet) {
+	s.split(t.Separator)
+	for _, r := range s.records {
+		if r.width != len(t.columns) {
+			continue
+		}
+		cells := s.of(r)
+		for i := range cells {
+			c := &t.columns[i]
+			switch {
+			case i == t.label:
+				t.readLabel(&cells[i])
+			case c.passed != "":
+			case c.index != nil:
+				t.readCategory(&cells[i], c.index)
+			default:
+				t.readValue(&cells[i])
+			}
+		}
+	}
+}
+
+func (t *table) readValue(x *cell) {
+	v, ok := decimal(x.text)
+	switch {
+	case ok && !t.numbersMiss:
+		x.value, x.kind = v, aNumber
+		return
+	case t.missing[x.text]:
+		x.kind = aGap
+		return
+	}
+	if v, ok = number(x.text); ok {
+		x.value, x.kind = v, aNumber
+	}
+}
+
+func (t *table) readCategory(x *cell, index map[string]int) {
+	k, known := index[x.text]
+	switch {
+	case t.missing[x.text]:
+		x.kind = aGap
+	case known:
+		x.value, x.kind = float64(k), aNumber
+	default:
+		x.kind = aStranger
+	}
+}
+
+func (t *table) readLabel(x *cell) {
+	if t.labels.class == nil {
+		if t.missing[x.text] {
+			x.kind = aGap
+		}
+	} else if class, ok := t.labels.of(x.text); ok {
+		x.value, x.kind = float64(class), aNumber
+	}
+}

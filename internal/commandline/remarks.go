@@ -1,0 +1,231 @@
+package commandline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// remarkDocument is what tag and note say with -o json.
+type remarkDocument struct {
+	Job disdel.JobID `json:"job"`
+	history.Remark
+}
+
+// RemarkCommands are the subcommands of job that say something of one.
+func RemarkCommands(u *terminal.UI, from Reading) []*cli.Command {
+	return []*cli.Command{
+		{
+			Name: "tag", Usage: "give a job tags, for disdel history --tag", ArgsUsage: "JOB TAG...",
+			Description: "JOB is an id, the start of one, a job's name or @last. Tags may be given while it runs, too.\n\n" +
+				"   disdel job tag @last paper baseline\n   disdel job tag @last --remove baseline",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "remove", Usage: "take the tags away"}},
+			Action: func(c *cli.Context) error {
+				if err := Operands(c, 2, mostJobs); err != nil {
+					return err
+				}
+				return remark(c, u, from, func(r *history.Remark) {
+					for _, tag := range c.Args().Tail() {
+						r.Tags = slices.DeleteFunc(r.Tags, func(t string) bool { return t == tag })
+						if !c.Bool("remove") {
+							r.Tags = append(r.Tags, tag)
+						}
+					}
+				})
+			},
+		},
+		{
+			Name: "note", Usage: "note something down about a job", ArgsUsage: "JOB TEXT",
+			Description: "An empty TEXT takes the note away.\n\n   disdel job note @last 'dropout helps'",
+			Action: func(c *cli.Context) error {
+				if err := Operands(c, 2, 2); err != nil {
+					return err
+				}
+				return remark(c, u, from, func(r *history.Remark) { r.Text = c.Args().Get(1) })
+			},
+		},
+	}
+}
+
+// remark changes what is said of the job that a command names.
+func remark(c *cli.Context, u *terminal.UI, from Reading, change func(r *history.Remark)) error {
+	return from(c, func(ctx context.Context, at client.Client) error {
+		rec, err := at.Records.Get(ctx, c.Args().First())
+		if err != nil {
+			return err
+		}
+		all, err := at.Records.Remarks(ctx)
+		if err != nil {
+			return err
+		}
+		doc := remarkDocument{rec.ID, all[rec.ID]}
+		change(&doc.Remark)
+		slices.Sort(doc.Tags)
+		if err := at.Records.SetRemark(ctx, rec.ID, doc.Remark); err != nil {
+			return err
+		}
+		return u.Show(doc, func(w io.Writer) { printRemark(w, rec.ID, doc.Remark) })
+	})
+}
+
+func printRemark(w io.Writer, id disdel.JobID, r history.Remark) {
+	if len(r.Tags) == 0 && r.Text == "" {
+		fmt.Fprintf(w, "%s has neither tags nor a note\n", id)
+		return
+	}
+	fmt.Fprintln(w, id)
+	PrintRemark(w, r)
+}
+
+// PrintRemark is what was said of a job, a line each.
+func PrintRemark(w io.Writer, r history.Remark) {
+	if len(r.Tags) > 0 {
+		fmt.Fprintf(w, "tags      %s\n", strings.Join(r.Tags, " "))
+	}
+	if r.Text != "" {
+		fmt.Fprintf(w, "note      %s\n", terminal.OneLine(r.Text))
+	}
+}
+
+// HistoryFlags are those of history.
+func HistoryFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "limit", Usage: "`NUMBER` of jobs", Value: 20},
+		&cli.StringFlag{Name: "model", Usage: "jobs of this network or output model `NAME`"},
+		&cli.StringFlag{Name: "dataset", Usage: "jobs on this data set `NAME`"},
+		&cli.StringFlag{
+			Name: "status", Usage: "jobs in this `STATE`: queued, running, paused, succeeded, failed or canceled",
+		},
+		&cli.StringFlag{Name: "before", Usage: "jobs older than that of this `ID`: the next page"},
+		&cli.StringFlag{Name: "since", Usage: "jobs of the last `TIME`, such as 90m, 12h, 7d or 2w"},
+		&cli.StringFlag{Name: "tag", Usage: "jobs with this `TAG` of disdel job tag"},
+	}
+}
+
+// History is the jobs that the flags of history ask for.
+func History(ctx context.Context, c *cli.Context, records client.Records, q history.Query) ([]disdel.Record, error) {
+	tag := c.String("tag")
+	if tag == "" {
+		return records.List(ctx, q)
+	}
+	remarks, err := records.Remarks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []disdel.JobID
+	for id, r := range remarks {
+		if slices.Contains(r.Tags, tag) && (q.Before == "" || id < q.Before) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	out := []disdel.Record{}
+	for _, id := range slices.Backward(ids) {
+		r, err := records.Get(ctx, string(id))
+		if err != nil && disdel.KindOf(err) != disdel.NotFound {
+			return nil, err
+		}
+		if err == nil && asked(&r, q) {
+			out = append(out, r)
+		}
+		if len(out) == q.Limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// asked says whether a query's conditions let a job through.
+func asked(r *disdel.Record, q history.Query) bool {
+	return (q.Status == disdel.StatusUnknown || r.Status == q.Status) && (q.Dataset == "" || r.Data.Name == q.Dataset) &&
+		(q.Model == "" || r.Job.Model.Name == q.Model || r.Job.Output.Model == q.Model) && !r.Created.Before(q.Since)
+}
+
+// prunedDocument is what `history prune` says with -o json.
+type prunedDocument struct {
+	Jobs   []disdel.JobID `json:"jobs"`
+	DryRun bool           `json:"dryRun,omitempty"`
+}
+
+// HistoryPruneCommand deletes the records of jobs that nobody asks for any more.
+func HistoryPruneCommand(u *terminal.UI, from Reading) *cli.Command {
+	return &cli.Command{
+		Name: "prune", Usage: "delete the records of old jobs that have ended", ArgsUsage: " ",
+		Description: "Jobs with tags and notes stay, and so do models. What is learned from earlier jobs for plans and forecasts " +
+			"is\n   learned from fewer.\n\n   disdel history prune --older 90d --dry-run",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "older", Usage: "jobs that were submitted before `TIME`, such as 12h, 90d or 52w"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only list them"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 0, 0); err != nil {
+				return err
+			}
+			if c.String("older") == "" {
+				return NeedsFlag(c, "--older TIME")
+			}
+			ago, err := ParseAgo(c.String("older"))
+			if err != nil {
+				return err
+			}
+			return from(c, func(ctx context.Context, at client.Client) error {
+				doc := prunedDocument{Jobs: []disdel.JobID{}, DryRun: c.Bool("dry-run")}
+				err := doc.prune(ctx, at.Records, time.Now().Add(-ago))
+				return errors.Join(u.Show(doc, doc.print), err)
+			})
+		},
+	}
+}
+
+func (d *prunedDocument) print(w io.Writer) {
+	for _, id := range d.Jobs {
+		fmt.Fprintln(w, id)
+	}
+	done := "deleted"
+	if d.DryRun {
+		done = "would be deleted"
+	}
+	fmt.Fprintf(w, "%s: %s\n", terminal.Counted(len(d.Jobs), "record"), done)
+}
+
+// prune deletes the records of jobs that were submitted before a moment, have ended, and that nobody has said anything
+// of.
+func (d *prunedDocument) prune(ctx context.Context, records client.Records, before time.Time) error {
+	remarks, err := records.Remarks(ctx)
+	if err != nil {
+		return err
+	}
+	for q := (history.Query{Limit: mostJobs}); ; {
+		list, err := records.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			r := &list[i]
+			if _, said := remarks[r.ID]; said || r.Status < disdel.StatusSucceeded || !r.Created.Before(before) {
+				continue
+			}
+			if !d.DryRun {
+				if err := records.Forget(ctx, r.ID); err != nil && disdel.KindOf(err) != disdel.NotFound {
+					return err
+				}
+			}
+			d.Jobs = append(d.Jobs, r.ID)
+		}
+		if len(list) < q.Limit {
+			return nil
+		}
+		q.Before = list[len(list)-1].ID
+	}
+}
