@@ -49,7 +49,7 @@ func networks() map[string]func(b *model.Builder) int {
 			return b.Add("add", b.Same("s", f, model.OpSigmoid), b.Dense("d", g, b.Out(f)[0]))
 		},
 		"mobile": func(b *model.Builder) int {
-			x := b.Same("r0", b.BatchNorm("n0", b.Conv("a", 0, 6, square(3, 1, 1), 6/6, false)), model.OpReLU6)
+			x := b.Same("r0", b.BatchNorm("n0", b.Conv("a", 0, 6, square(3, 1, 1), 1, false)), model.OpReLU6)
 			y := b.Same("r1", b.BatchNorm("n1", b.Conv("b", x, 6, square(3, 2, 1), 6, false)), model.OpReLU6)
 			return b.AdaptivePool("p", b.Dropout("drop", y, 0.3), 2)
 		},
