@@ -17,6 +17,26 @@ build: ## bin/disdel and bin/disdel-runtime, the action runtime alone: static fi
 	$(BUILD) -trimpath -o bin/disdel-runtime ./cmd/disdel-runtime
 	scripts/check-static.sh bin/disdel bin/disdel-runtime
 
+.PHONY: cuda
+cuda: ## bin/disdel-cuda: disdel with the engine for NVIDIA GPUs, which needs C and 50 MB of CUDA's wheels to be built
+	scripts/cuda-deps.sh
+	scripts/cuda-env.sh go build -tags nvidia -ldflags "-s -w -X main.release=$(VERSION) -X main.revision=$(REVISION)" -o bin/disdel-cuda ./cmd/disdel
+
+# A machine with a GPU may reach no registry: what `make cuda-tools` built elsewhere is taken as it is.
+.PHONY: cuda-tools
+cuda-tools: cuda ## what gpu-check and bench-gpu need, built beforehand: copy bin/ along to a machine that reaches no registry
+	scripts/cuda-env.sh go build -tags nvidia -o bin/bench-gpu ./bench/gpu
+
+.PHONY: gpu-check
+gpu-check: ## all networks on the GPU against the processor, in gpu-report.md; says so where there is no GPU
+	[ -x bin/bench-gpu ] || $(MAKE) cuda-tools
+	bin/bench-gpu -parts check
+
+.PHONY: bench-gpu
+bench-gpu: ## figures of the GPU beside the processor, in gpu-report.md; says so where there is no GPU
+	[ -x bin/bench-gpu ] || $(MAKE) cuda-tools
+	bin/bench-gpu -parts figures
+
 .PHONY: deps
 deps: ## what the tests need (Debian and npm packages)
 	scripts/test-deps.sh

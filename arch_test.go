@@ -37,6 +37,18 @@ var house = map[string][]string{
 	"runtime/engine/enginetest":  {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
 	"runtime/engine/backends": {
 		"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia", "runtime/engine/sparse",
+		"runtime/engine/cuda", "runtime/engine/cuda/device", // with the tag nvidia
+	},
+	"runtime/engine/cuda": {
+		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/native/plan",
+		"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel",
+	},
+	"runtime/engine/cuda/driver":   {},
+	"runtime/engine/cuda/kernel":   {"runtime/engine/cuda/driver", "runtime/engine/native/plan"},
+	"runtime/engine/cuda/emulated": {"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel"}, // of tests
+	"runtime/engine/cuda/ptx":      {},
+	"runtime/engine/cuda/device": {
+		"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel", "runtime/engine/cuda/ptx",
 	},
 	"runtime/engine/slab":   {},
 	"runtime/engine/sparse": {"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab"},
@@ -75,8 +87,8 @@ var house = map[string][]string{
 		"internal/nearest", "internal/plot",
 		"controller/simulate",
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
-		"internal/client", "internal/comparison", "internal/export", "internal/jobtext", "internal/localplatform",
-		"internal/modelstore", "internal/modeltext", "internal/onnx",
+		"internal/client", "internal/comparison", "internal/export", "internal/gpus", "internal/jobtext",
+		"internal/localplatform", "internal/modelstore", "internal/modeltext", "internal/onnx",
 	},
 	"internal/clusterfacts": {"internal/files"},
 	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
@@ -88,6 +100,7 @@ var house = map[string][]string{
 	"internal/exposition": {},
 	"internal/faults":     {"internal/safetensors"},
 	"internal/files":      {},
+	"internal/gpus":       {"runtime/engine/backends"},
 	"internal/jobtext": {
 		"controller", "controller/jobfile", "controller/simulate", "internal/plot", "internal/report", "internal/terminal",
 		"service", "service/batch",
@@ -157,6 +170,7 @@ var house = map[string][]string{
 	"bench/faults":      {"..."},
 	"bench/histories":   {"..."},
 	"bench/estimator":   {"..."},
+	"bench/gpu":         {"..."},
 	"bench/paper":       {"..."},
 	"bench/papers":      {},
 	"bench/platform":    {"..."},
@@ -178,7 +192,9 @@ var owners = map[string][]string{
 	"github.com/google/go-containerregistry": {"deploy/image"},
 	"github.com/aws":                         {"internal/blobs"},
 	"github.com/zalando/go-keyring":          {"internal/keyring"},
-	"gorgonia.org":                           {"runtime/engine/gorgonia", "examples/gorgonia"},
+	"gorgonia.org/gorgonia":                  {"runtime/engine/gorgonia", "examples/gorgonia"},
+	"gorgonia.org/tensor":                    {"runtime/engine/gorgonia", "examples/gorgonia"},
+	"gorgonia.org/cu":                        {"runtime/engine/cuda/device"},
 	"github.com/urfave/cli":                  {"cmd/disdel", "internal/commandline"},
 	"github.com/chromedp":                    {"bench/daily"}, // and tests
 	"github.com/cpuguy83/go-md2man":          {"internal/commandline"},

@@ -8,5 +8,9 @@ const (
 	BackendSparse   = "sparse"   // of models of sparse rows, which no other computes; also what "" means for them
 )
 
+// BackendCUDA is the backend of NVIDIA's GPUs, which programs have that are built for them. A job gets it by
+// resources.device.
+const BackendCUDA = "cuda"
+
 // Backends are the names that a job file may have.
 func Backends() []string { return []string{BackendNative, BackendGorgonia, BackendSparse} }

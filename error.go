@@ -83,6 +83,8 @@ const (
 	CodeOverBudget    Code = "overBudget" // the job's next round does not fit its resources.maxCost
 	CodeNoJob         Code = "noJob"      // the history has no job by this name
 	CodeSucceeded     Code = "succeeded"  // a job that has succeeded cannot be gone on with
+	// an accelerator's memory was too little, not the action's; kind OOM
+	CodeDeviceMemory Code = "deviceMemory"
 )
 
 // Error is the error of every exported function. Kind, Code, Op, Subject, Msg, Hint and the cause's text survive a JSON

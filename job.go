@@ -468,7 +468,15 @@ type Resources struct {
 	// GB-s by use for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
 	MaxCost float64 `json:"maxCost"`
 	Price   float64 `json:"price,omitempty"` // money for a GB-s; 0: unknown
+	// What trains: DeviceCPU, DeviceGPU, or "" for auto, which is the processor
+	Device string `json:"device,omitempty"`
 }
+
+// The devices that a job may ask for.
+const (
+	DeviceCPU = "cpu"
+	DeviceGPU = "gpu" // of NVIDIA, one for each train action
+)
 
 // Money is what GB-s by use cost, in the money that Price is in; ok is false where there is no price.
 func (r Resources) Money(gbs float64) (money float64, ok bool) { return gbs * r.Price, r.Price > 0 }

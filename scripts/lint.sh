@@ -13,5 +13,10 @@ go vet ./... || complain "go vet has something to say"
 fixes=$(go fix -diff ./... 2>&1) || true
 [ -z "$fixes" ] || complain "go fix would change: $fixes"
 tool staticcheck -checks all ./... || complain "staticcheck has something to say"
+if [ -e .cache/cuda/lib/libcuda.a ]; then
+  scripts/cuda-env.sh go vet -tags nvidia ./runtime/engine/cuda/... ./runtime/engine/backends || complain "go vet -tags nvidia has something to say"
+else
+  echo "left out: go vet -tags nvidia, for which scripts/cuda-deps.sh brings the headers (50 MB)"
+fi
 go mod tidy -diff || complain "go.mod is not tidy"
 exit $fail

@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // Service runs jobs. It is safe for concurrent use. Everything that it opened ends with Close.
@@ -39,6 +40,7 @@ type core struct {
 	load     load
 	crowd    crowd
 	pasts    pasts
+	gpus     func() ([]backends.GPU, error)
 	planners chan struct{}   // whoever plans a job that was taken over puts something in meanwhile
 	open     context.Context // ends when Close begins
 	closing  context.CancelFunc

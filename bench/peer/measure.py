@@ -35,6 +35,7 @@ def arguments(description):
     p.add_argument("--threads", type=positive, default=1)
     p.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
     p.add_argument("--channels-last", action="store_true")
+    p.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: PyTorch on a GPU, in float32")
     p.add_argument("--rss", action="store_true", help="also print the memory held before the network is built")
     a = p.parse_args()
     if a.steps < GROUPS:

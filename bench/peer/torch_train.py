@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Trains a network of networks.py with PyTorch on random data, on CPUs, and prints one JSON line of figures.
+"""Trains a network of networks.py with PyTorch on random data, on CPUs or a GPU, and prints one JSON line of figures.
 
     torch_train.py --network lenet5 --input 1x28x28 --classes 10 --batch 64 --steps 100 --warmup 10
 """
@@ -30,10 +30,14 @@ def main():
     torch.manual_seed(1)
     before = measure.memory("VmRSS")
     layout = torch.channels_last if a.channels_last else torch.contiguous_format
-    model = networks.build(a.network, a.input, a.classes).to(memory_format=layout).train()
+    if a.device == "cuda":  # float32 is float32, and not TF32 in convolutions
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+    model = networks.build(a.network, a.input, a.classes).to(a.device, memory_format=layout).train()
     opt = optimizer(torch, a.optimizer, model.parameters())
-    x = torch.randn(a.batch, *a.input).contiguous(memory_format=layout)
-    y = torch.randint(a.classes, (a.batch,))
+    x = torch.randn(a.batch, *a.input).contiguous(memory_format=layout).to(a.device)
+    y = torch.randint(a.classes, (a.batch,)).to(a.device)
     criterion = torch.nn.CrossEntropyLoss()
     loss = None
 
@@ -48,6 +52,7 @@ def main():
     result["torch"] = torch.__version__
     result["parameters"] = sum(p.numel() for p in model.parameters())
     result["channels_last"] = a.channels_last
+    result["device"] = a.device
     if a.rss:
         result["rss_before_network_bytes"] = before
     measure.show(result)

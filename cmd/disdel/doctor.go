@@ -20,7 +20,7 @@ import (
 
 func doctorCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "doctor", ArgsUsage: " ",
+		Name: "doctor", ArgsUsage: " ", Subcommands: []*cli.Command{commandline.DoctorGPU(u)},
 		Usage: "examine a cluster before a job is sent there, and say what its admin has to change",
 		Description: "Invokes actions of its own, some dozens, which look at their containers and are gone\n" +
 			"afterwards. What it finds out of the pool, the processors and the quotas is kept in the home\n" +

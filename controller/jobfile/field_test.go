@@ -186,7 +186,7 @@ func TestExplain(t *testing.T) {
 	for _, c := range []struct{ path, want string }{
 		{"", "job  object\n  One training job.\n  fields   apiVersion (required), kind (required), metadata (required), " +
 			"model (required), data (required), training (required), distribution, resources, reliability, output\n"},
-		{"resources.device", "resources.device  text, not supported in this version\n  Device that trains.\n"},
+		{"data.format", "data.format  text, not supported in this version\n  Format of the source.\n"},
 		{"resources.risk", "resources.risk  number, above 0 and at most 0.05, default 0.001\n" +
 			"  Accepted chance that an action is killed for memory. Sets the limit from the estimate's interval. Used only " +
 			"when memory is auto.\n" +

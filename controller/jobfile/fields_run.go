@@ -188,7 +188,12 @@ var runFields = []field{
 		meaning: "Accepted chance that an action is killed for memory. Sets the limit from the estimate's interval. Used " +
 			"only when memory is auto.",
 	},
-	{path: "resources.device", form: text, later: true, meaning: "Device that trains."},
+	{
+		path: "resources.device", form: text, auto: true, oneOf: []string{disdel.DeviceCPU, disdel.DeviceGPU}, def: "auto",
+		example: disdel.DeviceCPU,
+		meaning: "What trains: the processor, which auto means too, or a GPU of NVIDIA for each train action, where actions " +
+			"run a program that `make cuda` has built.",
+	},
 
 	{
 		path: "reliability", form: object, example: "{deadline: 30m}",

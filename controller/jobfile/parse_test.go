@@ -646,3 +646,23 @@ func TestAPolicyWithItsBounds(t *testing.T) {
 		}
 	}
 }
+
+// A job on a GPU is trained by the engine of GPUs, says so in one place, and comes back as it went.
+func TestADeviceHasItsEngine(t *testing.T) {
+	for device, backend := range map[string]string{
+		"gpu": disdel.BackendCUDA, "cpu": disdel.BackendNative, "auto": disdel.BackendNative,
+	} {
+		f, err := Parse("job.yaml", []byte(smallest), []string{"resources.device=" + device})
+		if err != nil || f.Job.Training.Backend != backend {
+			t.Fatalf("%s: %v, trained by %q", device, err, f.Job.Training.Backend)
+		}
+		text, err := Print(f.Job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse("again.yaml", text, nil)
+		if err != nil || again.Job.Training.Backend != backend || again.Job.Resources.Device != f.Job.Resources.Device {
+			t.Errorf("%s: %v, comes back as %q\n%s", device, err, again.Job.Training.Backend, text)
+		}
+	}
+}

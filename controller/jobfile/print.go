@@ -75,6 +75,8 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 		return printSync(v.Interface().(disdel.Sync))
 	case v.IsZero() && f.auto:
 		return scalarNode("!!str", "auto")
+	case f.path == backendPath && v.String() == disdel.BackendCUDA:
+		return nil // resources.device says it
 	case v.IsZero() && f.def == "" && !f.required && f.defBy != "model.init.seed":
 		return nil
 	case v.IsZero() && !f.required && f.refusesZero():

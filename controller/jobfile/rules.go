@@ -61,6 +61,7 @@ func (f *field) setDefault(v reflect.Value) {
 func (r *reader) finish(job *disdel.Job) {
 	r.model(&job.Model)
 	r.sparse(job)
+	r.device(job)
 	r.batch(&job.Training)
 	r.optimizer(&job.Training.Optimizer)
 	r.exactlyOne("training.schedule", "write cosine: {}")

@@ -2,6 +2,7 @@ package jobfile
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/disdel/disdel/model"
@@ -105,6 +106,9 @@ func (f *field) textSchema() schemaNode {
 	s := schemaNode{"type": "string"}
 	if len(f.oneOf) > 0 {
 		s["enum"] = f.oneOf
+		if f.auto {
+			s["enum"] = append(slices.Clone(f.oneOf), "auto")
+		}
 	}
 	if f.pattern != nil {
 		s["pattern"] = f.pattern.String()

@@ -1,8 +1,10 @@
 // Package backends is the table of the backends that disdel brings: native, which computes what asks for none,
-// gorgonia, which also computes networks of a program's own, and sparse, of models of sparse rows.
+// gorgonia, which also computes networks of a program's own, sparse, of models of sparse rows, and, in programs that are
+// built with the tag nvidia, that of GPUs.
 //
 // Main programs make one and pass it down: to the host of their actions, and to the estimator, which asks the backends
-// for their footprints. It refuses nothing. Invariant: its names are those that a job file may have, in their order.
+// for their footprints. It refuses nothing. Invariant: its names are those that a job file may have, in their order, and
+// of GPUs the one that resources.device stands for.
 package backends
 
 import (
@@ -16,7 +18,7 @@ import (
 // Standard is the table of a program; own is its own network, nil where it has none.
 func Standard(own *gorgonia.Network) engine.Table {
 	return engine.Table{
-		Backends: []engine.Backend{native.Backend{}, gorgonia.Backend{Own: own}, sparse.Backend{}},
+		Backends: append([]engine.Backend{native.Backend{}, gorgonia.Backend{Own: own}, sparse.Backend{}}, onGPUs()...),
 		Custom:   disdel.BackendGorgonia, Sparse: disdel.BackendSparse,
 	}
 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+)
+
+// How far losses may be apart after the steps of a check, as a share: both engines add up in float32, in another order.
+const apart = 2e-3
+
+const (
+	checkBatch = 8
+	checkSteps = 5
+	checkSide  = 64 // images larger than this are made smaller, where the network allows it
+)
+
+// check trains every network of the zoo for some steps on both engines, with the same weights and batches.
+func check(out io.Writer, b [2]engine.Backend) error {
+	fmt.Fprintf(out, "\n## Losses of %d steps, batch %d: processor, GPU\n\n", checkSteps, checkBatch)
+	wrong := 0
+	for _, e := range model.Zoo() {
+		g, err := smaller(e)
+		if err != nil {
+			return err
+		}
+		s := engine.Spec{
+			Graph: g, BatchSize: checkBatch, Training: true, Threads: runtime.NumCPU(), Seed: 1,
+			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
+		}
+		want, err := losses(b[0], s)
+		if err != nil {
+			return err
+		}
+		got, err := losses(b[1], s)
+		if err != nil {
+			return err
+		}
+		verdict := "ok"
+		for i := range want {
+			if !(math.Abs(got[i]-want[i]) <= apart*(1+math.Abs(want[i]))) {
+				verdict = fmt.Sprintf("APART at step %d", i)
+				wrong++
+				break
+			}
+		}
+		fmt.Fprintf(out, "- %s %v: %.5f and %.5f: %s\n", e.Name, []int(g.Input()), want, got, verdict)
+	}
+	if wrong > 0 {
+		return &disdel.Error{Kind: disdel.Internal, Op: "check", Msg: fmt.Sprintf("%d networks differ", wrong)}
+	}
+	return nil
+}
+
+// smaller is a network for smaller images than its own, where it can be had.
+func smaller(e model.Entry) (*model.Graph, error) {
+	n := disdel.Network{Name: e.Name, Input: e.Input, Classes: e.Classes}
+	if len(e.Input) == 3 && e.Input[1] > checkSide {
+		n.Input = []int{e.Input[0], checkSide, checkSide}
+		if g, err := model.Build(n); err == nil {
+			return g, nil
+		}
+		n.Input = e.Input
+	}
+	return model.Build(n)
+}
+
+func losses(b engine.Backend, s engine.Spec) (out []float64, err error) {
+	e, err := b.New(s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closed := e.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if err := e.Init(disdel.Init{Seed: 1}); err != nil {
+		return nil, err
+	}
+	for i := range checkSteps {
+		m, err := e.Step(random(s.Graph, s.BatchSize, uint64(i)))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m.Loss)
+	}
+	return out, nil
+}
+
+// random is a batch by a seed.
+func random(g *model.Graph, rows int, seed uint64) dataset.Batch {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	b := dataset.Dense(rows, make([]float32, rows*g.Input().Len()), make([]int32, rows))
+	for i := range b.Input.Values {
+		b.Input.Values[i] = float32(rng.NormFloat64())
+	}
+	for i := range b.Target.Classes {
+		b.Target.Classes[i] = rng.Int32N(int32(g.Output().Len()))
+	}
+	return b
+}

@@ -1,0 +1,127 @@
+// Package gpus says what of GPUs a machine and this program have: the driver, its library, devices, and whether the
+// program has an engine for them; and what is missing. It reads what NVIDIA's driver shows of itself under /proc and /dev,
+// and so finds out on every machine, whatever the program was built with; only a program with such an engine asks the
+// devices themselves.
+//
+// `disdel doctor gpu` prints it. It changes nothing, and what it cannot read is not there. Invariant: Missing is empty
+// only where a job with resources.device: gpu could start on this machine.
+package gpus
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/disdel/disdel/runtime/engine/backends"
+)
+
+// Report is what was found.
+type Report struct {
+	Engine  bool           `json:"engine"`            // of this program
+	Driver  string         `json:"driver,omitempty"`  // its version; "" where there is none
+	Library string         `json:"library,omitempty"` // libcuda.so.1
+	Cards   []Card         `json:"cards"`             // as the driver lists them
+	Devices []backends.GPU `json:"devices"`           // that the engine sees
+	Missing []string       `json:"missing"`           // what keeps jobs from a GPU here
+}
+
+// Card is a GPU of the machine.
+type Card struct {
+	Model string `json:"model"`
+	Bus   string `json:"bus"` // where it is plugged in
+}
+
+// Config is where is looked, and what the program has.
+type Config struct {
+	Root      string                         // of the file system: "/"
+	Libraries []string                       // folders that are looked through beside the usual ones
+	Engine    bool                           // the program has one for GPUs
+	Devices   func() ([]backends.GPU, error) // that it sees
+}
+
+// Here is the machine that the program runs on.
+func Here() Config {
+	return Config{
+		Root: "/", Libraries: filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")), Engine: backends.WithGPUs,
+		Devices: backends.GPUs,
+	}
+}
+
+// folders are where distributions, containers and WSL have a driver's library.
+var folders = []string{
+	"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "usr/local/nvidia/lib64",
+	"usr/local/nvidia/lib", "usr/local/cuda/compat", "usr/lib/wsl/lib", "run/opengl-driver/lib",
+}
+
+// Look finds out what is there.
+func Look(c Config) Report {
+	r := Report{Engine: c.Engine, Cards: []Card{}, Devices: []backends.GPU{}, Missing: []string{}}
+	r.Driver = version(filepath.Join(c.Root, "proc/driver/nvidia/version"))
+	r.Library = library(c)
+	r.Cards = cards(filepath.Join(c.Root, "proc/driver/nvidia/gpus"))
+	if r.Driver == "" && r.Library == "" {
+		r.Missing = append(r.Missing, "NVIDIA's driver (in a container: the NVIDIA container runtime, and NVIDIA_VISIBLE_DEVICES)")
+	} else if r.Library == "" {
+		r.Missing = append(r.Missing,
+			"libcuda.so.1, which comes with the driver (in a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility)")
+	}
+	if !c.Engine {
+		r.Missing = append(r.Missing, "an engine for GPUs in this program: make cuda builds one that has it")
+		return r
+	}
+	found, err := c.Devices()
+	if err != nil {
+		r.Missing = append(r.Missing, err.Error())
+	}
+	r.Devices = append(r.Devices, found...)
+	return r
+}
+
+var number = regexp.MustCompile(`\b\d{3,}\.\d+(\.\d+)?\b`)
+
+// version is that of the driver's module.
+func version(file string) string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	return number.FindString(line)
+}
+
+func library(c Config) string {
+	var places []string
+	for _, f := range folders {
+		places = append(places, filepath.Join(c.Root, f))
+	}
+	for _, folder := range append(places, c.Libraries...) {
+		file := filepath.Join(folder, "libcuda.so.1")
+		if _, err := os.Stat(file); folder != "" && err == nil {
+			return file
+		}
+	}
+	return ""
+}
+
+// cards are the machine's, by where they are plugged in.
+func cards(folder string) []Card {
+	out := []Card{}
+	files, _ := filepath.Glob(filepath.Join(folder, "*", "information")) // the pattern is sound
+	sort.Strings(files)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		card := Card{Bus: filepath.Base(filepath.Dir(file))}
+		for line := range strings.Lines(string(data)) {
+			if key, value, ok := strings.Cut(line, ":"); ok && key == "Model" {
+				card.Model = strings.TrimSpace(value)
+			}
+		}
+		out = append(out, card)
+	}
+	return out
+}

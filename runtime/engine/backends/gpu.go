@@ -1,0 +1,11 @@
+package backends
+
+import "github.com/disdel/disdel"
+
+// GPU is one that the program's engine for GPUs sees.
+type GPU struct {
+	Index      int          `json:"index"`
+	Name       string       `json:"name"`
+	Memory     disdel.Bytes `json:"memory"`
+	Capability string       `json:"capability"` // NVIDIA's compute capability: "8.0"
+}

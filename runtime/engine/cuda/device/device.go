@@ -1,0 +1,183 @@
+//go:build nvidia
+
+package device
+
+// #include <cuda.h>
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine/cuda/driver"
+	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
+	"github.com/disdel/disdel/runtime/engine/cuda/ptx"
+)
+
+// device is a context of one device, with a stream and pinned memory on the host that copies go through.
+type device struct {
+	index     int
+	context   cu.CUContext
+	stream    cu.Stream
+	module    cu.Module
+	functions map[string]cu.Function
+	graphs    []C.CUgraphExec
+	calls     int // of Alloc
+	taken     disdel.Bytes
+
+	pinned unsafe.Pointer
+	used   int // of pinned, by copies that may not have been done yet
+}
+
+// pinnedLen is how much of the host's memory copies go through.
+const pinnedLen = 8 << 20
+
+func open(index int) (*device, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	d := &device{index: index, functions: map[string]cu.Function{}}
+	number, err := cu.GetDevice(index)
+	if err == nil {
+		d.context, err = number.MakeContext(cu.SchedAuto)
+	}
+	if err != nil {
+		return nil, &driver.Fault{Cause: driver.NoDevice, Device: index, Said: err.Error()}
+	}
+	if err := d.ready(); err != nil {
+		_ = d.context.Destroy() // what could not be made is what matters
+		return nil, err
+	}
+	return d, nil
+}
+
+// ready loads the kernels and takes what copies and launches need.
+func (d *device) ready() (err error) {
+	if d.module, err = cu.LoadData(ptx.Text()); err != nil {
+		return d.fault("load kernels", err)
+	}
+	for _, name := range kernel.Names() {
+		if d.functions[name], err = d.module.Function(name); err != nil {
+			return d.fault(name, err)
+		}
+	}
+	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
+		return d.fault("make stream", err)
+	}
+	return d.fault("pin memory", result(C.cuMemHostAlloc(&d.pinned, pinnedLen, 0)))
+}
+
+// on runs f on a thread whose context is the device's.
+func (d *device) on(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cu.SetCurrentContext(d.context); err != nil {
+		return d.fault("set context", err)
+	}
+	return f()
+}
+
+// Alloc implements driver.Device.
+func (d *device) Alloc(n disdel.Bytes) (p driver.Pointer, err error) {
+	d.calls++
+	err = d.on(func() error {
+		at, err := cu.MemAlloc(int64(n))
+		if err != nil {
+			return d.noRoom(n, err)
+		}
+		p = driver.Pointer(at)
+		d.taken += n
+		return nil
+	})
+	return p, err
+}
+
+// pieces calls f with a part of the pinned memory for every part of so many bytes.
+func (d *device) pieces(n int, f func(pinned []byte, from int) error) error {
+	for from := 0; from < n; {
+		if d.used == pinnedLen {
+			if err := d.wait(); err != nil {
+				return err
+			}
+		}
+		size := min(n-from, pinnedLen-d.used)
+		part := unsafe.Slice((*byte)(unsafe.Add(d.pinned, d.used)), size)
+		d.used += size
+		if err := f(part, from); err != nil {
+			return err
+		}
+		from += size
+	}
+	return nil
+}
+
+// wait waits until all is done; the pinned memory is free again then.
+func (d *device) wait() error {
+	d.used = 0
+	return d.fault("wait", d.stream.Synchronize())
+}
+
+// Write implements driver.Device: src is copied to pinned memory, from where the device takes it when it gets there.
+func (d *device) Write(dst driver.Pointer, src []byte) error {
+	return d.on(func() error {
+		return d.pieces(len(src), func(pinned []byte, from int) error {
+			copy(pinned, src[from:])
+			return d.fault("write", cu.MemcpyHtoDAsync(cu.DevicePtr(dst)+cu.DevicePtr(from), unsafe.Pointer(&pinned[0]),
+				int64(len(pinned)), d.stream))
+		})
+	})
+}
+
+// Read implements driver.Device.
+func (d *device) Read(dst []byte, src driver.Pointer) error {
+	return d.on(func() error {
+		return d.pieces(len(dst), func(pinned []byte, from int) error {
+			if err := cu.MemcpyDtoHAsync(unsafe.Pointer(&pinned[0]), cu.DevicePtr(src)+cu.DevicePtr(from),
+				int64(len(pinned)), d.stream); err != nil {
+				return d.fault("read", err)
+			}
+			if err := d.wait(); err != nil {
+				return err
+			}
+			copy(dst[from:], pinned)
+			return nil
+		})
+	})
+}
+
+// launch puts a kernel on the stream. Its one argument is a struct, and cu takes arguments of 8 bytes, which it lays side
+// by side: handed over word by word, they are the struct.
+func (d *device) launch(l driver.Launch) error {
+	f, ok := d.functions[l.Kernel]
+	if !ok {
+		return &driver.Fault{Cause: driver.BadLaunch, Device: d.index, Call: l.Kernel, Said: "there is no such kernel"}
+	}
+	words := make([]unsafe.Pointer, len(l.Args)/8)
+	for i := range words {
+		words[i] = unsafe.Pointer(&l.Args[8*i])
+	}
+	g := l.Grid
+	return d.fault(l.Kernel, f.Launch(g[0], g[1], g[2], kernel.Threads, 1, 1, 0, d.stream, words))
+}
+
+// Run implements driver.Device.
+func (d *device) Run(p driver.Program) error {
+	return d.on(func() error { return d.fault("run", result(C.cuGraphLaunch(d.graphs[p], d.c()))) })
+}
+
+// Close implements driver.Device. The context takes all memory with it.
+func (d *device) Close() error {
+	return d.on(func() error {
+		err := d.wait()
+		for _, g := range d.graphs {
+			C.cuGraphExecDestroy(g)
+		}
+		C.cuMemFreeHost(d.pinned)
+		if failed := d.context.Destroy(); err == nil {
+			err = d.fault("destroy context", failed)
+		}
+		return err
+	})
+}

@@ -1,0 +1,61 @@
+package driver
+
+import "github.com/disdel/disdel"
+
+// Pointer is an address in a device's memory; 0 is none.
+type Pointer uint64
+
+// At is the address n float32 values further on.
+func (p Pointer) At(n int) Pointer { return p + Pointer(4*n) }
+
+// Launch is a kernel on a grid of blocks.
+type Launch struct {
+	Kernel string
+	Grid   [3]int
+	Args   []byte // the kernel's one argument, a struct
+}
+
+// Program is launches that a device was made ready for, as its Prepare numbers them.
+type Program int
+
+// Info says what a device is.
+type Info struct {
+	Index      int
+	Name       string
+	Memory     disdel.Bytes // all of it
+	Free       disdel.Bytes // when it was asked
+	Capability [2]int       // major and minor: 8 and 0 of an A100
+}
+
+// Driver finds devices and opens them.
+type Driver interface {
+	// Devices lists the devices that this process may use. It returns Unavailable with NoDevice where there is none, or
+	// no driver.
+	Devices() ([]Info, error)
+
+	// Open makes a device ready. It returns Unavailable with NoDevice for a device that is not there.
+	Open(index int) (Device, error)
+}
+
+// Device is one queue of one device, for one goroutine. What it is told to do happens in that order. Where nothing else
+// is said, an error is a Fault: of Launch, if a kernel could not be started or went wrong, or of Lost, after which
+// nothing but Close works.
+type Device interface {
+	// Alloc takes memory, whose content is anything. It returns a Fault of Memory where there is not as much.
+	Alloc(n disdel.Bytes) (Pointer, error)
+
+	// Write copies src to the device, and has read it when it returns.
+	Write(dst Pointer, src []byte) error
+
+	// Read copies from the device once all before it is done.
+	Read(dst []byte, src Pointer) error
+
+	// Prepare makes launches ready to be run again and again.
+	Prepare(launches []Launch) (Program, error)
+
+	// Run has a program run. What goes wrong in it may show only in a later Read.
+	Run(p Program) error
+
+	// Close waits, and gives all memory back.
+	Close() error
+}

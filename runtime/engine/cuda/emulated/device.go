@@ -1,0 +1,161 @@
+package emulated
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine/cuda/driver"
+	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
+)
+
+// device is a process that takes orders; see main.cuh.
+type device struct {
+	process  *exec.Cmd
+	orders   io.WriteCloser
+	answers  *bufio.Reader
+	said     bytes.Buffer // on standard error
+	kernels  map[string]uint64
+	programs [][]byte
+	limit    disdel.Bytes
+	taken    disdel.Bytes
+	calls    int   // of Alloc
+	lost     error // of the first order that was not taken; nothing works after it
+}
+
+func start(d Driver) (*device, error) {
+	limit := d.info().Memory
+	args := []string{fmt.Sprint(int64(limit))}
+	if d.Backwards {
+		args = append(args, "backwards")
+	}
+	dev := &device{process: exec.Command(d.Program, args...), kernels: map[string]uint64{}, limit: limit}
+	dev.process.Stderr = &dev.said
+	var err error
+	if dev.orders, err = dev.process.StdinPipe(); err != nil {
+		return nil, err
+	}
+	answers, err := dev.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	dev.answers = bufio.NewReader(answers)
+	for i, name := range kernel.Names() {
+		dev.kernels[name] = uint64(i)
+	}
+	return dev, dev.process.Start()
+}
+
+// order is a letter and numbers, as the process reads them.
+func order(letter byte, numbers ...uint64) []byte {
+	out := []byte{letter}
+	for _, n := range numbers {
+		out = binary.LittleEndian.AppendUint64(out, n)
+	}
+	return out
+}
+
+// tell sends orders, and returns a Fault once the process has ended.
+func (d *device) tell(orders ...[]byte) error {
+	for _, o := range orders {
+		if d.lost != nil {
+			return d.lost
+		}
+		if _, err := d.orders.Write(o); err != nil {
+			return d.lose(err)
+		}
+	}
+	return nil
+}
+
+// hear reads an answer.
+func (d *device) hear(into []byte) error {
+	if d.lost != nil {
+		return d.lost
+	}
+	if _, err := io.ReadFull(d.answers, into); err != nil {
+		return d.lose(err)
+	}
+	return nil
+}
+
+// lose waits for the process, whose last words are the evidence.
+func (d *device) lose(cause error) error {
+	_ = d.orders.Close()
+	if err := d.process.Wait(); err != nil {
+		cause = err
+	}
+	said := strings.TrimSpace(d.said.String() + " " + cause.Error())
+	d.lost = &driver.Fault{Cause: driver.DeviceLost, Said: said}
+	return d.lost
+}
+
+// Alloc implements driver.Device.
+func (d *device) Alloc(n disdel.Bytes) (driver.Pointer, error) {
+	d.calls++
+	var answer [8]byte
+	if err := d.tell(order('A', uint64(n))); err != nil {
+		return 0, err
+	}
+	if err := d.hear(answer[:]); err != nil {
+		return 0, err
+	}
+	at := driver.Pointer(binary.LittleEndian.Uint64(answer[:]))
+	if at == 0 {
+		return 0, &driver.Fault{
+			Cause: driver.NoMemory, Call: "allocation", Number: d.calls, Wanted: n, Taken: d.taken, Free: d.limit - d.taken,
+		}
+	}
+	d.taken += n
+	return at, nil
+}
+
+// Write implements driver.Device.
+func (d *device) Write(dst driver.Pointer, src []byte) error {
+	return d.tell(order('W', uint64(dst), uint64(len(src))), src)
+}
+
+// Read implements driver.Device.
+func (d *device) Read(dst []byte, src driver.Pointer) error {
+	if err := d.tell(order('R', uint64(src), uint64(len(dst)))); err != nil {
+		return err
+	}
+	return d.hear(dst)
+}
+
+// Prepare implements driver.Device.
+func (d *device) Prepare(launches []driver.Launch) (driver.Program, error) {
+	var out []byte
+	for _, l := range launches {
+		k, ok := d.kernels[l.Kernel]
+		if !ok {
+			return 0, &driver.Fault{Cause: driver.BadLaunch, Call: l.Kernel, Said: "there is no such kernel"}
+		}
+		out = append(out, order('L', k, uint64(l.Grid[0]), uint64(l.Grid[1]), uint64(l.Grid[2]), uint64(len(l.Args)))...)
+		out = append(out, l.Args...)
+	}
+	d.programs = append(d.programs, out)
+	return driver.Program(len(d.programs) - 1), nil
+}
+
+// Run implements driver.Device.
+func (d *device) Run(p driver.Program) error { return d.tell(d.programs[p]) }
+
+// Close implements driver.Device.
+func (d *device) Close() error {
+	if d.lost != nil {
+		return nil // its memory went with it
+	}
+	_ = d.orders.Close()
+	if err := d.process.Wait(); err != nil {
+		d.lost = &driver.Fault{Cause: driver.DeviceLost, Said: strings.TrimSpace(d.said.String() + " " + err.Error())}
+		return d.lost
+	}
+	d.lost = &driver.Fault{Cause: driver.DeviceLost, Said: "it was closed"}
+	return nil
+}

@@ -1,0 +1,28 @@
+package cuda
+
+import (
+	"errors"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine/cuda/driver"
+)
+
+// hints are what to do about a fault.
+var hints = map[driver.Cause]string{
+	driver.NoDevice:   "disdel doctor gpu says what is missing",
+	driver.NoMemory:   "lower training.batchSize, or let fewer actions share the GPU",
+	driver.DeviceLost: "the next attempt gets a fresh container; dmesg of the machine may say why (Xid)",
+}
+
+// faulty says what could not be done on a device. The kind is the fault's.
+func faulty(op string, err error) error {
+	var f *driver.Fault
+	if !errors.As(err, &f) {
+		return &disdel.Error{Kind: disdel.Internal, Op: op, Err: err}
+	}
+	out := &disdel.Error{Kind: f.Cause.Kind(), Op: op, Err: err, Hint: hints[f.Cause]}
+	if f.Cause == driver.NoMemory {
+		out.Code = disdel.CodeDeviceMemory
+	}
+	return out
+}

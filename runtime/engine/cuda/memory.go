@@ -1,0 +1,152 @@
+package cuda
+
+import (
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/cuda/driver"
+	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
+	"github.com/disdel/disdel/runtime/engine/footprint"
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
+
+const device = footprint.Device
+
+// memory is how an engine's device memory is laid out: the plan's slab, and behind it what the kernels need beside it.
+// Places are in bytes from its start.
+type memory struct {
+	plan *plan.Plan
+	host disdel.Bytes // of the process, for the driver
+
+	control, result  disdel.Bytes
+	input            disdel.Bytes // [rows] of samples
+	labels, right    disdel.Bytes // [lanes]
+	losses           disdel.Bytes // [lanes]
+	output           disdel.Bytes // [rows][classes]
+	segments         disdel.Bytes
+	sums, parts, end disdel.Bytes // sums by channel; parts of weights' gradients
+}
+
+// unit is what every place is a multiple of.
+const unit = 64
+
+// layMemory lays out what an engine by this plan needs.
+func layMemory(p *plan.Plan, host disdel.Bytes) *memory {
+	m := &memory{plan: p, host: host}
+	at := disdel.Bytes(0)
+	for _, piece := range []struct {
+		place *disdel.Bytes
+		size  disdel.Bytes
+	}{
+		{new(disdel.Bytes), p.Bytes()},
+		{&m.control, controlLen},
+		{&m.result, resultLen},
+		{&m.input, disdel.Bytes(4 * p.Spec.BatchSize * p.Graph.Input().Len())},
+		{&m.labels, disdel.Bytes(4 * p.Lanes)},
+		{&m.right, disdel.Bytes(4 * p.Lanes)},
+		{&m.losses, disdel.Bytes(8 * p.Lanes)},
+		{&m.output, disdel.Bytes(4 * p.Spec.BatchSize * p.Graph.Output().Len())},
+		{&m.segments, kernel.SegmentLen * disdel.Bytes(len(p.Params))},
+		{&m.sums, max(sumsOf(p), kernel.ClipWork(len(p.Params)))},
+		{&m.parts, partsOf(p)},
+		{&m.end, 0},
+	} {
+		*piece.place = at
+		at += (piece.size + unit - 1) / unit * unit
+	}
+	return m
+}
+
+// Sizes of what the host and the kernels tell each other.
+const (
+	controlLen = 32
+	resultLen  = 24
+)
+
+// sumsOf is the most that sums over the channels of an image take.
+func sumsOf(p *plan.Plan) disdel.Bytes {
+	var most disdel.Bytes
+	for i := range p.Nodes {
+		switch p.Graph.Nodes[i].Op {
+		case model.OpConv, model.OpDense, model.OpBatchNorm:
+			most = max(most, kernel.SumWork(p.Nodes[i].Image))
+		}
+	}
+	return most
+}
+
+// partsOf is the most that a weights' gradient takes beside itself.
+func partsOf(p *plan.Plan) disdel.Bytes {
+	var most disdel.Bytes
+	for i := range p.Nodes {
+		if op := p.Graph.Nodes[i].Op; (op == model.OpConv || op == model.OpDense) && !p.Nodes[i].Depthwise && p.Spec.Training {
+			most = max(most, kernel.Conv{Conv: convOf(p, i)}.Work())
+		}
+	}
+	return most
+}
+
+// convOf is the geometry of a convolution or dense layer for weights in PyTorch's order. A dense layer behind an image
+// that was flattened as it lies, [H][W][C], is a convolution by a kernel of the whole image.
+func convOf(p *plan.Plan, i int) plan.Conv {
+	v := &p.Nodes[i]
+	if p.Graph.Nodes[i].Op != model.OpDense || !v.Permuted {
+		return v.Conv
+	}
+	from := v.Inputs[0]
+	for p.Graph.Nodes[from].Op != model.OpFlatten {
+		from = p.Nodes[from].Inputs[0]
+	}
+	c, im := v.Conv, p.Nodes[p.Nodes[from].Inputs[0]].Image
+	c.In, c.KH, c.KW = im, im.H, im.W
+	return c
+}
+
+// inSlab are the categories of a plan. What its layout cannot use is workspace.
+var inSlab = map[plan.Category]footprint.Category{
+	plan.Weights: footprint.Weights, plan.Moments: footprint.Moments, plan.Gradients: footprint.Gradients,
+	plan.Activations: footprint.Activations, plan.Backward: footprint.Backward, plan.Workspace: footprint.Workspace,
+}
+
+// footprint is the bytes of the one allocation by category, and a batch as it is handed over on the host.
+func (m *memory) footprint() engine.Footprint {
+	p := m.plan
+	peak, gaps := p.ByCategory()
+	batch := m.segments - m.control
+	peak[plan.Workspace] += gaps + m.end - p.Bytes() - batch
+	f := engine.Footprint{Basis: footprint.Planned}
+	for _, c := range plan.Categories {
+		f.Parts = append(f.Parts, footprint.Part{Category: inSlab[c], Memory: device, Bytes: peak[c]})
+	}
+	rows := disdel.Bytes(p.Spec.BatchSize)
+	f.Parts = append(f.Parts,
+		footprint.Part{Category: footprint.Batch, Memory: device, Bytes: batch},
+		footprint.Part{
+			Category: footprint.Batch, Memory: footprint.Heap,
+			Bytes: 4*rows*disdel.Bytes(p.Graph.Input().Len()+p.Graph.Output().Len()) + listBytes*disdel.Bytes(len(p.Nodes)),
+		})
+	if m.host > 0 {
+		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Process, Memory: footprint.Host, Bytes: m.host})
+	}
+	if p.Spec.Training {
+		weights, others := p.ByNode()
+		for i := range weights {
+			f.Layers = append(f.Layers, footprint.Layer{Weights: weights[i], Others: others[i]})
+		}
+	}
+	return f
+}
+
+// listBytes is what the launches of a node take on the heap: ten of them, twice, with their arguments.
+const listBytes = 4 * disdel.KB
+
+// region is where a part of the slab lies, 0 for one that does not exist.
+func (e *Engine) region(r plan.Region) driver.Pointer {
+	if r.Len == 0 {
+		return 0
+	}
+	return e.base.At(r.Offset)
+}
+
+// place is where a piece behind the slab lies.
+func (e *Engine) place(at disdel.Bytes) driver.Pointer { return e.base + driver.Pointer(at) }

@@ -1,0 +1,102 @@
+package cuda
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"math"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
+)
+
+// learns tells that a step moves an array: it has a gradient, since something that it computes gets to the loss.
+func (e *Engine) learns(p *param) bool {
+	return p.Trainable && p.grad != 0 && e.plan.Nodes[p.Node].Grad.Len > 0
+}
+
+// list is the arrays that a step moves, in the order of the network, as the kernels read it.
+func (e *Engine) list() []byte {
+	var out bytes.Buffer
+	for i := range e.params {
+		p := &e.params[i]
+		if !e.learns(p) {
+			continue
+		}
+		s := kernel.Segment{Value: p.value, Gradient: p.grad, First: p.moments[0], Second: p.moments[1], N: int64(p.Len())}
+		_ = binary.Write(&out, binary.LittleEndian, s) // to memory, of numbers alone
+	}
+	return out.Bytes()
+}
+
+// segmentsOf are the entries of a layer in the list; they lie side by side.
+func (e *Engine) segmentsOf(node int) kernel.Segments {
+	s, before := kernel.Segments{}, 0
+	for i := range e.params {
+		p := &e.params[i]
+		switch {
+		case !e.learns(p):
+		case p.Node < node:
+			before++
+		case p.Node == node:
+			s.Count++
+			s.Longest = max(s.Longest, p.Len())
+		}
+	}
+	s.At = e.place(e.memory.segments + kernel.SegmentLen*disdel.Bytes(before))
+	return s
+}
+
+// segments are all entries of the list.
+func (e *Engine) segments() kernel.Segments {
+	all := kernel.Segments{At: e.place(e.memory.segments)}
+	for i := range e.layers {
+		s := e.layers[i].segments
+		all.Count += s.Count
+		all.Longest = max(all.Longest, s.Longest)
+	}
+	return all
+}
+
+// optimizer is the kernels' form of the optimiser. What changes from step to step is told's.
+func (e *Engine) optimizer() kernel.Update {
+	u := kernel.Update{Control: e.place(e.memory.control), Result: e.place(e.memory.result)}
+	switch o := e.spec.Optimizer; {
+	case o.SGD != nil:
+		u.Decay, u.Momentum, u.Nesterov = o.SGD.WeightDecay, o.SGD.Momentum, o.SGD.Nesterov
+	case o.Adam != nil:
+		u.Decay = o.Adam.WeightDecay
+	}
+	if a := e.adam(); a != nil {
+		u.Adam = true
+		u.Beta1, u.Beta2, u.Epsilon = cmp.Or(a.Beta1, 0.9), cmp.Or(a.Beta2, 0.999), cmp.Or(a.Epsilon, 1e-8)
+	}
+	return u
+}
+
+// adam is what Adam and AdamW have in common, nil for others.
+func (e *Engine) adam() *disdel.Adam {
+	if e.spec.Optimizer.AdamW != nil {
+		return e.spec.Optimizer.AdamW
+	}
+	return e.spec.Optimizer.Adam
+}
+
+// told is what the kernels are told of a call, and behind it a result that has nothing yet.
+func (e *Engine) told(rows int) []byte {
+	c := kernel.Control{
+		Seed: uint64(e.spec.Seed), Rate: float32(-e.rate), Keep: 1, Step: int32(e.steps), Rows: int32(rows),
+	}
+	if u := &e.update; u.Adam {
+		step := float64(max(e.steps, 1))
+		c.AdamRate = float32(-e.rate / (1 - math.Pow(u.Beta1, step)))
+		c.AdamRoot = float32(1 / math.Sqrt(1-math.Pow(u.Beta2, step)))
+	}
+	if w := e.spec.Optimizer.AdamW; w != nil {
+		c.Keep = float32(1 - e.rate*w.WeightDecay)
+	}
+	out := make([]byte, e.memory.result-e.memory.control+resultLen)
+	_, _ = binary.Encode(out, binary.LittleEndian, c) // into room for it
+	_, _ = binary.Encode(out[e.memory.result-e.memory.control:], binary.LittleEndian, kernel.Result{Scale: 1})
+	return out
+}
