@@ -9,7 +9,7 @@ import (
 )
 
 // CapacityOf is what a platform has by its limits. What they do not tell is unbounded. A caller that lets jobs share
-// processors multiplies Millicores: actions wait for memory and for each other more than for a processor.
+// processors multiplies Millicores by ProcessorShare: actions wait for each other, too.
 func CapacityOf(p disdel.PlatformLimits) Capacity {
 	known := func(n int) int { return cmp.Or(max(0, n), Unbounded) }
 	c := Capacity{
@@ -68,7 +68,10 @@ func (c Capacity) Lacks(d Capacity) string {
 	}
 	bytes("memory", c.Memory, d.Memory)
 	bytes("accelerators' memory", c.Device, d.Device)
-	count("thousandths of processors", c.Millicores, d.Millicores)
+	if d.Millicores > c.Millicores {
+		out = append(out, fmt.Sprintf("%.3g processors, and there are %.3g", float64(d.Millicores)/1000,
+			float64(c.Millicores)/1000))
+	}
 	count("accelerators", c.Devices, d.Devices)
 	count("concurrent invocations", c.Concurrent, d.Concurrent)
 	count("invocations a minute", c.PerMinute, d.PerMinute)

@@ -32,7 +32,7 @@ func DemandOf(id disdel.JobID, plan disdel.Plan, whole Capacity) (Demand, string
 			"all of a round would take %v", wave, whole.Lacks(round.Room()))
 	}
 	if f := plan.Forecast; f != nil {
-		d.Takes, d.Cost = f.Duration, f.Cost.Likely
+		d.Takes, d.Cost = f.Duration, f.ByUse().Likely
 	} else {
 		d.Takes = longest(plan)
 	}
@@ -96,6 +96,9 @@ func wave(plan disdel.Plan) Gang {
 func trains(plan disdel.Plan, n int) Gang {
 	train := member(plan, disdel.TaskTrain, n)
 	train.Each.Millicores, train.Each.Concurrent = 1000*max(1, plan.Threads), 1
+	if most := plan.Platform.Millicores; most > 0 {
+		train.Each.Millicores = min(train.Each.Millicores, most)
+	}
 	if most := plan.Platform.Processors; most > 0 { // more threads than there are processors share them
 		train.Each.Millicores = min(train.Each.Millicores, 1000*most/n)
 	}

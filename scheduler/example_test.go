@@ -188,7 +188,7 @@ func ExampleDecide() {
 func ExampleMemory() {
 	next, why := scheduler.Memory(killed(), 1.5)
 	fmt.Println(next, "by", why)
-	next, why = scheduler.EnoughMemory(killed(), disdel.Retries{MemoryFactor: 1.25})
+	next, why = scheduler.EnoughMemory(&disdel.Record{}, killed())
 	fmt.Println(next, "by", why)
 	// Output:
 	// 384 MB by 256 MB x 1.5

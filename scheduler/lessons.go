@@ -80,7 +80,7 @@ func CameTo(r *disdel.Record, task disdel.Task) (next disdel.Limits) {
 		case a.Task != task:
 		case a.Outcome == disdel.OutcomeOutOfMemory && a.Limits.Memory > short.Memory:
 			short.Memory = a.Limits.Memory
-			next.Memory, _ = EnoughMemory(a, r.Job.Reliability.Retries)
+			next.Memory, _ = EnoughMemory(r, a)
 		case a.Outcome == disdel.OutcomeTimeout && a.Limits.Timeout > short.Timeout:
 			short.Timeout = a.Limits.Timeout
 			next.Timeout, _ = EnoughTime(a, r.Job.Reliability.Retries)

@@ -66,6 +66,20 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// Peaks of earlier jobs that had spoken for half of what an action needs are not asked again: what the plan alone
+// expects lets the job pass, not half as much again of too little.
+func TestEnoughMemoryAfterALearnedEstimateThatWasTooLow(t *testing.T) {
+	a := train(110*disdel.MB, time.Minute, disdel.Span{Epochs: 1})
+	for ratio, want := range map[float64]disdel.Bytes{0: 165, 1.1: 165, 0.9: 165, 0.5: 220} {
+		r := &disdel.Record{Plan: disdel.Plan{Actions: []disdel.ActionPlan{
+			{Task: disdel.TaskTrain, Estimate: disdel.Estimate{Total: 100 * disdel.MB, Ratio: ratio}},
+		}}}
+		if got, why := EnoughMemory(r, a); got != want*disdel.MB {
+			t.Errorf("with a ratio of %v: %v (%s), want %v", ratio, got, why, want*disdel.MB)
+		}
+	}
+}
+
 func TestTimeout(t *testing.T) {
 	for name, c := range map[string]struct {
 		span   disdel.Span

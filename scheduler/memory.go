@@ -47,9 +47,22 @@ func Memory(a disdel.Activation, factor float64) (disdel.Bytes, string) {
 const lastFactor = 1.5
 
 // EnoughMemory is the limit for a job that is to pass at its next try, with nothing after it, and the arithmetic: it
-// grows by half where a retry's limit grows by less.
-func EnoughMemory(a disdel.Activation, r disdel.Retries) (disdel.Bytes, string) {
-	return Memory(a, max(r.MemoryFactor, lastFactor))
+// grows by half where a retry's limit grows by less, and to what the plan alone had expected where earlier jobs' peaks
+// had spoken for less and this activation of r was killed for it.
+func EnoughMemory(r *disdel.Record, a disdel.Activation) (disdel.Bytes, string) {
+	next, why := Memory(a, max(r.Job.Reliability.Retries.MemoryFactor, lastFactor))
+	plan := r.PlanOf(&a.Invocation)
+	action, _ := plan.Action(a.Task)
+	e := action.Estimate
+	if e.Ratio <= 0 || e.Ratio >= 1 {
+		return next, why
+	}
+	unlearned := scaled(e.Total, peakMargin/e.Ratio)
+	if unlearned <= next {
+		return next, why
+	}
+	return disdel.Bytes(unlearned.MB()) * disdel.MB, fmt.Sprintf("the plan alone expects %v x %.4g, "+
+		"which earlier jobs' peaks had made %v of", scaled(e.Total, 1/e.Ratio), peakMargin, e.Total)
 }
 
 func scaled(b disdel.Bytes, factor float64) disdel.Bytes {

@@ -8,16 +8,22 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// capacity is what a platform has for all jobs together. Processors bound nothing: a platform shares them out.
-func capacity(limits disdel.PlatformLimits) scheduler.Capacity {
+// capacity is what a platform has for all jobs together: of processors somewhat more than there are, where they are
+// known to be all that there are. What a cluster's hosts have together its API does not tell.
+func (s *core) capacity(ctx context.Context, limits disdel.PlatformLimits) scheduler.Capacity {
 	c := scheduler.CapacityOf(limits)
 	c.Millicores = scheduler.Unbounded
+	if n := s.ownProcessors(ctx); n > 0 {
+		c.Millicores = int(scheduler.ProcessorShare * 1000 * float64(n))
+	}
 	return c
 }
 
 // demand is a job as admission knows it, and for how long it keeps its containers, in a sentence.
-func (p *preparation) demand(rec disdel.Record, plan disdel.Plan) (d scheduler.Demand, why string) {
-	d, why = scheduler.DemandOf(rec.ID, plan, capacity(plan.Platform))
+func (p *preparation) demand(ctx context.Context, rec disdel.Record, plan disdel.Plan,
+) (d scheduler.Demand, why string) {
+	d, why = scheduler.DemandOf(rec.ID, plan, p.capacity(ctx, plan.Platform))
+	d.Shares = p.Beside == 0 // those of a batch are better off one after another
 	d.Tenant, d.Priority, d.Arrived, d.Quota = rec.Tenant, rec.Priority, sinceEpoch(rec.Created), p.quota
 	return d, why
 }
@@ -25,7 +31,7 @@ func (p *preparation) demand(rec disdel.Record, plan disdel.Plan) (d scheduler.D
 // everFits returns OverLimit with the arithmetic for a job that would wait for ever, and says in the plan where its
 // containers cannot be kept.
 func (p *preparation) everFits(ctx context.Context, spec *controller.Spec) error {
-	d, why := p.demand(disdel.Record{ID: spec.ID, Tenant: p.whose()}, spec.Plan)
+	d, why := p.demand(ctx, disdel.Record{ID: spec.ID, Tenant: p.whose()}, spec.Plan)
 	if d.Keep == scheduler.KeepRound {
 		spec.Plan.Reasons = append(spec.Plan.Reasons, why)
 	}
@@ -36,5 +42,5 @@ func (p *preparation) everFits(ctx context.Context, spec *controller.Spec) error
 		}
 		d.Quota.Spent += spent
 	}
-	return scheduler.Fits(capacity(spec.Plan.Platform), d)
+	return scheduler.Fits(p.capacity(ctx, spec.Plan.Platform), d)
 }

@@ -61,7 +61,8 @@ func admission(name string) (scheduler.Allocator, error) {
 	case scheduler.AdmissionGreedy:
 		return nil, nil
 	case "", scheduler.AdmissionGang, scheduler.AdmissionFIFO:
-		return scheduler.AllocatorOf(name)
+		by, err := scheduler.AllocatorOf(name)
+		return scheduler.Sharing{By: by}, err
 	}
 	return nil, &disdel.Error{
 		Kind: disdel.Invalid, Op: "open service", Msg: "there is no admission \"" + name + "\"",
@@ -235,7 +236,7 @@ func (q *queue) capacity(ctx context.Context) (scheduler.Capacity, error) {
 	}
 	limits, err := w.executor.Limits(ctx)
 	limits.Pool = w.pool
-	return capacity(limits), err
+	return q.s.capacity(ctx, limits), err
 }
 
 // alone decides for the jobs of this process without the ledger: a history that is away costs a job nothing, and the

@@ -282,11 +282,8 @@ func (p *preparation) estimator(job disdel.Job, past []disdel.Record) (estimator
 // disdel tells of, that containers of the newest job there have found, or that were found out by probing, for another.
 // 0 where none is known.
 func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
-	if s.embedded() {
-		return localplatform.Processors()
-	}
-	if told := s.told(ctx); told != nil && told.Processors > 0 {
-		return told.Processors
+	if n := s.ownProcessors(ctx); n > 0 {
+		return n
 	}
 	for i := range past {
 		if p := past[i].Plan.Platform; p.Host == s.cfg.OpenWhisk.Host && p.Found > 0 {
@@ -294,6 +291,17 @@ func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 		}
 	}
 	return s.facts().Shared()
+}
+
+// ownProcessors is all that a platform has, embedded or one of disdel that tells; 0 for another.
+func (s *core) ownProcessors(ctx context.Context) int {
+	if s.embedded() {
+		return localplatform.Processors()
+	}
+	if told := s.told(ctx); told != nil {
+		return told.Processors
+	}
+	return 0
 }
 
 const (

@@ -135,7 +135,7 @@ func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.C
 	w, err := ready(ctx)
 	var d scheduler.Demand
 	if err == nil {
-		d, _ = p.demand(r.story.queued(), w.plan)
+		d, _ = p.demand(ctx, r.story.queued(), w.plan)
 		err = p.queue.enter(ctx, r, d)
 	}
 	if err == nil {
@@ -143,19 +143,19 @@ func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.C
 		if d.Keep == scheduler.KeepRound {
 			platform = &byRound{Invoker: platform, queue: p.queue, job: r.id, life: ctx}
 		}
-		before := r.story.queued().CostGBs
+		was := r.story.queued()
 		r.rec, r.err = w.execute(ctx, p.controller(r, platform))
-		p.queue.leave(r.id, spent(r.rec)-before)
+		p.queue.leave(r.id, spent(r.rec)-was.ByUse())
 	}
 	p.end(ctx, r, err)
 }
 
-// spent is what a job has cost, in GB-s; 0 for one that could not begin.
+// spent is what a job has cost by use, in GB-s; 0 for one that could not begin.
 func spent(rec *disdel.Record) float64 {
 	if rec == nil {
 		return 0
 	}
-	return rec.CostGBs
+	return rec.ByUse()
 }
 
 // end tells what became of a job, and gives it back. Of one that never ran the service writes the record itself.

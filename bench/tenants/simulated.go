@@ -104,7 +104,6 @@ func machine(jobs int) simulate.Config {
 		},
 		Estimator: estimator.Planned(backends.Standard(nil)),
 		Beside:    jobs - 1,
-		Share:     1000, // the service lets jobs share processors as they are
 	}
 }
 

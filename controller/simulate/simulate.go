@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -16,7 +17,7 @@ type Config struct {
 	Admission string // as scheduler.AllocatorOf has it; but with greedy every job starts at once, and the platform queues
 	Estimator estimator.Estimator
 	Quotas    map[string]scheduler.Quota // of tenants; those without one have no bound
-	Share     float64                    // jobs that a processor is promised to, as admission counts it; 0: 2
+	Share     float64                    // jobs that a processor is promised to, as admission counts it; 0: scheduler.ProcessorShare
 	Beside    int                        // jobs of a batch that each job is planned as one of, beside itself
 	Settle    disdel.Millis              // least time between decisions while jobs wait; 0: whatever happens is decided
 	Told      float64                    // what policies are told of other numbers of workers, over true times; 0: 1
@@ -123,11 +124,8 @@ func newRun(cfg Config, jobs []sim.Job) (*run, error) {
 			}
 		}
 		whole := scheduler.CapacityOf(r.cloud.Limits())
-		if share := cfg.Share; whole.Millicores < scheduler.Unbounded {
-			if share <= 0 {
-				share = 2
-			}
-			whole.Millicores = int(share * float64(whole.Millicores))
+		if whole.Millicores < scheduler.Unbounded {
+			whole.Millicores = int(cmp.Or(cfg.Share, scheduler.ProcessorShare) * float64(whole.Millicores))
 		}
 		r.books = scheduler.NewAdmission(by, whole)
 	}

@@ -45,7 +45,7 @@ func (w *worker) moreMemory() Advice {
 		return w.besideTraining()
 	}
 	limit := w.a.Limits.Memory
-	need, why := scheduler.EnoughMemory(*w.a, w.record.Job.Reliability.Retries)
+	need, why := scheduler.EnoughMemory(w.record, *w.a)
 	sum := fmt.Sprintf("%v was too little, and %d MB should do: %s", limit, need.MB(), why)
 	most, whose := Ceiling(w.record)
 	switch {
@@ -119,7 +119,7 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 // kind starts from what this one had come to.
 func (w *worker) besideTraining() Advice {
 	task, limit := w.a.Task, w.a.Limits.Memory
-	need, why := scheduler.EnoughMemory(*w.a, w.record.Job.Reliability.Retries)
+	need, why := scheduler.EnoughMemory(w.record, *w.a)
 	most, whose := Ceiling(w.record)
 	sum := fmt.Sprintf("%v was too little for the %s action", limit, task)
 	switch {
