@@ -212,6 +212,7 @@ type TrainRequest struct {
 	Optimizer  Optimizer   `json:"optimizer"`
 	Schedule   *Schedule   `json:"schedule,omitempty"`
 	ClipNorm   float64     `json:"clipNorm,omitempty"` // 0: any
+	Exact      bool        `json:"exact,omitempty"`    // no Winograd
 	Loss       string      `json:"loss"`
 	Target     float64     `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
 	Threads    int         `json:"threads"`
@@ -269,11 +270,13 @@ type TrainResult struct {
 
 // Usage is what an action measured of itself.
 type Usage struct {
-	Peak   Bytes             `json:"peakBytes"`            // high-water mark of resident memory
-	Phases map[string]Millis `json:"phasesMs"`             // load, fetch, compute, push
-	Warm   bool              `json:"warm"`                 // the process had run before
-	Found  int               `json:"processors,omitempty"` // that the container may use; 0: an older runtime
-	Steps  *StepCourse       `json:"steps,omitempty"`      // of a worker that exchanges after each
+	Peak   Bytes             `json:"peakBytes"` // high-water mark of resident memory
+	Phases map[string]Millis `json:"phasesMs"`  // load, fetch, compute, push
+	Warm   bool              `json:"warm"`      // the process had run before
+	// the path of the engine's kernels, as avx512; "": nothing was computed, or by an older runtime
+	Kernels string      `json:"kernels,omitempty"`
+	Found   int         `json:"processors,omitempty"` // that the container may use; 0: an older runtime
+	Steps   *StepCourse `json:"steps,omitempty"`      // of a worker that exchanges after each
 }
 
 // AggregateRequest is the parameter of an aggregate action: reduce Members to their mean. Without any, what an earlier
@@ -323,6 +326,7 @@ type EvaluateRequest struct {
 	Loss      string     `json:"loss"`
 	Threads   int        `json:"threads"`
 	Backend   string     `json:"backend,omitempty"`
+	Exact     bool       `json:"exact,omitempty"`    // as the training
 	Averaged  *Optimizer `json:"averaged,omitempty"` // whose moments stand in the reference too; nil: none
 	Hold      Millis     `json:"holdMs,omitempty"`   // after which the budget holds no more, and it fails; 0: no bound
 	Models    string     `json:"models,omitempty"`   // blob URL of the next

@@ -56,7 +56,8 @@ var house = map[string][]string{
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
 	},
-	"runtime/engine/native/kernel": {"runtime/engine/native/plan"},
+	"runtime/engine/native/kernel":  {"runtime/engine/native/plan"},
+	"runtime/engine/native/checkup": {"runtime/engine/native/plan", "runtime/engine/native/kernel"},
 	"runtime/engine/gorgonia": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
@@ -149,7 +150,7 @@ var house = map[string][]string{
 		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...",
 		"actions/serve",
 		"aggregator", "dataset",
-		"estimator", "history", "history/couchlite", "model", "platform", "scheduler",
+		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/checkup", "scheduler",
 		"scheduler/sim",
 	},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.

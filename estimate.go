@@ -22,6 +22,8 @@ type PlatformLimits struct {
 	Millicores int    `json:"millicores,omitempty"`      // most thousandths of one that an action may use; 0: no bound known
 	Host       string `json:"host,omitempty"`            // address of an OpenWhisk that is not the embedded one
 	Found      int    `json:"processorsFound,omitempty"` // most that a container of the job has found; 0: unknown
+	// paths of kernels that the job's engines took, separated by commas: the same one gives the same bits everywhere
+	Kernels string `json:"kernels,omitempty"`
 	// Busy is how many threads of other programs wanted those processors when the job was planned; 0: none, or unknown.
 	Busy float64 `json:"busyThreads,omitempty"`
 }

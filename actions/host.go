@@ -95,6 +95,7 @@ type call struct {
 	host   *Host
 	warm   bool
 	phases map[string]disdel.Millis
+	path   string // of the engine's kernels
 }
 
 // phase measures what f takes under name.
@@ -107,7 +108,7 @@ func (c *call) phase(name string, f func() error) error {
 
 func (c *call) usage() disdel.Usage {
 	_, peak := c.host.probe()
-	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm, Found: c.host.found}
+	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm, Found: c.host.found, Kernels: c.path}
 }
 
 // limitHeap frees what the phase before left behind, and sets the collector's memory limit to what the estimate says

@@ -3,6 +3,7 @@ package controller
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -58,12 +59,26 @@ func (r *run) billed() {
 }
 
 // learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept,
-// and how many processors its container found, which the next job there goes by.
+// how many processors its container found, which the next job there goes by, and what its engine computed with.
 func (r *run) learned(a *disdel.Activation) {
 	var res disdel.TrainResult
 	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
 		a.Loss = &res.Loss
-		r.rec.Plan.Platform.Found = max(r.rec.Plan.Platform.Found, res.Usage.Found)
+		platform := &r.rec.Plan.Platform
+		platform.Found = max(platform.Found, res.Usage.Found)
+		platform.Kernels = also(platform.Kernels, res.Usage.Kernels)
+	}
+}
+
+// also adds a name to a list of names with commas between them, where it is not there yet.
+func also(list, name string) string {
+	switch {
+	case name == "" || slices.Contains(strings.Split(list, ","), name):
+		return list
+	case list == "":
+		return name
+	default:
+		return list + "," + name
 	}
 }
 

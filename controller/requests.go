@@ -146,7 +146,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
 		JobEpochs: t.Epochs, BatchSize: s.Plan.WorkerBatch(&s.Job),
 		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(),
-		Threads: s.Threads, Backend: t.Backend,
+		Threads: s.Threads, Backend: t.Backend, Exact: t.Exact,
 		Wire: a.Wire, Threshold: a.Threshold, Moments: a.Moments, Statistics: a.Statistics,
 		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory,
 		Estimate: estimate(limits, action), Hold: w.hold,
@@ -274,7 +274,7 @@ func (s *Spec) evaluate(w work, batch int, from string) disdel.Invocation {
 	limits, action := s.limits(disdel.TaskEvaluate, w)
 	return s.invocation(disdel.Slot{Task: disdel.TaskEvaluate}, w, disdel.EvaluateRequest{
 		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.RowRange{End: s.Plan.HeldOut},
-		BatchSize: batch, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend,
+		BatchSize: batch, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend, Exact: t.Exact,
 		Averaged: s.averaged(), Models: s.Models, ReferenceCheckpoint: from,
 		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Hold: w.hold,
 	})

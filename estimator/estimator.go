@@ -21,6 +21,7 @@ type Input struct {
 	Epochs      int
 	Optimizer   disdel.Optimizer
 	ClipNorm    float64            // above 0: all gradients are kept
+	Exact       bool               // convolutions by their definition
 	Threads     int                // that compute; below 1: 1
 	Members     int                // updates that an aggregation reads; below 1: many
 	Backend     string             // that the job asks for; "": any
@@ -144,7 +145,7 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 	}
 	in.engine, in.unknown = e.engines.Footprint(in.Backend, footprint.Spec{
 		Graph: in.Graph, BatchSize: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
-		Threads: in.Threads,
+		Exact: in.Exact, Threads: in.Threads,
 	})
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the peers of `make bench-engine`: Debian's PyTorch with OpenBLAS (its default BLAS is the slow reference one), and
-# TensorFlow for CPUs from PyPI. With DISDEL_BENCH_NEW_TORCH=1 also a newer PyTorch from PyPI, whose wheel is built for GPUs
+# TensorFlow for CPUs and ONNX Runtime from PyPI. With DISDEL_BENCH_NEW_TORCH=1 also a newer PyTorch from PyPI, whose wheel is built for GPUs
 # and brings several GB of libraries. What is there already is left alone. --interpreters prints the Pythons that have
 # PyTorch, separated by commas, and installs nothing.
 set -euo pipefail
@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 
 TENSORFLOW=2.21.0
 NEW_TORCH=2.15.0
+ONNX=1.31.1
 cache=.cache/bench
 debian=/usr/bin/python3
 
@@ -41,4 +42,5 @@ venv() {
 }
 mkdir -p "$cache"
 venv tensorflow "tensorflow-cpu==$TENSORFLOW" || echo "TensorFlow could not be installed: measuring without it" >&2
+venv onnxruntime "onnxruntime==$ONNX" || echo "ONNX Runtime could not be installed: measuring without it" >&2
 if [ "${DISDEL_BENCH_NEW_TORCH:-}" = 1 ]; then venv torch "torch==$NEW_TORCH"; fi

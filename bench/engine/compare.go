@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,9 +35,13 @@ var workloads = []workload{
 
 // bench is one run of all figures.
 type bench struct {
-	self   string
-	peers  []peer
-	rounds int
+	self    string
+	peers   []peer
+	rounds  int
+	program string // disdel, built
+	onnx    string // a Python interpreter with onnxruntime
+	debian  string // one with torch, which writes what onnxruntime reads
+	home    string // a folder of the bench's own
 }
 
 // peer is a program that takes step's arguments and prints a measurement.
@@ -51,6 +56,8 @@ func compare(args []string) error {
 	torch := f.String("torch", "/usr/bin/python3", "Python interpreters with torch, separated by commas")
 	tensorflow := f.String("tensorflow", ".cache/bench/tensorflow/bin/python",
 		"a Python interpreter with tensorflow, if there is one")
+	onnx := f.String("onnx", ".cache/bench/onnxruntime/bin/python", "a Python interpreter with onnxruntime")
+	program := f.String("program", "bin/disdel", "the built program")
 	rounds := f.Int("rounds", 3, "processes of each program, in turns; figures are of their medians")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -59,7 +66,16 @@ func compare(args []string) error {
 	if err != nil {
 		return err
 	}
-	b := bench{self: self, rounds: *rounds}
+	home, err := os.MkdirTemp("", "disdel-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(home)
+	debian, _, _ := strings.Cut(*torch, ",")
+	b := bench{self: self, rounds: *rounds, onnx: *onnx, debian: debian, home: home}
+	if b.program, err = filepath.Abs(*program); err != nil {
+		return err
+	}
 	for t := range strings.SplitSeq(*torch, ",") {
 		b.peers = append(b.peers, peer{"torch", []string{t, "bench/peer/torch_train.py"}},
 			peer{"torch channels_last", []string{t, "bench/peer/torch_train.py", "--channels-last"}})
@@ -72,6 +88,7 @@ func compare(args []string) error {
 		do   func() error
 	}{
 		{"ratio", b.ratios},
+		{"infer", b.infer},
 		{"gemm_share", b.gemm},
 		{"threads2_speedup", b.threads},
 		{"plan_rss", b.plans},

@@ -1,5 +1,5 @@
 // Command engine measures the training engine. `engine step` trains one network in a process of its own and prints its
-// speed and memory; `engine` prints the figures of `make bench-engine`, lines of the form
+// speed and memory, `engine infer` predicts with one; `engine` prints the figures of `make bench-engine`, lines of the form
 //
 //	figure NAME VALUE UNIT
 //
@@ -27,9 +27,12 @@ import (
 
 func main() {
 	var err error
-	if len(os.Args) > 1 && os.Args[1] == "step" {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "step":
 		err = step(os.Args[2:])
-	} else {
+	case len(os.Args) > 1 && os.Args[1] == "infer":
+		err = inference(os.Args[2:])
+	default:
 		err = compare(os.Args[1:])
 	}
 	if err != nil {
@@ -54,6 +57,31 @@ type measurement struct {
 	TensorFlow string  `json:"tensorflow"`
 }
 
+// groups are how many parts a process's steps are timed in: its speed is their median.
+const groups = 5
+
+// graph is a network of the zoo at a size, as 3x32x32.
+func graph(network, input string, classes int) (*model.Graph, error) {
+	var shape []int
+	for s := range strings.SplitSeq(input, "x") {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return nil, err
+		}
+		shape = append(shape, n)
+	}
+	return model.Build(disdel.Network{Name: network, Input: shape, Classes: classes})
+}
+
+// values are numbers from -1 to 1.
+func values(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(i*7919%1000)/500 - 1
+	}
+	return x
+}
+
 // step trains one network and prints a measurement.
 func step(args []string) error {
 	f := flag.NewFlagSet("step", flag.ContinueOnError)
@@ -64,23 +92,16 @@ func step(args []string) error {
 	steps := f.Int("steps", 20, "")
 	warmup := f.Int("warmup", 2, "")
 	threads := f.Int("threads", 1, "")
+	exact := f.Bool("exact", false, "")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	var shape []int
-	for s := range strings.SplitSeq(*input, "x") {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			return err
-		}
-		shape = append(shape, n)
-	}
-	g, err := model.Build(disdel.Network{Name: *network, Input: shape, Classes: *classes})
+	g, err := graph(*network, *input, *classes)
 	if err != nil {
 		return err
 	}
 	e, err := native.New(engine.Spec{
-		Graph: g, BatchSize: *batch, Threads: *threads, Training: true,
+		Graph: g, BatchSize: *batch, Threads: *threads, Training: true, Exact: *exact,
 		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
 	})
 	if err != nil {
@@ -90,10 +111,7 @@ func step(args []string) error {
 	if err := e.Init(disdel.Init{Scheme: "he"}); err != nil {
 		return err
 	}
-	x, y := make([]float32, *batch*g.Input().Len()), make([]int32, *batch)
-	for i := range x {
-		x[i] = float32(i*7919%1000)/500 - 1
-	}
+	x, y := values(*batch*g.Input().Len()), make([]int32, *batch)
 	for i := range y {
 		y[i] = int32(i * 31 % *classes)
 	}
@@ -110,7 +128,6 @@ func step(args []string) error {
 			m.FirstStep = time.Now().UnixNano()
 		}
 	}
-	const groups = 5
 	rates := make([]float64, 0, groups)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -15,6 +15,7 @@ import (
 	"github.com/disdel/disdel/internal/clusterfacts"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/runtime/engine/native/checkup"
 	"github.com/disdel/disdel/service"
 )
 
@@ -31,14 +32,19 @@ func doctorCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "need-memory", Value: "512MB", Usage: "`SIZE` of the largest action that is to run"},
 			&cli.DurationFlag{Name: "need-timeout", Value: 5 * time.Minute, Usage: "`TIME` that an action is to be allowed"},
 			&cli.IntFlag{Name: "containers", Value: 16, Usage: "`NUMBER` of containers that are asked for at once, at most"},
-			&cli.DurationFlag{
-				Name: "settle", Value: 5 * time.Second, Usage: "`TIME` in which one more container comes, if there is one",
-			},
+			&cli.DurationFlag{Name: "settle", Value: 5 * time.Second, Usage: "`TIME` in which one more container comes, if any"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := commandline.Operands(c, 0, 0); err != nil {
-				return err
-			}
+		Subcommands: []*cli.Command{{
+			Name: "engine", Usage: "measure what the engine's kernels reach on this machine", ArgsUsage: " ",
+			Action: commandline.Alone(func(c *cli.Context) error {
+				r, err := checkup.Examine()
+				if err != nil {
+					return err
+				}
+				return u.Show(r, r.Print)
+			}),
+		}},
+		Action: commandline.Alone(func(c *cli.Context) error {
 			memory, err := disdel.ParseBytes(c.String("need-memory"))
 			if err != nil {
 				return err
@@ -66,7 +72,7 @@ func doctorCommand(u *ui) *cli.Command {
 				}
 				return terminal.Reported(report.Err())
 			})
-		},
+		}),
 	}
 }
 
@@ -76,10 +82,7 @@ func verifyCommand(u *ui) *cli.Command {
 		Description: "Trains two small jobs, and kills the controller of one of them. Their records, the data set\n" +
 			"digits and the model disdel-verify stay.\n\n" +
 			"   disdel verify --context prod\n   disdel verify --context prod -o json > verify.json",
-		Action: func(c *cli.Context) error {
-			if err := commandline.Operands(c, 0, 0); err != nil {
-				return err
-			}
+		Action: commandline.Alone(func(c *cli.Context) error {
 			dir, err := home(c)
 			if err != nil {
 				return err
@@ -99,6 +102,6 @@ func verifyCommand(u *ui) *cli.Command {
 				}
 				return cmp.Or(u.Show(report, report.Print), report.Err())
 			})
-		},
+		}),
 	}
 }

@@ -15,11 +15,8 @@ func runtimeCommand(*ui) *cli.Command {
 			Name: "listen", Value: serve.DefaultAddress,
 			Usage: "`ADDRESS`: :PORT, tcp:HOST:PORT or unix:/PATH",
 		}},
-		Action: func(c *cli.Context) error {
-			if err := commandline.Operands(c, 0, 0); err != nil {
-				return err
-			}
+		Action: commandline.Alone(func(c *cli.Context) error {
 			return service.ServeAt(c.Context, c.String("listen"))
-		},
+		}),
 	}
 }

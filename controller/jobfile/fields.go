@@ -336,6 +336,11 @@ var taskFields = []field{
 			"memory for all gradients at once.",
 	},
 	{
+		path: "training.exact", form: toggle, def: "false", example: "true",
+		meaning: "Whether convolutions are computed by their definition alone. Otherwise those of 3 x 3 at stride 1 go by " +
+			"Winograd's algorithm where that is faster, whose results differ by rounding.",
+	},
+	{
 		path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}",
 		meaning: "Ends training before its last epoch.",
 	},

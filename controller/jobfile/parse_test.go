@@ -117,6 +117,7 @@ training:
   loss: binaryCrossEntropy
   schedule: {step: {every: 4, factor: 0.5}}
   clipNorm: 2.5
+  exact: true
   earlyStop: {metric: valLoss, patience: 3}
   validateEvery: 0
   backend: gorgonia
@@ -160,7 +161,7 @@ output: {model: mnist, keep: 2}
 			Split: disdel.Split{Train: 0.7, Validation: 0.3, Seed: 1},
 		},
 		Training: disdel.Training{
-			Epochs: 12, BatchSize: 32, Loss: "binaryCrossEntropy", Backend: "gorgonia", ClipNorm: 2.5,
+			Epochs: 12, BatchSize: 32, Loss: "binaryCrossEntropy", Backend: "gorgonia", ClipNorm: 2.5, Exact: true,
 			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, WeightDecay: 0.0005, Nesterov: true}},
 			Schedule:  &disdel.Schedule{Step: &disdel.StepSchedule{Every: 4, Factor: 0.5}},
 			EarlyStop: &disdel.EarlyStop{Metric: "valLoss", Patience: 3, Keep: "best"},

@@ -184,6 +184,16 @@ func Operands(c *cli.Context, least, most int) error {
 	return nil
 }
 
+// Alone is what a command does that takes no operand.
+func Alone(do cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if err := Operands(c, 0, 0); err != nil {
+			return err
+		}
+		return do(c)
+	}
+}
+
 func count(least, most int) string {
 	switch {
 	case least == most && most == 0:

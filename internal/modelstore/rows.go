@@ -13,7 +13,11 @@ import (
 // WriteRows writes inputs of a network, rows of one length, for an action to read: values one after another,
 // little-endian. It returns the file's sha256, as WriteWeights does.
 func (s *Store) WriteRows(ctx context.Context, key string, rows [][]float32) (sha string, err error) {
-	var data []byte
+	size := 0
+	for _, r := range rows {
+		size += 4 * len(r)
+	}
+	data := make([]byte, 0, size)
 	for _, r := range rows {
 		for _, v := range r {
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))

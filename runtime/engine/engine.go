@@ -69,6 +69,9 @@ type Engine interface {
 	// Footprint is what its backend said that the engine would take.
 	Footprint() Footprint
 
+	// Kernels names what the engine's numbers are computed by, a path of package native/kernel: the same path gives the
+	// same bits on every machine.
+	Kernels() string
 	// Close frees the engine's memory; it must not be used afterwards.
 	Close() error
 }

@@ -18,6 +18,7 @@ type Spec struct {
 	Seed      int64            // of dropout
 	Memory    disdel.Bytes     // the action's limit, 0 if unknown: what is known to need more is refused
 	Training  bool             // Step will be called
+	Exact     bool             // convolutions go by their definition, not by algorithms that round more
 }
 
 // Memory is a kind of memory.

@@ -125,7 +125,10 @@ func (c *convolution) forward(y []float32, v [][]float32) {
 func (c *convolution) dataGradient(d, weights, dy []float32) {
 	m, wi := c.images(c.rows, c.In, c.Out()), c.work.take(c.WeightLen())
 	c.importWeights(wi, weights)
-	m.back(dy, d, func(w *kernel.Worker) { w.BackData(&c.Conv, m.y, wi, m.x, false) })
+	m.back(dy, d, func(w *kernel.Worker) {
+		w.BackData(&c.Conv, m.y, wi, m.x, false)
+		w.Sync()
+	})
 }
 
 func (c *convolution) weightGradient(d, x, dy []float32) {

@@ -10,6 +10,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
 // Engine computes with one network. It is for one goroutine.
@@ -125,6 +126,15 @@ func (e *Engine) Close() error {
 
 // Footprint is what New was expected to take.
 func (e *Engine) Footprint() engine.Footprint { return footprintOf(e.spec) }
+
+// Kernels names the path of the kernels that some of its operations are.
+func (e *Engine) Kernels() string {
+	set, err := kernel.Choose()
+	if err != nil {
+		return ""
+	}
+	return set.Name
+}
 
 // Reset puts the arrays of a role back to what they are before the first step, and with the moments dropout's numbers.
 // The rate stays. It returns Invalid for weights, which Init draws.

@@ -34,7 +34,7 @@ func (Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
 	if err != nil {
 		return engine.Footprint{}, err
 	}
-	return footprintOf(p), nil
+	return footprintOf(p, s.BatchSize), nil
 }
 
 // PlanOf is the plan that New would make an engine by: the exact bytes, without allocating them. It returns Invalid as
@@ -46,8 +46,14 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 			Msg: fmt.Sprintf("a batch of %d rows", s.BatchSize),
 		}
 	}
-	return plan.New(s.Graph,
-		plan.Spec{BatchSize: s.BatchSize, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0})
+	rows := s.BatchSize
+	if !s.Training { // a large batch is computed in pieces
+		rows = min(rows, plan.Piece(s.Graph))
+	}
+	return plan.New(s.Graph, plan.Spec{
+		BatchSize: rows, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
+		Exact: s.Exact,
+	})
 }
 
 // inSlab are the categories of a plan. What its layout cannot use is workspace.
@@ -56,14 +62,14 @@ var inSlab = map[plan.Category]footprint.Category{
 	plan.Activations: footprint.Activations, plan.Backward: footprint.Backward, plan.Workspace: footprint.Workspace,
 }
 
-func footprintOf(p *plan.Plan) engine.Footprint {
+func footprintOf(p *plan.Plan, rows int) engine.Footprint {
 	peak, gaps := p.ByCategory()
 	peak[plan.Workspace] += gaps
 	f := engine.Footprint{Basis: footprint.Planned}
 	for _, c := range plan.Categories {
 		f.Parts = append(f.Parts, footprint.Part{Category: inSlab[c], Memory: footprint.Host, Bytes: peak[c]})
 	}
-	f.Parts = append(f.Parts, footprint.Part{Category: footprint.Batch, Memory: footprint.Heap, Bytes: batchBytes(p)})
+	f.Parts = append(f.Parts, footprint.Part{Category: footprint.Batch, Memory: footprint.Heap, Bytes: batchBytes(p, rows)})
 	if p.Spec.Training {
 		f.Layers = layersOf(p)
 	}
@@ -71,8 +77,8 @@ func footprintOf(p *plan.Plan) engine.Footprint {
 }
 
 // batchBytes is a batch as it is handed over, and its outputs.
-func batchBytes(p *plan.Plan) disdel.Bytes {
-	return 4 * disdel.Bytes(p.Spec.BatchSize*(p.Graph.Input().Len()+p.Graph.Output().Len()))
+func batchBytes(p *plan.Plan, rows int) disdel.Bytes {
+	return 4 * disdel.Bytes(rows*(p.Graph.Input().Len()+p.Graph.Output().Len()))
 }
 
 func layersOf(p *plan.Plan) []footprint.Layer {

@@ -33,6 +33,7 @@ type Engine struct {
 	x        []float32
 	labels   []int32
 	rows     int
+	first    int // row of the call that x begins with: inference computes large batches in pieces
 	training bool
 	mask     []float32 // [lanes], 1 for lanes that hold rows
 	out      []float32 // [rows][outputs]
@@ -42,6 +43,7 @@ type Engine struct {
 	loss     float64
 	odd      atomic.Bool // an input is not finite
 	scale    float64     // of gradients
+	stale    bool        // weights were set since batch norms that convolutions compute were worked out
 	job      func(*kernel.Worker)
 	infer    func(*kernel.Worker)
 }
@@ -114,12 +116,14 @@ func (e *Engine) build() {
 	for i := range e.layers {
 		e.layers[i] = e.layer(i)
 	}
+	for i := range e.layers {
+		e.layers[i].follow(e)
+	}
 	for i := range e.params {
 		l := &e.layers[e.params[i].Node]
 		l.params = append(l.params, &e.params[i])
 	}
-	e.job = e.step
-	e.infer = e.predict
+	e.job, e.infer, e.stale = e.step, e.predict, true
 }
 
 // Plan is the engine's memory.
@@ -132,7 +136,7 @@ func (e *Engine) Kernels() string { return e.team.Kernels() }
 func (e *Engine) Close() error { return e.mem.Free() }
 
 // Footprint is the engine's memory by category.
-func (e *Engine) Footprint() engine.Footprint { return footprintOf(e.plan) }
+func (e *Engine) Footprint() engine.Footprint { return footprintOf(e.plan, e.spec.BatchSize) }
 
 // SetRate sets the learning rate of the steps to come, for schedules.
 func (e *Engine) SetRate(rate float64) { e.rate = rate }
@@ -272,11 +276,31 @@ func (e *Engine) predict(w *kernel.Worker) {
 // forward computes every node.
 func (e *Engine) forward(w *kernel.Worker) {
 	in := &e.layers[0]
-	w.Import(in.out, in.v.Image, in.v.Border, e.x, e.rows)
+	if e.plan.ByRows {
+		w.RowsImport(in.out, in.v.Image, in.v.Border, e.x, e.rows)
+	} else {
+		w.Import(in.out, in.v.Image, in.v.Border, e.x, e.rows)
+	}
+	e.scaleNorms(w)
 	w.Sync()
 	for i := 1; i < len(e.layers); i++ {
-		e.layers[i].forward(w, e)
-		w.Sync()
+		if e.plan.ByRows {
+			e.layers[i].forwardRows(w, e)
+		} else {
+			e.layers[i].forward(w, e)
+		}
+	}
+}
+
+// scaleNorms works out what batch norms multiply and add that convolutions compute, once after weights were set.
+func (e *Engine) scaleNorms(w *kernel.Worker) {
+	if !e.stale {
+		return
+	}
+	for i := range e.layers {
+		if l := &e.layers[i]; l.op == model.OpBatchNorm && l.v.Fused {
+			w.NormScale(&l.norm, &l.state, l.running())
+		}
 	}
 }
 
@@ -288,8 +312,7 @@ func (e *Engine) backward(w *kernel.Worker) {
 			continue
 		}
 		l.backward(w, e)
-		w.Sync()
-		if e.spec.ClipNorm <= 0 {
+		if e.spec.ClipNorm <= 0 && len(l.params) > 0 {
 			e.update(w, l.params)
 			w.Sync()
 		}
@@ -301,9 +324,7 @@ func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
 	if err := e.check("predict", b.Input); err != nil {
 		return dataset.Matrix{}, err
 	}
-	e.prepare(b.Input.Values, nil, b.Input.Rows, false)
-	e.team.Run(e.infer)
-	e.x = nil
+	e.pieces(b.Input, nil)
 	outputs := e.g.Output().Len()
 	out := append([]float32(nil), e.out[:b.Input.Rows*outputs]...)
 	return dataset.Matrix{Rows: b.Input.Rows, Columns: outputs, Values: out}, nil
@@ -316,20 +337,34 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 		return disdel.Metrics{}, err
 	}
 	labels := b.Target.Classes
-	e.prepare(b.Input.Values, labels, b.Input.Rows, false)
-	e.team.Run(e.infer)
-	e.x, e.labels = nil, nil
-	classes, correct := e.g.Output().Len(), 0
+	e.pieces(b.Input, labels)
+	classes, correct, loss := e.g.Output().Len(), 0, 0.0
 	for i, y := range labels {
+		loss += e.losses[i]
 		if largest(e.out[i*classes:(i+1)*classes]) == int(y) {
 			correct++
 		}
 	}
-	if !finite(e.loss) {
+	if loss /= float64(b.Input.Rows); !finite(loss) {
 		return disdel.Metrics{},
-			&disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", e.loss)}
+			&disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", loss)}
 	}
-	return disdel.Metrics{Rows: b.Input.Rows, Loss: e.loss, Correct: correct}, nil
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct}, nil
+}
+
+// pieces computes the outputs of rows, as many at a time as the plan is for.
+func (e *Engine) pieces(in dataset.Matrix, labels []int32) {
+	sample, step := e.g.Input().Len(), e.plan.Spec.BatchSize
+	for e.first = 0; e.first < in.Rows; e.first += step {
+		n, part := min(step, in.Rows-e.first), labels
+		if labels != nil {
+			part = labels[e.first:][:n]
+		}
+		e.prepare(in.Values[e.first*sample:][:n*sample], part, n, false)
+		e.team.Run(e.infer)
+		e.stale = false
+	}
+	e.x, e.labels, e.first = nil, nil, 0
 }
 
 func largest(row []float32) int {

@@ -24,6 +24,7 @@ type layer struct {
 	work, back, shared []float32
 	norm               kernel.Norm
 	state, backState   kernel.NormState
+	then               *kernel.After // what it computes of the layers behind it; nil: nothing
 }
 
 func (e *Engine) region(r plan.Region) []float32 {
@@ -86,7 +87,10 @@ func (l *layer) normState(e *Engine, work []float32) kernel.NormState {
 	if work != nil {
 		s.Shift, s.Scale, s.Offset, s.Third, s.Sums = work[:c], work[c:2*c], work[2*c:3*c], work[3*c:4*c], work[4*c:]
 	}
-	if l.shared != nil {
+	switch {
+	case l.v.Fused:
+		s.Scale, s.Offset = l.shared[:c], l.shared[c:2*c]
+	case l.shared != nil:
 		s.Mean, s.Var = l.shared[:c], l.shared[c:2*c]
 	}
 	s.Mask = e.mask
@@ -103,7 +107,7 @@ func values(p *param) []float32 {
 // top is where ReLU6 ends.
 const top = 6
 
-// forward computes the layer's output from its inputs'.
+// forward computes the layer's output from its inputs'. When it returns all workers have.
 func (l *layer) forward(w *kernel.Worker, e *Engine) {
 	var x []float32
 	if len(l.in) > 0 {
@@ -113,22 +117,29 @@ func (l *layer) forward(w *kernel.Worker, e *Engine) {
 	case model.OpConv, model.OpDense:
 		l.product(w, x)
 	case model.OpBatchNorm:
-		running := [2][]float32{l.mean.value, l.variance.value}
-		if e.training {
-			w.NormForward(&l.norm, &l.state, running, x, l.out)
-		} else {
-			w.NormEval(&l.norm, &l.state, running, x, l.out)
+		switch {
+		case l.v.Fused:
+		case e.training:
+			w.NormForward(&l.norm, &l.state, l.running(), x, l.out)
+		default:
+			w.NormEval(&l.norm, &l.state, l.running(), x, l.out)
 		}
 	case model.OpReLU:
 		if !l.v.Fused {
 			w.ReLU(l.out, x)
+			w.Sync()
 		}
 	case model.OpReLU6:
-		w.Clamp(l.out, x, top)
+		if !l.v.Fused {
+			w.Clamp(l.out, x, top)
+			w.Sync()
+		}
 	case model.OpSigmoid:
 		w.Sigmoid(l.out, x)
+		w.Sync()
 	case model.OpTanh:
 		w.Tanh(l.out, x)
+		w.Sync()
 	case model.OpDropout:
 		l.drop(w, e, l.out, x)
 	case model.OpMaxPool:
@@ -140,36 +151,55 @@ func (l *layer) forward(w *kernel.Worker, e *Engine) {
 	case model.OpFlatten:
 		if !l.v.InPlace {
 			w.Flatten(l.out, x, l.in[0].v.Image)
+			w.Sync()
 		}
 	case model.OpAdd:
 		l.sum(w)
+		w.Sync()
 	case model.OpConcat:
 		first := 0
 		for _, in := range l.in {
 			w.Join(l.out, l.v.Image.C, in.out, in.v.Image, first)
 			first += in.v.Image.C
 		}
+		w.Sync()
 	case model.OpDownsample:
 		w.Subsample(l.out, l.v.Image, x, l.in[0].v.Image, l.node.Stride.H)
+		w.Sync()
+	}
+}
+
+// running are a batch norm's running statistics.
+func (l *layer) running() [2][]float32 { return [2][]float32{l.mean.value, l.variance.value} }
+
+// follow finds what a convolution or a dense layer computes of the layers behind it.
+func (l *layer) follow(e *Engine) {
+	if l.v.Norm == 0 && !l.v.Clamp {
+		return
+	}
+	l.then = &kernel.After{}
+	if l.v.Clamp {
+		l.then.Top = top
+	}
+	if l.v.Norm > 0 {
+		n := &e.layers[l.v.Norm]
+		l.then.Scale, l.then.Offset, l.then.ReLU = n.state.Scale, n.state.Offset, n.v.ReLU
 	}
 }
 
 func (l *layer) product(w *kernel.Worker, x []float32) {
-	if !l.v.Depthwise {
+	w.Then(l.then)
+	switch {
+	case l.v.Depthwise:
+		w.DepthwiseForward(&l.v.Pool, x, l.weight.value, l.out)
+	case l.v.Conv.Tile > 0:
+		w.WinogradForward(&l.v.Conv, x, l.weight.value, values(l.bias), l.out, l.work)
+	default:
 		w.Forward(&l.v.Conv, x, l.weight.value, values(l.bias), l.out)
-		return
 	}
-	w.DepthwiseForward(&l.v.Pool, x, l.weight.value, l.out)
-	if l.bias != nil {
-		w.Sync()
-		ones := l.work[:l.v.Image.C]
-		if w.ID == 0 {
-			for i := range ones {
-				ones[i] = 1
-			}
-		}
-		w.Sync()
-		w.Bias(l.v.Image, l.out, l.bias.value, ones)
+	w.Then(nil)
+	if l.v.Depthwise && l.bias != nil {
+		w.Bias(l.v.Image, l.out, l.bias.value, l.ones(w))
 	}
 }
 
@@ -195,13 +225,16 @@ func (l *layer) drop(w *kernel.Worker, e *Engine, dst, x []float32) {
 	if !e.training || l.node.Rate == 0 {
 		if &dst[0] != &x[0] {
 			w.Copy(dst, x)
+			w.Sync()
 		}
 		return
 	}
 	w.Dropout(dst, x, l.node.Rate, uint64(e.spec.Seed)^uint64(e.steps)<<20^uint64(l.index)<<52)
+	w.Sync()
 }
 
-// backward turns the gradient of the output into those of the inputs and of the parameters.
+// backward turns the gradient of the output into those of the inputs and of the parameters. When it returns all workers
+// have.
 func (l *layer) backward(w *kernel.Worker, e *Engine) {
 	x := l.in[0].out
 	switch l.op {
@@ -209,30 +242,32 @@ func (l *layer) backward(w *kernel.Worker, e *Engine) {
 		l.productBack(w, x)
 		return
 	case model.OpBatchNorm:
-		l.normBack(w, e, x)
+		l.normBack(w, x)
 	case model.OpReLU:
 		if !l.v.Fused || l.in[0].op != model.OpBatchNorm {
 			w.ReLUBack(l.grad, l.grad, l.out)
+			w.Sync()
 		}
 	case model.OpReLU6:
 		w.ClampBack(l.grad, l.grad, l.out, top)
+		w.Sync()
 	case model.OpSigmoid:
 		w.SigmoidBack(l.grad, l.grad, l.out)
+		w.Sync()
 	case model.OpTanh:
 		w.TanhBack(l.grad, l.grad, l.out)
+		w.Sync()
 	case model.OpDropout:
 		l.drop(w, e, l.grad, l.grad)
 	}
-	w.Sync()
 	for k, flow := range l.v.GradIn {
 		if flow == plan.FlowFirst || flow == plan.FlowAdd {
 			l.hand(w, k, flow == plan.FlowAdd)
-			w.Sync()
 		}
 	}
 }
 
-// hand gives the gradient to input k, whose buffer is not this layer's.
+// hand gives the gradient to input k, whose buffer is not this layer's. When it returns all workers have.
 func (l *layer) hand(w *kernel.Worker, k int, add bool) {
 	in := l.in[k]
 	scatter := func() {
@@ -257,14 +292,17 @@ func (l *layer) hand(w *kernel.Worker, k int, add bool) {
 			first += before.v.Image.C
 		}
 		w.Split(in.grad, in.v.Image, l.grad, l.v.Image.C, first, add)
+		w.Sync()
 	case model.OpDownsample:
 		scatter()
 		w.SubsampleBack(in.grad, in.v.Image, l.grad, l.v.Image, l.node.Stride.H)
+		w.Sync()
 	case model.OpFlatten:
 		if l.v.InPlace {
 			pass(w, in.grad, l.grad, add)
 		} else {
 			w.Unflatten(in.grad, l.grad, in.v.Image, add)
+			w.Sync()
 		}
 	default: // element by element: the gradient is ready
 		pass(w, in.grad, l.grad, add)
@@ -277,6 +315,7 @@ func pass(w *kernel.Worker, dst, src []float32, add bool) {
 	} else {
 		w.Copy(dst, src)
 	}
+	w.Sync()
 }
 
 func gradOf(p *param) []float32 {
@@ -286,13 +325,12 @@ func gradOf(p *param) []float32 {
 	return p.grad
 }
 
-func (l *layer) normBack(w *kernel.Worker, e *Engine, x []float32) {
+func (l *layer) normBack(w *kernel.Worker, x []float32) {
 	for _, p := range []*param{l.weight, l.bias} {
-		if p != nil {
-			w.Clear(p.grad)
+		if p != nil && w.ID == 0 {
+			clear(p.grad[l.v.Image.C:]) // what pads it; the rest is written
 		}
 	}
-	w.Sync()
 	w.NormBack(&l.norm, &l.backState, x, l.out, l.grad, gradOf(l.weight), gradOf(l.bias))
 }
 
@@ -300,25 +338,33 @@ func (l *layer) productBack(w *kernel.Worker, x []float32) {
 	flow := l.v.GradIn[0]
 	c, g := &l.v.Conv, &l.v.Pool
 	if flow != plan.FlowNone {
-		if l.v.Depthwise {
-			w.DepthwiseBackData(g, l.grad, l.weight.value, l.in[0].grad, flow == plan.FlowAdd)
-		} else {
-			w.BackData(c, l.grad, l.weight.value, l.in[0].grad, flow == plan.FlowAdd)
+		switch add := flow == plan.FlowAdd; {
+		case l.v.Depthwise:
+			w.DepthwiseBackData(g, l.grad, l.weight.value, l.in[0].grad, add)
+		case c.BackTile > 0:
+			w.WinogradBackData(c, l.grad, l.weight.value, l.in[0].grad, l.back, add)
+		default:
+			w.BackData(c, l.grad, l.weight.value, l.in[0].grad, add)
 		}
 	}
-	if l.v.Depthwise {
+	switch {
+	case l.v.Depthwise:
 		w.Clear(l.weight.grad)
 		w.Sync()
 		w.DepthwiseBackWeights(g, x, l.grad, l.weight.grad, l.back)
-	} else {
+		w.Sync()
+	case c.Tile > 0:
+		w.WinogradBackWeights(c, x, l.grad, l.weight.grad, l.back)
+	default:
 		w.BackWeights(c, x, l.grad, l.weight.grad, l.back)
 	}
-	w.Sync()
 	switch {
 	case l.bias == nil:
+		return
 	case l.v.Depthwise:
 		w.ChannelSums(l.v.Image, g.Active(), l.grad, l.bias.grad, l.back)
 	default:
 		w.BackBias(c, l.grad, l.bias.grad, l.back)
 	}
+	w.Sync()
 }

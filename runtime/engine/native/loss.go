@@ -22,26 +22,31 @@ func knownLoss(name string) bool {
 // gradient set it writes the gradient of the loss where backward starts.
 func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 	head := &e.layers[e.head]
-	classes := head.v.Image.Len() / e.plan.Lanes
+	classes := head.v.Image.C * head.v.Image.H * head.v.Image.W
+	out, losses := e.out[e.first*classes:], e.losses[e.first:]
 	if w.ID == 0 {
-		w.Export(e.out, head.out, head.v.Image, e.rows)
+		if e.plan.ByRows {
+			w.RowsExport(out, head.out, head.v.Image, e.rows)
+		} else {
+			w.Export(out, head.out, head.v.Image, e.rows)
+		}
 	}
 	w.Sync()
 	softmax := e.g.Nodes[len(e.g.Nodes)-1].Op == model.OpSoftmax
 	from, to := e.rows*w.ID/w.N, e.rows*(w.ID+1)/w.N
 	for r := from; r < to; r++ {
-		row := e.out[r*classes : (r+1)*classes]
+		row := out[r*classes : (r+1)*classes]
 		label := -1
 		if e.labels != nil {
 			label = int(e.labels[r])
 		}
 		e.right[r] = label >= 0 && largest(row) == label
-		e.losses[r] = rowLoss(e.spec.Loss, row, label, softmax, gradient, 1/float64(e.rows))
+		losses[r] = rowLoss(e.spec.Loss, row, label, softmax, gradient, 1/float64(e.rows))
 	}
 	w.Sync()
 	if w.ID == 0 {
 		e.loss, e.correct = 0, 0
-		for i, v := range e.losses[:e.rows] {
+		for i, v := range losses[:e.rows] {
 			e.loss += v
 			if e.right[i] {
 				e.correct++

@@ -16,7 +16,7 @@ func (e *Engine) State() []engine.Array {
 		if !p.Trainable {
 			role = engine.Statistic
 		}
-		out = append(out, engine.NewArray(p.Name, p.Shape, role, view{p, p.value}))
+		out = append(out, engine.NewArray(p.Name, p.Shape, role, view{p, p.value, &e.stale}))
 	}
 	if !e.spec.Training {
 		return out
@@ -25,7 +25,7 @@ func (e *Engine) State() []engine.Array {
 	for m, kind := range stateNames(e.spec.Optimizer) {
 		for i := range e.params {
 			if p := &e.params[i]; p.Trainable {
-				out = append(out, engine.NewArray(p.Name+"."+kind, p.Shape, engine.Moment, view{p, p.moments[m]}))
+				out = append(out, engine.NewArray(p.Name+"."+kind, p.Shape, engine.Moment, view{p, p.moments[m], &e.stale}))
 			}
 		}
 	}
@@ -48,6 +48,7 @@ func stateNames(o disdel.Optimizer) []string {
 type view struct {
 	param  *param
 	values []float32 // in the slab
+	stale  *bool     // the engine's
 }
 
 // ReadAt implements engine.Values.
@@ -57,6 +58,7 @@ func (v view) ReadAt(dst []float32, at int) {
 
 // WriteAt implements engine.Values. What lies between the values is zero once all of them were written.
 func (v view) WriteAt(src []float32, at int) {
+	*v.stale = true
 	if len(src) == v.param.Len() {
 		clear(v.values)
 	}

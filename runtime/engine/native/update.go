@@ -16,6 +16,7 @@ func (e *Engine) Reset(r engine.Role) error {
 	case engine.Moment:
 		e.resetMoments()
 	case engine.Statistic:
+		e.stale = true
 		for i := range e.params {
 			if p := &e.params[i]; !p.Trainable {
 				start := engine.StartOf(e.g, p.Param)

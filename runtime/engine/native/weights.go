@@ -106,6 +106,7 @@ func (p *param) convertPermuted(from, to int, f func(there, here int)) {
 // Init sets the weights to those of engine.InitWeights without a second copy of them in memory.
 func (e *Engine) Init(init disdel.Init) error {
 	draws := engine.NewDraws(e.g, init)
+	e.stale = true
 	for i := range e.params {
 		p := &e.params[i]
 		clear(p.value)

@@ -62,6 +62,9 @@ func (e *Engine) Close() error { return e.mem.Free() }
 // Footprint is the engine's memory by category.
 func (e *Engine) Footprint() engine.Footprint { return e.layout.footprint() }
 
+// Kernels says that everything is plain Go.
+func (e *Engine) Kernels() string { return "portable" }
+
 // SetRate sets the learning rate of the steps to come.
 func (e *Engine) SetRate(rate float64) { e.rate = rate }
 

@@ -17,7 +17,7 @@ type productArgs struct {
 	ao, bo  int64
 	ldc     int64 // from row to row of C
 	rows    int64 // rows that are stored
-	mode    int64 // start from zero, from C, or from bias
+	mode    int64 // start from zero, from C, from bias, or from a vector of bias
 	bias    unsafe.Pointer
 	c2      int64 // from the first vector of a row of C to the second
 	relu    int64 // not 0: store max(0, x)
@@ -27,7 +27,8 @@ type productArgs struct {
 const (
 	fromZero = iota
 	fromC
-	fromBias
+	fromBias   // a value a row
+	fromVector // the same vectors for every row
 )
 
 type transposeArgs struct {
@@ -68,17 +69,45 @@ type tapArgs struct {
 	dy       unsafe.Pointer // maxPoolBack's gradient of y
 }
 
+// winogradArgs are those of the transforms of F(m x m, 3 x 3), with m+2 points a side. An image's tile has (m+2)^2
+// pixels, an output's m^2, and a kernel 9; offs lists them by rows, as bytes from src of an input and of weights and
+// from dst of an output. A panel has a row of width bytes for each channel, and point bytes lie between the panels of
+// two points.
+type winogradArgs struct {
+	src, dst  unsafe.Pointer
+	offs, tmp unsafe.Pointer
+	channels  int64
+	width     int64 // bytes of a channel that are computed
+	row       int64 // bytes from channel to channel of an image
+	point     int64
+	bias      unsafe.Pointer // of an output, a value a channel; nil: none
+	add       int64          // not 0: an output is added to what is there
+	relu      int64          // not 0: store max(0, x)
+	s         [8]float32     // what the matrices hold, see winogradScalars
+}
+
 // functions is one implementation of every kernel.
 type functions struct {
 	product   [9][3]func(*productArgs) // by rows and vectors of 16 values
 	correlate func(*productArgs)
+	line      func(*productArgs) // one row, lineBlocks blocks of 16 columns
 	transpose func(*transposeArgs)
 
 	add, addRelu, relu, clamp, reluBack, clampBack, scale, squares, sgd, momentum, adam func(*elementArgs)
+	affineEach, affineEachRelu                                                          func(*elementArgs)
 
 	affine, affineRelu, normBack                   func(*channelArgs)
 	moments, normSums, normSumsRelu, rowSums, dots [2]func(*channelArgs) // for a block of channels, and for one
 
 	maxPool, sumPool, maxPoolBack, sumPoolBack func(*tapArgs)
 	depthwise                                  [2]func(*tapArgs) // for four channels, and for one
+	weighted                                   func(*tapArgs)
+
+	winograd [5]transforms // by the side of an output's tile
+}
+
+// transforms are those of one Winograd algorithm.
+type transforms struct {
+	input, output, weights func(*winogradArgs)
+	spread, gather         func(*winogradArgs) // transposed: of an output's gradient, and to that of weights
 }

@@ -46,14 +46,28 @@ func BenchmarkConv(b *testing.B) {
 			x, y, dx, dy := padded(c.In.Len()), padded(c.Out().Len()), padded(c.In.Len()), padded(c.Out().Len())
 			wt, dw, scratch := make([]float32, c.WeightLen()), make([]float32, c.WeightLen()), make([]float32, c.ScratchLen())
 			w := NewTeam(s, 1, 64).workers[0]
-			for _, f := range []struct {
+			type direction struct {
 				name string
 				do   func()
-			}{
+			}
+			directions := []direction{
 				{"forward", func() { w.Forward(&c, x, wt, nil, y) }},
 				{"data", func() { w.BackData(&c, dy, wt, dx, false) }},
 				{"weights", func() { w.BackWeights(&c, x, dy, dw, scratch) }},
-			} {
+			}
+			for _, m := range []int{2, 4} {
+				if c.KH != 3 || c.In.C%16 > 0 {
+					continue
+				}
+				v := c
+				v.Tile, v.BackTile = m, m
+				room := make([]float32, max(v.ForwardLen(), v.BackDataLen(), v.BackWeightsLen()))
+				directions = append(directions,
+					direction{fmt.Sprintf("forward%d", m), func() { w.WinogradForward(&v, x, wt, nil, y, room) }},
+					direction{fmt.Sprintf("data%d", m), func() { w.WinogradBackData(&v, dy, wt, dx, room, false) }},
+					direction{fmt.Sprintf("weights%d", m), func() { w.WinogradBackWeights(&v, x, dy, dw, room) }})
+			}
+			for _, f := range directions {
 				b.Run(fmt.Sprintf("%s/%v/%s", s.Name, g, f.name), func(b *testing.B) {
 					for b.Loop() {
 						f.do()

@@ -117,14 +117,19 @@ func (w *Worker) NormForward(n *Norm, s *NormState, running [2][]float32, x, y [
 
 // NormEval is NormForward with the running statistics, as evaluation uses them.
 func (w *Worker) NormEval(n *Norm, s *NormState, running [2][]float32, x, y []float32) {
+	w.NormScale(n, s, running)
+	w.Sync()
+	w.affine(n, s, x, y)
+}
+
+// NormScale sets Scale and Offset by the running statistics; y = Scale x + Offset then.
+func (w *Worker) NormScale(n *Norm, s *NormState, running [2][]float32) {
 	from, to := w.channels(n.C)
 	for c := from; c < to; c++ {
 		inv := at(s.Gamma, c, 1) / sqrt(float64(running[1][c])+n.Eps)
 		s.Scale[c] = float32(inv)
 		s.Offset[c] = float32(at(s.Beta, c, 0) - float64(running[0][c])*inv)
 	}
-	w.Sync()
-	w.affine(n, s, x, y)
 }
 
 // rowwise sets up a kernel that walks this worker's pixels.

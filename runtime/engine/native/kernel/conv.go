@@ -25,8 +25,8 @@ func ExportWeights(c *Conv, dst, src []float32) {
 	c.Each(func(there, here int) { dst[there] = src[here] })
 }
 
-// budget is how many values of weights one pass over the pixels works with, so that they stay in the second-level
-// cache.
+// budget is how many values of weights one pass over the pixels works with where nothing is known of the machine, so
+// that they stay in the second-level cache; see Blocks.
 const budget = 96 << 10
 
 // filterBlock is the most filters of a pass.
@@ -35,9 +35,17 @@ const filterBlock = 512
 // portion is a part of the reduction: kernel rows, kernel columns and channels, from and to.
 type portion struct{ r0, r1, q0, q1, c0, c1 int }
 
-// slices calls f with each part of the forward reduction for filters at a time.
-func slices(c *Conv, filters int, f func(portion)) {
-	all := portion{0, c.KH, 0, c.KW, 0, c.Inner()}
+// weightBudget is what a pass works with here.
+func (s *Set) weightBudget() int {
+	if s.Blocks.Weights > 0 {
+		return s.Blocks.Weights
+	}
+	return budget
+}
+
+// portions calls f with each part of the forward reduction for filters at a time.
+func portions(c *Conv, filters, budget int, f func(portion)) {
+	all := wholeOf(c)
 	switch per := filters * c.Inner(); {
 	case per*c.Taps() <= budget:
 		f(all)
@@ -72,11 +80,13 @@ func window(o, stride, dilation, pad, kernel, size int) (from, to int) {
 	return min(from, kernel), min(to, kernel)
 }
 
-// Forward computes y = conv(x, weights) + bias; bias may be nil.
+// Forward computes y = conv(x, weights) + bias, and what Then says of it; bias may be nil.
 func (w *Worker) Forward(c *Conv, x, weights, bias, y []float32) {
 	for g := range c.Groups {
 		for k := 0; k < c.Outer(); k += filterBlock {
-			slices(c, min(filterBlock, c.Outer()-k), func(s portion) { w.forward(c, g, k, s, x, weights, bias, y) })
+			portions(c, min(filterBlock, c.Outer()-k), w.weightBudget(), func(s portion) {
+				w.forward(c, g, k, s, x, weights, bias, y)
+			})
 		}
 	}
 	w.Sync()
@@ -85,13 +95,22 @@ func (w *Worker) Forward(c *Conv, x, weights, bias, y []float32) {
 // forward adds one slice of the reduction to the outputs of one block of filters.
 func (w *Worker) forward(c *Conv, g, k0 int, s portion, x, weights, bias, y []float32) {
 	pixels, k1 := c.OH*c.OW, min(k0+filterBlock, c.Outer())
-	from, to := 0, pixels
-	if pixels >= 2*w.N {
-		from, to = w.share(pixels)
-	} else {
+	switch {
+	case pixels >= 2*w.N && s == wholeOf(c): // what follows adds nothing to these outputs
+		w.take(pixels, func(from, to int) { w.forwardPixels(c, g, k0, k1, s, from, to, x, weights, bias, y) })
+	case pixels >= 2*w.N:
+		from, to := w.share(pixels)
+		w.forwardPixels(c, g, k0, k1, s, from, to, x, weights, bias, y)
+	default:
 		b0, b1 := w.share((k1 - k0 + 15) / 16)
-		k0, k1 = k0+16*b0, min(k1, k0+16*b1)
+		w.forwardPixels(c, g, k0+16*b0, min(k1, k0+16*b1), s, 0, pixels, x, weights, bias, y)
 	}
+}
+
+// wholeOf is the whole reduction of a convolution forward.
+func wholeOf(c *Conv) portion { return portion{0, c.KH, 0, c.KW, 0, c.Inner()} }
+
+func (w *Worker) forwardPixels(c *Conv, g, k0, k1 int, s portion, from, to int, x, weights, bias, y []float32) {
 	for px := from; px < to; px++ {
 		i, j := px/c.OW, px%c.OW
 		r0, r1 := window(i, c.SH, c.DH, c.Top, c.KH, c.In.H)
@@ -99,6 +118,7 @@ func (w *Worker) forward(c *Conv, g, k0 int, s portion, x, weights, bias, y []fl
 		if r0 == r1 || q0 == q1 {
 			if s.r0 == 0 && s.q0 == 0 && s.c0 == 0 {
 				w.fill(c, g, k0, k1, px, bias, y)
+				w.lanesAfter(y, c.Filters, c.In.Lanes, px, g*c.Outer()+k0, g*c.Outer()+k1)
 			}
 			continue
 		}
@@ -109,6 +129,9 @@ func (w *Worker) forward(c *Conv, g, k0 int, s portion, x, weights, bias, y []fl
 		first := t.r0 == r0 && t.q0 == q0 && t.c0 == 0
 		last := t.r1 == r1 && t.q1 == q1 && t.c1 == c.Inner()
 		w.forwardPixel(c, g, k0, k1, px, t, first, last, x, weights, bias, y)
+		if last {
+			w.lanesAfter(y, c.Filters, c.In.Lanes, px, g*c.Outer()+k0, g*c.Outer()+k1)
+		}
 	}
 }
 

@@ -3,18 +3,18 @@ package kernel
 import "unsafe"
 
 // BackData computes the gradient of a convolution's input: dx = conv^T(dy, weights), or adds it to dx. Every input
-// pixel gathers from the outputs it went into, so that nothing is scattered.
+// pixel gathers from the outputs it went into, so that nothing is scattered. Workers do not wait for each other.
 func (w *Worker) BackData(c *Conv, dy, weights, dx []float32, add bool) {
 	for g := range c.Groups {
 		backSlices(c, func(c0, c1 int, s portion) { w.backData(c, g, c0, c1, s, dy, weights, dx, add) })
 	}
-	w.Sync()
 }
 
 // channelBlock is the most channels of a pass: their gradients stay in the cache while the slices add up.
 const channelBlock = 512
 
-// backSlices calls f with each part of the reduction: c0 and c1 of a slice are blocks of 16 filters.
+// backSlices calls f with each part of the reduction: c0 and c1 of a slice are blocks of 16 filters. The order of the sums
+// depends on the parts where filters do not fill blocks, so their size is the same on every machine.
 func backSlices(c *Conv, f func(c0, c1 int, s portion)) {
 	all := portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
 	for c0 := 0; c0 < c.Inner(); c0 += channelBlock {
@@ -74,14 +74,20 @@ func gcd(a, b int) int {
 }
 
 func (w *Worker) backData(c *Conv, g, c0, c1 int, s portion, dy, weights, dx []float32, add bool) {
-	pixels := c.In.H * c.In.W
-	from, to := 0, pixels
-	if pixels >= 2*w.N {
-		from, to = w.share(pixels)
-	} else {
+	pixels, whole := c.In.H*c.In.W, portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
+	switch {
+	case pixels >= 2*w.N && s == whole: // what follows adds nothing to these pixels
+		w.take(pixels, func(from, to int) { w.backPixels(c, g, c0, c1, s, from, to, dy, weights, dx, add) })
+	case pixels >= 2*w.N:
+		from, to := w.share(pixels)
+		w.backPixels(c, g, c0, c1, s, from, to, dy, weights, dx, add)
+	default:
 		b0, b1 := w.share((c1 - c0 + 7) / 8)
-		c0, c1 = c0+8*b0, min(c1, c0+8*b1)
+		w.backPixels(c, g, c0+8*b0, min(c1, c0+8*b1), s, 0, pixels, dy, weights, dx, add)
 	}
+}
+
+func (w *Worker) backPixels(c *Conv, g, c0, c1 int, s portion, from, to int, dy, weights, dx []float32, add bool) {
 	whole := portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
 	for px := from; px < to; px++ {
 		h, v := px/c.In.W, px%c.In.W

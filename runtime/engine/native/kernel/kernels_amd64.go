@@ -27,7 +27,7 @@ func avx512() functions {
 			8: {1: product8x1_512, 2: product8x2_512}, 6: {1: product6x1_512, 2: product6x2_512},
 			4: {1: product4x1_512, 2: product4x2_512}, 2: {1: product2x1_512, 2: product2x2_512},
 		},
-		correlate: correlate512, transpose: transpose512,
+		correlate: correlate512, line: line512, transpose: transpose512,
 		add: add512, addRelu: addRelu512, relu: relu512, clamp: clamp512, reluBack: reluBack512, clampBack: clampBack512,
 		scale: scale512, squares: squares512, sgd: sgd512, momentum: momentum512, adam: adam512,
 		affine: affine512, affineRelu: affineRelu512, normBack: normBack512,
@@ -35,14 +35,25 @@ func avx512() functions {
 		normSums: [2]func(*channelArgs){normSums8_512, normSums1_512}, normSumsRelu: [2]func(*channelArgs){normSumsRelu8_512, normSumsRelu1_512},
 		rowSums: [2]func(*channelArgs){rowSums8_512, rowSums1_512}, dots: [2]func(*channelArgs){dots8_512, dots1_512},
 		maxPool: maxPool512, sumPool: sumPool512, maxPoolBack: maxPoolBack512, sumPoolBack: sumPoolBack512,
-		depthwise: [2]func(*tapArgs){depthwise4_512, depthwise1_512},
+		depthwise: [2]func(*tapArgs){depthwise4_512, depthwise1_512}, weighted: weighted512,
+		affineEach: affineEach512, affineEachRelu: affineEachRelu512,
+		winograd: [5]transforms{
+			2: {
+				winogradInput2_512, winogradOutput2_512, winogradWeights2_512, winogradSpread2_512,
+				winogradGather2_512,
+			},
+			4: {
+				winogradInput4_512, winogradOutput4_512, winogradWeights4_512, winogradSpread4_512,
+				winogradGather4_512,
+			},
+		},
 	}
 }
 
 func avx2() functions {
 	return functions{
 		product:   [9][3]func(*productArgs){6: {1: product6x2_256}, 4: {1: product4x2_256}, 2: {1: product2x2_256}},
-		correlate: correlate256, transpose: transpose256,
+		correlate: correlate256, line: line256, transpose: transpose256,
 		add: add256, addRelu: addRelu256, relu: relu256, clamp: clamp256, reluBack: reluBack256, clampBack: clampBack256,
 		scale: scale256, squares: squares256, sgd: sgd256, momentum: momentum256, adam: adam256,
 		affine: affine256, affineRelu: affineRelu256, normBack: normBack256,
@@ -50,6 +61,17 @@ func avx2() functions {
 		normSums: [2]func(*channelArgs){normSums4_256, normSums1_256}, normSumsRelu: [2]func(*channelArgs){normSumsRelu4_256, normSumsRelu1_256},
 		rowSums: [2]func(*channelArgs){rowSums4_256, rowSums1_256}, dots: [2]func(*channelArgs){dots4_256, dots1_256},
 		maxPool: maxPool256, sumPool: sumPool256, maxPoolBack: maxPoolBack256, sumPoolBack: sumPoolBack256,
-		depthwise: [2]func(*tapArgs){depthwise4_256, depthwise1_256},
+		depthwise: [2]func(*tapArgs){depthwise4_256, depthwise1_256}, weighted: weighted256,
+		affineEach: affineEach256, affineEachRelu: affineEachRelu256,
+		winograd: [5]transforms{
+			2: {
+				winogradInput2_256, winogradOutput2_256, winogradWeights2_256, winogradSpread2_256,
+				winogradGather2_256,
+			},
+			4: {
+				winogradInput4_256, winogradOutput4_256, winogradWeights4_256, winogradSpread4_256,
+				winogradGather4_256,
+			},
+		},
 	}
 }

@@ -72,37 +72,58 @@ TEXT ·product8x2_512(SB), NOSPLIT, $0-8
 	JMP     sum2
 
 bias1:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS (CX), Z1
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same3
+	VBROADCASTSS (BX), Z0
+	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
 	JBE          sum2
-	VBROADCASTSS 4(CX), Z2
-	VBROADCASTSS 4(CX), Z3
+	VBROADCASTSS 4(BX), Z2
+	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
 	JBE          sum2
-	VBROADCASTSS 8(CX), Z4
-	VBROADCASTSS 8(CX), Z5
+	VBROADCASTSS 8(BX), Z4
+	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
 	JBE          sum2
-	VBROADCASTSS 12(CX), Z6
-	VBROADCASTSS 12(CX), Z7
+	VBROADCASTSS 12(BX), Z6
+	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
 	JBE          sum2
-	VBROADCASTSS 16(CX), Z8
-	VBROADCASTSS 16(CX), Z9
+	VBROADCASTSS 16(BX), Z8
+	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
 	JBE          sum2
-	VBROADCASTSS 20(CX), Z10
-	VBROADCASTSS 20(CX), Z11
+	VBROADCASTSS 20(BX), Z10
+	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
 	JBE          sum2
-	VBROADCASTSS 24(CX), Z12
-	VBROADCASTSS 24(CX), Z13
+	VBROADCASTSS 24(BX), Z12
+	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
 	JBE          sum2
-	VBROADCASTSS 28(CX), Z14
-	VBROADCASTSS 28(CX), Z15
+	VBROADCASTSS 28(BX), Z14
+	VBROADCASTSS 28(BX), Z15
+	JMP          sum2
+
+same3:
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	VMOVUPS (BX), Z6
+	VMOVUPS 64(BX), Z7
+	VMOVUPS (BX), Z8
+	VMOVUPS 64(BX), Z9
+	VMOVUPS (BX), Z10
+	VMOVUPS 64(BX), Z11
+	VMOVUPS (BX), Z12
+	VMOVUPS 64(BX), Z13
+	VMOVUPS (BX), Z14
+	VMOVUPS 64(BX), Z15
 
 sum2:
 	MOVQ (AX), CX
@@ -115,13 +136,13 @@ sum2:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop3:
+loop4:
 	MOVQ 56(AX), R12
 
-loop4:
+loop5:
 	MOVQ 48(AX), R13
 
-loop5:
+loop6:
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -151,18 +172,18 @@ loop5:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop5
+	JNZ          loop6
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop4
+	JNZ          loop5
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop3
+	JNZ          loop4
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store6
+	JZ           store7
 	VPXORQ       Z18, Z18, Z18
 	VMAXPS       Z0, Z18, Z0
 	VMAXPS       Z1, Z18, Z1
@@ -181,7 +202,7 @@ loop5:
 	VMAXPS       Z14, Z18, Z14
 	VMAXPS       Z15, Z18, Z15
 
-store6:
+store7:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -189,42 +210,42 @@ store6:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end7
+	JBE     end8
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end7
+	JBE     end8
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end7
+	JBE     end8
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end7
+	JBE     end8
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end7
+	JBE     end8
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end7
+	JBE     end8
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end7
+	JBE     end8
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end7:
+end8:
 	VZEROUPPER
 	RET
 
@@ -243,68 +264,81 @@ TEXT ·product8x1_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum9
-	JA      bias8
+	JB      sum10
+	JA      bias9
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum9
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum9
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum9
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum9
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum9
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum9
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum9
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum9
+	JMP     sum10
 
-bias8:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Z0
+bias9:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same11
+	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum9
-	VBROADCASTSS 4(CX), Z1
+	JBE          sum10
+	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum9
-	VBROADCASTSS 8(CX), Z2
+	JBE          sum10
+	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum9
-	VBROADCASTSS 12(CX), Z3
+	JBE          sum10
+	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum9
-	VBROADCASTSS 16(CX), Z4
+	JBE          sum10
+	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum9
-	VBROADCASTSS 20(CX), Z5
+	JBE          sum10
+	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum9
-	VBROADCASTSS 24(CX), Z6
+	JBE          sum10
+	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum9
-	VBROADCASTSS 28(CX), Z7
+	JBE          sum10
+	VBROADCASTSS 28(BX), Z7
+	JMP          sum10
 
-sum9:
+same11:
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS (BX), Z3
+	VMOVUPS (BX), Z4
+	VMOVUPS (BX), Z5
+	VMOVUPS (BX), Z6
+	VMOVUPS (BX), Z7
+
+sum10:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -315,13 +349,13 @@ sum9:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop10:
+loop12:
 	MOVQ 56(AX), R12
 
-loop11:
+loop13:
 	MOVQ 48(AX), R13
 
-loop12:
+loop14:
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -342,18 +376,18 @@ loop12:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop12
+	JNZ          loop14
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop11
+	JNZ          loop13
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop10
+	JNZ          loop12
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store13
+	JZ           store15
 	VPXORQ       Z9, Z9, Z9
 	VMAXPS       Z0, Z9, Z0
 	VMAXPS       Z1, Z9, Z1
@@ -364,42 +398,42 @@ loop12:
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 
-store13:
+store15:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end14
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end14
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end14
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end14
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end14
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end14
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end14
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end14:
+end16:
 	VZEROUPPER
 	RET
 
@@ -422,66 +456,83 @@ TEXT ·product6x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum16
-	JA      bias15
+	JB      sum18
+	JA      bias17
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum16
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum16
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum16
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum16
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum16
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum16
+	JMP     sum18
 
-bias15:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS (CX), Z1
+bias17:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same19
+	VBROADCASTSS (BX), Z0
+	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum16
-	VBROADCASTSS 4(CX), Z2
-	VBROADCASTSS 4(CX), Z3
+	JBE          sum18
+	VBROADCASTSS 4(BX), Z2
+	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum16
-	VBROADCASTSS 8(CX), Z4
-	VBROADCASTSS 8(CX), Z5
+	JBE          sum18
+	VBROADCASTSS 8(BX), Z4
+	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum16
-	VBROADCASTSS 12(CX), Z6
-	VBROADCASTSS 12(CX), Z7
+	JBE          sum18
+	VBROADCASTSS 12(BX), Z6
+	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum16
-	VBROADCASTSS 16(CX), Z8
-	VBROADCASTSS 16(CX), Z9
+	JBE          sum18
+	VBROADCASTSS 16(BX), Z8
+	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum16
-	VBROADCASTSS 20(CX), Z10
-	VBROADCASTSS 20(CX), Z11
+	JBE          sum18
+	VBROADCASTSS 20(BX), Z10
+	VBROADCASTSS 20(BX), Z11
+	JMP          sum18
 
-sum16:
+same19:
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	VMOVUPS (BX), Z6
+	VMOVUPS 64(BX), Z7
+	VMOVUPS (BX), Z8
+	VMOVUPS 64(BX), Z9
+	VMOVUPS (BX), Z10
+	VMOVUPS 64(BX), Z11
+
+sum18:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -492,13 +543,13 @@ sum16:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop17:
+loop20:
 	MOVQ 56(AX), R11
 
-loop18:
+loop21:
 	MOVQ 48(AX), R12
 
-loop19:
+loop22:
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -522,18 +573,18 @@ loop19:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop19
+	JNZ          loop22
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop18
+	JNZ          loop21
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop17
+	JNZ          loop20
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store20
+	JZ           store23
 	VPXORQ       Z14, Z14, Z14
 	VMAXPS       Z0, Z14, Z0
 	VMAXPS       Z1, Z14, Z1
@@ -548,7 +599,7 @@ loop19:
 	VMAXPS       Z10, Z14, Z10
 	VMAXPS       Z11, Z14, Z11
 
-store20:
+store23:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -556,32 +607,32 @@ store20:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end21
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end21
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end21
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end21
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end21
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end21:
+end24:
 	VZEROUPPER
 	RET
 
@@ -598,54 +649,65 @@ TEXT ·product6x1_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum23
-	JA      bias22
+	JB      sum26
+	JA      bias25
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum23
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum23
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum23
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum23
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum23
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum23
+	JMP     sum26
 
-bias22:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Z0
+bias25:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same27
+	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum23
-	VBROADCASTSS 4(CX), Z1
+	JBE          sum26
+	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum23
-	VBROADCASTSS 8(CX), Z2
+	JBE          sum26
+	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum23
-	VBROADCASTSS 12(CX), Z3
+	JBE          sum26
+	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum23
-	VBROADCASTSS 16(CX), Z4
+	JBE          sum26
+	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum23
-	VBROADCASTSS 20(CX), Z5
+	JBE          sum26
+	VBROADCASTSS 20(BX), Z5
+	JMP          sum26
 
-sum23:
+same27:
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS (BX), Z3
+	VMOVUPS (BX), Z4
+	VMOVUPS (BX), Z5
+
+sum26:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -656,13 +718,13 @@ sum23:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop24:
+loop28:
 	MOVQ 56(AX), R11
 
-loop25:
+loop29:
 	MOVQ 48(AX), R12
 
-loop26:
+loop30:
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -679,18 +741,18 @@ loop26:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop26
+	JNZ          loop30
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop25
+	JNZ          loop29
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop24
+	JNZ          loop28
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store27
+	JZ           store31
 	VPXORQ       Z7, Z7, Z7
 	VMAXPS       Z0, Z7, Z0
 	VMAXPS       Z1, Z7, Z1
@@ -699,34 +761,34 @@ loop26:
 	VMAXPS       Z4, Z7, Z4
 	VMAXPS       Z5, Z7, Z5
 
-store27:
+store31:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end28
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end28
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end28
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end28
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end28
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end28:
+end32:
 	VZEROUPPER
 	RET
 
@@ -745,48 +807,61 @@ TEXT ·product4x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum30
-	JA      bias29
+	JB      sum34
+	JA      bias33
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum30
+	JBE     sum34
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum30
+	JBE     sum34
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum30
+	JBE     sum34
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum30
+	JMP     sum34
 
-bias29:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS (CX), Z1
+bias33:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same35
+	VBROADCASTSS (BX), Z0
+	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum30
-	VBROADCASTSS 4(CX), Z2
-	VBROADCASTSS 4(CX), Z3
+	JBE          sum34
+	VBROADCASTSS 4(BX), Z2
+	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum30
-	VBROADCASTSS 8(CX), Z4
-	VBROADCASTSS 8(CX), Z5
+	JBE          sum34
+	VBROADCASTSS 8(BX), Z4
+	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum30
-	VBROADCASTSS 12(CX), Z6
-	VBROADCASTSS 12(CX), Z7
+	JBE          sum34
+	VBROADCASTSS 12(BX), Z6
+	VBROADCASTSS 12(BX), Z7
+	JMP          sum34
 
-sum30:
+same35:
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	VMOVUPS (BX), Z6
+	VMOVUPS 64(BX), Z7
+
+sum34:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -797,13 +872,13 @@ sum30:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop31:
+loop36:
 	MOVQ 56(AX), R10
 
-loop32:
+loop37:
 	MOVQ 48(AX), R11
 
-loop33:
+loop38:
 	VMOVUPS      (DX), Z8
 	VMOVUPS      64(DX), Z9
 	VBROADCASTSS (CX), Z10
@@ -821,18 +896,18 @@ loop33:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop33
+	JNZ          loop38
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop32
+	JNZ          loop37
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop31
+	JNZ          loop36
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store34
+	JZ           store39
 	VPXORQ       Z10, Z10, Z10
 	VMAXPS       Z0, Z10, Z0
 	VMAXPS       Z1, Z10, Z1
@@ -843,7 +918,7 @@ loop33:
 	VMAXPS       Z6, Z10, Z6
 	VMAXPS       Z7, Z10, Z7
 
-store34:
+store39:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -851,22 +926,22 @@ store34:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end35
+	JBE     end40
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end35
+	JBE     end40
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end35
+	JBE     end40
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 
-end35:
+end40:
 	VZEROUPPER
 	RET
 
@@ -881,40 +956,49 @@ TEXT ·product4x1_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum37
-	JA      bias36
+	JB      sum42
+	JA      bias41
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum37
+	JBE     sum42
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum37
+	JBE     sum42
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum37
+	JBE     sum42
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
-	JMP     sum37
+	JMP     sum42
 
-bias36:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Z0
+bias41:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same43
+	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum37
-	VBROADCASTSS 4(CX), Z1
+	JBE          sum42
+	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum37
-	VBROADCASTSS 8(CX), Z2
+	JBE          sum42
+	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum37
-	VBROADCASTSS 12(CX), Z3
+	JBE          sum42
+	VBROADCASTSS 12(BX), Z3
+	JMP          sum42
 
-sum37:
+same43:
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS (BX), Z3
+
+sum42:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -925,13 +1009,13 @@ sum37:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop38:
+loop44:
 	MOVQ 56(AX), R10
 
-loop39:
+loop45:
 	MOVQ 48(AX), R11
 
-loop40:
+loop46:
 	VMOVUPS      (DX), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -944,44 +1028,44 @@ loop40:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop40
+	JNZ          loop46
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop39
+	JNZ          loop45
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop38
+	JNZ          loop44
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store41
+	JZ           store47
 	VPXORQ       Z5, Z5, Z5
 	VMAXPS       Z0, Z5, Z0
 	VMAXPS       Z1, Z5, Z1
 	VMAXPS       Z2, Z5, Z2
 	VMAXPS       Z3, Z5, Z3
 
-store41:
+store47:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end42
+	JBE     end48
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end42
+	JBE     end48
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end42
+	JBE     end48
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 
-end42:
+end48:
 	VZEROUPPER
 	RET
 
@@ -996,122 +1080,39 @@ TEXT ·product2x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum44
-	JA      bias43
+	JB      sum50
+	JA      bias49
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum44
+	JBE     sum50
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum44
+	JMP     sum50
 
-bias43:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS (CX), Z1
+bias49:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same51
+	VBROADCASTSS (BX), Z0
+	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum44
-	VBROADCASTSS 4(CX), Z2
-	VBROADCASTSS 4(CX), Z3
+	JBE          sum50
+	VBROADCASTSS 4(BX), Z2
+	VBROADCASTSS 4(BX), Z3
+	JMP          sum50
 
-sum44:
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 24(AX), BX
-	LEAQ (BX)(BX*2), SI
-	LEAQ (BX)(BX*4), DI
-	LEAQ (SI)(BX*4), SI
-	MOVQ 32(AX), SI
-	MOVQ 40(AX), DI
-	MOVQ 80(AX), R8
+same51:
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
 
-loop45:
-	MOVQ 56(AX), R9
-
-loop46:
-	MOVQ 48(AX), R10
-
-loop47:
-	VMOVUPS      (DX), Z4
-	VMOVUPS      64(DX), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z4, Z0
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(BX*1), Z7
-	VFMADD231PS  Z7, Z4, Z2
-	VFMADD231PS  Z7, Z5, Z3
-	ADDQ         SI, CX
-	ADDQ         DI, DX
-	SUBQ         $0x00000001, R10
-	JNZ          loop47
-	ADDQ         64(AX), CX
-	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R9
-	JNZ          loop46
-	ADDQ         88(AX), CX
-	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R8
-	JNZ          loop45
-	MOVQ         144(AX), CX
-	TESTQ        CX, CX
-	JZ           store48
-	VPXORQ       Z6, Z6, Z6
-	VMAXPS       Z0, Z6, Z0
-	VMAXPS       Z1, Z6, Z1
-	VMAXPS       Z2, Z6, Z2
-	VMAXPS       Z3, Z6, Z3
-
-store48:
-	MOVQ    16(AX), CX
-	MOVQ    104(AX), DX
-	MOVQ    136(AX), BX
-	MOVQ    112(AX), AX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, (CX)(BX*1)
-	CMPQ    AX, $0x00000001
-	JBE     end49
-	ADDQ    DX, CX
-	VMOVUPS Z2, (CX)
-	VMOVUPS Z3, (CX)(BX*1)
-
-end49:
-	VZEROUPPER
-	RET
-
-// func product2x1_512(args uintptr)
-// Requires: AVX, AVX512F
-TEXT ·product2x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	MOVQ    120(AX), CX
-	MOVQ    112(AX), DX
-	CMPQ    CX, $0x00000001
-	JB      sum51
-	JA      bias50
-	MOVQ    16(AX), CX
-	MOVQ    104(AX), BX
-	MOVQ    136(AX), SI
-	VMOVUPS (CX), Z0
-	CMPQ    DX, $0x00000001
-	JBE     sum51
-	ADDQ    BX, CX
-	VMOVUPS (CX), Z1
-	JMP     sum51
-
-bias50:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Z0
-	CMPQ         DX, $0x00000001
-	JBE          sum51
-	VBROADCASTSS 4(CX), Z1
-
-sum51:
+sum50:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1129,11 +1130,14 @@ loop53:
 	MOVQ 48(AX), R10
 
 loop54:
-	VMOVUPS      (DX), Z2
-	VBROADCASTSS (CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (CX)(BX*1), Z4
-	VFMADD231PS  Z4, Z2, Z1
+	VMOVUPS      (DX), Z4
+	VMOVUPS      64(DX), Z5
+	VBROADCASTSS (CX), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (CX)(BX*1), Z7
+	VFMADD231PS  Z7, Z4, Z2
+	VFMADD231PS  Z7, Z5, Z3
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
@@ -1149,9 +1153,11 @@ loop54:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store55
-	VPXORQ       Z3, Z3, Z3
-	VMAXPS       Z0, Z3, Z0
-	VMAXPS       Z1, Z3, Z1
+	VPXORQ       Z6, Z6, Z6
+	VMAXPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMAXPS       Z3, Z6, Z3
 
 store55:
 	MOVQ    16(AX), CX
@@ -1159,12 +1165,172 @@ store55:
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
 	JBE     end56
 	ADDQ    DX, CX
-	VMOVUPS Z1, (CX)
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, (CX)(BX*1)
 
 end56:
+	VZEROUPPER
+	RET
+
+// func product2x1_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·product2x1_512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	VPXORQ  Z0, Z0, Z0
+	VPXORQ  Z1, Z1, Z1
+	MOVQ    120(AX), CX
+	MOVQ    112(AX), DX
+	CMPQ    CX, $0x00000001
+	JB      sum58
+	JA      bias57
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), BX
+	MOVQ    136(AX), SI
+	VMOVUPS (CX), Z0
+	CMPQ    DX, $0x00000001
+	JBE     sum58
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z1
+	JMP     sum58
+
+bias57:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same59
+	VBROADCASTSS (BX), Z0
+	CMPQ         DX, $0x00000001
+	JBE          sum58
+	VBROADCASTSS 4(BX), Z1
+	JMP          sum58
+
+same59:
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX), Z1
+
+sum58:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 24(AX), BX
+	LEAQ (BX)(BX*2), SI
+	LEAQ (BX)(BX*4), DI
+	LEAQ (SI)(BX*4), SI
+	MOVQ 32(AX), SI
+	MOVQ 40(AX), DI
+	MOVQ 80(AX), R8
+
+loop60:
+	MOVQ 56(AX), R9
+
+loop61:
+	MOVQ 48(AX), R10
+
+loop62:
+	VMOVUPS      (DX), Z2
+	VBROADCASTSS (CX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (CX)(BX*1), Z4
+	VFMADD231PS  Z4, Z2, Z1
+	ADDQ         SI, CX
+	ADDQ         DI, DX
+	SUBQ         $0x00000001, R10
+	JNZ          loop62
+	ADDQ         64(AX), CX
+	ADDQ         72(AX), DX
+	SUBQ         $0x00000001, R9
+	JNZ          loop61
+	ADDQ         88(AX), CX
+	ADDQ         96(AX), DX
+	SUBQ         $0x00000001, R8
+	JNZ          loop60
+	MOVQ         144(AX), CX
+	TESTQ        CX, CX
+	JZ           store63
+	VPXORQ       Z3, Z3, Z3
+	VMAXPS       Z0, Z3, Z0
+	VMAXPS       Z1, Z3, Z1
+
+store63:
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), DX
+	MOVQ    136(AX), BX
+	MOVQ    112(AX), AX
+	VMOVUPS Z0, (CX)
+	CMPQ    AX, $0x00000001
+	JBE     end64
+	ADDQ    DX, CX
+	VMOVUPS Z1, (CX)
+
+end64:
+	VZEROUPPER
+	RET
+
+// func line512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·line512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	VPXORQ  Z0, Z0, Z0
+	VPXORQ  Z1, Z1, Z1
+	VPXORQ  Z2, Z2, Z2
+	VPXORQ  Z3, Z3, Z3
+	CMPQ    120(AX), $0x00
+	JE      sum65
+	MOVQ    128(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+
+sum65:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 136(AX), BX
+	LEAQ (BX)(BX*2), SI
+	MOVQ 32(AX), DI
+	MOVQ 40(AX), R8
+	MOVQ 80(AX), R9
+
+loop66:
+	MOVQ 56(AX), R10
+
+loop67:
+	MOVQ 48(AX), R11
+
+loop68:
+	VBROADCASTSS (CX), Z15
+	VFMADD231PS  (DX), Z15, Z0
+	VFMADD231PS  (DX)(BX*1), Z15, Z1
+	VFMADD231PS  (DX)(BX*2), Z15, Z2
+	VFMADD231PS  (DX)(SI*1), Z15, Z3
+	ADDQ         DI, CX
+	ADDQ         R8, DX
+	SUBQ         $0x00000001, R11
+	JNZ          loop68
+	ADDQ         64(AX), CX
+	ADDQ         72(AX), DX
+	SUBQ         $0x00000001, R10
+	JNZ          loop67
+	ADDQ         88(AX), CX
+	ADDQ         96(AX), DX
+	SUBQ         $0x00000001, R9
+	JNZ          loop66
+	CMPQ         144(AX), $0x00
+	JE           store69
+	VPXORQ       Z15, Z15, Z15
+	VMAXPS       Z0, Z15, Z0
+	VMAXPS       Z1, Z15, Z1
+	VMAXPS       Z2, Z15, Z2
+	VMAXPS       Z3, Z15, Z3
+
+store69:
+	MOVQ    16(AX), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
 	VZEROUPPER
 	RET
 
@@ -1199,10 +1365,10 @@ TEXT ·correlate512(SB), NOSPLIT, $0-8
 	VMOVUPS 1088(BX), Z17
 	MOVQ    56(AX), R10
 
-loop57:
+loop70:
 	MOVQ 48(AX), R11
 
-loop58:
+loop71:
 	VMOVUPS     (DX), Z18
 	VMOVUPS     (DX)(DI*1), Z19
 	VMOVUPS     (DX)(DI*2), Z20
@@ -1233,11 +1399,11 @@ loop58:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop58
+	JNZ         loop71
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop57
+	JNZ         loop70
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -1406,9 +1572,9 @@ TEXT ·add512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big59:
+big72:
 	CMPQ    AX, $0x00000100
-	JB      small60
+	JB      small73
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (CX)
@@ -1426,11 +1592,11 @@ big59:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big59
+	JMP     big72
 
-small60:
+small73:
 	TESTQ   AX, AX
-	JZ      out61
+	JZ      out74
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (CX)
@@ -1439,9 +1605,9 @@ small60:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small60
+	JMP     small73
 
-out61:
+out74:
 	VZEROUPPER
 	RET
 
@@ -1456,9 +1622,9 @@ TEXT ·addRelu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big62:
+big75:
 	CMPQ    AX, $0x00000100
-	JB      small63
+	JB      small76
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMAXPS  Z0, Z15, Z0
@@ -1480,11 +1646,11 @@ big62:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big62
+	JMP     big75
 
-small63:
+small76:
 	TESTQ   AX, AX
-	JZ      out64
+	JZ      out77
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMAXPS  Z0, Z15, Z0
@@ -1494,9 +1660,9 @@ small63:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small63
+	JMP     small76
 
-out64:
+out77:
 	VZEROUPPER
 	RET
 
@@ -1511,9 +1677,9 @@ TEXT ·relu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big65:
+big78:
 	CMPQ    AX, $0x00000100
-	JB      small66
+	JB      small79
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMOVUPS Z0, (CX)
@@ -1531,11 +1697,11 @@ big65:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big65
+	JMP     big78
 
-small66:
+small79:
 	TESTQ   AX, AX
-	JZ      out67
+	JZ      out80
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMOVUPS Z0, (CX)
@@ -1544,9 +1710,9 @@ small66:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small66
+	JMP     small79
 
-out67:
+out80:
 	VZEROUPPER
 	RET
 
@@ -1562,9 +1728,9 @@ TEXT ·clamp512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big68:
+big81:
 	CMPQ    DI, $0x00000100
-	JB      small69
+	JB      small82
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMINPS  Z0, Z14, Z0
@@ -1586,11 +1752,11 @@ big68:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, DI
-	JMP     big68
+	JMP     big81
 
-small69:
+small82:
 	TESTQ   DI, DI
-	JZ      out70
+	JZ      out83
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMINPS  Z0, Z14, Z0
@@ -1600,9 +1766,9 @@ small69:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small69
+	JMP     small82
 
-out70:
+out83:
 	VZEROUPPER
 	RET
 
@@ -1617,9 +1783,9 @@ TEXT ·reluBack512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big71:
+big84:
 	CMPQ      AX, $0x00000100
-	JB        small72
+	JB        small85
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -1645,11 +1811,11 @@ big71:
 	ADDQ      $0x00000100, BX
 	ADDQ      $0x00000100, SI
 	SUBQ      $0x00000100, AX
-	JMP       big71
+	JMP       big84
 
-small72:
+small85:
 	TESTQ     AX, AX
-	JZ        out73
+	JZ        out86
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -1660,9 +1826,9 @@ small72:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, AX
-	JMP       small72
+	JMP       small85
 
-out73:
+out86:
 	VZEROUPPER
 	RET
 
@@ -1678,9 +1844,9 @@ TEXT ·clampBack512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big74:
+big87:
 	CMPQ      DI, $0x00000080
-	JB        small75
+	JB        small88
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -1700,11 +1866,11 @@ big74:
 	ADDQ      $0x00000080, BX
 	ADDQ      $0x00000080, SI
 	SUBQ      $0x00000080, DI
-	JMP       big74
+	JMP       big87
 
-small75:
+small88:
 	TESTQ     DI, DI
-	JZ        out76
+	JZ        out89
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -1717,9 +1883,9 @@ small75:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small75
+	JMP       small88
 
-out76:
+out89:
 	VZEROUPPER
 	RET
 
@@ -1735,9 +1901,9 @@ TEXT ·scale512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big77:
+big90:
 	CMPQ    DI, $0x00000100
-	JB      small78
+	JB      small91
 	VMULPS  (DX), Z14, Z0
 	VMOVUPS Z0, (CX)
 	VMULPS  64(DX), Z14, Z1
@@ -1751,11 +1917,11 @@ big77:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, DI
-	JMP     big77
+	JMP     big90
 
-small78:
+small91:
 	TESTQ   DI, DI
-	JZ      out79
+	JZ      out92
 	VMULPS  (DX), Z14, Z0
 	VMOVUPS Z0, (CX)
 	ADDQ    $0x00000040, CX
@@ -1763,9 +1929,123 @@ small78:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small78
+	JMP     small91
 
-out79:
+out92:
+	VZEROUPPER
+	RET
+
+// func affineEach512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·affineEach512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), AX
+
+big93:
+	CMPQ        AX, $0x00000100
+	JB          small94
+	VMOVUPS     (SI), Z0
+	VMOVUPS     (DX), Z4
+	VFMADD231PS (BX), Z4, Z0
+	VMOVUPS     Z0, (CX)
+	VMOVUPS     64(SI), Z1
+	VMOVUPS     64(DX), Z5
+	VFMADD231PS 64(BX), Z5, Z1
+	VMOVUPS     Z1, 64(CX)
+	VMOVUPS     128(SI), Z2
+	VMOVUPS     128(DX), Z6
+	VFMADD231PS 128(BX), Z6, Z2
+	VMOVUPS     Z2, 128(CX)
+	VMOVUPS     192(SI), Z3
+	VMOVUPS     192(DX), Z7
+	VFMADD231PS 192(BX), Z7, Z3
+	VMOVUPS     Z3, 192(CX)
+	ADDQ        $0x00000100, CX
+	ADDQ        $0x00000100, DX
+	ADDQ        $0x00000100, BX
+	ADDQ        $0x00000100, SI
+	SUBQ        $0x00000100, AX
+	JMP         big93
+
+small94:
+	TESTQ       AX, AX
+	JZ          out95
+	VMOVUPS     (SI), Z0
+	VMOVUPS     (DX), Z4
+	VFMADD231PS (BX), Z4, Z0
+	VMOVUPS     Z0, (CX)
+	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, AX
+	JMP         small94
+
+out95:
+	VZEROUPPER
+	RET
+
+// func affineEachRelu512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·affineEachRelu512(SB), NOSPLIT, $0-8
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), AX
+	VPXORQ Z15, Z15, Z15
+
+big96:
+	CMPQ        AX, $0x00000100
+	JB          small97
+	VMOVUPS     (SI), Z0
+	VMOVUPS     (DX), Z4
+	VFMADD231PS (BX), Z4, Z0
+	VMAXPS      Z0, Z15, Z0
+	VMOVUPS     Z0, (CX)
+	VMOVUPS     64(SI), Z1
+	VMOVUPS     64(DX), Z5
+	VFMADD231PS 64(BX), Z5, Z1
+	VMAXPS      Z1, Z15, Z1
+	VMOVUPS     Z1, 64(CX)
+	VMOVUPS     128(SI), Z2
+	VMOVUPS     128(DX), Z6
+	VFMADD231PS 128(BX), Z6, Z2
+	VMAXPS      Z2, Z15, Z2
+	VMOVUPS     Z2, 128(CX)
+	VMOVUPS     192(SI), Z3
+	VMOVUPS     192(DX), Z7
+	VFMADD231PS 192(BX), Z7, Z3
+	VMAXPS      Z3, Z15, Z3
+	VMOVUPS     Z3, 192(CX)
+	ADDQ        $0x00000100, CX
+	ADDQ        $0x00000100, DX
+	ADDQ        $0x00000100, BX
+	ADDQ        $0x00000100, SI
+	SUBQ        $0x00000100, AX
+	JMP         big96
+
+small97:
+	TESTQ       AX, AX
+	JZ          out98
+	VMOVUPS     (SI), Z0
+	VMOVUPS     (DX), Z4
+	VFMADD231PS (BX), Z4, Z0
+	VMAXPS      Z0, Z15, Z0
+	VMOVUPS     Z0, (CX)
+	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, AX
+	JMP         small97
+
+out98:
 	VZEROUPPER
 	RET
 
@@ -1778,12 +2058,12 @@ TEXT ·squares512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z0, Z0, Z0
 
-loop80:
+loop99:
 	VMOVUPS     (DX), Z4
 	VFMADD231PS Z4, Z4, Z0
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop80
+	JNZ         loop99
 	VMOVUPS     Z0, (CX)
 	VZEROUPPER
 	RET
@@ -1801,9 +2081,9 @@ TEXT ·sgd512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Z14
 	VBROADCASTSS 48(AX), Z13
 
-big81:
+big100:
 	CMPQ        DI, $0x00000040
-	JB          small82
+	JB          small101
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -1814,11 +2094,11 @@ big81:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big81
+	JMP         big100
 
-small82:
+small101:
 	TESTQ       DI, DI
-	JZ          out83
+	JZ          out102
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -1829,9 +2109,9 @@ small82:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small82
+	JMP         small101
 
-out83:
+out102:
 	VZEROUPPER
 	RET
 
@@ -1851,9 +2131,9 @@ TEXT ·momentum512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Z11
 	VBROADCASTSS 60(AX), Z10
 
-big84:
+big103:
 	CMPQ        DI, $0x00000040
-	JB          small85
+	JB          small104
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -1869,11 +2149,11 @@ big84:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big84
+	JMP         big103
 
-small85:
+small104:
 	TESTQ       DI, DI
-	JZ          out86
+	JZ          out105
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -1889,9 +2169,9 @@ small85:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small85
+	JMP         small104
 
-out86:
+out105:
 	VZEROUPPER
 	RET
 
@@ -1915,9 +2195,9 @@ TEXT ·adam512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Z7
 	VBROADCASTSS 76(AX), Z6
 
-big87:
+big106:
 	CMPQ        DI, $0x00000040
-	JB          small88
+	JB          small107
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -1940,11 +2220,11 @@ big87:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big87
+	JMP         big106
 
-small88:
+small107:
 	TESTQ       DI, DI
-	JZ          out89
+	JZ          out108
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -1967,9 +2247,9 @@ small88:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small88
+	JMP         small107
 
-out89:
+out108:
 	VZEROUPPER
 	RET
 
@@ -1982,30 +2262,30 @@ TEXT ·affine512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop90:
+loop109:
 	XORQ DI, DI
 
-channel91:
+channel110:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z2
 	XORQ         R8, R8
 
-lane92:
+lane111:
 	VMOVUPS     (CX)(R8*1), Z0
 	VFMADD213PS Z2, Z1, Z0
 	VMOVUPS     Z0, (DX)(R8*1)
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, SI
-	JB          lane92
+	JB          lane111
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel91
+	JB          channel110
 	SUBQ        $0x00000001, BX
-	JNZ         loop90
+	JNZ         loop109
 	VZEROUPPER
 	RET
 
@@ -2018,10 +2298,10 @@ TEXT ·affineRelu512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop93:
+loop112:
 	XORQ DI, DI
 
-channel94:
+channel113:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
@@ -2029,21 +2309,21 @@ channel94:
 	VPXORQ       Z3, Z3, Z3
 	XORQ         R8, R8
 
-lane95:
+lane114:
 	VMOVUPS     (CX)(R8*1), Z0
 	VFMADD213PS Z2, Z1, Z0
 	VMAXPS      Z0, Z3, Z0
 	VMOVUPS     Z0, (DX)(R8*1)
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, SI
-	JB          lane95
+	JB          lane114
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel94
+	JB          channel113
 	SUBQ        $0x00000001, BX
-	JNZ         loop93
+	JNZ         loop112
 	VZEROUPPER
 	RET
 
@@ -2056,10 +2336,10 @@ TEXT ·normBack512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop96:
+loop115:
 	XORQ DI, DI
 
-channel97:
+channel116:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
@@ -2069,7 +2349,7 @@ channel97:
 	MOVQ         48(AX), R8
 	XORQ         R9, R9
 
-lane98:
+lane117:
 	VMOVUPS     (DX)(R9*1), Z0
 	VFMADD213PS Z3, Z1, Z0
 	VFMADD231PS (CX)(R9*1), Z2, Z0
@@ -2077,14 +2357,14 @@ lane98:
 	VMOVUPS     Z0, (DX)(R9*1)
 	ADDQ        $0x00000040, R9
 	CMPQ        R9, SI
-	JB          lane98
+	JB          lane117
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel97
+	JB          channel116
 	SUBQ        $0x00000001, BX
-	JNZ         loop96
+	JNZ         loop115
 	VZEROUPPER
 	RET
 
@@ -2114,14 +2394,14 @@ TEXT ·moments8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop99:
+loop118:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane100:
+lane119:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -2134,13 +2414,13 @@ lane100:
 	VFMADD231PS  Z16, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane100
+	JB           lane119
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane101:
+lane120:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -2153,13 +2433,13 @@ lane101:
 	VFMADD231PS  Z16, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane101
+	JB           lane120
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane102:
+lane121:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -2172,13 +2452,13 @@ lane102:
 	VFMADD231PS  Z16, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane102
+	JB           lane121
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane103:
+lane122:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -2191,13 +2471,13 @@ lane103:
 	VFMADD231PS  Z16, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane103
+	JB           lane122
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane104:
+lane123:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -2210,13 +2490,13 @@ lane104:
 	VFMADD231PS  Z16, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane104
+	JB           lane123
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane105:
+lane124:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -2229,13 +2509,13 @@ lane105:
 	VFMADD231PS  Z16, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane105
+	JB           lane124
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane106:
+lane125:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -2248,13 +2528,13 @@ lane106:
 	VFMADD231PS  Z16, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane106
+	JB           lane125
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane107:
+lane126:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -2267,13 +2547,13 @@ lane107:
 	VFMADD231PS  Z16, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane107
+	JB           lane126
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop99
+	JNZ          loop118
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -2319,14 +2599,14 @@ TEXT ·normSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop108:
+loop127:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane109:
+lane128:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2338,13 +2618,13 @@ lane109:
 	VFMADD231PS  Z18, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane109
+	JB           lane128
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane110:
+lane129:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2356,13 +2636,13 @@ lane110:
 	VFMADD231PS  Z18, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane110
+	JB           lane129
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane111:
+lane130:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2374,13 +2654,13 @@ lane111:
 	VFMADD231PS  Z18, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane111
+	JB           lane130
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane112:
+lane131:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2392,13 +2672,13 @@ lane112:
 	VFMADD231PS  Z18, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane112
+	JB           lane131
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane113:
+lane132:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2410,13 +2690,13 @@ lane113:
 	VFMADD231PS  Z18, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane113
+	JB           lane132
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane114:
+lane133:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2428,13 +2708,13 @@ lane114:
 	VFMADD231PS  Z18, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane114
+	JB           lane133
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane115:
+lane134:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2446,13 +2726,13 @@ lane115:
 	VFMADD231PS  Z18, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane115
+	JB           lane134
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane116:
+lane135:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2464,13 +2744,13 @@ lane116:
 	VFMADD231PS  Z18, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane116
+	JB           lane135
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop108
+	JNZ          loop127
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -2516,14 +2796,14 @@ TEXT ·normSumsRelu8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop117:
+loop136:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane118:
+lane137:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2540,13 +2820,13 @@ lane118:
 	VFMADD231PS  Z18, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane118
+	JB           lane137
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane119:
+lane138:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2563,13 +2843,13 @@ lane119:
 	VFMADD231PS  Z18, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane119
+	JB           lane138
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane120:
+lane139:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2586,13 +2866,13 @@ lane120:
 	VFMADD231PS  Z18, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane120
+	JB           lane139
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane121:
+lane140:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2609,13 +2889,13 @@ lane121:
 	VFMADD231PS  Z18, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane121
+	JB           lane140
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane122:
+lane141:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2632,13 +2912,13 @@ lane122:
 	VFMADD231PS  Z18, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane122
+	JB           lane141
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane123:
+lane142:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2655,13 +2935,13 @@ lane123:
 	VFMADD231PS  Z18, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane123
+	JB           lane142
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane124:
+lane143:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2678,13 +2958,13 @@ lane124:
 	VFMADD231PS  Z18, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane124
+	JB           lane143
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane125:
+lane144:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -2701,13 +2981,13 @@ lane125:
 	VFMADD231PS  Z18, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane125
+	JB           lane144
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop117
+	JNZ          loop136
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -2745,110 +3025,110 @@ TEXT ·rowSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Z6
 	VMOVUPS 448(SI), Z7
 
-loop126:
+loop145:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane127:
+lane146:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z0, Z0
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane127
+	JB     lane146
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane128:
+lane147:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z1, Z1
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane128
+	JB     lane147
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane129:
+lane148:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z2, Z2
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane129
+	JB     lane148
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane130:
+lane149:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z3, Z3
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane130
+	JB     lane149
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane131:
+lane150:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z4, Z4
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane131
+	JB     lane150
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane132:
+lane151:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z5, Z5
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane132
+	JB     lane151
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane133:
+lane152:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z6, Z6
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane133
+	JB     lane152
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane134:
+lane153:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Z7, Z7
 	ADDQ    $0x00000040, R10
 	CMPQ    R10, R11
-	JB      lane134
+	JB      lane153
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop126
+	JNZ     loop145
 	VMOVUPS Z0, (SI)
 	VMOVUPS Z1, 64(SI)
 	VMOVUPS Z2, 128(SI)
@@ -2878,118 +3158,118 @@ TEXT ·dots8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Z6
 	VMOVUPS 448(SI), Z7
 
-loop135:
+loop154:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane136:
+lane155:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z0
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane136
+	JB          lane155
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane137:
+lane156:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z1
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane137
+	JB          lane156
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane138:
+lane157:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z2
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane138
+	JB          lane157
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane139:
+lane158:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z3
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane139
+	JB          lane158
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane140:
+lane159:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z4
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane140
+	JB          lane159
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane141:
+lane160:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z5
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane141
+	JB          lane160
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane142:
+lane161:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z6
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane142
+	JB          lane161
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane143:
+lane162:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z7
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane143
+	JB          lane162
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop135
+	JNZ         loop154
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VMOVUPS     Z2, 128(SI)
@@ -3013,14 +3293,14 @@ TEXT ·moments1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop144:
+loop163:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane145:
+lane164:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3033,13 +3313,13 @@ lane145:
 	VFMADD231PS  Z2, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane145
+	JB           lane164
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop144
+	JNZ          loop163
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -3057,14 +3337,14 @@ TEXT ·normSums1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop146:
+loop165:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane147:
+lane166:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z4
@@ -3076,13 +3356,13 @@ lane147:
 	VFMADD231PS  Z4, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane147
+	JB           lane166
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop146
+	JNZ          loop165
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -3100,14 +3380,14 @@ TEXT ·normSumsRelu1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop148:
+loop167:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane149:
+lane168:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z4
@@ -3124,13 +3404,13 @@ lane149:
 	VFMADD231PS  Z4, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane149
+	JB           lane168
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop148
+	JNZ          loop167
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -3147,26 +3427,26 @@ TEXT ·rowSums1_512(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Z0
 
-loop150:
+loop169:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane151:
+lane170:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Z0, Z0
 	ADDQ    $0x00000040, R10
 	CMPQ    R10, R11
-	JB      lane151
+	JB      lane170
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop150
+	JNZ     loop169
 	VMOVUPS Z0, (SI)
 	VZEROUPPER
 	RET
@@ -3182,27 +3462,27 @@ TEXT ·dots1_512(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Z0
 
-loop152:
+loop171:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane153:
+lane172:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z1
 	VFMADD231PS (DX)(R10*1), Z1, Z0
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane153
+	JB          lane172
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop152
+	JNZ         loop171
 	VMOVUPS     Z0, (SI)
 	VZEROUPPER
 	RET
@@ -3217,11 +3497,11 @@ TEXT ·maxPool512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big154:
+big173:
 	MOVQ    SI, DI
 	SUBQ    BX, DI
 	CMPQ    DI, $0x00000100
-	JB      small155
+	JB      small174
 	VMOVAPS Z15, Z0
 	VMOVAPS Z15, Z1
 	VMOVAPS Z15, Z2
@@ -3229,7 +3509,7 @@ big154:
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap157:
+tap176:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -3239,34 +3519,34 @@ tap157:
 	VMAXPS  192(R9), Z3, Z3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap157
+	JB      tap176
 	VMOVUPS Z0, (DX)(BX*1)
 	VMOVUPS Z1, 64(DX)(BX*1)
 	VMOVUPS Z2, 128(DX)(BX*1)
 	VMOVUPS Z3, 192(DX)(BX*1)
 	ADDQ    $0x00000100, BX
-	JMP     big154
+	JMP     big173
 
-small155:
+small174:
 	CMPQ    BX, SI
-	JAE     out156
+	JAE     out175
 	VMOVAPS Z15, Z0
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap158:
+tap177:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
 	VMAXPS  (R9), Z0, Z0
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap158
+	JB      tap177
 	VMOVUPS Z0, (DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small155
+	JMP     small174
 
-out156:
+out175:
 	VZEROUPPER
 	RET
 
@@ -3280,11 +3560,11 @@ TEXT ·sumPool512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big159:
+big178:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000100
-	JB     small160
+	JB     small179
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -3292,7 +3572,7 @@ big159:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap162:
+tap181:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -3302,7 +3582,7 @@ tap162:
 	VADDPS  192(R9), Z3, Z3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap162
+	JB      tap181
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(BX*1)
 	VMULPS  Z15, Z1, Z1
@@ -3312,29 +3592,29 @@ tap162:
 	VMULPS  Z15, Z3, Z3
 	VMOVUPS Z3, 192(DX)(BX*1)
 	ADDQ    $0x00000100, BX
-	JMP     big159
+	JMP     big178
 
-small160:
+small179:
 	CMPQ   BX, SI
-	JAE    out161
+	JAE    out180
 	VPXORQ Z0, Z0, Z0
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap163:
+tap182:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
 	VADDPS  (R9), Z0, Z0
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap163
+	JB      tap182
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small160
+	JMP     small179
 
-out161:
+out180:
 	VZEROUPPER
 	RET
 
@@ -3349,11 +3629,11 @@ TEXT ·maxPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big164:
+big183:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000080
-	JB      small165
+	JB      small184
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	VMOVUPS 64(DX)(DI*1), Z1
@@ -3361,7 +3641,7 @@ big164:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap167:
+tap186:
 	MOVQ      (R10)(R9*8), R11
 	ADDQ      CX, R11
 	ADDQ      DI, R11
@@ -3382,19 +3662,19 @@ tap167:
 	VMOVUPS   Z7, 64(R12)
 	INCQ      R9
 	CMPQ      R9, 32(AX)
-	JB        tap167
+	JB        tap186
 	ADDQ      $0x00000080, DI
-	JMP       big164
+	JMP       big183
 
-small165:
+small184:
 	CMPQ    DI, R8
-	JAE     out166
+	JAE     out185
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap168:
+tap187:
 	MOVQ      (R10)(R9*8), R11
 	ADDQ      CX, R11
 	ADDQ      DI, R11
@@ -3409,11 +3689,11 @@ tap168:
 	VMOVUPS   Z6, (R12)
 	INCQ      R9
 	CMPQ      R9, 32(AX)
-	JB        tap168
+	JB        tap187
 	ADDQ      $0x00000040, DI
-	JMP       small165
+	JMP       small184
 
-out166:
+out185:
 	VZEROUPPER
 	RET
 
@@ -3427,11 +3707,11 @@ TEXT ·sumPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big169:
+big188:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000100
-	JB     small170
+	JB     small189
 	VMULPS (CX)(BX*1), Z15, Z0
 	VMULPS 64(CX)(BX*1), Z15, Z1
 	VMULPS 128(CX)(BX*1), Z15, Z2
@@ -3439,7 +3719,7 @@ big169:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap172:
+tap191:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -3453,18 +3733,18 @@ tap172:
 	VMOVUPS Z7, 192(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap172
+	JB      tap191
 	ADDQ    $0x00000100, BX
-	JMP     big169
+	JMP     big188
 
-small170:
+small189:
 	CMPQ   BX, SI
-	JAE    out171
+	JAE    out190
 	VMULPS (CX)(BX*1), Z15, Z0
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap173:
+tap192:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -3472,11 +3752,11 @@ tap173:
 	VMOVUPS Z4, (R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap173
+	JB      tap192
 	ADDQ    $0x00000040, BX
-	JMP     small170
+	JMP     small189
 
-out171:
+out190:
 	VZEROUPPER
 	RET
 
@@ -3491,16 +3771,16 @@ TEXT ·depthwise4_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop174:
+loop193:
 	XORQ R9, R9
 
-lane175:
+lane194:
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    16(AX), $0x00
-	JE      sum176
+	JE      sum195
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Z0
@@ -3508,12 +3788,12 @@ lane175:
 	VMOVUPS (R10)(SI*2), Z2
 	VMOVUPS (R10)(R8*1), Z3
 
-sum176:
+sum195:
 	MOVQ 64(AX), R10
 	XORQ R11, R11
 	MOVQ 24(AX), R12
 
-tap177:
+tap196:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -3529,7 +3809,7 @@ tap177:
 	VFMADD231PS  (R13)(R8*1), Z14, Z3
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap177
+	JB           tap196
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Z0, (R10)
@@ -3538,7 +3818,7 @@ tap177:
 	VMOVUPS      Z3, (R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane175
+	JB           lane194
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -3549,7 +3829,7 @@ tap177:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop174
+	JNZ          loop193
 	VZEROUPPER
 	RET
 
@@ -3564,23 +3844,23 @@ TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop178:
+loop197:
 	XORQ R8, R8
 
-lane179:
+lane198:
 	VPXORQ  Z0, Z0, Z0
 	CMPQ    16(AX), $0x00
-	JE      sum180
+	JE      sum199
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Z0
 
-sum180:
+sum199:
 	MOVQ 64(AX), R9
 	XORQ R10, R10
 	MOVQ 24(AX), R11
 
-tap181:
+tap200:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -3590,18 +3870,2479 @@ tap181:
 	VFMADD231PS  (R12), Z14, Z0
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap181
+	JB           tap200
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane179
+	JB           lane198
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop178
+	JNZ          loop197
+	VZEROUPPER
+	RET
+
+// func weighted512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·weighted512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 56(AX), BX
+	MOVQ 40(AX), DI
+	XORQ SI, SI
+
+big201:
+	MOVQ   DI, R8
+	SUBQ   SI, R8
+	CMPQ   R8, $0x00000100
+	JB     small202
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	MOVQ   64(AX), R8
+	XORQ   R9, R9
+	MOVQ   24(AX), R10
+
+tap204:
+	MOVQ        (R10)(R9*8), R11
+	ADDQ        CX, R11
+	ADDQ        SI, R11
+	MOVQ        (R8)(R9*8), R12
+	ADDQ        BX, R12
+	ADDQ        SI, R12
+	VMOVUPS     (R12), Z4
+	VFMADD231PS (R11), Z4, Z0
+	VMOVUPS     64(R12), Z5
+	VFMADD231PS 64(R11), Z5, Z1
+	VMOVUPS     128(R12), Z6
+	VFMADD231PS 128(R11), Z6, Z2
+	VMOVUPS     192(R12), Z7
+	VFMADD231PS 192(R11), Z7, Z3
+	INCQ        R9
+	CMPQ        R9, 32(AX)
+	JB          tap204
+	VMOVUPS     Z0, (DX)(SI*1)
+	VMOVUPS     Z1, 64(DX)(SI*1)
+	VMOVUPS     Z2, 128(DX)(SI*1)
+	VMOVUPS     Z3, 192(DX)(SI*1)
+	ADDQ        $0x00000100, SI
+	JMP         big201
+
+small202:
+	CMPQ   SI, DI
+	JAE    out203
+	VPXORQ Z0, Z0, Z0
+	MOVQ   64(AX), R8
+	XORQ   R9, R9
+	MOVQ   24(AX), R10
+
+tap205:
+	MOVQ        (R10)(R9*8), R11
+	ADDQ        CX, R11
+	ADDQ        SI, R11
+	MOVQ        (R8)(R9*8), R12
+	ADDQ        BX, R12
+	ADDQ        SI, R12
+	VMOVUPS     (R12), Z4
+	VFMADD231PS (R11), Z4, Z0
+	INCQ        R9
+	CMPQ        R9, 32(AX)
+	JB          tap205
+	VMOVUPS     Z0, (DX)(SI*1)
+	ADDQ        $0x00000040, SI
+	JMP         small202
+
+out203:
+	VZEROUPPER
+	RET
+
+// func winogradInput2_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·winogradInput2_512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), DI
+
+loop206:
+	XORQ R8, R8
+
+lane207:
+	MOVQ    CX, R9
+	ADDQ    R8, R9
+	MOVQ    (BX), R10
+	VMOVUPS (R9)(R10*1), Z0
+	MOVQ    32(BX), R10
+	VMOVUPS (R9)(R10*1), Z1
+	MOVQ    64(BX), R10
+	VMOVUPS (R9)(R10*1), Z2
+	MOVQ    96(BX), R10
+	VMOVUPS (R9)(R10*1), Z3
+	VSUBPS  Z2, Z0, Z6
+	VADDPS  Z1, Z2, Z7
+	VSUBPS  Z1, Z2, Z8
+	VSUBPS  Z3, Z1, Z9
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 256(SI)
+	VMOVUPS Z8, 512(SI)
+	VMOVUPS Z9, 768(SI)
+	MOVQ    8(BX), R10
+	VMOVUPS (R9)(R10*1), Z0
+	MOVQ    40(BX), R10
+	VMOVUPS (R9)(R10*1), Z1
+	MOVQ    72(BX), R10
+	VMOVUPS (R9)(R10*1), Z2
+	MOVQ    104(BX), R10
+	VMOVUPS (R9)(R10*1), Z3
+	VSUBPS  Z2, Z0, Z6
+	VADDPS  Z1, Z2, Z7
+	VSUBPS  Z1, Z2, Z8
+	VSUBPS  Z3, Z1, Z9
+	VMOVUPS Z6, 64(SI)
+	VMOVUPS Z7, 320(SI)
+	VMOVUPS Z8, 576(SI)
+	VMOVUPS Z9, 832(SI)
+	MOVQ    16(BX), R10
+	VMOVUPS (R9)(R10*1), Z0
+	MOVQ    48(BX), R10
+	VMOVUPS (R9)(R10*1), Z1
+	MOVQ    80(BX), R10
+	VMOVUPS (R9)(R10*1), Z2
+	MOVQ    112(BX), R10
+	VMOVUPS (R9)(R10*1), Z3
+	VSUBPS  Z2, Z0, Z6
+	VADDPS  Z1, Z2, Z7
+	VSUBPS  Z1, Z2, Z8
+	VSUBPS  Z3, Z1, Z9
+	VMOVUPS Z6, 128(SI)
+	VMOVUPS Z7, 384(SI)
+	VMOVUPS Z8, 640(SI)
+	VMOVUPS Z9, 896(SI)
+	MOVQ    24(BX), R10
+	VMOVUPS (R9)(R10*1), Z0
+	MOVQ    56(BX), R10
+	VMOVUPS (R9)(R10*1), Z1
+	MOVQ    88(BX), R10
+	VMOVUPS (R9)(R10*1), Z2
+	MOVQ    120(BX), R10
+	VMOVUPS (R9)(R10*1), Z3
+	VSUBPS  Z2, Z0, Z6
+	VADDPS  Z1, Z2, Z7
+	VSUBPS  Z1, Z2, Z8
+	VSUBPS  Z3, Z1, Z9
+	VMOVUPS Z6, 192(SI)
+	VMOVUPS Z7, 448(SI)
+	VMOVUPS Z8, 704(SI)
+	VMOVUPS Z9, 960(SI)
+	MOVQ    DX, R9
+	ADDQ    R8, R9
+	MOVQ    56(AX), R10
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VSUBPS  Z2, Z0, Z6
+	VADDPS  Z1, Z2, Z7
+	VSUBPS  Z1, Z2, Z8
+	VSUBPS  Z3, Z1, Z9
+	VMOVUPS Z6, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z7, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z8, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z9, (R9)
+	ADDQ    R10, R9
+	VMOVUPS 256(SI), Z0
+	VMOVUPS 320(SI), Z1
+	VMOVUPS 384(SI), Z2
+	VMOVUPS 448(SI), Z3
+	VSUBPS  Z2, Z0, Z6
+	VADDPS  Z1, Z2, Z7
+	VSUBPS  Z1, Z2, Z8
+	VSUBPS  Z3, Z1, Z9
+	VMOVUPS Z6, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z7, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z8, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z9, (R9)
+	ADDQ    R10, R9
+	VMOVUPS 512(SI), Z0
+	VMOVUPS 576(SI), Z1
+	VMOVUPS 640(SI), Z2
+	VMOVUPS 704(SI), Z3
+	VSUBPS  Z2, Z0, Z6
+	VADDPS  Z1, Z2, Z7
+	VSUBPS  Z1, Z2, Z8
+	VSUBPS  Z3, Z1, Z9
+	VMOVUPS Z6, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z7, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z8, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z9, (R9)
+	ADDQ    R10, R9
+	VMOVUPS 768(SI), Z0
+	VMOVUPS 832(SI), Z1
+	VMOVUPS 896(SI), Z2
+	VMOVUPS 960(SI), Z3
+	VSUBPS  Z2, Z0, Z6
+	VADDPS  Z1, Z2, Z7
+	VSUBPS  Z1, Z2, Z8
+	VSUBPS  Z3, Z1, Z9
+	VMOVUPS Z6, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z7, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z8, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Z9, (R9)
+	ADDQ    R10, R9
+	ADDQ    $0x00000040, R8
+	CMPQ    R8, 40(AX)
+	JB      lane207
+	ADDQ    48(AX), CX
+	ADDQ    40(AX), DX
+	SUBQ    $0x00000001, DI
+	JNZ     loop206
+	VZEROUPPER
+	RET
+
+// func winogradOutput2_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·winogradOutput2_512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), DI
+	MOVQ 64(AX), R8
+
+loop208:
+	VPXORQ       Z14, Z14, Z14
+	TESTQ        R8, R8
+	JZ           plain209
+	VBROADCASTSS (R8), Z14
+	ADDQ         $0x00000004, R8
+
+plain209:
+	XORQ R9, R9
+
+lane210:
+	MOVQ    CX, R10
+	ADDQ    R9, R10
+	MOVQ    56(AX), R11
+	VMOVUPS (R10), Z0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	ADDQ    R11, R10
+	VADDPS  Z0, Z1, Z0
+	VADDPS  Z0, Z2, Z0
+	VSUBPS  Z2, Z1, Z1
+	VSUBPS  Z3, Z1, Z1
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS (R10), Z0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	ADDQ    R11, R10
+	VADDPS  Z0, Z1, Z0
+	VADDPS  Z0, Z2, Z0
+	VSUBPS  Z2, Z1, Z1
+	VSUBPS  Z3, Z1, Z1
+	VMOVUPS Z0, 128(SI)
+	VMOVUPS Z1, 192(SI)
+	VMOVUPS (R10), Z0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	ADDQ    R11, R10
+	VADDPS  Z0, Z1, Z0
+	VADDPS  Z0, Z2, Z0
+	VSUBPS  Z2, Z1, Z1
+	VSUBPS  Z3, Z1, Z1
+	VMOVUPS Z0, 256(SI)
+	VMOVUPS Z1, 320(SI)
+	VMOVUPS (R10), Z0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	ADDQ    R11, R10
+	VADDPS  Z0, Z1, Z0
+	VADDPS  Z0, Z2, Z0
+	VSUBPS  Z2, Z1, Z1
+	VSUBPS  Z3, Z1, Z1
+	VMOVUPS Z0, 384(SI)
+	VMOVUPS Z1, 448(SI)
+	MOVQ    DX, R10
+	ADDQ    R9, R10
+	VMOVUPS (SI), Z0
+	VMOVUPS 128(SI), Z1
+	VMOVUPS 256(SI), Z2
+	VMOVUPS 384(SI), Z3
+	VADDPS  Z0, Z1, Z0
+	VADDPS  Z0, Z2, Z0
+	VSUBPS  Z2, Z1, Z1
+	VSUBPS  Z3, Z1, Z1
+	VADDPS  Z14, Z0, Z0
+	VADDPS  Z14, Z1, Z1
+	CMPQ    72(AX), $0x00
+	JE      fresh211
+	MOVQ    (BX), R11
+	VADDPS  (R10)(R11*1), Z0, Z0
+	MOVQ    16(BX), R11
+	VADDPS  (R10)(R11*1), Z1, Z1
+
+fresh211:
+	CMPQ   80(AX), $0x00
+	JE     linear212
+	VPXORQ Z11, Z11, Z11
+	VMAXPS Z0, Z11, Z0
+	VMAXPS Z1, Z11, Z1
+
+linear212:
+	MOVQ    (BX), R11
+	VMOVUPS Z0, (R10)(R11*1)
+	MOVQ    16(BX), R11
+	VMOVUPS Z1, (R10)(R11*1)
+	VMOVUPS 64(SI), Z0
+	VMOVUPS 192(SI), Z1
+	VMOVUPS 320(SI), Z2
+	VMOVUPS 448(SI), Z3
+	VADDPS  Z0, Z1, Z0
+	VADDPS  Z0, Z2, Z0
+	VSUBPS  Z2, Z1, Z1
+	VSUBPS  Z3, Z1, Z1
+	VADDPS  Z14, Z0, Z0
+	VADDPS  Z14, Z1, Z1
+	CMPQ    72(AX), $0x00
+	JE      fresh213
+	MOVQ    8(BX), R11
+	VADDPS  (R10)(R11*1), Z0, Z0
+	MOVQ    24(BX), R11
+	VADDPS  (R10)(R11*1), Z1, Z1
+
+fresh213:
+	CMPQ   80(AX), $0x00
+	JE     linear214
+	VPXORQ Z11, Z11, Z11
+	VMAXPS Z0, Z11, Z0
+	VMAXPS Z1, Z11, Z1
+
+linear214:
+	MOVQ    8(BX), R11
+	VMOVUPS Z0, (R10)(R11*1)
+	MOVQ    24(BX), R11
+	VMOVUPS Z1, (R10)(R11*1)
+	ADDQ    $0x00000040, R9
+	CMPQ    R9, 40(AX)
+	JB      lane210
+	ADDQ    40(AX), CX
+	ADDQ    48(AX), DX
+	SUBQ    $0x00000001, DI
+	JNZ     loop208
+	VZEROUPPER
+	RET
+
+// func winogradWeights2_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·winogradWeights2_512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Z12
+	XORQ         DI, DI
+
+lane215:
+	MOVQ    CX, R8
+	ADDQ    DI, R8
+	MOVQ    (BX), R9
+	VMOVUPS (R8)(R9*1), Z0
+	MOVQ    24(BX), R9
+	VMOVUPS (R8)(R9*1), Z1
+	MOVQ    48(BX), R9
+	VMOVUPS (R8)(R9*1), Z2
+	VADDPS  Z0, Z2, Z4
+	VMULPS  Z12, Z4, Z4
+	VMULPS  Z12, Z1, Z5
+	VMOVAPS Z0, Z6
+	VADDPS  Z4, Z5, Z7
+	VSUBPS  Z5, Z4, Z8
+	VMOVAPS Z2, Z9
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 192(SI)
+	VMOVUPS Z8, 384(SI)
+	VMOVUPS Z9, 576(SI)
+	MOVQ    8(BX), R9
+	VMOVUPS (R8)(R9*1), Z0
+	MOVQ    32(BX), R9
+	VMOVUPS (R8)(R9*1), Z1
+	MOVQ    56(BX), R9
+	VMOVUPS (R8)(R9*1), Z2
+	VADDPS  Z0, Z2, Z4
+	VMULPS  Z12, Z4, Z4
+	VMULPS  Z12, Z1, Z5
+	VMOVAPS Z0, Z6
+	VADDPS  Z4, Z5, Z7
+	VSUBPS  Z5, Z4, Z8
+	VMOVAPS Z2, Z9
+	VMOVUPS Z6, 64(SI)
+	VMOVUPS Z7, 256(SI)
+	VMOVUPS Z8, 448(SI)
+	VMOVUPS Z9, 640(SI)
+	MOVQ    16(BX), R9
+	VMOVUPS (R8)(R9*1), Z0
+	MOVQ    40(BX), R9
+	VMOVUPS (R8)(R9*1), Z1
+	MOVQ    64(BX), R9
+	VMOVUPS (R8)(R9*1), Z2
+	VADDPS  Z0, Z2, Z4
+	VMULPS  Z12, Z4, Z4
+	VMULPS  Z12, Z1, Z5
+	VMOVAPS Z0, Z6
+	VADDPS  Z4, Z5, Z7
+	VSUBPS  Z5, Z4, Z8
+	VMOVAPS Z2, Z9
+	VMOVUPS Z6, 128(SI)
+	VMOVUPS Z7, 320(SI)
+	VMOVUPS Z8, 512(SI)
+	VMOVUPS Z9, 704(SI)
+	MOVQ    DX, R8
+	ADDQ    DI, R8
+	MOVQ    56(AX), R9
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VADDPS  Z0, Z2, Z4
+	VMULPS  Z12, Z4, Z4
+	VMULPS  Z12, Z1, Z5
+	VMOVAPS Z0, Z6
+	VADDPS  Z4, Z5, Z7
+	VSUBPS  Z5, Z4, Z8
+	VMOVAPS Z2, Z9
+	VMOVUPS Z6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 192(SI), Z0
+	VMOVUPS 256(SI), Z1
+	VMOVUPS 320(SI), Z2
+	VADDPS  Z0, Z2, Z4
+	VMULPS  Z12, Z4, Z4
+	VMULPS  Z12, Z1, Z5
+	VMOVAPS Z0, Z6
+	VADDPS  Z4, Z5, Z7
+	VSUBPS  Z5, Z4, Z8
+	VMOVAPS Z2, Z9
+	VMOVUPS Z6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 384(SI), Z0
+	VMOVUPS 448(SI), Z1
+	VMOVUPS 512(SI), Z2
+	VADDPS  Z0, Z2, Z4
+	VMULPS  Z12, Z4, Z4
+	VMULPS  Z12, Z1, Z5
+	VMOVAPS Z0, Z6
+	VADDPS  Z4, Z5, Z7
+	VSUBPS  Z5, Z4, Z8
+	VMOVAPS Z2, Z9
+	VMOVUPS Z6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 576(SI), Z0
+	VMOVUPS 640(SI), Z1
+	VMOVUPS 704(SI), Z2
+	VADDPS  Z0, Z2, Z4
+	VMULPS  Z12, Z4, Z4
+	VMULPS  Z12, Z1, Z5
+	VMOVAPS Z0, Z6
+	VADDPS  Z4, Z5, Z7
+	VSUBPS  Z5, Z4, Z8
+	VMOVAPS Z2, Z9
+	VMOVUPS Z6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z9, (R8)
+	ADDQ    R9, R8
+	ADDQ    $0x00000040, DI
+	CMPQ    DI, 40(AX)
+	JB      lane215
+	VZEROUPPER
+	RET
+
+// func winogradSpread2_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·winogradSpread2_512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	XORQ DI, DI
+
+lane216:
+	MOVQ    CX, R8
+	ADDQ    DI, R8
+	MOVQ    (BX), R9
+	VMOVUPS (R8)(R9*1), Z0
+	MOVQ    16(BX), R9
+	VMOVUPS (R8)(R9*1), Z1
+	VMOVAPS Z0, Z6
+	VADDPS  Z0, Z1, Z7
+	VSUBPS  Z1, Z0, Z8
+	VPXORQ  Z9, Z9, Z9
+	VSUBPS  Z1, Z9, Z9
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 128(SI)
+	VMOVUPS Z8, 256(SI)
+	VMOVUPS Z9, 384(SI)
+	MOVQ    8(BX), R9
+	VMOVUPS (R8)(R9*1), Z0
+	MOVQ    24(BX), R9
+	VMOVUPS (R8)(R9*1), Z1
+	VMOVAPS Z0, Z6
+	VADDPS  Z0, Z1, Z7
+	VSUBPS  Z1, Z0, Z8
+	VPXORQ  Z9, Z9, Z9
+	VSUBPS  Z1, Z9, Z9
+	VMOVUPS Z6, 64(SI)
+	VMOVUPS Z7, 192(SI)
+	VMOVUPS Z8, 320(SI)
+	VMOVUPS Z9, 448(SI)
+	MOVQ    DX, R8
+	ADDQ    DI, R8
+	MOVQ    56(AX), R9
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVAPS Z0, Z6
+	VADDPS  Z0, Z1, Z7
+	VSUBPS  Z1, Z0, Z8
+	VPXORQ  Z9, Z9, Z9
+	VSUBPS  Z1, Z9, Z9
+	VMOVUPS Z6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 128(SI), Z0
+	VMOVUPS 192(SI), Z1
+	VMOVAPS Z0, Z6
+	VADDPS  Z0, Z1, Z7
+	VSUBPS  Z1, Z0, Z8
+	VPXORQ  Z9, Z9, Z9
+	VSUBPS  Z1, Z9, Z9
+	VMOVUPS Z6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 256(SI), Z0
+	VMOVUPS 320(SI), Z1
+	VMOVAPS Z0, Z6
+	VADDPS  Z0, Z1, Z7
+	VSUBPS  Z1, Z0, Z8
+	VPXORQ  Z9, Z9, Z9
+	VSUBPS  Z1, Z9, Z9
+	VMOVUPS Z6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 384(SI), Z0
+	VMOVUPS 448(SI), Z1
+	VMOVAPS Z0, Z6
+	VADDPS  Z0, Z1, Z7
+	VSUBPS  Z1, Z0, Z8
+	VPXORQ  Z9, Z9, Z9
+	VSUBPS  Z1, Z9, Z9
+	VMOVUPS Z6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Z9, (R8)
+	ADDQ    R9, R8
+	ADDQ    $0x00000040, DI
+	CMPQ    DI, 40(AX)
+	JB      lane216
+	VZEROUPPER
+	RET
+
+// func winogradGather2_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·winogradGather2_512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Z12
+	XORQ         DI, DI
+
+lane217:
+	MOVQ    CX, R8
+	ADDQ    DI, R8
+	MOVQ    56(AX), R9
+	VMOVUPS (R8), Z0
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R9, R8
+	VADDPS  Z1, Z2, Z9
+	VMULPS  Z12, Z9, Z9
+	VADDPS  Z0, Z9, Z6
+	VSUBPS  Z2, Z1, Z7
+	VMULPS  Z12, Z7, Z7
+	VADDPS  Z3, Z9, Z8
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	VMOVUPS Z8, 128(SI)
+	VMOVUPS (R8), Z0
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R9, R8
+	VADDPS  Z1, Z2, Z9
+	VMULPS  Z12, Z9, Z9
+	VADDPS  Z0, Z9, Z6
+	VSUBPS  Z2, Z1, Z7
+	VMULPS  Z12, Z7, Z7
+	VADDPS  Z3, Z9, Z8
+	VMOVUPS Z6, 192(SI)
+	VMOVUPS Z7, 256(SI)
+	VMOVUPS Z8, 320(SI)
+	VMOVUPS (R8), Z0
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R9, R8
+	VADDPS  Z1, Z2, Z9
+	VMULPS  Z12, Z9, Z9
+	VADDPS  Z0, Z9, Z6
+	VSUBPS  Z2, Z1, Z7
+	VMULPS  Z12, Z7, Z7
+	VADDPS  Z3, Z9, Z8
+	VMOVUPS Z6, 384(SI)
+	VMOVUPS Z7, 448(SI)
+	VMOVUPS Z8, 512(SI)
+	VMOVUPS (R8), Z0
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R9, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R9, R8
+	VADDPS  Z1, Z2, Z9
+	VMULPS  Z12, Z9, Z9
+	VADDPS  Z0, Z9, Z6
+	VSUBPS  Z2, Z1, Z7
+	VMULPS  Z12, Z7, Z7
+	VADDPS  Z3, Z9, Z8
+	VMOVUPS Z6, 576(SI)
+	VMOVUPS Z7, 640(SI)
+	VMOVUPS Z8, 704(SI)
+	MOVQ    DX, R8
+	ADDQ    DI, R8
+	VMOVUPS (SI), Z0
+	VMOVUPS 192(SI), Z1
+	VMOVUPS 384(SI), Z2
+	VMOVUPS 576(SI), Z3
+	VADDPS  Z1, Z2, Z9
+	VMULPS  Z12, Z9, Z9
+	VADDPS  Z0, Z9, Z6
+	VSUBPS  Z2, Z1, Z7
+	VMULPS  Z12, Z7, Z7
+	VADDPS  Z3, Z9, Z8
+	MOVQ    (BX), R9
+	VMOVUPS Z6, (R8)(R9*1)
+	MOVQ    24(BX), R9
+	VMOVUPS Z7, (R8)(R9*1)
+	MOVQ    48(BX), R9
+	VMOVUPS Z8, (R8)(R9*1)
+	VMOVUPS 64(SI), Z0
+	VMOVUPS 256(SI), Z1
+	VMOVUPS 448(SI), Z2
+	VMOVUPS 640(SI), Z3
+	VADDPS  Z1, Z2, Z9
+	VMULPS  Z12, Z9, Z9
+	VADDPS  Z0, Z9, Z6
+	VSUBPS  Z2, Z1, Z7
+	VMULPS  Z12, Z7, Z7
+	VADDPS  Z3, Z9, Z8
+	MOVQ    8(BX), R9
+	VMOVUPS Z6, (R8)(R9*1)
+	MOVQ    32(BX), R9
+	VMOVUPS Z7, (R8)(R9*1)
+	MOVQ    56(BX), R9
+	VMOVUPS Z8, (R8)(R9*1)
+	VMOVUPS 128(SI), Z0
+	VMOVUPS 320(SI), Z1
+	VMOVUPS 512(SI), Z2
+	VMOVUPS 704(SI), Z3
+	VADDPS  Z1, Z2, Z9
+	VMULPS  Z12, Z9, Z9
+	VADDPS  Z0, Z9, Z6
+	VSUBPS  Z2, Z1, Z7
+	VMULPS  Z12, Z7, Z7
+	VADDPS  Z3, Z9, Z8
+	MOVQ    16(BX), R9
+	VMOVUPS Z6, (R8)(R9*1)
+	MOVQ    40(BX), R9
+	VMOVUPS Z7, (R8)(R9*1)
+	MOVQ    64(BX), R9
+	VMOVUPS Z8, (R8)(R9*1)
+	ADDQ    $0x00000040, DI
+	CMPQ    DI, 40(AX)
+	JB      lane217
+	VZEROUPPER
+	RET
+
+// func winogradInput4_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·winogradInput4_512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Z12
+	VBROADCASTSS 92(AX), Z13
+	VBROADCASTSS 96(AX), Z14
+	VBROADCASTSS 100(AX), Z15
+	MOVQ         32(AX), DI
+
+loop218:
+	XORQ R8, R8
+
+lane219:
+	MOVQ        CX, R9
+	ADDQ        R8, R9
+	MOVQ        (BX), R10
+	VMOVUPS     (R9)(R10*1), Z0
+	MOVQ        48(BX), R10
+	VMOVUPS     (R9)(R10*1), Z1
+	MOVQ        96(BX), R10
+	VMOVUPS     (R9)(R10*1), Z2
+	MOVQ        144(BX), R10
+	VMOVUPS     (R9)(R10*1), Z3
+	MOVQ        192(BX), R10
+	VMOVUPS     (R9)(R10*1), Z4
+	MOVQ        240(BX), R10
+	VMOVUPS     (R9)(R10*1), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, (SI)
+	VMOVUPS     Z7, 384(SI)
+	VMOVUPS     Z8, 768(SI)
+	VMOVUPS     Z9, 1152(SI)
+	VMOVUPS     Z10, 1536(SI)
+	VMOVUPS     Z11, 1920(SI)
+	MOVQ        8(BX), R10
+	VMOVUPS     (R9)(R10*1), Z0
+	MOVQ        56(BX), R10
+	VMOVUPS     (R9)(R10*1), Z1
+	MOVQ        104(BX), R10
+	VMOVUPS     (R9)(R10*1), Z2
+	MOVQ        152(BX), R10
+	VMOVUPS     (R9)(R10*1), Z3
+	MOVQ        200(BX), R10
+	VMOVUPS     (R9)(R10*1), Z4
+	MOVQ        248(BX), R10
+	VMOVUPS     (R9)(R10*1), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, 64(SI)
+	VMOVUPS     Z7, 448(SI)
+	VMOVUPS     Z8, 832(SI)
+	VMOVUPS     Z9, 1216(SI)
+	VMOVUPS     Z10, 1600(SI)
+	VMOVUPS     Z11, 1984(SI)
+	MOVQ        16(BX), R10
+	VMOVUPS     (R9)(R10*1), Z0
+	MOVQ        64(BX), R10
+	VMOVUPS     (R9)(R10*1), Z1
+	MOVQ        112(BX), R10
+	VMOVUPS     (R9)(R10*1), Z2
+	MOVQ        160(BX), R10
+	VMOVUPS     (R9)(R10*1), Z3
+	MOVQ        208(BX), R10
+	VMOVUPS     (R9)(R10*1), Z4
+	MOVQ        256(BX), R10
+	VMOVUPS     (R9)(R10*1), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, 128(SI)
+	VMOVUPS     Z7, 512(SI)
+	VMOVUPS     Z8, 896(SI)
+	VMOVUPS     Z9, 1280(SI)
+	VMOVUPS     Z10, 1664(SI)
+	VMOVUPS     Z11, 2048(SI)
+	MOVQ        24(BX), R10
+	VMOVUPS     (R9)(R10*1), Z0
+	MOVQ        72(BX), R10
+	VMOVUPS     (R9)(R10*1), Z1
+	MOVQ        120(BX), R10
+	VMOVUPS     (R9)(R10*1), Z2
+	MOVQ        168(BX), R10
+	VMOVUPS     (R9)(R10*1), Z3
+	MOVQ        216(BX), R10
+	VMOVUPS     (R9)(R10*1), Z4
+	MOVQ        264(BX), R10
+	VMOVUPS     (R9)(R10*1), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, 192(SI)
+	VMOVUPS     Z7, 576(SI)
+	VMOVUPS     Z8, 960(SI)
+	VMOVUPS     Z9, 1344(SI)
+	VMOVUPS     Z10, 1728(SI)
+	VMOVUPS     Z11, 2112(SI)
+	MOVQ        32(BX), R10
+	VMOVUPS     (R9)(R10*1), Z0
+	MOVQ        80(BX), R10
+	VMOVUPS     (R9)(R10*1), Z1
+	MOVQ        128(BX), R10
+	VMOVUPS     (R9)(R10*1), Z2
+	MOVQ        176(BX), R10
+	VMOVUPS     (R9)(R10*1), Z3
+	MOVQ        224(BX), R10
+	VMOVUPS     (R9)(R10*1), Z4
+	MOVQ        272(BX), R10
+	VMOVUPS     (R9)(R10*1), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, 256(SI)
+	VMOVUPS     Z7, 640(SI)
+	VMOVUPS     Z8, 1024(SI)
+	VMOVUPS     Z9, 1408(SI)
+	VMOVUPS     Z10, 1792(SI)
+	VMOVUPS     Z11, 2176(SI)
+	MOVQ        40(BX), R10
+	VMOVUPS     (R9)(R10*1), Z0
+	MOVQ        88(BX), R10
+	VMOVUPS     (R9)(R10*1), Z1
+	MOVQ        136(BX), R10
+	VMOVUPS     (R9)(R10*1), Z2
+	MOVQ        184(BX), R10
+	VMOVUPS     (R9)(R10*1), Z3
+	MOVQ        232(BX), R10
+	VMOVUPS     (R9)(R10*1), Z4
+	MOVQ        280(BX), R10
+	VMOVUPS     (R9)(R10*1), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, 320(SI)
+	VMOVUPS     Z7, 704(SI)
+	VMOVUPS     Z8, 1088(SI)
+	VMOVUPS     Z9, 1472(SI)
+	VMOVUPS     Z10, 1856(SI)
+	VMOVUPS     Z11, 2240(SI)
+	MOVQ        DX, R9
+	ADDQ        R8, R9
+	MOVQ        56(AX), R10
+	VMOVUPS     (SI), Z0
+	VMOVUPS     64(SI), Z1
+	VMOVUPS     128(SI), Z2
+	VMOVUPS     192(SI), Z3
+	VMOVUPS     256(SI), Z4
+	VMOVUPS     320(SI), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z11, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     384(SI), Z0
+	VMOVUPS     448(SI), Z1
+	VMOVUPS     512(SI), Z2
+	VMOVUPS     576(SI), Z3
+	VMOVUPS     640(SI), Z4
+	VMOVUPS     704(SI), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z11, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     768(SI), Z0
+	VMOVUPS     832(SI), Z1
+	VMOVUPS     896(SI), Z2
+	VMOVUPS     960(SI), Z3
+	VMOVUPS     1024(SI), Z4
+	VMOVUPS     1088(SI), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z11, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     1152(SI), Z0
+	VMOVUPS     1216(SI), Z1
+	VMOVUPS     1280(SI), Z2
+	VMOVUPS     1344(SI), Z3
+	VMOVUPS     1408(SI), Z4
+	VMOVUPS     1472(SI), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z11, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     1536(SI), Z0
+	VMOVUPS     1600(SI), Z1
+	VMOVUPS     1664(SI), Z2
+	VMOVUPS     1728(SI), Z3
+	VMOVUPS     1792(SI), Z4
+	VMOVUPS     1856(SI), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z11, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     1920(SI), Z0
+	VMOVUPS     1984(SI), Z1
+	VMOVUPS     2048(SI), Z2
+	VMOVUPS     2112(SI), Z3
+	VMOVUPS     2176(SI), Z4
+	VMOVUPS     2240(SI), Z5
+	VMOVAPS     Z4, Z6
+	VFMADD231PS Z12, Z0, Z6
+	VFMADD231PS Z14, Z2, Z6
+	VMOVAPS     Z5, Z11
+	VFMADD231PS Z12, Z1, Z11
+	VFMADD231PS Z14, Z3, Z11
+	VMOVAPS     Z4, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVAPS     Z3, Z5
+	VFMADD231PS Z13, Z1, Z5
+	VADDPS      Z0, Z5, Z7
+	VSUBPS      Z5, Z0, Z8
+	VSUBPS      Z2, Z4, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z15, Z3, Z3
+	VADDPS      Z4, Z3, Z9
+	VSUBPS      Z3, Z4, Z10
+	VMOVUPS     Z6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Z11, (R9)
+	ADDQ        R10, R9
+	ADDQ        $0x00000040, R8
+	CMPQ        R8, 40(AX)
+	JB          lane219
+	ADDQ        48(AX), CX
+	ADDQ        40(AX), DX
+	SUBQ        $0x00000001, DI
+	JNZ         loop218
+	VZEROUPPER
+	RET
+
+// func winogradOutput4_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·winogradOutput4_512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Z12
+	VBROADCASTSS 92(AX), Z13
+	VBROADCASTSS 96(AX), Z15
+	MOVQ         32(AX), DI
+	MOVQ         64(AX), R8
+
+loop220:
+	VPXORQ       Z14, Z14, Z14
+	TESTQ        R8, R8
+	JZ           plain221
+	VBROADCASTSS (R8), Z14
+	ADDQ         $0x00000004, R8
+
+plain221:
+	XORQ R9, R9
+
+lane222:
+	MOVQ        CX, R10
+	ADDQ        R9, R10
+	MOVQ        56(AX), R11
+	VMOVUPS     (R10), Z0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z5
+	ADDQ        R11, R10
+	VADDPS      Z1, Z2, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z3, Z4, Z8
+	VSUBPS      Z4, Z3, Z9
+	VADDPS      Z0, Z6, Z0
+	VADDPS      Z0, Z8, Z0
+	VMOVAPS     Z7, Z1
+	VFMADD231PS Z15, Z9, Z1
+	VMOVAPS     Z6, Z2
+	VFMADD231PS Z12, Z8, Z2
+	VADDPS      Z5, Z7, Z3
+	VFMADD231PS Z13, Z9, Z3
+	VMOVUPS     Z0, (SI)
+	VMOVUPS     Z1, 64(SI)
+	VMOVUPS     Z2, 128(SI)
+	VMOVUPS     Z3, 192(SI)
+	VMOVUPS     (R10), Z0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z5
+	ADDQ        R11, R10
+	VADDPS      Z1, Z2, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z3, Z4, Z8
+	VSUBPS      Z4, Z3, Z9
+	VADDPS      Z0, Z6, Z0
+	VADDPS      Z0, Z8, Z0
+	VMOVAPS     Z7, Z1
+	VFMADD231PS Z15, Z9, Z1
+	VMOVAPS     Z6, Z2
+	VFMADD231PS Z12, Z8, Z2
+	VADDPS      Z5, Z7, Z3
+	VFMADD231PS Z13, Z9, Z3
+	VMOVUPS     Z0, 256(SI)
+	VMOVUPS     Z1, 320(SI)
+	VMOVUPS     Z2, 384(SI)
+	VMOVUPS     Z3, 448(SI)
+	VMOVUPS     (R10), Z0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z5
+	ADDQ        R11, R10
+	VADDPS      Z1, Z2, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z3, Z4, Z8
+	VSUBPS      Z4, Z3, Z9
+	VADDPS      Z0, Z6, Z0
+	VADDPS      Z0, Z8, Z0
+	VMOVAPS     Z7, Z1
+	VFMADD231PS Z15, Z9, Z1
+	VMOVAPS     Z6, Z2
+	VFMADD231PS Z12, Z8, Z2
+	VADDPS      Z5, Z7, Z3
+	VFMADD231PS Z13, Z9, Z3
+	VMOVUPS     Z0, 512(SI)
+	VMOVUPS     Z1, 576(SI)
+	VMOVUPS     Z2, 640(SI)
+	VMOVUPS     Z3, 704(SI)
+	VMOVUPS     (R10), Z0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z5
+	ADDQ        R11, R10
+	VADDPS      Z1, Z2, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z3, Z4, Z8
+	VSUBPS      Z4, Z3, Z9
+	VADDPS      Z0, Z6, Z0
+	VADDPS      Z0, Z8, Z0
+	VMOVAPS     Z7, Z1
+	VFMADD231PS Z15, Z9, Z1
+	VMOVAPS     Z6, Z2
+	VFMADD231PS Z12, Z8, Z2
+	VADDPS      Z5, Z7, Z3
+	VFMADD231PS Z13, Z9, Z3
+	VMOVUPS     Z0, 768(SI)
+	VMOVUPS     Z1, 832(SI)
+	VMOVUPS     Z2, 896(SI)
+	VMOVUPS     Z3, 960(SI)
+	VMOVUPS     (R10), Z0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z5
+	ADDQ        R11, R10
+	VADDPS      Z1, Z2, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z3, Z4, Z8
+	VSUBPS      Z4, Z3, Z9
+	VADDPS      Z0, Z6, Z0
+	VADDPS      Z0, Z8, Z0
+	VMOVAPS     Z7, Z1
+	VFMADD231PS Z15, Z9, Z1
+	VMOVAPS     Z6, Z2
+	VFMADD231PS Z12, Z8, Z2
+	VADDPS      Z5, Z7, Z3
+	VFMADD231PS Z13, Z9, Z3
+	VMOVUPS     Z0, 1024(SI)
+	VMOVUPS     Z1, 1088(SI)
+	VMOVUPS     Z2, 1152(SI)
+	VMOVUPS     Z3, 1216(SI)
+	VMOVUPS     (R10), Z0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Z5
+	ADDQ        R11, R10
+	VADDPS      Z1, Z2, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z3, Z4, Z8
+	VSUBPS      Z4, Z3, Z9
+	VADDPS      Z0, Z6, Z0
+	VADDPS      Z0, Z8, Z0
+	VMOVAPS     Z7, Z1
+	VFMADD231PS Z15, Z9, Z1
+	VMOVAPS     Z6, Z2
+	VFMADD231PS Z12, Z8, Z2
+	VADDPS      Z5, Z7, Z3
+	VFMADD231PS Z13, Z9, Z3
+	VMOVUPS     Z0, 1280(SI)
+	VMOVUPS     Z1, 1344(SI)
+	VMOVUPS     Z2, 1408(SI)
+	VMOVUPS     Z3, 1472(SI)
+	MOVQ        DX, R10
+	ADDQ        R9, R10
+	VMOVUPS     (SI), Z0
+	VMOVUPS     256(SI), Z1
+	VMOVUPS     512(SI), Z2
+	VMOVUPS     768(SI), Z3
+	VMOVUPS     1024(SI), Z4
+	VMOVUPS     1280(SI), Z5
+	VADDPS      Z1, Z2, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z3, Z4, Z8
+	VSUBPS      Z4, Z3, Z9
+	VADDPS      Z0, Z6, Z0
+	VADDPS      Z0, Z8, Z0
+	VMOVAPS     Z7, Z1
+	VFMADD231PS Z15, Z9, Z1
+	VMOVAPS     Z6, Z2
+	VFMADD231PS Z12, Z8, Z2
+	VADDPS      Z5, Z7, Z3
+	VFMADD231PS Z13, Z9, Z3
+	VADDPS      Z14, Z0, Z0
+	VADDPS      Z14, Z1, Z1
+	VADDPS      Z14, Z2, Z2
+	VADDPS      Z14, Z3, Z3
+	CMPQ        72(AX), $0x00
+	JE          fresh223
+	MOVQ        (BX), R11
+	VADDPS      (R10)(R11*1), Z0, Z0
+	MOVQ        32(BX), R11
+	VADDPS      (R10)(R11*1), Z1, Z1
+	MOVQ        64(BX), R11
+	VADDPS      (R10)(R11*1), Z2, Z2
+	MOVQ        96(BX), R11
+	VADDPS      (R10)(R11*1), Z3, Z3
+
+fresh223:
+	CMPQ   80(AX), $0x00
+	JE     linear224
+	VPXORQ Z11, Z11, Z11
+	VMAXPS Z0, Z11, Z0
+	VMAXPS Z1, Z11, Z1
+	VMAXPS Z2, Z11, Z2
+	VMAXPS Z3, Z11, Z3
+
+linear224:
+	MOVQ        (BX), R11
+	VMOVUPS     Z0, (R10)(R11*1)
+	MOVQ        32(BX), R11
+	VMOVUPS     Z1, (R10)(R11*1)
+	MOVQ        64(BX), R11
+	VMOVUPS     Z2, (R10)(R11*1)
+	MOVQ        96(BX), R11
+	VMOVUPS     Z3, (R10)(R11*1)
+	VMOVUPS     64(SI), Z0
+	VMOVUPS     320(SI), Z1
+	VMOVUPS     576(SI), Z2
+	VMOVUPS     832(SI), Z3
+	VMOVUPS     1088(SI), Z4
+	VMOVUPS     1344(SI), Z5
+	VADDPS      Z1, Z2, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z3, Z4, Z8
+	VSUBPS      Z4, Z3, Z9
+	VADDPS      Z0, Z6, Z0
+	VADDPS      Z0, Z8, Z0
+	VMOVAPS     Z7, Z1
+	VFMADD231PS Z15, Z9, Z1
+	VMOVAPS     Z6, Z2
+	VFMADD231PS Z12, Z8, Z2
+	VADDPS      Z5, Z7, Z3
+	VFMADD231PS Z13, Z9, Z3
+	VADDPS      Z14, Z0, Z0
+	VADDPS      Z14, Z1, Z1
+	VADDPS      Z14, Z2, Z2
+	VADDPS      Z14, Z3, Z3
+	CMPQ        72(AX), $0x00
+	JE          fresh225
+	MOVQ        8(BX), R11
+	VADDPS      (R10)(R11*1), Z0, Z0
+	MOVQ        40(BX), R11
+	VADDPS      (R10)(R11*1), Z1, Z1
+	MOVQ        72(BX), R11
+	VADDPS      (R10)(R11*1), Z2, Z2
+	MOVQ        104(BX), R11
+	VADDPS      (R10)(R11*1), Z3, Z3
+
+fresh225:
+	CMPQ   80(AX), $0x00
+	JE     linear226
+	VPXORQ Z11, Z11, Z11
+	VMAXPS Z0, Z11, Z0
+	VMAXPS Z1, Z11, Z1
+	VMAXPS Z2, Z11, Z2
+	VMAXPS Z3, Z11, Z3
+
+linear226:
+	MOVQ        8(BX), R11
+	VMOVUPS     Z0, (R10)(R11*1)
+	MOVQ        40(BX), R11
+	VMOVUPS     Z1, (R10)(R11*1)
+	MOVQ        72(BX), R11
+	VMOVUPS     Z2, (R10)(R11*1)
+	MOVQ        104(BX), R11
+	VMOVUPS     Z3, (R10)(R11*1)
+	VMOVUPS     128(SI), Z0
+	VMOVUPS     384(SI), Z1
+	VMOVUPS     640(SI), Z2
+	VMOVUPS     896(SI), Z3
+	VMOVUPS     1152(SI), Z4
+	VMOVUPS     1408(SI), Z5
+	VADDPS      Z1, Z2, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z3, Z4, Z8
+	VSUBPS      Z4, Z3, Z9
+	VADDPS      Z0, Z6, Z0
+	VADDPS      Z0, Z8, Z0
+	VMOVAPS     Z7, Z1
+	VFMADD231PS Z15, Z9, Z1
+	VMOVAPS     Z6, Z2
+	VFMADD231PS Z12, Z8, Z2
+	VADDPS      Z5, Z7, Z3
+	VFMADD231PS Z13, Z9, Z3
+	VADDPS      Z14, Z0, Z0
+	VADDPS      Z14, Z1, Z1
+	VADDPS      Z14, Z2, Z2
+	VADDPS      Z14, Z3, Z3
+	CMPQ        72(AX), $0x00
+	JE          fresh227
+	MOVQ        16(BX), R11
+	VADDPS      (R10)(R11*1), Z0, Z0
+	MOVQ        48(BX), R11
+	VADDPS      (R10)(R11*1), Z1, Z1
+	MOVQ        80(BX), R11
+	VADDPS      (R10)(R11*1), Z2, Z2
+	MOVQ        112(BX), R11
+	VADDPS      (R10)(R11*1), Z3, Z3
+
+fresh227:
+	CMPQ   80(AX), $0x00
+	JE     linear228
+	VPXORQ Z11, Z11, Z11
+	VMAXPS Z0, Z11, Z0
+	VMAXPS Z1, Z11, Z1
+	VMAXPS Z2, Z11, Z2
+	VMAXPS Z3, Z11, Z3
+
+linear228:
+	MOVQ        16(BX), R11
+	VMOVUPS     Z0, (R10)(R11*1)
+	MOVQ        48(BX), R11
+	VMOVUPS     Z1, (R10)(R11*1)
+	MOVQ        80(BX), R11
+	VMOVUPS     Z2, (R10)(R11*1)
+	MOVQ        112(BX), R11
+	VMOVUPS     Z3, (R10)(R11*1)
+	VMOVUPS     192(SI), Z0
+	VMOVUPS     448(SI), Z1
+	VMOVUPS     704(SI), Z2
+	VMOVUPS     960(SI), Z3
+	VMOVUPS     1216(SI), Z4
+	VMOVUPS     1472(SI), Z5
+	VADDPS      Z1, Z2, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z3, Z4, Z8
+	VSUBPS      Z4, Z3, Z9
+	VADDPS      Z0, Z6, Z0
+	VADDPS      Z0, Z8, Z0
+	VMOVAPS     Z7, Z1
+	VFMADD231PS Z15, Z9, Z1
+	VMOVAPS     Z6, Z2
+	VFMADD231PS Z12, Z8, Z2
+	VADDPS      Z5, Z7, Z3
+	VFMADD231PS Z13, Z9, Z3
+	VADDPS      Z14, Z0, Z0
+	VADDPS      Z14, Z1, Z1
+	VADDPS      Z14, Z2, Z2
+	VADDPS      Z14, Z3, Z3
+	CMPQ        72(AX), $0x00
+	JE          fresh229
+	MOVQ        24(BX), R11
+	VADDPS      (R10)(R11*1), Z0, Z0
+	MOVQ        56(BX), R11
+	VADDPS      (R10)(R11*1), Z1, Z1
+	MOVQ        88(BX), R11
+	VADDPS      (R10)(R11*1), Z2, Z2
+	MOVQ        120(BX), R11
+	VADDPS      (R10)(R11*1), Z3, Z3
+
+fresh229:
+	CMPQ   80(AX), $0x00
+	JE     linear230
+	VPXORQ Z11, Z11, Z11
+	VMAXPS Z0, Z11, Z0
+	VMAXPS Z1, Z11, Z1
+	VMAXPS Z2, Z11, Z2
+	VMAXPS Z3, Z11, Z3
+
+linear230:
+	MOVQ    24(BX), R11
+	VMOVUPS Z0, (R10)(R11*1)
+	MOVQ    56(BX), R11
+	VMOVUPS Z1, (R10)(R11*1)
+	MOVQ    88(BX), R11
+	VMOVUPS Z2, (R10)(R11*1)
+	MOVQ    120(BX), R11
+	VMOVUPS Z3, (R10)(R11*1)
+	ADDQ    $0x00000040, R9
+	CMPQ    R9, 40(AX)
+	JB      lane222
+	ADDQ    40(AX), CX
+	ADDQ    48(AX), DX
+	SUBQ    $0x00000001, DI
+	JNZ     loop220
+	VZEROUPPER
+	RET
+
+// func winogradWeights4_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·winogradWeights4_512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Z12
+	VBROADCASTSS 92(AX), Z13
+	VBROADCASTSS 96(AX), Z14
+	VBROADCASTSS 100(AX), Z15
+	VBROADCASTSS 104(AX), Z3
+	XORQ         DI, DI
+
+lane231:
+	MOVQ        CX, R8
+	ADDQ        DI, R8
+	MOVQ        (BX), R9
+	VMOVUPS     (R8)(R9*1), Z0
+	MOVQ        24(BX), R9
+	VMOVUPS     (R8)(R9*1), Z1
+	MOVQ        48(BX), R9
+	VMOVUPS     (R8)(R9*1), Z2
+	VADDPS      Z0, Z2, Z4
+	VMULPS      Z12, Z0, Z6
+	VMULPS      Z13, Z4, Z4
+	VMULPS      Z13, Z1, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMULPS      Z14, Z0, Z4
+	VFMADD231PS Z15, Z2, Z4
+	VMULPS      Z3, Z1, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z2, Z11
+	VMOVUPS     Z6, (SI)
+	VMOVUPS     Z7, 192(SI)
+	VMOVUPS     Z8, 384(SI)
+	VMOVUPS     Z9, 576(SI)
+	VMOVUPS     Z10, 768(SI)
+	VMOVUPS     Z11, 960(SI)
+	MOVQ        8(BX), R9
+	VMOVUPS     (R8)(R9*1), Z0
+	MOVQ        32(BX), R9
+	VMOVUPS     (R8)(R9*1), Z1
+	MOVQ        56(BX), R9
+	VMOVUPS     (R8)(R9*1), Z2
+	VADDPS      Z0, Z2, Z4
+	VMULPS      Z12, Z0, Z6
+	VMULPS      Z13, Z4, Z4
+	VMULPS      Z13, Z1, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMULPS      Z14, Z0, Z4
+	VFMADD231PS Z15, Z2, Z4
+	VMULPS      Z3, Z1, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z2, Z11
+	VMOVUPS     Z6, 64(SI)
+	VMOVUPS     Z7, 256(SI)
+	VMOVUPS     Z8, 448(SI)
+	VMOVUPS     Z9, 640(SI)
+	VMOVUPS     Z10, 832(SI)
+	VMOVUPS     Z11, 1024(SI)
+	MOVQ        16(BX), R9
+	VMOVUPS     (R8)(R9*1), Z0
+	MOVQ        40(BX), R9
+	VMOVUPS     (R8)(R9*1), Z1
+	MOVQ        64(BX), R9
+	VMOVUPS     (R8)(R9*1), Z2
+	VADDPS      Z0, Z2, Z4
+	VMULPS      Z12, Z0, Z6
+	VMULPS      Z13, Z4, Z4
+	VMULPS      Z13, Z1, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMULPS      Z14, Z0, Z4
+	VFMADD231PS Z15, Z2, Z4
+	VMULPS      Z3, Z1, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z2, Z11
+	VMOVUPS     Z6, 128(SI)
+	VMOVUPS     Z7, 320(SI)
+	VMOVUPS     Z8, 512(SI)
+	VMOVUPS     Z9, 704(SI)
+	VMOVUPS     Z10, 896(SI)
+	VMOVUPS     Z11, 1088(SI)
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	MOVQ        56(AX), R9
+	VMOVUPS     (SI), Z0
+	VMOVUPS     64(SI), Z1
+	VMOVUPS     128(SI), Z2
+	VADDPS      Z0, Z2, Z4
+	VMULPS      Z12, Z0, Z6
+	VMULPS      Z13, Z4, Z4
+	VMULPS      Z13, Z1, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMULPS      Z14, Z0, Z4
+	VFMADD231PS Z15, Z2, Z4
+	VMULPS      Z3, Z1, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z2, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     192(SI), Z0
+	VMOVUPS     256(SI), Z1
+	VMOVUPS     320(SI), Z2
+	VADDPS      Z0, Z2, Z4
+	VMULPS      Z12, Z0, Z6
+	VMULPS      Z13, Z4, Z4
+	VMULPS      Z13, Z1, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMULPS      Z14, Z0, Z4
+	VFMADD231PS Z15, Z2, Z4
+	VMULPS      Z3, Z1, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z2, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     384(SI), Z0
+	VMOVUPS     448(SI), Z1
+	VMOVUPS     512(SI), Z2
+	VADDPS      Z0, Z2, Z4
+	VMULPS      Z12, Z0, Z6
+	VMULPS      Z13, Z4, Z4
+	VMULPS      Z13, Z1, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMULPS      Z14, Z0, Z4
+	VFMADD231PS Z15, Z2, Z4
+	VMULPS      Z3, Z1, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z2, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     576(SI), Z0
+	VMOVUPS     640(SI), Z1
+	VMOVUPS     704(SI), Z2
+	VADDPS      Z0, Z2, Z4
+	VMULPS      Z12, Z0, Z6
+	VMULPS      Z13, Z4, Z4
+	VMULPS      Z13, Z1, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMULPS      Z14, Z0, Z4
+	VFMADD231PS Z15, Z2, Z4
+	VMULPS      Z3, Z1, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z2, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     768(SI), Z0
+	VMOVUPS     832(SI), Z1
+	VMOVUPS     896(SI), Z2
+	VADDPS      Z0, Z2, Z4
+	VMULPS      Z12, Z0, Z6
+	VMULPS      Z13, Z4, Z4
+	VMULPS      Z13, Z1, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMULPS      Z14, Z0, Z4
+	VFMADD231PS Z15, Z2, Z4
+	VMULPS      Z3, Z1, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z2, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     960(SI), Z0
+	VMOVUPS     1024(SI), Z1
+	VMOVUPS     1088(SI), Z2
+	VADDPS      Z0, Z2, Z4
+	VMULPS      Z12, Z0, Z6
+	VMULPS      Z13, Z4, Z4
+	VMULPS      Z13, Z1, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMULPS      Z14, Z0, Z4
+	VFMADD231PS Z15, Z2, Z4
+	VMULPS      Z3, Z1, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z2, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	ADDQ        $0x00000040, DI
+	CMPQ        DI, 40(AX)
+	JB          lane231
+	VZEROUPPER
+	RET
+
+// func winogradSpread4_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·winogradSpread4_512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Z12
+	VBROADCASTSS 92(AX), Z13
+	VBROADCASTSS 96(AX), Z14
+	XORQ         DI, DI
+
+lane232:
+	MOVQ        CX, R8
+	ADDQ        DI, R8
+	MOVQ        (BX), R9
+	VMOVUPS     (R8)(R9*1), Z0
+	MOVQ        32(BX), R9
+	VMOVUPS     (R8)(R9*1), Z1
+	MOVQ        64(BX), R9
+	VMOVUPS     (R8)(R9*1), Z2
+	MOVQ        96(BX), R9
+	VMOVUPS     (R8)(R9*1), Z3
+	VMOVAPS     Z0, Z6
+	VADDPS      Z0, Z2, Z4
+	VADDPS      Z1, Z3, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMOVAPS     Z0, Z4
+	VFMADD231PS Z13, Z2, Z4
+	VMULPS      Z12, Z1, Z5
+	VFMADD231PS Z14, Z3, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z3, Z11
+	VMOVUPS     Z6, (SI)
+	VMOVUPS     Z7, 256(SI)
+	VMOVUPS     Z8, 512(SI)
+	VMOVUPS     Z9, 768(SI)
+	VMOVUPS     Z10, 1024(SI)
+	VMOVUPS     Z11, 1280(SI)
+	MOVQ        8(BX), R9
+	VMOVUPS     (R8)(R9*1), Z0
+	MOVQ        40(BX), R9
+	VMOVUPS     (R8)(R9*1), Z1
+	MOVQ        72(BX), R9
+	VMOVUPS     (R8)(R9*1), Z2
+	MOVQ        104(BX), R9
+	VMOVUPS     (R8)(R9*1), Z3
+	VMOVAPS     Z0, Z6
+	VADDPS      Z0, Z2, Z4
+	VADDPS      Z1, Z3, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMOVAPS     Z0, Z4
+	VFMADD231PS Z13, Z2, Z4
+	VMULPS      Z12, Z1, Z5
+	VFMADD231PS Z14, Z3, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z3, Z11
+	VMOVUPS     Z6, 64(SI)
+	VMOVUPS     Z7, 320(SI)
+	VMOVUPS     Z8, 576(SI)
+	VMOVUPS     Z9, 832(SI)
+	VMOVUPS     Z10, 1088(SI)
+	VMOVUPS     Z11, 1344(SI)
+	MOVQ        16(BX), R9
+	VMOVUPS     (R8)(R9*1), Z0
+	MOVQ        48(BX), R9
+	VMOVUPS     (R8)(R9*1), Z1
+	MOVQ        80(BX), R9
+	VMOVUPS     (R8)(R9*1), Z2
+	MOVQ        112(BX), R9
+	VMOVUPS     (R8)(R9*1), Z3
+	VMOVAPS     Z0, Z6
+	VADDPS      Z0, Z2, Z4
+	VADDPS      Z1, Z3, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMOVAPS     Z0, Z4
+	VFMADD231PS Z13, Z2, Z4
+	VMULPS      Z12, Z1, Z5
+	VFMADD231PS Z14, Z3, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z3, Z11
+	VMOVUPS     Z6, 128(SI)
+	VMOVUPS     Z7, 384(SI)
+	VMOVUPS     Z8, 640(SI)
+	VMOVUPS     Z9, 896(SI)
+	VMOVUPS     Z10, 1152(SI)
+	VMOVUPS     Z11, 1408(SI)
+	MOVQ        24(BX), R9
+	VMOVUPS     (R8)(R9*1), Z0
+	MOVQ        56(BX), R9
+	VMOVUPS     (R8)(R9*1), Z1
+	MOVQ        88(BX), R9
+	VMOVUPS     (R8)(R9*1), Z2
+	MOVQ        120(BX), R9
+	VMOVUPS     (R8)(R9*1), Z3
+	VMOVAPS     Z0, Z6
+	VADDPS      Z0, Z2, Z4
+	VADDPS      Z1, Z3, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMOVAPS     Z0, Z4
+	VFMADD231PS Z13, Z2, Z4
+	VMULPS      Z12, Z1, Z5
+	VFMADD231PS Z14, Z3, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z3, Z11
+	VMOVUPS     Z6, 192(SI)
+	VMOVUPS     Z7, 448(SI)
+	VMOVUPS     Z8, 704(SI)
+	VMOVUPS     Z9, 960(SI)
+	VMOVUPS     Z10, 1216(SI)
+	VMOVUPS     Z11, 1472(SI)
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	MOVQ        56(AX), R9
+	VMOVUPS     (SI), Z0
+	VMOVUPS     64(SI), Z1
+	VMOVUPS     128(SI), Z2
+	VMOVUPS     192(SI), Z3
+	VMOVAPS     Z0, Z6
+	VADDPS      Z0, Z2, Z4
+	VADDPS      Z1, Z3, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMOVAPS     Z0, Z4
+	VFMADD231PS Z13, Z2, Z4
+	VMULPS      Z12, Z1, Z5
+	VFMADD231PS Z14, Z3, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z3, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     256(SI), Z0
+	VMOVUPS     320(SI), Z1
+	VMOVUPS     384(SI), Z2
+	VMOVUPS     448(SI), Z3
+	VMOVAPS     Z0, Z6
+	VADDPS      Z0, Z2, Z4
+	VADDPS      Z1, Z3, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMOVAPS     Z0, Z4
+	VFMADD231PS Z13, Z2, Z4
+	VMULPS      Z12, Z1, Z5
+	VFMADD231PS Z14, Z3, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z3, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     512(SI), Z0
+	VMOVUPS     576(SI), Z1
+	VMOVUPS     640(SI), Z2
+	VMOVUPS     704(SI), Z3
+	VMOVAPS     Z0, Z6
+	VADDPS      Z0, Z2, Z4
+	VADDPS      Z1, Z3, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMOVAPS     Z0, Z4
+	VFMADD231PS Z13, Z2, Z4
+	VMULPS      Z12, Z1, Z5
+	VFMADD231PS Z14, Z3, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z3, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     768(SI), Z0
+	VMOVUPS     832(SI), Z1
+	VMOVUPS     896(SI), Z2
+	VMOVUPS     960(SI), Z3
+	VMOVAPS     Z0, Z6
+	VADDPS      Z0, Z2, Z4
+	VADDPS      Z1, Z3, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMOVAPS     Z0, Z4
+	VFMADD231PS Z13, Z2, Z4
+	VMULPS      Z12, Z1, Z5
+	VFMADD231PS Z14, Z3, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z3, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     1024(SI), Z0
+	VMOVUPS     1088(SI), Z1
+	VMOVUPS     1152(SI), Z2
+	VMOVUPS     1216(SI), Z3
+	VMOVAPS     Z0, Z6
+	VADDPS      Z0, Z2, Z4
+	VADDPS      Z1, Z3, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMOVAPS     Z0, Z4
+	VFMADD231PS Z13, Z2, Z4
+	VMULPS      Z12, Z1, Z5
+	VFMADD231PS Z14, Z3, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z3, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     1280(SI), Z0
+	VMOVUPS     1344(SI), Z1
+	VMOVUPS     1408(SI), Z2
+	VMOVUPS     1472(SI), Z3
+	VMOVAPS     Z0, Z6
+	VADDPS      Z0, Z2, Z4
+	VADDPS      Z1, Z3, Z5
+	VADDPS      Z4, Z5, Z7
+	VSUBPS      Z5, Z4, Z8
+	VMOVAPS     Z0, Z4
+	VFMADD231PS Z13, Z2, Z4
+	VMULPS      Z12, Z1, Z5
+	VFMADD231PS Z14, Z3, Z5
+	VADDPS      Z4, Z5, Z9
+	VSUBPS      Z5, Z4, Z10
+	VMOVAPS     Z3, Z11
+	VMOVUPS     Z6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Z11, (R8)
+	ADDQ        R9, R8
+	ADDQ        $0x00000040, DI
+	CMPQ        DI, 40(AX)
+	JB          lane232
+	VZEROUPPER
+	RET
+
+// func winogradGather4_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·winogradGather4_512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Z12
+	VBROADCASTSS 92(AX), Z13
+	VBROADCASTSS 96(AX), Z14
+	VBROADCASTSS 100(AX), Z15
+	VBROADCASTSS 104(AX), Z11
+	XORQ         DI, DI
+
+lane233:
+	MOVQ        CX, R8
+	ADDQ        DI, R8
+	MOVQ        56(AX), R9
+	VMOVUPS     (R8), Z0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z5
+	ADDQ        R9, R8
+	VADDPS      Z1, Z2, Z9
+	VADDPS      Z3, Z4, Z10
+	VMULPS      Z13, Z9, Z9
+	VMULPS      Z12, Z0, Z6
+	VADDPS      Z9, Z6, Z6
+	VFMADD231PS Z14, Z10, Z6
+	VSUBPS      Z1, Z2, Z7
+	VMULPS      Z15, Z7, Z7
+	VSUBPS      Z4, Z3, Z3
+	VFMADD231PS Z11, Z3, Z7
+	VADDPS      Z9, Z5, Z8
+	VFMADD231PS Z15, Z10, Z8
+	VMOVUPS     Z6, (SI)
+	VMOVUPS     Z7, 64(SI)
+	VMOVUPS     Z8, 128(SI)
+	VMOVUPS     (R8), Z0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z5
+	ADDQ        R9, R8
+	VADDPS      Z1, Z2, Z9
+	VADDPS      Z3, Z4, Z10
+	VMULPS      Z13, Z9, Z9
+	VMULPS      Z12, Z0, Z6
+	VADDPS      Z9, Z6, Z6
+	VFMADD231PS Z14, Z10, Z6
+	VSUBPS      Z1, Z2, Z7
+	VMULPS      Z15, Z7, Z7
+	VSUBPS      Z4, Z3, Z3
+	VFMADD231PS Z11, Z3, Z7
+	VADDPS      Z9, Z5, Z8
+	VFMADD231PS Z15, Z10, Z8
+	VMOVUPS     Z6, 192(SI)
+	VMOVUPS     Z7, 256(SI)
+	VMOVUPS     Z8, 320(SI)
+	VMOVUPS     (R8), Z0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z5
+	ADDQ        R9, R8
+	VADDPS      Z1, Z2, Z9
+	VADDPS      Z3, Z4, Z10
+	VMULPS      Z13, Z9, Z9
+	VMULPS      Z12, Z0, Z6
+	VADDPS      Z9, Z6, Z6
+	VFMADD231PS Z14, Z10, Z6
+	VSUBPS      Z1, Z2, Z7
+	VMULPS      Z15, Z7, Z7
+	VSUBPS      Z4, Z3, Z3
+	VFMADD231PS Z11, Z3, Z7
+	VADDPS      Z9, Z5, Z8
+	VFMADD231PS Z15, Z10, Z8
+	VMOVUPS     Z6, 384(SI)
+	VMOVUPS     Z7, 448(SI)
+	VMOVUPS     Z8, 512(SI)
+	VMOVUPS     (R8), Z0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z5
+	ADDQ        R9, R8
+	VADDPS      Z1, Z2, Z9
+	VADDPS      Z3, Z4, Z10
+	VMULPS      Z13, Z9, Z9
+	VMULPS      Z12, Z0, Z6
+	VADDPS      Z9, Z6, Z6
+	VFMADD231PS Z14, Z10, Z6
+	VSUBPS      Z1, Z2, Z7
+	VMULPS      Z15, Z7, Z7
+	VSUBPS      Z4, Z3, Z3
+	VFMADD231PS Z11, Z3, Z7
+	VADDPS      Z9, Z5, Z8
+	VFMADD231PS Z15, Z10, Z8
+	VMOVUPS     Z6, 576(SI)
+	VMOVUPS     Z7, 640(SI)
+	VMOVUPS     Z8, 704(SI)
+	VMOVUPS     (R8), Z0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z5
+	ADDQ        R9, R8
+	VADDPS      Z1, Z2, Z9
+	VADDPS      Z3, Z4, Z10
+	VMULPS      Z13, Z9, Z9
+	VMULPS      Z12, Z0, Z6
+	VADDPS      Z9, Z6, Z6
+	VFMADD231PS Z14, Z10, Z6
+	VSUBPS      Z1, Z2, Z7
+	VMULPS      Z15, Z7, Z7
+	VSUBPS      Z4, Z3, Z3
+	VFMADD231PS Z11, Z3, Z7
+	VADDPS      Z9, Z5, Z8
+	VFMADD231PS Z15, Z10, Z8
+	VMOVUPS     Z6, 768(SI)
+	VMOVUPS     Z7, 832(SI)
+	VMOVUPS     Z8, 896(SI)
+	VMOVUPS     (R8), Z0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Z5
+	ADDQ        R9, R8
+	VADDPS      Z1, Z2, Z9
+	VADDPS      Z3, Z4, Z10
+	VMULPS      Z13, Z9, Z9
+	VMULPS      Z12, Z0, Z6
+	VADDPS      Z9, Z6, Z6
+	VFMADD231PS Z14, Z10, Z6
+	VSUBPS      Z1, Z2, Z7
+	VMULPS      Z15, Z7, Z7
+	VSUBPS      Z4, Z3, Z3
+	VFMADD231PS Z11, Z3, Z7
+	VADDPS      Z9, Z5, Z8
+	VFMADD231PS Z15, Z10, Z8
+	VMOVUPS     Z6, 960(SI)
+	VMOVUPS     Z7, 1024(SI)
+	VMOVUPS     Z8, 1088(SI)
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VMOVUPS     (SI), Z0
+	VMOVUPS     192(SI), Z1
+	VMOVUPS     384(SI), Z2
+	VMOVUPS     576(SI), Z3
+	VMOVUPS     768(SI), Z4
+	VMOVUPS     960(SI), Z5
+	VADDPS      Z1, Z2, Z9
+	VADDPS      Z3, Z4, Z10
+	VMULPS      Z13, Z9, Z9
+	VMULPS      Z12, Z0, Z6
+	VADDPS      Z9, Z6, Z6
+	VFMADD231PS Z14, Z10, Z6
+	VSUBPS      Z1, Z2, Z7
+	VMULPS      Z15, Z7, Z7
+	VSUBPS      Z4, Z3, Z3
+	VFMADD231PS Z11, Z3, Z7
+	VADDPS      Z9, Z5, Z8
+	VFMADD231PS Z15, Z10, Z8
+	MOVQ        (BX), R9
+	VMOVUPS     Z6, (R8)(R9*1)
+	MOVQ        24(BX), R9
+	VMOVUPS     Z7, (R8)(R9*1)
+	MOVQ        48(BX), R9
+	VMOVUPS     Z8, (R8)(R9*1)
+	VMOVUPS     64(SI), Z0
+	VMOVUPS     256(SI), Z1
+	VMOVUPS     448(SI), Z2
+	VMOVUPS     640(SI), Z3
+	VMOVUPS     832(SI), Z4
+	VMOVUPS     1024(SI), Z5
+	VADDPS      Z1, Z2, Z9
+	VADDPS      Z3, Z4, Z10
+	VMULPS      Z13, Z9, Z9
+	VMULPS      Z12, Z0, Z6
+	VADDPS      Z9, Z6, Z6
+	VFMADD231PS Z14, Z10, Z6
+	VSUBPS      Z1, Z2, Z7
+	VMULPS      Z15, Z7, Z7
+	VSUBPS      Z4, Z3, Z3
+	VFMADD231PS Z11, Z3, Z7
+	VADDPS      Z9, Z5, Z8
+	VFMADD231PS Z15, Z10, Z8
+	MOVQ        8(BX), R9
+	VMOVUPS     Z6, (R8)(R9*1)
+	MOVQ        32(BX), R9
+	VMOVUPS     Z7, (R8)(R9*1)
+	MOVQ        56(BX), R9
+	VMOVUPS     Z8, (R8)(R9*1)
+	VMOVUPS     128(SI), Z0
+	VMOVUPS     320(SI), Z1
+	VMOVUPS     512(SI), Z2
+	VMOVUPS     704(SI), Z3
+	VMOVUPS     896(SI), Z4
+	VMOVUPS     1088(SI), Z5
+	VADDPS      Z1, Z2, Z9
+	VADDPS      Z3, Z4, Z10
+	VMULPS      Z13, Z9, Z9
+	VMULPS      Z12, Z0, Z6
+	VADDPS      Z9, Z6, Z6
+	VFMADD231PS Z14, Z10, Z6
+	VSUBPS      Z1, Z2, Z7
+	VMULPS      Z15, Z7, Z7
+	VSUBPS      Z4, Z3, Z3
+	VFMADD231PS Z11, Z3, Z7
+	VADDPS      Z9, Z5, Z8
+	VFMADD231PS Z15, Z10, Z8
+	MOVQ        16(BX), R9
+	VMOVUPS     Z6, (R8)(R9*1)
+	MOVQ        40(BX), R9
+	VMOVUPS     Z7, (R8)(R9*1)
+	MOVQ        64(BX), R9
+	VMOVUPS     Z8, (R8)(R9*1)
+	ADDQ        $0x00000040, DI
+	CMPQ        DI, 40(AX)
+	JB          lane233
 	VZEROUPPER
 	RET
 
@@ -3624,66 +6365,83 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum183
-	JA      bias182
+	JB      sum235
+	JA      bias234
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum183
+	JBE     sum235
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum183
+	JBE     sum235
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum183
+	JBE     sum235
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum183
+	JBE     sum235
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum183
+	JBE     sum235
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum183
+	JMP     sum235
 
-bias182:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Y0
-	VBROADCASTSS (CX), Y1
+bias234:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same236
+	VBROADCASTSS (BX), Y0
+	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum183
-	VBROADCASTSS 4(CX), Y2
-	VBROADCASTSS 4(CX), Y3
+	JBE          sum235
+	VBROADCASTSS 4(BX), Y2
+	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum183
-	VBROADCASTSS 8(CX), Y4
-	VBROADCASTSS 8(CX), Y5
+	JBE          sum235
+	VBROADCASTSS 8(BX), Y4
+	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum183
-	VBROADCASTSS 12(CX), Y6
-	VBROADCASTSS 12(CX), Y7
+	JBE          sum235
+	VBROADCASTSS 12(BX), Y6
+	VBROADCASTSS 12(BX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum183
-	VBROADCASTSS 16(CX), Y8
-	VBROADCASTSS 16(CX), Y9
+	JBE          sum235
+	VBROADCASTSS 16(BX), Y8
+	VBROADCASTSS 16(BX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum183
-	VBROADCASTSS 20(CX), Y10
-	VBROADCASTSS 20(CX), Y11
+	JBE          sum235
+	VBROADCASTSS 20(BX), Y10
+	VBROADCASTSS 20(BX), Y11
+	JMP          sum235
 
-sum183:
+same236:
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVUPS (BX), Y2
+	VMOVUPS 32(BX), Y3
+	VMOVUPS (BX), Y4
+	VMOVUPS 32(BX), Y5
+	VMOVUPS (BX), Y6
+	VMOVUPS 32(BX), Y7
+	VMOVUPS (BX), Y8
+	VMOVUPS 32(BX), Y9
+	VMOVUPS (BX), Y10
+	VMOVUPS 32(BX), Y11
+
+sum235:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -3694,13 +6452,13 @@ sum183:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop184:
+loop237:
 	MOVQ 56(AX), R11
 
-loop185:
+loop238:
 	MOVQ 48(AX), R12
 
-loop186:
+loop239:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -3724,18 +6482,18 @@ loop186:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop186
+	JNZ          loop239
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop185
+	JNZ          loop238
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop184
+	JNZ          loop237
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store187
+	JZ           store240
 	VXORPS       Y14, Y14, Y14
 	VMAXPS       Y0, Y14, Y0
 	VMAXPS       Y1, Y14, Y1
@@ -3750,7 +6508,7 @@ loop186:
 	VMAXPS       Y10, Y14, Y10
 	VMAXPS       Y11, Y14, Y11
 
-store187:
+store240:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -3758,32 +6516,32 @@ store187:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end188
+	JBE     end241
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end188
+	JBE     end241
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end188
+	JBE     end241
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end188
+	JBE     end241
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end188
+	JBE     end241
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end188:
+end241:
 	VZEROUPPER
 	RET
 
@@ -3802,48 +6560,61 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum190
-	JA      bias189
+	JB      sum243
+	JA      bias242
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum190
+	JBE     sum243
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum190
+	JBE     sum243
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum190
+	JBE     sum243
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum190
+	JMP     sum243
 
-bias189:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Y0
-	VBROADCASTSS (CX), Y1
+bias242:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same244
+	VBROADCASTSS (BX), Y0
+	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum190
-	VBROADCASTSS 4(CX), Y2
-	VBROADCASTSS 4(CX), Y3
+	JBE          sum243
+	VBROADCASTSS 4(BX), Y2
+	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum190
-	VBROADCASTSS 8(CX), Y4
-	VBROADCASTSS 8(CX), Y5
+	JBE          sum243
+	VBROADCASTSS 8(BX), Y4
+	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum190
-	VBROADCASTSS 12(CX), Y6
-	VBROADCASTSS 12(CX), Y7
+	JBE          sum243
+	VBROADCASTSS 12(BX), Y6
+	VBROADCASTSS 12(BX), Y7
+	JMP          sum243
 
-sum190:
+same244:
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVUPS (BX), Y2
+	VMOVUPS 32(BX), Y3
+	VMOVUPS (BX), Y4
+	VMOVUPS 32(BX), Y5
+	VMOVUPS (BX), Y6
+	VMOVUPS 32(BX), Y7
+
+sum243:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -3854,13 +6625,13 @@ sum190:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop191:
+loop245:
 	MOVQ 56(AX), R10
 
-loop192:
+loop246:
 	MOVQ 48(AX), R11
 
-loop193:
+loop247:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -3878,18 +6649,18 @@ loop193:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop193
+	JNZ          loop247
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop192
+	JNZ          loop246
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop191
+	JNZ          loop245
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store194
+	JZ           store248
 	VXORPS       Y10, Y10, Y10
 	VMAXPS       Y0, Y10, Y0
 	VMAXPS       Y1, Y10, Y1
@@ -3900,7 +6671,7 @@ loop193:
 	VMAXPS       Y6, Y10, Y6
 	VMAXPS       Y7, Y10, Y7
 
-store194:
+store248:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -3908,22 +6679,22 @@ store194:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end195
+	JBE     end249
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end195
+	JBE     end249
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end195
+	JBE     end249
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end195:
+end249:
 	VZEROUPPER
 	RET
 
@@ -3938,30 +6709,39 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum197
-	JA      bias196
+	JB      sum251
+	JA      bias250
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum197
+	JBE     sum251
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum197
+	JMP     sum251
 
-bias196:
-	MOVQ         128(AX), CX
-	VBROADCASTSS (CX), Y0
-	VBROADCASTSS (CX), Y1
+bias250:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same252
+	VBROADCASTSS (BX), Y0
+	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum197
-	VBROADCASTSS 4(CX), Y2
-	VBROADCASTSS 4(CX), Y3
+	JBE          sum251
+	VBROADCASTSS 4(BX), Y2
+	VBROADCASTSS 4(BX), Y3
+	JMP          sum251
 
-sum197:
+same252:
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVUPS (BX), Y2
+	VMOVUPS 32(BX), Y3
+
+sum251:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -3972,13 +6752,13 @@ sum197:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop198:
+loop253:
 	MOVQ 56(AX), R9
 
-loop199:
+loop254:
 	MOVQ 48(AX), R10
 
-loop200:
+loop255:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -3990,25 +6770,25 @@ loop200:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop200
+	JNZ          loop255
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop199
+	JNZ          loop254
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop198
+	JNZ          loop253
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store201
+	JZ           store256
 	VXORPS       Y6, Y6, Y6
 	VMAXPS       Y0, Y6, Y0
 	VMAXPS       Y1, Y6, Y1
 	VMAXPS       Y2, Y6, Y2
 	VMAXPS       Y3, Y6, Y3
 
-store201:
+store256:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -4016,12 +6796,98 @@ store201:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end202
+	JBE     end257
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end202:
+end257:
+	VZEROUPPER
+	RET
+
+// func line256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·line256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	CMPQ    120(AX), $0x00
+	JE      sum258
+	MOVQ    128(AX), CX
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS 64(CX), Y2
+	VMOVUPS 96(CX), Y3
+	VMOVUPS 128(CX), Y4
+	VMOVUPS 160(CX), Y5
+	VMOVUPS 192(CX), Y6
+	VMOVUPS 224(CX), Y7
+
+sum258:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 136(AX), BX
+	LEAQ (BX)(BX*2), SI
+	MOVQ 32(AX), DI
+	MOVQ 40(AX), R8
+	MOVQ 80(AX), R9
+
+loop259:
+	MOVQ 56(AX), R10
+
+loop260:
+	MOVQ 48(AX), R11
+
+loop261:
+	VBROADCASTSS (CX), Y15
+	VFMADD231PS  (DX), Y15, Y0
+	VFMADD231PS  (DX)(BX*1), Y15, Y2
+	VFMADD231PS  (DX)(BX*2), Y15, Y4
+	VFMADD231PS  (DX)(SI*1), Y15, Y6
+	VFMADD231PS  32(DX), Y15, Y1
+	VFMADD231PS  32(DX)(BX*1), Y15, Y3
+	VFMADD231PS  32(DX)(BX*2), Y15, Y5
+	VFMADD231PS  32(DX)(SI*1), Y15, Y7
+	ADDQ         DI, CX
+	ADDQ         R8, DX
+	SUBQ         $0x00000001, R11
+	JNZ          loop261
+	ADDQ         64(AX), CX
+	ADDQ         72(AX), DX
+	SUBQ         $0x00000001, R10
+	JNZ          loop260
+	ADDQ         88(AX), CX
+	ADDQ         96(AX), DX
+	SUBQ         $0x00000001, R9
+	JNZ          loop259
+	CMPQ         144(AX), $0x00
+	JE           store262
+	VXORPS       Y15, Y15, Y15
+	VMAXPS       Y0, Y15, Y0
+	VMAXPS       Y1, Y15, Y1
+	VMAXPS       Y2, Y15, Y2
+	VMAXPS       Y3, Y15, Y3
+	VMAXPS       Y4, Y15, Y4
+	VMAXPS       Y5, Y15, Y5
+	VMAXPS       Y6, Y15, Y6
+	VMAXPS       Y7, Y15, Y7
+
+store262:
+	MOVQ    16(AX), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 128(AX)
+	VMOVUPS Y5, 160(AX)
+	VMOVUPS Y6, 192(AX)
+	VMOVUPS Y7, 224(AX)
 	VZEROUPPER
 	RET
 
@@ -4046,10 +6912,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop203:
+loop263:
 	MOVQ 48(AX), R10
 
-loop204:
+loop264:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -4067,11 +6933,11 @@ loop204:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop204
+	JNZ         loop264
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop203
+	JNZ         loop263
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -4158,9 +7024,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big205:
+big265:
 	CMPQ    AX, $0x00000080
-	JB      small206
+	JB      small266
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -4178,11 +7044,11 @@ big205:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big205
+	JMP     big265
 
-small206:
+small266:
 	TESTQ   AX, AX
-	JZ      out207
+	JZ      out267
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -4194,9 +7060,9 @@ small206:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small206
+	JMP     small266
 
-out207:
+out267:
 	VZEROUPPER
 	RET
 
@@ -4211,9 +7077,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big208:
+big268:
 	CMPQ    AX, $0x00000080
-	JB      small209
+	JB      small269
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -4235,11 +7101,11 @@ big208:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big208
+	JMP     big268
 
-small209:
+small269:
 	TESTQ   AX, AX
-	JZ      out210
+	JZ      out270
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -4253,9 +7119,9 @@ small209:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small209
+	JMP     small269
 
-out210:
+out270:
 	VZEROUPPER
 	RET
 
@@ -4270,9 +7136,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big211:
+big271:
 	CMPQ    AX, $0x00000080
-	JB      small212
+	JB      small272
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -4290,11 +7156,11 @@ big211:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big211
+	JMP     big271
 
-small212:
+small272:
 	TESTQ   AX, AX
-	JZ      out213
+	JZ      out273
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -4306,9 +7172,9 @@ small212:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small212
+	JMP     small272
 
-out213:
+out273:
 	VZEROUPPER
 	RET
 
@@ -4324,9 +7190,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big214:
+big274:
 	CMPQ    DI, $0x00000080
-	JB      small215
+	JB      small275
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -4348,11 +7214,11 @@ big214:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big214
+	JMP     big274
 
-small215:
+small275:
 	TESTQ   DI, DI
-	JZ      out216
+	JZ      out276
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -4366,9 +7232,9 @@ small215:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small215
+	JMP     small275
 
-out216:
+out276:
 	VZEROUPPER
 	RET
 
@@ -4383,9 +7249,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big217:
+big277:
 	CMPQ    AX, $0x00000080
-	JB      small218
+	JB      small278
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -4411,11 +7277,11 @@ big217:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big217
+	JMP     big277
 
-small218:
+small278:
 	TESTQ   AX, AX
-	JZ      out219
+	JZ      out279
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -4431,9 +7297,9 @@ small218:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small218
+	JMP     small278
 
-out219:
+out279:
 	VZEROUPPER
 	RET
 
@@ -4449,9 +7315,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big220:
+big280:
 	CMPQ    DI, $0x00000040
-	JB      small221
+	JB      small281
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -4471,11 +7337,11 @@ big220:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big220
+	JMP     big280
 
-small221:
+small281:
 	TESTQ   DI, DI
-	JZ      out222
+	JZ      out282
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -4495,9 +7361,9 @@ small221:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small221
+	JMP     small281
 
-out222:
+out282:
 	VZEROUPPER
 	RET
 
@@ -4513,9 +7379,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big223:
+big283:
 	CMPQ    DI, $0x00000080
-	JB      small224
+	JB      small284
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -4529,11 +7395,11 @@ big223:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big223
+	JMP     big283
 
-small224:
+small284:
 	TESTQ   DI, DI
-	JZ      out225
+	JZ      out285
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -4543,9 +7409,132 @@ small224:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small224
+	JMP     small284
 
-out225:
+out285:
+	VZEROUPPER
+	RET
+
+// func affineEach256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·affineEach256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), AX
+
+big286:
+	CMPQ        AX, $0x00000080
+	JB          small287
+	VMOVUPS     (SI), Y0
+	VMOVUPS     (DX), Y4
+	VFMADD231PS (BX), Y4, Y0
+	VMOVUPS     Y0, (CX)
+	VMOVUPS     32(SI), Y1
+	VMOVUPS     32(DX), Y5
+	VFMADD231PS 32(BX), Y5, Y1
+	VMOVUPS     Y1, 32(CX)
+	VMOVUPS     64(SI), Y2
+	VMOVUPS     64(DX), Y6
+	VFMADD231PS 64(BX), Y6, Y2
+	VMOVUPS     Y2, 64(CX)
+	VMOVUPS     96(SI), Y3
+	VMOVUPS     96(DX), Y7
+	VFMADD231PS 96(BX), Y7, Y3
+	VMOVUPS     Y3, 96(CX)
+	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000080, DX
+	ADDQ        $0x00000080, BX
+	ADDQ        $0x00000080, SI
+	SUBQ        $0x00000080, AX
+	JMP         big286
+
+small287:
+	TESTQ       AX, AX
+	JZ          out288
+	VMOVUPS     (SI), Y0
+	VMOVUPS     (DX), Y4
+	VFMADD231PS (BX), Y4, Y0
+	VMOVUPS     Y0, (CX)
+	VMOVUPS     32(SI), Y1
+	VMOVUPS     32(DX), Y5
+	VFMADD231PS 32(BX), Y5, Y1
+	VMOVUPS     Y1, 32(CX)
+	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, AX
+	JMP         small287
+
+out288:
+	VZEROUPPER
+	RET
+
+// func affineEachRelu256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·affineEachRelu256(SB), NOSPLIT, $0-8
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), AX
+	VXORPS Y15, Y15, Y15
+
+big289:
+	CMPQ        AX, $0x00000080
+	JB          small290
+	VMOVUPS     (SI), Y0
+	VMOVUPS     (DX), Y4
+	VFMADD231PS (BX), Y4, Y0
+	VMAXPS      Y0, Y15, Y0
+	VMOVUPS     Y0, (CX)
+	VMOVUPS     32(SI), Y1
+	VMOVUPS     32(DX), Y5
+	VFMADD231PS 32(BX), Y5, Y1
+	VMAXPS      Y1, Y15, Y1
+	VMOVUPS     Y1, 32(CX)
+	VMOVUPS     64(SI), Y2
+	VMOVUPS     64(DX), Y6
+	VFMADD231PS 64(BX), Y6, Y2
+	VMAXPS      Y2, Y15, Y2
+	VMOVUPS     Y2, 64(CX)
+	VMOVUPS     96(SI), Y3
+	VMOVUPS     96(DX), Y7
+	VFMADD231PS 96(BX), Y7, Y3
+	VMAXPS      Y3, Y15, Y3
+	VMOVUPS     Y3, 96(CX)
+	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000080, DX
+	ADDQ        $0x00000080, BX
+	ADDQ        $0x00000080, SI
+	SUBQ        $0x00000080, AX
+	JMP         big289
+
+small290:
+	TESTQ       AX, AX
+	JZ          out291
+	VMOVUPS     (SI), Y0
+	VMOVUPS     (DX), Y4
+	VFMADD231PS (BX), Y4, Y0
+	VMAXPS      Y0, Y15, Y0
+	VMOVUPS     Y0, (CX)
+	VMOVUPS     32(SI), Y1
+	VMOVUPS     32(DX), Y5
+	VFMADD231PS 32(BX), Y5, Y1
+	VMAXPS      Y1, Y15, Y1
+	VMOVUPS     Y1, 32(CX)
+	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, AX
+	JMP         small290
+
+out291:
 	VZEROUPPER
 	RET
 
@@ -4559,14 +7548,14 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop226:
+loop292:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop226
+	JNZ         loop292
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
 	VZEROUPPER
@@ -4585,9 +7574,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Y14
 	VBROADCASTSS 48(AX), Y13
 
-big227:
+big293:
 	CMPQ        DI, $0x00000020
-	JB          small228
+	JB          small294
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4598,11 +7587,11 @@ big227:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big227
+	JMP         big293
 
-small228:
+small294:
 	TESTQ       DI, DI
-	JZ          out229
+	JZ          out295
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4618,9 +7607,9 @@ small228:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small228
+	JMP         small294
 
-out229:
+out295:
 	VZEROUPPER
 	RET
 
@@ -4640,9 +7629,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Y11
 	VBROADCASTSS 60(AX), Y10
 
-big230:
+big296:
 	CMPQ        DI, $0x00000020
-	JB          small231
+	JB          small297
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4658,11 +7647,11 @@ big230:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big230
+	JMP         big296
 
-small231:
+small297:
 	TESTQ       DI, DI
-	JZ          out232
+	JZ          out298
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4688,9 +7677,9 @@ small231:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small231
+	JMP         small297
 
-out232:
+out298:
 	VZEROUPPER
 	RET
 
@@ -4714,9 +7703,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y7
 	VBROADCASTSS 76(AX), Y6
 
-big233:
+big299:
 	CMPQ        DI, $0x00000020
-	JB          small234
+	JB          small300
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4739,11 +7728,11 @@ big233:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big233
+	JMP         big299
 
-small234:
+small300:
 	TESTQ       DI, DI
-	JZ          out235
+	JZ          out301
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -4783,9 +7772,9 @@ small234:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small234
+	JMP         small300
 
-out235:
+out301:
 	VZEROUPPER
 	RET
 
@@ -4798,30 +7787,30 @@ TEXT ·affine256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop236:
+loop302:
 	XORQ DI, DI
 
-channel237:
+channel303:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y2
 	XORQ         R8, R8
 
-lane238:
+lane304:
 	VMOVUPS     (CX)(R8*1), Y0
 	VFMADD213PS Y2, Y1, Y0
 	VMOVUPS     Y0, (DX)(R8*1)
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, SI
-	JB          lane238
+	JB          lane304
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel237
+	JB          channel303
 	SUBQ        $0x00000001, BX
-	JNZ         loop236
+	JNZ         loop302
 	VZEROUPPER
 	RET
 
@@ -4834,10 +7823,10 @@ TEXT ·affineRelu256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop239:
+loop305:
 	XORQ DI, DI
 
-channel240:
+channel306:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
@@ -4845,21 +7834,21 @@ channel240:
 	VXORPS       Y3, Y3, Y3
 	XORQ         R8, R8
 
-lane241:
+lane307:
 	VMOVUPS     (CX)(R8*1), Y0
 	VFMADD213PS Y2, Y1, Y0
 	VMAXPS      Y0, Y3, Y0
 	VMOVUPS     Y0, (DX)(R8*1)
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, SI
-	JB          lane241
+	JB          lane307
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel240
+	JB          channel306
 	SUBQ        $0x00000001, BX
-	JNZ         loop239
+	JNZ         loop305
 	VZEROUPPER
 	RET
 
@@ -4872,10 +7861,10 @@ TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop242:
+loop308:
 	XORQ DI, DI
 
-channel243:
+channel309:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
@@ -4885,7 +7874,7 @@ channel243:
 	MOVQ         48(AX), R8
 	XORQ         R9, R9
 
-lane244:
+lane310:
 	VMOVUPS     (DX)(R9*1), Y0
 	VFMADD213PS Y3, Y1, Y0
 	VFMADD231PS (CX)(R9*1), Y2, Y0
@@ -4893,14 +7882,14 @@ lane244:
 	VMOVUPS     Y0, (DX)(R9*1)
 	ADDQ        $0x00000020, R9
 	CMPQ        R9, SI
-	JB          lane244
+	JB          lane310
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel243
+	JB          channel309
 	SUBQ        $0x00000001, BX
-	JNZ         loop242
+	JNZ         loop308
 	VZEROUPPER
 	RET
 
@@ -4922,14 +7911,14 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop245:
+loop311:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane246:
+lane312:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -4942,13 +7931,13 @@ lane246:
 	VFMADD231PS  Y8, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane246
+	JB           lane312
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane247:
+lane313:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -4961,13 +7950,13 @@ lane247:
 	VFMADD231PS  Y8, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane247
+	JB           lane313
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane248:
+lane314:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -4980,13 +7969,13 @@ lane248:
 	VFMADD231PS  Y8, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane248
+	JB           lane314
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane249:
+lane315:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -4999,13 +7988,13 @@ lane249:
 	VFMADD231PS  Y8, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane249
+	JB           lane315
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop245
+	JNZ          loop311
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -5035,14 +8024,14 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop250:
+loop316:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane251:
+lane317:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -5054,13 +8043,13 @@ lane251:
 	VFMADD231PS  Y10, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane251
+	JB           lane317
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane252:
+lane318:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -5072,13 +8061,13 @@ lane252:
 	VFMADD231PS  Y10, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane252
+	JB           lane318
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane253:
+lane319:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -5090,13 +8079,13 @@ lane253:
 	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane253
+	JB           lane319
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane254:
+lane320:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -5108,13 +8097,13 @@ lane254:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane254
+	JB           lane320
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop250
+	JNZ          loop316
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -5144,14 +8133,14 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop255:
+loop321:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane256:
+lane322:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -5168,13 +8157,13 @@ lane256:
 	VFMADD231PS  Y10, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane256
+	JB           lane322
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane257:
+lane323:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -5191,13 +8180,13 @@ lane257:
 	VFMADD231PS  Y10, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane257
+	JB           lane323
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane258:
+lane324:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -5214,13 +8203,13 @@ lane258:
 	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane258
+	JB           lane324
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane259:
+lane325:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -5237,13 +8226,13 @@ lane259:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane259
+	JB           lane325
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop255
+	JNZ          loop321
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -5269,62 +8258,62 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop260:
+loop326:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane261:
+lane327:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y0, Y0
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane261
+	JB     lane327
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane262:
+lane328:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y1, Y1
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane262
+	JB     lane328
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane263:
+lane329:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y2, Y2
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane263
+	JB     lane329
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane264:
+lane330:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y3, Y3
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane264
+	JB      lane330
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop260
+	JNZ     loop326
 	VMOVUPS Y0, (SI)
 	VMOVUPS Y1, 64(SI)
 	VMOVUPS Y2, 128(SI)
@@ -5346,66 +8335,66 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop265:
+loop331:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane266:
+lane332:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane266
+	JB          lane332
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane267:
+lane333:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y1
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane267
+	JB          lane333
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane268:
+lane334:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y2
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane268
+	JB          lane334
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane269:
+lane335:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y3
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane269
+	JB          lane335
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop265
+	JNZ         loop331
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -5425,14 +8414,14 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop270:
+loop336:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane271:
+lane337:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -5445,13 +8434,13 @@ lane271:
 	VFMADD231PS  Y2, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane271
+	JB           lane337
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop270
+	JNZ          loop336
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -5469,14 +8458,14 @@ TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop272:
+loop338:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane273:
+lane339:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
@@ -5488,13 +8477,13 @@ lane273:
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane273
+	JB           lane339
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop272
+	JNZ          loop338
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -5512,14 +8501,14 @@ TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop274:
+loop340:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane275:
+lane341:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
@@ -5536,13 +8525,13 @@ lane275:
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane275
+	JB           lane341
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop274
+	JNZ          loop340
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -5559,26 +8548,26 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
 
-loop276:
+loop342:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane277:
+lane343:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y0, Y0
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane277
+	JB      lane343
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop276
+	JNZ     loop342
 	VMOVUPS Y0, (SI)
 	VZEROUPPER
 	RET
@@ -5594,27 +8583,27 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
 
-loop278:
+loop344:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane279:
+lane345:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y1
 	VFMADD231PS (DX)(R10*1), Y1, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane279
+	JB          lane345
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop278
+	JNZ         loop344
 	VMOVUPS     Y0, (SI)
 	VZEROUPPER
 	RET
@@ -5629,11 +8618,11 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big280:
+big346:
 	MOVQ    SI, DI
 	SUBQ    BX, DI
 	CMPQ    DI, $0x00000080
-	JB      small281
+	JB      small347
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
@@ -5641,7 +8630,7 @@ big280:
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap283:
+tap349:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -5651,23 +8640,23 @@ tap283:
 	VMAXPS  96(R9), Y3, Y3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap283
+	JB      tap349
 	VMOVUPS Y0, (DX)(BX*1)
 	VMOVUPS Y1, 32(DX)(BX*1)
 	VMOVUPS Y2, 64(DX)(BX*1)
 	VMOVUPS Y3, 96(DX)(BX*1)
 	ADDQ    $0x00000080, BX
-	JMP     big280
+	JMP     big346
 
-small281:
+small347:
 	CMPQ    BX, SI
-	JAE     out282
+	JAE     out348
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap284:
+tap350:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -5675,13 +8664,13 @@ tap284:
 	VMAXPS  32(R9), Y1, Y1
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap284
+	JB      tap350
 	VMOVUPS Y0, (DX)(BX*1)
 	VMOVUPS Y1, 32(DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small281
+	JMP     small347
 
-out282:
+out348:
 	VZEROUPPER
 	RET
 
@@ -5695,11 +8684,11 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big285:
+big351:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small286
+	JB     small352
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -5707,7 +8696,7 @@ big285:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap288:
+tap354:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -5717,7 +8706,7 @@ tap288:
 	VADDPS  96(R9), Y3, Y3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap288
+	JB      tap354
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(BX*1)
 	VMULPS  Y15, Y1, Y1
@@ -5727,17 +8716,17 @@ tap288:
 	VMULPS  Y15, Y3, Y3
 	VMOVUPS Y3, 96(DX)(BX*1)
 	ADDQ    $0x00000080, BX
-	JMP     big285
+	JMP     big351
 
-small286:
+small352:
 	CMPQ   BX, SI
-	JAE    out287
+	JAE    out353
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap289:
+tap355:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -5745,15 +8734,15 @@ tap289:
 	VADDPS  32(R9), Y1, Y1
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap289
+	JB      tap355
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(BX*1)
 	VMULPS  Y15, Y1, Y1
 	VMOVUPS Y1, 32(DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small286
+	JMP     small352
 
-out287:
+out353:
 	VZEROUPPER
 	RET
 
@@ -5768,11 +8757,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big290:
+big356:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small291
+	JB      small357
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -5780,7 +8769,7 @@ big290:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap293:
+tap359:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -5801,13 +8790,13 @@ tap293:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap293
+	JB      tap359
 	ADDQ    $0x00000040, DI
-	JMP     big290
+	JMP     big356
 
-small291:
+small357:
 	CMPQ    DI, R8
-	JAE     out292
+	JAE     out358
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -5815,7 +8804,7 @@ small291:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap294:
+tap360:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -5836,11 +8825,11 @@ tap294:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap294
+	JB      tap360
 	ADDQ    $0x00000040, DI
-	JMP     small291
+	JMP     small357
 
-out292:
+out358:
 	VZEROUPPER
 	RET
 
@@ -5854,11 +8843,11 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big295:
+big361:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small296
+	JB     small362
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
@@ -5866,7 +8855,7 @@ big295:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap298:
+tap364:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -5880,19 +8869,19 @@ tap298:
 	VMOVUPS Y7, 96(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap298
+	JB      tap364
 	ADDQ    $0x00000080, BX
-	JMP     big295
+	JMP     big361
 
-small296:
+small362:
 	CMPQ   BX, SI
-	JAE    out297
+	JAE    out363
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap299:
+tap365:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -5902,11 +8891,11 @@ tap299:
 	VMOVUPS Y5, 32(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap299
+	JB      tap365
 	ADDQ    $0x00000040, BX
-	JMP     small296
+	JMP     small362
 
-out297:
+out363:
 	VZEROUPPER
 	RET
 
@@ -5921,10 +8910,10 @@ TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop300:
+loop366:
 	XORQ R9, R9
 
-lane301:
+lane367:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -5934,7 +8923,7 @@ lane301:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    16(AX), $0x00
-	JE      sum302
+	JE      sum368
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Y0
@@ -5946,12 +8935,12 @@ lane301:
 	VMOVUPS (R10)(R8*1), Y6
 	VMOVUPS 32(R10)(R8*1), Y7
 
-sum302:
+sum368:
 	MOVQ 64(AX), R10
 	XORQ R11, R11
 	MOVQ 24(AX), R12
 
-tap303:
+tap369:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -5971,7 +8960,7 @@ tap303:
 	VFMADD231PS  32(R13)(R8*1), Y14, Y7
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap303
+	JB           tap369
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -5984,7 +8973,7 @@ tap303:
 	VMOVUPS      Y7, 32(R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane301
+	JB           lane367
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -5995,7 +8984,7 @@ tap303:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop300
+	JNZ          loop366
 	VZEROUPPER
 	RET
 
@@ -6010,25 +8999,25 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop304:
+loop370:
 	XORQ R8, R8
 
-lane305:
+lane371:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	CMPQ    16(AX), $0x00
-	JE      sum306
+	JE      sum372
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Y0
 	VMOVUPS 32(R9), Y1
 
-sum306:
+sum372:
 	MOVQ 64(AX), R9
 	XORQ R10, R10
 	MOVQ 24(AX), R11
 
-tap307:
+tap373:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -6039,19 +9028,2484 @@ tap307:
 	VFMADD231PS  32(R12), Y14, Y1
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap307
+	JB           tap373
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane305
+	JB           lane371
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop304
+	JNZ          loop370
+	VZEROUPPER
+	RET
+
+// func weighted256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·weighted256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 56(AX), BX
+	MOVQ 40(AX), DI
+	XORQ SI, SI
+
+big374:
+	MOVQ   DI, R8
+	SUBQ   SI, R8
+	CMPQ   R8, $0x00000080
+	JB     small375
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   64(AX), R8
+	XORQ   R9, R9
+	MOVQ   24(AX), R10
+
+tap377:
+	MOVQ        (R10)(R9*8), R11
+	ADDQ        CX, R11
+	ADDQ        SI, R11
+	MOVQ        (R8)(R9*8), R12
+	ADDQ        BX, R12
+	ADDQ        SI, R12
+	VMOVUPS     (R12), Y4
+	VFMADD231PS (R11), Y4, Y0
+	VMOVUPS     32(R12), Y5
+	VFMADD231PS 32(R11), Y5, Y1
+	VMOVUPS     64(R12), Y6
+	VFMADD231PS 64(R11), Y6, Y2
+	VMOVUPS     96(R12), Y7
+	VFMADD231PS 96(R11), Y7, Y3
+	INCQ        R9
+	CMPQ        R9, 32(AX)
+	JB          tap377
+	VMOVUPS     Y0, (DX)(SI*1)
+	VMOVUPS     Y1, 32(DX)(SI*1)
+	VMOVUPS     Y2, 64(DX)(SI*1)
+	VMOVUPS     Y3, 96(DX)(SI*1)
+	ADDQ        $0x00000080, SI
+	JMP         big374
+
+small375:
+	CMPQ   SI, DI
+	JAE    out376
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   64(AX), R8
+	XORQ   R9, R9
+	MOVQ   24(AX), R10
+
+tap378:
+	MOVQ        (R10)(R9*8), R11
+	ADDQ        CX, R11
+	ADDQ        SI, R11
+	MOVQ        (R8)(R9*8), R12
+	ADDQ        BX, R12
+	ADDQ        SI, R12
+	VMOVUPS     (R12), Y4
+	VFMADD231PS (R11), Y4, Y0
+	VMOVUPS     32(R12), Y5
+	VFMADD231PS 32(R11), Y5, Y1
+	INCQ        R9
+	CMPQ        R9, 32(AX)
+	JB          tap378
+	VMOVUPS     Y0, (DX)(SI*1)
+	VMOVUPS     Y1, 32(DX)(SI*1)
+	ADDQ        $0x00000040, SI
+	JMP         small375
+
+out376:
+	VZEROUPPER
+	RET
+
+// func winogradInput2_256(args uintptr)
+// Requires: AVX
+TEXT ·winogradInput2_256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), DI
+
+loop379:
+	XORQ R8, R8
+
+lane380:
+	MOVQ    CX, R9
+	ADDQ    R8, R9
+	MOVQ    (BX), R10
+	VMOVUPS (R9)(R10*1), Y0
+	MOVQ    32(BX), R10
+	VMOVUPS (R9)(R10*1), Y1
+	MOVQ    64(BX), R10
+	VMOVUPS (R9)(R10*1), Y2
+	MOVQ    96(BX), R10
+	VMOVUPS (R9)(R10*1), Y3
+	VSUBPS  Y2, Y0, Y6
+	VADDPS  Y1, Y2, Y7
+	VSUBPS  Y1, Y2, Y8
+	VSUBPS  Y3, Y1, Y9
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 128(SI)
+	VMOVUPS Y8, 256(SI)
+	VMOVUPS Y9, 384(SI)
+	MOVQ    8(BX), R10
+	VMOVUPS (R9)(R10*1), Y0
+	MOVQ    40(BX), R10
+	VMOVUPS (R9)(R10*1), Y1
+	MOVQ    72(BX), R10
+	VMOVUPS (R9)(R10*1), Y2
+	MOVQ    104(BX), R10
+	VMOVUPS (R9)(R10*1), Y3
+	VSUBPS  Y2, Y0, Y6
+	VADDPS  Y1, Y2, Y7
+	VSUBPS  Y1, Y2, Y8
+	VSUBPS  Y3, Y1, Y9
+	VMOVUPS Y6, 32(SI)
+	VMOVUPS Y7, 160(SI)
+	VMOVUPS Y8, 288(SI)
+	VMOVUPS Y9, 416(SI)
+	MOVQ    16(BX), R10
+	VMOVUPS (R9)(R10*1), Y0
+	MOVQ    48(BX), R10
+	VMOVUPS (R9)(R10*1), Y1
+	MOVQ    80(BX), R10
+	VMOVUPS (R9)(R10*1), Y2
+	MOVQ    112(BX), R10
+	VMOVUPS (R9)(R10*1), Y3
+	VSUBPS  Y2, Y0, Y6
+	VADDPS  Y1, Y2, Y7
+	VSUBPS  Y1, Y2, Y8
+	VSUBPS  Y3, Y1, Y9
+	VMOVUPS Y6, 64(SI)
+	VMOVUPS Y7, 192(SI)
+	VMOVUPS Y8, 320(SI)
+	VMOVUPS Y9, 448(SI)
+	MOVQ    24(BX), R10
+	VMOVUPS (R9)(R10*1), Y0
+	MOVQ    56(BX), R10
+	VMOVUPS (R9)(R10*1), Y1
+	MOVQ    88(BX), R10
+	VMOVUPS (R9)(R10*1), Y2
+	MOVQ    120(BX), R10
+	VMOVUPS (R9)(R10*1), Y3
+	VSUBPS  Y2, Y0, Y6
+	VADDPS  Y1, Y2, Y7
+	VSUBPS  Y1, Y2, Y8
+	VSUBPS  Y3, Y1, Y9
+	VMOVUPS Y6, 96(SI)
+	VMOVUPS Y7, 224(SI)
+	VMOVUPS Y8, 352(SI)
+	VMOVUPS Y9, 480(SI)
+	MOVQ    DX, R9
+	ADDQ    R8, R9
+	MOVQ    56(AX), R10
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VSUBPS  Y2, Y0, Y6
+	VADDPS  Y1, Y2, Y7
+	VSUBPS  Y1, Y2, Y8
+	VSUBPS  Y3, Y1, Y9
+	VMOVUPS Y6, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y7, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y8, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y9, (R9)
+	ADDQ    R10, R9
+	VMOVUPS 128(SI), Y0
+	VMOVUPS 160(SI), Y1
+	VMOVUPS 192(SI), Y2
+	VMOVUPS 224(SI), Y3
+	VSUBPS  Y2, Y0, Y6
+	VADDPS  Y1, Y2, Y7
+	VSUBPS  Y1, Y2, Y8
+	VSUBPS  Y3, Y1, Y9
+	VMOVUPS Y6, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y7, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y8, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y9, (R9)
+	ADDQ    R10, R9
+	VMOVUPS 256(SI), Y0
+	VMOVUPS 288(SI), Y1
+	VMOVUPS 320(SI), Y2
+	VMOVUPS 352(SI), Y3
+	VSUBPS  Y2, Y0, Y6
+	VADDPS  Y1, Y2, Y7
+	VSUBPS  Y1, Y2, Y8
+	VSUBPS  Y3, Y1, Y9
+	VMOVUPS Y6, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y7, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y8, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y9, (R9)
+	ADDQ    R10, R9
+	VMOVUPS 384(SI), Y0
+	VMOVUPS 416(SI), Y1
+	VMOVUPS 448(SI), Y2
+	VMOVUPS 480(SI), Y3
+	VSUBPS  Y2, Y0, Y6
+	VADDPS  Y1, Y2, Y7
+	VSUBPS  Y1, Y2, Y8
+	VSUBPS  Y3, Y1, Y9
+	VMOVUPS Y6, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y7, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y8, (R9)
+	ADDQ    R10, R9
+	VMOVUPS Y9, (R9)
+	ADDQ    R10, R9
+	ADDQ    $0x00000020, R8
+	CMPQ    R8, 40(AX)
+	JB      lane380
+	ADDQ    48(AX), CX
+	ADDQ    40(AX), DX
+	SUBQ    $0x00000001, DI
+	JNZ     loop379
+	VZEROUPPER
+	RET
+
+// func winogradOutput2_256(args uintptr)
+// Requires: AVX
+TEXT ·winogradOutput2_256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), DI
+	MOVQ 64(AX), R8
+
+loop381:
+	VXORPS       Y14, Y14, Y14
+	TESTQ        R8, R8
+	JZ           plain382
+	VBROADCASTSS (R8), Y14
+	ADDQ         $0x00000004, R8
+
+plain382:
+	XORQ R9, R9
+
+lane383:
+	MOVQ    CX, R10
+	ADDQ    R9, R10
+	MOVQ    56(AX), R11
+	VMOVUPS (R10), Y0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y3
+	ADDQ    R11, R10
+	VADDPS  Y0, Y1, Y0
+	VADDPS  Y0, Y2, Y0
+	VSUBPS  Y2, Y1, Y1
+	VSUBPS  Y3, Y1, Y1
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	VMOVUPS (R10), Y0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y3
+	ADDQ    R11, R10
+	VADDPS  Y0, Y1, Y0
+	VADDPS  Y0, Y2, Y0
+	VSUBPS  Y2, Y1, Y1
+	VSUBPS  Y3, Y1, Y1
+	VMOVUPS Y0, 64(SI)
+	VMOVUPS Y1, 96(SI)
+	VMOVUPS (R10), Y0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y3
+	ADDQ    R11, R10
+	VADDPS  Y0, Y1, Y0
+	VADDPS  Y0, Y2, Y0
+	VSUBPS  Y2, Y1, Y1
+	VSUBPS  Y3, Y1, Y1
+	VMOVUPS Y0, 128(SI)
+	VMOVUPS Y1, 160(SI)
+	VMOVUPS (R10), Y0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y3
+	ADDQ    R11, R10
+	VADDPS  Y0, Y1, Y0
+	VADDPS  Y0, Y2, Y0
+	VSUBPS  Y2, Y1, Y1
+	VSUBPS  Y3, Y1, Y1
+	VMOVUPS Y0, 192(SI)
+	VMOVUPS Y1, 224(SI)
+	MOVQ    DX, R10
+	ADDQ    R9, R10
+	VMOVUPS (SI), Y0
+	VMOVUPS 64(SI), Y1
+	VMOVUPS 128(SI), Y2
+	VMOVUPS 192(SI), Y3
+	VADDPS  Y0, Y1, Y0
+	VADDPS  Y0, Y2, Y0
+	VSUBPS  Y2, Y1, Y1
+	VSUBPS  Y3, Y1, Y1
+	VADDPS  Y14, Y0, Y0
+	VADDPS  Y14, Y1, Y1
+	CMPQ    72(AX), $0x00
+	JE      fresh384
+	MOVQ    (BX), R11
+	VADDPS  (R10)(R11*1), Y0, Y0
+	MOVQ    16(BX), R11
+	VADDPS  (R10)(R11*1), Y1, Y1
+
+fresh384:
+	CMPQ   80(AX), $0x00
+	JE     linear385
+	VXORPS Y11, Y11, Y11
+	VMAXPS Y0, Y11, Y0
+	VMAXPS Y1, Y11, Y1
+
+linear385:
+	MOVQ    (BX), R11
+	VMOVUPS Y0, (R10)(R11*1)
+	MOVQ    16(BX), R11
+	VMOVUPS Y1, (R10)(R11*1)
+	VMOVUPS 32(SI), Y0
+	VMOVUPS 96(SI), Y1
+	VMOVUPS 160(SI), Y2
+	VMOVUPS 224(SI), Y3
+	VADDPS  Y0, Y1, Y0
+	VADDPS  Y0, Y2, Y0
+	VSUBPS  Y2, Y1, Y1
+	VSUBPS  Y3, Y1, Y1
+	VADDPS  Y14, Y0, Y0
+	VADDPS  Y14, Y1, Y1
+	CMPQ    72(AX), $0x00
+	JE      fresh386
+	MOVQ    8(BX), R11
+	VADDPS  (R10)(R11*1), Y0, Y0
+	MOVQ    24(BX), R11
+	VADDPS  (R10)(R11*1), Y1, Y1
+
+fresh386:
+	CMPQ   80(AX), $0x00
+	JE     linear387
+	VXORPS Y11, Y11, Y11
+	VMAXPS Y0, Y11, Y0
+	VMAXPS Y1, Y11, Y1
+
+linear387:
+	MOVQ    8(BX), R11
+	VMOVUPS Y0, (R10)(R11*1)
+	MOVQ    24(BX), R11
+	VMOVUPS Y1, (R10)(R11*1)
+	ADDQ    $0x00000020, R9
+	CMPQ    R9, 40(AX)
+	JB      lane383
+	ADDQ    40(AX), CX
+	ADDQ    48(AX), DX
+	SUBQ    $0x00000001, DI
+	JNZ     loop381
+	VZEROUPPER
+	RET
+
+// func winogradWeights2_256(args uintptr)
+// Requires: AVX
+TEXT ·winogradWeights2_256(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Y12
+	XORQ         DI, DI
+
+lane388:
+	MOVQ    CX, R8
+	ADDQ    DI, R8
+	MOVQ    (BX), R9
+	VMOVUPS (R8)(R9*1), Y0
+	MOVQ    24(BX), R9
+	VMOVUPS (R8)(R9*1), Y1
+	MOVQ    48(BX), R9
+	VMOVUPS (R8)(R9*1), Y2
+	VADDPS  Y0, Y2, Y4
+	VMULPS  Y12, Y4, Y4
+	VMULPS  Y12, Y1, Y5
+	VMOVAPS Y0, Y6
+	VADDPS  Y4, Y5, Y7
+	VSUBPS  Y5, Y4, Y8
+	VMOVAPS Y2, Y9
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 96(SI)
+	VMOVUPS Y8, 192(SI)
+	VMOVUPS Y9, 288(SI)
+	MOVQ    8(BX), R9
+	VMOVUPS (R8)(R9*1), Y0
+	MOVQ    32(BX), R9
+	VMOVUPS (R8)(R9*1), Y1
+	MOVQ    56(BX), R9
+	VMOVUPS (R8)(R9*1), Y2
+	VADDPS  Y0, Y2, Y4
+	VMULPS  Y12, Y4, Y4
+	VMULPS  Y12, Y1, Y5
+	VMOVAPS Y0, Y6
+	VADDPS  Y4, Y5, Y7
+	VSUBPS  Y5, Y4, Y8
+	VMOVAPS Y2, Y9
+	VMOVUPS Y6, 32(SI)
+	VMOVUPS Y7, 128(SI)
+	VMOVUPS Y8, 224(SI)
+	VMOVUPS Y9, 320(SI)
+	MOVQ    16(BX), R9
+	VMOVUPS (R8)(R9*1), Y0
+	MOVQ    40(BX), R9
+	VMOVUPS (R8)(R9*1), Y1
+	MOVQ    64(BX), R9
+	VMOVUPS (R8)(R9*1), Y2
+	VADDPS  Y0, Y2, Y4
+	VMULPS  Y12, Y4, Y4
+	VMULPS  Y12, Y1, Y5
+	VMOVAPS Y0, Y6
+	VADDPS  Y4, Y5, Y7
+	VSUBPS  Y5, Y4, Y8
+	VMOVAPS Y2, Y9
+	VMOVUPS Y6, 64(SI)
+	VMOVUPS Y7, 160(SI)
+	VMOVUPS Y8, 256(SI)
+	VMOVUPS Y9, 352(SI)
+	MOVQ    DX, R8
+	ADDQ    DI, R8
+	MOVQ    56(AX), R9
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VADDPS  Y0, Y2, Y4
+	VMULPS  Y12, Y4, Y4
+	VMULPS  Y12, Y1, Y5
+	VMOVAPS Y0, Y6
+	VADDPS  Y4, Y5, Y7
+	VSUBPS  Y5, Y4, Y8
+	VMOVAPS Y2, Y9
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 96(SI), Y0
+	VMOVUPS 128(SI), Y1
+	VMOVUPS 160(SI), Y2
+	VADDPS  Y0, Y2, Y4
+	VMULPS  Y12, Y4, Y4
+	VMULPS  Y12, Y1, Y5
+	VMOVAPS Y0, Y6
+	VADDPS  Y4, Y5, Y7
+	VSUBPS  Y5, Y4, Y8
+	VMOVAPS Y2, Y9
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 192(SI), Y0
+	VMOVUPS 224(SI), Y1
+	VMOVUPS 256(SI), Y2
+	VADDPS  Y0, Y2, Y4
+	VMULPS  Y12, Y4, Y4
+	VMULPS  Y12, Y1, Y5
+	VMOVAPS Y0, Y6
+	VADDPS  Y4, Y5, Y7
+	VSUBPS  Y5, Y4, Y8
+	VMOVAPS Y2, Y9
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 288(SI), Y0
+	VMOVUPS 320(SI), Y1
+	VMOVUPS 352(SI), Y2
+	VADDPS  Y0, Y2, Y4
+	VMULPS  Y12, Y4, Y4
+	VMULPS  Y12, Y1, Y5
+	VMOVAPS Y0, Y6
+	VADDPS  Y4, Y5, Y7
+	VSUBPS  Y5, Y4, Y8
+	VMOVAPS Y2, Y9
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	ADDQ    $0x00000020, DI
+	CMPQ    DI, 40(AX)
+	JB      lane388
+	VZEROUPPER
+	RET
+
+// func winogradSpread2_256(args uintptr)
+// Requires: AVX
+TEXT ·winogradSpread2_256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	XORQ DI, DI
+
+lane389:
+	MOVQ    CX, R8
+	ADDQ    DI, R8
+	MOVQ    (BX), R9
+	VMOVUPS (R8)(R9*1), Y0
+	MOVQ    16(BX), R9
+	VMOVUPS (R8)(R9*1), Y1
+	VMOVAPS Y0, Y6
+	VADDPS  Y0, Y1, Y7
+	VSUBPS  Y1, Y0, Y8
+	VXORPS  Y9, Y9, Y9
+	VSUBPS  Y1, Y9, Y9
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 64(SI)
+	VMOVUPS Y8, 128(SI)
+	VMOVUPS Y9, 192(SI)
+	MOVQ    8(BX), R9
+	VMOVUPS (R8)(R9*1), Y0
+	MOVQ    24(BX), R9
+	VMOVUPS (R8)(R9*1), Y1
+	VMOVAPS Y0, Y6
+	VADDPS  Y0, Y1, Y7
+	VSUBPS  Y1, Y0, Y8
+	VXORPS  Y9, Y9, Y9
+	VSUBPS  Y1, Y9, Y9
+	VMOVUPS Y6, 32(SI)
+	VMOVUPS Y7, 96(SI)
+	VMOVUPS Y8, 160(SI)
+	VMOVUPS Y9, 224(SI)
+	MOVQ    DX, R8
+	ADDQ    DI, R8
+	MOVQ    56(AX), R9
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVAPS Y0, Y6
+	VADDPS  Y0, Y1, Y7
+	VSUBPS  Y1, Y0, Y8
+	VXORPS  Y9, Y9, Y9
+	VSUBPS  Y1, Y9, Y9
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 64(SI), Y0
+	VMOVUPS 96(SI), Y1
+	VMOVAPS Y0, Y6
+	VADDPS  Y0, Y1, Y7
+	VSUBPS  Y1, Y0, Y8
+	VXORPS  Y9, Y9, Y9
+	VSUBPS  Y1, Y9, Y9
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 128(SI), Y0
+	VMOVUPS 160(SI), Y1
+	VMOVAPS Y0, Y6
+	VADDPS  Y0, Y1, Y7
+	VSUBPS  Y1, Y0, Y8
+	VXORPS  Y9, Y9, Y9
+	VSUBPS  Y1, Y9, Y9
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS 192(SI), Y0
+	VMOVUPS 224(SI), Y1
+	VMOVAPS Y0, Y6
+	VADDPS  Y0, Y1, Y7
+	VSUBPS  Y1, Y0, Y8
+	VXORPS  Y9, Y9, Y9
+	VSUBPS  Y1, Y9, Y9
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	ADDQ    $0x00000020, DI
+	CMPQ    DI, 40(AX)
+	JB      lane389
+	VZEROUPPER
+	RET
+
+// func winogradGather2_256(args uintptr)
+// Requires: AVX
+TEXT ·winogradGather2_256(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Y12
+	XORQ         DI, DI
+
+lane390:
+	MOVQ    CX, R8
+	ADDQ    DI, R8
+	MOVQ    56(AX), R9
+	VMOVUPS (R8), Y0
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y2
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y3
+	ADDQ    R9, R8
+	VADDPS  Y1, Y2, Y9
+	VMULPS  Y12, Y9, Y9
+	VADDPS  Y0, Y9, Y6
+	VSUBPS  Y2, Y1, Y7
+	VMULPS  Y12, Y7, Y7
+	VADDPS  Y3, Y9, Y8
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 32(SI)
+	VMOVUPS Y8, 64(SI)
+	VMOVUPS (R8), Y0
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y2
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y3
+	ADDQ    R9, R8
+	VADDPS  Y1, Y2, Y9
+	VMULPS  Y12, Y9, Y9
+	VADDPS  Y0, Y9, Y6
+	VSUBPS  Y2, Y1, Y7
+	VMULPS  Y12, Y7, Y7
+	VADDPS  Y3, Y9, Y8
+	VMOVUPS Y6, 96(SI)
+	VMOVUPS Y7, 128(SI)
+	VMOVUPS Y8, 160(SI)
+	VMOVUPS (R8), Y0
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y2
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y3
+	ADDQ    R9, R8
+	VADDPS  Y1, Y2, Y9
+	VMULPS  Y12, Y9, Y9
+	VADDPS  Y0, Y9, Y6
+	VSUBPS  Y2, Y1, Y7
+	VMULPS  Y12, Y7, Y7
+	VADDPS  Y3, Y9, Y8
+	VMOVUPS Y6, 192(SI)
+	VMOVUPS Y7, 224(SI)
+	VMOVUPS Y8, 256(SI)
+	VMOVUPS (R8), Y0
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y2
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y3
+	ADDQ    R9, R8
+	VADDPS  Y1, Y2, Y9
+	VMULPS  Y12, Y9, Y9
+	VADDPS  Y0, Y9, Y6
+	VSUBPS  Y2, Y1, Y7
+	VMULPS  Y12, Y7, Y7
+	VADDPS  Y3, Y9, Y8
+	VMOVUPS Y6, 288(SI)
+	VMOVUPS Y7, 320(SI)
+	VMOVUPS Y8, 352(SI)
+	MOVQ    DX, R8
+	ADDQ    DI, R8
+	VMOVUPS (SI), Y0
+	VMOVUPS 96(SI), Y1
+	VMOVUPS 192(SI), Y2
+	VMOVUPS 288(SI), Y3
+	VADDPS  Y1, Y2, Y9
+	VMULPS  Y12, Y9, Y9
+	VADDPS  Y0, Y9, Y6
+	VSUBPS  Y2, Y1, Y7
+	VMULPS  Y12, Y7, Y7
+	VADDPS  Y3, Y9, Y8
+	MOVQ    (BX), R9
+	VMOVUPS Y6, (R8)(R9*1)
+	MOVQ    24(BX), R9
+	VMOVUPS Y7, (R8)(R9*1)
+	MOVQ    48(BX), R9
+	VMOVUPS Y8, (R8)(R9*1)
+	VMOVUPS 32(SI), Y0
+	VMOVUPS 128(SI), Y1
+	VMOVUPS 224(SI), Y2
+	VMOVUPS 320(SI), Y3
+	VADDPS  Y1, Y2, Y9
+	VMULPS  Y12, Y9, Y9
+	VADDPS  Y0, Y9, Y6
+	VSUBPS  Y2, Y1, Y7
+	VMULPS  Y12, Y7, Y7
+	VADDPS  Y3, Y9, Y8
+	MOVQ    8(BX), R9
+	VMOVUPS Y6, (R8)(R9*1)
+	MOVQ    32(BX), R9
+	VMOVUPS Y7, (R8)(R9*1)
+	MOVQ    56(BX), R9
+	VMOVUPS Y8, (R8)(R9*1)
+	VMOVUPS 64(SI), Y0
+	VMOVUPS 160(SI), Y1
+	VMOVUPS 256(SI), Y2
+	VMOVUPS 352(SI), Y3
+	VADDPS  Y1, Y2, Y9
+	VMULPS  Y12, Y9, Y9
+	VADDPS  Y0, Y9, Y6
+	VSUBPS  Y2, Y1, Y7
+	VMULPS  Y12, Y7, Y7
+	VADDPS  Y3, Y9, Y8
+	MOVQ    16(BX), R9
+	VMOVUPS Y6, (R8)(R9*1)
+	MOVQ    40(BX), R9
+	VMOVUPS Y7, (R8)(R9*1)
+	MOVQ    64(BX), R9
+	VMOVUPS Y8, (R8)(R9*1)
+	ADDQ    $0x00000020, DI
+	CMPQ    DI, 40(AX)
+	JB      lane390
+	VZEROUPPER
+	RET
+
+// func winogradInput4_256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·winogradInput4_256(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Y12
+	VBROADCASTSS 92(AX), Y13
+	VBROADCASTSS 96(AX), Y14
+	VBROADCASTSS 100(AX), Y15
+	MOVQ         32(AX), DI
+
+loop391:
+	XORQ R8, R8
+
+lane392:
+	MOVQ        CX, R9
+	ADDQ        R8, R9
+	MOVQ        (BX), R10
+	VMOVUPS     (R9)(R10*1), Y0
+	MOVQ        48(BX), R10
+	VMOVUPS     (R9)(R10*1), Y1
+	MOVQ        96(BX), R10
+	VMOVUPS     (R9)(R10*1), Y2
+	MOVQ        144(BX), R10
+	VMOVUPS     (R9)(R10*1), Y3
+	MOVQ        192(BX), R10
+	VMOVUPS     (R9)(R10*1), Y4
+	MOVQ        240(BX), R10
+	VMOVUPS     (R9)(R10*1), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, (SI)
+	VMOVUPS     Y7, 192(SI)
+	VMOVUPS     Y8, 384(SI)
+	VMOVUPS     Y9, 576(SI)
+	VMOVUPS     Y10, 768(SI)
+	VMOVUPS     Y11, 960(SI)
+	MOVQ        8(BX), R10
+	VMOVUPS     (R9)(R10*1), Y0
+	MOVQ        56(BX), R10
+	VMOVUPS     (R9)(R10*1), Y1
+	MOVQ        104(BX), R10
+	VMOVUPS     (R9)(R10*1), Y2
+	MOVQ        152(BX), R10
+	VMOVUPS     (R9)(R10*1), Y3
+	MOVQ        200(BX), R10
+	VMOVUPS     (R9)(R10*1), Y4
+	MOVQ        248(BX), R10
+	VMOVUPS     (R9)(R10*1), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, 32(SI)
+	VMOVUPS     Y7, 224(SI)
+	VMOVUPS     Y8, 416(SI)
+	VMOVUPS     Y9, 608(SI)
+	VMOVUPS     Y10, 800(SI)
+	VMOVUPS     Y11, 992(SI)
+	MOVQ        16(BX), R10
+	VMOVUPS     (R9)(R10*1), Y0
+	MOVQ        64(BX), R10
+	VMOVUPS     (R9)(R10*1), Y1
+	MOVQ        112(BX), R10
+	VMOVUPS     (R9)(R10*1), Y2
+	MOVQ        160(BX), R10
+	VMOVUPS     (R9)(R10*1), Y3
+	MOVQ        208(BX), R10
+	VMOVUPS     (R9)(R10*1), Y4
+	MOVQ        256(BX), R10
+	VMOVUPS     (R9)(R10*1), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, 64(SI)
+	VMOVUPS     Y7, 256(SI)
+	VMOVUPS     Y8, 448(SI)
+	VMOVUPS     Y9, 640(SI)
+	VMOVUPS     Y10, 832(SI)
+	VMOVUPS     Y11, 1024(SI)
+	MOVQ        24(BX), R10
+	VMOVUPS     (R9)(R10*1), Y0
+	MOVQ        72(BX), R10
+	VMOVUPS     (R9)(R10*1), Y1
+	MOVQ        120(BX), R10
+	VMOVUPS     (R9)(R10*1), Y2
+	MOVQ        168(BX), R10
+	VMOVUPS     (R9)(R10*1), Y3
+	MOVQ        216(BX), R10
+	VMOVUPS     (R9)(R10*1), Y4
+	MOVQ        264(BX), R10
+	VMOVUPS     (R9)(R10*1), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, 96(SI)
+	VMOVUPS     Y7, 288(SI)
+	VMOVUPS     Y8, 480(SI)
+	VMOVUPS     Y9, 672(SI)
+	VMOVUPS     Y10, 864(SI)
+	VMOVUPS     Y11, 1056(SI)
+	MOVQ        32(BX), R10
+	VMOVUPS     (R9)(R10*1), Y0
+	MOVQ        80(BX), R10
+	VMOVUPS     (R9)(R10*1), Y1
+	MOVQ        128(BX), R10
+	VMOVUPS     (R9)(R10*1), Y2
+	MOVQ        176(BX), R10
+	VMOVUPS     (R9)(R10*1), Y3
+	MOVQ        224(BX), R10
+	VMOVUPS     (R9)(R10*1), Y4
+	MOVQ        272(BX), R10
+	VMOVUPS     (R9)(R10*1), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, 128(SI)
+	VMOVUPS     Y7, 320(SI)
+	VMOVUPS     Y8, 512(SI)
+	VMOVUPS     Y9, 704(SI)
+	VMOVUPS     Y10, 896(SI)
+	VMOVUPS     Y11, 1088(SI)
+	MOVQ        40(BX), R10
+	VMOVUPS     (R9)(R10*1), Y0
+	MOVQ        88(BX), R10
+	VMOVUPS     (R9)(R10*1), Y1
+	MOVQ        136(BX), R10
+	VMOVUPS     (R9)(R10*1), Y2
+	MOVQ        184(BX), R10
+	VMOVUPS     (R9)(R10*1), Y3
+	MOVQ        232(BX), R10
+	VMOVUPS     (R9)(R10*1), Y4
+	MOVQ        280(BX), R10
+	VMOVUPS     (R9)(R10*1), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, 160(SI)
+	VMOVUPS     Y7, 352(SI)
+	VMOVUPS     Y8, 544(SI)
+	VMOVUPS     Y9, 736(SI)
+	VMOVUPS     Y10, 928(SI)
+	VMOVUPS     Y11, 1120(SI)
+	MOVQ        DX, R9
+	ADDQ        R8, R9
+	MOVQ        56(AX), R10
+	VMOVUPS     (SI), Y0
+	VMOVUPS     32(SI), Y1
+	VMOVUPS     64(SI), Y2
+	VMOVUPS     96(SI), Y3
+	VMOVUPS     128(SI), Y4
+	VMOVUPS     160(SI), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y11, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     192(SI), Y0
+	VMOVUPS     224(SI), Y1
+	VMOVUPS     256(SI), Y2
+	VMOVUPS     288(SI), Y3
+	VMOVUPS     320(SI), Y4
+	VMOVUPS     352(SI), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y11, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     384(SI), Y0
+	VMOVUPS     416(SI), Y1
+	VMOVUPS     448(SI), Y2
+	VMOVUPS     480(SI), Y3
+	VMOVUPS     512(SI), Y4
+	VMOVUPS     544(SI), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y11, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     576(SI), Y0
+	VMOVUPS     608(SI), Y1
+	VMOVUPS     640(SI), Y2
+	VMOVUPS     672(SI), Y3
+	VMOVUPS     704(SI), Y4
+	VMOVUPS     736(SI), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y11, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     768(SI), Y0
+	VMOVUPS     800(SI), Y1
+	VMOVUPS     832(SI), Y2
+	VMOVUPS     864(SI), Y3
+	VMOVUPS     896(SI), Y4
+	VMOVUPS     928(SI), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y11, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     960(SI), Y0
+	VMOVUPS     992(SI), Y1
+	VMOVUPS     1024(SI), Y2
+	VMOVUPS     1056(SI), Y3
+	VMOVUPS     1088(SI), Y4
+	VMOVUPS     1120(SI), Y5
+	VMOVAPS     Y4, Y6
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y14, Y2, Y6
+	VMOVAPS     Y5, Y11
+	VFMADD231PS Y12, Y1, Y11
+	VFMADD231PS Y14, Y3, Y11
+	VMOVAPS     Y4, Y0
+	VFMADD231PS Y13, Y2, Y0
+	VMOVAPS     Y3, Y5
+	VFMADD231PS Y13, Y1, Y5
+	VADDPS      Y0, Y5, Y7
+	VSUBPS      Y5, Y0, Y8
+	VSUBPS      Y2, Y4, Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y15, Y3, Y3
+	VADDPS      Y4, Y3, Y9
+	VSUBPS      Y3, Y4, Y10
+	VMOVUPS     Y6, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y7, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y8, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y9, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y10, (R9)
+	ADDQ        R10, R9
+	VMOVUPS     Y11, (R9)
+	ADDQ        R10, R9
+	ADDQ        $0x00000020, R8
+	CMPQ        R8, 40(AX)
+	JB          lane392
+	ADDQ        48(AX), CX
+	ADDQ        40(AX), DX
+	SUBQ        $0x00000001, DI
+	JNZ         loop391
+	VZEROUPPER
+	RET
+
+// func winogradOutput4_256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·winogradOutput4_256(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Y12
+	VBROADCASTSS 92(AX), Y13
+	VBROADCASTSS 96(AX), Y15
+	MOVQ         32(AX), DI
+	MOVQ         64(AX), R8
+
+loop393:
+	VXORPS       Y14, Y14, Y14
+	TESTQ        R8, R8
+	JZ           plain394
+	VBROADCASTSS (R8), Y14
+	ADDQ         $0x00000004, R8
+
+plain394:
+	XORQ R9, R9
+
+lane395:
+	MOVQ        CX, R10
+	ADDQ        R9, R10
+	MOVQ        56(AX), R11
+	VMOVUPS     (R10), Y0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y5
+	ADDQ        R11, R10
+	VADDPS      Y1, Y2, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y3, Y4, Y8
+	VSUBPS      Y4, Y3, Y9
+	VADDPS      Y0, Y6, Y0
+	VADDPS      Y0, Y8, Y0
+	VMOVAPS     Y7, Y1
+	VFMADD231PS Y15, Y9, Y1
+	VMOVAPS     Y6, Y2
+	VFMADD231PS Y12, Y8, Y2
+	VADDPS      Y5, Y7, Y3
+	VFMADD231PS Y13, Y9, Y3
+	VMOVUPS     Y0, (SI)
+	VMOVUPS     Y1, 32(SI)
+	VMOVUPS     Y2, 64(SI)
+	VMOVUPS     Y3, 96(SI)
+	VMOVUPS     (R10), Y0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y5
+	ADDQ        R11, R10
+	VADDPS      Y1, Y2, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y3, Y4, Y8
+	VSUBPS      Y4, Y3, Y9
+	VADDPS      Y0, Y6, Y0
+	VADDPS      Y0, Y8, Y0
+	VMOVAPS     Y7, Y1
+	VFMADD231PS Y15, Y9, Y1
+	VMOVAPS     Y6, Y2
+	VFMADD231PS Y12, Y8, Y2
+	VADDPS      Y5, Y7, Y3
+	VFMADD231PS Y13, Y9, Y3
+	VMOVUPS     Y0, 128(SI)
+	VMOVUPS     Y1, 160(SI)
+	VMOVUPS     Y2, 192(SI)
+	VMOVUPS     Y3, 224(SI)
+	VMOVUPS     (R10), Y0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y5
+	ADDQ        R11, R10
+	VADDPS      Y1, Y2, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y3, Y4, Y8
+	VSUBPS      Y4, Y3, Y9
+	VADDPS      Y0, Y6, Y0
+	VADDPS      Y0, Y8, Y0
+	VMOVAPS     Y7, Y1
+	VFMADD231PS Y15, Y9, Y1
+	VMOVAPS     Y6, Y2
+	VFMADD231PS Y12, Y8, Y2
+	VADDPS      Y5, Y7, Y3
+	VFMADD231PS Y13, Y9, Y3
+	VMOVUPS     Y0, 256(SI)
+	VMOVUPS     Y1, 288(SI)
+	VMOVUPS     Y2, 320(SI)
+	VMOVUPS     Y3, 352(SI)
+	VMOVUPS     (R10), Y0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y5
+	ADDQ        R11, R10
+	VADDPS      Y1, Y2, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y3, Y4, Y8
+	VSUBPS      Y4, Y3, Y9
+	VADDPS      Y0, Y6, Y0
+	VADDPS      Y0, Y8, Y0
+	VMOVAPS     Y7, Y1
+	VFMADD231PS Y15, Y9, Y1
+	VMOVAPS     Y6, Y2
+	VFMADD231PS Y12, Y8, Y2
+	VADDPS      Y5, Y7, Y3
+	VFMADD231PS Y13, Y9, Y3
+	VMOVUPS     Y0, 384(SI)
+	VMOVUPS     Y1, 416(SI)
+	VMOVUPS     Y2, 448(SI)
+	VMOVUPS     Y3, 480(SI)
+	VMOVUPS     (R10), Y0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y5
+	ADDQ        R11, R10
+	VADDPS      Y1, Y2, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y3, Y4, Y8
+	VSUBPS      Y4, Y3, Y9
+	VADDPS      Y0, Y6, Y0
+	VADDPS      Y0, Y8, Y0
+	VMOVAPS     Y7, Y1
+	VFMADD231PS Y15, Y9, Y1
+	VMOVAPS     Y6, Y2
+	VFMADD231PS Y12, Y8, Y2
+	VADDPS      Y5, Y7, Y3
+	VFMADD231PS Y13, Y9, Y3
+	VMOVUPS     Y0, 512(SI)
+	VMOVUPS     Y1, 544(SI)
+	VMOVUPS     Y2, 576(SI)
+	VMOVUPS     Y3, 608(SI)
+	VMOVUPS     (R10), Y0
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y1
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y2
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y3
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y4
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y5
+	ADDQ        R11, R10
+	VADDPS      Y1, Y2, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y3, Y4, Y8
+	VSUBPS      Y4, Y3, Y9
+	VADDPS      Y0, Y6, Y0
+	VADDPS      Y0, Y8, Y0
+	VMOVAPS     Y7, Y1
+	VFMADD231PS Y15, Y9, Y1
+	VMOVAPS     Y6, Y2
+	VFMADD231PS Y12, Y8, Y2
+	VADDPS      Y5, Y7, Y3
+	VFMADD231PS Y13, Y9, Y3
+	VMOVUPS     Y0, 640(SI)
+	VMOVUPS     Y1, 672(SI)
+	VMOVUPS     Y2, 704(SI)
+	VMOVUPS     Y3, 736(SI)
+	MOVQ        DX, R10
+	ADDQ        R9, R10
+	VMOVUPS     (SI), Y0
+	VMOVUPS     128(SI), Y1
+	VMOVUPS     256(SI), Y2
+	VMOVUPS     384(SI), Y3
+	VMOVUPS     512(SI), Y4
+	VMOVUPS     640(SI), Y5
+	VADDPS      Y1, Y2, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y3, Y4, Y8
+	VSUBPS      Y4, Y3, Y9
+	VADDPS      Y0, Y6, Y0
+	VADDPS      Y0, Y8, Y0
+	VMOVAPS     Y7, Y1
+	VFMADD231PS Y15, Y9, Y1
+	VMOVAPS     Y6, Y2
+	VFMADD231PS Y12, Y8, Y2
+	VADDPS      Y5, Y7, Y3
+	VFMADD231PS Y13, Y9, Y3
+	VADDPS      Y14, Y0, Y0
+	VADDPS      Y14, Y1, Y1
+	VADDPS      Y14, Y2, Y2
+	VADDPS      Y14, Y3, Y3
+	CMPQ        72(AX), $0x00
+	JE          fresh396
+	MOVQ        (BX), R11
+	VADDPS      (R10)(R11*1), Y0, Y0
+	MOVQ        32(BX), R11
+	VADDPS      (R10)(R11*1), Y1, Y1
+	MOVQ        64(BX), R11
+	VADDPS      (R10)(R11*1), Y2, Y2
+	MOVQ        96(BX), R11
+	VADDPS      (R10)(R11*1), Y3, Y3
+
+fresh396:
+	CMPQ   80(AX), $0x00
+	JE     linear397
+	VXORPS Y11, Y11, Y11
+	VMAXPS Y0, Y11, Y0
+	VMAXPS Y1, Y11, Y1
+	VMAXPS Y2, Y11, Y2
+	VMAXPS Y3, Y11, Y3
+
+linear397:
+	MOVQ        (BX), R11
+	VMOVUPS     Y0, (R10)(R11*1)
+	MOVQ        32(BX), R11
+	VMOVUPS     Y1, (R10)(R11*1)
+	MOVQ        64(BX), R11
+	VMOVUPS     Y2, (R10)(R11*1)
+	MOVQ        96(BX), R11
+	VMOVUPS     Y3, (R10)(R11*1)
+	VMOVUPS     32(SI), Y0
+	VMOVUPS     160(SI), Y1
+	VMOVUPS     288(SI), Y2
+	VMOVUPS     416(SI), Y3
+	VMOVUPS     544(SI), Y4
+	VMOVUPS     672(SI), Y5
+	VADDPS      Y1, Y2, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y3, Y4, Y8
+	VSUBPS      Y4, Y3, Y9
+	VADDPS      Y0, Y6, Y0
+	VADDPS      Y0, Y8, Y0
+	VMOVAPS     Y7, Y1
+	VFMADD231PS Y15, Y9, Y1
+	VMOVAPS     Y6, Y2
+	VFMADD231PS Y12, Y8, Y2
+	VADDPS      Y5, Y7, Y3
+	VFMADD231PS Y13, Y9, Y3
+	VADDPS      Y14, Y0, Y0
+	VADDPS      Y14, Y1, Y1
+	VADDPS      Y14, Y2, Y2
+	VADDPS      Y14, Y3, Y3
+	CMPQ        72(AX), $0x00
+	JE          fresh398
+	MOVQ        8(BX), R11
+	VADDPS      (R10)(R11*1), Y0, Y0
+	MOVQ        40(BX), R11
+	VADDPS      (R10)(R11*1), Y1, Y1
+	MOVQ        72(BX), R11
+	VADDPS      (R10)(R11*1), Y2, Y2
+	MOVQ        104(BX), R11
+	VADDPS      (R10)(R11*1), Y3, Y3
+
+fresh398:
+	CMPQ   80(AX), $0x00
+	JE     linear399
+	VXORPS Y11, Y11, Y11
+	VMAXPS Y0, Y11, Y0
+	VMAXPS Y1, Y11, Y1
+	VMAXPS Y2, Y11, Y2
+	VMAXPS Y3, Y11, Y3
+
+linear399:
+	MOVQ        8(BX), R11
+	VMOVUPS     Y0, (R10)(R11*1)
+	MOVQ        40(BX), R11
+	VMOVUPS     Y1, (R10)(R11*1)
+	MOVQ        72(BX), R11
+	VMOVUPS     Y2, (R10)(R11*1)
+	MOVQ        104(BX), R11
+	VMOVUPS     Y3, (R10)(R11*1)
+	VMOVUPS     64(SI), Y0
+	VMOVUPS     192(SI), Y1
+	VMOVUPS     320(SI), Y2
+	VMOVUPS     448(SI), Y3
+	VMOVUPS     576(SI), Y4
+	VMOVUPS     704(SI), Y5
+	VADDPS      Y1, Y2, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y3, Y4, Y8
+	VSUBPS      Y4, Y3, Y9
+	VADDPS      Y0, Y6, Y0
+	VADDPS      Y0, Y8, Y0
+	VMOVAPS     Y7, Y1
+	VFMADD231PS Y15, Y9, Y1
+	VMOVAPS     Y6, Y2
+	VFMADD231PS Y12, Y8, Y2
+	VADDPS      Y5, Y7, Y3
+	VFMADD231PS Y13, Y9, Y3
+	VADDPS      Y14, Y0, Y0
+	VADDPS      Y14, Y1, Y1
+	VADDPS      Y14, Y2, Y2
+	VADDPS      Y14, Y3, Y3
+	CMPQ        72(AX), $0x00
+	JE          fresh400
+	MOVQ        16(BX), R11
+	VADDPS      (R10)(R11*1), Y0, Y0
+	MOVQ        48(BX), R11
+	VADDPS      (R10)(R11*1), Y1, Y1
+	MOVQ        80(BX), R11
+	VADDPS      (R10)(R11*1), Y2, Y2
+	MOVQ        112(BX), R11
+	VADDPS      (R10)(R11*1), Y3, Y3
+
+fresh400:
+	CMPQ   80(AX), $0x00
+	JE     linear401
+	VXORPS Y11, Y11, Y11
+	VMAXPS Y0, Y11, Y0
+	VMAXPS Y1, Y11, Y1
+	VMAXPS Y2, Y11, Y2
+	VMAXPS Y3, Y11, Y3
+
+linear401:
+	MOVQ        16(BX), R11
+	VMOVUPS     Y0, (R10)(R11*1)
+	MOVQ        48(BX), R11
+	VMOVUPS     Y1, (R10)(R11*1)
+	MOVQ        80(BX), R11
+	VMOVUPS     Y2, (R10)(R11*1)
+	MOVQ        112(BX), R11
+	VMOVUPS     Y3, (R10)(R11*1)
+	VMOVUPS     96(SI), Y0
+	VMOVUPS     224(SI), Y1
+	VMOVUPS     352(SI), Y2
+	VMOVUPS     480(SI), Y3
+	VMOVUPS     608(SI), Y4
+	VMOVUPS     736(SI), Y5
+	VADDPS      Y1, Y2, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y3, Y4, Y8
+	VSUBPS      Y4, Y3, Y9
+	VADDPS      Y0, Y6, Y0
+	VADDPS      Y0, Y8, Y0
+	VMOVAPS     Y7, Y1
+	VFMADD231PS Y15, Y9, Y1
+	VMOVAPS     Y6, Y2
+	VFMADD231PS Y12, Y8, Y2
+	VADDPS      Y5, Y7, Y3
+	VFMADD231PS Y13, Y9, Y3
+	VADDPS      Y14, Y0, Y0
+	VADDPS      Y14, Y1, Y1
+	VADDPS      Y14, Y2, Y2
+	VADDPS      Y14, Y3, Y3
+	CMPQ        72(AX), $0x00
+	JE          fresh402
+	MOVQ        24(BX), R11
+	VADDPS      (R10)(R11*1), Y0, Y0
+	MOVQ        56(BX), R11
+	VADDPS      (R10)(R11*1), Y1, Y1
+	MOVQ        88(BX), R11
+	VADDPS      (R10)(R11*1), Y2, Y2
+	MOVQ        120(BX), R11
+	VADDPS      (R10)(R11*1), Y3, Y3
+
+fresh402:
+	CMPQ   80(AX), $0x00
+	JE     linear403
+	VXORPS Y11, Y11, Y11
+	VMAXPS Y0, Y11, Y0
+	VMAXPS Y1, Y11, Y1
+	VMAXPS Y2, Y11, Y2
+	VMAXPS Y3, Y11, Y3
+
+linear403:
+	MOVQ    24(BX), R11
+	VMOVUPS Y0, (R10)(R11*1)
+	MOVQ    56(BX), R11
+	VMOVUPS Y1, (R10)(R11*1)
+	MOVQ    88(BX), R11
+	VMOVUPS Y2, (R10)(R11*1)
+	MOVQ    120(BX), R11
+	VMOVUPS Y3, (R10)(R11*1)
+	ADDQ    $0x00000020, R9
+	CMPQ    R9, 40(AX)
+	JB      lane395
+	ADDQ    40(AX), CX
+	ADDQ    48(AX), DX
+	SUBQ    $0x00000001, DI
+	JNZ     loop393
+	VZEROUPPER
+	RET
+
+// func winogradWeights4_256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·winogradWeights4_256(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Y12
+	VBROADCASTSS 92(AX), Y13
+	VBROADCASTSS 96(AX), Y14
+	VBROADCASTSS 100(AX), Y15
+	VBROADCASTSS 104(AX), Y3
+	XORQ         DI, DI
+
+lane404:
+	MOVQ        CX, R8
+	ADDQ        DI, R8
+	MOVQ        (BX), R9
+	VMOVUPS     (R8)(R9*1), Y0
+	MOVQ        24(BX), R9
+	VMOVUPS     (R8)(R9*1), Y1
+	MOVQ        48(BX), R9
+	VMOVUPS     (R8)(R9*1), Y2
+	VADDPS      Y0, Y2, Y4
+	VMULPS      Y12, Y0, Y6
+	VMULPS      Y13, Y4, Y4
+	VMULPS      Y13, Y1, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMULPS      Y14, Y0, Y4
+	VFMADD231PS Y15, Y2, Y4
+	VMULPS      Y3, Y1, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y2, Y11
+	VMOVUPS     Y6, (SI)
+	VMOVUPS     Y7, 96(SI)
+	VMOVUPS     Y8, 192(SI)
+	VMOVUPS     Y9, 288(SI)
+	VMOVUPS     Y10, 384(SI)
+	VMOVUPS     Y11, 480(SI)
+	MOVQ        8(BX), R9
+	VMOVUPS     (R8)(R9*1), Y0
+	MOVQ        32(BX), R9
+	VMOVUPS     (R8)(R9*1), Y1
+	MOVQ        56(BX), R9
+	VMOVUPS     (R8)(R9*1), Y2
+	VADDPS      Y0, Y2, Y4
+	VMULPS      Y12, Y0, Y6
+	VMULPS      Y13, Y4, Y4
+	VMULPS      Y13, Y1, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMULPS      Y14, Y0, Y4
+	VFMADD231PS Y15, Y2, Y4
+	VMULPS      Y3, Y1, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y2, Y11
+	VMOVUPS     Y6, 32(SI)
+	VMOVUPS     Y7, 128(SI)
+	VMOVUPS     Y8, 224(SI)
+	VMOVUPS     Y9, 320(SI)
+	VMOVUPS     Y10, 416(SI)
+	VMOVUPS     Y11, 512(SI)
+	MOVQ        16(BX), R9
+	VMOVUPS     (R8)(R9*1), Y0
+	MOVQ        40(BX), R9
+	VMOVUPS     (R8)(R9*1), Y1
+	MOVQ        64(BX), R9
+	VMOVUPS     (R8)(R9*1), Y2
+	VADDPS      Y0, Y2, Y4
+	VMULPS      Y12, Y0, Y6
+	VMULPS      Y13, Y4, Y4
+	VMULPS      Y13, Y1, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMULPS      Y14, Y0, Y4
+	VFMADD231PS Y15, Y2, Y4
+	VMULPS      Y3, Y1, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y2, Y11
+	VMOVUPS     Y6, 64(SI)
+	VMOVUPS     Y7, 160(SI)
+	VMOVUPS     Y8, 256(SI)
+	VMOVUPS     Y9, 352(SI)
+	VMOVUPS     Y10, 448(SI)
+	VMOVUPS     Y11, 544(SI)
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	MOVQ        56(AX), R9
+	VMOVUPS     (SI), Y0
+	VMOVUPS     32(SI), Y1
+	VMOVUPS     64(SI), Y2
+	VADDPS      Y0, Y2, Y4
+	VMULPS      Y12, Y0, Y6
+	VMULPS      Y13, Y4, Y4
+	VMULPS      Y13, Y1, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMULPS      Y14, Y0, Y4
+	VFMADD231PS Y15, Y2, Y4
+	VMULPS      Y3, Y1, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y2, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     96(SI), Y0
+	VMOVUPS     128(SI), Y1
+	VMOVUPS     160(SI), Y2
+	VADDPS      Y0, Y2, Y4
+	VMULPS      Y12, Y0, Y6
+	VMULPS      Y13, Y4, Y4
+	VMULPS      Y13, Y1, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMULPS      Y14, Y0, Y4
+	VFMADD231PS Y15, Y2, Y4
+	VMULPS      Y3, Y1, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y2, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     192(SI), Y0
+	VMOVUPS     224(SI), Y1
+	VMOVUPS     256(SI), Y2
+	VADDPS      Y0, Y2, Y4
+	VMULPS      Y12, Y0, Y6
+	VMULPS      Y13, Y4, Y4
+	VMULPS      Y13, Y1, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMULPS      Y14, Y0, Y4
+	VFMADD231PS Y15, Y2, Y4
+	VMULPS      Y3, Y1, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y2, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     288(SI), Y0
+	VMOVUPS     320(SI), Y1
+	VMOVUPS     352(SI), Y2
+	VADDPS      Y0, Y2, Y4
+	VMULPS      Y12, Y0, Y6
+	VMULPS      Y13, Y4, Y4
+	VMULPS      Y13, Y1, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMULPS      Y14, Y0, Y4
+	VFMADD231PS Y15, Y2, Y4
+	VMULPS      Y3, Y1, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y2, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     384(SI), Y0
+	VMOVUPS     416(SI), Y1
+	VMOVUPS     448(SI), Y2
+	VADDPS      Y0, Y2, Y4
+	VMULPS      Y12, Y0, Y6
+	VMULPS      Y13, Y4, Y4
+	VMULPS      Y13, Y1, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMULPS      Y14, Y0, Y4
+	VFMADD231PS Y15, Y2, Y4
+	VMULPS      Y3, Y1, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y2, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     480(SI), Y0
+	VMOVUPS     512(SI), Y1
+	VMOVUPS     544(SI), Y2
+	VADDPS      Y0, Y2, Y4
+	VMULPS      Y12, Y0, Y6
+	VMULPS      Y13, Y4, Y4
+	VMULPS      Y13, Y1, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMULPS      Y14, Y0, Y4
+	VFMADD231PS Y15, Y2, Y4
+	VMULPS      Y3, Y1, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y2, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	ADDQ        $0x00000020, DI
+	CMPQ        DI, 40(AX)
+	JB          lane404
+	VZEROUPPER
+	RET
+
+// func winogradSpread4_256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·winogradSpread4_256(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Y12
+	VBROADCASTSS 92(AX), Y13
+	VBROADCASTSS 96(AX), Y14
+	XORQ         DI, DI
+
+lane405:
+	MOVQ        CX, R8
+	ADDQ        DI, R8
+	MOVQ        (BX), R9
+	VMOVUPS     (R8)(R9*1), Y0
+	MOVQ        32(BX), R9
+	VMOVUPS     (R8)(R9*1), Y1
+	MOVQ        64(BX), R9
+	VMOVUPS     (R8)(R9*1), Y2
+	MOVQ        96(BX), R9
+	VMOVUPS     (R8)(R9*1), Y3
+	VMOVAPS     Y0, Y6
+	VADDPS      Y0, Y2, Y4
+	VADDPS      Y1, Y3, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMOVAPS     Y0, Y4
+	VFMADD231PS Y13, Y2, Y4
+	VMULPS      Y12, Y1, Y5
+	VFMADD231PS Y14, Y3, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y3, Y11
+	VMOVUPS     Y6, (SI)
+	VMOVUPS     Y7, 128(SI)
+	VMOVUPS     Y8, 256(SI)
+	VMOVUPS     Y9, 384(SI)
+	VMOVUPS     Y10, 512(SI)
+	VMOVUPS     Y11, 640(SI)
+	MOVQ        8(BX), R9
+	VMOVUPS     (R8)(R9*1), Y0
+	MOVQ        40(BX), R9
+	VMOVUPS     (R8)(R9*1), Y1
+	MOVQ        72(BX), R9
+	VMOVUPS     (R8)(R9*1), Y2
+	MOVQ        104(BX), R9
+	VMOVUPS     (R8)(R9*1), Y3
+	VMOVAPS     Y0, Y6
+	VADDPS      Y0, Y2, Y4
+	VADDPS      Y1, Y3, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMOVAPS     Y0, Y4
+	VFMADD231PS Y13, Y2, Y4
+	VMULPS      Y12, Y1, Y5
+	VFMADD231PS Y14, Y3, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y3, Y11
+	VMOVUPS     Y6, 32(SI)
+	VMOVUPS     Y7, 160(SI)
+	VMOVUPS     Y8, 288(SI)
+	VMOVUPS     Y9, 416(SI)
+	VMOVUPS     Y10, 544(SI)
+	VMOVUPS     Y11, 672(SI)
+	MOVQ        16(BX), R9
+	VMOVUPS     (R8)(R9*1), Y0
+	MOVQ        48(BX), R9
+	VMOVUPS     (R8)(R9*1), Y1
+	MOVQ        80(BX), R9
+	VMOVUPS     (R8)(R9*1), Y2
+	MOVQ        112(BX), R9
+	VMOVUPS     (R8)(R9*1), Y3
+	VMOVAPS     Y0, Y6
+	VADDPS      Y0, Y2, Y4
+	VADDPS      Y1, Y3, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMOVAPS     Y0, Y4
+	VFMADD231PS Y13, Y2, Y4
+	VMULPS      Y12, Y1, Y5
+	VFMADD231PS Y14, Y3, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y3, Y11
+	VMOVUPS     Y6, 64(SI)
+	VMOVUPS     Y7, 192(SI)
+	VMOVUPS     Y8, 320(SI)
+	VMOVUPS     Y9, 448(SI)
+	VMOVUPS     Y10, 576(SI)
+	VMOVUPS     Y11, 704(SI)
+	MOVQ        24(BX), R9
+	VMOVUPS     (R8)(R9*1), Y0
+	MOVQ        56(BX), R9
+	VMOVUPS     (R8)(R9*1), Y1
+	MOVQ        88(BX), R9
+	VMOVUPS     (R8)(R9*1), Y2
+	MOVQ        120(BX), R9
+	VMOVUPS     (R8)(R9*1), Y3
+	VMOVAPS     Y0, Y6
+	VADDPS      Y0, Y2, Y4
+	VADDPS      Y1, Y3, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMOVAPS     Y0, Y4
+	VFMADD231PS Y13, Y2, Y4
+	VMULPS      Y12, Y1, Y5
+	VFMADD231PS Y14, Y3, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y3, Y11
+	VMOVUPS     Y6, 96(SI)
+	VMOVUPS     Y7, 224(SI)
+	VMOVUPS     Y8, 352(SI)
+	VMOVUPS     Y9, 480(SI)
+	VMOVUPS     Y10, 608(SI)
+	VMOVUPS     Y11, 736(SI)
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	MOVQ        56(AX), R9
+	VMOVUPS     (SI), Y0
+	VMOVUPS     32(SI), Y1
+	VMOVUPS     64(SI), Y2
+	VMOVUPS     96(SI), Y3
+	VMOVAPS     Y0, Y6
+	VADDPS      Y0, Y2, Y4
+	VADDPS      Y1, Y3, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMOVAPS     Y0, Y4
+	VFMADD231PS Y13, Y2, Y4
+	VMULPS      Y12, Y1, Y5
+	VFMADD231PS Y14, Y3, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y3, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     128(SI), Y0
+	VMOVUPS     160(SI), Y1
+	VMOVUPS     192(SI), Y2
+	VMOVUPS     224(SI), Y3
+	VMOVAPS     Y0, Y6
+	VADDPS      Y0, Y2, Y4
+	VADDPS      Y1, Y3, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMOVAPS     Y0, Y4
+	VFMADD231PS Y13, Y2, Y4
+	VMULPS      Y12, Y1, Y5
+	VFMADD231PS Y14, Y3, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y3, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     256(SI), Y0
+	VMOVUPS     288(SI), Y1
+	VMOVUPS     320(SI), Y2
+	VMOVUPS     352(SI), Y3
+	VMOVAPS     Y0, Y6
+	VADDPS      Y0, Y2, Y4
+	VADDPS      Y1, Y3, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMOVAPS     Y0, Y4
+	VFMADD231PS Y13, Y2, Y4
+	VMULPS      Y12, Y1, Y5
+	VFMADD231PS Y14, Y3, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y3, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     384(SI), Y0
+	VMOVUPS     416(SI), Y1
+	VMOVUPS     448(SI), Y2
+	VMOVUPS     480(SI), Y3
+	VMOVAPS     Y0, Y6
+	VADDPS      Y0, Y2, Y4
+	VADDPS      Y1, Y3, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMOVAPS     Y0, Y4
+	VFMADD231PS Y13, Y2, Y4
+	VMULPS      Y12, Y1, Y5
+	VFMADD231PS Y14, Y3, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y3, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     512(SI), Y0
+	VMOVUPS     544(SI), Y1
+	VMOVUPS     576(SI), Y2
+	VMOVUPS     608(SI), Y3
+	VMOVAPS     Y0, Y6
+	VADDPS      Y0, Y2, Y4
+	VADDPS      Y1, Y3, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMOVAPS     Y0, Y4
+	VFMADD231PS Y13, Y2, Y4
+	VMULPS      Y12, Y1, Y5
+	VFMADD231PS Y14, Y3, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y3, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     640(SI), Y0
+	VMOVUPS     672(SI), Y1
+	VMOVUPS     704(SI), Y2
+	VMOVUPS     736(SI), Y3
+	VMOVAPS     Y0, Y6
+	VADDPS      Y0, Y2, Y4
+	VADDPS      Y1, Y3, Y5
+	VADDPS      Y4, Y5, Y7
+	VSUBPS      Y5, Y4, Y8
+	VMOVAPS     Y0, Y4
+	VFMADD231PS Y13, Y2, Y4
+	VMULPS      Y12, Y1, Y5
+	VFMADD231PS Y14, Y3, Y5
+	VADDPS      Y4, Y5, Y9
+	VSUBPS      Y5, Y4, Y10
+	VMOVAPS     Y3, Y11
+	VMOVUPS     Y6, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y7, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y8, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y9, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y10, (R8)
+	ADDQ        R9, R8
+	VMOVUPS     Y11, (R8)
+	ADDQ        R9, R8
+	ADDQ        $0x00000020, DI
+	CMPQ        DI, 40(AX)
+	JB          lane405
+	VZEROUPPER
+	RET
+
+// func winogradGather4_256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·winogradGather4_256(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 88(AX), Y12
+	VBROADCASTSS 92(AX), Y13
+	VBROADCASTSS 96(AX), Y14
+	VBROADCASTSS 100(AX), Y15
+	VBROADCASTSS 104(AX), Y11
+	XORQ         DI, DI
+
+lane406:
+	MOVQ        CX, R8
+	ADDQ        DI, R8
+	MOVQ        56(AX), R9
+	VMOVUPS     (R8), Y0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y5
+	ADDQ        R9, R8
+	VADDPS      Y1, Y2, Y9
+	VADDPS      Y3, Y4, Y10
+	VMULPS      Y13, Y9, Y9
+	VMULPS      Y12, Y0, Y6
+	VADDPS      Y9, Y6, Y6
+	VFMADD231PS Y14, Y10, Y6
+	VSUBPS      Y1, Y2, Y7
+	VMULPS      Y15, Y7, Y7
+	VSUBPS      Y4, Y3, Y3
+	VFMADD231PS Y11, Y3, Y7
+	VADDPS      Y9, Y5, Y8
+	VFMADD231PS Y15, Y10, Y8
+	VMOVUPS     Y6, (SI)
+	VMOVUPS     Y7, 32(SI)
+	VMOVUPS     Y8, 64(SI)
+	VMOVUPS     (R8), Y0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y5
+	ADDQ        R9, R8
+	VADDPS      Y1, Y2, Y9
+	VADDPS      Y3, Y4, Y10
+	VMULPS      Y13, Y9, Y9
+	VMULPS      Y12, Y0, Y6
+	VADDPS      Y9, Y6, Y6
+	VFMADD231PS Y14, Y10, Y6
+	VSUBPS      Y1, Y2, Y7
+	VMULPS      Y15, Y7, Y7
+	VSUBPS      Y4, Y3, Y3
+	VFMADD231PS Y11, Y3, Y7
+	VADDPS      Y9, Y5, Y8
+	VFMADD231PS Y15, Y10, Y8
+	VMOVUPS     Y6, 96(SI)
+	VMOVUPS     Y7, 128(SI)
+	VMOVUPS     Y8, 160(SI)
+	VMOVUPS     (R8), Y0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y5
+	ADDQ        R9, R8
+	VADDPS      Y1, Y2, Y9
+	VADDPS      Y3, Y4, Y10
+	VMULPS      Y13, Y9, Y9
+	VMULPS      Y12, Y0, Y6
+	VADDPS      Y9, Y6, Y6
+	VFMADD231PS Y14, Y10, Y6
+	VSUBPS      Y1, Y2, Y7
+	VMULPS      Y15, Y7, Y7
+	VSUBPS      Y4, Y3, Y3
+	VFMADD231PS Y11, Y3, Y7
+	VADDPS      Y9, Y5, Y8
+	VFMADD231PS Y15, Y10, Y8
+	VMOVUPS     Y6, 192(SI)
+	VMOVUPS     Y7, 224(SI)
+	VMOVUPS     Y8, 256(SI)
+	VMOVUPS     (R8), Y0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y5
+	ADDQ        R9, R8
+	VADDPS      Y1, Y2, Y9
+	VADDPS      Y3, Y4, Y10
+	VMULPS      Y13, Y9, Y9
+	VMULPS      Y12, Y0, Y6
+	VADDPS      Y9, Y6, Y6
+	VFMADD231PS Y14, Y10, Y6
+	VSUBPS      Y1, Y2, Y7
+	VMULPS      Y15, Y7, Y7
+	VSUBPS      Y4, Y3, Y3
+	VFMADD231PS Y11, Y3, Y7
+	VADDPS      Y9, Y5, Y8
+	VFMADD231PS Y15, Y10, Y8
+	VMOVUPS     Y6, 288(SI)
+	VMOVUPS     Y7, 320(SI)
+	VMOVUPS     Y8, 352(SI)
+	VMOVUPS     (R8), Y0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y5
+	ADDQ        R9, R8
+	VADDPS      Y1, Y2, Y9
+	VADDPS      Y3, Y4, Y10
+	VMULPS      Y13, Y9, Y9
+	VMULPS      Y12, Y0, Y6
+	VADDPS      Y9, Y6, Y6
+	VFMADD231PS Y14, Y10, Y6
+	VSUBPS      Y1, Y2, Y7
+	VMULPS      Y15, Y7, Y7
+	VSUBPS      Y4, Y3, Y3
+	VFMADD231PS Y11, Y3, Y7
+	VADDPS      Y9, Y5, Y8
+	VFMADD231PS Y15, Y10, Y8
+	VMOVUPS     Y6, 384(SI)
+	VMOVUPS     Y7, 416(SI)
+	VMOVUPS     Y8, 448(SI)
+	VMOVUPS     (R8), Y0
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y1
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y2
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y3
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y4
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y5
+	ADDQ        R9, R8
+	VADDPS      Y1, Y2, Y9
+	VADDPS      Y3, Y4, Y10
+	VMULPS      Y13, Y9, Y9
+	VMULPS      Y12, Y0, Y6
+	VADDPS      Y9, Y6, Y6
+	VFMADD231PS Y14, Y10, Y6
+	VSUBPS      Y1, Y2, Y7
+	VMULPS      Y15, Y7, Y7
+	VSUBPS      Y4, Y3, Y3
+	VFMADD231PS Y11, Y3, Y7
+	VADDPS      Y9, Y5, Y8
+	VFMADD231PS Y15, Y10, Y8
+	VMOVUPS     Y6, 480(SI)
+	VMOVUPS     Y7, 512(SI)
+	VMOVUPS     Y8, 544(SI)
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VMOVUPS     (SI), Y0
+	VMOVUPS     96(SI), Y1
+	VMOVUPS     192(SI), Y2
+	VMOVUPS     288(SI), Y3
+	VMOVUPS     384(SI), Y4
+	VMOVUPS     480(SI), Y5
+	VADDPS      Y1, Y2, Y9
+	VADDPS      Y3, Y4, Y10
+	VMULPS      Y13, Y9, Y9
+	VMULPS      Y12, Y0, Y6
+	VADDPS      Y9, Y6, Y6
+	VFMADD231PS Y14, Y10, Y6
+	VSUBPS      Y1, Y2, Y7
+	VMULPS      Y15, Y7, Y7
+	VSUBPS      Y4, Y3, Y3
+	VFMADD231PS Y11, Y3, Y7
+	VADDPS      Y9, Y5, Y8
+	VFMADD231PS Y15, Y10, Y8
+	MOVQ        (BX), R9
+	VMOVUPS     Y6, (R8)(R9*1)
+	MOVQ        24(BX), R9
+	VMOVUPS     Y7, (R8)(R9*1)
+	MOVQ        48(BX), R9
+	VMOVUPS     Y8, (R8)(R9*1)
+	VMOVUPS     32(SI), Y0
+	VMOVUPS     128(SI), Y1
+	VMOVUPS     224(SI), Y2
+	VMOVUPS     320(SI), Y3
+	VMOVUPS     416(SI), Y4
+	VMOVUPS     512(SI), Y5
+	VADDPS      Y1, Y2, Y9
+	VADDPS      Y3, Y4, Y10
+	VMULPS      Y13, Y9, Y9
+	VMULPS      Y12, Y0, Y6
+	VADDPS      Y9, Y6, Y6
+	VFMADD231PS Y14, Y10, Y6
+	VSUBPS      Y1, Y2, Y7
+	VMULPS      Y15, Y7, Y7
+	VSUBPS      Y4, Y3, Y3
+	VFMADD231PS Y11, Y3, Y7
+	VADDPS      Y9, Y5, Y8
+	VFMADD231PS Y15, Y10, Y8
+	MOVQ        8(BX), R9
+	VMOVUPS     Y6, (R8)(R9*1)
+	MOVQ        32(BX), R9
+	VMOVUPS     Y7, (R8)(R9*1)
+	MOVQ        56(BX), R9
+	VMOVUPS     Y8, (R8)(R9*1)
+	VMOVUPS     64(SI), Y0
+	VMOVUPS     160(SI), Y1
+	VMOVUPS     256(SI), Y2
+	VMOVUPS     352(SI), Y3
+	VMOVUPS     448(SI), Y4
+	VMOVUPS     544(SI), Y5
+	VADDPS      Y1, Y2, Y9
+	VADDPS      Y3, Y4, Y10
+	VMULPS      Y13, Y9, Y9
+	VMULPS      Y12, Y0, Y6
+	VADDPS      Y9, Y6, Y6
+	VFMADD231PS Y14, Y10, Y6
+	VSUBPS      Y1, Y2, Y7
+	VMULPS      Y15, Y7, Y7
+	VSUBPS      Y4, Y3, Y3
+	VFMADD231PS Y11, Y3, Y7
+	VADDPS      Y9, Y5, Y8
+	VFMADD231PS Y15, Y10, Y8
+	MOVQ        16(BX), R9
+	VMOVUPS     Y6, (R8)(R9*1)
+	MOVQ        40(BX), R9
+	VMOVUPS     Y7, (R8)(R9*1)
+	MOVQ        64(BX), R9
+	VMOVUPS     Y8, (R8)(R9*1)
+	ADDQ        $0x00000020, DI
+	CMPQ        DI, 40(AX)
+	JB          lane406
 	VZEROUPPER
 	RET
 
@@ -6074,7 +11528,7 @@ TEXT ·peak512(SB), NOSPLIT, $0-8
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
 
-loop308:
+loop407:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -6124,7 +11578,7 @@ loop308:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	SUBQ        $0x00000001, AX
-	JNZ         loop308
+	JNZ         loop407
 	VZEROUPPER
 	RET
 
@@ -6147,7 +11601,7 @@ TEXT ·peak256(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop309:
+loop408:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -6197,6 +11651,6 @@ loop309:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	SUBQ        $0x00000001, AX
-	JNZ         loop309
+	JNZ         loop408
 	VZEROUPPER
 	RET

@@ -162,9 +162,10 @@ func (w *Worker) DepthwiseForward(g *Pool, x, weights, y []float32) {
 	for px := from; px < to; px++ {
 		if w.gather(g, px/g.OW, px%g.OW) == 0 {
 			clear(y[px*g.In.Pixel():][:g.In.Pixel()])
-			continue
+		} else {
+			w.depthwise(g, x, weights, y, px)
 		}
-		w.depthwise(g, x, weights, y, px)
+		w.lanesAfter(y, g.In.C, g.In.Lanes, px, 0, g.In.C)
 	}
 	w.Sync()
 }

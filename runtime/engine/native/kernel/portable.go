@@ -15,10 +15,11 @@ func portable() Set {
 			2: func(a *productArgs) { product(a, rows, 2) },
 		}
 	}
-	f.correlate, f.transpose = correlate, transposeBlock
+	f.correlate, f.line, f.transpose = correlate, line, transposeBlock
 	elements(&f)
 	channels(&f)
 	taps(&f)
+	f.winograd = portableWinograd()
 	return Set{
 		Name: "portable", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 4 * lanes, block: 1,
 		square: 16, f: f, peak: func(int) {},
@@ -45,6 +46,8 @@ func product(a *productArgs, rows, vectors int) {
 				for l := range c {
 					acc[i][j][l] = get(a.bias, 4*int64(i))
 				}
+			case fromVector:
+				acc[i][j] = *vector(a.bias, int64(j)*4*lanes)
 			}
 		}
 	}
@@ -77,6 +80,17 @@ func product(a *productArgs, rows, vectors int) {
 				c[l] = v
 			}
 		}
+	}
+}
+
+func line(a *productArgs) {
+	for block := range int64(lineBlocks) {
+		one := *a
+		one.b, one.c, one.rows, one.rs = ptr(a.b, block*a.c2), ptr(a.c, block*4*lanes), 1, 0
+		if a.mode == fromVector {
+			one.bias = ptr(a.bias, block*4*lanes)
+		}
+		product(&one, 1, 1)
 	}
 }
 
@@ -150,6 +164,8 @@ func elements(f *functions) {
 		return 0
 	})
 	f.scale = unary(func(a, _ float32, s *[12]float32) float32 { return s[0] * a })
+	f.affineEach = affineEach(func(v float32) float32 { return v })
+	f.affineEachRelu = affineEach(positive)
 	f.squares = func(e *elementArgs) {
 		var sum [lanes]float32
 		for i, v := range slice(e.a, e.n) {
@@ -158,6 +174,15 @@ func elements(f *functions) {
 		copy(slice(e.dst, 4*lanes), sum[:])
 	}
 	updates(f)
+}
+
+func affineEach(end func(float32) float32) func(*elementArgs) {
+	return func(e *elementArgs) {
+		dst, a, b, c := slice(e.dst, e.n), slice(e.a, e.n), slice(e.b, e.n), slice(e.c, e.n)
+		for i, v := range a {
+			dst[i] = end(b[i]*v + c[i])
+		}
+	}
 }
 
 func updates(f *functions) {
@@ -284,6 +309,15 @@ func taps(f *functions) {
 			for i := range a.count {
 				*(*float32)(ptr(a.dx, offset(a.offs, i)+l)) += d
 			}
+		}
+	}
+	f.weighted = func(a *tapArgs) {
+		for l := int64(0); l < a.bytes; l += 4 {
+			var sum float32
+			for i := range a.count {
+				sum += get(a.w, offset(a.woffs, i)+l) * get(a.x, offset(a.offs, i)+l)
+			}
+			*(*float32)(ptr(a.y, l)) = sum
 		}
 	}
 	depthwise := func(a *tapArgs) {

@@ -14,6 +14,7 @@ const Variable = "DISDEL_KERNELS"
 // Set is one implementation of all kernels.
 type Set struct {
 	Name      string
+	Blocks    Blocks
 	tiles     []int  // rows of the product's tiles, largest first
 	vectors   int    // of 16 values, the widest tile
 	pairs     [2]int // rows of x and of dy that correlate takes
@@ -25,20 +26,22 @@ type Set struct {
 	peakFlops int // of one turn of peak
 }
 
-// Sets lists what this processor can run, the fastest first; the last is always portable.
+// Sets lists what this processor can run, the fastest first; the last is always portable. Their blocks are the default.
 func Sets() []Set { return sets() }
 
-// Choose returns the fastest set, or the one that the environment names. It returns Invalid for a name that this
-// processor does not have.
+// Choose returns the fastest set, or the one that the environment names, with the blocks that suit this machine. It
+// returns Invalid for a name that this processor does not have.
 func Choose() (Set, error) {
 	name := os.Getenv(Variable)
 	all := sets()
-	if name == "" {
-		return all[0], nil
+	blocks, err := chooseBlocks()
+	if err != nil {
+		return Set{}, err
 	}
 	var names []string
 	for _, s := range all {
-		if s.Name == name {
+		if s.Name == name || name == "" {
+			s.Blocks = blocks
 			return s, nil
 		}
 		names = append(names, s.Name)

@@ -232,3 +232,87 @@ func correlate512(args *productArgs)
 
 //go:noescape
 func correlate256(args *productArgs)
+
+//go:noescape
+func affineEach512(args *elementArgs)
+
+//go:noescape
+func affineEachRelu512(args *elementArgs)
+
+//go:noescape
+func weighted512(args *tapArgs)
+
+//go:noescape
+func winogradInput2_512(args *winogradArgs)
+
+//go:noescape
+func winogradOutput2_512(args *winogradArgs)
+
+//go:noescape
+func winogradWeights2_512(args *winogradArgs)
+
+//go:noescape
+func winogradInput4_512(args *winogradArgs)
+
+//go:noescape
+func winogradOutput4_512(args *winogradArgs)
+
+//go:noescape
+func winogradWeights4_512(args *winogradArgs)
+
+//go:noescape
+func affineEach256(args *elementArgs)
+
+//go:noescape
+func affineEachRelu256(args *elementArgs)
+
+//go:noescape
+func weighted256(args *tapArgs)
+
+//go:noescape
+func winogradInput2_256(args *winogradArgs)
+
+//go:noescape
+func winogradOutput2_256(args *winogradArgs)
+
+//go:noescape
+func winogradWeights2_256(args *winogradArgs)
+
+//go:noescape
+func winogradInput4_256(args *winogradArgs)
+
+//go:noescape
+func winogradOutput4_256(args *winogradArgs)
+
+//go:noescape
+func winogradWeights4_256(args *winogradArgs)
+
+//go:noescape
+func winogradSpread2_512(args *winogradArgs)
+
+//go:noescape
+func winogradGather2_512(args *winogradArgs)
+
+//go:noescape
+func winogradSpread4_512(args *winogradArgs)
+
+//go:noescape
+func winogradGather4_512(args *winogradArgs)
+
+//go:noescape
+func winogradSpread2_256(args *winogradArgs)
+
+//go:noescape
+func winogradGather2_256(args *winogradArgs)
+
+//go:noescape
+func winogradSpread4_256(args *winogradArgs)
+
+//go:noescape
+func winogradGather4_256(args *winogradArgs)
+
+//go:noescape
+func line512(args *productArgs)
+
+//go:noescape
+func line256(args *productArgs)

@@ -16,6 +16,7 @@ type Team struct {
 	arrived atomic.Int32
 	turn    atomic.Uint32
 	left    atomic.Int32
+	pile    atomic.Uint64         // what is left of the things that workers take, see take
 	fault   atomic.Pointer[Panic] // the first worker's that panicked
 }
 
@@ -24,6 +25,7 @@ type Worker struct {
 	Set
 	ID, N int // its number, and how many there are
 	team  *Team
+	piles uint32 // that it has taken from in this run
 	prod  productArgs
 	tr    transposeArgs
 	elem  elementArgs
@@ -33,6 +35,12 @@ type Worker struct {
 	woffs []int64
 	part  [16]float32
 	edge  [8 * 2 * lanes]float32 // a tile at the edge of a matrix
+
+	after *After // what the product at work does to its outputs
+	wino  winogradArgs
+	flow  flow
+	taps  [36]int64           // of a tile
+	half  [36 * lanes]float32 // transformed
 }
 
 // NewTeam makes a team of n workers; taps is the most pixels of a pool's or a depthwise convolution's window.
@@ -69,6 +77,10 @@ func (t *Team) Run(job func(*Worker)) {
 		return
 	}
 	t.job = job
+	t.pile.Store(0)
+	for _, w := range t.workers {
+		w.piles = 0
+	}
 	t.left.Store(int32(len(t.starts)))
 	for _, start := range t.starts {
 		go start()
@@ -140,6 +152,44 @@ func pause(spins int) {
 		runtime.Gosched()
 	case spins > patience:
 		yield()
+	}
+}
+
+// take calls f with parts of n things until all are taken: a worker that has less to do, or more of a processor, takes
+// more of them. All workers call it with the same n, one after the other or at once, and nobody waits. Which worker
+// computes a thing is nothing that its value may depend on.
+func (w *Worker) take(n int, f func(from, to int)) {
+	const parts = 8 // for each worker
+	if w.N == 1 {
+		f(0, n)
+		return
+	}
+	w.piles++
+	grain := max(1, n/(parts*w.N))
+	for {
+		from, ok := w.team.draw(w.piles, n, grain)
+		if !ok {
+			return
+		}
+		f(from, min(from+grain, n))
+	}
+}
+
+// draw takes grain things from a pile: the word has its number, and how many are gone. A worker is at the next pile
+// once all of this one are gone, so that a later number says just that.
+func (t *Team) draw(pile uint32, n, grain int) (from int, ok bool) {
+	for {
+		word := t.pile.Load()
+		at, gone := uint32(word>>32), int(uint32(word))
+		switch {
+		case at > pile || at == pile && gone >= n:
+			return 0, false
+		case at < pile:
+			gone = 0
+		}
+		if t.pile.CompareAndSwap(word, uint64(pile)<<32|uint64(gone+grain)) {
+			return gone, true
+		}
 	}
 }
 

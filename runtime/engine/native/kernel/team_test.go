@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 )
@@ -66,6 +67,35 @@ func TestArgumentsLieWhereTheAssemblyLooks(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("%s lies at %d, not at %d", name, c.got, c.want)
+		}
+	}
+}
+
+// Things are taken once each, whoever takes them, pile after pile without anybody waiting.
+func TestEverythingIsTakenOnce(t *testing.T) {
+	for _, size := range []int{1, 2, 5} {
+		team, sizes := NewTeam(portable(), size, 1), []int{1, 1000, 3, 0, 64, 17, 1000}
+		for range 20 {
+			taken := make([][]atomic.Int32, len(sizes))
+			for i, n := range sizes {
+				taken[i] = make([]atomic.Int32, n)
+			}
+			team.Run(func(w *Worker) {
+				for i, n := range sizes {
+					w.take(n, func(from, to int) {
+						for k := from; k < to; k++ {
+							taken[i][k].Add(1)
+						}
+					})
+				}
+			})
+			for i := range taken {
+				for k := range taken[i] {
+					if n := taken[i][k].Load(); n != 1 {
+						t.Fatalf("%d workers: thing %d of pile %d was taken %d times", size, k, i, n)
+					}
+				}
+			}
 		}
 	}
 }

@@ -45,6 +45,12 @@ func (p *planner) later(region *Region, c Category, node, size, from, to int) {
 	p.add(c, node, size, from, to).tell(region)
 }
 
+// matrices tells that a buffer is the scratch of Winograd's algorithm, most of which a kernel's matrices are.
+func (p *planner) matrices(b *buffer) bool {
+	c := &p.Nodes[b.node].Conv
+	return b.category == Workspace && c.Tile+c.BackTile > 0
+}
+
 // place lays the buffers out: the largest first, each at the lowest offset that is free for its whole lifetime. Greedy
 // by size is within a few percent of the bound on every network here (Pisarchyk and Lee 2020, "Efficient Memory
 // Management for Deep Neural Net Inference", which compares such strategies).
@@ -55,6 +61,9 @@ func (p *planner) place() {
 		a, b := order[i], order[j]
 		if fa, fb := forever(a), forever(b); fa != fb {
 			return fa // goes to the bottom
+		}
+		if fa, fb := p.matrices(a), p.matrices(b); fa != fb {
+			return fa // hardly grow with the batch: in an order that does, a larger batch could take less
 		}
 		return a.size > b.size
 	})
@@ -89,7 +98,7 @@ func (p *planner) place() {
 		}
 	}
 	// read, never used, behind the last image by a tile that has more rows than it has channels
-	p.Len += Slack * p.Lanes / vector
+	p.Len += Slack * max(p.Lanes, vector) / vector
 }
 
 // ByCategory is how many bytes the plan's peak holds of each kind: at the time when most are alive. Their sum is at

@@ -88,9 +88,8 @@ func (p *planner) inPlaceInput(i int) int {
 		single := p.single(in)
 		switch n.Op {
 		case model.OpFlatten:
-			im := p.Nodes[in].Image
-			if p.Nodes[i].Permuted || im.H*im.W == 1 {
-				return 0 // a view: readers do not mind each other
+			if p.view(i, in) {
+				return 0 // readers do not mind each other
 			}
 			return -1
 		case model.OpSoftmax:
@@ -153,6 +152,7 @@ func (p *planner) fuse(i int) {
 	n := &p.g.Nodes[i]
 	in := p.Nodes[i].Inputs[0]
 	if n.Op != model.OpReLU {
+		p.fuseInference(i, in)
 		return
 	}
 	switch before := &p.Nodes[in]; p.g.Nodes[in].Op {
@@ -170,19 +170,43 @@ func (p *planner) fuse(i int) {
 	p.Nodes[in].ReLU, p.Nodes[i].Fused = true, true
 }
 
+// fuseInference has a convolution or a dense layer compute the batch norm and the ReLU6 behind it, of a pixel at a time.
+func (p *planner) fuseInference(i, in int) {
+	before := &p.Nodes[in]
+	product := func(k int) bool {
+		n, v := &p.g.Nodes[k], &p.Nodes[k]
+		return n.Op == model.OpDense || n.Op == model.OpConv && !(v.Depthwise && n.Bias)
+	}
+	switch op := p.g.Nodes[i].Op; {
+	case p.Spec.Training:
+	case op == model.OpBatchNorm && product(in):
+		before.Norm, p.Nodes[i].Fused = i, true
+	case op != model.OpReLU6:
+	case product(in):
+		before.Clamp, p.Nodes[i].Fused = true, true
+	case p.g.Nodes[in].Op == model.OpBatchNorm && before.Fused:
+		p.Nodes[before.Inputs[0]].Clamp, p.Nodes[i].Fused = true, true
+	}
+}
+
 // work plans what a node needs while it is computed, forward and backward, and what it keeps between.
 func (p *planner) work(i int) {
 	n, v := &p.g.Nodes[i], &p.Nodes[i]
 	c := n.Out[0]
 	var forward, backward, kept int
 	switch {
+	case n.Op == model.OpBatchNorm && v.Fused: // scale and offset, from call to call
+		p.later(&v.Aux, Workspace, i, 2*Padded(c), 0, p.end()+1)
 	case n.Op == model.OpBatchNorm:
 		forward = 4*Padded(c) + 32*Padded(c) // shift, scale, offset and a third; sums
 		backward, kept = forward, 2*Padded(c)
 	case v.Depthwise:
 		forward, backward = 2*Padded(c), 16*Padded(c)
 	case n.Op == model.OpConv || n.Op == model.OpDense:
-		backward = max(v.Conv.ScratchLen(), 16*Padded(c))
+		backward = max(v.Conv.BackWeightsLen(), 16*Padded(c))
+		if forward = v.Conv.ForwardLen(); p.needs[n.Inputs[0]] {
+			backward = max(backward, v.Conv.BackDataLen())
+		}
 	}
 	if !p.Spec.Training {
 		backward, kept = 0, 0

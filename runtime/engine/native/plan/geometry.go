@@ -6,14 +6,37 @@ const vector = 16
 // Padded rounds up to whole vectors.
 func Padded(n int) int { return (n + vector - 1) / vector * vector }
 
-// Image is the shape of an activation in memory: [H][W][C][Lanes], the batch innermost and padded to whole vectors.
-type Image struct{ C, H, W, Lanes int }
+// Image is the shape of an activation in memory: [H][W][C][Lanes], the batch innermost and padded to whole vectors. With
+// a Depth it is [Lanes][H][W][Depth]: Lanes rows of the batch one behind the other, Depth values a pixel, the first C of
+// which are its channels; the others mean nothing.
+type Image struct{ C, H, W, Lanes, Depth int }
 
 // Len is the number of values.
-func (i Image) Len() int { return i.C * i.H * i.W * i.Lanes }
+func (i Image) Len() int {
+	if i.Depth > 0 {
+		return i.Row() * i.Lanes
+	}
+	return i.C * i.H * i.W * i.Lanes
+}
 
 // Pixel is the number of values of one pixel.
-func (i Image) Pixel() int { return i.C * i.Lanes }
+func (i Image) Pixel() int {
+	if i.Depth > 0 {
+		return i.Depth
+	}
+	return i.C * i.Lanes
+}
+
+// Row is the number of values of one row of the batch where rows lie one behind the other.
+func (i Image) Row() int { return i.H * i.W * i.Depth }
+
+// Blocks is one row as an image of vectors, which kernels that go by values walk.
+func (i Image) Blocks() Image {
+	if i.Depth == 0 {
+		return i
+	}
+	return Image{C: i.Depth / vector, H: i.H, W: i.W, Lanes: vector}
+}
 
 // Border is how many pixels of zeros stand around an image in memory.
 type Border struct{ Top, Bottom, Left, Right int }
@@ -36,6 +59,9 @@ type Conv struct {
 	Groups     int
 	ReLU       bool // of the output, forward
 	ActiveRows int  // lanes that hold rows, rounded up to whole vectors; 0 is all
+
+	// Side of the tiles of Winograd's algorithm, forward and for the gradient of the input; 0: by the definition.
+	Tile, BackTile int
 }
 
 // Dense is the geometry of a dense layer on a vector.
@@ -135,7 +161,7 @@ func (c *Conv) ScratchLen() int {
 
 // Pool is the geometry of a pool or of a depthwise convolution.
 type Pool struct {
-	In        Image
+	In        Image // of one row, as vectors, where rows lie one behind the other
 	KH, KW    int
 	SH, SW    int
 	DH, DW    int

@@ -13,6 +13,7 @@ type Spec struct {
 	Training  bool // backward too
 	Moments   int  // values an optimiser keeps for every weight: 0, 1 or 2
 	KeepGrads bool // weights' gradients are needed all at once
+	Exact     bool // convolutions go by their definition: no Winograd
 }
 
 // Region is a part of the slab, in values; an empty one does not exist.
@@ -46,6 +47,10 @@ type Node struct {
 	Fused     bool // is that ReLU
 	Permuted  bool // a flatten that left pixels before channels; a dense layer that reads such a vector
 	GradIn    []Flow
+
+	// Inference: what a convolution or a dense layer computes of its pixels while they are in the cache.
+	Norm  int  // the batch norm that follows; 0: none
+	Clamp bool // the ReLU6 that follows, behind that
 }
 
 // Flow is how a node's gradient gets to one of its inputs.
@@ -79,7 +84,8 @@ var Categories = []Category{Weights, Moments, Gradients, Activations, Backward, 
 type Plan struct {
 	Graph  *model.Graph
 	Spec   Spec
-	Lanes  int
+	Lanes  int  // of the batch: padded to whole vectors, but where it is laid out by rows
+	ByRows bool // activations are, one row of the batch behind the other
 	Nodes  []Node
 	Params []Param
 	Len    int // values of the slab
@@ -122,6 +128,7 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 			p.consumers[in] = append(p.consumers[in], i)
 		}
 	}
+	p.chooseRows()
 	for i := range g.Nodes {
 		p.Nodes[i].Inputs = slices.Clone(g.Nodes[i].Inputs)
 		p.shape(i)
@@ -174,6 +181,7 @@ func image(s model.Shape, lanes int) Image {
 func (p *planner) shape(i int) {
 	n, v := &p.g.Nodes[i], &p.Nodes[i]
 	v.Image = image(n.Out, p.Lanes)
+	v.Image.Depth = p.depth(i)
 	for _, in := range n.Inputs {
 		p.needs[i] = p.needs[i] || p.needs[in]
 	}
@@ -185,7 +193,11 @@ func (p *planner) shape(i int) {
 		p.conv(n, v)
 	case model.OpDense:
 		p.needs[i] = true
-		v.Conv = Dense(p.g.Nodes[n.Inputs[0]].Out.Len(), n.Units, p.Lanes)
+		in := p.g.Nodes[n.Inputs[0]].Out.Len()
+		v.Conv = Dense(in, n.Units, p.Lanes)
+		if p.ByRows {
+			v.Conv.In.Depth = p.Nodes[n.Inputs[0]].Image.Row()
+		}
 	case model.OpBatchNorm:
 		p.needs[i] = true
 	case model.OpMaxPool, model.OpAvgPool:
@@ -195,7 +207,7 @@ func (p *planner) shape(i int) {
 
 func pool(n *model.Node, in, out Image) Pool {
 	return Pool{
-		In: in, KH: n.Kernel.H, KW: n.Kernel.W, SH: n.Stride.H, SW: n.Stride.W, DH: max(n.Dilation.H, 1),
+		In: in.Blocks(), KH: n.Kernel.H, KW: n.Kernel.W, SH: n.Stride.H, SW: n.Stride.W, DH: max(n.Dilation.H, 1),
 		DW:  max(n.Dilation.W, 1),
 		Top: n.Pad.Top, Left: n.Pad.Left, OH: out.H, OW: out.W, CountPad: n.CountPad,
 	}
@@ -211,6 +223,9 @@ func (p *planner) conv(n *model.Node, v *Node) {
 	if n.Groups > 1 && n.Groups == in.Image.C && n.Filters == in.Image.C {
 		v.Depthwise = true
 		v.Pool = pool(n, in.Image, v.Image)
+	}
+	if !v.Depthwise && !p.ByRows && !p.Spec.Exact {
+		v.Conv.Choose()
 	}
 }
 

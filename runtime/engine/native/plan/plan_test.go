@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -134,6 +135,46 @@ func TestTheSlabGrowsWithTheBatch(t *testing.T) {
 				t.Errorf("%s: a batch of %d takes %d values, a smaller one %d", e.Name, batch, p.Len, last)
 			}
 			last = p.Len
+		}
+	}
+}
+
+// Which algorithm computes a convolution goes by its shape alone: workers with other batches compute the same way.
+func TestTheAlgorithmGoesByTheShape(t *testing.T) {
+	g, err := model.Build(disdel.Network{Name: "vgg16-cifar", Input: []int{3, 32, 32}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sides := func(s Spec) (out []int) {
+		for _, v := range mustPlan(t, g, s).Nodes {
+			if v.Conv.KH == 3 {
+				out = append(out, v.Conv.Tile, v.Conv.BackTile)
+			}
+		}
+		return out
+	}
+	want := sides(Spec{BatchSize: 16, Training: true})
+	// 64 channels of 32 x 32 pixels; 512 of 2 x 2 meet few taps
+	if want[2] != 4 || want[3] != 4 || want[len(want)-2] != 0 || slices.Max(sides(Spec{BatchSize: 16, Exact: true})) != 0 {
+		t.Errorf("%v", want)
+	}
+	for _, s := range []Spec{{BatchSize: 200, Training: true, Moments: 1}, {BatchSize: 17}} {
+		if got := sides(s); !slices.Equal(got, want) {
+			t.Errorf("%+v: %v, want %v", s, got, want)
+		}
+	}
+}
+
+// A batch that few rows fill is laid out by rows, and never takes more than a whole vector of lanes would.
+func TestFewRowsTakeNoMoreThanLanes(t *testing.T) {
+	for _, e := range model.Zoo() {
+		g := small(t, e)
+		lanes := mustPlan(t, g, Spec{BatchSize: vector})
+		for rows := 1; rows < vector; rows++ {
+			p := mustPlan(t, g, Spec{BatchSize: rows})
+			if p.Len > lanes.Len+2*Slack || rows == 1 && !p.ByRows {
+				t.Errorf("%s: %d rows by rows: %v, %d values, and %d in lanes", e.Name, rows, p.ByRows, p.Len, lanes.Len)
+			}
 		}
 	}
 }

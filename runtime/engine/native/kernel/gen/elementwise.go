@@ -99,6 +99,19 @@ func (s isa) elementwise() {
 		s.mul(m(srcA, i), six, i)
 		s.store(i, m(dst, i))
 	})
+	affine := func(relu bool) func(m memory, i int) {
+		return func(m memory, i int) {
+			s.load(m(srcC, i), i)
+			s.load(m(srcA, i), 4+i)
+			s.fma(m(srcB, i), 4+i, i)
+			if relu {
+				s.max(i, zeros, i)
+			}
+			s.store(i, m(dst, i))
+		}
+	}
+	s.each("affineEach", "is dst = b a + c.", 4, none, affine(false))
+	s.each("affineEachRelu", "is dst = max(0, b a + c).", 4, clear, affine(true))
 	s.squares()
 }
 

@@ -18,6 +18,7 @@ func main() {
 				s.product(rows, vectors)
 			}
 		}
+		s.line()
 		s.correlate(s.pairs[0], s.pairs[1])
 		s.transpose()
 		s.elementwise()
@@ -25,6 +26,10 @@ func main() {
 		s.channels()
 		s.taps()
 		s.depthwise()
+		s.weighted()
+		for _, m := range []int{2, 4} {
+			s.winograd(m)
+		}
 	}
 	peak()
 	Generate()

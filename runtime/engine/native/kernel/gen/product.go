@@ -69,7 +69,7 @@ func (s isa) product(rows, vectors int) {
 	done()
 }
 
-// start fills the tile: with zeros, with C, or with a value a row.
+// start fills the tile: with zeros, with C, with a value a row, or with one vector for all rows.
 func (s isa) start(args reg.Register, rows, vectors int, acc func(i, j int) int, spare int) {
 	for i := range rows * vectors {
 		s.zero(i)
@@ -93,7 +93,9 @@ func (s isa) start(args reg.Register, rows, vectors int, acc func(i, j int) int,
 	}
 	JMP(operand.LabelRef(out))
 	Label(bias)
-	p := field(args, 128)
+	p, same := field(args, 128), label("same")
+	CMPQ(mode, operand.U32(3))
+	JE(operand.LabelRef(same))
 	for i := range rows {
 		for j := range vectors {
 			s.broadcast(at(p, 4*i), acc(i, j))
@@ -101,6 +103,13 @@ func (s isa) start(args reg.Register, rows, vectors int, acc func(i, j int) int,
 		if i+1 < rows {
 			CMPQ(n, operand.U32(i+1))
 			JBE(operand.LabelRef(out))
+		}
+	}
+	JMP(operand.LabelRef(out))
+	Label(same)
+	for i := range rows {
+		for j := range vectors {
+			s.load(at(p, j*s.size), acc(i, j))
 		}
 	}
 	Label(out)
@@ -186,6 +195,67 @@ func (s isa) correlate(rows, filters int) {
 	})
 	for i := range rows * filters {
 		s.store(i, at(c, i*64))
+	}
+	done()
+}
+
+// lineBlocks is how many blocks of 16 filters a line takes.
+const lineBlocks = 4
+
+// line is the product of one row of A, broadcast, and lineBlocks blocks of 16 columns of B, c2 bytes apart: a single output
+// pixel of a row. Arguments are those of product, with the modes from zero and from a vector.
+func (s isa) line() {
+	args := s.function("line", "sums one row of a product for 64 columns; see productArgs.")
+	per := 64 / s.size // vectors of a block
+	wide := lineBlocks * per
+	for i := range wide {
+		s.zero(i)
+	}
+	sum := label("sum")
+	CMPQ(at(args, 120), operand.U8(0))
+	JE(operand.LabelRef(sum))
+	bias := field(args, 128)
+	for i := range wide {
+		s.load(at(bias, i*s.size), i)
+	}
+	Label(sum)
+	a, b, c2 := field(args, 0), field(args, 8), field(args, 136)
+	c23 := GP64()
+	LEAQ(indexed(c2, c2, 2, 0), c23)
+	ks, ldb := field(args, 32), field(args, 40)
+	outer := field(args, 80)
+	loop(outer, 1, func() {
+		middle := field(args, 56)
+		loop(middle, 1, func() {
+			k := field(args, 48)
+			loop(k, 1, func() {
+				s.broadcast(at(a, 0), 15)
+				for v := range per {
+					disp := v * s.size
+					for j, m := range []operand.Mem{at(b, disp), indexed(b, c2, 1, disp), indexed(b, c2, 2, disp), indexed(b, c23, 1, disp)} {
+						s.fma(m, 15, j*per+v)
+					}
+				}
+				ADDQ(ks, a)
+				ADDQ(ldb, b)
+			})
+			ADDQ(at(args, 64), a)
+			ADDQ(at(args, 72), b)
+		})
+		ADDQ(at(args, 88), a)
+		ADDQ(at(args, 96), b)
+	})
+	linear := label("store")
+	CMPQ(at(args, 144), operand.U8(0))
+	JE(operand.LabelRef(linear))
+	s.zero(15)
+	for i := range wide {
+		s.max(i, 15, i) // in this order NaN stays NaN
+	}
+	Label(linear)
+	c := field(args, 16)
+	for i := range wide {
+		s.store(i, at(c, i*s.size))
 	}
 	done()
 }

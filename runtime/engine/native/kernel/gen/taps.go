@@ -145,6 +145,32 @@ func (s isa) sumPoolBack() {
 	done()
 }
 
+// weighted is y = the sum over taps of w x, value by value: a depthwise convolution where channels are the vector.
+func (s isa) weighted() {
+	args := s.function("weighted", "is y = the sum of w at its offsets times x at its own, value by value.")
+	x, y, w := field(args, tapX), field(args, tapY), field(args, tapW)
+	s.strips(args, 4, func(pos reg.Register, vectors int) {
+		for i := range vectors {
+			s.zero(i)
+		}
+		woffs := field(args, tapWOffs)
+		s.tapLoop(args, x, pos, func(p, tap reg.Register) {
+			q := GP64()
+			MOVQ(indexed(woffs, tap, 8, 0), q)
+			ADDQ(w, q)
+			ADDQ(pos, q)
+			for i := range vectors {
+				s.load(at(q, i*s.size), 4+i)
+				s.fma(at(p, i*s.size), 4+i, i)
+			}
+		})
+		for i := range vectors {
+			s.store(i, indexed(y, pos, 1, i*s.size))
+		}
+	})
+	done()
+}
+
 // startDepthwise sets the sums to zero, or to y where dx is set.
 func (s isa) startDepthwise(args, y, lane reg.Register, block, vectors int, at4 func(reg.Register, int, int) operand.Mem) {
 	for i := range block * vectors {

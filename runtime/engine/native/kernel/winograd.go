@@ -1,0 +1,247 @@
+package kernel
+
+import (
+	"unsafe"
+
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
+
+// flow is what one Winograd convolution works with: a 3 x 3 kernel at stride 1 over an image of c channels, which gives
+// out, an image of k. Its scratch is cut into the matrices of the kernel, [points][k/16][c][16] forward and
+// [points][c/16][k][16] back, the panels of the image, [points][unit][c][wide], those of the output, [points][unit]
+// [k][wide], and two pixels. A unit is a tile's part of wide lanes.
+type flow struct {
+	m         int // side of an output's tile
+	c, k      int
+	in, out   Image
+	top, left int
+	back      bool // of a gradient: the kernel is turned, and its channels and filters change places
+	add, relu bool
+	active    int // lanes that are computed
+
+	x, weights, bias, y []float32
+
+	wide, units, total        int // lanes of a unit, units of a pass, and of all
+	side                      int // back to weights: filters side by side
+	kernels, panels, products []float32
+	zeros, waste              []float32
+}
+
+// points is how many products stand for a tile.
+func (f *flow) points() int { return (f.m + 2) * (f.m + 2) }
+
+// across is how many tiles are side by side.
+func (f *flow) across() int { return (f.out.W + f.m - 1) / f.m }
+
+// cut finds the parts of the scratch, and how the lanes are cut into units.
+func (f *flow) cut(vectors int, scratch []float32) {
+	f.wide = lanes
+	if vectors == 2 && f.active%(2*lanes) == 0 && f.columns() >= 2*lanes {
+		f.wide = 2 * lanes
+	}
+	scratch = f.parts(scratch)
+	f.zeros, f.waste = scratch[:f.in.Pixel()], scratch[f.in.Pixel():][:f.out.Pixel()]
+}
+
+// cutBack is cut for the gradient of weights, whose waste are pixels of the output's gradient, transposed.
+func (f *flow) cutBack(vectors int, scratch []float32) {
+	f.wide = lanes
+	if f.side = lanes; vectors == 2 && f.k%(2*lanes) == 0 {
+		f.side = 2 * lanes
+	}
+	scratch = f.parts(scratch)
+	f.zeros, f.waste = scratch[:f.in.Pixel()], scratch[f.in.Pixel():][:f.m*f.m*lanes*f.k]
+}
+
+func (f *flow) columns() int {
+	return plan.WinogradColumns(f.m, f.c, f.k, f.out.H, f.out.W, f.in.Lanes)
+}
+
+// parts cuts off matrices and panels, and returns the rest.
+func (f *flow) parts(scratch []float32) []float32 {
+	f.units = f.columns() / f.wide
+	f.total = (f.out.H + f.m - 1) / f.m * f.across() * (f.active / f.wide)
+	for _, to := range []struct {
+		part *[]float32
+		n    int
+	}{{&f.kernels, f.c * f.k}, {&f.panels, f.c * f.columns()}, {&f.products, f.k * f.columns()}} {
+		*to.part, scratch = scratch[:f.points()*to.n], scratch[f.points()*to.n:]
+	}
+	return scratch
+}
+
+// WinogradForward is Forward by Winograd's algorithm, for a convolution whose Tile says so; scratch has its ForwardLen.
+func (w *Worker) WinogradForward(c *Conv, x, weights, bias, y, scratch []float32) {
+	w.flow = flow{
+		m: c.Tile, c: c.In.C, k: c.Filters, in: c.In, out: c.Out(), top: c.Top, left: c.Left, relu: c.ReLU,
+		active: c.Active(), x: x, weights: weights, bias: bias, y: y,
+	}
+	w.flow.cut(w.vectors, scratch)
+	w.winograd(c)
+	w.allAfter(c.Out(), y)
+}
+
+// WinogradBackData is BackData by Winograd's algorithm, for a convolution whose BackTile says so; scratch has its
+// BackDataLen.
+func (w *Worker) WinogradBackData(c *Conv, dy, weights, dx, scratch []float32, add bool) {
+	w.flow = flow{
+		m: c.BackTile, c: c.Filters, k: c.In.C, in: c.Out(), out: c.In, top: 2 - c.Top, left: 2 - c.Left, back: true,
+		add: add, active: c.Active(), x: dy, weights: weights, y: dx,
+	}
+	w.flow.cut(w.vectors, scratch)
+	w.winograd(c)
+}
+
+// winograd runs the passes. Within a pass workers share channels, then products, then filters.
+func (w *Worker) winograd(c *Conv) {
+	f := &w.flow
+	if w.ID == 0 {
+		clear(f.zeros)
+	}
+	w.turnKernels(c)
+	w.Sync()
+	for first := 0; first < f.total; first += f.units {
+		n := min(f.units, f.total-first)
+		w.turnImage(first, n)
+		w.Sync()
+		w.multiplyPoints(n)
+		w.Sync()
+		w.turnBack(first, n)
+	}
+	w.Sync()
+	w.flow = flow{} // nothing of the caller's stays
+}
+
+// turnKernels transforms the weights, 16 filters and all channels at a time.
+func (w *Worker) turnKernels(c *Conv) {
+	f, a := &w.flow, &w.wino
+	inner := int64(4 * 16 * c.In.C)
+	for i := range int64(9) {
+		if w.taps[i] = i * inner; f.back {
+			w.taps[i] = (8 - i) * inner
+		}
+	}
+	a.offs, a.tmp, a.s = unsafe.Pointer(&w.taps), unsafe.Pointer(&w.half), winogradScalars.weights[f.m]
+	a.width, a.point = inner, 4*int64(f.c*f.k)
+	from, to := w.share(c.Blocks())
+	for b := from; b < to; b++ {
+		a.src, a.dst = p(f.weights, b*c.BlockLen()), p(f.kernels, b*c.In.C*16)
+		w.f.winograd[f.m].weights(a)
+	}
+}
+
+// place is where a unit's tile begins in the output, and which lane is its first.
+func (f *flow) place(unit int) (i, j, lane int) {
+	parts := f.active / f.wide
+	tile := unit / parts
+	return tile / f.across() * f.m, tile % f.across() * f.m, unit % parts * f.wide
+}
+
+// turnImage transforms this worker's channels of n units.
+func (w *Worker) turnImage(first, n int) {
+	f, a := &w.flow, &w.wino
+	from, to := w.share(f.c)
+	if from == to {
+		return
+	}
+	side, pixel := f.m+2, int64(4*f.in.Pixel())
+	a.tmp, a.s, a.channels = unsafe.Pointer(&w.half), winogradScalars.input[f.m], int64(to-from)
+	a.offs = unsafe.Pointer(&w.taps)
+	a.width, a.row, a.point = int64(4*f.wide), int64(4*f.in.Lanes), int64(4*n*f.c*f.wide)
+	for u := range n {
+		i0, j0, lane := f.place(first + u)
+		a.src = p(f.x, from*f.in.Lanes+lane)
+		nothing := int64(uintptr(p(f.zeros, from*f.in.Lanes+lane)) - uintptr(a.src))
+		for r := range side {
+			for q := range side {
+				h, v := i0+r-f.top, j0+q-f.left
+				w.taps[r*side+q] = nothing
+				if h >= 0 && v >= 0 && h < f.in.H && v < f.in.W {
+					w.taps[r*side+q] = int64(h*f.in.W+v) * pixel
+				}
+			}
+		}
+		a.dst = p(f.panels, (u*f.c+from)*f.wide)
+		w.f.winograd[f.m].input(a)
+	}
+}
+
+// multiplyPoints multiplies the kernel's matrices and the panels of n units.
+func (w *Worker) multiplyPoints(n int) {
+	f, a := &w.flow, &w.prod
+	a.ldb, a.ldc, a.relu, a.mode = int64(4*f.wide), int64(4*f.wide), 0, fromZero
+	if a.c2 = 64; w.square == 8 {
+		a.c2 = 32
+	}
+	a.outer, a.ao, a.bo, a.bm = 1, 0, 0, 0
+	a.rs, a.ks, a.k, a.middle, a.am = 4, 64, int64(f.c), 1, 0
+	if f.back { // the matrices are those of [c/16][k][16]
+		a.rs, a.ks, a.k, a.middle = 64, 4, 16, int64(f.c/16)
+		a.am = int64(64*f.k) - 64
+	}
+	w.take(f.points()*f.k/16, func(from, to int) { w.multiplySome(n, from, to) })
+}
+
+// multiplySome computes 16 filters of a point at a time.
+func (w *Worker) multiplySome(n, from, to int) {
+	f, a, blocks := &w.flow, &w.prod, w.flow.k/16
+	for t := from; t < to; t++ {
+		point, block := t/blocks, t%blocks
+		kernel := point*f.c*f.k + block*16*f.c
+		if f.back {
+			kernel = point*f.c*f.k + block*16*16
+		}
+		panel, product := point*n*f.c*f.wide, (point*n*f.k+block*16)*f.wide
+		for k := 0; k < 16; {
+			rows := w.Set.tile(16 - k)
+			at := kernel + k
+			if f.back {
+				at = kernel + k*16
+			}
+			a.rows = int64(min(rows, 16-k))
+			run := w.f.product[rows][f.wide/lanes]
+			for u := range n {
+				a.a, a.b, a.c = p(f.kernels, at), p(f.panels, panel+u*f.c*f.wide), p(f.products, product+(u*f.k+k)*f.wide)
+				run(a)
+			}
+			k += rows
+		}
+	}
+}
+
+// turnBack transforms this worker's channels of n units' outputs.
+func (w *Worker) turnBack(first, n int) {
+	f, a := &w.flow, &w.wino
+	from, to := w.share(f.k)
+	if from == to {
+		return
+	}
+	pixel := int64(4 * f.out.Pixel())
+	a.tmp, a.s, a.channels = unsafe.Pointer(&w.half), winogradScalars.output[f.m], int64(to-from)
+	a.offs, a.bias, a.add, a.relu = unsafe.Pointer(&w.taps), nil, 0, 0
+	if f.bias != nil {
+		a.bias = p(f.bias, from)
+	}
+	if f.add {
+		a.add = 1
+	}
+	if f.relu {
+		a.relu = 1
+	}
+	a.width, a.row, a.point = int64(4*f.wide), int64(4*f.out.Lanes), int64(4*n*f.k*f.wide)
+	for u := range n {
+		i0, j0, lane := f.place(first + u)
+		a.src, a.dst = p(f.products, (u*f.k+from)*f.wide), p(f.y, from*f.out.Lanes+lane)
+		nowhere := int64(uintptr(p(f.waste, from*f.out.Lanes+lane)) - uintptr(a.dst))
+		for r := range f.m {
+			for q := range f.m {
+				h, v := i0+r, j0+q
+				w.taps[r*f.m+q] = nowhere
+				if h < f.out.H && v < f.out.W {
+					w.taps[r*f.m+q] = int64(h*f.out.W+v) * pixel
+				}
+			}
+		}
+		w.f.winograd[f.m].output(a)
+	}
+}

@@ -1,0 +1,175 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
+
+// winogradCase is a convolution that Winograd's algorithm has, with all that it works on in one piece of memory, as a
+// slab is.
+type winogradCase struct {
+	c                        Conv
+	rows                     int
+	x, y, dy, dx             []float32 // in the kernels' layouts
+	wt, dw, bias             []float32
+	scratch                  []float32
+	xs, weights, biases, dys []float32 // in PyTorch's
+}
+
+func newWinogradCase(rng *rand.Rand, c Conv, rows int) *winogradCase {
+	k := &winogradCase{c: c, rows: rows}
+	need := max(c.ForwardLen(), c.BackDataLen(), c.BackWeightsLen())
+	all := make([]float32, 2*c.In.Len()+2*c.Out().Len()+2*c.WeightLen()+c.BiasLen()+need+8192)
+	take := func(n int) (part []float32) {
+		n = plan.Padded(n)
+		part, all = all[:n], all[n:]
+		return part
+	}
+	k.x, k.dx, k.y, k.dy = take(c.In.Len()), take(c.In.Len()), take(c.Out().Len()), take(c.Out().Len())
+	k.wt, k.dw, k.bias, k.scratch = take(c.WeightLen()), take(c.WeightLen()), take(c.BiasLen()), take(need)
+	k.xs, k.dys = random(rng, rows*c.In.C*c.In.H*c.In.W), random(rng, rows*c.Filters*c.OH*c.OW)
+	k.weights, k.biases = random(rng, c.Filters*c.In.C*9), random(rng, c.Filters)
+	ImportWeights(&k.c, k.wt, k.weights)
+	copy(k.bias, k.biases)
+	for _, v := range [][]float32{k.y, k.dx, k.dw, k.scratch} {
+		for i := range v {
+			v[i] = float32(math.NaN()) // whatever was there before
+		}
+	}
+	return k
+}
+
+// run computes forward and both gradients; add: that of the input is added to 1.
+func (k *winogradCase) run(team *Team, add bool) (y, dx, dw []float32) {
+	if add {
+		for i := range k.dx {
+			k.dx[i] = 1
+		}
+	}
+	team.Run(func(w *Worker) {
+		w.Import(k.x, k.c.In, Border{}, k.xs, k.rows)
+		w.Import(k.dy, k.c.Out(), Border{}, k.dys, k.rows)
+		w.Sync()
+		w.WinogradForward(&k.c, k.x, k.wt, k.bias, k.y, k.scratch)
+		w.WinogradBackData(&k.c, k.dy, k.wt, k.dx, k.scratch, add)
+		w.WinogradBackWeights(&k.c, k.x, k.dy, k.dw, k.scratch)
+	})
+	y, dx, dw = make([]float32, len(k.dys)), make([]float32, len(k.xs)), make([]float32, len(k.weights))
+	ExportWeights(&k.c, dw, k.dw)
+	team.workers[0].Export(y, k.y, k.c.Out(), k.rows)
+	team.workers[0].Export(dx, k.dx, k.c.In, k.rows)
+	return y, dx, dw
+}
+
+// winogradGeometry draws a convolution with tiles of a side.
+func winogradGeometry(rng *rand.Rand, m int) (c Conv, rows int) {
+	rows = 1 + rng.IntN(35)
+	c = Conv{
+		In:      Image{C: 16 * (1 + rng.IntN(2)), H: 2 + rng.IntN(7), W: 2 + rng.IntN(7), Lanes: plan.Padded(rows)},
+		Filters: 16 * (1 + rng.IntN(3)), KH: 3, KW: 3, SH: 1, SW: 1, DH: 1, DW: 1, Top: rng.IntN(3), Left: rng.IntN(3),
+		Groups: 1, ReLU: rng.IntN(2) == 0, Tile: m, BackTile: m,
+	}
+	c.OH, c.OW = max(1, c.In.H+c.Top+rng.IntN(3)-2), max(1, c.In.W+c.Left+rng.IntN(3)-2)
+	if rng.IntN(2) == 0 {
+		c.ActiveRows = plan.Padded(rows)
+		c.In.Lanes += 16 * rng.IntN(2)
+	}
+	return c, rows
+}
+
+// worst is the largest difference over the largest value.
+func worst(got []float32, want []float64) (away float64) {
+	var largest float64
+	for i, v := range want {
+		away, largest = max(away, math.Abs(float64(got[i])-v)), max(largest, math.Abs(v))
+		if got[i] != got[i] {
+			return math.NaN()
+		}
+	}
+	return away / largest
+}
+
+// Winograd's algorithm is the convolution, forward and for its input and its weights, with any padding, at any size, for some of the
+// lanes; to the error that its matrices are known for, over the largest value: 2 parts in a million with tiles of 2, 2
+// in 100,000 with tiles of 4. Threads do not change a bit.
+func TestWinogradIsTheConvolution(t *testing.T) {
+	for _, s := range Sets() {
+		for m, bound := range map[int]float64{2: 2e-6, 4: 2e-5} {
+			t.Run(fmt.Sprintf("%s/%d", s.Name, m), func(t *testing.T) {
+				rng, cases := rand.New(rand.NewPCG(3, uint64(m))), 8
+				if s.Name == portable().Name {
+					cases = 2 // it takes its time
+				}
+				for range cases {
+					c, rows := winogradGeometry(rng, m)
+					k := newWinogradCase(rng, c, rows)
+					add := rng.IntN(2) == 0
+					y, dx, dw := k.run(NewTeam(s, 1, 1), add)
+					n := naive{
+						c: &c, rows: rows, y: make([]float64, len(y)), dx: make([]float64, len(dx)), dw: make([]float64, len(dw)),
+					}
+					for i := range n.y {
+						n.y[i] = float64(k.biases[i/(c.OH*c.OW)%c.Filters])
+					}
+					for i := range n.dx {
+						if add {
+							n.dx[i] = 1
+						}
+					}
+					n.each(func(y, x, w int) {
+						n.y[y] += float64(k.xs[x]) * float64(k.weights[w])
+						n.dx[x] += float64(k.dys[y]) * float64(k.weights[w])
+						n.dw[w] += float64(k.dys[y]) * float64(k.xs[x])
+					})
+					for i, v := range n.y {
+						if c.ReLU {
+							n.y[i] = max(v, 0)
+						}
+					}
+					if a, b, d := worst(y, n.y), worst(dx, n.dx), worst(dw, n.dw); !(a < bound && b < bound && d < bound) {
+						t.Fatalf("%+v, %d rows, add %v: off by %.1e forward, %.1e and %.1e back", c, rows, add, a, b, d)
+					}
+					y3, dx3, dw3 := k.run(NewTeam(s, 3, 1), add)
+					if !slices.Equal(y, y3) || !slices.Equal(dx, dx3) || !slices.Equal(dw, dw3) {
+						t.Fatalf("%+v: three threads come to other bits", c)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The last dimension of what a pass holds is bounded, so layers are cut into passes; all of them have to come together.
+func TestWinogradInPasses(t *testing.T) {
+	c := Conv{
+		In: Image{C: 96, H: 13, W: 11, Lanes: 32}, Filters: 80, KH: 3, KW: 3, SH: 1, SW: 1, DH: 1, DW: 1, Top: 1, Left: 1,
+		OH: 13, OW: 11, Groups: 1, Tile: 4, BackTile: 2,
+	}
+	if plan.WinogradColumns(4, 96, 80, 13, 11, 32) >= 12*32 || plan.WinogradColumns(2, 80, 96, 13, 11, 32) >= 42*32 {
+		t.Fatal("one pass takes all")
+	}
+	rng := rand.New(rand.NewPCG(4, 4))
+	for _, s := range Sets()[:1] {
+		k := newWinogradCase(rng, c, 32)
+		y, dx, dw := k.run(NewTeam(s, 2, 1), false)
+		team, scratch := NewTeam(s, 2, 1), make([]float32, c.ScratchLen())
+		team.Run(func(w *Worker) {
+			w.Forward(&c, k.x, k.wt, k.bias, k.y)
+			w.BackData(&c, k.dy, k.wt, k.dx, false)
+			w.BackWeights(&c, k.x, k.dy, k.dw, scratch)
+		})
+		wantY, wantDX, wantDW := make([]float32, len(y)), make([]float32, len(dx)), make([]float32, len(dw))
+		ExportWeights(&c, wantDW, k.dw)
+		team.workers[0].Export(wantY, k.y, c.Out(), 32)
+		team.workers[0].Export(wantDX, k.dx, c.In, 32)
+		if a, b, d := worst(y, wide(wantY)), worst(dx, wide(wantDX)), worst(dw, wide(wantDW)); !(a < 2e-5 && b < 2e-6 &&
+			d < 2e-5) {
+			t.Errorf("%s: off by %.1e forward, %.1e and %.1e back", s.Name, a, b, d)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package kernel
+
+import "unsafe"
+
+// WinogradBackWeights is BackWeights by Winograd's algorithm, for a convolution whose Tile says so: the gradient of what
+// WinogradForward computes. Its matrices are sums of products of an image's panels and the gradient's, which are
+// [points][filters][unit][lane][filter] with as many filters side by side as a tile takes. scratch has its
+// BackWeightsLen.
+func (w *Worker) WinogradBackWeights(c *Conv, x, dy, dw, scratch []float32) {
+	f := &w.flow
+	*f = flow{
+		m: c.Tile, c: c.In.C, k: c.Filters, in: c.In, out: c.Out(), top: c.Top, left: c.Left, active: c.Active(), x: x, y: dy,
+	}
+	f.cutBack(w.vectors, scratch)
+	if w.ID == 0 {
+		clear(f.zeros)
+	}
+	w.Sync()
+	for first := 0; first < f.total; first += f.units {
+		n := min(f.units, f.total-first)
+		w.turnImage(first, n)
+		w.turnGradient(first, n)
+		w.Sync()
+		w.addPoints(n, first > 0)
+		w.Sync()
+	}
+	w.turnDown(c, dw)
+	w.Sync()
+	*f = flow{}
+}
+
+// turnGradient transforms this worker's filters of n units of the output's gradient, which it transposes first.
+func (w *Worker) turnGradient(first, n int) {
+	f, a := &w.flow, &w.wino
+	size := lanes * f.side // values of a pixel
+	a.tmp, a.s = unsafe.Pointer(&w.half), winogradScalars.spread[f.m]
+	a.width, a.point = int64(4*size), int64(4*n*lanes*f.k)
+	for i := range f.m * f.m {
+		w.taps[i] = int64(4 * i * size)
+	}
+	a.offs = unsafe.Pointer(&w.taps)
+	from, to := w.share(f.k / f.side)
+	for b := from; b < to; b++ {
+		part := f.waste[b*f.m*f.m*size:][:f.m*f.m*size]
+		for u := range n {
+			i0, j0, lane := f.place(first + u)
+			for i := range f.m * f.m {
+				h, v := i0+i/f.m, j0+i%f.m
+				if h >= f.out.H || v >= f.out.W {
+					clear(part[i*size:][:size])
+					continue
+				}
+				src := f.y[(h*f.out.W+v)*f.out.Pixel()+b*f.side*f.out.Lanes+lane:]
+				w.Transpose(part[i*size:], f.side, src, f.out.Lanes, f.side, lanes)
+			}
+			a.src, a.dst = p(part, 0), p(f.products, (b*n+u)*size)
+			w.f.winograd[f.m].spread(a)
+		}
+	}
+}
+
+// addPoints adds the products of n units to the matrices, or starts them.
+func (w *Worker) addPoints(n int, add bool) {
+	f, a := &w.flow, &w.prod
+	a.rs, a.ks, a.k, a.middle, a.outer = 4*lanes, 4, lanes, int64(n), 1
+	a.am, a.ao, a.bm, a.bo = int64(4*lanes*(f.c-1)), 0, 0, 0
+	a.ldb, a.ldc, a.relu = int64(4*f.side), 4*lanes, 0
+	if a.c2 = int64(4 * lanes * f.c); w.square == 8 {
+		a.c2 = 32
+	}
+	if a.mode = fromZero; add {
+		a.mode = fromC
+	}
+	w.take(f.points()*f.k/f.side, func(from, to int) { w.addSome(n, from, to) })
+}
+
+// addSome computes a tile's filters of a point at a time.
+func (w *Worker) addSome(n, from, to int) {
+	f, a, blocks := &w.flow, &w.prod, w.flow.k/w.flow.side
+	for t := from; t < to; t++ {
+		point, block := t/blocks, t%blocks
+		for ch := 0; ch < f.c; {
+			rows := w.Set.tile(f.c - ch)
+			a.rows = int64(min(rows, f.c-ch))
+			a.a = p(f.panels, (point*n*f.c+ch)*lanes)
+			a.b = p(f.products, (point*f.k+block*f.side)*n*lanes)
+			a.c = p(f.kernels, point*f.c*f.k+(block*f.side*f.c+ch*lanes))
+			w.f.product[rows][f.side/lanes](a)
+			ch += rows
+		}
+	}
+}
+
+// turnDown makes this worker's blocks of filters of the weights' gradient of the matrices.
+func (w *Worker) turnDown(c *Conv, dw []float32) {
+	f, a := &w.flow, &w.wino
+	inner := int64(4 * 16 * f.c)
+	for i := range int64(9) {
+		w.taps[i] = i * inner
+	}
+	a.offs, a.tmp, a.s = unsafe.Pointer(&w.taps), unsafe.Pointer(&w.half), winogradScalars.gather[f.m]
+	a.width, a.point = inner, 4*int64(f.c*f.k)
+	from, to := w.share(c.Blocks())
+	for b := from; b < to; b++ {
+		a.src, a.dst = p(f.kernels, b*f.c*16), p(dw, b*c.BlockLen())
+		w.f.winograd[f.m].gather(a)
+	}
+}
