@@ -119,7 +119,7 @@ func (r *run) roundOver(round disdel.Round) {
 	}
 	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
 		f.Used = estimator.UsedAhead(r.rec, f)
-		f.Goal = estimator.GoalAheadLike(r.rec, f, r.spec.Past)
+		f.Goal = estimator.GoalAhead(r.rec, f, r.spec.Past)
 		r.observe(Notice{Forecast: f})
 	}
 	r.observe(Notice{Round: &round})

@@ -162,15 +162,10 @@ func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bo
 }
 
 // GoalAhead forecasts when a running job comes to its goal, by its own evaluations, and by what was forecast when it
-// was planned before there are enough of them. left is what is left of the job with all its epochs. It is nil where the
-// job has no goal, or nothing is known. It is pure.
-func GoalAhead(r *disdel.Record, left *disdel.Forecast) *disdel.GoalForecast {
-	return GoalAheadLike(r, left, nil)
-}
-
-// GoalAheadLike is GoalAhead with the rounds of earlier jobs of the same kind, oldest first: where enough of them have
-// fallen as the job's own evaluations fall, it goes by how they went on.
-func GoalAheadLike(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
+// was planned before there are enough of them. left is what is left of the job with all its epochs; past is the rounds
+// of earlier jobs of the same kind, oldest first: where enough of them have fallen as the job's own evaluations fall, it
+// goes by how they went on. It is nil where the job has no goal, or nothing is known. It is pure.
+func GoalAhead(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
 	g := r.Job.Training.Goal
 	if g == nil || left == nil || len(r.Rounds) == 0 {
 		return nil

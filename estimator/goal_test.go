@@ -129,12 +129,12 @@ func TestARunningJobForecastsItsGoal(t *testing.T) {
 	whole := r.Rounds
 	for n := range len(whole) {
 		if r.Rounds = whole[:n]; n == 0 {
-			if f := GoalAhead(&r, left); f != nil {
+			if f := GoalAhead(&r, left, nil); f != nil {
 				t.Errorf("before the first round: %+v", f)
 			}
 			continue
 		}
-		f := GoalAhead(&r, left)
+		f := GoalAhead(&r, left, nil)
 		switch {
 		case n < leastPoints:
 			if f == nil || f.Goal != "as planned" {
@@ -150,7 +150,7 @@ func TestARunningJobForecastsItsGoal(t *testing.T) {
 		}
 	}
 	r.Job.Training.Goal = nil
-	if f := GoalAhead(&r, left); f != nil {
+	if f := GoalAhead(&r, left, nil); f != nil {
 		t.Errorf("without a goal: %+v", f)
 	}
 }
@@ -164,6 +164,6 @@ func ExampleGoalAhead() {
 		r.Rounds = append(r.Rounds, disdel.Round{Round: i, Loss: &loss, Accuracy: new(0.5)})
 	}
 	left := disdel.Forecast{Duration: disdel.Interval[disdel.Millis]{Likely: sec(70)}}
-	fmt.Printf("%s after %.0f epochs\n", GoalAhead(&r, &left).Goal, GoalAhead(&r, &left).Epochs.Likely)
+	fmt.Printf("%s after %.0f epochs\n", GoalAhead(&r, &left, nil).Goal, GoalAhead(&r, &left, nil).Epochs.Likely)
 	// Output: loss 0.3 after 10 epochs
 }

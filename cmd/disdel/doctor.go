@@ -21,7 +21,7 @@ import (
 
 func doctorCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "doctor", ArgsUsage: " ", Subcommands: []*cli.Command{commandline.DoctorGPU(u)},
+		Name: "doctor", ArgsUsage: " ",
 		Usage: "examine a cluster before a job is sent there, and say what its admin has to change",
 		Description: "Invokes actions of its own, some dozens, which look at their containers and are gone\n" +
 			"afterwards. What it finds out of the pool, the processors and the quotas is kept in the home\n" +
@@ -34,7 +34,7 @@ func doctorCommand(u *ui) *cli.Command {
 			&cli.IntFlag{Name: "containers", Value: 16, Usage: "`NUMBER` of containers that are asked for at once, at most"},
 			&cli.DurationFlag{Name: "settle", Value: 5 * time.Second, Usage: "`TIME` in which one more container comes, if any"},
 		},
-		Subcommands: []*cli.Command{{
+		Subcommands: []*cli.Command{commandline.DoctorGPU(u), {
 			Name: "engine", Usage: "measure what the engine's kernels reach on this machine", ArgsUsage: " ",
 			Action: commandline.Alone(func(c *cli.Context) error {
 				r, err := checkup.Examine()

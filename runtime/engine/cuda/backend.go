@@ -78,6 +78,7 @@ func (b Backend) lay(s engine.Spec) (*memory, error) {
 	}
 	p, err := plan.New(s.Graph, plan.Spec{
 		BatchSize: s.BatchSize, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
+		Exact: true, Plain: true,
 	})
 	if err != nil {
 		return nil, err

@@ -54,6 +54,9 @@ func newEngine(s engine.Spec, m *memory, d driver.Device) (*Engine, error) {
 	return e, nil
 }
 
+// Kernels is "cuda": what the same kernels come to differs from device to device.
+func (e *Engine) Kernels() string { return "cuda" }
+
 // build makes the layers and what they have of the memory.
 func (e *Engine) build() {
 	e.head = len(e.g.Nodes) - 1

@@ -178,7 +178,7 @@ func (p *planner) fuseInference(i, in int) {
 		return n.Op == model.OpDense || n.Op == model.OpConv && !(v.Depthwise && n.Bias)
 	}
 	switch op := p.g.Nodes[i].Op; {
-	case p.Spec.Training:
+	case p.Spec.Training || p.Spec.Plain:
 	case op == model.OpBatchNorm && product(in):
 		before.Norm, p.Nodes[i].Fused = i, true
 	case op != model.OpReLU6:

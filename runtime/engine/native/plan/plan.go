@@ -14,6 +14,9 @@ type Spec struct {
 	Moments   int  // values an optimiser keeps for every weight: 0, 1 or 2
 	KeepGrads bool // weights' gradients are needed all at once
 	Exact     bool // convolutions go by their definition: no Winograd
+	// Plain is for an engine that computes a network by its own kernels: batches lie in lanes however few their rows are,
+	// and batch norms and ReLU6 are no other layer's work. It wants Exact, too.
+	Plain bool
 }
 
 // Region is a part of the slab, in values; an empty one does not exist.

@@ -8,7 +8,7 @@ import "github.com/disdel/disdel/model"
 
 // chooseRows decides on the layout: by rows where that costs fewer multiply-adds, and no more memory.
 func (p *planner) chooseRows() {
-	if p.Spec.Training || p.Spec.BatchSize >= vector {
+	if p.Spec.Training || p.Spec.Plain || p.Spec.BatchSize >= vector {
 		return
 	}
 	rows, lanes, kept, wide := 0, 0, 0, 0
