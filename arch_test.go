@@ -130,7 +130,9 @@ var house = map[string][]string{
 	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
 	"internal/transcripts":   {}, // of tests and bench
 	"internal/version":       {"internal/terminal", "runtime/engine/native/kernel"},
-	"internal/wire":          {"history", "internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service"},
+	"internal/wire": {
+		"history", "internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service",
+	},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",

@@ -22,8 +22,8 @@ type Source struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// FileSource is a file, plain or gzip, or an object of a bucket: s3://BUCKET/KEY, with the options of the bucket behind a
-// question mark. Open returns Invalid for a file that is not there or is none, and what a bucket says.
+// FileSource is a file, plain or gzip, or an object of a bucket: s3://BUCKET/KEY, with the options of the bucket
+// behind a question mark. Open returns Invalid for a file that is not there or is none, and what a bucket says.
 func FileSource(name string) Source {
 	if !strings.HasPrefix(name, objectScheme) {
 		return Source{Name: name, Open: func() (io.ReadCloser, error) { return openFile(name) }}

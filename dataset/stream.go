@@ -6,9 +6,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// addStream stores a data set whose rows come as a stream. write writes its chunks, or with dry only works out what they
-// would be, and returns the manifest. Who is interrupted, or whose rows turn out to be wrong, has added nothing and
-// changed nothing.
+// addStream stores a data set whose rows come as a stream. write writes its chunks, or with dry only works out what
+// they would be, and returns the manifest. Who is interrupted, or whose rows turn out to be wrong, has added nothing
+// and changed nothing.
 func (s *Store) addStream(ctx context.Context, name string, overwrite bool, write func(dry bool) (Manifest, error)) (
 	Manifest, error,
 ) {

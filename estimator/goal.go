@@ -116,7 +116,8 @@ func (w *way) add(id disdel.JobID, epochs float64, reached bool) {
 func sameLearning(in TimingInput, r *disdel.Record) bool {
 	a, b := in.Job.Training, r.Job.Training
 	return sameNetwork(in, r) && sameData(in, r) && a.BatchSize == b.BatchSize && a.Loss == b.Loss &&
-		a.ClipNorm == b.ClipNorm && a.Exact == b.Exact && reflect.DeepEqual(a.Optimizer, b.Optimizer) && reflect.DeepEqual(a.Schedule, b.Schedule)
+		a.ClipNorm == b.ClipNorm && a.Exact == b.Exact && reflect.DeepEqual(a.Optimizer, b.Optimizer) &&
+		reflect.DeepEqual(a.Schedule, b.Schedule)
 }
 
 // gaps are a job's evaluations, as gaps to what is perfect, and the epochs from one to the next.
@@ -163,8 +164,8 @@ func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bo
 
 // GoalAhead forecasts when a running job comes to its goal, by its own evaluations, and by what was forecast when it
 // was planned before there are enough of them. left is what is left of the job with all its epochs; past is the rounds
-// of earlier jobs of the same kind, oldest first: where enough of them have fallen as the job's own evaluations fall, it
-// goes by how they went on. It is nil where the job has no goal, or nothing is known. It is pure.
+// of earlier jobs of the same kind, oldest first: where enough of them have fallen as the job's own evaluations fall,
+// it goes by how they went on. It is nil where the job has no goal, or nothing is known. It is pure.
 func GoalAhead(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
 	g := r.Job.Training.Goal
 	if g == nil || left == nil || len(r.Rounds) == 0 {

@@ -111,7 +111,8 @@ func newSeen(past []LossPoint) (s seen, ok bool) {
 
 // at is the logarithm of the loss after so many epochs: between those that were, and as the end beyond them.
 func (s seen) at(epoch float64) float64 {
-	i, exact := slices.BinarySearchFunc(s.points, epoch, func(p LossPoint, e float64) int { return cmp.Compare(p.Epoch, e) })
+	byEpoch := func(p LossPoint, e float64) int { return cmp.Compare(p.Epoch, e) }
+	i, exact := slices.BinarySearchFunc(s.points, epoch, byEpoch)
 	switch last := s.points[len(s.points)-1]; {
 	case exact:
 		return s.points[i].Loss

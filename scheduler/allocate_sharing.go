@@ -9,8 +9,8 @@ import (
 
 // ProcessorShare is how many times a platform's processors are granted to jobs that run side by side. A job leaves them
 // idle while it aggregates, evaluates and starts containers, so one job for every processor is too few; with many more
-// they take turns, and caches and memory are shared by all: on two processors, six trainings at once compute 1.3 times as
-// long as one after another, and three 1.1 times.
+// they take turns, and caches and memory are shared by all: on two processors, six trainings at once compute 1.3 times
+// as long as one after another, and three 1.1 times.
 const ProcessorShare = 1.5
 
 // SharesAfter is how far off the end of every job that runs must be for one that may share processors to do so.

@@ -92,7 +92,7 @@ type Demand struct {
 	Keep     Keep                           `json:"keep"`
 	Shares   bool                           `json:"shares,omitempty"`  // it may share processors with others; see Sharing
 	Takes    disdel.Interval[disdel.Millis] `json:"takesMs"`           // how long it will hold its gang; High 0: not known
-	Cost     float64                        `json:"costGBs,omitempty"` // by use, that it is likely to come to; 0: not known
+	Cost     float64                        `json:"costGBs,omitempty"` // by use, that is likely; 0: not known
 	Quota    Quota                          `json:"quota"`             // of its tenant
 	Held     *Grant                         `json:"held,omitempty"`    // what it has; nil: nothing, it waits
 

@@ -49,8 +49,8 @@ func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d De
 	return d, nil
 }
 
-// significant takes what of the weights x the step did not begin with as what is this member's own, and adds the entries
-// that go to d. Most weights are as they were, and are looked at once.
+// significant takes what of the weights x the step did not begin with as what is this member's own, and adds the
+// entries that go to d. Most weights are as they were, and are looked at once.
 func (r *Replica) significant(d Delta, x, began []float32, threshold float64) Delta {
 	local, sent := r.local[:len(x)], r.sent
 	began = began[:len(x)]

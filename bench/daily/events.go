@@ -137,7 +137,8 @@ func (b *browser) list(ctx context.Context, s *server, r *disdel.Record) (out []
 	}
 	wait := `new Promise((done) => { const look = () => {
 		const row = document.querySelector("tr[data-key=%q]");
-		if (row && row.cells[7].textContent === "%d") requestAnimationFrame(() => done(Date.now())); else requestAnimationFrame(look);
+		const there = row && row.cells[7].textContent === "%d";
+		requestAnimationFrame(there ? () => done(Date.now()) : look);
 	}; look(); })`
 	for i := range rounds {
 		next := r.Rounds[len(r.Rounds)-1]

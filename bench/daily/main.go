@@ -63,8 +63,6 @@ func figure(name string, value float64, unit string) {
 	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
 // median is the middle one of some values, which are sorted.
 func median(values []float64) float64 { return percentile(values, 0.5) }
 

@@ -78,7 +78,8 @@ func (b *bench) infer() error {
 		return b.commandLine()
 	}
 	file := filepath.Join(b.home, "lenet5.onnx")
-	made, err := exec.Command(b.debian, "bench/peer/onnx_model.py", "--network", "lenet5", "--input", "1x28x28", "--classes",
+	made, err := exec.Command(b.debian, "bench/peer/onnx_model.py", "--network", "lenet5", "--input", "1x28x28",
+		"--classes",
 		"10", "--out", file).CombinedOutput()
 	if err != nil {
 		return errors.Join(err, errors.New(string(made)))
@@ -155,6 +156,7 @@ func writeNPY(file string, rows, columns int) error {
 	header += "\n"
 	out.WriteString("\x93NUMPY\x01\x00")
 	err := errors.Join(binary.Write(&out, binary.LittleEndian, uint16(len(header))),
-		binary.Write(&out, binary.LittleEndian, []byte(header)), binary.Write(&out, binary.LittleEndian, values(rows*columns)))
+		binary.Write(&out, binary.LittleEndian, []byte(header)),
+		binary.Write(&out, binary.LittleEndian, values(rows*columns)))
 	return errors.Join(err, os.WriteFile(file, out.Bytes(), 0o600))
 }

@@ -1,5 +1,6 @@
 // Command engine measures the training engine. `engine step` trains one network in a process of its own and prints its
-// speed and memory, `engine infer` predicts with one; `engine` prints the figures of `make bench-engine`, lines of the form
+// speed and memory, `engine infer` predicts with one; `engine` prints the figures of `make bench-engine`, lines of the
+// form
 //
 //	figure NAME VALUE UNIT
 //

@@ -168,9 +168,9 @@ func (s several) typical() measured {
 	return slices.MinFunc(s, func(a, b measured) int { return cmp.Compare(a.median, b.median) })
 }
 
-// onThisMachine measures steps of four workers, and what the virtual clock would have said of them: a step takes so long
-// whatever it sends, and so long for a byte, both from the jobs that send most and least, and the jobs between them are
-// held against it. Medians count: a step in which the machine did something else says nothing of the clock.
+// onThisMachine measures steps of four workers, and what the virtual clock would have said of them: a step takes so
+// long whatever it sends, and so long for a byte, both from the jobs that send most and least, and the jobs between
+// them are held against it. Medians count: a step in which the machine did something else says nothing of the clock.
 func onThisMachine(o options) error {
 	r, err := newRig(o.program, o.movielens)
 	if err != nil {

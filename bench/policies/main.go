@@ -2,10 +2,10 @@
 //
 //	figure NAME VALUE UNIT
 //
-// It judges nothing. Without -parts its figures are simulated, of laws of an epoch's time and of jobs on a cloud that is
-// not there; the losses of the part trained alone are of networks that it trains. Seeds are fixed, so that two runs print
-// the same. The parts auto, tta, momentum, speed and sim run jobs through the built program, and take minutes on a quiet
-// machine.
+// It judges nothing. Without -parts its figures are simulated, of laws of an epoch's time and of jobs on a cloud that
+// is not there; the losses of the part trained alone are of networks that it trains. Seeds are fixed, so that two runs
+// print the same. The parts auto, tta, momentum, speed and sim run jobs through the built program, and take minutes on
+// a quiet machine.
 package main
 
 import (

@@ -29,8 +29,8 @@ func six() []trial {
 // mostFixed is the largest number of workers of the grid that auto is held against.
 const mostFixed = 4
 
-// autos is the time of auto, whose first job of a kind knows nothing, and of the next one, over the best fixed number of
-// workers: in the median of the six jobs, and of the worst of them.
+// autos is the time of auto, whose first job of a kind knows nothing, and of the next one, over the best fixed number
+// of workers: in the median of the six jobs, and of the worst of them.
 func autos(o options) error {
 	var first, second []float64
 	for _, t := range six() {
@@ -80,8 +80,8 @@ const (
 	ttaRate   = 0.05
 )
 
-// timesToAccuracy is KubeML's Fig. 4.2: the time until held-out accuracy is 99 % of the plateau that one worker comes to,
-// with weights averaged after every batch over that with weights averaged once an epoch.
+// timesToAccuracy is KubeML's Fig. 4.2: the time until held-out accuracy is 99 % of the plateau that one worker comes
+// to, with weights averaged after every batch over that with weights averaged once an epoch.
 func timesToAccuracy(o options) error {
 	for _, batch := range []int{16, 32, 128} {
 		if err := timeToAccuracy(o, batch); err != nil {

@@ -534,8 +534,8 @@ func TestContainersDieWithTheirController(t *testing.T) {
 	}
 }
 
-// The Fashion-MNIST job of the examples comes to at least 0.88 on the embedded store, and its first epoch to the same on
-// redis-server.
+// The Fashion-MNIST job of the examples comes to at least 0.88 on the embedded store, and its first epoch to the same
+// on redis-server.
 func TestFashionMNIST(t *testing.T) {
 	d := build(t)
 	if _, err := os.Stat("/usr/share/datasets/fashion-mnist"); err != nil {

@@ -191,8 +191,8 @@ var runFields = []field{
 	{
 		path: "resources.device", form: text, auto: true, oneOf: []string{disdel.DeviceCPU, disdel.DeviceGPU}, def: "auto",
 		example: disdel.DeviceCPU,
-		meaning: "What trains: the processor, which auto means too, or a GPU of NVIDIA for each train action, where actions " +
-			"run a program that `make cuda` has built.",
+		meaning: "What trains: the processor, which auto means too, or a GPU of NVIDIA for each train action, where " +
+			"actions run a program that `make cuda` has built.",
 	},
 
 	{

@@ -17,7 +17,7 @@ type Config struct {
 	Admission string // as scheduler.AllocatorOf has it; but with greedy every job starts at once, and the platform queues
 	Estimator estimator.Estimator
 	Quotas    map[string]scheduler.Quota // of tenants; those without one have no bound
-	Share     float64                    // jobs that a processor is promised to, as admission counts it; 0: scheduler.ProcessorShare
+	Share     float64                    // jobs that a processor is promised to; 0: scheduler.ProcessorShare
 	Beside    int                        // jobs of a batch that each job is planned as one of, beside itself
 	Settle    disdel.Millis              // least time between decisions while jobs wait; 0: whatever happens is decided
 	Told      float64                    // what policies are told of other numbers of workers, over true times; 0: 1

@@ -128,7 +128,8 @@ func (d *pngData) chunks(file []byte, height, width int) (color byte, ok bool) {
 		}
 		switch {
 		case first:
-			if n != 13 || binary.BigEndian.Uint32(data) != uint32(width) || binary.BigEndian.Uint32(data[4:]) != uint32(height) ||
+			if n != 13 || binary.BigEndian.Uint32(data) != uint32(width) ||
+				binary.BigEndian.Uint32(data[4:]) != uint32(height) ||
 				data[8] != 8 || data[10] != 0 || data[11] != 0 || data[12] != 0 {
 				return 0, false
 			}

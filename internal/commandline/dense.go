@@ -106,7 +106,8 @@ func alone(c *cli.Context, with string, others ...string) error {
 }
 
 func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
-	if err := alone(c, "--csv", "images", "labels", "test-images", "test-labels", "npz", "safetensors", "libsvm", "ratings",
+	if err := alone(c, "--csv", "images", "labels", "test-images", "test-labels", "npz", "safetensors", "libsvm",
+		"ratings",
 		"held-out", "format", "layout", "classes", "size", "gray"); err != nil {
 		return in, err
 	}

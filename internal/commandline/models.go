@@ -54,7 +54,8 @@ func modelPromoteCommand(u *terminal.UI, from Reading) *cli.Command {
 func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "delete a version of a trained model", ArgsUsage: "NAME:vN",
-		Description: "A version that a tag means stays until another one has the tag.\n\n   disdel model remove digits-cnn:v1",
+		Description: "A version that a tag means stays until another one has the tag.\n\n" +
+			"   disdel model remove digits-cnn:v1",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 1, 1); err != nil {
 				return err

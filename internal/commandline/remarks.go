@@ -162,8 +162,8 @@ type prunedDocument struct {
 func HistoryPruneCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
 		Name: "prune", Usage: "delete the records of old jobs that have ended", ArgsUsage: " ",
-		Description: "Jobs with tags and notes stay, and so do models. What is learned from earlier jobs for plans and forecasts " +
-			"is\n   learned from fewer.\n\n   disdel history prune --older 90d --dry-run",
+		Description: "Jobs with tags and notes stay, and so do models. What is learned from earlier jobs for plans and " +
+			"forecasts is\n   learned from fewer.\n\n   disdel history prune --older 90d --dry-run",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "older", Usage: "jobs that were submitted before `TIME`, such as 12h, 90d or 52w"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only list them"},

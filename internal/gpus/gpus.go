@@ -1,7 +1,7 @@
 // Package gpus says what of GPUs a machine and this program have: the driver, its library, devices, and whether the
-// program has an engine for them; and what is missing. It reads what NVIDIA's driver shows of itself under /proc and /dev,
-// and so finds out on every machine, whatever the program was built with; only a program with such an engine asks the
-// devices themselves.
+// program has an engine for them; and what is missing. It reads what NVIDIA's driver shows of itself under /proc and
+// /dev, and so finds out on every machine, whatever the program was built with; only a program with such an engine
+// asks the devices themselves.
 //
 // `disdel doctor gpu` prints it. It changes nothing, and what it cannot read is not there. Invariant: Missing is empty
 // only where a job with resources.device: gpu could start on this machine.
@@ -62,7 +62,8 @@ func Look(c Config) Report {
 	r.Library = library(c)
 	r.Cards = cards(filepath.Join(c.Root, "proc/driver/nvidia/gpus"))
 	if r.Driver == "" && r.Library == "" {
-		r.Missing = append(r.Missing, "NVIDIA's driver (in a container: the NVIDIA container runtime, and NVIDIA_VISIBLE_DEVICES)")
+		r.Missing = append(r.Missing,
+			"NVIDIA's driver (in a container: the NVIDIA container runtime, and NVIDIA_VISIBLE_DEVICES)")
 	} else if r.Library == "" {
 		r.Missing = append(r.Missing,
 			"libcuda.so.1, which comes with the driver (in a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility)")

@@ -28,8 +28,8 @@ func machine(t *testing.T, files map[string]string) string {
 }
 
 var whole = map[string]string{
-	"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue Sep 23 10:11:16 UTC 2025\n" +
-		"GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n",
+	"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  " +
+		"Tue Sep 23 10:11:16 UTC 2025\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n",
 	"proc/driver/nvidia/gpus/0000:65:00.0/information": "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 120\n",
 	"proc/driver/nvidia/gpus/0000:17:00.0/information": "Model: \t\t Tesla V100\n",
 	"usr/lib/x86_64-linux-gnu/libcuda.so.1":            "",

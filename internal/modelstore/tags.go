@@ -14,8 +14,8 @@ import (
 	"github.com/disdel/disdel/internal/blobs"
 )
 
-// A tag is a word that means one of a name's versions: NAME:prod is what is in use, whatever is trained meanwhile. It is
-// a file with the version's number, which is replaced whole. BestTag needs no file: it is the best of all versions.
+// BestTag means the best of a name's versions. A tag is a word that means one of them: NAME:prod is what is in use,
+// whatever is trained meanwhile. It is a file with the version's number, which is replaced whole; BestTag needs none.
 const BestTag = "best"
 
 var tagForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{2,30}$`) })
@@ -33,7 +33,8 @@ func (s *Store) Tag(ctx context.Context, ref, tag string) (Model, error) {
 	if !tagForm().MatchString(tag) || numbered().MatchString(tag) || tag == BestTag {
 		return Model{}, &disdel.Error{
 			Kind: disdel.Invalid, Op: "tag model", Msg: fmt.Sprintf("%.40q is no tag", tag),
-			Hint: "a tag is a word of three small letters, digits and dashes or more, such as prod; " + BestTag + " is always the best version",
+			Hint: "a tag is a word of three small letters, digits and dashes or more, such as prod; " + BestTag +
+				" is always the best version",
 		}
 	}
 	m, err := s.Get(ctx, ref)

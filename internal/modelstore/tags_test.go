@@ -39,19 +39,20 @@ func TestTags(t *testing.T) {
 	means("m:old", 1)
 	means("m:best", 2)
 	means("m", 4)
-	if _, err := s.Remove(ctx, "m:v1"); !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), "old and prod") {
+	_, err := s.Remove(ctx, "m:v1")
+	if !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), "old and prod") {
 		t.Error(err)
 	}
 	if _, err := s.Prune(ctx, "m", 1); err != nil {
 		t.Fatal(err)
 	}
 	list, err := s.List(ctx)
-	got := ""
+	var got strings.Builder
 	for i := range list {
-		got += list[i].Ref() + " " + strings.Join(list[i].Tags, ",") + ";"
+		got.WriteString(list[i].Ref() + " " + strings.Join(list[i].Tags, ",") + ";")
 	}
-	if want := "m:v4 ;m:v2 ;m:v1 old,prod;"; got != want || err != nil {
-		t.Errorf("%s, not %s: %v", got, want, err)
+	if want := "m:v4 ;m:v2 ;m:v1 old,prod;"; got.String() != want || err != nil {
+		t.Errorf("%s, not %s: %v", got.String(), want, err)
 	}
 	m := list[0]
 	m.Tags = []string{"never"}

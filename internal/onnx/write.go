@@ -24,8 +24,9 @@ const (
 	largest   = math.MaxInt32 // bytes of a message of protobuf
 )
 
-// Convert writes a network with the weights of a safetensors file. Notes go into the file's metadata. It returns Invalid
-// for a network that ONNX has no operators for, Corrupt for weights that are not its own, and OverLimit above 2 GB.
+// Convert writes a network with the weights of a safetensors file. Notes go into the file's metadata. It returns
+// Invalid for a network that ONNX has no operators for, Corrupt for weights that are not its own, and OverLimit above
+// 2 GB.
 func Convert(w io.Writer, network disdel.Network, weights []byte, notes map[string]string) error {
 	g, err := model.Build(network)
 	if err != nil {

@@ -127,7 +127,8 @@ func (c *chromium) prefers(scheme string) {
 	}
 }
 
-// axe is what axe-core finds that keeps people from a page. DevTools put its script in, whatever the page's policy says.
+// axe is what axe-core finds that keeps people from a page. DevTools put its script in, whatever the page's policy
+// says.
 func (c *chromium) axe() []string {
 	c.t.Helper()
 	file := os.Getenv("DISDEL_TEST_AXE")

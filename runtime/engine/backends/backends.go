@@ -1,10 +1,10 @@
 // Package backends is the table of the backends that disdel brings: native, which computes what asks for none,
-// gorgonia, which also computes networks of a program's own, sparse, of models of sparse rows, and, in programs that are
-// built with the tag nvidia, that of GPUs.
+// gorgonia, which also computes networks of a program's own, sparse, of models of sparse rows, and, in programs that
+// are built with the tag nvidia, that of GPUs.
 //
 // Main programs make one and pass it down: to the host of their actions, and to the estimator, which asks the backends
-// for their footprints. It refuses nothing. Invariant: its names are those that a job file may have, in their order, and
-// of GPUs the one that resources.device stands for.
+// for their footprints. It refuses nothing. Invariant: its names are those that a job file may have, in their order,
+// and of GPUs the one that resources.device stands for.
 package backends
 
 import (

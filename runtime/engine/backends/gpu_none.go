@@ -16,6 +16,7 @@ func onGPUs() []engine.Backend { return nil }
 // GPUs lists those that the program's engine sees. It returns Unavailable: this program has none.
 func GPUs() ([]GPU, error) {
 	return nil, &disdel.Error{
-		Kind: disdel.Unavailable, Op: "list GPUs", Msg: "this program was built without an engine for GPUs", Hint: "make cuda",
+		Kind: disdel.Unavailable, Op: "list GPUs", Msg: "this program was built without an engine for GPUs",
+		Hint: "make cuda",
 	}
 }

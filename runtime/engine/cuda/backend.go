@@ -43,7 +43,8 @@ func (b Backend) New(s engine.Spec) (engine.Engine, error) {
 	if f := m.footprint(); s.Memory > 0 && f.Total()-f.In(device) > s.Memory {
 		return nil, &disdel.Error{
 			Kind: disdel.OOM, Op: "make engine",
-			Msg:  fmt.Sprintf("network %s with a batch of %d needs more memory than the action's %v", s.Graph.Name, s.BatchSize, s.Memory),
+			Msg: fmt.Sprintf("network %s with a batch of %d needs more memory than the action's %v", s.Graph.Name,
+				s.BatchSize, s.Memory),
 			Hint: "lower training.batchSize or raise the memory limit",
 		}
 	}
@@ -68,7 +69,9 @@ var losses = map[string]kernel.LossKind{
 // lay checks s and lays its memory out.
 func (b Backend) lay(s engine.Spec) (*memory, error) {
 	if s.BatchSize < 1 {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.BatchSize)}
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.BatchSize),
+		}
 	}
 	if _, ok := losses[s.Loss]; !ok {
 		return nil, &disdel.Error{

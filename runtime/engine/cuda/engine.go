@@ -213,7 +213,9 @@ func (e *Engine) checkBatch(op string, b dataset.Batch) error {
 		return err
 	}
 	if classes := b.Target.Classes; len(classes) != b.Input.Rows {
-		return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("%d labels for %d rows", len(classes), b.Input.Rows)}
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("%d labels for %d rows", len(classes), b.Input.Rows),
+		}
 	}
 	for _, y := range b.Target.Classes {
 		if y < 0 || int(y) >= e.g.Output().Len() {

@@ -54,7 +54,8 @@ func networks() map[string]func(b *model.Builder) int {
 			return b.AdaptivePool("p", b.Dropout("drop", y, 0.3), 2)
 		},
 		"pools": func(b *model.Builder) int {
-			x := b.Same("r", b.Pool("p", b.Conv("a", 0, 5, square(3, 1, 1), 1, true), model.OpMaxPool, square(2, 2, 0)), model.OpReLU)
+			x := b.Conv("a", 0, 5, square(3, 1, 1), 1, true)
+			x = b.Same("r", b.Pool("p", x, model.OpMaxPool, square(2, 2, 0)), model.OpReLU)
 			return b.Pool("q", b.Same("t", x, model.OpTanh), model.OpMaxPool, square(2, 1, 0))
 		},
 	}
@@ -188,7 +189,8 @@ func TestItTrainsAsTheProcessorsEngine(t *testing.T) {
 // What a network of the zoo predicts is what the processor's engine predicts, with statistics that have moved.
 func TestItPredictsAsTheProcessorsEngine(t *testing.T) {
 	g := build(t, "residual", networks()["residual"], model.OpSoftmax)
-	s := engine.Spec{Graph: g, BatchSize: 9, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}, Training: true}
+	sgd := disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}
+	s := engine.Spec{Graph: g, BatchSize: 9, Optimizer: sgd, Training: true}
 	teacher := made(t, native.Backend{}, s)
 	trained(t, teacher, g, 9, 9)
 	s.Training = false
@@ -245,7 +247,8 @@ func TestTheOrderOfThreadsAndBlocksChangesNothing(t *testing.T) {
 	for name, f := range networks() {
 		g := build(t, name, f, model.OpSoftmax)
 		s := engine.Spec{
-			Graph: g, BatchSize: 18, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Training: true, ClipNorm: 1,
+			Graph: g, BatchSize: 18, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Training: true,
+			ClipNorm: 1,
 		}
 		a, b := made(t, cuda.Backend{Driver: forwards}, s), made(t, cuda.Backend{Driver: backwards}, s)
 		if want, got := trained(t, a, g, 18, 5), trained(t, b, g, 18, 5); !slices.Equal(want, got) {
@@ -264,7 +267,8 @@ func TestTheOrderOfThreadsAndBlocksChangesNothing(t *testing.T) {
 func TestTheFootprintIsWhatIsTaken(t *testing.T) {
 	f := &faulty{driver: emulation(t)}
 	g := build(t, "mobile", networks()["mobile"], model.OpSoftmax)
-	s := engine.Spec{Graph: g, BatchSize: 33, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Training: true}
+	adam := disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}
+	s := engine.Spec{Graph: g, BatchSize: 33, Optimizer: adam, Training: true}
 	e := made(t, cuda.Backend{Driver: f}, s)
 	trained(t, e, g, 33)
 	if want := e.Footprint().In(footprint.Device); len(f.taken) != 1 || f.taken[0] != want {

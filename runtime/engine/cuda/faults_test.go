@@ -128,8 +128,8 @@ func used(t *testing.T, b engine.Backend, s engine.Spec) error {
 	return err
 }
 
-// Whichever call of a device goes wrong, the error is of the fault's kind, has the fault as its cause with its evidence,
-// and the device is closed.
+// Whichever call of a device goes wrong, the error is of the fault's kind, has the fault as its cause with its
+// evidence, and the device is closed.
 func TestEveryCallMayFail(t *testing.T) {
 	d := emulation(t)
 	sound := &faulty{driver: d}
@@ -225,8 +225,8 @@ func TestAGradientThatIsNotFiniteMovesNothing(t *testing.T) {
 	}
 }
 
-// What the driver takes of the host is in the footprint, and an action that has not as much is refused before a device is
-// opened.
+// What the driver takes of the host is in the footprint, and an action that has not as much is refused before a device
+// is opened.
 func TestTheDriversShareOfTheHostCounts(t *testing.T) {
 	b, s := cuda.Backend{Driver: &faulty{}, Host: 100 * disdel.MB}, small(t)
 	f, err := b.Footprint(s)

@@ -22,8 +22,8 @@ type bench struct {
 	dev driver.Device
 }
 
-// both runs f on a device whose threads and blocks run forwards and on one where the last run first: what f returns must
-// be the same bits. It is what the first returned.
+// both runs f on a device whose threads and blocks run forwards and on one where the last run first: what f returns
+// must be the same bits. It is what the first returned.
 func both(t *testing.T, f func(b *bench) []float32) []float32 {
 	t.Helper()
 	var out [2][]float32
@@ -528,7 +528,8 @@ func TestADeviceThatIsLostSaysSo(t *testing.T) {
 		_ = dev.Run(p) // it may not know yet
 		var fault *driver.Fault
 		for range 2 {
-			if err := dev.Read(make([]byte, 4), 64); !errors.As(err, &fault) || fault.Cause != driver.DeviceLost || fault.Said == "" {
+			err = dev.Read(make([]byte, 4), 64)
+			if !errors.As(err, &fault) || fault.Cause != driver.DeviceLost || fault.Said == "" {
 				t.Errorf("%s: %v, and no device that is lost", name, err)
 			}
 		}
@@ -545,13 +546,15 @@ func TestADeviceKnowsItsKernels(t *testing.T) {
 	}
 	defer dev.Close() //nolint:errcheck // the process is a test's
 	var fault *driver.Fault
-	if _, err := dev.Prepare([]driver.Launch{{Kernel: "fft"}}); !errors.As(err, &fault) || fault.Cause != driver.BadLaunch {
+	_, err = dev.Prepare([]driver.Launch{{Kernel: "fft"}})
+	if !errors.As(err, &fault) || fault.Cause != driver.BadLaunch {
 		t.Errorf("%v, and no launch that failed", err)
 	}
 	if _, err := emulation(t).Open(1); !errors.As(err, &fault) || fault.Cause != driver.NoDevice {
 		t.Errorf("%v, and no missing device", err)
 	}
-	if _, err := (emulated.Driver{Program: "/nowhere"}).Open(0); !errors.As(err, &fault) || fault.Cause != driver.NoDevice {
+	_, err = (emulated.Driver{Program: "/nowhere"}).Open(0)
+	if !errors.As(err, &fault) || fault.Cause != driver.NoDevice {
 		t.Errorf("%v, and no missing device", err)
 	}
 }

@@ -79,7 +79,8 @@ func sumsOf(p *plan.Plan) disdel.Bytes {
 func partsOf(p *plan.Plan) disdel.Bytes {
 	var most disdel.Bytes
 	for i := range p.Nodes {
-		if op := p.Graph.Nodes[i].Op; (op == model.OpConv || op == model.OpDense) && !p.Nodes[i].Depthwise && p.Spec.Training {
+		op := p.Graph.Nodes[i].Op
+		if (op == model.OpConv || op == model.OpDense) && !p.Nodes[i].Depthwise && p.Spec.Training {
 			most = max(most, kernel.Conv{Conv: convOf(p, i)}.Work())
 		}
 	}

@@ -51,8 +51,8 @@ type view struct {
 	at driver.Pointer
 }
 
-// ReadAt implements engine.Values. What a device that is lost cannot give is not a number, so that nobody takes it for a
-// weight; the engine's next call says why.
+// ReadAt implements engine.Values. What a device that is lost cannot give is not a number, so that nobody takes it for
+// a weight; the engine's next call says why.
 func (v view) ReadAt(dst []float32, at int) {
 	if len(dst) == 0 {
 		return

@@ -69,7 +69,9 @@ func footprintOf(p *plan.Plan, rows int) engine.Footprint {
 	for _, c := range plan.Categories {
 		f.Parts = append(f.Parts, footprint.Part{Category: inSlab[c], Memory: footprint.Host, Bytes: peak[c]})
 	}
-	f.Parts = append(f.Parts, footprint.Part{Category: footprint.Batch, Memory: footprint.Heap, Bytes: batchBytes(p, rows)})
+	f.Parts = append(f.Parts, footprint.Part{
+		Category: footprint.Batch, Memory: footprint.Heap, Bytes: batchBytes(p, rows),
+	})
 	if p.Spec.Training {
 		f.Layers = layersOf(p)
 	}

@@ -147,8 +147,8 @@ func (d *device) Read(dst []byte, src driver.Pointer) error {
 	})
 }
 
-// launch puts a kernel on the stream. Its one argument is a struct, and cu takes arguments of 8 bytes, which it lays side
-// by side: handed over word by word, they are the struct.
+// launch puts a kernel on the stream. Its one argument is a struct, and cu takes arguments of 8 bytes, which it lays
+// side by side: handed over word by word, they are the struct.
 func (d *device) launch(l driver.Launch) error {
 	f, ok := d.functions[l.Kernel]
 	if !ok {

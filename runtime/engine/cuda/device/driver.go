@@ -3,7 +3,8 @@
 package device
 
 // #include <cuda.h>
-// int disdel_cuda_init(void); // of the library that scripts/cuda-deps.sh makes: loads the driver's library and initialises it
+// // Of the library that scripts/cuda-deps.sh makes: loads the driver's library and initialises it.
+// int disdel_cuda_init(void);
 import "C"
 
 import (

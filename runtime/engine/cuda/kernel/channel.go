@@ -100,8 +100,8 @@ func (n Norm) Infer(out, x driver.Pointer) []driver.Launch {
 	return []driver.Launch{n.launch("norm_infer", x), n.affine("affine_forward", out, x, 0)}
 }
 
-// Back turns dy, the gradient of the output, into that of x, in place, and computes those of gamma and beta. x and y are
-// what Forward took and gave.
+// Back turns dy, the gradient of the output, into that of x, in place, and computes those of gamma and beta. x and y
+// are what Forward took and gave.
 func (n Norm) Back(dy, x, y driver.Pointer) []driver.Launch {
 	if !n.ReLU {
 		y = 0

@@ -28,7 +28,8 @@ type move struct {
 
 func moved(op int32, out, x driver.Pointer, im plan.Image, n int) move {
 	return move{
-		Out: out, X: x, N: int64(n), C: int32(im.C), H: int32(im.H), W: int32(im.W), Lanes: int32(im.Lanes), Op: op, Stride: 1,
+		Out: out, X: x, N: int64(n), C: int32(im.C), H: int32(im.H), W: int32(im.W), Lanes: int32(im.Lanes), Op: op,
+		Stride: 1,
 	}
 }
 

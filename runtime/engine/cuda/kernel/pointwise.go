@@ -65,8 +65,8 @@ type Dropping struct {
 	Rate    float64 // the share that is dropped
 }
 
-// Do computes n values of out, which may be x: x / (1 - rate), or 0 for those that seed, step, node and place choose. On
-// the gradient it is its own backward pass.
+// Do computes n values of out, which may be x: x / (1 - rate), or 0 for those that seed, step, node and place choose.
+// On the gradient it is its own backward pass.
 func (d Dropping) Do(out, x driver.Pointer, n int) driver.Launch {
 	return each("dropout_values", n, struct {
 		Out, X, Control driver.Pointer

@@ -37,8 +37,8 @@ type Trial struct {
 	Gflops  float64 `json:"gflops"`
 }
 
-// Examine measures for about a second and a half. It returns Invalid for a path or blocks of the environment that do not
-// exist.
+// Examine measures for about a second and a half. It returns Invalid for a path or blocks of the environment that do
+// not exist.
 func Examine() (Report, error) {
 	set, err := kernel.Choose()
 	if err != nil {
@@ -76,7 +76,8 @@ func (r Report) advice() string {
 	if chosen < 0 || best.Gflops <= 1.1*r.Trials[chosen].Gflops {
 		return ""
 	}
-	return fmt.Sprintf("passes of %d weights are faster here: if they are again while nothing else runs, set %s=%d for actions",
+	return fmt.Sprintf("passes of %d weights are faster here: if they are again while nothing else runs, "+
+		"set %s=%d for actions",
 		best.Weights, kernel.BlocksVariable, best.Weights)
 }
 
@@ -90,7 +91,8 @@ func (r Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "peak       %.0f GFLOP/s\n", r.Peak)
 	fmt.Fprintf(w, "product    %.0f GFLOP/s%s\n", r.Product, r.share(r.Product))
 	for _, l := range r.Layers {
-		fmt.Fprintf(w, "layer      %s: %.0f GFLOP/s by the definition%s, %.0f as planned\n", l.Name, l.Exact, r.share(l.Exact),
+		fmt.Fprintf(w, "layer      %s: %.0f GFLOP/s by the definition%s, %.0f as planned\n", l.Name, l.Exact,
+			r.share(l.Exact),
 			l.Gflops)
 	}
 	for _, t := range r.Trials {

@@ -11,8 +11,8 @@ import (
 // BlocksVariable is the environment variable that says how many values of weights a pass works with.
 const BlocksVariable = "DISDEL_BLOCKS"
 
-// Blocks is how much of its operands a convolution forward works with at a time. It is a matter of speed alone: sums have
-// the same order, whatever the blocks, so that bits and memory are the same.
+// Blocks is how much of its operands a convolution forward works with at a time. It is a matter of speed alone: sums
+// have the same order, whatever the blocks, so that bits and memory are the same.
 type Blocks struct {
 	Weights int    `json:"weights"` // values of a layer's weights, which stay in the second-level cache over all pixels
 	Basis   string `json:"basis"`   // what they were chosen by: table, caches, default, or DISDEL_BLOCKS

@@ -13,8 +13,8 @@ func (w *Worker) BackData(c *Conv, dy, weights, dx []float32, add bool) {
 // channelBlock is the most channels of a pass: their gradients stay in the cache while the slices add up.
 const channelBlock = 512
 
-// backSlices calls f with each part of the reduction: c0 and c1 of a slice are blocks of 16 filters. The order of the sums
-// depends on the parts where filters do not fill blocks, so their size is the same on every machine.
+// backSlices calls f with each part of the reduction: c0 and c1 of a slice are blocks of 16 filters. The order of the
+// sums depends on the parts where filters do not fill blocks, so their size is the same on every machine.
 func backSlices(c *Conv, f func(c0, c1 int, s portion)) {
 	all := portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
 	for c0 := 0; c0 < c.Inner(); c0 += channelBlock {

@@ -94,9 +94,9 @@ func worst(got []float32, want []float64) (away float64) {
 	return away / largest
 }
 
-// Winograd's algorithm is the convolution, forward and for its input and its weights, with any padding, at any size, for some of the
-// lanes; to the error that its matrices are known for, over the largest value: 2 parts in a million with tiles of 2, 2
-// in 100,000 with tiles of 4. Threads do not change a bit.
+// Winograd's algorithm is the convolution, forward and for its input and its weights, with any padding, at any size,
+// for some of the lanes; to the error that its matrices are known for, over the largest value: 2 parts in a million
+// with tiles of 2, 2 in 100,000 with tiles of 4. Threads do not change a bit.
 func TestWinogradIsTheConvolution(t *testing.T) {
 	for _, s := range Sets() {
 		for m, bound := range map[int]float64{2: 2e-6, 4: 2e-5} {

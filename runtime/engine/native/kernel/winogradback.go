@@ -2,8 +2,8 @@ package kernel
 
 import "unsafe"
 
-// WinogradBackWeights is BackWeights by Winograd's algorithm, for a convolution whose Tile says so: the gradient of what
-// WinogradForward computes. Its matrices are sums of products of an image's panels and the gradient's, which are
+// WinogradBackWeights is BackWeights by Winograd's algorithm, for a convolution whose Tile says so: the gradient of
+// what WinogradForward computes. Its matrices are sums of products of an image's panels and the gradient's, which are
 // [points][filters][unit][lane][filter] with as many filters side by side as a tile takes. scratch has its
 // BackWeightsLen.
 func (w *Worker) WinogradBackWeights(c *Conv, x, dy, dw, scratch []float32) {

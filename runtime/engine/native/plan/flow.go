@@ -170,7 +170,8 @@ func (p *planner) fuse(i int) {
 	p.Nodes[in].ReLU, p.Nodes[i].Fused = true, true
 }
 
-// fuseInference has a convolution or a dense layer compute the batch norm and the ReLU6 behind it, of a pixel at a time.
+// fuseInference has a convolution or a dense layer compute the batch norm and the ReLU6 behind it, of a pixel at a
+// time.
 func (p *planner) fuseInference(i, in int) {
 	before := &p.Nodes[in]
 	product := func(k int) bool {

@@ -6,9 +6,9 @@ const vector = 16
 // Padded rounds up to whole vectors.
 func Padded(n int) int { return (n + vector - 1) / vector * vector }
 
-// Image is the shape of an activation in memory: [H][W][C][Lanes], the batch innermost and padded to whole vectors. With
-// a Depth it is [Lanes][H][W][Depth]: Lanes rows of the batch one behind the other, Depth values a pixel, the first C of
-// which are its channels; the others mean nothing.
+// Image is the shape of an activation in memory: [H][W][C][Lanes], the batch innermost and padded to whole vectors.
+// With a Depth it is [Lanes][H][W][Depth]: Lanes rows of the batch one behind the other, Depth values a pixel, the
+// first C of which are its channels; the others mean nothing.
 type Image struct{ C, H, W, Lanes, Depth int }
 
 // Len is the number of values.

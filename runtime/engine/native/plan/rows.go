@@ -2,9 +2,9 @@ package plan
 
 import "github.com/disdel/disdel/model"
 
-// A batch of a few rows would leave most lanes empty. For inference it is laid out by rows instead: one row of the batch
-// behind the other, each [H][W][depth], the depth being the channels padded to whole vectors. Filters are the vector
-// then, of the same weights in the same layout, and the sums have the same order: the bits are those of lanes.
+// A batch of a few rows would leave most lanes empty. For inference it is laid out by rows instead: one row of the
+// batch behind the other, each [H][W][depth], the depth being the channels padded to whole vectors. Filters are the
+// vector then, of the same weights in the same layout, and the sums have the same order: the bits are those of lanes.
 
 // chooseRows decides on the layout: by rows where that costs fewer multiply-adds, and no more memory.
 func (p *planner) chooseRows() {

@@ -202,8 +202,8 @@ func (s isa) correlate(rows, filters int) {
 // lineBlocks is how many blocks of 16 filters a line takes.
 const lineBlocks = 4
 
-// line is the product of one row of A, broadcast, and lineBlocks blocks of 16 columns of B, c2 bytes apart: a single output
-// pixel of a row. Arguments are those of product, with the modes from zero and from a vector.
+// line is the product of one row of A, broadcast, and lineBlocks blocks of 16 columns of B, c2 bytes apart: a single
+// output pixel of a row. Arguments are those of product, with the modes from zero and from a vector.
 func (s isa) line() {
 	args := s.function("line", "sums one row of a product for 64 columns; see productArgs.")
 	per := 64 / s.size // vectors of a block
@@ -232,7 +232,8 @@ func (s isa) line() {
 				s.broadcast(at(a, 0), 15)
 				for v := range per {
 					disp := v * s.size
-					for j, m := range []operand.Mem{at(b, disp), indexed(b, c2, 1, disp), indexed(b, c2, 2, disp), indexed(b, c23, 1, disp)} {
+					rows := []operand.Mem{at(b, disp), indexed(b, c2, 1, disp), indexed(b, c2, 2, disp), indexed(b, c23, 1, disp)}
+					for j, m := range rows {
 						s.fma(m, 15, j*per+v)
 					}
 				}

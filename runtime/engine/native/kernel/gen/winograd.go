@@ -343,7 +343,8 @@ func (s isa) gatherLine(m int) {
 
 func (s isa) winogradSpread(m int) {
 	a := m + 2
-	args := s.function(fmt.Sprintf("winogradSpread%d_", m), "transforms the gradient of a tile of an output; see winogradArgs.")
+	args := s.function(fmt.Sprintf("winogradSpread%d_", m),
+		"transforms the gradient of a tile of an output; see winogradArgs.")
 	src, dst, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
 	if m == 4 {
 		s.constants(args, 12, 13, 14)
@@ -378,7 +379,8 @@ func (s isa) winogradSpread(m int) {
 
 func (s isa) winogradGather(m int) {
 	a := m + 2
-	args := s.function(fmt.Sprintf("winogradGather%d_", m), "makes the gradient of a 3 x 3 kernel of its matrices'; see winogradArgs.")
+	args := s.function(fmt.Sprintf("winogradGather%d_", m),
+		"makes the gradient of a 3 x 3 kernel of its matrices'; see winogradArgs.")
 	src, dst, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
 	if m == 2 {
 		s.constants(args, 12)
