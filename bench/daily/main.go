@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 )
 
 // tools are the programs that are measured, or measured by.
