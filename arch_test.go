@@ -178,6 +178,7 @@ var house = map[string][]string{
 	"bench/papers":      {},
 	"bench/platform":    {"..."},
 	"bench/policies":    {"..."},
+	"bench/program":     {},
 	"bench/daily":       {"..."},
 	"bench/deploy":      {"..."},
 	"bench/exchange":    {"..."},

@@ -24,17 +24,25 @@ type Sharing struct{ By Allocator }
 // Allocate is the decision of an Allocator.
 func (s Sharing) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant {
 	grants := s.By.Allocate(now, free, jobs)
-	if slices.ContainsFunc(grants, func(g Grant) bool { return !g.Reserved }) || !longUntilNext(now, jobs) {
+	if slices.ContainsFunc(grants, given) || !longUntilNext(now, jobs) {
 		return grants
 	}
-	for _, first := range waiting(jobs) {
-		if !first.Shares || first.Held != nil || first.Gang.Room().Millicores <= free.Millicores {
+	for _, d := range waiting(jobs) {
+		room := d.Gang.Room()
+		if !d.Shares || d.Held != nil || room.Millicores <= free.Millicores {
 			continue
 		}
-		return s.By.Allocate(now, free, sharing(jobs, first.Job))
+		if room.Millicores = 0; !free.Holds(room) { // nobody waits behind one that waits for memory
+			continue
+		}
+		if shared := s.By.Allocate(now, free, sharing(jobs, d.Job)); slices.ContainsFunc(shared, given) {
+			return shared
+		}
 	}
 	return grants
 }
+
+func given(g Grant) bool { return !g.Reserved }
 
 // longUntilNext tells whether no job that holds something is expected to end soon. Of one that has no time, or whose
 // time is over, that is not expected.

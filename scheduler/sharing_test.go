@@ -19,6 +19,13 @@ func processors(name string, n int, shares bool) scheduler.Demand {
 	}}}
 }
 
+// large is one that may share its processor and asks for so many megabytes.
+func large(name string, n int) scheduler.Demand {
+	d := processors(name, 1, true)
+	d.Gang[0].Each.Memory = disdel.Bytes(n) * disdel.MB
+	return d
+}
+
 // busy is a job that holds processors until a time.
 func busy(name string, n int, until disdel.Millis) scheduler.Demand {
 	d := processors(name, n, false)
@@ -49,6 +56,10 @@ func TestSharing(t *testing.T) {
 			9,
 			[]scheduler.Demand{processors("b", 1, false), processors("x", 1, true), processors("y", 1, true)},
 			[]disdel.JobID{"x"},
+		},
+		"the first waits for memory": {
+			[]scheduler.Demand{busy("a", 2, late)}, 1,
+			[]scheduler.Demand{large("w", 2), x}, []disdel.JobID{"x"},
 		},
 		"one has room": {
 			[]scheduler.Demand{busy("a", 1, late)},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -26,13 +25,13 @@ const examine = `axe.run(document, { resultTypes: ["violations"] }).then((found)
 
 // accessible counts what axe-core finds serious or critical on all pages, in light and dark, on a screen and on a
 // phone.
-func accessible(ctx context.Context, t *tools) (err error) {
+func accessible(ctx context.Context, t *tools) error {
 	script, err := os.ReadFile(t.axe)
 	if err != nil {
 		return err
 	}
 	var ids []string
-	s, err := serve(ctx, t, func(records *history.Store) error {
+	return browse(ctx, t, func(records *history.Store) error {
 		for i, status := range []disdel.Status{disdel.StatusSucceeded, disdel.StatusFailed, disdel.StatusPaused} {
 			r := record(i, 5)
 			if r.Status = status; status == disdel.StatusFailed {
@@ -46,31 +45,23 @@ func accessible(ctx context.Context, t *tools) (err error) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.own.AddDigits(ctx); err != nil {
-		return err
-	}
-	b, err := open(ctx, t, s)
-	if err != nil {
-		return err
-	}
-	defer b.end()
-	serious := 0
-	for _, path := range views(ids) {
-		for _, width := range []int64{1280, 400} {
-			n, err := b.examine(path, width, string(script))
-			if err != nil {
-				return err
-			}
-			serious += n
+	}, func(s *server, b *browser) error {
+		if err := s.own.AddDigits(ctx); err != nil {
+			return err
 		}
-	}
-	figure("axe_serious", float64(serious), "findings")
-	return nil
+		serious := 0
+		for _, path := range views(ids) {
+			for _, width := range []int64{1280, 400} {
+				n, err := b.examine(path, width, string(script))
+				if err != nil {
+					return err
+				}
+				serious += n
+			}
+		}
+		figure("axe_serious", float64(serious), "findings")
+		return nil
+	})
 }
 
 func (b *browser) examine(path string, width int64, script string) (serious int, err error) {

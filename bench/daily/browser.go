@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/disdel/disdel/history"
 )
 
 // browser is a headless Chromium that has signed in.
@@ -14,6 +17,23 @@ type browser struct {
 	ctx context.Context
 	end func()
 	at  string
+}
+
+// browse serves a home that prepare has filled, and looks at it with a browser.
+func browse(ctx context.Context, t *tools, prepare func(records *history.Store) error,
+	look func(s *server, b *browser) error,
+) (err error) {
+	s, err := serve(ctx, t, prepare)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	b, err := open(ctx, t, s)
+	if err != nil {
+		return err
+	}
+	defer b.end()
+	return look(s, b)
 }
 
 func open(ctx context.Context, t *tools, s *server) (*browser, error) {

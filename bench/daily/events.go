@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -45,33 +44,27 @@ const watched = `(() => {
 
 // events measures how long it takes from a round's end to the picture of it, and from a change of another process's job
 // to the list.
-func events(ctx context.Context, t *tools) (err error) {
+func events(ctx context.Context, t *tools) error {
 	other := record(0, 3) // nobody is to go on with it
-	s, err := serve(ctx, t, func(records *history.Store) error { return records.Save(ctx, other) })
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.own.AddDigits(ctx); err != nil {
-		return err
-	}
-	b, err := open(ctx, t, s)
-	if err != nil {
-		return err
-	}
-	defer b.end()
-	job, err := b.follow(ctx, s)
-	if err != nil {
-		return err
-	}
-	list, err := b.list(ctx, s, other)
-	if err != nil {
-		return err
-	}
-	figure("event_to_pixel_ms_p95", percentile(job, 0.95), "ms")
-	figure("event_to_pixel_ms_p50", median(job), "ms")
-	figure("event_to_list_ms_p95", percentile(list, 0.95), "ms")
-	return nil
+	return browse(ctx, t, func(records *history.Store) error {
+		return records.Save(ctx, other)
+	}, func(s *server, b *browser) error {
+		if err := s.own.AddDigits(ctx); err != nil {
+			return err
+		}
+		job, err := b.follow(ctx, s)
+		if err != nil {
+			return err
+		}
+		list, err := b.list(ctx, s, other)
+		if err != nil {
+			return err
+		}
+		figure("event_to_pixel_ms_p95", percentile(job, 0.95), "ms")
+		figure("event_to_pixel_ms_p50", median(job), "ms")
+		figure("event_to_list_ms_p95", percentile(list, 0.95), "ms")
+		return nil
+	})
 }
 
 // follow runs a job and looks at its page.
@@ -136,7 +129,7 @@ func (b *browser) list(ctx context.Context, s *server, r *disdel.Record) (out []
 		return nil, err
 	}
 	wait := `new Promise((done) => { const look = () => {
-		const row = document.querySelector("tr[data-key=%q]");
+		const row = document.querySelector('tr[data-key=%q]');
 		const there = row && row.cells[7].textContent === "%d";
 		requestAnimationFrame(there ? () => done(Date.now()) : look);
 	}; look(); })`

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -14,42 +13,34 @@ import (
 const again = 7
 
 // pages shows a list of 1,000 jobs.
-func pages(ctx context.Context, t *tools) (err error) {
+func pages(ctx context.Context, t *tools) error {
 	const jobs = 1000
-	s, err := serve(ctx, t, func(records *history.Store) error {
+	return browse(ctx, t, func(records *history.Store) error {
 		for i := range jobs {
 			if err := records.Save(ctx, record(i, 10)); err != nil {
 				return err
 			}
 		}
 		return nil
+	}, func(_ *server, b *browser) error {
+		first, ms, err := b.shows(fmt.Sprintf("/ui/jobs?limit=%d", jobs), again)
+		if err == nil {
+			err = b.has(fmt.Sprintf(`document.querySelectorAll("#jobs tbody tr").length === %d`, jobs))
+		}
+		if err != nil {
+			return err
+		}
+		figure("page_ms_1000", ms, "ms")
+		figure("page_first_ms_1000", first, "ms")
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	b, err := open(ctx, t, s)
-	if err != nil {
-		return err
-	}
-	defer b.end()
-	first, ms, err := b.shows(fmt.Sprintf("/ui/jobs?limit=%d", jobs), again)
-	if err == nil {
-		err = b.has(fmt.Sprintf(`document.querySelectorAll("#jobs tbody tr").length === %d`, jobs))
-	}
-	if err != nil {
-		return err
-	}
-	figure("page_ms_1000", ms, "ms")
-	figure("page_first_ms_1000", first, "ms")
-	return nil
 }
 
 // curves lays the curves of 100 jobs of 10,000 rounds over each other.
-func curves(ctx context.Context, t *tools) (err error) {
+func curves(ctx context.Context, t *tools) error {
 	const jobs, rounds = 100, 10_000
 	query := url.Values{}
-	s, err := serve(ctx, t, func(records *history.Store) error {
+	return browse(ctx, t, func(records *history.Store) error {
 		for i := range jobs {
 			r := record(i, rounds)
 			query.Add("job", string(r.ID))
@@ -58,26 +49,18 @@ func curves(ctx context.Context, t *tools) (err error) {
 			}
 		}
 		return nil
+	}, func(_ *server, b *browser) error {
+		first, ms, err := b.shows("/ui/compare?"+query.Encode(), again)
+		if err == nil {
+			err = b.has(fmt.Sprintf(`document.querySelectorAll("figure path.line").length >= %d`, 3*jobs))
+		}
+		if err != nil {
+			return err
+		}
+		figure("curves_ms_100", ms, "ms")
+		figure("curves_first_ms_100", first, "ms")
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	b, err := open(ctx, t, s)
-	if err != nil {
-		return err
-	}
-	defer b.end()
-	first, ms, err := b.shows("/ui/compare?"+query.Encode(), again)
-	if err == nil {
-		err = b.has(fmt.Sprintf(`document.querySelectorAll("figure path.line").length >= %d`, 3*jobs))
-	}
-	if err != nil {
-		return err
-	}
-	figure("curves_ms_100", ms, "ms")
-	figure("curves_first_ms_100", first, "ms")
-	return nil
 }
 
 // views are all kinds of pages.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -10,25 +9,26 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/program"
 )
 
 // rig runs jobs of four workers through the built program, each worker a process of its own, beside a redis-server.
 type rig struct {
-	program, home, redis string
-	stop                 func()
+	program.Program
+	redis string
+	stop  func()
 }
 
-func newRig(program, movielens string) (*rig, error) {
+func newRig(path, movielens string) (*rig, error) {
 	home, err := os.MkdirTemp("", "disdel-exchange-")
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{program: program, home: home}
+	r := &rig{Program: program.Program{Path: path, Home: home}}
 	r.redis, r.stop, err = startRedis(home)
 	if err != nil {
 		return r, err
@@ -37,13 +37,13 @@ func newRig(program, movielens string) (*rig, error) {
 	if _, missing := os.Stat(movielens); missing == nil {
 		add = []string{"dataset", "add", "films", "--ratings", movielens, "--held-out", "0.1"}
 	}
-	_, err = r.run(nil, add...)
+	_, err = r.Run(nil, add...)
 	return r, err
 }
 
 func (r *rig) close() error {
 	r.stop()
-	return os.RemoveAll(r.home)
+	return os.RemoveAll(r.Home)
 }
 
 // startRedis starts a redis-server of the bench's own that keeps nothing on disk.
@@ -74,19 +74,6 @@ func startRedis(dir string) (url string, stop func(), err error) {
 	return "", func() {}, errors.New("redis-server does not answer")
 }
 
-func (r *rig) run(in []byte, args ...string) ([]byte, error) {
-	cmd := exec.Command(r.program, args...)
-	cmd.Env = append(os.Environ(), "DISDEL_HOME="+r.home)
-	cmd.Stdin = bytes.NewReader(in)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s %v: %w: %s", filepath.Base(r.program), args, err, bytes.TrimSpace(said.Bytes()))
-	}
-	return out, nil
-}
-
 // job is PMF with MLLess' optimiser on four workers, 250 rows a step each.
 func (r *rig) job(threshold float64, sync disdel.Sync, epochs int) (rec disdel.Record, err error) {
 	job := fmt.Sprintf(`apiVersion: disdel/v1
@@ -104,7 +91,7 @@ distribution:
   aggregation: {optimizer: keep}
   exchange: {threshold: %g, combine: sum}
 `, epochs, sync, threshold)
-	out, err := r.run([]byte(job), "submit", "-", "-o", "json", "-q", "--redis", r.redis)
+	out, err := r.Run([]byte(job), "submit", "-", "-o", "json", "-q", "--redis", r.redis)
 	if err == nil {
 		err = json.Unmarshal(out, &rec)
 	}

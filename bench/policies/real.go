@@ -233,11 +233,11 @@ func simulated(o options) error {
 		if _, err := r.job(t); err != nil {
 			return err
 		}
-		file := filepath.Join(r.home, "job.yaml")
+		file := filepath.Join(r.Home, "job.yaml")
 		if err := os.WriteFile(file, r.file(t), 0o644); err != nil {
 			return err
 		}
-		out, err := r.run(nil, "lab", file, "--policies", "static,elastic,auto", "--run", "-o", "json")
+		out, err := r.Run(nil, "lab", file, "--policies", "static,elastic,auto", "--run", "-o", "json")
 		if err != nil {
 			return err
 		}

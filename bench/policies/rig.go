@@ -1,21 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/program"
 )
 
 // rig runs jobs through the built program, each worker a process of its own, in a home of its own.
-type rig struct {
-	program, home string
-}
+type rig struct{ program.Program }
 
 // options are what a person says of the real parts.
 type options struct {
@@ -25,23 +21,10 @@ type options struct {
 
 func newRig(o options) (*rig, error) {
 	home, err := os.MkdirTemp("", "disdel-policies-")
-	return &rig{program: o.program, home: home}, err
+	return &rig{program.Program{Path: o.program, Home: home}}, err
 }
 
-func (r *rig) close() error { return os.RemoveAll(r.home) }
-
-func (r *rig) run(in []byte, args ...string) ([]byte, error) {
-	cmd := exec.Command(r.program, args...)
-	cmd.Env = append(os.Environ(), "DISDEL_HOME="+r.home)
-	cmd.Stdin = bytes.NewReader(in)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s %v: %w: %s", filepath.Base(r.program), args, err, bytes.TrimSpace(said.Bytes()))
-	}
-	return out, nil
-}
+func (r *rig) close() error { return os.RemoveAll(r.Home) }
 
 // trial is a job of the rig's; what is zero is left out.
 type trial struct {
@@ -94,7 +77,7 @@ distribution:
 
 // job runs a trial and returns its record.
 func (r *rig) job(t trial) (rec disdel.Record, err error) {
-	out, err := r.run(r.file(t), "submit", "-", "-o", "json", "-q")
+	out, err := r.Run(r.file(t), "submit", "-", "-o", "json", "-q")
 	if err == nil {
 		err = json.Unmarshal(out, &rec)
 	}

@@ -1,0 +1,17 @@
+package program_test
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel/bench/program"
+)
+
+func ExampleProgram_Run() {
+	out, err := program.Program{Path: "/bin/cat", Home: "/nowhere"}.Run([]byte("a job"))
+	fmt.Println(string(out), err)
+	_, err = program.Program{Path: "/bin/sh", Home: "/nowhere"}.Run(nil, "-c", "echo why >&2; exit 3")
+	fmt.Println(err)
+	// Output:
+	// a job <nil>
+	// sh [-c echo why >&2; exit 3]: exit status 3: why
+}
