@@ -58,8 +58,10 @@ func TestSharing(t *testing.T) {
 			[]disdel.JobID{"x"},
 		},
 		"the first waits for memory": {
-			[]scheduler.Demand{busy("a", 2, late)}, 1,
-			[]scheduler.Demand{large("w", 2), x}, []disdel.JobID{"x"},
+			[]scheduler.Demand{busy("a", 2, late)},
+			1,
+			[]scheduler.Demand{large("w", 2), x},
+			[]disdel.JobID{"x"},
 		},
 		"one has room": {
 			[]scheduler.Demand{busy("a", 1, late)},
