@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -13,8 +14,12 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// How far losses may be apart after the steps of a check, as a share: both engines add up in float32, in another order.
-const apart = 2e-3
+// bounds are how far losses may be apart after the steps of a check, as a share: in float32 both engines add up in
+// another order, in the others what is multiplied is rounded too.
+var bounds = []struct {
+	precision disdel.Precision
+	apart     float64
+}{{disdel.PrecisionFloat32, 2e-3}, {disdel.PrecisionTF32, 2e-2}, {disdel.PrecisionBF16, 1e-1}}
 
 const (
 	checkBatch = 8
@@ -39,19 +44,25 @@ func check(out io.Writer, b [2]engine.Backend) error {
 		if err != nil {
 			return err
 		}
-		got, err := losses(b[1], s)
-		if err != nil {
-			return err
-		}
-		verdict := "ok"
-		for i := range want {
-			if !(math.Abs(got[i]-want[i]) <= apart*(1+math.Abs(want[i]))) {
-				verdict = fmt.Sprintf("APART at step %d", i)
-				wrong++
-				break
+		for _, p := range bounds {
+			s.Precision = p.precision
+			got, err := losses(b[1], s)
+			if errors.Is(err, disdel.Unavailable) && p.precision != disdel.PrecisionFloat32 {
+				continue // an older device
 			}
+			if err != nil {
+				return err
+			}
+			verdict := "ok"
+			for i := range want {
+				if !(math.Abs(got[i]-want[i]) <= p.apart*(1+math.Abs(want[i]))) {
+					verdict = fmt.Sprintf("APART at step %d", i)
+					wrong++
+					break
+				}
+			}
+			fmt.Fprintf(out, "- %s %v, %s: %.5f and %.5f: %s\n", e.Name, []int(g.Input()), p.precision, want, got, verdict)
 		}
-		fmt.Fprintf(out, "- %s %v: %.5f and %.5f: %s\n", e.Name, []int(g.Input()), want, got, verdict)
 	}
 	if wrong > 0 {
 		return &disdel.Error{Kind: disdel.Internal, Op: "check", Msg: fmt.Sprintf("%d networks differ", wrong)}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -23,9 +24,10 @@ var measured = []struct {
 	{disdel.Network{Name: "resnet50", Input: []int{3, 32, 32}, Classes: 10}, 128},
 }
 
-// figures are lines of the form: figure NAME VALUE UNIT. PyTorch, where there is one for GPUs, computes in float32 too.
+// figures are lines of the form: figure NAME VALUE UNIT. PyTorch, where there is one for GPUs, computes in the same
+// precision.
 func figures(out io.Writer, b [2]engine.Backend) error {
-	fmt.Fprint(out, "\n## Figures: medians of 5 runs of 2 s, float32\n\n")
+	fmt.Fprint(out, "\n## Figures: medians of 5 runs of 2 s\n\n")
 	for _, m := range measured {
 		g, err := model.Build(m.network)
 		if err != nil {
@@ -35,31 +37,51 @@ func figures(out io.Writer, b [2]engine.Backend) error {
 			Graph: g, BatchSize: m.batch, Training: true, Threads: runtime.NumCPU(),
 			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
 		}
-		var speed [2]float64
-		for i, backend := range b {
-			began := time.Now()
-			var first time.Duration
-			if speed[i], first, err = stepping(backend, s, began); err != nil {
+		name := fmt.Sprintf("%s/%d", m.network.Name, m.batch)
+		processor, err := figure(out, name+"/"+b[0].Name(), b[0], s)
+		if err != nil {
+			return err
+		}
+		for _, precision := range []disdel.Precision{disdel.PrecisionFloat32, disdel.PrecisionTF32, disdel.PrecisionBF16} {
+			s.Precision = precision
+			at := name + "/" + string(precision)
+			gpu, err := figure(out, at+"/"+b[1].Name(), b[1], s)
+			if errors.Is(err, disdel.Unavailable) && precision != disdel.PrecisionFloat32 {
+				fmt.Fprintf(out, "no figure in %s: %v\n", precision, err)
+				continue
+			}
+			if err != nil {
 				return err
 			}
-			name := fmt.Sprintf("%s/%d/%s", m.network.Name, m.batch, backend.Name())
-			fmt.Fprintf(out, "figure %s %.0f samples/s\n", name, speed[i])
-			fmt.Fprintf(out, "figure %s/first %.2f s\n", name, first.Seconds())
-		}
-		fmt.Fprintf(out, "figure %s/%d/ratio %.2f x\n", m.network.Name, m.batch, speed[1]/speed[0])
-		if perSecond, why := torch(m.network, m.batch); why == "" {
-			fmt.Fprintf(out, "figure %s/%d/torch %.0f samples/s\n", m.network.Name, m.batch, perSecond)
-			fmt.Fprintf(out, "figure %s/%d/over-torch %.2f x\n", m.network.Name, m.batch, speed[1]/perSecond)
-		} else {
-			fmt.Fprintf(out, "no figure of PyTorch on this GPU: %s\n", why)
+			fmt.Fprintf(out, "figure %s/ratio %.2f x\n", at, gpu/processor)
+			if precision == disdel.PrecisionBF16 {
+				continue // autocast is another thing
+			}
+			if perSecond, why := torch(m.network, m.batch, precision == disdel.PrecisionTF32); why == "" {
+				fmt.Fprintf(out, "figure %s/torch %.0f samples/s\n", at, perSecond)
+				fmt.Fprintf(out, "figure %s/over-torch %.2f x\n", at, gpu/perSecond)
+			} else {
+				fmt.Fprintf(out, "no figure of PyTorch on this GPU: %s\n", why)
+			}
 		}
 		f, err := b[1].Footprint(s)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "figure %s/%d/device %d bytes\n", m.network.Name, m.batch, int64(f.In(footprint.Device)))
+		fmt.Fprintf(out, "figure %s/device %d bytes\n", name, int64(f.In(footprint.Device)))
 	}
 	return nil
+}
+
+// figure writes how fast a backend trains, and how soon its first step has ended.
+func figure(out io.Writer, name string, b engine.Backend, s engine.Spec) (perSecond float64, err error) {
+	perSecond, first, err := stepping(b, s, time.Now())
+	if err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(out, "figure %s %.0f samples/s\n", name, perSecond)
+	fmt.Fprintf(out, "figure %s/first %.2f s\n", name, first.Seconds())
+	return perSecond, nil
 }
 
 // stepping is how many samples a second an engine trains on, and how long after began its first step had ended.

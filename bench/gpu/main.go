@@ -1,7 +1,8 @@
 // Command gpu checks and measures the engine for GPUs, on a machine that has one: `make gpu-check`, `make bench-gpu`.
-// It trains networks on the GPU and on the processor and writes one report: where the two differ (-parts check), and
-// how fast each is (-parts figures). Where there is no GPU, or the program was built without the engine, the report
-// says so, and the program ends with 1: nothing was checked.
+// It trains networks on the GPU and on the processor and writes one report: where the two differ (-parts check), how
+// fast each is (-parts figures), and what several actions come to that share the GPU (-parts sharing). Where there is no
+// GPU, or the program was built without the engine, the report says so, and the program ends with 1: nothing was
+// checked.
 package main
 
 import (
@@ -30,10 +31,14 @@ func main() {
 // run writes the report, whatever came of it.
 func run(args []string, progress io.Writer) error {
 	f := flag.NewFlagSet("gpu", flag.ContinueOnError)
-	parts := f.String("parts", "check,figures", "what to do: check, figures")
+	parts := f.String("parts", "check,figures,sharing", "what to do: check, figures, sharing")
 	to := f.String("report", "gpu-report.md", "the file that is written")
+	worker := f.Bool("worker", false, "be one of those that share a GPU")
 	if err := f.Parse(args); err != nil {
 		return err
+	}
+	if *worker {
+		return work(pair(backends.Standard(nil))[1], os.Stdin, progress)
 	}
 	var text bytes.Buffer
 	out := io.MultiWriter(&text, progress)
@@ -65,10 +70,15 @@ func report(out io.Writer, parts []string) error {
 		switch part {
 		case "check":
 			err = check(out, pair(table))
+			if failed := curves(out, pair(table)); err == nil {
+				err = failed
+			}
 		case "figures":
 			err = figures(out, pair(table))
+		case "sharing":
+			err = sharing(out, pair(table)[1])
 		default:
-			err = &disdel.Error{Kind: disdel.Invalid, Op: "read -parts", Msg: part, Hint: "check, figures"}
+			err = &disdel.Error{Kind: disdel.Invalid, Op: "read -parts", Msg: part, Hint: "check, figures, sharing"}
 		}
 		if err != nil {
 			return err

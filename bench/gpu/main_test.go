@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 // Without a GPU the report is there all the same and says so, and nothing passes for checked.
@@ -24,5 +26,13 @@ func TestNoGPUIsSaid(t *testing.T) {
 	text, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(text), "failed: find a GPU: there is none to check: ") {
 		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// The curve that a GPU's is held against is one of learning: two engines of the same backend come to the same.
+func TestTheCurveIsOfLearning(t *testing.T) {
+	var text strings.Builder
+	if err := curves(&text, [2]engine.Backend{native.Backend{}, native.Backend{}}); err != nil {
+		t.Errorf("%v\n%s", err, text.String())
 	}
 }

@@ -12,11 +12,16 @@ import (
 )
 
 // torch is how many samples a second PyTorch trains on, on the same GPU, or why that is not known.
-func torch(n disdel.Network, batch int) (perSecond float64, why string) {
+func torch(n disdel.Network, batch int, tf32 bool) (perSecond float64, why string) {
 	input := fmt.Sprintf("%dx%dx%d", n.Input[0], n.Input[1], n.Input[2])
-	out, err := exec.Command("python3", "bench/peer/torch_train.py", "--device", "cuda", "--network", n.Name,
-		"--input", input, "--classes", fmt.Sprint(n.Classes), "--batch", fmt.Sprint(batch), "--steps", "200",
-		"--warmup", "20", "--channels-last").Output()
+	arguments := []string{
+		"bench/peer/torch_train.py", "--device", "cuda", "--network", n.Name, "--input", input, "--classes",
+		fmt.Sprint(n.Classes), "--batch", fmt.Sprint(batch), "--steps", "200", "--warmup", "20", "--channels-last",
+	}
+	if tf32 {
+		arguments = append(arguments, "--tf32")
+	}
+	out, err := exec.Command("python3", arguments...).Output()
 	if err != nil {
 		why = err.Error()
 		var ended *exec.ExitError

@@ -36,6 +36,7 @@ def arguments(description):
     p.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
     p.add_argument("--channels-last", action="store_true")
     p.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: PyTorch on a GPU, in float32")
+    p.add_argument("--tf32", action="store_true", help="cuda: convolutions and products may round to TF32")
     p.add_argument("--rss", action="store_true", help="also print the memory held before the network is built")
     a = p.parse_args()
     if a.steps < GROUPS:

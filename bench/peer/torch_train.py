@@ -30,9 +30,9 @@ def main():
     torch.manual_seed(1)
     before = measure.memory("VmRSS")
     layout = torch.channels_last if a.channels_last else torch.contiguous_format
-    if a.device == "cuda":  # float32 is float32, and not TF32 in convolutions
-        torch.backends.cudnn.allow_tf32 = False
-        torch.backends.cuda.matmul.allow_tf32 = False
+    if a.device == "cuda":  # float32 is float32, and not TF32 in convolutions, unless that is asked for
+        torch.backends.cudnn.allow_tf32 = a.tf32
+        torch.backends.cuda.matmul.allow_tf32 = a.tf32
         torch.backends.cudnn.benchmark = True
     model = networks.build(a.network, a.input, a.classes).to(a.device, memory_format=layout).train()
     opt = optimizer(torch, a.optimizer, model.parameters())

@@ -14,12 +14,19 @@ import (
 // WithGPUs tells that the program was built with an engine for GPUs.
 const WithGPUs = true
 
-// contextMemory is what CUDA takes of a process's memory for a context. It is a guess: nobody has measured it here.
-const contextMemory = 384 * disdel.MB
+// What CUDA takes for a context, of a process's memory and of the device's. They are guesses: nobody has measured them
+// here, and the second differs from device to device.
+const (
+	contextMemory = 384 * disdel.MB
+	contextDevice = 512 * disdel.MB
+)
 
-// onGPUs are the backends of GPUs. A worker takes the first device that it sees.
+// onGPUs are the backends of GPUs. A process that sees several devices keeps to the one that it takes first.
 func onGPUs() []engine.Backend {
-	return []engine.Backend{cuda.Backend{Driver: device.Driver{}, Host: contextMemory}}
+	return []engine.Backend{cuda.Backend{
+		Driver: device.Driver{}, Host: contextMemory, Context: contextDevice, Choice: &cuda.Choice{},
+		Library: true,
+	}}
 }
 
 // GPUs lists those that the program's engine sees. It returns Unavailable where there is none.
@@ -30,7 +37,7 @@ func GPUs() ([]GPU, error) {
 	}
 	out := make([]GPU, len(found))
 	for i, d := range found {
-		out[i] = GPU{d.Index, d.Name, d.Memory, fmt.Sprintf("%d.%d", d.Capability[0], d.Capability[1])}
+		out[i] = GPU{d.Index, d.ID, d.Name, d.Memory, fmt.Sprintf("%d.%d", d.Capability[0], d.Capability[1])}
 	}
 	return out, nil
 }

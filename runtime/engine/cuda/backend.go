@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
@@ -16,6 +17,54 @@ type Backend struct {
 	Driver driver.Driver
 	Device int          // its index among those that the driver lists
 	Host   disdel.Bytes // what the driver takes of the process's memory, whatever the network
+
+	Context disdel.Bytes // what the driver takes of the device's memory, whatever the network
+	Choice  *Choice      // of the device among several; nil: it is Device
+	Library bool         // large plain products go to the driver's library where it has one
+}
+
+// precisionOf is what a step's products multiply; evaluations and predictions are float32.
+func precisionOf(s engine.Spec) (kernel.Precision, error) {
+	if p, ok := precisions[s.Precision]; ok || !s.Training {
+		return p, nil
+	}
+	return 0, &disdel.Error{
+		Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("there is no precision %q on a GPU", s.Precision),
+		Hint: "precisions: float32, tf32, bf16",
+	}
+}
+
+// precisions are the kernels' by the names that jobs have.
+var precisions = map[disdel.Precision]kernel.Precision{
+	"": kernel.Float32, disdel.PrecisionFloat32: kernel.Float32, disdel.PrecisionTF32: kernel.TF32,
+	disdel.PrecisionBF16: kernel.BF16,
+}
+
+// able settles what of the device the engine takes. It returns Unavailable for a device that has no matrix units for
+// the precision.
+func (b Backend) able(index int, m *memory) error {
+	if m.precision == kernel.Float32 && !b.Library {
+		return nil
+	}
+	found, err := b.Driver.Devices()
+	if err != nil {
+		return faulty("find devices", err)
+	}
+	i := slices.IndexFunc(found, func(d driver.Info) bool { return d.Index == index })
+	if i < 0 {
+		return nil // opening it says so
+	}
+	d := found[i]
+	m.library = b.Library && d.Library
+	if m.precision == kernel.Float32 || d.Capability[0] >= kernel.MatrixCapability {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Unavailable, Op: "make engine",
+		Msg: fmt.Sprintf("device %d, %s of capability %d.%d, has no matrix units for %v", index, d.Name, d.Capability[0],
+			d.Capability[1], m.precision),
+		Hint: "leave training.precision out, or take a device of capability 8.0 or above",
+	}
 }
 
 // Name implements engine.Backend.
@@ -40,15 +89,17 @@ func (b Backend) New(s engine.Spec) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := m.footprint(); s.Memory > 0 && f.Total()-f.In(device) > s.Memory {
-		return nil, &disdel.Error{
-			Kind: disdel.OOM, Op: "make engine",
-			Msg: fmt.Sprintf("network %s with a batch of %d needs more memory than the action's %v", s.Graph.Name,
-				s.BatchSize, s.Memory),
-			Hint: "lower training.batchSize or raise the memory limit",
-		}
+	if err := within(m.footprint(), s); err != nil {
+		return nil, err
 	}
-	d, err := b.Driver.Open(b.Device)
+	index, err := b.Choice.of(b, s.Place)
+	if err != nil {
+		return nil, faulty("find devices", err)
+	}
+	if err := b.able(index, m); err != nil {
+		return nil, err
+	}
+	d, err := b.Driver.Open(index)
 	if err != nil {
 		return nil, faulty("open device", err)
 	}
@@ -58,6 +109,29 @@ func (b Backend) New(s engine.Spec) (engine.Engine, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// within returns OOM for a network that is known to need more than the action has, of either memory. Of a device's that
+// is found out before any of it is taken.
+func within(f engine.Footprint, s engine.Spec) error {
+	needs := f.In(device)
+	switch {
+	case s.Memory > 0 && f.Total()-needs > s.Memory:
+		return &disdel.Error{
+			Kind: disdel.OOM, Op: "make engine",
+			Msg: fmt.Sprintf("network %s with a batch of %d needs more memory than the action's %v", s.Graph.Name,
+				s.BatchSize, s.Memory),
+			Hint: "lower training.batchSize or raise the memory limit",
+		}
+	case s.Device > 0 && needs > s.Device:
+		return &disdel.Error{
+			Kind: disdel.OOM, Code: disdel.CodeDeviceMemory, Op: "make engine",
+			Msg: fmt.Sprintf("network %s with a batch of %d needs %v of the device's memory, and the action's share is %v",
+				s.Graph.Name, s.BatchSize, needs.Beside(s.Device), s.Device.Beside(needs)),
+			Hint: fmt.Sprintf("set resources.gpu.memory=%dMB, or lower training.batchSize", needs.MB()),
+		}
+	}
+	return nil
 }
 
 // losses are the kernels' losses by the names that jobs have.
@@ -79,6 +153,10 @@ func (b Backend) lay(s engine.Spec) (*memory, error) {
 			Hint: "losses: crossEntropy, binaryCrossEntropy, mse",
 		}
 	}
+	precision, err := precisionOf(s)
+	if err != nil {
+		return nil, err
+	}
 	p, err := plan.New(s.Graph, plan.Spec{
 		BatchSize: s.BatchSize, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
 		Exact: true, Plain: true,
@@ -86,5 +164,7 @@ func (b Backend) lay(s engine.Spec) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layMemory(p, b.Host), nil
+	m := layMemory(p, b.Host)
+	m.context, m.precision = b.Context, precision
+	return m, nil
 }

@@ -59,18 +59,29 @@ func (l *layer) hand(k int, add bool) driver.Launch {
 
 // productBack are those of a convolution or dense layer: by the data, the weights and the bias.
 func (l *layer) productBack(e *Engine, x driver.Pointer) (out []driver.Launch) {
+	c, plain := l.product(e, true), l.plain(e, true)
 	if flow := l.v.GradIn[0]; flow != plan.FlowNone {
 		add, dx := flow == plan.FlowAdd, l.in[0].grad
-		if l.v.Depthwise {
+		switch {
+		case l.v.Depthwise:
 			out = append(out, l.window.DepthwiseData(dx, l.grad, l.weight.value, add))
-		} else {
-			out = append(out, l.conv.Data(dx, l.grad, l.weight.value, add))
+		case plain:
+			out = append(out, c.LibraryData(dx, l.grad, l.weight.value, add))
+		default:
+			out = append(out, c.Data(dx, l.grad, l.weight.value, add))
 		}
 	}
-	if l.v.Depthwise {
+	one, ok := driver.Launch{}, false
+	if plain {
+		one, ok = c.LibraryWeights(l.weight.grad, x, l.grad)
+	}
+	switch {
+	case l.v.Depthwise:
 		out = append(out, l.window.DepthwiseWeights(l.weight.grad, x, l.grad))
-	} else {
-		out = append(out, l.conv.Weights(l.weight.grad, x, l.grad, e.place(e.memory.parts))...)
+	case ok:
+		out = append(out, one)
+	default:
+		out = append(out, c.Weights(l.weight.grad, x, l.grad, e.place(e.memory.parts))...)
 	}
 	if l.bias != nil {
 		control, sums := e.place(e.memory.control), e.place(e.memory.sums)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/disdel/disdel"
@@ -54,8 +55,18 @@ func newEngine(s engine.Spec, m *memory, d driver.Device) (*Engine, error) {
 	return e, nil
 }
 
-// Kernels is "cuda": what the same kernels come to differs from device to device.
-func (e *Engine) Kernels() string { return "cuda" }
+// Kernels is "cuda", with "blas" where a library computes products of this network, and with a precision that is not
+// float32. What the same kernels come to differs from device to device.
+func (e *Engine) Kernels() string {
+	name := "cuda"
+	if e.memory.library && slices.ContainsFunc(e.layers, func(l layer) bool { return l.plain(e, false) }) {
+		name += "-blas"
+	}
+	if p := e.memory.precision; p != kernel.Float32 {
+		name += "-" + p.String()
+	}
+	return name
+}
 
 // build makes the layers and what they have of the memory.
 func (e *Engine) build() {

@@ -11,6 +11,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/cuda"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
+	"github.com/disdel/disdel/runtime/engine/cuda/emulated"
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
@@ -236,5 +237,91 @@ func TestTheDriversShareOfTheHostCounts(t *testing.T) {
 	s.Memory = 64 * disdel.MB
 	if _, err := b.New(s); !errors.Is(err, disdel.OOM) {
 		t.Errorf("%v, want OOM", err)
+	}
+}
+
+// What the driver takes of the device is in the footprint, and a share that is too small for both is refused before a
+// device is opened, with what would do.
+func TestAShareOfADeviceIsKept(t *testing.T) {
+	d := emulation(t)
+	f := &faulty{driver: d}
+	b, s := cuda.Backend{Driver: f, Context: 10 * disdel.MB}, small(t)
+	needs, err := b.Footprint(s)
+	if err != nil || needs.In(footprint.Device) <= 10*disdel.MB {
+		t.Fatalf("%v of the device, %v", needs.In(footprint.Device), err)
+	}
+	s.Device = needs.In(footprint.Device) - 1
+	_, err = b.New(s)
+	typed := disdel.AsError(err)
+	if typed == nil || typed.Kind != disdel.OOM || typed.Code != disdel.CodeDeviceMemory || f.calls["open"] > 0 ||
+		!strings.Contains(typed.Hint, "resources.gpu.memory=11MB") {
+		t.Errorf("%v (%+v)", err, typed)
+	}
+	s.Device++
+	e := made(t, b, s)
+	if e.Footprint().In(footprint.Device) != s.Device {
+		t.Errorf("the engine holds %v, want %v", e.Footprint().In(footprint.Device), s.Device)
+	}
+}
+
+// Several engines share a device for as long as its memory lasts; the next one is told how much is free, and has its
+// turn once another has gone.
+func TestEnginesShareADevice(t *testing.T) {
+	d := emulation(t)
+	d.Shared = &emulated.Shared{}
+	s := small(t)
+	needs, err := cuda.Backend{Driver: d}.Footprint(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := needs.In(footprint.Device)
+	d.Memory = 2*each + each/2
+	b := cuda.Backend{Driver: d}
+	first, second := made(t, b, s), made(t, b, s)
+	_, err = b.New(s)
+	var fault *driver.Fault
+	if !errors.As(err, &fault) || fault.Cause != driver.NoMemory || fault.Wanted != each || fault.Free != d.Memory-2*each {
+		t.Fatalf("%v", err)
+	}
+	x := batch(s.Graph, 2, 1)
+	one, err := first.Step(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := second.Step(x); err != nil || other.Loss != one.Loss {
+		t.Errorf("%v beside %v, %v", other.Loss, one.Loss, err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	made(t, b, s)
+}
+
+// The workers of a process that sees several devices are spread over them, and it stays on the one that it has taken.
+func TestAProcessKeepsItsDevice(t *testing.T) {
+	d := emulation(t)
+	d.Count, d.Shared = 3, &emulated.Shared{}
+	visible := "2,1"
+	d.Visible = &visible
+	for place, number := range []int{2, 1, 2} {
+		b, s := cuda.Backend{Driver: d, Choice: &cuda.Choice{}}, small(t)
+		for _, s.Place = range []int{place, place + 1} {
+			e, err := b.New(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Shared.Taken(number) == 0 {
+				t.Errorf("worker %d is not on device %d", s.Place, number)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	visible = ""
+	_, err := cuda.Backend{Driver: d, Choice: &cuda.Choice{}}.New(small(t))
+	var fault *driver.Fault
+	if !errors.As(err, &fault) || fault.Cause != driver.NoDevice || !strings.Contains(fault.Said, "CUDA_VISIBLE_DEVICES") {
+		t.Errorf("without a device: %v", err)
 	}
 }

@@ -123,7 +123,11 @@ func (l *layer) forward(e *Engine, training bool) []driver.Launch {
 		if l.v.Depthwise {
 			return []driver.Launch{l.window.Depthwise(l.out, x, l.weight.value, value(l.bias))}
 		}
-		return []driver.Launch{l.conv.Forward(l.out, x, l.weight.value, value(l.bias))}
+		c := l.product(e, training)
+		if l.plain(e, training) {
+			return c.LibraryForward(l.out, x, l.weight.value, value(l.bias))
+		}
+		return []driver.Launch{c.Forward(l.out, x, l.weight.value, value(l.bias))}
 	case model.OpBatchNorm:
 		if training {
 			return l.norm.Forward(l.out, x)
@@ -155,6 +159,21 @@ func (l *layer) forward(e *Engine, training bool) []driver.Launch {
 		return []driver.Launch{l.sampling().Forward(l.out, x)}
 	}
 	return nil // softmax is the loss's
+}
+
+// product is the layer's convolution as a step computes it, or an evaluation.
+func (l *layer) product(e *Engine, training bool) kernel.Conv {
+	c := l.conv
+	if training {
+		c.Precision = e.memory.precision
+	}
+	return c
+}
+
+// plain tells whether the layer's products are the driver's library's.
+func (l *layer) plain(e *Engine, training bool) bool {
+	product := l.op == model.OpConv || l.op == model.OpDense
+	return e.memory.library && product && !l.v.Depthwise && l.product(e, training).Plain()
 }
 
 // sum adds the inputs; the first may be the output already.

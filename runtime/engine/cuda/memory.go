@@ -18,6 +18,11 @@ type memory struct {
 	plan *plan.Plan
 	host disdel.Bytes // of the process, for the driver
 
+	context disdel.Bytes // of the device, for the driver
+
+	precision kernel.Precision // of a step's products
+	library   bool             // plain ones are the driver's library's
+
 	control, result  disdel.Bytes
 	input            disdel.Bytes // [rows] of samples
 	labels, right    disdel.Bytes // [lanes]
@@ -126,6 +131,9 @@ func (m *memory) footprint() engine.Footprint {
 			Category: footprint.Batch, Memory: footprint.Heap,
 			Bytes: 4*rows*disdel.Bytes(p.Graph.Input().Len()+p.Graph.Output().Len()) + listBytes*disdel.Bytes(len(p.Nodes)),
 		})
+	if m.context > 0 {
+		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Process, Memory: device, Bytes: m.context})
+	}
 	if m.host > 0 {
 		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Process, Memory: footprint.Host, Bytes: m.host})
 	}

@@ -17,8 +17,11 @@ type Spec struct {
 	Threads   int              // workers; 0 is one
 	Seed      int64            // of dropout
 	Memory    disdel.Bytes     // the action's limit, 0 if unknown: what is known to need more is refused
+	Device    disdel.Bytes     // the same of an accelerator's memory
+	Place     int              // of accelerators that the process may use, the one with this number, modulo their number
 	Training  bool             // Step will be called
 	Exact     bool             // convolutions go by their definition, not by algorithms that round more
+	Precision disdel.Precision // of training steps
 }
 
 // Memory is a kind of memory.

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -23,6 +24,8 @@ type device struct {
 	context   cu.CUContext
 	stream    cu.Stream
 	module    cu.Module
+	matrix    bool           // the kernels that take matrix units are loaded, too
+	blas      unsafe.Pointer // cuBLAS, once a product has been asked for
 	functions map[string]cu.Function
 	graphs    []C.CUgraphExec
 	calls     int // of Alloc
@@ -55,18 +58,40 @@ func open(index int) (*device, error) {
 
 // ready loads the kernels and takes what copies and launches need.
 func (d *device) ready() (err error) {
-	if d.module, err = cu.LoadData(ptx.Text()); err != nil {
-		return d.fault("load kernels", err)
-	}
-	for _, name := range kernel.Names() {
-		if d.functions[name], err = d.module.Function(name); err != nil {
-			return d.fault(name, err)
-		}
+	if d.module, err = d.load(ptx.Text(), kernel.Names()); err != nil {
+		return err
 	}
 	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 		return d.fault("make stream", err)
 	}
 	return d.fault("pin memory", result(C.cuMemHostAlloc(&d.pinned, pinnedLen, 0)))
+}
+
+// load loads kernels of a text.
+func (d *device) load(text string, names []string) (cu.Module, error) {
+	m, err := cu.LoadData(text)
+	if err != nil {
+		return m, d.fault("load kernels", err)
+	}
+	for _, name := range names {
+		if d.functions[name], err = m.Function(name); err != nil {
+			return m, d.fault(name, err)
+		}
+	}
+	return m, nil
+}
+
+// loadMatrix loads the kernels that take matrix units, once launches name one: older devices have none, and loading
+// takes time. The context keeps them.
+func (d *device) loadMatrix(launches []driver.Launch) error {
+	names := kernel.MatrixNames()
+	asked := slices.ContainsFunc(launches, func(l driver.Launch) bool { return slices.Contains(names, l.Kernel) })
+	if d.matrix || !asked {
+		return nil
+	}
+	_, err := d.load(ptx.Matrix(), names)
+	d.matrix = err == nil
+	return err
 }
 
 // on runs f on a thread whose context is the device's.
@@ -150,6 +175,9 @@ func (d *device) Read(dst []byte, src driver.Pointer) error {
 // launch puts a kernel on the stream. Its one argument is a struct, and cu takes arguments of 8 bytes, which it lays
 // side by side: handed over word by word, they are the struct.
 func (d *device) launch(l driver.Launch) error {
+	if l.Product != nil {
+		return d.multiply(*l.Product)
+	}
 	f, ok := d.functions[l.Kernel]
 	if !ok {
 		return &driver.Fault{Cause: driver.BadLaunch, Device: d.index, Call: l.Kernel, Said: "there is no such kernel"}
@@ -171,6 +199,7 @@ func (d *device) Run(p driver.Program) error {
 func (d *device) Close() error {
 	return d.on(func() error {
 		err := d.wait()
+		d.closeLibrary()
 		for _, g := range d.graphs {
 			C.cuGraphExecDestroy(g)
 		}

@@ -58,6 +58,9 @@ func about(index int) (driver.Info, error) {
 	if err == nil {
 		info.Name, err = d.Name()
 	}
+	if id, failed := d.UUID(); err == nil && failed == nil {
+		info.ID = "GPU-" + id.String()
+	}
 	var memory int64
 	if err == nil {
 		memory, err = d.TotalMem()
@@ -70,7 +73,7 @@ func about(index int) (driver.Info, error) {
 	if err != nil {
 		return info, &driver.Fault{Cause: driver.NoDevice, Device: index, Said: err.Error()}
 	}
-	info.Memory = disdel.Bytes(memory)
+	info.Memory, info.Library = disdel.Bytes(memory), hasLibrary()
 	return info, nil
 }
 

@@ -31,6 +31,12 @@ func (d *device) c() C.CUstream { return C.CUstream(unsafe.Pointer(d.stream.C())
 // Prepare implements driver.Device: the launches are captured as one graph.
 func (d *device) Prepare(launches []driver.Launch) (p driver.Program, err error) {
 	err = d.on(func() error {
+		if err := d.loadMatrix(launches); err != nil {
+			return err
+		}
+		if err := d.openLibrary(launches); err != nil {
+			return err
+		}
 		if err := result(C.cuStreamBeginCapture(d.c(), C.CU_STREAM_CAPTURE_MODE_RELAXED)); err != nil {
 			return d.fault("begin capture", err)
 		}

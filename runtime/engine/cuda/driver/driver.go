@@ -8,11 +8,27 @@ type Pointer uint64
 // At is the address n float32 values further on.
 func (p Pointer) At(n int) Pointer { return p + Pointer(4*n) }
 
-// Launch is a kernel on a grid of blocks.
+// Launch is a kernel on a grid of blocks, or a product of the driver's library.
 type Launch struct {
 	Kernel string
 	Grid   [3]int
 	Args   []byte // the kernel's one argument, a struct
+
+	Product *Product // nil: it is a kernel
+}
+
+// Product is C = A B of float32 matrices, or C += A B, as BLAS has it: by columns, each LD values from the one before.
+// C is M x N; A is M x K, or, transposed, K x M, and B is K x N or N x K. Of a batch every matrix lies its stride from
+// the one before; with a stride of 0 all have the same.
+type Product struct {
+	A, B, C                   Pointer
+	M, N, K                   int
+	LDA, LDB, LDC             int
+	TransA, TransB            bool
+	StrideA, StrideB, StrideC int // in values
+	Batch                     int
+	Add                       bool // to what is there
+	TF32                      bool // both sides may be rounded to that
 }
 
 // Program is launches that a device was made ready for, as its Prepare numbers them.
@@ -20,11 +36,13 @@ type Program int
 
 // Info says what a device is.
 type Info struct {
-	Index      int
+	Index      int    // among those that the process may use
+	ID         string // by which CUDA_VISIBLE_DEVICES may name it; "": not known
 	Name       string
 	Memory     disdel.Bytes // all of it
 	Free       disdel.Bytes // when it was asked
 	Capability [2]int       // major and minor: 8 and 0 of an A100
+	Library    bool         // its Prepare takes a Product
 }
 
 // Driver finds devices and opens them.

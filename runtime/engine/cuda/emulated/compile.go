@@ -51,6 +51,9 @@ func Compile(folder string) (string, error) {
 	return to, nil
 }
 
+// names are all kernels, in the order of the program's table.
+func names() []string { return append(kernel.Names(), kernel.MatrixNames()...) }
+
 // program is the emulation, the kernels, their table and what takes orders.
 func program() (string, error) {
 	var b strings.Builder
@@ -63,9 +66,9 @@ func program() (string, error) {
 		return "", err
 	}
 	b.Write(head)
-	b.WriteString(kernel.Source())
+	b.WriteString(kernel.WholeSource())
 	b.WriteString("static const struct { const char *name; size_t size; void (*launch)(const void *); } kernels[] = {\n")
-	for _, name := range kernel.Names() {
+	for _, name := range names() {
 		fmt.Fprintf(&b, "  {\"%s\", %s_size, %s_launch},\n", name, name, name)
 	}
 	b.WriteString("};\n")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
-	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
 )
 
 // device is a process that takes orders; see main.cuh.
@@ -22,19 +21,25 @@ type device struct {
 	said     bytes.Buffer // on standard error
 	kernels  map[string]uint64
 	programs [][]byte
+	number   int // of the machine's
 	limit    disdel.Bytes
 	taken    disdel.Bytes
+	shared   *Shared // with others; nil: nobody
+	library  bool
 	calls    int   // of Alloc
 	lost     error // of the first order that was not taken; nothing works after it
 }
 
-func start(d Driver) (*device, error) {
-	limit := d.info().Memory
+func start(d Driver, number int) (*device, error) {
+	limit := d.memory()
 	args := []string{fmt.Sprint(int64(limit))}
 	if d.Backwards {
 		args = append(args, "backwards")
 	}
-	dev := &device{process: exec.Command(d.Program, args...), kernels: map[string]uint64{}, limit: limit}
+	dev := &device{
+		process: exec.Command(d.Program, args...), kernels: map[string]uint64{}, number: number, limit: limit,
+		shared: d.Shared, library: d.Library,
+	}
 	dev.process.Stderr = &dev.said
 	var err error
 	if dev.orders, err = dev.process.StdinPipe(); err != nil {
@@ -45,7 +50,7 @@ func start(d Driver) (*device, error) {
 		return nil, err
 	}
 	dev.answers = bufio.NewReader(answers)
-	for i, name := range kernel.Names() {
+	for i, name := range names() {
 		dev.kernels[name] = uint64(i)
 	}
 	return dev, dev.process.Start()
@@ -58,6 +63,25 @@ func order(letter byte, numbers ...uint64) []byte {
 		out = binary.LittleEndian.AppendUint64(out, n)
 	}
 	return out
+}
+
+// product is a product as an order.
+func product(p driver.Product) []byte {
+	flag := func(v bool) uint64 {
+		if v {
+			return 1
+		}
+		return 0
+	}
+	numbers := []uint64{uint64(p.A), uint64(p.B), uint64(p.C)}
+	for _, n := range []int{p.M, p.N, p.K, p.LDA, p.LDB, p.LDC} {
+		numbers = append(numbers, uint64(n))
+	}
+	numbers = append(numbers, flag(p.TransA), flag(p.TransB))
+	for _, n := range []int{p.StrideA, p.StrideB, p.StrideC, p.Batch} {
+		numbers = append(numbers, uint64(n))
+	}
+	return order('G', append(numbers, flag(p.Add), flag(p.TF32))...)
 }
 
 // tell sends orders, and returns a Fault once the process has ended.
@@ -98,6 +122,11 @@ func (d *device) lose(cause error) error {
 // Alloc implements driver.Device.
 func (d *device) Alloc(n disdel.Bytes) (driver.Pointer, error) {
 	d.calls++
+	if d.shared != nil {
+		if free, ok := d.shared.take(d.number, n, d.limit); !ok {
+			return 0, d.noRoom(n, free)
+		}
+	}
 	var answer [8]byte
 	if err := d.tell(order('A', uint64(n))); err != nil {
 		return 0, err
@@ -107,12 +136,27 @@ func (d *device) Alloc(n disdel.Bytes) (driver.Pointer, error) {
 	}
 	at := driver.Pointer(binary.LittleEndian.Uint64(answer[:]))
 	if at == 0 {
-		return 0, &driver.Fault{
-			Cause: driver.NoMemory, Call: "allocation", Number: d.calls, Wanted: n, Taken: d.taken, Free: d.limit - d.taken,
-		}
+		d.giveBack(n)
+		return 0, d.noRoom(n, d.limit-d.taken)
 	}
 	d.taken += n
 	return at, nil
+}
+
+func (d *device) noRoom(n, free disdel.Bytes) error {
+	return &driver.Fault{
+		Cause: driver.NoMemory, Device: d.number, Call: "allocation", Number: d.calls, Wanted: n, Taken: d.taken, Free: free,
+	}
+}
+
+// giveBack counts memory as free again for the others.
+func (d *device) giveBack(n disdel.Bytes) {
+	if d.shared == nil || n == 0 {
+		return
+	}
+	d.shared.mu.Lock()
+	defer d.shared.mu.Unlock()
+	d.shared.taken[d.number] -= n
 }
 
 // Write implements driver.Device.
@@ -132,6 +176,13 @@ func (d *device) Read(dst []byte, src driver.Pointer) error {
 func (d *device) Prepare(launches []driver.Launch) (driver.Program, error) {
 	var out []byte
 	for _, l := range launches {
+		if l.Product != nil {
+			if !d.library {
+				return 0, &driver.Fault{Cause: driver.BadLaunch, Call: "product", Said: "there is no library of products"}
+			}
+			out = append(out, product(*l.Product)...)
+			continue
+		}
 		k, ok := d.kernels[l.Kernel]
 		if !ok {
 			return 0, &driver.Fault{Cause: driver.BadLaunch, Call: l.Kernel, Said: "there is no such kernel"}
@@ -148,6 +199,8 @@ func (d *device) Run(p driver.Program) error { return d.tell(d.programs[p]) }
 
 // Close implements driver.Device.
 func (d *device) Close() error {
+	d.giveBack(d.taken)
+	d.taken = 0
 	if d.lost != nil {
 		return nil // its memory went with it
 	}

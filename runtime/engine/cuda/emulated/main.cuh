@@ -4,6 +4,7 @@
 //   W at n data    writes
 //   R at n         reads                                                     answers the bytes
 //   L k x y z n a  launches kernel k of the table on x y z blocks, n bytes of arguments
+//   G a b c ...    multiplies matrices: see driver.Product, whose fields follow in their order
 //   S              waits, which is nothing to wait for                       answers 0
 //
 // An allocation ends where a page ends, and the page behind it and the one before it cannot be read or written: a kernel that
@@ -41,6 +42,27 @@ static void allocate(uint64_t limit, uint64_t *taken) {
   answer(&at, sizeof at);
 }
 
+// multiply is a product of matrices by columns, as BLAS has it.
+static void multiply(void) {
+  const float *a = (const float *)(uintptr_t)number(), *b = (const float *)(uintptr_t)number();
+  float *c = (float *)(uintptr_t)number();
+  uint64_t v[14];
+  for (int i = 0; i < 14; i++) v[i] = number();
+  uint64_t m = v[0], n = v[1], k = v[2], lda = v[3], ldb = v[4], ldc = v[5], turn_a = v[6], turn_b = v[7];
+  for (uint64_t batch = 0; batch < v[11]; batch++, a += v[8], b += v[9], c += v[10]) {
+    for (uint64_t i = 0; i < m; i++) {
+      for (uint64_t j = 0; j < n; j++) {
+        float sum = 0;
+        for (uint64_t d = 0; d < k; d++) {
+          float l = turn_a ? a[i * lda + d] : a[d * lda + i], r = turn_b ? b[d * ldb + j] : b[j * ldb + d];
+          sum += v[13] ? tf32(l) * tf32(r) : l * r;
+        }
+        c[j * ldc + i] = v[12] ? c[j * ldc + i] + sum : sum;
+      }
+    }
+  }
+}
+
 static void launch(void) {
   static char args[4096];
   uint64_t k = number(), x = number(), y = number(), z = number(), n = number();
@@ -67,6 +89,8 @@ int main(int argc, char **argv) {
       allocate(limit, &taken);
     } else if (order == 'L') {
       launch();
+    } else if (order == 'G') {
+      multiply();
     } else if (order == 'S') {
       uint64_t done = 0;
       answer(&done, sizeof done);

@@ -69,6 +69,26 @@ KERNEL(bias_back, bias) {
   }
 }
 
+struct shift {
+  float *out;        // [pixels][channels][lanes], in place
+  const float *bias; // [channels]; null: 0
+  wide n;
+  int channels, lanes, relu, unused;
+};
+
+// bias_forward is what a convolution does behind its product, where that was a library's.
+KERNEL(bias_forward, shift) {
+  PHASE(t) {
+    for (int k = 0; k < PER_THREAD; k++) {
+      wide i = ((wide)blockIdx.x * PER_THREAD + k) * THREADS + t;
+      if (i < a.n) {
+        float v = a.out[i] + (a.bias ? a.bias[i / a.lanes % a.channels] : 0);
+        a.out[i] = a.relu && v < 0 ? 0 : v;
+      }
+    }
+  }
+}
+
 struct norm {
   float *running_mean, *running_variance; // by channel, as all arrays of a norm
   const float *gamma, *beta;              // null: 1 and 0

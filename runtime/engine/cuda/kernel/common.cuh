@@ -1,7 +1,8 @@
 // What every kernel is written in: C that nvrtc compiles for a device and, with emulated/emulation.cuh in front, a C compiler for
 // the processor. A block has THREADS threads. PHASE(t) { ... } is what thread t does between two barriers: on a device it is the
 // body and a barrier behind it, on the processor a loop over all threads. What a thread keeps from one phase to the next it
-// keeps in an OWN array, MINE(name, t). So a phase must not be left by return or break, and its threads must not read what
+// keeps in an OWN array, MINE(name, t). STEP(t) is a phase without the barrier behind it, for what its threads keep to
+// themselves or to their warp; BARRIER is the barrier alone. So a phase must not be left by return or break, and its threads must not read what
 // another one of them writes in it.
 //
 // No sum is an atomic one: whoever adds, adds in an order that the sizes alone decide, so that the bits are always the same.
@@ -10,10 +11,14 @@
 #define DEVICE static __device__ __forceinline__
 #define SHARED __shared__
 #define PHASE(t) for (int t = threadIdx.x, more_ = 1; more_; more_ = 0, __syncthreads())
+#define STEP(t) for (int t = threadIdx.x, more_ = 1; more_; more_ = 0)
+#define BARRIER __syncthreads()
 #define OWN(type, name, n) type name[n]
 #define MINE(name, t) name
 #define UNROLL _Pragma("unroll")
 #define UNROLL_SOME _Pragma("unroll 8")
+#define AS_BITS(v) __float_as_uint(v)
+#define AS_FLOAT(b) __uint_as_float(b)
 #endif
 #define THREADS 256
 #define PER_THREAD 4 // values of a thread, in kernels that go value by value

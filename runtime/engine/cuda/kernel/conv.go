@@ -28,7 +28,8 @@ const (
 // [channels/groups][KH][KW].
 type Conv struct {
 	plan.Conv
-	Control driver.Pointer
+	Control   driver.Pointer
+	Precision Precision
 }
 
 // convolution is struct convolution.
@@ -51,18 +52,18 @@ func (c Conv) args(out, x, weights driver.Pointer) convolution {
 }
 
 // grid is the blocks of a product of so many rows and columns, and the kernel for its rows.
-func grid(name string, rows, columns, depth int) (string, [3]int) {
+func (c Conv) grid(name string, rows, columns, depth int) (string, [3]int) {
 	if rows <= fewRows {
-		return name + "_16", [3]int{over(columns, blockColumns), 1, depth}
+		return name + "_16" + c.Precision.suffix(), [3]int{over(columns, blockColumns), 1, depth}
 	}
-	return name + "_64", [3]int{over(columns, blockColumns), over(rows, manyRows), depth}
+	return name + "_64" + c.Precision.suffix(), [3]int{over(columns, blockColumns), over(rows, manyRows), depth}
 }
 
 // Forward computes out; bias may be 0.
 func (c Conv) Forward(out, x, weights, bias driver.Pointer) driver.Launch {
 	a := c.args(out, x, weights)
 	a.Bias, a.ReLU = bias, flag(c.ReLU)
-	name, blocks := grid("convolution_forward", c.Outer(), c.OH*c.OW*c.In.Lanes, c.Groups)
+	name, blocks := c.grid("convolution_forward", c.Outer(), c.OH*c.OW*c.In.Lanes, c.Groups)
 	return of(name, blocks, a)
 }
 
@@ -70,13 +71,13 @@ func (c Conv) Forward(out, x, weights, bias driver.Pointer) driver.Launch {
 func (c Conv) Data(dx, dy, weights driver.Pointer, add bool) driver.Launch {
 	a := c.args(dx, dy, weights)
 	a.Add = flag(add)
-	name, blocks := grid("convolution_data", c.Inner(), c.In.H*c.In.W*c.In.Lanes, c.Groups)
+	name, blocks := c.grid("convolution_data", c.Inner(), c.In.H*c.In.W*c.In.Lanes, c.Groups)
 	return of(name, blocks, a)
 }
 
 // parts is in how many the sum of a weights' gradient is divided.
 func (c Conv) parts() int {
-	_, blocks := grid("", c.Outer(), c.Inner()*c.Taps(), c.Groups)
+	_, blocks := c.grid("", c.Outer(), c.Inner()*c.Taps(), c.Groups)
 	runs := c.OH * c.OW * c.In.Lanes / blockDepth
 	n := partBlocks / (blocks[0] * blocks[1] * blocks[2])
 	return max(1, min(n, runs/partRuns, partValues/c.weights()))
@@ -100,7 +101,7 @@ func (c Conv) Weights(dw, x, dy, work driver.Pointer) []driver.Launch {
 	if n == 1 {
 		a.Out = dw
 	}
-	name, blocks := grid("convolution_weights", c.Outer(), c.Inner()*c.Taps(), c.Groups*n)
+	name, blocks := c.grid("convolution_weights", c.Outer(), c.Inner()*c.Taps(), c.Groups*n)
 	out := []driver.Launch{of(name, blocks, a)}
 	if n > 1 {
 		out = append(out, one("sum_parts", c.weights(), struct {

@@ -11,23 +11,27 @@ import (
 
 // Every kernel that is named is in the sources once, and none is there that is not named.
 func TestTheSourcesHaveTheKernels(t *testing.T) {
-	source := kernel.Source()
-	for _, name := range kernel.Names() {
-		if short, _, found := strings.Cut(name, "_16"); found {
-			name = "VARIANT(" + short + ")"
-		} else if short, _, found := strings.Cut(name, "_64"); found {
-			name = "VARIANT(" + short + ")"
+	for what, c := range map[string]struct {
+		source string
+		names  []string
+	}{"source": {kernel.Source(), kernel.Names()}, "matrix": {kernel.MatrixSource(), kernel.MatrixNames()}} {
+		for _, name := range c.names {
+			for _, rows := range []string{"_16", "_64"} {
+				if short, _, found := strings.Cut(name, rows); found {
+					name = "VARIANT(" + short + ")"
+				}
+			}
+			if !strings.Contains(c.source, "KERNEL("+name+", ") {
+				t.Errorf("%s: there is no kernel %s", what, name)
+			}
 		}
-		if !strings.Contains(source, "KERNEL("+name+", ") {
-			t.Errorf("there is no kernel %s", name)
+		// The macros and their use within each other are not kernels.
+		if got, want := strings.Count(c.source, "\nKERNEL("), len(c.names); got != want {
+			t.Errorf("%s: %d kernels in the sources, and %d are named", what, got, want)
 		}
-	}
-	// The macros and their use within each other are not kernels.
-	if got, want := strings.Count(source, "\nKERNEL("), len(kernel.Names()); got != want {
-		t.Errorf("%d kernels in the sources, and %d are named", got, want)
-	}
-	if strings.Contains(source, "atomic") && !strings.Contains(source, "No sum is an atomic one") {
-		t.Error("there is an atomic operation")
+		if strings.Contains(c.source, "atomic") && !strings.Contains(c.source, "No sum is an atomic one") {
+			t.Errorf("%s: there is an atomic operation", what)
+		}
 	}
 }
 

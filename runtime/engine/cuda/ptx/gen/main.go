@@ -1,6 +1,7 @@
 //go:build nvidia
 
-// Command gen compiles the kernels with nvrtc and prints them as PTX, with the hash of their sources in the first line.
+// Command gen compiles the kernels with nvrtc and prints them as PTX, with the hash of their sources in the first line:
+// those of every device, or, with the argument matrix, those that take matrix units.
 package main
 
 import (
@@ -12,22 +13,24 @@ import (
 	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
 )
 
-// oldest is the architecture that the text is for. Younger ones run it.
-const oldest = "--gpu-architecture=compute_70"
-
 func main() {
-	if err := run(); err != nil {
+	source, hash, oldest := kernel.Source, kernel.Hash, "70"
+	if len(os.Args) > 1 && os.Args[1] == "matrix" {
+		source, hash, oldest = kernel.MatrixSource, kernel.MatrixHash, "80"
+	}
+	if err := run(source(), hash(), oldest); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
-	p, err := nvrtc.CreateProgram(kernel.Source(), "kernels.cu")
+// run compiles for the oldest architecture that the text is for. Younger ones run it.
+func run(source, hash, oldest string) error {
+	p, err := nvrtc.CreateProgram(source, "kernels.cu")
 	if err != nil {
 		return err
 	}
-	if err := p.Compile(oldest, "--std=c++14"); err != nil {
+	if err := p.Compile("--gpu-architecture=compute_"+oldest, "--std=c++14"); err != nil {
 		log, _ := p.GetLog()
 		return fmt.Errorf("%w\n%s", err, log)
 	}
@@ -35,7 +38,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("// of sources %s\n%s", kernel.Hash(), trimmed(text))
+	fmt.Printf("// of sources %s\n%s", hash, trimmed(text))
 	return nil
 }
 
