@@ -53,6 +53,9 @@ type Activation struct {
 	Loss *float64 `json:"trainLoss,omitempty"`
 	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
 	Suspected bool `json:"memorySuspected,omitempty"`
+	// DevicePeak is what it held of an accelerator's memory, with its context as far as that is known; 0: nothing, or
+	// unknown.
+	DevicePeak Bytes `json:"devicePeakBytes,omitempty"`
 }
 
 // Beat is one heartbeat of a running action.
@@ -60,6 +63,7 @@ type Beat struct {
 	At       Millis  `json:"atMs"` // after the invocation
 	Resident Bytes   `json:"residentBytes"`
 	Peak     Bytes   `json:"peakBytes"`
+	Device   Bytes   `json:"deviceBytes,omitempty"` // of an accelerator's memory
 	Epoch    int     `json:"epoch,omitempty"`
 	Batch    int     `json:"batch,omitempty"`
 	Batches  int     `json:"batches,omitempty"`
@@ -80,6 +84,16 @@ func (a *Activation) FailureCode() Code {
 		return ""
 	}
 	return a.Failure.Code
+}
+
+// LackedDevice tells that an activation ended for want of an accelerator's memory, not of its own.
+func (a *Activation) LackedDevice() bool {
+	return a.Outcome == OutcomeOutOfMemory && a.FailureCode() == CodeDeviceMemory
+}
+
+// LackedMemory tells that an activation ended for want of its own memory.
+func (a *Activation) LackedMemory() bool {
+	return a.Outcome == OutcomeOutOfMemory && a.FailureCode() != CodeDeviceMemory
 }
 
 // HeldGBs is what an activation held: its memory limit over its duration, in GB-s.
@@ -231,6 +245,8 @@ type TrainRequest struct {
 	Store               Store  `json:"store"`
 	Memory              Bytes  `json:"limitBytes"`
 	Estimate            Bytes  `json:"estimateBytes"` // what the collector is to keep the process within
+	// of an accelerator's memory, that it may take; 0: what it needs
+	Device Bytes `json:"limitDeviceBytes,omitempty"`
 
 	Exchange *Exchange `json:"exchange,omitempty"` // nil: nothing is exchanged inside the round
 	Members  int       `json:"gang,omitempty"`     // workers that exchange
@@ -270,9 +286,10 @@ type TrainResult struct {
 
 // Usage is what an action measured of itself.
 type Usage struct {
-	Peak   Bytes             `json:"peakBytes"` // high-water mark of resident memory
-	Phases map[string]Millis `json:"phasesMs"`  // load, fetch, compute, push
-	Warm   bool              `json:"warm"`      // the process had run before
+	Peak   Bytes             `json:"peakBytes"`             // high-water mark of resident memory
+	Device Bytes             `json:"deviceBytes,omitempty"` // of an accelerator, as long as the engine stands
+	Phases map[string]Millis `json:"phasesMs"`              // load, fetch, compute, push
+	Warm   bool              `json:"warm"`                  // the process had run before
 	// the path of the engine's kernels, as avx512; "": nothing was computed, or by an older runtime
 	Kernels string      `json:"kernels,omitempty"`
 	Found   int         `json:"processors,omitempty"` // that the container may use; 0: an older runtime
@@ -335,6 +352,8 @@ type EvaluateRequest struct {
 	Store               Store  `json:"store"`
 	Memory              Bytes  `json:"limitBytes"`
 	Estimate            Bytes  `json:"estimateBytes"` // what the collector is to keep the process within
+	// of an accelerator's memory, that it may take; 0: what it needs
+	Device Bytes `json:"limitDeviceBytes,omitempty"`
 }
 
 // EvaluateResult is what an evaluate action answers.
@@ -388,13 +407,14 @@ type Progress struct {
 	Loss     float64 `json:"loss"`
 	Resident Bytes   `json:"residentBytes"`
 	Peak     Bytes   `json:"peakBytes"`
-	UnixMs   int64   `json:"at"` // of the action's clock
+	Device   Bytes   `json:"deviceBytes,omitempty"` // of an accelerator's memory
+	UnixMs   int64   `json:"at"`                    // of the action's clock
 }
 
 // Beat is what a record keeps of a heartbeat that came so long after the invocation.
 func (p Progress) Beat(at Millis) Beat {
 	return Beat{
-		At: at, Resident: p.Resident, Peak: p.Peak, Epoch: p.Epoch, Batch: p.Batch, Batches: p.Batches,
+		At: at, Resident: p.Resident, Peak: p.Peak, Device: p.Device, Epoch: p.Epoch, Batch: p.Batch, Batches: p.Batches,
 		Loss: p.Loss,
 	}
 }

@@ -42,10 +42,11 @@ type Field string
 
 // The fields of adjustments.
 const (
-	FieldMemory    Field = "memory"    // of an action, in bytes
-	FieldTimeout   Field = "timeout"   // of an action, in time
-	FieldBatchSize Field = "batchSize" // a count of rows
-	FieldWorkers   Field = "workers"   // a count of workers
+	FieldMemory    Field = "memory"       // of an action, in bytes
+	FieldDevice    Field = "deviceMemory" // of an action's share of an accelerator, in bytes
+	FieldTimeout   Field = "timeout"      // of an action, in time
+	FieldBatchSize Field = "batchSize"    // a count of rows
+	FieldWorkers   Field = "workers"      // a count of workers
 )
 
 // Quantity is an amount of memory, of time, or a count: one of the three. Its text is as a job file says it: "512MB",

@@ -6,6 +6,8 @@ type Limits struct {
 	Timeout Millis `json:"timeoutMs"`
 	// of an accelerator, which Memory does not count; 0: no backend uses one
 	Device Bytes `json:"limitDeviceBytes,omitempty"`
+	// accelerators that the actions of its job lie on, at most; 0: any number
+	Devices int `json:"limitDevices,omitempty"`
 }
 
 // PlatformLimits are the bounds that the OpenWhisk API reports, and the pool that no API reports (set by the user).
@@ -17,6 +19,7 @@ type PlatformLimits struct {
 	PerMinute  int    `json:"perMinute"`                 // invocations a minute; 0: unknown
 	Concurrent int    `json:"concurrent"`                // invocations in flight; 0: unknown
 	MaxDevice  Bytes  `json:"maxDeviceBytes,omitempty"`  // of an accelerator, that an action can have; 0: there is none
+	Devices    int    `json:"devices,omitempty"`         // accelerators; 0: one where MaxDevice tells of one
 	Pool       Bytes  `json:"poolBytes"`                 // memory of all containers together; 0: unknown
 	Processors int    `json:"processors,omitempty"`      // that all containers share; 0: unknown
 	Millicores int    `json:"millicores,omitempty"`      // most thousandths of one that an action may use; 0: no bound known
@@ -26,6 +29,14 @@ type PlatformLimits struct {
 	Kernels string `json:"kernels,omitempty"`
 	// Busy is how many threads of other programs wanted those processors when the job was planned; 0: none, or unknown.
 	Busy float64 `json:"busyThreads,omitempty"`
+}
+
+// Accelerators is how many there are: 0 where there is no MaxDevice, and one where nobody counted.
+func (p PlatformLimits) Accelerators() int {
+	if p.MaxDevice <= 0 {
+		return 0
+	}
+	return max(1, p.Devices)
 }
 
 // Estimate is the memory one action is expected to need at its peak, term by term.
@@ -55,9 +66,17 @@ type Estimate struct {
 
 	// Device is what lies in an accelerator's memory, which none of the above counts.
 	Device Bytes `json:"deviceBytes,omitempty"`
+	// DeviceParts is what Device is made of, by the engine's categories.
+	DeviceParts []MemoryPart `json:"deviceParts,omitempty"`
 
 	Layers []LayerEstimate `json:"layers,omitempty"` // train actions only
 	Notes  []string        `json:"notes,omitempty"`
+}
+
+// MemoryPart is bytes of a category.
+type MemoryPart struct {
+	Name  string `json:"name"`
+	Bytes Bytes  `json:"bytes"`
 }
 
 // LayerEstimate is one layer's share of an Estimate.

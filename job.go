@@ -469,14 +469,21 @@ type Resources struct {
 	// GB-s by use for the whole job, kept to while it runs; 0: none. DiSDeL's e_cost
 	MaxCost float64 `json:"maxCost"`
 	Price   float64 `json:"price,omitempty"` // money for a GB-s; 0: unknown
-	// What trains: DeviceCPU, DeviceGPU, or "" for auto, which is the processor
+	// What trains: DeviceCPU, DeviceGPU, or "" for auto, which is a GPU where the platform has one
 	Device string `json:"device,omitempty"`
+	GPU    GPUs   `json:"gpu,omitzero"` // where Device is DeviceGPU
+}
+
+// GPUs bounds what a job takes of GPUs.
+type GPUs struct {
+	Count  int   `json:"count,omitempty"`  // that its train actions are divided among; 0: all that there are
+	Memory Bytes `json:"memory,omitempty"` // of a GPU, for each train action; 0: by the estimate
 }
 
 // The devices that a job may ask for.
 const (
 	DeviceCPU = "cpu"
-	DeviceGPU = "gpu" // of NVIDIA, one for each train action
+	DeviceGPU = "gpu" // of NVIDIA, one for each train action, which may share it with others
 )
 
 // Money is what GB-s by use cost, in the money that Price is in; ok is false where there is no price.

@@ -37,10 +37,10 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		}
 		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
 			Graph: g, BatchSize: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads,
-			Memory: req.Memory, Exact: req.Exact,
+			Memory: req.Memory, Device: req.Device, Exact: req.Exact,
 		})
 		if err == nil {
-			c.path = e.Kernels()
+			c.computes(e)
 			h.limitHeap(req.Memory, req.Estimate, slab(e))
 		}
 		return err
@@ -127,7 +127,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 		if err != nil {
 			return err
 		}
-		c.path = e.Kernels()
+		c.computes(e)
 		h.limitHeap(req.Memory, req.Estimate, slab(e))
 		return loadModel(ctx, e, store, req)
 	})

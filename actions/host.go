@@ -10,6 +10,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
 // Handler answers one request of a task.
@@ -95,7 +96,13 @@ type call struct {
 	host   *Host
 	warm   bool
 	phases map[string]disdel.Millis
-	path   string // of the engine's kernels
+	path   string       // of the engine's kernels
+	device disdel.Bytes // of an accelerator, that the engine holds
+}
+
+// computes tells the call its engine.
+func (c *call) computes(e engine.Engine) {
+	c.path, c.device = e.Kernels(), e.Footprint().In(footprint.Device)
 }
 
 // phase measures what f takes under name.
@@ -108,7 +115,9 @@ func (c *call) phase(name string, f func() error) error {
 
 func (c *call) usage() disdel.Usage {
 	_, peak := c.host.probe()
-	return disdel.Usage{Peak: peak, Phases: c.phases, Warm: c.warm, Found: c.host.found, Kernels: c.path}
+	return disdel.Usage{
+		Peak: peak, Device: c.device, Phases: c.phases, Warm: c.warm, Found: c.host.found, Kernels: c.path,
+	}
 }
 
 // limitHeap frees what the phase before left behind, and sets the collector's memory limit to what the estimate says
@@ -202,6 +211,7 @@ func (p *pulse) send(ctx context.Context, state disdel.Progress) (stopped bool) 
 	defer end()
 	now := p.call.host.now()
 	state.Resident, state.Peak = p.call.host.probe()
+	state.Device = p.call.device
 	state.UnixMs = now.UnixMilli()
 	cancel, err := p.store.Heartbeat(ctx, p.job, state)
 	p.last = p.call.host.now()

@@ -88,12 +88,12 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	t.engine, err = h.built.get(r.Backend, r.Network, engine.Spec{
 		Graph: t.graph, BatchSize: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm,
 		Exact: r.Exact, Threads: r.Threads,
-		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Training: true,
+		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Device: r.Device, Place: r.Worker, Training: true,
 	})
 	if err != nil {
 		return err
 	}
-	t.call.path = t.engine.Kernels()
+	t.call.computes(t.engine)
 	t.engine.SetSeed(roundSeed(r))
 	h.limitHeap(r.Memory, r.Estimate, slab(t.engine))
 	return nil

@@ -134,10 +134,12 @@ func (t *attempts) tried(a disdel.Activation, job disdel.Job) {
 // task failed as it did. Actions of one kind that run side by side find the same out together, and that counts once.
 func (t *attempts) answered(a disdel.Activation) bool {
 	raised := t.limits[a.Task]
-	switch a.Outcome {
-	case disdel.OutcomeOutOfMemory:
+	switch {
+	case a.LackedDevice():
+		return raised.Device > a.Limits.Device
+	case a.Outcome == disdel.OutcomeOutOfMemory:
 		return raised.Memory > a.Limits.Memory
-	case disdel.OutcomeTimeout:
+	case a.Outcome == disdel.OutcomeTimeout:
 		return raised.Timeout > a.Limits.Timeout
 	default:
 		return false
@@ -154,7 +156,10 @@ func waitsFor(job disdel.Job, a disdel.Activation) bool {
 // others.
 func (t *attempts) raise(task disdel.Task, to disdel.Limits) {
 	l := t.limits[task]
-	t.limits[task] = disdel.Limits{Memory: max(l.Memory, to.Memory), Timeout: max(l.Timeout, to.Timeout)}
+	t.limits[task] = disdel.Limits{
+		Memory: max(l.Memory, to.Memory), Timeout: max(l.Timeout, to.Timeout), Device: max(l.Device, to.Device),
+		Devices: max(l.Devices, to.Devices),
+	}
 }
 
 // evaluationBatch is the rows of a batch of evaluations.

@@ -125,7 +125,11 @@ func actionName(a disdel.ActionPlan, l disdel.Limits) disdel.ActionName {
 	if l == a.Limits {
 		return a.Name
 	}
-	return disdel.ActionName(fmt.Sprintf("%s-%dmb-%dms", a.Name, l.Memory.MB(), time.Duration(l.Timeout).Milliseconds()))
+	name := fmt.Sprintf("%s-%dmb-%dms", a.Name, l.Memory.MB(), time.Duration(l.Timeout).Milliseconds())
+	if l.Device != a.Limits.Device {
+		name += fmt.Sprintf("-gpu%dmb", l.Device.MB())
+	}
+	return disdel.ActionName(name)
 }
 
 // saveEvery is the time between states that a worker stores inside a round, so that a failure costs no more than that.
@@ -149,7 +153,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Threads: s.Threads, Backend: t.Backend, Exact: t.Exact,
 		Wire: a.Wire, Threshold: a.Threshold, Moments: a.Moments, Statistics: a.Statistics,
 		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory,
-		Estimate: estimate(limits, action), Hold: w.hold,
+		Estimate: estimate(limits, action), Device: limits.Device, Hold: w.hold,
 	}
 	req.Span = s.span(w.round)
 	if x := s.Job.Distribution.Exchange; x != nil {
@@ -276,6 +280,6 @@ func (s *Spec) evaluate(w work, batch int, from string) disdel.Invocation {
 		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.RowRange{End: s.Plan.HeldOut},
 		BatchSize: batch, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend, Exact: t.Exact,
 		Averaged: s.averaged(), Models: s.Models, ReferenceCheckpoint: from,
-		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Hold: w.hold,
+		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Device: limits.Device, Hold: w.hold,
 	})
 }

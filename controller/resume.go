@@ -148,6 +148,9 @@ func Raise(p *disdel.Plan, job disdel.Job, r disdel.Record) {
 		if job.Resources.Timeout == 0 {
 			a.Limits.Timeout = min(max(a.Limits.Timeout, least.Timeout), p.Platform.MaxTimeout)
 		}
+		if a.Limits.Device > 0 && (job.Resources.GPU.Memory == 0 || a.Task != disdel.TaskTrain) {
+			a.Limits.Device = min(max(a.Limits.Device, least.Device), p.Platform.MaxDevice)
+		}
 	}
 }
 

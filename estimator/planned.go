@@ -231,7 +231,7 @@ func (c calibration) terms(in Input) disdel.Estimate {
 		Weights:     f.Sum(footprint.Weights),
 		Activations: f.Sum(footprint.Activations, footprint.Backward),
 		Workspace:   f.Sum(footprint.Workspace), Misc: f.Sum(footprint.Batch),
-		Device: in.engine.In(footprint.Device),
+		Device: in.engine.In(footprint.Device), DeviceParts: deviceParts(in.engine),
 	}
 	if in.fitted() {
 		e.Method = methodMeasured
@@ -243,6 +243,16 @@ func (c calibration) terms(in Input) disdel.Estimate {
 		e.Notes = append(e.Notes, "what the engine takes is not known: "+in.unknown.Error())
 	}
 	return e
+}
+
+// deviceParts are the categories of what lies on a device, nil where nothing does.
+func deviceParts(f footprint.Footprint) (out []disdel.MemoryPart) {
+	for _, p := range f.Parts {
+		if p.Memory == footprint.Device && p.Bytes > 0 {
+			out = append(out, disdel.MemoryPart{Name: string(p.Category), Bytes: p.Bytes})
+		}
+	}
+	return out
 }
 
 // rows is what an action holds of its rows: each with its label.

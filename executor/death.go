@@ -51,6 +51,22 @@ func (c *classifier) outOfMemory() {
 		"give fewer inputs at once"))
 }
 
+// outOfDeviceMemory is for an accelerator's memory: the action's own was enough, and more of it would not help.
+func (c *classifier) outOfDeviceMemory(own *disdel.Error) {
+	why := "an accelerator's memory was too little for it"
+	if share := c.inv.Limits.Device; share > 0 {
+		why = fmt.Sprintf("its share of an accelerator's memory, %v, was too little for it", share)
+	}
+	if text := own.Error(); text != "" {
+		why += ": " + text
+	}
+	c.fail(disdel.OutcomeOutOfMemory, disdel.OOM, why, c.hint(
+		"more resources.gpu.memory, or a smaller training.batchSize",
+		"a smaller training.batchSize, which it takes its batches by",
+		"give fewer inputs at once"))
+	c.a.Failure.Code = disdel.CodeDeviceMemory
+}
+
 // hint is the next step by the task: what helps a train action is of no use to another, and infer has no job.
 func (c *classifier) hint(train, beside, infer string) string {
 	switch c.inv.Task {

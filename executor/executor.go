@@ -94,7 +94,9 @@ func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
 	if e.cfg.Image != "" {
 		x = &whisk.Exec{Kind: "blackbox", Image: e.cfg.Image, Main: string(a.Task), Code: &code}
 	}
-	return &whisk.Action{Name: string(a.Name), Exec: x, Limits: &whisk.Limits{Memory: &memory, Timeout: &timeout}}
+	out := &whisk.Action{Name: string(a.Name), Exec: x, Limits: &whisk.Limits{Memory: &memory, Timeout: &timeout}}
+	out.Annotations = keyValues(disdel.GPUAnnotations(a.Limits))
+	return out
 }
 
 // Invoke starts an invocation without waiting for it. It keeps within the namespace's quotas, and waits out what

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -247,5 +249,27 @@ func TestAgainstTheEmbeddedPlatform(t *testing.T) {
 	}
 	if err := e.Remove(ctx, "pkg"); !errors.Is(err, disdel.NotFound) {
 		t.Errorf("removing twice: %v, want NotFound", err)
+	}
+}
+
+// An action that takes part of a GPU says so where a platform of disdel's and OpenWhisk's new scheduler look; no other
+// says anything.
+func TestActionsSayWhatTheyTakeOfGPUs(t *testing.T) {
+	e := &Executor{}
+	plan := disdel.ActionPlan{Task: disdel.TaskTrain, Name: "p/train", Limits: disdel.Limits{Memory: disdel.GB}}
+	if got := e.action(plan).Annotations; len(got) != 0 {
+		t.Errorf("without a GPU: %v", got)
+	}
+	plan.Limits.Device, plan.Limits.Devices = 700*disdel.MB, 2
+	got := map[string]string{}
+	for _, a := range e.action(plan).Annotations {
+		got[a.Key] = fmt.Sprint(a.Value)
+	}
+	want := map[string]string{
+		disdel.AnnotationGPUMemory: "700", disdel.AnnotationGPUCount: "2",
+		disdel.AnnotationInvoker: "[" + disdel.InvokerGPU + "]",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

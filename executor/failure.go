@@ -55,9 +55,10 @@ func newClassifier(inv disdel.Invocation, r Record, beats []disdel.Beat) *classi
 	}
 	if json.Unmarshal(r.Result, &own) == nil { // an error may stand there instead
 		c.a.Peak, c.a.Phases = max(c.a.Peak, own.Usage.Peak), own.Usage.Phases
+		c.a.DevicePeak = own.Usage.Device
 	}
 	for _, b := range beats {
-		c.a.Peak = max(c.a.Peak, b.Peak, b.Resident)
+		c.a.Peak, c.a.DevicePeak = max(c.a.Peak, b.Peak, b.Resident), max(c.a.DevicePeak, b.Device)
 	}
 	return c
 }
@@ -202,6 +203,9 @@ func (c *classifier) ownError() bool {
 	}
 	c.because("the action's own error: %v: %s", e.Error.Kind, e.Error.Error())
 	switch {
+	case e.Error.Kind == disdel.OOM && e.Error.Code == disdel.CodeDeviceMemory:
+		c.outOfDeviceMemory(e.Error)
+		return true
 	case e.Error.Kind == disdel.OOM, e.Error.Kind == disdel.OverLimit && e.Error.Op == opEngine:
 		c.outOfMemory()
 		return true

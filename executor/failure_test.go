@@ -573,3 +573,22 @@ func TestAnActionsCodeAndSubjectAreKept(t *testing.T) {
 		t.Errorf("%+v", a.Failure)
 	}
 }
+
+// A device's memory is not the action's: who lacked it is told apart, with what the action said, whatever it held.
+func TestADevicesMemoryIsToldApart(t *testing.T) {
+	own, _ := json.Marshal(map[string]any{"error": &disdel.Error{
+		Kind: disdel.OOM, Code: disdel.CodeDeviceMemory, Op: "make engine", Msg: "3 GB wanted, 2 GB free",
+	}})
+	inv := disdel.Invocation{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 128 * disdel.MB, Device: 2 * disdel.GB}}
+	beats := []disdel.Beat{{Resident: disdel.MB, Device: disdel.GB}}
+	a := Classify(inv, Record{Status: statusApplication, Result: own}, beats)
+	if !a.LackedDevice() || a.LackedMemory() || a.DevicePeak != disdel.GB ||
+		!strings.Contains(a.Failure.Error(), "share of an accelerator's memory, 2.00 GB") ||
+		!strings.Contains(a.Failure.Error(), "3 GB wanted") || !strings.Contains(a.Failure.Hint, "resources.gpu.memory") {
+		t.Errorf("%+v, %v, hint %q", a.Outcome, a.Failure, a.Failure.Hint)
+	}
+	result := json.RawMessage(`{"usage": {"peakBytes": 5, "deviceBytes": 7}}`)
+	if a := Classify(inv, Record{Status: statusSuccess, Result: result}, nil); a.DevicePeak != 7 || a.Peak != 5 {
+		t.Errorf("%v of the device, %v of the host", a.DevicePeak, a.Peak)
+	}
+}

@@ -92,6 +92,8 @@ type Config struct {
 	// data folder is one of them unasked.
 	Hidden []string
 
+	Devices []Device // accelerators that actions are given parts of, by their annotation gpu-memory
+
 	Likeness // to an OpenWhisk as people run it
 }
 

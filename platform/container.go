@@ -27,6 +27,7 @@ import (
 type container struct {
 	size
 	action      *action // nil while prewarmed
+	part        part    // of a device
 	dir         string  // working folder, with the socket
 	cmd         *exec.Cmd
 	most        int64 // of an answer that is read: one byte more than counts
@@ -54,21 +55,24 @@ type container struct {
 }
 
 // startContainer starts a container and logs why it could not.
-func (p *Platform) startContainer(s size) (*container, error) {
-	c, err := p.launch(s)
+func (p *Platform) startContainer(s size) (*container, error) { return p.startWith(s, part{}) }
+
+// startWith starts a container with a part of a device.
+func (p *Platform) startWith(s size, of part) (*container, error) {
+	c, err := p.launch(s, of)
 	if err != nil {
 		p.cfg.Logger.WithError(err).WithField("kind", s.kind).Error("a container could not be started")
 	}
 	return c, err
 }
 
-func (p *Platform) launch(s size) (*container, error) {
+func (p *Platform) launch(s size, of part) (*container, error) {
 	dir, err := os.MkdirTemp(p.root.dir, "c-")
 	if err != nil {
 		return nil, err
 	}
 	c := &container{
-		size: s, dir: dir, most: int64(p.cfg.Limits.Payload) + 1, logs: newLogs(), exited: newOnce(),
+		size: s, part: of, dir: dir, most: int64(p.cfg.Limits.Payload) + 1, logs: newLogs(), exited: newOnce(),
 		lastUsed: time.Now(), stirred: make(chan struct{}, 1),
 	}
 	if c.door, err = openDoor(dir); err != nil {
@@ -84,6 +88,7 @@ func (p *Platform) launch(s size) (*container, error) {
 	c.cmd.Dir = dir
 	c.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "__OW_API_HOST=" +
 		p.apiHost()}, kind.Env...)
+	c.cmd.Env = append(c.cmd.Env, p.pool.devices.environment(of)...)
 	c.cmd.Stdout, c.cmd.Stderr = c.logs.stream("stdout"), c.logs.stream("stderr")
 	c.cmd.WaitDelay = time.Second
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -39,7 +39,7 @@ func (p *Platform) attempt(run *running) *activation {
 		rec := p.record(run, s, end)
 		if p.pool.leave(s, end.keep() && p.work.Err() == nil) {
 			s.container.kill()
-			p.pool.discard(run.action)
+			p.pool.abandon(s)
 		}
 		if end.reschedule && try < maxReschedules {
 			continue
@@ -53,10 +53,10 @@ func (p *Platform) furnish(s *seat) error {
 	if s.container != nil {
 		return nil
 	}
-	c, err := p.startContainer(p.cfg.sizeOf(s.action))
+	c, err := p.startWith(p.cfg.sizeOf(s.action), s.part)
 	if err != nil {
 		p.pool.unopened(s, &ending{status: statusInternal, text: textStartFailed})
-		p.pool.discard(s.action)
+		p.pool.abandon(s)
 		return err
 	}
 	c.action = s.action

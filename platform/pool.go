@@ -23,6 +23,7 @@ type pool struct {
 	begin       func(size) (*container, error) // starts a prewarmed container
 
 	mu        sync.Mutex
+	devices   *devices
 	used      disdel.Bytes
 	busy      int          // containers in use, or started for one
 	free      []*container // idle, least recently used first
@@ -52,13 +53,14 @@ func memoryOf(a *action) disdel.Bytes { return disdel.Bytes(a.Limits.Memory) * d
 
 type waiter struct {
 	action *action
+	part   part       // of a device, of the container that is to be started for it
 	got    chan *seat // one value
 }
 
 func newPool(cfg *Config, begin func(size) (*container, error)) *pool {
 	p := &pool{
 		total: cfg.PoolMemory, idle: cfg.Idle, grace: cfg.PauseGrace, stock: cfg.Prewarm, begin: begin, sizeOf: cfg.sizeOf,
-		roomOf: cfg.roomOf, coming: map[size]int{}, stop: newOnce(),
+		roomOf: cfg.roomOf, coming: map[size]int{}, stop: newOnce(), devices: newDevices(cfg.Devices),
 	}
 	p.done.Add(1)
 	go p.sweep()
@@ -98,6 +100,7 @@ func (p *pool) withdraw(w *waiter) {
 	case s.container == nil:
 		p.fail(s, nil)
 		p.used -= memoryOf(w.action)
+		p.devices.give(s.part)
 		p.busy--
 	default:
 		p.fail(s, nil)
@@ -145,16 +148,19 @@ func (p *pool) place(w *waiter) bool {
 		p.seat(w, c)
 		return true
 	}
-	if c := takeLast(&p.prewarmed, func(c *container) bool { return c.size == p.sizeOf(a) }); c != nil {
+	want := p.devices.of(a)
+	prewarmed := func(c *container) bool { return want.memory == 0 && c.size == p.sizeOf(a) }
+	if c := takeLast(&p.prewarmed, prewarmed); c != nil {
 		c.action = a
 		p.busy++
 		p.openFor(w, c)
 		return true
 	}
 	need := memoryOf(a)
-	if !p.evict(need) {
+	if _, ok := p.devices.reclaim(want, p.free); !ok || !p.evict(need) {
 		return false
 	}
+	w.part = p.clear(want)
 	p.used += need
 	p.busy++
 	p.openFor(w, nil)
@@ -205,6 +211,7 @@ func (p *pool) forget(a *action) {
 
 func (p *pool) remove(c *container) {
 	p.used -= c.memory
+	p.devices.give(c.part)
 	p.done.Go(c.kill)
 }
 

@@ -22,7 +22,7 @@ func (p Prewarm) size() size { return size{p.Kind, p.Memory} }
 
 // validateContainers is the part of validate that is about containers.
 func (c *Config) validateContainers() error {
-	err := errors.Join(c.validatePrewarm(), c.CPU.check())
+	err := errors.Join(c.validatePrewarm(), c.CPU.check(), c.checkDevices())
 	if err == nil && (c.Idle < 0 || c.PauseGrace < 0 || c.FolderMB < 0) {
 		err = errors.New("the idle time, the pause grace and the bound on folders cannot be negative")
 	}

@@ -29,6 +29,7 @@ func (c *Config) roomOf(a *action) int {
 type seat struct {
 	container *container // nil: it is to start one, whose memory is reserved
 	action    *action    // of the activation
+	part      part       // of a device, for the container that it is to start
 	room      int        // of the container, this activation included
 	most      int        // of others that were in it at the same time
 	opening   *opening
@@ -87,7 +88,7 @@ func (p *pool) sit(s *seat) {
 
 // openFor gives a waiter a container that it has to initialise, or, where there is none, to start first.
 func (p *pool) openFor(w *waiter, c *container) {
-	s := &seat{container: c, action: w.action, room: p.roomOf(w.action)}
+	s := &seat{container: c, action: w.action, part: w.part, room: p.roomOf(w.action)}
 	if s.room > 1 {
 		s.opening = &opening{action: w.action, room: s.room}
 		p.openings = append(p.openings, s.opening)

@@ -13,6 +13,15 @@ type Status struct {
 	Resident  disdel.Bytes // that they really hold
 	Busy      disdel.Bytes // of Used, by containers that serve an activation, or start for one
 	Memory    disdel.Bytes // of the pool
+
+	Devices []DeviceStatus // accelerators
+}
+
+// DeviceStatus is an accelerator, and what containers have of it.
+type DeviceStatus struct {
+	Device
+	Used       disdel.Bytes
+	Containers int
 }
 
 // Status tells what the container pool holds.
@@ -28,6 +37,7 @@ func (p *pool) status() Status {
 	s := Status{
 		Running: p.busy, Prewarmed: len(p.prewarmed), Queued: len(p.queue), Used: p.used, Busy: p.used, Memory: p.total,
 	}
+	s.Devices = p.devices.status()
 	for _, c := range p.prewarmed {
 		s.Busy -= c.memory
 	}

@@ -14,13 +14,11 @@ func CapacityOf(p disdel.PlatformLimits) Capacity {
 	known := func(n int) int { return cmp.Or(max(0, n), Unbounded) }
 	c := Capacity{
 		Memory: p.Pool, Millicores: known(1000 * p.Processors), Concurrent: known(p.Concurrent),
-		PerMinute: known(p.PerMinute), Device: p.MaxDevice,
+		PerMinute: known(p.PerMinute), Devices: p.Accelerators(),
 	}
+	c.Device = disdel.Bytes(c.Devices) * p.MaxDevice
 	if p.Pool <= 0 {
 		c.Memory = Unbounded
-	}
-	if p.MaxDevice > 0 {
-		c.Devices = 1
 	}
 	return c
 }

@@ -107,11 +107,8 @@ func trains(plan disdel.Plan, n int) Gang {
 
 func member(plan disdel.Plan, task disdel.Task, n int) Member {
 	a, _ := plan.Action(task)
-	m := Member{Task: task, Count: n, Each: Capacity{Memory: a.Limits.Memory, Device: a.Limits.Device}}
-	if a.Limits.Device > 0 {
-		m.Each.Devices = 1
-	}
-	return m
+	share := DeviceShare(plan.Platform.MaxDevice, a.Limits.Device)
+	return Member{Task: task, Count: n, Each: Capacity{Memory: a.Limits.Memory, Device: share}}
 }
 
 func widest(plan disdel.Plan) int {

@@ -34,6 +34,29 @@ func ExampleGangs_Allocate() {
 	// job-short reserved: false, from 10s: its gang is free, and it delays nobody who waits
 }
 
+// An action counts as the part of a GPU that as many of them as it holds divide it into.
+func ExampleDeviceShare() {
+	fmt.Println(scheduler.DeviceShare(15*disdel.GB, 5*disdel.GB), scheduler.DeviceShare(16*disdel.GB, 6*disdel.GB))
+	// Output: 5.00 GB 8.00 GB
+}
+
+// What ran out of 2 GB of a GPU is tried again with a quarter more.
+func ExampleDeviceMemory() {
+	var a disdel.Activation
+	a.Limits.Device = 2 * disdel.GB
+	fmt.Println(scheduler.DeviceMemory(a, 0))
+	// Output: 2.50 GB 2.00 GB x 1.25
+}
+
+// Without ceilings every job can be planned, on whatever it trains.
+func ExampleLiftAll() {
+	var in scheduler.PlanInput
+	in.Platform.MaxMemory, in.Job.Resources.GPU.Memory = 512*disdel.MB, disdel.GB
+	in = scheduler.LiftAll(in)
+	fmt.Println(in.Platform.MaxMemory > disdel.GB, in.Platform.MaxDevice > disdel.GB, in.Job.Resources.GPU.Memory)
+	// Output: true true 0 B
+}
+
 // What a planned job asks of a platform, and the sentence for its plan.
 func ExampleDemandOf() {
 	plan := disdel.Plan{

@@ -104,7 +104,7 @@ func (s search) fewest(batch int) *FitPoint {
 
 // least is the largest limit of the actions that a batch takes with as many workers as it may have.
 func (s search) least(batch int) (disdel.Bytes, disdel.Task) {
-	in := Lift(s.in)
+	in := LiftAll(s.in)
 	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), s.most(batch)
 	p, err := NewPlan(in)
 	if err != nil {

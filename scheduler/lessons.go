@@ -17,10 +17,11 @@ func (b *planBuilder) passed(task disdel.Task) (least disdel.Limits, by disdel.J
 				continue
 			}
 			l := CameTo(stage, task)
-			if l.Memory > least.Memory || l.Timeout > least.Timeout {
+			if l.Memory > least.Memory || l.Timeout > least.Timeout || l.Device > least.Device {
 				by = stage.ID
 			}
 			least.Memory, least.Timeout = max(least.Memory, l.Memory), max(least.Timeout, l.Timeout)
+			least.Device = max(least.Device, l.Device)
 		}
 	}
 	return least, by
@@ -67,7 +68,7 @@ func (b *planBuilder) sameNetwork(r *disdel.Record) bool {
 // killedAtEstimate tells whether an action of a task was killed for memory although it had what was estimated for it.
 func killedAtEstimate(r *disdel.Record, task disdel.Task) bool {
 	return slices.ContainsFunc(r.Activations, func(a disdel.Activation) bool {
-		return a.Task == task && a.Outcome == disdel.OutcomeOutOfMemory && a.Estimate > 0 && a.Limits.Memory >= a.Estimate
+		return a.Task == task && a.LackedMemory() && a.Estimate > 0 && a.Limits.Memory >= a.Estimate
 	})
 }
 
@@ -78,6 +79,11 @@ func CameTo(r *disdel.Record, task disdel.Task) (next disdel.Limits) {
 	for _, a := range r.Activations {
 		switch {
 		case a.Task != task:
+		case a.LackedDevice():
+			if a.Limits.Device > short.Device {
+				short.Device = a.Limits.Device
+				next.Device, _ = DeviceMemory(a, r.Job.Reliability.Retries.MemoryFactor)
+			}
 		case a.Outcome == disdel.OutcomeOutOfMemory && a.Limits.Memory > short.Memory:
 			short.Memory = a.Limits.Memory
 			next.Memory, _ = EnoughMemory(r, a)
@@ -97,6 +103,12 @@ func CameTo(r *disdel.Record, task disdel.Task) (next disdel.Limits) {
 		if t := a.Limits.Timeout; t > short.Timeout && (enough.Timeout == 0 || t < enough.Timeout) {
 			enough.Timeout = t
 		}
+		if m := a.Limits.Device; m > short.Device && (enough.Device == 0 || m < enough.Device) {
+			enough.Device = m
+		}
+	}
+	if short.Device > 0 {
+		next.Device = cmp.Or(enough.Device, next.Device)
 	}
 	if short.Memory > 0 {
 		next.Memory = cmp.Or(enough.Memory, next.Memory)

@@ -311,39 +311,16 @@ func (b *planBuilder) actions() error {
 		if v.task == disdel.TaskTrain && b.Job.Resources.Memory > 0 {
 			memory = b.Job.Resources.Memory
 		}
-		b.plan.Actions = append(b.plan.Actions, disdel.ActionPlan{
-			Task: v.task, Name: disdel.ActionName(Package(b.ID) + "/" + string(v.task)),
-			Limits: disdel.Limits{Memory: memory, Device: v.e.Device}, Estimate: v.e,
-		})
 		b.because("%s memory: estimate %v, limit %v", v.task, v.e.Total, memory)
-		if err := b.device(v.task, v.e.Device); err != nil {
+		device, err := b.device(v.task, v.e)
+		if err != nil {
 			return err
 		}
+		b.plan.Actions = append(b.plan.Actions, disdel.ActionPlan{
+			Task: v.task, Name: disdel.ActionName(Package(b.ID) + "/" + string(v.task)),
+			Limits: b.limits(memory, device), Estimate: v.e,
+		})
 	}
-	return nil
-}
-
-// device refuses an action that needs more of an accelerator's memory than there is.
-func (b *planBuilder) device(task disdel.Task, needs disdel.Bytes) error {
-	has := b.Platform.MaxDevice
-	switch {
-	case needs == 0:
-		return nil
-	case has == 0:
-		return &disdel.Error{
-			Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-			Msg:  fmt.Sprintf("a %s action needs %v of an accelerator's memory, and the platform has none", task, needs),
-			Hint: "name a training.backend that computes on the processor",
-		}
-	case needs > has:
-		return &disdel.Error{
-			Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-			Msg: fmt.Sprintf("a %s action needs %v of an accelerator's memory, and the platform's has %v", task,
-				needs.Beside(has), has.Beside(needs)),
-			Hint: "a smaller training.batchSize, or a smaller network",
-		}
-	}
-	b.because("%s memory of an accelerator: %v of %v", task, needs, has)
 	return nil
 }
 
@@ -399,12 +376,7 @@ func (b *planBuilder) gang() error {
 func (b *planBuilder) atOnce() {
 	train, _ := b.plan.Action(disdel.TaskTrain)
 	b.plan.Parallel = b.plan.Workers
-	if each := train.Limits.Device; each > 0 {
-		if n := int(b.Platform.MaxDevice / each); n < b.plan.Parallel {
-			b.plan.Parallel = n
-			b.because("at most %d train actions at once: %v each of an accelerator's %v", n, each, b.Platform.MaxDevice)
-		}
-	}
+	b.devicesAtOnce(train.Limits.Device)
 	before := b.plan.Parallel
 	if pool := b.Platform.Pool; pool > 0 {
 		b.plan.Parallel = min(b.plan.Parallel, int(pool/train.Limits.Memory))

@@ -136,6 +136,8 @@ func CrashedItself(a disdel.Activation) bool {
 
 func (d *decider) choose() Remedy {
 	switch {
+	case d.a.LackedDevice():
+		return d.deviceMemory()
 	case d.a.Outcome == disdel.OutcomeOutOfMemory:
 		return d.memory()
 	case d.a.Outcome == disdel.OutcomeTimeout:

@@ -29,7 +29,8 @@ func (d *decider) memory() Remedy {
 		if next > ceiling {
 			next, why = ceiling, fmt.Sprintf("%s, and %s is %v", why, who, ceiling)
 		}
-		r := Remedy{Limits: disdel.Limits{Memory: next, Timeout: d.a.Limits.Timeout}}
+		r := Remedy{Limits: d.a.Limits}
+		r.Limits.Memory = next
 		return d.adjusted(r, disdel.FieldMemory, disdel.Quantity{Memory: limit}, disdel.Quantity{Memory: next}, why)
 	}
 	at := fmt.Sprintf("memory is at %s of %v", who, ceiling)
@@ -100,7 +101,8 @@ func (d *decider) time() Remedy {
 		if next > most {
 			next, why = most, fmt.Sprintf("%s, and %s is %v", why, who, most)
 		}
-		r := Remedy{Limits: disdel.Limits{Memory: d.a.Limits.Memory, Timeout: next}}
+		r := Remedy{Limits: d.a.Limits}
+		r.Limits.Timeout = next
 		return d.adjusted(r, disdel.FieldTimeout, disdel.Quantity{Time: limit}, disdel.Quantity{Time: next}, why)
 	}
 	at := fmt.Sprintf("the timeout is at %s of %v", who, most)

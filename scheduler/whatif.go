@@ -30,6 +30,8 @@ type Cell struct {
 	// no other cell is better in one of the objectives and as good in the other
 	Front bool   `json:"pareto"`
 	Note  string `json:"note,omitempty"` // why it cannot be planned
+
+	Device disdel.Bytes `json:"deviceBytes,omitempty"` // of an accelerator's memory, that a train action takes
 }
 
 // Basis says what a cell's time rests on: "measured" where jobs of just this shape ran, "probe", or "extrapolated" from
@@ -112,7 +114,7 @@ func cell(in PlanInput, workers, batch int) Cell {
 	if !ok {
 		return c
 	}
-	c.Memory = Peak(train.Estimate)
+	c.Memory, c.Device = Peak(train.Estimate), train.Estimate.Device
 	if err == nil {
 		c.Limit, c.Parallel, c.Forecast = train.Limits.Memory, p.Parallel, p.Forecast
 	}
@@ -137,6 +139,13 @@ func Lift(in PlanInput) PlanInput {
 	return in
 }
 
+// LiftAll takes the ceilings of accelerators' memory away too. Where there is no accelerator there comes to be one.
+func LiftAll(in PlanInput) PlanInput {
+	in = Lift(in)
+	in.Platform.MaxDevice, in.Job.Resources.GPU.Memory = boundless, 0
+	return in
+}
+
 // Ceiling is the most memory that an action of the job may be given, and who says so.
 func Ceiling(in PlanInput) (disdel.Bytes, string) {
 	b := planBuilder{PlanInput: in}
@@ -149,7 +158,7 @@ func unplanned(in PlanInput, why error) (p disdel.Plan, note string) {
 	if !errors.Is(why, disdel.OverLimit) {
 		return p, note
 	}
-	p, err := NewPlan(Lift(in))
+	p, err := NewPlan(LiftAll(in))
 	if err != nil {
 		return p, note
 	}

@@ -48,6 +48,10 @@ type Config struct {
 	// another.
 	Pool disdel.Bytes
 
+	// GPUs is what actions may use of GPUs. The zero value: those that the program's engine sees on this machine for the
+	// embedded platform; what a platform of disdel tells, or none, for another.
+	GPUs GPUs
+
 	// Program is what the embedded platform starts as containers: it has to serve actions when it is called with
 	// `runtime --listen ADDRESS`. "": this very program, whose main then begins with ServeActions.
 	Program string
@@ -82,6 +86,12 @@ type OpenWhisk struct {
 	Host  string // http(s)://host:port; that of `disdel platform up` in the same Home by any name of this machine
 	Key   string // user:key
 	Image string // container image of the action runtime; "": the platform knows the kind disdel:1
+}
+
+// GPUs are those that a platform's actions share.
+type GPUs struct {
+	Count  int
+	Memory disdel.Bytes // of each that actions may take
 }
 
 // plannersAtOnce is how many jobs that were taken over are planned at once.
@@ -120,7 +130,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	c := &core{
 		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: leaseFor,
 		runs: map[disdel.JobID]*Run{}, tenants: map[string]*Service{}, planners: make(chan struct{}, plannersAtOnce),
-		tally: newTally(), gpus: sync.OnceValues(backends.GPUs),
+		tally: newTally(), gpus: sync.OnceValues(backends.GPUs), gpuEngine: supportsGPUs(),
 	}
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.open, c.closing = context.WithCancel(c.ctx)
@@ -158,7 +168,7 @@ func (s *core) embedded() bool { return s.cfg.OpenWhisk.Host == "" }
 func (s *core) platformConfig() (platform.Config, error) {
 	cfg, err := localplatform.Config(localplatform.Settings{
 		Home: s.cfg.Home, Program: s.cfg.Program, Pool: cmp.Or(s.cfg.Pool, localplatform.DefaultPool()),
-		ActionMemory: s.cfg.ActionMemory, ActionTimeout: s.cfg.ActionTimeout, Log: s.log,
+		ActionMemory: s.cfg.ActionMemory, ActionTimeout: s.cfg.ActionTimeout, Log: s.log, Devices: s.devices(),
 	})
 	if err == nil && s.cfg.Tune != nil {
 		s.cfg.Tune(&cfg)

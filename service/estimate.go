@@ -65,6 +65,7 @@ func (s *Service) Estimate(ctx context.Context, req Request, q Questions) (*Esti
 	if err != nil {
 		return nil, err
 	}
+	r = p.chosen(ctx, r)
 	in, err := p.input(ctx, r)
 	if err != nil {
 		return nil, err

@@ -159,3 +159,13 @@ func ExampleReadEstimation() {
 	fmt.Println(found.Err())
 	// Output: fit job: nothing of this job fits 64.0 MB: train takes 128 MB even with one row a batch
 }
+
+// A platform that is told of two GPUs hands them to containers as CUDA numbers them.
+func ExampleDevices() {
+	for _, d := range service.Devices(service.GPUs{Count: 2, Memory: 16 * disdel.GB}) {
+		fmt.Println(d.ID, d.Memory)
+	}
+	// Output:
+	// 0 16.0 GB
+	// 1 16.0 GB
+}

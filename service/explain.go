@@ -47,7 +47,7 @@ const largestLayers = 5
 func explain(in scheduler.PlanInput, p *disdel.Plan) (*Explanation, error) {
 	out := &Explanation{}
 	if p == nil {
-		lifted, err := scheduler.NewPlan(scheduler.Lift(in))
+		lifted, err := scheduler.NewPlan(scheduler.LiftAll(in))
 		if err != nil {
 			return nil, err
 		}

@@ -236,7 +236,7 @@ func (q *queue) capacity(ctx context.Context) (scheduler.Capacity, error) {
 	}
 	limits, err := w.executor.Limits(ctx)
 	limits.Pool = w.pool
-	return q.s.capacity(ctx, q.s.accelerated(limits)), err
+	return q.s.capacity(ctx, q.s.accelerated(ctx, limits)), err
 }
 
 // alone decides for the jobs of this process without the ledger: a history that is away costs a job nothing, and the

@@ -89,6 +89,7 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r = p.chosen(ctx, r)
 	spec, err := p.fitting(ctx, r)
 	if err != nil {
 		return nil, err
@@ -244,10 +245,10 @@ func (p *preparation) planInput(ctx context.Context, r controller.Resolved) (in 
 	if f := p.facts(); !p.embedded() { // the namespace's own quotas, where an admin has set them apart
 		limits.PerMinute, limits.Concurrent = cmp.Or(f.PerMinute, limits.PerMinute), cmp.Or(f.Concurrent, limits.Concurrent)
 	}
-	if err := p.onGPU(r.Job); err != nil {
+	limits = p.accelerated(ctx, limits)
+	if err := p.onGPU(r.Job, limits); err != nil {
 		return in, err
 	}
-	limits = p.accelerated(limits)
 	if err := controller.CheckPlatform(r.Job, limits); err != nil {
 		return in, err
 	}

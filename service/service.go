@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
@@ -41,11 +42,13 @@ type core struct {
 	crowd    crowd
 	pasts    pasts
 	gpus     func() ([]backends.GPU, error)
-	planners chan struct{}   // whoever plans a job that was taken over puts something in meanwhile
-	open     context.Context // ends when Close begins
-	closing  context.CancelFunc
-	ctx      context.Context // ends once all jobs have
-	stop     context.CancelCauseFunc
+	// whether the engine for GPUs computes a network; nil: the program has none
+	gpuEngine func(g *model.Graph) error
+	planners  chan struct{}   // whoever plans a job that was taken over puts something in meanwhile
+	open      context.Context // ends when Close begins
+	closing   context.CancelFunc
+	ctx       context.Context // ends once all jobs have
+	stop      context.CancelCauseFunc
 
 	records part[*history.Store]
 	store   part[disdel.Store]

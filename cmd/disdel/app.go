@@ -58,7 +58,7 @@ func newApp(u *ui) *cli.App {
 }
 
 func globalFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		cli.HelpFlag, // urfave adds it only where there is no command named help
 		&cli.BoolFlag{Name: "version", Usage: "print the version"},
 		&cli.StringFlag{
@@ -110,10 +110,7 @@ func globalFlags() []cli.Flag {
 			Name: "image", EnvVars: []string{"DISDEL_IMAGE"},
 			Usage: "container `IMAGE` of the action runtime on --apihost",
 		},
-		&cli.StringFlag{
-			Name: "pool-memory", EnvVars: []string{"DISDEL_POOL_MEMORY"},
-			Usage: "`SIZE` of the container pool (default, embedded: three quarters of the free memory)",
-		},
+	}, append(commandline.PoolFlags(),
 		&cli.StringFlag{
 			Name: "action-memory", EnvVars: []string{"DISDEL_ACTION_MEMORY"}, Value: "512MB",
 			Usage: "largest memory `SIZE` of an action on the embedded platform",
@@ -121,8 +118,7 @@ func globalFlags() []cli.Flag {
 		&cli.DurationFlag{
 			Name: "action-timeout", EnvVars: []string{"DISDEL_ACTION_TIMEOUT"},
 			Value: localplatform.DefaultActionTimeout, Usage: "longest `TIME` of an action on the embedded platform",
-		},
-	}
+		})...)
 }
 
 // configure reads the global flags.

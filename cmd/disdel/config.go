@@ -79,10 +79,8 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 
 // readPlatform takes what is said of OpenWhisk, or of the embedded one.
 func readPlatform(c *cli.Context, cfg *service.Config) (err error) {
-	if text := c.String("pool-memory"); text != "" {
-		if cfg.Pool, err = disdel.ParseBytes(text); err != nil {
-			return err
-		}
+	if err := commandline.ReadPool(c, cfg); err != nil {
+		return err
 	}
 	host := c.String("apihost")
 	if host == "" {

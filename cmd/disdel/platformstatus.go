@@ -79,6 +79,10 @@ func printPlatform(w io.Writer, d platformDocument) {
 		{"wskprops", d.Properties},
 		{"data", d.Data},
 	}
+	for _, g := range d.GPUs {
+		rows = append(rows,
+			[]string{"gpu", fmt.Sprintf("%s: %v of %v, %d containers", g.ID, g.UsedBytes, g.Bytes, g.Containers)})
+	}
 	terminal.Table(w, rows...)
 }
 

@@ -126,10 +126,8 @@ func servePlatform(c *cli.Context, u *ui, dir string) (err error) {
 // platformConfig is the embedded platform as several processes use it, with what it keeps.
 func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err error) {
 	said := service.Config{Home: dir}
-	if text := c.String("pool-memory"); text != "" {
-		if said.Pool, err = disdel.ParseBytes(text); err != nil {
-			return cfg, err
-		}
+	if err := commandline.ReadPool(c, &said); err != nil {
+		return cfg, err
 	}
 	if err := readEmbedded(c, &said); err != nil {
 		return cfg, err
@@ -137,7 +135,7 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 	pool := cmp.Or(said.Pool, localplatform.DefaultPool())
 	cfg, err = localplatform.Config(localplatform.Settings{
 		Home: dir, Program: said.Program, Pool: pool, ActionMemory: said.ActionMemory, ActionTimeout: said.ActionTimeout,
-		Log: newLog(c, u.Err), CPUScaling: c.String("cpu-scaling"),
+		Log: newLog(c, u.Err), CPUScaling: c.String("cpu-scaling"), Devices: service.Devices(said.GPUs),
 	})
 	if err != nil {
 		return cfg, err

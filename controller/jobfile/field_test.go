@@ -105,6 +105,8 @@ func withField(path, value string) (text string, sets []string) {
 		sets = append(sets, "training.schedule.cosine={}")
 	case strings.HasPrefix(path, "distribution.exchange."):
 		sets = append(sets, "distribution.exchange={}")
+	case strings.HasPrefix(path, "resources.gpu"):
+		sets = append(sets, "resources.device=gpu")
 	case path == "data.split.train":
 		sets = append(sets, "data.split.validation=0.2")
 	}

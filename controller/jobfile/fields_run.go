@@ -191,8 +191,21 @@ var runFields = []field{
 	{
 		path: "resources.device", form: text, auto: true, oneOf: []string{disdel.DeviceCPU, disdel.DeviceGPU}, def: "auto",
 		example: disdel.DeviceCPU,
-		meaning: "What trains: the processor, which auto means too, or a GPU of NVIDIA for each train action, where " +
-			"actions run a program that `make cuda` has built.",
+		meaning: "What trains: the processor, or a GPU of NVIDIA for each train action, where actions run a program that " +
+			"`make cuda` has built. auto takes a GPU where the platform has one for the job, else the processor.",
+	},
+	{
+		path: "resources.gpu", form: object, example: "{count: 2, memory: 8GB}",
+		meaning: "What the job takes of GPUs; with device: gpu.",
+	},
+	{
+		path: "resources.gpu.count", form: integer, auto: true, min: new(float64(1)), max: new(float64(1024)), def: "auto",
+		example: "2", meaning: "GPUs that the train actions are divided among, at most. auto takes all that there are.",
+	},
+	{
+		path: "resources.gpu.memory", form: size, auto: true, above: new(float64(0)), def: "auto", example: "8GB",
+		meaning: "Memory of a GPU that each train action may take: several share one where it holds their memory. auto " +
+			"goes by the estimate.",
 	},
 
 	{

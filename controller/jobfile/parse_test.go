@@ -648,6 +648,29 @@ func TestAPolicyWithItsBounds(t *testing.T) {
 	}
 }
 
+// What a job takes of GPUs is read, printed and read again; auto is nothing.
+func TestWhatAJobTakesOfGPUs(t *testing.T) {
+	for text, want := range map[string]disdel.GPUs{
+		"{count: 2, memory: 1.5GB}":  {Count: 2, Memory: 1536 * disdel.MB},
+		"{memory: 512}":              {Memory: 512 * disdel.MB},
+		"{count: auto}":              {},
+		"{count: 1, memory: auto}":   {Count: 1},
+		"{count: auto, memory: 2Gi}": {Memory: 2 * disdel.GB},
+	} {
+		f, err := Parse("job.yaml", []byte(smallest), []string{"resources.device=gpu", "resources.gpu=" + text})
+		if err != nil || f.Job.Resources.GPU != want {
+			t.Fatalf("%s: %v, %+v", text, err, f.Job.Resources.GPU)
+		}
+		printed, err := Print(f.Job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := Parse("again.yaml", printed, nil); err != nil || again.Job.Resources.GPU != want {
+			t.Errorf("%s: %v, comes back as %+v\n%s", text, err, again.Job.Resources.GPU, printed)
+		}
+	}
+}
+
 // A job on a GPU is trained by the engine of GPUs, says so in one place, and comes back as it went.
 func TestADeviceHasItsEngine(t *testing.T) {
 	for device, backend := range map[string]string{

@@ -33,6 +33,8 @@ var otherWords = map[string]string{
 	"resources.timeout":                  "time limit",
 	"resources.maxCost":                  "budget money",
 	"resources.price":                    "money dollar rate",
+	"resources.gpu":                      "CUDA accelerator device sharing",
+	"resources.gpu.memory":               "CUDA accelerator VRAM device out of memory OOM",
 	"reliability.checkpointEvery":        "snapshot resume",
 	"reliability.retries":                "fault tolerance failure",
 	"reliability.retries.limit":          "attempts failure",

@@ -109,6 +109,9 @@ func (w *worker) change() Advice {
 	}
 	switch w.a.Outcome {
 	case disdel.OutcomeOutOfMemory:
+		if w.a.LackedDevice() {
+			return w.moreDevice()
+		}
 		return w.moreMemory()
 	case disdel.OutcomeTimeout:
 		return w.moreTime()

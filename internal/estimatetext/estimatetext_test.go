@@ -161,3 +161,33 @@ func TestSetArgumentsAreQuoted(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// What lies on a GPU is told by category, with its share and what that counts as; a plan of the processor says nothing.
+func TestWhatLiesOnAGPUIsTold(t *testing.T) {
+	p := disdel.Plan{Platform: disdel.PlatformLimits{MaxDevice: 16 * disdel.GB, Devices: 2}}
+	p.Actions = []disdel.ActionPlan{{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: disdel.GB}}}
+	var b bytes.Buffer
+	if printDevice(&b, p); b.Len() > 0 {
+		t.Errorf("a plan of the processor: %s", b.String())
+	}
+	p.Actions[0].Limits.Device = 6 * disdel.GB
+	p.Actions[0].Estimate.Device = 5 * disdel.GB
+	p.Actions[0].Estimate.DeviceParts = []disdel.MemoryPart{
+		{Name: "weights", Bytes: disdel.GB}, {Name: "activations", Bytes: 4 * disdel.GB},
+	}
+	printDevice(&b, p)
+	got := strings.Join(strings.Fields(b.String()), " ")
+	want := "gpu train: 5.00 GB of a GPU's memory (weights 1.00 GB, activations 4.00 GB); limit 6.00 GB, which " +
+		"counts as 8.00 GB of 2 x 16.0 GB"
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	b.Reset()
+	whatIf{&service.WhatIf{Cells: []scheduler.Cell{
+		{BatchSize: 64, Device: disdel.GB}, {BatchSize: 64, Workers: 2, Device: disdel.GB},
+		{BatchSize: 128, Device: 2 * disdel.GB},
+	}}}.printDevices(&b)
+	if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, "1024 MB with batches of 64, 2048 MB") {
+		t.Errorf("%q", got)
+	}
+}

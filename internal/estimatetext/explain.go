@@ -26,9 +26,20 @@ func printExplanation(w io.Writer, e *service.Estimation) {
 	for _, a := range x.Actions {
 		paragraph(w, "limit", "%s: %s", a.Task, strings.Join(a.Limit, "; "))
 	}
+	if p := explained(e); p != nil {
+		printDevice(w, *p)
+	}
 	printRisk(w, x.Actions)
 	printShares(w, x)
 	printSmaller(w, e)
+}
+
+// explained is the plan that is explained.
+func explained(e *service.Estimation) *disdel.Plan {
+	if e.Explain.Plan != nil {
+		return e.Explain.Plan
+	}
+	return e.Plan
 }
 
 // printTerms writes the categories of memory, an action a column; those that an action has none of are "-".

@@ -94,6 +94,7 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 		paragraph(w, "why", "%s", why)
 	}
 	printPeak(w, t)
+	printDevice(w, p)
 	printForecast(w, p.Forecast, e.Job.Resources)
 	paragraph(w, "cost", "at most %.1f GB-s, every action at its limits", p.CostGBs)
 }

@@ -63,6 +63,7 @@ func printWhatIf(w io.Writer, v whatIf, name string) {
 		rows = append(rows, row(c, u))
 	}
 	columns(w, rows)
+	v.printDevices(w)
 	paragraph(w, "note", "low/likely/high: nine of ten cases are between low and high; memory is the peak of one train "+
 		"action")
 	if v.shared() {
@@ -79,6 +80,24 @@ func printWhatIf(w io.Writer, v whatIf, name string) {
 	}
 	paragraph(w, "time", "-: nothing is known of this job's speed yet; run it once (%s submit %s), or measure it with "+
 		"--probe", terminal.Program(), name)
+}
+
+// printDevices writes what a train action takes of a GPU, by batch: the number of workers does not matter.
+func (v whatIf) printDevices(w io.Writer) {
+	var parts []string
+	last := ""
+	for _, c := range v.Cells {
+		rows := c.BatchSize
+		if c.Each > 0 {
+			rows = c.Each
+		}
+		if text := fmt.Sprintf("%d MB with batches of %d", c.Device.MB(), rows); c.Device > 0 && text != last {
+			parts, last = append(parts, text), text
+		}
+	}
+	if len(parts) > 0 {
+		paragraph(w, "gpu", "a train action takes of a GPU's memory: %s", strings.Join(parts, ", "))
+	}
 }
 
 // row is the cells of a line. One that cannot be planned ends in its note.

@@ -79,6 +79,8 @@ func (t *trouble) line() string {
 			return fmt.Sprintf("%s %s: %s now", who, ending(t.ended), sizeText(a.To))
 		}
 		return fmt.Sprintf("%s needed more than %d MB: %s now", who, t.ended.Limits.Memory.MB(), sizeText(a.To))
+	case disdel.FieldDevice:
+		return fmt.Sprintf("%s %s: %s now", who, ending(t.ended), sizeText(a.To))
 	case disdel.FieldTimeout:
 		return fmt.Sprintf("%s needed more than %s: %s now", who, t.ended.Limits.Timeout, a.To)
 	case disdel.FieldBatchSize:
@@ -97,6 +99,9 @@ func ending(a *disdel.Activation) string {
 	case disdel.OutcomePaused:
 		return fmt.Sprintf("paused before its timeout of %s", a.Limits.Timeout)
 	case disdel.OutcomeOutOfMemory:
+		if a.LackedDevice() {
+			return deviceEnding(a)
+		}
 		return fmt.Sprintf("needed more than %d MB", a.Limits.Memory.MB())
 	case disdel.OutcomeTimeout:
 		return fmt.Sprintf("needed more than %s", a.Limits.Timeout)
@@ -117,6 +122,14 @@ func ending(a *disdel.Activation) string {
 	default:
 		return "ended as " + a.Outcome.String()
 	}
+}
+
+// deviceEnding is for an end for want of a GPU's memory.
+func deviceEnding(a *disdel.Activation) string {
+	if a.Limits.Device == 0 {
+		return "needed more of the GPU's memory than there was"
+	}
+	return fmt.Sprintf("needed more than %d MB of the GPU", a.Limits.Device.MB())
 }
 
 // reason is why the platform did not run an activation, short enough for a line.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -75,6 +76,9 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 	fmt.Fprintf(w, "          by use %.2f GB-s%s\n", r.ByUse(), moneyText(r))
 	if f := r.Plan.Forecast; f != nil {
 		fmt.Fprintf(w, "forecast  %s; %s\n", timeText(f.Duration), costText(f.Cost))
+	}
+	if text := report.GPUText(r); text != "" {
+		fmt.Fprintf(w, "gpu       %s\n", text)
 	}
 	if l := r.Losses; l.Attempts > 0 {
 		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", terminal.Counted(l.Attempts, "failed attempt"), Seconds(l.Duration),

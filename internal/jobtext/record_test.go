@@ -205,3 +205,18 @@ func TestLegsAreFolded(t *testing.T) {
 		t.Errorf("%q", line)
 	}
 }
+
+// A lack of a GPU's memory is told apart from one of the action's own, and so is what is done about it.
+func TestALackOfAGPUsMemoryIsToldApart(t *testing.T) {
+	a := activation(disdel.TaskTrain, 0, 1, 0, disdel.OutcomeOutOfMemory)
+	a.Failure = &disdel.Error{Kind: disdel.OOM, Code: disdel.CodeDeviceMemory}
+	a.Limits.Device = 700 * disdel.MB
+	if got, want := ending(&a), "needed more than 700 MB of the GPU"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	to := disdel.Quantity{Memory: 875 * disdel.MB}
+	told := (&trouble{ended: &a, adjusted: &disdel.Adjustment{Field: disdel.FieldDevice, To: to}}).line()
+	if want := "needed more than 700 MB of the GPU: 875 MB now"; !strings.HasSuffix(told, want) {
+		t.Errorf("%q, want %q", told, want)
+	}
+}

@@ -38,6 +38,7 @@ type Settings struct {
 	ActionTimeout time.Duration // 0: DefaultActionTimeout
 	CPUScaling    string        // a quota of processors, as platform.ParseCPUScaling reads it; "": none
 	Log           logrus.FieldLogger
+	Devices       []platform.Device // accelerators that containers are given
 }
 
 // Config is an OpenWhisk whose containers of the kind disdel are this program, or another one, and whose key nobody
@@ -57,7 +58,7 @@ func Config(s Settings) (platform.Config, error) {
 			return cfg, err
 		}
 	}
-	cfg.Hidden = secrets(s.Home)
+	cfg.Hidden, cfg.Devices = secrets(s.Home), s.Devices
 	cfg.Kinds = map[string]platform.Kind{
 		disdel.RuntimeKind: {Command: []string{cmp.Or(s.Program, self), "runtime", "--listen", "{listen}"}},
 	}

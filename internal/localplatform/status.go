@@ -36,6 +36,15 @@ type Status struct {
 	Confinement string `json:"actionsConfinedBy"`
 	Processors  int    `json:"processors,omitempty"` // that containers share
 	Pool        Pool   `json:"pool"`
+	GPUs        []GPU  `json:"gpus,omitempty"`
+}
+
+// GPU is an accelerator that containers are given parts of.
+type GPU struct {
+	ID         string       `json:"id"`
+	Bytes      disdel.Bytes `json:"bytes"`
+	UsedBytes  disdel.Bytes `json:"usedBytes"`
+	Containers int          `json:"containers"`
 }
 
 // Pool is the container pool.
@@ -68,8 +77,12 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (f *Front) status() Status {
 	p := f.Platform.Status()
+	var gpus []GPU
+	for _, d := range p.Devices {
+		gpus = append(gpus, GPU{d.ID, d.Memory, d.Used, d.Containers})
+	}
 	return Status{
-		UptimeMs: time.Since(f.Started).Milliseconds(), Enforcement: f.Platform.Enforcement(),
+		GPUs: gpus, UptimeMs: time.Since(f.Started).Milliseconds(), Enforcement: f.Platform.Enforcement(),
 		Confinement: f.Platform.Confinement(),
 		Processors:  Processors(),
 		Pool:        Pool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued, p.Busy, p.Resident},

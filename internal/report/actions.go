@@ -19,6 +19,9 @@ type Action struct {
 	Estimate disdel.Bytes `json:"estimateBytes"` // expected peak of the activation that had the highest
 	Peak     disdel.Bytes `json:"peakBytes"`     // highest; 0: unknown
 	Limit    disdel.Bytes `json:"limitBytes"`    // of the activation that had the highest peak
+	// of a GPU: the most that it had of it, and the share that it might have had; 0: nothing
+	DevicePeak  disdel.Bytes `json:"devicePeakBytes,omitempty"`
+	DeviceLimit disdel.Bytes `json:"deviceLimitBytes,omitempty"`
 	// of the estimate of the successful activation with the highest peak
 	ErrorPct *float64       `json:"errorPct,omitempty"`
 	Timeout  disdel.Millis  `json:"timeoutMs"`
@@ -71,6 +74,7 @@ func (u *Action) add(a *disdel.Activation) {
 	if a.Peak >= u.Peak {
 		u.Estimate, u.Peak, u.Limit = likely(&a.Invocation), a.Peak, a.Limits.Memory
 	}
+	u.DevicePeak, u.DeviceLimit = max(u.DevicePeak, a.DevicePeak), max(u.DeviceLimit, a.Limits.Device)
 	u.Timeout, u.Outcome = a.Limits.Timeout, a.Outcome
 	u.Longest, u.Total = max(u.Longest, a.Duration), u.Total+a.Duration
 	u.CostGBs += a.HeldGBs()

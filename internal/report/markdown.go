@@ -37,6 +37,7 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 		m.list("Forecast", r.Forecast.forecastText(r.Duration, r.CostGBs))
 	}
 	m.list("Cost", r.byUse())
+	m.list("GPUs", r.gpus())
 	m.list("What could be smaller", r.Savings)
 	m.table("Actions", actionHead, actionRows(r.Actions))
 	m.table("Rounds", roundHead(r.Rounds), roundTable(r.Rounds))

@@ -43,6 +43,7 @@ func (r *Report) Text(w io.Writer) error {
 		t.list("forecast", r.Forecast.forecastText(r.Duration, r.CostGBs))
 	}
 	t.list("cost", r.byUse())
+	t.list("gpu", r.gpus())
 	t.list("smaller", r.Savings)
 	t.actions(r.Actions)
 	t.rounds(r.Rounds)

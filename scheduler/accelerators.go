@@ -1,0 +1,160 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"sort"
+
+	"github.com/disdel/disdel"
+)
+
+// onOne is how many actions with so much each of an accelerator's memory fit one of whole.
+func onOne(whole, each disdel.Bytes) int {
+	if each <= 0 || each > whole {
+		return 0
+	}
+	return int(whole / each)
+}
+
+// DeviceShare is what an action with so much of an accelerator's memory counts as: the part of it that as many such
+// actions as fit divide it into. No action lies on two accelerators, so that what is left of one beside equal actions
+// is of no use to another of them. Actions of different sizes may still leave pieces that nothing fits: then the
+// platform has the last of them wait.
+func DeviceShare(whole, each disdel.Bytes) disdel.Bytes {
+	if n := onOne(whole, each); n > 0 {
+		return whole / disdel.Bytes(n)
+	}
+	return each
+}
+
+// accelerators are those that the job's train actions are divided among.
+func (b *planBuilder) accelerators() int {
+	n := b.Platform.Accelerators()
+	if most := b.Job.Resources.GPU.Count; most > 0 {
+		n = min(n, most)
+	}
+	return n
+}
+
+// device is the memory of an accelerator that an action gets: by its estimate, in whole megabytes, or, of a train
+// action, as the job file says. It returns OverLimit, with what would pass, where that is too little or too much.
+func (b *planBuilder) device(task disdel.Task, e disdel.Estimate) (disdel.Bytes, error) {
+	if e.Device == 0 {
+		return 0, nil
+	}
+	has, own := b.Platform.MaxDevice, b.Job.Resources.GPU.Memory
+	each := disdel.Bytes(e.Device.MB()) * disdel.MB
+	if least, id := b.passed(task); min(least.Device, has) > each && own == 0 {
+		each = min(least.Device, has)
+		b.because("%s memory of an accelerator: at least %v, since less was too little for %s", task, each, id)
+	}
+	said := task == disdel.TaskTrain && own > 0
+	switch {
+	case has == 0:
+		return 0, b.tooMuch("--set resources.device=cpu; of another platform, --gpus and --gpu-memory say what there is",
+			"a %s action needs %v of an accelerator's memory, and the platform has none", task, each)
+	case said && e.Device > own:
+		return 0, b.tooMuch(b.deviceHint(own, each), "a %s action needs %v of an accelerator's memory, and "+
+			"resources.gpu.memory is %v", task, e.Device.Beside(own), own.Beside(e.Device))
+	case said && own > has:
+		return 0, b.tooMuch(fmt.Sprintf("--set resources.gpu.memory=%dMB, or leave it out", has/disdel.MB),
+			"resources.gpu.memory is %v, and the platform's has %v", own.Beside(has), has.Beside(own))
+	case said:
+		each = own
+	case each > has:
+		return 0, b.tooMuch(b.deviceHint(has, 0), "a %s action needs %v of an accelerator's memory, and the platform's "+
+			"has %v", task, each.Beside(has), has.Beside(each))
+	}
+	b.because("%s memory of an accelerator: %v of %v, %d fit one", task, each, has, onOne(has, each))
+	return each, nil
+}
+
+// limits are those of an action, whose timeout is not known yet.
+func (b *planBuilder) limits(memory, device disdel.Bytes) disdel.Limits {
+	l := disdel.Limits{Memory: memory, Device: device}
+	if device > 0 {
+		l.Devices = b.Job.Resources.GPU.Count
+	}
+	return l
+}
+
+func (b *planBuilder) tooMuch(hint, format string, args ...any) error {
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Code: disdel.CodeDeviceMemory, Op: "plan job", Job: b.ID, Msg: fmt.Sprintf(format, args...),
+		Hint: hint,
+	}
+}
+
+// deviceHint says which share of an accelerator lets the job pass, where it may have that much, and which batch does
+// with most.
+func (b *planBuilder) deviceHint(most, share disdel.Bytes) string {
+	batch := "a smaller network: not even one row a batch fits"
+	if n := b.deviceBatch(most); n > 0 {
+		batch = fmt.Sprintf("--set %s=%d", b.Job.Training.BatchField(), n)
+	}
+	if share > 0 && share <= b.Platform.MaxDevice {
+		return fmt.Sprintf("--set resources.gpu.memory=%dMB, or %s", share.MB(), batch)
+	}
+	return batch
+}
+
+// deviceBatch is the largest batch below the job's with which a train action takes at most so much of an accelerator's
+// memory, 0 where none does.
+func (b *planBuilder) deviceBatch(most disdel.Bytes) int {
+	return sort.Search(b.Job.Training.JobBatch(), func(i int) bool {
+		smaller := planBuilder{PlanInput: b.PlanInput, side: b.side}
+		smaller.Job.Training = b.Job.Training.Resized(i + 1)
+		e := smaller.estimate(max(1, b.plan.Workers))
+		return disdel.Bytes(e.Device.MB())*disdel.MB > most
+	})
+}
+
+// devicesAtOnce bounds how many train actions run side by side by the accelerators that they are divided among.
+func (b *planBuilder) devicesAtOnce(each disdel.Bytes) {
+	if each == 0 {
+		return
+	}
+	one, count := onOne(b.Platform.MaxDevice, each), b.accelerators()
+	if n := one * count; n < b.plan.Parallel {
+		b.plan.Parallel = n
+		b.because("at most %d train actions at once: %v each of %d x %v of accelerators, %d on each", n, each, count,
+			b.Platform.MaxDevice, one)
+	}
+}
+
+// deviceMemory gives an activation that ran out of an accelerator's memory a larger share of it, and at the ceiling
+// divides the work. It needed what was planned for it: a context that took more, or a neighbour, took the rest.
+func (d *decider) deviceMemory() Remedy {
+	limit, whole := d.a.Limits.Device, d.Plan.Platform.MaxDevice
+	next, why := DeviceMemory(d.a, d.retries.MemoryFactor)
+	if own := d.Job.Resources.GPU.Memory; d.a.Task == disdel.TaskTrain && own > 0 && limit >= own {
+		whole = own
+	}
+	if limit > 0 && limit < whole {
+		if next > whole {
+			next, why = whole, fmt.Sprintf("%s, and there are %v", why, whole)
+		}
+		r := Remedy{Limits: d.a.Limits}
+		r.Limits.Device = next
+		return d.adjusted(r, disdel.FieldDevice, disdel.Quantity{Memory: limit}, disdel.Quantity{Memory: next}, why)
+	}
+	at := "an accelerator's memory is too little"
+	if limit > 0 {
+		at = fmt.Sprintf("the share of an accelerator's memory is at its most, %v", cmp.Or(whole, limit))
+	}
+	if r, ok := d.halfBatch(at); ok {
+		return r
+	}
+	return d.refuse("%s, and the work cannot be divided further", at)
+}
+
+// DeviceMemory is the share of an accelerator's memory for another try of an activation that ran out of its own, in
+// whole megabytes, and the arithmetic.
+func DeviceMemory(a disdel.Activation, factor float64) (disdel.Bytes, string) {
+	if factor <= 1 {
+		factor = MemoryFactor
+	}
+	limit := a.Limits.Device
+	next, why := max(limit+1, scaled(limit, factor)), fmt.Sprintf("%v x %.4g", limit, factor)
+	return disdel.Bytes(next.MB()) * disdel.MB, why
+}
