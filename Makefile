@@ -35,7 +35,7 @@ gpu-check: ## all networks on the GPU against the processor, in gpu-report.md; s
 .PHONY: bench-gpu
 bench-gpu: ## figures of the GPU beside the processor, in gpu-report.md; says so where there is no GPU
 	[ -x bin/bench-gpu ] || $(MAKE) cuda-tools
-	bin/bench-gpu -parts figures
+	bin/bench-gpu -parts figures,sharing
 
 .PHONY: deps
 deps: ## what the tests need (Debian and npm packages)

@@ -90,6 +90,7 @@ var house = map[string][]string{
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
 		"internal/client", "internal/comparison", "internal/export", "internal/gpus", "internal/jobtext",
 		"internal/localplatform", "internal/modelstore", "internal/modeltext", "internal/onnx",
+		"deploy/gpu",
 	},
 	"internal/clusterfacts": {"internal/files"},
 	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
@@ -163,6 +164,7 @@ var house = map[string][]string{
 	// The package of actions is the executor's side of OpenWhisk; checks of a cluster are callers of service.
 	"deploy":            {"executor"},
 	"deploy/deploytest": {"actions/serve", "executor", "platform", "runtime/engine/backends"}, // of tests
+	"deploy/gpu":        {},
 	"deploy/image":      {},
 	"deploy/doctor":     {"executor", "internal/clusterfacts", "service"},
 	"deploy/verify":     {"controller/jobfile", "executor", "service"},

@@ -26,6 +26,7 @@ func deployCommand(u *ui) *cli.Command {
 			deployPackage(u, "preview", "say what up would change, and change nothing", false, deploy.Cluster.Preview),
 			deployPackage(u, "status", "say how the package differs from the manifest", false, deploy.Cluster.Preview),
 			deployPackage(u, "down", "remove the package's actions, and the package", true, deploy.Cluster.Down),
+			commandline.DeployGPU(u),
 		},
 		Action: commandline.NeedSubcommand,
 	}

@@ -97,7 +97,14 @@ func TestThePoolHoldsTheLargestAction(t *testing.T) {
 
 // The kind is the one that actions are of, and its image has a version.
 func TestTheKindIsOurs(t *testing.T) {
-	text, err := os.ReadFile("runtimes.json")
+	for _, name := range []string{"runtimes.json", "gpu/runtimes.json"} {
+		t.Run(name, func(t *testing.T) { isOurKind(t, name) })
+	}
+}
+
+func isOurKind(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}

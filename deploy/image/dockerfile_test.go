@@ -8,6 +8,32 @@ import (
 	"testing"
 )
 
+// The image for GPUs is run as the other: the same user, entry point and port; and it asks for the driver.
+func TestTheDockerfileForGPUsIsRunAsTheOther(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile("../" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	plain, gpu := read("Dockerfile"), read("Dockerfile.gpu")
+	_, last, _ := strings.Cut(plain, "FROM scratch\n")
+	for line := range strings.Lines(last) {
+		if strings.HasPrefix(line, "COPY --from=build /etc/ssl") {
+			continue // the base has them
+		}
+		if !strings.Contains(gpu, line) {
+			t.Errorf("the Dockerfile for GPUs lacks %q", line)
+		}
+	}
+	for _, words := range []string{"NVIDIA_VISIBLE_DEVICES=all", "compute,utility", "-tags nvidia", "cuda-deps.sh"} {
+		if !strings.Contains(gpu, words) {
+			t.Errorf("the Dockerfile for GPUs lacks %q", words)
+		}
+	}
+}
+
 // What a container engine builds of the Dockerfile is what Build makes: nobody here runs one, so lines are compared.
 func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	text, err := os.ReadFile("../Dockerfile")

@@ -25,6 +25,8 @@ type Report struct {
 	Cards   []Card         `json:"cards"`             // as the driver lists them
 	Devices []backends.GPU `json:"devices"`           // that the engine sees
 	Missing []string       `json:"missing"`           // what keeps jobs from a GPU here
+	// what CUDA_VISIBLE_DEVICES leaves to programs; nil: it is not set, and leaves all
+	Visible *string `json:"visible,omitempty"`
 }
 
 // Card is a GPU of the machine.
@@ -39,14 +41,19 @@ type Config struct {
 	Libraries []string                       // folders that are looked through beside the usual ones
 	Engine    bool                           // the program has one for GPUs
 	Devices   func() ([]backends.GPU, error) // that it sees
+	Visible   *string                        // CUDA_VISIBLE_DEVICES; nil: it is not set
 }
 
 // Here is the machine that the program runs on.
 func Here() Config {
-	return Config{
+	c := Config{
 		Root: "/", Libraries: filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")), Engine: backends.WithGPUs,
 		Devices: backends.GPUs,
 	}
+	if list, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
+		c.Visible = &list
+	}
+	return c
 }
 
 // folders are where distributions, containers and WSL have a driver's library.
@@ -57,7 +64,9 @@ var folders = []string{
 
 // Look finds out what is there.
 func Look(c Config) Report {
-	r := Report{Engine: c.Engine, Cards: []Card{}, Devices: []backends.GPU{}, Missing: []string{}}
+	r := Report{
+		Engine: c.Engine, Cards: []Card{}, Devices: []backends.GPU{}, Missing: []string{}, Visible: c.Visible,
+	}
 	r.Driver = version(filepath.Join(c.Root, "proc/driver/nvidia/version"))
 	r.Library = library(c)
 	r.Cards = cards(filepath.Join(c.Root, "proc/driver/nvidia/gpus"))
@@ -67,6 +76,9 @@ func Look(c Config) Report {
 	} else if r.Library == "" {
 		r.Missing = append(r.Missing,
 			"libcuda.so.1, which comes with the driver (in a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility)")
+	}
+	if c.Visible != nil && strings.Trim(*c.Visible, " ,") == "" {
+		r.Missing = append(r.Missing, "a device that CUDA_VISIBLE_DEVICES leaves: it is empty")
 	}
 	if !c.Engine {
 		r.Missing = append(r.Missing, "an engine for GPUs in this program: make cuda builds one that has it")

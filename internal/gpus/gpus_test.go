@@ -79,6 +79,21 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
+// What hides devices from programs is told, and where it hides all, that is what is missing.
+func TestHiddenDevicesAreTold(t *testing.T) {
+	for list, missing := range map[string]int{"": 1, "-1": 0, "0": 0} {
+		r := gpus.Look(gpus.Config{
+			Root: machine(t, whole), Engine: true, Visible: &list,
+			Devices: func() ([]backends.GPU, error) { return nil, nil },
+		})
+		var text strings.Builder
+		r.Print(&text)
+		if len(r.Missing) != missing || !strings.Contains(text.String(), "CUDA_VISIBLE_DEVICES="+list) {
+			t.Errorf("%q: %q\n%s", list, r.Missing, text.String())
+		}
+	}
+}
+
 func ExampleReport_Print() {
 	gpus.Report{
 		Engine: true, Driver: "580.95.05", Library: "/usr/lib64/libcuda.so.1",

@@ -23,6 +23,9 @@ func (r Report) Print(w io.Writer) {
 	for _, c := range r.Cards {
 		fmt.Fprintf(rows, "card\t%s at %s\n", cmp.Or(c.Model, "unknown"), c.Bus)
 	}
+	if r.Visible != nil {
+		fmt.Fprintf(rows, "visible\tCUDA_VISIBLE_DEVICES=%s\n", *r.Visible)
+	}
 	for _, d := range r.Devices {
 		fmt.Fprintf(rows, "device %d\t%s, %v, compute capability %s\n", d.Index, d.Name, d.Memory, d.Capability)
 	}
