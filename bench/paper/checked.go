@@ -69,7 +69,7 @@ const coldHere = 50 * time.Millisecond
 const warmHere = 5 * time.Millisecond
 
 // traced is the batch as lines of a trace, with the speeds that the jobs had one by one, in which two actions of one
-// thread each shared the rows. What is left of their time is aggregation's and evaluation's.
+// thread each shared the rows.
 func traced(m *measured) (out []sim.Job) {
 	tasks := map[string]task{}
 	for _, t := range append(pairs(), mobile(64, 3)) {
@@ -91,7 +91,9 @@ func lineOf(o outcome, t task) sim.Job {
 		side = t.resize
 	}
 	each := o.Compute / float64(o.Rows*o.Epochs) * float64(o.Workers)
-	rest := max(0, o.Wall-o.Prepare-o.Compute-3*coldHere.Seconds()) / 2
+	// What is left of the run is aggregation and evaluation, whose containers are new as well: the simulator has each of
+	// them load what a train action loads, which is part of what they took.
+	rest := max(0, (o.Wall-o.Prepare-o.Compute-3*coldHere.Seconds())/2-o.Prepare)
 	return sim.Job{
 		ID: disdel.JobID(t.id), Network: t.network, Input: []int{in.sample[0], side, side}, Classes: in.classes,
 		Rows: o.Rows, HeldOut: heldOut, BatchSize: (o.Batch + o.Workers - 1) / o.Workers, Epochs: o.Epochs,
