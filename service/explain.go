@@ -17,6 +17,8 @@ type Explanation struct {
 	Layers  []LayerShare        `json:"layers"`  // of a train action, in the network's order
 	Largest []LayerShare        `json:"largest"` // the layers that take most
 	Smaller []scheduler.Smaller `json:"smaller"`
+	// that train actions compute in; "": float32
+	Precision disdel.Precision `json:"precision,omitempty"`
 }
 
 // ExplainedAction is where the memory of an action goes.
@@ -46,6 +48,9 @@ const largestLayers = 5
 // explain takes the job's plan apart, or where it has none, the one that it would have without ceilings.
 func explain(in scheduler.PlanInput, p *disdel.Plan) (*Explanation, error) {
 	out := &Explanation{}
+	if in.Job.Training.Backend != disdel.BackendCUDA { // whose activations stay as they are
+		out.Precision = in.Job.Training.Precision
+	}
 	if p == nil {
 		lifted, err := scheduler.NewPlan(scheduler.LiftAll(in))
 		if err != nil {

@@ -19,7 +19,7 @@ func torch(n disdel.Network, batch int, tf32 bool) (perSecond float64, why strin
 		fmt.Sprint(n.Classes), "--batch", fmt.Sprint(batch), "--steps", "200", "--warmup", "20", "--channels-last",
 	}
 	if tf32 {
-		arguments = append(arguments, "--tf32")
+		arguments = append(arguments, "--precision", "tf32")
 	}
 	out, err := exec.Command("python3", arguments...).Output()
 	if err != nil {

@@ -4,6 +4,8 @@
     torch_train.py --network lenet5 --input 1x28x28 --classes 10 --batch 64 --steps 100 --warmup 10
 """
 
+import contextlib
+
 import measure
 
 
@@ -31,8 +33,8 @@ def main():
     before = measure.memory("VmRSS")
     layout = torch.channels_last if a.channels_last else torch.contiguous_format
     if a.device == "cuda":  # float32 is float32, and not TF32 in convolutions, unless that is asked for
-        torch.backends.cudnn.allow_tf32 = a.tf32
-        torch.backends.cuda.matmul.allow_tf32 = a.tf32
+        torch.backends.cudnn.allow_tf32 = a.precision == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = a.precision == "tf32"
         torch.backends.cudnn.benchmark = True
     model = networks.build(a.network, a.input, a.classes).to(a.device, memory_format=layout).train()
     opt = optimizer(torch, a.optimizer, model.parameters())
@@ -40,11 +42,13 @@ def main():
     y = torch.randint(a.classes, (a.batch,)).to(a.device)
     criterion = torch.nn.CrossEntropyLoss()
     loss = None
+    cast = torch.autocast(a.device, dtype=torch.bfloat16) if a.precision == "bf16" else contextlib.nullcontext()
 
     def step():
         nonlocal loss
         opt.zero_grad(set_to_none=True)
-        loss = criterion(model(x), y)
+        with cast:
+            loss = criterion(model(x), y)
         loss.backward()
         opt.step()
 

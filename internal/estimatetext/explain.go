@@ -30,6 +30,9 @@ func printExplanation(w io.Writer, e *service.Estimation) {
 		printDevice(w, *p)
 	}
 	printRisk(w, x.Actions)
+	if said := x.Precision.Meaning(); said != "" {
+		paragraph(w, string(x.Precision), "%s", said)
+	}
 	printShares(w, x)
 	printSmaller(w, e)
 }

@@ -1,6 +1,7 @@
 package footprint
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -22,6 +23,18 @@ type Spec struct {
 	Training  bool             // Step will be called
 	Exact     bool             // convolutions go by their definition, not by algorithms that round more
 	Precision disdel.Precision // of training steps
+}
+
+// OnlyFloat32 returns Invalid for a training in another precision, for backends that have none.
+func (s *Spec) OnlyFloat32(backend string) error {
+	if !s.Training || s.Precision.Plain() {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("%s computes with float32 alone, not with %s", backend,
+			s.Precision),
+		Hint: "leave training.precision out, or train with the backend " + disdel.BackendNative,
+	}
 }
 
 // Memory is a kind of memory.

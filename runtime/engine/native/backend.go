@@ -46,13 +46,18 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 			Msg: fmt.Sprintf("a batch of %d rows", s.BatchSize),
 		}
 	}
+	if !s.Precision.Short() {
+		if err := s.OnlyFloat32(disdel.BackendNative); err != nil {
+			return nil, err
+		}
+	}
 	rows := s.BatchSize
 	if !s.Training { // a large batch is computed in pieces
 		rows = min(rows, plan.Piece(s.Graph))
 	}
 	return plan.New(s.Graph, plan.Spec{
 		BatchSize: rows, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
-		Exact: s.Exact,
+		Exact: s.Exact, Halves: s.Precision.Short(),
 	})
 }
 
