@@ -17,4 +17,5 @@ func ExamplePrecision() {
 	// false
 	// float32 false
 	// bf16 true
+	// tf32 false
 }

@@ -3,6 +3,7 @@ package platform
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 
@@ -115,9 +116,7 @@ func (d *devices) reclaim(w want, idle []*container) (gone int, ok bool) {
 	trial := newDevices(d.all)
 	copy(trial.taken, d.taken)
 	for i, users := range d.users {
-		for name, n := range users {
-			trial.users[i][name] = n
-		}
+		maps.Copy(trial.users[i], users)
 	}
 	for gone = 0; ; gone++ {
 		if _, ok := trial.find(w); ok {

@@ -15,6 +15,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
+// precisions are those that the processor's engine has.
+var precisions = []disdel.Precision{disdel.PrecisionFloat32, disdel.PrecisionBF16}
+
 // bf16 compares training with bfloat16 with float32: accuracy, memory, and speed.
 func (b *bench) bf16() error {
 	for _, do := range []func() error{b.bf16Points, b.bf16Memory, b.bf16Speed} {
@@ -68,7 +71,7 @@ func (b *bench) bf16Points() error {
 	const seeds = 5
 	for seed := range int64(seeds) {
 		var points [2]float64
-		for i, p := range disdel.Precisions() {
+		for i, p := range precisions {
 			if points[i], err = fashion(p, seed, b.epochs, train, test); err != nil {
 				return err
 			}
@@ -131,7 +134,7 @@ func (b *bench) bf16Memory() error {
 			w.batch = 32
 		}
 		var plans, peaks [2]float64
-		for i, p := range disdel.Precisions() {
+		for i, p := range precisions {
 			m, _, err := run("0", b.ours(), w, "--precision", string(p))
 			if err != nil {
 				return err

@@ -54,9 +54,9 @@ func TestEveryRouteDividesTheMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := ""
+		var text strings.Builder
 		for _, f := range files {
-			all += f.Text
+			text.WriteString(f.Text)
 			if strings.HasSuffix(f.Name, ".yaml") {
 				var v map[string]any
 				if err := yaml.Load([]byte(f.Text), &v); err != nil || v["kind"] == nil {
@@ -64,6 +64,7 @@ func TestEveryRouteDividesTheMachine(t *testing.T) {
 				}
 			}
 		}
+		all := text.String()
 		if !strings.Contains(all, "user-memory = 24576m") || !strings.Contains(all, "--gpus 6 --gpu-memory 16384MB") {
 			t.Errorf("%s: the pool of twelve actions of 2 GB is missing:\n%s", route, all)
 		}

@@ -18,7 +18,7 @@ type Driver struct {
 
 	// Shared counts what all that are opened hold of each device together. nil: each has the device to itself.
 	Shared *Shared
-	// Capability is the devices', by which kernels are chosen; zero: 7.0.
+	// Capability is the devices', by which kernels are chosen; zero: 8.0.
 	Capability [2]int
 	Library    bool // it has a library of products
 }
@@ -83,7 +83,7 @@ func (d Driver) info(index, number int) driver.Info {
 		Index: index, ID: id(number), Name: "emulated", Memory: d.memory(), Capability: d.Capability, Library: d.Library,
 	}
 	if info.Capability == [2]int{} {
-		info.Capability = [2]int{7, 0}
+		info.Capability = [2]int{8, 0}
 	}
 	if info.Free = info.Memory; d.Shared != nil {
 		info.Free -= d.Shared.Taken(number)
