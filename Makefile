@@ -46,8 +46,8 @@ test: deps ## every test, on a real redis-server, a pouchdb-server and our own O
 	scripts/test.sh
 
 .PHONY: test-arm64
-test-arm64: ## the kernels for arm64 and the engine on them, under an emulator (Debian's qemu-user, which it installs)
-	scripts/test-arm64.sh
+test-arm64: ## the kernels for arm64 under an emulator, Debian's qemu-user, which it installs (ALL=1: and the engine on them, longer)
+	scripts/test-arm64.sh $(if $(ALL),all)
 
 SEED ?= 1
 .PHONY: robust
