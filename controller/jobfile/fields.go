@@ -341,6 +341,12 @@ var taskFields = []field{
 			"Winograd's algorithm where that is faster, whose results differ by rounding.",
 	},
 	{
+		path: "training.precision", form: text, oneOf: precisions, defBy: string(disdel.PrecisionFloat32),
+		example: string(disdel.PrecisionBF16),
+		meaning: "Numbers that a step of training computes with. bf16 rounds what matrix products multiply to bfloat16 and " +
+			"keeps activations for the way back so, in half the memory; sums, weights and evaluation stay float32.",
+	},
+	{
 		path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}",
 		meaning: "Ends training before its last epoch.",
 	},
