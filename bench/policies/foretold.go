@@ -35,7 +35,7 @@ func speedErrorOf(o options, t trial) (worst float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer r.close() //nolint:errcheck // a folder of its own
+	defer r.close()            //nolint:errcheck // a folder of its own
 	t.evaluate = math.MaxInt16 // rounds: policies go by the time without evaluations
 	seconds := map[int]float64{}
 	for t.workers = 1; t.workers <= 4; t.workers++ {
