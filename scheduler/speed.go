@@ -15,11 +15,11 @@ type speedLaw struct{ fixed, work, each float64 }
 
 // at is the law's time with so many workers on so many processors; 0 processors: not known.
 func (l speedLaw) at(workers, processors int) float64 {
-	return l.fixed + l.work/sharing(workers, processors) + l.each*float64(max(1, workers))
+	return l.fixed + l.work/atOnce(workers, processors) + l.each*float64(max(1, workers))
 }
 
-// sharing is how many workers compute at the same time.
-func sharing(workers, processors int) float64 {
+// atOnce is how many workers compute at the same time.
+func atOnce(workers, processors int) float64 {
 	if processors > 0 {
 		workers = min(workers, processors)
 	}
@@ -101,7 +101,7 @@ func distinct(at []timed) int {
 // lawRow is what the law's three terms are for a number of workers, over the time that was measured with it.
 func lawRow(t timed, processors int) [3]float64 {
 	w := float64(max(1, t.workers))
-	return [3]float64{1 / t.time, 1 / sharing(t.workers, processors) / t.time, w / t.time}
+	return [3]float64{1 / t.time, 1 / atOnce(t.workers, processors) / t.time, w / t.time}
 }
 
 func lawError(l speedLaw, at []timed, processors int) (sum float64) {
