@@ -45,13 +45,22 @@ type planeWeights [3]float64
 
 func (w *planeWeights) sum(x [2]float64) float64 { return w[0]*x[0] + w[1]*x[1] + w[2] }
 
-// gradient is that of the mean loss of some rows.
-func (p *plane) gradient(w planeWeights, rows []int) (g planeWeights) {
-	for _, r := range rows {
-		slope := (sigmoid(w.sum(p.rows[r])) - p.target[r]) / float64(len(rows))
-		g[0] += slope * p.rows[r][0]
-		g[1] += slope * p.rows[r][1]
+// planeBatches is how many minibatches there are. As SIREN's lie on S3, they are the same in every epoch, in another
+// order.
+const planeBatches = (planeRows + planeBatch - 1) / planeBatch
+
+// gradient is that of the mean loss of a minibatch.
+func (p *plane) gradient(w planeWeights, batch int) (g planeWeights) {
+	from, end := batch*planeBatch, min((batch+1)*planeBatch, planeRows)
+	target := p.target[from:end]
+	for i, x := range p.rows[from:end] {
+		slope := sigmoid(w.sum(x)) - target[i]
+		g[0] += slope * x[0]
+		g[1] += slope * x[1]
 		g[2] += slope
+	}
+	for i := range g {
+		g[i] /= float64(end - from)
 	}
 	return g
 }
@@ -85,7 +94,7 @@ type function struct {
 
 // epoch trains one, and returns what it takes and what functions hold in it, GB-s.
 func (h *hybrid) epoch(w *planeWeights, c schedule.Choice, lot *rand.Rand) (seconds, cost float64) {
-	order := lot.Perm(planeRows)
+	order := lot.Perm(planeBatches)
 	share := 1.0
 	if h.world.Full > 0 {
 		share = min(1, c.Memory/h.world.Full)
@@ -97,9 +106,8 @@ func (h *hybrid) epoch(w *planeWeights, c schedule.Choice, lot *rand.Rand) (seco
 			f.ended = true
 			return
 		}
-		n := min(planeBatch, len(order))
-		f.delta = h.gradient(*w, order[:n])
-		order = order[n:]
+		f.delta = h.gradient(*w, order[0])
+		order = order[1:]
 		f.at += h.world.Fetch + h.world.Compute/share*math.Exp(h.luck*lot.NormFloat64())
 		f.next = send
 	}

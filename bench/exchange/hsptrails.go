@@ -43,10 +43,10 @@ const hybridNear = 2e-4
 // The search: so many trails are drawn, the best of them by one seed are tried with all, and trails near the best of
 // those, too.
 const (
-	trailsDrawn = 600
-	trailsTried = 50
-	trailsKept  = 8
-	trailsNear  = 6 // each of those kept
+	trailsDrawn = 240
+	trailsTried = 24
+	trailsKept  = 6
+	trailsNear  = 4 // each of those kept
 	trailsSpare = 0.97
 )
 
