@@ -373,7 +373,7 @@ var taskFields = []field{
 	},
 	{
 		path: "training.goal", form: object, example: "{accuracy: 0.9, within: 10m}",
-		meaning: "What the job is to come to on held-out rows, and within what: exactly one of accuracy and loss. It ends " +
+		meaning: "What the job is to come to on held-out rows, and within what: exactly one of accuracy, loss and rmse. It ends " +
 			"once that has held for three evaluations in a row; what no plan is likely to reach is refused before anything " +
 			"is spent.",
 	},
@@ -384,6 +384,10 @@ var taskFields = []field{
 	{
 		path: "training.goal.loss", form: number, above: new(float64(0)), example: "0.3",
 		meaning: "Highest loss on held-out rows.",
+	},
+	{
+		path: "training.goal.rmse", form: number, above: new(float64(0)), example: "0.9",
+		meaning: "With linear and pmf: highest root of the mean squared error on held-out rows.",
 	},
 	{
 		path: "training.goal.within", form: duration, above: new(float64(0)), defBy: "any time", example: "10m",
