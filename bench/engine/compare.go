@@ -99,7 +99,9 @@ func compare(args []string) error {
 		{"threads2_speedup", b.threads},
 		{"plan_rss", b.plans},
 		{"first_step_ms", b.firstStep},
-		{"bf16", b.bf16},
+		{"bf16_points", b.bf16Points},
+		{"bf16_memory", b.bf16Memory},
+		{"bf16_speed", b.bf16Speed},
 	}
 	for _, s := range steps {
 		if !strings.Contains(s.name, *only) {

@@ -18,16 +18,6 @@ import (
 // precisions are those that the processor's engine has.
 var precisions = []disdel.Precision{disdel.PrecisionFloat32, disdel.PrecisionBF16}
 
-// bf16 compares training with bfloat16 with float32: accuracy, memory, and speed.
-func (b *bench) bf16() error {
-	for _, do := range []func() error{b.bf16Points, b.bf16Memory, b.bf16Speed} {
-		if err := do(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // images are rows as batches have them.
 type images struct {
 	x      []float32
