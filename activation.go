@@ -214,6 +214,7 @@ type TrainRequest struct {
 	Schedule   *Schedule   `json:"schedule,omitempty"`
 	ClipNorm   float64     `json:"clipNorm,omitempty"` // 0: any
 	Exact      bool        `json:"exact,omitempty"`    // no Winograd
+	Precision  Precision   `json:"precision,omitempty"`
 	Loss       string      `json:"loss"`
 	Target     float64     `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
 	Threads    int         `json:"threads"`

@@ -56,8 +56,9 @@ var house = map[string][]string{
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
 	},
-	"runtime/engine/native/kernel":  {"runtime/engine/native/plan"},
-	"runtime/engine/native/checkup": {"runtime/engine/native/plan", "runtime/engine/native/kernel"},
+	"runtime/engine/native/kernel":      {"runtime/engine/native/plan"},
+	"runtime/engine/native/kernel/neon": {}, // writes assembly
+	"runtime/engine/native/checkup":     {"runtime/engine/native/plan", "runtime/engine/native/kernel"},
 	"runtime/engine/gorgonia": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",

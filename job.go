@@ -277,6 +277,7 @@ type Training struct {
 	Schedule      *Schedule  `json:"schedule,omitempty"`
 	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
 	Exact         bool       `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
+	Precision     Precision  `json:"precision,omitempty"`
 	EarlyStop     *EarlyStop `json:"earlyStop,omitempty"`
 	Goal          *Goal      `json:"goal,omitempty"`
 	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end

@@ -45,7 +45,7 @@ func (b *bench) wideOnce(ctx context.Context, r *rig, turn int) (outcome, error)
 	if err != nil {
 		return outcome{}, err
 	}
-	job.Resources.Memory = widePool * 46 / 100 / disdel.MB * disdel.MB
+	job.Resources.Memory = wideAction
 	job.Resources.Threads = 1
 	o, err := r.submitJob(ctx, envEnd, t, turn, service.Request{Job: job})
 	if err == nil && !o.Passed {

@@ -31,6 +31,7 @@ const (
 	wideScale   = 26
 	widePool    = 70 * disdel.GB / wideScale
 	wideDoubled = 140 * disdel.GB / wideScale
+	wideAction  = widePool * 46 / 100 / disdel.MB * disdel.MB // the paper's 32 GB of 70 GB
 )
 
 // patient is the longest time of an action where an experiment is not about it.

@@ -2,17 +2,10 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller/simulate"
-	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/internal/plot"
-	"github.com/disdel/disdel/runtime/engine/backends"
-	"github.com/disdel/disdel/scheduler"
-	"github.com/disdel/disdel/scheduler/sim"
 )
 
 // simulated is figures 11, 12 and 13 at the paper's size, under both readings of Fig. 8.
@@ -34,6 +27,8 @@ func (p *page) simulated(*measured) {
 		lines = append(lines, p.reading(r)...)
 	}
 	p.check()
+	p.checkWide()
+	p.plans()
 	p.chart("fig13.svg", plot.Chart{
 		Title: "Figure 13: eight jobs over servers, simulated", X: plot.Axis{Name: "servers", Whole: true},
 		Y: plot.Axis{Name: "time (s)"}, Lines: lines,
@@ -90,83 +85,4 @@ func (p *page) reading(r reading) (lines []plot.Line) {
 	}
 	p.table(rows)
 	return lines
-}
-
-// mostWrong is how far the simulator may be off, in percent, without a warning on the page.
-const mostWrong = 15
-
-// check simulates the real batch on this machine's processors and pool, by the speeds that were measured job by job,
-// and holds it against what was measured.
-func (p *page) check() {
-	m := p.raw.Experiments["fig12"]
-	if m == nil {
-		return
-	}
-	var runs []float64
-	for _, g := range m.Batches {
-		if g.Environment == envEnd {
-			runs = append(runs, g.Makespan)
-		}
-	}
-	jobs := traced(m)
-	if len(runs) == 0 || len(jobs) == 0 {
-		return
-	}
-	got, err := simulate.Run(simulate.Config{
-		Cloud: sim.Config{
-			Invokers: 1, Memory: batchPool, Processors: m.Sittings[0].Threads, Cold: disdel.Millis(coldHere),
-			Warm: disdel.Millis(5 * time.Millisecond),
-		},
-		Admission: scheduler.AdmissionGang, Estimator: estimator.Planned(backends.Standard(nil)),
-	}, jobs)
-	if err != nil {
-		p.fail(err)
-		return
-	}
-	run := median(runs)
-	wrong := 100 * math.Abs(got.Makespan.Seconds()-run) / run
-	p.figure("sim_error_pct", wrong, "%")
-	p.claim(claim{
-		"the simulator, on this machine's batch of eight", "-",
-		fmt.Sprintf("%.1f s simulated, %.1f s run: off by %.0f %%", got.Makespan.Seconds(), run, wrong),
-		judged(wrong, mostWrong), "by the speeds of its jobs one by one; the bound of 15 % is ours",
-	})
-	if wrong > mostWrong {
-		p.say("**A warning**: the simulator is off by more than %d %% of what was run here. Take its figures for what they "+
-			"are.", mostWrong)
-	}
-}
-
-// coldHere is what a container takes to start here.
-const coldHere = 50 * time.Millisecond
-
-// traced is the batch as lines of a trace, with the speeds that the jobs had one by one, in which two actions of one
-// thread each shared the rows. What is left of their time is aggregation's and evaluation's.
-func traced(m *measured) (out []sim.Job) {
-	tasks := map[string]task{}
-	for _, t := range append(pairs(), mobile(64, 3)) {
-		tasks[t.id] = t
-	}
-	for _, o := range m.of(envEnd) {
-		t := tasks[o.Job]
-		if o.Beside > 0 || !o.Passed || o.Workers == 0 || o.Rows == 0 || t.id == "" {
-			continue
-		}
-		in := shapes[o.Data]
-		side := in.sample[1]
-		if t.resize > 0 {
-			side = t.resize
-		}
-		each := o.Compute / float64(o.Rows*o.Epochs) * float64(o.Workers)
-		rest := max(0, o.Wall-o.Prepare-o.Compute-3*coldHere.Seconds()) / 2
-		out = append(out, sim.Job{
-			ID: disdel.JobID(t.id), Network: t.network, Input: []int{in.sample[0], side, side}, Classes: in.classes,
-			Rows: o.Rows, HeldOut: heldOut, BatchSize: (o.Batch + o.Workers - 1) / o.Workers, Epochs: o.Epochs,
-			Sync: disdel.SyncEnd, Workers: o.Workers,
-			PerThousand: disdel.Millis(1000 * each * float64(time.Second)),
-			Load:        disdel.Millis(o.Prepare * float64(time.Second)),
-			Aggregate:   disdel.Millis(rest * float64(time.Second)), Evaluate: disdel.Millis(rest * float64(time.Second)),
-		})
-	}
-	return out
 }

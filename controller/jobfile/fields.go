@@ -356,6 +356,12 @@ var taskFields = []field{
 			"Winograd's algorithm where that is faster, whose results differ by rounding.",
 	},
 	{
+		path: "training.precision", form: text, oneOf: precisions, defBy: string(disdel.PrecisionFloat32),
+		example: string(disdel.PrecisionBF16),
+		meaning: "Numbers that a step of training computes with. bf16 rounds what matrix products multiply to bfloat16 and " +
+			"keeps activations for the way back so, in half the memory; sums, weights and evaluation stay float32.",
+	},
+	{
 		path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}",
 		meaning: "Ends training before its last epoch.",
 	},
@@ -382,7 +388,7 @@ var taskFields = []field{
 	},
 	{
 		path: "training.goal", form: object, example: "{accuracy: 0.9, within: 10m}",
-		meaning: "What the job is to come to on held-out rows, and within what: exactly one of accuracy and loss. It ends " +
+		meaning: "What the job is to come to on held-out rows, and within what: exactly one of accuracy, loss and rmse. It ends " +
 			"once that has held for three evaluations in a row; what no plan is likely to reach is refused before anything " +
 			"is spent.",
 	},
@@ -393,6 +399,10 @@ var taskFields = []field{
 	{
 		path: "training.goal.loss", form: number, above: new(float64(0)), example: "0.3",
 		meaning: "Highest loss on held-out rows.",
+	},
+	{
+		path: "training.goal.rmse", form: number, above: new(float64(0)), example: "0.9",
+		meaning: "With linear and pmf: highest root of the mean squared error on held-out rows.",
 	},
 	{
 		path: "training.goal.within", form: duration, above: new(float64(0)), defBy: "any time", example: "10m",

@@ -191,6 +191,7 @@ func (e *Engine) prepare(x []float32, labels []int32, rows int, training bool) {
 		v := &e.layers[i].v
 		v.Conv.ActiveRows, v.Pool.ActiveRows = plan.Padded(rows), plan.Padded(rows)
 		e.layers[i].norm.Rows = rows
+		e.layers[i].norm0.Rows = rows
 	}
 }
 
@@ -228,6 +229,7 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // step is one worker's part of a step.
 func (e *Engine) step(w *kernel.Worker) {
+	w.Rounding(e.plan.Spec.Halves)
 	e.checkInputs(w)
 	w.Sync()
 	if e.odd.Load() {
@@ -270,6 +272,7 @@ func allFinite(x []float32) bool {
 }
 
 func (e *Engine) predict(w *kernel.Worker) {
+	w.Rounding(false)
 	e.forward(w)
 	e.lossOf(w, false)
 }
@@ -284,12 +287,14 @@ func (e *Engine) forward(w *kernel.Worker) {
 	}
 	e.scaleNorms(w)
 	w.Sync()
+	e.settle(w, in)
 	for i := 1; i < len(e.layers); i++ {
 		if e.plan.ByRows {
 			e.layers[i].forwardRows(w, e)
 		} else {
 			e.layers[i].forward(w, e)
 		}
+		e.settle(w, &e.layers[i])
 	}
 }
 
