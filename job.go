@@ -250,6 +250,14 @@ type Data struct {
 	Checksum string `json:"checksum,omitempty"`
 	Split    Split  `json:"split"`
 	Resize   int    `json:"resize,omitempty"` // height and width that images are resized to, bilinear; 0: as they are
+	// how training sees images otherwise in every epoch; zero: as they are
+	Augment Augment `json:"augment,omitzero"`
+}
+
+// Augment is how images are changed as training sees them, drawn anew for every row and epoch.
+type Augment struct {
+	Crop int  `json:"crop,omitempty"` // pixels that they are moved by at most, up or down and left or right, over zeros
+	Flip bool `json:"flip,omitempty"` // mirrored, left to right, every other time
 }
 
 // Split divides the training rows of a data set that brings no held-out rows of its own.

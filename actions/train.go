@@ -212,7 +212,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 		}
 		rows := t.order[batch*size : min((batch+1)*size, n)]
 		begun := t.call.host.now()
-		t.shard.Fill(&t.input, rows)
+		t.shard.FillAugmented(&t.input, rows, t.req.Network.Init.Seed, epoch)
 		t.swap.filled()
 		m, err := t.engine.Step(t.input)
 		if err != nil {

@@ -24,6 +24,8 @@ type Spec struct {
 	Threads int    // of a train action
 	Origin  *disdel.Origin
 
+	ClassNames []string // by class; nil: the data set has none
+
 	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked
 	// for. nil: plans are not made anew. It is pure.
 	Replan func(disdel.Job) (disdel.Plan, error)

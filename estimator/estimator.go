@@ -17,7 +17,7 @@ type Input struct {
 	Part        int          // rows of the data set that the rows are read out of; below Rows: Rows
 	Drawn       bool         // the rows are drawn by lot from the part: each of that has a place while they are read
 	SampleBytes disdel.Bytes // of one row as stored
-	Resizing    disdel.Bytes // of one row while it is resized; 0: rows are taken as stored
+	Resizing    disdel.Bytes // of one row while it is resized or augmented; 0: rows are taken as stored
 	Epochs      int
 	Optimizer   disdel.Optimizer
 	ClipNorm    float64            // above 0: all gradients are kept

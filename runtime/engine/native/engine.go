@@ -44,6 +44,7 @@ type Engine struct {
 	odd      atomic.Bool // an input is not finite
 	scale    float64     // of gradients
 	stale    bool        // weights were set since batch norms that convolutions compute were worked out
+	said     []int32     // classes of the rows of the last evaluation
 	job      func(*kernel.Worker)
 	infer    func(*kernel.Worker)
 }
@@ -344,9 +345,11 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	labels := b.Target.Classes
 	e.pieces(b.Input, labels)
 	classes, correct, loss := e.g.Output().Len(), 0, 0.0
+	e.said = e.said[:0]
 	for i, y := range labels {
 		loss += e.losses[i]
-		if largest(e.out[i*classes:(i+1)*classes]) == int(y) {
+		class := largest(e.out[i*classes : (i+1)*classes])
+		if e.said = append(e.said, int32(class)); class == int(y) {
 			correct++
 		}
 	}
@@ -354,7 +357,7 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 		return disdel.Metrics{},
 			&disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", loss)}
 	}
-	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct}, nil
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct, Classes: e.said}, nil
 }
 
 // pieces computes the outputs of rows, as many at a time as the plan is for.
