@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -169,6 +171,20 @@ func TestARoundByHand(t *testing.T) {
 	if err != nil || len(inf.Classes) != 2 || len(inf.Probabilities[1]) != 10 {
 		t.Errorf("%+v, %v", inf, err)
 	}
+	var all sync.WaitGroup // those that are there at once take turns
+	for range 4 {
+		all.Go(func() {
+			again, err := ask[disdel.InferResult](t, h, disdel.TaskInfer,
+				disdel.InferRequest{
+					Models: models, WeightsKey: path, Checksum: agg.Checksum, Network: b.net,
+					Inputs: [][]float32{make([]float32, 64), make([]float32, 64)},
+				})
+			if err != nil || !slices.Equal(again.Probabilities[1], inf.Probabilities[1]) {
+				t.Errorf("%+v, %v", again, err)
+			}
+		})
+	}
+	all.Wait()
 	if _, err := ask[disdel.InferResult](t, h, disdel.TaskInfer,
 		disdel.InferRequest{
 			Models: models, WeightsKey: path, Checksum: agg.Checksum, Network: b.net,

@@ -18,8 +18,9 @@ type Handler func(ctx context.Context, params json.RawMessage) (any, error)
 // Probe reads the process's resident memory and its high-water mark.
 type Probe func() (resident, peak disdel.Bytes)
 
-// Host carries out the tasks of one container. It is for one request at a time.
+// Host carries out the tasks of one container. It is for one request at a time, but for inferences, which take turns.
 type Host struct {
+	turn    chan struct{} // holds a value while an inference has its turn
 	probe   Probe
 	now     func() time.Time
 	warm    bool
@@ -33,7 +34,10 @@ type Host struct {
 
 // NewHost returns a Host that measures itself with probe and computes with these backends.
 func NewHost(probe Probe, backends engine.Table) *Host {
-	return &Host{probe: probe, now: time.Now, found: runtime.GOMAXPROCS(0), built: engineCache{backends: backends}}
+	return &Host{
+		turn: make(chan struct{}, 1), probe: probe, now: time.Now, found: runtime.GOMAXPROCS(0),
+		built: engineCache{backends: backends},
+	}
 }
 
 // Within tells the host the memory limit of its container, 0 for none, which a probe asks for.
@@ -45,7 +49,7 @@ func (h *Host) Handlers() map[disdel.Task]Handler {
 		disdel.TaskTrain:     handle(h, h.train),
 		disdel.TaskAggregate: handle(h, h.aggregate),
 		disdel.TaskEvaluate:  handle(h, h.evaluate),
-		disdel.TaskInfer:     handle(h, h.infer),
+		disdel.TaskInfer:     h.inTurns(handle(h, h.infer)),
 		disdel.TaskProbe:     handle(h, h.look),
 	}
 }
@@ -55,6 +59,20 @@ func (h *Host) Close() error {
 	h.shard = shardCache{}
 	h.store.drop()
 	return h.built.drop()
+}
+
+// inTurns has requests that are there at once wait for each other: the engine, the bound on the heap and the number of
+// threads are the process's. Together they need one container's memory, where each by itself would need its own.
+func (h *Host) inTurns(f Handler) Handler {
+	return func(ctx context.Context, params json.RawMessage) (any, error) {
+		select {
+		case h.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		defer func() { <-h.turn }()
+		return f(ctx, params)
+	}
 }
 
 // handle reads the request, runs the task and adds what it used.

@@ -116,7 +116,8 @@ func (w *way) add(id disdel.JobID, epochs float64, reached bool) {
 func sameLearning(in TimingInput, r *disdel.Record) bool {
 	a, b := in.Job.Training, r.Job.Training
 	return sameNetwork(in, r) && sameData(in, r) && a.BatchSize == b.BatchSize && a.Loss == b.Loss &&
-		a.ClipNorm == b.ClipNorm && a.Exact == b.Exact && reflect.DeepEqual(a.Optimizer, b.Optimizer) &&
+		a.ClipNorm == b.ClipNorm && a.Exact == b.Exact &&
+		a.Precision.Short() == b.Precision.Short() && reflect.DeepEqual(a.Optimizer, b.Optimizer) &&
 		reflect.DeepEqual(a.Schedule, b.Schedule)
 }
 

@@ -23,7 +23,7 @@ type accepted struct {
 	path string
 	mu   sync.Mutex
 	file *os.File
-	open map[string]json.RawMessage // lines of what has no record on the disk, by id
+	open map[string][]byte // lines of what has no record on the disk, by id
 	size int64
 }
 
@@ -55,7 +55,7 @@ func openAccepted(dir string) (*accepted, leftOpen, error) {
 	if err != nil {
 		return nil, leftOpen{}, err
 	}
-	a := &accepted{path: path, file: f, open: map[string]json.RawMessage{}}
+	a := &accepted{path: path, file: f, open: map[string][]byte{}}
 	if info, err := f.Stat(); err == nil {
 		a.size = info.Size()
 	}
@@ -102,47 +102,57 @@ func (a *accepted) add(lost *activation) error {
 	if a == nil {
 		return nil
 	}
-	return a.note(lost.ActivationID, acceptedLine{Lost: lost})
-}
-
-// ended is called before an activation's record is answered, if that is not on the disk yet.
-func (a *accepted) ended(record *activation) error {
-	return a.note(record.ActivationID, acceptedLine{Ended: record})
-}
-
-// note writes a line that stays open until its record is kept.
-func (a *accepted) note(id string, v acceptedLine) error {
-	line, err := json.Marshal(v)
+	line, err := json.Marshal(acceptedLine{Lost: lost})
 	if err != nil {
 		return err
 	}
+	return a.keep(lost.ActivationID, line)
+}
+
+// ended is called before an activation's record, whose JSON it is, is answered, if that is not on the disk yet.
+func (a *accepted) ended(record *activation) error {
+	data, err := record.bytes()
+	if err != nil {
+		return err
+	}
+	return a.keep(record.ActivationID, slices.Concat([]byte(`{"ended":`), data, []byte{'}'}))
+}
+
+// keep writes a line that stays open until its record is kept.
+func (a *accepted) keep(id string, line []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.write(line); err != nil {
+	if err := a.write(append(line, '\n')); err != nil {
 		return err
 	}
 	a.open[id] = line
 	return nil
 }
 
-// filed is called when an activation's record is kept. What cannot be written here is found out at the next start,
-// which looks whether there is a record.
-func (a *accepted) filed(id string) {
-	if a == nil {
+// filed is called when activations' records are kept. What cannot be written here is found out at the next start, which
+// looks whether there is a record.
+func (a *accepted) filed(ids ...string) {
+	if a == nil || len(ids) == 0 {
 		return
 	}
-	line, _ := json.Marshal(acceptedLine{Filed: id}) // plain data
+	var lines []byte
+	for _, id := range ids {
+		lines = append(append(append(lines, `{"filed":"`...), id...), "\"}\n"...)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.open, id)
-	a.write(line) //nolint:errcheck // see above
+	for _, id := range ids {
+		delete(a.open, id)
+	}
+	a.write(lines) //nolint:errcheck // see above
 	if a.size > smallAccepted && a.size > 2*a.openSize() {
 		a.restart()
 	}
 }
 
-func (a *accepted) write(line []byte) error {
-	n, err := a.file.Write(append(line, '\n'))
+// write writes whole lines, at once.
+func (a *accepted) write(lines []byte) error {
+	n, err := a.file.Write(lines)
 	a.size += int64(n)
 	if err != nil && n > 0 {
 		a.file.Write([]byte{'\n'}) //nolint:errcheck // what was cut off shall not spoil the next line
@@ -166,7 +176,7 @@ func (a *accepted) restart() {
 	}
 	next := &accepted{file: f}
 	for _, line := range a.open {
-		err = errors.Join(err, next.write(slices.Clone(line)))
+		err = errors.Join(err, next.write(append(slices.Clone(line), '\n')))
 	}
 	if err == nil {
 		err = os.Rename(draft, a.path)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -204,4 +205,54 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 			t.Errorf("%s", got.body)
 		}
 	})
+}
+
+// A request that waits for its activation's end has it written down only when somebody may hear of it: when it has run
+// for a while, or when its id is told.
+func TestAWaitedForActivationIsWrittenDownInTime(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, func(c *Config) { c.DataDir = dir })
+	newTestAction(t, p, "sleep", 60000, 128)
+	open := func(id string) (n int, has bool) {
+		p.accepted.mu.Lock()
+		defer p.accepted.mu.Unlock()
+		_, has = p.accepted.open[id]
+		return len(p.accepted.open), has
+	}
+	id := must(t, p, "POST", "_/actions/sleep?blocking=true&timeout=1", `{"ms":600000}`).at("activationId").(string)
+	if n, has := open(id); n != 1 || !has {
+		t.Errorf("an activation whose id was told is not among the %d that are written down", n)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		req, _ := http.NewRequestWithContext(ctx, "POST", p.URL()+ns+"/actions/sleep?blocking=true",
+			strings.NewReader(`{"ms":600000}`))
+		user, key, _ := strings.Cut(p.AuthKey(), ":")
+		req.SetBasicAuth(user, key)
+		req.Header.Set("Content-Type", "application/json")
+		if res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req); err == nil {
+			res.Body.Close()
+		}
+	}()
+	until(t, "the second one written down", func() bool { n, _ := open(""); return n == 2 })
+	leave()
+	<-gone
+	left, err := readAccepted(filepath.Join(copyData(t, dir), "accepted.jsonl"))
+	if err != nil || len(left.lost) != 2 {
+		t.Errorf("a kill would leave %d, %v", len(left.lost), err)
+	}
+}
+
+// Ids come in the order of their activations, to the millisecond, and none comes twice.
+func TestIdsOfActivationsComeInOrder(t *testing.T) {
+	last := newActivationID()
+	for range 1000 {
+		id := newActivationID()
+		if id[:12] < last[:12] || id == last || !activationID.MatchString(id) {
+			t.Fatalf("%s after %s", id, last)
+		}
+		last = id
+	}
 }

@@ -1,12 +1,6 @@
 package platform
 
-import (
-	"encoding/json"
-	"net/http"
-	"slices"
-
-	"github.com/disdel/disdel"
-)
+import "slices"
 
 // actionPut is the body of a PUT.
 type actionPut struct {
@@ -15,18 +9,6 @@ type actionPut struct {
 	Parameters     *keyValues `json:"parameters"`
 	Limits         *limitsPut `json:"limits"`
 	DelAnnotations []string   `json:"delAnnotations"`
-}
-
-// readAction reads an action's PUT. What is no object lacks the field that is looked for first.
-func readAction(r *http.Request, limit disdel.Bytes, body *actionPut) error {
-	data, err := readBody(r, limit)
-	if err != nil {
-		return err
-	}
-	if len(data) > 0 && data[0] != '{' && json.Valid(data) {
-		return problem{400, textMalformed("Object expected in field 'exec'")}
-	}
-	return parseJSON(data, body)
 }
 
 func (p *Platform) putAction(q *request) (int, any, error) {
@@ -39,7 +21,7 @@ func (p *Platform) putAction(q *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	err = readAction(q.Request, 2*l.Code+l.bodyLimit(), &body)
+	err = readEntity(q.Request, 2*l.Code+l.bodyLimit(), "exec", &body)
 	if leave(); err != nil {
 		return 0, nil, err
 	}

@@ -43,6 +43,22 @@ type activation struct {
 	Annotations  []keyValue `json:"annotations"`
 	Publish      bool       `json:"publish"`
 	memory       int        // MB, of the action or a sequence's largest component
+	written      []byte     // as JSON, once it is made: nothing above changes from then on
+}
+
+// write makes the record's JSON, which is stored and answered several times.
+func (a *activation) write() error {
+	data, err := json.Marshal(a)
+	a.written = data
+	return err
+}
+
+// bytes are the record's JSON.
+func (a *activation) bytes() ([]byte, error) {
+	if a.written != nil {
+		return a.written, nil
+	}
+	return json.Marshal(a)
 }
 
 // record makes the record of an ended activation. Three annotations are ours: peakMemory, in bytes, since OpenWhisk
@@ -81,7 +97,11 @@ func (p *Platform) record(run *running, s *seat, e ending) *activation {
 	return rec
 }
 
-func (a *activation) withoutLogs() *activation {
+// withoutLogs is the record as a body without its logs.
+func (a *activation) withoutLogs() any {
+	if len(a.Logs) == 0 && a.written != nil {
+		return written(a.written)
+	}
 	out := *a
 	out.Logs = []string{}
 	return &out

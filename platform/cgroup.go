@@ -1,8 +1,6 @@
 package platform
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -199,13 +197,16 @@ func (g groups) fence(name string, limit disdel.Bytes, cpu processing) fence {
 			f.write(q[0], q[1]) // New has seen that it can be
 		}
 	}
+	f.deaths, f.most = openGauge(filepath.Join(f.dirs[0], g.events)), openGauge(filepath.Join(f.dirs[0], g.peaks))
 	return f
 }
 
 // group is one container's.
 type group struct {
 	groups
-	dirs []string // as bases
+	dirs   []string // as bases
+	deaths gauge    // of events
+	most   gauge    // of peaks
 }
 
 // write writes to the file in whichever tree has it.
@@ -239,25 +240,9 @@ func (f group) took(pid int) { f.write("cgroup.procs", strconv.Itoa(pid)) }
 
 func (f group) exact() bool { return true }
 
-func (f group) killed() bool {
-	data, err := os.ReadFile(filepath.Join(f.dirs[0], f.events))
-	if err != nil {
-		return false
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		if n, ok := strings.CutPrefix(lines.Text(), "oom_kill "); ok && n != "0" {
-			return true
-		}
-	}
-	return false
-}
+func (f group) killed() bool { return f.deaths.counts("oom_kill") }
 
-func (f group) mark() disdel.Bytes {
-	if n := numbersIn(filepath.Join(f.dirs[0], f.peaks)); len(n) == 1 {
-		return disdel.Bytes(n[0])
-	}
-	return 0
-}
+func (f group) mark() disdel.Bytes { return disdel.Bytes(f.most.number()) }
 
 // cache is the pages of files that are counted for the group, as version 1 or 2 calls them, but for those that are
 // nowhere else.
@@ -277,6 +262,8 @@ func (f group) cache() (sum disdel.Bytes) {
 }
 
 func (f group) remove() {
+	f.deaths.close()
+	f.most.close()
 	writeTo(filepath.Join(f.dirs[0], "cgroup.kill"), "1") // version 2
 	for _, dir := range f.dirs {
 		removeGroup(dir)

@@ -38,6 +38,8 @@ type Limits struct {
 type Kind struct {
 	Command []string
 	Env     []string
+	// Together are the mains of actions whose activations may share a container, where Env allows that at all. Empty: all.
+	Together []string
 	// Says is what runs, such as Python 3.11.7, where the name does not tell it: clients read it in the place of an image.
 	Says    string
 	Default bool // of its family, the part before the colon; where none is, the last by name

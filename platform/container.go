@@ -1,14 +1,8 @@
 package platform
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +41,7 @@ type container struct {
 	stirred     chan struct{} // signals that stopped changed
 
 	mu      sync.Mutex
+	talks   []*talk      // connections that nobody uses, the last used last
 	top     disdel.Bytes // the most memory that it had
 	mark    disdel.Bytes // the kernel's mark that top was made of
 	overrun bool         // the watch killed it for memory
@@ -72,7 +67,7 @@ func (p *Platform) launch(s size) (*container, error) {
 		lastUsed: time.Now(), stirred: make(chan struct{}, 1),
 	}
 	if c.door, err = openDoor(dir); err != nil {
-		os.RemoveAll(dir)
+		c.undo()
 		return nil, err
 	}
 	kind := p.cfg.Kinds[s.kind]
@@ -84,25 +79,26 @@ func (p *Platform) launch(s size) (*container, error) {
 	c.cmd.Dir = dir
 	c.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "__OW_API_HOST=" +
 		p.apiHost()}, kind.Env...)
-	c.cmd.Stdout, c.cmd.Stderr = c.logs.stream("stdout"), c.logs.stream("stderr")
-	c.cmd.WaitDelay = time.Second
+	if err := c.logs.attach(c.cmd); err != nil {
+		c.undo()
+		return nil, err
+	}
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	user := p.userFor(kind)
 	if user != 0 {
 		c.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
 		if err := os.Chown(dir, int(user), int(user)); err != nil {
-			c.door.close()
-			os.RemoveAll(dir)
+			c.undo()
 			return nil, err
 		}
 	}
 	c.fence = p.fences.fence(filepath.Base(dir), s.memory, p.cfg.processingOf(s.memory))
 	if c.cmd, err = p.spawner.start(c.cmd, c.fence); err != nil {
 		c.fence.remove()
-		c.door.close()
-		os.RemoveAll(dir)
+		c.undo()
 		return nil, err
 	}
+	c.logs.read()
 	if user != 0 { // a bound on the user's processes is one on the container's
 		unix.Prlimit(c.cmd.Process.Pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: maxProcesses, Max: maxProcesses},
 			nil) //nolint:errcheck // the group has one too
@@ -116,6 +112,13 @@ func (p *Platform) launch(s size) (*container, error) {
 	go c.reap()
 	go c.watch(disdel.Bytes(p.cfg.FolderMB) * disdel.MB)
 	return c, nil
+}
+
+// undo takes back what a container that did not come to be had.
+func (c *container) undo() {
+	c.logs.detach()
+	c.door.close()
+	os.RemoveAll(c.dir) //nolint:errcheck // the platform's root goes as a whole at the end
 }
 
 // mayOwn tells whether containers of a kind can be of users of their own.
@@ -139,12 +142,16 @@ func (p *Platform) apiHost() string {
 	return p.URL()
 }
 
-// reap waits for the process and removes what it leaves.
+// reap waits for the process and for what it has printed.
 func (c *container) reap() {
 	defer c.watched.Done()
 	c.cmd.Wait() //nolint:errcheck // how it ended is in ProcessState
+	c.logs.close(lastWords)
 	c.exited.close()
 }
+
+// lastWords is how long the output of a process that ended is read while others, which it has started, may still write.
+const lastWords = time.Second
 
 // exhausted tells whether the process died for memory: by the watch, by the kernel, or by its own failed allocation.
 func (c *container) exhausted() bool {
@@ -176,6 +183,7 @@ func (c *container) signal() {
 func (c *container) pause() {
 	if !c.paused {
 		c.paused = true
+		c.forgetTalks()                                   // they would cost descriptors, and are too old when it goes on
 		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGSTOP) //nolint:errcheck // it may be gone: the pool buries it
 		c.stir(true)
 	}
@@ -195,6 +203,7 @@ func (c *container) kill() {
 		c.signal()
 	}
 	c.watched.Wait()
+	c.forgetTalks()
 	c.signal() // children that outlived their parent
 	if !c.fence.exact() {
 		for _, pid := range straysOf(c.dir) {
@@ -210,74 +219,11 @@ func (c *container) kill() {
 	os.RemoveAll(c.dir) //nolint:errcheck // the platform's root goes as a whole at the end
 }
 
-var errDied = errors.New("the container's process went away")
-
-// reply is a container's answer. Of a body that is longer than any that counts, the rest is left unread.
-type reply struct {
-	status int
-	body   []byte
-	length int64 // that the header announced
-}
-
-// post sends a request to the container. The error is context.DeadlineExceeded after limit, errDied when the process
-// ended or answered nothing. While it does not listen yet, the connection is tried again until the limit.
+// post is ask with a body that is JSON of a value.
 func (c *container) post(ctx context.Context, path string, body any, limit time.Duration) (reply, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return reply{}, err
 	}
-	ctx, stop := context.WithTimeout(ctx, limit)
-	defer stop()
-	for {
-		got, err := c.try(ctx, path, data)
-		var refused *net.OpError
-		if err == nil {
-			return got, nil
-		}
-		if !errors.As(err, &refused) || refused.Op != "dial" {
-			return reply{}, ended(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			return reply{}, ended(ctx)
-		case <-c.exited.c:
-			return reply{}, errDied
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
-}
-
-func ended(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return context.DeadlineExceeded
-	}
-	return errDied
-}
-
-// try sends a request by a connection of its own, in this goroutine: an http.Client would wake three others.
-func (c *container) try(ctx context.Context, path string, data []byte) (reply, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://container"+path, bytes.NewReader(data))
-	if err != nil {
-		return reply{}, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Close = true // the invoker does not reuse connections either
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", c.door.dial)
-	if err != nil {
-		return reply{}, err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })() // what is waited for fails then
-	sent := req.Write(conn)
-	res, err := http.ReadResponse(bufio.NewReader(conn), req) // it may answer a request that it does not read
-	if err != nil {
-		return reply{}, errors.Join(sent, err)
-	}
-	defer res.Body.Close()
-	if res.ContentLength < 0 { // ApacheBlockingContainerClient takes an unknown length for no response
-		return reply{}, errDied
-	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, c.most))
-	return reply{res.StatusCode, body, res.ContentLength}, err
+	return c.ask(ctx, path, data, limit)
 }

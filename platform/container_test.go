@@ -19,6 +19,7 @@ import (
 // behaviours are what the test container does beside those of serve, by the action's main.
 var behaviours = map[string]func(params map[string]any) (status int, answer string){
 	"list":             says(`[1,{"x":"y"}]`),
+	"not-utf8":         says("{\"a\":\"\xff\"}"),
 	"conduct-two":      conduct,
 	"conduct-for-ever": says(`{"action":"/_/conduct-for-ever"}`),
 	"conduct-value":    says(`{"params":7}`),
@@ -236,10 +237,14 @@ func TestTheKeyIsGivenToActionsThatAskForIt(t *testing.T) {
 		run := &running{
 			id:     newID(),
 			action: &action{header: header{Annotations: []keyValue{{Key: "provide-api-key", Value: json.RawMessage(value)}}}},
-			user:   p.users[0],
+			user:   p.users[0], params: json.RawMessage(`{}`),
 		}
 		_, got := p.initEnv(run)["__OW_API_KEY"]
-		_, too := p.runBody(run, time.Second).(map[string]any)["api_key"]
+		var body map[string]any
+		if err := json.Unmarshal(p.runBody(run, time.Second), &body); err != nil {
+			t.Fatal(err)
+		}
+		_, too := body["api_key"]
 		if got != want || too != want {
 			t.Errorf("%s: the key is given %v and %v, want %v", value, got, too, want)
 		}

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// initBody is the body of /init. Where several activations may share the container, it says how many: OpenWhisk does
-// not, and no runtime of its own minds.
+// initBody is the body of /init. Where several activations may share the container, it says how many, and it asks the
+// program to print no sentinels: OpenWhisk does neither, and no runtime of its own minds.
 func (p *Platform) initBody(run *running, room int) any {
 	a := run.action
-	value := map[string]any{"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "env": p.initEnv(run)}
+	value := map[string]any{
+		"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "env": p.initEnv(run), "sentinels": false,
+	}
 	if a.Exec.Code != "" { // an image may bring its own
 		value["code"] = a.Exec.Code
 	}
@@ -19,6 +21,13 @@ func (p *Platform) initBody(run *running, room int) any {
 		value["concurrency"] = room
 	}
 	return map[string]any{"value": value}
+}
+
+// endsSilently tells whether a program's answer to /init says that it prints no sentinels. What it has printed when its
+// answer to /run comes is then an activation's log, and two lines less are written and read for each.
+func endsSilently(answer []byte) bool {
+	var said struct{ Sentinels *bool }
+	return json.Unmarshal(answer, &said) == nil && said.Sentinels != nil && !*said.Sentinels
 }
 
 // initEnv is the environment that /init hands over, as the invoker fills it.
@@ -67,16 +76,32 @@ func mainOf(a *action) string {
 	return a.Exec.Main
 }
 
-func (p *Platform) runBody(run *running, limit time.Duration) any {
-	body := map[string]any{
-		"value": run.params, "namespace": run.user.Name, "action_name": "/" + run.action.path(),
-		"action_version": run.action.Version,
-		"activation_id":  run.id, "transaction_id": run.id, "deadline": deadlineText(limit),
+// runBody is the body of /run. Parameters, which are JSON, are put into it as they are.
+func (p *Platform) runBody(run *running, limit time.Duration) []byte {
+	a := run.action
+	out := make([]byte, 0, len(run.params)+512)
+	out = append(append(out, `{"value":`...), run.params...)
+	for _, field := range [...][2]string{
+		{"namespace", run.user.Name},
+		{"action_name", "/" + a.path()},
+		{"action_version", a.Version},
+		{"activation_id", run.id},
+		{"transaction_id", run.id},
+		{"deadline", deadlineText(limit)},
+	} {
+		out = appendField(out, field[0], field[1])
 	}
-	if wantsKey(run.action) {
-		body["api_key"] = run.user.Key
+	if wantsKey(a) {
+		out = appendField(out, "api_key", run.user.Key)
 	}
-	return body
+	return append(out, '}')
+}
+
+// appendField appends a field of an object that has others before it.
+func appendField(to []byte, name, value string) []byte {
+	text, _ := json.Marshal(value) // a text
+	to = append(append(append(to, `,"`...), name...), `":`...)
+	return append(to, text...)
 }
 
 // deadlineText is epoch milliseconds as a string: what the invoker sends, whatever the documents say.

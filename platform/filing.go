@@ -44,21 +44,32 @@ func (f *filings) write(s *store) bool {
 	return len(batch) > 0
 }
 
-// writeFilings writes a batch as one; if that cannot be, one by one, so that each gets the error that is its own.
 func writeFilings(s *store, batch []filing) {
-	err := s.update(func(t tx) error {
-		for _, b := range batch {
-			if err := s.fileIn(t, b.record); err != nil {
+	list := make([]*activation, len(batch))
+	for i, b := range batch {
+		list[i] = b.record
+	}
+	for i, err := range s.fileAll(list) {
+		batch[i].done <- err
+	}
+}
+
+// fileAll keeps activations, all at once. If that cannot be, it does one by one, so that each gets the error that is
+// its own.
+func (s *store) fileAll(list []*activation) []error {
+	errs := make([]error, len(list))
+	err := s.record(func(t tx) error {
+		for _, a := range list {
+			if err := s.fileIn(t, a); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	for _, b := range batch {
-		if err != nil && len(batch) > 1 {
-			b.done <- s.update(func(t tx) error { return s.fileIn(t, b.record) })
-		} else {
-			b.done <- err
+	for i, a := range list {
+		if errs[i] = err; err != nil && len(list) > 1 {
+			errs[i] = s.record(func(t tx) error { return s.fileIn(t, a) })
 		}
 	}
+	return errs
 }

@@ -1,10 +1,12 @@
 package platform
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -27,6 +29,9 @@ type running struct {
 	done     chan struct{}
 	record   *activation // set when done is closed
 	ended    func()      // before done is closed
+
+	noting sync.Mutex
+	noted  bool // it is written down, as accepted or as ended
 }
 
 func (p *Platform) invoke(q *request) (int, any, error) {
@@ -41,14 +46,15 @@ func (p *Platform) invoke(q *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	run, err := p.start(q.user, q.actionPath(), payload)
+	blocking := flag(q.Request, "blocking")
+	run, err := p.start(q.user, q.actionPath(), payload, blocking)
 	if err != nil {
 		return 0, nil, err
 	}
-	if !flag(q.Request, "blocking") {
+	if !blocking {
 		return 202, answer{run.id, invoked{run.id}}, nil
 	}
-	return run.wait(q, wait)
+	return p.wait(run, q, wait)
 }
 
 // waitOf is how long a blocking request wants to wait.
@@ -73,8 +79,7 @@ func (p *Platform) payload(q *request) (json.RawMessage, error) {
 	if len(data) == 0 {
 		return json.RawMessage("{}"), nil
 	}
-	var v any
-	if err := parseJSON(data, &v); err != nil {
+	if err := checkJSON(data); err != nil {
 		return nil, err
 	}
 	if data[0] != '{' {
@@ -83,27 +88,24 @@ func (p *Platform) payload(q *request) (json.RawMessage, error) {
 	return data, nil
 }
 
-// start starts an action for a user, if his throttle allows.
-func (p *Platform) start(u *user, path pathName, payload json.RawMessage) (*running, error) {
+// start starts an action for a user, if his throttle allows. quiet is as begin has it.
+func (p *Platform) start(u *user, path pathName, payload json.RawMessage, quiet bool) (*running, error) {
 	if err := p.unfiled.stuck(); err != nil { // before anything is looked for
 		return nil, err
 	}
-	var found *resolved
-	err := p.store.view(func(t tx) (err error) {
-		found, err = p.resolve(t, u, path)
-		return err
-	})
+	found, err := p.find(u, path)
 	if err != nil {
 		return nil, err
 	}
 	if found.final() && found.overrides(payload) {
 		return nil, problem{400, textNotAllowed}
 	}
-	return p.begin(u, found, payload)
+	return p.begin(u, found, payload, quiet)
 }
 
-// begin starts an action that was found, if its user's throttle allows.
-func (p *Platform) begin(u *user, found *resolved, payload json.RawMessage) (*running, error) {
+// begin starts an action that was found, if its user's throttle allows. A quiet one is that of a request that waits for
+// its end: as nobody knows of it before, it is not written down at once that it was accepted.
+func (p *Platform) begin(u *user, found *resolved, payload json.RawMessage, quiet bool) (*running, error) {
 	if err := p.unfiled.stuck(); err != nil {
 		return nil, err
 	}
@@ -116,9 +118,11 @@ func (p *Platform) begin(u *user, found *resolved, payload json.RawMessage) (*ru
 	}
 	run := p.newRun(u, found, params, "")
 	run.ended = func() { p.releaseSlot(u) }
-	if err := p.accepted.add(run.lost()); err != nil {
-		u.invocations.release()
-		return nil, unwritable(err)
+	if !quiet {
+		if err := p.note(run); err != nil {
+			u.invocations.release()
+			return nil, err
+		}
 	}
 	p.flying.Go(func() { p.carryOut(run, p.cfg.Limits.SequenceLength) })
 	return run, nil
@@ -132,7 +136,7 @@ func (p *Platform) newRun(u *user, found *resolved, params json.RawMessage, caus
 		a = &foreign
 	}
 	return &running{
-		id: newID(), user: u, action: a, params: params, binding: found.binding, cause: cause,
+		id: newActivationID(), user: u, action: a, params: params, binding: found.binding, cause: cause,
 		received: time.Now(), done: make(chan struct{}), ended: func() {},
 	}
 }
@@ -149,8 +153,22 @@ func (p *Platform) carryOut(run *running, left int) int {
 	return left - 1
 }
 
+// note writes down that an activation was accepted, if it is not known to have ended.
+func (p *Platform) note(run *running) error {
+	run.noting.Lock()
+	defer run.noting.Unlock()
+	if run.noted || p.accepted == nil {
+		return nil
+	}
+	run.noted = true
+	return unwritable(p.accepted.add(run.lost()))
+}
+
 // file keeps the record of an ended activation and lets those go on who wait for it.
 func (p *Platform) file(run *running, record *activation) {
+	run.noting.Lock()
+	run.noted = true
+	run.noting.Unlock()
 	p.keep(record)
 	p.counters.count(record)
 	run.record = record
@@ -167,6 +185,9 @@ func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
 	addParameters(params, v.inherited)
 	if v.Exec.Kind != sequenceKind { // those name its components
 		addParameters(params, v.Parameters)
+	}
+	if len(params) == 0 {
+		return payload, nil
 	}
 	var args map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &args); err != nil {
@@ -205,15 +226,38 @@ func addParameters(to map[string]json.RawMessage, list []keyValue) {
 	}
 }
 
-// wait answers a blocking request: with the record, or with the id once the wait is over.
-func (run *running) wait(q *request, wait time.Duration) (int, any, error) {
-	timer := time.NewTimer(wait)
+// quietFor is how long a request may wait for an activation that is not written down: then it counts as accepted. One
+// that is lost before is an activation that nobody has heard of.
+const quietFor = 100 * time.Millisecond
+
+// await waits for an activation's end, and tells whether it came in time. Where it did not, the activation is written
+// down, as its id is going to be told. A disk that takes no line for it will take no record either: that is kept in
+// memory when it comes, and nothing is accepted from then on.
+func (p *Platform) await(ctx context.Context, run *running, wait time.Duration) (ended bool) {
+	begun := time.Now()
+	timer := time.NewTimer(min(wait, quietFor))
 	defer timer.Stop()
-	select {
-	case <-run.done:
-	case <-timer.C:
-		return 202, answer{run.id, invoked{run.id}}, nil
-	case <-q.Context().Done():
+	for {
+		select {
+		case <-run.done:
+			return true
+		case <-ctx.Done():
+			p.note(run) //nolint:errcheck // see above
+			return false
+		case <-timer.C:
+		}
+		p.note(run) //nolint:errcheck // see above
+		left := wait - time.Since(begun)
+		if left <= 0 {
+			return false
+		}
+		timer.Reset(left)
+	}
+}
+
+// wait answers a blocking request: with the record, or with the id once the wait is over.
+func (p *Platform) wait(run *running, q *request, wait time.Duration) (int, any, error) {
+	if !p.await(q.Context(), run, wait) {
 		return 202, answer{run.id, invoked{run.id}}, nil
 	}
 	status := map[string]int{

@@ -105,9 +105,12 @@ func (p *Platform) runIn(s *seat, run *running) (end ending) {
 			return end
 		}
 		c.initialized = true
+		if endsSilently(got.body) {
+			c.logs.hush()
+		}
 		p.pool.opened(s)
 	}
-	got, err := c.post(p.work, "/run", p.runBody(run, limit), limit)
+	got, err := c.ask(p.work, "/run", p.runBody(run, limit), limit)
 	p.runEnding(c, got, err, limit, &end)
 	return end
 }
@@ -136,11 +139,13 @@ func (p *Platform) initEnding(c *container, got reply, err error, limit time.Dur
 
 // runEnding reads the answer of /run as ActivationResult.processRunResponseContent does.
 func (p *Platform) runEnding(c *container, got reply, err error, limit time.Duration, end *ending) {
+	got.body = inUTF8(got.body)
 	trimmed := bytes.TrimSpace(got.body)
 	if err == nil {
 		end.size = characters(got.body)
 	}
-	object := len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed)
+	object := len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) &&
+		!tooDeep(trimmed)
 	switch {
 	case isTimeout(err):
 		end.timedOut = true

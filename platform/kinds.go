@@ -55,7 +55,10 @@ var languages = []language{
 // the name, it is the machine's version that runs, and Kind.Says tells it. Clients name them python:default and
 // nodejs:default as well.
 func DefaultKinds(disdelBinary string) map[string]Kind {
-	kinds := map[string]Kind{disdel.RuntimeKind: {Command: []string{disdelBinary, "runtime", "--listen", "{listen}"}}}
+	kinds := map[string]Kind{disdel.RuntimeKind: {
+		Command: []string{disdelBinary, "runtime", "--listen", "{listen}"}, Env: []string{allowConcurrent + "=true"},
+		Together: []string{string(disdel.TaskInfer)}, // what trains has the whole process for itself
+	}}
 	for _, s := range languages {
 		path, version := interpreter(s.program, s.ask...)
 		if path == "" {

@@ -192,12 +192,12 @@ func TestAnActionLargerThanThePoolHoldsTheQueueUp(t *testing.T) {
 	p := start(t, func(c *Config) { c.PoolMemory = 256 * disdel.MB })
 	newTestAction(t, p, "echo", 60000, 128)
 	newTestAction(t, p, "sleep", 60000, 512)
-	for _, main := range []string{"sleep", "echo"} {
+	for i, main := range []string{"sleep", "echo"} {
 		if status, got := call(t, p, "POST", ns+"/actions/"+main, `{"ms":1}`); status != 202 {
 			t.Fatalf("%d %v", status, got)
 		}
+		until(t, main+" queued", func() bool { return p.Status().Queued == i+1 })
 	}
-	until(t, "both queued", func() bool { return p.Status().Queued == 2 })
 	call(t, p, "DELETE", ns+"/actions/sleep", "")
 	if s := p.Status(); s.Queued != 2 || s.Running != 0 {
 		t.Errorf("%+v", s)

@@ -3,7 +3,6 @@ package platform
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +28,8 @@ type logs struct {
 	ends    int        // sentinels that were printed while several ran, and that none of them has claimed
 	tail    []string   // the last lines of all, to find a reason for a death
 	streams []*lineWriter
+	silent  bool    // the program prints no sentinels: what it has printed before its answer is an activation's log
+	pumps   []*pump // that read the streams
 }
 
 func newLogs() *logs { return &logs{} }
@@ -60,6 +61,13 @@ func (l *logs) share() {
 	l.marked = true
 }
 
+// hush tells that the program prints no sentinels.
+func (l *logs) hush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent = true
+}
+
 // begin opens an activation's log.
 func (l *logs) begin(id string, limitMB int) *journal {
 	l.mu.Lock()
@@ -72,20 +80,12 @@ func (l *logs) begin(id string, limitMB int) *journal {
 	return j
 }
 
-// finish closes an activation's log and tells whether it is whole: it first waits for both sentinels, 0 meaning that it
-// does not.
+// finish closes an activation's log and tells whether it is whole: it takes in what was printed until now, and then
+// waits for both sentinels, 0 meaning that it does not.
 func (l *logs) finish(j *journal, wait time.Duration) (complete bool) {
-	timeout := time.NewTimer(wait)
-	defer timeout.Stop()
-	for wait > 0 {
-		if complete = l.ended(j); complete {
-			break
-		}
-		select {
-		case <-j.changed:
-		case <-timeout.C:
-			wait = 0
-		}
+	l.drain()
+	if wait > 0 {
+		complete = l.ended(j) || l.awaitEnd(j, wait)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,11 +98,31 @@ func (l *logs) finish(j *journal, wait time.Duration) (complete bool) {
 	return complete
 }
 
-// ended tells whether both of an activation's sentinels were seen. Those that do not say whose they are count for
-// whoever asks: an activation is asked for once its answer is there, before which it has printed its own.
+// awaitEnd waits for an activation's sentinels and tells whether they came.
+func (l *logs) awaitEnd(j *journal, wait time.Duration) bool {
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	for {
+		select {
+		case <-j.changed:
+			if l.ended(j) {
+				return true
+			}
+		case <-timeout.C:
+			return l.ended(j)
+		}
+	}
+}
+
+// ended tells whether both of an activation's sentinels were seen, where there are any. Those that do not say whose
+// they are count for whoever asks: an activation is asked for once its answer is there, before which it has printed its
+// own.
 func (l *logs) ended(j *journal) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.silent {
+		return true
+	}
 	missing := sentinels - j.ends
 	if missing > l.ends {
 		return false
@@ -234,8 +254,8 @@ func (l *logs) saw(texts ...string) bool {
 	return false
 }
 
-// stream is the writer of one of the two streams.
-func (l *logs) stream(name string) io.Writer {
+// writer is that of one of the two streams.
+func (l *logs) writer(name string) *lineWriter {
 	w := &lineWriter{logs: l, name: name}
 	l.streams = append(l.streams, w)
 	return w

@@ -20,7 +20,7 @@ func (j *journal) texts() string {
 // What a dying action still prints does not reach into the record that was made of its log.
 func TestALogThatWasTakenDoesNotChange(t *testing.T) {
 	l := newLogs()
-	out := l.stream("stdout")
+	out := l.writer("stdout")
 	j := l.begin("a", 1)
 	for range 5 { // leaves room behind the lines
 		fmt.Fprintln(out, "said")
@@ -37,7 +37,7 @@ func TestALogThatWasTakenDoesNotChange(t *testing.T) {
 // everybody's, which is said.
 func TestSharedContainersLogsAreToldApart(t *testing.T) {
 	l := newLogs()
-	out := l.stream("stdout")
+	out := l.writer("stdout")
 	l.share()
 	a, b := l.begin("a", 1), l.begin("b", 1)
 	io.WriteString(out, "\x00a\x00one\n\x00b\x00two\n\x00gone\x00nobody's\n\x00a\x00"+sentinel+"\n")
@@ -65,7 +65,7 @@ func TestSharedContainersLogsAreToldApart(t *testing.T) {
 // Without ids, an activation's log ends with two sentinels of its own, or of whoever ran beside it.
 func TestSentinelsOfSharedContainersAreCounted(t *testing.T) {
 	l := newLogs()
-	out := l.stream("stdout")
+	out := l.writer("stdout")
 	a, b := l.begin("a", 1), l.begin("b", 1)
 	fmt.Fprintln(out, sentinel)
 	if l.ended(a) {

@@ -157,7 +157,7 @@ func (p *Platform) putPackage(q *request) (int, any, error) {
 		return 0, nil, problem{400, textReserved(name)}
 	}
 	var body packagePut
-	if err := readJSON(q.Request, p.cfg.Limits.bodyLimit(), &body); err != nil {
+	if err := readEntity(q.Request, p.cfg.Limits.bodyLimit(), "binding", &body); err != nil {
 		return 0, nil, err
 	}
 	var out *pkg

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -32,6 +33,7 @@ type Platform struct {
 	store    *store
 	accepted *accepted // nil where nothing outlives the platform
 	unfiled  unfiled
+	finder   finder
 	counters *counters
 	tenants  sync.RWMutex
 	users    []*user // the first is the platform's own; read by everyone
@@ -86,7 +88,7 @@ func New(cfg Config) (*Platform, error) {
 	work, stop := context.WithCancel(context.Background())
 	p := &Platform{
 		large: make(chan struct{}, largeAtOnce), living: map[*container]bool{}, cfg: cfg, counters: newCounters(),
-		root: root, store: state, accepted: took,
+		root: root, store: state, accepted: took, unfiled: unfiled{many: make(chan struct{}, 1)},
 		users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop,
 	}
 	if cfg.CPU != (CPUScaling{}) && !keepsQuotas(p.fences) {
@@ -185,5 +187,17 @@ func (p *Platform) end(ctx context.Context) error {
 func newID() string {
 	b := make([]byte, 16)
 	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+// newActivationID is an id of an activation. It begins with the time, in milliseconds, and the rest is random: records
+// whose ids are near each other are written near each other, which takes a fraction of the pages.
+func newActivationID() string {
+	b := make([]byte, 16)
+	rand.Read(b)
+	now := time.Now().UnixMilli()
+	for i := range 6 {
+		b[i] = byte(now >> (8 * (5 - i)))
+	}
 	return hex.EncodeToString(b)
 }

@@ -175,7 +175,6 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 		h.Set("WWW-Authenticate", `Basic realm="OpenWhisk secure realm",charset=UTF-8`)
 	}
 	writeJSON(w, status, body)
-	p.cfg.Logger.WithField("status", status).WithField("request", r.Method+" "+r.URL.Path).Trace("served")
 }
 
 func flag(r *http.Request, name string) bool {

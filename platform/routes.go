@@ -2,6 +2,7 @@ package platform
 
 import (
 	"net/http"
+	"path"
 	"strings"
 )
 
@@ -63,12 +64,23 @@ func (p *Platform) Handler() http.Handler {
 		p.serve(w, r, func(*http.Request) (int, any, error) { return nowhere(w, r) })
 	})
 	return p.gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isWeb(r) {
+		switch {
+		case isWeb(r):
 			p.web(w, r)
-		} else {
+		case !plainPath(r):
+			p.serve(w, r, func(*http.Request) (int, any, error) { return nowhere(w, r) })
+		default:
 			mux.ServeHTTP(w, r)
 		}
 	}))
+}
+
+// plainPath tells whether a path has no parts that are empty or dots. Those lead nowhere in OpenWhisk, and the
+// multiplexer would send its clients elsewhere.
+func plainPath(r *http.Request) bool {
+	given := r.URL.EscapedPath()
+	clean := path.Clean(given)
+	return given == clean || clean != "/" && given == clean+"/"
 }
 
 // nowhere answers paths that there are not. Outside of the API the real one knows preflights everywhere, and nothing

@@ -52,7 +52,7 @@ func (p *Platform) putRule(q *request) (int, any, error) {
 		return 0, nil, err
 	}
 	var body rulePut
-	if err := readJSON(q.Request, p.cfg.Limits.bodyLimit(), &body); err != nil {
+	if err := readEntity(q.Request, p.cfg.Limits.bodyLimit(), "trigger", &body); err != nil {
 		return 0, nil, err
 	}
 	var out ruleStatus
@@ -182,7 +182,7 @@ func (p *Platform) setRule(q *request) (int, any, error) {
 	var body struct {
 		Status string `json:"status"`
 	}
-	if err := readJSON(q.Request, p.cfg.Limits.Payload, &body); err != nil {
+	if err := readEntity(q.Request, p.cfg.Limits.Payload, "status", &body); err != nil {
 		return 0, nil, err
 	}
 	if body.Status != ruleActive && body.Status != ruleInactive {

@@ -10,16 +10,17 @@ import (
 // at once.
 const allowConcurrent = "__OW_ALLOW_CONCURRENT"
 
-// concurrent tells whether a kind's containers may run several activations at once.
-func (k Kind) concurrent() bool {
-	return slices.ContainsFunc(k.Env, func(v string) bool { return strings.EqualFold(v, allowConcurrent+"=true") })
+// concurrent tells whether a kind's containers may run several activations of an action with that main at once.
+func (k Kind) concurrent(main string) bool {
+	allowed := slices.ContainsFunc(k.Env, func(v string) bool { return strings.EqualFold(v, allowConcurrent+"=true") })
+	return allowed && (len(k.Together) == 0 || slices.Contains(k.Together, main))
 }
 
 // roomOf is how many activations of an action may share a container. Those of kinds that know one at a time get one
 // each, whatever the action's limit says.
 func (c *Config) roomOf(a *action) int {
 	kind, _ := c.runsAs(&a.Exec)
-	if !c.Kinds[kind].concurrent() {
+	if !c.Kinds[kind].concurrent(mainOf(a)) {
 		return 1
 	}
 	return max(1, a.Limits.Concurrency)

@@ -97,7 +97,7 @@ func again(cmd *exec.Cmd) *exec.Cmd {
 	attr.UseCgroupFD = false
 	return &exec.Cmd{
 		Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Stdout: cmd.Stdout, Stderr: cmd.Stderr,
-		WaitDelay: cmd.WaitDelay, SysProcAttr: &attr,
+		SysProcAttr: &attr,
 	}
 }
 

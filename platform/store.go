@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -25,6 +26,7 @@ type store struct {
 	kept    int          // activations of a namespace
 	most    disdel.Bytes // of a namespace's activations; 0: any
 	filings filings
+	changes atomic.Uint64 // how often anything but records of activations may have changed
 
 	mu    sync.Mutex
 	cache map[string]*storedAction
@@ -113,12 +115,19 @@ func (s *store) open(durable bool) error {
 
 func (s *store) close() error { return s.db.Close() }
 
-// view and update run f in a transaction. What the file's damage does to f is an error that names the file.
+// view, update and record run f in a transaction, which may write in the latter two. What the file's damage does to f
+// is an error that names the file.
 func (s *store) view(f func(tx) error) error {
 	return sealed.Guard(s.path, func() error { return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 func (s *store) update(f func(tx) error) error {
+	defer s.changes.Add(1)
+	return s.record(f)
+}
+
+// record is update where nothing but records of activations changes.
+func (s *store) record(f func(tx) error) error {
 	return sealed.Guard(s.path, func() error { return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
@@ -184,7 +193,7 @@ func (s *store) file(a *activation) error {
 }
 
 func (s *store) fileIn(t tx, a *activation) error {
-	data, err := json.Marshal(a)
+	data, err := a.bytes()
 	if err != nil {
 		return err
 	}

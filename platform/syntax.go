@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 )
 
@@ -47,4 +48,28 @@ func expected(before []byte) string {
 	default:
 		return "end-of-input"
 	}
+}
+
+// textTooDeep is spray-json's text for a document that is nested too deep.
+const textTooDeep = "JSON input nested too deeply:JSON input was nested more deeply than the configured limit of " +
+	"maxNesting = 1000"
+
+// textOtherType is spray-json's text for a field of another type than it should be: what was expected, and what is
+// there.
+func textOtherType(data []byte, err *json.UnmarshalTypeError) string {
+	name := err.Field[strings.LastIndexByte(err.Field, '.')+1:]
+	var fields map[string]json.RawMessage
+	json.Unmarshal(data, &fields) //nolint:errcheck // then there is nothing to show
+	met := bytes.NewBuffer(nil)
+	if json.Compact(met, fields[name]) != nil {
+		met.WriteString(err.Value)
+	}
+	expected := "List as JsArray"
+	switch err.Type.Kind() {
+	case reflect.Bool:
+		expected = "JsBoolean"
+	case reflect.String:
+		expected = "String as JsString"
+	}
+	return "Expected " + expected + ", but got " + met.String()
 }

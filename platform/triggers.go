@@ -74,7 +74,7 @@ func (p *Platform) putTrigger(q *request) (int, any, error) {
 		headerPut
 		Parameters *keyValues `json:"parameters"`
 	}
-	if err := readJSON(q.Request, p.cfg.Limits.bodyLimit(), &body); err != nil {
+	if err := readEntity(q.Request, p.cfg.Limits.bodyLimit(), "parameters", &body); err != nil {
 		return 0, nil, err
 	}
 	out := &trigger{Parameters: []keyValue{}}
@@ -173,7 +173,7 @@ func (p *Platform) fired(u *user, v *trigger, payload json.RawMessage) (string, 
 		return "", err
 	}
 	rec := &activation{
-		Namespace: u.Name, Name: v.Name, Version: v.Version, Subject: u.Name, ActivationID: newID(),
+		Namespace: u.Name, Name: v.Name, Version: v.Version, Subject: u.Name, ActivationID: newActivationID(),
 		Start:    time.Now().UnixMilli(),
 		Response: response{Result: payload, Status: statusSuccess, Success: true}, Logs: []string{},
 		Annotations: []keyValue{},
@@ -202,7 +202,7 @@ func (p *Platform) outcome(u *user, rule string, l link, args json.RawMessage) o
 		out.Error = textInactive(rule, out.Action)
 		return out
 	}
-	run, err := p.start(u, l.Action, args)
+	run, err := p.start(u, l.Action, args, false)
 	var pr problem
 	switch {
 	case err == nil:

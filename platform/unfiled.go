@@ -16,13 +16,21 @@ import (
 type unfiled struct {
 	mu      sync.Mutex
 	coming  []*activation // on their way to the disk
+	writing bool          // a goroutine writes them
+	many    chan struct{} // signals that many are coming
 	list    []*activation // could not be written
 	why     error
 	retries bool // a goroutine tries again
 }
 
-// tryAgain is the time between two tries to write what could not be written.
-const tryAgain = time.Second
+const (
+	// tryAgain is the time between two tries to write what could not be written.
+	tryAgain = time.Second
+	// gather is for how long records come together before they are written, all at once, if not half of mostComing are
+	// there before. Nobody waits for them, and a hundred together take little more than one. While a disk is synced, others
+	// that write to it may have to wait, as the file of accepted activations does on ext4.
+	gather = 500 * time.Millisecond
+)
 
 // mostComing is how many records may be on their way to the disk before who ends next waits for its own.
 const mostComing = 1000
@@ -30,13 +38,14 @@ const mostComing = 1000
 // keep sees to it that a record outlives the platform, and that it can be read from now on. One that is in the file of
 // accepted activations does: a disk's sync, which is most of a short activation's time, is not waited for then.
 func (p *Platform) keep(record *activation) {
-	if p.accepted != nil && p.unfiled.announce(record) {
-		if p.accepted.ended(record) == nil {
-			p.flying.Go(func() { p.write(record) })
-			return
+	err := record.write()
+	if err == nil && p.accepted != nil && p.accepted.ended(record) == nil && p.unfiled.announce(record) {
+		if p.unfiled.begin() {
+			p.flying.Go(p.fileComing)
 		}
+		return
 	}
-	p.write(record)
+	p.settle([]*activation{record}, []error{p.store.file(record)})
 }
 
 // announce lets a record be read that is about to be written. It is false where too many are.
@@ -47,25 +56,83 @@ func (u *unfiled) announce(record *activation) bool {
 		return false
 	}
 	u.coming = append(u.coming, record)
+	if len(u.coming) >= mostComing/2 {
+		select {
+		case u.many <- struct{}{}:
+		default: // it is told already
+		}
+	}
 	return true
 }
 
-// write files a record, or remembers it and sees to it that it is filed later.
-func (p *Platform) write(record *activation) {
-	err := p.store.file(record)
-	if err == nil {
-		p.accepted.filed(record.ActivationID)
+// begin tells whether the caller is to see to it that what is coming is written.
+func (u *unfiled) begin() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	idle := !u.writing
+	u.writing = true
+	return idle
+}
+
+// next are the records that are coming. Where there are none, whoever writes them ends.
+func (u *unfiled) next() []*activation {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.writing = len(u.coming) > 0
+	return slices.Clone(u.coming)
+}
+
+// fileComing writes records for as long as some are coming.
+func (p *Platform) fileComing() {
+	for {
+		p.gather()
+		batch := p.unfiled.next()
+		if len(batch) == 0 {
+			return
+		}
+		p.settle(batch, p.store.fileAll(batch))
 	}
+}
+
+// gather waits for records to come together.
+func (p *Platform) gather() {
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.unfiled.many:
+	case <-p.work.Done():
+	}
+}
+
+// settle is told how records were written. Those that were not are remembered and filed later.
+func (p *Platform) settle(batch []*activation, errs []error) {
+	var done []string
+	tried := map[*activation]bool{}
+	for i, record := range batch {
+		tried[record] = true
+		if errs[i] == nil {
+			done = append(done, record.ActivationID)
+		}
+	}
+	p.accepted.filed(done...)
 	u := &p.unfiled
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.coming = slices.DeleteFunc(u.coming, func(a *activation) bool { return a == record })
-	if err == nil {
-		return
+	u.coming = slices.DeleteFunc(u.coming, func(a *activation) bool { return tried[a] })
+	for i, record := range batch {
+		if errs[i] != nil {
+			p.remember(record, errs[i])
+		}
 	}
+}
+
+// remember keeps a record in memory that could not be written; the caller holds the lock.
+func (p *Platform) remember(record *activation, err error) {
 	p.cfg.Logger.WithError(err).WithField("activation",
 		record.ActivationID).Error("an activation's record could not be written: it is kept in memory, and nothing new is " +
 		"accepted")
+	u := &p.unfiled
 	u.list, u.why = append(u.list, record), err
 	if !u.retries {
 		u.retries = true

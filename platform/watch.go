@@ -14,16 +14,23 @@ const (
 	membersEvery = 10
 	folderEvery  = 25
 	stoppedEvery = 30 * time.Second
+	// exactly is how many of these times pass between looks where the kernel keeps the limit: there a look only finds out
+	// that the kernel ended one process of several.
+	exactly = 5
 )
 
 // watch enforces what the kernel does not: the bound on the working folder, and that of memory where nothing counts it,
 // or where the kernel killed one process of a container and left the others.
 func (c *container) watch(folder disdel.Bytes) {
 	defer c.watched.Done()
+	step := 1
+	if c.fence.exact() {
+		step = exactly
+	}
 	next := time.NewTimer(watchEvery)
 	defer next.Stop()
 	var members []int
-	for n := 1; ; n++ {
+	for n := step; ; n += step {
 		select {
 		case <-c.exited.c:
 			return
@@ -42,7 +49,7 @@ func (c *container) watch(folder disdel.Bytes) {
 		if stopped {
 			next.Reset(stoppedEvery)
 		} else {
-			next.Reset(watchEvery)
+			next.Reset(time.Duration(step) * watchEvery)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path"
 	"strings"
-	"time"
 )
 
 // webPrefix is below what actions answer as pages do: to anybody, by any method. An action is there when its annotation
@@ -118,11 +117,7 @@ func (p *Platform) exported(target *webTarget) (*user, *resolved, error) {
 	if owner == nil {
 		return nil, nil, problem{404, textNoEntity}
 	}
-	var found *resolved
-	err := p.store.view(func(t tx) (err error) {
-		found, err = p.resolve(t, owner, target.path())
-		return err
-	})
+	found, err := p.find(owner, target.path())
 	var pr problem
 	switch {
 	case errors.As(err, &pr):
@@ -209,17 +204,11 @@ func (p *Platform) invokeWeb(call *webCall, owner *user, found *resolved) (int, 
 	if !call.raw && (call.overridesReserved || found.final() && found.overrides(call.given)) {
 		return 0, nil, problem{400, textNotAllowed}
 	}
-	run, err := p.begin(owner, found, payload)
+	run, err := p.begin(owner, found, payload, true)
 	if err != nil {
 		return 0, nil, err
 	}
-	timer := time.NewTimer(p.cfg.BlockingWait)
-	defer timer.Stop()
-	select {
-	case <-run.done:
-	case <-timer.C:
-		return 202, answer{run.id, refused(textNotReady)}, nil
-	case <-call.Context().Done():
+	if !p.await(call.Context(), run, p.cfg.BlockingWait) {
 		return 202, answer{run.id, refused(textNotReady)}, nil
 	}
 	status, body, err := call.page(run.record)

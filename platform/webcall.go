@@ -116,14 +116,14 @@ func (c *webCall) readBody(data []byte) (fields map[string]any, body any, err er
 }
 
 func jsonBody(data []byte) (fields map[string]any, body any, err error) {
-	data = bytes.TrimSpace(data)
+	data = bytes.TrimSpace(inUTF8(data))
 	if len(data) == 0 {
 		return nil, nil, nil
 	}
-	var value json.RawMessage
-	if err := parseJSON(data, &value); err != nil {
+	if err := checkJSON(data); err != nil {
 		return nil, nil, err
 	}
+	value := json.RawMessage(data)
 	var object map[string]json.RawMessage
 	if value[0] != '{' || json.Unmarshal(value, &object) != nil {
 		return nil, value, nil

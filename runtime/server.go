@@ -33,6 +33,7 @@ type Config struct {
 	Stdout, Stderr io.Writer                            // nil: the process's
 	Memory         func() (resident, peak disdel.Bytes) // nil: Memory
 	Concurrency    int                                  // activations at once; 0: one
+	Together       []disdel.Task                        // of these as many at once as /init allows
 	BodyWait       time.Duration                        // for a request's body; 0: 2 minutes
 	Setenv         func(key, value string) error        // nil: os.Setenv, the process being the container
 }
@@ -45,7 +46,9 @@ type Server struct {
 	mu      sync.Mutex
 	task    disdel.Task // set by /init
 	handler Handler
-	busy    int // activations that run
+	silent  bool // ends no log with a sentinel
+	busy    int  // activations that run
+	watch   *watch
 }
 
 // Sentinel ends an activation's log on both streams.
@@ -75,7 +78,7 @@ func New(handlers map[disdel.Task]Handler, cfg Config) *Server {
 		cfg.BodyWait = 2 * time.Minute
 	}
 	cfg.Concurrency = max(cfg.Concurrency, 1)
-	return &Server{handlers: handlers, cfg: cfg}
+	return &Server{handlers: handlers, cfg: cfg, watch: newWatch(cfg.WatchEvery, cfg.Memory)}
 }
 
 // Listen opens "unix:/path", "tcp:host:port" or ":8080".
@@ -147,7 +150,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 func failure(text string) map[string]any { return map[string]any{"error": text} }
 
-// answer writes v with a Content-Length: the invoker takes a response of unknown length for none.
+// answer writes v with a Content-Length: the invoker takes a response of unknown length for none. It says in words that
+// the connection may serve another request, which who asks may go by.
 func answer(w http.ResponseWriter, status int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -156,6 +160,9 @@ func answer(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	if w.Header().Get("Connection") == "" {
+		w.Header().Set("Connection", "keep-alive")
+	}
 	w.WriteHeader(status)
 	w.Write(data) //nolint:errcheck // the invoker went away: there is nobody to tell
 }
@@ -166,6 +173,11 @@ type initRequest struct {
 		Main string            `json:"main"`
 		Code string            `json:"code"` // what opens sealed parameters; of kinds with code of their own, that
 		Env  map[string]string `json:"env"`
+		// Sentinels is false where who asks knows by the answer alone where an activation's log ends, which the embedded
+		// platform does.
+		Sentinels *bool `json:"sentinels"`
+		// Concurrency is how many activations may be in the container at once; 0 where who asks does not say, as OpenWhisk.
+		Concurrency int `json:"concurrency"`
 	} `json:"value"`
 }
 
@@ -196,7 +208,15 @@ func (s *Server) init(w http.ResponseWriter, body []byte) {
 		h = opening(key, h)
 	}
 	s.task, s.handler = disdel.Task(req.Value.Main), h
-	answer(w, http.StatusOK, map[string]any{"ok": true})
+	if slices.Contains(s.cfg.Together, s.task) {
+		s.cfg.Concurrency = max(s.cfg.Concurrency, req.Value.Concurrency)
+	}
+	said := map[string]any{"ok": true}
+	if asked := req.Value.Sentinels; asked != nil && !*asked {
+		s.silent = true
+		said["sentinels"] = false
+	}
+	answer(w, http.StatusOK, said)
 }
 
 // opening is a handler of parameters that were sealed.
@@ -330,8 +350,13 @@ func (s *Server) begin(req *runRequest) (h Handler, status int, why string) {
 }
 
 func (s *Server) end() {
-	fmt.Fprintln(s.cfg.Stdout, Sentinel)
-	fmt.Fprintln(s.cfg.Stderr, Sentinel)
+	s.mu.Lock()
+	silent := s.silent
+	s.mu.Unlock()
+	if !silent {
+		fmt.Fprintln(s.cfg.Stdout, Sentinel)
+		fmt.Fprintln(s.cfg.Stderr, Sentinel)
+	}
 	s.mu.Lock()
 	s.busy--
 	s.mu.Unlock()
@@ -357,7 +382,7 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 		defer func() { done <- o }()
 		defer func() {
 			if r := recover(); r != nil {
-				fmt.Fprintf(s.cfg.Stderr, "panic: %v\n%s%s", r, origin(r), debug.Stack())
+				s.tell(&req, fmt.Sprintf("panic: %v\n%s%s", r, origin(r), debug.Stack()))
 				o = outcome{nil, &disdel.Error{
 					Kind: disdel.Internal, Code: disdel.CodePanicked, Op: string(s.task),
 					Msg:  fmt.Sprintf("the action panicked: %v", r),
@@ -367,24 +392,32 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 		}()
 		o.result, o.err = h(ctx, req.Value)
 	}()
-	watch := time.NewTicker(s.cfg.WatchEvery)
-	defer watch.Stop()
-	limit := s.limit(req.Value)
-	for {
-		select {
-		case o := <-done:
-			if o.err != nil && errors.Is(o.err, ctx.Err()) && context.Cause(ctx) != nil {
-				o.err = context.Cause(ctx)
-			}
-			return o.result, o.err
-		case <-watch.C:
-			if resident, _ := s.cfg.Memory(); limit > 0 && resident > limit/100*97 {
-				err := outOfMemory(s.task, resident, limit)
-				stop(err)
-				return nil, err
-			}
+	full := s.watch.begin(s.limit(req.Value))
+	defer s.watch.end(full)
+	select {
+	case o := <-done:
+		if o.err != nil && errors.Is(o.err, ctx.Err()) && context.Cause(ctx) != nil {
+			o.err = context.Cause(ctx)
 		}
+		return o.result, o.err
+	case resident := <-full.was:
+		err := outOfMemory(s.task, resident, full.limit)
+		stop(err)
+		return nil, err
 	}
+}
+
+// tell prints lines of an activation. Where several run at once, each says whose it is, as the embedded platform reads
+// it.
+func (s *Server) tell(req *runRequest, text string) {
+	s.mu.Lock()
+	shared := s.cfg.Concurrency > 1
+	s.mu.Unlock()
+	if shared && req.ActivationID != "" {
+		mark := "\x00" + req.ActivationID + "\x00"
+		text = mark + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+mark) + "\n"
+	}
+	fmt.Fprint(s.cfg.Stderr, text)
 }
 
 // origin is the stack of the goroutine where a panic began, where what was raised here tells of another one.

@@ -285,6 +285,41 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	}
 }
 
+// Of tasks that may be there together as many run at once as /init allows, of others one; what a panic of one of
+// several prints says whose it is.
+func TestInitAllowsSeveralAtOnce(t *testing.T) {
+	for task, want := range map[string]int{"wait": 3, "fail": 1} {
+		s := New(map[disdel.Task]Handler{"wait": nil, "fail": nil}, Config{Together: []disdel.Task{"wait"}})
+		body := fmt.Sprintf(`{"value":{"main":%q,"concurrency":3}}`, task)
+		asked := httptest.NewRequest(http.MethodPost, "/init", strings.NewReader(body))
+		s.ServeHTTP(httptest.NewRecorder(), asked)
+		if s.cfg.Concurrency != want {
+			t.Errorf("%s: %d at once, want %d", task, s.cfg.Concurrency, want)
+		}
+	}
+	k := start(t, Config{Concurrency: 2})
+	k.post("/init", initBody("panic"))
+	k.post("/run", `{"value":{},"activation_id":"mine"}`)
+	for line := range strings.Lines(k.errors.String()) {
+		if !strings.HasPrefix(line, "\x00mine\x00") && line != Sentinel+"\n" {
+			t.Errorf("nobody's line: %q", line)
+		}
+	}
+}
+
+// Who asks for no sentinels is told that there will be none, and gets none.
+func TestSentinelsAreLeftOutWhereNobodyNeedsThem(t *testing.T) {
+	for asked, want := range map[string]bool{`,"sentinels":false`: false, `,"sentinels":true`: true, "": true} {
+		k := start(t, Config{})
+		_, said, _ := k.post("/init", `{"value":{"main":"echo"`+asked+`}}`)
+		k.post("/run", `{"value":{}}`)
+		printed := strings.Contains(k.out.String(), Sentinel) && strings.Contains(k.errors.String(), Sentinel)
+		if printed != want || strings.Contains(said, `"sentinels":false`) == want {
+			t.Errorf("%s: %s, printed %q and %q", asked, said, k.out.String(), k.errors.String())
+		}
+	}
+}
+
 // A runtime that is asked to end lets the activation that runs finish.
 func TestShutdownLetsARunFinish(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())

@@ -61,6 +61,7 @@ func Serve(ctx context.Context, address string, h *actions.Host) error {
 	}
 	limit := owruntime.ContainerLimit()
 	h.Within(limit)
-	err = owruntime.New(handlers, owruntime.Config{Limit: limit}).Serve(ctx, l)
+	together := []disdel.Task{disdel.TaskInfer} // whose requests need not be there at once, but may be
+	err = owruntime.New(handlers, owruntime.Config{Limit: limit, Together: together}).Serve(ctx, l)
 	return errors.Join(err, h.Close())
 }

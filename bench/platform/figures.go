@@ -39,7 +39,10 @@ func bench(program, only string, activations int) error {
 		{"paused", func() error { return with(program, self, (*server).paused) }},
 		{"crowd", func() error { return crowd(program, self) }},
 		{"replay", func() error { return replay(program, self) }},
-		{"speed", func() error { return with(program, self, (*server).warm, (*server).throughput, list) }},
+		{"floor", func() error { return floor(self) }},
+		{"speed", func() error {
+			return with(program, self, (*server).warm, (*server).throughput, (*server).systemCalls, list)
+		}},
 	} {
 		if only != "" && only != part.name {
 			continue
@@ -109,23 +112,44 @@ func (s *server) warm() error {
 	if err != nil {
 		return err
 	}
-	var times []float64
-	for i := range warmRuns + 100 {
-		begin := time.Now()
-		if _, _, err := c.Actions.Invoke("noop", map[string]any{}, true, true); err != nil {
-			return err
-		}
-		if i >= 100 {
-			times = append(times, ms(begin))
-		}
+	times, err := s.times()
+	if err != nil {
+		return err
 	}
 	figure("noop_warm_p50_ms", quantile(times, 0.5), "ms")
 	figure("noop_warm_p99_ms", quantile(times, 0.99), "ms")
 	return nil
 }
 
-// throughput is what several clients get through together, a second's warm-up left out.
+// times are what invocations of the action noop take one after the other, a first hundred left out.
+func (s *server) times() (times []float64, err error) {
+	c, err := s.client()
+	if err != nil {
+		return nil, err
+	}
+	for i := range warmRuns + 100 {
+		begin := time.Now()
+		if _, _, err := c.Actions.Invoke("noop", map[string]any{}, true, true); err != nil {
+			return nil, err
+		}
+		if i >= 100 {
+			times = append(times, ms(begin))
+		}
+	}
+	return times, nil
+}
+
+// throughput is what several clients get through together.
 func (s *server) throughput() error {
+	rate, err := s.rate()
+	if err == nil {
+		figure("warm_per_s", rate, "1/s")
+	}
+	return err
+}
+
+// rate is how many invocations of the action noop several clients get through in a second, one of warm-up left out.
+func (s *server) rate() (float64, error) {
 	var done atomic.Int64
 	stop := time.Now().Add(time.Second + sustained)
 	measured := time.AfterFunc(time.Second, func() { done.Store(0) })
@@ -139,10 +163,7 @@ func (s *server) throughput() error {
 		}
 		return nil
 	})
-	if err == nil {
-		figure("warm_per_s", float64(done.Load())/sustained.Seconds(), "1/s")
-	}
-	return err
+	return float64(done.Load()) / sustained.Seconds(), err
 }
 
 // together runs f in several clients.

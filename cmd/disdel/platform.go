@@ -59,7 +59,8 @@ func platformUp(u *ui) *cli.Command {
 			},
 			&cli.IntFlag{
 				Name: "action-concurrency", Value: 1,
-				Usage: "the largest `NUMBER` of activations at once in one container that an action may allow (Node.js alone)",
+				Usage: "the largest `NUMBER` of activations at once in one container that an action may allow " +
+					"(Node.js, and infer of disdel:1)",
 			},
 			&cli.StringFlag{
 				Name:  "cpu-scaling",

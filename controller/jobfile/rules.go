@@ -62,6 +62,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.model(&job.Model)
 	r.sparse(job)
 	r.device(job)
+	r.precision(job)
 	r.batch(&job.Training)
 	r.optimizer(&job.Training.Optimizer)
 	r.exactlyOne("training.schedule", "write cosine: {}")

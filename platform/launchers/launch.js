@@ -12,6 +12,7 @@ const { AsyncLocalStorage } = require('async_hooks')
 const SENTINEL = 'XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX'
 const NO_RESULT = 'The action did not return a dictionary or array.'
 let action
+let silent = false // whoever asks knows by the answer where an activation's log ends
 
 // load finds an action's function, in its one file or in its archive.
 async function load (value, main) {
@@ -74,7 +75,9 @@ async function init (value) {
   if (value.concurrency > 1) share()
   try {
     action = await load(value, value.main || 'main')
-    return [200, { OK: true }]
+    if (value.sentinels !== false) return [200, { OK: true }]
+    silent = true
+    return [200, { OK: true, sentinels: false }]
   } catch (e) {
     console.error('Error during initialization:', e)
     return [502, { error: 'Initialization has failed due to: ' + (e && e.stack ? e.stack : e) }]
@@ -149,6 +152,7 @@ function finish () {
 
 function end () {
   finish()
+  if (silent) return
   process.stdout.write(SENTINEL + '\n')
   process.stderr.write(SENTINEL + '\n')
 }
