@@ -45,6 +45,10 @@ deps: ## what the tests need (Debian and npm packages)
 test: deps ## every test, on a real redis-server, a pouchdb-server and our own OpenWhisk, with the race detector where it is affordable
 	scripts/test.sh
 
+.PHONY: test-arm64
+test-arm64: ## the kernels for arm64 under an emulator, Debian's qemu-user, which it installs (ALL=1: and the engine on them, longer)
+	scripts/test-arm64.sh $(if $(ALL),all)
+
 SEED ?= 1
 .PHONY: robust
 robust: deps build ## faults and attacks on the built program, from SEED (docs/robustness.md); ONLY=R2,S8 chooses some
@@ -55,7 +59,7 @@ lint: ## gofumpt, vet, go fix, staticcheck, tidy
 	scripts/lint.sh
 
 .PHONY: check
-check: lint test ## what CI runs
+check: lint test test-arm64 ## what CI runs
 
 .PHONY: quickstart
 quickstart: ## the main job on embedded defaults

@@ -48,7 +48,8 @@ type Activation struct {
 	Failure  *Error          `json:"failure,omitempty"`
 	Evidence []string        `json:"evidence,omitempty"` // what the classification rests on
 	Beats    []Beat          `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
-	Logs     []string        `json:"logs,omitempty"`     // the tail, failures only
+	Logs     []string        `json:"logs,omitempty"`     // the last lines that the action printed
+	LogLines int             `json:"logLines,omitempty"` // that it printed in all, where Logs has not all of them
 	// Loss is that of the last epoch; of train actions that passed only.
 	Loss *float64 `json:"trainLoss,omitempty"`
 	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
@@ -213,6 +214,7 @@ type TrainRequest struct {
 	Schedule   *Schedule   `json:"schedule,omitempty"`
 	ClipNorm   float64     `json:"clipNorm,omitempty"` // 0: any
 	Exact      bool        `json:"exact,omitempty"`    // no Winograd
+	Precision  Precision   `json:"precision,omitempty"`
 	Loss       string      `json:"loss"`
 	Target     float64     `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
 	Threads    int         `json:"threads"`
@@ -249,6 +251,8 @@ type DataRef struct {
 	Checksum string `json:"checksum"` // sha256 of its manifest
 	Split    Split  `json:"split"`
 	Resize   int    `json:"resize,omitempty"` // sides that images are resized to; 0: as stored
+	// of training rows alone; zero: as they are
+	Augment Augment `json:"augment,omitzero"`
 }
 
 // TrainResult is what a train action answers.
@@ -343,7 +347,8 @@ type EvaluateResult struct {
 	Accuracy float64 `json:"accuracy"` // share of rows whose largest output is the label
 	Samples  int     `json:"samples"`
 	Scores
-	Usage Usage `json:"usage"`
+	ByClass *ByClass `json:"byClass,omitempty"` // nil: of targets that are numbers, or of an older runtime
+	Usage   Usage    `json:"usage"`
 }
 
 // InferRequest is the parameter of an infer action.

@@ -2,14 +2,16 @@ package disdel
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
 // Goal is what a job is to come to on its held-out rows, and within what. The job ends once that has held for GoalHeld
-// evaluations in a row. Exactly one of Accuracy and Loss is above 0.
+// evaluations in a row. Exactly one of Accuracy, Loss and RMSE is above 0.
 type Goal struct {
 	Accuracy float64  `json:"accuracy,omitempty"` // at least
 	Loss     float64  `json:"loss,omitempty"`     // at most
+	RMSE     float64  `json:"rmse,omitempty"`     // at most, of models whose loss is its square
 	Within   Duration `json:"within,omitempty"`   // 0: any time
 	Cost     float64  `json:"cost,omitempty"`     // GB-s by use; 0: any
 }
@@ -17,28 +19,56 @@ type Goal struct {
 // GoalHeld is for how many evaluations in a row a goal has to hold: a single one may be luck.
 const GoalHeld = 3
 
-// String is "accuracy 0.95" or "loss 0.3".
+// String is "accuracy 0.95", "loss 0.3" or "rmse 0.9".
 func (g Goal) String() string {
-	if g.Accuracy > 0 {
-		return MetricAccuracy + " " + strconv.FormatFloat(g.Accuracy, 'g', -1, 64)
+	text := func(what string, v float64) string { return what + " " + strconv.FormatFloat(v, 'g', -1, 64) }
+	switch {
+	case g.Accuracy > 0:
+		return text(MetricAccuracy, g.Accuracy)
+	case g.RMSE > 0:
+		return text("rmse", g.RMSE)
+	default:
+		return text("loss", g.Loss)
 	}
-	return "loss " + strconv.FormatFloat(g.Loss, 'g', -1, 64)
 }
 
-// Gap is how far an evaluation is from perfect, and how far it may be for the goal: 1 less the accuracy, or the loss.
+// Gap is how far an evaluation is from perfect, and how far it may be for the goal: 1 less the accuracy, or the loss,
+// or its root.
 func (g Goal) Gap(loss, accuracy float64) (gap, enough float64) {
-	if g.Accuracy > 0 {
+	switch {
+	case g.Accuracy > 0:
 		return 1 - accuracy, 1 - g.Accuracy
+	case g.RMSE > 0:
+		return math.Sqrt(max(0, loss)), g.RMSE
+	default:
+		return loss, g.Loss
 	}
-	return loss, g.Loss
 }
 
-// Text is a gap as the goal has it: "accuracy 0.93", "loss 0.41".
-func (g Goal) Text(gap float64) string {
-	if g.Accuracy > 0 {
-		return fmt.Sprintf("%s %.4f", MetricAccuracy, 1-gap)
+// GapOf is the gap of an evaluation; ok is false where it was not made, or does not tell: of numbers no accuracy is
+// known.
+func (g Goal) GapOf(loss, accuracy *float64) (gap float64, ok bool) {
+	if loss == nil || accuracy == nil && g.Accuracy > 0 {
+		return 0, false
 	}
-	return fmt.Sprintf("loss %.4g", gap)
+	right := 0.0
+	if accuracy != nil {
+		right = *accuracy
+	}
+	gap, _ = g.Gap(*loss, right)
+	return gap, true
+}
+
+// Text is a gap as the goal has it: "accuracy 0.93", "loss 0.41", "rmse 0.91".
+func (g Goal) Text(gap float64) string {
+	switch {
+	case g.Accuracy > 0:
+		return fmt.Sprintf("%s %.4f", MetricAccuracy, 1-gap)
+	case g.RMSE > 0:
+		return fmt.Sprintf("rmse %.4g", gap)
+	default:
+		return fmt.Sprintf("loss %.4g", gap)
+	}
 }
 
 // Stop is what ends a training before its last epoch, nil where nothing does: its EarlyStop, or that of its Goal.
@@ -48,6 +78,8 @@ func (t Training) Stop() *EarlyStop {
 		return t.EarlyStop
 	case g.Accuracy > 0:
 		return &EarlyStop{Metric: MetricAccuracy, Target: g.Accuracy, Keep: KeepBest, Held: GoalHeld}
+	case g.RMSE > 0:
+		return &EarlyStop{Metric: MetricValLoss, Target: g.RMSE * g.RMSE, Keep: KeepBest, Held: GoalHeld}
 	default:
 		return &EarlyStop{Metric: MetricValLoss, Target: g.Loss, Keep: KeepBest, Held: GoalHeld}
 	}

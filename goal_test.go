@@ -34,6 +34,21 @@ func TestTheLowerBoundCounts(t *testing.T) {
 	}
 }
 
+// A goal of rmse is one of the loss whose root it is, and numbers, which have no accuracy, have a gap to it.
+func ExampleGoal_GapOf() {
+	training := disdel.Training{Goal: &disdel.Goal{RMSE: 0.5}}
+	stop, loss := training.Stop(), 0.36
+	fmt.Println(training.Goal, "by", stop.Metric, stop.Target)
+	gap, ok := training.Goal.GapOf(&loss, nil)
+	fmt.Println(training.Goal.Text(gap), ok)
+	_, ok = disdel.Goal{Accuracy: 0.9}.GapOf(&loss, nil)
+	fmt.Println(ok)
+	// Output:
+	// rmse 0.5 by valLoss 0.25
+	// rmse 0.6 true
+	// false
+}
+
 func ExampleGoal() {
 	var job disdel.Job
 	job.Training.Goal = &disdel.Goal{Accuracy: 0.95, Cost: 50}

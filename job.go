@@ -250,6 +250,14 @@ type Data struct {
 	Checksum string `json:"checksum,omitempty"`
 	Split    Split  `json:"split"`
 	Resize   int    `json:"resize,omitempty"` // height and width that images are resized to, bilinear; 0: as they are
+	// how training sees images otherwise in every epoch; zero: as they are
+	Augment Augment `json:"augment,omitzero"`
+}
+
+// Augment is how images are changed as training sees them, drawn anew for every row and epoch.
+type Augment struct {
+	Crop int  `json:"crop,omitempty"` // pixels that they are moved by at most, up or down and left or right, over zeros
+	Flip bool `json:"flip,omitempty"` // mirrored, left to right, every other time
 }
 
 // Split divides the training rows of a data set that brings no held-out rows of its own.
@@ -269,6 +277,7 @@ type Training struct {
 	Schedule      *Schedule  `json:"schedule,omitempty"`
 	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
 	Exact         bool       `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
+	Precision     Precision  `json:"precision,omitempty"`
 	EarlyStop     *EarlyStop `json:"earlyStop,omitempty"`
 	Goal          *Goal      `json:"goal,omitempty"`
 	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end

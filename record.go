@@ -100,6 +100,7 @@ type Best struct {
 	Checksum string  `json:"checksum"` // of the weights' file
 	Size     Bytes   `json:"sizeBytes"`
 	Scores
+	ByClass *ByClass `json:"byClass,omitempty"` // as the record's
 }
 
 // ModelRef names a stored model.
@@ -125,6 +126,8 @@ type DataInfo struct {
 	Sparse *SparseData `json:"sparse,omitempty"`
 	// sides that samples are resized to as batches are made; 0: they are as stored
 	Resize int `json:"resize,omitempty"`
+	// how training sees images; zero: as they are
+	Augment Augment `json:"augment,omitzero"`
 }
 
 // Resized is the data set with images of so many rows and columns of pixels; 0 leaves it as it is.
@@ -135,17 +138,25 @@ func (d DataInfo) Resized(side int) DataInfo {
 	return d
 }
 
-// Same tells whether two jobs learn from the same rows: the same data set, at the same size.
+// Same tells whether two jobs learn from the same rows: the same data set, at the same size, changed in the same way.
 func (d DataInfo) Same(other DataInfo) bool {
-	return d.Checksum == other.Checksum && d.Resize == other.Resize
+	return d.Checksum == other.Checksum && d.Resize == other.Resize && d.Augment == other.Augment
 }
 
-// ResizeBytes is what resizing holds beside the rows: one row as numbers.
-func (d DataInfo) ResizeBytes() Bytes {
-	if d.Resize == 0 {
-		return 0
+// ChangeBytes is what resizing and augmenting hold beside the rows: each one row as numbers, of the size as it is stored
+// and as it is trained on.
+func (d DataInfo) ChangeBytes() (n Bytes) {
+	if d.Resize > 0 {
+		n = 4 * d.SampleSize
 	}
-	return 4 * d.SampleSize
+	if d.Augment != (Augment{}) {
+		values := Bytes(4)
+		for _, side := range d.Sample {
+			values *= Bytes(side)
+		}
+		n += values
+	}
+	return n
 }
 
 // Record is everything about one job: one document explains a run. It is kept in the history store and printed by -o
@@ -167,7 +178,10 @@ type Record struct {
 	Accuracy float64 `json:"accuracy"` // held-out, last evaluation, or the model's where the best is kept
 	Loss     float64 `json:"loss"`     // the same
 	Scores           // the same
-	CostGBs  float64 `json:"costGBs"` // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
+	// ByClass is the same evaluation by class; nil: none was made, its targets are numbers, or the record is of an earlier
+	// version.
+	ByClass *ByClass `json:"byClass,omitempty"`
+	CostGBs float64  `json:"costGBs"` // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
 	// EvaluationGBs is what evaluations held, limits times durations, GB-s. Records from before it have evaluations in
 	// CostGBs.
 	EvaluationGBs float64 `json:"evaluationGBs,omitempty"`

@@ -76,10 +76,10 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 ) (res disdel.EvaluateResult, err error) {
 	n, batch := shard.Len(), min(req.BatchSize, shard.Len())
 	input, rows := shard.NewBatch(batch), make([]int32, batch)
-	ranked := rankedFor(req, n)
+	ranked, byClass := rankedFor(req, n), disdel.NewByClass(req.Network.Classes)
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: (n + batch - 1) / max(batch, 1)}
 	var lossSum float64
-	var correct int
+	var correct, said int
 	for start := 0; start < n; start += batch {
 		k := min(batch, n-start)
 		for i := range k {
@@ -93,6 +93,8 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 		lossSum += m.Loss * float64(m.Rows)
 		correct += m.Correct
 		ranked.add(m.Scores, input.Target.Values)
+		byClass.Add(input.Target.Classes, m.Classes)
+		said += len(m.Classes)
 		state.Batch++
 		if err := p.beat(ctx, state); err != nil {
 			return res, err
@@ -100,6 +102,9 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	}
 	res = disdel.EvaluateResult{Loss: lossSum / float64(n), Accuracy: float64(correct) / float64(n), Samples: n}
 	res.Scores = ranked.scores(req, res.Loss)
+	if said > 0 {
+		res.ByClass = byClass
+	}
 	return res, nil
 }
 

@@ -9,7 +9,7 @@ import (
 // takeAhead has the next step of an eager member begin with all that others have sent; one that was made before, by an
 // attempt that was killed, with what it began with then.
 func (x *exchanging) takeAhead(ctx context.Context) error {
-	if err := x.deltas.Look(ctx); err != nil {
+	if err := x.deltas.Take(ctx); err != nil {
 		return err
 	}
 	step, self := x.replica.Made()+1, x.config.Member

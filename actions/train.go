@@ -87,7 +87,7 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	}
 	t.engine, err = h.built.get(r.Backend, r.Network, engine.Spec{
 		Graph: t.graph, BatchSize: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm,
-		Exact: r.Exact, Threads: r.Threads,
+		Exact: r.Exact, Precision: r.Precision, Threads: r.Threads,
 		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Training: true,
 	})
 	if err != nil {
@@ -212,7 +212,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 		}
 		rows := t.order[batch*size : min((batch+1)*size, n)]
 		begun := t.call.host.now()
-		t.shard.Fill(&t.input, rows)
+		t.shard.FillAugmented(&t.input, rows, t.req.Network.Init.Seed, epoch)
 		t.swap.filled()
 		m, err := t.engine.Step(t.input)
 		if err != nil {

@@ -31,7 +31,12 @@ func (s *Store) commitDelta(ctx context.Context, d *sending) error {
 	sum := sha256.Sum256(d.data)
 	d.digest = hex.EncodeToString(sum[:])
 	id := d.claim.ID
-	d.key, d.parts = s.placeDelta(fmt.Sprintf("%s:%d:", s.keys.delta(id, d.step), d.claim.Fence), len(d.data))
+	if d.along = len(s.servers) == 1 && len(d.data) <= mostAlong; d.along {
+		d.entry = alongside + token()
+	} else {
+		d.key, d.parts = s.placeDelta(fmt.Sprintf("%s:%d:", s.keys.delta(id, d.step), d.claim.Fence), len(d.data))
+		d.entry = entry(d.key, d.parts)
+	}
 	verdict, err := s.send(ctx, d)
 	switch {
 	case err != nil:
@@ -39,7 +44,9 @@ func (s *Store) commitDelta(ctx context.Context, d *sending) error {
 	case verdict == "done":
 		return nil
 	}
-	s.discard(ctx, id.Job, entry(d.key, d.parts))
+	if !d.along {
+		s.discard(ctx, id.Job, d.entry)
+	}
 	switch verdict {
 	case "same":
 		return nil
@@ -55,36 +62,41 @@ type sending struct {
 	claim  Claim
 	step   int
 	last   bool    // of its member
-	follow *Deltas // takes what is new in the log by the same message; nil: nobody does
+	follow *Deltas // takes what is new by the same message; nil: nobody does
 	digest string
+	along  bool // it goes into the news; else it lies in parts at a key
 	key    string
 	parts  int
+	entry  string // of the table
 	data   []byte
 }
+
+// mostAlong is how large a delta is that goes into the news, so that who waits for it need not ask for it besides. Where
+// there are several servers all of them serve all deltas, and none goes there.
+const mostAlong = 128 << 10
 
 func (d *sending) piece(i int) []byte {
 	return d.data[i*len(d.data)/d.parts : (i+1)*len(d.data)/d.parts]
 }
 
 // send stores a delta's parts, after their entry in the index, and commits it. Where there is one server all of it goes
-// in one message: the script looks whether the part is there, since what comes first in a message may have failed.
+// in one message: the script looks whether the part is there, since what comes first in a message may have failed. A
+// small delta has no part: the script is given it.
+//
+// Who follows the round takes what is new before its own delta is there, so that it is not sent that back.
 func (s *Store) send(ctx context.Context, d *sending) (verdict string, err error) {
 	var script *redis.Cmd
 	var news *redis.XStreamSliceCmd
 	cmds, _ := patient(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.SAdd(ctx, s.keys.index(d.claim.ID.Job), entry(d.key, d.parts))
-		p.Expire(ctx, s.keys.index(d.claim.ID.Job), keyLife)
-		for i := range d.parts {
-			if at := part(d.key, i); s.server(at) == s.client {
-				p.Set(ctx, at, d.piece(i), keyLife)
-			}
+		if !d.along {
+			s.store(ctx, p, d)
 		}
 		if len(s.servers) == 1 {
+			if d.follow != nil {
+				news = d.follow.news(ctx, p, noWait)
+			}
 			keys, args := s.commitOf(d)
 			script = deltaScript.EvalSha(ctx, p, keys, args...)
-			if d.follow != nil {
-				news = d.follow.ask(ctx, p, noWait)
-			}
 		}
 		return nil
 	})
@@ -105,7 +117,25 @@ func (s *Store) send(ctx context.Context, d *sending) (verdict string, err error
 		keys, args := s.commitOf(d)
 		script = deltaScript.Run(ctx, s.client, keys, args...)
 	}
-	return script.Text()
+	said, err := script.StringSlice()
+	if err != nil {
+		return "", err
+	}
+	if len(said) == 3 && d.follow != nil {
+		d.follow.sentOwn(d, said[1], said[2])
+	}
+	return said[0], nil
+}
+
+// store puts those parts of a delta that lie on the first server there, after their entry in the index.
+func (s *Store) store(ctx context.Context, by redis.Pipeliner, d *sending) {
+	by.SAdd(ctx, s.keys.index(d.claim.ID.Job), d.entry)
+	by.Expire(ctx, s.keys.index(d.claim.ID.Job), keyLife)
+	for i := range d.parts {
+		if at := part(d.key, i); s.server(at) == s.client {
+			by.Set(ctx, at, d.piece(i), keyLife)
+		}
+	}
 }
 
 // sendParts stores those parts of a delta that lie on other servers than the first.
@@ -126,16 +156,20 @@ func (s *Store) sendParts(ctx context.Context, d *sending) error {
 // commitOf is what the script is told of a delta.
 func (s *Store) commitOf(d *sending) (keys []string, args []any) {
 	id := d.claim.ID
-	table, log := s.keys.deltas(id.Job, id.Round), s.keys.log(id.Job, id.Round)
-	keys = []string{s.keys.work(id), table, log, s.keys.counts(id.Job), s.keys.index(id.Job)}
-	if len(s.servers) == 1 {
-		keys = append(keys, part(d.key, 0))
-	}
-	return keys, []any{
-		strconv.FormatUint(d.claim.Fence, 10), fmt.Sprintf("%d:%d", d.step, id.Member), d.digest, entry(d.key, d.parts),
-		d.step, id.Member, len(d.data), seconds(keyLife), entry(table, 0), entry(log, 0), flag(d.last),
+	table, log, news := s.keys.deltas(id.Job, id.Round), s.keys.log(id.Job, id.Round), s.keys.news(id.Job, id.Round)
+	keys = []string{s.keys.work(id), table, log, s.keys.counts(id.Job), s.keys.index(id.Job), news}
+	args = []any{
+		strconv.FormatUint(d.claim.Fence, 10), fmt.Sprintf("%d:%d", d.step, id.Member), d.digest, d.entry,
+		d.step, id.Member, len(d.data), seconds(keyLife), entry(table, 0), entry(log, 0), entry(news, 0), flag(d.last),
 		checksum(d.data),
 	}
+	switch {
+	case d.along:
+		args = append(args, d.data)
+	case len(s.servers) == 1:
+		keys = append(keys, part(d.key, 0))
+	}
+	return keys, args
 }
 
 // checksum is what a delta is held against when it is read, which all members do: its digest, which says whether two
@@ -164,10 +198,8 @@ const drawsOfPlaces = 100
 // fit.
 func (s *Store) placeDelta(prefix string, size int) (key string, parts int) {
 	parts = min(len(s.servers), 1+size/leastPart)
-	token := make([]byte, 8)
 	for range drawsOfPlaces {
-		rand.Read(token)
-		key = prefix + hex.EncodeToString(token)
+		key = prefix + token()
 		on := map[*redis.Client]bool{}
 		for i := range parts {
 			on[s.server(part(key, i))] = true
@@ -177,4 +209,11 @@ func (s *Store) placeDelta(prefix string, size int) (key string, parts int) {
 		}
 	}
 	return key, parts
+}
+
+// token is a text that nobody else has.
+func token() string {
+	bytes := make([]byte, 8)
+	rand.Read(bytes)
+	return hex.EncodeToString(bytes)
 }

@@ -85,9 +85,12 @@ func deltasAreSentOnce(t *testing.T, s *place) {
 		}
 	}
 	left := 0
-	for key := range s.all() {
-		if strings.Contains(key, ":delta:") {
+	for key, admin := range s.all() {
+		switch {
+		case strings.Contains(key, ":delta:"):
 			left++
+		case strings.Contains(key, ":news:") && len(s.admins) == 1:
+			left += int(admin.XLen(ctx, key).Val())
 		}
 	}
 	if left != 2 {
@@ -96,16 +99,14 @@ func deltasAreSentOnce(t *testing.T, s *place) {
 	counted(t, s, Counts{Duplicates: 3, Stale: 1})
 }
 
-// A delta that is not what was sent is refused, and so is one that is gone.
+// A delta that is not what was sent is refused, however it comes, and so is one that is gone.
 func deltasAreChecked(t *testing.T, s *place) {
 	c := claim(t, s, update(0, 1).ID, "a", 1, Claimed)
 	commitDelta(t, s, c, 1, "delta")
 	commitDelta(t, s, c, 2, "delta")
 	d := s.Deltas("job-1", c.ID.Round, 1)
-	for _, step := range []int{1, 2} {
-		if err := d.Wait(ctx, step, never); err != nil {
-			t.Fatal(err)
-		}
+	if err := d.Look(ctx); err != nil {
+		t.Fatal(err)
 	}
 	for key, admin := range s.all() {
 		switch {
@@ -113,19 +114,62 @@ func deltasAreChecked(t *testing.T, s *place) {
 			admin.Set(ctx, key, "other", 0)
 		case strings.Contains(key, fmt.Sprintf(":delta:%d:2:", c.ID.Round)):
 			admin.Del(ctx, key)
+		case strings.Contains(key, ":news:"):
+			first := admin.XRange(ctx, key, "-", "+").Val()[0]
+			if _, along := first.Values["data"]; along {
+				first.Values["data"] = "other"
+			}
+			admin.Del(ctx, key)
+			admin.XAdd(ctx, &redis.XAddArgs{Stream: key, ID: first.ID, Values: first.Values})
 		}
 	}
 	_, err := d.Fetch(ctx, 1)
 	want(t, disdel.Corrupt, err)
 	_, err = d.Fetch(ctx, 2)
 	want(t, disdel.NotFound, err)
-	counted(t, s, Counts{Damaged: 1})
+	late := s.Deltas("job-1", c.ID.Round, 1)
+	if err := late.Wait(ctx, 1, never); err != nil {
+		t.Fatal(err)
+	}
+	_, err = late.Fetch(ctx, 1)
+	want(t, disdel.Corrupt, err)
+	counted(t, s, Counts{Damaged: 2})
+}
+
+// A small delta comes along with the news of it, where there is one server; who looked for it reads it.
+func deltasComeAlong(t *testing.T, s *place) {
+	c := claim(t, s, update(0, 1).ID, "a", 1, Claimed)
+	waited, looked := s.Deltas("job-1", c.ID.Round, 1), s.Deltas("job-1", c.ID.Round, 1)
+	for step := range 70 { // more than are read at once
+		commitDelta(t, s, c, step+1, strings.Repeat("x", step))
+	}
+	if err := looked.Look(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for step := range 70 {
+		if err := waited.Wait(ctx, step+1, never); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []*Deltas{waited, looked} {
+			got, err := d.Fetch(ctx, step+1)
+			if err != nil || string(got[0]) != strings.Repeat("x", step) {
+				t.Fatalf("step %d: %q, %v", step+1, got, err)
+			}
+			if along := len(s.admins) == 1 && d == waited; d.sent[step+1][0].here != along {
+				t.Fatalf("step %d came along: %v", step+1, !along)
+			}
+			d.Forget(step + 1)
+		}
+	}
+	if waited.held != 0 {
+		t.Errorf("%d bytes are kept of what was forgotten", waited.held)
+	}
 }
 
 // A large delta lies on all servers, so that all of them serve it; a small one is whole.
 func deltasLieOnAllServers(t *testing.T, s *place) {
 	c := claim(t, s, update(0, 1).ID, "a", 1, Claimed)
-	large := strings.Repeat("0123456789abcdef", 5000)
+	large := strings.Repeat("0123456789abcdef", 1+mostAlong/16)
 	commitDelta(t, s, c, 1, large)
 	commitDelta(t, s, c, 2, "small")
 	on, small := map[*redis.Client]int{}, 0
@@ -137,7 +181,11 @@ func deltasLieOnAllServers(t *testing.T, s *place) {
 			small++
 		}
 	}
-	if len(on) != len(s.admins) || small != 1 {
+	parts := 1
+	if len(s.admins) == 1 {
+		parts = 0 // it comes along
+	}
+	if len(on) != len(s.admins) || small != parts {
 		t.Errorf("of %d servers %d have a part of it, and a small one is in %d parts", len(s.admins), len(on), small)
 	}
 	d := s.Deltas("job-1", c.ID.Round, 1)
@@ -184,7 +232,7 @@ func deltasAreDropped(t *testing.T, s *place) {
 			t.Fatal(err)
 		}
 		for key := range s.all() {
-			if strings.Contains(key, ":delta") || strings.Contains(key, ":log:") {
+			if strings.Contains(key, ":delta") || strings.Contains(key, ":log:") || strings.Contains(key, ":news:") {
 				t.Errorf("left: %s", key)
 			}
 		}

@@ -2,8 +2,12 @@ package aggregator
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -29,6 +33,12 @@ func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, erro
 			return nil, &disdel.Error{
 				Kind: disdel.Invalid, Op: "fetch deltas", Job: d.job, Msg: fmt.Sprintf("step %d was not waited for", step),
 			}
+		}
+		if strings.HasPrefix(sent[m].entry, alongside) {
+			if out[m] = sent[m].data; !sent[m].here {
+				pieces = append(pieces, piece{member: m, at: sent[m].at})
+			}
+			continue
 		}
 		_, keys := entryKeys(sent[m].entry)
 		for _, key := range keys {
@@ -58,10 +68,14 @@ func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, erro
 // nothing is the index entry of a delta that there is none of: its member was ended.
 const nothing = "none"
 
-// piece is a part of a member's delta.
+// alongside is what entries of deltas begin with that lie in the news. What follows tells two deliveries apart.
+const alongside = "news/"
+
+// piece is a part of a member's delta, or all of one that lies in the news.
 type piece struct {
 	member int
 	key    string
+	at     string // id in the news; "": it lies at the key
 	data   []byte
 }
 
@@ -70,7 +84,10 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 	on := map[*redis.Client][]int{}
 	var servers []*redis.Client
 	for i, p := range pieces {
-		server := d.store.server(p.key)
+		server := d.store.client
+		if p.at == "" {
+			server = d.store.server(p.key)
+		}
 		if on[server] == nil {
 			servers = append(servers, server)
 		}
@@ -78,15 +95,15 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 	}
 	return eachOf(ctx, len(servers), len(servers), func(ctx context.Context, _, k int) error {
 		own := on[servers[k]]
-		var gets []*redis.StringCmd
+		var gets []func() ([]byte, error)
 		patient(servers[k]).Pipelined(ctx, func(p redis.Pipeliner) error { //nolint:errcheck // each says it
 			for _, i := range own {
-				gets = append(gets, p.Get(ctx, pieces[i].key))
+				gets = append(gets, d.get(ctx, p, pieces[i]))
 			}
 			return nil
 		})
 		for n, i := range own {
-			data, err := gets[n].Bytes()
+			data, err := gets[n]()
 			if err != nil {
 				return wrap(err, "fetch delta", fmt.Sprintf("%s round %d step %d of %d", d.job, d.round, step, pieces[i].member))
 			}
@@ -94,6 +111,45 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 		}
 		return nil
 	})
+}
+
+// get asks for a piece; what it returns tells what came, once the message was answered.
+func (d *Deltas) get(ctx context.Context, by redis.Pipeliner, p piece) func() ([]byte, error) {
+	if p.at == "" {
+		return by.Get(ctx, p.key).Bytes
+	}
+	news := by.XRead(ctx, &redis.XReadArgs{
+		Streams: []string{d.store.keys.news(d.job, d.round), before(p.at)}, Count: 1, Block: noWait,
+	})
+	return func() ([]byte, error) {
+		streams, err := news.Result()
+		if err != nil {
+			return nil, err
+		}
+		for _, stream := range streams {
+			for _, m := range stream.Messages {
+				if m.ID == p.at {
+					return []byte(fmt.Sprint(m.Values["data"])), nil
+				}
+			}
+		}
+		return nil, redis.Nil
+	}
+}
+
+// before is an id of a stream that is smaller than one of its entries, and larger than those before that.
+func before(id string) string {
+	text, tail, _ := strings.Cut(id, "-")
+	ms, err1 := strconv.ParseUint(text, 10, 64)
+	number, err2 := strconv.ParseUint(tail, 10, 64)
+	switch {
+	case errors.Join(err1, err2) != nil || ms == 0 && number == 0:
+		return "0"
+	case number > 0:
+		return fmt.Sprintf("%d-%d", ms, number-1)
+	default:
+		return fmt.Sprintf("%d-%d", ms-1, uint64(math.MaxUint64))
+	}
 }
 
 // check refuses a delta that is not what its member sent.

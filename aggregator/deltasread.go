@@ -13,21 +13,26 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Deltas follows what the members of a round send, in its log. It is for one goroutine.
+// Deltas follows what the members of a round send, in its news. It is for one goroutine.
 type Deltas struct {
 	store   *Store
 	job     disdel.JobID
 	round   int
 	members int
-	last    string              // entry of the log that was read last
+	last    string              // entry of log and news that was read last
 	newest  []int               // by member: the newest step that it has sent; it sends them in order
 	ended   []int               // by member: the step that it left after; 0: it stays
 	sent    map[int][]sentDelta // by step: what is there of it, by member
+	held    int                 // bytes of deltas that came with the news and were not forgotten
+	largest int                 // bytes of one that came so
 }
 
 // sentDelta is a delta that was committed.
 type sentDelta struct {
-	sum, entry string // entry "": it was not sent yet; nothing: there is none
+	sum, entry string // entry "": it was not sent yet; nothing: there is none; alongside: it lies in the news
+	at         string // its id there
+	here       bool   // and it was kept
+	data       []byte
 }
 
 // Deltas follows a round of so many members from its beginning.
@@ -45,6 +50,19 @@ const IdleEvery = 250 * time.Millisecond
 // logCount is how many entries of the log are read at once.
 const logCount = 4096
 
+// newsCount is how many entries of the news are read at once: no more than newsBytes of deltas as large as any so far,
+// so that a message comes in time on a slow line, too.
+func (d *Deltas) newsCount() int { return min(max(leastNews, newsBytes/max(1, d.largest)), mostNews) }
+
+const (
+	newsBytes           = 512 << 10
+	leastNews, mostNews = 4, 64
+)
+
+// heldMost is how many bytes of deltas are kept as they came: of members that are far ahead more come than are needed
+// soon. The others are read when they are.
+const heldMost = 4 << 20
+
 // Wait returns once every member's delta of a step is there. While it waits it calls idle every IdleEvery. It
 // returns what idle does, and the context's cause when that ends first.
 func (d *Deltas) Wait(ctx context.Context, step int, idle func() error) error {
@@ -57,14 +75,24 @@ func (d *Deltas) WaitEnd(ctx context.Context, idle func() error) (last int, err 
 	return slices.Max(d.ended), err
 }
 
-// Look takes what has been sent so far, and does not wait.
+// Look notes what has been sent so far, and does not wait. It is for who begins in the middle: deltas are read one by
+// one when they are fetched.
 func (d *Deltas) Look(ctx context.Context) error {
+	return d.all(ctx, d.store.keys.log(d.job, d.round), logCount)
+}
+
+// Take is Look that has the deltas come along.
+func (d *Deltas) Take(ctx context.Context) error {
+	return d.all(ctx, d.store.keys.news(d.job, d.round), d.newsCount())
+}
+
+func (d *Deltas) all(ctx context.Context, stream string, atOnce int) error {
 	for {
-		n, err := d.read(ctx, noWait)
+		n, err := d.took(d.ask(ctx, d.store.client, stream, atOnce, noWait))
 		if err != nil {
 			return wrap(err, "follow deltas", fmt.Sprintf("%s round %d", d.job, d.round))
 		}
-		if n < logCount {
+		if n < atOnce {
 			return nil
 		}
 	}
@@ -85,6 +113,17 @@ func (d *Deltas) Commit(ctx context.Context, c Claim, step int, data []byte, las
 	return d.store.commitDelta(ctx, &sending{claim: c, step: step, data: data, last: last, follow: d})
 }
 
+// sentOwn notes what was just sent, where it is the very next entry of the news.
+func (d *Deltas) sentOwn(s *sending, tail, at string) {
+	if tail != d.last {
+		return // others came in between: it is read with them
+	}
+	d.last = at
+	d.take(redis.XMessage{ID: at, Values: map[string]any{
+		"step": s.step, "member": s.claim.ID.Member, "entry": s.entry, "last": flag(s.last), "sum": checksum(s.data),
+	}})
+}
+
 // Own is what a member has sent of a step. It waits as Wait does, though not for others.
 func (d *Deltas) Own(ctx context.Context, step, member int) ([]byte, error) {
 	sent := func() bool { return d.sent[step] != nil && d.sent[step][member].entry != "" }
@@ -103,7 +142,7 @@ func (d *Deltas) wait(ctx context.Context, there func() bool, idle func() error)
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if _, err := d.read(ctx, IdleEvery); err != nil {
+		if _, err := d.took(d.news(ctx, d.store.client, IdleEvery)); err != nil {
 			if deadline, limited := ctx.Deadline(); limited && !time.Now().Before(deadline) {
 				<-ctx.Done() // its connection saw the deadline first
 			}
@@ -136,16 +175,15 @@ func (d *Deltas) complete(step int) bool {
 // noWait is a read that does not wait.
 const noWait = time.Duration(-1)
 
-// read takes what is new in the log, waiting for it for a while, and returns how many entries that were.
-func (d *Deltas) read(ctx context.Context, wait time.Duration) (n int, err error) {
-	return d.took(d.ask(ctx, d.store.client, wait))
+// news reads what is new, with the deltas that come along, waiting for it for a while.
+func (d *Deltas) news(ctx context.Context, by redis.StreamCmdable, wait time.Duration) *redis.XStreamSliceCmd {
+	return d.ask(ctx, by, d.store.keys.news(d.job, d.round), d.newsCount(), wait)
 }
 
-// ask reads what is new in the log, waiting for it for a while.
-func (d *Deltas) ask(ctx context.Context, by redis.StreamCmdable, wait time.Duration) *redis.XStreamSliceCmd {
-	return by.XRead(ctx, &redis.XReadArgs{
-		Streams: []string{d.store.keys.log(d.job, d.round), d.last}, Count: logCount, Block: wait,
-	})
+// ask reads what is new in a stream, waiting for it for a while.
+func (d *Deltas) ask(ctx context.Context, by redis.StreamCmdable, stream string, atOnce int, wait time.Duration,
+) *redis.XStreamSliceCmd {
+	return by.XRead(ctx, &redis.XReadArgs{Streams: []string{stream, d.last}, Count: int64(atOnce), Block: wait})
 }
 
 // took takes what was asked for, and returns how many entries that were.
@@ -160,15 +198,15 @@ func (d *Deltas) took(news *redis.XStreamSliceCmd) (n int, err error) {
 	for _, stream := range streams {
 		for _, m := range stream.Messages {
 			d.last, n = m.ID, n+1
-			d.take(m.Values)
+			d.take(m)
 		}
 	}
 	return n, nil
 }
 
-// take notes an entry of the log. What is no entry of ours is passed over: nobody is waited for by it.
-func (d *Deltas) take(values map[string]any) {
-	text := func(name string) string { return fmt.Sprint(values[name]) }
+// take notes an entry. What is no entry of ours is passed over: nobody is waited for by it.
+func (d *Deltas) take(m redis.XMessage) {
+	text := func(name string) string { return fmt.Sprint(m.Values[name]) }
 	step, err1 := strconv.Atoi(text("step"))
 	member, err2 := strconv.Atoi(text("member"))
 	if errors.Join(err1, err2) != nil || step < 1 || member < 0 || member >= d.members {
@@ -181,11 +219,21 @@ func (d *Deltas) take(values map[string]any) {
 		d.ended[member] = step
 	}
 	d.newest[member] = max(d.newest[member], step)
-	d.sent[step][member] = sentDelta{sum: text("sum"), entry: text("entry")}
+	sent := sentDelta{sum: text("sum"), entry: text("entry"), at: m.ID}
+	if _, along := m.Values["data"]; along && d.held < heldMost {
+		sent.here, sent.data = true, []byte(text("data"))
+		d.held, d.largest = d.held+len(sent.data), max(d.largest, len(sent.data))
+	}
+	d.sent[step][member] = sent
 }
 
 // Forget drops what is known of a step that was folded.
-func (d *Deltas) Forget(step int) { delete(d.sent, step) }
+func (d *Deltas) Forget(step int) {
+	for _, sent := range d.sent[step] {
+		d.held -= len(sent.data)
+	}
+	delete(d.sent, step)
+}
 
 // DropDeltas deletes the deltas of a round, which nobody will fold any more.
 func (s *Store) DropDeltas(ctx context.Context, job disdel.JobID, round int) error {
@@ -196,6 +244,6 @@ func (s *Store) DropDeltas(ctx context.Context, job disdel.JobID, round int) err
 func deltaPrefixes(round int) []string {
 	return []string{
 		fmt.Sprintf("delta:%d:", round), fmt.Sprintf("deltas:%d:", round), fmt.Sprintf("log:%d:", round),
-		fmt.Sprintf("draws:%d:", round),
+		fmt.Sprintf("news:%d:", round), fmt.Sprintf("draws:%d:", round),
 	}
 }

@@ -65,9 +65,14 @@ func (k keys) draws(job disdel.JobID, round int) string {
 	return fmt.Sprintf("%s:draws:%d:", k.job(job), round)
 }
 
-// log is the stream that tells of every committed delta of a round.
+// log is the stream that tells of every committed delta of a round. Who begins in the middle looks through it.
 func (k keys) log(job disdel.JobID, round int) string {
 	return fmt.Sprintf("%s:log:%d:", k.job(job), round)
+}
+
+// news is the log with what was sent, of deltas that are small: who waits for a step is given all of it by one message.
+func (k keys) news(job disdel.JobID, round int) string {
+	return fmt.Sprintf("%s:news:%d:", k.job(job), round)
 }
 
 func (k keys) counts(job disdel.JobID) string { return k.job(job) + ":counts" }

@@ -44,8 +44,8 @@ func (s *Store) DrawBatch(ctx context.Context, c Claim, step, batches int) (batc
 // still under way can send and deliver nothing more. A member that has left, or was ended before, changes nothing.
 func (s *Store) EndMember(ctx context.Context, job disdel.JobID, round, member int) error {
 	work := s.keys.work(disdel.UpdateID{Job: job, Round: round, Member: member})
-	table, log := s.keys.deltas(job, round), s.keys.log(job, round)
-	err := endScript.Run(ctx, s.client, []string{work, table, log, s.keys.draws(job, round), s.keys.index(job)},
-		member, seconds(keyLife), entry(work, 0), entry(table, 0), entry(log, 0)).Err()
+	table, log, news := s.keys.deltas(job, round), s.keys.log(job, round), s.keys.news(job, round)
+	err := endScript.Run(ctx, s.client, []string{work, table, log, s.keys.draws(job, round), s.keys.index(job), news},
+		member, seconds(keyLife), entry(work, 0), entry(table, 0), entry(log, 0), entry(news, 0)).Err()
 	return wrap(err, "end member", fmt.Sprintf("%s round %d of %d", job, round, member))
 }

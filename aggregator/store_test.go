@@ -140,7 +140,8 @@ var promises = map[string]func(*testing.T, *place){
 	"deltas go around":           deltasGoAround, "deltas wake who waits": deltasWakeWhoWaits,
 	"deltas are sent once": deltasAreSentOnce, "deltas are checked": deltasAreChecked,
 	"deltas are dropped": deltasAreDropped, "deltas lie on all servers": deltasLieOnAllServers,
-	"deltas are looked for": deltasAreLookedFor, "members leave": membersLeave, "members are ended": membersAreEnded,
+	"deltas are looked for": deltasAreLookedFor, "deltas come along": deltasComeAlong,
+	"members leave": membersLeave, "members are ended": membersAreEnded,
 	"batches are drawn once": batchesAreDrawnOnce,
 }
 

@@ -106,13 +106,13 @@ func (r *run) addPhase(task disdel.Task, d time.Duration) {
 	*p += disdel.Millis(d)
 }
 
-func (r *run) roundOver(round disdel.Round) {
+func (r *run) roundOver(round disdel.Round, byClass *disdel.ByClass) {
 	now := r.c.cfg.Now()
 	round.Duration = disdel.Millis(now.Sub(r.roundStart))
 	r.roundStart = now
 	r.keepRound(round)
 	if round.Loss != nil {
-		r.rec.Loss, r.rec.Scores = *round.Loss, round.Scores
+		r.rec.Loss, r.rec.Scores, r.rec.ByClass = *round.Loss, round.Scores, r.named(byClass)
 	}
 	if round.Accuracy != nil {
 		r.rec.Accuracy = *round.Accuracy
@@ -123,6 +123,16 @@ func (r *run) roundOver(round disdel.Round) {
 		r.observe(Notice{Forecast: f})
 	}
 	r.observe(Notice{Round: &round})
+}
+
+// named is what an evaluation counted by class with the classes' names, of no more than a record has room for.
+func (r *run) named(b *disdel.ByClass) *disdel.ByClass {
+	if b == nil || len(b.Rows) != len(r.spec.ClassNames) || len(b.Rows) > disdel.MostConfused {
+		return b
+	}
+	out := *b
+	out.Names = r.spec.ClassNames
+	return &out
 }
 
 // keepRound puts a round in place of any from that one on: the job may have gone back.

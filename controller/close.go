@@ -72,7 +72,7 @@ func (r *run) commitModel(ctx context.Context) {
 	weights := r.final
 	if b := r.rec.Best; b != nil {
 		weights.Checksum, weights.Size = b.Checksum, b.Size
-		r.rec.Accuracy, r.rec.Loss, r.rec.Scores = b.Accuracy, b.Loss, b.Scores
+		r.rec.Accuracy, r.rec.Loss, r.rec.Scores, r.rec.ByClass = b.Accuracy, b.Loss, b.Scores, b.ByClass
 	}
 	r.rec.Learned, r.rec.Warnings = verdict(r.rec)
 	weights.Name, weights.Path = r.spec.Job.Output.Model, r.spec.Output

@@ -64,6 +64,9 @@ type Config struct {
 	Grace time.Duration    // for running actions to end after a failure or a cancel; 0: 5 s
 	// Observe is told what happens, of one job from one goroutine, and must not block. nil: nobody looks.
 	Observe func(Notice)
+	// Show is given the record of a job that runs as it is by then, just before Observe is told of anything but progress.
+	// Its lists only grow at their ends from then on, and nobody may change it. nil: nobody looks.
+	Show func(disdel.Record)
 }
 
 // Notice is what an onlooker is told: Job and exactly one other field are set.
@@ -97,6 +100,9 @@ func New(cfg Config) *Controller {
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Notice) {}
+	}
+	if cfg.Show == nil {
+		cfg.Show = func(disdel.Record) {}
 	}
 	return &Controller{cfg: cfg}
 }

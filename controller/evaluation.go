@@ -116,7 +116,7 @@ func (m *Manager) evaluationDue() bool {
 func (m *Manager) measure() []Order {
 	switch {
 	case !m.evaluationDue():
-		return m.endRound(m.roundSoFar())
+		return m.endRound(m.roundSoFar(), nil)
 	case m.budget.used():
 		return m.unevaluated(m.overBudget(step{what: "the evaluation"}))
 	default:
@@ -142,11 +142,11 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 	v, value := &m.evaluations, m.spec.Job.Training.Stop().Value(r.Loss, r.Accuracy)
 	v.patience.watch(m.round, value)
 	if !m.spec.keepsBest() || !(value < v.bestValue) {
-		return m.endRound(round)
+		return m.endRound(round, r.ByClass)
 	}
 	v.bestValue, v.better = value,
-		&disdel.Best{Round: m.round, Loss: r.Loss, Accuracy: r.Accuracy, Scores: r.Scores}
-	return append(m.roundOrder(round), m.write()...)
+		&disdel.Best{Round: m.round, Loss: r.Loss, Accuracy: r.Accuracy, Scores: r.Scores, ByClass: r.ByClass}
+	return append(m.roundOrder(round, r.ByClass), m.write()...)
 }
 
 // unevaluated goes on without an evaluation that cannot be had. What was trained stays: of the last round the job says
@@ -158,7 +158,7 @@ func (m *Manager) unevaluated(err *disdel.Error) []Order {
 	m.evaluations.blind, m.evaluations.unmeasured = err, m.last
 	round := m.roundSoFar()
 	round.NotEvaluated = err.Msg
-	return m.endRound(round)
+	return m.endRound(round, nil)
 }
 
 // write has the round's weights written as the job's model.

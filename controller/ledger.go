@@ -9,14 +9,15 @@ import (
 const (
 	maxActivations = 4000
 	maxBeatsInAll  = 8000 // heartbeats of activations that passed
+	maxLinesInAll  = 4000 // lines of their logs
 )
 
 // ledger adds activations to a record and keeps it small. Failures stay with all their evidence. Of those that passed,
-// the later ones of a long job keep their last heartbeat, and every other one is left out when there are too many: what
-// is left still spans the whole job.
+// the later ones of a long job keep their last heartbeat and no log, and every other one is left out when there are too
+// many: what is left still spans the whole job.
 type ledger struct {
-	beats int
-	limit int // of activations, before the next thinning
+	beats, lines int
+	limit        int // of activations, before the next thinning
 }
 
 // add appends an activation without what only the manager needs.
@@ -30,6 +31,11 @@ func (l *ledger) add(r *disdel.Record, a disdel.Activation) {
 			a.Beats = a.Beats[n-1:]
 		}
 		l.beats += n
+	}
+	if n := len(a.Logs); !a.Outcome.Failed() && n > 0 {
+		if l.lines += n; l.lines > maxLinesInAll {
+			a.Logs, a.LogLines = nil, max(n, a.LogLines)
+		}
 	}
 	r.Activations = append(r.Activations, a)
 	if len(r.Activations) > max(l.limit, maxActivations) {

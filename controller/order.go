@@ -52,7 +52,10 @@ type EndOrder struct{ Round, Worker int }
 type SweepOrder struct{}
 
 // RoundOrder says that a round is over: it is kept and shown, in place of any from that one on.
-type RoundOrder struct{ Round disdel.Round }
+type RoundOrder struct {
+	Round   disdel.Round
+	ByClass *disdel.ByClass // of its evaluation; nil: there is none, or it does not tell
+}
 
 // BestOrder says which evaluation is the best so far; its weights are written.
 type BestOrder struct{ Best disdel.Best }

@@ -168,7 +168,7 @@ func TestTrainActionsAreToldHowToLearn(t *testing.T) {
 	in := planInput(t)
 	training := &in.Job.Training
 	training.Epochs, training.ClipNorm, training.Backend, training.Loss = 6, 2.5, "gorgonia", "mse"
-	training.Exact = true
+	training.Exact, training.Precision = true, disdel.PrecisionFloat32
 	training.Schedule = &disdel.Schedule{Step: &disdel.StepSchedule{Every: 2, Factor: 0.5}}
 	p, err := scheduler.NewPlan(in)
 	if err != nil {
@@ -183,7 +183,7 @@ func TestTrainActionsAreToldHowToLearn(t *testing.T) {
 		Job: in.ID, Round: 4, Worker: 1, Attempt: 1, Shard: p.Shards[1], Span: disdel.Span{Epochs: 1, Epoch: 4}, JobEpochs: 6,
 		BatchSize: 64,
 		Optimizer: training.Optimizer, Schedule: training.Schedule, ClipNorm: 2.5, Loss: "mse", Backend: "gorgonia",
-		Exact:  true,
+		Exact: true, Precision: disdel.PrecisionFloat32,
 		Memory: req.Memory, Estimate: req.Estimate, Wire: in.Job.Distribution.Aggregation.Wire,
 	}
 	if diff := cmp.Diff(want, req); diff != "" {

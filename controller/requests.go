@@ -24,6 +24,8 @@ type Spec struct {
 	Threads int    // of a train action
 	Origin  *disdel.Origin
 
+	ClassNames []string // by class; nil: the data set has none
+
 	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked
 	// for. nil: plans are not made anew. It is pure.
 	Replan func(disdel.Job) (disdel.Plan, error)
@@ -146,7 +148,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
 		JobEpochs: t.Epochs, BatchSize: s.Plan.WorkerBatch(&s.Job),
 		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(),
-		Threads: s.Threads, Backend: t.Backend, Exact: t.Exact,
+		Threads: s.Threads, Backend: t.Backend, Exact: t.Exact, Precision: t.Precision,
 		Wire: a.Wire, Threshold: a.Threshold, Moments: a.Moments, Statistics: a.Statistics,
 		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory,
 		Estimate: estimate(limits, action), Hold: w.hold,

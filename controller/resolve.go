@@ -98,7 +98,22 @@ func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 		return nil
 	}
 	r.Resolved.Data, r.Labels, r.found = m.Info(r.Job.Data.Split).Resized(r.Job.Data.Resize), m.ClassNames, true
+	r.augment(m)
 	return nil
+}
+
+// augment checks how training is to see images.
+func (r *resolver) augment(m dataset.Manifest) {
+	how := r.Job.Data.Augment
+	if how == (disdel.Augment{}) {
+		return
+	}
+	if why := dataset.CheckAugment(how, r.Resolved.Data.Sample); why != "" || m.Sparse != nil {
+		r.fault("data.augment", "take it out, or lower crop", "%s: %s, of shape %v", m.Name,
+			cmp.Or(why, "the rows are no images"), m.Sample)
+		return
+	}
+	r.Resolved.Data.Augment = how
 }
 
 // names lists the data sets there are, as far as they can be listed.

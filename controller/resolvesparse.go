@@ -42,6 +42,10 @@ func (r *resolver) sparse(m model.SparseModel) {
 // fitSparse checks a job's goal against what its data allow: a loss that one guess for all rows has is none.
 func (r *resolver) fitSparse() {
 	d, e, loss := r.Resolved.Data, r.Job.Training.EarlyStop, r.Job.Training.Loss
+	if g := r.Job.Training.Goal; d.Sparse != nil && g != nil {
+		r.sparseGoal(*g)
+		return
+	}
 	if d.Sparse == nil || e == nil {
 		return
 	}
@@ -51,5 +55,16 @@ func (r *resolver) fitSparse() {
 	case e.Metric != disdel.MetricAccuracy && e.Target >= guess:
 		r.fault("training.earlyStop.target", "", "one guess for all rows of %s has a loss of %.4g: a target is below it",
 			d.Name, guess)
+	}
+}
+
+// sparseGoal is fitSparse of a goal.
+func (r *resolver) sparseGoal(g disdel.Goal) {
+	d, guess := r.Resolved.Data, r.Resolved.Data.Sparse.Guess(r.Job.Training.Loss)
+	switch gap, enough := g.Gap(guess, 0); {
+	case g.Accuracy > 0 && d.Classes < 2:
+		r.fault("training.goal.accuracy", "write rmse or loss", "numbers have no accuracy")
+	case g.Accuracy == 0 && enough >= gap:
+		r.fault("training.goal", "", "one guess for all rows of %s has a %s: a goal is below it", d.Name, g.Text(gap))
 	}
 }

@@ -55,13 +55,15 @@ func (m *Manager) roundSoFar() disdel.Round {
 	return round
 }
 
-func (m *Manager) roundOrder(r disdel.Round) []Order {
+func (m *Manager) roundOrder(r disdel.Round, byClass *disdel.ByClass) []Order {
 	m.budget.roundOver()
 	m.course.saw(r)
-	return []Order{RoundOrder{r}}
+	return []Order{RoundOrder{r, byClass}}
 }
 
-func (m *Manager) endRound(r disdel.Round) []Order { return append(m.roundOrder(r), m.next()...) }
+func (m *Manager) endRound(r disdel.Round, byClass *disdel.ByClass) []Order {
+	return append(m.roundOrder(r, byClass), m.next()...)
+}
 
 // next is what follows a round: the next one, or the end, before which the weights are written that no aggregation has
 // written with its mean.

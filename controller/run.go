@@ -226,8 +226,9 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 		case SweepOrder:
 			r.forget(work, func(ctx context.Context) error { _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); return err })
 		case RoundOrder:
-			r.roundOver(o.Round)
+			r.roundOver(o.Round, o.ByClass)
 		case BestOrder:
+			o.Best.ByClass = r.named(o.Best.ByClass)
 			r.rec.Best = &o.Best
 		case FinishOrder:
 			r.rec.Status, r.rec.Failure, r.rec.Stopped, r.rec.Unevaluated = o.Status, o.Failure, o.Stopped, o.Blind

@@ -58,10 +58,10 @@ func missedGoal(r *disdel.Record) string {
 	row, best, at := 0, math.Inf(1), 0
 	_, enough := g.Gap(0, 0)
 	for _, round := range r.Rounds {
-		if round.Loss == nil || round.Accuracy == nil {
+		gap, ok := g.GapOf(round.Loss, round.Accuracy)
+		if !ok {
 			continue
 		}
-		gap, _ := g.Gap(*round.Loss, *round.Accuracy)
 		if row++; !(gap <= enough) {
 			row = 0
 		}

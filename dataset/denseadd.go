@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -125,12 +127,22 @@ func (w *denseWriter) add(ctx context.Context, row DenseRow) error {
 		return err
 	}
 	w.made.values = append(w.made.values, row.Bytes...)
-	w.made.values = append(w.made.values, safetensors.FromFloat32s("", nil, row.Values).Data...)
+	w.made.values = appendFloats(w.made.values, row.Values)
 	w.made.labels = binary.LittleEndian.AppendUint32(w.made.labels, uint32(row.Label))
 	if w.rows++; w.rows < w.step {
 		return nil
 	}
 	return w.flush(ctx)
+}
+
+// appendFloats appends values as files have them.
+func appendFloats(to []byte, values []float32) []byte {
+	at := len(to)
+	to = slices.Grow(to, 4*len(values))[:at+4*len(values)]
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(to[at+4*i:], math.Float32bits(v))
+	}
+	return to
 }
 
 func (w *denseWriter) check(row DenseRow) error {

@@ -21,8 +21,9 @@ type Shard struct {
 	labels        []int32
 	scale, offset float32
 
-	shape []int     // [channels height width] as stored
-	to    *resizing // nil: rows are as stored
+	shape  []int       // [channels height width] as stored
+	to     *resizing   // nil: rows are as stored
+	change *augmenting // nil: training sees them so
 }
 
 // Len is the number of rows.
@@ -49,6 +50,9 @@ func (s *Shard) Size() disdel.Bytes {
 	n := disdel.Bytes(len(s.u8) + 4*len(s.f32) + 4*len(s.labels))
 	if s.to != nil {
 		n += disdel.Bytes(4 * len(s.to.row))
+	}
+	if s.change != nil {
+		n += disdel.Bytes(4 * len(s.change.image))
 	}
 	return n
 }
@@ -96,9 +100,9 @@ func (s *Store) ReadTrain(ctx context.Context, ref disdel.DataRef, rows disdel.R
 		return s.sparseTrain(ctx, m, ref.Split, rows)
 	}
 	if !d.drawn {
-		return resized(ref)(s.contiguous(ctx, m, m.Train, rows))
+		return augmented(ref, rows.Start)(resized(ref)(s.contiguous(ctx, m, m.Train, rows)))
 	}
-	return resized(ref)(s.scattered(ctx, m, ref.Split, rows))
+	return augmented(ref, rows.Start)(resized(ref)(s.scattered(ctx, m, ref.Split, rows)))
 }
 
 // ReadHeldOut reads rows of the held-out part, with ReadTrain's errors.

@@ -17,11 +17,12 @@ type Input struct {
 	Part        int          // rows of the data set that the rows are read out of; below Rows: Rows
 	Drawn       bool         // the rows are drawn by lot from the part: each of that has a place while they are read
 	SampleBytes disdel.Bytes // of one row as stored
-	Resizing    disdel.Bytes // of one row while it is resized; 0: rows are taken as stored
+	Resizing    disdel.Bytes // of one row while it is resized or augmented; 0: rows are taken as stored
 	Epochs      int
 	Optimizer   disdel.Optimizer
 	ClipNorm    float64            // above 0: all gradients are kept
 	Exact       bool               // convolutions by their definition
+	Precision   disdel.Precision   // of training steps
 	Threads     int                // that compute; below 1: 1
 	Members     int                // updates that an aggregation reads; below 1: many
 	Backend     string             // that the job asks for; "": any
@@ -145,7 +146,7 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 	}
 	in.engine, in.unknown = e.engines.Footprint(in.Backend, footprint.Spec{
 		Graph: in.Graph, BatchSize: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
-		Exact: in.Exact, Threads: in.Threads,
+		Exact: in.Exact, Precision: in.Precision, Threads: in.Threads,
 	})
 }
 

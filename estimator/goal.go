@@ -116,18 +116,17 @@ func (w *way) add(id disdel.JobID, epochs float64, reached bool) {
 func sameLearning(in TimingInput, r *disdel.Record) bool {
 	a, b := in.Job.Training, r.Job.Training
 	return sameNetwork(in, r) && sameData(in, r) && a.BatchSize == b.BatchSize && a.Loss == b.Loss &&
-		a.ClipNorm == b.ClipNorm && a.Exact == b.Exact && reflect.DeepEqual(a.Optimizer, b.Optimizer) &&
+		a.ClipNorm == b.ClipNorm && a.Exact == b.Exact &&
+		a.Precision.Short() == b.Precision.Short() && reflect.DeepEqual(a.Optimizer, b.Optimizer) &&
 		reflect.DeepEqual(a.Schedule, b.Schedule)
 }
 
 // gaps are a job's evaluations, as gaps to what is perfect, and the epochs from one to the next.
 func gaps(g disdel.Goal, r *disdel.Record) (points []LossPoint, step float64) {
 	for _, round := range r.Rounds {
-		if round.Loss == nil || round.Accuracy == nil {
-			continue
+		if gap, ok := g.GapOf(round.Loss, round.Accuracy); ok {
+			points = append(points, LossPoint{r.EpochsAfter(round), gap})
 		}
-		gap, _ := g.Gap(*round.Loss, *round.Accuracy)
-		points = append(points, LossPoint{r.EpochsAfter(round), gap})
 	}
 	if n := len(points); n > 1 {
 		step = (points[n-1].Epoch - points[0].Epoch) / float64(n-1)
@@ -215,14 +214,14 @@ func GoalAhead(r *disdel.Record, left *disdel.Forecast, past []disdel.Observatio
 func pastGaps(g disdel.Goal, past []disdel.Observation) (jobs [][]LossPoint) {
 	until := math.Inf(1)
 	for _, o := range past {
-		if o.HeldOut == nil || o.Accuracy == nil {
+		gap, ok := g.GapOf(o.HeldOut, o.Accuracy)
+		if !ok {
 			continue
 		}
 		if o.Epoch <= until {
 			jobs = append(jobs, nil)
 		}
 		until = o.Epoch
-		gap, _ := g.Gap(*o.HeldOut, *o.Accuracy)
 		jobs[len(jobs)-1] = append(jobs[len(jobs)-1], LossPoint{o.Epoch, gap})
 	}
 	return jobs

@@ -239,6 +239,9 @@ func (c calibration) terms(in Input) disdel.Estimate {
 	if in.engine.Layers != nil {
 		e.Layers = layers(in)
 	}
+	if in.engine.Layers != nil && in.Precision.Short() {
+		e.Notes = append(e.Notes, in.Precision.Meaning())
+	}
 	if in.unknown != nil {
 		e.Notes = append(e.Notes, "what the engine takes is not known: "+in.unknown.Error())
 	}

@@ -28,7 +28,7 @@ type Record struct {
 // nearLimit is the share of the limit from which a death without a cause is taken for a lack of memory.
 const nearLimit = 0.9
 
-// What a failure keeps: lines of the log, and heartbeats.
+// What is kept of an activation: lines of the log, and heartbeats.
 const (
 	logTail   = 20
 	beatsKept = 32
@@ -117,13 +117,17 @@ func (c *classifier) fail(o disdel.Outcome, k disdel.Kind, why, hint string) {
 	c.a.Failure = &disdel.Error{Kind: k, Op: c.name(), Msg: why, Hint: hint}
 }
 
-// close adds what every failure has.
+// close adds what every activation has, and what every failure has.
 func (c *classifier) close() disdel.Activation {
+	if all := len(c.rec.Logs); all > logTail {
+		c.a.Logs, c.a.LogLines = c.rec.Logs[all-logTail:], all
+	} else if all > 0 {
+		c.a.Logs = c.rec.Logs
+	}
 	if c.a.Failure == nil {
 		return c.a
 	}
 	c.a.Failure.Activation = c.a.ID
-	c.a.Logs = c.rec.Logs[max(0, len(c.rec.Logs)-logTail):]
 	if n := len(c.a.Beats); n > 0 {
 		b := c.a.Beats[n-1]
 		c.because("last heartbeat: %v of %v resident, %v after the invocation", b.Resident, c.inv.Limits.Memory, b.At)

@@ -197,6 +197,7 @@ type brief struct {
 	Transitions skipped           `json:"transitions"`
 	Outages     skipped           `json:"outages"`
 	Adjustments skipped           `json:"adjustments"`
+	ByClass     skipped           `json:"byClass"`
 }
 
 type briefRound struct {

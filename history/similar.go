@@ -61,8 +61,8 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 
 // sameKind is what the selector of Similar says, on records as they are read.
 func sameKind(a, b *disdel.Job) bool {
-	return a.Data.Source == b.Data.Source && a.Data.Resize == b.Data.Resize && a.Training.SameBatch(b.Training) &&
-		a.Training.Backend == b.Training.Backend &&
+	return a.Data.Source == b.Data.Source && a.Data.Resize == b.Data.Resize && a.Data.Augment == b.Data.Augment &&
+		a.Training.SameBatch(b.Training) && a.Training.Backend == b.Training.Backend &&
 		a.Model.Name == b.Model.Name && a.Model.Custom == b.Model.Custom && len(a.Model.Layers) == len(b.Model.Layers) &&
 		(len(a.Model.Layers) == 0 || reflect.DeepEqual(a.Model.Layers, b.Model.Layers))
 }

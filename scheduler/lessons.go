@@ -30,7 +30,8 @@ func (b *planBuilder) sameKind(r *disdel.Record) bool {
 	was, is := r.Job.Training, b.Job.Training
 	return r.Data.Same(b.Data) && r.Plan.Workers == b.plan.Workers &&
 		r.Plan.WorkerBatch(&r.Job) == b.plan.WorkerBatch(&b.Job) &&
-		was.Backend == is.Backend && was.Optimizer.Name() == is.Optimizer.Name()
+		was.Backend == is.Backend && was.Optimizer.Name() == is.Optimizer.Name() &&
+		was.Precision.Short() == is.Precision.Short()
 }
 
 // underrated is how many times the estimate the actions of a task have needed in earlier jobs of the same network where

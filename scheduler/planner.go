@@ -93,8 +93,9 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 	return estimator.Input{
 		Threads: threads, Members: b.plan.Workers,
 		Graph: b.Graph, BatchSize: t.WorkerBatch(b.plan.Workers), Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
-		SampleBytes: b.Data.SampleSize, Resizing: b.Data.ResizeBytes(),
-		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact, Backend: t.Backend,
+		SampleBytes: b.Data.SampleSize, Resizing: b.Data.ChangeBytes(),
+		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
+		Precision: t.Precision, Backend: t.Backend,
 		Moments: a.Moments, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 		Exchange: b.Job.Distribution.Exchange,
 	}

@@ -308,19 +308,23 @@ func TestSpeedLawsAreFoundAgain(t *testing.T) {
 	for _, want := range []speedLaw{{5, 100, 1}, {0, 100, 1}, {20, 60, 0}, {0, 80, 0}, {7, 0, 0}} {
 		var at []timed
 		for _, w := range []int{1, 2, 4, 7} {
-			at = append(at, timed{w, want.at(w)})
+			at = append(at, timed{w, want.at(w, 0)})
 		}
-		got, ok := fitSpeed(at)
+		got, ok := fitSpeed(at, 0)
 		for _, w := range []int{1, 3, 8, 16} {
-			if off := math.Abs(got.at(w)/want.at(w) - 1); !ok || off > 1e-6 {
-				t.Errorf("%+v: %+v, and %d workers take %.3f, not %.3f", want, got, w, got.at(w), want.at(w))
+			if off := math.Abs(got.at(w, 0)/want.at(w, 0) - 1); !ok || off > 1e-6 {
+				t.Errorf("%+v: %+v, and %d workers take %.3f, not %.3f", want, got, w, got.at(w, 0), want.at(w, 0))
 			}
 		}
 	}
-	if _, ok := fitSpeed([]timed{{2, 10}, {2, 11}}); ok {
+	if _, ok := fitSpeed([]timed{{2, 10}, {2, 11}}, 0); ok {
 		t.Error("one number of workers made a law")
 	}
-	if l, ok := fitSpeed([]timed{{2, 52}, {4, 29}}); !ok || l.fixed != 0 || math.Abs(l.each-1) > 1e-9 {
+	if l, ok := fitSpeed([]timed{{2, 52}, {4, 29}}, 0); !ok || l.fixed != 0 || math.Abs(l.each-1) > 1e-9 {
 		t.Errorf("two numbers: %+v", l)
+	}
+	l, ok := fitSpeed([]timed{{1, 100}, {2, 60}}, 2) // two processors: 20 + 80 / min(w, 2)
+	if got := l.at(4, 2); !ok || l.each != 0 || math.Abs(got-60) > 1e-9 {
+		t.Errorf("two processors: %+v, and four workers take %g", l, got)
 	}
 }

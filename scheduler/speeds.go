@@ -118,14 +118,14 @@ func (s *speeds) candidates() []timed {
 	for _, w := range s.numbers() {
 		measured = append(measured, timed{w, s.mean[w]})
 	}
-	law, ok := fitSpeed(measured)
+	law, ok := fitSpeed(measured, s.bounds.Processors)
 	if !ok {
 		return measured
 	}
 	var out []timed
 	most := min(s.bounds.Most, speedsReach*measured[len(measured)-1].workers)
 	for w := s.bounds.Least; w <= most; w++ {
-		t := law.at(w)
+		t := law.at(w, s.bounds.Processors)
 		if m, known := s.mean[w]; known {
 			t = m
 		}
@@ -202,14 +202,15 @@ func (s *speeds) goes(to timed, more string) choice {
 	return choice{to.workers, to.time, why}
 }
 
-// second is the second number to be measured: twice the first, or half of it where there may be no more.
+// second is the second number to be measured: twice the first, or half of it where there may be no more, or no more
+// processors for them.
 func (s *speeds) second(in Input) choice {
 	one := timed{s.now, s.mean[s.now]}
 	for w, t := range s.mean {
 		one = timed{w, t}
 	}
 	next := min(2*one.workers, s.bounds.Most)
-	if next == one.workers {
+	if p := s.bounds.Processors; next == one.workers || p > 0 && one.workers >= p {
 		next = max(one.workers/2, s.bounds.Least)
 	}
 	if next == one.workers || !s.mayProbe(in) {

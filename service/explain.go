@@ -17,6 +17,8 @@ type Explanation struct {
 	Layers  []LayerShare        `json:"layers"`  // of a train action, in the network's order
 	Largest []LayerShare        `json:"largest"` // the layers that take most
 	Smaller []scheduler.Smaller `json:"smaller"`
+	// that train actions compute in; "": float32
+	Precision disdel.Precision `json:"precision,omitempty"`
 }
 
 // ExplainedAction is where the memory of an action goes.
@@ -45,7 +47,7 @@ const largestLayers = 5
 
 // explain takes the job's plan apart, or where it has none, the one that it would have without ceilings.
 func explain(in scheduler.PlanInput, p *disdel.Plan) (*Explanation, error) {
-	out := &Explanation{}
+	out := &Explanation{Precision: in.Job.Training.Precision}
 	if p == nil {
 		lifted, err := scheduler.NewPlan(scheduler.Lift(in))
 		if err != nil {

@@ -25,14 +25,11 @@ type Judgement struct {
 	Actions   []disdel.Activation `json:"actions"`
 }
 
-// ClassJudgement is how a model does on one class; a figure that divides by no rows is 0.
+// ClassJudgement is how a model does on one class.
 type ClassJudgement struct {
-	Class     int     `json:"class"`
-	Name      string  `json:"name,omitempty"`
-	Rows      int     `json:"rows"`
-	Precision float64 `json:"precision"` // of the rows that were given the class, those that have it
-	Recall    float64 `json:"recall"`    // of the rows that have the class, those that were given it
-	F1        float64 `json:"f1"`        // the harmonic mean of both
+	Class int    `json:"class"`
+	Name  string `json:"name,omitempty"`
+	disdel.ClassFigures
 }
 
 // judgedAtOnce bounds the values of the rows that are in memory and on their way to actions at a time.
@@ -157,14 +154,13 @@ func (j *Judgement) conclude(names []string) {
 		if k < len(names) {
 			c.Name = names[k]
 		}
-		given := 0
+		rows, given, hit := 0, 0, j.Confusion[k][k]
 		for i := range j.Confusion {
-			c.Rows += j.Confusion[k][i]
+			rows += j.Confusion[k][i]
 			given += j.Confusion[i][k]
 		}
-		hit := j.Confusion[k][k]
 		right += hit
-		c.Precision, c.Recall, c.F1 = over(hit, given), over(hit, c.Rows), over(2*hit, given+c.Rows)
+		c.ClassFigures = disdel.NewClassFigures(rows, given, hit)
 		j.Classes = append(j.Classes, c)
 	}
 	j.Accuracy, j.Loss = over(right, j.Rows), j.Loss/float64(max(1, j.Rows))

@@ -46,8 +46,8 @@ func TestFiguresOfClasses(t *testing.T) {
 	j := Judgement{Confusion: [][]int{{3, 1, 0}, {2, 4, 0}, {0, 0, 0}}, Rows: 10, Loss: 5}
 	j.conclude([]string{"cat", "dog"})
 	want := []ClassJudgement{
-		{Class: 0, Name: "cat", Rows: 4, Precision: 3. / 5, Recall: 3. / 4, F1: 2. / 3},
-		{Class: 1, Name: "dog", Rows: 6, Precision: 4. / 5, Recall: 4. / 6, F1: 8. / 11},
+		{0, "cat", disdel.ClassFigures{Rows: 4, Precision: 3. / 5, Recall: 3. / 4, F1: 2. / 3}},
+		{1, "dog", disdel.ClassFigures{Rows: 6, Precision: 4. / 5, Recall: 4. / 6, F1: 8. / 11}},
 		{Class: 2},
 	}
 	for k, c := range j.Classes {

@@ -189,10 +189,10 @@ func (p *preparation) planned(r controller.Resolved, in scheduler.PlanInput) (co
 	}
 	return controller.Spec{
 		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Store: p.parts.Store, Threads: plan.Threads,
-		Past: scheduler.PastOf(in.History, r.Job, r.Data),
+		Past: scheduler.PastOf(in.History, r.Job, r.Data), ClassNames: r.Labels,
 		Data: disdel.DataRef{
 			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Resize: r.Data.Resize,
-			Split: r.Job.Data.Split,
+			Split: r.Job.Data.Split, Augment: r.Data.Augment,
 		},
 		Models: p.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, in.ID),
 		Replan: func(job disdel.Job) (disdel.Plan, error) {

@@ -22,7 +22,8 @@ type Run struct {
 	own     *ownership                                // nil: another process has the job, and this is a look at it
 	ask     func(to disdel.Status, cause error) error // of a job that another process has
 	cancel  context.CancelCauseFunc
-	done    chan struct{} // closed once it has ended; rec and err are set before
+	latest  atomic.Pointer[disdel.Record] // as its controller shows it; nil: it does not run, or elsewhere
+	done    chan struct{}                 // closed once it has ended; rec and err are set before
 	rec     *disdel.Record
 	err     error
 }
@@ -179,6 +180,7 @@ func (p *preparation) end(ctx context.Context, r *Run, never error) {
 	} else {
 		r.own.end(ctx)
 	}
+	r.latest.Store(nil) // who hears of the end reads what was saved of it
 	r.journal.add(Finished{*r.rec})
 	r.journal.close()
 	close(r.done)
@@ -231,6 +233,7 @@ func (p *preparation) controller(r *Run, platform controller.Invoker) *controlle
 		Invoker: platform, Board: p.parts.Board, Log: p.log,
 		Recorder: recorder{own: r.own, to: p.parts.History, story: r.story, queued: queued},
 		Shelf:    &shelf{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
+		Show:     func(rec disdel.Record) { r.latest.Store(&rec) },
 		Observe: func(n controller.Notice) {
 			if n.Planned == nil { // that was told when the job was acknowledged
 				r.journal.add(happeningOf(n))

@@ -88,6 +88,19 @@ func TestJobsAtOnceAreSeenAndStoppedByThemselves(t *testing.T) {
 	if !after[RoundEnded](long) {
 		t.Fatal("no round of the long job")
 	}
+	for e := range long.Events() { // who looks sees what he was told, long before it is saved
+		round, ok := e.What.(RoundEnded)
+		if !ok {
+			continue
+		}
+		rec, err := s.Look(t.Context(), string(long.ID()))
+		if err != nil || len(rec.Rounds) <= round.Round.Round || rec.Status != disdel.StatusRunning {
+			t.Fatalf("after round %d the record has %d, %v, %v", round.Round.Round, len(rec.Rounds), rec.Status, err)
+		}
+		if round.Round.Round == 2 {
+			break
+		}
+	}
 	if h, err := s.History(t.Context()); err != nil {
 		t.Error(err)
 	} else if rec, err := h.Get(t.Context(), long.ID()); err != nil || rec.Status != disdel.StatusRunning {
@@ -104,8 +117,19 @@ func TestJobsAtOnceAreSeenAndStoppedByThemselves(t *testing.T) {
 		t.Errorf("%v, %v: %v", err, canceled.Status, canceled.Failure)
 	}
 	rec, err := short.Wait(t.Context())
+	if seen, err := s.Look(t.Context(), string(short.ID())); err != nil || seen.Status != rec.Status ||
+		len(seen.Rounds) != len(rec.Rounds) {
+		t.Errorf("a look at a job that ended: %v, %v", seen.Status, err)
+	}
 	if err != nil || rec.Status != disdel.StatusSucceeded || len(rec.Rounds) != 2 {
 		t.Errorf("the other one: %v, %v, %d rounds", err, rec.Status, len(rec.Rounds))
+	}
+	rows, right := 0, 0
+	for class := range rec.ByClass.Rows {
+		rows, right = rows+rec.ByClass.Rows[class], right+rec.ByClass.Right[class]
+	}
+	if rows != rec.Data.HeldOut || float64(right)/float64(rows) != rec.Accuracy {
+		t.Errorf("%d of %d rows are right by class, %v of %d in all", right, rows, rec.Accuracy, rec.Data.HeldOut)
 	}
 	for _, r := range []*Run{long, short} {
 		seen := slices.Collect(r.Events())

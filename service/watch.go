@@ -58,6 +58,40 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 	return r, nil
 }
 
+// Look is the record of a job as it is at this moment, whoever runs it: JOB is as for Watch. Of a job of this Service it
+// is no older than the job's events, where the history has what was saved of it seconds ago. Nobody may change it. It
+// returns NotFound.
+func (s *Service) Look(ctx context.Context, job string) (disdel.Record, error) {
+	id := disdel.JobID(job)
+	if rec, ok := s.flies(id); ok {
+		return rec, nil
+	}
+	h, err := s.History(ctx)
+	if err != nil {
+		return disdel.Record{}, err
+	}
+	if id, err = h.Resolve(ctx, job); err != nil {
+		return disdel.Record{}, err
+	}
+	if rec, ok := s.flies(id); ok {
+		return rec, nil
+	}
+	return h.Get(ctx, id)
+}
+
+// flies is the record of a job that this Service runs, once its controller has begun.
+func (s *Service) flies(id disdel.JobID) (rec disdel.Record, ok bool) {
+	r, ok := s.Run(id)
+	if !ok {
+		return rec, false
+	}
+	latest := r.latest.Load()
+	if latest == nil {
+		return rec, false
+	}
+	return r.story.of(*latest), true
+}
+
 // watcher makes events of what changes in a record.
 type watcher struct {
 	s       *Service
@@ -67,6 +101,7 @@ type watcher struct {
 	rounds  int
 	stages  int
 	adjusts int
+	ended   int // activations, those that the record has left out by then among them
 }
 
 // follow looks until the job has ended or ctx has.
@@ -110,10 +145,19 @@ func (w *watcher) tell(rec *disdel.Record) {
 	for ; w.adjusts < len(rec.Adjustments); w.adjusts++ {
 		j.add(Adjusted{rec.Adjustments[w.adjusts]})
 	}
+	ended := rec.Activations[len(rec.Activations)-max(0, min(len(rec.Activations), len(rec.Activations)+rec.Omitted-w.ended)):]
+	w.ended = len(rec.Activations) + rec.Omitted
 	for ; w.rounds < len(rec.Rounds); w.rounds++ {
+		for len(ended) > 0 && ended[0].Round <= rec.Rounds[w.rounds].Round {
+			j.add(Ended{ended[0]})
+			ended = ended[1:]
+		}
 		j.add(RoundEnded{rec.Rounds[w.rounds]})
 	}
 	w.rounds = len(rec.Rounds) // of a job that went back
+	for i := range ended {
+		j.add(Ended{ended[i]})
+	}
 }
 
 // over ends the look at a job that nobody is to go on with.

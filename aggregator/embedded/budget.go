@@ -35,6 +35,16 @@ func (b *budget) hook(c *server.Peer, command string, args ...string) bool {
 			return true
 		}
 		b.resize(args[0], size)
+	case command == "XADD" && len(args) > 1:
+		size := b.sizes[args[0]]
+		for _, text := range args[1:] {
+			size += disdel.Bytes(len(text))
+		}
+		if b.used-b.sizes[args[0]]+size > b.limit {
+			c.WriteError(outOfMemory)
+			return true
+		}
+		b.resize(args[0], size)
 	case command == "DEL", command == "UNLINK":
 		for _, key := range args {
 			b.resize(key, 0)

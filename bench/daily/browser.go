@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
 	"github.com/disdel/disdel/history"
@@ -52,6 +56,15 @@ func open(ctx context.Context, t *tools, s *server) (*browser, error) {
 		end()
 		stop()
 	}}
+	_, err = chromedp.Call(tab, performance.Enable, performance.EnableParams{})
+	if err == nil {
+		_, err = chromedp.Call(tab, page.AddScriptToEvaluateOnNewDocument,
+			page.AddScriptToEvaluateOnNewDocumentParams{Source: noted})
+	}
+	if err != nil {
+		b.end()
+		return nil, err
+	}
 	err = chromedp.Do(tab, chromedp.Navigate(s.url+"/ui/"), chromedp.WaitVisible("#token"),
 		chromedp.SendKeys("#token", s.token+"\r"), chromedp.WaitVisible("#jobs"))
 	if err != nil {
@@ -61,34 +74,100 @@ func open(ctx context.Context, t *tools, s *server) (*browser, error) {
 	return b, nil
 }
 
-// painted is two frames after a page is there: what was on its way to the screen with the first has come.
+// noted has every page note when its last paint was: two frames after it was loaded, by when what was on its way to the
+// screen with the first has come. The page takes the time itself, since a debugger asks late.
+const noted = `addEventListener("load", () => {
+	requestAnimationFrame(() => requestAnimationFrame(() => { window.lastPaint = performance.now(); }));
+});`
+
+// painted is when a page's last paint was, and when its document had come and was taken apart, ms from its beginning.
 const painted = `new Promise((done) => {
-	const last = () => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now())));
-	if (document.readyState === "complete") last(); else addEventListener("load", last);
+	const [way] = performance.getEntriesByType("navigation");
+	const look = () => window.lastPaint
+		? done({ answered: way.responseStart, came: way.responseEnd, parsed: way.domInteractive, painted: window.lastPaint })
+		: requestAnimationFrame(look);
+	look();
 })`
 
-// show goes to a page and says how long it took to its last paint, ms.
-func (b *browser) show(path string) (float64, error) {
-	if err := chromedp.Do(b.ctx, chromedp.Navigate(b.at+path)); err != nil {
-		return 0, err
-	}
-	return chromedp.Run(b.ctx, chromedp.Evaluate[float64](painted, chromedp.EvalAwaitPromise))
+// shown is what a page's way to the screen took, ms from its beginning, and of it what the browser spent on styles, on
+// the layout, and on everything.
+type shown struct {
+	Answered float64 `json:"answered"`
+	Came     float64 `json:"came"`
+	Parsed   float64 `json:"parsed"`
+	Painted  float64 `json:"painted"`
+	spent    map[string]float64
 }
 
-// shows measures a page: the first time, when nothing is known of what it shows, and the median of the times after it.
-func (b *browser) shows(path string, times int) (first, again float64, err error) {
-	if first, err = b.show(path); err != nil {
-		return 0, 0, err
+// parts are the figures of a page's way, in its order.
+func (s *shown) parts() []float64 {
+	return []float64{
+		s.Answered, s.Came, s.Parsed, s.spent["RecalcStyleDuration"], s.spent["LayoutDuration"], s.spent["TaskDuration"],
+	}
+}
+
+// partNames are those of parts.
+var partNames = []string{"answer", "document", "parsed", "style", "layout", "tasks"}
+
+// show goes to a page and says how it came to its last paint.
+func (b *browser) show(path string) (out shown, err error) {
+	before, err := b.spent()
+	if err != nil {
+		return out, err
+	}
+	if err := chromedp.Do(b.ctx, chromedp.Navigate(b.at+path)); err != nil {
+		return out, err
+	}
+	if out, err = chromedp.Run(b.ctx, chromedp.Evaluate[shown](painted, chromedp.EvalAwaitPromise)); err != nil {
+		return out, err
+	}
+	if out.spent, err = b.spent(); err != nil {
+		return out, err
+	}
+	for name, earlier := range before {
+		if out.spent[name] -= earlier; out.spent[name] < 0 { // another process of the browser, which counts from zero
+			out.spent[name] += earlier
+		}
+	}
+	return out, nil
+}
+
+// spent is what the browser has spent on the page so far, ms by what for.
+func (b *browser) spent() (map[string]float64, error) {
+	found, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
+	out := map[string]float64{}
+	for _, m := range found.Metrics {
+		out[m.Name] = 1000 * m.Value
+	}
+	return out, err
+}
+
+// shows measures a page: the first time, when nothing is known of what it shows, and the median of the times after it,
+// of which it prints the parts too.
+func (b *browser) shows(path, name string, times int) error {
+	first, err := b.show(path)
+	if err != nil {
+		return err
 	}
 	var took []float64
+	parts := make([][]float64, len(partNames))
 	for range times {
-		ms, err := b.show(path)
+		one, err := b.show(path)
 		if err != nil {
-			return 0, 0, err
+			return err
 		}
-		took = append(took, ms)
+		took = append(took, one.Painted)
+		for i, ms := range one.parts() {
+			parts[i] = append(parts[i], ms)
+		}
 	}
-	return first, median(took), nil
+	kind, count, _ := strings.Cut(name, "_")
+	figure(kind+"_ms_"+count, median(took), "ms")
+	figure(kind+"_first_ms_"+count, first.Painted, "ms")
+	for i, part := range partNames {
+		figure(kind+"_"+part+"_ms_"+count, median(parts[i]), "ms")
+	}
+	return nil
 }
 
 // has says an error unless an expression is true on the page.

@@ -23,16 +23,10 @@ func pages(ctx context.Context, t *tools) error {
 		}
 		return nil
 	}, func(_ *server, b *browser) error {
-		first, ms, err := b.shows(fmt.Sprintf("/ui/jobs?limit=%d", jobs), again)
-		if err == nil {
-			err = b.has(fmt.Sprintf(`document.querySelectorAll("#jobs tbody tr").length === %d`, jobs))
-		}
-		if err != nil {
+		if err := b.shows(fmt.Sprintf("/ui/jobs?limit=%d", jobs), "page_1000", again); err != nil {
 			return err
 		}
-		figure("page_ms_1000", ms, "ms")
-		figure("page_first_ms_1000", first, "ms")
-		return nil
+		return b.has(fmt.Sprintf(`document.querySelectorAll("#jobs tbody tr").length === %d`, jobs))
 	})
 }
 
@@ -50,16 +44,10 @@ func curves(ctx context.Context, t *tools) error {
 		}
 		return nil
 	}, func(_ *server, b *browser) error {
-		first, ms, err := b.shows("/ui/compare?"+query.Encode(), again)
-		if err == nil {
-			err = b.has(fmt.Sprintf(`document.querySelectorAll("figure path.line").length >= %d`, 3*jobs))
-		}
-		if err != nil {
+		if err := b.shows("/ui/compare?"+query.Encode(), "curves_100", again); err != nil {
 			return err
 		}
-		figure("curves_ms_100", ms, "ms")
-		figure("curves_first_ms_100", first, "ms")
-		return nil
+		return b.has(fmt.Sprintf(`document.querySelectorAll("figure path.line").length >= %d`, 3*jobs))
 	})
 }
 

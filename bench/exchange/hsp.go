@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/disdel/disdel/scheduler/schedule"
 )
@@ -47,13 +45,22 @@ type planeWeights [3]float64
 
 func (w *planeWeights) sum(x [2]float64) float64 { return w[0]*x[0] + w[1]*x[1] + w[2] }
 
-// gradient is that of the mean loss of some rows.
-func (p *plane) gradient(w planeWeights, rows []int) (g planeWeights) {
-	for _, r := range rows {
-		slope := (sigmoid(w.sum(p.rows[r])) - p.target[r]) / float64(len(rows))
-		g[0] += slope * p.rows[r][0]
-		g[1] += slope * p.rows[r][1]
+// planeBatches is how many minibatches there are. As SIREN's lie on S3, they are the same in every epoch, in another
+// order.
+const planeBatches = (planeRows + planeBatch - 1) / planeBatch
+
+// gradient is that of the mean loss of a minibatch.
+func (p *plane) gradient(w planeWeights, batch int) (g planeWeights) {
+	from, end := batch*planeBatch, min((batch+1)*planeBatch, planeRows)
+	target := p.target[from:end]
+	for i, x := range p.rows[from:end] {
+		slope := sigmoid(w.sum(x)) - target[i]
+		g[0] += slope * x[0]
+		g[1] += slope * x[1]
 		g[2] += slope
+	}
+	for i := range g {
+		g[i] /= float64(end - from)
 	}
 	return g
 }
@@ -87,7 +94,7 @@ type function struct {
 
 // epoch trains one, and returns what it takes and what functions hold in it, GB-s.
 func (h *hybrid) epoch(w *planeWeights, c schedule.Choice, lot *rand.Rand) (seconds, cost float64) {
-	order := lot.Perm(planeRows)
+	order := lot.Perm(planeBatches)
 	share := 1.0
 	if h.world.Full > 0 {
 		share = min(1, c.Memory/h.world.Full)
@@ -99,9 +106,8 @@ func (h *hybrid) epoch(w *planeWeights, c schedule.Choice, lot *rand.Rand) (seco
 			f.ended = true
 			return
 		}
-		n := min(planeBatch, len(order))
-		f.delta = h.gradient(*w, order[:n])
-		order = order[n:]
+		f.delta = h.gradient(*w, order[0])
+		order = order[1:]
 		f.at += h.world.Fetch + h.world.Compute/share*math.Exp(h.luck*lot.NormFloat64())
 		f.next = send
 	}
@@ -141,10 +147,18 @@ func (h *hybrid) epoch(w *planeWeights, c schedule.Choice, lot *rand.Rand) (seco
 // mostHybridEpochs ends a training that does not come to its target.
 const mostHybridEpochs = 60
 
-// run trains to a held-out loss (0: so many epochs) within a budget (0: none).
-func (h *hybrid) run(by schedule.Chooser, target, budget float64, epochs int, seed uint64) (out schedule.Course) {
+// goal is what a training is to come to.
+type goal struct {
+	loss   float64 // held-out; 0: none
+	cost   float64 // GB-s that it may cost; 0: any
+	epochs int     // it trains; 0: mostHybridEpochs at most
+}
+
+// run trains to a goal.
+func (h *hybrid) run(by schedule.Chooser, to goal, seed uint64) (out schedule.Course) {
 	lot := rand.New(rand.NewPCG(seed, 18))
 	var w planeWeights
+	target, budget, epochs := to.loss, to.cost, cmp.Or(to.epochs, mostHybridEpochs)
 	s := schedule.State{Loss: h.loss(w), Left: budget, Budget: budget}
 	for s.Epoch < epochs && s.Loss > target {
 		c := by(s)
@@ -173,119 +187,4 @@ func hybridWorld() *schedule.World {
 		Full: 1792, Program: 100, Part: 60, MostWorkers: 15, LeastMemory: 128, MostMemory: 1024, Step: 64,
 		TimeNoise: 0.02, LossNoise: 5e-5,
 	}
-}
-
-func mean(v []float64) (m float64) {
-	for _, x := range v {
-		m += x / float64(len(v))
-	}
-	return m
-}
-
-// What a job is given: the loss that two functions come to in so many epochs, and so many times what the cheapest fixed
-// choice takes.
-const (
-	hybridEpochs = 25
-	hybridBudget = 1.25
-)
-
-// hsp is the time of a path of functions, found by search, with hybrid synchronous steps, over that of the best fixed
-// number and memory of functions within the same GB-s: in the median of seeds, each with a best one of its own, known
-// only afterwards.
-func hsp(seeds int) error {
-	h := hybrid{plane: newPlane(), world: hybridWorld(), luck: 0.1}
-	two := h.run(schedule.Fixed(schedule.Choice{Workers: 2, Memory: 512}), 0, 0, hybridEpochs, 1)
-	target := two.Loss
-	figure("hsp_target_loss", target, "nats")
-	path, ok := h.search(target)
-	if !ok {
-		return errors.New("no path comes to the target within its budget")
-	}
-	fmt.Println("path:", path)
-	var ratios, costs []float64
-	reached := 0
-	for seed := range uint64(seeds) {
-		all := h.grid(target, seed+2)
-		cheapest, best := math.Inf(1), math.Inf(1)
-		for _, c := range all {
-			cheapest = min(cheapest, c.Cost)
-		}
-		var fixed schedule.Epoch
-		for _, c := range all {
-			if c.Cost <= hybridBudget*cheapest && c.Seconds < best {
-				best, fixed = c.Seconds, c.Epochs[0]
-			}
-		}
-		fmt.Printf("seed %d: best fixed %d functions of %.0f MB\n", seed+2, fixed.Workers, fixed.Choice.Memory)
-		got := h.run(h.along(path, target), target, 0, mostHybridEpochs, seed+2)
-		ratio := math.Inf(1)
-		if got.Reached && got.Cost <= hybridBudget*cheapest {
-			reached++
-			ratio = got.Seconds / best
-		}
-		ratios, costs = append(ratios, ratio), append(costs, got.Cost/(hybridBudget*cheapest))
-	}
-	slices.Sort(ratios)
-	figure("hsp_equal_cost", ratios[len(ratios)/2], "ratio")
-	figure("hsp_equal_cost_worst", ratios[len(ratios)-1], "ratio")
-	figure("hsp_reached", float64(reached)/float64(seeds), "of 1")
-	figure("hsp_cost_of_budget", mean(costs), "ratio")
-	return nil
-}
-
-// searchSeed is of the training that the path is looked for in; those that it is held against have others.
-const searchSeed = 1
-
-// search is the path with which training with one seed ends soonest, of a grid around the fixed choices, with something
-// of the budget kept back for the luck of other seeds.
-func (h *hybrid) search(target float64) (best schedule.Path, ok bool) {
-	const spare = 0.9
-	cheapest := math.Inf(1)
-	for _, c := range h.grid(target, searchSeed) {
-		cheapest = min(cheapest, c.Cost)
-	}
-	seconds := math.Inf(1)
-	for _, first := range []float64{2, 4, 8, 15} {
-		for _, last := range []float64{1, 2, 3} {
-			for _, memory := range []float64{256, 512, 1024} {
-				for _, exponent := range []float64{1, 2, 4} {
-					p := schedule.Path{
-						FirstWorkers: first, LastWorkers: last, FirstMemory: memory, LastMemory: memory, Exponent: exponent,
-					}
-					c := h.run(h.along(p, target), target, 0, mostHybridEpochs, searchSeed)
-					if c.Reached && c.Cost <= spare*hybridBudget*cheapest && c.Seconds < seconds {
-						best, seconds, ok = p, c.Seconds, true
-					}
-				}
-			}
-		}
-	}
-	return best, ok
-}
-
-// along chooses as a path has it: by how far the loss is on its way to what two functions come to, on a scale of
-// logarithms of what is left.
-func (h *hybrid) along(p schedule.Path, target float64) schedule.Chooser {
-	floor := target - hybridNear
-	first := h.loss(planeWeights{}) - floor
-	return func(s schedule.State) schedule.Choice {
-		left := max(s.Loss-floor, hybridNear)
-		return p.At(math.Log(first/left) / math.Log(first/hybridNear))
-	}
-}
-
-// hybridNear is how far above the loss that training tends to a target is thought to be, nats.
-const hybridNear = 2e-4
-
-// grid is the fixed choices that come to a target, without a bound for what they cost.
-func (h *hybrid) grid(target float64, seed uint64) (out []schedule.Course) {
-	for _, workers := range []int{1, 2, 3, 4, 5, 6, 8, 10, 12, 15} {
-		for memory := h.world.LeastMemory; memory <= h.world.MostMemory; memory += 2 * h.world.Step {
-			c := h.run(schedule.Fixed(schedule.Choice{Workers: workers, Memory: memory}), target, 0, mostHybridEpochs, seed)
-			if c.Reached {
-				out = append(out, c)
-			}
-		}
-	}
-	return out
 }

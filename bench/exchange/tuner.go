@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -42,16 +43,18 @@ func tuner(films, ads *learning, seeds int) error {
 	}
 	best, worst := 0.0, math.Inf(1)
 	for _, j := range jobs {
-		var gains, left []float64
-		for seed := range seeds {
-			gain, workers, err := j.gain(int64(seed + 1))
-			if err != nil {
-				return err
-			}
-			gains, left = append(gains, gain), append(left, float64(workers))
+		gains, left, failed := make([]float64, seeds), make([]float64, seeds), make([]error, seeds)
+		inParallel(seeds, func(i int) {
+			var workers int
+			gains[i], workers, failed[i] = j.gain(int64(i + 1))
+			left[i] = float64(workers)
+		})
+		if err := errors.Join(failed...); err != nil {
+			return err
 		}
 		slices.Sort(gains)
 		m := (gains[(len(gains)-1)/2] + gains[len(gains)/2]) / 2
+		figure("tuner_"+j.name+"_worst", gains[0], "x")
 		figure("tuner_"+j.name, m, "x")
 		figure("tuner_"+j.name+"_workers", mean(left), "in the end")
 		best, worst = max(best, m), min(worst, gains[0])

@@ -36,6 +36,8 @@ def arguments(description):
     p.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
     p.add_argument("--channels-last", action="store_true")
     p.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: PyTorch on a GPU, in float32")
+    p.add_argument("--precision", choices=("float32", "bf16"), default="float32",
+                   help="bf16: under PyTorch's autocast")
     p.add_argument("--rss", action="store_true", help="also print the memory held before the network is built")
     a = p.parse_args()
     if a.steps < GROUPS:

@@ -4,6 +4,8 @@
     torch_train.py --network lenet5 --input 1x28x28 --classes 10 --batch 64 --steps 100 --warmup 10
 """
 
+import contextlib
+
 import measure
 
 
@@ -40,11 +42,13 @@ def main():
     y = torch.randint(a.classes, (a.batch,)).to(a.device)
     criterion = torch.nn.CrossEntropyLoss()
     loss = None
+    cast = torch.autocast(a.device, dtype=torch.bfloat16) if a.precision == "bf16" else contextlib.nullcontext()
 
     def step():
         nonlocal loss
         opt.zero_grad(set_to_none=True)
-        loss = criterion(model(x), y)
+        with cast:
+            loss = criterion(model(x), y)
         loss.backward()
         opt.step()
 

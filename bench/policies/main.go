@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -23,7 +24,7 @@ func main() {
 	chosen := flag.String("parts", "", "parts to measure, separated by commas; without it all simulated ones")
 	var o options
 	flag.StringVar(&o.program, "program", "bin/disdel", "the built program, of the real parts")
-	flag.IntVar(&o.seeds, "real-seeds", 5, "seeds of the real parts")
+	flag.IntVar(&o.seeds, "real-seeds", 5, "seeds or runs of the real parts")
 	flag.Parse()
 	if err := run(o, *seeds, strings.FieldsFunc(*only+","+*chosen, func(r rune) bool { return r == ',' })); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -66,9 +67,11 @@ func run(o options, seeds uint64, chosen []string) (err error) {
 		if len(chosen) == 0 && p.real || len(chosen) > 0 && !slices.Contains(chosen, p.name) {
 			continue
 		}
+		begun := time.Now()
 		if err := p.run(); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
+		fmt.Fprintf(os.Stderr, "%s took %.0f s\n", p.name, time.Since(begun).Seconds())
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -19,9 +20,17 @@ type options struct {
 	seeds   int
 }
 
+// newRig makes a home with the digits in it, which knows of no job.
 func newRig(o options) (*rig, error) {
 	home, err := os.MkdirTemp("", "disdel-policies-")
-	return &rig{program.Program{Path: o.program, Home: home}}, err
+	if err != nil {
+		return nil, err
+	}
+	r := &rig{program.Program{Path: o.program, Home: home}}
+	if _, err := r.Run(nil, "dataset", "add", "digits", "-q"); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
 }
 
 func (r *rig) close() error { return os.RemoveAll(r.Home) }
@@ -37,7 +46,8 @@ type trial struct {
 	sync        string
 	moments     string // what becomes of them when a round ends
 	seed        int
-	evaluate    int // rounds from one evaluation to the next
+	evaluate    int     // rounds from one evaluation to the next; 0: 1
+	target      float64 // held-out accuracy that ends it; 0: none
 }
 
 func (r *rig) file(t trial) []byte {
@@ -55,6 +65,10 @@ func (r *rig) file(t trial) []byte {
 	if moments == "" {
 		moments = string(disdel.StateReset)
 	}
+	stop := ""
+	if t.target > 0 {
+		stop = fmt.Sprintf("\n  earlyStop: {metric: accuracy, target: %g}", t.target)
+	}
 	return fmt.Appendf(nil, `apiVersion: disdel/v1
 kind: TrainingJob
 metadata: {name: %s}
@@ -64,15 +78,15 @@ training:
   epochs: %d
   batchSize: %d
   optimizer: %s
-  validateEvery: %d
+  validateEvery: %d%s
 distribution:
   workers: %s
   policy: %s
   maxWorkers: 4
   sync: %s
   aggregation: {optimizer: %s}
-`, t.name, t.model, t.seed+1, t.seed+1, t.epochs, t.batch, t.optimizer, max(1, t.evaluate), workers, policy, sync,
-		moments)
+`, t.name, t.model, t.seed+1, t.seed+1, t.epochs, t.batch, t.optimizer, max(1, t.evaluate), stop, workers, policy,
+		sync, moments)
 }
 
 // job runs a trial and returns its record.
@@ -82,6 +96,34 @@ func (r *rig) job(t trial) (rec disdel.Record, err error) {
 		err = json.Unmarshal(out, &rec)
 	}
 	return rec, err
+}
+
+// seconds is how long a trial's rounds take, the median of its runs.
+func (r *rig) seconds(t trial, runs int) (float64, error) {
+	var all []float64
+	for range runs {
+		rec, err := r.job(t)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, whole(&rec))
+	}
+	return median(all), nil
+}
+
+// epochSeconds is what an epoch of a job with a fixed number of workers takes, s: the median of all but the first, in
+// which containers start.
+func epochSeconds(rec *disdel.Record, epochs int) float64 {
+	each := max(1, len(rec.Rounds)/epochs) // rounds of an epoch
+	var all []float64
+	for from := each; from+each <= len(rec.Rounds); from += each {
+		sum := 0.0
+		for _, round := range rec.Rounds[from : from+each] {
+			sum += round.Duration.Seconds()
+		}
+		all = append(all, sum)
+	}
+	return median(all)
 }
 
 // evaluated is a held-out accuracy, and the time from the first round's start until its round was over.

@@ -71,8 +71,8 @@ func TestWhatIsNoCommandSaysWhatIs(t *testing.T) {
 		"dataset frob --help": "disdel dataset --help",
 		"ls":                  "disdel history, disdel dataset list or disdel model list",
 		"delete":              "disdel dataset remove NAME",
-		"stop":                "Ctrl-C where the job runs; disdel resume JOB takes it up again",
-		"cancel":              "Ctrl-C where the job runs; disdel resume JOB takes it up again",
+		"stop":                "disdel job cancel JOB; disdel resume JOB takes it up again",
+		"cancel":              "disdel job cancel JOB; disdel resume JOB takes it up again",
 	} {
 		out, errs, code := typed(t, strings.Fields(line)...)
 		if code != 2 || out != "" || !strings.HasSuffix(strings.TrimSpace(errs), " hint: "+hint) {

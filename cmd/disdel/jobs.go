@@ -20,7 +20,8 @@ func jobCommand(u *ui) *cli.Command {
 		Description: "JOB is an id, the start of one, a job's name or @last; whoever runs it is asked.\n\n" +
 			"   disdel job follow @last\n   disdel job cancel small",
 		Subcommands: append([]*cli.Command{
-			jobFollow(u), jobWait(u), jobLogs(u),
+			jobFollow(u), jobWait(u), commandline.LogsCommand(u, reading(u, records)),
+			commandline.WatchCommand(u, reading(u, records)),
 			jobAsk(u, "cancel", "stop a job: its record says canceled", disdel.StatusCanceled),
 			jobAsk(u, "pause", "stop a job for a while: disdel resume goes on with it", disdel.StatusPaused),
 		}, commandline.RemarkCommands(u, reading(u, records))...),
@@ -78,18 +79,6 @@ func outcome(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
 		return err
 	}
 	return show(c, u, &rec, nil)
-}
-
-func jobLogs(u *ui) *cli.Command {
-	return ofJob(u, "logs", "show the last lines of a job's activations that failed",
-		func(ctx context.Context, _ *cli.Context, at client.Client, job string) error {
-			rec, err := at.Records.Get(ctx, job)
-			if err != nil {
-				return err
-			}
-			logs := jobtext.Logs(&rec)
-			return u.Show(logs, func(w io.Writer) { jobtext.PrintLogs(w, logs) })
-		})
 }
 
 // askedDocument is what cancel and pause say with -o json.

@@ -82,7 +82,7 @@ func withField(path, value string) (text string, sets []string) {
 			sets = append(sets, "model.layers=[{"+kind+": {}}]")
 			path = "model.layers[0]." + kind + "." + option
 		}
-	case path == "model.rank":
+	case path == "model.rank", path == "training.goal.rmse":
 		base = strings.Replace(smallest, "name: lenet5", "name: pmf", 1)
 	case path == "model.custom":
 		base = strings.Replace(smallest, "name: lenet5", "init: {}", 1)

@@ -199,6 +199,21 @@ var taskFields = []field{
 		meaning: "Height and width, in pixels, that images are resized to as batches are made: bilinear, as PyTorch's and " +
 			"TensorFlow's. Networks that need larger images than the data has can learn from it so.",
 	},
+	{
+		path: "data.augment", form: object, example: "{crop: 4, flip: true}",
+		meaning: "How training sees images otherwise in every epoch, drawn by model.init.seed for each row. Held-out rows " +
+			"stay as they are.",
+	},
+	{
+		path: "data.augment.crop", form: integer, min: new(float64(1)), max: new(float64(4095)), defBy: "they stay",
+		example: "4",
+		meaning: "Pixels that an image is moved by at most, up or down and left or right, over zeros: what is left of it " +
+			"is a crop of the padded image.",
+	},
+	{
+		path: "data.augment.flip", form: toggle, def: "false", example: "true",
+		meaning: "Mirror an image from left to right every other time.",
+	},
 
 	{path: "training", form: object, required: true, example: "{epochs: 5}", meaning: "The hyper-parameters."},
 	{
@@ -341,6 +356,12 @@ var taskFields = []field{
 			"Winograd's algorithm where that is faster, whose results differ by rounding.",
 	},
 	{
+		path: "training.precision", form: text, oneOf: precisions, defBy: string(disdel.PrecisionFloat32),
+		example: string(disdel.PrecisionBF16),
+		meaning: "Numbers that a step of training computes with. bf16 rounds what matrix products multiply to bfloat16 and " +
+			"keeps activations for the way back so, in half the memory; sums, weights and evaluation stay float32.",
+	},
+	{
 		path: "training.earlyStop", form: object, example: "{metric: valLoss, patience: 3}",
 		meaning: "Ends training before its last epoch.",
 	},
@@ -367,7 +388,7 @@ var taskFields = []field{
 	},
 	{
 		path: "training.goal", form: object, example: "{accuracy: 0.9, within: 10m}",
-		meaning: "What the job is to come to on held-out rows, and within what: exactly one of accuracy and loss. It ends " +
+		meaning: "What the job is to come to on held-out rows, and within what: exactly one of accuracy, loss and rmse. It ends " +
 			"once that has held for three evaluations in a row; what no plan is likely to reach is refused before anything " +
 			"is spent.",
 	},
@@ -378,6 +399,10 @@ var taskFields = []field{
 	{
 		path: "training.goal.loss", form: number, above: new(float64(0)), example: "0.3",
 		meaning: "Highest loss on held-out rows.",
+	},
+	{
+		path: "training.goal.rmse", form: number, above: new(float64(0)), example: "0.9",
+		meaning: "With linear and pmf: highest root of the mean squared error on held-out rows.",
 	},
 	{
 		path: "training.goal.within", form: duration, above: new(float64(0)), defBy: "any time", example: "10m",

@@ -118,6 +118,7 @@ training:
   schedule: {step: {every: 4, factor: 0.5}}
   clipNorm: 2.5
   exact: true
+  precision: float32
   earlyStop: {metric: valLoss, patience: 3}
   validateEvery: 0
   backend: gorgonia

@@ -122,6 +122,9 @@ func anyTraining(t *rapid.T) disdel.Training {
 		ValidateEvery: rapid.IntRange(0, 3).Draw(t, "every"),
 		Backend:       rapid.SampledFrom([]string{"native", "gorgonia"}).Draw(t, "backend"),
 	}
+	if tr.Backend == disdel.BackendNative && rapid.Bool().Draw(t, "short") {
+		tr.Precision = disdel.PrecisionBF16
+	}
 	decay := rapid.SampledFrom([]float64{0, 1e-9, 0.01, 7}).Draw(t, "decay")
 	adam := &disdel.Adam{
 		LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"),

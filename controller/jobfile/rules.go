@@ -62,6 +62,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.model(&job.Model)
 	r.sparse(job)
 	r.device(job)
+	r.precision(job)
 	r.batch(&job.Training)
 	r.optimizer(&job.Training.Optimizer)
 	r.exactlyOne("training.schedule", "write cosine: {}")
@@ -200,16 +201,24 @@ func (r *reader) earlyStop(e *disdel.EarlyStop) {
 
 // goal checks that there are evaluations enough to see a goal held, and nothing else that ends the training.
 func (r *reader) goal(job *disdel.Job) {
-	const path, accuracy, loss = "training.goal", "training.goal.accuracy", "training.goal.loss"
+	const path, accuracy, rmse = "training.goal", "training.goal.accuracy", "training.goal.rmse"
 	const every, sync, stop = "training.validateEvery", "distribution.sync", "training.earlyStop"
 	if job.Training.Goal == nil || !r.sound(path) {
 		return
 	}
+	given := 0
+	for _, what := range []string{accuracy, "training.goal.loss", rmse} {
+		if r.given(what) {
+			given++
+		}
+	}
 	switch {
-	case r.given(accuracy) && r.given(loss):
-		r.fault(r.places[path], path, "take one out", "give exactly one of accuracy and loss")
-	case !r.given(accuracy) && !r.given(loss) && !r.failedBelow(path):
-		r.fault(r.places[path], path, "write accuracy: 0.9", "give exactly one of accuracy and loss")
+	case given > 1:
+		r.fault(r.places[path], path, "take all but one out", "give exactly one of accuracy, loss and rmse")
+	case given == 0 && !r.failedBelow(path):
+		r.fault(r.places[path], path, "write accuracy: 0.9", "give exactly one of accuracy, loss and rmse")
+	case r.given(rmse) && job.Training.Loss != disdel.LossSquared && r.sound(rmse, "training.loss"):
+		r.fault(r.places[rmse], rmse, "write loss: 0.3", "only linear and pmf have an rmse")
 	}
 	if r.given(stop) {
 		r.fault(r.places[stop], stop, "take one of them out", "does not go with training.goal, which ends the training too")

@@ -24,6 +24,7 @@ var otherWords = map[string]string{
 	"training.earlyStop":                 "convergence target accuracy overfitting",
 	"training.goal":                      "convergence target accuracy deadline budget time to accuracy",
 	"training.validateEvery":             "evaluation held-out accuracy",
+	"training.precision":                 "mixed precision bfloat16 half memory of activations autocast AMP",
 	"training.clipNorm":                  "gradient clipping exploding",
 	"model.init":                         "weights initialisation initialization random",
 	"model.init.seed":                    "random reproducible",

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -131,4 +133,29 @@ func TestNumbersThatAreNone(t *testing.T) {
 	if c := in.Columns[0]; c.Missing != 1 || c.Mean != 1 || c.Low != -1 || c.High != 3 {
 		t.Errorf("%+v", c)
 	}
+}
+
+// Numbers that are read on the way are those that strconv reads, to the last bit, whatever stands around them; a
+// separator separates though numbers may have it.
+func TestNumbersOnTheWay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		separator := rapid.SampledFrom([]rune(",;|.-7")).Draw(t, "separator")
+		cells := rapid.SliceOfN(rapid.StringMatching(`[-+]?[0-9]{0,9}\.?[0-9]{0,9}( |e5|x)?`), 1, 30).Draw(t, "cells")
+		s := sheet{block: block{text: []byte(strings.Join(cells, string(separator)) + "\n")}}
+		s.split(separator)
+		want := strings.Split(strings.Join(cells, string(separator)), string(separator))
+		if len(s.cells) != len(want) && strings.Join(cells, "") != "" {
+			t.Fatalf("%q: %d cells, and %d are there", want, len(s.cells), len(want))
+		}
+		for i, c := range s.cells {
+			v, err := strconv.ParseFloat(want[i], 64)
+			if c.text != strings.TrimSpace(want[i]) || c.plain && (err != nil || math.Float64bits(v) != math.Float64bits(c.value)) {
+				t.Fatalf("%q became %q, %v (%v), not %v", want[i], c.text, c.value, c.plain, v)
+			}
+			if digits := strings.TrimLeft(want[i], "+-"); !c.plain && err == nil && len(digits) <= 16 && separator == ',' &&
+				strings.Contains(digits, ".") && !strings.Contains(digits, "e") {
+				t.Fatalf("%q was not read on the way", want[i])
+			}
+		}
+	})
 }

@@ -146,34 +146,41 @@ func number(text string) (float64, bool) {
 // tens are the powers of ten that decimal divides by.
 var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// decimal reads a number as most files have it, without an exponent and of at most 15 digits: both they and the power
-// of ten are exact then, and their quotient is the nearest number (Clinger 1990). ok is false for all others.
+// decimal reads a number as most files have it: without an exponent, and of at most 15 digits. ok is false for all
+// others.
 func decimal(text string) (v float64, ok bool) {
-	rest, point, whole := text, -1, uint64(0)
-	if rest != "" && (rest[0] == '-' || rest[0] == '+') {
-		rest = rest[1:]
+	v, end, ok := scan(text)
+	return v, ok && end == len(text)
+}
+
+// scan reads such a number at the beginning of a text, and says where what belongs to it ends. Its digits and the power
+// of ten that they are divided by are exact, and their quotient is the nearest number (Clinger 1990).
+func scan(text string) (v float64, end int, ok bool) {
+	first, point, whole := 0, -1, uint64(0)
+	if text != "" && (text[0] == '-' || text[0] == '+') {
+		first = 1
 	}
-	for i := range len(rest) {
-		switch digit := rest[i] - '0'; {
-		case digit <= 9:
+	for end = first; end < len(text); end++ {
+		if digit := text[end] - '0'; digit <= 9 {
 			whole = 10*whole + uint64(digit)
-		case rest[i] == '.' && point < 0:
-			point = i
-		default:
-			return 0, false
+			continue
 		}
+		if text[end] != '.' || point >= 0 {
+			break
+		}
+		point = end
 	}
-	digits, behind := len(rest), 0
+	digits, behind := end-first, 0
 	if point >= 0 {
 		digits--
-		behind = digits - point
+		behind = end - 1 - point
 	}
-	if digits == 0 || digits >= len(tens) {
-		return 0, false
+	if digits <= 0 || digits >= len(tens) {
+		return 0, end, false
 	}
 	v = float64(whole) / tens[behind]
 	if text[0] == '-' {
 		v = -v
 	}
-	return v, true
+	return v, end, true
 }

@@ -1,7 +1,6 @@
 package dense
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -97,11 +96,11 @@ func product(shape []int) int {
 // test reads the held-out rows for what is wrong with them.
 func (t *table) test() error {
 	wrong := &faults{file: t.Test.Name}
-	values := make([]float32, 0, t.width())
 	err := t.rows(*t.Test, wrong, func(r row) error {
 		t.tested++
-		if _, why, at := t.values(values, r); why != "" {
-			wrong.at(r.line, at+1, t.names[at], "%s", why)
+		t.unknown += r.strangers
+		if r.why != "" {
+			wrong.at(r.line, r.at+1, t.names[r.at], "%s", r.why)
 		}
 		return nil
 	})
@@ -114,26 +113,6 @@ func (t *table) test() error {
 	return wrong.err()
 }
 
-// values appends what a row comes to; why says what is wrong with it, and at in which column.
-func (t *table) values(to []float32, r row) (values []float32, why string, at int) {
-	for i := range t.columns {
-		c, x := &t.columns[i], &r.cells[i]
-		switch {
-		case c.passed != "":
-			continue
-		case x.kind == aText:
-			return to, fmt.Sprintf("%.40q is no number", x.text), i
-		case x.kind == aStranger:
-			t.unknown++
-		}
-		to = c.write(to, x)
-	}
-	if x := &r.cells[t.label]; x.kind != aNumber {
-		return to, fmt.Sprintf("no row to learn from has the label %.40q", x.text), t.label
-	}
-	return to, "", 0
-}
-
 // each gives the rows.
 func (t *table) each(yield func(dataset.DenseRow) error) error {
 	if err := t.part(t.Source, false, yield); err != nil || t.Test == nil {
@@ -144,22 +123,20 @@ func (t *table) each(yield func(dataset.DenseRow) error) error {
 
 func (t *table) part(from dataset.Source, heldOut bool, yield func(dataset.DenseRow) error) error {
 	wrong := &faults{file: from.Name}
-	values, out := make([]float32, 0, t.width()), dataset.DenseRow{HeldOut: heldOut}
+	out := dataset.DenseRow{HeldOut: heldOut}
 	err := t.rows(from, wrong, func(r row) error {
-		var why string
-		var at int
-		if values, why, at = t.values(values[:0], r); why != "" { // it was read before without this
-			wrong.at(r.line, at+1, t.names[at], "%s; the file has changed meanwhile", why)
+		if r.why != "" { // it was read before without this
+			wrong.at(r.line, r.at+1, t.names[r.at], "%s; the file has changed meanwhile", r.why)
 			return wrong.err()
 		}
-		out.Label = int32(r.cells[t.label].value)
+		out.Label = r.class
 		if t.bytes {
 			out.Bytes = out.Bytes[:0]
-			for _, v := range values {
+			for _, v := range r.values {
 				out.Bytes = append(out.Bytes, byte(v))
 			}
 		} else {
-			out.Values = values
+			out.Values = r.values
 		}
 		return yield(out)
 	})

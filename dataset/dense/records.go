@@ -171,10 +171,13 @@ func (t *table) broken(from dataset.Source, err error) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + from.Name, Err: err}
 }
 
-// row is a record whose cells were read. It is good until the next one.
+// row is a record whose cells were read, and what it comes to, once the columns are decided. It is good until the next
+// one.
 type row struct {
-	line  int
-	cells []cell
+	line   int
+	cells  []cell
+	values []float32
+	entry
 }
 
 // rows calls f with every record behind the header. One of another number of columns is a fault, and goes to nobody.
@@ -184,7 +187,7 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 		return err
 	}
 	defer file.Close()
-	cut, begun := newCutter(file, blockBytes), !t.header
+	cut, begun, width := newCutter(file, blockBytes), !t.header, t.width()
 	return inOrder(func(s *sheet) bool { return cut.next(&s.block) }, t.read, func(s *sheet) error {
 		if s.err != nil {
 			return t.broken(from, s.err)
@@ -201,7 +204,11 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 				}
 				continue
 			}
-			if err := f(row{r.line, s.of(r)}); err != nil {
+			one := row{line: r.line, cells: s.of(r)}
+			if len(s.entries) > 0 {
+				one.entry, one.values = s.entries[r.row], s.values[r.row*width:][:width]
+			}
+			if err := f(one); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"unicode"
@@ -25,6 +26,7 @@ type cell struct {
 	text  string
 	value float64 // of aNumber
 	kind  kind
+	plain bool // the text is a number as decimal reads it, which is the value
 }
 
 // record is the cells of one row.
@@ -32,6 +34,15 @@ type record struct {
 	line  int
 	first int // of the sheet's cells
 	width int
+	row   int // of those whose values the sheet has
+}
+
+// entry is what a row comes to, once the columns are decided.
+type entry struct {
+	class     int32
+	strangers int    // texts that no row to learn from has
+	why       string // what is wrong with it; "": nothing
+	at        int    // in which column
 }
 
 // sheet is a block that was taken apart.
@@ -39,6 +50,8 @@ type sheet struct {
 	block
 	cells   []cell
 	records []record
+	entries []entry   // of the rows, once the columns are decided
+	values  []float32 // [rows values]
 }
 
 // of is the cells of a record.
@@ -61,9 +74,11 @@ func (s *sheet) split(separator rune) {
 	}
 }
 
-// splitPlain takes a block without quotes apart, as encoding/csv does. What it makes strings of is copied once: a
-// string of its own for each cell would take far longer than all the rest.
+// splitPlain takes a block without quotes apart, as encoding/csv does, and reads the numbers among its cells on the way:
+// most characters of most tables are looked at once. What it makes strings of is copied once: a string of its own for
+// each cell would take far longer than all the rest.
 func (s *sheet) splitPlain(separator byte) {
+	numbers := bytes.IndexByte([]byte("+-.0123456789"), separator) < 0
 	line := s.line - 1
 	for text := range strings.Lines(string(s.text)) {
 		line++
@@ -72,18 +87,32 @@ func (s *sheet) splitPlain(separator byte) {
 		}
 		first := len(s.cells)
 		for {
-			end := 0
-			for end < len(text) && text[end] != separator {
-				end++
-			}
-			s.cells = append(s.cells, cell{text: trimmed(text[:end])})
+			s.cells = append(s.cells, cell{})
+			end := s.cells[len(s.cells)-1].take(text, separator, numbers)
 			if end == len(text) {
 				break
 			}
 			text = text[end+1:]
 		}
-		s.records = append(s.records, record{line, first, len(s.cells) - first})
+		s.records = append(s.records, record{line: line, first: first, width: len(s.cells) - first})
 	}
+}
+
+// take makes the cell what a line begins with, and says where that ends: at a separator, or with the line. With numbers
+// it finds out whether it is one.
+func (x *cell) take(text string, separator byte, numbers bool) (end int) {
+	if numbers {
+		v, at, ok := scan(text)
+		if end = at; end == len(text) || text[end] == separator {
+			x.text, x.value, x.plain = text[:end], v, ok
+			return end
+		}
+	}
+	for end < len(text) && text[end] != separator {
+		end++
+	}
+	x.text = trimmed(text[:end])
+	return end
 }
 
 // splitQuoted takes any block apart, and says what is wrong with it, in lines of the whole text.
@@ -105,7 +134,7 @@ func (s *sheet) splitQuoted(separator rune) error {
 			return err
 		}
 		line, _ := in.FieldPos(0)
-		s.records = append(s.records, record{s.line - 1 + line, len(s.cells), len(texts)})
+		s.records = append(s.records, record{line: s.line - 1 + line, first: len(s.cells), width: len(texts)})
 		for _, text := range texts {
 			s.cells = append(s.cells, cell{text: trimmed(text)})
 		}
@@ -124,15 +153,17 @@ func trimmed(text string) string {
 	return text
 }
 
-// read takes a block apart and finds out what its cells are: what they say, or, once the columns are decided, what they
-// come to.
+// read takes a block apart and finds out what its cells are: what they say, or, once the columns are decided, what their
+// row comes to.
 func (t *table) read(s *sheet) {
 	s.split(t.Separator)
-	for _, r := range s.records {
+	s.entries, s.values = s.entries[:0], s.values[:0]
+	for k := range s.records {
+		r := &s.records[k]
 		if r.width != len(t.columns) {
 			continue
 		}
-		cells := s.of(r)
+		cells := s.of(*r)
 		for i := range cells {
 			c := &t.columns[i]
 			switch {
@@ -145,20 +176,45 @@ func (t *table) read(s *sheet) {
 				t.readValue(&cells[i])
 			}
 		}
+		if t.labels.class != nil {
+			r.row = len(s.entries)
+			s.entries = append(s.entries, t.enter(s, cells))
+		}
 	}
 }
 
+// enter appends what a row comes to, of which there is always as much, and says what is wrong with it.
+func (t *table) enter(s *sheet, cells []cell) (e entry) {
+	for i := range cells {
+		c, x := &t.columns[i], &cells[i]
+		switch {
+		case c.passed != "":
+			continue
+		case x.kind == aText && e.why == "":
+			e.why, e.at = fmt.Sprintf("%.40q is no number", x.text), i
+		case x.kind == aStranger:
+			e.strangers++
+		}
+		s.values = c.write(s.values, x)
+	}
+	if x := &cells[t.label]; x.kind == aNumber {
+		e.class = int32(x.value)
+	} else if e.why == "" {
+		e.why, e.at = fmt.Sprintf("no row to learn from has the label %.40q", x.text), t.label
+	}
+	return e
+}
+
 func (t *table) readValue(x *cell) {
-	v, ok := decimal(x.text)
 	switch {
-	case ok && !t.numbersMiss:
-		x.value, x.kind = v, aNumber
+	case x.plain && !t.numbersMiss:
+		x.kind = aNumber
 		return
 	case t.missing[x.text]:
 		x.kind = aGap
 		return
 	}
-	if v, ok = number(x.text); ok {
+	if v, ok := number(x.text); ok {
 		x.value, x.kind = v, aNumber
 	}
 }

@@ -111,11 +111,15 @@ func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.File
 	set datasettext.Set, err error,
 ) {
 	if from.Format != "" && from.Format != dataset.FormatIDX {
-		return set, &disdel.Error{
-			Kind: disdel.Invalid, Op: "add data set", Msg: "a server takes files in the format idx",
-			Hint: "who runs it can add the folder there: disdel dataset add " + name + " --format " + string(from.Format) +
-				" --images FOLDER",
+		in, err := from.Input(name)
+		if err != nil {
+			return set, err
 		}
+		rows, err := in.Dense()
+		if err != nil {
+			return set, err
+		}
+		return r.AddDense(ctx, rows, overwrite)
 	}
 	open := map[string]*os.File{}
 	defer func() {
@@ -151,20 +155,38 @@ func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.File
 	return set, err
 }
 
-// AddDense refuses: servers take arrays in the format idx.
-func (r remoteData) AddDense(_ context.Context, in dataset.DenseInput, _ bool) (set datasettext.Set, err error) {
-	return set, &disdel.Error{
-		Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: "a server takes files in the format idx",
-		Hint: "run the command where the server keeps its data sets, with its --home or --data",
-	}
+// AddDense sends rows as they are read here: a server need not know the formats of files.
+func (r remoteData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (datasettext.Set, error) {
+	return r.addRows(ctx, in.Name, overwrite, func(w io.Writer) error { return dataset.WriteDenseRows(w, in) })
 }
 
-// AddSparse refuses: servers take files of dense rows.
-func (r remoteData) AddSparse(_ context.Context, in dataset.SparseInput, _ bool) (set datasettext.Set, err error) {
-	return set, &disdel.Error{
-		Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: "a server takes no sparse rows",
-		Hint: "run the command where the server keeps its data sets, with its --home or --data",
+// AddSparse sends rows as AddDense does.
+func (r remoteData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (datasettext.Set, error) {
+	return r.addRows(ctx, in.Name, overwrite, func(w io.Writer) error { return dataset.WriteSparseRows(w, in) })
+}
+
+// addRows sends rows while they are read, and holds none of them. What is wrong with them is said, and not that the
+// server has not got them whole.
+func (r remoteData) addRows(ctx context.Context, name string, overwrite bool, rows func(w io.Writer) error) (
+	set datasettext.Set, err error,
+) {
+	body, in := io.Pipe()
+	read := make(chan error, 1)
+	go func() {
+		err := rows(in)
+		in.CloseWithError(err)
+		read <- err
+	}()
+	err = r.ask(ctx, request{
+		method: http.MethodPut, path: []string{"datasets", name}, query: url.Values{
+			"overwrite": {strconv.FormatBool(overwrite)},
+		}, raw: body, header: http.Header{"Content-Type": {dataset.RowsType}},
+	}, &set)
+	body.Close()
+	if wrong := <-read; wrong != nil && !errors.Is(wrong, io.ErrClosedPipe) {
+		err = wrong
 	}
+	return set, err
 }
 
 // write writes the form of a data set.

@@ -27,7 +27,7 @@ func exportJobs(c *cli.Context, u *terminal.UI, list []disdel.Record) error {
 	case !format.Known():
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "export jobs", Msg: fmt.Sprintf("there is no format %q", format),
-			Hint: "use csv, jsonl, tensorboard or mlflow",
+			Hint: "use csv, jsonl, parquet, tensorboard or mlflow",
 		}
 	case format.Folder() && output == "":
 		return NeedsFlag(c, "--output FOLDER")

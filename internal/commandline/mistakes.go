@@ -133,10 +133,10 @@ var elsewhere = map[string]string{
 	"ls":     "disdel history, disdel dataset list or disdel model list",
 	"list":   "disdel history, disdel dataset list or disdel model list",
 	"delete": "disdel dataset remove NAME", "rm": "disdel dataset remove NAME", "remove": "disdel dataset remove NAME",
-	"stop":   "Ctrl-C where the job runs; disdel resume JOB takes it up again",
-	"cancel": "Ctrl-C where the job runs; disdel resume JOB takes it up again",
+	"stop":   "disdel job cancel JOB; disdel resume JOB takes it up again",
+	"cancel": "disdel job cancel JOB; disdel resume JOB takes it up again",
 	"train":  "disdel submit FILE", "run": "disdel submit FILE",
-	"logs": "disdel history show JOB --logs", "jobs": "disdel history", "predict": "disdel infer MODEL --input FILE",
+	"logs": "disdel job logs JOB", "jobs": "disdel history", "predict": "disdel infer MODEL --input FILE",
 }
 
 // UnknownCommand is what is said of a word that is no command of those that there are below above.

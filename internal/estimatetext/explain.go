@@ -27,6 +27,9 @@ func printExplanation(w io.Writer, e *service.Estimation) {
 		paragraph(w, "limit", "%s: %s", a.Task, strings.Join(a.Limit, "; "))
 	}
 	printRisk(w, x.Actions)
+	if said := x.Precision.Meaning(); said != "" {
+		paragraph(w, string(x.Precision), "%s", said)
+	}
 	printShares(w, x)
 	printSmaller(w, e)
 }

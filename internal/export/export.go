@@ -18,12 +18,13 @@ type Format string
 const (
 	CSV         Format = "csv"         // a line for each round of each job
 	JSONL       Format = "jsonl"       // a line for each job, its whole record
+	Parquet     Format = "parquet"     // what CSV has, with types
 	TensorBoard Format = "tensorboard" // a folder of event files, a folder for each job
 	MLflow      Format = "mlflow"      // a folder as MLflow's file store
 )
 
 // Formats are all of them.
-var Formats = []Format{CSV, JSONL, TensorBoard, MLflow}
+var Formats = []Format{CSV, JSONL, Parquet, TensorBoard, MLflow}
 
 // Folder says whether a format is a folder and not a text.
 func (f Format) Folder() bool { return f == TensorBoard || f == MLflow }
@@ -31,8 +32,11 @@ func (f Format) Folder() bool { return f == TensorBoard || f == MLflow }
 // Known says whether there is such a format.
 func (f Format) Known() bool { return slices.Contains(Formats, f) }
 
-// Text writes jobs as CSV or JSONL. It returns the errors of w.
+// Text writes jobs as CSV, JSONL or Parquet. It returns the errors of w.
 func Text(w io.Writer, format Format, list []disdel.Record) error {
+	if format == Parquet {
+		return writeParquet(w, list)
+	}
 	if format == JSONL {
 		out := json.NewEncoder(w)
 		for i := range list {

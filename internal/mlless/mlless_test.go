@@ -16,7 +16,7 @@ import (
 // record is of two rounds of four steps, in two stretches each.
 func record() *disdel.Record {
 	began := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	r := &disdel.Record{Created: began, CostGBs: 90, EvaluationGBs: 10}
+	r := &disdel.Record{Created: began, CostGBs: 140, EvaluationGBs: 10, UsedGBs: 100}
 	r.Phases.Total = disdel.Millis(36 * time.Second)
 	r.Activations = []disdel.Activation{
 		{Invocation: disdel.Invocation{Task: disdel.TaskTrain}, Duration: disdel.Millis(20 * time.Second)},

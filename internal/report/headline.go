@@ -94,9 +94,13 @@ func many(n int, thing string) string {
 func (r *Report) learns() string {
 	j := r.Job
 	network := cmp.Or(j.Model.Name, j.Model.Custom, many(len(j.Model.Layers), "layer"))
-	return fmt.Sprintf("%s on %s: %d rows, %d held out, batch %s, %s, %s", network, cmp.Or(r.Data.Name, j.Data.Source),
+	text := fmt.Sprintf("%s on %s: %d rows, %d held out, batch %s, %s, %s", network, cmp.Or(r.Data.Name, j.Data.Source),
 		r.Data.Train, r.Data.HeldOut,
 		r.record.Plan.BatchText(&j), many(j.Training.Epochs, "epoch"), cmp.Or(j.Training.Optimizer.Name(), "no optimiser"))
+	if j.Training.Precision.Short() {
+		text += ", " + string(j.Training.Precision)
+	}
+	return text
 }
 
 // planText says how the job was spread.

@@ -63,6 +63,8 @@ type view struct {
 	Forecasts   []string
 	Figures     []Figure
 	Tables      []Table
+	Matrices    []Matrix
+	Confusions  []string
 	Checksums   []string
 	Spec        string
 }
@@ -119,7 +121,8 @@ func (r *Report) view(spec []byte) view {
 		Notes:   slices.Concat(r.Warnings, r.Troubles.notes()),
 		Hints:   r.hints(),
 		Figures: r.figures(),
-		Tables:  r.tables(), Checksums: r.checksums(), Spec: string(spec),
+		Tables:  r.tables(), Matrices: matrix(r.ByClass), Confusions: confusions(r.ByClass),
+		Checksums: r.checksums(), Spec: string(spec),
 	}
 	if r.Failure != nil {
 		v.Facts = r.Failure.facts()
@@ -194,6 +197,9 @@ func (r *Report) tables() []Table {
 	out := []Table{{"Actions: memory expected and measured, and time", actionHead, actionRows(r.Actions)}}
 	if len(r.Rounds) > 0 {
 		out = append(out, Table{"Rounds", roundHead(r.Rounds), roundTable(r.Rounds)})
+	}
+	if rows := classTable(r.ByClass, mostActivations); rows != nil {
+		out = append(out, Table{"Held-out rows by class", classHead, rows})
 	}
 	if len(r.record.Activations) > 0 {
 		out = append(out, r.activationTable())

@@ -40,6 +40,9 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 	m.list("What could be smaller", r.Savings)
 	m.table("Actions", actionHead, actionRows(r.Actions))
 	m.table("Rounds", roundHead(r.Rounds), roundTable(r.Rounds))
+	m.table(strings.TrimSuffix("Classes, "+worst(r.ByClass, mostClasses), ", "), classHead,
+		classTable(r.ByClass, mostClasses))
+	m.list("Taken for another class", confusions(r.ByClass))
 	m.list("Data and model", r.checksums())
 	if len(spec) > 0 {
 		m.code("Specification", strings.Split(strings.TrimRight(string(spec), "\n"), "\n"))

@@ -34,8 +34,10 @@ type Report struct {
 	EvaluationGBs float64      `json:"evaluationGBs,omitempty"` // see disdel.Record, as the next ones
 	Learned       *bool        `json:"learned,omitempty"`
 	Warnings      []string     `json:"warnings,omitempty"`
-	Kept          *disdel.Best `json:"kept,omitempty"`  // whose weights the model has; nil: the last round's
-	Use           *Costs       `json:"byUse,omitempty"` // nil: nothing ran
+	Kept          *disdel.Best `json:"kept,omitempty"` // whose weights the model has; nil: the last round's
+	// the same evaluation as Accuracy, by class; nil: see disdel.Record
+	ByClass *disdel.ByClass `json:"byClass,omitempty"`
+	Use     *Costs          `json:"byUse,omitempty"` // nil: nothing ran
 	// what training would have taken under the plan that the job began with; nil: it had no other
 	Static *disdel.Counterfactual `json:"static,omitempty"`
 
@@ -76,6 +78,7 @@ func New(r *disdel.Record, now time.Time) *Report {
 		Rounds:  r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: actions(r.Activations),
 		Troubles: troubles(r), record: r, now: now,
 		EvaluationGBs: r.EvaluationGBs, Learned: r.Learned, Warnings: r.Warnings, Kept: r.Best,
+		ByClass: countedByClass(r.ByClass),
 	}
 	out.Duration = out.elapsed()
 	out.Use, out.Static = costs(r, out.Duration), r.Unchanged()

@@ -28,16 +28,12 @@ func (r *Report) steps() []string {
 	for k, part := range times.Parts() {
 		parts = append(parts, fmt.Sprintf("%s %.2f", disdel.StepParts[k], part))
 	}
-	out := []string{
+	return []string{
 		fmt.Sprintf("a step takes %.2f ms in the middle of them, 19 of 20 less than %.2f", all.Median/float64(rounds),
 			all.High),
 		fmt.Sprintf("in the mean %.2f ms: %s", times.Total(), strings.Join(parts, ", ")),
 		fmt.Sprintf("%.0f %% of it is exchange; a worker sends %v a step", 100*exchanged(times), disdel.Bytes(bytes)),
 	}
-	if t := r.Duration.Seconds(); t > 0 && r.CostGBs > 0 {
-		out = append(out, fmt.Sprintf("performance for its cost (MLLess' Perf/$): %.3g per s and GB-s", 1/(t*r.CostGBs)))
-	}
-	return out
 }
 
 // exchanged is the share of a step's time that is not the worker's own computing.

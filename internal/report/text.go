@@ -46,6 +46,8 @@ func (r *Report) Text(w io.Writer) error {
 	t.list("smaller", r.Savings)
 	t.actions(r.Actions)
 	t.rounds(r.Rounds)
+	t.classes(r.ByClass)
+	t.list("confused", confusions(r.ByClass))
 	t.list("data", r.checksums())
 	fmt.Fprintln(&t.out)
 	t.raw("spec", "disdel report "+Quote(string(r.ID))+" --spec")
@@ -184,6 +186,18 @@ func (t *textWriter) rounds(list []disdel.Round) {
 	t.table(roundHead(shown), roundTable(shown))
 	if len(list) > roundRows {
 		t.row("", fmt.Sprintf("%d of %d rounds", roundRows, len(list)))
+	}
+}
+
+func (t *textWriter) classes(b *disdel.ByClass) {
+	rows := classTable(b, mostClasses)
+	if rows == nil {
+		return
+	}
+	fmt.Fprintln(&t.out)
+	t.table(classHead, rows)
+	if of := worst(b, mostClasses); of != "" {
+		t.row("", of)
 	}
 }
 

@@ -76,6 +76,27 @@ func New(in io.Reader, out, err io.Writer) *UI {
 	return u
 }
 
+// FullScreen takes the whole terminal, and has each key come as it is pressed. restore gives it back. It returns Invalid
+// where there is none.
+func (u *UI) FullScreen() (restore func(), err error) {
+	in, ok := u.In.(*os.File)
+	if !ok || !u.Live || !term.IsTerminal(int(in.Fd())) {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "take the terminal", Msg: "there is none that can be rewritten",
+			Hint: "disdel job follow JOB shows a job line by line",
+		}
+	}
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Internal, Op: "take the terminal", Err: err}
+	}
+	io.WriteString(u.Err, "\x1b[?1049h\x1b[?25l") //nolint:errcheck // who cannot be written to sees nothing
+	return func() {
+		io.WriteString(u.Err, "\x1b[?25h\x1b[?1049l") //nolint:errcheck // the same
+		term.Restore(int(in.Fd()), before)            //nolint:errcheck // there is nothing else to be done
+	}, nil
+}
+
 // terminalSize is the columns and rows of a terminal, zeros for everything else.
 func size(w io.Writer) (columns, rows int) {
 	f, ok := w.(*os.File)

@@ -66,6 +66,12 @@ func (w *World) levels(workers int) []float64 {
 // finish is the cheapest way from a loss, after so many epochs, to the job's end: the choice, and what it costs all in
 // all. ok is false where none comes there.
 func (w *World) finish(epochs int, loss float64) (best Choice, cost float64, ok bool) {
+	best, cost, _, ok = w.finishing(epochs, loss)
+	return best, cost, ok
+}
+
+// finishing is finish that says after how many epochs.
+func (w *World) finishing(epochs int, loss float64) (best Choice, cost float64, more int, ok bool) {
 	for _, n := range counts(w.MostWorkers, coarseStep) {
 		for _, m := range w.few(n) {
 			c := w.Clip(Choice{Workers: n, Memory: m})
@@ -75,11 +81,11 @@ func (w *World) finish(epochs int, loss float64) (best Choice, cost float64, ok 
 				l, sum = w.After(l, n), sum+each
 			}
 			if w.done(e, l) && (!ok || sum < cost) {
-				best, cost, ok = c, sum, true
+				best, cost, more, ok = c, sum, e-epochs, true
 			}
 		}
 	}
-	return best, cost, ok
+	return best, cost, more, ok
 }
 
 // few are the memories that can be the cheapest: what is needed, and what a whole processor goes with.
@@ -134,14 +140,15 @@ func (w *World) fastest(s State) (best Choice, ok bool) {
 // spread is how many deviations above the expected time an epoch is counted.
 const spread = 2
 
-// holds tells whether the budget holds an epoch, and the cheapest way to the end after it, both as expensive as they
-// may well be. Noise of several epochs evens out.
+// holds tells whether the budget holds an epoch, and the cheapest way to the end after it, as expensive as they may well
+// be together: noise of several epochs evens out.
 func (w *World) holds(s State, c Choice) bool {
-	one := c.Cost(w.Seconds(c)) * math.Exp(spread*w.TimeNoise)
+	one := c.Cost(w.Seconds(c))
 	loss := w.After(s.Loss, c.Workers) * math.Exp(spread*w.LossNoise)
 	if w.done(s.Epoch+1, loss) {
-		return one <= s.Left
+		return one*math.Exp(spread*w.TimeNoise) <= s.Left
 	}
-	_, rest, ok := w.finish(s.Epoch+1, loss)
-	return ok && one+rest*math.Exp(w.TimeNoise) <= s.Left
+	_, rest, epochs, ok := w.finishing(s.Epoch+1, loss)
+	off := math.Hypot(one, rest/math.Sqrt(float64(max(1, epochs))))
+	return ok && one+rest+off*math.Expm1(spread*w.TimeNoise) <= s.Left
 }

@@ -32,3 +32,19 @@ func ExampleWorld_Learn() {
 	fmt.Println(ok, course.Reached, course.Seconds <= 1.01*fixed.Seconds, lesson.AsFixed > 0)
 	// Output: true true true true
 }
+
+// The best plan is no slower than the best path, and the bound says how much there is to gain at all.
+func ExampleWorld_Optimum() {
+	w := &schedule.World{
+		Batches: 200, Compute: 8, Push: 0.2, Saturates: 30, Full: 1792, Program: 300, Part: 4000,
+		First: 2.3, Target: 0.3, Floor: 0.1, PerWorker: 0.001, Fall: 0.75,
+		MostWorkers: 64, LeastMemory: 128, MostMemory: 3008,
+	}
+	_, cheapest, _ := w.Cheapest()
+	budget := 1.5 * cheapest.Cost
+	plan, least, ok := w.Optimum(budget)
+	course := w.Run(plan.Chooser(), budget, nil)
+	_, path, _ := w.Search(budget)
+	fmt.Println(ok, course.Reached, course.Seconds <= 1.01*path.Seconds, least <= course.Seconds)
+	// Output: true true true true
+}

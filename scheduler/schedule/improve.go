@@ -9,7 +9,7 @@ import "math"
 // Of a real job the actions are what it had, after rounding: a choice of the planner, or one that a guard changed, is a
 // lesson as well.
 func (n *Net) Improve(w *World, job Course, budget float64) *Net {
-	out := &Net{Weights: append([]float64(nil), n.Weights...), Scale: n.Scale}
+	out := n.copied()
 	_, base, ok := w.Best(budget)
 	if len(job.Epochs) == 0 || !ok {
 		return out

@@ -70,7 +70,8 @@ type Training struct {
 
 // Learn trains a network in a world by REINFORCE. It begins where Search ends: a network that chooses as the path does
 // is what learning improves on, and the best one of all iterations is kept, so that it is no slower than the path
-// without noise. ok is false where no fixed choice comes to the end.
+// without noise. In a world that has noise it begins as Replanned chooses, and the best network is the one whose jobs,
+// under a guard and with noise, end soonest. ok is false where no fixed choice comes to the end.
 func (w *World) Learn(t Training) (n *Net, lesson Lesson, ok bool) {
 	fixed, base, ok := w.Best(t.Budget)
 	if !ok {
@@ -79,8 +80,8 @@ func (w *World) Learn(t Training) (n *Net, lesson Lesson, ok bool) {
 	lot := rand.New(rand.NewPCG(t.Seed, 16))
 	n = w.begin(t, fixed, base, lot)
 	reward, step := Reward{Unit: base.Seconds}, newAdam()
-	best := *n
-	value := reward.Whole(w, w.Run(n.Greedy(), t.Budget, nil))
+	best := n.copied()
+	value := w.worth(n, t, reward)
 	for i := range iterations {
 		share, mean := w.iterate(n, t.Budget, reward, step, lot)
 		lesson.Reached, lesson.Return = append(lesson.Reached, share), append(lesson.Return, mean)
@@ -88,13 +89,36 @@ func (w *World) Learn(t Training) (n *Net, lesson Lesson, ok bool) {
 		if lesson.AsFixed == 0 && greedy.Reached && greedy.Seconds <= base.Seconds {
 			lesson.AsFixed = i + 1
 		}
-		if v := reward.Whole(w, greedy); v > value {
+		if w.noisy() && (i+1)%rehearsed != 0 {
+			continue
+		}
+		if v := w.worth(n, t, reward); v > value {
 			value = v
-			best = Net{Weights: append([]float64(nil), n.Weights...), Scale: n.Scale}
+			best = n.copied()
 		}
 	}
-	return &best, lesson, true
+	return best, lesson, true
 }
+
+// In a world that has noise a network is tried after every so many iterations, with so many draws of it.
+const (
+	rehearsed  = 10
+	rehearsals = 8
+)
+
+// worth is what the jobs of a network return that does what it thinks best.
+func (w *World) worth(n *Net, t Training, reward Reward) (mean float64) {
+	if t.Scratch || !w.noisy() {
+		return reward.Whole(w, w.Run(n.Greedy(), t.Budget, nil))
+	}
+	for i := range uint64(rehearsals) {
+		lot := rand.New(rand.NewPCG(t.Seed, 1000+i))
+		mean += reward.Whole(w, w.Run(w.Guard(n.Greedy()), t.Budget, lot)) / rehearsals
+	}
+	return mean
+}
+
+func (w *World) noisy() bool { return w.TimeNoise > 0 || w.LossNoise > 0 }
 
 // begin is the network that training begins with.
 func (w *World) begin(t Training, fixed Choice, base Course, lot *rand.Rand) *Net {
@@ -120,8 +144,12 @@ func (w *World) begin(t Training, fixed Choice, base Course, lot *rand.Rand) *Ne
 	if t.Scratch {
 		return n
 	}
+	if w.noisy() {
+		n.follow(w, w.Replanned(), t.Budget, lot)
+		return n
+	}
 	path, _, _ := w.Search(t.Budget) // where a fixed choice comes to the end, a path does
-	n.follow(w, path, t.Budget, lot)
+	n.follow(w, path.Along(w), t.Budget, lot)
 	return n
 }
 
@@ -191,20 +219,22 @@ func (n *Net) direction(all []played) []float64 {
 	return out
 }
 
-// follow has the outputs' means be those of a path, by least squares over states that jobs along it, and somewhat
-// beside it, come through.
-func (n *Net) follow(w *World, p Path, budget float64, lot *rand.Rand) {
+// follow has the outputs' means be what somebody chooses, by least squares over states that jobs of his, and of somewhat
+// more or fewer workers, come through.
+func (n *Net) follow(w *World, by Chooser, budget float64, lot *rand.Rand) {
 	const runs, beside, ridge = 12, 0.15, 1e-6
 	var a [hidden + 1][hidden + 1]float64
 	var b [2][hidden + 1]float64
 	for range runs {
+		var chosen []Choice
 		along := func(s State) Choice {
-			c := p.At(w.progress(s))
+			c := by(s)
+			chosen = append(chosen, w.Clip(c))
 			c.Workers = int(math.Round(float64(c.Workers) * math.Exp(beside*lot.NormFloat64())))
 			return c
 		}
-		for _, e := range w.Run(along, budget, lot).Epochs {
-			to := w.Clip(p.At(w.progress(e.State)))
+		for i, e := range w.Run(along, budget, lot).Epochs {
+			to := chosen[i]
 			h := hiddenOf(n.Weights, n.features(e.State))
 			row := append(h[:], 1)
 			target := [2]float64{math.Log2(float64(to.Workers)), math.Log2(to.Memory)}

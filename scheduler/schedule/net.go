@@ -3,6 +3,7 @@ package schedule
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // The network: nine features, sixteen hidden units, and for each of log2 workers and log2 memory a mean and the
@@ -32,6 +33,9 @@ type Scale struct {
 	Seconds float64 `json:"seconds"` // of an epoch, 0: 1
 	Loss    float64 `json:"loss"`    // before the first epoch
 }
+
+// copied is a network of its own with the same weights: training changes them where they lie.
+func (n *Net) copied() *Net { return &Net{Weights: slices.Clone(n.Weights), Scale: n.Scale} }
 
 // features are those of SIREN's state: epoch, loss, times, use of memory and processors, and what is left.
 func (n *Net) features(s State) (x [features]float64) {

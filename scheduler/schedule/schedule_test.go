@@ -75,6 +75,45 @@ func TestPathsAreAsFastAsTheBestFixedChoice(t *testing.T) {
 	}
 }
 
+// No plan of few workers and memories is faster than the best plan, nor below its bound: all of them are tried.
+func TestNoPlanIsBelowTheBound(t *testing.T) {
+	w := small()
+	w.Target, w.Epochs, w.MostWorkers, w.LeastMemory, w.MostMemory, w.Program, w.Part = 0.7, 0, 3, 512, 1792, 0, 0
+	w.Step = 640
+	w.PerWorker = 0.02
+	_, cheapest, _ := w.Cheapest()
+	budget := 1.1 * cheapest.Cost
+	plan, least, ok := w.Optimum(budget)
+	course := w.Run(plan.Chooser(), budget, nil)
+	if !ok || !course.Reached || course.Seconds < least {
+		t.Fatalf("%v, %v: %+v, at least %g s", ok, plan, course, least)
+	}
+	fastest := math.Inf(1)
+	var try func(s State, seconds float64)
+	try = func(s State, seconds float64) {
+		if w.done(s.Epoch, s.Loss) || s.Epoch == 8 {
+			if s.Loss <= w.Target {
+				fastest = min(fastest, seconds)
+			}
+			return
+		}
+		for n := 1; n <= w.MostWorkers; n++ {
+			for _, m := range w.levels(n) {
+				c := w.Clip(Choice{n, m})
+				took := w.Seconds(c)
+				if left := s.Left - c.Cost(took); left >= 0 && seconds+took < fastest {
+					try(State{Epoch: s.Epoch + 1, Loss: w.After(s.Loss, n), Left: left}, seconds+took)
+				}
+			}
+		}
+	}
+	try(State{Loss: w.First, Left: budget}, 0)
+	if least > fastest*(1+1e-9) || course.Seconds > 1.1*fastest {
+		t.Errorf("the fastest of all plans takes %g s, the one that was found %g s, and the bound is %g s", fastest,
+			course.Seconds, least)
+	}
+}
+
 // Of any two courses the one that comes to its end has the larger reward, as long as it takes no more than seven units;
 // with the reward that SIREN prints it has not.
 func TestASuccessIsWorthMoreThanAnyFailure(t *testing.T) {
@@ -148,8 +187,28 @@ func TestANetworkLearns(t *testing.T) {
 		if !ok || !course.Reached || course.Seconds > 1.02*fixed.Seconds {
 			t.Errorf("seed %d: %v after %g s, the fixed choice takes %g s", seed, course.Reached, course.Seconds, fixed.Seconds)
 		}
+		if seed > 0 {
+			continue
+		}
 		if again, _, _ := w.Learn(Training{Budget: budget, Seed: seed}); !reflect.DeepEqual(n, again) {
 			t.Errorf("seed %d: it learned something else", seed)
+		}
+	}
+}
+
+// What training ends with is no worse than what it began with, however it went.
+func TestTheBestNetworkIsKept(t *testing.T) {
+	w := small()
+	w.TimeNoise, w.LossNoise = 0, 0
+	_, cheapest, _ := w.Cheapest()
+	budget := 1.25 * cheapest.Cost
+	fixed, base, _ := w.Best(budget)
+	worth := func(n *Net) float64 { return Reward{Unit: base.Seconds}.Whole(w, w.Run(n.Greedy(), budget, nil)) }
+	for seed := range uint64(3) {
+		to := Training{Budget: budget, Seed: seed}
+		first := w.begin(to, fixed, base, rand.New(rand.NewPCG(seed, 16)))
+		if last, _, _ := w.Learn(to); worth(last) < worth(first) {
+			t.Errorf("seed %d: %g, and it began with %g", seed, worth(last), worth(first))
 		}
 	}
 }

@@ -6,18 +6,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"mime/multipart"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/datasettext"
 )
 
-// uploadData adds a data set of files in the format IDX that come as parts of a form: images, labels, and perhaps
-// test-images and test-labels, behind the fields layout, classes and overwrite.
+// uploadData adds a data set: of rows that a client has read from files of any format, or of files in the format IDX
+// that come as parts of a form: images, labels, and perhaps test-images and test-labels, behind the fields layout,
+// classes and overwrite.
 func uploadData(c *call) (int, any, error) {
+	if kind, _, _ := mime.ParseMediaType(c.Header.Get("Content-Type")); kind == dataset.RowsType {
+		return uploadRows(c)
+	}
 	up, err := c.upload()
 	if err != nil {
 		return 0, nil, err
@@ -41,6 +48,47 @@ func uploadData(c *call) (int, any, error) {
 	doc := datasettext.Describe(m)
 	doc.Warnings = dataset.Doubts(&in, &m, parts.Layout != "")
 	return http.StatusCreated, doc, nil
+}
+
+// uploadRows adds a data set of rows. They are kept in a file until they are stored: of a data set that is there already
+// they are read twice.
+func uploadRows(c *call) (int, any, error) {
+	file, err := os.CreateTemp("", "disdel-rows-*")
+	if err != nil {
+		return 0, nil, &disdel.Error{Kind: disdel.Unavailable, Op: "take rows", Msg: "the server has no place for them", Err: err}
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if _, err := io.Copy(file, c.Body); err != nil {
+		return 0, nil, unless(err, "the rows did not come whole")
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return 0, nil, err
+	}
+	dense, sparse, err := dataset.ReadRows(c.PathValue("name"), file)
+	if err != nil {
+		return 0, nil, invalid("these are no rows of a data set", err)
+	}
+	overwrite, at := c.URL.Query().Get("overwrite") == "true", client.Local(c.Service).Data
+	var set datasettext.Set
+	if dense != nil {
+		set, err = at.AddDense(c.Context(), *dense, overwrite)
+	} else {
+		set, err = at.AddSparse(c.Context(), *sparse, overwrite)
+	}
+	if disdel.KindOf(err) == disdel.Corrupt {
+		err = invalid("these are no rows of a data set", err)
+	}
+	return http.StatusCreated, set, err
+}
+
+// unless is an error of a body that was read, but for one that is too long, which has words of its own.
+func unless(err error, msg string) error {
+	var long *http.MaxBytesError
+	if errors.As(err, &long) {
+		return err
+	}
+	return invalid(msg, err)
 }
 
 // upload is a form that has been read.

@@ -24,7 +24,7 @@ type oneJob struct {
 }
 
 func jobPage(v *visit) error {
-	rec, err := v.record(v.PathValue("job"))
+	rec, err := v.s.Look(v.Context(), v.PathValue("job"))
 	if err != nil {
 		return err
 	}
@@ -43,19 +43,6 @@ func jobPage(v *visit) error {
 	}
 	v.write(http.StatusOK, "job", what)
 	return nil
-}
-
-// record is a job's, by its id, the start of one, a name or @last.
-func (v *visit) record(job string) (rec disdel.Record, err error) {
-	h, err := v.s.History(v.Context())
-	if err != nil {
-		return rec, err
-	}
-	id, err := h.Resolve(v.Context(), job)
-	if err != nil {
-		return rec, err
-	}
-	return h.Get(v.Context(), id)
 }
 
 // compared is the page of jobs beside each other.

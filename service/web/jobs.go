@@ -1,7 +1,9 @@
 package web
 
 import (
+	"bytes"
 	"cmp"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,7 +30,8 @@ type row struct {
 	Data    string
 	Created time.Time
 	Took    string
-	Share   float64 // of the limit that the peak takes, 0 to 1
+	Tenth   int           // how many of the limit that the peak takes, 0 to 10
+	HTML    template.HTML // the row as the page has it; "": of a job that has not ended, whose time goes on
 }
 
 // jobList is the page of jobs.
@@ -104,10 +107,15 @@ func jobsPage(v *visit) error {
 	}
 	page.All = len(list) < page.Limit
 	for _, r := range list {
-		if r.matches(page.Query) {
-			r.Took = r.took(time.Now())
-			page.Rows = append(page.Rows, r)
+		if !r.matches(page.Query) {
+			continue
 		}
+		if r.HTML == "" {
+			if err := r.write(time.Now()); err != nil {
+				return err
+			}
+		}
+		page.Rows = append(page.Rows, r)
 	}
 	page.sort()
 	page.heads(q)
@@ -132,9 +140,21 @@ func rowOf(r *disdel.Record) row {
 		Created: r.Created,
 	}
 	if out.Limit > 0 {
-		out.Share = min(1, float64(out.Peak)/float64(out.Limit))
+		out.Tenth = int(min(10, 10*out.Peak/out.Limit))
+	}
+	if !r.Status.Unfinished() {
+		out.write(time.Time{}) //nolint:errcheck // it is written again for the page, which says what is wrong
 	}
 	return out
+}
+
+// write writes the row as it is now. Of many jobs on a page most have ended: what takes the server longest is done once.
+func (r *row) write(now time.Time) error {
+	var out bytes.Buffer
+	r.Took = r.took(now)
+	err := pages.ExecuteTemplate(&out, "row", r)
+	r.HTML = template.HTML(out.String()) //nolint:gosec // a template wrote it, which escapes
+	return err
 }
 
 // took is how long the job took, or has been there so far.

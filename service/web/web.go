@@ -89,7 +89,7 @@ type site struct {
 	parts    *history.Digest[comparison.Part] // of comparisons
 }
 
-// How much is remembered of records: a row takes about 1 kB, the curves of a long job 60 kB.
+// How much is remembered of records: a row takes about 2 kB, the curves of a long job 60 kB.
 const (
 	mostRows  = 20_000
 	mostParts = 500

@@ -79,6 +79,9 @@ func (b Backend) lay(s engine.Spec) (*memory, error) {
 			Hint: "losses: crossEntropy, binaryCrossEntropy, mse",
 		}
 	}
+	if err := s.OnlyFloat32(disdel.BackendCUDA); err != nil {
+		return nil, err
+	}
 	p, err := plan.New(s.Graph, plan.Spec{
 		BatchSize: s.BatchSize, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
 		Exact: true, Plain: true,

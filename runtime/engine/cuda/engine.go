@@ -248,7 +248,22 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	if err := e.call("evaluate", e.infer, b); err != nil {
 		return disdel.Metrics{}, err
 	}
-	return e.metrics("evaluate", b)
+	m, err := e.metrics("evaluate", b)
+	if err != nil {
+		return m, err
+	}
+	out, err := e.outputs("evaluate", b.Input.Rows)
+	m.Classes = engine.Largest(out, e.g.Output().Len())
+	return m, err
+}
+
+// outputs are those of the rows of the last inference, [rows classes].
+func (e *Engine) outputs(op string, rows int) ([]float32, error) {
+	out := make([]float32, rows*e.g.Output().Len())
+	if err := e.dev.Read(bytesOf(out), e.place(e.memory.output)); err != nil {
+		return nil, e.fail(op, err)
+	}
+	return out, nil
 }
 
 // metrics are what a call answered.
@@ -278,10 +293,9 @@ func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
 	if err := e.call("predict", e.infer, b); err != nil {
 		return dataset.Matrix{}, err
 	}
-	columns := e.g.Output().Len()
-	out := make([]float32, b.Input.Rows*columns)
-	if err := e.dev.Read(bytesOf(out), e.place(e.memory.output)); err != nil {
-		return dataset.Matrix{}, e.fail("predict", err)
+	out, err := e.outputs("predict", b.Input.Rows)
+	if err != nil {
+		return dataset.Matrix{}, err
 	}
-	return dataset.Matrix{Rows: b.Input.Rows, Columns: columns, Values: out}, nil
+	return dataset.Matrix{Rows: b.Input.Rows, Columns: e.g.Output().Len(), Values: out}, nil
 }

@@ -374,6 +374,9 @@ func evaluation(t *testing.T, b engine.Backend) {
 	if correct != m.Correct || math.Abs(loss-m.Loss) > 1e-4*(1+loss) {
 		t.Errorf("predictions come to %d right and a loss of %v, the evaluation to %+v", correct, loss, m)
 	}
+	if said := engine.Largest(p.Values, classes); !slices.Equal(m.Classes, said) {
+		t.Errorf("the evaluation gives the classes %v, predictions %v", m.Classes, said)
+	}
 	same(t, "after an evaluation", everything(undisturbed), everything(e))
 	steps(t, e, g, 2, 4)
 	steps(t, undisturbed, g, 2, 4)
@@ -468,5 +471,33 @@ func refusals(t *testing.T, b engine.Backend) {
 	}
 	if b.Name() == "" {
 		t.Error("it has no name to be asked for by")
+	}
+	precision(t, b, g)
+}
+
+// precision: a backend trains with bfloat16, or New and Footprint refuse to; inference is no business of it.
+func precision(t *testing.T, b engine.Backend, g *model.Graph) {
+	t.Helper()
+	s := engine.Spec{Graph: g, BatchSize: rows, Optimizer: adam, Training: true, Precision: disdel.PrecisionBF16}
+	f, planned := b.Footprint(s)
+	e, made := b.New(s)
+	switch {
+	case planned == nil && made == nil:
+		if got := e.Footprint().Total(); got != f.Total() {
+			t.Errorf("an engine of bf16 takes %v, and its footprint was %v", got, f.Total())
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	case !errors.Is(planned, disdel.Invalid) || !errors.Is(made, disdel.Invalid):
+		t.Errorf("bf16: Footprint returns %v, New %v; want both to refuse it or none", planned, made)
+	}
+	s.Training = false
+	e, err := b.New(s)
+	if err != nil {
+		t.Fatalf("inference of what was trained with bf16: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }

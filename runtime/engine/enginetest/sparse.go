@@ -443,6 +443,7 @@ func sparseRefusals(t *testing.T, b engine.Backend, g *model.Graph) {
 	if b.Name() == "" {
 		t.Error("it has no name to be asked for by")
 	}
+	precision(t, b, g)
 }
 
 // What is measured of a process is what the footprint says.

@@ -1,6 +1,7 @@
 package footprint
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -19,6 +20,19 @@ type Spec struct {
 	Memory    disdel.Bytes     // the action's limit, 0 if unknown: what is known to need more is refused
 	Training  bool             // Step will be called
 	Exact     bool             // convolutions go by their definition, not by algorithms that round more
+	Precision disdel.Precision // of training steps
+}
+
+// OnlyFloat32 returns Invalid for a training in another precision, for backends that have none.
+func (s *Spec) OnlyFloat32(backend string) error {
+	if !s.Training || !s.Precision.Short() {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("%s computes with float32 alone, not with %s", backend,
+			s.Precision),
+		Hint: "leave training.precision out, or train with the backend " + disdel.BackendNative,
+	}
 }
 
 // Memory is a kind of memory.

@@ -66,9 +66,17 @@ func (b Backend) owns(asked *disdel.CustomNetwork) error {
 	return nil
 }
 
+// takes returns Invalid for rows and numbers that this backend has not.
+func takes(s *engine.Spec) error {
+	if err := takesDense(s.Graph); err != nil {
+		return err
+	}
+	return s.OnlyFloat32(disdel.BackendGorgonia)
+}
+
 // New implements engine.Backend.
 func (b Backend) New(s engine.Spec) (engine.Engine, error) {
-	if err := takesDense(s.Graph); err != nil {
+	if err := takes(&s); err != nil {
 		return nil, err
 	}
 	if asked := s.Graph.Custom(); asked != nil {
@@ -102,7 +110,7 @@ func (Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
 		return engine.Footprint{},
 			&disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("a batch of %d rows", s.BatchSize)}
 	}
-	if err := takesDense(s.Graph); err != nil {
+	if err := takes(&s); err != nil {
 		return engine.Footprint{}, err
 	}
 	return footprintOf(s), nil

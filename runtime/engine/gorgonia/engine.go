@@ -232,15 +232,8 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 
 // correct counts the rows of outputs, [rows classes], whose largest value is at their label.
 func (e *Engine) correct(out []float32, labels []int32) (n int) {
-	for i, y := range labels {
-		row := out[i*e.classes : (i+1)*e.classes]
-		best := 0
-		for k, v := range row {
-			if v > row[best] {
-				best = k
-			}
-		}
-		if best == int(y) {
+	for i, class := range engine.Largest(out[:len(labels)*e.classes], e.classes) {
+		if class == labels[i] {
 			n++
 		}
 	}
@@ -374,7 +367,9 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 		return disdel.Metrics{}, err
 	}
 	mean, err := c.lossValue(op)
-	return disdel.Metrics{Rows: b.Input.Rows, Loss: mean, Correct: e.correct(out, labels)}, err
+	return disdel.Metrics{
+		Rows: b.Input.Rows, Loss: mean, Correct: e.correct(out, labels), Classes: engine.Largest(out, e.classes),
+	}, err
 }
 
 // Predict returns the network's output for rows: probabilities where it ends in softmax.

@@ -52,7 +52,7 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	}
 	return plan.New(s.Graph, plan.Spec{
 		BatchSize: rows, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
-		Exact: s.Exact,
+		Exact: s.Exact, Halves: s.Precision.Short(),
 	})
 }
 

@@ -44,6 +44,7 @@ type Engine struct {
 	odd      atomic.Bool // an input is not finite
 	scale    float64     // of gradients
 	stale    bool        // weights were set since batch norms that convolutions compute were worked out
+	said     []int32     // classes of the rows of the last evaluation
 	job      func(*kernel.Worker)
 	infer    func(*kernel.Worker)
 }
@@ -190,6 +191,7 @@ func (e *Engine) prepare(x []float32, labels []int32, rows int, training bool) {
 		v := &e.layers[i].v
 		v.Conv.ActiveRows, v.Pool.ActiveRows = plan.Padded(rows), plan.Padded(rows)
 		e.layers[i].norm.Rows = rows
+		e.layers[i].norm0.Rows = rows
 	}
 }
 
@@ -227,6 +229,7 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // step is one worker's part of a step.
 func (e *Engine) step(w *kernel.Worker) {
+	w.Rounding(e.plan.Spec.Halves)
 	e.checkInputs(w)
 	w.Sync()
 	if e.odd.Load() {
@@ -269,6 +272,7 @@ func allFinite(x []float32) bool {
 }
 
 func (e *Engine) predict(w *kernel.Worker) {
+	w.Rounding(false)
 	e.forward(w)
 	e.lossOf(w, false)
 }
@@ -283,12 +287,14 @@ func (e *Engine) forward(w *kernel.Worker) {
 	}
 	e.scaleNorms(w)
 	w.Sync()
+	e.settle(w, in)
 	for i := 1; i < len(e.layers); i++ {
 		if e.plan.ByRows {
 			e.layers[i].forwardRows(w, e)
 		} else {
 			e.layers[i].forward(w, e)
 		}
+		e.settle(w, &e.layers[i])
 	}
 }
 
@@ -339,9 +345,11 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	labels := b.Target.Classes
 	e.pieces(b.Input, labels)
 	classes, correct, loss := e.g.Output().Len(), 0, 0.0
+	e.said = e.said[:0]
 	for i, y := range labels {
 		loss += e.losses[i]
-		if largest(e.out[i*classes:(i+1)*classes]) == int(y) {
+		class := largest(e.out[i*classes : (i+1)*classes])
+		if e.said = append(e.said, int32(class)); class == int(y) {
 			correct++
 		}
 	}
@@ -349,7 +357,7 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 		return disdel.Metrics{},
 			&disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", loss)}
 	}
-	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct}, nil
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct, Classes: e.said}, nil
 }
 
 // pieces computes the outputs of rows, as many at a time as the plan is for.

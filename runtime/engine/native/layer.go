@@ -25,6 +25,7 @@ type layer struct {
 	norm               kernel.Norm
 	state, backState   kernel.NormState
 	then               *kernel.After // what it computes of the layers behind it; nil: nothing
+	halves
 }
 
 func (e *Engine) region(r plan.Region) []float32 {
@@ -71,6 +72,7 @@ func (e *Engine) layer(i int) layer {
 		l.norm = kernel.Norm{Image: v.Image, Eps: l.node.Eps, Momentum: l.node.Momentum, ReLU: v.ReLU}
 		l.state, l.backState = l.normState(e, l.work), l.normState(e, l.back)
 	}
+	l.halves = l.halvesOf(e)
 	return l
 }
 
@@ -115,7 +117,7 @@ func (l *layer) forward(w *kernel.Worker, e *Engine) {
 	}
 	switch l.op {
 	case model.OpConv, model.OpDense:
-		l.product(w, x)
+		l.product(w, e, x)
 	case model.OpBatchNorm:
 		switch {
 		case l.v.Fused:
@@ -187,9 +189,16 @@ func (l *layer) follow(e *Engine) {
 	}
 }
 
-func (l *layer) product(w *kernel.Worker, x []float32) {
+func (l *layer) product(w *kernel.Worker, e *Engine, x []float32) {
+	short := e.training && e.plan.Spec.Halves
 	w.Then(l.then)
 	switch {
+	case l.v.Depthwise && short:
+		w.DepthwiseForward(&l.v.Pool, x, l.roundedTaps(w, l.work[2*plan.Padded(l.v.Image.C):]), l.out)
+	case short && l.v.Conv.Tile == 0:
+		l.roundedParts(w, l.work, func(b0, b1 int) {
+			w.ForwardPart(&l.v.Conv, b0, b1, x, l.work, values(l.bias), l.out)
+		})
 	case l.v.Depthwise:
 		w.DepthwiseForward(&l.v.Pool, x, l.weight.value, l.out)
 	case l.v.Conv.Tile > 0:
@@ -239,24 +248,20 @@ func (l *layer) backward(w *kernel.Worker, e *Engine) {
 	x := l.in[0].out
 	switch l.op {
 	case model.OpConv, model.OpDense:
-		l.productBack(w, x)
+		l.productBack(w, e, x)
 		return
 	case model.OpBatchNorm:
-		l.normBack(w, x)
+		l.normBack(w, e, x)
 	case model.OpReLU:
 		if !l.v.Fused || l.in[0].op != model.OpBatchNorm {
-			w.ReLUBack(l.grad, l.grad, l.out)
-			w.Sync()
+			l.single(w, w.ReLUBack)
 		}
 	case model.OpReLU6:
-		w.ClampBack(l.grad, l.grad, l.out, top)
-		w.Sync()
+		l.single(w, func(dst, dy, y []float32) { w.ClampBack(dst, dy, y, top) })
 	case model.OpSigmoid:
-		w.SigmoidBack(l.grad, l.grad, l.out)
-		w.Sync()
+		l.single(w, w.SigmoidBack)
 	case model.OpTanh:
-		w.TanhBack(l.grad, l.grad, l.out)
-		w.Sync()
+		l.single(w, w.TanhBack)
 	case model.OpDropout:
 		l.drop(w, e, l.grad, l.grad)
 	}
@@ -279,7 +284,11 @@ func (l *layer) hand(w *kernel.Worker, k int, add bool) {
 	switch l.op {
 	case model.OpMaxPool:
 		scatter()
-		w.MaxPoolBack(&l.v.Pool, in.out, l.out, l.grad, in.grad)
+		if in.v.Short {
+			w.MaxPoolBackHalves(&l.v.Pool, in.half, l.half, l.grad, in.grad, l.back)
+		} else {
+			w.MaxPoolBack(&l.v.Pool, in.out, l.out, l.grad, in.grad)
+		}
 	case model.OpAvgPool:
 		scatter()
 		w.AvgPoolBack(&l.v.Pool, l.grad, in.grad)
@@ -325,16 +334,24 @@ func gradOf(p *param) []float32 {
 	return p.grad
 }
 
-func (l *layer) normBack(w *kernel.Worker, x []float32) {
+func (l *layer) normBack(w *kernel.Worker, e *Engine, x []float32) {
 	for _, p := range []*param{l.weight, l.bias} {
 		if p != nil && w.ID == 0 {
 			clear(p.grad[l.v.Image.C:]) // what pads it; the rest is written
 		}
 	}
+	if e.plan.Spec.Halves {
+		l.normBackHalves(w, x)
+		return
+	}
 	w.NormBack(&l.norm, &l.backState, x, l.out, l.grad, gradOf(l.weight), gradOf(l.bias))
 }
 
-func (l *layer) productBack(w *kernel.Worker, x []float32) {
+func (l *layer) productBack(w *kernel.Worker, e *Engine, x []float32) {
+	if e.plan.Spec.Halves {
+		l.productBackHalves(w, x)
+		return
+	}
 	flow := l.v.GradIn[0]
 	c, g := &l.v.Conv, &l.v.Pool
 	if flow != plan.FlowNone {
@@ -358,6 +375,11 @@ func (l *layer) productBack(w *kernel.Worker, x []float32) {
 	default:
 		w.BackWeights(c, x, l.grad, l.weight.grad, l.back)
 	}
+	l.biasBack(w)
+}
+
+func (l *layer) biasBack(w *kernel.Worker) {
+	c, g := &l.v.Conv, &l.v.Pool
 	switch {
 	case l.bias == nil:
 		return

@@ -58,6 +58,9 @@ func (b Backend) layout(s *engine.Spec) (layout, error) {
 	if err := b.Supports(s.Graph); err != nil {
 		return layout{}, err
 	}
+	if err := s.OnlyFloat32(disdel.BackendSparse); err != nil {
+		return layout{}, err
+	}
 	loss := s.Graph.SparseLoss()
 	if s.Loss == "" {
 		s.Loss = loss

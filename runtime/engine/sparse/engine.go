@@ -82,6 +82,9 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	if !e.layout.spec.Training {
 		return disdel.Metrics{}, &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: "the engine was made for inference"}
 	}
+	if e.direct(b.Input.Rows) {
+		return e.stepDirect(&b)
+	}
 	for i := range e.tables {
 		e.tables[i].n = 0
 	}

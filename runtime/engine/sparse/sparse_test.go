@@ -87,6 +87,42 @@ func TestSureAndWrongPredictionsHaveAFiniteLoss(t *testing.T) {
 	}
 }
 
+// Plain gradients of a logistic regression move weights at once; a bound for the gradient's length that is never reached
+// has them go by the gradient, to the same loss and nearly the same weights.
+func TestPlainStepsComeToTheSame(t *testing.T) {
+	g := enginetest.SparseGraph(t, "logistic", 0, 0, 0, 40)
+	var at, around engine.Engine
+	for _, c := range []struct {
+		e     *engine.Engine
+		bound float64
+	}{{&at, 0}, {&around, 1e30}} {
+		var err error
+		*c.e, err = sparse.Backend{}.New(engine.Spec{
+			Graph: g, BatchSize: 1000, Training: true, ClipNorm: c.bound,
+			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 3}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer (*c.e).Close()
+	}
+	for step := range 5 {
+		b := enginetest.SparseBatch(g, 1000-300*(step%2), uint64(step)) // of more rows than one logarithm is taken of
+		one, err1 := at.Step(b)
+		other, err2 := around.Step(b)
+		if err1 != nil || err2 != nil || math.Abs(one.Loss/other.Loss-1) > 1e-6 || one.Rows != other.Rows {
+			t.Fatalf("step %d: %+v, %v; %+v, %v", step, one, err1, other, err2)
+		}
+	}
+	for i, v := range engine.Weights(at) {
+		for k, x := range v.Data {
+			if y := engine.Weights(around)[i].Data[k]; math.Abs(float64(x-y)) > 1e-5 {
+				t.Errorf("%s %d is %v, and %v by the gradient", v.Name, k, x, y)
+			}
+		}
+	}
+}
+
 // Users and items that were made by known factors are found again: the loss falls far below that of guessing.
 func TestFactorsAreFound(t *testing.T) {
 	g := enginetest.SparseGraph(t, "pmf", 7, 9, 5, 0)

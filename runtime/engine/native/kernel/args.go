@@ -103,6 +103,9 @@ type functions struct {
 	depthwise                                  [2]func(*tapArgs) // for four channels, and for one
 	weighted                                   func(*tapArgs)
 
+	round, shorten func(*elementArgs) // to bfloat16, and its halves
+	widen          func(*halvesArgs)
+
 	winograd [5]transforms // by the side of an output's tile
 }
 

@@ -169,6 +169,18 @@ func (w *Worker) NormBack(n *Norm, s *NormState, x, y, dy, dGamma, dBeta []float
 		f = w.f.normSumsRelu
 	}
 	w.reduce(f, n.Image, plan.Padded(n.Rows), x, dy, y, s.Mean, nil, s.Sums, 2)
+	w.slopes(n, s, dGamma, dBeta)
+	w.Sync()
+	if w.rowwise(n, s, x, dy) {
+		w.chn.r, w.chn.mask = p(s.Third, 0), p(s.Mask, 0)
+		w.f.normBack(&w.chn)
+	}
+	w.Sync()
+}
+
+// slopes works out, of the sums of this worker's channels, the gradients of gamma and beta, and what NormBack
+// multiplies and adds.
+func (w *Worker) slopes(n *Norm, s *NormState, dGamma, dBeta []float32) {
 	count := float64(n.H*n.W) * float64(n.Rows)
 	from, to := w.channels(n.C)
 	for c := from; c < to; c++ {
@@ -185,10 +197,4 @@ func (w *Worker) NormBack(n *Norm, s *NormState, x, y, dy, dGamma, dBeta []float
 		s.Scale[c], s.Offset[c] = float32(gamma*inv), float32(slope)
 		s.Third[c] = float32(-gamma*inv*sum/count - slope*mean)
 	}
-	w.Sync()
-	if w.rowwise(n, s, x, dy) {
-		w.chn.r, w.chn.mask = p(s.Third, 0), p(s.Mask, 0)
-		w.f.normBack(&w.chn)
-	}
-	w.Sync()
 }

@@ -82,19 +82,30 @@ func window(o, stride, dilation, pad, kernel, size int) (from, to int) {
 
 // Forward computes y = conv(x, weights) + bias, and what Then says of it; bias may be nil.
 func (w *Worker) Forward(c *Conv, x, weights, bias, y []float32) {
+	w.ForwardPart(c, 0, c.Groups*c.Blocks(), x, weights, bias, y)
+}
+
+// ForwardPart is Forward of the blocks of 16 filters from b0 (included) to b1 (not), whose weights alone are given.
+// Where there are groups these are all.
+func (w *Worker) ForwardPart(c *Conv, b0, b1 int, x, weights, bias, y []float32) {
+	w.shift = b0 * c.BlockLen()
+	first, last := 0, c.Outer()
+	if c.Groups == 1 {
+		first, last = 16*b0, min(16*b1, c.Outer())
+	}
 	for g := range c.Groups {
-		for k := 0; k < c.Outer(); k += filterBlock {
-			portions(c, min(filterBlock, c.Outer()-k), w.weightBudget(), func(s portion) {
-				w.forward(c, g, k, s, x, weights, bias, y)
-			})
+		for k := first; k < last; k += filterBlock {
+			end := min(k+filterBlock, last)
+			portions(c, end-k, w.weightBudget(), func(s portion) { w.forward(c, g, k, end, s, x, weights, bias, y) })
 		}
 	}
+	w.shift = 0
 	w.Sync()
 }
 
 // forward adds one slice of the reduction to the outputs of one block of filters.
-func (w *Worker) forward(c *Conv, g, k0 int, s portion, x, weights, bias, y []float32) {
-	pixels, k1 := c.OH*c.OW, min(k0+filterBlock, c.Outer())
+func (w *Worker) forward(c *Conv, g, k0, k1 int, s portion, x, weights, bias, y []float32) {
+	pixels := c.OH * c.OW
 	switch {
 	case pixels >= 2*w.N && s == wholeOf(c): // what follows adds nothing to these outputs
 		w.take(pixels, func(from, to int) { w.forwardPixels(c, g, k0, k1, s, from, to, x, weights, bias, y) })
@@ -171,7 +182,7 @@ func (w *Worker) forwardPixel(c *Conv, g, k0, k1, px int, t portion, first, last
 		a.relu = 1
 	}
 	base := unsafe.Add(p(x, 0), int64(h*c.In.W+v)*pixel+int64(g*inner+t.c0)*lane)
-	start := g*c.GroupLen() + ((t.r0*c.KW+t.q0)*inner+t.c0)*16
+	start := g*c.GroupLen() - w.shift + ((t.r0*c.KW+t.q0)*inner+t.c0)*16
 	for k := k0; k < k1; {
 		rows := min(w.Set.tile(min(k1-k, 16-k%16)), 16-k%16)
 		w.mode(a, first, bias, g*c.Blocks()*16+k)

@@ -97,6 +97,14 @@ func geometry(rng *rand.Rand) (c Conv, rows, bottom, right int) {
 	}
 }
 
+// some is how many of n drawn cases a test takes: with -short, as under an emulator, a quarter.
+func some(n int) int {
+	if testing.Short() {
+		return (n + 3) / 4
+	}
+	return n
+}
+
 // Every path computes what the definition of a convolution says, forward and both gradients, at odd sizes, with
 // asymmetric padding, strides, dilation and groups, on one thread and on three.
 func TestConvolutionIsItsDefinition(t *testing.T) {
@@ -104,7 +112,7 @@ func TestConvolutionIsItsDefinition(t *testing.T) {
 		for _, threads := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s/%d", s.Name, threads), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(1, uint64(threads)))
-				for range 60 {
+				for range some(60) {
 					checkConv(t, rng, NewTeam(s, threads, 64))
 				}
 			})
@@ -221,8 +229,12 @@ func TestSlicedConvolutionsAddUp(t *testing.T) {
 	if rows.ChunkRows() >= rows.OH {
 		t.Fatal("the weights' gradient is not cut into chunks of rows")
 	}
-	for _, s := range Sets() {
-		for _, c := range []Conv{old, dense, rows} {
+	sets, layers := Sets(), []Conv{old, dense, rows}
+	if testing.Short() {
+		sets, layers = sets[:1], layers[1:2]
+	}
+	for _, s := range sets {
+		for _, c := range layers {
 			rng := rand.New(rand.NewPCG(2, 3))
 			n := naive{c: &c, rows: 2}
 			x, wt, dy := random(rng, 2*c.In.C*c.In.H*c.In.W), random(rng, c.Filters*c.Inner()*c.Taps()),
@@ -287,7 +299,7 @@ func TestGemmMatchesItsDefinition(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 6))
 		w := NewTeam(s, 1, 1).workers[0]
 		scratch := make([]float32, GemmLen())
-		for range 60 {
+		for range some(60) {
 			m, n, k := 1+rng.IntN(70), 1+rng.IntN(90), rng.IntN(300)
 			if rng.IntN(10) == 0 {
 				m, n = 200+rng.IntN(50), 2040+rng.IntN(50)

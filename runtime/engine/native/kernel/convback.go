@@ -1,6 +1,10 @@
 package kernel
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
 
 // BackData computes the gradient of a convolution's input: dx = conv^T(dy, weights), or adds it to dx. Every input
 // pixel gathers from the outputs it went into, so that nothing is scattered. Workers do not wait for each other.
@@ -8,6 +12,21 @@ func (w *Worker) BackData(c *Conv, dy, weights, dx []float32, add bool) {
 	for g := range c.Groups {
 		backSlices(c, func(c0, c1 int, s portion) { w.backData(c, g, c0, c1, s, dy, weights, dx, add) })
 	}
+}
+
+// BackDataPart is BackData by the blocks of 16 filters from b0 (included) to b1 (not), whose weights alone are given:
+// the first part writes dx, unless it adds, and the others add to it. Where there are groups these are all.
+func (w *Worker) BackDataPart(c *Conv, b0, b1 int, dy, weights, dx []float32, add bool) {
+	if b0 == 0 && b1 == c.Groups*c.Blocks() {
+		w.BackData(c, dy, weights, dx, add)
+		return
+	}
+	w.shift = b0 * c.BlockLen()
+	for c0 := 0; c0 < c.Inner(); c0 += channelBlock {
+		s := portion{0, c.KH, 0, c.KW, b0, b1}
+		w.backData(c, 0, c0, min(c0+channelBlock, c.Inner()), s, dy, weights, dx, add || b0 > 0)
+	}
+	w.shift = 0
 }
 
 // channelBlock is the most channels of a pass: their gradients stay in the cache while the slices add up.
@@ -143,7 +162,7 @@ func (w *Worker) backPixel(c *Conv, g, c0, c1, px int, rows, columns progression
 			a.ao = int64(columns.step*c.Inner())*64 - a.middle*(a.k*4+a.am)
 			a.bo = -int64(columns.fall)*pixel - a.middle*a.k*lane
 			base := unsafe.Add(p(dy, 0), int64(out+columns.out)*pixel+int64(g*c.Outer()+b*16)*lane)
-			start := g*c.GroupLen() + b*c.BlockLen() + (tap+columns.first)*c.Inner()*16
+			start := g*c.GroupLen() - w.shift + b*c.BlockLen() + (tap+columns.first)*c.Inner()*16
 			for ch := c0; ch < c1; {
 				rows := w.Set.tile(c1 - ch)
 				if a.mode = fromC; first {
@@ -159,7 +178,7 @@ func (w *Worker) backPixel(c *Conv, g, c0, c1, px int, rows, columns progression
 }
 
 // correlate keeps 16 partial sums for every weight: [KH][row tiles][filter tiles][rows][filters][16].
-func (w *Worker) correlate(c *Conv, x, dy, dw, scratch []float32) {
+func (w *Worker) correlate(c *Conv, x source, dy, dw, scratch []float32) {
 	rows, filters := w.pairs[0], w.pairs[1]
 	run := c.KW * c.In.C
 	rt, ft := (run+rows-1)/rows, (c.Filters+filters-1)/filters
@@ -174,14 +193,20 @@ func (w *Worker) correlate(c *Conv, x, dy, dw, scratch []float32) {
 	a := &w.prod
 	a.rs, a.ldb, a.k, a.middle = lane, lane, int64(4*c.Active())/w.step, int64(c.OW)
 	a.am, a.bm = int64(c.SW*c.In.C)*lane-a.k*w.step, int64(c.Filters)*lane-a.k*w.step
-	for i := range c.OH {
-		for t := from; t < to; t++ {
-			r, row, filter := t/(rt*ft), t/ft%rt*rows, t%ft*filters
-			a.a = p(x, ((i*c.SH+r)*c.In.W*c.In.C+row)*c.In.Lanes)
-			a.b = p(dy, (i*c.OW*c.Filters+filter)*c.In.Lanes)
-			a.c = p(scratch, t*size)
-			w.f.correlate(a)
+	step := c.ChunkRows()
+	for i0 := 0; i0 < c.OH; i0 += step {
+		i1 := min(i0+step, c.OH)
+		w.open(&x, c, i0, i1)
+		for i := i0; i < i1; i++ {
+			for t := from; t < to; t++ {
+				r, row, filter := t/(rt*ft), t/ft%rt*rows, t%ft*filters
+				a.a = p(x.values, ((i*c.SH+r-x.first)*c.In.W*c.In.C+row)*c.In.Lanes)
+				a.b = p(dy, (i*c.OW*c.Filters+filter)*c.In.Lanes)
+				a.c = p(scratch, t*size)
+				w.f.correlate(a)
+			}
 		}
+		w.shut(&x)
 	}
 	for t := from; t < to; t++ {
 		r, row, filter := t/(rt*ft), t/ft%rt*rows, t%ft*filters
@@ -197,6 +222,10 @@ func (w *Worker) correlate(c *Conv, x, dy, dw, scratch []float32) {
 // BackWeights computes the gradient of a convolution's weights, in their layout: the sum over pixels of x^T dy. dy is
 // transposed a chunk of rows at a time, so that filters are the vector.
 func (w *Worker) BackWeights(c *Conv, x, dy, dw, scratch []float32) {
+	w.backWeightsOf(c, source{values: x}, dy, dw, scratch)
+}
+
+func (w *Worker) backWeightsOf(c *Conv, x source, dy, dw, scratch []float32) {
 	if c.Few() {
 		w.correlate(c, x, dy, dw, scratch)
 		return
@@ -206,6 +235,7 @@ func (w *Worker) BackWeights(c *Conv, x, dy, dw, scratch []float32) {
 		for i := 0; i < c.OH; i += step {
 			to := min(i+step, c.OH)
 			w.transposeRows(c, g, i, to, dy, scratch)
+			w.open(&x, c, i, to)
 			w.Sync()
 			w.backWeights(c, g, i, to, x, dw, scratch)
 			w.Sync()
@@ -229,7 +259,7 @@ func (w *Worker) transposeRows(c *Conv, g, i0, i1 int, dy, scratch []float32) {
 }
 
 // backWeights adds output rows [i0, i1) to the gradient; the first rows start it.
-func (w *Worker) backWeights(c *Conv, g, i0, i1 int, x, dw, scratch []float32) {
+func (w *Worker) backWeights(c *Conv, g, i0, i1 int, x source, dw, scratch []float32) {
 	width := 1
 	if w.vectors == 2 {
 		width = 2
@@ -241,22 +271,26 @@ func (w *Worker) backWeights(c *Conv, g, i0, i1 int, x, dw, scratch []float32) {
 		run, columns = run*c.KW, 1
 	}
 	panels := (c.Blocks() + width - 1) / width
-	for c0 := 0; c0 < run; c0 += channelBlock {
-		c1 := min(c0+channelBlock, run)
+	step := channelBlock
+	if x.byChannels(c) {
+		step = plan.WindowChannels
+	}
+	for c0 := 0; c0 < run; c0 += step {
+		c1 := min(c0+step, run)
+		w.openChannels(&x, c, g*run+c0, g*run+c1)
 		tiles := panels * c.KH * columns
 		from, to := w.share(tiles)
+		lo, hi := c0, c1
 		if tiles < 2*w.N {
 			from, to = 0, tiles
 			b0, b1 := w.share((c1 - c0 + 7) / 8)
-			lo, hi := c0+8*b0, min(c1, c0+8*b1)
-			w.tapTiles(c, g, i0, i1, lo, hi, from, to, columns, width, x, dw, scratch)
-			continue
+			lo, hi = c0+8*b0, min(c1, c0+8*b1)
 		}
-		w.tapTiles(c, g, i0, i1, c0, c1, from, to, columns, width, x, dw, scratch)
+		w.tapTiles(c, g, i0, i1, lo, hi, from, to, columns, width, x, dw, scratch)
 	}
 }
 
-func (w *Worker) tapTiles(c *Conv, g, i0, i1, c0, c1, from, to, columns, width int, x, dw, scratch []float32) {
+func (w *Worker) tapTiles(c *Conv, g, i0, i1, c0, c1, from, to, columns, width int, x source, dw, scratch []float32) {
 	for t := from; t < to; t++ {
 		panel, tap := t/(c.KH*columns), t%(c.KH*columns)
 		r, q := tap/columns, tap%columns
@@ -266,7 +300,7 @@ func (w *Worker) tapTiles(c *Conv, g, i0, i1, c0, c1, from, to, columns, width i
 }
 
 // tapGradient sums over output rows (outer), columns (middle) and lanes (inner).
-func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors int, x, dw, scratch []float32) {
+func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors int, x source, dw, scratch []float32) {
 	lane, kt := int64(4*c.In.Lanes), c.Transposed()
 	pixel := int64(c.In.C) * lane
 	lo, hi := outputs(i0, i1, c.SH, r*c.DH-c.Top, c.In.H)
@@ -292,8 +326,7 @@ func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors in
 		}
 		return
 	}
-	base := unsafe.Add(p(x, 0), (int64((lo*c.SH+r*c.DH-c.Top)*c.In.W)+int64(j0*c.SW+q*c.DW-c.Left))*pixel+
-		int64(g*c.Inner())*lane)
+	first := int64((lo*c.SH+r*c.DH-c.Top-x.first)*c.In.W+j0*c.SW+q*c.DW-c.Left)*pixel + int64(g*c.Inner()-x.channel)*lane
 	b := unsafe.Add(p(scratch, 0), int64((lo-i0)*c.OW+j0)*dyPixel+int64(64*block))
 	if a.mode = fromC; i0 == 0 {
 		a.mode = fromZero
@@ -301,7 +334,7 @@ func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors in
 	for ch := c0; ch < c1; {
 		rows := w.Set.tile(c1 - ch)
 		a.rows = int64(min(rows, c1-ch))
-		a.a, a.b, a.c = unsafe.Add(base, int64(ch)*lane), b, p(dw, at+ch*16)
+		a.a, a.b, a.c = unsafe.Add(p(x.values, 0), first+int64(ch)*lane), b, p(dw, at+ch*16)
 		w.f.product[rows][vectors](a)
 		ch += rows
 	}

@@ -37,6 +37,7 @@ func avx512() functions {
 		maxPool: maxPool512, sumPool: sumPool512, maxPoolBack: maxPoolBack512, sumPoolBack: sumPoolBack512,
 		depthwise: [2]func(*tapArgs){depthwise4_512, depthwise1_512}, weighted: weighted512,
 		affineEach: affineEach512, affineEachRelu: affineEachRelu512,
+		round: round512, shorten: shorten512, widen: widen512,
 		winograd: [5]transforms{
 			2: {
 				winogradInput2_512, winogradOutput2_512, winogradWeights2_512, winogradSpread2_512,
@@ -63,6 +64,7 @@ func avx2() functions {
 		maxPool: maxPool256, sumPool: sumPool256, maxPoolBack: maxPoolBack256, sumPoolBack: sumPoolBack256,
 		depthwise: [2]func(*tapArgs){depthwise4_256, depthwise1_256}, weighted: weighted256,
 		affineEach: affineEach256, affineEachRelu: affineEachRelu256,
+		round: round256, shorten: shorten256, widen: widen256,
 		winograd: [5]transforms{
 			2: {
 				winogradInput2_256, winogradOutput2_256, winogradWeights2_256, winogradSpread2_256,

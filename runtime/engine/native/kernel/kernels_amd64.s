@@ -3961,6 +3961,121 @@ out203:
 	VZEROUPPER
 	RET
 
+// func round512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·round512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	VBROADCASTSS 40(AX), Z15
+
+big206:
+	CMPQ    DI, $0x00000080
+	JB      small207
+	VMOVUPS (DX), Z0
+	VPSLLD  $0x0f, Z0, Z1
+	VPSRLD  $0x1f, Z1, Z1
+	VPADDD  Z15, Z1, Z1
+	VPADDD  Z0, Z1, Z1
+	VADDPS  Z0, Z0, Z3
+	VCMPPS  $0x03, Z0, Z0, K1
+	VMOVAPS Z3, K1, Z1
+	VPSRLD  $0x10, Z1, Z1
+	VPSLLD  $0x10, Z1, Z1
+	VMOVUPS Z1, (CX)
+	VMOVUPS 64(DX), Z4
+	VPSLLD  $0x0f, Z4, Z5
+	VPSRLD  $0x1f, Z5, Z5
+	VPADDD  Z15, Z5, Z5
+	VPADDD  Z4, Z5, Z5
+	VADDPS  Z4, Z4, Z7
+	VCMPPS  $0x03, Z4, Z4, K1
+	VMOVAPS Z7, K1, Z5
+	VPSRLD  $0x10, Z5, Z5
+	VPSLLD  $0x10, Z5, Z5
+	VMOVUPS Z5, 64(CX)
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	ADDQ    $0x00000080, SI
+	SUBQ    $0x00000080, DI
+	JMP     big206
+
+small207:
+	TESTQ   DI, DI
+	JZ      out208
+	VMOVUPS (DX), Z0
+	VPSLLD  $0x0f, Z0, Z1
+	VPSRLD  $0x1f, Z1, Z1
+	VPADDD  Z15, Z1, Z1
+	VPADDD  Z0, Z1, Z1
+	VADDPS  Z0, Z0, Z3
+	VCMPPS  $0x03, Z0, Z0, K1
+	VMOVAPS Z3, K1, Z1
+	VPSRLD  $0x10, Z1, Z1
+	VPSLLD  $0x10, Z1, Z1
+	VMOVUPS Z1, (CX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	ADDQ    $0x00000040, BX
+	ADDQ    $0x00000040, SI
+	SUBQ    $0x00000040, DI
+	JMP     small207
+
+out208:
+	VZEROUPPER
+	RET
+
+// func shorten512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·shorten512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), AX
+
+loop209:
+	VMOVUPS (DX), Z0
+	VPSRLD  $0x10, Z0, Z0
+	VPMOVDW Z0, (CX)
+	ADDQ    $0x00000040, DX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000040, AX
+	JNZ     loop209
+	VZEROUPPER
+	RET
+
+// func widen512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·widen512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+
+loop210:
+	MOVQ CX, SI
+	MOVQ DX, DI
+	MOVQ 24(AX), R8
+
+loop211:
+	VPMOVZXWD (DI), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   Z0, (SI)
+	ADDQ      $0x00000040, SI
+	ADDQ      $0x00000020, DI
+	SUBQ      $0x00000040, R8
+	JNZ       loop211
+	ADDQ      32(AX), CX
+	ADDQ      40(AX), DX
+	SUBQ      $0x00000001, BX
+	JNZ       loop210
+	VZEROUPPER
+	RET
+
 // func winogradInput2_512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·winogradInput2_512(SB), NOSPLIT, $0-8
@@ -3971,10 +4086,10 @@ TEXT ·winogradInput2_512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), DI
 
-loop206:
+loop212:
 	XORQ R8, R8
 
-lane207:
+lane213:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    (BX), R10
@@ -4110,11 +4225,11 @@ lane207:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane207
+	JB      lane213
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop206
+	JNZ     loop212
 	VZEROUPPER
 	RET
 
@@ -4129,17 +4244,17 @@ TEXT ·winogradOutput2_512(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 64(AX), R8
 
-loop208:
+loop214:
 	VPXORQ       Z14, Z14, Z14
 	TESTQ        R8, R8
-	JZ           plain209
+	JZ           plain215
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 
-plain209:
+plain215:
 	XORQ R9, R9
 
-lane210:
+lane216:
 	MOVQ    CX, R10
 	ADDQ    R9, R10
 	MOVQ    56(AX), R11
@@ -4212,20 +4327,20 @@ lane210:
 	VADDPS  Z14, Z0, Z0
 	VADDPS  Z14, Z1, Z1
 	CMPQ    72(AX), $0x00
-	JE      fresh211
+	JE      fresh217
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z0, Z0
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z1, Z1
 
-fresh211:
+fresh217:
 	CMPQ   80(AX), $0x00
-	JE     linear212
+	JE     linear218
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 
-linear212:
+linear218:
 	MOVQ    (BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -4241,31 +4356,31 @@ linear212:
 	VADDPS  Z14, Z0, Z0
 	VADDPS  Z14, Z1, Z1
 	CMPQ    72(AX), $0x00
-	JE      fresh213
+	JE      fresh219
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z0, Z0
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z1, Z1
 
-fresh213:
+fresh219:
 	CMPQ   80(AX), $0x00
-	JE     linear214
+	JE     linear220
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 
-linear214:
+linear220:
 	MOVQ    8(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z1, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane210
+	JB      lane216
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop208
+	JNZ     loop214
 	VZEROUPPER
 	RET
 
@@ -4280,7 +4395,7 @@ TEXT ·winogradWeights2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Z12
 	XORQ         DI, DI
 
-lane215:
+lane221:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -4411,7 +4526,7 @@ lane215:
 	ADDQ    R9, R8
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane215
+	JB      lane221
 	VZEROUPPER
 	RET
 
@@ -4425,7 +4540,7 @@ TEXT ·winogradSpread2_512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	XORQ DI, DI
 
-lane216:
+lane222:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -4519,7 +4634,7 @@ lane216:
 	ADDQ    R9, R8
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane216
+	JB      lane222
 	VZEROUPPER
 	RET
 
@@ -4534,7 +4649,7 @@ TEXT ·winogradGather2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Z12
 	XORQ         DI, DI
 
-lane217:
+lane223:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    56(AX), R9
@@ -4658,7 +4773,7 @@ lane217:
 	VMOVUPS Z8, (R8)(R9*1)
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane217
+	JB      lane223
 	VZEROUPPER
 	RET
 
@@ -4676,10 +4791,10 @@ TEXT ·winogradInput4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 100(AX), Z15
 	MOVQ         32(AX), DI
 
-loop218:
+loop224:
 	XORQ R8, R8
 
-lane219:
+lane225:
 	MOVQ        CX, R9
 	ADDQ        R8, R9
 	MOVQ        (BX), R10
@@ -5107,11 +5222,11 @@ lane219:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, 40(AX)
-	JB          lane219
+	JB          lane225
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop218
+	JNZ         loop224
 	VZEROUPPER
 	RET
 
@@ -5129,17 +5244,17 @@ TEXT ·winogradOutput4_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop220:
+loop226:
 	VPXORQ       Z14, Z14, Z14
 	TESTQ        R8, R8
-	JZ           plain221
+	JZ           plain227
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 
-plain221:
+plain227:
 	XORQ R9, R9
 
-lane222:
+lane228:
 	MOVQ        CX, R10
 	ADDQ        R9, R10
 	MOVQ        56(AX), R11
@@ -5336,7 +5451,7 @@ lane222:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh223
+	JE          fresh229
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -5346,16 +5461,16 @@ lane222:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh223:
+fresh229:
 	CMPQ   80(AX), $0x00
-	JE     linear224
+	JE     linear230
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear224:
+linear230:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -5387,7 +5502,7 @@ linear224:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh225
+	JE          fresh231
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -5397,16 +5512,16 @@ linear224:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh225:
+fresh231:
 	CMPQ   80(AX), $0x00
-	JE     linear226
+	JE     linear232
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear226:
+linear232:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -5438,7 +5553,7 @@ linear226:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh227
+	JE          fresh233
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        48(BX), R11
@@ -5448,16 +5563,16 @@ linear226:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh227:
+fresh233:
 	CMPQ   80(AX), $0x00
-	JE     linear228
+	JE     linear234
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear228:
+linear234:
 	MOVQ        16(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -5489,7 +5604,7 @@ linear228:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh229
+	JE          fresh235
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        56(BX), R11
@@ -5499,16 +5614,16 @@ linear228:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh229:
+fresh235:
 	CMPQ   80(AX), $0x00
-	JE     linear230
+	JE     linear236
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear230:
+linear236:
 	MOVQ    24(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -5519,11 +5634,11 @@ linear230:
 	VMOVUPS Z3, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane222
+	JB      lane228
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop220
+	JNZ     loop226
 	VZEROUPPER
 	RET
 
@@ -5542,7 +5657,7 @@ TEXT ·winogradWeights4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Z3
 	XORQ         DI, DI
 
-lane231:
+lane237:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -5784,7 +5899,7 @@ lane231:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane231
+	JB          lane237
 	VZEROUPPER
 	RET
 
@@ -5801,7 +5916,7 @@ TEXT ·winogradSpread4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 96(AX), Z14
 	XORQ         DI, DI
 
-lane232:
+lane238:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -6081,7 +6196,7 @@ lane232:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane232
+	JB          lane238
 	VZEROUPPER
 	RET
 
@@ -6100,7 +6215,7 @@ TEXT ·winogradGather4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Z11
 	XORQ         DI, DI
 
-lane233:
+lane239:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        56(AX), R9
@@ -6342,7 +6457,7 @@ lane233:
 	VMOVUPS     Z8, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane233
+	JB          lane239
 	VZEROUPPER
 	RET
 
@@ -6365,69 +6480,69 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum235
-	JA      bias234
+	JB      sum241
+	JA      bias240
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum235
+	JBE     sum241
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum235
+	JBE     sum241
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum235
+	JBE     sum241
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum235
+	JBE     sum241
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum235
+	JBE     sum241
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum235
+	JMP     sum241
 
-bias234:
+bias240:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same236
+	JE           same242
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum235
+	JBE          sum241
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum235
+	JBE          sum241
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum235
+	JBE          sum241
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum235
+	JBE          sum241
 	VBROADCASTSS 16(BX), Y8
 	VBROADCASTSS 16(BX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum235
+	JBE          sum241
 	VBROADCASTSS 20(BX), Y10
 	VBROADCASTSS 20(BX), Y11
-	JMP          sum235
+	JMP          sum241
 
-same236:
+same242:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -6441,7 +6556,7 @@ same236:
 	VMOVUPS (BX), Y10
 	VMOVUPS 32(BX), Y11
 
-sum235:
+sum241:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -6452,13 +6567,13 @@ sum235:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop237:
+loop243:
 	MOVQ 56(AX), R11
 
-loop238:
+loop244:
 	MOVQ 48(AX), R12
 
-loop239:
+loop245:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -6482,18 +6597,18 @@ loop239:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop239
+	JNZ          loop245
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop238
+	JNZ          loop244
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop237
+	JNZ          loop243
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store240
+	JZ           store246
 	VXORPS       Y14, Y14, Y14
 	VMAXPS       Y0, Y14, Y0
 	VMAXPS       Y1, Y14, Y1
@@ -6508,7 +6623,7 @@ loop239:
 	VMAXPS       Y10, Y14, Y10
 	VMAXPS       Y11, Y14, Y11
 
-store240:
+store246:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -6516,32 +6631,32 @@ store240:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end241
+	JBE     end247
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end241
+	JBE     end247
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end241
+	JBE     end247
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end241
+	JBE     end247
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end241
+	JBE     end247
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end241:
+end247:
 	VZEROUPPER
 	RET
 
@@ -6560,51 +6675,51 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum243
-	JA      bias242
+	JB      sum249
+	JA      bias248
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum243
+	JBE     sum249
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum243
+	JBE     sum249
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum243
+	JBE     sum249
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum243
+	JMP     sum249
 
-bias242:
+bias248:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same244
+	JE           same250
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum243
+	JBE          sum249
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum243
+	JBE          sum249
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum243
+	JBE          sum249
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
-	JMP          sum243
+	JMP          sum249
 
-same244:
+same250:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -6614,7 +6729,7 @@ same244:
 	VMOVUPS (BX), Y6
 	VMOVUPS 32(BX), Y7
 
-sum243:
+sum249:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -6625,13 +6740,13 @@ sum243:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop245:
+loop251:
 	MOVQ 56(AX), R10
 
-loop246:
+loop252:
 	MOVQ 48(AX), R11
 
-loop247:
+loop253:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -6649,18 +6764,18 @@ loop247:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop247
+	JNZ          loop253
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop246
+	JNZ          loop252
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop245
+	JNZ          loop251
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store248
+	JZ           store254
 	VXORPS       Y10, Y10, Y10
 	VMAXPS       Y0, Y10, Y0
 	VMAXPS       Y1, Y10, Y1
@@ -6671,7 +6786,7 @@ loop247:
 	VMAXPS       Y6, Y10, Y6
 	VMAXPS       Y7, Y10, Y7
 
-store248:
+store254:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -6679,22 +6794,22 @@ store248:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end249
+	JBE     end255
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end249
+	JBE     end255
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end249
+	JBE     end255
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end249:
+end255:
 	VZEROUPPER
 	RET
 
@@ -6709,39 +6824,39 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum251
-	JA      bias250
+	JB      sum257
+	JA      bias256
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum251
+	JBE     sum257
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum251
+	JMP     sum257
 
-bias250:
+bias256:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same252
+	JE           same258
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum251
+	JBE          sum257
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
-	JMP          sum251
+	JMP          sum257
 
-same252:
+same258:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
 	VMOVUPS 32(BX), Y3
 
-sum251:
+sum257:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -6752,13 +6867,13 @@ sum251:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop253:
+loop259:
 	MOVQ 56(AX), R9
 
-loop254:
+loop260:
 	MOVQ 48(AX), R10
 
-loop255:
+loop261:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -6770,25 +6885,25 @@ loop255:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop255
+	JNZ          loop261
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop254
+	JNZ          loop260
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop253
+	JNZ          loop259
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store256
+	JZ           store262
 	VXORPS       Y6, Y6, Y6
 	VMAXPS       Y0, Y6, Y0
 	VMAXPS       Y1, Y6, Y1
 	VMAXPS       Y2, Y6, Y2
 	VMAXPS       Y3, Y6, Y3
 
-store256:
+store262:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -6796,12 +6911,12 @@ store256:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end257
+	JBE     end263
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end257:
+end263:
 	VZEROUPPER
 	RET
 
@@ -6818,7 +6933,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    120(AX), $0x00
-	JE      sum258
+	JE      sum264
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -6829,7 +6944,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(CX), Y6
 	VMOVUPS 224(CX), Y7
 
-sum258:
+sum264:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -6838,13 +6953,13 @@ sum258:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop259:
+loop265:
 	MOVQ 56(AX), R10
 
-loop260:
+loop266:
 	MOVQ 48(AX), R11
 
-loop261:
+loop267:
 	VBROADCASTSS (CX), Y15
 	VFMADD231PS  (DX), Y15, Y0
 	VFMADD231PS  (DX)(BX*1), Y15, Y2
@@ -6857,17 +6972,17 @@ loop261:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop261
+	JNZ          loop267
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop260
+	JNZ          loop266
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop259
+	JNZ          loop265
 	CMPQ         144(AX), $0x00
-	JE           store262
+	JE           store268
 	VXORPS       Y15, Y15, Y15
 	VMAXPS       Y0, Y15, Y0
 	VMAXPS       Y1, Y15, Y1
@@ -6878,7 +6993,7 @@ loop261:
 	VMAXPS       Y6, Y15, Y6
 	VMAXPS       Y7, Y15, Y7
 
-store262:
+store268:
 	MOVQ    16(AX), AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -6912,10 +7027,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop263:
+loop269:
 	MOVQ 48(AX), R10
 
-loop264:
+loop270:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -6933,11 +7048,11 @@ loop264:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop264
+	JNZ         loop270
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop263
+	JNZ         loop269
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -7024,9 +7139,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big265:
+big271:
 	CMPQ    AX, $0x00000080
-	JB      small266
+	JB      small272
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -7044,11 +7159,11 @@ big265:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big265
+	JMP     big271
 
-small266:
+small272:
 	TESTQ   AX, AX
-	JZ      out267
+	JZ      out273
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -7060,9 +7175,9 @@ small266:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small266
+	JMP     small272
 
-out267:
+out273:
 	VZEROUPPER
 	RET
 
@@ -7077,9 +7192,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big268:
+big274:
 	CMPQ    AX, $0x00000080
-	JB      small269
+	JB      small275
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -7101,11 +7216,11 @@ big268:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big268
+	JMP     big274
 
-small269:
+small275:
 	TESTQ   AX, AX
-	JZ      out270
+	JZ      out276
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -7119,9 +7234,9 @@ small269:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small269
+	JMP     small275
 
-out270:
+out276:
 	VZEROUPPER
 	RET
 
@@ -7136,9 +7251,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big271:
+big277:
 	CMPQ    AX, $0x00000080
-	JB      small272
+	JB      small278
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -7156,11 +7271,11 @@ big271:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big271
+	JMP     big277
 
-small272:
+small278:
 	TESTQ   AX, AX
-	JZ      out273
+	JZ      out279
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -7172,9 +7287,9 @@ small272:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small272
+	JMP     small278
 
-out273:
+out279:
 	VZEROUPPER
 	RET
 
@@ -7190,9 +7305,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big274:
+big280:
 	CMPQ    DI, $0x00000080
-	JB      small275
+	JB      small281
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -7214,11 +7329,11 @@ big274:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big274
+	JMP     big280
 
-small275:
+small281:
 	TESTQ   DI, DI
-	JZ      out276
+	JZ      out282
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -7232,9 +7347,9 @@ small275:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small275
+	JMP     small281
 
-out276:
+out282:
 	VZEROUPPER
 	RET
 
@@ -7249,9 +7364,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big277:
+big283:
 	CMPQ    AX, $0x00000080
-	JB      small278
+	JB      small284
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -7277,11 +7392,11 @@ big277:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big277
+	JMP     big283
 
-small278:
+small284:
 	TESTQ   AX, AX
-	JZ      out279
+	JZ      out285
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -7297,9 +7412,9 @@ small278:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small278
+	JMP     small284
 
-out279:
+out285:
 	VZEROUPPER
 	RET
 
@@ -7315,9 +7430,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big280:
+big286:
 	CMPQ    DI, $0x00000040
-	JB      small281
+	JB      small287
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -7337,11 +7452,11 @@ big280:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big280
+	JMP     big286
 
-small281:
+small287:
 	TESTQ   DI, DI
-	JZ      out282
+	JZ      out288
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -7361,9 +7476,9 @@ small281:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small281
+	JMP     small287
 
-out282:
+out288:
 	VZEROUPPER
 	RET
 
@@ -7379,9 +7494,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big283:
+big289:
 	CMPQ    DI, $0x00000080
-	JB      small284
+	JB      small290
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -7395,11 +7510,11 @@ big283:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big283
+	JMP     big289
 
-small284:
+small290:
 	TESTQ   DI, DI
-	JZ      out285
+	JZ      out291
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -7409,9 +7524,9 @@ small284:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small284
+	JMP     small290
 
-out285:
+out291:
 	VZEROUPPER
 	RET
 
@@ -7425,9 +7540,9 @@ TEXT ·affineEach256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big286:
+big292:
 	CMPQ        AX, $0x00000080
-	JB          small287
+	JB          small293
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -7449,11 +7564,11 @@ big286:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big286
+	JMP         big292
 
-small287:
+small293:
 	TESTQ       AX, AX
-	JZ          out288
+	JZ          out294
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -7467,9 +7582,9 @@ small287:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small287
+	JMP         small293
 
-out288:
+out294:
 	VZEROUPPER
 	RET
 
@@ -7484,9 +7599,9 @@ TEXT ·affineEachRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big289:
+big295:
 	CMPQ        AX, $0x00000080
-	JB          small290
+	JB          small296
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -7512,11 +7627,11 @@ big289:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big289
+	JMP         big295
 
-small290:
+small296:
 	TESTQ       AX, AX
-	JZ          out291
+	JZ          out297
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -7532,9 +7647,9 @@ small290:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small290
+	JMP         small296
 
-out291:
+out297:
 	VZEROUPPER
 	RET
 
@@ -7548,14 +7663,14 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop292:
+loop298:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop292
+	JNZ         loop298
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
 	VZEROUPPER
@@ -7574,9 +7689,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Y14
 	VBROADCASTSS 48(AX), Y13
 
-big293:
+big299:
 	CMPQ        DI, $0x00000020
-	JB          small294
+	JB          small300
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -7587,11 +7702,11 @@ big293:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big293
+	JMP         big299
 
-small294:
+small300:
 	TESTQ       DI, DI
-	JZ          out295
+	JZ          out301
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -7607,9 +7722,9 @@ small294:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small294
+	JMP         small300
 
-out295:
+out301:
 	VZEROUPPER
 	RET
 
@@ -7629,9 +7744,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Y11
 	VBROADCASTSS 60(AX), Y10
 
-big296:
+big302:
 	CMPQ        DI, $0x00000020
-	JB          small297
+	JB          small303
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -7647,11 +7762,11 @@ big296:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big296
+	JMP         big302
 
-small297:
+small303:
 	TESTQ       DI, DI
-	JZ          out298
+	JZ          out304
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -7677,9 +7792,9 @@ small297:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small297
+	JMP         small303
 
-out298:
+out304:
 	VZEROUPPER
 	RET
 
@@ -7703,9 +7818,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y7
 	VBROADCASTSS 76(AX), Y6
 
-big299:
+big305:
 	CMPQ        DI, $0x00000020
-	JB          small300
+	JB          small306
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -7728,11 +7843,11 @@ big299:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big299
+	JMP         big305
 
-small300:
+small306:
 	TESTQ       DI, DI
-	JZ          out301
+	JZ          out307
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -7772,89 +7887,15 @@ small300:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small300
+	JMP         small306
 
-out301:
+out307:
 	VZEROUPPER
 	RET
 
 // func affine256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·affine256(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 88(AX), BX
-	MOVQ 80(AX), SI
-
-loop302:
-	XORQ DI, DI
-
-channel303:
-	MOVQ         24(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y1
-	MOVQ         32(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y2
-	XORQ         R8, R8
-
-lane304:
-	VMOVUPS     (CX)(R8*1), Y0
-	VFMADD213PS Y2, Y1, Y0
-	VMOVUPS     Y0, (DX)(R8*1)
-	ADDQ        $0x00000020, R8
-	CMPQ        R8, SI
-	JB          lane304
-	ADDQ        SI, CX
-	ADDQ        SI, DX
-	INCQ        DI
-	CMPQ        DI, 64(AX)
-	JB          channel303
-	SUBQ        $0x00000001, BX
-	JNZ         loop302
-	VZEROUPPER
-	RET
-
-// func affineRelu256(args uintptr)
-// Requires: AVX, FMA3
-TEXT ·affineRelu256(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 88(AX), BX
-	MOVQ 80(AX), SI
-
-loop305:
-	XORQ DI, DI
-
-channel306:
-	MOVQ         24(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y1
-	MOVQ         32(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y2
-	VXORPS       Y3, Y3, Y3
-	XORQ         R8, R8
-
-lane307:
-	VMOVUPS     (CX)(R8*1), Y0
-	VFMADD213PS Y2, Y1, Y0
-	VMAXPS      Y0, Y3, Y0
-	VMOVUPS     Y0, (DX)(R8*1)
-	ADDQ        $0x00000020, R8
-	CMPQ        R8, SI
-	JB          lane307
-	ADDQ        SI, CX
-	ADDQ        SI, DX
-	INCQ        DI
-	CMPQ        DI, 64(AX)
-	JB          channel306
-	SUBQ        $0x00000001, BX
-	JNZ         loop305
-	VZEROUPPER
-	RET
-
-// func normBack256(args uintptr)
-// Requires: AVX, FMA3
-TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ args+0(FP), AX
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
@@ -7869,19 +7910,14 @@ channel309:
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y2
-	MOVQ         40(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y3
-	MOVQ         48(AX), R8
-	XORQ         R9, R9
+	XORQ         R8, R8
 
 lane310:
-	VMOVUPS     (DX)(R9*1), Y0
-	VFMADD213PS Y3, Y1, Y0
-	VFMADD231PS (CX)(R9*1), Y2, Y0
-	VMULPS      (R8)(R9*1), Y0, Y0
-	VMOVUPS     Y0, (DX)(R9*1)
-	ADDQ        $0x00000020, R9
-	CMPQ        R9, SI
+	VMOVUPS     (CX)(R8*1), Y0
+	VFMADD213PS Y2, Y1, Y0
+	VMOVUPS     Y0, (DX)(R8*1)
+	ADDQ        $0x00000020, R8
+	CMPQ        R8, SI
 	JB          lane310
 	ADDQ        SI, CX
 	ADDQ        SI, DX
@@ -7890,6 +7926,85 @@ lane310:
 	JB          channel309
 	SUBQ        $0x00000001, BX
 	JNZ         loop308
+	VZEROUPPER
+	RET
+
+// func affineRelu256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·affineRelu256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 88(AX), BX
+	MOVQ 80(AX), SI
+
+loop311:
+	XORQ DI, DI
+
+channel312:
+	MOVQ         24(AX), R8
+	VBROADCASTSS (R8)(DI*4), Y1
+	MOVQ         32(AX), R8
+	VBROADCASTSS (R8)(DI*4), Y2
+	VXORPS       Y3, Y3, Y3
+	XORQ         R8, R8
+
+lane313:
+	VMOVUPS     (CX)(R8*1), Y0
+	VFMADD213PS Y2, Y1, Y0
+	VMAXPS      Y0, Y3, Y0
+	VMOVUPS     Y0, (DX)(R8*1)
+	ADDQ        $0x00000020, R8
+	CMPQ        R8, SI
+	JB          lane313
+	ADDQ        SI, CX
+	ADDQ        SI, DX
+	INCQ        DI
+	CMPQ        DI, 64(AX)
+	JB          channel312
+	SUBQ        $0x00000001, BX
+	JNZ         loop311
+	VZEROUPPER
+	RET
+
+// func normBack256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·normBack256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 88(AX), BX
+	MOVQ 80(AX), SI
+
+loop314:
+	XORQ DI, DI
+
+channel315:
+	MOVQ         24(AX), R8
+	VBROADCASTSS (R8)(DI*4), Y1
+	MOVQ         32(AX), R8
+	VBROADCASTSS (R8)(DI*4), Y2
+	MOVQ         40(AX), R8
+	VBROADCASTSS (R8)(DI*4), Y3
+	MOVQ         48(AX), R8
+	XORQ         R9, R9
+
+lane316:
+	VMOVUPS     (DX)(R9*1), Y0
+	VFMADD213PS Y3, Y1, Y0
+	VFMADD231PS (CX)(R9*1), Y2, Y0
+	VMULPS      (R8)(R9*1), Y0, Y0
+	VMOVUPS     Y0, (DX)(R9*1)
+	ADDQ        $0x00000020, R9
+	CMPQ        R9, SI
+	JB          lane316
+	ADDQ        SI, CX
+	ADDQ        SI, DX
+	INCQ        DI
+	CMPQ        DI, 64(AX)
+	JB          channel315
+	SUBQ        $0x00000001, BX
+	JNZ         loop314
 	VZEROUPPER
 	RET
 
@@ -7911,14 +8026,14 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop311:
+loop317:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane312:
+lane318:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -7931,13 +8046,13 @@ lane312:
 	VFMADD231PS  Y8, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane312
+	JB           lane318
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane313:
+lane319:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -7950,13 +8065,13 @@ lane313:
 	VFMADD231PS  Y8, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane313
+	JB           lane319
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane314:
+lane320:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -7969,13 +8084,13 @@ lane314:
 	VFMADD231PS  Y8, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane314
+	JB           lane320
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane315:
+lane321:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -7988,13 +8103,13 @@ lane315:
 	VFMADD231PS  Y8, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane315
+	JB           lane321
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop311
+	JNZ          loop317
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -8024,14 +8139,14 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop316:
+loop322:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane317:
+lane323:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8043,13 +8158,13 @@ lane317:
 	VFMADD231PS  Y10, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane317
+	JB           lane323
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane318:
+lane324:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8061,13 +8176,13 @@ lane318:
 	VFMADD231PS  Y10, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane318
+	JB           lane324
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane319:
+lane325:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8079,13 +8194,13 @@ lane319:
 	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane319
+	JB           lane325
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane320:
+lane326:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8097,13 +8212,13 @@ lane320:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane320
+	JB           lane326
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop316
+	JNZ          loop322
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -8133,14 +8248,14 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop321:
+loop327:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane322:
+lane328:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8157,13 +8272,13 @@ lane322:
 	VFMADD231PS  Y10, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane322
+	JB           lane328
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane323:
+lane329:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8180,13 +8295,13 @@ lane323:
 	VFMADD231PS  Y10, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane323
+	JB           lane329
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane324:
+lane330:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8203,13 +8318,13 @@ lane324:
 	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane324
+	JB           lane330
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane325:
+lane331:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8226,13 +8341,13 @@ lane325:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane325
+	JB           lane331
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop321
+	JNZ          loop327
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -8258,62 +8373,62 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop326:
+loop332:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane327:
+lane333:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y0, Y0
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane327
+	JB     lane333
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane328:
+lane334:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y1, Y1
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane328
+	JB     lane334
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane329:
+lane335:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y2, Y2
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane329
+	JB     lane335
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane330:
+lane336:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y3, Y3
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane330
+	JB      lane336
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop326
+	JNZ     loop332
 	VMOVUPS Y0, (SI)
 	VMOVUPS Y1, 64(SI)
 	VMOVUPS Y2, 128(SI)
@@ -8335,66 +8450,66 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop331:
+loop337:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane332:
+lane338:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane332
+	JB          lane338
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane333:
+lane339:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y1
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane333
+	JB          lane339
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane334:
+lane340:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y2
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane334
+	JB          lane340
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane335:
+lane341:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y3
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane335
+	JB          lane341
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop331
+	JNZ         loop337
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -8414,14 +8529,14 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop336:
+loop342:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane337:
+lane343:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -8434,13 +8549,13 @@ lane337:
 	VFMADD231PS  Y2, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane337
+	JB           lane343
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop336
+	JNZ          loop342
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -8458,14 +8573,14 @@ TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop338:
+loop344:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane339:
+lane345:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
@@ -8477,13 +8592,13 @@ lane339:
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane339
+	JB           lane345
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop338
+	JNZ          loop344
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -8501,14 +8616,14 @@ TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop340:
+loop346:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane341:
+lane347:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
@@ -8525,13 +8640,13 @@ lane341:
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane341
+	JB           lane347
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop340
+	JNZ          loop346
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -8548,26 +8663,26 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
 
-loop342:
+loop348:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane343:
+lane349:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y0, Y0
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane343
+	JB      lane349
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop342
+	JNZ     loop348
 	VMOVUPS Y0, (SI)
 	VZEROUPPER
 	RET
@@ -8583,27 +8698,27 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
 
-loop344:
+loop350:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane345:
+lane351:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y1
 	VFMADD231PS (DX)(R10*1), Y1, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane345
+	JB          lane351
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop344
+	JNZ         loop350
 	VMOVUPS     Y0, (SI)
 	VZEROUPPER
 	RET
@@ -8618,11 +8733,11 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big346:
+big352:
 	MOVQ    SI, DI
 	SUBQ    BX, DI
 	CMPQ    DI, $0x00000080
-	JB      small347
+	JB      small353
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
@@ -8630,7 +8745,7 @@ big346:
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap349:
+tap355:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -8640,23 +8755,23 @@ tap349:
 	VMAXPS  96(R9), Y3, Y3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap349
+	JB      tap355
 	VMOVUPS Y0, (DX)(BX*1)
 	VMOVUPS Y1, 32(DX)(BX*1)
 	VMOVUPS Y2, 64(DX)(BX*1)
 	VMOVUPS Y3, 96(DX)(BX*1)
 	ADDQ    $0x00000080, BX
-	JMP     big346
+	JMP     big352
 
-small347:
+small353:
 	CMPQ    BX, SI
-	JAE     out348
+	JAE     out354
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap350:
+tap356:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -8664,13 +8779,13 @@ tap350:
 	VMAXPS  32(R9), Y1, Y1
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap350
+	JB      tap356
 	VMOVUPS Y0, (DX)(BX*1)
 	VMOVUPS Y1, 32(DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small347
+	JMP     small353
 
-out348:
+out354:
 	VZEROUPPER
 	RET
 
@@ -8684,11 +8799,11 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big351:
+big357:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small352
+	JB     small358
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8696,7 +8811,7 @@ big351:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap354:
+tap360:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -8706,7 +8821,7 @@ tap354:
 	VADDPS  96(R9), Y3, Y3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap354
+	JB      tap360
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(BX*1)
 	VMULPS  Y15, Y1, Y1
@@ -8716,17 +8831,17 @@ tap354:
 	VMULPS  Y15, Y3, Y3
 	VMOVUPS Y3, 96(DX)(BX*1)
 	ADDQ    $0x00000080, BX
-	JMP     big351
+	JMP     big357
 
-small352:
+small358:
 	CMPQ   BX, SI
-	JAE    out353
+	JAE    out359
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap355:
+tap361:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -8734,15 +8849,15 @@ tap355:
 	VADDPS  32(R9), Y1, Y1
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap355
+	JB      tap361
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(BX*1)
 	VMULPS  Y15, Y1, Y1
 	VMOVUPS Y1, 32(DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small352
+	JMP     small358
 
-out353:
+out359:
 	VZEROUPPER
 	RET
 
@@ -8757,11 +8872,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big356:
+big362:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small357
+	JB      small363
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -8769,7 +8884,7 @@ big356:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap359:
+tap365:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -8790,13 +8905,13 @@ tap359:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap359
+	JB      tap365
 	ADDQ    $0x00000040, DI
-	JMP     big356
+	JMP     big362
 
-small357:
+small363:
 	CMPQ    DI, R8
-	JAE     out358
+	JAE     out364
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -8804,7 +8919,7 @@ small357:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap360:
+tap366:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -8825,11 +8940,11 @@ tap360:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap360
+	JB      tap366
 	ADDQ    $0x00000040, DI
-	JMP     small357
+	JMP     small363
 
-out358:
+out364:
 	VZEROUPPER
 	RET
 
@@ -8843,11 +8958,11 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big361:
+big367:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small362
+	JB     small368
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
@@ -8855,7 +8970,7 @@ big361:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap364:
+tap370:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -8869,19 +8984,19 @@ tap364:
 	VMOVUPS Y7, 96(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap364
+	JB      tap370
 	ADDQ    $0x00000080, BX
-	JMP     big361
+	JMP     big367
 
-small362:
+small368:
 	CMPQ   BX, SI
-	JAE    out363
+	JAE    out369
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap365:
+tap371:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -8891,11 +9006,11 @@ tap365:
 	VMOVUPS Y5, 32(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap365
+	JB      tap371
 	ADDQ    $0x00000040, BX
-	JMP     small362
+	JMP     small368
 
-out363:
+out369:
 	VZEROUPPER
 	RET
 
@@ -8910,10 +9025,10 @@ TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop366:
+loop372:
 	XORQ R9, R9
 
-lane367:
+lane373:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -8923,7 +9038,7 @@ lane367:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    16(AX), $0x00
-	JE      sum368
+	JE      sum374
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Y0
@@ -8935,12 +9050,12 @@ lane367:
 	VMOVUPS (R10)(R8*1), Y6
 	VMOVUPS 32(R10)(R8*1), Y7
 
-sum368:
+sum374:
 	MOVQ 64(AX), R10
 	XORQ R11, R11
 	MOVQ 24(AX), R12
 
-tap369:
+tap375:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -8960,7 +9075,7 @@ tap369:
 	VFMADD231PS  32(R13)(R8*1), Y14, Y7
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap369
+	JB           tap375
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -8973,7 +9088,7 @@ tap369:
 	VMOVUPS      Y7, 32(R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane367
+	JB           lane373
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -8984,7 +9099,7 @@ tap369:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop366
+	JNZ          loop372
 	VZEROUPPER
 	RET
 
@@ -8999,25 +9114,25 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop370:
+loop376:
 	XORQ R8, R8
 
-lane371:
+lane377:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	CMPQ    16(AX), $0x00
-	JE      sum372
+	JE      sum378
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Y0
 	VMOVUPS 32(R9), Y1
 
-sum372:
+sum378:
 	MOVQ 64(AX), R9
 	XORQ R10, R10
 	MOVQ 24(AX), R11
 
-tap373:
+tap379:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -9028,19 +9143,19 @@ tap373:
 	VFMADD231PS  32(R12), Y14, Y1
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap373
+	JB           tap379
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane371
+	JB           lane377
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop370
+	JNZ          loop376
 	VZEROUPPER
 	RET
 
@@ -9054,11 +9169,11 @@ TEXT ·weighted256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big374:
+big380:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000080
-	JB     small375
+	JB     small381
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9067,7 +9182,7 @@ big374:
 	XORQ   R9, R9
 	MOVQ   24(AX), R10
 
-tap377:
+tap383:
 	MOVQ        (R10)(R9*8), R11
 	ADDQ        CX, R11
 	ADDQ        SI, R11
@@ -9084,24 +9199,24 @@ tap377:
 	VFMADD231PS 96(R11), Y7, Y3
 	INCQ        R9
 	CMPQ        R9, 32(AX)
-	JB          tap377
+	JB          tap383
 	VMOVUPS     Y0, (DX)(SI*1)
 	VMOVUPS     Y1, 32(DX)(SI*1)
 	VMOVUPS     Y2, 64(DX)(SI*1)
 	VMOVUPS     Y3, 96(DX)(SI*1)
 	ADDQ        $0x00000080, SI
-	JMP         big374
+	JMP         big380
 
-small375:
+small381:
 	CMPQ   SI, DI
-	JAE    out376
+	JAE    out382
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   64(AX), R8
 	XORQ   R9, R9
 	MOVQ   24(AX), R10
 
-tap378:
+tap384:
 	MOVQ        (R10)(R9*8), R11
 	ADDQ        CX, R11
 	ADDQ        SI, R11
@@ -9114,13 +9229,146 @@ tap378:
 	VFMADD231PS 32(R11), Y5, Y1
 	INCQ        R9
 	CMPQ        R9, 32(AX)
-	JB          tap378
+	JB          tap384
 	VMOVUPS     Y0, (DX)(SI*1)
 	VMOVUPS     Y1, 32(DX)(SI*1)
 	ADDQ        $0x00000040, SI
-	JMP         small375
+	JMP         small381
 
-out376:
+out382:
+	VZEROUPPER
+	RET
+
+// func round256(args uintptr)
+// Requires: AVX, AVX2
+TEXT ·round256(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	VBROADCASTSS 40(AX), Y15
+
+big385:
+	CMPQ      DI, $0x00000040
+	JB        small386
+	VMOVUPS   (DX), Y0
+	VPSLLD    $0x0f, Y0, Y1
+	VPSRLD    $0x1f, Y1, Y1
+	VPADDD    Y15, Y1, Y1
+	VPADDD    Y0, Y1, Y1
+	VADDPS    Y0, Y0, Y3
+	VCMPPS    $0x03, Y0, Y0, Y2
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VPSRLD    $0x10, Y1, Y1
+	VPSLLD    $0x10, Y1, Y1
+	VMOVUPS   Y1, (CX)
+	VMOVUPS   32(DX), Y4
+	VPSLLD    $0x0f, Y4, Y5
+	VPSRLD    $0x1f, Y5, Y5
+	VPADDD    Y15, Y5, Y5
+	VPADDD    Y4, Y5, Y5
+	VADDPS    Y4, Y4, Y7
+	VCMPPS    $0x03, Y4, Y4, Y6
+	VBLENDVPS Y6, Y7, Y5, Y5
+	VPSRLD    $0x10, Y5, Y5
+	VPSLLD    $0x10, Y5, Y5
+	VMOVUPS   Y5, 32(CX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000040, DX
+	ADDQ      $0x00000040, BX
+	ADDQ      $0x00000040, SI
+	SUBQ      $0x00000040, DI
+	JMP       big385
+
+small386:
+	TESTQ     DI, DI
+	JZ        out387
+	VMOVUPS   (DX), Y0
+	VPSLLD    $0x0f, Y0, Y1
+	VPSRLD    $0x1f, Y1, Y1
+	VPADDD    Y15, Y1, Y1
+	VPADDD    Y0, Y1, Y1
+	VADDPS    Y0, Y0, Y3
+	VCMPPS    $0x03, Y0, Y0, Y2
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VPSRLD    $0x10, Y1, Y1
+	VPSLLD    $0x10, Y1, Y1
+	VMOVUPS   Y1, (CX)
+	VMOVUPS   32(DX), Y4
+	VPSLLD    $0x0f, Y4, Y5
+	VPSRLD    $0x1f, Y5, Y5
+	VPADDD    Y15, Y5, Y5
+	VPADDD    Y4, Y5, Y5
+	VADDPS    Y4, Y4, Y7
+	VCMPPS    $0x03, Y4, Y4, Y6
+	VBLENDVPS Y6, Y7, Y5, Y5
+	VPSRLD    $0x10, Y5, Y5
+	VPSLLD    $0x10, Y5, Y5
+	VMOVUPS   Y5, 32(CX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000040, DX
+	ADDQ      $0x00000040, BX
+	ADDQ      $0x00000040, SI
+	SUBQ      $0x00000040, DI
+	JMP       small386
+
+out387:
+	VZEROUPPER
+	RET
+
+// func shorten256(args uintptr)
+// Requires: AVX, AVX2
+TEXT ·shorten256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), AX
+
+loop388:
+	VMOVUPS   (DX), Y0
+	VPSRLD    $0x10, Y0, Y0
+	VMOVUPS   32(DX), Y1
+	VPSRLD    $0x10, Y1, Y1
+	VPACKUSDW Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVUPS   Y0, (CX)
+	ADDQ      $0x00000040, DX
+	ADDQ      $0x00000020, CX
+	SUBQ      $0x00000040, AX
+	JNZ       loop388
+	VZEROUPPER
+	RET
+
+// func widen256(args uintptr)
+// Requires: AVX, AVX2
+TEXT ·widen256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+
+loop389:
+	MOVQ CX, SI
+	MOVQ DX, DI
+	MOVQ 24(AX), R8
+
+loop390:
+	VPMOVZXWD (DI), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (SI)
+	VPMOVZXWD 16(DI), Y1
+	VPSLLD    $0x10, Y1, Y1
+	VMOVUPS   Y1, 32(SI)
+	ADDQ      $0x00000040, SI
+	ADDQ      $0x00000020, DI
+	SUBQ      $0x00000040, R8
+	JNZ       loop390
+	ADDQ      32(AX), CX
+	ADDQ      40(AX), DX
+	SUBQ      $0x00000001, BX
+	JNZ       loop389
 	VZEROUPPER
 	RET
 
@@ -9134,10 +9382,10 @@ TEXT ·winogradInput2_256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), DI
 
-loop379:
+loop391:
 	XORQ R8, R8
 
-lane380:
+lane392:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    (BX), R10
@@ -9273,11 +9521,11 @@ lane380:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane380
+	JB      lane392
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop379
+	JNZ     loop391
 	VZEROUPPER
 	RET
 
@@ -9292,17 +9540,17 @@ TEXT ·winogradOutput2_256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 64(AX), R8
 
-loop381:
+loop393:
 	VXORPS       Y14, Y14, Y14
 	TESTQ        R8, R8
-	JZ           plain382
+	JZ           plain394
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 
-plain382:
+plain394:
 	XORQ R9, R9
 
-lane383:
+lane395:
 	MOVQ    CX, R10
 	ADDQ    R9, R10
 	MOVQ    56(AX), R11
@@ -9375,20 +9623,20 @@ lane383:
 	VADDPS  Y14, Y0, Y0
 	VADDPS  Y14, Y1, Y1
 	CMPQ    72(AX), $0x00
-	JE      fresh384
+	JE      fresh396
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y0, Y0
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y1, Y1
 
-fresh384:
+fresh396:
 	CMPQ   80(AX), $0x00
-	JE     linear385
+	JE     linear397
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 
-linear385:
+linear397:
 	MOVQ    (BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -9404,31 +9652,31 @@ linear385:
 	VADDPS  Y14, Y0, Y0
 	VADDPS  Y14, Y1, Y1
 	CMPQ    72(AX), $0x00
-	JE      fresh386
+	JE      fresh398
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y0, Y0
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y1, Y1
 
-fresh386:
+fresh398:
 	CMPQ   80(AX), $0x00
-	JE     linear387
+	JE     linear399
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 
-linear387:
+linear399:
 	MOVQ    8(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y1, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane383
+	JB      lane395
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop381
+	JNZ     loop393
 	VZEROUPPER
 	RET
 
@@ -9443,7 +9691,7 @@ TEXT ·winogradWeights2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Y12
 	XORQ         DI, DI
 
-lane388:
+lane400:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -9574,7 +9822,7 @@ lane388:
 	ADDQ    R9, R8
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane388
+	JB      lane400
 	VZEROUPPER
 	RET
 
@@ -9588,7 +9836,7 @@ TEXT ·winogradSpread2_256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	XORQ DI, DI
 
-lane389:
+lane401:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -9682,7 +9930,7 @@ lane389:
 	ADDQ    R9, R8
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane389
+	JB      lane401
 	VZEROUPPER
 	RET
 
@@ -9697,7 +9945,7 @@ TEXT ·winogradGather2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Y12
 	XORQ         DI, DI
 
-lane390:
+lane402:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    56(AX), R9
@@ -9821,7 +10069,7 @@ lane390:
 	VMOVUPS Y8, (R8)(R9*1)
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane390
+	JB      lane402
 	VZEROUPPER
 	RET
 
@@ -9839,10 +10087,10 @@ TEXT ·winogradInput4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 100(AX), Y15
 	MOVQ         32(AX), DI
 
-loop391:
+loop403:
 	XORQ R8, R8
 
-lane392:
+lane404:
 	MOVQ        CX, R9
 	ADDQ        R8, R9
 	MOVQ        (BX), R10
@@ -10270,11 +10518,11 @@ lane392:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, 40(AX)
-	JB          lane392
+	JB          lane404
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop391
+	JNZ         loop403
 	VZEROUPPER
 	RET
 
@@ -10292,17 +10540,17 @@ TEXT ·winogradOutput4_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop393:
+loop405:
 	VXORPS       Y14, Y14, Y14
 	TESTQ        R8, R8
-	JZ           plain394
+	JZ           plain406
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 
-plain394:
+plain406:
 	XORQ R9, R9
 
-lane395:
+lane407:
 	MOVQ        CX, R10
 	ADDQ        R9, R10
 	MOVQ        56(AX), R11
@@ -10499,7 +10747,7 @@ lane395:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh396
+	JE          fresh408
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -10509,16 +10757,16 @@ lane395:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh396:
+fresh408:
 	CMPQ   80(AX), $0x00
-	JE     linear397
+	JE     linear409
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear397:
+linear409:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -10550,7 +10798,7 @@ linear397:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh398
+	JE          fresh410
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -10560,16 +10808,16 @@ linear397:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh398:
+fresh410:
 	CMPQ   80(AX), $0x00
-	JE     linear399
+	JE     linear411
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear399:
+linear411:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -10601,7 +10849,7 @@ linear399:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh400
+	JE          fresh412
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        48(BX), R11
@@ -10611,16 +10859,16 @@ linear399:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh400:
+fresh412:
 	CMPQ   80(AX), $0x00
-	JE     linear401
+	JE     linear413
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear401:
+linear413:
 	MOVQ        16(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -10652,7 +10900,7 @@ linear401:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh402
+	JE          fresh414
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        56(BX), R11
@@ -10662,16 +10910,16 @@ linear401:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh402:
+fresh414:
 	CMPQ   80(AX), $0x00
-	JE     linear403
+	JE     linear415
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear403:
+linear415:
 	MOVQ    24(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -10682,11 +10930,11 @@ linear403:
 	VMOVUPS Y3, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane395
+	JB      lane407
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop393
+	JNZ     loop405
 	VZEROUPPER
 	RET
 
@@ -10705,7 +10953,7 @@ TEXT ·winogradWeights4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y3
 	XORQ         DI, DI
 
-lane404:
+lane416:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -10947,7 +11195,7 @@ lane404:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane404
+	JB          lane416
 	VZEROUPPER
 	RET
 
@@ -10964,7 +11212,7 @@ TEXT ·winogradSpread4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 96(AX), Y14
 	XORQ         DI, DI
 
-lane405:
+lane417:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -11244,7 +11492,7 @@ lane405:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane405
+	JB          lane417
 	VZEROUPPER
 	RET
 
@@ -11263,7 +11511,7 @@ TEXT ·winogradGather4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y11
 	XORQ         DI, DI
 
-lane406:
+lane418:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        56(AX), R9
@@ -11505,7 +11753,7 @@ lane406:
 	VMOVUPS     Y8, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane406
+	JB          lane418
 	VZEROUPPER
 	RET
 
@@ -11528,7 +11776,7 @@ TEXT ·peak512(SB), NOSPLIT, $0-8
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
 
-loop407:
+loop419:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -11578,7 +11826,7 @@ loop407:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	SUBQ        $0x00000001, AX
-	JNZ         loop407
+	JNZ         loop419
 	VZEROUPPER
 	RET
 
@@ -11601,7 +11849,7 @@ TEXT ·peak256(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop408:
+loop420:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -11651,6 +11899,6 @@ loop408:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	SUBQ        $0x00000001, AX
-	JNZ         loop408
+	JNZ         loop420
 	VZEROUPPER
 	RET

@@ -10,9 +10,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Machine is what a processor says of itself. What it does not say is "" or 0.
+// Machine is what a processor says of itself. What it does not say is "" or 0. An arm64 one has numbers for its vendor,
+// its architecture and its model, and no name.
 type Machine struct {
-	Vendor string       `json:"vendor,omitempty"` // AuthenticAMD, GenuineIntel
+	Vendor string       `json:"vendor,omitempty"` // AuthenticAMD, GenuineIntel; 0x41, which is Arm
 	Family int          `json:"family,omitempty"`
 	Model  int          `json:"model,omitempty"`
 	Name   string       `json:"name,omitempty"`
@@ -29,12 +30,13 @@ func ReadMachine(root string) (m Machine) {
 		name, value, _ := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)
 		switch strings.TrimSpace(name) {
-		case "vendor_id":
+		case "vendor_id", "CPU implementer":
 			m.Vendor = value
-		case "cpu family":
+		case "cpu family", "CPU architecture":
 			m.Family, _ = strconv.Atoi(value)
-		case "model":
-			m.Model, _ = strconv.Atoi(value)
+		case "model", "CPU part":
+			part, _ := strconv.ParseInt(value, 0, 32)
+			m.Model = int(part)
 		case "model name":
 			m.Name = value
 		}

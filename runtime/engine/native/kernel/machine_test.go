@@ -40,6 +40,13 @@ func TestAMachineIsRead(t *testing.T) {
 	if got := ReadMachine(root); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
+	arm := linux(t, map[string]string{
+		"proc/cpuinfo": "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n" +
+			"CPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n\nprocessor\t: 1\n",
+	})
+	if got, want := ReadMachine(arm), (Machine{Vendor: "0x41", Family: 8, Model: 0xd0c}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
 	if got := ReadMachine(t.TempDir()); got != (Machine{}) {
 		t.Errorf("of nothing: %+v", got)
 	}

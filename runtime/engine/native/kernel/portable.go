@@ -19,6 +19,7 @@ func portable() Set {
 	elements(&f)
 	channels(&f)
 	taps(&f)
+	portableHalves(&f)
 	f.winograd = portableWinograd()
 	return Set{
 		Name: "portable", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 4 * lanes, block: 1,

@@ -316,3 +316,21 @@ func line512(args *productArgs)
 
 //go:noescape
 func line256(args *productArgs)
+
+//go:noescape
+func round512(args *elementArgs)
+
+//go:noescape
+func shorten512(args *elementArgs)
+
+//go:noescape
+func widen512(args *halvesArgs)
+
+//go:noescape
+func round256(args *elementArgs)
+
+//go:noescape
+func shorten256(args *elementArgs)
+
+//go:noescape
+func widen256(args *halvesArgs)

@@ -36,6 +36,11 @@ type Worker struct {
 	part  [16]float32
 	edge  [8 * 2 * lanes]float32 // a tile at the edge of a matrix
 
+	halves halvesArgs
+	wide   []float32 // a block of halves as values; nil until there is one
+	shift  int       // values of weights that are not there before those that are, see ForwardPart
+	rounds bool      // products round their operands, see Rounding
+
 	after *After // what the product at work does to its outputs
 	wino  winogradArgs
 	flow  flow

@@ -20,6 +20,8 @@ type flow struct {
 	active    int // lanes that are computed
 
 	x, weights, bias, y []float32
+	halves              Halves    // x, where it was shortened
+	tile                []float32 // and memory for tiles of it
 
 	wide, units, total        int // lanes of a unit, units of a pass, and of all
 	side                      int // back to weights: filters side by side
@@ -123,11 +125,31 @@ func (w *Worker) turnKernels(c *Conv) {
 	}
 	a.offs, a.tmp, a.s = unsafe.Pointer(&w.taps), unsafe.Pointer(&w.half), winogradScalars.weights[f.m]
 	a.width, a.point = inner, 4*int64(f.c*f.k)
-	from, to := w.share(c.Blocks())
+	from, to, room := w.roundingRoom(c)
 	for b := from; b < to; b++ {
-		a.src, a.dst = p(f.weights, b*c.BlockLen()), p(f.kernels, b*c.In.C*16)
+		block := f.weights[b*c.BlockLen():][:c.BlockLen()]
+		if w.rounds {
+			w.alone(func() { w.Round(room, block) })
+			block = room
+		}
+		a.src, a.dst = p(block, 0), p(f.kernels, b*c.In.C*16)
 		w.f.winograd[f.m].weights(a)
 	}
+}
+
+// roundingRoom is this worker's part of the blocks of filters, and memory to round one in: where the panels and products
+// will be, which lie side by side. They have room for at least one block, but perhaps not for one of every worker.
+func (w *Worker) roundingRoom(c *Conv) (from, to int, room []float32) {
+	if !w.rounds {
+		from, to = w.share(c.Blocks())
+		return from, to, nil
+	}
+	n, panels := c.BlockLen(), w.flow.panels[:len(w.flow.panels)+len(w.flow.products)]
+	workers := min(w.N, len(panels)/n)
+	if w.ID >= workers {
+		return 0, 0, nil
+	}
+	return c.Blocks() * w.ID / workers, c.Blocks() * (w.ID + 1) / workers, panels[w.ID*n:][:n]
 }
 
 // place is where a unit's tile begins in the output, and which lane is its first.

@@ -101,9 +101,9 @@ func TestWinogradIsTheConvolution(t *testing.T) {
 	for _, s := range Sets() {
 		for m, bound := range map[int]float64{2: 2e-6, 4: 2e-5} {
 			t.Run(fmt.Sprintf("%s/%d", s.Name, m), func(t *testing.T) {
-				rng, cases := rand.New(rand.NewPCG(3, uint64(m))), 8
+				rng, cases := rand.New(rand.NewPCG(3, uint64(m))), some(8)
 				if s.Name == portable().Name {
-					cases = 2 // it takes its time
+					cases = some(2) // it takes its time
 				}
 				for range cases {
 					c, rows := winogradGeometry(rng, m)
@@ -146,6 +146,9 @@ func TestWinogradIsTheConvolution(t *testing.T) {
 
 // The last dimension of what a pass holds is bounded, so layers are cut into passes; all of them have to come together.
 func TestWinogradInPasses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is a gigaflop")
+	}
 	c := Conv{
 		In: Image{C: 96, H: 13, W: 11, Lanes: 32}, Filters: 80, KH: 3, KW: 3, SH: 1, SW: 1, DH: 1, DW: 1, Top: 1, Left: 1,
 		OH: 13, OW: 11, Groups: 1, Tile: 4, BackTile: 2,

@@ -7,10 +7,22 @@ import "unsafe"
 // [points][filters][unit][lane][filter] with as many filters side by side as a tile takes. scratch has its
 // BackWeightsLen.
 func (w *Worker) WinogradBackWeights(c *Conv, x, dy, dw, scratch []float32) {
+	w.flow = flow{x: x}
+	w.winogradBackWeights(c, dy, dw, scratch)
+}
+
+// WinogradBackWeightsHalves is WinogradBackWeights of an input that was shortened; scratch has the WinogradWindowLen
+// more.
+func (w *Worker) WinogradBackWeightsHalves(c *Conv, x Halves, dy, dw, scratch []float32) {
+	w.flow = flow{halves: x, tile: scratch[c.BackWeightsLen():]}
+	w.winogradBackWeights(c, dy, dw, scratch)
+}
+
+// winogradBackWeights goes on once the input is in the flow.
+func (w *Worker) winogradBackWeights(c *Conv, dy, dw, scratch []float32) {
 	f := &w.flow
-	*f = flow{
-		m: c.Tile, c: c.In.C, k: c.Filters, in: c.In, out: c.Out(), top: c.Top, left: c.Left, active: c.Active(), x: x, y: dy,
-	}
+	f.m, f.c, f.k, f.in, f.out, f.top, f.left = c.Tile, c.In.C, c.Filters, c.In, c.Out(), c.Top, c.Left
+	f.active, f.y = c.Active(), dy
 	f.cutBack(w.vectors, scratch)
 	if w.ID == 0 {
 		clear(f.zeros)
@@ -18,7 +30,11 @@ func (w *Worker) WinogradBackWeights(c *Conv, x, dy, dw, scratch []float32) {
 	w.Sync()
 	for first := 0; first < f.total; first += f.units {
 		n := min(f.units, f.total-first)
-		w.turnImage(first, n)
+		if f.halves == nil {
+			w.turnImage(first, n)
+		} else {
+			w.turnHalves(first, n)
+		}
 		w.turnGradient(first, n)
 		w.Sync()
 		w.addPoints(n, first > 0)
@@ -104,5 +120,37 @@ func (w *Worker) turnDown(c *Conv, dw []float32) {
 	for b := from; b < to; b++ {
 		a.src, a.dst = p(f.kernels, b*f.c*16), p(dw, b*c.BlockLen())
 		w.f.winograd[f.m].gather(a)
+	}
+}
+
+// turnHalves is turnImage of an image that was shortened: a tile of some channels at a time is widened first.
+func (w *Worker) turnHalves(first, n int) {
+	const most = 8 // channels
+	f, a := &w.flow, &w.wino
+	from, to := w.share(f.c)
+	if from == to {
+		return
+	}
+	side := f.m + 2
+	a.tmp, a.s, a.offs = unsafe.Pointer(&w.half), winogradScalars.input[f.m], unsafe.Pointer(&w.taps)
+	a.width, a.row, a.point = int64(4*f.wide), int64(4*f.wide), int64(4*n*f.c*f.wide)
+	tile := f.tile[from*side*side*f.wide:]
+	nothing := int64(uintptr(p(f.zeros, 0)) - uintptr(p(tile, 0)))
+	for u := range n {
+		i0, j0, lane := f.place(first + u)
+		for c := from; c < to; c += most {
+			channels := min(most, to-c)
+			for t := range side * side {
+				h, v := i0+t/side-f.top, j0+t%side-f.left
+				if w.taps[t] = nothing; h < 0 || v < 0 || h >= f.in.H || v >= f.in.W {
+					continue
+				}
+				at := t * channels * f.wide
+				w.taps[t] = int64(4 * at)
+				w.widen(tile[at:], f.halves[(h*f.in.W+v)*f.in.Pixel()+c*f.in.Lanes+lane:], channels, f.wide, f.wide, f.in.Lanes)
+			}
+			a.src, a.dst, a.channels = p(tile, 0), p(f.panels, (u*f.c+c)*f.wide), int64(channels)
+			w.f.winograd[f.m].input(a)
+		}
 	}
 }

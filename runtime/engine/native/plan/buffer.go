@@ -14,6 +14,7 @@ type buffer struct {
 	offset   int
 	node     int32
 	from, to int32
+	short    int32      // the last time that it takes all of size, and not the first half; 0: always
 	region   *Region    // that is told where it went
 	others   *[]*Region // and others; few have any, and there are thousands of buffers
 }
@@ -70,16 +71,7 @@ func (p *planner) place() {
 	bottom := 0                                // the end of what lives forever: that comes first, and leaves no gaps
 	placed := make([]*buffer, 0, len(p.Nodes)) // the rest, by offset
 	for _, b := range order {
-		at := bottom
-		for _, q := range placed {
-			if q.to < b.from || b.to < q.from {
-				continue
-			}
-			if at+b.size <= q.offset {
-				break
-			}
-			at = max(at, q.offset+q.size)
-		}
+		at := p.free(b, placed, bottom)
 		b.offset = at
 		p.Len = max(p.Len, at+b.size)
 		if forever(b) {
@@ -101,13 +93,89 @@ func (p *planner) place() {
 	p.Len += Slack * max(p.Lanes, vector) / vector
 }
 
+// free is the lowest offset from bottom on that is free for a buffer's whole lifetime.
+func (p *planner) free(b *buffer, placed []*buffer, bottom int) int {
+	at := bottom
+	if p.Spec.Halves {
+		return b.freeHalves(placed, bottom)
+	}
+	for _, q := range placed {
+		if q.to < b.from || b.to < q.from {
+			continue
+		}
+		if at+b.size <= q.offset {
+			break
+		}
+		at = max(at, q.offset+q.size)
+	}
+	return at
+}
+
+// freeHalves is free where buffers take less from some time on.
+func (b *buffer) freeHalves(placed []*buffer, bottom int) int {
+	at := bottom
+	for again := true; again; {
+		again = false
+		for _, q := range placed {
+			if q.offset >= at+b.size {
+				break // and so are all that follow
+			}
+			if end := b.meets(q, at); end > at {
+				at, again = end, true
+			}
+		}
+	}
+	return at
+}
+
+// meets returns where q ends that would be in b's way at an offset, at a time when both are alive; 0: nowhere.
+func (b *buffer) meets(q *buffer, at int) (end int) {
+	for _, x := range b.phases() {
+		for _, y := range q.phases() {
+			if x.from <= y.to && y.from <= x.to && at < q.offset+y.size && q.offset < at+x.size {
+				end = max(end, q.offset+y.size)
+			}
+		}
+	}
+	return end
+}
+
+// phase is a time with the same size all through.
+type phase struct {
+	from, to int32
+	size     int
+}
+
+// phases are a buffer's two; the second is empty, and never, where it keeps its size.
+func (b *buffer) phases() [2]phase {
+	if b.short == 0 {
+		return [2]phase{{b.from, b.to, b.size}, {1, -1, 0}}
+	}
+	return [2]phase{{b.from, b.short, b.size}, {b.short + 1, b.to, b.half()}}
+}
+
+// half is what is left of a buffer once it is halves.
+func (b *buffer) half() int { return Padded((b.size + 1) / 2) }
+
+// kept is what a buffer takes for the most of its life.
+func (b *buffer) kept() int {
+	if b.short == 0 {
+		return b.size
+	}
+	return b.half()
+}
+
 // ByCategory is how many bytes the plan's peak holds of each kind: at the time when most are alive. Their sum is at
 // most Bytes; the difference, Gaps, is what the layout cannot use.
 func (p *Plan) ByCategory() (peak map[Category]disdel.Bytes, gaps disdel.Bytes) {
 	change := make([]disdel.Bytes, 2*len(p.Nodes)+3) // of what is alive, from the moment before
 	for _, b := range p.buffers {
-		change[b.from] += disdel.Bytes(b.size) * 4
-		change[b.to+1] -= disdel.Bytes(b.size) * 4
+		for _, x := range b.phases() {
+			if x.from <= x.to {
+				change[x.from] += disdel.Bytes(x.size) * 4
+				change[x.to+1] -= disdel.Bytes(x.size) * 4
+			}
+		}
 	}
 	best, at, alive := disdel.Bytes(-1), 0, disdel.Bytes(0)
 	for t := 0; t <= 2*len(p.Nodes); t++ {
@@ -117,8 +185,10 @@ func (p *Plan) ByCategory() (peak map[Category]disdel.Bytes, gaps disdel.Bytes) 
 	}
 	peak = map[Category]disdel.Bytes{}
 	for _, b := range p.buffers {
-		if int(b.from) <= at && at <= int(b.to) {
-			peak[b.category] += disdel.Bytes(b.size) * 4
+		for _, x := range b.phases() {
+			if int(x.from) <= at && at <= int(x.to) {
+				peak[b.category] += disdel.Bytes(x.size) * 4
+			}
 		}
 	}
 	return peak, p.Bytes() - best
@@ -134,7 +204,7 @@ func (p *Plan) ByNode() (weights, others []disdel.Bytes) {
 		case Weights, Moments, Gradients:
 			to = weights
 		}
-		to[b.node] += disdel.Bytes(b.size) * 4
+		to[b.node] += disdel.Bytes(b.kept()) * 4
 	}
 	return weights, others
 }

@@ -209,6 +209,9 @@ func (p *planner) work(i int) {
 			backward = max(backward, v.Conv.BackDataLen())
 		}
 	}
+	if p.Spec.Halves {
+		forward, backward = p.windows(i, forward, backward)
+	}
 	if !p.Spec.Training {
 		backward, kept = 0, 0
 	}

@@ -14,6 +14,7 @@ type Spec struct {
 	Moments   int  // values an optimiser keeps for every weight: 0, 1 or 2
 	KeepGrads bool // weights' gradients are needed all at once
 	Exact     bool // convolutions go by their definition: no Winograd
+	Halves    bool // what a step of training keeps for its way back is bfloat16; inference is as without
 	// Plain is for an engine that computes a network by its own kernels: batches lie in lanes however few their rows are,
 	// and batch norms and ReLU6 are no other layer's work. It wants Exact, too.
 	Plain bool
@@ -50,6 +51,11 @@ type Node struct {
 	Fused     bool // is that ReLU
 	Permuted  bool // a flatten that left pixels before channels; a dense layer that reads such a vector
 	GradIn    []Flow
+
+	// With Halves.
+	Rounded  bool  // the output is to be rounded to bfloat16 when the node is computed
+	Short    bool  // on the way back the output is halves, in the first half of Out
+	Shortens []int // nodes whose outputs become halves when this one is computed
 
 	// Inference: what a convolution or a dense layer computes of its pixels while they are in the cache.
 	Norm  int  // the batch norm that follows; 0: none
@@ -131,6 +137,7 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 			p.consumers[in] = append(p.consumers[in], i)
 		}
 	}
+	p.Spec.Halves = spec.Halves && spec.Training
 	p.chooseRows()
 	for i := range g.Nodes {
 		p.Nodes[i].Inputs = slices.Clone(g.Nodes[i].Inputs)
@@ -146,6 +153,7 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 		}
 	}
 	p.resolveBuffers()
+	p.shorten()
 	p.place()
 	return p.Plan, nil
 }

@@ -27,6 +27,7 @@ func main() {
 		s.taps()
 		s.depthwise()
 		s.weighted()
+		s.halves()
 		for _, m := range []int{2, 4} {
 			s.winograd(m)
 		}

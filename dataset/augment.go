@@ -1,0 +1,110 @@
+package dataset
+
+import (
+	"github.com/disdel/disdel"
+)
+
+// augmenting shows images otherwise in every epoch: a part of them, moved by some pixels over zeros, and mirrored or
+// not, as He et al. (2016) do with CIFAR. What an image becomes depends on the job's seed, the epoch and its place among
+// all rows to learn from, and on nothing else: neither on which worker trains it, nor on how often an action stopped and
+// went on, nor on what was drawn before.
+type augmenting struct {
+	how                     disdel.Augment
+	channels, height, width int
+	first                   int // place of the shard's first row among those to learn from
+	image                   []float32
+}
+
+// drawnChange is what becomes of an image: so many pixels it is moved up and left, and whether it is mirrored.
+type drawnChange struct {
+	up, left int
+	flip     bool
+}
+
+// draw is what becomes of a row of the shard in an epoch.
+func (a *augmenting) draw(seed int64, epoch, row int) (d drawnChange) {
+	state := mixed(mixed(mixed(uint64(seed))+uint64(epoch)) + uint64(a.first+row))
+	next := func(n int) int { // below n; the low half of the state, as a share of all that it could be
+		state = mixed(state)
+		return int((state & 0xffffffff) * uint64(n) >> 32)
+	}
+	d.up, d.left = next(2*a.how.Crop+1)-a.how.Crop, next(2*a.how.Crop+1)-a.how.Crop
+	d.flip = next(2) == 1 && a.how.Flip
+	return d
+}
+
+// mixed spreads a number over all bits (splitmix64, Steele et al. 2014).
+func mixed(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// apply changes an image, [channels height width].
+func (a *augmenting) apply(image []float32, d drawnChange) {
+	if (d == drawnChange{}) {
+		return
+	}
+	copy(a.image, image)
+	from, to := max(0, d.left), min(a.width, a.width+d.left) // of the old columns those that stay
+	for c := range a.channels {
+		for y := range a.height {
+			line := image[(c*a.height+y)*a.width:][:a.width]
+			clear(line)
+			if old := y + d.up; old >= 0 && old < a.height {
+				copy(line[from-d.left:], a.image[(c*a.height+old)*a.width:][from:to])
+			}
+			if d.flip {
+				for x := range a.width / 2 {
+					line[x], line[a.width-1-x] = line[a.width-1-x], line[x]
+				}
+			}
+		}
+	}
+}
+
+// augmented has the batches of a shard that was read show images as a request for it says; first is its first row.
+func augmented(ref disdel.DataRef, first int) func(*Shard, error) (*Shard, error) {
+	return func(s *Shard, err error) (*Shard, error) {
+		if err != nil || ref.Augment == (disdel.Augment{}) {
+			return s, err
+		}
+		shape := s.shape
+		if s.to != nil {
+			shape = []int{shape[0], s.to.side, s.to.side}
+		}
+		if why := CheckAugment(ref.Augment, shape); why != "" {
+			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + ref.Name, Msg: why}
+		}
+		s.change = &augmenting{
+			how: ref.Augment, channels: shape[0], height: shape[1], width: shape[2], first: first,
+			image: make([]float32, shape[0]*shape[1]*shape[2]),
+		}
+		return s, nil
+	}
+}
+
+// CheckAugment says why rows of a shape, [channels height width], cannot be shown so; "": they can.
+func CheckAugment(how disdel.Augment, shape []int) string {
+	switch {
+	case len(shape) != 3 || shape[1] == 1 && shape[2] > 1:
+		return "the rows are no images"
+	case how.Crop < 0 || how.Crop >= min(shape[1], shape[2]):
+		return "images are moved by fewer pixels than they have"
+	default:
+		return ""
+	}
+}
+
+// FillAugmented is Fill of rows as a job's training sees them in an epoch: moved and mirrored where that was asked for.
+// The same seed, epoch and rows give the same bits.
+func (s *Shard) FillAugmented(b *Batch, rows []int32, seed int64, epoch int) {
+	s.Fill(b, rows)
+	if s.change == nil {
+		return
+	}
+	for i, row := range rows {
+		s.change.apply(b.Input.Row(i), s.change.draw(seed, epoch, int(row)))
+	}
+}

@@ -1,0 +1,338 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// RowsType is the media type of rows on their way to another machine, as WriteDenseRows and WriteSparseRows write them:
+// what a reader made of files, so that whoever takes them need not know the files' formats.
+const RowsType = "application/vnd.disdel.rows"
+
+// What rows on their way begin with, and how long what is known of all of them may be.
+const (
+	rowsMagic   = "disdel rows 1\n"
+	longestHead = 64 << 20
+)
+
+// What a row begins with.
+const (
+	rowLearned byte = iota
+	rowHeldOut
+	rowsEnd // there are no more; behind it the loss of who knows how they were made, 0 where nobody does
+)
+
+// rowsHead is what is known of all rows: one of its fields.
+type rowsHead struct {
+	Dense  *denseHead  `json:"dense,omitempty"`
+	Sparse *sparseHead `json:"sparse,omitempty"`
+}
+
+type denseHead struct {
+	Title      string     `json:"title"`
+	License    string     `json:"license,omitempty"`
+	Shape      []int      `json:"shape"`
+	Classes    int        `json:"classes"`
+	ClassNames []string   `json:"classNames,omitempty"`
+	Bytes      bool       `json:"bytes,omitempty"`
+	Columns    []Column   `json:"columns,omitempty"`
+	Understood Understood `json:"understood"`
+}
+
+type sparseHead struct {
+	Title      string   `json:"title"`
+	License    string   `json:"license,omitempty"`
+	Columns    int      `json:"columns,omitempty"`
+	Classes    int      `json:"classes"`
+	ClassNames []string `json:"classNames,omitempty"`
+	Ones       bool     `json:"ones,omitempty"`
+	Users      int      `json:"users,omitempty"`
+	Items      int      `json:"items,omitempty"`
+	Bayes      bool     `json:"bayes,omitempty"` // the loss of who knows how they were made comes behind them
+}
+
+// WriteDenseRows writes a data set of dense rows for ReadRows.
+func WriteDenseRows(w io.Writer, in DenseInput) error {
+	return writeRows(w, rowsHead{Dense: &denseHead{
+		Title: in.Title, License: in.License, Shape: in.Shape, Classes: in.Classes, ClassNames: in.ClassNames,
+		Bytes: in.Bytes, Columns: in.Columns, Understood: in.Understood,
+	}}, func(put func(heldOut bool, row []byte) error) (float64, error) {
+		var row []byte
+		return 0, in.Each(func(r DenseRow) error {
+			row = binary.LittleEndian.AppendUint32(row[:0], uint32(r.Label))
+			row = appendFloats(append(row, r.Bytes...), r.Values)
+			return put(r.HeldOut, row)
+		})
+	})
+}
+
+// WriteSparseRows writes a data set of sparse rows for ReadRows.
+func WriteSparseRows(w io.Writer, in SparseInput) error {
+	return writeRows(w, rowsHead{Sparse: &sparseHead{
+		Title: in.Title, License: in.License, Columns: in.Columns, Classes: in.Classes, ClassNames: in.ClassNames,
+		Ones: in.Ones, Users: in.Users, Items: in.Items, Bayes: in.Bayes != nil,
+	}}, func(put func(heldOut bool, row []byte) error) (float64, error) {
+		var row []byte
+		err := in.Each(func(r SparseRow) error {
+			row = appendFloats(row[:0], []float32{r.Target})
+			row = binary.LittleEndian.AppendUint32(row, uint32(len(r.Index)))
+			for _, column := range r.Index {
+				row = binary.LittleEndian.AppendUint32(row, uint32(column))
+			}
+			if !in.Ones {
+				row = appendFloats(row, r.Value)
+			}
+			return put(r.HeldOut, row)
+		})
+		if err != nil || in.Bayes == nil {
+			return 0, err
+		}
+		return in.Bayes(), nil
+	})
+}
+
+// writeRows writes what is known of all rows, the rows, and what is known behind them.
+func writeRows(w io.Writer, head rowsHead, rows func(put func(heldOut bool, row []byte) error) (float64, error)) error {
+	text, err := json.Marshal(head)
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Internal, Op: "write rows", Err: err}
+	}
+	out := bufio.NewWriterSize(w, rowsBuffer)
+	out.WriteString(rowsMagic) //nolint:errcheck // said by Flush, as the next ones
+	out.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(text))))
+	out.Write(text)
+	bayes, err := rows(func(heldOut bool, row []byte) error {
+		kind := rowLearned
+		if heldOut {
+			kind = rowHeldOut
+		}
+		out.WriteByte(kind) //nolint:errcheck // the row's own says it too
+		_, err := out.Write(row)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	out.WriteByte(rowsEnd) //nolint:errcheck // said by Flush
+	out.Write(binary.LittleEndian.AppendUint64(nil, math.Float64bits(bayes)))
+	return out.Flush()
+}
+
+// rowsBuffer is what is read and written at once.
+const rowsBuffer = 256 << 10
+
+// ReadRows reads what is known of all rows that were written for it, as a data set of a name: one of dense rows, or of
+// sparse ones. Their Each reads on in from, as often as it is called. It returns Corrupt for what nobody wrote so.
+func ReadRows(name string, from io.ReadSeeker) (dense *DenseInput, sparse *SparseInput, err error) {
+	r := &rowsReader{from: from, name: name}
+	head, err := r.head()
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case head.Dense != nil:
+		h := head.Dense
+		in := &DenseInput{
+			Name: name, Title: h.Title, License: h.License, Shape: h.Shape, Classes: h.Classes, ClassNames: h.ClassNames,
+			Bytes: h.Bytes, Columns: h.Columns, Understood: h.Understood,
+		}
+		in.Each = func(yield func(DenseRow) error) error { return r.dense(in, yield) }
+		return in, nil, in.check()
+	case head.Sparse != nil:
+		h := head.Sparse
+		in := &SparseInput{
+			Name: name, Title: h.Title, License: h.License, Columns: h.Columns, Classes: h.Classes, ClassNames: h.ClassNames,
+			Ones: h.Ones, Users: h.Users, Items: h.Items,
+		}
+		in.Each = func(yield func(SparseRow) error) error { return r.sparse(in.Ones, yield) }
+		if h.Bayes {
+			in.Bayes = func() float64 { return r.bayes }
+		}
+		return nil, in, nil
+	default:
+		return nil, nil, r.bad("they are neither dense nor sparse", nil)
+	}
+}
+
+// rowsReader reads rows that were written to be sent.
+type rowsReader struct {
+	from  io.ReadSeeker
+	name  string
+	start int64   // of the first row
+	bayes float64 // see SparseInput, once all rows were read
+}
+
+func (r *rowsReader) bad(why string, err error) error {
+	return &disdel.Error{Kind: disdel.Corrupt, Op: "read rows of " + r.name, Msg: why, Err: err}
+}
+
+func (r *rowsReader) head() (head rowsHead, err error) {
+	begin := make([]byte, len(rowsMagic)+4)
+	if _, err := io.ReadFull(r.from, begin); err != nil || string(begin[:len(rowsMagic)]) != rowsMagic {
+		return head, r.bad("they do not begin as rows do", nil)
+	}
+	size := binary.LittleEndian.Uint32(begin[len(rowsMagic):])
+	if size > longestHead {
+		return head, r.bad(fmt.Sprintf("%d bytes are said of them", size), nil)
+	}
+	var text bytes.Buffer
+	if n, err := io.CopyN(&text, r.from, int64(size)); err != nil {
+		return head, r.bad(fmt.Sprintf("they end after %d bytes of what is said of them", n), nil)
+	}
+	if err := json.Unmarshal(text.Bytes(), &head); err != nil {
+		return head, r.bad("what is said of them is no JSON of rows", err)
+	}
+	r.start = int64(len(begin)) + int64(size)
+	return head, nil
+}
+
+// each calls take at each row, which reads it.
+func (r *rowsReader) each(take func(in *bufio.Reader, heldOut bool) error) error {
+	if _, err := r.from.Seek(r.start, io.SeekStart); err != nil {
+		return r.bad("", err)
+	}
+	in := bufio.NewReaderSize(r.from, rowsBuffer)
+	for {
+		kind, err := in.ReadByte()
+		switch {
+		case err != nil:
+			return r.broken(err)
+		case kind == rowsEnd:
+			var end [8]byte
+			if _, err := io.ReadFull(in, end[:]); err != nil {
+				return r.broken(err)
+			}
+			r.bayes = math.Float64frombits(binary.LittleEndian.Uint64(end[:]))
+			return nil
+		case kind > rowsEnd:
+			return r.bad(fmt.Sprintf("a row begins with %d", kind), nil)
+		}
+		if err := take(in, kind == rowHeldOut); err != nil {
+			return err
+		}
+	}
+}
+
+// broken is the error of rows that end too early, or cannot be read.
+func (r *rowsReader) broken(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return r.bad("they have not come whole", nil)
+	}
+	return r.bad("", err)
+}
+
+func (r *rowsReader) dense(head *DenseInput, yield func(DenseRow) error) error {
+	size := 1
+	for _, side := range head.Shape { // which was checked
+		size *= side
+	}
+	if !head.Bytes {
+		size *= 4
+	}
+	text := make([]byte, 4+size)
+	var values []float32
+	return r.each(func(in *bufio.Reader, heldOut bool) error {
+		if _, err := io.ReadFull(in, text); err != nil {
+			return r.broken(err)
+		}
+		row := DenseRow{Label: int32(binary.LittleEndian.Uint32(text)), HeldOut: heldOut}
+		if head.Bytes {
+			row.Bytes = text[4:]
+		} else {
+			values = floatsOf(values[:0], text[4:])
+			row.Values = values
+		}
+		return yield(row)
+	})
+}
+
+// mostEntries bounds the entries of a sparse row that is read.
+const mostEntries = 1 << 24
+
+func (r *rowsReader) sparse(ones bool, yield func(SparseRow) error) error {
+	var text []byte
+	var index []int32
+	var values []float32
+	return r.each(func(in *bufio.Reader, heldOut bool) error {
+		var begin [8]byte
+		if _, err := io.ReadFull(in, begin[:]); err != nil {
+			return r.broken(err)
+		}
+		n := int(binary.LittleEndian.Uint32(begin[4:]))
+		if n > mostEntries {
+			return r.bad(fmt.Sprintf("a row has %d entries", n), nil)
+		}
+		size := 4 * n
+		if !ones {
+			size *= 2
+		}
+		text = slices.Grow(text[:0], size)[:size]
+		if _, err := io.ReadFull(in, text); err != nil {
+			return r.broken(err)
+		}
+		row := SparseRow{Target: math.Float32frombits(binary.LittleEndian.Uint32(begin[:])), HeldOut: heldOut}
+		index = index[:0]
+		for i := range n {
+			index = append(index, int32(binary.LittleEndian.Uint32(text[4*i:])))
+		}
+		row.Index = index
+		if !ones {
+			values = floatsOf(values[:0], text[4*n:])
+			row.Value = values
+		}
+		return yield(row)
+	})
+}
+
+// floatsOf appends the values that appendFloats wrote.
+func floatsOf(to []float32, text []byte) []float32 {
+	for ; len(text) >= 4; text = text[4:] {
+		to = append(to, math.Float32frombits(binary.LittleEndian.Uint32(text)))
+	}
+	return to
+}
+
+// Dense is a data set in memory as one that comes as a stream.
+func (in Input) Dense() (DenseInput, error) {
+	m, err := in.manifest()
+	if err != nil {
+		return DenseInput{}, err
+	}
+	out := DenseInput{
+		Name: in.Name, Title: in.Title, License: in.License, Shape: in.Train.Shape, Classes: m.Classes,
+		ClassNames: in.ClassNames, Bytes: in.Train.U8 != nil,
+	}
+	out.Each = func(yield func(DenseRow) error) error {
+		if err := in.Train.rows(false, yield); err != nil || in.Test == nil {
+			return err
+		}
+		return in.Test.rows(true, yield)
+	}
+	return out, nil
+}
+
+// rows gives the samples one after the other.
+func (x *Samples) rows(heldOut bool, yield func(DenseRow) error) error {
+	size := (&Manifest{Sample: x.Shape}).SampleLen()
+	for i, label := range x.Labels {
+		row := DenseRow{Label: label, HeldOut: heldOut}
+		if x.U8 != nil {
+			row.Bytes = x.U8[i*size : (i+1)*size]
+		} else {
+			row.Values = x.F32[i*size : (i+1)*size]
+		}
+		if err := yield(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

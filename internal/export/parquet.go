@@ -1,0 +1,46 @@
+package export
+
+import (
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/disdel/disdel"
+)
+
+// line is a round of a job, with the columns that CSV has.
+type line struct {
+	Job           string   `parquet:"job"`
+	Name          string   `parquet:"name"`
+	Status        string   `parquet:"status"`
+	Model         string   `parquet:"model"`
+	Dataset       string   `parquet:"dataset"`
+	Round         int64    `parquet:"round"`
+	TrainLoss     *float64 `parquet:"train_loss"`
+	Loss          *float64 `parquet:"loss"`
+	Accuracy      *float64 `parquet:"accuracy"`
+	TrainAccuracy *float64 `parquet:"train_accuracy"`
+	Seconds       *float64 `parquet:"seconds"`
+}
+
+// writeParquet writes a row for each round of each job.
+func writeParquet(w io.Writer, list []disdel.Record) error {
+	out := parquet.NewGenericWriter[line](w)
+	for i := range list {
+		r := &list[i]
+		for k := range r.Rounds {
+			v := make([]*float64, len(scalars))
+			for n, s := range scalars {
+				v[n] = s.of(&r.Rounds[k])
+			}
+			row := line{
+				string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Job.Model.Name, r.Data.Name, int64(r.Rounds[k].Round + 1),
+				v[0], v[1], v[2], v[3], v[4],
+			}
+			if _, err := out.Write([]line{row}); err != nil {
+				return err
+			}
+		}
+	}
+	return out.Close()
+}

@@ -1,0 +1,43 @@
+//go:build !noasm
+
+package kernel
+
+// sets lists what this processor can run, the fastest first: every arm64 processor that Go runs on has NEON.
+func sets() []Set {
+	return []Set{
+		{
+			Name: "neon", tiles: []int{6, 4, 2}, vectors: 1, pairs: [2]int{4, 6}, step: 16, block: 4, square: 8, f: neon(),
+			peak: peakNeon, peakFlops: 4 * 24 * 4 * 2,
+		},
+		portable(),
+	}
+}
+
+// neon has the shapes of AVX2's kernels, since two registers of four values stand for one of eight; but for correlate.
+// What it has no kernel for is plain Go.
+func neon() functions {
+	f := portable().f
+	f.product = [9][3]func(*productArgs){6: {1: product6Neon}, 4: {1: product4Neon}, 2: {1: product2Neon}}
+	f.correlate, f.line, f.transpose = correlateNeon, lineNeon, transposeNeon
+	f.add, f.addRelu, f.relu, f.clamp, f.scale = addNeon, addReluNeon, reluNeon, clampNeon, scaleNeon
+	f.reluBack, f.clampBack, f.squares = reluBackNeon, clampBackNeon, squaresNeon
+	f.sgd, f.momentum, f.adam = sgdNeon, momentumNeon, adamNeon
+	f.affineEach, f.affineEachRelu = affineEachNeon, affineEachReluNeon
+	f.affine, f.affineRelu, f.normBack = affineNeon, affineReluNeon, normBackNeon
+	f.moments = [2]func(*channelArgs){moments4Neon, moments1Neon}
+	f.normSums = [2]func(*channelArgs){normSums4Neon, normSums1Neon}
+	f.normSumsRelu = [2]func(*channelArgs){normSumsRelu4Neon, normSumsRelu1Neon}
+	f.rowSums = [2]func(*channelArgs){rowSums4Neon, rowSums1Neon}
+	f.dots = [2]func(*channelArgs){dots4Neon, dots1Neon}
+	f.maxPool, f.sumPool, f.maxPoolBack, f.sumPoolBack = maxPoolNeon, sumPoolNeon, maxPoolBackNeon, sumPoolBackNeon
+	f.depthwise, f.weighted = [2]func(*tapArgs){depthwise4Neon, depthwise1Neon}, weightedNeon
+	f.winograd[2] = transforms{
+		input: winogradInput2Neon, output: winogradOutput2Neon, weights: winogradWeights2Neon,
+		spread: winogradSpread2Neon, gather: winogradGather2Neon,
+	}
+	f.winograd[4] = transforms{
+		input: winogradInput4Neon, output: winogradOutput4Neon, weights: winogradWeights4Neon,
+		spread: winogradSpread4Neon, gather: winogradGather4Neon,
+	}
+	return f
+}

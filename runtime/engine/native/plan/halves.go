@@ -1,0 +1,155 @@
+package plan
+
+import "github.com/disdel/disdel/model"
+
+// With Halves, what a step keeps of its way forward for its way back takes half the memory: it is rounded to bfloat16 as
+// soon as it is there, and lies as 16 bits a value from when the way forward has read it for the last time. Where it
+// lies is the first half of where it lay; the second half is free then. On the way back a layer widens it in a window,
+// a few rows at a time, so that it never lies there as float32 as a whole.
+
+// shorten finds the activations that become halves, and when. It comes when all is known that reads them.
+func (p *planner) shorten() {
+	if !p.Spec.Halves {
+		return
+	}
+	last := map[*buffer]int{} // the last node that writes it forward
+	read := map[*buffer]int{} // and that reads it
+	for i := range p.g.Nodes {
+		b := p.outs[i]
+		read[b] = i
+		if p.g.Nodes[i].Op != model.OpFlatten || !p.Nodes[i].InPlace {
+			last[b] = i
+		}
+		for _, in := range p.g.Nodes[i].Inputs {
+			read[p.outs[in]] = i
+		}
+	}
+	whole := p.whole()
+	for i := range p.g.Nodes {
+		b := p.outs[i]
+		if int(b.to) <= len(p.g.Nodes) || b == p.outs[p.head()] {
+			continue
+		}
+		v := &p.Nodes[i]
+		v.Rounded = last[b] == i
+		if v.Short = !whole[b]; !v.Short {
+			continue
+		}
+		b.short = int32(read[b])
+		if v.Rounded {
+			reader := &p.Nodes[read[b]]
+			reader.Shortens = append(reader.Shortens, i)
+		}
+	}
+}
+
+// head is the node whose output the loss takes.
+func (p *planner) head() int {
+	n := len(p.g.Nodes) - 1
+	if p.g.Nodes[n].Op == model.OpSoftmax {
+		return p.Nodes[n].Inputs[0]
+	}
+	return n
+}
+
+// whole are the outputs that stay as they are: what the loss takes, an input with a border, which has to stay zero, and
+// the input of a max pool whose output stays, which is compared with it.
+func (p *planner) whole() map[*buffer]bool {
+	out := map[*buffer]bool{p.outs[p.head()]: true}
+	if p.Nodes[0].Border != (Border{}) {
+		out[p.outs[0]] = true
+	}
+	for i := len(p.g.Nodes) - 1; i > 0; i-- {
+		if p.g.Nodes[i].Op == model.OpMaxPool && out[p.outs[i]] {
+			out[p.outs[p.Nodes[i].Inputs[0]]] = true
+		}
+	}
+	return out
+}
+
+// windows adds what a node needs to what it works with where activations are halves: rounded weights, forward and back,
+// and windows.
+func (p *planner) windows(i int, forward, backward int) (int, int) {
+	n, v := &p.g.Nodes[i], &p.Nodes[i]
+	switch {
+	case n.Op == model.OpMaxPool:
+		backward += v.Pool.WindowLen()
+	case n.Op == model.OpBatchNorm:
+		backward += NormWindowLen(v.Image)
+	case v.Depthwise:
+		weights := Padded(v.Pool.KH * v.Pool.KW * v.Pool.In.C)
+		forward, backward = forward+weights, max(backward, weights, v.Pool.DepthwiseHalvesLen())
+	case n.Op == model.OpConv || n.Op == model.OpDense:
+		back := v.Conv.BackWeightsLen() + v.Conv.WindowLen()
+		if v.Conv.BackTile == 0 && p.needs[n.Inputs[0]] {
+			backward = max(backward, v.Conv.RoundedLen())
+		}
+		if v.Conv.Tile == 0 {
+			forward = v.Conv.RoundedLen()
+		}
+		backward = max(backward, back)
+	}
+	return forward, backward
+}
+
+// roundedValues is how many values of a layer's weights are rounded at a time.
+const roundedValues = 256 << 10
+
+// RoundedBlocks is how many blocks of 16 filters are rounded at a time: of a convolution in groups, all.
+func (c *Conv) RoundedBlocks() int {
+	if c.Groups > 1 {
+		return c.Groups * c.Blocks()
+	}
+	return min(c.Blocks(), max(1, roundedValues/c.BlockLen()))
+}
+
+// RoundedLen is the number of values of the weights that are rounded at a time.
+func (c *Conv) RoundedLen() int { return c.RoundedBlocks()*c.BlockLen() + Slack }
+
+// InputRows are the rows of the input, from (included) and to (not), that output rows from i0 to i1 were computed of.
+func (c *Conv) InputRows(i0, i1 int) (from, to int) {
+	from = min(max(0, i0*c.SH-c.Top), c.In.H)
+	return from, max(from, min(c.In.H, (i1-1)*c.SH-c.Top+(c.KH-1)*c.DH+1))
+}
+
+// WindowLen is the number of values that the gradient of the weights needs beside BackWeightsLen where the input has
+// become halves.
+func (c *Conv) WindowLen() int {
+	if c.Tile > 0 {
+		return (c.Tile + 2) * (c.Tile + 2) * c.In.C * 2 * vector
+	}
+	if c.Single() {
+		return min(c.In.C, WindowChannels) * c.In.Lanes
+	}
+	return min(c.In.H, (c.ChunkRows()-1)*c.SH+(c.KH-1)*c.DH+1) * c.In.W * c.In.Pixel()
+}
+
+// WindowChannels is how many channels of a single pixel are widened at a time.
+const WindowChannels = 128
+
+// Single tells that input and output are single pixels, as those of dense layers: no row of theirs is a part.
+func (c *Conv) Single() bool { return c.In.H*c.In.W == 1 && c.OH*c.OW == 1 && c.Taps() == 1 }
+
+// InputRows are the rows of the input, from (included) and to (not), that output row i was computed of.
+func (g *Pool) InputRows(i int) (from, to int) {
+	from = min(max(0, i*g.SH-g.Top), g.In.H)
+	return from, max(from, min(g.In.H, i*g.SH-g.Top+(g.KH-1)*g.DH+1))
+}
+
+// WindowLen is the number of values that a max pool needs for its way back where its input and output have become
+// halves.
+func (g *Pool) WindowLen() int {
+	return (min(g.In.H, (g.KH-1)*g.DH+1)*g.In.W + g.OW) * g.In.Pixel()
+}
+
+// DepthwiseHalvesLen is that of the gradient of a depthwise convolution's weights.
+func (g *Pool) DepthwiseHalvesLen() int { return g.KW*g.In.C*vector + g.In.W*g.In.Pixel() }
+
+// normValues bounds the window of a batch norm.
+const normValues = 32 << 10
+
+// NormPixels is how many pixels are in the window of a batch norm, at least one.
+func NormPixels(im Image) int { return min(im.H*im.W, max(1, normValues/im.Pixel())) }
+
+// NormWindowLen is that window's number of values.
+func NormWindowLen(im Image) int { return NormPixels(im) * im.Pixel() }

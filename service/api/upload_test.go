@@ -1,0 +1,92 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/dense"
+	"github.com/disdel/disdel/dataset/sparse"
+	"github.com/disdel/disdel/internal/client"
+)
+
+// Tables, sparse rows and whatever else a client reads arrive at a server as they would be stored here, are told what
+// is doubtful about them, and are refused where they are wrong.
+func TestRowsOfAnyFormatAreUploaded(t *testing.T) {
+	h := newHouse(t, Config{MaxUpload: 64 << 10})
+	at, err := client.Remote(client.Server{URL: h.URL, Token: h.tokens["ann admin"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	from := dataset.TextSource("table.csv", "width,color,label\n1,red,a\n2,blue,b\n3,red,b\n")
+	in, err := dense.CSV{Source: from}.Input("table")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the same again changes nothing
+		set, err := at.Data.AddDense(ctx, in, false)
+		if err != nil || set.Train.Rows != 3 || len(set.ClassNames) != 2 || set.Understood == nil ||
+			!strings.Contains(set.Understood.Kind, "CSV") {
+			t.Fatalf("%+v, %v", set, err)
+		}
+	}
+	own, err := dataset.OpenStore(ctx, "file://"+t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	here, err := own.AddDense(ctx, in, false)
+	there, err2 := at.Data.Get(ctx, "table")
+	if err := errors.Join(err, err2); err != nil || here.Checksum() != there.Checksum {
+		t.Errorf("it is another one there: %v", err)
+	}
+	rows, err := sparse.Libsvm{Source: dataset.TextSource("rows", "1 1:0.5 3:2\n0 2:1\n1 1:1\n")}.Input("clicks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set, err := at.Data.AddSparse(ctx, rows, false); err != nil || set.Sparse == nil || set.Classes != 2 {
+		t.Errorf("%+v, %v", set, err)
+	}
+
+	in.Each = func(yield func(dataset.DenseRow) error) error {
+		return yield(dataset.DenseRow{Values: make([]float32, 4), Label: 7})
+	}
+	if _, err := at.Data.AddDense(ctx, in, true); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("a label of no class: %v", err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	in.Each = func(yield func(dataset.DenseRow) error) error {
+		for range 64 << 10 {
+			if err := yield(dataset.DenseRow{Values: []float32{rng.Float32(), 0, 1}, Label: 1}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if _, err := at.Data.AddDense(ctx, in, true); err == nil {
+		t.Error("rows without end are taken")
+	}
+	if set, err := at.Data.Get(ctx, "table"); err != nil || set.Checksum != here.Checksum() {
+		t.Errorf("what was there is gone: %v", err)
+	}
+}
+
+// What is no rows is said to be none, and a reader may not add them.
+func TestWhatIsNoRows(t *testing.T) {
+	h := newHouse(t, Config{})
+	status, data := h.ask("ann admin", "PUT", "/api/v1/datasets/a", "no rows", "Content-Type", dataset.RowsType)
+	if status != 400 || !bytes.Contains(data, []byte("these are no rows")) {
+		t.Errorf("%d %s", status, data)
+	}
+	if status, _ := h.ask("ann read", "PUT", "/api/v1/datasets/a", json.RawMessage("{}"), "Content-Type",
+		dataset.RowsType); status != 403 {
+		t.Errorf("%d", status)
+	}
+}
