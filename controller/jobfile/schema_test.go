@@ -180,7 +180,7 @@ var beyondSchema = regexp.MustCompile(`early-stop-with|early-stop-accuracy-in|ea
 	`key-given|section-given|octal|hexadecimal|underscores|underflows|source-with-a-line-end|` +
 	`name-with-a-line-end|batch-size-in-snake|own-tag|` +
 	`tag-that|` +
-	`device-and-backend|gpu-without-device|precision-of-gpus|several-layers|policy-(bounds|below|above|at)|after-|backoff-|overflows|` +
+	`device-and-backend|gpu-without-device|several-layers|policy-(bounds|below|above|at)|after-|backoff-|overflows|` +
 	`seed-beyond|alias-|second-document|rubbish|` +
 	`precision-o[fn]|rule-between|nesterov-without|rounded-second|goal-(empty|both|without|rmse)`)
 
