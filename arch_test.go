@@ -192,7 +192,7 @@ var house = map[string][]string{
 // owners is where a third party's packages may be imported; those not listed are free.
 var owners = map[string][]string{
 	"github.com/apache/openwhisk-client-go":  {"executor", "bench/platform"},
-	"github.com/redis/go-redis":              {"aggregator", "bench/aggregator"},
+	"github.com/redis/go-redis":              {"aggregator", "bench/aggregator", "bench/exchange"},
 	"github.com/alicebob/miniredis":          {"aggregator/embedded"},
 	"github.com/go-kivik/kivik":              {"history"},
 	"go.etcd.io/bbolt":                       {"history/couchlite", "platform"},

@@ -129,7 +129,7 @@ func (d *Deltas) get(ctx context.Context, by redis.Pipeliner, p piece) func() ([
 		for _, stream := range streams {
 			for _, m := range stream.Messages {
 				if m.ID == p.at {
-					return []byte(fmt.Sprint(m.Values["data"])), nil
+					return fmt.Append(nil, m.Values["data"]), nil
 				}
 			}
 		}

@@ -88,7 +88,7 @@ func New(cfg Config) (*Platform, error) {
 	work, stop := context.WithCancel(context.Background())
 	p := &Platform{
 		large: make(chan struct{}, largeAtOnce), living: map[*container]bool{}, cfg: cfg, counters: newCounters(),
-		root: root, store: state, accepted: took,
+		root: root, store: state, accepted: took, unfiled: unfiled{many: make(chan struct{}, 1)},
 		users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop,
 	}
 	if cfg.CPU != (CPUScaling{}) && !keepsQuotas(p.fences) {

@@ -17,6 +17,7 @@ type unfiled struct {
 	mu      sync.Mutex
 	coming  []*activation // on their way to the disk
 	writing bool          // a goroutine writes them
+	many    chan struct{} // signals that many are coming
 	list    []*activation // could not be written
 	why     error
 	retries bool // a goroutine tries again
@@ -25,9 +26,10 @@ type unfiled struct {
 const (
 	// tryAgain is the time between two tries to write what could not be written.
 	tryAgain = time.Second
-	// gather is for how long records come together before they are written, all at once: nobody waits for them, and a
-	// hundred together take little more than one.
-	gather = 20 * time.Millisecond
+	// gather is for how long records come together before they are written, all at once, if not half of mostComing are
+	// there before. Nobody waits for them, and a hundred together take little more than one. While a disk is synced, others
+	// that write to it may have to wait, as the file of accepted activations does on ext4.
+	gather = 500 * time.Millisecond
 )
 
 // mostComing is how many records may be on their way to the disk before who ends next waits for its own.
@@ -54,6 +56,12 @@ func (u *unfiled) announce(record *activation) bool {
 		return false
 	}
 	u.coming = append(u.coming, record)
+	if len(u.coming) >= mostComing/2 {
+		select {
+		case u.many <- struct{}{}:
+		default: // it is told already
+		}
+	}
 	return true
 }
 
@@ -77,12 +85,23 @@ func (u *unfiled) next() []*activation {
 // fileComing writes records for as long as some are coming.
 func (p *Platform) fileComing() {
 	for {
-		p.pause(gather)
+		p.gather()
 		batch := p.unfiled.next()
 		if len(batch) == 0 {
 			return
 		}
 		p.settle(batch, p.store.fileAll(batch))
+	}
+}
+
+// gather waits for records to come together.
+func (p *Platform) gather() {
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.unfiled.many:
+	case <-p.work.Done():
 	}
 }
 

@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -66,7 +65,7 @@ func TestManyClasses(t *testing.T) {
 	}
 	r.ByClass.Given = nil
 	for form, got := range map[string]string{"text": text(t, r), "page": html(t, r)} {
-		if strings.Contains(got, fmt.Sprint("PRECISION")) {
+		if strings.Contains(got, "PRECISION") {
 			t.Errorf("%s: classes of which little is known", form)
 		}
 	}
