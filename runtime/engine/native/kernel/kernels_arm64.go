@@ -31,6 +31,7 @@ func neon() functions {
 	f.dots = [2]func(*channelArgs){dots4Neon, dots1Neon}
 	f.maxPool, f.sumPool, f.maxPoolBack, f.sumPoolBack = maxPoolNeon, sumPoolNeon, maxPoolBackNeon, sumPoolBackNeon
 	f.depthwise, f.weighted = [2]func(*tapArgs){depthwise4Neon, depthwise1Neon}, weightedNeon
+	f.round, f.shorten, f.widen = roundNeon, shortenNeon, widenNeon
 	f.winograd[2] = transforms{
 		input: winogradInput2Neon, output: winogradOutput2Neon, weights: winogradWeights2Neon,
 		spread: winogradSpread2Neon, gather: winogradGather2Neon,

@@ -6148,6 +6148,113 @@ lane1:
 	BLO lane1
 	RET
 
+// func roundNeon(args *elementArgs)
+TEXT ·roundNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	ADD $40, R0, R4
+	VLD1R.P 4(R4), [V31.S4]
+	CBZ R3, out1
+loop2:
+	FLDPQ 0(R2), (F0, F1)
+	WORD $0x4e20d408 // fadd v8.4s, v0.4s, v0.4s
+	WORD $0x4e21d429 // fadd v9.4s, v1.4s, v1.4s
+	WORD $0x4e20e40c // fcmeq v12.4s, v0.4s, v0.4s
+	WORD $0x4e21e42d // fcmeq v13.4s, v1.4s, v1.4s
+	VSHL $15, V0.S4, V4.S4
+	VUSHR $31, V4.S4, V4.S4
+	VADD V31.S4, V4.S4, V4.S4
+	VADD V0.S4, V4.S4, V4.S4
+	VBSL V8.B16, V4.B16, V12.B16
+	VUSHR $16, V12.S4, V12.S4
+	VSHL $16, V12.S4, V12.S4
+	VSHL $15, V1.S4, V5.S4
+	VUSHR $31, V5.S4, V5.S4
+	VADD V31.S4, V5.S4, V5.S4
+	VADD V1.S4, V5.S4, V5.S4
+	VBSL V9.B16, V5.B16, V13.B16
+	VUSHR $16, V13.S4, V13.S4
+	VSHL $16, V13.S4, V13.S4
+	FSTPQ (F12, F13), 0(R1)
+	FLDPQ 32(R2), (F2, F3)
+	WORD $0x4e22d44a // fadd v10.4s, v2.4s, v2.4s
+	WORD $0x4e23d46b // fadd v11.4s, v3.4s, v3.4s
+	WORD $0x4e22e44e // fcmeq v14.4s, v2.4s, v2.4s
+	WORD $0x4e23e46f // fcmeq v15.4s, v3.4s, v3.4s
+	VSHL $15, V2.S4, V6.S4
+	VUSHR $31, V6.S4, V6.S4
+	VADD V31.S4, V6.S4, V6.S4
+	VADD V2.S4, V6.S4, V6.S4
+	VBSL V10.B16, V6.B16, V14.B16
+	VUSHR $16, V14.S4, V14.S4
+	VSHL $16, V14.S4, V14.S4
+	VSHL $15, V3.S4, V7.S4
+	VUSHR $31, V7.S4, V7.S4
+	VADD V31.S4, V7.S4, V7.S4
+	VADD V3.S4, V7.S4, V7.S4
+	VBSL V11.B16, V7.B16, V15.B16
+	VUSHR $16, V15.S4, V15.S4
+	VSHL $16, V15.S4, V15.S4
+	FSTPQ (F14, F15), 32(R1)
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $64, R3
+	BNE loop2
+out1:
+	RET
+
+// func shortenNeon(args *elementArgs)
+TEXT ·shortenNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+loop1:
+	FLDPQ 0(R2), (F0, F1)
+	VUZP2 V1.H8, V0.H8, V8.H8
+	FLDPQ 32(R2), (F2, F3)
+	VUZP2 V3.H8, V2.H8, V9.H8
+	FSTPQ (F8, F9), 0(R1)
+	ADD $64, R2
+	ADD $32, R1
+	SUBS $64, R3
+	BNE loop1
+	RET
+
+// func widenNeon(args *halvesArgs)
+TEXT ·widenNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	VEOR V31.B16, V31.B16, V31.B16
+loop1:
+	MOVD R1, R7
+	MOVD R2, R8
+	MOVD R4, R9
+loop2:
+	FLDPQ 0(R8), (F0, F1)
+	VZIP1 V0.H8, V31.H8, V2.H8
+	VZIP2 V0.H8, V31.H8, V3.H8
+	FSTPQ (F2, F3), 0(R7)
+	VZIP1 V1.H8, V31.H8, V4.H8
+	VZIP2 V1.H8, V31.H8, V5.H8
+	FSTPQ (F4, F5), 32(R7)
+	ADD $64, R7
+	ADD $32, R8
+	SUBS $64, R9
+	BNE loop2
+	ADD R5, R1
+	ADD R6, R2
+	SUBS $1, R3
+	BNE loop1
+	RET
+
 // func peakNeon(args int)
 TEXT ·peakNeon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0

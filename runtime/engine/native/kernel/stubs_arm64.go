@@ -249,6 +249,21 @@ func winogradSpread4Neon(args *winogradArgs)
 //go:noescape
 func winogradGather4Neon(args *winogradArgs)
 
+// roundNeon is dst = a, rounded to bfloat16.
+//
+//go:noescape
+func roundNeon(args *elementArgs)
+
+// shortenNeon is dst = the upper halves of a.
+//
+//go:noescape
+func shortenNeon(args *elementArgs)
+
+// widenNeon is dst = src, as float32; see halvesArgs.
+//
+//go:noescape
+func widenNeon(args *halvesArgs)
+
 // peakNeon runs 24 chains of multiply-adds, four a turn; the argument is how many turns.
 //
 //go:noescape

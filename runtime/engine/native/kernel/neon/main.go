@@ -50,6 +50,7 @@ func generate() (text, stubs string) {
 	for _, m := range []int{2, 4} {
 		a.winograd(m)
 	}
+	a.halves()
 	a.peak()
 	return a.files()
 }
