@@ -239,7 +239,7 @@ func (c calibration) terms(in Input) disdel.Estimate {
 	if in.engine.Layers != nil {
 		e.Layers = layers(in)
 	}
-	if in.engine.Layers != nil && in.Precision.Short() && in.Backend != disdel.BackendCUDA {
+	if in.engine.Layers != nil && in.Precision.Short() && e.Device == 0 {
 		e.Notes = append(e.Notes, in.Precision.Meaning())
 	}
 	if in.unknown != nil {
