@@ -7,8 +7,8 @@ type Metrics struct {
 	Loss    float64 // the mean over the rows, always; of a training step it is that before the step
 	Correct int     // rows whose largest output is at their class; of a training step before the step, as Loss is
 
-	// Classes are those that an evaluation gives the rows: of each the one with the largest output. They are good until the
-	// next call; nil of models of sparse rows.
+	// Classes are those that an evaluation gives the rows: of each the one with the largest output. They are good until
+	// the next call; nil of models of sparse rows.
 	Classes []int32
 
 	// Scores are the predictions of an evaluation by row, of models of sparse rows. They are good until the next call.

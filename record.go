@@ -143,8 +143,8 @@ func (d DataInfo) Same(other DataInfo) bool {
 	return d.Checksum == other.Checksum && d.Resize == other.Resize && d.Augment == other.Augment
 }
 
-// ChangeBytes is what resizing and augmenting hold beside the rows: each one row as numbers, of the size as it is stored
-// and as it is trained on.
+// ChangeBytes is what resizing and augmenting hold beside the rows: each one row as numbers, of the size as it is
+// stored and as it is trained on.
 func (d DataInfo) ChangeBytes() (n Bytes) {
 	if d.Resize > 0 {
 		n = 4 * d.SampleSize

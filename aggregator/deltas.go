@@ -71,8 +71,8 @@ type sending struct {
 	data   []byte
 }
 
-// mostAlong is how large a delta is that goes into the news, so that who waits for it need not ask for it besides. Where
-// there are several servers all of them serve all deltas, and none goes there.
+// mostAlong is how large a delta is that goes into the news, so that who waits for it need not ask for it besides.
+// Where there are several servers all of them serve all deltas, and none goes there.
 const mostAlong = 128 << 10
 
 func (d *sending) piece(i int) []byte {

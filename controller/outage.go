@@ -114,8 +114,8 @@ func (r *run) endsAt() time.Time {
 	return time.Time{}
 }
 
-// observe tells the onlooker, who may look at several jobs. The record that he sees then is no older than what he is told.
-// What a job has come to at its end is only so once it is saved.
+// observe tells the onlooker, who may look at several jobs. The record that he sees then is no older than what he is
+// told. What a job has come to at its end is only so once it is saved.
 func (r *run) observe(n Notice) {
 	n.Job = r.spec.ID
 	if n.Progress == nil && r.rec.Status == disdel.StatusRunning {

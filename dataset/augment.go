@@ -5,9 +5,9 @@ import (
 )
 
 // augmenting shows images otherwise in every epoch: a part of them, moved by some pixels over zeros, and mirrored or
-// not, as He et al. (2016) do with CIFAR. What an image becomes depends on the job's seed, the epoch and its place among
-// all rows to learn from, and on nothing else: neither on which worker trains it, nor on how often an action stopped and
-// went on, nor on what was drawn before.
+// not, as He et al. (2016) do with CIFAR. What an image becomes depends on the job's seed, the epoch and its place
+// among all rows to learn from, and on nothing else: neither on which worker trains it, nor on how often an action
+// stopped and went on, nor on what was drawn before.
 type augmenting struct {
 	how                     disdel.Augment
 	channels, height, width int

@@ -109,7 +109,10 @@ func TestRowsTravel(t *testing.T) {
 
 // A data set in memory goes the same way.
 func TestRowsOfMemoryTravel(t *testing.T) {
-	in := Input{Name: "a", Scale: 1.0 / 255, Train: Samples{Shape: []int{1, 1, 2}, U8: []byte{1, 2, 3, 4}, Labels: []int32{0, 1}}}
+	in := Input{
+		Name: "a", Scale: 1.0 / 255,
+		Train: Samples{Shape: []int{1, 1, 2}, U8: []byte{1, 2, 3, 4}, Labels: []int32{0, 1}},
+	}
 	in.Test = &Samples{Shape: []int{1, 1, 2}, U8: []byte{5, 6}, Labels: []int32{1}}
 	rows, err := in.Dense()
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 	// tryAgain is the time between two tries to write what could not be written.
 	tryAgain = time.Second
 	// gather is for how long records come together before they are written, all at once, if not half of mostComing are
-	// there before. Nobody waits for them, and a hundred together take little more than one. While a disk is synced, others
-	// that write to it may have to wait, as the file of accepted activations does on ext4.
+	// there before. Nobody waits for them, and a hundred together take little more than one. While a disk is synced,
+	// others that write to it may have to wait, as the file of accepted activations does on ext4.
 	gather = 500 * time.Millisecond
 )
 

@@ -58,9 +58,9 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 	return r, nil
 }
 
-// Look is the record of a job as it is at this moment, whoever runs it: JOB is as for Watch. Of a job of this Service it
-// is no older than the job's events, where the history has what was saved of it seconds ago. Nobody may change it. It
-// returns NotFound.
+// Look is the record of a job as it is at this moment, whoever runs it: JOB is as for Watch. Of a job of this Service
+// it is no older than the job's events, where the history has what was saved of it seconds ago. Nobody may change it.
+// It returns NotFound.
 func (s *Service) Look(ctx context.Context, job string) (disdel.Record, error) {
 	id := disdel.JobID(job)
 	if rec, ok := s.flies(id); ok {
@@ -145,7 +145,8 @@ func (w *watcher) tell(rec *disdel.Record) {
 	for ; w.adjusts < len(rec.Adjustments); w.adjusts++ {
 		j.add(Adjusted{rec.Adjustments[w.adjusts]})
 	}
-	ended := rec.Activations[len(rec.Activations)-max(0, min(len(rec.Activations), len(rec.Activations)+rec.Omitted-w.ended)):]
+	fresh := min(len(rec.Activations), len(rec.Activations)+rec.Omitted-w.ended)
+	ended := rec.Activations[len(rec.Activations)-max(0, fresh):]
 	w.ended = len(rec.Activations) + rec.Omitted
 	for ; w.rounds < len(rec.Rounds); w.rounds++ {
 		for len(ended) > 0 && ended[0].Round <= rec.Rounds[w.rounds].Round {

@@ -35,7 +35,8 @@ func hsp(seeds int) error {
 	h := hybrid{plane: newPlane(), world: hybridWorld(), luck: 0.1}
 	training, others := seedsFrom(firstTraining, trainingSeeds), seedsFrom(firstSeed, seeds)
 	target := 0.0
-	for _, c := range h.all(schedule.Fixed(schedule.Choice{Workers: 2, Memory: 512}), goal{epochs: hybridEpochs}, training) {
+	few := schedule.Fixed(schedule.Choice{Workers: 2, Memory: 512})
+	for _, c := range h.all(few, goal{epochs: hybridEpochs}, training) {
 		target += c.Loss / trainingSeeds
 	}
 	figure("hsp_target_loss", target, "nats")

@@ -1,7 +1,7 @@
 // Command gpu checks and measures the engine for GPUs, on a machine that has one: `make gpu-check`, `make bench-gpu`.
 // It trains networks on the GPU and on the processor and writes one report: where the two differ (-parts check), how
-// fast each is (-parts figures), and what several actions come to that share the GPU (-parts sharing). Where there is no
-// GPU, or the program was built without the engine, the report says so, and the program ends with 1: nothing was
+// fast each is (-parts figures), and what several actions come to that share the GPU (-parts sharing). Where there is
+// no GPU, or the program was built without the engine, the report says so, and the program ends with 1: nothing was
 // checked.
 package main
 

@@ -74,9 +74,9 @@ func (s *sheet) split(separator rune) {
 	}
 }
 
-// splitPlain takes a block without quotes apart, as encoding/csv does, and reads the numbers among its cells on the way:
-// most characters of most tables are looked at once. What it makes strings of is copied once: a string of its own for
-// each cell would take far longer than all the rest.
+// splitPlain takes a block without quotes apart, as encoding/csv does, and reads the numbers among its cells on the
+// way: most characters of most tables are looked at once. What it makes strings of is copied once: a string of its own
+// for each cell would take far longer than all the rest.
 func (s *sheet) splitPlain(separator byte) {
 	numbers := bytes.IndexByte([]byte("+-.0123456789"), separator) < 0
 	line := s.line - 1
@@ -153,8 +153,8 @@ func trimmed(text string) string {
 	return text
 }
 
-// read takes a block apart and finds out what its cells are: what they say, or, once the columns are decided, what their
-// row comes to.
+// read takes a block apart and finds out what its cells are: what they say, or, once the columns are decided, what
+// their row comes to.
 func (t *table) read(s *sheet) {
 	s.split(t.Separator)
 	s.entries, s.values = s.entries[:0], s.values[:0]

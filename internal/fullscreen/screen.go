@@ -79,7 +79,8 @@ func (s *Screen) Answered(text string) { s.answer = text }
 // shown is the jobs that have every word of the filter.
 func (s *Screen) shown() (out []disdel.Record) {
 	for _, r := range s.jobs {
-		text := strings.ToLower(fmt.Sprint(r.ID, " ", r.Job.Metadata.Name, " ", r.Status, " ", r.Job.Model.Name, " ", r.Data.Name))
+		of := []any{r.ID, " ", r.Job.Metadata.Name, " ", r.Status, " ", r.Job.Model.Name, " ", r.Data.Name}
+		text := strings.ToLower(fmt.Sprint(of...))
 		matches := true
 		for word := range strings.FieldsSeq(strings.ToLower(s.filter)) {
 			matches = matches && strings.Contains(text, word)

@@ -85,7 +85,9 @@ func TestAJob(t *testing.T) {
 	for _, what := range []service.Happening{
 		service.Planned{Record: r},
 		service.Queued{Ahead: 2},
-		service.Invoked{Invocation: disdel.Invocation{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 128 * disdel.MB}}},
+		service.Invoked{
+			Invocation: disdel.Invocation{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 128 * disdel.MB}},
+		},
 		service.Progress{Actions: []disdel.Progress{{
 			Task: disdel.TaskTrain, Member: 1, Round: 2, Epoch: 3, Batch: 5, Batches: 10, Loss: 0.125, Resident: 64 * disdel.MB,
 		}}},

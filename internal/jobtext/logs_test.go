@@ -89,7 +89,9 @@ func TestTheLogOfAJob(t *testing.T) {
 func TestALogIsFollowed(t *testing.T) {
 	f := NewLogFollower(Wanted{})
 	f.now = func() time.Time { return dawn }
-	beat := disdel.Progress{Task: disdel.TaskTrain, Epoch: 1, Batch: 3, Batches: 9, Loss: 0.5, Resident: 50 * disdel.MB, UnixMs: 1}
+	beat := disdel.Progress{
+		Task: disdel.TaskTrain, Epoch: 1, Batch: 3, Batches: 9, Loss: 0.5, Resident: 50 * disdel.MB, UnixMs: 1,
+	}
 	passed, failed := trained(0, 0, 0), trained(0, 0, 5)
 	failed.Outcome, failed.Beats = disdel.OutcomeTimeout, failed.Beats[:1]
 	var got []string

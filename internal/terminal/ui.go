@@ -76,8 +76,8 @@ func New(in io.Reader, out, err io.Writer) *UI {
 	return u
 }
 
-// FullScreen takes the whole terminal, and has each key come as it is pressed. restore gives it back. It returns Invalid
-// where there is none.
+// FullScreen takes the whole terminal, and has each key come as it is pressed. restore gives it back. It returns
+// Invalid where there is none.
 func (u *UI) FullScreen() (restore func(), err error) {
 	in, ok := u.In.(*os.File)
 	if !ok || !u.Live || !term.IsTerminal(int(in.Fd())) {

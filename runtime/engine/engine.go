@@ -50,7 +50,8 @@ type Engine interface {
 	Step(b dataset.Batch) (disdel.Metrics, error)
 
 	// Evaluate returns the mean loss of a batch's rows, the class of each row's largest output (of several alike the
-	// first), and how many of them are the row's own. It changes no array of State. It returns Invalid and Diverged as Step does.
+	// first), and how many of them are the row's own. It changes no array of State. It returns Invalid and Diverged as
+	// Step does.
 	Evaluate(b dataset.Batch) (disdel.Metrics, error)
 
 	// Predict returns the outputs for the rows of a batch, whose target counts for nothing: probabilities where the

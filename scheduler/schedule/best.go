@@ -140,8 +140,8 @@ func (w *World) fastest(s State) (best Choice, ok bool) {
 // spread is how many deviations above the expected time an epoch is counted.
 const spread = 2
 
-// holds tells whether the budget holds an epoch, and the cheapest way to the end after it, as expensive as they may well
-// be together: noise of several epochs evens out.
+// holds tells whether the budget holds an epoch, and the cheapest way to the end after it, as expensive as they may
+// well be together: noise of several epochs evens out.
 func (w *World) holds(s State, c Choice) bool {
 	one := c.Cost(w.Seconds(c))
 	loss := w.After(s.Loss, c.Workers) * math.Exp(spread*w.LossNoise)

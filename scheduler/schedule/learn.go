@@ -219,8 +219,8 @@ func (n *Net) direction(all []played) []float64 {
 	return out
 }
 
-// follow has the outputs' means be what somebody chooses, by least squares over states that jobs of his, and of somewhat
-// more or fewer workers, come through.
+// follow has the outputs' means be what somebody chooses, by least squares over states that jobs of his, and of
+// somewhat more or fewer workers, come through.
 func (n *Net) follow(w *World, by Chooser, budget float64, lot *rand.Rand) {
 	const runs, beside, ridge = 12, 0.15, 1e-6
 	var a [hidden + 1][hidden + 1]float64

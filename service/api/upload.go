@@ -50,12 +50,14 @@ func uploadData(c *call) (int, any, error) {
 	return http.StatusCreated, doc, nil
 }
 
-// uploadRows adds a data set of rows. They are kept in a file until they are stored: of a data set that is there already
-// they are read twice.
+// uploadRows adds a data set of rows. They are kept in a file until they are stored: of a data set that is there
+// already they are read twice.
 func uploadRows(c *call) (int, any, error) {
 	file, err := os.CreateTemp("", "disdel-rows-*")
 	if err != nil {
-		return 0, nil, &disdel.Error{Kind: disdel.Unavailable, Op: "take rows", Msg: "the server has no place for them", Err: err}
+		return 0, nil, &disdel.Error{
+			Kind: disdel.Unavailable, Op: "take rows", Msg: "the server has no place for them", Err: err,
+		}
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()

@@ -148,7 +148,8 @@ func rowOf(r *disdel.Record) row {
 	return out
 }
 
-// write writes the row as it is now. Of many jobs on a page most have ended: what takes the server longest is done once.
+// write writes the row as it is now. Of many jobs on a page most have ended: what takes the server longest is done
+// once.
 func (r *row) write(now time.Time) error {
 	var out bytes.Buffer
 	r.Took = r.took(now)

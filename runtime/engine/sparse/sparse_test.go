@@ -87,8 +87,8 @@ func TestSureAndWrongPredictionsHaveAFiniteLoss(t *testing.T) {
 	}
 }
 
-// Plain gradients of a logistic regression move weights at once; a bound for the gradient's length that is never reached
-// has them go by the gradient, to the same loss and nearly the same weights.
+// Plain gradients of a logistic regression move weights at once; a bound for the gradient's length that is never
+// reached has them go by the gradient, to the same loss and nearly the same weights.
 func TestPlainStepsComeToTheSame(t *testing.T) {
 	g := enginetest.SparseGraph(t, "logistic", 0, 0, 0, 40)
 	var at, around engine.Engine

@@ -137,8 +137,9 @@ func (w *Worker) turnKernels(c *Conv) {
 	}
 }
 
-// roundingRoom is this worker's part of the blocks of filters, and memory to round one in: where the panels and products
-// will be, which lie side by side. They have room for at least one block, but perhaps not for one of every worker.
+// roundingRoom is this worker's part of the blocks of filters, and memory to round one in: where the panels and
+// products will be, which lie side by side. They have room for at least one block, but perhaps not for one of every
+// worker.
 func (w *Worker) roundingRoom(c *Conv) (from, to int, room []float32) {
 	if !w.rounds {
 		from, to = w.share(c.Blocks())

@@ -2,10 +2,10 @@ package plan
 
 import "github.com/disdel/disdel/model"
 
-// With Halves, what a step keeps of its way forward for its way back takes half the memory: it is rounded to bfloat16 as
-// soon as it is there, and lies as 16 bits a value from when the way forward has read it for the last time. Where it
-// lies is the first half of where it lay; the second half is free then. On the way back a layer widens it in a window,
-// a few rows at a time, so that it never lies there as float32 as a whole.
+// With Halves, what a step keeps of its way forward for its way back takes half the memory: it is rounded to bfloat16
+// as soon as it is there, and lies as 16 bits a value from when the way forward has read it for the last time. Where
+// it lies is the first half of where it lay; the second half is free then. On the way back a layer widens it in a
+// window, a few rows at a time, so that it never lies there as float32 as a whole.
 
 // shorten finds the activations that become halves, and when. It comes when all is known that reads them.
 func (p *planner) shorten() {
