@@ -25,6 +25,7 @@ var kinds = map[string]func() any{
 	"apps/v1 Deployment":                 func() any { return &apps.Deployment{} },
 	"apps/v1 StatefulSet":                func() any { return &apps.StatefulSet{} },
 	"v1 ConfigMap":                       func() any { return &core.ConfigMap{} },
+	"v1 LimitRange":                      func() any { return &core.LimitRange{} },
 	"v1 Namespace":                       func() any { return &core.Namespace{} },
 	"v1 Pod":                             func() any { return &core.Pod{} },
 	"v1 Service":                         func() any { return &core.Service{} },
