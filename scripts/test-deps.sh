@@ -67,10 +67,10 @@ fi
 scripts/daily-deps.sh || echo "onnxruntime could not be installed: its test is skipped" >&2
 scripts/movielens.sh || echo "MovieLens-100K could not be fetched: its test is skipped" >&2
 
-# client FOLDER/NAME MODULE builds what a module of its own has, at the versions of its go.mod and go.sum, where they changed.
+# client FOLDER/NAME MODULE builds what a module of its own has, at the versions of its go.mod and go.sum, where any of it changed.
 client() {
   local module="$1" program="$cache/bin/${1##*/}"
-  if [ -x "$program" ] && [ ! "$module/go.mod" -nt "$program" ]; then return; fi
+  if [ -x "$program" ] && [ -z "$(find "$module" -type f -newer "$program")" ]; then return; fi
   echo "building: ${1##*/}"
   mkdir -p "$cache/bin"
   (cd "$module" && GOWORK=off go build -mod=readonly -o "$OLDPWD/$program" "$2")
