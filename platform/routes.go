@@ -68,7 +68,7 @@ func (p *Platform) Handler() http.Handler {
 		case isWeb(r):
 			p.web(w, r)
 		case !plainPath(r):
-			p.serve(w, r, func(*http.Request) (int, any, error) { return nowhere(w, r) })
+			p.serve(w, r, func(*http.Request) (int, any, error) { return unclean(w, r) })
 		default:
 			mux.ServeHTTP(w, r)
 		}
@@ -81,6 +81,16 @@ func plainPath(r *http.Request) bool {
 	given := r.URL.EscapedPath()
 	clean := path.Clean(given)
 	return given == clean || clean != "/" && given == clean+"/"
+}
+
+// unclean answers paths with parts that are empty or dots. A dot where an entity's name stands is a name with illegal
+// characters: wsk writes packages/./a:b for the package a:b, since a:b alone would be an address.
+func unclean(w http.ResponseWriter, r *http.Request) (int, any, error) {
+	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1/namespaces/"), "/")
+	if _, _, known := r.BasicAuth(); known && len(parts) == 4 && parts[2] == "." {
+		return 0, nil, problem{400, textNameIllegal}
+	}
+	return nowhere(w, r)
 }
 
 // nowhere answers paths that there are not. Outside of the API the real one knows preflights everywhere, and nothing
