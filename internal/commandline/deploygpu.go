@@ -36,9 +36,9 @@ func DeployGPU(u *terminal.UI) *cli.Command {
 			},
 			&cli.IntFlag{Name: "machines", Value: 1, Usage: "`NUMBER` of machines with GPUs"},
 			&cli.StringFlag{
-				Name: "share", Required: true, Usage: "`SIZE` of a GPU's memory that a train action takes; disdel estimate says it",
+				Name: "share", Usage: "`SIZE` of a GPU's memory that a train action takes; disdel estimate says it",
 			},
-			&cli.StringFlag{Name: "train-memory", Required: true, Usage: "memory `SIZE` of a train action"},
+			&cli.StringFlag{Name: "train-memory", Usage: "memory `SIZE` of a train action"},
 			&cli.StringFlag{Name: "folder", TakesFile: true, Usage: "`FOLDER` that the files go to; else they are printed"},
 		},
 		Action: func(c *cli.Context) error {
@@ -66,6 +66,12 @@ func DeployGPU(u *terminal.UI) *cli.Command {
 }
 
 func machinesOf(c *cli.Context) (m gpu.Machines, err error) {
+	if c.String("share") == "" || c.String("train-memory") == "" {
+		return m, &disdel.Error{
+			Kind: disdel.Invalid, Msg: "--share and --train-memory say what a train action takes",
+			Hint: "disdel deploy gpu --share 4GB --train-memory 2GB: disdel estimate JOB says both",
+		}
+	}
 	var said service.Config
 	if err := ReadPool(c, &said); err != nil {
 		return m, err
