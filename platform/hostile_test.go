@@ -189,7 +189,7 @@ func checkAnswer(q *http.Request, status int, header http.Header, body string) e
 // Thousands of requests of a seed, odd in every part: each is answered by the rules, and what they made can be read,
 // listed and deleted like anything else.
 func TestOddRequestsAreAnsweredByTheRules(t *testing.T) {
-	const each = 500
+	const each = 2000
 	for _, seed := range []uint64{1, 2} {
 		p := start(t, func(c *Config) {
 			c.Namespaces = []Namespace{{Name: "alice", Key: aliceKey}}
