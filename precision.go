@@ -36,6 +36,7 @@ func (p Precision) Meaning() string {
 	if !p.Short() {
 		return ""
 	}
-	return "activations are kept as bfloat16, in half the memory; products are rounded to it and computed in float32, so that " +
+	return "activations are kept as bfloat16, in half the memory; products are rounded to it and " +
+		"computed in float32, so that " +
 		"a step takes no less time"
 }

@@ -38,13 +38,8 @@ func (p *page) check() {
 		p.fail(err)
 		return
 	}
-	run := median(runs)
-	wrong := 100 * math.Abs(got.Makespan.Seconds()-run) / run
-	p.figure("sim_error_pct", wrong, "%")
-	p.claim(claim{
-		"the simulator, on this machine's batch of eight", "-",
-		fmt.Sprintf("%.1f s simulated, %.1f s run: off by %.0f %%", got.Makespan.Seconds(), run, wrong),
-		judged(wrong, mostWrong), "by the speeds of its jobs one by one; the bound of 15 % is ours",
+	wrong := p.beside(checkedRuns{
+		"sim_error_pct", "batch of eight", "run", "by the speeds of its jobs one by one", got.Makespan, runs,
 	})
 	if wrong > mostWrong {
 		p.say("**A warning**: the simulator is off by more than %d %% of what was run here. Take its figures for what they "+
@@ -132,12 +127,28 @@ func (p *page) checkWide() {
 		p.fail(err)
 		return
 	}
-	run := median(narrow)
-	wrong := 100 * math.Abs(got.Makespan.Seconds()-run) / run
-	p.figure("sim_wide_error_pct", wrong, "%")
-	p.claim(claim{
-		"the simulator, on this machine's job of figure 11", "-",
-		fmt.Sprintf("%.1f s simulated, %.1f s run in the smaller pool: off by %.0f %%", got.Makespan.Seconds(), run, wrong),
-		judged(wrong, mostWrong), "by the speed that the job had in the larger pool; the bound of 15 % is ours",
+	p.beside(checkedRuns{
+		"sim_wide_error_pct", "job of figure 11", "run in the smaller pool", "by the speed that the job had in the larger pool",
+		got.Makespan, narrow,
 	})
+}
+
+// checkedRuns is something that was simulated, and runs of it.
+type checkedRuns struct {
+	figure, what, how, by string
+	simulated             disdel.Millis
+	runs                  []float64 // s
+}
+
+// beside holds a simulation against the median of the runs, and returns how far it is off, in percent.
+func (p *page) beside(h checkedRuns) (wrong float64) {
+	simulated, run := h.simulated.Seconds(), median(h.runs)
+	wrong = 100 * math.Abs(simulated-run) / run
+	p.figure(h.figure, wrong, "%")
+	p.claim(claim{
+		"the simulator, on this machine's " + h.what, "-",
+		fmt.Sprintf("%.1f s simulated, %.1f s %s: off by %.0f %%", simulated, run, h.how, wrong),
+		judged(wrong, mostWrong), h.by + "; the bound of 15 % is ours",
+	})
+	return wrong
 }

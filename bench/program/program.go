@@ -12,7 +12,8 @@ import (
 // Program is the built command line with a home of its own.
 type Program struct{ Path, Home string }
 
-// Run runs it with so much on standard input, and returns what it prints on standard output. An error says what it said.
+// Run runs it with so much on standard input, and returns what it prints on standard output. An error says what it
+// said.
 func (p Program) Run(in []byte, args ...string) ([]byte, error) {
 	cmd := exec.Command(p.Path, args...)
 	cmd.Env = append(os.Environ(), "DISDEL_HOME="+p.Home)

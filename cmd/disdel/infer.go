@@ -15,7 +15,8 @@ func inferCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "infer", Usage: "classify inputs with a trained model, as an action", ArgsUsage: "MODEL",
 		Description: "MODEL is NAME, for its newest version that learned, NAME:vN or NAME:TAG. FILE is JSON\n" +
-			"({\"inputs\": [[...], ...]}, a list of rows, or one row, each a list or nested as the image) or a NumPy .npy array,\n" +
+			"({\"inputs\": [[...], ...]}, a list of rows, or one row, each a list or nested as the image) " +
+			"or a NumPy .npy array,\n" +
 			"with values scaled as in training; - is JSON on standard input.\n" +
 			"Labels beside the inputs are compared with the answers.\n\n" +
 			"   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json -o json",

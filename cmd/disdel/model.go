@@ -50,7 +50,8 @@ func modelList(u *ui) *cli.Command {
 func modelShow(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show a network's layers, or a trained model", ArgsUsage: "NAME",
-		Description: "NAME is a network of the zoo, or a trained model: NAME for its newest version that learned, NAME:vN for\n" +
+		Description: "NAME is a network of the zoo, or a trained model: NAME for its newest version " +
+			"that learned, NAME:vN for\n" +
 			"   one. A NAME that ends in .json, or --keras, is a file of Keras' model.to_json().\n\n" +
 			"   disdel model show lenet5 --input 1x28x28\n   disdel model show digits-cnn:v1\n   disdel model show --keras " +
 			"my.json",

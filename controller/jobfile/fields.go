@@ -358,7 +358,8 @@ var taskFields = []field{
 	{
 		path: "training.precision", form: text, oneOf: precisions, defBy: string(disdel.PrecisionFloat32),
 		example: string(disdel.PrecisionBF16),
-		meaning: "Numbers that a step of training computes with. bf16 rounds what matrix products multiply to bfloat16 and, on " +
+		meaning: "Numbers that a step of training computes with. bf16 rounds what matrix products " +
+			"multiply to bfloat16 and, on " +
 			"the processor, keeps activations for the way back so, in half the memory; tf32, of GPUs alone, rounds it to ten " +
 			"bits of the fraction. Sums, weights and evaluation stay float32.",
 	},
@@ -389,7 +390,8 @@ var taskFields = []field{
 	},
 	{
 		path: "training.goal", form: object, example: "{accuracy: 0.9, within: 10m}",
-		meaning: "What the job is to come to on held-out rows, and within what: exactly one of accuracy, loss and rmse. It ends " +
+		meaning: "What the job is to come to on held-out rows, and within what: exactly one of " +
+			"accuracy, loss and rmse. It ends " +
 			"once that has held for three evaluations in a row; what no plan is likely to reach is refused before anything " +
 			"is spent.",
 	},

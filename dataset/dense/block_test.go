@@ -149,7 +149,8 @@ func TestNumbersOnTheWay(t *testing.T) {
 		}
 		for i, c := range s.cells {
 			v, err := strconv.ParseFloat(want[i], 64)
-			if c.text != strings.TrimSpace(want[i]) || c.plain && (err != nil || math.Float64bits(v) != math.Float64bits(c.value)) {
+			if c.text != strings.TrimSpace(want[i]) ||
+				c.plain && (err != nil || math.Float64bits(v) != math.Float64bits(c.value)) {
 				t.Fatalf("%q became %q, %v (%v), not %v", want[i], c.text, c.value, c.plain, v)
 			}
 			if digits := strings.TrimLeft(want[i], "+-"); !c.plain && err == nil && len(digits) <= 16 && separator == ',' &&

@@ -63,11 +63,14 @@ func CompareCommand(u *terminal.UI, from Reading) *cli.Command {
 func ExportCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "write jobs as other programs read them", ArgsUsage: "JOB...",
-		Description: "csv and parquet have a line for each round, jsonl for each job; tensorboard and mlflow are folders for\n" +
+		Description: "csv and parquet have a line for each round, jsonl for each job; " +
+			"tensorboard and mlflow are folders for\n" +
 			"tensorboard --logdir FOLDER and mlflow ui --backend-store-uri FOLDER.\n\n" +
 			"   disdel export small large --to csv > rounds.csv\n   disdel export @last --to tensorboard --output runs",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "to", Usage: "`FORMAT`: csv, jsonl, parquet, tensorboard or mlflow", Value: string(export.CSV)},
+			&cli.StringFlag{
+				Name: "to", Usage: "`FORMAT`: csv, jsonl, parquet, tensorboard or mlflow", Value: string(export.CSV),
+			},
 			&cli.StringFlag{
 				Name: "output", Usage: "`FOLDER` to make, of tensorboard and mlflow; of the others the file " +
 					"(default: standard output)",

@@ -20,7 +20,8 @@ import (
 func LogsCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "show what a job's actions did and printed", ArgsUsage: "JOB",
-		Description: "JOB is an id, the start of one, a job's name or @last. With --follow it goes on until the job's end;\n" +
+		Description: "JOB is an id, the start of one, a job's name or @last. With --follow it goes on " +
+			"until the job's end;\n" +
 			"what an action prints is there once its activation has ended, and its heartbeats at once. -o json has what was\n" +
 			"printed alone, and with --follow a line for each thing that happens.\n\n" +
 			"   disdel job logs @last --worker 1 --round 3\n   disdel job logs small --follow",
@@ -56,7 +57,8 @@ func LogsCommand(u *terminal.UI, from Reading) *cli.Command {
 func WatchCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
 		Name: "watch", Usage: "show jobs on the whole terminal while they run", ArgsUsage: "[JOB]",
-		Description: "JOB is an id, the start of one, a job's name or @last; without it, all jobs are listed. Keys: up and\n" +
+		Description: "JOB is an id, the start of one, a job's name or @last; without it, all jobs " +
+			"are listed. Keys: up and\n" +
 			"down choose, enter looks at a job, / filters, l shows its log, c cancels it, p pauses it, q goes back.\n\n" +
 			"   disdel job watch\n   disdel job watch @last",
 		Action: func(c *cli.Context) error {

@@ -188,7 +188,8 @@ func TestWhatLiesOnAGPUIsTold(t *testing.T) {
 		{BatchSize: 64, Workers: 2, Device: disdel.GB},
 		{BatchSize: 128, Device: 2 * disdel.GB},
 	}}}.printDevices(&b)
-	if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, "1024 MB with batches of 64, 2048 MB") {
+	got = strings.Join(strings.Fields(b.String()), " ")
+	if !strings.Contains(got, "1024 MB with batches of 64, 2048 MB") {
 		t.Errorf("%q", got)
 	}
 }

@@ -39,7 +39,8 @@ func TestTheList(t *testing.T) {
 	s := NewScreen()
 	list := []disdel.Record{record(3, "gamma"), record(2, "beta"), record(1, "alpha")}
 	s.Listed(list, nil)
-	if got := text(s); !strings.Contains(got, "> gamma") || !strings.Contains(got, "1m0s") || !strings.Contains(got, "2/4") {
+	if got := text(s); !strings.Contains(got, "> gamma") || !strings.Contains(got, "1m0s") ||
+		!strings.Contains(got, "2/4") {
 		t.Errorf("%s", got)
 	}
 	press(s, keyDown, "j", "j", "k") // not beyond the last
@@ -54,7 +55,8 @@ func TestTheList(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	press(s, "/", "a", "l", "x", keyBack, "p", keyEnter)
-	if got := text(s); !strings.Contains(got, "> alpha") || strings.Contains(got, "beta") || !strings.Contains(got, "1 job") {
+	if got := text(s); !strings.Contains(got, "> alpha") || strings.Contains(got, "beta") ||
+		!strings.Contains(got, "1 job") {
 		t.Errorf("filtered:\n%s", got)
 	}
 	if w := press(s, keyEnter); w != (Wish{Kind: Open, Job: list[2].ID}) || s.job == nil {

@@ -22,7 +22,8 @@ func trained(worker, round, second int) disdel.Activation {
 			Task: disdel.TaskTrain, Member: worker, Round: round, Attempt: 1,
 			Limits: disdel.Limits{Memory: 128 * disdel.MB, Timeout: disdel.Millis(30 * time.Second)},
 		},
-		Outcome: disdel.OutcomeSuccess, Start: start, End: start.Add(2 * time.Second), Duration: disdel.Millis(2 * time.Second),
+		Outcome: disdel.OutcomeSuccess, Start: start, End: start.Add(2 * time.Second),
+		Duration: disdel.Millis(2 * time.Second),
 		WaitTime: disdel.Millis(time.Second), Peak: 60 * disdel.MB,
 		Beats: []disdel.Beat{
 			{At: disdel.Millis(1500 * time.Millisecond), Resident: 50 * disdel.MB, Epoch: 1, Batch: 3, Batches: 9, Loss: 0.5},
@@ -80,7 +81,8 @@ func TestTheLogOfAJob(t *testing.T) {
 	}
 	var out bytes.Buffer
 	PrintLogLines(&out, r, LogLines(r, Wanted{Worker: &one}))
-	if text := out.String(); strings.Contains(text, "\x1b") || !strings.Contains(text, "left out 3 activations that passed") {
+	if text := out.String(); strings.Contains(text, "\x1b") ||
+		!strings.Contains(text, "left out 3 activations that passed") {
 		t.Errorf("%q", text)
 	}
 }
