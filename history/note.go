@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/go-kivik/kivik/v4"
 
@@ -33,7 +34,9 @@ const (
 	NoteRemark  = "remark"  // what people say of a job
 )
 
-var noteName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,127}$`)
+var noteName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,127}$`)
+})
 
 type noteDocument struct {
 	Revision string          `json:"_rev,omitempty"`
@@ -42,7 +45,7 @@ type noteDocument struct {
 
 // id is the document's, Invalid for a name that is none.
 func (n *Note) id() (string, error) {
-	if !noteName.MatchString(n.Name) {
+	if !noteName().MatchString(n.Name) {
 		return "", &disdel.Error{Kind: disdel.Invalid, Op: "name note", Msg: fmt.Sprintf("%.80q is no name", n.Name)}
 	}
 	return n.Kind + "-" + n.Name, nil

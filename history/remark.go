@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
@@ -29,7 +30,9 @@ const (
 	mostRemark = 4000 // characters
 )
 
-var tagForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._=/-]{0,62}$`)
+var tagForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._=/-]{0,62}$`)
+})
 
 func (r *Remark) check() error {
 	bad := func(format string, args ...any) error {
@@ -39,7 +42,7 @@ func (r *Remark) check() error {
 		}
 	}
 	for _, tag := range r.Tags {
-		if !tagForm.MatchString(tag) {
+		if !tagForm().MatchString(tag) {
 			return bad("%.80q is no tag", tag)
 		}
 	}

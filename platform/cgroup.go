@@ -25,6 +25,7 @@ type groups struct {
 	bases                      []string // memory first, processors last
 	limit, swap, events, peaks string   // files
 	share, current             string
+	ahead                      *ahead // of version 1
 }
 
 func groupsV2(name string) groups {
@@ -44,6 +45,7 @@ func groupsV1(name string) groups {
 		},
 		limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control",
 		peaks: "memory.max_usage_in_bytes", share: "cpu.shares", current: "memory.usage_in_bytes",
+		ahead: &ahead{},
 	}
 }
 
@@ -123,9 +125,11 @@ func removeStaleGroups(parent string) {
 
 // stillEmptying removes a group after those in it, and tells whether the kernel was still emptying it.
 func stillEmptying(group string) bool {
-	members, _ := filepath.Glob(filepath.Join(group, "c-*")) // the pattern is well-formed
-	for _, dir := range members {
-		os.Remove(dir) //nolint:errcheck // the group around it cannot be removed then
+	for _, kind := range []string{"c-*", aheadPrefix + "*"} {
+		members, _ := filepath.Glob(filepath.Join(group, kind)) // the pattern is well-formed
+		for _, dir := range members {
+			os.Remove(dir) //nolint:errcheck // the group around it cannot be removed then
+		}
 	}
 	return errors.Is(os.Remove(group), unix.EBUSY)
 }
@@ -142,6 +146,10 @@ func (g groups) folders() []string { return g.bases }
 
 func (g groups) close() {
 	for _, base := range g.bases {
+		left, _ := filepath.Glob(filepath.Join(base, aheadPrefix+"*")) // the pattern is well-formed
+		for _, dir := range left {
+			removeGroup(dir)
+		}
 		removeGroup(base)
 	}
 }
@@ -173,12 +181,15 @@ func numbersIn(file string) []int {
 }
 
 func (g groups) fence(name string, limit disdel.Bytes, cpu processing) fence {
-	f := group{groups: g}
-	for _, base := range g.bases {
-		f.dirs = append(f.dirs, filepath.Join(base, name))
-		if os.Mkdir(f.dirs[len(f.dirs)-1], 0o755) != nil && len(f.dirs) == 1 {
-			return rlimit{limit}
-		}
+	f := group{groups: g, was: g.ahead.take()}
+	if f.was != "" {
+		f.dirs = g.rename(f.was, name)
+	}
+	if f.dirs == nil {
+		f.was, f.dirs = "", g.make(name)
+	}
+	if f.dirs == nil {
+		return rlimit{limit}
 	}
 	bytes, swap := strconv.FormatInt(int64(limit), 10), strconv.FormatInt(int64(limit), 10)
 	if g.version == 2 {
@@ -201,10 +212,37 @@ func (g groups) fence(name string, limit disdel.Bytes, cpu processing) fence {
 	return f
 }
 
+// make makes a group in every tree, nil where that of memory refuses.
+func (g groups) make(name string) (dirs []string) {
+	for _, base := range g.bases {
+		dirs = append(dirs, filepath.Join(base, name))
+		if os.Mkdir(dirs[len(dirs)-1], 0o755) != nil && len(dirs) == 1 {
+			return nil
+		}
+	}
+	return dirs
+}
+
+// rename gives a group that was made ahead a container's name, nil where it cannot: nothing has changed then.
+func (g groups) rename(from, to string) (dirs []string) {
+	for i, base := range g.bases {
+		dirs = append(dirs, filepath.Join(base, to))
+		if os.Rename(filepath.Join(base, from), dirs[i]) == nil {
+			continue
+		}
+		for _, done := range g.bases[:i] {
+			os.Rename(filepath.Join(done, to), filepath.Join(done, from)) //nolint:errcheck // it could the other way
+		}
+		return nil
+	}
+	return dirs
+}
+
 // group is one container's.
 type group struct {
 	groups
 	dirs   []string // as bases
+	was    string   // the name that it had when it was made ahead, "" if it was not
 	deaths gauge    // of events
 	most   gauge    // of peaks
 }
@@ -228,15 +266,22 @@ func (f group) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 		return func() { dir.Close() }
 	}
-	f.write("tasks", strconv.Itoa(thread))
+	f.write(f.events, "1") // whoever runs out of memory waits: the kernel might choose this process, while its thread is there
+	f.ahead.enter(f, thread)
 	return func() {
-		for _, base := range f.bases {
-			writeTo(filepath.Join(base, "tasks"), strconv.Itoa(thread))
-		}
+		f.ahead.next(f.groups, thread)
+		f.write(f.events, "0")
 	}
 }
 
-func (f group) took(pid int) { f.write("cgroup.procs", strconv.Itoa(pid)) }
+// took moves a process that is not inside yet. One that is stays untouched: a move takes long even where it moves nothing.
+func (f group) took(pid int) {
+	for _, dir := range f.dirs {
+		if list := filepath.Join(dir, "cgroup.procs"); !slices.Contains(numbersIn(list), pid) {
+			writeTo(list, strconv.Itoa(pid))
+		}
+	}
+}
 
 func (f group) exact() bool { return true }
 

@@ -217,6 +217,11 @@ func TestProcessorsAreDividedByMemory(t *testing.T) {
 	if n := numbersIn(file); len(n) != 1 || n[0] != 256 {
 		t.Errorf("%s of a quarter of the pool is %v, want 256 (%s)", file, n, p.Enforcement())
 	}
+	next := exec.Command("true") // once it was started, the spawner's thread has left the container's group
+	next.SysProcAttr = &syscall.SysProcAttr{}
+	if next, err = p.spawner.start(next, rlimit{disdel.GB}); err != nil || next.Wait() != nil {
+		t.Fatal(next, err)
+	}
 	members := numbersIn(filepath.Join(filepath.Dir(file), "cgroup.procs"))
 	if len(members) != 1 || members[0] != c.cmd.Process.Pid {
 		t.Errorf("in the group are %v, want %d", members, c.cmd.Process.Pid)

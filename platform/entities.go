@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -126,13 +127,15 @@ func nextVersion(v string) string {
 // maxName is a name's longest.
 const maxName = 256
 
-var entityName = regexp.MustCompile(`\A([\w]|[\w][\w@ .&-]{0,254}[\w@.&-])\z`)
+var entityName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A([\w]|[\w][\w@ .&-]{0,254}[\w@.&-])\z`)
+})
 
 func checkName(name string) error {
 	if len(name) > maxName {
 		return problem{400, textNameLong(len(name))}
 	}
-	if !entityName.MatchString(name) {
+	if !entityName().MatchString(name) {
 		return problem{400, textNameIllegal}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/disdel/disdel"
 )
@@ -69,7 +70,7 @@ func (e *execPut) UnmarshalJSON(data []byte) error {
 		if json.Unmarshal(fields["image"], &e.Image) != nil || e.Image == "" {
 			return wrong("'image' must be a string defined in 'exec' for 'blackbox' actions")
 		}
-		if !imageName.MatchString(e.Image) {
+		if !imageName().MatchString(e.Image) {
 			return wrong("could not parse image name")
 		}
 	default:
@@ -86,8 +87,10 @@ func (e *execPut) UnmarshalJSON(data []byte) error {
 }
 
 // imageName is a container image: an optional registry, lower-case path parts, an optional tag.
-var imageName = regexp.MustCompile(`^([\w.-]+(:\d+)?/)?` +
-	`[a-z0-9]+([._/-][a-z0-9]+)*(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+var imageName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([\w.-]+(:\d+)?/)?` +
+		`[a-z0-9]+([._/-][a-z0-9]+)*(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+})
 
 func family(kind string) string {
 	name, _, _ := strings.Cut(kind, ":")

@@ -44,7 +44,7 @@ func newUser(cfg *Config, n Namespace) *user {
 func validateNamespaces(list []Namespace, first Namespace) error {
 	names, keys := map[string]bool{}, map[string]bool{}
 	for _, n := range append([]Namespace{first}, list...) {
-		if !entityName.MatchString(n.Name) || n.Key == "" || names[n.Name] || keys[n.Key] {
+		if !entityName().MatchString(n.Name) || n.Key == "" || names[n.Name] || keys[n.Key] {
 			return &disdel.Error{
 				Kind: disdel.Invalid, Op: "configure platform",
 				Msg: "namespaces need valid names and keys of their own, but there is " + n.Name,

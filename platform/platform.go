@@ -171,8 +171,8 @@ func (p *Platform) end(ctx context.Context) error {
 	p.pool.close()
 	p.flying.Wait()
 	p.pool.drain()
+	p.spawner.close() // before the guard, which kills whoever is in a container's group: the spawner's thread may be
 	p.guard.close()
-	p.spawner.close()
 	p.fences.close()
 	if err := errors.Join(p.store.close(), p.accepted.close()); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}

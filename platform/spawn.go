@@ -66,8 +66,8 @@ func (s *spawner) start(cmd *exec.Cmd, f fence) (*exec.Cmd, error) {
 		s.confined.hide()
 		thread, leave := unix.Gettid(), func() {}
 		outside(func() { leave = f.enter(cmd.SysProcAttr, thread) })
+		defer outside(func() { leave() }) // nobody waits for it but the next to be started
 		e := cmd.Start()
-		outside(func() { leave() })
 		if e != nil && cmd.SysProcAttr.UseCgroupFD { // a kernel or a sandbox without clone3: took moves it
 			cmd = again(cmd)
 			e = cmd.Start()

@@ -42,7 +42,8 @@ var errDied = errors.New("the container's process went away")
 // ask sends a request to the container. The error is context.DeadlineExceeded after limit, errDied when the process
 // ended or answered nothing. While it does not listen yet, the connection is tried again until the limit.
 func (c *container) ask(ctx context.Context, path string, data []byte, limit time.Duration) (reply, error) {
-	end := time.Now().Add(limit)
+	begin := time.Now()
+	end := begin.Add(limit)
 	for {
 		got, err := c.try(ctx, path, data, end)
 		var refused *net.OpError
@@ -57,12 +58,19 @@ func (c *container) ask(ctx context.Context, path string, data []byte, limit tim
 			return reply{}, ended(ctx, end)
 		case <-c.exited.c:
 			return reply{}, errDied
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(between(time.Since(begin))):
 		}
 		if !time.Now().Before(end) {
 			return reply{}, context.DeadlineExceeded
 		}
 	}
+}
+
+// between is how long after so long a wait a program that does not listen yet is asked again: soon enough to lose a
+// sixteenth of its start at most, seldom enough to leave it the processor.
+func between(waited time.Duration) time.Duration {
+	const share, least, most = 16, 200 * time.Microsecond, 5 * time.Millisecond
+	return min(max(waited/share, least), most)
 }
 
 // ended tells a request that ran out of time from one whose process went away, or whose platform ends.

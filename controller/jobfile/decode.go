@@ -164,7 +164,7 @@ func keysFound(n *yaml.Node) string {
 
 // label reads one entry of metadata.labels.
 func (r *reader) label(p place, n *yaml.Node, f *field, path, key string, v reflect.Value) {
-	if !labelKey.MatchString(key) {
+	if !labelKey().MatchString(key) {
 		r.fault(p, path, "", "a label's key has letters, digits and - _ . /, at most 63, a letter or digit at both ends")
 		return
 	}

@@ -68,15 +68,15 @@ type field struct {
 	example string // a value that works
 
 	required bool
-	auto     bool           // the word auto is taken too, and is the zero value
-	later    bool           // part of the interface, but not of this version
-	wide     bool           // an integer that may pass largestInt
-	min, max *float64       // bounds of a number, in the unit of the file
-	above    *float64       // lower bound that is itself refused
-	below    *float64       // upper bound that is itself refused
-	oneOf    []string       // the words that a text may be
-	pattern  *regexp.Regexp // what a text must look like
-	looks    string         // pattern in words
+	auto     bool                  // the word auto is taken too, and is the zero value
+	later    bool                  // part of the interface, but not of this version
+	wide     bool                  // an integer that may pass largestInt
+	min, max *float64              // bounds of a number, in the unit of the file
+	above    *float64              // lower bound that is itself refused
+	below    *float64              // upper bound that is itself refused
+	oneOf    []string              // the words that a text may be
+	pattern  func() *regexp.Regexp // what a text must look like
+	looks    string                // pattern in words
 }
 
 // name is the last segment of the path.

@@ -3,21 +3,28 @@ package jobfile
 import (
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/disdel/disdel"
 )
 
+// pattern is compiled when a value is first held against it: what a file's names may look like would else take a
+// millisecond of the start of every command and of every container.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // The shapes of names. A data set is a folder of its store and a job a package of OpenWhisk, so both are DNS labels
 // (RFC 1123, section 2.1), in which no path can hide.
 var (
-	dnsLabel     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	labelKey     = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_./]{0,61}[A-Za-z0-9])?$`)
-	labelText    = regexp.MustCompile(`^[^,=]{0,256}$`)
-	dataURL      = regexp.MustCompile(`^dataset://[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	sha256Form   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	layerForm    = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_./]{0,99}$`)
-	fileForm     = regexp.MustCompile(`^.{1,255}$`)
-	shortText    = regexp.MustCompile(`^.{1,63}$`)
+	dnsLabel     = pattern(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	labelKey     = pattern(`^[A-Za-z0-9]([-A-Za-z0-9_./]{0,61}[A-Za-z0-9])?$`)
+	labelText    = pattern(`^[^,=]{0,256}$`)
+	dataURL      = pattern(`^dataset://[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	sha256Form   = pattern(`^sha256:[0-9a-f]{64}$`)
+	layerForm    = pattern(`^[A-Za-z0-9_][-A-Za-z0-9_./]{0,99}$`)
+	fileForm     = pattern(`^.{1,255}$`)
+	shortText    = pattern(`^.{1,63}$`)
 	layerInWords = "letters, digits and _ - . /, at most 100, the first a letter, digit or _"
 	dnsInWords   = "lower-case letters, digits and dashes, at most 63, a letter or digit at both ends"
 )

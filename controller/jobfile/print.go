@@ -91,7 +91,7 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 func (f *field) refusesZero() bool {
 	switch {
 	case f.form == text:
-		return len(f.oneOf) > 0 && !slices.Contains(f.oneOf, "") || f.pattern != nil && !f.pattern.MatchString("")
+		return len(f.oneOf) > 0 && !slices.Contains(f.oneOf, "") || f.pattern != nil && !f.pattern().MatchString("")
 	default:
 		return f.min != nil && *f.min > 0 || f.above != nil && *f.above >= 0
 	}

@@ -73,7 +73,7 @@ func (x scalarValue) check(f *field) (msg, hint string) {
 			"disdel dataset add brings data in; then write dataset://NAME"
 	case len(f.oneOf) > 0 && !slices.Contains(f.oneOf, x.text):
 		return "must be " + f.rule() + ", not " + quote(x.text), f.meantWord(x.text)
-	case f.pattern != nil && !f.pattern.MatchString(x.text):
+	case f.pattern != nil && !f.pattern().MatchString(x.text):
 		return "must be " + f.looks, ""
 	case f.form != text && bad:
 		return "must be " + f.rule(), ""

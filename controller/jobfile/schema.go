@@ -53,7 +53,7 @@ func objectSchema(pattern string) schemaNode {
 	case "training.optimizer", "training.schedule":
 		s["minProperties"], s["maxProperties"] = 1, 1
 	case "metadata.labels":
-		s = mapSchema(labelKey.String(), properties["*"])
+		s = mapSchema(labelKey().String(), properties["*"])
 	case "model.layers[].*":
 		s["type"] = []string{"object", "null"}
 	}
@@ -111,7 +111,7 @@ func (f *field) textSchema() schemaNode {
 		}
 	}
 	if f.pattern != nil {
-		s["pattern"] = f.pattern.String()
+		s["pattern"] = f.pattern().String()
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
@@ -28,7 +29,9 @@ type array struct {
 }
 
 // The header of a .npy file is a Python dictionary: numpy.org/doc/stable/reference/generated/numpy.lib.format.html
-var npyField = regexp.MustCompile(`'(descr|fortran_order|shape)': ('([^']*)'|True|False|\(([0-9, ]*)\))`)
+var npyField = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`'(descr|fortran_order|shape)': ('([^']*)'|True|False|\(([0-9, ]*)\))`)
+})
 
 const (
 	mostRank    = 4
@@ -49,7 +52,7 @@ func readArray(from dataset.Source) (*array, error) {
 		return nil, a.bad("%v", err)
 	}
 	fields := map[string]string{}
-	for _, m := range npyField.FindAllStringSubmatch(text, -1) {
+	for _, m := range npyField().FindAllStringSubmatch(text, -1) {
 		fields[m[1]] = m[2]
 	}
 	if len(fields) != 3 {

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
 // escapes are the sequences that a terminal acts on: CSI, OSC with its end, and the short ones.
-var escapes = regexp.MustCompile("(?s)\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("(?s)\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
+})
 
 // Clean takes the teeth out of text that came from outside: terminal sequences go, and other characters that a terminal
 // would act on instead of showing, or that turn the direction of text, become a question mark. Lines stay lines.
@@ -22,7 +25,7 @@ func Clean(s string) string {
 		default:
 			return c
 		}
-	}, escapes.ReplaceAllString(s, ""))
+	}, escapes().ReplaceAllString(s, ""))
 }
 
 // isActedOn says whether a terminal may act on a character instead of showing it.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -22,10 +23,12 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"list":     newList,
-	"sentence": sentence,
-}).Parse(pageText))
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"list":     newList,
+		"sentence": sentence,
+	}).Parse(pageText))
+})
 
 // pageList is a section of sentences; without any it is left out.
 type pageList struct {
@@ -82,7 +85,7 @@ type Table struct {
 // WriteFigure writes a plot with its title and its legend, for a page that has Style among its style sheets.
 func WriteFigure(w io.Writer, f Figure) error {
 	var out bytes.Buffer
-	if err := page.ExecuteTemplate(&out, "figure", f); err != nil {
+	if err := page().ExecuteTemplate(&out, "figure", f); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "write figure", Err: err}
 	}
 	_, err := io.WriteString(w, clean(out.String()))
@@ -139,7 +142,7 @@ func (r *Report) view(spec []byte) view {
 // write writes one template.
 func (r *Report) write(w io.Writer, name string, v view) error {
 	var out bytes.Buffer
-	if err := page.ExecuteTemplate(&out, name, v); err != nil {
+	if err := page().ExecuteTemplate(&out, name, v); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "write report", Job: r.ID, Err: err}
 	}
 	_, err := io.WriteString(w, clean(out.String()))

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/plot"
@@ -14,7 +15,9 @@ import (
 //go:embed sheet.gohtml
 var sheetText string
 
-var sheet = template.Must(template.Must(page.Clone()).New("sheet").Parse(sheetText))
+var sheet = sync.OnceValue(func() *template.Template {
+	return template.Must(template.Must(page().Clone()).New("sheet").Parse(sheetText))
+})
 
 // Sheet is a page about many jobs, in the style of a report's.
 type Sheet struct {
@@ -38,7 +41,7 @@ func GanttFigure(g *plot.Gantt, note string, legend []plot.Key) Figure {
 // HTML writes the sheet as one page that needs no other file, no network and no script.
 func (s Sheet) HTML(w io.Writer) error {
 	var out bytes.Buffer
-	if err := sheet.Execute(&out, struct {
+	if err := sheet().Execute(&out, struct {
 		Sheet
 		Style template.CSS
 	}{s, template.CSS(pageStyle)}); err != nil {

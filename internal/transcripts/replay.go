@@ -33,6 +33,9 @@ type replied struct {
 // recordWait bounds the wait for a record that the recorder had waited for, too.
 const recordWait = 20 * time.Second
 
+// apart is how long two requests lie apart, as the recorder's did: lists are sorted by the millisecond of a change.
+const apart = 2 * time.Millisecond
+
 // Send sends one exchange's request and tells how the answer differs from the recorded one, "" for not at all. The
 // error is that of a request which could not be sent.
 func (r *Replayer) Send(ctx context.Context, one *Exchange) (difference string, err error) {
@@ -41,6 +44,7 @@ func (r *Replayer) Send(ctx context.Context, one *Exchange) (difference string, 
 			return "", err
 		}
 	}
+	time.Sleep(apart)
 	got, err := r.send(ctx, one)
 	late := strings.Contains(one.Path, "/activations/") && one.Answer.Status == http.StatusOK
 	for end := time.Now().Add(recordWait); late && err == nil && got.status == http.StatusNotFound &&

@@ -153,7 +153,7 @@ func rowOf(r *disdel.Record) row {
 func (r *row) write(now time.Time) error {
 	var out bytes.Buffer
 	r.Took = r.took(now)
-	err := pages.ExecuteTemplate(&out, "row", r)
+	err := pages().ExecuteTemplate(&out, "row", r)
 	r.HTML = template.HTML(out.String()) //nolint:gosec // a template wrote it, which escapes
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -29,10 +30,12 @@ var ownStyle string
 // style is the report's style sheet, since the page shows its plots and tables, and what the page has besides.
 func style() string { return report.Style() + ownStyle }
 
-var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
-	"job": jobAddress, "figure": figure, "when": when, "number": number, "cut": cut, "list": strings.Join,
-	"dict": dict,
-}).Parse(pagesText))
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("pages").Funcs(template.FuncMap{
+		"job": jobAddress, "figure": figure, "when": when, "number": number, "cut": cut, "list": strings.Join,
+		"dict": dict,
+	}).Parse(pagesText))
+})
 
 // view is what every page has.
 type view struct {
@@ -62,13 +65,13 @@ var parts = []part{
 func (v *visit) write(status int, name string, what view) {
 	var content, whole bytes.Buffer
 	f := frame{view: what, SignedIn: v.s != nil, May: v.role.Allows("submit"), Parts: parts}
-	err := pages.ExecuteTemplate(&content, name, struct {
+	err := pages().ExecuteTemplate(&content, name, struct {
 		view
 		May bool
 	}{what, f.May})
 	if err == nil {
 		f.Content = template.HTML(content.String()) //nolint:gosec // a template wrote it, which escapes
-		err = pages.ExecuteTemplate(&whole, "layout", f)
+		err = pages().ExecuteTemplate(&whole, "layout", f)
 	}
 	if err != nil {
 		http.Error(v.w, "the page could not be written", http.StatusInternalServerError)
