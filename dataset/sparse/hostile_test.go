@@ -76,7 +76,7 @@ var numbers = []struct {
 	{"3.4028234e38", 3.4028234e38},
 }
 
-var noNumbers = []string{"", "nan", "-inf", "1e99", "1.5x", "one", "0x", "1_0", "--1", "\u0661"}
+var noNumbers = []string{"", "nan", "-inf", "1e99", "1.5x", "one", "0x", "0x10", "0x1p4", "1_0", "--1", "\u0661"}
 
 // libsvmFile has rows of two classes or of numbers, from column 0 or 1.
 func libsvmFile(lot *rand.Rand, faulty bool) (f written) {
