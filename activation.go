@@ -281,6 +281,7 @@ type TrainResult struct {
 	Epochs      int       `json:"epochs"`
 	Reached     bool      `json:"reached"`           // the target loss
 	Paused      bool      `json:"paused,omitempty"`  // the deadline was near: state is stored, and the next leg goes on
+	Waited      bool      `json:"waited,omitempty"`  // and it paused because others had not sent what it needs
 	BatchesDone int       `json:"batch,omitempty"`   // of the round, trained so far; a paused leg's only
 	Duplicate   bool      `json:"again,omitempty"`   // another activation had delivered this before
 	Rows        int       `json:"rows"`              // trained by this activation, each epoch's counted

@@ -76,7 +76,8 @@ const (
 	CodeImageMissing    Code = "imageMissing"    // the container image cannot be pulled
 	CodeInitTimeout     Code = "initTimeout"     // a process took no /init before the action's timeout had passed
 	CodePanicked        Code = "panicked"        // the action's handler panicked
-	CodeLostUpdate      Code = "lostUpdate"      // an update that was pushed is gone from the store, or damaged
+	// an update that was pushed, or a step's that was sent, is gone from the store, or damaged
+	CodeLostUpdate Code = "lostUpdate"
 	// the weights that a round starts from are gone from the store, or damaged
 	CodeLostReference Code = "lostReference"
 	CodeDeadline      Code = "deadline"   // the job's own deadline has passed

@@ -64,11 +64,19 @@ func setUp(t *testing.T) *bench {
 	}
 	t.Cleanup(func() { redis.Close() })
 	b.store = disdel.Store{URLs: []string{redis.URL()}}
-	if b.board, err = aggregator.Open(ctx, b.store); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.board.Close() })
+	b.reopen()
 	return b
+}
+
+// reopen opens the board at the bench's store.
+func (b *bench) reopen() {
+	b.t.Helper()
+	board, err := aggregator.Open(b.t.Context(), b.store)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.board = board
+	b.t.Cleanup(func() { board.Close() })
 }
 
 func (b *bench) train(worker int) disdel.TrainRequest {

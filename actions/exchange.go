@@ -62,13 +62,26 @@ func (t *trainer) newExchange() *exchanging {
 	return x
 }
 
-// start begins at the engine's weights, which are the round's reference. An earlier attempt may have begun before.
-func (x *exchanging) start(ctx context.Context) (err error) {
+// look finds out what of the round there is already: an earlier attempt may have begun before.
+func (x *exchanging) look(ctx context.Context) error {
 	if x == nil {
 		return nil
 	}
-	if err := x.deltas.Look(ctx); err != nil {
-		return err
+	return x.deltas.Look(ctx)
+}
+
+// log names the deltas that the round is made of, "" where none are.
+func (x *exchanging) log() string {
+	if x == nil {
+		return ""
+	}
+	return x.deltas.Began()
+}
+
+// start begins at the engine's weights, which are the round's reference.
+func (x *exchanging) start() (err error) {
+	if x == nil {
+		return nil
 	}
 	if err := x.read(); err != nil {
 		return err

@@ -45,9 +45,9 @@ func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
 	return false, x.write()
 }
 
-// pause stores the state, for the next leg.
+// pause stores the state, for the next leg, while others are waited for.
 func (x *exchanging) pause(ctx context.Context) error {
-	x.t.res.Paused = true
+	x.t.res.Paused, x.t.res.Waited = true, true
 	return x.t.save(ctx)
 }
 

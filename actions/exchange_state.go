@@ -40,9 +40,6 @@ func (x *exchanging) recall(ctx context.Context) (err error) {
 	if x == nil {
 		return nil
 	}
-	if err := x.deltas.Look(ctx); err != nil {
-		return err
-	}
 	var s exchange.State
 	var at []float32
 	kept := x.t.kept[:0:0]

@@ -18,7 +18,10 @@ import (
 )
 
 // films makes the bench's data set ratings, and its network a factorisation of them.
-func (b *bench) films() disdel.TrainRequest {
+func (b *bench) films() disdel.TrainRequest { return b.ratings(4) }
+
+// ratings is films of a rank.
+func (b *bench) ratings(rank int) disdel.TrainRequest {
 	b.t.Helper()
 	sets, err := dataset.OpenStore(b.t.Context(), b.data.URL)
 	if err != nil {
@@ -35,7 +38,7 @@ func (b *bench) films() disdel.TrainRequest {
 	}
 	b.data.Name, b.data.Checksum = "films", m.Checksum()
 	pmf, _ := model.FindSparse("pmf")
-	b.net = pmf.Describe(m.Info(b.data.Split), 4, disdel.Init{Seed: 3})
+	b.net = pmf.Describe(m.Info(b.data.Split), rank, disdel.Init{Seed: 3})
 	return disdel.TrainRequest{
 		Job: "job-1", Attempt: 1, Network: b.net, Data: b.data, Span: disdel.Span{Epochs: 2}, BatchSize: 8, Threads: 1,
 		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.2, Momentum: 0.8, Nesterov: true}}, Store: b.store,
@@ -52,7 +55,7 @@ func gang(req disdel.TrainRequest, members int, x disdel.Exchange) (all []disdel
 		r.Exchange = &x
 		at = r.Shard.End
 		all = append(all, r)
-		steps := 2 * ((r.Shard.Len() + 7) / 8)
+		steps := 2 * ((r.Shard.Len() + r.BatchSize - 1) / r.BatchSize)
 		for i := range all {
 			all[i].Steps = max(all[i].Steps, steps)
 			r.Steps = max(r.Steps, all[i].Steps)

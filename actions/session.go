@@ -145,14 +145,14 @@ func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like d
 // noteKey is where a state carries what its tensors do not say.
 const noteKey = "note"
 
-// state reads what this worker stored of itself for a round, from the store or from the checkpoint beside the
-// reference's. begin is told what goes with it, and gives what takes the tensors.
-func (s *session) state(ctx context.Context, req disdel.TrainRequest,
+// state reads what this worker stored of itself, from the store or, what it carries into a round, from the checkpoint
+// beside the reference's. begin is told what goes with it, and gives what takes the tensors.
+func (s *session) state(ctx context.Context, req disdel.TrainRequest, at disdel.UpdateID,
 	begin func(text string) (func(disdel.Tensor) error, error),
 ) error {
-	err := s.store.ReadState(ctx, req.ID(),
+	err := s.store.ReadState(ctx, at,
 		func(meta map[string]string) (func(disdel.Tensor) error, error) { return begin(meta[noteKey]) })
-	if disdel.KindOf(err) != disdel.NotFound || req.ReferenceCheckpoint == "" {
+	if disdel.KindOf(err) != disdel.NotFound || req.ReferenceCheckpoint == "" || at != req.ID() {
 		return err
 	}
 	models, err := modelstore.Open(ctx, req.Models)

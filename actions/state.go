@@ -48,8 +48,9 @@ func (p *position) endEpoch() float64 {
 
 // note is a worker's state in words: what its tensors do not say. Numbers in JSON come back with the same bits.
 type note struct {
-	Kept      bool // only what goes from round to round, written at a round's end
-	BatchSize int  `json:"Batch"` // rows of a batch that the position counts in
+	Log       string `json:",omitempty"` // of the round's deltas, which the state was made of; "": of none
+	Kept      bool   // only what goes from round to round, written at a round's end
+	BatchSize int    `json:"Batch"` // rows of a batch that the position counts in
 	Shard     disdel.RowRange
 	Epoch     int
 	Next      int
@@ -69,8 +70,12 @@ func (t *trainer) note(kept bool) (string, error) {
 	if !p.blind {
 		right = &p.right
 	}
+	log := t.swap.log()
+	if kept {
+		log = ""
+	}
 	text, err := json.Marshal(note{
-		Kept: kept, BatchSize: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
+		Log: log, Kept: kept, BatchSize: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
 		Seen: p.seen, Sum: p.sum, Losses: p.losses, Right: right, Accuracies: p.accuracies,
 	})
 	if err != nil {
@@ -156,14 +161,35 @@ func (t *trainer) carries() bool {
 // recall sets the state that an earlier leg or attempt of this round stored, and tells whether there was one. What only
 // goes from round to round is set, too, or kept for from.
 func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
-	if t.req.Leg == 0 && t.req.Attempt <= 1 && !t.carries() || t.req.Probe {
+	again := t.req.Leg > 0 || t.req.Attempt > 1
+	if t.req.Probe || !again && !t.carries() {
 		return false, nil
 	}
+	if at := t.midway(); again && at != t.req.ID() {
+		if mid, err = t.recallFrom(ctx, at); mid || err != nil || !t.carries() {
+			return mid, err
+		}
+	}
+	return t.recallFrom(ctx, t.req.ID())
+}
+
+// midway is where a worker's state inside its round is stored. Where nothing is exchanged it takes the place of what
+// came from the round before, of which it is made, however often the round is begun. Where deltas are, it is of use only
+// as long as those lie there that it was made of, and what came from the round before stays beside it.
+func (t *trainer) midway() disdel.UpdateID {
+	id := t.req.ID()
+	if t.swap != nil {
+		id.Level = 1
+	}
+	return id
+}
+
+func (t *trainer) recallFrom(ctx context.Context, at disdel.UpdateID) (mid bool, err error) {
 	r := t.recollection()
-	err = t.session.state(ctx, t.req, func(text string) (func(disdel.Tensor) error, error) {
+	err = t.session.state(ctx, t.req, at, func(text string) (func(disdel.Tensor) error, error) {
 		var n note
-		if json.Unmarshal([]byte(text), &n) != nil || !n.Kept && (n.BatchSize != t.batch() || n.Shard != t.req.Shard) {
-			return nil, nil // of a plan that was given up
+		if json.Unmarshal([]byte(text), &n) != nil || !n.Kept && !t.goesOn(&n) {
+			return nil, nil
 		}
 		if mid = !n.Kept; mid {
 			t.at = position{
@@ -178,14 +204,20 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 		return r.take, nil
 	})
 	// without it, the round is trained anew
-	if k := disdel.KindOf(err); k == disdel.NotFound || k == disdel.Corrupt && !t.carries() {
-		t.at = position{}
+	if k := disdel.KindOf(err); k == disdel.NotFound || k == disdel.Corrupt && (at != t.req.ID() || !t.carries()) {
+		t.at, t.own, t.kept = position{}, false, nil // some of it may have been read
 		return false, nil
 	}
 	if err != nil || !mid {
 		return false, err
 	}
 	return true, t.differenceAgain(ctx)
+}
+
+// goesOn tells whether a state inside the round is one to go on from: not of a plan that was given up, nor of deltas
+// that were forgotten when the round was begun anew.
+func (t *trainer) goesOn(n *note) bool {
+	return n.BatchSize == t.batch() && n.Shard == t.req.Shard && n.Log == t.swap.log()
 }
 
 // WorkerState is the name of a worker's own state in a checkpoint.
@@ -306,7 +338,7 @@ func (t *trainer) save(ctx context.Context) error {
 	all := t.arrays(func(engine.Role) bool { return true })
 	defer t.call.host.free() // what it went through would be there still when the update is copied, which takes as much
 	all = append(all, t.swap.state()...)
-	return t.store(ctx, t.req.ID(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))
+	return t.store(ctx, t.midway(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))
 }
 
 // carry stores what goes on with this worker in the next round.

@@ -111,6 +111,9 @@ func (t *trainer) fetch(ctx context.Context) error {
 	defer func() { t.fetched = t.call.host.now().Sub(start) }()
 	defer t.call.host.free()
 	t.swap = t.newExchange()
+	if err := t.swap.look(ctx); err != nil {
+		return err
+	}
 	mid, err := t.recall(ctx)
 	if err != nil {
 		return err
@@ -121,7 +124,7 @@ func (t *trainer) fetch(ctx context.Context) error {
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
-	return t.swap.start(ctx)
+	return t.swap.start()
 }
 
 // begin sets the weights and the state that the round starts from.

@@ -77,6 +77,7 @@ type Need struct {
 	State     disdel.Bytes // of a worker: moments, statistics, residual; 0: none is kept
 	Deltas    int          // that a round's workers send, all steps together; 0: they exchange nothing inside a round
 	Delta     disdel.Bytes // the most that one has
+	Last      disdel.Bytes // and what each worker sends besides when the round ends: all that it still owes
 }
 
 // A round's values are dropped once the next reference stands: at that moment one round of updates, two references and
@@ -96,7 +97,9 @@ func (n Need) processes() int { return n.Workers + 2 }
 // Bytes is the most that the job holds at once, all servers together.
 func (n Need) Bytes() disdel.Bytes {
 	round := disdel.Bytes(n.Workers)*n.Update + disdel.Bytes(n.Outputs)*n.Reference
-	round += disdel.Bytes(n.Deltas) * (n.Delta + deltaKeys)
+	if n.Deltas > 0 {
+		round += disdel.Bytes(n.Deltas)*(n.Delta+deltaKeys) + disdel.Bytes(n.Workers)*(n.Last+deltaKeys)
+	}
 	all := round + referencesHeld*n.Reference + statesHeld*disdel.Bytes(n.Workers)*n.State
 	return disdel.Bytes(storeOverhead*float64(all)) + disdel.Bytes(n.processes())*perProcess
 }
@@ -105,8 +108,8 @@ func (n Need) Bytes() disdel.Bytes {
 func (n Need) String() string {
 	parts := []string{fmt.Sprintf("%d updates of %v", n.Workers, n.Update)}
 	if n.Deltas > 0 {
-		parts = append(parts, fmt.Sprintf("%d deltas of a round's steps of up to %v and %v of keys", n.Deltas, n.Delta,
-			deltaKeys))
+		parts = append(parts, fmt.Sprintf("%d deltas of a round's steps of up to %v, %d at its end of up to %v, and %v of "+
+			"keys for each", n.Deltas, n.Delta, n.Workers, n.Last, deltaKeys))
 	}
 	if n.Outputs > 0 {
 		parts = append(parts, fmt.Sprintf("%d averages of %v", n.Outputs, n.Reference))

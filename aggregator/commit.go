@@ -58,6 +58,9 @@ func (s *Store) runCommit(ctx context.Context, t staging, work disdel.UpdateID, 
 	table, field := s.keys.references(h.id.Job), strconv.Itoa(h.id.Round)
 	if h.kind == kindState {
 		table, field = s.keys.states(h.id.Job), fmt.Sprintf("%d:%d", h.id.Round, h.id.Member)
+		if h.id.Level > 0 {
+			field += fmt.Sprintf(":%d", h.id.Level)
+		}
 	}
 	keys := []string{
 		s.keys.work(work), t.key, s.keys.value(h.kind, h.id), s.keys.counts(h.id.Job), s.keys.index(h.id.Job), table,

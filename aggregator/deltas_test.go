@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -163,6 +164,67 @@ func deltasComeAlong(t *testing.T, s *place) {
 	}
 	if waited.held != 0 {
 		t.Errorf("%d bytes are kept of what was forgotten", waited.held)
+	}
+}
+
+// Of members that are far ahead no more is kept than has room; the rest is read when it is needed, and is the same.
+func deltasOfASlowReaderAreBounded(t *testing.T, s *place) {
+	c := claim(t, s, update(0, 1).ID, "a", 1, Claimed)
+	const steps, size = 50, 100 << 10
+	text := func(step int) string { return strings.Repeat(fmt.Sprintf("%04d", step), size/4) }
+	for step := range steps {
+		commitDelta(t, s, c, step+1, text(step+1))
+	}
+	d := s.Deltas("job-1", c.ID.Round, 1)
+	if err := d.Wait(ctx, steps, never); err != nil {
+		t.Fatal(err)
+	}
+	if d.held > heldMost+size || len(s.admins) == 1 && d.held < heldMost {
+		t.Errorf("%d bytes are kept", d.held)
+	}
+	for step := range steps {
+		got, err := d.Fetch(ctx, step+1)
+		if err != nil || string(got[0]) != text(step+1) {
+			t.Fatalf("step %d: %d bytes, %v", step+1, len(got[0]), err)
+		}
+		d.Forget(step + 1)
+	}
+	if d.held != 0 {
+		t.Errorf("%d bytes are kept of what was forgotten", d.held)
+	}
+}
+
+// What is deleted of a round takes nobody in any more from its first moment on: who still runs under a claim of it
+// leaves nothing to its next try, also where it sends its first step just then.
+func deltasAreNotLeftToTheNextTry(t *testing.T, s *place) {
+	for n := range 60 {
+		c := claim(t, s, disdel.UpdateID{Job: "job-1", Round: 1}, "a", 1, Claimed)
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			for step, err := 1, error(nil); err == nil; step++ {
+				if err = s.CommitDelta(ctx, c, step, []byte("of a zombie")); err != nil && !errors.Is(err, disdel.Conflict) {
+					t.Error(err)
+				}
+			}
+		})
+		if n%3 > 0 {
+			time.Sleep(time.Duration(n*10) * time.Microsecond)
+		}
+		var err error
+		if n%2 == 0 {
+			err = s.Forget(ctx, "job-1", 1)
+		} else {
+			_, err = s.Sweep(ctx, "job-1")
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		sending.Wait() // its claim is gone
+		for key := range s.all() {
+			if strings.Contains(key, ":log:") || strings.Contains(key, ":news:") || strings.Contains(key, ":deltas:") {
+				t.Fatalf("left: %s", key)
+			}
+		}
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 
 // Fetch reads the deltas of a step that were waited for, or looked for: those of some members, or of all where none is
 // named. They are in the order of the members, nil for those that were not asked for, or have left. It returns Corrupt,
-// which is counted, for one that is not what its sender committed, and NotFound for one that is gone.
+// which is counted, for one that is not what its sender committed, and NotFound for one that is gone. Both have the code
+// of a lost update: nobody sends a delta again that was committed once, so that the round has to be begun anew.
 func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, error) {
 	if len(of) == 0 {
 		for m := range d.members {
@@ -104,6 +105,9 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 		})
 		for n, i := range own {
 			data, err := gets[n]()
+			if errors.Is(err, redis.Nil) {
+				return d.lost(step, pieces[i].member, disdel.NotFound, "is gone from the store")
+			}
 			if err != nil {
 				return wrap(err, "fetch delta", fmt.Sprintf("%s round %d step %d of %d", d.job, d.round, step, pieces[i].member))
 			}
@@ -157,8 +161,14 @@ func (d *Deltas) check(ctx context.Context, step, m int, data []byte) error {
 	if checksum(data) == d.sent[step][m].sum {
 		return nil
 	}
-	return d.store.countDamage(ctx, d.job, &disdel.Error{
-		Kind: disdel.Corrupt, Op: "fetch delta", Job: d.job,
-		Msg: fmt.Sprintf("round %d, step %d of member %d is not what was sent", d.round, step, m),
-	})
+	return d.store.countDamage(ctx, d.job, d.lost(step, m, disdel.Corrupt, "is not what was sent"))
+}
+
+// lost is the error of a delta that was sent and cannot be had.
+func (d *Deltas) lost(step, member int, kind disdel.Kind, what string) error {
+	return &disdel.Error{
+		Kind: kind, Code: disdel.CodeLostUpdate, Op: "fetch delta", Job: d.job,
+		Subject: &disdel.UpdateID{Job: d.job, Round: d.round, Member: member},
+		Msg:     fmt.Sprintf("round %d, step %d of member %d %s", d.round, step, member, what),
+	}
 }

@@ -19,7 +19,8 @@ type Deltas struct {
 	job     disdel.JobID
 	round   int
 	members int
-	last    string              // entry of log and news that was read last
+	first   string              // entry of log and news that there is; "": none was read
+	last    string              // the one that was read last
 	newest  []int               // by member: the newest step that it has sent; it sends them in order
 	ended   []int               // by member: the step that it left after; 0: it stays
 	sent    map[int][]sentDelta // by step: what is there of it, by member
@@ -97,6 +98,10 @@ func (d *Deltas) all(ctx context.Context, stream string, atOnce int) error {
 		}
 	}
 }
+
+// Began names the log of the round by its first entry, "" while none was seen. A round that is begun anew has another
+// one: what was made of the deltas before is of no use then.
+func (d *Deltas) Began() string { return d.first }
 
 // Newest is the newest step of a member that was seen: it has sent all before it, too.
 func (d *Deltas) Newest(member int) int { return d.newest[member] }
@@ -206,6 +211,9 @@ func (d *Deltas) took(news *redis.XStreamSliceCmd) (n int, err error) {
 
 // take notes an entry. What is no entry of ours is passed over: nobody is waited for by it.
 func (d *Deltas) take(m redis.XMessage) {
+	if d.first == "" {
+		d.first = m.ID
+	}
 	text := func(name string) string { return fmt.Sprint(m.Values[name]) }
 	step, err1 := strconv.Atoi(text("step"))
 	member, err2 := strconv.Atoi(text("member"))
@@ -220,8 +228,8 @@ func (d *Deltas) take(m redis.XMessage) {
 	}
 	d.newest[member] = max(d.newest[member], step)
 	sent := sentDelta{sum: text("sum"), entry: text("entry"), at: m.ID}
-	if _, along := m.Values["data"]; along && d.held < heldMost {
-		sent.here, sent.data = true, []byte(text("data"))
+	if data, along := m.Values["data"].(string); along && d.held < heldMost {
+		sent.here, sent.data = true, []byte(data)
 		d.held, d.largest = d.held+len(sent.data), max(d.largest, len(sent.data))
 	}
 	d.sent[step][member] = sent

@@ -32,8 +32,11 @@ func (k keys) staged(h *head) string {
 
 // work is the claim on an update and, once it is committed, its digest.
 func (k keys) work(id disdel.UpdateID) string {
-	return fmt.Sprintf("%s:work:%d:%d:%d", k.job(id.Job), id.Round, id.Level, id.Member)
+	return fmt.Sprintf("%s:%s%d:%d:%d", k.job(id.Job), claimPrefix, id.Round, id.Level, id.Member)
 }
+
+// claimPrefix begins what the keys of claims have after the job's.
+const claimPrefix = "work:"
 
 func (k keys) progress(job disdel.JobID) string { return k.job(job) + ":progress" }
 
@@ -47,7 +50,7 @@ func (k keys) cancel(job disdel.JobID) string { return k.job(job) + ":cancel" }
 // references is the digest of every published reference by round, and the newest round.
 func (k keys) references(job disdel.JobID) string { return k.job(job) + ":references" }
 
-// states is where the parts of every committed state lie, as index entries, by round and member.
+// states is where the parts of every committed state lie, as index entries, by round, member and level.
 func (k keys) states(job disdel.JobID) string { return k.job(job) + ":states" }
 
 // delta is what a member sends of a step; a claim's fence and a token follow.

@@ -141,7 +141,9 @@ var promises = map[string]func(*testing.T, *place){
 	"deltas are sent once": deltasAreSentOnce, "deltas are checked": deltasAreChecked,
 	"deltas are dropped": deltasAreDropped, "deltas lie on all servers": deltasLieOnAllServers,
 	"deltas are looked for": deltasAreLookedFor, "deltas come along": deltasComeAlong,
-	"members leave": membersLeave, "members are ended": membersAreEnded,
+	"deltas of a slow reader":             deltasOfASlowReaderAreBounded,
+	"deltas are not left to the next try": deltasAreNotLeftToTheNextTry,
+	"members leave":                       membersLeave, "members are ended": membersAreEnded,
 	"batches are drawn once": batchesAreDrawnOnce,
 }
 

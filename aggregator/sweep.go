@@ -57,24 +57,46 @@ func (s *Store) Forget(ctx context.Context, job disdel.JobID, round int) error {
 
 // drop deletes the values of a job whose keys begin so, and some keys more.
 func (s *Store) drop(ctx context.Context, job disdel.JobID, more []string, prefixes ...string) error {
-	all, err := s.client.SMembers(ctx, s.keys.index(job)).Result()
+	all, _, err := s.unclaimed(ctx, job, func(name string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	})
 	if err != nil {
 		return wrap(err, "drop round", string(job))
 	}
-	all = slices.DeleteFunc(all, func(text string) bool {
-		name := strings.TrimPrefix(text, s.keys.job(job)+":")
-		return !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
-	})
 	return wrap(s.remove(ctx, job, append(all, more...)), "drop round", string(job))
+}
+
+// unclaimed is those of a job's index entries whose names drop wants, after their claims have been deleted; n is how
+// many claims there were. What still runs commits under its claim: were that there for longer than what it had committed
+// before, it would leave something of a round that is begun anew.
+func (s *Store) unclaimed(ctx context.Context, job disdel.JobID, drop func(name string) bool) (all []string, n int,
+	err error,
+) {
+	entries := func(want func(name string) bool) ([]string, error) {
+		all, err := s.client.SMembers(ctx, s.keys.index(job)).Result()
+		return slices.DeleteFunc(all, func(text string) bool {
+			return !want(strings.TrimPrefix(text, s.keys.job(job)+":"))
+		}), err
+	}
+	claims, err := entries(func(name string) bool { return strings.HasPrefix(name, claimPrefix) && drop(name) })
+	if err != nil {
+		return nil, 0, err
+	}
+	if n, err = s.unlink(ctx, claims); err != nil {
+		return nil, n, err
+	}
+	all, err = entries(drop)
+	return all, n, err
 }
 
 // Sweep deletes every key of the job on every server and returns how many there were.
 func (s *Store) Sweep(ctx context.Context, job disdel.JobID) (int, error) {
-	all, err := s.client.SMembers(ctx, s.keys.index(job)).Result()
+	all, claims, err := s.unclaimed(ctx, job, func(string) bool { return true })
 	if err != nil {
-		return 0, wrap(err, "sweep job", string(job))
+		return claims, wrap(err, "sweep job", string(job))
 	}
 	n, err := s.unlink(ctx, all)
+	n += claims
 	if err != nil {
 		return n, wrap(err, "sweep job", string(job))
 	}

@@ -12,6 +12,7 @@ type effort struct {
 	awaited  string // id of the invocation whose end the slot waits for; "": none
 	batches  int    // that the newest attempt came to
 	stalled  int    // legs in a row that came no further
+	waited   int    // legs in a row that others were waited for in
 	counted  int    // failures that the job is to blame for
 	platform int    // failures that the platform is to blame for, and those that are waited for
 	crashes  int    // deaths of the process
@@ -48,24 +49,34 @@ func (t *attempts) next(s disdel.Slot, round int) effort {
 		e.attempt = max(e.attempt, t.floor)
 	}
 	e.attempt++
-	e.leg, e.batches, e.stalled = 0, 0, 0
+	e.leg, e.batches, e.stalled, e.waited = 0, 0, 0, 0
 	t.highest = max(t.highest, e.attempt)
 	return e
 }
 
-// maxStalled is how many legs in a row may come no further: one may have lost its state with the store.
-const maxStalled = 2
+// maxStalled is how many legs in a row may come no further: one may have lost its state with the store. A worker that
+// waits for what others send of a step is not to blame: whoever holds it up has bounds of its own, and maxWaited is for
+// those that wait for each other.
+const (
+	maxStalled = 2
+	maxWaited  = 24
+)
 
-// nextLeg is the leg after one that came to so many batches; stalled: it is one too many that came no further.
-func (t *attempts) nextLeg(s disdel.Slot, batches int) (e effort, stalled bool) {
+// nextLeg is the leg after one that came to so many batches; stalled: it is one too many that came no further. waited:
+// others were waited for at its end.
+func (t *attempts) nextLeg(s disdel.Slot, batches int, waited bool) (e effort, stalled bool) {
 	e = t.efforts[s]
 	e.leg++
-	e.stalled++
+	if waited {
+		e.waited++
+	} else {
+		e.stalled++
+	}
 	if batches > e.batches {
-		e.batches, e.stalled = batches, 0
+		e.batches, e.stalled, e.waited = batches, 0, 0
 	}
 	t.efforts[s] = e
-	return e, e.stalled >= maxStalled
+	return e, e.stalled >= maxStalled || e.waited >= maxWaited
 }
 
 // await has a slot wait for the end of an invocation, and of no other.

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -82,6 +83,59 @@ func TestAnAttemptIsAboveThoseBefore(t *testing.T) {
 	for round, want := range []int{4, 4, 1} {
 		if n.begin(); n.next(s, round).attempt != want {
 			t.Errorf("round %d does not begin with attempt %d", round, want)
+		}
+	}
+}
+
+// A leg in which others were waited for is none that came no further: whoever is late has bounds of its own. Those that
+// wait for each other end all the same.
+func TestWaitingForOthersIsNoStandstill(t *testing.T) {
+	s := disdel.Slot{Task: disdel.TaskTrain}
+	for waited, most := range map[bool]int{false: maxStalled, true: maxWaited} {
+		n, legs := newAttempts(), 0
+		for stalled := false; !stalled && legs <= maxWaited; legs++ {
+			_, stalled = n.nextLeg(s, 0, waited)
+		}
+		if legs != most {
+			t.Errorf("waited %v: stalled after %d legs, want %d", waited, legs, most)
+		}
+	}
+	m := NewManager(runSpec(2, 1))
+	inv := m.Step(StartedEvent{})[0].(InvokeOrder).Invocation
+	result, err := json.Marshal(disdel.TrainResult{Paused: true, Waited: true, BatchesDone: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for leg := range 2 * maxStalled {
+		orders := m.Step(EndedEvent{
+			Activation: disdel.Activation{Invocation: inv, Outcome: disdel.OutcomePaused, Result: result},
+		})
+		next, ok := orders[0].(InvokeOrder)
+		if !ok || next.Invocation.Leg != leg+1 || next.Invocation.Attempt != inv.Attempt {
+			t.Fatalf("leg %d that waited is answered by %+v", leg, orders)
+		}
+		inv = next.Invocation
+	}
+}
+
+// What a worker cannot be given of another one's step nobody sends again: the round is begun anew, which the store is
+// told before anybody.
+func TestALostDeltaBeginsTheRoundAnew(t *testing.T) {
+	m := NewManager(runSpec(2, 1))
+	inv := m.Step(StartedEvent{})[0].(InvokeOrder).Invocation
+	orders := m.Step(EndedEvent{Activation: disdel.Activation{
+		Invocation: inv, Outcome: disdel.OutcomeApplicationError,
+		Failure: &disdel.Error{Kind: disdel.NotFound, Code: disdel.CodeLostUpdate},
+	}})
+	if len(orders) != 3 {
+		t.Fatalf("%+v", orders)
+	}
+	if _, forgets := orders[0].(ForgetOrder); !forgets {
+		t.Errorf("%+v comes first", orders[0])
+	}
+	for _, o := range orders[1:] {
+		if again, ok := o.(InvokeOrder); !ok || again.Invocation.Attempt != 2 {
+			t.Errorf("%+v", o)
 		}
 	}
 }

@@ -94,15 +94,15 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 		return m.fail(badResult(a, err))
 	}
 	m.watch.trained(a.Member, r)
-	e, stalled := m.attempts.nextLeg(a.Slot(), r.BatchesDone)
+	e, stalled := m.attempts.nextLeg(a.Slot(), r.BatchesDone, r.Waited)
 	if !stalled {
 		return []Order{m.order(a.Slot(), e, alone)}
 	}
 	a.Outcome = disdel.OutcomeTimeout
 	a.Failure = &disdel.Error{
 		Kind: disdel.Timeout, Op: "train", Activation: a.ID,
-		Msg: fmt.Sprintf("%d activations in a row came no further than batch %d within their timeout of %v", maxStalled,
-			e.batches, a.Limits.Timeout),
+		Msg: fmt.Sprintf("%d activations in a row came no further than batch %d within their timeout of %v",
+			e.stalled+e.waited, e.batches, a.Limits.Timeout),
 		Hint: "a longer resources.timeout, or more workers (distribution.workers)",
 	}
 	return m.failed(a)

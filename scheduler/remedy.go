@@ -92,9 +92,10 @@ type decider struct {
 	retries disdel.Retries
 }
 
-// LostUpdate tells whether an aggregation failed because of an update that it was given, not of itself.
+// LostUpdate tells whether an aggregation failed because of an update that it was given, not of itself, or a worker
+// because of what another one had sent of a step.
 func LostUpdate(a disdel.Activation) bool {
-	return a.Task == disdel.TaskAggregate && a.FailureCode() == disdel.CodeLostUpdate
+	return (a.Task == disdel.TaskAggregate || a.Task == disdel.TaskTrain) && a.FailureCode() == disdel.CodeLostUpdate
 }
 
 // LostReference tells whether the weights that a round starts from, or came to, are not in the store.

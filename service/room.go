@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"path/filepath"
 
@@ -106,14 +107,37 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 	}
 	n.State = aggregator.WireBytes(carried, disdel.WireFloat32)
 	if x := job.Distribution.Exchange; x != nil && plan.Workers > 1 {
-		n.Deltas = plan.Workers * (roundSteps(&job, &plan) + 1) // and what is owed at its end
-		if x.Queued() {
-			n.Deltas = roundSteps(&job, &plan) + plan.Workers
-		}
-		n.Delta = exchange.Most(g.Touched(plan.WorkerBatch(&job)), weightsOf(g), x.Values)
+		deltasNeed(&n, x, roundSteps(&job, &plan), g.Touched(plan.WorkerBatch(&job)), weightsOf(g))
 	}
 	return n
 }
+
+// sentAgain is how often a change goes out, with what rounding it has lost, where all changes do: a value has as many
+// bits as so many of its formats have.
+var sentAgain = map[disdel.Wire]int{disdel.WireBfloat16: 3, disdel.WireInt8: 4}
+
+// deltasNeed adds what the steps of a round keep in the store, each of which touches so many weights of all.
+func deltasNeed(n *aggregator.Need, x *disdel.Exchange, steps, touched, weights int) {
+	n.Deltas = n.Workers * steps
+	if x.Queued() {
+		n.Deltas = steps
+	}
+	each, owed := touched, min(weights, touched*steps)
+	switch again := sentAgain[x.Values]; {
+	case x.Threshold == 0 && again > 0:
+		each = min(weights, again*touched)
+	case x.Threshold == 0 && x.Slack == 0:
+		owed = 0
+	}
+	n.Delta = exchange.Most(each, weights, x.Values)
+	n.Last = exchange.Most(owed, weights, disdel.WireFloat32)
+	if x.Order == disdel.OrderEager { // what it began with
+		n.Delta, n.Last = n.Delta+disdel.Bytes(n.Workers*vectorBytes), n.Last+disdel.Bytes(n.Workers*vectorBytes)
+	}
+}
+
+// vectorBytes is the most that a number of steps takes ahead of a delta.
+const vectorBytes = binary.MaxVarintLen32
 
 // roundSteps is how many steps the longest round has.
 func roundSteps(job *disdel.Job, plan *disdel.Plan) int {

@@ -72,11 +72,18 @@ func TestStoreNeedOfSteps(t *testing.T) {
 	}
 	job.Distribution.Exchange = &disdel.Exchange{}
 	n := storeNeed(job, plan, g)
-	if steps := 3 * 17; n.Deltas != 2*(steps+1) { // 500 rows are 17 batches of 30; and the flush
-		t.Errorf("%d deltas, want %d", n.Deltas, 2*(steps+1))
+	if steps := 3 * 17; n.Deltas != 2*steps { // 500 rows are 17 batches of 30
+		t.Errorf("%d deltas, want %d", n.Deltas, 2*steps)
+	}
+	if n.Last > 100 {
+		t.Errorf("%v at the end, where nothing is owed", n.Last)
 	}
 	if values := disdel.Bytes(60 * 5); n.Delta < 4*values || n.Delta > 6*values {
 		t.Errorf("%v each, of 60 rows of 5 values", n.Delta)
+	}
+	job.Distribution.Exchange.Threshold = 0.7
+	if last, all := storeNeed(job, plan, g).Last, disdel.Bytes(4*150*5); last < all || last > 2*all {
+		t.Errorf("%v at the end, where all weights may be owed, which take %v", last, all)
 	}
 	job.Distribution.Exchange.Values = disdel.WireInt8
 	if narrow := storeNeed(job, plan, g).Delta; narrow >= n.Delta/2 {

@@ -16,6 +16,7 @@ type trial struct {
 	workers, batch int // rows of a worker's step
 	threshold      float64
 	slack          int
+	eager          bool
 	values         disdel.Wire // that are sent
 	steps          int
 	seed           int64
@@ -126,7 +127,7 @@ func (l *learning) worker(ctx context.Context, t trial, m int, start []float32) 
 	w.batch = w.shard.NewBatch(t.batch)
 	w.replica, err = exchange.New(exchange.Config{
 		Members: t.workers, Member: m, Threshold: t.threshold, Slack: t.slack, Combine: exchange.Sum,
-		Values: t.values,
+		Values: t.values, Eager: t.eager,
 	}, start)
 	if err != nil {
 		return w, err

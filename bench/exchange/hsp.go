@@ -82,6 +82,7 @@ type hybrid struct {
 	*plane
 	world *schedule.World
 	luck  float64 // deviation of the logarithm of a batch's time
+	log   diary
 }
 
 // function is one that runs.

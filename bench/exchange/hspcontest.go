@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/disdel/disdel/scheduler/schedule"
 )
@@ -30,13 +31,14 @@ const (
 // number and memory of functions within the same GB-s. A run that does not come to the loss, or passes the budget,
 // takes for ever; each choice counts with its median over the seeds, and the best fixed one is the best of all by the
 // same seeds. Beside it: against the best fixed one of each seed, known only afterwards (hsp_equal_cost_hindsight), and
-// what the best path of each seed would come to against that, of those that were looked at last (hsp_least).
+// what the best path of each seed would come to against that, of those that were looked at last (hsp_least). What it is
+// at is printed on the way.
 func hsp(seeds int) error {
-	h := hybrid{plane: newPlane(), world: hybridWorld(), luck: 0.1}
+	h := hybrid{plane: newPlane(), world: hybridWorld(), luck: 0.1, log: begunNow()}
 	training, others := seedsFrom(firstTraining, trainingSeeds), seedsFrom(firstSeed, seeds)
 	target := 0.0
-	few := schedule.Fixed(schedule.Choice{Workers: 2, Memory: 512})
-	for _, c := range h.all(few, goal{epochs: hybridEpochs}, training) {
+	two := schedule.Fixed(schedule.Choice{Workers: 2, Memory: 512})
+	for _, c := range h.all(two, goal{epochs: hybridEpochs}, training) {
 		target += c.Loss / trainingSeeds
 	}
 	figure("hsp_target_loss", target, "nats")
@@ -46,25 +48,42 @@ func hsp(seeds int) error {
 	}
 	fixed, budget := h.grid(target, others, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15})
 	best := slices.MinFunc(fixed, func(a, b tried) int { return cmp.Compare(a.seconds(budget), b.seconds(budget)) })
+	figure("hsp_fixed_s", best.seconds(budget), "s")
 	var paths []tried
-	for _, t := range trails {
+	for i, t := range trails {
 		paths = append(paths, tried{t.String(), h.all(h.along(t, target), goal{loss: target, cost: budget}, others)})
+		if i == 0 {
+			h.contest(paths[0], best, budget)
+		}
 	}
-	path := paths[0]
+	var hindsight, least []float64
+	for i := range others {
+		then := soonest(fixed, i, budget)
+		hindsight = append(hindsight, paths[0].of(i, budget)/then)
+		least = append(least, soonest(paths, i, budget)/then)
+	}
+	figure("hsp_equal_cost_hindsight", middle(hindsight), "ratio")
+	figure("hsp_least", middle(least), "ratio")
+	h.log.tell("done")
+	return nil
+}
+
+// contest holds the path that was found against the best fixed choice.
+func (h *hybrid) contest(path, best tried, budget float64) {
 	fmt.Printf("path: %s\nbest fixed: %s\n", path.what, best.what)
 	figure("hsp_equal_cost", path.seconds(budget)/best.seconds(budget), "ratio")
 	figure("hsp_reached", path.reached(budget), "of 1")
 	figure("hsp_fixed_reached", best.reached(budget), "of 1")
 	figure("hsp_cost_of_budget", path.cost()/budget, "ratio")
-	var hindsight, least []float64
-	for i := range others {
-		then := soonest(fixed, i, budget)
-		hindsight = append(hindsight, path.of(i, budget)/then)
-		least = append(least, soonest(paths, i, budget)/then)
-	}
-	figure("hsp_equal_cost_hindsight", middle(hindsight), "ratio")
-	figure("hsp_least", middle(least), "ratio")
-	return nil
+}
+
+// diary tells what a long measurement is at.
+type diary struct{ begun time.Time }
+
+func begunNow() diary { return diary{time.Now()} }
+
+func (d diary) tell(format string, args ...any) {
+	fmt.Printf("# hsp, after %v: %s\n", time.Since(d.begun).Round(time.Second), fmt.Sprintf(format, args...))
 }
 
 func seedsFrom(first uint64, count int) (out []uint64) {
@@ -165,24 +184,49 @@ func inParallel(count int, do func(i int)) {
 	wait.Wait()
 }
 
-// few functions are the cheapest.
-const few = 3
+// few functions are the cheapest. A fixed choice is tried with the first screenSeeds seeds; with all seeds, those that
+// came to the target soonest by them.
+const (
+	few         = 3
+	screenSeeds = 4
+	finalists   = 12
+)
 
 // grid is the fixed choices of some numbers of functions, and the budget: hybridBudget times the least median cost of
-// any. More than few of them are run up to what would be the budget by those.
+// any. More than few of them are run up to what would be the budget by those. Those of few, which say what the budget
+// is, are all tried with all seeds, and of the others the finalists.
 func (h *hybrid) grid(target float64, seeds []uint64, numbers []int) (out []tried, budget float64) {
 	cheapest := math.Inf(1)
+	screen := seeds[:min(screenSeeds, len(seeds))]
+	type second struct {
+		by    schedule.Chooser
+		tried tried
+	}
+	var screened []second
 	for _, workers := range numbers {
 		for memory := h.world.LeastMemory; memory <= h.world.MostMemory; memory += 2 * h.world.Step {
-			c := schedule.Choice{Workers: workers, Memory: memory}
-			to := goal{loss: target}
-			if workers > few {
-				to.cost = hybridBudget * cheapest
+			by := schedule.Fixed(schedule.Choice{Workers: workers, Memory: memory})
+			t := tried{what: fmt.Sprintf("%d functions of %.0f MB", workers, memory)}
+			if workers <= few {
+				t.runs = h.all(by, goal{loss: target, cost: 2 * hybridBudget * cheapest}, seeds)
+				cheapest = min(cheapest, t.cost())
+				out = append(out, t)
+				continue
 			}
-			t := tried{fmt.Sprintf("%d functions of %.0f MB", workers, memory), h.all(schedule.Fixed(c), to, seeds)}
+			t.runs = h.all(by, goal{loss: target, cost: hybridBudget * cheapest}, screen)
 			cheapest = min(cheapest, t.cost())
-			out = append(out, t)
+			screened = append(screened, second{by, t})
 		}
+		h.log.tell("%d functions fixed, the cheapest so far %.0f GB-s", workers, cheapest)
 	}
-	return out, hybridBudget * cheapest
+	budget = hybridBudget * cheapest
+	slices.SortStableFunc(screened, func(a, b second) int {
+		return cmp.Compare(a.tried.seconds(budget), b.tried.seconds(budget))
+	})
+	for _, s := range screened[:min(finalists, len(screened))] {
+		rest := h.all(s.by, goal{loss: target, cost: budget}, seeds[len(screen):])
+		s.tried.runs = append(s.tried.runs, rest...)
+		out = append(out, s.tried)
+	}
+	return out, budget
 }

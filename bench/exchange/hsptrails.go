@@ -54,6 +54,7 @@ const (
 // with all the seeds. Something of the budget is kept back for the luck of other seeds.
 func (h *hybrid) search(target float64, seeds []uint64) (best []trail, ok bool) {
 	_, budget := h.grid(target, seeds, []int{1, 2, few})
+	figure("hsp_search_budget", budget, "GB-s")
 	to := goal{loss: target, cost: trailsSpare * budget}
 	lot := rand.New(rand.NewPCG(17, 2))
 	drawn := make([]trail, trailsDrawn)
@@ -61,7 +62,9 @@ func (h *hybrid) search(target float64, seeds []uint64) (best []trail, ok bool) 
 		drawn[i] = h.draw(lot)
 	}
 	first := h.rank(drawn, target, to, seeds[:1])
+	h.log.tell("%d paths drawn and run once, the best is %v", trailsDrawn, first[0])
 	second := h.rank(first[:trailsTried], target, to, seeds)[:trailsKept]
+	h.log.tell("%d of them run with %d seeds, the best is %v", trailsTried, len(seeds), second[0])
 	all := slices.Clone(second)
 	for _, t := range second {
 		for range trailsNear {
@@ -69,6 +72,7 @@ func (h *hybrid) search(target float64, seeds []uint64) (best []trail, ok bool) 
 		}
 	}
 	all = h.rank(all, target, to, seeds)
+	h.log.tell("%d near them, the best is %v", len(second)*trailsNear, all[0])
 	c := h.all(h.along(all[0], target), to, seeds)
 	return all[:trailsKept], !math.IsInf(upper(tried{runs: c}, to.cost), 1)
 }

@@ -1,12 +1,15 @@
 package sparse
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
@@ -125,6 +128,9 @@ func (t *table) row(row *dataset.SparseRow, line int, record []string) error {
 	}
 	for i, f := range t.fields {
 		text := record[t.places[i]]
+		if strings.IndexByte(text, 0) >= 0 {
+			return bad(t.Source, line, zeroByte)
+		}
 		switch f.Kind {
 		case Target:
 			v, ok := t.labels.target([]byte(text))
@@ -137,10 +143,17 @@ func (t *table) row(row *dataset.SparseRow, line int, record []string) error {
 			if err != nil {
 				return err
 			}
-			if v == nil {
+			scaled := float32(0)
+			if v != nil {
+				scaled = t.numbers[number].of(*v)
+			}
+			switch {
+			case v == nil:
 				add(count+number, 1)
-			} else {
-				add(number, t.numbers[number].of(*v))
+			case scaled-scaled != 0: // so far from all that was learned from that it is none
+				return bad(t.Source, line, "the %s %.40q is too far from the others to be scaled", f.Name, text)
+			default:
+				add(number, scaled)
 			}
 			number++
 		case Category:
@@ -196,36 +209,80 @@ func (t *table) lines(f func(line int, record []string) error) error {
 		return err
 	}
 	defer in.Close()
-	r := csv.NewReader(in)
-	r.ReuseRecord, r.FieldsPerRecord, r.LazyQuotes = true, -1, true
+	bound := &bounded{in: in}
+	text := bufio.NewReaderSize(bound, bufferBytes)
+	bound.left = longestLine
+	if mark, _ := text.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		text.Discard(len(byteOrderMark)) //nolint:errcheck // they are there
+	}
+	r := csv.NewReader(text)
+	r.ReuseRecord, r.FieldsPerRecord = true, -1
 	if t.Schema.Separator != "" {
 		r.Comma, _ = utf8.DecodeRuneInString(t.Schema.Separator)
 	}
+	line, width, against := 0, len(t.fields), "schema"
 	for begun := false; ; {
+		bound.left = longestLine + bufferBytes
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return &disdel.Error{Kind: disdel.Invalid, Op: "read " + t.Name, Err: err}
+			return t.broken(line, err)
 		}
-		line, _ := r.FieldPos(0)
+		line, _ = r.FieldPos(0)
 		if !begun {
 			begun = true
 			if err := t.place(line, record); err != nil {
 				return err
 			}
 			if t.Schema.Header {
+				width, against = len(record), "header"
 				continue
 			}
 		}
-		if last := slices.Max(t.places); len(record) <= last || !t.Schema.Header && len(record) != len(t.fields) {
-			return bad(t.Source, line, "it has %d fields, and the schema %d", len(record), len(t.fields))
+		if len(record) != width {
+			return bad(t.Source, line, "it has %d fields, and the %s %d", len(record), against, width)
 		}
 		if err := f(line, record); err != nil {
 			return err
 		}
 	}
+}
+
+// broken is the error of what follows a line. encoding/csv names the line of what is no CSV itself.
+func (t *table) broken(after int, err error) error {
+	e := &disdel.Error{Kind: disdel.Invalid, Op: "read " + t.Name, Err: err}
+	switch parse := (*csv.ParseError)(nil); {
+	case errors.As(err, &parse):
+		e.Hint = "a field with quotes in it stands in quotes, and has each of them twice"
+	case errors.Is(err, errLong):
+		e.Msg, e.Err = fmt.Sprintf("line %d: its record is longer than %v", after+1, disdel.Bytes(longestLine)), nil
+		e.Hint = "look for a quote that is not closed"
+	default:
+		e.Kind, e.Msg = disdel.Corrupt, fmt.Sprintf("after line %d", after)
+	}
+	return e
+}
+
+// errLong is what is read of a record that does not end.
+var errLong = errors.New("the record does not end")
+
+// bounded is a file of which so many bytes may be read before it is told that one record more was: a quote that is not
+// closed would have all that follows come into memory.
+type bounded struct {
+	in   io.Reader
+	left int
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLong
+	}
+	n, err := b.in.Read(p)
+	b.left -= n
+	return n, err
 }
 
 // place finds the fields in a line, by the header or by their order.
@@ -238,6 +295,9 @@ func (t *table) place(line int, record []string) error {
 		}
 		if t.places[i] = slices.Index(record, f.Name); t.places[i] < 0 {
 			return bad(t.Source, line, "the header has no field %q", f.Name)
+		}
+		if slices.Contains(record[t.places[i]+1:], f.Name) {
+			return bad(t.Source, line, "the header has two fields %q", f.Name)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package sparse
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -71,8 +72,11 @@ func (l *labels) target(text []byte) (v float32, ok bool) {
 	return 0, false
 }
 
-// number reads a finite number.
+// number reads a finite number in decimal, as other programs write them: neither Go's 1_000 nor its 0x1p4.
 func number(text []byte) (v float32, ok bool) {
+	if bytes.ContainsAny(text, "_xX") {
+		return 0, false
+	}
 	x, err := strconv.ParseFloat(string(text), 32)
 	return float32(x), err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
 }

@@ -43,12 +43,12 @@ func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
 	if first == 0 {
 		base = 0
 	}
-	columns := int(last-base) + 1
+	columns := max(1, int(last-base)+1)
 	if l.Columns > 0 {
 		columns = l.Columns
 	}
 	in = dataset.SparseInput{
-		Name: name, Title: "Rows of " + fileName(l.Name), Classes: seen.classes(), ClassNames: seen.lowest, Columns: max(columns, 1),
+		Name: name, Title: "Rows of " + fileName(l.Name), Classes: seen.classes(), ClassNames: seen.lowest, Columns: columns,
 		Ones: ones,
 	}
 	in.Each = func(yield func(dataset.SparseRow) error) error {
@@ -59,7 +59,9 @@ func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
 				return bad(l.Source, line, "the target %.40q is no number", row.label)
 			}
 			for k := range row.index {
-				row.index[k] -= base
+				if row.index[k] -= base; int(row.index[k]) >= columns {
+					return bad(l.Source, line, "column %d is beyond the %d that there are to be", row.index[k]+base, columns)
+				}
 			}
 			out := dataset.SparseRow{Index: row.index, Target: target, HeldOut: held.next(0)}
 			if !ones {
@@ -97,6 +99,9 @@ func (l Libsvm) rows(f func(line int, row *libsvmRow) error) error {
 func (l Libsvm) parse(row *libsvmRow, at int, line []byte) error {
 	row.index, row.value = row.index[:0], row.value[:0]
 	row.label, line = field(line)
+	if bytes.IndexByte(row.label, ':') >= 0 {
+		return bad(l.Source, at, "it begins with %.40q, and the target comes first", row.label)
+	}
 	before := int64(-1)
 	for {
 		var entry []byte

@@ -28,8 +28,14 @@ func lines(s dataset.Source, f func(number int, line []byte) error) error {
 	for scan.Scan() {
 		number++
 		line := bytes.TrimRight(scan.Bytes(), "\r")
+		if number == 1 {
+			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+		}
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
+		}
+		if bytes.IndexByte(line, 0) >= 0 {
+			return bad(s, number, zeroByte)
 		}
 		if err := f(number, line); err != nil {
 			return err
@@ -42,6 +48,14 @@ func lines(s dataset.Source, f func(number int, line []byte) error) error {
 	}
 	return nil
 }
+
+// byteOrderMark is what some programs begin a text with. It is no part of it: as one of the first name it would make
+// that another one.
+const byteOrderMark = "\xef\xbb\xbf"
+
+// zeroByte is what is wrong with a line that has one: texts of two bytes a character would be read as names with
+// nothing in between, which are names as others.
+const zeroByte = "it has a byte of 0, and is no text in UTF-8"
 
 // bad is the error of a line that cannot be read.
 func bad(s dataset.Source, line int, format string, args ...any) error {

@@ -10,7 +10,8 @@ import (
 
 // Ratings is a file of `user,item,rating[,time]`, a rating a line. The separator is what the first line has: `::`, a
 // tab or a comma, as the files of MovieLens do (u.data, ratings.dat, ratings.csv), or a semicolon; a first line without
-// a number in the place of the rating is a header. Users and items may be called anything.
+// a number in the place of the rating is a header, unless it has one in the place of the user: then it is damaged. Users
+// and items may be called anything.
 type Ratings struct {
 	dataset.Source
 	HeldOut HeldOut
@@ -79,7 +80,8 @@ func (r Ratings) rows(f func(line int, row rating) error) error {
 		item, rest, two := bytes.Cut(rest, separator)
 		text, _, _ := bytes.Cut(rest, separator)
 		v, ok := number(bytes.TrimSpace(text))
-		header := !begun && !ok && two
+		_, numbered := number(plain(user))
+		header := !begun && !ok && two && !numbered
 		begun = true
 		user, item = plain(user), plain(item)
 		switch {

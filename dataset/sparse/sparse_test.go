@@ -199,7 +199,7 @@ func TestFaultsNameTheirLine(t *testing.T) {
 		"line 3: the age \"old\" is no number":               csv(head + "1,2,3,a\n1,old,3,a\n"),
 		"line 2: its target is missing":                      csv(head + "NA,2,3,a\n"),
 		"line 1: the header has no field \"price\"":          csv("clicked,age,site\n1,2,a\n"),
-		"line 3: it has 2 fields, and the schema 4":          csv(head + "1,2,3,a\n1,2\n"),
+		"line 3: it has 2 fields, and the header 4":          csv(head + "1,2,3,a\n1,2\n"),
 	} {
 		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
