@@ -142,7 +142,7 @@ var promises = map[string]func(*testing.T, *place){
 	"deltas are dropped": deltasAreDropped, "deltas lie on all servers": deltasLieOnAllServers,
 	"deltas are looked for": deltasAreLookedFor, "deltas come along": deltasComeAlong,
 	"members leave": membersLeave, "members are ended": membersAreEnded,
-	"batches are drawn once": batchesAreDrawnOnce,
+	"batches are drawn once": batchesAreDrawnOnce, "members are let go": membersAreLetGo,
 }
 
 // The same promises hold on the embedded store, on Redis, on two of them, over TLS, and for a user with rights to
