@@ -10,9 +10,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-// A member that is let go leaves its batches to the others and does not wait for them: every batch counts once, those who
-// stay end with the same bits, and it delivers nothing, whenever it is told and however often it is tried. Told when it is
-// at its end already, it delivers as ever.
+// A member that is let go leaves its batches to the others and does not wait for them: every batch counts once, those
+// who stay end with the same bits, and it delivers nothing, whenever it is told and however often it is tried. Told
+// when it is at its end already, it delivers as ever.
 func TestWhoIsLetGoLeavesItsBatchesToTheOthers(t *testing.T) {
 	b := setUp(t)
 	const rows, members = 203, 3

@@ -23,8 +23,9 @@ var (
 )
 
 // DrawBatch is the batch of a round's queue, from 0 to batches-1, that the member which has the claim takes for a step
-// of its own; ok is false where none is left, or none for that member, which is let go. Each batch is drawn once, and who
-// asks again for a step, as a later attempt does, is given the same. It returns Conflict under a claim that is lost.
+// of its own; ok is false where none is left, or none for that member, which is let go. Each batch is drawn once, and
+// who asks again for a step, as a later attempt does, is given the same. It returns Conflict under a claim that is
+// lost.
 func (s *Store) DrawBatch(ctx context.Context, c Claim, step, batches int) (batch int, ok bool, err error) {
 	id := c.ID
 	draws := s.keys.draws(id.Job, id.Round)

@@ -8,8 +8,8 @@ import (
 )
 
 // letting is how workers of a job are let go while a round runs, by what their steps come to (scheduler.LetsGo). What
-// one of them leaves in the queue is another's, so that the round stays whole. At the round's end the policy is asked as
-// ever, which takes it from there.
+// one of them leaves in the queue is another's, so that the round stays whole. At the round's end the policy is asked
+// as ever, which takes it from there.
 type letting struct {
 	rule  *scheduler.ScaleIn // of all the job's rounds; nil: nobody is let go
 	seen  map[int]disdel.StepsSoFar
@@ -27,8 +27,8 @@ func (l *letting) begin(p scheduler.Policy, job disdel.Job, workers int) {
 	l.rule.Now(workers)
 }
 
-// take takes the newest heartbeats of a round's workers, and returns how many steps each has made since, in the mean, and
-// what one of them was. A worker that is tried again counts from then on.
+// take takes the newest heartbeats of a round's workers, and returns how many steps each has made since, in the mean,
+// and what one of them was. A worker that is tried again counts from then on.
 func (l *letting) take(round int, list []disdel.Progress) (steps int, mean scheduler.StepSeen) {
 	for _, p := range list {
 		if p.Task != disdel.TaskTrain || p.Round != round || p.Steps == nil || p.Member >= l.there {
@@ -51,8 +51,8 @@ func (l *letting) take(round int, list []disdel.Progress) (steps int, mean sched
 	return steps, mean
 }
 
-// stepsMade lets workers go where the rule says so after the steps that were made since it was asked last: those with the
-// highest numbers, so that a later stage has the others.
+// stepsMade lets workers go where the rule says so after the steps that were made since it was asked last: those with
+// the highest numbers, so that a later stage has the others.
 func (m *Manager) stepsMade(list []disdel.Progress) (orders []Order) {
 	l := &m.letting
 	if l.rule == nil || l.there < 2 {

@@ -254,8 +254,8 @@ func (r *run) stageBegins(o StageOrder) {
 	r.observe(Notice{Stage: &o.Stage})
 }
 
-// forget has the store forget a round, all of the job, or a worker. The manager finds out where that fails: what is left
-// is delivered again, and is of as little use as before; a worker that was to leave stays.
+// forget has the store forget a round, all of the job, or a worker. The manager finds out where that fails: what is
+// left is delivered again, and is of as little use as before; a worker that was to leave stays.
 func (r *run) forget(work context.Context, do func(context.Context) error) {
 	ctx, stop := context.WithTimeout(work, saveTimeout)
 	defer stop()

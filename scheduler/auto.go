@@ -66,9 +66,9 @@ func (Auto) best(s *speeds, in Input, all []timed) timed {
 	return slices.MinFunc(near, func(a, b timed) int { return cmp.Compare(a.workers, b.workers) })
 }
 
-// told is the number that Auto begins with, for a job that says neither workers nor a policy: of those that earlier jobs
-// of the kind ran with, the fewest that do. Nothing changes while such a job runs, so that the same home and the same
-// file give the same bits. It is none where fewer than two numbers are known, or where jobs share the processors.
+// told is the number that Auto begins with, for a job that says neither workers nor a policy: of those that earlier
+// jobs of the kind ran with, the fewest that do. Nothing changes while such a job runs, so that the same home and the
+// same file give the same bits. It is none where fewer than two numbers are known, or where jobs share the processors.
 func (b *planBuilder) told(limit disdel.Bytes) (none choice) {
 	if !b.free() || b.Decided || b.Beside > 0 || len(b.History) < 2 {
 		return none

@@ -31,8 +31,12 @@ func TestMemoryIsKnownByEqualWorkers(t *testing.T) {
 			[]disdel.Observation{seen(2, 512, 10, false), seen(2, 1024, 5, false), seen(4, 1024, 9, false)},
 			map[disdel.Bytes]float64{512: 1, 1024: 0.5},
 		},
-		"other workers": {512, []disdel.Observation{seen(2, 512, 10, false), seen(4, 1024, 5, false)}, map[disdel.Bytes]float64{512: 1}},
-		"cold":          {512, []disdel.Observation{seen(2, 512, 10, false), seen(2, 1024, 5, true)}, map[disdel.Bytes]float64{512: 1}},
+		"other workers": {
+			512, []disdel.Observation{seen(2, 512, 10, false), seen(4, 1024, 5, false)}, map[disdel.Bytes]float64{512: 1},
+		},
+		"cold": {
+			512, []disdel.Observation{seen(2, 512, 10, false), seen(2, 1024, 5, true)}, map[disdel.Bytes]float64{512: 1},
+		},
 		"no faster": {
 			512,
 			[]disdel.Observation{seen(2, 512, 10, false), seen(2, 1024, 9.8, false), seen(2, 256, 10.1, false)},

@@ -15,8 +15,8 @@ import (
 // measured, what a worker costs, and what is left of epochs and budget. It searches anew after every epoch, so that a
 // noisy one is made up for.
 //
-// Memory is chosen with the workers where epochs of this job and of earlier ones have shown what it does to their times:
-// from those that were measured. A job whose memory is left to the estimate keeps that.
+// Memory is chosen with the workers where epochs of this job and of earlier ones have shown what it does to their
+// times: from those that were measured. A job whose memory is left to the estimate keeps that.
 type Path struct{}
 
 // Name is the word of job files.

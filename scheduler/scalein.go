@@ -6,7 +6,8 @@ import (
 )
 
 // LetsGo is what workers of a job are let go by while a round runs, of one that begins with so many: scale-in by steps,
-// where the policy is MLLess and workers take batches from a queue, so that what one leaves is another's. nil: nobody is.
+// where the policy is MLLess and workers take batches from a queue, so that what one leaves is another's. nil: nobody
+// is.
 func LetsGo(p Policy, job disdel.Job, workers int) *ScaleIn {
 	if _, ours := p.(MLLess); !ours || !job.Distribution.Exchange.Queued() {
 		return nil

@@ -34,8 +34,8 @@ func ran(in PlanInput, workers int, seconds ...float64) disdel.Record {
 	return r
 }
 
-// A job that says neither workers nor a policy begins with the fewest that earlier jobs were as fast with, whatever their
-// policy was, and stays there; what is said goes before what is known.
+// A job that says neither workers nor a policy begins with the fewest that earlier jobs were as fast with, whatever
+// their policy was, and stays there; what is said goes before what is known.
 func TestTheDefaultGoesByWhatEarlierJobsTook(t *testing.T) {
 	base := planInput(t)
 	base.Job.Training.Epochs = 3
@@ -51,13 +51,19 @@ func TestTheDefaultGoesByWhatEarlierJobsTook(t *testing.T) {
 		"two, of which both are fast": {[]disdel.Record{four, two}, nil, 2, "1,000 rows take 0.52 s with 2, 0.50 s with 4"},
 		"two, of which one is":        {[]disdel.Record{one, four}, nil, 4, "in earlier jobs: 4 workers"},
 		"all":                         {[]disdel.Record{one, two, four}, nil, 2, "in earlier jobs"},
-		"the job file says":           {[]disdel.Record{one, four}, func(in *PlanInput) { in.Job.Distribution.Workers = 3 }, 3, "job file"},
-		"a bound":                     {[]disdel.Record{one, four}, func(in *PlanInput) { in.Job.Distribution.MaxWorkers = 3 }, 2, ""},
+		"the job file says": {
+			[]disdel.Record{one, four}, func(in *PlanInput) { in.Job.Distribution.Workers = 3 }, 3, "job file",
+		},
+		"a bound": {
+			[]disdel.Record{one, four}, func(in *PlanInput) { in.Job.Distribution.MaxWorkers = 3 }, 2, "",
+		},
 		"it did not succeed": {
 			[]disdel.Record{one, four},
 			func(in *PlanInput) { in.History[1].Status = disdel.StatusFailed }, 2, "",
 		},
-		"another batch": {[]disdel.Record{one, four}, func(in *PlanInput) { in.Job.Training.BatchSize = 32 }, 2, ""},
+		"another batch": {
+			[]disdel.Record{one, four}, func(in *PlanInput) { in.Job.Training.BatchSize = 32 }, 2, "",
+		},
 		"of a batch of jobs": {
 			[]disdel.Record{one, four},
 			func(in *PlanInput) { in.History[0].Planning = &disdel.Planning{Beside: 3} }, 2, "",

@@ -88,7 +88,8 @@ func (w *World) finishing(epochs int, loss float64) (best Choice, cost float64, 
 	return best, cost, more, ok
 }
 
-// few are the memories that can be the cheapest: what is needed, what a whole processor goes with, and what was measured.
+// few are the memories that can be the cheapest: what is needed, what a whole processor goes with, and what was
+// measured.
 func (w *World) few(workers int) []float64 {
 	least := w.Clip(Choice{Workers: workers}).Memory
 	out := []float64{least}

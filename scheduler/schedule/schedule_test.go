@@ -298,11 +298,12 @@ func TestAWorldOfMeasuredTimes(t *testing.T) {
 	}
 }
 
-// Where processors go with memory, a schedule trades one for the other: with a budget for half of the memory throughout it
-// takes that, with more it is faster, and never slower than the best of the memories that were measured.
+// Where processors go with memory, a schedule trades one for the other: with a budget for half of the memory throughout
+// it takes that, with more it is faster, and never slower than the best of the memories that were measured.
 func TestAWorldOfMeasuredMemories(t *testing.T) {
 	w := &World{
-		Times: map[int]float64{1: 20, 2: 11}, MostWorkers: 2, LeastMemory: 256, MostMemory: 1024, Step: 32, Epochs: 8, First: 1,
+		Times: map[int]float64{1: 20, 2: 11}, MostWorkers: 2, LeastMemory: 256, MostMemory: 1024, Step: 32,
+		Epochs: 8, First: 1,
 		Memories: []Measured{{256, 2.2}, {512, 1}, {1024, 0.9}},
 	}
 	for memory, want := range map[float64]float64{
@@ -321,6 +322,6 @@ func TestAWorldOfMeasuredMemories(t *testing.T) {
 	_, fixed, _ := w.Best(110)
 	path, course, ok := w.Search(110)
 	if !ok || course.Seconds > fixed.Seconds || course.Cost > 110 {
-		t.Errorf("%v takes %g s and %g GB-s, and the best fixed choice %g s", path, course.Seconds, course.Cost, fixed.Seconds)
+		t.Errorf("%v takes %g s and %g GB-s, the best fixed choice %g s", path, course.Seconds, course.Cost, fixed.Seconds)
 	}
 }

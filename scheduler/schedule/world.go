@@ -88,8 +88,8 @@ func (w *World) Seconds(c Choice) float64 {
 // Measured is a memory, MB, and how many times as long an epoch takes with it as Times say.
 type Measured struct{ Memory, Slower float64 }
 
-// slower is how many times as long an epoch takes with a memory as Times say: between two that were measured, evenly on a
-// scale of logarithms, and beyond them as with the nearest.
+// slower is how many times as long an epoch takes with a memory as Times say: between two that were measured, evenly on
+// a scale of logarithms, and beyond them as with the nearest.
 func (w *World) slower(memory float64) float64 {
 	all := w.Memories
 	if len(all) == 0 {
