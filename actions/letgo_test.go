@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/runtime/engine/backends"
@@ -43,10 +44,24 @@ func TestWhoIsLetGoLeavesItsBatchesToTheOthers(t *testing.T) {
 		}
 		again := all[2]
 		again.Attempt = 2 // its answer was lost
-		if said := b.run(again); said.Left != left.Left || said.Samples != left.Samples {
+		if said := b.run(t.Context(), again); said.Left != left.Left || said.Samples != left.Samples {
 			t.Errorf("let go after step %d: another attempt says %+v, and the first %+v", after, said, left)
 		}
 		b.forget()
+	}
+}
+
+// Who is let go ends though no other member has begun yet: it waits for nobody.
+func TestWhoIsLetGoWaitsForNobody(t *testing.T) {
+	b := setUp(t)
+	all := queued(b.films(), 3, 203)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if err := b.board.LetGo(ctx, all[1].Job, all[1].Round, 1); err != nil {
+		t.Fatal(err)
+	}
+	if said := b.run(ctx, all[1]); said.Left == 0 || said.Paused {
+		t.Errorf("it is still there: %+v", said)
 	}
 }
 
@@ -70,11 +85,11 @@ func (b *bench) goes(req disdel.TrainRequest, step int) disdel.TrainResult {
 			}
 		})
 	}
-	return b.run(req)
+	return b.run(ctx, req)
 }
 
 // run runs one attempt of a member, and returns what it says.
-func (b *bench) run(req disdel.TrainRequest) (res disdel.TrainResult) {
+func (b *bench) run(ctx context.Context, req disdel.TrainRequest) (res disdel.TrainResult) {
 	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	params, err := json.Marshal(req)
@@ -82,7 +97,7 @@ func (b *bench) run(req disdel.TrainRequest) (res disdel.TrainResult) {
 		b.t.Error(err)
 		return res
 	}
-	said, err := h.Handlers()[disdel.TaskTrain](b.t.Context(), params)
+	said, err := h.Handlers()[disdel.TaskTrain](ctx, params)
 	if err != nil {
 		b.t.Errorf("member %d: %v", req.Worker, err)
 		return res
