@@ -279,14 +279,17 @@ type TrainResult struct {
 	Accuracies  []float64 `json:"accuracies,omitempty"`
 	Samples     int       `json:"samples"`
 	Epochs      int       `json:"epochs"`
-	Reached     bool      `json:"reached"`           // the target loss
-	Paused      bool      `json:"paused,omitempty"`  // the deadline was near: state is stored, and the next leg goes on
-	Waited      bool      `json:"waited,omitempty"`  // and it paused because others had not sent what it needs
-	BatchesDone int       `json:"batch,omitempty"`   // of the round, trained so far; a paused leg's only
-	Duplicate   bool      `json:"again,omitempty"`   // another activation had delivered this before
-	Rows        int       `json:"rows"`              // trained by this activation, each epoch's counted
-	Unsaved     *Error    `json:"unsaved,omitempty"` // why its part of the round's checkpoint could not be written
-	Usage       Usage     `json:"usage"`
+	Reached     bool      `json:"reached"`          // the target loss
+	Paused      bool      `json:"paused,omitempty"` // the deadline was near: state is stored, and the next leg goes on
+	Waited      bool      `json:"waited,omitempty"` // and it paused because others had not sent what it needs
+	BatchesDone int       `json:"batch,omitempty"`  // of the round, trained so far; a paused leg's only
+	Duplicate   bool      `json:"again,omitempty"`  // another activation had delivered this before
+	// the step after which a worker left that was let go while its round ran: it has sent what it owed, and delivers no
+	// update; 0: it stayed
+	Left    int    `json:"left,omitempty"`
+	Rows    int    `json:"rows"`              // trained by this activation, each epoch's counted
+	Unsaved *Error `json:"unsaved,omitempty"` // why its part of the round's checkpoint could not be written
+	Usage   Usage  `json:"usage"`
 }
 
 // Usage is what an action measured of itself.
@@ -415,6 +418,8 @@ type Progress struct {
 	Peak     Bytes   `json:"peakBytes"`
 	Device   Bytes   `json:"deviceBytes,omitempty"` // of an accelerator's memory
 	UnixMs   int64   `json:"at"`                    // of the action's clock
+	// of a worker that exchanges after each; nil: it does not
+	Steps *StepsSoFar `json:"steps,omitempty"`
 }
 
 // Beat is what a record keeps of a heartbeat that came so long after the invocation.

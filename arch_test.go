@@ -179,6 +179,7 @@ var house = map[string][]string{
 	"bench/histories":   {"..."},
 	"bench/estimator":   {"..."},
 	"bench/gpu":         {"..."},
+	"bench/medians":     {},
 	"bench/paper":       {"..."},
 	"bench/papers":      {},
 	"bench/platform":    {"..."},

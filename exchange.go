@@ -41,6 +41,26 @@ type StepTimes struct {
 	Apply   float64 `json:"applyMs"`   // adding it to the weights
 }
 
+// StepsSoFar is what the steps of a worker have come to since its activation began.
+type StepsSoFar struct {
+	Made   int     `json:"made"`
+	Rows   int     `json:"rows"`
+	Loss   float64 `json:"lossSum"`  // over the rows
+	Own    float64 `json:"ownMs"`    // fetching, computing, selecting and applying
+	Others float64 `json:"othersMs"` // sending, waiting and reading
+}
+
+// Minus is what was made since an earlier look; false where that was at another activation, which had made more.
+func (s StepsSoFar) Minus(o StepsSoFar) (d StepsSoFar, ok bool) {
+	d = StepsSoFar{s.Made - o.Made, s.Rows - o.Rows, s.Loss - o.Loss, s.Own - o.Own, s.Others - o.Others}
+	return d, d.Made >= 0 && d.Rows >= 0 && d.Own >= 0 && d.Others >= 0
+}
+
+// Add adds another worker's steps.
+func (s *StepsSoFar) Add(o StepsSoFar) {
+	s.Made, s.Rows, s.Loss, s.Own, s.Others = s.Made+o.Made, s.Rows+o.Rows, s.Loss+o.Loss, s.Own+o.Own, s.Others+o.Others
+}
+
 // StepParts are the names of the parts of a step, in the order of Parts.
 var StepParts = [...]string{"fetch", "compute", "select", "write", "wait", "read", "apply"}
 

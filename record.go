@@ -54,6 +54,7 @@ type Round struct {
 	TrainAccuracy *float64 `json:"trainAccuracy,omitempty"`
 	Duration      Millis   `json:"durationMs"`
 	Missing       []int    `json:"missing,omitempty"`    // workers that the mean was taken without
+	Left          []int    `json:"left,omitempty"`       // workers that were let go while it ran
 	Duplicates    int      `json:"duplicates,omitempty"` // results that came twice or too late, and changed nothing
 
 	// TrainLoss of its first epoch; nil where a round has one epoch

@@ -55,6 +55,7 @@ const (
 	BoundaryEpoch   Boundary = "epoch"
 	BoundaryFailure Boundary = "failure"
 	BoundaryResume  Boundary = "resume" // the job was taken up again; nobody is asked
+	BoundaryStep    Boundary = "step"   // workers that exchange updates were let go while a round ran
 )
 
 // Decision is what a policy answered at a boundary. A policy sets Next to Why; who asked sets the rest.
@@ -99,6 +100,7 @@ type Observation struct {
 	Cost     float64  `json:"costGBs,omitempty"`
 	Retried  int      `json:"retried,omitempty"` // activations that failed
 	Missing  int      `json:"missing,omitempty"` // workers that the mean was taken without
+	Left     int      `json:"left,omitempty"`    // workers that were let go while it ran
 }
 
 // PerThousand is the time of 1,000 rows: what rounds of different sizes are compared by.

@@ -252,6 +252,14 @@ func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, err
 	return x.folding, nil
 }
 
+// soFar is what this activation's steps have come to, nil where it makes none.
+func (x *exchanging) soFar() *disdel.StepsSoFar {
+	if x == nil {
+		return nil
+	}
+	return new(x.book.soFar)
+}
+
 // course is where the time of this activation's steps went, nil where it made none.
 func (x *exchanging) course() *disdel.StepCourse {
 	if x == nil {

@@ -27,6 +27,9 @@ func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
 			return false, err
 		}
 	}
+	if gone, err := x.letGo(ctx); gone || err != nil {
+		return false, err
+	}
 	until, err := x.deltas.WaitEnd(ctx, x.idle(ctx))
 	if errors.Is(err, errPause) {
 		return true, x.pause(ctx)
@@ -43,6 +46,20 @@ func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
 	}
 	x.replica.Weights(x.weights)
 	return false, x.write()
+}
+
+// letGo tells whether this member was let go while the round ran. It has sent what it owes, and does not wait for what
+// the others make of it: they end with what all have, and it delivers nothing.
+func (x *exchanging) letGo(ctx context.Context) (bool, error) {
+	if !x.queued {
+		return false, nil
+	}
+	req := x.t.req
+	gone, err := x.t.session.store.IsLetGo(ctx, req.Job, req.Round, req.Worker)
+	if gone {
+		x.t.res.Left = x.replica.Made()
+	}
+	return gone, err
 }
 
 // pause stores the state, for the next leg, while others are waited for.

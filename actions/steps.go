@@ -17,6 +17,7 @@ type stepBook struct {
 	lossSum float64   // of the stretch's rows
 	totals  []float64 // of every step, ms
 	course  disdel.StepCourse
+	soFar   disdel.StepsSoFar
 }
 
 // mostStretches bounds what a round's course takes of a record: 200 bytes each.
@@ -40,6 +41,9 @@ func (b *stepBook) lap(part *float64) {
 // sent ends a step, with what it sent.
 func (b *stepBook) sent(step, values, bytes int) {
 	b.totals = append(b.totals, b.step.Total())
+	b.soFar.Made++
+	b.soFar.Own += b.step.Fetch + b.step.Compute + b.step.Select + b.step.Apply
+	b.soFar.Others += b.step.Write + b.step.Wait + b.step.Read
 	s := &b.stretch
 	s.Steps++
 	s.Values += float64(values)
@@ -55,6 +59,7 @@ func (b *stepBook) sent(step, values, bytes int) {
 // trained notes the rows of a step.
 func (b *stepBook) trained(m disdel.Metrics) {
 	b.stretch.Rows += m.Rows
+	b.soFar.Rows, b.soFar.Loss = b.soFar.Rows+m.Rows, b.soFar.Loss+m.Loss*float64(m.Rows)
 	b.lossSum += m.Loss * float64(m.Rows)
 }
 

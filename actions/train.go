@@ -242,12 +242,12 @@ func (t *trainer) epoch(ctx context.Context) error {
 func (t *trainer) beat(ctx context.Context, epoch, batches int) error {
 	return t.session.beat(ctx, disdel.Progress{
 		Task: disdel.TaskTrain, Round: t.req.Round, Member: t.req.Worker, Epoch: epoch + 1,
-		Batch: t.at.batch, Batches: batches, Loss: t.at.sum / float64(max(t.at.seen, 1)),
+		Batch: t.at.batch, Batches: batches, Loss: t.at.sum / float64(max(t.at.seen, 1)), Steps: t.swap.soFar(),
 	})
 }
 
 func (t *trainer) push(ctx context.Context) error {
-	if t.res.Paused || t.req.Probe {
+	if t.res.Paused || t.req.Probe || t.res.Left > 0 {
 		return nil
 	}
 	said, err := json.Marshal(t.res) // without its usage: the same work says the same

@@ -38,6 +38,40 @@ func ExampleStore_DrawBatch() {
 	// worker 1 step 2 batch -1 false
 }
 
+// A worker that is let go finds no batch any more; the others draw what it would have.
+func ExampleStore_LetGo() {
+	ctx := context.Background()
+	s, stop := open(ctx)
+	defer stop()
+	stays, goes := claimed(ctx, s, 0), claimed(ctx, s, 1)
+	must(s.LetGo(ctx, "job-1", 0, 1))
+	_, ok, err := s.DrawBatch(ctx, goes, 1, 3)
+	must(err)
+	fmt.Println("worker 1 draws:", ok)
+	batch, ok, err := s.DrawBatch(ctx, stays, 1, 3)
+	must(err)
+	fmt.Println("worker 0 draws:", batch, ok)
+	// Output:
+	// worker 1 draws: false
+	// worker 0 draws: 0 true
+}
+
+// Only who was told to leave is one that was let go.
+func ExampleStore_IsLetGo() {
+	ctx := context.Background()
+	s, stop := open(ctx)
+	defer stop()
+	must(s.LetGo(ctx, "job-1", 0, 1))
+	for member := range 2 {
+		gone, err := s.IsLetGo(ctx, "job-1", 0, member)
+		must(err)
+		fmt.Println("worker", member, gone)
+	}
+	// Output:
+	// worker 0 false
+	// worker 1 true
+}
+
 // A worker that leaves says so with its last delta, and one that is lost is ended by who supervises: nobody waits for
 // either.
 func ExampleStore_EndMember() {

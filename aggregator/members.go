@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -22,14 +23,15 @@ var (
 )
 
 // DrawBatch is the batch of a round's queue, from 0 to batches-1, that the member which has the claim takes for a step
-// of its own; ok is false where none is left. Each batch is drawn once, and who asks again for a step, as a later
-// attempt does, is given the same. It returns Conflict under a claim that is lost.
+// of its own; ok is false where none is left, or none for that member, which is let go. Each batch is drawn once, and
+// who asks again for a step, as a later attempt does, is given the same. It returns Conflict under a claim that is
+// lost.
 func (s *Store) DrawBatch(ctx context.Context, c Claim, step, batches int) (batch int, ok bool, err error) {
 	id := c.ID
 	draws := s.keys.draws(id.Job, id.Round)
 	n, err := drawScript.Run(ctx, s.client, []string{s.keys.work(id), draws, s.keys.index(id.Job)},
 		strconv.FormatUint(c.Fence, 10), fmt.Sprintf("%d:%d", step, id.Member), batches, seconds(keyLife), entry(draws, 0),
-	).Int()
+		letGo(id.Member)).Int()
 	switch {
 	case err != nil:
 		return 0, false, wrap(err, "draw batch", id.String())
@@ -37,6 +39,32 @@ func (s *Store) DrawBatch(ctx context.Context, c Claim, step, batches int) (batc
 		return 0, false, conflict("draw batch", id, "another attempt has taken over")
 	}
 	return n, n >= 0, nil
+}
+
+// letGo is the field of a round's draws that says that a member is let go.
+func letGo(member int) string { return fmt.Sprintf("go:%d", member) }
+
+// LetGo has a member of a round whose batches are drawn from a queue find none left from now on: it sends what it owes
+// and leaves, and the others draw what it would have. One that was let go before, or has left, changes nothing.
+func (s *Store) LetGo(ctx context.Context, job disdel.JobID, round, member int) error {
+	draws, index := s.keys.draws(job, round), s.keys.index(job)
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.SAdd(ctx, index, entry(draws, 0))
+		p.Expire(ctx, index, keyLife)
+		p.HSet(ctx, draws, letGo(member), 1)
+		p.Expire(ctx, draws, keyLife)
+		return nil
+	})
+	return wrap(err, "let member go", fmt.Sprintf("%s round %d of %d", job, round, member))
+}
+
+// IsLetGo tells whether a member of a round was let go.
+func (s *Store) IsLetGo(ctx context.Context, job disdel.JobID, round, member int) (bool, error) {
+	err := s.client.HGet(ctx, s.keys.draws(job, round), letGo(member)).Err()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil, wrap(err, "look for leavers", fmt.Sprintf("%s round %d of %d", job, round, member))
 }
 
 // EndMember has the members of a round that exchange go on without one that will not come: what it has sent stays, what

@@ -111,3 +111,40 @@ func batchesAreDrawnOnce(t *testing.T, s *place) {
 		t.Errorf("the first batch of a round that is begun anew is %d", got)
 	}
 }
+
+// A member that is let go draws no new batch and has those that it had; nobody else is, and a round that is begun anew
+// knows nothing of it.
+func membersAreLetGo(t *testing.T, s *place) {
+	one, two := claim(t, s, update(0, 1).ID, "a", 1, Claimed), claim(t, s, update(1, 1).ID, "b", 1, Claimed)
+	draws := func(c Claim, step, want int) {
+		t.Helper()
+		if batch, ok, err := s.DrawBatch(ctx, c, step, 4); err != nil || ok != (want >= 0) || ok && batch != want {
+			t.Errorf("member %d draws %d, %v, %v for step %d, want %d", c.ID.Member, batch, ok, err, step, want)
+		}
+	}
+	gone := func(want ...bool) {
+		t.Helper()
+		for member, should := range want {
+			if is, err := s.IsLetGo(ctx, "job-1", one.ID.Round, member); err != nil || is != should {
+				t.Errorf("member %d is let go: %v, %v", member, is, err)
+			}
+		}
+	}
+	gone(false, false)
+	draws(two, 1, 0)
+	for range 2 {
+		if err := s.LetGo(ctx, "job-1", two.ID.Round, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone(false, true)
+	draws(two, 1, 0)
+	draws(two, 2, -1)
+	draws(one, 1, 1)
+	draws(one, 2, 2)
+	if err := s.DropDeltas(ctx, "job-1", one.ID.Round); err != nil {
+		t.Fatal(err)
+	}
+	gone(false, false)
+	draws(two, 1, 0)
+}

@@ -144,7 +144,7 @@ var promises = map[string]func(*testing.T, *place){
 	"deltas of a slow reader":             deltasOfASlowReaderAreBounded,
 	"deltas are not left to the next try": deltasAreNotLeftToTheNextTry,
 	"members leave":                       membersLeave, "members are ended": membersAreEnded,
-	"batches are drawn once": batchesAreDrawnOnce,
+	"batches are drawn once": batchesAreDrawnOnce, "members are let go": membersAreLetGo,
 }
 
 // The same promises hold on the embedded store, on Redis, on two of them, over TLS, and for a user with rights to

@@ -23,7 +23,7 @@ func (r *run) account(e Event) Event {
 	case AlarmEvent:
 		e.Moment = r.now()
 		return e
-	case StartedEvent, CanceledEvent, DeadlineEvent: // the loop makes these itself
+	case StartedEvent, StepsEvent, CanceledEvent, DeadlineEvent: // the loop makes these itself
 	}
 	return e
 }

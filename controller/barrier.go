@@ -14,6 +14,7 @@ const (
 	waiting standing = iota
 	delivered
 	missing // the mean is taken without it
+	left    // the others have all of what it did: it was let go
 )
 
 // barrier is how the workers of one round come to the next reference: all train actions run at once; a cluster's
@@ -57,6 +58,10 @@ func (b *barrier) top() disdel.Slot {
 // trained takes what a worker has delivered.
 func (b *barrier) trained(worker int, r disdel.TrainResult) (next []disdel.Slot) {
 	b.results[worker], b.partial = r, b.partial || r.Unsaved != nil
+	if r.Left > 0 {
+		b.members[0][worker] = left
+		return b.advance(0, worker)
+	}
 	return b.delivered(disdel.Slot{Task: disdel.TaskTrain, Member: worker})
 }
 
@@ -108,13 +113,13 @@ func (b *barrier) outstanding() (workers []int) {
 
 // canSpare tells whether the round has a mean without one more of its workers.
 func (b *barrier) canSpare() bool {
-	left := 0
+	there := 0
 	for _, s := range b.members[0] {
-		if s != missing {
-			left++
+		if s == waiting || s == delivered {
+			there++
 		}
 	}
-	return left > 1
+	return there > 1
 }
 
 // present is the members of a cluster that delivered, in their order.
@@ -152,8 +157,11 @@ func (b *barrier) sum(round *disdel.Round) {
 			several = several || n > 1
 			right.addLast(r.Accuracies, n, r.Samples)
 		}
-		if s == missing {
+		switch s {
+		case missing:
 			round.Missing = append(round.Missing, w)
+		case left:
+			round.Left = append(round.Left, w)
 		}
 	}
 	round.TrainLoss, round.TrainAccuracy, round.Steps = loss.value(), right.orNil(), stepsOf(steps)

@@ -38,6 +38,8 @@ type Board interface {
 	Forget(ctx context.Context, job disdel.JobID, round int) error
 	// EndMember has workers that exchange updates inside a round go on without one that will not come.
 	EndMember(ctx context.Context, job disdel.JobID, round, member int) error
+	// LetGo has a worker that takes batches from a queue send what it owes and leave the round.
+	LetGo(ctx context.Context, job disdel.JobID, round, member int) error
 	// Sweep deletes everything the job left.
 	Sweep(ctx context.Context, job disdel.JobID) (int, error)
 }

@@ -59,8 +59,11 @@ func (c *course) still() bool { return c.policy.Name() == disdel.PolicyStatic &&
 
 // about is what a decision was about: a failure, or the rounds from one on.
 func about(d disdel.Decision) string {
-	if d.Boundary == disdel.BoundaryFailure {
+	switch d.Boundary {
+	case disdel.BoundaryFailure:
 		return d.Invocation
+	case disdel.BoundaryStep: // of which nobody asks again: a round that is made anew is another run
+		return fmt.Sprintf("steps of round %d", d.Round)
 	}
 	return fmt.Sprintf("round %d", d.Round)
 }

@@ -32,6 +32,12 @@ type RefusedEvent struct {
 	Activation disdel.Activation
 }
 
+// StepsEvent is how far the actions are that run, as their newest heartbeats say.
+type StepsEvent struct {
+	Moment
+	Progress []disdel.Progress
+}
+
 // AlarmEvent says that the time of the AlarmOrder of this number has passed.
 type AlarmEvent struct {
 	Moment
@@ -55,6 +61,7 @@ func (m Moment) when() Moment { return m }
 func (StartedEvent) event()  {}
 func (EndedEvent) event()    {}
 func (RefusedEvent) event()  {}
+func (StepsEvent) event()    {}
 func (AlarmEvent) event()    {}
 func (CanceledEvent) event() {}
 func (DeadlineEvent) event() {}

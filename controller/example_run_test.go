@@ -24,6 +24,7 @@ func (instant) Outage() (disdel.Outage, bool)                              { ret
 func (instant) Save(context.Context, *disdel.Record) error                 { return nil }
 func (instant) Cancel(context.Context, disdel.JobID) error                 { return nil }
 func (instant) EndMember(context.Context, disdel.JobID, int, int) error    { return nil }
+func (instant) LetGo(context.Context, disdel.JobID, int, int) error        { return nil }
 func (instant) Forget(context.Context, disdel.JobID, int) error            { return nil }
 func (instant) Sweep(context.Context, disdel.JobID) (int, error)           { return 0, nil }
 func (instant) Discard(context.Context, string) error                      { return nil }

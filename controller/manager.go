@@ -23,6 +23,7 @@ type Manager struct {
 	watch       watch
 	evaluations evaluations
 	budget      budget
+	letting     letting
 	saved       *disdel.Checkpoint // newest
 
 	round      int
@@ -61,6 +62,7 @@ func (m *Manager) reset(round int) {
 // clear forgets what was delivered in this round, and waits for nothing any more.
 func (m *Manager) clear() {
 	m.barrier = newBarrier(m.spec.Plan)
+	m.letting.begin(m.course.policy, m.spec.Job, m.spec.Plan.Workers)
 	m.alarmed, m.resumed = false, nil
 	m.last, m.publish, m.stopped = m.round == m.spec.Plan.Rounds-1, false, ""
 	m.evaluations.better = nil
@@ -91,6 +93,8 @@ func (m *Manager) step(e Event) (orders []Order, of disdel.Activation) {
 		return m.activationEnded(e.Activation), e.Activation
 	case AlarmEvent:
 		return m.overdue(e.Number), of
+	case StepsEvent:
+		return m.stepsMade(e.Progress), of
 	case CanceledEvent:
 		return m.finish(disdel.StatusCanceled, e.Err), of
 	case DeadlineEvent:
@@ -139,6 +143,9 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	m.watch.trained(a.Member, r)
 	next := m.barrier.trained(a.Member, r)
 	m.lookAtTarget()
+	if r.Left > 0 { // the others are not near their end for that
+		return m.invokeAll(next)
+	}
 	return append(m.alarm(), m.invokeAll(next)...)
 }
 

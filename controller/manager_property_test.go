@@ -321,7 +321,7 @@ func (w *world) obey(orders []Order) {
 			}
 			w.followed(o.Round)
 			w.next++
-		case AdjustOrder, DecisionOrder, CheckpointOrder, BestOrder, EndOrder:
+		case AdjustOrder, DecisionOrder, CheckpointOrder, BestOrder, EndOrder, LetGoOrder:
 		case FinishOrder:
 			w.ended = true
 			if i != len(orders)-1 {

@@ -90,7 +90,7 @@ func worded(e Event, word func(*disdel.Error) *disdel.Error) Event {
 	case DeadlineEvent:
 		e.Err = word(e.Err)
 		return e
-	case StartedEvent, AlarmEvent:
+	case StartedEvent, AlarmEvent, StepsEvent:
 	}
 	return e
 }
@@ -140,6 +140,9 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	}
 	if _, ok := o["exchange"]; ok {
 		job.Distribution.Exchange = &disdel.Exchange{}
+	}
+	if o["queue"] != 0 {
+		job.Distribution.Exchange = &disdel.Exchange{Order: disdel.OrderEager, Batches: disdel.BatchesQueue}
 	}
 	if v, ok := o["proceedAfter"]; ok {
 		job.Distribution.Missing = disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(v * 1e9)}
@@ -208,7 +211,21 @@ func scriptPlan(job disdel.Job, o map[string]float64) (disdel.Plan, error) {
 	return p, nil
 }
 
-// scriptEvent reads "started", "cancel", "deadline", or "TASK ROUND LEVEL MEMBER [OUTCOME] [key=value...]".
+// stepsEvent is heartbeats of all workers that are in the round, each of which has made so many steps more.
+func stepsEvent(m *Manager, round int, o map[string]float64) (e StepsEvent) {
+	for w := range m.letting.there {
+		made := m.letting.seen[w]
+		made.Add(disdel.StepsSoFar{
+			Made: int(o["made"]), Rows: 10 * int(o["made"]), Loss: 10 * o["made"] * o["loss"],
+			Own: o["made"] * o["own"], Others: o["made"] * o["others"],
+		})
+		e.Progress = append(e.Progress, disdel.Progress{Task: disdel.TaskTrain, Round: round, Member: w, Steps: &made})
+	}
+	return e
+}
+
+// scriptEvent reads "started", "cancel", "deadline", "steps ROUND key=value...", or
+// "TASK ROUND LEVEL MEMBER [OUTCOME] [key=value...]".
 func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	t.Helper()
 	switch words[0] {
@@ -226,6 +243,12 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 			t.Fatal(err)
 		}
 		return AlarmEvent{Number: n}
+	case "steps":
+		n, err := strconv.Atoi(words[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stepsEvent(m, n, options(t, words[2:]))
 	}
 	var n [3]int
 	for i := range n {
@@ -275,7 +298,7 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	case disdel.TaskTrain:
 		result = disdel.TrainResult{
 			Loss: o["loss"], Samples: int(o["samples"]), Reached: o["reached"] != 0,
-			BatchesDone: int(o["batch"]),
+			BatchesDone: int(o["batch"]), Left: int(o["left"]),
 		}
 	case disdel.TaskEvaluate:
 		result = disdel.EvaluateResult{Loss: o["loss"], Accuracy: o["accuracy"]}
@@ -351,6 +374,8 @@ func describe(o Order) string {
 		return "sweep the store"
 	case EndOrder:
 		return fmt.Sprintf("end worker %d of round %d for those that exchange", o.Worker, o.Round)
+	case LetGoOrder:
+		return fmt.Sprintf("let worker %d of round %d go", o.Worker, o.Round)
 	case ForgetOrder:
 		return fmt.Sprintf("forget what round %d delivered", o.Round)
 	case StageOrder:

@@ -48,6 +48,9 @@ type ForgetOrder struct{ Round int }
 // EndOrder has the workers of a round that exchange updates inside it go on without one of them.
 type EndOrder struct{ Round, Worker int }
 
+// LetGoOrder has one of the workers that take a round's batches from a queue leave it.
+type LetGoOrder struct{ Round, Worker int }
+
 // SweepOrder has the store forget everything of the job.
 type SweepOrder struct{}
 
@@ -76,6 +79,7 @@ func (StageOrder) order()      {}
 func (CheckpointOrder) order() {}
 func (ForgetOrder) order()     {}
 func (EndOrder) order()        {}
+func (LetGoOrder) order()      {}
 func (SweepOrder) order()      {}
 func (RoundOrder) order()      {}
 func (BestOrder) order()       {}

@@ -268,6 +268,7 @@ func (s *scripted) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network,
 }
 
 func (s *scripted) EndMember(context.Context, disdel.JobID, int, int) error { return nil }
+func (s *scripted) LetGo(context.Context, disdel.JobID, int, int) error     { return nil }
 
 func (s *scripted) Forget(context.Context, disdel.JobID, int) error { return nil }
 

@@ -177,6 +177,9 @@ func goOn(r disdel.Record, spec *Spec, round int) error {
 func ahead(r disdel.Record, round int) []disdel.Decision {
 	by := map[int]disdel.Decision{}
 	for _, d := range r.Decisions {
+		if d.Boundary == disdel.BoundaryStep {
+			continue // it was about a round that is over, or is made anew
+		}
 		if d.Boundary != disdel.BoundaryFailure {
 			by[d.Round] = d
 			continue

@@ -165,6 +165,7 @@ func (r *run) loop(ctx, work context.Context) {
 		case p := <-r.progress:
 			r.watch(p)
 			r.observe(Notice{Progress: p})
+			ended = r.obey(work, r.manager.Step(StepsEvent{Progress: p}))
 		case <-deadline.C:
 			ended = r.obey(work, r.manager.Step(DeadlineEvent{Err: r.pastDeadline()}))
 		case <-ctx.Done():
@@ -223,6 +224,10 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.forget(work, func(ctx context.Context) error {
 				return r.c.cfg.Board.EndMember(ctx, r.spec.ID, o.Round, o.Worker)
 			})
+		case LetGoOrder:
+			r.forget(work, func(ctx context.Context) error {
+				return r.c.cfg.Board.LetGo(ctx, r.spec.ID, o.Round, o.Worker)
+			})
 		case SweepOrder:
 			r.forget(work, func(ctx context.Context) error { _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); return err })
 		case RoundOrder:
@@ -249,13 +254,13 @@ func (r *run) stageBegins(o StageOrder) {
 	r.observe(Notice{Stage: &o.Stage})
 }
 
-// forget has the store forget a round, or all of the job. The manager finds out where that fails: what is left is
-// delivered again, and is of as little use as before.
+// forget has the store forget a round, all of the job, or a worker. The manager finds out where that fails: what is
+// left is delivered again, and is of as little use as before; a worker that was to leave stays.
 func (r *run) forget(work context.Context, do func(context.Context) error) {
 	ctx, stop := context.WithTimeout(work, saveTimeout)
 	defer stop()
 	if err := do(ctx); err != nil {
-		r.log.WithError(err).Warn("what a round had delivered may stand in the way of its next try")
+		r.log.WithError(err).Warn("the store was not told what is to be done about a round")
 	}
 }
 

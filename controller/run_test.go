@@ -105,6 +105,11 @@ func (s *surroundings) Progress(ctx context.Context, _ disdel.JobID) ([]disdel.P
 func (s *surroundings) Cancel(context.Context, disdel.JobID) error              { s.called("cancel"); return nil }
 func (s *surroundings) EndMember(context.Context, disdel.JobID, int, int) error { return nil }
 
+func (s *surroundings) LetGo(_ context.Context, _ disdel.JobID, round, worker int) error {
+	s.called("let go %d of round %d", worker, round)
+	return nil
+}
+
 func (s *surroundings) Forget(context.Context, disdel.JobID, int) error { return nil }
 
 func (s *surroundings) Sweep(context.Context, disdel.JobID) (int, error) {

@@ -74,6 +74,7 @@ func (m *Manager) observed(r disdel.Round) *disdel.Observation {
 	o := disdel.Observation{
 		Round: m.round, Setting: m.setting(), Duration: w.took, Loss: r.TrainLoss, Peak: w.peak, Cold: w.cold,
 		Cost: max(0, m.budget.spent-m.budget.began), Retried: w.failed, Missing: len(r.Missing),
+		Left:  len(r.Left),
 		Epoch: m.spec.Stage.Until(m.round),
 	}
 	var slowest disdel.Millis

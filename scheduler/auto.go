@@ -65,3 +65,26 @@ func (Auto) best(s *speeds, in Input, all []timed) timed {
 	near := slices.DeleteFunc(slices.Clone(all), func(t timed) bool { return t.time > autoSlower*fastest.time })
 	return slices.MinFunc(near, func(a, b timed) int { return cmp.Compare(a.workers, b.workers) })
 }
+
+// told is the number that Auto begins with, for a job that says neither workers nor a policy: of those that earlier
+// jobs of the kind ran with, the fewest that do. Nothing changes while such a job runs, so that the same home and the
+// same file give the same bits. It is none where fewer than two numbers are known, or where jobs share the processors.
+func (b *planBuilder) told(limit disdel.Bytes) (none choice) {
+	if !b.free() || b.Decided || b.Beside > 0 || len(b.History) < 2 {
+		return none
+	}
+	in := Input{
+		Bounds: bounds(b.Job, b.Data.Train, b.Platform, b.estimate(1).Total),
+		Past:   PastOf(b.History, b.Job, b.Data),
+		Goal:   Goal{Epochs: float64(b.Job.Training.Epochs)},
+	}
+	in.Goal.Cost, _ = b.Job.Budget()
+	within, _ := b.Job.TimeLimit()
+	in.Goal.Deadline = disdel.Millis(within)
+	s := speedsOf(in)
+	all := slices.DeleteFunc(s.measured(s.candidates()), func(t timed) bool { return b.estimate(t.workers).Total > limit })
+	if len(all) < 2 {
+		return none
+	}
+	return s.goes(Auto{}.best(s, in, all), " in earlier jobs")
+}

@@ -5,7 +5,8 @@ import "github.com/disdel/disdel"
 // epoch is what was seen of an epoch, in however many rounds.
 type epoch struct {
 	workers   int
-	until     float64 // epochs that were trained when it had ended
+	memory    disdel.Bytes // of a train action; 0: by the estimate
+	until     float64      // epochs that were trained when it had ended
 	duration  disdel.Millis
 	rows      int
 	compute   disdel.Millis // of the slowest workers of its rounds
@@ -14,7 +15,8 @@ type epoch struct {
 	rounds    int
 	cost      float64 // GB-s
 	losses    float64 // of its rounds, each times its rows
-	disturbed bool    // a container started cold, or a worker failed, so that its time says little
+	disturbed bool    // a container started cold, or a worker failed or left, so that its time says little
+	left      int     // workers that were let go while it ran
 	failed    bool    // a worker did
 	cold      disdel.Millis
 }
@@ -37,13 +39,14 @@ func epochs(seen []disdel.Observation) []epoch {
 	var out []epoch
 	var e epoch
 	for _, o := range seen {
-		e.workers = o.Setting.Workers
+		e.workers, e.memory = o.Setting.Workers, o.Setting.Memory
 		e.duration, e.rows = e.duration+o.Duration, e.rows+o.Rows
 		e.compute, e.cost = e.compute+o.Compute, e.cost+o.Cost
 		e.reduce, e.rounds, e.exchange = e.reduce+o.Reduce, e.rounds+1, e.exchange+o.Exchange
 		e.losses += o.Loss * float64(o.Rows)
 		e.failed = e.failed || o.Retried > 0 || o.Missing > 0
-		e.disturbed, e.cold = e.disturbed || e.failed || o.Cold > 0, e.cold+o.Cold
+		e.left += o.Left
+		e.disturbed, e.cold = e.disturbed || e.failed || o.Cold > 0 || o.Left > 0, e.cold+o.Cold
 		if o.Epoch != float64(int(o.Epoch)) {
 			continue // in the middle of one
 		}

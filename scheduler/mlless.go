@@ -103,6 +103,11 @@ func (m measure) without() measure {
 func (r *retreat) see(e epoch, newest bool) {
 	r.next = e.workers
 	r.points = append(r.points, estimator.LossPoint{Epoch: e.until, Loss: e.meanLoss()})
+	if e.left > 0 { // by steps, with a rule of its own: LetsGo
+		r.next, r.repeats = max(e.workers-e.left, r.bounds.Least), false
+		r.why = fmt.Sprintf("%d of %d left while the round ran: %s", e.left, e.workers, crew(r.next))
+		return
+	}
 	if !r.knee {
 		r.findKnee()
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // PastOf is what was seen of earlier jobs of a kind that succeeded with this data and batch, oldest first; records come
-// newest first. Jobs of a static policy have observed nothing.
+// newest first. Of jobs whose policy looked at nothing it is what their activations tell.
 func PastOf(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []disdel.Observation {
 	var out []disdel.Observation
 	for _, r := range slices.Backward(records) {
@@ -15,17 +15,69 @@ func PastOf(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []dis
 			!r.Job.Training.SameBatch(job.Training) {
 			continue
 		}
-		var seen []disdel.Observation
+		seen := seenOf(&r)
 		whole := 0 // of them, up to the end of an epoch
-		for i := range r.Rounds {
-			if o := r.Rounds[i].Observed; o != nil {
-				seen = append(seen, *o)
-			}
-			if n := len(seen); n > 0 && seen[n-1].Epoch == float64(int(seen[n-1].Epoch)) {
-				whole = n
+		for i, o := range seen {
+			if o.Epoch == float64(int(o.Epoch)) {
+				whole = i + 1
 			}
 		}
 		out = append(out, seen[:whole]...)
 	}
 	return out
+}
+
+// seenOf is what a job's policy saw of its rounds, or would have.
+func seenOf(r *disdel.Record) (seen []disdel.Observation) {
+	for i := range r.Rounds {
+		if o := r.Rounds[i].Observed; o != nil {
+			seen = append(seen, *o)
+		}
+	}
+	if len(seen) > 0 || besideOf(r) > 0 { // beside others a job takes longer than alone
+		return seen
+	}
+	by := map[int][]*disdel.Activation{}
+	for i := range r.Activations {
+		a := &r.Activations[i]
+		by[a.Round] = append(by[a.Round], a)
+	}
+	trained := 0.0
+	for _, round := range r.Rounds {
+		o := fromActivations(round, by[round.Round])
+		o.Epoch, o.Setting = r.EpochsAfter(round), settingOf(r, round)
+		o.Rows = int(float64(r.Data.Train)*(o.Epoch-trained) + 0.5)
+		if trained = o.Epoch; o.Duration > 0 && len(by[round.Round]) > 0 {
+			seen = append(seen, o)
+		}
+	}
+	return seen
+}
+
+// settingOf is what a round of a job ran under.
+func settingOf(r *disdel.Record, round disdel.Round) disdel.Setting {
+	all := r.Staged()
+	return all[min(max(0, round.Stage), len(all)-1)].Setting
+}
+
+// fromActivations is a round as its activations tell it: its time is all of it but the evaluation.
+func fromActivations(round disdel.Round, all []*disdel.Activation) disdel.Observation {
+	o := disdel.Observation{
+		Round: round.Round, Duration: round.Duration, Loss: round.TrainLoss, HeldOut: round.Loss, Accuracy: round.Accuracy,
+		Missing: len(round.Missing), Left: len(round.Left),
+	}
+	for _, a := range all {
+		if a.Task == disdel.TaskEvaluate {
+			o.Duration -= a.WaitTime + a.Duration
+			continue
+		}
+		o.Cost += a.HeldGBs()
+		if a.Cold {
+			o.Cold = max(o.Cold, a.InitTime, 1)
+		}
+		if a.Outcome.Failed() {
+			o.Retried++
+		}
+	}
+	return o
 }

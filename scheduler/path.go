@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -14,8 +15,8 @@ import (
 // measured, what a worker costs, and what is left of epochs and budget. It searches anew after every epoch, so that a
 // noisy one is made up for.
 //
-// Memory stays as it is planned: nothing here has seen how it changes times. Package schedule varies it, where a world
-// says how.
+// Memory is chosen with the workers where epochs of this job and of earlier ones have shown what it does to their
+// times: from those that were measured. A job whose memory is left to the estimate keeps that.
 type Path struct{}
 
 // Name is the word of job files.
@@ -29,36 +30,53 @@ func (Path) Meaning() string {
 // Decide searches for the rest of the job.
 func (p Path) Decide(in Input) disdel.Decision {
 	s := speedsOf(in)
-	return s.scheduled(in, func(all []timed) timed { return p.next(s, in, all) })
+	return s.scheduled(in, func(all []timed) schedule.Choice { return p.next(s, in, all) })
 }
 
 // next is the first choice of the best path.
-func (Path) next(s *speeds, in Input, all []timed) timed {
+func (Path) next(s *speeds, in Input, all []timed) schedule.Choice {
 	w := s.world(in, all)
 	if in.Goal.Cost <= 0 || s.price <= 0 { // nothing is traded for anything: the fastest number is the best schedule
 		c, _, _ := w.Best(0)
-		return at(all, c.Workers)
+		return c
 	}
 	path, _, ok := w.Search(in.Goal.Cost)
 	if !ok {
 		c, _, _ := w.Cheapest()
-		return at(all, c.Workers)
+		return c
 	}
-	return at(all, path.At(0).Workers)
+	return w.Clip(path.At(0))
 }
 
 // scheduled decides as a schedule's policy does: where jobs of the kind have told two numbers of workers already, from
-// the start on, and after every epoch.
-func (s *speeds) scheduled(in Input, best func([]timed) timed) disdel.Decision {
+// the start on, and after every epoch, which is when memory may become another.
+func (s *speeds) scheduled(in Input, best func([]timed) schedule.Choice) disdel.Decision {
 	out := unchanged(in)
+	memory := map[int]disdel.Bytes{} // that was thought best with a number of workers
+	pick := func(all []timed) timed {
+		c := best(all)
+		t := at(all, c.Workers)
+		memory[t.workers] = s.memories.nearest(s.unit(), c)
+		return t
+	}
 	switch {
 	case in.Boundary == disdel.BoundaryStart && len(s.mean) > 1:
-		return s.goes(best(s.measured(s.candidates())), " in earlier jobs").decision(out)
-	case in.Boundary == disdel.BoundaryEpoch:
-		return s.choose(in, best).decision(out)
-	default:
+		return s.goes(pick(s.measured(s.candidates())), " in earlier jobs").decision(out)
+	case in.Boundary != disdel.BoundaryEpoch:
 		return out
 	}
+	c := s.choose(in, pick)
+	m := memory[c.workers]
+	if s.repeat != "" || m == 0 {
+		m = in.Now.Memory
+	}
+	c.expect *= s.memories.of(m)
+	out = c.decision(out)
+	if out.Next.Memory = m; m != in.Now.Memory {
+		out.Why += fmt.Sprintf("; %v each, with which an epoch takes %.2f times as long as with %v", m,
+			s.memories.of(m)/s.memories.of(in.Now.Memory), in.Now.Memory)
+	}
+	return out
 }
 
 // at is the candidate of a number of workers, or the nearest one to it.
@@ -69,13 +87,19 @@ func at(all []timed, workers int) timed {
 // slowest is a time that no schedule waits for, s: of numbers of workers that nothing is known of.
 const slowest = 1e12
 
-// world is the rest of a job as schedules are looked for in: the times of the candidates, and memory that stays. What a
-// worker costs stands for it.
-func (s *speeds) world(in Input, all []timed) *schedule.World {
+// unit is the memory of the job's first epoch as worlds have it: what a worker costs stands for it.
+func (s *speeds) unit() float64 {
 	memory := 1024.0
 	if s.price > 0 {
 		memory *= s.price * 1e9 // GB-s of a worker in a second
 	}
+	return memory
+}
+
+// world is the rest of a job as schedules are looked for in: the times of the candidates, and the memories of which
+// something is known.
+func (s *speeds) world(in Input, all []timed) *schedule.World {
+	memory := s.unit()
 	w := &schedule.World{
 		Times: map[int]float64{}, First: 1, Fall: 1, Epochs: max(1, int(math.Ceil(in.Goal.Epochs))),
 		LeastMemory: memory, MostMemory: memory, Step: memory,
@@ -89,5 +113,6 @@ func (s *speeds) world(in Input, all []timed) *schedule.World {
 			w.Times[n] = slowest
 		}
 	}
+	s.memories.into(w, memory)
 	return w
 }

@@ -142,7 +142,7 @@ func (b *planBuilder) ceiling() (disdel.Bytes, string) {
 func (b *planBuilder) workers() error {
 	limit, who := b.ceiling()
 	b.side = b.sideBySide(1)
-	known := b.known()
+	known, told := b.known(), b.told(limit)
 	switch n := b.Job.Distribution.Workers; {
 	case n > 0 && b.Decided:
 		b.take(n)
@@ -150,6 +150,9 @@ func (b *planBuilder) workers() error {
 	case n > 0:
 		b.take(n)
 		b.because("workers: %d, as the job file says", n)
+	case told.workers > 0:
+		b.take(told.workers)
+		b.because("workers: %s", told.why)
 	case known != nil:
 		b.take(known.Plan.Workers)
 		b.because("workers: %d, as in %s, the last job of this kind that succeeded", b.plan.Workers, known.ID)

@@ -59,10 +59,10 @@ func TestPoliciesFollowTheirScripts(t *testing.T) {
 // epoch of an earlier job took so many seconds; the job starts; an epoch or a round in the middle of one has taken so
 // many seconds, of which so many were computing; an activation has failed and its remedy asks for something.
 var scriptWords = map[string][]string{
-	"policy":  {"workers", "least", "most", "processors", "epochs", "deadline", "cost"},
-	"past":    {"workers", "rows", "cold"},
+	"policy":  {"workers", "least", "most", "processors", "epochs", "deadline", "cost", "memory"},
+	"past":    {"workers", "rows", "cold", "memory"},
 	"start":   {},
-	"epoch":   {"rows", "loss", "cold", "retried", "compute", "cost"},
+	"epoch":   {"rows", "loss", "cold", "retried", "compute", "cost", "left"},
 	"round":   {"rows", "loss", "cold", "retried", "compute", "cost"},
 	"failure": {"workers", "batch"},
 }
@@ -93,7 +93,7 @@ func playPolicy(t *testing.T, script string) string {
 			if p, err = PolicyOf(job); err != nil {
 				t.Fatal(err)
 			}
-			in = Input{Now: disdel.Setting{Workers: int(o["workers"])}}
+			in = Input{Now: disdel.Setting{Workers: int(o["workers"]), Memory: disdel.Bytes(o["memory"]) * disdel.MB}}
 			in.Bounds = Bounds{Least: max(1, int(o["least"])), Most: 64, Whose: "one batch a worker", Batches: 64}
 			if most := int(o["most"]); most > 0 {
 				in.Bounds.Most, in.Bounds.Whose = most, "distribution.maxWorkers"
@@ -104,7 +104,8 @@ func playPolicy(t *testing.T, script string) string {
 		}
 		if words[0] == "past" {
 			in.Past = append(in.Past, disdel.Observation{
-				Setting: disdel.Setting{Workers: int(o["workers"])}, Rows: cmp.Or(int(o["rows"]), 1000),
+				Setting:  disdel.Setting{Workers: int(o["workers"]), Memory: disdel.Bytes(o["memory"]) * disdel.MB},
+				Rows:     cmp.Or(int(o["rows"]), 1000),
 				Duration: scriptSeconds(t, words), Epoch: float64(len(in.Past) + 1), Cold: disdel.Millis(o["cold"] * 1e9),
 			})
 			continue
@@ -162,7 +163,7 @@ func told(t *testing.T, in Input, words []string, o map[string]float64) Input {
 	seen := disdel.Observation{
 		Round: len(in.Seen), Setting: in.Now, Rows: 1000, Duration: scriptSeconds(t, words),
 		Compute: disdel.Millis(o["compute"] * 1e9), Cost: o["cost"], Cold: disdel.Millis(o["cold"] * 1e9),
-		Retried: int(o["retried"]), Epoch: float64(int(before) + 1),
+		Retried: int(o["retried"]), Left: int(o["left"]), Epoch: float64(int(before) + 1),
 		Loss: o["loss"],
 	}
 	if rows := int(o["rows"]); rows > 0 {
@@ -198,6 +199,9 @@ func scriptSeconds(t *testing.T, words []string) disdel.Millis {
 func decided(d disdel.Decision) string {
 	var s strings.Builder
 	s.WriteString(fmt.Sprintf("%d workers", d.Next.Workers))
+	if d.Next.Memory > 0 {
+		s.WriteString(fmt.Sprintf(" of %v", d.Next.Memory))
+	}
 	if d.BatchSize > 0 {
 		s.WriteString(fmt.Sprintf(", batch %d", d.BatchSize))
 	}

@@ -1,6 +1,19 @@
 package scheduler
 
-import "github.com/disdel/disdel/estimator"
+import (
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+)
+
+// LetsGo is what workers of a job are let go by while a round runs, of one that begins with so many: scale-in by steps,
+// where the policy is MLLess and workers take batches from a queue, so that what one leaves is another's. nil: nobody
+// is.
+func LetsGo(p Policy, job disdel.Job, workers int) *ScaleIn {
+	if _, ours := p.(MLLess); !ours || !job.Distribution.Exchange.Queued() {
+		return nil
+	}
+	return &ScaleIn{Workers: workers, Least: max(1, job.Distribution.MinWorkers)}
+}
 
 // ScaleIn lets workers that exchange updates after every step go while a round runs: MLLess' scale-in (its section 4.2)
 // by steps, with the price of the whole job for a guard. Past the knee of the loss it looks every so many steps whether
@@ -65,6 +78,14 @@ func (s *ScaleIn) Step(seen StepSeen) (workers int) {
 		}
 	}
 	return s.Workers
+}
+
+// Now says how many workers there are from now on, where something else has decided it. Losses so far stay known.
+func (s *ScaleIn) Now(workers int) {
+	if workers != s.Workers {
+		s.Workers, s.changed = workers, len(s.losses)
+		s.own, s.others, s.counted = 0, 0, 0
+	}
 }
 
 func (s *ScaleIn) every() int {

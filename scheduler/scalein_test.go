@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -97,4 +98,31 @@ func ExampleScaleIn() {
 	// step 100: 4 workers
 	// step 150: 2 workers
 	// step 200: 1 workers
+}
+
+// A rule that is told of other workers goes on from there with what it knows of the losses.
+func ExampleScaleIn_Now() {
+	s := scheduler.ScaleIn{Workers: 8}
+	for range 200 {
+		s.Step(scheduler.StepSeen{Loss: 1, Own: 1, Others: 20})
+	}
+	fmt.Println("flat from the start:", s.Workers)
+	s.Now(16)
+	fmt.Println("a stage begins:", s.Workers)
+	// Output:
+	// flat from the start: 8
+	// a stage begins: 16
+}
+
+// Workers are let go inside a round where the policy is mlless and what one of them leaves is another's.
+func ExampleLetsGo() {
+	var job disdel.Job
+	job.Distribution.Exchange = &disdel.Exchange{Order: disdel.OrderEager, Batches: disdel.BatchesQueue}
+	job.Distribution.MinWorkers = 2
+	fmt.Println(scheduler.LetsGo(scheduler.MLLess{}, job, 8).Least, scheduler.LetsGo(scheduler.Static{}, job, 8) == nil)
+	job.Distribution.Exchange.Batches = disdel.BatchesShard
+	fmt.Println(scheduler.LetsGo(scheduler.MLLess{}, job, 8) == nil)
+	// Output:
+	// 2 true
+	// true
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
-// Siren asks a policy network how many workers the next epoch is to have (SIREN, INFOCOM 2019): one that is trained
+// Siren asks a policy network how many workers the next epoch is to have, and with how much memory where something is
+// known of what that does (SIREN, INFOCOM 2019): one that is trained
 // by REINFORCE in a simulated cloud, which is made of the first numbers of workers that were measured, and that has
-// learned from every earlier job of the kind since. Of what it thinks of an epoch one number is drawn, by the job and
+// learned from every earlier job of the kind since. Of what it thinks of an epoch one choice is drawn, by the job and
 // the round. Where it is no faster than the best fixed number of workers in that cloud, that one is taken.
 //
 // Nothing of it is kept in a file: it is trained from what was seen, the same each time, and once a job: a Siren is for
@@ -25,6 +26,7 @@ type sirenNet struct {
 	past   int // and of earlier ones
 	net    *schedule.Net
 	world  *schedule.World
+	unit   float64 // the memory of the job's first epoch there
 	fixed  schedule.Choice
 	budget float64 // GB-s left when it was
 	before float64 // epochs trained by then
@@ -49,14 +51,15 @@ func (*Siren) Meaning() string {
 func (p *Siren) Decide(in Input) disdel.Decision {
 	s := speedsOf(in)
 	asked := ""
-	out := s.scheduled(in, func(all []timed) timed {
+	out := s.scheduled(in, func(all []timed) schedule.Choice {
 		n := p.of(in)
 		if n == nil {
-			return at(all, s.now)
+			return schedule.Choice{Workers: s.now}
 		}
 		c, why := n.choose(in)
 		asked = why
-		return at(all, c.Workers)
+		c.Memory *= s.unit() / n.unit // the price of a worker goes by the newest epoch
+		return c
 	})
 	if asked != "" {
 		out.Why += "; " + asked
@@ -100,7 +103,7 @@ func trainSiren(in Input, first int) *sirenNet {
 	}
 	s := speedsOf(then)
 	w := s.world(then, s.candidates())
-	n := &sirenNet{seen: first, past: len(in.Past), world: w, budget: then.Goal.Cost, slower: true}
+	n := &sirenNet{seen: first, past: len(in.Past), world: w, unit: s.unit(), budget: then.Goal.Cost, slower: true}
 	if all := epochs(then.Seen); len(all) > 0 {
 		n.before = all[len(all)-1].until
 	}
@@ -111,7 +114,12 @@ func trainSiren(in Input, first int) *sirenNet {
 		return n
 	}
 	n.net, _, _ = w.Learn(schedule.Training{Budget: n.budget, Seed: sirenSeed})
-	lessons := sirenLessons(in.Past, w)
+	lessons := sirenLessons(in.Past, w, func(memory disdel.Bytes) float64 {
+		if memory <= 0 || s.memories.own <= 0 {
+			return n.unit
+		}
+		return n.unit * float64(memory) / float64(s.memories.own)
+	})
 	for _, job := range lessons[max(0, len(lessons)-mostLessons):] {
 		n.net = n.net.Improve(w, job, 0)
 	}
@@ -120,8 +128,9 @@ func trainSiren(in Input, first int) *sirenNet {
 	return n
 }
 
-// sirenLessons are earlier jobs as a network learns from them: a job begins where epochs begin anew.
-func sirenLessons(past []disdel.Observation, w *schedule.World) []schedule.Course {
+// sirenLessons are earlier jobs as a network learns from them, with their memories as the world has them: a job begins
+// where epochs begin anew.
+func sirenLessons(past []disdel.Observation, w *schedule.World, memory func(disdel.Bytes) float64) []schedule.Course {
 	var out []schedule.Course
 	until := 0.0
 	for _, e := range epochs(past) {
@@ -130,7 +139,7 @@ func sirenLessons(past []disdel.Observation, w *schedule.World) []schedule.Cours
 		}
 		until = e.until
 		job := &out[len(out)-1]
-		c := w.Clip(schedule.Choice{Workers: e.workers})
+		c := w.Clip(schedule.Choice{Workers: e.workers, Memory: memory(e.memory)})
 		took := e.duration.Seconds()
 		state := schedule.State{Loss: 1}
 		if n := len(job.Epochs); n > 0 {

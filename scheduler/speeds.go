@@ -13,11 +13,12 @@ import (
 // number is a probe, whose work is none the less done: it is compared by its rows, so that no probe needs a size of its
 // own (Coach's do not keep the work fixed: with twice the workers they do twice as much).
 type speeds struct {
-	bounds Bounds
-	mean   map[int]float64 // time of 1,000 rows by workers, as a Millis; newer ones weigh more
-	now    int             // workers of the newest epoch
-	rows   float64         // of it
-	price  float64         // GB-s of a worker for that unit of time, as the newest epoch had it; 0: not known
+	bounds   Bounds
+	memories memories
+	mean     map[int]float64 // time of 1,000 rows by workers, as a Millis; newer ones weigh more
+	now      int             // workers of the newest epoch
+	rows     float64         // of it
+	price    float64         // GB-s of a worker for that unit of time, as the newest epoch had it; 0: not known
 
 	repeat  string  // why the same is measured once more; "": it is not
 	doubted float64 // time of the epoch that this is for
@@ -39,10 +40,10 @@ const (
 
 // speedsOf goes through the rounds of earlier jobs, and then of this one.
 func speedsOf(in Input) *speeds {
-	s := &speeds{bounds: in.Bounds, mean: map[int]float64{}, now: in.Now.Workers}
+	s := &speeds{bounds: in.Bounds, memories: memoriesOf(in), mean: map[int]float64{}, now: in.Now.Workers}
 	for _, e := range epochs(in.Past) {
 		if s.rows = float64(e.rows); !e.disturbed {
-			s.take(e.workers, float64(e.each()))
+			s.take(e.workers, float64(e.each())/s.memories.of(e.memory))
 		}
 	}
 	for _, e := range epochs(in.Seen) {
@@ -53,10 +54,13 @@ func speedsOf(in Input) *speeds {
 
 // see takes an epoch of this job.
 func (s *speeds) see(e epoch) {
-	t := float64(e.each())
+	t := float64(e.each()) / s.memories.of(e.memory)
 	s.now, s.rows, s.spent = e.workers, float64(e.rows), s.spent+float64(e.duration)
 	if e.cost > 0 && e.duration > 0 {
 		s.price = e.cost / float64(e.duration) / float64(max(1, e.workers))
+		if e.memory > 0 && s.memories.own > 0 {
+			s.price *= float64(s.memories.own) / float64(e.memory)
+		}
 	}
 	before, known := s.mean[e.workers]
 	doubt := ""

@@ -1,13 +1,16 @@
 -- Draws the next batch of a round's queue for a step of a member: the same for the same step, whoever asks again. KEYS: work,
 -- the round's draws, index. ARGV: fence, field of the draws (step and member), batches of the round, life of keys in s, the
--- draws' index entry. Returns the batch, from 0; -1 where none is left, which is not kept; -2 where another attempt has the
--- claim.
+-- draws' index entry, and the field that is set where the member is let go. Returns the batch, from 0; -1 where none is left, or
+-- none for that member any more, which is not kept; -2 where another attempt has the claim.
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then
   return -2
 end
 local had = redis.call('HGET', KEYS[2], ARGV[2])
 if had then
   return tonumber(had)
+end
+if redis.call('HGET', KEYS[2], ARGV[6]) then
+  return -1
 end
 local batch
 local back = redis.call('HGET', KEYS[2], 'back') -- of members that were ended: 'batch,batch,'

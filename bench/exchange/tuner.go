@@ -10,6 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator/exchange"
+	"github.com/disdel/disdel/bench/medians"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/scheduler"
@@ -41,7 +42,8 @@ func tuner(films, ads *learning, seeds int) error {
 		{"logistic_waits", ads, 0.8, logistic},
 		{"logistic_computes", ads, 0.2, logistic},
 	}
-	best, worst := 0.0, math.Inf(1)
+	var best []float64 // of the job with the highest median
+	worst := math.Inf(1)
 	for _, j := range jobs {
 		gains, left, failed := make([]float64, seeds), make([]float64, seeds), make([]error, seeds)
 		inParallel(seeds, func(i int) {
@@ -52,16 +54,26 @@ func tuner(films, ads *learning, seeds int) error {
 		if err := errors.Join(failed...); err != nil {
 			return err
 		}
-		slices.Sort(gains)
-		m := (gains[(len(gains)-1)/2] + gains[len(gains)/2]) / 2
-		figure("tuner_"+j.name+"_worst", gains[0], "x")
-		figure("tuner_"+j.name, m, "x")
+		least := slices.Min(gains)
+		figure("tuner_"+j.name+"_worst", least, "x")
+		medianFigure("tuner_"+j.name, gains)
 		figure("tuner_"+j.name+"_workers", mean(left), "in the end")
-		best, worst = max(best, m), min(worst, gains[0])
+		if worst = min(worst, least); best == nil || medians.Of(gains) > medians.Of(best) {
+			best = gains
+		}
 	}
-	figure("tuner_best", best, "x")
+	medianFigure("tuner_best", best)
 	figure("tuner_worst", worst, "x")
 	return nil
+}
+
+// medianFigure prints a median of seeds, and an interval for it where there are enough of them.
+func medianFigure(name string, seeds []float64) {
+	figure(name, medians.Of(seeds), "x")
+	if low, high, ok := medians.Interval(seeds); ok {
+		figure(name+"_low", low, "x")
+		figure(name+"_high", high, "x")
+	}
 }
 
 // gain is Perf/$ with the tuner over that without, and how many workers there are in the end.

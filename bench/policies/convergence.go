@@ -14,7 +14,7 @@ func convergence(seeds uint64) {
 		name string
 		draw func(*rand.Rand) func(float64) float64
 	}{{"law", ownLaw}, {"exponential", exponential}} {
-		var off []float64
+		var off several
 		held, silent := 0.0, 0.0
 		n := 10 * seeds
 		for seed := range n {
@@ -37,7 +37,7 @@ func convergence(seeds uint64) {
 			left := float64(truth - truth/2)
 			off = append(off, math.Abs(c.Epochs.Likely-float64(truth))/left)
 		}
-		figure("convergence_"+kind.name+"_half", median(off), "of the epochs left")
+		off.figure("convergence_"+kind.name+"_half", "of the epochs left")
 		figure("convergence_"+kind.name+"_within", held/float64(n), "of 1")
 		figure("convergence_"+kind.name+"_silent", silent/float64(n), "of 1")
 	}

@@ -16,18 +16,23 @@ import (
 // speedError is how far the time of an epoch with 3 and with 4 workers is off what 1 and 2 say, by the law of policies
 // on this machine's processors: the worse of the two, in the median of the six jobs. Times are medians of some runs.
 func speedError(o options) error {
-	var off []float64
-	for _, t := range six() {
+	var off several
+	err := o.eachJob("speed", func(t trial) error {
+		t.epochs = o.whole(t.epochs)
 		worst, err := speedErrorOf(o, t)
 		if err != nil {
 			return err
 		}
 		figure("speed_error_"+t.name+"_pct", worst, "%")
 		off = append(off, worst)
+		return nil
+	})
+	if len(off) == 0 {
+		return err
 	}
 	figure("speed_error_w4_worst_pct", slices.Max(off), "%")
-	figure("speed_error_w4_pct", median(off), "%")
-	return nil
+	off.figure("speed_error_w4_pct", "%")
+	return err
 }
 
 func speedErrorOf(o options, t trial) (worst float64, err error) {
@@ -65,17 +70,22 @@ func speedErrorOf(o options, t trial) (worst float64, err error) {
 // the median of the jobs' medians. Each job runs once before with one worker and once with two, so that there is a law
 // to simulate it by.
 func simulated(o options) error {
-	var off []float64
-	for _, t := range six() {
+	var off several
+	err := o.eachJob("sim", func(t trial) error {
+		t.epochs = o.whole(t.epochs)
 		l, err := labOf(o, t)
 		if err != nil {
 			return err
 		}
 		figure("sim_error_"+t.name+"_pct", l.SimError, "%")
 		off = append(off, l.SimError)
+		return nil
+	})
+	if len(off) == 0 {
+		return err
 	}
-	figure("sim_error_pct", median(off), "%")
-	return nil
+	off.figure("sim_error_pct", "%")
+	return err
 }
 
 func labOf(o options, t trial) (l simulate.Lab, err error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/scheduler/sim"
@@ -26,25 +25,21 @@ func laws(seeds uint64) {
 		scheduler.Auto{},
 	}
 	for _, p := range policies {
-		var worstTime, worstCost, reversals float64
+		var worstTime, worstCost several
+		reversals := 0.0
 		for _, l := range sim.Laws() {
-			var times, costs []float64
+			var times, costs several
 			for seed := range seeds {
 				r, best := l.Play(p, lawStart, lawMost, lawEpochs, seed), l.BestFixed(lawMost, lawEpochs, seed)
 				times, costs = append(times, r.Seconds/best.Seconds), append(costs, r.Cost/best.Cost)
 				reversals = max(reversals, float64(r.Reversals))
 			}
-			figure(fmt.Sprintf("%s_%s_time", p.Name(), l.Name), median(times), "x")
-			figure(fmt.Sprintf("%s_%s_cost", p.Name(), l.Name), median(costs), "x")
-			worstTime, worstCost = max(worstTime, median(times)), max(worstCost, median(costs))
+			times.figure(fmt.Sprintf("%s_%s_time", p.Name(), l.Name), "x")
+			costs.figure(fmt.Sprintf("%s_%s_cost", p.Name(), l.Name), "x")
+			worstTime, worstCost = higher(worstTime, times), higher(worstCost, costs)
 		}
-		figure(p.Name()+"_time", worstTime, "x")
-		figure(p.Name()+"_cost", worstCost, "x")
+		worstTime.figure(p.Name()+"_time", "x")
+		worstCost.figure(p.Name()+"_cost", "x")
 		figure(p.Name()+"_reversals", reversals, "times")
 	}
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }

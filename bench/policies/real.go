@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -25,14 +26,15 @@ const mostFixed = 4
 // autos is the time of auto, whose first job of a kind knows nothing, and of the next one, over the best fixed number
 // of workers, each time being the median of some runs: in the median of the six jobs, and of the worst of them.
 func autos(o options) error {
-	var first, second []float64
-	for _, t := range six() {
+	var first, second several
+	err := o.eachJob("auto", func(t trial) error {
+		t.epochs = o.whole(t.epochs)
 		best, err := bestFixed(o, t)
 		if err != nil {
 			return err
 		}
 		t.policy = "auto"
-		var ones, twos []float64
+		var ones, twos several
 		for range o.seeds {
 			one, two, err := twice(o, t)
 			if err != nil {
@@ -41,14 +43,18 @@ func autos(o options) error {
 			ones, twos = append(ones, one/best), append(twos, two/best)
 		}
 		first, second = append(first, median(ones)), append(second, median(twos))
-		figure("auto_time_first_"+t.name, first[len(first)-1], "x")
-		figure("auto_time_"+t.name, second[len(second)-1], "x")
+		ones.figure("auto_time_first_"+t.name, "x")
+		twos.figure("auto_time_"+t.name, "x")
+		return nil
+	})
+	if len(first) == 0 {
+		return err
 	}
 	figure("auto_time_first_worst", slices.Max(first), "x")
 	figure("auto_time_worst", slices.Max(second), "x")
-	figure("auto_time_first", median(first), "x")
-	figure("auto_time", median(second), "x")
-	return nil
+	first.figure("auto_time_first", "x")
+	second.figure("auto_time", "x")
+	return err
 }
 
 // bestFixed is the least time of a job with a fixed number of workers, s.
@@ -96,18 +102,22 @@ const (
 // to, of two workers whose weights are averaged after every batch, over that of two who do so once an epoch: the median
 // of seeds, of weights and of which rows are held out.
 func timesToAccuracy(o options) error {
-	for _, batch := range []int{16, 32, 128} {
-		var ratios []float64
-		for seed := range o.seeds {
+	batches, _ := o.ofTTA() // they were checked
+	var failed []error
+	for _, batch := range batches {
+		var ratios several
+		err := o.each(fmt.Sprintf("tta, batch %d", batch), o.seeds, func(seed int) error {
 			ratio, err := timeToAccuracy(o, batch, seed)
-			if err != nil {
-				return err
+			if err == nil {
+				ratios = append(ratios, ratio)
 			}
-			ratios = append(ratios, ratio)
+			return err
+		})
+		if failed = append(failed, err); len(ratios) > 0 {
+			ratios.figure(fmt.Sprintf("kubeml_tta_b%d", batch), "ratio")
 		}
-		figure(fmt.Sprintf("kubeml_tta_b%d", batch), median(ratios), "ratio")
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // timeToAccuracy is the ratio for one seed. An arm that never comes to the target counts with all the time that it had.
@@ -118,7 +128,7 @@ func timeToAccuracy(o options, batch, seed int) (float64, error) {
 	}
 	defer r.close() //nolint:errcheck // a folder of its own
 	t := trial{
-		name: "plateau", model: "digits-cnn", epochs: ttaEpochs, batch: batch, workers: 1, seed: seed,
+		name: "plateau", model: "digits-cnn", epochs: o.whole(ttaEpochs), batch: batch, workers: 1, seed: seed,
 		optimizer: fmt.Sprintf("{sgd: {learningRate: %g}}", ttaRate*math.Sqrt(float64(batch)/16)),
 	}
 	alone, err := r.job(t)
@@ -128,7 +138,7 @@ func timeToAccuracy(o options, batch, seed int) (float64, error) {
 	for _, e := range evaluations(&alone) {
 		t.target = max(t.target, ttaShare*e.accuracy)
 	}
-	t.workers, t.name, t.epochs = 2, "once-an-epoch", ttaLonger*ttaEpochs
+	t.workers, t.name, t.epochs = 2, "once-an-epoch", ttaLonger*t.epochs
 	fast, err := r.timeTo(t)
 	if err != nil {
 		return 0, err
@@ -156,32 +166,59 @@ func (r *rig) timeTo(t trial) (seconds float64, err error) {
 // momentum is the final held-out accuracy with momentum whose velocities are averaged, less that without momentum, in
 // points: the mean of seeds. KubeML starts velocities anew, which makes momentum worse than none.
 func momentum(o options) error {
-	sums := map[string]float64{}
-	for seed := range o.seeds {
-		r, err := newRig(o)
+	arms := map[string]several{}
+	err := o.each("momentum", o.seeds, func(seed int) error {
+		points, err := accuracies(o, seed)
 		if err != nil {
 			return err
 		}
-		for _, arm := range []struct{ name, optimizer, moments string }{
-			{"plain", "{sgd: {learningRate: 0.02}}", "reset"},
-			{"reset", "{sgd: {learningRate: 0.02, momentum: 0.9}}", "reset"},
-			{"average", "{sgd: {learningRate: 0.02, momentum: 0.9}}", "average"},
-		} {
-			rec, err := r.job(trial{
-				name: arm.name, model: "digits-cnn", epochs: 10, batch: 32, workers: 2, optimizer: arm.optimizer,
-				moments: arm.moments, seed: seed,
-			})
-			if err != nil {
-				return err
-			}
-			sums[arm.name] += 100 * rec.Accuracy / float64(o.seeds)
+		for name, v := range points {
+			arms[name] = append(arms[name], v-points["plain"])
 		}
-		if err := r.close(); err != nil {
-			return err
-		}
+		arms["accuracy"] = append(arms["accuracy"], points["plain"])
+		return nil
+	})
+	if len(arms["average"]) == 0 {
+		return err
 	}
-	figure("momentum_plain", sums["plain"], "%")
-	figure("momentum_reset_points", sums["reset"]-sums["plain"], "points")
-	figure("momentum_average_points", sums["average"]-sums["plain"], "points")
-	return nil
+	figure("momentum_plain", mean(arms["accuracy"]), "%")
+	figure("momentum_reset_points", mean(arms["reset"]), "points")
+	figure("momentum_average_points", mean(arms["average"]), "points")
+	figure("momentum_average_points_worst", slices.Min(arms["average"]), "points")
+	return err
+}
+
+// momentumEpochs is how long each arm of the part momentum trains.
+const momentumEpochs = 10
+
+// accuracies are the final held-out ones of a seed, %, without momentum and with it. An error leaves all of them out.
+func accuracies(o options, seed int) (map[string]float64, error) {
+	r, err := newRig(o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close() //nolint:errcheck // a folder of its own
+	out := map[string]float64{}
+	for _, arm := range []struct{ name, optimizer, moments string }{
+		{"plain", "{sgd: {learningRate: 0.02}}", "reset"},
+		{"reset", "{sgd: {learningRate: 0.02, momentum: 0.9}}", "reset"},
+		{"average", "{sgd: {learningRate: 0.02, momentum: 0.9}}", "average"},
+	} {
+		rec, err := r.job(trial{
+			name: arm.name, model: "digits-cnn", epochs: o.whole(momentumEpochs), batch: 32, workers: 2,
+			optimizer: arm.optimizer, moments: arm.moments, seed: seed,
+		})
+		if err != nil {
+			return nil, err
+		}
+		out[arm.name] = 100 * rec.Accuracy
+	}
+	return out, nil
+}
+
+func mean(v []float64) (sum float64) {
+	for _, x := range v {
+		sum += x / float64(len(v))
+	}
+	return sum
 }

@@ -14,19 +14,13 @@ import (
 // rig runs jobs through the built program, each worker a process of its own, in a home of its own.
 type rig struct{ program.Program }
 
-// options are what a person says of the real parts.
-type options struct {
-	program string
-	seeds   int
-}
-
 // newRig makes a home with the digits in it, which knows of no job.
 func newRig(o options) (*rig, error) {
 	home, err := os.MkdirTemp("", "disdel-policies-")
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{program.Program{Path: o.program, Home: home}}
+	r := &rig{program.Program{Path: o.program, Home: home, Longest: o.left()}}
 	if _, err := r.Run(nil, "dataset", "add", "digits", "-q"); err != nil {
 		return nil, errors.Join(err, r.close())
 	}

@@ -64,7 +64,7 @@ func sirenRow(w *schedule.World, name string, budget float64, seeds uint64) erro
 	arms := []struct {
 		name   string
 		by     func(seed uint64) schedule.Chooser
-		ratios []float64
+		ratios several
 		ended  int
 		falls  int
 	}{
@@ -90,11 +90,11 @@ func sirenRow(w *schedule.World, name string, budget float64, seeds uint64) erro
 			}
 			a.ratios = append(a.ratios, ratio)
 		}
-		figure(a.name+"_"+name, median(a.ratios), "x")
+		a.ratios.figure(a.name+"_"+name, "x")
 		figure(a.name+"_"+name+"_ended", float64(a.ended)/float64(seeds), "of 1")
 		figure(a.name+"_"+name+"_falls", float64(a.falls)/float64(seeds), "of 1")
 	}
-	var as []float64
+	var as several
 	for seed := range seeds {
 		_, lesson, _ := w.Learn(schedule.Training{Budget: budget, Seed: seed, Scratch: true})
 		if lesson.AsFixed == 0 { // never
@@ -103,7 +103,7 @@ func sirenRow(w *schedule.World, name string, budget float64, seeds uint64) erro
 		}
 		as = append(as, float64(lesson.AsFixed))
 	}
-	figure("siren_scratch_"+name+"_iterations", median(as), "to the fixed choice")
+	as.figure("siren_scratch_"+name+"_iterations", "to the fixed choice")
 	figure("siren_fixed_"+name, base.Seconds, "s")
 	_, least, _ := w.Optimum(budget)
 	figure("siren_least_"+name, least/base.Seconds, "x")

@@ -50,9 +50,9 @@ func trained() error {
 		coach.off = append(coach.off, math.Abs(coachEpochs(losses[:half], target)-float64(truth))/float64(truth-half))
 		past[name] = append(past[name], all)
 	}
-	figure("convergence_error_half", median(ours.off), "of the epochs left")
-	figure("convergence_error_half_fit", median(fit.off), "of the epochs left")
-	figure("convergence_error_half_coach", median(coach.off), "of the epochs left")
+	ours.off.figure("convergence_error_half", "of the epochs left")
+	fit.off.figure("convergence_error_half_fit", "of the epochs left")
+	coach.off.figure("convergence_error_half_coach", "of the epochs left")
 	figure("convergence_trained_within", ours.held/trainedJobs, "of 1")
 	figure("convergence_trained_silent", ours.silent/trainedJobs, "of 1")
 	return nil
@@ -60,7 +60,7 @@ func trained() error {
 
 // score is how estimates have come out.
 type score struct {
-	off          []float64 // share of the epochs left
+	off          several // share of the epochs left
 	held, silent float64
 }
 

@@ -47,9 +47,9 @@ func tuned() []sim.Job {
 // so that there is little to gain; bench/exchange has the jobs that exchange after every step, which scale-in is for.
 func tuner(seeds uint64) error {
 	names := []string{"mlless", "mlless-published"}
-	best, worst := make([]float64, len(names)), []float64{math.Inf(1), math.Inf(1)}
+	best, worst := make([]several, len(names)), []float64{math.Inf(1), math.Inf(1)}
 	for _, j := range tuned() {
-		ratios := make([][]float64, len(names))
+		ratios := make([]several, len(names))
 		for seed := range seeds {
 			line := j
 			line.ID = disdel.JobID(fmt.Sprintf("%s-%d", j.ID, seed))
@@ -66,13 +66,12 @@ func tuner(seeds uint64) error {
 			}
 		}
 		for i, name := range names {
-			m := median(ratios[i])
-			figure("tuner_"+name+"_"+string(j.ID), m, "x")
-			best[i], worst[i] = max(best[i], m), min(worst[i], slices.Min(ratios[i]))
+			ratios[i].figure("tuner_"+name+"_"+string(j.ID), "x")
+			best[i], worst[i] = higher(best[i], ratios[i]), min(worst[i], slices.Min(ratios[i]))
 		}
 	}
 	for i, name := range []string{"tuner_rounds", "tuner_rounds_published"} {
-		figure(name+"_best", best[i], "x")
+		best[i].figure(name+"_best", "x")
 		figure(name+"_worst", worst[i], "x")
 	}
 	return nil

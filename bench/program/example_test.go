@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/disdel/disdel/bench/program"
 )
@@ -11,7 +12,11 @@ func ExampleProgram_Run() {
 	fmt.Println(string(out), err)
 	_, err = program.Program{Path: "/bin/sh", Home: "/nowhere"}.Run(nil, "-c", "echo why >&2; exit 3")
 	fmt.Println(err)
+	slow := program.Program{Path: "/bin/sleep", Home: "/nowhere", Longest: 50 * time.Millisecond}
+	_, err = slow.Run(nil, "60")
+	fmt.Println(err)
 	// Output:
 	// a job <nil>
 	// sh [-c echo why >&2; exit 3]: exit status 3: why
+	// sleep [60]: not done after 50ms:
 }

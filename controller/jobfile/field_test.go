@@ -204,7 +204,8 @@ func TestExplain(t *testing.T) {
 			"  Pause before work is tried again that may pass unchanged: initial, then twice the last, at most max.\n" +
 			"  example  backoff: {initial: 1s, max: 30s}\n  fields   initial, max\n"},
 		{"distribution.workers", "distribution.workers  integer, at least 1, or auto, default auto\n" +
-			"  Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.\n  " +
+			"  Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory, or " +
+			"takes the fewest that earlier jobs of the kind were as fast with.\n  " +
 			"example  workers: 2\n"},
 		{"data.split.seed", "data.split.seed  integer, default model.init.seed\n  Seed of the draw that tells the shares " +
 			"apart.\n  example  seed: 1\n"},

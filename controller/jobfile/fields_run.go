@@ -31,7 +31,8 @@ var runFields = []field{
 	{path: "distribution", form: object, example: "{workers: 2, sync: epoch}", meaning: "How the work is spread."},
 	{
 		path: "distribution.workers", form: integer, auto: true, min: new(float64(1)), def: "auto", example: "2",
-		meaning: "Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory.",
+		meaning: "Train actions side by side. auto starts at two and adds by DiSDeL's rule until each fits its memory, " +
+			"or takes the fewest that earlier jobs of the kind were as fast with.",
 	},
 	{
 		path: "distribution.policy", form: text, def: disdel.PolicyStatic, example: "elastic",

@@ -44,7 +44,7 @@ func (j *job) happens(e controller.Event) {
 			j.course.round(o.Round, j.run.clock.Now()-j.Started)
 			j.TrainLoss = o.Round.TrainLoss
 		case controller.AdjustOrder, controller.CheckpointOrder, controller.ForgetOrder, controller.EndOrder,
-			controller.SweepOrder, controller.BestOrder:
+			controller.LetGoOrder, controller.SweepOrder, controller.BestOrder:
 		}
 	}
 }

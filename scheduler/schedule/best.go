@@ -88,13 +88,19 @@ func (w *World) finishing(epochs int, loss float64) (best Choice, cost float64, 
 	return best, cost, more, ok
 }
 
-// few are the memories that can be the cheapest: what is needed, and what a whole processor goes with.
+// few are the memories that can be the cheapest: what is needed, what a whole processor goes with, and what was
+// measured.
 func (w *World) few(workers int) []float64 {
 	least := w.Clip(Choice{Workers: workers}).Memory
 	out := []float64{least}
 	for _, share := range []float64{0.25, 0.5, 0.75, 1} {
 		if m := share * w.Full; m > least && m <= w.MostMemory {
 			out = append(out, m)
+		}
+	}
+	for _, m := range w.Memories {
+		if m.Memory > least && m.Memory <= w.MostMemory {
+			out = append(out, m.Memory)
 		}
 	}
 	return out

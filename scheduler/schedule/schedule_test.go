@@ -297,3 +297,31 @@ func TestAWorldOfMeasuredTimes(t *testing.T) {
 		t.Errorf("%v: %+v", best, course)
 	}
 }
+
+// Where processors go with memory, a schedule trades one for the other: with a budget for half of the memory throughout
+// it takes that, with more it is faster, and never slower than the best of the memories that were measured.
+func TestAWorldOfMeasuredMemories(t *testing.T) {
+	w := &World{
+		Times: map[int]float64{1: 20, 2: 11}, MostWorkers: 2, LeastMemory: 256, MostMemory: 1024, Step: 32,
+		Epochs: 8, First: 1,
+		Memories: []Measured{{256, 2.2}, {512, 1}, {1024, 0.9}},
+	}
+	for memory, want := range map[float64]float64{
+		128: 44, 256: 44, 512: 20, 1024: 18, 2048: 18, 362.038672: 20 * math.Sqrt(2.2),
+	} {
+		if got := w.Seconds(Choice{1, memory}); math.Abs(got-want) > 1e-3 {
+			t.Errorf("%g MB: %g s, want %g", memory, got, want)
+		}
+	}
+	if best, _, ok := w.Best(0); !ok || best != (Choice{2, 1024}) {
+		t.Errorf("without a budget: %v", best)
+	}
+	if best, _, ok := w.Cheapest(); !ok || best != (Choice{1, 512}) {
+		t.Errorf("the cheapest: %v", best)
+	}
+	_, fixed, _ := w.Best(110)
+	path, course, ok := w.Search(110)
+	if !ok || course.Seconds > fixed.Seconds || course.Cost > 110 {
+		t.Errorf("%v takes %g s and %g GB-s, the best fixed choice %g s", path, course.Seconds, course.Cost, fixed.Seconds)
+	}
+}

@@ -23,6 +23,9 @@ type World struct {
 	Part      float64 // MB that the workers need together
 	// s of an epoch by the number of workers, where they were measured; those that are missing are as above
 	Times map[int]float64
+	// what those take with other memories than they were measured with, by memory, the least first; without it they are
+	// the same with any
+	Memories []Measured
 
 	First     float64 // loss before the first epoch
 	Target    float64 // that the job is to come to; 0: it trains Epochs
@@ -76,10 +79,32 @@ func (w *World) Phases(c Choice) (fetch, compute, push float64) {
 // Seconds is what an epoch takes.
 func (w *World) Seconds(c Choice) float64 {
 	if t, ok := w.Times[c.Workers]; ok {
-		return t
+		return t * w.slower(c.Memory)
 	}
 	fetch, compute, push := w.Phases(c)
 	return fetch + compute + push
+}
+
+// Measured is a memory, MB, and how many times as long an epoch takes with it as Times say.
+type Measured struct{ Memory, Slower float64 }
+
+// slower is how many times as long an epoch takes with a memory as Times say: between two that were measured, evenly on
+// a scale of logarithms, and beyond them as with the nearest.
+func (w *World) slower(memory float64) float64 {
+	all := w.Memories
+	if len(all) == 0 {
+		return 1
+	}
+	if memory <= all[0].Memory {
+		return all[0].Slower
+	}
+	for i, b := range all[1:] {
+		if a := all[i]; memory <= b.Memory {
+			z := math.Log(memory/a.Memory) / math.Log(b.Memory/a.Memory)
+			return a.Slower * math.Pow(b.Slower/a.Slower, z)
+		}
+	}
+	return all[len(all)-1].Slower
 }
 
 // Cost is what workers hold that run so long, GB-s.
