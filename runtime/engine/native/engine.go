@@ -128,8 +128,8 @@ func (e *Engine) build() {
 // Plan is the engine's memory.
 func (e *Engine) Plan() *plan.Plan { return e.plan }
 
-// Kernels names the path that computes: avx512, avx2 or portable.
-func (e *Engine) Kernels() string { return e.team.Kernels() }
+// Kernels names the path that computes: avx512bf16, avx512, avx2, neon or portable.
+func (e *Engine) Kernels() string { return e.team.Kernels(e.plan.Spec.Halves) }
 
 // Close frees the engine's memory; it must not be used afterwards.
 func (e *Engine) Close() error { return e.mem.Free() }

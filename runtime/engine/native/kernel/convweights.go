@@ -164,7 +164,7 @@ func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors in
 		rows := w.Set.tile(c1 - ch)
 		a.rows = int64(min(rows, c1-ch))
 		a.a, a.b, a.c = unsafe.Add(p(x.values, 0), first+int64(ch)*lane), b, p(dw, at+ch*16)
-		w.f.product[rows][vectors](a)
+		w.products(rows)[vectors](a)
 		ch += rows
 	}
 }

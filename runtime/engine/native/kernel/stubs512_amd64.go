@@ -175,3 +175,27 @@ func shorten512(args *elementArgs)
 
 //go:noescape
 func widen512(args *halvesArgs)
+
+//go:noescape
+func pairs8x2_512(args *productArgs)
+
+//go:noescape
+func pairs8x1_512(args *productArgs)
+
+//go:noescape
+func pairs6x2_512(args *productArgs)
+
+//go:noescape
+func pairs6x1_512(args *productArgs)
+
+//go:noescape
+func pairs4x2_512(args *productArgs)
+
+//go:noescape
+func pairs4x1_512(args *productArgs)
+
+//go:noescape
+func pairs2x2_512(args *productArgs)
+
+//go:noescape
+func pairs2x1_512(args *productArgs)
