@@ -188,7 +188,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-func second(_ float64, err error) error  { return err }
+func second(_ float64, err error) error { return err }
 
 func second3(_ *Engine, err error) error { return err }
 

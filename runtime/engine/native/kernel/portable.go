@@ -28,7 +28,7 @@ const lanes = 16 // values that every size is a multiple of
 
 func ptr(p unsafe.Pointer, bytes int64) unsafe.Pointer { return unsafe.Add(p, bytes) }
 
-func get(p unsafe.Pointer, bytes int64) float32        { return *(*float32)(unsafe.Add(p, bytes)) }
+func get(p unsafe.Pointer, bytes int64) float32 { return *(*float32)(unsafe.Add(p, bytes)) }
 
 func vector(p unsafe.Pointer, bytes int64) *[lanes]float32 {
 	return (*[lanes]float32)(unsafe.Add(p, bytes))
