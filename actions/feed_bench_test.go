@@ -53,7 +53,8 @@ func BenchmarkFeed(b *testing.B) {
 		rows    int
 		how     disdel.Augment
 	}{
-		{"lenet5", []int{1, 28, 28}, 64, disdel.Augment{}}, {"lenet5", []int{1, 28, 28}, 512, disdel.Augment{}},
+		{"lenet5", []int{1, 28, 28}, 64, disdel.Augment{}},
+		{"lenet5", []int{1, 28, 28}, 512, disdel.Augment{}},
 		{"resnet20-cifar", []int{3, 32, 32}, 128, disdel.Augment{Crop: 4, Flip: true}},
 	} {
 		g, err := model.Build(disdel.Network{Name: c.network, Input: c.input, Classes: 10})
