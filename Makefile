@@ -70,7 +70,7 @@ bench-spine: deps build ## figures of one job end to end: quickstart and Fashion
 	go run ./bench
 
 .PHONY: bench-engine
-bench-engine: build ## figures of the engine, beside PyTorch, TensorFlow and ONNX Runtime (installs them under .cache)
+bench-engine: build ## figures of the engine, beside PyTorch, TensorFlow, JAX and ONNX Runtime (installs them under .cache)
 	scripts/bench-deps.sh
 	$(BUILD) -o bin/bench-engine ./bench/engine
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"

@@ -36,7 +36,6 @@ func (p Precision) Meaning() string {
 	if !p.Short() {
 		return ""
 	}
-	return "activations are kept as bfloat16, in half the memory; products are rounded to it and " +
-		"computed in float32, so that " +
-		"a step takes no less time"
+	return "activations are kept as bfloat16, in half the memory; what products multiply is rounded to it, and sums are " +
+		"float32: a step takes less time only where the processor has AVX512-BF16"
 }

@@ -144,12 +144,13 @@ func (d DataInfo) Same(other DataInfo) bool {
 	return d.Checksum == other.Checksum && d.Resize == other.Resize && d.Augment == other.Augment
 }
 
-// ChangeBytes is what resizing and augmenting hold beside the rows: each one row as numbers, of the size as it is
-// stored and as it is trained on.
+// ChangeBytes is what each goroutine that resizes holds beside the rows: a row as numbers, and, where it is augmented,
+// too, another of the size that it is trained on.
 func (d DataInfo) ChangeBytes() (n Bytes) {
-	if d.Resize > 0 {
-		n = 4 * d.SampleSize
+	if d.Resize == 0 {
+		return 0
 	}
+	n = 4 * d.SampleSize
 	if d.Augment != (Augment{}) {
 		values := Bytes(4)
 		for _, side := range d.Sample {

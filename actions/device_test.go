@@ -9,12 +9,12 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
-// onDevice is the native backend as it would be with its slab on a GPU, and keeps to the share of it that it is given.
-type onDevice struct{ engine.Backend }
+// onDeviceBackend is the native backend as it would be with its slab on a GPU, and keeps to the share of it that it is given.
+type onDeviceBackend struct{ engine.Backend }
 
-func (onDevice) Name() string { return disdel.BackendCUDA }
+func (onDeviceBackend) Name() string { return disdel.BackendCUDA }
 
-func (b onDevice) New(s engine.Spec) (engine.Engine, error) {
+func (b onDeviceBackend) New(s engine.Spec) (engine.Engine, error) {
 	e, err := b.Backend.New(s)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (e deviceEngine) Footprint() engine.Footprint {
 // bound, and a lack of it says that it is the device's.
 func TestTheDevicesMemoryIsToldAndBounded(t *testing.T) {
 	b := setUp(t)
-	h := NewHost(probe, engine.Table{Backends: []engine.Backend{onDevice{native.Backend{}}}})
+	h := NewHost(probe, engine.Table{Backends: []engine.Backend{onDeviceBackend{native.Backend{}}}})
 	defer h.Close()
 	req := b.train(0)
 	req.Backend, req.Device = disdel.BackendCUDA, disdel.GB

@@ -62,7 +62,6 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	err = c.phase("compute", func() (err error) {
-		setThreads(req.Threads)
 		p := pulse{call: c, store: store, job: req.Job}
 		res, err = measure(ctx, &p, req, e, shard)
 		return err
@@ -75,17 +74,27 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	shard *dataset.Shard,
 ) (res disdel.EvaluateResult, err error) {
 	n, batch := shard.Len(), min(req.BatchSize, shard.Len())
-	input, rows := shard.NewBatch(batch), make([]int32, batch)
+	batches := (n + batch - 1) / max(batch, 1)
+	feed, rows := newFeed(e, shard, batch, req.Threads), make([]int32, batch)
+	feed.fill = func(b *dataset.Batch, number int) {
+		k := min(batch, n-number*batch)
+		for i := range k {
+			rows[i] = int32(number*batch + i)
+		}
+		feed.filler.Fill(b, rows[:k])
+	}
+	defer feed.wait()
+	setThreads(feed.threads(req.Threads))
 	ranked, byClass := rankedFor(req, n), disdel.NewByClass(req.Network.Classes)
-	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: (n + batch - 1) / max(batch, 1)}
+	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: batches}
 	var lossSum float64
 	var correct, said int
-	for start := 0; start < n; start += batch {
-		k := min(batch, n-start)
-		for i := range k {
-			rows[i] = int32(start + i)
+	for number := range batches {
+		then := number + 1
+		if then == batches {
+			then = -1
 		}
-		shard.Fill(&input, rows[:k])
+		input := feed.take(number, then)
 		m, err := e.Evaluate(input)
 		if err != nil {
 			return res, err

@@ -59,7 +59,7 @@ type trainer struct {
 	shard   *dataset.Shard
 	engine  engine.Engine
 	order   []int32 // of the epoch's rows
-	input   dataset.Batch
+	feed    *feed
 	at      position
 	swap    *exchanging    // with the others, after every step; nil: nothing
 	kept    disdel.Weights // of the round before: see carried
@@ -147,7 +147,8 @@ func (t *trainer) begin(ctx context.Context) error {
 
 // compute runs the batches that the round still lacks.
 func (t *trainer) compute(ctx context.Context) error {
-	setThreads(t.req.Threads)
+	t.feed = newFeed(t.engine, t.shard, t.batch(), t.req.Threads)
+	setThreads(t.feed.threads(t.req.Threads))
 	t.saved = t.call.host.now()
 	for t.at.epoch < t.req.Epochs && !t.res.Reached && !t.res.Paused {
 		if err := t.epoch(ctx); err != nil {
@@ -192,15 +193,8 @@ func (t *trainer) epoch(ctx context.Context) error {
 	epoch := t.req.Epoch + t.at.epoch
 	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
 	first, end, batches := t.roundBatches()
-	n, size := t.shard.Len(), t.batch()
-	whose := t.req.Worker
-	if t.req.Exchange.Queued() { // all have the same rows, and one order of them
-		whose = 0
-	}
-	t.order = dataset.Order(t.order, t.req.Network.Init.Seed, epoch, whose, n)
-	if t.input.Input.Columns == 0 {
-		t.input = t.shard.NewBatch(size)
-	}
+	t.shuffle(epoch)
+	defer t.feed.wait() // it reads order and shard
 	t.at.batch = max(t.at.batch, first)
 	for t.at.batch < end {
 		if paused, err := t.swap.before(ctx); paused || err != nil {
@@ -213,20 +207,9 @@ func (t *trainer) epoch(ctx context.Context) error {
 		if !ok {
 			break
 		}
-		rows := t.order[batch*size : min((batch+1)*size, n)]
-		begun := t.call.host.now()
-		t.shard.FillAugmented(&t.input, rows, t.req.Network.Init.Seed, epoch)
-		t.swap.filled()
-		m, err := t.engine.Step(t.input)
-		if err != nil {
+		if err := t.step(ctx, batch, end); err != nil {
 			return err
 		}
-		if err := t.swap.after(ctx, m); err != nil {
-			return err
-		}
-		t.at.step(m)
-		t.res.Rows += len(rows)
-		t.longest = max(t.longest, t.call.host.now().Sub(begun))
 		if err := t.beat(ctx, epoch, batches); err != nil {
 			return err
 		}
@@ -236,6 +219,41 @@ func (t *trainer) epoch(ctx context.Context) error {
 	}
 	loss := t.at.endEpoch()
 	t.res.Reached = t.req.Target > 0 && end == batches && loss <= t.req.Target
+	return nil
+}
+
+// shuffle sets the order of an epoch's rows, and has the feed fill by it.
+func (t *trainer) shuffle(epoch int) {
+	n, size, whose := t.shard.Len(), t.batch(), t.req.Worker
+	if t.req.Exchange.Queued() { // all have the same rows, and one order of them
+		whose = 0
+	}
+	seed := t.req.Network.Init.Seed
+	t.order = dataset.Order(t.order, seed, epoch, whose, n)
+	t.feed.fill = func(b *dataset.Batch, batch int) {
+		t.feed.filler.FillAugmented(b, t.order[batch*size:min((batch+1)*size, n)], seed, epoch)
+	}
+}
+
+// step trains a batch, and has the one that follows it filled meanwhile; the epoch's last is the one before end.
+func (t *trainer) step(ctx context.Context, batch, end int) error {
+	begun := t.call.host.now()
+	then := batch + 1
+	if then >= end || t.req.Exchange.Queued() { // who draws it is not known before
+		then = -1
+	}
+	input := t.feed.take(batch, then)
+	t.swap.filled()
+	m, err := t.engine.Step(input)
+	if err != nil {
+		return err
+	}
+	if err := t.swap.after(ctx, m); err != nil {
+		return err
+	}
+	t.at.step(m)
+	t.res.Rows += input.Input.Rows
+	t.longest = max(t.longest, t.call.host.now().Sub(begun))
 	return nil
 }
 

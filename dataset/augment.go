@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"slices"
+
 	"github.com/disdel/disdel"
 )
 
@@ -11,8 +13,8 @@ import (
 type augmenting struct {
 	how                     disdel.Augment
 	channels, height, width int
-	first                   int // place of the shard's first row among those to learn from
-	image                   []float32
+	first                   int       // place of the shard's first row among those to learn from
+	image                   []float32 // a resized one; nil: rows are read where they lie
 }
 
 // drawnChange is what becomes of an image: so many pixels it is moved up and left, and whether it is mirrored.
@@ -41,24 +43,41 @@ func mixed(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// apply changes an image, [channels height width].
-func (a *augmenting) apply(image []float32, d drawnChange) {
-	if (d == drawnChange{}) {
+// pixels is an image as it is trained on, before it is moved: a row where it lies, or one that was resized.
+type pixels struct {
+	shard *Shard
+	first int // value of the shard
+	image []float32
+}
+
+// read writes the values from one on.
+func (p pixels) read(dst []float32, at int) {
+	if p.image != nil {
+		copy(dst, p.image[at:])
 		return
 	}
-	copy(a.image, image)
-	from, to := max(0, d.left), min(a.width, a.width+d.left) // of the old columns those that stay
+	p.shard.scaled(dst, p.first+at)
+}
+
+// show writes an image, [channels height width], as it is seen.
+func (a *augmenting) show(out []float32, image pixels, d drawnChange) {
+	if (d == drawnChange{}) {
+		image.read(out, 0)
+		return
+	}
+	from, to := max(0, d.left), min(a.width, a.width+d.left) // of the columns those that stay
 	for c := range a.channels {
 		for y := range a.height {
-			line := image[(c*a.height+y)*a.width:][:a.width]
-			clear(line)
-			if old := y + d.up; old >= 0 && old < a.height {
-				copy(line[from-d.left:], a.image[(c*a.height+old)*a.width:][from:to])
+			line, old := out[(c*a.height+y)*a.width:][:a.width], y+d.up
+			if old < 0 || old >= a.height {
+				clear(line)
+				continue
 			}
+			clear(line[:from-d.left])
+			image.read(line[from-d.left:to-d.left], (c*a.height+old)*a.width+from)
+			clear(line[to-d.left:])
 			if d.flip {
-				for x := range a.width / 2 {
-					line[x], line[a.width-1-x] = line[a.width-1-x], line[x]
-				}
+				slices.Reverse(line)
 			}
 		}
 	}
@@ -79,7 +98,9 @@ func augmented(ref disdel.DataRef, first int) func(*Shard, error) (*Shard, error
 		}
 		s.change = &augmenting{
 			how: ref.Augment, channels: shape[0], height: shape[1], width: shape[2], first: first,
-			image: make([]float32, shape[0]*shape[1]*shape[2]),
+		}
+		if s.to != nil {
+			s.change.image = make([]float32, s.to.len())
 		}
 		return s, nil
 	}
@@ -100,11 +121,21 @@ func CheckAugment(how disdel.Augment, shape []int) string {
 // FillAugmented is Fill of rows as a job's training sees them in an epoch: moved and mirrored where that was asked for.
 // The same seed, epoch and rows give the same bits.
 func (s *Shard) FillAugmented(b *Batch, rows []int32, seed int64, epoch int) {
-	s.Fill(b, rows)
 	if s.change == nil {
+		s.Fill(b, rows)
 		return
 	}
+	s.makeRoom(b, len(rows))
 	for i, row := range rows {
-		s.change.apply(b.Input.Row(i), s.change.draw(seed, epoch, int(row)))
+		b.Target.Classes[i] = s.labels[row]
+		s.change.show(b.Input.Row(i), s.pixels(int(row)), s.change.draw(seed, epoch, int(row)))
 	}
+}
+
+func (s *Shard) pixels(row int) pixels {
+	if s.to == nil {
+		return pixels{shard: s, first: row * s.sample}
+	}
+	s.resized(s.change.image, row)
+	return pixels{image: s.change.image}
 }

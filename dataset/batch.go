@@ -57,11 +57,16 @@ func (s *Shard) Fill(b *Batch, rows []int32) {
 		s.sparse.fill(b, rows, s.sample)
 		return
 	}
-	n, columns := len(rows), s.SampleLen()
-	b.Input.Rows, b.Input.Columns = n, columns
-	b.Input.Values = sized(b.Input.Values, n*columns)
-	b.Target.Classes = sized(b.Target.Classes, n)
+	s.makeRoom(b, len(rows))
 	s.Batch(rows, b.Input.Values, b.Target.Classes)
+}
+
+// makeRoom makes b as long as so many dense rows of the shard.
+func (s *Shard) makeRoom(b *Batch, rows int) {
+	columns := s.SampleLen()
+	b.Input.Rows, b.Input.Columns = rows, columns
+	b.Input.Values = sized(b.Input.Values, rows*columns)
+	b.Target.Classes = sized(b.Target.Classes, rows)
 }
 
 // sized is v with length n, in its own memory where that is enough.

@@ -14,7 +14,7 @@ func ExampleDense() {
 
 // A shard fills a batch in the memory that it has, and allocates where that is too little.
 func TestShardsFillBatches(t *testing.T) {
-	s := &Shard{sample: 2, u8: []byte{1, 2, 3, 4, 5, 6}, labels: []int32{7, 8, 9}, scale: 0.5, offset: 1}
+	s := &Shard{sample: 2, u8: []byte{1, 2, 3, 4, 5, 6}, labels: []int32{7, 8, 9}, levels: newLevels(0.5, 1)}
 	b := NewBatch(2, 2)
 	if n := testing.AllocsPerRun(5, func() { s.Fill(&b, []int32{2, 0}) }); n != 0 {
 		t.Errorf("%v allocations where there is room", n)

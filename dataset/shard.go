@@ -20,6 +20,7 @@ type Shard struct {
 	f32           []float32
 	labels        []int32
 	scale, offset float32
+	levels        *levels // of 8-bit values, scaled
 
 	shape  []int       // [channels height width] as stored
 	to     *resizing   // nil: rows are as stored
@@ -65,24 +66,51 @@ func (s *Shard) Batch(rows []int32, x []float32, labels []int32) {
 		labels[i] = s.labels[row]
 		dst := x[i*n : (i+1)*n]
 		if s.to == nil {
-			s.scaled(int(row), dst)
+			s.scaled(dst, int(row)*s.sample)
 			continue
 		}
-		s.scaled(int(row), s.to.row)
-		s.to.resize(dst)
+		s.resized(dst, int(row))
 	}
 }
 
-// scaled writes a row as it is stored, scaled.
-func (s *Shard) scaled(r int, dst []float32) {
+// resized writes a row in the size that was asked for.
+func (s *Shard) resized(dst []float32, row int) {
+	s.scaled(s.to.row, row*s.sample)
+	s.to.resize(dst)
+}
+
+// scaled writes values as they are stored, from one on, scaled.
+func (s *Shard) scaled(dst []float32, at int) {
 	if s.u8 != nil {
-		for k, v := range s.u8[r*s.sample : (r+1)*s.sample] {
-			dst[k] = float32(v)*s.scale + s.offset
-		}
+		s.levels.scale(dst, s.u8[at:at+len(dst)])
 		return
 	}
-	for k, v := range s.f32[r*s.sample : (r+1)*s.sample] {
+	for k, v := range s.f32[at : at+len(dst)] {
 		dst[k] = v*s.scale + s.offset
+	}
+}
+
+// levels is what the 256 values of a byte are scaled to: reading it takes half the time of the arithmetic.
+type levels [256]float32
+
+func newLevels(scale, offset float32) *levels {
+	var l levels
+	for v := range l {
+		l[v] = float32(v)*scale + offset
+	}
+	return &l
+}
+
+// scale writes as many values as bytes, eight at a time: by one at a time it takes a fifth longer.
+func (l *levels) scale(dst []float32, bytes []byte) {
+	for len(bytes) >= 8 && len(dst) >= 8 {
+		from, to := (*[8]byte)(bytes), (*[8]float32)(dst)
+		to[0], to[1], to[2], to[3] = l[from[0]], l[from[1]], l[from[2]], l[from[3]]
+		to[4], to[5], to[6], to[7] = l[from[4]], l[from[5]], l[from[6]], l[from[7]]
+		bytes, dst = bytes[8:], dst[8:]
+	}
+	for k, v := range bytes {
+		dst[k] = l[v]
 	}
 }
 
@@ -161,7 +189,7 @@ func (s *Store) open(ctx context.Context, ref disdel.DataRef) (Manifest, divisio
 func (m *Manifest) shard(rows int) *Shard {
 	s := &Shard{sample: m.SampleLen(), shape: m.Sample, labels: make([]int32, rows), scale: m.Scale, offset: m.Offset}
 	if m.DType == "U8" {
-		s.u8 = make([]byte, rows*s.sample)
+		s.u8, s.levels = make([]byte, rows*s.sample), newLevels(m.Scale, m.Offset)
 	} else {
 		s.f32 = make([]float32, rows*s.sample)
 	}

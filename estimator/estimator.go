@@ -17,7 +17,7 @@ type Input struct {
 	Part        int          // rows of the data set that the rows are read out of; below Rows: Rows
 	Drawn       bool         // the rows are drawn by lot from the part: each of that has a place while they are read
 	SampleBytes disdel.Bytes // of one row as stored
-	Resizing    disdel.Bytes // of one row while it is resized or augmented; 0: rows are taken as stored
+	Resizing    disdel.Bytes // of one row while a thread resizes it; 0: rows are taken in the size that they are stored in
 	Epochs      int
 	Optimizer   disdel.Optimizer
 	ClipNorm    float64            // above 0: all gradients are kept
@@ -148,6 +148,17 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 		Graph: in.Graph, BatchSize: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
 		Exact: in.Exact, Precision: in.Precision, Threads: in.Threads,
 	})
+}
+
+// Saves tells whether a train action of in takes less memory in another precision. It does not where the engine has
+// none, or is not known.
+func (e Estimator) Saves(in Input, p disdel.Precision) bool {
+	other, batch := in, max(in.BatchSize, 1)
+	other.Precision = p
+	e.ask(&in, batch, true)
+	e.ask(&other, batch, true)
+	return in.unknown == nil && other.unknown == nil &&
+		other.engine.Outside(footprint.Device).Total() < in.engine.Outside(footprint.Device).Total()
 }
 
 // computes is the name of the backend that computes a network for which one is asked for.

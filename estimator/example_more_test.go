@@ -165,3 +165,15 @@ func ExampleUsedAhead() {
 	fmt.Println(estimator.UsedAhead(&rec, &left))
 	// Output: {6 8 12}
 }
+
+// The processor's engine keeps activations in half the memory with bf16. Gorgonia's has no bf16.
+func ExampleEstimator_Saves() {
+	plan := estimator.Planned(backends.Standard(nil))
+	dense := input()
+	fmt.Println(plan.Saves(dense, disdel.PrecisionBF16), plan.Saves(dense, disdel.PrecisionFloat32))
+	dense.Backend = disdel.BackendGorgonia
+	fmt.Println(plan.Saves(dense, disdel.PrecisionBF16))
+	// Output:
+	// true false
+	// false
+}

@@ -219,7 +219,16 @@ func (c calibration) aggregate(in Input) disdel.Estimate {
 func (c calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
 	e := c.terms(in)
 	e.Package += disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node)
+	if e.Device > 0 { // the batch that follows is filled beside the one that a device computes, by a thread more
+		e.Package += c.Thread
+		e.Misc += in.batch()
+	}
 	return e
+}
+
+// batch is a batch as it is handed over: inputs and labels.
+func (in Input) batch() disdel.Bytes {
+	return disdel.Bytes(max(1, in.BatchSize)) * (float*disdel.Bytes(in.Graph.Input().Len()) + label)
 }
 
 // terms are those that the engine's footprint has. What lies on a device is no part of the process's memory.
@@ -258,9 +267,9 @@ func deviceParts(f footprint.Footprint) (out []disdel.MemoryPart) {
 	return out
 }
 
-// rows is what an action holds of its rows: each with its label.
+// rows is what an action holds of its rows: each with its label, and what every thread resizes one in.
 func (in Input) rows() disdel.Bytes {
-	return disdel.Bytes(in.Rows)*(in.SampleBytes+label) + in.Resizing
+	return disdel.Bytes(in.Rows)*(in.SampleBytes+label) + disdel.Bytes(max(1, in.Threads))*in.Resizing
 }
 
 // order is the order that a train action goes through its rows in.

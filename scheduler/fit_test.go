@@ -105,6 +105,8 @@ func apply(t *testing.T, in PlanInput, sets []string) PlanInput {
 			in.Job.Distribution.Workers = n
 		case "resources.memory":
 			in.Job.Resources.Memory = disdel.Bytes(n) * disdel.MB
+		case "training.precision":
+			in.Job.Training.Precision = disdel.Precision(value)
 		case "training.optimizer":
 			in.Job.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: plainRate}}
 		default:
@@ -191,5 +193,38 @@ func TestOptimizerIsAChange(t *testing.T) {
 	s.limit -= disdel.MB
 	if got := s.changes(40); slices.ContainsFunc(got, func(c Change) bool { return slices.Contains(c.Set, plain) }) {
 		t.Errorf("sgd: %v", got)
+	}
+}
+
+// bf16 is offered where activations are what is too much, alone and with what is not enough alone, to jobs whose engine
+// has it and that do not use it.
+func TestPrecisionIsAChange(t *testing.T) {
+	const short = "training.precision=bf16"
+	offered := func(c Change) bool { return slices.Contains(c.Set, short) }
+	s := search{in: Lift(wide(t)), limit: boundless}
+	s.in.Platform.MinMemory, s.in.Job.Distribution.Workers = disdel.MB, 4
+	s.in.Job.Training.BatchSize = 1000
+	limit := func(s search, batch int) disdel.Bytes {
+		p := s.point(batch, 4)
+		train, _ := p.Plan.Action(disdel.TaskTrain)
+		return train.Limits.Memory
+	}
+	s.limit = limit(s.short(), 1000)
+	if whole := limit(search{in: s.in, limit: boundless}, 1000); whole <= s.limit {
+		t.Fatalf("bf16 takes %v, and float32 %v", s.limit, whole)
+	}
+	got := s.changes(4)
+	if !slices.ContainsFunc(got, func(c Change) bool { return slices.Equal(c.Set, []string{short}) }) {
+		t.Errorf("not alone: %v", got)
+	}
+	for name, change := range map[string]func(*PlanInput){
+		"bf16":     func(in *PlanInput) { in.Job.Training.Precision = disdel.PrecisionBF16 },
+		"a device": func(in *PlanInput) { in.Job.Training.Backend = disdel.BackendCUDA },
+		"gorgonia": func(in *PlanInput) { in.Job.Training.Backend = disdel.BackendGorgonia },
+	} {
+		other := s
+		if change(&other.in); slices.ContainsFunc(other.changes(4), offered) {
+			t.Errorf("%s: offered", name)
+		}
 	}
 }

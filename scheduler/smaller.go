@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
 )
 
 // Smaller is what makes a job fit a limit below the one it has.
@@ -11,8 +12,8 @@ type Smaller struct {
 	Limit   disdel.Bytes `json:"limitBytes"`
 	Whose   string       `json:"whose,omitempty"` // the ceiling that this is; "" is a size to save at
 	Changes []Change     `json:"changes"`         // each alone is enough
-	// Where there is none: the least limit that one row a batch, plain gradient descent and many workers reach, and whose
-	// it is.
+	// Where there is none: the least limit that one row a batch, plain gradient descent, bf16 and many workers reach, and
+	// whose it is.
 	Least     disdel.Bytes `json:"leastBytes,omitempty"`
 	LeastTask disdel.Task  `json:"leastTask,omitempty"`
 }
@@ -51,7 +52,7 @@ func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
 		s := search{in: Lift(in), limit: out[i].Limit}
 		out[i].Changes = s.changes(p.Workers)
 		if len(out[i].Changes) == 0 {
-			out[i].Least, out[i].LeastTask = s.plain().least(1)
+			out[i].Least, out[i].LeastTask = s.leastOfAll()
 		}
 		if in.Job.Resources.Memory > 0 {
 			out[i].pin()
@@ -74,8 +75,50 @@ func (s search) plain() search {
 	return s
 }
 
-// changes are none if the job fits as it is; else a smaller batch, more workers, and plain gradient descent, each
-// alone; where none of them is enough, two or three of them together.
+// shortens tells whether bf16 is a change of the job: the engine that trains has it, and takes less memory then.
+func (s search) shortens() bool {
+	t := s.in.Job.Training
+	return t.Precision.Plain() && s.in.Estimator.Saves(estimator.Input{
+		Graph: s.in.Graph, BatchSize: t.JobBatch(), Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
+		Backend: t.Backend,
+	}, disdel.PrecisionBF16)
+}
+
+// short is the search of the same job in bf16.
+func (s search) short() search {
+	s.in.Job.Training.Precision = disdel.PrecisionBF16
+	return s
+}
+
+// others are the same job with another precision and with another optimiser, as far as these take less memory; all
+// adds both at once.
+func (s search) others(all bool) (out []search) {
+	shortens, keeps := s.shortens(), s.in.Job.Training.Optimizer.Moments() > 0
+	if shortens {
+		out = append(out, s.short())
+	}
+	if keeps {
+		out = append(out, s.plain())
+	}
+	if all && shortens && keeps {
+		out = append(out, s.plain().short())
+	}
+	return out
+}
+
+// leastOfAll is the least limit that any change reaches, and the task that takes it.
+func (s search) leastOfAll() (disdel.Bytes, disdel.Task) {
+	least, task := s.plain().least(1)
+	if s.shortens() {
+		if n, whose := s.plain().short().least(1); n < least {
+			return n, whose
+		}
+	}
+	return least, task
+}
+
+// changes are none if the job fits as it is; else a smaller batch, more workers, bf16 and plain gradient descent, each
+// alone; where none of them is enough, two, three or all of them together.
 func (s search) changes(workers int) []Change {
 	batch := s.in.Job.Training.JobBatch()
 	if p := s.point(batch, workers); p != nil {
@@ -83,21 +126,30 @@ func (s search) changes(workers int) []Change {
 	}
 	same := func(int) int { return workers }
 	alone := s.described(s.smallerBatch(same, workers), s.fewest(batch))
-	keeps := s.in.Job.Training.Optimizer.Moments() > 0
-	if keeps {
-		alone = append(alone, s.plain().describedFrom(s, s.plain().point(batch, workers))...)
+	for _, o := range s.others(false) {
+		alone = append(alone, o.describedFrom(s, o.point(batch, workers))...)
 	}
 	if len(alone) > 0 {
 		return alone
 	}
-	if both := s.described(s.fewest(min(batch, s.largest(s.most)))); len(both) > 0 || !keeps {
+	if both := s.described(s.fewestRows()); len(both) > 0 {
 		return both
 	}
-	if less := s.plain().describedFrom(s, s.plain().smallerBatch(same, workers)); len(less) > 0 {
-		return less
+	for _, points := range []func(search) *FitPoint{
+		func(o search) *FitPoint { return o.smallerBatch(same, workers) }, search.fewestRows,
+	} {
+		for _, o := range s.others(true) {
+			if less := o.describedFrom(s, points(o)); len(less) > 0 {
+				return less
+			}
+		}
 	}
-	plain := s.plain()
-	return plain.describedFrom(s, plain.fewest(min(batch, plain.largest(plain.most))))
+	return nil
+}
+
+// fewestRows is the largest batch, up to the job's, that fits with any number of workers, with the fewest of them.
+func (s search) fewestRows() *FitPoint {
+	return s.fewest(min(s.in.Job.Training.JobBatch(), s.largest(s.most)))
 }
 
 func (s search) smallerBatch(by func(int) int, workers int) *FitPoint {
@@ -133,6 +185,9 @@ func (s search) sets(job disdel.Job, p *FitPoint) []string {
 	if o := s.in.Job.Training.Optimizer; o.Name() != job.Training.Optimizer.Name() ||
 		o.Moments() != job.Training.Optimizer.Moments() {
 		out = append(out, fmt.Sprintf("training.optimizer={sgd: {learningRate: %g}}", o.SGD.LearningRate))
+	}
+	if p := s.in.Job.Training.Precision; !p.Same(job.Training.Precision) {
+		out = append(out, fmt.Sprintf("training.precision=%s", p))
 	}
 	return out
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Installs the peers of `make bench-engine`: Debian's PyTorch with OpenBLAS (its default BLAS is the slow reference one), and
-# TensorFlow for CPUs and ONNX Runtime from PyPI. With DISDEL_BENCH_NEW_TORCH=1 also a newer PyTorch from PyPI, whose wheel is built for GPUs
+# TensorFlow for CPUs, JAX and ONNX Runtime from PyPI. With DISDEL_BENCH_NEW_TORCH=1 also a newer PyTorch from PyPI, whose wheel is built for GPUs
 # and brings several GB of libraries. What is there already is left alone. --interpreters prints the Pythons that have
 # PyTorch, separated by commas, and installs nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 TENSORFLOW=2.21.0
+JAX=0.10.2
+KERAS=3.15.1
 NEW_TORCH=2.15.0
 ONNX=1.31.1
 cache=.cache/bench
@@ -31,16 +33,19 @@ if [ ${#missing[@]} -gt 0 ]; then
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# venv FOLDER PACKAGE: a virtual environment with a package of PyPI.
+# venv FOLDER PACKAGES...: a virtual environment with packages of PyPI.
 venv() {
-  if [ ! -e "$cache/$1/.done" ]; then
-    echo "installing: $2"
-    python3 -m venv "$cache/$1" &&
-      "$cache/$1/bin/pip" install -q --disable-pip-version-check "$2" &&
-      touch "$cache/$1/.done"
+  local folder=$cache/$1
+  shift
+  if [ ! -e "$folder/.done" ]; then
+    echo "installing: $*"
+    python3 -m venv "$folder" &&
+      "$folder/bin/pip" install -q --disable-pip-version-check "$@" &&
+      touch "$folder/.done"
   fi
 }
 mkdir -p "$cache"
 venv tensorflow "tensorflow-cpu==$TENSORFLOW" || echo "TensorFlow could not be installed: measuring without it" >&2
+venv jax "jax==$JAX" "keras==$KERAS" || echo "JAX could not be installed: measuring without it" >&2
 venv onnxruntime "onnxruntime==$ONNX" || echo "ONNX Runtime could not be installed: measuring without it" >&2
 if [ "${DISDEL_BENCH_NEW_TORCH:-}" = 1 ]; then venv torch "torch==$NEW_TORCH"; fi

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/disdel/disdel/model"
@@ -36,7 +38,7 @@ var workloads = []workload{
 // bench is one run of all figures.
 type bench struct {
 	self    string
-	peers   []peer
+	peers   func() []peer // found once they are asked for
 	rounds  int
 	program string // disdel, built
 	onnx    string // a Python interpreter with onnxruntime
@@ -46,18 +48,13 @@ type bench struct {
 	epochs  int    // that it is trained for
 }
 
-// peer is a program that takes step's arguments and prints a measurement.
-type peer struct {
-	name    string
-	command []string
-}
-
 func compare(args []string) error {
 	f := flag.NewFlagSet("engine", flag.ContinueOnError)
 	only := f.String("only", "", "figures whose names contain this")
 	torch := f.String("torch", "/usr/bin/python3", "Python interpreters with torch, separated by commas")
 	tensorflow := f.String("tensorflow", ".cache/bench/tensorflow/bin/python",
 		"a Python interpreter with tensorflow, if there is one")
+	jax := f.String("jax", ".cache/bench/jax/bin/python", "a Python interpreter with jax and keras, if there is one")
 	onnx := f.String("onnx", ".cache/bench/onnxruntime/bin/python", "a Python interpreter with onnxruntime")
 	program := f.String("program", "bin/disdel", "the built program")
 	rounds := f.Int("rounds", 3, "processes of each program, in turns; figures are of their medians")
@@ -82,13 +79,7 @@ func compare(args []string) error {
 	if b.program, err = filepath.Abs(*program); err != nil {
 		return err
 	}
-	for t := range strings.SplitSeq(*torch, ",") {
-		b.peers = append(b.peers, peer{"torch", []string{t, "bench/peer/torch_train.py"}},
-			peer{"torch channels_last", []string{t, "bench/peer/torch_train.py", "--channels-last"}})
-	}
-	if _, err := os.Stat(*tensorflow); err == nil {
-		b.peers = append(b.peers, peer{"tensorflow", []string{*tensorflow, "bench/peer/tf_train.py"}})
-	}
+	b.peers = sync.OnceValue(func() []peer { return peersOf(strings.Split(*torch, ","), *tensorflow, *jax) })
 	steps := []struct {
 		name string
 		do   func() error
@@ -103,15 +94,18 @@ func compare(args []string) error {
 		{"bf16_memory", b.bf16Memory},
 		{"bf16_speed", b.bf16Speed},
 	}
+	var failed []error
 	for _, s := range steps {
 		if !strings.Contains(s.name, *only) {
 			continue
 		}
-		if err := s.do(); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+		if err := s.do(); err != nil { // the others are measured all the same
+			err = fmt.Errorf("%s: %w", s.name, err)
+			fmt.Printf("# %v\n", err)
+			failed = append(failed, err)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func figure(name string, value float64, unit string) {
@@ -128,7 +122,9 @@ func run(cores string, command []string, w workload, more ...string) (m measurem
 	args := append([]string{"-c", cores}, command...)
 	args = append(args, "--network", w.network, "--input", w.input, "--classes", "10", "--batch", strconv.Itoa(w.batch),
 		"--steps", strconv.Itoa(w.steps), "--warmup", "2")
-	cmd := exec.Command("taskset", append(args, more...)...)
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	cmd := exec.CommandContext(ctx, "taskset", append(args, more...)...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	started = time.Now()
@@ -145,17 +141,22 @@ func (b *bench) ours() []string { return []string{b.self, "step"} }
 func (b *bench) ratios() error {
 	allocs := 0.0
 	for _, w := range workloads {
-		rates, memory := map[string][]float64{}, map[string][]float64{}
+		rates, memory, peers := map[string][]float64{}, map[string][]float64{}, tried{}
+		note := func(key string, m measurement) {
+			rates[key] = append(rates[key], m.PerSecond)
+			memory[key] = append(memory[key], float64(m.PeakRSS))
+		}
 		for range b.rounds {
-			for _, p := range append([]peer{{"disdel", b.ours()}}, b.peers...) {
-				m, _, err := run("0", p.command, w)
-				if err != nil {
-					return fmt.Errorf("%s on %s: %w", w.network, p.name, err)
+			m, _, err := run("0", b.ours(), w)
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.network, err)
+			}
+			note("disdel ", m)
+			allocs = max(allocs, m.Allocs)
+			for _, p := range b.peers() {
+				if m, ok := peers.run(p, w); ok {
+					note(p.name+" "+m.Torch+m.TensorFlow+m.JAX, m)
 				}
-				key := p.name + " " + strings.TrimSpace(m.Torch+m.TensorFlow)
-				rates[key] = append(rates[key], m.PerSecond)
-				memory[key] = append(memory[key], float64(m.PeakRSS))
-				allocs = max(allocs, m.Allocs)
 			}
 		}
 		ours := median(rates["disdel "])
@@ -172,8 +173,12 @@ func (b *bench) ratios() error {
 			}
 		}
 		figure(w.figure+"_samples_per_s", ours, "1/s")
-		figure(w.figure+"_ratio", ours/best, "x")
-		figure(w.figure+"_rss_ratio", median(memory["disdel "])/leanest, "x")
+		if best > 0 {
+			figure(w.figure+"_ratio", ours/best, "x")
+		}
+		if leanest > 0 {
+			figure(w.figure+"_rss_ratio", median(memory["disdel "])/leanest, "x")
+		}
 	}
 	figure("allocs_per_step", allocs, "allocations")
 	return nil

@@ -142,37 +142,43 @@ func (b *bench) bf16Memory() error {
 // bf16Speed compares ResNet-18's steps with those of float32, and, where the processor multiplies bfloat16, with those
 // of PyTorch under autocast.
 func (b *bench) bf16Speed() error {
-	const torch = "torch "
-	commands := map[string][]string{"float32": b.ours(), "bf16": append(b.ours(), "--precision", "bf16")}
+	short := []string{"--precision", "bf16"}
 	hardware := cpu.X86.HasAVX512BF16 || cpu.X86.HasAMXBF16
-	for _, p := range b.peers {
-		if hardware && p.name != "tensorflow" {
-			commands[torch+strings.Join(p.command, " ")] = append(slices.Clone(p.command), "--precision", "bf16")
-		}
-	}
-	rates := map[string][]float64{}
+	rates, peers, w := map[string][]float64{}, tried{}, workloads[1]
 	for range b.rounds {
-		for name, command := range commands {
-			m, _, err := run("0", command, workloads[1])
+		for name, more := range map[string][]string{"disdel float32": nil, "disdel bf16": short} {
+			m, _, err := run("0", b.ours(), w, more...)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			rates[name] = append(rates[name], m.PerSecond)
 		}
+		for _, p := range b.peers() {
+			if !hardware || !p.torch() {
+				continue
+			}
+			if m, ok := peers.run(p, w, short...); ok {
+				key := p.name + " autocast " + m.Torch
+				rates[key] = append(rates[key], m.PerSecond)
+			}
+		}
 	}
 	best := 0.0
 	for name, r := range rates {
-		fmt.Printf("# %s %s: %.1f samples/s\n", workloads[1].network, name, median(r))
-		if strings.HasPrefix(name, torch) {
+		fmt.Printf("# %s %s: %.1f samples/s\n", w.network, name, median(r))
+		if strings.HasPrefix(name, "torch") {
 			best = max(best, median(r))
 		}
 	}
-	figure("resnet18_bf16_speed", median(rates["bf16"])/median(rates["float32"]), "x")
-	if !hardware {
+	figure("resnet18_bf16_speed", median(rates["disdel bf16"])/median(rates["disdel float32"]), "x")
+	switch {
+	case !hardware:
 		fmt.Println("# bf16_ratio is not measured: this processor has neither AVX512-BF16 nor AMX, which PyTorch's " +
 			"autocast is for")
-		return nil
+	case best == 0:
+		fmt.Println("# bf16_ratio is not measured: there is no PyTorch")
+	default:
+		figure("bf16_ratio", median(rates["disdel bf16"])/best, "x")
 	}
-	figure("bf16_ratio", median(rates["bf16"])/best, "x")
 	return nil
 }

@@ -56,6 +56,7 @@ type measurement struct {
 	Loss       float64 `json:"loss"`
 	Torch      string  `json:"torch"`
 	TensorFlow string  `json:"tensorflow"`
+	JAX        string  `json:"jax"`
 }
 
 // groups are how many parts a process's steps are timed in: its speed is their median.

@@ -35,6 +35,7 @@ def arguments(description):
     p.add_argument("--threads", type=positive, default=1)
     p.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
     p.add_argument("--channels-last", action="store_true")
+    p.add_argument("--compile", action="store_true", help="PyTorch 2 alone: by torch.compile, which needs a C++ compiler")
     p.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: PyTorch on a GPU, in float32")
     p.add_argument("--precision", choices=("float32", "tf32", "bf16"), default="float32",
                    help="bf16: under PyTorch's autocast; tf32: on a GPU")

@@ -37,6 +37,8 @@ def main():
         torch.backends.cuda.matmul.allow_tf32 = a.precision == "tf32"
         torch.backends.cudnn.benchmark = True
     model = networks.build(a.network, a.input, a.classes).to(a.device, memory_format=layout).train()
+    if a.compile:
+        model = torch.compile(model)
     opt = optimizer(torch, a.optimizer, model.parameters())
     x = torch.randn(a.batch, *a.input).contiguous(memory_format=layout).to(a.device)
     y = torch.randint(a.classes, (a.batch,)).to(a.device)
@@ -56,6 +58,7 @@ def main():
     result["torch"] = torch.__version__
     result["parameters"] = sum(p.numel() for p in model.parameters())
     result["channels_last"] = a.channels_last
+    result["compiled"] = a.compile
     result["device"] = a.device
     if a.rss:
         result["rss_before_network_bytes"] = before

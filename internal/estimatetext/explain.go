@@ -126,17 +126,19 @@ func printSmaller(w io.Writer, e *service.Estimation) {
 		paragraph(w, "less", "the limit is the least that the platform gives")
 		return
 	}
-	plain, some := false, false
+	var plain, short, some bool
 	for _, s := range e.Explain.Smaller {
 		label := fmt.Sprintf("to fit %d MB", s.Limit.MB()) + whoseText(s.Whose) + ":"
 		fmt.Fprintln(w, label)
 		for _, c := range s.Changes {
 			fmt.Fprintf(w, "  %s\n      estimate %v, limit %v%s\n", changeText(c), c.Estimate, c.Limit, forecastText(c.Forecast))
 			some = true
-			plain = plain || strings.Contains(strings.Join(c.Set, " "), "training.optimizer=")
+			sets := strings.Join(c.Set, " ")
+			plain = plain || strings.Contains(sets, "training.optimizer=")
+			short = short || strings.Contains(sets, "training.precision=")
 		}
 		if len(s.Changes) == 0 {
-			fmt.Fprintf(w, "  no batch, number of workers or optimiser does: %s still takes %d MB\n", s.LeastTask, s.Least.MB())
+			fmt.Fprintf(w, "  no batch, number of workers, optimiser or precision does: %s still takes %d MB\n", s.LeastTask, s.Least.MB())
 		}
 	}
 	if some {
@@ -145,6 +147,9 @@ func printSmaller(w io.Writer, e *service.Estimation) {
 	if plain {
 		paragraph(w, "", "plain gradient descent is not %s: find a learning rate that suits it",
 			e.Job.Training.Optimizer.Name())
+	}
+	if short {
+		paragraph(w, "", "%s: %s", disdel.PrecisionBF16, disdel.PrecisionBF16.Meaning())
 	}
 }
 

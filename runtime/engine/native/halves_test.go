@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -13,6 +14,7 @@ import (
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/enginetest"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
@@ -194,5 +196,18 @@ func TestThePlanOfBF16IsTheMemory(t *testing.T) {
 	p, err := PlanOf(enginetest.On(g, s))
 	if err != nil || len(e.mem.Values()) != p.Len || f.Total() < b.Bytes() {
 		t.Errorf("%d values, planned %d, %v; %v of footprint", len(e.mem.Values()), p.Len, err, f.Total())
+	}
+}
+
+// A path of bfloat16's own instructions is named by jobs in bf16 alone: the bits of others are the plain path's.
+func TestFloat32IsThePlainPaths(t *testing.T) {
+	g := build(t, "conv", networks()["conv"])
+	for _, s := range kernel.Sets() {
+		t.Setenv(kernel.Variable, s.Name)
+		whole := newEngine(t, g, engine.Spec{BatchSize: 16, Training: true, Optimizer: sgd1}).Kernels()
+		short := newEngine(t, g, in16(engine.Spec{BatchSize: 16, Optimizer: sgd1})).Kernels()
+		if short != s.Name || whole != strings.TrimSuffix(s.Name, "bf16") {
+			t.Errorf("%s: float32 names %s, and bf16 %s", s.Name, whole, short)
+		}
 	}
 }

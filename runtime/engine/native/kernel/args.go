@@ -89,6 +89,7 @@ type winogradArgs struct {
 // functions is one implementation of every kernel.
 type functions struct {
 	product   [9][3]func(*productArgs) // by rows and vectors of 16 values
+	pairs     [9][3]func(*productArgs) // the same of bfloat16 alone, by instructions of its own; nil: there are none
 	correlate func(*productArgs)
 	line      func(*productArgs) // one row, lineBlocks blocks of 16 columns
 	transpose func(*transposeArgs)

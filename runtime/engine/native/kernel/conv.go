@@ -204,9 +204,17 @@ func (w *Worker) mode(a *productArgs, first bool, bias []float32, at int) {
 	}
 }
 
+// products are the kernels for tiles of so many rows: where both operands are rounded to bfloat16, those for it.
+func (w *Worker) products(rows int) *[3]func(*productArgs) {
+	if w.rounds && w.f.pairs[rows][1] != nil {
+		return &w.f.pairs[rows]
+	}
+	return &w.f.product[rows]
+}
+
 // lanes runs the tile over all lanes.
 func (w *Worker) lanes(a *productArgs, rows, active int, wt, b, c unsafe.Pointer) {
-	f := &w.f.product[rows]
+	f := w.products(rows)
 	for l := 0; l < active; {
 		n := 1
 		if w.vectors == 2 && l+32 <= active {

@@ -50,7 +50,7 @@ func (w *Worker) shut(s *source) {
 }
 
 // Rounding has the products to come round their weights to bfloat16, or not. Callers see to the other operands, and to
-// the weights of those that go by their definition.
+// the weights of those that go by their definition: these products may read the upper halves of values alone.
 func (w *Worker) Rounding(on bool) { w.rounds = on }
 
 // BackWeightsHalves is BackWeights of an input that was shortened; scratch has the WindowLen more.

@@ -13,7 +13,16 @@ func sets() []Set {
 	var out []Set
 	x := cpu.X86
 	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasFMA {
-		out = append(out, Set{Name: "avx512", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 64, block: 8, square: 16, f: avx512(), peak: peak512, peakFlops: 4 * 12 * 16 * 2})
+		s := Set{
+			Name: "avx512", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 64, block: 8, square: 16,
+			f: avx512(), peak: peak512, peakFlops: 4 * 12 * 16 * 2,
+		}
+		if x.HasAVX512BF16 {
+			short := s
+			short.Name, short.plain, short.f.pairs = "avx512bf16", s.Name, pairs512()
+			out = append(out, short)
+		}
+		out = append(out, s)
 	}
 	if x.HasAVX2 && x.HasFMA {
 		out = append(out, Set{Name: "avx2", tiles: []int{6, 4, 2}, vectors: 1, pairs: [2]int{2, 4}, step: 32, block: 4, square: 8, f: avx2(), peak: peak256, peakFlops: 4 * 12 * 8 * 2})
@@ -48,6 +57,14 @@ func avx512() functions {
 				winogradGather4_512,
 			},
 		},
+	}
+}
+
+// pairs512 are products of bfloat16, by AVX512-BF16.
+func pairs512() [9][3]func(*productArgs) {
+	return [9][3]func(*productArgs){
+		8: {1: pairs8x1_512, 2: pairs8x2_512}, 6: {1: pairs6x1_512, 2: pairs6x2_512},
+		4: {1: pairs4x1_512, 2: pairs4x2_512}, 2: {1: pairs2x1_512, 2: pairs2x2_512},
 	}
 }
 

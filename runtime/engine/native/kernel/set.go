@@ -14,6 +14,7 @@ const Variable = "DISDEL_KERNELS"
 // Set is one implementation of all kernels.
 type Set struct {
 	Name      string
+	plain     string // the path that computes the same bits where nothing is rounded to bfloat16; "": itself
 	Blocks    Blocks
 	tiles     []int  // rows of the product's tiles, largest first
 	vectors   int    // of 16 values, the widest tile

@@ -70,8 +70,14 @@ func NewTeam(s Set, n, taps int) *Team {
 // Size is the number of workers.
 func (t *Team) Size() int { return len(t.workers) }
 
-// Kernels names the set that the team computes with.
-func (t *Team) Kernels() string { return t.workers[0].Name }
+// Kernels names the set that the team computes with, rounding to bfloat16 or not: the path whose bits these are.
+func (t *Team) Kernels(rounds bool) string {
+	s := &t.workers[0].Set
+	if !rounds && s.plain != "" {
+		return s.plain
+	}
+	return s.Name
+}
 
 // Run has every worker do job and returns when all have; the caller is the first worker. No goroutine is left behind.
 // When a worker panics the others stop where they would wait for it, and Run panics with the first one's *Panic: in a

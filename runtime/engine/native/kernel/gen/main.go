@@ -32,6 +32,11 @@ func main() {
 			s.winograd(m)
 		}
 	}
+	for _, rows := range avx512.tiles {
+		for _, vectors := range avx512.vectors {
+			avx512.bf16Pairs(rows, vectors)
+		}
+	}
 	peak()
 	Generate()
 }

@@ -15,15 +15,55 @@ func (s isa) product(rows, vectors int) {
 	acc := func(i, j int) int { return i*vectors + j }
 	b0 := rows * vectors
 	a0 := b0 + vectors
-	spare := s.regs - a0
 	s.start(args, rows, vectors, acc, a0)
 
-	a, b, rs := field(args, 0), field(args, 8), field(args, 24)
+	a, b := field(args, 0), field(args, 8)
+	row := rowsOf(field(args, 24))
+	ks, ldb := field(args, 32), field(args, 40)
+	outer := field(args, 80)
+	loop(outer, 1, func() {
+		middle := field(args, 56)
+		loop(middle, 1, func() {
+			k := field(args, 48)
+			loop(k, 1, func() {
+				s.step(row, a, b, rows, vectors, acc, b0, a0)
+				ADDQ(ks, a)
+				ADDQ(ldb, b)
+			})
+			ADDQ(at(args, 64), a)
+			ADDQ(at(args, 72), b)
+		})
+		ADDQ(at(args, 88), a)
+		ADDQ(at(args, 96), b)
+	})
+	s.finish(args, rows, vectors, acc, a0)
+	done()
+}
+
+// step adds the products of one inner step to the tile. B goes to registers from b0 on, A's values to those from a0 on.
+func (s isa) step(row func(a reg.Register, i int) operand.Mem, a, b reg.Register, rows, vectors int,
+	acc func(i, j int) int, b0, a0 int,
+) {
+	spare := s.regs - a0
+	for j := range vectors {
+		s.load(at(b, j*s.size), b0+j)
+	}
+	for i := range rows {
+		r := a0 + i%spare
+		s.broadcast(row(a, i), r)
+		for j := range vectors {
+			s.fma(r, b0+j, acc(i, j))
+		}
+	}
+}
+
+// rowsOf says where row i of A is, rs bytes from the one before.
+func rowsOf(rs reg.Register) func(a reg.Register, i int) operand.Mem {
 	rs3, rs5, rs7 := GP64(), GP64(), GP64()
 	LEAQ(indexed(rs, rs, 2, 0), rs3)
 	LEAQ(indexed(rs, rs, 4, 0), rs5)
 	LEAQ(indexed(rs3, rs, 4, 0), rs7)
-	row := func(i int) operand.Mem {
+	return func(a reg.Register, i int) operand.Mem {
 		switch i {
 		case 0:
 			return at(a, 0)
@@ -39,34 +79,6 @@ func (s isa) product(rows, vectors int) {
 			return indexed(a, rs7, 1, 0)
 		}
 	}
-	ks, ldb := field(args, 32), field(args, 40)
-	outer := field(args, 80)
-	loop(outer, 1, func() {
-		middle := field(args, 56)
-		loop(middle, 1, func() {
-			k := field(args, 48)
-			loop(k, 1, func() {
-				for j := range vectors {
-					s.load(at(b, j*s.size), b0+j)
-				}
-				for i := range rows {
-					r := a0 + i%spare
-					s.broadcast(row(i), r)
-					for j := range vectors {
-						s.fma(r, b0+j, acc(i, j))
-					}
-				}
-				ADDQ(ks, a)
-				ADDQ(ldb, b)
-			})
-			ADDQ(at(args, 64), a)
-			ADDQ(at(args, 72), b)
-		})
-		ADDQ(at(args, 88), a)
-		ADDQ(at(args, 96), b)
-	})
-	s.finish(args, rows, vectors, acc, a0)
-	done()
 }
 
 // start fills the tile: with zeros, with C, with a value a row, or with one vector for all rows.

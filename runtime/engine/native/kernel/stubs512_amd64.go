@@ -120,118 +120,10 @@ func depthwise4_512(args *tapArgs)
 func depthwise1_512(args *tapArgs)
 
 //go:noescape
-func product6x2_256(args *productArgs)
-
-//go:noescape
-func product4x2_256(args *productArgs)
-
-//go:noescape
-func product2x2_256(args *productArgs)
-
-//go:noescape
-func transpose256(args *transposeArgs)
-
-//go:noescape
-func add256(args *elementArgs)
-
-//go:noescape
-func addRelu256(args *elementArgs)
-
-//go:noescape
-func relu256(args *elementArgs)
-
-//go:noescape
-func clamp256(args *elementArgs)
-
-//go:noescape
-func reluBack256(args *elementArgs)
-
-//go:noescape
-func clampBack256(args *elementArgs)
-
-//go:noescape
-func scale256(args *elementArgs)
-
-//go:noescape
-func squares256(args *elementArgs)
-
-//go:noescape
-func sgd256(args *elementArgs)
-
-//go:noescape
-func momentum256(args *elementArgs)
-
-//go:noescape
-func adam256(args *elementArgs)
-
-//go:noescape
-func affine256(args *channelArgs)
-
-//go:noescape
-func affineRelu256(args *channelArgs)
-
-//go:noescape
-func normBack256(args *channelArgs)
-
-//go:noescape
-func moments4_256(args *channelArgs)
-
-//go:noescape
-func normSums4_256(args *channelArgs)
-
-//go:noescape
-func normSumsRelu4_256(args *channelArgs)
-
-//go:noescape
-func rowSums4_256(args *channelArgs)
-
-//go:noescape
-func dots4_256(args *channelArgs)
-
-//go:noescape
-func moments1_256(args *channelArgs)
-
-//go:noescape
-func normSums1_256(args *channelArgs)
-
-//go:noescape
-func normSumsRelu1_256(args *channelArgs)
-
-//go:noescape
-func rowSums1_256(args *channelArgs)
-
-//go:noescape
-func dots1_256(args *channelArgs)
-
-//go:noescape
-func maxPool256(args *tapArgs)
-
-//go:noescape
-func sumPool256(args *tapArgs)
-
-//go:noescape
-func maxPoolBack256(args *tapArgs)
-
-//go:noescape
-func sumPoolBack256(args *tapArgs)
-
-//go:noescape
-func depthwise4_256(args *tapArgs)
-
-//go:noescape
-func depthwise1_256(args *tapArgs)
-
-//go:noescape
 func peak512(args int)
 
 //go:noescape
-func peak256(args int)
-
-//go:noescape
 func correlate512(args *productArgs)
-
-//go:noescape
-func correlate256(args *productArgs)
 
 //go:noescape
 func affineEach512(args *elementArgs)
@@ -261,33 +153,6 @@ func winogradOutput4_512(args *winogradArgs)
 func winogradWeights4_512(args *winogradArgs)
 
 //go:noescape
-func affineEach256(args *elementArgs)
-
-//go:noescape
-func affineEachRelu256(args *elementArgs)
-
-//go:noescape
-func weighted256(args *tapArgs)
-
-//go:noescape
-func winogradInput2_256(args *winogradArgs)
-
-//go:noescape
-func winogradOutput2_256(args *winogradArgs)
-
-//go:noescape
-func winogradWeights2_256(args *winogradArgs)
-
-//go:noescape
-func winogradInput4_256(args *winogradArgs)
-
-//go:noescape
-func winogradOutput4_256(args *winogradArgs)
-
-//go:noescape
-func winogradWeights4_256(args *winogradArgs)
-
-//go:noescape
 func winogradSpread2_512(args *winogradArgs)
 
 //go:noescape
@@ -300,22 +165,7 @@ func winogradSpread4_512(args *winogradArgs)
 func winogradGather4_512(args *winogradArgs)
 
 //go:noescape
-func winogradSpread2_256(args *winogradArgs)
-
-//go:noescape
-func winogradGather2_256(args *winogradArgs)
-
-//go:noescape
-func winogradSpread4_256(args *winogradArgs)
-
-//go:noescape
-func winogradGather4_256(args *winogradArgs)
-
-//go:noescape
 func line512(args *productArgs)
-
-//go:noescape
-func line256(args *productArgs)
 
 //go:noescape
 func round512(args *elementArgs)
@@ -327,10 +177,25 @@ func shorten512(args *elementArgs)
 func widen512(args *halvesArgs)
 
 //go:noescape
-func round256(args *elementArgs)
+func pairs8x2_512(args *productArgs)
 
 //go:noescape
-func shorten256(args *elementArgs)
+func pairs8x1_512(args *productArgs)
 
 //go:noescape
-func widen256(args *halvesArgs)
+func pairs6x2_512(args *productArgs)
+
+//go:noescape
+func pairs6x1_512(args *productArgs)
+
+//go:noescape
+func pairs4x2_512(args *productArgs)
+
+//go:noescape
+func pairs4x1_512(args *productArgs)
+
+//go:noescape
+func pairs2x2_512(args *productArgs)
+
+//go:noescape
+func pairs2x1_512(args *productArgs)

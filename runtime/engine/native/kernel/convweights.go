@@ -1,0 +1,203 @@
+package kernel
+
+import (
+	"unsafe"
+
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
+
+// correlate keeps 16 partial sums for every weight: [KH][row tiles][filter tiles][rows][filters][16].
+func (w *Worker) correlate(c *Conv, x source, dy, dw, scratch []float32) {
+	rows, filters := w.pairs[0], w.pairs[1]
+	run := c.KW * c.In.C
+	rt, ft := (run+rows-1)/rows, (c.Filters+filters-1)/filters
+	size := rows * filters * 16
+	from, to := w.share(c.KH * rt * ft)
+	clear(scratch[from*size : to*size])
+	if w.ID == 0 {
+		clear(dw) // the filters that pad a block have no gradient
+	}
+	w.Sync()
+	lane := int64(4 * c.In.Lanes)
+	a := &w.prod
+	a.rs, a.ldb, a.k, a.middle = lane, lane, int64(4*c.Active())/w.step, int64(c.OW)
+	a.am, a.bm = int64(c.SW*c.In.C)*lane-a.k*w.step, int64(c.Filters)*lane-a.k*w.step
+	step := c.ChunkRows()
+	for i0 := 0; i0 < c.OH; i0 += step {
+		i1 := min(i0+step, c.OH)
+		w.open(&x, c, i0, i1)
+		for i := i0; i < i1; i++ {
+			for t := from; t < to; t++ {
+				r, row, filter := t/(rt*ft), t/ft%rt*rows, t%ft*filters
+				a.a = p(x.values, ((i*c.SH+r-x.first)*c.In.W*c.In.C+row)*c.In.Lanes)
+				a.b = p(dy, (i*c.OW*c.Filters+filter)*c.In.Lanes)
+				a.c = p(scratch, t*size)
+				w.f.correlate(a)
+			}
+		}
+		w.shut(&x)
+	}
+	for t := from; t < to; t++ {
+		r, row, filter := t/(rt*ft), t/ft%rt*rows, t%ft*filters
+		for i := range min(rows, run-row) {
+			for k := range min(filters, c.Filters-filter) {
+				dw[(r*run+row+i)*16+filter+k] = float32(total(scratch[t*size+(i*filters+k)*16:][:16]))
+			}
+		}
+	}
+	w.Sync()
+}
+
+// BackWeights computes the gradient of a convolution's weights, in their layout: the sum over pixels of x^T dy. dy is
+// transposed a chunk of rows at a time, so that filters are the vector.
+func (w *Worker) BackWeights(c *Conv, x, dy, dw, scratch []float32) {
+	w.backWeightsOf(c, source{values: x}, dy, dw, scratch)
+}
+
+func (w *Worker) backWeightsOf(c *Conv, x source, dy, dw, scratch []float32) {
+	if c.Few() {
+		w.correlate(c, x, dy, dw, scratch)
+		return
+	}
+	step := c.ChunkRows()
+	for g := range c.Groups {
+		for i := 0; i < c.OH; i += step {
+			to := min(i+step, c.OH)
+			w.transposeRows(c, g, i, to, dy, scratch)
+			w.open(&x, c, i, to)
+			w.Sync()
+			w.backWeights(c, g, i, to, x, dw, scratch)
+			w.Sync()
+		}
+	}
+}
+
+func (w *Worker) transposeRows(c *Conv, g, i0, i1 int, dy, scratch []float32) {
+	from, to := w.share((i1 - i0) * c.OW)
+	kt, n := c.Transposed(), c.Outer()
+	for px := from; px < to; px++ {
+		src := dy[((i0*c.OW+px)*c.Filters+g*n)*c.In.Lanes:]
+		dst := scratch[px*c.In.Lanes*kt:]
+		w.Transpose(dst, kt, src, c.In.Lanes, n, c.Active())
+		if n < kt {
+			for l := range c.Active() {
+				clear(dst[l*kt+n : (l+1)*kt])
+			}
+		}
+	}
+}
+
+// backWeights adds output rows [i0, i1) to the gradient; the first rows start it.
+func (w *Worker) backWeights(c *Conv, g, i0, i1 int, x source, dw, scratch []float32) {
+	width := 1
+	if w.vectors == 2 {
+		width = 2
+	}
+	// A tile is rows of channels for one tap. Where channels do not fill tiles and no tap leaves the image, the channels
+	// of all taps of a kernel row are one run.
+	run, columns := c.Inner(), c.KW
+	if c.Groups == 1 && c.DW == 1 && c.Left == 0 && (c.OW-1)*c.SW+c.KW <= c.In.W && run%8 != 0 {
+		run, columns = run*c.KW, 1
+	}
+	panels := (c.Blocks() + width - 1) / width
+	step := channelBlock
+	if x.byChannels(c) {
+		step = plan.WindowChannels
+	}
+	for c0 := 0; c0 < run; c0 += step {
+		c1 := min(c0+step, run)
+		w.openChannels(&x, c, g*run+c0, g*run+c1)
+		tiles := panels * c.KH * columns
+		from, to := w.share(tiles)
+		lo, hi := c0, c1
+		if tiles < 2*w.N {
+			from, to = 0, tiles
+			b0, b1 := w.share((c1 - c0 + 7) / 8)
+			lo, hi = c0+8*b0, min(c1, c0+8*b1)
+		}
+		w.tapTiles(c, g, i0, i1, lo, hi, from, to, columns, width, x, dw, scratch)
+	}
+}
+
+func (w *Worker) tapTiles(c *Conv, g, i0, i1, c0, c1, from, to, columns, width int, x source, dw, scratch []float32) {
+	for t := from; t < to; t++ {
+		panel, tap := t/(c.KH*columns), t%(c.KH*columns)
+		r, q := tap/columns, tap%columns
+		vectors := min(width, c.Blocks()-panel*width)
+		w.tapGradient(c, g, i0, i1, c0, c1, r, q, panel*width, vectors, x, dw, scratch)
+	}
+}
+
+// tapGradient sums over output rows (outer), columns (middle) and lanes (inner).
+func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors int, x source, dw, scratch []float32) {
+	lane, kt := int64(4*c.In.Lanes), c.Transposed()
+	pixel := int64(c.In.C) * lane
+	lo, hi := outputs(i0, i1, c.SH, r*c.DH-c.Top, c.In.H)
+	j0, j1 := outputs(0, c.OW, c.SW, q*c.DW-c.Left, c.In.W)
+	a := &w.prod
+	a.relu = 0
+	a.rs, a.ks, a.ldb, a.ldc = lane, 4, int64(4*kt), 64
+	a.c2 = int64(4 * c.BlockLen())
+	if w.square == 8 {
+		a.c2 = 32
+	}
+	a.k, a.middle, a.outer = int64(c.Active()), int64(j1-j0), int64(hi-lo)
+	dyPixel := int64(c.In.Lanes) * a.ldb
+	a.am, a.bm = int64(c.SW)*pixel-a.k*4, dyPixel-a.k*a.ldb
+	a.ao = int64(c.SH*c.In.W)*pixel - a.middle*int64(c.SW)*pixel
+	a.bo = int64(c.OW)*dyPixel - a.middle*dyPixel
+	at := g*c.GroupLen() + block*c.BlockLen() + (r*c.KW+q)*c.Inner()*16
+	if a.middle <= 0 || a.outer <= 0 {
+		if i0 == 0 {
+			for v := range vectors {
+				clear(dw[at+v*c.BlockLen()+c0*16:][:(c1-c0)*16])
+			}
+		}
+		return
+	}
+	first := int64((lo*c.SH+r*c.DH-c.Top-x.first)*c.In.W+j0*c.SW+q*c.DW-c.Left)*pixel + int64(g*c.Inner()-x.channel)*lane
+	b := unsafe.Add(p(scratch, 0), int64((lo-i0)*c.OW+j0)*dyPixel+int64(64*block))
+	if a.mode = fromC; i0 == 0 {
+		a.mode = fromZero
+	}
+	for ch := c0; ch < c1; {
+		rows := w.Set.tile(c1 - ch)
+		a.rows = int64(min(rows, c1-ch))
+		a.a, a.b, a.c = unsafe.Add(p(x.values, 0), first+int64(ch)*lane), b, p(dw, at+ch*16)
+		w.products(rows)[vectors](a)
+		ch += rows
+	}
+}
+
+// outputs clips output positions [from, to) to those whose input o*stride + shift lies in [0, size).
+func outputs(from, to, stride, shift, size int) (lo, hi int) {
+	lo, hi = from, to
+	if shift < 0 {
+		lo = max(lo, (-shift+stride-1)/stride)
+	}
+	if shift >= size {
+		return lo, lo
+	}
+	return lo, min(hi, (size-1-shift)/stride+1)
+}
+
+// BackBias computes the gradient of the bias, in its layout: dy summed over pixels and lanes. sums is scratch of 16
+// values a filter.
+func (w *Worker) BackBias(c *Conv, dy, db, sums []float32) {
+	w.RowSums(c.Out(), c.Active(), dy, sums)
+	w.Sync()
+	if w.ID == 0 {
+		clear(db)
+		for k := range c.Filters {
+			db[c.BiasAt(k)] = float32(total(sums[16*k:][:16]))
+		}
+	}
+}
+
+func total(part []float32) float64 {
+	var sum float64
+	for _, v := range part {
+		sum += float64(v)
+	}
+	return sum
+}

@@ -1,0 +1,178 @@
+package native
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
+)
+
+func newEngine(t testing.TB, g *model.Graph, cfg engine.Spec) *Engine {
+	t.Helper()
+	e, err := New(enginetest.On(g, cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// initialized is an engine with weights from a seed, where batch norms are not at identity.
+func initialized(t testing.TB, g *model.Graph, cfg engine.Spec) *Engine {
+	t.Helper()
+	e := newEngine(t, g, cfg)
+	if err := engine.SetWeights(e, namedWeights(g)); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func batch(g *model.Graph, rows int, seed uint64) ([]float32, []int32) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	x, y := make([]float32, rows*g.Input().Len()), make([]int32, rows)
+	for i := range x {
+		x[i] = rng.Float32()*2 - 1
+	}
+	for i := range y {
+		y[i] = rng.Int32N(int32(g.Output().Len()))
+	}
+	return x, y
+}
+
+// networks have every layer in every role: in place and not, fused and not, before a fork and after, at odd sizes.
+func networks() map[string]func(b *model.Builder) {
+	window := func(kh, kw, sh, sw, dh, dw, top, bottom, left, right int) model.Window {
+		return model.Window{
+			Kernel: model.Sides{H: kh, W: kw}, Stride: model.Sides{H: sh, W: sw},
+			Dilation: model.Sides{H: dh, W: dw}, Pad: model.Padding{Top: top, Bottom: bottom, Left: left, Right: right},
+		}
+	}
+	end := func(b *model.Builder, x int) {
+		if len(b.Out(x)) == 3 {
+			x = b.Flatten("flatten", x)
+		}
+		b.Same("softmax", b.Dense("fc", x, 3), model.OpSoftmax)
+	}
+	return map[string]func(b *model.Builder){
+		"dense": func(b *model.Builder) { end(b, b.Same("relu", b.Dense("a", b.Flatten("f", 0), 19), model.OpReLU)) },
+		"conv":  func(b *model.Builder) { end(b, b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true)) },
+		"asymmetric": func(b *model.Builder) {
+			end(b, b.Same("t", b.Conv("a", 0, 5, window(3, 2, 2, 1, 1, 1, 0, 1, 1, 0), 1, true), model.OpTanh))
+		},
+		"dilated": func(b *model.Builder) {
+			end(b, b.Conv("b", b.Conv("a", 0, 5, window(3, 3, 1, 2, 2, 1, 2, 1, 1, 1), 1, true), 4,
+				window(2, 2, 1, 1, 1, 2, 0, 0, 0, 0), 1, true))
+		},
+		"grouped": func(b *model.Builder) {
+			end(b, b.Conv("b", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), 4, model.Square(3, 2, 1), 2, true))
+		},
+		"depthwise": func(b *model.Builder) {
+			end(b, b.Conv("b", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), 6, window(3, 3, 2, 1, 1, 1, 1, 1, 1, 0), 6,
+				true))
+		},
+		"conv relu pool": func(b *model.Builder) {
+			end(b, b.Pool("p", b.Same("r", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpReLU), model.OpMaxPool,
+				model.Square(2, 2, 0)))
+		},
+		"pool relu": func(b *model.Builder) {
+			end(b, b.Same("r", b.Pool("p", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpMaxPool,
+				model.Square(3, 2, 1)), model.OpReLU))
+		},
+		"average": func(b *model.Builder) {
+			end(b, b.Pool("p", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpAvgPool, model.Square(3, 2, 1)))
+		},
+		"average all": func(b *model.Builder) {
+			w := model.Square(3, 1, 1)
+			w.CountPad = true
+			end(b, b.Pool("p", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpAvgPool, w))
+		},
+		"adaptive": func(b *model.Builder) {
+			end(b, b.AdaptivePool("p", b.Conv("a", 0, 5, model.Square(2, 1, 0), 1, true), 3))
+		},
+		"global": func(b *model.Builder) {
+			end(b, b.GlobalPool("p", b.Same("s", b.Conv("a", 0, 5, model.Square(2, 1, 0), 1, true), model.OpSigmoid)))
+		},
+		"norm": func(b *model.Builder) { end(b, b.BatchNorm("n", b.Conv("a", 0, 9, model.Square(3, 1, 1), 1, false))) },
+		"norm relu": func(b *model.Builder) {
+			end(b, b.Same("r", b.BatchNorm("n", b.Conv("a", 0, 9, model.Square(3, 1, 1), 1, false)), model.OpReLU))
+		},
+		"norm plain": func(b *model.Builder) {
+			end(b, b.Norm("n", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, false),
+				model.Norm{Eps: 1e-3, NoScale: true, NoCenter: true}))
+		},
+		"norm dense": func(b *model.Builder) {
+			end(b, b.Same("r", b.BatchNorm("n", b.Dense("a", b.Flatten("f", 0), 7)), model.OpReLU6))
+		},
+		"norm input": func(b *model.Builder) { end(b, b.BatchNorm("n", 0)) },
+		"residual": func(b *model.Builder) {
+			x := b.Same("r0", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), model.OpReLU)
+			y := b.BatchNorm("n", b.Conv("b", x, 6, model.Square(3, 1, 1), 1, false))
+			end(b, b.Same("r", b.Add("add", y, x), model.OpReLU))
+		},
+		"projection": func(b *model.Builder) {
+			x := b.Same("r0", b.BatchNorm("n0", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, false)), model.OpReLU)
+			y := b.BatchNorm("n1", b.Conv("b", x, 8, model.Square(3, 2, 1), 1, false))
+			z := b.BatchNorm("n2", b.Conv("c", x, 8, model.Square(1, 2, 0), 1, false))
+			end(b, b.Same("r", b.Add("add", z, y), model.OpReLU))
+		},
+		"option a": func(b *model.Builder) {
+			x := b.Same("r0", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true), model.OpReLU)
+			y := b.Conv("b", x, 8, model.Square(3, 2, 1), 1, true)
+			end(b, b.Add("add", b.Downsample("d", x, 8, 2), y))
+		},
+		"fork": func(b *model.Builder) {
+			x := b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true)
+			p := b.Pool("p", x, model.OpMaxPool, model.Square(3, 1, 1))
+			q := b.Pool("q", x, model.OpAvgPool, model.Square(3, 1, 1))
+			r := b.Same("r", x, model.OpReLU)
+			d := b.Conv("d", x, 4, model.Square(3, 1, 1), 4, false)
+			end(b, b.Concat("cat", p, b.Same("s", q, model.OpTanh), r, d, x, b.Conv("e", r, 3, model.Square(1, 1, 0), 1, false)))
+		},
+		"sums": func(b *model.Builder) {
+			x := b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true)
+			y := b.Add("twice", x, x)
+			z := b.Add("three", b.Conv("b", y, 4, model.Square(1, 1, 0), 1, true),
+				b.Conv("c", y, 4, model.Square(1, 1, 0), 1, true), x)
+			end(b, b.Same("r", z, model.OpReLU))
+		},
+		"vectors": func(b *model.Builder) { // a flatten that has to reorder, and one that has not
+			x := b.Conv("a", 0, 3, model.Square(3, 2, 1), 1, true)
+			f := b.Flatten("f", x)
+			g := b.Same("r", b.Flatten("g", x), model.OpReLU)
+			end(b, b.Add("add", b.Same("s", f, model.OpSigmoid), b.Dense("d", g, b.Out(f)[0])))
+		},
+		"dead end": func(b *model.Builder) {
+			x := b.Conv("a", 0, 3, model.Square(3, 2, 1), 1, true)
+			b.Conv("unused", x, 2, model.Square(1, 1, 0), 1, true)
+			end(b, x)
+		},
+		"stacked": func(b *model.Builder) { // activations that must not overwrite each other
+			x := b.Same("r", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true), model.OpReLU)
+			y := b.Same("s0", x, model.OpSigmoid)
+			z := b.Same("s", b.Same("r6", b.Conv("b", y, 4, model.Square(1, 1, 0), 1, true), model.OpReLU6), model.OpSigmoid)
+			end(b, b.Same("t2", b.Pool("p", b.Conv("c", z, 4, model.Square(1, 1, 0), 1, true), model.OpMaxPool,
+				model.Square(2, 2, 0)), model.OpTanh))
+		},
+		"logits": func(b *model.Builder) {
+			b.Dense("fc", b.Flatten("f", b.Conv("a", 0, 3, model.Square(3, 1, 0), 1, true)), 3)
+		},
+		"sigmoid": func(b *model.Builder) { b.Same("s", b.Dense("fc", b.Flatten("f", 0), 3), model.OpSigmoid) },
+	}
+}
+
+func build(t testing.TB, name string, f func(b *model.Builder)) *model.Graph {
+	t.Helper()
+	b := model.NewBuilder(name, model.Shape{2, 7, 6})
+	f(b)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}

@@ -1,0 +1,163 @@
+package native
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/enginetest"
+)
+
+func TestStepsAllocateNothing(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		g := testNetwork(t, "resnet8-test")
+		e := initialized(t, g, engine.Spec{
+			BatchSize: 16, Threads: threads, ClipNorm: 1,
+			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 1e-3}}, Training: true,
+		})
+		x, y := namedBatch(0, g.Input())
+		rows := dataset.Dense(len(y), x, y)
+		var seam engine.Engine = e // as actions have it: the batch and the metrics go as values
+		for call, f := range map[string]func(dataset.Batch) (disdel.Metrics, error){
+			"step":       seam.Step,
+			"evaluation": seam.Evaluate,
+		} {
+			if n := testing.AllocsPerRun(20, func() {
+				if _, err := f(rows); err != nil {
+					t.Fatal(err)
+				}
+			}); n != 0 {
+				t.Errorf("%d threads: %v allocations of a %s", threads, n, call)
+			}
+		}
+	}
+}
+
+// The memory of an engine is its plan's, to the byte, and known before.
+func TestThePlanIsTheMemory(t *testing.T) {
+	g := testNetwork(t, "lenet5")
+	cfg := engine.Spec{BatchSize: 64, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{}}}
+	p, err := PlanOf(enginetest.On(g, cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEngine(t, g, cfg)
+	if len(e.mem.Values()) != p.Len {
+		t.Errorf("%d values, planned %d", len(e.mem.Values()), p.Len)
+	}
+	cfg.Memory = p.Bytes() - 1
+	if _, err := New(enginetest.On(g, cfg)); !errors.Is(err, disdel.OOM) {
+		t.Errorf("a byte too little: %v", err)
+	}
+}
+
+func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
+	b := model.NewBuilder("dropout", model.Shape{400})
+	b.Dense("fc", b.Dropout("d", 0, 0.3), 2)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float32, 32*400)
+	for i := range x {
+		x[i] = 1
+	}
+	e := newEngine(t, g, engine.Spec{BatchSize: 32, Training: true, Optimizer: sgd1, Seed: 5})
+	l := &e.layers[1]
+	if _, err := enginetest.Train(e, x, make([]int32, 32)); err != nil {
+		t.Fatal(err)
+	}
+	var sum, zeros float64
+	for _, v := range l.out {
+		sum += float64(v)
+		if v == 0 {
+			zeros++
+		}
+	}
+	n := float64(len(l.out))
+	if math.Abs(sum/n-1) > 0.03 || math.Abs(zeros/n-0.3) > 0.02 {
+		t.Errorf("mean %.3f, dropped %.3f", sum/n, zeros/n)
+	}
+	first := slices.Clone(l.out)
+	if _, err := enginetest.Train(e, x, make([]int32, 32)); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(first, l.out) {
+		t.Error("two steps drop the same values")
+	}
+	if _, err := enginetest.Predict(e, x, 32); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Max(l.out) != 1 || slices.Min(l.out) != 1 {
+		t.Error("evaluation drops")
+	}
+}
+
+func TestWeightsAndStateComeBackAsTheyWent(t *testing.T) {
+	for name, f := range networks() {
+		g := build(t, name, f)
+		cfg := engine.Spec{
+			BatchSize: 8, Training: true,
+			Optimizer: disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}},
+		}
+		straight := run(t, g, cfg, 8, 8, 8)
+		e := initialized(t, g, cfg)
+		for i := range 3 {
+			x, y := batch(g, 8, uint64(i))
+			if i == 1 { // moves to another process
+				w, s := engine.Weights(e), engine.Moments(e)
+				e = newEngine(t, g, cfg)
+				if err := errors.Join(engine.SetWeights(e, w), engine.SetMoments(e, s)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := enginetest.Train(e, x, y); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sameBits(t, name, straight, engine.Weights(e))
+	}
+}
+
+// Array by array, and in parts of any length, a state is the one that goes as a whole, both ways.
+func TestArraysAreTheState(t *testing.T) {
+	for name, f := range networks() {
+		g := build(t, name, f)
+		cfg := engine.Spec{BatchSize: 8, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}}
+		e, other := initialized(t, g, cfg), newEngine(t, g, cfg)
+		x, y := batch(g, 8, 1)
+		if _, err := enginetest.Train(e, x, y); err != nil {
+			t.Fatal(err)
+		}
+		to := other.State()
+		for i, a := range e.State() {
+			part := make([]float32, min(a.Len(), 7))
+			for at := 0; at < a.Len(); at += len(part) {
+				part = part[:min(len(part), a.Len()-at)]
+				if err := errors.Join(a.ReadAt(part, at), to[i].WriteAt(part, at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		sameBits(t, name+" weights", engine.Weights(e), engine.Weights(other))
+		sameBits(t, name+" optimiser", engine.Moments(e), engine.Moments(other))
+	}
+}
+
+func TestInitDrawsWhatInitWeightsDraws(t *testing.T) {
+	for name, f := range networks() {
+		g := build(t, name, f)
+		e := newEngine(t, g, engine.Spec{BatchSize: 1})
+		for _, init := range []disdel.Init{{Scheme: "he", Seed: 3}, {Seed: 4}} {
+			if err := e.Init(init); err != nil {
+				t.Fatal(err)
+			}
+			sameBits(t, name, engine.InitWeights(g, init), engine.Weights(e))
+		}
+	}
+}
