@@ -115,9 +115,12 @@ func TestJobsOnARealTerminal(t *testing.T) {
 	p.shows("disdel  2 jobs")
 
 	p.press("Up", "Up", "Enter")
-	p.shows("second  job-", "train loss", "accuracy", "train", "memory")
+	p.shows("second  job-", "train loss", "accuracy", "/5000 [", "held-out loss")
 	p.press("l")
-	p.shows("l: log or picture", "invoked")
+	p.await("log", func(screen string) bool {
+		return strings.Contains(screen, "l: log or picture") && strings.Contains(screen, "begins: limit") &&
+			!strings.Contains(screen, "accuracy    ")
+	})
 	p.do("resize-window", "-x", "60", "-y", "12")
 	p.await("smaller screen", func(screen string) bool {
 		lines := strings.Split(strings.TrimRight(screen, "\n"), "\n")

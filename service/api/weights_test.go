@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -67,8 +68,10 @@ func TestAJobOverHTTPBeginsWithAFile(t *testing.T) {
 	if err := ann.Models.RemoveWeights(ctx, small.Checksum); err != nil {
 		t.Error(err)
 	}
-	for name, size := range map[string]int{"large.safetensors": 2 << 20, "wrong.safetensors": 100} {
-		if err := os.WriteFile(filepath.Join(folder, name), make([]byte, size), 0o600); err != nil {
+	large := `{"a":{"dtype":"F32","shape":[524288],"data_offsets":[0,2097152]}} `
+	large = string(binary.LittleEndian.AppendUint64(nil, uint64(len(large)))) + large + strings.Repeat("\x00", 2<<20)
+	for name, text := range map[string]string{"large.safetensors": large, "wrong.safetensors": "no weights at all"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -32,7 +32,7 @@ for experiment in client.search_experiments():
                 "status": run.info.status,
                 "name": run.info.run_name,
                 "batchSize": run.data.params["training.batchSize"],
-                "tag": run.data.tags[".._team"],
+                "tag": run.data.tags["_.._team"],
                 "train_loss": history("train_loss"),
                 "accuracy": history("accuracy"),
             }
