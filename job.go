@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -53,6 +54,21 @@ type Model struct {
 type Init struct {
 	Seed   int64  `json:"seed"`
 	Scheme string `json:"scheme"` // glorot or he
+	// Weights are what training begins with: NAME, NAME:vN or NAME:TAG of a trained model, or the checksum ("sha256:" and
+	// hex) of a file that was put beside the models; "": all are drawn
+	Weights string `json:"weights,omitempty"`
+	Except  string `json:"except,omitempty"` // layers that are drawn all the same, with commas between them
+}
+
+// Excepted are the names in Except.
+func (i Init) Excepted() []string {
+	return strings.FieldsFunc(i.Except, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// Excepts tells whether an array of weights, of such a name, is drawn although others are given: it belongs to a layer
+// that Except names, or to one inside of it.
+func (i Init) Excepts(array string) bool {
+	return slices.ContainsFunc(i.Excepted(), func(layer string) bool { return strings.HasPrefix(array, layer+".") })
 }
 
 // Layer is one entry of model.layers. In the file it is an object with one key, its kind: {dense: {units: 10}}.

@@ -139,7 +139,11 @@ func reference(ctx context.Context, store *aggregator.Store, at source, like dis
 }
 
 func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like disdel.Weights) (disdel.Weights, error) {
-	return reference(ctx, s.store, source{req.Job, req.Round, req.Models, req.ReferenceCheckpoint}, like)
+	from := req.ReferenceCheckpoint
+	if req.Round == 0 { // it has weights alone, and perhaps not all: who has lost the reference begins anew
+		from = ""
+	}
+	return reference(ctx, s.store, source{req.Job, req.Round, req.Models, from}, like)
 }
 
 // noteKey is where a state carries what its tensors do not say.

@@ -130,7 +130,7 @@ func (t *trainer) fetch(ctx context.Context) error {
 // begin sets the weights and the state that the round starts from.
 func (t *trainer) begin(ctx context.Context) error {
 	if t.req.Round == 0 {
-		if err := t.engine.Init(t.req.Network.Init); err != nil {
+		if err := t.first(ctx); err != nil {
 			return err
 		}
 		if err := t.engine.Reset(engine.Moment); err != nil {

@@ -32,8 +32,8 @@ type Spec struct {
 	Policy scheduler.Policy     // nil: the one that the job names
 	Past   []disdel.Observation // of earlier jobs of this kind, for the policy
 
-	// Of a job that is taken up again.
-	From    *disdel.Checkpoint // where it goes on; nil: from the start
+	// Of a job that is taken up again, or, From, that begins with weights it was given.
+	From    *disdel.Checkpoint // where it goes on; of round 0: what it begins with; nil: drawn weights
 	Done    []disdel.Round     // what was done before
 	Resumes int                // times that it was taken up, this one included
 	Best    *disdel.Best       // whose weights are written; nil: nobody's before From

@@ -10,7 +10,7 @@ import (
 // lacks.
 func (m *Manager) begin() []Order {
 	first := m.spec.firstRound()
-	if m.spec.From == nil {
+	if first == 0 { // with weights that the job was given, where it has a checkpoint
 		return m.startRound(first)
 	}
 	i := slices.IndexFunc(m.spec.Done, func(r disdel.Round) bool { return r.Round == first-1 })

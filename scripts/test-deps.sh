@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need and a fresh machine may lack: redis-server, Chromium and Fashion-MNIST from Debian, pouchdb-server (a
+# Installs what the tests need and a fresh machine may lack: redis-server, Chromium, tmux and Fashion-MNIST from Debian, pouchdb-server (a
 # CouchDB-wire server that others wrote), openwhisk (a client), openwhisk-composer and axe-core (which examines pages) from npm, the clients wsk and wskdeploy from Go modules of
 # their own. What is there already is left alone. Needs apt only for what is missing.
 set -euo pipefail
@@ -20,6 +20,7 @@ command -v node >/dev/null || missing+=(nodejs)
 command -v python3 >/dev/null || missing+=(python3)
 python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 command -v chromium >/dev/null || missing+=(chromium)
+command -v tmux >/dev/null || missing+=(tmux)
 command -v gcc >/dev/null || missing+=(gcc libc6-dev) # the race detector links with cgo
 
 if [ ${#missing[@]} -gt 0 ]; then
@@ -65,6 +66,7 @@ if ! grep -qs "\"version\": \"$COMPOSER\"" "$cache/composer/node_modules/openwhi
 fi
 
 scripts/daily-deps.sh || echo "onnxruntime could not be installed: its test is skipped" >&2
+scripts/export-deps.sh || echo "PyArrow, TensorBoard and MLflow could not be installed: their test is skipped" >&2
 scripts/movielens.sh || echo "MovieLens-100K could not be fetched: its test is skipped" >&2
 
 # client FOLDER/NAME MODULE builds what a module of its own has, at the versions of its go.mod and go.sum, where any of it changed.

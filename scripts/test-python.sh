@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Tests clients/python as somebody has it who installs it: built into a wheel, in a virtual environment of its own, against the
-# program at $1 (without it one is built). mypy reads its types. The tools are pinned; their environment is kept under .cache.
+# program at $1 (without it one is built). mypy reads its types. The tools are pinned; their environment is kept under .cache. Keras computes
+# with JAX, the smallest of its frameworks (100 MB): what is imported from it is held against what it says itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-TOOLS=(pytest==9.0.2 numpy==2.3.5 mypy==1.19.1 flit_core==3.12.0)
+TOOLS=(pytest==9.0.2 numpy==2.3.5 mypy==1.19.1 flit_core==3.12.0 keras==3.15.1 h5py==3.14.0 jax==0.8.3 scipy==1.16.3)
 venv=.cache/python
 want="${TOOLS[*]} $(python3 -V)"
 
@@ -25,7 +26,7 @@ fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 cp -r clients/python "$fresh/source"
 "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-build-isolation --target "$fresh/installed" "$fresh/source"
-export PYTHONPATH="$fresh/installed" PYTHONDONTWRITEBYTECODE=1 DISDEL_BIN="$PWD/$program"
+export PYTHONPATH="$fresh/installed" PYTHONDONTWRITEBYTECODE=1 KERAS_BACKEND=jax JAX_PLATFORMS=cpu DISDEL_BIN="$PWD/$program"
 case "$program" in /*) DISDEL_BIN="$program" ;; esac
 (cd "$fresh/source" && "$OLDPWD/$venv/bin/mypy" --no-incremental --cache-dir=/dev/null src tests &&
   rm -rf src && "$OLDPWD/$venv/bin/pytest" -q -p no:cacheprovider)

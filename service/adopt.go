@@ -98,6 +98,9 @@ func (p *preparation) again(ctx context.Context, rec disdel.Record) (work, error
 			return work{}, err
 		}
 		spec, err := p.fitting(ctx, r)
+		if err == nil {
+			spec.From, err = p.beginning(ctx, r)
+		}
 		spec.Origin = rec.Origin
 		return p.anew(spec, r), err
 	}

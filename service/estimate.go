@@ -61,7 +61,7 @@ func (s *Service) Estimate(ctx context.Context, req Request, q Questions) (*Esti
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.resolve(ctx, req.Job, req.Source)
+	r, err := p.submitted(ctx, req)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, 
 		return controller.Resolved{}, err
 	}
 	p := &preparation{Service: s, parts: Parts{Data: data}, journal: newJournal("", req.Preparing)}
-	return p.resolve(ctx, req.Job, req.Source)
+	return p.submitted(ctx, req)
 }
 
 // Submit plans a job and runs it, as soon as its gang has room. It returns once the job is acknowledged, its record
@@ -85,7 +85,7 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.resolve(ctx, req.Job, req.Source)
+	r, err := p.submitted(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,15 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 		APIVersion: disdel.APIVersion, ID: p.id, Created: time.Now(), Job: spec.Job, Data: r.Data, Plan: spec.Plan,
 		Origin: req.Origin, Tenant: s.whose(), Priority: req.Priority, Key: req.Key, Planning: req.planning(),
 	}
-	return s.begin(ctx, p, own, rec, "submitted", func(context.Context) (work, error) { return p.anew(spec, r), nil })
+	if spec.From, err = p.beginsWith(ctx, r); err != nil {
+		own.end(ctx)
+		return nil, err
+	}
+	run, err := s.begin(ctx, p, own, rec, "submitted", func(context.Context) (work, error) { return p.anew(spec, r), nil })
+	if err != nil && spec.From != nil {
+		p.noBeginning(ctx)
+	}
+	return run, err
 }
 
 // anew is a job that runs from its start.

@@ -65,7 +65,7 @@ func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controll
 	if err != nil {
 		return spec, err
 	}
-	return spec, p.goOn(ctx, &spec, rec)
+	return spec, p.goOn(ctx, &spec, rec, r)
 }
 
 // unfinished reads the record of the job that is meant and resolves what it names anew. The workers stay as many as
@@ -134,7 +134,7 @@ func changed(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
 }
 
 // goOn says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.
-func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disdel.Record) error {
+func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disdel.Record, r controller.Resolved) error {
 	spec.Resumes = rec.Resumes + 1
 	controller.Raise(&spec.Plan, spec.Job, rec)
 	c, passed, err := p.parts.Models.NewestCheckpoint(ctx, controller.CheckpointFolder(rec.ID))
@@ -143,6 +143,9 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 	}
 	if disdel.KindOf(err) == disdel.NotFound {
 		p.journal.add(Resumed{Rounds: spec.Plan.Rounds, Fresh: true})
+		if spec.From, err = p.beginsWith(ctx, r); err != nil {
+			return err
+		}
 		return controller.StartOver(rec, spec)
 	}
 	if err != nil {
@@ -154,7 +157,7 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 	if err := controller.TakeUp(rec, spec, c); err != nil {
 		return err
 	}
-	p.journal.add(Resumed{Round: min(c.Round, spec.Plan.Rounds), Rounds: spec.Plan.Rounds})
+	p.journal.add(Resumed{Round: min(c.Round, spec.Plan.Rounds), Rounds: spec.Plan.Rounds, Fresh: c.Round == 0})
 	return nil
 }
 

@@ -86,6 +86,8 @@ func withField(path, value string) (text string, sets []string) {
 		base = strings.Replace(smallest, "name: lenet5", "name: pmf", 1)
 	case path == "model.custom":
 		base = strings.Replace(smallest, "name: lenet5", "init: {}", 1)
+	case path == "model.init.except":
+		sets = append(sets, "model.init.weights=digits:v3")
 	case path == "training.earlyStop.target":
 		sets = append(sets, "training.earlyStop.metric=loss")
 	case path == "training.earlyStop.patience", path == "training.earlyStop.metric", path == "training.earlyStop.keep":

@@ -23,6 +23,7 @@ var (
 	dataURL      = pattern(`^dataset://[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	sha256Form   = pattern(`^sha256:[0-9a-f]{64}$`)
 	layerForm    = pattern(`^[A-Za-z0-9_][-A-Za-z0-9_./]{0,99}$`)
+	layersForm   = pattern(`^[A-Za-z0-9_][-A-Za-z0-9_./]*(, *[A-Za-z0-9_][-A-Za-z0-9_./]*)*$`)
 	fileForm     = pattern(`^.{1,255}$`)
 	shortText    = pattern(`^.{1,63}$`)
 	layerInWords = "letters, digits and _ - . /, at most 100, the first a letter, digit or _"
@@ -171,6 +172,17 @@ var taskFields = []field{
 	{
 		path: "model.init.scheme", form: text, oneOf: []string{"glorot", "he"}, def: "glorot", example: "glorot",
 		meaning: "Distribution of the first weights: Glorot and Bengio's, or He's for networks of ReLUs.",
+	},
+	{
+		path: "model.init.weights", form: text, pattern: fileForm, looks: "NAME, NAME:vN, NAME:TAG or a .safetensors file",
+		example: "digits:v3",
+		meaning: "What training begins with, in place of drawn weights: a trained model, or a file in the format " +
+			"safetensors, with PyTorch's names and layouts. Its place is beside the job file.",
+	},
+	{
+		path: "model.init.except", form: text, pattern: layersForm, looks: "names of layers, with commas between them",
+		example: "fc",
+		meaning: "With weights: layers that are drawn all the same, such as the last one where the classes are others.",
 	},
 
 	{path: "data", form: object, required: true, example: "{source: dataset://digits}", meaning: "What to learn from."},

@@ -96,6 +96,9 @@ func (r *reader) model(m *disdel.Model) {
 		r.keras(m)
 	}
 	m.Keras = ""
+	if except := "model.init.except"; r.given(except) && !r.given("model.init.weights") {
+		r.fault(r.places[except], except, "take it out, or name weights", "all layers are drawn where no weights are given")
+	}
 	r.layers(model.CheckLayers("model.layers", m.Layers))
 }
 

@@ -27,6 +27,8 @@ var otherWords = map[string]string{
 	"training.precision":                 "mixed precision bfloat16 half memory of activations autocast AMP",
 	"training.clipNorm":                  "gradient clipping exploding",
 	"model.init":                         "weights initialisation initialization random",
+	"model.init.weights":                 "pretrained fine-tune fine-tuning transfer learning warm start checkpoint Keras",
+	"model.init.except":                  "fine-tuning transfer learning new head",
 	"model.init.seed":                    "random reproducible",
 	"data.split":                         "held-out test set validation set",
 	"resources.memory":                   "RAM limit out of memory OOM",

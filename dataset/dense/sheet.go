@@ -79,39 +79,47 @@ func (s *sheet) split(separator rune) {
 // for each cell would take far longer than all the rest.
 func (s *sheet) splitPlain(separator byte) {
 	numbers := bytes.IndexByte([]byte("+-.0123456789"), separator) < 0
-	line := s.line - 1
-	for text := range strings.Lines(string(s.text)) {
+	all, line := string(s.text), s.line-1
+	for at, next := 0, 0; at < len(all); at = next {
 		line++
-		if text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"); text == "" {
+		over := len(all)
+		next = over
+		if length := strings.IndexByte(all[at:], '\n'); length >= 0 {
+			over, next = at+length, at+length+1
+		}
+		if over > at && all[over-1] == '\r' {
+			over--
+		}
+		if over == at {
 			continue
 		}
 		first := len(s.cells)
 		for {
 			s.cells = append(s.cells, cell{})
-			end := s.cells[len(s.cells)-1].take(text, separator, numbers)
-			if end == len(text) {
+			end := s.cells[len(s.cells)-1].take(all, at, over, separator, numbers)
+			if end == over {
 				break
 			}
-			text = text[end+1:]
+			at = end + 1
 		}
 		s.records = append(s.records, record{line: line, first: first, width: len(s.cells) - first})
 	}
 }
 
-// take makes the cell what a line begins with, and says where that ends: at a separator, or with the line. With numbers
-// it finds out whether it is one.
-func (x *cell) take(text string, separator byte, numbers bool) (end int) {
-	if numbers {
-		v, at, ok := scan(text)
-		if end = at; end == len(text) || text[end] == separator {
-			x.text, x.value, x.plain = text[:end], v, ok
+// take makes the cell what a line of a text, which goes on until over, has at a place, and says where that ends: at a
+// separator, or with the line. With numbers it finds out whether it is one.
+func (x *cell) take(text string, at, over int, separator byte, numbers bool) (end int) {
+	if end = at; numbers {
+		v, stop, ok := scanAt(text, at, over)
+		if end = stop; end == over || text[end] == separator {
+			x.text, x.value, x.plain = text[at:end], v, ok
 			return end
 		}
 	}
-	for end < len(text) && text[end] != separator {
+	for end < over && text[end] != separator {
 		end++
 	}
-	x.text = trimmed(text[:end])
+	x.text = trimmed(text[at:end])
 	return end
 }
 

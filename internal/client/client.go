@@ -74,6 +74,10 @@ type Models interface {
 	Remove(ctx context.Context, ref string) (modelstore.Model, error)
 	// Answer classifies the rows of a file. What was found out before an error comes with it.
 	Answer(ctx context.Context, ref, file string, text []byte) (modeltext.Inference, modelstore.Model, error)
+	// PutWeights keeps a file of weights for jobs to begin with, and returns what they name it by.
+	PutWeights(ctx context.Context, file string) (ref string, err error)
+	// RemoveWeights deletes such a file.
+	RemoveWeights(ctx context.Context, ref string) error
 	// Judge holds what a model says of a data set's rows against their labels.
 	Judge(ctx context.Context, ref, dataset string) (service.Judgement, error)
 }

@@ -22,6 +22,9 @@ func Local(s *service.Service) Client {
 type localJobs struct{ s *service.Service }
 
 func (l localJobs) Submit(ctx context.Context, req service.Request) (Run, error) {
+	if err := initial(ctx, localModels(l), &req); err != nil {
+		return nil, err
+	}
 	return begun(l.s.Submit(ctx, req))
 }
 
@@ -48,10 +51,16 @@ func (l localJobs) Ask(ctx context.Context, job string, to disdel.Status, cause 
 func (l localJobs) Estimate(ctx context.Context, req service.Request, q service.Questions) (*service.Estimation,
 	error,
 ) {
+	if err := initial(ctx, localModels(l), &req); err != nil {
+		return nil, err
+	}
 	return l.s.Estimate(ctx, req, q)
 }
 
 func (l localJobs) Check(ctx context.Context, req service.Request) error {
+	if err := initial(ctx, localModels(l), &req); err != nil {
+		return err
+	}
 	_, err := l.s.Check(ctx, req)
 	return err
 }
@@ -143,6 +152,25 @@ func (l localModels) Remove(ctx context.Context, ref string) (m modelstore.Model
 		return m, err
 	}
 	return store.Remove(ctx, ref)
+}
+
+func (l localModels) PutWeights(ctx context.Context, file string) (string, error) {
+	store, err := l.s.Models(ctx)
+	if err != nil {
+		return "", err
+	}
+	return sent(file, func(sum string, size int64, r io.Reader) error {
+		_, err := store.PutWeights(ctx, sum, size, r)
+		return err
+	})
+}
+
+func (l localModels) RemoveWeights(ctx context.Context, ref string) error {
+	store, err := l.s.Models(ctx)
+	if err != nil {
+		return err
+	}
+	return store.RemoveWeights(ctx, ref)
 }
 
 func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) (doc modeltext.Inference,

@@ -61,6 +61,7 @@ type request struct {
 	query  url.Values
 	body   any         // JSON; nil: none
 	raw    io.Reader   // instead of body
+	size   int64       // of raw, where it is no reader whose size is known; 0: not told
 	header http.Header // beside those of every request
 }
 
@@ -86,6 +87,9 @@ func (r *remote) send(ctx context.Context, q request) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, q.method, address.String(), body)
 	if err != nil {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "ask server", Err: err}
+	}
+	if q.size > 0 {
+		req.ContentLength = q.size
 	}
 	maps.Copy(req.Header, q.header)
 	if kind != "" {

@@ -17,10 +17,14 @@ import (
 
 type remoteJobs struct{ *remote }
 
-// submission is a job as the server reads it: its whole file, with what the command line and other files say in it.
-func submission(req service.Request) (wire.Submission, error) {
+// submission is a job as the server reads it: its whole file, with what the command line and other files say in it. A
+// file of weights is sent before it.
+func (r remoteJobs) submission(ctx context.Context, req service.Request) (wire.Submission, error) {
 	if len(req.Source.Faults) > 0 {
 		return wire.Submission{}, &disdel.Faults{File: req.Source.Name, Faults: req.Source.Faults}
+	}
+	if err := initial(ctx, remoteModels(r), &req); err != nil {
+		return wire.Submission{}, err
 	}
 	if req.Job.Model.Custom != "" || req.Job.Model.Description != nil {
 		return wire.Submission{}, &disdel.Error{
@@ -51,7 +55,7 @@ func placed(err error, from service.Source) error {
 }
 
 func (r remoteJobs) Submit(ctx context.Context, req service.Request) (Run, error) {
-	s, err := submission(req)
+	s, err := r.submission(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +98,7 @@ func (r remoteJobs) Ask(ctx context.Context, job string, to disdel.Status, cause
 func (r remoteJobs) Estimate(ctx context.Context, req service.Request, q service.Questions) (*service.Estimation,
 	error,
 ) {
-	s, err := submission(req)
+	s, err := r.submission(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +112,7 @@ func (r remoteJobs) Estimate(ctx context.Context, req service.Request, q service
 }
 
 func (r remoteJobs) Check(ctx context.Context, req service.Request) error {
-	s, err := submission(req)
+	s, err := r.submission(ctx, req)
 	if err != nil {
 		return err
 	}

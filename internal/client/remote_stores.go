@@ -58,6 +58,19 @@ func (r remoteModels) Remove(ctx context.Context, ref string) (m modelstore.Mode
 	return m, err
 }
 
+func (r remoteModels) PutWeights(ctx context.Context, file string) (string, error) {
+	return sent(file, func(sum string, size int64, body io.Reader) error {
+		return r.ask(ctx, request{
+			method: http.MethodPut, path: []string{"weights", sum}, raw: body, size: size,
+			header: http.Header{"Content-Type": {"application/octet-stream"}},
+		}, nil)
+	})
+}
+
+func (r remoteModels) RemoveWeights(ctx context.Context, ref string) error {
+	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"weights", ref}}, nil)
+}
+
 func (r remoteModels) Answer(ctx context.Context, ref, _ string, text []byte) (doc modeltext.Inference,
 	m modelstore.Model, err error,
 ) {

@@ -54,7 +54,8 @@ func modelPromoteCommand(u *terminal.UI, from Reading) *cli.Command {
 func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "delete a version of a trained model", ArgsUsage: "NAME:vN",
-		Description: "A version that a tag means stays until another one has the tag.\n\n" +
+		Description: "A version that a tag means stays until another one has the tag. sha256:... is a file of weights that " +
+			"jobs have begun\n   with, and have copies of.\n\n" +
 			"   disdel model remove digits-cnn:v1",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 1, 1); err != nil {
@@ -67,6 +68,15 @@ func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
 				}
 			}
 			return from(c, func(ctx context.Context, at client.Client) error {
+				if ref := c.Args().First(); strings.HasPrefix(ref, "sha256:") {
+					doc := struct {
+						Removed string `json:"removed"`
+					}{ref}
+					if err := at.Models.RemoveWeights(ctx, ref); err != nil {
+						return err
+					}
+					return u.Show(doc, func(w io.Writer) { fmt.Fprintf(w, "removed weights %s\n", ref) })
+				}
 				m, err := at.Models.Remove(ctx, c.Args().First())
 				if err != nil {
 					return err

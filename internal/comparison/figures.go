@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/disdel/disdel/internal/plot"
 	"github.com/disdel/disdel/internal/report"
@@ -10,8 +11,10 @@ import (
 // What a chart shows at most: more would make the page slow and the picture no clearer.
 const (
 	mostLines  = 100
-	mostPoints = 400 // of one line
-	colors     = 8   // that the style sheet has; further lines take them again
+	mostPoints = 400    // of one line
+	mostPlaces = 10_000 // of all lines of a chart
+	colors     = 8      // that the style sheet has; further lines take them again
+	mostNamed  = 16     // lines that a legend tells apart
 )
 
 // Figures are the curves of all jobs, one upon the other.
@@ -27,8 +30,10 @@ func (c *Comparison) Figures() []report.Figure {
 		{"Training loss by round", "loss", 0, func(k *Curve) []*float64 { return k.TrainLoss }},
 	} {
 		p := &plot.Lines{Title: f.title, XName: "round", YName: f.unit, From: 1, To: 2, Top: f.most, Whole: true}
-		for i := range c.Curves[:min(len(c.Curves), mostLines)] {
-			if s := series(&c.Curves[i], i, f.of(&c.Curves[i]), p, f.most == 0); !s.Empty() {
+		curves := c.Curves[:min(len(c.Curves), mostLines)]
+		points := max(mostPlaces/mostLines, min(mostPoints, mostPlaces/max(1, len(curves))))
+		for i := range curves {
+			if s := series(&curves[i], i, points, f.of(&curves[i]), p, f.most == 0); !s.Empty() {
 				p.Series = append(p.Series, s)
 			}
 		}
@@ -40,13 +45,19 @@ func (c *Comparison) Figures() []report.Figure {
 		if more := len(c.Curves) - mostLines; more > 0 {
 			note = fmt.Sprintf("The first %d jobs are shown, %d are not.", mostLines, more)
 		}
-		out = append(out, report.FigureOf(p, note))
+		p.Fine = len(p.Series) > mostNamed
+		one := report.FigureOf(p, note)
+		if p.Fine {
+			one.Legend = nil
+			one.Note = strings.TrimSpace("A line's name is shown where it is pointed at. " + note)
+		}
+		out = append(out, one)
 	}
 	return out
 }
 
-// series is a job's line; the chart is made large enough for it.
-func series(k *Curve, number int, values []*float64, p *plot.Lines, grow bool) plot.Series {
+// series is a job's line of so many points at most; the chart is made large enough for it.
+func series(k *Curve, number, most int, values []*float64, p *plot.Lines, grow bool) plot.Series {
 	name := fmt.Sprintf("%d %s", number+1, k.Name)
 	s := plot.Series{Name: name, Class: fmt.Sprintf("s%d", number%colors)}
 	points := k.points(values)
@@ -57,7 +68,7 @@ func series(k *Curve, number int, values []*float64, p *plot.Lines, grow bool) p
 		p.To = max(p.To, v.x)
 	}
 	var line []plot.Dot
-	for _, v := range thinned(points, mostPoints) {
+	for _, v := range thinned(points, most) {
 		line = append(line, plot.Dot{X: v.x, Y: v.y})
 	}
 	switch {

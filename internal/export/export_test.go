@@ -169,7 +169,7 @@ func TestMLflow(t *testing.T) {
 	run := filepath.Dir(runs[0])
 	for name, want := range map[string]string{
 		"metrics/train_loss": " 1 1\n", "metrics/accuracy": " 0.75 2\n", "params/training.batchSize": "64",
-		"tags/.._team":       "a\nb",
+		"tags/_.._team":      "a\nb",
 		"tags/disdel.status": "succeeded", "meta.yaml": `artifact_uri: "file://`, "../meta.yaml": `name: "disdel"`,
 	} {
 		data, err := os.ReadFile(filepath.Join(run, filepath.FromSlash(name)))

@@ -158,7 +158,7 @@ func safe(name string) string {
 		}
 		return '_'
 	}, name)
-	if strings.Trim(out, ".") == "" {
+	if out == "" || out[0] == '.' { // MLflow refuses those that might lead out of a folder
 		return "_" + out
 	}
 	return out

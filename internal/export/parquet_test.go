@@ -2,9 +2,6 @@ package export
 
 import (
 	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,27 +36,5 @@ func TestParquet(t *testing.T) {
 	}
 	if strings.Join(columns, ",") != names {
 		t.Errorf("the columns are %v, and CSV's %s", columns, names)
-	}
-}
-
-// What PyArrow reads of it is what CSV says.
-func TestParquetForPyArrow(t *testing.T) {
-	python := os.Getenv("DISDEL_TEST_PYARROW")
-	if python == "" {
-		t.Skip("DISDEL_TEST_PYARROW names no Python with PyArrow")
-	}
-	file := filepath.Join(t.TempDir(), "rounds.parquet")
-	var out bytes.Buffer
-	if err := Text(&out, Parquet, []disdel.Record{job("job-1", "a")}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	said, err := exec.CommandContext(t.Context(), python, "-c",
-		"import sys, pyarrow.parquet as p; print(p.read_table(sys.argv[1]).to_pylist())", file).CombinedOutput()
-	if want := "'round': 2, 'train_loss': 0.5, 'loss': 0.25, 'accuracy': 0.75, 'train_accuracy': None"; err != nil ||
-		!strings.Contains(string(said), want) {
-		t.Errorf("%s, %v", said, err)
 	}
 }

@@ -3,7 +3,6 @@ package plot
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // Lines is a chart of a page: lines over one axis, above 0. Its texts are read aloud and shown where the pointer is.
@@ -13,6 +12,7 @@ type Lines struct {
 	From, To     float64 // of the x axis
 	Top          float64 // of the y axis, which starts at 0
 	Whole        bool    // ticks of the x axis are whole numbers
+	Fine         bool    // there are so many lines that they are drawn thin and plain
 	Series       []Series
 	Bands        []Band
 }
@@ -70,15 +70,25 @@ func (l *Lines) SVG() string {
 		d.shape("rect", b.Name, "class", b.Class, "x", pageLeft, "y", l.y(b.High), "width", width, "height", height)
 	}
 	l.axes(d)
-	for _, s := range l.Series {
-		for _, piece := range s.Pieces {
-			d.shape("path", s.Name, "class", "line "+s.Class, "d", l.path(piece))
-		}
-		for _, m := range s.Dots {
-			d.shape("circle", m.Note, "class", "mark "+s.Class, "cx", l.x(m.X), "cy", l.y(m.Y), "r", "2.5")
-		}
+	if l.Fine {
+		d.open("g", "class", "fine")
+	}
+	for i := range l.Series {
+		l.draw(d, &l.Series[i])
+	}
+	if l.Fine {
+		d.close("g")
 	}
 	return d.end()
+}
+
+func (l *Lines) draw(d *picture, s *Series) {
+	for _, piece := range s.Pieces {
+		d.path(s.Name, "line "+s.Class, l.path(piece))
+	}
+	for _, m := range s.Dots {
+		d.shape("circle", m.Note, "class", "mark "+s.Class, "cx", l.x(m.X), "cy", l.y(m.Y), "r", "2.5")
+	}
 }
 
 func (l *Lines) x(v float64) float64 {
@@ -90,11 +100,12 @@ func (l *Lines) y(v float64) float64 {
 }
 
 func (l *Lines) path(piece []Dot) string {
-	var b strings.Builder
+	b := make([]byte, 0, 12*len(piece))
 	for i, v := range piece {
-		b.WriteString([]string{"M", "L"}[min(i, 1)] + coordinate(l.x(v.X)) + " " + coordinate(l.y(v.Y)))
+		b = append(b, "ML"[min(i, 1)])
+		b = appendCoordinate(append(appendCoordinate(b, l.x(v.X)), ' '), l.y(v.Y))
 	}
-	return b.String()
+	return string(b)
 }
 
 func (l *Lines) axes(d *picture) {

@@ -57,6 +57,13 @@ func (d *picture) shape(name, note string, attributes ...any) {
 	d.close(name)
 }
 
+// path draws a line along places, which are numbers and need no escaping: a page may have a hundred thousand of them.
+func (d *picture) path(note, class, places string) {
+	d.out.WriteString(`<path class="` + escaped(class) + `" d="` + places + `"><title>`)
+	d.text(note)
+	d.out.WriteString("</title></path>")
+}
+
 func (d *picture) label(x, y float64, anchor, s string) {
 	d.open("text", "x", x, "y", y, "text-anchor", anchor)
 	d.text(s)
@@ -81,8 +88,10 @@ func attribute(v any) string {
 }
 
 // coordinate prints a place, to a tenth of a unit.
-func coordinate(f float64) string {
-	return strconv.FormatFloat(math.Round(10*f)/10, 'f', -1, 64)
+func coordinate(f float64) string { return string(appendCoordinate(nil, f)) }
+
+func appendCoordinate(to []byte, f float64) []byte {
+	return strconv.AppendFloat(to, math.Round(10*f)/10, 'f', -1, 64)
 }
 
 func tickText(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }

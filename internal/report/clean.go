@@ -16,6 +16,9 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 // Clean takes the teeth out of text that came from outside: terminal sequences go, and other characters that a terminal
 // would act on instead of showing, or that turn the direction of text, become a question mark. Lines stay lines.
 func Clean(s string) string {
+	if isClean(s) {
+		return s
+	}
 	return strings.Map(func(c rune) rune {
 		switch {
 		case c == '\n' || c == '\t':
@@ -26,6 +29,24 @@ func Clean(s string) string {
 			return c
 		}
 	}, escapes().ReplaceAllString(s, ""))
+}
+
+// isClean says whether there is nothing to take out, as of nearly every text: whole pages go through Clean, and to look
+// takes far less than to copy.
+func isClean(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c >= ' ' && c < 0x7f || c == '\n' || c == '\t' {
+			continue
+		} else if c < utf8.RuneSelf {
+			return false
+		}
+		c, size := utf8.DecodeRuneInString(s[i:])
+		if c == utf8.RuneError || isActedOn(c) {
+			return false
+		}
+		i += size - 1
+	}
+	return true
 }
 
 // isActedOn says whether a terminal may act on a character instead of showing it.

@@ -14,18 +14,20 @@ import (
 
 // Submission is a job file and what a submit says beside it; of a job that is taken up again, what is said anew.
 type Submission struct {
-	File      string         `json:"file,omitempty"` // the job file's text
-	Name      string         `json:"name,omitempty"` // of the file, for what is wrong with it
-	Sets      []string       `json:"sets,omitempty"` // PATH=VALUE
-	Priority  int            `json:"priority,omitempty"`
-	Estimator string         `json:"estimator,omitempty"`
-	Risk      *float64       `json:"risk,omitempty"`
-	Probe     bool           `json:"probe,omitempty"`
-	Beside    int            `json:"beside,omitempty"` // jobs that are submitted with it, of a batch
-	Origin    *disdel.Origin `json:"origin,omitempty"`
-	Explain   bool           `json:"explain,omitempty"`   // of an estimate: where the memory goes
-	Admit     bool           `json:"admit,omitempty"`     // of an estimate: whether it would be taken
-	Questions *Questions     `json:"questions,omitempty"` // of an estimate, beside Explain
+	File string `json:"file,omitempty"` // the job file's text
+	Name string `json:"name,omitempty"` // of the file, for what is wrong with it
+	// Files are texts that the job file names, such as a network of Keras, by their names
+	Files     map[string]string `json:"files,omitempty"`
+	Sets      []string          `json:"sets,omitempty"` // PATH=VALUE
+	Priority  int               `json:"priority,omitempty"`
+	Estimator string            `json:"estimator,omitempty"`
+	Risk      *float64          `json:"risk,omitempty"`
+	Probe     bool              `json:"probe,omitempty"`
+	Beside    int               `json:"beside,omitempty"` // jobs that are submitted with it, of a batch
+	Origin    *disdel.Origin    `json:"origin,omitempty"`
+	Explain   bool              `json:"explain,omitempty"`   // of an estimate: where the memory goes
+	Admit     bool              `json:"admit,omitempty"`     // of an estimate: whether it would be taken
+	Questions *Questions        `json:"questions,omitempty"` // of an estimate, beside Explain
 }
 
 // Options is how the job is planned.
@@ -101,6 +103,13 @@ type Source struct {
 // DatasetList is the data sets there are.
 type DatasetList struct {
 	Datasets []datasettext.Set `json:"datasets"`
+}
+
+// Weights are what jobs may begin with, once they were sent.
+type Weights struct {
+	Weights string       `json:"weights"` // their checksum, which model.init.weights names
+	Bytes   disdel.Bytes `json:"bytes"`
+	Arrays  int          `json:"arrays"`
 }
 
 // ModelList is the models trained so far.

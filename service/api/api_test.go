@@ -248,8 +248,10 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		"POST /api/v1/jobs/{job}/cancel": nil, "POST /api/v1/jobs/{job}/pause": nil,
 		"POST /api/v1/jobs/{job}/resume": wire.Submission{}, "POST /api/v1/jobs/{job}/retry": wire.Submission{},
 		"DELETE /api/v1/datasets/{name}": nil,
+		"PUT /api/v1/weights/{weights}":  nil, "DELETE /api/v1/weights/{weights}": nil,
 	}
-	fill := strings.NewReplacer("{job}", string(id), "{name}", "digits", "{model}", model, "{tag}", "prod")
+	fill := strings.NewReplacer("{job}", string(id), "{name}", "digits", "{model}", model, "{tag}", "prod",
+		"{weights}", "sha256:"+strings.Repeat("0", 64))
 	looked := 0
 	for _, r := range routes {
 		if !strings.Contains(r.path, "{") {
@@ -331,7 +333,8 @@ func TestAJobOfABatchSaysSo(t *testing.T) {
 func TestWhatIsRefused(t *testing.T) {
 	h := newHouse(t, Config{PerMinute: 40, MaxBody: 1000})
 	for _, r := range routes {
-		path := strings.NewReplacer("{job}", "x", "{name}", "x", "{model}", "x", "{tag}", "x").Replace(r.path)
+		path := strings.NewReplacer("{job}", "x", "{name}", "x", "{model}", "x", "{tag}", "x", "{weights}", "x").
+			Replace(r.path)
 		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH"} {
 			if r.role == "" || method == "GET" && (path == "/healthz" || path == "/readyz") {
 				continue

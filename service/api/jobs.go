@@ -64,13 +64,18 @@ func runner(c *call) (int, any, error) {
 	return http.StatusOK, wire.Runner{Runs: runs, By: who.Text, Known: who.Known}, err
 }
 
-// request is a submission as a service takes it. Files that a job file names are the client's, and not read here.
+// request is a submission as a service takes it. Files that a job file names are the client's: they come with it.
 func (c *call) request() (req service.Request, s wire.Submission, err error) {
 	if err := c.read(&s); err != nil {
 		return req, s, err
 	}
-	none := func(string) ([]byte, error) { return nil, os.ErrNotExist }
-	file, err := jobfile.ParseWith(cmp.Or(s.Name, "job"), []byte(s.File), s.Sets, none)
+	sent := func(name string) ([]byte, error) {
+		if text, ok := s.Files[name]; ok {
+			return []byte(text), nil
+		}
+		return nil, os.ErrNotExist
+	}
+	file, err := jobfile.ParseWith(cmp.Or(s.Name, "job"), []byte(s.File), s.Sets, sent)
 	if err == nil && file.Job.Model.Custom != "" {
 		err = &disdel.Error{
 			Kind: disdel.Denied, Op: "submit job", Msg: "this server runs no programs of its clients",

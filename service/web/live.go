@@ -17,7 +17,7 @@ import (
 // How often a page is told at most that something has happened, how often the list of jobs is looked at, which part of
 // the time that takes at most, and how often a line without meaning keeps a quiet connection.
 const (
-	tellEvery = 100 * time.Millisecond
+	tellEvery = 50 * time.Millisecond
 	lookEvery = 100 * time.Millisecond
 	lookShare = 20
 	heartbeat = 15 * time.Second

@@ -18,8 +18,9 @@ from ._errors import (
     WaitTimeout,
 )
 from ._job import Job
+from ._keras import from_keras, keras_weights
 from ._torch import from_torch
-from ._weights import Tensor, Weights, read_safetensors
+from ._weights import Tensor, Weights, read_safetensors, write_safetensors
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,9 @@ __all__ = [
     "Unavailable",
     "WaitTimeout",
     "Weights",
+    "from_keras",
     "from_torch",
+    "keras_weights",
     "read_safetensors",
+    "write_safetensors",
 ]

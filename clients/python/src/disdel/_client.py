@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
 import time
 import uuid
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 from urllib.parse import urlsplit
 
 from ._errors import DisdelError, Invalid, Unavailable, WaitTimeout
 from ._job import Job
 from ._transport import _LOOPBACK, Transport, path_of, server_events
-from ._weights import Weights, read_safetensors
+from ._weights import Weights, read_safetensors, write_safetensors
 
 #: The server's own address, where nobody says another one.
 _HERE = "http://127.0.0.1:7070"
@@ -24,6 +25,9 @@ _QUIET = 60.0
 
 #: Pauses before a stream that broke is taken up again, in seconds.
 _AGAIN = (0.2, 0.5, 1.0, 2.0, 5.0, 5.0)
+
+#: Weights: arrays by their names, or a file of them.
+Arrays = Union[Mapping[str, Any], bytes, str, "os.PathLike[str]"]
 
 JobFile = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 Sets = Union[Sequence[str], Mapping[str, Any]]
@@ -79,7 +83,8 @@ class Client:
     ) -> Job:
         """Submit a job and return it as it was accepted: its record is durable, and it runs when there is room.
 
-        :param job: a job file's path, its text, or what would be in it as a dict.
+        :param job: a job file's path, its text, or what would be in it as a dict. In a dict, ``model.init.weights`` may be
+            arrays by their names, which are sent before it, and ``model.keras`` the text of a network.
         :param sets: fields that are changed, ``{"training.epochs": 3}`` or ``["training.epochs=3"]``.
         :param key: a repeated submit with the same one is the same job. Without it one is drawn, so that a submit
             whose answer was lost can be repeated safely, which this does.
@@ -228,6 +233,24 @@ class Client:
             raise Invalid("there is no model", kind="invalid", hint="wait for the job, and see why it has none: job.check()")
         return read_safetensors(self._at.body("GET", path_of("models", ref, "weights"), timeout=600.0))
 
+    def put_weights(self, weights: Arrays) -> str:
+        """Send weights for jobs to begin with, and return what ``model.init.weights`` names them by. They stay with the
+        server until :meth:`remove_weights`.
+
+        :param weights: arrays of NumPy, or tensors of PyTorch, by their names, which are those of ``model.weights``; the
+            bytes of a safetensors file; or its path. PyTorch's ``num_batches_tracked`` is left out.
+        :raises Invalid: for what are no weights. Whether they fit a network is known with a job.
+        """
+        data = _safetensors(weights)
+        name = "sha256:" + hashlib.sha256(data).hexdigest()
+        headers = {"Content-Type": "application/octet-stream"}
+        self._at.body("PUT", path_of("weights", name), data, headers, again=True, timeout=600.0)
+        return name
+
+    def remove_weights(self, name: str) -> None:
+        """Delete weights that were sent; jobs that have begun with them have a copy. It takes the role ``admin``."""
+        self._at.json("DELETE", path_of("weights", name))
+
     def promote(self, ref: str, tag: str = "prod") -> Dict[str, Any]:
         """Have ``NAME:TAG`` mean a version from now on."""
         return dict(self._at.json("PUT", path_of("models", ref, "tags", tag), again=True))
@@ -263,11 +286,12 @@ class Client:
         """Held-out rows of a data set, with ``inputs`` as :meth:`infer` takes them, and ``labels``."""
         return dict(self._at.json("GET", path_of("datasets", name, "sample", row=list(rows), seed=seed)))
 
-    @staticmethod
-    def _submission(job: JobFile, sets: Sets) -> Dict[str, Any]:
+    def _submission(self, job: JobFile, sets: Sets) -> Dict[str, Any]:
         asked: Dict[str, Any] = {"sets": _sets(sets)} if sets else {}
         if isinstance(job, Mapping):
+            job, files = self._sent(job)
             asked["file"] = json.dumps(job)  # YAML is a superset of it
+            asked.update({"files": files} if files else {})
         elif isinstance(job, str) and "\n" in job:
             asked["file"] = job
         else:
@@ -279,6 +303,21 @@ class Client:
         return asked
 
 
+    def _sent(self, job: Mapping[str, Any]) -> Tuple[Mapping[str, Any], Dict[str, str]]:
+        """A job whose model has files and arrays, in which they have names: arrays are with the server by then."""
+        model = job.get("model")
+        if not isinstance(model, Mapping):
+            return job, {}
+        model, files = dict(model), {}
+        network, init = model.get("keras"), model.get("init")
+        if isinstance(network, str) and network.lstrip().startswith("{"):
+            model["keras"] = "network.json"
+            files["network.json"] = network
+        if isinstance(init, Mapping) and isinstance(init.get("weights"), Mapping):
+            model["init"] = {**init, "weights": self.put_weights(init["weights"])}
+        return {**job, "model": model}, files
+
+
 def _sets(sets: Sets) -> List[str]:
     """Changed fields as ``PATH=VALUE``; values are JSON, and texts as they are."""
     if isinstance(sets, str):
@@ -286,6 +325,18 @@ def _sets(sets: Sets) -> List[str]:
     if not isinstance(sets, Mapping):
         return [str(s) for s in sets]
     return ["%s=%s" % (k, v if isinstance(v, str) else json.dumps(v)) for k, v in sets.items()]
+
+
+def _safetensors(weights: Arrays) -> bytes:
+    """A file of weights."""
+    if isinstance(weights, bytes):
+        return weights
+    if isinstance(weights, Mapping):
+        return write_safetensors({k: v for k, v in weights.items() if not k.endswith("num_batches_tracked")})
+    try:
+        return Path(weights).read_bytes()
+    except OSError as error:
+        raise Invalid("read %s: %s" % (weights, error), kind="invalid", hint="check the file's name") from error
 
 
 def _flat(values: Any) -> Iterator[float]:

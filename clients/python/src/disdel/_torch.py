@@ -9,8 +9,10 @@ from ._errors import Invalid
 Layer = Dict[str, Dict[str, Any]]
 
 
-def from_torch(module: Any) -> Dict[str, Any]:
+def from_torch(module: Any, *, weights: bool = False) -> Dict[str, Any]:
     """The layers of a PyTorch module, to be a job's ``model``.
+
+    :param weights: whether the job begins with the module's weights instead of drawn ones.
 
     The module is traced (:mod:`torch.fx`), not run. Layers have the names that their weights have in
     ``module.state_dict()``, so that what was trained goes back::
@@ -19,15 +21,17 @@ def from_torch(module: Any) -> Dict[str, Any]:
         ...
         net.load_state_dict(client.weights(done.model).torch(), strict=False)
 
-    ``strict=False`` is for ``num_batches_tracked`` alone. Weights that the module has are not taken over: a job starts
-    from weights that it draws.
+    ``strict=False`` is for ``num_batches_tracked`` alone.
 
     :raises Invalid: for what disdel has no layer for, by its name.
     """
     import torch.fx  # type: ignore[import-not-found, unused-ignore]
 
     graph = torch.fx.symbolic_trace(module).graph
-    return _Walk(dict(module.named_modules())).layers(graph)
+    model = _Walk(dict(module.named_modules())).layers(graph)
+    if weights:
+        model["init"] = {"weights": {name: value.detach().cpu().numpy() for name, value in module.state_dict().items()}}
+    return model
 
 
 class _Walk:

@@ -7,7 +7,7 @@ import struct
 import sys
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple, Union
 
-from ._errors import DisdelError
+from ._errors import DisdelError, Invalid
 
 if TYPE_CHECKING:
     import numpy
@@ -124,6 +124,38 @@ def read_safetensors(source: Union[str, bytes, bytearray, memoryview]) -> Weight
     if at != len(body):
         raise _damaged("%d bytes belong to nothing" % (len(body) - at))
     return Weights(tensors, metadata)
+
+
+def write_safetensors(arrays: Mapping[str, Any]) -> bytes:
+    """A file of arrays, in float32: of NumPy, tensors of PyTorch, or :class:`Tensor`, by their names."""
+    header: Dict[str, Any] = {}
+    parts: List[bytes] = []
+    at = 0
+    for name in sorted(arrays):
+        shape, data = _float32(name, arrays[name])
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [at, at + len(data)]}
+        parts.append(data)
+        at += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([struct.pack("<Q", len(text)), text, *parts])
+
+
+def _float32(name: str, array: Any) -> Tuple[Tuple[int, ...], bytes]:
+    """The shape and the values of an array."""
+    if isinstance(array, Tensor):
+        if array.dtype == "F32":
+            return array.shape, bytes(array.data)
+        array = array.numpy()
+    if hasattr(array, "detach"):
+        array = array.detach().cpu().float().numpy()
+    try:
+        import numpy
+
+        values = numpy.ascontiguousarray(array, dtype="<f4")
+    except (TypeError, ValueError) as error:
+        raise Invalid("%s is no array: %s" % (name, error), kind="invalid") from error
+    return numpy.shape(array), values.tobytes()
 
 
 def _entry(name: str, entry: Any, most: int) -> Tuple[str, Tuple[int, ...], int, int]:

@@ -1,0 +1,128 @@
+package dense
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// number reads a number that a data set can keep.
+func number(text string) (float64, bool) {
+	if v, ok := decimal(text); ok {
+		return v, true
+	}
+	if text == "" || text[0] > '9' || strings.ContainsAny(text, "_xXpP") { // Go's own ways to write numbers
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	return v, err == nil && math.Abs(v) <= math.MaxFloat32
+}
+
+// tens are the powers of ten that decimal divides by.
+var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+// decimal reads a number as most files have it: without an exponent, and of at most 15 digits. ok is false for all
+// others.
+func decimal(text string) (v float64, ok bool) {
+	v, end, ok := scan(text)
+	return v, ok && end == len(text)
+}
+
+// scan reads such a number at the beginning of a text, and says where what belongs to it ends. Its digits and the power
+// of ten that they are divided by are exact, and their quotient is the nearest number (Clinger 1990).
+func scan(text string) (v float64, end int, ok bool) {
+	first, point, whole := 0, -1, uint64(0)
+	if text != "" && (text[0] == '-' || text[0] == '+') {
+		first = 1
+	}
+	for end = first; end < len(text); end++ {
+		if digit := text[end] - '0'; digit <= 9 {
+			whole = 10*whole + uint64(digit)
+			continue
+		}
+		if text[end] != '.' || point >= 0 {
+			break
+		}
+		point = end
+	}
+	digits, behind := end-first, 0
+	if point >= 0 {
+		digits--
+		behind = end - 1 - point
+	}
+	if digits <= 0 || digits >= len(tens) {
+		return 0, end, false
+	}
+	v = float64(whole) / tens[behind]
+	if text[0] == '-' {
+		v = -v
+	}
+	return v, end, true
+}
+
+// looked is how many characters scanAt looks at: a sign, 8 digits, a point, twice 8 digits.
+const looked = 1 + 8 + 1 + 16
+
+// scanAt is scan of what a text has at a place, up to over, where no digit and no point stands. It looks at eight
+// characters at once: where a number ends is another place each time, which a processor guesses wrong as often, and a
+// wrong guess takes longer than all the rest.
+func scanAt(text string, at, over int) (v float64, end int, ok bool) {
+	if len(text)-at < looked {
+		v, end, ok = scan(text[at:over])
+		return v, at + end, ok
+	}
+	negative := text[at] == '-'
+	first := at
+	if negative || text[at] == '+' {
+		first++
+	}
+	whole, digits := leading(text[first:])
+	end = first + digits
+	behind := 0
+	if digits < 8 && text[end] == '.' {
+		var part uint64
+		end++
+		if part, behind = leading(text[end:]); behind == 8 {
+			more, n := leading(text[end+8:])
+			part, behind = part*wholeTens[n]+more, behind+n
+		}
+		end += behind
+		digits += behind
+		if digits < len(tens) { // else it has no place
+			whole = whole*wholeTens[behind] + part
+		}
+	}
+	switch {
+	case behind == 16, behind == 0 && digits == 8, digits >= len(tens): // it may go on
+		v, end, ok = scan(text[at:over])
+		return v, at + end, ok
+	case digits == 0:
+		return 0, end, false
+	}
+	v = float64(whole) / tens[behind]
+	if negative {
+		v = -v
+	}
+	return v, end, true
+}
+
+// wholeTens are the powers of ten that whole numbers are multiplied by.
+var wholeTens = [...]uint64{
+	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+}
+
+// leading is the number that the digits make which a text of 8 characters or more begins with, and how many of the 8
+// they are. It adds up pairs of digits, pairs of these and pairs of those (Lemire 2018, Quickly parsing eight digits).
+func leading(text string) (v uint64, digits int) {
+	text = text[:8]
+	w := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
+		uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
+	w ^= 0x3030303030303030 // digits are 0 to 9 now, and all others more: their highest bits tell where the first one is
+	others := (w + 0x7676767676767676 | w) & 0x8080808080808080
+	digits = bits.TrailingZeros64(others) / 8
+	w <<= 64 - 8*digits // 0 where there are none
+	w = w*10 + w>>8
+	const pairs = 0x000000FF000000FF
+	return ((w&pairs)*(100+1000000<<32) + (w>>16&pairs)*(1+10000<<32)) >> 32, digits
+}
