@@ -60,6 +60,7 @@ type trainer struct {
 	engine  engine.Engine
 	order   []int32 // of the epoch's rows
 	input   dataset.Batch
+	staged  int // one more than the batch that is on its way to where the engine computes; 0: none is
 	at      position
 	swap    *exchanging    // with the others, after every step; nil: nothing
 	kept    disdel.Weights // of the round before: see carried
@@ -189,16 +190,15 @@ func (t *trainer) epoch(ctx context.Context) error {
 	epoch := t.req.Epoch + t.at.epoch
 	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
 	first, end, batches := t.roundBatches()
-	n, size := t.shard.Len(), t.batch()
 	whose := t.req.Worker
 	if t.req.Exchange.Queued() { // all have the same rows, and one order of them
 		whose = 0
 	}
-	t.order = dataset.Order(t.order, t.req.Network.Init.Seed, epoch, whose, n)
+	t.order = dataset.Order(t.order, t.req.Network.Init.Seed, epoch, whose, t.shard.Len())
 	if t.input.Input.Columns == 0 {
-		t.input = t.shard.NewBatch(size)
+		t.input = t.shard.NewBatch(t.batch())
 	}
-	t.at.batch = max(t.at.batch, first)
+	t.at.batch, t.staged = max(t.at.batch, first), 0
 	for t.at.batch < end {
 		if paused, err := t.swap.before(ctx); paused || err != nil {
 			return err
@@ -210,11 +210,8 @@ func (t *trainer) epoch(ctx context.Context) error {
 		if !ok {
 			break
 		}
-		rows := t.order[batch*size : min((batch+1)*size, n)]
 		begun := t.call.host.now()
-		t.shard.FillAugmented(&t.input, rows, t.req.Network.Init.Seed, epoch)
-		t.swap.filled()
-		m, err := t.engine.Step(t.input)
+		m, err := t.step(epoch, batch, end)
 		if err != nil {
 			return err
 		}
@@ -222,7 +219,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 			return err
 		}
 		t.at.step(m)
-		t.res.Rows += len(rows)
+		t.res.Rows += m.Rows
 		t.longest = max(t.longest, t.call.host.now().Sub(begun))
 		if err := t.beat(ctx, epoch, batches); err != nil {
 			return err

@@ -22,24 +22,37 @@ var bounds = []struct {
 }{{disdel.PrecisionFloat32, 2e-3}, {disdel.PrecisionTF32, 2e-2}, {disdel.PrecisionBF16, 1e-1}}
 
 const (
-	checkBatch = 8
-	checkSteps = 5
-	checkSide  = 64 // images larger than this are made smaller, where the network allows it
+	checkBatch    = 8
+	checkSteps    = 5
+	checkRate     = 0.01
+	checkMomentum = 0.9
+	checkSide     = 64 // images larger than this are made smaller, where the network allows it
 )
 
-// check trains every network of the zoo for some steps on both engines, with the same weights and batches.
-func check(out io.Writer, b [2]engine.Backend) error {
+// first is what all weights of a check are drawn by.
+var first = disdel.Init{Seed: 1}
+
+// checked is how a network is trained for a check.
+func checked(g *model.Graph) engine.Spec {
+	return engine.Spec{
+		Graph: g, BatchSize: checkBatch, Training: true, Threads: runtime.NumCPU(), Seed: 1,
+		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: checkRate, Momentum: checkMomentum}},
+	}
+}
+
+// near tells that a loss is no farther from another than it may be.
+func near(got, want, apart float64) bool { return math.Abs(got-want) <= apart*(1+math.Abs(want)) }
+
+// check trains networks for some steps on both engines, with the same weights and batches.
+func check(out io.Writer, b [2]engine.Backend, networks []model.Entry) error {
 	fmt.Fprintf(out, "\n## Losses of %d steps, batch %d: processor, GPU\n\n", checkSteps, checkBatch)
 	wrong := 0
-	for _, e := range model.Zoo() {
+	for _, e := range networks {
 		g, err := smaller(e)
 		if err != nil {
 			return err
 		}
-		s := engine.Spec{
-			Graph: g, BatchSize: checkBatch, Training: true, Threads: runtime.NumCPU(), Seed: 1,
-			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
-		}
+		s := checked(g)
 		want, err := losses(b[0], s)
 		if err != nil {
 			return err
@@ -54,12 +67,9 @@ func check(out io.Writer, b [2]engine.Backend) error {
 				return err
 			}
 			verdict := "ok"
-			for i := range want {
-				if !(math.Abs(got[i]-want[i]) <= p.apart*(1+math.Abs(want[i]))) {
-					verdict = fmt.Sprintf("APART at step %d", i)
-					wrong++
-					break
-				}
+			if i := firstApart(want, got, p.apart); i >= 0 {
+				verdict = fmt.Sprintf("APART at step %d", i)
+				wrong++
 			}
 			fmt.Fprintf(out, "- %s %v, %s: %.5f and %.5f: %s\n", e.Name, []int(g.Input()), p.precision, want, got, verdict)
 		}
@@ -93,7 +103,7 @@ func losses(b engine.Backend, s engine.Spec) (out []float64, err error) {
 			err = closed
 		}
 	}()
-	if err := e.Init(disdel.Init{Seed: 1}); err != nil {
+	if err := e.Init(first); err != nil {
 		return nil, err
 	}
 	for i := range checkSteps {
