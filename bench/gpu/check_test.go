@@ -35,7 +35,7 @@ type faster struct{ engine.Backend }
 func (b faster) New(s engine.Spec) (engine.Engine, error) {
 	e, err := b.Backend.New(s)
 	if err == nil {
-		e.SetRate(2 * checkRate)
+		e.SetRate(1.1)
 	}
 	return e, err
 }
@@ -67,9 +67,9 @@ func pythonWithTorch(t *testing.T) string {
 	return ""
 }
 
-// PyTorch comes to the same losses from the same weights, of networks whose arrays have its names and of some that have
+// PyTorch comes to the same losses and gradients from the same weights, of networks whose arrays have its names and of some that have
 // them in its order; what is not alike is found.
-func TestLossesArePyTorchs(t *testing.T) {
+func TestStepsArePyTorchs(t *testing.T) {
 	python := pythonWithTorch(t)
 	t.Chdir("../..")
 	b := emulation(t)
@@ -79,8 +79,9 @@ func TestLossesArePyTorchs(t *testing.T) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	text.Reset()
-	if err := againstTorch(&text, native.Backend{}, python, peers); err != nil ||
-		strings.Count(text.String(), ": ok\n") != len(peers) {
+	small := []string{"resnet18", "resnet20-cifar", "vgg16-cifar", "mobilenetv1", "inceptionv3"}
+	if err := againstTorch(&text, native.Backend{}, python, small); err != nil ||
+		strings.Count(text.String(), ": ok\n") != len(small) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	if err := againstTorch(io.Discard, faster{b}, python, lenet); !errors.Is(err, disdel.Internal) {

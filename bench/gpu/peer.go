@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,53 +24,43 @@ var peers = []string{
 	"lenet5", "resnet18", "resnet20-cifar", "resnet50", "resnet152", "vgg16", "vgg16-cifar", "mobilenetv1", "inceptionv3",
 }
 
-// againstTorch trains networks for some steps on the GPU and with PyTorch, from the same weights, on the same batches,
-// without dropout, whose draws are each library's own. Where a Python has no PyTorch the report says so: that is no
-// failure.
+// againstTorch makes a step of networks on the GPU and with PyTorch, from the same weights, on the same batch, without
+// dropout, whose draws are each library's own. Where a Python has no PyTorch the report says so: that is no failure.
 func againstTorch(out io.Writer, b engine.Backend, python string, networks []string) error {
-	fmt.Fprintf(out, "\n## Losses of %d steps, batch %d: PyTorch, GPU\n\n", checkSteps, checkBatch)
+	fmt.Fprintf(out, "\n## A step of networks, batch %d: PyTorch, GPU\n\n", checkBatch)
 	if _, why := said(exec.Command(python, "-c", "import torch")); why != "" {
 		fmt.Fprintf(out, "left out: %s has no PyTorch (%s)\n", python, why)
 		return nil
 	}
-	apart := bounds[0].apart // of float32
-	fmt.Fprintf(out, "both in float32; alike are losses that are no more than %v times 1 + the loss apart\n\n", apart)
+	bound := bounds[0] // of float32
+	fmt.Fprintf(out, "both in %s; alike are losses that are no more than %v times 1 + the loss apart, and gradients no more "+
+		"than %v of their length, of networks of more than %d convolutions %v\n\n", bound.precision, bound.loss, apart, deep,
+		deepApart)
 	wrong := 0
 	for _, name := range networks {
 		s, err := undropped(name)
 		if err != nil {
 			return err
 		}
-		got, err := losses(b, s)
+		got, err := step(b, s)
 		if err != nil {
 			return err
 		}
-		want, err := torchLosses(python, name, s)
+		want, on, err := torchStep(python, name, s)
 		if err != nil {
 			return err
 		}
-		verdict := "ok"
-		if i := firstApart(want.Losses, got, apart); i >= 0 {
-			verdict = fmt.Sprintf("APART at step %d", i)
+		c, verdict := compare(want, got), "ok"
+		if !c.within(s.Graph, bound.loss, false) {
+			verdict = "APART"
 			wrong++
 		}
-		fmt.Fprintf(out, "- %s %v, PyTorch %s on %s: %.5f and %.5f: %s\n", name, []int(s.Graph.Input()), want.Torch,
-			want.Device, want.Losses, got, verdict)
+		fmt.Fprintf(out, "- %s %v, %s: %v: %s\n", name, []int(s.Graph.Input()), on, c, verdict)
 	}
 	if wrong > 0 {
 		return &disdel.Error{Kind: disdel.Internal, Op: "check", Msg: fmt.Sprintf("%d networks differ from PyTorch's", wrong)}
 	}
 	return nil
-}
-
-// firstApart is the first step whose losses are farther apart than they may be, -1 where none are.
-func firstApart(want, got []float64, apart float64) int {
-	for i := range max(len(want), len(got)) {
-		if i >= len(want) || i >= len(got) || !near(got[i], want[i], apart) {
-			return i
-		}
-	}
-	return -1
 }
 
 // undropped is what trains a network of the zoo without dropping anything.
@@ -85,49 +76,50 @@ func undropped(name string) (engine.Spec, error) {
 	return checked(g), nil
 }
 
-// learned is what PyTorch says of a training.
-type learned struct {
-	Losses []float64 `json:"losses"`
-	Torch  string    `json:"torch"`
-	Device string    `json:"device"`
-}
-
-// torchLosses has PyTorch train as losses does.
-func torchLosses(python, name string, s engine.Spec) (l learned, err error) {
-	folder, err := os.MkdirTemp("", "losses")
+// torchStep has PyTorch make a step, and says which PyTorch on what.
+func torchStep(python, name string, s engine.Spec) (out stepped, on string, err error) {
+	folder, err := os.MkdirTemp("", "step")
 	if err != nil {
-		return l, err
+		return out, "", err
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // it is in the system's temporary folder
-	file := filepath.Join(folder, "arrays.safetensors")
+	file, gradient := filepath.Join(folder, "arrays.safetensors"), filepath.Join(folder, "gradient")
 	if err := write(file, s); err != nil {
-		return l, err
+		return out, "", err
 	}
 	in := s.Graph.Input()
-	out, why := said(exec.Command(python, "bench/peer/torch_losses.py", "--network", name,
+	line, why := said(exec.Command(python, "bench/peer/torch_step.py", "--network", name,
 		"--input", fmt.Sprintf("%dx%dx%d", in[0], in[1], in[2]), "--classes", fmt.Sprint(s.Graph.Output().Len()),
-		"--arrays", file, "--rate", fmt.Sprint(checkRate), "--momentum", fmt.Sprint(checkMomentum)))
+		"--arrays", file, "--gradient", gradient))
 	if why != "" {
-		return l, &disdel.Error{Kind: disdel.Internal, Op: "train with PyTorch", Msg: name + ": " + why}
+		return out, "", &disdel.Error{Kind: disdel.Internal, Op: "train with PyTorch", Msg: name + ": " + why}
 	}
-	return l, json.Unmarshal(out, &l)
+	var told struct {
+		Loss          float64
+		Torch, Device string
+	}
+	if err := json.Unmarshal(line, &told); err != nil {
+		return out, "", err
+	}
+	data, err := os.ReadFile(gradient)
+	if err != nil {
+		return out, "", err
+	}
+	out = stepped{told.Loss, make([]float32, len(data)/4)}
+	_, err = binary.Decode(data, binary.LittleEndian, out.gradient)
+	return out, fmt.Sprintf("PyTorch %s on %s", told.Torch, told.Device), err
 }
 
-// write writes the first weights and the batches of a check.
+// write writes the first weights and the batch of a check.
 func write(file string, s engine.Spec) error {
-	all := engine.InitWeights(s.Graph, first)
-	for i := range checkSteps {
-		b := random(s.Graph, s.BatchSize, uint64(i))
-		labels := make([]float32, len(b.Target.Classes))
-		for k, y := range b.Target.Classes {
-			labels[k] = float32(y)
-		}
-		all = append(all,
-			disdel.Tensor{
-				Name: fmt.Sprintf("x.%d", i), Shape: append([]int{s.BatchSize}, s.Graph.Input()...), Data: b.Input.Values,
-			},
-			disdel.Tensor{Name: fmt.Sprintf("y.%d", i), Shape: []int{s.BatchSize}, Data: labels})
+	b := random(s.Graph, s.BatchSize, 0)
+	labels := make([]float32, len(b.Target.Classes))
+	for k, y := range b.Target.Classes {
+		labels[k] = float32(y)
 	}
+	all := append(engine.InitWeights(s.Graph, first),
+		disdel.Tensor{Name: "x", Shape: append([]int{s.BatchSize}, s.Graph.Input()...), Data: b.Input.Values},
+		disdel.Tensor{Name: "y", Shape: []int{s.BatchSize}, Data: labels})
 	f, err := os.Create(file)
 	if err != nil {
 		return err

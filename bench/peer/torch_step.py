@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""Trains a network of networks.py with PyTorch from weights and on batches that a file has, in float32, by SGD, on a GPU
-where there is one, and prints the losses as one JSON line. Dropout drops nothing.
+"""Makes a step of a network of networks.py with PyTorch, from weights and on a batch that a file has, in float32, on a GPU
+where there is one, and prints its loss as one JSON line. Dropout drops nothing.
 
-    torch_losses.py --network lenet5 --input 1x28x28 --classes 10 --arrays FILE --rate 0.01 --momentum 0.9
+    torch_step.py --network lenet5 --input 1x28x28 --classes 10 --arrays FILE --gradient FILE
 
-FILE is safetensors of float32: x.0, y.0, x.1 and so on, batches and their labels; and the network's arrays, by the names
-that PyTorch gives them, or else in their order there, as their shapes show.
+The arrays are safetensors of float32: x and y, the batch and its labels; and the network's arrays, by the names that
+PyTorch gives them, or else in their order there, as their shapes show. The gradient is written as float32 alone, array
+by array in the order of the file.
 """
 
 import argparse
+import ctypes
 import json
 import sys
 
@@ -21,8 +23,7 @@ def arguments():
     p.add_argument("--input", required=True, type=measure.shape, metavar="CxHxW")
     p.add_argument("--classes", required=True, type=measure.positive)
     p.add_argument("--arrays", required=True, metavar="FILE")
-    p.add_argument("--rate", required=True, type=float)
-    p.add_argument("--momentum", required=True, type=float)
+    p.add_argument("--gradient", required=True, metavar="FILE")
     return p.parse_args()
 
 
@@ -41,9 +42,9 @@ def read(torch, path):
 
 
 def paired(own, given):
-    """The network's tensors with the arrays that are theirs."""
+    """The network's tensors with the arrays that are theirs, in the order of the file."""
     if own.keys() == given.keys():
-        return [(own[name], given[name]) for name in own]
+        return [(own[name], given[name]) for name in given]
     if [v.shape for v in own.values()] == [v.shape for v in given.values()]:
         return list(zip(own.values(), given.values()))
     sys.exit("the network's arrays are others than the file's")
@@ -59,29 +60,24 @@ def main():
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
     arrays = read(torch, a.arrays)
-    batches = []
-    while f"x.{len(batches)}" in arrays:
-        i = len(batches)
-        batches.append((arrays.pop(f"x.{i}").to(device), arrays.pop(f"y.{i}").long().to(device)))
-    model = networks.build(a.network, a.input, a.classes)
-    own = {name: v for name, v in model.state_dict().items() if not name.endswith("num_batches_tracked")}
+    x, y = arrays.pop("x").to(device), arrays.pop("y").long().to(device)
+    model = networks.build(a.network, a.input, a.classes).to(device).train()
+    own = {name: v for name, v in model.state_dict(keep_vars=True).items() if not name.endswith("num_batches_tracked")}
+    pairs = paired(own, arrays)
     with torch.no_grad():
-        for to, value in paired(own, arrays):
+        for to, value in pairs:
             to.copy_(value)
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-    model = model.to(device).train()
-    optimizer = torch.optim.SGD(model.parameters(), lr=a.rate, momentum=a.momentum)
-    criterion = torch.nn.CrossEntropyLoss()
-    losses = []
-    for x, y in batches:
-        optimizer.zero_grad(set_to_none=True)
-        loss = criterion(model(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    print(json.dumps({"losses": losses, "torch": torch.__version__, "device": device}))
+    loss = torch.nn.CrossEntropyLoss()(model(x), y)
+    loss.backward()
+    with open(a.gradient, "wb") as f:
+        for to, _ in pairs:
+            if to.requires_grad:
+                grad = to.grad.contiguous().cpu()
+                f.write(ctypes.string_at(grad.data_ptr(), 4 * grad.numel()))  # numpy need not be there
+    print(json.dumps({"loss": loss.item(), "torch": torch.__version__, "device": device}))
 
 
 if __name__ == "__main__":
