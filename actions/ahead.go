@@ -1,35 +1,32 @@
 package actions
 
-import (
-	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/runtime/engine"
-)
+import "github.com/disdel/disdel"
 
 // step trains on a batch of the epoch. An engine that takes batches ahead gets the next one of those before end while
 // it computes, unless a queue says which that is: nobody knows it yet.
 func (t *trainer) step(epoch, batch, end int) (disdel.Metrics, error) {
-	e, ok := t.engine.(engine.Ahead)
-	if !ok {
+	ahead := t.engine.Ahead()
+	if ahead == nil {
 		t.fill(epoch, batch)
 		t.swap.filled()
 		return t.engine.Step(t.input)
 	}
 	if t.staged != batch+1 {
 		t.fill(epoch, batch)
-		if err := e.Stage(t.input); err != nil {
+		if err := ahead.Stage(t.input); err != nil {
 			return disdel.Metrics{}, err
 		}
 	}
 	t.swap.filled()
 	t.staged = 0
-	return e.StepStaged(func() error {
+	return ahead.StepStaged(func() error {
 		next := batch + 1
 		if next >= end || t.swap.draws() {
 			return nil
 		}
 		t.fill(epoch, next)
 		t.staged = next + 1
-		return e.Stage(t.input)
+		return ahead.Stage(t.input)
 	})
 }
 

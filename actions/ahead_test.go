@@ -35,6 +35,8 @@ type aheadEngine struct {
 	staged dataset.Batch
 }
 
+func (e *aheadEngine) Ahead() engine.Ahead { return e }
+
 func (e *aheadEngine) Stage(b dataset.Batch) error {
 	if e.during {
 		*e.ahead++

@@ -16,8 +16,8 @@ const aheadSteps = 50
 // stepsOn is a step on a batch, again and again. An engine that takes batches ahead has the next one on its way while
 // it computes, as in actions.
 func stepsOn(e engine.Engine, x dataset.Batch) func() error {
-	a, ok := e.(engine.Ahead)
-	if !ok {
+	a := e.Ahead()
+	if a == nil {
 		return func() error {
 			_, err := e.Step(x)
 			return err
@@ -86,12 +86,12 @@ func train(b engine.Backend, s engine.Spec, ahead bool) (out trained, err error)
 	if err := e.Init(first); err != nil {
 		return out, err
 	}
-	a, takes := e.(engine.Ahead)
+	a := e.Ahead()
 	next := func(i int) dataset.Batch { return random(s.Graph, s.BatchSize, uint64(i)) }
 	for i := range aheadSteps {
 		var m disdel.Metrics
 		switch {
-		case !ahead || !takes:
+		case !ahead || a == nil:
 			m, err = e.Step(next(i))
 		case i == 0:
 			if err = a.Stage(next(i)); err != nil {

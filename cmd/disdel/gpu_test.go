@@ -45,7 +45,7 @@ func onEmulated(t *testing.T) *tool {
 func (d *tool) held(n disdel.Bytes) {
 	d.t.Helper()
 	file := filepath.Join(filepath.Dir(d.path), "emulated-held")
-	if err := os.WriteFile(file, []byte(fmt.Sprint(int64(n))), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Append(nil, int64(n)), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 }

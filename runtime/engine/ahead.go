@@ -5,11 +5,9 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// Ahead is an Engine that has the next batch brought to where it computes while it computes with one. Its steps come to
-// the same bits as Step's.
+// Ahead is the side of an Engine that has the next batch brought to where it computes while it computes with one. Its
+// steps come to the same bits as Step's.
 type Ahead interface {
-	Engine
-
 	// Stage has a batch on its way, which has been read when it returns: that of the next StepStaged. One that was staged
 	// before, and that no step was made on, is forgotten; so it is by Step. It returns Invalid as Step does.
 	Stage(b dataset.Batch) error

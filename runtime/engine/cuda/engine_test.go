@@ -294,17 +294,18 @@ func TestBatchesAheadChangeNoBits(t *testing.T) {
 	plain := made(t, cuda.Backend{Driver: late}, s)
 	want := trained(t, plain, g, sizes...)
 	for name, d := range map[string]driver.Driver{"late": late, "eager": eager} {
-		e := made(t, cuda.Backend{Driver: d}, s).(engine.Ahead)
-		if err := e.Stage(batch(g, sizes[0], 0)); err != nil {
+		e := made(t, cuda.Backend{Driver: d}, s)
+		ahead := e.Ahead()
+		if err := ahead.Stage(batch(g, sizes[0], 0)); err != nil {
 			t.Fatal(err)
 		}
 		var got []float64
 		for i := range sizes {
-			m, err := e.StepStaged(func() error {
+			m, err := ahead.StepStaged(func() error {
 				if i+1 == len(sizes) {
 					return nil
 				}
-				return e.Stage(batch(g, sizes[i+1], uint64(i+1)))
+				return ahead.Stage(batch(g, sizes[i+1], uint64(i+1)))
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -13,28 +13,29 @@ import (
 )
 
 // staging: steps on batches that were staged while the one before was computed with come to Step's bits, whatever the
-// caller does with a batch once it was taken, and whatever is evaluated in between. Engines that are no Ahead promise
+// caller does with a batch once it was taken, and whatever is evaluated in between. Engines without Ahead promise
 // nothing.
 func staging(t *testing.T, b engine.Backend) {
 	g := dropping(t)
 	s := engine.Spec{Graph: g, Optimizer: adam, Training: true, Seed: 3}
-	e, ok := fresh(t, b, s).(engine.Ahead)
-	if !ok {
+	e := fresh(t, b, s)
+	ahead := e.Ahead()
+	if ahead == nil {
 		return
 	}
 	plain := fresh(t, b, s)
-	if _, err := e.StepStaged(nil); !errors.Is(err, disdel.Invalid) {
+	if _, err := ahead.StepStaged(nil); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("a step on no batch returns %v", err)
 	}
 	const n = 7
-	staged(t, e, batch(g, rows, 77)) // which the next one has forgotten
-	staged(t, e, batch(g, sized(0), 0))
+	staged(t, ahead, batch(g, rows, 77)) // which the next one has forgotten
+	staged(t, ahead, batch(g, sized(0), 0))
 	for i := range n {
 		want, err := plain.Step(batch(g, sized(i), uint64(i)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.StepStaged(func() error { return stages(e, batch(g, sized(i+1), uint64(i+1))) })
+		got, err := ahead.StepStaged(func() error { return stages(ahead, batch(g, sized(i+1), uint64(i+1))) })
 		if err != nil || got.Loss != want.Loss || got.Rows != want.Rows || got.Correct != want.Correct {
 			t.Fatalf("step %d: %+v, %v; want %+v", i, got, err, want)
 		}
@@ -88,19 +89,19 @@ func undisturbed(t *testing.T, g *model.Graph, plain, e engine.Engine, seed uint
 // the batch behind it is trained on; what during returns comes back, after a step that was made.
 func stagedOdd(t *testing.T, g *model.Graph, plain, e engine.Engine) {
 	t.Helper()
-	a := e.(engine.Ahead)
+	a := e.Ahead()
 	if err := a.Stage(batch(g, rows+1, 1)); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("too many rows are staged: %v", err)
 	}
 	odd := batch(g, rows, 8)
 	odd.Input.Values[3] = float32(math.NaN())
 	staged(t, a, odd)
-	before := engine.Copies(engine.Of(a.State(), engine.Weight))
+	before := engine.Copies(engine.Of(e.State(), engine.Weight))
 	_, err := a.StepStaged(func() error { return stages(a, batch(g, rows, 9)) })
 	if !errors.Is(err, disdel.Diverged) {
 		t.Errorf("a batch that is not finite: %v", err)
 	}
-	same(t, "after a batch that is not finite", before, engine.Copies(engine.Of(a.State(), engine.Weight)))
+	same(t, "after a batch that is not finite", before, engine.Copies(engine.Of(e.State(), engine.Weight)))
 	odd = batch(g, rows, 8)
 	odd.Input.Values[3] = float32(math.Inf(1))
 	if _, err := plain.Step(odd); !errors.Is(err, disdel.Diverged) {
@@ -114,5 +115,5 @@ func stagedOdd(t *testing.T, g *model.Graph, plain, e engine.Engine) {
 	if got, err := a.StepStaged(func() error { return mine }); !errors.Is(err, mine) || got.Loss != want.Loss {
 		t.Errorf("%+v, %v; want %+v and what the caller returned", got, err, want)
 	}
-	same(t, "after odd batches", everything(plain), everything(a))
+	same(t, "after odd batches", everything(plain), everything(e))
 }

@@ -2,6 +2,9 @@ package gorgonia
 
 import "github.com/disdel/disdel/runtime/engine"
 
+// Ahead implements engine.Engine: batches are read where they lie.
+func (*Engine) Ahead() engine.Ahead { return nil }
+
 // State lists views of the engine's arrays.
 func (e *Engine) State() []engine.Array {
 	var out []engine.Array

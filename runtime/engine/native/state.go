@@ -2,6 +2,9 @@ package native
 
 import "github.com/disdel/disdel/runtime/engine"
 
+// Ahead implements engine.Engine: batches are read where they lie.
+func (*Engine) Ahead() engine.Ahead { return nil }
+
 // State lists views of the engine's arrays, which lie in its slab in the kernels' layouts.
 func (e *Engine) State() []engine.Array {
 	return engine.StateOf(&e.spec, &e.steps, func(i, moment int) engine.Values {

@@ -22,6 +22,9 @@ func (p part) view(t *table, values []float32) view {
 	return view{values: values, stride: t.width, column: p.column, width: p.width}
 }
 
+// Ahead implements engine.Engine: batches are read where they lie.
+func (*Engine) Ahead() engine.Ahead { return nil }
+
 // State lists views of the engine's arrays.
 func (e *Engine) State() []engine.Array {
 	parts := e.parts()
