@@ -26,9 +26,14 @@ cuda: ## bin/disdel-cuda: disdel with the engine for NVIDIA GPUs, which needs C 
 .PHONY: cuda-tools
 cuda-tools: cuda ## what gpu-check and bench-gpu need, built beforehand: copy bin/ along to a machine that reaches no registry
 	scripts/cuda-env.sh go build -tags nvidia -o bin/bench-gpu ./bench/gpu
+	scripts/cuda-env.sh go test -c -tags nvidia -o bin/test-gpu ./runtime/engine/cuda/device
+
+.PHONY: test-cuda
+test-cuda: ## what can be tested of the engine for GPUs where there is none: build, vet, kernels' text, tests; says how many want a device
+	scripts/test-cuda.sh
 
 .PHONY: gpu-check
-gpu-check: ## all networks on the GPU against the processor, in gpu-report.md; says so where there is no GPU
+gpu-check: ## all networks on the GPU against the processor, and PyTorch where python3 has it, in gpu-report.md; says so where there is no GPU
 	[ -x bin/bench-gpu ] || $(MAKE) cuda-tools
 	bin/bench-gpu -parts check
 
@@ -59,7 +64,7 @@ lint: ## gofumpt, vet, go fix, staticcheck, tidy
 	scripts/lint.sh
 
 .PHONY: check
-check: lint test test-arm64 ## what CI runs
+check: lint test test-arm64 test-cuda ## what CI runs
 
 .PHONY: quickstart
 quickstart: ## the main job on embedded defaults

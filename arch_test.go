@@ -36,8 +36,12 @@ var house = map[string][]string{
 	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
 	"runtime/engine/enginetest":  {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
 	"runtime/engine/backends": {
-		"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia", "runtime/engine/sparse",
+		"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia", "runtime/engine/sparse", "runtime/engine/gpu",
+	},
+	"runtime/engine/gpu": {
+		"runtime/engine", "runtime/engine/cuda/driver",
 		"runtime/engine/cuda", "runtime/engine/cuda/device", // with the tag nvidia
+		"runtime/engine/cuda/emulated", // with the tag emulated, of tests
 	},
 	"runtime/engine/cuda": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/native/plan",
@@ -105,7 +109,7 @@ var house = map[string][]string{
 	"internal/faults":     {"internal/safetensors"},
 	"internal/files":      {},
 	"internal/fullscreen": {"history", "internal/client", "internal/jobtext", "internal/terminal", "service"},
-	"internal/gpus":       {"runtime/engine/backends"},
+	"internal/gpus":       {"runtime/engine/gpu"},
 	"internal/jobtext": {
 		"controller", "controller/jobfile", "controller/simulate", "internal/plot", "internal/report", "internal/terminal",
 		"service", "service/batch",
@@ -141,7 +145,7 @@ var house = map[string][]string{
 	"service": {
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
 		"controller/simulate", "dataset", "estimator", "executor", "history", "history/couchlite", "internal/...",
-		"model", "platform", "runtime/engine/backends",
+		"model", "platform", "runtime/engine/backends", "runtime/engine/gpu",
 		"scheduler", "scheduler/sim",
 	},
 	// Many jobs as one experiment: a caller of service like any other.
@@ -161,7 +165,8 @@ var house = map[string][]string{
 	},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.
 	"cmd/disdel-runtime": {
-		"actions/serve", "aggregator", "runtime/engine", "runtime/engine/native", "runtime/engine/sparse",
+		"actions/serve", "aggregator", "runtime/engine", "runtime/engine/gpu", "runtime/engine/native",
+		"runtime/engine/sparse",
 	},
 
 	// The package of actions is the executor's side of OpenWhisk; checks of a cluster are callers of service.

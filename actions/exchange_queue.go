@@ -6,7 +6,7 @@ import "context"
 // which counts them all. ok is false where the queue has none left: then it leaves. A step that is made again has the
 // batch that it had.
 func (x *exchanging) batch(ctx context.Context, next int) (batch int, ok bool, err error) {
-	if x == nil || !x.queued {
+	if !x.draws() {
 		return next, true, nil
 	}
 	step := x.replica.Made() + 1
@@ -18,3 +18,6 @@ func (x *exchanging) batch(ctx context.Context, next int) (batch int, ok bool, e
 	x.book.lap(&x.book.step.Fetch)
 	return batch, ok, err
 }
+
+// draws tells that batches come from a queue that all workers share.
+func (x *exchanging) draws() bool { return x != nil && x.queued }

@@ -142,8 +142,7 @@ func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel
 		return w
 	}
 	w = append(w, disdel.Tensor{Name: optimizerPrefix + engine.StepCount, Shape: []int{1}})
-	kinds := map[int][]string{1: {"momentum"}, 2: {"exp_avg", "exp_avg_sq"}}[o.Moments()]
-	for _, kind := range kinds {
+	for _, kind := range engine.MomentNames(*o) {
 		for _, p := range g.Params() {
 			if p.Trainable {
 				w = append(w, disdel.Tensor{Name: optimizerPrefix + p.Name + "." + kind, Shape: p.Shape})

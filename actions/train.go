@@ -60,6 +60,7 @@ type trainer struct {
 	engine  engine.Engine
 	order   []int32 // of the epoch's rows
 	feed    *feed
+	staged  int // one more than the batch that is on its way to where the engine computes; 0: none is
 	at      position
 	swap    *exchanging    // with the others, after every step; nil: nothing
 	kept    disdel.Weights // of the round before: see carried
@@ -195,7 +196,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 	first, end, batches := t.roundBatches()
 	t.shuffle(epoch)
 	defer t.feed.wait() // it reads order and shard
-	t.at.batch = max(t.at.batch, first)
+	t.at.batch, t.staged = max(t.at.batch, first), 0
 	for t.at.batch < end {
 		if paused, err := t.swap.before(ctx); paused || err != nil {
 			return err
@@ -242,9 +243,7 @@ func (t *trainer) step(ctx context.Context, batch, end int) error {
 	if then >= end || t.req.Exchange.Queued() { // who draws it is not known before
 		then = -1
 	}
-	input := t.feed.take(batch, then)
-	t.swap.filled()
-	m, err := t.engine.Step(input)
+	m, err := t.learn(batch, then)
 	if err != nil {
 		return err
 	}
@@ -252,7 +251,7 @@ func (t *trainer) step(ctx context.Context, batch, end int) error {
 		return err
 	}
 	t.at.step(m)
-	t.res.Rows += input.Input.Rows
+	t.res.Rows += m.Rows
 	t.longest = max(t.longest, t.call.host.now().Sub(begun))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
 // accelerated is a platform's limits with its GPUs: those that Config tells of, else those that this machine's engine
@@ -58,7 +59,7 @@ func Devices(said GPUs) []platform.Device {
 	if said.Count > 0 {
 		return numbered(said)
 	}
-	found, _ := backends.GPUs() // none where there is no engine, no driver or no device: doctor gpu says which
+	found, _ := gpu.Devices() // none where there is no engine, no driver or no device: doctor gpu says which
 	return handed(found)
 }
 
@@ -69,7 +70,7 @@ func numbered(said GPUs) (out []platform.Device) {
 	return out
 }
 
-func handed(found []backends.GPU) (out []platform.Device) {
+func handed(found []gpu.Device) (out []platform.Device) {
 	for _, g := range found {
 		id := g.ID
 		if id == "" {
@@ -110,7 +111,7 @@ func (s *core) onGPU(job disdel.Job, l disdel.PlatformLimits) error {
 
 // supportsGPUs asks the program's engine for GPUs whether it computes a network; nil where it has none.
 func supportsGPUs() func(g *model.Graph) error {
-	if !backends.WithGPUs {
+	if !gpu.Built {
 		return nil
 	}
 	return func(g *model.Graph) error {

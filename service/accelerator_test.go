@@ -9,14 +9,14 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
-func twoGPUs() ([]backends.GPU, error) {
-	return []backends.GPU{{ID: "GPU-a", Memory: 80 * disdel.GB}, {ID: "GPU-b", Memory: 16 * disdel.GB}}, nil
+func twoGPUs() ([]gpu.Device, error) {
+	return []gpu.Device{{ID: "GPU-a", Memory: 80 * disdel.GB}, {ID: "GPU-b", Memory: 16 * disdel.GB}}, nil
 }
 
-func noGPU() ([]backends.GPU, error) { return nil, errors.New("no device") }
+func noGPU() ([]gpu.Device, error) { return nil, errors.New("no device") }
 
 func anyNetwork(*model.Graph) error { return nil }
 
@@ -24,7 +24,7 @@ func anyNetwork(*model.Graph) error { return nil }
 // engine sees them, or as they were told.
 func TestLimitsHaveTheSmallestGPU(t *testing.T) {
 	for name, c := range map[string]struct {
-		gpus  func() ([]backends.GPU, error)
+		gpus  func() ([]gpu.Device, error)
 		host  string
 		said  GPUs
 		lacks bool // an engine for GPUs

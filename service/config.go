@@ -19,7 +19,7 @@ import (
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/platform"
-	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
 // Config says which servers a Service works with. Only Home is required; each field left out means the embedded part.
@@ -130,7 +130,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	c := &core{
 		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: leaseFor,
 		runs: map[disdel.JobID]*Run{}, tenants: map[string]*Service{}, planners: make(chan struct{}, plannersAtOnce),
-		tally: newTally(), gpus: sync.OnceValues(backends.GPUs), gpuEngine: supportsGPUs(),
+		tally: newTally(), gpus: sync.OnceValues(gpu.Devices), gpuEngine: supportsGPUs(),
 	}
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.open, c.closing = context.WithCancel(c.ctx)

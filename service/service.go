@@ -17,7 +17,7 @@ import (
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
 // Service runs jobs. It is safe for concurrent use. Everything that it opened ends with Close.
@@ -41,7 +41,7 @@ type core struct {
 	load     load
 	crowd    crowd
 	pasts    pasts
-	gpus     func() ([]backends.GPU, error)
+	gpus     func() ([]gpu.Device, error)
 	// whether the engine for GPUs computes a network; nil: the program has none
 	gpuEngine func(g *model.Graph) error
 	planners  chan struct{}   // whoever plans a job that was taken over puts something in meanwhile

@@ -26,7 +26,7 @@ var measured = []struct {
 
 // figures are lines of the form: figure NAME VALUE UNIT. PyTorch, where there is one for GPUs, computes in the same
 // precision.
-func figures(out io.Writer, b [2]engine.Backend) error {
+func figures(out io.Writer, b [2]engine.Backend, python string) error {
 	fmt.Fprint(out, "\n## Figures: medians of 5 runs of 2 s\n\n")
 	for _, m := range measured {
 		g, err := model.Build(m.network)
@@ -57,7 +57,7 @@ func figures(out io.Writer, b [2]engine.Backend) error {
 			if precision == disdel.PrecisionBF16 {
 				continue // autocast is another thing
 			}
-			if perSecond, why := torch(m.network, m.batch, precision == disdel.PrecisionTF32); why == "" {
+			if perSecond, why := torch(python, m.network, m.batch, precision == disdel.PrecisionTF32); why == "" {
 				fmt.Fprintf(out, "figure %s/torch %.0f samples/s\n", at, perSecond)
 				fmt.Fprintf(out, "figure %s/over-torch %.2f x\n", at, gpu/perSecond)
 			} else {
@@ -68,7 +68,7 @@ func figures(out io.Writer, b [2]engine.Backend) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "figure %s/device %d bytes\n", name, int64(f.In(footprint.Device)))
+		fmt.Fprintf(out, "figure %s/planned %d bytes of the device, with its guess of a context\n", name, int64(f.In(footprint.Device)))
 	}
 	return nil
 }
@@ -98,8 +98,8 @@ func stepping(b engine.Backend, s engine.Spec, began time.Time) (perSecond float
 	if err := e.Init(disdel.Init{Seed: 1}); err != nil {
 		return 0, 0, err
 	}
-	x := random(s.Graph, s.BatchSize, 1)
-	if _, err := e.Step(x); err != nil {
+	step := stepsOn(e, random(s.Graph, s.BatchSize, 1))
+	if err := step(); err != nil {
 		return 0, 0, err
 	}
 	first = time.Since(began)
@@ -107,7 +107,7 @@ func stepping(b engine.Backend, s engine.Spec, began time.Time) (perSecond float
 	for range 5 {
 		n, from := 0, time.Now()
 		for time.Since(from) < 2*time.Second {
-			if _, err := e.Step(x); err != nil {
+			if err := step(); err != nil {
 				return 0, 0, err
 			}
 			n += s.BatchSize

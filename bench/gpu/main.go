@@ -1,12 +1,13 @@
 // Command gpu checks and measures the engine for GPUs, on a machine that has one: `make gpu-check`, `make bench-gpu`.
-// It trains networks on the GPU and on the processor and writes one report: where the two differ (-parts check), how
-// fast each is (-parts figures), and what several actions come to that share the GPU (-parts sharing). Where there is
-// no GPU, or the program was built without the engine, the report says so, and the program ends with 1: nothing was
-// checked.
+// It trains networks on the GPU, on the processor and with PyTorch, and writes one report: where they differ (-parts
+// check), how fast each is (-parts figures), and what several actions come to that share the GPU (-parts sharing).
+// Where there is no GPU, or the program was built without the engine, the report says so, and the program ends with 1:
+// nothing was checked.
 package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/gpus"
+	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
@@ -33,6 +35,7 @@ func run(args []string, progress io.Writer) error {
 	f := flag.NewFlagSet("gpu", flag.ContinueOnError)
 	parts := f.String("parts", "check,figures,sharing", "what to do: check, figures, sharing")
 	to := f.String("report", "gpu-report.md", "the file that is written")
+	python := f.String("python", "python3", "the Python whose PyTorch is compared with, where it has one")
 	worker := f.Bool("worker", false, "be one of those that share a GPU")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -43,7 +46,7 @@ func run(args []string, progress io.Writer) error {
 	var text bytes.Buffer
 	out := io.MultiWriter(&text, progress)
 	began := time.Now()
-	err := report(out, strings.Split(*parts, ","))
+	err := report(out, strings.Split(*parts, ","), *python)
 	fmt.Fprintf(out, "\n%v in all\n", time.Since(began).Round(time.Second))
 	if err != nil {
 		fmt.Fprintf(out, "\nfailed: %v\n", err)
@@ -54,7 +57,7 @@ func run(args []string, progress io.Writer) error {
 	return err
 }
 
-func report(out io.Writer, parts []string) error {
+func report(out io.Writer, parts []string, python string) error {
 	fmt.Fprintf(out, "# The engine for GPUs, %s\n\n", time.Now().UTC().Format(time.RFC3339))
 	fmt.Fprintf(out, "%s on %s/%s, %d processors\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	found := gpus.Look(gpus.Here())
@@ -69,12 +72,10 @@ func report(out io.Writer, parts []string) error {
 		var err error
 		switch part {
 		case "check":
-			err = check(out, pair(table))
-			if failed := curves(out, pair(table)); err == nil {
-				err = failed
-			}
+			err = errors.Join(promises(out), check(out, pair(table), model.Zoo()), againstTorch(out, pair(table)[1], python, peers),
+				curves(out, pair(table)), sameBits(out, pair(table)[1]))
 		case "figures":
-			err = figures(out, pair(table))
+			err = figures(out, pair(table), python)
 		case "sharing":
 			err = sharing(out, pair(table)[1])
 		default:

@@ -10,13 +10,13 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
 // Without a GPU the report is there all the same and says so, and nothing passes for checked.
 func TestNoGPUIsSaid(t *testing.T) {
-	if _, err := backends.GPUs(); err == nil {
+	if _, err := gpu.Devices(); err == nil {
 		t.Skip("this machine has a GPU")
 	}
 	file := filepath.Join(t.TempDir(), "report.md")

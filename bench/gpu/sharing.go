@@ -49,8 +49,8 @@ func work(b engine.Backend, in io.Reader, out io.Writer) error {
 	if err := e.Init(disdel.Init{Seed: 1}); err != nil {
 		return err
 	}
-	x := random(s.Graph, s.BatchSize, 1)
-	if _, err := e.Step(x); err != nil {
+	step := stepsOn(e, random(s.Graph, s.BatchSize, 1))
+	if err := step(); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, firstStep)
@@ -59,7 +59,7 @@ func work(b engine.Backend, in io.Reader, out io.Writer) error {
 	}
 	n, from := 0, time.Now()
 	for time.Since(from) < 3*time.Second {
-		if _, err := e.Step(x); err != nil {
+		if err := step(); err != nil {
 			return err
 		}
 		n += s.BatchSize

@@ -1,6 +1,6 @@
 // Command disdel-runtime is the action runtime alone, the entry point of a container image: OpenWhisk's /init and /run
-// for train, aggregate, evaluate and infer, computed by the native engine, and of
-// models of sparse rows by theirs.
+// for train, aggregate, evaluate and infer, computed by the native engine, of models of sparse rows by theirs, and, in
+// a program that is built with the tag nvidia, on GPUs by theirs.
 //
 //	disdel-runtime [--listen :PORT|tcp:HOST:PORT|unix:/PATH]
 //
@@ -21,6 +21,7 @@ import (
 	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 	"github.com/disdel/disdel/runtime/engine/native"
 	"github.com/disdel/disdel/runtime/engine/sparse"
 )
@@ -53,7 +54,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	aggregator.Quiet()
 	return serve.Serve(ctx, address, serve.NewHost(engine.Table{
-		Backends: []engine.Backend{native.Backend{}, sparse.Backend{}}, Custom: disdel.BackendGorgonia,
-		Sparse: disdel.BackendSparse,
+		Backends: append([]engine.Backend{native.Backend{}, sparse.Backend{}}, gpu.Backends()...),
+		Custom:   disdel.BackendGorgonia, Sparse: disdel.BackendSparse,
 	}))
 }

@@ -14,17 +14,17 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
 // Report is what was found.
 type Report struct {
-	Engine  bool           `json:"engine"`            // of this program
-	Driver  string         `json:"driver,omitempty"`  // its version; "" where there is none
-	Library string         `json:"library,omitempty"` // libcuda.so.1
-	Cards   []Card         `json:"cards"`             // as the driver lists them
-	Devices []backends.GPU `json:"devices"`           // that the engine sees
-	Missing []string       `json:"missing"`           // what keeps jobs from a GPU here
+	Engine  bool         `json:"engine"`            // of this program
+	Driver  string       `json:"driver,omitempty"`  // its version; "" where there is none
+	Library string       `json:"library,omitempty"` // libcuda.so.1
+	Cards   []Card       `json:"cards"`             // as the driver lists them
+	Devices []gpu.Device `json:"devices"`           // that the engine sees
+	Missing []string     `json:"missing"`           // what keeps jobs from a GPU here
 	// what CUDA_VISIBLE_DEVICES leaves to programs; nil: it is not set, and leaves all
 	Visible *string `json:"visible,omitempty"`
 }
@@ -37,18 +37,18 @@ type Card struct {
 
 // Config is where is looked, and what the program has.
 type Config struct {
-	Root      string                         // of the file system: "/"
-	Libraries []string                       // folders that are looked through beside the usual ones
-	Engine    bool                           // the program has one for GPUs
-	Devices   func() ([]backends.GPU, error) // that it sees
-	Visible   *string                        // CUDA_VISIBLE_DEVICES; nil: it is not set
+	Root      string                       // of the file system: "/"
+	Libraries []string                     // folders that are looked through beside the usual ones
+	Engine    bool                         // the program has one for GPUs
+	Devices   func() ([]gpu.Device, error) // that it sees
+	Visible   *string                      // CUDA_VISIBLE_DEVICES; nil: it is not set
 }
 
 // Here is the machine that the program runs on.
 func Here() Config {
 	c := Config{
-		Root: "/", Libraries: filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")), Engine: backends.WithGPUs,
-		Devices: backends.GPUs,
+		Root: "/", Libraries: filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")), Engine: gpu.Built,
+		Devices: gpu.Devices,
 	}
 	if list, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
 		c.Visible = &list
@@ -65,7 +65,7 @@ var folders = []string{
 // Look finds out what is there.
 func Look(c Config) Report {
 	r := Report{
-		Engine: c.Engine, Cards: []Card{}, Devices: []backends.GPU{}, Missing: []string{}, Visible: c.Visible,
+		Engine: c.Engine, Cards: []Card{}, Devices: []gpu.Device{}, Missing: []string{}, Visible: c.Visible,
 	}
 	r.Driver = version(filepath.Join(c.Root, "proc/driver/nvidia/version"))
 	r.Library = library(c)

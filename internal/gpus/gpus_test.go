@@ -8,7 +8,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/gpus"
-	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
 // machine is a file system with what a driver shows of itself.
@@ -36,10 +36,10 @@ var whole = map[string]string{
 }
 
 func TestWhatIsMissingIsSaid(t *testing.T) {
-	seen := func() ([]backends.GPU, error) {
-		return []backends.GPU{{Name: "NVIDIA H100", Memory: 80 * disdel.GB, Capability: "9.0"}}, nil
+	seen := func() ([]gpu.Device, error) {
+		return []gpu.Device{{Name: "NVIDIA H100", Memory: 80 * disdel.GB, Capability: "9.0"}}, nil
 	}
-	none := func() ([]backends.GPU, error) {
+	none := func() ([]gpu.Device, error) {
 		return nil, &disdel.Error{Kind: disdel.Unavailable, Msg: "CUDA sees no device"}
 	}
 	without := func(name string) map[string]string {
@@ -54,7 +54,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		files   map[string]string
 		engine  bool
-		devices func() ([]backends.GPU, error)
+		devices func() ([]gpu.Device, error)
 		missing []string // words of each
 	}{
 		"nothing":    {nil, false, nil, []string{"driver", "engine"}},
@@ -84,7 +84,7 @@ func TestHiddenDevicesAreTold(t *testing.T) {
 	for list, missing := range map[string]int{"": 1, "-1": 0, "0": 0} {
 		r := gpus.Look(gpus.Config{
 			Root: machine(t, whole), Engine: true, Visible: &list,
-			Devices: func() ([]backends.GPU, error) { return nil, nil },
+			Devices: func() ([]gpu.Device, error) { return nil, nil },
 		})
 		var text strings.Builder
 		r.Print(&text)
@@ -98,7 +98,7 @@ func ExampleReport_Print() {
 	gpus.Report{
 		Engine: true, Driver: "580.95.05", Library: "/usr/lib64/libcuda.so.1",
 		Cards:   []gpus.Card{{Model: "NVIDIA H100 80GB HBM3", Bus: "0000:65:00.0"}},
-		Devices: []backends.GPU{{Name: "NVIDIA H100 80GB HBM3", Memory: 80 * disdel.GB, Capability: "9.0"}},
+		Devices: []gpu.Device{{Name: "NVIDIA H100 80GB HBM3", Memory: 80 * disdel.GB, Capability: "9.0"}},
 	}.Print(os.Stdout)
 	// Output:
 	// engine    cuda

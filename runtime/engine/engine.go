@@ -49,6 +49,9 @@ type Engine interface {
 	// that is not finite; then no weight was changed.
 	Step(b dataset.Batch) (disdel.Metrics, error)
 
+	// Ahead takes the next batch while the engine computes with one; nil where it computes in the caller's own memory.
+	Ahead() Ahead
+
 	// Evaluate returns the mean loss of a batch's rows, the class of each row's largest output (of several alike the
 	// first), and how many of them are the row's own. It changes no array of State. It returns Invalid and Diverged as
 	// Step does.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
@@ -134,4 +135,35 @@ func ExampleStartOf() {
 	// Output:
 	// bn.running_mean 0
 	// bn.running_var 1
+}
+
+// stored is an array that an engine of one's own keeps as it is.
+type stored []float32
+
+func (s stored) ReadAt(dst []float32, at int)  { copy(dst, s[at:]) }
+func (s stored) WriteAt(src []float32, at int) { copy(s[at:], src) }
+
+// An engine of one's own lists its arrays by saying where each lies.
+func ExampleStateOf() {
+	g, err := model.Build(disdel.Network{Name: "softmax-regression", Input: []int{1, 2, 2}, Classes: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	s := engine.Spec{Graph: g, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{Momentum: 0.9}}}
+	steps := 7
+	for _, a := range engine.StateOf(&s, &steps, func(param, _ int) engine.Values {
+		return make(stored, g.Params()[param].Len())
+	}) {
+		fmt.Println(a.Name, a.Shape, a.Role)
+	}
+	count := make([]float32, 1)
+	engine.StepValues(&steps).ReadAt(count, 0)
+	fmt.Println(count, engine.MomentNames(s.Optimizer))
+	// Output:
+	// fc.weight [3 4] weight
+	// fc.bias [3] weight
+	// step [1] moment
+	// fc.weight.momentum [3 4] moment
+	// fc.bias.momentum [3] moment
+	// [7] [momentum]
 }

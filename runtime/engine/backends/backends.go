@@ -1,6 +1,6 @@
 // Package backends is the table of the backends that disdel brings: native, which computes what asks for none,
 // gorgonia, which also computes networks of a program's own, sparse, of models of sparse rows, and, in programs that
-// are built with the tag nvidia, that of GPUs.
+// are built with an engine for GPUs (package gpu), that.
 //
 // Main programs make one and pass it down: to the host of their actions, and to the estimator, which asks the backends
 // for their footprints. It refuses nothing. Invariant: its names are those that a job file may have, in their order,
@@ -11,6 +11,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/gorgonia"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 	"github.com/disdel/disdel/runtime/engine/native"
 	"github.com/disdel/disdel/runtime/engine/sparse"
 )
@@ -18,7 +19,7 @@ import (
 // Standard is the table of a program; own is its own network, nil where it has none.
 func Standard(own *gorgonia.Network) engine.Table {
 	return engine.Table{
-		Backends: append([]engine.Backend{native.Backend{}, gorgonia.Backend{Own: own}, sparse.Backend{}}, onGPUs()...),
+		Backends: append([]engine.Backend{native.Backend{}, gorgonia.Backend{Own: own}, sparse.Backend{}}, gpu.Backends()...),
 		Custom:   disdel.BackendGorgonia, Sparse: disdel.BackendSparse,
 	}
 }

@@ -17,6 +17,7 @@ type Backend struct {
 	Driver driver.Driver
 	Device int          // its index among those that the driver lists
 	Host   disdel.Bytes // what the driver takes of the process's memory, whatever the network
+	Pinned disdel.Bytes // of the process's memory, what copies to and from the device go through
 
 	Context disdel.Bytes // what the driver takes of the device's memory, whatever the network
 	Choice  *Choice      // of the device among several; nil: it is Device
@@ -164,7 +165,7 @@ func (b Backend) lay(s engine.Spec) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := layMemory(p, b.Host)
-	m.context, m.precision = b.Context, precision
+	m := layMemory(p)
+	m.host, m.pinned, m.context, m.precision = b.Host, b.Pinned, b.Context, precision
 	return m, nil
 }

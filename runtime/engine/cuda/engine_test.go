@@ -12,6 +12,7 @@ import (
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/cuda"
+	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 	"github.com/disdel/disdel/runtime/engine/enginetest"
 	"github.com/disdel/disdel/runtime/engine/footprint"
 	"github.com/disdel/disdel/runtime/engine/native"
@@ -276,5 +277,49 @@ func TestTheFootprintIsWhatIsTaken(t *testing.T) {
 	}
 	if host := e.Footprint().In(footprint.Host); host != 0 {
 		t.Errorf("%v of the host", host)
+	}
+}
+
+// Batches that come ahead change no bit, whether they are there before all that waits or as late as a device may let
+// them come: nobody writes what a step still reads, and no step reads what is not there.
+func TestBatchesAheadChangeNoBits(t *testing.T) {
+	late := emulation(t)
+	eager := late
+	eager.Eager = true
+	g := build(t, "mobile", networks()["mobile"], model.OpSoftmax)
+	s := engine.Spec{
+		Graph: g, BatchSize: 18, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, Training: true,
+	}
+	sizes := []int{18, 7, 18, 18, 3, 18}
+	plain := made(t, cuda.Backend{Driver: late}, s)
+	want := trained(t, plain, g, sizes...)
+	for name, d := range map[string]driver.Driver{"late": late, "eager": eager} {
+		e := made(t, cuda.Backend{Driver: d}, s)
+		ahead := e.Ahead()
+		if err := ahead.Stage(batch(g, sizes[0], 0)); err != nil {
+			t.Fatal(err)
+		}
+		var got []float64
+		for i := range sizes {
+			m, err := ahead.StepStaged(func() error {
+				if i+1 == len(sizes) {
+					return nil
+				}
+				return ahead.Stage(batch(g, sizes[i+1], uint64(i+1)))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, m.Loss)
+		}
+		m, err := e.Evaluate(batch(g, sizes[0], 99))
+		if err != nil || !slices.Equal(append(got, m.Loss), want) {
+			t.Errorf("%s: losses %v and %v, %v; want %v", name, got, m.Loss, err, want)
+		}
+		for i, w := range engine.Copies(plain.State()) {
+			if !slices.Equal(w.Data, e.State()[i].Copy().Data) {
+				t.Errorf("%s: %s has other bits", name, w.Name)
+			}
+		}
 	}
 }

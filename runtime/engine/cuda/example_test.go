@@ -24,5 +24,5 @@ func ExampleBackend_Footprint() {
 		log.Fatal(err)
 	}
 	fmt.Println("weights", f.Sum(footprint.Weights), "of the device", f.In(footprint.Device))
-	// Output: weights 267 KB of the device 28.0 MB
+	// Output: weights 267 KB of the device 29.5 MB
 }

@@ -18,7 +18,7 @@ import (
 // faulty is a driver whose device goes wrong at the n-th of its calls of a kind, and counts what is asked of it.
 type faulty struct {
 	driver driver.Driver
-	call   string // "open", "alloc", "write", "read", "prepare" or "run"; "" never
+	call   string // "open", "alloc", "write", "write ahead", "read", "prepare" or "run"; "" never
 	at     int    // from 1
 	cause  driver.Cause
 
@@ -67,11 +67,15 @@ func (d *faultyDevice) Alloc(n disdel.Bytes) (driver.Pointer, error) {
 	return d.Device.Alloc(n)
 }
 
-func (d *faultyDevice) Write(dst driver.Pointer, src []byte) error {
-	if err := d.f.fault("write"); err != nil {
+func (d *faultyDevice) Write(dst driver.Pointer, src []byte, turn driver.Turn) error {
+	call := "write"
+	if turn == driver.Ahead {
+		call = "write ahead"
+	}
+	if err := d.f.fault(call); err != nil {
 		return err
 	}
-	return d.Device.Write(dst, src)
+	return d.Device.Write(dst, src, turn)
 }
 
 func (d *faultyDevice) Read(dst []byte, src driver.Pointer) error {
@@ -139,7 +143,8 @@ func TestEveryCallMayFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	for call, cause := range map[string]driver.Cause{
-		"open": driver.NoDevice, "alloc": driver.NoMemory, "write": driver.DeviceLost, "read": driver.DeviceLost,
+		"open": driver.NoDevice, "alloc": driver.NoMemory, "write": driver.DeviceLost,
+		"write ahead": driver.DeviceLost, "read": driver.DeviceLost,
 		"prepare": driver.BadLaunch, "run": driver.BadLaunch,
 	} {
 		if sound.calls[call] == 0 {

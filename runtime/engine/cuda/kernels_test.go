@@ -70,7 +70,7 @@ func (b *bench) write(p driver.Pointer, v any) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := b.dev.Write(p, data); err != nil {
+	if err := b.dev.Write(p, data, driver.InOrder); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -435,8 +435,9 @@ func TestMovesAreTheProcessorsEngines(t *testing.T) {
 			b.up(make([]float32, around.Len())), b.room(im.Len()), b.up(x), b.up(wide), b.up(x), b.room(small.Len()), b.up(x),
 			b.room(im.Len()),
 		}
-		result := b.result()
-		b.run(kernel.Importing{Image: im, Border: border, Control: b.control(rows), Result: result}.Do(out[0], b.up(samples)),
+		result, told := b.result(), b.alloc(48)
+		b.write(told, kernel.Control{Input: b.up(samples), Rows: rows})
+		b.run(kernel.Importing{Image: im, Border: border, Control: told, Result: result}.Do(out[0]),
 			kernel.Flatten(out[1], px, im), kernel.Unflatten(out[2], px, im, true), part.Join(out[3], px),
 			part.Split(out[4], pw, true), pick.Forward(out[5], px), pick.Back(out[6], pl, true), pick.Back(out[7], pl, false))
 		b.read(result, &odd)

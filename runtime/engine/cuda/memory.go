@@ -16,55 +16,68 @@ const device = footprint.Device
 // Places are in bytes from its start.
 type memory struct {
 	plan *plan.Plan
-	host disdel.Bytes // of the process, for the driver
 
+	host    disdel.Bytes // of the process, for the driver
+	pinned  disdel.Bytes // of the process, that copies go through
 	context disdel.Bytes // of the device, for the driver
 
 	precision kernel.Precision // of a step's products
 	library   bool             // plain ones are the driver's library's
 
 	control, result  disdel.Bytes
-	input            disdel.Bytes // [rows] of samples
-	labels, right    disdel.Bytes // [lanes]
+	slots            []slot
+	right            disdel.Bytes // [lanes]
 	losses           disdel.Bytes // [lanes]
 	output           disdel.Bytes // [rows][classes]
 	segments         disdel.Bytes
 	sums, parts, end disdel.Bytes // sums by channel; parts of weights' gradients
 }
 
+// slot is where a batch lies as it was handed over.
+type slot struct {
+	input  disdel.Bytes // [rows] of samples
+	labels disdel.Bytes // [lanes]
+}
+
+// slotsOf is how many batches have room: of a training, whose next one comes while one is computed with, two.
+func slotsOf(s *plan.Spec) int {
+	if s.Training {
+		return 2
+	}
+	return 1
+}
+
 // unit is what every place is a multiple of.
 const unit = 64
 
 // layMemory lays out what an engine by this plan needs.
-func layMemory(p *plan.Plan, host disdel.Bytes) *memory {
-	m := &memory{plan: p, host: host}
+func layMemory(p *plan.Plan) *memory {
+	m := &memory{plan: p, slots: make([]slot, slotsOf(&p.Spec))}
 	at := disdel.Bytes(0)
-	for _, piece := range []struct {
-		place *disdel.Bytes
-		size  disdel.Bytes
-	}{
-		{new(disdel.Bytes), p.Bytes()},
-		{&m.control, controlLen},
-		{&m.result, resultLen},
-		{&m.input, disdel.Bytes(4 * p.Spec.BatchSize * p.Graph.Input().Len())},
-		{&m.labels, disdel.Bytes(4 * p.Lanes)},
-		{&m.right, disdel.Bytes(4 * p.Lanes)},
-		{&m.losses, disdel.Bytes(8 * p.Lanes)},
-		{&m.output, disdel.Bytes(4 * p.Spec.BatchSize * p.Graph.Output().Len())},
-		{&m.segments, kernel.SegmentLen * disdel.Bytes(len(p.Params))},
-		{&m.sums, max(sumsOf(p), kernel.ClipWork(len(p.Params)))},
-		{&m.parts, partsOf(p)},
-		{&m.end, 0},
-	} {
-		*piece.place = at
-		at += (piece.size + unit - 1) / unit * unit
+	next := func(place *disdel.Bytes, size disdel.Bytes) {
+		*place = at
+		at += (size + unit - 1) / unit * unit
 	}
+	next(new(disdel.Bytes), p.Bytes())
+	next(&m.control, controlLen)
+	next(&m.result, resultLen)
+	for i := range m.slots {
+		next(&m.slots[i].input, disdel.Bytes(4*p.Spec.BatchSize*p.Graph.Input().Len()))
+		next(&m.slots[i].labels, disdel.Bytes(4*p.Lanes))
+	}
+	next(&m.right, disdel.Bytes(4*p.Lanes))
+	next(&m.losses, disdel.Bytes(8*p.Lanes))
+	next(&m.output, disdel.Bytes(4*p.Spec.BatchSize*p.Graph.Output().Len()))
+	next(&m.segments, kernel.SegmentLen*disdel.Bytes(len(p.Params)))
+	next(&m.sums, max(sumsOf(p), kernel.ClipWork(len(p.Params))))
+	next(&m.parts, partsOf(p))
+	next(&m.end, 0)
 	return m
 }
 
 // Sizes of what the host and the kernels tell each other.
 const (
-	controlLen = 32
+	controlLen = 48
 	resultLen  = 24
 )
 
@@ -136,6 +149,9 @@ func (m *memory) footprint() engine.Footprint {
 	}
 	if m.host > 0 {
 		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Process, Memory: footprint.Host, Bytes: m.host})
+	}
+	if m.pinned > 0 {
+		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Batch, Memory: footprint.Host, Bytes: m.pinned})
 	}
 	if p.Spec.Training {
 		weights, others := p.ByNode()

@@ -10,39 +10,12 @@ import (
 
 // State implements engine.Engine: the arrays lie in PyTorch's order, and are read and written by ranges.
 func (e *Engine) State() []engine.Array {
-	var out []engine.Array
-	for i := range e.params {
-		p := &e.params[i]
-		role := engine.Weight
-		if !p.Trainable {
-			role = engine.Statistic
+	return engine.StateOf(&e.spec, &e.steps, func(i, moment int) engine.Values {
+		if moment < 0 {
+			return view{e, e.params[i].value}
 		}
-		out = append(out, engine.NewArray(p.Name, p.Shape, role, view{e, p.value}))
-	}
-	if !e.spec.Training {
-		return out
-	}
-	out = append(out, engine.NewArray(engine.StepCount, []int{1}, engine.Moment, count{e}))
-	for m, kind := range momentNames(e.spec.Optimizer) {
-		for i := range e.params {
-			if p := &e.params[i]; p.Trainable {
-				out = append(out, engine.NewArray(p.Name+"."+kind, p.Shape, engine.Moment, view{e, p.moments[m]}))
-			}
-		}
-	}
-	return out
-}
-
-// momentNames are what PyTorch calls the moments of an optimiser.
-func momentNames(o disdel.Optimizer) []string {
-	switch o.Moments() {
-	case 2:
-		return []string{"exp_avg", "exp_avg_sq"}
-	case 1:
-		return []string{"momentum"}
-	default:
-		return nil
-	}
+		return view{e, e.params[i].moments[moment]}
+	})
 }
 
 // view reads and writes an array in device memory.
@@ -74,25 +47,8 @@ func (v view) WriteAt(src []float32, at int) {
 	if len(src) == 0 || v.e.lost != nil {
 		return
 	}
-	if err := v.e.dev.Write(v.at.At(at), bytesOf(src)); err != nil {
+	if err := v.e.dev.Write(v.at.At(at), bytesOf(src), driver.InOrder); err != nil {
 		_ = v.e.fail("write state", err)
-	}
-}
-
-// count reads and writes the number of steps.
-type count struct{ e *Engine }
-
-// ReadAt implements engine.Values.
-func (c count) ReadAt(dst []float32, _ int) {
-	if len(dst) > 0 {
-		dst[0] = float32(c.e.steps)
-	}
-}
-
-// WriteAt implements engine.Values. An average of several counts need not be whole.
-func (c count) WriteAt(src []float32, _ int) {
-	if len(src) > 0 {
-		c.e.steps = int(math.Round(float64(src[0])))
 	}
 }
 

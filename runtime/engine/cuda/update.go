@@ -82,10 +82,11 @@ func (e *Engine) adam() *disdel.Adam {
 	return e.spec.Optimizer.Adam
 }
 
-// told is what the kernels are told of a call, and behind it a result that has nothing yet.
+// told is what the kernels are told of a call on the slot's batch, and behind it a result that has nothing yet.
 func (e *Engine) told(rows int) []byte {
 	c := kernel.Control{
 		Seed: uint64(e.spec.Seed), Rate: float32(-e.rate), Keep: 1, Step: int32(e.steps), Rows: int32(rows),
+		Input: e.place(e.memory.slots[e.slot].input), Labels: e.place(e.memory.slots[e.slot].labels),
 	}
 	if u := &e.update; u.Adam {
 		step := float64(max(e.steps, 1))

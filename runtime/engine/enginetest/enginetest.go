@@ -21,7 +21,7 @@ func Exercise(t *testing.T, b engine.Backend) {
 		"clipping": clipping,
 		"state":    state, "parts of arrays": parts, "reset": reset, "evaluation": evaluation, "counting": counting,
 		"refusals": refusals,
-		"batches":  batches, "footprint": footprints, "memory": memory,
+		"batches":  batches, "footprint": footprints, "memory": memory, "staging": staging,
 	} {
 		t.Run(name, func(t *testing.T) { promise(t, b) })
 	}

@@ -1,10 +1,9 @@
 package gorgonia
 
-import (
-	"math"
+import "github.com/disdel/disdel/runtime/engine"
 
-	"github.com/disdel/disdel/runtime/engine"
-)
+// Ahead implements engine.Engine: batches are read where they lie.
+func (*Engine) Ahead() engine.Ahead { return nil }
 
 // State lists views of the engine's arrays.
 func (e *Engine) State() []engine.Array {
@@ -21,7 +20,7 @@ func (e *Engine) State() []engine.Array {
 		return out
 	}
 	m := e.optimizer.state()
-	out = append(out, engine.NewArray(engine.StepCount, []int{1}, engine.Moment, count{m}))
+	out = append(out, engine.NewArray(engine.StepCount, []int{1}, engine.Moment, engine.StepValues(&m.steps)))
 	for i, name := range m.names {
 		k := 0
 		for j := range e.params {
@@ -68,22 +67,5 @@ func (v view) each(n, at int, f func(there, here int)) {
 		if column++; column == inputs {
 			row, column = row+1, 0
 		}
-	}
-}
-
-// count reads and writes the number of steps.
-type count struct{ m *moments }
-
-// ReadAt implements engine.Values.
-func (c count) ReadAt(dst []float32, at int) {
-	if len(dst) > 0 {
-		dst[0] = float32(c.m.steps)
-	}
-}
-
-// WriteAt implements engine.Values. An average of several counts need not be whole.
-func (c count) WriteAt(src []float32, at int) {
-	if len(src) > 0 {
-		c.m.steps = int(math.Round(float64(src[0])))
 	}
 }

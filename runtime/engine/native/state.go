@@ -1,47 +1,19 @@
 package native
 
-import (
-	"math"
+import "github.com/disdel/disdel/runtime/engine"
 
-	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/runtime/engine"
-)
+// Ahead implements engine.Engine: batches are read where they lie.
+func (*Engine) Ahead() engine.Ahead { return nil }
 
 // State lists views of the engine's arrays, which lie in its slab in the kernels' layouts.
 func (e *Engine) State() []engine.Array {
-	var out []engine.Array
-	for i := range e.params {
+	return engine.StateOf(&e.spec, &e.steps, func(i, moment int) engine.Values {
 		p := &e.params[i]
-		role := engine.Weight
-		if !p.Trainable {
-			role = engine.Statistic
+		if moment < 0 {
+			return view{p, p.value, &e.stale}
 		}
-		out = append(out, engine.NewArray(p.Name, p.Shape, role, view{p, p.value, &e.stale}))
-	}
-	if !e.spec.Training {
-		return out
-	}
-	out = append(out, engine.NewArray(engine.StepCount, []int{1}, engine.Moment, count{e}))
-	for m, kind := range stateNames(e.spec.Optimizer) {
-		for i := range e.params {
-			if p := &e.params[i]; p.Trainable {
-				out = append(out, engine.NewArray(p.Name+"."+kind, p.Shape, engine.Moment, view{p, p.moments[m], &e.stale}))
-			}
-		}
-	}
-	return out
-}
-
-// stateNames are what PyTorch calls the moments of an optimiser.
-func stateNames(o disdel.Optimizer) []string {
-	switch o.Moments() {
-	case 2:
-		return []string{"exp_avg", "exp_avg_sq"}
-	case 1:
-		return []string{"momentum"}
-	default:
-		return nil
-	}
+		return view{p, p.moments[moment], &e.stale}
+	})
 }
 
 // view reads and writes an array of weights, or one of its moments, in PyTorch's layout.
@@ -78,21 +50,4 @@ func (v view) each(n, at int, f func(there, here int)) {
 			f(there, here)
 		}
 	})
-}
-
-// count reads and writes the number of steps.
-type count struct{ e *Engine }
-
-// ReadAt implements engine.Values.
-func (c count) ReadAt(dst []float32, at int) {
-	if len(dst) > 0 {
-		dst[0] = float32(c.e.steps)
-	}
-}
-
-// WriteAt implements engine.Values. An average of several counts need not be whole.
-func (c count) WriteAt(src []float32, at int) {
-	if len(src) > 0 {
-		c.e.steps = int(math.Round(float64(src[0])))
-	}
 }

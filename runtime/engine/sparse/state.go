@@ -1,8 +1,6 @@
 package sparse
 
 import (
-	"math"
-
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/runtime/engine"
 )
@@ -24,30 +22,19 @@ func (p part) view(t *table, values []float32) view {
 	return view{values: values, stride: t.width, column: p.column, width: p.width}
 }
 
+// Ahead implements engine.Engine: batches are read where they lie.
+func (*Engine) Ahead() engine.Ahead { return nil }
+
 // State lists views of the engine's arrays.
 func (e *Engine) State() []engine.Array {
-	params, parts := e.g.Params(), e.parts()
-	var out []engine.Array
-	for i, p := range params {
+	parts := e.parts()
+	return engine.StateOf(&e.layout.spec, &e.steps, func(i, moment int) engine.Values {
 		t := &e.tables[parts[i].table]
-		out = append(out, engine.NewArray(p.Name, p.Shape, engine.Weight, parts[i].view(t, t.value)))
-	}
-	if !e.layout.spec.Training {
-		return out
-	}
-	out = append(out, engine.NewArray(engine.StepCount, []int{1}, engine.Moment, count{e}))
-	for m, kind := range momentNames(e.layout.spec.Optimizer) {
-		for i, p := range params {
-			t := &e.tables[parts[i].table]
-			out = append(out, engine.NewArray(p.Name+"."+kind, p.Shape, engine.Moment, parts[i].view(t, t.moments[m])))
+		if moment < 0 {
+			return parts[i].view(t, t.value)
 		}
-	}
-	return out
-}
-
-// momentNames are what PyTorch calls the moments of an optimiser.
-func momentNames(o disdel.Optimizer) []string {
-	return [][]string{nil, {"momentum"}, {"exp_avg", "exp_avg_sq"}}[o.Moments()]
+		return parts[i].view(t, t.moments[moment])
+	})
 }
 
 // Init sets the weights to those of engine.InitWeights.
@@ -63,21 +50,4 @@ func (e *Engine) Init(init disdel.Init) error {
 		})
 	}
 	return nil
-}
-
-// count reads and writes the number of steps.
-type count struct{ e *Engine }
-
-// ReadAt implements engine.Values.
-func (c count) ReadAt(dst []float32, _ int) {
-	if len(dst) > 0 {
-		dst[0] = float32(c.e.steps)
-	}
-}
-
-// WriteAt implements engine.Values. An average of several counts need not be whole.
-func (c count) WriteAt(src []float32, _ int) {
-	if len(src) > 0 {
-		c.e.steps = int(math.Round(float64(src[0])))
-	}
 }

@@ -6,6 +6,7 @@ package device
 import "C"
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"unsafe"
@@ -18,11 +19,15 @@ import (
 	"github.com/disdel/disdel/runtime/engine/cuda/ptx"
 )
 
-// device is a context of one device, with a stream and pinned memory on the host that copies go through.
+// device is a context of one device. Programs run on one stream, and what is written ahead goes by another, beside
+// them; the next program waits for an event behind it.
 type device struct {
 	index     int
 	context   cu.CUContext
-	stream    cu.Stream
+	steps     queue // of programs, and of copies in their order
+	copies    queue // of what is written ahead
+	ahead     cu.Event
+	fresh     bool // something was written ahead since the last program
 	module    cu.Module
 	matrix    bool           // the kernels that take matrix units are loaded, too
 	blas      unsafe.Pointer // cuBLAS, once a product has been asked for
@@ -30,13 +35,7 @@ type device struct {
 	graphs    []C.CUgraphExec
 	calls     int // of Alloc
 	taken     disdel.Bytes
-
-	pinned unsafe.Pointer
-	used   int // of pinned, by copies that may not have been done yet
 }
-
-// pinnedLen is how much of the host's memory copies go through.
-const pinnedLen = 8 << 20
 
 func open(index int) (*device, error) {
 	runtime.LockOSThread()
@@ -61,10 +60,13 @@ func (d *device) ready() (err error) {
 	if d.module, err = d.load(ptx.Text(), kernel.Names()); err != nil {
 		return err
 	}
-	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
-		return d.fault("make stream", err)
+	if d.ahead, err = cu.MakeEvent(cu.DisableTiming); err != nil {
+		return d.fault("make event", err)
 	}
-	return d.fault("pin memory", result(C.cuMemHostAlloc(&d.pinned, pinnedLen, 0)))
+	if err := d.steps.open(d); err != nil {
+		return err
+	}
+	return d.copies.open(d)
 }
 
 // load loads kernels of a text.
@@ -119,57 +121,20 @@ func (d *device) Alloc(n disdel.Bytes) (p driver.Pointer, err error) {
 	return p, err
 }
 
-// pieces calls f with a part of the pinned memory for every part of so many bytes.
-func (d *device) pieces(n int, f func(pinned []byte, from int) error) error {
-	for from := 0; from < n; {
-		if d.used == pinnedLen {
-			if err := d.wait(); err != nil {
-				return err
-			}
-		}
-		size := min(n-from, pinnedLen-d.used)
-		part := unsafe.Slice((*byte)(unsafe.Add(d.pinned, d.used)), size)
-		d.used += size
-		if err := f(part, from); err != nil {
-			return err
-		}
-		from += size
-	}
-	return nil
-}
-
-// wait waits until all is done; the pinned memory is free again then.
-func (d *device) wait() error {
-	d.used = 0
-	return d.fault("wait", d.stream.Synchronize())
-}
-
-// Write implements driver.Device: src is copied to pinned memory, from where the device takes it when it gets there.
-func (d *device) Write(dst driver.Pointer, src []byte) error {
+// Write implements driver.Device.
+func (d *device) Write(dst driver.Pointer, src []byte, turn driver.Turn) error {
 	return d.on(func() error {
-		return d.pieces(len(src), func(pinned []byte, from int) error {
-			copy(pinned, src[from:])
-			return d.fault("write", cu.MemcpyHtoDAsync(cu.DevicePtr(dst)+cu.DevicePtr(from), unsafe.Pointer(&pinned[0]),
-				int64(len(pinned)), d.stream))
-		})
+		if turn == driver.Ahead {
+			d.fresh = true
+			return d.copies.write(d, dst, src)
+		}
+		return d.steps.write(d, dst, src)
 	})
 }
 
 // Read implements driver.Device.
 func (d *device) Read(dst []byte, src driver.Pointer) error {
-	return d.on(func() error {
-		return d.pieces(len(dst), func(pinned []byte, from int) error {
-			if err := cu.MemcpyDtoHAsync(unsafe.Pointer(&pinned[0]), cu.DevicePtr(src)+cu.DevicePtr(from),
-				int64(len(pinned)), d.stream); err != nil {
-				return d.fault("read", err)
-			}
-			if err := d.wait(); err != nil {
-				return err
-			}
-			copy(dst[from:], pinned)
-			return nil
-		})
-	})
+	return d.on(func() error { return d.steps.read(d, dst, src) })
 }
 
 // launch puts a kernel on the stream. Its one argument is a struct, and cu takes arguments of 8 bytes, which it lays
@@ -187,23 +152,32 @@ func (d *device) launch(l driver.Launch) error {
 		words[i] = unsafe.Pointer(&l.Args[8*i])
 	}
 	g := l.Grid
-	return d.fault(l.Kernel, f.Launch(g[0], g[1], g[2], kernel.Threads, 1, 1, 0, d.stream, words))
+	return d.fault(l.Kernel, f.Launch(g[0], g[1], g[2], kernel.Threads, 1, 1, 0, d.steps.stream, words))
 }
 
-// Run implements driver.Device.
+// Run implements driver.Device. The graph is the same whatever was written ahead: it is on the stream behind the event.
 func (d *device) Run(p driver.Program) error {
-	return d.on(func() error { return d.fault("run", result(C.cuGraphLaunch(d.graphs[p], d.c()))) })
+	return d.on(func() error {
+		if d.fresh {
+			if err := d.steps.await(d, &d.copies); err != nil {
+				return err
+			}
+			d.fresh = false
+		}
+		return d.fault("run", result(C.cuGraphLaunch(d.graphs[p], d.steps.c())))
+	})
 }
 
-// Close implements driver.Device. The context takes all memory with it.
+// Close implements driver.Device. The context takes all memory with it, the streams and the event.
 func (d *device) Close() error {
 	return d.on(func() error {
-		err := d.wait()
+		err := cmp.Or(d.copies.wait(d), d.steps.wait(d))
 		d.closeLibrary()
 		for _, g := range d.graphs {
 			C.cuGraphExecDestroy(g)
 		}
-		C.cuMemFreeHost(d.pinned)
+		C.cuMemFreeHost(d.steps.pinned)
+		C.cuMemFreeHost(d.copies.pinned)
 		if failed := d.context.Destroy(); err == nil {
 			err = d.fault("destroy context", failed)
 		}

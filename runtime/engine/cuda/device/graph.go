@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 )
@@ -25,9 +24,6 @@ func result(r C.CUresult) error {
 	return failure(r)
 }
 
-// c is the stream as this package's calls take it.
-func (d *device) c() C.CUstream { return C.CUstream(unsafe.Pointer(d.stream.C())) }
-
 // Prepare implements driver.Device: the launches are captured as one graph.
 func (d *device) Prepare(launches []driver.Launch) (p driver.Program, err error) {
 	err = d.on(func() error {
@@ -37,7 +33,7 @@ func (d *device) Prepare(launches []driver.Launch) (p driver.Program, err error)
 		if err := d.openLibrary(launches); err != nil {
 			return err
 		}
-		if err := result(C.cuStreamBeginCapture(d.c(), C.CU_STREAM_CAPTURE_MODE_RELAXED)); err != nil {
+		if err := result(C.cuStreamBeginCapture(d.steps.c(), C.CU_STREAM_CAPTURE_MODE_RELAXED)); err != nil {
 			return d.fault("begin capture", err)
 		}
 		failed := error(nil)
@@ -47,7 +43,7 @@ func (d *device) Prepare(launches []driver.Launch) (p driver.Program, err error)
 			}
 		}
 		var graph C.CUgraph
-		ended := result(C.cuStreamEndCapture(d.c(), &graph)) // even of what failed, or the stream stays as it is
+		ended := result(C.cuStreamEndCapture(d.steps.c(), &graph)) // even of what failed, or the stream stays as it is
 		if failed != nil {
 			return failed
 		}

@@ -93,7 +93,7 @@ func (d *device) openLibrary(launches []driver.Launch) error {
 		return d.noRoom(workspaceLen, err)
 	}
 	var b C.blas
-	if s := C.blas_open(&b, d.c(), C.CUdeviceptr(work), C.size_t(workspaceLen)); s != 0 {
+	if s := C.blas_open(&b, d.steps.c(), C.CUdeviceptr(work), C.size_t(workspaceLen)); s != 0 {
 		return d.refused("open cuBLAS", int(s))
 	}
 	d.blas = unsafe.Pointer(b)

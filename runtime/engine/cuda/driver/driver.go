@@ -55,15 +55,25 @@ type Driver interface {
 	Open(index int) (Device, error)
 }
 
-// Device is one queue of one device, for one goroutine. What it is told to do happens in that order. Where nothing else
-// is said, an error is a Fault: of Launch, if a kernel could not be started or went wrong, or of Lost, after which
-// nothing but Close works.
+// Turn is when a Write happens, among all else that a device is told to do.
+type Turn uint8
+
+// The turns.
+const (
+	InOrder Turn = iota // after all before it
+	Ahead               // at once, beside what is running; whatever Run comes next waits for it
+)
+
+// Device is one queue of one device, for one goroutine. But for what is written Ahead, what it is told to do happens in
+// that order. Where nothing else is said, an error is a Fault: of Launch, if a kernel could not be started or went
+// wrong, or of Lost, after which nothing but Close works.
 type Device interface {
 	// Alloc takes memory, whose content is anything. It returns a Fault of Memory where there is not as much.
 	Alloc(n disdel.Bytes) (Pointer, error)
 
-	// Write copies src to the device, and has read it when it returns.
-	Write(dst Pointer, src []byte) error
+	// Write copies src to the device, and has read it when it returns. Whoever writes Ahead has waited, by a Read, for
+	// all that was told before and uses what is written to, and does not write InOrder to it before the next Run.
+	Write(dst Pointer, src []byte, turn Turn) error
 
 	// Read copies from the device once all before it is done.
 	Read(dst []byte, src Pointer) error

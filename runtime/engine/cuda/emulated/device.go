@@ -21,6 +21,9 @@ type device struct {
 	said     bytes.Buffer // on standard error
 	kernels  map[string]uint64
 	programs [][]byte
+	waiting  [][]byte // orders that nothing has been read behind yet
+	ahead    [][]byte // what was written ahead and need not be there yet
+	eager    bool
 	number   int // of the machine's
 	limit    disdel.Bytes
 	taken    disdel.Bytes
@@ -31,14 +34,14 @@ type device struct {
 }
 
 func start(d Driver, number int) (*device, error) {
-	limit := d.memory()
+	limit := max(0, d.memory()-d.Held)
 	args := []string{fmt.Sprint(int64(limit))}
 	if d.Backwards {
 		args = append(args, "backwards")
 	}
 	dev := &device{
 		process: exec.Command(d.Program, args...), kernels: map[string]uint64{}, number: number, limit: limit,
-		shared: d.Shared, library: d.Library,
+		shared: d.Shared, library: d.Library, eager: d.Eager,
 	}
 	dev.process.Stderr = &dev.said
 	var err error
@@ -95,6 +98,19 @@ func (d *device) tell(orders ...[]byte) error {
 		}
 	}
 	return nil
+}
+
+// queue has orders wait until something is read: a device, too, does what it is told later.
+func (d *device) queue(orders ...[]byte) error {
+	d.waiting = append(d.waiting, orders...)
+	return d.lost
+}
+
+// flush sends what waits.
+func (d *device) flush() error {
+	orders := d.waiting
+	d.waiting = nil
+	return d.tell(orders...)
 }
 
 // hear reads an answer.
@@ -160,12 +176,23 @@ func (d *device) giveBack(n disdel.Bytes) {
 }
 
 // Write implements driver.Device.
-func (d *device) Write(dst driver.Pointer, src []byte) error {
-	return d.tell(order('W', uint64(dst), uint64(len(src))), src)
+func (d *device) Write(dst driver.Pointer, src []byte, turn driver.Turn) error {
+	o := append(order('W', uint64(dst), uint64(len(src))), src...)
+	switch {
+	case turn == driver.InOrder:
+		return d.queue(o)
+	case d.eager:
+		return d.tell(o)
+	}
+	d.ahead = append(d.ahead, o)
+	return d.lost
 }
 
 // Read implements driver.Device.
 func (d *device) Read(dst []byte, src driver.Pointer) error {
+	if err := d.flush(); err != nil {
+		return err
+	}
 	if err := d.tell(order('R', uint64(src), uint64(len(dst)))); err != nil {
 		return err
 	}
@@ -195,7 +222,11 @@ func (d *device) Prepare(launches []driver.Launch) (driver.Program, error) {
 }
 
 // Run implements driver.Device.
-func (d *device) Run(p driver.Program) error { return d.tell(d.programs[p]) }
+func (d *device) Run(p driver.Program) error {
+	late := d.ahead
+	d.ahead = nil
+	return d.queue(append(late, d.programs[p])...)
+}
 
 // Close implements driver.Device.
 func (d *device) Close() error {
@@ -203,6 +234,9 @@ func (d *device) Close() error {
 	d.taken = 0
 	if d.lost != nil {
 		return nil // its memory went with it
+	}
+	if err := d.flush(); err != nil {
+		return nil // the same
 	}
 	_ = d.orders.Close()
 	if err := d.process.Wait(); err != nil {

@@ -4,6 +4,10 @@
 //
 // Blocks run one after another and so do the threads of each phase between two barriers, forwards or, where Backwards
 // is set, the last first. Kernels whose bits are the same both ways depend on no order that a device does not keep.
+// What it is told is done when something is read, as late as a device may do it; what is written ahead then comes as
+// late as a device may let it come, or, where Eager is set, before all that waits. Steps whose bits are the same both
+// ways have nobody write what somebody else still reads.
+//
 // Every allocation has a page behind it that cannot be touched, so that a kernel that leaves its arrays ends the
 // process, which is a device that is lost.
 //

@@ -12,7 +12,9 @@ import (
 type Driver struct {
 	Program   string       // that Compile made
 	Memory    disdel.Bytes // of each device; 0 is 1 GB
+	Held      disdel.Bytes // of each device's memory, by others that nobody here knows of
 	Backwards bool         // blocks and threads run the last first
+	Eager     bool         // what is written ahead is there before all that waits to be run, and not as late as may be
 	Count     int          // of devices; 0 is one
 	Visible   *string      // CUDA_VISIBLE_DEVICES of the process that it stands for; nil: it is not set
 
@@ -85,7 +87,7 @@ func (d Driver) info(index, number int) driver.Info {
 	if info.Capability == [2]int{} {
 		info.Capability = [2]int{8, 0}
 	}
-	if info.Free = info.Memory; d.Shared != nil {
+	if info.Free = info.Memory - d.Held; d.Shared != nil {
 		info.Free -= d.Shared.Taken(number)
 	}
 	return info

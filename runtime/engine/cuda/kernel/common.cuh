@@ -29,13 +29,15 @@ typedef unsigned long long bits;
 
 // What the host says of a call. It lies in device memory, so that the launches of a step are always the same.
 struct control {
-  bits seed;         // of dropout
-  float rate;        // minus the learning rate
-  float adam_rate;   // the same over 1 - beta1^step
-  float adam_root;   // 1 / sqrt(1 - beta2^step)
-  float keep;        // what AdamW's decay leaves of a weight
-  int step;          // from 1 on
-  int rows;          // that the batch has; the lanes behind them hold zeros
+  bits seed;          // of dropout
+  const float *input; // of the batch: [row][channel][height][width]
+  const int *labels;  // by lane; -1: none
+  float rate;         // minus the learning rate
+  float adam_rate;    // the same over 1 - beta1^step
+  float adam_root;    // 1 / sqrt(1 - beta2^step)
+  float keep;         // what AdamW's decay leaves of a weight
+  int step;           // from 1 on
+  int rows;           // that the batch has; the lanes behind them hold zeros
 };
 
 // What a call says to the host, which clears it before, and sets scale to 1.

@@ -1,8 +1,7 @@
 // Samples into images and back, and what only moves values. An image is [height][width][channel][lane], a sample a lane.
 
 struct import {
-  float *out;     // with a border, which stays as it is
-  const float *x; // [rows][channel][height][width]
+  float *out; // with a border, which stays as it is
   const struct control *control;
   struct result *result;
   int channels, height, width;
@@ -14,13 +13,14 @@ struct import {
 KERNEL(import_rows, import) {
   SHARED float tile[32][33];
   int plane = a.height * a.width, values = a.channels * plane;
-  int first = blockIdx.x * 32, row = blockIdx.y * 32;
+  int first = blockIdx.x * 32, row = blockIdx.y * 32, rows = a.control->rows;
+  const float *x = a.control->input;
   PHASE(t) {
     for (int k = t / 32; k < 32; k += THREADS / 32) {
       int s = first + t % 32;
       float v = 0;
-      if (row + k < a.control->rows && s < values) {
-        v = a.x[(wide)(row + k) * values + s];
+      if (row + k < rows && s < values) {
+        v = x[(wide)(row + k) * values + s];
         if (v - v != 0) a.result->odd = 1; // whoever writes, writes the same
       }
       tile[k][t % 32] = v;

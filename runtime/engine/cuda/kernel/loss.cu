@@ -7,7 +7,6 @@ struct loss {
   const float *x;    // the outputs, before a last softmax: [pixel][channel][lane]
   float *gradient;   // by x, the same way; null where none is asked for
   float *out;        // [rows][classes], probabilities where a softmax comes last; null where none is asked for
-  const int *labels; // by row; -1: none
   double *losses;    // by row
   int *right;        // by row
   const struct control *control;
@@ -137,7 +136,7 @@ KERNEL(loss_rows, loss) {
     o.a = &a;
     o.lane = lane;
     if (lane < rows) {
-      int label = a.labels[lane], binary = a.kind == BINARY_CROSS_ENTROPY;
+      int label = a.control->labels[lane], binary = a.kind == BINARY_CROSS_ENTROPY;
       double scale = 1.0 / rows, loss = 0;
       if (label >= 0) {
         if (a.kind == CROSS_ENTROPY) loss = cross_entropy(o, label, scale);

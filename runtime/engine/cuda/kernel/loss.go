@@ -20,9 +20,8 @@ type Loss struct {
 	Image           plan.Image // of the outputs, before a last softmax
 	Kind            LossKind
 	Softmax         bool           // comes last
-	Labels          driver.Pointer // [lanes] of int32, -1 for rows without
 	Losses, Right   driver.Pointer // [lanes] of float64 and of int32: workspace
-	Control, Result driver.Pointer
+	Control, Result driver.Pointer // Control tells where the labels are
 }
 
 // Do computes the loss and counts the rows that are right. The gradient by the outputs x and the outputs as rows
@@ -31,12 +30,12 @@ func (l Loss) Do(x, gradient, out driver.Pointer) []driver.Launch {
 	im := l.Image
 	return []driver.Launch{
 		one("loss_rows", im.Lanes, struct {
-			X, Gradient, Out, Labels, Losses, Right, Control driver.Pointer
-			Classes, Pixels, Lanes, Softmax                  int32
-			Kind                                             LossKind
-			_                                                int32
+			X, Gradient, Out, Losses, Right, Control driver.Pointer
+			Classes, Pixels, Lanes, Softmax          int32
+			Kind                                     LossKind
+			_                                        int32
 		}{
-			X: x, Gradient: gradient, Out: out, Labels: l.Labels, Losses: l.Losses, Right: l.Right, Control: l.Control,
+			X: x, Gradient: gradient, Out: out, Losses: l.Losses, Right: l.Right, Control: l.Control,
 			Classes: int32(im.C * im.H * im.W), Pixels: int32(im.H * im.W), Lanes: int32(im.Lanes), Softmax: flag(l.Softmax),
 			Kind: l.Kind,
 		}),

@@ -7,13 +7,15 @@ import (
 
 // Control is what a call is told, in device memory: struct control.
 type Control struct {
-	Seed     uint64  // of dropout
-	Rate     float32 // minus the learning rate
-	AdamRate float32 // the same over 1 - beta1^step
-	AdamRoot float32 // 1 / sqrt(1 - beta2^step)
-	Keep     float32 // what AdamW's decay leaves of a weight
-	Step     int32   // from 1 on
-	Rows     int32   // of the batch
+	Seed     uint64         // of dropout
+	Input    driver.Pointer // of the batch, [rows][C][H][W]
+	Labels   driver.Pointer // [lanes] of int32, -1 for rows without
+	Rate     float32        // minus the learning rate
+	AdamRate float32        // the same over 1 - beta1^step
+	AdamRoot float32        // 1 / sqrt(1 - beta2^step)
+	Keep     float32        // what AdamW's decay leaves of a weight
+	Step     int32          // from 1 on
+	Rows     int32          // of the batch
 }
 
 // Result is what a call answers, in device memory: struct result. Before it, all is zero but Scale, which is 1.
@@ -77,7 +79,7 @@ func (d Dropping) Do(out, x driver.Pointer, n int) driver.Launch {
 	}{out, x, d.Control, int64(n), uint64(d.Node), float32(1 / (1 - d.Rate)), uint32(d.Rate * (1 << 32))})
 }
 
-// Importing turns samples, [rows][C][H][W], into an image with a border.
+// Importing turns the samples that Control tells of into an image with a border.
 type Importing struct {
 	Image           plan.Image
 	Border          plan.Border
@@ -85,14 +87,14 @@ type Importing struct {
 }
 
 // Do writes all of out but its border. Lanes without a row become zero.
-func (i Importing) Do(out, x driver.Pointer) driver.Launch {
+func (i Importing) Do(out driver.Pointer) driver.Launch {
 	im := i.Image
 	return of("import_rows", [3]int{over(im.C*im.H*im.W, 32), over(im.Lanes, 32), 1}, struct {
-		Out, X, Control, Result         driver.Pointer
+		Out, Control, Result            driver.Pointer
 		C, H, W, Top, Left, Full, Lanes int32
 		_                               int32
 	}{
-		Out: out, X: x, Control: i.Control, Result: i.Result, C: int32(im.C), H: int32(im.H), W: int32(im.W),
+		Out: out, Control: i.Control, Result: i.Result, C: int32(im.C), H: int32(im.H), W: int32(im.W),
 		Top: int32(i.Border.Top), Left: int32(i.Border.Left), Full: int32(i.Border.Around(im).W), Lanes: int32(im.Lanes),
 	})
 }

@@ -1,9 +1,9 @@
-package backends
+package gpu
 
 import "github.com/disdel/disdel"
 
-// GPU is one that the program's engine for GPUs sees.
-type GPU struct {
+// Device is a GPU that the program's engine sees.
+type Device struct {
 	Index      int          `json:"index"`
 	ID         string       `json:"id,omitempty"` // as CUDA_VISIBLE_DEVICES may name it
 	Name       string       `json:"name"`

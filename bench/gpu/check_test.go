@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/cuda"
+	"github.com/disdel/disdel/runtime/engine/cuda/emulated"
+	"github.com/disdel/disdel/runtime/engine/native"
+)
+
+// emulation is the engine for GPUs on a device that is the processor's.
+func emulation(t *testing.T) engine.Backend {
+	t.Helper()
+	program, err := emulated.Compile(t.TempDir())
+	if errors.Is(err, emulated.ErrNoCompiler) {
+		t.Skip("left out: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cuda.Backend{Driver: emulated.Driver{Program: program}}
+}
+
+// faster is an engine that goes by another rate than it was told.
+type faster struct{ engine.Backend }
+
+func (b faster) New(s engine.Spec) (engine.Engine, error) {
+	e, err := b.Backend.New(s)
+	if err == nil {
+		e.SetRate(1.1)
+	}
+	return e, err
+}
+
+// What gpu-check compares is alike on an emulated device in all precisions, and an engine that computes something else
+// is found.
+func TestTheCheckTellsEnginesApart(t *testing.T) {
+	b := [2]engine.Backend{native.Backend{}, emulation(t)}
+	lenet, _ := model.Find("lenet5")
+	var text strings.Builder
+	if err := check(&text, b, []model.Entry{lenet}); err != nil || strings.Count(text.String(), ": ok\n") != len(bounds) {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	b[1] = faster{b[1]}
+	if err := check(io.Discard, b, []model.Entry{lenet}); !errors.Is(err, disdel.Internal) {
+		t.Errorf("an engine with another rate: %v", err)
+	}
+}
+
+// pythonWithTorch is a Python that has PyTorch. Tests that need it are skipped without one.
+func pythonWithTorch(t *testing.T) string {
+	t.Helper()
+	for _, python := range []string{os.Getenv("DISDEL_TEST_TORCH"), "python3", "/usr/bin/python3"} {
+		if _, why := said(exec.Command(python, "-c", "import torch")); python != "" && why == "" {
+			return python
+		}
+	}
+	t.Skip("left out: no Python here has PyTorch (scripts/bench-deps.sh brings one)")
+	return ""
+}
+
+// PyTorch comes to the same losses and gradients from the same weights, of networks whose arrays have its names and of some that have
+// them in its order; what is not alike is found.
+func TestStepsArePyTorchs(t *testing.T) {
+	python := pythonWithTorch(t)
+	t.Chdir("../..")
+	b := emulation(t)
+	var text strings.Builder
+	lenet := []string{"lenet5"}
+	if err := againstTorch(&text, b, python, lenet); err != nil || strings.Count(text.String(), ": ok\n") != 1 {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	text.Reset()
+	small := []string{"resnet18", "resnet20-cifar", "vgg16-cifar", "mobilenetv1", "inceptionv3"}
+	if err := againstTorch(&text, native.Backend{}, python, small); err != nil ||
+		strings.Count(text.String(), ": ok\n") != len(small) {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	if err := againstTorch(io.Discard, faster{b}, python, lenet); !errors.Is(err, disdel.Internal) {
+		t.Errorf("an engine with another rate: %v", err)
+	}
+}
+
+// Without PyTorch the report says so, and nothing has failed.
+func TestNoPyTorchIsSaid(t *testing.T) {
+	var text strings.Builder
+	if err := againstTorch(&text, native.Backend{}, "no-such-python", peers); err != nil ||
+		!strings.Contains(text.String(), "left out: no-such-python has no PyTorch") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+}

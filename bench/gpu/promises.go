@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/disdel/disdel"
+)
+
+// testProgram has the tests of the driver of real devices; make cuda-tools builds it beside this program.
+const testProgram = "test-gpu"
+
+// promises runs what every backend is held to on the device: gradients, bits, state, refusals, memory.
+func promises(out io.Writer) error {
+	fmt.Fprint(out, "\n## What every backend is held to, on the GPU\n\n")
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	program := filepath.Join(filepath.Dir(self), testProgram)
+	if _, err := os.Stat(program); err != nil {
+		fmt.Fprintf(out, "left out: %s is not there, which make cuda-tools builds\n", program)
+		return nil
+	}
+	text, err := exec.Command(program, "-test.v").CombinedOutput()
+	fmt.Fprintf(out, "```\n%s\n```\n", bytes.TrimSpace(text))
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Internal, Op: "check", Msg: "a test on the device failed", Err: err}
+	}
+	return nil
+}
