@@ -37,7 +37,8 @@ func TestWeightsArePutAndBegunWith(t *testing.T) {
 	ctx := t.Context()
 	w := disdel.Weights{
 		{Name: "a.weight", Shape: []int{2, 2}, Data: []float32{1, 2, 3, 4}},
-		{Name: "b.weight", Shape: []int{1}, Data: []float32{5}}, {Name: "c.bias", Shape: []int{2}, Data: []float32{6, 7}},
+		{Name: "b.weight", Shape: []int{1}, Data: []float32{5}},
+		{Name: "c.bias", Shape: []int{2}, Data: []float32{6, 7}},
 	}
 	data, sum := fileOf(t, w)
 	for range 2 { // the second time nothing is read
