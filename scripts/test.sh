@@ -19,7 +19,7 @@ export DISDEL_TEST_EXPORTS=""
 export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 
-heavy='/(runtime/engine/(native|cuda)|cmd/disdel|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
+heavy='/(runtime/engine/(native|cuda)|bench/gpu|cmd/disdel|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
 '/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/onnx)$'
 packages=$(go list ./...)
 raced=$(grep -vE "$heavy" <<<"$packages")
