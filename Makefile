@@ -64,7 +64,7 @@ lint: ## gofumpt, vet, go fix, staticcheck, tidy
 	scripts/lint.sh
 
 .PHONY: check
-check: lint test test-arm64 test-cuda ## what CI runs
+check: lint test test-arm64 test-cuda ## what CI runs, and what can be tested of GPUs without one
 
 .PHONY: quickstart
 quickstart: ## the main job on embedded defaults
