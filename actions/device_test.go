@@ -9,7 +9,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
-// onDeviceBackend is the native backend as it would be with its slab on a GPU, and keeps to the share of it that it is given.
+// onDeviceBackend is the native backend as it would be with its slab on a GPU, and keeps to the share of it that it
+// is given.
 type onDeviceBackend struct{ engine.Backend }
 
 func (onDeviceBackend) Name() string { return disdel.BackendCUDA }

@@ -44,8 +44,8 @@ func benchShard(b *testing.B, shape []int, how disdel.Augment) *dataset.Shard {
 	return s
 }
 
-// BenchmarkFeed says what a step on two threads takes with its batch: filled by one goroutine, by two, and by one beside
-// the step before, as on devices.
+// BenchmarkFeed says what a step on two threads takes with its batch: filled by one goroutine, by two, and by one
+// beside the step before, as on devices.
 func BenchmarkFeed(b *testing.B) {
 	for _, c := range []struct {
 		network string

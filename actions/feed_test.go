@@ -96,8 +96,8 @@ func (e *failing) Step(b dataset.Batch) (disdel.Metrics, error) {
 	return disdel.Metrics{}, &disdel.Error{Kind: disdel.Diverged, Op: "train", Msg: "for this test"}
 }
 
-// When a step fails, the batch that is being filled is waited for: the next request would find a goroutine in its shard.
-// What filling panicked with is the caller's.
+// When a step fails, the batch that is being filled is waited for: the next request would find a goroutine in its
+// shard. What filling panicked with is the caller's.
 func TestNothingIsFilledAfterTheEnd(t *testing.T) {
 	b := setUp(t)
 	h := NewHost(probe, engine.Table{Backends: []engine.Backend{onDeviceBackend{native.Backend{}}}})

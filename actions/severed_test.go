@@ -228,7 +228,9 @@ func readCommand(in *bufio.Reader) ([]byte, error) {
 
 // struck runs the members at once, deals each its blows, one an attempt, and returns what each delivered, and how many
 // commands the one gave that gave most.
-func (b *bench) struck(all []disdel.TrainRequest, blows [][]blow, pause time.Duration) (out []disdel.Weights, most int) {
+func (b *bench) struck(
+	all []disdel.TrainRequest, blows [][]blow, pause time.Duration,
+) (out []disdel.Weights, most int) {
 	b.t.Helper()
 	ctx, stop := context.WithTimeout(b.t.Context(), time.Minute)
 	defer stop()
@@ -255,7 +257,7 @@ func (b *bench) struck(all []disdel.TrainRequest, blows [][]blow, pause time.Dur
 				attempts.Go(func() {
 					defer line.close()
 					defer kill()
-					done <- ask2(attempt, own)
+					done <- askAlone(attempt, own)
 				})
 				select {
 				case err := <-done:
@@ -288,8 +290,8 @@ func (b *bench) struck(all []disdel.TrainRequest, blows [][]blow, pause time.Dur
 	return out, most
 }
 
-// ask2 is a train action in a process of its own.
-func ask2(ctx context.Context, req disdel.TrainRequest) error {
+// askAlone is a train action in a process of its own.
+func askAlone(ctx context.Context, req disdel.TrainRequest) error {
 	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	params, err := json.Marshal(req)
@@ -310,10 +312,10 @@ func someBlows(rng *rand.Rand, members, commands int) [][]blow {
 	return all
 }
 
-// Whatever command of whichever member is the last one that the store sees, or is the first one that it sees late, after
-// another attempt has taken over: members end with the bits of an undisturbed run, also where deltas lie on two servers
-// or beside the news, and where states are stored on the way. Eager ones end equal, and each batch of a queue counts
-// once.
+// Whatever command of whichever member is the last one that the store sees, or is the first one that it sees late,
+// after another attempt has taken over: members end with the bits of an undisturbed run, also where deltas lie on two
+// servers or beside the news, and where states are stored on the way. Eager ones end equal, and each batch of a queue
+// counts once.
 func TestMembersComeToTheSameBitsWhateverCommandIsTheirLast(t *testing.T) {
 	aggregator.Quiet() // of what is killed go-redis says that it comes to nobody
 	const members, rows = 3, 203
@@ -323,14 +325,23 @@ func TestMembersComeToTheSameBitsWhateverCommandIsTheirLast(t *testing.T) {
 		rank     int
 		batch    int
 	}{
-		"BSP":                       {disdel.Exchange{Combine: disdel.CombineMean}, 1, 4, 8},
-		"ISP":                       {disdel.Exchange{Threshold: 0.7, Combine: disdel.CombineSum}, 1, 4, 8},
-		"SSP":                       {disdel.Exchange{Slack: 2, Threshold: 0.3, Combine: disdel.CombineMean}, 1, 4, 8},
-		"BSP on two servers":        {disdel.Exchange{Combine: disdel.CombineMean}, 2, 40, 8},
-		"SSP of int8 on two":        {disdel.Exchange{Slack: 1, Values: disdel.WireInt8, Combine: disdel.CombineSum}, 2, 40, 8},
+		"BSP":                {disdel.Exchange{Combine: disdel.CombineMean}, 1, 4, 8},
+		"ISP":                {disdel.Exchange{Threshold: 0.7, Combine: disdel.CombineSum}, 1, 4, 8},
+		"SSP":                {disdel.Exchange{Slack: 2, Threshold: 0.3, Combine: disdel.CombineMean}, 1, 4, 8},
+		"BSP on two servers": {disdel.Exchange{Combine: disdel.CombineMean}, 2, 40, 8},
+		"SSP of int8 on two": {
+			disdel.Exchange{Slack: 1, Values: disdel.WireInt8, Combine: disdel.CombineSum},
+			2, 40, 8,
+		},
 		"ISP of more than the news": {disdel.Exchange{Threshold: 0.1, Combine: disdel.CombineMean}, 1, 900, 40},
-		"eager":                     {disdel.Exchange{Slack: 2, Order: disdel.OrderEager, Combine: disdel.CombineMean}, 1, 4, 8},
-		"queue":                     {disdel.Exchange{Batches: disdel.BatchesQueue, Order: disdel.OrderEager, Slack: 4}, 1, 4, 8},
+		"eager": {
+			disdel.Exchange{Slack: 2, Order: disdel.OrderEager, Combine: disdel.CombineMean},
+			1, 4, 8,
+		},
+		"queue": {
+			disdel.Exchange{Batches: disdel.BatchesQueue, Order: disdel.OrderEager, Slack: 4},
+			1, 4, 8,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

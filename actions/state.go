@@ -75,7 +75,8 @@ func (t *trainer) note(kept bool) (string, error) {
 		log = ""
 	}
 	text, err := json.Marshal(note{
-		Log: log, Kept: kept, BatchSize: t.batch(), Shard: t.req.Shard, Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
+		Log: log, Kept: kept, BatchSize: t.batch(), Shard: t.req.Shard,
+		Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
 		Seen: p.seen, Sum: p.sum, Losses: p.losses, Right: right, Accuracies: p.accuracies,
 	})
 	if err != nil {
@@ -173,8 +174,8 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 }
 
 // midway is where a worker's state inside its round is stored. Where nothing is exchanged it takes the place of what
-// came from the round before, of which it is made, however often the round is begun. Where deltas are, it is of use only
-// as long as those lie there that it was made of, and what came from the round before stays beside it.
+// came from the round before, of which it is made, however often the round is begun. Where deltas are, it is of use
+// only as long as those lie there that it was made of, and what came from the round before stays beside it.
 func (t *trainer) midway() disdel.UpdateID {
 	id := t.req.ID()
 	if t.swap != nil {

@@ -20,7 +20,10 @@ func TestNeedIsTheSumOfWhatIsHeld(t *testing.T) {
 		{Need{Workers: 8, Update: 100, Reference: 100, Outputs: 2}, 1320},                         // and 200
 		{Need{Workers: 2, Update: 100, Reference: 100, State: 300}, (200 + 200 + 1200) * 11 / 10}, // two states of each
 		// and 40 deltas
-		{Need{Workers: 2, Update: 100, Reference: 100, Deltas: 40, Delta: 500, Last: 900}, (200 + 200 + 40*(500+deltaKeys) + 2*(900+deltaKeys)) * 11 / 10},
+		{
+			Need{Workers: 2, Update: 100, Reference: 100, Deltas: 40, Delta: 500, Last: 900},
+			(200 + 200 + 40*(500+deltaKeys) + 2*(900+deltaKeys)) * 11 / 10,
+		},
 	} {
 		if got := c.need.Bytes() - disdel.Bytes(c.need.Workers+2)*perProcess; got != c.want {
 			t.Errorf("%+v holds %d, want %d", c.need, got, c.want)

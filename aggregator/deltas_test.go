@@ -200,16 +200,24 @@ func deltasAreNotLeftToTheNextTry(t *testing.T, s *place) {
 	for n := range 60 {
 		c := claim(t, s, disdel.UpdateID{Job: "job-1", Round: 1}, "a", 1, Claimed)
 		var sending sync.WaitGroup
+		sent := make(chan struct{})
+		over := make(chan struct{})
 		sending.Go(func() {
+			defer close(sent)
 			for step, err := 1, error(nil); err == nil; step++ {
+				select {
+				case sent <- struct{}{}: // this many were tried before what follows begins
+				case <-over:
+				}
 				if err = s.CommitDelta(ctx, c, step, []byte("of a zombie")); err != nil && !errors.Is(err, disdel.Conflict) {
 					t.Error(err)
 				}
 			}
 		})
-		if n%3 > 0 {
-			time.Sleep(time.Duration(n*10) * time.Microsecond)
+		for range n % 7 {
+			<-sent
 		}
+		close(over)
 		var err error
 		if n%2 == 0 {
 			err = s.Forget(ctx, "job-1", 1)

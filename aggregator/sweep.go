@@ -67,8 +67,8 @@ func (s *Store) drop(ctx context.Context, job disdel.JobID, more []string, prefi
 }
 
 // unclaimed is those of a job's index entries whose names drop wants, after their claims have been deleted; n is how
-// many claims there were. What still runs commits under its claim: were that there for longer than what it had committed
-// before, it would leave something of a round that is begun anew.
+// many claims there were. What still runs commits under its claim: were that there for longer than what it had
+// committed before, it would leave something of a round that is begun anew.
 func (s *Store) unclaimed(ctx context.Context, job disdel.JobID, drop func(name string) bool) (all []string, n int,
 	err error,
 ) {

@@ -29,7 +29,9 @@ func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []dis
 		have[a.Name] = a.Shape
 	}
 	var out []disdel.Fault
-	add := func(format string, args ...any) {
+	var misfits []string
+	add := func(name, format string, args ...any) {
+		misfits = append(misfits, name)
 		out = append(out, disdel.Fault{Path: InitialPath, Msg: fmt.Sprintf(format, args...)})
 	}
 	for _, p := range g.Params() {
@@ -39,18 +41,18 @@ func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []dis
 		}
 		switch shape, there := have[p.Name]; {
 		case !there:
-			add("%s: there are no weights for %s %v", init.Weights, p.Name, p.Shape)
+			add(p.Name, "%s: there are no weights for %s %v", init.Weights, p.Name, p.Shape)
 		case !slices.Equal(shape, p.Shape):
-			add("%s: %s is %v, and the network's is %v", init.Weights, p.Name, shape, p.Shape)
+			add(p.Name, "%s: %s is %v, and the network's is %v", init.Weights, p.Name, shape, p.Shape)
 		}
 	}
 	for _, a := range arrays {
 		if !known[a.Name] && !init.Excepts(a.Name) {
-			add("%s: the network has no %s %v", init.Weights, a.Name, a.Shape)
+			add(a.Name, "%s: the network has no %s %v", init.Weights, a.Name, a.Shape)
 		}
 	}
 	if len(out) > 0 {
-		out[0].Hint = initialHint(g, out)
+		out[0].Hint = initialHint(g, misfits)
 	}
 	if n := len(out); n > mostInitial {
 		out = append(out[:mostInitial], disdel.Fault{
@@ -69,11 +71,11 @@ func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []dis
 }
 
 // initialHint says what can be done: where nothing but the last layer is another one, it may be drawn.
-func initialHint(g *model.Graph, faults []disdel.Fault) string {
+func initialHint(g *model.Graph, misfits []string) string {
 	params := g.Params()
 	last := g.Nodes[params[len(params)-1].Node].Name
-	for _, f := range faults {
-		if !strings.Contains(f.Msg, ": "+last+".") {
+	for _, name := range misfits {
+		if !strings.HasPrefix(name, last+".") {
 			return layersHint
 		}
 	}

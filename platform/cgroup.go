@@ -266,7 +266,8 @@ func (f group) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 		return func() { dir.Close() }
 	}
-	f.write(f.events, "1") // whoever runs out of memory waits: the kernel might choose this process, while its thread is there
+	// Whoever runs out of memory waits: the kernel might choose this process, while its thread is there.
+	f.write(f.events, "1")
 	f.ahead.enter(f, thread)
 	return func() {
 		f.ahead.next(f.groups, thread)
@@ -274,7 +275,8 @@ func (f group) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
 	}
 }
 
-// took moves a process that is not inside yet. One that is stays untouched: a move takes long even where it moves nothing.
+// took moves a process that is not inside yet. One that is stays untouched: a move takes long even where it moves
+// nothing.
 func (f group) took(pid int) {
 	for _, dir := range f.dirs {
 		if list := filepath.Join(dir, "cgroup.procs"); !slices.Contains(numbersIn(list), pid) {

@@ -27,8 +27,8 @@ type fencer interface {
 
 // fence is the limit around one container's processes.
 type fence interface {
-	// enter makes the next process that a thread starts one inside; leave is called some time after that start. Neither runs
-	// on that thread, which may see control groups otherwise than the platform does.
+	// enter makes the next process that a thread starts one inside; leave is called some time after that start. Neither
+	// runs on that thread, which may see control groups otherwise than the platform does.
 	enter(attr *syscall.SysProcAttr, thread int) (leave func())
 	// took is told the process. Where enter could not do it, it is moved now.
 	took(pid int)

@@ -29,8 +29,8 @@ var slackWays = []slackWay{
 	{name: "isp", threshold: 0.7},
 }
 
-// slackRates are the rates of learning that each way is tried with, over that of the paper's job: who begins a step with
-// older weights does best with a lower one.
+// slackRates are the rates of learning that each way is tried with, over that of the paper's job: who begins a step
+// with older weights does best with a lower one.
 var slackRates = []float64{1, 0.5, 0.25}
 
 // slack is what it brings not to wait for stragglers: time to the same held-out loss over that of bulk synchronous
@@ -78,8 +78,8 @@ func slack(films *learning) error {
 	return nil
 }
 
-// courseOf trains, and returns when a loss is reached, the least one, and the rate of a server at which the course would
-// be four fifths communication, which is also that of its own where server is 0.
+// courseOf trains, and returns when a loss is reached, the least one, and the rate of a server at which the course
+// would be four fifths communication, which is also that of its own where server is 0.
 func (l *learning) courseOf(t trial, server float64) (at func(target float64) float64, least, own float64, err error) {
 	k := clock{rate: server, spread: slackSpread, slack: t.slack, seed: 1}
 	if t.eager {

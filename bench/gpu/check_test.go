@@ -67,8 +67,8 @@ func pythonWithTorch(t *testing.T) string {
 	return ""
 }
 
-// PyTorch comes to the same losses and gradients from the same weights, of networks whose arrays have its names and of some that have
-// them in its order; what is not alike is found.
+// PyTorch comes to the same losses and gradients from the same weights, of networks whose arrays have its names and
+// of some that have them in its order; what is not alike is found.
 func TestStepsArePyTorchs(t *testing.T) {
 	python := pythonWithTorch(t)
 	t.Chdir("../..")

@@ -68,7 +68,8 @@ func figures(out io.Writer, b [2]engine.Backend, python string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "figure %s/planned %d bytes of the device, with its guess of a context\n", name, int64(f.In(footprint.Device)))
+		fmt.Fprintf(out, "figure %s/planned %d bytes of the device, with its guess of a context\n",
+			name, int64(f.In(footprint.Device)))
 	}
 	return nil
 }

@@ -72,7 +72,8 @@ func report(out io.Writer, parts []string, python string) error {
 		var err error
 		switch part {
 		case "check":
-			err = errors.Join(promises(out), check(out, pair(table), model.Zoo()), againstTorch(out, pair(table)[1], python, peers),
+			err = errors.Join(promises(out), check(out, pair(table), model.Zoo()),
+				againstTorch(out, pair(table)[1], python, peers),
 				curves(out, pair(table)), sameBits(out, pair(table)[1]))
 		case "figures":
 			err = figures(out, pair(table), python)

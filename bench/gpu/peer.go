@@ -33,7 +33,8 @@ func againstTorch(out io.Writer, b engine.Backend, python string, networks []str
 		return nil
 	}
 	bound := bounds[0] // of float32
-	fmt.Fprintf(out, "both in %s; alike are losses that are no more than %v times 1 + the loss apart, and gradients no more "+
+	fmt.Fprintf(out, "both in %s; alike are losses that are no more than %v times 1 + the loss apart, and "+
+		"gradients no more "+
 		"than %v of their length, of networks of more than %d convolutions %v\n\n", bound.precision, bound.loss, apart, deep,
 		deepApart)
 	wrong := 0

@@ -128,7 +128,8 @@ func (p *page) checkWide() {
 		return
 	}
 	p.beside(checkedRuns{
-		"sim_wide_error_pct", "job of figure 11", "run in the smaller pool", "by the speed that the job had in the larger pool",
+		"sim_wide_error_pct", "job of figure 11", "run in the smaller pool",
+		"by the speed that the job had in the larger pool",
 		got.Makespan, narrow,
 	})
 }

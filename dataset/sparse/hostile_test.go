@@ -81,7 +81,8 @@ var noNumbers = []string{"", "nan", "-inf", "1e99", "1.5x", "one", "0x", "0x10",
 // libsvmFile has rows of two classes or of numbers, from column 0 or 1.
 func libsvmFile(lot *rand.Rand, faulty bool) (f written) {
 	p := newPen(lot)
-	labels := pick(lot, []string{"0", "1"}, []string{"-1", "+1"}, []string{"2", "4", "2.0"}, []string{"7", "8", "9.5", "-1"})
+	labels := pick(lot, []string{"0", "1"}, []string{"-1", "+1"}, []string{"2", "4", "2.0"},
+		[]string{"7", "8", "9.5", "-1"})
 	n := len(labels) + lot.IntN(8)
 	bad, base := -1, 1
 	if faulty {

@@ -10,8 +10,8 @@ import (
 
 // Ratings is a file of `user,item,rating[,time]`, a rating a line. The separator is what the first line has: `::`, a
 // tab or a comma, as the files of MovieLens do (u.data, ratings.dat, ratings.csv), or a semicolon; a first line without
-// a number in the place of the rating is a header, unless it has one in the place of the user: then it is damaged. Users
-// and items may be called anything.
+// a number in the place of the rating is a header, unless it has one in the place of the user: then it is damaged.
+// Users and items may be called anything.
 type Ratings struct {
 	dataset.Source
 	HeldOut HeldOut

@@ -138,7 +138,8 @@ func printSmaller(w io.Writer, e *service.Estimation) {
 			short = short || strings.Contains(sets, "training.precision=")
 		}
 		if len(s.Changes) == 0 {
-			fmt.Fprintf(w, "  no batch, number of workers, optimiser or precision does: %s still takes %d MB\n", s.LeastTask, s.Least.MB())
+			fmt.Fprintf(w, "  no batch, number of workers, optimiser or precision does: %s still takes %d MB\n",
+				s.LeastTask, s.Least.MB())
 		}
 	}
 	if some {

@@ -14,7 +14,8 @@ import (
 // bfloat16 are exact as float32, so that with the first step's value above these are product's sums, bit for bit, but
 // for numbers below the normal ones, which it takes for zero.
 func (s isa) bf16Pairs(rows, vectors int) {
-	args := s.function(fmt.Sprintf("pairs%dx%d_", rows, vectors), "sums a tile of a matrix product of bfloat16; see productArgs.")
+	args := s.function(fmt.Sprintf("pairs%dx%d_", rows, vectors),
+		"sums a tile of a matrix product of bfloat16; see productArgs.")
 	acc := func(i, j int) int { return i*vectors + j }
 	b0 := rows * vectors
 	a0 := b0 + vectors
