@@ -53,8 +53,8 @@ func ExampleFitLaw() {
 // Two processors: more workers than those share no more work.
 func ExampleEpochTime() {
 	seconds := map[int]float64{1: 100, 2: 60}
-	shared, _ := scheduler.EpochTime(seconds, 2, 4)
-	free, _ := scheduler.EpochTime(seconds, 16, 4)
+	shared, _ := scheduler.EpochTime(seconds, scheduler.SpeedConditions{Processors: 2}, 4)
+	free, _ := scheduler.EpochTime(seconds, scheduler.SpeedConditions{Processors: 16}, 4)
 	fmt.Printf("%.0f %.0f\n", shared, free)
-	// Output: 60 50
+	// Output: 67 50
 }

@@ -312,23 +312,52 @@ func TestSpeedLawsAreFoundAgain(t *testing.T) {
 	for _, want := range []speedLaw{{5, 100, 1}, {0, 100, 1}, {20, 60, 0}, {0, 80, 0}, {7, 0, 0}} {
 		var at []timed
 		for _, w := range []int{1, 2, 4, 7} {
-			at = append(at, timed{w, want.at(w, 0)})
+			at = append(at, timed{w, want.at(w, SpeedConditions{})})
 		}
-		got, ok := fitSpeed(at, 0)
+		got, ok := fitSpeed(at, SpeedConditions{})
 		for _, w := range []int{1, 3, 8, 16} {
-			if off := math.Abs(got.at(w, 0)/want.at(w, 0) - 1); !ok || off > 1e-6 {
-				t.Errorf("%+v: %+v, and %d workers take %.3f, not %.3f", want, got, w, got.at(w, 0), want.at(w, 0))
+			here, there := got.at(w, SpeedConditions{}), want.at(w, SpeedConditions{})
+			if off := math.Abs(here/there - 1); !ok || off > 1e-6 {
+				t.Errorf("%+v: %+v, and %d workers take %.3f, not %.3f", want, got, w, here, there)
 			}
 		}
 	}
-	if _, ok := fitSpeed([]timed{{2, 10}, {2, 11}}, 0); ok {
+	if _, ok := fitSpeed([]timed{{2, 10}, {2, 11}}, SpeedConditions{}); ok {
 		t.Error("one number of workers made a law")
 	}
-	if l, ok := fitSpeed([]timed{{2, 52}, {4, 29}}, 0); !ok || l.fixed != 0 || math.Abs(l.each-1) > 1e-9 {
+	if l, ok := fitSpeed([]timed{{2, 52}, {4, 29}}, SpeedConditions{}); !ok || l.fixed != 0 || math.Abs(l.each-1) > 1e-9 {
 		t.Errorf("two numbers: %+v", l)
 	}
-	l, ok := fitSpeed([]timed{{1, 100}, {2, 60}}, 2) // two processors: 20 + 80 / min(w, 2)
-	if got := l.at(4, 2); !ok || l.each != 0 || math.Abs(got-60) > 1e-9 {
+	two := SpeedConditions{Processors: 2}
+	l, ok := fitSpeed([]timed{{1, 100}, {2, 60}}, two) // 20 + 80 / min(w, 2), and a third of the 20 for two more
+	if got := l.at(4, two); !ok || l.each != 0 || math.Abs(got-(60+20/3.0)) > 1e-9 {
 		t.Errorf("two processors: %+v, and four workers take %g", l, got)
+	}
+	if l, ok = fitSpeed([]timed{{1, 100}, {2, 60}, {4, 90}}, two); !ok || l.at(8, two) < 120 {
+		t.Errorf("four workers took half as long again as two: %+v, and eight take %g", l, l.at(8, two))
+	}
+}
+
+// Rounds of some batches are fewer with more workers, on however few processors.
+func TestMoreWorkersThanProcessorsSaveRounds(t *testing.T) {
+	two := SpeedConditions{Processors: 2, Rounds: true}
+	want := speedLaw{fixed: 90, work: 40, each: 5}
+	var at []timed
+	for _, w := range []int{1, 2, 4} {
+		at = append(at, timed{w, want.at(w, two)})
+	}
+	if got := want.at(2, two); got != 45+20+5 {
+		t.Errorf("two workers take %g", got)
+	}
+	l, ok := fitSpeed(at, two)
+	if got := l.at(8, two); !ok || math.Abs(got-want.at(8, two)) > 1e-6 {
+		t.Errorf("%+v, and eight workers take %g, not %g", l, got, want.at(8, two))
+	}
+	if l, ok = fitSpeed(at[:2], two); !ok || l.at(4, two) >= at[1].time || l.at(4, two) <= at[1].time/2 {
+		t.Errorf("one and two: %+v, and four take %g", l, l.at(4, two))
+	}
+	slower := []timed{{2, 60}, {4, 70}}
+	if l, ok = fitSpeed(slower, two); !ok || l.at(8, two) < 60 {
+		t.Errorf("four are slower than two: %+v, and eight take %g", l, l.at(8, two))
 	}
 }

@@ -8,22 +8,43 @@ import (
 
 // speedLaw is how long 1,000 rows take with so many workers: T(w) = Fixed + Work / w + Each * w. Fixed is what every
 // round has (starts, the reference), Work what workers share, Each what one more of them costs all (updates that are
-// reduced). None is below 0. Where it is known how many processors all workers have together, no more of them share
-// the work than that. Coach's published surface, c - a (w - w0)^2, has a best number of its own that two measured
-// numbers do not tell; this law is linear in what is looked for.
+// reduced). None is below 0. Coach's published surface, c - a (w - w0)^2, has a best number of its own that two
+// measured numbers do not tell; this law is linear in what is looked for.
 type speedLaw struct{ fixed, work, each float64 }
 
-// at is the law's time with so many workers on so many processors; 0 processors: not known.
-func (l speedLaw) at(workers, processors int) float64 {
-	return l.fixed + l.work/atOnce(workers, processors) + l.each*float64(max(1, workers))
+// SpeedConditions are what of a job the terms of its law depend on.
+type SpeedConditions struct {
+	// Processors are those of all workers; 0: not known. No more workers share the work than that, and of what every
+	// round has workers beyond them wait for each other with a part.
+	Processors int
+	// Rounds says that an epoch is several rounds of some batches a worker each: with twice the workers there are half
+	// as many of them.
+	Rounds bool
 }
 
-// atOnce is how many workers compute at the same time.
-func atOnce(workers, processors int) float64 {
-	if processors > 0 {
-		workers = min(workers, processors)
+// lawCrowd is the part of a round's fixed time that workers beyond the processors add to, each with its share: what an
+// action computes besides the training (start, shard, weights). It is as measured with 3, 4 and 6 workers on two
+// processors (bench-policies, part speed); numbers of workers that were measured there go before it.
+const lawCrowd = 1 / 3.0
+
+// terms are what a law's three are multiplied by for a number of workers.
+func (s SpeedConditions) terms(workers int) [3]float64 {
+	w := float64(max(1, workers))
+	atOnce := w
+	if s.Processors > 0 {
+		atOnce = min(w, float64(s.Processors))
 	}
-	return float64(max(1, workers))
+	fixed, each := 1+lawCrowd*(w/atOnce-1), w
+	if s.Rounds {
+		fixed, each = fixed/w, 1
+	}
+	return [3]float64{fixed, 1 / atOnce, each}
+}
+
+// at is the law's time with so many workers.
+func (l speedLaw) at(workers int, s SpeedConditions) float64 {
+	row := s.terms(workers)
+	return l.fixed*row[0] + l.work*row[1] + l.each*row[2]
 }
 
 // timed is a number of workers and the time of 1,000 rows with it.
@@ -34,29 +55,39 @@ type timed struct {
 
 // lawParts are which of the law's terms are looked for together, in the order in which they are preferred where they
 // fit equally well: with two measured numbers, work and each, whose best number is not infinite. Where as many workers
-// were measured as there are processors, fixed goes before each: the best number is known to be no larger.
+// were measured as there are processors, fixed goes before each: the best number is known to be no larger. With several
+// rounds an epoch, fewer of them are what more workers gain for sure.
 var (
-	lawParts       = [][]int{{1}, {1, 2}, {0, 1}, {0}, {0, 2}, {2}, {0, 1, 2}}
-	lawPartsOfFull = [][]int{{1}, {0, 1}, {1, 2}, {0}, {0, 2}, {2}, {0, 1, 2}}
+	lawParts         = [][]int{{1}, {1, 2}, {0, 1}, {0}, {0, 2}, {2}, {0, 1, 2}}
+	lawPartsOfFull   = [][]int{{1}, {0, 1}, {1, 2}, {0}, {0, 2}, {2}, {0, 1, 2}}
+	lawPartsOfRounds = [][]int{{0}, {0, 2}, {0, 1}, {1, 2}, {2}, {0, 1, 2}}
 )
 
-// fitSpeed is the law with the least squares of relative errors, of workers that share so many processors (0: not
-// known); ok is false for fewer than two numbers of workers.
-func fitSpeed(at []timed, processors int) (law speedLaw, ok bool) {
+// partsFor are those for some measured numbers.
+func (s SpeedConditions) partsFor(at []timed) [][]int {
+	switch {
+	case s.Rounds:
+		return lawPartsOfRounds
+	case s.Processors > 0 && slices.ContainsFunc(at, func(t timed) bool { return t.workers >= s.Processors }):
+		return lawPartsOfFull
+	default:
+		return lawParts
+	}
+}
+
+// fitSpeed is the law with the least squares of relative errors; ok is false for fewer than two numbers of workers.
+func fitSpeed(at []timed, s SpeedConditions) (law speedLaw, ok bool) {
 	numbers := distinct(at)
 	if numbers < 2 {
 		return speedLaw{}, false
 	}
-	all, best := lawParts, math.Inf(1)
-	if processors > 0 && slices.ContainsFunc(at, func(t timed) bool { return t.workers >= processors }) {
-		all = lawPartsOfFull
-	}
-	for _, parts := range all {
+	best := math.Inf(1)
+	for _, parts := range s.partsFor(at) {
 		if len(parts) > numbers {
 			continue
 		}
-		l, fits := solveLaw(at, processors, parts)
-		if e := lawError(l, at, processors); fits && e < best-1e-12 {
+		l, fits := solveLaw(at, s, parts)
+		if e := lawError(l, at, s); fits && e < best-1e-12 {
 			law, best, ok = l, e, true
 		}
 	}
@@ -70,16 +101,15 @@ func FitLaw(seconds map[int]float64) (fixed, work, each float64, ok bool) {
 	if len(at) == 1 {
 		return 0, at[0].time * float64(at[0].workers), 0, true
 	}
-	law, ok := fitSpeed(at, 0)
+	law, ok := fitSpeed(at, SpeedConditions{})
 	return law.fixed, law.work, law.each, ok
 }
 
 // EpochTime is what an epoch takes with so many workers, s, by the law of policies, of the times by numbers of workers
-// that are known. processors are those that all workers share; 0: not known. ok is false where fewer than two numbers
-// are known.
-func EpochTime(seconds map[int]float64, processors, workers int) (took float64, ok bool) {
-	law, ok := fitSpeed(inOrder(seconds), processors)
-	return law.at(workers, processors), ok
+// that are known. ok is false where fewer than two numbers are known.
+func EpochTime(seconds map[int]float64, of SpeedConditions, workers int) (took float64, ok bool) {
+	law, ok := fitSpeed(inOrder(seconds), of)
+	return law.at(workers, of), ok
 }
 
 // inOrder are times by their numbers of workers.
@@ -98,15 +128,9 @@ func distinct(at []timed) int {
 	return len(seen)
 }
 
-// lawRow is what the law's three terms are for a number of workers, over the time that was measured with it.
-func lawRow(t timed, processors int) [3]float64 {
-	w := float64(max(1, t.workers))
-	return [3]float64{1 / t.time, 1 / atOnce(t.workers, processors) / t.time, w / t.time}
-}
-
-func lawError(l speedLaw, at []timed, processors int) (sum float64) {
+func lawError(l speedLaw, at []timed, s SpeedConditions) (sum float64) {
 	for _, t := range at {
-		e := l.at(t.workers, processors)/t.time - 1
+		e := l.at(t.workers, s)/t.time - 1
 		sum += e * e
 	}
 	return sum
@@ -114,14 +138,17 @@ func lawError(l speedLaw, at []timed, processors int) (sum float64) {
 
 // solveLaw finds some of the law's terms by their normal equations; it says false where one would be below 0, or where
 // they do not follow from the points.
-func solveLaw(at []timed, processors int, parts []int) (speedLaw, bool) {
+func solveLaw(at []timed, s SpeedConditions, parts []int) (speedLaw, bool) {
 	n := len(parts)
 	a := make([][]float64, n) // with the right-hand side as the last column
 	for i := range a {
 		a[i] = make([]float64, n+1)
 	}
 	for _, t := range at {
-		row := lawRow(t, processors)
+		row := s.terms(t.workers)
+		for i := range row {
+			row[i] /= t.time
+		}
 		for i, p := range parts {
 			for j, q := range parts {
 				a[i][j] += row[p] * row[q]
@@ -140,10 +167,14 @@ func solveLaw(at []timed, processors int, parts []int) (speedLaw, bool) {
 	return speedLaw{terms[0], terms[1], terms[2]}, true
 }
 
-// solve is Gauss' elimination with pivots, of a few equations.
+// solve is Gauss' elimination with pivots, of a few equations. It says false where one follows from the others.
 func solve(a [][]float64) ([]float64, bool) {
 	n := len(a)
 	for c := range n {
+		largest := 0.0
+		for r := range n {
+			largest = max(largest, math.Abs(a[r][c]))
+		}
 		pivot := c
 		for r := c + 1; r < n; r++ {
 			if math.Abs(a[r][c]) > math.Abs(a[pivot][c]) {
@@ -151,7 +182,7 @@ func solve(a [][]float64) ([]float64, bool) {
 			}
 		}
 		a[c], a[pivot] = a[pivot], a[c]
-		if math.Abs(a[c][c]) < 1e-300 {
+		if math.Abs(a[c][c]) <= 1e-12*largest {
 			return nil, false
 		}
 		for r := range n {

@@ -19,6 +19,8 @@ type speeds struct {
 	now      int             // workers of the newest epoch
 	rows     float64         // of it
 	price    float64         // GB-s of a worker for that unit of time, as the newest epoch had it; 0: not known
+	several  bool            // epochs are several rounds, which are fewer with more workers
+	between  float64         // part of the newest epoch's time in which no worker computed
 
 	repeat  string  // why the same is measured once more; "": it is not
 	doubted float64 // time of the epoch that this is for
@@ -36,12 +38,15 @@ const (
 	speedsProbes = 0.1  // of the job's time that probes may lose
 	speedsReach  = 2    // times the largest number measured: beyond, the law says nothing
 	speedsGain   = 0.03 // of the time, from which a number that was not measured is worth a probe
+
+	speedsBetween = 0.5 // of an epoch's time without computing, from which fewer rounds are worth more workers
 )
 
 // speedsOf goes through the rounds of earlier jobs, and then of this one.
 func speedsOf(in Input) *speeds {
 	s := &speeds{bounds: in.Bounds, memories: memoriesOf(in), mean: map[int]float64{}, now: in.Now.Workers}
 	for _, e := range epochs(in.Past) {
+		s.several = s.several || e.rounds > 1
 		if s.rows = float64(e.rows); !e.disturbed {
 			s.take(e.workers, float64(e.each())/s.memories.of(e.memory))
 		}
@@ -61,6 +66,10 @@ func (s *speeds) see(e epoch) {
 		if e.memory > 0 && s.memories.own > 0 {
 			s.price *= float64(s.memories.own) / float64(e.memory)
 		}
+	}
+	s.several, s.between = s.several || e.rounds > 1, 0
+	if e.compute > 0 && e.duration > 0 {
+		s.between = 1 - float64(e.compute)/float64(e.duration)
 	}
 	before, known := s.mean[e.workers]
 	doubt := ""
@@ -122,14 +131,15 @@ func (s *speeds) candidates() []timed {
 	for _, w := range s.numbers() {
 		measured = append(measured, timed{w, s.mean[w]})
 	}
-	law, ok := fitSpeed(measured, s.bounds.Processors)
+	shared := SpeedConditions{Processors: s.bounds.Processors, Rounds: s.several}
+	law, ok := fitSpeed(measured, shared)
 	if !ok {
 		return measured
 	}
 	var out []timed
 	most := min(s.bounds.Most, speedsReach*measured[len(measured)-1].workers)
 	for w := s.bounds.Least; w <= most; w++ {
-		t := law.at(w, s.bounds.Processors)
+		t := law.at(w, shared)
 		if m, known := s.mean[w]; known {
 			t = m
 		}
@@ -207,14 +217,17 @@ func (s *speeds) goes(to timed, more string) choice {
 }
 
 // second is the second number to be measured: twice the first, or half of it where there may be no more, or no more
-// processors for them.
+// processors for them. Workers beyond the processors still save rounds: where most of the time passes between those,
+// twice as many are tried all the same.
 func (s *speeds) second(in Input) choice {
 	one := timed{s.now, s.mean[s.now]}
 	for w, t := range s.mean {
 		one = timed{w, t}
 	}
 	next := min(2*one.workers, s.bounds.Most)
-	if p := s.bounds.Processors; next == one.workers || p > 0 && one.workers >= p {
+	full := s.bounds.Processors > 0 && one.workers >= s.bounds.Processors
+	saves := s.several && s.between > speedsBetween
+	if next == one.workers || full && !saves {
 		next = max(one.workers/2, s.bounds.Least)
 	}
 	if next == one.workers || !s.mayProbe(in) {

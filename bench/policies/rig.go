@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -105,19 +106,15 @@ func (r *rig) seconds(t trial, runs int) (float64, error) {
 	return median(all), nil
 }
 
-// epochSeconds is what an epoch of a job with a fixed number of workers takes, s: the median of all but the first, in
-// which containers start.
+// epochSeconds is what an epoch of a job with a fixed number of workers takes, s: the median of all rounds but those of
+// the first epoch, in which containers start, times how many rounds an epoch has, which need not be a whole number.
 func epochSeconds(rec *disdel.Record, epochs int) float64 {
-	each := max(1, len(rec.Rounds)/epochs) // rounds of an epoch
+	each := float64(len(rec.Rounds)) / float64(epochs)
 	var all []float64
-	for from := each; from+each <= len(rec.Rounds); from += each {
-		sum := 0.0
-		for _, round := range rec.Rounds[from : from+each] {
-			sum += round.Duration.Seconds()
-		}
-		all = append(all, sum)
+	for _, round := range rec.Rounds[min(len(rec.Rounds)-1, int(math.Ceil(each))):] {
+		all = append(all, round.Duration.Seconds())
 	}
-	return median(all)
+	return each * median(all)
 }
 
 // evaluated is a held-out accuracy, and the time from the first round's start until its round was over.
