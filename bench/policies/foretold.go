@@ -55,8 +55,9 @@ func speedErrorOf(o options, t trial) (worst float64, err error) {
 		seconds[t.workers] = median(runs)
 	}
 	known := map[int]float64{1: seconds[1], 2: seconds[2]}
+	of := scheduler.SpeedConditions{Processors: runtime.NumCPU(), Rounds: t.sync != ""}
 	for n := 3; n <= 4; n++ {
-		said, ok := scheduler.EpochTime(known, scheduler.SpeedConditions{Processors: runtime.NumCPU(), Rounds: t.sync != ""}, n)
+		said, ok := scheduler.EpochTime(known, of, n)
 		if !ok {
 			return 0, fmt.Errorf("%s: %v s with 1 and 2 workers make no law", t.name, known)
 		}
