@@ -229,9 +229,14 @@ func (r *reader) values(d *Delta) {
 	default:
 		data := r.data[:4*len(d.Value)]
 		for k := range d.Value {
-			d.Value[k] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*k : 4*k+4]))
+			v := math.Float32frombits(binary.LittleEndian.Uint32(data[4*k : 4*k+4]))
+			if d.Value[k] = v; odd(v) {
+				r.bad("entry %d is %v", k, v)
+				return
+			}
 		}
 		r.data = r.data[4*len(d.Value):]
+		return
 	}
 	for k, v := range d.Value {
 		if odd(v) {

@@ -214,10 +214,7 @@ func (r *Replica) Weights(x []float32) {
 		r.addAhead()
 		began = r.base
 	}
-	x, local := x[:len(began)], r.local[:len(began)]
-	for i, s := range began {
-		x[i] = s + local[i]
-	}
+	r.kernels.Add(x[:len(began)], began, r.local)
 }
 
 // Settle ends a round after everybody's flush has been folded: the weights are S. What rounding has left of own updates

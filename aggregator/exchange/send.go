@@ -41,7 +41,9 @@ func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d De
 	d.Index, d.Value = slices.Grow(d.Index, r.room), slices.Grow(d.Value, r.room)
 	d = r.significant(d, x, began, threshold)
 	r.room = d.Len() + d.Len()/8
-	d = d.Rounded(values)
+	if d.Values = values; forms[values] != asFloat32 { // which loses nothing, and comes to nothing nowhere
+		d = d.Rounded(values)
+	}
 	if r.sent != nil {
 		for k, i := range d.Index {
 			r.sent[i] += d.Value[k]

@@ -9,6 +9,7 @@ import (
 // is multiplied and added at once, and sums have an order that does not depend on how many values an instruction takes.
 // What is NaN is NaN everywhere, whatever its bits. It is for one goroutine and allocates nothing.
 type Exact struct {
+	add     func(*elementArgs) // whose sums are rounded once, on every path
 	f       exactFunctions
 	pairs   pairArgs
 	rows    rowArgs
@@ -19,7 +20,7 @@ type Exact struct {
 }
 
 // NewExact makes the kernels of a set.
-func NewExact(s Set) *Exact { return &Exact{f: s.exact} }
+func NewExact(s Set) *Exact { return &Exact{f: s.exact, add: s.f.add} }
 
 // exactFunctions is one implementation of Exact. Each of them is called for at least one row, pair or eight values.
 type exactFunctions struct {
@@ -129,6 +130,19 @@ func (e *Exact) Adam(o Adam, t *Touched) {
 		float32(1 - float64(o.Rate*o.DecoupledDecay)),
 	}
 	e.f.adam(&e.rows)
+}
+
+// Add is dst = a + b.
+func (e *Exact) Add(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	whole := len(dst) &^ (lanes - 1)
+	if whole > 0 {
+		e.elem.dst, e.elem.a, e.elem.b, e.elem.n = p32(dst), p32(a), p32(b), int64(4*whole)
+		e.add(&e.elem)
+	}
+	for k := whole; k < len(dst); k++ {
+		dst[k] = a[k] + b[k]
+	}
 }
 
 // squareLanes is how many sums SquareSum has: of every eighth value each.

@@ -154,7 +154,7 @@ func TestRowsMoveByTheBitsOfPlainGo(t *testing.T) {
 	}
 }
 
-func TestSquaresAndChangesHaveTheBitsOfPlainGo(t *testing.T) {
+func TestWholeArraysHaveTheBitsOfPlainGo(t *testing.T) {
 	exactly(t, 2000, func(t *testing.T, rng *rand.Rand, fast, plain *Exact) {
 		n := rng.IntN(71)
 		x := newPart(rng, n, odd)
@@ -162,6 +162,13 @@ func TestSquaresAndChangesHaveTheBitsOfPlainGo(t *testing.T) {
 		if math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
 			t.Fatalf("the sum of squares of %v is %v, in plain Go %v", x.values(), got, want)
 		}
+		y, sum := newPart(rng, n, odd), newPart(rng, n, odd)
+		gotSum, wantSum := sum.copied(), sum.copied()
+		fast.Add(gotSum.values(), x.values(), y.values())
+		for k, v := range x.values() {
+			wantSum.values()[k] = v + y.values()[k]
+		}
+		whole(t, "sum", gotSum, wantSum, sum)
 		began, sent := newPart(rng, n, odd).values(), newPart(rng, n, odd).values()
 		for k := range n {
 			if rng.IntN(2) == 0 { // as most weights are after a step
