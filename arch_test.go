@@ -30,7 +30,7 @@ var house = map[string][]string{
 	"executor":                   {"internal/..."},
 	"aggregator":                 {"internal/safetensors"},
 	"aggregator/embedded":        {},
-	"aggregator/exchange":        {},
+	"aggregator/exchange":        {"runtime/engine/native/kernel"}, // one pass over all weights a step, by vectors
 	"runtime":                    {"internal/secret"},
 	"runtime/engine/footprint":   {"model"},
 	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
@@ -54,8 +54,11 @@ var house = map[string][]string{
 	"runtime/engine/cuda/device": {
 		"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel", "runtime/engine/cuda/ptx",
 	},
-	"runtime/engine/slab":   {},
-	"runtime/engine/sparse": {"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab"},
+	"runtime/engine/slab": {},
+	"runtime/engine/sparse": {
+		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
+		"runtime/engine/native/kernel",
+	},
 	"runtime/engine/native": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",

@@ -47,23 +47,27 @@ func (c significant) encode(dst []byte, out outgoing) []byte {
 	return dst
 }
 
+// encodeRun goes over the values once: their number, which comes first, gets as many bytes as it may take, and what it
+// does not take is closed up.
 func (c significant) encodeRun(dst []byte, values, weights []float32) []byte {
-	count := 0
+	start := len(dst)
+	dst = binary.AppendUvarint(dst, uint64(len(values)))
+	entries, count, before := len(dst), 0, -1
+	weights = weights[:len(values)]
 	for i, x := range values {
-		if c.passes(x, weights[i]) {
-			count++
+		if x == 0 || !c.passes(x, weights[i]) {
+			continue
 		}
+		dst = binary.AppendUvarint(dst, uint64(i-before))
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+		before = i
+		count++
 	}
-	dst = binary.AppendUvarint(dst, uint64(count))
-	before := -1
-	for i, x := range values {
-		if c.passes(x, weights[i]) {
-			dst = binary.AppendUvarint(dst, uint64(i-before))
-			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
-			before = i
-		}
+	number := binary.PutUvarint(dst[start:], uint64(count))
+	if start+number == entries {
+		return dst
 	}
-	return dst
+	return dst[:start+number+copy(dst[start+number:], dst[entries:])]
 }
 
 func (c significant) passes(owed, weight float32) bool {

@@ -3,18 +3,20 @@ package exchange
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/disdel/disdel"
 )
 
 // A step of one of four members of a factorisation of MovieLens-100K's size: 250 rows each, 55,125 weights. It is what
 // of a step is neither the engine's nor the store's.
 func BenchmarkStep(b *testing.B) {
 	const members, weights, width, touched = 4, 55125, 21, 400
-	for _, v := range []float64{0, 0.7} {
-		name := "BSP"
-		if v > 0 {
-			name = "ISP"
-		}
-		b.Run(name, func(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		v      float64
+		values disdel.Wire
+	}{{"BSP", 0, disdel.WireFloat32}, {"ISP", 0.7, disdel.WireFloat32}, {"ISP/int8", 0.7, disdel.WireInt8}} {
+		b.Run(c.name, func(b *testing.B) {
 			lot := rand.New(rand.NewPCG(1, 1))
 			x := make([]float32, weights)
 			for i := range x {
@@ -23,7 +25,8 @@ func BenchmarkStep(b *testing.B) {
 			var all [members]*Replica
 			for m := range all {
 				var err error
-				if all[m], err = New(Config{Members: members, Member: m, Threshold: v, Combine: Sum}, x); err != nil {
+				cfg := Config{Members: members, Member: m, Threshold: c.v, Combine: Sum, Values: c.values}
+				if all[m], err = New(cfg, x); err != nil {
 					b.Fatal(err)
 				}
 			}

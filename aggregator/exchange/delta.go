@@ -41,19 +41,19 @@ var forms = map[disdel.Wire]byte{
 // little-endian; int8 as multiples of a power of two that 4,096 neighbouring weights have in common, its exponent
 // before the first of them.
 func (d Delta) Append(dst []byte) []byte {
-	form, gaps, rows := forms[d.Values], 0, 0
-	d.eachRow(func(gap, length int) {
-		gaps += varintBytes(gap) + length - 1 // the distance of neighbours is 1
-		rows += varintBytes(gap) + varintBytes(length)
-	})
-	if rows < gaps {
-		dst = binary.AppendUvarint(append(dst, form|inRows), uint64(len(d.Index)))
-		d.eachRow(func(gap, length int) {
-			dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(gap)), uint64(length))
-		})
-	} else {
-		dst = binary.AppendUvarint(append(dst, form), uint64(len(d.Index)))
-		before := int32(-1)
+	form, head := forms[d.Values], len(dst)
+	dst = binary.AppendUvarint(append(dst, form|inRows), uint64(len(d.Index)))
+	start, gaps := len(dst), 0
+	before := int32(-1)
+	for k := 0; k < len(d.Index); {
+		end := d.rowEnd(k)
+		gap := uint64(d.Index[k] - before)
+		dst = binary.AppendUvarint(binary.AppendUvarint(dst, gap), uint64(end-k))
+		gaps += varintBytes(int(gap)) + end - k - 1 // the distance of neighbours is 1
+		before, k = d.Index[end-1], end
+	}
+	if len(dst)-start >= gaps { // each for itself is shorter, and what was written is taken back
+		dst[head], dst, before = form, dst[:start], -1
 		for _, i := range d.Index {
 			dst = binary.AppendUvarint(dst, uint64(i-before))
 			before = i
@@ -76,17 +76,20 @@ func (d Delta) Append(dst []byte) []byte {
 	return dst
 }
 
-// eachRow calls f for every run of indices without a gap.
-func (d Delta) eachRow(f func(gap, length int)) {
-	before := int32(-1)
-	for k := 0; k < len(d.Index); {
-		end := k + 1
-		for end < len(d.Index) && d.Index[end] == d.Index[end-1]+1 {
-			end++
-		}
-		f(int(d.Index[k]-before), end-k)
-		before, k = d.Index[end-1], end
+// rowEnd is where the run of indices without a gap ends that begins with entry k. Indices ascend: where the last of
+// several is as far from the first as it would be without gaps, there are none between them.
+func (d Delta) rowEnd(k int) int {
+	const stride = 8
+	index := d.Index
+	before := int(index[k]) - k
+	end := k + 1
+	for end+stride <= len(index) && int(index[end+stride-1]) == before+end+stride-1 {
+		end += stride
 	}
+	for end < len(index) && int(index[end]) == before+end {
+		end++
+	}
+	return end
 }
 
 func varintBytes(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
@@ -202,8 +205,8 @@ func (r *reader) rows(d *Delta, count int) {
 		length := r.number(min(count-len(d.Index), r.weights-at))
 		from := len(d.Index)
 		d.Index = d.Index[:from+length]
-		for k := range d.Index[from:] {
-			d.Index[from+k] = int32(at + k)
+		for k, row := 0, d.Index[from:]; k < len(row); k++ {
+			row[k] = int32(at + k)
 		}
 		at += length - 1 // the row's last
 	}
@@ -224,14 +227,23 @@ func (r *reader) values(d *Delta) {
 		}
 		r.data = r.data[2*len(d.Value):]
 	default:
+		data := r.data[:4*len(d.Value)]
 		for k := range d.Value {
-			d.Value[k] = math.Float32frombits(binary.LittleEndian.Uint32(r.data[4*k:]))
+			v := math.Float32frombits(binary.LittleEndian.Uint32(data[4*k : 4*k+4]))
+			if d.Value[k] = v; odd(v) {
+				r.bad("entry %d is %v", k, v)
+				return
+			}
 		}
 		r.data = r.data[4*len(d.Value):]
+		return
 	}
 	for k, v := range d.Value {
-		if v == 0 || v-v != 0 {
+		if odd(v) {
 			r.bad("entry %d is %v", k, v)
 		}
 	}
 }
+
+// odd tells of zero, infinities and NaN: of exponents that are at an end without their sign, in one comparison.
+func odd(v float32) bool { return math.Float32bits(v)<<1-1 >= 0xff<<24-1 }

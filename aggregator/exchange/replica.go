@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
 // Combine says what becomes of the updates of a step's members.
@@ -69,6 +70,9 @@ type Replica struct {
 	ahead  [][]Delta // eager: by member, those of the steps after folded, which S has not; the own ones are in local
 	base   []float32 // eager: S and ahead, as the step began with them
 	spare  []Delta   // whose memory is to be used again
+
+	kernels *kernel.Exact
+	marks   [block / 8]byte // of the weights at work, those that may be significant
 }
 
 // New starts at weights that are the same on every member. It takes a copy. It returns Invalid as Check does.
@@ -76,8 +80,12 @@ func New(cfg Config, start []float32) (*Replica, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
+	set, err := kernel.Choose()
+	if err != nil {
+		return nil, err
+	}
 	r := &Replica{
-		cfg: cfg, last: make([]int, cfg.Members), scale: 1,
+		kernels: kernel.NewExact(set), cfg: cfg, last: make([]int, cfg.Members), scale: 1,
 		shared: append([]float32(nil), start...), local: make([]float32, len(start)),
 	}
 	if cfg.Combine != Sum {
@@ -190,11 +198,12 @@ func (r *Replica) foldable(step int, deltas []Delta) error {
 	return nil
 }
 
-// add adds a delta, times scale.
+// add adds a delta, times scale. A product is rounded before it is added, on every processor: S is the same bits on
+// all.
 func (r *Replica) add(to []float32, d Delta, scale float32) {
 	values := d.Value[:len(d.Index)]
 	for k, i := range d.Index {
-		to[i] += scale * values[k]
+		to[i] += float32(scale * values[k])
 	}
 }
 
@@ -205,9 +214,7 @@ func (r *Replica) Weights(x []float32) {
 		r.addAhead()
 		began = r.base
 	}
-	for i, s := range began {
-		x[i] = s + r.local[i]
-	}
+	r.kernels.Add(x[:len(began)], began, r.local)
 }
 
 // Settle ends a round after everybody's flush has been folded: the weights are S. What rounding has left of own updates

@@ -16,9 +16,9 @@ func (d Delta) Rounded(to disdel.Wire) Delta {
 		}
 	case disdel.WireInt8:
 		d.eachRegion(func(from, end int) {
-			e := exponent(d.Value[from:end])
+			by := unitOf(exponent(d.Value[from:end]))
 			for k := from; k < end; k++ {
-				d.Value[k] = multiple(d.Value[k], e)
+				d.Value[k] = by.multiple(d.Value[k])
 			}
 		})
 	}
@@ -66,38 +66,45 @@ func (d Delta) eachRegion(f func(from, end int)) {
 const (
 	mostMultiple  = 127
 	leastExponent = -126 // below it there are no values that could be multiplied
+	signBit       = 1 << 31
 )
 
 // exponent is that of the least power of two of which no value is more than 127 times. Of values that are such
 // multiples already it is one that they are multiples of, so that rounding what was rounded changes nothing.
 func exponent(values []float32) int {
-	most := 0.0
+	var most uint32 // of the bits without their signs, which are in the order of the numbers
 	for _, v := range values {
-		most = max(most, math.Abs(float64(v)))
+		most = max(most, math.Float32bits(v)&^signBit)
 	}
-	fraction, e := math.Frexp(most / mostMultiple)
+	fraction, e := math.Frexp(float64(math.Float32frombits(most)) / mostMultiple)
 	if fraction == 0.5 { // a power of two itself
 		e--
 	}
 	return max(e, leastExponent)
 }
 
+// unit is a power of two, and one over it: products of a float32 with either are exact in float64.
+type unit struct{ size, inverse float64 }
+
+func unitOf(exponent int) unit { return unit{math.Ldexp(1, exponent), math.Ldexp(1, -exponent)} }
+
 // multiple is the nearest multiple of a power of two, ties to even, and the next one towards zero where that would be
 // infinite.
-func multiple(v float32, e int) float32 {
-	q := math.RoundToEven(math.Ldexp(float64(v), -e))
-	if rounded := float32(math.Ldexp(q, e)); !math.IsInf(float64(rounded), 0) {
+func (u unit) multiple(v float32) float32 {
+	q := math.RoundToEven(float64(v) * u.inverse)
+	if rounded := float32(q * u.size); !math.IsInf(float64(rounded), 0) {
 		return rounded
 	}
-	return float32(math.Ldexp(q-math.Copysign(1, q), e))
+	return float32((q - math.Copysign(1, q)) * u.size)
 }
 
 func (d Delta) appendInt8(dst []byte) []byte {
 	d.eachRegion(func(from, end int) {
 		e := exponent(d.Value[from:end])
 		dst = append(dst, byte(int8(e)))
+		by := unitOf(e)
 		for _, v := range d.Value[from:end] {
-			dst = append(dst, byte(int8(math.Ldexp(float64(v), -e))))
+			dst = append(dst, byte(int8(float64(v)*by.inverse)))
 		}
 	})
 	return dst
@@ -110,12 +117,13 @@ func (r *reader) int8s(d *Delta) {
 		if e < leastExponent {
 			r.bad("multiples of 2^%d", e)
 		}
+		by := unitOf(e)
 		for k := from; k < end; k++ {
 			q := int(int8(r.byte()))
 			if q < -mostMultiple {
 				r.bad("entry %d is %d times", k, q)
 			}
-			d.Value[k] = float32(math.Ldexp(float64(q), e))
+			d.Value[k] = float32(float64(q) * by.size)
 		}
 	})
 }

@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -39,7 +41,9 @@ func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d De
 	d.Index, d.Value = slices.Grow(d.Index, r.room), slices.Grow(d.Value, r.room)
 	d = r.significant(d, x, began, threshold)
 	r.room = d.Len() + d.Len()/8
-	d = d.Rounded(values)
+	if d.Values = values; forms[values] != asFloat32 { // which loses nothing, and comes to nothing nowhere
+		d = d.Rounded(values)
+	}
 	if r.sent != nil {
 		for k, i := range d.Index {
 			r.sent[i] += d.Value[k]
@@ -49,22 +53,62 @@ func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d De
 	return d, nil
 }
 
+// block is how many weights are looked at together.
+const block = 4096
+
 // significant takes what of the weights x the step did not begin with as what is this member's own, and adds the
-// entries that go to d. Most weights are as they were, and are looked at once.
+// entries that go to d. The kernel takes all weights at once, most of which are as they were, and marks those that may
+// go, by a threshold that is no higher; those are looked at one by one.
 func (r *Replica) significant(d Delta, x, began []float32, threshold float64) Delta {
-	local, sent := r.local[:len(x)], r.sent
-	began = began[:len(x)]
-	for i, v := range x {
-		owed := v - began[i]
-		local[i] = owed
-		if sent != nil {
-			owed -= sent[i]
+	factor := notAbove(threshold)
+	for from := 0; from < len(x); from += block {
+		end := min(from+block, len(x))
+		var sent []float32
+		if r.sent != nil {
+			sent = r.sent[from:end]
 		}
-		// A product, not the quotient: where the weight is 0 anything but 0 goes, and a sum of 0 never does.
-		if owed == 0 || math.Abs(float64(owed)) <= threshold*math.Abs(float64(v)) {
-			continue
+		if end-from < block {
+			clear(r.marks[:])
 		}
-		d.Index, d.Value = append(d.Index, int32(i)), append(d.Value, owed)
+		r.kernels.Changes(x[from:end], began[from:end], sent, r.local[from:end], factor, r.marks[:])
+		for word := 0; word < end-from; word += 64 {
+			if marked := binary.LittleEndian.Uint64(r.marks[word/8:]); marked != 0 {
+				d = r.take(d, marked, from+word, x, threshold)
+			}
+		}
 	}
 	return d
+}
+
+// take adds to d what goes of up to 64 weights, from an index on.
+func (r *Replica) take(d Delta, marked uint64, from int, x []float32, threshold float64) Delta {
+	n := len(d.Index)
+	index := slices.Grow(d.Index, bits.OnesCount64(marked))
+	value := slices.Grow(d.Value, bits.OnesCount64(marked))
+	index, value = index[:cap(index)], value[:cap(value)]
+	for ; marked != 0; marked &= marked - 1 {
+		i := from + bits.TrailingZeros64(marked)
+		owed := r.local[i]
+		if r.sent != nil {
+			owed -= r.sent[i]
+		}
+		// A product, not the quotient: where the weight is 0 anything but 0 goes, and a sum of 0 never does.
+		if math.Abs(float64(owed)) <= threshold*math.Abs(float64(x[i])) {
+			continue
+		}
+		index[n], value[n] = int32(i), owed
+		n++
+	}
+	d.Index, d.Value = index[:n], value[:n]
+	return d
+}
+
+// notAbove is the largest float32 that is not above v, which is not negative. A change that is below its product with a
+// weight, rounded, is below the exact product of v too, since rounding changes no order.
+func notAbove(v float64) float32 {
+	f := float32(v)
+	if float64(f) > v {
+		f = math.Nextafter32(f, 0)
+	}
+	return f
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
 // direct tells whether a step of so many rows can move each weight as often as rows have an entry for it: plain
@@ -29,24 +30,13 @@ func (e *Engine) stepDirect(b *dataset.Batch) (disdel.Metrics, error) {
 		}
 	}
 	e.steps++
-	in, w, scale := &b.Input, e.tables[0].value, -e.rate/float64(rows)
-	all := 0.0
+	scale, all := -e.rate/float64(rows), 0.0
 	for r, slope := range e.out[:rows] {
 		all += float64(slope)
-		index := in.Index[in.Start[r]:in.Start[r+1]]
-		by := float32(scale * float64(slope))
-		if in.Values == nil {
-			for _, column := range index {
-				w[column] += by
-			}
-			continue
-		}
-		values := in.Values[in.Start[r]:in.Start[r+1]]
-		values = values[:len(index)]
-		for k, column := range index {
-			w[column] += by * values[k]
-		}
+		e.out[r] = float32(scale * float64(slope))
 	}
+	entries := kernel.Entries{Start: b.Input.Start, Index: b.Input.Index, Values: b.Input.Values}
+	e.exact.AddEntries(&entries, e.out[:rows], e.tables[0].value)
 	e.tables[1].value[0] += float32(scale * all)
 	return disdel.Metrics{Rows: rows, Loss: loss}, nil
 }
@@ -57,20 +47,18 @@ const logRows = 512
 // slopes writes every row's slope into out, and returns the sum of their losses.
 func (e *Engine) slopes(b *dataset.Batch) (loss float64) {
 	in, targets := &b.Input, b.Target.Values
-	w, intercept := e.tables[0].value, float64(e.tables[1].value[0])
+	intercept := float64(e.tables[1].value[0])
 	product := 1.0
-	for r := range in.Rows {
-		index := in.Index[in.Start[r]:in.Start[r+1]]
-		var values []float32
-		if in.Values != nil {
-			values = in.Values[in.Start[r]:in.Start[r+1]]
-		}
-		z, y := intercept+weighed(w, index, values), float64(targets[r])
-		tail := math.Exp(-math.Abs(z))
-		e.out[r] = float32(sigmoid(z, tail) - y)
-		loss += max(z, 0) - y*z
-		if product *= 1 + tail; r%logRows == logRows-1 {
-			loss, product = loss+math.Log(product), 1
+	for from := 0; from < in.Rows; from += rowsAtOnce {
+		for i, sum := range e.sumsOf(in, from) {
+			r := from + i
+			z, y := intercept+sum, float64(targets[r])
+			tail := math.Exp(-math.Abs(z))
+			e.out[r] = float32(sigmoid(z, tail) - y)
+			loss += max(z, 0) - y*z
+			if product *= 1 + tail; r%logRows == logRows-1 {
+				loss, product = loss+math.Log(product), 1
+			}
 		}
 	}
 	return loss + math.Log(product)

@@ -8,6 +8,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/slab"
 )
 
@@ -26,6 +27,11 @@ type Engine struct {
 	rate        float64 // learning rate
 	steps       int     // since the moments were reset
 	out         []float32
+
+	kernels string
+	exact   *kernel.Exact
+	places  [2 * pairsAtOnce]int32 // of ratings' rows among the touched ones
+	sums    [rowsAtOnce]float64
 }
 
 // newEngine makes an engine by a layout that its spec was checked for.
@@ -38,6 +44,10 @@ func newEngine(s engine.Spec, l layout) (*Engine, error) {
 			Hint: "lower training.batchSize or model.rank, or raise the memory limit",
 		}
 	}
+	set, err := kernel.Choose()
+	if err != nil {
+		return nil, err
+	}
 	mem, err := slab.New(l.len())
 	if err != nil {
 		return nil, err
@@ -46,6 +56,7 @@ func newEngine(s engine.Spec, l layout) (*Engine, error) {
 	e := &Engine{
 		g: s.Graph, net: n, layout: l, mem: mem, probability: s.Graph.Probability(), offset: float32(n.Offset),
 		rate: s.Optimizer.Rate(), out: make([]float32, s.BatchSize),
+		kernels: set.Name, exact: kernel.NewExact(set),
 	}
 	at := 0
 	for _, shape := range l.tables {
@@ -62,8 +73,8 @@ func (e *Engine) Close() error { return e.mem.Free() }
 // Footprint is the engine's memory by category.
 func (e *Engine) Footprint() engine.Footprint { return e.layout.footprint() }
 
-// Kernels says that everything is plain Go.
-func (e *Engine) Kernels() string { return "portable" }
+// Kernels is the path of its kernels, all of which have the same bits.
+func (e *Engine) Kernels() string { return e.kernels }
 
 // SetRate sets the learning rate of the steps to come.
 func (e *Engine) SetRate(rate float64) { e.rate = rate }

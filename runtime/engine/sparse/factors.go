@@ -1,61 +1,56 @@
 package sparse
 
-import "github.com/disdel/disdel/dataset"
+import (
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
+)
+
+// pairsAtOnce is how many ratings go through a step's parts together: few enough that their rows are near still when
+// what was predicted by them becomes their gradient.
+const pairsAtOnce = 128
 
 // factors is pass for ratings: a prediction is the offset, the biases of user and item, and the product of their
 // factors.
 func (e *Engine) factors(b *dataset.Batch, gradient bool) (loss float64) {
 	users, items := &e.tables[0], &e.tables[1]
 	in, targets := &b.Input, b.Target.Values
-	rank, firstItem := e.net.Rank, int32(e.net.Users)
+	pairs := kernel.Pairs{Users: users.value, Items: items.value, Width: users.width, First: int32(e.net.Users)}
 	scale := 1 / float64(in.Rows)
-	for r := range in.Rows {
-		user, item := in.Index[2*r], in.Index[2*r+1]-firstItem
-		u, v := users.row(user), items.row(item)
-		sum := float64(e.offset + u[rank] + v[rank] + dot(u[:rank], v[:rank]))
-		if !gradient {
-			e.out[r] = e.predicted(sum)
+	for from := 0; from < in.Rows; from += pairsAtOnce {
+		end := min(from+pairsAtOnce, in.Rows)
+		pairs.Index = in.Index[2*from : 2*end]
+		out := e.out[from:end]
+		e.exact.Products(&pairs, e.offset, out)
+		for i, sum := range out {
+			if !gradient {
+				out[i] = e.predicted(float64(sum))
+			}
+			if targets == nil {
+				continue
+			}
+			l, slope := e.loss(float64(sum), targets[from+i])
+			loss += l
+			if gradient {
+				out[i] = float32(slope * scale)
+			}
 		}
-		if targets == nil {
-			continue
-		}
-		l, slope := e.loss(sum, targets[r])
-		loss += l
 		if gradient {
-			s := float32(slope * scale)
-			addBoth(users.touch(user), items.touch(item), u, v, s)
+			e.addPairs(&pairs, out)
 		}
 	}
 	return loss
 }
 
-// dot is the product of two vectors of one length, in four sums that do not wait for each other.
-func dot(x, y []float32) float32 {
-	y = y[:len(x)]
-	var a, b, c, d float32
-	k := 0
-	for ; k+4 <= len(x); k += 4 {
-		x4, y4 := x[k:k+4:k+4], y[k:k+4:k+4]
-		a += x4[0] * y4[0]
-		b += x4[1] * y4[1]
-		c += x4[2] * y4[2]
-		d += x4[3] * y4[3]
+// addPairs adds ratings, by their slopes, to the gradients of their users and items. The rows that are touched for the
+// first time are cleared together, before.
+func (e *Engine) addPairs(p *kernel.Pairs, slopes []float32) {
+	users, items := &e.tables[0], &e.tables[1]
+	knownUsers, knownItems := users.n, items.n
+	places := e.places[:2*len(slopes)]
+	for i := 0; i < len(places); i += 2 {
+		places[i], places[i+1] = users.place(p.Index[i]), items.place(p.Index[i+1]-p.First)
 	}
-	for ; k < len(x); k++ {
-		a += x[k] * y[k]
-	}
-	return (a + b) + (c + d)
-}
-
-// addBoth adds a rating's slope times the item's factors to the gradient gu of a user, and times the user's to that of
-// the item, gv; the last of each is the bias.
-func addBoth(gu, gv, u, v []float32, slope float32) {
-	last := len(u) - 1
-	gu, gv, v = gu[:len(u)], gv[:len(u)], v[:len(u)]
-	for k := range last {
-		gu[k] += slope * v[k]
-		gv[k] += slope * u[k]
-	}
-	gu[last] += slope
-	gv[last] += slope
+	clear(users.grad[knownUsers*users.width : users.n*users.width])
+	clear(items.grad[knownItems*items.width : items.n*items.width])
+	e.exact.Slopes(p, slopes, places, users.grad, items.grad)
 }

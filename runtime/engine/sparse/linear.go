@@ -4,34 +4,36 @@ import (
 	"math"
 
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
+
+// rowsAtOnce is how many rows are summed up together.
+const rowsAtOnce = 128
 
 // linear is pass for weights of columns.
 func (e *Engine) linear(b *dataset.Batch, gradient bool) (loss float64) {
 	columns, bias := &e.tables[0], &e.tables[1]
 	in, targets := &b.Input, b.Target.Values
-	w, intercept := columns.value, float64(bias.value[0])
+	intercept := float64(bias.value[0])
 	scale := 1 / float64(in.Rows)
 	var slopes float64
-	for r := range in.Rows {
-		index := in.Index[in.Start[r]:in.Start[r+1]]
-		var values []float32
-		if in.Values != nil {
-			values = in.Values[in.Start[r]:in.Start[r+1]]
-		}
-		sum := intercept + weighed(w, index, values)
-		if !gradient {
-			e.out[r] = e.predicted(sum)
-		}
-		if targets == nil {
-			continue
-		}
-		l, slope := e.loss(sum, targets[r])
-		loss += l
-		if gradient {
-			slope *= scale
-			slopes += slope
-			columns.add(index, values, float32(slope))
+	for from := 0; from < in.Rows; from += rowsAtOnce {
+		for i, sum := range e.sumsOf(in, from) {
+			r := from + i
+			sum += intercept
+			if !gradient {
+				e.out[r] = e.predicted(sum)
+			}
+			if targets == nil {
+				continue
+			}
+			l, slope := e.loss(sum, targets[r])
+			loss += l
+			if gradient {
+				slope *= scale
+				slopes += slope
+				columns.add(in, r, float32(slope))
+			}
 		}
 	}
 	if gradient {
@@ -40,46 +42,26 @@ func (e *Engine) linear(b *dataset.Batch, gradient bool) (loss float64) {
 	return loss
 }
 
-// weighed is the sum of a row's entries, each times the weight of its column, in four sums that do not wait for each
-// other.
-func weighed(w []float32, index []int32, values []float32) float64 {
-	var a, b, c, d float64
-	if values == nil {
-		for ; len(index) >= 4; index = index[4:] {
-			a += float64(w[index[0]])
-			b += float64(w[index[1]])
-			c += float64(w[index[2]])
-			d += float64(w[index[3]])
-		}
-		for _, column := range index {
-			a += float64(w[column])
-		}
-		return (a + b) + (c + d)
-	}
-	values = values[:len(index)]
-	for ; len(index) >= 4; index, values = index[4:], values[4:] {
-		a += float64(w[index[0]] * values[0])
-		b += float64(w[index[1]] * values[1])
-		c += float64(w[index[2]] * values[2])
-		d += float64(w[index[3]] * values[3])
-	}
-	for k, column := range index {
-		a += float64(w[column] * values[k])
-	}
-	return (a + b) + (c + d)
+// sumsOf is the sums of up to rowsAtOnce rows, from one on, without the intercept: good until the next.
+func (e *Engine) sumsOf(in *dataset.Matrix, from int) []float64 {
+	sums := e.sums[:min(rowsAtOnce, in.Rows-from)]
+	entries := kernel.Entries{Start: in.Start[from:], Index: in.Index, Values: in.Values}
+	e.exact.Sums(&entries, e.tables[0].value, sums)
+	return sums
 }
 
-// add adds a row's entries, each times slope, to the gradients of their columns, in a table of width 1. values are nil
-// where all of them are 1.
-func (t *table) add(index []int32, values []float32, slope float32) {
-	if values == nil {
+// add adds a row's entries, each times slope, to the gradients of their columns, in a table of width 1.
+func (t *table) add(in *dataset.Matrix, row int, slope float32) {
+	index := in.Index[in.Start[row]:in.Start[row+1]]
+	if in.Values == nil {
 		t.addOnes(index, slope)
 		return
 	}
 	slot, marks, n := t.slot, t.marks, t.n
+	values := in.Values[in.Start[row]:in.Start[row+1]]
 	values = values[:len(index)]
 	for k, c := range index {
-		v := slope * values[k]
+		v := float32(slope * values[k]) // rounded before it is added, on every processor
 		if s := uint(uint32(slot[c])); s < uint(n) {
 			if m := marks[2*s : 2*s+2 : 2*s+2]; m[0] == c {
 				m[1] = int32(math.Float32bits(math.Float32frombits(uint32(m[1])) + v))

@@ -198,11 +198,14 @@ func benchmark(b *testing.B, name string, rows int, o disdel.Optimizer) {
 	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
+// BenchmarkStep is of the path that DISDEL_KERNELS names: portable beside the default tells what kernels are worth.
 func BenchmarkStep(b *testing.B) {
 	nesterov := disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1e-3, Momentum: 0.8, Nesterov: true}}
 	adam := disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 1e-4}}
 	b.Run("pmf/6040x3706/rank=20/batch=6250/nesterov", func(b *testing.B) { benchmark(b, "pmf", 6250, nesterov) })
 	b.Run("pmf/6040x3706/rank=20/batch=250/nesterov", func(b *testing.B) { benchmark(b, "pmf", 250, nesterov) })
+	plain := disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1e-3}}
+	b.Run("logistic/100000/entries=4/batch=6250/sgd", func(b *testing.B) { benchmark(b, "logistic", 6250, plain) })
 	b.Run("logistic/100000/entries=4/batch=6250/adam", func(b *testing.B) { benchmark(b, "logistic", 6250, adam) })
 }
 

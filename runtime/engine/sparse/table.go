@@ -3,6 +3,7 @@ package sparse
 import (
 	"math"
 
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/slab"
 )
 
@@ -55,30 +56,28 @@ func (t *table) mark(i int) (row int32, grad float32) {
 	return t.marks[2*i], math.Float32frombits(uint32(t.marks[2*i+1]))
 }
 
-// row is the weights of a row.
-func (t *table) row(i int32) []float32 {
-	from := int(i) * t.width
-	return t.value[from : from+t.width : from+t.width]
-}
-
-// touch is the gradient of a row, which is zero where the step has not touched it before. Tables of width 1 have add.
-func (t *table) touch(row int32) []float32 {
-	s := t.place(row)
-	from := s * t.width
-	return t.grad[from : from+t.width : from+t.width]
-}
-
-// place is where among the touched rows a row is.
-func (t *table) place(row int32) int {
-	s := uint(uint32(t.slot[row]))
-	if s < uint(t.n) && t.touched[s] == row {
-		return int(s)
+// place is where among the touched rows a row is. The gradient of one that was not is cleared by the caller. Tables of
+// width 1 have add.
+func (t *table) place(row int32) int32 {
+	s := uint32(t.slot[row])
+	if s < uint32(t.n) && t.touched[s] == row {
+		return int32(s)
 	}
-	n := t.n
-	t.slot[row], t.touched[n] = int32(n), row
+	n := int32(t.n)
+	t.slot[row], t.touched[n] = n, row
 	t.n++
-	clear(t.grad[n*t.width : (n+1)*t.width])
 	return n
+}
+
+// moved are the touched rows, as an optimiser moves them.
+func (t *table) moved() kernel.Touched {
+	m := kernel.Touched{Width: t.width, Values: t.value, First: t.moments[0], Second: t.moments[1]}
+	if t.width == 1 {
+		m.Marks = t.marks[:2*t.n]
+		return m
+	}
+	m.Rows, m.Gradients = t.touched[:t.n], t.grad[:t.n*t.width]
+	return m
 }
 
 // view is an array of the state: some columns of a table, as engine.Values. The table's rows are the array's, in their

@@ -18,6 +18,8 @@
 // its name: avx512bf16, avx512, avx2, neon or portable. The first is the second where nothing is rounded to bfloat16,
 // and multiplies by AVX512-BF16 where both operands are.
 //
+// The kernels of Exact, for models of sparse rows, have the same bits on all of them; all others only on the same path.
+//
 // # Threads
 //
 // Everything is a method of a Worker, one of a Team. All workers of a team make the same calls; each does its share and

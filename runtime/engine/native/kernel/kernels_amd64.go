@@ -15,7 +15,7 @@ func sets() []Set {
 	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasFMA {
 		s := Set{
 			Name: "avx512", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 64, block: 8, square: 16,
-			f: avx512(), peak: peak512, peakFlops: 4 * 12 * 16 * 2,
+			f: avx512(), exact: exact256(), peak: peak512, peakFlops: 4 * 12 * 16 * 2,
 		}
 		if x.HasAVX512BF16 {
 			short := s
@@ -25,7 +25,10 @@ func sets() []Set {
 		out = append(out, s)
 	}
 	if x.HasAVX2 && x.HasFMA {
-		out = append(out, Set{Name: "avx2", tiles: []int{6, 4, 2}, vectors: 1, pairs: [2]int{2, 4}, step: 32, block: 4, square: 8, f: avx2(), peak: peak256, peakFlops: 4 * 12 * 8 * 2})
+		out = append(out, Set{
+			Name: "avx2", tiles: []int{6, 4, 2}, vectors: 1, pairs: [2]int{2, 4}, step: 32, block: 4, square: 8, f: avx2(),
+			exact: exact256(), peak: peak256, peakFlops: 4 * 12 * 8 * 2,
+		})
 	}
 	return append(out, portable())
 }
@@ -91,6 +94,35 @@ func avx2() functions {
 				winogradInput4_256, winogradOutput4_256, winogradWeights4_256, winogradSpread4_256,
 				winogradGather4_256,
 			},
+		},
+	}
+}
+
+// exact256 is for AVX-512 too: rows are short.
+func exact256() exactFunctions {
+	return exactFunctions{
+		products: pairProducts256, slopes: pairSlopes256, plain: rowsPlain256, momentum: rowsMomentum256,
+		nesterov: rowsNesterov256, adam: rowsAdam256, squares: exactSquares256,
+		changes: func(a *changeArgs) {
+			if a.sent != nil {
+				changesSent256(a)
+				return
+			}
+			changes256(a)
+		},
+		sums: func(a *entryArgs) {
+			if a.values == nil {
+				entrySumsOnes256(a)
+				return
+			}
+			entrySums256(a)
+		},
+		addEntries: func(a *entryArgs) {
+			if a.values == nil {
+				addEntriesOnes256(a)
+				return
+			}
+			addEntries256(a)
 		},
 	}
 }

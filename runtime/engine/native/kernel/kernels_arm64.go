@@ -7,7 +7,7 @@ func sets() []Set {
 	return []Set{
 		{
 			Name: "neon", tiles: []int{6, 4, 2}, vectors: 1, pairs: [2]int{4, 6}, step: 16, block: 4, square: 8, f: neon(),
-			peak: peakNeon, peakFlops: 4 * 24 * 4 * 2,
+			exact: exactNeon(), peak: peakNeon, peakFlops: 4 * 24 * 4 * 2,
 		},
 		portable(),
 	}
@@ -40,5 +40,13 @@ func neon() functions {
 		input: winogradInput4Neon, output: winogradOutput4Neon, weights: winogradWeights4Neon,
 		spread: winogradSpread4Neon, gather: winogradGather4Neon,
 	}
+	return f
+}
+
+// exactNeon has kernels for rows; what goes over all of an array is plain Go.
+func exactNeon() exactFunctions {
+	f := exactPortable()
+	f.products, f.slopes = pairProductsNeon, pairSlopesNeon
+	f.plain, f.momentum, f.nesterov, f.adam = rowsPlainNeon, rowsMomentumNeon, rowsNesterovNeon, rowsAdamNeon
 	return f
 }

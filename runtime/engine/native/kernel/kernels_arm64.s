@@ -6255,6 +6255,624 @@ loop2:
 	BNE loop1
 	RET
 
+// func pairProductsNeon(args *pairArgs)
+TEXT ·pairProductsNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 32(R0), R1
+	MOVD 48(R0), R2
+	MOVD 56(R0), R3
+	MOVD 64(R0), R4
+	SUB $4, R4
+loop1:
+	MOVW 0(R1), R6
+	MOVD 64(R0), R7
+	MUL R7, R6
+	MOVD 0(R0), R8
+	ADD R8, R6
+	MOVW 4(R1), R7
+	MOVD 72(R0), R8
+	SUB R8, R7
+	MOVD 64(R0), R9
+	MUL R9, R7
+	MOVD 8(R0), R10
+	ADD R10, R7
+	MOVD R4, R5
+	VEOR V0.B16, V0.B16, V0.B16
+span2:
+	CMP $16, R5
+	BLO less3
+	FMOVQ 0(R6), F1
+	FMOVQ 0(R7), F2
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	ADD $16, R6
+	ADD $16, R7
+	SUB $16, R5
+	B span2
+less3:
+	VMOV V0.B16, V4.B16
+	VDUP V0.S[1], V5.S4
+	VDUP V0.S[2], V6.S4
+	VDUP V0.S[3], V7.S4
+span4:
+	CMP $4, R5
+	BLO less5
+	FMOVS (R6), F1
+	FMOVS (R7), F2
+	FMULS F2, F1, F1
+	FADDS F1, F4, F4
+	ADD $4, R6
+	ADD $4, R7
+	SUB $4, R5
+	B span4
+less5:
+	FADDS F5, F4, F4
+	FADDS F7, F6, F6
+	FADDS F6, F4, F4
+	FMOVS 80(R0), F0
+	FMOVS (R6), F1
+	FADDS F1, F0, F0
+	FMOVS (R7), F1
+	FADDS F1, F0, F0
+	FADDS F4, F0, F0
+	FMOVS F0, (R2)
+	ADD $8, R1
+	ADD $4, R2
+	SUBS $1, R3
+	BNE loop1
+	RET
+
+// func pairSlopesNeon(args *pairArgs)
+TEXT ·pairSlopesNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 32(R0), R1
+	MOVD 40(R0), R2
+	MOVD 48(R0), R3
+	MOVD 56(R0), R4
+	MOVD 64(R0), R5
+	SUB $4, R5
+loop1:
+	MOVW 0(R1), R7
+	MOVD 64(R0), R8
+	MUL R8, R7
+	MOVD 0(R0), R9
+	ADD R9, R7
+	MOVW 4(R1), R8
+	MOVD 72(R0), R9
+	SUB R9, R8
+	MOVD 64(R0), R10
+	MUL R10, R8
+	MOVD 8(R0), R11
+	ADD R11, R8
+	MOVW 0(R2), R9
+	MOVD 64(R0), R10
+	MUL R10, R9
+	MOVD 16(R0), R11
+	ADD R11, R9
+	MOVW 4(R2), R10
+	MOVD 64(R0), R11
+	MUL R11, R10
+	MOVD 24(R0), R12
+	ADD R12, R10
+	VLD1R.P 4(R3), [V31.S4]
+	MOVD R5, R6
+span2:
+	CMP $32, R6
+	BLO less3
+	FLDPQ 0(R8), (F0, F1)
+	FLDPQ 0(R9), (F2, F3)
+	WORD $0x6e20dfe0 // fmul v0.4s, v31.4s, v0.4s
+	WORD $0x6e21dfe1 // fmul v1.4s, v31.4s, v1.4s
+	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	FLDPQ 0(R7), (F4, F5)
+	FLDPQ 0(R10), (F6, F7)
+	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	WORD $0x6e25dfe5 // fmul v5.4s, v31.4s, v5.4s
+	WORD $0x4e24d4c6 // fadd v6.4s, v6.4s, v4.4s
+	WORD $0x4e25d4e7 // fadd v7.4s, v7.4s, v5.4s
+	FSTPQ (F2, F3), 0(R9)
+	FSTPQ (F6, F7), 0(R10)
+	ADD $32, R7
+	ADD $32, R8
+	ADD $32, R9
+	ADD $32, R10
+	SUB $32, R6
+	B span2
+less3:
+span4:
+	CMP $16, R6
+	BLO less5
+	FMOVQ 0(R8), F0
+	FMOVQ 0(R9), F2
+	WORD $0x6e20dfe0 // fmul v0.4s, v31.4s, v0.4s
+	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
+	FMOVQ 0(R7), F4
+	FMOVQ 0(R10), F6
+	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	WORD $0x4e24d4c6 // fadd v6.4s, v6.4s, v4.4s
+	FMOVQ F2, 0(R9)
+	FMOVQ F6, 0(R10)
+	ADD $16, R7
+	ADD $16, R8
+	ADD $16, R9
+	ADD $16, R10
+	SUB $16, R6
+	B span4
+less5:
+span6:
+	CMP $4, R6
+	BLO less7
+	FMOVS (R8), F0
+	FMOVS (R9), F2
+	FMULS F0, F31, F0
+	FADDS F0, F2, F2
+	FMOVS (R7), F4
+	FMOVS (R10), F6
+	FMULS F4, F31, F4
+	FADDS F4, F6, F6
+	FMOVS F2, (R9)
+	FMOVS F6, (R10)
+	ADD $4, R7
+	ADD $4, R8
+	ADD $4, R9
+	ADD $4, R10
+	SUB $4, R6
+	B span6
+less7:
+	FMOVS (R9), F0
+	FADDS F31, F0, F0
+	FMOVS F0, (R9)
+	FMOVS (R10), F0
+	FADDS F31, F0, F0
+	FMOVS F0, (R10)
+	ADD $8, R1
+	ADD $8, R2
+	SUBS $1, R4
+	BNE loop1
+	RET
+
+// func rowsPlainNeon(args *rowArgs)
+TEXT ·rowsPlainNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	ADD $72, R0, R8
+	VLD1R.P 4(R8), [V31.S4]
+	VLD1R.P 4(R8), [V30.S4]
+	VLD1R.P 4(R8), [V29.S4]
+loop1:
+	MOVW (R1), R8
+	MUL R6, R8
+	ADD R8, R7, R11
+	MOVD R2, R10
+	MOVD R6, R9
+span2:
+	CMP $32, R9
+	BLO less3
+	FLDPQ 0(R11), (F0, F1)
+	FLDPQ 0(R10), (F2, F3)
+	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
+	WORD $0x6e23dfc3 // fmul v3.4s, v30.4s, v3.4s
+	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	WORD $0x6e21dfa5 // fmul v5.4s, v29.4s, v1.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
+	WORD $0x6e22dfe2 // fmul v2.4s, v31.4s, v2.4s
+	WORD $0x6e23dfe3 // fmul v3.4s, v31.4s, v3.4s
+	WORD $0x4ea2d400 // fsub v0.4s, v0.4s, v2.4s
+	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 0(R11)
+	ADD $32, R10
+	ADD $32, R11
+	SUB $32, R9
+	B span2
+less3:
+span4:
+	CMP $16, R9
+	BLO less5
+	FMOVQ 0(R11), F0
+	FMOVQ 0(R10), F2
+	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
+	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x6e22dfe2 // fmul v2.4s, v31.4s, v2.4s
+	WORD $0x4ea2d400 // fsub v0.4s, v0.4s, v2.4s
+	FMOVQ F0, 0(R11)
+	ADD $16, R10
+	ADD $16, R11
+	SUB $16, R9
+	B span4
+less5:
+span6:
+	CMP $4, R9
+	BLO less7
+	FMOVS (R11), F0
+	FMOVS (R10), F2
+	FMULS F2, F30, F2
+	FMULS F0, F29, F4
+	FADDS F4, F2, F2
+	FMULS F2, F31, F2
+	FSUBS F2, F0, F0
+	FMOVS F0, (R11)
+	ADD $4, R10
+	ADD $4, R11
+	SUB $4, R9
+	B span6
+less7:
+	ADD R3, R1
+	ADD R4, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func rowsMomentumNeon(args *rowArgs)
+TEXT ·rowsMomentumNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 56(R0), R8
+	ADD $72, R0, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VLD1R.P 4(R9), [V30.S4]
+	VLD1R.P 4(R9), [V29.S4]
+	VLD1R.P 4(R9), [V28.S4]
+loop1:
+	MOVW (R1), R9
+	MUL R6, R9
+	ADD R9, R7, R12
+	ADD R9, R8, R13
+	MOVD R2, R11
+	MOVD R6, R10
+span2:
+	CMP $32, R10
+	BLO less3
+	FLDPQ 0(R12), (F0, F1)
+	FLDPQ 0(R11), (F2, F3)
+	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
+	WORD $0x6e23dfc3 // fmul v3.4s, v30.4s, v3.4s
+	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	WORD $0x6e21dfa5 // fmul v5.4s, v29.4s, v1.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
+	WORD $0x6e25df85 // fmul v5.4s, v28.4s, v5.4s
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
+	FSTPQ (F4, F5), 0(R13)
+	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	WORD $0x6e25dfe5 // fmul v5.4s, v31.4s, v5.4s
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	FSTPQ (F0, F1), 0(R12)
+	ADD $32, R11
+	ADD $32, R12
+	ADD $32, R13
+	SUB $32, R10
+	B span2
+less3:
+span4:
+	CMP $16, R10
+	BLO less5
+	FMOVQ 0(R12), F0
+	FMOVQ 0(R11), F2
+	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
+	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	FMOVQ 0(R13), F4
+	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	FMOVQ F4, 0(R13)
+	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	FMOVQ F0, 0(R12)
+	ADD $16, R11
+	ADD $16, R12
+	ADD $16, R13
+	SUB $16, R10
+	B span4
+less5:
+span6:
+	CMP $4, R10
+	BLO less7
+	FMOVS (R12), F0
+	FMOVS (R11), F2
+	FMULS F2, F30, F2
+	FMULS F0, F29, F4
+	FADDS F4, F2, F2
+	FMOVS (R13), F4
+	FMULS F4, F28, F4
+	FADDS F2, F4, F4
+	FMOVS F4, (R13)
+	FMULS F4, F31, F4
+	FSUBS F4, F0, F0
+	FMOVS F0, (R12)
+	ADD $4, R11
+	ADD $4, R12
+	ADD $4, R13
+	SUB $4, R10
+	B span6
+less7:
+	ADD R3, R1
+	ADD R4, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func rowsNesterovNeon(args *rowArgs)
+TEXT ·rowsNesterovNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 56(R0), R8
+	ADD $72, R0, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VLD1R.P 4(R9), [V30.S4]
+	VLD1R.P 4(R9), [V29.S4]
+	VLD1R.P 4(R9), [V28.S4]
+loop1:
+	MOVW (R1), R9
+	MUL R6, R9
+	ADD R9, R7, R12
+	ADD R9, R8, R13
+	MOVD R2, R11
+	MOVD R6, R10
+span2:
+	CMP $32, R10
+	BLO less3
+	FLDPQ 0(R12), (F0, F1)
+	FLDPQ 0(R11), (F2, F3)
+	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
+	WORD $0x6e23dfc3 // fmul v3.4s, v30.4s, v3.4s
+	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	WORD $0x6e21dfa5 // fmul v5.4s, v29.4s, v1.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
+	WORD $0x6e25df85 // fmul v5.4s, v28.4s, v5.4s
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
+	FSTPQ (F4, F5), 0(R13)
+	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
+	WORD $0x6e25df85 // fmul v5.4s, v28.4s, v5.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	WORD $0x6e25dfe5 // fmul v5.4s, v31.4s, v5.4s
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	FSTPQ (F0, F1), 0(R12)
+	ADD $32, R11
+	ADD $32, R12
+	ADD $32, R13
+	SUB $32, R10
+	B span2
+less3:
+span4:
+	CMP $16, R10
+	BLO less5
+	FMOVQ 0(R12), F0
+	FMOVQ 0(R11), F2
+	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
+	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	FMOVQ 0(R13), F4
+	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	FMOVQ F4, 0(R13)
+	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	FMOVQ F0, 0(R12)
+	ADD $16, R11
+	ADD $16, R12
+	ADD $16, R13
+	SUB $16, R10
+	B span4
+less5:
+span6:
+	CMP $4, R10
+	BLO less7
+	FMOVS (R12), F0
+	FMOVS (R11), F2
+	FMULS F2, F30, F2
+	FMULS F0, F29, F4
+	FADDS F4, F2, F2
+	FMOVS (R13), F4
+	FMULS F4, F28, F4
+	FADDS F2, F4, F4
+	FMOVS F4, (R13)
+	FMULS F4, F28, F4
+	FADDS F4, F2, F4
+	FMULS F4, F31, F4
+	FSUBS F4, F0, F0
+	FMOVS F0, (R12)
+	ADD $4, R11
+	ADD $4, R12
+	ADD $4, R13
+	SUB $4, R10
+	B span6
+less7:
+	ADD R3, R1
+	ADD R4, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func rowsAdamNeon(args *rowArgs)
+TEXT ·rowsAdamNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 56(R0), R8
+	MOVD 64(R0), R9
+	ADD $72, R0, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VLD1R.P 4(R10), [V30.S4]
+	VLD1R.P 4(R10), [V29.S4]
+	VLD1R.P 4(R10), [V28.S4]
+	VLD1R.P 4(R10), [V27.S4]
+	VLD1R.P 4(R10), [V26.S4]
+	VLD1R.P 4(R10), [V25.S4]
+	VLD1R.P 4(R10), [V24.S4]
+	VLD1R.P 4(R10), [V23.S4]
+	VLD1R.P 4(R10), [V22.S4]
+loop1:
+	MOVW (R1), R10
+	MUL R6, R10
+	ADD R10, R7, R13
+	ADD R10, R8, R14
+	ADD R10, R9, R15
+	MOVD R2, R12
+	MOVD R6, R11
+span2:
+	CMP $32, R11
+	BLO less3
+	FLDPQ 0(R13), (F0, F1)
+	FLDPQ 0(R12), (F2, F3)
+	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
+	WORD $0x6e23dfc3 // fmul v3.4s, v30.4s, v3.4s
+	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	WORD $0x6e21dfa5 // fmul v5.4s, v29.4s, v1.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
+	FLDPQ 0(R14), (F4, F5)
+	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
+	WORD $0x6e25df85 // fmul v5.4s, v28.4s, v5.4s
+	WORD $0x6e22df66 // fmul v6.4s, v27.4s, v2.4s
+	WORD $0x6e23df67 // fmul v7.4s, v27.4s, v3.4s
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 0(R14)
+	FLDPQ 0(R15), (F6, F7)
+	WORD $0x6e26df46 // fmul v6.4s, v26.4s, v6.4s
+	WORD $0x6e27df47 // fmul v7.4s, v26.4s, v7.4s
+	WORD $0x6e22df28 // fmul v8.4s, v25.4s, v2.4s
+	WORD $0x6e23df29 // fmul v9.4s, v25.4s, v3.4s
+	WORD $0x6e22dd08 // fmul v8.4s, v8.4s, v2.4s
+	WORD $0x6e23dd29 // fmul v9.4s, v9.4s, v3.4s
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	FSTPQ (F6, F7), 0(R15)
+	WORD $0x6e26df06 // fmul v6.4s, v24.4s, v6.4s
+	WORD $0x6e27df07 // fmul v7.4s, v24.4s, v7.4s
+	WORD $0x6ea1f8c6 // fsqrt v6.4s, v6.4s
+	WORD $0x6ea1f8e7 // fsqrt v7.4s, v7.4s
+	WORD $0x4e37d4c6 // fadd v6.4s, v6.4s, v23.4s
+	WORD $0x4e37d4e7 // fadd v7.4s, v7.4s, v23.4s
+	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	WORD $0x6e25dfe5 // fmul v5.4s, v31.4s, v5.4s
+	WORD $0x6e26fc84 // fdiv v4.4s, v4.4s, v6.4s
+	WORD $0x6e27fca5 // fdiv v5.4s, v5.4s, v7.4s
+	WORD $0x6e20dec0 // fmul v0.4s, v22.4s, v0.4s
+	WORD $0x6e21dec1 // fmul v1.4s, v22.4s, v1.4s
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	FSTPQ (F0, F1), 0(R13)
+	ADD $32, R12
+	ADD $32, R13
+	ADD $32, R14
+	ADD $32, R15
+	SUB $32, R11
+	B span2
+less3:
+span4:
+	CMP $16, R11
+	BLO less5
+	FMOVQ 0(R13), F0
+	FMOVQ 0(R12), F2
+	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
+	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	FMOVQ 0(R14), F4
+	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
+	WORD $0x6e22df66 // fmul v6.4s, v27.4s, v2.4s
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	FMOVQ F4, 0(R14)
+	FMOVQ 0(R15), F6
+	WORD $0x6e26df46 // fmul v6.4s, v26.4s, v6.4s
+	WORD $0x6e22df28 // fmul v8.4s, v25.4s, v2.4s
+	WORD $0x6e22dd08 // fmul v8.4s, v8.4s, v2.4s
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	FMOVQ F6, 0(R15)
+	WORD $0x6e26df06 // fmul v6.4s, v24.4s, v6.4s
+	WORD $0x6ea1f8c6 // fsqrt v6.4s, v6.4s
+	WORD $0x4e37d4c6 // fadd v6.4s, v6.4s, v23.4s
+	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	WORD $0x6e26fc84 // fdiv v4.4s, v4.4s, v6.4s
+	WORD $0x6e20dec0 // fmul v0.4s, v22.4s, v0.4s
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	FMOVQ F0, 0(R13)
+	ADD $16, R12
+	ADD $16, R13
+	ADD $16, R14
+	ADD $16, R15
+	SUB $16, R11
+	B span4
+less5:
+span6:
+	CMP $4, R11
+	BLO less7
+	FMOVS (R13), F0
+	FMOVS (R12), F2
+	FMULS F2, F30, F2
+	FMULS F0, F29, F4
+	FADDS F4, F2, F2
+	FMOVS (R14), F4
+	FMULS F4, F28, F4
+	FMULS F2, F27, F6
+	FADDS F6, F4, F4
+	FMOVS F4, (R14)
+	FMOVS (R15), F6
+	FMULS F6, F26, F6
+	FMULS F2, F25, F8
+	FMULS F2, F8, F8
+	FADDS F8, F6, F6
+	FMOVS F6, (R15)
+	FMULS F6, F24, F6
+	FSQRTS F6, F6
+	FADDS F23, F6, F6
+	FMULS F4, F31, F4
+	FDIVS F6, F4, F4
+	FMULS F0, F22, F0
+	FSUBS F4, F0, F0
+	FMOVS F0, (R13)
+	ADD $4, R12
+	ADD $4, R13
+	ADD $4, R14
+	ADD $4, R15
+	SUB $4, R11
+	B span6
+less7:
+	ADD R3, R1
+	ADD R4, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
 // func peakNeon(args int)
 TEXT ·peakNeon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0

@@ -20,7 +20,7 @@ func portable() Set {
 	f.winograd = portableWinograd()
 	return Set{
 		Name: "portable", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 4 * lanes, block: 1,
-		square: 16, f: f, peak: func(int) {},
+		square: 16, f: f, exact: exactPortable(), peak: func(int) {},
 	}
 }
 

@@ -23,6 +23,7 @@ type Set struct {
 	block     int    // channels of a reduction
 	square    int    // side of a transposed block
 	f         functions
+	exact     exactFunctions
 	peak      func(int)
 	peakFlops int // of one turn of peak
 }

@@ -264,6 +264,36 @@ func shortenNeon(args *elementArgs)
 //go:noescape
 func widenNeon(args *halvesArgs)
 
+// pairProductsNeon writes offset + both biases + the product of factors, in four sums, for every pair.
+//
+//go:noescape
+func pairProductsNeon(args *pairArgs)
+
+// pairSlopesNeon adds every pair's slope times its factors to gradients.
+//
+//go:noescape
+func pairSlopesNeon(args *pairArgs)
+
+// rowsPlainNeon moves rows by their gradients.
+//
+//go:noescape
+func rowsPlainNeon(args *rowArgs)
+
+// rowsMomentumNeon moves rows by their velocities.
+//
+//go:noescape
+func rowsMomentumNeon(args *rowArgs)
+
+// rowsNesterovNeon moves rows by Nesterov's momentum.
+//
+//go:noescape
+func rowsNesterovNeon(args *rowArgs)
+
+// rowsAdamNeon moves rows by Adam and AdamW.
+//
+//go:noescape
+func rowsAdamNeon(args *rowArgs)
+
 // peakNeon runs 24 chains of multiply-adds, four a turn; the argument is how many turns.
 //
 //go:noescape

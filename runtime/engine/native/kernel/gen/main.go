@@ -37,6 +37,7 @@ func main() {
 			avx512.bf16Pairs(rows, vectors)
 		}
 	}
+	exact()
 	peak()
 	Generate()
 }

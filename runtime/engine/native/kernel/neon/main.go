@@ -51,6 +51,7 @@ func generate() (text, stubs string) {
 		a.winograd(m)
 	}
 	a.halves()
+	a.exact()
 	a.peak()
 	return a.files()
 }
