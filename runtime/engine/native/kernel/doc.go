@@ -18,6 +18,9 @@
 // its name: avx512bf16, avx512, avx2, neon or portable. The first is the second where nothing is rounded to bfloat16,
 // and multiplies by AVX512-BF16 where both operands are.
 //
+// How much of their operands products work with at a time is chosen by a table of families of processors, and forced by
+// the variable DISDEL_BLOCKS; no bit depends on it, see Blocks.
+//
 // # Threads
 //
 // Everything is a method of a Worker, one of a Team. All workers of a team make the same calls; each does its share and
