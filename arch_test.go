@@ -121,7 +121,9 @@ var house = map[string][]string{
 	"internal/labtext": {
 		"controller/simulate", "internal/estimatetext", "internal/jobtext", "internal/plot", "internal/terminal",
 	},
-	"internal/localplatform": {"internal/addresses", "internal/files", "internal/process", "platform"},
+	"internal/localplatform": {
+		"internal/addresses", "internal/files", "internal/process", "platform", "runtime/engine/native/kernel",
+	},
 	"scheduler":              {"estimator", "model", "scheduler/schedule"},
 	"scheduler/schedule":     {},
 	"scheduler/sim":          {"scheduler"},

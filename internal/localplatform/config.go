@@ -14,6 +14,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
 // OpenWhisk's defaults protect a shared cluster; a platform on this machine has one user, and a job of many short
@@ -62,6 +63,7 @@ func Config(s Settings) (platform.Config, error) {
 	cfg.Kinds = map[string]platform.Kind{
 		disdel.RuntimeKind: {Command: []string{cmp.Or(s.Program, self), "runtime", "--listen", "{listen}"}},
 	}
+	PassOn(cfg.Kinds, []string{kernel.Variable, kernel.BlocksVariable}) // how the engine computes is this machine's
 	return cfg, nil
 }
 

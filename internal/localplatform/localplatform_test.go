@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -172,5 +173,20 @@ func TestWsksKeyGoesToItsOwnServerAlone(t *testing.T) {
 				t.Errorf("%s: %s gets the key", host, address)
 			}
 		}
+	}
+}
+
+// Actions of this machine compute as its user says: with the kernels and the blocks of the environment, and nothing
+// else of it.
+func TestActionsFindHowToCompute(t *testing.T) {
+	t.Setenv("DISDEL_KERNELS", "portable")
+	t.Setenv("DISDEL_BLOCKS", "rows=8")
+	t.Setenv("DISDEL_OTHER", "secret")
+	cfg, err := Config(Settings{Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env := cfg.Kinds[disdel.RuntimeKind].Env; !slices.Equal(env, []string{"DISDEL_KERNELS=portable", "DISDEL_BLOCKS=rows=8"}) {
+		t.Error(env)
 	}
 }

@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/enginetest"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
 func TestStepsAllocateNothing(t *testing.T) {
@@ -160,4 +162,55 @@ func TestInitDrawsWhatInitWeightsDraws(t *testing.T) {
 			sameBits(t, name, engine.InitWeights(g, init), engine.Weights(e))
 		}
 	}
+}
+
+// apartNetwork has workers compute units of Winograd's algorithm, and channels of a batch norm, apart.
+func apartNetwork(t *testing.T) *model.Graph {
+	t.Helper()
+	b := model.NewBuilder("wide", model.Shape{3, 24, 24})
+	x := b.Same("relu1", convNorm(b, "conv1", "bn1", 0, 16, model.Square(3, 1, 1), 1), model.OpReLU)
+	x = b.Same("relu2", b.Conv("conv2", x, 16, model.Square(3, 1, 1), 1, true), model.OpReLU)
+	x = b.Same("relu3", convNorm(b, "conv3", "bn3", x, 512, model.Square(3, 8, 0), 1), model.OpReLU)
+	b.Dense("fc", b.Flatten("flatten", x), 10)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Blocks and threads are matters of speed: whatever the environment says, and however many compute, a network learns
+// the same bits in the same memory.
+func TestBlocksAndThreadsAreSpeedAlone(t *testing.T) {
+	g := apartNetwork(t)
+	paths(t, func(t *testing.T) {
+		set, err := kernel.Choose()
+		if err != nil {
+			t.Fatal(err)
+		}
+		heights := set.Heights()
+		cfg := engine.Spec{
+			BatchSize: 32, Threads: 1, Training: true,
+			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
+		}
+		want, p := run(t, g, cfg, 32, 20), planned(t, g, cfg)
+		for _, blocks := range []string{
+			"", "weights=8192,depth=64", fmt.Sprintf("weights=1048576,rows=%d,depth=512", heights[len(heights)-1]),
+		} {
+			t.Setenv(kernel.BlocksVariable, blocks)
+			for _, threads := range []int{1, 2} {
+				cfg.Threads = threads
+				sameBits(t, fmt.Sprintf("%q on %d threads", blocks, threads), want, run(t, g, cfg, 32, 20))
+				if again := planned(t, g, cfg); again != p {
+					t.Errorf("%q: a plan of %d values and one of %d", blocks, p, again)
+				}
+			}
+		}
+	})
+}
+
+// planned is the length of the engine's slab.
+func planned(t *testing.T, g *model.Graph, cfg engine.Spec) int {
+	t.Helper()
+	return len(newEngine(t, g, cfg).mem.Values())
 }

@@ -1,13 +1,11 @@
 package checkup
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"slices"
-	"time"
 
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
-	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
 // Report is what was found.
@@ -20,8 +18,13 @@ type Report struct {
 	Product float64        `json:"productGflops"`
 	Layers  []Layer        `json:"layers"`
 	Trials  []Trial        `json:"trials"`
-	Advice  string         `json:"advice,omitempty"` // where other blocks are faster by a tenth
+	Best    bool           `json:"best"`             // no other block is faster by more than Margin
+	Advice  string         `json:"advice,omitempty"` // where one is
 }
+
+// Margin is how much faster other blocks have to be, over the chosen ones, before they are worth a word: less than that
+// two measurements of the same blocks may differ.
+const Margin = 1.05
 
 // Layer is a convolution's speed, counted in the multiply-adds of its definition: beyond the peak where Winograd's
 // algorithm computes it.
@@ -31,14 +34,15 @@ type Layer struct {
 	Exact  float64 `json:"exactGflops"` // by the definition
 }
 
-// Trial is the speed of a layer of many weights with other blocks.
+// Trial is the speed with one of the blocks that could have been chosen, the others being as they are.
 type Trial struct {
-	Weights int     `json:"weights"`
-	Gflops  float64 `json:"gflops"`
+	Block  string  `json:"block"` // weights, rows or depth, see kernel.Blocks
+	Value  int     `json:"value"`
+	Chosen bool    `json:"chosen"`
+	Gflops float64 `json:"gflops"`
 }
 
-// Examine measures for about a second and a half. It returns Invalid for a path or blocks of the environment that do
-// not exist.
+// Examine measures for about two seconds. It returns Invalid for a path or blocks of the environment that do not exist.
 func Examine() (Report, error) {
 	set, err := kernel.Choose()
 	if err != nil {
@@ -48,37 +52,48 @@ func Examine() (Report, error) {
 	for _, s := range kernel.Sets() {
 		r.Paths = append(r.Paths, s.Name)
 	}
-	r.Peak, r.Product = peak(set), product(set)
+	r.Peak, r.Product = peak(set).speed(), product(set).speed()
 	for _, l := range []struct{ channels, side int }{{64, 32}, {128, 16}, {256, 8}} {
-		c := layer(l.channels, l.side)
+		c := layer(l.channels, l.side, 16)
 		r.Layers = append(r.Layers, Layer{
-			Name: fmt.Sprintf("3x3, %d channels, %dx%d pixels", l.channels, l.side, l.side), Exact: forward(set, c, false),
-			Gflops: forward(set, c, true),
+			Name:  fmt.Sprintf("3x3, %d channels, %dx%d pixels", l.channels, l.side, l.side),
+			Exact: forward(set, c, false).speed(), Gflops: forward(set, c, true).speed(),
 		})
 	}
-	for _, n := range []int{set.Blocks.Weights / 2, set.Blocks.Weights, set.Blocks.Weights * 2} {
-		other := set
-		other.Blocks.Weights = n
-		r.Trials = append(r.Trials, Trial{n, forward(other, layer(512, 4), false)})
-	}
+	r.Trials = trials(set)
 	r.Advice = r.advice()
+	r.Best = r.Advice == ""
 	return r, nil
 }
 
+// advice names the blocks that are faster than those that were chosen.
 func (r Report) advice() string {
-	best := slices.MaxFunc(r.Trials, func(a, b Trial) int {
-		if a.Gflops < b.Gflops {
-			return -1
+	better, found := r.Blocks, false
+	for _, block := range []struct {
+		name string
+		to   *int
+	}{{"weights", &better.Weights}, {"rows", &better.Rows}, {"depth", &better.Depth}} {
+		var chosen, best Trial
+		for _, t := range r.Trials {
+			switch {
+			case t.Block != block.name:
+				continue
+			case t.Chosen:
+				chosen = t
+			}
+			if t.Gflops > best.Gflops {
+				best = t
+			}
 		}
-		return 1
-	})
-	chosen := slices.IndexFunc(r.Trials, func(t Trial) bool { return t.Weights == r.Blocks.Weights })
-	if chosen < 0 || best.Gflops <= 1.1*r.Trials[chosen].Gflops {
+		if best.Gflops > Margin*chosen.Gflops {
+			*block.to, found = best.Value, true
+		}
+	}
+	if !found {
 		return ""
 	}
-	return fmt.Sprintf("passes of %d weights are faster here: if they are again while nothing else runs, "+
-		"set %s=%d for actions",
-		best.Weights, kernel.BlocksVariable, best.Weights)
+	return fmt.Sprintf("other blocks are faster here: if they are again while nothing else runs, set %s=%v for actions",
+		kernel.BlocksVariable, better)
 }
 
 // Print writes the report for people.
@@ -87,7 +102,8 @@ func (r Report) Print(w io.Writer) {
 		r.Machine.Model)
 	fmt.Fprintf(w, "caches     %v, %v and %v\n", r.Machine.First, r.Machine.Second, r.Machine.Third)
 	fmt.Fprintf(w, "kernels    %s, of %v\n", r.Path, r.Paths)
-	fmt.Fprintf(w, "blocks     %d weights a pass, by %s\n", r.Blocks.Weights, r.Blocks.Basis)
+	fmt.Fprintf(w, "family     %s\n", cmp.Or(r.Blocks.Family, "not in the table"))
+	fmt.Fprintf(w, "blocks     %v, by %s\n", r.Blocks, basis(r.Blocks.Basis))
 	fmt.Fprintf(w, "peak       %.0f GFLOP/s\n", r.Peak)
 	fmt.Fprintf(w, "product    %.0f GFLOP/s%s\n", r.Product, r.share(r.Product))
 	for _, l := range r.Layers {
@@ -96,11 +112,32 @@ func (r Report) Print(w io.Writer) {
 			l.Gflops)
 	}
 	for _, t := range r.Trials {
-		fmt.Fprintf(w, "blocks of  %d weights: %.0f GFLOP/s\n", t.Weights, t.Gflops)
+		mark := ""
+		if t.Chosen {
+			mark = ", chosen"
+		}
+		fmt.Fprintf(w, "trial      %s=%d: %.0f GFLOP/s%s\n", t.Block, t.Value, t.Gflops, mark)
 	}
-	if r.Advice != "" {
+	if r.Best {
+		fmt.Fprintf(w, "choice     the best of these, or within %.0f %% of it\n", 100*(Margin-1))
+	} else {
 		fmt.Fprintf(w, "advice     %s\n", r.Advice)
 	}
+}
+
+// basis says what blocks were chosen by.
+func basis(b string) string {
+	switch b {
+	case "measured":
+		return "measurements of this family"
+	case "family":
+		return "this family's units and caches, unmeasured"
+	case "caches":
+		return "the second-level cache"
+	case "default":
+		return "default: nothing is known of this processor"
+	}
+	return b
 }
 
 func (r Report) share(gflops float64) string {
@@ -108,61 +145,4 @@ func (r Report) share(gflops float64) string {
 		return ""
 	}
 	return fmt.Sprintf(", %.0f %% of the peak", 100*gflops/r.Peak)
-}
-
-// speed is the fastest of some turns, each of at least so long, in units of n operations a nanosecond.
-func speed(n float64, f func()) (best float64) {
-	f() // caches, and pages that nobody had touched
-	for range 3 {
-		turns, start := 0, time.Now()
-		for time.Since(start) < 30*time.Millisecond {
-			f()
-			turns++
-		}
-		best = max(best, float64(turns)*n/float64(time.Since(start).Nanoseconds()))
-	}
-	return best
-}
-
-func peak(s kernel.Set) float64 {
-	const turns = 1 << 16
-	n := s.Peak(1)
-	return speed(turns*n, func() { s.Peak(turns) })
-}
-
-func product(s kernel.Set) (gflops float64) {
-	const n = 384
-	kernel.NewTeam(s, 1, 1).Run(func(w *kernel.Worker) {
-		a := kernel.Matrix{Data: make([]float32, n*n), Stride: n}
-		c, scratch := make([]float32, n*n), make([]float32, kernel.GemmLen())
-		gflops = speed(2*n*n*n, func() { w.Gemm(n, n, n, a, a, c, n, false, scratch) })
-	})
-	return gflops
-}
-
-// layer is a 3 x 3 convolution at stride 1 on 16 rows.
-func layer(channels, side int) plan.Conv {
-	return plan.Conv{
-		In: plan.Image{C: channels, H: side, W: side, Lanes: 16}, Filters: channels, KH: 3, KW: 3, SH: 1, SW: 1, DH: 1, DW: 1,
-		Top: 1, Left: 1, OH: side, OW: side, Groups: 1,
-	}
-}
-
-// forward is a convolution's speed, in multiply-adds of its definition; planned: by the algorithm that a plan chooses.
-func forward(s kernel.Set, c plan.Conv, planned bool) (gflops float64) {
-	if planned {
-		c.Choose()
-	}
-	const slack = 4096
-	x, y := make([]float32, c.In.Len()+slack), make([]float32, c.Out().Len()+slack)
-	weights, scratch := make([]float32, c.WeightLen()), make([]float32, c.ForwardLen())
-	met := 3*c.OH - 2 // taps of a side that meet the image
-	kernel.NewTeam(s, 1, 1).Run(func(w *kernel.Worker) {
-		do := func() { w.Forward(&c, x, weights, nil, y) }
-		if c.Tile > 0 {
-			do = func() { w.WinogradForward(&c, x, weights, nil, y, scratch) }
-		}
-		gflops = speed(2*float64(met*met*c.In.C*c.Filters*c.In.Lanes), do)
-	})
-	return gflops
 }

@@ -1,5 +1,5 @@
 // Package checkup measures what the engine's kernels reach on this machine: multiply-adds on registers, a large matrix
-// product, convolutions, and the latter with other blocks than those that were chosen, so that a wrong row of the
+// product, convolutions, and each block that was chosen beside those that could have been, so that a wrong row of the
 // table, or a processor that it lacks, shows. `disdel doctor engine` prints it.
 //
 // It changes nothing: DISDEL_BLOCKS and DISDEL_KERNELS do. What it measures is of one core that others may be using,

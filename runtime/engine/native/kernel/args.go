@@ -86,10 +86,13 @@ type winogradArgs struct {
 	s         [8]float32     // what the matrices hold, see winogradScalars
 }
 
+// tiles are the kernels for products, by rows and vectors of 16 values.
+type tiles [mostRows + 1][3]func(*productArgs)
+
 // functions is one implementation of every kernel.
 type functions struct {
-	product   [9][3]func(*productArgs) // by rows and vectors of 16 values
-	pairs     [9][3]func(*productArgs) // the same of bfloat16 alone, by instructions of its own; nil: there are none
+	product   tiles
+	pairs     tiles // the same of bfloat16 alone, by instructions of its own; nil: there are none
 	correlate func(*productArgs)
 	line      func(*productArgs) // one row, lineBlocks blocks of 16 columns
 	transpose func(*transposeArgs)

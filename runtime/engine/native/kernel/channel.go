@@ -48,12 +48,12 @@ func (w *Worker) RowSums(im Image, active int, x, out []float32) {
 // ChannelSums sums x over pixels and active lanes for every channel; sums is scratch of [C][16].
 func (w *Worker) ChannelSums(im Image, active int, x, out, sums []float32) {
 	w.RowSums(im, active, x, sums)
-	w.Sync()
+	from, to := w.channels(im.C) // whose sums are its own
+	for c := from; c < to; c++ {
+		out[c] = float32(total(sums[16*c:][:16]))
+	}
 	if w.ID == 0 {
-		clear(out)
-		for c := range im.C {
-			out[c] = float32(total(sums[16*c:][:16]))
-		}
+		clear(out[im.C:])
 	}
 }
 
@@ -111,8 +111,16 @@ func (w *Worker) NormForward(n *Norm, s *NormState, running [2][]float32, x, y [
 		s.Scale[c] = float32(at(s.Gamma, c, 1) * inv)
 		s.Offset[c] = float32(at(s.Beta, c, 0) - mean*at(s.Gamma, c, 1)*inv)
 	}
-	w.Sync()
-	w.affine(n, s, x, y)
+	if w.apart(n) {
+		f := w.f.affine
+		if n.ReLU {
+			f = w.f.affineRelu
+		}
+		w.ownRows(n, s, x, y, f)
+	} else {
+		w.Sync()
+		w.affine(n, s, x, y)
+	}
 }
 
 // NormEval is NormForward with the running statistics, as evaluation uses them.
@@ -170,10 +178,39 @@ func (w *Worker) NormBack(n *Norm, s *NormState, x, y, dy, dGamma, dBeta []float
 	}
 	w.reduce(f, n.Image, plan.Padded(n.Rows), x, dy, y, s.Mean, nil, s.Sums, 2)
 	w.slopes(n, s, dGamma, dBeta)
+	if w.apart(n) {
+		w.ownRows(n, s, x, dy, w.f.normBack)
+		return
+	}
 	w.Sync()
 	if w.rowwise(n, s, x, dy) {
 		w.chn.r, w.chn.mask = p(s.Third, 0), p(s.Mask, 0)
 		w.f.normBack(&w.chn)
+	}
+	w.Sync()
+}
+
+// ownValues is the least part of a pixel that is worth a call of its own.
+const ownValues = 4096
+
+// apart tells whether workers go on with the channels that they have summed, and wait for nobody: where these are equal
+// shares, and long ones.
+func (w *Worker) apart(n *Norm) bool {
+	return w.N > 1 && n.C%(8*w.N) == 0 && n.Pixel() >= ownValues*w.N
+}
+
+// ownRows runs a kernel that walks pixels on this worker's channels of each.
+func (w *Worker) ownRows(n *Norm, s *NormState, x, y []float32, f func(*channelArgs)) {
+	from, to := w.channels(n.C)
+	a := &w.chn
+	a.p, a.q, a.mask = p(s.Scale, from), p(s.Offset, from), p(s.Mask, 0)
+	if s.Third != nil {
+		a.r = p(s.Third, from)
+	}
+	a.channels, a.row, a.pixels = int64(to-from), int64(4*n.Lanes), 1
+	for at := from * n.Lanes; at < n.H*n.W*n.Pixel(); at += n.Pixel() {
+		a.x, a.y = p(x, at), p(y, at)
+		f(a)
 	}
 	w.Sync()
 }

@@ -96,26 +96,37 @@ func (w *Worker) ForwardPart(c *Conv, b0, b1 int, x, weights, bias, y []float32)
 	for g := range c.Groups {
 		for k := first; k < last; k += filterBlock {
 			end := min(k+filterBlock, last)
-			portions(c, end-k, w.weightBudget(), func(s portion) { w.forward(c, g, k, end, s, x, weights, bias, y) })
+			if blocks := (end - k + 15) / 16; !w.sharesWeights(c, c.OH*c.OW, blocks, c.In.Len()) {
+				portions(c, end-k, w.weightBudget(), func(s portion) { w.forward(c, g, k, end, s, x, weights, bias, y) })
+			} else if b0, b1 := w.share(blocks); b0 < b1 {
+				k0, k1 := k+16*b0, min(k+16*b1, end)
+				portions(c, k1-k0, w.weightBudget(), func(s portion) {
+					w.forwardPixels(c, g, k0, k1, s, 0, c.OH*c.OW, x, weights, bias, y)
+				})
+			}
 		}
 	}
 	w.shift = 0
 	w.Sync()
 }
 
-// forward adds one slice of the reduction to the outputs of one block of filters.
+// sharesWeights tells whether workers share the weights of a convolution, in so many blocks, rather than the pixels
+// that they compute: there are few pixels, or more weights than values to multiply them with, and equal shares of them.
+// What is not shared each worker reads all of.
+func (w *Worker) sharesWeights(c *Conv, pixels, blocks, values int) bool {
+	equal := blocks%w.N == 0 || blocks >= 8*w.N
+	return pixels < 2*w.N || w.N > 1 && equal && c.GroupLen() > values/c.Groups
+}
+
+// forward adds one slice of the reduction to the outputs of one block of filters, at this worker's pixels.
 func (w *Worker) forward(c *Conv, g, k0, k1 int, s portion, x, weights, bias, y []float32) {
 	pixels := c.OH * c.OW
-	switch {
-	case pixels >= 2*w.N && s == wholeOf(c): // what follows adds nothing to these outputs
+	if s == wholeOf(c) { // what follows adds nothing to these outputs
 		w.take(pixels, func(from, to int) { w.forwardPixels(c, g, k0, k1, s, from, to, x, weights, bias, y) })
-	case pixels >= 2*w.N:
-		from, to := w.share(pixels)
-		w.forwardPixels(c, g, k0, k1, s, from, to, x, weights, bias, y)
-	default:
-		b0, b1 := w.share((k1 - k0 + 15) / 16)
-		w.forwardPixels(c, g, k0+16*b0, min(k1, k0+16*b1), s, 0, pixels, x, weights, bias, y)
+		return
 	}
+	from, to := w.share(pixels)
+	w.forwardPixels(c, g, k0, k1, s, from, to, x, weights, bias, y)
 }
 
 // wholeOf is the whole reduction of a convolution forward.

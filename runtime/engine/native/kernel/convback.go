@@ -90,15 +90,15 @@ func gcd(a, b int) int {
 
 func (w *Worker) backData(c *Conv, g, c0, c1 int, s portion, dy, weights, dx []float32, add bool) {
 	pixels, whole := c.In.H*c.In.W, portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
-	switch {
-	case pixels >= 2*w.N && s == whole: // what follows adds nothing to these pixels
+	switch blocks := (c1 - c0 + 7) / 8; {
+	case w.sharesWeights(c, pixels, blocks, c.Out().Len()):
+		b0, b1 := w.share(blocks)
+		w.backPixels(c, g, c0+8*b0, min(c1, c0+8*b1), s, 0, pixels, dy, weights, dx, add)
+	case s == whole: // what follows adds nothing to these pixels
 		w.take(pixels, func(from, to int) { w.backPixels(c, g, c0, c1, s, from, to, dy, weights, dx, add) })
-	case pixels >= 2*w.N:
+	default:
 		from, to := w.share(pixels)
 		w.backPixels(c, g, c0, c1, s, from, to, dy, weights, dx, add)
-	default:
-		b0, b1 := w.share((c1 - c0 + 7) / 8)
-		w.backPixels(c, g, c0+8*b0, min(c1, c0+8*b1), s, 0, pixels, dy, weights, dx, add)
 	}
 }
 
@@ -160,7 +160,7 @@ func (w *Worker) backPixel(c *Conv, g, c0, c1, px int, rows, columns progression
 			base := unsafe.Add(p(dy, 0), int64(out+columns.out)*pixel+int64(g*c.Outer()+b*16)*lane)
 			start := g*c.GroupLen() - w.shift + b*c.BlockLen() + (tap+columns.first)*c.Inner()*16
 			for ch := c0; ch < c1; {
-				rows := w.Set.tile(c1 - ch)
+				rows := w.rows(c1 - ch)
 				if a.mode = fromC; first {
 					a.mode = fromZero
 				}

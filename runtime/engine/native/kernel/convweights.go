@@ -107,26 +107,21 @@ func (w *Worker) backWeights(c *Conv, g, i0, i1 int, x source, dw, scratch []flo
 	for c0 := 0; c0 < run; c0 += step {
 		c1 := min(c0+step, run)
 		w.openChannels(&x, c, g*run+c0, g*run+c1)
-		tiles := panels * c.KH * columns
-		from, to := w.share(tiles)
-		lo, hi := c0, c1
-		if tiles < 2*w.N {
-			from, to = 0, tiles
-			b0, b1 := w.share((c1 - c0 + 7) / 8)
-			lo, hi = c0+8*b0, min(c1, c0+8*b1)
-		}
-		w.tapTiles(c, g, i0, i1, lo, hi, from, to, columns, width, x, dw, scratch)
+		parts := (c1 - c0 + tapChannels - 1) / tapChannels
+		w.take(panels*c.KH*columns*parts, func(from, to int) {
+			for i := from; i < to; i++ {
+				lo, t := c0+i%parts*tapChannels, i/parts
+				panel, tap := t/(c.KH*columns), t%(c.KH*columns)
+				vectors := min(width, c.Blocks()-panel*width)
+				w.tapGradient(c, g, i0, i1, lo, min(lo+tapChannels, c1), tap/columns, tap%columns, panel*width, vectors, x,
+					dw, scratch)
+			}
+		})
 	}
 }
 
-func (w *Worker) tapTiles(c *Conv, g, i0, i1, c0, c1, from, to, columns, width int, x source, dw, scratch []float32) {
-	for t := from; t < to; t++ {
-		panel, tap := t/(c.KH*columns), t%(c.KH*columns)
-		r, q := tap/columns, tap%columns
-		vectors := min(width, c.Blocks()-panel*width)
-		w.tapGradient(c, g, i0, i1, c0, c1, r, q, panel*width, vectors, x, dw, scratch)
-	}
-}
+// tapChannels is how many channels of a tap a worker takes at a time: whole tiles of any height.
+const tapChannels = 48
 
 // tapGradient sums over output rows (outer), columns (middle) and lanes (inner).
 func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors int, x source, dw, scratch []float32) {
@@ -161,7 +156,7 @@ func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors in
 		a.mode = fromZero
 	}
 	for ch := c0; ch < c1; {
-		rows := w.Set.tile(c1 - ch)
+		rows := w.rows(c1 - ch)
 		a.rows = int64(min(rows, c1-ch))
 		a.a, a.b, a.c = unsafe.Add(p(x.values, 0), first+int64(ch)*lane), b, p(dw, at+ch*16)
 		w.products(rows)[vectors](a)
@@ -185,13 +180,18 @@ func outputs(from, to, stride, shift, size int) (lo, hi int) {
 // values a filter.
 func (w *Worker) BackBias(c *Conv, dy, db, sums []float32) {
 	w.RowSums(c.Out(), c.Active(), dy, sums)
-	w.Sync()
-	if w.ID == 0 {
-		clear(db)
-		for k := range c.Filters {
-			db[c.BiasAt(k)] = float32(total(sums[16*k:][:16]))
-		}
+	from, to := w.channels(c.Filters) // whose sums are its own
+	for k := from; k < to; k++ {
+		db[c.BiasAt(k)] = float32(total(sums[16*k:][:16]))
 	}
+	if w.ID > 0 {
+		return
+	}
+	group := c.Blocks() * 16 // what pads each has no gradient
+	for g := range c.Groups {
+		clear(db[g*group+c.Outer() : (g+1)*group])
+	}
+	clear(db[c.Groups*group:])
 }
 
 func total(part []float32) float64 {

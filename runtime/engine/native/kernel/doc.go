@@ -20,6 +20,9 @@
 //
 // The kernels of Exact, for models of sparse rows, have the same bits on all of them; all others only on the same path.
 //
+// How much of their operands products work with at a time is chosen by a table of families of processors, and forced by
+// the variable DISDEL_BLOCKS; no bit depends on it, see Blocks.
+//
 // # Threads
 //
 // Everything is a method of a Worker, one of a Team. All workers of a team make the same calls; each does its share and

@@ -2,15 +2,22 @@ package kernel
 
 import "unsafe"
 
-// Blocks of the general matrix product: a panel of B stays in the first-level cache, a block of A in the second.
+// Blocks of the general matrix product, in whole tiles of any height: a block of A stays in the second-level cache.
 const (
 	gemmM = 192
 	gemmN = 2048
-	gemmK = 256
 )
 
-// GemmLen is the number of values of scratch that Gemm needs.
-func GemmLen() int { return gemmM*gemmK + gemmN*gemmK }
+// GemmLen is the number of values of scratch that Gemm needs, whatever the blocks.
+func GemmLen() int { return (gemmM + gemmN) * mostDepth }
+
+// depth is how many inner steps Gemm's panels have here.
+func (s *Set) depth() int {
+	if s.Blocks.Depth > 0 {
+		return s.Blocks.Depth
+	}
+	return usualDepth
+}
 
 // Matrix is a row-major view: Stride values from row to row. T reads it transposed.
 type Matrix struct {
@@ -30,12 +37,12 @@ func (w *Worker) Gemm(m, n, k int, a, b Matrix, c []float32, ldc int, add bool, 
 			clear(c[i*ldc:][:n])
 		}
 	}
-	packedA, packedB := scratch[:gemmM*gemmK], scratch[gemmM*gemmK:]
-	wide := 16 * w.vectors
+	wide, depth := 16*w.vectors, w.depth()
+	packedA, packedB := scratch[:gemmM*depth], scratch[gemmM*depth:]
 	for j := 0; j < n; j += gemmN {
 		nn := min(gemmN, n-j)
-		for l := 0; l < k; l += gemmK {
-			kk := min(gemmK, k-l)
+		for l := 0; l < k; l += depth {
+			kk := min(depth, k-l)
 			w.packB(packedB, b, l, j, kk, nn, wide)
 			for i := 0; i < m; i += gemmM {
 				mm := min(gemmM, m-i)
@@ -48,7 +55,7 @@ func (w *Worker) Gemm(m, n, k int, a, b Matrix, c []float32, ldc int, add bool, 
 
 // packA writes panels of tile rows: [m/tile][k][tile].
 func (w *Worker) packA(dst []float32, a Matrix, i0, k0, m, k int) {
-	tile := w.tiles[0]
+	tile := w.height()
 	for i := 0; i < m; i += tile {
 		rows := min(tile, m-i)
 		panel := dst[i*k:][:tile*k]
@@ -85,7 +92,7 @@ func (w *Worker) packB(dst []float32, b Matrix, k0, j0, k, n, wide int) {
 
 // multiply runs the tiles of a block, both of whose matrices are packed.
 func (w *Worker) multiply(m, n, k, wide int, a, b, c []float32, ldc int, add bool) {
-	tile := w.tiles[0]
+	tile := w.height()
 	x := &w.prod
 	x.rs, x.ks, x.ldb, x.k = 4, int64(4*tile), int64(4*wide), int64(k)
 	x.middle, x.am, x.bm, x.outer, x.ao, x.bo, x.relu = 1, 0, 0, 1, 0, 0, 0
@@ -106,20 +113,16 @@ func (w *Worker) multiply(m, n, k, wide int, a, b, c []float32, ldc int, add boo
 				continue
 			}
 			x.c, x.ldc, x.mode = unsafe.Pointer(&w.edge), int64(4*wide), fromZero
+			if add { // onto what is there, as everywhere else, so that no block changes the order of a sum
+				x.mode = fromC
+				for r := range rows {
+					copy(w.edge[r*wide:], c[(i+r)*ldc+j:][:n-j])
+				}
+			}
 			f(x)
 			for r := range rows {
-				merge(c[(i+r)*ldc+j:][:n-j], w.edge[r*wide:], add)
+				copy(c[(i+r)*ldc+j:][:n-j], w.edge[r*wide:])
 			}
-		}
-	}
-}
-
-func merge(dst, src []float32, add bool) {
-	for i := range dst {
-		if add {
-			dst[i] += src[i]
-		} else {
-			dst[i] = src[i]
 		}
 	}
 }

@@ -14,8 +14,8 @@ func sets() []Set {
 	x := cpu.X86
 	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasFMA {
 		s := Set{
-			Name: "avx512", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 64, block: 8, square: 16,
-			f: avx512(), exact: exact256(), peak: peak512, peakFlops: 4 * 12 * 16 * 2,
+			Name: "avx512", tiles: []int{8, 6, 4, 2}, tall: tallRows, vectors: 2, pairs: [2]int{3, 6}, step: 64, block: 8,
+			square: 16, f: avx512(), exact: exact256(), peak: peak512, peakFlops: 4 * 12 * 16 * 2,
 		}
 		if x.HasAVX512BF16 {
 			short := s
@@ -35,7 +35,8 @@ func sets() []Set {
 
 func avx512() functions {
 	return functions{
-		product: [9][3]func(*productArgs){
+		product: tiles{
+			12: {1: product12x1_512, 2: product12x2_512},
 			8: {1: product8x1_512, 2: product8x2_512}, 6: {1: product6x1_512, 2: product6x2_512},
 			4: {1: product4x1_512, 2: product4x2_512}, 2: {1: product2x1_512, 2: product2x2_512},
 		},
@@ -64,8 +65,8 @@ func avx512() functions {
 }
 
 // pairs512 are products of bfloat16, by AVX512-BF16.
-func pairs512() [9][3]func(*productArgs) {
-	return [9][3]func(*productArgs){
+func pairs512() tiles {
+	return tiles{
 		8: {1: pairs8x1_512, 2: pairs8x2_512}, 6: {1: pairs6x1_512, 2: pairs6x2_512},
 		4: {1: pairs4x1_512, 2: pairs4x2_512}, 2: {1: pairs2x1_512, 2: pairs2x2_512},
 	}
@@ -73,7 +74,7 @@ func pairs512() [9][3]func(*productArgs) {
 
 func avx2() functions {
 	return functions{
-		product:   [9][3]func(*productArgs){6: {1: product6x2_256}, 4: {1: product4x2_256}, 2: {1: product2x2_256}},
+		product:   tiles{6: {1: product6x2_256}, 4: {1: product4x2_256}, 2: {1: product2x2_256}},
 		correlate: correlate256, line: line256, transpose: transpose256,
 		add: add256, addRelu: addRelu256, relu: relu256, clamp: clamp256, reluBack: reluBack256, clampBack: clampBack256,
 		scale: scale256, squares: squares256, sgd: sgd256, momentum: momentum256, adam: adam256,

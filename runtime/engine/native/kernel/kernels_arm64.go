@@ -17,7 +17,7 @@ func sets() []Set {
 // What it has no kernel for is plain Go.
 func neon() functions {
 	f := portable().f
-	f.product = [9][3]func(*productArgs){6: {1: product6Neon}, 4: {1: product4Neon}, 2: {1: product2Neon}}
+	f.product = tiles{6: {1: product6Neon}, 4: {1: product4Neon}, 2: {1: product2Neon}}
 	f.correlate, f.line, f.transpose = correlateNeon, lineNeon, transposeNeon
 	f.add, f.addRelu, f.relu, f.clamp, f.scale = addNeon, addReluNeon, reluNeon, clampNeon, scaleNeon
 	f.reluBack, f.clampBack, f.squares = reluBackNeon, clampBackNeon, squaresNeon

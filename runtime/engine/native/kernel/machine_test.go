@@ -51,21 +51,3 @@ func TestAMachineIsRead(t *testing.T) {
 		t.Errorf("of nothing: %+v", got)
 	}
 }
-
-// Blocks come from the table where the family was measured, else from the cache, within bounds.
-func TestBlocksGoByTheMachine(t *testing.T) {
-	for _, c := range []struct {
-		m    Machine
-		want Blocks
-	}{
-		{Machine{Vendor: "AuthenticAMD", Family: 25, Second: disdel.MB}, Blocks{96 << 10, "table"}},
-		{Machine{Vendor: "GenuineIntel", Family: 6, Second: 2 * disdel.MB}, Blocks{384 << 10, "caches"}},
-		{Machine{Second: 256 * disdel.KB}, Blocks{64 << 10, "caches"}},
-		{Machine{Second: disdel.GB}, Blocks{1 << 20, "caches"}},
-		{Machine{}, Blocks{96 << 10, "default"}},
-	} {
-		if got := BlocksFor(c.m); got != c.want {
-			t.Errorf("%+v gets %+v, want %+v", c.m, got, c.want)
-		}
-	}
-}

@@ -3,6 +3,12 @@
 package kernel
 
 //go:noescape
+func product12x2_512(args *productArgs)
+
+//go:noescape
+func product12x1_512(args *productArgs)
+
+//go:noescape
 func product8x2_512(args *productArgs)
 
 //go:noescape

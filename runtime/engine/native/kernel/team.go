@@ -34,7 +34,7 @@ type Worker struct {
 	offs  []int64
 	woffs []int64
 	part  [16]float32
-	edge  [8 * 2 * lanes]float32 // a tile at the edge of a matrix
+	edge  [mostRows * 2 * lanes]float32 // a tile at the edge of a matrix
 
 	halves halvesArgs
 	wide   []float32 // a block of halves as values; nil until there is one
@@ -167,39 +167,42 @@ func pause(spins int) {
 }
 
 // take calls f with parts of n things until all are taken: a worker that has less to do, or more of a processor, takes
-// more of them. All workers call it with the same n, one after the other or at once, and nobody waits. Which worker
-// computes a thing is nothing that its value may depend on.
+// more of them. Parts are large at first and small at the end, where workers wait for the last of them. All workers
+// call it with the same n, one after the other or at once, and nobody waits. Which worker computes a thing is nothing
+// that its value may depend on.
 func (w *Worker) take(n int, f func(from, to int)) {
-	const parts = 8 // for each worker
 	if w.N == 1 {
 		f(0, n)
 		return
 	}
 	w.piles++
-	grain := max(1, n/(parts*w.N))
 	for {
-		from, ok := w.team.draw(w.piles, n, grain)
-		if !ok {
+		from, to := w.team.draw(w.piles, n)
+		if from == to {
 			return
 		}
-		f(from, min(from+grain, n))
+		f(from, to)
 	}
 }
 
-// draw takes grain things from a pile: the word has its number, and how many are gone. A worker is at the next pile
-// once all of this one are gone, so that a later number says just that.
-func (t *Team) draw(pile uint32, n, grain int) (from int, ok bool) {
+// draw takes things from a pile, none where all are gone: half of what each worker had if the rest were shared now, and
+// no less than a thirty-second of what each would have had of all. The word has the pile's number, and how many are
+// gone. A worker is at the next pile once all of this one are gone, so that a later number says just that.
+func (t *Team) draw(pile uint32, n int) (from, to int) {
+	const halves, least = 2, 32
+	workers := len(t.workers)
 	for {
 		word := t.pile.Load()
 		at, gone := uint32(word>>32), int(uint32(word))
-		switch {
-		case at > pile || at == pile && gone >= n:
-			return 0, false
-		case at < pile:
+		if at < pile {
 			gone = 0
 		}
-		if t.pile.CompareAndSwap(word, uint64(pile)<<32|uint64(gone+grain)) {
-			return gone, true
+		if at > pile || gone >= n {
+			return 0, 0
+		}
+		to = min(n, gone+max(1, n/(least*workers), (n-gone)/(halves*workers)))
+		if t.pile.CompareAndSwap(word, uint64(pile)<<32|uint64(to)) {
+			return gone, to
 		}
 	}
 }

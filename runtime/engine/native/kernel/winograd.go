@@ -94,26 +94,6 @@ func (w *Worker) WinogradBackData(c *Conv, dy, weights, dx, scratch []float32, a
 	w.winograd(c)
 }
 
-// winograd runs the passes. Within a pass workers share channels, then products, then filters.
-func (w *Worker) winograd(c *Conv) {
-	f := &w.flow
-	if w.ID == 0 {
-		clear(f.zeros)
-	}
-	w.turnKernels(c)
-	w.Sync()
-	for first := 0; first < f.total; first += f.units {
-		n := min(f.units, f.total-first)
-		w.turnImage(first, n)
-		w.Sync()
-		w.multiplyPoints(n)
-		w.Sync()
-		w.turnBack(first, n)
-	}
-	w.Sync()
-	w.flow = flow{} // nothing of the caller's stays
-}
-
 // turnKernels transforms the weights, 16 filters and all channels at a time.
 func (w *Worker) turnKernels(c *Conv) {
 	f, a := &w.flow, &w.wino
@@ -191,17 +171,8 @@ func (w *Worker) turnImage(first, n int) {
 
 // multiplyPoints multiplies the kernel's matrices and the panels of n units.
 func (w *Worker) multiplyPoints(n int) {
-	f, a := &w.flow, &w.prod
-	a.ldb, a.ldc, a.relu, a.mode = int64(4*f.wide), int64(4*f.wide), 0, fromZero
-	if a.c2 = 64; w.square == 8 {
-		a.c2 = 32
-	}
-	a.outer, a.ao, a.bo, a.bm = 1, 0, 0, 0
-	a.rs, a.ks, a.k, a.middle, a.am = 4, 64, int64(f.c), 1, 0
-	if f.back { // the matrices are those of [c/16][k][16]
-		a.rs, a.ks, a.k, a.middle = 64, 4, 16, int64(f.c/16)
-		a.am = int64(64*f.k) - 64
-	}
+	f := &w.flow
+	w.startPoints(f.c, f.k)
 	w.take(f.points()*f.k/16, func(from, to int) { w.multiplySome(n, from, to) })
 }
 
@@ -232,10 +203,9 @@ func (w *Worker) multiplySome(n, from, to int) {
 	}
 }
 
-// turnBack transforms this worker's channels of n units' outputs.
-func (w *Worker) turnBack(first, n int) {
+// turnBack transforms channels from (included) to (not) of n units' outputs.
+func (w *Worker) turnBack(first, n, from, to int) {
 	f, a := &w.flow, &w.wino
-	from, to := w.share(f.k)
 	if from == to {
 		return
 	}

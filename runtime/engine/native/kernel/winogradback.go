@@ -24,10 +24,11 @@ func (w *Worker) winogradBackWeights(c *Conv, dy, dw, scratch []float32) {
 	f.m, f.c, f.k, f.in, f.out, f.top, f.left = c.Tile, c.In.C, c.Filters, c.In, c.Out(), c.Top, c.Left
 	f.active, f.y = c.Active(), dy
 	f.cutBack(w.vectors, scratch)
-	if w.ID == 0 {
-		clear(f.zeros)
+	w.clearZeros()
+	if f.halves != nil { // which reads the zeros of the first channels for all of them
+		w.Sync()
 	}
-	w.Sync()
+	whole := f.whole(w.N, f.k/f.side)
 	for first := 0; first < f.total; first += f.units {
 		n := min(f.units, f.total-first)
 		if f.halves == nil {
@@ -37,10 +38,16 @@ func (w *Worker) winogradBackWeights(c *Conv, dy, dw, scratch []float32) {
 		}
 		w.turnGradient(first, n)
 		w.Sync()
+		if whole {
+			w.wholeBack(c, dw)
+			break
+		}
 		w.addPoints(n, first > 0)
 		w.Sync()
 	}
-	w.turnDown(c, dw)
+	if !whole {
+		w.turnDown(c, dw)
+	}
 	w.Sync()
 	*f = flow{}
 }
@@ -77,15 +84,10 @@ func (w *Worker) turnGradient(first, n int) {
 
 // addPoints adds the products of n units to the matrices, or starts them.
 func (w *Worker) addPoints(n int, add bool) {
-	f, a := &w.flow, &w.prod
-	a.rs, a.ks, a.k, a.middle, a.outer = 4*lanes, 4, lanes, int64(n), 1
-	a.am, a.ao, a.bm, a.bo = int64(4*lanes*(f.c-1)), 0, 0, 0
-	a.ldb, a.ldc, a.relu = int64(4*f.side), 4*lanes, 0
-	if a.c2 = int64(4 * lanes * f.c); w.square == 8 {
-		a.c2 = 32
-	}
-	if a.mode = fromZero; add {
-		a.mode = fromC
+	f := &w.flow
+	w.startSums(n, f.c)
+	if add {
+		w.prod.mode = fromC
 	}
 	w.take(f.points()*f.k/f.side, func(from, to int) { w.addSome(n, from, to) })
 }
@@ -96,7 +98,7 @@ func (w *Worker) addSome(n, from, to int) {
 	for t := from; t < to; t++ {
 		point, block := t/blocks, t%blocks
 		for ch := 0; ch < f.c; {
-			rows := w.Set.tile(f.c - ch)
+			rows := w.rows(f.c - ch)
 			a.rows = int64(min(rows, f.c-ch))
 			a.a = p(f.panels, (point*n*f.c+ch)*lanes)
 			a.b = p(f.products, (point*f.k+block*f.side)*n*lanes)

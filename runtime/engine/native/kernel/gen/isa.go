@@ -13,14 +13,15 @@ type isa struct {
 	name    string
 	size    int    // bytes of a vector
 	regs    int    // vector registers
-	tiles   []int  // rows of the tiles of the matrix product
+	tiles   []int  // rows of the tiles of the matrix product, of values and of pairs
+	tall    []int  // and of higher ones, of values alone
 	vectors []int  // wide they are
 	pairs   [2]int // rows of x and of dy that correlate takes
 	block   int    // channels that a reduction holds in registers
 }
 
 var (
-	avx512 = isa{name: "512", size: 64, regs: 32, tiles: []int{8, 6, 4, 2}, vectors: []int{2, 1}, pairs: [2]int{3, 6}, block: 8}
+	avx512 = isa{name: "512", size: 64, regs: 32, tiles: []int{8, 6, 4, 2}, tall: []int{12}, vectors: []int{2, 1}, pairs: [2]int{3, 6}, block: 8}
 	avx2   = isa{name: "256", size: 32, regs: 16, tiles: []int{6, 4, 2}, vectors: []int{2}, pairs: [2]int{2, 4}, block: 4}
 )
 

@@ -13,7 +13,7 @@ import (
 func main() {
 	ConstraintExpr("!noasm")
 	for _, s := range []isa{avx512, avx2} {
-		for _, rows := range s.tiles {
+		for _, rows := range append(s.tall, s.tiles...) {
 			for _, vectors := range s.vectors {
 				s.product(rows, vectors)
 			}

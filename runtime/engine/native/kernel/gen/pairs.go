@@ -23,7 +23,7 @@ func (s isa) bf16Pairs(rows, vectors int) {
 	s.start(args, rows, vectors, acc, a0)
 
 	a, b, next := field(args, 0), field(args, 8), GP64()
-	row := rowsOf(field(args, 24))
+	row := rowsOf(field(args, 24), rows)
 	ks, ldb := field(args, 32), field(args, 40)
 	outer := field(args, 80)
 	loop(outer, 1, func() {

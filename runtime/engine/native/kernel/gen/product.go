@@ -18,7 +18,7 @@ func (s isa) product(rows, vectors int) {
 	s.start(args, rows, vectors, acc, a0)
 
 	a, b := field(args, 0), field(args, 8)
-	row := rowsOf(field(args, 24))
+	row := rowsOf(field(args, 24), rows)
 	ks, ldb := field(args, 32), field(args, 40)
 	outer := field(args, 80)
 	loop(outer, 1, func() {
@@ -57,27 +57,22 @@ func (s isa) step(row func(a reg.Register, i int) operand.Mem, a, b reg.Register
 	}
 }
 
-// rowsOf says where row i of A is, rs bytes from the one before.
-func rowsOf(rs reg.Register) func(a reg.Register, i int) operand.Mem {
-	rs3, rs5, rs7 := GP64(), GP64(), GP64()
-	LEAQ(indexed(rs, rs, 2, 0), rs3)
-	LEAQ(indexed(rs, rs, 4, 0), rs5)
-	LEAQ(indexed(rs3, rs, 4, 0), rs7)
-	return func(a reg.Register, i int) operand.Mem {
-		switch i {
-		case 0:
-			return at(a, 0)
-		case 1, 2, 4:
-			return indexed(a, rs, uint8(i), 0)
-		case 3:
-			return indexed(a, rs3, 1, 0)
-		case 5:
-			return indexed(a, rs5, 1, 0)
-		case 6:
-			return indexed(a, rs3, 2, 0)
-		default:
-			return indexed(a, rs7, 1, 0)
+// rowsOf says where row i of A is, rs bytes from the one before, of as many rows.
+func rowsOf(rs reg.Register, rows int) func(a reg.Register, i int) operand.Mem {
+	odd := map[int]reg.Register{1: rs} // multiples of rs; even ones are scaled
+	for _, m := range []struct{ is, of, scale int }{{3, 1, 2}, {5, 1, 4}, {7, 3, 4}, {9, 1, 8}, {11, 3, 8}} {
+		if m.is < rows {
+			r := GP64()
+			LEAQ(indexed(odd[m.of], rs, uint8(m.scale), 0), r)
+			odd[m.is] = r
 		}
+	}
+	return func(a reg.Register, i int) operand.Mem {
+		if i == 0 {
+			return at(a, 0)
+		}
+		scale := i & -i // the largest power of two that divides it
+		return indexed(a, odd[i/scale], uint8(scale), 0)
 	}
 }
 
